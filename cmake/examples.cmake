@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Each folder under examples/ is one program, built as examples/<name> in the build folder; target example_<name>.
+file(GLOB example_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/examples/*)
+foreach(dir IN LISTS example_dirs)
+  get_filename_component(name ${dir} NAME)
+  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc ${dir}/*.c)
+  if(NOT IS_DIRECTORY ${dir} OR NOT sources)
+    continue()
+  endif()
+  add_executable(example_${name} ${sources})
+  set_target_properties(example_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+  target_link_libraries(example_${name} PRIVATE flashinfer fi::options fi::json fi::cli11 Threads::Threads)
+  if(TARGET fi::pcre2)
+    target_link_libraries(example_${name} PRIVATE fi::pcre2)
+  endif()
+endforeach()

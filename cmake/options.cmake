@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target of ours is compiled with: the interface library fi::options.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_LINK_DEPENDS_NO_SHARED ON)  # a new library does not relink every test
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+option(FLASHINFER_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+set(FLASHINFER_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
+
+# Full -O3 belongs to the kernels, which the JIT compiles; -O2 builds the rest a third faster. No -march: x86-64 baseline.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+set(fi_sanitizer_flags "")
+if(FLASHINFER_SANITIZE)
+  set(fi_sanitizer_flags -fsanitize=${FLASHINFER_SANITIZE} -fno-omit-frame-pointer)
+  if(FLASHINFER_SANITIZE MATCHES "undefined")
+    list(APPEND fi_sanitizer_flags -fno-sanitize-recover=undefined)
+  endif()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
+  set(CMAKE_C_FLAGS_RELEASE "-O1 -g1")
+endif()
+
+add_library(fi_options INTERFACE)
+add_library(fi::options ALIAS fi_options)
+target_compile_options(fi_options INTERFACE -Wall -Wextra $<$<BOOL:${FLASHINFER_WERROR}>:-Werror> ${fi_sanitizer_flags})
+target_link_options(fi_options INTERFACE ${fi_sanitizer_flags})
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()

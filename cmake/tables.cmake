@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two generated sources, each a list of symbols found by file name, so that nothing registers itself through a static
+# constructor and nothing is listed by hand.
+
+# flashinfer/ops/<family>/op.cc belongs to a family whose `flashinfer::ops::<family>::all` is a constinit span of pointers to its Ops.
+function(fi_family_table out)
+  set(${out} "" PARENT_SCOPE)
+  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/flashinfer/op/registry.h)
+    return()
+  endif()
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/flashinfer/ops ${PROJECT_SOURCE_DIR}/flashinfer/ops/*/op.cc)
+  set(declarations "")
+  set(entries "")
+  foreach(file IN LISTS files)
+    get_filename_component(family ${file} DIRECTORY)
+    string(APPEND declarations "namespace flashinfer::ops::${family} { extern const std::span<const op::Op* const> all; }\n")
+    string(APPEND entries "ops::${family}::all, ")
+  endforeach()
+  list(LENGTH files count)
+  set(path ${PROJECT_BINARY_DIR}/generated/families.cc)
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [=[
+// Generated from the folders under flashinfer/ops.
+#include <array>
+
+#include "flashinfer/op/registry.h"
+
+@declarations@
+namespace flashinfer::op {
+std::span<const std::span<const Op* const> > families() {
+  using Span = std::span<const Op* const>;
+  static const std::array<Span, @count@> table{@entries@};  // at the first call: the spans are constinit, in other files
+  return table;
+}
+}  // namespace flashinfer::op
+]=])
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()
+
+# flashinfer/cli/cmd_<name>.cc defines `void flashinfer::cli::add_<name>(CLI::App& app, int& exit_code)`.
+function(fi_command_table out)
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/flashinfer/cli/cmd_*.cc)
+  set(declarations "")
+  set(entries "")
+  foreach(file IN LISTS files)
+    get_filename_component(stem ${file} NAME_WE)
+    string(REGEX REPLACE "^cmd_" "" name ${stem})
+    string(APPEND declarations "void add_${name}(CLI::App& app, int& exit_code);\n")
+    string(APPEND entries "  add_${name}(app, exit_code);\n")
+  endforeach()
+  set(path ${PROJECT_BINARY_DIR}/generated/commands.cc)
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [=[
+// Generated from flashinfer/cli/cmd_*.cc.
+#include "flashinfer/cli/cli.h"
+
+namespace flashinfer::cli {
+@declarations@
+void add_commands([[maybe_unused]] CLI::App& app, [[maybe_unused]] int& exit_code) {
+@entries@}
+}  // namespace flashinfer::cli
+]=])
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()
