@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/env.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "flashinfer/core/check.h"
+
+namespace flashinfer::env {
+namespace {
+
+enum class Kind : uint8_t {
+  kInteger,  // Python's int(): blanks around it, a sign and 1_000 are legal
+  kNumber,   // Python's float(), inf and nan included
+  kFlag,     // on when exactly "1", off for anything else
+  kSwitch,   // "0", "1" or empty
+  kChoice,   // one of `choices`
+  kText,     // not empty
+  kPath,     // may be empty
+  kList,     // comma separated
+};
+
+struct Row {
+  Variable variable;
+  Kind kind;
+  int64_t least = std::numeric_limits<int64_t>::min();  // kInteger
+  const char* choices = "";                             // kChoice: "a|b"
+};
+
+constexpr Row kRows[] = {
+    // ---- log and recorder (docs/recorder.md) ----
+    {{"FLASHINFER_LOGLEVEL", "0", "what is logged: 0 nothing, 1 names, 3 arguments and results, 5 statistics, 10 a recording too"}, Kind::kInteger},
+    {{"FLASHINFER_LOGDEST", "stdout", "where the log goes: stdout, stderr or a file to append to; %i is the process id"}, Kind::kText},
+    {{"FLASHINFER_DUMP_DIR", "flashinfer_dumps", "folder of the recording"}, Kind::kPath},
+    {{"FLASHINFER_DUMP_MAX_SIZE_GB", "20", "bytes a process may record, in units of 1024^3; inf: no limit"}, Kind::kNumber},
+    {{"FLASHINFER_DUMP_MAX_COUNT", "1000", "calls a process may record"}, Kind::kInteger},
+    {{"FLASHINFER_DUMP_INCLUDE", "", "comma list of globs: only functions that match one are logged (level 3 up) and recorded"}, Kind::kList},
+    {{"FLASHINFER_DUMP_EXCLUDE", "", "comma list of globs: functions that match one are not, tested after the include list"}, Kind::kList},
+    {{"FLASHINFER_DUMP_SAFETENSORS", "0", "1: tensors go to .safetensors files, not .pt"}, Kind::kFlag},
+    {{"FLASHINFER_DUMP_KEEP", "first", "which calls stay when a limit is reached: first, or last (a ring)"}, Kind::kChoice, 0, "first|last"},
+    {{"FLASHINFER_DUMP_DEDUP", "0", "1: tensor content is stored once per recording, in chunks of 64 KB named by their hash"}, Kind::kSwitch},
+    {{"FLASHINFER_DUMP_PAGES", "", "pages of a paged pool that are stored: used (by the call; default with dedup) or full"}, Kind::kChoice, 0, "used|full|"},
+    {{"FLASHINFER_DUMP_SYNC", "0", "1: the device is waited for after each recorded call, so that a fault is charged to its call"}, Kind::kSwitch},
+    {{"FLASHINFER_RECORD_CONTROL", "", "a file whose lines (level=10, dir=..., include=..., stop) re-aim the recorder while it runs"}, Kind::kPath},
+    // ---- threads ----
+    {{"FLASHINFER_NUM_THREADS", "0", "threads of the library's pool; 0: the cores this process may use"}, Kind::kInteger, 0},
+    // ---- just-in-time compiler ----
+    {{"FLASHINFER_WORKSPACE_BASE", "", "the cache is <this>/.cache/flashinfer; default: the home folder"}, Kind::kPath},
+    {{"FLASHINFER_CXX", "", "C++ compiler of the kernels; before CXX"}, Kind::kPath},
+    {{"CXX", "", "C++ compiler of the kernels; default: g++, then clang++"}, Kind::kPath},
+    {{"FLASHINFER_CXX_LAUNCHER", "", "a command put before the compiler, such as ccache"}, Kind::kPath},
+    {{"FLASHINFER_EXTRA_CFLAGS", "", "more flags for the kernels' compiler"}, Kind::kPath},
+    {{"FLASHINFER_EXTRA_LDFLAGS", "", "more flags for linking kernels"}, Kind::kPath},
+    {{"FLASHINFER_JIT_VERBOSE", "0", "1: compile commands and times are printed"}, Kind::kFlag},
+    {{"FLASHINFER_JIT_DEBUG", "0", "1: kernels are built with -O0 -g"}, Kind::kFlag},
+    {{"FLASHINFER_DISABLE_JIT", "0", "1: nothing is compiled; artifacts made ahead, else the reference"}, Kind::kFlag},
+    {{"FLASHINFER_CPU_TARGET", "native", "what CPU kernels are compiled for: native, x86-64-v3 or x86-64-v4"}, Kind::kText},
+    {{"FLASHINFER_AOT_DIR", "", "folder of artifacts compiled ahead, looked into before the cache"}, Kind::kPath},
+    {{"FLASHINFER_JIT_INCLUDE", "", "folder that holds flashinfer/ with the kernel headers; default: found beside the library"}, Kind::kPath},
+    {{"FLASHINFER_NVRTC", "", "path of libnvrtc.so; default: searched"}, Kind::kPath},
+    {{"FLASHINFER_NVCC", "", "path of nvcc; default: searched"}, Kind::kPath},
+    {{"FLASHINFER_CUDA_ARCH_LIST", "", "blank separated architectures to compile for ahead, such as 8.0 9.0a; default: all of them"}, Kind::kPath},
+    {{"FLASHINFER_LOGGING_LEVEL", "INFO", "least severity of the compiler's messages: DEBUG, INFO, WARNING or ERROR"}, Kind::kText},
+    {{"CUDA_HOME", "", "the CUDA toolkit"}, Kind::kPath},
+    {{"CUDA_PATH", "", "the CUDA toolkit, after CUDA_HOME"}, Kind::kPath},
+    {{"MAX_JOBS", "0", "kernels compiled at once; 0: one per core"}, Kind::kInteger, 0},
+    // ---- of the system ----
+    {{"VIRTUAL_ENV", "", "Python environment that is searched for compiler packages"}, Kind::kPath},
+    {{"HOME", "", "home folder"}, Kind::kPath},
+    {{"PATH", "", "where programs are searched"}, Kind::kPath},
+    {{"TMPDIR", "/tmp", "folder for temporary files"}, Kind::kText},
+    {{"RANK", "", "rank of this process, written to recordings; after it OMPI_COMM_WORLD_RANK, then SLURM_PROCID"}, Kind::kPath},
+    {{"OMPI_COMM_WORLD_RANK", "", "rank of this process under Open MPI"}, Kind::kPath},
+    {{"SLURM_PROCID", "", "rank of this process under Slurm"}, Kind::kPath},
+};
+
+struct Parsed {
+  std::string text;
+  int64_t integer = 0;
+  double number = 0;
+  bool set = false;
+};
+
+bool blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+std::string_view strip(std::string_view s) {
+  while (!s.empty() && blank(s.front())) s.remove_prefix(1);
+  while (!s.empty() && blank(s.back())) s.remove_suffix(1);
+  return s;
+}
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Drops the underscores that Python allows between two digits; nothing when one stands elsewhere.
+std::optional<std::string> without_underscores(std::string_view s) {
+  std::string out;
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (s[i] != '_') {
+      out += s[i];
+    } else if (i == 0 || i + 1 == s.size() || !digit(s[i - 1]) || !digit(s[i + 1])) {
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+/// Numbers beyond 64 bits, which Python has, become the nearest that we have.
+std::optional<int64_t> parse_integer(std::string_view text) {
+  auto s = without_underscores(strip(text));
+  if (!s || s->empty()) return std::nullopt;
+  std::string_view digits = *s;
+  const bool negative = digits[0] == '-';
+  if (negative || digits[0] == '+') digits.remove_prefix(1);
+  if (digits.empty() || !std::ranges::all_of(digits, digit)) return std::nullopt;
+  const std::string signed_text = (negative ? "-" : "") + std::string(digits);
+  int64_t value = 0;
+  if (std::from_chars(signed_text.data(), signed_text.data() + signed_text.size(), value).ec == std::errc::result_out_of_range)
+    return negative ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
+  return value;
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  auto s = without_underscores(strip(text));
+  if (!s || s->empty()) return std::nullopt;
+  std::string_view t = *s;
+  if (t[0] == '+' && t.size() > 1 && t[1] != '-') t.remove_prefix(1);
+  double value = 0;  // from_chars takes inf, infinity and nan in any case, but also nan(...)
+  const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), value);
+  if (error == std::errc::result_out_of_range) return t.find("e-") != t.npos || t.find("E-") != t.npos ? 0.0 : HUGE_VAL;
+  if (error != std::errc() || end != t.data() + t.size() || t.back() == ')') return std::nullopt;
+  return value;
+}
+
+bool listed(std::string_view choices, std::string_view value) {
+  for (size_t begin = 0;;) {
+    const size_t end = choices.find('|', begin);
+    if (choices.substr(begin, end == choices.npos ? end : end - begin) == value) return true;
+    if (end == choices.npos) return false;
+    begin = end + 1;
+  }
+}
+
+/// What is wrong with `value`, or nothing after filling `out`.
+const char* parse(const Row& row, const std::string& value, Parsed& out) {
+  out.text = value;
+  switch (row.kind) {
+    case Kind::kInteger: {
+      const auto v = parse_integer(value);
+      if (!v) return "is not an integer";
+      if (*v < row.least) return "is too small";
+      out.integer = *v;
+      return nullptr;
+    }
+    case Kind::kNumber: {
+      const auto v = parse_number(value);
+      if (!v) return "is not a number";
+      out.number = *v;
+      return nullptr;
+    }
+    case Kind::kFlag: out.integer = value == "1"; return nullptr;
+    case Kind::kSwitch:
+      if (!value.empty() && value != "0" && value != "1") return "is neither 0 nor 1";
+      out.integer = value == "1";
+      return nullptr;
+    case Kind::kChoice: return listed(row.choices, value) ? nullptr : "is not one of the legal values";
+    case Kind::kText: return value.empty() ? "is empty" : nullptr;
+    case Kind::kPath:
+    case Kind::kList: return nullptr;
+  }
+  return nullptr;
+}
+
+Parsed read(const Row& row) {
+  Parsed p;
+  if (const char* value = std::getenv(row.variable.name)) {
+    p.set = true;
+    const char* wrong = parse(row, value, p);
+    if (!wrong) return p;
+    std::fprintf(stderr, "flashinfer: warning: %s=\"%s\" %s; using \"%s\" (%s)\n", row.variable.name, value, wrong,
+                 row.variable.default_value, row.variable.meaning);
+  }
+  parse(row, row.variable.default_value, p);
+  return p;
+}
+
+struct Store {
+  std::mutex mutex;
+  std::map<std::string_view, std::unique_ptr<const Parsed>> parsed;
+  std::vector<std::unique_ptr<const Parsed>> forgotten;  // text() handed out references to these
+};
+Store& store() {
+  static Store& s = *new Store;  // never destroyed: exit handlers read variables too
+  return s;
+}
+
+const Parsed& lookup(std::string_view name) {
+  Store& s = store();
+  const std::lock_guard lock(s.mutex);
+  if (auto it = s.parsed.find(name); it != s.parsed.end()) return *it->second;
+  for (const Row& row : kRows)
+    if (name == row.variable.name) return *(s.parsed[row.variable.name] = std::make_unique<const Parsed>(read(row)));
+  throw InternalError(str("env: ", name, " is not in the table of variables"));
+}
+
+constexpr size_t kCount = std::size(kRows);
+
+}  // namespace
+
+std::span<const Variable> table() {
+  static const auto variables = [] {
+    std::array<Variable, kCount> v{};
+    std::ranges::transform(kRows, v.begin(), [](const Row& r) { return r.variable; });
+    return v;
+  }();
+  return variables;
+}
+
+Current current(std::string_view name) {
+  const Parsed& p = lookup(name);
+  return {p.text, p.set};
+}
+int64_t integer(std::string_view name) { return lookup(name).integer; }
+double number(std::string_view name) { return lookup(name).number; }
+bool flag(std::string_view name) { return lookup(name).integer == 1; }
+const std::string& text(std::string_view name) { return lookup(name).text; }
+
+std::vector<std::string> list(std::string_view name) {
+  std::vector<std::string> out;
+  std::string_view rest = lookup(name).text;
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    if (const auto entry = strip(rest.substr(0, comma)); !entry.empty()) out.emplace_back(entry);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return out;
+}
+
+void reload() {
+  Store& s = store();
+  const std::lock_guard lock(s.mutex);
+  for (auto& [name, parsed] : s.parsed) s.forgotten.push_back(std::move(parsed));
+  s.parsed.clear();
+}
+
+}  // namespace flashinfer::env
