@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every environment variable the library reads, in one table, parsed once. A bad value warns once on stderr and falls back to
+// the default; nothing else in the library calls getenv.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flashinfer::env {
+
+struct Variable {
+  const char* name;           // "FLASHINFER_LOGLEVEL"
+  const char* default_value;  // as text
+  const char* meaning;        // one sentence, with the legal values
+};
+/// The whole table in a fixed order, for `flashinfer show-config` and the docs.
+std::span<const Variable> table();
+/// The value in force as text (what the environment said if legal, else the default) and whether it was set.
+struct Current { std::string value; bool set; };
+Current current(std::string_view name);
+
+/// Typed access; `name` must be in the table (InternalError otherwise). Parsed at the first call and kept.
+int64_t integer(std::string_view name);
+double number(std::string_view name);
+bool flag(std::string_view name);  // exactly "1"
+const std::string& text(std::string_view name);
+std::vector<std::string> list(std::string_view name);  // comma separated, blanks stripped, empty entries dropped
+
+/// Forgets what was parsed, so that the next access reads the environment again (tests; a re-imported Python module).
+void reload();
+
+}  // namespace flashinfer::env

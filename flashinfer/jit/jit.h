@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels compiled just in time. A kernel is a function template in a header, `template <Config C> void f(const Params&, int64_t
+// task)`; the struct `Config` is the template argument, the key in memory and on disk, and the line in the log.
+//
+// A Config names itself and its members, so that the generated source can be written from it:
+//   struct NormConfig {
+//     DType dtype;
+//     int gemma;
+//     static constexpr const char* kName = "flashinfer::NormConfig";
+//     template <class V> constexpr void visit(V&& v) const { v("dtype", dtype); v("gemma", gemma); }
+//     friend constexpr bool operator==(const NormConfig&, const NormConfig&) = default;
+//   };
+// Members are ints, bools and enums, with no padding (has_unique_object_representations).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "flashinfer/jit/table.h"
+
+namespace flashinfer::jit {
+
+/// Where a kernel template lives: {"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"}.
+struct Kernel {
+  const char* header;
+  const char* function;
+  const char* params;  // the type behind the entry's pointer
+};
+
+/// The one C entry of a CPU artifact. Tasks 0..n-1 are independent; how many there are is the launcher's business.
+using CpuFn = void (*)(const void* params, int64_t task);
+
+/// A kernel for this machine, or why there is none.
+struct Loaded {
+  CpuFn fn = nullptr;
+  std::string refusal;  // empty when fn is there: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts"
+};
+
+/// The kernel K for `config`: from memory (one hash of the config's bytes, no lock, no string), from the disk cache, from the
+/// artifacts shipped with the library, or compiled now. Never throws for a missing compiler: the refusal says so.
+/// A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
+///   inline constexpr jit::Kernel kRmsNorm{...};   const jit::Loaded& k = jit::cpu_kernel<kRmsNorm>(config);
+template <const Kernel& K, class Config>
+const Loaded& cpu_kernel(const Config& config);
+
+/// "norm.rmsnorm{dtype=2,gemma=0}": the name in logs, `list-modules` and the cache.
+template <class Config>
+std::string config_text(const Config& config);
+
+}  // namespace flashinfer::jit
+
+#include "flashinfer/jit/jit-inl.h"

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks made from values: calls by name, for replay, cases and other languages.
+#include <algorithm>
+#include <bitset>
+
+#include "flashinfer/op/call.h"
+
+namespace flashinfer::op {
+
+Block::Block(const Op& op) : op_(&op), data_(::operator new(op.block.size, std::align_val_t(op.block.align))) {
+  op.block.construct(data_);
+}
+Block::Block(const Block& o) : op_(o.op_), data_(::operator new(o.op_->block.size, std::align_val_t(o.op_->block.align))), keep_(o.keep_) {
+  op_->block.copy(data_, o.data_);
+}
+Block::Block(Block&& o) noexcept : op_(o.op_), data_(std::exchange(o.data_, nullptr)), keep_(std::move(o.keep_)) {}
+Block::~Block() {
+  if (!data_) return;
+  op_->block.destroy(data_);
+  ::operator delete(data_, std::align_val_t(op_->block.align));
+}
+
+void Block::set(std::string_view name, const Value& v) {
+  const Field* f = find_field(*op_, name);
+  FI_CHECK(f, TypeError, op_->name, "() got an unexpected keyword argument '", name, "'");
+  try {
+    f->set(data_, v, *f);
+  } catch (const Error& e) {
+    throw_error(e.kind(), str(op_->name, ": ", e.message()));
+  }
+  keep_.push_back(v);
+}
+
+void Block::bind(const Passed& passed) {
+  std::vector<const Field*> order;
+  for (const Field& f : op_->fields)
+    if (f.role != Role::kResult && !f.hidden) order.push_back(&f);
+  const auto first_keyword = std::find_if(order.begin(), order.end(), [](const Field* f) { return f->keyword_only; });
+  const size_t limit = static_cast<size_t>(first_keyword - order.begin());
+  FI_CHECK(passed.positional.size() <= limit, TypeError, op_->name, "() takes ", limit, " positional arguments but ",
+           passed.positional.size(), " were given");
+  std::vector<const Field*> given;
+  for (size_t i = 0; i < passed.positional.size(); ++i) {
+    set(order[i]->name, passed.positional[i]);
+    given.push_back(order[i]);
+  }
+  for (const auto& [name, value] : passed.keyword) {
+    const Field* f = find_field(*op_, name);
+    FI_CHECK(f, TypeError, op_->name, "() got an unexpected keyword argument '", name, "'");
+    FI_CHECK(std::find(given.begin(), given.end(), f) == given.end(), TypeError, op_->name,
+             "() got multiple values for argument '", name, "'");
+    set(name, value);
+    given.push_back(f);
+  }
+  std::string missing;
+  for (const Field* f : order)
+    if (f->required && std::find(given.begin(), given.end(), f) == given.end()) missing += str(missing.empty() ? "" : ", ", "'", f->name, "'");
+  FI_CHECK(missing.empty(), TypeError, op_->name, "() missing required arguments: ", missing);
+}
+
+namespace {
+/// A returned view of memory the caller passed keeps the caller's owner.
+void restore_owner(Value& result, const Passed& passed) {
+  auto* t = std::get_if<TensorValue>(static_cast<Value::Base*>(&result));
+  if (!t || t->owner) return;
+  auto look = [&](const Value& v) {
+    const auto* p = v.as<TensorValue>();
+    if (p && p->view.data() == t->view.data() && p->owner) t->owner = p->owner;
+  };
+  for (const auto& v : passed.positional) look(v);
+  for (const auto& [n, v] : passed.keyword) look(v);
+}
+}  // namespace
+
+Value call_values(const Op& op, const Passed& passed) {
+  Block block(op);
+  block.bind(passed);
+  Value v = run(op, block.data(), &passed).value();
+  if (auto* tuple = std::get_if<TupleValue>(static_cast<Value::Base*>(&v)))
+    for (Value& x : tuple->items) restore_owner(x, passed);
+  else
+    restore_owner(v, passed);
+  return v;
+}
+
+}  // namespace flashinfer::op

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/op/call.h"
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+
+#include "flashinfer/op/check.h"
+
+namespace flashinfer::op {
+namespace {
+
+thread_local const std::string* t_forced = nullptr;
+
+[[noreturn]] void nothing_serves(const Op& op, const std::vector<std::pair<const char*, Refusal>>& refusals) {
+  std::string m = str(op.name, ": no implementation serves this call");
+  for (const auto& [who, why] : refusals) m += str("; ", who, ": ", why);
+  throw NotImplementedError(m);
+}
+
+Refusal refuse(const Op& op, const Candidate& c, const void* block) {
+  if (t_forced && *t_forced != c.name) return str("only '", *t_forced, "' is asked for");
+  if (std::string_view(c.name) == "reference") {
+    if (Refusal r = refuse_unless_cpu(op, block); !r.empty()) return r;
+  }
+  return c.refuse(block);
+}
+
+void warn_reference(const Op& op, const std::vector<std::pair<const char*, Refusal>>& refusals) {
+  static std::mutex mutex;
+  static std::set<const Op*> warned;
+  std::lock_guard lock(mutex);
+  if (!warned.insert(&op).second) return;
+  std::string why;
+  for (const auto& [who, sentence] : refusals) why += str("; ", who, ": ", sentence);
+  std::fprintf(stderr, "flashinfer: warning: %s runs on its reference implementation, which is slow%s\n", op.name, why.c_str());
+}
+
+/// The first candidate that does not refuse. The usual first-candidate case builds nothing.
+const Candidate& select(const Op& op, const void* block) {
+  std::vector<std::pair<const char*, Refusal>> refusals;
+  for (const Candidate& c : op.candidates) {
+    Refusal r = refuse(op, c, block);
+    if (r.empty()) {
+      if (!refusals.empty() && !t_forced && std::string_view(c.name) == "reference") warn_reference(op, refusals);
+      return c;
+    }
+    refusals.emplace_back(c.name, std::move(r));
+  }
+  nothing_serves(op, refusals);
+}
+
+bool wanted(const Field& f, const void* block) {
+  return (f.role == Role::kOut || f.role == Role::kResult) && (!f.when || f.when(block));
+}
+
+/// Allocates wanted outputs that are absent and lists what the call returns.
+Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
+  Results results;
+  for (const Field& f : op.fields) {
+    if (!f.tensors || !wanted(f, block)) continue;
+    const TensorView* v[2];
+    const bool given = f.tensors(block, v) > 0;
+    Tensor t;
+    if (given) {
+      t = Tensor(*v[0], nullptr);
+    } else {
+      const Shape s = output_shape(op, f, block, b);
+      t = Tensor::empty(s.span(), output_dtype(op, f, block));
+      f.assign(block, t.view());
+    }
+    if (!f.not_returned) results.push(std::move(t));
+  }
+  return results;
+}
+
+Results execute(const Op& op, void* block, Invocation* observed) {
+  Bindings bindings;
+  check(op, block, bindings);
+  if (op.validate) op.validate(block);
+  Results results = prepare_outputs(op, block, bindings);
+  const Candidate& c = select(op, block);
+  if (observed) [[unlikely]] {
+    observed->candidate = c.name;
+    observed->start_ns = detail::monotonic_ns();
+  }
+  c.launch(block);
+  if (observed) [[unlikely]] observed->end_ns = detail::monotonic_ns();
+  return results;
+}
+
+Results observed_run(Observer& o, const Op& op, void* block, const Passed* passed) {
+  detail::ObservedCall call(o, op, block, passed);
+  try {
+    Results r = execute(op, block, &call.invocation);
+    call.after(r.value());
+    return r;
+  } catch (const std::exception& e) {
+    call.failed(e);
+    throw;
+  }
+}
+
+}  // namespace
+
+Results run(const Op& op, void* block, const Passed* passed) {
+  if (Observer* o = observer()) [[unlikely]] {
+    if ((o = detail::resolve_observer(o))) return observed_run(*o, op, block, passed);
+  }
+  return execute(op, block, nullptr);
+}
+
+Value Results::value() const {
+  if (count_ == 0) return Value();
+  if (count_ == 1) return Value(tensors_[0]);
+  TupleValue t;
+  for (int i = 0; i < count_; ++i) t.items.emplace_back(tensors_[static_cast<size_t>(i)]);
+  return t;
+}
+
+Selection explain(const Op& op, const void* block) {
+  Block copy(op);
+  op.block.destroy(copy.data());
+  op.block.copy(copy.data(), block);
+  Bindings b;
+  check(op, copy.data(), b);
+  if (op.validate) op.validate(copy.data());
+  const Results keep = prepare_outputs(op, copy.data(), b);
+  Selection s;
+  for (const Candidate& c : op.candidates) {
+    Refusal r = refuse(op, c, copy.data());
+    if (r.empty()) {
+      s.candidate = &c;
+      break;
+    }
+    s.refusals.emplace_back(c.name, std::move(r));
+  }
+  return s;
+}
+
+ForceCandidate::ForceCandidate(std::string name) : previous_(t_forced), name_(std::move(name)) { t_forced = &name_; }
+ForceCandidate::~ForceCandidate() { t_forced = previous_; }
+
+void for_each_tensor(const Op& op, const void* block, void (*fn)(void*, const Field&, const TensorView&), void* ctx) {
+  for (const Field& f : op.fields) {
+    if (!f.tensors) continue;
+    const TensorView* v[2];
+    const int n = f.tensors(block, v);
+    for (int i = 0; i < n; ++i) fn(ctx, f, *v[i]);
+  }
+}
+
+Refusal refuse_unless_cpu(const Op& op, const void* block) {
+  Refusal r;
+  for_each_tensor(op, block, [](void* ctx, const Field& f, const TensorView& v) {
+    auto& out = *static_cast<Refusal*>(ctx);
+    if (v.device().type != DeviceType::kCPU && out.empty())
+      out = str(f.name, " is on ", to_string(v.device()), ", but this implementation runs on the CPU");
+  }, &r);
+  return r;
+}
+
+int64_t index_at(const TensorView& v, int64_t i) {
+  const char* p = static_cast<const char*>(v.data()) + (v.rank() ? i * v.stride(0) : 0) * v.item_size();
+  switch (v.dtype()) {
+    case DType::kI32: return *reinterpret_cast<const int32_t*>(p);
+    case DType::kI64: return *reinterpret_cast<const int64_t*>(p);
+    case DType::kU32: return *reinterpret_cast<const uint32_t*>(p);
+    case DType::kU64: return static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p));
+    case DType::kU16: return *reinterpret_cast<const uint16_t*>(p);
+    case DType::kU8: case DType::kBool: return *reinterpret_cast<const uint8_t*>(p);
+    default: throw InternalError(str("index_at: ", name(v.dtype()), " is no index type"));
+  }
+}
+
+void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi, std::string_view why) {
+  const int64_t n = v.rank() ? v.size(0) : 1;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t x = index_at(v, i);
+    if (x < lo || x >= hi) [[unlikely]]
+      throw ValueError(str(op, ": ", name, "[", i, "] is ", x, ", but must be in [", lo, ", ", hi, ") (", why, ")"));
+  }
+}
+
+int64_t check_indptr(std::string_view op, std::string_view name, const TensorView& v) {
+  const int64_t n = v.size(0);
+  FI_CHECK(n >= 1, ValueError, op, ": ", name, " is empty, but must have one entry more than there are requests");
+  int64_t previous = index_at(v, 0);
+  FI_CHECK(previous == 0, ValueError, op, ": ", name, "[0] is ", previous, ", but must be 0");
+  for (int64_t i = 1; i < n; ++i) {
+    const int64_t x = index_at(v, i);
+    FI_CHECK(x >= previous, ValueError, op, ": ", name, "[", i, "] is ", x, ", but ", name, "[", i - 1, "] is ", previous,
+             ": it must never decrease");
+    previous = x;
+  }
+  return previous;
+}
+
+}  // namespace flashinfer::op

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way a call goes: tell the observer -> schema check -> select -> run -> tell the observer.
+#pragma once
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "flashinfer/op/observer.h"
+#include "flashinfer/op/op.h"
+
+namespace flashinfer::op {
+
+/// What an op returned: at most four tensors, in the table's order, without the ones that were not asked for.
+class Results {
+ public:
+  static constexpr int kMax = 4;
+  void push(Tensor t) { tensors_[static_cast<size_t>(count_++)] = std::move(t); }
+  int size() const { return count_; }
+  const Tensor& operator[](int i) const { return tensors_[static_cast<size_t>(i)]; }
+  operator Tensor() const { return tensors_[0]; }
+  operator std::pair<Tensor, Tensor>() const { return {tensors_[0], tensors_[1]}; }
+  operator std::tuple<Tensor, Tensor, Tensor>() const { return {tensors_[0], tensors_[1], tensors_[2]}; }
+  /// None, the tensor, or a tuple, as Python's function returns.
+  Value value() const;
+
+ private:
+  std::array<Tensor, kMax> tensors_;
+  int count_ = 0;
+};
+
+/// Runs `op` on `block` (of the op's block type), filling in absent outputs. `passed` is given by other languages.
+Results run(const Op& op, void* block, const Passed* passed = nullptr);
+
+template <class Block>
+Results call(const Op& op, const Block& args) {
+  Block block = args;
+  return run(op, &block);
+}
+
+/// A call by name: values are bound to the signature (TypeError as Python: missing, unexpected, multiple values), converted to
+/// the block and run. Returns what the Python function returns.
+Value call_values(const Op& op, const Passed& passed);
+
+/// A block made from values, for replay, cases and other languages.
+class Block {
+ public:
+  explicit Block(const Op& op);
+  Block(const Block& other);
+  Block(Block&& other) noexcept;
+  ~Block();
+  Block& operator=(const Block&) = delete;
+  void* data() const { return data_; }
+  const Op& op() const { return *op_; }
+  /// Sets the field by public name; the value's owner (if any) is kept alive with the block.
+  void set(std::string_view name, const Value& v);
+  void bind(const Passed& passed);
+
+ private:
+  const Op* op_;
+  void* data_;
+  std::vector<Value> keep_;
+};
+
+/// Checks, allocates absent outputs and selects, without launching: which candidate would serve, and every refusal on the way.
+struct Selection {
+  const Candidate* candidate = nullptr;
+  std::vector<std::pair<const char*, Refusal>> refusals;
+};
+Selection explain(const Op& op, const void* block);
+
+/// Within the scope, calls of this thread use only the candidate of this name (cases, bench); it throws RuntimeError with the
+/// refusal when that one refuses.
+class ForceCandidate {
+ public:
+  explicit ForceCandidate(std::string name);
+  ~ForceCandidate();
+  ForceCandidate(const ForceCandidate&) = delete;
+  ForceCandidate& operator=(const ForceCandidate&) = delete;
+
+ private:
+  const std::string* previous_;
+  std::string name_;
+};
+
+// ---- pieces that candidates and validators share ----
+/// The views of all tensor members; for cost models and device checks.
+void for_each_tensor(const Op& op, const void* block, void (*fn)(void* ctx, const Field& f, const TensorView& v), void* ctx);
+/// "query is on cuda:0, but this kernel runs on the CPU", or empty when every tensor is in host memory.
+Refusal refuse_unless_cpu(const Op& op, const void* block);
+/// ValueError unless lo <= every value < hi: "op: name[3] is 17, but must be in [0, 16) (pages of the pool)". int32 or int64.
+void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi, std::string_view why);
+/// ValueError unless v[0] == 0 and v never decreases; returns the last value.
+int64_t check_indptr(std::string_view op, std::string_view name, const TensorView& v);
+/// Element i of an int32/int64/uint32/bool... host tensor of rank 1, any stride.
+int64_t index_at(const TensorView& v, int64_t i);
+
+}  // namespace flashinfer::op

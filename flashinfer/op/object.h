@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects with state (`plan`/`run` wrappers). The state is a value: a plain struct with a table of members, so that a recorded
+// `run` carries it (keys `self__plan__<member>`) and replays alone.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "flashinfer/op/schema.h"
+
+namespace flashinfer::op {
+
+/// The type of an object's state.
+struct StateType {
+  std::span<const Field> fields;
+  std::shared_ptr<void> (*make)();  // default constructed
+};
+template <class State>
+constexpr StateType state_type(std::span<const Field> fields) {
+  return {fields, []() -> std::shared_ptr<void> { return std::make_shared<State>(); }};
+}
+
+/// What a wrapper class holds: the name that logs print, an id that is never used again in this process, and the state.
+/// `state` is replaced, never changed in place, so a `run` in another thread keeps the plan it started with.
+struct Object {
+  Object(const char* class_name, const char* module, const StateType& type);
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  const char* class_name;
+  const char* module;
+  const StateType* type;
+  uint64_t id;
+  std::shared_ptr<const void> state;
+  bool planned = false;  // run() before plan() is an error of the caller
+
+  template <class State> const State& as() const { return *static_cast<const State*>(state.get()); }
+  template <class State> void set(State s) { state = std::make_shared<const State>(std::move(s)); }
+};
+
+}  // namespace flashinfer::op

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/op/observer.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace flashinfer::op {
+namespace {
+
+struct Unresolved final : Observer {
+  void before(Invocation&) override {}
+  void after(Invocation&, const Value&) override {}
+  void failed(Invocation&, const std::exception&) override {}
+};
+constinit Unresolved g_unresolved;
+std::atomic<uint64_t> g_sequence{0};
+thread_local Invocation* t_current = nullptr;  // the innermost observed call
+
+}  // namespace
+
+namespace detail {
+constinit std::atomic<Observer*> g_observer{&g_unresolved};
+
+Observer* resolve_observer(Observer* o) {
+  if (o != &g_unresolved) return o;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    start_observing();
+    Observer* marker = &g_unresolved;  // unless start_observing (or a program) installed one
+    g_observer.compare_exchange_strong(marker, nullptr);
+  });
+  o = observer();
+  return o == &g_unresolved ? nullptr : o;
+}
+
+int64_t monotonic_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+ObservedCall::ObservedCall(Observer& o, const Op& op, const void* block, const Passed* passed) : observer_(o), outer_(t_current) {
+  invocation.name = op.name;
+  invocation.module = op.module;
+  invocation.op = &op;
+  invocation.block = block;
+  invocation.passed = passed;
+  if (op.state && !op.fields.empty() && op.fields[0].role == Role::kSelf) {
+    const Value self = op.fields[0].get(block);
+    if (const auto* s = self.as<ObjectValue>()) {
+      invocation.self_id = s->id;
+      const std::string_view method = invocation.name.substr(invocation.name.rfind('.') + 1);
+      if (invocation.name.substr(0, invocation.name.size() - method.size() - 1) != s->class_name) {
+        name_ = s->class_name + "." + std::string(method);  // a class that derives from the one the op belongs to
+        invocation.name = name_;
+      }
+    }
+  }
+  begin();
+}
+ObservedCall::ObservedCall(Observer& o, Invocation foreign) : invocation(std::move(foreign)), observer_(o), outer_(t_current) { begin(); }
+
+void ObservedCall::begin() {
+  invocation.sequence = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  invocation.depth = outer_ ? outer_->depth + 1 : 0;
+  t_current = &invocation;
+  try {
+    observer_.before(invocation);
+  } catch (...) {
+  }
+}
+ObservedCall::~ObservedCall() { t_current = outer_; }
+
+void ObservedCall::after(const Value& result) {
+  try {
+    observer_.after(invocation, result);
+  } catch (...) {
+  }
+}
+void ObservedCall::failed(const std::exception& e) {
+  try {
+    observer_.failed(invocation, e);
+  } catch (...) {
+  }
+}
+}  // namespace detail
+
+Observer* set_observer(Observer* o) {
+  Observer* before = detail::g_observer.exchange(o, std::memory_order_acq_rel);
+  return before == &g_unresolved ? nullptr : before;
+}
+
+bool config_wanted() { return t_current != nullptr; }
+void report_config(const std::string& text) {
+  if (t_current) t_current->config = text;
+}
+
+std::string Invocation::signature() const { return op ? op::signature(*op) : foreign_signature; }
+
+std::vector<Arg> Invocation::args() const {
+  if (!op) return foreign_args;
+  std::vector<Arg> out;
+  std::vector<const Field*> used;
+  if (passed) {
+    size_t i = 0;
+    for (const Field& f : op->fields) {
+      if (f.role == Role::kResult || f.hidden) continue;
+      if (i == passed->positional.size()) break;
+      out.push_back({f.name, Arg::kPositional, passed->positional[i++], nullptr, &f});
+      used.push_back(&f);
+    }
+    for (const auto& [n, v] : passed->keyword) {
+      const Field* f = find_field(*op, n);
+      out.push_back({n, Arg::kKeyword, v, nullptr, f});
+      used.push_back(f);
+    }
+  }
+  // A C++ call: required arguments are positional; optional ones that differ from their default are keywords.
+  const void* defaults = default_block(*op);
+  std::vector<Arg> keyword, rest;
+  for (const Field& f : op->fields) {
+    if (std::find(used.begin(), used.end(), &f) != used.end()) continue;
+    if (f.required) {
+      if (!passed) out.push_back({f.name, Arg::kPositional, f.get(block), nullptr, &f});
+      continue;
+    }
+    Value value = f.get(block), standard = f.get(defaults);
+    const bool is_default = passed || (value.is_none() && standard.is_none()) || same_value(value, standard);
+    const bool extra = f.role == Role::kResult || f.hidden;  // not in the public signature
+    if (!is_default) keyword.push_back({f.name, Arg::kKeyword, std::move(value), nullptr, &f});
+    else if (!extra) rest.push_back({f.name, Arg::kDefault, std::move(standard), f.literal, &f});
+  }
+  out.insert(out.end(), std::make_move_iterator(keyword.begin()), std::make_move_iterator(keyword.end()));
+  out.insert(out.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+  return out;
+}
+
+}  // namespace flashinfer::op

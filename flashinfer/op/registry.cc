@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/op/registry.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace flashinfer::op {
+namespace {
+std::mutex g_mutex;
+std::vector<const Op*>& added() {
+  static std::vector<const Op*> v;
+  return v;
+}
+struct FreeBlock {
+  const Op* op;
+  void operator()(void* p) const {
+    op->block.destroy(p);
+    ::operator delete(p, std::align_val_t(op->block.align));
+  }
+};
+}  // namespace
+
+std::vector<const Op*> all_ops() {
+  std::vector<const Op*> out;
+  for (const auto& family : families()) out.insert(out.end(), family.begin(), family.end());
+  std::lock_guard lock(g_mutex);
+  out.insert(out.end(), added().begin(), added().end());
+  return out;
+}
+
+const Op* find_op(std::string_view name) {
+  for (const auto& family : families())
+    for (const Op* op : family)
+      if (name == op->name) return op;
+  std::lock_guard lock(g_mutex);
+  for (const Op* op : added())
+    if (name == op->name) return op;
+  return nullptr;
+}
+
+Registration::Registration(const Op& op) : op_(&op) {
+  FI_CHECK(!find_op(op.name), ValueError, "an op named ", op.name, " is registered already");
+  std::lock_guard lock(g_mutex);
+  added().push_back(op_);
+}
+Registration::~Registration() {
+  std::lock_guard lock(g_mutex);
+  std::erase(added(), op_);
+}
+
+const Field* find_field(const Op& op, std::string_view name) {
+  for (const Field& f : op.fields)
+    if (name == f.name) return &f;
+  return nullptr;
+}
+
+const void* default_block(const Op& op) {
+  static std::mutex mutex;
+  static std::map<const Op*, std::unique_ptr<void, FreeBlock>> blocks;
+  std::lock_guard lock(mutex);
+  auto it = blocks.find(&op);
+  if (it == blocks.end()) {
+    void* p = ::operator new(op.block.size, std::align_val_t(op.block.align));
+    op.block.construct(p);
+    it = blocks.emplace(&op, std::unique_ptr<void, FreeBlock>(p, FreeBlock{&op})).first;
+  }
+  return it->second.get();
+}
+
+std::string default_text(const Op& op, const Field& f) {
+  if (f.required) return {};
+  if (f.literal) return f.literal;
+  return python_repr(f.get(default_block(op)));
+}
+
+std::string signature(const Op& op) {
+  std::string s = "(";
+  bool star = false;
+  for (const Field& f : op.fields) {
+    if (f.role == Role::kResult || f.hidden) continue;
+    if (s.size() > 1) s += ", ";
+    if (f.keyword_only && !star) {
+      s += "*, ";
+      star = true;
+    }
+    s += f.name;
+    if (!f.required) s += "=" + default_text(op, f);
+  }
+  return s + ")";
+}
+
+}  // namespace flashinfer::op

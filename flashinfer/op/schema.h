@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of an argument block's members. It is the only description of a signature: checks and their messages, log, dump,
+// replay, other languages, cases and docs all come from it.
+//
+//   constexpr op::Field fields[] = {
+//       op::in<&RmsNorm::input>("input", "... d", op::floats),
+//       op::in<&RmsNorm::weight>("weight", "d", op::same_as("input")),
+//       op::attr<&RmsNorm::eps>("eps"),
+//       op::out<&RmsNorm::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
+//   };
+// Order and names are those of the public signature. A member's default is the block's default member value.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "flashinfer/op/dims.h"
+#include "flashinfer/op/value.h"
+
+namespace flashinfer::op {
+
+enum class Role : uint8_t {
+  kIn,       // read
+  kInOut,    // read and written
+  kOut,      // written; a parameter of the public signature; allocated when absent; returned unless not_returned
+  kResult,   // returned, not in the public signature; a C++ caller may still supply the memory
+  kAttr,     // a plain value
+  kScratch,  // workspace: content means nothing, the recorder keeps only its description
+  kPaged,    // a paged pool, read: pages named by the op's index arrays may be recorded alone
+  kPagedInOut,  // a paged pool, written
+  kSelf,     // Object*: the receiver of a method
+};
+
+struct Shape {
+  int rank = 0;
+  int64_t size[TensorView::kMaxRank] = {};
+  std::span<const int64_t> span() const { return {size, static_cast<size_t>(rank)}; }
+};
+
+struct Field {
+  const char* name = nullptr;
+  Role role = Role::kAttr;
+  Dims dims;
+  DTypeSet dtypes;                   // empty: any
+  const char* same_as = nullptr;     // dtype equal to that of this argument
+  const char* dtype_from = nullptr;  // dtype named by this attribute (when it is given; else same_as)
+  const char* may_alias = nullptr;   // outputs may share memory with this input (exactly the same view)
+  const char* literal = nullptr;     // the default as Python shows it, when it differs from ours (`8` for 8.0)
+  const char* choices = nullptr;     // legal strings, "NHD|HND"; another one is a KeyError or ValueError (choice_error)
+  ErrorKind choice_error = ErrorKind::kValueError;
+  bool required = false;             // no default
+  bool keyword_only = false;         // this one and all after it
+  bool not_returned = false;         // an output the public function does not return
+  bool any_layout = false;           // the last dimension may be strided (the op says what it takes)
+  bool contiguous = false;           // must be contiguous as a whole
+  bool hidden = false;               // ours, not in the public signature; shown only when given
+  bool (*when)(const void* block) = nullptr;    // results: produced only if true
+  Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
+  // Access to the member, by its type.
+  Value (*get)(const void* block) = nullptr;
+  void (*set)(void* block, const Value& v, const Field& f) = nullptr;  // TypeError naming the field
+  int (*tensors)(const void* block, const TensorView** out) = nullptr;  // at most 2 views; null for non-tensor kinds
+  void (*assign)(void* block, const TensorView& v) = nullptr;           // outputs: sets the view
+};
+
+// ---- options of a field ----
+struct SameAs { const char* name; };
+struct DTypeFrom { const char* name; };
+struct MayAlias { const char* name; };
+struct Literal { const char* text; };
+struct Choices { const char* names; ErrorKind error = ErrorKind::kValueError; };
+struct RequiredOption {};
+struct KeywordOnly {};
+struct NotReturned {};
+struct AnyLayout {};
+struct Contiguous {};
+struct HiddenOption {};
+template <auto Member> struct When {};
+template <auto Function> struct ShapeBy {};
+
+constexpr SameAs same_as(const char* n) { return {n}; }
+constexpr DTypeFrom dtype_from(const char* n) { return {n}; }
+constexpr MayAlias may_alias(const char* n) { return {n}; }
+constexpr Literal literal(const char* t) { return {t}; }
+constexpr Choices choices(const char* names, ErrorKind e = ErrorKind::kValueError) { return {names, e}; }
+inline constexpr RequiredOption required{};
+inline constexpr KeywordOnly keyword_only{};
+inline constexpr NotReturned not_returned{};
+inline constexpr AnyLayout any_layout{};
+inline constexpr Contiguous contiguous{};
+inline constexpr HiddenOption hidden{};
+template <auto Member> inline constexpr When<Member> when{};          // a bool member of the block, or bool(const Block&)
+template <auto Function> inline constexpr ShapeBy<Function> shape{};  // Shape f(const Block&)
+
+inline constexpr DTypeSet any_dtype{};
+inline constexpr DTypeSet floats = DTypeSet(DType::kF32) | DType::kF16 | DType::kBF16;
+inline constexpr DTypeSet fp8 = DTypeSet(DType::kF8E4M3) | DType::kF8E5M2;
+inline constexpr DTypeSet indices = DTypeSet(DType::kI32) | DType::kI64;
+
+// ---- member access by type: the kinds a schema knows, and nothing else ----
+Value to_value(const TensorView& v);
+Value to_value(const Tensor& v);
+Value to_value(const PagedKv& v);
+Value to_value(const ScalarOrTensor& v);
+Value to_value(const std::vector<TensorView>& v);
+Value to_value(Object* v);
+inline Value to_value(bool v) { return v; }
+inline Value to_value(int64_t v) { return v; }
+inline Value to_value(double v) { return v; }
+inline Value to_value(const std::string& v) { return v; }
+inline Value to_value(DType v) { return v; }
+inline Value to_value(Device v) { return v; }
+inline Value to_value(const Generator& v) { return v; }
+inline Value to_value(const std::vector<int64_t>& v) {
+  ListValue l;
+  for (int64_t x : v) l.items.emplace_back(x);
+  return l;
+}
+template <class T>
+Value to_value(const std::optional<T>& v) { return v ? to_value(*v) : Value(); }
+
+void from_value(TensorView& out, const Value& v, const Field& f);
+void from_value(Tensor& out, const Value& v, const Field& f);
+void from_value(PagedKv& out, const Value& v, const Field& f);
+void from_value(ScalarOrTensor& out, const Value& v, const Field& f);
+void from_value(std::vector<TensorView>& out, const Value& v, const Field& f);
+void from_value(std::vector<int64_t>& out, const Value& v, const Field& f);
+void from_value(Object*& out, const Value& v, const Field& f);
+void from_value(bool& out, const Value& v, const Field& f);
+void from_value(int64_t& out, const Value& v, const Field& f);
+void from_value(double& out, const Value& v, const Field& f);
+void from_value(std::string& out, const Value& v, const Field& f);
+void from_value(DType& out, const Value& v, const Field& f);
+void from_value(Device& out, const Value& v, const Field& f);
+void from_value(Generator& out, const Value& v, const Field& f);
+template <class T>
+void from_value(std::optional<T>& out, const Value& v, const Field& f) {
+  if (v.is_none()) { out.reset(); return; }
+  T x{};
+  from_value(x, v, f);
+  out = std::move(x);
+}
+
+namespace detail {
+template <class M> struct MemberOf;
+template <class B, class T> struct MemberOf<T B::*> { using Block = B; using Type = T; };
+
+inline int views(const TensorView& v, const TensorView** out) { out[0] = &v; return v.defined() ? 1 : 0; }
+inline int views(const Tensor& v, const TensorView** out) { out[0] = &v.view(); return v.defined() ? 1 : 0; }
+inline int views(const PagedKv& v, const TensorView** out) {
+  if (!v.first.defined()) return 0;
+  out[0] = &v.first;
+  out[1] = &v.second;
+  return v.stacked ? 1 : 2;
+}
+inline int views(const ScalarOrTensor& v, const TensorView** out) { return (out[0] = v.tensor()) ? 1 : 0; }
+template <class T>
+int views(const std::optional<T>& v, const TensorView** out) { return v ? views(*v, out) : 0; }
+template <class T>
+concept HasViews = requires(const T& t, const TensorView** o) { views(t, o); };
+template <class T>
+inline constexpr bool kIsView = std::is_same_v<T, TensorView> || std::is_same_v<T, std::optional<TensorView>>;
+
+template <auto M>
+constexpr Field member(const char* name, Role role) {
+  using Block = typename MemberOf<decltype(M)>::Block;
+  using Type = typename MemberOf<decltype(M)>::Type;
+  Field f;
+  f.name = name;
+  f.role = role;
+  f.required = std::is_same_v<Type, TensorView> || std::is_same_v<Type, PagedKv> || std::is_same_v<Type, Object*> ||
+               std::is_same_v<Type, std::vector<TensorView>>;
+  f.get = [](const void* b) -> Value { return to_value(static_cast<const Block*>(b)->*M); };
+  f.set = [](void* b, const Value& v, const Field& fd) { from_value(static_cast<Block*>(b)->*M, v, fd); };
+  if constexpr (HasViews<Type>)
+    f.tensors = [](const void* b, const TensorView** out) { return views(static_cast<const Block*>(b)->*M, out); };
+  if constexpr (kIsView<Type>) f.assign = [](void* b, const TensorView& v) { static_cast<Block*>(b)->*M = v; };
+  return f;
+}
+constexpr void apply(Field& f, DTypeSet s) { f.dtypes = s; }
+constexpr void apply(Field& f, DType s) { f.dtypes = s; }
+constexpr void apply(Field& f, SameAs s) { f.same_as = s.name; }
+constexpr void apply(Field& f, DTypeFrom s) { f.dtype_from = s.name; }
+constexpr void apply(Field& f, MayAlias s) { f.may_alias = s.name; }
+constexpr void apply(Field& f, Literal s) { f.literal = s.text; }
+constexpr void apply(Field& f, Choices s) { f.choices = s.names; f.choice_error = s.error; }
+constexpr void apply(Field& f, RequiredOption) { f.required = true; }
+constexpr void apply(Field& f, KeywordOnly) { f.keyword_only = true; }
+constexpr void apply(Field& f, NotReturned) { f.not_returned = true; }
+constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
+constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
+constexpr void apply(Field& f, HiddenOption) { f.hidden = true; }
+template <auto M> struct Predicate;
+template <class B, bool B::*M> struct Predicate<M> {
+  static bool eval(const void* b) { return static_cast<const B*>(b)->*M; }
+};
+template <class B, bool (*F)(const B&)> struct Predicate<F> {
+  static bool eval(const void* b) { return F(*static_cast<const B*>(b)); }
+};
+template <auto M>
+constexpr void apply(Field& f, When<M>) { f.when = &Predicate<M>::eval; }
+template <auto F> struct ShapeOf;
+template <class B, Shape (*F)(const B&)> struct ShapeOf<F> {
+  static Shape eval(const void* b) { return F(*static_cast<const B*>(b)); }
+};
+template <auto F>
+constexpr void apply(Field& f, ShapeBy<F>) { f.shape = &ShapeOf<F>::eval; }
+}  // namespace detail
+
+/// `dims` may be null: the op checks the shape itself.
+struct DimsText {
+  Dims dims;
+  consteval DimsText(const char* s) : dims(parse_dims(s)) {}
+};
+#define FI_OP_TENSOR_FIELD(function, role_value)                             \
+  template <auto M, class... Options>                                        \
+  constexpr Field function(const char* name, DimsText dims, Options... options) { \
+    Field f = detail::member<M>(name, role_value);                           \
+    f.dims = dims.dims;                                                      \
+    (detail::apply(f, options), ...);                                        \
+    return f;                                                                \
+  }
+FI_OP_TENSOR_FIELD(in, Role::kIn)
+FI_OP_TENSOR_FIELD(inout, Role::kInOut)
+FI_OP_TENSOR_FIELD(out, Role::kOut)
+FI_OP_TENSOR_FIELD(result, Role::kResult)
+FI_OP_TENSOR_FIELD(scratch, Role::kScratch)
+FI_OP_TENSOR_FIELD(paged, Role::kPaged)
+FI_OP_TENSOR_FIELD(paged_inout, Role::kPagedInOut)
+#undef FI_OP_TENSOR_FIELD
+
+template <auto M, class... Options>
+constexpr Field attr(const char* name, Options... options) {
+  Field f = detail::member<M>(name, Role::kAttr);
+  (detail::apply(f, options), ...);
+  return f;
+}
+/// The receiver: `Object* self` of the block, first in the table.
+template <auto M>
+constexpr Field self() {
+  Field f = detail::member<M>("self", Role::kSelf);
+  return f;
+}
+
+}  // namespace flashinfer::op
