@@ -25,17 +25,10 @@ struct Candidate {
 namespace detail {
 template <auto F> struct Fn;
 template <class B, Refusal (*F)(const B&)> struct Fn<F> {
-  using Block = B;
   static Refusal refuse(const void* b) { return F(*static_cast<const B*>(b)); }
 };
-template <class B, void (*F)(B&)> struct Fn<F> {
-  using Block = B;
+template <class B, void (*F)(B&)> struct Fn<F> {  // B may be const
   static void launch(void* b) { F(*static_cast<B*>(b)); }
-};
-template <class B, void (*F)(const B&)> struct Fn<F> {
-  using Block = B;
-  static void launch(void* b) { F(*static_cast<const B*>(b)); }
-  static void validate(const void* b) { F(*static_cast<const B*>(b)); }
 };
 }  // namespace detail
 /// candidate<refuse_cpu, launch_cpu>("cpu"), with Refusal refuse_cpu(const Block&) and void launch_cpu(const Block&).
@@ -59,6 +52,9 @@ struct Case {
   double rtol = -1, atol = -1;  // < 0: the op's, else the default of the result's dtype
 };
 enum CaseTag : unsigned { kBench = 1, kAot = 2, kTrace = 4 };
+
+/// The family's cases.cc defines one function a table: `std::span<const op::Case> rmsnorm_cases();`
+using CaseTable = std::span<const Case> (*)();
 
 /// Bytes that must move and operations that must be done, for bench.
 struct Cost { double bytes = 0, flops = 0; };
@@ -84,19 +80,21 @@ struct Op {
   BlockType block;
   std::span<const Field> fields;
   std::span<const Candidate> candidates;
-  std::span<const Case> cases;
+  CaseTable cases_of = nullptr;  // may be null: none
   void (*validate)(const void* block) = nullptr;  // what the table cannot say
   Cost (*cost)(const void* block) = nullptr;
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
+
+  std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
 
 /// constexpr op::Op rmsnorm_op = op::define<RmsNorm, check, cost>("rmsnorm", "flashinfer.norm", "...", fields, candidates,
 /// cases); `check` (throws, e.g. ValueError) and `cost` may be left out.
 template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr>
 constexpr Op define(const char* name, const char* module, const char* doc, std::span<const Field> fields,
-                    std::span<const Candidate> candidates, std::span<const Case> cases, Tolerance tolerance = {},
+                    std::span<const Candidate> candidates, CaseTable cases, Tolerance tolerance = {},
                     const StateType* state = nullptr, int version = 1) {
   Op op{name, module, doc, block_type<B>(), fields, candidates, cases};
   if constexpr (Validate != nullptr) op.validate = [](const void* b) { Validate(*static_cast<const B*>(b)); };

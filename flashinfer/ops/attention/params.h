@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention kernels take. Freestanding.
+//
+// Shapes: a row is one (query token, query head) pair. Rows of one KV head are packed token-major, row = token * G + head % G, so
+// that every K and V element is loaded once for the G heads that share it.
+//
+// Order of accumulation, which makes results independent of batch, tiles, page size and threads: keys are taken in blocks of
+// kBlockKeys and chunks of kChunkKeys, both at fixed positions counted from the request's first key. A row's state (maximum,
+// denominator, output) inside a chunk depends on that row's own logits alone; chunks are folded in ascending order.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+struct AttentionConfig {
+  DType q;   // f32, f16, bf16
+  DType kv;  // f32, f16, bf16, f8_e4m3fn, f8_e5m2
+  DType o;   // f32, f16, bf16
+  int rope;  // 1: rotate q and k on the fly (ROPE_LLAMA)
+  static constexpr const char* kName = "flashinfer::AttentionConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("q", q);
+    v("kv", kv);
+    v("o", o);
+    v("rope", rope);
+  }
+  friend constexpr bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
+};
+
+namespace attention {
+inline constexpr int kBlockKeys = 64;
+/// One long request is spread over threads by chunks. 2048 keys of D 128 in bf16 are 1 MB of K and V: the partial state of a
+/// chunk (D + 2 floats a row) is a thousandth of that.
+inline constexpr int kChunkKeys = 2048;
+/// Rows of a tile. Packing K and V of a block costs about as much as 6 rows' arithmetic, so 96 keep it near 6 %; the tile's
+/// f32 outputs (48 KB at D 128) still fit L2 beside the packed block.
+inline constexpr int kTileRows = 96;
+}  // namespace attention
+
+/// Rows [row_begin, row_end) of one KV head of one request, over chunks [chunk_begin, chunk_end). `partial` < 0: write the
+/// output; else leave the one chunk's state at `partial` (in rows) for attention_merge.
+struct AttentionWork {
+  int32_t request, kv_head, row_begin, row_end, chunk_begin, chunk_end;
+  int64_t partial;
+};
+/// Rows whose chunks were left by several works: states at partial, partial + stride, ... (`chunks` of them).
+struct AttentionMerge {
+  int32_t request, kv_head, row_begin, row_end, chunks, pad;
+  int64_t partial, stride;
+};
+
+/// Strides are in elements, the last dimension is contiguous.
+struct AttentionParams {
+  const void* q;
+  const void* k;
+  const void* v;
+  void* o;
+  float* lse;  // null: not wanted
+  int64_t q_stride_n, q_stride_h, o_stride_n, o_stride_h, lse_stride_n, lse_stride_h;
+  int64_t k_stride_page, k_stride_n, k_stride_h;  // the page stride is unused without a page table
+  int64_t v_stride_page, v_stride_n, v_stride_h;
+  int32_t num_qo_heads, num_kv_heads, head_dim_qk, head_dim_vo;
+
+  const int32_t* qo_indptr;   // [B+1]; null: request b is token b (decode)
+  const int32_t* kv_indptr;   // [B+1], in pages when paged, else in tokens
+  const int32_t* kv_indices;  // pages; null: K and V rows of a request follow each other
+  const int32_t* kv_len;      // [B]
+  int32_t page_size;
+
+  int32_t causal;             // ignored with a mask
+  int32_t window_left;        // < 0: none
+  float scale;                // sm_scale * q_scale * k_scale
+  float soft_cap;             // 0: none
+  float v_scale;
+  float lse_factor;           // 1 for base 2, ln 2 for natural
+  const float* alibi_slopes;  // [Hq] or null
+  const uint8_t* mask;        // packed bits, or null
+  const int64_t* mask_indptr; // [B+1], bytes
+  const float* rope;          // [positions][2][Dqk/2]: cos, sin; null without rope
+
+  const AttentionWork* work;
+  const AttentionMerge* merges;
+  float* partial_o;   // [rows][Dvo], unnormalised
+  float* partial_ml;  // [rows][2]: maximum, denominator
+  void* scratch;      // attention_scratch_bytes(), 64-byte aligned, of the calling thread
+};
+
+namespace attention {
+constexpr int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+/// Packed rows of q and tiles are padded to whole vectors of 16.
+constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
+/// Bytes of AttentionParams::scratch; the layout is cpu_tile.h's.
+constexpr int64_t scratch_bytes(int64_t dqk, int64_t dvo) {
+  const int64_t q = kTileRows * padded(dqk) * 4, k = kBlockKeys * padded(dqk) * 4, v = kBlockKeys * padded(dvo) * 4;
+  const int64_t p = kTileRows * kBlockKeys * 4, s = 8 * kBlockKeys * 4, o = 2 * kTileRows * padded(dvo) * 4;
+  const int64_t rows = kTileRows * (16 + 4) * 4, zeros = 4 * padded(dqk > dvo ? dqk : dvo);
+  return q + k + v + p + s + o + rows + zeros + 16 * 64;
+}
+}  // namespace attention
+}  // namespace flashinfer
