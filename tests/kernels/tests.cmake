@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# The same kernel headers once per ISA, as the JIT compiles them; the test asks the machine which it can run.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # GCC 12 takes the "undefined" operands inside its own AVX-512 intrinsics for uses of uninitialised variables (its bug 105593).
+  set(quiet "-Wno-uninitialized;-Wno-maybe-uninitialized")
+  foreach(kernel vec gemm)
+    set_source_files_properties(${dir}/${kernel}_portable.cc PROPERTIES COMPILE_OPTIONS "-O2;-Wno-psabi")
+    set_source_files_properties(${dir}/${kernel}_v3.cc PROPERTIES COMPILE_OPTIONS "-O3;-march=x86-64-v3")
+    set_source_files_properties(${dir}/${kernel}_v4.cc PROPERTIES COMPILE_OPTIONS "-O3;-march=x86-64-v4;${quiet}")
+    set_source_files_properties(${dir}/${kernel}_bf16.cc PROPERTIES COMPILE_OPTIONS "-O3;-march=x86-64-v4;-mavx512bf16;${quiet}")
+  endforeach()
+endif()
