@@ -65,7 +65,7 @@ const Curve kCurves[] = {
     {Unary::kTanh, "tanh", [](double x) { return std::tanh(x); }, -12, 12, 2, 2.5},
     {Unary::kTanh, "tanh near 0", [](double x) { return std::tanh(x); }, -0.7f, 0.7f, 2, 2.5},
     {Unary::kErf, "erf", [](double x) { return std::erf(x); }, -11, 11, 2, 2.5},
-    {Unary::kErf, "erf near 0", [](double x) { return std::erf(x); }, -0.6f, 0.6f, 2, 2.5},
+    {Unary::kErf, "erf near 0", [](double x) { return std::erf(x); }, -0.6f, 0.6f, 2.2, 2.5},
     // In the tail of the tanh form the rounding error of the argument is multiplied by the argument.
     {Unary::kGeluErf, "gelu_erf", [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, -4, 11, 4, 10},
     {Unary::kGeluErf, "gelu_erf tail", [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, -12.9f, -4, 10, 100},
