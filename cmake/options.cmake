@@ -32,7 +32,7 @@ endif()
 add_library(fi_options INTERFACE)
 add_library(fi::options ALIAS fi_options)
 target_compile_options(fi_options INTERFACE -Wall -Wextra $<$<BOOL:${FLASHINFER_WERROR}>:-Werror> ${fi_sanitizer_flags})
-target_link_options(fi_options INTERFACE ${fi_sanitizer_flags})
+target_link_options(fi_options INTERFACE ${fi_sanitizer_flags} -Wl,--allow-shlib-undefined)
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
