@@ -11,7 +11,7 @@ set(fi_test_environment
     FLASHINFER_BUILD_DIR=${PROJECT_BINARY_DIR}
     ASAN_OPTIONS=detect_stack_use_after_return=0:allocator_may_return_null=1
     UBSAN_OPTIONS=print_stacktrace=1
-    TSAN_OPTIONS=halt_on_error=1)
+    "TSAN_OPTIONS=halt_on_error=1 die_after_fork=0")
 
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
 foreach(dir IN LISTS test_dirs)
