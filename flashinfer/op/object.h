@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "flashinfer/op/schema.h"
 
@@ -36,5 +37,8 @@ struct Object {
   template <class State> const State& as() const { return *static_cast<const State*>(state.get()); }
   template <class State> void set(State s) { state = std::make_shared<const State>(std::move(s)); }
 };
+
+/// A copy of `name` that lives as long as the program (for objects made from recorded names).
+const char* intern_class(const std::string& name);
 
 }  // namespace flashinfer::op

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/cases/run.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "flashinfer/cases/fill.h"
+#include "flashinfer/core/context.h"
+#include "flashinfer/ops/common/reference.h"
+
+namespace flashinfer::cases {
+namespace {
+
+bool is_output(op::Role r) {
+  return r == op::Role::kOut || r == op::Role::kResult || r == op::Role::kInOut || r == op::Role::kPagedInOut;
+}
+struct Failure {
+  std::string what;
+};
+
+void expect_same(const Outputs& a, const Outputs& b, const char* variant) {
+  if (a.tensors.size() != b.tensors.size()) throw Failure{str(variant, ": ", b.tensors.size(), " outputs instead of ", a.tensors.size())};
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    const Tensor x = Tensor::clone(a.tensors[i].second.view()), y = Tensor::clone(b.tensors[i].second.view());
+    if (x.nbytes() == y.nbytes() && std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())) == 0) continue;
+    const Comparison c = compare(y.view(), x.view(), 0, 0);
+    throw Failure{str(variant, ": ", a.tensors[i].first, " is not bitwise equal to the first run; ", c.text)};
+  }
+}
+
+op::Tolerance tolerance_of(const op::Op& op, const op::Case& c, DType t) {
+  op::Tolerance tol = default_tolerance(t);
+  if (!is_floating(t)) return tol;
+  tol.rtol = c.rtol >= 0 ? c.rtol : std::max(tol.rtol, op.tolerance.rtol);
+  tol.atol = c.atol >= 0 ? c.atol : std::max(tol.atol, op.tolerance.atol);
+  return tol;
+}
+
+Outputs run_guarded(const op::Op& op, Built& b, const char* variant) {
+  Outputs out = run_block(b);
+  if (std::string e = check_guards(b, op); !e.empty()) throw Failure{str(variant, ": ", e)};
+  return out;
+}
+
+void check_reference(const op::Op& op, const op::Case& c, const Outputs& got) {
+  if (std::string_view(op.candidates.back().name) != "reference") return;
+  Built b = build(op, c.args);
+  op::ForceCandidate force("reference");
+  const Outputs want = run_block(b);
+  for (size_t i = 0; i < got.tensors.size(); ++i) {
+    const auto& [name, t] = got.tensors[i];
+    const op::Tolerance tol = tolerance_of(op, c, t.dtype());
+    const Comparison r = compare(t.view(), want.tensors.at(i).second.view(), tol.rtol, tol.atol);
+    if (!r.equal) throw Failure{str("against the reference: ", name, " ", r.text)};
+  }
+}
+
+/// The same call with every absent output supplied, between guards.
+void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& first) {
+  Built b = build(op, c.args);
+  std::vector<std::unique_ptr<GuardedTensor>> given;
+  for (const auto& [name, t] : first.tensors) {
+    const op::Field* f = op::find_field(op, name);
+    if (!f || !f->assign || (f->role != op::Role::kOut && f->role != op::Role::kResult) || !f->get(b.block.data()).is_none()) continue;
+    given.push_back(guarded(name, t.shape(), t.dtype()));
+    f->assign(b.block.data(), given.back()->tensor.view());
+  }
+  if (given.empty()) return;
+  expect_same(first, run_guarded(op, b, "outputs given"), "outputs given");
+  for (const auto& g : given)
+    if (std::string e = check_guards(*g, true); !e.empty()) throw Failure{str("outputs given: ", e)};
+}
+
+void check_padded(const op::Op& op, const op::Case& c, const Outputs& first) {
+  try {
+    Built b = build(op, c.args, {.pad_inputs = true});
+    expect_same(first, run_guarded(op, b, "padded rows"), "padded rows");
+  } catch (const Error& e) {  // an op may demand contiguous arguments, if it says so
+    const std::string_view m = e.message();
+    if (m.find("contiguous") == m.npos && m.find("stride") == m.npos) throw;
+  }
+}
+
+void check_threads(const op::Op& op, const op::Case& c, const Outputs& first) {
+  for (int threads : {1, 3}) {
+    const auto pool = make_thread_pool(threads);
+    Context context = Context::current();
+    context.executor = *pool;
+    ContextScope scope(context);
+    Built b = build(op, c.args);
+    expect_same(first, run_block(b), threads == 1 ? "one thread" : "three threads");
+  }
+}
+
+std::vector<std::pair<const char*, Check>>& extra_checks() {
+  static std::vector<std::pair<const char*, Check>> v;
+  return v;
+}
+
+}  // namespace
+
+void add_check(const char* name, Check check) { extra_checks().emplace_back(name, std::move(check)); }
+
+op::Tolerance default_tolerance(DType t) {
+  switch (t) {
+    case DType::kF64: return {1e-12, 1e-12};
+    case DType::kF32: return {1e-5, 1e-5};
+    case DType::kF16: return {1e-3, 1e-3};
+    case DType::kBF16: return {1e-2, 1e-2};
+    case DType::kF8E4M3: case DType::kF8E5M2: return {0.125, 0.002};
+    default: return {0, 0};
+  }
+}
+
+Comparison compare(const TensorView& got, const TensorView& want, double rtol, double atol) {
+  Comparison c;
+  if (got.dtype() != want.dtype() || !std::equal(got.shape().begin(), got.shape().end(), want.shape().begin(), want.shape().end())) {
+    c.equal = false;
+    c.text = str("is ", to_string(got), " instead of ", to_string(want));
+    return c;
+  }
+  if (got.numel() == 0) return c;
+  const Tensor a = Tensor::clone(got), b = Tensor::clone(want);
+  double worst = -1, worst_got = 0, worst_want = 0;
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    const double x = ref::load_element(a.view(), i), y = ref::load_element(b.view(), i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double diff = std::abs(x - y), limit = atol + rtol * std::abs(y);
+    if (std::isfinite(diff)) {
+      c.max_abs = std::max(c.max_abs, diff);
+      if (y != 0) c.max_rel = std::max(c.max_rel, diff / std::abs(y));
+    }
+    if (diff <= limit) continue;  // false for NaN
+    ++c.mismatches;
+    const double excess = std::isfinite(diff) ? diff - limit : HUGE_VAL;
+    if (excess > worst) {
+      worst = excess;
+      c.worst = i;
+      worst_got = x;
+      worst_want = y;
+    }
+  }
+  if (c.mismatches) {
+    c.equal = false;
+    c.text = str("differs in ", c.mismatches, " of ", a.numel(), " elements (max abs ", c.max_abs, ", max rel ", c.max_rel,
+                 "), worst at ", c.worst, ": ", worst_got, " instead of ", worst_want, " (rtol ", rtol, ", atol ", atol, ")");
+  }
+  return c;
+}
+
+Outputs run_block(Built& b) {
+  const op::Op& op = b.block.op();
+  const op::Results results = op::run(op, b.block.data());
+  Outputs out;
+  for (const op::Field& f : op.fields) {
+    if (!f.tensors || !is_output(f.role)) continue;
+    const TensorView* v[2];
+    const int n = f.tensors(b.block.data(), v);
+    for (int i = 0; i < n; ++i) {
+      std::shared_ptr<void> owner;  // of memory that the call allocated
+      for (int r = 0; r < results.size(); ++r)
+        if (results[r].data() == v[i]->data()) owner = results[r].owner();
+      for (const auto& t : b.tensors)
+        if (!owner && t->tensor.data() == v[i]->data()) owner = t->tensor.owner();
+      out.tensors.emplace_back(f.name, Tensor(*v[i], owner));
+    }
+  }
+  return out;
+}
+
+CaseResult run_case(const op::Op& op, const op::Case& c) {
+  CaseResult r;
+  r.repro = str("flashinfer cases ", op.name, " --args \"", c.args, "\"");
+  try {
+    Built b = build(op, c.args);
+    const op::Selection s = op::explain(op, b.block.data());
+    std::string refusals;
+    for (const auto& [who, why] : s.refusals) refusals += str("; ", who, ": ", why);
+    if (!s.candidate || std::string_view(s.candidate->name) != c.candidate)
+      throw Failure{str("served by ", s.candidate ? s.candidate->name : "nothing", " instead of ", c.candidate, refusals)};
+    const Outputs first = run_guarded(op, b, "first run");
+    check_reference(op, c, first);
+    Built again = build(op, c.args);
+    expect_same(first, run_block(again), "second run");
+    check_given_outputs(op, c, first);
+    check_padded(op, c, first);
+    check_threads(op, c, first);
+    for (const auto& [name, check] : extra_checks())
+      if (std::string e = check(op, c); !e.empty()) throw Failure{str(name, ": ", e)};
+  } catch (const Failure& f) {
+    r.passed = false;
+    r.failure = f.what;
+  } catch (const std::exception& e) {
+    r.passed = false;
+    r.failure = str("threw ", e.what());
+  }
+  return r;
+}
+
+}  // namespace flashinfer::cases
