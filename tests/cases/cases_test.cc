@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of every op's case table is a test; a failure prints the command that repeats it.
+#include <gtest/gtest.h>
+
+#include "flashinfer/cases/run.h"
+#include "flashinfer/op/registry.h"
+
+namespace flashinfer {
+namespace {
+
+class CaseTest : public testing::Test {
+ public:
+  CaseTest(const op::Op& op, const op::Case& c) : op_(op), case_(c) {}
+  void TestBody() override {
+    const cases::CaseResult r = cases::run_case(op_, case_);
+    EXPECT_TRUE(r.passed) << r.failure << "\n  " << r.repro;
+  }
+
+ private:
+  const op::Op& op_;
+  const op::Case& case_;
+};
+
+/// GoogleTest names may not hold dots in the suite part of a filter; '.' of methods becomes '_'.
+std::string suite_of(const op::Op& op) {
+  std::string s = op.name;
+  for (char& c : s)
+    if (c == '.') c = '_';
+  return s;
+}
+
+const bool registered = [] {
+  for (const op::Op* op : op::all_ops())
+    for (const op::Case& c : op->cases()) {
+      if (c.tags == op::kBench) continue;  // large and meant for timing
+      testing::RegisterTest(suite_of(*op).c_str(), c.name, nullptr, nullptr, __FILE__, __LINE__,
+                            [op, &c]() -> testing::Test* { return new CaseTest(*op, c); });
+    }
+  return true;
+}();
+
+TEST(CaseTables, EveryOpHasRowsAndAReference) {
+  for (const op::Op* op : op::all_ops()) {
+    const std::string_view name = op->name;
+    if (name.ends_with(".__init__") || name.ends_with(".plan")) continue;  // their work is checked through run
+    EXPECT_FALSE(op->cases().empty()) << name;
+    EXPECT_STREQ(op->candidates.back().name, "reference") << name;
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer
