@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/jit/build.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <ctime>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/core/process.h"
+#include "flashinfer/core/version.h"
+#include "flashinfer/jit/source.h"
+
+namespace flashinfer::jit {
+namespace {
+
+/// Field by field with lengths, so that no two lists of fields give one text.
+std::string joined(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const std::string_view p : parts) text += std::to_string(p.size()) + ":" + std::string(p) + "\n";
+  return text;
+}
+
+bool serves(const Meta& have, const Meta& wanted) {
+  return have.source == wanted.source && have.version == wanted.version && have.flags == wanted.flags &&
+         have.cpu == wanted.cpu && have.target == wanted.target && (wanted.headers.empty() || have.headers == wanted.headers);
+}
+
+/// The command as it can be pasted anywhere: from the artifact's folder, giving the same bytes.
+std::string pasteable(const std::string& dir, const std::vector<std::string>& argv) {
+  return "cd " + process::shell_line({dir}) + " && " + process::shell_line(argv);
+}
+
+/// meta.json is written last: a folder without it is not an artifact.
+void write_companions(const std::string& dir, const std::string& final_dir, const std::vector<std::string>& argv) {
+  const std::string line = pasteable(final_dir, argv) + "\n";
+  fs::write_plain(dir + "/compile_command.txt", line);
+  fs::write_plain(dir + "/compile_command.sh", "#!/bin/sh\n" + line, 0700);
+}
+
+[[noreturn]] void report_failure(const Request& request, const process::Result& result, const std::string& temporary,
+                                 const std::string& kept, const std::vector<std::string>& argv) {
+  fs::remove_tree(kept);
+  const bool moved = ::rename(temporary.c_str(), kept.c_str()) == 0;
+  if (!moved) fs::remove_tree(temporary);
+  constexpr size_t kShown = 8000;
+  std::string output = result.output.substr(0, kShown);
+  if (output.size() < result.output.size()) output += "...\n";
+  throw RuntimeError(str("jit: compiling ", request.text(), result.timed_out ? " took too long" : " failed",
+                         " (exit code ", result.exit_code, ")\n", output, "command: ", pasteable(kept, argv)));
+}
+
+}  // namespace
+
+BuildKey build_key(const Request& request, Target target, const Toolchain& toolchain) {
+  BuildKey key;
+  Meta& m = key.wanted;
+  const std::string root = include_root();
+  m.name = request.name;
+  m.config = request.config;
+  m.header = request.header;
+  m.source = hash_hex(request.source);
+  m.target = name(target);
+  m.version = build::version();
+  const Flags flags = kernel_flags(target);
+  m.flags = process::shell_line(flags.compile);
+  if (!flags.link.empty()) m.flags += " " + process::shell_line(flags.link);
+  m.cpu = target == Target::kNative ? cpu_features() : "";
+  m.compiler = toolchain.identity;
+  m.headers = root.empty() ? "" : headers_hash(root, request.header);
+  key.folder = m.name + "-" + hash_hex(joined({m.source, m.target, m.version, m.flags, m.cpu, m.compiler, m.headers}));
+  key.ahead = m.name + "-" + hash_hex(joined({m.source, m.target}));
+  return key;
+}
+
+std::optional<Artifact> find_ahead(const Request& request, Target target) {
+  const auto folders = aot_folders();
+  if (folders.empty()) return std::nullopt;
+  const BuildKey key = build_key(request, target, Toolchain{});
+  for (const std::string& folder : folders) {
+    const std::string dir = folder + "/" + name(target) + "/" + key.ahead;
+    const auto meta = read_artifact(dir);
+    if (meta && serves(*meta, key.wanted)) return Artifact{dir + "/kernel.so", "aot"};
+  }
+  return std::nullopt;
+}
+
+int64_t count_ahead() {
+  int64_t n = 0;
+  for (const std::string& folder : aot_folders())
+    for (const Target t : kTargets)
+      for (const std::string& entry : fs::list_dir(folder + "/" + name(t))) n += !entry.starts_with(".");
+  return n;
+}
+
+Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
+                      const std::string& parent, const std::string& entry, bool quiet) {
+  const bool verbose = env::flag("FLASHINFER_JIT_VERBOSE");
+  const std::string temporary = fs::make_temp_dir(parent, ".build-");
+  const std::string final_dir = parent + "/" + entry;
+  const Flags flags = kernel_flags(target);
+  std::vector<std::string> argv = toolchain.command;
+  argv.insert(argv.end(), flags.compile.begin(), flags.compile.end());
+  argv.insert(argv.end(), {"-I", include_root(), "-o", "kernel.so", "kernel.cc"});
+  argv.insert(argv.end(), flags.link.begin(), flags.link.end());
+  fs::write_plain(temporary + "/kernel.cc", request.source);
+  write_companions(temporary, final_dir, argv);
+  if (verbose) std::fprintf(stderr, "flashinfer: %s: %s\n", request.text().c_str(), pasteable(final_dir, argv).c_str());
+
+  process::Options options;
+  options.cwd = temporary;
+  if (!quiet)
+    options.on_slow = [&] {
+      std::fprintf(stderr, "flashinfer: compiling %s for %s ...\n", request.text().c_str(), name(target));
+    };
+  const process::Result result = process::run(argv, options);
+  const auto so = fs::read_file(temporary + "/kernel.so");
+  if (!result.ok() || !so || so->empty()) {
+    write_companions(temporary, final_dir + ".failed", argv);
+    report_failure(request, result, temporary, final_dir + ".failed", argv);
+  }
+  if (verbose) std::fprintf(stderr, "flashinfer: %s: compiled in %.2f s\n%s", request.text().c_str(), result.seconds, result.output.c_str());
+
+  Meta meta = key.wanted;
+  meta.compiler = toolchain.identity;
+  meta.directory = final_dir;
+  meta.arguments = argv;
+  meta.seconds = result.seconds;
+  meta.created = static_cast<int64_t>(std::time(nullptr));
+  meta.bytes = so->size();
+  meta.checksum = hash_hex(*so);
+  ::chmod((temporary + "/kernel.so").c_str(), 0700);  // whatever umask the linker ran under
+  fs::write_plain(temporary + "/meta.json", to_json(meta));
+  publish(temporary, final_dir);
+  return {final_dir + "/kernel.so", "compiled", result.seconds};
+}
+
+Artifact find_or_compile(const Request& request, Target target, const Toolchain& toolchain, bool quiet, bool discard) {
+  const BuildKey key = build_key(request, target, toolchain);
+  const CacheFolders folders = cache_folders(name(target));
+  const auto look = [&](const std::string& folder) -> std::optional<Artifact> {
+    if (folder.empty()) return std::nullopt;
+    const auto meta = read_artifact(folder + "/" + key.folder);
+    if (!meta || !serves(*meta, key.wanted) || meta->compiler != key.wanted.compiler) return std::nullopt;
+    return Artifact{folder + "/" + key.folder + "/kernel.so", "disk"};
+  };
+  if (!discard) {
+    if (auto a = look(folders.read)) return *a;
+    if (folders.write != folders.read)
+      if (auto a = look(folders.write)) return *a;
+  }
+  // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache: removing
+  // it would let a third process lock another file of the same name.
+  const fs::FileLock lock(folders.write + "/.lock-" + key.folder);
+  if (!discard)
+    if (auto a = look(folders.write)) return *a;
+  if (discard) fs::remove_tree(folders.write + "/" + key.folder);
+  return compile_into(request, target, toolchain, key, folders.write, key.folder, quiet);
+}
+
+}  // namespace flashinfer::jit

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/jit/cache.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/core/version.h"
+#include "flashinfer/jit/source.h"
+
+namespace flashinfer::jit {
+namespace {
+
+std::mutex mutex;
+std::set<std::string> warned;
+std::string private_path;
+pid_t private_owner = 0;
+
+void warn_once(const std::string& text) {
+  {
+    const std::lock_guard lock(mutex);
+    if (!warned.insert(text).second) return;
+  }
+  std::fprintf(stderr, "flashinfer: warning: %s\n", text.c_str());
+}
+
+/// One per process, removed when it exits; a forked child makes its own.
+std::string private_folder() {
+  const std::lock_guard lock(mutex);
+  if (private_owner == ::getpid() && fs::is_dir(private_path)) return private_path;
+  static const int registered = std::atexit([] {
+    if (private_owner == ::getpid()) fs::remove_tree(private_path);
+  });
+  static_cast<void>(registered);
+  private_path = fs::make_temp_dir(env::text("TMPDIR"), "flashinfer-");
+  private_owner = ::getpid();
+  return private_path;
+}
+
+std::string base_folder() {
+  std::string base = env::text("FLASHINFER_WORKSPACE_BASE");
+  if (base.empty()) base = env::text("HOME");
+  return base.empty() ? base : fs::canonical(std::filesystem::absolute(base).lexically_normal());
+}
+
+/// Why the cache at `root` (cache_path()) cannot hold this target's artifacts; makes the folders when they are missing.
+std::string prepare(const std::string& folder) {
+  const std::string base = base_folder();
+  try {
+    fs::make_dirs(folder);
+  } catch (const Error& e) {
+    return e.message();
+  }
+  // The way down: parents may be sticky (as /tmp), our own folders may be written by nobody else.
+  std::vector<std::string> ours;
+  for (std::string f = folder; f.size() > base.size() + std::strlen("/.cache"); f.resize(f.rfind('/'))) ours.push_back(f);
+  for (const std::string& parent : {base, base + "/.cache"})
+    if (std::string why = fs::unsafe_folder(parent, true); !why.empty()) return why;
+  for (const std::string& f : ours)
+    if (std::string why = fs::unsafe_folder(f); !why.empty()) return why;
+  return {};
+}
+
+}  // namespace
+
+std::string to_json(const Meta& m) {
+  const nlohmann::ordered_json j = {
+      {"name", m.name},           {"config", m.config},       {"header", m.header},
+      {"target", m.target},       {"version", m.version},     {"flags", m.flags},
+      {"compiler", m.compiler},   {"source", m.source},       {"headers", m.headers},
+      {"cpu", m.cpu},             {"directory", m.directory}, {"arguments", m.arguments},
+      {"compile_seconds", m.seconds}, {"created", m.created}, {"bytes", m.bytes},
+      {"xxh3_128", m.checksum}};
+  return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::optional<Meta> parse_meta(const std::string& text) {
+  try {
+    const auto j = nlohmann::json::parse(text);
+    Meta m;
+    j.at("name").get_to(m.name);
+    j.at("config").get_to(m.config);
+    j.at("header").get_to(m.header);
+    j.at("target").get_to(m.target);
+    j.at("version").get_to(m.version);
+    j.at("flags").get_to(m.flags);
+    j.at("compiler").get_to(m.compiler);
+    j.at("source").get_to(m.source);
+    j.at("headers").get_to(m.headers);
+    j.at("cpu").get_to(m.cpu);
+    j.at("directory").get_to(m.directory);
+    j.at("arguments").get_to(m.arguments);
+    j.at("compile_seconds").get_to(m.seconds);
+    j.at("created").get_to(m.created);
+    j.at("bytes").get_to(m.bytes);
+    j.at("xxh3_128").get_to(m.checksum);
+    return m;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::string cache_path() {
+  const std::string base = base_folder();
+  return base.empty() ? base : base + "/.cache/flashinfer/" + build::version();
+}
+
+CacheFolders cache_folders(const std::string& target) {
+  CacheFolders folders;
+  const std::string root = cache_path();
+  std::string why = "neither FLASHINFER_WORKSPACE_BASE nor HOME is set";
+  if (!root.empty()) {
+    folders.read = root + "/" + target;
+    why = prepare(folders.read);
+    if (why.empty() && ::access(folders.read.c_str(), W_OK | X_OK) == 0) {
+      folders.write = folders.read;
+      return folders;
+    }
+    if (why.empty()) why = str(folders.read, " cannot be written: ", std::strerror(errno));
+    else folders.read.clear();
+  }
+  folders.write = private_folder() + "/" + target;
+  fs::make_dirs(folders.write);
+  warn_once("the kernel cache is not used: " + why + "; compiling into a temporary folder");
+  return folders;
+}
+
+void forget_folders() {
+  const std::lock_guard lock(mutex);
+  warned.clear();
+}
+
+std::optional<Meta> read_meta(const std::string& dir) {
+  const auto text = fs::read_file(dir + "/meta.json");
+  return text ? parse_meta(*text) : std::nullopt;
+}
+
+std::optional<Meta> read_artifact(const std::string& dir) {
+  auto meta = read_meta(dir);
+  if (!meta) return std::nullopt;
+  const auto bytes = fs::read_file(dir + "/kernel.so");
+  if (!bytes || bytes->size() != meta->bytes || hash_hex(*bytes) != meta->checksum) return std::nullopt;
+  return meta;
+}
+
+void publish(const std::string& temporary, const std::string& final) {
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    if (::rename(temporary.c_str(), final.c_str()) == 0) return;
+    const int error = errno;
+    if (error != ENOTEMPTY && error != EEXIST && error != ENOTDIR) {
+      fs::remove_tree(temporary);
+      throw RuntimeError(str("cannot rename ", temporary, " to ", final, ": ", std::strerror(error)));
+    }
+    if (read_artifact(final)) {  // another process was faster
+      fs::remove_tree(temporary);
+      return;
+    }
+    const std::string aside = temporary + ".damaged";
+    if (::rename(final.c_str(), aside.c_str()) == 0) fs::remove_tree(aside);
+  }
+  fs::remove_tree(temporary);
+  throw RuntimeError(str("cannot replace the damaged ", final));
+}
+
+std::vector<std::string> aot_folders() {
+  std::vector<std::string> folders;
+  const std::string library = fs::object_of(reinterpret_cast<const void*>(&aot_folders));
+  const std::string beside = library.substr(0, std::min(library.size(), library.rfind('/')));
+  for (const std::string& f : {env::text("FLASHINFER_AOT_DIR"), beside + "/flashinfer/aot"}) {
+    if (f.empty() || !fs::is_dir(f)) continue;
+    const std::string why = fs::unsafe_folder(f);
+    if (why.empty()) folders.push_back(fs::canonical(f));
+    else warn_once("artifacts made ahead are not used: " + why);
+  }
+  return folders;
+}
+
+int64_t clear_cache() {
+  const std::string root = cache_path();
+  if (root.empty()) throw RuntimeError("there is no cache folder: neither FLASHINFER_WORKSPACE_BASE nor HOME is set");
+  const std::string all = root.substr(0, root.rfind('/'));
+  if (const std::string why = fs::unsafe_folder(all); !why.empty()) throw RuntimeError("not cleared: " + why);
+  int64_t artifacts = 0;
+  // Only what has this library's shape goes: other programs keep folders of their own under the same name.
+  for (const std::string& version : fs::list_dir(all)) {
+    for (const std::string& target : fs::list_dir(all + "/" + version))
+      for (const std::string& entry : fs::list_dir(all + "/" + version + "/" + target)) {
+        const std::string dir = all + "/" + version + "/" + target + "/" + entry;
+        const bool artifact = fs::is_file(dir + "/meta.json");
+        if (!artifact && !entry.starts_with(".build-") && !entry.starts_with(".lock-") && !entry.ends_with(".failed")) continue;
+        if (!fs::remove_tree(dir)) throw RuntimeError(str("cannot remove ", dir, ": ", std::strerror(errno)));
+        artifacts += artifact && !entry.starts_with(".");
+        ::rmdir((all + "/" + version + "/" + target).c_str());  // the last one takes the folder along
+      }
+    ::rmdir((all + "/" + version).c_str());
+  }
+  return artifacts;
+}
+
+}  // namespace flashinfer::jit

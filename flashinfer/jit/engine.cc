@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/jit/engine.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/jit/build.h"
+#include "flashinfer/jit/source.h"
+
+namespace flashinfer::jit {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+enum class State { kNew, kBusy, kReady, kFailed };
+
+struct Entry {
+  State state = State::kNew;
+  Loaded loaded;
+  std::string error;  // kFailed: the RuntimeError's text; a kernel that does not compile is not tried again
+  Module module;
+};
+
+struct Engine {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::unordered_map<std::string, std::unique_ptr<Entry>> entries;  // by target and source
+  std::vector<Entry*> order;
+  std::vector<std::unique_ptr<Entry>> forgotten;  // tables gave out references into these
+  Stats stats;
+};
+
+Engine* engine_pointer = nullptr;
+
+/// A child that forks while another thread compiles inherits a half-done entry and nobody to finish it: it starts it anew.
+void before_fork() {
+  engine_pointer->mutex.lock();
+  detail::table_mutex().lock();
+}
+void after_fork_parent() {
+  detail::table_mutex().unlock();
+  engine_pointer->mutex.unlock();
+}
+void after_fork_child() {
+  new (&engine_pointer->changed) std::condition_variable;
+  for (auto& [key, entry] : engine_pointer->entries)
+    if (entry->state == State::kBusy) entry->state = State::kNew;
+  after_fork_parent();
+}
+
+Engine& engine() {
+  static Engine& e = []() -> Engine& {
+    engine_pointer = new Engine;  // never destroyed: kernels may be asked for by exit handlers
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    return *engine_pointer;
+  }();
+  return e;
+}
+
+thread_local std::vector<Request>* recorder = nullptr;
+thread_local bool quiet = false;  // prefetch with a progress callback speaks for itself
+
+CpuFn load(const std::string& path, std::string& error) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* symbol = handle != nullptr ? ::dlsym(handle, "flashinfer_kernel") : nullptr;
+  if (symbol == nullptr) {
+    const char* text = ::dlerror();
+    error = text != nullptr ? text : "no flashinfer_kernel in it";
+  }
+  return reinterpret_cast<CpuFn>(symbol);
+}
+
+/// Targets whose artifacts made ahead may stand in for `t` when nothing can be compiled, best first.
+std::vector<Target> stand_ins(Target t) {
+  std::vector<Target> list;
+  for (const Target s : {Target::kNative, Target::kX86V4, Target::kX86V3, Target::kPortable}) {
+    const bool wide_enough = t == Target::kNative || s == t || s == Target::kPortable ||
+                             (t == Target::kX86V4 && s == Target::kX86V3);
+    if (wide_enough && target_refusal(s).empty()) list.push_back(s);
+  }
+  return list;
+}
+
+/// Fills `entry.loaded` and `entry.module`; throws RuntimeError when the kernel does not compile or load.
+void make(const Request& request, Target target, Entry& entry) {
+  const auto use = [&](const Artifact& a) {
+    std::string error;
+    entry.loaded.fn = load(a.so, error);
+    entry.module.origin = a.origin;
+    entry.module.path = a.so;
+    return error;
+  };
+  if (const std::string why = target_refusal(target); !why.empty()) {
+    entry.loaded.refusal = str("FLASHINFER_CPU_TARGET is ", name(target), ", but ", why);
+    return;
+  }
+  const std::string no_compiler = compiler_refusal();
+  for (const Target t : no_compiler.empty() ? std::vector<Target>{target} : stand_ins(target))
+    if (const auto ahead = find_ahead(request, t); ahead && use(*ahead).empty()) return;
+  const Toolchain toolchain = host_toolchain();
+  if (!no_compiler.empty()) {
+    const int64_t count = count_ahead();
+    entry.loaded.refusal = str(no_compiler, ", and ", request.text(), " is not among the ", count,
+                               count == 1 ? " artifact" : " artifacts", " made ahead");
+    return;
+  }
+  Artifact artifact = find_or_compile(request, target, toolchain, quiet);
+  entry.module.seconds = artifact.seconds;
+  std::string error = use(artifact);
+  if (!error.empty() && artifact.origin == "disk") {
+    artifact = find_or_compile(request, target, toolchain, quiet, /*discard=*/true);
+    entry.module.seconds = artifact.seconds;
+    error = use(artifact);
+  }
+  FI_CHECK(error.empty(), RuntimeError, "jit: ", request.text(), ": cannot load ", artifact.so, ": ", error);
+}
+
+/// Under the engine's lock.
+void count(Stats& s, const Entry& e, double seconds) {
+  const std::string& origin = e.module.origin;
+  if (origin == "compiled") ++s.compiled, s.compile_seconds += e.module.seconds;
+  if (origin == "disk") ++s.disk_hits;
+  if (origin == "aot") ++s.aot_hits;
+  if (origin == "failed") ++s.failed;
+  if (origin == "refused") ++s.refused;
+  s.load_seconds += seconds - (origin == "compiled" ? e.module.seconds : 0);
+}
+
+/// The entry, made by this thread or awaited while another makes it. `fresh` is set when this call made it.
+const Entry& obtain_entry(const Request& request, bool* fresh = nullptr) {
+  Engine& e = engine();
+  const Target target = selected_target();
+  const std::string key = std::string(name(target)) + "\n" + request.source;
+  std::unique_lock lock(e.mutex);
+  auto& slot = e.entries[key];
+  if (!slot) {
+    slot = std::make_unique<Entry>();
+    slot->module = {request.text(), name(target), "", "", 0};
+    e.order.push_back(slot.get());
+  }
+  Entry& entry = *slot;
+  e.changed.wait(lock, [&] { return entry.state != State::kBusy; });
+  if (entry.state == State::kNew) {
+    entry.state = State::kBusy;
+    lock.unlock();
+    const auto start = Clock::now();
+    std::string error;
+    try {
+      make(request, target, entry);
+    } catch (const Error& x) {
+      error = x.message();
+    } catch (const std::exception& x) {
+      error = str("jit: ", request.text(), ": ", x.what());
+    }
+    const double seconds = seconds_since(start);
+    lock.lock();
+    entry.error = error;
+    if (!error.empty()) entry.module.origin = "failed";
+    else if (entry.loaded.fn == nullptr) entry.module.origin = "refused";
+    count(e.stats, entry, seconds);
+    entry.module.seconds = seconds;
+    entry.state = error.empty() ? State::kReady : State::kFailed;
+    if (fresh != nullptr) *fresh = true;
+    e.changed.notify_all();
+  }
+  return entry;
+}
+
+Outcome outcome_of(const Entry& entry, bool fresh) {
+  if (entry.state == State::kFailed) return Outcome::kFailed;
+  if (entry.loaded.fn == nullptr) return Outcome::kRefused;
+  if (!fresh) return Outcome::kMemory;
+  if (entry.module.origin == "compiled") return Outcome::kCompiled;
+  return entry.module.origin == "aot" ? Outcome::kAot : Outcome::kDisk;
+}
+
+}  // namespace
+
+namespace detail {
+
+std::atomic<int> recordings{0};
+
+const Loaded& obtain(const Request& request, bool& keep) {
+  if (recorder != nullptr) {
+    static const Loaded& listed = *new Loaded{nullptr, request.name + " is being listed, not run"};
+    recorder->push_back(request);
+    keep = false;
+    return listed;
+  }
+  const Entry& entry = obtain_entry(request);
+  if (entry.state == State::kFailed) throw RuntimeError(entry.error);
+  return entry.loaded;
+}
+
+}  // namespace detail
+
+Stats stats() {
+  Engine& e = engine();
+  const std::lock_guard lock(e.mutex);
+  Stats s = e.stats;
+  s.memory_hits += static_cast<int64_t>(detail::count_memory_hits());
+  return s;
+}
+
+void reset_stats() {
+  Engine& e = engine();
+  const std::lock_guard lock(e.mutex);
+  e.stats = {};
+  e.stats.memory_hits = -static_cast<int64_t>(detail::count_memory_hits());
+}
+
+std::vector<Module> modules() {
+  Engine& e = engine();
+  const std::lock_guard lock(e.mutex);
+  std::vector<Module> list;
+  for (const Entry* entry : e.order)
+    if (entry->state == State::kReady || entry->state == State::kFailed) list.push_back(entry->module);
+  return list;
+}
+
+Recording::Recording() : previous_(recorder), list_(std::make_unique<std::vector<Request>>()) {
+  recorder = list_.get();
+  detail::recordings.fetch_add(1, std::memory_order_relaxed);
+}
+Recording::~Recording() {
+  recorder = previous_;
+  detail::recordings.fetch_sub(1, std::memory_order_relaxed);
+}
+std::vector<Request> Recording::take() {
+  std::vector<Request> unique;
+  std::set<std::string> seen;
+  for (Request& r : *list_)
+    if (seen.insert(r.source).second) unique.push_back(std::move(r));
+  list_->clear();
+  return unique;
+}
+
+const char* name(Outcome o) {
+  constexpr const char* kNames[] = {"in memory", "from disk", "made ahead", "compiled", "refused", "failed"};
+  return kNames[static_cast<int>(o)];
+}
+
+std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs,
+                                 const std::function<void(const Progress&)>& progress) {
+  std::vector<Prefetched> results(requests.size());
+  std::mutex mutex;
+  int64_t done = 0;
+  for_each_job(static_cast<int64_t>(requests.size()), jobs, [&](int64_t i) {
+    const Request& request = requests[static_cast<size_t>(i)];
+    Prefetched& r = results[static_cast<size_t>(i)];
+    const bool was_quiet = std::exchange(quiet, static_cast<bool>(progress));
+    const auto start = Clock::now();
+    bool fresh = false;
+    const Entry& entry = obtain_entry(request, &fresh);
+    quiet = was_quiet;
+    r = {outcome_of(entry, fresh), seconds_since(start), entry.state == State::kFailed ? entry.error : entry.loaded.refusal};
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (progress) progress({done, static_cast<int64_t>(requests.size()), &request, r.outcome, r.seconds, &r.message});
+  });
+  return results;
+}
+
+std::string compiler_refusal() {
+  if (env::flag("FLASHINFER_DISABLE_JIT")) return "FLASHINFER_DISABLE_JIT is 1";
+  const Toolchain toolchain = host_toolchain();
+  if (!toolchain.refusal.empty()) return toolchain.refusal;
+  if (include_root().empty()) return "the kernel headers were not found beside the library (set FLASHINFER_JIT_INCLUDE)";
+  return {};
+}
+
+void reset() {
+  Engine& e = engine();
+  std::unique_lock lock(e.mutex);
+  e.changed.wait(lock, [&] {
+    return std::ranges::none_of(e.entries, [](const auto& kv) { return kv.second->state == State::kBusy; });
+  });
+  for (auto& [key, entry] : e.entries) e.forgotten.push_back(std::move(entry));
+  e.entries.clear();
+  e.order.clear();
+  detail::forget_tables();
+  forget_sources();
+  forget_toolchain();
+  forget_folders();
+}
+
+}  // namespace flashinfer::jit

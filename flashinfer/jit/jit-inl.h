@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of jit.h: the lookup is inline, everything behind a miss is out of line.
+#pragma once
+#include <type_traits>
+
+#include "flashinfer/jit/request.h"
+#include "flashinfer/jit/table.h"
+
+namespace flashinfer::jit {
+namespace detail {
+
+/// How many threads are recording (engine.h: Recording); while any is, every lookup asks the engine.
+extern std::atomic<int> recordings;
+/// The engine: loads or compiles, once per kernel and process. `keep`: the answer is final and may be kept in a table.
+const Loaded& obtain(const Request& request, bool& keep);
+
+/// One table per kernel and Config type, constant-initialised: no guard on the launch path.
+template <const Kernel& K, class Config>
+inline constinit Table<Config> table;
+
+template <const Kernel& K, class Config>
+[[gnu::noinline, gnu::cold]] const Loaded& miss(const Config& config, uint64_t hash) {
+  bool keep = true;
+  const Loaded& loaded = obtain(make_request(K, Config::kName, members(config)), keep);
+  if (keep) table<K, Config>.insert(config, hash, &loaded);
+  return loaded;
+}
+
+}  // namespace detail
+
+template <const Kernel& K, class Config>
+const Loaded& cpu_kernel(const Config& config) {
+  static_assert(std::has_unique_object_representations_v<Config>, "a Config is hashed and compared by its bytes");
+  const uint64_t hash = detail::hash_bytes(config);
+  if (detail::recordings.load(std::memory_order_relaxed) == 0) [[likely]]
+    if (const Loaded* loaded = detail::table<K, Config>.find(config, hash)) [[likely]] return *loaded;
+  return detail::miss<K>(config, hash);
+}
+
+template <class Config>
+std::string config_text(const Config& config) {
+  const std::string type = Config::kName;
+  const size_t colon = type.rfind(':');
+  return type.substr(colon == std::string::npos ? 0 : colon + 1) + detail::config_braces(detail::members(config));
+}
+
+template <const Kernel& K, class Config>
+std::string kernel_text(const Config& config) {
+  return detail::make_request(K, Config::kName, detail::members(config)).text();
+}
+
+}  // namespace flashinfer::jit

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel wanted, as text: what the engine compiles, the cache keys and the CLI shows.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace flashinfer::jit {
+
+struct Kernel;
+
+struct Request {
+  std::string name;      // "norm.rmsnorm": family (folder of the header) and function
+  std::string config;    // "{dtype=2,gemma=0}"
+  std::string header;    // "flashinfer/ops/norm/cpu.h"
+  std::string instance;  // "flashinfer::cpu::rmsnorm<Config{...}>"
+  std::string source;    // the whole generated file
+  std::string text() const { return name + config; }
+};
+
+namespace detail {
+
+/// A member of a Config: its name and value as an integer literal (enums as their number, bools as 0 and 1).
+struct Member {
+  const char* name;
+  std::string value;
+};
+
+template <class T>
+std::string literal(T value) {
+  if constexpr (std::is_enum_v<T>) return literal(static_cast<std::underlying_type_t<T>>(value));
+  else return std::to_string(+value);
+}
+
+template <class Config>
+std::vector<Member> members(const Config& config) {
+  std::vector<Member> list;
+  config.visit([&](const char* name, auto value) {
+    static_assert(std::is_integral_v<decltype(value)> || std::is_enum_v<decltype(value)>, "ints, bools and enums only");
+    list.push_back({name, literal(value)});
+  });
+  return list;
+}
+
+/// "{dtype=2,gemma=0}"
+std::string config_braces(std::span<const Member> members);
+Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members);
+
+}  // namespace detail
+}  // namespace flashinfer::jit

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/jit/source.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/core/version.h"
+#include "flashinfer/jit/jit.h"
+
+namespace flashinfer::jit {
+namespace detail {
+namespace {
+
+std::string last_part(const std::string& qualified) {
+  const size_t colon = qualified.rfind(':');
+  return colon == std::string::npos ? qualified : qualified.substr(colon + 1);
+}
+
+/// "flashinfer/ops/norm/cpu.h" -> "norm"
+std::string family_of(const std::string& header) {
+  const size_t end = header.rfind('/');
+  if (end == std::string::npos || end == 0) return "kernel";
+  const size_t begin = header.rfind('/', end - 1);
+  return header.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1));
+}
+
+}  // namespace
+
+std::string config_braces(std::span<const Member> members) {
+  std::string text = "{";
+  for (const Member& m : members) text += std::string(text.size() > 1 ? "," : "") + m.name + "=" + m.value;
+  return text + "}";
+}
+
+Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members) {
+  Request r;
+  r.header = kernel.header;
+  r.name = family_of(r.header) + "." + last_part(kernel.function);
+  r.config = config_braces(members);
+  r.instance = std::string(kernel.function) + "<Config{";
+  for (const Member& m : members) {
+    if (&m != members.data()) r.instance += ", ";
+    r.instance += std::string(".") + m.name + " = decltype(Config::" + m.name + ")(" + m.value + ")";
+  }
+  r.instance += "}>";
+  std::ostringstream s;
+  s << "// " << r.text() << "\n"
+    << "#include \"" << r.header << "\"\n\n"
+    << "using Config = " << config_type << ";\n"
+    << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t task) {\n"
+    << "  " << r.instance << "(\n      *static_cast<const " << kernel.params << "*>(params), task);\n"
+    << "}\n";
+  r.source = s.str();
+  return r;
+}
+
+}  // namespace detail
+
+namespace {
+
+std::string find_include_root() {
+  if (const auto set = env::current("FLASHINFER_JIT_INCLUDE"); !set.value.empty()) return fs::canonical(set.value);
+  const auto holds = [](const std::string& root) { return fs::is_file(root + "/flashinfer/jit/jit.h"); };
+  const std::string library = fs::object_of(reinterpret_cast<const void*>(&find_include_root));
+  const std::string build = fs::canonical(build::build_root());
+  if (library.starts_with(build + "/") && holds(build::source_root())) return fs::canonical(build::source_root());
+  // <prefix>/lib/libflashinfer.so and <prefix>/lib/<triplet>/libflashinfer.so
+  std::string folder = library;
+  for (int up = 0; up < 3; ++up) {
+    folder.resize(std::min(folder.size(), folder.rfind('/')));
+    for (const char* below : {"/share/flashinfer/include", "/include"})
+      if (holds(folder + below)) return folder + below;
+  }
+  return {};
+}
+
+struct State {
+  std::mutex mutex;
+  std::optional<std::string> root;
+  std::map<std::string, std::string> hashes;  // root + '\n' + header -> hash
+};
+State& state() {
+  static State& s = *new State;
+  return s;
+}
+
+std::string hex(const XXH128_hash_t& h) {
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, h);
+  std::string text;
+  for (const unsigned char b : bytes.digest) text += {"0123456789abcdef"[b >> 4], "0123456789abcdef"[b & 15]};
+  return text;
+}
+
+/// The name in `#include "x"` or `#include <x>`, with its opening character in front; empty for any other line.
+std::string_view included(std::string_view line) {
+  const auto skip = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+  skip();
+  if (!line.starts_with('#')) return {};
+  line.remove_prefix(1);
+  skip();
+  if (!line.starts_with("include")) return {};
+  line.remove_prefix(7);
+  skip();
+  if (line.empty() || (line[0] != '"' && line[0] != '<')) return {};
+  const size_t end = line.find(line[0] == '"' ? '"' : '>', 1);
+  return end == std::string_view::npos ? std::string_view() : line.substr(0, end);
+}
+
+class Walker {
+ public:
+  explicit Walker(const std::string& root) : root_(root) { XXH3_128bits_reset(&hash_); }
+
+  /// `path` as given to the compiler; true when the file was there.
+  bool visit(const std::string& path) {
+    const std::string full = path.starts_with('/') ? path : root_ + "/" + path;
+    if (seen_.contains(full)) return true;
+    const auto bytes = fs::read_file(full);
+    if (!bytes) return false;
+    seen_.insert(full);
+    add(path);
+    add(*bytes);
+    const std::string folder = path.substr(0, path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+    for (size_t begin = 0; begin < bytes->size();) {
+      const size_t end = std::min(bytes->find('\n', begin), bytes->size());
+      const std::string_view name = included(std::string_view(*bytes).substr(begin, end - begin));
+      if (!name.empty()) follow(folder, std::string(name.substr(1)), name[0] == '"');
+      begin = end + 1;
+    }
+    return true;
+  }
+  std::string digest() { return hex(XXH3_128bits_digest(&hash_)); }
+  void add(std::string_view text) {
+    const uint64_t n = text.size();
+    XXH3_128bits_update(&hash_, &n, sizeof(n));
+    XXH3_128bits_update(&hash_, text.data(), text.size());
+  }
+
+ private:
+  void follow(const std::string& folder, const std::string& name, bool quoted) {
+    if (quoted && !folder.empty() && visit(folder + name)) return;  // the compiler looks beside the file first
+    if (quoted || name.starts_with("flashinfer/")) visit(name);
+  }
+
+  const std::string& root_;
+  std::set<std::string> seen_;
+  XXH3_state_t hash_;
+};
+
+}  // namespace
+
+std::string hash_hex(std::string_view bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
+
+std::string include_root() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.root) s.root = find_include_root();
+  return *s.root;
+}
+
+std::string headers_hash(const std::string& root, const std::string& header) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::string& hash = s.hashes[root + '\n' + header];
+  if (!hash.empty()) return hash;
+  Walker walker(root);
+  if (!walker.visit(header)) walker.add("missing " + header);
+  return hash = walker.digest();
+}
+
+void forget_sources() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.root.reset();
+  s.hashes.clear();
+}
+
+}  // namespace flashinfer::jit

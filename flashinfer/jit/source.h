@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the kernel headers are and what they hold: the part of the key that makes an edited header a new artifact.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace flashinfer::jit {
+
+/// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library lies in its build
+/// folder, else <prefix>/share/flashinfer/include or <prefix>/include of the installed library. Empty when there is none.
+std::string include_root();
+
+/// XXH3-128 in hex, 32 digits.
+std::string hash_hex(std::string_view bytes);
+
+/// Hash over path and content of `header` and all that it includes, directly or not, by "..." or <flashinfer/...> from
+/// `root` or the including file's folder. Both branches of an #if count. System headers do not: the compiler's identity
+/// stands for them. Remembered per process until forget_sources().
+std::string headers_hash(const std::string& root, const std::string& header);
+void forget_sources();
+
+}  // namespace flashinfer::jit

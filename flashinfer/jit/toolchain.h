@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's C++ compiler as a maker of kernels: which one, with which flags, for which CPU.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace flashinfer::jit {
+
+/// What CPU kernels are compiled for. `portable` is the architecture's baseline without -march: the fallback paths of
+/// kernels/cpu/vec.h, for tests and old machines.
+enum class Target { kNative, kX86V3, kX86V4, kPortable };
+inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4, Target::kPortable};
+
+const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4", "portable"
+/// Throws ValueError that lists the names.
+Target parse_target(const std::string& text);
+/// FLASHINFER_CPU_TARGET; a bad value warns once and means native.
+Target selected_target();
+/// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
+std::string target_refusal(Target t);
+/// What distinguishes this CPU for -march=native: family, model and feature words as CPUID gives them, in hex.
+const std::string& cpu_features();
+
+struct Toolchain {
+  std::vector<std::string> command;  // launcher and compiler, the compiler's path absolute
+  std::string compiler;              // its path
+  std::string identity;              // "path size mtime" of each program in `command`: no subprocess is run to get it
+  std::string refusal;               // why there is none: "no C++ compiler: looked for c++, g++, clang++ on PATH"
+};
+/// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are passed over there: their identity
+/// says nothing about the compiler behind them). Remembered until forget_toolchain().
+Toolchain host_toolchain();
+void forget_toolchain();
+
+/// Compiler flags, without input, output and include folder, sanitizers of the library's own build and
+/// FLASHINFER_EXTRA_CFLAGS included; linker flags are to follow the source file.
+struct Flags {
+  std::vector<std::string> compile, link;
+};
+Flags kernel_flags(Target t);
+
+}  // namespace flashinfer::jit
