@@ -10,6 +10,7 @@ foreach(target flashinfer_cli flashinfer_tvm_ffi)
 endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/flashinfer/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/flashinfer
         FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "cli" EXCLUDE)
+install(FILES ${PROJECT_BINARY_DIR}/generated/include/flashinfer/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/flashinfer)
 install(EXPORT flashinferTargets NAMESPACE flashinfer:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/flashinferConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/flashinferConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two generated sources, each a list of symbols found by file name, so that nothing registers itself through a static
-# constructor and nothing is listed by hand.
+# Generated lists of what the folders hold, so that nothing registers itself through a static constructor and nothing is
+# listed by hand: families.cc, commands.cc, and the public header flashinfer/ops.h.
 
 # flashinfer/ops/<family>/op.cc belongs to a family whose `flashinfer::ops::<family>::all` is a constinit span of pointers to its Ops.
 function(fi_family_table out)
@@ -11,8 +11,10 @@ function(fi_family_table out)
   file(GLOB files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/flashinfer/ops ${PROJECT_SOURCE_DIR}/flashinfer/ops/*/op.cc)
   set(declarations "")
   set(entries "")
+  set(includes "")
   foreach(file IN LISTS files)
     get_filename_component(family ${file} DIRECTORY)
+    string(APPEND includes "#include \"flashinfer/ops/${family}/op.h\"\n")
     string(APPEND declarations "namespace flashinfer::ops::${family} { extern const std::span<const op::Op* const> all; }\n")
     string(APPEND entries "ops::${family}::all, ")
   endforeach()
@@ -33,6 +35,11 @@ std::span<const std::span<const Op* const> > families() {
 }
 }  // namespace flashinfer::op
 ]=])
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/include/flashinfer/ops.h @ONLY CONTENT [=[
+// SPDX-License-Identifier: Apache-2.0
+// Generated from the folders under flashinfer/ops: every op's argument block and function.
+#pragma once
+@includes@]=])
   set(${out} ${path} PARENT_SCOPE)
 endfunction()
 
