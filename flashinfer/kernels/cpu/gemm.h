@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense products on bf16 operands with f32 accumulation: the register tile and the loops around it. Packing: gemm_pack.h.
+//
+// One order for every output element: its accumulator starts at 0 and takes the k pairs one after another, k ascending, one
+// vdpbf16ps (or two FMAs) each. Tiles, blocks, threads, m and the choice of path decide only where the accumulator lives, so
+// row i of a product is bitwise the same alone and among 512 others.
+//
+// B is read as panels of 16 columns, [K/2][16][2]: one 64-byte line holds a k pair of a panel, a panel is one stream, and a
+// product with one row is a dot instruction per line: bound by memory, not by arithmetic.
+// A is read as blocks of kTileRows rows, [K/2][rows][2], or straight from rows with contiguous k when there are few of them.
+#pragma once
+#include "flashinfer/kernels/cpu/gemm_pack.h"
+#include "flashinfer/kernels/cpu/vec.h"
+
+namespace flashinfer::cpu {
+
+// Accumulators + operands fill the registers: 8 x 3 panels of 32 zmm with the bf16 dot, 8 x 2 where halves must be split off,
+// 4 x 1 panel (8 of 16 ymm) with AVX2.
+#if defined(__AVX512BF16__)
+inline constexpr int kTileRows = 8, kTilePanels = 3;
+#elif defined(__AVX512F__)
+inline constexpr int kTileRows = 8, kTilePanels = 2;
+#else
+inline constexpr int kTileRows = 4, kTilePanels = 1;
+#endif
+inline constexpr int kPanelVecs = kPanelColumns / Vec::kLanes;
+
+/// What a tile multiplies: A rows `a + r * row` with pairs `pair` elements apart; B panels `b + p * panel`.
+struct TileInput {
+  const bf16_t* a;
+  int64_t row, pair;
+  const bf16_t* b;
+  int64_t panel;
+  int64_t pairs;
+};
+
+/// acc += A * B over `pairs` k pairs. `Packed`: A is a block of kTileRows rows, so addresses need one register.
+template <int Rows, int Panels, bool Packed>
+FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * kPanelVecs]) {
+  constexpr int kVecs = Panels * kPanelVecs;
+  const bf16_t* a = in.a;
+  const bf16_t* b = in.b;
+  const int64_t row = Packed ? 2 : in.row, pair = Packed ? 2 * Rows : in.pair;
+  for (int64_t k = 0; k < in.pairs; ++k, a += pair, b += 2 * kPanelColumns) {
+    Pairs right[kVecs];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v)
+      right[v] = load_pairs(b + (v / kPanelVecs) * in.panel + (v % kPanelVecs) * 2 * Vec::kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const Pairs left = splat_pair(a + r * row);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = dot_pairs(acc[r][v], left, right[v]);
+    }
+  }
+}
+
+/// Where a tile's sums go: to f32 scratch between k blocks, and to the output after the last.
+struct TileOutput {
+  float* partial;   // [rows][partial_row], null when k is not blocked
+  int64_t partial_row;
+  bool first, last;
+  void* out;        // element (0, 0) of the tile
+  int64_t out_row;  // in elements
+  const bf16_t* bias;  // of the tile's first column, or null
+  float scale_a, scale_b;
+  int64_t columns;  // that exist, at most the tile's
+};
+
+template <class T, int Rows, int Panels>
+FI_VEC_INLINE void finish_tile(const TileOutput& o, Vec (&acc)[Rows][Panels * kPanelVecs]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < Panels * kPanelVecs; ++v) {
+      const int64_t column = v * Vec::kLanes, left = o.columns - column;
+      if (left <= 0) break;
+      const bool whole = left >= Vec::kLanes;
+      Vec x = acc[r][v] * splat(o.scale_a) * splat(o.scale_b);
+      if (o.bias) x += whole ? load(o.bias + column) : load_n(o.bias + column, left);
+      T* y = static_cast<T*>(o.out) + r * o.out_row + column;
+      if (whole)
+        store(y, x);
+      else
+        store_n(y, x, left);
+    }
+  }
+}
+
+template <class T, int Rows, int Panels, bool Packed>
+__attribute__((noinline)) void run_tile(const TileInput& in, const TileOutput& o) {
+  constexpr int kVecs = Panels * kPanelVecs;
+  Vec acc[Rows][kVecs];
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v)
+      acc[r][v] = o.first ? zero() : load(o.partial + r * o.partial_row + v * Vec::kLanes);
+  }
+  multiply_tile<Rows, Panels, Packed>(in, acc);
+  if (o.last) return finish_tile<T, Rows, Panels>(o, acc);
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) store(o.partial + r * o.partial_row + v * Vec::kLanes, acc[r][v]);
+  }
+}
+
+/// A tile of 1..kTileRows rows read where they lie.
+template <class T, int Panels, int Rows = kTileRows>
+void run_rows(int64_t rows, const TileInput& in, const TileOutput& o) {
+  if (rows == Rows) return run_tile<T, Rows, Panels, false>(in, o);
+  if constexpr (Rows > 1) return run_rows<T, Panels, Rows - 1>(rows, in, o);
+}
+
+/// The rows of A that a task multiplies: full blocks are packed, the rest is read where it lies (k contiguous).
+struct RowsOfA {
+  const bf16_t* blocks;   // block of kTileRows rows i at blocks + i * block; null: none is packed
+  int64_t block;          // elements
+  int64_t packed_rows;    // rows before this one are in blocks
+  const bf16_t* rows;     // row r >= packed_rows at rows + r * row
+  int64_t row;
+};
+
+/// Columns of `Panels` adjacent panels, rows [begin, end), k pairs [k, k + pairs).
+template <class T, int Panels>
+void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, int64_t k, TileInput in, TileOutput o) {
+  char* const out = static_cast<char*>(o.out);
+  float* const partial = o.partial;
+  for (int64_t r = begin; r < end;) {
+    const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
+    o.out = out + (r - begin) * o.out_row * static_cast<int64_t>(sizeof(T));
+    o.partial = partial + (r - begin) * o.partial_row;
+    if (r + kTileRows <= a.packed_rows) {
+      in.a = a.blocks + r / kTileRows * a.block + k * 2 * kTileRows;
+      run_tile<T, kTileRows, Panels, true>(in, o);
+    } else {
+      in.a = a.rows + r * a.row + 2 * k;
+      in.row = a.row;
+      in.pair = 2;
+      run_rows<T, Panels>(rows, in, o);
+    }
+    r += rows;
+  }
+}
+
+}  // namespace flashinfer::cpu
