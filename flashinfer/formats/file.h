@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files as the readers and writers of dumps use them: a private mapping that tensors keep alive, and a writer whose file
+// appears under its name only when it is whole.
+#pragma once
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace flashinfer::formats {
+
+using Bytes = std::span<const uint8_t>;
+
+/// A copy-on-write mapping of a whole regular file: an op that works in place may write to it, the file never changes.
+class MappedFile {
+ public:
+  /// RuntimeError with the errno text; ValueError when it is not a regular file.
+  static std::shared_ptr<MappedFile> open(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  uint8_t* data() const { return data_; }
+  size_t size() const { return size_; }
+  Bytes bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+  uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Within the scope a write beyond RLIMIT_FSIZE fails with EFBIG in this thread instead of raising SIGXFSZ, whose default kills
+/// the process.
+class FileSizeLimit {
+ public:
+  FileSizeLimit();
+  ~FileSizeLimit();
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  sigset_t old_mask_;
+};
+
+/// Writes `<path>.tmp` (mode 0600) and renames it by commit(); the destructor removes what was not committed. Any failure, a
+/// short write or a full disk included, throws RuntimeError with the errno text; a file size limit (RLIMIT_FSIZE) is reported
+/// the same way and does not kill the process.
+class FileWriter {
+ public:
+  explicit FileWriter(std::filesystem::path path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  /// Pieces below 32 KB are collected; larger ones go to the kernel directly, together with what was collected.
+  void write(const void* data, size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  uint64_t position() const { return position_; }
+  void commit();
+
+ private:
+  void flush_with(const void* data, size_t bytes);
+  [[noreturn]] void fail(const char* what, int error);
+
+  std::filesystem::path path_, temporary_;
+  int fd_ = -1;
+  uint64_t position_ = 0;
+  bool committed_ = false;
+  std::vector<uint8_t> pending_;
+  FileSizeLimit limit_;
+};
+
+}  // namespace flashinfer::formats
