@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/bench/bench.h"
+
+#include <algorithm>
+
+#include "flashinfer/op/observer.h"
+
+namespace flashinfer::bench {
+namespace {
+
+struct Traffic {
+  double bytes = 0;
+  int64_t widest_input = 0;  // bytes of an element
+};
+
+void count(void* ctx, const op::Field& f, const TensorView& v) {
+  auto& t = *static_cast<Traffic*>(ctx);
+  const bool both = f.role == op::Role::kInOut || f.role == op::Role::kPagedInOut;
+  t.bytes += static_cast<double>(v.nbytes()) * (both ? 2 : 1);
+  if (f.role == op::Role::kIn && is_floating(v.dtype())) t.widest_input = std::max(t.widest_input, v.item_size());
+}
+
+}  // namespace
+
+Row run(const op::Op& op, const op::Case& c, const Options& options) {
+  Row row;
+  row.op = op.name;
+  row.name = c.name;
+  row.args = c.args;
+  if (options.refcheck) {
+    const cases::CaseResult r = cases::run_case(op, c);
+    row.check = r.passed ? "ok" : r.failure;
+  }
+  cases::Built b = cases::build(op, c.args, {.keep_bytes = false});
+  const op::Selection s = op::explain(op, b.block.data());
+  row.candidate = s.candidate ? s.candidate->name : "";
+  const cases::Outputs keep = cases::run_block(b);  // compiles; from here outputs have their memory
+  Traffic t;
+  op::for_each_tensor(op, b.block.data(), count, &t);
+  row.cost = op.cost ? op.cost(b.block.data()) : op::Cost{.bytes = t.bytes};
+  row.copy_bandwidth = copy_bandwidth();
+  const int64_t budget = static_cast<int64_t>(options.seconds * 1e9), begin = op::detail::monotonic_ns();
+  while (row.samples.seconds.size() < 5 || op::detail::monotonic_ns() - begin < budget) {
+    const int64_t start = op::detail::monotonic_ns();
+    op::run(op, b.block.data());
+    row.samples.seconds.push_back(static_cast<double>(op::detail::monotonic_ns() - start) * 1e-9);
+    if (row.samples.seconds.size() >= 100000) break;
+  }
+  std::sort(row.samples.seconds.begin(), row.samples.seconds.end());
+  row.copy_bandwidth = std::min(row.copy_bandwidth, copy_bandwidth());
+  if (row.cost.flops > 0) row.peak = t.widest_input <= 2 ? dot_peak() : fma_peak();
+  return row;
+}
+
+}  // namespace flashinfer::bench

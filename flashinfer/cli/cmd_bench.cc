@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// `flashinfer bench --op NAME`: times rows of the case tables beside the machine's limits.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "flashinfer/bench/bench.h"
+#include "flashinfer/cli/cli.h"
+#include "flashinfer/op/registry.h"
+
+namespace flashinfer::cli {
+namespace {
+
+struct Options {
+  std::string op, name, args;
+  bool json = false;
+  bench::Options bench;
+};
+
+nlohmann::ordered_json to_json(const bench::Row& r) {
+  const double median = r.samples.median();
+  return {{"op", r.op}, {"case", r.name}, {"candidate", r.candidate}, {"args", r.args}, {"calls", r.samples.seconds.size()},
+          {"median_s", median}, {"p10_s", r.samples.quantile(0.1)}, {"p90_s", r.samples.quantile(0.9)},
+          {"bytes", r.cost.bytes}, {"flops", r.cost.flops}, {"gb_per_s", r.cost.bytes / median * 1e-9},
+          {"gflop_per_s", r.cost.flops / median * 1e-9}, {"copy_gb_per_s", r.copy_bandwidth * 1e-9},
+          {"share_of_copy", r.cost.bytes / median / r.copy_bandwidth}, {"peak_gflop_per_s", r.peak * 1e-9},
+          {"share_of_peak", r.peak > 0 ? r.cost.flops / median / r.peak : 0.0}, {"check", r.check}};
+}
+
+void print(const bench::Row& r) {
+  const double m = r.samples.median();
+  std::printf("%-40s %-14s %-9s %10.2f %10.2f %10.2f %8.2f %6.2f %9.1f %6.2f  %s\n", r.op.c_str(), r.name.c_str(), r.candidate.c_str(),
+              m * 1e6, r.samples.quantile(0.1) * 1e6, r.samples.quantile(0.9) * 1e6, r.cost.bytes / m * 1e-9,
+              r.cost.bytes / m / r.copy_bandwidth, r.cost.flops / m * 1e-9, r.peak > 0 ? r.cost.flops / m / r.peak : 0.0, r.check.c_str());
+  std::printf("    flashinfer bench --op %s --args \"%s\"\n", r.op.c_str(), r.args.c_str());
+}
+
+int run(const Options& o) {
+  const op::Op* op = op::find_op(o.op);
+  FI_CHECK(op, ValueError, "there is no op named '", o.op, "'; `flashinfer list-ops` prints them");
+  std::vector<op::Case> rows;
+  if (!o.args.empty()) rows.push_back({.name = "given", .args = o.args.c_str(), .candidate = ""});
+  else
+    for (const op::Case& c : op->cases())
+      if (o.name.empty() ? (c.tags & op::kBench) != 0 : o.name == c.name) rows.push_back(c);
+  FI_CHECK(!rows.empty(), ValueError, "op '", o.op, "' has no ", o.name.empty() ? "rows for bench" : "case named '" + o.name + "'");
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  if (!o.json)
+    std::printf("%-40s %-14s %-9s %10s %10s %10s %8s %6s %9s %6s  %s\n", "op", "case", "by", "median us", "p10", "p90", "GB/s",
+                "/copy", "GFLOP/s", "/peak", "check");
+  bool failed = false;
+  for (const op::Case& c : rows) {
+    const bench::Row r = bench::run(*op, c, o.bench);
+    failed |= !r.check.empty() && r.check != "ok";
+    if (o.json) all.push_back(to_json(r));
+    else print(r);
+  }
+  if (o.json) std::printf("%s\n", all.dump(2).c_str());
+  return failed ? 1 : 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto o = std::make_shared<Options>();
+  CLI::App* c = app.add_subcommand("bench", "Time an op beside the machine's copy bandwidth and arithmetic peak");
+  c->add_option("--op", o->op, "the op")->required();
+  c->add_option("--case", o->name, "the row of this name (default: the rows meant for bench)");
+  c->add_option("--args", o->args, "a case as text, as for `flashinfer cases`");
+  c->add_option("--seconds", o->bench.seconds, "time spent on a row (default 0.5)");
+  c->add_flag("--refcheck", o->bench.refcheck, "check the result against the reference first");
+  c->add_flag("--json", o->json, "print JSON");
+  c->callback([o, &exit_code] { exit_code = run(*o); });
+}
+
+}  // namespace flashinfer::cli
