@@ -7,4 +7,8 @@
 
 namespace flashinfer::ops::norm {
 std::span<const op::Case> rmsnorm_cases();
-}
+std::span<const op::Case> gemma_rmsnorm_cases();
+std::span<const op::Case> fused_add_rmsnorm_cases();
+std::span<const op::Case> gemma_fused_add_rmsnorm_cases();
+std::span<const op::Case> layernorm_cases();
+}  // namespace flashinfer::ops::norm

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/norm/op.h"
 
-#include "flashinfer/core/context.h"
-#include "flashinfer/jit/jit.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/norm/cases.h"
 #include "flashinfer/ops/norm/params.h"
 #include "flashinfer/ops/norm/ref.h"
@@ -12,8 +11,15 @@ namespace flashinfer {
 namespace {
 
 inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::layernorm", "flashinfer::NormParams"};
 
-NormConfig config_of(const RmsNorm& a) { return {.dtype = a.input.dtype(), .gemma = 0, .fused_add = 0}; }
+template <int kGemma> NormConfig config_of(const RmsNorm& a) {
+  return {.dtype = a.input.dtype(), .weight = a.weight.dtype(), .gemma = kGemma, .fused_add = 0};
+}
+template <int kGemma> NormConfig config_of(const FusedAddRmsNorm& a) {
+  return {.dtype = a.input.dtype(), .weight = a.weight.dtype(), .gemma = kGemma, .fused_add = 1};
+}
+LayerNormConfig config_of(const LayerNorm& a) { return {.dtype = a.input.dtype()}; }
 
 /// Strides of the two row axes; an absent axis has extent 1 and stride 0.
 void row_strides(const TensorView& t, int64_t out[2]) {
@@ -21,57 +27,148 @@ void row_strides(const TensorView& t, int64_t out[2]) {
   out[1] = t.rank() > 2 ? t.stride(1) : 0;
 }
 
-op::Refusal refuse_cpu(const RmsNorm& a);
-
-void launch_cpu(const RmsNorm& a) {
-  const int64_t d = a.input.size(-1), rows = d ? a.input.numel() / d : 0;
-  if (!rows) return;
-  NormParams p{.input = a.input.data(), .residual = nullptr, .weight = a.weight.data(), .out = a.out->data(),
-               .rows = rows, .d = d, .inner = a.input.rank() > 2 ? a.input.size(1) : 1,
-               .input_stride = {}, .residual_stride = {}, .out_stride = {}, .rows_per_task = 0, .eps = a.eps};
-  row_strides(a.input, p.input_stride);
-  row_strides(*a.out, p.out_stride);
-  // A task is at least 16 KB of input: below that, waking a thread costs more than the rows.
-  const int64_t row_bytes = d * a.input.item_size();
-  p.rows_per_task = std::max<int64_t>(1, 16384 / std::max<int64_t>(row_bytes, 1));
-  const auto fn = jit::cpu_kernel<kRmsNorm>(config_of(a)).fn;
-  parallel_for((rows + p.rows_per_task - 1) / p.rows_per_task, [&](int64_t task) { fn(&p, task); });
+NormParams params_of(const TensorView& input, const TensorView& out, double eps, int64_t streams) {
+  NormParams p{};
+  p.input = input.data();
+  p.out = out.data();
+  p.d = input.size(-1);
+  p.rows = p.d ? input.numel() / p.d : 0;
+  p.inner = input.rank() > 2 ? input.size(1) : 1;
+  p.eps = eps;
+  row_strides(input, p.input_stride);
+  row_strides(out, p.out_stride);
+  p.rows_per_task = ops::rows_per_task(streams * p.d * input.item_size());
+  return p;
 }
 
-void validate(const RmsNorm& a) {
-  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "rmsnorm: input has rank ", a.input.rank(), " (",
+template <class Block>
+void check_input(const char* name, const Block& a) {
+  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, name, ": input has rank ", a.input.rank(), " (",
            to_string(a.input), "), but must be [rows, d] or [rows, heads, d]");
+  FI_CHECK(a.eps >= 0, ValueError, name, ": eps is ", a.eps, ", but must be at least 0");
 }
-op::Cost cost(const RmsNorm& a) {
-  const double n = static_cast<double>(a.input.numel());
-  return {.bytes = 2 * n * static_cast<double>(a.input.item_size()) + static_cast<double>(a.weight.nbytes()), .flops = 4 * n};
+template <class Block>
+void check_weight(const char* op, const Block& a) {
+  check_input(op, a);
+  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, op, ": weight.dtype is ",
+           name(a.weight.dtype()), ", but must be ", name(a.input.dtype()), " (as input) or float32");
 }
-void launch_reference(const RmsNorm& a) { ref::rmsnorm(a.input, a.weight, a.eps, 0, *a.out); }
+template <int kGemma> void validate_rms(const RmsNorm& a) { check_weight(kGemma ? "gemma_rmsnorm" : "rmsnorm", a); }
+template <int kGemma> void validate_fused(const FusedAddRmsNorm& a) {
+  check_weight(kGemma ? "gemma_fused_add_rmsnorm" : "fused_add_rmsnorm", a);
+}
+void validate_layernorm(const LayerNorm& a) { check_input("layernorm", a); }
 
-constexpr op::Field fields[] = {
+/// `streams`: tensors of input's size that move.
+template <int kStreams, class Block>
+op::Cost cost(const Block& a) {
+  const double n = static_cast<double>(a.input.numel());
+  return {.bytes = kStreams * n * static_cast<double>(a.input.item_size()), .flops = 4 * n};
+}
+
+template <int kGemma> op::Refusal refuse_rms(const RmsNorm& a);
+template <int kGemma> op::Refusal refuse_fused(const FusedAddRmsNorm& a);
+op::Refusal refuse_layer(const LayerNorm& a);
+
+template <int kGemma>
+void launch_rms(const RmsNorm& a) {
+  NormParams p = params_of(a.input, *a.out, a.eps, 2);
+  p.weight = a.weight.data();
+  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+}
+template <int kGemma>
+void launch_fused(const FusedAddRmsNorm& a) {
+  NormParams p = params_of(a.input, a.input, a.eps, 4);
+  p.weight = a.weight.data();
+  p.residual = a.residual.data();
+  row_strides(a.residual, p.residual_stride);
+  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+}
+void launch_layer(const LayerNorm& a) {
+  NormParams p = params_of(a.input, *a.out, a.eps, 2);
+  p.weight = a.gemma.data();
+  p.beta = a.beta.data();
+  ops::run_rows(jit::cpu_kernel<kLayerNorm>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+}
+
+template <int kGemma> void reference_rms(const RmsNorm& a) { ref::rmsnorm(a.input, a.weight, a.eps, kGemma, *a.out); }
+template <int kGemma> void reference_fused(const FusedAddRmsNorm& a) {
+  ref::fused_add_rmsnorm(a.input, a.residual, a.weight, a.eps, kGemma);
+}
+void reference_layer(const LayerNorm& a) { ref::layernorm(a.input, a.gemma, a.beta, a.eps, *a.out); }
+
+constexpr op::Field rms_fields[] = {
     op::in<&RmsNorm::input>("input", "... d", op::floats),
-    op::in<&RmsNorm::weight>("weight", "d", op::same_as("input")),
+    op::in<&RmsNorm::weight>("weight", "d", op::floats),
     op::attr<&RmsNorm::eps>("eps"),
     op::out<&RmsNorm::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
     op::attr<&RmsNorm::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate candidates[] = {
-    op::candidate<refuse_cpu, launch_cpu>("cpu"),
-    op::reference<launch_reference>(),
+constexpr op::Field fused_fields[] = {
+    op::inout<&FusedAddRmsNorm::input>("input", "... d", op::floats),
+    op::inout<&FusedAddRmsNorm::residual>("residual", "... d", op::same_as("input")),
+    op::in<&FusedAddRmsNorm::weight>("weight", "d", op::floats),
+    op::attr<&FusedAddRmsNorm::eps>("eps"),
+    op::attr<&FusedAddRmsNorm::enable_pdl>("enable_pdl"),
 };
-constinit const op::Op rmsnorm_op = op::define<RmsNorm, validate, cost>(
-    "rmsnorm", "flashinfer.norm", "Root mean square normalisation: input / sqrt(mean(input^2) + eps) * weight.", fields, candidates,
-    ops::norm::rmsnorm_cases);
+constexpr op::Field layer_fields[] = {
+    op::in<&LayerNorm::input>("input", "... d", op::floats),
+    op::in<&LayerNorm::gemma>("gemma", "d", DType::kF32),
+    op::in<&LayerNorm::beta>("beta", "d", DType::kF32),
+    op::attr<&LayerNorm::eps>("eps"),
+    op::result<&LayerNorm::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
+};
+constexpr op::Candidate rms_candidates[] = {op::candidate<refuse_rms<0>, launch_rms<0>>("cpu"), op::reference<reference_rms<0>>()};
+constexpr op::Candidate gemma_rms_candidates[] = {op::candidate<refuse_rms<1>, launch_rms<1>>("cpu"), op::reference<reference_rms<1>>()};
+constexpr op::Candidate fused_candidates[] = {op::candidate<refuse_fused<0>, launch_fused<0>>("cpu"),
+                                              op::reference<reference_fused<0>>()};
+constexpr op::Candidate gemma_fused_candidates[] = {op::candidate<refuse_fused<1>, launch_fused<1>>("cpu"),
+                                              op::reference<reference_fused<1>>()};
+constexpr op::Candidate layer_candidates[] = {op::candidate<refuse_layer, launch_layer>("cpu"), op::reference<reference_layer>()};
 
-op::Refusal refuse_cpu(const RmsNorm& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(rmsnorm_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kRmsNorm>(config_of(a)).refusal;
+constinit const op::Op rmsnorm_op = op::define<RmsNorm, validate_rms<0>, cost<2, RmsNorm>>(
+    "rmsnorm", "flashinfer.norm", "Root mean square normalisation: input / sqrt(mean(input^2) + eps) * weight.", rms_fields,
+    rms_candidates, ops::norm::rmsnorm_cases);
+constinit const op::Op gemma_rmsnorm_op = op::define<RmsNorm, validate_rms<1>, cost<2, RmsNorm>>(
+    "gemma_rmsnorm", "flashinfer.norm", "Gemma's root mean square normalisation: input / sqrt(mean(input^2) + eps) * (1 + weight).",
+    rms_fields, gemma_rms_candidates, ops::norm::gemma_rmsnorm_cases);
+constinit const op::Op fused_add_rmsnorm_op = op::define<FusedAddRmsNorm, validate_fused<0>, cost<4, FusedAddRmsNorm>>(
+    "fused_add_rmsnorm", "flashinfer.norm",
+    "residual += input, then input = rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * weight.", fused_fields,
+    fused_candidates, ops::norm::fused_add_rmsnorm_cases);
+constinit const op::Op gemma_fused_add_rmsnorm_op =
+    op::define<FusedAddRmsNorm, validate_fused<1>, cost<4, FusedAddRmsNorm>>(
+        "gemma_fused_add_rmsnorm", "flashinfer.norm",
+        "residual += input, then input = Gemma rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * (1 + weight).",
+        fused_fields, gemma_fused_candidates, ops::norm::gemma_fused_add_rmsnorm_cases);
+constinit const op::Op layernorm_op = op::define<LayerNorm, validate_layernorm, cost<2, LayerNorm>>(
+    "layernorm", "flashinfer.norm", "Layer normalisation: (input - mean) / sqrt(var + eps) * gemma + beta, population variance.",
+    layer_fields, layer_candidates, ops::norm::layernorm_cases);
+
+template <int kGemma>
+op::Refusal refuse_rms(const RmsNorm& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(kGemma ? gemma_rmsnorm_op : rmsnorm_op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).refusal;
+}
+template <int kGemma>
+op::Refusal refuse_fused(const FusedAddRmsNorm& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(kGemma ? gemma_fused_add_rmsnorm_op : fused_add_rmsnorm_op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).refusal;
+}
+op::Refusal refuse_layer(const LayerNorm& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(layernorm_op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kLayerNorm>(config_of(a)).refusal;
 }
 
-constexpr const op::Op* kOps[] = {&rmsnorm_op};
+constexpr const op::Op* kOps[] = {&rmsnorm_op, &gemma_rmsnorm_op, &fused_add_rmsnorm_op, &gemma_fused_add_rmsnorm_op,
+                                  &layernorm_op};
 }  // namespace
 
 Tensor rmsnorm(const RmsNorm& a) { return op::call(rmsnorm_op, a); }
+Tensor gemma_rmsnorm(const RmsNorm& a) { return op::call(gemma_rmsnorm_op, a); }
+void fused_add_rmsnorm(const FusedAddRmsNorm& a) { op::call(fused_add_rmsnorm_op, a); }
+void gemma_fused_add_rmsnorm(const FusedAddRmsNorm& a) { op::call(gemma_fused_add_rmsnorm_op, a); }
+Tensor layernorm(const LayerNorm& a) { return op::call(layernorm_op, a); }
 
 namespace ops::norm {
 extern const std::span<const op::Op* const> all;

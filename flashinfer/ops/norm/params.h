@@ -7,21 +7,34 @@
 
 namespace flashinfer {
 
-/// One artifact a (dtype, kind): widths, strides and eps are run-time values (specialising the width gained nothing measurable
+/// One artifact a (dtypes, kind): widths, strides and eps are run-time values (specialising the width gained nothing measurable
 /// on rows of 576 to 8192 elements: the loop is bound by loads).
 struct NormConfig {
-  DType dtype;         // of input, weight and output
-  unsigned char gemma; // weight + 1
+  DType dtype;              // of input, residual and output
+  DType weight;             // `dtype` or f32
+  unsigned char gemma;      // weight + 1
   unsigned char fused_add;  // residual is added first and updated
 
   static constexpr const char* kName = "flashinfer::NormConfig";
   template <class V>
   constexpr void visit(V&& v) const {
     v("dtype", dtype);
+    v("weight", weight);
     v("gemma", gemma);
     v("fused_add", fused_add);
   }
   friend constexpr bool operator==(const NormConfig&, const NormConfig&) = default;
+};
+
+struct LayerNormConfig {
+  DType dtype;  // of input and output; gamma and beta are f32
+
+  static constexpr const char* kName = "flashinfer::LayerNormConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+  }
+  friend constexpr bool operator==(const LayerNormConfig&, const LayerNormConfig&) = default;
 };
 
 /// Rows are addressed as [outer, inner] with one stride each, which covers [..., d] inputs of rank 2 and 3.
@@ -29,6 +42,7 @@ struct NormParams {
   const void* input;
   void* residual;  // fused_add only, read and written
   const void* weight;
+  const void* beta;  // layernorm only
   void* out;
   int64_t rows, d, inner;                    // row r is (r / inner, r % inner)
   int64_t input_stride[2], residual_stride[2], out_stride[2];  // in elements
