@@ -18,7 +18,7 @@ struct AttentionConfig {
   DType q;   // f32, f16, bf16
   DType kv;  // f32, f16, bf16, f8_e4m3fn, f8_e5m2
   DType o;   // f32, f16, bf16
-  int rope;  // 1: rotate q and k on the fly (ROPE_LLAMA)
+  bool rope;  // rotate q and k on the fly (ROPE_LLAMA)
   static constexpr const char* kName = "flashinfer::AttentionConfig";
   template <class V>
   constexpr void visit(V&& v) const {
@@ -40,16 +40,17 @@ inline constexpr int kChunkKeys = 2048;
 inline constexpr int kTileRows = 96;
 }  // namespace attention
 
-/// Rows [row_begin, row_end) of one KV head of one request, over chunks [chunk_begin, chunk_end). `partial` < 0: write the
-/// output; else leave the one chunk's state at `partial` (in rows) for attention_merge.
+/// Rows [row_begin, row_end) of KV heads [head_begin, head_end) of one request, over chunks [chunk_begin, chunk_end); heads *
+/// rows <= kTileRows. Several heads make sense where their rows are neighbours in memory (NHD decode: whole pages are read in
+/// order). `partial` < 0: write the output; else leave the state of the one chunk at `partial` (in rows) for attention_merge.
 struct AttentionWork {
-  int32_t request, kv_head, row_begin, row_end, chunk_begin, chunk_end;
+  int32_t request, head_begin, head_end, row_begin, row_end, chunk_begin, chunk_end, pad;
   int64_t partial;
 };
-/// Rows whose chunks were left by several works: states at partial, partial + stride, ... (`chunks` of them).
+/// Rows whose chunks were left by several works: states at partial, partial + rows, ... (`chunks` of them).
 struct AttentionMerge {
-  int32_t request, kv_head, row_begin, row_end, chunks, pad;
-  int64_t partial, stride;
+  int32_t request, head_begin, head_end, row_begin, row_end, chunks;
+  int64_t partial;
 };
 
 /// Strides are in elements, the last dimension is contiguous.
@@ -80,11 +81,12 @@ struct AttentionParams {
   const uint8_t* mask;        // packed bits, or null
   const int64_t* mask_indptr; // [B+1], bytes
   const float* rope;          // [positions][2][Dqk/2]: cos, sin; null without rope
+  int64_t rope_first;         // the position of the table's first row, <= 0
 
   const AttentionWork* work;
   const AttentionMerge* merges;
   float* partial_o;   // [rows][Dvo], unnormalised
-  float* partial_ml;  // [rows][2]: maximum, denominator
+  float* partial_state;  // [rows][3]: maximum, denominator, denominator of the LSE
   void* scratch;      // attention_scratch_bytes(), 64-byte aligned, of the calling thread
 };
 
@@ -96,8 +98,8 @@ constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
 constexpr int64_t scratch_bytes(int64_t dqk, int64_t dvo) {
   const int64_t q = kTileRows * padded(dqk) * 4, k = kBlockKeys * padded(dqk) * 4, v = kBlockKeys * padded(dvo) * 4;
   const int64_t p = kTileRows * kBlockKeys * 4, s = 8 * kBlockKeys * 4, o = 2 * kTileRows * padded(dvo) * 4;
-  const int64_t rows = kTileRows * (16 + 4) * 4, zeros = 4 * padded(dqk > dvo ? dqk : dvo);
-  return q + k + v + p + s + o + rows + zeros + 16 * 64;
+  const int64_t rows = kTileRows * (2 * 16 + 4) * 4, zeros = 4 * padded(dqk > dvo ? dqk : dvo), rotated = k;
+  return q + k + v + p + s + o + rows + zeros + rotated + 16 * 64;
 }
 }  // namespace attention
 }  // namespace flashinfer
