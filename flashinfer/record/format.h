@@ -9,7 +9,7 @@ inline constexpr int kFormatVersion = 1;
 // ---- files of a session folder: session.jsonl, one folder per call, the chunk store when DUMP_DEDUP=1 ----
 inline constexpr const char* kSessionFile = "session.jsonl";
 inline constexpr const char* kMetadataFile = "metadata.jsonl";
-inline constexpr const char* kInputsStem = "inputs";    // inputs.pt, inputs.safetensors or inputs.chunks
+inline constexpr const char* kInputsStem = "inputs";    // inputs.pt, inputs.safetensors or inputs.chunks (formats/chunks.h)
 inline constexpr const char* kOutputsStem = "outputs";
 inline constexpr const char* kChunkFolder = "chunks";   // formats/chunks.h
 
@@ -92,6 +92,8 @@ inline constexpr const char* kRole = "role";                  // in, inout, out,
 inline constexpr const char* kStored = "stored";              // kStoredPages or kStoredNothing; absent: the whole tensor
 inline constexpr const char* kStoredPages = "pages";
 inline constexpr const char* kStoredNothing = "description";  // a workspace: shape and dtype only
+inline constexpr const char* kSameAs = "same_as";             // this view is that key's, bit for bit: not stored twice
+inline constexpr const char* kAddress = "address";            // "0x...", of the first element
 inline constexpr const char* kPageDim = "page_dim";           // with kStoredPages: the dimension that counts pages
 
 // ---- values ("type" of a tagged object) ----
@@ -100,14 +102,21 @@ inline constexpr const char* kValue = "value";
 inline constexpr const char* kTypeTensor = "torch.Tensor";    // nested; with tensor_key
 inline constexpr const char* kTensorKey = "tensor_key";
 inline constexpr const char* kTypeDType = "torch.dtype";      // {"type", "value": "torch.float16"}
-inline constexpr const char* kTypeDevice = "torch.device";    // {"type", "value": "cuda:0"}
+inline constexpr const char* kRepr = "repr";                  // of everything without an encoding of its own, as upstream does
+inline constexpr const char* kTypeDevice = "device";          // {"type", "repr": "cuda:0"}
 inline constexpr const char* kTypeEnum = "enum";              // {"type", "name": "Class.NAME", "value": v}
-inline constexpr const char* kTypeGenerator = "torch.Generator";  // {"type", "seed": n, "offset": n, "repr": "..."}
+inline constexpr const char* kTypeGenerator = "Generator";    // {"type", "repr", "seed": n, "offset": n}, as before the call
+inline constexpr const char* kSeed = "seed";
+inline constexpr const char* kOffset = "offset";
 inline constexpr const char* kTypeFloat = "float";            // {"type", "value": "inf" | "-inf" | "nan"}
-inline constexpr const char* kTypeComplex = "complex";        // {"type", "value": [re, im]}
+inline constexpr const char* kTypeComplex = "complex";        // {"type", "repr": "(1+2j)", "value": [re, im]}
 inline constexpr const char* kTypeList = "list";              // {"type", "length", "items", "truncated"}
 inline constexpr const char* kTypeTuple = "tuple";
 inline constexpr const char* kTypeDict = "dict";              // items: [{"key", "value"}]
-inline constexpr const char* kTypeObject = "object";          // our wrapper: {"type", "class", "module", "id", "repr"}
+// Our wrappers: {"type": "<Class>", "repr": "<flashinfer.Class object at 0x...>", "module": "flashinfer.decode", "object_id": n}.
+inline constexpr const char* kObjectId = "object_id";
+
+// A line of session.jsonl with only kEvicted and kDumpDir: DUMP_KEEP=last let that call go.
+inline constexpr const char* kEvicted = "evicted";
 
 }  // namespace flashinfer::record

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where log records go. A record is one write; the log never throws and never stops a call.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace flashinfer::record {
+
+class Sink {
+ public:
+  /// The destination of this name ("stdout", "stderr", a path with %i for the process id). Sinks live as long as the process; a
+  /// file that cannot be opened warns once on stderr and becomes stdout.
+  static Sink& open(const std::string& destination);
+  void write(std::string_view record);
+
+ private:
+  explicit Sink(int fd) : fd_(fd) {}
+  int fd_;
+  bool limited_ = false;  // RLIMIT_FSIZE is set, so SIGXFSZ must be held off
+};
+
+/// "[2026-11-21 02:57:24] ", 22 characters of local time, remade when the second changes.
+std::string_view timestamp_prefix();
+
+inline constexpr std::string_view kDoubleRuler =
+    "================================================================================\n";
+inline constexpr std::string_view kRuler =
+    "--------------------------------------------------------------------------------\n";
+
+}  // namespace flashinfer::record

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of the log at level 3 and above, byte for byte as FlashInfer's Python library prints it.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "flashinfer/op/observer.h"
+
+namespace flashinfer::record {
+
+/// Appends `v` at `indent` pairs of blanks, without a line end. With `statistics` tensors have their min, max, mean and counts.
+void append_value(std::string& out, const op::Value& v, int indent, bool statistics);
+/// The record before a call: name, arguments, defaults.
+void append_before(std::string& out, std::string_view name, std::span<const op::Arg> args, bool statistics);
+/// The record after a call that returned.
+void append_after(std::string& out, const op::Value& result, bool statistics);
+
+void append_integer(std::string& out, int64_t v);
+/// As printf's %.6f.
+void append_fixed6(std::string& out, double v);
+/// str() of an object of ours or of another library: "<flashinfer.Class object at 0x...>".
+std::string object_text(const op::ObjectValue& o);
+
+}  // namespace flashinfer::record
