@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# make demo   a language model through this library: build, download, serve, record, replay
+# make test   everything that must hold
+# make bench  the benchmark programs
+# make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
+BUILD := build/release
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: all demo test bench asan tsan clean
+all:
+	@tools/setup.sh build
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+
+demo:
+	@tools/setup.sh demo
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli example_llm
+	@tools/demo.sh
+
+test:
+	@tools/setup.sh test
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	@tools/test.sh $(BUILD)
+
+bench:
+	@tools/setup.sh test
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli benches
+	@for program in $(BUILD)/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
+
+asan tsan:
+	@tools/setup.sh test
+	@cmake --preset $@ >/dev/null
+	cmake --build build/$@ -j $(JOBS)
+	@tools/test.sh build/$@
+
+clean:
+	rm -rf build

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom. Reads #include lines; needs nothing but the sources."""
+import pathlib
+import re
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# A folder may include itself and folders of a lower rank; two folders of one rank do not know each other.
+RANKS = {"core": 0, "formats": 1, "op": 2, "jit": 3, "record": 3, "ops": 4, "cases": 5, "replay": 6, "trace": 6, "bench": 6,
+         "comm": 6, "ffi": 7, "cli": 7}
+KERNEL_SYSTEM_HEADERS = {"stdint.h", "stddef.h", "math.h", "string.h", "immintrin.h", "arm_neon.h", "cuda_fp16.h", "cuda_bf16.h"}
+PUBLIC_THIRD_PARTY = re.compile(r"nlohmann|CLI/|xxhash|libdeflate|pcre2|gtest|benchmark/|tvm/")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes(path):
+    """[(line number, is_system, header)] of one file."""
+    found = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            found.append((number, match[1] == "<", match[2]))
+    return found
+
+
+def sources(root):
+    return sorted(p for p in (root / "flashinfer").rglob("*") if p.suffix in (".h", ".cc", ".cuh", ".c"))
+
+
+def folder_of(header):
+    parts = header.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "flashinfer" else None
+
+
+def is_kernel(relative):
+    """Freestanding files: everything under kernels/, and the kernel and parameter headers of a family."""
+    parts = relative.parts
+    return parts[1] == "kernels" or (parts[1] == "ops" and (parts[-1] in ("cpu.h", "params.h") or relative.suffix == ".cuh"))
+
+
+def direction_errors(root):
+    errors = []
+    for path in sources(root):
+        relative = path.relative_to(root)
+        folder = folder_of(str(relative))
+        for number, system, header in includes(path):
+            where = f"{relative}:{number}: "
+            if is_kernel(relative):
+                allowed = header in KERNEL_SYSTEM_HEADERS if system else (
+                    header == "flashinfer/core/scalar.h" or header.startswith("flashinfer/kernels/") or
+                    header.startswith("flashinfer/ops/"))
+                if not allowed:
+                    errors.append(where + f"a kernel header is freestanding and may not include {header}")
+                continue
+            target = folder_of(header)
+            if system or target is None or folder is None or target == folder:
+                continue
+            if target == "kernels":
+                if folder not in ("ops", "jit", "bench"):
+                    errors.append(where + f"{folder}/ may not include a kernel header ({header})")
+            elif target not in RANKS:
+                errors.append(where + f"{header} lies in a folder that has no rank")
+            elif folder not in RANKS:
+                errors.append(where + f"{folder}/ has no rank")
+            elif RANKS[target] >= RANKS[folder]:
+                errors.append(where + f"{folder}/ may not include {target}/ ({header})")
+    return errors
+
+
+def public_errors(root):
+    """flashinfer.h and what it includes need no header but the standard library's and ours."""
+    errors, seen = [], set()
+    todo = [root / "flashinfer/flashinfer.h"]
+    while todo:
+        path = todo.pop()
+        if path in seen or not path.exists():  # generated headers lie elsewhere
+            continue
+        seen.add(path)
+        for number, _, header in includes(path):
+            if PUBLIC_THIRD_PARTY.search(header):
+                errors.append(f"{path.relative_to(root)}:{number}: a public header includes {header}")
+            elif header.startswith("flashinfer/"):
+                todo.append(root / header)
+    return errors
+
+
+def style_errors(root):
+    errors = []
+    for folder in ("flashinfer", "tests", "bench", "examples", "fuzz", "tools", "cmake"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".h", ".cc", ".c", ".cuh", ".py", ".sh", ".cmake"):
+                continue
+            lines = path.read_text(encoding="utf-8").splitlines()
+            relative = path.relative_to(root)
+            if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:2]):
+                errors.append(f"{relative}:1: no licence line")
+            errors += [f"{relative}:{n}: {len(line)} columns, at most 160 are allowed" for n, line in enumerate(lines, 1)
+                       if len(line) > 160]
+    return errors
+
+
+class Rules(unittest.TestCase):
+    maxDiff = None
+
+    def test_dependencies_go_one_way(self):
+        self.assertGreater(len(sources(ROOT)), 10)
+        self.assertEqual("", "\n".join(direction_errors(ROOT)))
+
+    def test_public_headers_need_only_the_standard_library(self):
+        self.assertTrue((ROOT / "flashinfer/flashinfer.h").exists())
+        self.assertEqual("", "\n".join(public_errors(ROOT)))
+
+    def test_licence_line_and_width(self):
+        self.assertEqual("", "\n".join(style_errors(ROOT)))
+
+
+class TheCheckItself(unittest.TestCase):
+    """A check that finds nothing anywhere would pass for ever."""
+
+    def check(self, files):
+        with tempfile.TemporaryDirectory() as temporary:
+            root = pathlib.Path(temporary)
+            for name, text in files.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return direction_errors(root) + public_errors(root)
+
+    def test_finds_what_is_wrong(self):
+        for name, line in {"flashinfer/core/a.h": '#include "flashinfer/op/op.h"',
+                           "flashinfer/jit/a.cc": '#include "flashinfer/record/r.h"',
+                           "flashinfer/op/a.cc": '#include "flashinfer/ops/norm/op.h"',
+                           "flashinfer/record/a.cc": '#include "flashinfer/kernels/cpu/vec.h"',
+                           "flashinfer/kernels/cpu/a.h": "#include <vector>",
+                           "flashinfer/ops/norm/cpu.h": '#include "flashinfer/core/tensor.h"',
+                           "flashinfer/flashinfer.h": "#include <nlohmann/json.hpp>"}.items():
+            self.assertEqual(1, len(self.check({name: line + "\n"})), name)
+
+    def test_accepts_what_is_right(self):
+        self.assertEqual([], self.check({
+            "flashinfer/ops/norm/op.cc": '#include "flashinfer/jit/jit.h"\n#include "flashinfer/ops/norm/op.h"\n#include <vector>\n',
+            "flashinfer/ops/norm/cpu.h": '#include <stdint.h>\n#include "flashinfer/kernels/cpu/vec.h"\n',
+            "flashinfer/cli/cmd_replay.cc": '#include <CLI/CLI.hpp>\n#include "flashinfer/replay/replay.h"\n'}))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tools/setup.sh build|demo|test|ci: installs what is missing for that, and nothing else. Distribution packages with apt when it
+# is run as root or sudo needs no password (else it prints the command and stops), Python packages into .venv. Fast when all is there.
+set -eu
+cd "$(dirname "$0")/.."
+mode=${1:-build}
+
+packages="g++ cmake ninja-build pkg-config nlohmann-json3-dev libcli11-dev libxxhash-dev libdeflate-dev libpcre2-dev"
+python_packages=""
+case $mode in
+  build) ;;
+  demo) packages="$packages python3 python3-venv" ;;
+  test | ci)
+    packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev ccache"
+    python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc
+                     nvidia-ml-py einops tqdm tabulate requests click"
+    [ "$mode" = ci ] && packages="$packages clang-19 clang-format-19"
+    ;;
+  *)
+    echo "usage: tools/setup.sh build|demo|test|ci" >&2
+    exit 2
+    ;;
+esac
+
+# ---- distribution packages ----
+missing=""
+if command -v dpkg-query >/dev/null; then
+  installed=" $(dpkg-query -W -f='${binary:Package}/${db:Status-Status} ' $packages 2>/dev/null || true)"
+  for p in $packages; do
+    case $installed in *" $p/installed "* | *" $p:"*"/installed "*) ;; *) missing="$missing $p" ;; esac
+  done
+else
+  for tool in c++ cmake ninja pkg-config python3; do
+    command -v $tool >/dev/null || { echo "setup: $tool is missing; this script installs packages on Debian and Ubuntu only" >&2; exit 1; }
+  done
+fi
+if [ -n "$missing" ]; then
+  as_root=""
+  if [ "$(id -u)" != 0 ]; then
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+      as_root="sudo"
+    else
+      echo "setup: these packages are missing; install them and run this again:" >&2
+      echo "  apt-get install -y --no-install-recommends$missing" >&2
+      exit 1
+    fi
+  fi
+  echo "setup: installing with apt:$missing"
+  apt="$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0"
+  install_log=$(mktemp)
+  if ! $apt install -y --no-install-recommends $missing >"$install_log" 2>&1; then
+    echo "setup: updating the package lists"
+    $apt update >/dev/null
+    $apt install -y --no-install-recommends $missing >"$install_log" 2>&1 || { cat "$install_log" >&2; exit 1; }
+  fi
+  rm -f "$install_log"
+fi
+
+# ---- Python packages ----
+[ "$mode" = build ] && exit 0
+if ! [ -x .venv/bin/python ]; then
+  echo "setup: making .venv"
+  python3 -m venv .venv
+fi
+[ -n "$python_packages" ] || exit 0
+oracle="flashinfer-python==0.7.2.post1"
+stamp=.venv/.installed-$(printf '%s' "$python_packages $oracle" | cksum | cut -d' ' -f1)
+if ! [ -e "$stamp" ]; then
+  echo "setup: installing Python packages into .venv (PyTorch and the compatibility oracle: some minutes the first time)"
+  .venv/bin/python -m pip install -q --disable-pip-version-check $python_packages
+  # Without its dependencies: they want CUDA, and it is only imported, logged and recorded with here.
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps $oracle
+  touch "$stamp"
+fi
