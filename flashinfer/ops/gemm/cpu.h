@@ -80,7 +80,7 @@ void gemm(const GemmParams& p, int64_t task) {
 template <GemmPackConfig C>
 void gemm_pack(const GemmPackParams& p, int64_t task) {
   using S = scalar_of_t<C.from>;
-  constexpr int kWidth = C.rows ? kTileRows : kPanelColumns;
+  constexpr int kWidth = C.rows ? kBlockRows : kPanelColumns;
   const int64_t batch = task / p.tasks_per_batch, first = task % p.tasks_per_batch * kWidth, pairs = (p.k + 1) / 2;
   const int64_t lines = p.lines - first < kWidth ? p.lines - first : kWidth;
   const Lines<S> from{static_cast<const S*>(p.from) + batch * p.batch_stride + first * p.line, p.line, p.step};

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense matrix products (ops.md section 9): f32 accumulation, one rounding at the end.
+//
+// Every output element is summed over k in one order that depends on nothing else: row i of a product is bitwise the same for
+// m = 1, 8, 512, for any number of threads, and for a weight packed beforehand or not.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "flashinfer/core/tensor.h"
+
+namespace flashinfer {
+
+/// out[m, n] = sum over k of a[m, k] * b[k, n] (+ bias[n], in f32, before the rounding)
+struct MmBf16 {
+  TensorView a;                         // [m, k] bf16, any strides (k contiguous is faster)
+  TensorView b;                         // [k, n] bf16, any strides, usually the transposed view of a [n, k] weight; or a packed
+                                        // weight from prepare_mm_weights
+  std::optional<TensorView> bias;       // [n] bf16
+  bool pdl = false;                     // CUDA only
+  std::optional<TensorView> out;        // [m, n] of out_dtype; made when absent
+  DType out_dtype = DType::kBF16;       // bf16, f16 or f32
+  std::string backend = "cudnn";        // upstream's names choose among GPU kernels; the CPU has one
+};
+/// ValueError: extents or dtypes that do not fit, a packed weight of another k or of no known layout, an unknown backend.
+Tensor mm_bf16(const MmBf16& args);
+
+/// out[i] = A[i] . B[i]
+struct BmmBf16 {
+  TensorView A;                    // [b, m, k] bf16, any strides
+  TensorView B;                    // [b, k, n] bf16, any strides
+  std::optional<TensorView> out;   // [b, m, n] of out_dtype; made when absent
+  DType out_dtype = DType::kBF16;  // bf16, f16 or f32
+  std::string backend = "cudnn";
+};
+Tensor bmm_bf16(const BmmBf16& args);
+
+/// out[i] = (A[i] . B[i]) * A_scale * B_scale
+struct BmmFp8 {
+  TensorView A;                   // [b, m, k] e4m3 or e5m2, any strides
+  TensorView B;                   // [b, k, n] e4m3 or e5m2, but not both e5m2; any strides
+  TensorView A_scale;             // one f32
+  TensorView B_scale;             // one f32
+  DType dtype = DType::kBF16;     // bf16 or f16
+  std::optional<TensorView> out;  // [b, m, n] of dtype; made when absent
+  std::string backend = "cublas";
+};
+Tensor bmm_fp8(const BmmFp8& args);
+
+/// Brings a weight into the layout that the CPU kernels read, once: [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, panels of 16
+/// columns, k pair by k pair, each panel behind a line that describes it (ops/gemm/params.h). The result is an ordinary tensor
+/// (it can be saved, recorded, sliced along panels) that mm_bf16 takes in place of `b`; reading it with one row of `a` runs at
+/// memory speed, and products with many rows skip the packing that a plain weight costs at every call (about 10 %).
+struct PrepareMmWeights {
+  TensorView b;                   // [k, n] bf16, any strides
+  std::optional<TensorView> out;  // [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, contiguous; made when absent
+};
+Tensor prepare_mm_weights(const PrepareMmWeights& args);
+
+}  // namespace flashinfer
