@@ -4,7 +4,7 @@ file(GLOB example_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_
 foreach(dir IN LISTS example_dirs)
   get_filename_component(name ${dir} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cc ${dir}/*.c)
-  if(NOT IS_DIRECTORY ${dir} OR NOT sources)
+  if(NOT IS_DIRECTORY ${dir} OR NOT sources MATCHES "/main\\.cc|\\.c(;|$)")  # a program has main.cc, or is C
     continue()
   endif()
   add_executable(example_${name} ${sources})

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// `flashinfer show-config`: what this library is, what it runs on, and every environment variable with its meaning and value.
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "flashinfer/cli/cli.h"
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/core/thread_pool.h"
+#include "flashinfer/core/version.h"
+#include "flashinfer/jit/cache.h"
+#include "flashinfer/jit/toolchain.h"
+
+namespace flashinfer::cli {
+namespace {
+
+void section(const char* title) { std::printf("=== %s ===\n", title); }
+void line(const char* key, const std::string& value) { std::printf("%s: %s\n", key, value.empty() ? "(none)" : value.c_str()); }
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string text; std::getline(in, text);)
+    if (text.starts_with("model name")) return text.substr(text.find(':') + 2);
+  return "unknown";
+}
+
+void show_versions() {
+  section("Version Info");
+  line("FlashInfer version", build::version());
+  line("Commit", build::commit());
+  line("Compiler", build::compiler());
+  line("Build type", build::build_type());
+  line("Sanitizers", build::sanitizer_flags());
+  std::printf("\n");
+}
+
+void show_machine() {
+  section("CPU");
+  line("Model", cpu_model());
+  std::string targets;
+  for (const jit::Target t : jit::kTargets)
+    if (jit::target_refusal(t).empty()) targets += (targets.empty() ? "" : ", ") + std::string(jit::name(t));
+  line("Kernels run for", targets);
+  line("CPUs this process may use", std::to_string(usable_cpus()));
+  line("Threads of the pool", std::to_string(default_executor().threads));
+  std::printf("\n");
+}
+
+void show_variables() {
+  section("Environment Variables");
+  for (const env::Variable& v : env::table()) {
+    const env::Current current = env::current(v.name);
+    std::printf("%s: %s%s\n    %s\n", v.name, current.value.empty() ? "(empty)" : current.value.c_str(), current.set ? "" : " [default]",
+                v.meaning);
+  }
+  std::printf("\n");
+}
+
+void show_jit() {
+  section("Toolchain");
+  const jit::Toolchain toolchain = jit::host_toolchain();
+  line("C++ compiler", toolchain.refusal.empty() ? toolchain.compiler : toolchain.refusal);
+  line("Kernels are compiled for", jit::name(jit::selected_target()));
+  std::printf("\n");
+  section("Artifact Path");
+  line("Cache", jit::cache_path());
+  for (const std::string& folder : jit::aot_folders()) line("Made ahead", folder);
+  std::printf("\n");
+  section("Module Status");
+  int64_t compiled = 0, damaged = 0;
+  for (const std::string& target : fs::list_dir(jit::cache_path())) {
+    const std::string folder = jit::cache_path() + "/" + target;
+    for (const std::string& name : fs::list_dir(folder)) {
+      if (!fs::is_dir(folder + "/" + name)) continue;
+      (jit::read_meta(folder + "/" + name) ? compiled : damaged) += 1;
+    }
+  }
+  std::printf("Total modules: %lld\ncompiled: %lld\nNot compiled: %lld\n", static_cast<long long>(compiled + damaged),
+              static_cast<long long>(compiled), static_cast<long long>(damaged));
+}
+
+}  // namespace
+
+void add_show_config(CLI::App& app, int& exit_code) {
+  app.add_subcommand("show-config", "Versions, CPU, threads, toolchain, modules and every environment variable")
+      ->callback([&exit_code] {
+        show_versions();
+        show_machine();
+        show_variables();
+        show_jit();
+        exit_code = 0;
+      });
+}
+
+}  // namespace flashinfer::cli
