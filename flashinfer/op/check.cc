@@ -101,6 +101,10 @@ void check_dtype(const Op& op, const Field& f, const void* block, const std::str
              " is ", name(*want));
     return;
   }
+  if (f.dtype && is_output(f.role)) {
+    const DType want = f.dtype(block);
+    FI_CHECK(t.dtype() == want, ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but must be ", name(want));
+  }
   if (!f.same_as) return;
   const TensorView* other = first_tensor(find_field(op, f.same_as), block);
   if (other)
@@ -237,6 +241,7 @@ Shape output_shape(const Op& op, const Field& f, const void* block, const Bindin
 }
 
 DType output_dtype(const Op& op, const Field& f, const void* block) {
+  if (f.dtype) return f.dtype(block);
   if (const auto t = dtype_attribute(op, f, block)) return *t;
   if (f.same_as)
     if (const TensorView* v = first_tensor(find_field(op, f.same_as), block)) return v->dtype();

@@ -59,6 +59,7 @@ struct Field {
   bool hidden = false;               // ours, not in the public signature; shown only when given
   bool (*when)(const void* block) = nullptr;    // results: produced only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
+  DType (*dtype)(const void* block) = nullptr;  // outputs: the element type, when no argument says it (a plan does)
   // Access to the member, by its type.
   Value (*get)(const void* block) = nullptr;
   void (*set)(void* block, const Value& v, const Field& f) = nullptr;  // TypeError naming the field
@@ -80,6 +81,7 @@ struct Contiguous {};
 struct HiddenOption {};
 template <auto Member> struct When {};
 template <auto Function> struct ShapeBy {};
+template <auto Function> struct DTypeBy {};
 
 constexpr SameAs same_as(const char* n) { return {n}; }
 constexpr DTypeFrom dtype_from(const char* n) { return {n}; }
@@ -94,6 +96,7 @@ inline constexpr Contiguous contiguous{};
 inline constexpr HiddenOption hidden{};
 template <auto Member> inline constexpr When<Member> when{};          // a bool member of the block, or bool(const Block&)
 template <auto Function> inline constexpr ShapeBy<Function> shape{};  // Shape f(const Block&)
+template <auto Function> inline constexpr DTypeBy<Function> dtype{};  // DType f(const Block&)
 
 inline constexpr DTypeSet any_dtype{};
 inline constexpr DTypeSet floats = DTypeSet(DType::kF32) | DType::kF16 | DType::kBF16;
@@ -107,6 +110,7 @@ Value to_value(const PagedKv& v);
 Value to_value(const ScalarOrTensor& v);
 Value to_value(const std::vector<TensorView>& v);
 Value to_value(Object* v);
+inline Value to_value(const Value& v) { return v; }  // arguments that are only known to be refused
 inline Value to_value(bool v) { return v; }
 inline Value to_value(int64_t v) { return v; }
 inline Value to_value(double v) { return v; }
@@ -122,6 +126,7 @@ inline Value to_value(const std::vector<int64_t>& v) {
 template <class T>
 Value to_value(const std::optional<T>& v) { return v ? to_value(*v) : Value(); }
 
+inline void from_value(Value& out, const Value& v, const Field&) { out = v; }
 void from_value(TensorView& out, const Value& v, const Field& f);
 void from_value(Tensor& out, const Value& v, const Field& f);
 void from_value(PagedKv& out, const Value& v, const Field& f);
@@ -208,6 +213,12 @@ template <class B, Shape (*F)(const B&)> struct ShapeOf<F> {
 };
 template <auto F>
 constexpr void apply(Field& f, ShapeBy<F>) { f.shape = &ShapeOf<F>::eval; }
+template <auto F> struct DTypeOf;
+template <class B, DType (*F)(const B&)> struct DTypeOf<F> {
+  static DType eval(const void* b) { return F(*static_cast<const B*>(b)); }
+};
+template <auto F>
+constexpr void apply(Field& f, DTypeBy<F>) { f.dtype = &DTypeOf<F>::eval; }
 }  // namespace detail
 
 /// `dims` may be null: the op checks the shape itself.
