@@ -134,20 +134,27 @@ std::optional<FileId> file_id(const std::string& path) {
   return FileId{static_cast<uint64_t>(st.st_size), st.st_mtim.tv_sec * int64_t{1000000000} + st.st_mtim.tv_nsec};
 }
 
-FileLock::FileLock(const std::string& path) {
+FileLock::FileLock(const std::string& path, double patience_seconds, const std::function<void()>& on_slow) {
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) return;
-  int rc = 0;
-  do rc = ::flock(fd_, LOCK_EX);
-  while (rc != 0 && errno == EINTR);
-  if (rc != 0) {
-    ::close(fd_);
-    fd_ = -1;
+  // Polled, because flock() has no timeout: 10 ms is little beside the compiler run that the holder is busy with.
+  constexpr double kStep = 0.01;
+  for (double waited = 0; ::flock(fd_, LOCK_EX | LOCK_NB) != 0; waited += kStep) {
+    if (errno == EWOULDBLOCK && waited < patience_seconds) {
+      if (on_slow && waited < 1 && waited + kStep >= 1) on_slow();
+      ::usleep(static_cast<useconds_t>(kStep * 1e6));
+    } else if (errno != EINTR) {
+      ::close(fd_);
+      fd_ = -1;
+      return;
+    }
   }
 }
 
 FileLock::~FileLock() {
-  if (fd_ >= 0) ::close(fd_);  // gives the lock up
+  if (fd_ < 0) return;
+  ::flock(fd_, LOCK_UN);  // closing is not enough: a child forked meanwhile holds the same open file
+  ::close(fd_);
 }
 
 std::string object_of(const void* address) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,11 +42,12 @@ struct FileId {
 /// Size and modification time of what `path` leads to; nullopt when it is not there.
 std::optional<FileId> file_id(const std::string& path);
 
-/// An exclusive lock on a file between processes (and between threads: each object opens the file anew). Waits. Where the file
-/// system has no locks, held() is false and the caller proceeds without.
+/// An exclusive lock on a file between processes (and between threads: each object opens the file anew). Waits, at most
+/// `patience_seconds`; `on_slow` is called once after a second. Where the file system has no locks, or when patience ends (a
+/// holder that hangs), held() is false and the caller proceeds without.
 class FileLock {
  public:
-  explicit FileLock(const std::string& path);
+  explicit FileLock(const std::string& path, double patience_seconds = 300, const std::function<void()>& on_slow = {});
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

@@ -8,10 +8,10 @@
 namespace flashinfer::process {
 
 struct Options {
-  std::string cwd;                  // of the child; empty: ours
+  std::string cwd = {};             // of the child; empty: ours
   double timeout_seconds = 600;     // then its whole process group is killed
   double slow_after_seconds = 1;    // on_slow is called once, in this thread, when the child still runs after this time
-  std::function<void()> on_slow;
+  std::function<void()> on_slow = {};
 };
 
 struct Result {

@@ -23,11 +23,6 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return text;
 }
 
-bool serves(const Meta& have, const Meta& wanted) {
-  return have.source == wanted.source && have.version == wanted.version && have.flags == wanted.flags &&
-         have.cpu == wanted.cpu && have.target == wanted.target && (wanted.headers.empty() || have.headers == wanted.headers);
-}
-
 /// The command as it can be pasted anywhere: from the artifact's folder, giving the same bytes.
 std::string pasteable(const std::string& dir, const std::vector<std::string>& argv) {
   return "cd " + process::shell_line({dir}) + " && " + process::shell_line(argv);
@@ -53,6 +48,11 @@ void write_companions(const std::string& dir, const std::string& final_dir, cons
 }
 
 }  // namespace
+
+bool serves(const Meta& have, const Meta& wanted) {
+  return have.source == wanted.source && have.version == wanted.version && have.flags == wanted.flags &&
+         have.cpu == wanted.cpu && have.target == wanted.target && (wanted.headers.empty() || have.headers == wanted.headers);
+}
 
 BuildKey build_key(const Request& request, Target target, const Toolchain& toolchain) {
   BuildKey key;
@@ -153,7 +153,10 @@ Artifact find_or_compile(const Request& request, Target target, const Toolchain&
   }
   // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache: removing
   // it would let a third process lock another file of the same name.
-  const fs::FileLock lock(folders.write + "/.lock-" + key.folder);
+  const auto tell = [&] {
+    if (!quiet) std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", request.text().c_str());
+  };
+  const fs::FileLock lock(folders.write + "/.lock-" + key.folder, 300, tell);
   if (!discard)
     if (auto a = look(folders.write)) return *a;
   if (discard) fs::remove_tree(folders.write + "/" + key.folder);

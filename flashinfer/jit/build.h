@@ -17,6 +17,9 @@ struct BuildKey {
   std::string ahead;  // "<name>-<hash>" among artifacts made ahead: source and target only, the rest is compared
 };
 BuildKey build_key(const Request& request, Target target, const Toolchain& toolchain);
+/// Whether an artifact was made from the same source, headers (when they are known here), flags, version and CPU; not the
+/// compiler, which artifacts made ahead need not share.
+bool serves(const Meta& have, const Meta& wanted);
 
 struct Artifact {
   std::string so;      // path of kernel.so

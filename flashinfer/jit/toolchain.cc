@@ -5,7 +5,6 @@
 #include <cpuid.h>
 #endif
 
-#include <cstdint>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -73,12 +72,14 @@ std::vector<std::string> usual_names() {
 Toolchain find_toolchain() {
   const std::string search_path = env::text("PATH");
   for (const char* variable : {"FLASHINFER_CXX", "CXX"}) {
-    auto words = process::split_words(env::text(variable));
+    const std::string text = env::text(variable);
+    // A path with blanks, or a command with options.
+    auto words = fs::is_file(text) ? std::vector<std::string>{text} : process::split_words(text);
     if (words.empty()) continue;
     const std::string path = process::find_executable(words[0], search_path);
     if (path.empty()) {
       Toolchain none;
-      none.refusal = str("no C++ compiler: ", variable, " is \"", env::text(variable), "\", which is not an executable file");
+      none.refusal = str("no C++ compiler: ", variable, " is \"", text, "\", which is not an executable file");
       return none;
     }
     words[0] = path;
@@ -138,17 +139,7 @@ Target parse_target(const std::string& text) {
   throw ValueError(str("target is \"", text, "\", but must be native, x86-64-v3, x86-64-v4 or portable"));
 }
 
-Target selected_target() {
-  try {
-    return parse_target(env::text("FLASHINFER_CPU_TARGET"));
-  } catch (const ValueError& e) {
-    static std::once_flag once;
-    std::call_once(once, [&] {
-      std::fprintf(stderr, "flashinfer: warning: FLASHINFER_CPU_TARGET: %s; using native\n", e.message().c_str());
-    });
-    return Target::kNative;
-  }
-}
+Target selected_target() { return parse_target(env::text("FLASHINFER_CPU_TARGET")); }
 
 std::string target_refusal(Target t) {
   if (t == Target::kNative || t == Target::kPortable) return {};

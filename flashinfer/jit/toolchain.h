@@ -14,7 +14,7 @@ inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::k
 const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4", "portable"
 /// Throws ValueError that lists the names.
 Target parse_target(const std::string& text);
-/// FLASHINFER_CPU_TARGET; a bad value warns once and means native.
+/// FLASHINFER_CPU_TARGET.
 Target selected_target();
 /// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
 std::string target_refusal(Target t);

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/jit/nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+
+namespace flashinfer::jit {
+namespace {
+
+/// The functions used of NVRTC's C interface; its handle is opaque and a status of 0 is success.
+struct Api {
+  using Program = void*;
+  int (*version)(int*, int*);
+  const char* (*error)(int);
+  int (*architectures_count)(int*);
+  int (*architectures)(int*);
+  int (*create)(Program*, const char* source, const char* name, int n, const char* const* headers, const char* const* names);
+  int (*compile)(Program, int n, const char* const* options);
+  int (*destroy)(Program*);
+  int (*log_size)(Program, size_t*);
+  int (*log)(Program, char*);
+  int (*cubin_size)(Program, size_t*);
+  int (*cubin)(Program, char*);
+};
+
+struct State {
+  Nvrtc info;
+  Api api{};
+};
+
+template <class F>
+bool bind(void* library, const char* symbol, F& function) {
+  function = reinterpret_cast<F>(::dlsym(library, symbol));
+  return function != nullptr;
+}
+
+bool bind_all(void* lib, Api& a) {
+  return bind(lib, "nvrtcVersion", a.version) && bind(lib, "nvrtcGetErrorString", a.error) &&
+         bind(lib, "nvrtcGetNumSupportedArchs", a.architectures_count) && bind(lib, "nvrtcGetSupportedArchs", a.architectures) &&
+         bind(lib, "nvrtcCreateProgram", a.create) && bind(lib, "nvrtcCompileProgram", a.compile) &&
+         bind(lib, "nvrtcDestroyProgram", a.destroy) && bind(lib, "nvrtcGetProgramLogSize", a.log_size) &&
+         bind(lib, "nvrtcGetProgramLog", a.log) && bind(lib, "nvrtcGetCUBINSize", a.cubin_size) &&
+         bind(lib, "nvrtcGetCUBIN", a.cubin);
+}
+
+/// libnvrtc.so.<number> (or without) in a folder, the highest version first.
+std::vector<std::string> libraries_in(const std::string& folder) {
+  std::vector<std::string> found;
+  for (const std::string& entry : fs::list_dir(folder))
+    if (entry.starts_with("libnvrtc.so")) found.push_back(folder + "/" + entry);
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+/// <environment>/lib/python3.*/site-packages/nvidia/*/lib: cu13 of today's wheel, cuda_nvrtc of the older ones.
+std::vector<std::string> libraries_of_python(const std::string& environment) {
+  std::vector<std::string> found;
+  for (const std::string& python : fs::list_dir(environment + "/lib")) {
+    const std::string packages = environment + "/lib/" + python + "/site-packages/nvidia";
+    if (!python.starts_with("python")) continue;
+    for (const std::string& package : fs::list_dir(packages))
+      for (std::string& library : libraries_in(packages + "/" + package + "/lib")) found.push_back(std::move(library));
+  }
+  return found;
+}
+
+std::vector<std::string> candidates(std::string& searched) {
+  std::vector<std::string> list;
+  const auto add = [&](const std::vector<std::string>& more) { list.insert(list.end(), more.begin(), more.end()); };
+  if (const std::string set = env::text("FLASHINFER_NVRTC"); !set.empty()) {
+    searched = "FLASHINFER_NVRTC=" + set;
+    return fs::is_dir(set) ? libraries_in(set) : std::vector<std::string>{set};
+  }
+  std::vector<std::string> environments = {env::text("VIRTUAL_ENV"), env::text("CONDA_PREFIX")};
+  // A library is run when it is opened: one of the current folder only if nobody else could have put it there.
+  if (fs::is_dir(".venv") && fs::unsafe_folder(".").empty() && fs::unsafe_folder(".venv").empty())
+    environments.push_back(fs::canonical(".venv"));
+  for (const std::string& e : environments)
+    if (!e.empty()) add(libraries_of_python(e)), searched += e + ", ";
+  for (const std::string& home : {env::text("CUDA_HOME"), env::text("CUDA_PATH"), std::string("/usr/local/cuda")}) {
+    if (home.empty()) continue;
+    searched += home + ", ";
+    for (const char* below : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) add(libraries_in(home + below));
+  }
+  add({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  searched += "the loader's path";
+  return list;
+}
+
+State open_nvrtc() {
+  State s;
+  std::string searched;
+  for (const std::string& path : candidates(searched)) {
+    void* lib = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (lib == nullptr) continue;
+    if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {
+      s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
+      return s;
+    }
+    ::dlclose(lib);
+  }
+  s.info.refusal = "libnvrtc was not found; searched " + searched + " (pip install nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)";
+  return s;
+}
+
+const State& state() {
+  static const State& s = *new State(open_nvrtc());
+  return s;
+}
+
+void check_arch(const Api& api, const std::string& arch) {
+  FI_CHECK(arch.starts_with("sm_") && arch.size() > 3 && arch[3] >= '0' && arch[3] <= '9', ValueError,
+           "nvrtc: arch is \"", arch, "\", but must be like sm_80 or sm_90a");
+  int n = 0;
+  api.architectures_count(&n);
+  std::vector<int> known(static_cast<size_t>(n));
+  api.architectures(known.data());
+  const int number = std::atoi(arch.c_str() + 3);
+  if (std::find(known.begin(), known.end(), number) != known.end()) return;
+  std::string list;
+  for (const int k : known) list += (list.empty() ? "" : ", ") + std::to_string(k);
+  throw ValueError(str("nvrtc: arch is ", arch, ", but this NVRTC (", nvrtc().major, ".", nvrtc().minor, ") knows ", list));
+}
+
+}  // namespace
+
+const Nvrtc& nvrtc() { return state().info; }
+
+std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers,
+                          const std::vector<std::string>& options) {
+  const State& s = state();
+  FI_CHECK(s.info.refusal.empty(), NotImplementedError, "nvrtc: ", s.info.refusal);
+  check_arch(s.api, arch);
+  std::vector<std::string> words = {"--gpu-architecture=" + arch, "--std=c++20"};
+  if (!headers.empty()) words.push_back("--include-path=" + headers);
+  words.insert(words.end(), options.begin(), options.end());
+  std::vector<const char*> argv;
+  for (const std::string& w : words) argv.push_back(w.c_str());
+
+  Api::Program program = nullptr;
+  int status = s.api.create(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr);
+  FI_CHECK(status == 0, RuntimeError, "nvrtc: ", s.api.error(status));
+  status = s.api.compile(program, static_cast<int>(argv.size()), argv.data());
+  std::string log, image;
+  size_t bytes = 0;
+  if (status != 0 && s.api.log_size(program, &bytes) == 0) {
+    log.resize(bytes);
+    s.api.log(program, log.data());
+    log.resize(std::min(log.size(), log.find('\0')));
+  }
+  if (status == 0 && (status = s.api.cubin_size(program, &bytes)) == 0) {
+    image.resize(bytes);
+    status = s.api.cubin(program, image.data());
+  }
+  s.api.destroy(&program);
+  FI_CHECK(status == 0, RuntimeError, "nvrtc: compiling for ", arch, " failed: ", s.api.error(status), "\n", log);
+  return image;
+}
+
+}  // namespace flashinfer::jit

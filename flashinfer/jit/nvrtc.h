@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA kernels compiled in process by NVRTC, opened at run time: one binary serves machines with and without it. Compiling
+// needs no GPU and no driver.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace flashinfer::jit {
+
+/// The libnvrtc in use: FLASHINFER_NVRTC (a file, or a folder that holds it), else the nvidia-cuda-nvrtc wheel of the active
+/// Python environment (VIRTUAL_ENV, CONDA_PREFIX, ./.venv), else CUDA_HOME or CUDA_PATH, /usr/local/cuda, else the loader's path.
+struct Nvrtc {
+  std::string path;     // of the library
+  int major = 0, minor = 0;
+  std::string refusal;  // why there is none, with the places that were searched
+};
+const Nvrtc& nvrtc();
+
+/// CUDA C++ to a cubin (an ELF image) for "sm_80", "sm_90a", "sm_100a", "sm_120a", ... `headers` is the -I folder of our kernel
+/// headers (none when empty). NotImplementedError when there is no NVRTC; ValueError for an architecture this NVRTC does not
+/// know; RuntimeError with the compiler's log when it does not compile.
+std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers = {},
+                          const std::vector<std::string>& options = {});
+
+}  // namespace flashinfer::jit
