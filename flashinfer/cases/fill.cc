@@ -9,6 +9,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/common/reference.h"
+#include "flashinfer/ops/gemm/params.h"  // the header lines of packed weights
 
 namespace flashinfer::cases {
 namespace {
@@ -76,6 +77,16 @@ void fill_probs(const TensorView& t, uint64_t seed) {
   });
 }
 
+/// A weight as prepare_mm_weights packs it: normal values behind the header line of each panel.
+void fill_packed(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
+  if (t.rank() != 3 || t.dtype() != DType::kBF16 || t.size(0) != packed_panels(n) || t.size(1) != packed_lines(k) ||
+      t.size(2) != kPackedWidth)
+    throw ValueError(str("case: packed(", k, ",", n, ") needs bf16:", packed_panels(n), "x", packed_lines(k), "x", kPackedWidth));
+  each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, normal(seed, i)); });
+  for (int64_t p = 0; p < t.size(0); ++p)
+    write_packed_header(t.data_as<bf16_t>() + p * t.stride(0), std::min<int64_t>(16, n - 16 * p), k);
+}
+
 }  // namespace
 
 void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
@@ -89,6 +100,7 @@ void fill(const TensorView& t, std::string_view rule, const std::vector<double>&
   else if (r.name == "range") each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + static_cast<double>(i)); });
   else if (r.name == "nan") each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
   else if (r.name == "probs") fill_probs(t, seed);
+  else if (r.name == "packed") fill_packed(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
   else if (r.name == "perm") {
     std::vector<int64_t> p(static_cast<size_t>(t.numel()));
     std::iota(p.begin(), p.end(), 0);

@@ -7,7 +7,7 @@
 //
 // B is read as panels of 16 columns, [K/2][16][2]: one 64-byte line holds a k pair of a panel, a panel is one stream, and a
 // product with one row is a dot instruction per line: bound by memory, not by arithmetic.
-// A is read as blocks of kTileRows rows, [K/2][rows][2], or straight from rows with contiguous k when there are few of them.
+// A is read as blocks of 8 rows, [K/2][8][2], or straight from rows with contiguous k when there are few of them.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm_pack.h"
 #include "flashinfer/kernels/cpu/vec.h"
@@ -34,13 +34,13 @@ struct TileInput {
   int64_t pairs;
 };
 
-/// acc += A * B over `pairs` k pairs. `Packed`: A is a block of kTileRows rows, so addresses need one register.
+/// acc += A * B over `pairs` k pairs. `Packed`: A is in a block, so its addresses need one register.
 template <int Rows, int Panels, bool Packed>
 FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * kPanelVecs]) {
   constexpr int kVecs = Panels * kPanelVecs;
   const bf16_t* a = in.a;
   const bf16_t* b = in.b;
-  const int64_t row = Packed ? 2 : in.row, pair = Packed ? 2 * Rows : in.pair;
+  const int64_t row = Packed ? 2 : in.row, pair = Packed ? 2 * kBlockRows : in.pair;
   for (int64_t k = 0; k < in.pairs; ++k, a += pair, b += 2 * kPanelColumns) {
     Pairs right[kVecs];
 #pragma GCC unroll 16
@@ -115,7 +115,7 @@ void run_rows(int64_t rows, const TileInput& in, const TileOutput& o) {
 
 /// The rows of A that a task multiplies: full blocks are packed, the rest is read where it lies (k contiguous).
 struct RowsOfA {
-  const bf16_t* blocks;   // block of kTileRows rows i at blocks + i * block; null: none is packed
+  const bf16_t* blocks;   // block of kBlockRows rows i at blocks + i * block; null: none is packed
   int64_t block;          // elements
   int64_t packed_rows;    // rows before this one are in blocks
   const bf16_t* rows;     // row r >= packed_rows at rows + r * row
@@ -132,7 +132,7 @@ void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, int64_t k, Tile
     o.out = out + (r - begin) * o.out_row * static_cast<int64_t>(sizeof(T));
     o.partial = partial + (r - begin) * o.partial_row;
     if (r + kTileRows <= a.packed_rows) {
-      in.a = a.blocks + r / kTileRows * a.block + k * 2 * kTileRows;
+      in.a = a.blocks + r / kBlockRows * a.block + (k * kBlockRows + r % kBlockRows) * 2;
       run_tile<T, kTileRows, Panels, true>(in, o);
     } else {
       in.a = a.rows + r * a.row + 2 * k;

@@ -6,7 +6,9 @@
 
 namespace flashinfer::cpu {
 
-inline constexpr int kPanelColumns = 16;
+// Layouts are the same on every ISA: packed weights travel between machines, and the launcher need not know the tile.
+inline constexpr int kPanelColumns = 16;  // of B in a panel
+inline constexpr int kBlockRows = 8;      // of A in a block
 /// Pairs converted at a time: 16 vectors x 16 pairs, which is one transposition of 16 x 16 32-bit words with AVX-512.
 inline constexpr int kPackPairs = 16;
 
@@ -107,7 +109,7 @@ FI_VEC_INLINE void transpose_pairs<16>(const bf16_t* from, int64_t line, bf16_t*
 }  // namespace detail
 
 /// Interleaves `lines` <= Width vectors by k pairs: to[k / 2][Width][2], zeros in the places of missing lines and of k >= k_end.
-/// Writes pairs [k / 2, (k_to + 1) / 2), k even. Width 16: a panel of B (its lines are columns); kTileRows: a block of A.
+/// Writes pairs [k / 2, (k_to + 1) / 2), k even. A panel of B: its lines are columns. A block of A: rows.
 template <int Width, class S>
 void pack_lines(const Lines<S>& from, int64_t lines, int64_t k, int64_t k_to, int64_t k_end, bf16_t* to) {
   alignas(64) bf16_t tile[Width * 2 * kPackPairs];

@@ -25,6 +25,11 @@ constexpr op::Case kMm[] = {
     {"f32_bias", "a=bf16:1x576 b=bf16:576x65^t bias=bf16:65 out_dtype=float32", "cpu", 0, 1e-5, 1e-3},
     {"f16_out", "a=bf16:6x200 b=bf16:200x40^t out_dtype=float16", "cpu", op::kAot, -1, 1e-3},
     {"f32_given", "a=bf16:9x64 b=bf16:64x40 out=f32:9x40 out_dtype=float32", "cpu", 0, 1e-5, 1e-3},
+    {"packed_one", "a=bf16:1x576 b=bf16:12x289x32:packed(576,192)", "cpu", op::kAot, -1, 1e-3},
+    {"packed_batch", "a=bf16:8x1536 b=bf16:36x769x32:packed(1536,576)", "cpu", op::kAot, -1, 1e-3},
+    {"packed_ragged", "a=bf16:19x31 b=bf16:2x17x32:packed(31,17) bias=bf16:17", "cpu", 0, -1, 1e-3},
+    {"packed_rows", "a=bf16:130x64 b=bf16:7x33x32:packed(64,100) out_dtype=float32", "cpu", op::kAot, 1e-5, 1e-3},
+    {"packed_f16", "a=bf16:3x64 b=bf16:7x33x32:packed(64,97) out_dtype=float16", "cpu", op::kAot, -1, 1e-3},
     {"no_rows", "a=bf16:0x576 b=bf16:576x64^t"},
     {"no_columns", "a=bf16:4x64 b=bf16:64x0"},
     {"no_k", "a=bf16:3x0 b=bf16:0x20"},
@@ -32,6 +37,8 @@ constexpr op::Case kMm[] = {
     {"backend_of_gpu", "a=bf16:2x64 b=bf16:64x16^t backend='cutlass'", "cpu", 0, -1, 1e-3},
     {"bench_prefill", "a=bf16:512x4096 b=bf16:4096x14336^t", "cpu", op::kBench, -1, 5e-3},
     {"bench_decode", "a=bf16:1x4096 b=bf16:4096x14336^t", "cpu", op::kBench, -1, 5e-3},
+    {"bench_prefill_packed", "a=bf16:512x4096 b=bf16:896x2049x32:packed(4096,14336)", "cpu", op::kBench, -1, 5e-3},
+    {"bench_decode_packed", "a=bf16:1x4096 b=bf16:896x2049x32:packed(4096,14336)", "cpu", op::kBench, -1, 5e-3},
 };
 constexpr op::Case kBmm[] = {
     {"small", "A=bf16:3x5x64 B=bf16:3x64x48^t", "cpu", op::kAot, -1, 1e-3},

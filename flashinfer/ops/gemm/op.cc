@@ -17,9 +17,10 @@ constexpr const char* kBmmFp8Backends = "auto|cublas|cudnn|cutlass|cpu";
 /// n of a packed weight, ValueError if it is none or was packed for another k.
 int64_t packed_columns(const MmBf16& a) {
   const TensorView& b = a.b;
-  FI_CHECK(b.size(2) == kPackedWidth && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth)), ValueError,
-           "mm_bf16: b is ", to_string(b), ", but must be [k, n], or a packed weight [panels, 1 + ceil(k / 2), 32] as ",
-           "prepare_mm_weights returns it");
+  FI_CHECK(b.size(2) == kPackedWidth, ValueError, "mm_bf16: b is ", to_string(b), ", but must be [k, n], or a packed weight ",
+           "[panels, 1 + ceil(k / 2), 32] as prepare_mm_weights returns it");
+  FI_CHECK(b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth), ValueError, "mm_bf16: b is ", to_string(b),
+           ", but the panels of a packed weight must be contiguous");
   if (b.size(0) == 0) return 0;
   FI_CHECK(b.device().type != DeviceType::kCUDA, NotImplementedError, "mm_bf16: b is a packed weight on ",
            to_string(b.device()), ", but only the CPU reads packed weights");
