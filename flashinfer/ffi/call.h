@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the C interface and TVM-FFI share: objects that hold their state, made and called by name.
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "flashinfer/op/call.h"
+
+namespace flashinfer::ffi {
+
+/// The op of this public name. ValueError that names the closest one: "there is no op 'rmsnrom'; did you mean 'rmsnorm'?"
+const op::Op& op_named(std::string_view name);
+
+/// Makes an object of the class and runs its `__init__` with these arguments (self excluded).
+std::unique_ptr<op::Object> make_object(std::string_view class_name, op::Passed passed);
+
+/// The value of `self` for a method of `object`.
+op::Value self_value(op::Object& object);
+
+}  // namespace flashinfer::ffi
