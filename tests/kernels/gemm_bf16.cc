@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#define cpu cpu_bf16  // the namespace: kernels have one name on every ISA, and the linker would keep one copy for all
+#include "gemm_entry-inl.h"
+
+namespace flashinfer::test {
+FI_GEMM_ENTRY(kGemmBf16, "bf16");
+}
