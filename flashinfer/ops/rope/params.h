@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the RoPE kernel needs to know. Freestanding.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+struct RopeConfig {
+  DType dtype;               // of q and k
+  unsigned char interleave;  // pairs (2i, 2i + 1)
+
+  static constexpr const char* kName = "flashinfer::RopeConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("interleave", interleave);
+  }
+  friend constexpr bool operator==(const RopeConfig&, const RopeConfig&) = default;
+};
+
+/// An array of int32 or int64.
+struct IndexArray {
+  const void* data;
+  int64_t wide;  // int64
+};
+inline int64_t index_at(const IndexArray& a, int64_t i) {
+  return a.wide ? static_cast<const int64_t*>(a.data)[i] : static_cast<const int32_t*>(a.data)[i];
+}
+
+/// One of q and k.
+struct RopeTensor {
+  const void* in;
+  void* out;
+  int64_t heads;
+  int64_t in_stride[2], out_stride[2];  // token, head; in elements
+};
+
+struct RopeParams {
+  RopeTensor tensor[2];
+  int64_t tokens, d, rotary, tokens_per_task;
+  IndexArray positions;        // [tokens], or null data: by request
+  IndexArray indptr, offsets;  // [batch + 1], [batch]
+  int64_t batch;
+  const double* frequency;     // [rotary / 2], or null: from the table
+  const float* table;          // [max position][rotary]: cos, then sin
+  int64_t table_stride;
+};
+
+}  // namespace flashinfer
