@@ -20,7 +20,8 @@
 namespace flashinfer::formats {
 namespace {
 
-constexpr uint64_t kPackBytes = 64 << 20;  // a ring lets go of whole packs
+/// A ring lets go of whole packs, so a small recording has small ones.
+uint64_t pack_size(uint64_t limit) { return std::clamp<uint64_t>(limit / 16, 256 << 10, 64 << 20); }
 constexpr size_t kBatchBytes = 512 << 10;  // chunks written by one writev: hashed a moment ago, so still in the cache
 
 ChunkId id_of(const void* data, size_t bytes) {
@@ -124,9 +125,9 @@ ChunkId ChunkStore::put(const uint8_t* data, size_t bytes, uint32_t kind, std::s
   }
   if (bytes_ + pending_bytes_ + bytes > limit_) {
     roll_back(pack_bytes_);
-    throw RuntimeError("the recording is full");
+    throw StoreFull();
   }
-  if (fd_ < 0 || pack_bytes_ + pending_bytes_ >= kPackBytes) {
+  if (fd_ < 0 || pack_bytes_ + pending_bytes_ >= pack_size(limit_)) {
     flush();
     open_pack();
   }

@@ -12,6 +12,7 @@
 #pragma once
 #include <xxhash.h>
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -22,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "flashinfer/core/check.h"
 #include "flashinfer/formats/pt.h"
 
 namespace flashinfer::formats {
@@ -39,6 +41,11 @@ inline constexpr char kPackEnding[] = ".pack";
 inline constexpr char kChunksEnding[] = ".chunks";
 inline constexpr int64_t kChunkBytes = 64 << 10;
 inline constexpr int kFanOut = 256;
+
+/// The store may not grow.
+struct StoreFull : RuntimeError {
+  StoreFull() : RuntimeError("the recording is full") {}
+};
 
 struct ChunkId {
   uint8_t bytes[16];
@@ -59,9 +66,9 @@ class ChunkStore {
   ChunkStore(const ChunkStore&) = delete;
   ChunkStore& operator=(const ChunkStore&) = delete;
 
-  /// Refuses (RuntimeError "the recording is full") to let the packs grow beyond this.
+  /// Refuses (StoreFull) to let the packs grow beyond this.
   void set_limit(uint64_t bytes) { limit_ = bytes; }
-  uint64_t bytes() const { return bytes_; }  // of all packs that are alive
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of all packs that are alive
 
   /// Stores `tensors` and writes `file`, which must lie in a call's folder of this session. `chunk_bytes` (empty, or one per
   /// tensor; 0: kChunkBytes) lets a paged pool be cut at its pages. Returns the packs that the file refers to.
@@ -91,7 +98,8 @@ class ChunkStore {
   std::mutex mutex_;
   std::filesystem::path folder_;
   std::string prefix_;
-  uint64_t limit_ = UINT64_MAX, bytes_ = 0;
+  uint64_t limit_ = UINT64_MAX;
+  std::atomic<uint64_t> bytes_{0};
   uint32_t pack_ = 0;         // number of the pack being written, from 1
   int fd_ = -1;
   uint64_t pack_bytes_ = 0;   // of the open pack, flushed

@@ -61,6 +61,7 @@ inline constexpr const char* kSequence = "sequence";          // over all functi
 inline constexpr const char* kArgNames = "arg_names";         // parameter names of the positional arguments, in order
 inline constexpr const char* kOpVersion = "op_version";       // Op::version
 inline constexpr const char* kError = "error";                // with kFailed: {"type": "ValueError", "message": "..."}
+inline constexpr const char* kOutputsLost = "outputs_lost";   // with kCompleted: why the outputs are not there (a limit, a full disk)
 inline constexpr const char* kErrorType = "type";
 inline constexpr const char* kErrorMessage = "message";
 inline constexpr const char* kStartNs = "start_ns";           // CLOCK_MONOTONIC around the kernel
@@ -115,8 +116,5 @@ inline constexpr const char* kTypeTuple = "tuple";
 inline constexpr const char* kTypeDict = "dict";              // items: [{"key", "value"}]
 // Our wrappers: {"type": "<Class>", "repr": "<flashinfer.Class object at 0x...>", "module": "flashinfer.decode", "object_id": n}.
 inline constexpr const char* kObjectId = "object_id";
-
-// A line of session.jsonl with only kEvicted and kDumpDir: DUMP_KEEP=last let that call go.
-inline constexpr const char* kEvicted = "evicted";
 
 }  // namespace flashinfer::record

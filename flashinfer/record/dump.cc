@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call: what its files hold and what its records say.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/version.h"
+#include "flashinfer/record/format.h"
+#include "flashinfer/record/machine.h"
+#include "flashinfer/record/recorder.h"
+
+namespace flashinfer::record {
+namespace {
+
+constexpr double kMegabyte = 1048576.0;
+
+std::string two_decimals(double v) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f", v);
+  return text;
+}
+
+bool may_be_written(const op::Arg& a) {
+  if (!a.field) return false;
+  const op::Role r = a.field->role;
+  return r == op::Role::kOut || r == op::Role::kInOut || r == op::Role::kPagedInOut || r == op::Role::kResult;
+}
+
+bool same_view(const TensorView& a, const TensorView& b) {
+  return a.data() == b.data() && a.dtype() == b.dtype() && std::ranges::equal(a.shape(), b.shape()) &&
+         std::ranges::equal(a.strides(), b.strides());
+}
+
+uint64_t stored_bytes(const Side& side) {
+  uint64_t n = 0;
+  for (const Leaf& l : side.leaves) n += static_cast<uint64_t>(l.bytes());
+  return n;
+}
+
+Json size_info(Json keys, Json output_keys, uint64_t input_bytes, const uint64_t* output_bytes) {
+  Json info{{kInputTensorKeys, std::move(keys)},
+            {kOutputTensorKeys, std::move(output_keys)},
+            {"input_size_bytes", input_bytes},
+            {"input_size_mb", static_cast<double>(input_bytes) / kMegabyte}};
+  if (!output_bytes) return info;
+  info["output_size_bytes"] = *output_bytes;
+  info["output_size_mb"] = static_cast<double>(*output_bytes) / kMegabyte;
+  info["total_size_bytes"] = input_bytes + *output_bytes;
+  info["total_size_mb"] = static_cast<double>(input_bytes + *output_bytes) / kMegabyte;
+  return info;
+}
+
+std::pair<std::string, std::string> type_and_message(const std::exception& e) {
+  if (const auto* ours = dynamic_cast<const Error*>(&e)) return {std::string(name(ours->kind())), ours->message()};
+  if (dynamic_cast<const std::bad_alloc*>(&e)) return {"MemoryError", e.what()};
+  return {"RuntimeError", e.what()};
+}
+
+}  // namespace
+
+void Recorder::describe(op::Invocation& call, const std::vector<op::Arg>& args, Dump& dump) {
+  dump.name = call.name;
+  dump.module = call.module.empty() ? "<unknown>" : call.module;
+  int64_t position = 0;
+  for (const op::Arg& a : args) {
+    if (a.how == op::Arg::kDefault) continue;
+    const bool positional = a.how == op::Arg::kPositional;
+    const std::string key = positional ? kArgPrefix + std::to_string(position++) : kKwargPrefix + a.name;
+    if (positional) dump.arg_names.push_back(a.name);
+    dump.inputs.add(key, a.value, a.field ? role_name(a.field->role) : nullptr, a.name);
+    if (may_be_written(a)) dump.written.emplace_back(key, a);
+    const auto* object = a.value.as<op::ObjectValue>();
+    if (object && object->object && a.field && a.field->role == op::Role::kSelf) {
+      dump.self = object->object;
+      dump.state = object->object->state;
+    }
+  }
+  if (dump.self && dump.state) add_state(dump.inputs, *dump.self, dump.state.get(), kPlanPrefix);
+  if (use_pages()) find_used_pages(dump.inputs);
+}
+
+formats::WriteReport Recorder::write(Dump& dump, const char* stem, const Side& side) {
+  std::vector<Tensor> keep;
+  const std::vector<formats::NamedTensor> tensors = stored_tensors(side, keep);
+  formats::WriteReport report;
+  if (tensors.empty()) return report;
+  const std::string base = dump.path + "/" + stem;
+  if (chunks_) {
+    const std::vector<int64_t> sizes = chunk_sizes(side);
+    for (;;) {
+      try {
+        dump.packs.merge(chunks_->write(base + formats::kChunksEnding, tensors, sizes, &report));
+        break;
+      } catch (const formats::StoreFull&) {
+        const std::lock_guard lock(mutex_);
+        if (ring_.empty()) throw;
+        evict_oldest();
+      }
+    }
+  } else if (settings_.safetensors) {
+    formats::write_safetensors(base + ".safetensors", tensors, &report);
+  } else {
+    formats::write_pt(base + ".pt", tensors, &report);
+  }
+  return report;
+}
+
+void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteReport& report, Json& keys, uint64_t* bytes) {
+  size_t i = 0;
+  for (const Leaf& l : side.leaves) {
+    std::string checksum;
+    if (l.stored()) {
+      checksum = formats::checksum_text(report.checksums.at(i));
+      i += l.pages.empty() ? 1 : 2;
+      keys.push_back(l.key);
+    }
+    dump.details[l.key] = details(l, dump.storages, checksum);
+  }
+  *bytes = stored_bytes(side);
+}
+
+Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* status, const Json& output_metadata,
+                      const Json& output_keys, const uint64_t* output_bytes) const {
+  Json r;
+  r[kFunctionName] = dump.name;
+  r[kModule] = dump.module;
+  r[kCallSequence] = dump.call_sequence;
+  r[kTimestamp] = dump.timestamp;
+  r[kProcessId] = ::getpid();
+  r[kInputMetadata] = dump.inputs.metadata;
+  r[kOutputMetadata] = output_metadata;
+  r[kTensorInfo] = size_info(dump.input_keys, output_keys, dump.input_bytes, output_bytes);
+  r[kTensorDetails] = dump.details;
+  r[kTensorFormat] = chunks_ ? kFormatChunks : settings_.safetensors ? kFormatSafetensors : kFormatTorch;
+  r[kFunctionSignature] = call.signature();
+  r[kVersions] = {{"flashinfer", build::version()}, {"compiler", build::compiler()}, {"os", os_name()}};
+  r[kExecutionStatus] = status;
+  r[kGraphCapture] = false;
+  if (call.self_id != 0) r[kSelfId] = call.self_id;
+  r[kDumpDir] = dump.path;
+  // From here on our own.
+  r[kFormat] = kFormatVersion;
+  r[kSequence] = call.sequence;
+  r[kArgNames] = dump.arg_names;
+  if (call.op) r[kOpVersion] = call.op->version;
+  if (dump.self) {
+    r[kSelfClass] = dump.self->class_name;
+    r[kPlanned] = dump.self->planned;
+  }
+  r[kDepth] = call.depth;
+  r[kWallTimeNs] = dump.wall_ns;
+  r[kThreadId] = static_cast<int64_t>(::syscall(SYS_gettid));
+  r[kHost] = host_name();
+  if (const std::string text = rank(); !text.empty()) r[kRank] = text;
+  const Context& context = Context::current();
+  const Cuda& gpu = context.device.type == DeviceType::kCUDA ? cuda() : Cuda{};
+  const auto index = static_cast<size_t>(context.device.index);
+  r[kDeviceModel] = index < gpu.gpus.size() ? gpu.gpus[index].name : cpu_model();
+  if (!gpu.driver.empty()) r[kDriver] = gpu.driver;
+  r[kStream] = reinterpret_cast<uintptr_t>(context.stream);
+  r[kGitCommit] = build::commit();
+  if (call.start_ns) {
+    r[kStartNs] = call.start_ns;
+    if (call.end_ns) {
+      r[kEndNs] = call.end_ns;
+      r[kDurationUs] = static_cast<double>(call.end_ns - call.start_ns) / 1000.0;
+    }
+  }
+  if (call.candidate) r[kBackend] = call.candidate;
+  if (!call.config.empty()) r[kConfig] = call.config;
+  return r;
+}
+
+std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<op::Arg>& args) {
+  if (pid_ != ::getpid()) forked();
+  auto dump = std::make_shared<Dump>();
+  describe(call, args, *dump);
+  if (!admit(dump->name, stored_bytes(dump->inputs), *dump)) return nullptr;
+  try {
+    gather_used_pages(dump->inputs);
+    dump->storages.add(dump->inputs);
+    make_folder(*dump);
+    const auto report = write(*dump, kInputsStem, dump->inputs);
+    add_details(*dump, dump->inputs, report, dump->input_keys, &dump->input_bytes);
+    append(*dump, record(call, *dump, kInputsSaved, Json::object(), Json::array(), nullptr));
+    const std::lock_guard lock(mutex_);
+    dump->disk_bytes = chunks_ ? 0 : report.tensor_bytes;
+    bytes_ += dump->disk_bytes;
+    for (Leaf& l : dump->inputs.leaves) l.used = Tensor();  // only the page numbers are needed after the call
+    warned_.erase("inputs");
+    const uint64_t shown = settings_.keep_last ? ring_.size() + 1 : admitted_;
+    sink_.write(str("Dumped inputs to: ", dump->path, " (size: ", two_decimals(static_cast<double>(dump->input_bytes) / kMegabyte),
+                    " MB, total: ", shown, "/", settings_.max_count, " dumps)\n"));
+    sink_.write(str("Inputs dumped to: ", dump->path, "\n"));
+    return dump;
+  } catch (const formats::StoreFull&) {
+    abandon(*dump);
+    const std::lock_guard lock(mutex_);
+    warn_once(warned_, "size", str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping dump for ", dump->name,
+                                   ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
+  } catch (const std::exception& e) {
+    abandon(*dump);
+    const std::lock_guard lock(mutex_);
+    warn_once(warned_, "inputs", str("[DUMP ERROR (inputs) in ", dump->name, "]: ", e.what()));
+  }
+  return nullptr;
+}
+
+void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) {
+  Side out;
+  out.add_result(result);
+  const size_t results = out.leaves.size();
+  for (const auto& [key, arg] : dump.written) {
+    Side side;
+    side.add(std::string(kAfterPrefix) + key, arg.value, role_name(arg.field->role));
+    for (Leaf& l : side.leaves) {
+      for (size_t i = 0; i < results; ++i)
+        if (same_view(out.leaves[i].tensor.view, l.tensor.view)) l.same_as = out.leaves[i].key;
+      out.leaves.push_back(std::move(l));
+    }
+  }
+  if (dump.self && dump.self->state != dump.state && dump.self->state)
+    add_state(out, *dump.self, dump.self->state.get(), std::string(kAfterPrefix) + kPlanPrefix);
+  copy_used_pages(out, dump.inputs, kAfterPrefix);
+  uint64_t bytes = 0;
+  Json keys = Json::array();
+  try {
+    formats::WriteReport report;
+    try {
+      const uint64_t more = stored_bytes(out);
+      bool fits = true;
+      {
+        const std::lock_guard lock(mutex_);
+        if (settings_.keep_last) make_room(chunks_ ? 0 : more);
+        else fits = chunks_ || bytes_ + more <= cap();
+      }
+      if (!fits) throw formats::StoreFull();
+      gather_used_pages(out);
+      dump.storages.add(out);
+      report = write(dump, kOutputsStem, out);
+      add_details(dump, out, report, keys, &bytes);
+    } catch (const std::exception& e) {
+      // The inputs are safe and the call did complete: that is still worth a line.
+      Json r = record(call, dump, kCompleted, out.metadata, Json::array(), &bytes);
+      r[kOutputsLost] = e.what();
+      append(dump, r);
+      throw;
+    }
+    append(dump, record(call, dump, kCompleted, out.metadata, keys, &bytes));
+    finish(dump, chunks_ ? 0 : report.tensor_bytes);
+    const std::lock_guard lock(mutex_);
+    warned_.erase("outputs");
+    const uint64_t total = bytes_ + (chunks_ ? chunks_->bytes() : 0);
+    sink_.write(str("Dumped outputs to: ", dump.path, " (output size: ", two_decimals(static_cast<double>(bytes) / kMegabyte),
+                    " MB, total dump size: ", two_decimals(static_cast<double>(total) / kMegabyte), " MB)\n"));
+    sink_.write(str("Outputs dumped to: ", dump.path, "\n"));
+  } catch (const std::exception& e) {
+    finish(dump, 0);
+    const std::lock_guard lock(mutex_);
+    warn_once(warned_, "outputs", str("[DUMP ERROR (outputs) in ", dump.name, "]: ", e.what()));
+  }
+}
+
+void Recorder::failed(op::Invocation& call, Dump& dump, const std::exception& error) try {
+  Json r = record(call, dump, kFailed, Json::object(), Json::array(), nullptr);
+  const auto [type, message] = type_and_message(error);
+  r[kError] = {{kErrorType, type}, {kErrorMessage, message}};
+  append(dump, r);
+  finish(dump, 0);
+} catch (const std::exception& e) {
+  finish(dump, 0);
+  const std::lock_guard lock(mutex_);
+  warn_once(warned_, "outputs", str("[DUMP ERROR (outputs) in ", dump.name, "]: ", e.what()));
+}
+
+}  // namespace flashinfer::record

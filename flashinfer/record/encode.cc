@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/record/encode.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+#include "flashinfer/record/format.h"
+#include "flashinfer/record/text.h"
+
+namespace flashinfer::record {
+namespace {
+
+using op::Value;
+
+constexpr int kMaxDepth = 8;
+
+Json extents(std::span<const int64_t> v) {
+  Json out = Json::array();
+  for (const int64_t e : v) out.push_back(e);
+  return out;
+}
+
+Json opaque(const std::string& type, const std::string& repr) { return {{kType, type}, {kRepr, repr.substr(0, 1000)}}; }
+
+Json items(Side& side, const std::string& key, const std::vector<Value>& values, const std::string& type, const char* role,
+           int depth) {
+  Json out{{kType, type}, {"length", values.size()}};
+  if (depth < kMaxDepth) {
+    Json list = Json::array();
+    for (size_t i = 0; i < values.size(); ++i)
+      list.push_back(encode(side, key + "__" + std::to_string(i), values[i], role, depth + 1));
+    out["items"] = std::move(list);
+  }
+  out["truncated"] = depth >= kMaxDepth;
+  return out;
+}
+
+Json dict(Side& side, const std::string& key, const op::DictValue& d, const char* role, int depth) {
+  Json out{{kType, kTypeDict}, {"length", d.items.size()}};
+  if (depth < kMaxDepth) {
+    Json list = Json::array();
+    for (size_t i = 0; i < d.items.size(); ++i) {
+      Json entry;
+      entry["key"] = encode(side, key + "__key_" + std::to_string(i), d.items[i].first, role, depth + 1);
+      entry["value"] = encode(side, key + "__value_" + std::to_string(i), d.items[i].second, role, depth + 1);
+      list.push_back(std::move(entry));
+    }
+    out["items"] = std::move(list);
+  }
+  out["truncated"] = depth >= kMaxDepth;
+  return out;
+}
+
+Json enum_value(const op::EnumValue& e) {
+  Json value = e.value;
+  if (e.numeric) {
+    int64_t integer = 0;
+    double number = 0;
+    const char *begin = e.value.data(), *end = begin + e.value.size();
+    if (std::from_chars(begin, end, integer).ptr == end) value = integer;
+    else if (std::from_chars(begin, end, number).ptr == end) value = formats::number_to_json(number);
+  }
+  return {{kType, kTypeEnum}, {"name", e.name}, {kValue, std::move(value)}};
+}
+
+Leaf make_leaf(const std::string& key, const op::TensorValue& t, const char* role) {
+  Leaf l;
+  l.key = key;
+  l.tensor = t;
+  l.role = role;
+  l.described_only = role == role_name(op::Role::kScratch);
+  return l;
+}
+
+Json nested_tensor(Side& side, const std::string& key, const op::TensorValue& t, const char* role) {
+  Json out{{kType, kTypeTensor},
+           {kShape, extents(t.view.shape())},
+           {kDType, "torch." + std::string(name(t.view.dtype()))},
+           {kStride, extents(t.view.strides())},
+           {kDevice, to_string(t.view.device())},
+           {"requires_grad", t.requires_grad},
+           {"is_contiguous", t.view.is_contiguous()},
+           {kTensorKey, key}};
+  side.leaves.push_back(make_leaf(key, t, role));
+  return out;
+}
+
+bool names_pages(std::string_view key) {
+  for (const char* name : {"indices", "kv_indices", "paged_kv_indices", "page_indices", "kv_page_indices", "page_table",
+                           "block_tables", "block_table", "kv_indices_buf"})
+    if (key == name) return true;
+  return false;
+}
+
+std::string hex(uint64_t v) {
+  char text[24];
+  const auto end = std::to_chars(text, text + sizeof text, v, 16).ptr;
+  return "0x" + std::string(text, end);
+}
+
+bool is_pool(const Leaf& l) {
+  return (l.role == role_name(op::Role::kPaged) || l.role == role_name(op::Role::kPagedInOut)) && l.tensor.view.rank() > 1 &&
+         l.tensor.view.device().type != DeviceType::kCUDA;
+}
+
+void mark_pages(const TensorView& v, std::vector<uint8_t>& used) {
+  const auto pages = static_cast<int64_t>(used.size());
+  formats::stream(v, [&](const uint8_t* p, size_t n) {
+    const size_t item = static_cast<size_t>(v.item_size());
+    for (size_t at = 0; at + item <= n; at += item) {
+      int64_t page = 0;
+      if (item == 4) {
+        int32_t x;
+        std::memcpy(&x, p + at, sizeof x);
+        page = x;
+      } else {
+        std::memcpy(&page, p + at, sizeof page);
+      }
+      if (page >= 0 && page < pages) used[static_cast<size_t>(page)] = 1;
+    }
+  });
+}
+
+/// A compact copy of the pages along the first dimension.
+Tensor gather_pages(const TensorView& pool, std::span<const int64_t> pages) {
+  std::vector<int64_t> shape(pool.shape().begin(), pool.shape().end());
+  shape[0] = static_cast<int64_t>(pages.size());
+  Tensor out = Tensor::empty(shape, pool.dtype());
+  uint8_t* to = out.data_as<uint8_t>();
+  for (const int64_t page : pages)
+    formats::stream(pool.select(0, page), [&](const uint8_t* p, size_t n) {
+      std::memcpy(to, p, n);
+      to += n;
+    });
+  return out;
+}
+
+}  // namespace
+
+const char* role_name(op::Role r) {
+  switch (r) {
+    case op::Role::kIn: return "in";
+    case op::Role::kInOut: return "inout";
+    case op::Role::kOut: return "out";
+    case op::Role::kResult: return "result";
+    case op::Role::kScratch: return "scratch";
+    case op::Role::kPaged: return "paged";
+    case op::Role::kPagedInOut: return "paged_inout";
+    case op::Role::kAttr: return "attr";
+    case op::Role::kSelf: return "self";
+  }
+  return nullptr;
+}
+
+Json encode(Side& side, const std::string& key, const Value& v, const char* role, int depth) {
+  if (v.is_none()) return nullptr;
+  if (const auto* b = v.as<bool>()) return *b;
+  if (const auto* i = v.as<int64_t>()) return *i;
+  if (const auto* d = v.as<double>()) return formats::number_to_json(*d);
+  if (const auto* s = v.as<std::string>()) return *s;
+  if (const auto* t = v.as<op::TensorValue>()) return nested_tensor(side, key, *t, role);
+  if (const auto* t = v.as<DType>()) return {{kType, kTypeDType}, {kValue, "torch." + std::string(name(*t))}};
+  if (const auto* d = v.as<Device>()) return opaque(kTypeDevice, to_string(*d));
+  if (const auto* e = v.as<op::EnumValue>()) return enum_value(*e);
+  if (const auto* l = v.as<op::ListValue>()) return items(side, key, l->items, kTypeList, role, depth);
+  if (const auto* t = v.as<op::TupleValue>()) return items(side, key, t->items, t->type, role, depth);
+  if (const auto* d = v.as<op::DictValue>()) return dict(side, key, *d, role, depth);
+  if (const auto* g = v.as<op::Generator>()) {
+    Json out = opaque(kTypeGenerator, op::python_repr(v));
+    out[kSeed] = g->seed();
+    out[kOffset] = g->offset();
+    return out;
+  }
+  if (const auto* c = v.as<op::Complex>()) {
+    Json out = opaque(kTypeComplex, op::python_repr(v));
+    out[kValue] = {formats::number_to_json(c->re), formats::number_to_json(c->im)};
+    return out;
+  }
+  if (const auto* o = v.as<op::ObjectValue>()) {
+    Json out = opaque(o->class_name, object_text(*o));
+    out[kModule] = o->module;
+    out[kObjectId] = o->id;
+    return out;
+  }
+  const auto* o = v.as<op::OpaqueValue>();
+  return opaque(o->type, o->repr);
+}
+
+void Side::add(const std::string& key, const Value& v, const char* role, std::string_view name) {
+  if (const auto* t = v.as<op::TensorValue>()) {
+    leaves.push_back(make_leaf(key, *t, role));
+    leaves.back().names_pages = names_pages(name);
+  } else {
+    metadata[key] = encode(*this, key, v, role);
+  }
+}
+
+void Side::add_result(const Value& result) {
+  const char* role = role_name(op::Role::kResult);
+  if (const auto* t = result.as<op::TupleValue>()) {
+    for (size_t i = 0; i < t->items.size(); ++i) add(std::string(kResult) + "_" + std::to_string(i), t->items[i], role);
+  } else {
+    add(kResult, result, role);
+  }
+}
+
+void add_state(Side& side, const op::Object& object, const void* state, const std::string& prefix) {
+  for (const op::Field& f : object.type->fields) side.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
+}
+
+int64_t Leaf::bytes() const {
+  if (!stored()) return 0;
+  const int64_t all = tensor.view.nbytes();
+  return pages.empty() ? all : all / tensor.view.size(0) * static_cast<int64_t>(pages.size());
+}
+
+void find_used_pages(Side& side) {
+  for (Leaf& pool : side.leaves) {
+    if (!is_pool(pool)) continue;
+    std::vector<uint8_t> used(static_cast<size_t>(pool.tensor.view.size(0)));
+    for (const Leaf& l : side.leaves) {
+      const TensorView& v = l.tensor.view;
+      const bool integer = v.dtype() == DType::kI32 || v.dtype() == DType::kI64;
+      if (l.names_pages && integer && v.device().type != DeviceType::kCUDA) mark_pages(v, used);
+    }
+    std::vector<int64_t> pages;
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i]) pages.push_back(static_cast<int64_t>(i));
+    if (pages.size() * 10 < used.size() * 9) pool.pages = std::move(pages);
+  }
+}
+
+void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix) {
+  for (Leaf& out : outputs.leaves) {
+    if (!out.stored() || !std::string_view(out.key).starts_with(prefix)) continue;
+    for (const Leaf& in : inputs.leaves)
+      if (std::string_view(out.key).substr(prefix.size()) == in.key) out.pages = in.pages;
+  }
+}
+
+void gather_used_pages(Side& side) {
+  for (Leaf& l : side.leaves)
+    if (!l.pages.empty()) l.used = gather_pages(l.tensor.view, l.pages);
+}
+
+std::vector<formats::NamedTensor> stored_tensors(const Side& side, std::vector<Tensor>& keep) {
+  std::vector<formats::NamedTensor> out;
+  for (const Leaf& l : side.leaves) {
+    if (!l.stored()) continue;
+    out.push_back({l.key, l.content(), l.tensor.requires_grad});
+    if (l.pages.empty()) continue;
+    keep.push_back(Tensor::copy_of(std::span<const int64_t>(l.pages), {static_cast<int64_t>(l.pages.size())}));
+    out.push_back({l.key + kPagesSuffix, keep.back().view(), false});
+  }
+  return out;
+}
+
+std::vector<int64_t> chunk_sizes(const Side& side) {
+  std::vector<int64_t> out;
+  for (const Leaf& l : side.leaves) {
+    if (!l.stored()) continue;
+    int64_t chunk = 0;
+    if (is_pool(l) && l.tensor.view.size(0) > 0) {
+      const int64_t page = l.tensor.view.nbytes() / l.tensor.view.size(0);
+      constexpr int64_t kSmall = 4096, kLarge = 64 << 10;  // below 4 KB the ids would cost more than they save
+      if (page > 0 && page < kSmall) chunk = kSmall / page * page;
+      else if (page > 0) {
+        int64_t parts = (page + kLarge - 1) / kLarge;
+        while (page % parts != 0) ++parts;
+        chunk = page / parts;
+      }
+    }
+    out.push_back(chunk);
+    if (!l.pages.empty()) out.push_back(0);
+  }
+  return out;
+}
+
+void StorageNumbers::add(const Side& side) {
+  std::vector<Range> fresh;
+  for (const Leaf& l : side.leaves) {
+    const TensorView& v = l.tensor.view;
+    if (v.numel() == 0 || find(v).id >= 0) continue;
+    const auto begin = reinterpret_cast<uintptr_t>(v.data());
+    fresh.push_back({begin, begin + static_cast<uintptr_t>(v.span_bytes())});
+  }
+  std::ranges::stable_sort(fresh, {}, &Range::begin);
+  for (const Range& r : fresh) {
+    if (!ranges_.empty() && &r != fresh.data() && r.begin < ranges_.back().end && r.begin >= ranges_.back().begin)
+      ranges_.back().end = std::max(ranges_.back().end, r.end);
+    else ranges_.push_back(r);
+  }
+}
+
+StorageNumbers::Place StorageNumbers::find(const TensorView& v) const {
+  const auto at = reinterpret_cast<uintptr_t>(v.data());
+  for (size_t i = 0; i < ranges_.size() && v.numel() > 0; ++i)
+    if (ranges_[i].begin <= at && at < ranges_[i].end) return {static_cast<int>(i), static_cast<int64_t>(at - ranges_[i].begin)};
+  return {-1, 0};
+}
+
+Json details(const Leaf& leaf, const StorageNumbers& storages, const std::string& checksum) {
+  const TensorView& v = leaf.tensor.view;
+  Json d{{kShape, extents(v.shape())},
+         {kDType, "torch." + std::string(name(v.dtype()))},
+         {kStride, extents(v.strides())},
+         {kDevice, to_string(v.device())}};
+  if (const auto place = storages.find(v); place.id >= 0) {
+    d[kStorageOffset] = place.byte_offset / v.item_size();
+    d[kStorageId] = place.id;
+    d[kAddress] = hex(reinterpret_cast<uintptr_t>(v.data()));
+  }
+  if (leaf.role) d[kRole] = leaf.role;
+  if (!leaf.same_as.empty()) d[kSameAs] = leaf.same_as;
+  if (leaf.described_only) d[kStored] = kStoredNothing;
+  if (!leaf.pages.empty()) {
+    d[kStored] = kStoredPages;
+    d[kPageDim] = 0;
+  }
+  if (!checksum.empty()) d[kChecksum] = checksum;
+  return d;
+}
+
+}  // namespace flashinfer::record

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/record/machine.h"
+
+#include <dlfcn.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/version.h"
+#include "flashinfer/record/sink.h"
+
+namespace flashinfer::record {
+namespace {
+
+Cuda ask_driver() {
+  Cuda out;
+  void* lib = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!lib) return out;
+  const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(lib, "cuInit"));
+  const auto version = reinterpret_cast<int (*)(int*)>(::dlsym(lib, "cuDriverGetVersion"));
+  const auto count = reinterpret_cast<int (*)(int*)>(::dlsym(lib, "cuDeviceGetCount"));
+  const auto device_name = reinterpret_cast<int (*)(char*, int, int)>(::dlsym(lib, "cuDeviceGetName"));
+  const auto attribute = reinterpret_cast<int (*)(int*, int, int)>(::dlsym(lib, "cuDeviceGetAttribute"));
+  if (!init || !version || !count || !device_name || !attribute || init(0) != 0) return out;
+  int v = 0, n = 0;
+  if (version(&v) == 0) out.driver = str(v / 1000, ".", v % 1000 / 10);
+  if (count(&n) != 0) n = 0;
+  for (int i = 0; i < n; ++i) {
+    Gpu g;
+    char text[256] = "";
+    device_name(text, sizeof text, i);
+    g.name = text;
+    attribute(&g.major, 75, i);  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, then _MINOR
+    attribute(&g.minor, 76, i);
+    out.gpus.push_back(std::move(g));
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::string& host_name() {
+  static const std::string name = [] {
+    char text[256] = "";
+    ::gethostname(text, sizeof text - 1);
+    return std::string(text);
+  }();
+  return name;
+}
+
+const std::string& cpu_model() {
+  static const std::string model = [] {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("model name") && line.find(": ") != line.npos) return line.substr(line.find(": ") + 2);
+    return std::string("unknown");
+  }();
+  return model;
+}
+
+const std::string& os_name() {
+  static const std::string name = [] {
+    utsname u{};
+    ::uname(&u);
+    return str(u.sysname, " ", u.release, " ", u.machine);
+  }();
+  return name;
+}
+
+std::string rank() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (const auto v = env::current(name); v.set && !v.value.empty()) return v.value;
+  return {};
+}
+
+const Cuda& cuda() {
+  static const Cuda& c = *new Cuda(ask_driver());
+  return c;
+}
+
+std::string banner() {
+  const Cuda& c = cuda();
+  std::string s(kDoubleRuler);
+  s += str(timestamp_prefix(), "FlashInfer API Logging - System Information\n", kDoubleRuler);
+  s += str("FlashInfer version: ", build::version(), "\n");
+  s += str("CUDA toolkit version: ", c.driver.empty() ? "<unavailable - CPU-only build?>" : c.driver, "\n");
+  s += "cuDNN version: <not available>\n";
+  if (c.gpus.empty()) s += "CUDA: Not available (CPU-only mode)\n";
+  else s += str("Number of GPUs: ", c.gpus.size(), "\n");
+  for (size_t i = 0; i < c.gpus.size(); ++i) {
+    const Gpu& g = c.gpus[i];
+    s += str("  GPU ", i, ": ", g.name, "\n    Compute capability: ", g.major, ".", g.minor, " (SM", g.major * 10 + g.minor, ")\n");
+  }
+  s += str("PyTorch version: <unavailable>\n", kDoubleRuler, "\n");
+  return s;
+}
+
+std::string version_line() {
+  return str("FlashInfer ", build::version(), " (commit ", std::string(build::commit()).substr(0, 8), ")\n");
+}
+
+}  // namespace flashinfer::record

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of the process and the machine for recordings and the banner.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace flashinfer::record {
+
+const std::string& host_name();
+const std::string& cpu_model();
+const std::string& os_name();  // "Linux 6.1.0 x86_64"
+std::string rank();            // RANK, OMPI_COMM_WORLD_RANK or SLURM_PROCID; empty: none
+
+struct Gpu {
+  std::string name;
+  int major = 0, minor = 0;
+};
+/// What the CUDA driver says; `driver` is empty without one.
+struct Cuda {
+  std::string driver;  // "13.0"
+  std::vector<Gpu> gpus;
+};
+const Cuda& cuda();
+
+/// The system-info banner, its rulers and the empty line behind it.
+std::string banner();
+/// "FlashInfer 0.1.0 (commit 01234567)\n".
+std::string version_line();
+
+}  // namespace flashinfer::record

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "flashinfer/core/fs.h"
+#include "flashinfer/record/filter.h"
+#include "flashinfer/record/machine.h"
+#include "flashinfer/record/record.h"
+#include "flashinfer/record/recorder.h"
+#include "flashinfer/record/sink.h"
+#include "flashinfer/record/text.h"
+
+namespace flashinfer::record {
+namespace {
+
+/// Settings in force with what belongs to them. Never deleted: a call may still run under settings that were replaced.
+struct Active {
+  Settings settings;
+  Sink* sink = nullptr;
+  std::shared_ptr<Recorder> recorder;  // level >= 10
+  bool filtered = false;
+};
+
+std::atomic<const Active*> g_active{nullptr};
+std::mutex g_mutex;  // configure()
+Recorder* g_recorder = nullptr;
+
+/// A call that is being logged, kept in Invocation::state.
+struct Logged {
+  const Active* active;
+  std::shared_ptr<Dump> dump;
+};
+
+thread_local std::string t_text;  // of one record; keeps its memory
+
+constexpr size_t kKeepText = 1 << 20;
+
+void emit(Sink& sink) {
+  sink.write(t_text);
+  if (t_text.capacity() > kKeepText) t_text = {};
+}
+
+void log_error(Sink& sink, std::string_view name, const char* phase, const std::exception& e) {
+  sink.write(str("[LOGGING ERROR in ", name, " ", phase, "]: ", e.what(), "\n"));
+}
+
+/// Looks at the control file at most every 50 ms.
+class Control {
+ public:
+  void poll(const std::string& path) {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const int64_t ms = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    int64_t next = next_ms_.load(std::memory_order_relaxed);
+    if (ms < next || !next_ms_.compare_exchange_strong(next, ms + 50, std::memory_order_relaxed)) return;
+    struct stat st;
+    if (::stat(path.c_str(), &st) != 0) return;
+    const std::lock_guard lock(mutex_);
+    const Seen seen{st.st_ino, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+    if (seen == seen_) return;
+    seen_ = seen;
+    read(path);
+  }
+
+ private:
+  struct Seen {
+    uint64_t inode = 0;
+    int64_t size = -1, seconds = 0, nanoseconds = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  void read(const std::string& path) {
+    const auto text = fs::read_file(path);
+    if (!text) return;
+    Settings s = settings();
+    try {
+      for (size_t begin = 0; begin < text->size();) {
+        const size_t end = std::min(text->find('\n', begin), text->size());
+        apply(s, std::string_view(*text).substr(begin, end - begin));
+        begin = end + 1;
+      }
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "flashinfer: warning: %s: %s; nothing of it is done\n", path.c_str(), e.what());
+      return;
+    }
+    configure(s);
+  }
+  std::atomic<int64_t> next_ms_{0};
+  std::mutex mutex_;
+  Seen seen_;
+};
+Control g_control;
+
+class Log final : public op::Observer {
+ public:
+  void before(op::Invocation& call) override {
+    const Active* a = g_active.load(std::memory_order_acquire);
+    if (!a->settings.control.empty()) {
+      g_control.poll(a->settings.control);
+      a = g_active.load(std::memory_order_acquire);
+    }
+    if (a->settings.level == 1) return name_only(*a->sink, call.name);
+    if (a->settings.level < 3) return;
+    if (a->filtered && !passes(a->settings.include, a->settings.exclude, call.name)) return;
+    full(*a, call);
+  }
+
+  void after(op::Invocation& call, const op::Value& result) override {
+    const auto* logged = static_cast<const Logged*>(call.state.get());
+    if (!logged) return;
+    const Active& a = *logged->active;
+    try {
+      t_text.clear();
+      append_after(t_text, result, a.settings.level >= 5);
+      emit(*a.sink);
+    } catch (const std::exception& e) {
+      log_error(*a.sink, call.name, "(outputs)", e);
+    }
+    if (logged->dump) a.recorder->after(call, *logged->dump, result);
+  }
+
+  void failed(op::Invocation& call, const std::exception& error) override {
+    const auto* logged = static_cast<const Logged*>(call.state.get());
+    if (logged && logged->dump) logged->active->recorder->failed(call, *logged->dump, error);
+  }
+
+ private:
+  static void name_only(Sink& sink, std::string_view name) {
+    constexpr std::string_view kText = "FlashInfer API Call: ";
+    char line[512];
+    char* p = line;
+    const auto put = [&p](std::string_view s) {
+      std::memcpy(p, s.data(), s.size());
+      p += s.size();
+    };
+    put(timestamp_prefix());
+    put(kText);
+    put(name.substr(0, sizeof line - 64));
+    *p++ = '\n';
+    sink.write({line, static_cast<size_t>(p - line)});
+  }
+
+  static void full(const Active& a, op::Invocation& call) {
+    auto logged = std::make_shared<Logged>();
+    logged->active = &a;
+    try {
+      const std::vector<op::Arg> args = call.args();
+      if (a.recorder) logged->dump = a.recorder->before(call, args);
+      t_text.clear();
+      append_before(t_text, call.name, args, a.settings.level >= 5);
+      emit(*a.sink);
+    } catch (const std::exception& e) {
+      log_error(*a.sink, call.name, "(pre-execution)", e);
+    }
+    call.state = std::move(logged);
+  }
+};
+
+Log& the_log() {
+  static Log& log = *new Log;  // calls may run until the process ends
+  return log;
+}
+
+std::string list_text(const std::vector<std::string>& items) {
+  std::string s = "[";
+  for (size_t i = 0; i < items.size(); ++i) s += (i ? ", " : "") + op::python_repr(items[i]);
+  return s + "]";
+}
+
+/// Level 10 tells on stdout what it is about to do, wherever the log goes.
+void print_security_block(const Settings& s) {
+  std::string t(kDoubleRuler);
+  t += "WARNING: FlashInfer API Logging is set to Level 10 (Tensor Dumping).\n"
+       "This will dump ALL input and outputs including tensors for FlashInfer APIs to disk in\n"
+       "the configured dump directory. Ensure that you are NOT processing sensitive data\n"
+       "or that the dump directory is secure. To disable dumping, unset FLASHINFER_LOGLEVEL or\n"
+       "set it to below 10. For more information, see https://docs.flashinfer.ai/logging.html\n";
+  t += "Current dump directory is: " + s.dump_dir + "\n";
+  if (!s.include.empty()) t += "Include filter: " + list_text(s.include) + "\n";
+  if (!s.exclude.empty()) t += "Exclude filter: " + list_text(s.exclude) + "\n";
+  t += kDoubleRuler;
+  Sink::open("stdout").write(t);
+}
+
+void lock_for_fork() {
+  g_mutex.lock();
+  if (g_recorder) g_recorder->mutex().lock();
+}
+void unlock_after_fork() {
+  if (g_recorder) g_recorder->mutex().unlock();
+  g_mutex.unlock();
+}
+
+/// A recorder goes on with its counters unless what it writes to changes.
+bool same_recording(const Settings& a, const Settings& b) {
+  return a.level >= 10 && b.level >= 10 && a.dump_dir == b.dump_dir && a.safetensors == b.safetensors && a.dedup == b.dedup &&
+         a.keep_last == b.keep_last && a.pages == b.pages && a.max_count == b.max_count && a.max_size_gb == b.max_size_gb &&
+         a.sync == b.sync && a.destination == b.destination;
+}
+
+}  // namespace
+
+void configure(const Settings& s) {
+  static auto& actives = *new std::vector<std::unique_ptr<const Active>>;
+  static const int fork_handlers = pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+  (void)fork_handlers;
+  const std::lock_guard lock(g_mutex);
+  const Active* old = g_active.load(std::memory_order_acquire);
+  auto next = std::make_unique<Active>();
+  next->settings = s;
+  next->filtered = !s.include.empty() || !s.exclude.empty();
+  const bool on = s.level != 0;
+  if (on) next->sink = &Sink::open(s.destination);
+  if (on && (!old || old->settings.level == 0)) next->sink->write(banner());
+  if (s.level >= 10) {
+    if (old && same_recording(old->settings, s)) {
+      next->recorder = old->recorder;
+    } else {
+      print_security_block(s);
+      next->recorder = std::make_shared<Recorder>(s, *next->sink);
+    }
+  }
+  if (s.level >= 1 && (!old || old->settings.level < 1)) next->sink->write(version_line());
+  g_recorder = next->recorder.get();
+  g_active.store(next.get(), std::memory_order_release);
+  actives.push_back(std::move(next));
+  op::set_observer(on || !s.control.empty() ? &the_log() : nullptr);
+}
+
+Settings settings() {
+  init_from_env();
+  const Active* a = g_active.load(std::memory_order_acquire);
+  return a ? a->settings : Settings{};
+}
+
+void start(int level) {
+  Settings s = settings();
+  s.level = std::max(s.level, level);
+  configure(s);
+}
+
+void stop() {
+  Settings s = settings();
+  s.level = 0;
+  configure(s);
+}
+
+Totals totals() {
+  const std::lock_guard lock(g_mutex);
+  return g_recorder ? g_recorder->totals() : Totals{};
+}
+
+void init_from_env() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const Settings s = settings_from_env();
+    if (!g_active.load(std::memory_order_acquire)) configure(s);
+  });
+}
+
+}  // namespace flashinfer::record
+
+namespace flashinfer::op {
+void start_observing() { record::init_from_env(); }
+}  // namespace flashinfer::op

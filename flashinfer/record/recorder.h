@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flight recorder: a folder per call, written before and after it. Nothing here throws into a call: the observer catches.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "flashinfer/formats/chunks.h"
+#include "flashinfer/op/observer.h"
+#include "flashinfer/record/encode.h"
+#include "flashinfer/record/record.h"
+#include "flashinfer/record/sink.h"
+
+namespace flashinfer::record {
+
+/// A call of which the inputs are on disk.
+struct Dump {
+  std::string path;          // dump_dir as configured / folder of the call
+  std::string name, module, timestamp;
+  uint64_t call_sequence = 0;
+  Side inputs;
+  StorageNumbers storages;
+  Json arg_names = Json::array(), details = Json::object(), input_keys = Json::array();
+  uint64_t input_bytes = 0;  // as upstream counts: elements of the stored tensors
+  uint64_t disk_bytes = 0;   // what this call added to the disk
+  std::set<uint32_t> packs;
+  std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of what the call may write
+  const op::Object* self = nullptr;
+  std::shared_ptr<const void> state;  // of self, before the call
+  int64_t wall_ns = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(Settings settings, Sink& sink);
+
+  /// Writes the inputs and the record `inputs_saved`. Null: not recorded (a limit, an error). `args` as Invocation::args().
+  std::shared_ptr<Dump> before(op::Invocation& call, const std::vector<op::Arg>& args);
+  void after(op::Invocation& call, Dump& dump, const op::Value& result);
+  void failed(op::Invocation& call, Dump& dump, const std::exception& error);
+
+  Totals totals() const;
+  const Settings& settings() const { return settings_; }
+  /// In a forked child: counters, packs and the ring are the parent's.
+  void forked();
+  /// Held over fork(), so that the child finds no half-made state.
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  struct Kept {
+    std::string path;
+    uint64_t bytes;
+    std::set<uint32_t> packs;
+  };
+  bool admit(const std::string& name, uint64_t bytes, Dump& dump);
+  void make_room(uint64_t bytes);
+  void evict_oldest();
+  void describe(op::Invocation& call, const std::vector<op::Arg>& args, Dump& dump);
+  void make_folder(Dump& dump);
+  formats::WriteReport write(Dump& dump, const char* stem, const Side& side);
+  void add_details(Dump& dump, const Side& side, const formats::WriteReport& report, Json& keys, uint64_t* bytes);
+  Json record(const op::Invocation& call, const Dump& dump, const char* status, const Json& output_metadata,
+              const Json& output_keys, const uint64_t* output_bytes) const;
+  void append(Dump& dump, const Json& record);
+  void finish(Dump& dump, uint64_t bytes);
+  void abandon(Dump& dump);
+  void warn_once(std::set<std::string>& given, const std::string& key, const std::string& text);
+  bool use_pages() const;
+  uint64_t cap() const;
+
+  const Settings settings_;
+  Sink& sink_;
+  mutable std::mutex mutex_;
+  int pid_;
+  std::map<std::string, uint64_t> sequences_;
+  uint64_t admitted_ = 0;   // calls that count against max_count
+  uint64_t bytes_ = 0;
+  Totals totals_;
+  std::set<std::string> warned_;
+  std::deque<Kept> ring_;   // finished calls, oldest first
+  std::vector<std::string> evicted_;  // whose lines are still in session.jsonl
+  std::unique_ptr<formats::ChunkStore> chunks_;
+};
+
+}  // namespace flashinfer::record
