@@ -29,6 +29,16 @@ struct Api {
   int (*cubin)(Program, char*);
 };
 
+/// NVRTC has no system headers; these are what freestanding kernel headers include (functions of the last two are built in).
+constexpr const char* kHeaderNames[] = {"stdint.h", "stddef.h", "math.h", "string.h"};
+constexpr const char* kHeaderTexts[] = {
+    "#pragma once\n"
+    "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
+    "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;\n"
+    "typedef long intptr_t; typedef unsigned long uintptr_t;\n",
+    "#pragma once\ntypedef decltype(sizeof(0)) size_t; typedef long ptrdiff_t;\n", "", ""};
+constexpr int kHeaders = 4;
+
 struct State {
   Nvrtc info;
   Api api{};
@@ -137,14 +147,14 @@ std::string nvrtc_compile(const std::string& source, const std::string& arch, co
   const State& s = state();
   FI_CHECK(s.info.refusal.empty(), NotImplementedError, "nvrtc: ", s.info.refusal);
   check_arch(s.api, arch);
-  std::vector<std::string> words = {"--gpu-architecture=" + arch, "--std=c++20"};
+  std::vector<std::string> words = {"--gpu-architecture=" + arch, "--std=c++20", "--device-as-default-execution-space"};
   if (!headers.empty()) words.push_back("--include-path=" + headers);
   words.insert(words.end(), options.begin(), options.end());
   std::vector<const char*> argv;
   for (const std::string& w : words) argv.push_back(w.c_str());
 
   Api::Program program = nullptr;
-  int status = s.api.create(&program, source.c_str(), "kernel.cu", 0, nullptr, nullptr);
+  int status = s.api.create(&program, source.c_str(), "kernel.cu", kHeaders, kHeaderTexts, kHeaderNames);
   FI_CHECK(status == 0, RuntimeError, "nvrtc: ", s.api.error(status));
   status = s.api.compile(program, static_cast<int>(argv.size()), argv.data());
   std::string log, image;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles for GPUs without one. NVRTC comes with the packages of the project's Python environment.
+#include "flashinfer/jit/nvrtc.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <set>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/jit/source.h"
+
+namespace flashinfer::jit {
+namespace {
+
+constexpr const char* kSource = R"(
+template <int N> __device__ float scaled(float x) { return N * x; }
+extern "C" __global__ void scale(float* p, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) p[i] = scaled<3>(p[i]);
+}
+)";
+
+/// Points the search at the project's environment, as its activation would.
+class Nvrtc : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const std::string python = FI_TEST_PYTHON;
+    ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
+    env::reload();
+  }
+};
+
+TEST_F(Nvrtc, IsFound) {
+  EXPECT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
+  EXPECT_GE(nvrtc().major, 12);
+  EXPECT_TRUE(fs::is_file(nvrtc().path)) << nvrtc().path;
+}
+
+TEST_F(Nvrtc, MakesACubinForEachArchitecture) {
+  std::set<uint32_t> flags;
+  std::set<std::string> images;
+  for (const char* arch : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+    const std::string image = nvrtc_compile(kSource, arch);
+    ASSERT_GT(image.size(), sizeof(Elf64_Ehdr)) << arch;
+    Elf64_Ehdr header;
+    std::memcpy(&header, image.data(), sizeof(header));
+    EXPECT_EQ(std::memcmp(header.e_ident, ELFMAG, SELFMAG), 0) << arch;
+    EXPECT_EQ(header.e_machine, EM_CUDA) << arch;
+    EXPECT_NE(image.find("scale"), std::string::npos) << arch;
+    flags.insert(header.e_flags);  // names the architecture
+    images.insert(image);
+  }
+  EXPECT_EQ(flags.size(), 4u);
+  EXPECT_EQ(images.size(), 4u);
+}
+
+TEST_F(Nvrtc, OurFreestandingHeadersCompile) {
+  const std::string source = R"(
+#include "flashinfer/core/scalar.h"
+extern "C" __global__ void widen(const flashinfer::bf16_t* x, float* y) { y[threadIdx.x] = static_cast<float>(x[threadIdx.x]); }
+)";
+  EXPECT_EQ(nvrtc_compile(source, "sm_90a", include_root()).substr(0, SELFMAG), ELFMAG);
+}
+
+TEST_F(Nvrtc, ErrorsCarryTheLogOrTheChoices) {
+  try {
+    nvrtc_compile("__global__ void f() { undeclared = 1; }", "sm_80");
+    FAIL();
+  } catch (const RuntimeError& e) {
+    EXPECT_NE(std::string(e.what()).find("\"undeclared\" is undefined"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(nvrtc_compile(kSource, "compute_80"), ValueError);
+  EXPECT_THROW(nvrtc_compile(kSource, "sm_"), ValueError);
+  try {
+    nvrtc_compile(kSource, "sm_20");
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("arch is sm_20, but this NVRTC ("), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer::jit
