@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares what a call returned and wrote with what was recorded.
+#pragma once
+#include <optional>
+
+#include "flashinfer/replay/inputs.h"
+#include "flashinfer/replay/replay.h"
+
+namespace flashinfer::replay {
+
+struct Tolerances {
+  std::optional<double> rtol, atol;  // the user's; absent: the op's, else the dtype's
+  const op::Op* op = nullptr;
+  bool bitwise = false;
+};
+
+/// Nothing when they agree: same shape and element type; floats within the tolerance with NaN equal to NaN in the same place,
+/// everything else exactly.
+std::optional<Difference> compare_tensors(const std::string& key, const TensorView& have, const TensorView& want,
+                                          const Tolerances& tolerances);
+
+struct Comparison {
+  int compared = 0;  // tensors and plain values that the dump holds
+  std::vector<Difference> differences;
+  std::vector<std::string> notes;
+};
+/// `result` is what the call returned, `inputs` its arguments after it; `stored` and `values` the recorded outputs
+/// (output_metadata), `details` the recorded tensor_details.
+Comparison compare_outputs(const op::Value& result, const Inputs& inputs, const std::vector<formats::StoredTensor>& stored,
+                           const Json& values, const Json& details, const Tolerances& tolerances);
+
+}  // namespace flashinfer::replay

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a dump back to a call: tensors in the layout the caller had, values, the receiver with its plan.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flashinfer/op/call.h"
+#include "flashinfer/replay/session.h"
+
+namespace flashinfer::replay {
+
+using Tensors = std::map<std::string, Tensor, std::less<>>;
+
+/// A value of metadata; tensors are looked up by their key. Text that stands for something unknown stays an OpaqueValue.
+/// ValueError: a tensor that is not there, nesting beyond 64.
+op::Value decode(const Json& j, const Tensors& tensors);
+
+/// Puts stored tensors where their details say they were: true strides, views of one memory again views of one memory, pages
+/// at their place in the pool, workspaces as memory of any content. `device`: where they go; absent: where they were.
+/// ValueError: details that do not fit, a device that this machine lacks.
+Tensors place(const std::vector<formats::StoredTensor>& stored, const Json& details, std::optional<Device> device);
+
+/// The elements of `v` on the pages of dimension `dim` named by `pages` (int64), compact. ValueError: a page outside.
+Tensor take_pages(const TensorView& v, int dim, const TensorView& pages);
+
+/// Everything one execution needs; a new one for each, since calls write to their arguments.
+struct Inputs {
+  Inputs(const Session& session, const Call& call, const op::Op& op, std::optional<Device> device);
+  Inputs(const Inputs&) = delete;
+  Inputs& operator=(const Inputs&) = delete;
+
+  Tensors tensors;               // by key
+  op::Passed passed;
+  std::unique_ptr<op::Object> self;  // of a method
+
+ private:
+  op::Value argument(const std::string& key, const Json& values) const;
+  void bind(const Call& call, const op::Op& op, const Json& values, std::optional<Device> device);
+  void restore_self(const Call& call, const op::Op& op, const Json& values);
+};
+
+}  // namespace flashinfer::replay

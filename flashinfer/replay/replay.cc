@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/replay/replay.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/context.h"
+#include "flashinfer/record/filter.h"
+#include "flashinfer/replay/run_call.h"
+
+namespace flashinfer::replay {
+namespace {
+
+/// Runs calls on several threads and reports them in order.
+class Pool {
+ public:
+  Pool(const Session& session, const Options& options, Report* report) : session_(session), options_(options), report_(report) {
+    report_->calls.resize(session.calls.size());
+    done_.resize(session.calls.size());
+  }
+
+  void run() {
+    const int jobs = std::clamp(options_.jobs, 1, static_cast<int>(std::max<size_t>(1, session_.calls.size())));
+    if (jobs == 1) return work();
+    const int threads = std::max(1, default_executor().threads / jobs);
+    std::vector<std::thread> workers;
+    for (int i = 0; i < jobs; ++i)
+      workers.emplace_back([&] {
+        const auto executor = make_thread_pool(threads);
+        Context context;
+        context.executor = *executor;
+        const ContextScope scope(context);
+        work();
+      });
+    for (std::thread& t : workers) t.join();
+  }
+
+ private:
+  void work() {
+    for (size_t i; (i = next_.fetch_add(1)) < session_.calls.size();) {
+      CallResult r = run_call(session_, session_.calls[i], options_);
+      std::lock_guard lock(mutex_);
+      report_->calls[i] = std::move(r);
+      done_[i] = true;
+      for (; reported_ < done_.size() && done_[reported_]; ++reported_)
+        if (options_.on_result) options_.on_result(report_->calls[reported_], reported_, done_.size());
+    }
+  }
+
+  const Session& session_;
+  const Options& options_;
+  Report* report_;
+  std::atomic<size_t> next_{0};
+  std::mutex mutex_;
+  std::vector<char> done_;
+  size_t reported_ = 0;
+};
+
+}  // namespace
+
+const char* name(Outcome o) {
+  switch (o) {
+    case Outcome::kPassed: return "passed";
+    case Outcome::kMismatch: return "mismatch";
+    case Outcome::kError: return "error";
+    case Outcome::kNeverCompleted: return "never_completed";
+    case Outcome::kNotCompared: return "not_compared";
+    case Outcome::kUnknownOp: return "unknown_op";
+  }
+  return "error";
+}
+
+int64_t Report::count(Outcome o) const {
+  return std::ranges::count(calls, o, &CallResult::outcome);
+}
+
+Report replay(const std::filesystem::path& folder, const Options& options) {
+  Session session = open_session(folder);
+  Report report;
+  report.single = session.single;
+  report.notes = session.notes;
+  if (!options.filter.empty())
+    std::erase_if(session.calls, [&](const Call& c) { return !record::glob_match(options.filter, c.function()); });
+  Pool(session, options, &report).run();
+  return report;
+}
+
+}  // namespace flashinfer::replay

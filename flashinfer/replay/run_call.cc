@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/replay/run_call.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/op/registry.h"
+#include "flashinfer/record/format.h"
+#include "flashinfer/replay/compare.h"
+
+namespace flashinfer::replay {
+namespace {
+
+struct Failure {
+  std::string kind, message;
+};
+
+class Runner {
+ public:
+  Runner(const Session& session, const Call& call, const Options& options) : session_(session), call_(call), options_(options) {
+    r_.folder = call.folder;
+    r_.function = call.function();
+    r_.sequence = static_cast<uint64_t>(integer_of(call.record, record::kSequence));
+    r_.notes = call.notes;
+    status_ = string_of(call.record, record::kExecutionStatus);
+  }
+
+  CallResult run() {
+    try {
+      if (!call_.error.empty()) return done(Outcome::kError, call_.error);
+      op_ = op::find_op(r_.function);
+      if (!op_) return done(Outcome::kUnknownOp, str("no op of this name (recorded from module ",
+                                                     string_of(call_.record, record::kModule, "<unknown>"), ")"));
+      const int64_t version = integer_of(call_.record, record::kOpVersion, op_->version);
+      if (version != op_->version)
+        return done(Outcome::kError, str("recorded with version ", version, " of ", op_->name, ", but this library has version ",
+                                         op_->version));
+      const bool incomplete = status_ != record::kCompleted && status_ != record::kFailed;
+      if (incomplete && !options_.run_incomplete) return done(Outcome::kNeverCompleted, "inputs saved, never completed");
+      for (int i = 0; i < std::max(1, options_.repeat); ++i)
+        if (!once(i)) return std::move(r_);
+      if (incomplete) return done(Outcome::kNeverCompleted, "inputs saved, never completed; it runs to its end now");
+      return std::move(r_);
+    } catch (const Error& e) {
+      return done(Outcome::kError, e.message());
+    } catch (const std::exception& e) {
+      return done(Outcome::kError, e.what());
+    }
+  }
+
+ private:
+  CallResult done(Outcome outcome, std::string message) {
+    r_.outcome = outcome;
+    r_.message = std::move(message);
+    return std::move(r_);
+  }
+
+  /// False when nothing more is to be run.
+  bool once(int repetition) {
+    Inputs inputs(session_, call_, *op_, options_.device);
+    op::Value result;
+    std::optional<Failure> failure;
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      result = op::call_values(*op_, inputs.passed);
+    } catch (const Error& e) {
+      failure = {std::string(flashinfer::name(e.kind())), e.message()};
+    } catch (const std::exception& e) {
+      failure = {"RuntimeError", e.what()};
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    r_.seconds = repetition == 0 ? seconds : std::min(r_.seconds, seconds);
+    if (failure || status_ == record::kFailed) {
+      judge_failure(failure);
+      return false;
+    }
+    return judge(result, inputs, repetition);
+  }
+
+  /// A call that raised, now or when it was recorded.
+  void judge_failure(const std::optional<Failure>& now) {
+    const Json& recorded = object_of(call_.record, record::kError);
+    const std::string kind = string_of(recorded, record::kErrorType, "an error");
+    if (status_ != record::kFailed) {
+      done_in_place(Outcome::kError, str("Execution failed: ", now->kind, ": ", now->message));
+    } else if (!now) {
+      done_in_place(Outcome::kMismatch, str("failed with ", kind, " (", string_of(recorded, record::kErrorMessage),
+                                            ") when recorded, but succeeds now"));
+    } else if (now->kind == kind) {
+      done_in_place(Outcome::kPassed, str("fails as recorded: ", kind));
+    } else {
+      done_in_place(Outcome::kMismatch, str("failed with ", kind, " when recorded, but with ", now->kind, " now: ", now->message));
+    }
+  }
+  void done_in_place(Outcome outcome, std::string message) {
+    r_.outcome = outcome;
+    r_.message = std::move(message);
+  }
+
+  bool judge(const op::Value& result, const Inputs& inputs, int repetition) {
+    const Json& details = object_of(call_.record, record::kTensorDetails);
+    const auto stored = load_tensors(session_.root, call_.folder, record::kOutputsStem, details);
+    require_outputs(stored);
+    const Tolerances tolerances{options_.rtol, options_.atol, op_, options_.bitwise};
+    Comparison c = compare_outputs(result, inputs, stored, object_of(call_.record, record::kOutputMetadata), details, tolerances);
+    r_.compared = c.compared;
+    const uint64_t bits = options_.repeat > 1 ? fingerprint(result, inputs, details) : 0;
+    if (repetition == 0) {
+      first_bits_ = bits;
+      r_.notes.insert(r_.notes.end(), c.notes.begin(), c.notes.end());
+    } else if (bits != first_bits_ && c.differences.empty()) {
+      done_in_place(Outcome::kMismatch, str("repetition ", repetition + 1, " gives other bits than the first"));
+      return false;
+    }
+    if (!c.differences.empty()) {
+      done_in_place(Outcome::kMismatch, c.differences[0].text);
+      r_.differences = std::move(c.differences);
+      return false;
+    }
+    if (c.compared > 0) done_in_place(Outcome::kPassed, "");
+    else done_in_place(Outcome::kNotCompared, "the dump holds no output to compare with");
+    return true;
+  }
+
+  /// Recorded outputs whose file is gone are an error, not "nothing to compare".
+  void require_outputs(const std::vector<formats::StoredTensor>& stored) const {
+    const Json& info = object_of(call_.record, record::kTensorInfo);
+    const auto keys = info.find(record::kOutputTensorKeys);
+    if (keys == info.end() || !keys->is_array()) return;
+    for (const Json& key : *keys) {
+      const bool there = key.is_string() && std::ranges::any_of(stored, [&](const auto& t) { return key == t.key; });
+      FI_CHECK(there, ValueError, "the recorded output ", key.is_string() ? key.get<std::string>() : key.dump(), " is missing",
+               stored.empty() ? str(" (no ", record::kOutputsStem, ".pt or .safetensors)") : "");
+    }
+  }
+
+  /// Of everything the call returned or may have written.
+  static uint64_t fingerprint(const op::Value& result, const Inputs& inputs, const Json& details) {
+    uint64_t h = 0;
+    const auto add = [&](const TensorView& v) {
+      h = h * 0x9e3779b97f4a7c15u + formats::checksum(TensorView(v.data(), v.dtype(), v.shape(), v.strides()));
+    };
+    if (result.tensor()) add(*result.tensor());
+    if (const auto* t = result.as<op::TupleValue>())
+      for (const op::Value& v : t->items)
+        if (v.tensor()) add(*v.tensor());
+    for (const auto& [key, tensor] : inputs.tensors)  // but workspaces, whose content means nothing
+      if (string_of(object_of(details, key.c_str()), record::kStored) != record::kStoredNothing) add(tensor.view());
+    return h;
+  }
+
+  const Session& session_;
+  const Call& call_;
+  const Options& options_;
+  const op::Op* op_ = nullptr;
+  std::string status_;
+  uint64_t first_bits_ = 0;
+  CallResult r_;
+};
+
+}  // namespace
+
+CallResult run_call(const Session& session, const Call& call, const Options& options) {
+  return Runner(session, call, options).run();
+}
+
+}  // namespace flashinfer::replay

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/replay/session.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/formats/chunks.h"
+#include "flashinfer/record/format.h"
+
+namespace flashinfer::replay {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+/// ValueError when `path`, links resolved, lies outside `root`.
+void stay_inside(const stdfs::path& root, const stdfs::path& path) {
+  const stdfs::path base = stdfs::weakly_canonical(root), real = stdfs::weakly_canonical(path);
+  const auto [end, at] = std::mismatch(base.begin(), base.end(), real.begin(), real.end());
+  FI_CHECK(end == base.end(), ValueError, path.string(), " leads out of ", root.string());
+}
+
+Call read_call(const stdfs::path& root, const stdfs::path& folder) {
+  Call call;
+  call.folder = folder;
+  try {
+    const stdfs::path file = folder / record::kMetadataFile;
+    stay_inside(root, file);
+    const auto text = fs::read_file(file.string());
+    FI_CHECK(text.has_value(), ValueError, "cannot read ", file.filename().string());
+    call.record = last_record(*text, &call.notes);
+  } catch (const Error& e) {
+    call.error = e.message();
+  } catch (const std::exception& e) {
+    call.error = e.what();
+  }
+  return call;
+}
+
+/// "<host>:<pid>": sequence numbers and objects belong to a process.
+std::string process_of(const Call& c) {
+  return string_of(c.record, record::kHost) + ":" + std::to_string(integer_of(c.record, record::kProcessId));
+}
+
+void sort_calls(std::vector<Call>& calls) {
+  const auto began = [](const Call& c) { return string_of(c.record, record::kTimestamp, c.folder.filename().string()); };
+  std::map<std::string, std::string> first;  // process -> time of its first call
+  for (const Call& c : calls) {
+    const auto [it, fresh] = first.emplace(process_of(c), began(c));
+    if (!fresh) it->second = std::min(it->second, began(c));
+  }
+  const auto key = [&](const Call& c) {
+    return std::tuple(first[process_of(c)], process_of(c), integer_of(c.record, record::kSequence), began(c),
+                      c.folder.filename().string());
+  };
+  std::stable_sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
+}
+
+/// Calls that session.jsonl lists although nothing else is left of them. A ring removes them on purpose and says so by
+/// a record of status "evicted".
+void note_missing(Session* s) {
+  const auto text = fs::read_file((s->root / record::kSessionFile).string());
+  if (!text) return;
+  std::set<std::string> have;
+  for (const Call& c : s->calls) have.insert(c.folder.filename().string());
+  std::map<std::string, std::string> missing;  // folder -> function
+  size_t torn = 0;
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find('\n', at), text->size());
+    const std::string_view line = std::string_view(*text).substr(at, end - at);
+    at = end + 1;
+    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    try {
+      const Json j = formats::parse_json(line);
+      const std::string folder = stdfs::path(string_of(j, record::kDumpDir)).filename().string();
+      if (string_of(j, record::kExecutionStatus) == "evicted") have.insert(folder), missing.erase(folder);
+      if (!folder.empty() && !have.contains(folder)) missing[folder] = string_of(j, record::kFunctionName);
+    } catch (const Error&) {
+      ++torn;
+    }
+  }
+  if (torn > 0) s->notes.push_back(str(record::kSessionFile, ": ", torn, " torn line", torn > 1 ? "s" : "", " left out"));
+  for (const auto& [folder, function] : missing)
+    s->notes.push_back(str(record::kSessionFile, " lists ", function, " (", folder, "), whose folder is gone"));
+}
+
+void verify(const stdfs::path& file, const std::vector<formats::StoredTensor>& tensors, const Json& details) {
+  std::string changed;
+  for (const auto& t : tensors) {
+    const std::string want = string_of(object_of(details, t.key.c_str()), record::kChecksum);
+    if (want.empty() || want == formats::checksum_text(formats::checksum(t.tensor.view()))) continue;
+    changed += (changed.empty() ? "" : ", ") + t.key;
+  }
+  FI_CHECK(changed.empty(), ValueError, file.filename().string(), ": the checksum of ", changed, " is not the recorded one: ",
+           "the values were changed");
+}
+
+}  // namespace
+
+std::string string_of(const Json& j, const char* key, const std::string& otherwise) {
+  const auto it = j.is_object() ? j.find(key) : j.end();
+  return it != j.end() && it->is_string() ? it->get<std::string>() : otherwise;
+}
+
+int64_t integer_of(const Json& j, const char* key, int64_t otherwise) {
+  const auto it = j.is_object() ? j.find(key) : j.end();
+  return it != j.end() && it->is_number_integer() ? it->get<int64_t>() : otherwise;
+}
+
+const Json& object_of(const Json& j, const char* key) {
+  static const Json empty = Json::object();
+  const auto it = j.is_object() ? j.find(key) : j.end();
+  return it != j.end() && it->is_object() ? *it : empty;
+}
+
+Json last_record(std::string_view text, std::vector<std::string>* notes) {
+  size_t torn = 0;
+  for (size_t end = text.size(); end > 0;) {
+    const size_t newline = text.substr(0, end).rfind('\n');
+    const size_t begin = newline == text.npos ? 0 : newline + 1;
+    const std::string_view line = text.substr(begin, end - begin);
+    end = newline == text.npos ? 0 : newline;
+    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    try {
+      Json j = formats::parse_json(line);
+      FI_CHECK(j.is_object(), ValueError, "no object");
+      if (torn > 0 && notes)
+        notes->push_back(str(record::kMetadataFile, ": ", torn, " torn line", torn > 1 ? "s" : "", " left out, the one before is used"));
+      return j;
+    } catch (const Error&) {
+      ++torn;
+    }
+  }
+  throw ValueError(str(record::kMetadataFile, torn > 0 ? " holds no whole line" : " is empty"));
+}
+
+Session open_session(const stdfs::path& folder) {
+  FI_CHECK(fs::is_dir(folder.string()), ValueError, "Directory not found: ", folder.string());
+  Session s;
+  s.root = folder;
+  if (fs::is_file((folder / record::kMetadataFile).string())) {
+    s.single = true;
+    s.calls.push_back(read_call(folder, folder));
+    return s;
+  }
+  for (const std::string& entry : fs::list_dir(folder.string()))
+    if (fs::is_file((folder / entry / record::kMetadataFile).string())) s.calls.push_back(read_call(folder, folder / entry));
+  sort_calls(s.calls);
+  note_missing(&s);
+  FI_CHECK(!s.calls.empty() || !s.notes.empty(), ValueError, "nothing is recorded in ", folder.string());
+  return s;
+}
+
+stdfs::path tensor_file(const stdfs::path& folder, const std::string& stem) {
+  for (const char* ending : {".pt", ".safetensors", formats::kChunksEnding})
+    if (fs::is_file((folder / (stem + ending)).string())) return folder / (stem + ending);
+  return {};
+}
+
+std::vector<formats::StoredTensor> load_tensors(const stdfs::path& root, const stdfs::path& folder, const std::string& stem,
+                                                const Json& details) {
+  const stdfs::path file = tensor_file(folder, stem);
+  if (file.empty()) return {};
+  stay_inside(root, file);
+  if (file.extension() != formats::kChunksEnding && file.extension() != ".safetensors") {
+    // The recorded checksums name the tensor that was changed; without them the archive's own have to do.
+    auto tensors = formats::read_pt(file, false);
+    const bool known = std::ranges::all_of(
+        tensors, [&](const auto& t) { return object_of(details, t.key.c_str()).contains(record::kChecksum); });
+    if (!known) tensors = formats::read_pt(file, true);
+    verify(file, tensors, details);
+    return tensors;
+  }
+  auto tensors = file.extension() == formats::kChunksEnding ? formats::read_chunks(file) : formats::read_safetensors(file);
+  verify(file, tensors, details);
+  return tensors;
+}
+
+}  // namespace flashinfer::replay

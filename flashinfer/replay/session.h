@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds recorded calls and reads their metadata; whatever is torn or missing becomes a sentence.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flashinfer/formats/json.h"
+#include "flashinfer/formats/pt.h"
+
+namespace flashinfer::replay {
+
+using formats::Json;
+
+/// The last whole record among the lines of a metadata file; `notes` says what was torn. ValueError: no line is whole.
+Json last_record(std::string_view text, std::vector<std::string>* notes);
+
+/// Reads members of metadata that may be absent or of another type.
+std::string string_of(const Json& j, const char* key, const std::string& otherwise = "");
+int64_t integer_of(const Json& j, const char* key, int64_t otherwise = 0);
+/// The member, or an empty object.
+const Json& object_of(const Json& j, const char* key);
+
+struct Call {
+  std::filesystem::path folder;
+  Json record = Json::object();
+  std::vector<std::string> notes;
+  std::string error;  // why there is no record
+  std::string function() const { return string_of(record, "function_name", "<unknown>"); }
+};
+
+struct Session {
+  std::filesystem::path root;  // folders and their files stay inside
+  bool single = false;
+  std::vector<Call> calls;     // processes by their first call, calls of a process by sequence number
+  std::vector<std::string> notes;
+};
+/// ValueError: not a folder, or nothing recorded in it.
+Session open_session(const std::filesystem::path& folder);
+
+/// Tensors of `<folder>/<stem>.{pt,safetensors,chunks}`; empty when the call has no such file. Each is compared with the
+/// checksum in `details` (ValueError names those that were changed). ValueError: a damaged file, a link out of `root`.
+std::vector<formats::StoredTensor> load_tensors(const std::filesystem::path& root, const std::filesystem::path& folder,
+                                                const std::string& stem, const Json& details);
+/// The file load_tensors would read; empty when there is none.
+std::filesystem::path tensor_file(const std::filesystem::path& folder, const std::string& stem);
+
+}  // namespace flashinfer::replay
