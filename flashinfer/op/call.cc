@@ -110,6 +110,8 @@ Results run(const Op& op, void* block, const Passed* passed) {
   return execute(op, block, nullptr);
 }
 
+Results detail::run_unobserved(const Op& op, void* block) { return execute(op, block, nullptr); }
+
 Value Results::value() const {
   if (count_ == 0) return Value();
   if (count_ == 1) return Value(tensors_[0]);

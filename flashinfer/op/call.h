@@ -31,6 +31,11 @@ class Results {
 /// Runs `op` on `block` (of the op's block type), filling in absent outputs. `passed` is given by other languages.
 Results run(const Op& op, void* block, const Passed* passed = nullptr);
 
+namespace detail {
+/// The same without looking for an observer (bench/call_path.cc compares the two).
+Results run_unobserved(const Op& op, void* block);
+}  // namespace detail
+
 template <class Block>
 Results call(const Op& op, const Block& args) {
   Block block = args;

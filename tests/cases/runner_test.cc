@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The case runner must find what it is there to find: each row below breaks one promise.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "flashinfer/cases/fill.h"
+#include "flashinfer/cases/run.h"
+#include "flashinfer/core/context.h"
+
+namespace flashinfer {
+namespace {
+
+struct Twice {
+  TensorView x;
+  std::string fault = "none";
+  std::optional<TensorView> out;
+};
+int g_calls = 0;
+op::Refusal refuse(const Twice& a) { return a.fault == "refuses" ? "it refuses" : ""; }
+void double_rows(const Twice& a, float factor) {
+  for (int64_t r = 0; r < a.x.size(0); ++r)
+    for (int64_t i = 0; i < a.x.size(1); ++i)
+      a.out->data_as<float>()[r * a.out->stride(0) + i] = factor * a.x.data_as<float>()[r * a.x.stride(0) + i];
+}
+void launch(const Twice& a) {
+  double_rows(a, 2);
+  float* y = a.out->data_as<float>();
+  const std::string& f = a.fault;
+  if (f == "wrong") y[1] += 0.01f;
+  if (f == "past_the_end" && a.x.stride(0) == a.x.size(1)) y[a.out->numel()] = 0;
+  if (f == "writes_input") a.x.data_as<float>()[0] = 0;
+  if (f == "unstable") y[0] += 1e-6f * static_cast<float>(++g_calls);
+  if (f == "threads") y[0] += 1e-6f * static_cast<float>(Context::current().executor.threads == 3);
+  if (f == "ignores_strides")
+    for (int64_t i = 0; i < a.x.numel(); ++i) y[i] = 2 * a.x.data_as<float>()[i];
+  if (f == "nan") y[2] = std::nanf("");
+  if (f == "throws") throw RuntimeError("the kernel gave up");
+}
+void reference(const Twice& a) { double_rows(a, 2); }
+constexpr op::Field kFields[] = {op::in<&Twice::x>("x", "n d", DType::kF32), op::attr<&Twice::fault>("fault"),
+                                 op::out<&Twice::out>("out", "n d", op::same_as("x"))};
+constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constinit const op::Op kTwice = op::define<Twice>("twice", "tests.cases", "2 * x", kFields, kCandidates, nullptr);
+
+std::string run(const std::string& fault) {
+  const std::string args = "x=f32:3x5 fault='" + fault + "'";
+  return cases::run_case(kTwice, {.name = "row", .args = args.c_str()}).failure;
+}
+#define EXPECT_FINDS(fault, text) EXPECT_NE(run(fault).find(text), std::string::npos) << run(fault)
+
+TEST(Runner, PassesWhatIsRight) { EXPECT_EQ(run("none"), ""); }
+TEST(Runner, FindsWrongNumbers) { EXPECT_FINDS("wrong", "against the reference: out differs in 1 of 15 elements"); }
+TEST(Runner, FindsNaN) { EXPECT_FINDS("nan", "against the reference: out differs in 1 of 15 elements"); }
+TEST(Runner, FindsWritesPastTheEnd) { EXPECT_FINDS("past_the_end", "outputs given: out: byte 60 of float32[3, 5]"); }
+TEST(Runner, FindsWritesToInputs) { EXPECT_FINDS("writes_input", "first run: x: byte 0 of float32[3, 5] was changed"); }
+TEST(Runner, FindsUnstableResults) { EXPECT_FINDS("unstable", "second run: out is not bitwise equal"); }
+TEST(Runner, FindsDependenceOnThreads) { EXPECT_FINDS("threads", "three threads: out is not bitwise equal"); }
+TEST(Runner, FindsIgnoredStrides) { EXPECT_FINDS("ignores_strides", "padded rows"); }
+TEST(Runner, FindsFallingThrough) { EXPECT_FINDS("refuses", "served by reference instead of cpu; cpu: it refuses"); }
+TEST(Runner, ReportsExceptions) { EXPECT_FINDS("throws", "threw RuntimeError: the kernel gave up"); }
+
+TEST(Compare, CountsAndLocates) {
+  const float a[] = {1, 2, 3, NAN, INFINITY}, b[] = {1, 2.5f, 3, NAN, INFINITY}, c[] = {1, 2, 3, NAN, -INFINITY};
+  const cases::Comparison r = cases::compare(TensorView(b, {5}), TensorView(a, {5}), 1e-3, 1e-3);
+  EXPECT_EQ(r.mismatches, 1);
+  EXPECT_EQ(r.worst, 1);
+  EXPECT_DOUBLE_EQ(r.max_abs, 0.5);
+  EXPECT_TRUE(cases::compare(TensorView(a, {5}), TensorView(a, {5}), 0, 0).equal);
+  EXPECT_FALSE(cases::compare(TensorView(c, {5}), TensorView(a, {5}), 1, 1).equal);
+  EXPECT_FALSE(cases::compare(TensorView(a, {4}), TensorView(a, {5}), 1, 1).equal);
+}
+TEST(Parse, SaysWhatItCannotRead) {
+  auto error = [](const char* args) -> std::string {
+    try {
+      cases::build(kTwice, args);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("x=f31:3x5"), "ValueError: case: unknown dtype: 'f31'");
+  EXPECT_EQ(error("x"), "ValueError: case: expected name=value: 'x'");
+  EXPECT_EQ(error("y=3"), "TypeError: twice() got an unexpected keyword argument 'y'");
+  EXPECT_EQ(error("x=f32:3x5:blue"), "ValueError: case: unknown fill 'blue'");
+  EXPECT_EQ(error("x=@z"), "ValueError: case: no earlier argument of that name: 'z'");
+}
+TEST(Parse, LayoutsKeepTheValues) {
+  cases::Built plain = cases::build(kTwice, "x=f32:3x5"), padded = cases::build(kTwice, "x=f32:3x5^pad8"),
+               turned = cases::build(kTwice, "x=f32:3x5^t");
+  const TensorView a = plain.tensors[0]->tensor.view(), b = padded.tensors[0]->tensor.view(), c = turned.tensors[0]->tensor.view();
+  EXPECT_EQ(b.stride(0), 13);
+  EXPECT_EQ(c.stride(0), 1);
+  EXPECT_EQ(c.stride(1), 3);
+  EXPECT_TRUE(cases::compare(b, a, 0, 0).equal);
+  EXPECT_TRUE(cases::compare(c, a, 0, 0).equal);
+}
+
+}  // namespace
+}  // namespace flashinfer
