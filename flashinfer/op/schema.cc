@@ -49,6 +49,7 @@ void from_value(TensorView& out, const Value& v, const Field& f) {
   out = *t;
 }
 void from_value(Tensor& out, const Value& v, const Field& f) {
+  if (v.is_none()) { out = Tensor(); return; }  // a plan without a mask
   const auto* t = v.as<TensorValue>();
   if (!t) wrong_type(f, "a tensor", v);
   out = t->owner ? Tensor(t->view, t->owner) : Tensor::clone(t->view);

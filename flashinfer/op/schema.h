@@ -162,10 +162,13 @@ inline int views(const PagedKv& v, const TensorView** out) {
   return v.stacked ? 1 : 2;
 }
 inline int views(const ScalarOrTensor& v, const TensorView** out) { return (out[0] = v.tensor()) ? 1 : 0; }
-template <class T>
+template <class T>  // not what merely converts to one of them, as a number does to ScalarOrTensor
+concept HoldsViews = std::is_same_v<T, TensorView> || std::is_same_v<T, Tensor> || std::is_same_v<T, PagedKv> ||
+                     std::is_same_v<T, ScalarOrTensor>;
+template <HoldsViews T>
 int views(const std::optional<T>& v, const TensorView** out) { return v ? views(*v, out) : 0; }
 template <class T>
-concept HasViews = requires(const T& t, const TensorView** o) { views(t, o); };
+concept HasViews = HoldsViews<T> || requires(const T& t, const TensorView** o) { requires HoldsViews<typename T::value_type>; views(t, o); };
 template <class T>
 inline constexpr bool kIsView = std::is_same_v<T, TensorView> || std::is_same_v<T, std::optional<TensorView>>;
 

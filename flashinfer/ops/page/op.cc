@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/page/op.h"
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/ops/common/paged_kv.h"
+#include "flashinfer/ops/page/cases.h"
+#include "flashinfer/ops/page/ref.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr const char* kAppend = "append_paged_kv_cache";
+
+void validate_append(const AppendPagedKvCache& a) {
+  const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
+  for (const auto& [plane, from, who] : {std::tuple(&kv.k, &a.append_key, "append_key"), std::tuple(&kv.v, &a.append_value, "append_value")}) {
+    FI_CHECK(from->dtype() == plane->dtype, ValueError, kAppend, ": ", who, ".dtype is ", name(from->dtype()),
+             ", but paged_kv_cache.dtype is ", name(plane->dtype), ": elements are copied as they are, convert (and scale) first");
+    FI_CHECK(from->size(1) == plane->heads, ValueError, kAppend, ": ", who, ".shape[1] is ", from->size(1),
+             ", but paged_kv_cache has ", plane->heads, " heads");
+    FI_CHECK(from->size(2) == plane->dim, ValueError, kAppend, ": ", who, ".shape[2] is ", from->size(2),
+             ", but paged_kv_cache has a head dim of ", plane->dim);
+  }
+  const int64_t used = op::check_indptr(kAppend, "kv_indptr", a.kv_indptr), batch = a.kv_last_page_len.size(0);
+  FI_CHECK(used <= a.kv_indices.size(0), ValueError, kAppend, ": kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
+           a.kv_indices.size(0), " entries");
+  const int64_t page_size = kv.k.page_size;
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t last = op::index_at(a.kv_last_page_len, b);
+    const bool empty = op::index_at(a.kv_indptr, b) == op::index_at(a.kv_indptr, b + 1);
+    FI_CHECK(empty || (last >= 1 && last <= page_size), ValueError, kAppend, ": kv_last_page_len[", b, "] is ", last,
+             ", but must be in 1..", page_size, " (page_size)");
+  }
+  for (int64_t t = 0; t < a.append_key.size(0); ++t) {
+    const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
+    if (b < 0) continue;
+    FI_CHECK(b < batch, ValueError, kAppend, ": batch_indices[", t, "] is ", b, ", but there are ", batch, " requests");
+    const int64_t first = op::index_at(a.kv_indptr, b), pages = op::index_at(a.kv_indptr, b + 1) - first;
+    FI_CHECK(position >= 0 && position / page_size < pages, ValueError, kAppend, ": positions[", t, "] is ", position,
+             ", but request ", b, " has ", pages, " pages of ", page_size, " tokens");
+    const int64_t slot = first + position / page_size, page = op::index_at(a.kv_indices, slot);
+    FI_CHECK(page >= 0 && page < kv.k.pages, ValueError, kAppend, ": kv_indices[", slot, "] is ", page, ", but the pool has ",
+             kv.k.pages, " pages");
+  }
+}
+
+/// Copies a token's heads; heads that are neighbours on both sides in one piece.
+void copy_heads(const TensorView& from, int64_t token, const ops::KvPlane& to, int64_t page, int64_t entry) {
+  const int64_t item = from.item_size(), row = to.dim * item;
+  const char* src = from.data_as<char>() + token * from.stride(0) * item;
+  char* dst = static_cast<char*>(to.data) + (page * to.stride_page + entry * to.stride_n) * item;
+  if (from.stride(1) == to.dim && to.stride_h == to.dim) {
+    std::memcpy(dst, src, static_cast<size_t>(row * to.heads));
+    return;
+  }
+  for (int64_t h = 0; h < to.heads; ++h)
+    std::memcpy(dst + h * to.stride_h * item, src + h * from.stride(1) * item, static_cast<size_t>(row));
+}
+
+void launch_append(const AppendPagedKvCache& a) {
+  const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
+  const int64_t n = a.append_key.size(0), page_size = kv.k.page_size;
+  auto append = [&](int64_t t) {
+    const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
+    if (b < 0) return;
+    const int64_t page = op::index_at(a.kv_indices, op::index_at(a.kv_indptr, b) + position / page_size);
+    copy_heads(a.append_key, t, kv.k, page, position % page_size);
+    copy_heads(a.append_value, t, kv.v, page, position % page_size);
+  };
+  // One token of a decode step is less than waking a thread costs: tasks of about 32 KB.
+  const int64_t bytes = kv.k.heads * (kv.k.dim + kv.v.dim) * a.append_key.item_size();
+  const int64_t per_task = std::max<int64_t>(1, 32768 / std::max<int64_t>(bytes, 1)), tasks = (n + per_task - 1) / per_task;
+  auto task = [&](int64_t i) {
+    for (int64_t t = i * per_task; t < std::min(n, (i + 1) * per_task); ++t) append(t);
+  };
+  if (tasks == 1) return task(0);
+  if (tasks > 1) parallel_for(tasks, task);
+}
+
+op::Cost cost_append(const AppendPagedKvCache& a) {
+  return {.bytes = 2.0 * static_cast<double>(a.append_key.nbytes() + a.append_value.nbytes())};
+}
+
+constexpr const char* kPositions = "get_batch_indices_positions";
+
+void validate_positions(const GetBatchIndicesPositions& a) {
+  const int64_t total = op::check_indptr(kPositions, "append_indptr", a.append_indptr);
+  FI_CHECK(total <= std::numeric_limits<int32_t>::max(), ValueError, kPositions, ": append_indptr[-1] is ", total,
+           ", but positions are int32");
+  FI_CHECK(a.nnz >= 0, ValueError, kPositions, ": nnz is ", a.nnz, ", but must be at least 0");
+  op::check_index_range(kPositions, "seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(), "lengths are int32");
+  for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
+    const int64_t appended = op::index_at(a.append_indptr, b + 1) - op::index_at(a.append_indptr, b);
+    FI_CHECK(appended <= op::index_at(a.seq_lens, b), ValueError, kPositions, ": seq_lens[", b, "] is ",
+             op::index_at(a.seq_lens, b), ", but append_indptr gives request ", b, " ", appended, " new tokens");
+  }
+}
+void launch_positions(const GetBatchIndicesPositions& a) {
+  int32_t* request = a.batch_indices->data_as<int32_t>();
+  int32_t* position = a.positions->data_as<int32_t>();
+  const int64_t rs = a.batch_indices->stride(0), ps = a.positions->stride(0);
+  int64_t t = 0;
+  for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
+    const int64_t end = op::index_at(a.append_indptr, b + 1), shift = op::index_at(a.seq_lens, b) - end;
+    for (; t < std::min(end, a.nnz); ++t) {
+      request[t * rs] = static_cast<int32_t>(b);
+      position[t * ps] = static_cast<int32_t>(shift + t);
+    }
+  }
+  for (; t < a.nnz; ++t) request[t * rs] = -1, position[t * ps] = 0;
+}
+
+constexpr const char* kSeqLens = "get_seq_lens";
+
+void validate_seq_lens(const GetSeqLens& a) {
+  const int64_t pages = op::check_indptr(kSeqLens, "kv_indptr", a.kv_indptr);
+  FI_CHECK(a.page_size >= 1, ValueError, kSeqLens, ": page_size is ", a.page_size, ", but must be at least 1");
+  FI_CHECK(pages <= std::numeric_limits<int32_t>::max() / a.page_size, ValueError, kSeqLens, ": ", pages, " pages of ", a.page_size,
+           " tokens are more than an int32 length holds");
+  op::check_index_range(kSeqLens, "kv_last_page_len", a.kv_last_page_len, 0, a.page_size + 1, "0..page_size");
+}
+void launch_seq_lens(const GetSeqLens& a) {
+  int32_t* out = a.out->data_as<int32_t>();
+  for (int64_t b = 0; b < a.kv_last_page_len.size(0); ++b) {
+    const int64_t pages = op::index_at(a.kv_indptr, b + 1) - op::index_at(a.kv_indptr, b);
+    out[b * a.out->stride(0)] =
+        static_cast<int32_t>(std::max<int64_t>(pages - 1, 0) * a.page_size + op::index_at(a.kv_last_page_len, b));
+  }
+}
+
+constexpr op::Field append_fields[] = {
+    op::in<&AppendPagedKvCache::append_key>("append_key", "nnz hkv dk", op::floats | op::fp8),
+    op::in<&AppendPagedKvCache::append_value>("append_value", "nnz hkv dv", op::floats | op::fp8),
+    op::in<&AppendPagedKvCache::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout),
+    op::in<&AppendPagedKvCache::positions>("positions", "nnz", op::indices, op::any_layout),
+    op::paged_inout<&AppendPagedKvCache::paged_kv_cache>("paged_kv_cache", nullptr, op::floats | op::fp8),
+    op::in<&AppendPagedKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout),
+    op::in<&AppendPagedKvCache::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&AppendPagedKvCache::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
+    op::attr<&AppendPagedKvCache::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
+};
+constexpr op::Field positions_fields[] = {
+    op::in<&GetBatchIndicesPositions::append_indptr>("append_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&GetBatchIndicesPositions::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
+    op::attr<&GetBatchIndicesPositions::nnz>("nnz", op::required),
+    op::out<&GetBatchIndicesPositions::batch_indices>("batch_indices", "nnz", DType::kI32),
+    op::out<&GetBatchIndicesPositions::positions>("positions", "nnz", DType::kI32),
+};
+constexpr op::Field seq_lens_fields[] = {
+    op::in<&GetSeqLens::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&GetSeqLens::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
+    op::attr<&GetSeqLens::page_size>("page_size", op::required),
+    op::result<&GetSeqLens::out>("out", "b", DType::kI32),
+};
+
+op::Refusal refuse_append(const AppendPagedKvCache& a);
+op::Refusal refuse_positions(const GetBatchIndicesPositions& a);
+op::Refusal refuse_seq_lens(const GetSeqLens& a);
+constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append, launch_append>("cpu"),
+                                               op::reference<ref::append_paged_kv_cache>()};
+constexpr op::Candidate positions_candidates[] = {op::candidate<refuse_positions, launch_positions>("cpu"),
+                                                  op::reference<ref::get_batch_indices_positions>()};
+constexpr op::Candidate seq_lens_candidates[] = {op::candidate<refuse_seq_lens, launch_seq_lens>("cpu"),
+                                                 op::reference<ref::get_seq_lens>()};
+
+constinit const op::Op append_op = op::define<AppendPagedKvCache, validate_append, cost_append>(
+    kAppend, "flashinfer.page", "Copies new keys and values to their slots of a paged cache.", append_fields, append_candidates,
+    ops::page::append_cases);
+constinit const op::Op positions_op = op::define<GetBatchIndicesPositions, validate_positions>(
+    kPositions, "flashinfer.page", "Request and position of every appended token; -1 and 0 for padding.", positions_fields,
+    positions_candidates, ops::page::batch_indices_cases);
+constinit const op::Op seq_lens_op = op::define<GetSeqLens, validate_seq_lens>(
+    kSeqLens, "flashinfer.page", "Lengths of requests from their page table.", seq_lens_fields, seq_lens_candidates,
+    ops::page::seq_lens_cases);
+
+op::Refusal refuse_append(const AppendPagedKvCache& a) { return op::refuse_unless_cpu(append_op, &a); }
+op::Refusal refuse_positions(const GetBatchIndicesPositions& a) { return op::refuse_unless_cpu(positions_op, &a); }
+op::Refusal refuse_seq_lens(const GetSeqLens& a) { return op::refuse_unless_cpu(seq_lens_op, &a); }
+
+constexpr const op::Op* kOps[] = {&append_op, &positions_op, &seq_lens_op};
+}  // namespace
+
+void append_paged_kv_cache(const AppendPagedKvCache& a) { op::call(append_op, a); }
+std::pair<Tensor, Tensor> get_batch_indices_positions(const GetBatchIndicesPositions& a) { return op::call(positions_op, a); }
+Tensor get_seq_lens(const GetSeqLens& a) { return op::call(seq_lens_op, a); }
+
+namespace ops::page {
+extern const std::span<const op::Op* const> all;
+constinit const std::span<const op::Op* const> all = kOps;
+}  // namespace ops::page
+
+}  // namespace flashinfer
