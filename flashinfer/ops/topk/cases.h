@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// The case tables of the family (cases.cc).
+#pragma once
+#include <span>
+
+#include "flashinfer/op/op.h"
+
+namespace flashinfer::ops::topk {
+std::span<const op::Case> top_k_cases();
+}  // namespace flashinfer::ops::topk
