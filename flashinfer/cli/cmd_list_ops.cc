@@ -20,10 +20,10 @@ void add_list_ops(CLI::App& app, int& exit_code) {
   CLI::App* c = app.add_subcommand("list-ops", "List the ops with their signatures and implementations");
   c->add_flag("--markdown", *markdown, "as a table");
   c->callback([markdown, &exit_code] {
-    if (*markdown) std::printf("| op | module | implementations | cases |\n| --- | --- | --- | --- |\n");
+    if (*markdown) std::printf("| op | module | back ends |\n| --- | --- | --- |\n");
     for (const op::Op* op : op::all_ops()) {
       if (*markdown)
-        std::printf("| `%s` | `%s` | %s | %zu |\n", op->name, op->module, candidates(*op).c_str(), op->cases().size());
+        std::printf("| `%s` | `%s` | %s |\n", op->name, op->module, candidates(*op).c_str());
       else
         std::printf("%s.%s%s\n    %s\n    implementations: %s\n", op->module, op->name, op::signature(*op).c_str(), op->doc,
                     candidates(*op).c_str());

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cmake --install` to a prefix, then a program of somebody else's: find_package, the README's C++ example.
+
+The prefix is moved before use, the build folder's libraries are out of reach, the JIT finds its headers in the prefix."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"])
+
+CMAKE_LISTS = """cmake_minimum_required(VERSION 3.22)
+project(consumer LANGUAGES C CXX)
+find_package(flashinfer 0.1 REQUIRED)
+add_executable(snippet snippet.cc)
+target_link_libraries(snippet PRIVATE flashinfer::flashinfer)
+add_executable(from_c from_c.c)
+target_link_libraries(from_c PRIVATE flashinfer::flashinfer m)
+"""
+
+
+def readme_snippet():
+    """The first C++ block of the README."""
+    blocks = re.findall(r"^```cpp\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    return blocks[0]
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.stderr.write(done.stdout + done.stderr)
+    return done
+
+
+class Install(unittest.TestCase):
+    def test_a_consumer_builds_and_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            temporary = pathlib.Path(folder)
+            self.assertEqual(0, run("cmake", "--install", str(BUILD), "--prefix", str(temporary / "first")).returncode)
+            prefix = temporary / "moved"
+            (temporary / "first").rename(prefix)
+            consumer = temporary / "consumer"
+            consumer.mkdir()
+            (consumer / "CMakeLists.txt").write_text(CMAKE_LISTS)
+            (consumer / "snippet.cc").write_text(readme_snippet())
+            (consumer / "from_c.c").write_text((ROOT / "examples/c/main.c").read_text())
+            self.assertEqual(0, run("cmake", "-S", str(consumer), "-B", str(consumer / "build"), "-DCMAKE_BUILD_TYPE=Release",
+                                    f"-DCMAKE_PREFIX_PATH={prefix}").returncode)
+            self.assertEqual(0, run("cmake", "--build", str(consumer / "build")).returncode)
+            environment = {"PATH": os.environ["PATH"], "HOME": folder, "FLASHINFER_WORKSPACE_BASE": folder,
+                           "FLASHINFER_JIT_VERBOSE": "1"}
+            done = run(str(consumer / "build/snippet"), env=environment)
+            self.assertEqual(0, done.returncode)
+            self.assertIn("y[0] =", done.stdout)
+            self.assertNotIn(str(ROOT), done.stdout + done.stderr)  # nothing came from the source tree
+            self.assertEqual(0, run(str(consumer / "build/from_c"), env=environment).returncode)
+            listed = run(str(prefix / "bin/flashinfer"), "list-ops", env=environment)
+            self.assertEqual(0, listed.returncode)
+            self.assertIn("flashinfer.norm.rmsnorm", listed.stdout)
+
+
+class Readme(unittest.TestCase):
+    def test_the_table_of_ops_is_the_registrys(self):
+        done = run(str(BUILD / "bin/flashinfer"), "list-ops", "--markdown")
+        self.assertEqual(0, done.returncode)
+        text = (ROOT / "README.md").read_text()
+        table = text.split("<!-- ops -->\n")[1]
+        self.assertEqual(done.stdout, table, "run: tools/readme_ops.sh")
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.program = str(BUILD / "bin/flashinfer")
+
+    def test_exit_codes(self):
+        for arguments, code in (([], 0), (["--help"], 0), (["--version"], 0), (["no-such-command"], 2), (["--no-such-flag"], 2)):
+            done = subprocess.run([self.program, *arguments], capture_output=True, text=True)
+            self.assertEqual(code, done.returncode, arguments)
+            if not arguments:
+                self.assertIn("Subcommands:", done.stdout)
+
+    def test_show_config_lists_every_variable(self):
+        done = subprocess.run([self.program, "show-config"], capture_output=True, text=True,
+                              env={**os.environ, "FLASHINFER_NUM_THREADS": "3", "FLASHINFER_DUMP_MAX_COUNT": "many"})
+        self.assertEqual(0, done.returncode)
+        for section in ("Version Info", "Environment Variables", "Toolchain", "Artifact Path", "Module Status"):
+            self.assertIn(f"=== {section} ===\n", done.stdout)
+        self.assertIn("FLASHINFER_NUM_THREADS: 3\n", done.stdout)
+        self.assertIn("Threads of the pool: 3\n", done.stdout)
+        self.assertIn("FLASHINFER_DUMP_MAX_COUNT: 1000 [default]\n", done.stdout)  # bad values fall back,
+        self.assertEqual(1, done.stderr.count("FLASHINFER_DUMP_MAX_COUNT"))         # with one warning
+        in_code = set(re.findall(r'"((?:FLASHINFER|CUDA|MAX_JOBS|CXX)\w*)"', (ROOT / "flashinfer/core/env.cc").read_text()))
+        self.assertEqual(set(), {v for v in in_code if f"\n{v}: " not in done.stdout})
+
+
+if __name__ == "__main__":
+    unittest.main()
