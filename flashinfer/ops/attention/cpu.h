@@ -276,17 +276,10 @@ struct Tile {
 };
 }  // namespace attention
 
-/// Task: one AttentionWork.
+namespace attention {
+/// After all works: folds the states of the chunks of one merge, in ascending order.
 template <AttentionConfig C>
-void attention_tile(const AttentionParams& p, int64_t task) {
-  attention::Tile<C>(p, p.work[task]).run();
-}
-
-/// Task: one AttentionMerge; after all tiles.
-template <AttentionConfig C>
-void attention_merge(const AttentionParams& p, int64_t task) {
-  using namespace attention;
-  const AttentionMerge& g = p.merges[task];
+void merge_chunks(const AttentionParams& p, const AttentionMerge& g) {
   const Request r(p, g.request);
   const Scratch s(p.scratch, p.head_dim_qk, p.head_dim_vo);
   const int64_t width = padded(p.head_dim_vo), local = g.row_end - g.row_begin, rows = local * (g.head_end - g.head_begin);
@@ -300,6 +293,14 @@ void attention_merge(const AttentionParams& p, int64_t task) {
     const int64_t row = g.row_begin + i % local, head = (g.head_begin + i / local) * r.group + row % r.group;
     finish<typename Types<C>::O>(p, r.q_first + row / r.group, head, s.total, total, factor);
   }
+}
+}  // namespace attention
+
+/// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
+template <AttentionConfig C>
+void attention_task(const AttentionParams& p, int64_t task) {
+  if (task >= 0) attention::Tile<C>(p, p.work[task]).run();
+  else attention::merge_chunks<C>(p, p.merges[-1 - task]);
 }
 
 }  // namespace flashinfer::cpu

@@ -33,13 +33,13 @@ struct SingleDecode {
   std::string kv_layout = "NHD";
   std::string pos_encoding_mode = "NONE";  // NONE, ROPE_LLAMA, ALIBI
   bool use_tensor_cores = false;
-  std::optional<double> q_scale, k_scale, v_scale;
+  std::optional<double> q_scale{}, k_scale{}, v_scale{};
   int64_t window_left = -1;
-  std::optional<double> logits_soft_cap;
-  std::optional<double> sm_scale;  // 1 / sqrt(D)
-  std::optional<double> rope_scale, rope_theta;  // 1, 1e4
+  std::optional<double> logits_soft_cap{};
+  std::optional<double> sm_scale{};  // 1 / sqrt(D)
+  std::optional<double> rope_scale{}, rope_theta{};  // 1, 1e4
   bool return_lse = false;
-  std::optional<TensorView> out, lse;  // ours: memory for the results, [Hq, Dvo] as q and [Hq] f32
+  std::optional<TensorView> out{}, lse{};  // ours: memory for the results, [Hq, Dvo] as q and [Hq] f32
 };
 AttentionResult single_decode_with_kv_cache(const SingleDecode& args);
 
@@ -47,23 +47,23 @@ struct SinglePrefill {
   TensorView q;  // [qo_len, Hq, Dqk]
   TensorView k;  // NHD [kv_len, Hkv, Dqk], HND [Hkv, kv_len, Dqk]
   TensorView v;  // NHD [kv_len, Hkv, Dvo], HND [Hkv, kv_len, Dvo]
-  std::optional<TensorView> scale_q, scale_k, scale_v;  // not served
-  std::optional<DType> o_dtype;                         // q's
-  std::optional<TensorView> custom_mask;                // bool [qo_len, kv_len]
-  std::optional<TensorView> packed_custom_mask;         // u8 [ceil(qo_len * kv_len / 8)], little-endian bits
+  std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // not served
+  std::optional<DType> o_dtype{};                         // q's
+  std::optional<TensorView> custom_mask{};                // bool [qo_len, kv_len]
+  std::optional<TensorView> packed_custom_mask{};         // u8 [ceil(qo_len * kv_len / 8)], little-endian bits
   bool causal = false;
   std::string kv_layout = "NHD";
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;
-  std::optional<double> sm_scale;
+  std::optional<double> sm_scale{};
   int64_t window_left = -1;
-  std::optional<double> logits_soft_cap;
-  std::optional<double> rope_scale, rope_theta;
+  std::optional<double> logits_soft_cap{};
+  std::optional<double> rope_scale{}, rope_theta{};
   std::string backend = "auto";
   bool return_lse = false;
-  op::Value kv_cache_sf;  // not served
-  std::optional<double> k_scale, v_scale;
-  std::optional<TensorView> out, lse;  // ours: memory for the results
+  op::Value kv_cache_sf{};  // not served
+  std::optional<double> k_scale{}, v_scale{};
+  std::optional<TensorView> out{}, lse{};  // ours: memory for the results
 };
 AttentionResult single_prefill_with_kv_cache(const SinglePrefill& args);
 
@@ -74,9 +74,9 @@ struct BatchDecodeInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   bool use_tensor_cores = false;
-  std::optional<TensorView> paged_kv_indptr_buffer, paged_kv_indices_buffer, paged_kv_last_page_len_buffer;
+  std::optional<TensorView> paged_kv_indptr_buffer{}, paged_kv_indices_buffer{}, paged_kv_last_page_len_buffer{};
   std::string backend = "auto";
-  op::Value jit_args;
+  op::Value jit_args{};
 };
 struct BatchDecodePlan {
   op::Object* self = nullptr;
@@ -86,32 +86,32 @@ struct BatchDecodePlan {
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim = 0, page_size = 0;
   std::string pos_encoding_mode = "NONE";
   int64_t window_left = -1, window_right = 0;
-  std::optional<double> logits_soft_cap;
+  std::optional<double> logits_soft_cap{};
   DType q_data_type = DType::kF16;
-  std::optional<DType> kv_data_type, o_data_type, data_type;
-  std::optional<double> sm_scale, rope_scale, rope_theta;
+  std::optional<DType> kv_data_type{}, o_data_type{}, data_type{};
+  std::optional<double> sm_scale{}, rope_scale{}, rope_theta{};
   bool non_blocking = true;
-  std::optional<TensorView> block_tables;  // not served
-  std::optional<TensorView> seq_lens;      // [B]; must agree with the page table
-  std::optional<int64_t> fixed_split_size;
+  std::optional<TensorView> block_tables{};  // not served
+  std::optional<TensorView> seq_lens{};      // [B]; must agree with the page table
+  std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
   int64_t q_len_per_req = 1;  // L > 1: L trailing tokens a request, causal among themselves
-  std::optional<bool> is_causal;
+  std::optional<bool> is_causal{};
 };
 struct BatchDecodeRun {
   op::Object* self = nullptr;
   TensorView q;  // [B * q_len_per_req, Hq, D]
   op::PagedKv paged_kv_cache;
-  std::optional<double> q_scale, k_scale, v_scale;
-  std::optional<TensorView> out;  // [B * q_len_per_req, Hq, Dvo], the plan's o_data_type
-  std::optional<TensorView> lse;  // [B * q_len_per_req, Hq] f32
+  std::optional<double> q_scale{}, k_scale{}, v_scale{};
+  std::optional<TensorView> out{};  // [B * q_len_per_req, Hq, Dvo], the plan's o_data_type
+  std::optional<TensorView> lse{};  // [B * q_len_per_req, Hq] f32
   bool return_lse = false;
-  std::optional<bool> enable_pdl;
-  std::optional<int64_t> window_left;  // must be the plan's
-  std::optional<TensorView> sinks;     // not served
-  std::optional<int64_t> q_len_per_req;
-  std::optional<double> skip_softmax_threshold_scale_factor;  // not served
-  op::Value kv_cache_sf;                                      // not served
+  std::optional<bool> enable_pdl{};
+  std::optional<int64_t> window_left{};  // must be the plan's
+  std::optional<TensorView> sinks{};     // not served
+  std::optional<int64_t> q_len_per_req{};
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
+  op::Value kv_cache_sf{};                                      // not served
 };
 /// One query token a request: plan() once a step with the page table, run() once a layer.
 class BatchDecodeWithPagedKVCacheWrapper {
@@ -131,10 +131,10 @@ struct BatchPrefillInit {
   TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
-  std::optional<TensorView> qo_indptr_buf, paged_kv_indptr_buf, paged_kv_indices_buf, paged_kv_last_page_len_buf, custom_mask_buf,
-      mask_indptr_buf;
+  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{}, paged_kv_last_page_len_buf{}, custom_mask_buf{},
+      mask_indptr_buf{};
   std::string backend = "auto";
-  op::Value jit_args, jit_kwargs;
+  op::Value jit_args{}, jit_kwargs{};
   bool variant_owns_mask = false;
 };
 struct BatchPrefillPlan {
@@ -144,44 +144,44 @@ struct BatchPrefillPlan {
   TensorView paged_kv_indices;        // page ids; only the first paged_kv_indptr[B] are read
   TensorView paged_kv_last_page_len;  // [B]
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0, page_size = 0;
-  std::optional<int64_t> head_dim_vo;            // head_dim_qk
-  std::optional<TensorView> custom_mask;         // bool, [qo_len, kv_len] of each request one after another
-  std::optional<TensorView> packed_custom_mask;  // u8, little-endian bits, every request from a byte of its own
+  std::optional<int64_t> head_dim_vo{};            // head_dim_qk
+  std::optional<TensorView> custom_mask{};         // bool, [qo_len, kv_len] of each request one after another
+  std::optional<TensorView> packed_custom_mask{};  // u8, little-endian bits, every request from a byte of its own
   bool causal = false;
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;
-  std::optional<double> sm_scale;
+  std::optional<double> sm_scale{};
   int64_t window_left = -1;
-  std::optional<double> logits_soft_cap, rope_scale, rope_theta;
+  std::optional<double> logits_soft_cap{}, rope_scale{}, rope_theta{};
   DType q_data_type = DType::kF16;
-  std::optional<DType> kv_data_type, o_data_type;
+  std::optional<DType> kv_data_type{}, o_data_type{};
   bool non_blocking = true;
-  std::optional<TensorView> prefix_len_ptr, token_pos_in_items_ptr;  // multi-item scoring: not served
+  std::optional<TensorView> prefix_len_ptr{}, token_pos_in_items_ptr{};  // multi-item scoring: not served
   int64_t token_pos_in_items_len = 0;
-  std::optional<TensorView> max_item_len_ptr;
-  std::optional<TensorView> seq_lens, seq_lens_q;  // [B]; must agree with the index arrays
-  std::optional<TensorView> block_tables;          // not served
-  std::optional<int64_t> max_token_per_sequence, max_sequence_kv;
-  std::optional<int64_t> fixed_split_size;
+  std::optional<TensorView> max_item_len_ptr{};
+  std::optional<TensorView> seq_lens{}, seq_lens_q{};  // [B]; must agree with the index arrays
+  std::optional<TensorView> block_tables{};          // not served
+  std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
+  std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
-  std::optional<int64_t> uniform_q_len;
+  std::optional<int64_t> uniform_q_len{};
 };
 struct BatchPrefillRun {
   op::Object* self = nullptr;
   TensorView q;  // [nnz, Hq, Dqk]
   op::PagedKv paged_kv_cache;
-  std::optional<double> q_scale, k_scale, v_scale;
-  std::optional<TensorView> out;  // [nnz, Hq, Dvo], the plan's o_data_type
-  std::optional<TensorView> lse;  // f32 [nnz, Hq], or with lse_layout "HN" contiguous [Hq, nnz]
+  std::optional<double> q_scale{}, k_scale{}, v_scale{};
+  std::optional<TensorView> out{};  // [nnz, Hq, Dvo], the plan's o_data_type
+  std::optional<TensorView> lse{};  // f32 [nnz, Hq], or with lse_layout "HN" contiguous [Hq, nnz]
   bool return_lse = false;
   std::string lse_base = "log2";  // or "ln"
   std::string lse_layout = "NH";  // or "HN"
-  std::optional<bool> enable_pdl;
-  std::optional<int64_t> window_left;  // must be the plan's
-  std::optional<TensorView> sinks;     // not served
-  op::Value kv_cache_sf;               // not served
-  std::optional<double> skip_softmax_threshold_scale_factor;  // not served
-  std::optional<bool> use_fp16_softmax, uses_spcompress;      // not served when true
+  std::optional<bool> enable_pdl{};
+  std::optional<int64_t> window_left{};  // must be the plan's
+  std::optional<TensorView> sinks{};     // not served
+  op::Value kv_cache_sf{};               // not served
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};      // not served when true
 };
 /// Several query tokens a request, whose K and V are already in the cache (append first): plan() once a step, run() once a layer.
 class BatchPrefillWithPagedKVCacheWrapper {
@@ -201,9 +201,9 @@ struct BatchRaggedInit {
   TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
-  std::optional<TensorView> qo_indptr_buf, kv_indptr_buf, custom_mask_buf, mask_indptr_buf;
+  std::optional<TensorView> qo_indptr_buf{}, kv_indptr_buf{}, custom_mask_buf{}, mask_indptr_buf{};
   std::string backend = "auto";
-  op::Value jit_args, jit_kwargs;
+  op::Value jit_args{}, jit_kwargs{};
   bool variant_owns_mask = false;
 };
 struct BatchRaggedPlan {
@@ -211,39 +211,39 @@ struct BatchRaggedPlan {
   TensorView qo_indptr;  // [B+1] i32|i64, in tokens
   TensorView kv_indptr;  // [B+1], in tokens
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0;
-  std::optional<int64_t> head_dim_vo;
-  std::optional<TensorView> custom_mask, packed_custom_mask;
+  std::optional<int64_t> head_dim_vo{};
+  std::optional<TensorView> custom_mask{}, packed_custom_mask{};
   bool causal = false;
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;
   int64_t window_left = -1;
-  std::optional<double> logits_soft_cap, sm_scale, rope_scale, rope_theta;
+  std::optional<double> logits_soft_cap{}, sm_scale{}, rope_scale{}, rope_theta{};
   DType q_data_type = DType::kF16;
-  std::optional<DType> kv_data_type, o_data_type;
+  std::optional<DType> kv_data_type{}, o_data_type{};
   bool non_blocking = true;
-  std::optional<TensorView> prefix_len_ptr, token_pos_in_items_ptr;
+  std::optional<TensorView> prefix_len_ptr{}, token_pos_in_items_ptr{};
   int64_t token_pos_in_items_len = 0;
-  std::optional<TensorView> max_item_len_ptr;
-  std::optional<int64_t> fixed_split_size;
+  std::optional<TensorView> max_item_len_ptr{};
+  std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
-  std::optional<TensorView> seq_lens, seq_lens_q;
-  std::optional<int64_t> max_token_per_sequence, max_sequence_kv;
-  std::optional<TensorView> v_indptr, o_indptr;  // not served
-  std::optional<int64_t> uniform_q_len;
+  std::optional<TensorView> seq_lens{}, seq_lens_q{};
+  std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
+  std::optional<TensorView> v_indptr{}, o_indptr{};  // not served
+  std::optional<int64_t> uniform_q_len{};
 };
 struct BatchRaggedRun {
   op::Object* self = nullptr;
   TensorView q;  // [nnz_q, Hq, Dqk]
   TensorView k;  // NHD [nnz_kv, Hkv, Dqk], HND [Hkv, nnz_kv, Dqk]
   TensorView v;  // NHD [nnz_kv, Hkv, Dvo], HND [Hkv, nnz_kv, Dvo]
-  std::optional<double> q_scale, k_scale, v_scale;
-  std::optional<double> o_scale;  // not served
-  std::optional<TensorView> out, lse;
+  std::optional<double> q_scale{}, k_scale{}, v_scale{};
+  std::optional<double> o_scale{};  // not served
+  std::optional<TensorView> out{}, lse{};
   bool return_lse = false;
   std::string lse_base = "log2";
   std::string lse_layout = "NH";
-  std::optional<bool> enable_pdl;
-  op::Value kv_cache_sf;  // not served
+  std::optional<bool> enable_pdl{};
+  op::Value kv_cache_sf{};  // not served
 };
 class BatchPrefillWithRaggedKVCacheWrapper {
  public:

@@ -27,7 +27,9 @@ constexpr op::Case kAppend[] = {
     {"nothing", "append_key=bf16:0x3x64 append_value=bf16:0x3x64 batch_indices=i32:[] positions=i32:[] paged_kv_cache=bf16:6x2x4x3x64 " FI_TABLE
                 "kv_last_page_len=i32:[1,1,2]"},
     {"many_tokens", "append_key=bf16:640x8x128 append_value=bf16:640x8x128 batch_indices=i32:640:const(0) positions=i32:640:range(0) "
-                    "paged_kv_cache=bf16:40x2x16x8x128 kv_indices=i32:40:perm kv_indptr=i32:[0,40] kv_last_page_len=i32:[16]",
+                    "paged_kv_cache=bf16:40x2x16x8x128 kv_indices=i32:40:perm kv_indptr=i32:[0,40] kv_last_page_len=i32:[16]"},
+    {"bench", "append_key=bf16:8192x8x128 append_value=bf16:8192x8x128 batch_indices=i32:8192:const(0) positions=i32:8192:range(0) "
+              "paged_kv_cache=bf16:512x2x16x8x128 kv_indices=i32:512:perm kv_indptr=i32:[0,512] kv_last_page_len=i32:[16]",
      "cpu", op::kBench},
 };
 #undef FI_TABLE

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The case tables of the family (cases.cc).
+#pragma once
+#include <span>
+
+#include "flashinfer/op/op.h"
+
+namespace flashinfer::ops::attention {
+std::span<const op::Case> single_decode_cases();
+std::span<const op::Case> single_prefill_cases();
+std::span<const op::Case> batch_decode_cases();
+std::span<const op::Case> batch_prefill_cases();
+std::span<const op::Case> batch_ragged_cases();
+}  // namespace flashinfer::ops::attention

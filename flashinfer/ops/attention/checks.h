@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks and table entries that the attention ops share. Internal to the family.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "flashinfer/ops/attention/op.h"
+#include "flashinfer/ops/attention/plan.h"
+
+namespace flashinfer::attention {
+
+constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
+constexpr const char* kNeedsGraph = "it belongs to use_cuda_graph";
+constexpr DTypeSet kMaskTypes = DTypeSet(DType::kBool) | DType::kU8;
+constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
+
+[[noreturn]] inline void throw_not_served(std::string_view op, std::string_view argument, std::string_view why) {
+  throw NotImplementedError(str(op, ": ", argument, " is not supported: ", why));
+}
+inline void not_served(std::string_view op, std::string_view argument, bool given, std::string_view why) {
+  if (given) throw_not_served(op, argument, why);
+}
+inline void check_backend(std::string_view op, const std::string& backend) {
+  if (backend != "auto" && backend != "fa2" && backend != "fa3")
+    throw_not_served(op, str("backend=", op::python_repr(backend)), "this library has one implementation a device, backend='auto'");
+}
+/// The plan of a receiver. AssertionError before plan().
+inline const Plan& plan_of(std::string_view op, const op::Object* self) {
+  const Plan& p = self->as<Plan>();
+  if (!p.works.defined()) throw_error(ErrorKind::kAssertionError, str(op, ": plan() has not been called"));
+  return p;
+}
+
+/// What the three run() methods check: tensors against the plan. `k_from`, `v_from` name K and V in messages.
+inline void check_run(std::string_view op, const Plan& p, const TensorView& q, const Planes& kv, std::string_view k_from,
+                      std::string_view v_from) {
+  FI_CHECK(q.dtype() == p.q_data_type, ValueError, op, ": q.dtype is ", name(q.dtype()), ", but plan() was told q_data_type=",
+           name(p.q_data_type));
+  FI_CHECK(kv.k.dtype == p.kv_data_type, ValueError, op, ": ", k_from, ".dtype is ", name(kv.k.dtype),
+           ", but plan() was told kv_data_type=", name(p.kv_data_type));
+  FI_CHECK(q.size(0) == p.nnz_qo, ValueError, op, ": q.shape[0] is ", q.size(0), ", but plan() was told ", p.nnz_qo,
+           " query tokens in all");
+  FI_CHECK(q.size(1) == p.num_qo_heads, ValueError, op, ": q.shape[1] is ", q.size(1), ", but plan() was told num_qo_heads=", p.num_qo_heads);
+  FI_CHECK(q.size(2) == p.head_dim_qk, ValueError, op, ": q.shape[2] is ", q.size(2), ", but plan() was told a head dim of ", p.head_dim_qk);
+  for (const auto& [plane, from, dim] : {std::tuple(&kv.k, k_from, p.head_dim_qk), std::tuple(&kv.v, v_from, p.head_dim_vo)}) {
+    FI_CHECK(plane->heads == p.num_kv_heads, ValueError, op, ": ", from, " has ", plane->heads,
+             " heads, but plan() was told num_kv_heads=", p.num_kv_heads);
+    FI_CHECK(plane->dim == dim, ValueError, op, ": ", from, " has a head dim of ", plane->dim, ", but plan() was told ", dim);
+  }
+}
+inline void check_paged(std::string_view op, const Plan& p, const ops::KvPlanes& kv, const char* indices) {
+  FI_CHECK(kv.k.page_size == p.page_size, ValueError, op, ": paged_kv_cache has pages of ", kv.k.page_size,
+           " tokens, but plan() was told page_size=", p.page_size);
+  if (p.max_page < kv.k.pages) return;
+  const int32_t* page = p.kv_indices.data_as<int32_t>();
+  int64_t i = 0;
+  while (page[i] < kv.k.pages) ++i;
+  throw ValueError(str(op, ": ", indices, "[", i, "] of plan() is ", page[i], ", but paged_kv_cache has ", kv.k.pages, " pages"));
+}
+inline void check_window(std::string_view op, const Plan& p, const std::optional<int64_t>& window_left) {
+  if (window_left && std::max<int64_t>(*window_left, -1) != p.window_left)
+    throw_error(ErrorKind::kAssertionError, str(op, ": window_left is ", *window_left, ", but plan() was told ", p.window_left));
+}
+/// run()'s scales, and where the results go.
+template <class Run>
+Call call_of(const Run& a, const Planes& kv) {
+  Call c;
+  c.q = a.q, c.kv = kv;
+  if (a.out) c.out = *a.out;
+  if (a.lse) c.lse = &*a.lse;
+  c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
+  return c;
+}
+
+// ---- the two prefill wrappers ----
+template <class Init>
+void check_prefill_init(std::string_view op, const Init& a) {
+  check_backend(op, a.backend);
+  not_served(op, "use_cuda_graph=True", a.use_cuda_graph, "there are no CUDA graphs on the CPU");
+  not_served(op, "qo_indptr_buf", a.qo_indptr_buf.has_value(), kNeedsGraph);
+  not_served(op, "custom_mask_buf", a.custom_mask_buf.has_value(), kNeedsGraph);
+  not_served(op, "mask_indptr_buf", a.mask_indptr_buf.has_value(), kNeedsGraph);
+  not_served(op, "jit_args", !a.jit_args.is_none(), "custom variants are not available");
+  not_served(op, "jit_kwargs", !a.jit_kwargs.is_none(), "custom variants are not available");
+  not_served(op, "variant_owns_mask=True", a.variant_owns_mask, "custom variants are not available");
+}
+template <class PlanArgs>
+void check_prefill_plan(std::string_view op, const PlanArgs& a) {
+  constexpr const char* kItems = "multi-item scoring is not available";
+  not_served(op, "prefix_len_ptr", a.prefix_len_ptr.has_value(), kItems);
+  not_served(op, "token_pos_in_items_ptr", a.token_pos_in_items_ptr.has_value(), kItems);
+  not_served(op, "token_pos_in_items_len", a.token_pos_in_items_len != 0, kItems);
+  not_served(op, "max_item_len_ptr", a.max_item_len_ptr.has_value(), kItems);
+  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, op, ": fixed_split_size is ", a.fixed_split_size.value_or(0),
+           ", but must be at least 1");
+}
+template <class PlanArgs>
+Plan prefill_plan(std::string_view op, const PlanArgs& a) {
+  Plan p;
+  p.kv_layout = a.self->template as<Plan>().kv_layout;
+  p.paged = a.self->template as<Plan>().paged;
+  p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
+  p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo.value_or(a.head_dim_qk);
+  p.q_data_type = a.q_data_type;
+  p.kv_data_type = a.kv_data_type.value_or(a.q_data_type);
+  p.o_data_type = a.o_data_type.value_or(a.q_data_type);
+  p.causal = a.causal;
+  set_options(p, {op, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  return p;
+}
+/// After kv_len and batch_size are known.
+template <class PlanArgs>
+void finish_prefill_plan(Plan& p, std::string_view op, const PlanArgs& a) {
+  p.nnz_qo = op::check_indptr(op, "qo_indptr", a.qo_indptr);
+  p.qo_indptr = to_int32(op, "qo_indptr", a.qo_indptr, p.batch_size + 1);
+  Tensor rows = Tensor::empty({p.batch_size}, DType::kI32);
+  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b) rows.data_as<int32_t>()[b] = qo[b + 1] - qo[b];
+  check_lengths(op, "seq_lens", a.seq_lens, p.kv_len);
+  check_lengths(op, "seq_lens_q", a.seq_lens_q, rows);
+  set_mask(p, op, a.custom_mask, a.packed_custom_mask);
+  set_work(p);
+}
+template <class Run>
+Call prefill_call(const Run& a, const Planes& kv) {
+  Call c = call_of(a, kv);
+  c.lse_by_head = a.lse_layout == "HN";
+  c.natural_lse = a.lse_base == "ln";
+  return c;
+}
+template <class Run>
+void check_lse(std::string_view op, const Run& a) {
+  if (a.lse && a.lse_layout == "HN")
+    FI_CHECK(a.lse->is_contiguous(), ValueError, op, ": lse must be contiguous with lse_layout='HN', but is ", to_string(*a.lse));
+}
+
+inline op::Shape rows_heads(int64_t rows, int64_t heads) { return {2, {rows, heads}}; }
+inline op::Shape rows_heads_dim(int64_t rows, int64_t heads, int64_t dim) { return {3, {rows, heads, dim}}; }
+template <class Run>
+op::Shape prefill_out_shape(std::string_view op, const Run& a) {
+  const Plan& p = plan_of(op, a.self);
+  return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
+}
+template <class Run>
+op::Shape prefill_lse_shape(std::string_view op, const Run& a) {
+  const Plan& p = plan_of(op, a.self);
+  return a.lse_layout == "HN" ? rows_heads(p.num_qo_heads, p.nnz_qo) : rows_heads(p.nnz_qo, p.num_qo_heads);
+}
+
+/// 4 operations a visible (row, key) and dim; K and V read once.
+inline op::Cost cost_of(const Plan& p, const TensorView& q, int64_t kv_item) {
+  op::Cost c;
+  const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b) {
+    const double rows = qo[b + 1] - qo[b], keys = kv[b];
+    double pairs = rows * keys;
+    if (p.causal && !p.mask.defined()) pairs = keys >= rows ? rows * (keys - rows) + rows * (rows + 1) / 2 : keys * (keys + 1) / 2;
+    c.flops += 2.0 * pairs * static_cast<double>(p.num_qo_heads * (p.head_dim_qk + p.head_dim_vo));
+    if (rows > 0) c.bytes += keys * static_cast<double>(p.num_kv_heads * (p.head_dim_qk + p.head_dim_vo) * kv_item);
+  }
+  c.bytes += static_cast<double>(q.nbytes()) + static_cast<double>(p.nnz_qo * p.num_qo_heads * p.head_dim_vo * size_of(p.o_data_type));
+  return c;
+}
+
+// Ops of the family's other files.
+extern const op::Op decode_init_op, decode_plan_op, decode_run_op;
+extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op;
+extern const op::Op ragged_init_op, ragged_plan_op, ragged_run_op;
+
+}  // namespace flashinfer::attention

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: a batch's structure, checked once, as a value that run() takes and the recorder writes.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flashinfer/op/call.h"
+#include "flashinfer/ops/attention/work.h"
+#include "flashinfer/ops/common/paged_kv.h"
+
+namespace flashinfer::attention {
+
+/// State of the three batch wrappers: what __init__ sets, then what plan() sets.
+struct Plan {
+  std::string kv_layout = "NHD";
+  bool paged = true;
+  int64_t batch_size = 0, num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0, head_dim_vo = 0, page_size = 1;
+  int64_t nnz_qo = 0, nnz_kv = 0;  // rows of q; ragged: rows of K and V
+  int64_t q_len_per_req = 1;       // decode
+  DType q_data_type = DType::kF16, kv_data_type = DType::kF16, o_data_type = DType::kF16;
+  bool causal = false;
+  int64_t window_left = -1;
+  double sm_scale = 0, logits_soft_cap = 0, rope_scale = 1, rope_theta = 1e4;
+  std::string pos_encoding_mode = "NONE";
+  Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32; kv_indptr in pages, or in tokens when ragged
+  int64_t max_page = -1;                            // of kv_indices
+  Tensor mask, mask_indptr;                         // u8 bits and int64 byte offsets; undefined without a mask
+  Tensor works, merges;                             // bytes of AttentionWork and AttentionMerge
+  int64_t partial_rows = 0;
+};
+extern const op::StateType plan_type;
+
+/// What all callers of the kernel share, from the public arguments.
+struct Options {
+  std::string_view op;
+  int64_t window_left = -1;
+  std::string_view pos_encoding_mode = "NONE";
+  std::optional<double> sm_scale, logits_soft_cap, rope_scale, rope_theta;
+};
+/// Sets the numbers of `p` and checks them: heads, dims, scales, positions.
+void set_options(Plan& p, const Options& o);
+
+/// Host copy as int32. ValueError for an element that does not fit.
+Tensor to_int32(std::string_view op, std::string_view name, const TensorView& v, int64_t n);
+/// Checks the page table (`names`: of indptr, indices, last_page_len) and sets kv_indptr, kv_indices, kv_len.
+struct PageTableNames {
+  const char *indptr, *indices, *last_page_len;
+};
+void set_page_table(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr, const TensorView& indices,
+                    const TensorView& last_page_len);
+/// Bits of a mask over the requests of `p` (qo_indptr and kv_len set); clears it when neither is given.
+void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
+/// Lengths that the caller also gave must be those of the index arrays.
+void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
+void set_work(Plan& p);
+
+/// K or V with its strides; a paged plane, or rows of tokens.
+struct Planes {
+  ops::KvPlane k, v;
+};
+/// K and V of the single and ragged operators as planes of one page.
+Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout);
+
+/// Tensors and numbers of one run.
+struct Call {
+  TensorView q, out;
+  const TensorView* lse = nullptr;
+  bool lse_by_head = false;  // [Hq, rows]
+  bool natural_lse = false;
+  double q_scale = 1, k_scale = 1, v_scale = 1;
+  Planes kv;
+};
+op::Refusal refuse(const Plan& p, const Call& c);
+void run(const Plan& p, const Call& c);
+void run_reference(const Plan& p, const Call& c);
+
+}  // namespace flashinfer::attention

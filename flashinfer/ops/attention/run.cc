@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a plan and tensors to the kernel: parameters, tables, scratch, threads.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/attention/ref.h"
+
+namespace flashinfer::attention {
+namespace {
+
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cpu.h", "flashinfer::cpu::attention_task", "flashinfer::AttentionParams"};
+
+AttentionConfig config_of(const Plan& p) {
+  return {.q = p.q_data_type, .kv = p.kv_data_type, .o = p.o_data_type, .rope = p.pos_encoding_mode == "ROPE_LLAMA"};
+}
+
+/// Slopes of ALiBi: 2^(-8i/n) for the first n = 2^floor(log2 H) heads, then every other one of twice as many.
+std::vector<float> alibi_slopes(int64_t heads) {
+  const int64_t n = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> s;
+  for (int64_t i = 1; i <= n; ++i) s.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(n))));
+  for (int64_t i = 1; n + (i + 1) / 2 <= heads; i += 2)
+    s.push_back(static_cast<float>(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(n))));
+  return s;
+}
+
+/// cos and sin for positions [first, end) as the kernel reads them.
+struct RopeTable {
+  std::vector<float> values;
+  int64_t first = 0;
+};
+RopeTable rope_table(const Plan& p) {
+  RopeTable t;
+  int64_t end = 1;
+  const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b) {
+    end = std::max<int64_t>(end, kv[b]);
+    t.first = std::min<int64_t>(t.first, kv[b] - (qo[b + 1] - qo[b]));  // rows before the first key
+  }
+  const int64_t half = p.head_dim_qk / 2;
+  t.values.resize(static_cast<size_t>((end - t.first) * 2 * half));
+  std::vector<double> frequency(static_cast<size_t>(half));
+  for (int64_t d = 0; d < half; ++d)
+    frequency[static_cast<size_t>(d)] =
+        std::pow(p.rope_theta, -2.0 * static_cast<double>(d) / static_cast<double>(p.head_dim_qk)) / p.rope_scale;
+  for (int64_t i = t.first; i < end; ++i) {
+    float* row = t.values.data() + (i - t.first) * 2 * half;
+    for (int64_t d = 0; d < half; ++d) {
+      const double angle = static_cast<double>(i) * frequency[static_cast<size_t>(d)];
+      row[d] = static_cast<float>(std::cos(angle));
+      row[half + d] = static_cast<float>(std::sin(angle));
+    }
+  }
+  return t;
+}
+
+AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>& slopes) {
+  AttentionParams a{};
+  a.q = c.q.data(), a.k = c.kv.k.data, a.v = c.kv.v.data, a.o = c.out.data();
+  a.q_stride_n = c.q.stride(0), a.q_stride_h = c.q.stride(1);
+  a.o_stride_n = c.out.stride(0), a.o_stride_h = c.out.stride(1);
+  if (c.lse) {
+    a.lse = c.lse->data_as<float>();
+    a.lse_stride_n = c.lse->stride(c.lse_by_head ? 1 : 0), a.lse_stride_h = c.lse->stride(c.lse_by_head ? 0 : 1);
+  }
+  a.k_stride_page = c.kv.k.stride_page, a.k_stride_n = c.kv.k.stride_n, a.k_stride_h = c.kv.k.stride_h;
+  a.v_stride_page = c.kv.v.stride_page, a.v_stride_n = c.kv.v.stride_n, a.v_stride_h = c.kv.v.stride_h;
+  a.num_qo_heads = static_cast<int32_t>(p.num_qo_heads), a.num_kv_heads = static_cast<int32_t>(p.num_kv_heads);
+  a.head_dim_qk = static_cast<int32_t>(p.head_dim_qk), a.head_dim_vo = static_cast<int32_t>(p.head_dim_vo);
+  a.qo_indptr = p.qo_indptr.data_as<int32_t>(), a.kv_indptr = p.kv_indptr.data_as<int32_t>(), a.kv_len = p.kv_len.data_as<int32_t>();
+  a.kv_indices = p.paged ? p.kv_indices.data_as<int32_t>() : nullptr;
+  a.page_size = static_cast<int32_t>(p.page_size);
+  a.causal = p.causal, a.window_left = static_cast<int32_t>(std::min<int64_t>(p.window_left, INT32_MAX));
+  a.scale = static_cast<float>(p.sm_scale * c.q_scale * c.k_scale);
+  a.soft_cap = static_cast<float>(p.logits_soft_cap), a.v_scale = static_cast<float>(c.v_scale);
+  a.lse_factor = c.natural_lse ? 0.69314718f : 1.0f;
+  if (!slopes.empty()) a.alibi_slopes = slopes.data();
+  if (p.mask.defined()) a.mask = p.mask.data_as<uint8_t>(), a.mask_indptr = p.mask_indptr.data_as<int64_t>();
+  return a;
+}
+
+/// Memory of this thread for one task, kept for the next.
+void* thread_scratch(int64_t bytes) {
+  struct Free {
+    void operator()(void* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  static thread_local std::unique_ptr<void, Free> memory;
+  static thread_local int64_t size = 0;
+  if (size < bytes) {
+    memory.reset();
+    size = 0;
+    memory.reset(::operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
+    size = bytes;
+  }
+  return memory.get();
+}
+
+void run_tasks(jit::CpuFn fn, const AttentionParams& p, int64_t n, bool merges) {
+  const int64_t bytes = scratch_bytes(p.head_dim_qk, p.head_dim_vo);
+  auto task = [&](int64_t i) {
+    AttentionParams mine = p;
+    mine.scratch = thread_scratch(bytes);
+    fn(&mine, merges ? -1 - i : i);
+  };
+  if (n == 1) return task(0);
+  if (n > 1) parallel_for(n, task);
+}
+
+std::vector<float> slopes_of(const Plan& p) {
+  return p.pos_encoding_mode == "ALIBI" ? alibi_slopes(p.num_qo_heads) : std::vector<float>();
+}
+
+}  // namespace
+
+op::Refusal refuse(const Plan& p, const Call&) { return jit::cpu_kernel<kKernel>(config_of(p)).refusal; }
+
+void run(const Plan& p, const Call& c) {
+  const std::vector<float> slopes = slopes_of(p);
+  AttentionParams a = params_of(p, c, slopes);
+  RopeTable rope;
+  if (p.pos_encoding_mode == "ROPE_LLAMA") {
+    rope = rope_table(p);
+    a.rope = rope.values.data(), a.rope_first = rope.first;
+  }
+  a.work = p.works.data_as<AttentionWork>(), a.merges = p.merges.data_as<AttentionMerge>();
+  Tensor partial;
+  if (p.partial_rows) {
+    const int64_t width = padded(p.head_dim_vo);
+    partial = Tensor::empty({p.partial_rows, width + 3}, DType::kF32);
+    a.partial_o = partial.data_as<float>();
+    a.partial_state = a.partial_o + p.partial_rows * width;
+  }
+  const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config_of(p)).fn;
+  run_tasks(fn, a, p.works.nbytes() / static_cast<int64_t>(sizeof(AttentionWork)), false);
+  run_tasks(fn, a, p.merges.nbytes() / static_cast<int64_t>(sizeof(AttentionMerge)), true);
+}
+
+void run_reference(const Plan& p, const Call& c) {
+  const std::vector<float> slopes = slopes_of(p);
+  const AttentionParams a = params_of(p, c, slopes);
+  for (int64_t b = 0; b < p.batch_size; ++b)
+    ref::attention_request(config_of(p), a, {.scale = p.rope_scale, .theta = p.rope_theta}, b);
+}
+
+}  // namespace flashinfer::attention
