@@ -30,7 +30,7 @@ void reset_stats();
 
 /// Kernels this process asked for, in the order of asking.
 struct Module {
-  std::string text;     // "norm.rmsnorm{dtype=2,gemma=0}"
+  std::string text;     // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
   std::string target;
   std::string origin;   // "compiled", "disk", "aot", "refused" or "failed"
   std::string path;     // of kernel.so; empty when there is none

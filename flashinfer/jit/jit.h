@@ -43,10 +43,10 @@ struct Loaded {
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config);
 
-/// "norm.rmsnorm{dtype=2,gemma=0}": the name in logs, `list-modules` and the cache.
+/// "norm.rmsnorm{dtype=bfloat16,gemma=0}": the name in logs, `list-modules` and the cache.
 template <const Kernel& K, class Config>
 std::string kernel_text(const Config& config);
-/// "NormConfig{dtype=2,gemma=0}": without a kernel.
+/// "NormConfig{dtype=bfloat16,gemma=0}": without a kernel.
 template <class Config>
 std::string config_text(const Config& config);
 

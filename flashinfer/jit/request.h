@@ -5,7 +5,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "flashinfer/core/dtype.h"
 
 namespace flashinfer::jit {
 
@@ -13,7 +16,7 @@ struct Kernel;
 
 struct Request {
   std::string name;      // "norm.rmsnorm": family (folder of the header) and function
-  std::string config;    // "{dtype=2,gemma=0}"
+  std::string config;    // "{dtype=bfloat16,gemma=0}"
   std::string header;    // "flashinfer/ops/norm/cpu.h"
   std::string instance;  // "flashinfer::cpu::rmsnorm<Config{...}>"
   std::string source;    // the whole generated file
@@ -22,10 +25,11 @@ struct Request {
 
 namespace detail {
 
-/// A member of a Config: its name and value as an integer literal (enums as their number, bools as 0 and 1).
+/// A member of a Config: its name, its value as an integer literal (enums as their number, bools as 0 and 1) and as people read
+/// it (element types by name).
 struct Member {
   const char* name;
-  std::string value;
+  std::string value, shown;
 };
 
 template <class T>
@@ -39,12 +43,14 @@ std::vector<Member> members(const Config& config) {
   std::vector<Member> list;
   config.visit([&](const char* name, auto value) {
     static_assert(std::is_integral_v<decltype(value)> || std::is_enum_v<decltype(value)>, "ints, bools and enums only");
-    list.push_back({name, literal(value)});
+    std::string text = literal(value), shown = text;
+    if constexpr (std::is_same_v<decltype(value), DType>) shown = flashinfer::name(value);
+    list.push_back({name, std::move(text), std::move(shown)});
   });
   return list;
 }
 
-/// "{dtype=2,gemma=0}"
+/// "{dtype=bfloat16,gemma=0}"
 std::string config_braces(std::span<const Member> members);
 Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members);
 

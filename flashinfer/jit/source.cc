@@ -37,7 +37,7 @@ std::string family_of(const std::string& header) {
 
 std::string config_braces(std::span<const Member> members) {
   std::string text = "{";
-  for (const Member& m : members) text += std::string(text.size() > 1 ? "," : "") + m.name + "=" + m.value;
+  for (const Member& m : members) text += std::string(text.size() > 1 ? "," : "") + m.name + "=" + m.shown;
   return text + "}";
 }
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/cases/warmup.h"
+
+#include <chrono>
+
+#include "flashinfer/cases/parse.h"
+#include "flashinfer/op/call.h"
+#include "flashinfer/op/registry.h"
+
+namespace flashinfer {
+namespace {
+
+const op::Op& find(const std::string& name) {
+  const op::Op* op = op::find_op(name);
+  FI_CHECK(op != nullptr, ValueError, "there is no op named '", name, "'; `flashinfer list-ops` prints them");
+  return *op;
+}
+
+/// Selects without launching, so that candidates ask for their kernels.
+op::Selection select(const op::Op& op, std::string_view args) {
+  cases::BuildOptions options;
+  options.keep_bytes = false;
+  const cases::Built built = cases::build(op, args, options);
+  return op::explain(op, built.block.data());
+}
+
+}  // namespace
+
+WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(const jit::Progress&)>& progress, int jobs) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<jit::Request> requests;
+  {
+    jit::Recording recording;
+    for (const WarmupItem& item : items) select(find(item.op), item.args);
+    requests = recording.take();
+  }
+  WarmupReport report;
+  report.kernels = static_cast<int64_t>(requests.size());
+  for (const jit::Prefetched& r : jit::prefetch(requests, jobs, progress)) {
+    report.compiled += r.outcome == jit::Outcome::kCompiled;
+    report.loaded += r.outcome == jit::Outcome::kMemory || r.outcome == jit::Outcome::kDisk || r.outcome == jit::Outcome::kAot;
+    if (!r.message.empty()) report.problems.push_back(r.message);
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+std::string Availability::why() const {
+  std::string text;
+  for (const auto& [name, refusal] : refusals) text += (text.empty() ? "" : "; ") + name + ": " + refusal;
+  return text;
+}
+
+Availability is_available(const std::string& name, const std::string& args) {
+  const op::Selection s = select(find(name), args);
+  Availability a;
+  if (s.candidate != nullptr) a.candidate = s.candidate->name;
+  a.available = s.candidate != nullptr && a.candidate != "reference";
+  for (const auto& [candidate, refusal] : s.refusals) a.refusals.emplace_back(candidate, refusal);
+  return a;
+}
+
+namespace cases {
+
+std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags, std::vector<std::string>* problems) {
+  jit::Recording recording;
+  for (const op::Op* op : ops)
+    for (const op::Case& c : op->cases()) {
+      if (tags != 0 && (c.tags & tags) == 0) continue;
+      try {
+        select(*op, c.args);
+      } catch (const std::exception& e) {
+        if (problems != nullptr) problems->push_back(str(op->name, " ", c.name, ": ", e.what()));
+      }
+    }
+  return recording.take();
+}
+
+}  // namespace cases
+}  // namespace flashinfer
