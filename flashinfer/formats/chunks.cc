@@ -246,16 +246,19 @@ void ChunkStore::forget() {
   bytes_ = 0;
 }
 
-void ChunkStore::release(const std::set<uint32_t>& packs) {
+void ChunkStore::release(std::span<const uint32_t> packs) {
   const std::lock_guard lock(mutex_);
-  for (const uint32_t p : packs) {
-    const auto it = packs_.find(p);
-    if (it == packs_.end() || --it->second.second > 0 || (p == pack_ && fd_ >= 0)) continue;
-    ::unlink((folder_ / str(prefix_, "-", p, kPackEnding)).c_str());
-    bytes_ -= it->second.first;
-    packs_.erase(it);
-    std::erase_if(known_, [p](const auto& entry) { return entry.second == p; });
-  }
+  for (const uint32_t p : packs)
+    if (const auto it = packs_.find(p); it != packs_.end()) --it->second.second;
+  // What a write that failed had stored has no call either.
+  std::erase_if(packs_, [this](const auto& entry) {
+    const auto& [number, use] = entry;
+    if (use.second > 0 || (number == pack_ && fd_ >= 0)) return false;
+    ::unlink((folder_ / str(prefix_, "-", number, kPackEnding)).c_str());
+    bytes_ -= use.first;
+    return true;
+  });
+  std::erase_if(known_, [this](const auto& entry) { return !packs_.contains(entry.second); });
 }
 
 }  // namespace flashinfer::formats

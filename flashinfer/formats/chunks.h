@@ -75,8 +75,9 @@ class ChunkStore {
   std::set<uint32_t> write(const std::filesystem::path& file, std::span<const NamedTensor> tensors,
                            std::span<const int64_t> chunk_bytes, WriteReport* report);
 
-  /// Ring: the call that referred to `packs` is gone. Packs that nobody refers to are removed, except the one being written.
-  void release(const std::set<uint32_t>& packs);
+  /// Files that referred to `packs`, one entry for each, are gone. Packs that nobody refers to are removed, except the one being
+  /// written.
+  void release(std::span<const uint32_t> packs);
 
  private:
   struct Pending {

@@ -92,7 +92,8 @@ formats::WriteReport Recorder::write(Dump& dump, const char* stem, const Side& s
     const std::vector<int64_t> sizes = chunk_sizes(side);
     for (;;) {
       try {
-        dump.packs.merge(chunks_->write(base + formats::kChunksEnding, tensors, sizes, &report));
+        const auto used = chunks_->write(base + formats::kChunksEnding, tensors, sizes, &report);
+        dump.packs.insert(dump.packs.end(), used.begin(), used.end());
         break;
       } catch (const formats::StoreFull&) {
         const std::lock_guard lock(mutex_);
@@ -199,12 +200,15 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
   } catch (const formats::StoreFull&) {
     abandon(*dump);
     const std::lock_guard lock(mutex_);
+    full_ = true;
+    ++totals_.skipped;
+    --totals_.lost;
     warn_once(warned_, "size", str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping dump for ", dump->name,
                                    ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
   } catch (const std::exception& e) {
     abandon(*dump);
     const std::lock_guard lock(mutex_);
-    warn_once(warned_, "inputs", str("[DUMP ERROR (inputs) in ", dump->name, "]: ", e.what()));
+    warn_once(warned_, "inputs", str("[DUMP ERROR (inputs) in ", dump->name, "]: ", type_and_message(e).second));
   }
   return nullptr;
 }
@@ -245,7 +249,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
     } catch (const std::exception& e) {
       // The inputs are safe and the call did complete: that is still worth a line.
       Json r = record(call, dump, kCompleted, out.metadata, Json::array(), &bytes);
-      r[kOutputsLost] = e.what();
+      r[kOutputsLost] = type_and_message(e).second;
       append(dump, r);
       throw;
     }
@@ -260,7 +264,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
   } catch (const std::exception& e) {
     finish(dump, 0);
     const std::lock_guard lock(mutex_);
-    warn_once(warned_, "outputs", str("[DUMP ERROR (outputs) in ", dump.name, "]: ", e.what()));
+    warn_once(warned_, "outputs", str("[DUMP ERROR (outputs) in ", dump.name, "]: ", type_and_message(e).second));
   }
 }
 
@@ -273,7 +277,7 @@ void Recorder::failed(op::Invocation& call, Dump& dump, const std::exception& er
 } catch (const std::exception& e) {
   finish(dump, 0);
   const std::lock_guard lock(mutex_);
-  warn_once(warned_, "outputs", str("[DUMP ERROR (outputs) in ", dump.name, "]: ", e.what()));
+  warn_once(warned_, "outputs", str("[DUMP ERROR (outputs) in ", dump.name, "]: ", type_and_message(e).second));
 }
 
 }  // namespace flashinfer::record

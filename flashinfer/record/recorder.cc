@@ -44,6 +44,7 @@ void Recorder::forked() {
   sequences_.clear();
   admitted_ = bytes_ = 0;
   totals_ = {};
+  full_ = false;
   warned_.clear();
   ring_.clear();
   evicted_.clear();
@@ -104,7 +105,7 @@ bool Recorder::admit(const std::string& name, uint64_t bytes, Dump& dump) {
   const uint64_t held = bytes_ + (chunks_ ? chunks_->bytes() : 0);
   // Content that is there already costs nothing with dedup: the store refuses what is new and too much.
   const bool too_large = std::isless(settings_.max_size_gb, 0.0) || (settings_.keep_last ? bytes > cap() && !chunks_
-                                                                     : !chunks_ && held + bytes > cap());
+                                                                     : chunks_ ? full_ && bytes > 0 : held + bytes > cap());
   if (too_large) {
     ++totals_.skipped;
     warn_once(warned_, "size", str("Dump size limit reached (", number_text(settings_.max_size_gb), " GB). Skipping dump for ",

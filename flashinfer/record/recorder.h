@@ -28,7 +28,7 @@ struct Dump {
   Json arg_names = Json::array(), details = Json::object(), input_keys = Json::array();
   uint64_t input_bytes = 0;  // as upstream counts: elements of the stored tensors
   uint64_t disk_bytes = 0;   // what this call added to the disk
-  std::set<uint32_t> packs;
+  std::vector<uint32_t> packs;  // one entry for each file that refers to it
   std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of what the call may write
   const op::Object* self = nullptr;
   std::shared_ptr<const void> state;  // of self, before the call
@@ -55,7 +55,7 @@ class Recorder {
   struct Kept {
     std::string path;
     uint64_t bytes;
-    std::set<uint32_t> packs;
+    std::vector<uint32_t> packs;
   };
   bool admit(const std::string& name, uint64_t bytes, Dump& dump);
   void make_room(uint64_t bytes);
@@ -82,6 +82,7 @@ class Recorder {
   uint64_t bytes_ = 0;
   Totals totals_;
   std::set<std::string> warned_;
+  bool full_ = false;       // the packs reached the limit
   std::deque<Kept> ring_;   // finished calls, oldest first
   std::vector<std::string> evicted_;  // whose lines are still in session.jsonl
   std::unique_ptr<formats::ChunkStore> chunks_;
