@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/sampling/cases.h"
+#include "flashinfer/ops/sampling/op.h"
+#include "flashinfer/ops/sampling/params.h"
+#include "flashinfer/ops/sampling/ref.h"
+
+namespace flashinfer {
+namespace {
+
+inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/softmax_cpu.h", "flashinfer::cpu::softmax", "flashinfer::SoftmaxParams"};
+
+SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
+
+constexpr DTypeSet kTemperatures = op::floats | DType::kF64;
+
+void validate(const Softmax& a) {
+  const TensorView* t = a.temperature ? a.temperature->tensor() : nullptr;
+  if (!t) return;
+  FI_CHECK(t->rank() == 1, ValueError, "softmax: Expected a 1D tensor or a number for temperature, got rank ", t->rank());
+  FI_CHECK(t->size(0) == a.logits.size(0), ValueError, "softmax: Sampling parameter temperature batch size mismatch: it has ",
+           t->size(0), " elements, but logits has ", a.logits.size(0), " rows");
+}
+
+/// 1 / T in f32; T = 0 makes all logits equal.
+float inverse(double t) { return t == 0 ? 0.0f : 1.0f / static_cast<float>(t); }
+
+/// One value a row, or one for all.
+Tensor inverses(const Softmax& a) {
+  const TensorView* t = a.temperature ? a.temperature->tensor() : nullptr;
+  Tensor out = Tensor::empty({t ? std::max<int64_t>(t->size(0), 1) : 1}, DType::kF32);
+  float* f = out.data_as<float>();
+  if (!t) *f = a.temperature ? inverse(a.temperature->number()) : 1.0f;
+  for (int64_t i = 0; t && i < t->size(0); ++i) f[i] = inverse(ref::get(*t, i));
+  return out;
+}
+
+op::Refusal refuse_cpu(const Softmax& a);
+
+void launch_cpu(const Softmax& a) {
+  const Tensor inverse_temperature = inverses(a);
+  SoftmaxParams p{};
+  p.logits = a.logits.data();
+  p.out = a.out->data_as<float>();
+  p.inverse_temperature = inverse_temperature.data_as<float>();
+  p.inverse_stride = inverse_temperature.numel() > 1;
+  p.rows = a.logits.size(0);
+  p.v = a.logits.size(1);
+  p.logits_stride = a.logits.stride(0);
+  p.out_stride = a.out->stride(0);
+  p.rows_per_task = ops::rows_per_task(p.v * (a.logits.item_size() + 4));
+  ops::run_rows(jit::cpu_kernel<kSoftmax>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+}
+
+void launch_reference(const Softmax& a) {
+  const Tensor inverse_temperature = inverses(a);
+  for (int64_t r = 0; r < a.logits.size(0); ++r)
+    ref::softmax_row(a.logits, r, inverse_temperature.data_as<float>()[inverse_temperature.numel() > 1 ? r : 0], *a.out);
+}
+
+op::Cost cost(const Softmax& a) {
+  const double n = static_cast<double>(a.logits.numel());
+  return {.bytes = n * static_cast<double>(a.logits.item_size() + 4), .flops = 10 * n};
+}
+
+constexpr op::Field fields[] = {
+    op::in<&Softmax::logits>("logits", "n v", op::floats),
+    op::in<&Softmax::temperature>("temperature", nullptr, kTemperatures),
+    op::attr<&Softmax::enable_pdl>("enable_pdl"),
+    op::result<&Softmax::out>("out", "n v", DType::kF32),
+};
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"), op::reference<launch_reference>()};
+}  // namespace
+namespace ops::sampling {
+extern const op::Op softmax_op;
+constinit const op::Op softmax_op =
+    op::define<Softmax, validate, cost>("softmax", "flashinfer.sampling", "exp(logits / temperature) over the sum of its row, in f32.",
+                                        fields, candidates, softmax_cases);
+}  // namespace ops::sampling
+namespace {
+op::Refusal refuse_cpu(const Softmax& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(ops::sampling::softmax_op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kSoftmax>(config_of(a)).refusal;
+}
+}  // namespace
+
+Tensor softmax(const Softmax& a) { return op::call(ops::sampling::softmax_op, a); }
+
+}  // namespace flashinfer
