@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The case tables of the family (cases.cc).
+#pragma once
+#include <span>
+
+#include "flashinfer/op/op.h"
+
+namespace flashinfer::ops::cascade {
+std::span<const op::Case> merge_state_cases();
+std::span<const op::Case> merge_state_in_place_cases();
+std::span<const op::Case> merge_states_cases();
+}  // namespace flashinfer::ops::cascade

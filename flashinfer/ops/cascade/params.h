@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the merge kernel takes. Freestanding.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+struct MergeConfig {
+  DType dtype;  // of v: f32, f16, bf16
+  static constexpr const char* kName = "flashinfer::MergeConfig";
+  template <class V>
+  constexpr void visit(V&& f) const { f("dtype", dtype); }
+  friend constexpr bool operator==(const MergeConfig&, const MergeConfig&) = default;
+};
+
+/// States 0..states-1 of row (n, h): with `pair`, state i is in v[i], s[i]; else at i * the state strides of v[0], s[0].
+struct MergeParams {
+  const void* v[2];
+  const float* s[2];
+  int64_t v_stride_n[2], v_stride_h[2], s_stride_n[2], s_stride_h[2];
+  int64_t v_stride_state, s_stride_state;
+  void* v_out;
+  float* s_out;
+  int64_t v_out_stride_n, v_out_stride_h, s_out_stride_n, s_out_stride_h;
+  const uint8_t* mask;  // [tokens] or null: 0 leaves a token as it is
+  int64_t mask_stride;
+  int64_t tokens, heads, dim, states, tokens_per_task;
+  int64_t pair;
+};
+
+}  // namespace flashinfer
