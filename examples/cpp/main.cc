@@ -39,13 +39,14 @@ int main() try {
 
   record::Settings recording = record::settings();
   recording.level = 10;
-  recording.destination = "stderr";
+  recording.destination = "example.log";
   recording.dump_dir = "example_dumps";
   record::configure(recording);
   const float again = step();
+  const auto calls = static_cast<unsigned long long>(record::totals().calls);
   record::stop();
-  std::printf("out[0][0][0] = %.4f, recorded %llu calls\n", once, static_cast<unsigned long long>(record::totals().calls));
-  return once == again ? 0 : 1;
+  std::printf("out[0][0][0] = %.4f, recorded %llu calls\n", once, calls);
+  return once == again && calls == 3 ? 0 : 1;
 } catch (const Error& e) {
   std::fprintf(stderr, "%s\n", e.what());  // "ValueError: rmsnorm: weight.shape[0] is ..."
   return 1;
