@@ -34,6 +34,11 @@ struct TileInput {
   int64_t pairs;
 };
 
+// How far ahead of its use a line of B is asked for, into L2. The hardware follows a panel, but starts anew at each; with 8 rows
+// the products of a line also fill the out-of-order window, so that reads and arithmetic would take turns (8 rows from memory:
+// 123 GFLOP/s without, 136 with 16, 154 with 32, 157 with 64 pairs; into L1: 122; one row: no difference).
+inline constexpr int64_t kPairsAhead = 32;
+
 /// acc += A * B over `pairs` k pairs. `Packed`: A is in a block, so its addresses need one register.
 template <int Rows, int Panels, bool Packed>
 FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * kPanelVecs]) {
@@ -41,7 +46,12 @@ FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * 
   const bf16_t* a = in.a;
   const bf16_t* b = in.b;
   const int64_t row = Packed ? 2 : in.row, pair = Packed ? 2 * kBlockRows : in.pair;
+  // Past the end of these panels lie the next ones.
+  const int64_t near = in.pairs - kPairsAhead, next = Panels * in.panel - in.pairs * 2 * kPanelColumns;
   for (int64_t k = 0; k < in.pairs; ++k, a += pair, b += 2 * kPanelColumns) {
+    const bf16_t* const ahead = b + kPairsAhead * 2 * kPanelColumns + (k < near ? 0 : next);
+#pragma GCC unroll 4
+    for (int p = 0; p < Panels; ++p) __builtin_prefetch(ahead + p * in.panel, 0, 2);
     Pairs right[kVecs];
 #pragma GCC unroll 16
     for (int v = 0; v < kVecs; ++v)
