@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// llm: serves a Llama-type GGUF model with this library's operators.
+//   llm --prompt "Why is the sky blue?"
+//   llm --prompt "..." --prompt "..." --json --logits last.safetensors
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "bench.h"
+#include "engine.h"
+#include "flashinfer/formats/pt.h"
+#include "progress.h"
+#include "report.h"
+#include "tokenizer.h"
+
+namespace llm {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kModelFile = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+struct Options {
+  std::string model, logits;
+  std::vector<std::string> prompts;
+  int64_t page_size = 16, kv_tokens = 8192, max_new = 64;
+  int threads = 0;
+  bool json = false, plain = false, bench = false, warmup = true;
+  EngineOptions engine;
+};
+
+/// --model, else $MODEL, else the default file under the current folder or one above the program.
+std::string find_model(const Options& o) {
+  if (!o.model.empty()) return o.model;
+  if (const char* env = std::getenv("MODEL"); env != nullptr && *env != '\0') return env;
+  if (fs::exists(kModelFile)) return kModelFile;
+  std::error_code error;
+  for (fs::path p = fs::read_symlink("/proc/self/exe", error).parent_path(); p.has_relative_path(); p = p.parent_path())
+    if (fs::exists(p / kModelFile)) return p / kModelFile;
+  throw UserError(std::string(kModelFile) + " is not there: run tools/get_model.sh, or name a GGUF file with --model");
+}
+
+void define(CLI::App& app, Options& o) {
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  app.add_option("--model", o.model, "GGUF file of a Llama-type model (default: $MODEL, then " + std::string(kModelFile) + ")");
+  app.add_option("--prompt", o.prompts, "a question; may be given several times, all are answered at once");
+  app.add_flag("--plain", o.plain, "continue the prompts as they are, without the chat template");
+  app.add_option("--max-new", o.max_new, "tokens to generate at most for each prompt")->check(positive)->capture_default_str();
+  app.add_option("--ctx", o.engine.context, "tokens of prompt and answer together")->check(positive)->capture_default_str();
+  app.add_option("--max-batch", o.engine.max_batch, "requests that run at once")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--page-size", o.page_size, "tokens of a page of the KV cache")->check(CLI::Range(1, 4096))->capture_default_str();
+  app.add_option("--kv-tokens", o.kv_tokens, "tokens the whole KV cache holds")->check(positive)->capture_default_str();
+  app.add_option("--threads", o.threads, "threads (default: FLASHINFER_NUM_THREADS, else all cores)")->check(CLI::Range(1, 1024));
+  app.add_option("--temperature", o.engine.sampling.temperature, "0 is greedy")->check(CLI::Range(0.0, 100.0))->capture_default_str();
+  app.add_option("--top-k", o.engine.sampling.top_k, "sample among the k likeliest; 0 is off")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  app.add_option("--top-p", o.engine.sampling.top_p, "sample among the likeliest of this mass")->check(CLI::Range(1e-6, 1.0))->capture_default_str();
+  app.add_option("--seed", o.engine.sampling.seed, "of the first prompt; prompt i uses seed + i")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--logits", o.logits, "save the logits after each prompt, f32, as logits.0, logits.1, ... (.safetensors)");
+  app.add_flag("--json", o.json, "print one JSON document with token ids and timings in place of text and table");
+  app.add_flag("--bench", o.bench, "measure prefill of 512 tokens, decode alone and of a batch of 8, and exit");
+  app.add_flag("--warmup,!--no-warmup", o.warmup, "load or compile the kernels before the clock starts (on)");
+}
+
+/// One short request through prefill, decode and sampling, so that every kernel is there before the first real one.
+double warm_up(Model* model, const EngineOptions& options) {
+  Progress progress("kernels");
+  progress.update("compiling");
+  EngineOptions small = options;
+  small.context = 64;
+  Engine engine(model, small);
+  engine.submit({0, 0, 0}, 3, [](int32_t) { return false; });
+  while (engine.step([&](const Request&, int32_t) { progress.update("compiling"); })) {
+  }
+  return progress.seconds();
+}
+
+void save_logits(const Engine& engine, const std::string& path) {
+  std::vector<flashinfer::formats::NamedTensor> tensors;
+  for (const auto& row : engine.prompt_logits())
+    tensors.push_back({"logits." + std::to_string(tensors.size()), flashinfer::TensorView(std::span<const float>(row))});
+  flashinfer::formats::write_safetensors(path, tensors);
+}
+
+void serve(const Options& o, const Gguf& file, Model* model, RunTimes times) {
+  const Tokenizer tokenizer(file);
+  EngineOptions options = o.engine;
+  options.context = std::min(options.context, model->shape().context);
+  options.keep_logits = !o.logits.empty();
+  Engine engine(model, options);
+  TextStream text(&tokenizer, o.prompts.size(), o.json);
+  for (const std::string& p : o.prompts)
+    engine.submit(o.plain ? tokenizer.encode(p) : tokenizer.encode_chat(p), o.max_new,
+                  [&](int32_t token) { return tokenizer.ends_answer(token); });
+  if (o.warmup) times.warmup_seconds = warm_up(model, options);
+  engine.start_clock();
+  while (engine.step([&](const Request& r, int32_t token) {
+    text.push(r.id, token);
+    if (r.is_done()) text.finish(r.id);
+  })) {
+  }
+  if (o.json)
+    std::cout << json_document(engine, *model, times, text) << "\n";
+  else
+    print_table(engine, *model, times);
+  if (!o.logits.empty()) save_logits(engine, o.logits);
+}
+
+int run(const Options& o) {
+  if (o.prompts.empty() && !o.bench) throw UserError("no --prompt given (see --help)");
+  std::shared_ptr<const flashinfer::Executor> pool;
+  flashinfer::Context context = flashinfer::Context::current();
+  if (o.threads > 0) {
+    pool = flashinfer::make_thread_pool(o.threads);
+    context.executor = *pool;
+  }
+  const flashinfer::ContextScope scope(context);
+
+  RunTimes times;
+  Progress progress("loading weights");
+  const Gguf file(find_model(o));
+  const int64_t pages = std::max<int64_t>(o.kv_tokens / o.page_size, 1);
+  Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch), [&](double done) { progress.update(done); });
+  times.load_seconds = progress.seconds();
+  if (o.bench) {
+    if (o.warmup) warm_up(&model, o.engine);
+    std::cout << bench(&model, o.json);
+    return 0;
+  }
+  serve(o, file, &model, times);
+  return 0;
+}
+
+}  // namespace
+}  // namespace llm
+
+int main(int argc, char** argv) {
+  CLI::App app("Answers prompts with a Llama-type GGUF model: continuous batching over a paged KV cache.", "llm");
+  llm::Options options;
+  llm::define(app, options);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return llm::run(options);
+  } catch (const std::exception& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "llm: %s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace llm {
+
+using flashinfer::bf16_t;
+using flashinfer::DType;
+using flashinfer::Tensor;
+using flashinfer::TensorView;
+
+ModelShape::ModelShape(const Gguf& file) {
+  const auto fail = [&](const std::string& what) { throw UserError(file.path() + ": " + what); };
+  const std::string architecture(file.text("general.architecture"));
+  if (architecture != "llama") fail("general.architecture is " + architecture + ", but this program runs llama");
+  const auto positive = [&](const char* key, int64_t otherwise) {
+    const std::string name = std::string("llama.") + key;
+    const int64_t v = otherwise > 0 ? file.integer_or(name, otherwise) : file.integer(name);
+    if (v < 1 || v > (int64_t{1} << 24)) fail(name + " is " + std::to_string(v) + ", not a sensible size");
+    return v;
+  };
+  layers = positive("block_count", 0);
+  width = positive("embedding_length", 0);
+  hidden = positive("feed_forward_length", 0);
+  heads = positive("attention.head_count", 0);
+  kv_heads = positive("attention.head_count_kv", heads);
+  head_dim = positive("attention.key_length", std::max<int64_t>(width / heads, 1));
+  rotary_dim = positive("rope.dimension_count", head_dim);
+  context = positive("context_length", 0);
+  vocabulary = static_cast<int64_t>(file.array("tokenizer.ggml.tokens").size());
+  if (heads % kv_heads != 0)
+    fail(std::to_string(heads) + " query heads cannot share " + std::to_string(kv_heads) + " key-value heads");
+  if (file.integer_or("llama.attention.value_length", head_dim) != head_dim) fail("keys and values of different length are not supported");
+  if (file.integer_or("llama.expert_count", 0) > 0) fail("mixture-of-experts models are not supported");
+  if (rotary_dim > head_dim || rotary_dim % 2 != 0) fail("llama.rope.dimension_count is " + std::to_string(rotary_dim));
+  eps = file.number("llama.attention.layer_norm_rms_epsilon");
+  rope_theta = file.number_or("llama.rope.freq_base", 10000.0);
+  const std::string scaling(file.text_or("llama.rope.scaling.type", "none"));
+  if (scaling != "none" && scaling != "linear") fail("RoPE scaling of type " + scaling + " is not supported");
+  rope_scale = scaling == "linear" ? file.number_or("llama.rope.scaling.factor", 1.0) : 1.0;
+  for (const char* tensor : {"rope_freqs.weight", "blk.0.attn_q.bias", "blk.0.attn_output.bias"})
+    if (file.has_tensor(tensor)) fail(std::string("tensor ") + tensor + " is not supported");
+}
+
+// ---- batch ---------------------------------------------------------------------------------------------------------------
+
+void Batch::clear() {
+  for (Part* p : {&decode, &prefill, &all}) {
+    p->row_indptr.assign(1, 0);
+    p->page_indptr.assign(1, 0);
+    p->pages.clear();
+    p->last_page_len.clear();
+  }
+  for (auto* v : {&tokens, &positions, &request_of_row, &logit_rows}) v->clear();
+}
+
+void Batch::add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size, bool decoding,
+                bool wants_logits) {
+  const int64_t total = length + static_cast<int64_t>(new_tokens.size()), used = (total + page_size - 1) / page_size;
+  const auto request = static_cast<int32_t>(all.requests());
+  for (Part* p : {decoding ? &decode : &prefill, &all}) {
+    p->row_indptr.push_back(p->row_indptr.back() + static_cast<int32_t>(new_tokens.size()));
+    p->page_indptr.push_back(p->page_indptr.back() + static_cast<int32_t>(used));
+    p->pages.insert(p->pages.end(), pages.begin(), pages.begin() + used);
+    p->last_page_len.push_back(static_cast<int32_t>(total - (used - 1) * page_size));
+  }
+  for (size_t i = 0; i < new_tokens.size(); ++i) {
+    tokens.push_back(new_tokens[i]);
+    positions.push_back(static_cast<int32_t>(length) + static_cast<int32_t>(i));
+    request_of_row.push_back(request);
+  }
+  if (wants_logits) logit_rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
+}
+
+// ---- weights -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+void to_bf16(const float* x, int64_t n, bf16_t* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = bf16_t(x[i]);
+}
+
+Tensor vector_bf16(const Gguf& file, const std::string& name, int64_t n) {
+  const GgufTensor& t = file.tensor(name, {n});
+  std::vector<float> values(static_cast<size_t>(n));
+  dequantize(t.type, t.data, n, values.data());
+  Tensor out = Tensor::empty({n}, DType::kBF16);
+  to_bf16(values.data(), n, out.data_as<bf16_t>());
+  return out;
+}
+
+/// The layers named, one below the other, as one [sum of outputs, inputs] bf16 matrix, packed.
+struct Part {
+  std::string name;
+  int64_t outputs;
+};
+flashinfer::Tensor packed(const Gguf& file, int64_t inputs, std::initializer_list<Part> parts) {
+  int64_t outputs = 0;
+  for (const Part& p : parts) outputs += p.outputs;
+  const Tensor weight = Tensor::empty({outputs, inputs}, DType::kBF16);
+  int64_t first = 0;
+  for (const Part& p : parts) {
+    const GgufTensor& t = file.tensor(p.name, {inputs, p.outputs});
+    bf16_t* to = weight.data_as<bf16_t>() + first * inputs;
+    constexpr int64_t kRows = 64;  // a task's share
+    flashinfer::parallel_for((p.outputs + kRows - 1) / kRows, [&](int64_t task) {
+      std::vector<float> row(static_cast<size_t>(inputs));
+      for (int64_t r = task * kRows; r < std::min((task + 1) * kRows, p.outputs); ++r) {
+        dequantize(t.type, t.data + r * t.row_bytes, inputs, row.data());
+        to_bf16(row.data(), inputs, to + r * inputs);
+      }
+    });
+    first += p.outputs;
+  }
+  return flashinfer::prepare_mm_weights({.b = weight.view().transpose(0, 1)});
+}
+
+TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); }
+
+}  // namespace
+
+Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress)
+    : file_(file),
+      shape_(file_),
+      pages_(pages),
+      page_size_(page_size),
+      workspace_(Tensor::empty({int64_t{32} << 20}, DType::kU8)),
+      decode_(workspace_),
+      prefill_(workspace_) {
+  const ModelShape& s = shape_;
+  const int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
+  embedding_ = &file_.tensor("token_embd.weight", {s.width, s.vocabulary});
+  final_norm_ = vector_bf16(file_, "output_norm.weight", s.width);
+  for (int64_t i = 0; i < s.layers; ++i) {
+    const std::string prefix = "blk." + std::to_string(i) + ".";
+    Layer l;
+    l.attention_norm = vector_bf16(file_, prefix + "attn_norm.weight", s.width);
+    l.mlp_norm = vector_bf16(file_, prefix + "ffn_norm.weight", s.width);
+    l.qkv = packed(file_, s.width, {{prefix + "attn_q.weight", q}, {prefix + "attn_k.weight", kv}, {prefix + "attn_v.weight", kv}});
+    l.output = packed(file_, q, {{prefix + "attn_output.weight", s.width}});
+    l.gate_up = packed(file_, s.width, {{prefix + "ffn_gate.weight", s.hidden}, {prefix + "ffn_up.weight", s.hidden}});
+    l.down = packed(file_, s.hidden, {{prefix + "ffn_down.weight", s.width}});
+    l.kv = Tensor::empty({pages, 2, page_size, s.kv_heads, s.head_dim}, DType::kBF16);
+    layers_.push_back(std::move(l));
+    progress(static_cast<double>(i + 1) / static_cast<double>(s.layers + 8));
+  }
+  lm_head_ = packed(file_, s.width, {{file_.has_tensor("output.weight") ? "output.weight" : "token_embd.weight", s.vocabulary}});
+  progress(1.0);
+
+  const auto buffer = [&](int64_t n, DType t = DType::kBF16) { return Tensor::empty({max_rows, n}, t); };
+  residual_ = buffer(s.width);
+  hidden_ = buffer(s.width);
+  qkv_ = buffer(q + 2 * kv);
+  attention_ = buffer(q);
+  gate_up_ = buffer(2 * s.hidden);
+  activated_ = buffer(s.hidden);
+  row_.resize(static_cast<size_t>(s.width));
+}
+
+// ---- forward -------------------------------------------------------------------------------------------------------------
+
+void Model::embed(std::span<const int32_t> tokens) {
+  bf16_t* out = residual_.data_as<bf16_t>();
+  for (int32_t t : tokens) {
+    dequantize(embedding_->type, embedding_->data + t * embedding_->row_bytes, shape_.width, row_.data());
+    to_bf16(row_.data(), shape_.width, out);
+    out += shape_.width;
+  }
+}
+
+void Model::plan(const Batch& batch) {
+  if (batch.decode.requests() > 0)
+    decode_.plan({.indptr = ids(batch.decode.page_indptr),
+                  .indices = ids(batch.decode.pages),
+                  .last_page_len = ids(batch.decode.last_page_len),
+                  .num_qo_heads = shape_.heads,
+                  .num_kv_heads = shape_.kv_heads,
+                  .head_dim = shape_.head_dim,
+                  .page_size = page_size_,
+                  .q_data_type = DType::kBF16});
+  if (batch.prefill.requests() > 0)
+    prefill_.plan({.qo_indptr = ids(batch.prefill.row_indptr),
+                   .paged_kv_indptr = ids(batch.prefill.page_indptr),
+                   .paged_kv_indices = ids(batch.prefill.pages),
+                   .paged_kv_last_page_len = ids(batch.prefill.last_page_len),
+                   .num_qo_heads = shape_.heads,
+                   .num_kv_heads = shape_.kv_heads,
+                   .head_dim_qk = shape_.head_dim,
+                   .page_size = page_size_,
+                   .causal = true,
+                   .q_data_type = DType::kBF16});
+}
+
+/// From the fused projection in qkv_ to attention_: rotate, append to the cache, attend.
+void Model::attend(const Batch& batch, const Layer& layer) {
+  const int64_t n = static_cast<int64_t>(batch.tokens.size()), d = shape_.head_dim, decoding = batch.decode.rows();
+  const TensorView fused = rows(qkv_, n);
+  const auto heads = [&](int64_t first, int64_t count) {  // heads of the fused rows as [n, count, d]
+    return TensorView(fused.data_as<bf16_t>() + first * d, DType::kBF16, std::array{n, count, d},
+                      std::array{fused.stride(0), d, int64_t{1}});
+  };
+  const TensorView q = heads(0, shape_.heads), k = heads(shape_.heads, shape_.kv_heads),
+                   v = heads(shape_.heads + shape_.kv_heads, shape_.kv_heads);
+  flashinfer::apply_rope_pos_ids_inplace({.q = q,
+                                          .k = k,
+                                          .pos_ids = ids(batch.positions),
+                                          .rotary_dim = shape_.rotary_dim,
+                                          .interleave = true,  // the order Q and K have in files of this architecture
+                                          .rope_scale = shape_.rope_scale,
+                                          .rope_theta = shape_.rope_theta});
+  flashinfer::append_paged_kv_cache({.append_key = k,
+                                     .append_value = v,
+                                     .batch_indices = ids(batch.request_of_row),
+                                     .positions = ids(batch.positions),
+                                     .paged_kv_cache = layer.kv,
+                                     .kv_indices = ids(batch.all.pages),
+                                     .kv_indptr = ids(batch.all.page_indptr),
+                                     .kv_last_page_len = ids(batch.all.last_page_len)});
+  const TensorView out = rows(attention_, n).view({n, shape_.heads, d});
+  if (decoding > 0) decode_.run({.q = q.slice(0, 0, decoding), .paged_kv_cache = layer.kv, .out = out.slice(0, 0, decoding)});
+  if (n > decoding) prefill_.run({.q = q.slice(0, decoding, n), .paged_kv_cache = layer.kv, .out = out.slice(0, decoding, n)});
+}
+
+TensorView Model::forward(const Batch& batch) {
+  const int64_t n = static_cast<int64_t>(batch.tokens.size()), wanted = static_cast<int64_t>(batch.logit_rows.size());
+  const TensorView residual = rows(residual_, n), hidden = rows(hidden_, n), qkv = rows(qkv_, n), attention = rows(attention_, n),
+                   gate_up = rows(gate_up_, n), activated = rows(activated_, n);
+  embed(batch.tokens);
+  plan(batch);
+  bool first = true;
+  for (const Layer& layer : layers_) {
+    if (first)
+      flashinfer::rmsnorm({.input = residual, .weight = layer.attention_norm, .eps = shape_.eps, .out = hidden});
+    else  // the residual stream takes the previous layer's output up on the way
+      flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
+    first = false;
+    flashinfer::mm_bf16({.a = hidden, .b = layer.qkv, .out = qkv});
+    attend(batch, layer);
+    flashinfer::mm_bf16({.a = attention, .b = layer.output, .out = hidden});
+    flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = layer.mlp_norm, .eps = shape_.eps});
+    flashinfer::mm_bf16({.a = hidden, .b = layer.gate_up, .out = gate_up});
+    flashinfer::silu_and_mul({.input = gate_up, .out = activated});
+    flashinfer::mm_bf16({.a = activated, .b = layer.down, .out = hidden});
+  }
+  flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = final_norm_, .eps = shape_.eps});
+
+  if (wanted == 0) return {};
+  if (!logits_ || logits_.size(0) < wanted) {
+    wanted_ = Tensor::empty({wanted, shape_.width}, DType::kBF16);
+    logits_ = Tensor::empty({wanted, shape_.vocabulary}, DType::kF32);
+  }
+  for (int64_t i = 0; i < wanted; ++i)
+    std::memcpy(wanted_.data_as<bf16_t>() + i * shape_.width,
+                hidden.data_as<bf16_t>() + batch.logit_rows[static_cast<size_t>(i)] * shape_.width,
+                static_cast<size_t>(shape_.width) * sizeof(bf16_t));
+  const TensorView logits = rows(logits_, wanted);
+  flashinfer::mm_bf16({.a = rows(wanted_, wanted), .b = lm_head_, .out = logits, .out_dtype = DType::kF32});
+  return logits;
+}
+
+}  // namespace llm

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Llama-type model on this library's operators: bf16 weights packed once, a paged KV cache, one forward pass over a ragged batch.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <flashinfer/flashinfer.h>
+
+#include "gguf.h"
+
+namespace llm {
+
+struct ModelShape {
+  int64_t layers, width, heads, kv_heads, head_dim, hidden, vocabulary, context;
+  int64_t rotary_dim;
+  double eps, rope_scale, rope_theta;
+
+  /// UserError: another architecture, missing keys, extents that do not fit together.
+  explicit ModelShape(const Gguf& file);
+  int64_t kv_bytes_per_token() const { return layers * 2 * kv_heads * head_dim * 2; }
+};
+
+/// One step's rows, requests that decode (one row each) first, then those that prefill. All index arrays describe the state
+/// after this step's keys and values are appended.
+struct Batch {
+  struct Part {
+    std::vector<int32_t> row_indptr{0};   // rows of each request
+    std::vector<int32_t> page_indptr{0};  // pages of each request, in `pages`
+    std::vector<int32_t> pages;
+    std::vector<int32_t> last_page_len;
+    int64_t requests() const { return static_cast<int64_t>(last_page_len.size()); }
+    int64_t rows() const { return row_indptr.back(); }
+  };
+  Part decode, prefill;
+  std::vector<int32_t> tokens, positions;  // of every row
+  std::vector<int32_t> request_of_row;     // counts through decode and prefill
+  std::vector<int32_t> logit_rows;         // rows whose logits are wanted
+  Part all;                                // decode and prefill together, for the append
+
+  void clear();
+  /// `length` tokens are in the cache before; `pages` has room for them and the new ones.
+  void add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size, bool decoding,
+           bool wants_logits);
+};
+
+class Model {
+ public:
+  using Progress = std::function<void(double done)>;
+  /// Decodes all weights to bf16 and packs them for mm_bf16. `max_rows` bounds a batch. UserError as Gguf and ModelShape.
+  Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress);
+
+  const ModelShape& shape() const { return shape_; }
+  int64_t pages() const { return pages_; }
+  int64_t page_size() const { return page_size_; }
+  int64_t kv_bytes() const { return pages_ * page_size_ * shape_.kv_bytes_per_token(); }
+  /// Runs all rows; returns the wanted rows' logits, f32 [logit_rows, vocabulary], valid until the next call.
+  flashinfer::TensorView forward(const Batch& batch);
+
+ private:
+  struct Layer {
+    flashinfer::Tensor attention_norm, mlp_norm;
+    flashinfer::Tensor qkv, output, gate_up, down;
+    flashinfer::Tensor kv;  // [pages, 2, page_size, kv_heads, head_dim]
+  };
+  void embed(std::span<const int32_t> tokens);
+  void plan(const Batch& batch);
+  void attend(const Batch& batch, const Layer& layer);
+  flashinfer::TensorView rows(const flashinfer::Tensor& buffer, int64_t n) const { return buffer.view().slice(0, 0, n); }
+
+  Gguf file_;  // the embedding's rows are decoded from the mapping as they are looked up
+  ModelShape shape_;
+  int64_t pages_, page_size_;
+  const GgufTensor* embedding_;
+  std::vector<Layer> layers_;
+  flashinfer::Tensor final_norm_;
+  flashinfer::Tensor lm_head_;
+  // Buffers of max_rows rows, made once.
+  flashinfer::Tensor residual_, hidden_, qkv_, attention_, gate_up_, activated_, wanted_, logits_;
+  std::vector<float> row_;
+  flashinfer::Tensor workspace_;
+  flashinfer::BatchDecodeWithPagedKVCacheWrapper decode_;
+  flashinfer::BatchPrefillWithPagedKVCacheWrapper prefill_;
+};
+
+}  // namespace llm
