@@ -2,11 +2,13 @@
 # make demo   a language model through this library: build, download, serve, record, replay
 # make test   everything that must hold
 # make bench  the benchmark programs
+# make install PREFIX=/usr/local   the library, its headers, the command, and kernels compiled ahead
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
+PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench asan tsan clean
+.PHONY: all demo test bench asan tsan install clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -35,6 +37,10 @@ asan tsan:
 	@cmake --preset $@ >/dev/null
 	cmake --build build/$@ -j $(JOBS)
 	@tools/test.sh build/$@
+
+install: all
+	cmake --build $(BUILD) --target aot
+	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
 	rm -rf build

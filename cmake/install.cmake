@@ -17,3 +17,11 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/flashinferConfig.cmake
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/flashinferConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/flashinferConfig.cmake ${PROJECT_BINARY_DIR}/flashinferConfigVersion.cmake
         DESTINATION ${package_dir})
+
+# Kernels for machines without a compiler: those that the case tables mark, for x86-64-v3 and -v4. Some minutes the first time,
+# so not part of `all`; `cmake --build ... --target aot` before the install, or `make install`, adds them.
+if(TARGET flashinfer_cli)
+  add_custom_target(aot COMMAND flashinfer_cli aot --out-dir ${PROJECT_BINARY_DIR}/aot USES_TERMINAL
+                    COMMENT "Compiling kernels ahead")
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/flashinfer/aot OPTIONAL)
+endif()
