@@ -9,9 +9,9 @@
 namespace flashinfer {
 
 struct ActAndMul {
-  TensorView input;                // [..., 2*d] f16|bf16|f32, rank >= 1, last dimension contiguous, other strides free
-  std::optional<TensorView> out;   // [..., d] dtype of input; made when absent; may not overlap input
-  std::optional<bool> enable_pdl;  // CUDA only
+  TensorView input;                    // [..., 2*d] f16|bf16|f32, rank >= 1, last dimension contiguous, other strides free
+  std::optional<TensorView> out = {};  // [..., d] dtype of input; made when absent; may not overlap input
+  std::optional<bool> enable_pdl = {}; // CUDA only
 };
 /// out = silu(input[..., :d]) * input[..., d:], silu(x) = x / (1 + e^-x). ValueError: an odd last dimension, shapes or dtypes that
 /// do not fit together, a strided last dimension. The same for all three.

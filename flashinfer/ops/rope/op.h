@@ -17,30 +17,30 @@
 namespace flashinfer {
 
 struct ApplyRope {
-  TensorView q;                       // [n, hq, d] f16|bf16|f32
-  TensorView k;                       // [n, hk, d] as q
-  TensorView indptr;                  // [b+1] i32|i64: request r has tokens indptr[r] .. indptr[r+1] - 1
-  TensorView offsets;                 // [b] i32|i64: position of a request's first token here
-  std::optional<int64_t> rotary_dim;  // rd
+  TensorView q;                           // [n, hq, d] f16|bf16|f32
+  TensorView k;                           // [n, hk, d] as q
+  TensorView indptr;                      // [b+1] i32|i64: request r has tokens indptr[r] .. indptr[r+1] - 1
+  TensorView offsets;                     // [b] i32|i64: position of a request's first token here
+  std::optional<int64_t> rotary_dim = {}; // rd
   bool interleave = false;
-  double rope_scale = 1;              // f[i] = theta^(-2i/rd) / rope_scale
+  double rope_scale = 1;                  // f[i] = theta^(-2i/rd) / rope_scale
   double rope_theta = 1e4;
-  std::optional<TensorView> q_rope;   // ours: memory for the results, as q and k; not for the _inplace form
-  std::optional<TensorView> k_rope;
+  std::optional<TensorView> q_rope = {};  // ours: memory for the results, as q and k; not for the _inplace form
+  std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_rope(const ApplyRope& args);
 void apply_rope_inplace(const ApplyRope& args);
 
 struct ApplyRopePosIds {
-  TensorView q;                       // as in ApplyRope
+  TensorView q;       // as in ApplyRope
   TensorView k;
-  TensorView pos_ids;                 // [n] i32|i64: position of each token
-  std::optional<int64_t> rotary_dim;
+  TensorView pos_ids; // [n] i32|i64: position of each token
+  std::optional<int64_t> rotary_dim = {};
   bool interleave = false;
   double rope_scale = 1;
   double rope_theta = 1e4;
-  std::optional<TensorView> q_rope;
-  std::optional<TensorView> k_rope;
+  std::optional<TensorView> q_rope = {};
+  std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_rope_pos_ids(const ApplyRopePosIds& args);
 void apply_rope_pos_ids_inplace(const ApplyRopePosIds& args);
@@ -52,15 +52,15 @@ struct ApplyLlama31Rope {
   TensorView k;
   TensorView indptr;
   TensorView offsets;
-  std::optional<int64_t> rotary_dim;
+  std::optional<int64_t> rotary_dim = {};
   bool interleave = false;
   double rope_scale = 8;
   double rope_theta = 5e5;
   double low_freq_factor = 1;
   double high_freq_factor = 4;
   int64_t old_context_len = 8192;
-  std::optional<TensorView> q_rope;
-  std::optional<TensorView> k_rope;
+  std::optional<TensorView> q_rope = {};
+  std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_llama31_rope(const ApplyLlama31Rope& args);
 void apply_llama31_rope_inplace(const ApplyLlama31Rope& args);
@@ -69,15 +69,15 @@ struct ApplyLlama31RopePosIds {
   TensorView q;
   TensorView k;
   TensorView pos_ids;
-  std::optional<int64_t> rotary_dim;
+  std::optional<int64_t> rotary_dim = {};
   bool interleave = false;
   double rope_scale = 8;
   double rope_theta = 5e5;
   double low_freq_factor = 1;
   double high_freq_factor = 4;
   int64_t old_context_len = 8192;
-  std::optional<TensorView> q_rope;
-  std::optional<TensorView> k_rope;
+  std::optional<TensorView> q_rope = {};
+  std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_llama31_rope_pos_ids(const ApplyLlama31RopePosIds& args);
 void apply_llama31_rope_pos_ids_inplace(const ApplyLlama31RopePosIds& args);
@@ -85,14 +85,14 @@ void apply_llama31_rope_pos_ids_inplace(const ApplyLlama31RopePosIds& args);
 /// cos and sin from a table: row p holds cos of the rd/2 angles of position p, then sin. f32 on purpose: 16 bits cost visible
 /// accuracy. RuntimeError: head_size smaller than the table's rd.
 struct ApplyRopeCosSinCache {
-  TensorView positions;               // [n] i32|i64, each in [0, max_pos)
-  TensorView query;                   // [n, hq * head_size] f16|bf16|f32
-  TensorView key;                     // [n, hk * head_size]
+  TensorView positions;                  // [n] i32|i64, each in [0, max_pos)
+  TensorView query;                      // [n, hq * head_size] f16|bf16|f32
+  TensorView key;                        // [n, hk * head_size]
   int64_t head_size = 0;
-  TensorView cos_sin_cache;           // [max_pos, rd] f32
-  bool is_neox = true;                // pairs (i, i + rd/2); false: interleaved
-  std::optional<TensorView> q_rope;   // ours: memory for the results
-  std::optional<TensorView> k_rope;
+  TensorView cos_sin_cache;              // [max_pos, rd] f32
+  bool is_neox = true;                   // pairs (i, i + rd/2); false: interleaved
+  std::optional<TensorView> q_rope = {}; // ours: memory for the results
+  std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_rope_with_cos_sin_cache(const ApplyRopeCosSinCache& args);
 void apply_rope_with_cos_sin_cache_inplace(const ApplyRopeCosSinCache& args);

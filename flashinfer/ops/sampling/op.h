@@ -19,10 +19,10 @@
 namespace flashinfer {
 
 struct Softmax {
-  TensorView logits;                              // [rows, v] f32|f16|bf16, rows may be strided
-  std::optional<op::ScalarOrTensor> temperature;  // a number or [rows] f32|f16|bf16|f64; absent: 1
-  std::optional<bool> enable_pdl;                 // CUDA only
-  std::optional<TensorView> out;                  // ours: memory for the result, [rows, v] f32
+  TensorView logits;                                  // [rows, v] f32|f16|bf16, rows may be strided
+  std::optional<op::ScalarOrTensor> temperature = {}; // a number or [rows] f32|f16|bf16|f64; absent: 1
+  std::optional<bool> enable_pdl = {};                // CUDA only
+  std::optional<TensorView> out = {};                 // ours: memory for the result, [rows, v] f32
 };
 /// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0 gives equal probabilities (engines map greedy
 /// to top_k with k = 1). -inf gives 0; a row of -inf gives zeros. ValueError: shapes or dtypes that do not fit together.
@@ -30,22 +30,22 @@ Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
 struct Samples {
-  Tensor samples;  // [n] i32, or the dtype of indices
-  Tensor valid;    // [n] bool; undefined unless asked for
+  Tensor samples; // [n] i32, or the dtype of indices
+  Tensor valid;   // [n] bool; undefined unless asked for
   operator Tensor() const { return samples; }
 };
 
 struct SamplingFromProbs {
-  TensorView probs;                               // [rows, v] f32|f16|bf16; need not sum to 1
-  std::optional<TensorView> indices;              // [n] i32|i64: output i draws from row indices[i]; absent: n = rows
-  bool deterministic = true;                      // accepted: it always is
-  std::optional<op::Generator> generator;
-  bool check_nan = false;                         // ValueError when probs holds a NaN
-  std::optional<op::ScalarOrTensor> seed;         // a number or [1] or [n] i64|u64; with offset, or neither
-  std::optional<op::ScalarOrTensor> offset;
+  TensorView probs;                            // [rows, v] f32|f16|bf16; need not sum to 1
+  std::optional<TensorView> indices = {};      // [n] i32|i64: output i draws from row indices[i]; absent: n = rows
+  bool deterministic = true;                   // accepted: it always is
+  std::optional<op::Generator> generator = {};
+  bool check_nan = false;                      // ValueError when probs holds a NaN
+  std::optional<op::ScalarOrTensor> seed = {}; // a number or [1] or [n] i64|u64; with offset, or neither
+  std::optional<op::ScalarOrTensor> offset = {};
   bool return_valid = false;
-  std::optional<TensorView> samples;              // ours: memory for the results
-  std::optional<TensorView> valid;
+  std::optional<TensorView> samples = {};      // ours: memory for the results
+  std::optional<TensorView> valid = {};
 };
 /// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding leaves none.
 /// ValueError: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number with a tensor.
@@ -55,16 +55,16 @@ struct TopKTopPSamplingFromProbs {
   TensorView probs;                               // [rows, v] f32|f16|bf16
   op::ScalarOrTensor top_k;                       // a number or [rows] i32|i64, read at the row drawn from; 0, negative or >= v: off
   op::ScalarOrTensor top_p;                       // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the likeliest token
-  std::optional<TensorView> indices;              // as above
+  std::optional<TensorView> indices = {};         // as above
   std::string filter_apply_order = "top_k_first"; // or "joint"
   bool deterministic = true;
-  std::optional<op::Generator> generator;
+  std::optional<op::Generator> generator = {};
   bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed;
-  std::optional<op::ScalarOrTensor> offset;
+  std::optional<op::ScalarOrTensor> seed = {};
+  std::optional<op::ScalarOrTensor> offset = {};
   bool return_valid = false;
-  std::optional<TensorView> samples;
-  std::optional<TensorView> valid;
+  std::optional<TensorView> samples = {};
+  std::optional<TensorView> valid = {};
 };
 /// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first": the k largest
 /// (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the probabilities as they are. Tokens
