@@ -257,7 +257,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
     finish(dump, chunks_ ? 0 : report.tensor_bytes);
     const std::lock_guard lock(mutex_);
     warned_.erase("outputs");
-    const uint64_t total = bytes_ + (chunks_ ? chunks_->bytes() : 0);
+    const uint64_t total = dump.input_bytes + bytes;
     sink_.write(str("Dumped outputs to: ", dump.path, " (output size: ", two_decimals(static_cast<double>(bytes) / kMegabyte),
                     " MB, total dump size: ", two_decimals(static_cast<double>(total) / kMegabyte), " MB)\n"));
     sink_.write(str("Outputs dumped to: ", dump.path, "\n"));

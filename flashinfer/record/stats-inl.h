@@ -3,6 +3,7 @@
 
 typedef float F __attribute__((vector_size(kVectorBytes)));
 typedef uint32_t U __attribute__((vector_size(kVectorBytes)));
+typedef int32_t I __attribute__((vector_size(kVectorBytes)));
 constexpr int kWidth = kVectorBytes / 4;
 constexpr int kVectors = kLanes / kWidth;
 
@@ -12,10 +13,9 @@ constexpr int kVectors = kLanes / kWidth;
 template <int Bits, int Position, int Shift, int Bias>
 struct Narrow {
   static void take(const U& word, F& x) {
-    const U magnitude = ((word >> (Bits * Position)) & ((1u << (Bits - 1)) - 1)) << Shift;
-    const U sign = (word << (32 - Bits * (Position + 1))) & 0x80000000u;
-    const F scaled = (F)magnitude * __builtin_bit_cast(float, static_cast<uint32_t>(127 + 127 - Bias) << 23);
-    x = (F)((U)scaled | sign);
+    const U top = word << (32 - Bits * (Position + 1));  // the sign where a float has it
+    const U placed = (U)((I)top >> (32 - Bits - Shift)) & (0x80000000u | ((1u << (Bits - 1)) - 1) << Shift);
+    x = (F)placed * __builtin_bit_cast(float, static_cast<uint32_t>(127 + 127 - Bias) << 23);
   }
 };
 template <int Position>
