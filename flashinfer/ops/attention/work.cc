@@ -2,6 +2,7 @@
 #include "flashinfer/ops/attention/work.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace flashinfer::attention {
 namespace {
@@ -45,7 +46,11 @@ WorkList cut(const std::vector<Item>& items, int64_t total, int threads) {
       parts.push_back({part, item.cost / chunks});
     }
   }
-  std::stable_sort(parts.begin(), parts.end(), [](const Item& a, const Item& b) { return a.cost > b.cost; });
+  std::sort(parts.begin(), parts.end(), [](const Item& a, const Item& b) {
+    if (a.cost != b.cost) return a.cost > b.cost;
+    return std::tie(a.work.request, a.work.head_begin, a.work.row_begin, a.work.chunk_begin) <
+           std::tie(b.work.request, b.work.head_begin, b.work.row_begin, b.work.chunk_begin);
+  });
   out.works.reserve(parts.size());
   for (const Item& part : parts) out.works.push_back(part.work);
   return out;
