@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of bench/gemm_vs_torch.py: a line "mm M N K packed|plain" answers the seconds of one product, "read M N K" the seconds
-// of reading the weights that one product reads. Weights rotate through at least 128 MB, so that no cache holds them.
+// Our side of bench/gemm_vs_torch.py: a line "mm M N K packed|plain" answers the seconds of one product, "read M N K"
+// the seconds of reading the weights that one product reads. Weights rotate through at least 128 MB, so that no cache
+// holds them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -37,7 +38,8 @@ Set make_set(int64_t m, int64_t n, int64_t k) {
   Set s{.a = random_bf16(m, k), .plain = {}, .packed = {}};
   const int64_t copies = std::clamp<int64_t>((int64_t{128} << 20) / std::max<int64_t>(1, n * k * 2) + 1, 1, 200);
   // One block each for all copies: weights of under 2 MB would miss the huge pages that a model's arena has.
-  const Tensor plain = random_bf16(copies * n, k), packed = Tensor::empty({copies * ((n + 15) / 16), 1 + (k + 1) / 2, 32}, DType::kBF16);
+  const Tensor plain = random_bf16(copies * n, k),
+               packed = Tensor::empty({copies * ((n + 15) / 16), 1 + (k + 1) / 2, 32}, DType::kBF16);
   for (int64_t i = 0; i < copies; ++i) {
     s.plain.emplace_back(plain.view().slice(0, i * n, (i + 1) * n), plain.owner());
     const int64_t panels = (n + 15) / 16;
@@ -47,24 +49,27 @@ Set make_set(int64_t m, int64_t n, int64_t k) {
   return s;
 }
 
-/// Seconds to read all of `t`: sums of 16-byte words, four streams a task, as one stream a core leaves memory idle at page ends.
+/// Seconds to read all of `t`: sums of 16-byte words, four streams a task, as one stream a core leaves memory idle at
+/// page ends.
 double read_all(const TensorView& t) {
   typedef uint64_t Word __attribute__((vector_size(16)));
   constexpr int64_t kTask = 1 << 16, kStreams = 4, kStream = kTask / kStreams / static_cast<int64_t>(sizeof(Word));
   const Word* words = static_cast<const Word*>(t.data());
   const int64_t tasks = std::max<int64_t>(1, t.nbytes() / kTask);
-  const double time = seconds([&] { parallel_for(tasks, [&](int64_t task) {
-    const Word* p = words + task * kStreams * kStream;
-    Word sum[kStreams * 2] = {};
-    for (int64_t i = 0; i < kStream; i += 4)
-      for (int64_t s = 0; s < kStreams; ++s) {
-        const Word* q = p + s * kStream + i;
-        sum[2 * s] += q[0] ^ q[1];
-        sum[2 * s + 1] += q[2] ^ q[3];
-      }
-    for (int64_t s = 1; s < 2 * kStreams; ++s) sum[0] += sum[s];
-    asm volatile("" ::"x"(sum[0]));
-  }); });
+  const double time = seconds([&] {
+    parallel_for(tasks, [&](int64_t task) {
+      const Word* p = words + task * kStreams * kStream;
+      Word sum[kStreams * 2] = {};
+      for (int64_t i = 0; i < kStream; i += 4)
+        for (int64_t s = 0; s < kStreams; ++s) {
+          const Word* q = p + s * kStream + i;
+          sum[2 * s] += q[0] ^ q[1];
+          sum[2 * s + 1] += q[2] ^ q[3];
+        }
+      for (int64_t s = 1; s < 2 * kStreams; ++s) sum[0] += sum[s];
+      asm volatile("" ::"x"(sum[0]));
+    });
+  });
   return time * static_cast<double>(t.nbytes()) / static_cast<double>(tasks * kTask);  // the last task may be missing
 }
 

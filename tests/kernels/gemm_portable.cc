@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#define cpu cpu_portable  // the namespace: kernels have one name on every ISA, and the linker would keep one copy for all
+// Kernels have one name on every ISA, and the linker would keep one copy for all: the namespace is renamed.
+#define cpu cpu_portable
 #include "gemm_entry-inl.h"
 
 namespace flashinfer::test {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix-product kernels on every ISA this machine has: against double, and rows bitwise equal however the work is cut.
+// The matrix-product kernels on every ISA this machine has: against double, and rows bitwise equal however the work is
+// cut.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,24 +33,58 @@ class GemmTest : public testing::TestWithParam<const GemmEntry*> {
   };
 
   /// Packs what `cut` asks for and runs all tasks; a [m, k], b [n, k] (a weight).
-  std::vector<float> multiply(const std::vector<bf16_t>& a, const std::vector<bf16_t>& b, int64_t m, int64_t n, int64_t k, Cut cut) {
+  std::vector<float> multiply(const std::vector<bf16_t>& a, const std::vector<bf16_t>& b, int64_t m, int64_t n,
+                              int64_t k, Cut cut) {
     const int64_t even = 2 * ((k + 1) / 2);
     std::vector<bf16_t> rows(static_cast<size_t>(m * even) + 1);  // blocks of 8, then plain rows of even length
-    GemmPackParams pack{.from = a.data(), .line = k, .step = 1, .batch_stride = 0, .to = rows.data(), .to_batch = 0, .lines = m,
-                        .k = k, .tasks_per_batch = (m + 7) / 8};
+    GemmPackParams pack{.from = a.data(),
+                        .line = k,
+                        .step = 1,
+                        .batch_stride = 0,
+                        .to = rows.data(),
+                        .to_batch = 0,
+                        .lines = m,
+                        .k = k,
+                        .tasks_per_batch = (m + 7) / 8};
     for (int64_t t = 0; t < pack.tasks_per_batch; ++t) kernels.pack_a(pack, t);
     std::vector<bf16_t> panels(static_cast<size_t>(packed_panels(n) * packed_lines(k) * kPackedWidth) + 1);
-    pack = {.from = b.data(), .line = k, .step = 1, .batch_stride = 0, .to = panels.data(), .to_batch = 0, .lines = n, .k = k,
+    pack = {.from = b.data(),
+            .line = k,
+            .step = 1,
+            .batch_stride = 0,
+            .to = panels.data(),
+            .to_batch = 0,
+            .lines = n,
+            .k = k,
             .tasks_per_batch = packed_panels(n)};
     for (int64_t t = 0; t < pack.tasks_per_batch; ++t) kernels.pack_b(pack, t);
     const bool direct = !cut.blocks && k % 2 == 0;
     std::vector<float> out(static_cast<size_t>(m * n) + 8, -7.0f);
-    GemmParams p{.a_blocks = rows.data(), .a_block = 8 * even, .a_batch_blocks = 0, .packed_rows = cut.blocks ? m / 8 * 8 : 0,
-                 .a = direct ? a.data() : rows.data(), .a_row = direct ? k : even, .a_batch = 0,
-                 .b = cut.packed ? panels.data() + kPackedWidth : b.data(), .b_panel = packed_lines(k) * kPackedWidth,
-                 .b_k = 1, .b_n = k, .b_batch = 0, .bias = nullptr, .out = out.data(), .out_row = n, .out_batch = 0, .batch = 1,
-                 .m = m, .n = n, .k = k, .rows_per_task = cut.rows_per_task, .panels_per_task = cut.panels_per_task,
-                 .pairs_per_block = cut.pairs_per_block, .scale_a = 1, .scale_b = 1};
+    GemmParams p{.a_blocks = rows.data(),
+                 .a_block = 8 * even,
+                 .a_batch_blocks = 0,
+                 .packed_rows = cut.blocks ? m / 8 * 8 : 0,
+                 .a = direct ? a.data() : rows.data(),
+                 .a_row = direct ? k : even,
+                 .a_batch = 0,
+                 .b = cut.packed ? panels.data() + kPackedWidth : b.data(),
+                 .b_panel = packed_lines(k) * kPackedWidth,
+                 .b_k = 1,
+                 .b_n = k,
+                 .b_batch = 0,
+                 .bias = nullptr,
+                 .out = out.data(),
+                 .out_row = n,
+                 .out_batch = 0,
+                 .batch = 1,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .rows_per_task = cut.rows_per_task,
+                 .panels_per_task = cut.panels_per_task,
+                 .pairs_per_block = cut.pairs_per_block,
+                 .scale_a = 1,
+                 .scale_b = 1};
     const auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
     const int64_t tasks = up(packed_panels(n), cut.panels_per_task) * up(m, cut.rows_per_task);
     for (int64_t t = tasks - 1; t >= 0; --t) (cut.packed ? kernels.packed : kernels.plain)(p, t);
@@ -59,10 +94,19 @@ class GemmTest : public testing::TestWithParam<const GemmEntry*> {
   }
 };
 
-struct Shape { int64_t m, n, k; };
+struct Shape {
+  int64_t m, n, k;
+};
 
 TEST_P(GemmTest, AgreesWithDouble) {
-  for (const Shape s : {Shape{1, 1, 1}, {1, 16, 2}, {2, 17, 3}, {3, 15, 31}, {7, 48, 64}, {8, 49, 130}, {9, 33, 576}, {23, 96, 577},
+  for (const Shape s : {Shape{1, 1, 1},
+                        {1, 16, 2},
+                        {2, 17, 3},
+                        {3, 15, 31},
+                        {7, 48, 64},
+                        {8, 49, 130},
+                        {9, 33, 576},
+                        {23, 96, 577},
                         {130, 20, 300}}) {
     const auto a = random_bf16(s.m * s.k, 1), b = random_bf16(s.n * s.k, 2);
     for (const bool packed : {false, true}) {
@@ -71,10 +115,12 @@ TEST_P(GemmTest, AgreesWithDouble) {
         for (int64_t j = 0; j < s.n; ++j) {
           double want = 0, size = 0;
           for (int64_t k = 0; k < s.k; ++k) {
-            const double p = static_cast<double>(static_cast<float>(a[i * s.k + k])) * static_cast<float>(b[j * s.k + k]);
+            const double p =
+                static_cast<double>(static_cast<float>(a[i * s.k + k])) * static_cast<float>(b[j * s.k + k]);
             want += p, size += std::fabs(p);
           }
-          ASSERT_NEAR(out[i * s.n + j], want, 1e-6 * size + 1e-30) << s.m << "x" << s.n << "x" << s.k << " at " << i << "," << j;
+          ASSERT_NEAR(out[i * s.n + j], want, 1e-6 * size + 1e-30)
+              << s.m << "x" << s.n << "x" << s.k << " at " << i << "," << j;
         }
     }
   }
@@ -107,8 +153,15 @@ TEST_P(GemmTest, PackedLayoutIsTheSameEverywhere) {
   for (const Shape s : {Shape{0, 16, 32}, {0, 17, 31}, {0, 5, 100}, {0, 40, 1}}) {
     const auto b = random_bf16(s.n * s.k, 5);
     std::vector<bf16_t> panels(static_cast<size_t>(packed_panels(s.n) * packed_lines(s.k) * kPackedWidth));
-    const GemmPackParams pack{.from = b.data(), .line = s.k, .step = 1, .batch_stride = 0, .to = panels.data(), .to_batch = 0,
-                              .lines = s.n, .k = s.k, .tasks_per_batch = packed_panels(s.n)};
+    const GemmPackParams pack{.from = b.data(),
+                              .line = s.k,
+                              .step = 1,
+                              .batch_stride = 0,
+                              .to = panels.data(),
+                              .to_batch = 0,
+                              .lines = s.n,
+                              .k = s.k,
+                              .tasks_per_batch = packed_panels(s.n)};
     for (int64_t t = 0; t < pack.tasks_per_batch; ++t) kernels.pack_b(pack, t);
     for (size_t i = 0; i < panels.size(); ++i) {
       const int64_t at = static_cast<int64_t>(i) % kPackedWidth, line = static_cast<int64_t>(i) / kPackedWidth;
@@ -132,14 +185,42 @@ TEST_P(GemmTest, Fp8OperandsAreConvertedExactly) {
   for (e5m2_t& x : a) x = e5m2_t(normal(rng));
   for (e4m3_t& x : b) x = e4m3_t(normal(rng));
   std::vector<bf16_t> rows(static_cast<size_t>(m * k));
-  const GemmPackParams pack{.from = a.data(), .line = k, .step = 1, .batch_stride = 0, .to = rows.data(), .to_batch = 0,
-                            .lines = m, .k = k, .tasks_per_batch = 2};
+  const GemmPackParams pack{.from = a.data(),
+                            .line = k,
+                            .step = 1,
+                            .batch_stride = 0,
+                            .to = rows.data(),
+                            .to_batch = 0,
+                            .lines = m,
+                            .k = k,
+                            .tasks_per_batch = 2};
   for (int64_t t = 0; t < 2; ++t) kernels.pack_a_e5m2(pack, t);
   std::vector<f16_t> out(static_cast<size_t>(m * n));
-  GemmParams p{.a_blocks = rows.data(), .a_block = 8 * k, .a_batch_blocks = 0, .packed_rows = 8, .a = rows.data(), .a_row = k,
-               .a_batch = 0, .b = b.data(), .b_panel = 0, .b_k = n, .b_n = 1, .b_batch = 0, .bias = nullptr, .out = out.data(),
-               .out_row = n, .out_batch = 0, .batch = 1, .m = m, .n = n, .k = k, .rows_per_task = 100, .panels_per_task = 100,
-               .pairs_per_block = 100, .scale_a = 0.5f, .scale_b = 0.25f};
+  GemmParams p{.a_blocks = rows.data(),
+               .a_block = 8 * k,
+               .a_batch_blocks = 0,
+               .packed_rows = 8,
+               .a = rows.data(),
+               .a_row = k,
+               .a_batch = 0,
+               .b = b.data(),
+               .b_panel = 0,
+               .b_k = n,
+               .b_n = 1,
+               .b_batch = 0,
+               .bias = nullptr,
+               .out = out.data(),
+               .out_row = n,
+               .out_batch = 0,
+               .batch = 1,
+               .m = m,
+               .n = n,
+               .k = k,
+               .rows_per_task = 100,
+               .panels_per_task = 100,
+               .pairs_per_block = 100,
+               .scale_a = 0.5f,
+               .scale_b = 0.25f};
   kernels.e4m3(p, 0);
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
@@ -148,7 +229,8 @@ TEST_P(GemmTest, Fp8OperandsAreConvertedExactly) {
         const double x = static_cast<double>(static_cast<float>(a[i * k + c])) * static_cast<float>(b[c * n + j]);
         want += x, size += std::fabs(x);
       }
-      ASSERT_NEAR(static_cast<float>(out[i * n + j]), want / 8, std::fabs(want / 8) / 2000 + 1e-6 * size) << i << "," << j;
+      ASSERT_NEAR(static_cast<float>(out[i * n + j]), want / 8, std::fabs(want / 8) / 2000 + 1e-6 * size)
+          << i << "," << j;
     }
 }
 
@@ -160,7 +242,9 @@ std::vector<const GemmEntry*> entries() {
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::ValuesIn(entries()),
-                         [](const testing::TestParamInfo<const GemmEntry*>& info) { return std::string(info.param->name); });
+                         [](const testing::TestParamInfo<const GemmEntry*>& info) {
+                           return std::string(info.param->name);
+                         });
 
 }  // namespace
 }  // namespace flashinfer::test

@@ -9,18 +9,30 @@ using cpu::Vec;
 
 cpu::Vec apply(Unary f, Vec x) {
   switch (f) {
-    case Unary::kExp2: return cpu::exp2(x);
-    case Unary::kExp: return cpu::exp(x);
-    case Unary::kSigmoid: return cpu::sigmoid(x);
-    case Unary::kSilu: return cpu::silu(x);
-    case Unary::kTanh: return cpu::tanh(x);
-    case Unary::kGeluTanh: return cpu::gelu_tanh(x);
-    case Unary::kErf: return cpu::erf(x);
-    case Unary::kGeluErf: return cpu::gelu_erf(x);
-    case Unary::kSqrt: return sqrt(x);
-    case Unary::kRound: return round(x);
-    case Unary::kAbs: return abs(x);
-    case Unary::kNeg: return -x;
+    case Unary::kExp2:
+      return cpu::exp2(x);
+    case Unary::kExp:
+      return cpu::exp(x);
+    case Unary::kSigmoid:
+      return cpu::sigmoid(x);
+    case Unary::kSilu:
+      return cpu::silu(x);
+    case Unary::kTanh:
+      return cpu::tanh(x);
+    case Unary::kGeluTanh:
+      return cpu::gelu_tanh(x);
+    case Unary::kErf:
+      return cpu::erf(x);
+    case Unary::kGeluErf:
+      return cpu::gelu_erf(x);
+    case Unary::kSqrt:
+      return sqrt(x);
+    case Unary::kRound:
+      return round(x);
+    case Unary::kAbs:
+      return abs(x);
+    case Unary::kNeg:
+      return -x;
   }
   return cpu::zero();
 }
@@ -34,15 +46,17 @@ void each(int64_t n, F full, T tail) {
 }
 
 void map(Unary f, const float* x, float* y, int64_t n) {
-  each(n, [=](int64_t i) { store(y + i, apply(f, cpu::load(x + i))); },
-       [=](int64_t i, int64_t c) { store_n(y + i, apply(f, cpu::load_n(x + i, c)), c); });
+  each(
+      n, [=](int64_t i) { store(y + i, apply(f, cpu::load(x + i))); },
+      [=](int64_t i, int64_t c) { store_n(y + i, apply(f, cpu::load_n(x + i, c)), c); });
 }
 
 template <class S>
 void widen_from(const void* from, float* y, int64_t n) {
   const S* x = static_cast<const S*>(from);
-  each(n, [=](int64_t i) { store(y + i, cpu::load(x + i)); },
-       [=](int64_t i, int64_t c) { store_n(y + i, cpu::load_n(x + i, c), c); });
+  each(
+      n, [=](int64_t i) { store(y + i, cpu::load(x + i)); },
+      [=](int64_t i, int64_t c) { store_n(y + i, cpu::load_n(x + i, c), c); });
 }
 void widen(DType from, const void* x, float* y, int64_t n) {
   if (from == DType::kF32) widen_from<float>(x, y, n);
@@ -55,8 +69,9 @@ void widen(DType from, const void* x, float* y, int64_t n) {
 template <class S>
 void narrow_to(const float* x, void* to, int64_t n) {
   S* y = static_cast<S*>(to);
-  each(n, [=](int64_t i) { store(y + i, cpu::load(x + i)); },
-       [=](int64_t i, int64_t c) { store_n(y + i, cpu::load_n(x + i, c), c); });
+  each(
+      n, [=](int64_t i) { store(y + i, cpu::load(x + i)); },
+      [=](int64_t i, int64_t c) { store_n(y + i, cpu::load_n(x + i, c), c); });
 }
 void narrow(DType to, const float* x, void* y, int64_t n) {
   if (to == DType::kF32) narrow_to<float>(x, y, n);
@@ -65,16 +80,22 @@ void narrow(DType to, const float* x, void* y, int64_t n) {
 }
 
 void fused(const float* a, const float* b, const float* c, float* y, int64_t n) {
-  each(n, [=](int64_t i) {
-    store(y + i, fma(cpu::load(a + i), cpu::load(b + i), cpu::load(c + i)));
-    store(y + n + i, fnma(cpu::load(a + i), cpu::load(b + i), cpu::load(c + i)));
-  }, [](int64_t, int64_t) {});
+  each(
+      n,
+      [=](int64_t i) {
+        store(y + i, fma(cpu::load(a + i), cpu::load(b + i), cpu::load(c + i)));
+        store(y + n + i, fnma(cpu::load(a + i), cpu::load(b + i), cpu::load(c + i)));
+      },
+      [](int64_t, int64_t) {});
 }
 void order(const float* a, const float* b, float* y, int64_t n) {
-  each(n, [=](int64_t i) {
-    store(y + i, min(cpu::load(a + i), cpu::load(b + i)));
-    store(y + n + i, max(cpu::load(a + i), cpu::load(b + i)));
-  }, [](int64_t, int64_t) {});
+  each(
+      n,
+      [=](int64_t i) {
+        store(y + i, min(cpu::load(a + i), cpu::load(b + i)));
+        store(y + n + i, max(cpu::load(a + i), cpu::load(b + i)));
+      },
+      [](int64_t, int64_t) {});
 }
 void reduce(const float* x, float* y) {
   const Vec v = cpu::load(x);

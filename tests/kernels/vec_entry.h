@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector type of one ISA behind function pointers, so that one test program holds the copies for all of them: each
-// vec_<isa>.cc is compiled with its own -march and includes vec_entry-inl.h. No standard header goes there: an inline function
-// of the standard library compiled for AVX-512 could be the copy that the linker keeps.
+// vec_<isa>.cc is compiled with its own -march and includes vec_entry-inl.h. No standard header goes there: an inline
+// function of the standard library compiled for AVX-512 could be the copy that the linker keeps.
 #pragma once
 #include <stdint.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of kernels/cpu/vec.h and exp.h, on every ISA this machine has, against double and against core/scalar.h.
+// Every function of kernels/cpu/vec.h and exp.h, on every ISA this machine has, against double and against
+// core/scalar.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,8 +54,8 @@ struct Curve {
   const char* name;
   std::function<double(double)> exact;
   float lo, hi;
-  double bound;     // ulp
-  double unfused;   // the same on targets whose fma() rounds twice
+  double bound;    // ulp
+  double unfused;  // the same on targets whose fma() rounds twice
 };
 const Curve kCurves[] = {
     {Unary::kExp2, "exp2", [](double x) { return std::exp2(x); }, -152, 130, 1.3, 1.3},
@@ -68,7 +69,8 @@ const Curve kCurves[] = {
     {Unary::kErf, "erf near 0", [](double x) { return std::erf(x); }, -0.6f, 0.6f, 2.2, 2.5},
     // In the tail of the tanh form the rounding error of the argument is multiplied by the argument.
     {Unary::kGeluErf, "gelu_erf", [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, -4, 11, 4, 10},
-    {Unary::kGeluErf, "gelu_erf tail", [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, -12.9f, -4, 10, 100},
+    {Unary::kGeluErf, "gelu_erf tail", [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, -12.9f, -4,
+     10, 100},
     {Unary::kGeluTanh, "gelu_tanh",
      [](double x) { return x / (1 + std::exp(-2 * 0.7978845608028654 * (x + 0.044715 * x * x * x))); }, -4, 11, 20, 24},
 };
@@ -80,7 +82,8 @@ TEST_P(VecTest, CurvesFollowDouble) {
     size_t at = 0;
     for (size_t i = 0; i < x.size(); ++i)
       if (const double e = ulps(y[i], c.exact(x[i])); e > worst) worst = e, at = i;
-    EXPECT_LE(worst, &v == &kVecPortable ? c.unfused : c.bound) << c.name << "(" << x[at] << ") is " << y[at] << ", exact " << c.exact(x[at]);
+    EXPECT_LE(worst, &v == &kVecPortable ? c.unfused : c.bound)
+        << c.name << "(" << x[at] << ") is " << y[at] << ", exact " << c.exact(x[at]);
   }
 }
 
@@ -224,7 +227,8 @@ TEST_P(VecTest, LdexpRoundsOnce) {
   while (x.size() % 16) x.push_back(1.0f), e.push_back(0.0f);
   std::vector<float> y(x.size());
   v.scale(x.data(), e.data(), y.data(), static_cast<int64_t>(x.size()));
-  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], std::ldexp(x[i], static_cast<int>(e[i]))) << x[i] << " " << e[i];
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(y[i], std::ldexp(x[i], static_cast<int>(e[i]))) << x[i] << " " << e[i];
 }
 
 TEST_P(VecTest, DotOfPairs) {
@@ -250,7 +254,9 @@ std::vector<const VecEntry*> entries() {
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Isa, VecTest, testing::ValuesIn(entries()),
-                         [](const testing::TestParamInfo<const VecEntry*>& info) { return std::string(info.param->name); });
+                         [](const testing::TestParamInfo<const VecEntry*>& info) {
+                           return std::string(info.param->name);
+                         });
 
 }  // namespace
 }  // namespace flashinfer::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix products as a caller sees them: one order of accumulation whatever m, threads and form of the weight; packed weights
-// as tensors; messages of refused calls. Correctness over shapes is in the case tables.
+// The matrix products as a caller sees them: one order of accumulation whatever m, threads and form of the weight;
+// packed weights as tensors; messages of refused calls. Correctness over shapes is in the case tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -52,14 +52,17 @@ TEST(MmBf16, RowsDoNotDependOnTheirMates) {
     const Tensor all = mm_bf16({.a = a, .b = packed, .bias = bias, .out_dtype = out});
     for (const int64_t m : {1, 2, 3, 5, 7, 8, 9, 16, 17, 64, 129, 512}) {
       const TensorView some = a.view().slice(0, 512 - m, 512), want = all.view().slice(0, 512 - m, 512);
-      EXPECT_TRUE(same_bytes(mm_bf16({.a = some, .b = packed, .bias = bias, .out_dtype = out}), want)) << m << " rows, packed";
-      EXPECT_TRUE(same_bytes(mm_bf16({.a = some, .b = b, .bias = bias, .out_dtype = out}), want)) << m << " rows, plain";
+      EXPECT_TRUE(same_bytes(mm_bf16({.a = some, .b = packed, .bias = bias, .out_dtype = out}), want))
+          << m << " rows, packed";
+      EXPECT_TRUE(same_bytes(mm_bf16({.a = some, .b = b, .bias = bias, .out_dtype = out}), want))
+          << m << " rows, plain";
     }
   }
 }
 
 TEST(MmBf16, ResultsDoNotDependOnThreads) {
-  const Tensor a = random_bf16({70, kK}, 4), weight = random_bf16({kN, kK}, 5), packed = prepare_mm_weights({.b = weight.view().transpose(0, 1)});
+  const Tensor a = random_bf16({70, kK}, 4), weight = random_bf16({kN, kK}, 5),
+               packed = prepare_mm_weights({.b = weight.view().transpose(0, 1)});
   const Tensor want = mm_bf16({.a = a, .b = packed});
   for (const int threads : {1, 2, 3, 7}) {
     const auto pool = make_thread_pool(threads);
@@ -67,7 +70,8 @@ TEST(MmBf16, ResultsDoNotDependOnThreads) {
     context.executor = *pool;
     ContextScope scope(context);
     EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = packed}), want)) << threads << " threads";
-    EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = weight.view().transpose(0, 1)}), want)) << threads << " threads, plain";
+    EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = weight.view().transpose(0, 1)}), want))
+        << threads << " threads, plain";
   }
 }
 
@@ -111,39 +115,65 @@ TEST(PackedWeight, SaysWhatItIs) {
 TEST(PackedWeight, AWrongOneIsRefused) {
   const Tensor weight = random_bf16({64, 40}, 10), packed = prepare_mm_weights({.b = weight});
   const Tensor a = random_bf16({2, 64}, 11), short_a = random_bf16({2, 62}, 12), same_lines = random_bf16({2, 63}, 13);
-  EXPECT_NE(message_of([&] { mm_bf16({.a = short_a, .b = packed}); }).find("ValueError: mm_bf16: b was packed for k = 64, but a.shape[1] is 62"),
+  EXPECT_NE(message_of([&] {
+              mm_bf16({.a = short_a, .b = packed});
+            }).find("ValueError: mm_bf16: b was packed for k = 64, but a.shape[1] is 62"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { mm_bf16({.a = same_lines, .b = packed}); }).find("k = 64, but a.shape[1] is 63"), std::string::npos);
+  EXPECT_NE(message_of([&] { mm_bf16({.a = same_lines, .b = packed}); }).find("k = 64, but a.shape[1] is 63"),
+            std::string::npos);
   const Tensor not_packed = random_bf16({3, 33, 32}, 14), wrong_shape = random_bf16({3, 33, 31}, 15);
-  EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = not_packed}); }).find("header that prepare_mm_weights writes"), std::string::npos);
-  EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = wrong_shape}); }).find("bfloat16[3, 33, 31], but must be [k, n], or a packed weight"),
+  EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = not_packed}); }).find("header that prepare_mm_weights writes"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = packed.view().slice(1, 0, 32)}); }).find("b.shape[1] is 32, but its header says k = 64"),
+  EXPECT_NE(message_of([&] {
+              mm_bf16({.a = a, .b = wrong_shape});
+            }).find("bfloat16[3, 33, 31], but must be [k, n], or a packed weight"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = packed.view().slice(1, 1, 33)}); }).find("header"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              mm_bf16({.a = a, .b = packed.view().slice(1, 0, 32)});
+            }).find("b.shape[1] is 32, but its header says k = 64"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = packed.view().slice(1, 1, 33)}); }).find("header"),
+            std::string::npos);
 }
 
 TEST(MmBf16, MessagesNameBothValues) {
-  const Tensor a = random_bf16({2, 64}, 16), b = random_bf16({62, 40}, 17), good = random_bf16({64, 40}, 18), bias = random_bf16({39}, 19);
-  const Tensor f32 = Tensor::zeros({2, 64}, DType::kF32), out = Tensor::zeros({2, 41}, DType::kBF16), f32_out = Tensor::zeros({2, 40}, DType::kF32);
-  const auto expect = [](const std::string& got, const std::string& want) { EXPECT_EQ(got.substr(0, want.size()), want); };
-  expect(message_of([&] { mm_bf16({.a = a, .b = b}); }), "ValueError: mm_bf16: b.shape[0] is 62, but k is 64 (from a.shape[1])");
-  expect(message_of([&] { mm_bf16({.a = f32, .b = good}); }), "ValueError: mm_bf16: a.dtype is float32, but must be bfloat16");
-  expect(message_of([&] { mm_bf16({.a = a, .b = good, .bias = bias}); }), "ValueError: mm_bf16: bias.shape[0] is 39, but n is 40 (from b)");
-  expect(message_of([&] { mm_bf16({.a = a, .b = good, .out = out}); }), "ValueError: mm_bf16: out is bfloat16[2, 41], but must be bfloat16[2, 40]");
-  expect(message_of([&] { mm_bf16({.a = a, .b = good, .out = f32_out}); }), "ValueError: mm_bf16: out.dtype is float32, but out_dtype is bfloat16");
-  expect(message_of([&] { mm_bf16({.a = a, .b = good, .out_dtype = DType::kF8E4M3}); }), "ValueError: mm_bf16: out_dtype is float8_e4m3fn, but must be");
-  expect(message_of([&] { mm_bf16({.a = a, .b = good, .backend = "mystery"}); }), "ValueError: mm_bf16: backend is 'mystery', but must be one of auto, ");
+  const Tensor a = random_bf16({2, 64}, 16), b = random_bf16({62, 40}, 17), good = random_bf16({64, 40}, 18),
+               bias = random_bf16({39}, 19);
+  const Tensor f32 = Tensor::zeros({2, 64}, DType::kF32), out = Tensor::zeros({2, 41}, DType::kBF16),
+               f32_out = Tensor::zeros({2, 40}, DType::kF32);
+  const auto expect = [](const std::string& got, const std::string& want) {
+    EXPECT_EQ(got.substr(0, want.size()), want);
+  };
+  expect(message_of([&] { mm_bf16({.a = a, .b = b}); }),
+         "ValueError: mm_bf16: b.shape[0] is 62, but k is 64 (from a.shape[1])");
+  expect(message_of([&] { mm_bf16({.a = f32, .b = good}); }),
+         "ValueError: mm_bf16: a.dtype is float32, but must be bfloat16");
+  expect(message_of([&] { mm_bf16({.a = a, .b = good, .bias = bias}); }),
+         "ValueError: mm_bf16: bias.shape[0] is 39, but n is 40 (from b)");
+  expect(message_of([&] { mm_bf16({.a = a, .b = good, .out = out}); }),
+         "ValueError: mm_bf16: out is bfloat16[2, 41], but must be bfloat16[2, 40]");
+  expect(message_of([&] { mm_bf16({.a = a, .b = good, .out = f32_out}); }),
+         "ValueError: mm_bf16: out.dtype is float32, but out_dtype is bfloat16");
+  expect(message_of([&] { mm_bf16({.a = a, .b = good, .out_dtype = DType::kF8E4M3}); }),
+         "ValueError: mm_bf16: out_dtype is float8_e4m3fn, but must be");
+  expect(message_of([&] { mm_bf16({.a = a, .b = good, .backend = "mystery"}); }),
+         "ValueError: mm_bf16: backend is 'mystery', but must be one of auto, ");
   expect(message_of([&] { mm_bf16({.a = a, .b = good, .out = a.view()}); }), "ValueError: mm_bf16: out ");
 }
 
 TEST(BmmFp8, RefusesTwoE5m2AndVectorsOfScales) {
   const Tensor a = Tensor::zeros({1, 2, 16}, DType::kF8E5M2), b = Tensor::zeros({1, 16, 4}, DType::kF8E5M2);
-  const Tensor b4 = Tensor::zeros({1, 16, 4}, DType::kF8E4M3), one = Tensor::zeros({1}, DType::kF32), two = Tensor::zeros({2}, DType::kF32);
-  EXPECT_NE(message_of([&] { bmm_fp8({.A = a, .B = b, .A_scale = one, .B_scale = one}); }).find("both float8_e5m2"), std::string::npos);
-  EXPECT_NE(message_of([&] { bmm_fp8({.A = a, .B = b4, .A_scale = two, .B_scale = one}); }).find("A_scale is float32[2], but must hold one value"),
+  const Tensor b4 = Tensor::zeros({1, 16, 4}, DType::kF8E4M3), one = Tensor::zeros({1}, DType::kF32),
+               two = Tensor::zeros({2}, DType::kF32);
+  EXPECT_NE(message_of([&] { bmm_fp8({.A = a, .B = b, .A_scale = one, .B_scale = one}); }).find("both float8_e5m2"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { bmm_fp8({.A = a, .B = b4, .A_scale = one, .B_scale = one, .dtype = DType::kF32}); }).find("dtype is float32"),
+  EXPECT_NE(message_of([&] {
+              bmm_fp8({.A = a, .B = b4, .A_scale = two, .B_scale = one});
+            }).find("A_scale is float32[2], but must hold one value"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              bmm_fp8({.A = a, .B = b4, .A_scale = one, .B_scale = one, .dtype = DType::kF32});
+            }).find("dtype is float32"),
             std::string::npos);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exponentials and the activations made of them, on vectors of f32. Polynomials are least-maximum fits of ours over the reduced
-// range; errors below were measured against double on 2^22 points of each range (tests/kernels/cpu/vec_test.cc holds them).
-//   exp2, exp     <= 1.3 ulp (1.5 without a fused multiply-add); -inf -> 0, above the f32 range -> inf, subnormal results kept, NaN -> NaN
-//   tanh, erf     <= 2 ulp
-//   silu, gelu_tanh, gelu_erf: relative error of the tails too (no 1 - something near 1)
+// Exponentials and the activations made of them, on vectors of f32. Polynomials are least-maximum fits of ours over the
+// reduced range; errors below were measured against double on 2^22 points of each range (tests/kernels/cpu/vec_test.cc
+// holds them).
+//   exp2, exp     <= 1.3 ulp (1.5 without a fused multiply-add); -inf -> 0, above the f32 range -> inf, subnormal
+//   results kept, NaN -> NaN tanh, erf     <= 2 ulp silu, gelu_tanh, gelu_erf: relative error of the tails too (no 1 -
+//   something near 1)
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -24,7 +25,7 @@ FI_VEC_INLINE Vec clamp(Vec x, float lo, float hi) { return min(splat(hi), max(s
 
 /// 2^x.
 FI_VEC_INLINE Vec exp2(Vec x) {
-  constexpr float kC[] = {0.6931471824645996f,   0.24022647738456726f,   0.055503323674201965f,
+  constexpr float kC[] = {0.6931471824645996f,  0.24022647738456726f,   0.055503323674201965f,
                           0.00961843691766262f, 0.0013398875016719103f, 0.00015353360504377633f};
   x = detail::clamp(x, -151.0f, 129.0f);
   const Vec n = round(x), f = x - n;
@@ -70,12 +71,13 @@ FI_VEC_INLINE Vec erf_near(Vec x) {
                           0.004700778517872095f};
   return fma(x, horner(x * x, kC), x);
 }
-/// erfc(z) for z in [0.5, 10.2]: e^(-z^2) times a polynomial in t = (z - 2) / (z + 2). The caller gives z^2 as sq - low, since
-/// the rounding error of the square is amplified by the exponential.
+/// erfc(z) for z in [0.5, 10.2]: e^(-z^2) times a polynomial in t = (z - 2) / (z + 2). The caller gives z^2 as sq -
+/// low, since the rounding error of the square is amplified by the exponential.
 FI_VEC_INLINE Vec erfc_far(Vec z, Vec sq, Vec low) {
-  constexpr float kC[] = {0.25539568066596985f,   -0.42718586325645447f,  0.24165815114974976f,    -0.07897847145795822f,
-                          0.003733833786100149f,  0.006995631847530603f,  -0.0008538569672964513f, -0.000970655819401145f,
-                          6.421790749300271e-05f, 0.00014502243720926344f};
+  constexpr float kC[] = {0.25539568066596985f,    -0.42718586325645447f,  0.24165815114974976f,
+                          -0.07897847145795822f,   0.003733833786100149f,  0.006995631847530603f,
+                          -0.0008538569672964513f, -0.000970655819401145f, 6.421790749300271e-05f,
+                          0.00014502243720926344f};
   const Vec p = horner((z - splat(2.0f)) / (z + splat(2.0f)), kC);
   return exp(-sq) * fma(low, p, p);
 }
@@ -87,7 +89,8 @@ FI_VEC_INLINE Vec erf(Vec x) {
   return select(is_nan(x), x, select(a < splat(0.5f), detail::erf_near(x), far));
 }
 
-/// GELU by erf: x * Phi(x), Phi the normal distribution function; the lower tail goes through erfc, so it keeps its digits.
+/// GELU by erf: x * Phi(x), Phi the normal distribution function; the lower tail goes through erfc, so it keeps its
+/// digits.
 FI_VEC_INLINE Vec gelu_erf(Vec x) {
   const Vec z = x * splat(0.70710678f), a = abs(z), y = min(splat(14.4f), abs(x)), sq = y * y, half = splat(0.5f);
   const Vec tail = half * detail::erfc_far(min(splat(10.2f), a), half * sq, half * fnma(y, y, sq));  // Phi(-|x|)

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense products on bf16 operands with f32 accumulation: the register tile and the loops around it. Packing: gemm_pack.h.
+// Dense products on bf16 operands with f32 accumulation: the register tile and the loops around it. Packing:
+// gemm_pack.h.
 //
-// One order for every output element: its accumulator starts at 0 and takes the k pairs one after another, k ascending, one
-// vdpbf16ps (or two FMAs) each. Tiles, blocks, threads, m and the choice of path decide only where the accumulator lives, so
-// row i of a product is bitwise the same alone and among 512 others.
+// One order for every output element: its accumulator starts at 0 and takes the k pairs one after another, k ascending,
+// one vdpbf16ps (or two FMAs) each. Tiles, blocks, threads, m and the choice of path decide only where the accumulator
+// lives, so row i of a product is bitwise the same alone and among 512 others.
 //
-// B is read as panels of 16 columns, [K/2][16][2]: one 64-byte line holds a k pair of a panel, a panel is one stream, and a
-// product with one row is a dot instruction per line: bound by memory, not by arithmetic.
-// A is read as blocks of 8 rows, [K/2][8][2], or straight from rows with contiguous k when there are few of them.
+// B is read as panels of 16 columns, [K/2][16][2]: one 64-byte line holds a k pair of a panel, a panel is one stream,
+// and a product with one row is a dot instruction per line: bound by memory, not by arithmetic. A is read as blocks of
+// 8 rows, [K/2][8][2], or straight from rows with contiguous k when there are few of them.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm_pack.h"
 #include "flashinfer/kernels/cpu/vec.h"
 
 namespace flashinfer::cpu {
 
-// Accumulators + operands fill the registers: 8 x 3 panels of 32 zmm with the bf16 dot, 8 x 2 where halves must be split off,
-// 4 x 1 panel (8 of 16 ymm) with AVX2.
+// Accumulators + operands fill the registers: 8 x 3 panels of 32 zmm with the bf16 dot, 8 x 2 where halves must be
+// split off, 4 x 1 panel (8 of 16 ymm) with AVX2.
 #if defined(__AVX512BF16__)
 inline constexpr int kTileRows = 8, kTilePanels = 3;
 #elif defined(__AVX512F__)
@@ -34,9 +35,10 @@ struct TileInput {
   int64_t pairs;
 };
 
-// How far ahead of its use a line of B is asked for, into L2. The hardware follows a panel, but starts anew at each; with 8 rows
-// the products of a line also fill the out-of-order window, so that reads and arithmetic would take turns (8 rows from memory:
-// 123 GFLOP/s without, 136 with 16, 154 with 32, 157 with 64 pairs; into L1: 122; one row: no difference).
+// How far ahead of its use a line of B is asked for, into L2. The hardware follows a panel, but starts anew at each;
+// with 8 rows the products of a line also fill the out-of-order window, so that reads and arithmetic would take turns
+// (8 rows from memory: 123 GFLOP/s without, 136 with 16, 154 with 32, 157 with 64 pairs; into L1: 122; one row: no
+// difference).
 inline constexpr int64_t kPairsAhead = 32;
 
 /// acc += A * B over `pairs` k pairs. `Packed`: A is in a block, so its addresses need one register.
@@ -67,11 +69,11 @@ FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * 
 
 /// Where a tile's sums go: to f32 scratch between k blocks, and to the output after the last.
 struct TileOutput {
-  float* partial;   // [rows][partial_row], null when k is not blocked
+  float* partial;  // [rows][partial_row], null when k is not blocked
   int64_t partial_row;
   bool first, last;
-  void* out;        // element (0, 0) of the tile
-  int64_t out_row;  // in elements
+  void* out;           // element (0, 0) of the tile
+  int64_t out_row;     // in elements
   const bf16_t* bias;  // of the tile's first column, or null
   float scale_a, scale_b;
   int64_t columns;  // that exist, at most the tile's
@@ -125,10 +127,10 @@ void run_rows(int64_t rows, const TileInput& in, const TileOutput& o) {
 
 /// The rows of A that a task multiplies: full blocks are packed, the rest is read where it lies (k contiguous).
 struct RowsOfA {
-  const bf16_t* blocks;   // block of kBlockRows rows i at blocks + i * block; null: none is packed
-  int64_t block;          // elements
-  int64_t packed_rows;    // rows before this one are in blocks
-  const bf16_t* rows;     // row r >= packed_rows at rows + r * row
+  const bf16_t* blocks;  // block of kBlockRows rows i at blocks + i * block; null: none is packed
+  int64_t block;         // elements
+  int64_t packed_rows;   // rows before this one are in blocks
+  const bf16_t* rows;    // row r >= packed_rows at rows + r * row
   int64_t row;
 };
 

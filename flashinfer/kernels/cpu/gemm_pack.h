@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of the matrix product (gemm.h) brought into the layout its tiles read, converted to bf16 on the way: exact for bf16,
-// e4m3 and e5m2, whose values are all bf16 values.
+// Operands of the matrix product (gemm.h) brought into the layout its tiles read, converted to bf16 on the way: exact
+// for bf16, e4m3 and e5m2, whose values are all bf16 values.
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -12,11 +12,12 @@ inline constexpr int kBlockRows = 8;      // of A in a block
 /// Pairs converted at a time: 16 vectors x 16 pairs, which is one transposition of 16 x 16 32-bit words with AVX-512.
 inline constexpr int kPackPairs = 16;
 
-/// `lines` vectors along k: element (i, k) at p + i * line + k * step.
+/// Vectors along k: element (i, k) at p + i * line + k * step. With `ahead`, the element that many further on is asked
+/// for as this one is read: sixteen streams at once are more than the hardware follows.
 template <class S>
 struct Lines {
   const S* p;
-  int64_t line, step;
+  int64_t line, step, ahead = 0;
 };
 
 namespace detail {
@@ -61,7 +62,8 @@ FI_VEC_INLINE void interleave_rows(const S* p, int64_t step, int64_t lines, int6
 template <int Width>
 FI_VEC_INLINE void transpose_pairs(const bf16_t* from, int64_t from_line, bf16_t* to, int pairs) {
   for (int k = 0; k < pairs; ++k)
-    for (int i = 0; i < Width; ++i) memcpy(static_cast<void*>(to + (k * Width + i) * 2), from + i * from_line + 2 * k, 4);
+    for (int i = 0; i < Width; ++i)
+      memcpy(static_cast<void*>(to + (k * Width + i) * 2), from + i * from_line + 2 * k, 4);
 }
 
 #if defined(__AVX512F__)
@@ -108,8 +110,8 @@ FI_VEC_INLINE void transpose_pairs<16>(const bf16_t* from, int64_t line, bf16_t*
 #endif
 }  // namespace detail
 
-/// Interleaves `lines` <= Width vectors by k pairs: to[k / 2][Width][2], zeros in the places of missing lines and of k >= k_end.
-/// Writes pairs [k / 2, (k_to + 1) / 2), k even. A panel of B: its lines are columns. A block of A: rows.
+/// Interleaves `lines` <= Width vectors by k pairs: to[k / 2][Width][2], zeros in the places of missing lines and of k
+/// >= k_end. Writes pairs [k / 2, (k_to + 1) / 2), k even. A panel of B: its lines are columns. A block of A: rows.
 template <int Width, class S>
 void pack_lines(const Lines<S>& from, int64_t lines, int64_t k, int64_t k_to, int64_t k_end, bf16_t* to) {
   alignas(64) bf16_t tile[Width * 2 * kPackPairs];
@@ -119,6 +121,8 @@ void pack_lines(const Lines<S>& from, int64_t lines, int64_t k, int64_t k_to, in
     const int pairs = left < kPackPairs ? static_cast<int>(left) : kPackPairs;
     if constexpr (__is_same(S, bf16_t)) {
       if (from.step == 1 && lines == Width && k + 2 * kPackPairs <= k_end) {
+        if (from.ahead)
+          for (int i = 0; i < Width; ++i) __builtin_prefetch(from.p + k + i * from.line + from.ahead, 0, 2);
         detail::transpose_pairs<Width>(from.p + k, from.line, to, pairs);
         continue;
       }

@@ -56,7 +56,8 @@ FI_VEC_INLINE __m256 power_of_two(__m256i n) {  // n in [-126, 127]
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
 }  // namespace detail
-// Two factors of half the exponent each: both normal for |n| <= 252, and only the second product can round when |x| is near 1.
+// Two factors of half the exponent each: both normal for |n| <= 252, and only the second product can round when |x| is
+// near 1.
 FI_VEC_INLINE Vec ldexp(Vec x, Vec n) {
   const __m256i i = _mm256_cvtps_epi32(n.r), a = _mm256_srai_epi32(i, 1), b = _mm256_sub_epi32(i, a);
   return {_mm256_mul_ps(_mm256_mul_ps(x.r, detail::power_of_two(a)), detail::power_of_two(b))};
@@ -73,7 +74,9 @@ FI_VEC_INLINE bool any(Mask a) { return _mm256_movemask_ps(a.r) != 0; }
 FI_VEC_INLINE Vec select(Mask m, Vec a, Vec b) { return {_mm256_blendv_ps(b.r, a.r, m.r)}; }
 
 namespace detail {
-FI_VEC_INLINE Vec widen_bf16(__m128i h) { return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16))}; }
+FI_VEC_INLINE Vec widen_bf16(__m128i h) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16))};
+}
 FI_VEC_INLINE Vec widen_f16(__m128i h) { return {_mm256_cvtph_ps(h)}; }
 // e4m3 bits moved into an f16 mean 2^-8 of the value, subnormals included; only NaN (all ones) needs care.
 FI_VEC_INLINE Vec widen_e4m3(__m128i b) {
@@ -96,9 +99,13 @@ FI_VEC_INLINE __m128i narrow_bf16(Vec v) {
 }
 FI_VEC_INLINE __m128i narrow_f16(Vec v) { return _mm256_cvtps_ph(v.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 template <class T>
-FI_VEC_INLINE __m128i load_16(const T* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+FI_VEC_INLINE __m128i load_16(const T* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
 template <class T>
-FI_VEC_INLINE __m128i load_8(const T* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
+FI_VEC_INLINE __m128i load_8(const T* p) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+}
 }  // namespace detail
 
 FI_VEC_INLINE Vec load(const float* p) { return {_mm256_loadu_ps(p)}; }
@@ -128,9 +135,15 @@ FI_VEC_INLINE float reduce(Vec v, F f) {
   return _mm256_cvtss_f32(v.r);
 }
 }  // namespace detail
-FI_VEC_INLINE float reduce_add(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return a + b; }); }
-FI_VEC_INLINE float reduce_max(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return max(a, b); }); }
-FI_VEC_INLINE float reduce_min(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return min(a, b); }); }
+FI_VEC_INLINE float reduce_add(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return a + b; });
+}
+FI_VEC_INLINE float reduce_max(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return max(a, b); });
+}
+FI_VEC_INLINE float reduce_min(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return min(a, b); });
+}
 
 struct Pairs {
   __m256i r;
@@ -153,5 +166,5 @@ FI_VEC_INLINE Vec dot_pairs(Vec acc, Pairs a, Pairs b) {
   return fma(a0, b0, fma(a1, b1, acc));
 }
 
-}  // inline namespace avx2
+}  // namespace avx2
 }  // namespace flashinfer::cpu

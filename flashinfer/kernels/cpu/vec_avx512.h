@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec for AVX-512 (F, BW, DQ, VL: x86-64-v4), with the BF16 dot product where the target has it. Included by vec.h only.
+// Vec for AVX-512 (F, BW, DQ, VL: x86-64-v4), with the BF16 dot product where the target has it. Included by vec.h
+// only.
 #pragma once
 #include <immintrin.h>
 
@@ -47,7 +48,9 @@ FI_VEC_INLINE bool any(Mask a) { return a.r != 0; }
 FI_VEC_INLINE Vec select(Mask m, Vec a, Vec b) { return {_mm512_mask_blend_ps(m.r, b.r, a.r)}; }
 
 namespace detail {
-FI_VEC_INLINE Vec widen_bf16(__m256i h) { return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))}; }
+FI_VEC_INLINE Vec widen_bf16(__m256i h) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))};
+}
 FI_VEC_INLINE Vec widen_f16(__m256i h) { return {_mm512_cvtph_ps(h)}; }
 // e4m3 bits moved into an f16 mean 2^-8 of the value, subnormals included; only NaN (all ones) needs care.
 FI_VEC_INLINE Vec widen_e4m3(__m128i b) {
@@ -71,27 +74,49 @@ FI_VEC_INLINE __m256i narrow_f16(Vec v) { return _mm512_cvtps_ph(v.r, _MM_FROUND
 
 FI_VEC_INLINE Vec load(const float* p) { return {_mm512_loadu_ps(p)}; }
 FI_VEC_INLINE Vec load_n(const float* p, int64_t n) { return {_mm512_maskz_loadu_ps(first_n(n).r, p)}; }
-FI_VEC_INLINE Vec load(const bf16_t* p) { return detail::widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
-FI_VEC_INLINE Vec load_n(const bf16_t* p, int64_t n) { return detail::widen_bf16(_mm256_maskz_loadu_epi16(first_n(n).r, p)); }
-FI_VEC_INLINE Vec load(const f16_t* p) { return detail::widen_f16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))); }
-FI_VEC_INLINE Vec load_n(const f16_t* p, int64_t n) { return detail::widen_f16(_mm256_maskz_loadu_epi16(first_n(n).r, p)); }
-FI_VEC_INLINE Vec load(const e4m3_t* p) { return detail::widen_e4m3(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-FI_VEC_INLINE Vec load_n(const e4m3_t* p, int64_t n) { return detail::widen_e4m3(_mm_maskz_loadu_epi8(first_n(n).r, p)); }
-FI_VEC_INLINE Vec load(const e5m2_t* p) { return detail::widen_e5m2(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-FI_VEC_INLINE Vec load_n(const e5m2_t* p, int64_t n) { return detail::widen_e5m2(_mm_maskz_loadu_epi8(first_n(n).r, p)); }
+FI_VEC_INLINE Vec load(const bf16_t* p) {
+  return detail::widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+FI_VEC_INLINE Vec load_n(const bf16_t* p, int64_t n) {
+  return detail::widen_bf16(_mm256_maskz_loadu_epi16(first_n(n).r, p));
+}
+FI_VEC_INLINE Vec load(const f16_t* p) {
+  return detail::widen_f16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+FI_VEC_INLINE Vec load_n(const f16_t* p, int64_t n) {
+  return detail::widen_f16(_mm256_maskz_loadu_epi16(first_n(n).r, p));
+}
+FI_VEC_INLINE Vec load(const e4m3_t* p) {
+  return detail::widen_e4m3(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+FI_VEC_INLINE Vec load_n(const e4m3_t* p, int64_t n) {
+  return detail::widen_e4m3(_mm_maskz_loadu_epi8(first_n(n).r, p));
+}
+FI_VEC_INLINE Vec load(const e5m2_t* p) {
+  return detail::widen_e5m2(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+FI_VEC_INLINE Vec load_n(const e5m2_t* p, int64_t n) {
+  return detail::widen_e5m2(_mm_maskz_loadu_epi8(first_n(n).r, p));
+}
 
 FI_VEC_INLINE void store(float* p, Vec v) { _mm512_storeu_ps(p, v.r); }
 FI_VEC_INLINE void store_n(float* p, Vec v, int64_t n) { _mm512_mask_storeu_ps(p, first_n(n).r, v.r); }
-FI_VEC_INLINE void store(bf16_t* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), detail::narrow_bf16(v)); }
-FI_VEC_INLINE void store_n(bf16_t* p, Vec v, int64_t n) { _mm256_mask_storeu_epi16(p, first_n(n).r, detail::narrow_bf16(v)); }
+FI_VEC_INLINE void store(bf16_t* p, Vec v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), detail::narrow_bf16(v));
+}
+FI_VEC_INLINE void store_n(bf16_t* p, Vec v, int64_t n) {
+  _mm256_mask_storeu_epi16(p, first_n(n).r, detail::narrow_bf16(v));
+}
 FI_VEC_INLINE void store(f16_t* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), detail::narrow_f16(v)); }
-FI_VEC_INLINE void store_n(f16_t* p, Vec v, int64_t n) { _mm256_mask_storeu_epi16(p, first_n(n).r, detail::narrow_f16(v)); }
+FI_VEC_INLINE void store_n(f16_t* p, Vec v, int64_t n) {
+  _mm256_mask_storeu_epi16(p, first_n(n).r, detail::narrow_f16(v));
+}
 
 namespace detail {
-FI_VEC_INLINE __m512 swap_halves(__m512 v) { return _mm512_shuffle_f32x4(v, v, 0x4e); }     // lane i <-> i + 8
-FI_VEC_INLINE __m512 swap_quarters(__m512 v) { return _mm512_shuffle_f32x4(v, v, 0xb1); }   // i <-> i + 4
-FI_VEC_INLINE __m512 swap_pairs(__m512 v) { return _mm512_permute_ps(v, 0x4e); }            // i <-> i + 2
-FI_VEC_INLINE __m512 swap_lanes(__m512 v) { return _mm512_permute_ps(v, 0xb1); }            // i <-> i + 1
+FI_VEC_INLINE __m512 swap_halves(__m512 v) { return _mm512_shuffle_f32x4(v, v, 0x4e); }    // lane i <-> i + 8
+FI_VEC_INLINE __m512 swap_quarters(__m512 v) { return _mm512_shuffle_f32x4(v, v, 0xb1); }  // i <-> i + 4
+FI_VEC_INLINE __m512 swap_pairs(__m512 v) { return _mm512_permute_ps(v, 0x4e); }           // i <-> i + 2
+FI_VEC_INLINE __m512 swap_lanes(__m512 v) { return _mm512_permute_ps(v, 0xb1); }           // i <-> i + 1
 template <class F>
 FI_VEC_INLINE float reduce(Vec v, F f) {
   v = f(v, Vec{swap_halves(v.r)});
@@ -101,9 +126,15 @@ FI_VEC_INLINE float reduce(Vec v, F f) {
   return _mm512_cvtss_f32(v.r);
 }
 }  // namespace detail
-FI_VEC_INLINE float reduce_add(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return a + b; }); }
-FI_VEC_INLINE float reduce_max(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return max(a, b); }); }
-FI_VEC_INLINE float reduce_min(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return min(a, b); }); }
+FI_VEC_INLINE float reduce_add(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return a + b; });
+}
+FI_VEC_INLINE float reduce_max(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return max(a, b); });
+}
+FI_VEC_INLINE float reduce_min(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return min(a, b); });
+}
 
 struct Pairs {
   __m512i r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec on the compiler's generic 16-byte vectors: SSE2, NEON, anything. Included by vec.h only. fma() here is a multiply and an
-// add (two roundings) unless the target fuses them: a libm call per lane would cost 20 times as much.
+// Vec on the compiler's generic 16-byte vectors: SSE2, NEON, anything. Included by vec.h only. fma() here is a multiply
+// and an add (two roundings) unless the target fuses them: a libm call per lane would cost 20 times as much.
 #pragma once
 #include <math.h>
 
@@ -63,7 +63,8 @@ FI_VEC_INLINE Vec round(Vec a) {
 namespace detail {
 FI_VEC_INLINE F32x4 power_of_two(I32x4 n) { return reinterpret_cast<F32x4>((reinterpret_cast<U32x4>(n) + 127u) << 23); }
 }  // namespace detail
-// Two factors of half the exponent each: both normal for |n| <= 252, and only the second product can round when |x| is near 1.
+// Two factors of half the exponent each: both normal for |n| <= 252, and only the second product can round when |x| is
+// near 1.
 FI_VEC_INLINE Vec ldexp(Vec x, Vec n) {
   const I32x4 i = __builtin_convertvector(n.r, I32x4), a = i >> 1, b = i - a;
   return {x.r * detail::power_of_two(a) * detail::power_of_two(b)};
@@ -71,7 +72,8 @@ FI_VEC_INLINE Vec ldexp(Vec x, Vec n) {
 
 template <class T>
 FI_VEC_INLINE Vec load(const T* p) {
-  return {F32x4{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])}};
+  return {
+      F32x4{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])}};
 }
 template <class T>
 FI_VEC_INLINE Vec load_n(const T* p, int64_t n) {
@@ -99,9 +101,15 @@ FI_VEC_INLINE float reduce(Vec v, F f) {
   return v.r[0];
 }
 }  // namespace detail
-FI_VEC_INLINE float reduce_add(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return a + b; }); }
-FI_VEC_INLINE float reduce_max(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return max(a, b); }); }
-FI_VEC_INLINE float reduce_min(Vec v) { return detail::reduce(v, [](Vec a, Vec b) { return min(a, b); }); }
+FI_VEC_INLINE float reduce_add(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return a + b; });
+}
+FI_VEC_INLINE float reduce_max(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return max(a, b); });
+}
+FI_VEC_INLINE float reduce_min(Vec v) {
+  return detail::reduce(v, [](Vec a, Vec b) { return min(a, b); });
+}
 
 struct Pairs {
   U32x4 r;
@@ -129,5 +137,5 @@ FI_VEC_INLINE Vec dot_pairs(Vec acc, Pairs a, Pairs b) {
   return fma(a0, b0, fma(a1, b1, acc));
 }
 
-}  // inline namespace portable
+}  // namespace portable
 }  // namespace flashinfer::cpu

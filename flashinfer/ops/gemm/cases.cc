@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of k products of normals are about sqrt(k) large and cancel: absolute tolerances are f32 rounding errors of the sums.
+// Sums of k products of normals are about sqrt(k) large and cancel: absolute tolerances are f32 rounding errors.
 #include "flashinfer/ops/gemm/cases.h"
 
 namespace flashinfer::ops::gemm {
@@ -53,14 +53,16 @@ constexpr op::Case kBmm[] = {
 constexpr op::Case kFp8[] = {
     {"e4m3", "A=e4m3:2x16x64 B=e4m3:2x64x48^t A_scale=f32:1:const(0.5) B_scale=f32:1:const(0.25) dtype=bfloat16", "cpu",
      op::kAot, -1, 1e-3},
-    {"e5m2_a", "A=e5m2:1x9x100 B=e4m3:1x100x33 A_scale=f32::const(2) B_scale=f32::const(0.125) dtype=float16", "cpu", op::kAot,
-     -1, 1e-3},
+    {"e5m2_a", "A=e5m2:1x9x100 B=e4m3:1x100x33 A_scale=f32::const(2) B_scale=f32::const(0.125) dtype=float16", "cpu",
+     op::kAot, -1, 1e-3},
     {"e5m2_b", "A=e4m3:3x1x576 B=e5m2:3x576x20^t A_scale=f32:1:const(1) B_scale=f32:1:const(0.1) dtype=bfloat16", "cpu",
      op::kAot, -1, 1e-3},
-    {"odd", "A=e4m3:2x7x31 B=e4m3:2x31x17 A_scale=f32:1:const(0.3) B_scale=f32:1:const(3) dtype=float16", "cpu", 0, -1, 1e-3},
+    {"odd", "A=e4m3:2x7x31 B=e4m3:2x31x17 A_scale=f32:1:const(0.3) B_scale=f32:1:const(3) dtype=float16", "cpu", 0, -1,
+     1e-3},
     {"no_k", "A=e4m3:2x7x0 B=e4m3:2x0x17 A_scale=f32:1:const(1) B_scale=f32:1:const(1) dtype=float16"},
-    {"bench", "A=e4m3:1x512x4096 B=e4m3:1x4096x4096^t A_scale=f32:1:const(0.01) B_scale=f32:1:const(0.01) dtype=bfloat16",
-     "cpu", op::kBench, -1, 1e-3},
+    {"bench",
+     "A=e4m3:1x512x4096 B=e4m3:1x4096x4096^t A_scale=f32:1:const(0.01) B_scale=f32:1:const(0.01) dtype=bfloat16", "cpu",
+     op::kBench, -1, 1e-3},
 };
 constexpr op::Case kPrepare[] = {
     {"weight", "b=bf16:576x192^t", "cpu", op::kAot},

@@ -7,7 +7,7 @@
 namespace flashinfer::cpu {
 namespace detail {
 
-inline constexpr int64_t kBlockPairs = 128;  // k pairs of B packed on the way: 24 KB for three panels, in L1
+inline constexpr int64_t kBlockPairs = 128;   // k pairs of B packed on the way: 24 KB for three panels, in L1
 inline constexpr int64_t kScratchRows = 128;  // rows whose sums wait between k blocks: 24 KB for three panels
 
 /// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
@@ -22,10 +22,12 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
     using S = scalar_of_t<C.b>;
     in.b = buffer;
     in.panel = pairs * 2 * kPanelColumns;
+    const int64_t next = 2 * (k + pairs);  // the block of k after this one, or the first of the panels after these
+    const int64_t ahead = next < p.k ? 2 * kBlockPairs : count * kPanelColumns * p.b_n - 2 * k;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t column = (panel + i) * kPanelColumns, left = p.n - column;
       const S* from = static_cast<const S*>(p.b) + batch * p.b_batch + column * p.b_n;
-      pack_lines<kPanelColumns>(Lines<S>{from, p.b_n, p.b_k}, left < kPanelColumns ? left : kPanelColumns, 2 * k,
+      pack_lines<kPanelColumns>(Lines<S>{from, p.b_n, p.b_k, ahead}, left < kPanelColumns ? left : kPanelColumns, 2 * k,
                                 2 * (k + pairs), p.k, buffer + i * in.panel);
     }
   }
@@ -41,10 +43,16 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
   const int64_t rows_at_once = block >= all ? end - begin : kScratchRows;
   for (int64_t r = begin; r < end; r += rows_at_once) {
     const int64_t r_end = end - r < rows_at_once ? end : r + rows_at_once;
-    TileOutput o{.partial = partial, .partial_row = Panels * kPanelColumns, .first = true, .last = false,
-                 .out = static_cast<T*>(p.out) + batch * p.out_batch + r * p.out_row + column, .out_row = p.out_row,
+    TileOutput o{.partial = partial,
+                 .partial_row = Panels * kPanelColumns,
+                 .first = true,
+                 .last = false,
+                 .out = static_cast<T*>(p.out) + batch * p.out_batch + r * p.out_row + column,
+                 .out_row = p.out_row,
                  .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
-                 .scale_a = p.scale_a, .scale_b = p.scale_b, .columns = p.n - column};
+                 .scale_a = p.scale_a,
+                 .scale_b = p.scale_b,
+                 .columns = p.n - column};
     for (int64_t k = 0; k < all || o.first; k += block) {
       const int64_t pairs = all - k < block ? all - k : block;
       TileInput in{};
@@ -68,15 +76,18 @@ void gemm(const GemmParams& p, int64_t task) {
   const int64_t end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
   int64_t panel = task % panel_tasks * p.panels_per_task;
   const int64_t last = panels - panel < p.panels_per_task ? panels : panel + p.panels_per_task;
-  const RowsOfA a{.blocks = static_cast<const bf16_t*>(p.a_blocks) + batch * p.a_batch_blocks, .block = p.a_block,
-                  .packed_rows = p.packed_rows, .rows = static_cast<const bf16_t*>(p.a) + batch * p.a_batch, .row = p.a_row};
+  const RowsOfA a{.blocks = static_cast<const bf16_t*>(p.a_blocks) + batch * p.a_batch_blocks,
+                  .block = p.a_block,
+                  .packed_rows = p.packed_rows,
+                  .rows = static_cast<const bf16_t*>(p.a) + batch * p.a_batch,
+                  .row = p.a_row};
   for (; panel + kTilePanels <= last; panel += kTilePanels)
     detail::multiply_panels<C, kTilePanels>(p, a, batch, begin, end, panel);
   for (; panel < last; ++panel) detail::multiply_panels<C, 1>(p, a, batch, begin, end, panel);
 }
 
-/// A: task i of a batch is rows [8 i, 8 i + 8), blocks first, the rest as plain rows of 2 * ceil(k / 2) elements after them.
-/// B: task i is panel i, its header line first.
+/// A: task i of a batch is rows [8 i, 8 i + 8), blocks first, the rest as plain rows of 2 * ceil(k / 2) elements after
+/// them. B: task i is panel i, its header line first.
 template <GemmPackConfig C>
 void gemm_pack(const GemmPackParams& p, int64_t task) {
   using S = scalar_of_t<C.from>;

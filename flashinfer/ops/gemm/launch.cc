@@ -11,7 +11,8 @@ namespace flashinfer::gemm {
 namespace {
 
 inline constexpr jit::Kernel kGemm{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu::gemm", "flashinfer::GemmParams"};
-inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu::gemm_pack", "flashinfer::GemmPackParams"};
+inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu::gemm_pack",
+                                   "flashinfer::GemmPackParams"};
 
 constexpr int64_t kBlockRows = 8;  // as kernels/cpu/gemm_pack.h
 
@@ -31,8 +32,15 @@ Tensor pack_a(const TensorView& a, const Blocks& blocks, GemmParams& p) {
   const int64_t row = 2 * divide_up(p.k, 2), rows = blocks.copy_rest ? p.m : blocks.packed_rows;
   const Tensor scratch = Tensor::empty({p.batch, rows, row}, DType::kBF16);
   const int64_t tasks = divide_up(rows, kBlockRows);
-  const GemmPackParams pack{.from = a.data(), .line = a.stride(1), .step = a.stride(2), .batch_stride = a.stride(0),
-                            .to = scratch.data(), .to_batch = rows * row, .lines = rows, .k = p.k, .tasks_per_batch = tasks};
+  const GemmPackParams pack{.from = a.data(),
+                            .line = a.stride(1),
+                            .step = a.stride(2),
+                            .batch_stride = a.stride(0),
+                            .to = scratch.data(),
+                            .to_batch = rows * row,
+                            .lines = rows,
+                            .k = p.k,
+                            .tasks_per_batch = tasks};
   run_pack(pack_config_of(a), pack, p.batch * tasks);
   p.a_blocks = scratch.data();
   p.a_block = kBlockRows * row;
@@ -72,8 +80,9 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   const int64_t panels = divide_up(n, 16), groups = divide_up(panels, 3);
   const double bytes = 96.0 * static_cast<double>(k), flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
   const double group_ns = std::max(bytes / 30.0, flops / 220.0);
-  // A task takes at least 4 us (a wake-up is 1.5 us when the pool spins), and every thread gets six, so that a core that
-  // is slower or busy takes fewer. Rejected: 16 tasks a thread (1 row, k 576: 3 % slower), 2 (uneven cores: up to 30 %).
+  // A task takes at least 4 us (a wake-up is 1.5 us when the pool spins), and every thread gets six, so that a core
+  // that is slower or busy takes fewer. Rejected: 16 tasks a thread (1 row, k 576: 3 % slower), 2 (uneven cores: up to
+  // 30 %).
   const double least = std::max(1.0, 4000.0 / std::max(group_ns, 1.0));
   const int64_t wanted = 6LL * std::max(threads, 1);
   const int64_t even = std::max<int64_t>(1, groups * batch / wanted);
@@ -105,13 +114,31 @@ void run(const Product& x) {
   const GemmConfig config = config_of(x);
   if (op::config_wanted()) op::report_config(jit::config_text(config));
   const Blocks blocks = choose_blocks(batch, m, n, k, direct_a(x.a), Context::current().executor.threads);
-  GemmParams p{.a_blocks = nullptr, .a_block = 0, .a_batch_blocks = 0, .packed_rows = blocks.packed_rows,
-               .a = x.a.data(), .a_row = x.a.stride(1), .a_batch = x.a.stride(0),
-               .b = nullptr, .b_panel = 0, .b_k = 0, .b_n = 0, .b_batch = 0,
-               .bias = x.bias.data(), .out = x.out.data(), .out_row = x.out.stride(1), .out_batch = x.out.stride(0),
-               .batch = batch, .m = m, .n = n, .k = k,
-               .rows_per_task = blocks.rows_per_task, .panels_per_task = blocks.panels_per_task,
-               .pairs_per_block = divide_up(k, 2) + 1, .scale_a = x.scale_a, .scale_b = x.scale_b};
+  GemmParams p{.a_blocks = nullptr,
+               .a_block = 0,
+               .a_batch_blocks = 0,
+               .packed_rows = blocks.packed_rows,
+               .a = x.a.data(),
+               .a_row = x.a.stride(1),
+               .a_batch = x.a.stride(0),
+               .b = nullptr,
+               .b_panel = 0,
+               .b_k = 0,
+               .b_n = 0,
+               .b_batch = 0,
+               .bias = x.bias.data(),
+               .out = x.out.data(),
+               .out_row = x.out.stride(1),
+               .out_batch = x.out.stride(0),
+               .batch = batch,
+               .m = m,
+               .n = n,
+               .k = k,
+               .rows_per_task = blocks.rows_per_task,
+               .panels_per_task = blocks.panels_per_task,
+               .pairs_per_block = divide_up(k, 2) + 1,
+               .scale_a = x.scale_a,
+               .scale_b = x.scale_b};
   set_b(x, p);
   Tensor scratch;
   if (blocks.packed_rows || blocks.copy_rest) scratch = pack_a(x.a, blocks, p);
@@ -120,13 +147,22 @@ void run(const Product& x) {
   parallel_for(tasks, [&](int64_t task) { fn(&p, task); });
 }
 
-std::string refuse_pack_weights(const TensorView& b) { return jit::cpu_kernel<kPack>(GemmPackConfig{b.dtype(), 0}).refusal; }
+std::string refuse_pack_weights(const TensorView& b) {
+  return jit::cpu_kernel<kPack>(GemmPackConfig{b.dtype(), 0}).refusal;
+}
 
 void pack_weights(const TensorView& b, const TensorView& out) {
   const int64_t k = b.size(0), n = b.size(1), panels = packed_panels(n);
   if (panels == 0) return;
-  const GemmPackParams p{.from = b.data(), .line = b.stride(1), .step = b.stride(0), .batch_stride = 0, .to = out.data(),
-                         .to_batch = 0, .lines = n, .k = k, .tasks_per_batch = panels};
+  const GemmPackParams p{.from = b.data(),
+                         .line = b.stride(1),
+                         .step = b.stride(0),
+                         .batch_stride = 0,
+                         .to = out.data(),
+                         .to_batch = 0,
+                         .lines = n,
+                         .k = k,
+                         .tasks_per_batch = panels};
   run_pack({.from = b.dtype(), .rows = 0}, p, panels);
 }
 

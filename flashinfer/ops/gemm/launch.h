@@ -10,8 +10,8 @@ namespace flashinfer::gemm {
 
 /// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b + bias.
 struct Product {
-  TensorView a;    // [batch, m, k]
-  TensorView b;    // [batch, k, n], or packed [panels, lines, 32] with batch 1
+  TensorView a;  // [batch, m, k]
+  TensorView b;  // [batch, k, n], or packed [panels, lines, 32] with batch 1
   bool packed = false;
   TensorView bias;  // [n] bf16, or undefined
   float scale_a = 1, scale_b = 1;

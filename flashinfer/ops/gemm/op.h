@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense matrix products (ops.md section 9): f32 accumulation, one rounding at the end.
 //
-// Every output element is summed over k in one order that depends on nothing else: row i of a product is bitwise the same for
-// m = 1, 8, 512, for any number of threads, and for a weight packed beforehand or not.
+// Every output element is summed over k in one order that depends on nothing else: row i of a product is bitwise the
+// same for m = 1, 8, 512, for any number of threads, and for a weight packed beforehand or not.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,16 +13,17 @@ namespace flashinfer {
 
 /// out[m, n] = sum over k of a[m, k] * b[k, n] (+ bias[n], in f32, before the rounding)
 struct MmBf16 {
-  TensorView a;                         // [m, k] bf16, any strides (k contiguous is faster)
-  TensorView b;                         // [k, n] bf16, any strides, usually the transposed view of a [n, k] weight; or a packed
-                                        // weight from prepare_mm_weights
-  std::optional<TensorView> bias;       // [n] bf16
-  bool pdl = false;                     // CUDA only
-  std::optional<TensorView> out;        // [m, n] of out_dtype; made when absent
-  DType out_dtype = DType::kBF16;       // bf16, f16 or f32
-  std::string backend = "cudnn";        // upstream's names choose among GPU kernels; the CPU has one
+  TensorView a;  // [m, k] bf16, any strides (k contiguous is faster)
+  TensorView b;  // [k, n] bf16, any strides, usually the transposed view of a [n, k] weight; or a packed
+                 // weight from prepare_mm_weights
+  std::optional<TensorView> bias;  // [n] bf16
+  bool pdl = false;                // CUDA only
+  std::optional<TensorView> out;   // [m, n] of out_dtype; made when absent
+  DType out_dtype = DType::kBF16;  // bf16, f16 or f32
+  std::string backend = "cudnn";   // upstream's names choose among GPU kernels; the CPU has one
 };
-/// ValueError: extents or dtypes that do not fit, a packed weight of another k or of no known layout, an unknown backend.
+/// ValueError: extents or dtypes that do not fit, a packed weight of another k or of no known layout, an unknown
+/// backend.
 Tensor mm_bf16(const MmBf16& args);
 
 /// out[i] = A[i] . B[i]
@@ -47,10 +48,11 @@ struct BmmFp8 {
 };
 Tensor bmm_fp8(const BmmFp8& args);
 
-/// Brings a weight into the layout that the CPU kernels read, once: [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, panels of 16
-/// columns, k pair by k pair, each panel behind a line that describes it (ops/gemm/params.h). The result is an ordinary tensor
-/// (it can be saved, recorded, sliced along panels) that mm_bf16 takes in place of `b`; reading it with one row of `a` runs at
-/// memory speed, and products with many rows skip the packing that a plain weight costs at every call (about 10 %).
+/// Brings a weight into the layout that the CPU kernels read, once: [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, panels of
+/// 16 columns, k pair by k pair, each panel behind a line that describes it (ops/gemm/params.h). The result is an
+/// ordinary tensor (it can be saved, recorded, sliced along panels) that mm_bf16 takes in place of `b`; reading it with
+/// one row of `a` runs at memory speed, and products with many rows skip the packing that a plain weight costs at every
+/// call (about 10 %).
 struct PrepareMmWeights {
   TensorView b;                   // [k, n] bf16, any strides
   std::optional<TensorView> out;  // [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, contiguous; made when absent

@@ -9,8 +9,8 @@ namespace flashinfer {
 
 /// One artifact a (type of B, form of B, type of the output). Extents, strides, blocks and bias are run-time values.
 struct GemmConfig {
-  DType b;             // bf16, or e4m3/e5m2 as they are
-  DType out;           // bf16, f16 or f32
+  DType b;                 // bf16, or e4m3/e5m2 as they are
+  DType out;               // bf16, f16 or f32
   unsigned char packed_b;  // panels of prepare_mm_weights; else B is packed by blocks on the way
 
   static constexpr const char* kName = "flashinfer::GemmConfig";
@@ -23,17 +23,17 @@ struct GemmConfig {
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
-/// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias. Task t is (batch, rows, panels) with panels fastest, so that tasks
-/// next to each other share rows of A.
+/// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias. Task t is (batch, rows, panels) with panels fastest, so
+/// that tasks next to each other share rows of A.
 struct GemmParams {
-  const void* a_blocks;  // packed rows (GemmPackParams), or null
+  const void* a_blocks;             // packed rows (GemmPackParams), or null
   int64_t a_block, a_batch_blocks;  // elements between blocks, between batches
   int64_t packed_rows;
-  const void* a;         // bf16 rows from packed_rows on, k contiguous
+  const void* a;  // bf16 rows from packed_rows on, k contiguous
   int64_t a_row, a_batch;
-  const void* b;         // packed: panel p at p * b_panel; else element (k, n) at k * b_k + n * b_n
+  const void* b;  // packed: panel p at p * b_panel; else element (k, n) at k * b_k + n * b_n
   int64_t b_panel, b_k, b_n, b_batch;
-  const void* bias;      // bf16[n] or null
+  const void* bias;  // bf16[n] or null
   void* out;
   int64_t out_row, out_batch;
   int64_t batch, m, n, k;
@@ -44,7 +44,7 @@ struct GemmParams {
 
 /// Packing, one artifact a source type.
 struct GemmPackConfig {
-  DType from;  // bf16, e4m3, e5m2
+  DType from;          // bf16, e4m3, e5m2
   unsigned char rows;  // 1: A into blocks of rows and a tail of plain rows; 0: B into panels with headers
 
   static constexpr const char* kName = "flashinfer::GemmPackConfig";
@@ -65,9 +65,9 @@ struct GemmPackParams {
 };
 
 // ---- the layout of packed weights: bf16 [panels, 1 + ceil(k / 2), 32] ----
-/// Line 0 of each panel describes it, so that a packed weight is an ordinary tensor that says what it is wherever it goes, and a
-/// slice of panels is a packed weight again. It holds bytes b as the bf16 of bits 0x0100 | b (about 2^-125: no NaN, no
-/// infinity, invisible in statistics): 8 of magic, 1 of columns in the panel (1..16), 8 of k, little-endian.
+/// Line 0 of each panel describes it, so that a packed weight is an ordinary tensor that says what it is wherever it
+/// goes, and a slice of panels is a packed weight again. It holds bytes b as the bf16 of bits 0x0100 | b (about 2^-125:
+/// no NaN, no infinity, invisible in statistics): 8 of magic, 1 of columns in the panel (1..16), 8 of k, little-endian.
 inline constexpr int kPackedMagicBytes = 8, kPackedHeaderBytes = 17;
 inline constexpr unsigned char kPackedMagic[kPackedMagicBytes] = {'F', 'I', 'm', 'm', 'W', '1', 16, 2};
 /// The first extent, given n; the second, given k; the third.

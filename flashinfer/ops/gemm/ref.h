@@ -18,7 +18,8 @@ inline void mm(const TensorView& a, const TensorView& b, const TensorView* bias,
   const int64_t m = out.size(0), n = out.size(1), depth = a.size(1);
   std::vector<double> column(static_cast<size_t>(depth));
   for (int64_t j = 0; j < n; ++j) {
-    for (int64_t k = 0; k < depth; ++k) column[static_cast<size_t>(k)] = b.rank() == 3 ? packed_at(b, k, j) : at(b, {k, j});
+    for (int64_t k = 0; k < depth; ++k)
+      column[static_cast<size_t>(k)] = b.rank() == 3 ? packed_at(b, k, j) : at(b, {k, j});
     for (int64_t i = 0; i < m; ++i) {
       double sum = 0;
       for (int64_t k = 0; k < depth; ++k) sum += at(a, {i, k}) * column[static_cast<size_t>(k)];
