@@ -33,7 +33,9 @@ trap 'exit 143' TERM
 begin=$(date +%s)
 FLASHINFER_LOGLEVEL=10 FLASHINFER_LOGDEST="$recording/log.txt" FLASHINFER_DUMP_DIR="$recording/dump" FLASHINFER_DUMP_DEDUP=1 \
   FLASHINFER_DUMP_PAGES=used FLASHINFER_DUMP_MAX_COUNT=100000 FLASHINFER_DUMP_MAX_SIZE_GB=1 FLASHINFER_DUMP_EXCLUDE=prepare_mm_weights \
-  "$program" --model "$model" --no-warmup --max-new 4 --prompt "Hi" | sed -n 1p
+  "$program" --model "$model" --no-warmup --max-new 4 --prompt "Hi" >"$recording/answer.txt"
+# The first two rules enclose the warning that a recording holds all data.
+awk '/^=+$/ { rules++; next } rules == 2 && $0 != "" { print "answer: " $0; exit }' "$recording/answer.txt"
 calls=$(find "$recording/dump" -name metadata.jsonl | wc -l)
 bytes=$(du -sk "$recording/dump" | cut -f1)
 recorded=$(date +%s)
@@ -44,7 +46,7 @@ if [ "$bytes" -ge 1048576 ]; then
 fi
 # A session prints "[1] function (folder): outcome" for each call: counted by function and outcome; the rest is shown as it is.
 status=0
-{ "$command" replay --dir "$recording/dump" || echo "exit status $?"; } | awk -v calls="$calls" '
+digest=$({ "$command" replay --dir "$recording/dump" || echo "exit status $?"; } | awk -v calls="$calls" '
   /^exit status / { status = $3; next }
   /^Replaying / { next }
   match($0, /^\[[0-9]+\] /) {
@@ -62,5 +64,7 @@ status=0
     for (i = 1; i <= n; i++) printf "%6d x %s\n", count[order[i]], order[i]
     for (i = 1; i <= m; i++) if (i > m - 40) print rest[i]
     exit status
-  }' || status=$?
+  }') || status=$?
+echo "replayed in $(($(date +%s) - recorded)) s"
+echo "$digest"
 exit $status

@@ -65,7 +65,7 @@ void TextStream::print(int64_t request, const std::string& text) {
         for (cut = kColumns; (static_cast<unsigned char>(line.pending[cut]) & 0xc0) == 0x80;) --cut;
       }
     }
-    print_line(request, std::string_view(line.pending).substr(0, cut));
+    if (cut > 0) print_line(request, std::string_view(line.pending).substr(0, cut));
     line.pending.erase(0, cut + skip);
   }
 }

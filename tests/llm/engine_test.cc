@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serving with a made-up model: what a request answers depends on nothing but the request.
+#include "examples/llm/engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "made_gguf.h"
+#include "reference.h"
+
+namespace llm_test {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+std::string model_file() {
+  static const std::string path = write_file("/tmp/llm_engine_" + std::to_string(::getpid()), made_gguf({}));
+  return path;
+}
+struct RemoveFile : testing::Environment {
+  void TearDown() override { ::unlink(model_file().c_str()); }
+};
+const auto* const remove_file = testing::AddGlobalTestEnvironment(new RemoveFile);
+
+struct Serving {
+  int64_t page_size = 16, pages = 64, max_batch = 8, context = 512;
+  int threads = 2;
+  llm::Sampling sampling;
+};
+
+struct Answers {
+  std::vector<Tokens> tokens;
+  std::vector<std::vector<float>> logits;
+  llm::EngineStats stats;
+};
+
+Answers serve(const Serving& s, const std::vector<Tokens>& prompts, const std::vector<int64_t>& max_new) {
+  const auto pool = flashinfer::make_thread_pool(s.threads);
+  flashinfer::Context context = flashinfer::Context::current();
+  context.executor = *pool;
+  const flashinfer::ContextScope scope(context);
+  const llm::Gguf file(model_file());
+  llm::Model model(file, s.pages, s.page_size, llm::Engine::max_rows(s.max_batch), [](double) {});
+  llm::Engine engine(&model, {s.max_batch, s.context, s.sampling, true});
+  for (size_t i = 0; i < prompts.size(); ++i) engine.submit(prompts[i], max_new[i], [](int32_t t) { return t == 2; });
+  while (engine.step([](const llm::Request&, int32_t) {})) {
+  }
+  Answers a;
+  for (const auto& r : engine.requests()) a.tokens.push_back(r->output);
+  a.logits = engine.prompt_logits();
+  a.stats = engine.stats();
+  return a;
+}
+
+/// Prompts of different lengths; two are longer than a chunk.
+std::vector<Tokens> prompts() {
+  std::vector<Tokens> out;
+  std::mt19937 random(11);
+  for (size_t n : {1, 5, 600, 17, 33, 64, 520, 2}) {
+    Tokens t;
+    for (size_t i = 0; i < n; ++i) t.push_back(static_cast<int32_t>(3 + random() % 256));
+    out.push_back(t);
+  }
+  return out;
+}
+const std::vector<int64_t> kNew = {9, 12, 5, 20, 7, 16, 3, 25};
+const Serving kDefault{.pages = 128, .context = 1024};
+
+TEST(Engine, AnswersAreTheSameAloneAndInTheBatch) {
+  const Answers together = serve(kDefault, prompts(), kNew);
+  EXPECT_GT(together.stats.largest_batch, 4);
+  for (size_t i = 0; i < prompts().size(); ++i) {
+    const Answers alone = serve(kDefault, {prompts()[i]}, {kNew[i]});
+    EXPECT_EQ(alone.tokens[0], together.tokens[i]) << "prompt " << i;
+    EXPECT_EQ(alone.logits[0], together.logits[i]) << "prompt " << i;  // bit for bit
+    EXPECT_FALSE(alone.tokens[0].empty());
+  }
+}
+
+TEST(Engine, AnswersDoNotDependOnPageSizeThreadsOrBatchLimit) {
+  const Answers want = serve(kDefault, prompts(), kNew);
+  for (int64_t page_size : {1, 16, 64})
+    for (int threads : {1, 2}) {
+      Serving s = kDefault;
+      s.page_size = page_size, s.pages = 2048 / page_size, s.threads = threads;
+      const Answers got = serve(s, prompts(), kNew);
+      EXPECT_EQ(got.tokens, want.tokens) << "page size " << page_size << ", " << threads << " threads";
+      EXPECT_EQ(got.logits, want.logits) << "page size " << page_size << ", " << threads << " threads";
+    }
+  Serving s = kDefault;
+  s.max_batch = 3;
+  EXPECT_EQ(serve(s, prompts(), kNew).tokens, want.tokens);
+}
+
+TEST(Engine, AFullPoolMakesRequestsWait) {
+  Serving s = kDefault;
+  s.pages = 40;  // the longest prompt needs 38
+  const Answers got = serve(s, prompts(), kNew);
+  EXPECT_EQ(got.tokens, serve(kDefault, prompts(), kNew).tokens);
+  EXPECT_LE(got.stats.most_pages, 40);
+  EXPECT_LT(got.stats.largest_batch, 8);
+}
+
+std::string refusal(const Serving& s, const Tokens& prompt) {
+  try {
+    serve(s, {prompt}, {8});
+  } catch (const llm::UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Engine, RequestsThatCanNeverRunAreRefused) {
+  Serving s = kDefault;
+  s.context = 100;
+  EXPECT_EQ(refusal(s, Tokens(100, 5)), "prompt 1 has 100 tokens, but the context holds 100 with the answer (--ctx)");
+  EXPECT_EQ(refusal(s, Tokens(99, 5)), "");
+  s.pages = 4;
+  EXPECT_EQ(refusal(s, Tokens(64, 5)), "prompt 1 needs 5 pages of 16 tokens, but the KV cache has 4 (--kv-tokens)");
+  EXPECT_EQ(refusal(s, {}), "prompt 1 is empty");
+}
+
+TEST(Engine, SampledTokensDependOnSeedAndPromptOnly) {
+  Serving s = kDefault;
+  s.sampling = {.temperature = 1.5, .top_k = 50, .top_p = 0.95, .seed = 4};
+  const Answers together = serve(s, prompts(), kNew);
+  EXPECT_EQ(serve(s, prompts(), kNew).tokens, together.tokens);
+  EXPECT_NE(serve(kDefault, prompts(), kNew).tokens, together.tokens);
+  s.sampling.seed = 4 + 3;
+  EXPECT_EQ(serve(s, {prompts()[3]}, {kNew[3]}).tokens[0], together.tokens[3]);
+  s.sampling.seed = 99;
+  EXPECT_NE(serve(s, {prompts()[3]}, {kNew[3]}).tokens[0], together.tokens[3]);
+}
+
+TEST(Engine, LogitsAgreeWithTheDoublePrecisionModel) {
+  const Answers got = serve(kDefault, prompts(), kNew);
+  for (size_t i : {1u, 3u, 4u}) {
+    const auto want = llm_reference::last_logits(model_file(), prompts()[i]);
+    double error = 0, scale = 0;
+    for (size_t t = 0; t < want.size(); ++t) {
+      error += std::pow(got.logits[i][t] - want[t], 2);
+      scale += std::pow(want[t], 2);
+    }
+    // bf16 has a relative step of 2^-8; the residual stream passes through some ten roundings here.
+    EXPECT_LT(std::sqrt(error / scale), 0.02) << "prompt " << i;
+    EXPECT_GT(scale, 0);
+  }
+}
+
+TEST(PagePool, GivesAllOrNothing) {
+  llm::PagePool pool(4);
+  auto a = pool.take(3);
+  EXPECT_EQ(a, (Tokens{0, 1, 2}));
+  EXPECT_TRUE(pool.take(2).empty());
+  EXPECT_EQ(pool.free(), 1);
+  pool.give_back(&a);
+  EXPECT_TRUE(a.empty());
+  EXPECT_EQ(pool.take(4).size(), 4u);
+}
+
+}  // namespace
+}  // namespace llm_test
