@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
