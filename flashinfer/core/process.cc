@@ -51,9 +51,29 @@ int spawn(const std::vector<std::string>& argv, const std::string& cwd, int pipe
   return error;
 }
 
-/// Reads until the child and all that hold its output have closed it, or until time is up (false).
-bool collect(int fd, const Options& options, Clock::time_point start, std::string& output) {
-  bool told = !options.on_slow;
+struct Child {
+  pid_t pid = 0;
+  bool reaped = false;
+  int exit_code = 0;
+
+  /// True when it has ended. `options` as of waitpid.
+  bool reap(int options) {
+    int status = 0;
+    pid_t rc = 0;
+    while (!reaped && (rc = ::waitpid(pid, &status, options)) < 0 && errno == EINTR) {
+    }
+    if (reaped || rc == 0) return reaped;
+    reaped = true;
+    // No status: the host reaps all children itself (SIGCHLD ignored). The caller looks at what was produced.
+    if (rc == pid) exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return true;
+  }
+};
+
+/// Reads until the output is closed, the child has ended or time is up (false). A process that another thread forks meanwhile
+/// inherits our end of the pipe, so that the end of the output alone may come late or never.
+bool collect(int fd, Child& child, const Options& options, Clock::time_point start, std::string& output) {
+  bool told = !options.on_slow, ended = false;
   char buffer[16384];
   for (;;) {
     const double now = seconds_since(start);
@@ -62,25 +82,19 @@ bool collect(int fd, const Options& options, Clock::time_point start, std::strin
       told = true;
       options.on_slow();
     }
-    const double until = told ? options.timeout_seconds : std::min(options.slow_after_seconds, options.timeout_seconds);
     pollfd p{fd, POLLIN, 0};
-    const int ready = ::poll(&p, 1, static_cast<int>(std::min((until - now) * 1e3 + 1, 60e3)));
+    const int ready = ::poll(&p, 1, ended ? 0 : 20);
     if (ready < 0 && errno != EINTR) return true;
-    if (ready <= 0) continue;
+    if (ready == 0 && ended) return true;  // all that it wrote has been read
+    if (ready <= 0) {
+      ended = child.reap(WNOHANG);
+      continue;
+    }
     const ssize_t n = ::read(fd, buffer, sizeof(buffer));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return true;
     output.append(buffer, std::min(static_cast<size_t>(n), kMaxOutput - std::min(kMaxOutput, output.size())));
   }
-}
-
-int wait_for(pid_t pid) {
-  int status = 0;
-  pid_t rc = 0;
-  do rc = ::waitpid(pid, &status, 0);
-  while (rc < 0 && errno == EINTR);
-  if (rc < 0) return 0;  // the host reaps all children itself (SIGCHLD ignored): the caller looks at what was produced
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace
@@ -94,8 +108,8 @@ Result run(const std::vector<std::string>& argv, const Options& options) {
     result.exit_code = 127;
     return result;
   }
-  pid_t pid = 0;
-  const int error = spawn(argv, options.cwd, fds[1], &pid);
+  Child child;
+  const int error = spawn(argv, options.cwd, fds[1], &child.pid);
   ::close(fds[1]);
   if (error != 0) {
     ::close(fds[0]);
@@ -103,10 +117,11 @@ Result run(const std::vector<std::string>& argv, const Options& options) {
     result.exit_code = 127;
     return result;
   }
-  result.timed_out = !collect(fds[0], options, start, result.output);
-  if (result.timed_out) ::kill(-pid, SIGKILL);
+  result.timed_out = !collect(fds[0], child, options, start, result.output);
+  if (result.timed_out) ::kill(-child.pid, SIGKILL);
   ::close(fds[0]);
-  result.exit_code = wait_for(pid);
+  child.reap(0);
+  result.exit_code = child.exit_code;
   result.seconds = seconds_since(start);
   return result;
 }

@@ -54,6 +54,8 @@ AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::
     std::string error;
     try {
       outcome = make_one(root, job, toolchain);
+    } catch (const HeadersChanged&) {
+      error = str(name(job.target), ": ", job.request->text(), ": a header changed while it was compiled");
     } catch (const std::exception& e) {
       error = str(name(job.target), ": ", e.what());
     }

@@ -87,6 +87,18 @@ std::optional<Artifact> find_ahead(const Request& request, Target target) {
   return std::nullopt;
 }
 
+std::optional<Artifact> find_cached(const Request& request, Target target) {
+  const std::string folder = cache_folders(name(target)).read;
+  const Meta wanted = build_key(request, target, Toolchain{}).wanted;
+  if (folder.empty()) return std::nullopt;
+  for (const std::string& entry : fs::list_dir(folder)) {
+    if (!entry.starts_with(request.name + "-")) continue;
+    const auto meta = read_meta(folder + "/" + entry);
+    if (meta && serves(*meta, wanted) && read_artifact(folder + "/" + entry)) return Artifact{folder + "/" + entry + "/kernel.so", "disk"};
+  }
+  return std::nullopt;
+}
+
 int64_t count_ahead() {
   int64_t n = 0;
   for (const std::string& folder : aot_folders())
@@ -123,6 +135,12 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   }
   if (verbose) std::fprintf(stderr, "flashinfer: %s: compiled in %.2f s\n%s", request.text().c_str(), result.seconds, result.output.c_str());
 
+  // What was compiled may not be what the key says: somebody saved a header meanwhile. Start over.
+  if (headers_hash_now(include_root(), request.header) != key.wanted.headers) {
+    fs::remove_tree(temporary);
+    forget_sources();
+    throw HeadersChanged();
+  }
   Meta meta = key.wanted;
   meta.compiler = toolchain.identity;
   meta.directory = final_dir;
@@ -137,7 +155,8 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   return {final_dir + "/kernel.so", "compiled", result.seconds};
 }
 
-Artifact find_or_compile(const Request& request, Target target, const Toolchain& toolchain, bool quiet, bool discard) {
+namespace {
+Artifact find_or_compile_once(const Request& request, Target target, const Toolchain& toolchain, bool quiet, bool discard) {
   const BuildKey key = build_key(request, target, toolchain);
   const CacheFolders folders = cache_folders(name(target));
   const auto look = [&](const std::string& folder) -> std::optional<Artifact> {
@@ -151,16 +170,25 @@ Artifact find_or_compile(const Request& request, Target target, const Toolchain&
     if (folders.write != folders.read)
       if (auto a = look(folders.write)) return *a;
   }
-  // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache: removing
-  // it would let a third process lock another file of the same name.
   const auto tell = [&] {
     if (!quiet) std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", request.text().c_str());
   };
+  // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache: removing
+  // it would let a third process lock another file of the same name.
   const fs::FileLock lock(folders.write + "/.lock-" + key.folder, 300, tell);
   if (!discard)
     if (auto a = look(folders.write)) return *a;
   if (discard) fs::remove_tree(folders.write + "/" + key.folder);
   return compile_into(request, target, toolchain, key, folders.write, key.folder, quiet);
+}
+}  // namespace
+
+Artifact find_or_compile(const Request& request, Target target, const Toolchain& toolchain, bool quiet, bool discard) {
+  for (int attempt = 0; attempt < 3; ++attempt) try {
+      return find_or_compile_once(request, target, toolchain, quiet, discard);
+    } catch (const HeadersChanged&) {
+    }
+  throw RuntimeError(str("jit: ", request.text(), ": the headers of ", request.header, " keep changing while they are compiled"));
 }
 
 }  // namespace flashinfer::jit

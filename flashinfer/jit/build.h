@@ -30,6 +30,10 @@ struct Artifact {
 /// A whole artifact made ahead for exactly this target, headers, flags (and CPU, for native).
 std::optional<Artifact> find_ahead(const Request& request, Target target);
 
+/// A whole artifact in the disk cache for this target, headers, flags and CPU, whatever compiler made it: for machines that have
+/// none (any more).
+std::optional<Artifact> find_cached(const Request& request, Target target);
+
 /// How many artifacts there are in the folders made ahead, for the refusal's text.
 int64_t count_ahead();
 
@@ -37,6 +41,8 @@ int64_t count_ahead();
 /// output and the command when it does not compile. `discard`: the artifact there does not load; build it anew.
 Artifact find_or_compile(const Request& request, Target target, const Toolchain& toolchain, bool quiet, bool discard = false);
 
+/// Thrown by compile_into when a header was saved while the compiler ran; what was remembered of the headers is forgotten.
+struct HeadersChanged {};
 /// Compiles into `parent`/`entry` (published by rename). Used for both the cache and AOT.
 Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
                       const std::string& parent, const std::string& entry, bool quiet);

@@ -108,6 +108,8 @@ void make(const Request& request, Target target, Entry& entry) {
     return;
   }
   const std::string no_compiler = compiler_refusal();
+  if (!no_compiler.empty())
+    if (const auto cached = find_cached(request, target); cached && use(*cached).empty()) return;
   for (const Target t : no_compiler.empty() ? std::vector<Target>{target} : stand_ins(target))
     if (const auto ahead = find_ahead(request, t); ahead && use(*ahead).empty()) return;
   const Toolchain toolchain = host_toolchain();

@@ -172,9 +172,13 @@ std::string headers_hash(const std::string& root, const std::string& header) {
   const std::lock_guard lock(s.mutex);
   std::string& hash = s.hashes[root + '\n' + header];
   if (!hash.empty()) return hash;
+  return hash = headers_hash_now(root, header);
+}
+
+std::string headers_hash_now(const std::string& root, const std::string& header) {
   Walker walker(root);
   if (!walker.visit(header)) walker.add("missing " + header);
-  return hash = walker.digest();
+  return walker.digest();
 }
 
 void forget_sources() {

@@ -18,6 +18,8 @@ std::string hash_hex(std::string_view bytes);
 /// `root` or the including file's folder. Both branches of an #if count. System headers do not: the compiler's identity
 /// stands for them. Remembered per process until forget_sources().
 std::string headers_hash(const std::string& root, const std::string& header);
+/// The same, read now.
+std::string headers_hash_now(const std::string& root, const std::string& header);
 void forget_sources();
 
 }  // namespace flashinfer::jit

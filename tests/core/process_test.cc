@@ -63,6 +63,14 @@ TEST(Process, AHostThatReapsAllChildrenIsSurvived) {
   EXPECT_TRUE(r.ok());
 }
 
+TEST(Process, AProgramLeftBehindDoesNotHoldUsUp) {
+  const auto start = std::chrono::steady_clock::now();
+  const Result r = run({"sh", "-c", "sleep 20 & echo done"});  // the sleeper keeps the output open, as a forked sibling would
+  EXPECT_EQ(r.output, "done\n");
+  EXPECT_TRUE(r.ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
 TEST(Process, WordsAndShellLinesRoundTrip) {
   const std::vector<std::string> words = {"g++", "-DA=\"x y\"", "it's", "", "$(rm)", "a\\b"};
   const Result r = run({"sh", "-c", "for w in " + shell_line(words) + "; do printf '[%s]' \"$w\"; done"});

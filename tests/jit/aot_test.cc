@@ -53,6 +53,7 @@ TEST_F(Aot, ALesserTargetStandsInOnlyWithoutACompiler) {
   EXPECT_EQ(jit::modules().at(0).origin, "aot");
   unset("FLASHINFER_CPU_TARGET");
   set("FLASHINFER_DISABLE_JIT", "1");
+  jit::clear_cache();
   fresh();
   EXPECT_EQ(sum(1, 0), 1001);
   EXPECT_EQ(jit::modules().at(0).origin, "aot");

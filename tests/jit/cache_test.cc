@@ -110,6 +110,18 @@ TEST_F(Cache, TheKeyFollowsContentNotTime) {
   EXPECT_EQ(artifacts().size(), 2u);
 }
 
+TEST_F(Cache, AHeaderSavedDuringTheCompileIsCompiledAgain) {
+  // The compiler of this test changes the header once, before it reads it: the key was made from the old one.
+  const std::string more = root_ + "/include/t/deeper/more.h", once = root_ + "/once";
+  compiler("[ -e \"" + once + "\" ] || { : > \"" + once + "\"; echo 'constexpr int kValue = 5;' > \"" + more + "\"; }");
+  EXPECT_TRUE(compiles_again(5043));
+  EXPECT_EQ(compiler_runs(), 2);
+  EXPECT_EQ(artifacts().size(), 1u);
+  EXPECT_FALSE(compiles_again(5043));
+  write("include/t/deeper/more.h", "constexpr int kValue = 1;\n");
+  EXPECT_TRUE(compiles_again(1043)) << "what was made from the new header went under the old one's key";
+}
+
 TEST_F(Cache, TheKeyHoldsCompilerAndFlags) {
   sum(3, 4);
   set("FLASHINFER_EXTRA_CFLAGS", "-DEXTRA=5");

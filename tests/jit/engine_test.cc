@@ -99,6 +99,20 @@ TEST_F(Engine, DisabledJitRefuses) {
   EXPECT_EQ(compiler_runs(), 0);
 }
 
+TEST_F(Engine, WhatIsOnDiskServesWithoutACompiler) {
+  sum(3, 4);
+  for (const bool disabled : {true, false}) {
+    if (disabled) set("FLASHINFER_DISABLE_JIT", "1");
+    else set("FLASHINFER_CXX", root_ + "/gone");
+    fresh();
+    EXPECT_EQ(sum(3, 4), 1043);
+    EXPECT_EQ(jit::stats().disk_hits, 1);
+    EXPECT_NE(jit::cpu_kernel<kSum>(Config{4, 4}).refusal, "");
+    unset("FLASHINFER_DISABLE_JIT");
+  }
+  EXPECT_EQ(compiler_runs(), 1);
+}
+
 TEST_F(Engine, CompilersArePickedInOrder) {
   set("CXX", "g++");
   fresh();
