@@ -44,7 +44,8 @@ class Planner {
       const auto begin = reinterpret_cast<uintptr_t>(v.data());
       extents.push_back({static_cast<int>(i), begin, begin + static_cast<uintptr_t>(v.span_bytes()), v.nbytes()});
     }
-    std::stable_sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+    std::sort(extents.begin(), extents.end(),
+              [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.index) < std::pair(b.begin, b.index); });
     for (size_t i = 0; i < extents.size();) {
       size_t j = i + 1;
       uintptr_t end = extents[i].end;
@@ -87,8 +88,9 @@ class Planner {
   /// Together if possible; else each view that spans no gap becomes a storage that takes along the views inside it.
   void place_group(std::span<Extent> group) {
     if (share(group)) return;
-    std::stable_sort(group.begin(), group.end(),
-                     [](const Extent& a, const Extent& b) { return a.end - a.begin > b.end - b.begin; });
+    std::sort(group.begin(), group.end(), [](const Extent& a, const Extent& b) {
+      return std::pair(b.end - b.begin, a.index) < std::pair(a.end - a.begin, b.index);  // the longest first
+    });
     for (const Extent& owner : group) {
       if (plan_.placements[owner.index].storage >= 0) continue;
       if (static_cast<int64_t>(owner.end - owner.begin) > owner.logical) continue;

@@ -35,7 +35,7 @@ struct StorageMemory {
 /// Finds the storage that a pickle names ("0", "1", ...); throws when there is none.
 using StorageSource = std::function<StorageMemory(const std::string& key)>;
 
-/// ValueError with the byte offset when the pickle is cut off, nests deeper than 100, repeats shared parts beyond 4 million
+/// ValueError with the byte offset when the pickle is cut off, nests deeper than 100, repeats shared parts beyond 1 million
 /// values, names a global outside the list or a tensor outside its storage.
 Object unpickle(Bytes pickle, const StorageSource& storages);
 

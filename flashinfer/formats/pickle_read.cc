@@ -11,7 +11,7 @@
 namespace flashinfer::formats {
 namespace {
 
-constexpr size_t kMaxNodes = 4u << 20;
+constexpr size_t kMaxNodes = 1u << 20;
 constexpr int kMaxDepth = 100;
 
 std::optional<DType> storage_dtype(std::string_view n) {
@@ -31,7 +31,7 @@ void Unpickler::fail(const std::string& what) const {
 }
 
 uint32_t Unpickler::make(Node n) {
-  if (nodes_.size() >= kMaxNodes) fail("more than 4 million values");
+  if (nodes_.size() >= kMaxNodes) fail("more than 1 million values");
   nodes_.push_back(std::move(n));
   return static_cast<uint32_t>(nodes_.size() - 1);
 }
@@ -253,7 +253,7 @@ void Unpickler::reduce() {
 
 Object Unpickler::convert(uint32_t index, int depth) {
   if (depth > kMaxDepth) fail("values nest deeper than 100");
-  if (++converted_ > kMaxNodes) fail("shared parts repeat beyond 4 million values");
+  if (++converted_ > kMaxNodes) fail("shared parts repeat beyond 1 million values");
   const Node& n = nodes_[index];
   if (n.global != Global::kNo) fail(n.text.empty() ? "a storage as a value" : n.text + " as a value");
   Object o;

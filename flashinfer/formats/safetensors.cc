@@ -85,7 +85,7 @@ void write_safetensors(const std::filesystem::path& file, std::span<const NamedT
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0);
   // Wide elements first: with no gaps between tensors, which the format forbids, all stay aligned.
-  std::ranges::stable_sort(order, std::greater<>{}, [&](size_t i) { return tensors[i].view.item_size(); });
+  std::ranges::sort(order, {}, [&](size_t i) { return std::pair(-tensors[i].view.item_size(), i); });
   for (const NamedTensor& t : tensors)
     FI_CHECK(t.view.device().type != DeviceType::kCUDA, ValueError, t.key, " is on ", to_string(t.view.device()),
              ", and only memory of the host can be written");

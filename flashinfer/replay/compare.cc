@@ -87,6 +87,10 @@ class Comparer {
       if (key.starts_with(record::kAfterPrefix) && !key.ends_with(record::kPagesSuffix)) after(key, want);
     for (const auto& [key, want] : values_.items())
       if (key.starts_with(record::kAfterPrefix)) after_value(key, want);
+    for (const auto& [key, d] : details_.items()) {  // an argument that is also returned is stored once
+      const auto want = want_.find(string_of(d, record::kSameAs));
+      if (key.starts_with(record::kAfterPrefix) && !want_.contains(key) && want != want_.end()) after(key, want->second);
+    }
     return std::move(out_);
   }
 

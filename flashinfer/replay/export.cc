@@ -36,7 +36,7 @@ void export_lines(const stdfs::path& from, const stdfs::path& to) {
 void export_tensors(const Session& session, const Call& call, const stdfs::path& to, const std::string& stem) {
   const stdfs::path file = tensor_file(call.folder, stem);
   if (file.empty()) return;
-  const auto stored = load_tensors(session.root, call.folder, stem, object_of(call.record, record::kTensorDetails));
+  const auto stored = load_tensors(session, call.folder, stem, object_of(call.record, record::kTensorDetails));
   std::vector<formats::NamedTensor> tensors;
   for (const auto& t : stored) tensors.push_back({t.key, t.tensor.view(), t.requires_grad});
   if (file.extension() == ".safetensors") formats::write_safetensors(to / (stem + ".safetensors"), tensors);

@@ -127,7 +127,7 @@ Value decode(const Json& j, const Tensors& tensors) { return decode_at(j, tensor
 Inputs::Inputs(const Session& session, const Call& call, const op::Op& op, std::optional<Device> device) {
   const Json& values = object_of(call.record, record::kInputMetadata);
   const Json& details = object_of(call.record, record::kTensorDetails);
-  const auto stored = load_tensors(session.root, call.folder, record::kInputsStem, details);
+  const auto stored = load_tensors(session, call.folder, record::kInputsStem, details);
   tensors = place(stored, details, device);
   const Json& info = object_of(call.record, record::kTensorInfo);
   if (const auto keys = info.find(record::kInputTensorKeys); keys != info.end() && keys->is_array())

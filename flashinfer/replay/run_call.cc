@@ -100,7 +100,7 @@ class Runner {
 
   bool judge(const op::Value& result, const Inputs& inputs, int repetition) {
     const Json& details = object_of(call_.record, record::kTensorDetails);
-    const auto stored = load_tensors(session_.root, call_.folder, record::kOutputsStem, details);
+    const auto stored = load_tensors(session_, call_.folder, record::kOutputsStem, details);
     require_outputs(stored);
     const Tolerances tolerances{options_.rtol, options_.atol, op_, options_.bitwise};
     Comparison c = compare_outputs(result, inputs, stored, object_of(call_.record, record::kOutputMetadata), details, tolerances);
@@ -119,8 +119,13 @@ class Runner {
       return false;
     }
     if (c.compared > 0) done_in_place(Outcome::kPassed, "");
-    else done_in_place(Outcome::kNotCompared, "the dump holds no output to compare with");
+    else done_in_place(Outcome::kNotCompared, nothing_to_compare());
     return true;
+  }
+
+  std::string nothing_to_compare() const {
+    const std::string lost = string_of(call_.record, record::kOutputsLost);
+    return lost.empty() ? "the dump holds no output to compare with" : "its outputs were not saved: " + lost;
   }
 
   /// Recorded outputs whose file is gone are an error, not "nothing to compare".

@@ -55,11 +55,11 @@ void sort_calls(std::vector<Call>& calls) {
     return std::tuple(first[process_of(c)], process_of(c), integer_of(c.record, record::kSequence), began(c),
                       c.folder.filename().string());
   };
-  std::stable_sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
+  std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
 }
 
-/// Calls that session.jsonl lists although nothing else is left of them. A ring removes them on purpose and says so by
-/// a record of status "evicted".
+/// Calls that session.jsonl lists although nothing else is left of them. A ring of the last calls removes the oldest folders
+/// before their lines, so what is older than everything that is left makes one note, not one each.
 void note_missing(Session* s) {
   const auto text = fs::read_file((s->root / record::kSessionFile).string());
   if (!text) return;
@@ -75,15 +75,19 @@ void note_missing(Session* s) {
     try {
       const Json j = formats::parse_json(line);
       const std::string folder = stdfs::path(string_of(j, record::kDumpDir)).filename().string();
-      if (string_of(j, record::kExecutionStatus) == "evicted") have.insert(folder), missing.erase(folder);
       if (!folder.empty() && !have.contains(folder)) missing[folder] = string_of(j, record::kFunctionName);
     } catch (const Error&) {
       ++torn;
     }
   }
   if (torn > 0) s->notes.push_back(str(record::kSessionFile, ": ", torn, " torn line", torn > 1 ? "s" : "", " left out"));
-  for (const auto& [folder, function] : missing)
-    s->notes.push_back(str(record::kSessionFile, " lists ", function, " (", folder, "), whose folder is gone"));
+  size_t older = 0;  // names begin with the time
+  for (const auto& [folder, function] : missing) {
+    if (have.empty() || folder < *have.begin()) ++older;
+    else
+      s->notes.push_back(str(record::kSessionFile, " lists ", function, " (", folder, "), whose folder is gone"));
+  }
+  if (older > 0) s->notes.push_back(str(record::kSessionFile, " lists ", older, " older calls whose folders are gone"));
 }
 
 void verify(const stdfs::path& file, const std::vector<formats::StoredTensor>& tensors, const Json& details) {
@@ -140,8 +144,14 @@ Session open_session(const stdfs::path& folder) {
   FI_CHECK(fs::is_dir(folder.string()), ValueError, "Directory not found: ", folder.string());
   Session s;
   s.root = folder;
-  if (fs::is_file((folder / record::kMetadataFile).string())) {
-    s.single = true;
+  s.single = fs::is_file((folder / record::kMetadataFile).string());
+  const stdfs::path store = stdfs::weakly_canonical(s.single ? folder / ".." : folder) / record::kChunkFolder;
+  if (fs::is_dir(store.string())) {
+    stay_inside(store.parent_path(), store);
+    s.chunks = std::make_shared<formats::ChunkReader>(store);
+    s.notes = s.chunks->problems();
+  }
+  if (s.single) {
     s.calls.push_back(read_call(folder, folder));
     return s;
   }
@@ -159,11 +169,11 @@ stdfs::path tensor_file(const stdfs::path& folder, const std::string& stem) {
   return {};
 }
 
-std::vector<formats::StoredTensor> load_tensors(const stdfs::path& root, const stdfs::path& folder, const std::string& stem,
+std::vector<formats::StoredTensor> load_tensors(const Session& session, const stdfs::path& folder, const std::string& stem,
                                                 const Json& details) {
   const stdfs::path file = tensor_file(folder, stem);
   if (file.empty()) return {};
-  stay_inside(root, file);
+  stay_inside(session.root, file);
   if (file.extension() != formats::kChunksEnding && file.extension() != ".safetensors") {
     // The recorded checksums name the tensor that was changed; without them the archive's own have to do.
     auto tensors = formats::read_pt(file, false);
@@ -173,7 +183,13 @@ std::vector<formats::StoredTensor> load_tensors(const stdfs::path& root, const s
     verify(file, tensors, details);
     return tensors;
   }
-  auto tensors = file.extension() == formats::kChunksEnding ? formats::read_chunks(file) : formats::read_safetensors(file);
+  std::vector<formats::StoredTensor> tensors;
+  if (file.extension() == formats::kChunksEnding) {
+    FI_CHECK(session.chunks, ValueError, file.filename().string(), " names chunks, but there is no folder ", record::kChunkFolder);
+    tensors = session.chunks->read(file);
+  } else {
+    tensors = formats::read_safetensors(file);
+  }
   verify(file, tensors, details);
   return tensors;
 }
