@@ -33,7 +33,7 @@ add_library(fi_options INTERFACE)
 add_library(fi::options ALIAS fi_options)
 # Argument blocks are filled by name; what is left out has its default: g++ 12 warns about that in C++.
 target_compile_options(fi_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers $<$<BOOL:${FLASHINFER_WERROR}>:-Werror> ${fi_sanitizer_flags})
-target_link_options(fi_options INTERFACE ${fi_sanitizer_flags} -Wl,--allow-shlib-undefined)
+target_link_options(fi_options INTERFACE ${fi_sanitizer_flags})
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
