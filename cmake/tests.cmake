@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/<name>/*.cc -> <name>_tests (one GoogleTest program per folder that has a *_test.cc); tests/<name>/*_test.py -> a
 # test run by the project's Python. tests/<name>/tests.cmake, if there, is included for what is special (flags of one source).
-find_package(GTest REQUIRED)
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+  message(STATUS "No tests: GoogleTest was not found (tools/setup.sh test installs it)")
+  return()
+endif()
 set(fi_python ${PROJECT_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "Python with the packages of tools/setup.sh test")
 find_program(PYTHON3 python3)
 

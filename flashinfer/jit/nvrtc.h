@@ -18,8 +18,8 @@ const Nvrtc& nvrtc();
 
 /// CUDA C++ to a cubin (an ELF image) for "sm_80", "sm_90a", "sm_100a", "sm_120a", ... `headers` is the -I folder of our kernel
 /// headers (none when empty); functions without __host__ or __device__ are device functions, so that headers shared with the CPU
-/// need no CUDA words; <stdint.h>, <stddef.h>, <math.h> and <string.h> are there. NotImplementedError when there is no NVRTC; ValueError for an architecture this NVRTC does not
-/// know; RuntimeError with the compiler's log when it does not compile.
+/// need no CUDA words; <stdint.h>, <stddef.h>, <math.h> and <string.h> are there. NotImplementedError when there is no NVRTC;
+/// ValueError for an architecture this NVRTC does not know; RuntimeError with the compiler's log when it does not compile.
 std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers = {},
                           const std::vector<std::string>& options = {});
 
