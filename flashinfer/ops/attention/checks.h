@@ -28,7 +28,7 @@ inline void check_backend(std::string_view op, const std::string& backend) {
 /// The plan of a receiver. AssertionError before plan().
 inline const Plan& plan_of(std::string_view op, const op::Object* self) {
   const Plan& p = self->as<Plan>();
-  if (!p.works.defined()) throw_error(ErrorKind::kAssertionError, str(op, ": plan() has not been called"));
+  if (!p.qo_indptr.defined()) throw_error(ErrorKind::kAssertionError, str(op, ": plan() has not been called"));
   return p;
 }
 

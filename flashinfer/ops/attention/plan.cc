@@ -40,9 +40,6 @@ constexpr op::Field plan_fields[] = {
     op::attr<&Plan::max_page>("max_page"),
     op::in<&Plan::mask>("mask", nullptr),
     op::in<&Plan::mask_indptr>("mask_indptr", nullptr),
-    op::in<&Plan::works>("works", nullptr),
-    op::in<&Plan::merges>("merges", nullptr),
-    op::attr<&Plan::partial_rows>("partial_rows"),
 };
 
 void check_positive(std::string_view op, const char* name, int64_t value) {
@@ -57,13 +54,6 @@ int64_t pack_bits(const uint8_t* bools, int64_t n, uint8_t* out) {
     out[i / 8] = byte;
   }
   return (n + 7) / 8;
-}
-
-template <class T>
-Tensor bytes_of(const std::vector<T>& v) {
-  Tensor t = Tensor::empty({static_cast<int64_t>(v.size() * sizeof(T))}, DType::kU8);
-  if (!v.empty()) std::memcpy(t.data(), v.data(), v.size() * sizeof(T));
-  return t;
 }
 
 }  // namespace
@@ -185,11 +175,39 @@ void set_work(Plan& p) {
     FI_CHECK(rows <= std::numeric_limits<int32_t>::max(), ValueError, "attention: request ", b, " has ", rows,
              " rows (tokens * heads), more than 32 bits hold");
   }
-  const WorkList w = make_work(qo, p.kv_len.span<int32_t>(), p.num_qo_heads, p.num_kv_heads, p.causal && !p.mask.defined(),
-                               p.window_left, p.kv_layout == "NHD", Context::current().executor.threads);
-  p.works = bytes_of(w.works);
-  p.merges = bytes_of(w.merges);
-  p.partial_rows = w.partial_rows;
+  p.work = make_work(qo, p.kv_len.span<int32_t>(), p.num_qo_heads, p.num_kv_heads, p.causal && !p.mask.defined(), p.window_left,
+                     p.kv_layout == "NHD", Context::current().executor.threads);
+}
+
+void restore(Plan& p, std::string_view op) {
+  auto ints = [&](const char* name, Tensor& t, int64_t n) {
+    FI_CHECK(t.defined() && t.dtype() == DType::kI32 && t.rank() == 1 && t.size(0) == n && t.view().is_contiguous(), ValueError, op,
+             ": the plan's ", name, " is ", to_string(t.view()), ", but must be int32[", n, "]");
+  };
+  set_options(p, {op, p.window_left, p.pos_encoding_mode, p.sm_scale, p.logits_soft_cap, p.rope_scale, p.rope_theta});
+  check_positive(op, "the plan's page_size", p.page_size);
+  FI_CHECK(p.batch_size >= 0, ValueError, op, ": the plan's batch_size is ", p.batch_size);
+  ints("qo_indptr", p.qo_indptr, p.batch_size + 1);
+  ints("kv_indptr", p.kv_indptr, p.batch_size + 1);
+  ints("kv_len", p.kv_len, p.batch_size);
+  const int64_t rows = op::check_indptr(op, "qo_indptr", p.qo_indptr), used = op::check_indptr(op, "kv_indptr", p.kv_indptr);
+  FI_CHECK(rows == p.nnz_qo, ValueError, op, ": the plan's nnz_qo is ", p.nnz_qo, ", but its qo_indptr ends at ", rows);
+  const int32_t *first = p.kv_indptr.data_as<int32_t>(), *len = p.kv_len.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b) {
+    const int64_t room = static_cast<int64_t>(first[b + 1] - first[b]) * (p.paged ? p.page_size : 1);
+    FI_CHECK(len[b] >= 0 && len[b] <= room, ValueError, op, ": the plan's kv_len[", b, "] is ", len[b], ", but its tables hold ", room);
+  }
+  if (p.paged) {
+    ints("kv_indices", p.kv_indices, used);
+    op::check_index_range(op, "kv_indices", p.kv_indices, 0, p.max_page + 1, "the plan's max_page");
+  } else {
+    FI_CHECK(used == p.nnz_kv, ValueError, op, ": the plan's nnz_kv is ", p.nnz_kv, ", but its kv_indptr ends at ", used);
+  }
+  if (p.mask.defined()) {
+    const Tensor bits = p.mask;
+    set_mask(p, op, std::nullopt, bits.view());  // checks the size
+  }
+  set_work(p);
 }
 
 Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout) {

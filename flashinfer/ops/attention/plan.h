@@ -26,8 +26,7 @@ struct Plan {
   Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32; kv_indptr in pages, or in tokens when ragged
   int64_t max_page = -1;                            // of kv_indices
   Tensor mask, mask_indptr;                         // u8 bits and int64 byte offsets; undefined without a mask
-  Tensor works, merges;                             // bytes of AttentionWork and AttentionMerge
-  int64_t partial_rows = 0;
+  WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type;
 
@@ -54,6 +53,8 @@ void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mas
 /// Lengths that the caller also gave must be those of the index arrays.
 void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
 void set_work(Plan& p);
+/// A plan that was read from a dump: ValueError unless its arrays fit together, then set_work.
+void restore(Plan& p, std::string_view op);
 
 /// K or V with its strides; a paged plane, or rows of tokens.
 struct Planes {

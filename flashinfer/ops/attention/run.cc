@@ -121,7 +121,13 @@ std::vector<float> slopes_of(const Plan& p) {
 
 op::Refusal refuse(const Plan& p, const Call&) { return jit::cpu_kernel<kKernel>(config_of(p)).refusal; }
 
-void run(const Plan& p, const Call& c) {
+void run(const Plan& planned, const Call& c) {
+  if (planned.batch_size > 0 && planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
+    Plan p = planned;
+    restore(p, "attention");
+    return run(p, c);
+  }
+  const Plan& p = planned;
   const std::vector<float> slopes = slopes_of(p);
   AttentionParams a = params_of(p, c, slopes);
   RopeTable rope;
@@ -129,17 +135,17 @@ void run(const Plan& p, const Call& c) {
     rope = rope_table(p);
     a.rope = rope.values.data(), a.rope_first = rope.first;
   }
-  a.work = p.works.data_as<AttentionWork>(), a.merges = p.merges.data_as<AttentionMerge>();
+  a.work = p.work.works.data(), a.merges = p.work.merges.data();
   Tensor partial;
-  if (p.partial_rows) {
+  if (p.work.partial_rows) {
     const int64_t width = padded(p.head_dim_vo);
-    partial = Tensor::empty({p.partial_rows, width + 3}, DType::kF32);
+    partial = Tensor::empty({p.work.partial_rows, width + 3}, DType::kF32);
     a.partial_o = partial.data_as<float>();
-    a.partial_state = a.partial_o + p.partial_rows * width;
+    a.partial_state = a.partial_o + p.work.partial_rows * width;
   }
   const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config_of(p)).fn;
-  run_tasks(fn, a, p.works.nbytes() / static_cast<int64_t>(sizeof(AttentionWork)), false);
-  run_tasks(fn, a, p.merges.nbytes() / static_cast<int64_t>(sizeof(AttentionMerge)), true);
+  run_tasks(fn, a, static_cast<int64_t>(p.work.works.size()), false);
+  run_tasks(fn, a, static_cast<int64_t>(p.work.merges.size()), true);
 }
 
 void run_reference(const Plan& p, const Call& c) {
