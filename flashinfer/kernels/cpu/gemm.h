@@ -67,62 +67,59 @@ FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * 
   }
 }
 
-/// Where a tile's sums go: to f32 scratch between k blocks, and to the output after the last.
-struct TileOutput {
-  float* partial;  // [rows][partial_row], null when k is not blocked
-  int64_t partial_row;
-  bool first, last;
-  void* out;           // element (0, 0) of the tile
-  int64_t out_row;     // in elements
-  const bf16_t* bias;  // of the tile's first column, or null
-  float scale_a, scale_b;
-  int64_t columns;  // that exist, at most the tile's
-};
-
-template <class T, int Rows, int Panels>
-FI_VEC_INLINE void finish_tile(const TileOutput& o, Vec (&acc)[Rows][Panels * kPanelVecs]) {
-#pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 16
-    for (int v = 0; v < Panels * kPanelVecs; ++v) {
-      const int64_t column = v * Vec::kLanes, left = o.columns - column;
-      if (left <= 0) break;
-      const bool whole = left >= Vec::kLanes;
-      Vec x = acc[r][v] * splat(o.scale_a) * splat(o.scale_b);
-      if (o.bias) x += whole ? load(o.bias + column) : load_n(o.bias + column, left);
-      T* y = static_cast<T*>(o.out) + r * o.out_row + column;
-      if (whole)
-        store(y, x);
-      else
-        store_n(y, x, left);
-    }
-  }
-}
-
-template <class T, int Rows, int Panels, bool Packed>
-__attribute__((noinline)) void run_tile(const TileInput& in, const TileOutput& o) {
+/// Adds a tile to `sums` [Rows][row]; the first k block finds zeros there whatever it holds. The sums pass through
+/// memory even if k is not blocked: 48 loads and stores beside thousands of products, and a third of the code to
+/// compile.
+template <int Rows, int Panels, bool Packed>
+__attribute__((noinline)) void run_tile(const TileInput& in, float* sums, int64_t row, bool first) {
   constexpr int kVecs = Panels * kPanelVecs;
   Vec acc[Rows][kVecs];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVecs; ++v)
-      acc[r][v] = o.first ? zero() : load(o.partial + r * o.partial_row + v * Vec::kLanes);
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = first ? zero() : load(sums + r * row + v * Vec::kLanes);
   }
   multiply_tile<Rows, Panels, Packed>(in, acc);
-  if (o.last) return finish_tile<T, Rows, Panels>(o, acc);
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVecs; ++v) store(o.partial + r * o.partial_row + v * Vec::kLanes, acc[r][v]);
+    for (int v = 0; v < kVecs; ++v) store(sums + r * row + v * Vec::kLanes, acc[r][v]);
   }
 }
 
 /// A tile of 1..kTileRows rows read where they lie.
-template <class T, int Panels, int Rows = kTileRows>
-void run_rows(int64_t rows, const TileInput& in, const TileOutput& o) {
-  if (rows == Rows) return run_tile<T, Rows, Panels, false>(in, o);
-  if constexpr (Rows > 1) return run_rows<T, Panels, Rows - 1>(rows, in, o);
+template <int Panels, int Rows = kTileRows>
+void run_rows(int64_t rows, const TileInput& in, float* sums, int64_t row, bool first) {
+  if (rows == Rows) return run_tile<Rows, Panels, false>(in, sums, row, first);
+  if constexpr (Rows > 1) return run_rows<Panels, Rows - 1>(rows, in, sums, row, first);
+}
+
+/// Where finished sums go.
+struct Output {
+  void* out;           // row 0 of the first column
+  int64_t row;         // in elements
+  const bf16_t* bias;  // of the first column, or null
+  float scale_a, scale_b;
+  int64_t columns;  // that exist, counted from the first
+};
+template <class T>
+__attribute__((noinline)) void finish_rows(const Output& o, const float* sums, int64_t sums_row, int64_t begin,
+                                           int64_t rows) {
+  const int64_t columns = o.columns < sums_row ? o.columns : sums_row;
+  for (int64_t r = 0; r < rows; ++r, sums += sums_row) {
+    T* y = static_cast<T*>(o.out) + (begin + r) * o.row;
+    for (int64_t c = 0; c < columns; c += Vec::kLanes) {
+      const int64_t left = columns - c;
+      Vec x = load(sums + c) * splat(o.scale_a) * splat(o.scale_b);
+      if (left >= Vec::kLanes) {
+        if (o.bias) x += load(o.bias + c);
+        store(y + c, x);
+      } else {
+        if (o.bias) x += load_n(o.bias + c, left);
+        store_n(y + c, x, left);
+      }
+    }
+  }
 }
 
 /// The rows of A that a task multiplies: full blocks are packed, the rest is read where it lies (k contiguous).
@@ -134,24 +131,29 @@ struct RowsOfA {
   int64_t row;
 };
 
-/// Columns of `Panels` adjacent panels, rows [begin, end), k pairs [k, k + pairs).
+/// One block of k of `Panels` adjacent panels: rows [begin, end) of A times `in.b`. `last` finishes them.
+struct KBlock {
+  int64_t k;  // first pair
+  bool first, last;
+};
 template <class T, int Panels>
-void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, int64_t k, TileInput in, TileOutput o) {
-  char* const out = static_cast<char*>(o.out);
-  float* const partial = o.partial;
+void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, TileInput in, float* sums,
+                   const Output& out) {
+  constexpr int64_t kRow = Panels * kPanelColumns;
+  const bool blocked = !(block.first && block.last);  // else every tile may use the same sums
   for (int64_t r = begin; r < end;) {
     const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
-    o.out = out + (r - begin) * o.out_row * static_cast<int64_t>(sizeof(T));
-    o.partial = partial + (r - begin) * o.partial_row;
+    float* const here = sums + (blocked ? (r - begin) * kRow : 0);
     if (r + kTileRows <= a.packed_rows) {
-      in.a = a.blocks + r / kBlockRows * a.block + (k * kBlockRows + r % kBlockRows) * 2;
-      run_tile<T, kTileRows, Panels, true>(in, o);
+      in.a = a.blocks + r / kBlockRows * a.block + (block.k * kBlockRows + r % kBlockRows) * 2;
+      run_tile<kTileRows, Panels, true>(in, here, kRow, block.first);
     } else {
-      in.a = a.rows + r * a.row + 2 * k;
+      in.a = a.rows + r * a.row + 2 * block.k;
       in.row = a.row;
       in.pair = 2;
-      run_rows<T, Panels>(rows, in, o);
+      run_rows<Panels>(rows, in, here, kRow, block.first);
     }
+    if (block.last) finish_rows<T>(out, here, kRow, r, rows);
     r += rows;
   }
 }

@@ -37,30 +37,23 @@ template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
   using T = scalar_of_t<C.out>;
   alignas(64) bf16_t buffer[C.packed_b ? 1 : Panels * kBlockPairs * 2 * kPanelColumns];
-  alignas(64) float partial[kScratchRows * Panels * kPanelColumns];
+  alignas(64) float sums[kScratchRows * Panels * kPanelColumns];
   const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2;
   const int64_t block = C.packed_b ? p.pairs_per_block : kBlockPairs;
   const int64_t rows_at_once = block >= all ? end - begin : kScratchRows;
+  const Output out{.out = static_cast<T*>(p.out) + batch * p.out_batch + column,
+                   .row = p.out_row,
+                   .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
+                   .scale_a = p.scale_a,
+                   .scale_b = p.scale_b,
+                   .columns = p.n - column};
   for (int64_t r = begin; r < end; r += rows_at_once) {
     const int64_t r_end = end - r < rows_at_once ? end : r + rows_at_once;
-    TileOutput o{.partial = partial,
-                 .partial_row = Panels * kPanelColumns,
-                 .first = true,
-                 .last = false,
-                 .out = static_cast<T*>(p.out) + batch * p.out_batch + r * p.out_row + column,
-                 .out_row = p.out_row,
-                 .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
-                 .scale_a = p.scale_a,
-                 .scale_b = p.scale_b,
-                 .columns = p.n - column};
-    for (int64_t k = 0; k < all || o.first; k += block) {
+    for (int64_t k = 0; k == 0 || k < all; k += block) {
       const int64_t pairs = all - k < block ? all - k : block;
       TileInput in{};
       find_b<C>(p, batch, panel, Panels, k, pairs, buffer, in);
-      o.first = k == 0;
-      o.last = k + block >= all;
-      multiply_rows<T, Panels>(a, r, r_end, k, in, o);
-      o.first = false;
+      multiply_rows<T, Panels>(a, r, r_end, {.k = k, .first = k == 0, .last = k + block >= all}, in, sums, out);
     }
   }
 }
