@@ -10,6 +10,7 @@ import llama_cpp as lc
 import numpy as np
 
 REPEATS = 3
+SILENT = lc.llama_log_callback(lambda *_: None)  # must outlive the library's use of it
 
 
 class Runner:
@@ -57,7 +58,7 @@ class Runner:
 
 
 def main():
-    lc.llama_log_set(lc.llama_log_callback(lambda *_: None), None)
+    lc.llama_log_set(SILENT, None)
     lc.llama_backend_init()
     path, threads = sys.argv[1], int(sys.argv[2])
     one, eight = Runner(path, threads, 1), Runner(path, threads, 8)
