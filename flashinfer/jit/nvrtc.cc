@@ -111,6 +111,10 @@ State open_nvrtc() {
     if (lib == nullptr) continue;
     if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {
       s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
+      // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not look beside NVRTC for it.
+      const std::string folder = s.info.path.substr(0, s.info.path.rfind('/'));
+      for (const std::string& entry : fs::list_dir(folder))
+        if (entry.starts_with("libnvrtc-builtins.so")) ::dlopen((folder + "/" + entry).c_str(), RTLD_NOW | RTLD_LOCAL);
       return s;
     }
     ::dlclose(lib);
