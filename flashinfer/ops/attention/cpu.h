@@ -146,6 +146,7 @@ struct Tile {
   Logits logits;
   int64_t local, rows, width;  // rows of a head, of all heads; row i belongs to head i / local
   Range range[kTileRows];      // of the rows of one head
+  Ahead ahead;
 
   Tile(const AttentionParams& params, const AttentionWork& work)
       : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo),
@@ -169,9 +170,27 @@ struct Tile {
   int64_t q_cells() const { return padded(p.head_dim_qk) / T::kPerCell; }
   const float* table(int64_t position) const { return p.rope + (position - p.rope_first) * p.head_dim_qk; }
 
-  /// Packs K and V of one head; `next_k`, `next_v` (may be null) are what the next call will want, and are prefetched
-  /// meanwhile. Slots that hold no visible key are taken from zeros, so that unused slots of a page are never read.
-  void pack_block(const Rows<KV>& at, int64_t start, int64_t kv_head, const Rows<KV>* next, int64_t next_head) {
+  /// Sets what to prefetch while head `h` of `here` is worked on: the next head's rows or, where the heads of a token lie side
+  /// by side and two blocks fit L2, this head's share of the tokens of the next block, in the order of memory.
+  void look_ahead(const Rows<KV>& here, const Rows<KV>* next, int64_t h) {
+    ahead.at = ahead.d = ahead.count = 0;
+    const int64_t heads = w.head_end - w.head_begin, i = h - w.head_begin;
+    const int64_t dim = p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo;
+    const int64_t item = static_cast<int64_t>(sizeof(KV));
+    const bool tokens = p.k_stride_h == p.head_dim_qk && p.v_stride_h == p.head_dim_vo && 2 * kBlockKeys * heads * dim * item <= 262144;
+    const Rows<KV>* rows = tokens || i + 1 == heads ? next : &here;
+    if (!rows) return;
+    const int64_t head = tokens || i + 1 == heads ? w.head_begin : h + 1;
+    const int64_t begin = tokens ? rows->count * i / heads : 0, end = tokens ? rows->count * (i + 1) / heads : rows->count;
+    ahead.bytes = dim * item * (tokens ? heads : 1);
+    for (int64_t j = rows->first + begin; j < rows->first + end; ++j) {
+      ahead.rows[ahead.count++] = reinterpret_cast<const char*>(rows->k[j] + head * p.k_stride_h);
+      ahead.rows[ahead.count++] = reinterpret_cast<const char*>(rows->v[j] + head * p.v_stride_h);
+    }
+  }
+
+  /// Packs K and V of one head. Slots that hold no visible key are taken from zeros, so that unused slots of a page are never read.
+  void pack_block(const Rows<KV>& at, int64_t start, int64_t kv_head) {
     const KV *k[kBlockKeys], *v[kBlockKeys];
     const int64_t end = at.first + at.count;
     for (int64_t j = 0; j < kBlockKeys; ++j) {
@@ -186,11 +205,11 @@ struct Tile {
         turned[j] = to;
         rotate(k[j], table(j >= at.first && j < end ? start + j : 0), p.head_dim_qk, to);
       }
-      pack_k<T>(turned, kBlockKeys, p.head_dim_qk, s.k, Ahead<float>{});
+      pack_k<T>(turned, kBlockKeys, p.head_dim_qk, s.k, ahead);
     } else {
-      pack_k<T>(k, kBlockKeys, p.head_dim_qk, s.k, Ahead<KV>::of(next ? next->k : nullptr, next_head * p.k_stride_h, next));
+      pack_k<T>(k, kBlockKeys, p.head_dim_qk, s.k, ahead);
     }
-    pack_v<T>(v, end, p.head_dim_vo, s.v, Ahead<KV>::of(next ? next->v : nullptr, next_head * p.v_stride_h, next));
+    pack_v<T>(v, end, p.head_dim_vo, s.v, ahead);
   }
 
   /// Rows [r0, r1) of one head against the packed block at key `first`.
@@ -200,7 +219,7 @@ struct Tile {
     for (int64_t i = r0; i < r1; i += kMaxRows) {
       const int64_t n = r1 - i < kMaxRows ? r1 - i : kMaxRows;
       product_rows<T::kPairs>(n, s.q + i * q_cells(), q_cells(), s.k, kBlockKeys, s.s, kBlockKeys, cells<T>(p.head_dim_qk),
-                              kBlockKeys, false);
+                              kBlockKeys, false, ahead);
       for (int64_t x = 0; x < n; ++x) {
         float* row = s.s + x * kBlockKeys;
         if (logits.transformed) {
@@ -214,7 +233,7 @@ struct Tile {
     for (int64_t i = r0; i < r1; i += kMaxRows) {
       const int64_t n = r1 - i < kMaxRows ? r1 - i : kMaxRows;
       const int64_t keys = visible[i + n - 1].hi - first < kBlockKeys ? visible[i + n - 1].hi - first : kBlockKeys;
-      product_rows<T::kPairs>(n, s.p + i * kCells, kCells, s.v, width, s.o + i * width, width, cells<T>(keys), width, true);
+      product_rows<T::kPairs>(n, s.p + i * kCells, kCells, s.v, width, s.o + i * width, width, cells<T>(keys), width, true, ahead);
     }
   }
 
@@ -238,8 +257,8 @@ struct Tile {
       const bool more = first + kBlockKeys < hi;
       if (more) next.find(p, w.request, first + kBlockKeys, lo, hi);
       for (int64_t h = w.head_begin; h < w.head_end && a < z; ++h) {
-        const bool last = h + 1 == w.head_end;
-        pack_block(here, first, h, !last ? &here : more ? &next : nullptr, last ? w.head_begin : h + 1);
+        look_ahead(here, more ? &next : nullptr, h);
+        pack_block(here, first, h);
         const int64_t base = (h - w.head_begin) * local;
         multiply_block(first, base + a, base + z);
       }

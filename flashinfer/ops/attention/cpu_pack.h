@@ -21,18 +21,18 @@ struct Types {
   static constexpr int kPerCell = kPairs ? 2 : 1;
 };
 
-/// Rows that will be read soon. One row's lines are asked for where one row's are read, which spreads the requests over the
-/// arithmetic; to L2 (T1), as L1 is full of packed cells.
-template <class S>
+/// Rows that the next block will read. Their lines are asked for two at a time, spread over packing and both products, as many
+/// as are read meanwhile: in bursts they would fill the miss queue and stall, and memory would idle between. To L2 (T1), as L1
+/// is full of packed cells.
 struct Ahead {
-  const S* const* rows = nullptr;
-  int64_t offset = 0, first = 0, end = 0;
-  template <class R>
-  static Ahead of(const S* const* rows, int64_t offset, const R* r) {
-    return r ? Ahead{rows, offset, r->first, r->first + r->count} : Ahead{};
-  }
-  FI_VEC_INLINE void fetch(int64_t j, int64_t d) const {
-    if (j >= first && j < end) __builtin_prefetch(rows[j] + offset + d, 0, 2);
+  const char* rows[2 * kBlockKeys];
+  int64_t bytes = 0, at = 0, d = 0, count = 0;
+  FI_VEC_INLINE void two() {
+    if (at >= count) return;
+    __builtin_prefetch(rows[at] + d, 0, 2);
+    __builtin_prefetch(rows[at] + d + 64, 0, 2);
+    d += 128;
+    if (d >= bytes) d = 0, ++at;
   }
 };
 
@@ -110,12 +110,12 @@ FI_VEC_INLINE __m512i load_cells(const S* x, int64_t n) {
 
 /// out[cell][kBlockKeys] = K rows transposed; whole groups of 16 keys, `keys` of them wanted.
 template <class T, class S>
-inline void pack_k(const S* const* rows, int64_t keys, int64_t dim, uint32_t* out, const Ahead<S>& ahead) {
+inline void pack_k(const S* const* rows, int64_t keys, int64_t dim, uint32_t* out, Ahead& ahead) {
   constexpr int64_t kElems = 16 * T::kPerCell;
   for (int64_t g = 0; g < keys; g += 16) {
     for (int64_t d = 0; d < dim; d += kElems) {
       __m512i r[16];
-      for (int i = 0; i < 16; ++i) ahead.fetch(g + i, d);
+      for (int i = 0; i < 4; ++i) ahead.two();
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) r[i] = load_cells<T>(rows[g + i] + d, dim - d);
       transpose16(r);
@@ -127,7 +127,7 @@ inline void pack_k(const S* const* rows, int64_t keys, int64_t dim, uint32_t* ou
 }
 #else
 template <class T, class S>
-inline void pack_k(const S* const* rows, int64_t keys, int64_t dim, uint32_t* out, const Ahead<S>&) {
+inline void pack_k(const S* const* rows, int64_t keys, int64_t dim, uint32_t* out, Ahead&) {
   float* f = reinterpret_cast<float*>(out);
   for (int64_t j = 0; j < keys; ++j) {
     float row[Vec::kLanes];
@@ -142,8 +142,7 @@ inline void pack_k(const S* const* rows, int64_t keys, int64_t dim, uint32_t* ou
 
 /// out[key / kPerCell][padded(dim)]: a cell holds dim d of one key, or of two neighbouring keys.
 template <class T>
-inline void pack_v(const typename T::KV* const* rows, int64_t keys, int64_t dim, uint32_t* out, const Ahead<typename T::KV>& ahead) {
-  constexpr int64_t kLine = 64 / sizeof(typename T::KV);
+inline void pack_v(const typename T::KV* const* rows, int64_t keys, int64_t dim, uint32_t* out, Ahead& ahead) {
   const int64_t width = padded(dim);
   if constexpr (T::kPairs) {
 #if defined(__AVX512BF16__)
@@ -155,8 +154,7 @@ inline void pack_v(const typename T::KV* const* rows, int64_t keys, int64_t dim,
     const __m512i lo = _mm512_load_si512(low), hi = _mm512_load_si512(high);
     for (int64_t j = 0; j < keys; j += 2, out += width)
       for (int64_t d = 0; d < dim; d += 32) {
-        ahead.fetch(j, d);
-        ahead.fetch(j + 1, d);
+        ahead.two();
         const __m512i a = load_cells<T>(rows[j] + d, dim - d), b = load_cells<T>(rows[j + 1] + d, dim - d);
         _mm512_store_si512(out + d, _mm512_permutex2var_epi16(a, lo, b));
         _mm512_store_si512(out + d + 16, _mm512_permutex2var_epi16(a, hi, b));
@@ -165,8 +163,8 @@ inline void pack_v(const typename T::KV* const* rows, int64_t keys, int64_t dim,
   } else {
     float* f = reinterpret_cast<float*>(out);
     for (int64_t j = 0; j < keys; ++j, f += width) {
-      for (int64_t d = 0; d < dim; d += kLine) ahead.fetch(j, d);
       for (int64_t d = 0; d < width; d += Vec::kLanes) {
+        if (d % 32 == 0) ahead.two();
         const int64_t n = dim - d;
         store(f + d, n >= Vec::kLanes ? load(rows[j] + d) : n > 0 ? load_n(rows[j] + d, n) : zero());
       }

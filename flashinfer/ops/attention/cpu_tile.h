@@ -18,7 +18,8 @@ static_assert(kMaxRows <= 8);  // rows of the logits buffer
 
 /// c[MR][NV vectors] (+)= a[MR][n cells] * b[n cells][..]. One chain per element, ascending in cells.
 template <bool Pairs, int MR, int NV>
-inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, bool add) {
+inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, bool add,
+                    Ahead& ahead) {
   constexpr int kL = Vec::kLanes;
   Vec acc[MR][NV];
 #pragma GCC unroll 8
@@ -27,6 +28,7 @@ inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t l
     for (int j = 0; j < NV; ++j) acc[i][j] = add ? load(c + i * ldc + j * kL) : zero();
 #pragma GCC unroll 1
   for (int64_t k = 0; k < n; ++k, b += ldb) {
+    ahead.two();
     if constexpr (Pairs) {
       cpu::Pairs y[NV];
 #pragma GCC unroll 8
@@ -57,26 +59,26 @@ inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t l
 
 template <bool Pairs, int MR>
 inline void product_columns(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
-                            int64_t columns, bool add) {
+                            int64_t columns, bool add, Ahead& ahead) {
   int64_t j = 0;
   for (; j + kMaxCols * Vec::kLanes <= columns; j += kMaxCols * Vec::kLanes)
-    product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add);
-  for (; j < columns; j += 2 * Vec::kLanes) product<Pairs, MR, 2>(a, lda, b + j, ldb, c + j, ldc, n, add);
+    product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add, ahead);
+  for (; j < columns; j += 2 * Vec::kLanes) product<Pairs, MR, 2>(a, lda, b + j, ldb, c + j, ldc, n, add, ahead);
 }
 
 /// rows <= kMaxRows; columns a multiple of 32.
 template <bool Pairs>
 inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc,
-                         int64_t n, int64_t columns, bool add) {
+                         int64_t n, int64_t columns, bool add, Ahead& ahead) {
   switch (rows) {
 #if defined(__AVX512F__)
-    case 6: return product_columns<Pairs, 6>(a, lda, b, ldb, c, ldc, n, columns, add);
-    case 5: return product_columns<Pairs, 5>(a, lda, b, ldb, c, ldc, n, columns, add);
+    case 6: return product_columns<Pairs, 6>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
+    case 5: return product_columns<Pairs, 5>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
 #endif
-    case 4: return product_columns<Pairs, 4>(a, lda, b, ldb, c, ldc, n, columns, add);
-    case 3: return product_columns<Pairs, 3>(a, lda, b, ldb, c, ldc, n, columns, add);
-    case 2: return product_columns<Pairs, 2>(a, lda, b, ldb, c, ldc, n, columns, add);
-    default: return product_columns<Pairs, 1>(a, lda, b, ldb, c, ldc, n, columns, add);
+    case 4: return product_columns<Pairs, 4>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
+    case 3: return product_columns<Pairs, 3>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
+    case 2: return product_columns<Pairs, 2>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
+    default: return product_columns<Pairs, 1>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
   }
 }
 
