@@ -55,7 +55,8 @@ int main(void) {
   int64_t indptr_shape[] = {kRequests + 1}, pages_shape[] = {5}, last_shape[] = {kRequests}, workspace_shape[] = {0};
   DLTensor q_t = tensor(q, kDLFloat, 32, 3, q_shape), pool_t = tensor(pool, kDLFloat, 32, 5, pool_shape);
   DLTensor indptr_t = tensor(indptr, kDLInt, 32, 1, indptr_shape), pages_t = tensor(pages, kDLInt, 32, 1, pages_shape);
-  DLTensor last_t = tensor(last_page_len, kDLInt, 32, 1, last_shape), workspace_t = tensor(NULL, kDLUInt, 8, 1, workspace_shape);
+  DLTensor last_t = tensor(last_page_len, kDLInt, 32, 1, last_shape),
+           workspace_t = tensor(NULL, kDLUInt, 8, 1, workspace_shape);
   float* values = &q[0][0][0];
   size_t i;
   for (i = 0; i < sizeof q / sizeof(float); ++i) values[i] = (float)sin(0.37 * (double)i);
@@ -67,9 +68,10 @@ int main(void) {
   check(flashinfer_object_new("BatchDecodeWithPagedKVCacheWrapper", NULL, init, 2, &decode));
 
   const char* plan_names[] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "q_data_type"};
-  const flashinfer_value plan[] = {flashinfer_self(decode),    flashinfer_tensor(&indptr_t), flashinfer_tensor(&pages_t),
-                                   flashinfer_tensor(&last_t), flashinfer_int(kHeads),       flashinfer_int(kKvHeads),
-                                   flashinfer_int(kDim),       flashinfer_int(kPageSize),    flashinfer_string("float32")};
+  const flashinfer_value plan[] = {
+      flashinfer_self(decode),    flashinfer_tensor(&indptr_t), flashinfer_tensor(&pages_t),
+      flashinfer_tensor(&last_t), flashinfer_int(kHeads),       flashinfer_int(kKvHeads),
+      flashinfer_int(kDim),       flashinfer_int(kPageSize),    flashinfer_string("float32")};
   check(flashinfer_call("BatchDecodeWithPagedKVCacheWrapper.plan", plan_names, plan, 9, NULL));
 
   flashinfer_result* result = NULL;
@@ -85,7 +87,8 @@ int main(void) {
       expected(request, head, reference);
       for (d = 0; d < kDim; ++d) worst = fmax(worst, fabs(o[(request * kHeads + head) * kDim + d] - reference[d]));
     }
-  printf("flashinfer %s: decoded %d requests, out[0][0][0] = %.6f, largest error %.2g\n", flashinfer_version(), kRequests, o[0], worst);
+  printf("flashinfer %s: decoded %d requests, out[0][0][0] = %.6f, largest error %.2g\n", flashinfer_version(),
+         kRequests, o[0], worst);
 
   /* Errors are sentences. */
   const flashinfer_value wrong[] = {flashinfer_self(decode), flashinfer_tensor(&pool_t), flashinfer_tensor(&pool_t)};

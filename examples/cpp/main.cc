@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One layer's worth of calls on made-up data: norm, projection with a packed weight, decode over a paged KV cache. Then the same
-// step once more under the flight recorder: `flashinfer replay --dir example_dumps` runs it again.
+// One layer's worth of calls on made-up data: norm, projection with a packed weight, decode over a paged KV cache. Then
+// the same step once more under the flight recorder: `flashinfer replay --dir example_dumps` runs it again.
 #include <flashinfer/flashinfer.h>
 #include <flashinfer/record/record.h>
 
@@ -17,7 +17,8 @@ int main() try {
     return t;
   };
   const Tensor x = filled({kBatch, kHidden}, 0.01f), norm_weight = filled({kHidden}, 0.02f);
-  const Tensor w = filled({kHidden, kHeads * kDim}, 0.001f), pool = filled({kPages, 2, kPageSize, kKvHeads, kDim}, 0.01f);
+  const Tensor w = filled({kHidden, kHeads * kDim}, 0.001f),
+               pool = filled({kPages, 2, kPageSize, kKvHeads, kDim}, 0.01f);
   const std::vector<int32_t> indptr{0, 3, 5}, pages{4, 1, 0, 7, 3}, last_page_len{5, 16};
 
   BatchDecodeWithPagedKVCacheWrapper decode(TensorView(nullptr, DType::kU8, {0}));

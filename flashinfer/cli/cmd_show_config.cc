@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer show-config`: what this library is, what it runs on, and every environment variable with its meaning and value.
+// `flashinfer show-config`: what this library is, what it runs on, and every environment variable with its meaning and
+// value.
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -17,7 +18,9 @@ namespace flashinfer::cli {
 namespace {
 
 void section(const char* title) { std::printf("=== %s ===\n", title); }
-void line(const char* key, const std::string& value) { std::printf("%s: %s\n", key, value.empty() ? "(none)" : value.c_str()); }
+void line(const char* key, const std::string& value) {
+  std::printf("%s: %s\n", key, value.empty() ? "(none)" : value.c_str());
+}
 
 std::string cpu_model() {
   std::ifstream in("/proc/cpuinfo");
@@ -52,8 +55,8 @@ void show_variables() {
   section("Environment Variables");
   for (const env::Variable& v : env::table()) {
     const env::Current current = env::current(v.name);
-    std::printf("%s: %s%s\n    %s\n", v.name, current.value.empty() ? "(empty)" : current.value.c_str(), current.set ? "" : " [default]",
-                v.meaning);
+    std::printf("%s: %s%s\n    %s\n", v.name, current.value.empty() ? "(empty)" : current.value.c_str(),
+                current.set ? "" : " [default]", v.meaning);
   }
   std::printf("\n");
 }

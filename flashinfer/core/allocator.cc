@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default allocator. Decode steps ask for the same sizes again and again; a freed block waits in its size class, so that a
-// result of some MB costs neither a system call nor page faults (0.25 us per 4 KB page) each time.
+// The default allocator. Decode steps ask for the same sizes again and again; a freed block waits in its size class, so
+// that a result of some MB costs neither a system call nor page faults (0.25 us per 4 KB page) each time.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -38,7 +38,7 @@ struct SizeClass {
 };
 SizeClass class_of(size_t bytes) {
   if (bytes <= kMinBlock) return {0, kMinBlock};
-  const int power = 63 - __builtin_clzll(bytes - 1);       // 2^power < bytes <= 2^(power + 1)
+  const int power = 63 - __builtin_clzll(bytes - 1);  // 2^power < bytes <= 2^(power + 1)
   const size_t step = size_t{1} << (power - 2);
   const size_t quarters = (bytes - (size_t{1} << power) + step - 1) / step;  // 1..4
   return {(power - 6) * 4 + static_cast<int>(quarters), (size_t{1} << power) + quarters * step};
@@ -53,7 +53,8 @@ class CachingAllocator {
   }
 
   void* allocate(size_t bytes, size_t alignment, Device device) {
-    FI_CHECK(device.type != DeviceType::kCUDA, NotImplementedError, "the default allocator has no memory on ", to_string(device));
+    FI_CHECK(device.type != DeviceType::kCUDA, NotImplementedError, "the default allocator has no memory on ",
+             to_string(device));
     FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory: ", bytes, " bytes were asked for");
     const SizeClass c = class_of(bytes);
     if (kCaches && alignment <= kMinBlock && c.bytes <= kMaxCachedBlock)

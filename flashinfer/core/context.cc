@@ -11,7 +11,8 @@ namespace {
 thread_local const Context* t_context = nullptr;
 thread_local bool t_in_task = false;  // this thread is inside a parallel task: further parallel calls run inline
 
-/// One parallel call. Whoever's threads run the tasks, they see the caller's context, and an exception comes back to the caller.
+/// One parallel call. Whoever's threads run the tasks, they see the caller's context, and an exception comes back to
+/// the caller.
 struct ParallelCall {
   void (*task)(void*, int64_t);
   void* arg;

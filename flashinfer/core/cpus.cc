@@ -41,7 +41,8 @@ int quota_of(const std::string& root, std::string folder, bool v2) {
       std::ifstream in(path + "/cpu.max");
       std::string quota;
       double period = 0;
-      if (in >> quota >> period && quota != "max") limit = smaller_limit(limit, quota_cpus(std::atof(quota.c_str()), period));
+      if (in >> quota >> period && quota != "max")
+        limit = smaller_limit(limit, quota_cpus(std::atof(quota.c_str()), period));
     } else {
       double quota = 0, period = 0;
       if (std::ifstream(path + "/cpu.cfs_quota_us") >> quota && std::ifstream(path + "/cpu.cfs_period_us") >> period)
@@ -61,9 +62,11 @@ int cgroup_cpus() {
     if (a == std::string::npos || b == std::string::npos) continue;
     const std::string controllers = "," + line.substr(a + 1, b - a - 1) + ",", folder = line.substr(b + 1);
     if (controllers == ",,") limit = smaller_limit(limit, quota_of("/sys/fs/cgroup", folder, true));
-    if (controllers.find(",cpu,") != std::string::npos) limit = smaller_limit(limit, quota_of("/sys/fs/cgroup/cpu", folder, false));
+    if (controllers.find(",cpu,") != std::string::npos)
+      limit = smaller_limit(limit, quota_of("/sys/fs/cgroup/cpu", folder, false));
   }
-  // In a container the folder named there is often the host's and not visible; its own limits then lie at the mount's root.
+  // In a container the folder named there is often the host's and not visible; its own limits then lie at the mount's
+  // root.
   limit = smaller_limit(limit, quota_of("/sys/fs/cgroup", "", true));
   return smaller_limit(limit, quota_of("/sys/fs/cgroup/cpu", "", false));
 }

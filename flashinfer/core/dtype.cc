@@ -14,7 +14,9 @@ struct Row {
   DLDataType dl;
 };
 constexpr Row row(std::string_view name, int bytes, bool floating, DLDataTypeCode code, int bits, int lanes = 1) {
-  return {name, static_cast<int8_t>(bytes), floating,
+  return {name,
+          static_cast<int8_t>(bytes),
+          floating,
           {static_cast<uint8_t>(code), static_cast<uint8_t>(bits), static_cast<uint16_t>(lanes)}};
 }
 // In the order of DType.
@@ -99,10 +101,14 @@ std::optional<Device> parse_device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view type = text.substr(0, colon);
   Device d;
-  if (type == "cpu") d.type = DeviceType::kCPU;
-  else if (type == "cuda") d.type = DeviceType::kCUDA;
-  else if (type == "emu") d.type = DeviceType::kEmu;
-  else return std::nullopt;
+  if (type == "cpu")
+    d.type = DeviceType::kCPU;
+  else if (type == "cuda")
+    d.type = DeviceType::kCUDA;
+  else if (type == "emu")
+    d.type = DeviceType::kEmu;
+  else
+    return std::nullopt;
   if (colon == std::string_view::npos) return d;
   const std::string_view digits = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), d.index);

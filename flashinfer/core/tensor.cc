@@ -40,7 +40,8 @@ Device device_of(const DLTensor& t) {
     case kDLCUDAManaged: return {DeviceType::kCUDA, static_cast<int16_t>(t.device.device_id)};
     default: break;
   }
-  throw ValueError(str("DLPack device type ", static_cast<int>(t.device.device_type), " is not one of cpu (1), cuda (2, 3, 13)"));
+  throw ValueError(
+      str("DLPack device type ", static_cast<int>(t.device.device_type), " is not one of cpu (1), cuda (2, 3, 13)"));
 }
 
 DType dtype_of_dl(const DLTensor& t) {
@@ -51,8 +52,8 @@ DType dtype_of_dl(const DLTensor& t) {
 }
 
 std::span<const int64_t> dl_extents(const int64_t* p, const DLTensor& t) {
-  FI_CHECK(t.ndim >= 0 && t.ndim <= TensorView::kMaxRank, ValueError, "DLPack tensor has rank ", t.ndim, ", but at most ",
-           TensorView::kMaxRank, " is supported");
+  FI_CHECK(t.ndim >= 0 && t.ndim <= TensorView::kMaxRank, ValueError, "DLPack tensor has rank ", t.ndim,
+           ", but at most ", TensorView::kMaxRank, " is supported");
   return {p, p ? static_cast<size_t>(t.ndim) : 0};
 }
 
@@ -69,8 +70,8 @@ TensorView::TensorView(const void* data, DType dtype, std::span<const int64_t> s
     : data_(const_cast<void*>(data)), dtype_(dtype), device_(device) {
   FI_CHECK(shape.size() <= kMaxRank, ValueError, "a tensor has rank ", shape.size(), ", but at most ", kMaxRank,
            " is supported");
-  FI_CHECK(strides.empty() || strides.size() == shape.size(), ValueError, "a tensor has ", strides.size(), " strides, but ",
-           shape.size(), " extents");
+  FI_CHECK(strides.empty() || strides.size() == shape.size(), ValueError, "a tensor has ", strides.size(),
+           " strides, but ", shape.size(), " extents");
   rank_ = static_cast<int8_t>(shape.size());
   int64_t elements = 1;  // bounded, so that no product of extents and item size overflows
   bool overflow = false;
@@ -79,14 +80,15 @@ TensorView::TensorView(const void* data, DType dtype, std::span<const int64_t> s
     overflow |= shape[i] > 1 && __builtin_mul_overflow(elements, shape[i], &elements);
     shape_[i] = shape[i];
   }
-  FI_CHECK(!overflow && elements < (int64_t{1} << 59), ValueError, "a tensor of this shape has more than 2^59 elements");
+  FI_CHECK(!overflow && elements < (int64_t{1} << 59), ValueError,
+           "a tensor of this shape has more than 2^59 elements");
   if (strides.empty()) set_compact_strides(shape, stride_);
   for (size_t i = 0; i < strides.size(); ++i) stride_[i] = strides[i];
 }
 
 TensorView::TensorView(const DLTensor& t)
-    : TensorView(t.data ? static_cast<const char*>(t.data) + t.byte_offset : nullptr, dtype_of_dl(t), dl_extents(t.shape, t),
-                 dl_extents(t.strides, t), device_of(t)) {}
+    : TensorView(t.data ? static_cast<const char*>(t.data) + t.byte_offset : nullptr, dtype_of_dl(t),
+                 dl_extents(t.shape, t), dl_extents(t.strides, t), device_of(t)) {}
 
 int64_t TensorView::numel() const {
   int64_t n = 1;
@@ -129,7 +131,8 @@ bool TensorView::may_overlap(const TensorView& other) const {
 
 TensorView TensorView::select(int dim, int64_t index) const {
   const int d = normalize(*this, dim);
-  FI_CHECK(index >= 0 && index < size(d), ValueError, "index ", index, " is outside dimension ", dim, " of extent ", size(d));
+  FI_CHECK(index >= 0 && index < size(d), ValueError, "index ", index, " is outside dimension ", dim, " of extent ",
+           size(d));
   TensorView v = *this;
   v.data_ = static_cast<char*>(data_) + index * stride(d) * item_size();
   for (int i = d; i + 1 < rank_; ++i) {
@@ -142,8 +145,8 @@ TensorView TensorView::select(int dim, int64_t index) const {
 
 TensorView TensorView::slice(int dim, int64_t begin, int64_t end) const {
   const int d = normalize(*this, dim);
-  FI_CHECK(begin >= 0 && begin <= end && end <= size(d), ValueError, "slice [", begin, ", ", end, ") is outside dimension ", dim,
-           " of extent ", size(d));
+  FI_CHECK(begin >= 0 && begin <= end && end <= size(d), ValueError, "slice [", begin, ", ", end,
+           ") is outside dimension ", dim, " of extent ", size(d));
   TensorView v = *this;
   v.data_ = static_cast<char*>(data_) + begin * stride(d) * item_size();
   v.shape_[static_cast<size_t>(d)] = end - begin;
@@ -153,15 +156,15 @@ TensorView TensorView::slice(int dim, int64_t begin, int64_t end) const {
 TensorView TensorView::view(std::span<const int64_t> shape) const {
   TensorView v(data_, dtype_, shape, {}, device_);
   FI_CHECK(is_contiguous(), ValueError, "view: ", to_string(*this), " is not contiguous");
-  FI_CHECK(v.numel() == numel(), ValueError, "view: ", to_string(v), " has ", v.numel(), " elements, but ", to_string(*this),
-           " has ", numel());
+  FI_CHECK(v.numel() == numel(), ValueError, "view: ", to_string(v), " has ", v.numel(), " elements, but ",
+           to_string(*this), " has ", numel());
   return v;
 }
 
 TensorView TensorView::unsqueeze(int dim) const {
   const int d = dim < 0 ? dim + rank_ + 1 : dim;
-  FI_CHECK(d >= 0 && d <= rank_ && rank_ < kMaxRank, ValueError, "unsqueeze: dimension ", dim, " does not fit a tensor of rank ",
-           int{rank_});
+  FI_CHECK(d >= 0 && d <= rank_ && rank_ < kMaxRank, ValueError, "unsqueeze: dimension ", dim,
+           " does not fit a tensor of rank ", int{rank_});
   TensorView v = *this;
   for (int i = rank_; i > d; --i) {
     v.shape_[static_cast<size_t>(i)] = size(i - 1);
@@ -193,14 +196,16 @@ std::string to_string(const TensorView& t) {
   return out;
 }
 
-// ---- Tensor --------------------------------------------------------------------------------------------------------------
+// ---- Tensor
+// --------------------------------------------------------------------------------------------------------------
 
 Tensor Tensor::empty(std::span<const int64_t> shape, DType dtype, Device device) {
   const int64_t bytes = compact_bytes(shape, dtype);
   const Allocator allocator = Context::current().allocator;
   void* p = allocator.allocate(allocator.self, static_cast<size_t>(bytes > 0 ? bytes : 1), 64, device);
   const auto size = static_cast<size_t>(bytes > 0 ? bytes : 1);
-  std::shared_ptr<void> owner(p, [allocator, size, device](void* q) { allocator.release(allocator.self, q, size, device); });
+  std::shared_ptr<void> owner(
+      p, [allocator, size, device](void* q) { allocator.release(allocator.self, q, size, device); });
   return Tensor(TensorView(p, dtype, shape, {}, device), std::move(owner));
 }
 
@@ -214,7 +219,8 @@ Tensor Tensor::zeros(std::span<const int64_t> shape, DType dtype, Device device)
 
 namespace {
 
-/// Copies the elements of `v` from `from` to compact memory at `to`; the last dimension goes in one piece when it is contiguous.
+/// Copies the elements of `v` from `from` to compact memory at `to`; the last dimension goes in one piece when it is
+/// contiguous.
 char* copy_elements(const TensorView& v, int dim, const char* from, char* to) {
   const int64_t item = v.item_size();
   const bool rest_compact = v.rank() - dim == 1 && (v.stride(dim) == 1 || v.size(dim) <= 1);
@@ -230,11 +236,14 @@ char* copy_elements(const TensorView& v, int dim, const char* from, char* to) {
 }  // namespace
 
 Tensor Tensor::clone(const TensorView& v) {
-  FI_CHECK(v.device().type != DeviceType::kCUDA, NotImplementedError, "Tensor::clone: ", to_string(v), " is not host memory");
+  FI_CHECK(v.device().type != DeviceType::kCUDA, NotImplementedError, "Tensor::clone: ", to_string(v),
+           " is not host memory");
   Tensor t = empty(v.shape(), v.dtype(), v.device());
   if (v.numel() == 0) return t;
-  if (v.is_contiguous()) std::memcpy(t.data(), v.data(), static_cast<size_t>(v.nbytes()));
-  else copy_elements(v, 0, static_cast<const char*>(v.data()), static_cast<char*>(t.data()));
+  if (v.is_contiguous())
+    std::memcpy(t.data(), v.data(), static_cast<size_t>(v.nbytes()));
+  else
+    copy_elements(v, 0, static_cast<const char*>(v.data()), static_cast<char*>(t.data()));
   return t;
 }
 

@@ -18,8 +18,8 @@ namespace flashinfer {
 namespace {
 
 constexpr int64_t kMaxRound = int64_t{1} << 30;  // tasks counted in 32 bits; more go in rounds
-// Idle workers watch this long. The gaps between the calls of a decode step are shorter (1-20 us, a sampling step 50 us); a program
-// that stopped calling gets its cores back after this.
+// Idle workers watch this long. The gaps between the calls of a decode step are shorter (1-20 us, a sampling step 50
+// us); a program that stopped calling gets its cores back after this.
 constexpr auto kSpin = std::chrono::microseconds(100);
 constexpr auto kSpinWithoutYield = std::chrono::microseconds(20);
 
@@ -31,8 +31,8 @@ inline void cpu_pause() {
 #endif
 }
 
-/// Polls until ready() or `limit` has passed. After 20 us it offers the core to other runnable threads (another library's
-/// OpenMP workers, a descheduled worker of ours) at every look at the clock.
+/// Polls until ready() or `limit` has passed. After 20 us it offers the core to other runnable threads (another
+/// library's OpenMP workers, a descheduled worker of ours) at every look at the clock.
 template <class Ready>
 bool poll(std::chrono::microseconds limit, Ready&& ready) {
   if (ready()) return true;
@@ -66,12 +66,14 @@ class BlockSignals {
 
 }  // namespace
 
-// `state` holds the number of the call (high half) and how many of its tasks nobody has claimed (low half). A worker claims by
-// compare-and-swap, so one that comes late can neither take a task of a finished call nor lose one of the next; the caller waits
-// for claimed tasks only, never for a worker that is still asleep. The job's fields are read after a claim and written after all
-// claimed tasks are reported in `done`: no lock, and nothing for the caller to reset.
+// `state` holds the number of the call (high half) and how many of its tasks nobody has claimed (low half). A worker
+// claims by compare-and-swap, so one that comes late can neither take a task of a finished call nor lose one of the
+// next; the caller waits for claimed tasks only, never for a worker that is still asleep. The job's fields are read
+// after a claim and written after all claimed tasks are reported in `done`: no lock, and nothing for the caller to
+// reset.
 struct ThreadPool::Workers {
-  explicit Workers(int threads) : threads(threads), spin(threads <= usable_cpus() ? kSpin : std::chrono::microseconds(0)) {}
+  explicit Workers(int threads)
+      : threads(threads), spin(threads <= usable_cpus() ? kSpin : std::chrono::microseconds(0)) {}
 
   const int threads;
   const std::chrono::microseconds spin;  // more threads than CPUs: watching would only delay those that work
@@ -121,7 +123,8 @@ struct ThreadPool::Workers {
       if (poll(spin, has_work)) continue;
       const int32_t seen = wake.load(std::memory_order_seq_cst);
       sleepers.fetch_add(1, std::memory_order_seq_cst);
-      if (unclaimed(state.load(std::memory_order_seq_cst)) == 0 && !stop.load(std::memory_order_seq_cst)) wake.wait(seen);
+      if (unclaimed(state.load(std::memory_order_seq_cst)) == 0 && !stop.load(std::memory_order_seq_cst))
+        wake.wait(seen);
       sleepers.fetch_sub(1, std::memory_order_seq_cst);
     }
   }
@@ -169,8 +172,8 @@ struct ThreadPool::Workers {
   }
 };
 
-/// Pools that exist, and what fork() does to them: a child has none of the parent's threads, so each pool gets new workers there.
-/// The old ones are left as they are (their threads cannot be joined).
+/// Pools that exist, and what fork() does to them: a child has none of the parent's threads, so each pool gets new
+/// workers there. The old ones are left as they are (their threads cannot be joined).
 struct ForkGuard {
   std::mutex mutex;
   std::vector<ThreadPool*> pools;
@@ -218,12 +221,14 @@ void ThreadPool::run(int64_t n, Task task, void* arg) {
   w.taken.store(false, std::memory_order_release);
 }
 
-// ---- the executors of context.h ------------------------------------------------------------------------------------------
+// ---- the executors of context.h
+// ------------------------------------------------------------------------------------------
 
 namespace {
 Executor executor_of(ThreadPool& pool) {
-  return {&pool, pool.threads(),
-          [](void* self, int64_t n, Executor::Task task, void* arg) { static_cast<ThreadPool*>(self)->run(n, task, arg); }};
+  return {&pool, pool.threads(), [](void* self, int64_t n, Executor::Task task, void* arg) {
+            static_cast<ThreadPool*>(self)->run(n, task, arg);
+          }};
 }
 }  // namespace
 

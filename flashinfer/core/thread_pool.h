@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's own executor. A decode step makes about 330 parallel calls of 10-50 us each, and waking a sleeping thread costs
-// 30-75 us, so idle workers watch for the next call for a short while before they sleep.
+// The library's own executor. A decode step makes about 330 parallel calls of 10-50 us each, and waking a sleeping
+// thread costs 30-75 us, so idle workers watch for the next call for a short while before they sleep.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,8 +21,9 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
-  /// Runs task(arg, 0..n-1) on the caller and the workers; tasks must not throw. Several threads may call at once: while one
-  /// has the workers, the others run their own tasks themselves and take over as soon as the workers are free.
+  /// Runs task(arg, 0..n-1) on the caller and the workers; tasks must not throw. Several threads may call at once:
+  /// while one has the workers, the others run their own tasks themselves and take over as soon as the workers are
+  /// free.
   void run(int64_t n, Task task, void* arg);
 
   struct Workers;

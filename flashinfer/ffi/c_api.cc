@@ -46,8 +46,13 @@ struct flashinfer_result {
     std::copy(v.strides().begin(), v.strides().end(), e.begin() + TensorView::kMaxRank);
     const bool cuda = v.device().type == DeviceType::kCUDA;
     tensors.emplace_back(v, t.owner);
-    views.push_back({v.data(), {cuda ? kDLCUDA : kDLCPU, cuda ? v.device().index : 0}, v.rank(), to_dlpack(v.dtype()), e.data(),
-                     e.data() + TensorView::kMaxRank, 0});
+    views.push_back({v.data(),
+                     {cuda ? kDLCUDA : kDLCPU, cuda ? v.device().index : 0},
+                     v.rank(),
+                     to_dlpack(v.dtype()),
+                     e.data(),
+                     e.data() + TensorView::kMaxRank,
+                     0});
     return flashinfer_tensor(&views.back());
   }
   flashinfer_value convert_items(const std::vector<op::Value>& items, flashinfer_kind kind) {
@@ -87,7 +92,8 @@ flashinfer_status guarded(F&& f) noexcept {
 op::Value to_value(const flashinfer_value& v, int depth = 0) {
   FI_CHECK(depth < 8, ValueError, "lists are nested deeper than 8");
   const auto items = [&] {
-    FI_CHECK(v.count == 0 || (v.count > 0 && v.as.items), ValueError, "a list has ", v.count, " items at a null pointer");
+    FI_CHECK(v.count == 0 || (v.count > 0 && v.as.items), ValueError, "a list has ", v.count,
+             " items at a null pointer");
     std::vector<op::Value> out;
     for (int32_t i = 0; i < v.count; ++i) out.push_back(to_value(v.as.items[i], depth + 1));
     return out;
@@ -100,11 +106,15 @@ op::Value to_value(const flashinfer_value& v, int depth = 0) {
     case FLASHINFER_LIST: return op::ListValue{items()};
     case FLASHINFER_TUPLE: return op::TupleValue{items()};
     case FLASHINFER_STRING: FI_CHECK(v.as.string, ValueError, "a string is a null pointer"); return v.as.string;
-    case FLASHINFER_TENSOR: FI_CHECK(v.as.tensor, ValueError, "a tensor is a null pointer"); return TensorView(*v.as.tensor);
+    case FLASHINFER_TENSOR:
+      FI_CHECK(v.as.tensor, ValueError, "a tensor is a null pointer");
+      return TensorView(*v.as.tensor);
     case FLASHINFER_OBJECT:
       FI_CHECK(v.as.object, ValueError, "an object is a null pointer");
       return ffi::self_value(*v.as.object->object);
-    case FLASHINFER_GENERATOR: FI_CHECK(v.as.generator, ValueError, "a generator is a null pointer"); return v.as.generator->generator;
+    case FLASHINFER_GENERATOR:
+      FI_CHECK(v.as.generator, ValueError, "a generator is a null pointer");
+      return v.as.generator->generator;
   }
   throw ValueError(str("a value has kind ", static_cast<int>(v.kind), ", which does not exist"));
 }
@@ -115,10 +125,13 @@ op::Passed passed_from(std::string_view function, const char* const* names, cons
   for (int32_t i = 0; i < n; ++i) {
     const char* name = names ? names[i] : nullptr;
     const std::string which = name ? str("'", name, "'") : str("number ", i);
-    FI_CHECK(name || passed.keyword.empty(), TypeError, function, "(): positional argument number ", i, " follows a named one");
+    FI_CHECK(name || passed.keyword.empty(), TypeError, function, "(): positional argument number ", i,
+             " follows a named one");
     try {
-      if (name) passed.keyword.emplace_back(name, to_value(values[i]));
-      else passed.positional.push_back(to_value(values[i]));
+      if (name)
+        passed.keyword.emplace_back(name, to_value(values[i]));
+      else
+        passed.positional.push_back(to_value(values[i]));
     } catch (const Error& e) {
       throw_error(e.kind(), str(function, ": argument ", which, ": ", e.message()));
     }
@@ -144,7 +157,9 @@ flashinfer_status flashinfer_call(const char* name, const char* const* names, co
   });
 }
 
-const flashinfer_value* flashinfer_result_value(const flashinfer_result* result) { return result ? &result->root : nullptr; }
+const flashinfer_value* flashinfer_result_value(const flashinfer_result* result) {
+  return result ? &result->root : nullptr;
+}
 
 DLManagedTensorVersioned* flashinfer_result_dlpack(const flashinfer_result* result, int32_t index) {
   if (!result || index < 0 || static_cast<size_t>(index) >= result->tensors.size()) return nullptr;
@@ -155,8 +170,8 @@ DLManagedTensorVersioned* flashinfer_result_dlpack(const flashinfer_result* resu
 
 void flashinfer_result_free(flashinfer_result* result) { delete result; }
 
-flashinfer_status flashinfer_object_new(const char* class_name, const char* const* names, const flashinfer_value* values,
-                                        int32_t n, flashinfer_object** object) {
+flashinfer_status flashinfer_object_new(const char* class_name, const char* const* names,
+                                        const flashinfer_value* values, int32_t n, flashinfer_object** object) {
   if (object) *object = nullptr;
   return guarded([&] {
     FI_CHECK(class_name && object, ValueError, "flashinfer_object_new: a null pointer");
@@ -199,7 +214,9 @@ flashinfer_status flashinfer_record_start(int32_t level, const char* dump_dir) {
   });
 }
 
-flashinfer_status flashinfer_record_stop(void) { return guarded([] { record::stop(); }); }
+flashinfer_status flashinfer_record_stop(void) {
+  return guarded([] { record::stop(); });
+}
 
 flashinfer_status flashinfer_record_set(const char* setting) {
   return guarded([&] {

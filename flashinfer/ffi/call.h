@@ -8,7 +8,8 @@
 
 namespace flashinfer::ffi {
 
-/// The op of this public name. ValueError that names the closest one: "there is no op 'rmsnrom'; did you mean 'rmsnorm'?"
+/// The op of this public name. ValueError that names the closest one: "there is no op 'rmsnrom'; did you mean
+/// 'rmsnorm'?"
 const op::Op& op_named(std::string_view name);
 
 /// Makes an object of the class and runs its `__init__` with these arguments (self excluded).

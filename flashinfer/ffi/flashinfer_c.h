@@ -9,8 +9,10 @@
  *   ... flashinfer_result_value(y)->as.tensor ...
  *   flashinfer_result_free(y);
  *
- * Objects with state (the *Wrapper classes) are made with flashinfer_object_new and are the first argument of their methods
- * ("BatchDecodeWithPagedKVCacheWrapper.run"). All functions may be called from any thread; one object from one at a time.
+ * Objects with state (the *Wrapper classes) are made with flashinfer_object_new and are the first argument of their
+ * methods
+ * ("BatchDecodeWithPagedKVCacheWrapper.run"). All functions may be called from any thread; one object from one at a
+ * time.
  */
 #ifndef FLASHINFER_FFI_FLASHINFER_C_H_
 #define FLASHINFER_FFI_FLASHINFER_C_H_
@@ -104,23 +106,26 @@ typedef enum {
   FLASHINFER_ASSERTION_ERROR,
   FLASHINFER_INTERNAL_ERROR
 } flashinfer_status;
-/* "ValueError: rmsnorm: weight.shape[0] is 3, but d is 4 (from input.shape[1])": of this thread's last call that failed; valid until
- * its next one. Never null. */
+/* "ValueError: rmsnorm: weight.shape[0] is 3, but d is 4 (from input.shape[1])": of this thread's last call that
+ * failed; valid until its next one. Never null. */
 const char* flashinfer_last_error(void);
 
-/* Runs an op. names[i] is null for positional arguments, which come first. `result` (which may be null) receives a value to be
- * freed, and null when the call failed. Tensors that were passed as `out` are written and returned as well. */
+/* Runs an op. names[i] is null for positional arguments, which come first. `result` (which may be null) receives a
+ * value to be freed, and null when the call failed. Tensors that were passed as `out` are written and returned as well.
+ */
 flashinfer_status flashinfer_call(const char* op, const char* const* names, const flashinfer_value* values, int32_t n,
                                   flashinfer_result** result);
-/* None, a tensor, or a tuple of tensors; lives until flashinfer_result_free. Tensors of the library's own memory, too. */
+/* None, a tensor, or a tuple of tensors; lives until flashinfer_result_free. Tensors of the library's own memory, too.
+ */
 const flashinfer_value* flashinfer_result_value(const flashinfer_result* result);
-/* Tensor `index` as a capsule of its own, which may outlive the result; the caller runs its deleter. Null: no such tensor. */
+/* Tensor `index` as a capsule of its own, which may outlive the result; the caller runs its deleter. Null: no such
+ * tensor. */
 DLManagedTensorVersioned* flashinfer_result_dlpack(const flashinfer_result* result, int32_t index);
 void flashinfer_result_free(flashinfer_result* result);
 
 /* `ClassName.__init__` with these arguments (without self). The object is to be freed. */
-flashinfer_status flashinfer_object_new(const char* class_name, const char* const* names, const flashinfer_value* values,
-                                        int32_t n, flashinfer_object** object);
+flashinfer_status flashinfer_object_new(const char* class_name, const char* const* names,
+                                        const flashinfer_value* values, int32_t n, flashinfer_object** object);
 void flashinfer_object_free(flashinfer_object* object);
 /* A counter-based random generator; sampling ops advance it. */
 flashinfer_generator* flashinfer_generator_new(uint64_t seed, uint64_t offset);
@@ -128,18 +133,20 @@ void flashinfer_generator_free(flashinfer_generator* generator);
 
 /* The registry. */
 int32_t flashinfer_op_count(void);
-const char* flashinfer_op_name(int32_t index);             /* null: no such op */
-const char* flashinfer_op_signature(const char* op);       /* null: no such op; valid until this thread's next call of it */
+const char* flashinfer_op_name(int32_t index);       /* null: no such op */
+const char* flashinfer_op_signature(const char* op); /* null: no such op; valid until this thread's next call of it */
 const char* flashinfer_version(void);
 
-/* The log and the recorder while the program runs. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null: unchanged. */
+/* The log and the recorder while the program runs. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null:
+ * unchanged. */
 flashinfer_status flashinfer_record_start(int32_t level, const char* dump_dir);
 flashinfer_status flashinfer_record_stop(void);
-/* One "name=value": level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup, pages, sync. */
+/* One "name=value": level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup, pages, sync.
+ */
 flashinfer_status flashinfer_record_set(const char* setting);
 
-/* Lends `threads` threads to calls of this thread: `run` executes task(arg, 0..n-1), on any threads, and returns when all are
- * done. Null gives the library's own pool back. */
+/* Lends `threads` threads to calls of this thread: `run` executes task(arg, 0..n-1), on any threads, and returns when
+ * all are done. Null gives the library's own pool back. */
 typedef void (*flashinfer_task)(void* arg, int64_t index);
 typedef void (*flashinfer_run_tasks)(void* self, int64_t n, flashinfer_task task, void* arg);
 void flashinfer_set_executor(flashinfer_run_tasks run, void* self, int32_t threads);

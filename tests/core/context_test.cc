@@ -61,7 +61,11 @@ TEST_P(Pool, WorkersThatSleepWakeUp) {
 TEST_P(Pool, TheFirstExceptionComesBackAndThePoolStaysUsable) {
   const ContextScope scope(context_);
   for (int i = 0; i < 50; ++i) {
-    EXPECT_THROW(parallel_for(100, [](int64_t t) { if (t % 10 == 3) throw std::out_of_range("task"); }), std::out_of_range);
+    EXPECT_THROW(parallel_for(100,
+                              [](int64_t t) {
+                                if (t % 10 == 3) throw std::out_of_range("task");
+                              }),
+                 std::out_of_range);
     std::atomic<int> ran{0};
     parallel_for(100, [&](int64_t) { ran.fetch_add(1); });
     ASSERT_EQ(ran.load(), 100);
@@ -102,7 +106,9 @@ TEST_P(Pool, TasksSeeTheCallersContext) {
   context_.stream = &context_;
   const ContextScope scope(context_);
   std::atomic<int> wrong{0};
-  parallel_for(64, [&](int64_t) { if (Context::current().stream != &context_) wrong.fetch_add(1); });
+  parallel_for(64, [&](int64_t) {
+    if (Context::current().stream != &context_) wrong.fetch_add(1);
+  });
   EXPECT_EQ(wrong.load(), 0);
 }
 

@@ -37,10 +37,12 @@ TEST(Device, PrintsAndParses) {
   EXPECT_EQ(parse_device("cuda"), (Device{DeviceType::kCUDA, 0}));
   EXPECT_EQ(parse_device("emu:1"), (Device{DeviceType::kEmu, 1}));
   EXPECT_EQ(parse_device("cpu:0"), kCpu);
-  for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:99999"}) EXPECT_EQ(parse_device(bad), std::nullopt) << bad;
+  for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:99999"})
+    EXPECT_EQ(parse_device(bad), std::nullopt) << bad;
 }
 
-// Every value of a narrow type becomes a float and the same bits again; halfway cases go to even, checked against nearbyint.
+// Every value of a narrow type becomes a float and the same bits again; halfway cases go to even, checked against
+// nearbyint.
 template <class T, class Bits, int kMantissa, int kMinExponent>
 void check_narrow() {
   for (uint32_t b = 0; b < (1ull << (8 * sizeof(Bits))); ++b) {

@@ -53,9 +53,11 @@ TEST(TensorView, RefusesWhatDoesNotFit) {
   const TensorView t(x, {2, 2});
   EXPECT_EQ(error_of([&] { TensorView(x, {-1}); }), "ValueError: a tensor extent is -1, but must not be negative");
   const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
-  EXPECT_EQ(error_of([&] { TensorView(x, DType::kF32, nine); }), "ValueError: a tensor has rank 9, but at most 8 is supported");
+  EXPECT_EQ(error_of([&] { TensorView(x, DType::kF32, nine); }),
+            "ValueError: a tensor has rank 9, but at most 8 is supported");
   const int64_t one[1] = {4}, two[2] = {2, 2};
-  EXPECT_EQ(error_of([&] { TensorView(x, DType::kF32, two, one); }), "ValueError: a tensor has 1 strides, but 2 extents");
+  EXPECT_EQ(error_of([&] { TensorView(x, DType::kF32, two, one); }),
+            "ValueError: a tensor has 1 strides, but 2 extents");
   EXPECT_EQ(error_of([&] { TensorView(x, {int64_t{1} << 40, int64_t{1} << 40}); }),
             "ValueError: a tensor of this shape has more than 2^59 elements");
   EXPECT_EQ(error_of([&] { t.slice(0, 1, 3); }), "ValueError: slice [1, 3) is outside dimension 0 of extent 2");

@@ -30,8 +30,8 @@ float rms(const Floats& x, const Floats& w, int64_t row, int64_t column, double 
   const int64_t d = x.shape[1];
   double squares = 0;
   for (int64_t i = 0; i < d; ++i) squares += std::pow(x.data[static_cast<size_t>(row * d + i)], 2);
-  return static_cast<float>(x.data[static_cast<size_t>(row * d + column)] / std::sqrt(squares / static_cast<double>(d) + eps) *
-                            w.data[static_cast<size_t>(column)]);
+  return static_cast<float>(x.data[static_cast<size_t>(row * d + column)] /
+                            std::sqrt(squares / static_cast<double>(d) + eps) * w.data[static_cast<size_t>(column)]);
 }
 
 TEST(CApi, CallsAnOpByPositionAndByName) {
@@ -93,7 +93,8 @@ TEST(CApi, ErrorsAreStatusAndSentence) {
 
 TEST(CApi, ListsTheRegistry) {
   ASSERT_GT(flashinfer_op_count(), 0);
-  for (int32_t i = 0; i < flashinfer_op_count(); ++i) EXPECT_NE(flashinfer_op_signature(flashinfer_op_name(i)), nullptr);
+  for (int32_t i = 0; i < flashinfer_op_count(); ++i)
+    EXPECT_NE(flashinfer_op_signature(flashinfer_op_name(i)), nullptr);
   EXPECT_EQ(flashinfer_op_name(-1), nullptr);
   EXPECT_EQ(flashinfer_op_name(flashinfer_op_count()), nullptr);
   EXPECT_EQ(flashinfer_op_signature("nothing"), nullptr);
@@ -141,7 +142,8 @@ TEST(CApi, ObjectsAndExamplesWork) {
   EXPECT_EQ(flashinfer_object_new("NoSuchWrapper", nullptr, nullptr, 0, &object), FLASHINFER_VALUE_ERROR);
   EXPECT_STREQ(flashinfer_last_error(), "ValueError: there is no class 'NoSuchWrapper'");
   for (const char* example : {"c", "cpp"}) {
-    const std::string command = std::string("cd ") + testing::TempDir() + " && " + FI_TEST_BUILD_ROOT + "/examples/" + example + " 2>&1";
+    const std::string command =
+        std::string("cd ") + testing::TempDir() + " && " + FI_TEST_BUILD_ROOT + "/examples/" + example + " 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op of the registry as a TVM-FFI global function "flashinfer.<name>", and every class as one that makes an object:
+// Every op of the registry as a TVM-FFI global function "flashinfer.<name>", and every class as one that makes an
+// object:
 //
 //   rmsnorm = tvm_ffi.get_global_func("flashinfer.rmsnorm")
 //   y = rmsnorm(x, w, 1e-5)                              # arguments in the order of the signature
@@ -39,7 +40,8 @@ class HandleRef : public tvm::ObjectRef {
 
 op::Value from_tvm(tvm::AnyView v, int depth = 0);
 
-/// Tensors that come as objects are kept alive by the value: a plan or a recorder may look at them after the caller let go.
+/// Tensors that come as objects are kept alive by the value: a plan or a recorder may look at them after the caller let
+/// go.
 op::Value from_tensor(const tvm::Tensor& t) {
   return op::TensorValue{TensorView(*t.GetDLTensorPtr()), std::make_shared<tvm::Tensor>(t), false};
 }
@@ -54,7 +56,8 @@ std::vector<op::Value> items_of(const Sequence& sequence, int depth) {
 
 DType dtype_from(DLDataType t) {
   const auto type = from_dlpack(t);
-  FI_CHECK(type.has_value(), ValueError, "element type (code ", int{t.code}, ", bits ", int{t.bits}, ") is not one this library knows");
+  FI_CHECK(type.has_value(), ValueError, "element type (code ", int{t.code}, ", bits ", int{t.bits},
+           ") is not one this library knows");
   return *type;
 }
 
@@ -82,7 +85,8 @@ op::Value from_tvm(tvm::AnyView v, int depth) {
 }
 
 tvm::Any to_tvm(const op::Value& v) {
-  if (const auto* t = v.as<op::TensorValue>()) return tvm::Tensor::FromDLPackVersioned(Tensor(t->view, t->owner).to_dlpack());
+  if (const auto* t = v.as<op::TensorValue>())
+    return tvm::Tensor::FromDLPackVersioned(Tensor(t->view, t->owner).to_dlpack());
   if (const auto* b = v.as<bool>()) return *b;
   if (const auto* i = v.as<int64_t>()) return *i;
   if (const auto* d = v.as<double>()) return *d;
@@ -126,7 +130,8 @@ void export_op(const op::Op& op) {
   tvm::Function::SetGlobal("flashinfer." + std::string(op.name),
                            tvm::Function::FromPacked([&op](tvm::PackedArgs args, tvm::Any* result) {
                              translated([&] { *result = to_tvm(op::call_values(op, passed_from(args))); });
-                           }), true);
+                           }),
+                           true);
 }
 
 void export_class(const std::string& class_name) {
@@ -137,7 +142,8 @@ void export_class(const std::string& class_name) {
                                handle->object = make_object(class_name, passed_from(args));
                                *result = HandleRef(std::move(handle));
                              });
-                           }), true);
+                           }),
+                           true);
 }
 
 void export_recorder() {
@@ -148,7 +154,8 @@ void export_recorder() {
                                if (!dump_dir.empty()) s.dump_dir = std::string(dump_dir);
                                record::configure(s);
                              });
-                           }), true);
+                           }),
+                           true);
   tvm::Function::SetGlobal("flashinfer.record_stop", tvm::Function::FromTyped([] { record::stop(); }), true);
   tvm::Function::SetGlobal("flashinfer.record_set", tvm::Function::FromTyped([](tvm::String setting) {
                              translated([&] {
@@ -156,8 +163,10 @@ void export_recorder() {
                                record::apply(s, std::string(setting));
                                record::configure(s);
                              });
-                           }), true);
-  tvm::Function::SetGlobal("flashinfer.version", tvm::Function::FromTyped([] { return tvm::String(build::version()); }), true);
+                           }),
+                           true);
+  tvm::Function::SetGlobal("flashinfer.version", tvm::Function::FromTyped([] { return tvm::String(build::version()); }),
+                           true);
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
