@@ -7,10 +7,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/context.h"
 
 namespace flashinfer::formats {
 namespace {
@@ -110,6 +112,22 @@ void FileWriter::write(const void* data, size_t bytes) {
   } else {
     flush_with(data, bytes);
   }
+}
+
+void FileWriter::write_beside(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also) {
+  constexpr size_t kWorthAThread = 1 << 20, kPiece = 128 << 10;
+  if (bytes < kWorthAThread) {
+    also(data, bytes);
+    return write(data, bytes);
+  }
+  parallel_for(2, [&](int64_t task) {
+    if (task == 0) {
+      const FileSizeLimit limit;  // it may be a thread of the pool
+      write(data, bytes);
+    } else {
+      for (size_t at = 0; at < bytes; at += kPiece) also(data + at, std::min(kPiece, bytes - at));
+    }
+  });
 }
 
 void FileWriter::commit() {

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,9 @@ class FileWriter {
 
   /// Pieces below 32 KB are collected; larger ones go to the kernel directly, together with what was collected.
   void write(const void* data, size_t bytes);
+  /// Writes memory in one piece while another thread of the context hands it to `also` in pieces that fit the second-level
+  /// cache (a checksum costs 0.1 to 0.4 of a write to the page cache, so beside it next to nothing).
+  void write_beside(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also);
   void write(std::string_view text) { write(text.data(), text.size()); }
   uint64_t position() const { return position_; }
   void commit();

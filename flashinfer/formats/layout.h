@@ -46,8 +46,8 @@ struct StoragePlan {
 /// cannot read.
 StoragePlan plan_storages(std::span<const NamedTensor> tensors);
 
-/// Calls `sink` with the storage's bytes in order, in pieces of at most 256 KB, which fit the second-level cache: a checksum
-/// and the write that follow each other read memory once. No copy is made unless elements must be gathered.
+/// Calls `sink` with the storage's bytes in order, in pieces of at most 256 KB, which fit the second-level cache. No copy is
+/// made unless elements must be gathered.
 using ByteSink = std::function<void(const uint8_t* data, size_t bytes)>;
 void stream(const Storage& storage, const ByteSink& sink);
 /// The elements of `view` in row-major order.

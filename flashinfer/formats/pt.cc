@@ -74,10 +74,17 @@ void write_pt(const std::filesystem::path& file, std::span<const NamedTensor> te
     const int whole = report ? whole_tensor(tensors, plan, static_cast<int>(s)) : -1;
     Xxh3 hash;
     zip.begin(stem + "/data/" + std::to_string(s), static_cast<uint64_t>(storage.bytes));
-    stream(storage, [&](const uint8_t* p, size_t n) {
+    const auto add_hash = [&](const uint8_t* p, size_t n) {
       if (whole >= 0) hash.add(p, n);
-      zip.add(p, n);
-    });
+    };
+    if (storage.gather) {
+      stream(storage, [&](const uint8_t* p, size_t n) {
+        add_hash(p, n);
+        zip.add(p, n);
+      });
+    } else {
+      zip.add(storage.data, static_cast<size_t>(storage.bytes), add_hash);
+    }
     crcs.push_back(zip.end());
     r.tensor_bytes += static_cast<uint64_t>(storage.bytes);
     if (whole >= 0) r.checksums[static_cast<size_t>(whole)] = hash.digest(), hashed[static_cast<size_t>(whole)] = 1;

@@ -99,10 +99,18 @@ void write_safetensors(const std::filesystem::path& file, std::span<const NamedT
   for (const NamedTensor& t : tensors) r.gathered.push_back(!t.view.is_contiguous());
   for (size_t i : order) {
     Xxh3 hash;
-    stream(tensors[i].view, [&](const uint8_t* p, size_t n) {
+    const TensorView& v = tensors[i].view;
+    const auto add_hash = [&](const uint8_t* p, size_t n) {
       if (report) hash.add(p, n);
-      out.write(p, n);
-    });
+    };
+    if (v.is_contiguous()) {
+      out.write_beside(v.data_as<const uint8_t>(), static_cast<size_t>(v.nbytes()), add_hash);
+    } else {
+      stream(v, [&](const uint8_t* p, size_t n) {
+        add_hash(p, n);
+        out.write(p, n);
+      });
+    }
     r.checksums[i] = hash.digest();
     r.tensor_bytes += static_cast<uint64_t>(tensors[i].view.nbytes());
   }

@@ -18,6 +18,8 @@ class ZipWriter {
   /// `bytes` must be what the following add() calls bring.
   void begin(std::string name, uint64_t bytes);
   void add(const uint8_t* data, size_t bytes);
+  /// The same for memory that is there as a whole; `also` sees the pieces too.
+  void add(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also);
   /// Returns the entry's CRC32.
   uint32_t end();
   void entry(std::string name, std::string_view content);

@@ -48,6 +48,14 @@ void ZipWriter::add(const uint8_t* data, size_t bytes) {
   file_->write(data, bytes);
 }
 
+void ZipWriter::add(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also) {
+  uint32_t& crc = entries_.back().crc;
+  file_->write_beside(data, bytes, [&](const uint8_t* p, size_t n) {
+    crc = libdeflate_crc32(crc, p, n);
+    also(p, n);
+  });
+}
+
 uint32_t ZipWriter::end() {
   const Entry& e = entries_.back();
   FI_CHECK(file_->position() - e.data_offset == e.bytes, InternalError, "zip entry ", e.name, " was announced with ", e.bytes,
