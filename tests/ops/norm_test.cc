@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of norms: rows that must be equal bit by bit, offsets beyond 2^31, the rounding of the sum, refusals.
+// What the case tables cannot say of norms: rows that must be equal bit by bit, offsets beyond 2^31, the rounding of
+// the sum, refusals.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -39,7 +40,8 @@ TEST(Norm, ARowDoesNotDependOnItsBatchMates) {
     for (int64_t r : {0, 7, 32}) {
       const TensorView row = x.view().slice(0, r, r + 1);
       const Tensor alone = rmsnorm({.input = row, .weight = w});
-      EXPECT_EQ(std::memcmp(alone.data(), all.data_as<bf16_t>() + r * d, static_cast<size_t>(d) * 2), 0) << d << " " << r;
+      EXPECT_EQ(std::memcmp(alone.data(), all.data_as<bf16_t>() + r * d, static_cast<size_t>(d) * 2), 0)
+          << d << " " << r;
     }
   }
 }
@@ -50,7 +52,8 @@ TEST(Norm, StridesBeyond31Bits) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   const Tensor x = random_tensor<bf16_t>({2, kD}, 3), w = random_tensor<bf16_t>({kD}, 4);
-  for (int r = 0; r < 2; ++r) std::memcpy(static_cast<bf16_t*>(memory) + r * kStride, x.data_as<bf16_t>() + r * kD, kD * 2);
+  for (int r = 0; r < 2; ++r)
+    std::memcpy(static_cast<bf16_t*>(memory) + r * kStride, x.data_as<bf16_t>() + r * kD, kD * 2);
   const int64_t shape[] = {2, kD}, stride[] = {kStride, 1};
   const TensorView far(memory, DType::kBF16, shape, stride);
   const Tensor want = rmsnorm({.input = x, .weight = w}), got = rmsnorm({.input = far, .weight = w});
@@ -73,7 +76,8 @@ TEST(Norm, FusedAddNormalisesTheSumBeforeItsRounding) {
     for (int64_t j = 0; j < kD; ++j) squares += std::pow(ref::at(x, {i, j}) + ref::at(r, {i, j}), 2);
     const double scale = 1 / std::sqrt(squares / kD + 1e-6);
     for (int64_t j = 0; j < kD; ++j) {
-      const double s = ref::at(x, {i, j}) + ref::at(r, {i, j}), s_rounded = static_cast<float>(bf16_t(static_cast<float>(s)));
+      const double s = ref::at(x, {i, j}) + ref::at(r, {i, j}),
+                   s_rounded = static_cast<float>(bf16_t(static_cast<float>(s)));
       EXPECT_EQ(ref::at(residual, {i, j}), s_rounded);
       const double got = ref::at(input, {i, j});
       exact += got == static_cast<double>(static_cast<float>(bf16_t(static_cast<float>(s * scale))));
@@ -85,21 +89,29 @@ TEST(Norm, FusedAddNormalisesTheSumBeforeItsRounding) {
 }
 
 TEST(Norm, RefusalsNameTheArgument) {
-  const Tensor x = random_tensor<bf16_t>({3, 64}, 1), w = random_tensor<bf16_t>({63}, 2), h = random_tensor<f16_t>({64}, 2),
-               ok = random_tensor<bf16_t>({64}, 2), deep = random_tensor<bf16_t>({2, 2, 2, 64}, 2);
+  const Tensor x = random_tensor<bf16_t>({3, 64}, 1), w = random_tensor<bf16_t>({63}, 2),
+               h = random_tensor<f16_t>({64}, 2), ok = random_tensor<bf16_t>({64}, 2),
+               deep = random_tensor<bf16_t>({2, 2, 2, 64}, 2);
   EXPECT_EQ(message_of([&] { rmsnorm({.input = x, .weight = w}); }),
             "ValueError: rmsnorm: weight.shape[0] is 63, but d is 64 (from input.shape[1])");
   EXPECT_EQ(message_of([&] { rmsnorm({.input = x, .weight = h}); }),
             "ValueError: rmsnorm: weight.dtype is float16, but must be bfloat16 (as input) or float32");
   EXPECT_NE(message_of([&] { rmsnorm({.input = deep, .weight = ok}); }).find("input has rank 4"), std::string::npos);
-  EXPECT_NE(message_of([&] { gemma_rmsnorm({.input = x, .weight = ok, .eps = NAN}); }).find("gemma_rmsnorm: eps is nan"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { gemma_rmsnorm({.input = x, .weight = ok, .eps = NAN}); }).find("gemma_rmsnorm: eps is nan"),
+      std::string::npos);
   const int64_t shape[] = {3, 32}, stride[] = {64, 2};
-  EXPECT_NE(message_of([&] { rmsnorm({.input = TensorView(x.data(), DType::kBF16, shape, stride), .weight = ok}); }).find("stride(-1) is 2"),
+  EXPECT_NE(message_of([&] {
+              rmsnorm({.input = TensorView(x.data(), DType::kBF16, shape, stride), .weight = ok});
+            }).find("stride(-1) is 2"),
             std::string::npos);
   const TensorView shifted(x.data_as<bf16_t>() + 64, {2, 64});
-  EXPECT_NE(message_of([&] { rmsnorm({.input = x.view().slice(0, 0, 2), .weight = ok, .out = shifted}); }).find("shares memory"),
+  EXPECT_NE(message_of([&] {
+              rmsnorm({.input = x.view().slice(0, 0, 2), .weight = ok, .out = shifted});
+            }).find("shares memory"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { fused_add_rmsnorm({.input = x, .residual = x, .weight = ok}); }).find("shares memory"), std::string::npos);
+  EXPECT_NE(message_of([&] { fused_add_rmsnorm({.input = x, .residual = x, .weight = ok}); }).find("shares memory"),
+            std::string::npos);
 }
 
 }  // namespace

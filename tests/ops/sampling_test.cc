@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of softmax, sampling and top-k: distributions, rows without a usable probability among others,
-// independence of the batch, generators, ties of greedy decoding, refusals.
+// What the case tables cannot say of softmax, sampling and top-k: distributions, rows without a usable probability
+// among others, independence of the batch, generators, ties of greedy decoding, refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,10 +67,15 @@ TEST(Sampling, FilteredFrequenciesFollowTheFilteredDistribution) {
   constexpr int64_t kDraws = 20000;
   const std::vector<float> p = {0.05f, 0.3f, 0.1f, 0.25f, 0.2f, 0.1f};
   const std::vector<float> probs = repeated(p, kDraws);
-  // top_k_first, k = 3: {.3, .25, .2} / .75; top_p = .7: .4 and .333 above .7 together, so .2/.75 is cut. Joint, k = 3, p = .7: all three.
+  // top_k_first, k = 3: {.3, .25, .2} / .75; top_p = .7: .4 and .333 above .7 together, so .2/.75 is cut. Joint, k = 3,
+  // p = .7: all three.
   for (const auto& [order, allowed] : {std::pair{"top_k_first", std::vector<size_t>{1, 3}}, {"joint", {1, 3, 4}}}) {
-    const Samples s = top_k_top_p_sampling_from_probs({.probs = f32(probs, kDraws), .top_k = 3, .top_p = 0.7, .filter_apply_order = order,
-                                                       .seed = int64_t{1}, .offset = int64_t{0}});
+    const Samples s = top_k_top_p_sampling_from_probs({.probs = f32(probs, kDraws),
+                                                       .top_k = 3,
+                                                       .top_p = 0.7,
+                                                       .filter_apply_order = order,
+                                                       .seed = int64_t{1},
+                                                       .offset = int64_t{0}});
     std::vector<double> count(p.size());
     for (int32_t id : s.samples.span<int32_t>()) ++count[static_cast<size_t>(id)];
     double mass = 0, seen = 0;
@@ -86,11 +91,13 @@ TEST(Sampling, FilteredFrequenciesFollowTheFilteredDistribution) {
 
 TEST(Sampling, ARowWithoutUsableProbabilityLeavesTheOthersAlone) {
   std::vector<float> p = repeated({0.1f, 0.2f, 0.3f, 0.4f}, 6);
-  const Samples clean = sampling_from_probs({.probs = f32(p, 6), .seed = int64_t{5}, .offset = int64_t{0}, .return_valid = true});
+  const Samples clean =
+      sampling_from_probs({.probs = f32(p, 6), .seed = int64_t{5}, .offset = int64_t{0}, .return_valid = true});
   p[1 * 4 + 3] = NAN;
   for (size_t i = 0; i < 4; ++i) p[3 * 4 + i] = 0;
   p[4 * 4 + 1] = kInf;
-  const Samples s = sampling_from_probs({.probs = f32(p, 6), .seed = int64_t{5}, .offset = int64_t{0}, .return_valid = true});
+  const Samples s =
+      sampling_from_probs({.probs = f32(p, 6), .seed = int64_t{5}, .offset = int64_t{0}, .return_valid = true});
   const Samples f = top_k_top_p_sampling_from_probs(
       {.probs = f32(p, 6), .top_k = 4, .top_p = 0.0, .seed = int64_t{5}, .offset = int64_t{0}, .return_valid = true});
   for (int r = 0; r < 6; ++r) {
@@ -107,7 +114,8 @@ TEST(Sampling, ASeedOfItsOwnMakesARowIndependentOfItsSlot) {
   for (size_t i = 0; i < one.size(); ++i) one[i] = 1.0f / 500;
   const std::vector<float> probs = repeated(one, 8);
   const std::vector<int64_t> seeds = {3, 9, 9, 4, 3, 1, 2, 9}, offsets = {0, 0, 0, 4, 0, 0, 0, 32};
-  const Samples s = sampling_from_probs({.probs = f32(probs, 8), .seed = TensorView(std::span<const int64_t>(seeds)),
+  const Samples s = sampling_from_probs({.probs = f32(probs, 8),
+                                         .seed = TensorView(std::span<const int64_t>(seeds)),
                                          .offset = TensorView(std::span<const int64_t>(offsets))});
   const int32_t* id = s.samples.data_as<int32_t>();
   EXPECT_EQ(id[0], id[4]);
@@ -140,27 +148,49 @@ TEST(Sampling, RefusalsNameTheArgument) {
   const std::vector<int64_t> seeds = {1, 2};
   const std::vector<float> bad_p = {0.5f, NAN, 0.5f};
   const int64_t one = 1;
-  EXPECT_NE(message_of([&] { top_k_top_p_sampling_from_probs({.probs = p, .top_k = TensorView(std::span<const int32_t>(two)), .top_p = 0.5}); })
-                .find("Sampling parameter top_k batch size mismatch"), std::string::npos);
-  EXPECT_NE(message_of([&] { top_k_top_p_sampling_from_probs({.probs = p, .top_k = TensorView(two.data(), {2, 1}), .top_p = 0.5}); })
-                .find("Expected a 1D tensor"), std::string::npos);
-  EXPECT_NE(message_of([&] { top_k_top_p_sampling_from_probs({.probs = p, .top_k = 1, .top_p = TensorView(std::span<const float>(bad_p))}); })
-                .find("top_p[1] is nan"), std::string::npos);
-  EXPECT_NE(message_of([&] { top_k_top_p_sampling_from_probs({.probs = p, .top_k = 1, .top_p = 0.5, .filter_apply_order = "both"}); })
-                .find("filter_apply_order is 'both'"), std::string::npos);
-  EXPECT_NE(message_of([&] { sampling_from_probs({.probs = p, .indices = TensorView(std::span<const int32_t>(far))}); }).find("indices[1] is 3"),
-            std::string::npos);
-  EXPECT_NE(message_of([&] { sampling_from_probs({.probs = p, .seed = one}); }).find("seed is given without offset"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] {
+        top_k_top_p_sampling_from_probs({.probs = p, .top_k = TensorView(std::span<const int32_t>(two)), .top_p = 0.5});
+      }).find("Sampling parameter top_k batch size mismatch"),
+      std::string::npos);
   EXPECT_NE(message_of([&] {
-              sampling_from_probs({.probs = p, .seed = TensorView(std::span<const int64_t>(seeds)), .offset = TensorView(std::span<const int64_t>(seeds))});
-            }).find("seed tensor length must be 1 or 3"), std::string::npos);
-  EXPECT_NE(message_of([&] { sampling_from_probs({.probs = p, .seed = TensorView(&one, {1}), .offset = one}); }).find("both be integers or both be tensors"),
+              top_k_top_p_sampling_from_probs({.probs = p, .top_k = TensorView(two.data(), {2, 1}), .top_p = 0.5});
+            }).find("Expected a 1D tensor"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of([&] {
+        top_k_top_p_sampling_from_probs({.probs = p, .top_k = 1, .top_p = TensorView(std::span<const float>(bad_p))});
+      }).find("top_p[1] is nan"),
+      std::string::npos);
+  EXPECT_NE(message_of([&] {
+              top_k_top_p_sampling_from_probs({.probs = p, .top_k = 1, .top_p = 0.5, .filter_apply_order = "both"});
+            }).find("filter_apply_order is 'both'"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              sampling_from_probs({.probs = p, .indices = TensorView(std::span<const int32_t>(far))});
+            }).find("indices[1] is 3"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { sampling_from_probs({.probs = p, .seed = one}); }).find("seed is given without offset"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              sampling_from_probs({.probs = p,
+                                   .seed = TensorView(std::span<const int64_t>(seeds)),
+                                   .offset = TensorView(std::span<const int64_t>(seeds))});
+            }).find("seed tensor length must be 1 or 3"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              sampling_from_probs({.probs = p, .seed = TensorView(&one, {1}), .offset = one});
+            }).find("both be integers or both be tensors"),
             std::string::npos);
   EXPECT_EQ(message_of([&] { sampling_from_probs({.probs = p, .check_nan = true}); }), "no error");
-  EXPECT_NE(message_of([&] { sampling_from_probs({.probs = f32(bad_p, 1), .check_nan = true}); }).find("contains NaN, the first at [0, 1]"),
+  EXPECT_NE(message_of([&] {
+              sampling_from_probs({.probs = f32(bad_p, 1), .check_nan = true});
+            }).find("contains NaN, the first at [0, 1]"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { softmax({.logits = p, .temperature = TensorView(std::span<const float>(bad_p.data(), 2))}); })
-                .find("Sampling parameter temperature batch size mismatch"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              softmax({.logits = p, .temperature = TensorView(std::span<const float>(bad_p.data(), 2))});
+            }).find("Sampling parameter temperature batch size mismatch"),
+            std::string::npos);
 }
 
 TEST(Softmax, MaskedTokensAndZeroTemperature) {
@@ -189,7 +219,8 @@ TEST(TopK, GreedyTakesTheSmallestIndexOfEqualLogits) {
     const auto largest = top_k({.input = f32(x, 1), .k = 1, .tie_break = 2});
     EXPECT_EQ(largest.second.data_as<int64_t>()[0], kV - 1);
     x[static_cast<size_t>(at == 0 ? 1 : 0)] = NAN;
-    EXPECT_EQ(top_k({.input = f32(x, 1), .k = 1}).second.data_as<int64_t>()[0], at) << "NaN is never chosen before a number";
+    EXPECT_EQ(top_k({.input = f32(x, 1), .k = 1}).second.data_as<int64_t>()[0], at)
+        << "NaN is never chosen before a number";
   }
   const std::vector<float> zeros = {-0.0f, 0.0f, -0.0f};
   EXPECT_EQ(top_k({.input = f32(zeros, 1), .k = 1}).second.data_as<int64_t>()[0], 0);
@@ -212,7 +243,8 @@ TEST(TopK, RefusalsNameTheArgument) {
   EXPECT_EQ(message_of([&] { top_k({.input = f32(x, 2), .k = 4}); }),
             "ValueError: top_k: k is 4, but must be in [1, 3] (d, from input.shape[1])");
   EXPECT_NE(message_of([&] { top_k({.input = f32(x, 2)}); }).find("k is 0"), std::string::npos);
-  EXPECT_NE(message_of([&] { top_k({.input = f32(x, 2), .k = 1, .tie_break = 3}); }).find("tie_break is 3"), std::string::npos);
+  EXPECT_NE(message_of([&] { top_k({.input = f32(x, 2), .k = 1, .tie_break = 3}); }).find("tie_break is 3"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one summation order of row kernels, the same on every ISA: element i of a row belongs to lane i % 64; a lane adds its
-// elements in order; then lane j meets lane j + 32, j + 16, ... j + 1. Four AVX-512 accumulators (eight AVX2) hide the
-// latency of the adds.
+// The one summation order of row kernels, the same on every ISA: element i of a row belongs to lane i % 64; a lane adds
+// its elements in order; then lane j meets lane j + 32, j + 16, ... j + 1. Four AVX-512 accumulators (eight AVX2) hide
+// the latency of the adds.
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -10,8 +10,9 @@ namespace flashinfer::cpu {
 inline constexpr int64_t kRowLanes = 64;
 inline constexpr int kRowVecs = static_cast<int>(kRowLanes) / Vec::kLanes;
 
-/// acc = full(acc, i) for every vector of elements [i, i + Vec::kLanes), acc = tail(acc, i, n - i) for the rest; the lanes of
-/// all accumulators (64 in all) are combined by `join`, which is associative in the fixed tree above. Returns the last vector.
+/// acc = full(acc, i) for every vector of elements [i, i + Vec::kLanes), acc = tail(acc, i, n - i) for the rest; the
+/// lanes of all accumulators (64 in all) are combined by `join`, which is associative in the fixed tree above. Returns
+/// the last vector.
 template <class Full, class Tail, class Join>
 FI_VEC_INLINE Vec fold_row(int64_t n, Vec start, Full full, Tail tail, Join join) {
   Vec acc[kRowVecs];
@@ -65,23 +66,47 @@ FI_VEC_INLINE Vec swap_neighbours(Vec v) {
 #endif
 }
 
-/// y[i] = full(i) for every vector of [0, n), two at a time; tail(i, left) computes the rest. A pair is computed before it is
-/// stored, so y may be the memory that `full` reads. Stores past the caches (movnt) were measured and reached 0.65-0.7 of a
-/// memcpy where these reach 0.95-1.0 (Zen 4, 256 MB).
+/// Two vectors to consecutive memory. bf16 on AVX-512 BF16: one instruction rounds both, where the integer rounding of store()
+/// takes a dozen. It takes subnormal values (below 2^-126) as 0, so write_tail does so too: an element's value must not
+/// depend on where in the row it lies.
+template <class T>
+FI_VEC_INLINE void write_pair(T* p, Vec a, Vec b) {
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+  if constexpr (__is_same(T, bf16_t)) {
+    _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.r, a.r)));
+    return;
+  }
+#endif
+  store(p, a);
+  store(p + Vec::kLanes, b);
+}
+template <class T>
+FI_VEC_INLINE void write_tail(T* p, Vec v, int64_t n) {
+#if defined(__AVX512BF16__) && defined(__AVX512BW__)
+  if constexpr (__is_same(T, bf16_t)) {
+    _mm256_mask_storeu_epi16(p, first_n(n).r, reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(v.r)));
+    return;
+  }
+#endif
+  store_n(p, v, n);
+}
+
+/// y[i] = full(i) for every vector of [0, n), two at a time; tail(i, left) computes the rest. A pair is computed before
+/// it is stored, so y may be the memory that `full` reads. Stores past the caches (movnt) were measured and reached
+/// 0.65-0.7 of a memcpy where these reach 0.95-1.0 (Zen 4, 256 MB).
 template <class T, class Full, class Tail>
 FI_VEC_INLINE void write_row(T* y, int64_t n, Full full, Tail tail) {
   constexpr int64_t L = Vec::kLanes;
   int64_t i = 0;
   for (; i + 2 * L <= n; i += 2 * L) {
     const Vec a = full(i), b = full(i + L);
-    store(y + i, a);
-    store(y + i + L, b);
+    write_pair(y + i, a, b);
   }
   if (i + L <= n) {
-    store(y + i, full(i));
+    write_tail(y + i, full(i), L);
     i += L;
   }
-  if (i < n) store_n(y + i, tail(i, n - i), n - i);
+  if (i < n) write_tail(y + i, tail(i, n - i), n - i);
 }
 
 }  // namespace flashinfer::cpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): ten rounds of multiply and xor make four
-// 32-bit numbers of a 128-bit counter and a 64-bit key. The counter is (offset / 4, subsequence), each 64 bits, low word first.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): ten rounds of multiply and xor
+// make four 32-bit numbers of a 128-bit counter and a 64-bit key. The counter is (offset / 4, subsequence), each 64
+// bits, low word first.
 #pragma once
 #include <stdint.h>
 

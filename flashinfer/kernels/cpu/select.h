@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact selection of the largest elements of a row. An element becomes a 64-bit key, its value in the high half in an order that
-// integers compare (NaN lowest, -0 as +0) and its index in the low half, so all keys differ and ties are settled by the index:
-// the smaller one wins, or the larger one when asked. Results never depend on how a row is cut.
+// Exact selection of the largest elements of a row. An element becomes a 64-bit key, its value in the high half in an
+// order that integers compare (NaN lowest, -0 as +0) and its index in the low half, so all keys differ and ties are
+// settled by the index: the smaller one wins, or the larger one when asked. Results never depend on how a row is cut.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/select_scratch.h"
@@ -13,7 +13,9 @@ inline uint32_t value_key(float v) {
   const uint32_t u = scalar_detail::bits(v + 0.0f);
   return u >> 31 ? ~u : u | 0x80000000u;
 }
-inline float key_value(uint32_t k) { return k == 0 ? __builtin_nanf("") : scalar_detail::from_bits(k >> 31 ? k & 0x7fffffffu : ~k); }
+inline float key_value(uint32_t k) {
+  return k == 0 ? __builtin_nanf("") : scalar_detail::from_bits(k >> 31 ? k & 0x7fffffffu : ~k);
+}
 inline uint64_t element_key(float v, int64_t index, bool large) {
   const uint32_t i = static_cast<uint32_t>(index);
   return uint64_t{value_key(v)} << 32 | (large ? i : ~i);
@@ -61,8 +63,8 @@ inline void sort_descending(uint64_t* a, int64_t n) {  // heapsort: no allocatio
   }
 }
 
-/// Index of the largest element; the first of equal ones, or the last when `large`. One pass: maxima of blocks of 4096, then a look
-/// into the one block that holds the answer (49152 logits: 48 KB more at most, all in L1).
+/// Index of the largest element; the first of equal ones, or the last when `large`. One pass: maxima of blocks of 4096,
+/// then a look into the one block that holds the answer (49152 logits: 48 KB more at most, all in L1).
 template <class T>
 FI_VEC_INLINE int64_t arg_max(const T* x, int64_t n, bool large) {
   constexpr int64_t kBlock = 4096;
@@ -95,8 +97,8 @@ FI_VEC_INLINE int64_t arg_max(const T* x, int64_t n, bool large) {
   return found >= 0 ? found : large ? n - 1 : 0;  // a row of NaN
 }
 
-/// A value that at least k elements reach: the k-th largest of the maxima of groups (a lane over 64 steps). -inf when there are too
-/// few groups for the bound to be of use.
+/// A value that at least k elements reach: the k-th largest of the maxima of groups (a lane over 64 steps). -inf when
+/// there are too few groups for the bound to be of use.
 template <class T>
 FI_VEC_INLINE float reached_by(const T* x, int64_t n, int64_t k, uint32_t* maxima) {
   constexpr int64_t kSpan = kSelectGroup * kRowLanes;
@@ -116,8 +118,8 @@ FI_VEC_INLINE float reached_by(const T* x, int64_t n, int64_t k, uint32_t* maxim
   return key_value(kth_key(maxima - groups, groups, k));
 }
 
-/// The keys of the k largest elements of x[0..n), in order of position; `scratch` has select_scratch(n) words and holds them at
-/// its start. 1 <= k <= n.
+/// The keys of the k largest elements of x[0..n), in order of position; `scratch` has select_scratch(n) words and holds
+/// them at its start. 1 <= k <= n.
 template <class T>
 FI_VEC_INLINE void top_keys(const T* x, int64_t n, int64_t k, bool large, uint64_t* scratch) {
   const float bound = reached_by(x, n, k, reinterpret_cast<uint32_t*>(scratch + n));

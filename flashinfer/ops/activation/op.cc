@@ -10,9 +10,13 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/cpu.h", "flashinfer::cpu::act_and_mul", "flashinfer::ActParams"};
+inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/cpu.h", "flashinfer::cpu::act_and_mul",
+                                        "flashinfer::ActParams"};
 
-template <Activation K> ActConfig config_of(const ActAndMul& a) { return {.dtype = a.input.dtype(), .kind = K}; }
+template <Activation K>
+ActConfig config_of(const ActAndMul& a) {
+  return {.dtype = a.input.dtype(), .kind = K};
+}
 
 /// The leading axes, neighbours merged where both tensors step evenly across them.
 void set_outer(ActParams& p, const TensorView& in, const TensorView& out) {
@@ -30,7 +34,8 @@ void set_outer(ActParams& p, const TensorView& in, const TensorView& out) {
   }
 }
 
-template <Activation K> op::Refusal refuse_cpu(const ActAndMul& a);
+template <Activation K>
+op::Refusal refuse_cpu(const ActAndMul& a);
 
 template <Activation K>
 void launch_cpu(const ActAndMul& a) {
@@ -41,7 +46,7 @@ void launch_cpu(const ActAndMul& a) {
   p.d = out.size(-1);
   p.rows = p.d ? out.numel() / p.d : 0;
   set_outer(p, a.input, out);
-  p.rows_per_task = ops::rows_per_task(3 * p.d * out.item_size());
+  p.rows_per_task = ops::rows_per_task(p.rows, 3 * p.d * out.item_size());
   ops::run_rows(jit::cpu_kernel<kActAndMul>(config_of<K>(a)).fn, p, p.rows, p.rows_per_task);
 }
 
@@ -71,11 +76,12 @@ constexpr op::Candidate gelu_tanh_candidates[] = {
     op::reference<launch_reference<ref::gelu_tanh>>()};
 
 constinit const op::Op silu_op = op::define<ActAndMul, nullptr, cost>(
-    "silu_and_mul", "flashinfer.activation", "silu(input[..., :d]) * input[..., d:], silu(x) = x / (1 + exp(-x)).", fields,
-    silu_candidates, ops::activation::silu_cases);
+    "silu_and_mul", "flashinfer.activation", "silu(input[..., :d]) * input[..., d:], silu(x) = x / (1 + exp(-x)).",
+    fields, silu_candidates, ops::activation::silu_cases);
 constinit const op::Op gelu_op = op::define<ActAndMul, nullptr, cost>(
-    "gelu_and_mul", "flashinfer.activation", "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + erf(x / sqrt(2))).", fields,
-    gelu_candidates, ops::activation::gelu_cases);
+    "gelu_and_mul", "flashinfer.activation",
+    "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + erf(x / sqrt(2))).", fields, gelu_candidates,
+    ops::activation::gelu_cases);
 constinit const op::Op gelu_tanh_op = op::define<ActAndMul, nullptr, cost>(
     "gelu_tanh_and_mul", "flashinfer.activation",
     "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).", fields,

@@ -22,8 +22,8 @@ struct ActConfig {
   friend constexpr bool operator==(const ActConfig&, const ActConfig&) = default;
 };
 
-/// Rows of any rank: `outer` leading axes, the last of them running fastest. The launcher merges axes that are evenly spaced in
-/// both tensors, so there is nearly always one.
+/// Rows of any rank: `outer` leading axes, the last of them running fastest. The launcher merges axes that are evenly
+/// spaced in both tensors, so there is nearly always one.
 struct ActParams {
   static constexpr int kMaxOuter = 7;
   const void* input;

@@ -9,13 +9,19 @@
 
 namespace flashinfer::ops {
 
-/// Waking a spinning thread costs 1.1-1.5 us, in which one core moves about 32 KB: a smaller call runs inline in the caller.
-inline constexpr int64_t kTaskBytes = 32768;
+/// Waking a spinning thread costs 1.1-1.5 us, in which one core moves about 32 KB: a smaller call runs inline in the
+/// caller. Larger tasks stop paying at 256 KB.
+inline constexpr int64_t kMinTaskBytes = 32768, kMaxTaskBytes = 262144;
 
 /// `row_bytes` is what a row reads and writes. The grouping never changes results: rows are computed alone.
-inline int64_t rows_per_task(int64_t row_bytes) {
-  return std::max<int64_t>(1, kTaskBytes / std::max<int64_t>(row_bytes, 1));
+inline int64_t rows_per_task(int64_t rows, int64_t row_bytes) {
+  row_bytes = std::max<int64_t>(row_bytes, 1);
+  const int64_t share = rows / (16 * Context::current().executor.threads);
+  return std::max<int64_t>(1, std::clamp(share, kMinTaskBytes / row_bytes, kMaxTaskBytes / row_bytes));
 }
+
+/// The same for a number of rows that is not known: the smallest task worth a thread.
+inline int64_t rows_per_task(int64_t row_bytes) { return rows_per_task(0, row_bytes); }
 
 /// fn(&params, task) for all tasks of `per_task` rows.
 template <class Params>

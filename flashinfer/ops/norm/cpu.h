@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on the CPU. A row is read two or three times; at 4096 bf16 it stays in L1 between the passes, so memory sees one read and
-// one write. Sums are taken in the order of kernels/cpu/lanes.h, whatever the rows around it.
+// Norms on the CPU. A row is read two or three times; at 4096 bf16 it stays in L1 between the passes, so memory sees
+// one read and one write. Sums are taken in the order of kernels/cpu/lanes.h, whatever the rows around it.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/ops/norm/params.h"
@@ -18,8 +18,9 @@ FI_VEC_INLINE void for_rows(const NormParams& p, int64_t task, F f) {
   }
 }
 
-/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma). With fused_add, x is input + residual in f32, never rounded; residual
-/// becomes x rounded. The second pass adds again instead of keeping x: input and residual of a row are in L1 by then.
+/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma). With fused_add, x is input + residual in f32, never
+/// rounded; residual becomes x rounded. The second pass adds again instead of keeping x: input and residual of a row
+/// are in L1 by then.
 template <NormConfig C>
 void rmsnorm(const NormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
@@ -34,8 +35,15 @@ void rmsnorm(const NormParams& p, int64_t task) {
       return C.fused_add ? load_n(x + i, n) + load_n(s + i, n) : load_n(x + i, n);
     };
     const float sum = sum_row(
-        p.d, [&](Vec a, int64_t i) { const Vec v = value(i); return fma(v, v, a); },
-        [&](Vec a, int64_t i, int64_t n) { const Vec v = value_n(i, n); return fma(v, v, a); });
+        p.d,
+        [&](Vec a, int64_t i) {
+          const Vec v = value(i);
+          return fma(v, v, a);
+        },
+        [&](Vec a, int64_t i, int64_t n) {
+          const Vec v = value_n(i, n);
+          return fma(v, v, a);
+        });
     const Vec scale = splat(1.0f / __builtin_sqrtf(sum / static_cast<float>(p.d) + static_cast<float>(p.eps)));
     write_row(
         static_cast<T*>(p.out) + out_at, p.d,
@@ -52,7 +60,8 @@ void rmsnorm(const NormParams& p, int64_t task) {
   });
 }
 
-/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta, population variance about the mean (two passes: no cancellation).
+/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta, population variance about the mean (two passes: no
+/// cancellation).
 template <LayerNormConfig C>
 void layernorm(const NormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
@@ -61,19 +70,25 @@ void layernorm(const NormParams& p, int64_t task) {
     const T* x = static_cast<const T*>(p.input) + input_at;
     const float n_inv = 1.0f / static_cast<float>(p.d);
     const Vec mean = splat(n_inv * sum_row(
-        p.d, [&](Vec a, int64_t i) { return a + load(x + i); },
-        [&](Vec a, int64_t i, int64_t n) { return a + load_n(x + i, n); }));
+                                       p.d, [&](Vec a, int64_t i) { return a + load(x + i); },
+                                       [&](Vec a, int64_t i, int64_t n) { return a + load_n(x + i, n); }));
     const float var = n_inv * sum_row(
-        p.d, [&](Vec a, int64_t i) { const Vec v = load(x + i) - mean; return fma(v, v, a); },
-        [&](Vec a, int64_t i, int64_t n) {
-          const Vec v = select(first_n(n), load_n(x + i, n) - mean, zero());
-          return fma(v, v, a);
-        });
+                                  p.d,
+                                  [&](Vec a, int64_t i) {
+                                    const Vec v = load(x + i) - mean;
+                                    return fma(v, v, a);
+                                  },
+                                  [&](Vec a, int64_t i, int64_t n) {
+                                    const Vec v = select(first_n(n), load_n(x + i, n) - mean, zero());
+                                    return fma(v, v, a);
+                                  });
     const Vec scale = splat(1.0f / __builtin_sqrtf(var + static_cast<float>(p.eps)));
     write_row(
         static_cast<T*>(p.out) + out_at, p.d,
         [&](int64_t i) { return fma((load(x + i) - mean) * scale, load(w + i), load(b + i)); },
-        [&](int64_t i, int64_t n) { return fma((load_n(x + i, n) - mean) * scale, load_n(w + i, n), load_n(b + i, n)); });
+        [&](int64_t i, int64_t n) {
+          return fma((load_n(x + i, n) - mean) * scale, load_n(w + i, n), load_n(b + i, n));
+        });
   });
 }
 

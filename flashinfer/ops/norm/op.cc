@@ -10,13 +10,17 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"};
-inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::layernorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm",
+                                      "flashinfer::NormParams"};
+inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::layernorm",
+                                        "flashinfer::NormParams"};
 
-template <int kGemma> NormConfig config_of(const RmsNorm& a) {
+template <int kGemma>
+NormConfig config_of(const RmsNorm& a) {
   return {.dtype = a.input.dtype(), .weight = a.weight.dtype(), .gemma = kGemma, .fused_add = 0};
 }
-template <int kGemma> NormConfig config_of(const FusedAddRmsNorm& a) {
+template <int kGemma>
+NormConfig config_of(const FusedAddRmsNorm& a) {
   return {.dtype = a.input.dtype(), .weight = a.weight.dtype(), .gemma = kGemma, .fused_add = 1};
 }
 LayerNormConfig config_of(const LayerNorm& a) { return {.dtype = a.input.dtype()}; }
@@ -37,7 +41,7 @@ NormParams params_of(const TensorView& input, const TensorView& out, double eps,
   p.eps = eps;
   row_strides(input, p.input_stride);
   row_strides(out, p.out_stride);
-  p.rows_per_task = ops::rows_per_task(streams * p.d * input.item_size());
+  p.rows_per_task = ops::rows_per_task(p.rows, streams * p.d * input.item_size());
   return p;
 }
 
@@ -53,8 +57,12 @@ void check_weight(const char* op, const Block& a) {
   FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, op, ": weight.dtype is ",
            name(a.weight.dtype()), ", but must be ", name(a.input.dtype()), " (as input) or float32");
 }
-template <int kGemma> void validate_rms(const RmsNorm& a) { check_weight(kGemma ? "gemma_rmsnorm" : "rmsnorm", a); }
-template <int kGemma> void validate_fused(const FusedAddRmsNorm& a) {
+template <int kGemma>
+void validate_rms(const RmsNorm& a) {
+  check_weight(kGemma ? "gemma_rmsnorm" : "rmsnorm", a);
+}
+template <int kGemma>
+void validate_fused(const FusedAddRmsNorm& a) {
   check_weight(kGemma ? "gemma_fused_add_rmsnorm" : "fused_add_rmsnorm", a);
 }
 void validate_layernorm(const LayerNorm& a) { check_input("layernorm", a); }
@@ -66,8 +74,10 @@ op::Cost cost(const Block& a) {
   return {.bytes = kStreams * n * static_cast<double>(a.input.item_size()), .flops = 4 * n};
 }
 
-template <int kGemma> op::Refusal refuse_rms(const RmsNorm& a);
-template <int kGemma> op::Refusal refuse_fused(const FusedAddRmsNorm& a);
+template <int kGemma>
+op::Refusal refuse_rms(const RmsNorm& a);
+template <int kGemma>
+op::Refusal refuse_fused(const FusedAddRmsNorm& a);
 op::Refusal refuse_layer(const LayerNorm& a);
 
 template <int kGemma>
@@ -91,8 +101,12 @@ void launch_layer(const LayerNorm& a) {
   ops::run_rows(jit::cpu_kernel<kLayerNorm>(config_of(a)).fn, p, p.rows, p.rows_per_task);
 }
 
-template <int kGemma> void reference_rms(const RmsNorm& a) { ref::rmsnorm(a.input, a.weight, a.eps, kGemma, *a.out); }
-template <int kGemma> void reference_fused(const FusedAddRmsNorm& a) {
+template <int kGemma>
+void reference_rms(const RmsNorm& a) {
+  ref::rmsnorm(a.input, a.weight, a.eps, kGemma, *a.out);
+}
+template <int kGemma>
+void reference_fused(const FusedAddRmsNorm& a) {
   ref::fused_add_rmsnorm(a.input, a.residual, a.weight, a.eps, kGemma);
 }
 void reference_layer(const LayerNorm& a) { ref::layernorm(a.input, a.gemma, a.beta, a.eps, *a.out); }
@@ -118,32 +132,38 @@ constexpr op::Field layer_fields[] = {
     op::attr<&LayerNorm::eps>("eps"),
     op::result<&LayerNorm::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
 };
-constexpr op::Candidate rms_candidates[] = {op::candidate<refuse_rms<0>, launch_rms<0>>("cpu"), op::reference<reference_rms<0>>()};
-constexpr op::Candidate gemma_rms_candidates[] = {op::candidate<refuse_rms<1>, launch_rms<1>>("cpu"), op::reference<reference_rms<1>>()};
+constexpr op::Candidate rms_candidates[] = {op::candidate<refuse_rms<0>, launch_rms<0>>("cpu"),
+                                            op::reference<reference_rms<0>>()};
+constexpr op::Candidate gemma_rms_candidates[] = {op::candidate<refuse_rms<1>, launch_rms<1>>("cpu"),
+                                                  op::reference<reference_rms<1>>()};
 constexpr op::Candidate fused_candidates[] = {op::candidate<refuse_fused<0>, launch_fused<0>>("cpu"),
                                               op::reference<reference_fused<0>>()};
 constexpr op::Candidate gemma_fused_candidates[] = {op::candidate<refuse_fused<1>, launch_fused<1>>("cpu"),
-                                              op::reference<reference_fused<1>>()};
-constexpr op::Candidate layer_candidates[] = {op::candidate<refuse_layer, launch_layer>("cpu"), op::reference<reference_layer>()};
+                                                    op::reference<reference_fused<1>>()};
+constexpr op::Candidate layer_candidates[] = {op::candidate<refuse_layer, launch_layer>("cpu"),
+                                              op::reference<reference_layer>()};
 
 constinit const op::Op rmsnorm_op = op::define<RmsNorm, validate_rms<0>, cost<2, RmsNorm>>(
-    "rmsnorm", "flashinfer.norm", "Root mean square normalisation: input / sqrt(mean(input^2) + eps) * weight.", rms_fields,
-    rms_candidates, ops::norm::rmsnorm_cases);
+    "rmsnorm", "flashinfer.norm", "Root mean square normalisation: input / sqrt(mean(input^2) + eps) * weight.",
+    rms_fields, rms_candidates, ops::norm::rmsnorm_cases);
 constinit const op::Op gemma_rmsnorm_op = op::define<RmsNorm, validate_rms<1>, cost<2, RmsNorm>>(
-    "gemma_rmsnorm", "flashinfer.norm", "Gemma's root mean square normalisation: input / sqrt(mean(input^2) + eps) * (1 + weight).",
-    rms_fields, gemma_rms_candidates, ops::norm::gemma_rmsnorm_cases);
+    "gemma_rmsnorm", "flashinfer.norm",
+    "Gemma's root mean square normalisation: input / sqrt(mean(input^2) + eps) * (1 + weight).", rms_fields,
+    gemma_rms_candidates, ops::norm::gemma_rmsnorm_cases);
 constinit const op::Op fused_add_rmsnorm_op = op::define<FusedAddRmsNorm, validate_fused<0>, cost<4, FusedAddRmsNorm>>(
     "fused_add_rmsnorm", "flashinfer.norm",
-    "residual += input, then input = rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * weight.", fused_fields,
-    fused_candidates, ops::norm::fused_add_rmsnorm_cases);
+    "residual += input, then input = rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * weight.",
+    fused_fields, fused_candidates, ops::norm::fused_add_rmsnorm_cases);
 constinit const op::Op gemma_fused_add_rmsnorm_op =
     op::define<FusedAddRmsNorm, validate_fused<1>, cost<4, FusedAddRmsNorm>>(
         "gemma_fused_add_rmsnorm", "flashinfer.norm",
-        "residual += input, then input = Gemma rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * (1 + weight).",
+        "residual += input, then input = Gemma rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * "
+        "(1 + weight).",
         fused_fields, gemma_fused_candidates, ops::norm::gemma_fused_add_rmsnorm_cases);
 constinit const op::Op layernorm_op = op::define<LayerNorm, validate_layernorm, cost<2, LayerNorm>>(
-    "layernorm", "flashinfer.norm", "Layer normalisation: (input - mean) / sqrt(var + eps) * gemma + beta, population variance.",
-    layer_fields, layer_candidates, ops::norm::layernorm_cases);
+    "layernorm", "flashinfer.norm",
+    "Layer normalisation: (input - mean) / sqrt(var + eps) * gemma + beta, population variance.", layer_fields,
+    layer_candidates, ops::norm::layernorm_cases);
 
 template <int kGemma>
 op::Refusal refuse_rms(const RmsNorm& a) {
@@ -152,7 +172,8 @@ op::Refusal refuse_rms(const RmsNorm& a) {
 }
 template <int kGemma>
 op::Refusal refuse_fused(const FusedAddRmsNorm& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(kGemma ? gemma_fused_add_rmsnorm_op : fused_add_rmsnorm_op, &a); !r.empty()) return r;
+  if (op::Refusal r = op::refuse_unless_cpu(kGemma ? gemma_fused_add_rmsnorm_op : fused_add_rmsnorm_op, &a); !r.empty())
+    return r;
   return jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).refusal;
 }
 op::Refusal refuse_layer(const LayerNorm& a) {

@@ -7,8 +7,8 @@
 
 namespace flashinfer {
 
-/// One artifact a (dtypes, kind): widths, strides and eps are run-time values (specialising the width gained nothing measurable
-/// on rows of 576 to 8192 elements: the loop is bound by loads).
+/// One artifact a (dtypes, kind): widths, strides and eps are run-time values (specialising the width gained nothing
+/// measurable on rows of 576 to 8192 elements: the loop is bound by loads).
 struct NormConfig {
   DType dtype;              // of input, residual and output
   DType weight;             // `dtype` or f32
@@ -44,7 +44,7 @@ struct NormParams {
   const void* weight;
   const void* beta;  // layernorm only
   void* out;
-  int64_t rows, d, inner;                    // row r is (r / inner, r % inner)
+  int64_t rows, d, inner;                                      // row r is (r / inner, r % inner)
   int64_t input_stride[2], residual_stride[2], out_stride[2];  // in elements
   int64_t rows_per_task;
   double eps;

@@ -37,7 +37,8 @@ inline void fused_add_rmsnorm(const TensorView& input, const TensorView& residua
 }
 
 /// out = (input - mean) / sqrt(var + eps) * gamma + beta.
-inline void layernorm(const TensorView& input, const TensorView& gamma, const TensorView& beta, double eps, const TensorView& out) {
+inline void layernorm(const TensorView& input, const TensorView& gamma, const TensorView& beta, double eps,
+                      const TensorView& out) {
   const int64_t d = input.size(-1);
   const double n = static_cast<double>(d);
   for_each_row(input, [&](const Index& row) {
@@ -45,7 +46,8 @@ inline void layernorm(const TensorView& input, const TensorView& gamma, const Te
     for (int64_t i = 0; i < d; ++i) mean += get(input, row, i) / n;
     for (int64_t i = 0; i < d; ++i) var += (get(input, row, i) - mean) * (get(input, row, i) - mean) / n;
     const double scale = 1.0 / std::sqrt(var + eps);
-    for (int64_t i = 0; i < d; ++i) set(out, row, i, (get(input, row, i) - mean) * scale * get(gamma, i) + get(beta, i));
+    for (int64_t i = 0; i < d; ++i)
+      set(out, row, i, (get(input, row, i) - mean) * scale * get(gamma, i) + get(beta, i));
   });
 }
 

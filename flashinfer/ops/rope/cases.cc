@@ -5,7 +5,8 @@ namespace flashinfer::ops::rope {
 namespace {
 constexpr op::Case kRope[] = {
     {"batch", "q=bf16:7x9x64 k=bf16:7x3x64 indptr=i32:[0,3,3,7] offsets=i32:[10,5,0] rope_theta=1e5", "cpu", op::kAot},
-    {"interleaved", "q=bf16:7x4x128 k=bf16:7x1x128 indptr=i32:[0,3,7] offsets=i32:[0,900] interleave=True", "cpu", op::kAot},
+    {"interleaved", "q=bf16:7x4x128 k=bf16:7x1x128 indptr=i32:[0,3,7] offsets=i32:[0,900] "
+                    "interleave=True", "cpu", op::kAot},
     {"f32", "q=f32:5x2x64 k=f32:5x2x64 indptr=i64:[0,5] offsets=i64:[1000000]", "cpu", op::kAot},
     {"f16", "q=f16:5x2x256 k=f16:5x1x256 indptr=i32:[0,1,5] offsets=i64:[131071,7] rope_scale=4.0", "cpu", op::kAot},
     {"no_tokens", "q=bf16:0x9x64 k=bf16:0x3x64 indptr=i32:[0,0] offsets=i32:[4]"},
@@ -35,16 +36,20 @@ constexpr op::Case kLlama31[] = {
 };
 constexpr op::Case kLlama31PosIds[] = {
     {"decode", "q=bf16:2x32x128 k=bf16:2x8x128 pos_ids=i32:[77,130000]", "cpu", op::kAot},
-    {"other_factors", "q=f32:3x2x64 k=f32:3x1x64 pos_ids=i64:[1,20,30000] rope_scale=32.0 low_freq_factor=2.0 high_freq_factor=3.0 "
+    {"other_factors", "q=f32:3x2x64 k=f32:3x1x64 pos_ids=i64:[1,20,30000] rope_scale=32.0 low_freq_factor=2.0 "
+                      "high_freq_factor=3.0 "
                       "old_context_len=4096", "cpu", op::kAot},
     {"partial", "q=f16:3x2x96 k=f16:3x1x96 pos_ids=i32:[1,20,300] rotary_dim=32"},
 };
 constexpr op::Case kCache[] = {
-    {"neox", "positions=i32:[0,99,3,3] query=bf16:4x576 key=bf16:4x192 head_size=64 cos_sin_cache=f32:100x64:uniform(-1,1)", "cpu",
+    {"neox", "positions=i32:[0,99,3,3] query=bf16:4x576 key=bf16:4x192 head_size=64 "
+             "cos_sin_cache=f32:100x64:uniform(-1,1)", "cpu",
      op::kAot},
-    {"interleaved", "positions=i64:[0,99,3] query=f16:3x222 key=f16:3x111 head_size=111 cos_sin_cache=f32:100x64:uniform(-1,1) "
+    {"interleaved", "positions=i64:[0,99,3] query=f16:3x222 key=f16:3x111 head_size=111 "
+                    "cos_sin_cache=f32:100x64:uniform(-1,1) "
                     "is_neox=False", "cpu", op::kAot},
-    {"f32_partial", "positions=i64:[7] query=f32:1x500 key=f32:1x100 head_size=100 cos_sin_cache=f32:8x30:uniform(-1,1)", "cpu",
+    {"f32_partial", "positions=i64:[7] query=f32:1x500 key=f32:1x100 head_size=100 "
+                    "cos_sin_cache=f32:8x30:uniform(-1,1)", "cpu",
      op::kAot},
     {"strided", "positions=i32:[5,4,3] query=bf16:3x256^pad64 key=bf16:3x128^pad32 head_size=64 "
                 "cos_sin_cache=f32:8x64:uniform(-1,1)^pad4"},

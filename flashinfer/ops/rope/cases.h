@@ -6,9 +6,9 @@
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::rope {
-std::span<const op::Case> rope_cases();      // by request
+std::span<const op::Case> rope_cases();  // by request
 std::span<const op::Case> pos_ids_cases();
-std::span<const op::Case> llama31_cases();   // by request
+std::span<const op::Case> llama31_cases();  // by request
 std::span<const op::Case> llama31_pos_ids_cases();
 std::span<const op::Case> cache_cases();
 }  // namespace flashinfer::ops::rope

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE on the CPU: cos and sin of a token's angles once, then all heads of q and k. In place or not is the same code: a pair is
-// read before it is written.
+// RoPE on the CPU: cos and sin of a token's angles once, then all heads of q and k. In place or not is the same code: a
+// pair is read before it is written.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/ops/rope/params.h"
@@ -9,8 +9,8 @@ namespace flashinfer::cpu {
 
 inline constexpr int64_t kRopeChunk = 256;  // pairs handled at a time: 4 KB of cos and sin on the stack, any head size
 
-/// cos and sin of t: reduced in double to [-pi/4, pi/4] and a quadrant, then Taylor sums in f32 (first dropped terms 2e-9 and
-/// 2e-10). Written without branches so that the loop over angles vectorises.
+/// cos and sin of t: reduced in double to [-pi/4, pi/4] and a quadrant, then Taylor sums in f32 (first dropped terms
+/// 2e-9 and 2e-10). Written without branches so that the loop over angles vectorises.
 FI_VEC_INLINE void cos_sin(double t, float* c, float* s) {
   constexpr double kPi = 3.14159265358979323846;
   t -= 2 * kPi * __builtin_rint(t * (0.5 / kPi));
@@ -91,8 +91,10 @@ FI_VEC_INLINE void rope_token(const RopeParams& p, int64_t token, int64_t positi
       for (int64_t h = 0; h < t.heads; ++h) {
         const T* x = static_cast<const T*>(t.in) + token * t.in_stride[0] + h * t.in_stride[1];
         T* y = static_cast<T*>(t.out) + token * t.out_stride[0] + h * t.out_stride[1];
-        if constexpr (C.interleave != 0) rotate_neighbours(x + 2 * first, y + 2 * first, 2 * n, c, s);
-        else rotate_halves(x + first, y + first, half, n, c, s);
+        if constexpr (C.interleave != 0)
+          rotate_neighbours(x + 2 * first, y + 2 * first, 2 * n, c, s);
+        else
+          rotate_halves(x + first, y + first, half, n, c, s);
         if (first == 0 && p.rotary < p.d && x != y)
           memcpy(static_cast<void*>(y + p.rotary), x + p.rotary, static_cast<size_t>(p.d - p.rotary) * sizeof(T));
       }

@@ -21,10 +21,12 @@ struct Spectrum {
   double theta = 0, scale = 0, low = 0, high = 0, context = 0;
   friend bool operator==(const Spectrum&, const Spectrum&) = default;
   double at(int64_t i) const {
-    return low == high ? ref::rope_frequency(i, rd, theta, scale) : ref::llama31_frequency(i, rd, theta, scale, low, high, context);
+    return low == high ? ref::rope_frequency(i, rd, theta, scale)
+                       : ref::llama31_frequency(i, rd, theta, scale, low, high, context);
   }
 };
-/// The frequencies of the last spectrum that this thread used: an engine has one, and a pow costs as much as rotating a head.
+/// The frequencies of the last spectrum that this thread used: an engine has one, and a pow costs as much as rotating a
+/// head.
 const double* frequencies(const Spectrum& s) {
   thread_local Spectrum last;
   thread_local std::vector<double> values;
@@ -39,19 +41,35 @@ const double* frequencies(const Spectrum& s) {
 /// The five blocks seen as one: q, k, where they go, positions, spectrum or table.
 struct View {
   const char* op;
-  TensorView in[2], out[2];                          // [n, heads, d]
+  TensorView in[2], out[2];  // [n, heads, d]
   const TensorView *pos = nullptr, *indptr = nullptr, *offsets = nullptr, *table = nullptr;
-  Spectrum spectrum{};                               // rd is set for tables too
+  Spectrum spectrum{};  // rd is set for tables too
   bool interleave = false;
   int64_t d() const { return in[0].size(2); }
 };
 
-template <class B> constexpr const char* base_name();
-template <> constexpr const char* base_name<ApplyRope>() { return "apply_rope"; }
-template <> constexpr const char* base_name<ApplyRopePosIds>() { return "apply_rope_pos_ids"; }
-template <> constexpr const char* base_name<ApplyLlama31Rope>() { return "apply_llama31_rope"; }
-template <> constexpr const char* base_name<ApplyLlama31RopePosIds>() { return "apply_llama31_rope_pos_ids"; }
-template <> constexpr const char* base_name<ApplyRopeCosSinCache>() { return "apply_rope_with_cos_sin_cache"; }
+template <class B>
+constexpr const char* base_name();
+template <>
+constexpr const char* base_name<ApplyRope>() {
+  return "apply_rope";
+}
+template <>
+constexpr const char* base_name<ApplyRopePosIds>() {
+  return "apply_rope_pos_ids";
+}
+template <>
+constexpr const char* base_name<ApplyLlama31Rope>() {
+  return "apply_llama31_rope";
+}
+template <>
+constexpr const char* base_name<ApplyLlama31RopePosIds>() {
+  return "apply_llama31_rope_pos_ids";
+}
+template <>
+constexpr const char* base_name<ApplyRopeCosSinCache>() {
+  return "apply_rope_with_cos_sin_cache";
+}
 
 template <class B>
 View view_of(const B& a) {
@@ -90,8 +108,8 @@ View view_of(const ApplyRopeCosSinCache& a) {
 
 void check_rotary(const View& v) {
   const int64_t rd = v.spectrum.rd, d = v.d();
-  FI_CHECK(rd >= 2 && rd <= d && rd % 2 == 0, ValueError, v.op, ": rotary_dim is ", rd, ", but must be even and in [2, ", d,
-           "] (head_dim, from q.shape[2])");
+  FI_CHECK(rd >= 2 && rd <= d && rd % 2 == 0, ValueError, v.op, ": rotary_dim is ", rd,
+           ", but must be even and in [2, ", d, "] (head_dim, from q.shape[2])");
   FI_CHECK(v.spectrum.theta > 0, ValueError, v.op, ": rope_theta is ", v.spectrum.theta, ", but must be positive");
   FI_CHECK(v.spectrum.scale > 0, ValueError, v.op, ": rope_scale is ", v.spectrum.scale, ", but must be positive");
 }
@@ -116,10 +134,12 @@ void validate(const ApplyRopeCosSinCache& a) {
   FI_CHECK(d > 0, ValueError, op, ": head_size is ", d, ", but must be positive");
   FI_CHECK(d >= rd, RuntimeError, op, ": head_size is ", d, ", but must be at least rotary_dim, ", rd,
            " (from cos_sin_cache.shape[1])");
-  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, op, ": cos_sin_cache.shape[1] is ", rd, ", but must be even and at least 2");
+  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, op, ": cos_sin_cache.shape[1] is ", rd,
+           ", but must be even and at least 2");
   FI_CHECK(a.query.size(1) % d == 0, ValueError, op, ": query.shape[1] is ", a.query.size(1),
            ", but must be a multiple of head_size, ", d);
-  FI_CHECK(a.key.size(1) % d == 0, ValueError, op, ": key.shape[1] is ", a.key.size(1), ", but must be a multiple of head_size, ", d);
+  FI_CHECK(a.key.size(1) % d == 0, ValueError, op, ": key.shape[1] is ", a.key.size(1),
+           ", but must be a multiple of head_size, ", d);
   if (a.positions.device() == kCpu)
     op::check_index_range(op, "positions", a.positions, 0, a.cos_sin_cache.size(0), "rows of cos_sin_cache");
 }
@@ -143,7 +163,10 @@ void launch_cpu(const B& a) {
   const View v = view_of(a);
   RopeParams p{};
   for (int i = 0; i < 2; ++i)
-    p.tensor[i] = {v.in[i].data(), v.out[i].data(), v.in[i].size(1), {v.in[i].stride(0), v.in[i].stride(1)},
+    p.tensor[i] = {v.in[i].data(),
+                   v.out[i].data(),
+                   v.in[i].size(1),
+                   {v.in[i].stride(0), v.in[i].stride(1)},
                    {v.out[i].stride(0), v.out[i].stride(1)}};
   p.tokens = v.in[0].size(0);
   p.d = v.d();
@@ -158,7 +181,8 @@ void launch_cpu(const B& a) {
   } else {
     p.frequency = frequencies(v.spectrum);
   }
-  p.tokens_per_task = ops::rows_per_task(2 * (p.tensor[0].heads + p.tensor[1].heads) * p.d * v.in[0].item_size());
+  p.tokens_per_task =
+      ops::rows_per_task(p.tokens, 2 * (p.tensor[0].heads + p.tensor[1].heads) * p.d * v.in[0].item_size());
   ops::run_rows(jit::cpu_kernel<kRope>(config_of(v)).fn, p, p.tokens, p.tokens_per_task);
 }
 
@@ -186,30 +210,31 @@ op::Cost cost(const B& a) {
   return {.bytes = 2 * n * static_cast<double>(v.in[0].item_size()), .flops = 3 * n};
 }
 
-template <class B> op::Refusal refuse_cpu(const B& a);
 template <class B>
-constexpr op::Candidate kCandidates[2] = {op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"), op::reference<launch_reference<B>>()};
+op::Refusal refuse_cpu(const B& a);
+template <class B>
+constexpr op::Candidate kCandidates[2] = {op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+                                          op::reference<launch_reference<B>>()};
 
 // Tables. The results of the plain forms are ours to name; the public functions return them as a pair.
-#define FI_ROPE_QK(B, role)                                      \
-  op::role<&B::q>("q", "n hq d", op::floats), op::role<&B::k>("k", "n hk d", op::same_as("q"))
-#define FI_ROPE_REQUESTS(B)                                      \
+#define FI_ROPE_QK(B, role) op::role<&B::q>("q", "n hq d", op::floats), op::role<&B::k>("k", "n hk d", op::same_as("q"))
+#define FI_ROPE_REQUESTS(B) \
   op::in<&B::indptr>("indptr", "b+1", op::indices), op::in<&B::offsets>("offsets", "b", op::indices)
 #define FI_ROPE_POS_IDS(B) op::in<&B::pos_ids>("pos_ids", "n", op::indices)
-#define FI_ROPE_PLAIN(B)                                                                                    \
-  op::attr<&B::rotary_dim>("rotary_dim"), op::attr<&B::interleave>("interleave"),                           \
+#define FI_ROPE_PLAIN(B)                                                          \
+  op::attr<&B::rotary_dim>("rotary_dim"), op::attr<&B::interleave>("interleave"), \
       op::attr<&B::rope_scale>("rope_scale", op::literal("1")), op::attr<&B::rope_theta>("rope_theta")
-#define FI_ROPE_LLAMA31(B)                                                                                  \
-  op::attr<&B::rotary_dim>("rotary_dim"), op::attr<&B::interleave>("interleave"),                           \
-      op::attr<&B::rope_scale>("rope_scale", op::literal("8")), op::attr<&B::rope_theta>("rope_theta"),     \
-      op::attr<&B::low_freq_factor>("low_freq_factor", op::literal("1")),                                   \
-      op::attr<&B::high_freq_factor>("high_freq_factor", op::literal("4")),                                 \
+#define FI_ROPE_LLAMA31(B)                                                                              \
+  op::attr<&B::rotary_dim>("rotary_dim"), op::attr<&B::interleave>("interleave"),                       \
+      op::attr<&B::rope_scale>("rope_scale", op::literal("8")), op::attr<&B::rope_theta>("rope_theta"), \
+      op::attr<&B::low_freq_factor>("low_freq_factor", op::literal("1")),                               \
+      op::attr<&B::high_freq_factor>("high_freq_factor", op::literal("4")),                             \
       op::attr<&B::old_context_len>("old_context_len")
-#define FI_ROPE_RESULTS(B)                                                                                  \
-  op::result<&B::q_rope>("q_rope", "n hq d", op::same_as("q"), op::may_alias("q")),                         \
+#define FI_ROPE_RESULTS(B)                                                          \
+  op::result<&B::q_rope>("q_rope", "n hq d", op::same_as("q"), op::may_alias("q")), \
       op::result<&B::k_rope>("k_rope", "n hk d", op::same_as("k"), op::may_alias("k"))
-#define FI_ROPE_TABLES(name, B, where, attributes)                                                           \
-  constexpr op::Field name##_fields[] = {FI_ROPE_QK(B, in), where(B), attributes(B), FI_ROPE_RESULTS(B)};    \
+#define FI_ROPE_TABLES(name, B, where, attributes)                                                        \
+  constexpr op::Field name##_fields[] = {FI_ROPE_QK(B, in), where(B), attributes(B), FI_ROPE_RESULTS(B)}; \
   constexpr op::Field name##_inplace_fields[] = {FI_ROPE_QK(B, inout), where(B), attributes(B)}
 FI_ROPE_TABLES(rope, ApplyRope, FI_ROPE_REQUESTS, FI_ROPE_PLAIN);
 FI_ROPE_TABLES(pos_ids, ApplyRopePosIds, FI_ROPE_POS_IDS, FI_ROPE_PLAIN);
@@ -217,11 +242,12 @@ FI_ROPE_TABLES(llama31, ApplyLlama31Rope, FI_ROPE_REQUESTS, FI_ROPE_LLAMA31);
 FI_ROPE_TABLES(llama31_pos_ids, ApplyLlama31RopePosIds, FI_ROPE_POS_IDS, FI_ROPE_LLAMA31);
 
 using Cached = ApplyRopeCosSinCache;
-#define FI_ROPE_CACHED(role)                                                                                 \
+#define FI_ROPE_CACHED(role)                                                                                       \
   op::in<&Cached::positions>("positions", "n", op::indices), op::role<&Cached::query>("query", "n q", op::floats), \
-      op::role<&Cached::key>("key", "n k", op::same_as("query")),                                            \
-      op::attr<&Cached::head_size>("head_size", op::required),                                               \
-      op::in<&Cached::cos_sin_cache>("cos_sin_cache", "max_pos rd", DType::kF32), op::attr<&Cached::is_neox>("is_neox")
+      op::role<&Cached::key>("key", "n k", op::same_as("query")),                                                  \
+      op::attr<&Cached::head_size>("head_size", op::required),                                                     \
+      op::in<&Cached::cos_sin_cache>("cos_sin_cache", "max_pos rd", DType::kF32),                                  \
+      op::attr<&Cached::is_neox>("is_neox")
 constexpr op::Field cache_fields[] = {
     FI_ROPE_CACHED(in), op::result<&Cached::q_rope>("q_rope", "n q", op::same_as("query"), op::may_alias("query")),
     op::result<&Cached::k_rope>("k_rope", "n k", op::same_as("key"), op::may_alias("key"))};
@@ -229,12 +255,14 @@ constexpr op::Field cache_inplace_fields[] = {FI_ROPE_CACHED(inout)};
 
 constexpr const char* kModule = "flashinfer.rope";
 constexpr const char* kDoc = "Rotates pairs of q and k by position * theta^(-2i/rotary_dim) / rope_scale.";
-constexpr const char* kDocLlama31 = "Rotates pairs of q and k by their position times Llama 3.1's interpolated frequencies.";
-constexpr const char* kDocCache = "Rotates pairs of query and key by the cos and sin that a table holds for their position.";
-#define FI_ROPE_OP(name, B, public_name, doc)                                                                              \
-  constinit const op::Op name##_op = op::define<B, validate<B>, cost<B>>(public_name, kModule, doc, name##_fields,         \
-                                                                         kCandidates<B>, ops::rope::name##_cases);         \
-  constinit const op::Op name##_inplace_op = op::define<B, validate_inplace<B>, cost<B>>(                                  \
+constexpr const char* kDocLlama31 =
+    "Rotates pairs of q and k by their position times Llama 3.1's interpolated frequencies.";
+constexpr const char* kDocCache =
+    "Rotates pairs of query and key by the cos and sin that a table holds for their position.";
+#define FI_ROPE_OP(name, B, public_name, doc)                                                                      \
+  constinit const op::Op name##_op = op::define<B, validate<B>, cost<B>>(public_name, kModule, doc, name##_fields, \
+                                                                         kCandidates<B>, ops::rope::name##_cases); \
+  constinit const op::Op name##_inplace_op = op::define<B, validate_inplace<B>, cost<B>>(                          \
       public_name "_inplace", kModule, doc, name##_inplace_fields, kCandidates<B>, ops::rope::name##_cases)
 FI_ROPE_OP(rope, ApplyRope, "apply_rope", kDoc);
 FI_ROPE_OP(pos_ids, ApplyRopePosIds, "apply_rope_pos_ids", kDoc);
@@ -242,12 +270,18 @@ FI_ROPE_OP(llama31, ApplyLlama31Rope, "apply_llama31_rope", kDocLlama31);
 FI_ROPE_OP(llama31_pos_ids, ApplyLlama31RopePosIds, "apply_llama31_rope_pos_ids", kDocLlama31);
 FI_ROPE_OP(cache, ApplyRopeCosSinCache, "apply_rope_with_cos_sin_cache", kDocCache);
 
-template <class B> constexpr const op::Op* op_of() {
-  if constexpr (std::is_same_v<B, ApplyRope>) return &rope_op;
-  else if constexpr (std::is_same_v<B, ApplyRopePosIds>) return &pos_ids_op;
-  else if constexpr (std::is_same_v<B, ApplyLlama31Rope>) return &llama31_op;
-  else if constexpr (std::is_same_v<B, ApplyLlama31RopePosIds>) return &llama31_pos_ids_op;
-  else return &cache_op;
+template <class B>
+constexpr const op::Op* op_of() {
+  if constexpr (std::is_same_v<B, ApplyRope>)
+    return &rope_op;
+  else if constexpr (std::is_same_v<B, ApplyRopePosIds>)
+    return &pos_ids_op;
+  else if constexpr (std::is_same_v<B, ApplyLlama31Rope>)
+    return &llama31_op;
+  else if constexpr (std::is_same_v<B, ApplyLlama31RopePosIds>)
+    return &llama31_pos_ids_op;
+  else
+    return &cache_op;
 }
 template <class B>
 op::Refusal refuse_cpu(const B& a) {
@@ -255,8 +289,9 @@ op::Refusal refuse_cpu(const B& a) {
   return jit::cpu_kernel<kRope>(config_of(view_of(a))).refusal;
 }
 
-constexpr const op::Op* kOps[] = {&rope_op, &rope_inplace_op, &pos_ids_op, &pos_ids_inplace_op, &llama31_op, &llama31_inplace_op,
-                                  &llama31_pos_ids_op, &llama31_pos_ids_inplace_op, &cache_op, &cache_inplace_op};
+constexpr const op::Op* kOps[] = {&rope_op,    &rope_inplace_op,    &pos_ids_op,         &pos_ids_inplace_op,
+                                  &llama31_op, &llama31_inplace_op, &llama31_pos_ids_op, &llama31_pos_ids_inplace_op,
+                                  &cache_op,   &cache_inplace_op};
 }  // namespace
 
 using Pair = std::pair<Tensor, Tensor>;

@@ -43,8 +43,8 @@ struct RopeParams {
   IndexArray positions;        // [tokens], or null data: by request
   IndexArray indptr, offsets;  // [batch + 1], [batch]
   int64_t batch;
-  const double* frequency;     // [rotary / 2], or null: from the table
-  const float* table;          // [max position][rotary]: cos, then sin
+  const double* frequency;  // [rotary / 2], or null: from the table
+  const float* table;       // [max position][rotary]: cos, then sin
   int64_t table_stride;
 };
 

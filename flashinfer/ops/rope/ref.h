@@ -14,7 +14,8 @@ namespace flashinfer::ref {
 inline double rope_frequency(int64_t i, int64_t rd, double theta, double scale) {
   return std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(rd)) / scale;
 }
-inline double llama31_frequency(int64_t i, int64_t rd, double theta, double scale, double low, double high, double context) {
+inline double llama31_frequency(int64_t i, int64_t rd, double theta, double scale, double low, double high,
+                                double context) {
   const double g = rope_frequency(i, rd, theta, 1);
   const double s = std::clamp((g * context / (2 * std::numbers::pi) - low) / (high - low), 0.0, 1.0);
   return (1 - s) * g / scale + s * g;

@@ -46,8 +46,10 @@ constexpr op::Case kTopKTopP[] = {
     {"both_off", "probs=f32:5x500:probs top_k=-1 top_p=1.0 seed=7 offset=12 filter_apply_order='joint'"},
     {"argmax", "probs=f32:5x500:randint(0,9) top_k=3 top_p=0.0 seed=7 offset=12"},
     {"one", "probs=f32:5x500:probs top_k=1 top_p=0.9 seed=7 offset=12"},
-    {"per_row", "probs=f32:4x500:probs top_k=i32:[1,5,500,0] top_p=f32:[0.9,0.1,0.5,0] seed=i64:[1,2,3,4] offset=i64:[0,0,4,0]"},
-    {"thresholds_of_mapped_row", "probs=f32:3x500:probs top_k=i64:[1,5,500] top_p=f32:[0.9,0.1,0.5] indices=i32:[2,0,1,1] seed=5 offset=0"},
+    {"per_row", "probs=f32:4x500:probs top_k=i32:[1,5,500,0] top_p=f32:[0.9,0.1,0.5,0] seed=i64:[1,2,3,4] "
+                "offset=i64:[0,0,4,0]"},
+    {"thresholds_of_mapped_row", "probs=f32:3x500:probs top_k=i64:[1,5,500] top_p=f32:[0.9,0.1,0.5] "
+                                 "indices=i32:[2,0,1,1] seed=5 offset=0"},
     {"generator", "probs=f32:4x111:probs top_k=9 top_p=0.9 generator=gen(99,3)"},
     {"nan", "probs=f32:4x111:nan top_k=9 top_p=0.9 seed=1 offset=0 return_valid=True"},
     {"nothing_positive", "probs=f32:4x111:const(0) top_k=9 top_p=0.9 seed=1 offset=0 return_valid=True"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling on the CPU. Sums over a row: blocks of 1024 elements over 64 lanes in f32, blocks added in order in double; inside the
-// block where a draw lands, elements are added one by one in double. The order depends on the row alone.
+// Sampling on the CPU. Sums over a row: blocks of 1024 elements over 64 lanes in f32, blocks added in order in double;
+// inside the block where a draw lands, elements are added one by one in double. The order depends on the row alone.
 #pragma once
 #include "flashinfer/kernels/cpu/philox.h"
 #include "flashinfer/kernels/cpu/select.h"
@@ -19,8 +19,15 @@ struct Above {
 template <class T>
 FI_VEC_INLINE float block_sum_above(const T* x, int64_t n, Vec low) {
   return sum_row(
-      n, [&](Vec a, int64_t i) { const Vec v = load(x + i); return a + select(low < v, v, zero()); },
-      [&](Vec a, int64_t i, int64_t m) { const Vec v = load_n(x + i, m); return a + select(first_n(m) & (low < v), v, zero()); });
+      n,
+      [&](Vec a, int64_t i) {
+        const Vec v = load(x + i);
+        return a + select(low < v, v, zero());
+      },
+      [&](Vec a, int64_t i, int64_t m) {
+        const Vec v = load_n(x + i, m);
+        return a + select(first_n(m) & (low < v), v, zero());
+      });
 }
 template <class T>
 inline Above above(const T* x, int64_t n, float value) {
@@ -32,13 +39,15 @@ inline Above above(const T* x, int64_t n, float value) {
     r.sum += static_cast<double>(block_sum_above(block, len, low));
     r.count += static_cast<int64_t>(sum_row(
         len, [&](Vec a, int64_t i) { return a + select(low < load(block + i), one, zero()); },
-        [&](Vec a, int64_t i, int64_t m) { return a + select(first_n(m) & (low < load_n(block + i, m)), one, zero()); }));
+        [&](Vec a, int64_t i, int64_t m) {
+          return a + select(first_n(m) & (low < load_n(block + i, m)), one, zero());
+        }));
   }
   return r;
 }
 
-/// The first element above `low` (>= 0) whose inclusive running sum over such elements exceeds `target`; the last one above `low`
-/// when rounding leaves none; -1 when nothing is above it.
+/// The first element above `low` (>= 0) whose inclusive running sum over such elements exceeds `target`; the last one
+/// above `low` when rounding leaves none; -1 when nothing is above it.
 template <class T>
 inline int64_t draw(const T* x, int64_t n, float low, double target) {
   const Vec vlow = splat(low);
@@ -72,16 +81,27 @@ FI_VEC_INLINE bool usable(const T* x, int64_t n) {
   Mask bad = is_nan(zero());
   const Vec inf = splat(__builtin_inff());
   const float top = reduce_max(fold_row(
-      n, zero(), [&](Vec a, int64_t i) { const Vec v = load(x + i); bad = bad | is_nan(v); return max(v, a); },
-      [&](Vec a, int64_t i, int64_t m) { const Vec v = load_n(x + i, m); bad = bad | is_nan(v); return max(v, a); },
+      n, zero(),
+      [&](Vec a, int64_t i) {
+        const Vec v = load(x + i);
+        bad = bad | is_nan(v);
+        return max(v, a);
+      },
+      [&](Vec a, int64_t i, int64_t m) {
+        const Vec v = load_n(x + i, m);
+        bad = bad | is_nan(v);
+        return max(v, a);
+      },
       [](Vec a, Vec b) { return max(a, b); }));
   return !any(bad) && top > 0.0f && !any(splat(top) == inf);
 }
 
-/// Rejection: draw above `low`; accept when both conditions hold for what is above the drawn value; else raise `low` by bisection
-/// between the value and 1. The interval halves each round, so it ends. Draw number i of the row is number offset + i.
+/// Rejection: draw above `low`; accept when both conditions hold for what is above the drawn value; else raise `low` by
+/// bisection between the value and 1. The interval halves each round, so it ends. Draw number i of the row is number
+/// offset + i.
 template <class T>
-inline int64_t draw_filtered(const T* x, int64_t n, int64_t k, double top_p, uint64_t seed, uint64_t subsequence, uint64_t offset) {
+inline int64_t draw_filtered(const T* x, int64_t n, int64_t k, double top_p, uint64_t seed, uint64_t subsequence,
+                             uint64_t offset) {
   float low = 0.0f, high = 1.0f;
   const float top = max_row(x, n);
   if (top > high) high = top;  // not a distribution: still ends
@@ -162,8 +182,10 @@ void sample(const SamplingParams& p, int64_t task) {
       mapped = p.indices_wide ? static_cast<const int64_t*>(p.indices)[r] : static_cast<const int32_t*>(p.indices)[r];
     const int64_t t = sample_row<C>(p, r, mapped, p.scratch + task * p.scratch_words);
     const int64_t id = t < 0 ? 0 : t;
-    if (p.samples_wide) static_cast<int64_t*>(p.samples)[r] = id;
-    else static_cast<int32_t*>(p.samples)[r] = static_cast<int32_t>(id);
+    if (p.samples_wide)
+      static_cast<int64_t*>(p.samples)[r] = id;
+    else
+      static_cast<int32_t*>(p.samples)[r] = static_cast<int32_t>(id);
     if (p.valid) p.valid[r] = t >= 0;
   }
 }

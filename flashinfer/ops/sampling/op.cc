@@ -11,17 +11,29 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kSample{"flashinfer/ops/sampling/cpu.h", "flashinfer::cpu::sample", "flashinfer::SamplingParams"};
+inline constexpr jit::Kernel kSample{"flashinfer/ops/sampling/cpu.h", "flashinfer::cpu::sample",
+                                     "flashinfer::SamplingParams"};
 
 using Plain = SamplingFromProbs;
 using Filtered = TopKTopPSamplingFromProbs;
-template <class B> inline constexpr bool kFiltered = std::is_same_v<B, Filtered>;
-template <class B> constexpr const char* op_name() { return kFiltered<B> ? "top_k_top_p_sampling_from_probs" : "sampling_from_probs"; }
-template <class B> SamplingConfig config_of(const B& a) { return {.dtype = a.probs.dtype()}; }
-template <class B> int64_t rows_of(const B& a) { return a.indices ? a.indices->size(0) : a.probs.size(0); }
+template <class B>
+inline constexpr bool kFiltered = std::is_same_v<B, Filtered>;
+template <class B>
+constexpr const char* op_name() {
+  return kFiltered<B> ? "top_k_top_p_sampling_from_probs" : "sampling_from_probs";
+}
+template <class B>
+SamplingConfig config_of(const B& a) {
+  return {.dtype = a.probs.dtype()};
+}
+template <class B>
+int64_t rows_of(const B& a) {
+  return a.indices ? a.indices->size(0) : a.probs.size(0);
+}
 
 /// The numbers a call uses up of its generator: one a row, or 32 for the rounds of a rejection loop.
-template <class B> uint64_t numbers_of(const B& a) {
+template <class B>
+uint64_t numbers_of(const B& a) {
   return static_cast<uint64_t>(rows_of(a)) * (kFiltered<B> ? 32 : 1);
 }
 op::Generator& default_generator() {
@@ -33,24 +45,27 @@ void check_threshold(const char* op, const char* name, const op::ScalarOrTensor&
   const TensorView* t = v.tensor();
   if (!t) return;
   FI_CHECK(t->rank() == 1, ValueError, op, ": Expected a 1D tensor or a number for ", name, ", got rank ", t->rank());
-  FI_CHECK(t->size(0) == rows, ValueError, op, ": Sampling parameter ", name, " batch size mismatch: it has ", t->size(0),
-           " elements, but probs has ", rows, " rows");
+  FI_CHECK(t->size(0) == rows, ValueError, op, ": Sampling parameter ", name, " batch size mismatch: it has ",
+           t->size(0), " elements, but probs has ", rows, " rows");
 }
 template <class B>
 void check_seed(const char* name, const op::ScalarOrTensor& v, int64_t rows) {
   const TensorView* t = v.tensor();
   if (!t) {
-    FI_CHECK(std::holds_alternative<int64_t>(v.value), ValueError, op_name<B>(), ": ", name, " must be an integer or a tensor of them");
+    FI_CHECK(std::holds_alternative<int64_t>(v.value), ValueError, op_name<B>(), ": ", name,
+             " must be an integer or a tensor of them");
     return;
   }
-  FI_CHECK(t->rank() == 1, ValueError, op_name<B>(), ": Expected a 1D tensor or a number for ", name, ", got rank ", t->rank());
-  FI_CHECK(t->size(0) == 1 || t->size(0) == rows, ValueError, op_name<B>(), ": ", name, " tensor length must be 1 or ", rows,
-           " (one for each output), got ", t->size(0));
+  FI_CHECK(t->rank() == 1, ValueError, op_name<B>(), ": Expected a 1D tensor or a number for ", name, ", got rank ",
+           t->rank());
+  FI_CHECK(t->size(0) == 1 || t->size(0) == rows, ValueError, op_name<B>(), ": ", name, " tensor length must be 1 or ",
+           rows, " (one for each output), got ", t->size(0));
 }
 void check_finite(const char* op, const TensorView& probs) {
   ref::for_each_row(probs, [&](const ref::Index& row) {
     for (int64_t i = 0; i < probs.size(1); ++i)
-      FI_CHECK(!std::isnan(ref::get(probs, row, i)), ValueError, op, ": probs contains NaN, the first at [", row[0], ", ", i, "]");
+      FI_CHECK(!std::isnan(ref::get(probs, row, i)), ValueError, op, ": probs contains NaN, the first at [", row[0],
+               ", ", i, "]");
   });
 }
 
@@ -60,23 +75,27 @@ void validate(const B& a) {
   const int64_t rows = a.probs.size(0);
   FI_CHECK(a.probs.size(1) > 0 && a.probs.size(1) <= INT32_MAX, ValueError, op, ": probs.shape[1] is ", a.probs.size(1),
            ", but must be in [1, 2^31)");
-  if (a.indices && a.indices->device() == kCpu) op::check_index_range(op, "indices", *a.indices, 0, rows, "rows of probs");
-  FI_CHECK(a.seed.has_value() == a.offset.has_value(), ValueError, op, ": ", a.seed ? "seed" : "offset", " is given without ",
-           a.seed ? "offset" : "seed");
+  if (a.indices && a.indices->device() == kCpu)
+    op::check_index_range(op, "indices", *a.indices, 0, rows, "rows of probs");
+  FI_CHECK(a.seed.has_value() == a.offset.has_value(), ValueError, op, ": ", a.seed ? "seed" : "offset",
+           " is given without ", a.seed ? "offset" : "seed");
   if (a.seed) {
     check_seed<B>("seed", *a.seed, rows_of(a));
     check_seed<B>("offset", *a.offset, rows_of(a));
-    FI_CHECK(!a.seed->tensor() == !a.offset->tensor(), ValueError, op, ": seed and offset must both be integers or both be tensors");
+    FI_CHECK(!a.seed->tensor() == !a.offset->tensor(), ValueError, op,
+             ": seed and offset must both be integers or both be tensors");
   }
   if constexpr (kFiltered<B>) {
     check_threshold(op, "top_k", a.top_k, rows);
     check_threshold(op, "top_p", a.top_p, rows);
     const TensorView* k = a.top_k.tensor();
-    FI_CHECK(k ? op::indices.has(k->dtype()) : std::holds_alternative<int64_t>(a.top_k.value), ValueError, op, ": top_k is ",
-             k ? std::string(name(k->dtype())) : std::to_string(a.top_k.number()), ", but must be an integer or int32 or int64");
+    FI_CHECK(k ? op::indices.has(k->dtype()) : std::holds_alternative<int64_t>(a.top_k.value), ValueError, op,
+             ": top_k is ", k ? std::string(name(k->dtype())) : std::to_string(a.top_k.number()),
+             ", but must be an integer or int32 or int64");
     const TensorView* p = a.top_p.tensor();
     for (int64_t i = 0; i < (p ? p->size(0) : 1); ++i)
-      FI_CHECK(!std::isnan(p ? ref::get(*p, i) : a.top_p.number()), ValueError, op, ": top_p", p ? str("[", i, "]") : "", " is nan");
+      FI_CHECK(!std::isnan(p ? ref::get(*p, i) : a.top_p.number()), ValueError, op, ": top_p",
+               p ? str("[", i, "]") : "", " is nan");
   }
   if (a.check_nan && a.probs.device() == kCpu) check_finite(op, a.probs);
 }
@@ -95,8 +114,10 @@ Numbers<T> numbers(const op::ScalarOrTensor& v) {
   Numbers<T> out{Tensor::empty({std::max<int64_t>(n, 1)}, dtype_of<T>::value), nullptr, n > 1};
   T* p = out.memory.template data_as<T>();
   for (int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_floating_point_v<T>) p[i] = static_cast<T>(t ? ref::get(*t, i) : v.number());
-    else p[i] = static_cast<T>(t ? op::index_at(*t, i) : std::get<int64_t>(v.value));
+    if constexpr (std::is_floating_point_v<T>)
+      p[i] = static_cast<T>(t ? ref::get(*t, i) : v.number());
+    else
+      p[i] = static_cast<T>(t ? op::index_at(*t, i) : std::get<int64_t>(v.value));
   }
   out.data = p;
   return out;
@@ -118,7 +139,8 @@ Randomness randomness(const B& a) {
   return {numbers<uint64_t>(seed), numbers<uint64_t>(offset), false};
 }
 
-template <class B> op::Refusal refuse_cpu(const B& a);
+template <class B>
+op::Refusal refuse_cpu(const B& a);
 
 template <class B>
 void launch_cpu(const B& a) {
@@ -138,7 +160,7 @@ void launch_cpu(const B& a) {
   p.offset = random.offset.data;
   p.offset_stride = random.offset.stride;
   p.own_seed = random.own;
-  p.rows_per_task = ops::rows_per_task(p.v * a.probs.item_size());
+  p.rows_per_task = ops::rows_per_task(p.rows, p.v * a.probs.item_size());
   Numbers<int64_t> top_k;
   Numbers<float> top_p;
   Tensor scratch;
@@ -175,7 +197,8 @@ void launch_reference(const B& a) {
       if constexpr (kFiltered<B>) {
         const Numbers<int64_t> k = numbers<int64_t>(a.top_k);
         const Numbers<float> p = numbers<float>(a.top_p);
-        t = s.top_k_top_p(k.data[mapped * k.stride], static_cast<double>(p.data[mapped * p.stride]), a.filter_apply_order == "joint");
+        t = s.top_k_top_p(k.data[mapped * k.stride], static_cast<double>(p.data[mapped * p.stride]),
+                          a.filter_apply_order == "joint");
       } else {
         t = s.draw(0, s.next());
       }
@@ -191,15 +214,22 @@ op::Cost cost(const B& a) {
   return {.bytes = n * static_cast<double>(a.probs.item_size()), .flops = 2 * n};
 }
 
-template <class B> op::Shape sample_shape(const B& a) { return {.rank = 1, .size = {rows_of(a)}}; }
-template <class B> DType sample_dtype(const B& a) { return a.indices ? a.indices->dtype() : DType::kI32; }
+template <class B>
+op::Shape sample_shape(const B& a) {
+  return {.rank = 1, .size = {rows_of(a)}};
+}
+template <class B>
+DType sample_dtype(const B& a) {
+  return a.indices ? a.indices->dtype() : DType::kI32;
+}
 constexpr DTypeSet kSeeds = DTypeSet(DType::kI64) | DType::kU64;
 
-#define FI_SAMPLING_FIELDS(B)                                                                                            \
-  op::attr<&B::deterministic>("deterministic"), op::attr<&B::generator>("generator"), op::attr<&B::check_nan>("check_nan"), \
-      op::in<&B::seed>("seed", nullptr, kSeeds), op::in<&B::offset>("offset", nullptr, kSeeds),                          \
-      op::attr<&B::return_valid>("return_valid"),                                                                        \
-      op::result<&B::samples>("samples", nullptr, op::indices, op::shape<sample_shape<B>>, op::dtype<sample_dtype<B>>),  \
+#define FI_SAMPLING_FIELDS(B)                                                                    \
+  op::attr<&B::deterministic>("deterministic"), op::attr<&B::generator>("generator"),            \
+      op::attr<&B::check_nan>("check_nan"), op::in<&B::seed>("seed", nullptr, kSeeds),           \
+      op::in<&B::offset>("offset", nullptr, kSeeds), op::attr<&B::return_valid>("return_valid"), \
+      op::result<&B::samples>("samples", nullptr, op::indices, op::shape<sample_shape<B>>,       \
+                              op::dtype<sample_dtype<B>>),                                       \
       op::result<&B::valid>("valid", nullptr, DType::kBool, op::shape<sample_shape<B>>, op::when<&B::return_valid>)
 constexpr op::Field plain_fields[] = {op::in<&Plain::probs>("probs", "n v", op::floats),
                                       op::in<&Plain::indices>("indices", "b", op::indices), FI_SAMPLING_FIELDS(Plain)};
@@ -216,11 +246,13 @@ constexpr op::Candidate filtered_candidates[] = {op::candidate<refuse_cpu<Filter
                                                  op::reference<launch_reference<Filtered>>()};
 
 constinit const op::Op plain_op = op::define<Plain, validate<Plain>, cost<Plain>>(
-    "sampling_from_probs", "flashinfer.sampling", "One token of each row, drawn by inversion of the running sum of its probabilities.",
-    plain_fields, plain_candidates, ops::sampling::sampling_cases);
+    "sampling_from_probs", "flashinfer.sampling",
+    "One token of each row, drawn by inversion of the running sum of its probabilities.", plain_fields,
+    plain_candidates, ops::sampling::sampling_cases);
 constinit const op::Op filtered_op = op::define<Filtered, validate<Filtered>, cost<Filtered>>(
-    "top_k_top_p_sampling_from_probs", "flashinfer.sampling", "One token of each row, drawn among its top k and its top p of mass.",
-    filtered_fields, filtered_candidates, ops::sampling::top_k_top_p_cases);
+    "top_k_top_p_sampling_from_probs", "flashinfer.sampling",
+    "One token of each row, drawn among its top k and its top p of mass.", filtered_fields, filtered_candidates,
+    ops::sampling::top_k_top_p_cases);
 
 template <class B>
 op::Refusal refuse_cpu(const B& a) {
@@ -231,7 +263,9 @@ Samples samples_of(const op::Results& r) { return {r[0], r.size() > 1 ? r[1] : T
 }  // namespace
 
 Samples sampling_from_probs(const SamplingFromProbs& a) { return samples_of(op::call(plain_op, a)); }
-Samples top_k_top_p_sampling_from_probs(const TopKTopPSamplingFromProbs& a) { return samples_of(op::call(filtered_op, a)); }
+Samples top_k_top_p_sampling_from_probs(const TopKTopPSamplingFromProbs& a) {
+  return samples_of(op::call(filtered_op, a));
+}
 
 namespace ops::sampling {
 extern const op::Op softmax_op;  // softmax.cc

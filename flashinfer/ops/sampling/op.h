@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and sampling (ops.md section 5). Rows are handled alone and sums run in one order (blocks of 1024 elements, each over 64
-// lanes, blocks added in double), so a result depends on its row, seed and offset, never on threads or batch mates.
+// Softmax and sampling (ops.md section 5). Rows are handled alone and sums run in one order (blocks of 1024 elements,
+// each over 64 lanes, blocks added in double), so a result depends on its row, seed and offset, never on threads or
+// batch mates.
 //
-// Random numbers: Philox4x32-10, u = bits * 2^-32 + 2^-33 in (0, 1]. One seed for the batch: the subsequence is the output row.
-// A seed for each row: the subsequence is 0, so that a request draws the same tokens wherever it sits in the batch (upstream keeps
-// the row). Without `seed` and `offset`, a generator gives them: `generator`, or one of this process with seed 0; it advances by
-// 4 * ceil(n / 4) numbers a call, n = rows (sampling_from_probs) or 32 * rows, and the offset after that is used.
+// Random numbers: Philox4x32-10, u = bits * 2^-32 + 2^-33 in (0, 1]. One seed for the batch: the subsequence is the
+// output row. A seed for each row: the subsequence is 0, so that a request draws the same tokens wherever it sits in
+// the batch (upstream keeps the row). Without `seed` and `offset`, a generator gives them: `generator`, or one of this
+// process with seed 0; it advances by 4 * ceil(n / 4) numbers a call, n = rows (sampling_from_probs) or 32 * rows, and
+// the offset after that is used.
 //
-// A row with no usable probability (nothing positive, or a NaN or infinity anywhere) gives id 0 and valid = false; the other rows
-// are not touched by it.
+// A row with no usable probability (nothing positive, or a NaN or infinity anywhere) gives id 0 and valid = false; the
+// other rows are not touched by it.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,44 +21,46 @@
 namespace flashinfer {
 
 struct Softmax {
-  TensorView logits;                                  // [rows, v] f32|f16|bf16, rows may be strided
-  std::optional<op::ScalarOrTensor> temperature = {}; // a number or [rows] f32|f16|bf16|f64; absent: 1
-  std::optional<bool> enable_pdl = {};                // CUDA only
-  std::optional<TensorView> out = {};                 // ours: memory for the result, [rows, v] f32
+  TensorView logits;                                   // [rows, v] f32|f16|bf16, rows may be strided
+  std::optional<op::ScalarOrTensor> temperature = {};  // a number or [rows] f32|f16|bf16|f64; absent: 1
+  std::optional<bool> enable_pdl = {};                 // CUDA only
+  std::optional<TensorView> out = {};                  // ours: memory for the result, [rows, v] f32
 };
-/// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0 gives equal probabilities (engines map greedy
-/// to top_k with k = 1). -inf gives 0; a row of -inf gives zeros. ValueError: shapes or dtypes that do not fit together.
+/// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0 gives equal probabilities (engines
+/// map greedy to top_k with k = 1). -inf gives 0; a row of -inf gives zeros. ValueError: shapes or dtypes that do not
+/// fit together.
 Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
 struct Samples {
-  Tensor samples; // [n] i32, or the dtype of indices
-  Tensor valid;   // [n] bool; undefined unless asked for
+  Tensor samples;  // [n] i32, or the dtype of indices
+  Tensor valid;    // [n] bool; undefined unless asked for
   operator Tensor() const { return samples; }
 };
 
 struct SamplingFromProbs {
-  TensorView probs;                            // [rows, v] f32|f16|bf16; need not sum to 1
-  std::optional<TensorView> indices = {};      // [n] i32|i64: output i draws from row indices[i]; absent: n = rows
-  bool deterministic = true;                   // accepted: it always is
+  TensorView probs;                        // [rows, v] f32|f16|bf16; need not sum to 1
+  std::optional<TensorView> indices = {};  // [n] i32|i64: output i draws from row indices[i]; absent: n = rows
+  bool deterministic = true;               // accepted: it always is
   std::optional<op::Generator> generator = {};
-  bool check_nan = false;                      // ValueError when probs holds a NaN
-  std::optional<op::ScalarOrTensor> seed = {}; // a number or [1] or [n] i64|u64; with offset, or neither
+  bool check_nan = false;                       // ValueError when probs holds a NaN
+  std::optional<op::ScalarOrTensor> seed = {};  // a number or [1] or [n] i64|u64; with offset, or neither
   std::optional<op::ScalarOrTensor> offset = {};
   bool return_valid = false;
-  std::optional<TensorView> samples = {};      // ours: memory for the results
+  std::optional<TensorView> samples = {};  // ours: memory for the results
   std::optional<TensorView> valid = {};
 };
-/// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding leaves none.
-/// ValueError: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number with a tensor.
+/// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding
+/// leaves none. ValueError: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number
+/// with a tensor.
 Samples sampling_from_probs(const SamplingFromProbs& args);
 
 struct TopKTopPSamplingFromProbs {
-  TensorView probs;                               // [rows, v] f32|f16|bf16
-  op::ScalarOrTensor top_k;                       // a number or [rows] i32|i64, read at the row drawn from; 0, negative or >= v: off
-  op::ScalarOrTensor top_p;                       // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the likeliest token
-  std::optional<TensorView> indices = {};         // as above
-  std::string filter_apply_order = "top_k_first"; // or "joint"
+  TensorView probs;          // [rows, v] f32|f16|bf16
+  op::ScalarOrTensor top_k;  // a number or [rows] i32|i64, read at the row drawn from; 0, negative or >= v: off
+  op::ScalarOrTensor top_p;  // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the likeliest token
+  std::optional<TensorView> indices = {};          // as above
+  std::string filter_apply_order = "top_k_first";  // or "joint"
   bool deterministic = true;
   std::optional<op::Generator> generator = {};
   bool check_nan = false;
@@ -66,10 +70,11 @@ struct TopKTopPSamplingFromProbs {
   std::optional<TensorView> samples = {};
   std::optional<TensorView> valid = {};
 };
-/// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first": the k largest
-/// (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the probabilities as they are. Tokens
-/// tied with the k-th are all eligible: k = 1 is not argmax on ties, use top_k for that; top_p <= 0 is (the smallest index).
-/// ValueError: as above, another order, a NaN top_p, thresholds of the wrong length.
+/// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first":
+/// the k largest (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the
+/// probabilities as they are. Tokens tied with the k-th are all eligible: k = 1 is not argmax on ties, use top_k for
+/// that; top_p <= 0 is (the smallest index). ValueError: as above, another order, a NaN top_p, thresholds of the wrong
+/// length.
 Samples top_k_top_p_sampling_from_probs(const TopKTopPSamplingFromProbs& args);
 
 }  // namespace flashinfer

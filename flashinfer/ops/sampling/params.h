@@ -32,7 +32,7 @@ struct SamplingParams {
   const void* probs;
   const void* indices;  // or null
   void* samples;
-  bool* valid;          // or null
+  bool* valid;                         // or null
   int64_t indices_wide, samples_wide;  // int64
   int64_t rows, v, rows_per_task, probs_stride;
   const uint64_t *seed, *offset;
@@ -41,8 +41,8 @@ struct SamplingParams {
   const float* top_p;
   int64_t top_k_stride, top_p_stride;
   int64_t joint;
-  int64_t own_seed;      // every row has its seed: subsequence 0
-  uint64_t* scratch;     // top_k_first: scratch_words for each task
+  int64_t own_seed;   // every row has its seed: subsequence 0
+  uint64_t* scratch;  // top_k_first: scratch_words for each task
   int64_t scratch_words;
 };
 

@@ -56,7 +56,9 @@ struct Sampler {
     for (double x : p) s += x > a ? x : 0;
     return s;
   }
-  int64_t count_above(double a) const { return std::count_if(p.begin(), p.end(), [a](double x) { return x > a; }); }
+  int64_t count_above(double a) const {
+    return std::count_if(p.begin(), p.end(), [a](double x) { return x > a; });
+  }
   /// The first element above `low` whose running sum exceeds `target`, else the last above it.
   int64_t draw(double low, double target) const {
     double run = 0;

@@ -9,7 +9,8 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/softmax_cpu.h", "flashinfer::cpu::softmax", "flashinfer::SoftmaxParams"};
+inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/softmax_cpu.h", "flashinfer::cpu::softmax",
+                                      "flashinfer::SoftmaxParams"};
 
 SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
 
@@ -18,9 +19,11 @@ constexpr DTypeSet kTemperatures = op::floats | DType::kF64;
 void validate(const Softmax& a) {
   const TensorView* t = a.temperature ? a.temperature->tensor() : nullptr;
   if (!t) return;
-  FI_CHECK(t->rank() == 1, ValueError, "softmax: Expected a 1D tensor or a number for temperature, got rank ", t->rank());
-  FI_CHECK(t->size(0) == a.logits.size(0), ValueError, "softmax: Sampling parameter temperature batch size mismatch: it has ",
-           t->size(0), " elements, but logits has ", a.logits.size(0), " rows");
+  FI_CHECK(t->rank() == 1, ValueError, "softmax: Expected a 1D tensor or a number for temperature, got rank ",
+           t->rank());
+  FI_CHECK(t->size(0) == a.logits.size(0), ValueError,
+           "softmax: Sampling parameter temperature batch size mismatch: it has ", t->size(0),
+           " elements, but logits has ", a.logits.size(0), " rows");
 }
 
 /// 1 / T in f32; T = 0 makes all logits equal.
@@ -49,14 +52,15 @@ void launch_cpu(const Softmax& a) {
   p.v = a.logits.size(1);
   p.logits_stride = a.logits.stride(0);
   p.out_stride = a.out->stride(0);
-  p.rows_per_task = ops::rows_per_task(p.v * (a.logits.item_size() + 4));
+  p.rows_per_task = ops::rows_per_task(p.rows, p.v * (a.logits.item_size() + 4));
   ops::run_rows(jit::cpu_kernel<kSoftmax>(config_of(a)).fn, p, p.rows, p.rows_per_task);
 }
 
 void launch_reference(const Softmax& a) {
   const Tensor inverse_temperature = inverses(a);
   for (int64_t r = 0; r < a.logits.size(0); ++r)
-    ref::softmax_row(a.logits, r, inverse_temperature.data_as<float>()[inverse_temperature.numel() > 1 ? r : 0], *a.out);
+    ref::softmax_row(a.logits, r, inverse_temperature.data_as<float>()[inverse_temperature.numel() > 1 ? r : 0],
+                     *a.out);
 }
 
 op::Cost cost(const Softmax& a) {
@@ -70,13 +74,14 @@ constexpr op::Field fields[] = {
     op::attr<&Softmax::enable_pdl>("enable_pdl"),
     op::result<&Softmax::out>("out", "n v", DType::kF32),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"), op::reference<launch_reference>()};
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
+                                        op::reference<launch_reference>()};
 }  // namespace
 namespace ops::sampling {
 extern const op::Op softmax_op;
-constinit const op::Op softmax_op =
-    op::define<Softmax, validate, cost>("softmax", "flashinfer.sampling", "exp(logits / temperature) over the sum of its row, in f32.",
-                                        fields, candidates, softmax_cases);
+constinit const op::Op softmax_op = op::define<Softmax, validate, cost>(
+    "softmax", "flashinfer.sampling", "exp(logits / temperature) over the sum of its row, in f32.", fields, candidates,
+    softmax_cases);
 }  // namespace ops::sampling
 namespace {
 op::Refusal refuse_cpu(const Softmax& a) {

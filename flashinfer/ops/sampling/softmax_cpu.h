@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax on the CPU. Three passes over a row: maximum, exponentials and their sum, scaling; a row of 49152 stays in L2.
+// Softmax on the CPU. Three passes over a row: maximum, exponentials and their sum, scaling; a row of 49152 stays in
+// L2.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -38,7 +39,8 @@ void softmax(const SoftmaxParams& p, int64_t task) {
         });
     const Vec scale = splat(sum == 0.0f ? 0.0f : 1.0f / sum);
     write_row(
-        y, p.v, [&](int64_t i) { return load(y + i) * scale; }, [&](int64_t i, int64_t n) { return load_n(y + i, n) * scale; });
+        y, p.v, [&](int64_t i) { return load(y + i) * scale; },
+        [&](int64_t i, int64_t n) { return load_n(y + i, n) * scale; });
   }
 }
 

@@ -17,7 +17,8 @@ TopKConfig config_of(const TopK& a) { return {.dtype = a.input.dtype()}; }
 
 void validate(const TopK& a) {
   const int64_t d = a.input.size(1);
-  FI_CHECK(a.k >= 1 && a.k <= d, ValueError, "top_k: k is ", a.k, ", but must be in [1, ", d, "] (d, from input.shape[1])");
+  FI_CHECK(a.k >= 1 && a.k <= d, ValueError, "top_k: k is ", a.k, ", but must be in [1, ", d,
+           "] (d, from input.shape[1])");
   FI_CHECK(d < (int64_t{1} << 32), ValueError, "top_k: input.shape[1] is ", d, ", but must be below 2^32");
   FI_CHECK(a.tie_break >= 0 && a.tie_break <= 2, ValueError, "top_k: tie_break is ", a.tie_break,
            ", but must be 0 (any), 1 (smaller index) or 2 (larger index)");
@@ -38,7 +39,7 @@ void launch_cpu(const TopK& a) {
   p.indices_stride = a.indices->stride(0);
   p.sorted = a.sorted;
   p.large = a.tie_break == 2;
-  p.rows_per_task = ops::rows_per_task(p.d * a.input.item_size());
+  p.rows_per_task = ops::rows_per_task(p.rows, p.d * a.input.item_size());
   Tensor scratch;
   if (p.k > 1) {
     // Few tasks: each has scratch of the size of a row.
@@ -53,7 +54,9 @@ void launch_cpu(const TopK& a) {
 
 void launch_reference(const TopK& a) { ref::top_k(a.input, a.k, a.sorted, a.tie_break == 2, *a.values, *a.indices); }
 
-op::Cost cost(const TopK& a) { return {.bytes = static_cast<double>(a.input.nbytes()), .flops = static_cast<double>(a.input.numel())}; }
+op::Cost cost(const TopK& a) {
+  return {.bytes = static_cast<double>(a.input.nbytes()), .flops = static_cast<double>(a.input.numel())};
+}
 
 constexpr op::Field fields[] = {
     op::in<&TopK::input>("input", "n d", op::floats),
@@ -65,10 +68,11 @@ constexpr op::Field fields[] = {
     op::result<&TopK::values>("values", "n k", op::same_as("input")),
     op::result<&TopK::indices>("indices", "n k", DType::kI64),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"), op::reference<launch_reference>()};
-constinit const op::Op top_k_op =
-    op::define<TopK, validate, cost>("top_k", "flashinfer.topk", "The k largest elements of each row and their indices, exactly.",
-                                     fields, candidates, ops::topk::top_k_cases);
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
+                                        op::reference<launch_reference>()};
+constinit const op::Op top_k_op = op::define<TopK, validate, cost>(
+    "top_k", "flashinfer.topk", "The k largest elements of each row and their indices, exactly.", fields, candidates,
+    ops::topk::top_k_cases);
 
 op::Refusal refuse_cpu(const TopK& a) {
   if (op::Refusal r = op::refuse_unless_cpu(top_k_op, &a); !r.empty()) return r;

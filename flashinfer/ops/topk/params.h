@@ -22,11 +22,11 @@ struct TopKParams {
   const void* input;
   void* values;
   int64_t* indices;
-  uint64_t* scratch;       // scratch_words for each task; none when k is 1
+  uint64_t* scratch;  // scratch_words for each task; none when k is 1
   int64_t rows, d, k, rows_per_task, scratch_words;
   int64_t input_stride, values_stride, indices_stride;  // of rows, in elements
   int32_t sorted;
-  int32_t large;           // the larger index wins a tie
+  int32_t large;  // the larger index wins a tie
 };
 
 }  // namespace flashinfer

@@ -10,7 +10,8 @@
 
 namespace flashinfer::ref {
 
-inline void top_k(const TensorView& input, int64_t k, bool sorted, bool large, const TensorView& values, const TensorView& indices) {
+inline void top_k(const TensorView& input, int64_t k, bool sorted, bool large, const TensorView& values,
+                  const TensorView& indices) {
   const int64_t d = input.size(1);
   std::vector<int64_t> order(static_cast<size_t>(d));
   for (int64_t r = 0; r < input.size(0); ++r) {

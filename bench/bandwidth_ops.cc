@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row-wise ops against what the memory gives: the op and a memcpy (or a read) of as many bytes alternate on the
+// library's threads, so that a noisy neighbour meets both. Prints medians and the median of the ratios. Buffers are 128
+// MB and more: 4 times a last-level cache of 32 MB.
+//   bench_bandwidth_ops [repeats]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/ops/activation/op.h"
+#include "flashinfer/ops/norm/op.h"
+#include "flashinfer/ops/rope/op.h"
+#include "flashinfer/ops/sampling/op.h"
+#include "flashinfer/ops/topk/op.h"
+
+namespace {
+using namespace flashinfer;
+
+double seconds(const std::function<void()>& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+constexpr int64_t kRows = 32768, kD = 4096, kTokens = 49152, kLogitRows = 768;
+constexpr int64_t kBytes = kRows * kD * 2;  // 256 MB
+constexpr int64_t kChunk = 65536;
+
+/// Memory that everything works on, touched once.
+struct Memory {
+  Tensor a = Tensor::zeros({2 * kBytes}, DType::kU8), b = Tensor::zeros({kBytes}, DType::kU8);
+  Memory() {
+    uint32_t x = 1;  // bf16 values in +-[0.5, 2) from a generator of Lehmer's kind
+    for (int64_t i = 0; i < kBytes; ++i) {
+      x = x * 1664525u + 1013904223u;
+      a.data_as<uint16_t>()[i] = static_cast<uint16_t>(0x3f00 + (x >> 23 & 0xff) + (x >> 16 & 0x8000));
+    }
+  }
+};
+
+/// Copies so that `moved` bytes are read and written in all.
+void copy(const Memory& m, int64_t moved) {
+  parallel_for(moved / 2 / kChunk, [&](int64_t i) {
+    std::memcpy(m.b.data_as<char>() + i * kChunk, m.a.data_as<char>() + i * kChunk, kChunk);
+  });
+}
+typedef int64_t Wide __attribute__((vector_size(64), aligned(64), may_alias));
+void read(const Memory& m, int64_t moved) {
+  parallel_for(moved / kChunk, [&](int64_t i) {
+    const Wide* p = reinterpret_cast<const Wide*>(m.a.data_as<char>() + i * kChunk);
+    Wide s[4] = {};
+    for (int64_t j = 0; j < kChunk / 64; j += 4)
+      for (int k = 0; k < 4; ++k) s[k] ^= p[j + k];
+    const Wide all = s[0] ^ s[1] ^ s[2] ^ s[3];
+    asm volatile("" : : "m"(all));
+  });
+}
+
+struct Line {
+  std::string name;
+  int64_t moved;  // bytes read and written
+  bool reads;     // the limit is reading
+  std::function<void()> run;
+};
+
+void report(const Memory& m, const Line& line, int repeats) {
+  const auto limit = [&] { line.reads ? read(m, line.moved) : copy(m, line.moved); };
+  limit();
+  line.run();
+  std::vector<double> op, bound, ratio;
+  for (int i = 0; i < repeats; ++i) {
+    bound.push_back(seconds(limit));
+    op.push_back(seconds(line.run));
+    bound.back() = (bound.back() + seconds(limit)) / 2;
+    ratio.push_back(bound.back() / op.back());
+  }
+  const double gb = static_cast<double>(line.moved) * 1e-9;
+  std::printf("%-34s %7.1f GB/s   %-6s %7.1f GB/s   ratio %.2f\n", line.name.c_str(), gb / median(op),
+              line.reads ? "read" : "memcpy", gb / median(bound), median(ratio));
+}
+
+void small_calls() {
+  const Tensor x = Tensor::zeros({8, 576}, DType::kBF16), w = Tensor::zeros({576}, DType::kBF16),
+               out = Tensor::zeros({8, 576}, DType::kBF16);
+  const Tensor q = Tensor::zeros({8, 9, 64}, DType::kBF16), k = Tensor::zeros({8, 3, 64}, DType::kBF16);
+  const Tensor gate = Tensor::zeros({8, 3072}, DType::kBF16), act = Tensor::zeros({8, 1536}, DType::kBF16);
+  const Tensor logits = Tensor::zeros({8, kTokens}, DType::kF32), values = Tensor::zeros({8, 1}, DType::kF32),
+               indices = Tensor::zeros({8, 1}, DType::kI64), pos = Tensor::zeros({8}, DType::kI32);
+  const auto each = [](const char* name, const std::function<void()>& f) {
+    constexpr int kCalls = 2000;
+    for (int i = 0; i < 100; ++i) f();
+    std::vector<double> t;
+    for (int r = 0; r < 15; ++r)
+      t.push_back(seconds([&] {
+                    for (int i = 0; i < kCalls; ++i) f();
+                  }) /
+                  kCalls);
+    std::printf("%-34s %7.2f us a call\n", name, median(t) * 1e6);
+  };
+  for (int64_t rows : {1, 8}) {
+    const std::string n = " " + std::to_string(rows) + " row" + (rows > 1 ? "s" : "");
+    const TensorView xr = x.view().slice(0, 0, rows), yr = out.view().slice(0, 0, rows),
+                     qr = q.view().slice(0, 0, rows), kr = k.view().slice(0, 0, rows),
+                     gr = gate.view().slice(0, 0, rows), ar = act.view().slice(0, 0, rows),
+                     lr = logits.view().slice(0, 0, rows), vr = values.view().slice(0, 0, rows),
+                     ir = indices.view().slice(0, 0, rows), pr = pos.view().slice(0, 0, rows);
+    each(("rmsnorm bf16 576," + n).c_str(), [&] { rmsnorm({.input = xr, .weight = w, .out = yr}); });
+    each(("fused_add_rmsnorm bf16 576," + n).c_str(),
+         [&] { fused_add_rmsnorm({.input = xr, .residual = yr, .weight = w}); });
+    each(("silu_and_mul bf16 1536," + n).c_str(), [&] { silu_and_mul({.input = gr, .out = ar}); });
+    each(("rope in place bf16 9+3 x 64," + n).c_str(),
+         [&] { apply_rope_pos_ids_inplace({.q = qr, .k = kr, .pos_ids = pr}); });
+    each(("top_k k=1 f32 49152," + n).c_str(), [&] { top_k({.input = lr, .k = 1, .values = vr, .indices = ir}); });
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repeats = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
+  const Memory m;
+  const Tensor w = Tensor::zeros({kD}, DType::kBF16);
+  const TensorView x(m.a.data(), DType::kBF16, {kRows, kD}), y(m.b.data(), DType::kBF16, {kRows, kD}),
+      gates(m.a.data(), DType::kBF16, {kRows, 2 * kD}), lower(m.a.data(), DType::kBF16, {kRows / 2, kD}),
+      upper(m.a.data_as<char>() + kBytes, DType::kBF16, {kRows / 2, kD});
+  const TensorView bf16_logits(m.a.data(), DType::kBF16, {2 * kLogitRows, kTokens}),
+      f32_out(m.b.data(), DType::kF32, {kLogitRows, kTokens});
+  const Tensor logits = Tensor::zeros({kLogitRows, kTokens}, DType::kF32),
+               values = Tensor::zeros({kLogitRows, 1}, DType::kF32),
+               indices = Tensor::zeros({kLogitRows, 1}, DType::kI64);
+  for (int64_t i = 0; i < logits.numel(); ++i)
+    logits.data_as<float>()[i] = static_cast<float>((i * 2654435761u) % 65521);
+  std::printf("%d threads, %d repeats\n", Context::current().executor.threads, repeats);
+  const int64_t logit_bytes = logits.nbytes();
+  const Line lines[] = {
+      {"rmsnorm bf16 4096", 2 * kBytes, false, [&] { rmsnorm({.input = x, .weight = w, .out = y}); }},
+      {"fused_add_rmsnorm bf16 4096", 2 * kBytes, false,
+       [&] { fused_add_rmsnorm({.input = lower, .residual = upper, .weight = w}); }},
+      {"silu_and_mul bf16 4096", kBytes * 3 / 2, false,
+       [&] { silu_and_mul({.input = gates.slice(0, 0, kRows / 2), .out = y.slice(0, 0, kRows / 2)}); }},
+      {"gelu_and_mul bf16 4096", kBytes * 3 / 2, false,
+       [&] { gelu_and_mul({.input = gates.slice(0, 0, kRows / 2), .out = y.slice(0, 0, kRows / 2)}); }},
+      {"gelu_tanh_and_mul bf16 4096", kBytes * 3 / 2, false,
+       [&] { gelu_tanh_and_mul({.input = gates.slice(0, 0, kRows / 2), .out = y.slice(0, 0, kRows / 2)}); }},
+      {"softmax f32 49152", 2 * logit_bytes, false, [&] { softmax({.logits = logits, .out = f32_out}); }},
+      {"softmax f32 49152, of reading", logit_bytes, true, [&] { softmax({.logits = logits, .out = f32_out}); }},
+      {"top_k k=1 f32 49152", logit_bytes, true,
+       [&] { top_k({.input = logits, .k = 1, .values = values, .indices = indices}); }},
+      {"top_k k=50 f32 49152", logit_bytes, true, [&] { top_k({.input = logits, .k = 50, .sorted = true}); }},
+      {"top_k k=1 bf16 49152", 2 * kLogitRows * kTokens * 2, true, [&] { top_k({.input = bf16_logits, .k = 1}); }},
+  };
+  for (const Line& line : lines) report(m, line, repeats);
+  small_calls();
+}
