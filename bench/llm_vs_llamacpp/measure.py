@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""measure.py MODEL THREADS: tokens per second of llama.cpp through its C API, as `llm --bench --json` prints its own: prefill
-of 512 tokens, decode alone and of a batch of 8, 64 tokens each after prompts of 16; medians of three."""
+"""measure.py MODEL THREADS: tokens per second of llama.cpp through its C API, as `llm --bench --json` prints its own:
+prefill of 512 tokens, decode alone and of a batch of 8, 64 tokens each after prompts of 16; medians of three."""
 import json
 import statistics
 import sys
@@ -38,7 +38,8 @@ class Runner:
         if lc.llama_decode(self.context, b) != 0:
             sys.exit("llama_decode failed")
         wanted = [i for i, row in enumerate(rows) if row[3]]
-        return [int(np.argmax(np.ctypeslib.as_array(lc.llama_get_logits_ith(self.context, i), (self.vocabulary,)))) for i in wanted]
+        rows = (lc.llama_get_logits_ith(self.context, i) for i in wanted)
+        return [int(np.argmax(np.ctypeslib.as_array(row, (self.vocabulary,)))) for row in rows]
 
     def once(self, sequences, prompt, generated, prefill):
         self.clear()

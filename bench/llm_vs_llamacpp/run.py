@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """run.py [--model FILE] [--threads 2] [--rounds 3]: our language-model program against llama.cpp on the same GGUF file.
 
-Both are measured in turns, so that a busy neighbour hits both; the ratios are medians over the rounds. The first run builds
-llama-cpp-python from source into .cache/ (some six minutes on two cores)."""
+Both are measured in turns, so that a busy neighbour hits both; the ratios are medians over the rounds. The first run
+builds llama-cpp-python from source into .cache/ (some six minutes on two cores)."""
 import argparse
 import json
 import pathlib
@@ -48,7 +48,8 @@ def main():
     ours, theirs = [], []
     for i in range(args.rounds):
         print(f"round {i + 1} of {args.rounds}", file=sys.stderr)
-        ours.append(measured([args.program, "--bench", "--json", "--threads", args.threads, "--model", args.model]))
+        ours.append(measured([args.program, "--bench", "--json", "--threads", args.threads,
+                              "--model", args.model]))
         theirs.append(measured([python, pathlib.Path(__file__).with_name("measure.py"), args.model, args.threads]))
     rows = []
     for key, goal in GOALS.items():

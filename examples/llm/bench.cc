@@ -12,7 +12,8 @@ constexpr int kRepeats = 3;
 
 std::vector<int32_t> made_up_prompt(int64_t length, int64_t vocabulary, int64_t salt) {
   std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < length; ++i) tokens.push_back(static_cast<int32_t>((i * 7919 + salt * 104729 + 1) % vocabulary));
+  for (int64_t i = 0; i < length; ++i)
+    tokens.push_back(static_cast<int32_t>((i * 7919 + salt * 104729 + 1) % vocabulary));
   return tokens;
 }
 
@@ -44,10 +45,13 @@ std::string bench(Model* model, bool as_json) {
   const double prefill = median(model, 1, 512, 1, true), alone = median(model, 1, 16, 65, false),
                eight = median(model, 8, 16, 65, false);
   if (as_json)
-    return nlohmann::json({{"prefill_512", prefill}, {"decode_alone", alone}, {"decode_batch_8", eight}}).dump(2) + "\n";
+    return nlohmann::json({{"prefill_512", prefill}, {"decode_alone", alone}, {"decode_batch_8", eight}}).dump(2) +
+           "\n";
   char text[200];
-  std::snprintf(text, sizeof text, "prefill of 512 tokens  %.0f tokens/s\ndecode alone           %.0f tokens/s\n"
-                                   "decode, batch of 8     %.0f tokens/s in total\n", prefill, alone, eight);
+  std::snprintf(text, sizeof text,
+                "prefill of 512 tokens  %.0f tokens/s\ndecode alone           %.0f tokens/s\n"
+                "decode, batch of 8     %.0f tokens/s in total\n",
+                prefill, alone, eight);
   return text;
 }
 

@@ -6,8 +6,8 @@
 
 namespace llm {
 
-/// Tokens per second, medians of three: prefill of 512 tokens, decode of one request, decode of eight at once, each decode 64
-/// tokens after a prompt of 16. One line each, or a JSON document.
+/// Tokens per second, medians of three: prefill of 512 tokens, decode of one request, decode of eight at once, each
+/// decode 64 tokens after a prompt of 16. One line each, or a JSON document.
 std::string bench(Model* model, bool as_json);
 
 }  // namespace llm

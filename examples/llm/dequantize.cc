@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block formats of GGUF tensors. All scales are f16; nibbles hold element i in the low half and element i + 16 in the high half
-// of byte i (Q4_0, Q4_1), or the interleavings written at the K formats.
+// Block formats of GGUF tensors. All scales are f16; nibbles hold element i in the low half and element i + 16 in the
+// high half of byte i (Q4_0, Q4_1), or the interleavings written at the K formats.
 #include <cstring>
 
 #include "flashinfer/core/scalar.h"
@@ -89,9 +89,9 @@ struct Format {
   void (*decode)(Bytes, float*);
 };
 constexpr Format kFormats[] = {
-    {GgmlType::kF32, 1, 4, "F32", f32_block},       {GgmlType::kF16, 1, 2, "F16", f16_block},
-    {GgmlType::kBF16, 1, 2, "BF16", bf16_block},    {GgmlType::kQ4_0, 32, 18, "Q4_0", q4_0_block},
-    {GgmlType::kQ4_1, 32, 20, "Q4_1", q4_1_block},  {GgmlType::kQ8_0, 32, 34, "Q8_0", q8_0_block},
+    {GgmlType::kF32, 1, 4, "F32", f32_block},        {GgmlType::kF16, 1, 2, "F16", f16_block},
+    {GgmlType::kBF16, 1, 2, "BF16", bf16_block},     {GgmlType::kQ4_0, 32, 18, "Q4_0", q4_0_block},
+    {GgmlType::kQ4_1, 32, 20, "Q4_1", q4_1_block},   {GgmlType::kQ8_0, 32, 34, "Q8_0", q8_0_block},
     {GgmlType::kQ4_K, 256, 144, "Q4_K", q4_k_block}, {GgmlType::kQ6_K, 256, 210, "Q6_K", q6_k_block},
 };
 

@@ -25,10 +25,11 @@ void PagePool::give_back(std::vector<int32_t>* pages) {
 Engine::Engine(Model* model, const EngineOptions& options)
     : model_(model), options_(options), pool_(static_cast<int32_t>(model->pages())), sampler_(options.sampling) {}
 
-/// Pages for its whole life, so that a running request never lacks one: nothing is ever evicted and computed again, which would
-/// take other paths through the kernels than the first time.
+/// Pages for its whole life, so that a running request never lacks one: nothing is ever evicted and computed again,
+/// which would take other paths through the kernels than the first time.
 static int64_t lifetime_pages(const Request& r, int64_t page_size) {
-  return (static_cast<int64_t>(r.prompt.size()) + r.max_new - 1 + page_size - 1) / page_size;  // the last token is never fed back
+  return (static_cast<int64_t>(r.prompt.size()) + r.max_new - 1 + page_size - 1) /
+         page_size;  // the last token is never fed back
 }
 
 Request* Engine::submit(std::vector<int32_t> prompt, int64_t max_new, std::function<bool(int32_t)> ends_answer) {
@@ -38,8 +39,8 @@ Request* Engine::submit(std::vector<int32_t> prompt, int64_t max_new, std::funct
   const auto length = static_cast<int64_t>(prompt.size());
   if (length == 0) throw UserError(name + " is empty");
   if (length >= options_.context)
-    throw UserError(name + " has " + std::to_string(length) + " tokens, but the context holds " + std::to_string(options_.context) +
-                    " with the answer (--ctx)");
+    throw UserError(name + " has " + std::to_string(length) + " tokens, but the context holds " +
+                    std::to_string(options_.context) + " with the answer (--ctx)");
   r->prompt = std::move(prompt);
   r->max_new = std::min(max_new, options_.context - length);
   if (const int64_t need = lifetime_pages(*r, model_->page_size()); need > pool_.total())
@@ -86,8 +87,8 @@ void Engine::compose() {
     const int64_t rest = static_cast<int64_t>(r->prompt.size()) - r->cached, chunk = std::min(rest, kChunk);
     if (chunk > room) break;  // whole chunks only
     room -= chunk;
-    batch_.add(std::span(r->prompt).subspan(static_cast<size_t>(r->cached), static_cast<size_t>(chunk)), r->cached, r->pages,
-               model_->page_size(), false, chunk == rest);
+    batch_.add(std::span(r->prompt).subspan(static_cast<size_t>(r->cached), static_cast<size_t>(chunk)), r->cached,
+               r->pages, model_->page_size(), false, chunk == rest);
     if (chunk == rest) sampled_.push_back(r);
     advanced_.emplace_back(r, chunk);
   }
@@ -123,7 +124,8 @@ bool Engine::step(const std::function<void(const Request&, int32_t)>& on_token) 
   }
   const auto end = Clock::now();
   const double seconds = std::chrono::duration<double>(end - begin).count();
-  const auto decoded = static_cast<double>(batch_.decode.rows()), prefilled = static_cast<double>(batch_.prefill.rows());
+  const auto decoded = static_cast<double>(batch_.decode.rows()),
+             prefilled = static_cast<double>(batch_.prefill.rows());
   stats_.decode_seconds += seconds * decoded / (decoded + prefilled);
   stats_.prefill_seconds += seconds * prefilled / (decoded + prefilled);
   stats_.decode_tokens += batch_.decode.rows();

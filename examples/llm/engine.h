@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Continuous batching: requests join and leave between steps. A step runs one token of every running request and whole chunks of
-// waiting prompts, in one pass over the weights.
+// Continuous batching: requests join and leave between steps. A step runs one token of every running request and whole
+// chunks of waiting prompts, in one pass over the weights.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -36,7 +36,7 @@ struct Request {
   std::vector<int32_t> prompt, output;
   int64_t max_new = 0;
   std::vector<int32_t> pages;
-  int64_t cached = 0;  // tokens in the KV cache
+  int64_t cached = 0;    // tokens in the KV cache
   bool stopped = false;  // by an end token, else by max_new
   Clock::time_point submitted, first_token, finished;
 
@@ -58,13 +58,15 @@ struct EngineOptions {
 
 class Engine {
  public:
-  /// Prompts are cut at multiples of this, wherever they are in a batch, so that a request's arithmetic never depends on others.
+  /// Prompts are cut at multiples of this, wherever they are in a batch, so that a request's arithmetic never depends
+  /// on others.
   static constexpr int64_t kChunk = 512;
   static int64_t max_rows(int64_t max_batch) { return max_batch + kChunk; }
 
   Engine(Model* model, const EngineOptions& options);
 
-  /// Queues a request. UserError when it can never run: an empty prompt, one longer than the context or than the whole cache.
+  /// Queues a request. UserError when it can never run: an empty prompt, one longer than the context or than the whole
+  /// cache.
   Request* submit(std::vector<int32_t> prompt, int64_t max_new, std::function<bool(int32_t)> ends_answer);
   /// One step; false when nothing is left to do. `on_token` sees each new token.
   bool step(const std::function<void(const Request&, int32_t)>& on_token);

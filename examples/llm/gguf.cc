@@ -34,7 +34,8 @@ class Cursor {
   /// Refuses a count of items that could not fit into the rest of the file (each takes `least` bytes).
   uint64_t count(uint64_t least, const char* what) {
     const uint64_t n = read<uint64_t>();
-    if (n > (size_ - at_) / least) fail(std::string("claims ") + std::to_string(n) + " " + what + ", more than it has bytes for");
+    if (n > (size_ - at_) / least)
+      fail(std::string("claims ") + std::to_string(n) + " " + what + ", more than it has bytes for");
     return n;
   }
   GgufValue value(uint32_t type, int depth = 0) {
@@ -69,8 +70,8 @@ class Cursor {
  private:
   const std::byte* take(uint64_t n) {
     if (n > size_ - at_)
-      fail("is truncated: " + std::to_string(n) + " bytes wanted at offset " + std::to_string(at_) + ", but the file has " +
-           std::to_string(size_));
+      fail("is truncated: " + std::to_string(n) + " bytes wanted at offset " + std::to_string(at_) +
+           ", but the file has " + std::to_string(size_));
     const std::byte* p = data_ + at_;
     at_ += n;
     return p;
@@ -89,12 +90,13 @@ struct Mapped {
 Mapped map_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw UserError(path + ": cannot be opened: " + std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   const bool ok = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const size_t size = ok ? static_cast<size_t>(info.st_size) : 0;
   if (!ok || size < 24) {
     ::close(fd);
-    throw UserError(path + (ok ? ": is not a GGUF file: only " + std::to_string(size) + " bytes" : ": is not a regular file"));
+    throw UserError(path +
+                    (ok ? ": is not a GGUF file: only " + std::to_string(size) + " bytes" : ": is not a regular file"));
   }
   void* p = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   const int error = errno;
@@ -132,8 +134,8 @@ Entry read_entry(Cursor& in) {
   e.bytes = 0;
   if (block.elements > 0) {
     if (e.tensor.dims[0] % block.elements != 0)
-      in.fail("tensor " + e.tensor.name + " has rows of " + std::to_string(e.tensor.dims[0]) + " elements, but blocks of " +
-              block.name + " have " + std::to_string(block.elements));
+      in.fail("tensor " + e.tensor.name + " has rows of " + std::to_string(e.tensor.dims[0]) +
+              " elements, but blocks of " + block.name + " have " + std::to_string(block.elements));
     e.tensor.row_bytes = e.tensor.dims[0] / block.elements * block.bytes;
     e.bytes = elements / block.elements * block.bytes;
   }
@@ -174,8 +176,9 @@ Gguf::Gguf(const std::string& path) : path_(path) {
   for (Entry& e : entries) {
     const size_t room = file.size > start ? file.size - start : 0;
     if (e.offset > room || static_cast<uint64_t>(e.bytes) > room - e.offset)
-      fail("is truncated: tensor " + e.tensor.name + " ends at byte " + std::to_string(start + e.offset + static_cast<uint64_t>(e.bytes)) +
-           ", but the file has " + std::to_string(file.size));
+      fail("is truncated: tensor " + e.tensor.name + " ends at byte " +
+           std::to_string(start + e.offset + static_cast<uint64_t>(e.bytes)) + ", but the file has " +
+           std::to_string(file.size));
     if (e.offset & mask) fail("tensor " + e.tensor.name + " lies at the unaligned offset " + std::to_string(e.offset));
     e.tensor.data = mapping_.get() + start + e.offset;
     tensors_.insert_or_assign(e.tensor.name, std::move(e.tensor));
@@ -230,7 +233,8 @@ const GgufTensor& Gguf::tensor(std::string_view name, std::span<const int64_t> d
   if (t.dims.size() != dims.size() || !std::equal(dims.begin(), dims.end(), t.dims.begin()))
     fail("tensor " + t.name + " is " + dims_text(t.dims) + ", but the model's metadata make it " + dims_text(dims));
   if (const BlockSize b = block_size(t.type); b.elements == 0)
-    fail("tensor " + t.name + " is stored as " + b.name + "; this program reads F32, F16, BF16, Q4_0, Q4_1, Q8_0, Q4_K and Q6_K");
+    fail("tensor " + t.name + " is stored as " + b.name +
+         "; this program reads F32, F16, BF16, Q4_0, Q4_1, Q8_0, Q4_K and Q6_K");
   return t;
 }
 

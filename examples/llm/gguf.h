@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reader of GGUF model files, versions 2 and 3, little-endian. The file is mapped; every length is checked against it before use.
+// Reader of GGUF model files, versions 2 and 3, little-endian. The file is mapped; every length is checked against it
+// before use.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,7 +20,16 @@ struct UserError : std::runtime_error {
 };
 
 /// Storage types by their number in the file; only those that dequantize() knows have a name here.
-enum class GgmlType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kQ4_K = 12, kQ6_K = 14, kBF16 = 30 };
+enum class GgmlType : uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ6_K = 14,
+  kBF16 = 30
+};
 
 /// Elements and bytes of one block; {0, 0, "type 17"} for types without a decoder.
 struct BlockSize {
@@ -61,7 +71,9 @@ class Gguf {
   int64_t integer_or(std::string_view key, int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
   double number_or(std::string_view key, double otherwise) const { return has(key) ? number(key) : otherwise; }
   bool flag_or(std::string_view key, bool otherwise) const;
-  std::string_view text_or(std::string_view key, std::string_view otherwise) const { return has(key) ? text(key) : otherwise; }
+  std::string_view text_or(std::string_view key, std::string_view otherwise) const {
+    return has(key) ? text(key) : otherwise;
+  }
 
   bool has_tensor(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
   /// UserError when it is missing, has other extents (`dims`, fastest first) or a type that dequantize() does not know.

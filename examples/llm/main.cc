@@ -45,20 +45,39 @@ std::string find_model(const Options& o) {
 
 void define(CLI::App& app, Options& o) {
   const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
-  app.add_option("--model", o.model, "GGUF file of a Llama-type model (default: $MODEL, then " + std::string(kModelFile) + ")");
+  app.add_option("--model", o.model,
+                 "GGUF file of a Llama-type model (default: $MODEL, then " + std::string(kModelFile) + ")");
   app.add_option("--prompt", o.prompts, "a question; may be given several times, all are answered at once");
   app.add_flag("--plain", o.plain, "continue the prompts as they are, without the chat template");
-  app.add_option("--max-new", o.max_new, "tokens to generate at most for each prompt")->check(positive)->capture_default_str();
-  app.add_option("--ctx", o.engine.context, "tokens of prompt and answer together")->check(positive)->capture_default_str();
-  app.add_option("--max-batch", o.engine.max_batch, "requests that run at once")->check(CLI::Range(1, 1024))->capture_default_str();
-  app.add_option("--page-size", o.page_size, "tokens of a page of the KV cache")->check(CLI::Range(1, 4096))->capture_default_str();
+  app.add_option("--max-new", o.max_new, "tokens to generate at most for each prompt")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--ctx", o.engine.context, "tokens of prompt and answer together")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--max-batch", o.engine.max_batch, "requests that run at once")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--page-size", o.page_size, "tokens of a page of the KV cache")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
   app.add_option("--kv-tokens", o.kv_tokens, "tokens the whole KV cache holds")->check(positive)->capture_default_str();
-  app.add_option("--threads", o.threads, "threads (default: FLASHINFER_NUM_THREADS, else all cores)")->check(CLI::Range(1, 1024));
-  app.add_option("--temperature", o.engine.sampling.temperature, "0 is greedy")->check(CLI::Range(0.0, 100.0))->capture_default_str();
-  app.add_option("--top-k", o.engine.sampling.top_k, "sample among the k likeliest; 0 is off")->check(CLI::Range(0, 1 << 30))->capture_default_str();
-  app.add_option("--top-p", o.engine.sampling.top_p, "sample among the likeliest of this mass")->check(CLI::Range(1e-6, 1.0))->capture_default_str();
-  app.add_option("--seed", o.engine.sampling.seed, "of the first prompt; prompt i uses seed + i")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--logits", o.logits, "save the logits after each prompt, f32, as logits.0, logits.1, ... (.safetensors)");
+  app.add_option("--threads", o.threads, "threads (default: FLASHINFER_NUM_THREADS, else all cores)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--temperature", o.engine.sampling.temperature, "0 is greedy")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_option("--top-k", o.engine.sampling.top_k, "sample among the k likeliest; 0 is off")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  app.add_option("--top-p", o.engine.sampling.top_p, "sample among the likeliest of this mass")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  app.add_option("--seed", o.engine.sampling.seed, "of the first prompt; prompt i uses seed + i")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--logits", o.logits,
+                 "save the logits after each prompt, f32, as logits.0, logits.1, ... (.safetensors)");
   app.add_flag("--json", o.json, "print one JSON document with token ids and timings in place of text and table");
   app.add_flag("--bench", o.bench, "measure prefill of 512 tokens, decode alone and of a batch of 8, and exit");
   app.add_flag("--warmup,!--no-warmup", o.warmup, "load or compile the kernels before the clock starts (on)");
@@ -80,7 +99,8 @@ double warm_up(Model* model, const EngineOptions& options) {
 void save_logits(const Engine& engine, const std::string& path) {
   std::vector<flashinfer::formats::NamedTensor> tensors;
   for (const auto& row : engine.prompt_logits())
-    tensors.push_back({"logits." + std::to_string(tensors.size()), flashinfer::TensorView(std::span<const float>(row))});
+    tensors.push_back(
+        {"logits." + std::to_string(tensors.size()), flashinfer::TensorView(std::span<const float>(row))});
   flashinfer::formats::write_safetensors(path, tensors);
 }
 
@@ -122,7 +142,8 @@ int run(const Options& o) {
   Progress progress("loading weights");
   const Gguf file(find_model(o));
   const int64_t pages = std::max<int64_t>(o.kv_tokens / o.page_size, 1);
-  Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch), [&](double done) { progress.update(done); });
+  Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch),
+              [&](double done) { progress.update(done); });
   times.load_seconds = progress.seconds();
   if (o.bench) {
     if (o.warmup) warm_up(&model, o.engine);

@@ -33,7 +33,8 @@ ModelShape::ModelShape(const Gguf& file) {
   vocabulary = static_cast<int64_t>(file.array("tokenizer.ggml.tokens").size());
   if (heads % kv_heads != 0)
     fail(std::to_string(heads) + " query heads cannot share " + std::to_string(kv_heads) + " key-value heads");
-  if (file.integer_or("llama.attention.value_length", head_dim) != head_dim) fail("keys and values of different length are not supported");
+  if (file.integer_or("llama.attention.value_length", head_dim) != head_dim)
+    fail("keys and values of different length are not supported");
   if (file.integer_or("llama.expert_count", 0) > 0) fail("mixture-of-experts models are not supported");
   if (rotary_dim > head_dim || rotary_dim % 2 != 0) fail("llama.rope.dimension_count is " + std::to_string(rotary_dim));
   eps = file.number("llama.attention.layer_norm_rms_epsilon");
@@ -45,7 +46,8 @@ ModelShape::ModelShape(const Gguf& file) {
     if (file.has_tensor(tensor)) fail(std::string("tensor ") + tensor + " is not supported");
 }
 
-// ---- batch ---------------------------------------------------------------------------------------------------------------
+// ---- batch
+// ---------------------------------------------------------------------------------------------------------------
 
 void Batch::clear() {
   for (Part* p : {&decode, &prefill, &all}) {
@@ -57,8 +59,8 @@ void Batch::clear() {
   for (auto* v : {&tokens, &positions, &request_of_row, &logit_rows}) v->clear();
 }
 
-void Batch::add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size, bool decoding,
-                bool wants_logits) {
+void Batch::add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size,
+                bool decoding, bool wants_logits) {
   const int64_t total = length + static_cast<int64_t>(new_tokens.size()), used = (total + page_size - 1) / page_size;
   const auto request = static_cast<int32_t>(all.requests());
   for (Part* p : {decoding ? &decode : &prefill, &all}) {
@@ -75,7 +77,8 @@ void Batch::add(std::span<const int32_t> new_tokens, int64_t length, std::span<c
   if (wants_logits) logit_rows.push_back(static_cast<int32_t>(tokens.size()) - 1);
 }
 
-// ---- weights -------------------------------------------------------------------------------------------------------------
+// ---- weights
+// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -92,12 +95,41 @@ Tensor vector_bf16(const Gguf& file, const std::string& name, int64_t n) {
   return out;
 }
 
-/// The layers named, one below the other, as one [sum of outputs, inputs] bf16 matrix, packed.
+/// Linear layers that become one weight, one below the other.
 struct Part {
   std::string name;
   int64_t outputs;
 };
-flashinfer::Tensor packed(const Gguf& file, int64_t inputs, std::initializer_list<Part> parts) {
+using Parts = std::vector<Part>;
+
+struct LayerParts {
+  Parts qkv, output, gate_up, down;
+};
+LayerParts layer_parts(const ModelShape& s, int64_t layer) {
+  const std::string p = "blk." + std::to_string(layer) + ".";
+  const int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
+  return {{{p + "attn_q.weight", q}, {p + "attn_k.weight", kv}, {p + "attn_v.weight", kv}},
+          {{p + "attn_output.weight", s.width}},
+          {{p + "ffn_gate.weight", s.hidden}, {p + "ffn_up.weight", s.hidden}},
+          {{p + "ffn_down.weight", s.width}}};
+}
+
+/// Refuses a file that lacks a layer or has one of another size before any time is spent on the others.
+void check_layers(const Gguf& file, const ModelShape& s) {
+  const auto check = [&](const Parts& parts, int64_t inputs) {
+    for (const Part& p : parts) file.tensor(p.name, {inputs, p.outputs});
+  };
+  for (int64_t i = 0; i < s.layers; ++i) {
+    const LayerParts l = layer_parts(s, i);
+    check(l.qkv, s.width);
+    check(l.output, s.heads * s.head_dim);
+    check(l.gate_up, s.width);
+    check(l.down, s.hidden);
+  }
+}
+
+/// The parts as one [sum of outputs, inputs] bf16 matrix, packed.
+Tensor packed(const Gguf& file, int64_t inputs, const Parts& parts) {
   int64_t outputs = 0;
   for (const Part& p : parts) outputs += p.outputs;
   const Tensor weight = Tensor::empty({outputs, inputs}, DType::kBF16);
@@ -133,21 +165,24 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
   const ModelShape& s = shape_;
   const int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
   embedding_ = &file_.tensor("token_embd.weight", {s.width, s.vocabulary});
+  check_layers(file_, s);
   final_norm_ = vector_bf16(file_, "output_norm.weight", s.width);
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     Layer l;
     l.attention_norm = vector_bf16(file_, prefix + "attn_norm.weight", s.width);
     l.mlp_norm = vector_bf16(file_, prefix + "ffn_norm.weight", s.width);
-    l.qkv = packed(file_, s.width, {{prefix + "attn_q.weight", q}, {prefix + "attn_k.weight", kv}, {prefix + "attn_v.weight", kv}});
-    l.output = packed(file_, q, {{prefix + "attn_output.weight", s.width}});
-    l.gate_up = packed(file_, s.width, {{prefix + "ffn_gate.weight", s.hidden}, {prefix + "ffn_up.weight", s.hidden}});
-    l.down = packed(file_, s.hidden, {{prefix + "ffn_down.weight", s.width}});
+    const LayerParts parts = layer_parts(s, i);
+    l.qkv = packed(file_, s.width, parts.qkv);
+    l.output = packed(file_, q, parts.output);
+    l.gate_up = packed(file_, s.width, parts.gate_up);
+    l.down = packed(file_, s.hidden, parts.down);
     l.kv = Tensor::empty({pages, 2, page_size, s.kv_heads, s.head_dim}, DType::kBF16);
     layers_.push_back(std::move(l));
     progress(static_cast<double>(i + 1) / static_cast<double>(s.layers + 8));
   }
-  lm_head_ = packed(file_, s.width, {{file_.has_tensor("output.weight") ? "output.weight" : "token_embd.weight", s.vocabulary}});
+  lm_head_ = packed(file_, s.width,
+                    {{file_.has_tensor("output.weight") ? "output.weight" : "token_embd.weight", s.vocabulary}});
   progress(1.0);
 
   const auto buffer = [&](int64_t n, DType t = DType::kBF16) { return Tensor::empty({max_rows, n}, t); };
@@ -160,7 +195,8 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
   row_.resize(static_cast<size_t>(s.width));
 }
 
-// ---- forward -------------------------------------------------------------------------------------------------------------
+// ---- forward
+// -------------------------------------------------------------------------------------------------------------
 
 void Model::embed(std::span<const int32_t> tokens) {
   bf16_t* out = residual_.data_as<bf16_t>();
@@ -220,14 +256,16 @@ void Model::attend(const Batch& batch, const Layer& layer) {
                                      .kv_indptr = ids(batch.all.page_indptr),
                                      .kv_last_page_len = ids(batch.all.last_page_len)});
   const TensorView out = rows(attention_, n).view({n, shape_.heads, d});
-  if (decoding > 0) decode_.run({.q = q.slice(0, 0, decoding), .paged_kv_cache = layer.kv, .out = out.slice(0, 0, decoding)});
-  if (n > decoding) prefill_.run({.q = q.slice(0, decoding, n), .paged_kv_cache = layer.kv, .out = out.slice(0, decoding, n)});
+  if (decoding > 0)
+    decode_.run({.q = q.slice(0, 0, decoding), .paged_kv_cache = layer.kv, .out = out.slice(0, 0, decoding)});
+  if (n > decoding)
+    prefill_.run({.q = q.slice(0, decoding, n), .paged_kv_cache = layer.kv, .out = out.slice(0, decoding, n)});
 }
 
 TensorView Model::forward(const Batch& batch) {
   const int64_t n = static_cast<int64_t>(batch.tokens.size()), wanted = static_cast<int64_t>(batch.logit_rows.size());
-  const TensorView residual = rows(residual_, n), hidden = rows(hidden_, n), qkv = rows(qkv_, n), attention = rows(attention_, n),
-                   gate_up = rows(gate_up_, n), activated = rows(activated_, n);
+  const TensorView residual = rows(residual_, n), hidden = rows(hidden_, n), qkv = rows(qkv_, n),
+                   attention = rows(attention_, n), gate_up = rows(gate_up_, n), activated = rows(activated_, n);
   embed(batch.tokens);
   plan(batch);
   bool first = true;
@@ -235,7 +273,8 @@ TensorView Model::forward(const Batch& batch) {
     if (first)
       flashinfer::rmsnorm({.input = residual, .weight = layer.attention_norm, .eps = shape_.eps, .out = hidden});
     else  // the residual stream takes the previous layer's output up on the way
-      flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
+      flashinfer::fused_add_rmsnorm(
+          {.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
     first = false;
     flashinfer::mm_bf16({.a = hidden, .b = layer.qkv, .out = qkv});
     attend(batch, layer);

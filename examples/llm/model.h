@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Llama-type model on this library's operators: bf16 weights packed once, a paged KV cache, one forward pass over a ragged batch.
+// A Llama-type model on this library's operators: bf16 weights packed once, a paged KV cache, one forward pass over a
+// ragged batch.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,8 +23,8 @@ struct ModelShape {
   int64_t kv_bytes_per_token() const { return layers * 2 * kv_heads * head_dim * 2; }
 };
 
-/// One step's rows, requests that decode (one row each) first, then those that prefill. All index arrays describe the state
-/// after this step's keys and values are appended.
+/// One step's rows, requests that decode (one row each) first, then those that prefill. All index arrays describe the
+/// state after this step's keys and values are appended.
 struct Batch {
   struct Part {
     std::vector<int32_t> row_indptr{0};   // rows of each request
@@ -41,14 +42,15 @@ struct Batch {
 
   void clear();
   /// `length` tokens are in the cache before; `pages` has room for them and the new ones.
-  void add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size, bool decoding,
-           bool wants_logits);
+  void add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size,
+           bool decoding, bool wants_logits);
 };
 
 class Model {
  public:
   using Progress = std::function<void(double done)>;
-  /// Decodes all weights to bf16 and packs them for mm_bf16. `max_rows` bounds a batch. UserError as Gguf and ModelShape.
+  /// Decodes all weights to bf16 and packs them for mm_bf16. `max_rows` bounds a batch. UserError as Gguf and
+  /// ModelShape.
   Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress);
 
   const ModelShape& shape() const { return shape_; }
@@ -67,7 +69,9 @@ class Model {
   void embed(std::span<const int32_t> tokens);
   void plan(const Batch& batch);
   void attend(const Batch& batch, const Layer& layer);
-  flashinfer::TensorView rows(const flashinfer::Tensor& buffer, int64_t n) const { return buffer.view().slice(0, 0, n); }
+  flashinfer::TensorView rows(const flashinfer::Tensor& buffer, int64_t n) const {
+    return buffer.view().slice(0, 0, n);
+  }
 
   Gguf file_;  // the embedding's rows are decoded from the mapping as they are looked up
   ModelShape shape_;

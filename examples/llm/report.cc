@@ -82,18 +82,21 @@ void print_table(const Engine& engine, const Model& model, const RunTimes& times
     std::snprintf(buffer, sizeof buffer, format, v...);
     return std::string(buffer);
   };
-  row("requests", text("%zu, at most %ld at once, %ld steps", engine.requests().size(), static_cast<long>(s.largest_batch),
-                       static_cast<long>(s.steps)));
-  row("prefill", text("%.0f tokens/s (%ld tokens)", rate(s.prefill_tokens, s.prefill_seconds), static_cast<long>(s.prefill_tokens)));
-  row("decode", text("%.0f tokens/s (%ld tokens)", rate(s.decode_tokens, s.decode_seconds), static_cast<long>(s.decode_tokens)));
-  row("time to first token", first.empty() ? "none" : text("%.3f s median, %.3f s longest", first[first.size() / 2], first.back()));
+  row("requests", text("%zu, at most %ld at once, %ld steps", engine.requests().size(),
+                       static_cast<long>(s.largest_batch), static_cast<long>(s.steps)));
+  row("prefill", text("%.0f tokens/s (%ld tokens)", rate(s.prefill_tokens, s.prefill_seconds),
+                      static_cast<long>(s.prefill_tokens)));
+  row("decode",
+      text("%.0f tokens/s (%ld tokens)", rate(s.decode_tokens, s.decode_seconds), static_cast<long>(s.decode_tokens)));
+  row("time to first token",
+      first.empty() ? "none" : text("%.3f s median, %.3f s longest", first[first.size() / 2], first.back()));
   row("KV cache", text("%ld bytes (%.1f MiB) in use at most, pages of %ld tokens; pool %.1f MiB",
                        static_cast<long>(s.most_pages * model.page_size() * model.shape().kv_bytes_per_token()),
                        static_cast<double>(s.most_pages * model.page_size() * model.shape().kv_bytes_per_token()) / mib,
                        static_cast<long>(model.page_size()), static_cast<double>(model.kv_bytes()) / mib));
-  row("JIT", text("%ld kernels compiled in %.2f s, cache hits: %ld disk, %ld ahead-of-time, %ld memory", static_cast<long>(jit.compiled),
-                  jit.compile_seconds, static_cast<long>(jit.disk_hits), static_cast<long>(jit.aot_hits),
-                  static_cast<long>(jit.memory_hits)));
+  row("JIT", text("%ld kernels compiled in %.2f s, cache hits: %ld disk, %ld ahead-of-time, %ld memory",
+                  static_cast<long>(jit.compiled), jit.compile_seconds, static_cast<long>(jit.disk_hits),
+                  static_cast<long>(jit.aot_hits), static_cast<long>(jit.memory_hits)));
   row("load", text("%.2f s weights, %.2f s kernels", times.load_seconds, times.warmup_seconds));
 }
 

@@ -12,7 +12,8 @@ namespace llm {
 /// Text as it comes: token by token for one request, in whole lines behind the request's number for several at once.
 class TextStream {
  public:
-  TextStream(const Tokenizer* tokenizer, size_t requests, bool quiet) : tokenizer_(tokenizer), lines_(requests), quiet_(quiet) {}
+  TextStream(const Tokenizer* tokenizer, size_t requests, bool quiet)
+      : tokenizer_(tokenizer), lines_(requests), quiet_(quiet) {}
   void push(int64_t request, int32_t token);
   void finish(int64_t request);
   const std::string& text(int64_t request) const { return lines_[static_cast<size_t>(request)].all; }

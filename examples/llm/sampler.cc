@@ -6,13 +6,15 @@ namespace llm {
 using flashinfer::Tensor;
 using flashinfer::TensorView;
 
-std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int64_t> request, std::span<const int64_t> drawn) {
+std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int64_t> request,
+                                   std::span<const int64_t> drawn) {
   const int64_t rows = logits.size(0);
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
   if (sampling_.temperature <= 0) {
     constexpr int kSmallerIndexWins = 1;
     const std::pair<Tensor, Tensor> best = flashinfer::top_k({.input = logits, .k = 1, .tie_break = kSmallerIndexWins});
-    for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = static_cast<int32_t>(best.second.data_as<int64_t>()[i]);
+    for (int64_t i = 0; i < rows; ++i)
+      tokens[static_cast<size_t>(i)] = static_cast<int32_t>(best.second.data_as<int64_t>()[i]);
     return tokens;
   }
   // A rejection sampler may use up to 32 numbers a draw; the offset leaves each draw its own.
@@ -24,12 +26,13 @@ std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int
     offsets_.push_back(kNumbersPerDraw * drawn[static_cast<size_t>(i)]);
   }
   const Tensor probs = flashinfer::softmax({.logits = logits, .temperature = sampling_.temperature});
-  const Tensor chosen = flashinfer::top_k_top_p_sampling_from_probs({.probs = probs,
-                                                                    .top_k = sampling_.top_k,
-                                                                    .top_p = sampling_.top_p,
-                                                                    .seed = TensorView(std::span<const int64_t>(seeds_)),
-                                                                    .offset = TensorView(std::span<const int64_t>(offsets_))})
-                            .samples;
+  const Tensor chosen =
+      flashinfer::top_k_top_p_sampling_from_probs({.probs = probs,
+                                                   .top_k = sampling_.top_k,
+                                                   .top_p = sampling_.top_p,
+                                                   .seed = TensorView(std::span<const int64_t>(seeds_)),
+                                                   .offset = TensorView(std::span<const int64_t>(offsets_))})
+          .samples;
   for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = chosen.data_as<int32_t>()[i];
   return tokens;
 }

@@ -19,9 +19,10 @@ struct Sampling {
 class Sampler {
  public:
   explicit Sampler(const Sampling& sampling) : sampling_(sampling) {}
-  /// `logits` f32 [rows, vocabulary]; request and number of earlier tokens of each row give its random numbers, so that a draw
-  /// depends on nothing else.
-  std::vector<int32_t> next(const flashinfer::TensorView& logits, std::span<const int64_t> request, std::span<const int64_t> drawn);
+  /// `logits` f32 [rows, vocabulary]; request and number of earlier tokens of each row give its random numbers, so that
+  /// a draw depends on nothing else.
+  std::vector<int32_t> next(const flashinfer::TensorView& logits, std::span<const int64_t> request,
+                            std::span<const int64_t> drawn);
 
  private:
   Sampling sampling_;

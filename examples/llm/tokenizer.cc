@@ -24,11 +24,11 @@ struct PreTokenizer {
 };
 
 // The word rule of GPT-2: contractions, then letters, digits or signs with one blank before them, then blanks.
-constexpr const char* kWords =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr const char* kWords = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // Llama 3 and Qwen 2 differ in how many digits make a piece.
 constexpr const char* kLlama3 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
@@ -56,8 +56,8 @@ struct Tokenizer::Regexes {
   void add(const char* rule) {
     int error;
     size_t offset;
-    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(rule), PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &error,
-                                     &offset, nullptr);
+    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(rule), PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
+                                     &error, &offset, nullptr);
     if (code == nullptr) throw std::logic_error(std::string("pre-tokenizer rule does not compile: ") + rule);
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without it the interpreter matches the same
     codes.push_back(code);
@@ -68,7 +68,8 @@ struct Tokenizer::Regexes {
     std::vector<std::string_view> out;
     size_t done = 0;
     while (done < piece.size()) {
-      const int r = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(piece.data()), piece.size(), done, 0, match, nullptr);
+      const int r =
+          pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(piece.data()), piece.size(), done, 0, match, nullptr);
       if (r < 0 && r != PCRE2_ERROR_NOMATCH) throw UserError("the prompt is not valid UTF-8");
       const PCRE2_SIZE* span = pcre2_get_ovector_pointer(match);
       const size_t begin = r < 0 ? piece.size() : span[0], end = r < 0 ? piece.size() : span[1];
@@ -84,7 +85,8 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer::Tokenizer(const Gguf& file) : path_(file.path()), regexes_(std::make_unique<Regexes>()) {
   if (const auto model = file.text("tokenizer.ggml.model"); model != "gpt2")
-    throw UserError(path_ + ": tokenizer.ggml.model is " + std::string(model) + ", but this program knows gpt2 (byte-level BPE)");
+    throw UserError(path_ + ": tokenizer.ggml.model is " + std::string(model) +
+                    ", but this program knows gpt2 (byte-level BPE)");
   const std::string pre(file.text_or("tokenizer.ggml.pre", "gpt-2"));
   std::string known;
   for (const PreTokenizer& p : pre_tokenizers()) {
@@ -130,7 +132,8 @@ void Tokenizer::load_merges(const Gguf& file) {
   for (const GgufValue& m : merges) {
     const auto* line = std::get_if<std::string_view>(&m);
     const size_t blank = line == nullptr ? std::string_view::npos : line->find(' ', 1);
-    if (blank == std::string_view::npos) throw UserError(path_ + ": tokenizer.ggml.merges[" + std::to_string(rank) + "] is not a pair");
+    if (blank == std::string_view::npos)
+      throw UserError(path_ + ": tokenizer.ggml.merges[" + std::to_string(rank) + "] is not a pair");
     const std::string left(line->substr(0, blank)), right(line->substr(blank + 1));
     const auto l = ids_.find(left), r = ids_.find(right), both = ids_.find(left + right);
     if (l == ids_.end() || r == ids_.end() || both == ids_.end())
@@ -142,13 +145,17 @@ void Tokenizer::load_merges(const Gguf& file) {
 
 void Tokenizer::read_template(const Gguf& file) {
   const auto valid = [this](int64_t id) { return id >= 0 && id < static_cast<int64_t>(tokens_.size()); };
-  if (const int64_t id = file.integer_or("tokenizer.ggml.eos_token_id", -1); valid(id)) end_ids_.push_back(static_cast<int32_t>(id));
-  if (const int64_t id = file.integer_or("tokenizer.ggml.eot_token_id", -1); valid(id)) end_ids_.push_back(static_cast<int32_t>(id));
+  if (const int64_t id = file.integer_or("tokenizer.ggml.eos_token_id", -1); valid(id))
+    end_ids_.push_back(static_cast<int32_t>(id));
+  if (const int64_t id = file.integer_or("tokenizer.ggml.eot_token_id", -1); valid(id))
+    end_ids_.push_back(static_cast<int32_t>(id));
   if (file.flag_or("tokenizer.ggml.add_bos_token", false))
-    if (const int64_t id = file.integer_or("tokenizer.ggml.bos_token_id", -1); valid(id)) bos_ = static_cast<int32_t>(id);
+    if (const int64_t id = file.integer_or("tokenizer.ggml.bos_token_id", -1); valid(id))
+      bos_ = static_cast<int32_t>(id);
 
   const std::string text = replace_all(std::string(file.text_or("tokenizer.chat_template", "")), "\\n", "\n");
-  chatml_ = text.find("<|im_start|>") != std::string::npos && special("<|im_start|>") >= 0 && special("<|im_end|>") >= 0;
+  chatml_ =
+      text.find("<|im_start|>") != std::string::npos && special("<|im_start|>") >= 0 && special("<|im_end|>") >= 0;
   if (!chatml_) return;
   end_ids_.push_back(special("<|im_end|>"));
   // The default system prompt is spelt out in the template where a conversation does not begin with one.
@@ -156,7 +163,8 @@ void Tokenizer::read_template(const Gguf& file) {
   if (const size_t open = text.find(kOpen); open != std::string::npos)
     if (const size_t close = text.find("<|im_end|>", open); close != std::string::npos)
       default_system_ = text.substr(open + kOpen.size(), close - open - kOpen.size());
-  if (default_system_.find("'") != std::string::npos || default_system_.find("{") != std::string::npos) default_system_.clear();
+  if (default_system_.find("'") != std::string::npos || default_system_.find("{") != std::string::npos)
+    default_system_.clear();
 }
 
 int32_t Tokenizer::special(std::string_view name) const {
@@ -179,8 +187,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   return out;
 }
 
-/// Joins the neighbours whose merge has the lowest rank, the leftmost first, until none is left. Quadratic in the length of a
-/// piece, which is a word.
+/// Joins the neighbours whose merge has the lowest rank, the leftmost first, until none is left. Quadratic in the
+/// length of a piece, which is a word.
 void Tokenizer::encode_piece(std::string_view piece, std::vector<int32_t>* out) const {
   std::vector<int32_t> ids;
   for (unsigned char b : piece) {
@@ -239,7 +247,9 @@ std::string Tokenizer::bytes_of(int32_t token) const {
   return out;
 }
 
-bool Tokenizer::ends_answer(int32_t token) const { return std::find(end_ids_.begin(), end_ids_.end(), token) != end_ids_.end(); }
+bool Tokenizer::ends_answer(int32_t token) const {
+  return std::find(end_ids_.begin(), end_ids_.end(), token) != end_ids_.end();
+}
 
 std::string Utf8Stream::push(std::string_view bytes) {
   constexpr std::string_view kReplacement = "\xef\xbf\xbd";

@@ -14,15 +14,16 @@ namespace llm {
 
 class Tokenizer {
  public:
-  /// UserError: another tokenizer than byte-level BPE, a pre-tokenizer this program has no rules for, merges that name no token.
+  /// UserError: another tokenizer than byte-level BPE, a pre-tokenizer this program has no rules for, merges that name
+  /// no token.
   explicit Tokenizer(const Gguf& file);
   ~Tokenizer();
 
   int32_t vocabulary() const { return static_cast<int32_t>(tokens_.size()); }
   /// Plain text: text that spells a special token stays text. UserError when it is not valid UTF-8.
   std::vector<int32_t> encode(std::string_view text) const;
-  /// One user message in the model's chat template with its default system prompt, up to where the answer begins; the plain
-  /// text (after BOS if the file asks for it) when the file has no template.
+  /// One user message in the model's chat template with its default system prompt, up to where the answer begins; the
+  /// plain text (after BOS if the file asks for it) when the file has no template.
   std::vector<int32_t> encode_chat(std::string_view message) const;
   /// The bytes a token stands for; nothing for control tokens. They may end inside a UTF-8 sequence: see Utf8Stream.
   std::string bytes_of(int32_t token) const;
@@ -39,7 +40,9 @@ class Tokenizer {
   std::vector<std::string> tokens_;
   std::vector<bool> control_;
   std::unordered_map<std::string, int32_t> ids_;
-  struct Merge { int32_t rank, result; };
+  struct Merge {
+    int32_t rank, result;
+  };
   std::unordered_map<uint64_t, Merge> merges_;  // by left id << 32 | right id
   std::string symbol_of_byte_[256];
   int32_t id_of_byte_[256];

@@ -90,8 +90,9 @@ std::string SmolLM::path_;
 TEST_F(SmolLM, AnswersAQuestion) {
   const json a = answers("--prompt 'What is the capital of France?'");
   // Token ids of the chat template as the tokenizers package of PyPI makes them from the same vocabulary and merges.
-  const std::vector<int32_t> want = {1,  9690, 198, 2683, 359, 253, 5356, 5646, 11173, 3365, 3511, 308,  34519, 28, 7018, 411, 407, 19712, 8182,
-                                     2,  198,  1,   4093, 198, 1780, 314, 260,  3575,  282,  4649, 47,   2,     198, 1,   520, 9531, 198};
+  const std::vector<int32_t> want = {1,   9690, 198, 2683, 359,   253,  5356, 5646, 11173, 3365, 3511, 308,  34519,
+                                     28,  7018, 411, 407,  19712, 8182, 2,    198,  1,     4093, 198,  1780, 314,
+                                     260, 3575, 282, 4649, 47,    2,    198,  1,    520,   9531, 198};
   EXPECT_EQ(a["requests"][0]["prompt_tokens"].get<std::vector<int32_t>>(), want);
   EXPECT_EQ(a["requests"][0]["text"], "The capital of France is Paris.");
   EXPECT_EQ(a["requests"][0]["stopped_by"], "end token");
@@ -99,7 +100,8 @@ TEST_F(SmolLM, AnswersAQuestion) {
 
 TEST_F(SmolLM, LogitsAgreeWithTheDoublePrecisionModel) {
   const std::string file = temporary("logits.safetensors");
-  const json a = answers("--plain --max-new 1 --logits " + file + " --prompt 'Gravity is the force that pulls every object'");
+  const json a =
+      answers("--plain --max-new 1 --logits " + file + " --prompt 'Gravity is the force that pulls every object'");
   const auto tokens = a["requests"][0]["prompt_tokens"].get<std::vector<int32_t>>();
   ASSERT_EQ(tokens, (std::vector<int32_t>{22007, 6463, 314, 260, 3075, 338, 26648, 897, 1569}));
   const auto saved = flashinfer::formats::read_safetensors(file);
@@ -125,13 +127,16 @@ TEST_F(SmolLM, LogitsAgreeWithTheDoublePrecisionModel) {
 }
 
 TEST_F(SmolLM, AnswersAreTheSameAloneAndInTheBatch) {
-  const std::vector<std::string> prompts = {"Hi", "Name three colours.", "Why is the sky blue? Explain it to a child in one sentence."};
+  const std::vector<std::string> prompts = {"Hi", "Name three colours.",
+                                            "Why is the sky blue? Explain it to a child in one sentence."};
   std::string all;
   for (const auto& p : prompts) all += " --prompt '" + p + "'";
   const json together = answers("--max-new 12" + all);
   for (size_t i = 0; i < prompts.size(); ++i)
-    EXPECT_EQ(answers("--max-new 12 --page-size 1 --threads 1 --prompt '" + prompts[i] + "'")["requests"][0]["tokens"], together["requests"][i]["tokens"]);
-  EXPECT_EQ(answers("--max-new 12 --page-size 64 --max-batch 2" + all)["requests"][1]["tokens"], together["requests"][1]["tokens"]);
+    EXPECT_EQ(answers("--max-new 12 --page-size 1 --threads 1 --prompt '" + prompts[i] + "'")["requests"][0]["tokens"],
+              together["requests"][i]["tokens"]);
+  EXPECT_EQ(answers("--max-new 12 --page-size 64 --max-batch 2" + all)["requests"][1]["tokens"],
+            together["requests"][1]["tokens"]);
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ std::string refusal(const std::string& bytes, bool with_tokenizer = false) {
   return message;
 }
 
-void expect_contains(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 TEST(Gguf, ReadsWhatWasWritten) {
   const std::string path = write_file(temporary("good.gguf"), made_gguf({}));
@@ -68,7 +70,8 @@ TEST(Gguf, DamageIsNamed) {
   EXPECT_THROW(llm::Gguf("/nonexistent/model.gguf"), llm::UserError);
 }
 
-/// Any byte of the head may be wrong: an error or not, never a crash or a read outside of the file (the asan build sees it).
+/// Any byte of the head may be wrong: an error or not, never a crash or a read outside of the file (the asan build sees
+/// it).
 TEST(Gguf, AnyDamagedByteIsSurvived) {
   const std::string whole = made_gguf({.layers = 1, .heads = 1, .kv_heads = 1, .hidden = 32});
   std::mt19937 random(3);
@@ -102,7 +105,8 @@ TEST(Dequantize, BlockFormats) {
   decode(llm::GgmlType::kBF16, std::string("\x80\xbf", 2));
   EXPECT_EQ(y[0], -1.0f);
 
-  // Q4_K: scales 1..4 in the low six bits of bytes 0-3, minima 5..8 in 4-7; sub-block 4: scale 9 | 2 << 4, minimum 3 | 1 << 4.
+  // Q4_K: scales 1..4 in the low six bits of bytes 0-3, minima 5..8 in 4-7; sub-block 4: scale 9 | 2 << 4, minimum 3 |
+  // 1 << 4.
   std::string packed = {1, 2, 3, 4, 5, 6, 7, 8, 0x39, 0, 0, 0};
   packed[0] = static_cast<char>(packed[0] | 2 << 6);
   packed[4] = static_cast<char>(packed[4] | 1 << 6);

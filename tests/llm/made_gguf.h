@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small GGUF models made on the spot: random weights, a vocabulary of single bytes, some merges and the chat tokens. Enough to
-// run every path of examples/llm in a second, with no download.
+// Small GGUF models made on the spot: random weights, a vocabulary of single bytes, some merges and the chat tokens.
+// Enough to run every path of examples/llm in a second, with no download.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -56,7 +56,7 @@ struct MadeModel {
   uint32_t layers = 2, heads = 4, kv_heads = 2, head_dim = 64, hidden = 192, context = 2048;
   uint32_t linear_type = 3;  // Q4_1
   std::string architecture = "llama";
-  std::string leave_out;     // a tensor or key that is missing
+  std::string leave_out;  // a tensor or key that is missing
 };
 
 /// The text of byte `b` in a byte-level vocabulary.
@@ -84,7 +84,8 @@ inline std::string made_gguf(const MadeModel& m) {
   w.f32("llama.rope.freq_base", 10000.0f);
   w.text("tokenizer.ggml.model", "gpt2");
   w.text("tokenizer.ggml.pre", "smollm");
-  std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}, merges = {"h e", "l l", "he ll", "hell o", "o w"};
+  std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"},
+                           merges = {"h e", "l l", "he ll", "hell o", "o w"};
   std::vector<int32_t> types(3, 3);
   for (int b = 0; b < 256; ++b) tokens.push_back(byte_symbol(b));
   for (const char* t : {"he", "ll", "hell", "hello", "ow"}) tokens.push_back(t);

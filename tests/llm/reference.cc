@@ -211,12 +211,14 @@ void add(std::vector<Vector>* x, const std::vector<Vector>& y) {
 std::vector<double> last_logits(const std::string& gguf_path, const std::vector<int32_t>& tokens) {
   const File file(gguf_path);
   const auto size = [&](const char* key) { return static_cast<size_t>(file.number(std::string("llama.") + key, 0)); };
-  const size_t layers = size("block_count"), heads = size("attention.head_count"), kv_heads = size("attention.head_count_kv");
+  const size_t layers = size("block_count"), heads = size("attention.head_count"),
+               kv_heads = size("attention.head_count_kv");
   const Matrix& embedding = file.tensors.at("token_embd.weight");
   const size_t head_dim = static_cast<size_t>(
       file.number("llama.attention.key_length", static_cast<double>(embedding.inputs) / static_cast<double>(heads)));
   const size_t rotated = static_cast<size_t>(file.number("llama.rope.dimension_count", static_cast<double>(head_dim)));
-  const double eps = file.number("llama.attention.layer_norm_rms_epsilon", 1e-5), base = file.number("llama.rope.freq_base", 1e4);
+  const double eps = file.number("llama.attention.layer_norm_rms_epsilon", 1e-5),
+               base = file.number("llama.rope.freq_base", 1e4);
 
   std::vector<Vector> x;
   for (int32_t token : tokens) x.push_back(embedding.row(token));

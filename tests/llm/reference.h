@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model again, from nothing but the file format's description and the formulas: own reader, own dequantisation, plain loops,
-// double precision, no cache. Shares no code with examples/llm.
+// The model again, from nothing but the file format's description and the formulas: own reader, own dequantisation,
+// plain loops, double precision, no cache. Shares no code with examples/llm.
 #pragma once
 #include <cstdint>
 #include <string>

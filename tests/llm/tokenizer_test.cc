@@ -11,7 +11,10 @@ namespace {
 
 class TokenizerTest : public testing::Test {
  protected:
-  TokenizerTest() : path_(write_file("/tmp/llm_tokenizer_" + std::to_string(::getpid()), made_gguf({}))), file_(path_), tokenizer_(file_) {}
+  TokenizerTest()
+      : path_(write_file("/tmp/llm_tokenizer_" + std::to_string(::getpid()), made_gguf({}))),
+        file_(path_),
+        tokenizer_(file_) {}
   ~TokenizerTest() override { ::unlink(path_.c_str()); }
   std::string text_of(const std::vector<int32_t>& ids) const {
     std::string s;
@@ -30,12 +33,14 @@ TEST_F(TokenizerTest, MergesInOrderOfRank) {
   EXPECT_EQ(tokenizer_.encode("hello"), (std::vector<int32_t>{kHello}));
   EXPECT_EQ(tokenizer_.encode("hellow"), (std::vector<int32_t>{kHello, byte('w')}));  // "hell o" ranks before "o w"
   EXPECT_EQ(tokenizer_.encode("low"), (std::vector<int32_t>{byte('l'), kOw}));
-  EXPECT_EQ(tokenizer_.encode("lll"), (std::vector<int32_t>{kLl, byte('l')}));       // the leftmost first
-  EXPECT_EQ(tokenizer_.encode("he llo"), (std::vector<int32_t>{kHe, byte(' '), kLl, byte('o')}));  // never across pieces
+  EXPECT_EQ(tokenizer_.encode("lll"), (std::vector<int32_t>{kLl, byte('l')}));  // the leftmost first
+  EXPECT_EQ(tokenizer_.encode("he llo"),
+            (std::vector<int32_t>{kHe, byte(' '), kLl, byte('o')}));  // never across pieces
 }
 
 TEST_F(TokenizerTest, EveryTextComesBack) {
-  for (const char* text : {"", " ", "a  b\n\n\tc ", "na\xc3\xafve \xe2\x80\x94 12345", "\xf0\x9f\x9a\x80\xe4\xb8\xad\xe6\x96\x87", "I'll x\xc2\xb2"})
+  for (const char* text : {"", " ", "a  b\n\n\tc ", "na\xc3\xafve \xe2\x80\x94 12345",
+                           "\xf0\x9f\x9a\x80\xe4\xb8\xad\xe6\x96\x87", "I'll x\xc2\xb2"})
     EXPECT_EQ(text_of(tokenizer_.encode(text)), text);
 }
 
@@ -64,9 +69,13 @@ TEST(Utf8Stream, HoldsBackWhatIsIncomplete) {
 
 TEST(Utf8Stream, ReplacesWhatIsWrong) {
   const std::string r = "\xef\xbf\xbd";
-  for (const auto& [in, out] : std::vector<std::pair<std::string, std::string>>{
-           {"\x80z", r + "z"}, {"\xc0\xafz", r + r + "z"}, {"\xed\xa0\x80", r + r + r}, {"\xf4\x90\x80\x80", r + r + r + r},
-           {"\xe2\x28\xa1", r + "(" + r}, {"\xf5", r}, {"\xe0\x80\x80", r + r + r}}) {
+  for (const auto& [in, out] : std::vector<std::pair<std::string, std::string>>{{"\x80z", r + "z"},
+                                                                                {"\xc0\xafz", r + r + "z"},
+                                                                                {"\xed\xa0\x80", r + r + r},
+                                                                                {"\xf4\x90\x80\x80", r + r + r + r},
+                                                                                {"\xe2\x28\xa1", r + "(" + r},
+                                                                                {"\xf5", r},
+                                                                                {"\xe0\x80\x80", r + r + r}}) {
     llm::Utf8Stream s;
     EXPECT_EQ(s.push(in) + s.finish(), out);
   }
