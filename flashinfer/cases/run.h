@@ -2,7 +2,6 @@
 // Runs the rows of an op's case table: correctness of the named candidate against the double-precision reference, guards,
 // given outputs, padded inputs, bitwise repeat, other thread counts. Tests, `flashinfer cases` and bench share it.
 #pragma once
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +33,6 @@ struct CaseResult {
   std::string failure;  // what went wrong, one line
   std::string repro;    // flashinfer cases rmsnorm --args 'input=...'
 };
-/// Extra checks that layers above add to every case (record -> replay).
-using Check = std::function<std::string(const op::Op&, const op::Case&)>;
-void add_check(const char* name, Check check);
-
 CaseResult run_case(const op::Op& op, const op::Case& c);
 
 }  // namespace flashinfer::cases
