@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the log and the recorder cost, each beside the bare thing it cannot be cheaper than, in one run and interleaved: medians.
-// Usage: bench_log_cost [folder] (default: the current one; its disk is what level 10 writes to).
+// What the log and the recorder cost, each beside the bare thing it cannot be cheaper than, in one run and interleaved:
+// medians. Usage: bench_log_cost [folder] (default: the current one; its disk is what level 10 writes to).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -43,7 +43,8 @@ double median(std::vector<double> v) {
 }
 
 /// Median seconds of each, in turns, `inner` runs at a time.
-std::pair<double, double> in_turns(int rounds, int inner, const std::function<void()>& a, const std::function<void()>& b) {
+std::pair<double, double> in_turns(int rounds, int inner, const std::function<void()>& a,
+                                   const std::function<void()>& b) {
   std::vector<double> x, y;
   for (int i = 0; i < rounds; ++i) {
     for (auto* side : {&x, &y}) {
@@ -107,8 +108,8 @@ int main(int argc, char** argv) {
       if (first < text.size()) write_all(fd, text.data() + first, text.size() - first);
     };
     const auto [with, write] = in_turns(101, 200, call, bare);
-    std::printf("level %d                      %8.3f us a call, bare write %.3f us, above it and level 0: %.3f us\n", n, with * 1e6,
-                write * 1e6, (with - write - none) * 1e6);
+    std::printf("level %d                      %8.3f us a call, bare write %.3f us, above it and level 0: %.3f us\n", n,
+                with * 1e6, write * 1e6, (with - write - none) * 1e6);
     ::close(fd);
   }
 
@@ -140,7 +141,8 @@ int main(int argc, char** argv) {
   level(10);
   const auto recorded = [&] { op::call(kOp, Nothing{large(a), large(b), large(c), large(result)}); };
   const auto bare = [&] {
-    for (const auto& [name, list] : {std::pair{"in", std::vector{&a, &b, &c, &result}}, {"out", std::vector{&result}}}) {
+    for (const auto& [name, list] :
+         {std::pair{"in", std::vector{&a, &b, &c, &result}}, {"out", std::vector{&result}}}) {
       const int fd = ::open((folder + "/dumps/" + name).c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
       for (const auto* v : list) write_all(fd, v->data(), v->size() * 4);
       ::close(fd);
@@ -154,8 +156,9 @@ int main(int argc, char** argv) {
     i % 2 ? recorded() : bare();
     (i % 2 ? with : write).push_back(seconds() - begin);
   }
-  std::printf("level 10, 20 MB              %8.2f ms a call, bare write %.2f ms: %.2fx (with the text and its statistics)\n",
-              median(with) * 1e3, median(write) * 1e3, median(with) / median(write));
+  std::printf(
+      "level 10, 20 MB              %8.2f ms a call, bare write %.2f ms: %.2fx (with the text and its statistics)\n",
+      median(with) * 1e3, median(write) * 1e3, median(with) / median(write));
   record::configure({});
   std::filesystem::remove_all(folder);
   return 0;

@@ -147,7 +147,8 @@ ChunkId ChunkStore::put(const uint8_t* data, size_t bytes, uint32_t kind, std::s
   return id;
 }
 
-ChunkStore::Content ChunkStore::add(const TensorView& view, int64_t chunk, std::set<uint32_t>& packs, uint64_t* checksum) {
+ChunkStore::Content ChunkStore::add(const TensorView& view, int64_t chunk, std::set<uint32_t>& packs,
+                                    uint64_t* checksum) {
   Content c;
   c.bytes = view.nbytes();
   c.chunk = chunk;
@@ -219,8 +220,13 @@ std::set<uint32_t> ChunkStore::write(const std::filesystem::path& file, std::spa
       r.gathered.push_back(!v.is_contiguous());
       Json shape = Json::array();
       for (const int64_t e : v.shape()) shape.push_back(e);
-      list.push_back({{"key", tensors[i].key}, {"dtype", name(v.dtype())}, {"shape", std::move(shape)},
-                      {"requires_grad", tensors[i].requires_grad}, {"id", c.id}, {"bytes", c.bytes}, {"chunk", c.chunk},
+      list.push_back({{"key", tensors[i].key},
+                      {"dtype", name(v.dtype())},
+                      {"shape", std::move(shape)},
+                      {"requires_grad", tensors[i].requires_grad},
+                      {"id", c.id},
+                      {"bytes", c.bytes},
+                      {"chunk", c.chunk},
                       {"depth", c.depth}});
     }
     flush();

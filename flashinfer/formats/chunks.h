@@ -2,13 +2,14 @@
 // The chunk store of a recording: tensor content cut into chunks that are kept once and named by their hash.
 //
 //   <session>/chunks/<prefix>-<n>.pack      a run of records: ChunkHeader, then `bytes` bytes; only ever appended to
-//   <session>/<call>/inputs.chunks          JSON: {"chunks_version": 1, "tensors": [{"key", "dtype", "shape", "requires_grad",
+//   <session>/<call>/inputs.chunks          JSON: {"chunks_version": 1, "tensors": [{"key", "dtype", "shape",
+//   "requires_grad",
 //                                           "id", "bytes", "chunk", "depth"}, ...]}
 //
-// The id of a chunk is the XXH3-128 of its bytes (canonical, high half first), in JSON as 32 hex digits. A tensor's content is its
-// elements in row-major order, cut every `chunk` bytes. depth 0: `id` is the one chunk that is the content. depth d > 0: `id` is a
-// node, a chunk of kind 1 that holds up to kFanOut ids of depth d - 1 in order. Empty content has the id "". So a tensor in which
-// one chunk changed costs that chunk and one node per level.
+// The id of a chunk is the XXH3-128 of its bytes (canonical, high half first), in JSON as 32 hex digits. A tensor's
+// content is its elements in row-major order, cut every `chunk` bytes. depth 0: `id` is the one chunk that is the
+// content. depth d > 0: `id` is a node, a chunk of kind 1 that holds up to kFanOut ids of depth d - 1 in order. Empty
+// content has the id "". So a tensor in which one chunk changed costs that chunk and one node per level.
 #pragma once
 #include <xxhash.h>
 
@@ -56,8 +57,8 @@ struct ChunkIdHash {
   size_t operator()(const ChunkId& id) const;
 };
 
-/// Appends chunks that are not there yet. One process writes a pack, so nothing is shared; a process that dies leaves at most a
-/// torn last record, which readers drop.
+/// Appends chunks that are not there yet. One process writes a pack, so nothing is shared; a process that dies leaves
+/// at most a torn last record, which readers drop.
 class ChunkStore {
  public:
   /// `prefix` names this process's packs; the folder is made (0700) at the first write.
@@ -70,13 +71,13 @@ class ChunkStore {
   void set_limit(uint64_t bytes) { limit_ = bytes; }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of all packs that are alive
 
-  /// Stores `tensors` and writes `file`, which must lie in a call's folder of this session. `chunk_bytes` (empty, or one per
-  /// tensor; 0: kChunkBytes) lets a paged pool be cut at its pages. Returns the packs that the file refers to.
+  /// Stores `tensors` and writes `file`, which must lie in a call's folder of this session. `chunk_bytes` (empty, or
+  /// one per tensor; 0: kChunkBytes) lets a paged pool be cut at its pages. Returns the packs that the file refers to.
   std::set<uint32_t> write(const std::filesystem::path& file, std::span<const NamedTensor> tensors,
                            std::span<const int64_t> chunk_bytes, WriteReport* report);
 
-  /// Files that referred to `packs`, one entry for each, are gone. Packs that nobody refers to are removed, except the one being
-  /// written.
+  /// Files that referred to `packs`, one entry for each, are gone. Packs that nobody refers to are removed, except the
+  /// one being written.
   void release(std::span<const uint32_t> packs);
 
  private:
@@ -101,13 +102,13 @@ class ChunkStore {
   std::string prefix_;
   uint64_t limit_ = UINT64_MAX;
   std::atomic<uint64_t> bytes_{0};
-  uint32_t pack_ = 0;         // number of the pack being written, from 1
+  uint32_t pack_ = 0;  // number of the pack being written, from 1
   int fd_ = -1;
-  uint64_t pack_bytes_ = 0;   // of the open pack, flushed
+  uint64_t pack_bytes_ = 0;  // of the open pack, flushed
   uint64_t pending_bytes_ = 0;
   std::vector<Pending> pending_;
   std::vector<ChunkId> pending_ids_;
-  std::unordered_map<ChunkId, uint32_t, ChunkIdHash> known_;  // -> pack
+  std::unordered_map<ChunkId, uint32_t, ChunkIdHash> known_;          // -> pack
   std::unordered_map<uint32_t, std::pair<uint64_t, int64_t>> packs_;  // number -> bytes, calls that refer to it
 };
 

@@ -109,7 +109,8 @@ formats::WriteReport Recorder::write(Dump& dump, const char* stem, const Side& s
   return report;
 }
 
-void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteReport& report, Json& keys, uint64_t* bytes) {
+void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteReport& report, Json& keys,
+                           uint64_t* bytes) {
   size_t i = 0;
   for (const Leaf& l : side.leaves) {
     std::string checksum;
@@ -193,8 +194,9 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
     for (Leaf& l : dump->inputs.leaves) l.used = Tensor();  // only the page numbers are needed after the call
     warned_.erase("inputs");
     const uint64_t shown = settings_.keep_last ? ring_.size() + 1 : admitted_;
-    sink_.write(str("Dumped inputs to: ", dump->path, " (size: ", two_decimals(static_cast<double>(dump->input_bytes) / kMegabyte),
-                    " MB, total: ", shown, "/", settings_.max_count, " dumps)\n"));
+    sink_.write(str("Dumped inputs to: ", dump->path,
+                    " (size: ", two_decimals(static_cast<double>(dump->input_bytes) / kMegabyte), " MB, total: ", shown,
+                    "/", settings_.max_count, " dumps)\n"));
     sink_.write(str("Inputs dumped to: ", dump->path, "\n"));
     return dump;
   } catch (const formats::StoreFull&) {
@@ -203,8 +205,9 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
     full_ = true;
     ++totals_.skipped;
     --totals_.lost;
-    warn_once(warned_, "size", str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping dump for ", dump->name,
-                                   ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
+    warn_once(warned_, "size",
+              str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping dump for ", dump->name,
+                  ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
   } catch (const std::exception& e) {
     abandon(*dump);
     const std::lock_guard lock(mutex_);
@@ -238,8 +241,10 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
       bool fits = true;
       {
         const std::lock_guard lock(mutex_);
-        if (settings_.keep_last) make_room(chunks_ ? 0 : more);
-        else fits = chunks_ || bytes_ + more <= cap();
+        if (settings_.keep_last)
+          make_room(chunks_ ? 0 : more);
+        else
+          fits = chunks_ || bytes_ + more <= cap();
       }
       if (!fits) throw formats::StoreFull();
       gather_used_pages(out);
@@ -258,7 +263,8 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
     const std::lock_guard lock(mutex_);
     warned_.erase("outputs");
     const uint64_t total = dump.input_bytes + bytes;
-    sink_.write(str("Dumped outputs to: ", dump.path, " (output size: ", two_decimals(static_cast<double>(bytes) / kMegabyte),
+    sink_.write(str("Dumped outputs to: ", dump.path,
+                    " (output size: ", two_decimals(static_cast<double>(bytes) / kMegabyte),
                     " MB, total dump size: ", two_decimals(static_cast<double>(total) / kMegabyte), " MB)\n"));
     sink_.write(str("Outputs dumped to: ", dump.path, "\n"));
   } catch (const std::exception& e) {

@@ -24,8 +24,8 @@ Json extents(std::span<const int64_t> v) {
 
 Json opaque(const std::string& type, const std::string& repr) { return {{kType, type}, {kRepr, repr.substr(0, 1000)}}; }
 
-Json items(Side& side, const std::string& key, const std::vector<Value>& values, const std::string& type, const char* role,
-           int depth) {
+Json items(Side& side, const std::string& key, const std::vector<Value>& values, const std::string& type,
+           const char* role, int depth) {
   Json out{{kType, type}, {"length", values.size()}};
   if (depth < kMaxDepth) {
     Json list = Json::array();
@@ -59,8 +59,10 @@ Json enum_value(const op::EnumValue& e) {
     int64_t integer = 0;
     double number = 0;
     const char *begin = e.value.data(), *end = begin + e.value.size();
-    if (std::from_chars(begin, end, integer).ptr == end) value = integer;
-    else if (std::from_chars(begin, end, number).ptr == end) value = formats::number_to_json(number);
+    if (std::from_chars(begin, end, integer).ptr == end)
+      value = integer;
+    else if (std::from_chars(begin, end, number).ptr == end)
+      value = formats::number_to_json(number);
   }
   return {{kType, kTypeEnum}, {"name", e.name}, {kValue, std::move(value)}};
 }
@@ -101,8 +103,8 @@ std::string hex(uint64_t v) {
 }
 
 bool is_pool(const Leaf& l) {
-  return (l.role == role_name(op::Role::kPaged) || l.role == role_name(op::Role::kPagedInOut)) && l.tensor.view.rank() > 1 &&
-         l.tensor.view.device().type != DeviceType::kCUDA;
+  return (l.role == role_name(op::Role::kPaged) || l.role == role_name(op::Role::kPagedInOut)) &&
+         l.tensor.view.rank() > 1 && l.tensor.view.device().type != DeviceType::kCUDA;
 }
 
 void mark_pages(const TensorView& v, std::vector<uint8_t>& used) {
@@ -265,7 +267,8 @@ std::vector<int64_t> chunk_sizes(const Side& side) {
     if (is_pool(l) && l.tensor.view.size(0) > 0) {
       const int64_t page = l.tensor.view.nbytes() / l.tensor.view.size(0);
       constexpr int64_t kSmall = 4096, kLarge = 64 << 10;  // below 4 KB the ids would cost more than they save
-      if (page > 0 && page < kSmall) chunk = kSmall / page * page;
+      if (page > 0 && page < kSmall)
+        chunk = kSmall / page * page;
       else if (page > 0) {
         int64_t parts = (page + kLarge - 1) / kLarge;
         while (page % parts != 0) ++parts;
@@ -290,14 +293,16 @@ void StorageNumbers::add(const Side& side) {
   for (const Range& r : fresh) {
     if (!ranges_.empty() && &r != fresh.data() && r.begin < ranges_.back().end && r.begin >= ranges_.back().begin)
       ranges_.back().end = std::max(ranges_.back().end, r.end);
-    else ranges_.push_back(r);
+    else
+      ranges_.push_back(r);
   }
 }
 
 StorageNumbers::Place StorageNumbers::find(const TensorView& v) const {
   const auto at = reinterpret_cast<uintptr_t>(v.data());
   for (size_t i = 0; i < ranges_.size() && v.numel() > 0; ++i)
-    if (ranges_[i].begin <= at && at < ranges_[i].end) return {static_cast<int>(i), static_cast<int64_t>(at - ranges_[i].begin)};
+    if (ranges_[i].begin <= at && at < ranges_[i].end)
+      return {static_cast<int>(i), static_cast<int64_t>(at - ranges_[i].begin)};
   return {-1, 0};
 }
 

@@ -18,14 +18,14 @@ using formats::Json;
 struct Leaf {
   std::string key;
   op::TensorValue tensor;
-  const char* role = nullptr;      // "in", "out", ...; null for a callable that has no schema
-  bool described_only = false;     // a workspace
-  bool names_pages = false;        // an index array whose values are pages
-  std::string same_as;             // the key of a result that is this very view
-  std::vector<int64_t> pages;      // used pages, rising; empty: the whole tensor is stored
-  Tensor used;                     // [pages, ...], a compact copy
+  const char* role = nullptr;   // "in", "out", ...; null for a callable that has no schema
+  bool described_only = false;  // a workspace
+  bool names_pages = false;     // an index array whose values are pages
+  std::string same_as;          // the key of a result that is this very view
+  std::vector<int64_t> pages;   // used pages, rising; empty: the whole tensor is stored
+  Tensor used;                  // [pages, ...], a compact copy
   bool stored() const { return !described_only && same_as.empty(); }
-  int64_t bytes() const;           // of what is stored
+  int64_t bytes() const;  // of what is stored
   const TensorView& content() const { return pages.empty() ? tensor.view : used.view(); }
 };
 
@@ -49,8 +49,8 @@ Json encode(Side& side, const std::string& key, const op::Value& v, const char* 
 /// "in", "inout", ...
 const char* role_name(op::Role r);
 
-/// Finds the pages that the call names (integer tensors called indices, kv_indices, page_table, ...) and marks paged pools to be
-/// cut down to them. A pool stays whole when no array names pages or when nearly all are named.
+/// Finds the pages that the call names (integer tensors called indices, kv_indices, page_table, ...) and marks paged
+/// pools to be cut down to them. A pool stays whole when no array names pages or when nearly all are named.
 void find_used_pages(Side& side);
 /// Gives `outputs`' pools the pages that the inputs of the same argument have.
 void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix);
@@ -66,11 +66,16 @@ std::vector<int64_t> chunk_sizes(const Side& side);
 class StorageNumbers {
  public:
   void add(const Side& side);
-  struct Place { int id; int64_t byte_offset; };
+  struct Place {
+    int id;
+    int64_t byte_offset;
+  };
   Place find(const TensorView& v) const;
 
  private:
-  struct Range { uintptr_t begin, end; };
+  struct Range {
+    uintptr_t begin, end;
+  };
   std::vector<Range> ranges_;
 };
 

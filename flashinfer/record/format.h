@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dump's names, written once for the recorder and the replayer: files, metadata keys, tensor keys, encodings of values.
+// The dump's names, written once for the recorder and the replayer: files, metadata keys, tensor keys, encodings of
+// values.
 #pragma once
 
 namespace flashinfer::record {
@@ -9,9 +10,10 @@ inline constexpr int kFormatVersion = 1;
 // ---- files of a session folder: session.jsonl, one folder per call, the chunk store when DUMP_DEDUP=1 ----
 inline constexpr const char* kSessionFile = "session.jsonl";
 inline constexpr const char* kMetadataFile = "metadata.jsonl";
-inline constexpr const char* kInputsStem = "inputs";    // inputs.pt, inputs.safetensors or inputs.chunks (formats/chunks.h)
+inline constexpr const char* kInputsStem =
+    "inputs";  // inputs.pt, inputs.safetensors or inputs.chunks (formats/chunks.h)
 inline constexpr const char* kOutputsStem = "outputs";
-inline constexpr const char* kChunkFolder = "chunks";   // formats/chunks.h
+inline constexpr const char* kChunkFolder = "chunks";  // formats/chunks.h
 
 // "tensor_format" and the file's ending
 inline constexpr const char* kFormatTorch = "torch";              // .pt
@@ -23,11 +25,14 @@ inline constexpr const char* kFormatChunks = "chunks";            // .chunks: na
 inline constexpr const char* kArgPrefix = "arg_";
 inline constexpr const char* kKwargPrefix = "kwarg_";
 inline constexpr const char* kResult = "result";
-/// In the outputs: content after the call of an argument the call wrote to (roles inout, out, paged inout): after__arg_2.
+/// In the outputs: content after the call of an argument the call wrote to (roles inout, out, paged inout):
+/// after__arg_2.
 inline constexpr const char* kAfterPrefix = "after__";
-/// Members of the receiver's state (the plan), tensors in the inputs and plain values in input_metadata: self__plan__<member>.
+/// Members of the receiver's state (the plan), tensors in the inputs and plain values in input_metadata:
+/// self__plan__<member>.
 inline constexpr const char* kPlanPrefix = "self__plan__";
-/// A paged pool of which only the used pages are stored: <key> is [used, ...], <key>__pages the page numbers (int64, rising).
+/// A paged pool of which only the used pages are stored: <key> is [used, ...], <key>__pages the page numbers (int64,
+/// rising).
 inline constexpr const char* kPagesSuffix = "__pages";
 
 // ---- metadata keys, upstream's in upstream's order ----
@@ -56,41 +61,43 @@ inline constexpr const char* kCompleted = "completed";
 inline constexpr const char* kFailed = "failed";
 
 // ---- metadata keys of ours ----
-inline constexpr const char* kFormat = "format_version";      // kFormatVersion
-inline constexpr const char* kSequence = "sequence";          // over all functions and threads of the process, from 1
-inline constexpr const char* kArgNames = "arg_names";         // parameter names of the positional arguments, in order
-inline constexpr const char* kOpVersion = "op_version";       // Op::version
-inline constexpr const char* kError = "error";                // with kFailed: {"type": "ValueError", "message": "..."}
-inline constexpr const char* kOutputsLost = "outputs_lost";   // with kCompleted: why the outputs are not there (a limit, a full disk)
+inline constexpr const char* kFormat = "format_version";  // kFormatVersion
+inline constexpr const char* kSequence = "sequence";      // over all functions and threads of the process, from 1
+inline constexpr const char* kArgNames = "arg_names";     // parameter names of the positional arguments, in order
+inline constexpr const char* kOpVersion = "op_version";   // Op::version
+inline constexpr const char* kError = "error";            // with kFailed: {"type": "ValueError", "message": "..."}
+inline constexpr const char* kOutputsLost =
+    "outputs_lost";  // with kCompleted: why the outputs are not there (a limit, a full disk)
 inline constexpr const char* kErrorType = "type";
 inline constexpr const char* kErrorMessage = "message";
-inline constexpr const char* kStartNs = "start_ns";           // CLOCK_MONOTONIC around the kernel
+inline constexpr const char* kStartNs = "start_ns";  // CLOCK_MONOTONIC around the kernel
 inline constexpr const char* kEndNs = "end_ns";
 inline constexpr const char* kDurationUs = "duration_us";
-inline constexpr const char* kWallTimeNs = "wall_time_ns";    // CLOCK_REALTIME at the start of the call; orders processes
+inline constexpr const char* kWallTimeNs = "wall_time_ns";  // CLOCK_REALTIME at the start of the call; orders processes
 inline constexpr const char* kThreadId = "thread_id";
 inline constexpr const char* kStream = "stream";
 inline constexpr const char* kHost = "host";
 inline constexpr const char* kRank = "rank";
 inline constexpr const char* kDeviceModel = "device_model";
 inline constexpr const char* kDriver = "driver_version";
-inline constexpr const char* kBackend = "backend";            // the candidate that served
+inline constexpr const char* kBackend = "backend";  // the candidate that served
 inline constexpr const char* kConfig = "config";
 inline constexpr const char* kGitCommit = "git_commit";
-inline constexpr const char* kDepth = "depth";                // 0: not inside another recorded call
-inline constexpr const char* kSelfClass = "self_class";       // "BatchDecodeWithPagedKVCacheWrapper"
-inline constexpr const char* kPlanned = "self_planned";       // bool: plan() had run
+inline constexpr const char* kDepth = "depth";           // 0: not inside another recorded call
+inline constexpr const char* kSelfClass = "self_class";  // "BatchDecodeWithPagedKVCacheWrapper"
+inline constexpr const char* kPlanned = "self_planned";  // bool: plan() had run
 
 // in tensor_details.<key>, after upstream's shape, dtype, stride, device (all of the caller's tensor, not of the file)
 inline constexpr const char* kShape = "shape";
-inline constexpr const char* kDType = "dtype";                // "torch.bfloat16"
+inline constexpr const char* kDType = "dtype";  // "torch.bfloat16"
 inline constexpr const char* kStride = "stride";
 inline constexpr const char* kDevice = "device";
-inline constexpr const char* kStorageOffset = "storage_offset";  // elements from the start of the memory it shares with others
-inline constexpr const char* kStorageId = "storage";          // int; tensors of the call with the same number share memory
-inline constexpr const char* kChecksum = "checksum";          // formats::checksum_text of the elements stored under the key
-inline constexpr const char* kRole = "role";                  // in, inout, out, scratch, paged, paged_inout, result
-inline constexpr const char* kStored = "stored";              // kStoredPages or kStoredNothing; absent: the whole tensor
+inline constexpr const char* kStorageOffset =
+    "storage_offset";                                 // elements from the start of the memory it shares with others
+inline constexpr const char* kStorageId = "storage";  // int; tensors of the call with the same number share memory
+inline constexpr const char* kChecksum = "checksum";  // formats::checksum_text of the elements stored under the key
+inline constexpr const char* kRole = "role";          // in, inout, out, scratch, paged, paged_inout, result
+inline constexpr const char* kStored = "stored";      // kStoredPages or kStoredNothing; absent: the whole tensor
 inline constexpr const char* kStoredPages = "pages";
 inline constexpr const char* kStoredNothing = "description";  // a workspace: shape and dtype only
 inline constexpr const char* kSameAs = "same_as";             // this view is that key's, bit for bit: not stored twice
@@ -100,21 +107,23 @@ inline constexpr const char* kPageDim = "page_dim";           // with kStoredPag
 // ---- values ("type" of a tagged object) ----
 inline constexpr const char* kType = "type";
 inline constexpr const char* kValue = "value";
-inline constexpr const char* kTypeTensor = "torch.Tensor";    // nested; with tensor_key
+inline constexpr const char* kTypeTensor = "torch.Tensor";  // nested; with tensor_key
 inline constexpr const char* kTensorKey = "tensor_key";
-inline constexpr const char* kTypeDType = "torch.dtype";      // {"type", "value": "torch.float16"}
-inline constexpr const char* kRepr = "repr";                  // of everything without an encoding of its own, as upstream does
-inline constexpr const char* kTypeDevice = "device";          // {"type", "repr": "cuda:0"}
-inline constexpr const char* kTypeEnum = "enum";              // {"type", "name": "Class.NAME", "value": v}
-inline constexpr const char* kTypeGenerator = "Generator";    // {"type", "repr", "seed": n, "offset": n}, as before the call
+inline constexpr const char* kTypeDType = "torch.dtype";  // {"type", "value": "torch.float16"}
+inline constexpr const char* kRepr = "repr";          // of everything without an encoding of its own, as upstream does
+inline constexpr const char* kTypeDevice = "device";  // {"type", "repr": "cuda:0"}
+inline constexpr const char* kTypeEnum = "enum";      // {"type", "name": "Class.NAME", "value": v}
+inline constexpr const char* kTypeGenerator =
+    "Generator";  // {"type", "repr", "seed": n, "offset": n}, as before the call
 inline constexpr const char* kSeed = "seed";
 inline constexpr const char* kOffset = "offset";
-inline constexpr const char* kTypeFloat = "float";            // {"type", "value": "inf" | "-inf" | "nan"}
-inline constexpr const char* kTypeComplex = "complex";        // {"type", "repr": "(1+2j)", "value": [re, im]}
-inline constexpr const char* kTypeList = "list";              // {"type", "length", "items", "truncated"}
+inline constexpr const char* kTypeFloat = "float";      // {"type", "value": "inf" | "-inf" | "nan"}
+inline constexpr const char* kTypeComplex = "complex";  // {"type", "repr": "(1+2j)", "value": [re, im]}
+inline constexpr const char* kTypeList = "list";        // {"type", "length", "items", "truncated"}
 inline constexpr const char* kTypeTuple = "tuple";
-inline constexpr const char* kTypeDict = "dict";              // items: [{"key", "value"}]
-// Our wrappers: {"type": "<Class>", "repr": "<flashinfer.Class object at 0x...>", "module": "flashinfer.decode", "object_id": n}.
+inline constexpr const char* kTypeDict = "dict";  // items: [{"key", "value"}]
+// Our wrappers: {"type": "<Class>", "repr": "<flashinfer.Class object at 0x...>", "module": "flashinfer.decode",
+// "object_id": n}.
 inline constexpr const char* kObjectId = "object_id";
 
 }  // namespace flashinfer::record

@@ -89,11 +89,14 @@ std::string banner() {
   s += str("FlashInfer version: ", build::version(), "\n");
   s += str("CUDA toolkit version: ", c.driver.empty() ? "<unavailable - CPU-only build?>" : c.driver, "\n");
   s += "cuDNN version: <not available>\n";
-  if (c.gpus.empty()) s += "CUDA: Not available (CPU-only mode)\n";
-  else s += str("Number of GPUs: ", c.gpus.size(), "\n");
+  if (c.gpus.empty())
+    s += "CUDA: Not available (CPU-only mode)\n";
+  else
+    s += str("Number of GPUs: ", c.gpus.size(), "\n");
   for (size_t i = 0; i < c.gpus.size(); ++i) {
     const Gpu& g = c.gpus[i];
-    s += str("  GPU ", i, ": ", g.name, "\n    Compute capability: ", g.major, ".", g.minor, " (SM", g.major * 10 + g.minor, ")\n");
+    s += str("  GPU ", i, ": ", g.name, "\n    Compute capability: ", g.major, ".", g.minor, " (SM",
+             g.major * 10 + g.minor, ")\n");
   }
   s += str("PyTorch version: <unavailable>\n", kDoubleRuler, "\n");
   return s;

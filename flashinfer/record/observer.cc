@@ -200,9 +200,9 @@ void unlock_after_fork() {
 
 /// A recorder goes on with its counters unless what it writes to changes.
 bool same_recording(const Settings& a, const Settings& b) {
-  return a.level >= 10 && b.level >= 10 && a.dump_dir == b.dump_dir && a.safetensors == b.safetensors && a.dedup == b.dedup &&
-         a.keep_last == b.keep_last && a.pages == b.pages && a.max_count == b.max_count && a.max_size_gb == b.max_size_gb &&
-         a.sync == b.sync && a.destination == b.destination;
+  return a.level >= 10 && b.level >= 10 && a.dump_dir == b.dump_dir && a.safetensors == b.safetensors &&
+         a.dedup == b.dedup && a.keep_last == b.keep_last && a.pages == b.pages && a.max_count == b.max_count &&
+         a.max_size_gb == b.max_size_gb && a.sync == b.sync && a.destination == b.destination;
 }
 
 }  // namespace

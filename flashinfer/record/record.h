@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log and the flight recorder: what they do is in docs/recorder.md. The environment configures them at the first call of
-// any op; these functions re-aim them while the program runs.
+// The log and the flight recorder: what they do is in docs/recorder.md. The environment configures them at the first
+// call of any op; these functions re-aim them while the program runs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,32 +10,32 @@
 namespace flashinfer::record {
 
 struct Settings {
-  int level = 0;                             // FLASHINFER_LOGLEVEL
-  std::string destination = "stdout";        // stdout, stderr or a file; %i is the process id
+  int level = 0;                       // FLASHINFER_LOGLEVEL
+  std::string destination = "stdout";  // stdout, stderr or a file; %i is the process id
   std::string dump_dir = "flashinfer_dumps";
-  double max_size_gb = 20;                   // of 1024^3 bytes, per process; inf: no limit
-  int64_t max_count = 1000;                  // recorded calls, per process
-  std::vector<std::string> include, exclude; // globs over public names
+  double max_size_gb = 20;                    // of 1024^3 bytes, per process; inf: no limit
+  int64_t max_count = 1000;                   // recorded calls, per process
+  std::vector<std::string> include, exclude;  // globs over public names
   bool safetensors = false;
-  bool keep_last = false;                    // a ring of the last calls instead of the first ones
+  bool keep_last = false;  // a ring of the last calls instead of the first ones
   bool dedup = false;
   enum class Pages : uint8_t { kDefault, kUsed, kFull } pages = Pages::kDefault;  // default: used with dedup, else full
   bool sync = false;
-  std::string control;                       // a file of lines as in apply(), looked at while calls run
+  std::string control;  // a file of lines as in apply(), looked at while calls run
 };
 
 /// What the environment asks for.
 Settings settings_from_env();
 /// What is in force.
 Settings settings();
-/// Puts settings into force for the calls that begin after it; those that are running finish with the old ones. Counters and
-/// limits start anew when dump_dir changes or recording starts.
+/// Puts settings into force for the calls that begin after it; those that are running finish with the old ones.
+/// Counters and limits start anew when dump_dir changes or recording starts.
 void configure(const Settings& s);
 /// configure() with the level raised to at least `level` (10 records), or back to 0.
 void start(int level = 10);
 void stop();
-/// Changes `s` by one "name=value" (level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup, pages,
-/// sync) or by "start" or "stop". ValueError that names the line.
+/// Changes `s` by one "name=value" (level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep,
+/// dedup, pages, sync) or by "start" or "stop". ValueError that names the line.
 void apply(Settings& s, std::string_view line);
 
 /// Reads the environment once per process; op::start_observing calls it before the first call.
@@ -43,10 +43,10 @@ void init_from_env();
 
 /// What this process has recorded.
 struct Totals {
-  uint64_t calls = 0;      // dumped, evicted ones included
-  uint64_t bytes = 0;      // on disk now, tensor files and packs
-  uint64_t skipped = 0;    // not dumped because of a limit
-  uint64_t lost = 0;       // not dumped because of an error
+  uint64_t calls = 0;    // dumped, evicted ones included
+  uint64_t bytes = 0;    // on disk now, tensor files and packs
+  uint64_t skipped = 0;  // not dumped because of a limit
+  uint64_t lost = 0;     // not dumped because of an error
 };
 Totals totals();
 

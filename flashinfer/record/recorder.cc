@@ -94,22 +94,26 @@ void Recorder::make_room(uint64_t bytes) {
 
 bool Recorder::admit(const std::string& name, uint64_t bytes, Dump& dump) {
   const std::lock_guard lock(mutex_);
-  const bool too_many = settings_.max_count <= 0 || (!settings_.keep_last && admitted_ >= static_cast<uint64_t>(settings_.max_count));
+  const bool too_many =
+      settings_.max_count <= 0 || (!settings_.keep_last && admitted_ >= static_cast<uint64_t>(settings_.max_count));
   if (too_many) {
     ++totals_.skipped;
-    warn_once(warned_, "count", str("Dump limit reached (", settings_.max_count, " dumps). Skipping dump for ", name,
-                                    ". Increase FLASHINFER_DUMP_MAX_COUNT if needed."));
+    warn_once(warned_, "count",
+              str("Dump limit reached (", settings_.max_count, " dumps). Skipping dump for ", name,
+                  ". Increase FLASHINFER_DUMP_MAX_COUNT if needed."));
     return false;
   }
   dump.call_sequence = ++sequences_[name];
   const uint64_t held = bytes_ + (chunks_ ? chunks_->bytes() : 0);
   // Content that is there already costs nothing with dedup: the store refuses what is new and too much.
   const bool too_large = std::isless(settings_.max_size_gb, 0.0) || (settings_.keep_last ? bytes > cap() && !chunks_
-                                                                     : chunks_ ? full_ && bytes > 0 : held + bytes > cap());
+                                                                     : chunks_           ? full_ && bytes > 0
+                                                                                         : held + bytes > cap());
   if (too_large) {
     ++totals_.skipped;
-    warn_once(warned_, "size", str("Dump size limit reached (", number_text(settings_.max_size_gb), " GB). Skipping dump for ",
-                                   name, ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
+    warn_once(warned_, "size",
+              str("Dump size limit reached (", number_text(settings_.max_size_gb), " GB). Skipping dump for ", name,
+                  ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
     return false;
   }
   if (settings_.keep_last) make_room(chunks_ ? 0 : bytes);
@@ -133,7 +137,8 @@ void Recorder::make_folder(Dump& dump) {
     if (c == '/' || c == '\0') c = '_';
   char sequence[24];
   std::snprintf(sequence, sizeof sequence, "%04llu", static_cast<unsigned long long>(dump.call_sequence));
-  const std::string base = str(settings_.dump_dir, "/", dump.timestamp, "_pid", ::getpid(), "_", name.substr(0, 150), "_call", sequence);
+  const std::string base =
+      str(settings_.dump_dir, "/", dump.timestamp, "_pid", ::getpid(), "_", name.substr(0, 150), "_call", sequence);
   // Another host may have the same process id at the same millisecond: its folder is left alone.
   for (int i = 1; i < 1000; ++i) {
     dump.path = i == 1 ? base : str(base, "_", i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flight recorder: a folder per call, written before and after it. Nothing here throws into a call: the observer catches.
+// The flight recorder: a folder per call, written before and after it. Nothing here throws into a call: the observer
+// catches.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -20,15 +21,15 @@ namespace flashinfer::record {
 
 /// A call of which the inputs are on disk.
 struct Dump {
-  std::string path;          // dump_dir as configured / folder of the call
+  std::string path;  // dump_dir as configured / folder of the call
   std::string name, module, timestamp;
   uint64_t call_sequence = 0;
   Side inputs;
   StorageNumbers storages;
   Json arg_names = Json::array(), details = Json::object(), input_keys = Json::array();
-  uint64_t input_bytes = 0;  // as upstream counts: elements of the stored tensors
-  uint64_t disk_bytes = 0;   // what this call added to the disk
-  std::vector<uint32_t> packs;  // one entry for each file that refers to it
+  uint64_t input_bytes = 0;                              // as upstream counts: elements of the stored tensors
+  uint64_t disk_bytes = 0;                               // what this call added to the disk
+  std::vector<uint32_t> packs;                           // one entry for each file that refers to it
   std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of what the call may write
   const op::Object* self = nullptr;
   std::shared_ptr<const void> state;  // of self, before the call
@@ -39,7 +40,8 @@ class Recorder {
  public:
   Recorder(Settings settings, Sink& sink);
 
-  /// Writes the inputs and the record `inputs_saved`. Null: not recorded (a limit, an error). `args` as Invocation::args().
+  /// Writes the inputs and the record `inputs_saved`. Null: not recorded (a limit, an error). `args` as
+  /// Invocation::args().
   std::shared_ptr<Dump> before(op::Invocation& call, const std::vector<op::Arg>& args);
   void after(op::Invocation& call, Dump& dump, const op::Value& result);
   void failed(op::Invocation& call, Dump& dump, const std::exception& error);
@@ -78,12 +80,12 @@ class Recorder {
   mutable std::mutex mutex_;
   int pid_;
   std::map<std::string, uint64_t> sequences_;
-  uint64_t admitted_ = 0;   // calls that count against max_count
+  uint64_t admitted_ = 0;  // calls that count against max_count
   uint64_t bytes_ = 0;
   Totals totals_;
   std::set<std::string> warned_;
-  bool full_ = false;       // the packs reached the limit
-  std::deque<Kept> ring_;   // finished calls, oldest first
+  bool full_ = false;                 // the packs reached the limit
+  std::deque<Kept> ring_;             // finished calls, oldest first
   std::vector<std::string> evicted_;  // whose lines are still in session.jsonl
   std::unique_ptr<formats::ChunkStore> chunks_;
 };

@@ -37,8 +37,8 @@ double number(std::string_view line, std::string_view text) {
 }
 
 bool choice(std::string_view line, std::string_view text, std::string_view off, std::string_view on) {
-  FI_CHECK(text == off || text == on, ValueError, "record: \"", line, "\": the value is \"", text, "\", but must be ", off,
-           " or ", on);
+  FI_CHECK(text == off || text == on, ValueError, "record: \"", line, "\": the value is \"", text, "\", but must be ",
+           off, " or ", on);
   return text == on;
 }
 
@@ -67,7 +67,9 @@ Settings settings_from_env() {
   s.keep_last = env::text("FLASHINFER_DUMP_KEEP") == "last";
   s.dedup = env::flag("FLASHINFER_DUMP_DEDUP");
   const std::string& pages = env::text("FLASHINFER_DUMP_PAGES");
-  s.pages = pages == "used" ? Settings::Pages::kUsed : pages == "full" ? Settings::Pages::kFull : Settings::Pages::kDefault;
+  s.pages = pages == "used"   ? Settings::Pages::kUsed
+            : pages == "full" ? Settings::Pages::kFull
+                              : Settings::Pages::kDefault;
   s.sync = env::flag("FLASHINFER_DUMP_SYNC");
   s.control = env::text("FLASHINFER_RECORD_CONTROL");
   return s;
@@ -83,19 +85,32 @@ void apply(Settings& s, std::string_view line) {
   const size_t equal = all.find('=');
   FI_CHECK(equal != all.npos, ValueError, "record: \"", all, "\" is neither start, stop nor name=value");
   const std::string_view name = strip(all.substr(0, equal)), value = strip(all.substr(equal + 1));
-  if (name == "level") s.level = clamp_level(integer(all, value));
-  else if (name == "dest") s.destination = value.empty() ? "stdout" : std::string(value);
-  else if (name == "dir") s.dump_dir = value;
-  else if (name == "max_size_gb") s.max_size_gb = number(all, value);
-  else if (name == "max_count") s.max_count = integer(all, value);
-  else if (name == "include") s.include = list(value);
-  else if (name == "exclude") s.exclude = list(value);
-  else if (name == "safetensors") s.safetensors = choice(all, value, "0", "1");
-  else if (name == "keep") s.keep_last = choice(all, value, "first", "last");
-  else if (name == "dedup") s.dedup = choice(all, value, "0", "1");
-  else if (name == "pages") s.pages = choice(all, value, "full", "used") ? Settings::Pages::kUsed : Settings::Pages::kFull;
-  else if (name == "sync") s.sync = choice(all, value, "0", "1");
-  else throw ValueError(str("record: \"", all, "\": there is no setting ", name));
+  if (name == "level")
+    s.level = clamp_level(integer(all, value));
+  else if (name == "dest")
+    s.destination = value.empty() ? "stdout" : std::string(value);
+  else if (name == "dir")
+    s.dump_dir = value;
+  else if (name == "max_size_gb")
+    s.max_size_gb = number(all, value);
+  else if (name == "max_count")
+    s.max_count = integer(all, value);
+  else if (name == "include")
+    s.include = list(value);
+  else if (name == "exclude")
+    s.exclude = list(value);
+  else if (name == "safetensors")
+    s.safetensors = choice(all, value, "0", "1");
+  else if (name == "keep")
+    s.keep_last = choice(all, value, "first", "last");
+  else if (name == "dedup")
+    s.dedup = choice(all, value, "0", "1");
+  else if (name == "pages")
+    s.pages = choice(all, value, "full", "used") ? Settings::Pages::kUsed : Settings::Pages::kFull;
+  else if (name == "sync")
+    s.sync = choice(all, value, "0", "1");
+  else
+    throw ValueError(str("record: \"", all, "\": there is no setting ", name));
 }
 
 }  // namespace flashinfer::record

@@ -8,8 +8,8 @@ namespace flashinfer::record {
 
 class Sink {
  public:
-  /// The destination of this name ("stdout", "stderr", a path with %i for the process id). Sinks live as long as the process; a
-  /// file that cannot be opened warns once on stderr and becomes stdout.
+  /// The destination of this name ("stdout", "stderr", a path with %i for the process id). Sinks live as long as the
+  /// process; a file that cannot be opened warns once on stderr and becomes stdout.
   static Sink& open(const std::string& destination);
   void write(std::string_view record);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by stats_kernels.cc once per instruction set, inside a namespace of its own, with kVectorBytes defined there.
+// Included by stats_kernels.cc once per instruction set, inside a namespace of its own, with kVectorBytes defined
+// there.
 
 typedef float F __attribute__((vector_size(kVectorBytes)));
 typedef uint32_t U __attribute__((vector_size(kVectorBytes)));
@@ -7,9 +8,9 @@ typedef int32_t I __attribute__((vector_size(kVectorBytes)));
 constexpr int kWidth = kVectorBytes / 4;
 constexpr int kVectors = kLanes / kWidth;
 
-/// Elements of `Bits` bits in a word, the one at `Position`: sign, magnitude shifted so that its exponent field lies where a
-/// float's does, times 2^(difference of the biases). Subnormals come out exact; Inf and NaN come out as large finite numbers,
-/// which the caller sees in min and max.
+/// Elements of `Bits` bits in a word, the one at `Position`: sign, magnitude shifted so that its exponent field lies
+/// where a float's does, times 2^(difference of the biases). Subnormals come out exact; Inf and NaN come out as large
+/// finite numbers, which the caller sees in min and max.
 template <int Bits, int Position, int Shift, int Bias>
 struct Narrow {
   static void take(const U& word, F& x) {
@@ -60,8 +61,10 @@ Kernel kernel(DType t) {
     case DType::kF32: return &scan<Single>;
     case DType::kBF16: return &scan<Brain<0>, Brain<1>>;
     case DType::kF16: return &scan<Narrow<16, 0, 13, 15>, Narrow<16, 1, 13, 15>>;
-    case DType::kF8E4M3: return &scan<Narrow<8, 0, 20, 7>, Narrow<8, 1, 20, 7>, Narrow<8, 2, 20, 7>, Narrow<8, 3, 20, 7>>;
-    case DType::kF8E5M2: return &scan<Narrow<8, 0, 21, 15>, Narrow<8, 1, 21, 15>, Narrow<8, 2, 21, 15>, Narrow<8, 3, 21, 15>>;
+    case DType::kF8E4M3:
+      return &scan<Narrow<8, 0, 20, 7>, Narrow<8, 1, 20, 7>, Narrow<8, 2, 20, 7>, Narrow<8, 3, 20, 7>>;
+    case DType::kF8E5M2:
+      return &scan<Narrow<8, 0, 21, 15>, Narrow<8, 1, 21, 15>, Narrow<8, 2, 21, 15>, Narrow<8, 3, 21, 15>>;
     default: return nullptr;
   }
 }

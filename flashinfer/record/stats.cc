@@ -119,8 +119,10 @@ struct Scanner {
         p.sum += static_cast<double>(lanes.sum[i]);
       }
       // A NaN or an Inf stays in its lane's sum; a finite sum that overflowed is looked at again too.
-      if (std::isfinite(p.sum) && p.max < special && p.min > -special) part.add(p);
-      else scalar(data, words * 4, part);
+      if (std::isfinite(p.sum) && p.max < special && p.min > -special)
+        part.add(p);
+      else
+        scalar(data, words * 4, part);
     }
     if (words * 4 < bytes) scalar(data + words * 4, bytes - words * 4, part);
   }
@@ -144,7 +146,8 @@ Part scan_contiguous(const TensorView& v) {
   const auto task = [&](int64_t i) {
     parts[static_cast<size_t>(i)] = scanner.run(data + i * kTaskBytes, std::min(kTaskBytes, bytes - i * kTaskBytes));
   };
-  if (bytes >= kParallelBytes) parallel_for(tasks, task);
+  if (bytes >= kParallelBytes)
+    parallel_for(tasks, task);
   else
     for (int64_t i = 0; i < tasks; ++i) task(i);
   Part total;

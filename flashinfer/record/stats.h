@@ -9,9 +9,9 @@
 namespace flashinfer::record {
 
 struct Statistics {
-  bool integer = false;             // min and max are the integers, there are no counts
+  bool integer = false;  // min and max are the integers, there are no counts
   int64_t int_min = 0, int_max = 0;
-  float min = 0, max = 0, mean = 0; // of the values as float; all NaN when one is NaN
+  float min = 0, max = 0, mean = 0;  // of the values as float; all NaN when one is NaN
   int64_t nan_count = 0, inf_count = 0;
 };
 
@@ -20,12 +20,14 @@ bool has_statistics(DType t);
 /// ValueError: memory that the host cannot read. The view must not be empty.
 Statistics statistics(const TensorView& v);
 
-/// The lines of the log, each at `indent` pairs of blanks and with its line end: `min=%.6f` and so on; nothing for an empty view.
+/// The lines of the log, each at `indent` pairs of blanks and with its line end: `min=%.6f` and so on; nothing for an
+/// empty view.
 void append_statistics(std::string& out, const TensorView& v, int indent);
 
 namespace stats_detail {
-/// Sums of float32 values are kept in 32 lanes, lane = index of the 32-bit word modulo 32, so every instruction set adds in the
-/// same order. A block is at most kBlockBytes, so a lane adds at most 512 values before it goes on in double.
+/// Sums of float32 values are kept in 32 lanes, lane = index of the 32-bit word modulo 32, so every instruction set
+/// adds in the same order. A block is at most kBlockBytes, so a lane adds at most 512 values before it goes on in
+/// double.
 inline constexpr int kLanes = 32;
 inline constexpr int64_t kBlockBytes = 16 << 10;
 struct Lanes {

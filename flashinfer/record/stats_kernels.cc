@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same kernels three times. Nothing else is compiled with these instructions: no header with inline functions is included
-// between the pragmas.
+// The same kernels three times. Nothing else is compiled with these instructions: no header with inline functions is
+// included between the pragmas.
 #include <cstdint>
 
 #include "flashinfer/record/stats.h"
 
 #pragma GCC optimize("O3")
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed by reference and inlined, so no calling convention matters
+// Vectors are passed by reference and inlined, so no calling convention matters.
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace flashinfer::record::stats_detail {
 

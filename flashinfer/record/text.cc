@@ -37,8 +37,10 @@ struct Printer {
     line("stride="), extents(t.view.strides()), out += '\n';
     line("dtype=torch."), out += name(t.view.dtype()), out += '\n';
     line("device=");
-    if (t.view.device() == kCpu) out += "cpu\n";
-    else out += to_string(t.view.device()) + '\n';
+    if (t.view.device() == kCpu)
+      out += "cpu\n";
+    else
+      out += to_string(t.view.device()) + '\n';
     line(t.requires_grad ? "requires_grad=True\n" : "requires_grad=False\n");
     line(t.view.is_contiguous() ? "is_contiguous=True\n" : "is_contiguous=False\n");
     if (statistics) append_statistics(out, t.view, indent + 1);
@@ -89,8 +91,10 @@ struct Printer {
       if (i == 3 && t.items[i].is_none()) continue;
       blanks(indent + 1);
       out += kLabels[i];
-      if (i < 2) value(t.items[i], indent + 1);
-      else out += repr(t.items[i]);
+      if (i < 2)
+        value(t.items[i], indent + 1);
+      else
+        out += repr(t.items[i]);
       out += '\n';
     }
     blanks(indent);
@@ -110,15 +114,24 @@ struct Printer {
 
   void value(const Value& v, int indent) {
     blanks(indent);
-    if (v.is_none()) out += "None";
-    else if (const auto* e = v.as<op::EnumValue>()) out += e->name + " (value=" + e->value + ")";
-    else if (const auto* t = v.as<op::TensorValue>()) tensor(*t, indent);
-    else if (const auto* l = v.as<op::ListValue>()) sequence(l->items, "[]", indent);
-    else if (const auto* u = v.as<op::TupleValue>()) u->type == "FP4Tensor" ? fp4_tensor(*u, indent) : sequence(u->items, "()", indent);
-    else if (const auto* d = v.as<op::DictValue>()) dict(*d, indent);
-    else if (const auto* b = v.as<bool>()) out += *b ? "True" : "False";
-    else if (const auto* i = v.as<int64_t>()) append_integer(out, *i);
-    else out += repr(v);
+    if (v.is_none())
+      out += "None";
+    else if (const auto* e = v.as<op::EnumValue>())
+      out += e->name + " (value=" + e->value + ")";
+    else if (const auto* t = v.as<op::TensorValue>())
+      tensor(*t, indent);
+    else if (const auto* l = v.as<op::ListValue>())
+      sequence(l->items, "[]", indent);
+    else if (const auto* u = v.as<op::TupleValue>())
+      u->type == "FP4Tensor" ? fp4_tensor(*u, indent) : sequence(u->items, "()", indent);
+    else if (const auto* d = v.as<op::DictValue>())
+      dict(*d, indent);
+    else if (const auto* b = v.as<bool>())
+      out += *b ? "True" : "False";
+    else if (const auto* i = v.as<int64_t>())
+      append_integer(out, *i);
+    else
+      out += repr(v);
   }
 };
 
@@ -145,7 +158,9 @@ std::string object_text(const op::ObjectValue& o) {
   return "<" + (o.object ? std::string("flashinfer") : o.module) + "." + o.class_name + " object at " + at + ">";
 }
 
-void append_value(std::string& out, const Value& v, int indent, bool statistics) { Printer{out, statistics}.value(v, indent); }
+void append_value(std::string& out, const Value& v, int indent, bool statistics) {
+  Printer{out, statistics}.value(v, indent);
+}
 
 void append_before(std::string& out, std::string_view name, std::span<const op::Arg> args, bool statistics) {
   Printer printer{out, statistics};

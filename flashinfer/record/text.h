@@ -9,7 +9,8 @@
 
 namespace flashinfer::record {
 
-/// Appends `v` at `indent` pairs of blanks, without a line end. With `statistics` tensors have their min, max, mean and counts.
+/// Appends `v` at `indent` pairs of blanks, without a line end. With `statistics` tensors have their min, max, mean and
+/// counts.
 void append_value(std::string& out, const op::Value& v, int indent, bool statistics);
 /// The record before a call: name, arguments, defaults.
 void append_before(std::string& out, std::string_view name, std::span<const op::Arg> args, bool statistics);

@@ -32,7 +32,8 @@ TEST_F(Chunks, EverySizeAndLayoutComesBack) {
   ChunkStore store(folder / "chunks", "a");
   const auto data = noise(64 * 1024 * 260, 1);  // beyond one node of 256 chunks
   std::vector<NamedTensor> tensors;
-  for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{65535}, int64_t{65536}, int64_t{65537}, static_cast<int64_t>(data.size())})
+  for (const int64_t n :
+       {int64_t{0}, int64_t{1}, int64_t{65535}, int64_t{65536}, int64_t{65537}, static_cast<int64_t>(data.size())})
     tensors.push_back({str("n", n), TensorView(data.data(), {n})});
   const TensorView image(data.data(), {500, 600});
   tensors.push_back({"transposed", image.transpose(0, 1)});

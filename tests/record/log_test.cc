@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text log, its destination, filters, statistics, settings and run-time control. That the text is the Python library's is
-// oracle_test.py's business; the golden texts here hold where there is no Python.
+// The text log, its destination, filters, statistics, settings and run-time control. That the text is the Python
+// library's is oracle_test.py's business; the golden texts here hold where there is no Python.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -38,11 +38,12 @@ using LogTest = RecordTest;
 TEST_F(LogTest, Banner) {
   record::configure(logging(folder, 2));
   call({.x = TensorView(kX.data(), {4})});
-  EXPECT_TRUE(std::regex_match(masked(read(folder / "log")),
-                               std::regex(kDouble + R"(\n\[time\] FlashInfer API Logging - System Information\n)" + kDouble +
-                                          R"(\nFlashInfer version: \S+\nCUDA toolkit version: [^\n]+\ncuDNN version: [^\n]+\n)" +
-                                          R"((CUDA: Not available \(CPU-only mode\)|Number of GPUs: [^=]+)\nPyTorch version: <unavailable>\n)" +
-                                          kDouble + R"(\n\nFlashInfer \S+ \(commit \w{1,8}\)\n)")))
+  EXPECT_TRUE(std::regex_match(
+      masked(read(folder / "log")),
+      std::regex(kDouble + R"(\n\[time\] FlashInfer API Logging - System Information\n)" + kDouble +
+                 R"(\nFlashInfer version: \S+\nCUDA toolkit version: [^\n]+\ncuDNN version: [^\n]+\n)" +
+                 R"((CUDA: Not available \(CPU-only mode\)|Number of GPUs: [^=]+)\nPyTorch version: <unavailable>\n)" +
+                 kDouble + R"(\n\nFlashInfer \S+ \(commit \w{1,8}\)\n)")))
       << read(folder / "log");
 }
 
@@ -50,31 +51,37 @@ TEST_F(LogTest, LevelOneIsOneLineBeforeTheCall) {
   record::configure(logging(folder, 1));
   call({.x = TensorView(kX.data(), {4})});
   EXPECT_THROW(call({.x = TensorView(kX.data(), {4}), .action = "throw"}), ValueError);
-  EXPECT_EQ(after_banner(read(folder / "log")), "[time] FlashInfer API Call: probe\n[time] FlashInfer API Call: probe\n");
+  EXPECT_EQ(after_banner(read(folder / "log")),
+            "[time] FlashInfer API Call: probe\n[time] FlashInfer API Call: probe\n");
 }
 
 TEST_F(LogTest, LevelThree) {
   record::configure(logging(folder, 3));
   call({.x = TensorView(kX.data(), {4}), .alpha = 1e-5});
   const std::string tensor =
-      "Tensor(\n      shape=(4,)\n      stride=(1,)\n      dtype=torch.float32\n      device=cpu\n      requires_grad=False\n"
+      "Tensor(\n      shape=(4,)\n      stride=(1,)\n      dtype=torch.float32\n      device=cpu\n      "
+      "requires_grad=False\n"
       "      is_contiguous=True\n    )\n";
   const std::string result =
       "  Tensor(\n    shape=(4,)\n    stride=(1,)\n    dtype=torch.float32\n    device=cpu\n    requires_grad=False\n"
       "    is_contiguous=True\n  )\n";
-  EXPECT_EQ(after_banner(read(folder / "log")),
-            kDouble + "\n[time] FlashInfer API Call: probe\n" + kSingle + "\nPositional input arguments:\n  arg[0]:\n    " + tensor +
-                "Keyword input arguments:\n  alpha=\n    1e-05\nDefault parameters (not explicitly provided):\n"
-                "  action= [DEFAULT]\n    'compute'\n  counter= [DEFAULT]\n    None\n  kv_indices= [DEFAULT]\n    None\n"
-                "  workspace= [DEFAULT]\n    None\n  pool= [DEFAULT]\n    None\n  out= [DEFAULT]\n    None\nOutput value:\n" +
-                result + kDouble + "\n\n");
+  EXPECT_EQ(
+      after_banner(read(folder / "log")),
+      kDouble + "\n[time] FlashInfer API Call: probe\n" + kSingle + "\nPositional input arguments:\n  arg[0]:\n    " +
+          tensor +
+          "Keyword input arguments:\n  alpha=\n    1e-05\nDefault parameters (not explicitly provided):\n"
+          "  action= [DEFAULT]\n    'compute'\n  counter= [DEFAULT]\n    None\n  kv_indices= [DEFAULT]\n    None\n"
+          "  workspace= [DEFAULT]\n    None\n  pool= [DEFAULT]\n    None\n  out= [DEFAULT]\n    None\nOutput value:\n" +
+          result + kDouble + "\n\n");
 }
 
 TEST_F(LogTest, LevelFiveAddsStatisticsAndAFailedCallHasNoEnd) {
   record::configure(logging(folder, 5));
   call({.x = TensorView(kX.data(), {4}), .alpha = 2});
   const std::string text = after_banner(read(folder / "log"));
-  EXPECT_EQ(count(text, "min=0.000000\n      max=3.000000\n      mean=1.500000\n      nan_count=0\n      inf_count=0\n    )"), 1);
+  EXPECT_EQ(
+      count(text, "min=0.000000\n      max=3.000000\n      mean=1.500000\n      nan_count=0\n      inf_count=0\n    )"),
+      1);
   EXPECT_EQ(count(text, "min=0.000000\n    max=6.000000\n    mean=3.000000\n    nan_count=0\n    inf_count=0\n  )"), 1);
   EXPECT_THROW(call({.x = TensorView(kX.data(), {4}), .action = "throw"}), ValueError);
   EXPECT_EQ(count(read(folder / "log"), "Output value:"), 1);
@@ -194,8 +201,9 @@ TEST_F(LogTest, AControlFileSteersTheRecorder) {
 
 TEST(Settings, LinesNameWhatIsWrong) {
   record::Settings s;
-  for (const char* line : {"level=10", "dest=stderr", "dir=/tmp/x", "max_size_gb=inf", "max_count=3", "include=a*, b", "exclude=c",
-                           "safetensors=1", "keep=last", "dedup=1", "pages=full", "sync=1", "", "# a comment"})
+  for (const char* line :
+       {"level=10", "dest=stderr", "dir=/tmp/x", "max_size_gb=inf", "max_count=3", "include=a*, b", "exclude=c",
+        "safetensors=1", "keep=last", "dedup=1", "pages=full", "sync=1", "", "# a comment"})
     record::apply(s, line);
   EXPECT_EQ(s.level, 10);
   EXPECT_EQ(s.include, (std::vector<std::string>{"a*", "b"}));
@@ -227,9 +235,13 @@ class Environment {
 };
 
 TEST(Environment, ValuesAreReadAsPythonReadsThem) {
-  const Environment e({{"FLASHINFER_LOGLEVEL", " 1_0\t"}, {"FLASHINFER_DUMP_MAX_SIZE_GB", " +InFinity "},
-                       {"FLASHINFER_DUMP_MAX_COUNT", "-0_5"}, {"FLASHINFER_DUMP_INCLUDE", " a*,, b ,"},
-                       {"FLASHINFER_DUMP_SAFETENSORS", "true"}, {"FLASHINFER_DUMP_KEEP", "last"}, {"FLASHINFER_DUMP_DEDUP", "1"}});
+  const Environment e({{"FLASHINFER_LOGLEVEL", " 1_0\t"},
+                       {"FLASHINFER_DUMP_MAX_SIZE_GB", " +InFinity "},
+                       {"FLASHINFER_DUMP_MAX_COUNT", "-0_5"},
+                       {"FLASHINFER_DUMP_INCLUDE", " a*,, b ,"},
+                       {"FLASHINFER_DUMP_SAFETENSORS", "true"},
+                       {"FLASHINFER_DUMP_KEEP", "last"},
+                       {"FLASHINFER_DUMP_DEDUP", "1"}});
   const record::Settings s = record::settings_from_env();
   EXPECT_EQ(s.level, 10);
   EXPECT_TRUE(std::isinf(s.max_size_gb));
@@ -241,8 +253,11 @@ TEST(Environment, ValuesAreReadAsPythonReadsThem) {
 
 TEST(Environment, BadValuesWarnOnceAndFallBack) {
   for (const char* bad : {"1.5", "", "ten", "0x10", "1__0", "_1", "1_", "- 1", "--1"}) {
-    const Environment e({{"FLASHINFER_LOGLEVEL", bad}, {"FLASHINFER_DUMP_MAX_SIZE_GB", "1_e3"}, {"FLASHINFER_LOGDEST", ""},
-                         {"FLASHINFER_DUMP_KEEP", "Last"}, {"FLASHINFER_DUMP_DEDUP", "yes"}});
+    const Environment e({{"FLASHINFER_LOGLEVEL", bad},
+                         {"FLASHINFER_DUMP_MAX_SIZE_GB", "1_e3"},
+                         {"FLASHINFER_LOGDEST", ""},
+                         {"FLASHINFER_DUMP_KEEP", "Last"},
+                         {"FLASHINFER_DUMP_DEDUP", "yes"}});
     ::testing::internal::CaptureStderr();
     record::Settings s = record::settings_from_env();
     s = record::settings_from_env();
@@ -251,8 +266,8 @@ TEST(Environment, BadValuesWarnOnceAndFallBack) {
     EXPECT_EQ(s.max_size_gb, 20);
     EXPECT_EQ(s.destination, "stdout");
     EXPECT_FALSE(s.keep_last || s.dedup);
-    for (const char* name : {"FLASHINFER_LOGLEVEL=", "FLASHINFER_DUMP_MAX_SIZE_GB=", "FLASHINFER_LOGDEST=", "FLASHINFER_DUMP_KEEP=",
-                             "FLASHINFER_DUMP_DEDUP="})
+    for (const char* name : {"FLASHINFER_LOGLEVEL=", "FLASHINFER_DUMP_MAX_SIZE_GB=", "FLASHINFER_LOGDEST=",
+                             "FLASHINFER_DUMP_KEEP=", "FLASHINFER_DUMP_DEDUP="})
       EXPECT_EQ(count(warnings, name), 1) << warnings;
   }
   EXPECT_THROW(env::integer("FLASHINFER_NO_SUCH_VARIABLE"), InternalError);
@@ -261,12 +276,28 @@ TEST(Environment, BadValuesWarnOnceAndFallBack) {
 
 TEST(Filter, GlobsAreFnmatch) {
   using record::glob_match;
-  for (const auto& [pattern, text, want] : std::vector<std::tuple<const char*, const char*, bool>>{
-           {"*", "", true}, {"", "", true}, {"", "a", false}, {"rms*", "rmsnorm", true}, {"*norm", "rmsnorm", true},
-           {"r?snorm", "rmsnorm", true}, {"r?norm", "rmsnorm", false}, {"[rs]*", "rmsnorm", true}, {"[!rs]*", "rmsnorm", false},
-           {"[a-q]*", "rmsnorm", false}, {"[a-r]*", "rmsnorm", true}, {"*Wrapper.run", "BatchWrapper.run", true},
-           {"*Wrapper.run", "BatchWrapper.runs", false}, {"*a*b*c", "xaxbxc", true}, {"*a*b*c", "xaxbxcx", false}, {"RMS*", "rmsnorm", false},
-           {"[", "[", true}, {"[]]", "]", true}, {"[!]]", "]", false}, {"a[b", "a[b", true}, {"*.__init__", "A.__init__", true}})
+  for (const auto& [pattern, text, want] :
+       std::vector<std::tuple<const char*, const char*, bool>>{{"*", "", true},
+                                                               {"", "", true},
+                                                               {"", "a", false},
+                                                               {"rms*", "rmsnorm", true},
+                                                               {"*norm", "rmsnorm", true},
+                                                               {"r?snorm", "rmsnorm", true},
+                                                               {"r?norm", "rmsnorm", false},
+                                                               {"[rs]*", "rmsnorm", true},
+                                                               {"[!rs]*", "rmsnorm", false},
+                                                               {"[a-q]*", "rmsnorm", false},
+                                                               {"[a-r]*", "rmsnorm", true},
+                                                               {"*Wrapper.run", "BatchWrapper.run", true},
+                                                               {"*Wrapper.run", "BatchWrapper.runs", false},
+                                                               {"*a*b*c", "xaxbxc", true},
+                                                               {"*a*b*c", "xaxbxcx", false},
+                                                               {"RMS*", "rmsnorm", false},
+                                                               {"[", "[", true},
+                                                               {"[]]", "]", true},
+                                                               {"[!]]", "]", false},
+                                                               {"a[b", "a[b", true},
+                                                               {"*.__init__", "A.__init__", true}})
     EXPECT_EQ(glob_match(pattern, text), want) << pattern << " " << text;
   EXPECT_TRUE(record::passes({}, {}, "a"));
   EXPECT_FALSE(record::passes({"a*", "b*"}, {"b?"}, "bc"));

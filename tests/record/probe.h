@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -61,7 +61,8 @@ inline constexpr op::Field kFields[] = {
 inline op::Refusal refuse_never(const Probe&) { return {}; }
 inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse_never, run_probe>("cpu")};
 inline std::span<const op::Case> no_cases() { return {}; }
-inline constinit const op::Op kOp = op::define<Probe>("probe", "tests.record", "alpha * x", kFields, kCandidates, no_cases);
+inline constinit const op::Op kOp =
+    op::define<Probe>("probe", "tests.record", "alpha * x", kFields, kCandidates, no_cases);
 inline Tensor call(const Probe& a) { return op::call(kOp, a); }
 
 /// A new folder that is removed at the end.
@@ -111,7 +112,8 @@ inline std::vector<std::filesystem::path> dumps(const std::filesystem::path& ses
   return out;
 }
 
-inline uint64_t bytes_under(const std::filesystem::path& folder, const std::function<bool(const std::string&)>& counted) {
+inline uint64_t bytes_under(const std::filesystem::path& folder,
+                            const std::function<bool(const std::string&)>& counted) {
   uint64_t n = 0;
   for (const auto& e : std::filesystem::recursive_directory_iterator(folder))
     if (e.is_regular_file() && counted(e.path().filename().string())) n += e.file_size();

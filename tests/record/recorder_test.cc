@@ -39,8 +39,9 @@ TEST_F(RecordTest, ACallLeavesTwoRecordsInTwoFiles) {
   ASSERT_EQ(records.size(), 2u);
   EXPECT_EQ(read(all[0] / "metadata.jsonl"), read(folder / "dumps/session.jsonl"));
   const std::vector<std::string> upstream = {
-      "function_name", "module", "call_sequence", "timestamp", "process_id", "input_metadata", "output_metadata", "tensor_info",
-      "tensor_details", "tensor_format", "function_signature", "versions", "execution_status", "graph_capture", "dump_dir"};
+      "function_name",      "module",          "call_sequence",    "timestamp",      "process_id",
+      "input_metadata",     "output_metadata", "tensor_info",      "tensor_details", "tensor_format",
+      "function_signature", "versions",        "execution_status", "graph_capture",  "dump_dir"};
   for (const Json& r : records) {
     auto keys = keys_of(r);
     keys.resize(upstream.size());
@@ -50,9 +51,10 @@ TEST_F(RecordTest, ACallLeavesTwoRecordsInTwoFiles) {
   EXPECT_EQ(records[0]["execution_status"], "inputs_saved");
   EXPECT_EQ(last["execution_status"], "completed");
   EXPECT_EQ(last["input_metadata"].dump(), R"({"kwarg_alpha":2.0})");
-  EXPECT_EQ(last["tensor_info"].dump(),
-            R"({"input_tensor_keys":["arg_0"],"output_tensor_keys":["result"],"input_size_bytes":24,"input_size_mb":2.288818359375e-05,)"
-            R"("output_size_bytes":24,"output_size_mb":2.288818359375e-05,"total_size_bytes":48,"total_size_mb":4.57763671875e-05})");
+  EXPECT_EQ(
+      last["tensor_info"].dump(),
+      R"({"input_tensor_keys":["arg_0"],"output_tensor_keys":["result"],"input_size_bytes":24,"input_size_mb":2.288818359375e-05,)"
+      R"("output_size_bytes":24,"output_size_mb":2.288818359375e-05,"total_size_bytes":48,"total_size_mb":4.57763671875e-05})");
   EXPECT_EQ(last["function_signature"],
             "(x, alpha=1.0, action='compute', counter=None, kv_indices=None, workspace=None, pool=None, out=None)");
   EXPECT_EQ(last["arg_names"].dump(), R"(["x"])");
@@ -65,7 +67,8 @@ TEST_F(RecordTest, ACallLeavesTwoRecordsInTwoFiles) {
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(out[0].key, "result");
   EXPECT_EQ(out[0].tensor.data_as<float>()[5], 10.0f);
-  EXPECT_EQ(last["tensor_details"]["result"]["checksum"], formats::checksum_text(formats::checksum(out[0].tensor.view())));
+  EXPECT_EQ(last["tensor_details"]["result"]["checksum"],
+            formats::checksum_text(formats::checksum(out[0].tensor.view())));
 }
 
 TEST_F(RecordTest, FilesAreTheUsersOwn) {
@@ -85,7 +88,10 @@ TEST_F(RecordTest, WhatACallWritesIsRecordedAfterIt) {
   record::configure(recording(folder));
   const auto x = ramp(4);
   std::vector<float> counter = {7}, out(4, -1.0f);
-  call({.x = TensorView(x.data(), {4}), .alpha = 3, .counter = TensorView(counter.data(), {1}), .out = TensorView(out.data(), {4})});
+  call({.x = TensorView(x.data(), {4}),
+        .alpha = 3,
+        .counter = TensorView(counter.data(), {1}),
+        .out = TensorView(out.data(), {4})});
   const auto dump = dumps(folder / "dumps").at(0);
   const auto before = formats::read_pt(dump / "inputs.pt"), after = formats::read_pt(dump / "outputs.pt");
   ASSERT_EQ(before.size(), 3u);
@@ -158,7 +164,10 @@ TEST_F(RecordTest, CountLimitKeepsTheFirstAndWarnsOnce) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(lines(all[1] / "metadata.jsonl")[0]["input_metadata"]["kwarg_alpha"], 3.0);
   const std::string log = read(folder / "log");
-  EXPECT_EQ(count(log, "Dump limit reached (2 dumps). Skipping dump for probe. Increase FLASHINFER_DUMP_MAX_COUNT if needed.\n"), 1);
+  EXPECT_EQ(
+      count(log,
+            "Dump limit reached (2 dumps). Skipping dump for probe. Increase FLASHINFER_DUMP_MAX_COUNT if needed.\n"),
+      1);
   EXPECT_EQ(count(log, "API Call: probe"), 5);
   EXPECT_EQ(record::totals().skipped, 3u);
 }
@@ -224,7 +233,8 @@ TEST_F(RecordTest, OneUnchangedTensorIsStoredOnce) {
   record::configure(s);
   const auto weight = ramp(1 << 20);  // 4 MB
   std::vector<float> out(1 << 20);
-  for (int i = 0; i < 50; ++i) call({.x = TensorView(weight.data(), {1 << 20}), .out = TensorView(out.data(), {1 << 20})});
+  for (int i = 0; i < 50; ++i)
+    call({.x = TensorView(weight.data(), {1 << 20}), .out = TensorView(out.data(), {1 << 20})});
   const uint64_t tensors = bytes_under(folder / "dumps", [](const std::string& n) { return n.ends_with(".pack"); });
   const uint64_t metadata = bytes_under(folder / "dumps", [](const std::string& n) { return !n.ends_with(".pack"); });
   const double unique = 4.0 * (1 << 20) + 65536;  // x; the result equals it; one chunk of zeros
@@ -246,7 +256,9 @@ TEST_F(RecordTest, AChangedPageCostsThatPage) {
   std::vector<int32_t> page = {200};
   const op::PagedKv kv(TensorView(pool.data(), {256, 4096}));
   const Probe probe{.x = TensorView(x.data(), {4}), .kv_indices = TensorView(page.data(), {1}), .pool = kv};
-  const auto packs = [&] { return bytes_under(folder / "dumps", [](const std::string& n) { return n.ends_with(".pack"); }); };
+  const auto packs = [&] {
+    return bytes_under(folder / "dumps", [](const std::string& n) { return n.ends_with(".pack"); });
+  };
   call(probe);
   const uint64_t first = packs();
   EXPECT_GT(first, 256u * 16384);
@@ -270,14 +282,15 @@ TEST_F(RecordTest, OnlyUsedPagesAreStored) {
     const auto x = ramp(4);
     auto k = ramp(1000 * 64), v = ramp(1000 * 64);
     std::vector<int32_t> pages = {700, 3, 3, 5000};  // what lies outside the pool names nothing
-    call({.x = TensorView(x.data(), {4}), .kv_indices = TensorView(pages.data(), {4}),
+    call({.x = TensorView(x.data(), {4}),
+          .kv_indices = TensorView(pages.data(), {4}),
           .pool = op::PagedKv(TensorView(k.data(), {1000, 64}), TensorView(v.data(), {1000, 64}))});
     const auto dump = dumps(here / "dumps").at(0);
     const auto in = dedup ? formats::read_chunks(dump / "inputs.chunks") : formats::read_pt(dump / "inputs.pt");
     std::vector<std::string> keys;
     for (const auto& t : in) keys.push_back(t.key);
-    EXPECT_EQ(keys, (std::vector<std::string>{"arg_0", "kwarg_kv_indices", "kwarg_pool__0", "kwarg_pool__0__pages", "kwarg_pool__1",
-                                              "kwarg_pool__1__pages"}));
+    EXPECT_EQ(keys, (std::vector<std::string>{"arg_0", "kwarg_kv_indices", "kwarg_pool__0", "kwarg_pool__0__pages",
+                                              "kwarg_pool__1", "kwarg_pool__1__pages"}));
     EXPECT_EQ(in[2].tensor.size(0), 2);
     EXPECT_EQ(in[2].tensor.data_as<float>()[64], 700.0f * 64);
     EXPECT_EQ(in[3].tensor.data_as<int64_t>()[0], 3);
@@ -315,14 +328,17 @@ TEST_F(RecordTest, ARingWithDedupLetsPacksGo) {
   std::vector<float> out(1 << 18);
   for (int i = 0; i < 40; ++i) {
     for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>(i * 1000) + static_cast<float>(k % 977) * 0.125f;
-    call({.x = TensorView(x.data(), {1 << 18}), .alpha = static_cast<double>(i + 2), .out = TensorView(out.data(), {1 << 18})});
+    call({.x = TensorView(x.data(), {1 << 18}),
+          .alpha = static_cast<double>(i + 2),
+          .out = TensorView(out.data(), {1 << 18})});
   }
   EXPECT_LE(bytes_under(folder / "dumps/chunks", [](const std::string&) { return true; }), 8u << 20);
   const auto all = dumps(folder / "dumps");
   ASSERT_GE(all.size(), 2u);
   const auto last = lines(all.back() / "metadata.jsonl").back();
   EXPECT_EQ(last["input_metadata"]["kwarg_alpha"], 41.0);
-  for (const auto& d : all) EXPECT_NO_THROW(formats::read_chunks(d / "inputs.chunks")) << d;  // nothing they need is gone
+  for (const auto& d : all)
+    EXPECT_NO_THROW(formats::read_chunks(d / "inputs.chunks")) << d;  // nothing they need is gone
 }
 
 TEST_F(RecordTest, AFileSizeLimitCostsOnlyWhatDoesNotFit) {
@@ -347,7 +363,8 @@ TEST_F(RecordTest, AFileSizeLimitCostsOnlyWhatDoesNotFit) {
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(lines(all[1] / "metadata.jsonl")[1]["execution_status"], "completed");
     EXPECT_EQ(lines(all[1] / "metadata.jsonl")[1]["input_metadata"]["kwarg_alpha"], 4.0);
-    for (const auto& d : all) EXPECT_NO_THROW(dedup ? formats::read_chunks(d / "inputs.chunks") : formats::read_pt(d / "inputs.pt"));
+    for (const auto& d : all)
+      EXPECT_NO_THROW(dedup ? formats::read_chunks(d / "inputs.chunks") : formats::read_pt(d / "inputs.pt"));
     EXPECT_EQ(count(read(here / "log"), "[DUMP ERROR (inputs) in probe]: cannot write"), 1);
   }
 }
@@ -417,7 +434,8 @@ TEST_F(RecordTest, TwoProcessesAndTheirThreadsShareAFolder) {
       std::vector<std::thread> threads;
       for (int t = 0; t < 3; ++t)
         threads.emplace_back([&, t] {
-          for (int i = 0; i < 20; ++i) call({.x = TensorView(x.data(), {64}), .alpha = static_cast<double>(t * 20 + i + 2)});
+          for (int i = 0; i < 20; ++i)
+            call({.x = TensorView(x.data(), {64}), .alpha = static_cast<double>(t * 20 + i + 2)});
         });
       for (auto& t : threads) t.join();
     };
@@ -443,13 +461,14 @@ TEST_F(RecordTest, TwoProcessesAndTheirThreadsShareAFolder) {
     }
     EXPECT_EQ(pids, (std::set<int>{::getpid(), child}));
     EXPECT_EQ(calls.size(), 121u);
-    for (const auto& d : all) EXPECT_NO_THROW(dedup ? formats::read_chunks(d / "outputs.chunks") : formats::read_pt(d / "outputs.pt"));
+    for (const auto& d : all)
+      EXPECT_NO_THROW(dedup ? formats::read_chunks(d / "outputs.chunks") : formats::read_pt(d / "outputs.pt"));
   }
 }
 
 TEST_F(RecordTest, TakenNamesAreLeftAlone) {
-  // Folders for 300 milliseconds, as another host with our process id would have made them, and a call within that time; a
-  // machine too busy for that gets more tries.
+  // Folders for 300 milliseconds, as another host with our process id would have made them, and a call within that
+  // time; a machine too busy for that gets more tries.
   const auto x = ramp(4);
   for (int attempt = 0; attempt < 20; ++attempt) {
     Folder here;
@@ -464,7 +483,8 @@ TEST_F(RecordTest, TakenNamesAreLeftAlone) {
       char text[64];
       strftime(text, sizeof text, "%Y%m%d_%H%M%S", &local);
       char name[128];
-      std::snprintf(name, sizeof name, "dumps/%s_%03d_pid%d_probe_call0001", text, static_cast<int>(t % 1000), static_cast<int>(::getpid()));
+      std::snprintf(name, sizeof name, "dumps/%s_%03d_pid%d_probe_call0001", text, static_cast<int>(t % 1000),
+                    static_cast<int>(::getpid()));
       std::filesystem::create_directory(here / name);
     }
     if (std::chrono::system_clock::now() > begin) continue;

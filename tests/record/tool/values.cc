@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls with the values of oracle_test.py, so that its log and dumps can be compared with those of the Python library. The two lists
-// of calls must be kept in the same order.
+// Calls with the values of oracle_test.py, so that its log and dumps can be compared with those of the Python library.
+// The two lists of calls must be kept in the same order.
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -36,8 +36,10 @@ void make(const Call& c) {
   for (const auto& [n, v] : c.keyword) call.foreign_args.push_back({n, Arg::kKeyword, v, nullptr, nullptr});
   for (const auto& [n, v] : c.defaults) call.foreign_args.push_back({n, Arg::kDefault, v, nullptr, nullptr});
   op::detail::ObservedCall observed(*o, call);
-  if (c.fails) observed.failed(ValueError("no"));
-  else observed.after(c.result);
+  if (c.fails)
+    observed.failed(ValueError("no"));
+  else
+    observed.after(c.result);
 }
 
 template <class T>
@@ -54,20 +56,45 @@ int main() {
   const Tensor t = tensor<float>({0, 1, 2, 3, 4, 5}, {2, 3});
   const TensorView transposed = t.view().transpose(0, 1);
   const std::string f = "(a, b, *, c=1e-05, d=None, e='NHD', g=True)", any = "(*xs, **kw)", one = "(x)";
-  make({.name = "f", .signature = f, .positional = {t, transposed}, .keyword = {{"c", 2.0}},
-        .defaults = {{"d", Value()}, {"e", "NHD"}, {"g", true}}, .result = t});
-  const std::vector<Value> values = {
-      Value(), 1, 2.5, true, "it's", "q\"", op::EnumValue{"Color.RED", "r", false}, op::EnumValue{"Lev.A", "4", true}, list({}),
-      tuple({}), op::DictValue{}, list({1, list({2})}), tuple({1}), tuple({1, 2}, "P"),
-      op::DictValue{{{"k", t}, {3, list({t})}}}, DType::kF16, kCpu, op::Complex{1, 2}, inf, nan, -inf,
-      op::OpaqueValue{"type", "<class 'object'>"}, op::OpaqueValue{"bytes", "b'x'"}};
+  make({.name = "f",
+        .signature = f,
+        .positional = {t, transposed},
+        .keyword = {{"c", 2.0}},
+        .defaults = {{"d", Value()}, {"e", "NHD"}, {"g", true}},
+        .result = t});
+  const std::vector<Value> values = {Value(),
+                                     1,
+                                     2.5,
+                                     true,
+                                     "it's",
+                                     "q\"",
+                                     op::EnumValue{"Color.RED", "r", false},
+                                     op::EnumValue{"Lev.A", "4", true},
+                                     list({}),
+                                     tuple({}),
+                                     op::DictValue{},
+                                     list({1, list({2})}),
+                                     tuple({1}),
+                                     tuple({1, 2}, "P"),
+                                     op::DictValue{{{"k", t}, {3, list({t})}}},
+                                     DType::kF16,
+                                     kCpu,
+                                     op::Complex{1, 2},
+                                     inf,
+                                     nan,
+                                     -inf,
+                                     op::OpaqueValue{"type", "<class 'object'>"},
+                                     op::OpaqueValue{"bytes", "b'x'"}};
   make({.name = "rt", .signature = any, .positional = values, .keyword = {}, .defaults = {}, .result = tuple(values)});
   const Tensor empty = Tensor::zeros({0, 3}, DType::kF32);
   const Tensor integers = tensor<int32_t>({1, 2, 3}, {3}), flag = tensor<uint8_t>({1}, {1});
   const Tensor special = tensor<bf16_t>({bf16_t(1.5f), bf16_t(NAN), bf16_t(INFINITY)}, {3});
-  make({.name = "rt", .signature = any, .positional = {},
+  make({.name = "rt",
+        .signature = any,
+        .positional = {},
         .keyword = {{"k", empty}, {"g", integers}, {"h", TensorView(flag.data(), DType::kBool, {1})}, {"b", special}},
-        .defaults = {}, .result = tuple({})});
+        .defaults = {},
+        .result = tuple({})});
   const auto same = [&](const Value& v) {
     make({.name = "one", .signature = one, .positional = {v}, .keyword = {}, .defaults = {}, .result = v});
   };
@@ -77,13 +104,31 @@ int main() {
   make({.name = "lst", .signature = one, .positional = {t}, .keyword = {}, .defaults = {}, .result = list({t, 1})});
   same(tuple({t, 2, tuple({t})}));
   same(op::DictValue{{{"a", t}, {"b", 1}}});
-  make({.name = "fail", .signature = one, .positional = {t}, .keyword = {}, .defaults = {}, .result = {}, .fails = true});
+  make({.name = "fail",
+        .signature = one,
+        .positional = {t},
+        .keyword = {},
+        .defaults = {},
+        .result = {},
+        .fails = true});
   const Value self = op::ObjectValue{nullptr, "FooWrapper", "__main__", 0x1234};
   const Tensor bytes = Tensor::zeros({4}, DType::kU8);
-  make({.name = "FooWrapper.__init__", .signature = "(self, ws, layout='NHD')", .positional = {self, bytes}, .keyword = {},
-        .defaults = {{"layout", "NHD"}}, .result = Value(), .fails = false, .self_id = 0x1234});
-  make({.name = "FooWrapper.run", .signature = "(self, q, *, out=None)", .positional = {self, t}, .keyword = {},
-        .defaults = {{"out", Value()}}, .result = t, .fails = false, .self_id = 0x1234});
+  make({.name = "FooWrapper.__init__",
+        .signature = "(self, ws, layout='NHD')",
+        .positional = {self, bytes},
+        .keyword = {},
+        .defaults = {{"layout", "NHD"}},
+        .result = Value(),
+        .fails = false,
+        .self_id = 0x1234});
+  make({.name = "FooWrapper.run",
+        .signature = "(self, q, *, out=None)",
+        .positional = {self, t},
+        .keyword = {},
+        .defaults = {{"out", Value()}},
+        .result = t,
+        .fails = false,
+        .self_id = 0x1234});
   same(tensor<float>({3.5f}, {}));
   same(Tensor::zeros({3}, DType::kF8E4M3));
   const Tensor wide = Tensor::zeros({4, 8}, DType::kF32);
