@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <libdeflate.h>
+
 #include <algorithm>
 
 #include "flashinfer/core/check.h"
-#include "flashinfer/formats/crc.h"
 #include "flashinfer/formats/zip.h"
 
 namespace flashinfer::formats {
@@ -170,7 +171,7 @@ const ZipReader::Entry* ZipReader::find(std::string_view name) const {
 }
 
 void ZipReader::verify(std::string_view name, const Entry& e) {
-  const uint32_t crc = crc32(0, e.data.data(), e.data.size());
+  const uint32_t crc = libdeflate_crc32(0, e.data.data(), e.data.size());
   FI_CHECK(crc == e.crc, ValueError, "zip: ", name, " has CRC32 ", std::hex, crc, ", but the archive records ", e.crc,
            ": the bytes were changed");
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <libdeflate.h>
+
 #include <algorithm>
 
 #include "flashinfer/core/check.h"
-#include "flashinfer/formats/crc.h"
 #include "flashinfer/formats/zip.h"
 
 namespace flashinfer::formats {
@@ -43,14 +44,14 @@ void ZipWriter::begin(std::string name, uint64_t bytes) {
 }
 
 void ZipWriter::add(const uint8_t* data, size_t bytes) {
-  entries_.back().crc = crc32(entries_.back().crc, data, bytes);
+  entries_.back().crc = libdeflate_crc32(entries_.back().crc, data, bytes);
   file_->write(data, bytes);
 }
 
 void ZipWriter::add(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also) {
   uint32_t& crc = entries_.back().crc;
   file_->write_beside(data, bytes, [&](const uint8_t* p, size_t n) {
-    crc = crc32(crc, p, n);
+    crc = libdeflate_crc32(crc, p, n);
     also(p, n);
   });
 }

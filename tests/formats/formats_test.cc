@@ -9,7 +9,6 @@
 #include <random>
 
 #include "flashinfer/core/fs.h"
-#include "flashinfer/formats/crc.h"
 #include "flashinfer/formats/json.h"
 #include "flashinfer/formats/pt.h"
 #include "flashinfer/formats/zip.h"
@@ -298,22 +297,6 @@ TEST(Safetensors, ChecksTheHeader) {
   EXPECT_TRUE(contains(safetensors_error("{" + one + ", " + one + "}", 4), "there twice"));
   const std::string overlap = R"({"a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}, "b": {"dtype": "U8", "shape": [4], "data_offsets": [2, 6]}})";
   EXPECT_TRUE(contains(safetensors_error(overlap, 6), "b begins at 2, but the data before it ends at 4"));
-}
-
-TEST(Crc, IsZipsForEveryLengthAndCut) {
-  std::vector<uint8_t> v(9000);
-  std::mt19937 rng(3);
-  for (uint8_t& b : v) b = static_cast<uint8_t>(rng());
-  EXPECT_EQ(crc32(0, reinterpret_cast<const uint8_t*>("123456789"), 9), 0xcbf43926u);
-  for (size_t n : {0, 1, 1023, 1024, 1025, 1279, 1280, 2047, 4096, 8999}) {
-    uint32_t bit_by_bit = ~0u;
-    for (size_t i = 0; i < n; ++i) {
-      bit_by_bit ^= v[i];
-      for (int k = 0; k < 8; ++k) bit_by_bit = (bit_by_bit >> 1) ^ ((bit_by_bit & 1) ? 0xedb88320u : 0u);
-    }
-    EXPECT_EQ(crc32(0, v.data(), n), ~bit_by_bit) << n;
-    EXPECT_EQ(crc32(crc32(0, v.data(), n / 3), v.data() + n / 3, n - n / 3), ~bit_by_bit) << n;
-  }
 }
 
 TEST(Json, PythonLiteralsAndStrictOutput) {
