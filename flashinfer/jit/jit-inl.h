@@ -5,6 +5,7 @@
 
 #include "flashinfer/jit/request.h"
 #include "flashinfer/jit/table.h"
+#include "flashinfer/op/observer.h"
 
 namespace flashinfer::jit {
 namespace detail {
@@ -29,12 +30,23 @@ template <const Kernel& K, class Config>
 }  // namespace detail
 
 template <const Kernel& K, class Config>
+std::string kernel_text(const Config& config) {
+  return detail::make_request(K, Config::kName, detail::members(config)).text();
+}
+
+/// A recorded call names the last kernel that its launch looked up.
+template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config) {
   static_assert(std::has_unique_object_representations_v<Config>, "a Config is hashed and compared by its bytes");
   const uint64_t hash = detail::hash_bytes(config);
   if (detail::recordings.load(std::memory_order_relaxed) == 0) [[likely]]
-    if (const Loaded* loaded = detail::table<K, Config>.find(config, hash)) [[likely]] return *loaded;
-  return detail::miss<K>(config, hash);
+    if (const Loaded* loaded = detail::table<K, Config>.find(config, hash)) [[likely]] {
+      if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
+      return *loaded;
+    }
+  const Loaded& loaded = detail::miss<K>(config, hash);
+  if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
+  return loaded;
 }
 
 template <class Config>
@@ -42,11 +54,6 @@ std::string config_text(const Config& config) {
   const std::string type = Config::kName;
   const size_t colon = type.rfind(':');
   return type.substr(colon == std::string::npos ? 0 : colon + 1) + detail::config_braces(detail::members(config));
-}
-
-template <const Kernel& K, class Config>
-std::string kernel_text(const Config& config) {
-  return detail::make_request(K, Config::kName, detail::members(config)).text();
 }
 
 }  // namespace flashinfer::jit

@@ -5,7 +5,6 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
-#include "flashinfer/op/observer.h"
 
 namespace flashinfer::gemm {
 namespace {
@@ -112,7 +111,6 @@ void run(const Product& x) {
   const int64_t batch = x.out.size(0), m = x.out.size(1), n = x.out.size(2), k = x.a.size(2);
   if (batch * m * n == 0) return;
   const GemmConfig config = config_of(x);
-  if (op::config_wanted()) op::report_config(jit::config_text(config));
   const Blocks blocks = choose_blocks(batch, m, n, k, direct_a(x.a), Context::current().executor.threads);
   GemmParams p{.a_blocks = nullptr,
                .a_block = 0,
