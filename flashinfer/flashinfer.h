@@ -13,7 +13,9 @@
 // values (flashinfer/core/check.h), threads and memory come from a context (flashinfer/core/context.h). With
 // FLASHINFER_LOGLEVEL=1, 3, 5 or 10 every call is logged or recorded; `flashinfer replay` runs a recording again.
 #pragma once
+#include "flashinfer/cases/warmup.h"  // warmup(), is_available(): compile before serving
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/tensor.h"
-#include "flashinfer/ops.h"  // generated: one include for each folder under flashinfer/ops
+#include "flashinfer/record/record.h"  // record::start(), stop(), configure()
+#include "flashinfer/ops.h"            // generated: one include for each folder under flashinfer/ops

@@ -14,8 +14,8 @@ case $mode in
   test | ci)
     packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev ccache"
     python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc
-                     nvidia-ml-py einops tqdm tabulate requests click"
-    [ "$mode" = ci ] && packages="$packages clang-19 clang-format-19"
+                     nvidia-ml-py einops tqdm tabulate requests click packaging"
+    [ "$mode" = ci ] && packages="$packages clang-19 libclang-rt-19-dev"
     ;;
   *)
     echo "usage: tools/setup.sh build|demo|test|ci" >&2

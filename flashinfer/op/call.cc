@@ -104,13 +104,17 @@ Results observed_run(Observer& o, const Op& op, void* block, const Passed* passe
 }  // namespace
 
 Results run(const Op& op, void* block, const Passed* passed) {
+  if (op.prepare) op.prepare(block);
   if (Observer* o = observer()) [[unlikely]] {
     if ((o = detail::resolve_observer(o))) return observed_run(*o, op, block, passed);
   }
   return execute(op, block, nullptr);
 }
 
-Results detail::run_unobserved(const Op& op, void* block) { return execute(op, block, nullptr); }
+Results detail::run_unobserved(const Op& op, void* block) {
+  if (op.prepare) op.prepare(block);
+  return execute(op, block, nullptr);
+}
 
 Value Results::value() const {
   if (count_ == 0) return Value();
@@ -124,6 +128,7 @@ Selection explain(const Op& op, const void* block) {
   Block copy(op);
   op.block.destroy(copy.data());
   op.block.copy(copy.data(), block);
+  if (op.prepare) op.prepare(copy.data());
   Bindings b;
   check(op, copy.data(), b);
   if (op.validate) op.validate(copy.data());

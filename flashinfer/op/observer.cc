@@ -127,9 +127,10 @@ std::vector<Arg> Invocation::args() const {
       continue;
     }
     Value value = f.get(block), standard = f.get(defaults);
-    const bool is_default = passed || (value.is_none() && standard.is_none()) || same_value(value, standard);
+    const bool is_default = (passed && !f.hidden) || (value.is_none() && standard.is_none()) || same_value(value, standard);
     const bool extra = f.role == Role::kResult || f.hidden;  // not in the public signature
-    if (!is_default) keyword.push_back({f.name, Arg::kKeyword, std::move(value), nullptr, &f});
+    const Arg::How how = f.hidden && f.role == Role::kAttr ? Arg::kImplied : Arg::kKeyword;
+    if (!is_default) keyword.push_back({f.name, how, std::move(value), nullptr, &f});
     else if (!extra) rest.push_back({f.name, Arg::kDefault, std::move(standard), f.literal, &f});
   }
   out.insert(out.end(), std::make_move_iterator(keyword.begin()), std::make_move_iterator(keyword.end()));

@@ -15,7 +15,8 @@ namespace flashinfer::op {
 
 /// One argument as the caller passed it.
 struct Arg {
-  enum How : uint8_t { kPositional, kKeyword, kDefault };
+  /// kImplied: a hidden plain value, what the call took from the process; recorded, not printed.
+  enum How : uint8_t { kPositional, kKeyword, kDefault, kImplied };
   std::string name;
   How how = kPositional;
   Value value;

@@ -82,6 +82,9 @@ struct Op {
   std::span<const Candidate> candidates;
   CaseTable cases_of = nullptr;  // may be null: none
   void (*validate)(const void* block) = nullptr;  // what the table cannot say
+  /// Before anybody observes: fills hidden members with what the call takes from the process (a default generator), so that
+  /// a recording holds it.
+  void (*prepare)(void* block) = nullptr;
   Cost (*cost)(const void* block) = nullptr;
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
@@ -92,13 +95,14 @@ struct Op {
 
 /// constexpr op::Op rmsnorm_op = op::define<RmsNorm, check, cost>("rmsnorm", "flashinfer.norm", "...", fields, candidates,
 /// cases); `check` (throws, e.g. ValueError) and `cost` may be left out.
-template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr>
+template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr, void (*Prepare)(B&) = nullptr>
 constexpr Op define(const char* name, const char* module, const char* doc, std::span<const Field> fields,
                     std::span<const Candidate> candidates, CaseTable cases, Tolerance tolerance = {},
                     const StateType* state = nullptr, int version = 1) {
   Op op{name, module, doc, block_type<B>(), fields, candidates, cases};
   if constexpr (Validate != nullptr) op.validate = [](const void* b) { Validate(*static_cast<const B*>(b)); };
   if constexpr (CostOf != nullptr) op.cost = [](const void* b) { return CostOf(*static_cast<const B*>(b)); };
+  if constexpr (Prepare != nullptr) op.prepare = [](void* b) { Prepare(*static_cast<B*>(b)); };
   op.tolerance = tolerance;
   op.state = state;
   op.version = version;

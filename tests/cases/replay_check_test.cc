@@ -3,30 +3,50 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 
 #include "flashinfer/cases/run.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/replay/replay.h"
 
 namespace flashinfer {
 namespace {
 
+/// Records until stop() into a folder that goes with it.
+class Recording {
+ public:
+  explicit Recording(bool dedup) {
+    record::Settings s = before_;
+    s.level = 10;
+    s.destination = "/dev/null";
+    s.dump_dir = folder().string();
+    s.max_count = 1'000'000;
+    s.dedup = dedup;
+    record::configure(s);
+  }
+  ~Recording() {
+    stop();
+    std::filesystem::remove_all(name_);
+  }
+  void stop() const { record::configure(before_); }
+  std::filesystem::path folder() const { return std::filesystem::path(name_) / "dump"; }
+
+ private:
+  const record::Settings before_ = record::settings();
+  std::string name_ = [] {
+    std::string s = "/tmp/flashinfer-cases-XXXXXX";
+    return mkdtemp(s.data()) ? s : throw std::runtime_error("mkdtemp failed");
+  }();
+};
+
 class RecordReplay : public testing::TestWithParam<bool> {};
 
 TEST_P(RecordReplay, EveryCaseGivesTheSameBits) {
-  char name[] = "/tmp/flashinfer-cases-XXXXXX";
-  ASSERT_TRUE(mkdtemp(name));
-  const std::filesystem::path folder = std::filesystem::path(name) / "dump";
-  const record::Settings before = record::settings();
-  record::Settings s = before;
-  s.level = 10;
-  s.destination = "/dev/null";
-  s.dump_dir = folder.string();
-  s.max_count = 1'000'000;
-  s.dedup = GetParam();
-  record::configure(s);
+  const Recording recording(GetParam());
   size_t calls = 0;
   for (const op::Op* op : op::all_ops())
     for (const op::Case& c : op->cases()) {
@@ -35,17 +55,29 @@ TEST_P(RecordReplay, EveryCaseGivesTheSameBits) {
       cases::run_block(b);
       ++calls;
     }
-  record::configure(before);
-  const replay::Report report = replay::replay(folder, {.bitwise = true});
+  recording.stop();
+  const replay::Report report = replay::replay(recording.folder(), {.bitwise = true});
   EXPECT_GE(report.calls.size(), calls);  // and the __init__ and plan of methods
   for (const replay::CallResult& r : report.calls) {
     const bool nothing = r.outcome == replay::Outcome::kNotCompared && r.function.ends_with(".__init__");
     EXPECT_TRUE(r.outcome == replay::Outcome::kPassed || nothing)
         << r.function << " (" << r.folder.filename().string() << "): " << replay::name(r.outcome) << ": " << r.message;
   }
-  std::filesystem::remove_all(name);
 }
 INSTANTIATE_TEST_SUITE_P(Layouts, RecordReplay, testing::Bool(), [](const auto& i) { return i.param ? "Chunks" : "Files"; });
+
+/// A draw without a seed uses the process's generator: the recording holds its state, or the replay would draw others.
+TEST(RecordReplayState, UnseededDrawsAreRepeated) {
+  const Recording recording(false);
+  const std::vector<float> probs(64 * 1000, 1e-3f);
+  const Samples first = sampling_from_probs({.probs = TensorView(probs.data(), {64, 1000})});
+  const Samples second = sampling_from_probs({.probs = TensorView(probs.data(), {64, 1000})});
+  recording.stop();
+  EXPECT_FALSE(std::ranges::equal(first.samples.span<int32_t>(), second.samples.span<int32_t>()));
+  const replay::Report report = replay::replay(recording.folder(), {.bitwise = true});
+  ASSERT_EQ(report.calls.size(), 2u);
+  EXPECT_EQ(report.passed(), 2) << report.calls[1].message;
+}
 
 }  // namespace
 }  // namespace flashinfer

@@ -123,6 +123,11 @@ Numbers<T> numbers(const op::ScalarOrTensor& v) {
   return out;
 }
 
+template <class B>
+void prepare(B& a) {
+  if (!a.seed && !a.generator && !a.implied_generator) a.implied_generator = default_generator();
+}
+
 /// Seeds and offsets of a call; a generator is advanced here, once a call.
 struct Randomness {
   Numbers<uint64_t> seed, offset;
@@ -134,7 +139,7 @@ Randomness randomness(const B& a) {
     const TensorView* t = a.seed->tensor();
     return {numbers<uint64_t>(*a.seed), numbers<uint64_t>(*a.offset), t && t->size(0) > 1};
   }
-  op::Generator g = a.generator.value_or(default_generator());
+  op::Generator g = a.generator ? *a.generator : *a.implied_generator;
   const op::ScalarOrTensor seed(static_cast<int64_t>(g.seed())), offset(static_cast<int64_t>(g.advance(numbers_of(a))));
   return {numbers<uint64_t>(seed), numbers<uint64_t>(offset), false};
 }
@@ -230,7 +235,8 @@ constexpr DTypeSet kSeeds = DTypeSet(DType::kI64) | DType::kU64;
       op::in<&B::offset>("offset", nullptr, kSeeds), op::attr<&B::return_valid>("return_valid"), \
       op::result<&B::samples>("samples", nullptr, op::indices, op::shape<sample_shape<B>>,       \
                               op::dtype<sample_dtype<B>>),                                       \
-      op::result<&B::valid>("valid", nullptr, DType::kBool, op::shape<sample_shape<B>>, op::when<&B::return_valid>)
+      op::result<&B::valid>("valid", nullptr, DType::kBool, op::shape<sample_shape<B>>, op::when<&B::return_valid>), \
+      op::attr<&B::implied_generator>("implied_generator", op::hidden)
 constexpr op::Field plain_fields[] = {op::in<&Plain::probs>("probs", "n v", op::floats),
                                       op::in<&Plain::indices>("indices", "b", op::indices), FI_SAMPLING_FIELDS(Plain)};
 constexpr op::Field filtered_fields[] = {
@@ -245,11 +251,11 @@ constexpr op::Candidate plain_candidates[] = {op::candidate<refuse_cpu<Plain>, l
 constexpr op::Candidate filtered_candidates[] = {op::candidate<refuse_cpu<Filtered>, launch_cpu<Filtered>>("cpu"),
                                                  op::reference<launch_reference<Filtered>>()};
 
-constinit const op::Op plain_op = op::define<Plain, validate<Plain>, cost<Plain>>(
+constinit const op::Op plain_op = op::define<Plain, validate<Plain>, cost<Plain>, prepare<Plain>>(
     "sampling_from_probs", "flashinfer.sampling",
     "One token of each row, drawn by inversion of the running sum of its probabilities.", plain_fields,
     plain_candidates, ops::sampling::sampling_cases);
-constinit const op::Op filtered_op = op::define<Filtered, validate<Filtered>, cost<Filtered>>(
+constinit const op::Op filtered_op = op::define<Filtered, validate<Filtered>, cost<Filtered>, prepare<Filtered>>(
     "top_k_top_p_sampling_from_probs", "flashinfer.sampling",
     "One token of each row, drawn among its top k and its top p of mass.", filtered_fields, filtered_candidates,
     ops::sampling::top_k_top_p_cases);

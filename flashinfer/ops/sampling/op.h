@@ -49,6 +49,7 @@ struct SamplingFromProbs {
   bool return_valid = false;
   std::optional<TensorView> samples = {};  // ours: memory for the results
   std::optional<TensorView> valid = {};
+  std::optional<op::Generator> implied_generator = {};  // the library fills it: what an unseeded call draws from
 };
 /// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding
 /// leaves none. ValueError: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number
@@ -69,6 +70,7 @@ struct TopKTopPSamplingFromProbs {
   bool return_valid = false;
   std::optional<TensorView> samples = {};
   std::optional<TensorView> valid = {};
+  std::optional<op::Generator> implied_generator = {};
 };
 /// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first":
 /// the k largest (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the
