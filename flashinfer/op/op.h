@@ -95,14 +95,20 @@ struct Op {
 
 /// constexpr op::Op rmsnorm_op = op::define<RmsNorm, check, cost>("rmsnorm", "flashinfer.norm", "...", fields, candidates,
 /// cases); `check` (throws, e.g. ValueError) and `cost` may be left out.
+namespace detail {
+/// Whether a function template argument was given. By type identity: under -fsanitize=undefined g++ 12 does not take a
+/// function's address for a constant that differs from null.
+template <auto F>
+inline constexpr bool given = !std::is_same_v<std::integral_constant<decltype(F), F>, std::integral_constant<decltype(F), nullptr>>;
+}  // namespace detail
 template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr, void (*Prepare)(B&) = nullptr>
 constexpr Op define(const char* name, const char* module, const char* doc, std::span<const Field> fields,
                     std::span<const Candidate> candidates, CaseTable cases, Tolerance tolerance = {},
                     const StateType* state = nullptr, int version = 1) {
   Op op{name, module, doc, block_type<B>(), fields, candidates, cases};
-  if constexpr (Validate != nullptr) op.validate = [](const void* b) { Validate(*static_cast<const B*>(b)); };
-  if constexpr (CostOf != nullptr) op.cost = [](const void* b) { return CostOf(*static_cast<const B*>(b)); };
-  if constexpr (Prepare != nullptr) op.prepare = [](void* b) { Prepare(*static_cast<B*>(b)); };
+  if constexpr (detail::given<Validate>) op.validate = [](const void* b) { Validate(*static_cast<const B*>(b)); };
+  if constexpr (detail::given<CostOf>) op.cost = [](const void* b) { return CostOf(*static_cast<const B*>(b)); };
+  if constexpr (detail::given<Prepare>) op.prepare = [](void* b) { Prepare(*static_cast<B*>(b)); };
   op.tolerance = tolerance;
   op.state = state;
   op.version = version;
