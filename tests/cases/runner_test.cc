@@ -2,6 +2,7 @@
 // The case runner must find what it is there to find: each row below breaks one promise.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "flashinfer/cases/fill.h"
@@ -28,7 +29,7 @@ void launch(const Twice& a) {
   float* y = a.out->data_as<float>();
   const std::string& f = a.fault;
   if (f == "wrong") y[1] += 0.01f;
-  if (f == "past_the_end" && a.x.stride(0) == a.x.size(1)) y[a.out->numel()] = 0;
+  if (f == "past_the_end" && a.x.stride(0) == a.x.size(1)) y[a.out->numel()] = 0;  // only with a guarded `out`
   if (f == "writes_input") a.x.data_as<float>()[0] = 0;
   if (f == "unstable") y[0] += 1e-6f * static_cast<float>(++g_calls);
   if (f == "threads") y[0] += 1e-6f * static_cast<float>(Context::current().executor.threads == 3);
@@ -43,8 +44,8 @@ constexpr op::Field kFields[] = {op::in<&Twice::x>("x", "n d", DType::kF32), op:
 constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
 constinit const op::Op kTwice = op::define<Twice>("twice", "tests.cases", "2 * x", kFields, kCandidates, nullptr);
 
-std::string run(const std::string& fault) {
-  const std::string args = "x=f32:3x5 fault='" + fault + "'";
+std::string run(const std::string& fault, const std::string& more = "") {
+  const std::string args = "x=f32:3x5 fault='" + fault + "'" + more;
   return cases::run_case(kTwice, {.name = "row", .args = args.c_str()}).failure;
 }
 #define EXPECT_FINDS(fault, text) EXPECT_NE(run(fault).find(text), std::string::npos) << run(fault)
@@ -52,7 +53,17 @@ std::string run(const std::string& fault) {
 TEST(Runner, PassesWhatIsRight) { EXPECT_EQ(run("none"), ""); }
 TEST(Runner, FindsWrongNumbers) { EXPECT_FINDS("wrong", "against the reference: out differs in 1 of 15 elements"); }
 TEST(Runner, FindsNaN) { EXPECT_FINDS("nan", "against the reference: out differs in 1 of 15 elements"); }
-TEST(Runner, FindsWritesPastTheEnd) { EXPECT_FINDS("past_the_end", "outputs given: out: byte 60 of float32[3, 5]"); }
+TEST(Runner, FindsWritesPastTheEnd) {
+  EXPECT_EQ(run("past_the_end", " out=f32:3x5"), "first run: out: byte 60 of float32[3, 5], which is no element, was changed");
+}
+TEST(Runner, GuardsOutputsItSuppliesItself) {
+  const auto g = cases::guarded("out", std::array<int64_t, 2>{3, 5}, DType::kF32);
+  EXPECT_EQ(cases::check_guards(*g, true), "");
+  g->tensor.data_as<float>()[14] = 1;
+  EXPECT_EQ(cases::check_guards(*g, true), "");
+  g->tensor.data_as<float>()[-1] = 1;
+  EXPECT_EQ(cases::check_guards(*g, true), "out: byte -4 of float32[3, 5], which is no element, was changed");
+}
 TEST(Runner, FindsWritesToInputs) { EXPECT_FINDS("writes_input", "first run: x: byte 0 of float32[3, 5] was changed"); }
 TEST(Runner, FindsUnstableResults) { EXPECT_FINDS("unstable", "second run: out is not bitwise equal"); }
 TEST(Runner, FindsDependenceOnThreads) { EXPECT_FINDS("threads", "three threads: out is not bitwise equal"); }
