@@ -15,7 +15,7 @@ model=${MODEL:-}
 
 echo "== Eight prompts at once =="
 "$program" --model "$model" --max-new 48 \
-  --prompt "What is the capital of France?" \
+  --prompt "Name the capital of France." \
   --prompt "Write a haiku about the sea." \
   --prompt "Explain in two sentences why the sky is blue." \
   --prompt "Give me three ideas for a birthday present for a friend who likes gardening and old films." \
