@@ -67,6 +67,14 @@ inline uint64_t low_bits(int64_t n) { return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ul
 /// Bit j: key `first + j` is visible to `token`.
 inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t b, int64_t token, Range range, int64_t first) {
   uint64_t bits = low_bits(range.hi - first) & ~low_bits(range.lo - first);
+  if (p.prefix_len) {  // a window hides from the left, items from the end of the prefix to the row's own delimiter
+    const int64_t prefix = p.prefix_len[b], at = token + r.offset;
+    if (at >= prefix) {
+      const int64_t distance = at - prefix < p.token_pos_len ? p.token_pos[b * p.token_pos_len + at - prefix] : 0;
+      bits &= low_bits(prefix - first) | ~low_bits(at - distance + 1 - first);
+    }
+    return bits;
+  }
   if (!p.mask) return bits;
   const uint8_t* mask = p.mask + p.mask_indptr[b];
   const int64_t bit = token * r.kv_len + first, last = bit + (r.kv_len - first < 64 ? r.kv_len - first : 64) - 1;
@@ -120,19 +128,27 @@ inline void fold(float* total, State& t, const float* o, State s, float factor, 
   t = {top, t.l * wa + s.l * wb, t.lse * wa + s.lse * wb};
 }
 
-/// o / l in the output's dtype; zeros and -inf for a row that saw nothing. Adding 0 makes -0 (from underflow) +0.
+/// o / l in the output's dtype; zeros and -inf (with a sink: its logit) for a row that saw nothing. Adding 0 makes -0 (from
+/// underflow) +0.
 template <class O>
 inline void finish(const AttentionParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
   O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;
   const bool empty = s.m == -INFINITY;
-  const Vec inv = splat(empty ? 0.0f : p.v_scale / s.l);
+  float weight = p.v_scale / s.l, lse = s.m * factor + log2f(s.lse);
+  if (p.sinks) {
+    const float sink = p.sinks[head] * 1.44269504f, m = s.m * factor, top = empty || sink > m ? sink : m;
+    const float w = exp2(m - top), z = exp2(sink - top);
+    weight = p.v_scale * w / (s.l * w + z);
+    lse = empty ? sink : top + log2f(s.lse * w + z);
+  } else if (empty) {
+    lse = -INFINITY;
+  }
+  const Vec inv = splat(empty ? 0.0f : weight);
   const int64_t dim = p.head_dim_vo;
   int64_t d = 0;
   for (; d + Vec::kLanes <= dim; d += Vec::kLanes) store(out + d, fma(load(o + d), inv, zero()));
   if (d < dim) store_n(out + d, fma(load(o + d), inv, zero()), dim - d);
-  if (p.lse)
-    p.lse[token * p.lse_stride_n + head * p.lse_stride_h] =
-        empty ? -INFINITY : (s.m * factor + log2f(s.lse)) * p.lse_factor;
+  if (p.lse) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse * p.lse_factor;
 }
 
 template <AttentionConfig C>

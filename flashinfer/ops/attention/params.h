@@ -16,7 +16,7 @@ namespace flashinfer {
 
 struct AttentionConfig {
   DType q;   // f32, f16, bf16
-  DType kv;  // f32, f16, bf16, f8_e4m3fn, f8_e5m2
+  DType kv;  // f32, f16, bf16, f8_e4m3fn, f8_e5m2, f4_e2m1x2 (NVFP4)
   DType o;   // f32, f16, bf16
   bool rope;  // rotate q and k on the fly (ROPE_LLAMA)
   static constexpr const char* kName = "flashinfer::AttentionConfig";
@@ -53,7 +53,7 @@ struct AttentionMerge {
   int64_t partial;
 };
 
-/// Strides are in elements, the last dimension is contiguous.
+/// Strides are in elements (of an NVFP4 cache: bytes), the last dimension is contiguous.
 struct AttentionParams {
   const void* q;
   const void* k;
@@ -63,7 +63,12 @@ struct AttentionParams {
   int64_t q_stride_n, q_stride_h, o_stride_n, o_stride_h, lse_stride_n, lse_stride_h;
   int64_t k_stride_page, k_stride_n, k_stride_h;  // the page stride is unused without a page table
   int64_t v_stride_page, v_stride_n, v_stride_h;
-  int32_t num_qo_heads, num_kv_heads, head_dim_qk, head_dim_vo;
+  // NVFP4 only: e4m3 scales of 16 elements each, [.., D / 16], addressed like the cache; global scales are in `scale`, `v_scale`.
+  const uint8_t* k_sf;
+  const uint8_t* v_sf;
+  int64_t k_sf_stride_page, k_sf_stride_n, k_sf_stride_h;
+  int64_t v_sf_stride_page, v_sf_stride_n, v_sf_stride_h;
+  int32_t num_qo_heads, num_kv_heads, head_dim_qk, head_dim_vo;  // dims in values, also of an NVFP4 cache
 
   const int32_t* qo_indptr;   // [B+1]; null: request b is token b (decode)
   const int32_t* kv_indptr;   // [B+1], in pages when paged, else in tokens
@@ -80,6 +85,12 @@ struct AttentionParams {
   const float* alibi_slopes;  // [Hq] or null
   const uint8_t* mask;        // packed bits, or null
   const int64_t* mask_indptr; // [B+1], bytes
+  // Multi-item scoring (attention.md 3; causal is set, no mask): token_pos[b][p - prefix_len[b]] is the distance of position p
+  // from its item's delimiter. Keys from prefix_len[b] to p - distance are hidden from p.
+  const uint32_t* prefix_len;  // [B], or null
+  const uint16_t* token_pos;   // [B][token_pos_len]
+  int64_t token_pos_len;
+  const float* sinks;          // [Hq] logits in natural units, not scaled, that join every denominator once; or null
   const float* rope;          // [positions][2][Dqk/2]: cos, sin; null without rope
   int64_t rope_first;         // the position of the table's first row, <= 0
 

@@ -40,6 +40,8 @@ constexpr op::Field plan_fields[] = {
     op::attr<&Plan::max_page>("max_page"),
     op::in<&Plan::mask>("mask", nullptr),
     op::in<&Plan::mask_indptr>("mask_indptr", nullptr),
+    op::in<&Plan::prefix_len>("prefix_len", nullptr),
+    op::in<&Plan::token_pos>("token_pos", nullptr),
 };
 
 void check_positive(std::string_view op, const char* name, int64_t value) {

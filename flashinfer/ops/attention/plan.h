@@ -26,6 +26,7 @@ struct Plan {
   Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32; kv_indptr in pages, or in tokens when ragged
   int64_t max_page = -1;                            // of kv_indices
   Tensor mask, mask_indptr;                         // u8 bits and int64 byte offsets; undefined without a mask
+  Tensor prefix_len, token_pos;  // multi-item scoring: u32 [B] and u16 [B, token_pos_len]; undefined without
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type;
@@ -71,6 +72,8 @@ struct Call {
   bool natural_lse = false;
   double q_scale = 1, k_scale = 1, v_scale = 1;
   Planes kv;
+  std::optional<Planes> kv_sf;            // e4m3 scales of an NVFP4 cache, planes of the same pages
+  const TensorView* sinks = nullptr;      // f32 [Hq], contiguous, natural units
 };
 op::Refusal refuse(const Plan& p, const Call& c);
 void run(const Plan& p, const Call& c);

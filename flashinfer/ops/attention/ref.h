@@ -32,6 +32,17 @@ inline std::vector<double> row(DType t, const void* base, int64_t at, int64_t di
   for (int64_t d = 0; d < dim; ++d) x[static_cast<size_t>(d)] = element(t, base, at + d);
   return x;
 }
+/// Like row; an NVFP4 cache has two values a byte (low nibble first) and an e4m3 scale for every 16.
+inline std::vector<double> kv_row(DType t, const void* base, int64_t at, int64_t dim, const uint8_t* sf, int64_t sf_at) {
+  if (t != DType::kF4E2M1x2) return row(t, base, at, dim);
+  constexpr double kGrid[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  std::vector<double> x(static_cast<size_t>(dim));
+  for (int64_t d = 0; d < dim; ++d) {
+    const int code = static_cast<const uint8_t*>(base)[at + d / 2] >> (d % 2 * 4) & 15;
+    x[static_cast<size_t>(d)] = (code & 8 ? -1 : 1) * kGrid[code & 7] * element(DType::kF8E4M3, sf, sf_at + d / 16);
+  }
+  return x;
+}
 /// Pairs (d, d + D/2) turned by position * theta^(-2d/D) / scale.
 inline void rotate(std::vector<double>& x, double position, double scale, double theta) {
   const size_t half = x.size() / 2;
@@ -68,12 +79,17 @@ inline void attention_request(const AttentionConfig& c, const AttentionParams& p
         if (p.mask) {
           const int64_t bit = i * kv_len + j;
           visible = visible && (p.mask[p.mask_indptr[b] + bit / 8] >> (bit % 8) & 1);
+        } else if (p.prefix_len) {
+          const int64_t at = i + off, prefix = p.prefix_len[b];
+          const int64_t distance = at >= prefix ? p.token_pos[b * p.token_pos_len + at - prefix] : 0;
+          visible = visible && j <= at && (at < prefix || j < prefix || j > at - distance);
         } else if (p.causal) {
           visible = visible && j <= i + off;
         }
         if (!visible) continue;
         std::vector<double> k =
-            row(c.kv, p.k, slot(j, p.k_stride_page, p.k_stride_n) + h / group * p.k_stride_h, p.head_dim_qk);
+            kv_row(c.kv, p.k, slot(j, p.k_stride_page, p.k_stride_n) + h / group * p.k_stride_h, p.head_dim_qk, p.k_sf,
+                   slot(j, p.k_sf_stride_page, p.k_sf_stride_n) + h / group * p.k_sf_stride_h);
         if (c.rope) rotate(k, static_cast<double>(j), rope.scale, rope.theta);
         double s = 0;
         for (size_t d = 0; d < q.size(); ++d) s += q[d] * k[d];
@@ -83,21 +99,26 @@ inline void attention_request(const AttentionConfig& c, const AttentionParams& p
         x[static_cast<size_t>(j)] = s;
         m = std::max(m, s);
       }
+      const bool empty = m == -INFINITY;
+      const double sink = p.sinks ? static_cast<double>(p.sinks[h]) : -INFINITY;
+      m = std::max(m, sink);
       std::vector<double> o(static_cast<size_t>(p.head_dim_vo), 0.0);
-      double sum = 0;
+      double sum = p.sinks ? std::exp(sink - m) : 0.0;
       for (int64_t j = 0; j < kv_len; ++j) {
         if (x[static_cast<size_t>(j)] == -INFINITY) continue;  // the value of a hidden key is never read
         const double e = std::exp(x[static_cast<size_t>(j)] - m);
         sum += e;
-        const int64_t at = slot(j, p.v_stride_page, p.v_stride_n) + h / group * p.v_stride_h;
-        for (int64_t d = 0; d < p.head_dim_vo; ++d) o[static_cast<size_t>(d)] += e * element(c.kv, p.v, at + d);
+        const std::vector<double> v =
+            kv_row(c.kv, p.v, slot(j, p.v_stride_page, p.v_stride_n) + h / group * p.v_stride_h, p.head_dim_vo, p.v_sf,
+                   slot(j, p.v_sf_stride_page, p.v_sf_stride_n) + h / group * p.v_sf_stride_h);
+        for (size_t d = 0; d < v.size(); ++d) o[d] += e * v[d];
       }
       for (int64_t d = 0; d < p.head_dim_vo; ++d)
         put(c.o, p.o, (first + i) * p.o_stride_n + h * p.o_stride_h + d,
-            sum == 0 ? 0.0 : o[static_cast<size_t>(d)] / sum * p.v_scale);
+            empty ? 0.0 : o[static_cast<size_t>(d)] / sum * p.v_scale);
       if (p.lse)
         p.lse[(first + i) * p.lse_stride_n + h * p.lse_stride_h] =
-            static_cast<float>(sum == 0 ? -INFINITY : (m + std::log(sum)) / std::log(2.0) * p.lse_factor);
+            static_cast<float>(sum == 0 && m == -INFINITY ? -INFINITY : (m + std::log(sum)) / std::log(2.0) * p.lse_factor);
     }
   }
 }

@@ -80,8 +80,18 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   a.causal = p.causal, a.window_left = static_cast<int32_t>(std::min<int64_t>(p.window_left, INT32_MAX));
   a.scale = static_cast<float>(p.sm_scale * c.q_scale * c.k_scale);
   a.soft_cap = static_cast<float>(p.logits_soft_cap), a.v_scale = static_cast<float>(c.v_scale);
+  if (c.kv_sf) {
+    a.k_sf = static_cast<const uint8_t*>(c.kv_sf->k.data), a.v_sf = static_cast<const uint8_t*>(c.kv_sf->v.data);
+    a.k_sf_stride_page = c.kv_sf->k.stride_page, a.k_sf_stride_n = c.kv_sf->k.stride_n, a.k_sf_stride_h = c.kv_sf->k.stride_h;
+    a.v_sf_stride_page = c.kv_sf->v.stride_page, a.v_sf_stride_n = c.kv_sf->v.stride_n, a.v_sf_stride_h = c.kv_sf->v.stride_h;
+  }
+  if (c.sinks) a.sinks = c.sinks->data_as<float>();
   a.lse_factor = c.natural_lse ? 0.69314718f : 1.0f;
   if (!slopes.empty()) a.alibi_slopes = slopes.data();
+  if (p.prefix_len.defined()) {
+    a.prefix_len = p.prefix_len.data_as<uint32_t>(), a.token_pos = p.token_pos.data_as<uint16_t>();
+    a.token_pos_len = p.token_pos.size(1);
+  }
   if (p.mask.defined()) a.mask = p.mask.data_as<uint8_t>(), a.mask_indptr = p.mask_indptr.data_as<int64_t>();
   return a;
 }
@@ -119,7 +129,10 @@ std::vector<float> slopes_of(const Plan& p) {
 
 }  // namespace
 
-op::Refusal refuse(const Plan& p, const Call&) { return jit::cpu_kernel<kKernel>(config_of(p)).refusal; }
+op::Refusal refuse(const Plan& p, const Call&) {
+  if (p.kv_data_type == DType::kF4E2M1x2) return "the tile kernel reads no NVFP4 caches";
+  return jit::cpu_kernel<kKernel>(config_of(p)).refusal;
+}
 
 void run(const Plan& planned, const Call& c) {
   if (planned.batch_size > 0 && planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
