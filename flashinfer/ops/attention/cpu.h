@@ -8,11 +8,6 @@
 namespace flashinfer::cpu {
 namespace attention {
 
-/// A row's softmax state beside its unnormalised output: maximum, denominator, denominator of the LSE.
-struct State {
-  float m, l, lse;
-};
-
 /// The parts of AttentionParams::scratch.
 struct Scratch {
   uint32_t *q, *k, *v, *p;
@@ -40,116 +35,6 @@ struct Scratch {
     rotated = reinterpret_cast<float*>(take(kBlockKeys * padded(dqk)));
   }
 };
-
-/// Where the rows of a request lie.
-struct Request {
-  int64_t q_first, qo_len, kv_len, offset, group;  // offset = kv_len - qo_len
-  Request(const AttentionParams& p, int64_t b) {
-    q_first = p.qo_indptr ? p.qo_indptr[b] : b;
-    qo_len = p.qo_indptr ? p.qo_indptr[b + 1] - q_first : 1;
-    kv_len = p.kv_len[b];
-    offset = kv_len - qo_len;
-    group = p.num_qo_heads / p.num_kv_heads;
-  }
-};
-
-/// Keys that row `token` may see before a custom mask: [lo, hi).
-struct Range {
-  int32_t lo, hi;
-};
-inline Range visible_range(const AttentionParams& p, const Request& r, int64_t token) {
-  const int64_t at = token + r.offset;
-  const int64_t hi = p.causal && !p.mask ? (at + 1 < r.kv_len ? at + 1 : r.kv_len) : r.kv_len;
-  const int64_t lo = p.window_left >= 0 && at > p.window_left ? at - p.window_left : 0;
-  return lo < hi ? Range{static_cast<int32_t>(lo), static_cast<int32_t>(hi)} : Range{0, 0};
-}
-inline uint64_t low_bits(int64_t n) { return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1; }
-/// Bit j: key `first + j` is visible to `token`.
-inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t b, int64_t token, Range range, int64_t first) {
-  uint64_t bits = low_bits(range.hi - first) & ~low_bits(range.lo - first);
-  if (p.prefix_len) {  // a window hides from the left, items from the end of the prefix to the row's own delimiter
-    const int64_t prefix = p.prefix_len[b], at = token + r.offset;
-    if (at >= prefix) {
-      const int64_t distance = at - prefix < p.token_pos_len ? p.token_pos[b * p.token_pos_len + at - prefix] : 0;
-      bits &= low_bits(prefix - first) | ~low_bits(at - distance + 1 - first);
-    }
-    return bits;
-  }
-  if (!p.mask) return bits;
-  const uint8_t* mask = p.mask + p.mask_indptr[b];
-  const int64_t bit = token * r.kv_len + first, last = bit + (r.kv_len - first < 64 ? r.kv_len - first : 64) - 1;
-  const int64_t byte = bit >> 3, shift = bit & 7, bytes = (last >> 3) - byte + 1;  // 1..9, never past the request's mask
-  uint64_t word = 0;
-  memcpy(&word, mask + byte, static_cast<size_t>(bytes < 8 ? bytes : 8));
-  word >>= shift;
-  if (bytes > 8) word |= static_cast<uint64_t>(mask[byte + 8]) << (64 - shift);
-  return bits & word;
-}
-
-/// Addresses of the K and V rows (of KV head 0) of one block.
-template <class KV>
-struct Rows {
-  const KV *k[kBlockKeys], *v[kBlockKeys];
-  int64_t first, count;  // keys [first, first + count) of the block exist and are visible to somebody
-
-  /// Keys [lo, hi) of the block that starts at `start`.
-  void find(const AttentionParams& p, int64_t b, int64_t start, int64_t lo, int64_t hi) {
-    first = lo > start ? lo - start : 0;
-    count = (hi - start < kBlockKeys ? hi - start : kBlockKeys) - first;
-    int64_t page = p.kv_indptr ? p.kv_indptr[b] : 0, entry = start + first;
-    if (p.kv_indices) {
-      page += entry / p.page_size;
-      entry = entry % p.page_size;
-    } else {
-      entry += page;
-    }
-    const int64_t end = p.kv_indices ? p.page_size : INT64_MAX;
-    for (int64_t j = first; j < first + count; ++page, entry = 0) {
-      const int64_t pool = p.kv_indices ? p.kv_indices[page] : 0;
-      const KV* kp = static_cast<const KV*>(p.k) + pool * p.k_stride_page;
-      const KV* vp = static_cast<const KV*>(p.v) + pool * p.v_stride_page;
-      for (; j < first + count && entry < end; ++j, ++entry) k[j] = kp + entry * p.k_stride_n, v[j] = vp + entry * p.v_stride_n;
-    }
-  }
-};
-
-/// Adds a later chunk to the total of a row. The first one with keys is taken as it is.
-inline void fold(float* total, State& t, const float* o, State s, float factor, int64_t width) {
-  if (s.m == -INFINITY) return;
-  if (t.m == -INFINITY) {
-    memcpy(total, o, static_cast<size_t>(width) * 4);
-    t = s;
-    return;
-  }
-  const float top = s.m > t.m ? s.m : t.m;
-  const float wa = exp2((t.m - top) * factor), wb = exp2((s.m - top) * factor);
-  for (int64_t d = 0; d < width; d += Vec::kLanes)
-    store(total + d, fma(load(o + d), splat(wb), load(total + d) * splat(wa)));
-  t = {top, t.l * wa + s.l * wb, t.lse * wa + s.lse * wb};
-}
-
-/// o / l in the output's dtype; zeros and -inf (with a sink: its logit) for a row that saw nothing. Adding 0 makes -0 (from
-/// underflow) +0.
-template <class O>
-inline void finish(const AttentionParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
-  O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;
-  const bool empty = s.m == -INFINITY;
-  float weight = p.v_scale / s.l, lse = s.m * factor + log2f(s.lse);
-  if (p.sinks) {
-    const float sink = p.sinks[head] * 1.44269504f, m = s.m * factor, top = empty || sink > m ? sink : m;
-    const float w = exp2(m - top), z = exp2(sink - top);
-    weight = p.v_scale * w / (s.l * w + z);
-    lse = empty ? sink : top + log2f(s.lse * w + z);
-  } else if (empty) {
-    lse = -INFINITY;
-  }
-  const Vec inv = splat(empty ? 0.0f : weight);
-  const int64_t dim = p.head_dim_vo;
-  int64_t d = 0;
-  for (; d + Vec::kLanes <= dim; d += Vec::kLanes) store(out + d, fma(load(o + d), inv, zero()));
-  if (d < dim) store_n(out + d, fma(load(o + d), inv, zero()), dim - d);
-  if (p.lse) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse * p.lse_factor;
-}
 
 template <AttentionConfig C>
 struct Tile {

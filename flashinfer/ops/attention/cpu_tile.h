@@ -3,8 +3,8 @@
 #pragma once
 #include <math.h>
 
-#include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/ops/attention/cpu_pack.h"
+#include "flashinfer/ops/attention/cpu_rows.h"
 
 namespace flashinfer::cpu::attention {
 
@@ -81,13 +81,6 @@ inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uin
     default: return product_columns<Pairs, 1>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
   }
 }
-
-inline float first_lane(Vec v) {
-  float lanes[Vec::kLanes];
-  store(lanes, v);
-  return lanes[0];
-}
-inline float exp2(float x) { return first_lane(cpu::exp2(splat(x))); }
 
 /// Bits of `word` from `first` as lanes.
 FI_VEC_INLINE Mask lanes_of(uint64_t word, int first) {
