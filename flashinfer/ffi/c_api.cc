@@ -4,6 +4,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/ffi/call.h"
+#include "flashinfer/ffi/describe.h"
 #include "flashinfer/ffi/flashinfer_c.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/record/record.h"
@@ -145,6 +146,11 @@ extern "C" {
 
 const char* flashinfer_last_error(void) { return t_error.c_str(); }
 const char* flashinfer_version(void) { return build::version(); }
+int flashinfer_observed(void) { return flashinfer::op::observed() ? 1 : 0; }
+const char* flashinfer_describe_ops(void) {
+  static const std::string text = flashinfer::ffi::describe_ops();
+  return text.c_str();
+}
 
 flashinfer_status flashinfer_call(const char* name, const char* const* names, const flashinfer_value* values, int32_t n,
                                   flashinfer_result** result) {

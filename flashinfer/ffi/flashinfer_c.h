@@ -136,7 +136,12 @@ int32_t flashinfer_op_count(void);
 const char* flashinfer_op_name(int32_t index);       /* null: no such op */
 const char* flashinfer_op_signature(const char* op); /* null: no such op; valid until this thread's next call of it */
 const char* flashinfer_version(void);
+/* All ops with their arguments as one JSON array (keys: ffi/describe.h); lives as long as the library. For languages
+ * that make functions from it. */
+const char* flashinfer_describe_ops(void);
 
+/* 1 when calls are logged or recorded; looks at the environment, as the first call would, if nobody has yet. */
+int flashinfer_observed(void);
 /* The log and the recorder while the program runs. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null:
  * unchanged. */
 flashinfer_status flashinfer_record_start(int32_t level, const char* dump_dir);

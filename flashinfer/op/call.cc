@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/call.h"
 
-#include <cstdio>
 #include <mutex>
 #include <set>
 
+#include "flashinfer/core/warn.h"
+#include "flashinfer/op/backend.h"
 #include "flashinfer/op/check.h"
 
 namespace flashinfer::op {
@@ -18,8 +19,9 @@ thread_local const std::string* t_forced = nullptr;
   throw NotImplementedError(m);
 }
 
-Refusal refuse(const Op& op, const Candidate& c, const void* block) {
+Refusal refuse(const Op& op, const Candidate& c, const void* block, const char* named) {
   if (t_forced && *t_forced != c.name) return str("only '", *t_forced, "' is asked for");
+  if (named && std::string_view(named) != c.name) return str("only '", named, "' is asked for");
   if (std::string_view(c.name) == "reference") {
     if (Refusal r = refuse_unless_cpu(op, block); !r.empty()) return r;
   }
@@ -33,16 +35,17 @@ void warn_reference(const Op& op, const std::vector<std::pair<const char*, Refus
   if (!warned.insert(&op).second) return;
   std::string why;
   for (const auto& [who, sentence] : refusals) why += str("; ", who, ": ", sentence);
-  std::fprintf(stderr, "flashinfer: warning: %s runs on its reference implementation, which is slow%s\n", op.name, why.c_str());
+  warn(str(op.name, " runs on its reference implementation, which is slow", why));
 }
 
 /// The first candidate that does not refuse. The usual first-candidate case builds nothing.
 const Candidate& select(const Op& op, const void* block) {
   std::vector<std::pair<const char*, Refusal>> refusals;
+  const char* named = named_backend(op, block);
   for (const Candidate& c : op.candidates) {
-    Refusal r = refuse(op, c, block);
+    Refusal r = refuse(op, c, block, named);
     if (r.empty()) {
-      if (!refusals.empty() && !t_forced && std::string_view(c.name) == "reference") warn_reference(op, refusals);
+      if (!refusals.empty() && !t_forced && !named && std::string_view(c.name) == "reference") warn_reference(op, refusals);
       return c;
     }
     refusals.emplace_back(c.name, std::move(r));
@@ -134,8 +137,9 @@ Selection explain(const Op& op, const void* block) {
   if (op.validate) op.validate(copy.data());
   const Results keep = prepare_outputs(op, copy.data(), b);
   Selection s;
+  const char* named = named_backend(op, copy.data());
   for (const Candidate& c : op.candidates) {
-    Refusal r = refuse(op, c, copy.data());
+    Refusal r = refuse(op, c, copy.data(), named);
     if (r.empty()) {
       s.candidate = &c;
       break;

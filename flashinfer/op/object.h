@@ -15,10 +15,14 @@ namespace flashinfer::op {
 struct StateType {
   std::span<const Field> fields;
   std::shared_ptr<void> (*make)();  // default constructed
+  /// Older names of methods, for languages that have them: "begin_forward=plan; run_return_lse=run(return_lse=True);
+  /// end_forward=": another name, one with another default, and one that does nothing. Those of methods that a class lacks
+  /// do not count.
+  const char* aliases = "";
 };
 template <class State>
-constexpr StateType state_type(std::span<const Field> fields) {
-  return {fields, []() -> std::shared_ptr<void> { return std::make_shared<State>(); }};
+constexpr StateType state_type(std::span<const Field> fields, const char* aliases = "") {
+  return {fields, []() -> std::shared_ptr<void> { return std::make_shared<State>(); }, aliases};
 }
 
 /// What a wrapper class holds: the name that logs print, an id that is never used again in this process, and the state.

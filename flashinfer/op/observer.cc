@@ -17,6 +17,7 @@ struct Unresolved final : Observer {
 constinit Unresolved g_unresolved;
 std::atomic<uint64_t> g_sequence{0};
 thread_local Invocation* t_current = nullptr;  // the innermost observed call
+std::atomic<void (*)()> g_changed{nullptr};
 
 }  // namespace
 
@@ -89,7 +90,14 @@ void ObservedCall::failed(const std::exception& e) {
 
 Observer* set_observer(Observer* o) {
   Observer* before = detail::g_observer.exchange(o, std::memory_order_acq_rel);
+  if (auto changed = g_changed.load(std::memory_order_acquire); changed && before != o) changed();
   return before == &g_unresolved ? nullptr : before;
+}
+
+void listen_to_observer(void (*changed)()) { g_changed.store(changed, std::memory_order_release); }
+bool observed() {
+  Observer* o = observer();
+  return o && detail::resolve_observer(o);
 }
 
 bool config_wanted() { return t_current != nullptr; }

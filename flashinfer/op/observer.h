@@ -73,6 +73,12 @@ inline Observer* observer() { return detail::g_observer.load(std::memory_order_r
 /// Installs `o` (null: none); returns the one before. The caller keeps both alive until no call can be inside them.
 Observer* set_observer(Observer* o);
 
+/// `changed` is called after every change of the observer, from the thread that made it (null: nobody is told). A language that
+/// keeps a faster way for calls that nobody observes listens here.
+void listen_to_observer(void (*changed)());
+/// True when an observer is in force; looks at the environment if nobody has yet.
+bool observed();
+
 /// Called once, at the first call of any op; record/ defines it and installs its observer if the environment asks for one.
 void start_observing();
 

@@ -43,6 +43,9 @@ struct Shape {
 struct Field {
   const char* name = nullptr;
   Role role = Role::kAttr;
+  const char* type = "object";       // of the member, for other languages: "Tensor", "float", ... (detail::type_text)
+  bool optional = false;             // None is a value of its own
+  const char* doc = nullptr;         // what it means, when name, shape and type do not say it
   Dims dims;
   DTypeSet dtypes;                   // empty: any
   const char* same_as = nullptr;     // dtype equal to that of this argument
@@ -51,6 +54,7 @@ struct Field {
   const char* literal = nullptr;     // the default as Python shows it, when it differs from ours (`8` for 8.0)
   const char* choices = nullptr;     // legal strings, "NHD|HND"; another one is a KeyError or ValueError (choice_error)
   ErrorKind choice_error = ErrorKind::kValueError;
+  const char* backends = nullptr;    // "cudnn:cuda|auto": legal back ends and the kind of device each exists for (none: all)
   bool required = false;             // no default
   bool keyword_only = false;         // this one and all after it
   bool not_returned = false;         // an output the public function does not return
@@ -73,6 +77,8 @@ struct DTypeFrom { const char* name; };
 struct MayAlias { const char* name; };
 struct Literal { const char* text; };
 struct Choices { const char* names; ErrorKind error = ErrorKind::kValueError; };
+struct Doc { const char* text; };
+struct Backends { const char* names; };
 struct RequiredOption {};
 struct KeywordOnly {};
 struct NotReturned {};
@@ -88,6 +94,10 @@ constexpr DTypeFrom dtype_from(const char* n) { return {n}; }
 constexpr MayAlias may_alias(const char* n) { return {n}; }
 constexpr Literal literal(const char* t) { return {t}; }
 constexpr Choices choices(const char* names, ErrorKind e = ErrorKind::kValueError) { return {names, e}; }
+constexpr Doc doc(const char* t) { return {t}; }
+/// A member that chooses among implementations by name. Besides these names, those of the op's candidates are legal. A name for
+/// another kind of device than the tensors' is a warning, once, and the call is served as by default; a name of this kind must serve.
+constexpr Backends backends(const char* names) { return {names}; }
 inline constexpr RequiredOption required{};
 inline constexpr KeywordOnly keyword_only{};
 inline constexpr NotReturned not_returned{};
@@ -172,6 +182,25 @@ concept HasViews = HoldsViews<T> || requires(const T& t, const TensorView** o) {
 template <class T>
 inline constexpr bool kIsView = std::is_same_v<T, TensorView> || std::is_same_v<T, std::optional<TensorView>>;
 
+template <class T> inline constexpr const char* type_text = "object";
+template <> inline constexpr const char* type_text<TensorView> = "Tensor";
+template <> inline constexpr const char* type_text<Tensor> = "Tensor";
+template <> inline constexpr const char* type_text<PagedKv> = "PagedKv";
+template <> inline constexpr const char* type_text<ScalarOrTensor> = "ScalarOrTensor";
+template <> inline constexpr const char* type_text<std::vector<TensorView> > = "Tensors";
+template <> inline constexpr const char* type_text<std::vector<int64_t> > = "ints";
+template <> inline constexpr const char* type_text<Object*> = "self";
+template <> inline constexpr const char* type_text<bool> = "bool";
+template <> inline constexpr const char* type_text<int64_t> = "int";
+template <> inline constexpr const char* type_text<double> = "float";
+template <> inline constexpr const char* type_text<std::string> = "str";
+template <> inline constexpr const char* type_text<DType> = "dtype";
+template <> inline constexpr const char* type_text<Device> = "device";
+template <> inline constexpr const char* type_text<Generator> = "Generator";
+template <class T> inline constexpr const char* type_text<std::optional<T> > = type_text<T>;
+template <class T> inline constexpr bool kIsOptional = false;
+template <class T> inline constexpr bool kIsOptional<std::optional<T> > = true;
+
 template <auto M>
 constexpr Field member(const char* name, Role role) {
   using Block = typename MemberOf<decltype(M)>::Block;
@@ -179,6 +208,8 @@ constexpr Field member(const char* name, Role role) {
   Field f;
   f.name = name;
   f.role = role;
+  f.type = type_text<Type>;
+  f.optional = kIsOptional<Type>;
   f.required = std::is_same_v<Type, TensorView> || std::is_same_v<Type, PagedKv> || std::is_same_v<Type, Object*> ||
                std::is_same_v<Type, std::vector<TensorView>>;
   f.get = [](const void* b) -> Value { return to_value(static_cast<const Block*>(b)->*M); };
@@ -195,6 +226,8 @@ constexpr void apply(Field& f, DTypeFrom s) { f.dtype_from = s.name; }
 constexpr void apply(Field& f, MayAlias s) { f.may_alias = s.name; }
 constexpr void apply(Field& f, Literal s) { f.literal = s.text; }
 constexpr void apply(Field& f, Choices s) { f.choices = s.names; f.choice_error = s.error; }
+constexpr void apply(Field& f, Doc s) { f.doc = s.text; }
+constexpr void apply(Field& f, Backends s) { f.backends = s.names; }
 constexpr void apply(Field& f, RequiredOption) { f.required = true; }
 constexpr void apply(Field& f, KeywordOnly) { f.keyword_only = true; }
 constexpr void apply(Field& f, NotReturned) { f.not_returned = true; }

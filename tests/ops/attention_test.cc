@@ -297,7 +297,9 @@ TEST(Attention, WhatIsNotServedIsRefusedByName) {
   expect_plan_error(kNot, "block_tables is not supported", [&](auto& p, Request&) { p.block_tables = table; });
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   expect_error(kNot, "use_cuda_graph=True", [&] { BatchDecodeWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .use_cuda_graph = true}); });
-  expect_error(kNot, "backend='trtllm-gen'", [&] { BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .backend = "trtllm-gen"}); });
+  expect_error(ErrorKind::kValueError, "backend is 'nope', but must be one of auto, fa2,", [&] {
+    BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .backend = "nope"});
+  });
   expect_error(kNot, "jit_args", [&] { BatchPrefillWithRaggedKVCacheWrapper w({.float_workspace_buffer = workspace, .jit_args = 1}); });
   expect_error(ErrorKind::kKeyError, "kv_layout is 'DHN'", [&] { BatchDecodeWithPagedKVCacheWrapper w(workspace, "DHN"); });
   const Tensor q = Tensor::zeros({2, kHq, kD}, DType::kBF16), k = Tensor::zeros({5, kHkv, kD}, DType::kBF16), mask = Tensor::zeros({5, 2}, DType::kBool);

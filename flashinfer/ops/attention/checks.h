@@ -13,6 +13,7 @@ namespace flashinfer::attention {
 constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
 constexpr const char* kNeedsGraph = "it belongs to use_cuda_graph";
 constexpr DTypeSet kMaskTypes = DTypeSet(DType::kBool) | DType::kU8;
+constexpr const char* kBackends = "auto|fa2:cuda|fa3:cuda|cudnn:cuda|trtllm-gen:cuda|cute-dsl:cuda|cutlass:cuda";
 constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
 
 [[noreturn]] inline void throw_not_served(std::string_view op, std::string_view argument, std::string_view why) {
@@ -20,10 +21,6 @@ constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
 }
 inline void not_served(std::string_view op, std::string_view argument, bool given, std::string_view why) {
   if (given) throw_not_served(op, argument, why);
-}
-inline void check_backend(std::string_view op, const std::string& backend) {
-  if (backend != "auto" && backend != "fa2" && backend != "fa3")
-    throw_not_served(op, str("backend=", op::python_repr(backend)), "this library has one implementation a device, backend='auto'");
 }
 /// The plan of a receiver. AssertionError before plan().
 inline const Plan& plan_of(std::string_view op, const op::Object* self) {
@@ -76,7 +73,6 @@ Call call_of(const Run& a, const Planes& kv) {
 // ---- the two prefill wrappers ----
 template <class Init>
 void check_prefill_init(std::string_view op, const Init& a) {
-  check_backend(op, a.backend);
   not_served(op, "use_cuda_graph=True", a.use_cuda_graph, "there are no CUDA graphs on the CPU");
   not_served(op, "qo_indptr_buf", a.qo_indptr_buf.has_value(), kNeedsGraph);
   not_served(op, "custom_mask_buf", a.custom_mask_buf.has_value(), kNeedsGraph);

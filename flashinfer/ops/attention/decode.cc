@@ -13,7 +13,6 @@ constexpr const char* kRun = "BatchDecodeWithPagedKVCacheWrapper.run";
 constexpr const char* kModule = "flashinfer.decode";
 
 void validate_init(const BatchDecodeInit& a) {
-  check_backend(kInit, a.backend);
   not_served(kInit, "use_cuda_graph=True", a.use_cuda_graph, "there are no CUDA graphs on the CPU");
   not_served(kInit, "paged_kv_indptr_buffer", a.paged_kv_indptr_buffer.has_value(), kNeedsGraph);
   not_served(kInit, "paged_kv_indices_buffer", a.paged_kv_indices_buffer.has_value(), kNeedsGraph);
@@ -107,7 +106,7 @@ constexpr op::Field init_fields[] = {
     op::scratch<&BatchDecodeInit::paged_kv_indptr_buffer>("paged_kv_indptr_buffer", nullptr),
     op::scratch<&BatchDecodeInit::paged_kv_indices_buffer>("paged_kv_indices_buffer", nullptr),
     op::scratch<&BatchDecodeInit::paged_kv_last_page_len_buffer>("paged_kv_last_page_len_buffer", nullptr),
-    op::attr<&BatchDecodeInit::backend>("backend"),
+    op::attr<&BatchDecodeInit::backend>("backend", op::backends(kBackends)),
     op::attr<&BatchDecodeInit::jit_args>("jit_args"),
 };
 constexpr op::Field plan_fields[] = {

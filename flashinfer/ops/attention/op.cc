@@ -82,7 +82,6 @@ void check_kv(const Block& a) {
 }
 void validate(const SingleDecode& a) { check_kv(a); }
 void validate(const SinglePrefill& a) {
-  check_backend(kPrefill, a.backend);
   constexpr const char* kFp8 = "it scales an 8-bit q, which is not available";
   not_served(kPrefill, "scale_q", a.scale_q.has_value(), kFp8);
   not_served(kPrefill, "scale_k", a.scale_k.has_value(), kFp8);
@@ -177,7 +176,7 @@ constexpr op::Field prefill_fields[] = {
     op::attr<&SinglePrefill::logits_soft_cap>("logits_soft_cap"),
     op::attr<&SinglePrefill::rope_scale>("rope_scale"),
     op::attr<&SinglePrefill::rope_theta>("rope_theta"),
-    op::attr<&SinglePrefill::backend>("backend"),
+    op::attr<&SinglePrefill::backend>("backend", op::backends(kBackends)),
     op::attr<&SinglePrefill::return_lse>("return_lse"),
     op::attr<&SinglePrefill::kv_cache_sf>("kv_cache_sf"),
     op::attr<&SinglePrefill::k_scale>("k_scale"),

@@ -60,7 +60,8 @@ int64_t pack_bits(const uint8_t* bools, int64_t n, uint8_t* out) {
 
 }  // namespace
 
-constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields);
+constinit const op::StateType plan_type = op::state_type<Plan>(
+    plan_fields, "begin_forward=plan; run_return_lse=run(return_lse=True); end_forward=");
 
 void set_options(Plan& p, const Options& o) {
   check_positive(o.op, "num_qo_heads", p.num_qo_heads);

@@ -81,7 +81,7 @@ constexpr op::Field init_fields[] = {
     op::scratch<&BatchPrefillInit::paged_kv_last_page_len_buf>("paged_kv_last_page_len_buf", nullptr),
     op::scratch<&BatchPrefillInit::custom_mask_buf>("custom_mask_buf", nullptr),
     op::scratch<&BatchPrefillInit::mask_indptr_buf>("mask_indptr_buf", nullptr),
-    op::attr<&BatchPrefillInit::backend>("backend"),
+    op::attr<&BatchPrefillInit::backend>("backend", op::backends(kBackends)),
     op::attr<&BatchPrefillInit::jit_args>("jit_args"),
     op::attr<&BatchPrefillInit::jit_kwargs>("jit_kwargs"),
     op::attr<&BatchPrefillInit::variant_owns_mask>("variant_owns_mask"),

@@ -77,7 +77,7 @@ constexpr op::Field init_fields[] = {
     op::scratch<&BatchRaggedInit::kv_indptr_buf>("kv_indptr_buf", nullptr),
     op::scratch<&BatchRaggedInit::custom_mask_buf>("custom_mask_buf", nullptr),
     op::scratch<&BatchRaggedInit::mask_indptr_buf>("mask_indptr_buf", nullptr),
-    op::attr<&BatchRaggedInit::backend>("backend"),
+    op::attr<&BatchRaggedInit::backend>("backend", op::backends(kBackends)),
     op::attr<&BatchRaggedInit::jit_args>("jit_args"),
     op::attr<&BatchRaggedInit::jit_kwargs>("jit_kwargs"),
     op::attr<&BatchRaggedInit::variant_owns_mask>("variant_owns_mask"),

@@ -11,8 +11,8 @@ namespace {
 
 constexpr DTypeSet kOutTypes = op::floats;
 // Upstream's kernels are all for GPUs: their names are accepted and mean "the one there is".
-constexpr const char* kMmBackends = "auto|cudnn|cutlass|tgv|cublaslt|cublas|cake|cpu";
-constexpr const char* kBmmFp8Backends = "auto|cublas|cudnn|cutlass|cpu";
+constexpr const char* kMmBackends = "auto|cudnn:cuda|cutlass:cuda|tgv:cuda|cublaslt:cuda|cublas:cuda|cake:cuda";
+constexpr const char* kBmmFp8Backends = "auto|cublas:cuda|cudnn:cuda|cutlass:cuda";
 
 /// n of a packed weight, ValueError if it is none or was packed for another k.
 int64_t packed_columns(const MmBf16& a) {
@@ -132,14 +132,14 @@ constexpr op::Field mm_fields[] = {
     op::attr<&MmBf16::pdl>("pdl"),
     op::out<&MmBf16::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<mm_shape>),
     op::attr<&MmBf16::out_dtype>("out_dtype"),
-    op::attr<&MmBf16::backend>("backend", op::choices(kMmBackends)),
+    op::attr<&MmBf16::backend>("backend", op::backends(kMmBackends)),
 };
 constexpr op::Field bmm_fields[] = {
     op::in<&BmmBf16::A>("A", "b m k", DType::kBF16, op::any_layout),
     op::in<&BmmBf16::B>("B", "b k n", DType::kBF16, op::any_layout),
     op::out<&BmmBf16::out>("out", "b m n", op::dtype_from("out_dtype")),
     op::attr<&BmmBf16::out_dtype>("out_dtype"),
-    op::attr<&BmmBf16::backend>("backend", op::choices(kMmBackends)),
+    op::attr<&BmmBf16::backend>("backend", op::backends(kMmBackends)),
 };
 constexpr op::Field fp8_fields[] = {
     op::in<&BmmFp8::A>("A", "b m k", op::fp8, op::any_layout),
@@ -148,7 +148,7 @@ constexpr op::Field fp8_fields[] = {
     op::in<&BmmFp8::B_scale>("B_scale", nullptr, DType::kF32),
     op::attr<&BmmFp8::dtype>("dtype", op::required),
     op::out<&BmmFp8::out>("out", "b m n", op::dtype_from("dtype")),
-    op::attr<&BmmFp8::backend>("backend", op::choices(kBmmFp8Backends)),
+    op::attr<&BmmFp8::backend>("backend", op::backends(kBmmFp8Backends)),
 };
 constexpr op::Field prepare_fields[] = {
     op::in<&PrepareMmWeights::b>("b", "k n", DType::kBF16, op::any_layout),

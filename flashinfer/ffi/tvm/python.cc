@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Python package calls (python/flashinfer/_native.py). For every op a function "flashinfer.python.<name>" that takes all
+// parameters of the public signature by position, then the hidden generators: the Python function has bound the call already, so
+// this is the short way. It returns only what the caller does not hold:
+//   one output that may be returned:  the new tensor, or None when the caller passed the memory
+//   several:                          an array; an integer i stands for the tensor passed for output i
+#include <tvm/ffi/container/array.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/string.h>
+
+#include <cstring>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/warn.h"
+#include "flashinfer/ffi/tvm/convert.h"
+#include "flashinfer/op/backend.h"
+#include "flashinfer/op/registry.h"
+
+namespace flashinfer::ffi {
+namespace {
+
+/// What of an op is the same for all calls.
+struct Prepared {
+  const op::Op* op;
+  std::vector<const op::Field*> parameters;  // in the order of the packed arguments
+  std::vector<const op::Field*> returned;    // outputs that the function returns
+};
+
+Prepared prepare(const op::Op& op) {
+  Prepared p{&op, {}, {}};
+  for (const op::Field& f : op.fields) {
+    if (f.role != op::Role::kResult && !f.hidden) p.parameters.push_back(&f);
+    if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors) p.returned.push_back(&f);
+  }
+  for (const op::Field& f : op.fields)
+    if (f.hidden && std::string_view(f.type) == "Generator") p.parameters.push_back(&f);
+  return p;
+}
+
+/// A block on the stack.
+class StackBlock {
+ public:
+  explicit StackBlock(const op::Op& op) : op_(op) {
+    data_ = op.block.size <= sizeof buffer_ ? static_cast<void*>(buffer_) : ::operator new(op.block.size, std::align_val_t(64));
+    op.block.construct(data_);
+  }
+  ~StackBlock() {
+    op_.block.destroy(data_);
+    if (data_ != buffer_) ::operator delete(data_, std::align_val_t(64));
+  }
+  StackBlock(const StackBlock&) = delete;
+  StackBlock& operator=(const StackBlock&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  const op::Op& op_;
+  void* data_;
+  alignas(64) unsigned char buffer_[3072];
+};
+
+void set(const op::Op& op, void* block, const op::Field& f, const op::Value& v) {
+  try {
+    f.set(block, v, f);
+  } catch (const Error& e) {
+    throw_error(e.kind(), str(op.name, ": ", e.message()));
+  }
+}
+
+op::Value value_of(const op::Op& op, const op::Field& f, tvm::AnyView v, bool own) {
+  try {
+    return from_tvm(v, own);
+  } catch (const Error& e) {
+    throw_error(e.kind(), str(op.name, ": ", f.name, ": ", e.message()));
+  }
+}
+
+/// Which of the returned outputs the caller passed: bit i for output i.
+unsigned given_outputs(const Prepared& p, const void* block) {
+  unsigned bits = 0;
+  const TensorView* v[2];
+  for (size_t i = 0; i < p.returned.size(); ++i)
+    if (p.returned[i]->tensors(block, v) > 0) bits |= 1u << i;
+  return bits;
+}
+
+tvm::Any results_of(const Prepared& p, const void* block, const op::Results& results, unsigned given) {
+  if (p.returned.size() == 1) {
+    if (given || results.size() == 0) return nullptr;
+    return to_tvm(results[0]);
+  }
+  tvm::Array<tvm::Any> out;
+  int next = 0;
+  for (size_t i = 0; i < p.returned.size(); ++i) {
+    if (p.returned[i]->when && !p.returned[i]->when(block)) continue;
+    if (given >> i & 1)
+      out.push_back(static_cast<int64_t>(i));
+    else
+      out.push_back(to_tvm(results[next]));
+    ++next;
+  }
+  if (out.empty()) return nullptr;
+  return out.size() == 1 ? tvm::Any(out[0]) : tvm::Any(out);
+}
+
+void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
+  const op::Op& op = *p.op;
+  FI_CHECK(args.size() <= static_cast<int>(p.parameters.size()), TypeError, op.name, "() takes ", p.parameters.size(),
+           " arguments but ", args.size(), " were given");
+  StackBlock block(op);
+  for (int i = 0; i < args.size(); ++i) {
+    const op::Field& f = *p.parameters[static_cast<size_t>(i)];
+    const tvm::AnyView v = args[i];
+    if (v.type_index() == kTVMFFINone && f.optional) continue;  // absent, as the block is made
+    set(op, block.data(), f, value_of(op, f, v, false));
+  }
+  const unsigned given = given_outputs(p, block.data());
+  const op::Results results = op::run(op, block.data());
+  *result = results_of(p, block.data(), results, given);
+}
+
+/// (n, positional..., name, value, name, value, ...): the caller's own split, for whoever observes.
+void call_observed(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
+  const op::Op& op = *p.op;
+  op::Passed passed;
+  const int n = args[0].cast<int>();
+  for (int i = 1; i <= n; ++i) passed.positional.push_back(from_tvm(args[i]));
+  for (int i = n + 1; i + 1 < args.size(); i += 2)
+    passed.keyword.emplace_back(std::string(args[i].cast<tvm::String>()), from_tvm(args[i + 1]));
+  op::Block block(op);
+  block.bind(passed);
+  const unsigned given = given_outputs(p, block.data());
+  const op::Results results = op::run(op, block.data(), &passed);
+  *result = results_of(p, block.data(), results, given);
+}
+
+template <class F>
+void global(const std::string& name, F f) {
+  tvm::Function::SetGlobal("flashinfer.python." + name, tvm::Function::FromPacked(std::move(f)), true);
+}
+
+void export_op(const op::Op& op) {
+  const auto p = std::make_shared<const Prepared>(prepare(op));
+  global(op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result); }); });
+  global(std::string("observed.") + op.name,
+         [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call_observed(*p, args, result); }); });
+}
+
+/// The object of a class, before its __init__ runs (which is an op like the others).
+void make_object_of(tvm::PackedArgs args, tvm::Any* result) {
+  translated([&] {
+    const std::string class_name(args[0].cast<tvm::String>());
+    const op::Op& init = op_named(class_name + ".__init__");
+    auto handle = tvm::make_object<Handle>();
+    handle->object = std::make_unique<op::Object>(op::intern_class(class_name), init.module, *init.state);
+    *result = HandleRef(std::move(handle));
+  });
+}
+
+// The Python functions that are told of things. Set once, never freed: calls may be on their way while the interpreter ends.
+tvm::Function* g_on_observer = nullptr;
+tvm::Function* g_on_warning = nullptr;
+
+void listen(tvm::PackedArgs args, tvm::Any*) {
+  g_on_observer = new tvm::Function(args[0].cast<tvm::Function>());
+  g_on_warning = new tvm::Function(args[1].cast<tvm::Function>());
+  op::listen_to_observer([] { (*g_on_observer)(op::observer() != nullptr); });
+  set_warning_handler([](const std::string& message) { (*g_on_warning)(tvm::String(message)); });
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  for (const op::Op* op : op::all_ops()) export_op(*op);
+  global("new", make_object_of);
+  global("listen", listen);
+  global("observed", [](tvm::PackedArgs, tvm::Any* result) { *result = op::observed(); });
+  global("backend_refusal", [](tvm::PackedArgs args, tvm::Any* result) {
+    translated([&] {
+      *result = tvm::String(op::backend_refusal(op_named(std::string(args[0].cast<tvm::String>())),
+                                                std::string(args[1].cast<tvm::String>()), args[2].cast<int>()));
+    });
+  });
+}
+
+}  // namespace
+}  // namespace flashinfer::ffi

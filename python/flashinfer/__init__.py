@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FlashInfer's ops on NVIDIA GPUs and plain CPUs: attention, GEMM, norms, RoPE, sampling and more, with a log, a recorder and a
+replayer. Functions and classes are made from the library's registry when this package is imported."""
+from . import _make, _native
+
+__version__ = _native.version()
+globals().update(_make.package.exports)
+__all__ = ["__version__", *_make.package.exports]

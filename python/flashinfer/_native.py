@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native library: where it is, and its functions.
+
+It is looked for, in this order, in
+
+1. ``$FLASHINFER_BUILD_DIR/lib``: a build folder (tests, developers),
+2. ``lib/`` beside this file: an installed package,
+3. ``build/*/lib`` of the checkout this file is in, the newest one.
+
+`import flashinfer` loads ``libflashinfer.so`` alone, for the descriptions of the ops. TVM-FFI, and ``libflashinfer_tvm_ffi.so``
+with the functions to call, come with the first call (`connect`): TVM-FFI imports torch when torch is installed, which a program
+may not want. Both libraries stay loaded when the package is imported again.
+"""
+import ctypes
+import glob
+import json
+import os
+import sys
+import threading
+import warnings
+
+_CORE = "libflashinfer.so"
+_FFI = "libflashinfer_tvm_ffi.so"
+
+
+def _find_folder():
+    here = os.path.dirname(os.path.abspath(__file__))
+    build = os.environ.get("FLASHINFER_BUILD_DIR")
+    candidates = [os.path.join(build, "lib")] if build else []
+    candidates.append(os.path.join(here, "lib"))
+    checkout = os.path.dirname(os.path.dirname(here))
+    candidates += sorted(glob.glob(os.path.join(checkout, "build", "*", "lib")) + glob.glob(os.path.join(checkout, "build", "lib")),
+                         key=os.path.getmtime, reverse=True)
+    for folder in candidates:
+        if os.path.exists(os.path.join(folder, _FFI)):
+            return folder
+    raise ImportError(f"flashinfer: {_FFI} is not in " + ", ".join(candidates))
+
+
+folder = _find_folder()
+core = ctypes.CDLL(os.path.join(folder, _CORE), mode=ctypes.RTLD_GLOBAL)
+core.flashinfer_describe_ops.restype = ctypes.c_char_p
+core.flashinfer_version.restype = ctypes.c_char_p
+
+
+def version():
+    return core.flashinfer_version().decode()
+
+
+def describe():
+    """All ops of the registry, as `flashinfer/ffi/describe.h` says."""
+    return json.loads(core.flashinfer_describe_ops())
+
+
+def observed():
+    """True when calls are logged or recorded (by the environment, or because the program said so)."""
+    return bool(core.flashinfer_observed())
+
+
+_lock = threading.RLock()
+_connected = None
+
+
+class Connection:
+    """TVM-FFI's module, once it is needed, and the library's functions in it."""
+
+    def __init__(self):
+        import tvm_ffi
+
+        ctypes.CDLL(os.path.join(folder, _FFI), mode=ctypes.RTLD_GLOBAL)
+        self.tvm_ffi = tvm_ffi
+        self.tensor_type = tvm_ffi.Tensor
+
+    def function(self, name):
+        """The library's function "flashinfer.<name>"."""
+        return self.tvm_ffi.get_global_func("flashinfer." + name)
+
+
+def connect():
+    """The one connection of this process."""
+    global _connected
+    if _connected is None:
+        with _lock:
+            if _connected is None:
+                _connected = Connection()
+    return _connected
+
+
+def function(name):
+    """The library's function "flashinfer.<name>"."""
+    return connect().function(name)
+
+
+def warn(message):
+    """A warning of the library, shown at the line that called the package."""
+    depth, frame = 2, sys._getframe(1)
+    package = os.path.dirname(os.path.abspath(__file__))
+    while frame.f_back is not None and (frame.f_code.co_filename.startswith((package, "<flashinfer"))
+                                        or "tvm_ffi" in frame.f_code.co_filename):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(str(message), UserWarning, stacklevel=depth)
