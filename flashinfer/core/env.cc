@@ -86,6 +86,8 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_EXTRA_LDFLAGS", "", "more flags for linking kernels"}, Kind::kPath},
     {{"FLASHINFER_JIT_VERBOSE", "0", "1: compile commands and times are printed"}, Kind::kFlag},
     {{"FLASHINFER_JIT_DEBUG", "0", "1: kernels are built with -O0 -g"}, Kind::kFlag},
+    {{"FLASHINFER_ALLOW_RECORDED_SOURCE", "0", "1: a replay may compile and run the source of custom attention variants in a recording"},
+     Kind::kFlag},
     {{"FLASHINFER_DISABLE_JIT", "0", "1: nothing is compiled; artifacts made ahead, else the reference"}, Kind::kFlag},
     {{"FLASHINFER_CPU_TARGET", "native", "what CPU kernels are compiled for: native, x86-64-v3, x86-64-v4 or portable"},
      Kind::kChoice,

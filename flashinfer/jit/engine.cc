@@ -71,6 +71,7 @@ Engine& engine() {
 }
 
 thread_local std::vector<Request>* recorder = nullptr;
+thread_local int foreign_source = 0;
 thread_local bool quiet = false;  // prefetch with a progress callback speaks for itself
 
 CpuFn load(const std::string& path, std::string& error) {
@@ -207,7 +208,16 @@ const Loaded& obtain(const Request& request, bool& keep) {
   return entry.loaded;
 }
 
+const Loaded& obtain_extended(const Request& request, bool& keep) {
+  FI_CHECK(foreign_source == 0 || env::flag("FLASHINFER_ALLOW_RECORDED_SOURCE"), RuntimeError, "jit: ", request.text(),
+           ": the recording holds source code, which is compiled only with FLASHINFER_ALLOW_RECORDED_SOURCE=1: read it first");
+  return obtain(request, keep);
+}
+
 }  // namespace detail
+
+ForeignSource::ForeignSource() { ++foreign_source; }
+ForeignSource::~ForeignSource() { --foreign_source; }
 
 Stats stats() {
   Engine& e = engine();

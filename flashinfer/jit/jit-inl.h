@@ -14,6 +14,8 @@ namespace detail {
 extern std::atomic<int> recordings;
 /// The engine: loads or compiles, once per kernel and process. `keep`: the answer is final and may be kept in a table.
 const Loaded& obtain(const Request& request, bool& keep);
+/// The same for a request that holds a user's source.
+const Loaded& obtain_extended(const Request& request, bool& keep);
 
 /// One table per kernel and Config type, constant-initialised: no guard on the launch path.
 template <const Kernel& K, class Config>
@@ -47,6 +49,14 @@ const Loaded& cpu_kernel(const Config& config) {
   const Loaded& loaded = detail::miss<K>(config, hash);
   if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
   return loaded;
+}
+
+template <const Kernel& K, class Config>
+const Loaded& cpu_kernel(const Config& config, const Extension& extension) {
+  bool keep = false;
+  const Request request = detail::make_request(K, Config::kName, detail::members(config), &extension);
+  if (op::config_wanted()) op::report_config(request.text());
+  return detail::obtain_extended(request, keep);
 }
 
 template <class Config>

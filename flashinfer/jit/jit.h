@@ -43,6 +43,26 @@ struct Loaded {
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config);
 
+/// Source text that a kernel is instantiated with beside its Config: how users extend one.
+struct Extension {
+  std::string label;      // in names: "FlashSigmoid"
+  std::string text;       // declarations, put after the kernel's header
+  std::string arguments;  // template arguments after the Config: "Params, FlashSigmoid"
+};
+/// The kernel K for `config` and a user's source. Found by its text (some microseconds a lookup). A recording that is replayed must
+/// not bring code along: under ForeignSource, RuntimeError unless FLASHINFER_ALLOW_RECORDED_SOURCE is 1.
+template <const Kernel& K, class Config>
+const Loaded& cpu_kernel(const Config& config, const Extension& extension);
+
+/// While it lives, this thread's arguments come from a file, not from the program.
+class ForeignSource {
+ public:
+  ForeignSource();
+  ~ForeignSource();
+  ForeignSource(const ForeignSource&) = delete;
+  ForeignSource& operator=(const ForeignSource&) = delete;
+};
+
 /// "norm.rmsnorm{dtype=bfloat16,gemma=0}": the name in logs, `list-modules` and the cache.
 template <const Kernel& K, class Config>
 std::string kernel_text(const Config& config);

@@ -13,6 +13,7 @@
 namespace flashinfer::jit {
 
 struct Kernel;
+struct Extension;
 
 struct Request {
   std::string name;      // "norm.rmsnorm": family (folder of the header) and function
@@ -52,7 +53,8 @@ std::vector<Member> members(const Config& config) {
 
 /// "{dtype=bfloat16,gemma=0}"
 std::string config_braces(std::span<const Member> members);
-Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members);
+Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members,
+                     const Extension* extension = nullptr);
 
 }  // namespace detail
 }  // namespace flashinfer::jit

@@ -41,21 +41,21 @@ std::string config_braces(std::span<const Member> members) {
   return text + "}";
 }
 
-Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members) {
+Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members, const Extension* extension) {
   Request r;
   r.header = kernel.header;
   r.name = family_of(r.header) + "." + last_part(kernel.function);
-  r.config = config_braces(members);
+  r.config = config_braces(members) + (extension ? "+" + extension->label : "");
   r.instance = std::string(kernel.function) + "<Config{";
   for (const Member& m : members) {
     if (&m != members.data()) r.instance += ", ";
     r.instance += std::string(".") + m.name + " = decltype(Config::" + m.name + ")(" + m.value + ")";
   }
-  r.instance += "}>";
+  r.instance += extension ? "}, " + extension->arguments + ">" : "}>";
   std::ostringstream s;
   s << "// " << r.text() << "\n"
     << "#include \"" << r.header << "\"\n\n"
-    << "using Config = " << config_type << ";\n"
+    << (extension ? extension->text + "\n" : "") << "using Config = " << config_type << ";\n"
     << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t task) {\n"
     << "  " << r.instance << "(\n      *static_cast<const " << kernel.params << "*>(params), task);\n"
     << "}\n";

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/jit/jit.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/replay/compare.h"
@@ -62,6 +63,7 @@ class Runner {
     op::Value result;
     std::optional<Failure> failure;
     const auto start = std::chrono::steady_clock::now();
+    const jit::ForeignSource from_a_file;
     try {
       result = op::call_values(*op_, inputs.passed);
     } catch (const Error& e) {

@@ -163,5 +163,6 @@ inline op::Cost cost_of(const Plan& p, const TensorView& q, int64_t kv_item) {
 extern const op::Op decode_init_op, decode_plan_op, decode_run_op;
 extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op;
 extern const op::Op ragged_init_op, ragged_plan_op, ragged_run_op;
+extern const op::Op custom_decode_op, custom_prefill_op;
 
 }  // namespace flashinfer::attention

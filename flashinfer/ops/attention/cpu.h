@@ -4,6 +4,7 @@
 // output is summed is params.h's and nothing else's, so a decode row equals the prefill row of its position bit by bit.
 #pragma once
 #include "flashinfer/ops/attention/cpu_tile.h"
+#include "flashinfer/ops/attention/cpu_variant.h"
 
 namespace flashinfer::cpu {
 namespace attention {
@@ -36,13 +37,14 @@ struct Scratch {
   }
 };
 
-template <AttentionConfig C>
+template <AttentionConfig C, class H>
 struct Tile {
-  using T = Types<C>;
+  using T = Types<C, H::kElements>;
   using KV = typename T::KV;
   const AttentionParams& p;
   const AttentionWork& w;
   Request r;
+  H hooks;
   Scratch s;
   Logits logits;
   int64_t local, rows, width;  // rows of a head, of all heads; row i belongs to head i / local
@@ -50,16 +52,19 @@ struct Tile {
   Ahead ahead;
 
   Tile(const AttentionParams& params, const AttentionWork& work)
-      : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo),
+      : p(params), w(work), r(params, work.request), hooks(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo),
         logits(logits_of(params)), local(work.row_end - work.row_begin), rows(local * (work.head_end - work.head_begin)),
         width(padded(params.head_dim_vo)) {
+    if constexpr (H::kCustom) logits.factor = hooks.factor();
     memset(s.zeros, 0, static_cast<size_t>(4 * padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo)));
     for (int64_t i = 0; i < local; ++i) range[i] = visible_range(p, r, token(i));
     for (int64_t i = 0; i < rows; ++i) {
       const auto* q = static_cast<const typename T::Q*>(p.q) + (r.q_first + token(i)) * p.q_stride_n + head(i) * p.q_stride_h;
       uint32_t* to = s.q + i * q_cells();
-      if constexpr (C.rope) {
-        rotate(q, table(token(i) + r.offset), p.head_dim_qk, s.rotated);
+      if constexpr (C.rope || H::kElements) {
+        if constexpr (C.rope) rotate(q, table(token(i) + r.offset), p.head_dim_qk, s.rotated);
+        else copy_row(q, p.head_dim_qk, s.rotated);
+        if constexpr (H::kElements) hooks.query(s.rotated, p.head_dim_qk);
         pack_q<Types<AttentionConfig{DType::kF32, C.kv, C.o, true}>>(s.rotated, p.head_dim_qk, to);
       } else {
         pack_q<T>(q, p.head_dim_qk, to);
@@ -99,12 +104,14 @@ struct Tile {
       k[j] = there ? at.k[j] + kv_head * p.k_stride_h : static_cast<const KV*>(s.zeros);
       v[j] = there ? at.v[j] + kv_head * p.v_stride_h : static_cast<const KV*>(s.zeros);
     }
-    if constexpr (C.rope) {
+    if constexpr (C.rope || H::kElements) {
       const float* turned[kBlockKeys];
       for (int64_t j = 0; j < kBlockKeys; ++j) {
         float* to = s.rotated + j * padded(p.head_dim_qk);
         turned[j] = to;
-        rotate(k[j], table(j >= at.first && j < end ? start + j : 0), p.head_dim_qk, to);
+        if constexpr (C.rope) rotate(k[j], table(j >= at.first && j < end ? start + j : 0), p.head_dim_qk, to);
+        else copy_row(k[j], p.head_dim_qk, to);
+        if constexpr (H::kElements) hooks.key(to, p.head_dim_qk);
       }
       pack_k<T>(turned, kBlockKeys, p.head_dim_qk, s.k, ahead);
     } else {
@@ -123,12 +130,20 @@ struct Tile {
                               kBlockKeys, false, ahead);
       for (int64_t x = 0; x < n; ++x) {
         float* row = s.s + x * kBlockKeys;
-        if (logits.transformed) {
+        uint64_t bits = visible_bits(p, r, w.request, token(i + x), visible[i + x], first);
+        if constexpr (H::kCustom) {
+          hooks.logits(row, bits, token(i + x), first, head(i + x), head(i + x) / r.group);
+        } else if (logits.transformed) {
           const float slope = p.alibi_slopes ? p.alibi_slopes[head(i + x)] : 0.0f;
           transform(logits, row, slope * static_cast<float>(first - token(i + x)), slope);
         }
-        softmax_row<T::kPairs>(row, visible_bits(p, r, w.request, token(i + x), visible[i + x], first), logits.factor, s.m[i + x],
-                               s.l + (i + x) * 32, s.o + (i + x) * width, width, s.p + (i + x) * kCells);
+        if constexpr (H::kSoftmax) {
+          softmax_row<T::kPairs>(row, bits, logits.factor, s.m[i + x], s.l + (i + x) * 32, s.o + (i + x) * width, width,
+                                 s.p + (i + x) * kCells);
+        } else {
+          weights_row<T::kPairs>(row, bits, s.p + (i + x) * kCells);
+          if (bits) s.m[i + x] = 0;
+        }
       }
     }
     for (int64_t i = r0; i < r1; i += kMaxRows) {
@@ -172,6 +187,11 @@ struct Tile {
     return {s.m[i], sum, T::kPairs ? reduce_add(load(l + 16)) : sum};
   }
 
+  void finish_row(int64_t i, float* o, State st) {
+    if constexpr (H::kCustom) finish_custom<typename T::O>(hooks, p, r, r.q_first + token(i), head(i), o, st, logits.factor);
+    else finish<typename T::O>(p, r.q_first + token(i), head(i), o, st, logits.factor);
+  }
+
   void run() {
     const bool single = w.chunk_end - w.chunk_begin == 1;
     for (int64_t i = 0; i < rows; ++i) s.total_state[i].m = -INFINITY;
@@ -183,44 +203,53 @@ struct Tile {
           memcpy(p.partial_o + (w.partial + i) * width, o, static_cast<size_t>(width) * 4);
           reinterpret_cast<State*>(p.partial_state)[w.partial + i] = state(i);
         } else if (single) {
-          finish<typename T::O>(p, r.q_first + token(i), head(i), o, state(i), logits.factor);
+          finish_row(i, s.o + i * width, state(i));
         } else {
-          fold(s.total + i * width, s.total_state[i], o, state(i), logits.factor, width);
+          fold<H::kSoftmax>(s.total + i * width, s.total_state[i], o, state(i), logits.factor, width);
         }
       }
     }
     if (single || w.partial >= 0) return;
-    for (int64_t i = 0; i < rows; ++i)
-      finish<typename T::O>(p, r.q_first + token(i), head(i), s.total + i * width, s.total_state[i], logits.factor);
+    for (int64_t i = 0; i < rows; ++i) finish_row(i, s.total + i * width, s.total_state[i]);
   }
 };
 }  // namespace attention
 
 namespace attention {
 /// After all works: folds the states of the chunks of one merge, in ascending order.
-template <AttentionConfig C>
+template <AttentionConfig C, class H>
 void merge_chunks(const AttentionParams& p, const AttentionMerge& g) {
   const Request r(p, g.request);
+  const H hooks(p, g.request);
   const Scratch s(p.scratch, p.head_dim_qk, p.head_dim_vo);
   const int64_t width = padded(p.head_dim_vo), local = g.row_end - g.row_begin, rows = local * (g.head_end - g.head_begin);
-  const float factor = logits_of(p).factor;
+  float factor = logits_of(p).factor;
+  if constexpr (H::kCustom) factor = hooks.factor();
   for (int64_t i = 0; i < rows; ++i) {
     State total{-INFINITY, 0, 0};
     for (int64_t c = 0; c < g.chunks; ++c) {
       const int64_t at = g.partial + c * rows + i;
-      fold(s.total, total, p.partial_o + at * width, reinterpret_cast<const State*>(p.partial_state)[at], factor, width);
+      fold<H::kSoftmax>(s.total, total, p.partial_o + at * width, reinterpret_cast<const State*>(p.partial_state)[at], factor, width);
     }
     const int64_t row = g.row_begin + i % local, head = (g.head_begin + i / local) * r.group + row % r.group;
-    finish<typename Types<C>::O>(p, r.q_first + row / r.group, head, s.total, total, factor);
+    const int64_t token = r.q_first + row / r.group;
+    if constexpr (H::kCustom) finish_custom<typename Types<C>::O>(hooks, p, r, token, head, s.total, total, factor);
+    else finish<typename Types<C>::O>(p, token, head, s.total, total, factor);
   }
 }
 }  // namespace attention
 
 /// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
-template <AttentionConfig C>
+template <AttentionConfig C, class H = attention::NoHooks>
 void attention_task(const AttentionParams& p, int64_t task) {
-  if (task >= 0) attention::Tile<C>(p, p.work[task]).run();
-  else attention::merge_chunks<C>(p, p.merges[-1 - task]);
+  if (task >= 0) attention::Tile<C, H>(p, p.work[task]).run();
+  else attention::merge_chunks<C, H>(p, p.merges[-1 - task]);
+}
+/// The same with a custom variant: P is the generated struct of its parameters, V the user's.
+template <AttentionConfig C, class P, class V>
+void attention_variant_task(const AttentionParams& p, int64_t task) {
+  const P params(p);
+  attention_task<C, attention::Hooks<P, V>>(params, task);
 }
 
 }  // namespace flashinfer::cpu

@@ -8,13 +8,14 @@
 namespace flashinfer::cpu::attention {
 using namespace flashinfer::attention;
 
-template <AttentionConfig C>
+/// `Elements`: q and K are changed one by one on the way, so they go through f32.
+template <AttentionConfig C, bool Elements = false>
 struct Types {
   using Q = scalar_of_t<C.q>;
   using KV = scalar_of_t<C.kv>;
   using O = scalar_of_t<C.o>;
 #if defined(__AVX512BF16__)
-  static constexpr bool kPairs = C.q == DType::kBF16 && C.kv == DType::kBF16 && !C.rope;
+  static constexpr bool kPairs = C.q == DType::kBF16 && C.kv == DType::kBF16 && !C.rope && !Elements;
 #else
   static constexpr bool kPairs = false;  // two FMAs a pair would cost more than f32 cells
 #endif
@@ -39,6 +40,11 @@ struct Ahead {
 /// Cells of a row of `dim` elements.
 template <class T>
 constexpr int64_t cells(int64_t dim) { return (dim + T::kPerCell - 1) / T::kPerCell; }
+
+template <class S>
+inline void copy_row(const S* x, int64_t dim, float* out) {
+  for (int64_t i = 0; i < dim; ++i) out[i] = to_f32(x[i]);
+}
 
 /// x[0..dim) rotated by half split: (x[i], x[i + dim/2]) by the angle whose cos and sin are table[i], table[dim/2 + i].
 template <class S>

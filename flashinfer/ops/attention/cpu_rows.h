@@ -95,11 +95,16 @@ struct Rows {
 };
 
 /// Adds a later chunk to the total of a row. The first one with keys is taken as it is.
+template <bool Softmax = true>  // without: chunks are added
 inline void fold(float* total, State& t, const float* o, State s, float factor, int64_t width) {
   if (s.m == -INFINITY) return;
   if (t.m == -INFINITY) {
     memcpy(total, o, static_cast<size_t>(width) * 4);
     t = s;
+    return;
+  }
+  if constexpr (!Softmax) {
+    for (int64_t d = 0; d < width; d += Vec::kLanes) store(total + d, load(o + d) + load(total + d));
     return;
   }
   const float top = s.m > t.m ? s.m : t.m;
@@ -109,11 +114,19 @@ inline void fold(float* total, State& t, const float* o, State s, float factor, 
   t = {top, t.l * wa + s.l * wb, t.lse * wa + s.lse * wb};
 }
 
-/// o / l in the output's dtype; zeros and -inf (with a sink: its logit) for a row that saw nothing. Adding 0 makes -0 (from
-/// underflow) +0.
+/// One row of outputs, times `weight`. Adding 0 makes -0 (from underflow) +0.
+template <class O>
+inline void store_row(const AttentionParams& p, int64_t token, int64_t head, const float* o, Vec weight) {
+  O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;
+  const int64_t dim = p.head_dim_vo;
+  int64_t d = 0;
+  for (; d + Vec::kLanes <= dim; d += Vec::kLanes) store(out + d, fma(load(o + d), weight, zero()));
+  if (d < dim) store_n(out + d, fma(load(o + d), weight, zero()), dim - d);
+}
+
+/// o / l in the output's dtype; zeros and -inf (with a sink: its logit) for a row that saw nothing.
 template <class O>
 inline void finish(const AttentionParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
-  O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;
   const bool empty = s.m == -INFINITY;
   float weight = p.v_scale / s.l, lse = s.m * factor + log2f(s.lse);
   if (p.sinks) {
@@ -124,11 +137,7 @@ inline void finish(const AttentionParams& p, int64_t token, int64_t head, const 
   } else if (empty) {
     lse = -INFINITY;
   }
-  const Vec inv = splat(empty ? 0.0f : weight);
-  const int64_t dim = p.head_dim_vo;
-  int64_t d = 0;
-  for (; d + Vec::kLanes <= dim; d += Vec::kLanes) store(out + d, fma(load(o + d), inv, zero()));
-  if (d < dim) store_n(out + d, fma(load(o + d), inv, zero()), dim - d);
+  store_row<O>(p, token, head, o, splat(empty ? 0.0f : weight));
   if (p.lse) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse * p.lse_factor;
 }
 

@@ -201,7 +201,8 @@ template <> const op::Op& table_of<SingleDecode>() { return decode_op; }
 template <> const op::Op& table_of<SinglePrefill>() { return prefill_op; }
 
 constexpr const op::Op* kOps[] = {&decode_op,       &prefill_op,     &decode_init_op, &decode_plan_op, &decode_run_op, &prefill_init_op,
-                                  &prefill_plan_op, &prefill_run_op, &ragged_init_op, &ragged_plan_op, &ragged_run_op};
+                                  &prefill_plan_op, &prefill_run_op, &ragged_init_op, &ragged_plan_op, &ragged_run_op,
+                                  &custom_decode_op, &custom_prefill_op};
 }  // namespace
 }  // namespace attention
 

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/attention/custom.h"
 
 namespace flashinfer {
 

@@ -53,6 +53,12 @@ struct AttentionMerge {
   int64_t partial;
 };
 
+/// An additional scalar of a custom variant, in both forms.
+struct AttentionScalar {
+  double number;
+  int64_t integer;
+};
+
 /// Strides are in elements (of an NVFP4 cache: bytes), the last dimension is contiguous.
 struct AttentionParams {
   const void* q;
@@ -93,6 +99,10 @@ struct AttentionParams {
   const float* sinks;          // [Hq] logits in natural units, not scaled, that join every denominator once; or null
   const float* rope;          // [positions][2][Dqk/2]: cos, sin; null without rope
   int64_t rope_first;         // the position of the table's first row, <= 0
+
+  // A custom variant's additional arguments, in declared order (variant.h).
+  const void* const* extra_tensors;
+  const AttentionScalar* extra_scalars;
 
   const AttentionWork* work;
   const AttentionMerge* merges;

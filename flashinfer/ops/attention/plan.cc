@@ -42,6 +42,7 @@ constexpr op::Field plan_fields[] = {
     op::in<&Plan::mask_indptr>("mask_indptr", nullptr),
     op::in<&Plan::prefix_len>("prefix_len", nullptr),
     op::in<&Plan::token_pos>("token_pos", nullptr),
+    op::attr<&Plan::jit_args>("jit_args"),
 };
 
 void check_positive(std::string_view op, const char* name, int64_t value) {

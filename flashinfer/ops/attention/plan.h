@@ -27,6 +27,7 @@ struct Plan {
   int64_t max_page = -1;                            // of kv_indices
   Tensor mask, mask_indptr;                         // u8 bits and int64 byte offsets; undefined without a mask
   Tensor prefix_len, token_pos;  // multi-item scoring: u32 [B] and u16 [B, token_pos_len]; undefined without
+  op::Value jit_args;            // of __init__: a custom variant (custom.h); None without
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type;
@@ -74,6 +75,7 @@ struct Call {
   Planes kv;
   std::optional<Planes> kv_sf;            // e4m3 scales of an NVFP4 cache, planes of the same pages
   const TensorView* sinks = nullptr;      // f32 [Hq], contiguous, natural units
+  op::Value args;                         // a custom variant's additional arguments
 };
 op::Refusal refuse(const Plan& p, const Call& c);
 void run(const Plan& p, const Call& c);

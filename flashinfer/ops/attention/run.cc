@@ -11,10 +11,13 @@
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/attention/plan.h"
 #include "flashinfer/ops/attention/ref.h"
+#include "flashinfer/ops/attention/variant_call.h"
 
 namespace flashinfer::attention {
 namespace {
 
+inline constexpr jit::Kernel kVariantKernel{"flashinfer/ops/attention/cpu.h", "flashinfer::cpu::attention_variant_task",
+                                            "flashinfer::AttentionParams"};
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cpu.h", "flashinfer::cpu::attention_task", "flashinfer::AttentionParams"};
 
 AttentionConfig config_of(const Plan& p) {
@@ -129,9 +132,15 @@ std::vector<float> slopes_of(const Plan& p) {
 
 }  // namespace
 
+/// The kernel of a plan: the built-in one, or one compiled with its custom variant.
+const jit::Loaded& kernel_of(const Plan& p) {
+  if (p.jit_args.is_none()) return jit::cpu_kernel<kKernel>(config_of(p));
+  return jit::cpu_kernel<kVariantKernel>(config_of(p), extension_of(variant_from("attention", p.jit_args)));
+}
+
 op::Refusal refuse(const Plan& p, const Call&) {
   if (p.kv_data_type == DType::kF4E2M1x2) return "the tile kernel reads no NVFP4 caches";
-  return jit::cpu_kernel<kKernel>(config_of(p)).refusal;
+  return kernel_of(p).refusal;
 }
 
 void run(const Plan& planned, const Call& c) {
@@ -148,6 +157,11 @@ void run(const Plan& planned, const Call& c) {
     rope = rope_table(p);
     a.rope = rope.values.data(), a.rope_first = rope.first;
   }
+  std::optional<Extras> extras;
+  if (!p.jit_args.is_none()) {
+    extras.emplace("attention", variant_from("attention", p.jit_args), c.args, a);
+    a.extra_tensors = extras->tensors(), a.extra_scalars = extras->scalars();
+  }
   a.work = p.work.works.data(), a.merges = p.work.merges.data();
   Tensor partial;
   if (p.work.partial_rows) {
@@ -156,12 +170,13 @@ void run(const Plan& planned, const Call& c) {
     a.partial_o = partial.data_as<float>();
     a.partial_state = a.partial_o + p.work.partial_rows * width;
   }
-  const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config_of(p)).fn;
+  const jit::CpuFn fn = kernel_of(p).fn;
   run_tasks(fn, a, static_cast<int64_t>(p.work.works.size()), false);
   run_tasks(fn, a, static_cast<int64_t>(p.work.merges.size()), true);
 }
 
 void run_reference(const Plan& p, const Call& c) {
+  FI_CHECK(p.jit_args.is_none(), NotImplementedError, "attention: a custom variant has no reference: it needs a C++ compiler");
   const std::vector<float> slopes = slopes_of(p);
   const AttentionParams a = params_of(p, c, slopes);
   for (int64_t b = 0; b < p.batch_size; ++b)

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an AttentionVariant to what the JIT and the kernel take. Internal to the family.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/attention/custom.h"
+#include "flashinfer/ops/attention/plan.h"
+
+namespace flashinfer::attention {
+
+/// From a call's jit_args. TypeError and ValueError name `op` and the element.
+AttentionVariant variant_from(std::string_view op, const op::Value& value);
+/// A plan whose jit_args are set: ValueError unless heads' dims and dtypes are the variant's.
+void check_variant(std::string_view op, const Plan& p);
+/// The source that the kernels are instantiated with.
+jit::Extension extension_of(const AttentionVariant& variant);
+
+/// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. The names the
+/// library fills may be left out, all of them together.
+class Extras {
+ public:
+  Extras(std::string_view op, const AttentionVariant& variant, const op::Value& args, const AttentionParams& params);
+  const void* const* tensors() const { return tensors_.data(); }
+  const AttentionScalar* scalars() const { return scalars_.data(); }
+
+ private:
+  std::vector<const void*> tensors_;
+  std::vector<AttentionScalar> scalars_;
+};
+
+}  // namespace flashinfer::attention
