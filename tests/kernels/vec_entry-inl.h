@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/kernels/cpu/exp.h"
+#include "flashinfer/kernels/cpu/narrow.h"
 #include "vec_entry.h"
 
 namespace flashinfer::test {
@@ -73,10 +74,25 @@ void narrow_to(const float* x, void* to, int64_t n) {
       n, [=](int64_t i) { store(y + i, cpu::load(x + i)); },
       [=](int64_t i, int64_t c) { store_n(y + i, cpu::load_n(x + i, c), c); });
 }
+template <class S>
+void saturate_to(const float* x, void* to, int64_t n) {
+  S* y = static_cast<S*>(to);
+  each(
+      n, [=](int64_t i) { cpu::store_saturated(y + i, cpu::load(x + i)); },
+      [=](int64_t i, int64_t c) { cpu::store_saturated_n(y + i, cpu::load_n(x + i, c), c); });
+}
 void narrow(DType to, const float* x, void* y, int64_t n) {
   if (to == DType::kF32) narrow_to<float>(x, y, n);
   if (to == DType::kBF16) narrow_to<bf16_t>(x, y, n);
   if (to == DType::kF16) narrow_to<f16_t>(x, y, n);
+  if (to == DType::kF8E4M3) saturate_to<e4m3_t>(x, y, n);
+  if (to == DType::kF8E5M2) saturate_to<e5m2_t>(x, y, n);
+}
+void to_e2m1(const float* x, uint8_t* y, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) cpu::store_e2m1_16(y + i / 2, [=](int64_t j) { return cpu::load(x + i + j); });
+}
+void from_e2m1(const uint8_t* x, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; i += Vec::kLanes) store(y + i, cpu::load_e2m1(x + i / 2));
 }
 
 void fused(const float* a, const float* b, const float* c, float* y, int64_t n) {
@@ -119,6 +135,6 @@ float dot(const bf16_t* a, const bf16_t* b, int64_t n) {
 
 #define FI_VEC_ENTRY(variable, label) \
   extern const VecEntry variable;     \
-  const VecEntry variable = {label, Vec::kLanes, map, widen, narrow, fused, order, reduce, scale, dot}
+  const VecEntry variable = {label, Vec::kLanes, map, widen, narrow, fused, order, reduce, scale, dot, to_e2m1, from_e2m1}
 
 }  // namespace flashinfer::test

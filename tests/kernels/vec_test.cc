@@ -11,8 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "isa.h"
-#include "vec_entry.h"
+#include "vec_entries.h"
 
 namespace flashinfer::test {
 namespace {
@@ -246,14 +245,7 @@ TEST_P(VecTest, DotOfPairs) {
   }
 }
 
-std::vector<const VecEntry*> entries() {
-  std::vector<const VecEntry*> list = {&kVecPortable};
-  if (has_isa(Isa::kV3)) list.push_back(&kVecV3);
-  if (has_isa(Isa::kV4)) list.push_back(&kVecV4);
-  if (has_isa(Isa::kBf16)) list.push_back(&kVecBf16);
-  return list;
-}
-INSTANTIATE_TEST_SUITE_P(Isa, VecTest, testing::ValuesIn(entries()),
+INSTANTIATE_TEST_SUITE_P(Isa, VecTest, testing::ValuesIn(vec_entries()),
                          [](const testing::TestParamInfo<const VecEntry*>& info) {
                            return std::string(info.param->name);
                          });
