@@ -9,4 +9,7 @@ namespace flashinfer::ops::page {
 std::span<const op::Case> append_cases();
 std::span<const op::Case> batch_indices_cases();
 std::span<const op::Case> seq_lens_cases();
+std::span<const op::Case> nvfp4_append_cases();  // nvfp4_cases.cc
+std::span<const op::Case> nvfp4_append_slots_cases();
+std::span<const op::Case> nvfp4_append_mla_cases();
 }  // namespace flashinfer::ops::page

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/paged_kv.h"
 #include "flashinfer/ops/page/cases.h"
+#include "flashinfer/ops/page/ops.h"
 #include "flashinfer/ops/page/ref.h"
 
 namespace flashinfer {
@@ -25,27 +27,8 @@ void validate_append(const AppendPagedKvCache& a) {
     FI_CHECK(from->size(2) == plane->dim, ValueError, kAppend, ": ", who, ".shape[2] is ", from->size(2),
              ", but paged_kv_cache has a head dim of ", plane->dim);
   }
-  const int64_t used = op::check_indptr(kAppend, "kv_indptr", a.kv_indptr), batch = a.kv_last_page_len.size(0);
-  FI_CHECK(used <= a.kv_indices.size(0), ValueError, kAppend, ": kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
-           a.kv_indices.size(0), " entries");
-  const int64_t page_size = kv.k.page_size;
-  for (int64_t b = 0; b < batch; ++b) {
-    const int64_t last = op::index_at(a.kv_last_page_len, b);
-    const bool empty = op::index_at(a.kv_indptr, b) == op::index_at(a.kv_indptr, b + 1);
-    FI_CHECK(empty || (last >= 1 && last <= page_size), ValueError, kAppend, ": kv_last_page_len[", b, "] is ", last,
-             ", but must be in 1..", page_size, " (page_size)");
-  }
-  for (int64_t t = 0; t < a.append_key.size(0); ++t) {
-    const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
-    if (b < 0) continue;
-    FI_CHECK(b < batch, ValueError, kAppend, ": batch_indices[", t, "] is ", b, ", but there are ", batch, " requests");
-    const int64_t first = op::index_at(a.kv_indptr, b), pages = op::index_at(a.kv_indptr, b + 1) - first;
-    FI_CHECK(position >= 0 && position / page_size < pages, ValueError, kAppend, ": positions[", t, "] is ", position,
-             ", but request ", b, " has ", pages, " pages of ", page_size, " tokens");
-    const int64_t slot = first + position / page_size, page = op::index_at(a.kv_indices, slot);
-    FI_CHECK(page >= 0 && page < kv.k.pages, ValueError, kAppend, ": kv_indices[", slot, "] is ", page, ", but the pool has ",
-             kv.k.pages, " pages");
-  }
+  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
+  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size);
 }
 
 /// Copies a token's heads; heads that are neighbours on both sides in one piece.
@@ -181,7 +164,12 @@ op::Refusal refuse_append(const AppendPagedKvCache& a) { return op::refuse_unles
 op::Refusal refuse_positions(const GetBatchIndicesPositions& a) { return op::refuse_unless_cpu(positions_op, &a); }
 op::Refusal refuse_seq_lens(const GetSeqLens& a) { return op::refuse_unless_cpu(seq_lens_op, &a); }
 
-constexpr const op::Op* kOps[] = {&append_op, &positions_op, &seq_lens_op};
+constexpr const op::Op* kOps[] = {&append_op,
+                                  &positions_op,
+                                  &seq_lens_op,
+                                  &ops::page::nvfp4_append_op,
+                                  &ops::page::nvfp4_append_slots_op,
+                                  &ops::page::nvfp4_append_mla_op};
 }  // namespace
 
 void append_paged_kv_cache(const AppendPagedKvCache& a) { op::call(append_op, a); }

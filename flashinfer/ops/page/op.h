@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/page/nvfp4.h"  // appending to NVFP4 caches
 
 namespace flashinfer {
 

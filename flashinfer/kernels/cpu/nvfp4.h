@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVFP4 rows (attention.md 17.2): 16 elements share an e4m3 scale, a tensor shares an f32 `global`; element = e2m1 * scale * global.
+// Quantising, every step rounded once to nearest even:
+//   scale = e4m3(amax * rn(1 / rn(6 * global))), code = e2m1(rn(x * rn(1 / rn(scale * global)))), both saturating, reciprocals at most
+//   FLT_MAX. A block whose scale is 0 (all zero, or too small for e4m3) gets codes 0. A NaN makes its block's scale NaN (0x7f).
+// Bytes decide: 2 are read and 0.56 written an element, so a block of 16 may take about 20 vector operations; amax is one phminposuw on
+// the 16-bit magnitudes instead of a float reduction.
+#pragma once
+#include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/kernels/cpu/narrow.h"
+#include "flashinfer/kernels/cpu/token_rows.h"
+
+namespace flashinfer {
+
+struct Nvfp4Config {
+  DType dtype;  // of the plain side, 16 bits when quantising
+
+  static constexpr const char* kName = "flashinfer::Nvfp4Config";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+  }
+  friend constexpr bool operator==(const Nvfp4Config&, const Nvfp4Config&) = default;
+};
+
+/// K or V. `dim` is a multiple of 16 (0: this one is absent); data holds dim / 2 bytes, scale dim / 16 a row.
+struct Nvfp4Tensor {
+  TokenRows plain, data, scale;
+  int64_t heads, dim;
+  float global;
+  /// Scales of four tokens of a page interleaved: that of (t, s) lies where a linear page of dim/16 columns has its element
+  /// (t / 4) * 4 * dim/16 + 4 * s + t % 4.
+  int32_t interleaved;
+};
+struct Nvfp4Params {
+  Nvfp4Tensor tensor[2];
+  const int64_t* slot;  // [tokens] where data and scale of a token are, negative: skip it; null: at the token's own index
+  int64_t tokens, tokens_per_task;
+  // Beside them, heads of 16-bit rows cast to e4m3 after a multiplication (the rope part of MLA); fp8_dim 0: none.
+  TokenRows fp8_from, fp8_to;
+  int64_t fp8_dim;
+  float fp8_factor;
+};
+
+namespace cpu {
+
+constexpr int64_t kNvfp4Block = 16;
+constexpr float kFltMax = __FLT_MAX__;
+
+/// The largest magnitude of 16 elements of 16 bits; NaN is larger than all numbers, as its bits are.
+template <class T>
+FI_VEC_INLINE T block_magnitude(const T* x) {
+  T r;
+#if defined(__AVX2__)
+  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  const __m256i inverse = _mm256_andnot_si256(v, _mm256_set1_epi16(0x7fff));
+  const __m128i least = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(inverse), _mm256_extracti128_si256(inverse, 1)));
+  r.bits = static_cast<uint16_t>(0x7fff - (_mm_cvtsi128_si32(least) & 0xffff));
+#else
+  uint16_t most = 0;
+  for (int64_t i = 0; i < kNvfp4Block; ++i) {
+    const uint16_t magnitude = x[i].bits & 0x7fff;
+    most = magnitude > most ? magnitude : most;
+  }
+  r.bits = most;
+#endif
+  return r;
+}
+
+FI_VEC_INLINE float capped_reciprocal(float x) {
+  const float r = 1.0f / x;
+  return r < kFltMax ? r : kFltMax;
+}
+
+/// `blocks` blocks of x; sf gets a byte a block.
+template <class T>
+FI_VEC_INLINE void quantize_nvfp4(const T* x, uint8_t* q, uint8_t* sf, int64_t blocks, float global) {
+  constexpr int64_t kChunk = 64, L = Vec::kLanes;
+  const Vec to_scale = splat(capped_reciprocal(6.0f * global)), vglobal = splat(global), one = splat(1.0f), most = splat(kFltMax);
+  T amax[kChunk];
+  e4m3_t code[kChunk];
+  float factor[kChunk];
+  for (int64_t first = 0; first < blocks; first += kChunk) {
+    const int64_t n = blocks - first < kChunk ? blocks - first : kChunk;
+    const T* from = x + first * kNvfp4Block;
+    for (int64_t b = 0; b < n; ++b) amax[b] = block_magnitude(from + b * kNvfp4Block);
+    for (int64_t b = n; b % L; ++b) amax[b].bits = 0;
+    for (int64_t b = 0; b < n; b += L) {
+      store_saturated(code + b, load(amax + b) * to_scale);
+      store(factor + b, min(one / (load(code + b) * vglobal), most));
+    }
+    memcpy(sf + first, code, static_cast<size_t>(n));
+    uint8_t* to = q + first * (kNvfp4Block / 2);
+    for (int64_t b = 0; b < n; ++b) {
+      const Vec f = splat(factor[b]);
+      const T* block = from + b * kNvfp4Block;
+      if (code[b].bits == 0 || code[b].bits == 0x7f) [[unlikely]]
+        memset(to + b * (kNvfp4Block / 2), 0, kNvfp4Block / 2);
+      else
+        store_e2m1_16(to + b * (kNvfp4Block / 2), [&](int64_t i) { return load(block + i) * f; });
+    }
+  }
+}
+
+/// element = rn((e2m1 * scale) * global), then rounded to T; the first product is exact.
+template <class T>
+FI_VEC_INLINE void dequantize_nvfp4(const uint8_t* q, const uint8_t* sf, T* y, int64_t blocks, float global) {
+  constexpr int64_t kChunk = 64, L = Vec::kLanes;
+  const e4m3_t* scale = reinterpret_cast<const e4m3_t*>(sf);
+  const Vec vglobal = splat(global);
+  float s[kChunk];
+  for (int64_t first = 0; first < blocks; first += kChunk) {
+    const int64_t n = blocks - first < kChunk ? blocks - first : kChunk;
+    for (int64_t b = 0; b < n; b += L) store(s + b, n - b < L ? load_n(scale + first + b, n - b) : load(scale + first + b));
+    const uint8_t* from = q + first * (kNvfp4Block / 2);
+    const auto element = [&](int64_t i) { return load_e2m1(from + i / 2) * splat(s[i / kNvfp4Block]) * vglobal; };
+    write_row(y + first * kNvfp4Block, n * kNvfp4Block, element, [&](int64_t i, int64_t) { return element(i); });
+  }
+}
+
+/// The scales of token t of a page, in the interleaved order.
+FI_VEC_INLINE void store_interleaved(const Nvfp4Tensor& p, uint8_t* page, int64_t t, const uint8_t* row) {
+  const int64_t columns = p.dim / kNvfp4Block;
+  for (int64_t s = 0; s < columns; ++s) {
+    const int64_t at = t / 4 * 4 * columns + 4 * s + t % 4;
+    page[at / columns * p.scale.stride_n + at % columns] = row[s];
+  }
+}
+
+template <class T>
+FI_VEC_INLINE void quantize_nvfp4_token(const Nvfp4Tensor& p, int64_t token, int64_t slot) {
+  const T* x = token_row<T>(p.plain, token);
+  uint8_t* q = token_row<uint8_t>(p.data, slot);
+  uint8_t* sf = token_row<uint8_t>(p.scale, slot);
+  const int64_t blocks = p.dim / kNvfp4Block;
+  for (int64_t h = 0; h < p.heads; ++h) {
+    if (!p.interleaved) {
+      quantize_nvfp4(x + h * p.plain.stride_h, q + h * p.data.stride_h, sf + h * p.scale.stride_h, blocks, p.global);
+      continue;
+    }
+    const int64_t page = slot / p.scale.page_size;
+    uint8_t row[256];  // head dims to 4096: the launcher refuses more
+    quantize_nvfp4(x + h * p.plain.stride_h, q + h * p.data.stride_h, row, blocks, p.global);
+    uint8_t* scales = static_cast<uint8_t*>(p.scale.data) + page * p.scale.stride_page + h * p.scale.stride_h;
+    store_interleaved(p, scales, slot - page * p.scale.page_size, row);
+  }
+}
+
+template <Nvfp4Config C>
+void nvfp4_quantize(const Nvfp4Params& p, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  const int64_t begin = task * p.tokens_per_task;
+  const int64_t end = begin + p.tokens_per_task < p.tokens ? begin + p.tokens_per_task : p.tokens;
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t slot = p.slot ? p.slot[t] : t;
+    if (slot < 0) continue;
+    for (const Nvfp4Tensor& tensor : p.tensor)
+      if (tensor.dim) quantize_nvfp4_token<T>(tensor, t, slot);
+    if (!p.fp8_dim) continue;
+    const T* x = token_row<T>(p.fp8_from, t);
+    e4m3_t* y = token_row<e4m3_t>(p.fp8_to, slot);
+    const Vec f = splat(p.fp8_factor);
+    int64_t i = 0;
+    for (; i + Vec::kLanes <= p.fp8_dim; i += Vec::kLanes) store_saturated(y + i, load(x + i) * f);
+    if (i < p.fp8_dim) store_saturated_n(y + i, load_n(x + i, p.fp8_dim - i) * f, p.fp8_dim - i);
+  }
+}
+
+template <Nvfp4Config C>
+void nvfp4_dequantize(const Nvfp4Params& p, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  const int64_t begin = task * p.tokens_per_task;
+  const int64_t end = begin + p.tokens_per_task < p.tokens ? begin + p.tokens_per_task : p.tokens;
+  for (int64_t t = begin; t < end; ++t) {
+    const int64_t slot = p.slot ? p.slot[t] : t;
+    if (slot < 0) continue;
+    for (const Nvfp4Tensor& r : p.tensor) {
+      if (!r.dim) continue;
+      T* y = token_row<T>(r.plain, t);
+      const uint8_t* q = token_row<uint8_t>(r.data, slot);
+      const uint8_t* sf = token_row<uint8_t>(r.scale, slot);
+      for (int64_t h = 0; h < r.heads; ++h)
+        dequantize_nvfp4(q + h * r.data.stride_h, sf + h * r.scale.stride_h, y + h * r.plain.stride_h, r.dim / kNvfp4Block, r.global);
+    }
+  }
+}
+
+}  // namespace cpu
+}  // namespace flashinfer

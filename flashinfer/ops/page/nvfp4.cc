@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/page/nvfp4.h"
+
+#include "flashinfer/ops/common/append.h"
+#include "flashinfer/ops/common/nvfp4.h"
+#include "flashinfer/ops/page/cases.h"
+#include "flashinfer/ops/page/nvfp4_ref.h"
+#include "flashinfer/ops/page/ops.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr const char* kAppend = "nvfp4_quantize_append_paged_kv_cache";
+constexpr const char* kSlots = "nvfp4_quantize_append_paged_kv_cache_with_slot_mapping";
+constexpr const char* kMla = "nvfp4_quantize_append_paged_mla_kv_cache";
+
+struct Planes {
+  ops::KvPlanes data, scale;
+};
+template <class Block>
+Planes planes_of(const char* op, const Block& a) {
+  return {ops::kv_planes(op, a.paged_kv_cache, a.kv_layout), ops::kv_planes(op, a.kv_cache_sf, a.kv_layout, "kv_cache_sf")};
+}
+template <class Block>
+Planes check_planes(const char* op, const Block& a) {
+  const Planes p = planes_of(op, a);
+  for (const auto& [x, data, scale, who] : {std::tuple(&a.append_key, &p.data.k, &p.scale.k, "append_key"),
+                                            std::tuple(&a.append_value, &p.data.v, &p.scale.v, "append_value")}) {
+    FI_CHECK(x->size(1) == data->heads, ValueError, op, ": ", who, ".shape[1] is ", x->size(1), ", but paged_kv_cache has ", data->heads,
+             " heads");
+    ops::check_nvfp4_plane(op, "paged_kv_cache", *data, "kv_cache_sf", *scale, x->size(2));
+  }
+  return p;
+}
+
+Nvfp4Tensor tensor_of(const TensorView& x, const ops::KvPlane& data, const ops::KvPlane& scale, double global) {
+  return {ops::token_rows(x), ops::token_rows(data), ops::token_rows(scale), data.heads, x.size(-1), static_cast<float>(global), 0};
+}
+void launch(const TensorView& x, Nvfp4Params& p, const std::vector<int64_t>& slots) {
+  p.slot = slots.data();
+  p.tokens = static_cast<int64_t>(slots.size());
+  ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{x.dtype()}).fn, p);
+}
+
+void validate_append(const Nvfp4AppendPagedKvCache& a) {
+  const Planes p = check_planes(kAppend, a);
+  ops::nvfp4_global(kAppend, "k_scale", a.k_scale, ErrorKind::kRuntimeError);
+  ops::nvfp4_global(kAppend, "v_scale", a.v_scale, ErrorKind::kRuntimeError);
+  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
+  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages, p.data.k.page_size);
+}
+void launch_append(const Nvfp4AppendPagedKvCache& a) {
+  const Planes c = planes_of(kAppend, a);
+  Nvfp4Params p{};
+  p.tensor[0] = tensor_of(a.append_key, c.data.k, c.scale.k, a.k_scale);
+  p.tensor[1] = tensor_of(a.append_value, c.data.v, c.scale.v, a.v_scale);
+  launch(a.append_key, p,
+         ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.data.k.pages, c.data.k.page_size));
+}
+
+double scale_of(const op::ScalarOrTensor& s) { return s.tensor() ? ref::load_element(*s.tensor(), 0) : s.number(); }
+void validate_slots(const Nvfp4AppendWithSlotMapping& a) {
+  check_planes(kSlots, a);
+  for (const auto& [s, who] : {std::pair(&a.k_scale, "k_scale"), std::pair(&a.v_scale, "v_scale")}) {
+    if (const TensorView* t = s->tensor())
+      FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, kSlots, ": ", who, " is ", to_string(*t),
+               ", but must be a number or one f32");
+    ops::nvfp4_global(kSlots, who, scale_of(*s), ErrorKind::kRuntimeError);
+  }
+  const int64_t n = a.slot_mapping.size(0), rows = a.append_key.size(0);
+  FI_CHECK(rows >= n, ValueError, kSlots, ": append_key.shape[0] is ", rows, ", but slot_mapping has ", n, " tokens");
+}
+void launch_slots(const Nvfp4AppendWithSlotMapping& a) {
+  const Planes c = planes_of(kSlots, a);
+  const int64_t pool = c.data.k.pages * c.data.k.page_size;
+  std::vector<int64_t> slots(static_cast<size_t>(a.slot_mapping.size(0)));
+  for (size_t t = 0; t < slots.size(); ++t) {
+    const int64_t slot = op::index_at(a.slot_mapping, static_cast<int64_t>(t));
+    slots[t] = slot < pool ? slot : -1;
+  }
+  Nvfp4Params p{};
+  p.tensor[0] = tensor_of(a.append_key, c.data.k, c.scale.k, scale_of(a.k_scale));
+  p.tensor[1] = tensor_of(a.append_value, c.data.v, c.scale.v, scale_of(a.v_scale));
+  launch(a.append_key, p, slots);
+}
+
+void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
+  const int64_t pages = a.ckv_cache.size(0), page_size = a.ckv_cache.size(1);
+  ops::check_nvfp4_plane(kMla, "ckv_cache", ops::kv_plane(a.ckv_cache.unsqueeze(2), true), "ckv_sf_cache",
+                         ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true), a.append_ckv.size(1));
+  ops::nvfp4_global(kMla, "ckv_scale", a.ckv_scale, ErrorKind::kValueError);
+  ops::nvfp4_global(kMla, "kpe_scale", a.kpe_scale, ErrorKind::kValueError);
+  ops::check_page_table(kMla, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
+  ops::check_append(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size);
+}
+void launch_mla(const Nvfp4AppendPagedMlaKvCache& a) {
+  const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true), scale = ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true);
+  Nvfp4Params p{};
+  p.tensor[0] = tensor_of(a.append_ckv, data, scale, a.ckv_scale);
+  p.fp8_from = ops::token_rows(a.append_kpe);
+  p.fp8_to = ops::token_rows(ops::kv_plane(a.kpe_cache.unsqueeze(2), true));
+  p.fp8_dim = a.append_kpe.size(1);
+  p.fp8_factor = 1.0f / static_cast<float>(a.kpe_scale);
+  launch(a.append_ckv, p,
+         ops::append_slots(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
+}
+
+#define FI_PAGE_TABLE(B)                                                                            \
+  op::in<&B::kv_indices>("kv_indices", "n", op::indices, op::any_layout),                           \
+      op::in<&B::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),                       \
+      op::in<&B::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout)
+#define FI_TOKENS(B)                                                          \
+  op::in<&B::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout), \
+      op::in<&B::positions>("positions", "nnz", op::indices, op::any_layout)
+#define FI_CACHES(B)                                                                  \
+  op::paged_inout<&B::paged_kv_cache>("paged_kv_cache", nullptr, ops::kFp4Bytes),     \
+      op::paged_inout<&B::kv_cache_sf>("kv_cache_sf", nullptr, ops::kScaleBytes)
+
+using Paged = Nvfp4AppendPagedKvCache;
+constexpr op::Field append_fields[] = {
+    op::in<&Paged::append_key>("append_key", "nnz hkv dk", ops::kHalves),
+    op::in<&Paged::append_value>("append_value", "nnz hkv dv", op::same_as("append_key")),
+    FI_TOKENS(Paged),
+    FI_CACHES(Paged),
+    FI_PAGE_TABLE(Paged),
+    op::attr<&Paged::k_scale>("k_scale", op::required),
+    op::attr<&Paged::v_scale>("v_scale", op::required),
+    op::attr<&Paged::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError))};
+using Slots = Nvfp4AppendWithSlotMapping;
+constexpr op::Field slots_fields[] = {
+    op::in<&Slots::append_key>("append_key", "rows hkv dk", ops::kHalves),
+    op::in<&Slots::append_value>("append_value", "rows hkv dv", op::same_as("append_key")),
+    op::in<&Slots::slot_mapping>("slot_mapping", "nnz", op::indices, op::any_layout),
+    FI_CACHES(Slots),
+    op::in<&Slots::k_scale>("k_scale", nullptr, op::required),
+    op::in<&Slots::v_scale>("v_scale", nullptr, op::required),
+    op::attr<&Slots::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError))};
+using Mla = Nvfp4AppendPagedMlaKvCache;
+constexpr op::Field mla_fields[] = {op::in<&Mla::append_ckv>("append_ckv", "nnz dc", ops::kHalves),
+                                    op::in<&Mla::append_kpe>("append_kpe", "nnz dr", op::same_as("append_ckv")),
+                                    FI_TOKENS(Mla),
+                                    op::paged_inout<&Mla::ckv_cache>("ckv_cache", "p ps db", ops::kFp4Bytes),
+                                    op::paged_inout<&Mla::ckv_sf_cache>("ckv_sf_cache", "p ps ds", ops::kScaleBytes),
+                                    op::paged_inout<&Mla::kpe_cache>("kpe_cache", "p ps dr", DType::kF8E4M3),
+                                    FI_PAGE_TABLE(Mla),
+                                    op::attr<&Mla::ckv_scale>("ckv_scale", op::required),
+                                    op::attr<&Mla::kpe_scale>("kpe_scale", op::required)};
+#undef FI_PAGE_TABLE
+#undef FI_TOKENS
+#undef FI_CACHES
+
+template <const op::Op& O, class B>
+op::Refusal refuse(const B& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
+  DType t;
+  if constexpr (requires { a.append_key; }) t = a.append_key.dtype();
+  else t = a.append_ckv.dtype();
+  return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{t}).refusal;
+}
+template <class B>
+op::Cost cost(const B& a) {
+  double n = 0;
+  if constexpr (requires { a.append_key; }) n = static_cast<double>(a.append_key.numel() + a.append_value.numel());
+  else n = static_cast<double>(a.append_ckv.numel() + a.append_kpe.numel());
+  return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
+}
+constexpr op::Candidate append_candidates[] = {
+    op::candidate<refuse<ops::page::nvfp4_append_op, Paged>, launch_append>("cpu"), op::reference<ref::nvfp4_append>()};
+constexpr op::Candidate slots_candidates[] = {
+    op::candidate<refuse<ops::page::nvfp4_append_slots_op, Slots>, launch_slots>("cpu"), op::reference<ref::nvfp4_append_slots>()};
+constexpr op::Candidate mla_candidates[] = {op::candidate<refuse<ops::page::nvfp4_append_mla_op, Mla>, launch_mla>("cpu"),
+                                            op::reference<ref::nvfp4_append_mla>()};
+constexpr const char* kModule = "flashinfer.page";
+}  // namespace
+
+namespace ops::page {
+constinit const op::Op nvfp4_append_op = op::define<Paged, validate_append, cost<Paged>>(
+    kAppend, kModule, "Quantises new keys and values to NVFP4 and writes them to their slots of a paged cache.", append_fields,
+    append_candidates, nvfp4_append_cases);
+constinit const op::Op nvfp4_append_slots_op = op::define<Slots, validate_slots, cost<Slots>>(
+    kSlots, kModule, "Quantises new keys and values to NVFP4 and writes them to given slots of a paged cache.", slots_fields,
+    slots_candidates, nvfp4_append_slots_cases);
+constinit const op::Op nvfp4_append_mla_op = op::define<Mla, validate_mla, cost<Mla>>(
+    kMla, kModule, "Quantises new latents to NVFP4 and their rope parts to e4m3 and writes them to a paged MLA cache.", mla_fields,
+    mla_candidates, nvfp4_append_mla_cases);
+}  // namespace ops::page
+
+void nvfp4_quantize_append_paged_kv_cache(const Paged& a) { op::call(ops::page::nvfp4_append_op, a); }
+void nvfp4_quantize_append_paged_kv_cache_with_slot_mapping(const Slots& a) { op::call(ops::page::nvfp4_append_slots_op, a); }
+void nvfp4_quantize_append_paged_mla_kv_cache(const Mla& a) { op::call(ops::page::nvfp4_append_mla_op, a); }
+
+}  // namespace flashinfer
