@@ -23,6 +23,17 @@ inline int64_t rows_per_task(int64_t rows, int64_t row_bytes) {
 /// The same for a number of rows that is not known: the smallest task worth a thread.
 inline int64_t rows_per_task(int64_t row_bytes) { return rows_per_task(0, row_bytes); }
 
+/// fn(row) for all rows, `per_task` at a time.
+template <class F>
+void for_rows(int64_t rows, int64_t per_task, const F& fn) {
+  const int64_t tasks = (rows + per_task - 1) / per_task;
+  auto task = [&](int64_t i) {
+    for (int64_t r = i * per_task; r < std::min(rows, (i + 1) * per_task); ++r) fn(r);
+  };
+  if (tasks == 1) return task(0);
+  if (tasks > 1) parallel_for(tasks, task);
+}
+
 /// fn(&params, task) for all tasks of `per_task` rows.
 template <class Params>
 void run_rows(jit::CpuFn fn, const Params& params, int64_t rows, int64_t per_task) {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// append_paged_mla_kv_cache and concat_mla_k: copies of rows.
+#include <algorithm>
+#include <cstring>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/mla/cases.h"
+#include "flashinfer/ops/mla/plan.h"
+#include "flashinfer/ops/mla/ref.h"
+
+namespace flashinfer {
+namespace mla {
+namespace {
+
+constexpr const char* kAppend = "append_paged_mla_kv_cache";
+
+/// The two caches with what goes there; a cache may be absent.
+struct Append {
+  const char *name, *from_name;
+  const TensorView* from;
+  const std::optional<TensorView>* cache;
+};
+std::array<Append, 2> caches(const AppendPagedMlaKvCache& a) {
+  return {{{"ckv_cache", "append_ckv", &a.append_ckv, &a.ckv_cache}, {"kpe_cache", "append_kpe", &a.append_kpe, &a.kpe_cache}}};
+}
+
+void check_tokens(const AppendPagedMlaKvCache& a, int64_t pages_in_pool, int64_t page_size) {
+  const int64_t used = op::check_indptr(kAppend, "kv_indptr", a.kv_indptr), batch = a.kv_last_page_len.size(0);
+  FI_CHECK(used <= a.kv_indices.size(0), ValueError, kAppend, ": kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
+           a.kv_indices.size(0), " entries");
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t last = op::index_at(a.kv_last_page_len, b);
+    const bool empty = op::index_at(a.kv_indptr, b) == op::index_at(a.kv_indptr, b + 1);
+    FI_CHECK(empty || (last >= 1 && last <= page_size), ValueError, kAppend, ": kv_last_page_len[", b, "] is ", last,
+             ", but must be in 1..", page_size, " (page_size)");
+  }
+  for (int64_t t = 0; t < a.append_ckv.size(0); ++t) {
+    const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
+    if (b < 0) continue;
+    FI_CHECK(b < batch, ValueError, kAppend, ": batch_indices[", t, "] is ", b, ", but there are ", batch, " requests");
+    const int64_t first = op::index_at(a.kv_indptr, b), pages = op::index_at(a.kv_indptr, b + 1) - first;
+    FI_CHECK(position >= 0 && position / page_size < pages, ValueError, kAppend, ": positions[", t, "] is ", position,
+             ", but request ", b, " has ", pages, " pages of ", page_size, " tokens");
+    const int64_t slot = first + position / page_size, page = op::index_at(a.kv_indices, slot);
+    FI_CHECK(page >= 0 && page < pages_in_pool, ValueError, kAppend, ": kv_indices[", slot, "] is ", page, ", but the pool has ",
+             pages_in_pool, " pages");
+  }
+}
+
+void validate_append(const AppendPagedMlaKvCache& a) {
+  FI_CHECK(a.ckv_cache || a.kpe_cache, ValueError, kAppend, ": ckv_cache is missing, and so is kpe_cache: there is nothing to write");
+  if (a.ckv_cache && a.kpe_cache)
+    FI_CHECK(a.ckv_cache->size(0) == a.kpe_cache->size(0) && a.ckv_cache->size(1) == a.kpe_cache->size(1), ValueError, kAppend,
+             ": kpe_cache has ", a.kpe_cache->size(0), " pages of ", a.kpe_cache->size(1), " tokens, but ckv_cache ", a.ckv_cache->size(0),
+             " of ", a.ckv_cache->size(1));
+  for (const Append& x : caches(a)) {
+    if (!*x.cache) continue;
+    const TensorView& cache = **x.cache;
+    FI_CHECK(x.from->dtype() == cache.dtype(), ValueError, kAppend, ": ", x.from_name, ".dtype is ", name(x.from->dtype()), ", but ", x.name,
+             ".dtype is ", name(cache.dtype()), ": elements are copied as they are, convert (and scale) first");
+    FI_CHECK(x.from->size(1) == cache.size(2), ValueError, kAppend, ": ", x.from_name, ".shape[1] is ", x.from->size(1), ", but ", x.name,
+             ".shape[2] is ", cache.size(2));
+    FI_CHECK(cache.size(1) >= 1, ValueError, kAppend, ": ", x.name, ".shape[1] is 0, but a page holds at least one token");
+  }
+  const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
+  check_tokens(a, any.size(0), any.size(1));
+}
+
+void launch_append(const AppendPagedMlaKvCache& a) {
+  const int64_t n = a.append_ckv.size(0), bytes = (a.append_ckv.size(1) + a.append_kpe.size(1)) * a.append_ckv.item_size();
+  const int64_t per_task = ops::rows_per_task(n, 2 * bytes);
+  auto append = [&](int64_t t) {
+    const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
+    if (b < 0) return;
+    for (const Append& x : caches(a)) {
+      if (!*x.cache) continue;
+      const TensorView& cache = **x.cache;
+      const int64_t page = op::index_at(a.kv_indices, op::index_at(a.kv_indptr, b) + position / cache.size(1)), item = cache.item_size();
+      std::memcpy(cache.data_as<char>() + (page * cache.stride(0) + position % cache.size(1) * cache.stride(1)) * item,
+                  x.from->data_as<char>() + t * x.from->stride(0) * item, static_cast<size_t>(cache.size(2) * item));
+    }
+  };
+  ops::for_rows(n, per_task, append);
+}
+op::Cost cost_append(const AppendPagedMlaKvCache& a) {
+  return {.bytes = 2.0 * static_cast<double>((a.ckv_cache ? a.append_ckv.nbytes() : 0) + (a.kpe_cache ? a.append_kpe.nbytes() : 0))};
+}
+
+constexpr const char* kConcat = "concat_mla_k";
+
+void validate_concat(const ConcatMlaK& a) {
+  const int64_t sum = a.k_nope.size(2) + a.k_rope.size(2);
+  FI_CHECK(a.k.size(2) == sum, ValueError, kConcat, ": k.shape[2] is ", a.k.size(2), ", but must be ", sum, " (", a.k_nope.size(2),
+           " of k_nope and ", a.k_rope.size(2), " of k_rope)");
+}
+void launch_concat(const ConcatMlaK& a) {
+  const int64_t heads = a.k.size(1), item = a.k.item_size(), row = a.k.size(2) * item;
+  const auto nope = static_cast<size_t>(a.k_nope.size(2) * item), rope = static_cast<size_t>(a.k_rope.size(2) * item);
+  auto token = [&](int64_t t) {
+    const char* from = a.k_nope.data_as<char>() + t * a.k_nope.stride(0) * item;
+    const char* shared = a.k_rope.data_as<char>() + t * a.k_rope.stride(0) * item;
+    char* to = a.k.data_as<char>() + t * a.k.stride(0) * item;
+    for (int64_t h = 0; h < heads; ++h) {
+      std::memcpy(to + h * a.k.stride(1) * item, from + h * a.k_nope.stride(1) * item, nope);
+      std::memcpy(to + h * a.k.stride(1) * item + nope, shared, rope);
+    }
+  };
+  ops::for_rows(a.k.size(0), ops::rows_per_task(a.k.size(0), 2 * heads * row), token);
+}
+op::Cost cost_concat(const ConcatMlaK& a) {
+  return {.bytes = static_cast<double>(a.k.nbytes() + a.k_nope.nbytes() + a.k_rope.nbytes())};
+}
+
+op::Refusal refuse_append(const AppendPagedMlaKvCache& a) { return op::refuse_unless_cpu(append_op, &a); }
+op::Refusal refuse_concat(const ConcatMlaK& a) { return op::refuse_unless_cpu(concat_op, &a); }
+
+constexpr op::Field append_fields[] = {
+    op::in<&AppendPagedMlaKvCache::append_ckv>("append_ckv", "nnz dc", op::floats | op::fp8),
+    op::in<&AppendPagedMlaKvCache::append_kpe>("append_kpe", "nnz dp", op::floats | op::fp8),
+    op::in<&AppendPagedMlaKvCache::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout),
+    op::in<&AppendPagedMlaKvCache::positions>("positions", "nnz", op::indices, op::any_layout),
+    op::paged_inout<&AppendPagedMlaKvCache::ckv_cache>("ckv_cache", "p ps d", op::floats | op::fp8),
+    op::paged_inout<&AppendPagedMlaKvCache::kpe_cache>("kpe_cache", "p2 ps2 d2", op::floats | op::fp8),
+    op::in<&AppendPagedMlaKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout),
+    op::in<&AppendPagedMlaKvCache::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&AppendPagedMlaKvCache::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
+};
+constexpr op::Field concat_fields[] = {
+    op::inout<&ConcatMlaK::k>("k", "n h d", op::floats | op::fp8),
+    op::in<&ConcatMlaK::k_nope>("k_nope", "n h dn", op::same_as("k")),
+    op::in<&ConcatMlaK::k_rope>("k_rope", "n 1 dr", op::same_as("k")),
+    op::attr<&ConcatMlaK::backend>("backend", op::choices("default"), op::keyword_only),
+};
+constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append, launch_append>("cpu"),
+                                               op::reference<ref::append_paged_mla_kv_cache>()};
+constexpr op::Candidate concat_candidates[] = {op::candidate<refuse_concat, launch_concat>("cpu"), op::reference<ref::concat_mla_k>()};
+}  // namespace
+
+constinit const op::Op append_op = op::define<AppendPagedMlaKvCache, validate_append, cost_append>(
+    kAppend, "flashinfer.page", "Copies new latent rows to their slots of a paged cache.", append_fields, append_candidates,
+    ops::mla::append_cases);
+constinit const op::Op concat_op = op::define<ConcatMlaK, validate_concat, cost_concat>(
+    kConcat, "flashinfer.concat_ops", "k = (k_nope, k_rope of the token for every head).", concat_fields, concat_candidates,
+    ops::mla::concat_cases);
+
+}  // namespace mla
+
+void append_paged_mla_kv_cache(const AppendPagedMlaKvCache& a) { op::call(mla::append_op, a); }
+void concat_mla_k(const ConcatMlaK& a) { op::call(mla::concat_op, a); }
+
+}  // namespace flashinfer

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan: a batch's structure, checked once, as a value that run() takes and the recorder writes; and the list of works.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flashinfer/ops/mla/op.h"
+#include "flashinfer/ops/mla/params.h"
+
+namespace flashinfer::mla {
+
+inline constexpr const char* kInit = "BatchMLAPagedAttentionWrapper.__init__";
+inline constexpr const char* kPlan = "BatchMLAPagedAttentionWrapper.plan";
+inline constexpr const char* kRun = "BatchMLAPagedAttentionWrapper.run";
+
+struct WorkList {
+  std::vector<MlaWork> works;  // longest first
+  std::vector<MlaMerge> merges;
+  int64_t partial_rows = 0;
+};
+/// Rows of a batch as independent works. Pure; what it chooses changes speed, never results. `threads`: how many run at once.
+WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal, int threads);
+
+struct Plan {
+  int64_t batch_size = 0, nnz_qo = 0, num_heads = 0, head_dim_ckv = 0, head_dim_kpe = 0, page_size = 0;
+  bool causal = false;
+  double sm_scale = 0;
+  DType q_data_type = DType::kBF16, kv_data_type = DType::kBF16, output_dtype = DType::kBF16;
+  std::string lse_mode = "none";  // "any": flat arguments without a mode
+  std::string scale_mode = "default";
+  bool use_sinks = false;
+  Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32
+  int64_t max_page = -1;  // of those that kv_len needs
+  WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
+};
+extern const op::StateType plan_type;
+
+/// Checks the arguments and makes the plan.
+Plan make_plan(const BatchMlaPlan& a);
+/// A plan that was read from a dump: ValueError unless its arrays fit together, then its works.
+void restore(Plan& p);
+
+/// Tensors and numbers of one run, as the plan wants them.
+struct Call {
+  TensorView q_nope, q_pe, ckv, kpe, out;
+  const TensorView* lse = nullptr;
+  bool natural_lse = false;
+  double scale = 0, kpe_ratio = 1, v_scale = 1;
+  const TensorView *sinks = nullptr, *ckv_scales = nullptr;
+};
+op::Refusal refuse(const Plan& p, const Call& c);
+void run(const Plan& p, const Call& c);
+void run_reference(const Plan& p, const Call& c);
+
+// Ops of the family's other files.
+extern const op::Op append_op, concat_op;
+
+}  // namespace flashinfer::mla

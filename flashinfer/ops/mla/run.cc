@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a plan and tensors to the kernel: parameters, scratch, threads.
+#include <memory>
+#include <new>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/mla/plan.h"
+#include "flashinfer/ops/mla/ref.h"
+
+namespace flashinfer::mla {
+namespace {
+
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/cpu.h", "flashinfer::cpu::mla_task", "flashinfer::MlaParams"};
+
+MlaConfig config_of(const Plan& p, const Call& c) {
+  return {.q = p.q_data_type, .kv = p.kv_data_type, .o = p.output_dtype, .few = p.num_heads <= kFewHeads, .grouped = c.ckv_scales != nullptr};
+}
+
+MlaParams params_of(const Plan& p, const Call& c) {
+  MlaParams a{};
+  a.q_nope = c.q_nope.data(), a.ckv = c.ckv.data(), a.o = c.out.data();
+  a.q_nope_stride_n = c.q_nope.stride(0), a.q_nope_stride_h = c.q_nope.stride(1);
+  a.ckv_stride_page = c.ckv.stride(0), a.ckv_stride_n = c.ckv.stride(1);
+  a.q_pe = a.q_nope, a.kpe = a.ckv;  // of width 0: rows that exist, of which nothing is read
+  if (p.head_dim_kpe) {
+    a.q_pe = c.q_pe.data(), a.kpe = c.kpe.data();
+    a.q_pe_stride_n = c.q_pe.stride(0), a.q_pe_stride_h = c.q_pe.stride(1);
+    a.kpe_stride_page = c.kpe.stride(0), a.kpe_stride_n = c.kpe.stride(1);
+  }
+  a.o_stride_n = c.out.stride(0), a.o_stride_h = c.out.stride(1);
+  if (c.lse) a.lse = c.lse->data_as<float>(), a.lse_stride_n = c.lse->stride(0), a.lse_stride_h = c.lse->stride(1);
+  a.num_heads = static_cast<int32_t>(p.num_heads), a.dim_ckv = static_cast<int32_t>(p.head_dim_ckv);
+  a.dim_kpe = static_cast<int32_t>(p.head_dim_kpe), a.page_size = static_cast<int32_t>(p.page_size);
+  a.causal = p.causal;
+  a.qo_indptr = p.qo_indptr.data_as<int32_t>(), a.kv_indptr = p.kv_indptr.data_as<int32_t>();
+  a.kv_indices = p.kv_indices.data_as<int32_t>(), a.kv_len = p.kv_len.data_as<int32_t>();
+  a.scale = static_cast<float>(c.scale), a.kpe_ratio = static_cast<float>(c.kpe_ratio), a.v_scale = static_cast<float>(c.v_scale);
+  a.lse_factor = c.natural_lse ? 0.69314718f : 1.0f;
+  if (c.sinks) a.sinks = c.sinks->data_as<float>();
+  if (c.ckv_scales) a.ckv_scales = c.ckv_scales->data_as<float>();
+  return a;
+}
+
+/// Memory of this thread for one task, kept for the next.
+void* thread_scratch(int64_t bytes) {
+  struct Free {
+    void operator()(void* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  static thread_local std::unique_ptr<void, Free> memory;
+  static thread_local int64_t size = 0;
+  if (size < bytes) {
+    memory.reset();
+    size = 0;
+    memory.reset(::operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
+    size = bytes;
+  }
+  return memory.get();
+}
+
+void run_tasks(jit::CpuFn fn, const MlaParams& p, int64_t n, bool merges) {
+  const int64_t bytes = scratch_bytes(p.dim_ckv, p.dim_kpe);
+  auto task = [&](int64_t i) {
+    MlaParams mine = p;
+    mine.scratch = thread_scratch(bytes);
+    fn(&mine, merges ? -1 - i : i);
+  };
+  if (n == 1) return task(0);
+  if (n > 1) parallel_for(n, task);
+}
+
+}  // namespace
+
+op::Refusal refuse(const Plan& p, const Call& c) { return jit::cpu_kernel<kKernel>(config_of(p, c)).refusal; }
+
+void run(const Plan& planned, const Call& c) {
+  if (planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
+    Plan p = planned;
+    restore(p);
+    return run(p, c);
+  }
+  const WorkList& list = planned.work;
+  MlaParams a = params_of(planned, c);
+  a.work = list.works.data(), a.merges = list.merges.data();
+  Tensor partial;
+  if (list.partial_rows) {
+    const int64_t width = padded(a.dim_ckv);
+    partial = Tensor::empty({list.partial_rows, width + 3}, DType::kF32);
+    a.partial_o = partial.data_as<float>();
+    a.partial_state = a.partial_o + list.partial_rows * width;
+  }
+  const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config_of(planned, c)).fn;
+  run_tasks(fn, a, static_cast<int64_t>(list.works.size()), false);
+  run_tasks(fn, a, static_cast<int64_t>(list.merges.size()), true);
+}
+
+void run_reference(const Plan& p, const Call& c) {
+  const MlaParams a = params_of(p, c);
+  for (int64_t b = 0; b < p.batch_size; ++b) ref::mla_request(config_of(p, c), a, b);
+}
+
+}  // namespace flashinfer::mla
