@@ -38,8 +38,6 @@ struct Scratch {
   }
 };
 
-inline uint64_t low_bits(int64_t n) { return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1; }
-
 template <MlaConfig C>
 struct Tile {
   using T = Types<C>;

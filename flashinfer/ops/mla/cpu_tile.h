@@ -9,7 +9,7 @@
 
 namespace flashinfer::cpu::mla {
 using namespace flashinfer::mla;
-namespace packing = flashinfer::cpu::attention;  // pack_q, pack_k, pack_v, softmax_row
+namespace packing = flashinfer::cpu::attention;  // pack_q, pack_k, pack_v, softmax_row, fold
 
 /// 8-bit caches are converted once a block: to bf16, which holds every e4m3 and e5m2 value, for a bf16 q, else to f32. Scales of
 /// groups are applied then, in f32.
@@ -26,10 +26,8 @@ struct Types {
   static constexpr int kPerCell = Pack::kPerCell;
 };
 
-/// A row's softmax state beside its unnormalised output: maximum, denominator, denominator of the LSE.
-struct State {
-  float m, l, lse;
-};
+static_assert(kBlockKeys == packing::kBlockKeys);  // softmax_row and pack_k work on whole blocks
+using packing::fold, packing::State, packing::low_bits;
 
 /// Addresses of the rows of one block; slots without a key hold `zeros`, so that unused slots of a page are never read.
 template <class T>
@@ -166,20 +164,6 @@ inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uin
   for (; j + kWide <= columns; j += kWide) product<Pairs, MR, kMaxCols>(a, lda, b + j, columns, c + j, ldc, n, keep, ahead);
   if constexpr (kWide != kSlim)
     for (; j < columns; j += kSlim) product<Pairs, MR, 2>(a, lda, b + j, columns, c + j, ldc, n, keep, ahead);
-}
-
-/// Adds a later chunk to the total of a row. The first one with keys is taken as it is.
-inline void fold(float* total, State& t, const float* o, State s, float factor, int64_t width) {
-  if (s.m == -INFINITY) return;
-  if (t.m == -INFINITY) {
-    memcpy(total, o, static_cast<size_t>(width) * 4);
-    t = s;
-    return;
-  }
-  const float top = s.m > t.m ? s.m : t.m;
-  const float wa = packing::exp2((t.m - top) * factor), wb = packing::exp2((s.m - top) * factor);
-  for (int64_t d = 0; d < width; d += Vec::kLanes) store(total + d, fma(load(o + d), splat(wb), load(total + d) * splat(wa)));
-  t = {top, t.l * wa + s.l * wb, t.lse * wa + s.lse * wb};
 }
 
 /// o / l in the output's dtype; zeros and -inf for a row that saw nothing. A sink adds its weight to the denominator alone.
