@@ -3,12 +3,13 @@
 # make test   everything that must hold
 # make bench  the benchmark programs
 # make install PREFIX=/usr/local   the library, its headers, the command, and kernels compiled ahead
+# make wheel  dist/*.whl: the Python package with kernels compiled ahead, for machines without a compiler too
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench asan tsan install clean
+.PHONY: all demo test bench asan tsan install wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -42,5 +43,11 @@ install: all
 	cmake --build $(BUILD) --target aot
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
+wheel:
+	@tools/setup.sh wheel
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target python_package
+	.venv/bin/python -m pip wheel . --no-deps --no-build-isolation -w dist -C cmake.define.FLASHINFER_PREBUILT=$(abspath $(BUILD))
+
 clean:
-	rm -rf build
+	rm -rf build dist

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # flashinfer/ffi/tvm/*.cc -> libflashinfer_tvm_ffi.so: every registered op as a TVM-FFI global function. Optional.
 file(GLOB tvm_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/flashinfer/ffi/tvm/*.cc)
-find_program(TVM_FFI_CONFIG tvm-ffi-config HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
+if(NOT SKBUILD)  # a Python package's build brings its own
+  set(tvm_hints HINTS ${PROJECT_SOURCE_DIR}/.venv/bin)
+endif()
+find_program(TVM_FFI_CONFIG tvm-ffi-config ${tvm_hints})
 if(NOT tvm_sources OR NOT TVM_FFI_CONFIG)
   return()
 endif()

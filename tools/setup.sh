@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tools/setup.sh build|demo|test|ci: installs what is missing for that, and nothing else. Distribution packages with apt when it
+# tools/setup.sh build|demo|wheel|test|ci: installs what is missing for that, and nothing else. Distribution packages with apt when it
 # is run as root or sudo needs no password (else it prints the command and stops), Python packages into .venv. Fast when all is there.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,14 +11,18 @@ python_packages=""
 case $mode in
   build) ;;
   demo) packages="$packages python3 python3-venv" ;;
+  wheel)
+    packages="$packages python3 python3-venv python3-dev"
+    python_packages="apache-tvm-ffi click scikit-build-core"
+    ;;
   test | ci)
     packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev ccache"
     python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc
-                     nvidia-ml-py einops tqdm tabulate requests click packaging"
+                     nvidia-ml-py einops tqdm tabulate requests click packaging pytest scikit-build-core"
     [ "$mode" = ci ] && packages="$packages clang-19 libclang-rt-19-dev"
     ;;
   *)
-    echo "usage: tools/setup.sh build|demo|test|ci" >&2
+    echo "usage: tools/setup.sh build|demo|wheel|test|ci" >&2
     exit 2
     ;;
 esac
@@ -65,11 +69,12 @@ if ! [ -x .venv/bin/python ]; then
 fi
 [ -n "$python_packages" ] || exit 0
 oracle="flashinfer-python==0.7.2.post1"
+[ "$mode" = wheel ] && oracle=""
 stamp=.venv/.installed-$(printf '%s' "$python_packages $oracle" | cksum | cut -d' ' -f1)
 if ! [ -e "$stamp" ]; then
-  echo "setup: installing Python packages into .venv (PyTorch and the compatibility oracle: some minutes the first time)"
+  echo "setup: installing Python packages into .venv${oracle:+ (PyTorch and the compatibility oracle: some minutes the first time)}"
   .venv/bin/python -m pip install -q --disable-pip-version-check $python_packages
   # Without its dependencies: they want CUDA, and it is only imported, logged and recorded with here.
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps $oracle
+  [ -z "$oracle" ] || .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps $oracle
   touch "$stamp"
 fi

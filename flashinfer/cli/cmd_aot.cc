@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer aot`: compiles the kernels of the case tables ahead, for machines without a compiler.
-#include <unistd.h>
-
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -34,20 +31,20 @@ std::vector<const op::Op*> chosen(const std::vector<std::string>& names) {
 
 /// One line that is rewritten on a terminal, one line each ten percent elsewhere.
 void show(const jit::Progress& p) {
-  const bool terminal = ::isatty(2) != 0;
+  const bool terminal = is_terminal();
   const int64_t step = std::max<int64_t>(1, p.total / 10);
   if (terminal)
-    std::fprintf(stderr, "\r\033[K[%lld/%lld] %s%s", static_cast<long long>(p.done), static_cast<long long>(p.total),
+    print_error("\r\033[K[%lld/%lld] %s%s", static_cast<long long>(p.done), static_cast<long long>(p.total),
                  p.request->text().c_str(), p.done == p.total ? "\n" : "");
   else if (p.done % step == 0 || p.done == p.total)
-    std::fprintf(stderr, "[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total), p.request->text().c_str());
+    print_error("[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total), p.request->text().c_str());
 }
 
 int run(const Options& o) {
   std::vector<std::string> problems;
   const auto requests = cases::kernels(chosen(o.ops), o.all ? 0u : unsigned{op::kAot}, &problems);
   if (o.list) {
-    for (const auto& r : requests) std::printf("%s\n", r.text().c_str());
+    for (const auto& r : requests) print("%s\n", r.text().c_str());
     return problems.empty() ? 0 : 1;
   }
   FI_CHECK(!o.out_dir.empty(), ValueError, "aot: --out-dir is missing");
@@ -55,8 +52,8 @@ int run(const Options& o) {
   for (const std::string& t : o.targets) targets.push_back(jit::parse_target(t));
   jit::AotResult r = jit::aot(o.out_dir, targets, requests, o.jobs, o.quiet ? nullptr : show);
   problems.insert(problems.end(), r.errors.begin(), r.errors.end());
-  for (const std::string& p : problems) std::printf("❌ %s\n", p.c_str());
-  std::printf("%lld compiled, %lld up to date, %zu failed in %.1f s; %.1f MB in %s\n", static_cast<long long>(r.compiled),
+  for (const std::string& p : problems) print("❌ %s\n", p.c_str());
+  print("%lld compiled, %lld up to date, %zu failed in %.1f s; %.1f MB in %s\n", static_cast<long long>(r.compiled),
               static_cast<long long>(r.kept), problems.size(), r.seconds, static_cast<double>(r.bytes) / 1e6, o.out_dir.c_str());
   return problems.empty() ? 0 : 1;
 }
@@ -67,8 +64,8 @@ void add_aot(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("aot", "Compile kernels ahead, for machines without a compiler");
   c->add_option("--out-dir", o->out_dir, "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
-  c->add_option("--target", o->targets, "CPU targets: x86-64-v3, x86-64-v4, native, portable")->delimiter(',')->capture_default_str();
-  c->add_option("--op", o->ops, "only kernels of these ops")->delimiter(',');
+  c->add_option("--target", o->targets, "CPU targets: x86-64-v3, x86-64-v4, native, portable")->delimiter(',')->allow_extra_args(false)->capture_default_str();
+  c->add_option("--op", o->ops, "only kernels of these ops")->delimiter(',')->allow_extra_args(false);
   c->add_flag("--all", o->all, "kernels of all cases, not only of those marked for this");
   c->add_flag("--list", o->list, "print the kernels, compile nothing");
   c->add_flag("--quiet", o->quiet, "no progress");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer bench --op NAME`: times rows of the case tables beside the machine's limits.
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -27,12 +26,12 @@ nlohmann::ordered_json to_json(const bench::Row& r) {
           {"share_of_peak", r.peak > 0 ? r.cost.flops / median / r.peak : 0.0}, {"check", r.check}};
 }
 
-void print(const bench::Row& r) {
+void print_row(const bench::Row& r) {
   const double m = r.samples.median();
-  std::printf("%-40s %-14s %-9s %10.2f %10.2f %10.2f %8.2f %6.2f %9.1f %6.2f  %s\n", r.op.c_str(), r.name.c_str(), r.candidate.c_str(),
+  print("%-40s %-14s %-9s %10.2f %10.2f %10.2f %8.2f %6.2f %9.1f %6.2f  %s\n", r.op.c_str(), r.name.c_str(), r.candidate.c_str(),
               m * 1e6, r.samples.quantile(0.1) * 1e6, r.samples.quantile(0.9) * 1e6, r.cost.bytes / m * 1e-9,
               r.cost.bytes / m / r.copy_bandwidth, r.cost.flops / m * 1e-9, r.peak > 0 ? r.cost.flops / m / r.peak : 0.0, r.check.c_str());
-  std::printf("    flashinfer bench --op %s --args \"%s\"\n", r.op.c_str(), r.args.c_str());
+  print("    flashinfer bench --op %s --args \"%s\"\n", r.op.c_str(), r.args.c_str());
 }
 
 int run(const Options& o) {
@@ -46,16 +45,16 @@ int run(const Options& o) {
   FI_CHECK(!rows.empty(), ValueError, "op '", o.op, "' has no ", o.name.empty() ? "rows for bench" : "case named '" + o.name + "'");
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   if (!o.json)
-    std::printf("%-40s %-14s %-9s %10s %10s %10s %8s %6s %9s %6s  %s\n", "op", "case", "by", "median us", "p10", "p90", "GB/s",
+    print("%-40s %-14s %-9s %10s %10s %10s %8s %6s %9s %6s  %s\n", "op", "case", "by", "median us", "p10", "p90", "GB/s",
                 "/copy", "GFLOP/s", "/peak", "check");
   bool failed = false;
   for (const op::Case& c : rows) {
     const bench::Row r = bench::run(*op, c, o.bench);
     failed |= !r.check.empty() && r.check != "ok";
     if (o.json) all.push_back(to_json(r));
-    else print(r);
+    else print_row(r);
   }
-  if (o.json) std::printf("%s\n", all.dump(2).c_str());
+  if (o.json) print("%s\n", all.dump(2).c_str());
   return failed ? 1 : 0;
 }
 

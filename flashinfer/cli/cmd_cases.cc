@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer cases [OP]`: runs case tables, or one case given as text (the command that a failing test prints).
-#include <cstdio>
 #include <string>
 
 #include "flashinfer/cases/run.h"
@@ -27,14 +26,14 @@ int run(const Options& o) {
   auto one = [&](const op::Op& op, const op::Case& c) {
     if (!o.name.empty() && o.name != c.name) return;
     if (o.list) {
-      std::printf("%s %s: %s\n", op.name, c.name, c.args);
+      print("%s %s: %s\n", op.name, c.name, c.args);
       return;
     }
     if (c.tags == op::kBench && o.name.empty()) return;  // large: `flashinfer bench`
     const cases::CaseResult r = cases::run_case(op, c);
     ++(r.passed ? passed : failed);
-    std::printf("%s %s %s%s%s\n", r.passed ? "ok  " : "FAIL", op.name, c.name, r.passed ? "" : ": ", r.failure.c_str());
-    if (!r.passed) std::printf("     %s\n", r.repro.c_str());
+    print("%s %s %s%s%s\n", r.passed ? "ok  " : "FAIL", op.name, c.name, r.passed ? "" : ": ", r.failure.c_str());
+    if (!r.passed) print("     %s\n", r.repro.c_str());
   };
   if (!o.args.empty()) {
     FI_CHECK(!o.op.empty(), ValueError, "--args needs the op's name");
@@ -43,7 +42,7 @@ int run(const Options& o) {
     for (const op::Op* op : ops)
       for (const op::Case& c : op->cases()) one(*op, c);
   }
-  if (!o.list) std::printf("%d passed, %d failed\n", passed, failed);
+  if (!o.list) print("%d passed, %d failed\n", passed, failed);
   return failed ? 1 : 0;
 }
 

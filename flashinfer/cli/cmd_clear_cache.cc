@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer clear-cache`: removes the compiled kernels of all versions of this library.
-#include <cstdio>
 
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/core/check.h"
@@ -13,10 +12,10 @@ void add_clear_cache(CLI::App& app, int& exit_code) {
   c->callback([&exit_code] {
     try {
       const int64_t n = jit::clear_cache();
-      std::printf("✅ Cache cleared successfully.\n%lld artifacts removed\n", static_cast<long long>(n));
+      print("✅ Cache cleared successfully.\n%lld artifacts removed\n", static_cast<long long>(n));
       exit_code = 0;
     } catch (const Error& e) {
-      std::printf("❌ Cache clear failed: %s\n", e.message().c_str());
+      print("❌ Cache clear failed: %s\n", e.message().c_str());
       exit_code = 1;
     }
   });

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
 #include <memory>
 
 #include "flashinfer/cli/cli.h"
@@ -17,8 +16,8 @@ void add_export(CLI::App& app, int& exit_code) {
   cmd->add_option("--out", args->to, "The folder to write; must not exist")->required();
   cmd->callback([args, &exit_code] {
     const auto problems = replay::export_session(args->from, args->to);
-    for (const std::string& p : problems) std::printf("❌ %s\n", p.c_str());
-    std::printf("Exported %s to %s\n", args->from.c_str(), args->to.c_str());
+    for (const std::string& p : problems) print("❌ %s\n", p.c_str());
+    print("Exported %s to %s\n", args->from.c_str(), args->to.c_str());
     exit_code = problems.empty() ? 0 : 1;
   });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer export-compile-commands [PATH]`: a compile_commands.json for editors, one entry per compiled kernel.
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,11 +17,11 @@ int run(const std::string& path) {
     commands.push_back({{"directory", m.directory}, {"arguments", m.meta.arguments}, {"file", m.directory + "/kernel.cc"}});
   }
   if (commands.empty()) {
-    std::printf("No modules found to export.\n");
+    print("No modules found to export.\n");
     return 0;
   }
   fs::write_atomic(path, commands.dump(2) + "\n", 0644);
-  std::printf("✅ Successfully exported %zu compile commands to %s\n", commands.size(), path.c_str());
+  print("✅ Successfully exported %zu compile commands to %s\n", commands.size(), path.c_str());
   return 0;
 }
 

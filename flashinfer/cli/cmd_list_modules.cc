@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer list-modules [NAME]`: the kernels of the case tables and of the cache; with NAME (or its beginning) the details.
-#include <cstdio>
 #include <string>
 
 #include "flashinfer/cli/cli.h"
@@ -10,34 +9,34 @@ namespace flashinfer::cli {
 namespace {
 
 void details(const jit::ModuleStatus& m) {
-  std::printf("Module: %s\n", shown_name(m).c_str());
-  std::printf("Status: %s\n", m.compiled() ? "Compiled" : "Not Compiled");
+  print("Module: %s\n", shown_name(m).c_str());
+  print("Status: %s\n", m.compiled() ? "Compiled" : "Not Compiled");
   if (m.compiled()) {
-    std::printf("Library Path: %s/kernel.so\n", m.directory.c_str());
-    std::printf("Created: %s\n", time_text(m.meta.created).c_str());
-    std::printf("Compile Time: %.2f s\n", m.meta.seconds);
+    print("Library Path: %s/kernel.so\n", m.directory.c_str());
+    print("Created: %s\n", time_text(m.meta.created).c_str());
+    print("Compile Time: %.2f s\n", m.meta.seconds);
   }
-  std::printf("Device Linking: False\n");
-  std::printf("Source Files:\n");
-  if (m.compiled()) std::printf("  %s/kernel.cc\n", m.directory.c_str());
-  std::printf("  %s\n", m.meta.header.c_str());
+  print("Device Linking: False\n");
+  print("Source Files:\n");
+  if (m.compiled()) print("  %s/kernel.cc\n", m.directory.c_str());
+  print("  %s\n", m.meta.header.c_str());
 }
 
 int run(const std::string& name) {
   const auto modules = all_modules();
   if (name.empty()) {
-    std::printf("Available compilation modules:\n");
-    for (const auto& m : modules) std::printf("  %s - %s\n", shown_name(m).c_str(), m.compiled() ? "Compiled" : "Not Compiled");
+    print("Available compilation modules:\n");
+    for (const auto& m : modules) print("  %s - %s\n", shown_name(m).c_str(), m.compiled() ? "Compiled" : "Not Compiled");
     return 0;
   }
   bool found = false;
   for (const auto& m : modules) {
     if (m.text != name && m.meta.name != name && shown_name(m) != name) continue;
-    if (found) std::printf("\n");
+    if (found) print("\n");
     details(m);
     found = true;
   }
-  if (!found) std::printf("Module '%s' not found.\n", name.c_str());
+  if (!found) print("Module '%s' not found.\n", name.c_str());
   return found ? 0 : 2;
 }
 

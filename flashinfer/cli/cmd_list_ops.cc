@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer list-ops`: the registry, as text or as the table of the README.
-#include <cstdio>
 #include <string>
 
 #include "flashinfer/cli/cli.h"
@@ -20,12 +19,12 @@ void add_list_ops(CLI::App& app, int& exit_code) {
   CLI::App* c = app.add_subcommand("list-ops", "List the ops with their signatures and implementations");
   c->add_flag("--markdown", *markdown, "as a table");
   c->callback([markdown, &exit_code] {
-    if (*markdown) std::printf("| op | module | back ends |\n| --- | --- | --- |\n");
+    if (*markdown) print("| op | module | back ends |\n| --- | --- | --- |\n");
     for (const op::Op* op : op::all_ops()) {
       if (*markdown)
-        std::printf("| `%s` | `%s` | %s |\n", op->name, op->module, candidates(*op).c_str());
+        print("| `%s` | `%s` | %s |\n", op->name, op->module, candidates(*op).c_str());
       else
-        std::printf("%s.%s%s\n    %s\n    implementations: %s\n", op->module, op->name, op::signature(*op).c_str(), op->doc,
+        print("%s.%s%s\n    %s\n    implementations: %s\n", op->module, op->name, op::signature(*op).c_str(), op->doc,
                     candidates(*op).c_str());
     }
     exit_code = 0;

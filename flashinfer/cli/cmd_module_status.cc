@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer module-status`: a table of the kernels with a summary.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include "flashinfer/cli/cli.h"
@@ -22,9 +21,9 @@ bool wanted(const jit::ModuleStatus& m, const std::string& filter) {
 }
 
 void block(const jit::ModuleStatus& m) {
-  std::printf("Module: %s\n  Target: %s\n  Status: %s\n", m.text.c_str(), m.target.c_str(), m.compiled() ? "Compiled" : "Not Compiled");
+  print("Module: %s\n  Target: %s\n  Status: %s\n", m.text.c_str(), m.target.c_str(), m.compiled() ? "Compiled" : "Not Compiled");
   if (!m.compiled()) return;
-  std::printf("  Kind: %s\n  Library Path: %s/kernel.so (%llu bytes)\n  Created: %s\n  Compile Time: %.2f s\n  Flags: %s\n", m.kind.c_str(),
+  print("  Kind: %s\n  Library Path: %s/kernel.so (%llu bytes)\n  Created: %s\n  Compile Time: %.2f s\n  Flags: %s\n", m.kind.c_str(),
               m.directory.c_str(), static_cast<unsigned long long>(m.meta.bytes), time_text(m.meta.created).c_str(),
               m.meta.seconds, m.meta.flags.c_str());
 }
@@ -33,14 +32,14 @@ void table(const std::vector<jit::ModuleStatus>& modules) {
   size_t width = 6;
   for (const auto& m : modules) width = std::max(width, m.text.size());
   const int w = static_cast<int>(width);
-  std::printf("%-*s  %-9s  %-12s  %-4s  %9s  %9s\n", w, "Module", "Target", "Status", "Kind", "Bytes", "Compile s");
-  std::printf("%s\n", std::string(width + 53, '-').c_str());
+  print("%-*s  %-9s  %-12s  %-4s  %9s  %9s\n", w, "Module", "Target", "Status", "Kind", "Bytes", "Compile s");
+  print("%s\n", std::string(width + 53, '-').c_str());
   for (const auto& m : modules) {
     if (!m.compiled()) {
-      std::printf("%-*s  %-9s  Not Compiled\n", w, m.text.c_str(), m.target.c_str());
+      print("%-*s  %-9s  Not Compiled\n", w, m.text.c_str(), m.target.c_str());
       continue;
     }
-    std::printf("%-*s  %-9s  %-12s  %-4s  %9llu  %9.2f\n", w, m.text.c_str(), m.target.c_str(), "Compiled", m.kind.c_str(),
+    print("%-*s  %-9s  %-12s  %-4s  %9llu  %9.2f\n", w, m.text.c_str(), m.target.c_str(), "Compiled", m.kind.c_str(),
                 static_cast<unsigned long long>(m.meta.bytes), m.meta.seconds);
   }
 }
@@ -54,7 +53,7 @@ int run(const Options& o) {
     table(modules);
   }
   const auto compiled = std::count_if(modules.begin(), modules.end(), [](const auto& m) { return m.compiled(); });
-  std::printf("\n=== Summary ===\nTotal modules: %zu\nCompiled: %td\nNot compiled: %td\n", modules.size(), compiled,
+  print("\n=== Summary ===\nTotal modules: %zu\nCompiled: %td\nNot compiled: %td\n", modules.size(), compiled,
               static_cast<std::ptrdiff_t>(modules.size()) - compiled);
   return 0;
 }

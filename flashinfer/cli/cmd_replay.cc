@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts follow FlashInfer's replay command; scripts parse them. Exit codes are ours: 0 all that was compared passed, 1 not,
 // 2 wrong usage or nothing readable.
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <thread>
 
@@ -30,8 +27,7 @@ struct Args {
 enum Colour { kGreen = 32, kRed = 31, kYellow = 33, kCyan = 36 };
 
 std::string colour(Colour c, const std::string& text) {
-  static const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-  return terminal ? str("\x1b[", static_cast<int>(c), "m", text, "\x1b[0m") : text;
+  return is_terminal() ? str("\x1b[", static_cast<int>(c), "m", text, "\x1b[0m") : text;
 }
 
 std::string session_line(const CallResult& r, size_t index) {
@@ -61,8 +57,8 @@ std::string single_line(const CallResult& r) {
 }
 
 void print_details(const CallResult& r) {
-  for (size_t i = 1; i < r.differences.size(); ++i) std::printf("  %s\n", r.differences[i].text.c_str());
-  for (const std::string& n : r.notes) std::printf("  note: %s\n", n.c_str());
+  for (size_t i = 1; i < r.differences.size(); ++i) print("  %s\n", r.differences[i].text.c_str());
+  for (const std::string& n : r.notes) print("  note: %s\n", n.c_str());
 }
 
 Json to_json(const CallResult& r) {
@@ -88,32 +84,30 @@ void show_progress(size_t done, size_t total) {
   const auto now = std::chrono::steady_clock::now();
   if (now - last < std::chrono::seconds(1)) return;
   last = now;
-  std::fprintf(stderr, "replayed %zu of %zu\n", done, total);
+  print_error("replayed %zu of %zu\n", done, total);
 }
 
 void on_result(const Args& args, bool single, const CallResult& r, size_t index, size_t total) {
   if (args.json) return show_progress(index + 1, total);
-  std::printf("%s\n", (single ? single_line(r) : session_line(r, index)).c_str());
+  print("%s\n", (single ? single_line(r) : session_line(r, index)).c_str());
   print_details(r);
-  std::fflush(stdout);
 }
 
 void print_summary(const replay::Report& report) {
-  for (const std::string& n : report.notes) std::printf("note: %s\n", n.c_str());
+  for (const std::string& n : report.notes) print("note: %s\n", n.c_str());
   if (report.single) return;
   const std::string more = report.not_compared() > 0 ? str(", ", report.not_compared(), " not compared") : "";
   const std::string text = str("Summary: ", report.passed(), " passed, ", report.failed(), " failed/mismatch", more);
-  std::printf("\n%s\n", colour(report.exit_code() == 0 ? kGreen : kRed, text).c_str());
+  print("\n%s\n", colour(report.exit_code() == 0 ? kGreen : kRed, text).c_str());
 }
 
 int run(Args args) {
   if (args.dir.empty()) {
-    std::fputs("Usage: flashinfer replay [OPTIONS]\nTry 'flashinfer replay --help' for help.\n\nError: Missing option '--dir'.\n",
-               stderr);
+    print_error("Usage: flashinfer replay [OPTIONS]\nTry 'flashinfer replay --help' for help.\n\nError: Missing option '--dir'.\n");
     return 2;
   }
   if (!fs::is_dir(args.dir)) {
-    std::printf("%s\n", colour(kRed, "❌ Directory not found: " + args.dir).c_str());
+    print("%s\n", colour(kRed, "❌ Directory not found: " + args.dir).c_str());
     return 2;
   }
   if (!args.device.empty()) {
@@ -121,16 +115,16 @@ int run(Args args) {
     FI_CHECK(args.options.device.has_value(), ValueError, "--device ", args.device, " is none of cpu, cuda, cuda:N, emu");
   }
   const bool single = fs::is_file(args.dir + "/metadata.jsonl");
-  if (!args.json) std::printf("Replaying %s from %s...\n", single ? "single dump" : "session", args.dir.c_str());
+  if (!args.json) print("Replaying %s from %s...\n", single ? "single dump" : "session", args.dir.c_str());
   args.options.on_result = [&](const CallResult& r, size_t i, size_t n) { on_result(args, single, r, i, n); };
   try {
     const replay::Report report = replay::replay(args.dir, args.options);
-    if (args.json) std::printf("%s\n", formats::dump_json(to_json(report, args.dir)).c_str());
+    if (args.json) print("%s\n", formats::dump_json(to_json(report, args.dir)).c_str());
     else print_summary(report);
     return report.exit_code();
   } catch (const std::exception& e) {
     const auto* ours = dynamic_cast<const Error*>(&e);
-    std::printf("%s\n", colour(kRed, str("❌ Replay failed: ", ours ? ours->message() : e.what())).c_str());
+    print("%s\n", colour(kRed, str("❌ Replay failed: ", ours ? ours->message() : e.what())).c_str());
     return 2;
   }
 }
@@ -146,8 +140,8 @@ void add_replay(CLI::App& app, int& exit_code) {
   cmd->add_option("--rtol", o.rtol, "Relative tolerance of every float output (default: the op's and dtype's)");
   cmd->add_option("--atol", o.atol, "Absolute tolerance of every float output");
   cmd->add_option("--filter", o.filter, "Replay only functions that match this glob");
-  cmd->add_option("--repeat", o.repeat, "Run each call so many times; all must give the same bits")->check(CLI::PositiveNumber);
-  cmd->add_option("--jobs", o.jobs, "Calls that run at once")->check(CLI::PositiveNumber);
+  cmd->add_option("--repeat", o.repeat, "Run each call so many times; all must give the same bits")->check(CLI::Range(1, 1 << 20));
+  cmd->add_option("--jobs", o.jobs, "Calls that run at once")->check(CLI::Range(1, 1 << 20));
   cmd->add_flag("--bitwise", o.bitwise, "Every output must have the recorded bits");
   cmd->add_flag("--run-incomplete", o.run_incomplete, "Also run calls that never completed");
   cmd->add_flag("--json", args->json, "Print one JSON document instead of lines");

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer show-config`: what this library is, what it runs on, and every environment variable with its meaning and
 // value.
-#include <cstdio>
-#include <fstream>
 #include <string>
 
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/cli/machine.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
@@ -17,16 +16,9 @@
 namespace flashinfer::cli {
 namespace {
 
-void section(const char* title) { std::printf("=== %s ===\n", title); }
+void section(const char* title) { print("=== %s ===\n", title); }
 void line(const char* key, const std::string& value) {
-  std::printf("%s: %s\n", key, value.empty() ? "(none)" : value.c_str());
-}
-
-std::string cpu_model() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string text; std::getline(in, text);)
-    if (text.starts_with("model name")) return text.substr(text.find(':') + 2);
-  return "unknown";
+  print("%s: %s\n", key, value.empty() ? "(none)" : value.c_str());
 }
 
 void show_versions() {
@@ -36,41 +28,47 @@ void show_versions() {
   line("Compiler", build::compiler());
   line("Build type", build::build_type());
   line("Sanitizers", build::sanitizer_flags());
-  std::printf("\n");
+  print("\n");
+}
+
+/// "Torch Version Info" when the host knows of one.
+void show_torch() {
+  for (const Section& s : host_sections()) {
+    if (s.title != "PyTorch") continue;
+    section("Torch Version Info");
+    for (const auto& [key, value] : s.lines) line(key.c_str(), value);
+    print("\n");
+  }
 }
 
 void show_machine() {
   section("CPU");
   line("Model", cpu_model());
-  std::string targets;
-  for (const jit::Target t : jit::kTargets)
-    if (jit::target_refusal(t).empty()) targets += (targets.empty() ? "" : ", ") + std::string(jit::name(t));
-  line("Kernels run for", targets);
+  line("Kernels run for", runnable_targets());
   line("CPUs this process may use", std::to_string(usable_cpus()));
   line("Threads of the pool", std::to_string(default_executor().threads));
-  std::printf("\n");
+  print("\n");
 }
 
 void show_variables() {
   section("Environment Variables");
   for (const env::Variable& v : env::table()) {
     const env::Current current = env::current(v.name);
-    std::printf("%s: %s%s\n    %s\n", v.name, current.value.empty() ? "(empty)" : current.value.c_str(),
+    print("%s: %s%s\n    %s\n", v.name, current.value.empty() ? "(empty)" : current.value.c_str(),
                 current.set ? "" : " [default]", v.meaning);
   }
-  std::printf("\n");
+  print("\n");
 }
 
 void show_jit() {
   section("Toolchain");
-  const jit::Toolchain toolchain = jit::host_toolchain();
-  line("C++ compiler", toolchain.refusal.empty() ? toolchain.compiler : toolchain.refusal);
+  line("C++ compiler", kernel_compiler());
   line("Kernels are compiled for", jit::name(jit::selected_target()));
-  std::printf("\n");
+  print("\n");
   section("Artifact Path");
   line("Cache", jit::cache_path());
   for (const std::string& folder : jit::aot_folders()) line("Made ahead", folder);
-  std::printf("\n");
+  print("\n");
   section("Module Status");
   int64_t compiled = 0, damaged = 0;
   for (const std::string& target : fs::list_dir(jit::cache_path())) {
@@ -80,7 +78,7 @@ void show_jit() {
       (jit::read_meta(folder + "/" + name) ? compiled : damaged) += 1;
     }
   }
-  std::printf("Total modules: %lld\ncompiled: %lld\nNot compiled: %lld\n", static_cast<long long>(compiled + damaged),
+  print("Total modules: %lld\ncompiled: %lld\nNot compiled: %lld\n", static_cast<long long>(compiled + damaged),
               static_cast<long long>(compiled), static_cast<long long>(damaged));
 }
 
@@ -90,6 +88,7 @@ void add_show_config(CLI::App& app, int& exit_code) {
   app.add_subcommand("show-config", "Versions, CPU, threads, toolchain, modules and every environment variable")
       ->callback([&exit_code] {
         show_versions();
+        show_torch();
         show_machine();
         show_variables();
         show_jit();

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/cli/machine.h"
+
+#include <fstream>
+
+#include "flashinfer/jit/toolchain.h"
+
+namespace flashinfer::cli {
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string text; std::getline(in, text);)
+    if (text.starts_with("model name")) return text.substr(text.find(':') + 2);
+  return "unknown";
+}
+
+std::string runnable_targets() {
+  std::string targets;
+  for (const jit::Target t : jit::kTargets)
+    if (jit::target_refusal(t).empty()) targets += (targets.empty() ? "" : ", ") + std::string(jit::name(t));
+  return targets;
+}
+
+std::string kernel_compiler() {
+  const jit::Toolchain toolchain = jit::host_toolchain();
+  return toolchain.refusal.empty() ? toolchain.compiler : toolchain.refusal;
+}
+
+}  // namespace flashinfer::cli
