@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The click group: the program's own commands, texts and exit codes, without a process."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from flashinfer.__main__ import cli
+
+PROGRAM = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"]) / "bin/flashinfer"
+
+
+def invoke(*args):
+    return CliRunner().invoke(cli, args)
+
+
+def program(*args):
+    return subprocess.run([PROGRAM, *args], capture_output=True, text=True)
+
+
+def test_the_commands_are_the_programs():
+    names = set(re.findall(r"^  ([a-z][a-z-]+)  ", program("--help").stdout.split("Subcommands:")[1], re.M))
+    assert {"replay", "show-config", "collect-env", "list-modules", "module-status", "clear-cache", "export-compile-commands", "aot",
+            "bench"} <= names
+    assert set(cli.commands) == names
+
+
+def test_the_options_are_the_programs():
+    for name, command in cli.commands.items():
+        own = program(name, "--help").stdout
+        written = {o for line in re.findall(r"^  (-[^ ]*)", own, re.M) for o in line.split(",")} - {"-h", "--help"}
+        assert {o for p in command.params if p.param_type_name == "option" for o in p.opts} == written, name
+        for p in command.params:
+            assert not getattr(p, "help", "") or p.help.split("  [default")[0] in " ".join(own.split()), (name, p)
+
+
+@pytest.mark.parametrize("args", [["list-ops"], ["list-ops", "--markdown"], ["aot", "--list"], ["aot", "--list", "--op", "rmsnorm,top_k"],
+                                  ["list-modules", "no-such-module"], ["module-status", "--filter", "aot"], ["export", "--dir=/no", "--out=/no2"],
+                                  ["replay", "--dir", "/no/such/folder"], ["bench", "--op", "no_such_op"], ["--version"],
+                                  ["cases", "rmsnorm", "--list"]])
+def test_same_text_and_exit_code(args):
+    expected = program(*args)
+    result = invoke(*args)
+    assert (result.exit_code, result.stdout, result.stderr) == (expected.returncode, expected.stdout, expected.stderr)
+
+
+@pytest.mark.parametrize("args, code, text", [
+    ([], 0, "Usage: "), (["--help"], 0, "Usage: "), (["no-such-command"], 2, "No such command 'no-such-command'"),
+    (["replay"], 2, "Error: Missing option '--dir'."), (["bench"], 2, "Missing option '--op'"),
+    (["replay", "--jobs", "many", "--dir", "/tmp"], 2, "'many' is not a valid integer"),
+    (["module-status", "--filter", "some"], 2, "'some' is not one of 'all', 'aot'"), (["list-ops", "--no"], 2, "No such option"),
+    (["replay", "--jobs", "0", "--dir", "/tmp"], 2, "Value 0 not in range 1 to"),
+    (["replay", "--dir", "/no/such/folder"], 2, "❌ Directory not found: /no/such/folder\n")])
+def test_usage(args, code, text):
+    result = invoke(*args)
+    assert result.exit_code == code
+    assert text in result.output
+
+
+def test_positional_and_option_name_the_same_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLASHINFER_WORKSPACE_BASE", str(tmp_path))
+    for args in ([str(tmp_path / "a.json")], ["-o", str(tmp_path / "b.json")], ["--output", str(tmp_path / "c.json")]):
+        done = subprocess.run([sys.executable, "-m", "flashinfer", "export-compile-commands", *args], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "No modules found to export.\n")
+
+
+def test_collect_env_has_the_sections_and_pythons_part(monkeypatch):
+    monkeypatch.setenv("FLASHINFER_SOME_TOKEN", "do-not-show")
+    text = invoke("collect-env").stdout
+    assert text.startswith("### FlashInfer environment report\n<!--")
+    titles = re.findall(r"^==== (.*) ====$", text, re.M)
+    assert titles == ["FlashInfer", "Python / Platform", "GPU / Driver", "CUDA Toolkit", "PyTorch", "cuDNN Frontend",
+                      "GPU Libraries: loaded vs on disk", "Relevant Packages", "Environment Variables", "GPU Topology"]
+    assert "do-not-show" not in text
+    report = json.loads(invoke("collect-env", "--json").stdout)
+    assert list(report) == titles
+    assert report["Python / Platform"]["executable"] == sys.executable
+    assert re.match(r"\d+\.\d+", report["PyTorch"]["version"])
+    assert report["Environment Variables"]["FLASHINFER_SOME_TOKEN"] == "<redacted>"
+
+
+def test_show_config_tells_of_torch():
+    text = invoke("show-config").stdout
+    for section in ("Version Info", "Torch Version Info", "Environment Variables", "Artifact Path", "Module Status"):
+        assert f"=== {section} ===\n" in text
+
+
+def test_module_entry_point_and_closed_pipe():
+    listed = program("list-ops").stdout
+    done = subprocess.run([sys.executable, "-m", "flashinfer", "list-ops"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, listed, "")
+    line = subprocess.run(f"'{sys.executable}' -m flashinfer list-ops | head -1", shell=True, capture_output=True, text=True)
+    assert line.stdout == listed.splitlines()[0] + "\n"
+    assert "Traceback" not in line.stderr
+
+
+def test_a_name_that_is_not_utf8_reaches_the_command():
+    done = subprocess.run([sys.executable, "-m", "flashinfer", "replay", "--dir", b"/no/\xff"], capture_output=True)
+    assert done.returncode == 2
+    assert "Directory not found: /no/�".encode() in done.stdout
