@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on the CPU: one kernel for decode and prefill, paged and not. A task is a tile of rows of one KV head (decode: the
-// G heads of one token). Per block of 64 keys: pack K, multiply, softmax row by row, pack V, multiply. The order in which an
-// output is summed is params.h's and nothing else's, so a decode row equals the prefill row of its position bit by bit.
+// Attention on the CPU for many rows, paged and not: the tile kernel (few rows: cpu_decode.h). A task is a tile of rows of one KV
+// head. Per block of 64 keys: pack K, multiply, softmax row by row, pack V, multiply. The order in which an output is summed is
+// params.h's and nothing else's.
 #pragma once
 #include "flashinfer/ops/attention/cpu_tile.h"
 #include "flashinfer/ops/attention/cpu_variant.h"
@@ -216,26 +216,16 @@ struct Tile {
 }  // namespace attention
 
 namespace attention {
-/// After all works: folds the states of the chunks of one merge, in ascending order.
 template <AttentionConfig C, class H>
-void merge_chunks(const AttentionParams& p, const AttentionMerge& g) {
-  const Request r(p, g.request);
+void merge(const AttentionParams& p, const AttentionMerge& g) {
   const H hooks(p, g.request);
-  const Scratch s(p.scratch, p.head_dim_qk, p.head_dim_vo);
-  const int64_t width = padded(p.head_dim_vo), local = g.row_end - g.row_begin, rows = local * (g.head_end - g.head_begin);
   float factor = logits_of(p).factor;
   if constexpr (H::kCustom) factor = hooks.factor();
-  for (int64_t i = 0; i < rows; ++i) {
-    State total{-INFINITY, 0, 0};
-    for (int64_t c = 0; c < g.chunks; ++c) {
-      const int64_t at = g.partial + c * rows + i;
-      fold<H::kSoftmax>(s.total, total, p.partial_o + at * width, reinterpret_cast<const State*>(p.partial_state)[at], factor, width);
-    }
-    const int64_t row = g.row_begin + i % local, head = (g.head_begin + i / local) * r.group + row % r.group;
-    const int64_t token = r.q_first + row / r.group;
-    if constexpr (H::kCustom) finish_custom<typename Types<C>::O>(hooks, p, r, token, head, s.total, total, factor);
-    else finish<typename Types<C>::O>(p, token, head, s.total, total, factor);
-  }
+  merge_chunks<H::kSoftmax>(p, g, Scratch(p.scratch, p.head_dim_qk, p.head_dim_vo).total, factor,
+                            [&](const Request& r, int64_t token, int64_t head, float* o, const State& s) {
+                              if constexpr (H::kCustom) finish_custom<typename Types<C>::O>(hooks, p, r, token, head, o, s, factor);
+                              else finish<typename Types<C>::O>(p, token, head, o, s, factor);
+                            });
 }
 }  // namespace attention
 
@@ -243,7 +233,7 @@ void merge_chunks(const AttentionParams& p, const AttentionMerge& g) {
 template <AttentionConfig C, class H = attention::NoHooks>
 void attention_task(const AttentionParams& p, int64_t task) {
   if (task >= 0) attention::Tile<C, H>(p, p.work[task]).run();
-  else attention::merge_chunks<C, H>(p, p.merges[-1 - task]);
+  else attention::merge<C, H>(p, p.merges[-1 - task]);
 }
 /// The same with a custom variant: P is the generated struct of its parameters, V the user's.
 template <AttentionConfig C, class P, class V>

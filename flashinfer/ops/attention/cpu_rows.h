@@ -141,4 +141,21 @@ inline void finish(const AttentionParams& p, int64_t token, int64_t head, const 
   if (p.lse) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse * p.lse_factor;
 }
 
+/// After all works: folds the states of the chunks of one merge, in ascending order, and writes each row by
+/// write(request, token of q, head, output, state). `total`: room for one row.
+template <bool Softmax, class Write>
+void merge_chunks(const AttentionParams& p, const AttentionMerge& g, float* total, float factor, Write write) {
+  const Request r(p, g.request);
+  const int64_t width = padded(p.head_dim_vo), local = g.row_end - g.row_begin, rows = local * (g.head_end - g.head_begin);
+  for (int64_t i = 0; i < rows; ++i) {
+    State state{-INFINITY, 0, 0};
+    for (int64_t c = 0; c < g.chunks; ++c) {
+      const int64_t at = g.partial + c * rows + i;
+      fold<Softmax>(total, state, p.partial_o + at * width, reinterpret_cast<const State*>(p.partial_state)[at], factor, width);
+    }
+    const int64_t row = g.row_begin + i % local, head = (g.head_begin + i / local) * r.group + row % r.group;
+    write(r, r.q_first + row / r.group, head, total, state);
+  }
+}
+
 }  // namespace flashinfer::cpu::attention

@@ -7,8 +7,10 @@
 // A row that sees no key gives zeros and -inf. Unused slots of a page are never read. q is f32|f16|bf16, K and V are f32|f16|bf16
 // or 8-bit floats; sums are in f32.
 //
-// Results do not depend on the batch, the page size, how a prompt is cut into prefills, or threads: a decode row is bitwise the
-// prefill row of its position. Any head dims, group sizes, page sizes and strides (last dimension contiguous).
+// Results do not depend on the batch, the page size or threads, bit for bit. Requests of at most 8 query tokens (decode) and longer
+// ones (prefill) are summed in two different orders: a decode row equals the prefill row of its position within rounding, and
+// prefills of more than 8 tokens do not depend on how a prompt is cut. Any head dims, group sizes, page sizes and strides (last
+// dimension contiguous).
 //
 // Errors: ValueError for shapes, page ids outside the pool, last_page_len outside 1..page_size, indptr that decreases, masks of a
 // wrong size, q or K/V that differ from the plan; KeyError for an unknown kv_layout or pos_encoding_mode; AssertionError for run()

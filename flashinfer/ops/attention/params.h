@@ -5,8 +5,9 @@
 // that every K and V element is loaded once for the G heads that share it.
 //
 // Order of accumulation, which makes results independent of batch, tiles, page size and threads: keys are taken in blocks of
-// kBlockKeys and chunks of kChunkKeys, both at fixed positions counted from the request's first key. A row's state (maximum,
-// denominator, output) inside a chunk depends on that row's own logits alone; chunks are folded in ascending order.
+// kBlockKeys and chunks of kChunkKeys (decode kernel: kDecodeChunkKeys), both at fixed positions counted from the request's first
+// key. A row's state (maximum, denominator, output) inside a chunk depends on that row's own logits alone; chunks are folded in
+// ascending order. The two kernels sum inside a block in different orders.
 #pragma once
 #include <stdint.h>
 
@@ -42,14 +43,15 @@ inline constexpr int kTileRows = 96;
 
 /// Rows [row_begin, row_end) of KV heads [head_begin, head_end) of one request, over chunks [chunk_begin, chunk_end); heads *
 /// rows <= kTileRows. Several heads make sense where their rows are neighbours in memory (NHD decode: whole pages are read in
-/// order). `partial` < 0: write the output; else leave the state of the one chunk at `partial` (in rows) for attention_merge.
+/// order). `partial` < 0: write the output; else leave the states of its chunks at `partial` (in rows), one after another, for a
+/// merge. `decode`: which kernel's work it is, and so the length of its chunks.
 struct AttentionWork {
-  int32_t request, head_begin, head_end, row_begin, row_end, chunk_begin, chunk_end, pad;
+  int32_t request, head_begin, head_end, row_begin, row_end, chunk_begin, chunk_end, decode;
   int64_t partial;
 };
 /// Rows whose chunks were left by several works: states at partial, partial + rows, ... (`chunks` of them).
 struct AttentionMerge {
-  int32_t request, head_begin, head_end, row_begin, row_end, chunks;
+  int32_t request, head_begin, head_end, row_begin, row_end, chunks, decode, pad;
   int64_t partial;
 };
 

@@ -172,6 +172,10 @@ void check_lengths(std::string_view op, std::string_view name, const std::option
              ", but the index arrays give request ", b, " a length of ", lengths.data_as<int32_t>()[b]);
 }
 
+bool decode_serves(const Plan& p) {
+  return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none();
+}
+
 void set_work(Plan& p) {
   const auto qo = p.qo_indptr.span<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
@@ -179,8 +183,10 @@ void set_work(Plan& p) {
     FI_CHECK(rows <= std::numeric_limits<int32_t>::max(), ValueError, "attention: request ", b, " has ", rows,
              " rows (tokens * heads), more than 32 bits hold");
   }
-  p.work = make_work(qo, p.kv_len.span<int32_t>(), p.num_qo_heads, p.num_kv_heads, p.causal && !p.mask.defined(), p.window_left,
-                     p.kv_layout == "NHD", Context::current().executor.threads);
+  p.work = make_work({.qo_indptr = qo, .kv_len = p.kv_len.span<int32_t>(), .num_qo_heads = p.num_qo_heads, .num_kv_heads = p.num_kv_heads,
+                      .kv_bytes = (p.head_dim_qk + p.head_dim_vo) * size_of(p.kv_data_type), .causal = p.causal && !p.mask.defined(),
+                      .window_left = p.window_left, .heads_adjacent = p.kv_layout == "NHD", .decode = decode_serves(p),
+                      .threads = Context::current().executor.threads});
 }
 
 void restore(Plan& p, std::string_view op) {

@@ -54,6 +54,8 @@ void set_page_table(Plan& p, std::string_view op, const PageTableNames& names, c
 void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
 /// Lengths that the caller also gave must be those of the index arrays.
 void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
+/// Whether the decode kernel knows the plan's masks and positions.
+bool decode_serves(const Plan& p);
 void set_work(Plan& p);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then set_work.
 void restore(Plan& p, std::string_view op);

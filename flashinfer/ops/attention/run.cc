@@ -19,6 +19,8 @@ namespace {
 inline constexpr jit::Kernel kVariantKernel{"flashinfer/ops/attention/cpu.h", "flashinfer::cpu::attention_variant_task",
                                             "flashinfer::AttentionParams"};
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cpu.h", "flashinfer::cpu::attention_task", "flashinfer::AttentionParams"};
+inline constexpr jit::Kernel kDecodeKernel{"flashinfer/ops/attention/cpu_decode.h", "flashinfer::cpu::attention_decode_task",
+                                           "flashinfer::AttentionParams"};
 
 AttentionConfig config_of(const Plan& p) {
   return {.q = p.q_data_type, .kv = p.kv_data_type, .o = p.o_data_type, .rope = p.pos_encoding_mode == "ROPE_LLAMA"};
@@ -115,13 +117,22 @@ void* thread_scratch(int64_t bytes) {
   return memory.get();
 }
 
-void run_tasks(jit::CpuFn fn, const AttentionParams& p, int64_t n, bool merges) {
-  const int64_t bytes = scratch_bytes(p.head_dim_qk, p.head_dim_vo);
+/// The kernels of a list of works.
+struct Kernels {
+  jit::CpuFn tile = nullptr, decode = nullptr;
+};
+
+/// works[i] or, when all are done, merges[i], each by its own kernel.
+template <class Task>
+void run_tasks(const Kernels& kernels, const AttentionParams& p, const std::vector<Task>& tasks, bool merges) {
+  const int64_t bytes = std::max(kernels.tile ? scratch_bytes(p.head_dim_qk, p.head_dim_vo) : 0,
+                                 kernels.decode ? decode_scratch_bytes(p.head_dim_qk, p.head_dim_vo) : 0);
   auto task = [&](int64_t i) {
     AttentionParams mine = p;
     mine.scratch = thread_scratch(bytes);
-    fn(&mine, merges ? -1 - i : i);
+    (tasks[static_cast<size_t>(i)].decode ? kernels.decode : kernels.tile)(&mine, merges ? -1 - i : i);
   };
+  const auto n = static_cast<int64_t>(tasks.size());
   if (n == 1) return task(0);
   if (n > 1) parallel_for(n, task);
 }
@@ -130,21 +141,32 @@ std::vector<float> slopes_of(const Plan& p) {
   return p.pos_encoding_mode == "ALIBI" ? alibi_slopes(p.num_qo_heads) : std::vector<float>();
 }
 
+/// A plan that was read from a dump has no list of works yet.
+bool without_work(const Plan& p) { return p.batch_size > 0 && p.nnz_qo > 0 && p.work.works.empty(); }
+
 }  // namespace
 
-/// The kernel of a plan: the built-in one, or one compiled with its custom variant.
+/// The tile kernel of a plan: the built-in one, or one compiled with its custom variant.
 const jit::Loaded& kernel_of(const Plan& p) {
   if (p.jit_args.is_none()) return jit::cpu_kernel<kKernel>(config_of(p));
   return jit::cpu_kernel<kVariantKernel>(config_of(p), extension_of(variant_from("attention", p.jit_args)));
 }
 
 op::Refusal refuse(const Plan& p, const Call&) {
+  bool tile = p.work.tile, decode = p.work.decode;
+  if (without_work(p)) {
+    const int32_t* qo = p.qo_indptr.defined() ? p.qo_indptr.data_as<int32_t>() : nullptr;  // absent: one request
+    for (int64_t b = 0; b < p.batch_size; ++b)
+      (to_decode(qo ? qo[b + 1] - qo[b] : p.nnz_qo, p.num_qo_heads / p.num_kv_heads, decode_serves(p)) ? decode : tile) = true;
+  }
   if (p.kv_data_type == DType::kF4E2M1x2) return "the tile kernel reads no NVFP4 caches";
-  return kernel_of(p).refusal;
+  if (tile)
+    if (op::Refusal r = kernel_of(p).refusal; !r.empty()) return r;
+  return decode ? jit::cpu_kernel<kDecodeKernel>(config_of(p)).refusal : op::Refusal{};
 }
 
 void run(const Plan& planned, const Call& c) {
-  if (planned.batch_size > 0 && planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
+  if (without_work(planned)) {
     Plan p = planned;
     restore(p, "attention");
     return run(p, c);
@@ -170,9 +192,11 @@ void run(const Plan& planned, const Call& c) {
     a.partial_o = partial.data_as<float>();
     a.partial_state = a.partial_o + p.work.partial_rows * width;
   }
-  const jit::CpuFn fn = kernel_of(p).fn;
-  run_tasks(fn, a, static_cast<int64_t>(p.work.works.size()), false);
-  run_tasks(fn, a, static_cast<int64_t>(p.work.merges.size()), true);
+  Kernels kernels;
+  if (p.work.tile) kernels.tile = kernel_of(p).fn;
+  if (p.work.decode) kernels.decode = jit::cpu_kernel<kDecodeKernel>(config_of(p)).fn;
+  run_tasks(kernels, a, p.work.works, false);
+  run_tasks(kernels, a, p.work.merges, true);
 }
 
 void run_reference(const Plan& p, const Call& c) {

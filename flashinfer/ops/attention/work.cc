@@ -2,7 +2,6 @@
 #include "flashinfer/ops/attention/work.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace flashinfer::attention {
 namespace {
@@ -11,83 +10,92 @@ namespace {
 struct Chunks {
   int64_t begin, end, keys;
 };
-Chunks chunks_of(int64_t t0, int64_t t1, int64_t qo_len, int64_t kv_len, bool causal, int64_t window) {
+Chunks chunks_of(const Batch& a, int64_t t0, int64_t t1, int64_t qo_len, int64_t kv_len, int64_t chunk_keys) {
   const int64_t off = kv_len - qo_len;
-  const int64_t hi = std::clamp<int64_t>(causal ? t1 + off : kv_len, 0, kv_len);
-  const int64_t lo = window >= 0 ? std::clamp<int64_t>(t0 + off - window, 0, hi) : 0;
+  const int64_t hi = std::clamp<int64_t>(a.causal ? t1 + off : kv_len, 0, kv_len);
+  const int64_t lo = a.window_left >= 0 ? std::clamp<int64_t>(t0 + off - a.window_left, 0, hi) : 0;
   if (hi == lo) return {0, 1, 0};
-  return {lo / kChunkKeys, (hi + kChunkKeys - 1) / kChunkKeys, hi - lo};
+  return {lo / chunk_keys, (hi + chunk_keys - 1) / chunk_keys, hi - lo};
 }
 
+/// Costs are in dot products of one row with one key and head: packing a block costs as much as 6 rows, reading a key in bf16 as 7
+/// (docs/attention-cpu.md); 16 keys stand for the start of a task.
 struct Item {
   AttentionWork work;
   int64_t cost;
 };
+constexpr int64_t kPackRows = 6, kReadRows = 7, kStartKeys = 16;
 
-/// Cuts what exceeds a quarter of a thread's share at its chunks (the partial states cost a thousandth of its reads) and
-/// sorts by cost.
-WorkList cut(const std::vector<Item>& items, int64_t total, int threads) {
-  WorkList out;
-  std::vector<Item> parts;
-  parts.reserve(items.size());
-  const int64_t limit = std::max<int64_t>(total / (4 * std::max(threads, 1)), 1);
-  for (const Item& item : items) {
-    const AttentionWork& w = item.work;
-    const int64_t chunks = w.chunk_end - w.chunk_begin;
-    if (threads <= 1 || item.cost <= limit || chunks == 1) {
-      parts.push_back(item);
-      continue;
-    }
-    out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks), out.partial_rows});
-    for (int32_t c = w.chunk_begin; c < w.chunk_end; ++c) {
-      AttentionWork part = w;
-      part.chunk_begin = c, part.chunk_end = c + 1, part.partial = out.partial_rows;
-      out.partial_rows += static_cast<int64_t>(w.row_end - w.row_begin) * (w.head_end - w.head_begin);
-      parts.push_back({part, item.cost / chunks});
-    }
-  }
-  std::sort(parts.begin(), parts.end(), [](const Item& a, const Item& b) {
-    if (a.cost != b.cost) return a.cost > b.cost;
-    return std::tie(a.work.request, a.work.head_begin, a.work.row_begin, a.work.chunk_begin) <
-           std::tie(b.work.request, b.work.head_begin, b.work.row_begin, b.work.chunk_begin);
-  });
-  out.works.reserve(parts.size());
-  for (const Item& part : parts) out.works.push_back(part.work);
-  return out;
+/// KV heads of one work: `most`, but no fewer works than 4 a thread where there are so many heads.
+int64_t heads_of(const Batch& a, int64_t most, int64_t works_per_head) {
+  int64_t heads = std::clamp<int64_t>(most, 1, a.num_kv_heads);
+  while (heads > 1 && (a.num_kv_heads + heads - 1) / heads * works_per_head < 4 * a.threads) heads = (heads + 1) / 2;
+  return heads;
 }
 
-/// KV heads of one work: all whose rows fit a tile if they are neighbours in memory, but no fewer works than 4 a thread.
-int64_t heads_of(int64_t rows, int64_t num_kv_heads, int64_t works_per_head, bool adjacent, int threads) {
-  int64_t heads = adjacent ? std::clamp<int64_t>(kTileRows / std::max<int64_t>(rows, 1), 1, num_kv_heads) : 1;
-  while (heads > 1 && (num_kv_heads + heads - 1) / heads * works_per_head < 4 * threads) heads = (heads + 1) / 2;
-  return heads;
+void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, std::vector<Item>& items) {
+  const int64_t group = a.num_qo_heads / a.num_kv_heads, batch = static_cast<int64_t>(a.kv_len.size());
+  const int64_t qo_len = a.qo_indptr[b + 1] - a.qo_indptr[b], rows = end - row;
+  const Chunks c = chunks_of(a, row / group, (end - 1) / group + 1, qo_len, a.kv_len[b], decode ? kDecodeChunkKeys : kChunkKeys);
+  int64_t most = a.heads_adjacent ? kTileRows / rows : 1;
+  if (decode) most = std::min(kDecodeRows / (qo_len * pass_rows(group)), std::max<int64_t>(1, kDecodeBlockBytes / (kBlockKeys * a.kv_bytes)));
+  const int64_t heads = heads_of(a, most, batch * (c.end - c.begin));
+  for (int64_t h = 0; h < a.num_kv_heads; h += heads) {
+    const int64_t h_end = std::min(h + heads, a.num_kv_heads);
+    items.push_back({{static_cast<int32_t>(b), static_cast<int32_t>(h), static_cast<int32_t>(h_end), static_cast<int32_t>(row),
+                      static_cast<int32_t>(end), static_cast<int32_t>(c.begin), static_cast<int32_t>(c.end), decode, -1},
+                     (rows + (decode ? kReadRows : kPackRows)) * (c.keys + kStartKeys) * (h_end - h)});
+  }
+}
+
+/// Cuts what exceeds a twelfth of a thread's share at its chunks: the last task to end then costs a few per cent of the whole, and
+/// the states that are left a hundredth of the reads.
+void cut(const Item& item, int64_t limit, std::vector<Item>& parts, WorkList& out) {
+  const AttentionWork& w = item.work;
+  const int64_t chunks = w.chunk_end - w.chunk_begin, pieces = std::min(chunks, (item.cost + limit - 1) / limit);
+  if (pieces <= 1) return parts.push_back(item);
+  const int64_t rows = static_cast<int64_t>(w.row_end - w.row_begin) * (w.head_end - w.head_begin);
+  // The tile kernel leaves one state a work.
+  const int64_t each = w.decode ? (chunks + pieces - 1) / pieces : 1;
+  out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks), w.decode, 0, out.partial_rows});
+  for (int64_t c = w.chunk_begin; c < w.chunk_end; c += each) {
+    Item part = item;
+    part.work.chunk_begin = static_cast<int32_t>(c), part.work.chunk_end = static_cast<int32_t>(std::min<int64_t>(c + each, w.chunk_end));
+    part.work.partial = out.partial_rows;
+    part.cost = item.cost * (part.work.chunk_end - part.work.chunk_begin) / chunks;
+    out.partial_rows += rows * (part.work.chunk_end - part.work.chunk_begin);
+    parts.push_back(part);
+  }
 }
 
 }  // namespace
 
-WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_qo_heads,
-                   int64_t num_kv_heads, bool causal, int64_t window_left, bool heads_adjacent, int threads) {
-  const int64_t group = num_qo_heads / num_kv_heads, batch = static_cast<int64_t>(kv_len.size());
-  std::vector<Item> items;
-  int64_t total = 0;
+bool to_decode(int64_t qo_len, int64_t group, bool served) {
+  return served && qo_len <= kDecodeTokens && qo_len * pass_rows(group) <= kDecodeRows;
+}
+
+WorkList make_work(const Batch& a) {
+  const int64_t group = a.num_qo_heads / a.num_kv_heads, batch = static_cast<int64_t>(a.kv_len.size());
+  WorkList out;
+  std::vector<Item> items, parts;
+  items.reserve(static_cast<size_t>(batch));
   for (int64_t b = 0; b < batch; ++b) {
-    const int64_t qo_len = qo_indptr.empty() ? 1 : qo_indptr[b + 1] - qo_indptr[b], kv = kv_len[b];
-    for (int64_t row = 0; row < qo_len * group; row += kTileRows) {
-      const int64_t end = std::min<int64_t>(row + kTileRows, qo_len * group);
-      const Chunks c = chunks_of(row / group, (end - 1) / group + 1, qo_len, kv, causal, window_left);
-      const int64_t heads = heads_of(end - row, num_kv_heads, batch * (c.end - c.begin), heads_adjacent, threads);
-      for (int64_t h = 0; h < num_kv_heads; h += heads) {
-        const int64_t h_end = std::min(h + heads, num_kv_heads);
-        // Packing a block costs as much as 6 rows; 16 keys stand for the start of a task.
-        const int64_t cost = (end - row + 6) * (c.keys + 16) * (h_end - h);
-        items.push_back({{static_cast<int32_t>(b), static_cast<int32_t>(h), static_cast<int32_t>(h_end), static_cast<int32_t>(row),
-                          static_cast<int32_t>(end), static_cast<int32_t>(c.begin), static_cast<int32_t>(c.end), 0, -1},
-                         cost});
-        total += cost;
-      }
-    }
+    const int64_t rows = (a.qo_indptr[b + 1] - a.qo_indptr[b]) * group;
+    const bool decode = to_decode(rows / group, group, a.decode);
+    if (rows > 0) (decode ? out.decode : out.tile) = true;
+    for (int64_t row = 0; row < rows; row += decode ? rows : kTileRows)
+      add_rows(a, b, row, decode ? rows : std::min<int64_t>(row + kTileRows, rows), decode, items);
   }
-  return cut(items, total, threads);
+  int64_t total = 0;
+  for (const Item& item : items) total += item.cost;
+  const int64_t limit = a.threads > 1 ? std::max<int64_t>(total / (12 * a.threads), 1) : INT64_MAX / 2;
+  parts.reserve(items.size());
+  for (const Item& item : items) cut(item, limit, parts, out);
+  // Equal costs keep their order: neighbours in the batch are neighbours in memory more often than not.
+  std::stable_sort(parts.begin(), parts.end(), [](const Item& x, const Item& y) { return x.cost > y.cost; });
+  out.works.reserve(parts.size());
+  for (const Item& part : parts) out.works.push_back(part.work);
+  return out;
 }
 
 }  // namespace flashinfer::attention

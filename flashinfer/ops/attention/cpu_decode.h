@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decode attention on the CPU: few rows (query heads) a key, so reading K and V is the limit and every element read serves all
+// query heads of its KV head (docs/attention-cpu.md has the counts). A work is some KV heads of one request over some chunks; per
+// block of 64 keys, head and token: products of q with K as it lies, softmax over the block, products with V. Accumulation order:
+// blocks of 64 keys from the request's first, states folded every kDecodeChunkKeys keys in ascending order; inside a block a fixed
+// order that depends on G, dims and types alone. So results do not depend on batch mates, threads, works or page size.
+//
+// The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.
+#pragma once
+#include "flashinfer/ops/attention/cpu_decode_pairs.h"
+#include "flashinfer/ops/attention/cpu_decode_vec.h"
+
+namespace flashinfer::cpu {
+namespace attention {
+
+struct DecodeScratch {
+  char* at;
+  uint32_t *q, *cell;
+  float *s, *o, *total;
+  Running* running;
+  State* total_state;
+  char* zeros;
+  DecodeScratch(void* base, int64_t dqk, int64_t dvo) : at(static_cast<char*>(base)) {
+    q = take<uint32_t>(kDecodeRows * padded(dqk) * 4);
+    o = take<float>(kDecodeRows * padded(dvo) * 4);
+    total = take<float>(kDecodeRows * padded(dvo) * 4);
+    running = take<Running>(kDecodeRows * 48 * 4);
+    s = take<float>(16 * kBlockKeys * 4);
+    cell = take<uint32_t>(16 * kBlockKeys * 4);
+    total_state = take<State>(kDecodeRows * 16);
+    zeros = take<char>(padded(dqk > dvo ? dqk : dvo) * 4);
+  }
+  template <class T>
+  T* take(int64_t bytes) {
+    char* here = at;
+    at += round_up(bytes, 64);
+    return reinterpret_cast<T*>(here);
+  }
+};
+
+template <AttentionConfig C>
+struct Decode {
+  using Q = scalar_of_t<C.q>;
+  using KV = scalar_of_t<C.kv>;
+#if defined(__AVX512BF16__)
+  static constexpr bool kPairs = C.q == DType::kBF16 && C.kv == DType::kBF16;
+#else
+  static constexpr bool kPairs = false;
+#endif
+  struct Pass {
+    int first, width, rows;
+  };
+  const AttentionParams& p;
+  const AttentionWork& w;
+  Request r;
+  DecodeScratch s;
+  LogitsOf logits;
+  int64_t tokens, width, token_rows = 0;
+  int passes = 0;
+  Pass pass[kDecodeRows];
+  Range range[kDecodeTokens];
+  Lines ahead;
+
+  Decode(const AttentionParams& params, const AttentionWork& work)
+      : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo), logits(params),
+        tokens(r.qo_len), width(padded(params.head_dim_vo)) {
+    const int64_t wide = padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo);
+    memset(s.zeros, 0, static_cast<size_t>(4 * wide));
+    for (int left = static_cast<int>(r.group); left > 0; ++passes) {
+      const int wanted = kPairs ? pass_width(left) : left >= 4 && Vec::kLanes >= 4 ? 4 : left >= 2 ? 2 : 1;
+      const int rows = wanted < left ? wanted : left;
+      pass[passes] = {static_cast<int>(token_rows), wanted, rows};
+      token_rows += wanted, left -= rows;
+    }
+    for (int64_t t = 0; t < tokens; ++t) range[t] = visible_range(p, r, t);
+    for (int64_t u = 0; u < units(); ++u)
+      for (int k = 0; k < passes; ++k) pack(u, pass[k]);
+  }
+
+  /// A unit is one token's G heads of one KV head; its rows of q, o are token_rows, of which pass k has [first, first + width).
+  int64_t units() const { return (w.head_end - w.head_begin) * tokens; }
+  int64_t head_of(int64_t unit) const { return w.head_begin + unit / tokens; }
+  float* o_of(int64_t unit, const Pass& a) const { return s.o + (unit * token_rows + a.first) * width; }
+  uint32_t* q_of(int64_t unit, const Pass& a) const { return s.q + (unit * token_rows + a.first) * padded(p.head_dim_qk) / (kPairs ? 2 : 1); }
+  /// One a pass of cells, else one a row.
+  Running& running(int64_t unit, int k) const { return s.running[unit * states() + (kPairs ? k : pass[k].first)]; }
+  int64_t states() const { return kPairs ? passes : token_rows; }
+
+  void pack(int64_t unit, const Pass& a) {
+    const Q* rows[16];
+    for (int i = 0; i < a.rows; ++i)
+      rows[i] = static_cast<const Q*>(p.q) + (r.q_first + unit % tokens) * p.q_stride_n + (head_of(unit) * r.group + a.first + i) * p.q_stride_h;
+#if defined(__AVX512BF16__)
+    if constexpr (kPairs) {
+      uint32_t* to = q_of(unit, a);
+      switch (a.width) {
+        case 16: return pairs::pack_q<16>(rows, a.rows, p.head_dim_qk, to);
+        case 8: return pairs::pack_q<8>(rows, a.rows, p.head_dim_qk, to);
+        case 4: return pairs::pack_q<4>(rows, a.rows, p.head_dim_qk, to);
+        case 2: return pairs::pack_q<2>(rows, a.rows, p.head_dim_qk, to);
+        default: return pairs::pack_q<1>(rows, a.rows, p.head_dim_qk, to);
+      }
+    }
+#endif
+    if constexpr (!kPairs) f32::pack_q(rows, a.rows, p.head_dim_qk, reinterpret_cast<float*>(q_of(unit, a)));
+  }
+
+  /// What to ask for while head `h` of `here` is worked on: where the heads of a token lie side by side, this head's share of the
+  /// tokens of the next block, in the order of memory; else the next head's rows.
+  void look_ahead(const Rows<KV>& here, const Rows<KV>* next, int64_t h) {
+    ahead.clear();
+    const int64_t heads = w.head_end - w.head_begin, i = h - w.head_begin, item = static_cast<int64_t>(sizeof(KV));
+    const bool side = p.k_stride_h == p.head_dim_qk && p.v_stride_h == p.head_dim_vo;
+    const Rows<KV>* rows = side || i + 1 == heads ? next : &here;
+    if (!rows) return;
+    const int64_t head = side || i + 1 == heads ? w.head_begin : h + 1, wide = (side ? heads : 1) * item;
+    const int64_t begin = rows->first + (side ? rows->count * i / heads : 0), end = rows->first + (side ? rows->count * (i + 1) / heads : rows->count);
+    for (int64_t j = begin; j < end; ++j) ahead.add(rows->k[j] + head * p.k_stride_h, wide * p.head_dim_qk);
+    for (int64_t j = begin; j < end; ++j) ahead.add(rows->v[j] + head * p.v_stride_h, wide * p.head_dim_vo);
+  }
+
+  /// Rows of one head for keys [lo, hi) of the block; all others are zeros.
+  void point(const Rows<KV>& at, int64_t head, int64_t lo, int64_t hi, const KV** k, const KV** v) const {
+    const int64_t dk = head * p.k_stride_h, dv = head * p.v_stride_h;
+    if (lo == 0 && hi == kBlockKeys) {
+      for (int64_t j = 0; j < kBlockKeys; ++j) k[j] = at.k[j] + dk, v[j] = at.v[j] + dv;
+      return;
+    }
+    for (int64_t j = 0; j < kBlockKeys; ++j) {
+      const bool there = j >= lo && j < hi;
+      k[j] = there ? at.k[j] + dk : reinterpret_cast<const KV*>(s.zeros);
+      v[j] = there ? at.v[j] + dv : reinterpret_cast<const KV*>(s.zeros);
+    }
+  }
+
+  template <int W>
+  void multiply(const KV* const* k, const KV* const* v, Shown& b, int64_t unit, int n) {
+    const Pass& a = pass[n];
+    float* o = o_of(unit, a);
+#if defined(__AVX512BF16__)
+    if constexpr (kPairs) {
+      pairs::scores<W>(k, b.lo, b.hi, q_of(unit, a), p.head_dim_qk, s.s, ahead);
+      softmax<W, true>(logits, b, s.s, running(unit, n), o, width, s.cell);
+      pairs::values<W>(v, b.lo, b.hi, s.cell, p.head_dim_vo, o, width, ahead);
+    }
+#endif
+    if constexpr (!kPairs) {
+      f32::scores<W>(k, b.lo, b.hi, reinterpret_cast<const float*>(q_of(unit, a)), p.head_dim_qk, s.s, ahead);
+      Running* each = &running(unit, n);
+      for (int i = 0; i < W; ++i) {
+        Shown mine = b;
+        if (b.slopes) mine.slopes = b.slopes + i;
+        softmax<1, false>(logits, mine, s.s + i * kBlockKeys, each[i], o + i * width, width, nullptr);
+      }
+      f32::values<W>(v, b.lo, b.hi, s.s, p.head_dim_vo, o, width, ahead);
+    }
+  }
+
+  void run_block(const Rows<KV>& at, int64_t first, int64_t unit) {
+    const int64_t token = unit % tokens, head = head_of(unit);
+    const Range& seen = range[token];
+    Shown b{seen.lo > first ? seen.lo - first : 0, seen.hi - first < kBlockKeys ? seen.hi - first : kBlockKeys, nullptr,
+            static_cast<float>(first - token)};
+    if (b.lo >= b.hi) return;
+    const KV *k[kBlockKeys], *v[kBlockKeys];
+    point(at, head, b.lo, b.hi, k, v);
+    for (int n = 0; n < passes; ++n) {
+      float slopes[16] = {};
+      if (p.alibi_slopes) {
+        for (int i = 0; i < pass[n].rows; ++i) slopes[i] = p.alibi_slopes[head * r.group + pass[n].first + i];
+        b.slopes = slopes;
+      }
+      switch (pass[n].width) {
+        case 1: multiply<1>(k, v, b, unit, n); break;
+        case 2: multiply<2>(k, v, b, unit, n); break;
+        case 4: multiply<4>(k, v, b, unit, n); break;
+        case 8: if constexpr (kPairs) multiply<8>(k, v, b, unit, n); break;
+        default: if constexpr (kPairs) multiply<16>(k, v, b, unit, n);
+      }
+    }
+  }
+
+  void run_chunk(int64_t chunk) {
+    memset(s.o, 0, static_cast<size_t>(units() * token_rows * width) * 4);
+    for (int64_t i = 0; i < units() * states(); ++i) s.running[i].reset();
+    int64_t t = 0;
+    while (t < tokens && range[t].hi == 0) ++t;  // rows that see nothing come first (qo_len > kv_len)
+    if (t == tokens) return;
+    const int64_t begin = chunk * kDecodeChunkKeys, end = begin + kDecodeChunkKeys;
+    const int64_t lo = range[t].lo, hi = range[tokens - 1].hi < end ? range[tokens - 1].hi : end;
+    int64_t first = lo > begin ? lo / kBlockKeys * kBlockKeys : begin;
+    if (first >= hi) return;
+    Rows<KV> here, next;
+    here.find(p, w.request, first, lo, hi);
+    for (; first < hi; first += kBlockKeys, here = next) {
+      const bool more = first + kBlockKeys < hi;
+      if (more) next.find(p, w.request, first + kBlockKeys, lo, hi);
+      for (int64_t unit = 0; unit < units(); ++unit) {
+        if (unit % tokens == 0) look_ahead(here, more ? &next : nullptr, head_of(unit));
+        run_block(here, first, unit);
+      }
+    }
+  }
+
+  State state(int64_t unit, int n, int row) const {
+    if constexpr (!kPairs) return state_of<1, false>((&running(unit, n))[row], 0);
+    switch (pass[n].width) {
+      case 1: return cells_state<1>(running(unit, n), row);
+      case 2: return cells_state<2>(running(unit, n), row);
+      case 4: return cells_state<4>(running(unit, n), row);
+      case 8: return cells_state<8>(running(unit, n), row);
+      default: return cells_state<16>(running(unit, n), row);
+    }
+  }
+  template <int W>
+  static State cells_state(const Running& r, int row) {
+    if constexpr (kPairs) return state_of<W, true>(r, row);
+    return {};
+  }
+
+  /// What becomes of a chunk's states: left for the merge, written, or folded into the total.
+  void emit(int64_t chunk, bool single) {
+    for (int64_t unit = 0; unit < units(); ++unit)
+      for (int n = 0; n < passes; ++n)
+        for (int i = 0; i < pass[n].rows; ++i) {
+          const float* o = o_of(unit, pass[n]) + i * width;
+          const int64_t row = unit * r.group + pass[n].first + i;
+          const State mine = state(unit, n, i);
+          if (w.partial >= 0) {
+            const int64_t to = w.partial + (chunk - w.chunk_begin) * units() * r.group + row;
+            memcpy(p.partial_o + to * width, o, static_cast<size_t>(width) * 4);
+            reinterpret_cast<State*>(p.partial_state)[to] = mine;
+          } else if (single) {
+            write(row, o, mine);
+          } else {
+            fold(s.total + row * width, s.total_state[row], o, mine, 1.0f, width);
+          }
+        }
+  }
+  void write(int64_t row, const float* o, State state) {
+    const int64_t unit = row / r.group;
+    finish<scalar_of_t<C.o>>(p, r.q_first + unit % tokens, head_of(unit) * r.group + row % r.group, o, state, 1.0f);
+  }
+
+  void run() {
+    const bool single = w.chunk_end - w.chunk_begin == 1;
+    const int64_t rows = units() * r.group;
+    for (int64_t i = 0; i < rows; ++i) s.total_state[i].m = -INFINITY;
+    for (int64_t c = w.chunk_begin; c < w.chunk_end; ++c) {
+      run_chunk(c);
+      emit(c, single);
+    }
+    if (single || w.partial >= 0) return;
+    for (int64_t i = 0; i < rows; ++i) write(i, s.total + i * width, s.total_state[i]);
+  }
+};
+
+}  // namespace attention
+
+/// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
+template <AttentionConfig C>
+void attention_decode_task(const AttentionParams& p, int64_t task) {
+  using namespace attention;
+  if (task >= 0) return Decode<C>(p, p.work[task]).run();
+  merge_chunks<true>(p, p.merges[-1 - task], DecodeScratch(p.scratch, p.head_dim_qk, p.head_dim_vo).total, 1.0f,
+                     [&](const Request&, int64_t token, int64_t head, float* o, const State& s) {
+                       finish<scalar_of_t<C.o>>(p, token, head, o, s, 1.0f);
+                     });
+}
+
+}  // namespace flashinfer::cpu
