@@ -39,10 +39,17 @@ const bool registered = [] {
   return true;
 }();
 
+bool writes_floats(const op::Op& op) {
+  for (const op::Field& f : op.fields) {
+    const bool output = f.role == op::Role::kOut || f.role == op::Role::kResult || f.role == op::Role::kInOut || f.role == op::Role::kPagedInOut;
+    if (output && (f.dtypes.bits & op::floats.bits)) return true;
+  }
+  return false;
+}
 TEST(CaseTables, EveryOpHasRowsAndAReference) {
   for (const op::Op* op : op::all_ops()) {
     const std::string_view name = op->name;
-    if (name.ends_with(".__init__") || name.ends_with(".plan")) continue;  // their work is checked through run
+    if (op->state && !writes_floats(*op)) continue;  // what __init__, plan, ... leave is checked through run
     EXPECT_FALSE(op->cases().empty()) << name;
     EXPECT_STREQ(op->candidates.back().name, "reference") << name;
   }

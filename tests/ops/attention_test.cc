@@ -313,14 +313,9 @@ TEST(Attention, TensorsThatDifferFromThePlanAreRefused) {
 
 TEST(Attention, WhatIsNotServedIsRefusedByName) {
   constexpr ErrorKind kNot = ErrorKind::kNotImplementedError;
-  const Tensor t = Tensor::zeros({kHq}, DType::kF32), table = ints({0});
-  expect_run_error(kNot, "sinks is not supported", [&](auto& a, Request&) { a.sinks = t; });
-  expect_run_error(kNot, "kv_cache_sf is not supported", [](auto& a, Request&) { a.kv_cache_sf = 1.0; });
+  const Tensor t = Tensor::zeros({kHq}, DType::kF32);
   expect_run_error(kNot, "skip_softmax_threshold_scale_factor", [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 1.0; });
-  expect_plan_error(kNot, "prefix_len_ptr is not supported", [&](auto& p, Request&) { p.prefix_len_ptr = table; });
-  expect_plan_error(kNot, "block_tables is not supported", [&](auto& p, Request&) { p.block_tables = table; });
   Tensor workspace = Tensor::empty({0}, DType::kU8);
-  expect_error(kNot, "use_cuda_graph=True", [&] { BatchDecodeWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .use_cuda_graph = true}); });
   expect_error(ErrorKind::kValueError, "backend is 'nope', but must be one of auto, fa2,", [&] {
     BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .backend = "nope"});
   });

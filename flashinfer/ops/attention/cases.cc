@@ -85,6 +85,10 @@ constexpr op::Case kBatchDecode[] = {
                   "plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 k_scale=0.5 v_scale=2.0"},
     {"int64_tables", FI_WS FI_BF16 "plan.indptr=i64:[0,3,3,4,6] plan.indices=i64:[5,1,3,6,0,2] plan.last_page_len=i64:[16,1,1,7] plan.num_qo_heads=4 "
                      "plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64"},
+    {"sinks", FI_WS FI_TABLE FI_BF16 "plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=6 plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 "
+              "q=bf16:4x6x64 paged_kv_cache=bf16:7x2x16x2x64 sinks=f32:6:normal(0,3) return_lse=True"},
+    {"block_tables", FI_WS FI_TABLE FI_BF16 "plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 "
+                     "plan.seq_lens=i32:[48,0,1,23] q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64"},
     {"no_requests", FI_WS FI_BF16 "plan.indptr=i32:[0] plan.indices=i32:[] plan.last_page_len=i32:[] plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 "
                     "plan.page_size=16 q=bf16:0x4x64 paged_kv_cache=bf16:7x2x16x2x64 return_lse=True"},
     {"bench_8x2048", FI_WS FI_BF16 "plan.indptr=i32:9:range(0) plan.indices=i32:8:perm plan.last_page_len=i32:8:const(2048) plan.num_qo_heads=32 plan.num_kv_heads=8 "
@@ -97,6 +101,10 @@ constexpr op::Case kBatchDecode[] = {
 #define FI_CACHE "paged_kv_cache=bf16:7x2x16x2x64 "
 // 48, 0, 1 and 23 keys; rows: a prefill, an empty request, a decode row, more rows than keys.
 #define FI_ROWS "plan.qo_indptr=i32:[0,20,23,24,54] "
+// A request of 30 tokens, all queried, whose last 20 are items of 5, 6 and 6 tokens behind delimiters; one of 23, 13 queried, 11 in items.
+#define FI_POS "plan.prefix_len_ptr=u32:[10,12] plan.token_pos_in_items_len=20 plan.max_item_len_ptr=u16:[6,7] plan.token_pos_in_items_ptr=u16:[0,1,2,3,4,5,0,1,2,3,4,5,6,0,1,2,3,4,5,6," \
+               "0,1,2,3,4,5,6,7,0,1,2,0,0,0,0,0,0,0,0,0] "
+#define FI_ITEMS FI_POS "plan.qo_indptr=i32:[0,30,43] plan.paged_kv_indptr=i32:[0,2,4] plan.paged_kv_indices=i32:[5,1,6,0] plan.paged_kv_last_page_len=i32:[14,7] plan.page_size=16 "
 constexpr op::Case kBatchPrefill[] = {
     {"causal", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 "plan.num_qo_heads=9 plan.num_kv_heads=3 plan.head_dim_qk=64 plan.causal=True q=bf16:54x9x64 "
                "paged_kv_cache=bf16:7x2x16x3x64 return_lse=True", "cpu", op::kAot | op::kTrace},
@@ -119,6 +127,10 @@ constexpr op::Case kBatchPrefill[] = {
     {"strided_q", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64^pad64 " FI_CACHE "out=bf16:54x4x64^pad8"},
     {"lengths_given", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.seq_lens=i32:[48,0,1,23] plan.seq_lens_q=i32:[20,3,1,30] "
                       "q=bf16:54x4x64 " FI_CACHE},
+    {"sinks_window", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.window_left=9 q=bf16:54x4x64 " FI_CACHE "sinks=f32:4:normal(0,3) return_lse=True"},
+    {"sinks_mask_cap", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.custom_mask=bool:1651 plan.logits_soft_cap=2.0 q=bf16:54x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
+    {"items", FI_WS FI_ITEMS FI_BF16 FI_42 "q=bf16:43x4x64 " FI_CACHE "return_lse=True"},
+    {"items_window_sinks", FI_WS FI_ITEMS FI_BF16 FI_42 "plan.window_left=12 q=bf16:43x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
     {"nothing", FI_WS "plan.qo_indptr=i32:[0] plan.paged_kv_indptr=i32:[0] plan.paged_kv_indices=i32:[] plan.paged_kv_last_page_len=i32:[] plan.page_size=16 " FI_BF16 FI_42
                 "q=bf16:0x4x64 " FI_CACHE "return_lse=True"},
 };
@@ -134,10 +146,13 @@ constexpr op::Case kBatchRagged[] = {
     {"packed_mask", FI_WS FI_TABLE FI_BF16 FI_42 "plan.packed_custom_mask=u8:208:randint(0,256) q=bf16:54x4x64 k=bf16:72x2x64 v=bf16:72x2x64 return_lse=True"},
     {"fused_qkv", FI_WS FI_TABLE FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64^pad256 k=bf16:72x2x64^pad128 v=bf16:72x2x64^pad64 return_lse=True lse_base='ln'"},
     {"fp8", FI_WS FI_TABLE FI_BF16 FI_42 "plan.kv_data_type=float8_e5m2 plan.causal=True q=bf16:54x4x64 k=e5m2:72x2x64 v=e5m2:72x2x64 k_scale=0.5 v_scale=2.0"},
+    {"items", FI_WS FI_POS "plan.qo_indptr=i32:[0,30,43] plan.kv_indptr=i32:[0,30,53] " FI_BF16 FI_42 "q=bf16:43x4x64 k=bf16:53x2x64 v=bf16:53x2x64 return_lse=True"},
     {"nothing", FI_WS "plan.qo_indptr=i32:[0,0] plan.kv_indptr=i32:[0,0] " FI_BF16 FI_42 "q=bf16:0x4x64 k=bf16:0x2x64 v=bf16:0x2x64 return_lse=True"},
 };
 #undef FI_TABLE
 #undef FI_P16
+#undef FI_POS
+#undef FI_ITEMS
 #undef FI_42
 #undef FI_CACHE
 #undef FI_ROWS

@@ -11,4 +11,13 @@ std::span<const op::Case> single_prefill_cases();
 std::span<const op::Case> batch_decode_cases();
 std::span<const op::Case> batch_prefill_cases();
 std::span<const op::Case> batch_ragged_cases();
+std::span<const op::Case> graph_decode_cases();
+std::span<const op::Case> decode_forward_cases();
+std::span<const op::Case> graph_forward_cases();
+std::span<const op::Case> prefill_forward_cases();
+std::span<const op::Case> ragged_forward_cases();
+std::span<const op::Case> sink_cases();
+std::span<const op::Case> batch_attention_cases();
+std::span<const op::Case> dense_decode_cases();
+std::span<const op::Case> dense_context_cases();
 }  // namespace flashinfer::ops::attention

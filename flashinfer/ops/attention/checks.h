@@ -11,9 +11,11 @@
 namespace flashinfer::attention {
 
 constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
-constexpr const char* kNeedsGraph = "it belongs to use_cuda_graph";
 constexpr DTypeSet kMaskTypes = DTypeSet(DType::kBool) | DType::kU8;
 constexpr const char* kBackends = "auto|fa2:cuda|fa3:cuda|cudnn:cuda|trtllm-gen:cuda|cute-dsl:cuda|cutlass:cuda";
+constexpr DTypeSet kCacheTypes = op::floats | op::fp8 | DType::kU8 | DType::kF4E2M1x2;  // bytes: NVFP4 pairs
+constexpr DTypeSet kScaleTypes = DTypeSet(DType::kF8E4M3) | DType::kU8;
+constexpr DTypeSet kPrefixTypes = op::indices | DType::kU32, kItemTypes = op::indices | DType::kU16;
 constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
 
 [[noreturn]] inline void throw_not_served(std::string_view op, std::string_view argument, std::string_view why) {
@@ -46,7 +48,7 @@ inline void check_run(std::string_view op, const Plan& p, const TensorView& q, c
     FI_CHECK(plane->dim == dim, ValueError, op, ": ", from, " has a head dim of ", plane->dim, ", but plan() was told ", dim);
   }
 }
-inline void check_paged(std::string_view op, const Plan& p, const ops::KvPlanes& kv, const char* indices) {
+inline void check_pool(std::string_view op, const Plan& p, const Planes& kv, const char* indices) {
   FI_CHECK(kv.k.page_size == p.page_size, ValueError, op, ": paged_kv_cache has pages of ", kv.k.page_size,
            " tokens, but plan() was told page_size=", p.page_size);
   if (p.max_page < kv.k.pages) return;
@@ -59,6 +61,19 @@ inline void check_window(std::string_view op, const Plan& p, const std::optional
   if (window_left && std::max<int64_t>(*window_left, -1) != p.window_left)
     throw_error(ErrorKind::kAssertionError, str(op, ": window_left is ", *window_left, ", but plan() was told ", p.window_left));
 }
+inline void check_sinks(std::string_view op, const Plan& p, const std::optional<TensorView>& sinks) {
+  FI_CHECK(!sinks || (sinks->rank() == 1 && sinks->size(0) == p.num_qo_heads), ValueError, op, ": sinks is ", to_string(*sinks),
+           ", but must be [", p.num_qo_heads, "] (num_qo_heads)");
+}
+/// What the run() methods over a pool check.
+template <class Run>
+void check_paged_run(std::string_view op, const Plan& p, const Run& a, const char* indices) {
+  const Planes kv = cache_planes(op, a.paged_kv_cache, p.kv_layout);
+  check_run(op, p, a.q, kv, "paged_kv_cache (K)", "paged_kv_cache (V)");
+  check_pool(op, p, kv, indices);
+  if constexpr (requires { a.kv_cache_sf; }) scale_planes(op, a.kv_cache_sf, p.kv_layout, kv, true);
+  else scale_planes(op, std::nullopt, p.kv_layout, kv, true);
+}
 /// run()'s scales, and where the results go.
 template <class Run>
 Call call_of(const Run& a, const Planes& kv) {
@@ -66,40 +81,50 @@ Call call_of(const Run& a, const Planes& kv) {
   c.q = a.q, c.kv = kv;
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
-  c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
+  if constexpr (requires { a.q_scale; }) c.q_scale = a.q_scale.value_or(1.0);
+  c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
 
-// ---- the two prefill wrappers ----
+template <class Run>
+Call paged_call(std::string_view op, const Plan& p, const Run& a) {
+  Call c = call_of(a, cache_planes(op, a.paged_kv_cache, p.kv_layout));
+  if constexpr (requires { a.kv_cache_sf; }) c.kv_sf = scale_planes(op, a.kv_cache_sf, p.kv_layout, c.kv, true);
+  if constexpr (requires { a.sinks; }) {
+    if (a.sinks) c.sinks = &*a.sinks;
+  }
+  return c;
+}
+
+// ---- the prefill wrappers ----
 template <class Init>
-void check_prefill_init(std::string_view op, const Init& a) {
-  not_served(op, "use_cuda_graph=True", a.use_cuda_graph, "there are no CUDA graphs on the CPU");
-  not_served(op, "qo_indptr_buf", a.qo_indptr_buf.has_value(), kNeedsGraph);
-  not_served(op, "custom_mask_buf", a.custom_mask_buf.has_value(), kNeedsGraph);
-  not_served(op, "mask_indptr_buf", a.mask_indptr_buf.has_value(), kNeedsGraph);
+void check_variant(std::string_view op, const Init& a) {
   not_served(op, "jit_args", !a.jit_args.is_none(), "custom variants are not available");
   not_served(op, "jit_kwargs", !a.jit_kwargs.is_none(), "custom variants are not available");
   not_served(op, "variant_owns_mask=True", a.variant_owns_mask, "custom variants are not available");
 }
+template <class Init>
+void set_paged_prefill_graph(Plan& p, std::string_view op, const Init& a) {
+  const GraphArgument arguments[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
+                                     {"paged_kv_indptr_buf", a.paged_kv_indptr_buf, &GraphBuffers::kv_indptr},
+                                     {"paged_kv_indices_buf", a.paged_kv_indices_buf, &GraphBuffers::kv_indices},
+                                     {"paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf, &GraphBuffers::last_page_len},
+                                     {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
+                                     {"mask_indptr_buf", a.mask_indptr_buf, &GraphBuffers::mask_indptr, false}};
+  set_graph(p, op, a.use_cuda_graph, arguments);
+}
 template <class PlanArgs>
 void check_prefill_plan(std::string_view op, const PlanArgs& a) {
-  constexpr const char* kItems = "multi-item scoring is not available";
-  not_served(op, "prefix_len_ptr", a.prefix_len_ptr.has_value(), kItems);
-  not_served(op, "token_pos_in_items_ptr", a.token_pos_in_items_ptr.has_value(), kItems);
-  not_served(op, "token_pos_in_items_len", a.token_pos_in_items_len != 0, kItems);
-  not_served(op, "max_item_len_ptr", a.max_item_len_ptr.has_value(), kItems);
   FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, op, ": fixed_split_size is ", a.fixed_split_size.value_or(0),
            ", but must be at least 1");
 }
 template <class PlanArgs>
 Plan prefill_plan(std::string_view op, const PlanArgs& a) {
-  Plan p;
-  p.kv_layout = a.self->template as<Plan>().kv_layout;
-  p.paged = a.self->template as<Plan>().paged;
+  Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo.value_or(a.head_dim_qk);
   p.q_data_type = a.q_data_type;
-  p.kv_data_type = a.kv_data_type.value_or(a.q_data_type);
+  p.kv_data_type = cache_type(a.kv_data_type.value_or(a.q_data_type));
   p.o_data_type = a.o_data_type.value_or(a.q_data_type);
   p.causal = a.causal;
   set_options(p, {op, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
@@ -107,20 +132,21 @@ Plan prefill_plan(std::string_view op, const PlanArgs& a) {
 }
 /// After kv_len and batch_size are known.
 template <class PlanArgs>
-void finish_prefill_plan(Plan& p, std::string_view op, const PlanArgs& a) {
-  p.nnz_qo = op::check_indptr(op, "qo_indptr", a.qo_indptr);
-  p.qo_indptr = to_int32(op, "qo_indptr", a.qo_indptr, p.batch_size + 1);
+void finish_prefill_plan(Plan& p, std::string_view op, const PlanArgs& a, const TensorView* last_page_len = nullptr) {
+  set_rows(p, op, "qo_indptr", a.qo_indptr);
   Tensor rows = Tensor::empty({p.batch_size}, DType::kI32);
   const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) rows.data_as<int32_t>()[b] = qo[b + 1] - qo[b];
   check_lengths(op, "seq_lens", a.seq_lens, p.kv_len);
   check_lengths(op, "seq_lens_q", a.seq_lens_q, rows);
   set_mask(p, op, a.custom_mask, a.packed_custom_mask);
+  set_items(p, op, {a.prefix_len_ptr, a.token_pos_in_items_ptr, a.token_pos_in_items_len, a.max_item_len_ptr});
+  fill_graph_buffers(p, op, last_page_len);
   set_work(p);
 }
+/// Where the LSE goes, for runs that have lse_base and lse_layout.
 template <class Run>
-Call prefill_call(const Run& a, const Planes& kv) {
-  Call c = call_of(a, kv);
+Call with_lse_form(Call c, const Run& a) {
   c.lse_by_head = a.lse_layout == "HN";
   c.natural_lse = a.lse_base == "ln";
   return c;
@@ -141,28 +167,55 @@ op::Shape prefill_out_shape(std::string_view op, const Run& a) {
 template <class Run>
 op::Shape prefill_lse_shape(std::string_view op, const Run& a) {
   const Plan& p = plan_of(op, a.self);
-  return a.lse_layout == "HN" ? rows_heads(p.num_qo_heads, p.nnz_qo) : rows_heads(p.nnz_qo, p.num_qo_heads);
+  if constexpr (requires { a.lse_layout; }) {
+    if (a.lse_layout == "HN") return rows_heads(p.num_qo_heads, p.nnz_qo);
+  }
+  return rows_heads(p.nnz_qo, p.num_qo_heads);
+}
+
+/// forward(): the last plan with what this older form of run() replaces.
+template <class Forward>
+Plan forward_plan(std::string_view op, const Forward& a) {
+  Plan p = plan_of(op, a.self);
+  check_window(op, p, a.window_left);
+  if constexpr (requires { a.causal; }) p.causal = a.causal || p.prefix_len.defined();
+  set_options(p, {op, p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_work(p);
+  return p;
 }
 
 /// 4 operations a visible (row, key) and dim; K and V read once.
-inline op::Cost cost_of(const Plan& p, const TensorView& q, int64_t kv_item) {
+inline op::Cost cost_of(const Plan& p, const TensorView& q) {
   op::Cost c;
+  const double kv_item = cache_bytes(p.kv_data_type);
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const double rows = qo[b + 1] - qo[b], keys = kv[b];
     double pairs = rows * keys;
     if (p.causal && !p.mask.defined()) pairs = keys >= rows ? rows * (keys - rows) + rows * (rows + 1) / 2 : keys * (keys + 1) / 2;
     c.flops += 2.0 * pairs * static_cast<double>(p.num_qo_heads * (p.head_dim_qk + p.head_dim_vo));
-    if (rows > 0) c.bytes += keys * static_cast<double>(p.num_kv_heads * (p.head_dim_qk + p.head_dim_vo) * kv_item);
+    if (rows > 0) c.bytes += keys * static_cast<double>(p.num_kv_heads * (p.head_dim_qk + p.head_dim_vo)) * kv_item;
   }
   c.bytes += static_cast<double>(q.nbytes()) + static_cast<double>(p.nnz_qo * p.num_qo_heads * p.head_dim_vo * size_of(p.o_data_type));
   return c;
 }
 
-// Ops of the family's other files.
-extern const op::Op decode_init_op, decode_plan_op, decode_run_op;
-extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op;
-extern const op::Op ragged_init_op, ragged_plan_op, ragged_run_op;
+/// Methods of a paged prefill class.
+struct PrefillOps {
+  const char *class_name, *module;
+  const op::Op *plan, *forward, *size, *reset;
+};
+
+// Ops of the family's files.
+extern const op::Op single_decode_op, single_prefill_op;
+extern const op::Op decode_init_op, decode_plan_op, decode_run_op, decode_forward_op, decode_size_op, decode_reset_op, decode_prewarm_op,
+    fast_decode_plan_op;
+extern const op::Op graph_init_op, graph_plan_op, graph_run_op, graph_forward_op, graph_size_op, graph_reset_op, graph_prewarm_op;
+extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op, prefill_forward_op, prefill_size_op, prefill_reset_op, prefill_prewarm_op;
+extern const op::Op sink_init_op, sink_plan_op, sink_run_op, sink_size_op, sink_reset_op, sink_prewarm_op;
+extern const op::Op ragged_init_op, ragged_plan_op, ragged_run_op, ragged_forward_op, ragged_reset_op;
+extern const op::Op batch_init_op, batch_plan_op, batch_run_op, batch_prewarm_op;
+extern const op::Op dense_decode_op, dense_context_op;
 extern const op::Op custom_decode_op, custom_prefill_op;
 
 }  // namespace flashinfer::attention

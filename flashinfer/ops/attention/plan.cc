@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "flashinfer/core/context.h"
@@ -14,6 +13,10 @@ namespace {
 constexpr op::Field plan_fields[] = {
     op::attr<&Plan::kv_layout>("kv_layout"),
     op::attr<&Plan::paged>("paged"),
+    op::attr<&Plan::use_cuda_graph>("use_cuda_graph"),
+    op::attr<&Plan::fixed_batch_size>("fixed_batch_size"),
+    op::attr<&Plan::max_rows>("max_rows"),
+    op::attr<&Plan::fixed_q_len>("fixed_q_len"),
     op::attr<&Plan::batch_size>("batch_size"),
     op::attr<&Plan::num_qo_heads>("num_qo_heads"),
     op::attr<&Plan::num_kv_heads>("num_kv_heads"),
@@ -49,20 +52,10 @@ void check_positive(std::string_view op, const char* name, int64_t value) {
   FI_CHECK(value >= 1, ValueError, op, ": ", name, " is ", value, ", but must be at least 1");
 }
 
-/// Bits of bools, little-endian in a byte. Returns bytes written.
-int64_t pack_bits(const uint8_t* bools, int64_t n, uint8_t* out) {
-  for (int64_t i = 0; i < n; i += 8) {
-    uint8_t byte = 0;
-    for (int64_t j = 0; j < 8 && i + j < n; ++j) byte = static_cast<uint8_t>(byte | (bools[i + j] ? 1 : 0) << j);
-    out[i / 8] = byte;
-  }
-  return (n + 7) / 8;
-}
-
 }  // namespace
 
 constinit const op::StateType plan_type = op::state_type<Plan>(
-    plan_fields, "begin_forward=plan; run_return_lse=run(return_lse=True); end_forward=");
+    plan_fields, "begin_forward=plan; run_return_lse=run(return_lse=True); forward_return_lse=forward(return_lse=True); end_forward=");
 
 void set_options(Plan& p, const Options& o) {
   check_positive(o.op, "num_qo_heads", p.num_qo_heads);
@@ -83,93 +76,6 @@ void set_options(Plan& p, const Options& o) {
   FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, o.op, ": head_dim_qk is ", p.head_dim_qk, ", but ROPE_LLAMA turns pairs: it must be even");
   FI_CHECK(p.rope_scale > 0, ValueError, o.op, ": rope_scale is ", p.rope_scale, ", but must be positive");
   FI_CHECK(p.rope_theta > 0, ValueError, o.op, ": rope_theta is ", p.rope_theta, ", but must be positive");
-}
-
-Tensor to_int32(std::string_view op, std::string_view name, const TensorView& v, int64_t n) {
-  Tensor t = Tensor::empty({n}, DType::kI32);
-  int32_t* out = t.data_as<int32_t>();
-  if (v.dtype() == DType::kI32 && (n <= 1 || v.stride(0) == 1)) {
-    if (n) std::memcpy(out, v.data(), static_cast<size_t>(n) * 4);
-    return t;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const int64_t x = op::index_at(v, i);
-    FI_CHECK(x >= std::numeric_limits<int32_t>::min() && x <= std::numeric_limits<int32_t>::max(), ValueError, op, ": ", name, "[", i,
-             "] is ", x, ", which is more than 32 bits hold");
-    out[i] = static_cast<int32_t>(x);
-  }
-  return t;
-}
-
-void set_page_table(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr, const TensorView& indices,
-                    const TensorView& last_page_len) {
-  check_positive(op, "page_size", p.page_size);
-  const int64_t used = op::check_indptr(op, names.indptr, indptr);
-  p.batch_size = indptr.size(0) - 1;
-  FI_CHECK(last_page_len.size(0) == p.batch_size, ValueError, op, ": ", names.last_page_len, ".shape[0] is ", last_page_len.size(0),
-           ", but ", names.indptr, " describes ", p.batch_size, " requests");
-  FI_CHECK(used <= indices.size(0), ValueError, op, ": ", names.indptr, "[", p.batch_size, "] is ", used, ", but ", names.indices,
-           " has only ", indices.size(0), " entries");
-  p.kv_indptr = to_int32(op, names.indptr, indptr, p.batch_size + 1);
-  p.kv_indices = to_int32(op, names.indices, indices, used);
-  p.max_page = -1;
-  const int32_t* page = p.kv_indices.data_as<int32_t>();
-  for (int64_t i = 0; i < used; ++i) {
-    FI_CHECK(page[i] >= 0, ValueError, op, ": ", names.indices, "[", i, "] is ", page[i], ", but a page id must be at least 0");
-    p.max_page = std::max<int64_t>(p.max_page, page[i]);
-  }
-  p.kv_len = Tensor::empty({p.batch_size}, DType::kI32);
-  const int32_t* first = p.kv_indptr.data_as<int32_t>();
-  for (int64_t b = 0; b < p.batch_size; ++b) {
-    const int64_t pages = first[b + 1] - first[b], last = op::index_at(last_page_len, b);
-    FI_CHECK(pages == 0 || (last >= 1 && last <= p.page_size), ValueError, op, ": ", names.last_page_len, "[", b, "] is ", last,
-             ", but must be in 1..", p.page_size, " (page_size)");
-    const int64_t len = pages ? (pages - 1) * p.page_size + last : 0;
-    FI_CHECK(len <= std::numeric_limits<int32_t>::max(), ValueError, op, ": request ", b, " has ", len,
-             " tokens, more than 32 bits hold");
-    p.kv_len.data_as<int32_t>()[b] = static_cast<int32_t>(len);
-  }
-}
-
-void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed) {
-  p.mask = p.mask_indptr = Tensor();  // a plan without a mask forgets the last one
-  if (!mask && !packed) return;
-  const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
-  p.mask_indptr = Tensor::empty({p.batch_size + 1}, DType::kI64);
-  int64_t *at = p.mask_indptr.data_as<int64_t>(), bits = 0;
-  at[0] = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) {
-    const int64_t n = static_cast<int64_t>(qo[b + 1] - qo[b]) * kv[b];
-    bits += n;
-    at[b + 1] = at[b] + (n + 7) / 8;
-  }
-  const int64_t bytes = at[p.batch_size];
-  if (mask)
-    FI_CHECK(mask->numel() == bits, ValueError, op, ": custom_mask has ", mask->numel(), " elements, but the requests have ", bits,
-             " (sum of qo_len * kv_len)");
-  if (packed)
-    FI_CHECK(packed->numel() == bytes, ValueError, op, ": packed_custom_mask has ", packed->numel(), " bytes, but the requests need ",
-             bytes, " (sum of ceil(qo_len * kv_len / 8): each starts at a byte)");
-  p.mask = Tensor::empty({bytes}, DType::kU8);
-  if (packed) {
-    if (bytes) std::memcpy(p.mask.data(), packed->data(), static_cast<size_t>(bytes));
-    return;
-  }
-  const uint8_t* from = mask->data_as<uint8_t>();
-  for (int64_t b = 0; b < p.batch_size; ++b) {
-    const int64_t n = static_cast<int64_t>(qo[b + 1] - qo[b]) * kv[b];
-    pack_bits(from, n, p.mask.data_as<uint8_t>() + at[b]);
-    from += n;
-  }
-}
-
-void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths) {
-  if (!given) return;
-  FI_CHECK(given->rank() == 1 && given->size(0) == lengths.size(0), ValueError, op, ": ", name, " is ", to_string(*given), ", but there are ",
-           lengths.size(0), " requests");
-  for (int64_t b = 0; b < lengths.size(0); ++b)
-    FI_CHECK(op::index_at(*given, b) == lengths.data_as<int32_t>()[b], ValueError, op, ": ", name, "[", b, "] is ", op::index_at(*given, b),
-             ", but the index arrays give request ", b, " a length of ", lengths.data_as<int32_t>()[b]);
 }
 
 bool decode_serves(const Plan& p) {
@@ -217,15 +123,12 @@ void restore(Plan& p, std::string_view op) {
     const Tensor bits = p.mask;
     set_mask(p, op, std::nullopt, bits.view());  // checks the size
   }
+  if (p.prefix_len.defined()) {
+    const Tensor prefix = p.prefix_len, pos = p.token_pos;
+    FI_CHECK(pos.defined() && pos.rank() == 2, ValueError, op, ": the plan's token_pos is ", to_string(pos.view()));
+    set_items(p, op, {prefix.view(), pos.view(), pos.size(1), std::nullopt});
+  }
   set_work(p);
-}
-
-Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout) {
-  const int n = kv_layout == "NHD" ? 0 : 1, h = 1 - n;
-  auto plane = [&](const TensorView& t) {
-    return ops::KvPlane{t.data(), t.dtype(), 1, t.size(n), t.size(h), t.size(2), 0, t.stride(n), t.stride(h)};
-  };
-  return {plane(k), plane(v)};
 }
 
 }  // namespace flashinfer::attention

@@ -1,167 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/prefill_tables.h"
 
 namespace flashinfer {
 namespace attention {
+namespace prefill {
+
+void validate_plan(std::string_view op, const BatchPrefillPlan& a) { check_prefill_plan(op, a); }
+Plan plan_of_arguments(std::string_view op, const BatchPrefillPlan& a) {
+  Plan p = prefill_plan(op, a);
+  p.page_size = a.page_size;
+  set_page_table(p, op, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr, a.paged_kv_indices,
+                 a.paged_kv_last_page_len);
+  check_block_tables(op, a.block_tables, p);
+  finish_prefill_plan(p, op, a, &a.paged_kv_last_page_len);
+  return p;
+}
+void launch_size(const BatchPrefillWorkspaceSize& a) {
+  const op::Object* self = a.self;
+  op::Object scratch(self->class_name, self->module, *self->type);  // a receiver of its own: nothing is planned, no buffer filled
+  Plan p;
+  p.kv_layout = self->as<Plan>().kv_layout;
+  scratch.set(std::move(p));
+  BatchPrefillPlan b = a;
+  b.self = &scratch;
+  put_sizes(plan_of_arguments("workspace_size", b), *a.sizes);
+}
+
+}  // namespace prefill
+
 namespace {
+using namespace prefill;
 
 constexpr const char* kClass = "BatchPrefillWithPagedKVCacheWrapper";
 constexpr const char* kInit = "BatchPrefillWithPagedKVCacheWrapper.__init__";
 constexpr const char* kPlan = "BatchPrefillWithPagedKVCacheWrapper.plan";
 constexpr const char* kRun = "BatchPrefillWithPagedKVCacheWrapper.run";
-constexpr const char* kModule = "flashinfer.prefill";
+constexpr const char* kForward = "BatchPrefillWithPagedKVCacheWrapper.forward";
 
 void validate_init(const BatchPrefillInit& a) {
-  check_prefill_init(kInit, a);
-  not_served(kInit, "paged_kv_indptr_buf", a.paged_kv_indptr_buf.has_value(), kNeedsGraph);
-  not_served(kInit, "paged_kv_indices_buf", a.paged_kv_indices_buf.has_value(), kNeedsGraph);
-  not_served(kInit, "paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf.has_value(), kNeedsGraph);
+  check_variant(kInit, a);
 }
 void launch_init(const BatchPrefillInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
+  set_paged_prefill_graph(p, kInit, a);
   a.self->set(std::move(p));
 }
-
-void validate_plan(const BatchPrefillPlan& a) {
-  check_prefill_plan(kPlan, a);
-  not_served(kPlan, "block_tables", a.block_tables.has_value(), kNeedsGpu);
-}
+void validate(const BatchPrefillPlan& a) { validate_plan(kPlan, a); }
 void launch_plan(const BatchPrefillPlan& a) {
-  Plan p = prefill_plan(kPlan, a);
-  p.page_size = a.page_size;
-  set_page_table(p, kPlan, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr, a.paged_kv_indices,
-                 a.paged_kv_last_page_len);
-  finish_prefill_plan(p, kPlan, a);
-  a.self->set(std::move(p));
+  a.self->set(plan_of_arguments(kPlan, a));
   a.self->planned = true;
 }
 
-ops::KvPlanes planes(const BatchPrefillRun& a) { return ops::kv_planes(kRun, a.paged_kv_cache, a.self->as<Plan>().kv_layout); }
-Call call_of_run(const BatchPrefillRun& a) {
-  const ops::KvPlanes kv = planes(a);
-  return prefill_call(a, {kv.k, kv.v});
-}
 void validate_run(const BatchPrefillRun& a) {
   const Plan& p = plan_of(kRun, a.self);
-  not_served(kRun, "sinks", a.sinks.has_value(), "attention sinks are not available");
-  not_served(kRun, "kv_cache_sf", !a.kv_cache_sf.is_none(), "NVFP4 caches are not available");
   not_served(kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
   not_served(kRun, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   not_served(kRun, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   check_window(kRun, p, a.window_left);
-  const ops::KvPlanes kv = planes(a);
-  check_run(kRun, p, a.q, {kv.k, kv.v}, "paged_kv_cache (K)", "paged_kv_cache (V)");
-  check_paged(kRun, p, kv, "paged_kv_indices");
+  check_sinks(kRun, p, a.sinks);
+  check_paged_run(kRun, p, a, "paged_kv_indices");
   check_lse(kRun, a);
 }
-op::Shape out_shape(const BatchPrefillRun& a) { return prefill_out_shape(kRun, a); }
-op::Shape lse_shape(const BatchPrefillRun& a) { return prefill_lse_shape(kRun, a); }
-DType out_dtype(const BatchPrefillRun& a) { return plan_of(kRun, a.self).o_data_type; }
-op::Cost cost(const BatchPrefillRun& a) { return cost_of(plan_of(kRun, a.self), a.q, a.paged_kv_cache.first.item_size()); }
+void validate_forward(const BatchPrefillForward& a) { check_paged_run(kForward, forward_plan(kForward, a), a, "paged_kv_indices"); }
+op::Cost cost(const BatchPrefillRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
 
-op::Refusal refuse_init(const BatchPrefillInit&) { return {}; }
+const Plan& used_plan(const BatchPrefillRun& a) { return plan_of(kRun, a.self); }
+Plan used_plan(const BatchPrefillForward& a) { return forward_plan(kForward, a); }
+Call call_of_run(const BatchPrefillRun& a) { return with_lse_form(paged_call(kRun, plan_of(kRun, a.self), a), a); }
+Call call_of_run(const BatchPrefillForward& a) { return paged_call(kForward, plan_of(kForward, a.self), a); }
+
+op::Refusal accept(const BatchPrefillInit&) { return {}; }
 op::Refusal refuse_plan(const BatchPrefillPlan& a) { return op::refuse_unless_cpu(prefill_plan_op, &a); }
-op::Refusal refuse_run(const BatchPrefillRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(prefill_run_op, &a); !r.empty()) return r;
+op::Refusal refuse_size(const BatchPrefillWorkspaceSize& a) { return op::refuse_unless_cpu(prefill_size_op, &a); }
+template <class Run>
+op::Refusal refuse_run(const Run& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Run, BatchPrefillRun> ? prefill_run_op : prefill_forward_op, &a); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
-void launch_run(const BatchPrefillRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
-void reference(const BatchPrefillRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
+template <class Run>
+void launch_run(const Run& a) { run(used_plan(a), call_of_run(a)); }
+template <class Run>
+void reference(const Run& a) { run_reference(used_plan(a), call_of_run(a)); }
 
-constexpr op::Field init_fields[] = {
-    op::self<&BatchPrefillInit::self>(),
-    op::scratch<&BatchPrefillInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
-    op::attr<&BatchPrefillInit::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
-    op::attr<&BatchPrefillInit::use_cuda_graph>("use_cuda_graph"),
-    op::scratch<&BatchPrefillInit::qo_indptr_buf>("qo_indptr_buf", nullptr),
-    op::scratch<&BatchPrefillInit::paged_kv_indptr_buf>("paged_kv_indptr_buf", nullptr),
-    op::scratch<&BatchPrefillInit::paged_kv_indices_buf>("paged_kv_indices_buf", nullptr),
-    op::scratch<&BatchPrefillInit::paged_kv_last_page_len_buf>("paged_kv_last_page_len_buf", nullptr),
-    op::scratch<&BatchPrefillInit::custom_mask_buf>("custom_mask_buf", nullptr),
-    op::scratch<&BatchPrefillInit::mask_indptr_buf>("mask_indptr_buf", nullptr),
-    op::attr<&BatchPrefillInit::backend>("backend", op::backends(kBackends)),
-    op::attr<&BatchPrefillInit::jit_args>("jit_args"),
-    op::attr<&BatchPrefillInit::jit_kwargs>("jit_kwargs"),
-    op::attr<&BatchPrefillInit::variant_owns_mask>("variant_owns_mask"),
-};
-constexpr op::Field plan_fields[] = {
-    op::self<&BatchPrefillPlan::self>(),
-    op::in<&BatchPrefillPlan::qo_indptr>("qo_indptr", "b+1", op::indices, op::any_layout),
-    op::in<&BatchPrefillPlan::paged_kv_indptr>("paged_kv_indptr", "b+1", op::indices, op::any_layout),
-    op::in<&BatchPrefillPlan::paged_kv_indices>("paged_kv_indices", "n", op::indices, op::any_layout),
-    op::in<&BatchPrefillPlan::paged_kv_last_page_len>("paged_kv_last_page_len", "b", op::indices, op::any_layout),
-    op::attr<&BatchPrefillPlan::num_qo_heads>("num_qo_heads", op::required),
-    op::attr<&BatchPrefillPlan::num_kv_heads>("num_kv_heads", op::required),
-    op::attr<&BatchPrefillPlan::head_dim_qk>("head_dim_qk", op::required),
-    op::attr<&BatchPrefillPlan::page_size>("page_size", op::required),
-    op::attr<&BatchPrefillPlan::head_dim_vo>("head_dim_vo"),
-    op::in<&BatchPrefillPlan::custom_mask>("custom_mask", nullptr, kMaskTypes, op::contiguous),
-    op::in<&BatchPrefillPlan::packed_custom_mask>("packed_custom_mask", nullptr, DType::kU8, op::contiguous),
-    op::attr<&BatchPrefillPlan::causal>("causal"),
-    op::attr<&BatchPrefillPlan::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
-    op::attr<&BatchPrefillPlan::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
-    op::attr<&BatchPrefillPlan::sm_scale>("sm_scale"),
-    op::attr<&BatchPrefillPlan::window_left>("window_left"),
-    op::attr<&BatchPrefillPlan::logits_soft_cap>("logits_soft_cap"),
-    op::attr<&BatchPrefillPlan::rope_scale>("rope_scale"),
-    op::attr<&BatchPrefillPlan::rope_theta>("rope_theta"),
-    op::attr<&BatchPrefillPlan::q_data_type>("q_data_type", op::literal("'float16'")),
-    op::attr<&BatchPrefillPlan::kv_data_type>("kv_data_type"),
-    op::attr<&BatchPrefillPlan::o_data_type>("o_data_type"),
-    op::attr<&BatchPrefillPlan::non_blocking>("non_blocking"),
-    op::in<&BatchPrefillPlan::prefix_len_ptr>("prefix_len_ptr", nullptr),
-    op::in<&BatchPrefillPlan::token_pos_in_items_ptr>("token_pos_in_items_ptr", nullptr),
-    op::attr<&BatchPrefillPlan::token_pos_in_items_len>("token_pos_in_items_len"),
-    op::in<&BatchPrefillPlan::max_item_len_ptr>("max_item_len_ptr", nullptr),
-    op::in<&BatchPrefillPlan::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
-    op::in<&BatchPrefillPlan::seq_lens_q>("seq_lens_q", "b", op::indices, op::any_layout),
-    op::in<&BatchPrefillPlan::block_tables>("block_tables", nullptr),
-    op::attr<&BatchPrefillPlan::max_token_per_sequence>("max_token_per_sequence"),
-    op::attr<&BatchPrefillPlan::max_sequence_kv>("max_sequence_kv"),
-    op::attr<&BatchPrefillPlan::fixed_split_size>("fixed_split_size"),
-    op::attr<&BatchPrefillPlan::disable_split_kv>("disable_split_kv"),
-    op::attr<&BatchPrefillPlan::uniform_q_len>("uniform_q_len"),
-};
-constexpr op::Field run_fields[] = {
-    op::self<&BatchPrefillRun::self>(),
-    op::in<&BatchPrefillRun::q>("q", "n h d", op::floats),
-    op::paged<&BatchPrefillRun::paged_kv_cache>("paged_kv_cache", nullptr, op::floats | op::fp8),
-    op::attr<&BatchPrefillRun::q_scale>("q_scale", op::keyword_only),
-    op::attr<&BatchPrefillRun::k_scale>("k_scale"),
-    op::attr<&BatchPrefillRun::v_scale>("v_scale"),
-    op::out<&BatchPrefillRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
-    op::out<&BatchPrefillRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&BatchPrefillRun::return_lse>),
-    op::attr<&BatchPrefillRun::return_lse>("return_lse"),
-    op::attr<&BatchPrefillRun::lse_base>("lse_base", op::choices("log2|ln")),
-    op::attr<&BatchPrefillRun::lse_layout>("lse_layout", op::choices("NH|HN")),
-    op::attr<&BatchPrefillRun::enable_pdl>("enable_pdl"),
-    op::attr<&BatchPrefillRun::window_left>("window_left"),
-    op::in<&BatchPrefillRun::sinks>("sinks", nullptr),
-    op::attr<&BatchPrefillRun::kv_cache_sf>("kv_cache_sf"),
-    op::attr<&BatchPrefillRun::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
-    op::attr<&BatchPrefillRun::use_fp16_softmax>("use_fp16_softmax"),
-    op::attr<&BatchPrefillRun::uses_spcompress>("uses_spcompress"),
-};
-constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
+template <class Run>
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
+
 }  // namespace
 
 constinit const op::Op prefill_init_op = op::define<BatchPrefillInit, validate_init>(
     kInit, kModule, "Batch prefill over a paged KV cache: any number of query tokens a request.", init_fields, init_candidates, nullptr, {}, &plan_type);
-constinit const op::Op prefill_plan_op = op::define<BatchPrefillPlan, validate_plan>(
+constinit const op::Op prefill_plan_op = op::define<BatchPrefillPlan, validate>(
     kPlan, kModule, "Takes the page table, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
     nullptr, {}, &plan_type);
 constinit const op::Op prefill_run_op = op::define<BatchPrefillRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's pages; lse in base 2.", run_fields, run_candidates,
+    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's pages; lse in base 2.", run_fields, run_candidates<BatchPrefillRun>,
     ops::attention::batch_prefill_cases, {}, &plan_type);
-
+constinit const op::Op prefill_forward_op = op::define<BatchPrefillForward, validate_forward>(
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, run_candidates<BatchPrefillForward>,
+    ops::attention::prefill_forward_cases, {}, &plan_type);
+constinit const op::Op prefill_size_op = op::define<BatchPrefillWorkspaceSize>(
+    "BatchPrefillWithPagedKVCacheWrapper.workspace_size", kModule, "Bytes of partial results and of index arrays that a plan takes.", size_fields,
+    size_candidates, nullptr, {}, &plan_type);
+constinit const op::Op prefill_reset_op = reset_op("BatchPrefillWithPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
+constinit const op::Op prefill_prewarm_op = prewarm_op("BatchPrefillWithPagedKVCacheWrapper.prewarm_paged_kv_stride_variant", kModule, &plan_type);
+namespace {
+constexpr PrefillOps kPrefillClass{kClass, kModule, &prefill_plan_op, &prefill_forward_op, &prefill_size_op, &prefill_reset_op};
+}  // namespace
 }  // namespace attention
 
+BatchPrefillWithPagedKVCacheWrapper::BatchPrefillWithPagedKVCacheWrapper(const attention::PrefillOps* ops)
+    : ops_(ops), self_(ops->class_name, ops->module, attention::plan_type) {}
 BatchPrefillWithPagedKVCacheWrapper::BatchPrefillWithPagedKVCacheWrapper(BatchPrefillInit a)
-    : self_(attention::kClass, attention::kModule, attention::plan_type) {
+    : BatchPrefillWithPagedKVCacheWrapper(&attention::kPrefillClass) {
   a.self = &self_;
   op::call(attention::prefill_init_op, a);
 }
@@ -169,11 +126,24 @@ BatchPrefillWithPagedKVCacheWrapper::BatchPrefillWithPagedKVCacheWrapper(const T
     : BatchPrefillWithPagedKVCacheWrapper(BatchPrefillInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
 void BatchPrefillWithPagedKVCacheWrapper::plan(BatchPrefillPlan a) {
   a.self = &self_;
-  op::call(attention::prefill_plan_op, a);
+  op::call(*ops_->plan, a);
 }
 AttentionResult BatchPrefillWithPagedKVCacheWrapper::run(BatchPrefillRun a) {
   a.self = &self_;
   return op::call(attention::prefill_run_op, a);
+}
+AttentionResult BatchPrefillWithPagedKVCacheWrapper::forward(BatchPrefillForward a) {
+  a.self = &self_;
+  return op::call(*ops_->forward, a);
+}
+std::pair<int64_t, int64_t> BatchPrefillWithPagedKVCacheWrapper::workspace_size(const BatchPrefillPlan& a) {
+  BatchPrefillWorkspaceSize b{a, {}};
+  b.self = &self_;
+  const Tensor sizes = op::call(*ops_->size, b);
+  return {sizes.data_as<int64_t>()[0], sizes.data_as<int64_t>()[1]};
+}
+void BatchPrefillWithPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+  op::call(*ops_->reset, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 
 }  // namespace flashinfer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/methods.h"
 
 namespace flashinfer {
 namespace attention {
@@ -10,16 +11,21 @@ constexpr const char* kClass = "BatchPrefillWithRaggedKVCacheWrapper";
 constexpr const char* kInit = "BatchPrefillWithRaggedKVCacheWrapper.__init__";
 constexpr const char* kPlan = "BatchPrefillWithRaggedKVCacheWrapper.plan";
 constexpr const char* kRun = "BatchPrefillWithRaggedKVCacheWrapper.run";
+constexpr const char* kForward = "BatchPrefillWithRaggedKVCacheWrapper.forward";
 constexpr const char* kModule = "flashinfer.prefill";
 
 void validate_init(const BatchRaggedInit& a) {
-  check_prefill_init(kInit, a);
-  not_served(kInit, "kv_indptr_buf", a.kv_indptr_buf.has_value(), kNeedsGraph);
+  check_variant(kInit, a);
 }
 void launch_init(const BatchRaggedInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
   p.paged = false;
+  const GraphArgument buffers[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
+                                   {"kv_indptr_buf", a.kv_indptr_buf, &GraphBuffers::kv_indptr},
+                                   {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
+                                   {"mask_indptr_buf", a.mask_indptr_buf, &GraphBuffers::mask_indptr, false}};
+  set_graph(p, kInit, a.use_cuda_graph, buffers);
   a.self->set(std::move(p));
 }
 
@@ -41,32 +47,65 @@ void launch_plan(const BatchRaggedPlan& a) {
   a.self->planned = true;
 }
 
-Call call_of_run(const BatchRaggedRun& a) { return prefill_call(a, token_planes(a.k, a.v, a.self->as<Plan>().kv_layout)); }
+/// K, V and their scales as planes.
+template <class Run>
+Call call_of_run(const Run& a) {
+  const Plan& p = a.self->template as<Plan>();
+  const Planes kv = token_planes(a.k, a.v, p.kv_layout);
+  if constexpr (std::is_same_v<Run, BatchRaggedForward>) {
+    Call c;
+    c.q = a.q, c.kv = kv;
+    if (a.out) c.out = *a.out;
+    if (a.lse) c.lse = &*a.lse;
+    return c;
+  } else {
+    Call c = with_lse_form(call_of(a, kv), a);
+    c.kv_sf = scale_planes(kRun, a.kv_cache_sf, p.kv_layout, kv, false);
+    return c;
+  }
+}
+template <class Run>
+void check_tensors(const char* op, const Plan& p, const Run& a) {
+  const Planes kv = token_planes(a.k, a.v, p.kv_layout);
+  check_run(op, p, a.q, kv, "k", "v");
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ", name(kv.k.dtype));
+  for (const auto& [plane, who] : {std::pair(&kv.k, "k"), std::pair(&kv.v, "v")})
+    FI_CHECK(plane->page_size == p.nnz_kv, ValueError, op, ": ", who, " has ", plane->page_size,
+             " tokens, but kv_indptr[-1] of plan() is ", p.nnz_kv);
+}
 void validate_run(const BatchRaggedRun& a) {
   const Plan& p = plan_of(kRun, a.self);
   not_served(kRun, "o_scale", a.o_scale.has_value(), kNeedsGpu);
-  not_served(kRun, "kv_cache_sf", !a.kv_cache_sf.is_none(), "NVFP4 caches are not available");
-  const Planes kv = token_planes(a.k, a.v, p.kv_layout);
-  check_run(kRun, p, a.q, kv, "k", "v");
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, kRun, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ", name(kv.k.dtype));
-  for (const auto& [plane, who] : {std::pair(&kv.k, "k"), std::pair(&kv.v, "v")})
-    FI_CHECK(plane->page_size == p.nnz_kv, ValueError, kRun, ": ", who, " has ", plane->page_size,
-             " tokens, but kv_indptr[-1] of plan() is ", p.nnz_kv);
+  check_tensors(kRun, p, a);
+  scale_planes(kRun, a.kv_cache_sf, p.kv_layout, token_planes(a.k, a.v, p.kv_layout), false);
   check_lse(kRun, a);
 }
-op::Shape out_shape(const BatchRaggedRun& a) { return prefill_out_shape(kRun, a); }
-op::Shape lse_shape(const BatchRaggedRun& a) { return prefill_lse_shape(kRun, a); }
-DType out_dtype(const BatchRaggedRun& a) { return plan_of(kRun, a.self).o_data_type; }
-op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(kRun, a.self), a.q, a.k.item_size()); }
+void validate_forward(const BatchRaggedForward& a) {
+  const Plan p = forward_plan(kForward, a);
+  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, kForward, ": an NVFP4 cache needs kv_cache_sf, which only run() takes");
+  check_tensors(kForward, p, a);
+}
+template <class Run>
+op::Shape out_shape(const Run& a) { return prefill_out_shape(kRun, a); }
+template <class Run>
+op::Shape lse_shape(const Run& a) { return prefill_lse_shape(kRun, a); }
+template <class Run>
+DType out_dtype(const Run& a) { return plan_of(kRun, a.self).o_data_type; }
+op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(kRun, a.self); }
+Plan used_plan(const BatchRaggedForward& a) { return forward_plan(kForward, a); }
 
 op::Refusal refuse_init(const BatchRaggedInit&) { return {}; }
 op::Refusal refuse_plan(const BatchRaggedPlan& a) { return op::refuse_unless_cpu(ragged_plan_op, &a); }
-op::Refusal refuse_run(const BatchRaggedRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(ragged_run_op, &a); !r.empty()) return r;
+template <class Run>
+op::Refusal refuse_run(const Run& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
-void launch_run(const BatchRaggedRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
-void reference(const BatchRaggedRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
+template <class Run>
+void launch_run(const Run& a) { run(used_plan(a), call_of_run(a)); }
+template <class Run>
+void reference(const Run& a) { run_reference(used_plan(a), call_of_run(a)); }
 
 constexpr op::Field init_fields[] = {
     op::self<&BatchRaggedInit::self>(),
@@ -104,10 +143,10 @@ constexpr op::Field plan_fields[] = {
     op::attr<&BatchRaggedPlan::kv_data_type>("kv_data_type"),
     op::attr<&BatchRaggedPlan::o_data_type>("o_data_type"),
     op::attr<&BatchRaggedPlan::non_blocking>("non_blocking"),
-    op::in<&BatchRaggedPlan::prefix_len_ptr>("prefix_len_ptr", nullptr),
-    op::in<&BatchRaggedPlan::token_pos_in_items_ptr>("token_pos_in_items_ptr", nullptr),
+    op::in<&BatchRaggedPlan::prefix_len_ptr>("prefix_len_ptr", nullptr, kPrefixTypes, op::any_layout),
+    op::in<&BatchRaggedPlan::token_pos_in_items_ptr>("token_pos_in_items_ptr", nullptr, kItemTypes),
     op::attr<&BatchRaggedPlan::token_pos_in_items_len>("token_pos_in_items_len"),
-    op::in<&BatchRaggedPlan::max_item_len_ptr>("max_item_len_ptr", nullptr),
+    op::in<&BatchRaggedPlan::max_item_len_ptr>("max_item_len_ptr", nullptr, kItemTypes),
     op::attr<&BatchRaggedPlan::fixed_split_size>("fixed_split_size"),
     op::attr<&BatchRaggedPlan::disable_split_kv>("disable_split_kv"),
     op::in<&BatchRaggedPlan::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
@@ -121,23 +160,44 @@ constexpr op::Field plan_fields[] = {
 constexpr op::Field run_fields[] = {
     op::self<&BatchRaggedRun::self>(),
     op::in<&BatchRaggedRun::q>("q", "n h d", op::floats),
-    op::in<&BatchRaggedRun::k>("k", "x y dk", op::floats | op::fp8),
-    op::in<&BatchRaggedRun::v>("v", "x y dv", op::floats | op::fp8),
+    op::in<&BatchRaggedRun::k>("k", "x y dk", kCacheTypes),
+    op::in<&BatchRaggedRun::v>("v", "x y dv", kCacheTypes),
     op::attr<&BatchRaggedRun::q_scale>("q_scale", op::keyword_only),
     op::attr<&BatchRaggedRun::k_scale>("k_scale"),
     op::attr<&BatchRaggedRun::v_scale>("v_scale"),
     op::attr<&BatchRaggedRun::o_scale>("o_scale"),
-    op::out<&BatchRaggedRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
-    op::out<&BatchRaggedRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&BatchRaggedRun::return_lse>),
+    op::out<&BatchRaggedRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedRun>>, op::dtype<out_dtype<BatchRaggedRun>>),
+    op::out<&BatchRaggedRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedRun>>, op::when<&BatchRaggedRun::return_lse>),
     op::attr<&BatchRaggedRun::return_lse>("return_lse"),
     op::attr<&BatchRaggedRun::lse_base>("lse_base", op::choices("log2|ln")),
     op::attr<&BatchRaggedRun::lse_layout>("lse_layout", op::choices("NH|HN")),
     op::attr<&BatchRaggedRun::enable_pdl>("enable_pdl"),
-    op::attr<&BatchRaggedRun::kv_cache_sf>("kv_cache_sf"),
+    op::paged<&BatchRaggedRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
+};
+constexpr op::Field forward_fields[] = {
+    op::self<&BatchRaggedForward::self>(),
+    op::in<&BatchRaggedForward::q>("q", "n h d", op::floats),
+    op::in<&BatchRaggedForward::k>("k", "x y dk", kCacheTypes),
+    op::in<&BatchRaggedForward::v>("v", "x y dv", kCacheTypes),
+    op::attr<&BatchRaggedForward::causal>("causal"),
+    op::attr<&BatchRaggedForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&BatchRaggedForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+    op::attr<&BatchRaggedForward::window_left>("window_left"),
+    op::attr<&BatchRaggedForward::logits_soft_cap>("logits_soft_cap"),
+    op::attr<&BatchRaggedForward::sm_scale>("sm_scale"),
+    op::attr<&BatchRaggedForward::rope_scale>("rope_scale"),
+    op::attr<&BatchRaggedForward::rope_theta>("rope_theta"),
+    op::attr<&BatchRaggedForward::return_lse>("return_lse", op::hidden),
+    op::result<&BatchRaggedForward::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedForward>>,
+                                         op::dtype<out_dtype<BatchRaggedForward>>),
+    op::result<&BatchRaggedForward::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedForward>>,
+                                         op::when<&BatchRaggedForward::return_lse>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+template <class Run>
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
+
 }  // namespace
 
 constinit const op::Op ragged_init_op = op::define<BatchRaggedInit, validate_init>(
@@ -146,9 +206,12 @@ constinit const op::Op ragged_plan_op = op::define<BatchRaggedPlan, validate_pla
     kPlan, kModule, "Takes the lengths, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
     nullptr, {}, &plan_type);
 constinit const op::Op ragged_run_op = op::define<BatchRaggedRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields, run_candidates,
+    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields, run_candidates<BatchRaggedRun>,
     ops::attention::batch_ragged_cases, {}, &plan_type);
-
+constinit const op::Op ragged_forward_op = op::define<BatchRaggedForward, validate_forward>(
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, run_candidates<BatchRaggedForward>,
+    ops::attention::ragged_forward_cases, {}, &plan_type);
+constinit const op::Op ragged_reset_op = reset_op("BatchPrefillWithRaggedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
 }  // namespace attention
 
 BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit a)
@@ -165,6 +228,13 @@ void BatchPrefillWithRaggedKVCacheWrapper::plan(BatchRaggedPlan a) {
 AttentionResult BatchPrefillWithRaggedKVCacheWrapper::run(BatchRaggedRun a) {
   a.self = &self_;
   return op::call(attention::ragged_run_op, a);
+}
+AttentionResult BatchPrefillWithRaggedKVCacheWrapper::forward(BatchRaggedForward a) {
+  a.self = &self_;
+  return op::call(attention::ragged_forward_op, a);
+}
+void BatchPrefillWithRaggedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+  op::call(attention::ragged_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 
 }  // namespace flashinfer

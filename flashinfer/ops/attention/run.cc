@@ -83,7 +83,7 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   a.kv_indices = p.paged ? p.kv_indices.data_as<int32_t>() : nullptr;
   a.page_size = static_cast<int32_t>(p.page_size);
   a.causal = p.causal, a.window_left = static_cast<int32_t>(std::min<int64_t>(p.window_left, INT32_MAX));
-  a.scale = static_cast<float>(p.sm_scale * c.q_scale * c.k_scale);
+  a.scale = static_cast<float>(c.sm_scale.value_or(p.sm_scale) * c.q_scale * c.k_scale);
   a.soft_cap = static_cast<float>(p.logits_soft_cap), a.v_scale = static_cast<float>(c.v_scale);
   if (c.kv_sf) {
     a.k_sf = static_cast<const uint8_t*>(c.kv_sf->k.data), a.v_sf = static_cast<const uint8_t*>(c.kv_sf->v.data);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cases of the older forms, of BatchAttention and sinks, and of the operators without a plan.
+#include "flashinfer/ops/attention/cases.h"
+
+namespace flashinfer::ops::attention {
+namespace {
+#define FI_WS "init.float_workspace_buffer=u8:0 "
+#define FI_BF16 "plan.q_data_type=bfloat16 "
+// Requests of 3, 0, 1 and 2 pages; the second is empty.
+#define FI_DECODE "plan.indptr=i32:[0,3,3,4,6] plan.indices=i32:[5,1,3,6,0,2] plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 " \
+                  "plan.head_dim=64 plan.page_size=16 "
+#define FI_CACHE "paged_kv_cache=bf16:7x2x16x2x64 "
+#define FI_BUFFERS "init.workspace_buffer=u8:0 init.indptr_buffer=i32:[0,3,3,4,6] init.indices_buffer=i32:[5,1,3,6,0,2,9,9] init.last_page_len_buffer=i32:[16,1,1,7] "
+constexpr op::Case kGraph[] = {
+    {"buffers", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "return_lse=True"},
+    {"sinks", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
+};
+constexpr op::Case kDecodeForward[] = {
+    {"cap_scale", FI_WS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "logits_soft_cap=3.0 sm_scale=0.3 q_scale=0.5 v_scale=2.0 return_lse=True"},
+    {"rope", FI_WS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "pos_encoding_mode='ROPE_LLAMA' rope_theta=100000.0"},
+};
+constexpr op::Case kGraphForward[] = {{"cap", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "logits_soft_cap=3.0 return_lse=True"}};
+// 48, 0, 1 and 23 keys; rows: a prefill, an empty request, a decode row, more rows than keys.
+#define FI_ROWS "plan.qo_indptr=i32:[0,20,23,24,54] "
+#define FI_PREFILL "plan.paged_kv_indptr=i32:[0,3,3,4,6] plan.paged_kv_indices=i32:[5,1,3,6,0,2] plan.paged_kv_last_page_len=i32:[16,1,1,7] plan.page_size=16 "
+#define FI_42 "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim_qk=64 "
+constexpr op::Case kPrefillForward[] = {
+    {"causal_window", FI_WS FI_ROWS FI_PREFILL FI_BF16 FI_42 "plan.window_left=9 q=bf16:54x4x64 " FI_CACHE "causal=True window_left=9 return_lse=True"},
+    {"alibi", FI_WS FI_ROWS FI_PREFILL FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64 " FI_CACHE "pos_encoding_mode='ALIBI' return_lse=True"},
+};
+constexpr op::Case kRaggedForward[] = {
+    {"causal", FI_WS FI_ROWS "plan.kv_indptr=i32:[0,48,48,49,72] " FI_BF16 FI_42 "q=bf16:54x4x64 k=bf16:72x2x64 v=bf16:72x2x64 causal=True return_lse=True"},
+};
+#define FI_SINK "init.head_dim_qk=64 init.head_dim_vo=64 "
+constexpr op::Case kSink[] = {
+    {"causal", FI_WS FI_SINK FI_ROWS FI_PREFILL FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64 " FI_CACHE "sink=f32:4 sm_scale=0.2 return_lse=True"},
+    {"window_heavy", FI_WS FI_SINK "init.window_left=9 " FI_ROWS FI_PREFILL FI_BF16 FI_42 "plan.causal=True plan.window_left=9 q=bf16:54x4x64 " FI_CACHE
+                     "sink=f32:4:normal(6,3) sm_scale=0.125 return_lse=True lse_base='ln'"},
+    {"f16", FI_WS FI_SINK "init.q_data_type=float16 init.kv_data_type=float16 " FI_ROWS FI_PREFILL FI_42 "q=f16:54x4x64 paged_kv_cache=f16:7x2x16x2x64 "
+            "sink=f32:4 sm_scale=0.125 return_lse=True"},
+};
+#define FI_BATCH "plan.qo_indptr=i32:[0,20,23,24,54] plan.kv_indptr=i32:[0,3,3,4,6] plan.kv_indices=i32:[5,1,3,6,0,2] plan.kv_len_arr=i32:[48,0,1,23] plan.page_size=16 " \
+                 "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim_qk=64 plan.head_dim_vo=64 "
+constexpr op::Case kBatch[] = {
+    {"mixed", FI_BATCH "plan.causal=True q=bf16:54x4x64 kv_cache=bf16:7x2x16x2x64", "cpu", op::kTrace},
+    {"cap_scales", FI_BATCH "plan.logits_soft_cap=3.0 q=bf16:54x4x64 kv_cache=bf16:7x2x16x2x64 k_scale=0.5 v_scale=2.0 logits_soft_cap=3.0"},
+    {"hnd_pair", "init.kv_layout='HND' " FI_BATCH "plan.causal=True q=bf16:54x4x64 kv_cache=(bf16:7x2x16x64,bf16:7x2x16x64^pad8)"},
+    {"spare_pages", "plan.qo_indptr=i32:[0,1,2] plan.kv_indptr=i32:[0,3,6] plan.kv_indices=i32:[5,1,3,6,0,2] plan.kv_len_arr=i32:[5,0] plan.page_size=16 "
+                    "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim_qk=64 plan.head_dim_vo=64 q=bf16:2x4x64 kv_cache=bf16:7x2x16x2x64"},
+};
+#define FI_TABLE "workspace_buffer=u8:0 block_tables=i32:4x3:range(0) seq_lens=i32:[48,0,1,23] "
+constexpr op::Case kDenseDecode[] = {
+    {"hnd", FI_TABLE "query=bf16:4x4x64 kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=2.0 return_lse=True"},
+    {"nhd_window_sinks", FI_TABLE "query=bf16:4x4x64 kv_cache=bf16:12x2x16x2x64 max_seq_len=48 bmm1_scale=0.125 window_left=9 sinks=f32:4 kv_layout='NHD'"},
+    {"rows", FI_TABLE "query=bf16:9x4x64 kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=f32:1:const(0.125) max_q_len=4 "
+             "cum_seq_lens_q=i32:[0,4,5,6,9] out_dtype=float32 return_lse=True", "cpu", 0, 1e-2, 1e-2},
+    {"two_rows_each_i64", "workspace_buffer=u8:0 block_tables=i64:2x2:range(1) seq_lens=i64:[17,32] query=f16:4x4x64 kv_cache=f16:5x2x2x16x64 "
+                          "max_seq_len=40 bmm1_scale=0.125 q_len_per_req=2"},
+};
+constexpr op::Case kDenseContext[] = {
+    {"causal", FI_TABLE "query=bf16:54x4x64 kv_cache=bf16:12x2x2x16x64 max_q_len=30 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=1.0 batch_size=4 "
+               "cum_seq_lens_q=i32:[0,20,23,24,54] cum_seq_lens_kv=i32:[0,48,48,49,72] return_lse=True"},
+    {"not_causal_window", FI_TABLE "query=bf16:54x4x64 kv_cache=(bf16:12x2x16x64,bf16:12x2x16x64) max_q_len=30 max_kv_len=48 bmm1_scale=0.125 bmm2_scale=0.5 "
+                          "batch_size=4 cum_seq_lens_q=i32:[0,20,23,24,54] cum_seq_lens_kv=i32:[0,48,48,49,72] causal=False window_left=7 sinks=f32:4"},
+};
+#undef FI_WS
+#undef FI_BF16
+#undef FI_DECODE
+#undef FI_CACHE
+#undef FI_BUFFERS
+#undef FI_ROWS
+#undef FI_PREFILL
+#undef FI_42
+#undef FI_SINK
+#undef FI_BATCH
+#undef FI_TABLE
+}  // namespace
+std::span<const op::Case> graph_decode_cases() { return kGraph; }
+std::span<const op::Case> decode_forward_cases() { return kDecodeForward; }
+std::span<const op::Case> graph_forward_cases() { return kGraphForward; }
+std::span<const op::Case> prefill_forward_cases() { return kPrefillForward; }
+std::span<const op::Case> ragged_forward_cases() { return kRaggedForward; }
+std::span<const op::Case> sink_cases() { return kSink; }
+std::span<const op::Case> batch_attention_cases() { return kBatch; }
+std::span<const op::Case> dense_decode_cases() { return kDenseDecode; }
+std::span<const op::Case> dense_context_cases() { return kDenseContext; }
+}  // namespace flashinfer::ops::attention
