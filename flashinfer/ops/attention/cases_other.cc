@@ -10,7 +10,8 @@ namespace {
 #define FI_DECODE "plan.indptr=i32:[0,3,3,4,6] plan.indices=i32:[5,1,3,6,0,2] plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 " \
                   "plan.head_dim=64 plan.page_size=16 "
 #define FI_CACHE "paged_kv_cache=bf16:7x2x16x2x64 "
-#define FI_BUFFERS "init.workspace_buffer=u8:0 init.indptr_buffer=i32:[0,3,3,4,6] init.indices_buffer=i32:[5,1,3,6,0,2,9,9] init.last_page_len_buffer=i32:[16,1,1,7] "
+#define FI_BUFFERS "init.workspace_buffer=u8:0 init.indptr_buffer=i32:[0,3,3,4,6] init.indices_buffer=i32:[5,1,3,6,0,2,9,9] " \
+                   "init.last_page_len_buffer=i32:[16,1,1,7] "
 constexpr op::Case kGraph[] = {
     {"buffers", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "return_lse=True"},
     {"sinks", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
@@ -39,7 +40,8 @@ constexpr op::Case kSink[] = {
     {"f16", FI_WS FI_SINK "init.q_data_type=float16 init.kv_data_type=float16 " FI_ROWS FI_PREFILL FI_42 "q=f16:54x4x64 paged_kv_cache=f16:7x2x16x2x64 "
             "sink=f32:4 sm_scale=0.125 return_lse=True"},
 };
-#define FI_BATCH "plan.qo_indptr=i32:[0,20,23,24,54] plan.kv_indptr=i32:[0,3,3,4,6] plan.kv_indices=i32:[5,1,3,6,0,2] plan.kv_len_arr=i32:[48,0,1,23] plan.page_size=16 " \
+#define FI_BATCH "plan.qo_indptr=i32:[0,20,23,24,54] plan.kv_indptr=i32:[0,3,3,4,6] plan.kv_indices=i32:[5,1,3,6,0,2] " \
+                 "plan.kv_len_arr=i32:[48,0,1,23] plan.page_size=16 " \
                  "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim_qk=64 plan.head_dim_vo=64 "
 constexpr op::Case kBatch[] = {
     {"mixed", FI_BATCH "plan.causal=True q=bf16:54x4x64 kv_cache=bf16:7x2x16x2x64", "cpu", op::kTrace},
