@@ -112,7 +112,8 @@ op::Cost cost(const Block& a) { return cost_of(plan_of_block(a, false), a.query)
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Block, TrtllmBatchDecode> ? dense_decode_op : dense_context_op, &a); !r.empty()) return r;
-  Plan p;  // what chooses the kernel
+  Plan p;  // what chooses the kernels
+  p.work.tile = p.work.decode = true;
   p.q_data_type = a.query.dtype(), p.kv_data_type = cache_type(a.kv_cache.first.dtype()), p.o_data_type = out_dtype(a);
   return refuse(p, {});
 }
