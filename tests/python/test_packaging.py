@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel of this build in a fresh environment: only its two dependencies, no compiler, nothing of the checkout in reach.
+
+The wheel is made from the build folder (as `make wheel` does), with kernels compiled ahead for one op, to be quick."""
+import importlib.metadata
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import venv
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"])
+AHEAD = ["--op", "rmsnorm", "--target", "x86-64-v3"]
+
+# The wheel has what its two dependencies bring, and numpy, so that there are arrays.
+PACKAGES = ("apache-tvm-ffi", "click", "typing-extensions", "numpy")
+
+PROGRAM = """
+import sys
+import numpy as np
+import flashinfer
+assert {prefix!r} in flashinfer.__file__, flashinfer.__file__
+assert "torch" not in sys.modules
+x, w = np.full((2, 4096), 3, np.float16), np.full(4096, 0.5, np.float16)
+out = np.zeros_like(x)
+assert flashinfer.norm.rmsnorm(x, w, out=out) is out
+assert isinstance(flashinfer.rmsnorm(x, w), np.ndarray)
+print(out.min(), out.max())
+try:
+    flashinfer.rmsnorm(x, w[:100])
+except ValueError as e:
+    print(e)
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run(BUILD / "bin/flashinfer", "aot", "--quiet", "--out-dir", BUILD / "aot", *AHEAD)
+    run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", folder,
+        "-C", f"cmake.define.FLASHINFER_PREBUILT={BUILD}", "-C", f"build-dir={folder}/build", cwd=folder)
+    return next(folder.glob("*.whl"))
+
+
+def link_distribution(name, site):
+    """What an index would install: the installed package and its metadata."""
+    for top in {f.parts[0] for f in importlib.metadata.files(name) if not f.parts[0].startswith("..")}:
+        target = pathlib.Path(importlib.metadata.distribution(name).locate_file(top))
+        (site / top).symlink_to(target)
+
+
+@pytest.fixture(scope="session")
+def environment(wheel, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fresh") / "venv"
+    venv.create(folder, with_pip=False, symlinks=True)
+    site = next(folder.glob("lib/python*/site-packages"))
+    for name in PACKAGES:
+        link_distribution(name, site)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--no-index", "--disable-pip-version-check", wheel)
+    return folder
+
+
+def bare(environment, **more):
+    """No compiler, no cache, no variable of the build."""
+    home = environment.parent / "home"
+    return {"PATH": str(environment / "bin"), "HOME": str(home), "FLASHINFER_CPU_TARGET": "x86-64-v3", **more}
+
+
+def test_what_the_wheel_holds(wheel):
+    assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/lib/libflashinfer_tvm_ffi.so",
+                   "flashinfer/include/flashinfer/ops/norm/cpu.h", "flashinfer/include/flashinfer/kernels/cpu/vec.h"):
+        assert wanted in names
+    assert any(n.startswith("flashinfer/lib/flashinfer/aot/x86-64-v3/") and n.endswith("kernel.so") for n in names)
+    assert not [n for n in names if n.endswith((".cc", ".o", "CMakeLists.txt")) and "/aot/" not in n]
+    metadata = zipfile.ZipFile(wheel).read(next(n for n in names if n.endswith("METADATA"))).decode()
+    assert "Name: flashinfer-cpp\n" in metadata
+    required = [line.split()[1].split(">")[0].split("<")[0] for line in metadata.splitlines()
+                if line.startswith("Requires-Dist:") and "extra ==" not in line]
+    assert sorted(required) == ["apache-tvm-ffi", "click"]
+
+
+def test_runs_without_compiler_and_cache(environment):
+    program = PROGRAM.format(prefix=str(environment))
+    done = run(environment / "bin/python", "-c", program, env=bare(environment), cwd=environment)
+    assert done == "0.5 0.5\nrmsnorm: weight.shape[0] is 100, but d is 4096 (from input.shape[1])\n"
+    # The same with the kernels out of reach: the reference serves, and says so.
+    ahead = next(environment.glob("lib/python*/site-packages/flashinfer/lib/flashinfer/aot"))
+    ahead.rename(ahead.with_name("hidden"))
+    try:
+        slow = subprocess.run([environment / "bin/python", "-c", program], env=bare(environment), cwd=environment, capture_output=True,
+                              text=True)
+    finally:
+        ahead.with_name("hidden").rename(ahead)
+    assert slow.stdout == done and "no C++ compiler" in slow.stderr
+
+
+def test_the_command(environment):
+    command = environment / "bin/flashinfer"
+    text = run(command, "show-config", env=bare(environment))
+    assert "C++ compiler: no C++ compiler" in text
+    assert f"Made ahead: {environment}" in text
+    assert "Torch Version Info" in text and "cannot be imported" in text
+    version = run(command, "--version", env=bare(environment))
+    assert version == run(environment / "bin/python", "-m", "flashinfer", "--version", env=bare(environment))
+    # A case must be served by the compiled kernel, not by the reference.
+    assert "1 passed, 0 failed" in run(command, "cases", "rmsnorm", "--args", "input=f16:4x4096 weight=f16:4096", env=bare(environment))
+
+
+def test_pip_sees_all_requirements(environment):
+    run(sys.executable, "-m", "pip", "--python", environment / "bin/python", "check", "--disable-pip-version-check")
+
+
+def test_with_a_compiler_the_package_compiles_from_its_own_headers(environment, tmp_path):
+    env = bare(environment, HOME=str(tmp_path), PATH=f"{environment}/bin:{os.environ['PATH']}", FLASHINFER_JIT_VERBOSE="1",
+               FLASHINFER_CPU_TARGET="portable")  # made ahead for x86-64-v3 only
+    done = subprocess.run([environment / "bin/flashinfer", "cases", "rmsnorm", "--args", "input=f32:4x768 weight=f32:768"], env=env,
+                          capture_output=True, text=True)
+    assert "1 passed, 0 failed" in done.stdout
+    assert str(environment) in done.stderr and str(ROOT / "flashinfer") not in done.stderr
