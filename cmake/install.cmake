@@ -27,6 +27,7 @@ if(TARGET flashinfer_tvm_ffi)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/flashinfer/ DESTINATION include/flashinfer COMPONENT python EXCLUDE_FROM_ALL
           FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "cli" EXCLUDE)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION lib/flashinfer/aot COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/stubs/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   # What not every machine has: with it the package needs nothing but libc, libstdc++ and TVM-FFI.
   install(CODE "file(GET_RUNTIME_DEPENDENCIES LIBRARIES $<TARGET_FILE:flashinfer> RESOLVED_DEPENDENCIES_VAR found
                      PRE_INCLUDE_REGEXES libxxhash libdeflate PRE_EXCLUDE_REGEXES .*)
@@ -49,7 +50,12 @@ if(TARGET flashinfer_cli)
 endif()
 
 if(TARGET flashinfer_tvm_ffi)
-  add_custom_target(python_package DEPENDS flashinfer flashinfer_commands flashinfer_tvm_ffi aot)
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+  add_custom_target(python_stubs DEPENDS flashinfer flashinfer_tvm_ffi
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${PROJECT_SOURCE_DIR}/python FLASHINFER_BUILD_DIR=${PROJECT_BINARY_DIR}
+            ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/make_stubs.py ${PROJECT_BINARY_DIR}/stubs
+    COMMENT "Writing .pyi stubs")
+  add_custom_target(python_package DEPENDS flashinfer flashinfer_commands flashinfer_tvm_ffi aot python_stubs)
 elseif(SKBUILD)
   message(FATAL_ERROR "The Python package needs apache-tvm-ffi, whose tvm-ffi-config was not found")
 endif()

@@ -207,7 +207,7 @@ void check(const Op& op, const void* block, Bindings& b) {
     }
     const TensorView* v[2];
     const int n = f.tensors(block, v);
-    if (n == 0 && f.required && f.get(block).is_none()) throw ValueError(str(op.name, ": ", f.name, " is missing"));
+    if (n == 0 && f.required && !f.optional && f.get(block).is_none()) throw ValueError(str(op.name, ": ", f.name, " is missing"));
     for (int i = 0; i < n; ++i) {
       const std::string who = n > 1 ? label(f, i, n) : std::string(f.name);
       check_shape(op, f, block, who, *v[i], b);

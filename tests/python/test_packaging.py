@@ -48,6 +48,7 @@ def run(*command, **options):
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     run(BUILD / "bin/flashinfer", "aot", "--quiet", "--out-dir", BUILD / "aot", *AHEAD)
+    run(sys.executable, ROOT / "tools/make_stubs.py", BUILD / "stubs")
     run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", folder,
         "-C", f"cmake.define.FLASHINFER_PREBUILT={BUILD}", "-C", f"build-dir={folder}/build", cwd=folder)
     return next(folder.glob("*.whl"))
@@ -80,7 +81,7 @@ def bare(environment, **more):
 def test_what_the_wheel_holds(wheel):
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/lib/libflashinfer_tvm_ffi.so",
+    for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/py.typed", "flashinfer/norm.pyi", "flashinfer/lib/libflashinfer_tvm_ffi.so",
                    "flashinfer/include/flashinfer/ops/norm/cpu.h", "flashinfer/include/flashinfer/kernels/cpu/vec.h"):
         assert wanted in names
     assert any(n.startswith("flashinfer/lib/flashinfer/aot/x86-64-v3/") and n.endswith("kernel.so") for n in names)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every signature that exists here against upstream's: names, order, kinds, defaults, re-exports, enums.
+
+`python tests/python/test_signatures.py` lists what does not exist yet."""
+import importlib
+
+import interface
+import pytest
+
+import flashinfer
+
+FUNCTIONS, ALIASES, ENUMS = interface.read()
+
+# Differences that are meant, by the end of the qualified name, with the reason. An entry that no longer differs fails too.
+_VARIANTS = "upstream's *args are the extra tensors and scalars of a variant compiled for the user; here they go by name"
+_NAMED = "upstream takes these by *deprecated_positional_args and **kwargs and checks the names itself; here they are named"
+MEANT = {
+    "BatchDecodeWithPagedKVCacheWrapper.plan": _NAMED, "BatchDecodeWithPagedKVCacheWrapper.begin_forward": _NAMED,
+    **{f"{wrapper}.{method}": _VARIANTS for method in ("run", "run_return_lse")
+       for wrapper in ("BatchDecodeWithPagedKVCacheWrapper", "BatchPrefillWithPagedKVCacheWrapper", "BatchPrefillWithRaggedKVCacheWrapper")},
+    "single_decode_with_kv_cache_with_jit_module": _VARIANTS, "single_prefill_with_kv_cache_with_jit_module": _VARIANTS,
+}
+_MEANT_DIFFERENCES = {_VARIANTS: {"lacks *args", "adds *"}}
+
+
+def find(qualified):
+    """The object of that name, or None."""
+    parts = qualified.split(".")
+    found = flashinfer
+    for i, part in enumerate(parts[1:], 2):
+        if not hasattr(found, part):
+            try:
+                importlib.import_module(".".join(parts[:i]))
+            except ImportError:
+                return None
+        found = getattr(found, part, None)
+    return found
+
+
+EXISTING = [name for name in FUNCTIONS if find(name) is not None]
+
+
+def test_the_list_is_read_whole():
+    assert len(FUNCTIONS) > 350 and len(ENUMS) > 10
+    assert FUNCTIONS["flashinfer.norm.rmsnorm"] == ["input", "weight", "eps=1e-06", "out=None", "enable_pdl=None"]
+
+
+def test_most_of_what_the_registry_holds_is_upstreams():
+    assert len(EXISTING) >= 48
+
+
+@pytest.mark.parametrize("name", EXISTING)
+def test_signature(name):
+    different = interface.differences(FUNCTIONS[name], interface.parameters(find(name)))
+    reason = next((why for end, why in MEANT.items() if name.endswith("." + end)), None)
+    if reason is None:
+        assert different == []
+    else:
+        assert different, "no longer differs: remove it from MEANT"
+        assert set(different) <= _MEANT_DIFFERENCES.get(reason, set(different))
+
+
+@pytest.mark.parametrize("name", [n for n in ALIASES if find(n) is not None])
+def test_reexports_at_top_level(name):
+    for alias in ALIASES[name]:  # what one module of upstream's imports from another is no interface
+        assert alias.count(".") > 1 or find(alias) is find(name), alias
+
+
+def test_enums():
+    for name, members in ENUMS.items():
+        assert find(name) is None or {m.name: m.value for m in find(name)} == members, name
+
+
+def test_every_meant_difference_exists():
+    assert [end for end in MEANT if not any(n.endswith("." + end) for n in EXISTING)] == []
+
+
+@pytest.mark.parametrize("theirs, ours, expected", [
+    (["a", "b=1"], ["a", "b=1"], []), (["a", "b=1"], ["a"], ["lacks b"]), (["a"], ["a", "b=1"], ["adds b=1"]),
+    (["a", "b=1"], ["b=1", "a"], ["order: b, a instead of a, b"]), (["a", "b=1.0"], ["a", "b=1"], ["b=1 instead of b=1.0"]),
+    (["a", "*", "b=1"], ["a", "b=1"], ["lacks *"]), (["a=..."], ["a=7"], []), (["a"], ["a=None"], ["a=None instead of a"])])
+def test_the_comparison_finds(theirs, ours, expected):
+    assert interface.differences(theirs, ours) == expected
+
+
+def test_lists_are_split_outside_brackets():
+    assert interface.split("a, b=(1, 2), *, c='x, y', d=<no, value>") == ["a", "b=(1, 2)", "*", "c='x, y'", "d=<no, value>"]
+
+
+if __name__ == "__main__":
+    absent = [name for name in FUNCTIONS if find(name) is None]
+    print("\n".join(absent))
+    print(f"{len(EXISTING)} exist, {len(absent)} do not yet")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated .pyi files say what the functions are: same names, order, kinds and defaults, and nothing is left out."""
+import ast
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+import types
+
+import pytest
+
+import flashinfer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stubs")
+    # In an interpreter without site packages: a wheel is built where there is no torch.
+    done = subprocess.run([sys.executable, "-S", ROOT / "tools/make_stubs.py", folder], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
+    assert done.returncode == 0, done.stderr
+    return {path.stem: ast.parse(path.read_text()) for path in folder.glob("*.pyi")}
+
+
+def shape_of_stub(node):
+    """[(name, kind, default text)] of a `def`."""
+    a = node.args
+    positional = a.posonlyargs + a.args
+    defaults = [None] * (len(positional) - len(a.defaults)) + a.defaults
+    found = [(p.arg, "POSITIONAL_OR_KEYWORD", d) for p, d in zip(positional, defaults)]
+    found += [(a.vararg.arg, "VAR_POSITIONAL", None)] if a.vararg else []
+    found += [(p.arg, "KEYWORD_ONLY", d) for p, d in zip(a.kwonlyargs, a.kw_defaults)]
+    found += [(a.kwarg.arg, "VAR_KEYWORD", None)] if a.kwarg else []
+    return [(name, kind, None if d is None else ast.unparse(d)) for name, kind, d in found]
+
+
+def shape_of(function):
+    return [(p.name, p.kind.name, None if p.default is p.empty else ast.unparse(ast.parse(repr(p.default), mode="eval")))
+            for p in inspect.signature(function).parameters.values()]
+
+
+def defined(tree):
+    return {n.name: n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+
+
+def made_modules():
+    return {name.split(".")[1]: module for name, module in sys.modules.items()
+            if name.startswith("flashinfer.") and isinstance(module, types.ModuleType) and not getattr(module, "__file__", None)}
+
+
+def test_every_function_and_method_agrees(stubs):
+    checked = 0
+    for module_name, module in made_modules().items():
+        nodes = defined(stubs[module_name])
+        for name, value in vars(module).items():
+            if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+                continue
+            pairs = [(nodes[name], value)] if isinstance(value, types.FunctionType) else \
+                [(m, vars(value)[m.name]) for m in nodes[name].body if isinstance(m, ast.FunctionDef)]
+            for node, function in pairs:
+                assert shape_of_stub(node) == shape_of(function), f"{module_name}.{name}"
+                checked += 1
+            if isinstance(value, type):
+                public = {n for n, m in vars(value).items() if isinstance(m, types.FunctionType) and (n == "__init__" or n[0] != "_")}
+                assert {m.name for m in nodes[name].body if isinstance(m, ast.FunctionDef)} == public
+    assert checked > 60
+
+
+def test_the_package_reexports_what_it_has(stubs):
+    imported = {alias.asname: node.module for node in stubs["__init__"].body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    for name in flashinfer.__all__:
+        assert name == "__version__" or name in imported, name
+        if imported.get(name):
+            assert getattr(sys.modules["flashinfer." + imported[name]], name) is getattr(flashinfer, name)
+    for name in made_modules():
+        assert name in imported
+
+
+def test_annotations_follow_the_schema(stubs):
+    function = defined(stubs["norm"])["rmsnorm"]
+    annotations = {a.arg: ast.unparse(a.annotation) for a in function.args.args}
+    assert annotations == {"input": "_T", "weight": "Array", "eps": "float", "out": "Optional[Array]", "enable_pdl": "Optional[bool]"}
+    assert ast.unparse(function.returns) == "_T"
+    assert "dtype of input" in ast.get_docstring(function)
+    run = next(m for m in defined(stubs["decode"])["BatchDecodeWithPagedKVCacheWrapper"].body if getattr(m, "name", "") == "run")
+    assert ast.unparse(run.returns) == "Union[_T, Any]"  # one tensor, two with return_lse

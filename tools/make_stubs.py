@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make_stubs.py FOLDER: writes .pyi files for the modules of `flashinfer` that are made at import, for editors and type checkers.
+
+Run by the build of the Python package with PYTHONPATH=python and FLASHINFER_BUILD_DIR set. Names, order and defaults are those of the
+functions themselves (inspect.signature), types and docstrings come from the registry's descriptions."""
+import inspect
+import pathlib
+import pkgutil
+import sys
+import types
+
+import flashinfer
+from flashinfer import _make
+
+HEADER = '''# Made by tools/make_stubs.py from the library's registry.
+from typing import Any, Literal, Optional, Protocol, TypeVar, Union
+
+import torch
+
+class Array(Protocol):
+    """Anything that speaks DLPack: a torch.Tensor, a numpy.ndarray, ..."""
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_T = TypeVar("_T", bound=Array)
+'''
+TYPES = {"Tensor": "Array", "PagedKv": "Union[Array, tuple[Array, Array]]", "ScalarOrTensor": "Union[float, Array]",
+         "Tensors": "list[Array]", "ints": "list[int]", "bool": "bool", "int": "int", "float": "float", "str": "str",
+         "dtype": "Union[torch.dtype, str]", "device": "Union[torch.device, str]", "Generator": "torch.Generator"}
+
+
+def type_of(op, field):
+    """The annotation of one argument. What comes back is of the kind of the first array: numpy in, numpy out."""
+    kind = TYPES.get(field["type"], "Any")
+    if field["name"] == op.first_array and op.returned:
+        kind = kind.replace("Array", "_T")
+    if "choices" in field:
+        kind = "Union[Literal[" + ", ".join(repr(c) for c in field["choices"]) + "], str]"  # completed, not required
+    return f"Optional[{kind}]" if field.get("optional") or field.get("default") == "None" and kind != "Any" else kind
+
+
+def returned(op):
+    if not op.returned:
+        return "None"
+    one = "_T" if op.first_array != "None" else "Array"
+    always = [f for f in op.returned if "conditional" not in f]
+    plain = one if len(always) == 1 else "tuple[" + ", ".join([one] * len(always)) + "]"
+    return plain if len(always) == len(op.returned) else f"Union[{plain}, Any]"  # more of them when asked for
+
+
+def indented(text, indent):
+    return "\n".join(indent + line if line else "" for line in text.rstrip().splitlines())
+
+
+def function_stub(name, function, op, indent=""):
+    """`def` of a function; op is None for what is written by hand."""
+    signature = inspect.signature(function)
+    annotations = {f["name"]: type_of(op, f) for f in op.fields if f["type"] != "self"} if op else {}
+    parts, star = [], False
+    for p in signature.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+        star = star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        text = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "") + p.name
+        if p.name in annotations:
+            text += ": " + annotations[p.name]
+        if p.default is not p.empty:
+            text += (" = " if p.name in annotations else "=") + repr(p.default)
+        parts.append(text)
+    arrow = " -> " + (returned(op) if op and op.method != "__init__" else "None") if op else ""
+    doc = (function.__doc__ or "").replace("\\", "\\\\").strip()
+    head = f"{indent}def {name}({', '.join(parts)}){arrow}:"
+    return head + (f'\n{indented(chr(34) * 3 + doc, indent + "    ")}\n{indent}    {chr(34) * 3}' if doc else "") + f"\n{indent}    ...\n"
+
+
+def class_stub(name, cls):
+    ops = {op.method: op for op in _make.package.ops.values() if op.class_name == name}
+    targets = {alias: method for op in ops.values() for alias, method, _ in _make._aliases(op.description.get("aliases", ""))}
+    bases = ", ".join(b.__name__ for b in cls.__bases__ if b is not object)
+    lines = [f"class {name}{f'({bases})' if bases else ''}:"]
+    if cls.__doc__:
+        lines.append(f'    """{cls.__doc__}"""')
+    for member, value in vars(cls).items():
+        if isinstance(value, types.FunctionType) and (member == "__init__" or not member.startswith("_")):
+            lines.append(function_stub(member, value, ops.get(member) or ops.get(targets.get(member)), "    "))
+    return "\n".join(lines)
+
+
+def module_stub(module):
+    """The text for one module, or None when all of it is written by hand and speaks for itself."""
+    functions = {op.name: op for op in _make.package.ops.values() if op.module == module.__name__ and not op.class_name}
+    classes = {op.class_name for op in _make.package.ops.values() if op.module == module.__name__ and op.class_name}
+    if not functions and not classes:
+        return None
+    parts = [HEADER]
+    for name, value in sorted(vars(module).items()):
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if isinstance(value, types.FunctionType):
+            parts.append(function_stub(name, value, functions.get(name)))
+        elif isinstance(value, type):
+            parts.append(class_stub(name, value))
+    return "\n".join(parts)
+
+
+def public_modules():
+    files = {f"flashinfer.{m.name}" for m in pkgutil.iter_modules(flashinfer.__path__)}
+    names = files | {n for n in sys.modules if n.startswith("flashinfer.")}
+    return sorted(n for n in names if not any(part.startswith("_") for part in n.split(".")))
+
+
+def package_stub(modules):
+    lines = ["# Made by tools/make_stubs.py from the library's registry."]
+    for name in modules:
+        lines.append(f"from . import {name.split('.')[1]} as {name.split('.')[1]}") if name.count(".") == 1 else None
+    for name in sorted(n for n in dir(flashinfer) if not n.startswith("_")):
+        owner = getattr(getattr(flashinfer, name), "__module__", None)
+        if owner in modules:
+            lines.append(f"from .{owner.removeprefix('flashinfer.')} import {name} as {name}")
+    return "\n".join([*lines, "", "__version__: str", ""])
+
+
+def main():
+    out = pathlib.Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    modules = public_modules()
+    for name in modules:
+        text = module_stub(sys.modules[name]) if name in sys.modules else None
+        if text is not None:
+            path = out.joinpath(*name.split(".")[1:])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.with_name(path.name + ".pyi").write_text(text)
+    (out / "__init__.pyi").write_text(package_stub(modules))
+    (out / "py.typed").write_text("")
+
+
+if __name__ == "__main__":
+    main()
