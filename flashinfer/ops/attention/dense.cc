@@ -96,11 +96,22 @@ Plan check_block(const Block& a) {
 void validate_decode(const TrtllmBatchDecode& a) {
   not_served(kDecode, "o_scale", a.o_scale != 1.0, "only 1.0 is");
   not_served(kDecode, "mask", a.mask.has_value(), kNeedsGpu);
+  not_served(kDecode, "bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
+  not_served(kDecode, "enable_block_sparse_attention=True", a.enable_block_sparse_attention, kNeedsGpu);
+  const char* one_device = "the context of a request lies on one device";
+  not_served(kDecode, "cp_world", a.cp_world != 1, one_device);
+  not_served(kDecode, "cp_rank", a.cp_rank != 0, one_device);
+  not_served(kDecode, "causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
+  not_served(kDecode, "bf16q_fp8kv_transform_mode", !a.bf16q_fp8kv_transform_mode.is_none(), kNeedsGpu);
+  not_served(kDecode, "request_order", !a.request_order.is_none(), kNeedsGpu);
+  not_served(kDecode, "request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
   const Plan p = check_block(a);
   check_max(kDecode, "max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
   if (a.max_q_len) check_max(kDecode, "max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
 }
 void validate_context(const TrtllmBatchContext& a) {
+  not_served(kContext, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  not_served(kContext, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   const Plan p = check_block(a);
   check_max(kContext, "max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
   check_max(kContext, "max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
@@ -151,6 +162,15 @@ constexpr op::Field decode_fields[] = {
     op::attr<&D::uses_shared_paged_kv_idx>("uses_shared_paged_kv_idx"),
     op::out<&D::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<D>>, op::when<&D::return_lse>),
     op::attr<&D::return_lse>("return_lse"),
+    op::attr<&D::bmm1_scale_log2>("bmm1_scale_log2"),
+    op::scratch<&D::multi_ctas_kv_counter_buffer>("multi_ctas_kv_counter_buffer", nullptr),
+    op::attr<&D::enable_block_sparse_attention>("enable_block_sparse_attention"),
+    op::attr<&D::cp_world>("cp_world"),
+    op::attr<&D::cp_rank>("cp_rank"),
+    op::attr<&D::causal_seqlens_kv_global>("causal_seqlens_kv_global"),
+    op::attr<&D::bf16q_fp8kv_transform_mode>("bf16q_fp8kv_transform_mode"),
+    op::attr<&D::request_order>("request_order"),
+    op::attr<&D::request_order_plan>("request_order_plan"),
 };
 using P = TrtllmBatchContext;
 constexpr op::Field context_fields[] = {
@@ -180,6 +200,9 @@ constexpr op::Field context_fields[] = {
     op::attr<&P::causal>("causal"),
     op::out<&P::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<P>>, op::when<&P::return_lse>),
     op::attr<&P::return_lse>("return_lse"),
+    op::scratch<&P::multi_ctas_kv_counter_buffer>("multi_ctas_kv_counter_buffer", nullptr),
+    op::attr<&P::use_fp16_softmax>("use_fp16_softmax"),
+    op::attr<&P::uses_spcompress>("uses_spcompress"),
     op::attr<&P::backend>("backend", op::backends("auto|trtllm-gen:cuda")),
 };
 constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block<D>, launch<D>>("cpu"), op::reference<reference<D>>()};

@@ -37,6 +37,11 @@ struct TrtllmBatchDecode {
   bool uses_shared_paged_kv_idx = true;  // false is not served
   std::optional<TensorView> lse{};       // [rows, Hq] f32, base 2
   bool return_lse = false;
+  op::Value bmm1_scale_log2{};                                // not served: bmm1_scale says it
+  std::optional<TensorView> multi_ctas_kv_counter_buffer{};   // workspace of a GPU kernel
+  bool enable_block_sparse_attention = false;                 // true is not served
+  int64_t cp_world = 1, cp_rank = 0;                          // others are not served: a context split over devices
+  op::Value causal_seqlens_kv_global{}, bf16q_fp8kv_transform_mode{}, request_order{}, request_order_plan{};  // not served
 };
 AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& args);
 
@@ -64,6 +69,8 @@ struct TrtllmBatchContext {
   bool causal = true;
   std::optional<TensorView> lse{};
   bool return_lse = false;
+  std::optional<TensorView> multi_ctas_kv_counter_buffer{};   // workspace of a GPU kernel
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};  // not served when true
   std::string backend = "trtllm-gen";
 };
 AttentionResult trtllm_batch_context_with_kv_cache(const TrtllmBatchContext& args);

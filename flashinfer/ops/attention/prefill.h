@@ -139,7 +139,10 @@ struct BatchSinkRun {
   std::string lse_base = "log2", lse_layout = "NH";
   std::optional<bool> enable_pdl{};
   std::optional<int64_t> window_left{};
+  std::optional<TensorView> sinks{};  // not served: `sink` says it
   std::optional<op::PagedKv> kv_cache_sf{};
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // not served when true
 };
 /// Paged prefill whose every row's softmax has one more logit, sink[h], without a value:
 /// out = sum_j exp(x_j) v_j / (exp(sink) + sum_j exp(x_j)); the LSE contains the sink.

@@ -46,6 +46,10 @@ void launch_plan(const BatchPrefillPlan& a) {
 
 void validate_run(const BatchSinkRun& a) {
   const Plan& p = plan_of(kRun, a.self);
+  not_served(kRun, "sinks", a.sinks.has_value(), "the argument `sink` says the same");
+  not_served(kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  not_served(kRun, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  not_served(kRun, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   check_window(kRun, p, a.window_left);
   FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, kRun, ": sink.shape[0] is ", a.sink.size(0), ", but plan() was told num_qo_heads=",
            p.num_qo_heads);
@@ -107,7 +111,11 @@ constexpr op::Field sink_run_fields[] = {
     op::attr<&BatchSinkRun::lse_layout>("lse_layout", op::choices("NH|HN")),
     op::attr<&BatchSinkRun::enable_pdl>("enable_pdl"),
     op::attr<&BatchSinkRun::window_left>("window_left"),
+    op::in<&BatchSinkRun::sinks>("sinks", nullptr),
     op::paged<&BatchSinkRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
+    op::attr<&BatchSinkRun::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
+    op::attr<&BatchSinkRun::use_fp16_softmax>("use_fp16_softmax"),
+    op::attr<&BatchSinkRun::uses_spcompress>("uses_spcompress"),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
