@@ -196,6 +196,40 @@ TEST(Attention, ANaNInAQueryShows) {
   EXPECT_FALSE(std::isnan(static_cast<float>(r.first.data_as<bf16_t>()[kD])));
 }
 
+/// Rows that do not see a key must not notice what it holds; rows that see it must. Key 77 lies in a block whose first keys many
+/// rows see.
+template <class T>
+void expect_hidden(SinglePrefill a, const Tensor& k, const Tensor& v, const std::function<bool(int64_t)>& sees, const std::string& what) {
+  a.k = k, a.v = v, a.return_lse = true;
+  const std::pair<Tensor, Tensor> want = single_prefill_with_kv_cache(a);
+  for (float bad : {NAN, INFINITY}) {
+    Tensor bad_k = Tensor::clone(k.view()), bad_v = Tensor::clone(v.view());
+    for (int64_t i = 0; i < kHkv * kD; ++i) bad_k.data_as<T>()[77 * kHkv * kD + i] = bad_v.data_as<T>()[77 * kHkv * kD + i] = T(bad);
+    a.k = bad_k, a.v = bad_v;
+    const std::pair<Tensor, Tensor> got = single_prefill_with_kv_cache(a);
+    for (int64_t i = 0; i < a.q.size(0); ++i) {
+      const std::string row = what + ", row " + std::to_string(i);
+      if (sees(i)) {
+        EXPECT_TRUE(std::isnan(static_cast<float>(got.first.data_as<T>()[i * kHq * kD]))) << row;
+      } else {
+        expect_bits(Tensor::clone(got.first.view().select(0, i)), want.first.view().select(0, i), row);
+        expect_bits(Tensor::clone(got.second.view().select(0, i)), want.second.view().select(0, i), row);
+      }
+    }
+  }
+}
+template <class T>
+void expect_hidden_everywhere() {
+  const Tensor q = random_tensor<T>({150, kHq, kD}, 1), k = random_tensor<T>({150, kHkv, kD}, 2), v = random_tensor<T>({150, kHkv, kD}, 3);
+  expect_hidden<T>({.q = q, .causal = true}, k, v, [](int64_t i) { return i >= 77; }, "causal");
+  expect_hidden<T>({.q = q, .causal = true, .window_left = 20}, k, v, [](int64_t i) { return i >= 77 && i <= 97; }, "window");
+  Tensor mask = Tensor::zeros({150, 150}, DType::kBool);
+  for (int64_t i = 0; i < 150 * 150; ++i) mask.data_as<bool>()[i] = i % 150 != 77 || i / 150 == 3;
+  expect_hidden<T>({.q = q, .custom_mask = mask}, k, v, [](int64_t i) { return i == 3; }, "mask");
+}
+TEST(Attention, WhatAHiddenKeyHoldsStaysHiddenBf16) { expect_hidden_everywhere<bf16_t>(); }
+TEST(Attention, WhatAHiddenKeyHoldsStaysHiddenF32) { expect_hidden_everywhere<float>(); }
+
 /// Plans and runs a paged prefill of one request of 20 rows and keys.
 struct Request {
   Tensor workspace = Tensor::empty({0}, DType::kU8), qo = ints({0, 20}), indptr = ints({0, 2}), indices = ints({1, 0}), last = ints({4});

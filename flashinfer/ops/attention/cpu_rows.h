@@ -48,6 +48,7 @@ inline uint64_t low_bits(int64_t n) { return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ul
 /// Bit j: key `first + j` is visible to `token`.
 inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t b, int64_t token, Range range, int64_t first) {
   uint64_t bits = low_bits(range.hi - first) & ~low_bits(range.lo - first);
+  if (!bits) return 0;
   if (p.prefix_len) {  // a window hides from the left, items from the end of the prefix to the row's own delimiter
     const int64_t prefix = p.prefix_len[b], at = token + r.offset;
     if (at >= prefix) {
@@ -71,12 +72,14 @@ inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t
 template <class KV>
 struct Rows {
   const KV *k[kBlockKeys], *v[kBlockKeys];
+  const uint8_t *k_sf[kBlockKeys], *v_sf[kBlockKeys];  // NVFP4 only
   int64_t first, count;  // keys [first, first + count) of the block exist and are visible to somebody
 
   /// Keys [lo, hi) of the block that starts at `start`.
   void find(const AttentionParams& p, int64_t b, int64_t start, int64_t lo, int64_t hi) {
     first = lo > start ? lo - start : 0;
     count = (hi - start < kBlockKeys ? hi - start : kBlockKeys) - first;
+    if (count < 0) count = 0, first = lo > start ? kBlockKeys : 0;
     int64_t page = p.kv_indptr ? p.kv_indptr[b] : 0, entry = start + first;
     if (p.kv_indices) {
       page += entry / p.page_size;
@@ -89,6 +92,11 @@ struct Rows {
       const int64_t pool = p.kv_indices ? p.kv_indices[page] : 0;
       const KV* kp = static_cast<const KV*>(p.k) + pool * p.k_stride_page;
       const KV* vp = static_cast<const KV*>(p.v) + pool * p.v_stride_page;
+      if (p.k_sf)
+        for (int64_t i = j, e = entry; i < first + count && e < end; ++i, ++e) {
+          k_sf[i] = p.k_sf + pool * p.k_sf_stride_page + e * p.k_sf_stride_n;
+          v_sf[i] = p.v_sf + pool * p.v_sf_stride_page + e * p.v_sf_stride_n;
+        }
       for (; j < first + count && entry < end; ++j, ++entry) k[j] = kp + entry * p.k_stride_n, v[j] = vp + entry * p.v_stride_n;
     }
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two inner loops of the CPU kernel: a register-tiled product of packed cells, and one row of online softmax.
 #pragma once
-#include <math.h>
-
+#include "flashinfer/kernels/cpu/tile.h"
 #include "flashinfer/ops/attention/cpu_pack.h"
 #include "flashinfer/ops/attention/cpu_rows.h"
 
@@ -16,10 +15,12 @@ inline constexpr int kMaxRows = 4, kMaxCols = 2;
 #endif
 static_assert(kMaxRows <= 8);  // rows of the logits buffer
 
-/// c[MR][NV vectors] (+)= a[MR][n cells] * b[n cells][..]. One chain per element, ascending in cells.
+/// c[MR][NV vectors] (+)= a[MR][n cells] * b[n cells][..], n >= 1. One chain per element, ascending in cells.
 template <bool Pairs, int MR, int NV>
-inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, bool add,
-                    Ahead& ahead) {
+inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, bool add) {
+#if defined(FI_CPU_TILE_ASM)
+  if constexpr (MR == 6 && NV == 4) return tile_6x4<Pairs>(a, lda, b, ldb, c, ldc, n, add);
+#endif
   constexpr int kL = Vec::kLanes;
   Vec acc[MR][NV];
 #pragma GCC unroll 8
@@ -28,7 +29,6 @@ inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t l
     for (int j = 0; j < NV; ++j) acc[i][j] = add ? load(c + i * ldc + j * kL) : zero();
 #pragma GCC unroll 1
   for (int64_t k = 0; k < n; ++k, b += ldb) {
-    ahead.two();
     if constexpr (Pairs) {
       cpu::Pairs y[NV];
 #pragma GCC unroll 8
@@ -59,26 +59,26 @@ inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t l
 
 template <bool Pairs, int MR>
 inline void product_columns(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
-                            int64_t columns, bool add, Ahead& ahead) {
+                            int64_t columns, bool add) {
   int64_t j = 0;
   for (; j + kMaxCols * Vec::kLanes <= columns; j += kMaxCols * Vec::kLanes)
-    product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add, ahead);
-  for (; j < columns; j += 2 * Vec::kLanes) product<Pairs, MR, 2>(a, lda, b + j, ldb, c + j, ldc, n, add, ahead);
+    product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add);
+  for (; j < columns; j += 2 * Vec::kLanes) product<Pairs, MR, 2>(a, lda, b + j, ldb, c + j, ldc, n, add);
 }
 
 /// rows <= kMaxRows; columns a multiple of 32.
 template <bool Pairs>
 inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc,
-                         int64_t n, int64_t columns, bool add, Ahead& ahead) {
+                         int64_t n, int64_t columns, bool add) {
   switch (rows) {
 #if defined(__AVX512F__)
-    case 6: return product_columns<Pairs, 6>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
-    case 5: return product_columns<Pairs, 5>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
+    case 6: return product_columns<Pairs, 6>(a, lda, b, ldb, c, ldc, n, columns, add);
+    case 5: return product_columns<Pairs, 5>(a, lda, b, ldb, c, ldc, n, columns, add);
 #endif
-    case 4: return product_columns<Pairs, 4>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
-    case 3: return product_columns<Pairs, 3>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
-    case 2: return product_columns<Pairs, 2>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
-    default: return product_columns<Pairs, 1>(a, lda, b, ldb, c, ldc, n, columns, add, ahead);
+    case 4: return product_columns<Pairs, 4>(a, lda, b, ldb, c, ldc, n, columns, add);
+    case 3: return product_columns<Pairs, 3>(a, lda, b, ldb, c, ldc, n, columns, add);
+    case 2: return product_columns<Pairs, 2>(a, lda, b, ldb, c, ldc, n, columns, add);
+    default: return product_columns<Pairs, 1>(a, lda, b, ldb, c, ldc, n, columns, add);
   }
 }
 
@@ -106,10 +106,10 @@ inline Logits logits_of(const AttentionParams& p) {
   return {p.scale * kLog2e, false, p.scale, 0.0f};
 }
 /// `slope * (key - query)` of lane i is bias + i * slope.
-inline void transform(const Logits& t, float* s, float bias, float slope) {
+inline void transform(const Logits& t, float* s, int64_t keys, float bias, float slope) {
   float ramp[Vec::kLanes];
   for (int i = 0; i < Vec::kLanes; ++i) ramp[i] = static_cast<float>(i);
-  for (int j = 0; j < kBlockKeys; j += Vec::kLanes) {
+  for (int64_t j = 0; j < keys; j += Vec::kLanes) {
     Vec x = load(s + j) * splat(t.scale);
     if (slope != 0) x += fma(load(ramp) + splat(static_cast<float>(j)), splat(slope), splat(bias));
     if (t.cap > 0) x = splat(t.cap) * cpu::tanh(x / splat(t.cap));
@@ -117,60 +117,80 @@ inline void transform(const Logits& t, float* s, float bias, float slope) {
   }
 }
 
-/// State of a row: `m` the maximum that exponents are relative to (it lags behind the true one by at most 8 in log2, which
-/// spares most rescaling), `l` the lanes of the denominator: of the probabilities as they enter the product (rounded with bf16
-/// cells), then of the exact ones, which the LSE wants.
-/// Turns logits s[64] into probabilities `cell` (bf16 or f32) and updates the state; `o` has `width` floats.
+/// 2^t for probabilities, t <= 8 or -inf: relative error 2.8e-6 (f32: 9.1e-8), where a bf16 keeps 2e-3. exp.h's is exact to 1.3 ulp and
+/// costs two more terms, a clamp and a rounding; here -inf passes through vreduceps as 0 and makes vscalefps 0.
 template <bool Pairs>
-FI_VEC_INLINE void softmax_row(float* s, uint64_t visible, float factor, float& m, float* l, float* o, int64_t width, uint32_t* cell) {
-  constexpr int kN = kBlockKeys / Vec::kLanes;
-  const Vec none = splat(-INFINITY);
-  Vec x[kN], top = none;
-#pragma GCC unroll 16
+FI_VEC_INLINE Vec probability(Vec t) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+  const Vec f{_mm512_reduce_ps(t.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}, n = t - f;
+  if constexpr (Pairs) {
+    constexpr float kC[] = {1.0f, 0.6931241750717163f, 0.24024099111557007f, 0.055906426161527634f, 0.009582852944731712f};
+    return ldexp(cpu::detail::horner(f, kC), n);
+  } else {
+    constexpr float kC[] = {1.0f, 0.6931470036506653f, 0.24022242426872253f, 0.05550733581185341f, 0.009671512991189957f, 0.001326472731307149f};
+    return ldexp(cpu::detail::horner(f, kC), n);
+  }
+#else
+  return cpu::exp2(t);
+#endif
+}
+
+/// State of a row: `m` the maximum that exponents are relative to, `l` the lanes of the denominator: of the probabilities as they
+/// enter the product (rounded with bf16 cells), then of the exact ones, which the LSE wants. `m` lags behind the true maximum
+/// while no lane of a block's probabilities sums to more than 2^8: that spares most rescaling, and finding the maximum.
+/// Turns logits s[N] into probabilities `cell` (bf16 or f32) and updates the state; `o` has `width` floats. Bit j of visible: key j.
+template <bool Pairs, int N = kBlockKeys>
+FI_VEC_INLINE void softmax_row(const float* s, const uint64_t* visible, float factor, float& m, float* l, float* o, int64_t width,
+                               uint32_t* cell) {
+  constexpr int kN = N / Vec::kLanes, kWord = 64 / Vec::kLanes;
+  Vec x[kN], t[kN], sum[kN];
+  const Vec f = splat(factor);
+#pragma GCC unroll 32
   for (int j = 0; j < kN; ++j) {
     x[j] = load(s + j * Vec::kLanes);
-    if (visible != ~0ull) x[j] = select(lanes_of(visible, j * Vec::kLanes), x[j], none);
-    top = max(x[j], top);
+    if (visible) x[j] = select(lanes_of(visible[j / kWord], j % kWord * Vec::kLanes), x[j], splat(-INFINITY));
   }
-  const float block = reduce_max(top);
-  if (block > m && !((block - m) * factor <= 8.0f)) {
-    const float down = m == -INFINITY ? 0.0f : exp2((m - block) * factor);
+  auto exponentiate = [&](Vec base) {
+#pragma GCC unroll 32
+    for (int j = 0; j < kN; ++j) sum[j] = t[j] = probability<Pairs>(fma(x[j], f, base));
+#pragma GCC unroll 5
+    for (int step = 1; step < kN; step *= 2)
+#pragma GCC unroll 32
+      for (int j = 0; j + step < kN; j += 2 * step) sum[j] += sum[j + step];
+  };
+  const bool fresh = m == -INFINITY;
+  exponentiate(splat(fresh ? 0.0f : -m * factor));
+  if (fresh || any(sum[0] > splat(256.0f))) {
+    Vec high = x[0];
+    Mask nan = is_nan(x[0]);
+#pragma GCC unroll 32
+    for (int j = 1; j < kN; ++j) high = max(x[j], high), nan = nan | is_nan(x[j]);
+    const float top = reduce_max(high);
+    const float down = fresh ? 0.0f : exp2((m - top) * factor);
     for (int64_t d = 0; d < width; d += Vec::kLanes) store(o + d, load(o + d) * splat(down));
     store(l, load(l) * splat(down));
     if constexpr (Pairs) store(l + 16, load(l + 16) * splat(down));
-    m = block;
+    m = top == -INFINITY && any(nan) ? 0.0f : top;  // a NaN in q or K must not pass for an empty row
+    exponentiate(splat(m == -INFINITY ? 0.0f : -m * factor));
   }
-  if (m == -INFINITY) {  // nothing seen yet, and -inf - -inf would be NaN
-    Mask nan = is_nan(x[0]);
-#pragma GCC unroll 16
-    for (int j = 1; j < kN; ++j) nan = nan | is_nan(x[j]);
-    if (any(nan)) store(l, splat(NAN)), m = 0;  // a NaN in q or K must not pass for an empty row
-    memset(cell, 0, static_cast<size_t>(kBlockKeys) * (Pairs ? 2 : 4));
-    return;
-  }
-  const Vec base = splat(m), f = splat(factor);
-  Vec sum[kN], exact = zero();
-#pragma GCC unroll 16
-  for (int j = 0; j < kN; ++j) {
-    const Vec e = cpu::exp2((x[j] - base) * f);
-    if constexpr (Pairs) {
+  if constexpr (Pairs) {
 #if defined(__AVX512BF16__)
-      const __m256bh h = _mm512_cvtneps_pbh(e.r);
-      _mm256_store_si256(reinterpret_cast<__m256i*>(cell) + j, reinterpret_cast<__m256i>(h));
-      sum[j] = cpu::detail::widen_bf16(reinterpret_cast<__m256i>(h));
-      exact += e;
-#endif
-    } else {
-      store(reinterpret_cast<float*>(cell) + j * Vec::kLanes, e);
-      sum[j] = e;
-    }
-  }
-#pragma GCC unroll 4
-  for (int step = 1; step < kN; step *= 2)
+    const cpu::Pairs ones{_mm512_set1_epi16(0x3f80)};
+    Vec rounded = load(l);
 #pragma GCC unroll 16
-    for (int j = 0; j + step < kN; j += 2 * step) sum[j] += sum[j + step];
-  store(l, load(l) + sum[0]);
-  if constexpr (Pairs) store(l + 16, load(l + 16) + exact);
+    for (int j = 0; j < kN; j += 2) {
+      const cpu::Pairs pair{reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(t[j + 1].r, t[j].r))};
+      _mm512_store_si512(cell + j * 8, pair.r);
+      rounded = dot_pairs(rounded, pair, ones);
+    }
+    store(l, rounded);
+    store(l + 16, load(l + 16) + sum[0]);
+#endif
+  } else {
+#pragma GCC unroll 32
+    for (int j = 0; j < kN; ++j) store(reinterpret_cast<float*>(cell) + j * Vec::kLanes, t[j]);
+    store(l, load(l) + sum[0]);
+  }
 }
 
 }  // namespace flashinfer::cpu::attention

@@ -36,9 +36,12 @@ inline constexpr int kBlockKeys = 64;
 /// One long request is spread over threads by chunks. 2048 keys of D 128 in bf16 are 1 MB of K and V: the partial state of a
 /// chunk (D + 2 floats a row) is a thousandth of that.
 inline constexpr int kChunkKeys = 2048;
-/// Rows of a tile. Packing K and V of a block costs about as much as 6 rows' arithmetic, so 96 keep it near 6 %; the tile's
-/// f32 outputs (48 KB at D 128) still fit L2 beside the packed block.
-inline constexpr int kTileRows = 96;
+/// Keys that the tile kernel packs and multiplies at a time: its f32 outputs are read and written once for so many, and K or V of one
+/// head (32 KB at D 128 in bf16) meets all rows of the tile from L2.
+inline constexpr int kTileKeys = 128;
+/// Rows of a tile: 64 register tiles of 6. Packing 128 keys costs as much as the arithmetic of 8 rows, so that 384 keep it at 2 %;
+/// q, weights and f32 outputs (400 KB at D 128) stay in L2 beside the packed block.
+inline constexpr int kTileRows = 384;
 }  // namespace attention
 
 /// Rows [row_begin, row_end) of KV heads [head_begin, head_end) of one request, over chunks [chunk_begin, chunk_end); heads *
@@ -117,12 +120,12 @@ namespace attention {
 constexpr int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 /// Packed rows of q and tiles are padded to whole vectors of 16.
 constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
-/// Bytes of AttentionParams::scratch; the layout is cpu_tile.h's.
+/// Bytes of AttentionParams::scratch; the layout is cpu.h's.
 constexpr int64_t scratch_bytes(int64_t dqk, int64_t dvo) {
-  const int64_t q = kTileRows * padded(dqk) * 4, k = kBlockKeys * padded(dqk) * 4, v = kBlockKeys * padded(dvo) * 4;
-  const int64_t p = kTileRows * kBlockKeys * 4, s = 8 * kBlockKeys * 4, o = 2 * kTileRows * padded(dvo) * 4;
-  const int64_t rows = kTileRows * (2 * 16 + 4) * 4, zeros = 4 * padded(dqk > dvo ? dqk : dvo), rotated = k;
-  return q + k + v + p + s + o + rows + zeros + rotated + 16 * 64;
+  const int64_t q = kTileRows * padded(dqk), k = kTileKeys * padded(dqk), v = 2 * kTileKeys * padded(dvo), p = kTileRows * kTileKeys;
+  const int64_t s = 8 * kTileKeys, o = 2 * kTileRows * padded(dvo), rows = kTileRows * (2 * 16 + 4), bits = kTileRows * kTileKeys / 32;
+  const int64_t zeros = padded(dqk > dvo ? dqk : dvo), rotated = kBlockKeys * padded(dqk);
+  return (q + k + v + p + s + o + rows + bits + zeros + rotated) * 4 + 16 * 64;
 }
 }  // namespace attention
 }  // namespace flashinfer

@@ -79,7 +79,8 @@ void set_options(Plan& p, const Options& o) {
 }
 
 bool decode_serves(const Plan& p) {
-  return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none();
+  return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none() &&
+         p.kv_data_type != DType::kF4E2M1x2;
 }
 
 void set_work(Plan& p) {

@@ -159,7 +159,6 @@ op::Refusal refuse(const Plan& p, const Call&) {
     for (int64_t b = 0; b < p.batch_size; ++b)
       (to_decode(qo ? qo[b + 1] - qo[b] : p.nnz_qo, p.num_qo_heads / p.num_kv_heads, decode_serves(p)) ? decode : tile) = true;
   }
-  if (p.kv_data_type == DType::kF4E2M1x2) return "the tile kernel reads no NVFP4 caches";
   if (tile)
     if (op::Refusal r = kernel_of(p).refusal; !r.empty()) return r;
   return decode ? jit::cpu_kernel<kDecodeKernel>(config_of(p)).refusal : op::Refusal{};

@@ -55,8 +55,7 @@ void cut(const Item& item, int64_t limit, std::vector<Item>& parts, WorkList& ou
   const int64_t chunks = w.chunk_end - w.chunk_begin, pieces = std::min(chunks, (item.cost + limit - 1) / limit);
   if (pieces <= 1) return parts.push_back(item);
   const int64_t rows = static_cast<int64_t>(w.row_end - w.row_begin) * (w.head_end - w.head_begin);
-  // The tile kernel leaves one state a work.
-  const int64_t each = w.decode ? (chunks + pieces - 1) / pieces : 1;
+  const int64_t each = (chunks + pieces - 1) / pieces;
   out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks), w.decode, 0, out.partial_rows});
   for (int64_t c = w.chunk_begin; c < w.chunk_end; c += each) {
     Item part = item;

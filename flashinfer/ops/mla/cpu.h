@@ -100,7 +100,8 @@ struct Tile {
   void softmax(int64_t i, int64_t first, float* row) {
     if (!plain)
       for (int64_t j = 0; j < kBlockKeys; j += Vec::kLanes) store(row + j, load(row + j) * splat(p.scale * 1.44269504f));
-    packing::softmax_row<T::kPairs>(row, low_bits(hi[i] - first), factor, s.m[i], s.l + i * 32, s.o + i * width, width,
+    const uint64_t visible = low_bits(hi[i] - first);
+    packing::softmax_row<T::kPairs>(row, visible == ~0ull ? nullptr : &visible, factor, s.m[i], s.l + i * 32, s.o + i * width, width,
                                     s.p + i * kPCells);
   }
 
@@ -111,10 +112,9 @@ struct Tile {
   }
 
   void logits_packed(int64_t a, int64_t first) {
-    packing::Ahead none;
     const int64_t pe_cells = padded(p.dim_kpe) / T::kPerCell;
-    if (p.dim_kpe) packing::pack_k<typename T::Pack>(block.kpe, kBlockKeys, p.dim_kpe, s.k, none);
-    packing::pack_k<typename T::Pack>(block.ckv, kBlockKeys, p.dim_ckv, s.k + pe_cells * kBlockKeys, none);
+    if (p.dim_kpe) packing::pack_k<typename T::Pack>(block.kpe, kBlockKeys, p.dim_kpe, s.k);
+    packing::pack_k<typename T::Pack>(block.ckv, kBlockKeys, p.dim_ckv, s.k + pe_cells * kBlockKeys);
     for (int64_t i = a, n; i < rows; i += n) {
       n = part(rows - i, kMaxRows);
       const uint32_t* q = s.q + i * q_cells;
@@ -128,12 +128,11 @@ struct Tile {
 
   /// Rows [i, end) see the first `keys` of the block. Hidden keys are packed as zeros: 0 * NaN would be NaN.
   void values_packed(int64_t i, int64_t end, int64_t keys) {
-    packing::Ahead none;
     const Row* v[kBlockKeys];
     for (int64_t d = 0; d < p.dim_ckv; d += 64) {
       const int64_t dims = p.dim_ckv - d < 64 ? p.dim_ckv - d : 64, columns = padded(dims);
       for (int64_t j = 0; j < kBlockKeys; ++j) v[j] = j < keys ? block.ckv[j] + d : static_cast<const Row*>(s.zeros);
-      packing::pack_v<typename T::Pack>(v, keys, dims, s.v, none);
+      packing::pack_v<typename T::Pack>(v, keys, dims, s.v);
       for (int64_t x = i, n; x < end; x += n) {
         n = part(end - x, kMaxRows);
         product_rows<T::kPairs>(n, s.p + x * kPCells, kPCells, s.v, s.o + x * width + d, width, packing::cells<typename T::Pack>(keys),
