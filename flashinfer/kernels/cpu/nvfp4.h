@@ -41,6 +41,12 @@ struct Nvfp4Params {
   int64_t fp8_dim;
   float fp8_factor;
 };
+/// The largest magnitude of the tokens of each task.
+struct Nvfp4AmaxParams {
+  TokenRows plain;
+  int64_t heads, dim, tokens, tokens_per_task;
+  float* largest;  // [tasks]
+};
 
 namespace cpu {
 
@@ -183,6 +189,24 @@ void nvfp4_dequantize(const Nvfp4Params& p, int64_t task) {
         dequantize_nvfp4(q + h * r.data.stride_h, sf + h * r.scale.stride_h, y + h * r.plain.stride_h, r.dim / kNvfp4Block, r.global);
     }
   }
+}
+
+template <Nvfp4Config C>
+void nvfp4_amax(const Nvfp4AmaxParams& p, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  const int64_t begin = task * p.tokens_per_task;
+  const int64_t end = begin + p.tokens_per_task < p.tokens ? begin + p.tokens_per_task : p.tokens;
+  T most;
+  most.bits = 0;
+  for (int64_t t = begin; t < end; ++t) {
+    const T* x = token_row<T>(p.plain, t);
+    for (int64_t h = 0; h < p.heads; ++h)
+      for (int64_t i = 0; i < p.dim; i += kNvfp4Block) {
+        const T block = block_magnitude(x + h * p.plain.stride_h + i);
+        if (block.bits > most.bits) most = block;
+      }
+  }
+  p.largest[task] = static_cast<float>(most);
 }
 
 }  // namespace cpu

@@ -11,4 +11,7 @@ std::span<const op::Case> pos_ids_cases();
 std::span<const op::Case> llama31_cases();  // by request
 std::span<const op::Case> llama31_pos_ids_cases();
 std::span<const op::Case> cache_cases();
+std::span<const op::Case> quantize_cases();  // quantize_cases.cc
+std::span<const op::Case> mla_quantize_cases();
+std::span<const op::Case> quantize_append_cases();
 }  // namespace flashinfer::ops::rope

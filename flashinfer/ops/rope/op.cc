@@ -7,6 +7,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/rope/cases.h"
+#include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/params.h"
 #include "flashinfer/ops/rope/ref.h"
 
@@ -291,7 +292,9 @@ op::Refusal refuse_cpu(const B& a) {
 
 constexpr const op::Op* kOps[] = {&rope_op,    &rope_inplace_op,    &pos_ids_op,         &pos_ids_inplace_op,
                                   &llama31_op, &llama31_inplace_op, &llama31_pos_ids_op, &llama31_pos_ids_inplace_op,
-                                  &cache_op,   &cache_inplace_op};
+                                  &cache_op,   &cache_inplace_op,
+                                  &ops::rope::quantize_op,      &ops::rope::mla_quantize_op,
+                                  &ops::rope::quantize_append_op};
 }  // namespace
 
 using Pair = std::pair<Tensor, Tensor>;

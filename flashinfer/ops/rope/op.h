@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/rope/quantize.h"  // with a cast to FP8
 
 namespace flashinfer {
 

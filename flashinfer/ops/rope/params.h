@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/kernels/cpu/token_rows.h"
 
 namespace flashinfer {
 
@@ -46,6 +47,37 @@ struct RopeParams {
   const double* frequency;  // [rotary / 2], or null: from the table
   const float* table;       // [max position][rotary]: cos, then sin
   int64_t table_stride;
+};
+
+// ---- with a cast to FP8 ----
+
+struct RopeQuantizeConfig {
+  DType dtype;               // of what is read
+  DType out;                 // e4m3 or e5m2
+  unsigned char interleave;  // pairs (2i, 2i + 1)
+
+  static constexpr const char* kName = "flashinfer::RopeQuantizeConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("out", out);
+    v("interleave", interleave);
+  }
+  friend constexpr bool operator==(const RopeQuantizeConfig&, const RopeQuantizeConfig&) = default;
+};
+
+/// Heads that are read, rotated as a whole or not at all, multiplied and cast.
+struct RopeQuantizePart {
+  TokenRows from, to;
+  int64_t heads, dim;  // dim 0: absent
+  float scale;
+  unsigned char rotate, paged;  // paged: `to` is addressed by the token's slot
+};
+struct RopeQuantizeParams {
+  RopeParams rope;  // positions and table
+  RopeQuantizePart part[5];
+  const int64_t* slot;  // [tokens], negative: rows that are not paged become 0, nothing else; or null
+  int64_t tokens, tokens_per_task;
 };
 
 }  // namespace flashinfer

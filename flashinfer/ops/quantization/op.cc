@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/quantization/op.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/quantization/cases.h"
+#include "flashinfer/ops/quantization/ops.h"
+#include "flashinfer/ops/quantization/params.h"
+#include "flashinfer/ops/quantization/ref.h"
+
+namespace flashinfer {
+namespace {
+
+inline constexpr jit::Kernel kPack{"flashinfer/ops/quantization/cpu.h", "flashinfer::cpu::pack_bits", "flashinfer::PackBitsParams"};
+constexpr const char* kPackBits = "packbits";
+constexpr const char* kSegments = "segment_packbits";
+
+int64_t bytes_for(int64_t bits) { return bits > 0 ? (bits + 7) / 8 : 0; }
+op::Shape packed_shape(const PackBits& a) { return {1, {bytes_for(a.x.size(0))}}; }
+op::Shape packed_shape(const SegmentPackBits& a) {
+  int64_t total = 0;
+  for (int64_t s = 0; s + 1 < a.indptr.size(0); ++s) total += bytes_for(op::index_at(a.indptr, s + 1) - op::index_at(a.indptr, s));
+  return {1, {total}};
+}
+
+PackBitsConfig config_of(const std::string& bitorder) { return {bitorder == "big"}; }
+void run(const TensorView& x, const TensorView& y, const std::string& bitorder, const int64_t* from, const int64_t* to, int64_t segments) {
+  PackBitsParams p{static_cast<const uint8_t*>(x.data()), y.data_as<uint8_t>(), from, to, segments, 0};
+  p.bytes_per_task = ops::rows_per_task(to[segments], 9);  // eight read, one written
+  ops::run_rows(jit::cpu_kernel<kPack>(config_of(bitorder)).fn, p, to[segments], p.bytes_per_task);
+}
+
+void launch_packbits(const PackBits& a) {
+  const int64_t from[2] = {0, a.x.size(0)}, to[2] = {0, bytes_for(a.x.size(0))};
+  run(a.x, *a.y, a.bitorder, from, to, 1);
+}
+
+void validate_segments(const SegmentPackBits& a) {
+  const int64_t last = op::check_indptr(kSegments, "indptr", a.indptr), n = a.x.size(0);
+  FI_CHECK(last == n, ValueError, kSegments, ": indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n, " elements");
+}
+void launch_segments(const SegmentPackBits& a) {
+  const int64_t segments = a.indptr.size(0) - 1;
+  std::vector<int64_t> from(static_cast<size_t>(segments) + 1), to(from.size());
+  for (size_t s = 0; s < from.size(); ++s) {
+    from[s] = op::index_at(a.indptr, static_cast<int64_t>(s));
+    if (s) to[s] = to[s - 1] + bytes_for(from[s] - from[s - 1]);
+    if (a.new_indptr->dtype() == DType::kI64)
+      a.new_indptr->data_as<int64_t>()[static_cast<int64_t>(s) * a.new_indptr->stride(0)] = to[s];
+    else
+      a.new_indptr->data_as<int32_t>()[static_cast<int64_t>(s) * a.new_indptr->stride(0)] = static_cast<int32_t>(to[s]);
+  }
+  run(a.x, *a.y, a.bitorder, from.data(), to.data(), segments);
+}
+
+template <class B>
+op::Cost cost(const B& a) {
+  return {.bytes = 1.125 * static_cast<double>(a.x.numel())};
+}
+template <class B>
+op::Refusal refuse(const B& a);
+
+inline constexpr DTypeSet kBytes = DTypeSet(DType::kBool) | DType::kU8;
+template <class B>
+constexpr op::Shape (*kShape)(const B&) = packed_shape;
+constexpr op::Field packbits_fields[] = {
+    op::in<&PackBits::x>("x", "n", kBytes),
+    op::attr<&PackBits::bitorder>("bitorder", op::choices("big|little")),
+    op::result<&PackBits::y>("y", nullptr, DType::kU8, op::shape<kShape<PackBits>>),
+};
+constexpr op::Field segments_fields[] = {
+    op::in<&SegmentPackBits::x>("x", "n", kBytes),
+    op::in<&SegmentPackBits::indptr>("indptr", "b+1", op::indices, op::any_layout),
+    op::attr<&SegmentPackBits::bitorder>("bitorder", op::choices("big|little")),
+    op::result<&SegmentPackBits::y>("y", nullptr, DType::kU8, op::shape<kShape<SegmentPackBits>>),
+    op::result<&SegmentPackBits::new_indptr>("new_indptr", "b+1", op::same_as("indptr")),
+};
+constexpr op::Candidate packbits_candidates[] = {op::candidate<refuse<PackBits>, launch_packbits>("cpu"), op::reference<ref::packbits>()};
+constexpr op::Candidate segments_candidates[] = {op::candidate<refuse<SegmentPackBits>, launch_segments>("cpu"),
+                                                 op::reference<ref::segment_packbits>()};
+constexpr const char* kModule = "flashinfer.quantization";
+constinit const op::Op packbits_op = op::define<PackBits, nullptr, cost<PackBits>>(
+    kPackBits, kModule, "Eight booleans a byte, as numpy.packbits.", packbits_fields, packbits_candidates, ops::quantization::packbits_cases);
+constinit const op::Op segments_op = op::define<SegmentPackBits, validate_segments, cost<SegmentPackBits>>(
+    kSegments, kModule, "Eight booleans a byte, every segment from a byte of its own on.", segments_fields, segments_candidates,
+    ops::quantization::segment_packbits_cases);
+
+template <class B>
+op::Refusal refuse(const B& a) {
+  const op::Op& op = std::is_same_v<B, PackBits> ? packbits_op : segments_op;
+  if (op::Refusal r = op::refuse_unless_cpu(op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kPack>(config_of(a.bitorder)).refusal;
+}
+
+constexpr const op::Op* kOps[] = {&packbits_op,
+                                  &segments_op,
+                                  &ops::quantization::kv_quantize_op,
+                                  &ops::quantization::kv_dequantize_op,
+                                  &ops::quantization::kv_dequantize_paged_op,
+                                  &ops::quantization::quantize_paged_op};
+}  // namespace
+
+Tensor packbits(const PackBits& a) { return op::call(packbits_op, a); }
+std::pair<Tensor, Tensor> segment_packbits(const SegmentPackBits& a) { return op::call(segments_op, a); }
+
+namespace ops::quantization {
+extern const std::span<const op::Op* const> all;
+constinit const std::span<const op::Op* const> all = kOps;
+}  // namespace ops::quantization
+
+}  // namespace flashinfer

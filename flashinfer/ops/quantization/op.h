@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packing of booleans (attention.md section 15) and, in nvfp4.h, quantising of KV caches.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/quantization/nvfp4.h"
+
+namespace flashinfer {
+
+/// Eight elements a byte, as numpy.packbits: any value but 0 is a 1; "big": element 0 is the highest bit, "little": the lowest; bits
+/// past the end are 0.
+struct PackBits {
+  TensorView x;                      // [n] bool|uint8
+  std::string bitorder = "big";      // or "little"
+  std::optional<TensorView> y = {};  // ours: memory for the result, uint8 [ceil(n / 8)]
+};
+Tensor packbits(const PackBits& args);
+
+/// Segments x[indptr[i]] .. x[indptr[i+1] - 1] packed one by one, each from a byte of its own on: new_indptr[i+1] - new_indptr[i] is
+/// ceil(length / 8). ValueError: an indptr that does not start at 0, decreases, or does not end at n.
+struct SegmentPackBits {
+  TensorView x;                               // [n] bool|uint8
+  TensorView indptr;                          // [b+1] i32|i64, in elements
+  std::string bitorder = "big";
+  std::optional<TensorView> y = {};           // ours: memory for the results, uint8 [sum of ceil(length / 8)]
+  std::optional<TensorView> new_indptr = {};  // [b+1] as indptr, in bytes
+};
+std::pair<Tensor, Tensor> segment_packbits(const SegmentPackBits& args);
+
+}  // namespace flashinfer
