@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/cases/run.h"
 
-#include <cmath>
-#include <cstring>
 
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/core/context.h"
-#include "flashinfer/ops/common/reference.h"
 
 namespace flashinfer::cases {
 namespace {
@@ -21,10 +18,8 @@ struct Failure {
 void expect_same(const Outputs& a, const Outputs& b, const char* variant) {
   if (a.tensors.size() != b.tensors.size()) throw Failure{str(variant, ": ", b.tensors.size(), " outputs instead of ", a.tensors.size())};
   for (size_t i = 0; i < a.tensors.size(); ++i) {
-    const Tensor x = Tensor::clone(a.tensors[i].second.view()), y = Tensor::clone(b.tensors[i].second.view());
-    if (x.nbytes() == y.nbytes() && std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())) == 0) continue;
-    const Comparison c = compare(y.view(), x.view(), 0, 0);
-    throw Failure{str(variant, ": ", a.tensors[i].first, " is not bitwise equal to the first run; ", c.text)};
+    const Comparison c = compare_bits(b.tensors[i].second.view(), a.tensors[i].second.view());
+    if (!c.equal) throw Failure{str(variant, ": ", a.tensors[i].first, " is not bitwise equal to the first run; ", c.text)};
   }
 }
 
@@ -93,53 +88,6 @@ void check_threads(const op::Op& op, const op::Case& c, const Outputs& first) {
 }
 
 }  // namespace
-
-op::Tolerance default_tolerance(DType t) {
-  switch (t) {
-    case DType::kF64: return {1e-12, 1e-12};
-    case DType::kF32: return {1e-5, 1e-5};
-    case DType::kF16: return {1e-3, 1e-3};
-    case DType::kBF16: return {1e-2, 1e-2};
-    case DType::kF8E4M3: case DType::kF8E5M2: return {0.125, 0.002};
-    default: return {0, 0};
-  }
-}
-
-Comparison compare(const TensorView& got, const TensorView& want, double rtol, double atol) {
-  Comparison c;
-  if (got.dtype() != want.dtype() || !std::equal(got.shape().begin(), got.shape().end(), want.shape().begin(), want.shape().end())) {
-    c.equal = false;
-    c.text = str("is ", to_string(got), " instead of ", to_string(want));
-    return c;
-  }
-  if (got.numel() == 0) return c;
-  const Tensor a = Tensor::clone(got), b = Tensor::clone(want);
-  double worst = -1, worst_got = 0, worst_want = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) {
-    const double x = ref::load_element(a.view(), i), y = ref::load_element(b.view(), i);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    const double diff = std::abs(x - y), limit = atol + rtol * std::abs(y);
-    if (std::isfinite(diff)) {
-      c.max_abs = std::max(c.max_abs, diff);
-      if (y != 0) c.max_rel = std::max(c.max_rel, diff / std::abs(y));
-    }
-    if (std::isfinite(y) && diff <= limit) continue;  // false for NaN; an infinity equals itself alone
-    ++c.mismatches;
-    const double excess = std::isfinite(diff) ? diff - limit : HUGE_VAL;
-    if (excess > worst) {
-      worst = excess;
-      c.worst = i;
-      worst_got = x;
-      worst_want = y;
-    }
-  }
-  if (c.mismatches) {
-    c.equal = false;
-    c.text = str("differs in ", c.mismatches, " of ", a.numel(), " elements (max abs ", c.max_abs, ", max rel ", c.max_rel,
-                 "), worst at ", c.worst, ": ", worst_got, " instead of ", worst_want, " (rtol ", rtol, ", atol ", atol, ")");
-  }
-  return c;
-}
 
 Outputs run_block(Built& b) {
   const op::Op& op = b.block.op();

@@ -6,20 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/cases/compare.h"
 #include "flashinfer/cases/parse.h"
 
 namespace flashinfer::cases {
-
-struct Comparison {
-  bool equal = true;
-  double max_abs = 0, max_rel = 0;
-  int64_t mismatches = 0, worst = -1;  // count, and linear index of the largest excess
-  std::string text;                    // empty when equal
-};
-/// |a - b| <= atol + rtol * |b| element by element; NaN equals NaN, infinities by sign; integers and bool exactly.
-Comparison compare(const TensorView& got, const TensorView& want, double rtol, double atol);
-/// Tolerances for results of this dtype: f32 1e-5, f16 1e-3, bf16 1e-2, fp8 1.25e-1 (one step), f64 1e-12, integers 0.
-op::Tolerance default_tolerance(DType t);
 
 /// Outputs of a call by argument name, alive as long as this.
 struct Outputs {

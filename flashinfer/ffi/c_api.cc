@@ -224,6 +224,19 @@ flashinfer_status flashinfer_record_stop(void) {
   return guarded([] { record::stop(); });
 }
 
+int32_t flashinfer_record_level(void) { return record::settings().level; }
+
+flashinfer_status flashinfer_record_restart(void) {
+  return guarded([] { record::restart_from_env(); });
+}
+
+flashinfer_status flashinfer_add_version(const char* name, const char* version) {
+  return guarded([&] {
+    FI_CHECK(name && version, ValueError, "flashinfer_add_version: name or version is a null pointer");
+    record::add_version(name, version);
+  });
+}
+
 flashinfer_status flashinfer_record_set(const char* setting) {
   return guarded([&] {
     FI_CHECK(setting, ValueError, "flashinfer_record_set: the setting is a null pointer");

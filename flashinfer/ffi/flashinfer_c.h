@@ -149,6 +149,13 @@ flashinfer_status flashinfer_record_stop(void);
 /* One "name=value": level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup, pages, sync.
  */
 flashinfer_status flashinfer_record_set(const char* setting);
+/* The level in force. */
+int32_t flashinfer_record_level(void);
+/* Begins as a new process would: reads the environment again, from the second call of this on. For a language whose
+ * packages can be loaded anew while the library stays. */
+flashinfer_status flashinfer_record_restart(void);
+/* The version of something else in this process ("torch"), for the log's banner and the recordings. */
+flashinfer_status flashinfer_add_version(const char* name, const char* version);
 
 /* Lends `threads` threads to calls of this thread: `run` executes task(arg, 0..n-1), on any threads, and returns when
  * all are done. Null gives the library's own pool back. */

@@ -85,7 +85,7 @@ std::string python_repr(const Value& v) {
                [](double d) { return python_repr(d); }, [](const std::string& s) { return python_repr(s); },
                [](DType t) { return "torch." + std::string(name(t)); }, [](Device d) { return to_string(d); },
                [](const TensorValue& t) { return "Tensor(" + to_string(t.view) + ")"; },
-               [](const EnumValue& e) { return "<" + e.name + ": " + e.value + ">"; },
+               [](const EnumValue& e) { return "<" + e.name + ": " + (e.numeric ? e.value : python_repr(e.value)) + ">"; },
                [](const Generator& g) { return str("Generator(seed=", g.seed(), ", offset=", g.offset(), ")"); },
                [](const ObjectValue& o) {
                  char at[32];

@@ -42,6 +42,8 @@ struct TensorValue {
   TensorView view;
   std::shared_ptr<void> owner;  // may be null: the caller of the op keeps the memory alive
   bool requires_grad = false;
+  /// Set for an element type this library does not have ("complex64"): the view is [..., bytes of an element] u8.
+  std::string bytes_of{};
 };
 struct EnumValue {
   std::string name;   // "Class.NAME"
@@ -55,10 +57,11 @@ struct ObjectValue {
   std::string module;
   uint64_t id = 0;
 };
-/// Anything else: only its class and its text are known.
+/// Anything else: only its class and its texts are known.
 struct OpaqueValue {
   std::string type;
   std::string repr;
+  std::string str{};  // empty: as repr
 };
 struct ListValue { std::vector<Value> items; };
 struct TupleValue {

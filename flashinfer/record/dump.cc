@@ -55,6 +55,7 @@ Json size_info(Json keys, Json output_keys, uint64_t input_bytes, const uint64_t
 
 std::pair<std::string, std::string> type_and_message(const std::exception& e) {
   if (const auto* ours = dynamic_cast<const Error*>(&e)) return {std::string(name(ours->kind())), ours->message()};
+  if (const auto* foreign = dynamic_cast<const ForeignError*>(&e)) return {foreign->type(), foreign->what()};
   if (dynamic_cast<const std::bad_alloc*>(&e)) return {"MemoryError", e.what()};
   return {"RuntimeError", e.what()};
 }
@@ -138,7 +139,12 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
   r[kTensorDetails] = dump.details;
   r[kTensorFormat] = chunks_ ? kFormatChunks : settings_.safetensors ? kFormatSafetensors : kFormatTorch;
   r[kFunctionSignature] = call.signature();
-  r[kVersions] = {{"flashinfer", build::version()}, {"compiler", build::compiler()}, {"os", os_name()}};
+  Json versions = Json::object();
+  for (const auto& [name, version] : other_versions()) versions[name] = version;
+  versions["flashinfer"] = build::version();
+  versions["compiler"] = build::compiler();
+  versions["os"] = os_name();
+  r[kVersions] = std::move(versions);
   r[kExecutionStatus] = status;
   r[kGraphCapture] = false;
   if (call.self_id != 0) r[kSelfId] = call.self_id;

@@ -77,15 +77,42 @@ Leaf make_leaf(const std::string& key, const op::TensorValue& t, const char* rol
 }
 
 Json nested_tensor(Side& side, const std::string& key, const op::TensorValue& t, const char* role) {
+  const Extents of(t);
   Json out{{kType, kTypeTensor},
-           {kShape, extents(t.view.shape())},
-           {kDType, "torch." + std::string(name(t.view.dtype()))},
-           {kStride, extents(t.view.strides())},
+           {kShape, extents(of.shape())},
+           {kDType, "torch." + std::string(of.dtype)},
+           {kStride, extents(of.strides())},
            {kDevice, to_string(t.view.device())},
            {"requires_grad", t.requires_grad},
            {"is_contiguous", t.view.is_contiguous()},
            {kTensorKey, key}};
   side.leaves.push_back(make_leaf(key, t, role));
+  return out;
+}
+
+Json plain_list(const op::Value& v) {
+  Json out = Json::array();
+  if (const auto* t = v.as<op::TupleValue>())
+    for (const op::Value& item : t->items) out.push_back(item.as<int64_t>() ? *item.as<int64_t>() : 0);
+  return out;
+}
+
+/// A tensor that the library cannot look into.
+Json described_tensor(const op::TupleValue& t) {
+  const auto text = [&t](size_t i) { return t.items[i].as<std::string>() ? *t.items[i].as<std::string>() : std::string(); };
+  const auto flag = [&t](size_t i) { return t.items[i].as<bool>() && *t.items[i].as<bool>(); };
+  return {{kType, kTypeTensor}, {kShape, plain_list(t.items[0])}, {kDType, "torch." + text(2)},
+          {kStride, plain_list(t.items[1])}, {kDevice, text(3)}, {"requires_grad", flag(4)}, {"is_contiguous", flag(5)},
+          {kStored, kStoredNothing}};
+}
+
+/// The text that torch gives its generators, and beside it what makes another one go on from the same place.
+Json torch_generator(Side& side, const std::string& key, const op::TupleValue& t, const char* role) {
+  const auto* text = t.items[0].as<op::OpaqueValue>();
+  const auto* state = t.items[2].as<op::TensorValue>();
+  Json out = opaque(kTypeGenerator, text ? text->repr : "");
+  out[kSeed] = encode(side, key, t.items[1], role);
+  if (state) out[kState] = nested_tensor(side, key + "__state", *state, role);
   return out;
 }
 
@@ -167,7 +194,11 @@ Json encode(Side& side, const std::string& key, const Value& v, const char* role
   if (const auto* d = v.as<Device>()) return opaque(kTypeDevice, to_string(*d));
   if (const auto* e = v.as<op::EnumValue>()) return enum_value(*e);
   if (const auto* l = v.as<op::ListValue>()) return items(side, key, l->items, kTypeList, role, depth);
-  if (const auto* t = v.as<op::TupleValue>()) return items(side, key, t->items, t->type, role, depth);
+  if (const auto* t = v.as<op::TupleValue>()) {
+    if (t->type == kTypeTensor && t->items.size() == 6) return described_tensor(*t);
+    if (t->type == kTypeTorchGenerator && t->items.size() == 3) return torch_generator(side, key, *t, role);
+    return items(side, key, t->items, t->type, role, depth);
+  }
   if (const auto* d = v.as<op::DictValue>()) return dict(side, key, *d, role, depth);
   if (const auto* g = v.as<op::Generator>()) {
     Json out = opaque(kTypeGenerator, op::python_repr(v));
@@ -187,7 +218,12 @@ Json encode(Side& side, const std::string& key, const Value& v, const char* role
     return out;
   }
   const auto* o = v.as<op::OpaqueValue>();
-  return opaque(o->type, o->repr);
+  if (o->type == kTypeDType) return {{kType, kTypeDType}, {kValue, o->repr}};
+  return opaque(o->type, o->str.empty() ? o->repr : o->str);
+}
+
+bool stands_for_object(const op::TupleValue& t) {
+  return t.type == kTypeTorchGenerator || t.type == kTypeTensor || t.type == kTypeFp4Tensor;
 }
 
 void Side::add(const std::string& key, const Value& v, const char* role, std::string_view name) {
@@ -201,7 +237,7 @@ void Side::add(const std::string& key, const Value& v, const char* role, std::st
 
 void Side::add_result(const Value& result) {
   const char* role = role_name(op::Role::kResult);
-  if (const auto* t = result.as<op::TupleValue>()) {
+  if (const auto* t = result.as<op::TupleValue>(); t && !stands_for_object(*t)) {
     for (size_t i = 0; i < t->items.size(); ++i) add(std::string(kResult) + "_" + std::to_string(i), t->items[i], role);
   } else {
     add(kResult, result, role);
@@ -308,18 +344,20 @@ StorageNumbers::Place StorageNumbers::find(const TensorView& v) const {
 
 Json details(const Leaf& leaf, const StorageNumbers& storages, const std::string& checksum) {
   const TensorView& v = leaf.tensor.view;
-  Json d{{kShape, extents(v.shape())},
-         {kDType, "torch." + std::string(name(v.dtype()))},
-         {kStride, extents(v.strides())},
+  const Extents of(leaf.tensor);
+  Json d{{kShape, extents(of.shape())},
+         {kDType, "torch." + std::string(of.dtype)},
+         {kStride, extents(of.strides())},
          {kDevice, to_string(v.device())}};
   if (const auto place = storages.find(v); place.id >= 0) {
-    d[kStorageOffset] = place.byte_offset / v.item_size();
+    d[kStorageOffset] = place.byte_offset / (leaf.tensor.bytes_of.empty() ? v.item_size() : v.size(-1));
     d[kStorageId] = place.id;
     d[kAddress] = hex(reinterpret_cast<uintptr_t>(v.data()));
   }
   if (leaf.role) d[kRole] = leaf.role;
   if (!leaf.same_as.empty()) d[kSameAs] = leaf.same_as;
   if (leaf.described_only) d[kStored] = kStoredNothing;
+  if (!leaf.tensor.bytes_of.empty()) d[kStored] = kStoredBytes;
   if (!leaf.pages.empty()) {
     d[kStored] = kStoredPages;
     d[kPageDim] = 0;

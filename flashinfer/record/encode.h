@@ -46,6 +46,9 @@ void add_state(Side& side, const op::Object& object, const void* state, const st
 /// The encoding of recorder.md 3.3; tensors inside become leaves of `side`.
 Json encode(Side& side, const std::string& key, const op::Value& v, const char* role, int depth = 0);
 
+/// True for the tuples that are the parts of one object (format.h), not several results.
+bool stands_for_object(const op::TupleValue& t);
+
 /// "in", "inout", ...
 const char* role_name(op::Role r);
 

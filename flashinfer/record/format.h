@@ -97,8 +97,9 @@ inline constexpr const char* kStorageOffset =
 inline constexpr const char* kStorageId = "storage";  // int; tensors of the call with the same number share memory
 inline constexpr const char* kChecksum = "checksum";  // formats::checksum_text of the elements stored under the key
 inline constexpr const char* kRole = "role";          // in, inout, out, scratch, paged, paged_inout, result
-inline constexpr const char* kStored = "stored";      // kStoredPages or kStoredNothing; absent: the whole tensor
+inline constexpr const char* kStored = "stored";      // kStoredPages, kStoredBytes or kStoredNothing; absent: the whole tensor
 inline constexpr const char* kStoredPages = "pages";
+inline constexpr const char* kStoredBytes = "bytes";  // u8 [..., bytes of an element]: a type this library does not have
 inline constexpr const char* kStoredNothing = "description";  // a workspace: shape and dtype only
 inline constexpr const char* kSameAs = "same_as";             // this view is that key's, bit for bit: not stored twice
 inline constexpr const char* kAddress = "address";            // "0x...", of the first element
@@ -115,6 +116,10 @@ inline constexpr const char* kTypeDevice = "device";  // {"type", "repr": "cuda:
 inline constexpr const char* kTypeEnum = "enum";      // {"type", "name": "Class.NAME", "value": v}
 inline constexpr const char* kTypeGenerator =
     "Generator";  // {"type", "repr", "seed": n, "offset": n}, as before the call
+/// A tuple of this type is PyTorch's generator: what it prints as, its seed and its state (u8), which becomes a tensor.
+inline constexpr const char* kTypeTorchGenerator = "torch.Generator";  // {"type": "Generator", "repr", "seed", "state": nested tensor}
+inline constexpr const char* kTypeFp4Tensor = "FP4Tensor";  // a tuple: data, scale, scale_start_index, original_shape
+inline constexpr const char* kState = "state";
 inline constexpr const char* kSeed = "seed";
 inline constexpr const char* kOffset = "offset";
 inline constexpr const char* kTypeFloat = "float";      // {"type", "value": "inf" | "-inf" | "nan"}

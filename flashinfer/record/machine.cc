@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <mutex>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
@@ -39,6 +40,15 @@ Cuda ask_driver() {
     out.gpus.push_back(std::move(g));
   }
   return out;
+}
+
+struct Versions {
+  std::mutex mutex;
+  std::vector<std::pair<std::string, std::string>> list;
+};
+Versions& versions() {
+  static Versions& v = *new Versions;
+  return v;
 }
 
 }  // namespace
@@ -82,8 +92,28 @@ const Cuda& cuda() {
   return c;
 }
 
+void add_version(const std::string& name, const std::string& version) {
+  auto& v = versions();
+  const std::lock_guard lock(v.mutex);
+  for (auto& [known, text] : v.list)
+    if (known == name) {
+      text = version;
+      return;
+    }
+  v.list.emplace_back(name, version);
+}
+
+std::vector<std::pair<std::string, std::string>> other_versions() {
+  auto& v = versions();
+  const std::lock_guard lock(v.mutex);
+  return v.list;
+}
+
 std::string banner() {
   const Cuda& c = cuda();
+  std::string torch = "<unavailable>";
+  for (const auto& [name, version] : other_versions())
+    if (name == "torch") torch = version;
   std::string s(kDoubleRuler);
   s += str(timestamp_prefix(), "FlashInfer API Logging - System Information\n", kDoubleRuler);
   s += str("FlashInfer version: ", build::version(), "\n");
@@ -98,7 +128,7 @@ std::string banner() {
     s += str("  GPU ", i, ": ", g.name, "\n    Compute capability: ", g.major, ".", g.minor, " (SM",
              g.major * 10 + g.minor, ")\n");
   }
-  s += str("PyTorch version: <unavailable>\n", kDoubleRuler, "\n");
+  s += str("PyTorch version: ", torch, "\n", kDoubleRuler, "\n");
   return s;
 }
 

@@ -22,6 +22,9 @@ struct Cuda {
 };
 const Cuda& cuda();
 
+/// What record::add_version was told: name and version, in the order of the first telling.
+std::vector<std::pair<std::string, std::string>> other_versions();
+
 /// The system-info banner, its rulers and the empty line behind it.
 std::string banner();
 /// "FlashInfer 0.1.0 (commit 01234567)\n".

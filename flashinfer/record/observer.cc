@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/record/machine.h"
@@ -48,8 +49,8 @@ void emit(Sink& sink) {
   if (t_text.capacity() > kKeepText) t_text = {};
 }
 
-void log_error(Sink& sink, std::string_view name, const char* phase, const std::exception& e) {
-  sink.write(str("[LOGGING ERROR in ", name, " ", phase, "]: ", e.what(), "\n"));
+void log_error_to(Sink& sink, std::string_view name, std::string_view phase, std::string_view message) {
+  sink.write(str("[LOGGING ERROR in ", name, " ", phase, "]: ", message, "\n"));
 }
 
 /// Looks at the control file at most every 50 ms.
@@ -98,18 +99,29 @@ class Control {
 };
 Control g_control;
 
+const Active* in_force() {
+  const Active* a = g_active.load(std::memory_order_acquire);
+  if (!a || a->settings.control.empty()) return a;
+  g_control.poll(a->settings.control);
+  return g_active.load(std::memory_order_acquire);
+}
+
+Wanted wanted_by(const Active& a, std::string_view name) {
+  if (a.settings.level == 1) return Wanted::kName;
+  if (a.settings.level < 3) return Wanted::kNothing;
+  if (a.filtered && !passes(a.settings.include, a.settings.exclude, name)) return Wanted::kNothing;
+  return a.recorder ? Wanted::kDump : Wanted::kValues;
+}
+
 class Log final : public op::Observer {
  public:
   void before(op::Invocation& call) override {
-    const Active* a = g_active.load(std::memory_order_acquire);
-    if (!a->settings.control.empty()) {
-      g_control.poll(a->settings.control);
-      a = g_active.load(std::memory_order_acquire);
+    const Active& a = *in_force();
+    switch (wanted_by(a, call.name)) {
+      case Wanted::kNothing: return;
+      case Wanted::kName: return name_only(*a.sink, call.name);
+      default: return full(a, call);
     }
-    if (a->settings.level == 1) return name_only(*a->sink, call.name);
-    if (a->settings.level < 3) return;
-    if (a->filtered && !passes(a->settings.include, a->settings.exclude, call.name)) return;
-    full(*a, call);
   }
 
   void after(op::Invocation& call, const op::Value& result) override {
@@ -121,7 +133,7 @@ class Log final : public op::Observer {
       append_after(t_text, result, a.settings.level >= 5);
       emit(*a.sink);
     } catch (const std::exception& e) {
-      log_error(*a.sink, call.name, "(outputs)", e);
+      log_error_to(*a.sink, call.name, "(outputs)", e.what());
     }
     if (logged->dump) a.recorder->after(call, *logged->dump, result);
   }
@@ -157,7 +169,7 @@ class Log final : public op::Observer {
       append_before(t_text, call.name, args, a.settings.level >= 5);
       emit(*a.sink);
     } catch (const std::exception& e) {
-      log_error(*a.sink, call.name, "(pre-execution)", e);
+      log_error_to(*a.sink, call.name, "(pre-execution)", e.what());
     }
     call.state = std::move(logged);
   }
@@ -257,12 +269,31 @@ Totals totals() {
   return g_recorder ? g_recorder->totals() : Totals{};
 }
 
+Wanted wanted(std::string_view name) {
+  const Active* a = in_force();
+  return a ? wanted_by(*a, name) : Wanted::kNothing;
+}
+
+void log_error(std::string_view name, std::string_view phase, std::string_view message) {
+  const Active* a = g_active.load(std::memory_order_acquire);
+  if (a && a->sink) log_error_to(*a->sink, name, phase, message);
+}
+
 void init_from_env() {
   static std::once_flag once;
   std::call_once(once, [] {
     const Settings s = settings_from_env();
     if (!g_active.load(std::memory_order_acquire)) configure(s);
   });
+}
+
+void restart_from_env() {
+  static std::atomic<bool> started{false};
+  init_from_env();
+  if (!started.exchange(true)) return;
+  env::reload();
+  configure({});
+  configure(settings_from_env());
 }
 
 }  // namespace flashinfer::record

@@ -3,6 +3,7 @@
 // call of any op; these functions re-aim them while the program runs.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,30 @@ void stop();
 /// Changes `s` by one "name=value" (level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep,
 /// dedup, pages, sync) or by "start" or "stop". ValueError that names the line.
 void apply(Settings& s, std::string_view line);
+
+/// What the log or the recorder wants to know of a call of this name that begins now.
+enum class Wanted : uint8_t { kNothing, kName, kValues, kDump };
+Wanted wanted(std::string_view name);
+
+/// An error that another language raised inside a call: the record names its type.
+class ForeignError : public std::exception {
+ public:
+  ForeignError(std::string type, std::string message) : type_(std::move(type)), message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+  const std::string& type() const { return type_; }
+
+ private:
+  std::string type_, message_;
+};
+/// The line that tells of an error in turning a call's values into what is recorded; `phase`: "(pre-execution)", "(outputs)".
+void log_error(std::string_view name, std::string_view phase, std::string_view message);
+
+/// The version of something else in this process, for the banner ("torch") and for what records call `versions`.
+void add_version(const std::string& name, const std::string& version);
+
+/// From its second call on: forgets the environment and what was configured, and begins as a new process would. A Python module
+/// calls it when it is imported.
+void restart_from_env();
 
 /// Reads the environment once per process; op::start_observing calls it before the first call.
 void init_from_env();

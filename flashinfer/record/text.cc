@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "flashinfer/record/format.h"
 #include "flashinfer/record/sink.h"
 #include "flashinfer/record/stats.h"
 
@@ -29,13 +30,14 @@ struct Printer {
 
   void tensor(const op::TensorValue& t, int indent) {
     out += "Tensor(\n";
+    const Extents of(t);
     const auto line = [&](std::string_view label) {
       blanks(indent + 1);
       out += label;
     };
-    line("shape="), extents(t.view.shape()), out += '\n';
-    line("stride="), extents(t.view.strides()), out += '\n';
-    line("dtype=torch."), out += name(t.view.dtype()), out += '\n';
+    line("shape="), extents(of.shape()), out += '\n';
+    line("stride="), extents(of.strides()), out += '\n';
+    line("dtype=torch."), out += of.dtype, out += '\n';
     line("device=");
     if (t.view.device() == kCpu)
       out += "cpu\n";
@@ -43,7 +45,7 @@ struct Printer {
       out += to_string(t.view.device()) + '\n';
     line(t.requires_grad ? "requires_grad=True\n" : "requires_grad=False\n");
     line(t.view.is_contiguous() ? "is_contiguous=True\n" : "is_contiguous=False\n");
-    if (statistics) append_statistics(out, t.view, indent + 1);
+    if (statistics && t.bytes_of.empty()) append_statistics(out, t.view, indent + 1);
     blanks(indent);
     out += ')';
   }
@@ -65,6 +67,26 @@ struct Printer {
     }
     blanks(indent);
     out += brackets[1];
+  }
+
+  /// A tensor that the library cannot look into: the values of the lines.
+  void described_tensor(const op::TupleValue& t, int indent) {
+    out += "Tensor(\n";
+    constexpr const char* kLabels[] = {"shape=", "stride=", "dtype=torch.", "device=", "requires_grad=", "is_contiguous="};
+    for (size_t i = 0; i < 6; ++i) {
+      blanks(indent + 1);
+      const auto* text = t.items[i].as<std::string>();
+      out += kLabels[i] + (text ? *text : repr(t.items[i])) + '\n';
+    }
+    blanks(indent);
+    out += ')';
+  }
+
+  void tuple(const op::TupleValue& t, int indent) {
+    if (t.type == kTypeFp4Tensor) return fp4_tensor(t, indent);
+    if (t.type == kTypeTensor && t.items.size() == 6) return described_tensor(t, indent);
+    if (t.type == kTypeTorchGenerator && !t.items.empty()) out += repr(t.items[0]);
+    else sequence(t.items, "()", indent);
   }
 
   void dict(const op::DictValue& d, int indent) {
@@ -123,7 +145,7 @@ struct Printer {
     else if (const auto* l = v.as<op::ListValue>())
       sequence(l->items, "[]", indent);
     else if (const auto* u = v.as<op::TupleValue>())
-      u->type == "FP4Tensor" ? fp4_tensor(*u, indent) : sequence(u->items, "()", indent);
+      tuple(*u, indent);
     else if (const auto* d = v.as<op::DictValue>())
       dict(*d, indent);
     else if (const auto* b = v.as<bool>())
@@ -136,6 +158,16 @@ struct Printer {
 };
 
 }  // namespace
+
+Extents::Extents(const op::TensorValue& t)
+    : dtype(t.bytes_of.empty() ? name(t.view.dtype()) : t.bytes_of),
+      rank_(static_cast<size_t>(t.view.rank()) - (t.bytes_of.empty() ? 0 : 1)) {
+  const int64_t item = t.bytes_of.empty() ? 1 : t.view.size(-1);
+  for (size_t i = 0; i < rank_; ++i) {
+    shape_[i] = t.view.shape()[i];
+    strides_[i] = t.view.strides()[i] / item;
+  }
+}
 
 void append_integer(std::string& out, int64_t v) {
   char text[24];

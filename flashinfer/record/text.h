@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of the log at level 3 and above, byte for byte as FlashInfer's Python library prints it.
 #pragma once
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,19 @@ void append_value(std::string& out, const op::Value& v, int indent, bool statist
 void append_before(std::string& out, std::string_view name, std::span<const op::Arg> args, bool statistics);
 /// The record after a call that returned.
 void append_after(std::string& out, const op::Value& result, bool statistics);
+
+/// A tensor as its caller sees it, also when its element type is one this library does not have.
+class Extents {
+ public:
+  explicit Extents(const op::TensorValue& t);
+  std::span<const int64_t> shape() const { return {shape_.data(), rank_}; }
+  std::span<const int64_t> strides() const { return {strides_.data(), rank_}; }
+  std::string_view dtype;  // "bfloat16"
+
+ private:
+  size_t rank_;
+  std::array<int64_t, TensorView::kMaxRank> shape_, strides_;
+};
 
 void append_integer(std::string& out, int64_t v);
 /// As printf's %.6f.

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <set>
 
-#include "flashinfer/cases/run.h"
+#include "flashinfer/cases/compare.h"
 #include "flashinfer/core/check.h"
-#include "flashinfer/ops/common/reference.h"
+#include "flashinfer/record/encode.h"
 #include "flashinfer/record/format.h"
 
 namespace flashinfer::replay {
@@ -23,44 +23,7 @@ Difference difference(const std::string& key, std::string text) {
   return d;
 }
 
-std::vector<int64_t> unravel(int64_t i, std::span<const int64_t> shape) {
-  std::vector<int64_t> index(shape.size());
-  for (size_t d = shape.size(); d-- > 0; i /= shape[d]) index[d] = i % shape[d];
-  return index;
-}
-
-std::string index_text(const std::vector<int64_t>& index) {
-  std::string s = "[";
-  for (int64_t i : index) s += (s.size() > 1 ? ", " : "") + std::to_string(i);
-  return s + "]";
-}
-
 TensorView on_host(const TensorView& v) { return TensorView(v.data(), v.dtype(), v.shape(), v.strides()); }
-
-/// With all digits: a difference in the last bit must show.
-std::string element(const TensorView& v, int64_t i) { return op::python_repr(ref::load_element(v, i)); }
-
-/// Integers, bool and packed types, and everything with --bitwise: the bytes of each element. Both are compact.
-Difference compare_bytes(const std::string& key, const TensorView& a, const TensorView& b) {
-  const size_t item = static_cast<size_t>(a.item_size());
-  const auto *p = a.data_as<const uint8_t>(), *q = b.data_as<const uint8_t>();
-  Difference d = difference(key, "");
-  d.elements = a.numel();
-  int64_t first = -1;
-  for (int64_t i = 0; i < a.numel(); ++i) {
-    if (std::memcmp(p + static_cast<size_t>(i) * item, q + static_cast<size_t>(i) * item, item) == 0) continue;
-    if (first < 0) first = i;
-    ++d.mismatches;
-    const double x = ref::load_element(a, i), y = ref::load_element(b, i), diff = std::fabs(x - y);
-    if (std::isfinite(diff)) d.max_abs = std::max(d.max_abs, diff);
-    if (std::isfinite(diff) && y != 0) d.max_rel = std::max(d.max_rel, diff / std::fabs(y));
-  }
-  d.index = unravel(first, a.shape());
-  d.text = str(key, " differs in ", d.mismatches, " of ", d.elements, " elements, first at ", index_text(d.index), ": ",
-               element(a, first), " instead of ", element(b, first), " (max abs ", d.max_abs, ", max rel ",
-               d.max_rel, "; compared exactly)");
-  return d;
-}
 
 op::Tolerance tolerance(const Tolerances& t, DType dtype) {
   op::Tolerance tol = cases::default_tolerance(dtype);
@@ -75,9 +38,9 @@ op::Tolerance tolerance(const Tolerances& t, DType dtype) {
 
 class Comparer {
  public:
-  Comparer(const Inputs& inputs, const std::vector<formats::StoredTensor>& stored, const Json& values, const Json& details,
-           const Tolerances& tolerances)
-      : inputs_(inputs), values_(values), details_(details), tolerances_(tolerances) {
+  Comparer(const Tensors& arguments, const op::Object* self, const std::vector<formats::StoredTensor>& stored, const Json& values,
+           const Json& details, const Tolerances& tolerances)
+      : arguments_(arguments), self_(self), values_(values), details_(details), tolerances_(tolerances) {
     for (const auto& t : stored) want_[t.key] = t.tensor;
   }
 
@@ -103,7 +66,7 @@ class Comparer {
 
   /// The top level of a result: a tensor, a tuple whose tensors have keys of their own, or a value of metadata.
   void results(const Value& result) {
-    if (const auto* tuple = result.as<op::TupleValue>()) {
+    if (const auto* tuple = result.as<op::TupleValue>(); tuple && !record::stands_for_object(*tuple)) {
       for (size_t i = 0; i < tuple->items.size(); ++i) result_at(str(record::kResult, "_", i), tuple->items[i]);
     } else {
       result_at(record::kResult, result);
@@ -125,6 +88,12 @@ class Comparer {
     if (!have.is_none()) out_.notes.push_back(str(key, " was not recorded"));
   }
 
+  /// Of a torch.Generator seed and state; the text holds an address.
+  void generators(const std::string& key, const op::TupleValue& have, const op::TupleValue& want) {
+    for (size_t i = 1; i < std::min(have.items.size(), want.items.size()); ++i)
+      tree(str(key, i == 1 ? ".seed" : ".state"), have.items[i], want.items[i]);
+  }
+
   template <class L>
   void items(const std::string& key, const L& have, const L& want) {
     if (have.items.size() != want.items.size())
@@ -136,7 +105,9 @@ class Comparer {
     if (have.tensor() && want.tensor()) return tensor(key, *have.tensor(), *want.tensor());
     if (have.as<op::ListValue>() && want.as<op::ListValue>()) return items(key, *have.as<op::ListValue>(), *want.as<op::ListValue>());
     if (have.as<op::TupleValue>() && want.as<op::TupleValue>())
-      return items(key, *have.as<op::TupleValue>(), *want.as<op::TupleValue>());
+      return have.as<op::TupleValue>()->type == record::kTypeTorchGenerator && want.as<op::TupleValue>()->type == record::kTypeTorchGenerator
+                 ? generators(key, *have.as<op::TupleValue>(), *want.as<op::TupleValue>())
+                 : items(key, *have.as<op::TupleValue>(), *want.as<op::TupleValue>());
     if (have.as<op::DictValue>() && want.as<op::DictValue>()) {
       const auto &a = have.as<op::DictValue>()->items, &b = want.as<op::DictValue>()->items;
       if (a.size() != b.size()) return differs(key, str(key, " has ", a.size(), " entries instead of ", b.size()));
@@ -160,9 +131,9 @@ class Comparer {
 
   void after(const std::string& key, const Tensor& want) {
     const std::string argument = key.substr(std::strlen(record::kAfterPrefix));
-    const auto have = inputs_.tensors.find(argument);
+    const auto have = arguments_.find(argument);
     if (argument.starts_with(record::kPlanPrefix)) return plan_tensor(key, argument, want);
-    if (have == inputs_.tensors.end()) return out_.notes.push_back(str(key, " was recorded, but not the argument itself"));
+    if (have == arguments_.end()) return out_.notes.push_back(str(key, " was recorded, but not the argument itself"));
     const auto pages = want_.find(key + record::kPagesSuffix);
     if (pages == want_.end()) return tensor(key, have->second.view(), want.view());
     const int dim = static_cast<int>(integer_of(object_of(details_, key.c_str()), record::kPageDim));
@@ -173,9 +144,9 @@ class Comparer {
   /// The member of the receiver's state after the call; None when there is no such member.
   Value member(const std::string& argument) const {
     const std::string name = argument.substr(std::strlen(record::kPlanPrefix));
-    if (inputs_.self)
-      for (const op::Field& f : inputs_.self->type->fields)
-        if (name == f.name) return f.get(inputs_.self->state.get());
+    if (self_)
+      for (const op::Field& f : self_->type->fields)
+        if (name == f.name) return f.get(self_->state.get());
     return Value();
   }
 
@@ -190,7 +161,8 @@ class Comparer {
     if (argument.starts_with(record::kPlanPrefix)) tree(key, member(argument), decode(want, want_));
   }
 
-  const Inputs& inputs_;
+  const Tensors& arguments_;
+  const op::Object* self_;
   const Json &values_, &details_;
   const Tolerances& tolerances_;
   Tensors want_;
@@ -204,28 +176,22 @@ std::optional<Difference> compare_tensors(const std::string& key, const TensorVi
                                           const Tolerances& tolerances) {
   if (have.dtype() != want.dtype() || !std::ranges::equal(have.shape(), want.shape()))
     return difference(key, str(key, " is ", to_string(have), ", but ", to_string(want), " was recorded"));
-  if (want.numel() == 0) return std::nullopt;
-  const Tensor a = Tensor::clone(on_host(have)), b = Tensor::clone(on_host(want));
-  if (std::memcmp(a.data(), b.data(), static_cast<size_t>(a.nbytes())) == 0) return std::nullopt;
-  if (tolerances.bitwise || !is_floating(want.dtype()) || want.dtype() == DType::kF4E2M1x2)
-    return compare_bytes(key, a.view(), b.view());
   const op::Tolerance tol = tolerance(tolerances, want.dtype());
-  const cases::Comparison c = cases::compare(a.view(), b.view(), tol.rtol, tol.atol);
+  const cases::Comparison c =
+      tolerances.bitwise ? cases::compare_bits(have, want) : cases::compare(have, want, tol.rtol, tol.atol);
   if (c.equal) return std::nullopt;
-  Difference d = difference(key, "");
+  Difference d = difference(key, str(key, " ", c.text));
   d.mismatches = c.mismatches;
-  d.elements = a.numel();
+  d.elements = want.numel();
   d.max_abs = c.max_abs, d.max_rel = c.max_rel;
-  d.index = unravel(c.worst, a.shape());
-  d.text = str(key, " differs in ", d.mismatches, " of ", d.elements, " elements, worst at ", index_text(d.index), ": ",
-               element(a.view(), c.worst), " instead of ", element(b.view(), c.worst), " (max abs ",
-               d.max_abs, ", max rel ", d.max_rel, "; rtol ", tol.rtol, ", atol ", tol.atol, ")");
+  d.index = c.index;
   return d;
 }
 
-Comparison compare_outputs(const Value& result, const Inputs& inputs, const std::vector<formats::StoredTensor>& stored,
-                           const Json& values, const Json& details, const Tolerances& tolerances) {
-  return Comparer(inputs, stored, values, details, tolerances).run(result);
+Comparison compare_outputs(const Value& result, const Tensors& arguments, const op::Object* self,
+                           const std::vector<formats::StoredTensor>& stored, const Json& values, const Json& details,
+                           const Tolerances& tolerances) {
+  return Comparer(arguments, self, stored, values, details, tolerances).run(result);
 }
 
 }  // namespace flashinfer::replay

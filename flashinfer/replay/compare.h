@@ -24,9 +24,10 @@ struct Comparison {
   std::vector<Difference> differences;
   std::vector<std::string> notes;
 };
-/// `result` is what the call returned, `inputs` its arguments after it; `stored` and `values` the recorded outputs
-/// (output_metadata), `details` the recorded tensor_details.
-Comparison compare_outputs(const op::Value& result, const Inputs& inputs, const std::vector<formats::StoredTensor>& stored,
-                           const Json& values, const Json& details, const Tolerances& tolerances);
+/// `result` is what the call returned, `arguments` its tensors after it by key, `self` the receiver of a method (or null); `stored`
+/// and `values` the recorded outputs (output_metadata), `details` the recorded tensor_details.
+Comparison compare_outputs(const op::Value& result, const Tensors& arguments, const op::Object* self,
+                           const std::vector<formats::StoredTensor>& stored, const Json& values, const Json& details,
+                           const Tolerances& tolerances);
 
 }  // namespace flashinfer::replay

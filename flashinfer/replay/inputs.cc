@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/record/format.h"
@@ -27,6 +28,15 @@ double parse_float(const std::string& text) {
   if (text == "inf") return HUGE_VAL;
   if (text == "-inf") return -HUGE_VAL;
   return std::nan("");
+}
+
+/// "(1+2j)", "-0.5j", "(inf+nanj)", as Python prints complex numbers.
+op::Complex parse_complex(const std::string& text) {
+  const char* p = text.c_str() + (text.starts_with('(') ? 1 : 0);
+  char* end = nullptr;
+  const double first = std::strtod(p, &end);
+  if (*end == 'j') return {0, first};
+  return {first, std::strtod(end, nullptr)};
 }
 
 Value decode_dict(const Json& j, const Tensors& tensors, int depth) {
@@ -54,7 +64,11 @@ Value decode_tagged(const Json& j, const std::string& type, const Tensors& tenso
     const auto it = j.find(record::kValue);
     const bool numeric = it != j.end() && it->is_number();
     return op::EnumValue{string_of(j, "name"), it == j.end() ? "" : it->is_string() ? it->get<std::string>() : it->dump(), numeric};
-  } else if (type == record::kTypeGenerator) {
+  } else if (type == record::kTypeGenerator && j.contains(record::kState)) {
+    const Value seed = decode_at(j.value(record::kSeed, Json()), tensors, depth + 1);
+    return op::TupleValue{{op::OpaqueValue{type, text}, seed, decode_at(j[record::kState], tensors, depth + 1)},
+                          record::kTypeTorchGenerator};
+  } else if (type == record::kTypeGenerator && j.contains(record::kOffset)) {
     return op::Generator(static_cast<uint64_t>(integer_of(j, "seed")), static_cast<uint64_t>(integer_of(j, "offset")));
   } else if (type == record::kTypeFloat) {
     return parse_float(text);
@@ -65,6 +79,7 @@ Value decode_tagged(const Json& j, const std::string& type, const Tensors& tenso
       const auto number = [](const Value& v) { return v.as<double>() ? *v.as<double>() : v.as<int64_t>() ? double(*v.as<int64_t>()) : 0; };
       return op::Complex{number(re), number(im)};
     }
+    return parse_complex(text);
   } else if (type == record::kTypeList) {
     return op::ListValue{decode_items(j, tensors, depth)};
   } else if (type == record::kTypeDict) {

@@ -105,7 +105,8 @@ class Runner {
     const auto stored = load_tensors(session_, call_.folder, record::kOutputsStem, details);
     require_outputs(stored);
     const Tolerances tolerances{options_.rtol, options_.atol, op_, options_.bitwise};
-    Comparison c = compare_outputs(result, inputs, stored, object_of(call_.record, record::kOutputMetadata), details, tolerances);
+    Comparison c = compare_outputs(result, inputs.tensors, inputs.self.get(), stored,
+                                   object_of(call_.record, record::kOutputMetadata), details, tolerances);
     r_.compared = c.compared;
     const uint64_t bits = options_.repeat > 1 ? fingerprint(result, inputs, details) : 0;
     if (repetition == 0) {

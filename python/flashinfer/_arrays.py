@@ -41,12 +41,19 @@ def device(value):
     return None if value is None else str(value)
 
 
+def is_native(value):
+    """Something of TVM-FFI or of the library, which needs no conversion."""
+    return any(c.__module__.startswith("tvm_ffi") for c in type(value).__mro__)
+
+
 def generator(value):
     """A generator as seed and offset. torch's gives the seed from its own stream, so that `manual_seed`, `get_state` and
     `set_state` decide what is drawn; each call advances it."""
     if value is None:
         return None
     torch = sys.modules.get("torch")
+    if is_native(value):
+        return value  # of a recording
     if torch is None or not isinstance(value, torch.Generator):
         raise TypeError(f"generator must be a torch.Generator, but is {type(value).__name__}")
     seed = torch.empty((), dtype=torch.int64).random_(generator=value).item()
@@ -113,7 +120,7 @@ def boxed(value):
             return generator(value)
         if isinstance(value, torch.dtype):
             return value
-    if hasattr(value, "__dlpack__") or type(value).__module__.startswith("tvm_ffi"):
+    if hasattr(value, "__dlpack__") or is_native(value):
         return value
     if isinstance(value, tuple):
         return box("value.tuple")(type(value).__name__, *map(boxed, value))

@@ -146,6 +146,13 @@ inline int in_child(const std::function<void()>& f) {
   return status;
 }
 
+/// 0, 1, 2, ...
+inline std::vector<float> ramp(size_t n) {
+  std::vector<float> v(n);
+  for (size_t i = 0; i < n; ++i) v[i] = static_cast<float>(i);
+  return v;
+}
+
 /// Settings of a recording into `folder`/dumps with the log in `folder`/log.
 inline record::Settings recording(const Folder& folder) {
   record::Settings s;
