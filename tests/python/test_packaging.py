@@ -120,6 +120,17 @@ def test_the_command(environment):
     assert "1 passed, 0 failed" in run(command, "cases", "rmsnorm", "--args", "input=f16:4x4096 weight=f16:4096", env=bare(environment))
 
 
+def test_libraries_need_only_what_every_debian_has(environment):
+    folder = next(environment.glob("lib/python*/site-packages/flashinfer/lib"))
+    everywhere = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "linux-vdso.so.1"}
+    for library in folder.glob("*.so*"):
+        for line in run("ldd", library).splitlines():
+            name, _, target = line.strip().partition(" => ")
+            name = pathlib.Path(name.split(" (")[0]).name
+            # TVM-FFI's library is in memory when ours is loaded: its package was imported.
+            assert name in everywhere | {"libtvm_ffi.so"} or target.startswith(str(folder)), f"{library.name}: {line}"
+
+
 def test_pip_sees_all_requirements(environment):
     run(sys.executable, "-m", "pip", "--python", environment / "bin/python", "check", "--disable-pip-version-check")
 
