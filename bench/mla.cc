@@ -107,9 +107,9 @@ struct Batch {
     if (s.type == DType::kF8E4M3) a.ckv_scale = a.kpe_scale = 1.0;
     w.run(a);
   }
-  /// The same pages in the same order, cut like the call: 512 keys of a request a task.
+  /// The same pages in the same order, cut like the call: 1024 keys of a request a task.
   void page_sum() {
-    const int64_t per_task = std::max<int64_t>(1, 512 / s.page_size), pages = (s.kv_len + s.page_size - 1) / s.page_size;
+    const int64_t per_task = std::max<int64_t>(1, 1024 / s.page_size), pages = (s.kv_len + s.page_size - 1) / s.page_size;
     const int64_t parts = (pages + per_task - 1) / per_task, bytes = s.page_size * 576 * size_of(s.type);
     parallel_for(s.batch * parts, [&](int64_t i) {
       const int64_t b = i / parts, begin = i % parts * per_task;

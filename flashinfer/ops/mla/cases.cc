@@ -23,14 +23,14 @@ constexpr op::Case kRun[] = {
                                "plan.causal=True q_nope=bf16:4x128x512 q_pe=bf16:4x128x64 ckv_cache=bf16:7x1x512 kpe_cache=bf16:7x1x64 return_lse=True"},
     {"two_heads_f16", FI_WS FI_TABLE FI_ROWS FI_P16 FI_TYPES("float16", "float16") FI_576("2") "plan.causal=True q_nope=f16:54x2x512 q_pe=f16:54x2x64 "
                       "ckv_cache=f16:7x16x512 kpe_cache=f16:7x16x64 return_lse=True", "cpu", op::kAot},
-    {"prefill_causal", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("7", "256", "32") "plan.causal=True q_nope=bf16:54x7x256 q_pe=bf16:54x7x32 "
+    {"prefill_causal", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("13", "256", "32") "plan.causal=True q_nope=bf16:54x13x256 q_pe=bf16:54x13x32 "
                        "ckv_cache=bf16:7x16x256 kpe_cache=bf16:7x16x32 return_lse=True"},
     {"prefill_not_causal", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("5", "192", "64") "plan.causal=False q_nope=bf16:54x5x192 q_pe=bf16:54x5x64 "
                            "ckv_cache=bf16:7x16x192 kpe_cache=bf16:7x16x64 return_lse=True return_lse_base_on_e=True"},
-    {"f16_page5", FI_WS FI_TABLE FI_ROWS "plan.kv_len_arr=i32:[12,0,1,10] plan.page_size=5 " FI_TYPES("float16", "float16") FI_DIMS("8", "128", "64")
-                  "plan.causal=True q_nope=f16:54x8x128 q_pe=f16:54x8x64 ckv_cache=f16:7x5x128 kpe_cache=f16:7x5x64 return_lse=True", "cpu", op::kAot},
-    {"f32_page64", FI_WS FI_TABLE FI_ROWS "plan.kv_len_arr=i32:[150,0,64,65] plan.page_size=64 " FI_TYPES("float32", "float32") FI_DIMS("6", "128", "64")
-                   "plan.causal=True q_nope=f32:54x6x128 q_pe=f32:54x6x64 ckv_cache=f32:7x64x128 kpe_cache=f32:7x64x64 return_lse=True", "cpu", op::kAot},
+    {"f16_page5", FI_WS FI_TABLE FI_ROWS "plan.kv_len_arr=i32:[12,0,1,10] plan.page_size=5 " FI_TYPES("float16", "float16") FI_DIMS("16", "128", "64")
+                  "plan.causal=True q_nope=f16:54x16x128 q_pe=f16:54x16x64 ckv_cache=f16:7x5x128 kpe_cache=f16:7x5x64 return_lse=True", "cpu", op::kAot},
+    {"f32_page64", FI_WS FI_TABLE FI_ROWS "plan.kv_len_arr=i32:[150,0,64,65] plan.page_size=64 " FI_TYPES("float32", "float32") FI_DIMS("15", "128", "64")
+                   "plan.causal=True q_nope=f32:54x15x128 q_pe=f32:54x15x64 ckv_cache=f32:7x64x128 kpe_cache=f32:7x64x64 return_lse=True", "cpu", op::kAot},
     {"f32_one_head", FI_WS FI_TABLE FI_ROWS "plan.kv_len_arr=i32:[150,0,64,65] plan.page_size=64 " FI_TYPES("float32", "float32") FI_DIMS("1", "128", "64")
                      "plan.causal=True q_nope=f32:54x1x128 q_pe=f32:54x1x64 ckv_cache=f32:7x64x128 kpe_cache=f32:7x64x64 return_lse=True"},
     {"mixed_cache", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float16") FI_DIMS("8", "128", "32") "plan.causal=False q_nope=bf16:4x8x128 "
@@ -39,7 +39,7 @@ constexpr op::Case kRun[] = {
                "ckv_cache=bf16:7x16x512 kpe_cache=bf16:7x16x0 return_lse=True"},
     {"no_kpe_absent_three_heads", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("3", "512", "0") "plan.causal=True q_nope=bf16:54x3x512 "
                                   "ckv_cache=bf16:7x16x512 return_lse=True"},
-    {"odd_dims", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("9", "83", "17") "plan.causal=True q_nope=bf16:54x9x83 q_pe=bf16:54x9x17 "
+    {"odd_dims", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("17", "83", "17") "plan.causal=True q_nope=bf16:54x17x83 q_pe=bf16:54x17x17 "
                  "ckv_cache=bf16:7x16x83 kpe_cache=bf16:7x16x17 return_lse=True"},
     {"odd_dims_four_heads", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("4", "83", "17") "plan.causal=True q_nope=bf16:54x4x83 q_pe=bf16:54x4x17 "
                             "ckv_cache=bf16:7x16x83 kpe_cache=bf16:7x16x17 return_lse=True"},
@@ -48,29 +48,29 @@ constexpr op::Case kRun[] = {
     {"packed_one_head", FI_WS FI_TABLE FI_DECODE FI_P16 FI_BF16 FI_576("1") "plan.causal=False query=bf16:4x1x576 kv_cache=bf16:7x16x576"},
     {"pairs", FI_WS FI_TABLE FI_DECODE FI_P16 FI_BF16 FI_DIMS("8", "128", "32") "plan.causal=False query=(bf16:4x8x128,bf16:4x8x32) "
               "kv_cache=(bf16:7x16x128,bf16:7x16x32) return_lse=True"},
-    {"strided", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("8", "128", "32") "plan.causal=True q_nope=bf16:54x8x128^pad64 q_pe=bf16:54x8x32^perm(1,0,2) "
-                "ckv_cache=bf16:7x16x128^pad64 kpe_cache=bf16:7x16x32^perm(1,0,2) out=bf16:54x8x128^pad8 return_lse=True"},
+    {"strided", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_DIMS("16", "128", "32") "plan.causal=True q_nope=bf16:54x16x128^pad64 q_pe=bf16:54x16x32^perm(1,0,2) "
+                "ckv_cache=bf16:7x16x128^pad64 kpe_cache=bf16:7x16x32^perm(1,0,2) out=bf16:54x16x128^pad8 return_lse=True"},
     {"chunks", FI_WS "plan.qo_indptr=i32:[0,3] plan.kv_indptr=i32:[0,21] plan.kv_indices=i32:21:perm plan.kv_len_arr=i32:[1340] plan.page_size=64 " FI_BF16
-               FI_DIMS("11", "192", "64") "plan.causal=True q_nope=bf16:3x11x192 q_pe=bf16:3x11x64 ckv_cache=bf16:21x64x192 kpe_cache=bf16:21x64x64 return_lse=True"},
+               FI_DIMS("14", "192", "64") "plan.causal=True q_nope=bf16:3x14x192 q_pe=bf16:3x14x64 ckv_cache=bf16:21x64x192 kpe_cache=bf16:21x64x64 return_lse=True"},
     {"chunks_two_heads", FI_WS "plan.qo_indptr=i32:[0,3] plan.kv_indptr=i32:[0,21] plan.kv_indices=i32:21:perm plan.kv_len_arr=i32:[1340] plan.page_size=64 " FI_BF16
                          FI_DIMS("2", "192", "64") "plan.causal=True q_nope=bf16:3x2x192 q_pe=bf16:3x2x64 ckv_cache=bf16:21x64x192 kpe_cache=bf16:21x64x64 return_lse=True"},
     {"large_logits", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("float32", "float32") FI_DIMS("8", "64", "32") "plan.causal=False "
                      "q_nope=f32:4x8x64:normal(0,30000) q_pe=f32:4x8x32 ckv_cache=f32:7x16x64 kpe_cache=f32:7x16x32 return_lse=True"},
-    {"negative_scale", FI_WS FI_TABLE FI_DECODE FI_P16 "plan.sm_scale=-0.3 plan.q_data_type=float32 plan.kv_data_type=float32 " FI_DIMS("8", "64", "32")
-                       "plan.causal=False q_nope=f32:4x8x64 q_pe=f32:4x8x32 ckv_cache=f32:7x16x64 kpe_cache=f32:7x16x32 return_lse=True"},
+    {"negative_scale", FI_WS FI_TABLE FI_DECODE FI_P16 "plan.sm_scale=-0.3 plan.q_data_type=float32 plan.kv_data_type=float32 " FI_DIMS("16", "64", "32")
+                       "plan.causal=False q_nope=f32:4x16x64 q_pe=f32:4x16x32 ckv_cache=f32:7x16x64 kpe_cache=f32:7x16x32 return_lse=True"},
     {"fp8", FI_WS FI_TABLE FI_ROWS FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("16", "256", "64") "plan.causal=True q_nope=bf16:54x16x256 "
             "q_pe=bf16:54x16x64 ckv_cache=e4m3:7x16x256 kpe_cache=e4m3:7x16x64 ckv_scale=0.5 kpe_scale=2.0 return_lse=True", "cpu", op::kAot},
     {"fp8_one_head", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("1", "256", "64") "plan.causal=False q_nope=bf16:4x1x256 "
                      "q_pe=bf16:4x1x64 ckv_cache=e4m3:7x16x256 kpe_cache=e4m3:7x16x64 ckv_scale=0.5 kpe_scale=2.0 return_lse=True", "cpu", op::kAot},
-    {"fp8_e5m2_f16", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("float16", "float8_e5m2") FI_DIMS("8", "128", "64") "plan.causal=False q_nope=f16:4x8x128 "
-                     "q_pe=f16:4x8x64 ckv_cache=e5m2:7x16x128 kpe_cache=e5m2:7x16x64 ckv_scale=0.5 kpe_scale=0.25 return_lse=True"},
-    {"fp8_scale_arr", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("8", "512", "64") "plan.causal=False q_nope=bf16:4x8x512 "
-                      "q_pe=bf16:4x8x64 ckv_cache=e4m3:7x16x512 kpe_cache=e4m3:7x16x64 ckv_scale_arr=f32:7x16x4:uniform(0.1,2) kpe_scale=0.5 return_lse=True",
+    {"fp8_e5m2_f16", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("float16", "float8_e5m2") FI_DIMS("16", "128", "64") "plan.causal=False q_nope=f16:4x16x128 "
+                     "q_pe=f16:4x16x64 ckv_cache=e5m2:7x16x128 kpe_cache=e5m2:7x16x64 ckv_scale=0.5 kpe_scale=0.25 return_lse=True"},
+    {"fp8_scale_arr", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("16", "512", "64") "plan.causal=False q_nope=bf16:4x16x512 "
+                      "q_pe=bf16:4x16x64 ckv_cache=e4m3:7x16x512 kpe_cache=e4m3:7x16x64 ckv_scale_arr=f32:7x16x4:uniform(0.1,2) kpe_scale=0.5 return_lse=True",
      "cpu", 0, 1e-2, 1e-2},
     {"fp8_scale_arr_no_kpe", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("float16", "float8_e4m3fn") FI_DIMS("2", "320", "0") "plan.causal=False "
                              "q_nope=f16:4x2x320 ckv_cache=e4m3:7x16x320 ckv_scale_arr=f32:7x16x3:uniform(0.1,2) return_lse=True"},
-    {"bmm_scalar", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("8", "128", "64") "plan.causal=False "
-                   "plan.scale_mode='bmm-scalar' q_nope=bf16:4x8x128 q_pe=bf16:4x8x64 ckv_cache=e4m3:7x16x128 kpe_cache=e4m3:7x16x64 bmm1_scale=0.05 "
+    {"bmm_scalar", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("16", "128", "64") "plan.causal=False "
+                   "plan.scale_mode='bmm-scalar' q_nope=bf16:4x16x128 q_pe=bf16:4x16x64 ckv_cache=e4m3:7x16x128 kpe_cache=e4m3:7x16x64 bmm1_scale=0.05 "
                    "bmm2_scale=2.5 return_lse=True"},
     {"bmm_tensor", FI_WS FI_TABLE FI_DECODE FI_P16 FI_BF16 FI_DIMS("8", "128", "64") "plan.causal=False plan.scale_mode='bmm-tensor' q_nope=bf16:4x8x128 "
                    "q_pe=bf16:4x8x64 ckv_cache=bf16:7x16x128 kpe_cache=bf16:7x16x64 bmm1_scale=f32:[0.05] bmm2_scale=f32:[2.5] return_lse=True"},
@@ -79,7 +79,7 @@ constexpr op::Case kRun[] = {
     {"output_float32", FI_WS FI_TABLE FI_DECODE FI_P16 FI_BF16 FI_DIMS("8", "128", "64") "plan.causal=False plan.output_dtype=float32 q_nope=bf16:4x8x128 "
                        "q_pe=bf16:4x8x64 ckv_cache=bf16:7x16x128 kpe_cache=bf16:7x16x64", "cpu", 0, 1e-2, 1e-2},
     {"dense_table", FI_WS "plan.cum_seq_lens_q=i32:[0,2,2,5] plan.block_tables=i32:3x3:range(0) plan.seq_lens=i32:[40,0,6] "
-                    "plan.page_size=16 plan.max_q_len=4 " FI_BF16 FI_DIMS("8", "128", "64") "plan.causal=True q_nope=bf16:5x8x128 q_pe=bf16:5x8x64 "
+                    "plan.page_size=16 plan.max_q_len=4 " FI_BF16 FI_DIMS("16", "128", "64") "plan.causal=True q_nope=bf16:5x16x128 q_pe=bf16:5x16x64 "
                     "ckv_cache=bf16:7x16x128 kpe_cache=bf16:7x16x64 return_lse=True"},
     {"int64_tables", FI_WS "plan.qo_indptr=i64:5:range(0) plan.kv_indptr=i64:[0,3,3,4,6] plan.kv_indices=i64:[5,1,3,6,0,2] plan.kv_len_arr=i64:[48,0,1,23] "
                      "plan.page_size=16 " FI_BF16 FI_DIMS("8", "128", "64") "plan.causal=False q_nope=bf16:4x8x128 q_pe=bf16:4x8x64 ckv_cache=bf16:7x16x128 "

@@ -4,6 +4,7 @@
 #pragma once
 #include <math.h>
 
+#include "flashinfer/kernels/cpu/fp8_rows.h"
 #include "flashinfer/ops/attention/cpu_tile.h"
 #include "flashinfer/ops/mla/params.h"
 
@@ -90,9 +91,9 @@ struct Ahead {
   }
 };
 
-/// Rows of an 8-bit block as `Row`s of width `stride`, ckv times its scales. dims past the last are not written.
-template <class T, class S>
-inline void stage_row(const S* from, int64_t dim, const float* scales, T* to) {
+/// A row in f32, times its scales.
+template <class S>
+inline void stage_row(const S* from, int64_t dim, const float* scales, float* to) {
   for (int64_t d = 0; d < dim; d += Vec::kLanes) {
     const int64_t n = dim - d;
     Vec x = n >= Vec::kLanes ? load(from + d) : load_n(from + d, n);
@@ -100,6 +101,10 @@ inline void stage_row(const S* from, int64_t dim, const float* scales, T* to) {
     if (n >= Vec::kLanes) store(to + d, x);
     else store_n(to + d, x, n);
   }
+}
+template <class S>
+inline void stage_row(const S* from, int64_t dim, const float*, bf16_t* to) {
+  widen_row(from, dim, to);
 }
 
 /// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..]; keep = 0 takes c as 0 whatever it holds.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <tuple>
 
 #include "flashinfer/ops/mla/plan.h"
@@ -39,6 +41,24 @@ int64_t chunks_of(const std::vector<Item>& items) {
   return n;
 }
 
+/// Tiles that cost more are cut at their chunks. Partial states cost (with 128 heads 2 % of the products), so nothing is cut where
+/// whole tiles, the longest first to the least loaded thread, end within 5 % of each other.
+int64_t largest_uncut(const std::vector<Item>& items, int threads) {
+  if (threads <= 1) return std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> costs, load(static_cast<size_t>(threads), 0);
+  int64_t total = 0;
+  for (const Item& item : items) costs.push_back(item.cost), total += item.cost;
+  std::sort(costs.rbegin(), costs.rend());
+  for (int64_t cost : costs) {
+    std::pop_heap(load.begin(), load.end(), std::greater<>());
+    load.back() += cost;
+    std::push_heap(load.begin(), load.end(), std::greater<>());
+  }
+  const int64_t share = total / threads;
+  if (*std::max_element(load.begin(), load.end()) <= share + share / 20) return std::numeric_limits<int64_t>::max();
+  return std::max<int64_t>(share / 4, 1);
+}
+
 /// The merge of a tile's chunks, cut small: it reads chunks * 2 KB a row.
 void add_merges(WorkList& out, const MlaWork& w, int64_t partial) {
   constexpr int32_t kRows = 16;
@@ -50,19 +70,16 @@ void add_merges(WorkList& out, const MlaWork& w, int64_t partial) {
 
 WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal, int threads) {
   // Smaller tiles pack the same keys again, so rows are only cut further when there is not enough to do for all threads.
-  int64_t most = num_heads <= kFewHeads ? 32 : kTileRows;
+  int64_t most = num_heads <= kFewHeads ? kTileRows / 2 : kTileRows;
   std::vector<Item> items = tiles(qo_indptr, kv_len, num_heads, causal, most);
   while (most > 16 && chunks_of(items) < 2 * threads) items = tiles(qo_indptr, kv_len, num_heads, causal, most /= 2);
-  int64_t total = 0;
-  for (const Item& item : items) total += item.cost;
-  // What exceeds a quarter of a thread's share is cut at its chunks.
-  const int64_t limit = std::max<int64_t>(total / (4 * std::max(threads, 1)), 1);
+  const int64_t limit = largest_uncut(items, threads);
   WorkList out;
   std::vector<Item> parts;
   parts.reserve(items.size());
   for (const Item& item : items) {
     const MlaWork& w = item.work;
-    if (threads <= 1 || item.cost <= limit || w.chunk_end == 1) {
+    if (item.cost <= limit || w.chunk_end == 1) {
       parts.push_back(item);
       continue;
     }
