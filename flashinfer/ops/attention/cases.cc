@@ -41,6 +41,12 @@ constexpr op::Case kSinglePrefill[] = {
     {"strided", "q=bf16:30x4x64^pad24 k=bf16:70x2x64^pad8 v=bf16:70x2x64^perm(1,0,2) causal=True out=bf16:30x4x64^pad8"},
     {"o_dtype", "q=bf16:30x4x64 k=bf16:70x2x64 v=bf16:70x2x64 o_dtype=float32 causal=True", "cpu", 0, 1e-2, 1e-2},
     {"mixed_cache", "q=bf16:30x4x64 k=f16:70x2x64 v=f16:70x2x64 causal=True"},
+    {"fp8_cache", "q=bf16:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
+    {"fp8_cache_f16_d80", "q=f16:30x4x80 k=e5m2:170x2x80 v=e5m2:170x2x80 causal=True return_lse=True"},
+    {"nvfp4_cache", "q=bf16:70x4x64:normal(0,0.25) k=u8:170x2x32:randint(0,256) v=u8:170x2x32:randint(0,256) kv_cache_sf=(e4m3:170x2x4,e4m3:170x2x4) "
+                    "k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
+    {"nvfp4_cache_f16_d80", "q=f16:30x4x80:normal(0,0.25) k=u8:170x2x40:randint(0,256) v=u8:170x2x40:randint(0,256) kv_cache_sf=(e4m3:170x2x5,e4m3:170x2x5) "
+                            "causal=True return_lse=True"},
     {"dims_192_128", "q=bf16:30x4x192 k=bf16:70x2x192 v=bf16:70x2x128 causal=True return_lse=True"},
     {"d256", "q=bf16:30x4x256 k=bf16:70x2x256 v=bf16:70x2x256 causal=True"},
     {"group5_d80", "q=bf16:30x10x80 k=bf16:70x2x80 v=bf16:70x2x80 causal=True"},
@@ -117,6 +123,8 @@ constexpr op::Case kBatchPrefill[] = {
     {"cap_scales", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.logits_soft_cap=3.0 q=bf16:54x4x64 " FI_CACHE
                    "q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
     {"rope", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ROPE_LLAMA' q=bf16:54x4x64 " FI_CACHE},
+    {"nvfp4_page16", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.kv_data_type=uint8 q=bf16:54x4x64:normal(0,0.25) "
+                     "paged_kv_cache=(u8:7x16x2x32:randint(0,256),u8:7x16x2x32:randint(0,256)) kv_cache_sf=(e4m3:7x16x2x4,e4m3:7x16x2x4) return_lse=True"},
     {"f16_page5_hnd", "init.kv_layout='HND' " FI_WS FI_TABLE FI_ROWS "plan.paged_kv_last_page_len=i32:[5,1,1,2] plan.page_size=5 " FI_42
                       "plan.causal=True q=f16:54x4x64 paged_kv_cache=(f16:7x2x5x64,f16:7x2x5x64^pad8) return_lse=True", "cpu", op::kAot},
     {"f32_page1", FI_WS FI_TABLE FI_ROWS "plan.paged_kv_last_page_len=i32:[1,1,1,1] plan.page_size=1 " FI_42

@@ -11,6 +11,7 @@
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/attention/plan.h"
 #include "flashinfer/ops/attention/ref.h"
+#include "flashinfer/ops/attention/rope_table.h"
 #include "flashinfer/ops/attention/variant_call.h"
 
 namespace flashinfer::attention {
@@ -36,34 +37,15 @@ std::vector<float> alibi_slopes(int64_t heads) {
   return s;
 }
 
-/// cos and sin for positions [first, end) as the kernel reads them.
-struct RopeTable {
-  std::vector<float> values;
-  int64_t first = 0;
-};
-RopeTable rope_table(const Plan& p) {
-  RopeTable t;
-  int64_t end = 1;
+/// The table for all positions of a plan.
+std::shared_ptr<const RopeTable> table_of(const Plan& p) {
+  int64_t first = 0, end = 1;
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
     end = std::max<int64_t>(end, kv[b]);
-    t.first = std::min<int64_t>(t.first, kv[b] - (qo[b + 1] - qo[b]));  // rows before the first key
+    first = std::min<int64_t>(first, kv[b] - (qo[b + 1] - qo[b]));  // rows before the first key
   }
-  const int64_t half = p.head_dim_qk / 2;
-  t.values.resize(static_cast<size_t>((end - t.first) * 2 * half));
-  std::vector<double> frequency(static_cast<size_t>(half));
-  for (int64_t d = 0; d < half; ++d)
-    frequency[static_cast<size_t>(d)] =
-        std::pow(p.rope_theta, -2.0 * static_cast<double>(d) / static_cast<double>(p.head_dim_qk)) / p.rope_scale;
-  for (int64_t i = t.first; i < end; ++i) {
-    float* row = t.values.data() + (i - t.first) * 2 * half;
-    for (int64_t d = 0; d < half; ++d) {
-      const double angle = static_cast<double>(i) * frequency[static_cast<size_t>(d)];
-      row[d] = static_cast<float>(std::cos(angle));
-      row[half + d] = static_cast<float>(std::sin(angle));
-    }
-  }
-  return t;
+  return rope_table(p.rope_theta, p.rope_scale, p.head_dim_qk, first, end);
 }
 
 AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>& slopes) {
@@ -173,10 +155,10 @@ void run(const Plan& planned, const Call& c) {
   const Plan& p = planned;
   const std::vector<float> slopes = slopes_of(p);
   AttentionParams a = params_of(p, c, slopes);
-  RopeTable rope;
+  std::shared_ptr<const RopeTable> rope;
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
-    rope = rope_table(p);
-    a.rope = rope.values.data(), a.rope_first = rope.first;
+    rope = table_of(p);
+    a.rope = rope->values.data(), a.rope_first = rope->first;
   }
   std::optional<Extras> extras;
   if (!p.jit_args.is_none()) {
