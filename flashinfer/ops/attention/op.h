@@ -5,8 +5,8 @@
 //   logit = sm_scale * q_scale * k_scale * <q, k>;  ALiBi adds slope_h * (key - row);  a cap makes it cap * tanh(logit / cap)
 // A sink z_h joins every row's denominator: exp(z_h) is added to sum_j exp(logit_j), also in the LSE.
 //   out = v_scale * sum_j softmax(logit)_j v_j;  lse = log2 sum_j exp(logit_j)  (base 2)
-// A row that sees no key gives zeros and -inf. Unused slots of a page are never read. q is f32|f16|bf16, K and V are f32|f16|bf16
-// or 8-bit floats; sums are in f32.
+// A row that sees no key gives zeros and -inf. Unused slots of a page are never read, and what a key holds, be it NaN, does
+// not reach rows that do not see it. q is f32|f16|bf16, K and V are f32|f16|bf16, 8-bit floats or NVFP4; sums are in f32.
 //
 // Results do not depend on the batch, the page size or threads, bit for bit. Requests of at most 8 query tokens (decode) and longer
 // ones (prefill) are summed in two different orders: a decode row equals the prefill row of its position within rounding, and

@@ -5,8 +5,8 @@
 // that every K and V element is loaded once for the G heads that share it.
 //
 // Order of accumulation, which makes results independent of batch, tiles, page size and threads: keys are taken in blocks of
-// kBlockKeys and chunks of kChunkKeys (decode kernel: kDecodeChunkKeys), both at fixed positions counted from the request's first
-// key. A row's state (maximum, denominator, output) inside a chunk depends on that row's own logits alone; chunks are folded in
+// kTileKeys and chunks of kChunkKeys (decode kernel: kBlockKeys, kDecodeChunkKeys), both at fixed positions counted from the
+// request's first key. A row's state (maximum, denominator, output) inside a chunk depends on that row's own logits alone; chunks are folded in
 // ascending order. The two kernels sum inside a block in different orders.
 #pragma once
 #include <stdint.h>
