@@ -15,11 +15,24 @@ def run(path, *args):
 
 
 def test_every_example_is_tested():
-    assert {p.name for p in (ROOT / "examples/python").glob("*.py")} == {"serve_step.py"}
+    assert {p.name for p in (ROOT / "examples/python").glob("*.py")} == {"recorder.py", "serve_step.py"}
 
 
 def test_serve_step():
     assert "decode: (2, 8, 64) as torch computes it" in run("examples/python/serve_step.py")
+
+
+def test_recorder(tmp_path):
+    text = run("examples/python/recorder.py", tmp_path)
+    assert "arg_1: (4, 64, 80) torch.float8_e4m3fn, strides (5120, 1, 64)" in text
+    assert "the recorded bits: True" in text
+    whole, forged = text.split("== the session\n")[1].split("forged\n")
+    assert re.findall(r": (.*)", whole) == ["match"] * 4
+    assert forged.count(": match") == 3
+    assert re.search(r"bmm_fp8_call0001: .*(MISMATCH|changed)", forged)
+    command = subprocess.run([sys.executable, "-m", "flashinfer", "replay", "--dir", tmp_path], capture_output=True, text=True)
+    assert command.returncode == 1
+    assert "Summary: 3 passed, 1 failed/mismatch" in command.stdout
 
 
 def test_code_of_the_manual():
