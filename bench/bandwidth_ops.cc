@@ -2,7 +2,7 @@
 // Row-wise ops against what the memory gives: the op and a memcpy (or a read) of as many bytes alternate on the
 // library's threads, so that a noisy neighbour meets both. Prints medians and the median of the ratios. Buffers are 128
 // MB and more: 4 times a last-level cache of 32 MB.
-//   bench_bandwidth_ops [repeats]
+//   bench_bandwidth_ops [repeats [paged]]        paged: only the operators around a paged cache
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +15,8 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/activation/op.h"
 #include "flashinfer/ops/norm/op.h"
+#include "flashinfer/ops/page/op.h"
+#include "flashinfer/ops/quantization/op.h"
 #include "flashinfer/ops/rope/op.h"
 #include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/ops/topk/op.h"
@@ -124,6 +126,72 @@ void small_calls() {
   }
 }
 
+/// One request of 32768 tokens, 8 heads of 128 for K and V each, its pages scattered over the pool.
+struct Pages {
+  static constexpr int64_t kAppended = 32768, kPage = 16, kHeads = 8, kDim = 128, kElements = 2 * kAppended * kHeads * kDim;
+  Tensor request = Tensor::zeros({kAppended}, DType::kI32), position = Tensor::zeros({kAppended}, DType::kI32),
+         pages = Tensor::zeros({kAppended / kPage}, DType::kI32), indptr = Tensor::zeros({2}, DType::kI32), last = Tensor::zeros({1}, DType::kI32);
+  Tensor slots = Tensor::zeros({kAppended}, DType::kI64), lengths = Tensor::zeros({1}, DType::kI32), one = Tensor::zeros({1}, DType::kF32);
+  Tensor scales = Tensor::zeros({kAppended / kPage, 2, kPage, kHeads, kDim / 16}, DType::kU8);
+  Tensor table = Tensor::zeros({kAppended, 64}, DType::kF32), q_rope = Tensor::zeros({kAppended, 2 * kHeads, 64}, DType::kF8E4M3),
+         q_nope = Tensor::zeros({kAppended, 2 * kHeads, 64}, DType::kF8E4M3);
+  TensorView key, value, cache, fp4, rope;
+  explicit Pages(const Memory& m)
+      : key(m.a.data(), DType::kBF16, {kAppended, kHeads, kDim}),
+        value(m.a.data_as<bf16_t>() + kElements / 2, DType::kBF16, {kAppended, kHeads, kDim}),
+        cache(m.b.data(), DType::kBF16, {kAppended / kPage, 2, kPage, kHeads, kDim}),
+        fp4(m.b.data(), DType::kU8, {kAppended / kPage, 2, kPage, kHeads, kDim / 2}) {
+    for (int64_t i = 0; i < kAppended; ++i) position.data_as<int32_t>()[i] = static_cast<int32_t>(i);
+    const int64_t count = kAppended / kPage;
+    for (int64_t i = 0; i < count; ++i) pages.data_as<int32_t>()[i] = static_cast<int32_t>(i * 797 % count);  // 797 is prime
+    indptr.data_as<int32_t>()[1] = static_cast<int32_t>(count);
+    last.data_as<int32_t>()[0] = kPage;
+    lengths.data_as<int32_t>()[0] = kAppended;
+    one.data_as<float>()[0] = 0.01f;
+  }
+};
+void paged_lines(const Memory& m, int repeats) {
+  constexpr int64_t kN = Pages::kElements;
+  const Pages p(m);
+  const TensorView tables(p.pages.data(), DType::kI32, {1, Pages::kAppended / Pages::kPage}),
+      rows_k(m.a.data(), DType::kBF16, {1, Pages::kAppended, Pages::kHeads, Pages::kDim}),
+      rows_v(m.a.data_as<bf16_t>() + kN / 2, DType::kBF16, {1, Pages::kAppended, Pages::kHeads, Pages::kDim});
+  // 32 query and 16 K/V heads of 64 + 64: slices of the same memory.
+  const TensorView q(m.a.data(), DType::kBF16, {Pages::kAppended, 16, 128});
+  const TensorView k = p.key, ck(m.b.data(), DType::kF8E4M3, {Pages::kAppended / 16, 16, 8, 128}),
+                   cv(m.b.data_as<uint8_t>() + kN / 2, DType::kF8E4M3, {Pages::kAppended / 16, 16, 8, 128});
+  const TensorView bools(m.a.data(), DType::kBool, {kBytes}), bits(m.b.data(), DType::kU8, {kBytes / 8});
+  const Line lines[] = {
+      {"append_paged_kv_cache bf16", 4 * kN, false,
+       [&] {
+         append_paged_kv_cache({.append_key = p.key, .append_value = p.value, .batch_indices = p.request, .positions = p.position,
+                                .paged_kv_cache = p.cache, .kv_indices = p.pages, .kv_indptr = p.indptr, .kv_last_page_len = p.last});
+       }},
+      {"nvfp4_quantize_append bf16", kN * 41 / 16, false,
+       [&] {
+         nvfp4_quantize_append_paged_kv_cache({.append_key = p.key, .append_value = p.value, .batch_indices = p.request,
+                                               .positions = p.position, .paged_kv_cache = p.fp4, .kv_cache_sf = p.scales, .kv_indices = p.pages,
+                                               .kv_indptr = p.indptr, .kv_last_page_len = p.last, .k_scale = 0.01, .v_scale = 0.01});
+       }},
+      {"nvfp4_kv_dequantize_paged bf16", kN * 41 / 16, false,
+       [&] {
+         nvfp4_kv_dequantize_paged({.paged_kv_cache = p.fp4, .kv_cache_sf = p.scales, .block_tables = tables, .seq_lens = p.lengths,
+                                    .k_scale = 0.01, .v_scale = 0.01, .output_k = rows_k, .output_v = rows_v});
+       }},
+      {"rope_quantize_fp8_append 16+8 heads", kN * 2 * 3, false,
+       [&] {
+         rope_quantize_fp8_append_paged_kv_cache(
+             {.q_rope = q.slice(2, 0, 64), .k_rope = k.slice(2, 0, 64), .q_nope = q.slice(2, 64, 128), .k_nope = k.slice(2, 64, 128), .v = p.value,
+              .cos_sin_cache = p.table, .pos_ids = p.position, .paged_kv_cache = op::PagedKv(ck, cv), .kv_indices = p.pages,
+              .kv_indptr = p.indptr, .batch_indices = p.request, .positions = p.position, .q_rope_out = p.q_rope, .q_nope_out = p.q_nope});
+       }},
+      {"packbits", kBytes + kBytes / 8, false, [&] { packbits({.x = bools, .y = bits}); }},
+      {"packbits, of reading", kBytes, true, [&] { packbits({.x = bools, .y = bits}); }},
+      {"packbits little", kBytes + kBytes / 8, false, [&] { packbits({.x = bools, .bitorder = "little", .y = bits}); }},
+  };
+  for (const Line& line : lines) report(m, line, repeats);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -159,6 +227,9 @@ int main(int argc, char** argv) {
       {"top_k k=50 f32 49152", logit_bytes, true, [&] { top_k({.input = logits, .k = 50, .sorted = true}); }},
       {"top_k k=1 bf16 49152", 2 * kLogitRows * kTokens * 2, true, [&] { top_k({.input = bf16_logits, .k = 1}); }},
   };
-  for (const Line& line : lines) report(m, line, repeats);
-  small_calls();
+  if (argc < 3) {
+    for (const Line& line : lines) report(m, line, repeats);
+    small_calls();
+  }
+  paged_lines(m, repeats);
 }
