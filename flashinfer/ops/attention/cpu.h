@@ -177,7 +177,7 @@ struct Tile {
 
   /// Outputs of rows [i, i + n) of the packed block, of which they see keys up to `end`.
   void accumulate(int64_t i, int64_t n, int64_t end) {
-    if (true) {
+    if (finite) {
       product_rows<T::kPairs>(n, s.p + i * kPCells, kPCells, s.v, width, s.o + i * width, width, cells<T>(end), width, true);
       return;
     }
