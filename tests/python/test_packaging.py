@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel of this build in a fresh environment: only its two dependencies, no compiler, nothing of the checkout in reach.
 
-The wheel is made from the build folder (as `make wheel` does), with kernels compiled ahead for one op, to be quick."""
+The wheel is made from the build folder (as `make wheel` does), with kernels compiled ahead for two ops, to be quick."""
 import importlib.metadata
 import os
 import pathlib
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"])
-AHEAD = ["--op", "rmsnorm", "--target", "x86-64-v3"]
+AHEAD = ["--op", "rmsnorm,bmm_fp8", "--target", "x86-64-v3"]
 
 # The wheel has what its two dependencies bring, and numpy, so that there are arrays.
 PACKAGES = ("apache-tvm-ffi", "click", "typing-extensions", "numpy")
@@ -116,7 +116,8 @@ def test_the_command(environment):
     assert "Torch Version Info" in text and "cannot be imported" in text
     version = run(command, "--version", env=bare(environment))
     assert version == run(environment / "bin/python", "-m", "flashinfer", "--version", env=bare(environment))
-    # A case must be served by the compiled kernel, not by the reference.
+    # A case must be served by the compiled kernels (a product needs two), not by the reference.
+    assert "1 passed, 0 failed" in run(command, "cases", "bmm_fp8", "--case", "e4m3", env=bare(environment))
     assert "1 passed, 0 failed" in run(command, "cases", "rmsnorm", "--args", "input=f16:4x4096 weight=f16:4096", env=bare(environment))
 
 

@@ -102,9 +102,11 @@ GemmConfig config_of(const Product& p) {
 GemmPackConfig pack_config_of(const TensorView& a) { return {.from = a.dtype(), .rows = 1}; }
 
 std::string refuse(const Product& p) {
+  // Both are asked for before either answer counts: what is compiled ahead is what is asked for here.
   const std::string& why = jit::cpu_kernel<kGemm>(config_of(p)).refusal;
-  if (!why.empty() || (direct_a(p.a) && p.a.size(1) <= kBlockRows)) return why;
-  return jit::cpu_kernel<kPack>(pack_config_of(p.a)).refusal;
+  if (direct_a(p.a) && p.a.size(1) <= kBlockRows) return why;
+  const std::string& pack = jit::cpu_kernel<kPack>(pack_config_of(p.a)).refusal;
+  return why.empty() ? pack : why;
 }
 
 void run(const Product& x) {
