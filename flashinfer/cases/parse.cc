@@ -156,6 +156,7 @@ class Builder {
     const std::string cls(name.substr(0, name.rfind('.')));
     const op::Op* init = op::find_op(cls + ".__init__");
     const op::Op* plan = op::find_op(cls + ".plan");
+    if (!plan) plan = op::find_op(cls + ".begin_forward");  // two older classes
     if (!init) throw InternalError(str("case: no op ", cls, ".__init__"));
     out_.object = std::make_unique<op::Object>(op::intern_class(cls), op_.module, *op_.state);
     const op::Value self = op::to_value(out_.object.get());

@@ -49,8 +49,7 @@ void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<cons
   p.fixed_batch_size = n;
 }
 
-Plan next_plan(const op::Object* self) {
-  const Plan& before = self->as<Plan>();
+Plan next_plan(const Plan& before) {
   Plan p;
   p.kv_layout = before.kv_layout, p.paged = before.paged;
   p.use_cuda_graph = before.use_cuda_graph, p.fixed_batch_size = before.fixed_batch_size;

@@ -206,6 +206,11 @@ struct PrefillOps {
   const op::Op *plan, *forward, *size, *reset;
 };
 
+/// What single_prefill_with_kv_cache does, for operators that contain it. The call refers to the block's views.
+void check_single(const SinglePrefill& a);
+Plan single_plan(const SinglePrefill& a);
+Call single_call(const SinglePrefill& a);
+
 // Ops of the family's files.
 extern const op::Op single_decode_op, single_prefill_op;
 extern const op::Op decode_init_op, decode_plan_op, decode_run_op, decode_forward_op, decode_size_op, decode_reset_op, decode_prewarm_op,

@@ -2,6 +2,7 @@
 #include "flashinfer/ops/attention/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -54,8 +55,23 @@ void check_positive(std::string_view op, const char* name, int64_t value) {
 
 }  // namespace
 
-constinit const op::StateType plan_type = op::state_type<Plan>(
-    plan_fields, "begin_forward=plan; run_return_lse=run(return_lse=True); forward_return_lse=forward(return_lse=True); end_forward=");
+constexpr const char* kAliases =
+    "begin_forward=plan; run_return_lse=run(return_lse=True); forward_return_lse=forward(return_lse=True); end_forward=";
+constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields, kAliases);
+
+namespace {
+template <size_t N>
+constexpr std::array<op::Field, N + 2> list_fields_of(const op::Field (&fields)[N]) {
+  std::array<op::Field, N + 2> out;
+  for (size_t i = 0; i < N; ++i) out[i] = fields[i];
+  out[N] = op::attr<&PlanList::count>("count");
+  out[N + 1] = op::in<&PlanList::batches>("batches", nullptr);
+  return out;
+}
+constexpr auto list_fields = list_fields_of(plan_fields);  // the base is the state's first member
+}  // namespace
+constinit const op::StateType plan_list_type = op::state_type<PlanList>(list_fields, kAliases),
+                              cascade_plan_type = op::state_type<PlanList>(list_fields, "begin_forward=plan; forward=run; end_forward=");
 
 void set_options(Plan& p, const Options& o) {
   check_positive(o.op, "num_qo_heads", p.num_qo_heads);

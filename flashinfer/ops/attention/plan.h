@@ -41,6 +41,29 @@ struct Plan {
 };
 extern const op::StateType plan_type;
 
+/// Plans that differ only in their arrays: levels of a cascade, halves of a batch, heads of a sparse pattern. The base holds what
+/// they share and their arrays one after another, so that the recorder writes them.
+struct PlanList : Plan {
+  int64_t count = 0;
+  Tensor batches;           // i64 [count, 2]: requests of each plan, and whether it is causal
+  std::vector<Plan> plans;  // not recorded: split() makes them
+};
+extern const op::StateType plan_list_type, cascade_plan_type;
+/// The arrays of `plans` into those of the base.
+void join(PlanList& l);
+/// The plans of a receiver; made anew when the state was read from a dump. AssertionError before plan().
+std::vector<Plan> split(const PlanList& l, std::string_view op);
+class Plans {
+ public:
+  Plans(std::string_view op, const op::Object* self);
+  const Plan& operator[](size_t i) const { return plans_[i]; }
+  size_t size() const { return plans_.size(); }
+
+ private:
+  std::vector<Plan> made_;
+  std::span<const Plan> plans_;
+};
+
 /// What all callers of the kernel share, from the public arguments.
 struct Options {
   std::string_view op;
@@ -85,7 +108,8 @@ struct GraphArgument {
 };
 void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<const GraphArgument> arguments);
 /// What __init__ set, for the next plan.
-Plan next_plan(const op::Object* self);
+Plan next_plan(const Plan& before);
+inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>()); }
 /// In graph mode: what may not change since the first plan, then the arrays into the caller's buffers.
 void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_page_len);
 /// Bits of a mask over the requests of `p` (qo_indptr and kv_len set); clears it when neither is given.

@@ -192,6 +192,15 @@ constexpr op::Candidate prefill_candidates[] = {op::candidate<refuse_block<Singl
 
 }  // namespace
 
+void check_single(const SinglePrefill& a) { validate(a); }
+Plan single_plan(const SinglePrefill& a) { return full_plan(a); }
+Call single_call(const SinglePrefill& a) {
+  Call c = call_of_block(a);
+  if (a.out) c.out = *a.out;
+  if (a.lse) c.lse = &*a.lse;
+  return c;
+}
+
 constinit const op::Op single_decode_op = op::define<SingleDecode, validate, cost<SingleDecode>>(
     kDecode, "flashinfer.decode", "out = softmax(scale * q k^T) v for one query token; lse in base 2.", decode_fields, decode_candidates,
     ops::attention::single_decode_cases);

@@ -24,7 +24,7 @@ inline float exp2(float x) {
   return lanes[0];
 }
 
-template <class T>
+template <class T, class U>
 inline void row(const MergeParams& p, int64_t n, int64_t h) {
   float m = -INFINITY, sum = 0;
   for (int64_t i = 0; i < p.states; ++i) {
@@ -33,7 +33,7 @@ inline void row(const MergeParams& p, int64_t n, int64_t h) {
   }
   for (int64_t i = 0; i < p.states && m != -INFINITY; ++i) sum += exp2(*lse_of(p, i, n, h) - m);
   const Vec inv = splat(m == -INFINITY ? 0.0f : 1.0f / sum);
-  T* out = static_cast<T*>(p.v_out) + n * p.v_out_stride_n + h * p.v_out_stride_h;
+  U* out = static_cast<U*>(p.v_out) + n * p.v_out_stride_n + h * p.v_out_stride_h;
   for (int64_t d = 0; d < p.dim; d += Vec::kLanes) {
     const int64_t rest = p.dim - d;
     Vec acc = zero();
@@ -56,7 +56,7 @@ void merge_states(const MergeParams& p, int64_t task) {
   const int64_t begin = task * p.tokens_per_task, end = begin + p.tokens_per_task;
   for (int64_t n = begin; n < end && n < p.tokens; ++n) {
     if (p.mask && !p.mask[n * p.mask_stride]) continue;
-    for (int64_t h = 0; h < p.heads; ++h) merge::row<scalar_of_t<C.dtype>>(p, n, h);
+    for (int64_t h = 0; h < p.heads; ++h) merge::row<scalar_of_t<C.dtype>, scalar_of_t<C.out>>(p, n, h);
   }
 }
 

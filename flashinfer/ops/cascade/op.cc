@@ -3,6 +3,7 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/cascade/cases.h"
+#include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/params.h"
 #include "flashinfer/ops/cascade/ref.h"
 #include "flashinfer/ops/common/rows.h"
@@ -32,7 +33,7 @@ MergeParams pair_params(const TensorView& va, const TensorView& sa, const Tensor
 }
 void run_merge(MergeParams& p, DType dtype) {
   p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * size_of(dtype));
-  ops::run_rows(jit::cpu_kernel<kKernel>(MergeConfig{dtype}).fn, p, p.tokens, p.tokens_per_task);
+  ops::run_rows(jit::cpu_kernel<kKernel>(MergeConfig{dtype, dtype}).fn, p, p.tokens, p.tokens_per_task);
 }
 
 void launch_merge(const MergeState& a) {
@@ -105,13 +106,18 @@ constinit const op::Op many_op = op::define<MergeStates>(
 
 op::Refusal refuse(const op::Op& op, const void* block, DType dtype) {
   if (op::Refusal r = op::refuse_unless_cpu(op, block); !r.empty()) return r;
-  return jit::cpu_kernel<kKernel>(MergeConfig{dtype}).refusal;
+  return jit::cpu_kernel<kKernel>(MergeConfig{dtype, dtype}).refusal;
 }
 op::Refusal refuse_merge(const MergeState& a) { return refuse(merge_op, &a, a.v_a.dtype()); }
 op::Refusal refuse_in_place(const MergeStateInPlace& a) { return refuse(in_place_op, &a, a.v.dtype()); }
 op::Refusal refuse_many(const MergeStates& a) { return refuse(many_op, &a, a.v.dtype()); }
 
-constexpr const op::Op* kOps[] = {&merge_op, &in_place_op, &many_op};
+using namespace cascade;
+constexpr const op::Op* kOps[] = {&merge_op, &in_place_op, &many_op,
+                                  &level_init_op, &level_plan_op, &level_run_op, &level_reset_op, &level_prewarm_op,
+                                  &shared_decode_init_op, &shared_decode_plan_op, &shared_decode_forward_op, &shared_decode_reset_op,
+                                  &shared_prefill_init_op, &shared_prefill_plan_op, &shared_prefill_forward_op, &shared_prefill_reset_op,
+                                  &shared_prefill_prewarm_op};
 }  // namespace
 
 std::pair<Tensor, Tensor> merge_state(const MergeState& a) { return op::call(merge_op, a); }

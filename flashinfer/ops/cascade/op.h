@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/cascade/wrappers.h"
 
 namespace flashinfer {
 

@@ -9,9 +9,13 @@ namespace flashinfer {
 
 struct MergeConfig {
   DType dtype;  // of v: f32, f16, bf16
+  DType out;    // of the merged v
   static constexpr const char* kName = "flashinfer::MergeConfig";
   template <class V>
-  constexpr void visit(V&& f) const { f("dtype", dtype); }
+  constexpr void visit(V&& f) const {
+    f("dtype", dtype);
+    f("out", out);
+  }
   friend constexpr bool operator==(const MergeConfig&, const MergeConfig&) = default;
 };
 

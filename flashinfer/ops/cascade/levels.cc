@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/cascade/levels.h"
+
+#include "flashinfer/ops/cascade/params.h"
+#include "flashinfer/ops/cascade/ref.h"
+#include "flashinfer/ops/common/rows.h"
+
+namespace flashinfer::cascade {
+namespace {
+
+inline constexpr jit::Kernel kMerge{"flashinfer/ops/cascade/cpu.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
+
+/// States of all levels: v f32 [rows, levels, Hq, D], s f32 [rows, levels, Hq].
+struct States {
+  Tensor v, s;
+  States(std::span<Level> levels, const TensorView& out) {
+    const auto n = static_cast<int64_t>(levels.size());
+    v = Tensor::empty({out.size(0), n, out.size(1), out.size(2)}, DType::kF32);
+    s = Tensor::empty({out.size(0), n, out.size(1)}, DType::kF32);
+  }
+  /// Calls f(plan, call) for every level with its state as output.
+  template <class F>
+  void each(std::span<Level> levels, F f) const {
+    for (size_t i = 0; i < levels.size(); ++i) {
+      const TensorView lse = s.view().select(1, static_cast<int64_t>(i));
+      levels[i].call.out = v.view().select(1, static_cast<int64_t>(i));
+      levels[i].call.lse = &lse;
+      f(*levels[i].plan, levels[i].call);
+    }
+  }
+};
+
+}  // namespace
+
+void run_levels(std::span<Level> levels, const TensorView& out) {
+  const States states(levels, out);
+  states.each(levels, attention::run);
+  MergeParams p{};
+  p.v[0] = states.v.data(), p.s[0] = states.s.data_as<float>();
+  p.tokens = out.size(0), p.states = states.v.size(1), p.heads = out.size(1), p.dim = out.size(2);
+  p.v_stride_h[0] = p.dim, p.v_stride_state = p.heads * p.dim, p.v_stride_n[0] = p.states * p.v_stride_state;
+  p.s_stride_h[0] = 1, p.s_stride_state = p.heads, p.s_stride_n[0] = p.states * p.heads;
+  const Tensor merged = Tensor::empty({p.tokens, p.heads}, DType::kF32);  // the kernel also merges the LSE
+  p.v_out = out.data(), p.s_out = merged.data_as<float>();
+  p.v_out_stride_n = out.stride(0), p.v_out_stride_h = out.stride(1);
+  p.s_out_stride_n = p.heads, p.s_out_stride_h = 1;
+  p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * 4);
+  ops::run_rows(jit::cpu_kernel<kMerge>(MergeConfig{DType::kF32, out.dtype()}).fn, p, p.tokens, p.tokens_per_task);
+}
+
+void reference_levels(std::span<Level> levels, const TensorView& out) {
+  const States states(levels, out);
+  states.each(levels, attention::run_reference);
+  const Tensor lse = Tensor::empty({out.size(0), out.size(1)}, DType::kF32);
+  ref::merge_states(states.v.view(), states.s.view(), out, lse.view());
+}
+
+op::Refusal refuse_levels(std::span<const Level> levels, DType out) {
+  for (const Level& l : levels)
+    if (op::Refusal r = attention::refuse(*l.plan, l.call); !r.empty()) return r;
+  return jit::cpu_kernel<kMerge>(MergeConfig{DType::kF32, out}).refusal;
+}
+
+attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t keys) {
+  attention::Plan p;
+  p.kv_layout = like.kv_layout, p.paged = false, p.batch_size = 1;
+  p.num_qo_heads = like.num_qo_heads, p.num_kv_heads = like.num_kv_heads, p.head_dim_qk = like.head_dim_qk, p.head_dim_vo = like.head_dim_vo;
+  p.q_data_type = like.q_data_type, p.kv_data_type = like.kv_data_type, p.o_data_type = DType::kF32;
+  p.sm_scale = like.sm_scale;
+  p.nnz_qo = rows, p.nnz_kv = keys;
+  const int32_t qo[2] = {0, static_cast<int32_t>(rows)}, kv[2] = {0, static_cast<int32_t>(keys)};
+  p.qo_indptr = Tensor::copy_of(std::span<const int32_t>(qo), {2});
+  p.kv_indptr = Tensor::copy_of(std::span<const int32_t>(kv), {2});
+  p.kv_len = Tensor::copy_of(std::span<const int32_t>(kv + 1, 1), {1});
+  attention::set_work(p);
+  return p;
+}
+
+}  // namespace flashinfer::cascade

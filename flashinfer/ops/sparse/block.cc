@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pattern of equal blocks for all heads: row blocks are requests, key blocks are pages.
+#include "flashinfer/ops/sparse/ops.h"
+
+namespace flashinfer {
+namespace sparse {
+namespace {
+using namespace attention;
+
+constexpr const char* kClass = "BlockSparseAttentionWrapper";
+constexpr const char *kInit = "BlockSparseAttentionWrapper.__init__", *kPlan = "BlockSparseAttentionWrapper.plan",
+                     *kRun = "BlockSparseAttentionWrapper.run";
+
+void validate_plan(const BlockSparsePlan& a) {
+  for (const auto& [name, given] : {std::pair("block_mask", &a.block_mask), std::pair("kv_block_lens", &a.kv_block_lens),
+                                    std::pair("q2k_indices", &a.q2k_indices), std::pair("q2k_num", &a.q2k_num),
+                                    std::pair("kv_splits", &a.kv_splits), std::pair("use_clc", &a.use_clc), std::pair("q_scale", &a.q_scale),
+                                    std::pair("k_scale", &a.k_scale), std::pair("v_scale", &a.v_scale)})
+    FI_CHECK(given->is_none(), ValueError, kPlan, ": ", name, " belongs to special back ends of GPUs");
+  for (const auto& [name, n] : {std::pair("M", a.M), std::pair("N", a.N)})
+    FI_CHECK(n >= 0 && n <= INT32_MAX, ValueError, kPlan, ": ", name, " is ", n);
+  for (const auto& [name, n] : {std::pair("R", a.R), std::pair("C", a.C)})
+    FI_CHECK(n >= 1 && n <= INT32_MAX, ValueError, kPlan, ": ", name, " is ", n, ", but must be at least 1");
+  FI_CHECK(a.M == (a.indptr.size(0) - 1) * a.R, ValueError, kPlan, ": M is ", a.M, ", but indptr describes ", a.indptr.size(0) - 1,
+           " row blocks of R=", a.R);
+  if (a.mask)
+    FI_CHECK(a.mask->rank() == 3 && a.mask->size(1) == a.R && a.mask->size(2) == a.C, ValueError, kPlan, ": mask is ", to_string(*a.mask),
+             ", but must be [blocks, R=", a.R, ", C=", a.C, "]");
+}
+/// The element mask of all row blocks in the order of attention.
+Tensor ordered_mask(const BlockSparsePlan& a, const Plan& p) {
+  const int64_t blocks = p.kv_indptr.data_as<int32_t>()[p.batch_size];
+  FI_CHECK(a.mask->size(0) == blocks, ValueError, kPlan, ": mask.shape[0] is ", a.mask->size(0), ", but indptr describes ", blocks, " blocks");
+  Tensor ordered = Tensor::empty({a.mask->numel()}, DType::kBool);
+  convert_mask(*a.mask, a.indptr, ordered.data_as<bool>());
+  return ordered;
+}
+void launch_plan(const BlockSparsePlan& a) {
+  Plan p = next_plan(a.self);
+  p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
+  p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.C;
+  p.nnz_kv = a.N;
+  p.q_data_type = a.q_data_type, p.kv_data_type = a.kv_data_type.value_or(a.q_data_type), p.o_data_type = a.o_data_type.value_or(a.q_data_type);
+  p.causal = a.causal;
+  set_options(p, {.op = kPlan, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
+                  .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  const int64_t batch = a.indptr.size(0) - 1;
+  Tensor full = Tensor::empty({batch}, DType::kI32), rows = Tensor::empty({batch + 1}, DType::kI32);
+  for (int64_t b = 0; b <= batch; ++b) {
+    rows.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.R);
+    if (b < batch) full.data_as<int32_t>()[b] = static_cast<int32_t>(a.C);
+  }
+  set_page_table(p, kPlan, {"indptr", "indices", "C"}, a.indptr, a.indices, full);
+  FI_CHECK((p.max_page + 1) * a.C <= a.N, ValueError, kPlan, ": indices has key block ", p.max_page, ", which ends at ", (p.max_page + 1) * a.C,
+           ", but N is ", a.N);
+  set_rows(p, kPlan, "indptr", rows);
+  const Tensor ordered = a.mask && !a.packed_mask ? ordered_mask(a, p) : Tensor();
+  set_mask(p, kPlan, ordered.defined() ? std::optional<TensorView>(ordered.view()) : std::nullopt, a.packed_mask);
+  set_work(p);
+  a.self->set(std::move(p));
+  a.self->planned = true;
+}
+
+Call call_of_run(const BlockSparseRun& a) {
+  const Plan& p = plan_of(kRun, a.self);
+  Call c;
+  c.q = a.q, c.kv = {pages_of(a.k, p.page_size), pages_of(a.v, p.page_size)};
+  if (a.out) c.out = *a.out;
+  if (a.lse) c.lse = &*a.lse;
+  return c;
+}
+void validate_run(const BlockSparseRun& a) {
+  const Plan& p = plan_of(kRun, a.self);
+  constexpr const char* kFp8 = "it scales an 8-bit q, which is not available";
+  not_served(kRun, "scale_q", a.scale_q.has_value(), kFp8);
+  not_served(kRun, "scale_k", a.scale_k.has_value(), kFp8);
+  not_served(kRun, "scale_v", a.scale_v.has_value(), kFp8);
+  check_run(kRun, p, a.q, call_of_run(a).kv, "k", "v");
+  for (const auto& [t, who] : {std::pair(&a.k, "k"), std::pair(&a.v, "v")})
+    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, kRun, ": ", who, ".shape[0] is ", t->size(0), ", but plan() was told N=", p.nnz_kv);
+}
+op::Shape out_shape(const BlockSparseRun& a) {
+  const Plan& p = plan_of(kRun, a.self);
+  return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
+}
+op::Shape lse_shape(const BlockSparseRun& a) {
+  const Plan& p = plan_of(kRun, a.self);
+  return rows_heads(p.nnz_qo, p.num_qo_heads);
+}
+DType out_dtype(const BlockSparseRun& a) { return plan_of(kRun, a.self).o_data_type; }
+op::Cost cost(const BlockSparseRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+op::Refusal refuse_plan(const BlockSparsePlan& a) { return op::refuse_unless_cpu(block_plan_op, &a); }
+op::Refusal refuse_run(const BlockSparseRun& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(block_run_op, &a); !r.empty()) return r;
+  return refuse(plan_of(kRun, a.self), call_of_run(a));
+}
+void launch_run(const BlockSparseRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
+void reference(const BlockSparseRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
+
+constexpr op::Field plan_fields[] = {
+    op::self<&BlockSparsePlan::self>(),
+    op::in<&BlockSparsePlan::indptr>("indptr", "b+1", op::indices, op::any_layout),
+    op::in<&BlockSparsePlan::indices>("indices", "n", op::indices, op::any_layout),
+    op::attr<&BlockSparsePlan::M>("M", op::required),
+    op::attr<&BlockSparsePlan::N>("N", op::required),
+    op::attr<&BlockSparsePlan::R>("R", op::required),
+    op::attr<&BlockSparsePlan::C>("C", op::required),
+    op::attr<&BlockSparsePlan::num_qo_heads>("num_qo_heads", op::required),
+    op::attr<&BlockSparsePlan::num_kv_heads>("num_kv_heads", op::required),
+    op::attr<&BlockSparsePlan::head_dim>("head_dim", op::required),
+    op::in<&BlockSparsePlan::mask>("mask", nullptr, kMaskTypes, op::any_layout),
+    op::in<&BlockSparsePlan::packed_mask>("packed_mask", nullptr, DType::kU8, op::contiguous),
+    op::attr<&BlockSparsePlan::causal>("causal"),
+    op::attr<&BlockSparsePlan::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&BlockSparsePlan::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+    op::attr<&BlockSparsePlan::logits_soft_cap>("logits_soft_cap"),
+    op::attr<&BlockSparsePlan::sm_scale>("sm_scale"),
+    op::attr<&BlockSparsePlan::rope_scale>("rope_scale"),
+    op::attr<&BlockSparsePlan::rope_theta>("rope_theta"),
+    op::attr<&BlockSparsePlan::q_data_type>("q_data_type", op::literal("'float16'")),
+    op::attr<&BlockSparsePlan::kv_data_type>("kv_data_type"),
+    op::attr<&BlockSparsePlan::o_data_type>("o_data_type"),
+    op::attr<&BlockSparsePlan::non_blocking>("non_blocking"),
+    op::attr<&BlockSparsePlan::block_mask>("block_mask"),
+    op::attr<&BlockSparsePlan::kv_block_lens>("kv_block_lens"),
+    op::attr<&BlockSparsePlan::q2k_indices>("q2k_indices"),
+    op::attr<&BlockSparsePlan::q2k_num>("q2k_num"),
+    op::attr<&BlockSparsePlan::kv_splits>("kv_splits"),
+    op::attr<&BlockSparsePlan::use_clc>("use_clc"),
+    op::attr<&BlockSparsePlan::q_scale>("q_scale"),
+    op::attr<&BlockSparsePlan::k_scale>("k_scale"),
+    op::attr<&BlockSparsePlan::v_scale>("v_scale"),
+};
+constexpr op::Field run_fields[] = {
+    op::self<&BlockSparseRun::self>(),
+    op::in<&BlockSparseRun::q>("q", "m h d", op::floats),
+    op::in<&BlockSparseRun::k>("k", "n g d", op::floats | op::fp8),
+    op::in<&BlockSparseRun::v>("v", "n g d", op::same_as("k")),
+    op::in<&BlockSparseRun::scale_q>("scale_q", nullptr),
+    op::in<&BlockSparseRun::scale_k>("scale_k", nullptr),
+    op::in<&BlockSparseRun::scale_v>("scale_v", nullptr),
+    op::out<&BlockSparseRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
+    op::out<&BlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&BlockSparseRun::return_lse>),
+    op::attr<&BlockSparseRun::return_lse>("return_lse"),
+    op::attr<&BlockSparseRun::enable_pdl>("enable_pdl"),
+};
+constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<Plan>>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+}  // namespace
+
+constinit const op::Op block_init_op = op::define<SparseInit>(kInit, kModule, "Attention of row blocks to the key blocks that a pattern names.",
+                                                              init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op block_plan_op = op::define<BlockSparsePlan, validate_plan>(
+    kPlan, kModule, "Takes the pattern of blocks and everything that is the same for all layers.", plan_fields, plan_candidates, nullptr, {}, &plan_type);
+constinit const op::Op block_run_op = op::define<BlockSparseRun, validate_run, cost>(
+    kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row) v; lse in base 2.", run_fields, run_candidates, ops::sparse::block_cases,
+    {}, &plan_type);
+constinit const op::Op block_reset_op = reset_op("BlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &plan_type);
+}  // namespace sparse
+
+BlockSparseAttentionWrapper::BlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
+    : self_(sparse::kClass, sparse::kModule, attention::plan_type) {
+  op::call(sparse::block_init_op, SparseInit{&self_, workspace, backend});
+}
+void BlockSparseAttentionWrapper::plan(BlockSparsePlan a) {
+  a.self = &self_;
+  op::call(sparse::block_plan_op, a);
+}
+op::Results BlockSparseAttentionWrapper::run(BlockSparseRun a) {
+  a.self = &self_;
+  return op::call(sparse::block_run_op, a);
+}
+void BlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+  op::call(sparse::block_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
+}
+
+}  // namespace flashinfer
