@@ -16,6 +16,7 @@ _VARIANTS = "upstream's *args are the extra tensors and scalars of a variant com
 _NAMED = "upstream takes these by *deprecated_positional_args and **kwargs and checks the names itself; here they are named"
 _MORE = "keyword-only arguments of ours behind upstream's: functions allowed by name, tolerances"
 _SINK = "upstream's *args are the sink and the scale of its attention variant; here they have names"
+_SPARSE = "upstream writes f16 whatever q is; here o_data_type is q's unless it is given"
 _DECODE = ("BatchDecodeWithPagedKVCacheWrapper", "CUDAGraphBatchDecodeWithPagedKVCacheWrapper")
 MEANT = {
     **{f"{wrapper}.{method}": _NAMED for method in ("plan", "begin_forward") for wrapper in _DECODE},
@@ -23,6 +24,8 @@ MEANT = {
        for wrapper in (*_DECODE, "BatchPrefillWithPagedKVCacheWrapper", "BatchPrefillWithRaggedKVCacheWrapper")},
     "replay_from_dump": _MORE, "replay_sequence": _MORE,
     **{f"BatchAttentionWithAttentionSinkWrapper.{method}": _SINK for method in ("run", "run_return_lse")},
+    **{f"BlockSparseAttentionWrapper.{method}": _SPARSE for method in ("plan", "begin_forward")},
+    "PODWithPagedKVCacheWrapper.run": _VARIANTS,
     "single_decode_with_kv_cache_with_jit_module": _VARIANTS, "single_prefill_with_kv_cache_with_jit_module": _VARIANTS,
 }
 _MEANT_DIFFERENCES = {_MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds atol=None"}, _VARIANTS: {"lacks *args", "adds *"}, _SINK: {"lacks *args", "adds *", "adds sink", "adds sm_scale"}}

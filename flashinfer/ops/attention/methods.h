@@ -11,7 +11,7 @@ namespace flashinfer::attention {
 struct ResetWorkspace {
   op::Object* self = nullptr;
   TensorView float_workspace_buffer;  // aligned to 16 bytes; the CPU needs neither
-  op::Value int_workspace_buffer{};   // of cascades: a list
+  op::Value int_workspace_buffer{};   // of cascades: a list, int_workspace_buffers
 };
 struct PrewarmStrides {
   op::Object* self = nullptr;
@@ -34,6 +34,11 @@ inline constexpr op::Field reset_fields[] = {
     op::scratch<&ResetWorkspace::float_workspace_buffer>("float_workspace_buffer", nullptr),
     op::attr<&ResetWorkspace::int_workspace_buffer>("int_workspace_buffer", op::required),
 };
+inline constexpr op::Field reset_list_fields[] = {
+    op::self<&ResetWorkspace::self>(),
+    op::scratch<&ResetWorkspace::float_workspace_buffer>("float_workspace_buffer", nullptr),
+    op::attr<&ResetWorkspace::int_workspace_buffer>("int_workspace_buffers", op::required),
+};
 inline constexpr op::Field prewarm_fields[] = {
     op::self<&PrewarmStrides::self>(),
     op::attr<&PrewarmStrides::variant>("variant", op::choices("independent")),
@@ -43,9 +48,10 @@ inline constexpr op::Candidate prewarm_candidates[] = {op::candidate<never<Prewa
 }  // namespace methods_detail
 
 /// The CPU keeps nothing in the workspaces: only checks.
-constexpr op::Op reset_op(const char* name, const char* module, const op::StateType* state) {
-  return op::define<ResetWorkspace, methods_detail::check_reset>(name, module, "Another workspace; the CPU needs none.",
-                                                                 methods_detail::reset_fields, methods_detail::reset_candidates, nullptr, {}, state);
+constexpr op::Op reset_op(const char* name, const char* module, const op::StateType* state,
+                          std::span<const op::Field> fields = methods_detail::reset_fields) {
+  return op::define<ResetWorkspace, methods_detail::check_reset>(name, module, "Another workspace; the CPU needs none.", fields,
+                                                                 methods_detail::reset_candidates, nullptr, {}, state);
 }
 /// Strides of K and V are run-time values: there is nothing to build beforehand.
 constexpr op::Op prewarm_op(const char* name, const char* module, const op::StateType* state) {

@@ -192,7 +192,8 @@ constinit const op::Op level_plan_op = op::define<CascadePlan, validate_plan>(
 constinit const op::Op level_run_op = op::define<CascadeRun, validate_run, cost>(
     kRun, kModule, "out = attention over the keys of all levels, each read once for the rows that share it.", run_fields, run_candidates,
     ops::cascade::multi_level_cases, {}, &cascade_plan_type);
-constinit const op::Op level_reset_op = reset_op("MultiLevelCascadeAttentionWrapper.reset_workspace_buffer", kModule, &cascade_plan_type);
+constinit const op::Op level_reset_op = reset_op("MultiLevelCascadeAttentionWrapper.reset_workspace_buffer", kModule, &cascade_plan_type,
+                                                  methods_detail::reset_list_fields);
 constinit const op::Op level_prewarm_op = prewarm_op("MultiLevelCascadeAttentionWrapper.prewarm_paged_kv_stride_variant", kModule, &cascade_plan_type);
 }  // namespace cascade
 
