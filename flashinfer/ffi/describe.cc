@@ -64,6 +64,7 @@ Json describe(const op::Op& op, const op::Field& f) {
   }
   text_if("doc", f.doc);
   flag_if("keyword_only", f.keyword_only);
+  flag_if("rest", f.rest);
   flag_if("not_returned", f.not_returned);
   flag_if("hidden", f.hidden);
   flag_if("conditional", f.when != nullptr);

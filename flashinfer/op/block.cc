@@ -35,12 +35,15 @@ void Block::bind(const Passed& passed) {
   std::vector<const Field*> order;
   for (const Field& f : op_->fields)
     if (f.role != Role::kResult && !f.hidden) order.push_back(&f);
-  const auto first_keyword = std::find_if(order.begin(), order.end(), [](const Field* f) { return f->keyword_only; });
-  const size_t limit = static_cast<size_t>(first_keyword - order.begin());
-  FI_CHECK(passed.positional.size() <= limit, TypeError, op_->name, "() takes ", limit, " positional arguments but ",
+  const auto end = std::find_if(order.begin(), order.end(), [](const Field* f) { return f->keyword_only || f->rest; });
+  const size_t limit = static_cast<size_t>(end - order.begin());
+  const bool rest = end != order.end() && (*end)->rest;
+  FI_CHECK(rest || passed.positional.size() <= limit, TypeError, op_->name, "() takes ", limit, " positional arguments but ",
            passed.positional.size(), " were given");
   std::vector<const Field*> given;
-  for (size_t i = 0; i < passed.positional.size(); ++i) {
+  if (passed.positional.size() > limit)
+    set((*end)->name, TupleValue{{passed.positional.begin() + static_cast<ptrdiff_t>(limit), passed.positional.end()}});
+  for (size_t i = 0; i < std::min(passed.positional.size(), limit); ++i) {
     set(order[i]->name, passed.positional[i]);
     given.push_back(order[i]);
   }

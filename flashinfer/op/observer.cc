@@ -116,6 +116,11 @@ std::vector<Arg> Invocation::args() const {
     for (const Field& f : op->fields) {
       if (f.role == Role::kResult || f.hidden) continue;
       if (i == passed->positional.size()) break;
+      if (f.rest) {
+        while (i < passed->positional.size()) out.push_back({f.name, Arg::kPositional, passed->positional[i++], nullptr, &f});
+        used.push_back(&f);
+        break;
+      }
       out.push_back({f.name, Arg::kPositional, passed->positional[i++], nullptr, &f});
       used.push_back(&f);
     }
@@ -135,6 +140,11 @@ std::vector<Arg> Invocation::args() const {
       continue;
     }
     Value value = f.get(block), standard = f.get(defaults);
+    if (f.rest) {
+      if (const auto* items = sequence_items(value); items && !passed)
+        for (const Value& item : *items) out.push_back({f.name, Arg::kPositional, item, nullptr, &f});
+      continue;
+    }
     const bool is_default = (passed && !f.hidden) || (value.is_none() && standard.is_none()) || same_value(value, standard);
     const bool extra = f.role == Role::kResult || f.hidden;  // not in the public signature
     const Arg::How how = f.hidden && f.role == Role::kAttr ? Arg::kImplied : Arg::kKeyword;

@@ -81,6 +81,11 @@ std::string signature(const Op& op) {
   for (const Field& f : op.fields) {
     if (f.role == Role::kResult || f.hidden) continue;
     if (s.size() > 1) s += ", ";
+    if (f.rest) {
+      s += str("*", f.name);
+      star = true;
+      continue;
+    }
     if (f.keyword_only && !star) {
       s += "*, ";
       star = true;

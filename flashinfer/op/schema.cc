@@ -17,11 +17,6 @@ Value pair_value(const TensorView& a, const TensorView& b) {
   t.items.emplace_back(b);
   return t;
 }
-const std::vector<Value>* items_of(const Value& v) {
-  if (const auto* l = v.as<ListValue>()) return &l->items;
-  if (const auto* t = v.as<TupleValue>()) return &t->items;
-  return nullptr;
-}
 }  // namespace
 
 Value to_value(const TensorView& v) { return v.defined() ? Value(v) : Value(); }
@@ -68,7 +63,7 @@ void from_value(ScalarOrTensor& out, const Value& v, const Field& f) {
   else wrong_type(f, "a number or a tensor", v);
 }
 void from_value(std::vector<TensorView>& out, const Value& v, const Field& f) {
-  const auto* items = items_of(v);
+  const auto* items = sequence_items(v);
   if (!items) wrong_type(f, "a list of tensors", v);
   out.clear();
   for (const auto& x : *items) {
@@ -77,7 +72,7 @@ void from_value(std::vector<TensorView>& out, const Value& v, const Field& f) {
   }
 }
 void from_value(std::vector<int64_t>& out, const Value& v, const Field& f) {
-  const auto* items = items_of(v);
+  const auto* items = sequence_items(v);
   if (!items) wrong_type(f, "a list of integers", v);
   out.clear();
   for (const auto& x : *items) {

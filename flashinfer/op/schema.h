@@ -57,6 +57,7 @@ struct Field {
   const char* backends = nullptr;    // "cudnn:cuda|auto": legal back ends and the kind of device each exists for (none: all)
   bool required = false;             // no default
   bool keyword_only = false;         // this one and all after it
+  bool rest = false;                 // a Value that takes all further positional arguments (`*args`); only required ones before it
   bool not_returned = false;         // an output the public function does not return
   bool any_layout = false;           // the last dimension may be strided (the op says what it takes)
   bool contiguous = false;           // must be contiguous as a whole
@@ -81,6 +82,7 @@ struct Doc { const char* text; };
 struct Backends { const char* names; };
 struct RequiredOption {};
 struct KeywordOnly {};
+struct Rest {};
 struct NotReturned {};
 struct AnyLayout {};
 struct Contiguous {};
@@ -100,6 +102,7 @@ constexpr Doc doc(const char* t) { return {t}; }
 constexpr Backends backends(const char* names) { return {names}; }
 inline constexpr RequiredOption required{};
 inline constexpr KeywordOnly keyword_only{};
+inline constexpr Rest rest{};
 inline constexpr NotReturned not_returned{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
@@ -230,6 +233,7 @@ constexpr void apply(Field& f, Doc s) { f.doc = s.text; }
 constexpr void apply(Field& f, Backends s) { f.backends = s.names; }
 constexpr void apply(Field& f, RequiredOption) { f.required = true; }
 constexpr void apply(Field& f, KeywordOnly) { f.keyword_only = true; }
+constexpr void apply(Field& f, Rest) { f.rest = true; }
 constexpr void apply(Field& f, NotReturned) { f.not_returned = true; }
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }

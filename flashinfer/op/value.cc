@@ -64,6 +64,12 @@ std::string join(const std::vector<Value>& items) {
 }
 }  // namespace
 
+const std::vector<Value>* sequence_items(const Value& v) {
+  if (const auto* l = v.as<ListValue>()) return &l->items;
+  if (const auto* t = v.as<TupleValue>()) return &t->items;
+  return nullptr;
+}
+
 std::string type_name(const Value& v) {
   return std::visit(
       Overload{[](std::monostate) -> std::string { return "NoneType"; }, [](bool) -> std::string { return "bool"; },

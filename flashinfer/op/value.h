@@ -91,6 +91,8 @@ struct Value : std::variant<std::monostate, bool, int64_t, double, std::string, 
   }
 };
 
+/// The elements of a list or tuple; null for anything else.
+const std::vector<Value>* sequence_items(const Value& v);
 /// "int", "Tensor", "NoneType", ...: Python's name of the value's type, for messages.
 std::string type_name(const Value& v);
 /// What Python's str() prints: `None`, `True`, `3`, `1e-05`, `torch.bfloat16`, `cpu`; strings with repr() (quotes). Lists and

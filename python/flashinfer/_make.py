@@ -70,6 +70,10 @@ def parameters(op, namespace, changed=()):
     """"input, weight, eps=1e-06, out=None"."""
     parts, star = [], False
     for f in op.public:
+        if f.get("rest"):
+            parts.append("*" + f["name"])
+            star = True
+            continue
         if f.get("keyword_only") and not star:
             parts.append("*")
             star = True

@@ -156,6 +156,57 @@ TEST(CallValues, BindsAsPythonDoes) {
 TEST(Schema, SignatureKeepsPythonsLiterals) {
   EXPECT_EQ(op::signature(kAxpy), "(x, y, alpha=1, mode='exact', out=None)");
 }
+
+/// total = first + the rest
+struct Sum {
+  TensorView x;
+  op::Value args{};
+  bool negate = false;
+  std::optional<TensorView> out{};
+};
+void launch_sum(const Sum& a) {
+  float total = a.x.data_as<float>()[0];
+  if (const auto* items = op::sequence_items(a.args))
+    for (const op::Value& v : *items) total += static_cast<float>(*v.as<int64_t>());
+  a.out->data_as<float>()[0] = a.negate ? -total : total;
+}
+op::Refusal never(const Sum&) { return {}; }
+constexpr op::Field sum_fields[] = {
+    op::in<&Sum::x>("x", "n", DType::kF32),
+    op::attr<&Sum::args>("args", op::rest),
+    op::attr<&Sum::negate>("negate", op::keyword_only),
+    op::result<&Sum::out>("out", "n", op::same_as("x")),
+};
+constexpr op::Candidate sum_candidates[] = {op::candidate<never, launch_sum>("cpu")};
+constinit const op::Op kSum = op::define<Sum>("test_sum", "tests", "x plus the rest.", sum_fields, sum_candidates, nullptr);
+
+TEST(Rest, TakesFurtherPositionalArguments) {
+  EXPECT_EQ(op::signature(kSum), "(x, *args, negate=False)");
+  const op::Value x = TensorView(g_x.data(), {1});
+  const float first = g_x[0];
+  EXPECT_EQ(op::call_values(kSum, {{x}, {}}).tensor()->data_as<float>()[0], first);
+  EXPECT_EQ(op::call_values(kSum, {{x, 2, 3}, {{"negate", true}}}).tensor()->data_as<float>()[0], -(first + 5));
+  EXPECT_THROW(op::call_values(kSum, {{}, {{"negate", true}}}), TypeError);
+}
+/// By either way of calling, the log and a recording have them one by one, so that a replay passes them as the caller did.
+TEST(Rest, IsSeenElementByElement) {
+  struct Keep final : op::Observer {
+    std::vector<std::string> lines;
+    void before(op::Invocation& c) override {
+      std::string s;
+      for (const op::Arg& a : c.args()) s += str(a.name, a.how == op::Arg::kPositional ? "! " : a.how == op::Arg::kKeyword ? "= " : "~ ");
+      lines.push_back(s);
+    }
+    void after(op::Invocation&, const op::Value&) override {}
+    void failed(op::Invocation&, const std::exception&) override {}
+  } keep;
+  op::Observer* before = op::set_observer(&keep);
+  const TensorView x(g_x.data(), {1});
+  op::call_values(kSum, {{x, 2, 3}, {{"negate", true}}});
+  op::call(kSum, Sum{.x = x, .args = op::ListValue{{2, 3}}, .negate = true});
+  op::set_observer(before);
+  EXPECT_EQ(keep.lines, (std::vector<std::string>{"x! args! args! negate= ", "x! args! args! negate= "}));
+}
 TEST(Registry, AnOpInOneFileIsAnOpLikeTheOthers) {
   EXPECT_EQ(op::find_op("test_axpy"), nullptr);
   {

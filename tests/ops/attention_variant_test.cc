@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -11,6 +12,9 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/ops/attention/op.h"
+#include "flashinfer/record/record.h"
+#include "flashinfer/replay/replay.h"
+#include "tests/formats/temp_dir.h"
 
 namespace flashinfer {
 namespace {
@@ -231,6 +235,75 @@ TEST(AttentionVariant, LongRequestsDoNotDependOnThreads) {
   EXPECT_EQ(std::memcmp(many.data(), one.data(), static_cast<size_t>(one.nbytes())), 0);
   Meaning m = sigmoid(s, -3.0);
   expect_meaning(m, s, q, k, w, one, false);
+}
+
+/// A pool of pages of 16 whose tokens lie in order, so that one tensor is both the pool and the keys.
+Tensor pages_of(const Tensor& t) { return Tensor(t.view().view({t.size(0) / 16, 16, t.size(1), t.size(2)}), t.owner()); }
+Tensor ints(std::vector<int32_t> v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+Tensor page_ids(int64_t n) {
+  std::vector<int32_t> v(static_cast<size_t>(n));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int32_t>(i);
+  return ints(v);
+}
+
+TEST(AttentionVariant, BatchWrappersTakeJitArgs) {
+  const Shape s{.qo = 1, .kv = 160};
+  AttentionVariant v = variant("Sigmoid", kSigmoid, DType::kF32, s.d);
+  v.additional_scalar_names = {"bias"}, v.additional_scalar_dtypes = {"float"};
+  const Tensor k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2), w = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 3);
+  const Tensor kp = pages_of(k), vp = pages_of(w), workspace = Tensor::empty({0}, DType::kU8);
+  const Tensor indptr = ints({0, 10}), ids = page_ids(10), last = ints({16});
+
+  const Tensor one = random_tensor(DType::kF32, {1, s.hq, s.d}, 1);
+  BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .jit_args = v.value()});
+  decode.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim = s.d,
+               .page_size = 16, .q_data_type = DType::kF32});
+  const Tensor o1 = decode.run({.q = one, .paged_kv_cache = op::PagedKv(kp, vp), .args = list({-1.0})});
+  expect_meaning(sigmoid(s, -1.0), s, one, k, w, o1, false);
+
+  const Shape many{.qo = 7, .kv = 160};
+  const Tensor q = random_tensor(DType::kF32, {many.qo, s.hq, s.d}, 4), qo = ints({0, 7}), kv = ints({0, 160});
+  BatchPrefillWithPagedKVCacheWrapper paged({.float_workspace_buffer = workspace, .jit_args = v.value(), .variant_owns_mask = true});
+  paged.plan({.qo_indptr = qo, .paged_kv_indptr = indptr, .paged_kv_indices = ids, .paged_kv_last_page_len = last, .num_qo_heads = s.hq,
+              .num_kv_heads = s.hkv, .head_dim_qk = s.d, .page_size = 16, .causal = true, .q_data_type = DType::kF32});
+  const Tensor o2 = paged.run({.q = q, .paged_kv_cache = op::PagedKv(kp, vp), .args = list({-1.0})});
+  expect_meaning(sigmoid(s, -1.0), many, q, k, w, o2, true);
+
+  BatchPrefillWithRaggedKVCacheWrapper ragged({.float_workspace_buffer = workspace, .jit_args = v.value()});
+  ragged.plan({.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim_qk = s.d, .causal = true,
+               .q_data_type = DType::kF32});
+  const Tensor o3 = ragged.run({.q = q, .k = k, .v = w, .args = list({-1.0})});
+  expect_meaning(sigmoid(s, -1.0), many, q, k, w, o3, true);
+}
+
+/// A recording is data; its source is compiled only when the user says so.
+TEST(AttentionVariant, ReplayAsksBeforeItCompilesRecordedSource) {
+  const Shape s{.qo = 3, .kv = 40};
+  AttentionVariant v = variant("Shifted", "struct Shifted : AttentionVariantBase {\n" + constructor("Shifted") + R"(
+  REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale, { return output / d + params.shift[qo_head_idx]; })
+};)", DType::kF32, s.d);
+  v.additional_tensor_names = {"shift"}, v.additional_tensor_dtypes = {"float"};
+  const Tensor q = random_tensor(DType::kF32, {s.qo, s.hq, s.d}, 1), k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2);
+  const Tensor shift = random_tensor(DType::kF32, {s.hq}, 3);
+  const testing::TempDir dir;
+  record::Settings settings = record::settings();
+  settings.level = 10;
+  settings.destination = (dir / "log").string();
+  settings.dump_dir = (dir / "dumps").string();
+  record::configure(settings);
+  single_prefill_with_kv_cache_with_jit_module({.jit_module = v.value(), .q = q, .k = k, .v = k, .args = list({shift})});
+  record::stop();
+
+  replay::Report report = replay::replay(settings.dump_dir);
+  ASSERT_EQ(report.calls.size(), 1u);
+  EXPECT_EQ(report.calls[0].outcome, replay::Outcome::kError);
+  EXPECT_NE(report.calls[0].message.find("FLASHINFER_ALLOW_RECORDED_SOURCE=1"), std::string::npos) << report.calls[0].message;
+  ::setenv("FLASHINFER_ALLOW_RECORDED_SOURCE", "1", 1);
+  env::reload();
+  report = replay::replay(settings.dump_dir);
+  ::unsetenv("FLASHINFER_ALLOW_RECORDED_SOURCE");
+  env::reload();
+  EXPECT_EQ(report.calls[0].outcome, replay::Outcome::kPassed) << report.calls[0].message;
 }
 
 std::string error_of(const std::function<void()>& f) {

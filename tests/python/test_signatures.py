@@ -12,23 +12,21 @@ import flashinfer
 FUNCTIONS, ALIASES, ENUMS = interface.read()
 
 # Differences that are meant, by the end of the qualified name, with the reason. An entry that no longer differs fails too.
-_VARIANTS = "upstream's *args are the extra tensors and scalars of a variant compiled for the user; here they go by name"
 _NAMED = "upstream takes these by *deprecated_positional_args and **kwargs and checks the names itself; here they are named"
 _MORE = "keyword-only arguments of ours behind upstream's: functions allowed by name, tolerances"
 _SINK = "upstream's *args are the sink and the scale of its attention variant; here they have names"
 _SPARSE = "upstream writes f16 whatever q is; here o_data_type is q's unless it is given"
+_POD = "upstream's *args belong to jit_args, which this wrapper does not take"
 _DECODE = ("BatchDecodeWithPagedKVCacheWrapper", "CUDAGraphBatchDecodeWithPagedKVCacheWrapper")
 MEANT = {
     **{f"{wrapper}.{method}": _NAMED for method in ("plan", "begin_forward") for wrapper in _DECODE},
-    **{f"{wrapper}.{method}": _VARIANTS for method in ("run", "run_return_lse")
-       for wrapper in (*_DECODE, "BatchPrefillWithPagedKVCacheWrapper", "BatchPrefillWithRaggedKVCacheWrapper")},
     "replay_from_dump": _MORE, "replay_sequence": _MORE,
     **{f"BatchAttentionWithAttentionSinkWrapper.{method}": _SINK for method in ("run", "run_return_lse")},
     **{f"BlockSparseAttentionWrapper.{method}": _SPARSE for method in ("plan", "begin_forward")},
-    "PODWithPagedKVCacheWrapper.run": _VARIANTS,
-    "single_decode_with_kv_cache_with_jit_module": _VARIANTS, "single_prefill_with_kv_cache_with_jit_module": _VARIANTS,
+    "PODWithPagedKVCacheWrapper.run": _POD,
 }
-_MEANT_DIFFERENCES = {_MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds atol=None"}, _VARIANTS: {"lacks *args", "adds *"}, _SINK: {"lacks *args", "adds *", "adds sink", "adds sm_scale"}}
+_MEANT_DIFFERENCES = {_MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds atol=None"},
+                      _SINK: {"lacks *args", "adds *", "adds sink", "adds sm_scale"}}
 
 
 def find(qualified):

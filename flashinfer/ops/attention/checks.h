@@ -7,6 +7,7 @@
 
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/attention/variant_call.h"
 
 namespace flashinfer::attention {
 
@@ -81,6 +82,7 @@ Call call_of(const Run& a, const Planes& kv) {
   c.q = a.q, c.kv = kv;
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
+  if constexpr (requires { a.args; }) c.args = a.args;
   if constexpr (requires { a.q_scale; }) c.q_scale = a.q_scale.value_or(1.0);
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
@@ -96,13 +98,17 @@ Call paged_call(std::string_view op, const Plan& p, const Run& a) {
   return c;
 }
 
-// ---- the prefill wrappers ----
+/// A wrapper's custom variant, from its constructor's arguments.
 template <class Init>
-void check_variant(std::string_view op, const Init& a) {
-  not_served(op, "jit_args", !a.jit_args.is_none(), "custom variants are not available");
-  not_served(op, "jit_kwargs", !a.jit_kwargs.is_none(), "custom variants are not available");
-  not_served(op, "variant_owns_mask=True", a.variant_owns_mask, "custom variants are not available");
+void set_variant(Plan& p, std::string_view op, const Init& a) {
+  if (!a.jit_args.is_none()) variant_from(op, a.jit_args);
+  p.jit_args = a.jit_args;
+  if constexpr (requires { a.jit_kwargs; }) check_jit_kwargs(op, a.jit_args, a.jit_kwargs);
+  if constexpr (requires { a.variant_owns_mask; })
+    FI_CHECK(!a.variant_owns_mask || !a.jit_args.is_none(), ValueError, op, ": variant_owns_mask=True needs jit_args");
 }
+
+// ---- the prefill wrappers ----
 template <class Init>
 void set_paged_prefill_graph(Plan& p, std::string_view op, const Init& a) {
   const GraphArgument arguments[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},

@@ -49,12 +49,6 @@ constexpr std::array kFilledScalars = {"sm_scale", "logits_soft_cap", "token_pos
 template <class List>
 bool among(const List& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); }
 
-const std::vector<op::Value>* items_of(const op::Value& v) {
-  if (const auto* l = v.as<op::ListValue>()) return &l->items;
-  if (const auto* t = v.as<op::TupleValue>()) return &t->items;
-  return nullptr;
-}
-
 class Reader {
  public:
   Reader(std::string_view op, const std::vector<op::Value>& items) : op_(op), items_(items) {}
@@ -80,7 +74,7 @@ class Reader {
   }
   std::vector<std::string> texts(const char* name) {
     const op::Value& v = next(name);
-    const auto* list = items_of(v);
+    const auto* list = op::sequence_items(v);
     FI_CHECK(list, TypeError, op_, ": jit_args: ", name, " must be a list of strings, but is ", op::type_name(v));
     std::vector<std::string> out;
     for (const op::Value& x : *list) {
@@ -110,7 +104,7 @@ void check_names(std::string_view op, const char* list, const std::vector<std::s
 }  // namespace
 
 AttentionVariant variant_from(std::string_view op, const op::Value& value) {
-  const auto* items = items_of(value);
+  const auto* items = op::sequence_items(value);
   FI_CHECK(items, TypeError, op, ": jit_args must be a list, but is ", op::type_name(value));
   Reader r(op, *items);
   AttentionVariant v;
@@ -128,6 +122,21 @@ AttentionVariant variant_from(std::string_view op, const op::Value& value) {
   return v;
 }
 
+void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::Value& kwargs) {
+  if (kwargs.is_none()) return;
+  const auto* dict = kwargs.as<op::DictValue>();
+  FI_CHECK(dict, TypeError, op, ": jit_kwargs must be a dict, but is ", op::type_name(kwargs));
+  FI_CHECK(dict->items.empty() || !jit_args.is_none(), TypeError, op, ": jit_kwargs needs jit_args");
+  constexpr std::array kKnown = {"use_sliding_window", "use_logits_soft_cap", "use_fp16_qk_reduction", "pos_encoding_mode", "fp8_enabled"};
+  for (const auto& [key, value] : dict->items) {
+    const auto* name = key.as<std::string>();
+    FI_CHECK(name && among(kKnown, *name), TypeError, op, ": jit_kwargs got an unexpected keyword ", op::python_repr(key));
+    const auto* mode = value.as<int64_t>();
+    FI_CHECK(*name != "pos_encoding_mode" || (mode && *mode == 0), ValueError, op, ": jit_kwargs: pos_encoding_mode is ", op::python_repr(value),
+             ", but must be 0: a variant sees keys as they are");
+  }
+}
+
 void check_variant(std::string_view op, const Plan& p) {
   const AttentionVariant v = variant_from(op, p.jit_args);
   const auto same_type = [&](const char* what, DType declared, DType have) {
@@ -136,6 +145,8 @@ void check_variant(std::string_view op, const Plan& p) {
   same_type("q's dtype", v.dtype_q, p.q_data_type);
   same_type("the dtype of K and V", v.dtype_kv, p.kv_data_type);
   same_type("the output's dtype", v.dtype_o, p.o_data_type);
+  FI_CHECK(p.pos_encoding_mode == "NONE", ValueError, op, ": pos_encoding_mode is '", p.pos_encoding_mode,
+           "', but must be 'NONE' with jit_args: positions are the variant's business");
   FI_CHECK(v.head_dim_qk == p.head_dim_qk && v.head_dim_vo == p.head_dim_vo, ValueError, op, ": the head dims are ", p.head_dim_qk, " and ",
            p.head_dim_vo, ", but jit_args declares ", v.head_dim_qk, " and ", v.head_dim_vo);
 }
@@ -206,7 +217,7 @@ AttentionScalar given_scalar(std::string_view op, const std::string& name, const
 
 Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& args, const AttentionParams& p) {
   static const std::vector<op::Value> none;
-  const auto* given = args.is_none() ? &none : items_of(args);
+  const auto* given = args.is_none() ? &none : op::sequence_items(args);
   FI_CHECK(given, TypeError, op, ": args must be a list, but is ", op::type_name(args));
   const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
   size_t filled = 0;

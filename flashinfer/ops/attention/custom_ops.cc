@@ -30,7 +30,6 @@ Plan plan_of_block(const Block& a) {
   p.q_data_type = q.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = v.dtype_o;
   p.causal = is_causal(a);
   set_options(p, {op_of(a), a.window_left, "NONE", std::nullopt, std::nullopt, std::nullopt, std::nullopt});
-  check_variant(op_of(a), p);
   return p;
 }
 
@@ -94,10 +93,10 @@ constexpr op::Field decode_fields[] = {
     op::in<&SingleDecodeWithJitModule::q>("q", "h d", op::floats),
     op::in<&SingleDecodeWithJitModule::k>("k", "x y dk", op::floats | op::fp8),
     op::in<&SingleDecodeWithJitModule::v>("v", "x y dv", op::floats | op::fp8),
-    op::attr<&SingleDecodeWithJitModule::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError), op::keyword_only),
+    op::attr<&SingleDecodeWithJitModule::args>("args", op::rest),
+    op::attr<&SingleDecodeWithJitModule::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
     op::attr<&SingleDecodeWithJitModule::window_left>("window_left"),
     op::attr<&SingleDecodeWithJitModule::return_lse>("return_lse"),
-    op::attr<&SingleDecodeWithJitModule::args>("args", op::hidden),
     out_field<SingleDecodeWithJitModule>(),
     lse_field<SingleDecodeWithJitModule>(),
 };
@@ -106,11 +105,11 @@ constexpr op::Field prefill_fields[] = {
     op::in<&SinglePrefillWithJitModule::q>("q", "n h d", op::floats),
     op::in<&SinglePrefillWithJitModule::k>("k", "x y dk", op::floats | op::fp8),
     op::in<&SinglePrefillWithJitModule::v>("v", "x y dv", op::floats | op::fp8),
-    op::attr<&SinglePrefillWithJitModule::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError), op::keyword_only),
+    op::attr<&SinglePrefillWithJitModule::args>("args", op::rest),
+    op::attr<&SinglePrefillWithJitModule::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
     op::attr<&SinglePrefillWithJitModule::mask_mode>("mask_mode"),
     op::attr<&SinglePrefillWithJitModule::window_left>("window_left"),
     op::attr<&SinglePrefillWithJitModule::return_lse>("return_lse"),
-    op::attr<&SinglePrefillWithJitModule::args>("args", op::hidden),
     out_field<SinglePrefillWithJitModule>(),
     lse_field<SinglePrefillWithJitModule>(),
 };

@@ -23,14 +23,12 @@ constexpr const char *kFast = "fast_decode_plan", *kSize = "BatchDecodeWithPaged
 Plan init_state(const char* op, const BatchDecodeInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
+  set_variant(p, op, a);
   set_graph(p, op, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
                        GraphArgument{"paged_kv_indices_buffer", a.paged_kv_indices_buffer, &GraphBuffers::kv_indices},
                        GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer, &GraphBuffers::last_page_len}});
   return p;
-}
-void validate_init(const BatchDecodeInit& a) {
-  not_served(Plain::kInit, "jit_args", !a.jit_args.is_none(), "custom variants are not available");
 }
 void launch_init(const BatchDecodeInit& a) { a.self->set(init_state(Plain::kInit, a)); }
 void launch_graph_init(const CUDAGraphBatchDecodeInit& a) {
@@ -212,7 +210,7 @@ constexpr op::Op define_size(const char* name) {
 }
 }  // namespace
 
-constinit const op::Op decode_init_op = op::define<BatchDecodeInit, validate_init>(
+constinit const op::Op decode_init_op = op::define<BatchDecodeInit>(
     Plain::kInit, kModule, "Batch decode over a paged KV cache: one query token a request.", init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op graph_init_op = op::define<CUDAGraphBatchDecodeInit>(
     Graph::kInit, kModule, "Batch decode whose plan() also writes its arrays into buffers of fixed size.", graph_init_fields,

@@ -49,6 +49,7 @@ struct BatchDecodeRun {
   op::Object* self = nullptr;
   TensorView q;  // [B * q_len_per_req, Hq, D]
   op::PagedKv paged_kv_cache;
+  op::Value args{};  // a custom variant's additional tensors, then scalars: a list
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   std::optional<TensorView> out{};  // [B * q_len_per_req, Hq, Dvo], the plan's o_data_type
   std::optional<TensorView> lse{};  // [B * q_len_per_req, Hq] f32

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/ops/attention/variant_call.h"
 
 namespace flashinfer::attention {
 namespace {
@@ -88,6 +89,7 @@ void set_options(Plan& p, const Options& o) {
   p.rope_theta = o.rope_theta.value_or(1e4);
   FI_CHECK(std::isfinite(p.sm_scale), ValueError, o.op, ": sm_scale is ", p.sm_scale, ", but must be finite");
   FI_CHECK(p.logits_soft_cap >= 0, ValueError, o.op, ": logits_soft_cap is ", p.logits_soft_cap, ", but must be at least 0 (0: none)");
+  if (!p.jit_args.is_none()) check_variant(o.op, p);
   if (p.pos_encoding_mode != "ROPE_LLAMA") return;
   FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, o.op, ": head_dim_qk is ", p.head_dim_qk, ", but ROPE_LLAMA turns pairs: it must be even");
   FI_CHECK(p.rope_scale > 0, ValueError, o.op, ": rope_scale is ", p.rope_scale, ", but must be positive");

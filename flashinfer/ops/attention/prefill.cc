@@ -40,12 +40,10 @@ constexpr const char* kPlan = "BatchPrefillWithPagedKVCacheWrapper.plan";
 constexpr const char* kRun = "BatchPrefillWithPagedKVCacheWrapper.run";
 constexpr const char* kForward = "BatchPrefillWithPagedKVCacheWrapper.forward";
 
-void validate_init(const BatchPrefillInit& a) {
-  check_variant(kInit, a);
-}
 void launch_init(const BatchPrefillInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
+  set_variant(p, kInit, a);
   set_paged_prefill_graph(p, kInit, a);
   a.self->set(std::move(p));
 }
@@ -94,7 +92,7 @@ constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<Run>, launc
 
 }  // namespace
 
-constinit const op::Op prefill_init_op = op::define<BatchPrefillInit, validate_init>(
+constinit const op::Op prefill_init_op = op::define<BatchPrefillInit>(
     kInit, kModule, "Batch prefill over a paged KV cache: any number of query tokens a request.", init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op prefill_plan_op = op::define<BatchPrefillPlan, validate>(
     kPlan, kModule, "Takes the page table, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,

@@ -61,6 +61,7 @@ struct BatchPrefillRun {
   op::Object* self = nullptr;
   TensorView q;  // [nnz, Hq, Dqk]
   op::PagedKv paged_kv_cache;
+  op::Value args{};  // a custom variant's additional tensors, then scalars: a list
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   std::optional<TensorView> out{};  // [nnz, Hq, Dvo], the plan's o_data_type
   std::optional<TensorView> lse{};  // f32 [nnz, Hq], or with lse_layout "HN" contiguous [Hq, nnz]

@@ -14,13 +14,11 @@ constexpr const char* kRun = "BatchPrefillWithRaggedKVCacheWrapper.run";
 constexpr const char* kForward = "BatchPrefillWithRaggedKVCacheWrapper.forward";
 constexpr const char* kModule = "flashinfer.prefill";
 
-void validate_init(const BatchRaggedInit& a) {
-  check_variant(kInit, a);
-}
 void launch_init(const BatchRaggedInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
   p.paged = false;
+  set_variant(p, kInit, a);
   const GraphArgument buffers[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
                                    {"kv_indptr_buf", a.kv_indptr_buf, &GraphBuffers::kv_indptr},
                                    {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
@@ -162,7 +160,8 @@ constexpr op::Field run_fields[] = {
     op::in<&BatchRaggedRun::q>("q", "n h d", op::floats),
     op::in<&BatchRaggedRun::k>("k", "x y dk", kCacheTypes),
     op::in<&BatchRaggedRun::v>("v", "x y dv", kCacheTypes),
-    op::attr<&BatchRaggedRun::q_scale>("q_scale", op::keyword_only),
+    op::attr<&BatchRaggedRun::args>("args", op::rest),
+    op::attr<&BatchRaggedRun::q_scale>("q_scale"),
     op::attr<&BatchRaggedRun::k_scale>("k_scale"),
     op::attr<&BatchRaggedRun::v_scale>("v_scale"),
     op::attr<&BatchRaggedRun::o_scale>("o_scale"),
@@ -200,7 +199,7 @@ constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<Run>, launc
 
 }  // namespace
 
-constinit const op::Op ragged_init_op = op::define<BatchRaggedInit, validate_init>(
+constinit const op::Op ragged_init_op = op::define<BatchRaggedInit>(
     kInit, kModule, "Batch prefill over keys and values of all requests one after another.", init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ragged_plan_op = op::define<BatchRaggedPlan, validate_plan>(
     kPlan, kModule, "Takes the lengths, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,

@@ -52,6 +52,7 @@ struct BatchRaggedRun {
   TensorView k;  // NHD [nnz_kv, Hkv, Dqk], HND [Hkv, nnz_kv, Dqk]
   TensorView v;  // NHD [nnz_kv, Hkv, Dvo], HND [Hkv, nnz_kv, Dvo]
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
+  op::Value args{};                // a custom variant's additional tensors, then scalars: a list
   std::optional<double> o_scale{};  // not served
   std::optional<TensorView> out{}, lse{};
   bool return_lse = false;

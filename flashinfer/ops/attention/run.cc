@@ -161,7 +161,11 @@ void run(const Plan& planned, const Call& c) {
     a.rope = rope->values.data(), a.rope_first = rope->first;
   }
   std::optional<Extras> extras;
+  const auto* args = op::sequence_items(c.args);
+  FI_CHECK(!args || args->empty() || !p.jit_args.is_none(), TypeError, "attention: ", args->size(),
+           " additional arguments were given, but there are no jit_args that declare any");
   if (!p.jit_args.is_none()) {
+    FI_CHECK(!c.sinks, ValueError, "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
     extras.emplace("attention", variant_from("attention", p.jit_args), c.args, a);
     a.extra_tensors = extras->tensors(), a.extra_scalars = extras->scalars();
   }

@@ -12,6 +12,9 @@ namespace flashinfer::attention {
 
 /// From a call's jit_args. TypeError and ValueError name `op` and the element.
 AttentionVariant variant_from(std::string_view op, const op::Value& value);
+/// Further arguments of upstream's module makers: names it knows, numbers and bools. They choose among its precompiled forms and
+/// change nothing here; TypeError for others or without jit_args.
+void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::Value& kwargs);
 /// A plan whose jit_args are set: ValueError unless heads' dims and dtypes are the variant's.
 void check_variant(std::string_view op, const Plan& p);
 /// The source that the kernels are instantiated with.

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Custom attention variants from Python, by FlashInfer's names."""
+import math
+
+import pytest
+import torch
+
+import flashinfer
+from flashinfer import jit
+
+SIGMOID = """
+struct SigmoidFromPython : AttentionVariantBase {
+  static constexpr bool use_softmax = false;
+  template <class Params>
+  __device__ __host__ SigmoidFromPython(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params, batch_idx) {}
+  REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+    return math::ptx_rcp(1.f + math::ptx_exp2(-(logits * params.sm_scale + params.bias[qo_head_idx]) * math::log2e));
+  })
+};"""
+DIM, HEADS = 64, 2
+ARGS = ("sigmoid_from_python", torch.float32, torch.float32, torch.float32)
+REST = (DIM, DIM, ["bias"], ["float"], [], [], "SigmoidFromPython", SIGMOID)
+
+
+def expected(q, k, v, bias, causal):
+    logits = torch.einsum("qhd,khd->hqk", q.double(), k.double()) / math.sqrt(DIM) + bias.double()[:, None, None]
+    weights = torch.sigmoid(logits)
+    if causal:
+        weights = weights.tril(k.shape[0] - q.shape[0])
+    return torch.einsum("hqk,khd->qhd", weights, v.double()).float()
+
+
+@pytest.fixture(scope="module")
+def data():
+    g = torch.Generator().manual_seed(1)
+    return [torch.randn(n, HEADS, DIM, generator=g) for n in (5, 48, 48)] + [torch.randn(HEADS, generator=g)]
+
+
+def test_single_prefill_and_decode(data):
+    q, k, v, bias = data
+    module = jit.gen_customize_single_prefill_module("fa2", *ARGS, *REST).build_and_load()
+    for mode in (0, 1):
+        out = flashinfer.single_prefill_with_kv_cache_with_jit_module(module, q, k, v, bias, mask_mode=mode)
+        torch.testing.assert_close(out, expected(q, k, v, bias, mode == 1), rtol=1e-4, atol=1e-4)
+    module = jit.gen_customize_single_decode_module(*ARGS, *REST).build_and_load()
+    out = flashinfer.single_decode_with_kv_cache_with_jit_module(module, q[0].clone(), k, v, bias)
+    torch.testing.assert_close(out, expected(q[:1], k, v, bias, False)[0], rtol=1e-4, atol=1e-4)
+
+
+def test_batch_decode_takes_jit_args(data):
+    q, k, v, bias = data
+    spec = jit.gen_customize_batch_decode_module(*ARGS, torch.int32, *REST)
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "NHD", jit_args=spec.jit_args)
+    wrapper.plan(torch.tensor([0, 3], dtype=torch.int32), torch.arange(3, dtype=torch.int32), torch.tensor([16], dtype=torch.int32),
+                 HEADS, HEADS, DIM, 16, q_data_type=torch.float32)
+    cache = (k.view(3, 16, HEADS, DIM), v.view(3, 16, HEADS, DIM))
+    out = wrapper.run(q[:1].clone(), cache, bias)
+    torch.testing.assert_close(out, expected(q[:1], k, v, bias, False), rtol=1e-4, atol=1e-4)
+    with pytest.raises(TypeError, match="2 additional arguments, but jit_args declares 1 tensors and 0 scalars"):
+        wrapper.run(q[:1].clone(), cache, bias, 1.0)
+
+
+def test_arguments_without_a_variant_are_an_error(data):
+    q, k, v, bias = data
+    wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "NHD")
+    wrapper.plan(torch.tensor([0, 3], dtype=torch.int32), torch.arange(3, dtype=torch.int32), torch.tensor([16], dtype=torch.int32),
+                 HEADS, HEADS, DIM, 16, q_data_type=torch.float32)
+    with pytest.raises(TypeError, match="additional arguments were given, but there are no jit_args"):
+        wrapper.run(q[:1].clone(), (k.view(3, 16, HEADS, DIM), v.view(3, 16, HEADS, DIM)), bias)
+
+
+def test_an_error_in_the_source_names_its_line(data):
+    q, k, v, bias = data
+    module = jit.gen_customize_single_prefill_module("fa2", *ARGS, *REST[:-1], "\nstruct SigmoidFromPython { oops };").build_and_load()
+    with pytest.raises(RuntimeError, match="variant_decl:2"):
+        flashinfer.single_prefill_with_kv_cache_with_jit_module(module, q, k, v, bias)
