@@ -89,6 +89,8 @@ struct FewRows {
       dots<R>(nope, block.ckv + j, p.dim_ckv, acc, ahead);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) sums_of_four(acc[r], out + r * kBlockKeys + j);
+      // 2 lines a step here and 1 for every 2 of the values are 1088 of a block's 1152: what is missing would be waited for.
+      for (int x = 0; x < 4; ++x) ahead.line();
     }
   }
   /// out[n][kBlockKeys] = logits of rows [i, i + n).
