@@ -112,11 +112,12 @@ struct Decode {
     const int64_t heads = w.head_end - w.head_begin, i = h - w.head_begin, item = static_cast<int64_t>(sizeof(KV));
     const bool side = p.k_stride_h == p.head_dim_qk && p.v_stride_h == p.head_dim_vo;
     const Rows<KV>* rows = side || i + 1 == heads ? next : &here;
-    if (!rows) return;
+    if (!rows) return ahead.start(s.zeros);
     const int64_t head = side || i + 1 == heads ? w.head_begin : h + 1, wide = (side ? heads : 1) * item;
     const int64_t begin = rows->first + (side ? rows->count * i / heads : 0), end = rows->first + (side ? rows->count * (i + 1) / heads : rows->count);
     for (int64_t j = begin; j < end; ++j) ahead.add(rows->k[j] + head * p.k_stride_h, wide * p.head_dim_qk);
     for (int64_t j = begin; j < end; ++j) ahead.add(rows->v[j] + head * p.v_stride_h, wide * p.head_dim_vo);
+    ahead.start(s.zeros);
   }
 
   /// Rows of one head for keys [lo, hi) of the block; all others are zeros.
@@ -190,14 +191,14 @@ struct Decode {
     const int64_t lo = range[t].lo, hi = range[tokens - 1].hi < end ? range[tokens - 1].hi : end;
     int64_t first = lo > begin ? lo / kBlockKeys * kBlockKeys : begin;
     if (first >= hi) return;
-    Rows<KV> here, next;
-    here.find(p, w.request, first, lo, hi);
-    for (; first < hi; first += kBlockKeys, here = next) {
+    Rows<KV> rows[2];
+    rows[0].find(p, w.request, first, lo, hi);
+    for (int side = 0; first < hi; first += kBlockKeys, side ^= 1) {
       const bool more = first + kBlockKeys < hi;
-      if (more) next.find(p, w.request, first + kBlockKeys, lo, hi);
+      if (more) rows[side ^ 1].find(p, w.request, first + kBlockKeys, lo, hi);
       for (int64_t unit = 0; unit < units(); ++unit) {
-        if (unit % tokens == 0) look_ahead(here, more ? &next : nullptr, head_of(unit));
-        run_block(here, first, unit);
+        if (unit % tokens == 0) look_ahead(rows[side], more ? &rows[side ^ 1] : nullptr, head_of(unit));
+        run_block(rows[side], first, unit);
       }
     }
   }

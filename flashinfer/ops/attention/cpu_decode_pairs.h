@@ -39,9 +39,11 @@ FI_VEC_INLINE __m512i spread(const bf16_t* k) {
 template <int W>
 FI_VEC_INLINE __m512i spread_n(const bf16_t* k, int64_t n) {
   if constexpr (W == 1) return load32_n(k, n);
-  alignas(64) bf16_t some[32 / W] = {};
-  memcpy(some, k, static_cast<size_t>(n) * 2);
-  return spread<W>(some);
+  const __m128i some = _mm_maskz_loadu_epi16(static_cast<__mmask8>(_bzhi_u32(0xff, static_cast<uint32_t>(n & 15))), k);
+  if constexpr (W == 2) return _mm512_broadcast_i64x4(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<uint32_t>(n))), k));
+  if constexpr (W == 4) return _mm512_broadcast_i32x4(some);
+  if constexpr (W == 8) return _mm512_broadcastq_epi64(some);
+  return _mm512_broadcastd_epi32(some);
 }
 
 /// q rows of a pass as vectors of W heads x 32/W elements, zero past `dim` and past `rows`.
@@ -85,7 +87,7 @@ FI_VEC_INLINE void add_parts(const __m512 (&acc)[8], float* s) {
 
 /// Logits of keys [begin, end), rounded outwards to 8.
 template <int W>
-inline void scores(const bf16_t* const* k, int64_t begin, int64_t end, const uint32_t* q, int64_t dim, float* s, Lines& ahead) {
+__attribute__((noinline)) void scores(const bf16_t* const* k, int64_t begin, int64_t end, const uint32_t* q, int64_t dim, float* s, Lines& ahead) {
   constexpr int64_t kE = 32 / W;
   for (int64_t j = begin / 8 * 8; j < end; j += 8) {
     const bf16_t* row[8];
@@ -181,7 +183,7 @@ FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t en
 
 /// o[W][width] += P V over keys [begin, end), rounded outwards to 2.
 template <int W>
-inline void values(const bf16_t* const* v, int64_t begin, int64_t end, const uint32_t* cell, int64_t dim, float* o, int64_t width,
+__attribute__((noinline)) void values(const bf16_t* const* v, int64_t begin, int64_t end, const uint32_t* cell, int64_t dim, float* o, int64_t width,
                    Lines& ahead) {
   const Mix mix;
   int64_t d = 0;
