@@ -7,6 +7,7 @@
 //
 // The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.
 #pragma once
+#include "flashinfer/ops/attention/cpu_decode_narrow.h"
 #include "flashinfer/ops/attention/cpu_decode_pairs.h"
 #include "flashinfer/ops/attention/cpu_decode_vec.h"
 
@@ -19,7 +20,7 @@ struct DecodeScratch {
   float *s, *o, *total;
   Running* running;
   State* total_state;
-  char* zeros;
+  char *zeros, *k, *v;
   DecodeScratch(void* base, int64_t dqk, int64_t dvo) : at(static_cast<char*>(base)) {
     q = take<uint32_t>(kDecodeRows * padded(dqk) * 4);
     o = take<float>(kDecodeRows * padded(dvo) * 4);
@@ -29,6 +30,8 @@ struct DecodeScratch {
     cell = take<uint32_t>(16 * kBlockKeys * 4);
     total_state = take<State>(kDecodeRows * 16);
     zeros = take<char>(padded(dqk > dvo ? dqk : dvo) * 4);
+    k = take<char>(kBlockKeys * padded(dqk) * 4);
+    v = take<char>(kBlockKeys * padded(dvo) * 4);
   }
   template <class T>
   T* take(int64_t bytes) {
@@ -38,17 +41,46 @@ struct DecodeScratch {
   }
 };
 
+/// What the kernel reads and what it multiplies.
 template <AttentionConfig C>
-struct Decode {
-  using Q = scalar_of_t<C.q>;
-  using KV = scalar_of_t<C.kv>;
-#if defined(__AVX512BF16__)
+struct DecodeTypes {
+  static constexpr bool kFp4 = C.kv == DType::kF4E2M1x2;
+  static constexpr bool kNarrow = kFp4 || C.kv == DType::kF8E4M3 || C.kv == DType::kF8E5M2;
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+  static constexpr bool kPairs = C.q == DType::kBF16 && (C.kv == DType::kBF16 || kNarrow);
+#elif defined(__AVX512BF16__)
   static constexpr bool kPairs = C.q == DType::kBF16 && C.kv == DType::kBF16;
 #else
   static constexpr bool kPairs = false;
 #endif
+  static constexpr bool kConvert = kFp4 || (kNarrow && kPairs);  // a block of rows before it is multiplied
+  static constexpr DType kCell = !kConvert ? C.kv == DType::kF4E2M1x2 ? DType::kF32 : C.kv : kPairs ? DType::kBF16 : DType::kF32;
+  using Q = scalar_of_t<C.q>;
+  using KV = scalar_of_t<kFp4 ? DType::kU8 : C.kv>;
+  using Cell = scalar_of_t<kCell>;
+  /// Every how many lines that the products read one is asked for: conversion reads (and asks for) half of what there is.
+  static constexpr int kShare = !kConvert ? 1 : kFp4 ? 8 : 4;
+  static constexpr int64_t bytes(int64_t dim) { return kFp4 ? dim / 2 : dim * static_cast<int64_t>(sizeof(KV)); }
+};
+
+template <AttentionConfig C>
+struct Decode {
+  using T = DecodeTypes<C>;
+  using Q = typename T::Q;
+  using KV = typename T::KV;
+  using Cell = typename T::Cell;
+  static constexpr bool kPairs = T::kPairs;
   struct Pass {
     int first, width, rows;
+  };
+  struct Block {
+    Rows<KV> rows;
+    Rows<uint8_t> scales;  // of NVFP4 only
+    void find(const Decode& d, int64_t first, int64_t lo, int64_t hi) {
+      const int64_t end = first + kDecodeKeys < hi ? first + kDecodeKeys : hi;
+      rows.find(d.p, d.w.request, first, lo, end);
+      if constexpr (T::kFp4) scales.find(d.scales, d.w.request, first, lo, end);
+    }
   };
   const AttentionParams& p;
   const AttentionWork& w;
@@ -60,10 +92,20 @@ struct Decode {
   Pass pass[kDecodeRows];
   Range range[kDecodeTokens];
   Lines ahead;
+  Block blocks[2];      // the one that is worked on and the next, `found` of which is the first key
+  int side = 0;
+  int64_t found = -1;
+  AttentionParams scales;  // the planes of block scales in the place of K and V
+
 
   Decode(const AttentionParams& params, const AttentionWork& work)
       : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo), logits(params),
-        tokens(r.qo_len), width(padded(params.head_dim_vo)) {
+        tokens(r.qo_len), width(padded(params.head_dim_vo)), scales(params) {
+    if constexpr (T::kFp4) {
+      scales.k = p.k_sf, scales.v = p.v_sf;
+      scales.k_stride_page = p.k_sf_stride_page, scales.k_stride_n = p.k_sf_stride_n, scales.k_stride_h = p.k_sf_stride_h;
+      scales.v_stride_page = p.v_sf_stride_page, scales.v_stride_n = p.v_sf_stride_n, scales.v_stride_h = p.v_sf_stride_h;
+    }
     const int64_t wide = padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo);
     memset(s.zeros, 0, static_cast<size_t>(4 * wide));
     for (int left = static_cast<int>(r.group); left > 0; ++passes) {
@@ -107,42 +149,65 @@ struct Decode {
 
   /// What to ask for while head `h` of `here` is worked on: where the heads of a token lie side by side, this head's share of the
   /// tokens of the next block, in the order of memory; else the next head's rows.
-  void look_ahead(const Rows<KV>& here, const Rows<KV>* next, int64_t h) {
+  void look_ahead(const Block& here, const Block* next, int64_t h) {
     ahead.clear();
-    const int64_t heads = w.head_end - w.head_begin, i = h - w.head_begin, item = static_cast<int64_t>(sizeof(KV));
-    const bool side = p.k_stride_h == p.head_dim_qk && p.v_stride_h == p.head_dim_vo;
-    const Rows<KV>* rows = side || i + 1 == heads ? next : &here;
-    if (!rows) return ahead.start(s.zeros);
-    const int64_t head = side || i + 1 == heads ? w.head_begin : h + 1, wide = (side ? heads : 1) * item;
-    const int64_t begin = rows->first + (side ? rows->count * i / heads : 0), end = rows->first + (side ? rows->count * (i + 1) / heads : rows->count);
-    for (int64_t j = begin; j < end; ++j) ahead.add(rows->k[j] + head * p.k_stride_h, wide * p.head_dim_qk);
-    for (int64_t j = begin; j < end; ++j) ahead.add(rows->v[j] + head * p.v_stride_h, wide * p.head_dim_vo);
+    const int64_t heads = w.head_end - w.head_begin, i = h - w.head_begin;
+    const int64_t item = static_cast<int64_t>(sizeof(KV)), kb = T::bytes(p.head_dim_qk), vb = T::bytes(p.head_dim_vo);
+    const bool side = p.k_stride_h * item == kb && p.v_stride_h * item == vb;
+    const Block* block = side || i + 1 == heads ? next : &here;
+    if (!block) return ahead.start(s.zeros);
+    const int64_t head = side || i + 1 == heads ? w.head_begin : h + 1, many = side ? heads : 1;
+    const Rows<KV>& rows = block->rows;
+    const int64_t begin = rows.first + (side ? rows.count * i / heads : 0), end = rows.first + (side ? rows.count * (i + 1) / heads : rows.count);
+    for (int64_t j = begin; j < end; ++j) ahead.add(rows.k[j] + head * p.k_stride_h, many * kb);
+    for (int64_t j = begin; j < end; ++j) ahead.add(rows.v[j] + head * p.v_stride_h, many * vb);
+    if constexpr (T::kFp4) {
+      for (int64_t j = begin; j < end; ++j) ahead.add(block->scales.k[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
+      for (int64_t j = begin; j < end; ++j) ahead.add(block->scales.v[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
+    }
     ahead.start(s.zeros);
   }
 
+  /// K and V of one head as cells in scratch.
+  void convert(const Block& at, int64_t head, Rows<Cell>& out) {
+    const Rows<KV>& rows = at.rows;
+    Cell *k = reinterpret_cast<Cell*>(s.k), *v = reinterpret_cast<Cell*>(s.v);
+    for (int64_t j = rows.first; j < rows.first + rows.count; ++j) {
+      out.k[j] = k + j * padded(p.head_dim_qk), out.v[j] = v + j * padded(p.head_dim_vo);
+      ahead.ask<1>();
+      if constexpr (T::kFp4) {
+        widen_row(rows.k[j] + head * p.k_stride_h, at.scales.k[j] + head * p.k_sf_stride_h, p.head_dim_qk, k + j * padded(p.head_dim_qk));
+        widen_row(rows.v[j] + head * p.v_stride_h, at.scales.v[j] + head * p.v_sf_stride_h, p.head_dim_vo, v + j * padded(p.head_dim_vo));
+      } else {
+        ahead.ask<1>();
+        widen_row(rows.k[j] + head * p.k_stride_h, p.head_dim_qk, k + j * padded(p.head_dim_qk));
+        widen_row(rows.v[j] + head * p.v_stride_h, p.head_dim_vo, v + j * padded(p.head_dim_vo));
+      }
+    }
+  }
+
   /// Rows of one head for keys [lo, hi) of the block; all others are zeros.
-  void point(const Rows<KV>& at, int64_t head, int64_t lo, int64_t hi, const KV** k, const KV** v) const {
-    const int64_t dk = head * p.k_stride_h, dv = head * p.v_stride_h;
-    if (lo == 0 && hi == kBlockKeys) {
-      for (int64_t j = 0; j < kBlockKeys; ++j) k[j] = at.k[j] + dk, v[j] = at.v[j] + dv;
+  void point(const Rows<Cell>& at, int64_t dk, int64_t dv, int64_t lo, int64_t hi, const Cell** k, const Cell** v) const {
+    if (lo == 0 && hi == kDecodeKeys) {
+      for (int64_t j = 0; j < kDecodeKeys; ++j) k[j] = at.k[j] + dk, v[j] = at.v[j] + dv;
       return;
     }
-    for (int64_t j = 0; j < kBlockKeys; ++j) {
+    for (int64_t j = 0; j < kDecodeKeys; ++j) {
       const bool there = j >= lo && j < hi;
-      k[j] = there ? at.k[j] + dk : reinterpret_cast<const KV*>(s.zeros);
-      v[j] = there ? at.v[j] + dv : reinterpret_cast<const KV*>(s.zeros);
+      k[j] = there ? at.k[j] + dk : reinterpret_cast<const Cell*>(s.zeros);
+      v[j] = there ? at.v[j] + dv : reinterpret_cast<const Cell*>(s.zeros);
     }
   }
 
   template <int W>
-  void multiply(const KV* const* k, const KV* const* v, Shown& b, int64_t unit, int n) {
+  void multiply(const Cell* const* k, const Cell* const* v, Shown& b, int64_t unit, int n) {
     const Pass& a = pass[n];
     float* o = o_of(unit, a);
 #if defined(__AVX512BF16__)
     if constexpr (kPairs) {
-      pairs::scores<W>(k, b.lo, b.hi, q_of(unit, a), p.head_dim_qk, s.s, ahead);
+      pairs::scores<W, T::kShare>(k, b.lo, b.hi, q_of(unit, a), p.head_dim_qk, s.s, ahead);
       softmax<W, true>(logits, b, s.s, running(unit, n), o, width, s.cell);
-      pairs::values<W>(v, b.lo, b.hi, s.cell, p.head_dim_vo, o, width, ahead);
+      pairs::values<W, T::kShare>(v, b.lo, b.hi, s.cell, p.head_dim_vo, o, width, ahead);
     }
 #endif
     if constexpr (!kPairs) {
@@ -151,20 +216,20 @@ struct Decode {
       for (int i = 0; i < W; ++i) {
         Shown mine = b;
         if (b.slopes) mine.slopes = b.slopes + i;
-        softmax<1, false>(logits, mine, s.s + i * kBlockKeys, each[i], o + i * width, width, nullptr);
+        softmax<1, false>(logits, mine, s.s + i * kDecodeKeys, each[i], o + i * width, width, nullptr);
       }
       f32::values<W>(v, b.lo, b.hi, s.s, p.head_dim_vo, o, width, ahead);
     }
   }
 
-  void run_block(const Rows<KV>& at, int64_t first, int64_t unit) {
+  void run_block(const Rows<Cell>& at, int64_t dk, int64_t dv, int64_t first, int64_t unit) {
     const int64_t token = unit % tokens, head = head_of(unit);
     const Range& seen = range[token];
-    Shown b{seen.lo > first ? seen.lo - first : 0, seen.hi - first < kBlockKeys ? seen.hi - first : kBlockKeys, nullptr,
+    Shown b{seen.lo > first ? seen.lo - first : 0, seen.hi - first < kDecodeKeys ? seen.hi - first : kDecodeKeys, nullptr,
             static_cast<float>(first - token)};
     if (b.lo >= b.hi) return;
-    const KV *k[kBlockKeys], *v[kBlockKeys];
-    point(at, head, b.lo, b.hi, k, v);
+    const Cell *k[kDecodeKeys], *v[kDecodeKeys];
+    point(at, dk, dv, b.lo, b.hi, k, v);
     for (int n = 0; n < passes; ++n) {
       float slopes[16] = {};
       if (p.alibi_slopes) {
@@ -187,19 +252,28 @@ struct Decode {
     int64_t t = 0;
     while (t < tokens && range[t].hi == 0) ++t;  // rows that see nothing come first (qo_len > kv_len)
     if (t == tokens) return;
-    const int64_t begin = chunk * kDecodeChunkKeys, end = begin + kDecodeChunkKeys;
-    const int64_t lo = range[t].lo, hi = range[tokens - 1].hi < end ? range[tokens - 1].hi : end;
-    int64_t first = lo > begin ? lo / kBlockKeys * kBlockKeys : begin;
-    if (first >= hi) return;
-    Rows<KV> rows[2];
-    rows[0].find(p, w.request, first, lo, hi);
-    for (int side = 0; first < hi; first += kBlockKeys, side ^= 1) {
-      const bool more = first + kBlockKeys < hi;
-      if (more) rows[side ^ 1].find(p, w.request, first + kBlockKeys, lo, hi);
-      for (int64_t unit = 0; unit < units(); ++unit) {
-        if (unit % tokens == 0) look_ahead(rows[side], more ? &rows[side ^ 1] : nullptr, head_of(unit));
-        run_block(rows[side], first, unit);
+    const int64_t begin = chunk * kDecodeChunkKeys, limit = int64_t{w.chunk_end} * kDecodeChunkKeys;
+    const int64_t lo = range[t].lo, all = range[tokens - 1].hi < limit ? range[tokens - 1].hi : limit;  // of this work
+    const int64_t hi = all < begin + kDecodeChunkKeys ? all : begin + kDecodeChunkKeys;
+    int64_t first = lo > begin ? lo / kDecodeKeys * kDecodeKeys : begin;
+    if (first < hi && found != first) blocks[side].find(*this, first, lo, all);
+    for (; first < hi; first += kDecodeKeys, side ^= 1) {
+      found = first + kDecodeKeys < all ? first + kDecodeKeys : -1;  // also the next chunk's first block
+      if (found >= 0) blocks[side ^ 1].find(*this, found, lo, all);
+      for (int64_t h = w.head_begin; h < w.head_end; ++h) {
+        look_ahead(blocks[side], found >= 0 ? &blocks[side ^ 1] : nullptr, h);
+        run_head(blocks[side], h, first);
       }
+    }
+  }
+  void run_head(const Block& block, int64_t h, int64_t first) {
+    const int64_t unit = (h - w.head_begin) * tokens;
+    if constexpr (T::kConvert) {
+      Rows<Cell> cells;
+      convert(block, h, cells);
+      for (int64_t t = 0; t < tokens; ++t) run_block(cells, 0, 0, first, unit + t);
+    } else {
+      for (int64_t t = 0; t < tokens; ++t) run_block(block.rows, h * p.k_stride_h, h * p.v_stride_h, first, unit + t);
     }
   }
 

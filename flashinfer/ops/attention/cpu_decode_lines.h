@@ -7,48 +7,51 @@
 namespace flashinfer::cpu::attention {
 using namespace flashinfer::attention;
 
-/// Memory that the next block will read, as runs of lines. Asked for at the rate at which the loops read, so that memory never
-/// idles: bursts fill the miss queue and stall. To L2 (T1): the current block leaves no room in L1.
+/// Lines that the next block will read, in the order in which they are asked for: four runs at a time, one line of each in turn.
+/// One core gets 16-19 GB/s from one run of prefetches and 22-24 from four (Zen 4, pages of 64 KB in random order), as much as the
+/// page sum. They are asked for at the rate at which the loops read, so that memory never idles: bursts fill the miss queue and
+/// stall. To L2 (T1): the current block leaves no room in L1.
 struct Lines {
+  static constexpr int kMost = 2048, kRuns = 4 * kBlockKeys;
+  const char* lines[kMost + 32];
   struct Run {
-    const char *at, *end;
+    const char* at;
+    int64_t bytes;
   };
-  Run runs[2 * kBlockKeys + 1];
-  const char *at = nullptr, *end = nullptr;
-  int64_t step = 0;  // 0 when there is nothing left: then one line is asked for again and again, which costs less than a branch
-  int next = 0, count = 0;
+  Run runs[kRuns];
+  int at = 0, count = 0, used = 0;
 
-  void clear() { next = count = 0; }
-  void add(const void* p, int64_t bytes) {
-    const char* c = static_cast<const char*>(p);
-    if (count && runs[count - 1].end == c) runs[count - 1].end = c + bytes;
-    else runs[count++] = {c, c + bytes};
-  }
-  /// After the last add. `idle`: any line that is in use anyway.
+  void clear() { at = count = used = 0; }
+  void add(const void* p, int64_t bytes) { runs[used++] = {static_cast<const char*>(p), bytes}; }
+  /// After the last add. `idle`: any line in use, asked for when nothing is left, which costs less than a branch.
   void start(const void* idle) {
-    runs[count] = {static_cast<const char*>(idle), nullptr};
-    turn();
+    const int quarter = (used + 3) / 4;
+    for (int i = 0; i < quarter; ++i) {
+      const char* from[4];
+      int64_t bytes = 0;
+      for (int j = 0; j < 4; ++j) {
+        const Run& run = runs[i + j * quarter < used ? i + j * quarter : used - 1];
+        from[j] = run.at;
+        bytes = run.bytes > bytes ? run.bytes : bytes;
+      }
+      for (int64_t d = 0; d < bytes && count < kMost; d += 64, count += 4)
+        for (int j = 0; j < 4; ++j) lines[count + j] = from[j] + d;
+    }
+    for (int j = 0; j < 16; ++j) lines[count + j] = static_cast<const char*>(idle);
   }
-  FI_VEC_INLINE void turn() {
-    at = runs[next].at, end = runs[next].end;
-    step = next == count ? 0 : 64;
-    if (next == count) end = at + (int64_t{1} << 40);
-    else ++next;
+  /// N lines every D calls; `i` counts the calls.
+  template <int N, int D>
+  FI_VEC_INLINE void share(int64_t i) {
+    if constexpr (N >= D) ask<N / D>();
+    else if (i % (D / N) == 0) ask<1>();
   }
   template <int N>
   FI_VEC_INLINE void ask() {
-    if (__builtin_expect(end - at >= N * 64, 1)) {
+    static_assert(N <= 16);
+    const char* const* p = lines + at;
 #pragma GCC unroll 16
-      for (int i = 0; i < N; ++i) __builtin_prefetch(at + i * 64, 0, 2);
-      at += N * step;
-      return;
-    }
-#pragma GCC unroll 1
-    for (int i = 0; i < N; ++i) {  // no call: it would spill all accumulators
-      if (at >= end) turn();
-      __builtin_prefetch(at, 0, 2);
-      at += step;
-    }
+    for (int j = 0; j < N; ++j) __builtin_prefetch(p[j], 0, 2);
+    at = at + N < count ? at + N : count;
   }
 };
 

@@ -86,7 +86,7 @@ FI_VEC_INLINE void add_parts(const __m512 (&acc)[8], float* s) {
 }
 
 /// Logits of keys [begin, end), rounded outwards to 8.
-template <int W>
+template <int W, int Share>
 __attribute__((noinline)) void scores(const bf16_t* const* k, int64_t begin, int64_t end, const uint32_t* q, int64_t dim, float* s, Lines& ahead) {
   constexpr int64_t kE = 32 / W;
   for (int64_t j = begin / 8 * 8; j < end; j += 8) {
@@ -101,14 +101,13 @@ __attribute__((noinline)) void scores(const bf16_t* const* k, int64_t begin, int
 #pragma GCC unroll 1
     for (; d + kE <= dim; d += kE, at += 16) {
       const __m512i x = _mm512_loadu_si512(at);
-      if constexpr (W < 16) ahead.ask<8 / W>();
-      else if (d % 4 == 0) ahead.ask<1>();
+      ahead.share<8, W * Share>(d / kE);
 #pragma GCC unroll 8
       for (int i = 0; i < 8; ++i) acc[i] = dot(acc[i], x, spread<W>(row[i] + d));
     }
     if (d < dim) {
       const __m512i x = _mm512_loadu_si512(at);
-      ahead.ask<W < 16 ? 8 / W : 1>();
+      ahead.share<8, W * Share>(0);
 #pragma GCC unroll 8
       for (int i = 0; i < 8; ++i) acc[i] = dot(acc[i], x, spread_n<W>(row[i] + d, dim - d));
     }
@@ -129,7 +128,7 @@ struct Mix {
 };
 
 /// o[W][width] += P V for dims [d, d + 32 N) (of the last group only `n` exist when Tail).
-template <int W, int N, bool Tail>
+template <int W, int N, bool Tail, int Share>
 FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n, const uint32_t* cell, float* o,
                                int64_t width, const Mix& mix, Lines& ahead) {
   __m512 acc[W][2 * N];
@@ -141,7 +140,7 @@ FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t en
   for (int64_t pair = begin / 2; pair < (end + 1) / 2; ++pair) {
     const bf16_t *a = v[2 * pair] + d, *b = v[2 * pair + 1] + d;
     const uint32_t* p = cell + Lanes<W>::cell(pair);
-    ahead.ask<2 * N>();
+    ahead.share<2 * N, Share>(pair);
     __m512i y[2 * N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
@@ -162,7 +161,7 @@ FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t en
 }
 
 /// 16 rows fill the registers with 16 dims: half of what two loads bring, which is read twice.
-template <bool Tail>
+template <bool Tail, int Share>
 FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n, const uint32_t* cell, float* o,
                                int64_t width, __m512i mix, Lines& ahead) {
   __m512 acc[16];
@@ -172,7 +171,7 @@ FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t en
   for (int64_t pair = begin / 2; pair < (end + 1) / 2; ++pair) {
     const bf16_t *a = v[2 * pair] + d, *b = v[2 * pair + 1] + d;
     const uint32_t* p = cell + pair * 16;
-    ahead.ask<1>();
+    ahead.share<1, Share>(pair);
     const __m512i x = Tail ? load32_n(a, n) : load32(a), z = Tail ? load32_n(b, n) : load32(b), y = _mm512_permutex2var_epi16(x, mix, z);
 #pragma GCC unroll 16
     for (int h = 0; h < 16; ++h) acc[h] = dot(acc[h], _mm512_set1_epi32(static_cast<int>(p[h])), y);
@@ -182,26 +181,26 @@ FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t en
 }
 
 /// o[W][width] += P V over keys [begin, end), rounded outwards to 2.
-template <int W>
+template <int W, int Share>
 __attribute__((noinline)) void values(const bf16_t* const* v, int64_t begin, int64_t end, const uint32_t* cell, int64_t dim, float* o, int64_t width,
                    Lines& ahead) {
   const Mix mix;
   int64_t d = 0;
   if constexpr (W == 16) {
     for (; d + 32 <= dim; d += 32) {
-      values_half<false>(v, begin, end, d, 32, cell, o + d, width, mix.lo, ahead);
-      values_half<false>(v, begin, end, d, 32, cell, o + d + 16, width, mix.hi, ahead);
+      values_half<false, Share>(v, begin, end, d, 32, cell, o + d, width, mix.lo, ahead);
+      values_half<false, Share>(v, begin, end, d, 32, cell, o + d + 16, width, mix.hi, ahead);
     }
-    if (d < dim) values_half<true>(v, begin, end, d, dim - d, cell, o + d, width, mix.lo, ahead);
-    if (d + 16 < dim) values_half<true>(v, begin, end, d, dim - d, cell, o + d + 16, width, mix.hi, ahead);
+    if (d < dim) values_half<true, Share>(v, begin, end, d, dim - d, cell, o + d, width, mix.lo, ahead);
+    if (d + 16 < dim) values_half<true, Share>(v, begin, end, d, dim - d, cell, o + d + 16, width, mix.hi, ahead);
   } else {
     constexpr int kN = W <= 2 ? 4 : W == 4 ? 2 : 1;  // 16 accumulators (8 of one row), as many groups of 32 dims as that allows
     if constexpr (kN > 1)
-      for (; d + 32 * kN <= dim; d += 32 * kN) values_tile<W, kN, false>(v, begin, end, d, 0, cell, o, width, mix, ahead);
+      for (; d + 32 * kN <= dim; d += 32 * kN) values_tile<W, kN, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);
     if constexpr (kN > 2)
-      for (; d + 64 <= dim; d += 64) values_tile<W, 2, false>(v, begin, end, d, 0, cell, o, width, mix, ahead);
-    for (; d + 32 <= dim; d += 32) values_tile<W, 1, false>(v, begin, end, d, 0, cell, o, width, mix, ahead);
-    if (d < dim) values_tile<W, 1, true>(v, begin, end, d, dim - d, cell, o, width, mix, ahead);
+      for (; d + 64 <= dim; d += 64) values_tile<W, 2, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);
+    for (; d + 32 <= dim; d += 32) values_tile<W, 1, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);
+    if (d < dim) values_tile<W, 1, true, Share>(v, begin, end, d, dim - d, cell, o, width, mix, ahead);
   }
 }
 

@@ -10,7 +10,7 @@ namespace flashinfer::cpu::attention {
 template <int W>
 struct Lanes {
   static constexpr int kKeys = Vec::kLanes / W;               // of one vector
-  static constexpr int kVecs = kBlockKeys / kKeys;            // of a block
+  static constexpr int kVecs = kDecodeKeys / kKeys;            // of a block
   static constexpr int row(int lane) { return lane / kKeys; }
   static constexpr int key(int lane) { return lane % kKeys; }
   /// Cell (two probabilities in bf16) of keys 2 pair, 2 pair + 1: row 0; the others follow at kCellStep.
@@ -119,13 +119,14 @@ template <int W, bool Cells>
 inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, float* o, int64_t width, [[maybe_unused]] uint32_t* cell) {
   using L = Lanes<W>;
   constexpr int kL = Vec::kLanes;
-  if (t.transformed || b.lo > 0 || b.hi < kBlockKeys) shape_logits<W>(t, b, s);
+  if (t.transformed || b.lo > 0 || b.hi < kDecodeKeys) shape_logits<W>(t, b, s);
   const Vec factor = splat(t.factor);
+  constexpr int kTops = L::kVecs < 4 ? L::kVecs : 4;
   Vec tops[4] = {splat(-INFINITY), splat(-INFINITY), splat(-INFINITY), splat(-INFINITY)};
 #pragma GCC unroll 1
-  for (int j = 0; j < L::kVecs; j += 4)
+  for (int j = 0; j < L::kVecs; j += kTops)
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) tops[i] = max(load(s + (j + i) * kL), tops[i]);  // a NaN in the first operand is dropped
+    for (int i = 0; i < kTops; ++i) tops[i] = max(load(s + (j + i) * kL), tops[i]);  // a NaN in the first operand is dropped
   const Vec top = row_max<W>(max(max(tops[0], tops[1]), max(tops[2], tops[3]))) * factor;
   const Vec m = load(r.m);
   if (any(m < top & !(top - m <= splat(8.0f)))) {
@@ -142,8 +143,15 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
     alignas(64) static constexpr uint16_t kMix[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                                       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i mix = _mm512_load_si512(kMix);
+    if constexpr (L::kVecs == 1) {
+      const Vec a = exp2_weight<true>(fma(load(s), factor, base));
+      const __m512i c = _mm512_zextsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a.r)));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(cell), _mm512_castsi512_si256(c));
+      l = _mm512_dpbf16_ps(l, reinterpret_cast<__m512bh>(c), ones);
+      exact += a;
+    }
 #pragma GCC unroll 2
-    for (int j = 0; j < L::kVecs; j += 2) {
+    for (int j = 0; j + 1 < L::kVecs; j += 2) {
       const Vec a = exp2_weight<true>(fma(load(s + j * kL), factor, base)), z = exp2_weight<true>(fma(load(s + j * kL + kL), factor, base));
       __m512i c = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(z.r, a.r));
       if constexpr (W == 16) c = _mm512_permutexvar_epi16(mix, c);

@@ -38,7 +38,7 @@ FI_VEC_INLINE Vec sum_lanes(const Vec (&v)[Vec::kLanes]) {
 }
 #endif
 
-/// Logits s[R][kBlockKeys] of keys [begin, end), rounded outwards to kLanes / R; q[R][padded(dim)].
+/// Logits s[R][kDecodeKeys] of keys [begin, end), rounded outwards to kLanes / R; q[R][padded(dim)].
 template <int R, class T>
 inline void scores(const T* const* k, int64_t begin, int64_t end, const float* q, int64_t dim, float* s, Lines& ahead) {
   constexpr int kL = Vec::kLanes, kKeys = kL / R;
@@ -73,7 +73,7 @@ inline void scores(const T* const* k, int64_t begin, int64_t end, const float* q
     float sums[kL];
     store(sums, sum_lanes(acc));
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) memcpy(s + r * kBlockKeys + j, sums + r * kKeys, kKeys * 4);
+    for (int r = 0; r < R; ++r) memcpy(s + r * kDecodeKeys + j, sums + r * kKeys, kKeys * 4);
   }
 }
 
@@ -92,7 +92,7 @@ FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, in
     ahead.ask<(N * kL * static_cast<int>(sizeof(T)) + 63) / 64>();
     Vec w[R];
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) w[r] = splat(p[r * kBlockKeys + j]);
+    for (int r = 0; r < R; ++r) w[r] = splat(p[r * kDecodeKeys + j]);
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
       const Vec x = Tail ? load_n(at + i * kL, n) : load(at + i * kL);
@@ -106,7 +106,7 @@ FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, in
     for (int i = 0; i < N; ++i) store(o + r * width + d + i * kL, acc[r][i]);
 }
 
-/// o[R][width] += p[R][kBlockKeys] V over keys [begin, end).
+/// o[R][width] += p[R][kDecodeKeys] V over keys [begin, end).
 template <int R, class T>
 inline void values(const T* const* v, int64_t begin, int64_t end, const float* p, int64_t dim, float* o, int64_t width, Lines& ahead) {
   constexpr int kL = Vec::kLanes;

@@ -5,6 +5,9 @@
 
 namespace flashinfer::attention {
 
+/// Keys of a block.
+inline constexpr int kDecodeKeys = 64;
+static_assert(kDecodeKeys <= kBlockKeys);
 /// States are left and folded every so many keys, whatever the threads. 512 keys of 8 heads of 128 in bf16 are 2 MB; the states of
 /// their 32 query heads (D + 2 floats each) are 17 KB.
 inline constexpr int kDecodeChunkKeys = 512;
