@@ -37,7 +37,7 @@ struct Lines {
       for (int64_t d = 0; d < bytes && count < kMost; d += 64, count += 4)
         for (int j = 0; j < 4; ++j) lines[count + j] = from[j] + d;
     }
-    for (int j = 0; j < 16; ++j) lines[count + j] = static_cast<const char*>(idle);
+    for (int j = 0; j < 32; ++j) lines[count + j] = static_cast<const char*>(idle);
   }
   /// N lines every D calls; `i` counts the calls.
   template <int N, int D>
@@ -47,7 +47,7 @@ struct Lines {
   }
   template <int N>
   FI_VEC_INLINE void ask() {
-    static_assert(N <= 16);
+    static_assert(N <= 32);
     const char* const* p = lines + at;
 #pragma GCC unroll 16
     for (int j = 0; j < N; ++j) __builtin_prefetch(p[j], 0, 2);
