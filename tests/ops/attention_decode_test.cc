@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decode kernel: keys that a row does not see do not touch it, splits change nothing.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/ops/attention/op.h"
+
+namespace flashinfer {
+namespace {
+
+template <class T>
+Tensor random_tensor(std::initializer_list<int64_t> shape, unsigned seed) {
+  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
+  std::mt19937 g(seed);
+  std::normal_distribution<float> normal;
+  for (T& x : t.span<T>()) x = T(normal(g));
+  return t;
+}
+Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+
+/// One request of `n` tokens in pages of 16 in order, `len` query tokens, D 64.
+template <class T>
+Tensor decode(const Tensor& q, const Tensor& cache, int64_t n, int64_t hkv, int64_t len, int64_t window, int threads) {
+  const auto pool = make_thread_pool(threads);
+  Context context = Context::current();
+  context.executor = *pool;
+  ContextScope scope(context);
+  Tensor workspace = Tensor::empty({0}, DType::kU8);
+  BatchDecodeWithPagedKVCacheWrapper w(workspace);
+  std::vector<int32_t> pages;
+  for (int32_t i = 0; i < (n + 15) / 16; ++i) pages.push_back(i);
+  const Tensor indptr = ints({0, static_cast<int32_t>(pages.size())}), ids = ints(pages), last = ints({static_cast<int32_t>((n - 1) % 16 + 1)});
+  w.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = hkv, .head_dim = 64, .page_size = 16,
+          .window_left = window, .q_data_type = dtype_of<T>::value, .q_len_per_req = len});
+  const std::pair<Tensor, Tensor> r = w.run({.q = q, .paged_kv_cache = cache, .return_lse = true});
+  return r.first;
+}
+
+/// NaN in K and V of keys that a row does not see must not reach it: keys after it, keys before its window.
+template <class T>
+void expect_hidden_keys_do_not_leak(int64_t group) {
+  const int64_t n = 150, hkv = 2;
+  const Tensor q = random_tensor<T>({2, group * hkv, 64}, 1), cache = random_tensor<T>({10, 2, 16, hkv, 64}, 2);
+  const Tensor want = decode<T>(q, cache, n, hkv, 2, 40, 1);
+  auto spoil = [&](int64_t token) {
+    for (int64_t plane = 0; plane < 2; ++plane)
+      for (int64_t i = 0; i < hkv * 64; ++i)
+        cache.data_as<T>()[((token / 16 * 2 + plane) * 16 + token % 16) * hkv * 64 + i] = T(NAN);
+  };
+  for (int64_t token = 0; token < 108; ++token) spoil(token);  // the rows see [108, 149) and [109, 150)
+  for (int64_t token = n; token < 160; ++token) spoil(token);
+  const Tensor hidden = decode<T>(q, cache, n, hkv, 2, 40, 1);
+  EXPECT_EQ(std::memcmp(want.data(), hidden.data(), static_cast<size_t>(want.nbytes())), 0) << "keys that no row sees, G " << group;
+  // Key 149 is row 1's alone: row 0 keeps its bits.
+  const Tensor fresh = random_tensor<T>({10, 2, 16, hkv, 64}, 2);
+  for (int64_t i = 0; i < hkv * 64; ++i) fresh.data_as<T>()[((149 / 16 * 2 + 1) * 16 + 149 % 16) * hkv * 64 + i] = T(NAN);
+  const Tensor one = decode<T>(q, fresh, n, hkv, 2, 40, 1);
+  EXPECT_EQ(std::memcmp(want.data(), one.data(), static_cast<size_t>(want.nbytes() / 2)), 0) << "row 0 does not see key 149, G " << group;
+  EXPECT_TRUE(std::isnan(static_cast<float>(one.data_as<T>()[group * hkv * 64]))) << "row 1 does";
+}
+TEST(AttentionDecode, HiddenKeysDoNotLeak) {
+  for (int64_t group : {1, 2, 4, 5, 7, 8, 13, 16}) {
+    expect_hidden_keys_do_not_leak<bf16_t>(group);
+    expect_hidden_keys_do_not_leak<f16_t>(group);
+  }
+}
+
+TEST(AttentionDecode, SplittingChangesNothing) {
+  const Tensor q = random_tensor<bf16_t>({1, 8, 64}, 1), cache = random_tensor<bf16_t>({200, 2, 16, 2, 64}, 2);
+  const Tensor want = decode<bf16_t>(q, cache, 3150, 2, 1, -1, 1);
+  for (int threads : {2, 3, 16}) {
+    const Tensor got = decode<bf16_t>(q, cache, 3150, 2, 1, -1, threads);
+    EXPECT_EQ(std::memcmp(want.data(), got.data(), static_cast<size_t>(want.nbytes())), 0) << threads << " threads";
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer
