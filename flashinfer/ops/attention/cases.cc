@@ -87,6 +87,16 @@ constexpr op::Case kBatchDecode[] = {
                           "paged_kv_cache=bf16:7x2x16x2x64 return_lse=True"},
     {"o_float32", FI_WS FI_TABLE FI_BF16 "plan.o_data_type=float32 plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 "
                   "plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64", "cpu", 0, 1e-2, 1e-2},
+    {"group8_d112_alibi", FI_WS FI_TABLE FI_BF16 "plan.pos_encoding_mode='ALIBI' plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=16 plan.num_kv_heads=2 "
+                          "plan.head_dim=112 plan.page_size=64 q=bf16:4x16x112 paged_kv_cache=bf16:7x2x64x2x112 return_lse=True"},
+    {"group13_window", FI_WS FI_TABLE FI_BF16 "plan.window_left=37 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=13 plan.num_kv_heads=1 "
+                       "plan.head_dim=64 plan.page_size=64 q=bf16:4x13x64 paged_kv_cache=bf16:7x2x64x1x64 window_left=37 return_lse=True"},
+    {"f16_group6_cap", FI_WS FI_TABLE "plan.logits_soft_cap=3.0 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=12 plan.num_kv_heads=2 "
+                       "plan.head_dim=128 plan.page_size=64 q=f16:4x12x128 paged_kv_cache=f16:7x2x64x2x128 return_lse=True"},
+    {"e4m3_group16_d80", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=float8_e4m3fn plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=16 plan.num_kv_heads=1 "
+                         "plan.head_dim=80 plan.page_size=64 q=bf16:4x16x80 paged_kv_cache=e4m3:7x2x64x1x80 return_lse=True"},
+    {"e5m2_group4", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=float8_e5m2 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=8 plan.num_kv_heads=2 "
+                    "plan.head_dim=128 plan.page_size=64 q=bf16:4x8x128 paged_kv_cache=e5m2:7x2x64x2x128 return_lse=True"},
     {"fp8_cache", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=float8_e4m3fn plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 "
                   "plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 k_scale=0.5 v_scale=2.0"},
     {"int64_tables", FI_WS FI_BF16 "plan.indptr=i64:[0,3,3,4,6] plan.indices=i64:[5,1,3,6,0,2] plan.last_page_len=i64:[16,1,1,7] plan.num_qo_heads=4 "
