@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE with a cast to FP8: cos and sin of a token once, then the heads of every part.
+// RoPE with a cast to FP8.
 #pragma once
 #include "flashinfer/kernels/cpu/narrow.h"
 #include "flashinfer/ops/rope/cpu.h"
@@ -42,42 +42,47 @@ FI_VEC_INLINE void rotate_quantize(const From* x, To* y, int64_t half, int64_t f
   }
 }
 
+/// The heads of one part of one token.
 template <RopeQuantizeConfig C>
-FI_VEC_INLINE void rope_quantize_token(const RopeQuantizeParams& p, int64_t token, int64_t slot) {
+FI_VEC_INLINE void rope_quantize_heads(const RopeQuantizeParams& p, const RopeQuantizePart& r, int64_t token, int64_t slot) {
   using From = scalar_of_t<C.dtype>;
   using To = scalar_of_t<C.out>;
+  const From* x = token_row<From>(r.from, token);
+  To* y = token_row<To>(r.to, r.paged ? slot : token);
+  if (!r.rotate) {
+    for (int64_t h = 0; h < r.heads; ++h, x += r.from.stride_h, y += r.to.stride_h)
+      quantize_row(y, r.dim, r.scale, [&](int64_t i) { return load(x + i); }, [&](int64_t i, int64_t m) { return load_n(x + i, m); });
+    return;
+  }
   const int64_t half = p.rope.rotary / 2, position = index_at(p.rope.positions, token);
   float c[2 * kRopeChunk], s[2 * kRopeChunk];
   for (int64_t first = 0; first < half; first += kRopeChunk) {
     const int64_t n = half - first < kRopeChunk ? half - first : kRopeChunk;
     fill_angles<C.interleave != 0>(p.rope, position, first, n, c, s);
-    for (const RopeQuantizePart& r : p.part) {
-      if (!r.dim || (!r.rotate && first > 0)) continue;
-      const From* x = token_row<From>(r.from, token);
-      To* y = token_row<To>(r.to, r.paged ? slot : token);
-      for (int64_t h = 0; h < r.heads; ++h, x += r.from.stride_h, y += r.to.stride_h) {
-        if (r.rotate)
-          rotate_quantize<C.interleave != 0>(x, y, half, first, n, c, s, r.scale);
-        else
-          quantize_row(y, r.dim, r.scale, [&](int64_t i) { return load(x + i); }, [&](int64_t i, int64_t m) { return load_n(x + i, m); });
-      }
-    }
+    for (int64_t h = 0; h < r.heads; ++h)
+      rotate_quantize<C.interleave != 0>(x + h * r.from.stride_h, y + h * r.to.stride_h, half, first, n, c, s, r.scale);
   }
 }
 
+/// One part of one token, or zeros where the token is padding and the part no cache.
+template <RopeQuantizeConfig C>
+FI_VEC_INLINE void rope_quantize_part(const RopeQuantizeParams& p, const RopeQuantizePart& r, int64_t token) {
+  const int64_t slot = p.slot ? p.slot[token] : token;
+  if (slot >= 0) return rope_quantize_heads<C>(p, r, token, slot);
+  for (int64_t h = 0; !r.paged && h < r.heads; ++h)
+    memset(token_row<uint8_t>(r.to, token) + h * r.to.stride_h, 0, static_cast<size_t>(r.dim));
+}
+
+// Q of all tokens, then K, then V: turn by turn, streams that lie a multiple of 4 KB apart slow each other down. The two parts of a head
+// are often slices of one row, so they go together.
 template <RopeQuantizeConfig C>
 void rope_quantize(const RopeQuantizeParams& p, int64_t task) {
   const int64_t begin = task * p.tokens_per_task;
   const int64_t end = begin + p.tokens_per_task < p.tokens ? begin + p.tokens_per_task : p.tokens;
-  for (int64_t t = begin; t < end; ++t) {
-    if (!p.slot || p.slot[t] >= 0) {
-      rope_quantize_token<C>(p, t, p.slot ? p.slot[t] : t);
-      continue;
-    }
-    for (const RopeQuantizePart& r : p.part)
-      for (int64_t h = 0; r.dim && !r.paged && h < r.heads; ++h)
-        memset(token_row<uint8_t>(r.to, t) + h * r.to.stride_h, 0, static_cast<size_t>(r.dim));
-  }
+  for (int first = 0; first < kRopeQuantizeParts; first += 2)
+    for (int64_t t = begin; t < end; ++t)
+      for (int i = first; i < first + 2 && i < kRopeQuantizeParts; ++i)
+        if (p.part[i].dim) rope_quantize_part<C>(p, p.part[i], t);
 }
 
 }  // namespace flashinfer::cpu

@@ -73,9 +73,10 @@ struct RopeQuantizePart {
   float scale;
   unsigned char rotate, paged;  // paged: `to` is addressed by the token's slot
 };
+inline constexpr int kRopeQuantizeParts = 5;  // Q's rope part and its other one, K's, V
 struct RopeQuantizeParams {
   RopeParams rope;  // positions and table
-  RopeQuantizePart part[5];
+  RopeQuantizePart part[kRopeQuantizeParts];
   const int64_t* slot;  // [tokens], negative: rows that are not paged become 0, nothing else; or null
   int64_t tokens, tokens_per_task;
 };

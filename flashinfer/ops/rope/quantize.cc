@@ -162,8 +162,8 @@ void run(const B& a, RopeQuantizeParams& p) {
 void launch_plain(const Plain& a) {
   RopeQuantizeParams p{};
   p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
-  p.part[1] = part_of(&a.k_rope, rows_of(*a.k_rope_out), a.quant_scale_kv, true, false);
-  p.part[2] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
+  p.part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
+  p.part[2] = part_of(&a.k_rope, rows_of(*a.k_rope_out), a.quant_scale_kv, true, false);
   p.part[3] = part_of(pointer(a.k_nope), rows_of(*a.k_nope_out), a.quant_scale_kv, false, false);
   run(a, p);
 }
@@ -174,8 +174,8 @@ void launch_append(const Append& a) {
   RopeQuantizeParams p{};
   p.slot = slots.data();
   p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
-  p.part[1] = part_of(&a.k_rope, rows_of(c.rope), a.quant_scale_kv, true, true);
-  p.part[2] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
+  p.part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
+  p.part[2] = part_of(&a.k_rope, rows_of(c.rope), a.quant_scale_kv, true, true);
   p.part[3] = part_of(pointer(a.k_nope), rows_of(c.nope), a.quant_scale_kv, false, true);
   p.part[4] = part_of(pointer(a.v), rows_of(c.v), a.quant_scale_kv, false, true);
   run(a, p);
