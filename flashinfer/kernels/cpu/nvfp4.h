@@ -180,7 +180,7 @@ FI_VEC_INLINE void each_slot(const Nvfp4Params& p, int64_t task, F f) {
   }
 }
 
-// All rows of K, then all of V: turn by turn, streams a multiple of 4 KB apart halve the speed.
+// All rows of K of a task, then all of V: fewer streams at a time.
 template <Nvfp4Config C>
 void nvfp4_quantize(const Nvfp4Params& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;

@@ -73,8 +73,8 @@ FI_VEC_INLINE void rope_quantize_part(const RopeQuantizeParams& p, const RopeQua
     memset(token_row<uint8_t>(r.to, token) + h * r.to.stride_h, 0, static_cast<size_t>(r.dim));
 }
 
-// Q of all tokens, then K, then V: turn by turn, streams that lie a multiple of 4 KB apart slow each other down. The two parts of a head
-// are often slices of one row, so they go together.
+// Q of a task's tokens, then K, then V: fewer streams at a time. The two parts of a head are often slices of one row, so they go
+// together.
 template <RopeQuantizeConfig C>
 void rope_quantize(const RopeQuantizeParams& p, int64_t task) {
   const int64_t begin = task * p.tokens_per_task;
