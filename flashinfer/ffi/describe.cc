@@ -50,8 +50,8 @@ Json describe(const op::Op& op, const op::Field& f) {
     if (value) j[key] = true;
   };
   flag_if("optional", f.optional);
-  flag_if("required", f.required);
-  if (!f.required) j["default"] = op::default_text(op, f);
+  flag_if("required", !op::has_default(op, f));
+  if (op::has_default(op, f)) j["default"] = op::default_text(op, f);
   if (f.dims.count >= 0) j["dims"] = f.dims.text;
   if (f.dtypes.bits) j["dtypes"] = dtypes_of(f.dtypes);
   text_if("same_as", f.same_as);
@@ -62,11 +62,13 @@ Json describe(const op::Op& op, const op::Field& f) {
     j["backends"] = Json::object();
     for (const op::BackendName& b : op::backend_names(op, f)) j["backends"][std::string(b.name)] = std::string(b.device);
   }
+  text_if("enumeration", f.enumeration);
   text_if("doc", f.doc);
   flag_if("keyword_only", f.keyword_only);
   flag_if("rest", f.rest);
   flag_if("not_returned", f.not_returned);
   flag_if("hidden", f.hidden);
+  flag_if("as_numbers", f.as_numbers);
   flag_if("conditional", f.when != nullptr);
   return j;
 }

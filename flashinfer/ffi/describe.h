@@ -8,8 +8,9 @@ namespace flashinfer::ffi {
 /// Every op as one JSON array, in the registry's order:
 ///   {"name", "module", "doc", "version", "aliases" (methods), "candidates": ["cpu", ...],
 ///    "fields": [{"name", "role", "type", "optional", "required", "default" (as Python shows it), "dims", "dtypes": [...],
-///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""}, "doc",
-///                "keyword_only", "not_returned", "hidden", "conditional"}]}
+///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""},
+///                "enumeration", "doc",
+///                "keyword_only", "not_returned", "hidden", "as_numbers", "conditional"}]}
 /// Keys of a field that do not apply are left out, and so are false flags.
 std::string describe_ops();
 

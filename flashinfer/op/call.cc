@@ -149,6 +149,16 @@ Selection explain(const Op& op, const void* block) {
   return s;
 }
 
+std::vector<OutputType> infer_outputs(const Op& op, const void* block) {
+  Bindings b;
+  check_fields(op, block, b);
+  std::vector<OutputType> out;
+  for (const Field& f : op.fields)
+    if (f.tensors && !f.not_returned && wanted(f, block))
+      out.push_back({&f, output_shape(op, f, block, b), output_dtype(op, f, block)});
+  return out;
+}
+
 ForceCandidate::ForceCandidate(std::string name) : previous_(t_forced), name_(std::move(name)) { t_forced = &name_; }
 ForceCandidate::~ForceCandidate() { t_forced = previous_; }
 

@@ -73,6 +73,16 @@ struct Selection {
 };
 Selection explain(const Op& op, const void* block);
 
+/// The outputs that the function returns for this block, in order, without computing or allocating anything: what a compiler of
+/// programs needs. Checks shapes and dtypes, not values: tensors may lack their content, but not their memory when the op's
+/// shapes depend on it.
+struct OutputType {
+  const Field* field;
+  Shape shape;
+  DType dtype;
+};
+std::vector<OutputType> infer_outputs(const Op& op, const void* block);
+
 /// Within the scope, calls of this thread use only the candidate of this name (cases, bench); it throws RuntimeError with the
 /// refusal when that one refuses.
 class ForceCandidate {

@@ -198,7 +198,7 @@ bool overlap(const TensorView& a, const TensorView& b) {
   return true;
 }
 
-void check(const Op& op, const void* block, Bindings& b) {
+void check_fields(const Op& op, const void* block, Bindings& b) {
   for (const Field& f : op.fields) {
     if (f.choices) check_choice(op, f, block);
     if (!f.tensors) {
@@ -222,6 +222,10 @@ void check(const Op& op, const void* block, Bindings& b) {
       }
     }
   }
+}
+
+void check(const Op& op, const void* block, Bindings& b) {
+  check_fields(op, block, b);
   check_aliasing(op, block);
 }
 

@@ -33,6 +33,8 @@ class Bindings {
 
 /// Throws ValueError, KeyError or NotImplementedError; fills `b` from the inputs and checks outputs that are given.
 void check(const Op& op, const void* block, Bindings& b);
+/// The same without the question whether outputs share memory with other arguments (for tensors that have no memory).
+void check_fields(const Op& op, const void* block, Bindings& b);
 /// Shape and dtype of an output that is absent.
 Shape output_shape(const Op& op, const Field& f, const void* block, const Bindings& b);
 DType output_dtype(const Op& op, const Field& f, const void* block);

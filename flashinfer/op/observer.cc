@@ -90,7 +90,7 @@ void ObservedCall::failed(const std::exception& e) {
 
 Observer* set_observer(Observer* o) {
   Observer* before = detail::g_observer.exchange(o, std::memory_order_acq_rel);
-  if (auto changed = g_changed.load(std::memory_order_acquire); changed && before != o) changed();
+  if (auto changed = g_changed.load(std::memory_order_acquire); changed) changed();
   return before == &g_unresolved ? nullptr : before;
 }
 

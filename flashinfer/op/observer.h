@@ -73,7 +73,7 @@ inline Observer* observer() { return detail::g_observer.load(std::memory_order_r
 /// Installs `o` (null: none); returns the one before. The caller keeps both alive until no call can be inside them.
 Observer* set_observer(Observer* o);
 
-/// `changed` is called after every change of the observer, from the thread that made it (null: nobody is told). A language that
+/// `changed` is called after every set_observer, from the thread that made it (null: nobody is told). A language that
 /// keeps a faster way for calls that nobody observes listens here.
 void listen_to_observer(void (*changed)());
 /// True when an observer is in force; looks at the environment if nobody has yet.

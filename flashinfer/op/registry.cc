@@ -69,8 +69,18 @@ const void* default_block(const Op& op) {
   return it->second.get();
 }
 
+bool has_default(const Op& op, const Field& f) {
+  if (f.required) return false;
+  bool after = false;
+  for (const Field& g : op.fields) {
+    if (after && g.required && !g.keyword_only && !f.keyword_only) return false;
+    after = after || &g == &f;
+  }
+  return true;
+}
+
 std::string default_text(const Op& op, const Field& f) {
-  if (f.required) return {};
+  if (!has_default(op, f)) return {};
   if (f.literal) return f.literal;
   return python_repr(f.get(default_block(op)));
 }
@@ -91,7 +101,7 @@ std::string signature(const Op& op) {
       star = true;
     }
     s += f.name;
-    if (!f.required) s += "=" + default_text(op, f);
+    if (has_default(op, f)) s += "=" + default_text(op, f);
   }
   return s + ")";
 }

@@ -17,6 +17,9 @@ std::vector<const Op*> all_ops();
 /// By public name ("rmsnorm", "BatchDecodeWithPagedKVCacheWrapper.run"), or null.
 const Op* find_op(std::string_view name);
 
+/// False for a required field, and for an optional one before a required one (None must be written).
+bool has_default(const Op& op, const Field& f);
+
 /// Adds an op of the program's own (it gets check, log, record, replay, cases, bench and CLI listing like the library's) for as
 /// long as this lives. ValueError when the name is taken.
 class Registration {

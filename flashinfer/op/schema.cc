@@ -3,6 +3,7 @@
 #include "flashinfer/op/schema.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "flashinfer/op/object.h"
 
@@ -94,6 +95,7 @@ void from_value(int64_t& out, const Value& v, const Field& f) {
   if (const auto* i = v.as<int64_t>()) out = *i;
   else if (const auto* b = v.as<bool>()) out = *b ? 1 : 0;
   else if (const auto* d = v.as<double>(); d && std::trunc(*d) == *d && std::abs(*d) < 9e15) out = static_cast<int64_t>(*d);
+  else if (const auto* e = v.as<EnumValue>(); e && e->numeric) out = std::strtoll(e->value.c_str(), nullptr, 10);
   else wrong_type(f, "an integer", v);
 }
 void from_value(double& out, const Value& v, const Field& f) {

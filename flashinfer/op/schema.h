@@ -55,10 +55,12 @@ struct Field {
   const char* choices = nullptr;     // legal strings, "NHD|HND"; another one is a KeyError or ValueError (choice_error)
   ErrorKind choice_error = ErrorKind::kValueError;
   const char* backends = nullptr;    // "cudnn:cuda|auto": legal back ends and the kind of device each exists for (none: all)
+  const char* enumeration = nullptr; // "TopKTieBreak: NONE=0|SMALL=1|LARGE=2": the numbers' names in languages that have enums
   bool required = false;             // no default
   bool keyword_only = false;         // this one and all after it
   bool rest = false;                 // a Value that takes all further positional arguments (`*args`); only required ones before it
   bool not_returned = false;         // an output the public function does not return
+  bool as_numbers = false;           // a result that Python's function returns as a tuple of numbers
   bool any_layout = false;           // the last dimension may be strided (the op says what it takes)
   bool contiguous = false;           // must be contiguous as a whole
   bool hidden = false;               // ours, not in the public signature; shown only when given
@@ -80,10 +82,12 @@ struct Literal { const char* text; };
 struct Choices { const char* names; ErrorKind error = ErrorKind::kValueError; };
 struct Doc { const char* text; };
 struct Backends { const char* names; };
+struct Enumeration { const char* text; };
 struct RequiredOption {};
 struct KeywordOnly {};
 struct Rest {};
 struct NotReturned {};
+struct AsNumbers {};
 struct AnyLayout {};
 struct Contiguous {};
 struct HiddenOption {};
@@ -100,10 +104,12 @@ constexpr Doc doc(const char* t) { return {t}; }
 /// A member that chooses among implementations by name. Besides these names, those of the op's candidates are legal. A name for
 /// another kind of device than the tensors' is a warning, once, and the call is served as by default; a name of this kind must serve.
 constexpr Backends backends(const char* names) { return {names}; }
+constexpr Enumeration enumeration(const char* text) { return {text}; }
 inline constexpr RequiredOption required{};
 inline constexpr KeywordOnly keyword_only{};
 inline constexpr Rest rest{};
 inline constexpr NotReturned not_returned{};
+inline constexpr AsNumbers as_numbers{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
 inline constexpr HiddenOption hidden{};
@@ -231,10 +237,12 @@ constexpr void apply(Field& f, Literal s) { f.literal = s.text; }
 constexpr void apply(Field& f, Choices s) { f.choices = s.names; f.choice_error = s.error; }
 constexpr void apply(Field& f, Doc s) { f.doc = s.text; }
 constexpr void apply(Field& f, Backends s) { f.backends = s.names; }
+constexpr void apply(Field& f, Enumeration s) { f.enumeration = s.text; }
 constexpr void apply(Field& f, RequiredOption) { f.required = true; }
 constexpr void apply(Field& f, KeywordOnly) { f.keyword_only = true; }
 constexpr void apply(Field& f, Rest) { f.rest = true; }
 constexpr void apply(Field& f, NotReturned) { f.not_returned = true; }
+constexpr void apply(Field& f, AsNumbers) { f.as_numbers = true; }
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
 constexpr void apply(Field& f, HiddenOption) { f.hidden = true; }

@@ -2,8 +2,9 @@
 """FlashInfer's ops on NVIDIA GPUs and plain CPUs: attention, GEMM, norms, RoPE, sampling and more, with a log, a recorder and a
 replayer. Functions and classes are made from the library's registry when this package is imported."""
 from . import api_logging  # first: it reads what the environment says of the log
-from . import _make, _native
+from . import _make, _native, utils
+from ._context import get_num_threads, num_threads, set_num_threads
 
 __version__ = _native.version()
 globals().update(_make.package.exports)
-__all__ = ["__version__", *_make.package.exports]
+__all__ = ["__version__", "get_num_threads", "num_threads", "set_num_threads", *_make.package.exports]

@@ -100,10 +100,86 @@ def many(results, given, array, tensor_type):
     return tuple(one(r) for r in results)
 
 
+# What an array raises that cannot be handed over; the library's own errors of these kinds start with the op's name.
+REFUSED = (RuntimeError, BufferError, TypeError, ValueError, AttributeError)
+
+
+class _Alias:
+    """The memory of a numpy array that may not be written, for numpy (which hands over only what may be written)."""
+
+    def __init__(self, array):
+        self.array = array
+        address, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+def _readable(value):
+    return sys.modules["numpy"].asarray(_Alias(value)) if _is_read_only(value) else value
+
+
+def _is_read_only(value):
+    flags = getattr(value, "flags", None)
+    return getattr(flags, "writeable", True) is False
+
+
+def _trouble(value):
+    """Why an array cannot be handed over, or None."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    if value.layout != torch.strided or value.is_nested:
+        return f"is {'nested' if value.is_nested else 'sparse'} ({value.layout}), but must be dense"
+    if value.device.type == "meta":
+        return "is on the device meta, which has no data"
+    if value.is_quantized:
+        return f"is quantized ({value.dtype}), which this library does not know"
+    if type(value).__name__ in ("FakeTensor", "FunctionalTensor"):
+        return f"is a {type(value).__name__}, which has no data"
+    return None
+
+
+def explain(op, error, arguments):
+    """Raises the error that names the argument, when `error` is not the library's own and one of the arguments is the reason."""
+    if str(error).lstrip("'\"").startswith((op.name + ":", op.name + "(")) and "data pointer is null" not in str(error):
+        return
+    for name, value in arguments:
+        for x in value if isinstance(value, (list, tuple)) else (value,):
+            why = _trouble(x)
+            if why:
+                raise ValueError(f"{op.name}: {name} {why}") from None
+    if isinstance(error, BufferError):
+        for name, value in arguments:
+            if hasattr(value, "__dlpack__"):
+                try:
+                    value.__dlpack__()
+                except BufferError as e:
+                    raise BufferError(f"{op.name}: {name}: {e}") from None
+    first, _, rest = str(error).partition("\n")
+    if "Exception raised from" in rest:  # torch's C++ stack is no use to anyone
+        raise type(error)(f"{op.name}: {first}") from None
+
+
+def refused(op, error, native, args):
+    """A plain call raised `error`: called again with what can be put right, else an error that names the argument."""
+    fields = op.public + op.trailing
+    if isinstance(error, BufferError) and any(map(_is_read_only, args)):
+        for f, x in zip(fields, args):
+            if _is_read_only(x) and f["role"] not in ("in", "paged"):
+                raise ValueError(f"{op.name}: {f['name']} is read-only, but it is written") from None
+        return native(*map(_readable, args))
+    explain(op, error, [(f["name"], x) for f, x in zip(fields, args)])
+    raise error
+
+
 def boxed(value):
     """Any Python value in the form that the log and the recorder see, with what only the framework knows of a tensor: strides of
     extents of one, `requires_grad`."""
     box = _native.function
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.requires_grad or 1 in value.shape:  # what DLPack leaves out or changes
+            return box("value.tensor")(value, value.requires_grad, *value.stride())
+        return value
     if value is None or isinstance(value, (bool, str)) and not isinstance(value, enum.Enum):
         return value
     if isinstance(value, enum.Enum):
@@ -112,10 +188,7 @@ def boxed(value):
         return value
     if isinstance(value, complex):
         return box("value.complex")(value.real, value.imag)
-    torch = sys.modules.get("torch")
     if torch is not None:
-        if isinstance(value, torch.Tensor):
-            return box("value.tensor")(value, value.requires_grad, *value.stride())
         if isinstance(value, torch.Generator):
             return generator(value)
         if isinstance(value, torch.dtype):

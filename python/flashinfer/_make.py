@@ -5,14 +5,19 @@ For each op one `def` with the public signature is compiled, in the module that 
 on by position. For `rmsnorm` that is
 
     def rmsnorm(input, weight, eps=1e-06, out=None, enable_pdl=None):
-        if _is_compiling(): return _custom_op('rmsnorm')(input, weight, eps, out, enable_pdl)
-        r = _rmsnorm(input, weight, eps, out, enable_pdl)
+        if _is_compiling():
+            _make_custom_op('rmsnorm')
+            return _custom_op_rmsnorm(input, weight, eps, out, enable_pdl)
+        try: r = _native_rmsnorm(input, weight, eps, out, enable_pdl)
+        except _Refused as error: r = _refused('rmsnorm', error, _native_rmsnorm, (input, weight, eps, out, enable_pdl,))
         if r is None: return out
         return _like(r, input) if r.__class__ is _Tensor else r
 
 While somebody observes (log, recorder), the code of every function is another one, which keeps apart what the caller passed by
 position, by name, and not at all. Functions keep their identity: `from flashinfer import rmsnorm` sees both.
 """
+import enum
+import linecache
 import os
 import sys
 import types
@@ -45,7 +50,12 @@ class Op:
         self.fields = description["fields"]
         self.class_name, _, self.method = self.name.rpartition(".")
         self.public = [f for f in self.fields if f["role"] != "result" and "hidden" not in f]
-        self.hidden_generators = [f for f in self.fields if "hidden" in f and f["type"] == "Generator"]
+        self.names = [f["name"] for f in self.public]
+        self.positional = sum("keyword_only" not in f for f in self.public)
+        self.variadic = any("hidden" in f and f["name"] == "args" for f in self.fields)
+        self.is_custom_op = (not self.class_name and not self.variadic  # of torch, in compiled programs
+                             and all(f["role"] != "self" for f in self.fields))
+        self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
         self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
         self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")
                                  and f["type"] in ("Tensor", "PagedKv")), "None")
@@ -57,6 +67,8 @@ def _default(field, namespace):
     if text.startswith("torch."):
         torch = sys.modules.get("torch")
         value = getattr(torch, text[6:], None) if torch is not None else None
+    elif "enumeration" in field:
+        value = _enumeration(field["enumeration"], namespace)[text.rpartition(".")[2]]
     elif text[:1].isalpha() and text not in ("None", "True", "False"):
         value = None
     else:
@@ -64,6 +76,19 @@ def _default(field, namespace):
     name = "_default_" + text.replace(".", "_")
     namespace[name] = _Literal(text) if value is None else value
     return name
+
+
+def _enumeration(text, namespace):
+    """The enum of "TopKTieBreak: NONE=0|SMALL=1", made once in the module of the op that names it first."""
+    name, _, members = text.partition(":")
+    if name not in enums:
+        values = {k.strip(): int(v) for k, v in (m.split("=") for m in members.split("|"))}
+        enums[name] = enum.IntEnum(name, values, module=namespace["__name__"])
+    namespace[name] = enums[name]
+    return enums[name]
+
+
+enums = {}
 
 
 def parameters(op, namespace, changed=()):
@@ -75,7 +100,7 @@ def parameters(op, namespace, changed=()):
             star = True
             continue
         if f.get("keyword_only") and not star:
-            parts.append("*")
+            parts.append("*args" if op.variadic else "*")
             star = True
         if f.get("required"):
             parts.append(f["name"])
@@ -84,60 +109,79 @@ def parameters(op, namespace, changed=()):
     return ", ".join(parts)
 
 
-def _argument(field):
+def _conversion(field):
+    """The line that turns an argument into something that TVM-FFI takes, or nothing: tensors, numbers, text go as they are."""
     name, kind = field["name"], field["type"]
-    if kind == "self":
-        return "self._handle"
     if kind in ("dtype", "device", "Generator", "object"):
-        return f"{name} if {name} is None else _{kind.lower()}({name})"
+        return f"    if {name} is not None: {name} = _{kind.lower()}({name})\n"
     if kind == "PagedKv":
-        return f"{name} if {name}.__class__ is not list else _list({name})"
-    return name
+        return f"    if {name}.__class__ is list: {name} = _list({name})\n"
+    return ""
 
 
-def _arguments(op):
-    args = [_argument(f) for f in op.public]
-    for f in op.hidden_generators:
-        explicit = [g["name"] for g in op.public if g["type"] == "Generator" or g["name"] == "seed"]
-        absent = " and ".join(f"{name} is None" for name in explicit) or "True"
-        args.append(f"_default_generator({op.first_array}) if {absent} else None")
-    return ", ".join(args)
+def _hidden(op, changed):
+    """The expressions for hidden members: generators that a call without a seed draws from, `*args`, what an alias sets."""
+    expressions = []
+    for f in op.trailing:
+        if f["type"] == "Generator":
+            explicit = [g["name"] for g in op.public if g["type"] == "Generator" or g["name"] == "seed"]
+            absent = " and ".join(f"{name} is None" for name in explicit) or "True"
+            expressions.append(f"_default_generator({op.first_array}) if {absent} else None")
+        elif f["name"] == "args":
+            expressions.append("args or None")
+        else:
+            expressions.append(dict(changed).get(f["name"], "None"))
+    while expressions and expressions[-1] == "None":
+        expressions.pop()
+    return expressions
 
 
-def _tail(op, indent):
+def _tail(op):
     """The lines that turn what the library returned into what the function returns."""
-    pad = " " * indent
     given = [f["name"] if f["role"] == "out" else "None" for f in op.returned]
     if not given:
-        return f"{pad}return None\n"
+        return "    return None\n"
+    if "as_numbers" in op.returned[0]:
+        return "    return tuple(r)\n"
     if len(given) > 1:
-        return f"{pad}return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
-    lines = f"{pad}if r is None: return {given[0]}\n" if given[0] != "None" else ""
-    return lines + f"{pad}return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
+        return f"    return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
+    lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
+    return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
 
 
 def _source(op, name, namespace, changed=()):
     """The text of the plain function or method `name`, and of the observed one."""
     native = "_native_" + op.name.replace(".", "_")
     compiled = ""
-    if not op.class_name:
+    if op.is_custom_op:
         names = ", ".join(f["name"] for f in op.public)
-        compiled = f"    if _is_compiling(): return _custom_op('{op.name}')({names})\n"
-    before = f"    self._handle = _new('{op.class_name}')\n" if op.method == "__init__" else ""
-    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{before}"
-             f"    r = {native}({_arguments(op)})\n{_tail(op, 4)}")
-    if op.class_name:
-        before = f"    args[0]._handle = _new('{op.class_name}')\n" if op.method == "__init__" else ""
+        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return _custom_op_{op.name}({names})\n"
+    make = "    {0}._handle = _new('" + op.class_name + "')\n" if op.method == "__init__" else ""
+    hidden = _hidden(op, changed)
+    implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
+    arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
+                          + [f"_hidden{i}" for i in range(len(hidden))])
+    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{make.format('self')}"
+             + "".join(map(_conversion, op.public)) + implied
+             + f"    try: r = {native}({arguments})\n"
+             + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
     observed = (f"def {name}(*args, **kwargs):\n"
-                + ("    if _is_compiling(): return _custom_op_of('" + op.name + "', args, kwargs)\n" if compiled else "")
-                + f"{before}{changes}    return _observed('{op.name}', args, kwargs)\n")
+                + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
+                   f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, args, kwargs)\n" if compiled else "")
+                + f"{make.format('args[0]')}{changes}    return _observed('{op.name}', args, kwargs)\n")
     return plain, observed
 
 
 def _is_compiling():
+    """torch.compiler.is_compiling, for programs that import torch late or never."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_compiling()
+
+
+def _execute(source, filename, namespace, made):
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)  # for tracebacks and inspect.getsource
+    exec(compile(source, filename, "exec"), namespace, made)
 
 
 class Package:
@@ -159,6 +203,7 @@ class Package:
                 self.exports[op.name] = self._function(op)
         for name, ops in classes.items():
             self.exports[name] = self._class(name, ops)
+        self.exports.update(enums)
         if _native.observed():  # before the first call, which would otherwise not know how its arguments were passed
             self.connect()
 
@@ -179,10 +224,10 @@ class Package:
                 self.namespace(parent)
             setattr(sys.modules[parent], leaf, module)
         namespace = self.namespaces[module_name] = module.__dict__
-        namespace.update(_is_compiling=_is_compiling, _custom_op=custom_op, _custom_op_of=custom_op_of, _like=_arrays.like,
+        namespace.update(_is_compiling=_is_compiling, _make_custom_op=make_custom_op, _with_defaults=with_defaults, _like=_arrays.like,
                          _many=_arrays.many, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
                          _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator,
-                         _observed=self.call_observed, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
+                         _observed=self.call_observed, _refused=self.refused, _Refused=_arrays.REFUSED, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
         return namespace
 
     def _connecting(self, function, namespace, name):
@@ -199,9 +244,15 @@ class Package:
         namespace.setdefault(native, self._connecting(op.name, namespace, native))
         plain, observed = _source(op, name, namespace, changed)
         made = {}
-        exec(compile(plain, f"<flashinfer {op.name}>", "exec"), namespace, made)
+        _execute(plain, f"<flashinfer {qualname}>", namespace, made)
         function = made[name]
-        exec(compile(observed, f"<flashinfer {op.name} (observed)>", "exec"), namespace, made)
+        _execute(observed, f"<flashinfer {qualname} (observed)>", namespace, made)
+        if op.class_name:
+            function._torchdynamo_disable = True  # objects with state are called as they are, between graphs
+        if op.is_custom_op:
+            values = function.__defaults__ or ()
+            optional = op.names[:op.positional][-len(values) or len(op.names):]
+            namespace["_defaults_" + name] = {**dict.fromkeys(op.names), **dict(zip(optional, values)), **(function.__kwdefaults__ or {})}
         function.__qualname__ = qualname
         function.__module__ = op.module
         function.__doc__ = _docs.docstring(op)
@@ -244,9 +295,12 @@ class Package:
         for namespace in self.namespaces.values():
             namespace["_new"] = library.function("python.new")
             namespace["_Tensor"] = library.tensor_type
+            if sys.modules.get("torch") is not None:
+                namespace["_is_compiling"] = sys.modules["torch"].compiler.is_compiling
+        self.tensor_type = library.tensor_type
         self.connected = True
         library.function("python.listen")(self.observe, _native.warn)
-        self.observe(library.function("python.observed")())
+        self.observe(library.function("python.arguments_wanted")())
 
     def observe(self, on):
         """Changes all functions to the observed way of calling, or back."""
@@ -260,43 +314,53 @@ class Package:
                 function.__signature__ = inspect.signature(function)
             function.__code__ = observed if on else plain
 
+    def refused(self, name, error, native, args):
+        """A call that raised: again with what can be put right, else the error that names the argument."""
+        return _arrays.refused(self.ops[name], error, native, args)
+
     def call_observed(self, name, args, kwargs):
+        """A call while somebody observes: positional and keyword arguments apart, with what only the framework knows of them."""
         self.connect()
-        op = self.ops[name]
-        box = _arrays.boxed
-        if op.class_name:
-            values = [args[0]._handle, *map(box, args[1:])]
-        else:
-            values = [box(x) for x in args]
-        split = [x for item in kwargs.items() for x in (item[0], box(item[1]))]
-        r = _native.function("python.observed." + name)(len(values), *values, *split)
+        op, box = self.ops[name], _arrays.boxed
+        if op.variadic and len(args) > op.positional:
+            args, kwargs = args[:op.positional], {**kwargs, "args": args[op.positional:]}
+        try:
+            values = [args[0]._handle, *map(box, args[1:])] if op.class_name else [*map(box, args)]
+            split = [x for key, value in kwargs.items() for x in (key, box(value))]
+            r = _native.function("python.observed." + name)(len(values), *values, *split)
+        except _arrays.REFUSED as error:
+            _arrays.explain(op, error, [*zip(op.names, args), *kwargs.items()])
+            raise
         if not op.returned:
             return None
-        names = [f["name"] for f in op.public]
-        given = dict(zip(names, args)) | kwargs
-        outputs = tuple(given.get(f["name"]) if f["role"] == "out" else None for f in op.returned)
-        array = given.get(op.first_array)
-        tensor_type = _native.connect().tensor_type
-        if len(outputs) > 1:
-            return _arrays.many(r, outputs, array, tensor_type)
-        if r is None:
-            return outputs[0]
-        return _arrays.like(r, array) if r.__class__ is tensor_type else r
+        if "as_numbers" in op.returned[0]:
+            return tuple(r)
+        if r is not None and r.__class__ is not self.tensor_type and len(op.returned) == 1:
+            return r
+        bound = dict(zip(op.names, args), **kwargs)
+        given = [bound.get(f["name"]) if f["role"] == "out" else None for f in op.returned]
+        array = bound.get(op.first_array)
+        if len(given) > 1:
+            return _arrays.many(r, given, array, self.tensor_type)
+        return given[0] if r is None else _arrays.like(r, array)
 
 
-def custom_op(name):
+def make_custom_op(name):
+    """Puts the function that compiled programs run into the op's module."""
     from . import _torch
 
-    return _torch.custom_op(package, name)
+    _torch.custom_op(package, name)
 
 
-def custom_op_of(name, args, kwargs):
-    bound = dict(zip([f["name"] for f in package.ops[name].public], args)) | kwargs
-    return custom_op(name)(**bound)
+# Runs while a program is traced; what it returns is a constant of the graph (torch.compiler.assume_constant_result sets this).
+make_custom_op._dynamo_marked_constant = True
 
 
-# Runs while a program is traced, and its result is a constant of the graph (what torch.compiler.assume_constant_result says).
-custom_op._dynamo_marked_constant = True
+def with_defaults(function, defaults, args, kwargs):
+    """A call whose arguments are still split as the caller passed them, for a function without defaults."""
+    bound = dict(zip(defaults, args))
+    bound.update(kwargs)
+    return function(*[bound.get(name, default) for name, default in defaults.items()])
 
 
 def _aliases(text):

@@ -68,12 +68,17 @@ class Connection:
         import tvm_ffi
 
         ctypes.CDLL(os.path.join(folder, _FFI), mode=ctypes.RTLD_GLOBAL)
+        tvm_ffi.register_error("NotImplementedError", NotImplementedError)
         self.tvm_ffi = tvm_ffi
         self.tensor_type = tvm_ffi.Tensor
+        self._functions = {}
 
     def function(self, name):
         """The library's function "flashinfer.<name>"."""
-        return self.tvm_ffi.get_global_func("flashinfer." + name)
+        found = self._functions.get(name)
+        if found is None:
+            found = self._functions[name] = self.tvm_ffi.get_global_func("flashinfer." + name)
+        return found
 
 
 def connect():

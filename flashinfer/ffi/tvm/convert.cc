@@ -9,6 +9,8 @@
 #include <tvm/ffi/reflection/registry.h>
 #include <tvm/ffi/string.h>
 
+#include <array>
+
 namespace flashinfer::ffi {
 namespace {
 
@@ -74,6 +76,28 @@ op::Value described_tensor(tvm::PackedArgs args) {
   }
   return v;
 }
+/// (dtype, content, rank, extents..., strides...): a tensor that only has a type. Its memory holds zeros (content 0) or 0, 1, 2, ...
+/// (content 1), so that a shape that depends on values shows itself. It is 64 KiB, whatever the extents.
+op::Value typed_tensor(tvm::PackedArgs args) {
+  static const auto zeros = std::make_unique<std::array<int64_t, 8192>>();
+  static const auto ramps = [] {
+    auto r = std::make_unique<std::array<std::array<int64_t, 8192>, 2>>();
+    for (int64_t i = 0; i < 8192; ++i) (*r)[0][static_cast<size_t>(i)] = i;
+    auto* narrow = reinterpret_cast<int32_t*>((*r)[1].data());
+    for (int32_t i = 0; i < 16384; ++i) narrow[i] = i;
+    return r;
+  }();
+  const auto type = parse_dtype(text(args[0]));
+  FI_CHECK(type, ValueError, "element type ", text(args[0]), " is not one this library knows");
+  const int rank = args[2].cast<int>();
+  std::vector<int64_t> extents, strides;
+  for (int i = 0; i < rank; ++i) {
+    extents.push_back(args[3 + i].cast<int64_t>());
+    strides.push_back(args[3 + rank + i].cast<int64_t>());
+  }
+  const void* memory = args[1].cast<int>() == 0 ? static_cast<const void*>(zeros->data()) : (*ramps)[size_of(*type) == 8 ? 0 : 1].data();
+  return TensorView(memory, *type, extents, strides);
+}
 op::Value dict_of(tvm::PackedArgs args) {
   op::DictValue d;
   for (int i = 0; i + 1 < args.size(); i += 2) d.items.emplace_back(from_tvm(args[i]), from_tvm(args[i + 1]));
@@ -86,6 +110,7 @@ op::Value object_of(tvm::PackedArgs args) {
 TVM_FFI_STATIC_INIT_BLOCK() {
   tvm::reflection::ObjectDef<Boxed>();
   maker("tensor", described_tensor);
+  maker("type", typed_tensor);
   maker("list", [](tvm::PackedArgs a) -> op::Value { return op::ListValue{values_of(a)}; });
   maker("tuple", [](tvm::PackedArgs a) -> op::Value { return op::TupleValue{values_of(a, 1), text(a[0])}; });
   maker("dict", dict_of);
@@ -130,6 +155,7 @@ tvm::Any to_tvm(const op::Value& v) {
   if (const auto* i = v.as<int64_t>()) return *i;
   if (const auto* d = v.as<double>()) return *d;
   if (const auto* s = v.as<std::string>()) return tvm::String(*s);
+  if (const auto* t = v.as<DType>()) return tvm::String(std::string(name(*t)));
   if (const auto* t = v.as<op::TupleValue>()) {
     tvm::Array<tvm::Any> out;
     for (const op::Value& item : t->items) out.push_back(to_tvm(item));

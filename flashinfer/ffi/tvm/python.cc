@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Python package calls (python/flashinfer/_native.py). For every op a function "flashinfer.python.<name>" that takes all
-// parameters of the public signature by position, then the hidden generators: the Python function has bound the call already, so
+// parameters of the public signature by position, then hidden members (is_trailing): the Python function has bound the call already, so
 // this is the short way. It returns only what the caller does not hold:
 //   one output that may be returned:  the new tensor, or None when the caller passed the memory
 //   several:                          an array; an integer i stands for the tensor passed for output i
@@ -11,12 +11,16 @@
 #include <tvm/ffi/string.h>
 
 #include <cstring>
+#include <map>
+#include <mutex>
 
+#include "flashinfer/cases/parse.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ffi/tvm/convert.h"
 #include "flashinfer/op/backend.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/record/record.h"
 
 namespace flashinfer::ffi {
 namespace {
@@ -28,6 +32,10 @@ struct Prepared {
   std::vector<const op::Field*> returned;    // outputs that the function returns
 };
 
+/// Hidden members that Python may fill: generators that a call draws from when it names none, what `*args` takes, what an alias
+/// of a method sets. None: left alone.
+bool is_trailing(const op::Field& f) { return f.hidden && f.role == op::Role::kAttr; }
+
 Prepared prepare(const op::Op& op) {
   Prepared p{&op, {}, {}};
   for (const op::Field& f : op.fields) {
@@ -35,7 +43,7 @@ Prepared prepare(const op::Op& op) {
     if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors) p.returned.push_back(&f);
   }
   for (const op::Field& f : op.fields)
-    if (f.hidden && std::string_view(f.type) == "Generator") p.parameters.push_back(&f);
+    if (is_trailing(f)) p.parameters.push_back(&f);
   return p;
 }
 
@@ -86,6 +94,11 @@ unsigned given_outputs(const Prepared& p, const void* block) {
 }
 
 tvm::Any results_of(const Prepared& p, const void* block, const op::Results& results, unsigned given) {
+  if (p.returned.size() == 1 && p.returned[0]->as_numbers && results.size() == 1) {
+    tvm::Array<tvm::Any> out;
+    for (int64_t i = 0; i < results[0].numel(); ++i) out.push_back(op::index_at(results[0].view(), i));
+    return out;
+  }
   if (p.returned.size() == 1) {
     if (given || results.size() == 0) return nullptr;
     return to_tvm(results[0]);
@@ -104,20 +117,38 @@ tvm::Any results_of(const Prepared& p, const void* block, const op::Results& res
   return out.size() == 1 ? tvm::Any(out[0]) : tvm::Any(out);
 }
 
-void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
+void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   const op::Op& op = *p.op;
   FI_CHECK(args.size() <= static_cast<int>(p.parameters.size()), TypeError, op.name, "() takes ", p.parameters.size(),
            " arguments but ", args.size(), " were given");
-  StackBlock block(op);
   for (int i = 0; i < args.size(); ++i) {
     const op::Field& f = *p.parameters[static_cast<size_t>(i)];
     const tvm::AnyView v = args[i];
-    if (v.type_index() == kTVMFFINone && f.optional) continue;  // absent, as the block is made
-    set(op, block.data(), f, value_of(op, f, v, false));
+    if (v.type_index() == kTVMFFINone && (f.optional || f.hidden)) continue;  // absent, as the block is made
+    set(op, block, f, value_of(op, f, v, false));
   }
+}
+
+void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
+  const op::Op& op = *p.op;
+  StackBlock block(op);
+  fill(p, block.data(), args);
   const unsigned given = given_outputs(p, block.data());
   const op::Results results = op::run(op, block.data());
   *result = results_of(p, block.data(), results, given);
+}
+
+/// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, extents...] of each output.
+void infer(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
+  StackBlock block(*p.op);
+  fill(p, block.data(), args);
+  tvm::Array<tvm::Any> out;
+  for (const op::OutputType& t : op::infer_outputs(*p.op, block.data())) {
+    tvm::Array<tvm::Any> one{tvm::String(t.field->name), tvm::String(std::string(name(t.dtype)))};
+    for (int64_t n : t.shape.span()) one.push_back(n);
+    out.push_back(one);
+  }
+  *result = out;
 }
 
 /// (n, positional..., name, value, name, value, ...): the caller's own split, for whoever observes.
@@ -143,8 +174,30 @@ void global(const std::string& name, F f) {
 void export_op(const op::Op& op) {
   const auto p = std::make_shared<const Prepared>(prepare(op));
   global(op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result); }); });
+  global(std::string("infer.") + op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { infer(*p, args, result); }); });
   global(std::string("observed.") + op.name,
          [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call_observed(*p, args, result); }); });
+}
+
+/// The value with tensors of its own, strides included.
+tvm::Any copied(const op::Value& v) {
+  if (const TensorView* t = v.tensor()) {
+    const int64_t bytes = t->span_bytes();
+    const Tensor memory = Tensor::empty({bytes}, DType::kU8);
+    if (bytes) std::memcpy(memory.data(), t->data(), static_cast<size_t>(bytes));
+    return to_tvm(Tensor(TensorView(memory.data(), t->dtype(), t->shape(), t->strides()), memory.owner()));
+  }
+  if (const auto* g = v.as<op::Generator>()) {
+    auto boxed = tvm::make_object<Boxed>();
+    boxed->value = *g;
+    return BoxedRef(std::move(boxed));
+  }
+  if (const auto* pair = v.as<op::TupleValue>()) {
+    tvm::Array<tvm::Any> out;
+    for (const op::Value& x : pair->items) out.push_back(copied(x));
+    return out;
+  }
+  return to_tvm(v);
 }
 
 /// The object of a class, before its __init__ runs (which is an op like the others).
@@ -158,14 +211,69 @@ void make_object_of(tvm::PackedArgs args, tvm::Any* result) {
   });
 }
 
+/// (op, number of a case) -> [name, value, name, value, ...] of its arguments, or None: there is no such case. Methods' receivers are
+/// left out.
+void case_arguments(tvm::PackedArgs args, tvm::Any* result) {
+  translated([&] {
+    const op::Op& op = op_named(std::string(args[0].cast<tvm::String>()));
+    const auto number = static_cast<size_t>(args[1].cast<int64_t>());
+    if (number >= op.cases().size()) return;
+    const cases::Built built = cases::build(op, op.cases()[number].args);
+    tvm::Array<tvm::Any> out;
+    for (const op::Field& f : op.fields) {
+      if (f.role == op::Role::kSelf || f.role == op::Role::kResult) continue;
+      const op::Value v = f.get(built.block.data());
+      if (v.is_none() || (!f.required && op::same_value(v, f.get(op::default_block(op))))) continue;
+      if (f.hidden) return;  // not what the public function takes
+      out.push_back(tvm::String(f.name));
+      out.push_back(copied(v));
+    }
+    *result = out;
+  });
+}
+
+/// The context that set_threads makes current in a thread. Pools of one size are shared by all threads.
+struct ThreadContext {
+  Context context;
+  std::shared_ptr<const Executor> pool;
+  ContextScope scope{context};
+};
+std::shared_ptr<const Executor> pool_of(int threads) {
+  static std::mutex mutex;
+  static std::map<int, std::shared_ptr<const Executor>> pools;
+  std::lock_guard lock(mutex);
+  auto& pool = pools[threads];
+  if (!pool) pool = make_thread_pool(threads);
+  return pool;
+}
+/// Calls of this thread use `threads` threads from now on; 0: the library's default. Returns what was set before.
+int64_t set_threads(int64_t threads) {
+  static thread_local std::unique_ptr<ThreadContext> t_context;
+  FI_CHECK(threads >= 0 && threads <= 4096, ValueError, "set_num_threads: ", threads, " threads, but 1 to 4096 are possible");
+  const int64_t before = t_context ? t_context->context.executor.threads : 0;
+  t_context.reset();
+  if (!threads) return before;
+  t_context = std::make_unique<ThreadContext>();
+  t_context->pool = pool_of(static_cast<int>(threads));
+  t_context->context.executor = *t_context->pool;
+  return before;
+}
+
 // The Python functions that are told of things. Set once, never freed: calls may be on their way while the interpreter ends.
 tvm::Function* g_on_observer = nullptr;
 tvm::Function* g_on_warning = nullptr;
 
+/// Whether how a call's arguments were passed matters: the log's levels 1 and 2 print names only.
+bool arguments_wanted() {
+  if (!op::observed()) return false;
+  const record::Settings s = record::settings();
+  return s.level >= 3 || s.level < 1 || !s.control.empty();
+}
+
 void listen(tvm::PackedArgs args, tvm::Any*) {
   g_on_observer = new tvm::Function(args[0].cast<tvm::Function>());
   g_on_warning = new tvm::Function(args[1].cast<tvm::Function>());
-  op::listen_to_observer([] { (*g_on_observer)(op::observer() != nullptr); });
+  op::listen_to_observer([] { (*g_on_observer)(arguments_wanted()); });
   set_warning_handler([](const std::string& message) { (*g_on_warning)(tvm::String(message)); });
 }
 
@@ -173,7 +281,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   for (const op::Op* op : op::all_ops()) export_op(*op);
   global("new", make_object_of);
   global("listen", listen);
-  global("observed", [](tvm::PackedArgs, tvm::Any* result) { *result = op::observed(); });
+  global("case_arguments", case_arguments);
+  global("set_threads", [](tvm::PackedArgs args, tvm::Any* result) { translated([&] { *result = set_threads(args[0].cast<int64_t>()); }); });
+  global("threads", [](tvm::PackedArgs, tvm::Any* result) { *result = int64_t{Context::current().executor.threads}; });
+  global("arguments_wanted", [](tvm::PackedArgs, tvm::Any* result) { *result = arguments_wanted(); });
   global("backend_refusal", [](tvm::PackedArgs args, tvm::Any* result) {
     translated([&] {
       *result = tvm::String(op::backend_refusal(op_named(std::string(args[0].cast<tvm::String>())),

@@ -132,6 +132,6 @@ inline constexpr op::Field fast_fields[] = {
     op::in<&FastDecodePlan::global_override_indptr_cpu>("global_override_indptr_cpu", "b+1", op::indices, op::any_layout),
 };
 inline constexpr auto size_fields = without(plan_fields, {"window_right", "non_blocking", "is_causal"},
-                                     op::result<&BatchDecodeWorkspaceSize::sizes>("sizes", "2", DType::kI64));
+                                     op::result<&BatchDecodeWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));
 
 }  // namespace flashinfer::attention::decode

@@ -117,6 +117,6 @@ inline constexpr op::Field forward_fields[] = {
                                           op::when<&BatchPrefillForward::return_lse>),
 };
 inline constexpr auto size_fields =
-    without(plan_fields, {"non_blocking"}, op::result<&BatchPrefillWorkspaceSize::sizes>("sizes", "2", DType::kI64));
+    without(plan_fields, {"non_blocking"}, op::result<&BatchPrefillWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));
 
 }  // namespace flashinfer::attention::prefill

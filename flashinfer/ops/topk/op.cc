@@ -63,7 +63,7 @@ constexpr op::Field fields[] = {
     op::attr<&TopK::k>("k", op::required),
     op::attr<&TopK::sorted>("sorted"),
     op::attr<&TopK::deterministic>("deterministic"),
-    op::attr<&TopK::tie_break>("tie_break", op::literal("TopKTieBreak.NONE")),
+    op::attr<&TopK::tie_break>("tie_break", op::literal("TopKTieBreak.NONE"), op::enumeration("TopKTieBreak: NONE=0|SMALL=1|LARGE=2")),
     op::attr<&TopK::dsa_graph_safe>("dsa_graph_safe"),
     op::result<&TopK::values>("values", "n k", op::same_as("input")),
     op::result<&TopK::indices>("indices", "n k", DType::kI64),

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes made from the registry: constructor, plan, run and the older names of methods."""
+import inspect
+import math
+
+import pytest
+import torch
+
+import flashinfer
+
+HEADS, KV_HEADS, DIM, PAGE = 4, 2, 64, 4
+
+
+def i32(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+INDPTR, PAGES, LAST = i32(0, 3, 5), i32(4, 1, 0, 2, 3), i32(2, 3)
+
+
+@pytest.fixture
+def data():
+    torch.manual_seed(0)
+    return torch.randn(2, HEADS, DIM), torch.randn(5, 2, PAGE, KV_HEADS, DIM)
+
+
+def wrapper(**options):
+    w = flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper(torch.empty(1024, dtype=torch.uint8), "NHD", **options)
+    return w
+
+
+def expected(q, pool, r):
+    ids = PAGES[INDPTR[r]:INDPTR[r + 1]].long()
+    n = (len(ids) - 1) * PAGE + int(LAST[r])
+    k, v = (pool[ids, i].reshape(-1, KV_HEADS, DIM)[:n].double().repeat_interleave(HEADS // KV_HEADS, 1) for i in (0, 1))
+    logits = torch.einsum("hd,nhd->hn", q[r].double(), k) / math.sqrt(DIM)
+    return torch.einsum("hn,nhd->hd", logits.softmax(-1), v), logits.logsumexp(-1) / math.log(2)
+
+
+def check(q, pool, out, lse):
+    for r in range(2):
+        o, s = expected(q, pool, r)
+        torch.testing.assert_close(out[r].double(), o, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(lse[r].double(), s, rtol=1e-4, atol=1e-5)
+
+
+def test_decode(data):
+    q, pool = data
+    w = wrapper()
+    assert w.plan(INDPTR, PAGES, LAST, HEADS, KV_HEADS, DIM, PAGE, data_type=torch.float32, q_data_type=torch.float32) is None
+    out, lse = w.run(q, pool, return_lse=True)
+    check(q, pool, out, lse)
+    assert torch.equal(w.run(q, pool), out)
+    assert torch.equal(w.run(q, (pool[:, 0], pool[:, 1])), out)
+    mine, my_lse = torch.zeros_like(q), torch.zeros(2, HEADS)
+    got = w.run(q, pool, out=mine, lse=my_lse, return_lse=True)
+    assert got[0] is mine and got[1] is my_lse and torch.equal(mine, out) and torch.equal(my_lse, lse)
+    assert w.run(q, pool, out=mine) is mine
+
+
+def test_older_names(data):
+    q, pool = data
+    w = wrapper()
+    assert w.begin_forward.__func__ is w.plan.__func__
+    w.begin_forward(INDPTR, PAGES, LAST, HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float32)
+    check(q, pool, *w.run_return_lse(q, pool))
+    assert inspect.signature(w.run_return_lse).parameters["return_lse"].default is True
+    assert inspect.signature(w.run).parameters["return_lse"].default is False
+    assert w.end_forward() is None
+    check(q, pool, *w.run_return_lse(q, pool))  # end_forward does nothing
+
+
+def test_a_class_is_a_class(data):
+    cls = flashinfer.BatchPrefillWithPagedKVCacheWrapper
+    assert cls.__module__ == "flashinfer.prefill" and cls.__name__ == "BatchPrefillWithPagedKVCacheWrapper"
+    assert cls.run.__qualname__ == "BatchPrefillWithPagedKVCacheWrapper.run"
+    assert "Raises" in inspect.getdoc(cls.plan)
+
+    class Mine(flashinfer.BatchDecodeWithPagedKVCacheWrapper):
+        def run(self, q, pool):
+            return super().run(q, pool), "mine"
+
+    q, pool = data
+    w = Mine(torch.empty(0, dtype=torch.uint8))
+    w.plan(INDPTR, PAGES, LAST, HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float32)
+    out, who = w.run(q, pool)
+    assert who == "mine" and out.shape == q.shape
+
+
+def test_two_objects_keep_their_own_plans(data):
+    q, pool = data
+    a, b = wrapper(), wrapper()
+    a.plan(INDPTR, PAGES, LAST, HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float32)
+    b.plan(INDPTR, PAGES, i32(1, 1), HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float32)
+    first = a.run(q, pool)
+    assert not torch.equal(first, b.run(q, pool)) and torch.equal(first, a.run(q, pool))
+
+
+def test_the_plan_owns_its_arrays(data):
+    q, pool = data
+    w, indptr, pages = wrapper(), INDPTR.clone(), PAGES.clone()
+    w.plan(indptr, pages, LAST, HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float32)
+    before = w.run(q, pool)
+    indptr.fill_(0), pages.fill_(99)
+    del indptr, pages
+    assert torch.equal(before, w.run(q, pool))

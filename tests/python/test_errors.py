@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: the exception of Python's kind, with the argument's name and both values."""
+import warnings
+
+import pytest
+import torch
+
+import flashinfer
+
+
+@pytest.fixture
+def xw():
+    torch.manual_seed(0)
+    return torch.randn(4, 64), torch.randn(64)
+
+
+def test_calls_that_do_not_fit_the_signature(xw):
+    x, w = xw
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'weight'"):
+        flashinfer.rmsnorm(x)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        flashinfer.rmsnorm(x, w, colour=1)
+    with pytest.raises(TypeError, match="multiple values for argument 'input'"):
+        flashinfer.rmsnorm(x, w, input=x)
+    with pytest.raises(TypeError, match="rmsnorm: input must be a tensor, but is str 'a'"):
+        flashinfer.rmsnorm("a", w)
+    with pytest.raises(TypeError, match="rmsnorm: eps must be a number, but is NoneType"):
+        flashinfer.rmsnorm(x, w, eps=None)
+    with pytest.raises(TypeError, match="rmsnorm: eps"):
+        flashinfer.rmsnorm(x, w, eps=10**30)
+
+
+def test_shapes_and_dtypes(xw):
+    x, w = xw
+    with pytest.raises(ValueError, match=r"rmsnorm: weight.shape\[0\] is 3, but d is 64 \(from input.shape\[1\]\)"):
+        flashinfer.rmsnorm(x, w[:3])
+    with pytest.raises(ValueError, match="rmsnorm: input.dtype is float64"):
+        flashinfer.rmsnorm(x.double(), w)
+    with pytest.raises(ValueError, match="rmsnorm: input: DLPack element type .* is not one this library knows"):
+        flashinfer.rmsnorm(x.to(torch.complex64), w)
+    with pytest.raises(ValueError, match=r"rmsnorm: input.stride\(-1\) is 2"):
+        flashinfer.rmsnorm(torch.randn(4, 128)[:, ::2], w)
+    with pytest.raises(ValueError, match="eps is nan"):
+        flashinfer.rmsnorm(x, w, float("nan"))
+    with pytest.raises(ValueError, match="shares memory"):
+        flashinfer.rmsnorm(x, w, out=torch.as_strided(x, (4, 64), (32, 1)))
+
+
+def test_tensors_without_data(xw):
+    x, w = xw
+    with pytest.raises(ValueError, match="rmsnorm: input is on the device meta, which has no data"):
+        flashinfer.rmsnorm(x.to("meta"), w)
+    with pytest.raises(ValueError, match=r"rmsnorm: weight is sparse \(torch.sparse_coo\), but must be dense"):
+        flashinfer.rmsnorm(x, w.to_sparse())
+    freed = x.clone()
+    freed.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match=r"rmsnorm: input is float32\[4, 64\], but its data pointer is null"):
+        flashinfer.rmsnorm(freed, w)
+    from torch._subclasses import FakeTensorMode
+
+    with pytest.raises(ValueError, match="rmsnorm: input is a FakeTensor, which has no data"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flashinfer.rmsnorm(FakeTensorMode().from_tensor(x), w)
+
+
+def test_arrays_that_cannot_be_handed_over(xw):
+    x, w = (t.numpy() for t in xw)
+    with pytest.raises(BufferError, match="rmsnorm: input: DLPack only supports native byte order"):
+        flashinfer.rmsnorm(x.astype(">f4"), w)
+
+    class Freed:
+        def __dlpack__(self, **options):
+            raise BufferError("the buffer was freed")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises(BufferError, match="rmsnorm: input: the buffer was freed"):
+        flashinfer.rmsnorm(Freed(), w)
+
+
+def test_errors_keep_no_foreign_stack(xw):
+    x, w = xw
+    with pytest.raises(Exception) as e, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flashinfer.rmsnorm(torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), w)
+    assert "rmsnorm: input is quantized" in str(e.value)
+
+
+def test_device_of_another_kind(xw):
+    """A CUDA tensor on a machine without CUDA, as DLPack says it."""
+    import ctypes
+
+    x, w = xw
+    capsule = x.__dlpack__()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    # DLManagedTensor begins with the DLTensor: data, device {type, id}, ...
+    device = ctypes.c_int32.from_address(get(capsule, b"dltensor") + 8)
+    assert device.value == 1
+    device.value = 2
+
+    class OnGpu:
+        def __dlpack__(self, **options):
+            return capsule
+
+        def __dlpack_device__(self):
+            return (2, 0)
+
+    with pytest.raises(NotImplementedError, match="rmsnorm: no implementation serves this call; cpu: input is on cuda:0"):
+        flashinfer.rmsnorm(OnGpu(), w.numpy())
+
+
+# ---- back ends by name ----
+@pytest.fixture
+def fp8():
+    torch.manual_seed(0)
+    a = torch.randn(2, 4, 64).to(torch.float8_e4m3fn)
+    b = torch.randn(2, 8, 64).to(torch.float8_e4m3fn).transpose(1, 2)
+    return a, b, torch.tensor(1.0), torch.tensor(1.0), torch.bfloat16
+
+
+def test_backend_of_another_device_warns_once(fp8):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expected = flashinfer.bmm_fp8(*fp8)
+        assert torch.equal(flashinfer.bmm_fp8(*fp8, backend="cublas"), expected)  # the default
+        assert not caught
+        for _ in range(3):
+            assert torch.equal(flashinfer.bmm_fp8(*fp8, backend="cutlass"), expected)
+    assert len(caught) == 1 and issubclass(caught[0].category, UserWarning)
+    assert "bmm_fp8: backend='cutlass' exists for cuda tensors only" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_unknown_backend_and_one_that_cannot_serve(fp8):
+    with pytest.raises(ValueError, match="bmm_fp8: backend is 'cubla', but must be one of auto, cublas,"):
+        flashinfer.bmm_fp8(*fp8, backend="cubla")
+    q, k = torch.randn(4, 64), torch.randn(7, 2, 64)
+    with pytest.raises(ValueError, match="backend is 'fa9'"):
+        flashinfer.single_prefill_with_kv_cache(q[None], k, k, backend="fa9")
+    expected = flashinfer.bmm_fp8(*fp8)
+    torch.testing.assert_close(flashinfer.bmm_fp8(*fp8, backend="reference"), expected, rtol=1e-2, atol=1e-2)
+
+
+def test_backend_questions():
+    f = flashinfer.bmm_fp8
+    assert f.is_backend_supported("cpu") and f.is_backend_supported("auto")
+    assert not f.is_backend_supported("cpu", 90) and not f.is_backend_supported("nope")
+    assert f.is_backend_supported("cublas", 90) == f.is_compute_capability_supported(90)
+    reasons = f.backend_reasons()
+    assert reasons["cpu"] == "" and set(reasons) >= {"auto", "cublas", "cudnn", "cutlass", "cpu", "reference"}
+    assert "compute capability 9.0" in f.backend_reasons(90)["cpu"]
+
+
+# ---- classes ----
+def decode_wrapper():
+    return flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(1024, dtype=torch.uint8), "NHD")
+
+
+def i32(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def plan(w, **options):
+    w.plan(i32(0, 3, 5), i32(4, 1, 0, 2, 3), i32(2, 3), 4, 2, 64, 4, q_data_type=torch.float32, **options)
+
+
+def test_errors_of_wrappers():
+    w, q, pool = decode_wrapper(), torch.randn(2, 4, 64), torch.randn(5, 2, 4, 2, 64)
+    with pytest.raises(AssertionError, match="plan\\(\\) has not been called"):
+        w.run(q, pool)
+    plan(w)
+    with pytest.raises(KeyError, match="paged_kv_cache must be a stacked tensor or a tuple"):
+        w.run(q, [pool[:, 0], pool[:, 1]])
+    with pytest.raises(ValueError, match="q.dtype is float16, but plan\\(\\) was told q_data_type=float32"):
+        w.run(q.half(), pool)
+    with pytest.raises(ValueError, match="q.shape\\[0\\] is 1"):
+        w.run(q[:1], pool)
+    with pytest.raises(AssertionError, match="window_left"):
+        w.run(q, pool, window_left=3)
+    with pytest.raises(KeyError, match="kv_layout is 'XYZ'"):
+        flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "XYZ")
+    with pytest.raises(KeyError, match="pos_encoding_mode"):
+        plan(w, pos_encoding_mode="SPIRAL")
+    with pytest.raises(TypeError, match="positional argument"):
+        w.plan(i32(0, 3, 5), i32(4, 1, 0, 2, 3), i32(2, 3), 4, 2, 64, 4, "NONE", -1, 0, None, torch.float32)
+    with pytest.raises(TypeError, match="missing"):
+        w.plan(i32(0, 3, 5))

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+import threading
+
+import pytest
+import torch
+
+import flashinfer
+
+
+def test_threads_of_this_thread():
+    default = flashinfer.get_num_threads()
+    assert default >= 1
+    with flashinfer.num_threads(3):
+        assert flashinfer.get_num_threads() == 3
+        with flashinfer.num_threads(1):
+            assert flashinfer.get_num_threads() == 1
+        assert flashinfer.get_num_threads() == 3
+        seen = []
+        other = threading.Thread(target=lambda: seen.append(flashinfer.get_num_threads()))
+        other.start(), other.join()
+        assert seen == [default]
+    assert flashinfer.get_num_threads() == default
+    with pytest.raises(ValueError, match="set_num_threads: -1 threads"):
+        flashinfer.set_num_threads(-1)
+
+
+def test_results_do_not_depend_on_threads():
+    x, w = torch.randn(300, 256), torch.randn(256)
+    expected = flashinfer.rmsnorm(x, w)
+    for n in (1, 2, 5):
+        with flashinfer.num_threads(n):
+            assert torch.equal(flashinfer.rmsnorm(x, w), expected)
+
+
+def test_many_python_threads_at_once():
+    x, w = torch.randn(64, 128), torch.randn(128)
+    expected, wrong = flashinfer.rmsnorm(x, w), []
+
+    def work(n):
+        with flashinfer.num_threads(n):
+            for _ in range(50):
+                if not torch.equal(flashinfer.rmsnorm(x, w), expected):
+                    wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(1 + i % 2,)) for i in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_the_gil_is_released_while_a_kernel_runs():
+    """Python goes on in another thread during one long call."""
+    a, b = torch.randn(1024, 2048).bfloat16(), torch.randn(2048, 2048).bfloat16().t()
+    flashinfer.mm_bf16(a[:4], b)
+    done, started, ticks = threading.Event(), threading.Event(), []
+
+    def call():
+        started.set()
+        with flashinfer.num_threads(1):
+            flashinfer.mm_bf16(a, b)
+        done.set()
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    started.wait()
+    while not done.is_set():
+        ticks.append(1)
+    thread.join()
+    assert len(ticks) > 1000

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+import torch
+
+import flashinfer
+from flashinfer import utils
+
+
+def test_questions_about_devices_have_answers_without_a_gpu():
+    with pytest.raises(ValueError, match="must be a cuda device, but is cpu"):
+        utils.get_compute_capability(torch.device("cpu"))
+    names = [n for n in dir(utils) if n.startswith("is_sm")]
+    assert {"is_sm90a_supported", "is_sm100a_supported", "is_sm120a_supported", "is_sm121a_supported"} <= set(names)
+    for name in names:
+        assert getattr(utils, name)(torch.device("cpu")) is False
+    if not torch.cuda.is_available():
+        for name in names:
+            assert getattr(utils, name)(torch.device("cuda")) is False
+        with pytest.raises(ValueError, match="sees no GPU"):
+            utils.get_compute_capability("cuda:0")
+
+
+def test_attention_backend():
+    args = 0, False, False, torch.float16, torch.float16
+    backend = utils.determine_attention_backend(torch.device("cpu"), *args)
+    assert backend == "cpu"
+    flashinfer.BatchPrefillWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), backend=backend)  # is legal
+    assert utils.is_fa3_backend_supported(*args) and not utils.is_fa3_backend_supported(0, True, False, *args[3:])
+    assert utils.is_fa3_prefill_head_dim_supported(192, 128) and not utils.is_fa3_prefill_head_dim_supported(80, 80)
+
+
+def test_numbers():
+    assert [utils.next_positive_power_of_2(x) for x in (-1, 0, 1, 3, 8)] == [1, 1, 1, 4, 8]
+    assert [utils.last_positive_power_of_2(x) for x in (0, 1, 3, 8)] == [0, 1, 2, 8]
+    assert utils.ceil_div(7, 2) == 4 and utils.round_up(7, 4) == 8
+    assert utils.version_at_least("2.10.1", "2.9") and not utils.version_at_least("2.9.0+cpu", "2.10")
+
+
+def test_tensors():
+    assert utils.get_indptr(torch.tensor([3, 0, 4], dtype=torch.int32)).tolist() == [0, 3, 3, 7]
+    assert utils.canonicalize_torch_dtype("float16") is torch.float16
+    with pytest.raises(TypeError):
+        utils.canonicalize_torch_dtype(3)
+    slopes = utils.get_alibi_slopes(12)
+    torch.testing.assert_close(slopes[:8], 2.0 ** -torch.arange(1.0, 9.0))
+    torch.testing.assert_close(slopes[8:], 2.0 ** (-torch.tensor([1.0, 3, 5, 7]) / 2))
+    x = torch.zeros(2, 3)
+    utils.check_shape_dtype_device(x, (2, 3), torch.float32, torch.device("cpu"), "x")
+    for bad in (((2, 4), None, None), (None, torch.float16, None), (None, None, torch.device("cuda:0"))):
+        with pytest.raises(ValueError, match="of x: expected"):
+            utils.check_shape_dtype_device(x, *bad, "x")
