@@ -3,6 +3,7 @@
 
 Run by the build of the Python package with PYTHONPATH=python and FLASHINFER_BUILD_DIR set. Names, order and defaults are those of the
 functions themselves (inspect.signature), types and docstrings come from the registry's descriptions."""
+import enum
 import inspect
 import pathlib
 import pkgutil
@@ -13,6 +14,7 @@ import flashinfer
 from flashinfer import _make
 
 HEADER = '''# Made by tools/make_stubs.py from the library's registry.
+from enum import IntEnum
 from typing import Any, Literal, Optional, Protocol, TypeVar, Union
 
 import torch
@@ -32,6 +34,8 @@ TYPES = {"Tensor": "Array", "PagedKv": "Union[Array, tuple[Array, Array]]", "Sca
 def type_of(op, field):
     """The annotation of one argument. What comes back is of the kind of the first array: numpy in, numpy out."""
     kind = TYPES.get(field["type"], "Any")
+    if "enumeration" in field:
+        kind = f"Union[{field['enumeration'].partition(':')[0]}, int]"
     if field["name"] == op.first_array and op.returned:
         kind = kind.replace("Array", "_T")
     if "choices" in field:
@@ -73,6 +77,10 @@ def function_stub(name, function, op, indent=""):
     return head + (f'\n{indented(chr(34) * 3 + doc, indent + "    ")}\n{indent}    {chr(34) * 3}' if doc else "") + f"\n{indent}    ...\n"
 
 
+def enum_stub(name, cls):
+    return "\n".join([f"class {name}(IntEnum):", *(f"    {m.name} = {m.value}" for m in cls), ""])
+
+
 def class_stub(name, cls):
     ops = {op.method: op for op in _make.package.ops.values() if op.class_name == name}
     targets = {alias: method for op in ops.values() for alias, method, _ in _make._aliases(op.description.get("aliases", ""))}
@@ -93,10 +101,11 @@ def module_stub(module):
     if not functions and not classes:
         return None
     parts = [HEADER]
-    for name, value in sorted(vars(module).items()):
-        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
-            continue
-        if isinstance(value, types.FunctionType):
+    own = {n: v for n, v in vars(module).items() if not n.startswith("_") and getattr(v, "__module__", None) == module.__name__}
+    for name, value in sorted(own.items(), key=lambda item: (not isinstance(item[1], enum.EnumMeta), item[0])):
+        if isinstance(value, enum.EnumMeta):
+            parts.append(enum_stub(name, value))
+        elif isinstance(value, types.FunctionType):
             parts.append(function_stub(name, value, functions.get(name)))
         elif isinstance(value, type):
             parts.append(class_stub(name, value))

@@ -4,7 +4,9 @@ replayer. Functions and classes are made from the library's registry when this p
 from . import api_logging  # first: it reads what the environment says of the log
 from . import _make, _native, utils
 from ._context import get_num_threads, num_threads, set_num_threads
+from .utils import next_positive_power_of_2
 
 __version__ = _native.version()
 globals().update(_make.package.exports)
-__all__ = ["__version__", "get_num_threads", "num_threads", "set_num_threads", *_make.package.exports]
+__all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_threads", "set_num_threads",
+           *_make.package.exports]

@@ -52,7 +52,7 @@ class Op:
         self.public = [f for f in self.fields if f["role"] != "result" and "hidden" not in f]
         self.names = [f["name"] for f in self.public]
         self.positional = sum("keyword_only" not in f for f in self.public)
-        self.variadic = any("hidden" in f and f["name"] == "args" for f in self.fields)
+        self.variadic = any("rest" in f for f in self.public)
         self.is_custom_op = (not self.class_name and not self.variadic  # of torch, in compiled programs
                              and all(f["role"] != "self" for f in self.fields))
         self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
@@ -78,12 +78,19 @@ def _default(field, namespace):
     return name
 
 
+class _Enum(enum.IntEnum):
+    """Prints as it is written, as defaults in signatures do."""
+
+    def __repr__(self):
+        return f"{type(self).__name__}.{self.name}"
+
+
 def _enumeration(text, namespace):
     """The enum of "TopKTieBreak: NONE=0|SMALL=1", made once in the module of the op that names it first."""
     name, _, members = text.partition(":")
     if name not in enums:
         values = {k.strip(): int(v) for k, v in (m.split("=") for m in members.split("|"))}
-        enums[name] = enum.IntEnum(name, values, module=namespace["__name__"])
+        enums[name] = _Enum(name, values, module=namespace["__name__"])
     namespace[name] = enums[name]
     return enums[name]
 
@@ -100,7 +107,7 @@ def parameters(op, namespace, changed=()):
             star = True
             continue
         if f.get("keyword_only") and not star:
-            parts.append("*args" if op.variadic else "*")
+            parts.append("*")
             star = True
         if f.get("required"):
             parts.append(f["name"])
@@ -120,15 +127,13 @@ def _conversion(field):
 
 
 def _hidden(op, changed):
-    """The expressions for hidden members: generators that a call without a seed draws from, `*args`, what an alias sets."""
+    """The expressions for hidden members: generators that a call without a seed draws from, what an alias sets."""
     expressions = []
     for f in op.trailing:
         if f["type"] == "Generator":
             explicit = [g["name"] for g in op.public if g["type"] == "Generator" or g["name"] == "seed"]
             absent = " and ".join(f"{name} is None" for name in explicit) or "True"
             expressions.append(f"_default_generator({op.first_array}) if {absent} else None")
-        elif f["name"] == "args":
-            expressions.append("args or None")
         else:
             expressions.append(dict(changed).get(f["name"], "None"))
     while expressions and expressions[-1] == "None":
@@ -322,8 +327,6 @@ class Package:
         """A call while somebody observes: positional and keyword arguments apart, with what only the framework knows of them."""
         self.connect()
         op, box = self.ops[name], _arrays.boxed
-        if op.variadic and len(args) > op.positional:
-            args, kwargs = args[:op.positional], {**kwargs, "args": args[op.positional:]}
         try:
             values = [args[0]._handle, *map(box, args[1:])] if op.class_name else [*map(box, args)]
             split = [x for key, value in kwargs.items() for x in (key, box(value))]

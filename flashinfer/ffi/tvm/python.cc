@@ -32,8 +32,8 @@ struct Prepared {
   std::vector<const op::Field*> returned;    // outputs that the function returns
 };
 
-/// Hidden members that Python may fill: generators that a call draws from when it names none, what `*args` takes, what an alias
-/// of a method sets. None: left alone.
+/// Hidden members that Python may fill: generators that a call draws from when it names none, what an alias of a method sets.
+/// None: left alone.
 bool is_trailing(const op::Field& f) { return f.hidden && f.role == op::Role::kAttr; }
 
 Prepared prepare(const op::Op& op) {
