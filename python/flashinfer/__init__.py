@@ -3,7 +3,7 @@
 replayer. Functions and classes are made from the library's registry when this package is imported."""
 from . import api_logging  # first: it reads what the environment says of the log
 from . import _make, _native, utils
-from ._context import get_num_threads, num_threads, set_num_threads
+from .context import get_num_threads, num_threads, set_num_threads
 from .utils import next_positive_power_of_2
 
 __version__ = _native.version()
