@@ -108,7 +108,8 @@ op::Shape sf_shape(const Nvfp4QuantizePagedKvCache& a) { return whole_shape(a, 1
 op::Shape two(const Nvfp4QuantizePagedKvCache&) { return {1, {2}}; }
 void validate_whole(const Nvfp4QuantizePagedKvCache& a) {
   const ops::KvPlane k = ops::kv_plane(a.k_cache, a.kv_layout == "NHD");
-  FI_CHECK(k.page_size % 4 == 0, ValueError, kWhole, ": page_size is ", k.page_size, ", but must be a multiple of 4 (V's scales are interleaved by four tokens)");
+  FI_CHECK(k.page_size % 4 == 0, ValueError, kWhole, ": page_size is ", k.page_size,
+           ", but must be a multiple of 4 (V's scales are interleaved by four tokens)");
   FI_CHECK(k.dim % 64 == 0 && k.dim > 0 && k.dim <= 4096, ValueError, kWhole, ": the head dim is ", k.dim,
            ", but must be a multiple of 64 and at most 4096");
   if (a.k_global_sf) one_scale(kWhole, "k_global_sf", *a.k_global_sf);
@@ -185,7 +186,11 @@ op::Refusal refuse(const B& a) {
   if constexpr (std::is_same_v<B, Quantize>) return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).refusal;
   else if constexpr (std::is_same_v<B, Dequantize>) return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_dtype}).refusal;
   else if constexpr (std::is_same_v<B, Paged>) return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_k.dtype()}).refusal;
-  else return jit::cpu_kernel<kAmax>(Nvfp4Config{a.k_cache.dtype()}).refusal + jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.k_cache.dtype()}).refusal;
+  else {
+    const op::Refusal amax = jit::cpu_kernel<kAmax>(Nvfp4Config{a.k_cache.dtype()}).refusal;  // both are asked for, so that both are listed
+    const op::Refusal quantize = jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.k_cache.dtype()}).refusal;
+    return amax.empty() ? quantize : amax;
+  }
 }
 template <class B>
 op::Cost cost(const B& a) {
