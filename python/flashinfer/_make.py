@@ -57,8 +57,14 @@ class Op:
                              and all(f["role"] != "self" for f in self.fields))
         self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
         self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
+        self.has_halves = sum(f["name"].startswith("lse") for f in self.returned) == 2
         self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")
                                  and f["type"] in ("Tensor", "PagedKv")), "None")
+
+
+def halves(results):
+    """What an op of two halves returns: a result each, or with LSEs a pair (result, lse) each."""
+    return (results[:2], results[2:]) if len(results) == 4 else results
 
 
 def _default(field, namespace):
@@ -149,7 +155,8 @@ def _tail(op):
     if "as_numbers" in op.returned[0]:
         return "    return tuple(r)\n"
     if len(given) > 1:
-        return f"    return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
+        many = f"_many(r, ({', '.join(given)}), {op.first_array}, _Tensor)"
+        return f"    return _halves({many})\n" if op.has_halves else f"    return {many}\n"
     lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
     return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
 
@@ -161,12 +168,15 @@ def _source(op, name, namespace, changed=()):
     if op.is_custom_op:
         names = ", ".join(f["name"] for f in op.public)
         compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return _custom_op_{op.name}({names})\n"
-    make = "    {0}._handle = _new('" + op.class_name + "')\n" if op.method == "__init__" else ""
+    make = keep = ""
+    if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
+        make = "    {0}._handle = _new('" + op.class_name + "')\n"
+        keep = "    self._kept = (" + "".join(f["name"] + ", " for f in op.public if f["role"] == "scratch") + ")\n"
     hidden = _hidden(op, changed)
     implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
     arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
                           + [f"_hidden{i}" for i in range(len(hidden))])
-    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{make.format('self')}"
+    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{make.format('self')}{keep}"
              + "".join(map(_conversion, op.public)) + implied
              + f"    try: r = {native}({arguments})\n"
              + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
@@ -174,7 +184,7 @@ def _source(op, name, namespace, changed=()):
     observed = (f"def {name}(*args, **kwargs):\n"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
                    f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, args, kwargs)\n" if compiled else "")
-                + f"{make.format('args[0]')}{changes}    return _observed('{op.name}', args, kwargs)\n")
+                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}{changes}    return _observed('{op.name}', args, kwargs)\n")
     return plain, observed
 
 
@@ -230,7 +240,7 @@ class Package:
             setattr(sys.modules[parent], leaf, module)
         namespace = self.namespaces[module_name] = module.__dict__
         namespace.update(_is_compiling=_is_compiling, _make_custom_op=make_custom_op, _with_defaults=with_defaults, _like=_arrays.like,
-                         _many=_arrays.many, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
+                         _many=_arrays.many, _halves=halves, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
                          _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator,
                          _observed=self.call_observed, _refused=self.refused, _Refused=_arrays.REFUSED, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
         return namespace
@@ -344,7 +354,8 @@ class Package:
         given = [bound.get(f["name"]) if f["role"] == "out" else None for f in op.returned]
         array = bound.get(op.first_array)
         if len(given) > 1:
-            return _arrays.many(r, given, array, self.tensor_type)
+            results = _arrays.many(r, given, array, self.tensor_type)
+            return halves(results) if op.has_halves else results
         return given[0] if r is None else _arrays.like(r, array)
 
 

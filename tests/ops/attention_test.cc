@@ -353,7 +353,7 @@ TEST(Attention, WhatIsNotServedIsRefusedByName) {
   expect_error(ErrorKind::kValueError, "backend is 'nope', but must be one of auto, fa2,", [&] {
     BatchPrefillWithPagedKVCacheWrapper w({.float_workspace_buffer = workspace, .backend = "nope"});
   });
-  expect_error(kNot, "jit_args", [&] { BatchPrefillWithRaggedKVCacheWrapper w({.float_workspace_buffer = workspace, .jit_args = 1}); });
+  expect_error(ErrorKind::kTypeError, "jit_args must be a list, but is int", [&] { BatchPrefillWithRaggedKVCacheWrapper w({.float_workspace_buffer = workspace, .jit_args = 1}); });
   expect_error(ErrorKind::kKeyError, "kv_layout is 'DHN'", [&] { BatchDecodeWithPagedKVCacheWrapper w(workspace, "DHN"); });
   const Tensor q = Tensor::zeros({2, kHq, kD}, DType::kBF16), k = Tensor::zeros({5, kHkv, kD}, DType::kBF16), mask = Tensor::zeros({5, 2}, DType::kBool);
   expect_error(kNot, "scale_q is not supported", [&] { single_prefill_with_kv_cache({.q = q, .k = k, .v = k, .scale_q = t}); });

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes made from the registry: constructor, plan, run and the older names of methods."""
+import gc
 import inspect
 import math
+import weakref
 
 import pytest
 import torch
@@ -104,3 +106,27 @@ def test_the_plan_owns_its_arrays(data):
     indptr.fill_(0), pages.fill_(99)
     del indptr, pages
     assert torch.equal(before, w.run(q, pool))
+
+
+def test_both_halves_of_a_batch_come_with_their_lse():
+    workspace = torch.empty(0, dtype=torch.uint8)
+    pod = flashinfer.BatchPODWithPagedKVCacheWrapper(workspace, "NHD")
+    pod.plan(i32(0, 4), i32(0, 1), i32(0), i32(8), i32(0, 1), i32(0, 1), i32(1), i32(5), 2, 1, 64, 16, q_data_type=torch.float32)
+    cache = torch.randn(2, 2, 16, 1, 64)
+    q_p, q_d = torch.randn(4, 2, 64), torch.randn(1, 2, 64)
+    o_p, o_d = pod.run(q_p, cache, q_d, cache, causal_p=True)
+    (o_p2, lse_p), (o_d2, lse_d) = pod.run(q_p, cache, q_d, cache, causal_p=True, return_lse=True)
+    assert torch.equal(o_p, o_p2) and torch.equal(o_d, o_d2)
+    assert lse_p.shape == (4, 2) and lse_d.shape == (1, 2)
+
+
+def test_buffers_live_as_long_as_the_object_that_fills_them():
+    indptr, indices, last = (torch.zeros(n, dtype=torch.int32) for n in (2, 8, 1))
+    references = [weakref.ref(t) for t in (indptr, indices, last)]
+    wrapper = flashinfer.CUDAGraphBatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), indptr, indices, last)
+    del indptr, indices, last
+    gc.collect()
+    assert all(r() is not None for r in references)
+    wrapper.plan(torch.tensor([0, 3], dtype=torch.int32), torch.tensor([5, 1, 2], dtype=torch.int32), torch.tensor([7], dtype=torch.int32),
+                 2, 1, 64, 16)
+    assert references[1]()[:3].tolist() == [5, 1, 2]
