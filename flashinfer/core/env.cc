@@ -77,6 +77,9 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_NUM_THREADS", "0", "threads of the library's pool; 0: the cores this process may use"},
      Kind::kInteger,
      0},
+    {{"FLASHINFER_SHARE_OPENMP", "1",
+      "Python with torch: 1: calls run on the OpenMP threads that torch computes with; 0: on the library's own"},
+     Kind::kFlag},
     // ---- just-in-time compiler ----
     {{"FLASHINFER_WORKSPACE_BASE", "", "the cache is <this>/.cache/flashinfer; default: the home folder"}, Kind::kPath},
     {{"FLASHINFER_CXX", "", "C++ compiler of the kernels; before CXX"}, Kind::kPath},

@@ -232,12 +232,22 @@ Executor executor_of(ThreadPool& pool) {
 }
 }  // namespace
 
-Executor default_executor() {
+namespace {
+std::atomic<const Executor*> g_default{nullptr};
+}
+void set_default_executor(const Executor& e) { g_default.store(new Executor(e), std::memory_order_release); }  // kept: contexts copy it
+
+Executor own_executor() {
   static ThreadPool* const pool = [] {  // never destroyed: static destructors may still call
     const int64_t wanted = env::integer("FLASHINFER_NUM_THREADS");
     return new ThreadPool(wanted > 0 ? static_cast<int>(std::min<int64_t>(wanted, 1024)) : usable_cpus());
   }();
   return executor_of(*pool);
+}
+
+Executor default_executor() {
+  const Executor* given = g_default.load(std::memory_order_acquire);
+  return given ? *given : own_executor();
 }
 
 std::shared_ptr<const Executor> make_thread_pool(int threads) {

@@ -5,7 +5,14 @@
 #include <atomic>
 #include <cstdint>
 
+#include "flashinfer/core/context.h"
+
 namespace flashinfer {
+
+/// The library's pool, whatever default_executor() is.
+Executor own_executor();
+/// Contexts made from now on run on `e` when they are not given another.
+void set_default_executor(const Executor& e);
 
 /// How many CPUs this process may use: its affinity mask, reduced by a cgroup quota (rounded up). At least 1.
 int usable_cpus();

@@ -314,6 +314,8 @@ class Package:
                 namespace["_is_compiling"] = sys.modules["torch"].compiler.is_compiling
         self.tensor_type = library.tensor_type
         self.connected = True
+        if sys.modules.get("torch") is not None:
+            library.function("python.share_openmp")()
         library.function("python.listen")(self.observe, _native.warn)
         self.observe(library.function("python.arguments_wanted")())
 

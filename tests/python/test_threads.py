@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -75,3 +79,41 @@ def test_the_gil_is_released_while_a_kernel_runs():
         return sum(begin + (end - begin) / 4 < t < end - (end - begin) / 4 for t in ticks)
 
     assert any(ticks_in_the_middle() > 0 for _ in range(10))
+
+
+def run_alone(program, **environment):
+    env = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=env, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("share, more", [("1", 0), ("0", 1)])
+def test_torchs_threads_do_the_work(share, more):
+    """Beside torch's own, the process has no more threads than it had: a second set would fight for the cores."""
+    done = run_alone("""
+        import os, torch, flashinfer
+        torch.set_num_threads(2)
+        x, w = torch.randn(2048, 4096), torch.randn(4096)
+        torch.mul(x, 2, out=torch.empty_like(x))
+        with flashinfer.num_threads(1):
+            flashinfer.rmsnorm(x, w)  # the library is loaded, its kernel compiled
+        before = len(os.listdir("/proc/self/task"))
+        with flashinfer.num_threads(2):
+            flashinfer.rmsnorm(x, w)
+        print(len(os.listdir("/proc/self/task")) - before)
+        """, FLASHINFER_SHARE_OPENMP=share)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == more
+
+
+def test_a_forked_child_computes():
+    """OpenMP's threads do not survive fork(); the library's own are made anew."""
+    done = run_alone("""
+        import os, torch, flashinfer
+        x, w = torch.randn(2048, 4096), torch.randn(4096)
+        expected = flashinfer.rmsnorm(x, w)
+        child = os.fork()
+        if child == 0:  # numpy compares: torch's own operators would wait for threads that are gone
+            os._exit(0 if (flashinfer.rmsnorm(x, w).numpy() == expected.numpy()).all() else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """)
+    assert done.returncode == 0 and done.stdout == "0\n", done.stdout + done.stderr

@@ -16,6 +16,9 @@
 
 #include "flashinfer/cases/parse.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/openmp.h"
+#include "flashinfer/core/thread_pool.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ffi/tvm/convert.h"
 #include "flashinfer/op/backend.h"
@@ -238,7 +241,18 @@ struct ThreadContext {
   std::shared_ptr<const Executor> pool;
   ContextScope scope{context};
 };
+bool g_share_openmp = false;  // set before the first call
+
+/// torch computes in this process: its OpenMP workers run our tasks too (core/openmp.h). False when it has none.
+bool share_openmp() {
+  if (!env::flag("FLASHINFER_SHARE_OPENMP")) return false;
+  const Executor e = openmp_executor(default_executor().threads);
+  if (!e.run) return false;
+  set_default_executor(e);
+  return g_share_openmp = true;
+}
 std::shared_ptr<const Executor> pool_of(int threads) {
+  if (g_share_openmp) return std::make_shared<const Executor>(openmp_executor(threads));
   static std::mutex mutex;
   static std::map<int, std::shared_ptr<const Executor>> pools;
   std::lock_guard lock(mutex);
@@ -283,6 +297,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   global("listen", listen);
   global("case_arguments", case_arguments);
   global("set_threads", [](tvm::PackedArgs args, tvm::Any* result) { translated([&] { *result = set_threads(args[0].cast<int64_t>()); }); });
+  global("share_openmp", [](tvm::PackedArgs, tvm::Any* result) { *result = share_openmp(); });
   global("threads", [](tvm::PackedArgs, tvm::Any* result) { *result = int64_t{Context::current().executor.threads}; });
   global("arguments_wanted", [](tvm::PackedArgs, tvm::Any* result) { *result = arguments_wanted(); });
   global("backend_refusal", [](tvm::PackedArgs args, tvm::Any* result) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/openmp.h"
+#include "flashinfer/core/thread_pool.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace flashinfer {
+namespace {
+
+/// The entry that compilers call for `#pragma omp parallel`; part of the ABI of libgomp, and of LLVM's and Intel's runtimes too.
+using Parallel = void (*)(void (*fn)(void*), void* data, unsigned num_threads, unsigned flags);
+
+/// GOMP_parallel of a runtime that is loaded; none is loaded for this.
+Parallel find_parallel() {
+  void* found = nullptr;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* result) {
+        const char* slash = std::strrchr(info->dlpi_name, '/');
+        const char* file = slash ? slash + 1 : info->dlpi_name;
+        bool runtime = false;
+        for (const char* name : {"libgomp", "libomp", "libiomp5"}) runtime = runtime || std::strncmp(file, name, std::strlen(name)) == 0;
+        if (!runtime) return 0;
+        if (void* library = ::dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD)) {
+          *static_cast<void**>(result) = ::dlsym(library, "GOMP_parallel");  // the handle is kept: the runtime stays loaded
+        }
+        return *static_cast<void**>(result) != nullptr ? 1 : 0;
+      },
+      &found);
+  return reinterpret_cast<Parallel>(found);
+}
+
+std::atomic<bool> g_forked{false};
+Parallel g_parallel = nullptr;
+
+struct Job {
+  Executor::Task task;
+  void* arg;
+  int64_t n;
+  int64_t threads;
+  std::atomic<int64_t> next{0};
+};
+
+/// What each thread does: claims tasks in shrinking runs, so that unequal tasks end together.
+void work(void* data) {
+  Job& job = *static_cast<Job*>(data);
+  int64_t at = job.next.load(std::memory_order_relaxed);
+  while (at < job.n) {
+    const int64_t take = std::max<int64_t>(1, (job.n - at) / (4 * job.threads));
+    if (!job.next.compare_exchange_weak(at, at + take, std::memory_order_relaxed)) continue;
+    for (int64_t i = at; i < at + take; ++i) job.task(job.arg, i);
+    at = job.next.load(std::memory_order_relaxed);
+  }
+}
+
+void run(void* self, int64_t n, Executor::Task task, void* arg) {
+  if (g_forked.load(std::memory_order_relaxed)) {
+    const Executor own = own_executor();
+    return own.run(own.self, n, task, arg);
+  }
+  const int64_t threads = std::min<int64_t>(reinterpret_cast<intptr_t>(self), n);
+  if (threads <= 1) {
+    for (int64_t i = 0; i < n; ++i) task(arg, i);
+    return;
+  }
+  Job job{task, arg, n, threads};
+  g_parallel(work, &job, static_cast<unsigned>(threads), 0);
+}
+
+}  // namespace
+
+Executor openmp_executor(int threads) {
+  static const bool found = [] {
+    g_parallel = find_parallel();
+    if (g_parallel) pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
+    return g_parallel != nullptr;
+  }();
+  Executor e;
+  if (!found) return e;
+  e.self = reinterpret_cast<void*>(static_cast<intptr_t>(std::max(threads, 1)));
+  e.threads = std::max(threads, 1);
+  e.run = run;
+  return e;
+}
+
+}  // namespace flashinfer
