@@ -51,17 +51,27 @@ bool torn(int fd) {
 
 }  // namespace
 
-void append_line(const std::string& path, std::string_view line) {
-  const LockedFile file(path, O_RDWR | O_CREAT | O_APPEND, LOCK_SH);
+namespace {
+void append(int fd, const std::string& path, std::string_view line) {
   const formats::FileSizeLimit limit;
-  std::string repaired;
-  if (torn(file.fd())) line = repaired = "\n" + std::string(line);
   ssize_t n;
-  do n = ::write(file.fd(), line.data(), line.size());
+  do n = ::write(fd, line.data(), line.size());
   while (n < 0 && errno == EINTR);
   if (n == static_cast<ssize_t>(line.size())) return;
   const int error = n < 0 ? errno : ENOSPC;
   throw RuntimeError(str("cannot write ", path, ": ", std::strerror(error)));
+}
+}  // namespace
+
+void append_line(const std::string& path, std::string_view line) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_APPEND;
+  {
+    const LockedFile file(path, kFlags, LOCK_SH);
+    if (!torn(file.fd())) return append(file.fd(), path, line);
+  }
+  // Torn, or the size of a file into which another thread is just writing: alone with the file one sees which.
+  const LockedFile file(path, kFlags, LOCK_EX);
+  append(file.fd(), path, torn(file.fd()) ? "\n" + std::string(line) : std::string(line));
 }
 
 void drop_lines(const std::string& path, const std::vector<std::string>& dump_dirs) try {
