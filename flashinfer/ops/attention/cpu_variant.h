@@ -41,8 +41,8 @@ struct Hooks {
       for (int64_t i = 0; i < n; ++i) x[i] = variant.KeyTransform(params, x[i]);
   }
 
-  /// Logits s[64] of one row against the keys from `first`; clears the bits that LogitsMask hides. Hidden keys are transformed as
-  /// well (the loop is a vector), and what comes out is dropped.
+  /// Logits s[64] of one row against the keys from `first`; clears the bits that LogitsMask hides, and transforms the others (in
+  /// a loop that can be a vector where all are seen).
   void logits(float* s, uint64_t& visible, int64_t token, int64_t first, int64_t head, int64_t kv_head) const {
     const uint32_t row = static_cast<uint32_t>(token), k = static_cast<uint32_t>(first), h = static_cast<uint32_t>(head),
                    g = static_cast<uint32_t>(kv_head);

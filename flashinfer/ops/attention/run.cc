@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <memory>
-#include <new>
 #include <vector>
 
 #include "flashinfer/core/context.h"
@@ -13,6 +12,7 @@
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/attention/rope_table.h"
 #include "flashinfer/ops/attention/variant_call.h"
+#include "flashinfer/ops/common/thread_scratch.h"
 
 namespace flashinfer::attention {
 namespace {
@@ -83,22 +83,6 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   return a;
 }
 
-/// Memory of this thread for one task, kept for the next.
-void* thread_scratch(int64_t bytes) {
-  struct Free {
-    void operator()(void* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
-  static thread_local std::unique_ptr<void, Free> memory;
-  static thread_local int64_t size = 0;
-  if (size < bytes) {
-    memory.reset();
-    size = 0;
-    memory.reset(::operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
-    size = bytes;
-  }
-  return memory.get();
-}
-
 /// The kernels of a list of works.
 struct Kernels {
   jit::CpuFn tile = nullptr, decode = nullptr;
@@ -111,7 +95,7 @@ void run_tasks(const Kernels& kernels, const AttentionParams& p, const std::vect
                                  kernels.decode ? decode_scratch_bytes(p.head_dim_qk, p.head_dim_vo) : 0);
   auto task = [&](int64_t i) {
     AttentionParams mine = p;
-    mine.scratch = thread_scratch(bytes);
+    mine.scratch = ops::thread_scratch(bytes);
     (tasks[static_cast<size_t>(i)].decode ? kernels.decode : kernels.tile)(&mine, merges ? -1 - i : i);
   };
   const auto n = static_cast<int64_t>(tasks.size());

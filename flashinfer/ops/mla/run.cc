@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a plan and tensors to the kernel: parameters, scratch, threads.
-#include <memory>
-#include <new>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/common/thread_scratch.h"
 #include "flashinfer/ops/mla/plan.h"
 #include "flashinfer/ops/mla/ref.h"
 
@@ -42,27 +41,11 @@ MlaParams params_of(const Plan& p, const Call& c) {
   return a;
 }
 
-/// Memory of this thread for one task, kept for the next.
-void* thread_scratch(int64_t bytes) {
-  struct Free {
-    void operator()(void* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
-  static thread_local std::unique_ptr<void, Free> memory;
-  static thread_local int64_t size = 0;
-  if (size < bytes) {
-    memory.reset();
-    size = 0;
-    memory.reset(::operator new(static_cast<size_t>(bytes), std::align_val_t{64}));
-    size = bytes;
-  }
-  return memory.get();
-}
-
 void run_tasks(jit::CpuFn fn, const MlaParams& p, int64_t n, bool merges) {
   const int64_t bytes = scratch_bytes(p.dim_ckv, p.dim_kpe);
   auto task = [&](int64_t i) {
     MlaParams mine = p;
-    mine.scratch = thread_scratch(bytes);
+    mine.scratch = ops::thread_scratch(bytes);
     fn(&mine, merges ? -1 - i : i);
   };
   if (n == 1) return task(0);

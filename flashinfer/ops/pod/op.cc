@@ -13,7 +13,7 @@ constexpr const char* kClass = "PODWithPagedKVCacheWrapper";
 constexpr const char *kInit = "PODWithPagedKVCacheWrapper.__init__", *kPlan = "PODWithPagedKVCacheWrapper.plan",
                      *kRun = "PODWithPagedKVCacheWrapper.run";
 
-void validate_init(const PodInit& a) { not_served(kInit, "jit_args", !a.jit_args.is_none(), "custom variants are not available"); }
+void validate_init(const PodInit& a) { not_served(kInit, "jit_args", !a.jit_args.is_none(), "custom variants are for the batch decode and prefill wrappers"); }
 void launch_init(const PodInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
