@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the scale factors of block formats lie (ops.md 2.4) and what a byte of them means (2.1, 2.3): for quantisers, their inverses
+// and products. A matrix of scales has one row for a row of elements and one column for a block of elements along k, a byte each.
+#pragma once
+#include <stdint.h>
+#include <string.h>
+
+namespace flashinfer {
+
+/// The numbers are those of the public enumeration SfLayout.
+enum class SfLayout : unsigned char {
+  k128x4 = 0,   // tiles of 128 rows x 4 columns: 512 bytes, row r % 32 outermost, then (r / 32) % 4, then the column
+  k8x4 = 1,     // tiles of 8 rows x 4 columns: 32 bytes, row by row
+  kLinear = 2,  // row-major, nothing padded
+};
+
+constexpr int64_t sf_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
+/// Rows and columns with padding; the bytes of a matrix are their product. Batches lie one after another.
+constexpr int64_t sf_padded_rows(SfLayout layout, int64_t rows) {
+  return layout == SfLayout::kLinear ? rows : sf_round_up(rows, layout == SfLayout::k128x4 ? 128 : 8);
+}
+constexpr int64_t sf_padded_columns(SfLayout layout, int64_t columns) {
+  return layout == SfLayout::kLinear ? columns : sf_round_up(columns, 4);
+}
+constexpr int64_t sf_bytes(SfLayout layout, int64_t rows, int64_t columns) {
+  return sf_padded_rows(layout, rows) * sf_padded_columns(layout, columns);
+}
+
+/// Byte of (row, column); `columns` without padding. = sf_row_offset(row) + sf_column_offset(column): what a loop over one of them
+/// computes once.
+constexpr int64_t sf_row_offset(SfLayout layout, int64_t row, int64_t columns) {
+  const int64_t padded = sf_padded_columns(layout, columns);
+  switch (layout) {
+    case SfLayout::k128x4: return row / 128 * (128 * padded) + row % 32 * 16 + row % 128 / 32 * 4;
+    case SfLayout::k8x4: return row / 8 * (8 * padded) + row % 8 * 4;
+    default: return row * padded;
+  }
+}
+constexpr int64_t sf_column_offset(SfLayout layout, int64_t column) {
+  switch (layout) {
+    case SfLayout::k128x4: return column / 4 * 512 + column % 4;
+    case SfLayout::k8x4: return column / 4 * 32 + column % 4;
+    default: return column;
+  }
+}
+constexpr int64_t sf_offset(SfLayout layout, int64_t row, int64_t column, int64_t columns) {
+  return sf_row_offset(layout, row, columns) + sf_column_offset(layout, column);
+}
+
+/// ue8m0: 2^(byte - 127), 0 included (a subnormal f32); 255 is NaN.
+inline float e8m0_to_f32(uint8_t byte) {
+  const uint32_t u = byte == 0 ? 0x00400000u : byte == 255 ? 0x7fc00000u : static_cast<uint32_t>(byte) << 23;
+  float f;
+  memcpy(&f, &u, sizeof f);
+  return f;
+}
+/// The least power of two that is not below s >= 0, as quantisers write it: of subnormal s only those above 2^-127 give 1, the rest 0;
+/// 254 is the largest.
+inline uint8_t e8m0_round_up(float s) {
+  uint32_t u;
+  memcpy(&u, &s, sizeof u);
+  const uint32_t exponent = u >> 23 & 0xff, mantissa = u & 0x7fffff;
+  if (exponent >= 254) return static_cast<uint8_t>(exponent);
+  if (exponent == 0) return mantissa > 0x400000;
+  return static_cast<uint8_t>(exponent + (mantissa > 0));
+}
+
+/// e2m1 by its four bits (bit 3 the sign, so 8 is -0); two a byte, the element of even index in the low nibble.
+inline float e2m1_to_f32(uint8_t nibble) {
+  constexpr float kMagnitude[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+  const float x = kMagnitude[nibble & 7];
+  return nibble & 8 ? -x : x;
+}
+
+}  // namespace flashinfer
