@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = {"core": 0, "formats": 1, "op": 2, "jit": 3, "record": 3, "ops": 4, "cases": 5, "replay": 6, "trace": 6, "bench": 6,
          "comm": 6, "ffi": 7, "cli": 7}
 KERNEL_SYSTEM_HEADERS = {"stdint.h", "stddef.h", "math.h", "string.h", "immintrin.h", "arm_neon.h", "cuda_fp16.h", "cuda_bf16.h"}
+KERNEL_CORE_HEADERS = {"flashinfer/core/scalar.h", "flashinfer/core/cuda_launch.h"}
 PUBLIC_THIRD_PARTY = re.compile(r"nlohmann|CLI/|xxhash|libdeflate|pcre2|gtest|benchmark/|tvm/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -33,9 +34,16 @@ def folder_of(header):
     return parts[1] if len(parts) > 2 and parts[0] == "flashinfer" else None
 
 
+def is_emulator(relative):
+    """The emulator is a part of the library; only the twins that kernels include are kernel headers."""
+    return relative.parts[1:3] == ("kernels", "emu") and (relative.suffix == ".cc" or relative.name.startswith("emu"))
+
+
 def is_kernel(relative):
-    """Freestanding files: everything under kernels/, and the kernel and parameter headers of a family."""
+    """Freestanding files: everything under kernels/ but the emulator's own, and the kernel and parameter headers of a family."""
     parts = relative.parts
+    if is_emulator(relative):
+        return False
     return parts[1] == "kernels" or (parts[1] == "ops" and (parts[-1] in ("cpu.h", "params.h") or relative.suffix == ".cuh"))
 
 
@@ -48,7 +56,7 @@ def direction_errors(root):
             where = f"{relative}:{number}: "
             if is_kernel(relative):
                 allowed = header in KERNEL_SYSTEM_HEADERS if system else (
-                    header == "flashinfer/core/scalar.h" or header.startswith("flashinfer/kernels/") or
+                    header in KERNEL_CORE_HEADERS or header.startswith("flashinfer/kernels/") or
                     header.startswith("flashinfer/ops/"))
                 if not allowed:
                     errors.append(where + f"a kernel header is freestanding and may not include {header}")
@@ -56,7 +64,10 @@ def direction_errors(root):
             target = folder_of(header)
             if system or target is None or folder is None or target == folder:
                 continue
-            if target == "kernels":
+            if is_emulator(relative):
+                if target not in ("core", "kernels"):
+                    errors.append(where + f"the emulator may not include {target}/ ({header})")
+            elif target == "kernels":
                 if folder not in ("ops", "jit", "bench"):
                     errors.append(where + f"{folder}/ may not include a kernel header ({header})")
             elif target not in RANKS:
