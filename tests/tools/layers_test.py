@@ -36,7 +36,7 @@ def folder_of(header):
 
 def is_emulator(relative):
     """The emulator is a part of the library; only the twins that kernels include are kernel headers."""
-    return relative.parts[1:3] == ("kernels", "emu") and (relative.suffix == ".cc" or relative.name.startswith("emu"))
+    return relative.parts[1:3] == ("kernels", "emu") and relative.name not in ("api.h", "hooks.h")
 
 
 def is_kernel(relative):

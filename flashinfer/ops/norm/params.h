@@ -37,6 +37,44 @@ struct LayerNormConfig {
   friend constexpr bool operator==(const LayerNormConfig&, const LayerNormConfig&) = default;
 };
 
+/// Of rmsnorm on a GPU. A row is taken by `group` threads, 16 bytes of input each at a time: which thread adds which element, and
+/// so the order of the sum, depends on dtype and d alone.
+struct NormCudaConfig {
+  DType dtype, weight;
+  unsigned char gemma, fused_add;
+  unsigned char aligned;  // every row and the weight begin at 16 bytes and d fills whole ones: wide loads
+  int group;              // 8 or 32 threads, or the whole block
+  int threads;            // of a block
+
+  static constexpr const char* kName = "flashinfer::NormCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("weight", weight);
+    v("gemma", gemma);
+    v("fused_add", fused_add);
+    v("aligned", aligned);
+    v("group", group);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const NormCudaConfig&, const NormCudaConfig&) = default;
+};
+struct LayerNormCudaConfig {
+  DType dtype;
+  unsigned char aligned;
+  int group, threads;
+
+  static constexpr const char* kName = "flashinfer::LayerNormCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("aligned", aligned);
+    v("group", group);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const LayerNormCudaConfig&, const LayerNormCudaConfig&) = default;
+};
+
 /// Rows are addressed as [outer, inner] with one stride each, which covers [..., d] inputs of rank 2 and 3.
 struct NormParams {
   const void* input;

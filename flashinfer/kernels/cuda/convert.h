@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in integers, the same
+// roundings for the host). bf16 to f32 is a shift. e4m3 and e5m2 need sm_89; before it the integer code of scalar.h runs. Stores to
+// e4m3 do not saturate: as scalar.h, overflow is NaN, and quantisers clamp first.
+#pragma once
+#include "flashinfer/core/scalar.h"
+#include "flashinfer/kernels/cuda/cu.h"
+
+namespace flashinfer::cu {
+
+FI_GLOBAL_FN float to_f32(float x) { return x; }
+FI_GLOBAL_FN float to_f32(bf16_t x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
+FI_GLOBAL_FN float to_f32(f16_t x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
+  return y;
+#elif defined(__F16C__) || defined(__aarch64__)
+  return static_cast<float>(__builtin_bit_cast(_Float16, x.bits));
+#else
+  return static_cast<float>(x);
+#endif
+}
+FI_GLOBAL_FN float to_f32(e4m3_t x) { return static_cast<float>(x); }
+FI_GLOBAL_FN float to_f32(e5m2_t x) { return static_cast<float>(x); }
+
+template <class T>
+FI_GLOBAL_FN T from_f32(float x) {
+#if defined(__CUDACC__)
+  if constexpr (kSame<T, bf16_t>) {
+    T y;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  } else if constexpr (kSame<T, f16_t>) {
+    T y;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  } else
+#endif
+  return static_cast<T>(x);
+}
+
+}  // namespace flashinfer::cu

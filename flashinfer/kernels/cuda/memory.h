@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads and stores of 1 to 16 bytes in one instruction, with cache hints. Plain accesses (p[i]) are as good where one element of
+// up to 8 bytes moves. Addresses are multiples of the size; 16 bytes a lane are 512 a warp, four full lines of 128.
+#pragma once
+#include "flashinfer/kernels/cuda/cu.h"
+
+namespace flashinfer::cu {
+
+/// kOnce: nobody reads it again soon (loads: no place in L1; stores: first to be evicted); kKeep: others will.
+enum class Hint : unsigned char { kKeep, kOnce };
+
+/// N elements that travel together, in registers.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T v[N];
+  FI_GLOBAL_FN T& operator[](int i) { return v[i]; }
+  FI_GLOBAL_FN const T& operator[](int i) const { return v[i]; }
+};
+struct alignas(16) Words {
+  uint32_t w[4];
+};
+
+#if defined(__CUDACC__)
+namespace detail {
+template <int kBytes, Hint H>
+FI_CU void load_global(const void* p, uint32_t* w) {
+#define FI_LOAD(op)                                                                                                                        \
+  if constexpr (kBytes == 16) asm volatile(op ".v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(p) : "memory"); \
+  else if constexpr (kBytes == 8) asm volatile(op ".v2.u32 {%0,%1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(p) : "memory");                   \
+  else asm volatile(op ".u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory")
+  if constexpr (H == Hint::kOnce) {
+    FI_LOAD("ld.global.L1::no_allocate");
+  } else {
+    FI_LOAD("ld.global");
+  }
+#undef FI_LOAD
+}
+template <int kBytes, Hint H>
+FI_CU void store_global(void* p, const uint32_t* w) {
+#define FI_STORE(op)                                                                                                             \
+  if constexpr (kBytes == 16) asm volatile(op ".v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory"); \
+  else if constexpr (kBytes == 8) asm volatile(op ".v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(w[0]), "r"(w[1]) : "memory");           \
+  else asm volatile(op ".u32 [%0], %1;" ::"l"(p), "r"(w[0]) : "memory")
+  if constexpr (H == Hint::kOnce) {
+    FI_STORE("st.global.cs");
+  } else {
+    FI_STORE("st.global");
+  }
+#undef FI_STORE
+}
+}  // namespace detail
+#endif
+
+/// N elements from global memory.
+template <int N, Hint H = Hint::kKeep, class T>
+FI_CU Pack<T, N> load(const T* p) {
+  Pack<T, N> x;
+#if defined(__CUDACC__)
+  if constexpr (sizeof(T) * N >= 4) detail::load_global<sizeof(T) * N, H>(p, reinterpret_cast<uint32_t*>(x.v));
+  else x = *reinterpret_cast<const Pack<T, N>*>(p);
+#else
+  emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
+  __builtin_memcpy(&x, p, sizeof(x));
+#endif
+  return x;
+}
+/// N elements to global memory.
+template <Hint H = Hint::kKeep, class T, int N>
+FI_CU void store(T* p, Pack<T, N> x) {
+#if defined(__CUDACC__)
+  if constexpr (sizeof(T) * N >= 4) detail::store_global<sizeof(T) * N, H>(p, reinterpret_cast<const uint32_t*>(x.v));
+  else *reinterpret_cast<Pack<T, N>*>(p) = x;
+#else
+  emu::api->access(p, sizeof(x), emu::kWrite, FI_EMU_PC);
+  __builtin_memcpy(static_cast<void*>(p), &x, sizeof(x));
+#endif
+}
+/// The same for shared memory: the compiler's own instructions, in one piece.
+template <int N, class T>
+FI_CU Pack<T, N> load_shared(const T* p) {
+#if defined(__CUDACC__)
+  return *reinterpret_cast<const Pack<T, N>*>(p);
+#else
+  Pack<T, N> x;
+  emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
+  __builtin_memcpy(&x, p, sizeof(x));
+  return x;
+#endif
+}
+template <class T, int N>
+FI_CU void store_shared(T* p, Pack<T, N> x) {
+#if defined(__CUDACC__)
+  *reinterpret_cast<Pack<T, N>*>(p) = x;
+#else
+  emu::api->access(p, sizeof(x), emu::kWrite, FI_EMU_PC);
+  __builtin_memcpy(static_cast<void*>(p), &x, sizeof(x));
+#endif
+}
+
+}  // namespace flashinfer::cu

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a tensor in pieces of 16 bytes: piece i belongs to thread i modulo the threads that share the row, whatever the alignment,
+// so that sums have one order. Where rows are aligned a piece is one load; else it is loaded element by element.
+#pragma once
+#include "flashinfer/kernels/cuda/convert.h"
+#include "flashinfer/kernels/cuda/memory.h"
+
+namespace flashinfer::cu {
+
+template <class T>
+inline constexpr int kPiece = 16 / static_cast<int>(sizeof(T));  // elements
+
+/// N elements from x + at, in f32; those from `d` on are 0.
+template <bool kAligned, int N, Hint H = Hint::kKeep, class T>
+FI_GLOBAL_FN void load_piece(const T* x, int64_t at, int64_t d, float (&to)[N]) {
+  if constexpr (kAligned) {
+    constexpr int kStep = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
+#pragma unroll
+    for (int j = 0; j < N; j += kStep) {
+      const Pack<T, kStep> p = load<kStep, H>(x + at + j);
+#pragma unroll
+      for (int i = 0; i < kStep; ++i) to[j + i] = to_f32(p[i]);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = at + i < d ? to_f32(x[at + i]) : 0.0f;
+  }
+}
+template <bool kAligned, int N, Hint H = Hint::kKeep, class T>
+FI_GLOBAL_FN void store_piece(T* y, int64_t at, int64_t d, const float (&from)[N]) {
+  if constexpr (kAligned) {
+    constexpr int kStep = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
+#pragma unroll
+    for (int j = 0; j < N; j += kStep) {
+      Pack<T, kStep> p;
+#pragma unroll
+      for (int i = 0; i < kStep; ++i) p[i] = from_f32<T>(from[j + i]);
+      store<H>(y + at + j, p);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      if (at + i < d) y[at + i] = from_f32<T>(from[i]);
+  }
+}
+
+}  // namespace flashinfer::cu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting what a warp's requests cost: each lane logs its accesses; when the warp meets again (barrier, collective, exit) the logs
+// are closed and the n-th execution of an instruction by all lanes is taken as one request.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "flashinfer/kernels/emu/api.h"
+#include "flashinfer/kernels/emu/emu.h"
+#include "flashinfer/kernels/emu/report.h"
+
+namespace flashinfer::emu {
+
+struct Logged {
+  uint32_t pc, bytes;  // pc: offset in the artifact
+  uintptr_t at;
+  uint32_t nth;  // execution of that instruction by this lane since the log was opened
+  uint8_t lane;
+  bool shared, write;
+};
+struct WarpLog {
+  std::vector<Logged> list;
+  std::map<uint64_t, uint32_t> nth;  // by pc and lane
+};
+
+class Counter {
+ public:
+  void log(WarpLog& log, uint32_t lane, uint32_t pc, uintptr_t at, uint32_t bytes, bool shared, bool write);
+  void close(WarpLog& log);
+  void instruction(Count what, uint32_t n) { lanes_[static_cast<uint32_t>(what)] += n; }
+  Counts result(Lines& lines) const;
+
+ private:
+  struct Line {
+    uint64_t requests = 0, units = 0, least = 0;
+    bool shared = false, write = false;
+  };
+  void request(const Logged* first, const Logged* last);
+  Counts counts_;
+  uint64_t lanes_[static_cast<uint32_t>(Count::kNumCounts)] = {};
+  std::map<std::pair<uint32_t, bool>, Line> lines_;
+};
+
+}  // namespace flashinfer::emu

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulated machine while a launch runs. A gang is what must run at the same time: a block, the blocks of a cluster, or a
+// cooperative grid; gangs run one after another.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "flashinfer/kernels/emu/api.h"
+#include "flashinfer/kernels/emu/count.h"
+#include "flashinfer/kernels/emu/emu.h"
+#include "flashinfer/kernels/emu/fiber.h"
+#include "flashinfer/kernels/emu/race.h"
+#include "flashinfer/kernels/emu/report.h"
+
+namespace flashinfer::emu {
+
+struct Block;
+struct Warp;
+
+struct AsyncCopy {
+  char* target;
+  const char* source;
+  uint32_t bytes, from;
+  const void* pc;
+};
+
+struct Thread : ThreadInfo {
+  Context context;
+  uint32_t index = 0;  // in the gang
+  Block* of = nullptr;
+  Warp* warp = nullptr;
+  bool done = false;
+  const char* waits_for = nullptr;  // null: can run
+  const void* waits_at = nullptr;
+  std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
+  std::vector<AsyncCopy> open;                 // not committed yet
+  std::set<uint32_t> acquired;                 // gangs whose writes it knows of through atomics
+};
+
+/// Lanes that came to a shuffle, vote, mma or sync_warp.
+struct Met {
+  Meeting kind;
+  uint32_t mask, here;
+  void* operand[32];
+  const void* pc[32];
+};
+struct Warp {
+  Thread* lane[32] = {};
+  uint32_t live = 0;
+  std::vector<Met> open;
+  WarpLog log;
+};
+
+struct Barrier {
+  std::vector<Thread*> waiting, came;
+  uint32_t threads = 0;      // 0: all that live
+  const void* pc = nullptr;  // of the first to come
+  std::vector<int32_t> clock;
+  std::set<uint32_t> acquired;
+};
+
+struct Block {
+  uint32_t id[3], linear, live = 0;
+  char* shared = nullptr;
+  uint8_t* state = nullptr;  // of each byte of shared memory
+  Barrier barrier[16];
+  std::vector<Thread*> threads;
+};
+enum : uint8_t { kUninitialised = 0, kInitialised = 1, kInFlight = 2 };
+
+class Machine {
+ public:
+  Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch, const Options& options);
+  Report run();
+
+  // What the artifact calls (run.cc binds them).
+  void access(const void* p, uint32_t bytes, uint32_t flags, const void* pc);
+  void barrier(uint32_t id, uint32_t threads, bool wait, const void* pc);
+  void meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc);
+  void async_copy(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc);
+  void async_commit();
+  void async_wait(uint32_t pending, const void* pc);
+  void atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void* operand, const void* pc);
+  void cluster_barrier(bool arrive, bool wait, const void* pc);
+  void grid_barrier(const void* pc);
+  void* map_shared(const void* p, uint32_t rank, const void* pc);
+  void count(Count what, uint32_t n) { if (counter_) counter_->instruction(what, n); }
+  void fail(const char* sentence, const void* pc);
+
+  void thread_main();  // a fiber's life
+
+ private:
+  // run.cc: gangs and the queue of those that can run
+  void start_gang(uint64_t first_block);
+  void run_gang();
+  Thread* next();
+  void to_scheduler();
+  void block_on(const char* what, const void* pc);
+  void wake(Thread* t);
+  void preempt();
+  void thread_ends(Thread& t);
+  void report_deadlock();
+  [[noreturn]] void stop();
+  std::string who(const Thread& t) const;
+  void find(const char* kind, std::string text, const void* pc1, const void* pc2 = nullptr);
+
+  // sync.cc
+  void gather(Barrier& b, Thread& t, const void* pc);
+  void release(Barrier& b, uint32_t live);
+  void check_places(const char* what, const void* a, const void* b, const Thread& t);
+  void close_log(Warp& w);
+
+  // memory.cc
+  void shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  void global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  Block* block_of(uintptr_t at, uint32_t bytes);
+  void check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  void land(Thread& t, const AsyncCopy& c, const void* pc);
+
+  void (*kernel_)(const void*);
+  std::vector<char> params_;
+  Entry entry_;
+  const cuda::Launch launch_;
+  const Options options_;
+  Lines lines_;
+  Findings findings_;
+  Context scheduler_;
+  bool stopped_ = false;
+  uint64_t random_, switches_ = 0, budget_ = 0;
+  uint64_t next_random();
+
+  uint32_t gang_ = 0, gang_blocks_ = 1;
+  std::vector<std::unique_ptr<Thread>> threads_;
+  std::vector<Warp> warps_;
+  std::vector<Block> blocks_;
+  std::deque<Thread*> ready_;
+  Thread* now_ = nullptr;
+  uint32_t live_ = 0;
+  Barrier cluster_[2], grid_;  // cluster: arrivals of this phase and of the next
+
+  std::vector<char> shared_memory_;
+  std::vector<uint8_t> shared_state_;
+  uintptr_t shared_begin_ = 0;
+  size_t shared_stride_ = 0;
+
+  Clocks clocks_;
+  PageMap shared_pages_{true}, global_pages_{false};
+  uint64_t lost_readers_ = 0;
+  const Range* last_range_ = nullptr;
+  struct SyncVariable { std::vector<int32_t> clock; uint32_t gang = 0; std::set<uint32_t> gangs; };
+  std::map<uintptr_t, SyncVariable> variables_;
+  std::unique_ptr<Counter> counter_;
+};
+
+extern Machine* machine;  // of the run in progress
+extern Api api_table;
+Stacks& stacks();
+
+}  // namespace flashinfer::emu

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where threads meet: barriers of a block, a cluster, a grid; collectives of a warp.
+#include <algorithm>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/kernels/emu/machine.h"
+
+namespace flashinfer::emu {
+namespace {
+const char* name(Meeting k) {
+  switch (k) {
+    case Meeting::kSync: return "sync_warp";
+    case Meeting::kShuffle: return "a shuffle";
+    case Meeting::kVote: return "a vote";
+    case Meeting::kMma: return "mma";
+    case Meeting::kMatrixLoad: return "ldmatrix";
+    case Meeting::kMatrixStore: return "stmatrix";
+    case Meeting::kElect: return "elect";
+  }
+  return "?";
+}
+}  // namespace
+
+void Machine::close_log(Warp& w) {
+  if (counter_) counter_->close(w.log);
+}
+
+/// The same instruction may have two copies in the code (the compiler duplicates paths): lines decide.
+void Machine::check_places(const char* what, const void* a, const void* b, const Thread& t) {
+  if (a == b || lines_.at(a) == lines_.at(b)) return;
+  find("diverged", str("diverged ", what, ": ", who(t), " is at %2, others at %1"), a, b);
+}
+
+void Machine::gather(Barrier& b, Thread& t, const void* pc) {
+  if (b.came.empty()) b.pc = pc, b.clock.clear(), b.acquired.clear();
+  b.came.push_back(&t);
+  b.acquired.insert(t.acquired.begin(), t.acquired.end());
+  if (options_.races) {
+    clocks_.join(b.clock, t.index);
+    clocks_.tick(t.index);
+  }
+}
+
+void Machine::release(Barrier& b, uint32_t) {
+  for (Thread* w : b.waiting) {
+    if (options_.races) clocks_.take(w->index, b.clock);
+    w->acquired = b.acquired;
+    if (w != now_) wake(w);
+  }
+  b.waiting.clear();
+  b.came.clear();
+}
+
+void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) {
+  Thread& t = *now_;
+  preempt();
+  if (id > 15 || threads % 32 != 0) {
+    find("barrier", str("barrier ", id, " for ", threads, " threads: ids are 0 to 15 and threads come in whole warps (%1)"), pc);
+    stop();
+  }
+  count(Count::kBarrier, 1);
+  if (counter_ && t.linear % 32 == static_cast<uint32_t>(__builtin_ctz(t.warp->live))) close_log(*t.warp);
+  Barrier& b = t.of->barrier[id];
+  if (b.came.empty()) b.threads = threads;
+  if (b.threads != threads)
+    find("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"), b.pc, pc);
+  if (id == 0 && !b.came.empty()) check_places("sync_threads", b.pc, pc, t);
+  if (id == 0 && t.of->live < t.of->threads.size() && b.came.empty())
+    find("exit", str(who(t), " waits at sync_threads (%1), but ", t.of->threads.size() - t.of->live, " threads of its block have returned"), pc);
+  if (std::find(b.came.begin(), b.came.end(), &t) != b.came.end()) {
+    find("barrier", str(who(t), " came to barrier ", id, " twice in one phase (%1)"), pc);
+    stop();
+  }
+  gather(b, t, pc);
+  if (wait) b.waiting.push_back(&t);
+  if (b.came.size() == (threads ? threads : t.of->live)) {
+    release(b, 0);
+    return;
+  }
+  if (b.came.size() > threads && threads) {
+    find("barrier", str(b.came.size(), " threads came to barrier ", id, ", which is for ", threads, " (%1)"), pc);
+    stop();
+  }
+  if (wait) block_on(id == 0 ? "sync_threads" : "a named barrier", pc);
+}
+
+void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc) {
+  Thread& t = *now_;
+  preempt();
+  Warp& w = *t.warp;
+  const uint32_t lane = t.linear % 32, bit = 1u << lane;
+  if (!(mask & bit)) {
+    find("mask", str(who(t), " (lane ", lane, ") is at ", name(kind), " with a mask that leaves it out (%1)"), pc);
+    stop();
+  }
+  if (mask & ~w.live) {
+    find("exit", str(who(t), " is at ", name(kind), " (%1) with lanes that have returned or do not exist"), pc);
+    stop();
+  }
+  size_t i = 0;
+  for (; i < w.open.size(); ++i) {
+    Met& m = w.open[i];
+    if (!(m.mask & mask)) continue;
+    if (m.kind != kind || m.mask != mask) {
+      find("diverged", str("diverged warp: ", who(t), " is at ", name(kind), " (%2), lanes it shares a mask with at ", name(m.kind), " (%1)"),
+           m.pc[__builtin_ctz(m.here)], pc);
+      stop();
+    }
+    break;
+  }
+  if (i == w.open.size()) w.open.push_back({kind, mask, 0, {}, {}});
+  else check_places(name(kind), w.open[i].pc[__builtin_ctz(w.open[i].here)], pc, t);
+  Met& m = w.open[i];
+  m.here |= bit, m.operand[lane] = operand, m.pc[lane] = pc;
+  if (m.here != mask) {
+    block_on(name(kind), pc);
+    return;
+  }
+  if (compute) compute(m.operand, mask);
+  if (mask == w.live && kind != Meeting::kMatrixLoad && kind != Meeting::kMatrixStore) close_log(w);
+  if (kind == Meeting::kSync && options_.races) {
+    std::vector<int32_t> all;
+    for (uint32_t j = 0; j < 32; ++j)
+      if (mask >> j & 1) clocks_.join(all, w.lane[j]->index);
+    for (uint32_t j = 0; j < 32; ++j)
+      if (mask >> j & 1) clocks_.take(w.lane[j]->index, all), clocks_.tick(w.lane[j]->index);
+  }
+  w.open.erase(w.open.begin() + static_cast<std::ptrdiff_t>(i));
+  for (uint32_t j = 0; j < 32; ++j)
+    if ((mask >> j & 1) && j != lane) wake(w.lane[j]);
+}
+
+/// cluster_[0] is the phase being gathered, cluster_[1] remembers what the phase before it knew.
+void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
+  Thread& t = *now_;
+  preempt();
+  Barrier& b = cluster_[0];
+  if (arrive) {
+    if (std::find(b.came.begin(), b.came.end(), &t) != b.came.end()) {
+      find("barrier", str(who(t), " arrives at the cluster's barrier twice in one phase (%1)"), pc);
+      stop();
+    }
+    gather(b, t, pc);
+    if (b.came.size() == threads_.size()) {
+      cluster_[1].clock = b.clock;
+      release(b, 0);
+      if (wait && options_.races) clocks_.take(t.index, cluster_[1].clock);
+      return;
+    }
+  }
+  if (!wait) return;
+  if (std::find(b.came.begin(), b.came.end(), &t) == b.came.end()) {  // the phase it arrived in is over
+    if (options_.races && !cluster_[1].clock.empty()) clocks_.take(t.index, cluster_[1].clock);
+    return;
+  }
+  b.waiting.push_back(&t);
+  block_on("the cluster's barrier", pc);
+}
+
+void Machine::grid_barrier(const void* pc) {
+  Thread& t = *now_;
+  preempt();
+  if (!launch_.cooperative) {
+    find("barrier", "a barrier of the whole grid in a launch that is not cooperative (%1)", pc);
+    stop();
+  }
+  gather(grid_, t, pc);
+  grid_.waiting.push_back(&t);
+  if (grid_.came.size() == threads_.size()) release(grid_, 0);
+  else block_on("the grid's barrier", pc);
+}
+
+}  // namespace flashinfer::emu
