@@ -11,7 +11,7 @@
 namespace flashinfer::op {
 namespace {
 
-thread_local const std::string* t_forced = nullptr;
+thread_local const std::string* t_forced = nullptr;  // empty: none, whatever an outer scope forces (references made of other ops)
 
 [[noreturn]] void nothing_serves(const Op& op, const std::vector<std::pair<const char*, Refusal>>& refusals) {
   std::string m = str(op.name, ": no implementation serves this call");
@@ -20,7 +20,7 @@ thread_local const std::string* t_forced = nullptr;
 }
 
 Refusal refuse(const Op& op, const Candidate& c, const void* block, const char* named) {
-  if (t_forced && *t_forced != c.name) return str("only '", *t_forced, "' is asked for");
+  if (t_forced && !t_forced->empty() && *t_forced != c.name) return str("only '", *t_forced, "' is asked for");
   if (named && std::string_view(named) != c.name) return str("only '", named, "' is asked for");
   if (std::string_view(c.name) == "reference") {
     if (Refusal r = refuse_unless_cpu(op, block); !r.empty()) return r;
@@ -57,6 +57,14 @@ bool wanted(const Field& f, const void* block) {
   return (f.role == Role::kOut || f.role == Role::kResult) && (!f.when || f.when(block));
 }
 
+Tensor allocate(const Field& f, const void* block, const Shape& s, DType dtype) {
+  if (!f.strides) return Tensor::empty(s.span(), dtype);
+  const Shape strides = f.strides(block);
+  const TensorView layout(nullptr, dtype, s.span(), strides.span());
+  const Tensor memory = Tensor::empty({layout.span_bytes()}, DType::kU8);
+  return Tensor(TensorView(memory.data(), dtype, s.span(), strides.span()), memory.owner());
+}
+
 /// Allocates wanted outputs that are absent and lists what the call returns.
 Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
   Results results;
@@ -69,7 +77,7 @@ Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
       t = Tensor(*v[0], nullptr);
     } else {
       const Shape s = output_shape(op, f, block, b);
-      t = Tensor::empty(s.span(), output_dtype(op, f, block));
+      t = allocate(f, block, s, output_dtype(op, f, block));
       f.assign(block, t.view());
     }
     if (!f.not_returned) results.push(std::move(t));

@@ -67,6 +67,7 @@ struct Field {
   bool (*when)(const void* block) = nullptr;    // results: produced only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
   DType (*dtype)(const void* block) = nullptr;  // outputs: the element type, when no argument says it (a plan does)
+  Shape (*strides)(const void* block) = nullptr;  // outputs that are made: their strides in elements, when not row-major
   // Access to the member, by its type.
   Value (*get)(const void* block) = nullptr;
   void (*set)(void* block, const Value& v, const Field& f) = nullptr;  // TypeError naming the field
@@ -94,6 +95,7 @@ struct HiddenOption {};
 template <auto Member> struct When {};
 template <auto Function> struct ShapeBy {};
 template <auto Function> struct DTypeBy {};
+template <auto Function> struct StridesBy {};
 
 constexpr SameAs same_as(const char* n) { return {n}; }
 constexpr DTypeFrom dtype_from(const char* n) { return {n}; }
@@ -116,6 +118,7 @@ inline constexpr HiddenOption hidden{};
 template <auto Member> inline constexpr When<Member> when{};          // a bool member of the block, or bool(const Block&)
 template <auto Function> inline constexpr ShapeBy<Function> shape{};  // Shape f(const Block&)
 template <auto Function> inline constexpr DTypeBy<Function> dtype{};  // DType f(const Block&)
+template <auto Function> inline constexpr StridesBy<Function> strides{};  // Shape f(const Block&): a stride an axis, no two elements at one place
 
 inline constexpr DTypeSet any_dtype{};
 inline constexpr DTypeSet floats = DTypeSet(DType::kF32) | DType::kF16 | DType::kBF16;
@@ -261,6 +264,8 @@ template <class B, Shape (*F)(const B&)> struct ShapeOf<F> {
 };
 template <auto F>
 constexpr void apply(Field& f, ShapeBy<F>) { f.shape = &ShapeOf<F>::eval; }
+template <auto F>
+constexpr void apply(Field& f, StridesBy<F>) { f.strides = &ShapeOf<F>::eval; }
 template <auto F> struct DTypeOf;
 template <class B, DType (*F)(const B&)> struct DTypeOf<F> {
   static DType eval(const void* b) { return F(*static_cast<const B*>(b)); }
