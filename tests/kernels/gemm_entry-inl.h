@@ -5,9 +5,9 @@
 #define FI_GEMM_ENTRY(variable, label)                                               \
   extern const GemmEntry variable;                                                   \
   const GemmEntry variable = {label,                                                 \
-                              cpu::gemm<GemmConfig{DType::kBF16, DType::kF32, 0}>,   \
-                              cpu::gemm<GemmConfig{DType::kBF16, DType::kF32, 1}>,   \
-                              cpu::gemm<GemmConfig{DType::kF8E4M3, DType::kF16, 0}>, \
-                              cpu::gemm_pack<GemmPackConfig{DType::kBF16, 1}>,       \
-                              cpu::gemm_pack<GemmPackConfig{DType::kF8E5M2, 1}>,     \
-                              cpu::gemm_pack<GemmPackConfig{DType::kBF16, 0}>}
+                              cpu::gemm<GemmConfig{GemmFormat::kBF16, 0, 0}>,  \
+                              cpu::gemm<GemmConfig{GemmFormat::kBF16, 1, 0}>,  \
+                              cpu::gemm<GemmConfig{GemmFormat::kE4M3, 0, 0}>,  \
+                              cpu::gemm_pack<GemmPackConfig{GemmFormat::kBF16, 1}>,       \
+                              cpu::gemm_pack<GemmPackConfig{GemmFormat::kE5M2, 1}>,     \
+                              cpu::gemm_pack<GemmPackConfig{GemmFormat::kBF16, 0}>}

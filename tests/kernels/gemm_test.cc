@@ -84,7 +84,8 @@ class GemmTest : public testing::TestWithParam<const GemmEntry*> {
                  .panels_per_task = cut.panels_per_task,
                  .pairs_per_block = cut.pairs_per_block,
                  .scale_a = 1,
-                 .scale_b = 1};
+                 .scale_b = 1,
+                 .out_dtype = DType::kF32};
     const auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
     const int64_t tasks = up(packed_panels(n), cut.panels_per_task) * up(m, cut.rows_per_task);
     for (int64_t t = tasks - 1; t >= 0; --t) (cut.packed ? kernels.packed : kernels.plain)(p, t);
@@ -220,7 +221,8 @@ TEST_P(GemmTest, Fp8OperandsAreConvertedExactly) {
                .panels_per_task = 100,
                .pairs_per_block = 100,
                .scale_a = 0.5f,
-               .scale_b = 0.25f};
+               .scale_b = 0.25f,
+               .out_dtype = DType::kF16};
   kernels.e4m3(p, 0);
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {

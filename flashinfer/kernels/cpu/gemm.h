@@ -101,9 +101,10 @@ struct Output {
   const bf16_t* bias;  // of the first column, or null
   float scale_a, scale_b;
   int64_t columns;  // that exist, counted from the first
+  DType dtype;
 };
 template <class T>
-__attribute__((noinline)) void finish_rows(const Output& o, const float* sums, int64_t sums_row, int64_t begin,
+__attribute__((noinline)) void finish_rows_as(const Output& o, const float* sums, int64_t sums_row, int64_t begin,
                                            int64_t rows) {
   const int64_t columns = o.columns < sums_row ? o.columns : sums_row;
   for (int64_t r = 0; r < rows; ++r, sums += sums_row) {
@@ -122,6 +123,13 @@ __attribute__((noinline)) void finish_rows(const Output& o, const float* sums, i
   }
 }
 
+/// The type is a run-time value: products take far longer than the choice, and artifacts are a third as many.
+inline void finish_rows(const Output& o, const float* sums, int64_t sums_row, int64_t begin, int64_t rows) {
+  if (o.dtype == DType::kBF16) return finish_rows_as<bf16_t>(o, sums, sums_row, begin, rows);
+  if (o.dtype == DType::kF16) return finish_rows_as<f16_t>(o, sums, sums_row, begin, rows);
+  finish_rows_as<float>(o, sums, sums_row, begin, rows);
+}
+
 /// The rows of A that a task multiplies: full blocks are packed, the rest is read where it lies (k contiguous).
 struct RowsOfA {
   const bf16_t* blocks;  // block of kBlockRows rows i at blocks + i * block; null: none is packed
@@ -131,12 +139,24 @@ struct RowsOfA {
   int64_t row;
 };
 
+/// Points a tile at rows [r, ...) from pair k on; true when they are packed.
+FI_VEC_INLINE bool point_at_rows(const RowsOfA& a, int64_t r, int64_t k, TileInput& in) {
+  if (r + kTileRows <= a.packed_rows) {
+    in.a = a.blocks + r / kBlockRows * a.block + (k * kBlockRows + r % kBlockRows) * 2;
+    return true;
+  }
+  in.a = a.rows + r * a.row + 2 * k;
+  in.row = a.row;
+  in.pair = 2;
+  return false;
+}
+
 /// One block of k of `Panels` adjacent panels: rows [begin, end) of A times `in.b`. `last` finishes them.
 struct KBlock {
   int64_t k;  // first pair
   bool first, last;
 };
-template <class T, int Panels>
+template <int Panels>
 void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, TileInput in, float* sums,
                    const Output& out) {
   constexpr int64_t kRow = Panels * kPanelColumns;
@@ -144,17 +164,61 @@ void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, T
   for (int64_t r = begin; r < end;) {
     const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
     float* const here = sums + (blocked ? (r - begin) * kRow : 0);
-    if (r + kTileRows <= a.packed_rows) {
-      in.a = a.blocks + r / kBlockRows * a.block + (block.k * kBlockRows + r % kBlockRows) * 2;
+    if (point_at_rows(a, r, block.k, in))
       run_tile<kTileRows, Panels, true>(in, here, kRow, block.first);
-    } else {
-      in.a = a.rows + r * a.row + 2 * block.k;
-      in.row = a.row;
-      in.pair = 2;
+    else
       run_rows<Panels>(rows, in, here, kRow, block.first);
-    }
-    if (block.last) finish_rows<T>(out, here, kRow, r, rows);
+    if (block.last) finish_rows(out, here, kRow, r, rows);
     r += rows;
+  }
+}
+
+/// The same where each block of k is a sum of its own, which counts rows[r] * columns[c] times: one chain inside a block, then one
+/// FMA a block, in order.
+struct TileScale {
+  const float* rows;     // of the tile
+  const float* columns;  // of the panels
+};
+template <int Rows, int Panels, bool Packed>
+__attribute__((noinline)) void run_scaled_tile(const TileInput& in, TileScale scale, float* sums, int64_t row, bool first) {
+  constexpr int kVecs = Panels * kPanelVecs;
+  Vec acc[Rows][kVecs];
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = zero();
+  }
+  multiply_tile<Rows, Panels, Packed>(in, acc);
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVecs; ++v) {
+      float* const sum = sums + r * row + v * Vec::kLanes;
+      const Vec factor = splat(scale.rows[r]) * load(scale.columns + v * Vec::kLanes);
+      store(sum, fma(acc[r][v], factor, first ? zero() : load(sum)));
+    }
+  }
+}
+template <int Panels, int Rows = kTileRows>
+void run_scaled_rows(int64_t rows, const TileInput& in, TileScale scale, float* sums, int64_t row, bool first) {
+  if (rows == Rows) return run_scaled_tile<Rows, Panels, false>(in, scale, sums, row, first);
+  if constexpr (Rows > 1) return run_scaled_rows<Panels, Rows - 1>(rows, in, scale, sums, row, first);
+}
+
+/// `row_scale(r)` is that of row r in this block of k.
+template <int Panels, class RowScale>
+void multiply_scaled_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, TileInput in, RowScale row_scale,
+                          const float* columns, float* sums) {
+  constexpr int64_t kRow = Panels * kPanelColumns;
+  for (int64_t r = begin; r < end; r += kTileRows) {
+    const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
+    float scales[kTileRows];
+    for (int64_t i = 0; i < rows; ++i) scales[i] = row_scale(r + i);
+    float* const here = sums + (r - begin) * kRow;
+    if (point_at_rows(a, r, block.k, in))
+      run_scaled_tile<kTileRows, Panels, true>(in, {scales, columns}, here, kRow, block.first);
+    else
+      run_scaled_rows<Panels>(rows, in, {scales, columns}, here, kRow, block.first);
   }
 }
 

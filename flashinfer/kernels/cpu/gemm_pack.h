@@ -2,6 +2,7 @@
 // Operands of the matrix product (gemm.h) brought into the layout its tiles read, converted to bf16 on the way: exact
 // for bf16, e4m3 and e5m2, whose values are all bf16 values.
 #pragma once
+#include "flashinfer/kernels/cpu/fp8_rows.h"
 #include "flashinfer/kernels/cpu/vec.h"
 
 namespace flashinfer::cpu {
@@ -11,14 +12,6 @@ inline constexpr int kPanelColumns = 16;  // of B in a panel
 inline constexpr int kBlockRows = 8;      // of A in a block
 /// Pairs converted at a time: 16 vectors x 16 pairs, which is one transposition of 16 x 16 32-bit words with AVX-512.
 inline constexpr int kPackPairs = 16;
-
-/// Vectors along k: element (i, k) at p + i * line + k * step. With `ahead`, the element that many further on is asked
-/// for as this one is read: sixteen streams at once are more than the hardware follows.
-template <class S>
-struct Lines {
-  const S* p;
-  int64_t line, step, ahead = 0;
-};
 
 namespace detail {
 inline bf16_t narrow(bf16_t x) { return x; }
@@ -35,8 +28,8 @@ FI_VEC_INLINE void gather_line(const S* p, int64_t step, int64_t k, int64_t k_en
   p += k * step;
   if (step == 1 && __is_same(S, bf16_t)) {
     memcpy(static_cast<void*>(to), p, static_cast<size_t>(have) * sizeof(bf16_t));
-  } else if (step == 1 && have == n) {
-    for (int64_t i = 0; i < n; i += Vec::kLanes) store(to + i, load(p + i));
+  } else if (step == 1 && !__is_same(S, bf16_t)) {
+    if constexpr (!__is_same(S, bf16_t)) widen_row(p, have, to);
   } else {
     for (int64_t i = 0; i < have; ++i) to[i] = narrow(p[i * step]);
   }
@@ -110,29 +103,49 @@ FI_VEC_INLINE void transpose_pairs<16>(const bf16_t* from, int64_t line, bf16_t*
 #endif
 }  // namespace detail
 
+/// Vectors along k: element (i, k) at p + i * line + k * step. With `ahead`, the element that many further on is asked
+/// for as this one is read: sixteen streams at once are more than the hardware follows.
+///
+/// What pack_lines takes: gather() and, where a source has a shorter way, pack(). Others: gemm_source.h.
+template <class S>
+struct Lines {
+  const S* p;
+  int64_t line, step, ahead = 0;
+
+  /// to[0..32) = elements [k, k + 32) of line i as bf16, zeros from `k_end` on.
+  FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t k_end, bf16_t* to) const {
+    detail::gather_line(p + i * line, step, k, k_end, to);
+  }
+  /// Packs `pairs` k pairs from k on at once and says so, if it can.
+  template <int Width>
+  FI_VEC_INLINE bool pack(int64_t lines, int64_t k, int64_t k_end, int pairs, bf16_t* to) const {
+    if constexpr (__is_same(S, bf16_t)) {
+      if (step == 1 && lines == Width && k + 2 * kPackPairs <= k_end) {
+        if (ahead)
+          for (int i = 0; i < Width; ++i) __builtin_prefetch(p + k + i * line + ahead, 0, 2);
+        detail::transpose_pairs<Width>(p + k, line, to, pairs);
+        return true;
+      }
+    }
+    if (line == 1 && step != 1) {
+      detail::interleave_rows<Width>(p + k * step, step, lines, k_end - k, pairs, to);
+      return true;
+    }
+    return false;
+  }
+};
+
 /// Interleaves `lines` <= Width vectors by k pairs: to[k / 2][Width][2], zeros in the places of missing lines and of k
 /// >= k_end. Writes pairs [k / 2, (k_to + 1) / 2), k even. A panel of B: its lines are columns. A block of A: rows.
-template <int Width, class S>
-void pack_lines(const Lines<S>& from, int64_t lines, int64_t k, int64_t k_to, int64_t k_end, bf16_t* to) {
+template <int Width, class Source>
+void pack_lines(const Source& from, int64_t lines, int64_t k, int64_t k_to, int64_t k_end, bf16_t* to) {
   alignas(64) bf16_t tile[Width * 2 * kPackPairs];
   memset(static_cast<void*>(tile), 0, sizeof tile);
   for (; k < k_to; k += 2 * kPackPairs, to += kPackPairs * Width * 2) {
     const int64_t left = (k_to - k + 1) / 2;
     const int pairs = left < kPackPairs ? static_cast<int>(left) : kPackPairs;
-    if constexpr (__is_same(S, bf16_t)) {
-      if (from.step == 1 && lines == Width && k + 2 * kPackPairs <= k_end) {
-        if (from.ahead)
-          for (int i = 0; i < Width; ++i) __builtin_prefetch(from.p + k + i * from.line + from.ahead, 0, 2);
-        detail::transpose_pairs<Width>(from.p + k, from.line, to, pairs);
-        continue;
-      }
-    }
-    if (from.line == 1 && from.step != 1) {
-      detail::interleave_rows<Width>(from.p + k * from.step, from.step, lines, k_end - k, pairs, to);
-      continue;
-    }
-    for (int64_t i = 0; i < lines; ++i)
-      detail::gather_line(from.p + i * from.line, from.step, k, k_end, tile + i * 2 * kPackPairs);
+    if (from.template pack<Width>(lines, k, k_end, pairs, to)) continue;
+    for (int64_t i = 0; i < lines; ++i) from.gather(i, k, k_end, tile + i * 2 * kPackPairs);
     detail::transpose_pairs<Width>(tile, 2 * kPackPairs, to, pairs);
   }
 }

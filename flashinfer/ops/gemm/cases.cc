@@ -57,6 +57,7 @@ constexpr op::Case kFp8[] = {
      op::kAot, -1, 1e-3},
     {"e5m2_b", "A=e4m3:3x1x576 B=e5m2:3x576x20^t A_scale=f32:1:const(1) B_scale=f32:1:const(0.1) dtype=bfloat16", "cpu",
      op::kAot, -1, 1e-3},
+    {"eight_rows", "A=e4m3:2x8x64 B=e4m3:2x64x17^t A_scale=f32:1:const(0.5) B_scale=f32:1:const(0.25) dtype=bfloat16", "cpu", 0, -1, 1e-3},
     {"odd", "A=e4m3:2x7x31 B=e5m2:2x31x17 A_scale=f32:1:const(0.3) B_scale=f32:1:const(3) dtype=float16", "cpu",
      op::kAot, -1, 1e-3},
     {"no_k", "A=e4m3:2x7x0 B=e4m3:2x0x17 A_scale=f32:1:const(1) B_scale=f32:1:const(1) dtype=float16"},

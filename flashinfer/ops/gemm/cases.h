@@ -10,4 +10,23 @@ std::span<const op::Case> mm_bf16_cases();
 std::span<const op::Case> bmm_bf16_cases();
 std::span<const op::Case> bmm_fp8_cases();
 std::span<const op::Case> prepare_mm_weights_cases();
+// cases_scaled.cc
+std::span<const op::Case> mm_fp8_cases();
+std::span<const op::Case> mm_mxfp8_cases();
+std::span<const op::Case> bmm_mxfp8_cases();
+std::span<const op::Case> mm_fp4_cases();
+std::span<const op::Case> groupwise_cases();
+std::span<const op::Case> blockscaled_cases();
+// cases_grouped.cc
+std::span<const op::Case> grouped_mm_bf16_cases();
+std::span<const op::Case> grouped_mm_fp8_cases();
+std::span<const op::Case> grouped_mm_mxfp8_cases();
+std::span<const op::Case> grouped_mm_fp4_cases();
+std::span<const op::Case> group_gemm_fp8_groupwise_cases();
+std::span<const op::Case> group_deepgemm_fp8_cases();
+std::span<const op::Case> group_gemm_fp8_contiguous_cases();
+std::span<const op::Case> batch_deepgemm_fp8_cases();
+std::span<const op::Case> group_gemm_mxfp4_cases();
+std::span<const op::Case> group_gemm_nvfp4_cases();
+std::span<const op::Case> segment_cases();
 }  // namespace flashinfer::ops::gemm

@@ -3,12 +3,24 @@
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/params.h"
+#include "flashinfer/ops/gemm/source.h"
 
 namespace flashinfer::cpu {
 namespace detail {
 
 inline constexpr int64_t kBlockPairs = 128;   // k pairs of B packed on the way: 24 KB for three panels, in L1
 inline constexpr int64_t kScratchRows = 128;  // rows whose sums wait between k blocks: 24 KB for three panels
+
+/// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
+template <GemmFormat F, class Fn>
+FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t ahead, const GemmSf& sf, int64_t batch,
+                              int64_t first, Fn f) {
+  using S = gemm_scalar_t<F>;
+  const S* const from = static_cast<const S*>(p) + first * line;
+  if constexpr (F != GemmFormat::kBF16)
+    if (sf.bytes) return f(ScaledLines<F>{from, line, sf, sf.bytes + batch * sf.batch, sf.first + first});
+  if constexpr (F != GemmFormat::kFp4) f(Lines<S>{from, line, step, ahead});
+}
 
 /// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
 template <GemmConfig C>
@@ -19,42 +31,79 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
     in.b = static_cast<const bf16_t*>(p.b) + batch * p.b_batch + panel * p.b_panel + k * 2 * kPanelColumns;
     in.panel = p.b_panel;
   } else {
-    using S = scalar_of_t<C.b>;
     in.b = buffer;
     in.panel = pairs * 2 * kPanelColumns;
     const int64_t next = 2 * (k + pairs);  // the block of k after this one, or the first of the panels after these
     const int64_t ahead = next < p.k ? 2 * kBlockPairs : count * kPanelColumns * p.b_n - 2 * k;
+    const void* const b = static_cast<const gemm_scalar_t<C.b>*>(p.b) + batch * p.b_batch;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t column = (panel + i) * kPanelColumns, left = p.n - column;
-      const S* from = static_cast<const S*>(p.b) + batch * p.b_batch + column * p.b_n;
-      pack_lines<kPanelColumns>(Lines<S>{from, p.b_n, p.b_k, ahead}, left < kPanelColumns ? left : kPanelColumns, 2 * k,
-                                2 * (k + pairs), p.k, buffer + i * in.panel);
+      if constexpr (C.b == GemmFormat::kE4M3) {
+        if (p.b_k128) {
+          pack_lines<kPanelColumns>(LowLatencyLines{static_cast<const e4m3_t*>(b), p.b_k128, column}, kPanelColumns, 2 * k,
+                                    2 * (k + pairs), p.k, buffer + i * in.panel);
+          continue;
+        }
+      }
+      with_lines<C.b>(b, p.b_n, p.b_k, ahead, p.b_sf, batch, column, [&](const auto& lines) {
+        pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k,
+                                  buffer + i * in.panel);
+      });
     }
+  }
+}
+
+FI_VEC_INLINE float grid_at(const GemmGrid& g, int64_t batch, int64_t line, int64_t block) {
+  return g.p[batch * g.batch + (g.first + line) / g.lines * g.line_stride + block * g.k_stride];
+}
+
+/// Rows [begin, end) times the k pairs of `in`, which start at pair k: one scaled sum after another.
+template <int Panels>
+void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel, int64_t k,
+                   const TileInput& in, float* sums) {
+  for (int64_t at = 0; at < in.pairs; at += p.grid_pairs) {
+    const int64_t block = (k + at) / p.grid_pairs, left = in.pairs - at;
+    alignas(64) float columns[Panels * kPanelColumns];
+    for (int64_t c = 0; c < Panels * kPanelColumns; ++c) {
+      const int64_t n = panel * kPanelColumns + c;
+      columns[c] = n < p.n ? grid_at(p.b_grid, batch, n, block) : 0.0f;
+    }
+    TileInput part = in;
+    part.b += at * 2 * kPanelColumns;
+    part.pairs = left < p.grid_pairs ? left : p.grid_pairs;
+    multiply_scaled_rows<Panels>(
+        a, begin, end, {.k = k + at, .first = block == 0, .last = false}, part,
+        [&](int64_t r) { return grid_at(p.a_grid, batch, r, block); }, columns, sums);
   }
 }
 
 template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
-  using T = scalar_of_t<C.out>;
   alignas(64) bf16_t buffer[C.packed_b ? 1 : Panels * kBlockPairs * 2 * kPanelColumns];
   alignas(64) float sums[kScratchRows * Panels * kPanelColumns];
-  const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2;
+  const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2, item = p.out_dtype == DType::kF32 ? 4 : 2;
   const int64_t block = C.packed_b ? p.pairs_per_block : kBlockPairs;
-  const int64_t rows_at_once = block >= all ? end - begin : kScratchRows;
-  const Output out{.out = static_cast<T*>(p.out) + batch * p.out_batch + column,
+  const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
+  const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
                    .row = p.out_row,
                    .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
                    .scale_a = p.scale_a,
                    .scale_b = p.scale_b,
-                   .columns = p.n - column};
+                   .columns = p.n - column,
+                   .dtype = p.out_dtype};
   for (int64_t r = begin; r < end; r += rows_at_once) {
     const int64_t r_end = end - r < rows_at_once ? end : r + rows_at_once;
+    if (C.grid && all == 0) memset(sums, 0, sizeof sums);
     for (int64_t k = 0; k == 0 || k < all; k += block) {
       const int64_t pairs = all - k < block ? all - k : block;
       TileInput in{};
       find_b<C>(p, batch, panel, Panels, k, pairs, buffer, in);
-      multiply_rows<T, Panels>(a, r, r_end, {.k = k, .first = k == 0, .last = k + block >= all}, in, sums, out);
+      if constexpr (C.grid)
+        multiply_grid<Panels>(p, a, batch, r, r_end, panel, k, in, sums);
+      else
+        multiply_rows<Panels>(a, r, r_end, {.k = k, .first = k == 0, .last = k + block >= all}, in, sums, out);
     }
+    if constexpr (C.grid) finish_rows(out, sums, Panels * kPanelColumns, r, r_end - r);
   }
 }
 
@@ -83,21 +132,23 @@ void gemm(const GemmParams& p, int64_t task) {
 /// them. B: task i is panel i, its header line first.
 template <GemmPackConfig C>
 void gemm_pack(const GemmPackParams& p, int64_t task) {
-  using S = scalar_of_t<C.from>;
   constexpr int kWidth = C.rows ? kBlockRows : kPanelColumns;
   const int64_t batch = task / p.tasks_per_batch, first = task % p.tasks_per_batch * kWidth, pairs = (p.k + 1) / 2;
   const int64_t lines = p.lines - first < kWidth ? p.lines - first : kWidth;
-  const Lines<S> from{static_cast<const S*>(p.from) + batch * p.batch_stride + first * p.line, p.line, p.step};
+  const void* const from = static_cast<const gemm_scalar_t<C.from>*>(p.from) + batch * p.batch_stride;
+  const auto pack = [&]<int Width>(int64_t line, int64_t count, bf16_t* to) {
+    detail::with_lines<C.from>(from, p.line, p.step, 0, p.sf, batch, line,
+                               [&](const auto& l) { pack_lines<Width>(l, count, 0, 2 * pairs, p.k, to); });
+  };
   bf16_t* to = static_cast<bf16_t*>(p.to) + batch * p.to_batch;
   if constexpr (C.rows) {
     to += first * 2 * pairs;
-    if (lines == kWidth) return pack_lines<kWidth>(from, lines, 0, 2 * pairs, p.k, to);
-    for (int64_t i = 0; i < lines; ++i)
-      pack_lines<1>(Lines<S>{from.p + i * p.line, p.line, p.step}, 1, 0, 2 * pairs, p.k, to + i * 2 * pairs);
+    if (lines == kWidth) return pack.template operator()<kWidth>(first, lines, to);
+    for (int64_t i = 0; i < lines; ++i) pack.template operator()<1>(first + i, 1, to + i * 2 * pairs);
   } else {
     to += task % p.tasks_per_batch * (pairs + 1) * kPackedWidth;
     write_packed_header(to, lines, p.k);
-    pack_lines<kWidth>(from, lines, 0, 2 * pairs, p.k, to + kPackedWidth);
+    pack.template operator()<kWidth>(first, lines, to + kPackedWidth);
   }
 }
 

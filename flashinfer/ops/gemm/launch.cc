@@ -2,6 +2,8 @@
 #include "flashinfer/ops/gemm/launch.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
@@ -17,63 +19,175 @@ constexpr int64_t kBlockRows = 8;  // as kernels/cpu/gemm_pack.h
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Packing is memory traffic: below 32 KB a task, waking a thread costs more than the copy.
-void run_pack(const GemmPackConfig& config, const GemmPackParams& p, int64_t tasks) {
-  const auto fn = jit::cpu_kernel<kPack>(config).fn;
-  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.k * (config.rows ? 8 : 16)));
+/// A piece of the call with its own parameters, e.g. a group: tasks [first, first of the next) are its.
+template <class Params>
+struct Part {
+  Params params;
+  int64_t first;
+};
+/// fn(params, task of the part) for all tasks, `at_once` a time.
+template <class Params>
+void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks, int64_t at_once) {
+  if (tasks == 0) return;
   parallel_for(divide_up(tasks, at_once), [&](int64_t i) {
-    for (int64_t t = i * at_once; t < std::min(tasks, (i + 1) * at_once); ++t) fn(&p, t);
+    int64_t t = i * at_once;
+    const int64_t end = std::min(tasks, t + at_once);
+    auto part = std::prev(std::upper_bound(parts.begin(), parts.end(), t, [](int64_t x, const auto& p) { return x < p.first; }));
+    for (; t < end; ++t) {
+      while (part + 1 != parts.end() && (part + 1)->first <= t) ++part;
+      fn(&part->params, t - part->first);
+    }
   });
 }
 
-/// Copies what blocks need into scratch: per batch the blocks, then the rest as plain rows of even length.
-Tensor pack_a(const TensorView& a, const Blocks& blocks, GemmParams& p) {
-  const int64_t row = 2 * divide_up(p.k, 2), rows = blocks.copy_rest ? p.m : blocks.packed_rows;
-  const Tensor scratch = Tensor::empty({p.batch, rows, row}, DType::kBF16);
-  const int64_t tasks = divide_up(rows, kBlockRows);
-  const GemmPackParams pack{.from = a.data(),
-                            .line = a.stride(1),
-                            .step = a.stride(2),
-                            .batch_stride = a.stride(0),
-                            .to = scratch.data(),
-                            .to_batch = rows * row,
-                            .lines = rows,
-                            .k = p.k,
-                            .tasks_per_batch = tasks};
-  run_pack(pack_config_of(a), pack, p.batch * tasks);
-  p.a_blocks = scratch.data();
+/// Packing is memory traffic: below 32 KB a task, waking a thread costs more than the copy.
+void run_pack(const GemmPackConfig& config, std::span<const Part<GemmPackParams>> parts, int64_t tasks, int64_t k) {
+  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * (config.rows ? 8 : 16)));
+  run_parts(jit::cpu_kernel<kPack>(config).fn, parts, tasks, at_once);
+}
+
+int64_t item_of(GemmFormat f) { return f == GemmFormat::kBF16 ? 2 : 1; }
+const void* advance(const void* p, int64_t bytes) { return static_cast<const char*>(p) + bytes; }
+
+/// A is read in place when its rows are bf16 with k contiguous and even.
+bool direct_a(const Product& x) { return x.a.format == GemmFormat::kBF16 && x.a.step == 1 && x.k % 2 == 0; }
+
+GemmConfig config_of(const Product& p) {
+  return {.b = p.b.format, .packed_b = p.packed, .grid = p.grid_k > 0};
+}
+GemmPackConfig pack_config_of(const Product& p) { return {.from = p.a.format, .rows = 1}; }
+
+/// The parameters of one group, without A's packed form.
+GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
+  GemmParams p{.packed_rows = blocks.packed_rows,
+               .a = advance(x.a.data, g.row * x.a.line * item_of(x.a.format)),
+               .a_row = x.a.line,
+               .a_batch = x.a.batch,
+               .b = advance(x.b.data, g.weight * x.b.batch * item_of(x.b.format)),
+               .bias = x.bias,
+               .out = static_cast<char*>(x.out) + g.row * x.out_row * size_of(x.out_dtype),
+               .out_row = x.out_row,
+               .out_batch = x.out_batch,
+               .batch = x.batch,
+               .m = g.rows,
+               .n = x.n,
+               .k = x.k,
+               .rows_per_task = blocks.rows_per_task,
+               .panels_per_task = blocks.panels_per_task,
+               .pairs_per_block = divide_up(x.k, 2) + 1,
+               .scale_a = x.scale_a,
+               .scale_b = x.scale_b * g.alpha,
+               .out_dtype = x.out_dtype,
+               .b_k128 = x.b.k128,
+               .b_sf = x.b.sf,
+               .a_grid = x.a_grid,
+               .b_grid = x.b_grid,
+               .grid_pairs = x.grid_k / 2};
+  if (p.b_sf.bytes) p.b_sf.bytes += g.weight * p.b_sf.batch;
+  if (p.b_grid.p) p.b_grid.p += g.weight * p.b_grid.batch;
+  p.a_grid.first += g.row;
+  if (x.packed) {
+    p.b = advance(p.b, kPackedWidth * item_of(x.b.format));  // after the header line of the first panel
+    p.b_panel = x.b.line;
+  } else {
+    p.b_k = x.b.step;
+    p.b_n = x.b.line;
+    p.b_batch = x.b.batch;
+  }
+  return p;
+}
+
+int64_t tasks_of(const GemmParams& p) {
+  return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task) * p.batch;
+}
+
+/// How one group's rows of A get into `to`: per batch the blocks, then the rest as plain rows of even length. Points p at them.
+GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& blocks, bf16_t* to, GemmParams& p) {
+  const int64_t row = 2 * divide_up(x.k, 2), rows = blocks.copy_rest ? g.rows : blocks.packed_rows;
+  GemmPackParams pack{.from = p.a,
+                      .line = x.a.line,
+                      .step = x.a.step,
+                      .batch_stride = x.a.batch,
+                      .to = to,
+                      .to_batch = rows * row,
+                      .lines = rows,
+                      .k = x.k,
+                      .tasks_per_batch = divide_up(rows, kBlockRows),
+                      .sf = x.a.sf};
+  pack.sf.first += g.sf_first;
+  p.a_blocks = to;
   p.a_block = kBlockRows * row;
   p.a_batch_blocks = rows * row;
   if (blocks.copy_rest) {
-    p.a = scratch.data();
+    p.a = to;
     p.a_row = row;
     p.a_batch = rows * row;
   }
-  return scratch;
+  return pack;
 }
 
-void set_b(const Product& x, GemmParams& p) {
-  if (x.packed) {
-    p.b = x.b.data_as<bf16_t>() + kPackedWidth;  // after the header line of the first panel
-    p.b_panel = x.b.stride(0);
-    return;
+void run_groups(const Product& x, std::span<const Group> groups) {
+  const bool direct = direct_a(x);
+  const int threads = Context::current().executor.threads;
+  int64_t busy = 0, rows = 0;
+  for (const Group& g : groups) busy += g.rows > 0, rows += g.rows;
+  std::vector<Part<GemmParams>> parts;
+  std::vector<Part<GemmPackParams>> packs;
+  parts.reserve(static_cast<size_t>(busy));
+  Tensor scratch;
+  bf16_t* to = nullptr;
+  int64_t tasks = 0, pack_tasks = 0;
+  for (const Group& g : groups) {
+    if (g.rows == 0) continue;
+    const Blocks blocks = choose_blocks(x.batch * busy, g.rows, x.n, x.k, direct, threads);
+    parts.push_back({params_of(x, g, blocks), tasks});
+    GemmParams& p = parts.back().params;
+    tasks += tasks_of(p);
+    if (!blocks.packed_rows && !blocks.copy_rest) continue;
+    const int64_t row = 2 * divide_up(x.k, 2);
+    if (!to) {
+      scratch = Tensor::empty({x.batch * rows * row}, DType::kBF16);
+      to = scratch.data_as<bf16_t>();
+    }
+    packs.push_back({pack_params(x, g, blocks, to, p), pack_tasks});
+    pack_tasks += x.batch * packs.back().params.tasks_per_batch;
+    to += x.batch * g.rows * row;
   }
-  p.b = x.b.data();
-  p.b_k = x.b.stride(1);
-  p.b_n = x.b.stride(2);
-  p.b_batch = x.b.stride(0);
+  if (pack_tasks) run_pack(pack_config_of(x), packs, pack_tasks, x.k);
+  run_parts<GemmParams>(jit::cpu_kernel<kGemm>(config_of(x)).fn, parts, tasks, 1);
 }
 
 }  // namespace
 
-bool direct_a(const TensorView& a) {
-  return a.dtype() == DType::kBF16 && a.last_dim_contiguous() && a.size(-1) % 2 == 0;
+GemmFormat format_of(DType t) {
+  switch (t) {
+    case DType::kBF16: return GemmFormat::kBF16;
+    case DType::kF8E4M3: return GemmFormat::kE4M3;
+    case DType::kF8E5M2: return GemmFormat::kE5M2;
+    default: return GemmFormat::kFp4;
+  }
+}
+Operand rows_of(const TensorView& a) {
+  return {.data = a.data(), .format = format_of(a.dtype()), .line = a.stride(-2), .step = a.stride(-1), .batch = a.rank() == 3 ? a.stride(0) : 0};
+}
+Operand columns_of(const TensorView& b) {
+  return {.data = b.data(), .format = format_of(b.dtype()), .line = b.stride(-1), .step = b.stride(-2), .batch = b.rank() == 3 ? b.stride(0) : 0};
+}
+void Product::set_out(const TensorView& t) {
+  batch = t.rank() == 3 ? t.size(0) : 1;
+  m = t.size(-2);
+  n = t.size(-1);
+  out = t.data();
+  out_row = t.stride(-2);
+  out_batch = t.rank() == 3 ? t.stride(0) : 0;
+  out_dtype = t.dtype();
 }
 
 Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads) {
   Blocks out{};
-  // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once.
-  out.packed_rows = m > kBlockRows ? m / kBlockRows * kBlockRows : 0;
+  // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once. Where they are
+  // copied anyway, full blocks come packed.
+  out.packed_rows = m > kBlockRows || !direct ? m / kBlockRows * kBlockRows : 0;
   out.copy_rest = !direct;
   // The unit is three panels, one register tile wide. Its time, from 30 GB/s of weights or 220 GFLOP/s a core:
   const int64_t panels = divide_up(n, 16), groups = divide_up(panels, 3);
@@ -96,74 +210,39 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   return out;
 }
 
-GemmConfig config_of(const Product& p) {
-  return {.b = p.b.dtype(), .out = p.out.dtype(), .packed_b = static_cast<unsigned char>(p.packed)};
-}
-GemmPackConfig pack_config_of(const TensorView& a) { return {.from = a.dtype(), .rows = 1}; }
-
 std::string refuse(const Product& p) {
-  // Both are asked for before either answer counts: what is compiled ahead is what is asked for here.
+  // All are asked for before any answer counts: what is compiled ahead is what is asked for here.
+  if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
+    return str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256");
   const std::string& why = jit::cpu_kernel<kGemm>(config_of(p)).refusal;
-  if (direct_a(p.a) && p.a.size(1) <= kBlockRows) return why;
-  const std::string& pack = jit::cpu_kernel<kPack>(pack_config_of(p.a)).refusal;
+  if (direct_a(p) && p.m <= kBlockRows) return why;
+  const std::string& pack = jit::cpu_kernel<kPack>(pack_config_of(p)).refusal;
   return why.empty() ? pack : why;
 }
 
 void run(const Product& x) {
-  const int64_t batch = x.out.size(0), m = x.out.size(1), n = x.out.size(2), k = x.a.size(2);
-  if (batch * m * n == 0) return;
-  const GemmConfig config = config_of(x);
-  const Blocks blocks = choose_blocks(batch, m, n, k, direct_a(x.a), Context::current().executor.threads);
-  GemmParams p{.a_blocks = nullptr,
-               .a_block = 0,
-               .a_batch_blocks = 0,
-               .packed_rows = blocks.packed_rows,
-               .a = x.a.data(),
-               .a_row = x.a.stride(1),
-               .a_batch = x.a.stride(0),
-               .b = nullptr,
-               .b_panel = 0,
-               .b_k = 0,
-               .b_n = 0,
-               .b_batch = 0,
-               .bias = x.bias.data(),
-               .out = x.out.data(),
-               .out_row = x.out.stride(1),
-               .out_batch = x.out.stride(0),
-               .batch = batch,
-               .m = m,
-               .n = n,
-               .k = k,
-               .rows_per_task = blocks.rows_per_task,
-               .panels_per_task = blocks.panels_per_task,
-               .pairs_per_block = divide_up(k, 2) + 1,
-               .scale_a = x.scale_a,
-               .scale_b = x.scale_b};
-  set_b(x, p);
-  Tensor scratch;
-  if (blocks.packed_rows || blocks.copy_rest) scratch = pack_a(x.a, blocks, p);
-  const auto fn = jit::cpu_kernel<kGemm>(config).fn;
-  const int64_t tasks = divide_up(divide_up(n, 16), p.panels_per_task) * divide_up(m, p.rows_per_task) * batch;
-  parallel_for(tasks, [&](int64_t task) { fn(&p, task); });
+  if (x.batch * x.m * x.n == 0) return;
+  if (x.grouped) return run_groups(x, x.groups);
+  const std::array<Group, 1> all = {{{.rows = x.m}}};
+  run_groups(x, all);
 }
 
 std::string refuse_pack_weights(const TensorView& b) {
-  return jit::cpu_kernel<kPack>(GemmPackConfig{b.dtype(), 0}).refusal;
+  return jit::cpu_kernel<kPack>(GemmPackConfig{format_of(b.dtype()), 0}).refusal;
 }
 
 void pack_weights(const TensorView& b, const TensorView& out) {
   const int64_t k = b.size(0), n = b.size(1), panels = packed_panels(n);
   if (panels == 0) return;
-  const GemmPackParams p{.from = b.data(),
-                         .line = b.stride(1),
-                         .step = b.stride(0),
-                         .batch_stride = 0,
-                         .to = out.data(),
-                         .to_batch = 0,
-                         .lines = n,
-                         .k = k,
-                         .tasks_per_batch = panels};
-  run_pack({.from = b.dtype(), .rows = 0}, p, panels);
+  const std::array<Part<GemmPackParams>, 1> all = {{{{.from = b.data(),
+                                                      .line = b.stride(1),
+                                                      .step = b.stride(0),
+                                                      .to = out.data(),
+                                                      .lines = n,
+                                                      .k = k,
+                                                      .tasks_per_batch = panels},
+                                                     0}}};
+  run_pack({.from = format_of(b.dtype()), .rows = 0}, all, panels, k);
 }
 
 }  // namespace flashinfer::gemm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From checked arguments to kernel calls: which artifact, which blocks, which scratch.
 #pragma once
+#include <span>
 #include <string>
 
 #include "flashinfer/core/tensor.h"
@@ -8,14 +9,44 @@
 
 namespace flashinfer::gemm {
 
-/// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b + bias.
+/// Rows of A or columns of B, each along k; strides in elements of storage (FP4: bytes).
+struct Operand {
+  const void* data = nullptr;
+  GemmFormat format = GemmFormat::kBF16;
+  int64_t line = 0, step = 0, batch = 0;
+  GemmSf sf{};
+  int64_t k128 = 0;  // GemmParams::b_k128
+};
+GemmFormat format_of(DType t);  // bf16, e4m3, e5m2; FP4 for its two names
+/// [batch, m, k], [m, k], FP4: [..., k / 2]
+Operand rows_of(const TensorView& a);
+/// [batch, k, n], [k, n], FP4: [..., k / 2, n]
+Operand columns_of(const TensorView& b);
+
+/// Rows [row, row + rows) of A and of the output, times matrix `weight` of B's batch.
+struct Group {
+  int64_t row = 0, rows = 0, weight = 0;
+  int64_t sf_first = 0;  // row of A's scale factors that is the group's first
+  float alpha = 1;
+};
+
+/// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b + bias, or with groups, out[rows of g] =
+/// (a[rows of g] . b[weight of g]) * scale_a * scale_b * alpha of g.
 struct Product {
-  TensorView a;  // [batch, m, k]
-  TensorView b;  // [batch, k, n], or packed [panels, lines, 32] with batch 1
-  bool packed = false;
-  TensorView bias;  // [n] bf16, or undefined
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  Operand a, b;
+  bool packed = false;  // b is panels of prepare_mm_weights, `line` elements apart
+  const void* bias = nullptr;  // bf16[n]
   float scale_a = 1, scale_b = 1;
-  TensorView out;  // [batch, m, n]
+  void* out = nullptr;
+  int64_t out_row = 0, out_batch = 0;
+  DType out_dtype = DType::kBF16;
+  GemmGrid a_grid{}, b_grid{};
+  int64_t grid_k = 0;  // of a block of the grids; 0: none
+  bool grouped = false;
+  std::span<const Group> groups{};
+
+  void set_out(const TensorView& t);  // [batch, m, n] or [m, n]; sets the extents too
 };
 
 /// How a product is cut into tasks; results do not depend on it.
@@ -25,11 +56,7 @@ struct Blocks {
   bool copy_rest;       // the rows after them are copied too: not bf16, k strided or odd
 };
 Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads);
-/// A is read in place when its rows are bf16 with k contiguous and even.
-bool direct_a(const TensorView& a);
 
-GemmConfig config_of(const Product& p);
-GemmPackConfig pack_config_of(const TensorView& a);
 /// Why the kernels that `p` needs cannot run here; empty when they can.
 std::string refuse(const Product& p);
 void run(const Product& p);

@@ -4,6 +4,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/launch.h"
+#include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/ref.h"
 
 namespace flashinfer {
@@ -73,27 +74,26 @@ op::Shape packed_shape(const PrepareMmWeights& a) {
   return {3, {packed_panels(a.b.size(1)), packed_lines(a.b.size(0)), kPackedWidth}};
 }
 
+gemm::Product product_of(const TensorView& a, const TensorView& b, const TensorView& out) {
+  gemm::Product p{.k = a.size(-1), .a = gemm::rows_of(a), .b = gemm::columns_of(b)};
+  p.set_out(out);
+  return p;
+}
 gemm::Product product(const MmBf16& a) {
-  const bool packed = a.b.rank() == 3;
-  return {.a = a.a.unsqueeze(0),
-          .b = packed ? a.b : a.b.unsqueeze(0),
-          .packed = packed,
-          .bias = a.bias ? *a.bias : TensorView(),
-          .scale_a = 1,
-          .scale_b = 1,
-          .out = a.out->unsqueeze(0)};
+  gemm::Product p = product_of(a.a, a.b, *a.out);
+  if (a.b.rank() == 3) {
+    p.b = {.data = a.b.data(), .line = a.b.stride(0)};
+    p.packed = true;
+  }
+  p.bias = a.bias ? a.bias->data() : nullptr;
+  return p;
 }
-gemm::Product product(const BmmBf16& a) {
-  return {.a = a.A, .b = a.B, .packed = false, .bias = {}, .scale_a = 1, .scale_b = 1, .out = *a.out};
-}
+gemm::Product product(const BmmBf16& a) { return product_of(a.A, a.B, *a.out); }
 gemm::Product product(const BmmFp8& a) {
-  return {.a = a.A,
-          .b = a.B,
-          .packed = false,
-          .bias = {},
-          .scale_a = *a.A_scale.data_as<float>(),
-          .scale_b = *a.B_scale.data_as<float>(),
-          .out = *a.out};
+  gemm::Product p = product_of(a.A, a.B, *a.out);
+  p.scale_a = *a.A_scale.data_as<float>();
+  p.scale_b = *a.B_scale.data_as<float>();
+  return p;
 }
 template <class Block>
 void launch_cpu(const Block& a) {
@@ -108,15 +108,14 @@ void reference_fp8(const BmmFp8& a) {
 }
 void reference_prepare(const PrepareMmWeights& a) { ref::pack(a.b, *a.out); }
 
-op::Cost cost_of(const gemm::Product& p) {
+op::Cost cost_of(const TensorView& a, const TensorView& b, const TensorView& out) {
   const auto count = [](const TensorView& t) { return static_cast<double>(t.nbytes()); };
-  return {.bytes = count(p.a) + count(p.b) + count(p.out),
-          .flops = 2.0 * static_cast<double>(p.out.numel()) * static_cast<double>(p.a.size(2))};
+  return {.bytes = count(a) + count(b) + count(out),
+          .flops = 2.0 * static_cast<double>(out.numel()) * static_cast<double>(a.size(-1))};
 }
-template <class Block>
-op::Cost cost(const Block& a) {
-  return cost_of(product(a));
-}
+op::Cost cost(const MmBf16& a) { return cost_of(a.a, a.b, *a.out); }
+op::Cost cost(const BmmBf16& a) { return cost_of(a.A, a.B, *a.out); }
+op::Cost cost(const BmmFp8& a) { return cost_of(a.A, a.B, *a.out); }
 op::Cost cost_prepare(const PrepareMmWeights& a) {
   return {.bytes = 2.0 * static_cast<double>(a.b.nbytes()), .flops = 0};
 }
@@ -165,13 +164,13 @@ constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, la
                                                 op::reference<reference_prepare>()};
 
 constexpr const char* kModule = "flashinfer.gemm";
-constinit const op::Op mm_op = op::define<MmBf16, validate_mm, cost<MmBf16>>(
+constinit const op::Op mm_op = op::define<MmBf16, validate_mm, cost>(
     "mm_bf16", kModule, "Matrix product a[m, k] . b[k, n] + bias in f32, rounded once; b may be a packed weight.",
     mm_fields, mm_candidates, ops::gemm::mm_bf16_cases);
-constinit const op::Op bmm_op = op::define<BmmBf16, validate_bmm, cost<BmmBf16>>(
+constinit const op::Op bmm_op = op::define<BmmBf16, validate_bmm, cost>(
     "bmm_bf16", kModule, "Batched matrix product A[b, m, k] . B[b, k, n] in f32, rounded once.", bmm_fields,
     bmm_candidates, ops::gemm::bmm_bf16_cases);
-constinit const op::Op fp8_op = op::define<BmmFp8, validate_fp8, cost<BmmFp8>>(
+constinit const op::Op fp8_op = op::define<BmmFp8, validate_fp8, cost>(
     "bmm_fp8", kModule, "Batched product of FP8 matrices, (A . B) * A_scale * B_scale in f32, rounded once.",
     fp8_fields, fp8_candidates, ops::gemm::bmm_fp8_cases);
 constinit const op::Op prepare_op = op::define<PrepareMmWeights, nullptr, cost_prepare>(
@@ -203,7 +202,28 @@ op::Refusal refuse_prepare(const PrepareMmWeights& a) {
   return gemm::refuse_pack_weights(a.b);
 }
 
-constexpr const op::Op* kOps[] = {&mm_op, &bmm_op, &fp8_op, &prepare_op};
+constexpr const op::Op* kOps[] = {&mm_op,
+                                  &bmm_op,
+                                  &fp8_op,
+                                  &prepare_op,
+                                  &ops::gemm::mm_fp8_op,
+                                  &ops::gemm::mm_mxfp8_op,
+                                  &ops::gemm::bmm_mxfp8_op,
+                                  &ops::gemm::mm_fp4_op,
+                                  &ops::gemm::groupwise_op,
+                                  &ops::gemm::blockscaled_op,
+                                  &ops::gemm::grouped_mm_bf16,
+                                  &ops::gemm::grouped_mm_fp8,
+                                  &ops::gemm::grouped_mm_mxfp8,
+                                  &ops::gemm::grouped_mm_fp4,
+                                  &ops::gemm::group_gemm_fp8_groupwise,
+                                  &ops::gemm::group_deepgemm_fp8,
+                                  &ops::gemm::group_gemm_fp8_contiguous,
+                                  &ops::gemm::batch_deepgemm_fp8,
+                                  &ops::gemm::group_gemm_mxfp4,
+                                  &ops::gemm::group_gemm_nvfp4,
+                                  &ops::gemm::segment_init_op,
+                                  &ops::gemm::segment_run_op};
 }  // namespace
 
 Tensor mm_bf16(const MmBf16& a) { return op::call(mm_op, a); }

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/gemm/grouped.h"
+#include "flashinfer/ops/gemm/scaled.h"
 
 namespace flashinfer {
 

@@ -4,47 +4,78 @@
 #include <stdint.h>
 
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/kernels/cpu/scale_layout.h"
 
 namespace flashinfer {
 
-/// One artifact a (type of B, form of B, type of the output). Extents, strides, blocks and bias are run-time values.
+/// What the elements of an operand are. Tiles multiply bf16; packing converts, exactly.
+enum class GemmFormat : unsigned char {
+  kBF16,
+  kE4M3,
+  kE5M2,
+  kFp4,  // e2m1, two a byte along k
+};
+
+/// One artifact a form of B. Types of the output, extents, strides, blocks, bias are run-time values.
 struct GemmConfig {
-  DType b;                 // bf16, or e4m3/e5m2 as they are
-  DType out;               // bf16, f16 or f32
+  GemmFormat b;
   unsigned char packed_b;  // panels of prepare_mm_weights; else B is packed by blocks on the way
+  unsigned char grid;      // sums over blocks of k are scaled (GemmGrid); else all of k is one sum
 
   static constexpr const char* kName = "flashinfer::GemmConfig";
   template <class V>
   constexpr void visit(V&& v) const {
     v("b", b);
-    v("out", out);
     v("packed_b", packed_b);
+    v("grid", grid);
   }
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
-/// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias. Task t is (batch, rows, panels) with panels fastest, so
-/// that tasks next to each other share rows of A.
+/// Scale factors of a byte for `block` elements along k, multiplied into the elements while packing: the products of e2m1 and
+/// e4m3, and of any of these types and a power of two, are bf16 numbers (below 2^-126 they count as 0, from 2^128 on as infinity).
+struct GemmSf {
+  const uint8_t* bytes = nullptr;  // null: none
+  int64_t columns = 0;             // of the matrix, without padding
+  int64_t batch = 0;               // bytes between batches
+  int64_t first = 0;               // row of line 0
+  int32_t block = 0;               // 16 or 32
+  SfLayout layout = SfLayout::kLinear;
+  unsigned char e8m0 = 0;  // else e4m3
+};
+/// f32 scales of blocks of lines x k: that of (line, k block) at p[(first + line) / lines * line_stride + block * k_stride].
+struct GemmGrid {
+  const float* p = nullptr;
+  int64_t lines = 1, line_stride = 0, k_stride = 0, batch = 0, first = 0;
+};
+
+/// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias; with a grid the sum over k blocks of (A . B) * a_grid * b_grid.
+/// Task t is (batch, rows, panels) with panels fastest, so that tasks next to each other share rows of A.
 struct GemmParams {
-  const void* a_blocks;             // packed rows (GemmPackParams), or null
-  int64_t a_block, a_batch_blocks;  // elements between blocks, between batches
-  int64_t packed_rows;
-  const void* a;  // bf16 rows from packed_rows on, k contiguous
-  int64_t a_row, a_batch;
-  const void* b;  // packed: panel p at p * b_panel; else element (k, n) at k * b_k + n * b_n
-  int64_t b_panel, b_k, b_n, b_batch;
-  const void* bias;  // bf16[n] or null
-  void* out;
-  int64_t out_row, out_batch;
-  int64_t batch, m, n, k;
-  int64_t rows_per_task, panels_per_task;
-  int64_t pairs_per_block;  // k pairs between visits to the f32 scratch; >= all pairs: no scratch
-  float scale_a, scale_b;
+  const void* a_blocks = nullptr;                 // packed rows (GemmPackParams), or null
+  int64_t a_block = 0, a_batch_blocks = 0;        // elements between blocks, between batches
+  int64_t packed_rows = 0;
+  const void* a = nullptr;  // bf16 rows from packed_rows on, k contiguous
+  int64_t a_row = 0, a_batch = 0;
+  const void* b = nullptr;  // packed: panel p at p * b_panel; else element (k, n) at k * b_k + n * b_n; FP4: bytes
+  int64_t b_panel = 0, b_k = 0, b_n = 0, b_batch = 0;
+  const void* bias = nullptr;  // bf16[n] or null
+  void* out = nullptr;
+  int64_t out_row = 0, out_batch = 0;
+  int64_t batch = 0, m = 0, n = 0, k = 0;
+  int64_t rows_per_task = 0, panels_per_task = 0;
+  int64_t pairs_per_block = 0;  // k pairs between visits to the f32 scratch; >= all pairs: no scratch
+  float scale_a = 1, scale_b = 1;
+  DType out_dtype = DType::kBF16;  // bf16, f16 or f32
+  int64_t b_k128 = 0;  // e4m3 of prepare_low_latency_gemm_weights: elements between blocks of 128 k; 0: not that layout
+  GemmSf b_sf{};
+  GemmGrid a_grid{}, b_grid{};
+  int64_t grid_pairs = 0;  // k pairs of a grid's block: divides 128
 };
 
 /// Packing, one artifact a source type.
 struct GemmPackConfig {
-  DType from;          // bf16, e4m3, e5m2
+  GemmFormat from;
   unsigned char rows;  // 1: A into blocks of rows and a tail of plain rows; 0: B into panels with headers
 
   static constexpr const char* kName = "flashinfer::GemmPackConfig";
@@ -56,12 +87,13 @@ struct GemmPackConfig {
   friend constexpr bool operator==(const GemmPackConfig&, const GemmPackConfig&) = default;
 };
 struct GemmPackParams {
-  const void* from;
-  int64_t line, step, batch_stride;  // elements between rows of A (columns of B), along k, between batches
-  void* to;
-  int64_t to_batch;  // elements
-  int64_t lines, k;  // of one batch
-  int64_t tasks_per_batch;
+  const void* from = nullptr;
+  int64_t line = 0, step = 0, batch_stride = 0;  // elements (FP4: bytes) between rows of A (columns of B), along k, between batches
+  void* to = nullptr;
+  int64_t to_batch = 0;  // elements
+  int64_t lines = 0, k = 0;  // of one batch
+  int64_t tasks_per_batch = 0;
+  GemmSf sf{};
 };
 
 // ---- the layout of packed weights: bf16 [panels, 1 + ceil(k / 2), 32] ----
