@@ -263,7 +263,8 @@ op::Cost cost(const B& a) {
   const GroupedWork w = work(a);
   double rows = 0, weights = 0;
   for (const gemm::Group& g : w.groups) rows += static_cast<double>(g.rows), weights += g.rows > 0;
-  return {.bytes = static_cast<double>(w.a.nbytes() + w.out.nbytes()) + weights * static_cast<double>(w.b.nbytes()) / std::max<double>(1, static_cast<double>(w.b.size(0))),
+  const double weight = static_cast<double>(w.b.nbytes()) / std::max<double>(1, static_cast<double>(w.b.size(0)));
+  return {.bytes = static_cast<double>(w.a.nbytes() + w.out.nbytes()) + weights * weight,
           .flops = 2 * rows * static_cast<double>(w.out.size(1)) * static_cast<double>(w.depth())};
 }
 template <const op::Op& O, class B>
