@@ -3,6 +3,7 @@
 
 Run by the build of the Python package with PYTHONPATH=python and FLASHINFER_BUILD_DIR set. Names, order and defaults are those of the
 functions themselves (inspect.signature), types and docstrings come from the registry's descriptions."""
+import dataclasses
 import enum
 import inspect
 import pathlib
@@ -34,6 +35,8 @@ TYPES = {"Tensor": "Array", "PagedKv": "Union[Array, tuple[Array, Array]]", "Sca
 def type_of(op, field):
     """The annotation of one argument. What comes back is of the kind of the first array: numpy in, numpy out."""
     kind = TYPES.get(field["type"], "Any")
+    if "structure" in field:
+        kind = f"Union[{field['structure'].partition(':')[0]}, dict[str, Any]]"
     if "enumeration" in field:
         kind = f"Union[{field['enumeration'].partition(':')[0]}, int]"
     if field["name"] == op.first_array and op.returned:
@@ -46,6 +49,8 @@ def type_of(op, field):
 def returned(op):
     if not op.returned:
         return "None"
+    if op.is_formed:
+        return "tuple[Any, ...]"  # numbers, tuples of tensors: the docstring says which
     one = "_T" if op.first_array != "None" else "Array"
     always = [f for f in op.returned if "conditional" not in f]
     plain = one if len(always) == 1 else "tuple[" + ", ".join([one] * len(always)) + "]"
@@ -88,7 +93,10 @@ def class_stub(name, cls):
     lines = [f"class {name}{f'({bases})' if bases else ''}:"]
     if cls.__doc__:
         lines.append(f'    """{cls.__doc__}"""')
+    lines += [f"    {f.name}: Any" for f in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else []
     for member, value in vars(cls).items():
+        if isinstance(value, classmethod):
+            lines += ["    @classmethod", function_stub(member, value.__func__, None, "    ").rstrip()]
         if isinstance(value, types.FunctionType) and (member == "__init__" or not member.startswith("_")):
             lines.append(function_stub(member, value, ops.get(member) or ops.get(targets.get(member)), "    "))
     return "\n".join(lines)

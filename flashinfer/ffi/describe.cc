@@ -63,12 +63,16 @@ Json describe(const op::Op& op, const op::Field& f) {
     for (const op::BackendName& b : op::backend_names(op, f)) j["backends"][std::string(b.name)] = std::string(b.device);
   }
   text_if("enumeration", f.enumeration);
+  text_if("structure", f.structure);
   text_if("doc", f.doc);
   flag_if("keyword_only", f.keyword_only);
+  flag_if("was_positional", f.was_positional);
   flag_if("rest", f.rest);
   flag_if("not_returned", f.not_returned);
   flag_if("hidden", f.hidden);
   flag_if("as_numbers", f.as_numbers);
+  flag_if("unstacked", f.unstacked);
+  flag_if("joined", f.joined);
   flag_if("conditional", f.when != nullptr);
   return j;
 }

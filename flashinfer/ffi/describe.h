@@ -9,8 +9,8 @@ namespace flashinfer::ffi {
 ///   {"name", "module", "doc", "version", "aliases" (methods), "candidates": ["cpu", ...],
 ///    "fields": [{"name", "role", "type", "optional", "required", "default" (as Python shows it), "dims", "dtypes": [...],
 ///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""},
-///                "enumeration", "doc",
-///                "keyword_only", "not_returned", "hidden", "as_numbers", "conditional"}]}
+///                "enumeration", "structure", "doc", "keyword_only", "was_positional", "rest", "not_returned", "hidden",
+///                "as_numbers", "unstacked", "joined", "conditional"}]}
 /// Keys of a field that do not apply are left out, and so are false flags.
 std::string describe_ops();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bitset>
 
+#include "flashinfer/core/warn.h"
 #include "flashinfer/op/call.h"
 
 namespace flashinfer::op {
@@ -35,17 +36,15 @@ void Block::bind(const Passed& passed) {
   std::vector<const Field*> order;
   for (const Field& f : op_->fields)
     if (f.role != Role::kResult && !f.hidden) order.push_back(&f);
-  const auto end = std::find_if(order.begin(), order.end(), [](const Field* f) { return f->keyword_only || f->rest; });
-  const size_t limit = static_cast<size_t>(end - order.begin());
-  const bool rest = end != order.end() && (*end)->rest;
-  FI_CHECK(rest || passed.positional.size() <= limit, TypeError, op_->name, "() takes ", limit, " positional arguments but ",
-           passed.positional.size(), " were given");
+  const Positional by_position = positional(*op_);
+  const size_t n = passed.positional.size(), limit = by_position.fields.size(), old = limit - by_position.count;
+  FI_CHECK(by_position.rest || n <= limit, TypeError, op_->name, "() takes ", by_position.count, " positional arguments",
+           old ? str(" and ", old, " deprecated ones") : "", " but ", n, " were given");
   std::vector<const Field*> given;
-  if (passed.positional.size() > limit)
-    set((*end)->name, TupleValue{{passed.positional.begin() + static_cast<ptrdiff_t>(limit), passed.positional.end()}});
-  for (size_t i = 0; i < std::min(passed.positional.size(), limit); ++i) {
-    set(order[i]->name, passed.positional[i]);
-    given.push_back(order[i]);
+  if (n > limit) set(by_position.rest->name, TupleValue{{passed.positional.begin() + static_cast<ptrdiff_t>(limit), passed.positional.end()}});
+  for (size_t i = 0; i < std::min(n, limit); ++i) {
+    set(by_position.fields[i]->name, passed.positional[i]);
+    given.push_back(by_position.fields[i]);
   }
   for (const auto& [name, value] : passed.keyword) {
     const Field* f = find_field(*op_, name);
@@ -59,11 +58,15 @@ void Block::bind(const Passed& passed) {
   for (const Field* f : order)
     if (f->required && std::find(given.begin(), given.end(), f) == given.end()) missing += str(missing.empty() ? "" : ", ", "'", f->name, "'");
   FI_CHECK(missing.empty(), TypeError, op_->name, "() missing required arguments: ", missing);
+  if (old && n > by_position.count)
+    deprecated(str(op_->name, "() takes '", by_position.fields[by_position.count]->name, "' and what follows it by name; by position they are deprecated"));
 }
 
 namespace {
 /// A returned view of memory the caller passed keeps the caller's owner.
 void restore_owner(Value& result, const Passed& passed) {
+  if (auto* tuple = std::get_if<TupleValue>(static_cast<Value::Base*>(&result)))
+    for (Value& x : tuple->items) restore_owner(x, passed);
   auto* t = std::get_if<TensorValue>(static_cast<Value::Base*>(&result));
   if (!t || t->owner) return;
   auto look = [&](const Value& v) {
@@ -79,10 +82,7 @@ Value call_values(const Op& op, const Passed& passed) {
   Block block(op);
   block.bind(passed);
   Value v = run(op, block.data(), &passed).value();
-  if (auto* tuple = std::get_if<TupleValue>(static_cast<Value::Base*>(&v)))
-    for (Value& x : tuple->items) restore_owner(x, passed);
-  else
-    restore_owner(v, passed);
+  restore_owner(v, passed);
   return v;
 }
 

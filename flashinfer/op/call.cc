@@ -80,7 +80,7 @@ Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
       t = allocate(f, block, s, output_dtype(op, f, block));
       f.assign(block, t.view());
     }
-    if (!f.not_returned) results.push(std::move(t));
+    if (!f.not_returned) results.push(std::move(t), &f);
   }
   return results;
 }
@@ -127,12 +127,46 @@ Results detail::run_unobserved(const Op& op, void* block) {
   return execute(op, block, nullptr);
 }
 
+namespace {
+Value number_at(const TensorView& v, int64_t i) {
+  switch (v.dtype()) {
+    case DType::kF32: return static_cast<double>(v.data_as<float>()[i * v.stride(0)]);
+    case DType::kF64: return v.data_as<double>()[i * v.stride(0)];
+    default: return index_at(v, i);
+  }
+}
+TupleValue slices(const Tensor& t) {
+  TupleValue out;
+  for (int64_t i = 0; i < t.size(0); ++i) out.items.emplace_back(TensorValue{t.view().select(0, i), t.owner()});
+  return out;
+}
+}  // namespace
+
+Value Results::value(const std::function<Value(int)>& tensor) const {
+  std::vector<Value> items;
+  bool open = false;  // the last item is a tuple that `joined` made
+  for (int i = 0; i < count_; ++i) {
+    const Tensor& t = tensors_[static_cast<size_t>(i)];
+    const Field* f = field(i);
+    if (f && f->as_numbers) {
+      for (int64_t k = 0; k < t.size(0); ++k) items.push_back(number_at(t.view(), k));
+      continue;
+    }
+    Value v = f && f->unstacked ? Value(slices(t)) : tensor(i);
+    if (!f || !f->joined || items.empty()) {
+      items.push_back(std::move(v));
+      open = false;
+      continue;
+    }
+    if (!open) items.back() = TupleValue{{items.back()}};
+    open = true;
+    std::get<TupleValue>(static_cast<Value::Base&>(items.back())).items.push_back(std::move(v));
+  }
+  if (items.empty()) return Value();
+  return items.size() == 1 ? std::move(items[0]) : Value(TupleValue{std::move(items)});
+}
 Value Results::value() const {
-  if (count_ == 0) return Value();
-  if (count_ == 1) return Value(tensors_[0]);
-  TupleValue t;
-  for (int i = 0; i < count_; ++i) t.items.emplace_back(tensors_[static_cast<size_t>(i)]);
-  return t;
+  return value([&](int i) { return Value(tensors_[static_cast<size_t>(i)]); });
 }
 
 Selection explain(const Op& op, const void* block) {
@@ -157,7 +191,17 @@ Selection explain(const Op& op, const void* block) {
   return s;
 }
 
+namespace {
+thread_local bool t_inferring = false;
+struct Inferring {
+  Inferring() { t_inferring = true; }
+  ~Inferring() { t_inferring = false; }
+};
+}  // namespace
+bool inferring() { return t_inferring; }
+
 std::vector<OutputType> infer_outputs(const Op& op, const void* block) {
+  const Inferring scope;
   Bindings b;
   check_fields(op, block, b);
   std::vector<OutputType> out;

@@ -2,6 +2,7 @@
 // The one way a call goes: tell the observer -> schema check -> select -> run -> tell the observer.
 #pragma once
 #include <array>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -14,17 +15,25 @@ namespace flashinfer::op {
 class Results {
  public:
   static constexpr int kMax = 4;
-  void push(Tensor t) { tensors_[static_cast<size_t>(count_++)] = std::move(t); }
+  void push(Tensor t, const Field* f = nullptr) {
+    fields_[static_cast<size_t>(count_)] = f;
+    tensors_[static_cast<size_t>(count_++)] = std::move(t);
+  }
   int size() const { return count_; }
   const Tensor& operator[](int i) const { return tensors_[static_cast<size_t>(i)]; }
   operator Tensor() const { return tensors_[0]; }
   operator std::pair<Tensor, Tensor>() const { return {tensors_[0], tensors_[1]}; }
   operator std::tuple<Tensor, Tensor, Tensor>() const { return {tensors_[0], tensors_[1], tensors_[2]}; }
-  /// None, the tensor, or a tuple, as Python's function returns.
+  /// Which output tensor i is.
+  const Field* field(int i) const { return fields_[static_cast<size_t>(i)]; }
+  /// None, the tensor, or a tuple, as Python's function returns: with numbers, slices and tuples of their own where the table
+  /// says so. `tensor(i)` stands for the i-th tensor.
+  Value value(const std::function<Value(int)>& tensor) const;
   Value value() const;
 
  private:
   std::array<Tensor, kMax> tensors_;
+  std::array<const Field*, kMax> fields_{};
   int count_ = 0;
 };
 
@@ -75,13 +84,16 @@ Selection explain(const Op& op, const void* block);
 
 /// The outputs that the function returns for this block, in order, without computing or allocating anything: what a compiler of
 /// programs needs. Checks shapes and dtypes, not values: tensors may lack their content, but not their memory when the op's
-/// shapes depend on it.
+/// shapes depend on it. An extent that only the content of a tensor tells is kAnyExtent.
 struct OutputType {
   const Field* field;
   Shape shape;
   DType dtype;
 };
 std::vector<OutputType> infer_outputs(const Op& op, const void* block);
+inline constexpr int64_t kAnyExtent = -1;
+/// True inside infer_outputs, for shape functions that would read a tensor's content.
+bool inferring();
 
 /// Within the scope, calls of this thread use only the candidate of this name (cases, bench); it throws RuntimeError with the
 /// refusal when that one refuses.

@@ -112,17 +112,12 @@ std::vector<Arg> Invocation::args() const {
   std::vector<Arg> out;
   std::vector<const Field*> used;
   if (passed) {
-    size_t i = 0;
-    for (const Field& f : op->fields) {
-      if (f.role == Role::kResult || f.hidden) continue;
-      if (i == passed->positional.size()) break;
-      if (f.rest) {
-        while (i < passed->positional.size()) out.push_back({f.name, Arg::kPositional, passed->positional[i++], nullptr, &f});
-        used.push_back(&f);
-        break;
-      }
-      out.push_back({f.name, Arg::kPositional, passed->positional[i++], nullptr, &f});
-      used.push_back(&f);
+    const Positional by_position = positional(*op);
+    for (size_t i = 0; i < passed->positional.size(); ++i) {
+      const Field* f = i < by_position.fields.size() ? by_position.fields[i] : by_position.rest;
+      if (!f) break;  // too many: the call will say so
+      out.push_back({f->name, Arg::kPositional, passed->positional[i], nullptr, f});
+      used.push_back(f);
     }
     for (const auto& [n, v] : passed->keyword) {
       const Field* f = find_field(*op, n);

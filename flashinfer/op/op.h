@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "flashinfer/op/object.h"
 #include "flashinfer/op/schema.h"
@@ -116,6 +117,13 @@ constexpr Op define(const char* name, const char* module, const char* doc, std::
 }
 
 const Field* find_field(const Op& op, std::string_view name);
+/// The public members that are taken by position: `count` of the signature, then those that once were (was_positional).
+struct Positional {
+  std::vector<const Field*> fields;
+  size_t count = 0;
+  const Field* rest = nullptr;  // takes whatever follows the first `count`
+};
+Positional positional(const Op& op);
 /// "(input, weight, eps=1e-06, out=None, enable_pdl=None)".
 std::string signature(const Op& op);
 /// The default of a field as Python shows it; empty for a required one.

@@ -56,6 +56,19 @@ const Field* find_field(const Op& op, std::string_view name) {
   return nullptr;
 }
 
+Positional positional(const Op& op) {
+  Positional p;
+  bool open = true;
+  for (const Field& f : op.fields) {
+    if (f.role == Role::kResult || f.hidden) continue;
+    if (f.rest) p.rest = &f;
+    open = open && !f.keyword_only && !f.rest;
+    if (open || f.was_positional) p.fields.push_back(&f);
+    p.count += open;
+  }
+  return p;
+}
+
 const void* default_block(const Op& op) {
   static std::mutex mutex;
   static std::map<const Op*, std::unique_ptr<void, FreeBlock>> blocks;
@@ -97,7 +110,7 @@ std::string signature(const Op& op) {
       continue;
     }
     if (f.keyword_only && !star) {
-      s += "*, ";
+      s += f.was_positional ? "*deprecated_positional_args, " : "*, ";
       star = true;
     }
     s += f.name;

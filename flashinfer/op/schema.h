@@ -55,12 +55,17 @@ struct Field {
   const char* choices = nullptr;     // legal strings, "NHD|HND"; another one is a KeyError or ValueError (choice_error)
   ErrorKind choice_error = ErrorKind::kValueError;
   const char* backends = nullptr;    // "cudnn:cuda|auto": legal back ends and the kind of device each exists for (none: all)
+  const char* structure = nullptr;   // a dict's members as a class in other languages, by its makers (op::structure)
   const char* enumeration = nullptr; // "TopKTieBreak: NONE=0|SMALL=1|LARGE=2": the numbers' names in languages that have enums
   bool required = false;             // no default
   bool keyword_only = false;         // this one and all after it
+  bool was_positional = false;       // keyword-only now; taken by position behind the others, in the table's order, with a warning
   bool rest = false;                 // a Value that takes all further positional arguments (`*args`); only required ones before it
   bool not_returned = false;         // an output the public function does not return
-  bool as_numbers = false;           // a result that Python's function returns as a tuple of numbers
+  // The form in which a result is returned by name (other languages, log, recorder); C++ returns the tensor.
+  bool as_numbers = false;           // its elements, each a number of its own
+  bool unstacked = false;            // a tuple of its slices along the first dimension
+  bool joined = false;               // in one tuple with the output before it
   bool any_layout = false;           // the last dimension may be strided (the op says what it takes)
   bool contiguous = false;           // must be contiguous as a whole
   bool hidden = false;               // ours, not in the public signature; shown only when given
@@ -84,11 +89,15 @@ struct Choices { const char* names; ErrorKind error = ErrorKind::kValueError; };
 struct Doc { const char* text; };
 struct Backends { const char* names; };
 struct Enumeration { const char* text; };
+struct Structure { const char* makers; };
 struct RequiredOption {};
 struct KeywordOnly {};
+struct WasPositional {};
 struct Rest {};
 struct NotReturned {};
 struct AsNumbers {};
+struct Unstacked {};
+struct Joined {};
 struct AnyLayout {};
 struct Contiguous {};
 struct HiddenOption {};
@@ -107,11 +116,17 @@ constexpr Doc doc(const char* t) { return {t}; }
 /// another kind of device than the tensors' is a warning, once, and the call is served as by default; a name of this kind must serve.
 constexpr Backends backends(const char* names) { return {names}; }
 constexpr Enumeration enumeration(const char* text) { return {text}; }
+/// "MLAPlanMetadata: csr(qo_indptr, kv_indptr); dense(block_tables, max_q_len=None)": the class and the ways to make one. Its
+/// members, in the order in which the makers name them, are None unless given; the op sees a dict of them.
+constexpr Structure structure(const char* makers) { return {makers}; }
 inline constexpr RequiredOption required{};
 inline constexpr KeywordOnly keyword_only{};
+inline constexpr WasPositional was_positional{};
 inline constexpr Rest rest{};
 inline constexpr NotReturned not_returned{};
 inline constexpr AsNumbers as_numbers{};
+inline constexpr Unstacked unstacked{};
+inline constexpr Joined joined{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
 inline constexpr HiddenOption hidden{};
@@ -241,11 +256,15 @@ constexpr void apply(Field& f, Choices s) { f.choices = s.names; f.choice_error 
 constexpr void apply(Field& f, Doc s) { f.doc = s.text; }
 constexpr void apply(Field& f, Backends s) { f.backends = s.names; }
 constexpr void apply(Field& f, Enumeration s) { f.enumeration = s.text; }
+constexpr void apply(Field& f, Structure s) { f.structure = s.makers; }
 constexpr void apply(Field& f, RequiredOption) { f.required = true; }
 constexpr void apply(Field& f, KeywordOnly) { f.keyword_only = true; }
+constexpr void apply(Field& f, WasPositional) { f.keyword_only = f.was_positional = true; }
 constexpr void apply(Field& f, Rest) { f.rest = true; }
 constexpr void apply(Field& f, NotReturned) { f.not_returned = true; }
 constexpr void apply(Field& f, AsNumbers) { f.as_numbers = true; }
+constexpr void apply(Field& f, Unstacked) { f.unstacked = true; }
+constexpr void apply(Field& f, Joined) { f.joined = true; }
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
 constexpr void apply(Field& f, HiddenOption) { f.hidden = true; }

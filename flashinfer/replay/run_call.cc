@@ -149,10 +149,12 @@ class Runner {
     const auto add = [&](const TensorView& v) {
       h = h * 0x9e3779b97f4a7c15u + formats::checksum(TensorView(v.data(), v.dtype(), v.shape(), v.strides()));
     };
-    if (result.tensor()) add(*result.tensor());
-    if (const auto* t = result.as<op::TupleValue>())
-      for (const op::Value& v : t->items)
-        if (v.tensor()) add(*v.tensor());
+    const auto add_all = [&](const auto& self, const op::Value& v) -> void {
+      if (v.tensor()) add(*v.tensor());
+      if (const auto* t = v.as<op::TupleValue>())
+        for (const op::Value& x : t->items) self(self, x);
+    };
+    add_all(add_all, result);
     for (const auto& [key, tensor] : inputs.tensors)  // but workspaces, whose content means nothing
       if (string_of(object_of(details, key.c_str()), record::kStored) != record::kStoredNothing) add(tensor.view());
     return h;

@@ -6,6 +6,9 @@ import sys
 from . import _native
 
 
+_PACKAGE = __package__ + "."
+
+
 class _DTypes(dict):
     """Whatever stands for an element type -> its name ("bfloat16"), remembered."""
 
@@ -86,18 +89,16 @@ def like(result, array):
 
 
 def many(results, given, array, tensor_type):
-    """What a function with several outputs returns: new tensors, and in place of an integer the output the caller passed."""
-    if results is None:
-        return None
-
-    def one(r):
-        if r.__class__ is int:
-            return given[r]
-        return like(r, array) if r.__class__ is tensor_type else r
-
-    if results.__class__ is int or not hasattr(results, "__len__") or hasattr(results, "shape"):
-        return one(results)
-    return tuple(one(r) for r in results)
+    """What a function with several outputs returns: new tensors, numbers, tuples of them. Where the caller may pass outputs (`given`),
+    an integer stands for the one it passed."""
+    kind = results.__class__
+    if kind is tensor_type:
+        return like(results, array)
+    if kind is int and given:
+        return given[results]
+    if results is None or kind in (int, float) or hasattr(results, "shape"):
+        return results
+    return tuple([many(r, given, array, tensor_type) for r in results])
 
 
 # What an array raises that cannot be handed over; the library's own errors of these kinds start with the op's name.
@@ -199,6 +200,8 @@ def boxed(value):
         return box("value.tuple")(type(value).__name__, *map(boxed, value))
     if isinstance(value, list):
         return box("value.list")(*map(boxed, value))
+    if hasattr(value, "__dataclass_fields__") and type(value).__module__.startswith(_PACKAGE):  # an op's structure (_make)
+        value = vars(value)
     if isinstance(value, dict):
         return box("value.dict")(*(boxed(x) for item in value.items() for x in item))
     return box("value.opaque")(type(value).__name__, repr(value))

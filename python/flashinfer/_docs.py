@@ -20,6 +20,14 @@ def _line(f):
         notes.append(f"dtype {f['dtype_from']}")
     if f["role"] in _ROLES:
         notes.append(_ROLES[f["role"]])
+    if "structure" in f:
+        kind = f["structure"].partition(":")[0] + " or a dict of its members"
+    if "as_numbers" in f:
+        notes.append("its elements, each a number of its own")
+    if "unstacked" in f:
+        notes.append("a tuple of its slices along the first dimension")
+    if "joined" in f:
+        notes.append("in one tuple with the one before it")
     if "may_alias" in f:
         notes.append(f"may be {f['may_alias']} itself")
     if "choices" in f:

@@ -16,6 +16,7 @@ on by position. For `rmsnorm` that is
 While somebody observes (log, recorder), the code of every function is another one, which keeps apart what the caller passed by
 position, by name, and not at all. Functions keep their identity: `from flashinfer import rmsnorm` sees both.
 """
+import dataclasses
 import enum
 import linecache
 import os
@@ -51,20 +52,16 @@ class Op:
         self.class_name, _, self.method = self.name.rpartition(".")
         self.public = [f for f in self.fields if f["role"] != "result" and "hidden" not in f]
         self.names = [f["name"] for f in self.public]
-        self.positional = sum("keyword_only" not in f for f in self.public)
-        self.variadic = any("rest" in f for f in self.public)
-        self.is_custom_op = (not self.class_name and not self.variadic  # of torch, in compiled programs
-                             and all(f["role"] != "self" for f in self.fields))
+        self.positional = next((i for i, f in enumerate(self.public) if f.keys() & {"keyword_only", "rest"}), len(self.public))
+        self.was_positional = any("was_positional" in f for f in self.public)
+        self.rest = next((f["name"] for f in self.public if "rest" in f), None)
+        self.is_custom_op = not self.class_name and all(f["role"] != "self" for f in self.fields)  # of torch, in compiled programs
         self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
         self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
-        self.has_halves = sum(f["name"].startswith("lse") for f in self.returned) == 2
+        self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "joined"} for f in self.returned)
+        self.many = self.is_formed or len(self.returned) > 1
         self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")
                                  and f["type"] in ("Tensor", "PagedKv")), "None")
-
-
-def halves(results):
-    """What an op of two halves returns: a result each, or with LSEs a pair (result, lse) each."""
-    return (results[:2], results[2:]) if len(results) == 4 else results
 
 
 def _default(field, namespace):
@@ -104,6 +101,29 @@ def _enumeration(text, namespace):
 enums = {}
 
 
+def _structure(field, op):
+    """The class of "MLAPlanMetadata: csr(qo_indptr, ...); dense(...)", made once in the module of the op that names it first: frozen,
+    its members None unless given. The library sees a dict of them (_arrays.boxed)."""
+    name, _, text = field["structure"].partition(":")
+    if name in structures:
+        return
+    makers = [m.strip().rstrip(")").partition("(")[::2] for m in text.split(";")]
+    members = dict.fromkeys(p.partition("=")[0].strip() for _, given in makers for p in given.split(",") if p.strip() != "*")
+    made = {}
+    for maker, given in makers:
+        names = [p.partition("=")[0].strip() for p in given.split(",") if p.strip() != "*"]
+        body = f"def {maker}(cls, {given}):\n    return cls({', '.join(f'{n}={n}' for n in names)})\n"
+        _execute(body, f"<flashinfer {name}.{maker}>", {}, made)
+        made[maker].__qualname__, made[maker].__module__ = f"{name}.{maker}", op.module
+    kinds = " or ".join(f"{maker}({given})" for maker, given in makers)
+    attributes = {maker: classmethod(f) for maker, f in made.items()} | {
+        "__doc__": f"The `{field['name']}` of {op.name}, by {kinds}.", "__module__": op.module}
+    structures[name] = dataclasses.make_dataclass(name, [(m, object, None) for m in members], frozen=True, namespace=attributes)
+
+
+structures = {}
+
+
 def parameters(op, namespace, changed=()):
     """"input, weight, eps=1e-06, out=None"."""
     parts, star = [], False
@@ -113,7 +133,7 @@ def parameters(op, namespace, changed=()):
             star = True
             continue
         if f.get("keyword_only") and not star:
-            parts.append("*")
+            parts.append("*deprecated_positional_args" if f.get("was_positional") else "*")
             star = True
         if f.get("required"):
             parts.append(f["name"])
@@ -147,23 +167,26 @@ def _hidden(op, changed):
     return expressions
 
 
+def _given(op, value):
+    """A value for each result, from those for outputs that the caller may pass; empty where there are none."""
+    return [value(f["name"]) if f["role"] == "out" else None for f in op.returned] if any(f["role"] == "out" for f in op.returned) else []
+
+
 def _tail(op):
     """The lines that turn what the library returned into what the function returns."""
-    given = [f["name"] if f["role"] == "out" else "None" for f in op.returned]
-    if not given:
+    if not op.returned:
         return "    return None\n"
-    if "as_numbers" in op.returned[0]:
-        return "    return tuple(r)\n"
-    if len(given) > 1:
-        many = f"_many(r, ({', '.join(given)}), {op.first_array}, _Tensor)"
-        return f"    return _halves({many})\n" if op.has_halves else f"    return {many}\n"
+    given = [str(x) for x in _given(op, str)]
+    if op.many:
+        return f"    return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
+    given = given or ["None"]
     lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
     return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
 
 
-def _source(op, name, namespace, changed=()):
+def _source(op, name, namespace, changed=(), prefix="_native_"):
     """The text of the plain function or method `name`, and of the observed one."""
-    native = "_native_" + op.name.replace(".", "_")
+    native = prefix + op.name.replace(".", "_")
     compiled = ""
     if op.is_custom_op:
         names = ", ".join(f["name"] for f in op.public)
@@ -183,7 +206,7 @@ def _source(op, name, namespace, changed=()):
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
     observed = (f"def {name}(*args, **kwargs):\n"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
-                   f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, args, kwargs)\n" if compiled else "")
+                   f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)\n" if compiled else "")
                 + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}{changes}    return _observed('{op.name}', args, kwargs)\n")
     return plain, observed
 
@@ -240,7 +263,7 @@ class Package:
             setattr(sys.modules[parent], leaf, module)
         namespace = self.namespaces[module_name] = module.__dict__
         namespace.update(_is_compiling=_is_compiling, _make_custom_op=make_custom_op, _with_defaults=with_defaults, _like=_arrays.like,
-                         _many=_arrays.many, _halves=halves, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
+                         _many=_arrays.many, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
                          _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator,
                          _observed=self.call_observed, _refused=self.refused, _Refused=_arrays.REFUSED, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
         return namespace
@@ -257,12 +280,18 @@ class Package:
         namespace = self.namespace(op.module)
         native = "_native_" + op.name.replace(".", "_")
         namespace.setdefault(native, self._connecting(op.name, namespace, native))
+        for f in op.public:
+            if "structure" in f:
+                _structure(f, op)
+                namespace.update(structures)
         plain, observed = _source(op, name, namespace, changed)
         made = {}
         _execute(plain, f"<flashinfer {qualname}>", namespace, made)
         function = made[name]
+        if op.was_positional:
+            function = self._with_older_form(op, name, qualname, namespace, made)
         _execute(observed, f"<flashinfer {qualname} (observed)>", namespace, made)
-        if op.class_name:
+        if not op.is_custom_op:
             function._torchdynamo_disable = True  # objects with state are called as they are, between graphs
         if op.is_custom_op:
             values = function.__defaults__ or ()
@@ -273,6 +302,29 @@ class Package:
         function.__doc__ = _docs.docstring(op)
         self.switched.append((function, function.__code__, made[name].__code__))
         return function
+
+    def _with_older_form(self, op, name, qualname, namespace, made):
+        """A function that also takes by position what it takes by name now: such a call is bound by the library, which warns."""
+        import inspect
+
+        by_name = namespace[f"_{op.class_name}_{name}"] = made[name]
+        first = ", ".join(op.names[:op.positional])
+        _execute(f"def {name}({first}, *deprecated_positional_args, **kwargs):\n"
+                 f"    if deprecated_positional_args: return _observed('{op.name}', ({first}, *deprecated_positional_args), kwargs)\n"
+                 f"    return _{op.class_name}_{name}({first}, **kwargs)\n", f"<flashinfer {qualname} (older form)>", namespace, made)
+        made[name].__signature__ = inspect.signature(by_name)
+        return made[name]
+
+    def flat(self, name):
+        """The function `name`, but with results as the tensors they are."""
+        op = self.ops[name]
+        if not op.is_formed:
+            return self.exports[name]
+        namespace = self.namespaces[op.module]
+        namespace["_flat_" + name] = _native.function("python.flat." + name)
+        made = {}
+        _execute(_source(op, name, namespace, prefix="_flat_")[0], f"<flashinfer {name} (flat)>", namespace, made)
+        return made[name]
 
     def _function(self, op):
         function = self._compile(op, op.name, op.name)
@@ -348,16 +400,12 @@ class Package:
             raise
         if not op.returned:
             return None
-        if "as_numbers" in op.returned[0]:
-            return tuple(r)
-        if r is not None and r.__class__ is not self.tensor_type and len(op.returned) == 1:
+        if r is not None and r.__class__ is not self.tensor_type and not op.many:
             return r
         bound = dict(zip(op.names, args), **kwargs)
-        given = [bound.get(f["name"]) if f["role"] == "out" else None for f in op.returned]
-        array = bound.get(op.first_array)
-        if len(given) > 1:
-            results = _arrays.many(r, given, array, self.tensor_type)
-            return halves(results) if op.has_halves else results
+        array, given = bound.get(op.first_array), _given(op, bound.get)
+        if op.many:
+            return _arrays.many(r, given, array, self.tensor_type)
         return given[0] if r is None else _arrays.like(r, array)
 
 
@@ -372,9 +420,14 @@ def make_custom_op(name):
 make_custom_op._dynamo_marked_constant = True
 
 
-def with_defaults(function, defaults, args, kwargs):
-    """A call whose arguments are still split as the caller passed them, for a function without defaults."""
-    bound = dict(zip(defaults, args))
+def with_defaults(function, defaults, rest, args, kwargs):
+    """A call whose arguments are still split as the caller passed them, for a function without defaults. `rest`: the `*args`."""
+    names = list(defaults)
+    bound = dict(zip(names, args))
+    if rest is not None:
+        count = names.index(rest)
+        bound = dict(zip(names[:count], args))
+        bound[rest] = tuple(args[count:])
     bound.update(kwargs)
     return function(*[bound.get(name, default) for name, default in defaults.items()])
 

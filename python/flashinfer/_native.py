@@ -3,7 +3,7 @@
 
 It is looked for, in this order, in
 
-1. ``$FLASHINFER_BUILD_DIR/lib``: a build folder (tests, developers),
+1. ``$FLASHINFER_BUILD_DIR/lib``, and nowhere else when that is set: a build folder (tests, developers),
 2. ``lib/`` beside this file: an installed package,
 3. ``build/*/lib`` of the checkout this file is in, the newest one.
 
@@ -25,16 +25,23 @@ _FFI = "libflashinfer_tvm_ffi.so"
 
 def _find_folder():
     here = os.path.dirname(os.path.abspath(__file__))
-    build = os.environ.get("FLASHINFER_BUILD_DIR")
-    candidates = [os.path.join(build, "lib")] if build else []
-    candidates.append(os.path.join(here, "lib"))
     checkout = os.path.dirname(os.path.dirname(here))
-    candidates += sorted(glob.glob(os.path.join(checkout, "build", "*", "lib")) + glob.glob(os.path.join(checkout, "build", "lib")),
-                         key=os.path.getmtime, reverse=True)
+    build = os.environ.get("FLASHINFER_BUILD_DIR")
+    if build:
+        candidates = [os.path.join(build, "lib")]
+    else:
+        candidates = [os.path.join(here, "lib"),
+                      *sorted(glob.glob(os.path.join(checkout, "build", "*", "lib")) + glob.glob(os.path.join(checkout, "build", "lib")),
+                              key=os.path.getmtime, reverse=True)]
     for folder in candidates:
-        if os.path.exists(os.path.join(folder, _FFI)):
+        if os.path.exists(os.path.join(folder, _FFI)) and glob.glob(os.path.join(folder, _CORE + "*")):
             return folder
-    raise ImportError(f"flashinfer: {_FFI} is not in " + ", ".join(candidates))
+    looked = f"{_FFI} and {_CORE} are not in " + ", ".join(candidates)
+    if build:
+        raise ImportError(f"flashinfer: FLASHINFER_BUILD_DIR is {build!r}, but {looked}. Name a build folder, or unset it to use an "
+                          "installed package or a build below the checkout.")
+    raise ImportError(f"flashinfer: {looked}. In a checkout, `pip install .` builds and installs the package, `make` builds the library "
+                      "below build/; FLASHINFER_BUILD_DIR names a build folder elsewhere.")
 
 
 folder = _find_folder()
@@ -65,8 +72,10 @@ class Connection:
     """TVM-FFI's module, once it is needed, and the library's functions in it."""
 
     def __init__(self):
-        import tvm_ffi
-
+        try:
+            import tvm_ffi
+        except ModuleNotFoundError as error:
+            raise ImportError("flashinfer calls its library through the package apache-tvm-ffi: `pip install apache-tvm-ffi`") from error
         ctypes.CDLL(os.path.join(folder, _FFI), mode=ctypes.RTLD_GLOBAL)
         tvm_ffi.register_error("NotImplementedError", NotImplementedError)
         self.tvm_ffi = tvm_ffi
@@ -96,11 +105,11 @@ def function(name):
     return connect().function(name)
 
 
-def warn(message):
+def warn(message, deprecation=False):
     """A warning of the library, shown at the line that called the package."""
     depth, frame = 2, sys._getframe(1)
     package = os.path.dirname(os.path.abspath(__file__))
     while frame.f_back is not None and (frame.f_code.co_filename.startswith((package, "<flashinfer"))
                                         or "tvm_ffi" in frame.f_code.co_filename):
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(str(message), UserWarning, stacklevel=depth)
+    warnings.warn(str(message), DeprecationWarning if deprecation else UserWarning, stacklevel=depth)

@@ -7,6 +7,7 @@ Fake implementations come from the schema: symbolic extents from its dims, every
 shapes and dtypes as it does in a call.
 """
 import itertools
+import json
 import re
 import threading
 
@@ -33,6 +34,23 @@ def torch_dtype(value):
     return getattr(torch, value.removeprefix("torch.")) if isinstance(value, str) else value
 
 
+def _is_passed(field):
+    """Whether a custom op takes it: of what is no tensor, number or text only required values, which are plain data, as JSON text."""
+    return field["type"] != "object" or field.get("rest") or field.get("required")
+
+
+def encoded(value):
+    return json.dumps(value, default=str)
+
+
+# Runs while a program is traced, with constants; what it returns is a constant of the graph.
+encoded._dynamo_marked_constant = True
+
+
+def order(values):
+    return "".join(["-" if v is None else "t" if is_tensor(v) else "n" for v in values])
+
+
 def _writes(field):
     return field["role"] in ("inout", "paged_inout")  # workspaces mean nothing before or after a call
 
@@ -47,8 +65,8 @@ class Variant:
     """One custom op: `op` with the outputs `given` passed by the caller, and the conditional ones in `wanted` asked for."""
 
     def __init__(self, package, op, given, wanted):
-        self.package, self.op, self.given, self.wanted = package, op, given, wanted
-        self.fields = [f for f in op.public if f["type"] != "object" and (f["role"] != "out" or f["name"] in given)]
+        self.function, self.op, self.given, self.wanted = package.flat(op.name), op, given, wanted
+        self.fields = [f for f in op.public if _is_passed(f) and (f["role"] != "out" or f["name"] in given)]
         self.returned = [f for f in op.returned if not _flag(op, f) or f["name"] in wanted]
         self.new = [f for f in self.returned if f["name"] not in given]
         self.listed = any("conditional" in f and not _flag(op, f) for f in self.new)  # how many come back depends on the arguments
@@ -61,6 +79,8 @@ class Variant:
     @staticmethod
     def _names(field):
         name = field["name"]
+        if field.get("rest"):
+            return [name + "__tensors", name + "__numbers", name + "__order"]
         return [name + "__number", name + "__tensor"] if field["type"] == "ScalarOrTensor" else [name]
 
     def _schema(self, mutated):
@@ -69,7 +89,11 @@ class Variant:
             optional = "?" if f.get("optional") and f["name"] not in self.given else ""
             kind = f["type"]
             alias = f"(a{next(letters)}!)" if f["name"] in mutated else ""
-            if kind == "ScalarOrTensor":
+            if f.get("rest"):
+                parts += [f"Tensor[] {f['name']}__tensors", f"Scalar[] {f['name']}__numbers", f"str {f['name']}__order"]
+            elif kind == "object":
+                parts.append(f"str {f['name']}")
+            elif kind == "ScalarOrTensor":
                 parts += [f"Scalar? {f['name']}__number", f"Tensor? {f['name']}__tensor"]
             elif kind == "Tensor":
                 parts.append(f"Tensor{alias}{optional} {f['name']}")
@@ -89,7 +113,12 @@ class Variant:
         bound = {}
         for f in self.fields:
             name, kind = f["name"], f["type"]
-            if kind == "ScalarOrTensor":
+            if f.get("rest"):
+                kinds = {"t": iter(values[name + "__tensors"]), "n": iter(values[name + "__numbers"]), "-": itertools.repeat(None)}
+                bound[name] = tuple(next(kinds[letter]) for letter in values[name + "__order"])
+            elif kind == "object":
+                bound[name] = json.loads(values[name])
+            elif kind == "ScalarOrTensor":
                 tensor = values[name + "__tensor"]
                 bound[name] = values[name + "__number"] if tensor is None else tensor
             elif kind == "PagedKv" and values[name] is not None:
@@ -105,7 +134,9 @@ class Variant:
 
     def _run(self, *args):
         bound = self._bound(args)
-        result = self.package.exports[self.op.name](**bound)
+        rest = next((f["name"] for f in self.fields if f.get("rest")), None)
+        positional = [bound.pop(name) for name in self.op.names[:self.op.positional]] + [*bound.pop(rest)] if rest else []
+        result = self.function(*positional, **bound)
         if not self.new:
             return None
         results = result if isinstance(result, tuple) else (result,)
@@ -204,15 +235,20 @@ def _inferred(op, bound):
         return [(str(o[0]), str(o[1]), [int(n) for n in list(o)[2:]]) for o in infer(*args)]
 
     outputs = ask(0)
+    ctx = None
+    for _, _, shape in outputs:
+        for i, extent in enumerate(shape):
+            if extent < 0:  # the content of a tensor tells it
+                ctx = ctx or torch.library.get_ctx()
+                shape[i] = ctx.new_dynamic_size()
     if any(not t.dtype.is_floating_point for t in _tensors(bound.values())):
         try:
             other = ask(1)
         except Exception:  # values that the op does not take say nothing about its shapes
             return outputs
-        ctx = None
         for (_, _, shape), (_, _, shape2) in zip(outputs, other):
             for i, (a, b) in enumerate(zip(shape, shape2)):
-                if a != b:
+                if isinstance(a, int) and a != b:
                     ctx = ctx or torch.library.get_ctx()
                     shape[i] = ctx.new_dynamic_size()
     return outputs
@@ -221,6 +257,11 @@ def _inferred(op, bound):
 def _packed(field):
     """The expression(s) for a custom op's arguments from those of the public function."""
     name, kind = field["name"], field["type"]
+    if field.get("rest"):
+        return [f"[_detached(a) for a in {name} if _is_tensor(a)]", f"[a for a in {name} if a is not None and not _is_tensor(a)]",
+                f"_order({name})"]
+    if kind == "object":
+        return [f"_encoded({name})"]
     if kind == "ScalarOrTensor":
         return [f"None if _is_tensor({name}) else {name}", f"_detached({name}) if _is_tensor({name}) else None"]
     if kind in ("PagedKv", "Tensors"):
@@ -255,8 +296,17 @@ def _result(variant):
         slots = [f["name"] if f["name"] in variant.given else str("conditional" not in f) for f in returned]
         return f"_merged(({', '.join(slots)},), r)"
     new = iter(["r"] if len(variant.new) == 1 else [f"r[{i}]" for i in range(len(variant.new))])
-    values = [f["name"] if f["name"] in variant.given else next(new) for f in returned]
-    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+    items = []
+    for f in returned:
+        value = f["name"] if f["name"] in variant.given else next(new)
+        if "as_numbers" in f:
+            items.append([f"*{value}.unbind(0)"])  # tensors of no dimension: a program that is traced has no numbers yet
+        elif "joined" in f and items:
+            items[-1].append(value)
+        else:
+            items.append([value + ".unbind(0)" if "unstacked" in f else value])
+    values = [f"({', '.join(i)})" if len(i) > 1 else i[0] for i in items]
+    return values[0] if len(values) == 1 and values[0][0] != "*" else f"({', '.join(values)},)"
 
 
 def _make(package, name):
@@ -265,11 +315,11 @@ def _make(package, name):
     op = package.ops[name]
     outputs = [f["name"] for f in op.returned if f["role"] == "out"]
     namespace = package.namespaces[op.module]
-    namespace.update({"_" + f.__name__: f for f in (is_tensor, detached, torch_dtype, listed, merged)})
+    namespace.update({"_" + f.__name__: f for f in (is_tensor, detached, torch_dtype, listed, merged, encoded, order)})
     parameters = ", ".join(f["name"] for f in op.public)
     source = f"def _custom_op_{name}({parameters}):\n"
     for f in op.public:
-        if f["type"] == "object":
+        if not _is_passed(f):
             source += (f"    if {f['name']} is not None: raise NotImplementedError(\"{name}: {f['name']} is not available in compiled "
                        "programs\")\n")
     variants, made = {}, {}

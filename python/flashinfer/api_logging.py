@@ -24,7 +24,8 @@ __all__ = ["flashinfer_api", "flashinfer_experimental_api", "ExperimentalWarning
            "require_experimental_auto_backends", "warn_experimental_backend_once", "replay_from_dump", "replay_sequence",
            "flush_graph_dumps", "clear_graph_dumps", "start", "stop"]
 
-_TRACE_REGISTRY = []  # (function, template, label) of every trace= argument
+_TRACE_REGISTRY = []     # (function, template, label) of every trace= argument
+_TRACE_DISPATCHERS = {}  # function -> the callable that picks one of several templates for a call
 
 
 class _Native:
@@ -188,8 +189,9 @@ def _wrap(function):
 def flashinfer_api(func=None, *, trace=None):
     """Logs and records the calls of a function, as `@flashinfer_api`, `@flashinfer_api()` or `@flashinfer_api(trace=template)`.
 
-    At level 0 the very function comes back, unless there is a trace template: then it is wrapped, so that `trace_template` does not
-    land on the original. A first positional argument of a class with "Wrapper" in its name makes the call one of that class's
+    `trace` is a trace template (an object with `build_fi_trace_fn`), which makes the function's `fi_trace` and `fi_init`, or a callable
+    that picks one for the arguments of a call and lists them in `.templates`. At level 0 the very function comes back, unless there is a
+    template: then it is wrapped, so that these attributes do not land on the original. A first positional argument of a class with "Wrapper" in its name makes the call one of that class's
     methods. The wrapper adds nothing to what the function returns or raises; errors of the recorder become lines of the log."""
     if func is None:
         return lambda f: flashinfer_api(f, trace=trace)
@@ -202,9 +204,40 @@ def flashinfer_api(func=None, *, trace=None):
         def made(*args, **kwargs):
             return func(*args, **kwargs)
     if trace is not None:
-        made.trace_template = trace
-        _TRACE_REGISTRY.append((func, trace, getattr(func, "__qualname__", str(func))))
+        _attach_trace(made, func, trace)
     return made
+
+
+def _attach_trace(made, func, trace):
+    """Sets `fi_trace(save_dir=None, name=None, **arguments)`, which returns the definition of a call, and `fi_init`."""
+    label = getattr(func, "__qualname__", str(func))
+    api = f"{getattr(func, '__module__', '<unknown>')}.{label}"
+    if hasattr(trace, "build_fi_trace_fn"):
+        templates = [trace]
+        made.fi_trace = trace.build_fi_trace_fn(api)
+        if getattr(trace, "init", None) is not None:
+            made.fi_init = trace.init
+    elif callable(trace):
+        templates = getattr(trace, "templates", ())
+        _TRACE_DISPATCHERS[func] = trace
+
+        def chosen(kwargs):
+            template = trace(**kwargs)
+            if template is None:
+                raise ValueError(f"{api}: no trace template is for these arguments")
+            return template
+
+        def fi_trace(save_dir=None, name=None, **kwargs):
+            return chosen(kwargs).build_fi_trace_fn(api)(save_dir=save_dir, name=name, **kwargs)
+
+        def fi_init(**kwargs):
+            return chosen(kwargs).init(**kwargs)
+
+        made.fi_trace, made.fi_init = fi_trace, fi_init
+    else:
+        raise TypeError(f"{api}: trace must be a trace template or a callable that returns one, but is {trace!r}")
+    for t in templates:
+        _TRACE_REGISTRY.append((func, t, getattr(t, "name_prefix", None) or getattr(t, "op_type", None) or label))
 
 
 # ---- experimental functions ----

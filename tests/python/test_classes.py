@@ -3,6 +3,9 @@
 import gc
 import inspect
 import math
+import subprocess
+import sys
+import warnings
 import weakref
 
 import pytest
@@ -130,3 +133,87 @@ def test_buffers_live_as_long_as_the_object_that_fills_them():
     wrapper.plan(torch.tensor([0, 3], dtype=torch.int32), torch.tensor([5, 1, 2], dtype=torch.int32), torch.tensor([7], dtype=torch.int32),
                  2, 1, 64, 16)
     assert references[1]()[:3].tolist() == [5, 1, 2]
+
+
+# Optional arguments of decode's plan() by position, as older programs have them: without window_right.
+OLDER = ("NONE", -1, 0.5, torch.float32, torch.float32, torch.float32, None, 0.25, None, None, True, None, None, None, False, 1)
+NAMED = dict(zip(("pos_encoding_mode window_left logits_soft_cap q_data_type kv_data_type o_data_type data_type sm_scale rope_scale rope_theta "
+                  "non_blocking block_tables seq_lens fixed_split_size disable_split_kv q_len_per_req").split(), OLDER))
+
+
+def test_optional_arguments_of_plan_by_position_are_taken_with_a_warning(data):
+    q, pool = data
+    w, table = wrapper(), (INDPTR, PAGES, LAST, HEADS, KV_HEADS, DIM, PAGE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        w.plan(*table, **NAMED)
+    expected = w.run(q, pool)
+    w.plan(*table, q_data_type=torch.float32)
+    assert not torch.equal(w.run(q, pool), expected)  # soft cap and scale change the result
+    with pytest.warns(DeprecationWarning, match="plan\\(\\) takes 'pos_encoding_mode' and what follows it by name") as caught:
+        w.plan(*table, *OLDER)
+    assert caught[0].filename == __file__
+    assert torch.equal(w.run(q, pool), expected)
+    with pytest.warns(DeprecationWarning):
+        w.begin_forward(*table, *OLDER[:4], sm_scale=0.25)
+    assert torch.equal(w.run(q, pool), expected)
+    with pytest.raises(TypeError, match="takes 8 positional arguments and 16 deprecated ones but 25 were given"):
+        w.plan(*table, *OLDER, None)
+    with pytest.raises(TypeError, match="got multiple values for argument 'window_left'"):
+        w.plan(*table, "NONE", -1, window_left=-1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        w.plan(*table, colour=1)
+    names = list(inspect.signature(w.plan).parameters)
+    assert names[6:10] == ["page_size", "deprecated_positional_args", "pos_encoding_mode", "window_left"]
+
+
+def test_other_deprecations(data):
+    q, pool = data
+    w = wrapper()
+    w.plan(INDPTR, PAGES, LAST, HEADS, KV_HEADS, DIM, PAGE, q_data_type=torch.float32)
+    with pytest.warns(DeprecationWarning, match="q_len_per_req is deprecated"):
+        w.run(q, pool, q_len_per_req=1)
+
+
+def mla(**plan):
+    w = flashinfer.mla.BatchMLAPagedAttentionWrapper(torch.empty(0, dtype=torch.uint8))
+    w.plan(num_heads=2, head_dim_ckv=128, head_dim_kpe=64, page_size=4, causal=False, sm_scale=0.1, q_data_type=torch.float32,
+           kv_data_type=torch.float32, **plan)
+    g = torch.Generator().manual_seed(0)
+    query, cache = torch.randn(2, 2, 192, generator=g), torch.randn(3, 4, 192, generator=g)
+    return w.run(query=query, kv_cache=cache)
+
+
+def test_a_page_table_as_metadata():
+    qo, kv, pages, lengths = i32(0, 1, 2), i32(0, 2, 3), i32(2, 0, 1), i32(7, 3)
+    dense = i32(0, 1, 2), torch.tensor([[2, 0], [1, 1]], dtype=torch.int32), lengths
+    Metadata = flashinfer.mla.MLAPlanMetadata
+    expected = mla(qo_indptr=qo, kv_indptr=kv, kv_indices=pages, kv_len_arr=lengths)
+    csr = Metadata.csr(qo, kv, pages, lengths)
+    both = Metadata.dual(qo, kv, pages, lengths, cum_seq_lens_q=dense[0], block_tables=dense[1], seq_lens=dense[2], max_q_len=1)
+    for metadata in (csr, Metadata.dense(*dense, max_q_len=4), both, {"qo_indptr": qo, "kv_indptr": kv, "kv_indices": pages, "kv_len_arr": lengths}):
+        assert torch.equal(mla(metadata=metadata), expected)
+    with pytest.raises(ValueError, match="the two page tables differ: entry 2 of kv_indices and block_tables is 1 and 2"):
+        mla(metadata=Metadata.dual(qo, kv, pages, lengths, cum_seq_lens_q=dense[0], block_tables=dense[1] * 0 + i32(2, 0), seq_lens=lengths))
+    with pytest.raises(TypeError, match="metadata is str, but must be MLAPlanMetadata"):
+        mla(metadata="csr")
+    assert csr.qo_indptr is qo and csr.block_tables is None and csr.max_q_len is None
+    with pytest.raises(AttributeError):
+        csr.max_q_len = 3  # frozen
+    assert Metadata.__module__ == "flashinfer.mla" and Metadata.csr.__qualname__ == "MLAPlanMetadata.csr"
+    parameters = inspect.signature(Metadata.dual).parameters.values()
+    assert [p.name for p in parameters if p.kind is p.KEYWORD_ONLY] == ["cum_seq_lens_q", "block_tables", "seq_lens", "max_q_len"]
+
+
+def test_a_flat_page_table_is_deprecated_once():
+    code = """
+import warnings, torch, flashinfer
+def i32(*v): return torch.tensor(v, dtype=torch.int32)
+w = flashinfer.mla.BatchMLAPagedAttentionWrapper(torch.empty(0, dtype=torch.uint8))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        w.plan(i32(0, 1), i32(0, 1), i32(0), i32(3), 2, 128, 64, 4, False, 0.1, torch.float32, torch.float32)
+assert [c.category for c in caught] == [DeprecationWarning], caught
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,6 +11,7 @@ from flashinfer import _make, _native, _torch
 # torch cannot compare 8-bit floats, which test_schema does.
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
 FUNCTIONS = [op for op in _make.package.ops.values() if op.is_custom_op]
+IN_CASES = [op for op in FUNCTIONS if not op.rest]  # the others: test_custom_variants
 
 
 def to_torch(value):
@@ -49,7 +50,7 @@ def cases(op, most=2):
         if arguments is None:
             continue
         if op.name == "mm_bf16" and arguments["b"].dim() == 3:
-            continue  # packed weights: the result's shape is inside them, so only `out=` can be traced
+            continue  # packed weights: the result's shape is inside them (test_packed_weights)
         if sum(t.numel() for t in _torch._tensors(arguments.values())) <= 200_000:
             found.append(arguments)
     step = max(1, len(found) // most)
@@ -65,7 +66,7 @@ def seeded(op, arguments):
     return arguments
 
 
-@pytest.mark.parametrize("op", FUNCTIONS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", IN_CASES, ids=lambda op: op.name)
 def test_opcheck(op):
     """Every function op, functional and (with its outputs passed) mutating."""
     tried = 0
@@ -168,7 +169,76 @@ def test_errors_come_while_tracing():
 
 def test_every_function_is_a_custom_op_but_those_that_take_an_object():
     others = {op.name for op in _make.package.ops.values() if not op.class_name} - {op.name for op in FUNCTIONS}
-    assert others == {"fast_decode_plan", "single_decode_with_kv_cache_with_jit_module", "single_prefill_with_kv_cache_with_jit_module"}
+    assert others == {"fast_decode_plan"}
+
+
+def test_packed_weights():
+    """The extent that only the packed bytes tell is a symbol of the graph."""
+    a, packed = torch.randn(3, 40).bfloat16(), flashinfer.prepare_mm_weights(torch.randn(40, 21).bfloat16())
+    expected, out = flashinfer.mm_bf16(a, packed).float() * 2, torch.zeros(3, 21).bfloat16()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        f = torch.compile(lambda a, packed: flashinfer.mm_bf16(a, packed).float() * 2, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(f(a, packed), expected)
+    f = torch.compile(lambda a, packed: flashinfer.mm_bf16(a, packed, out=out).float() * 2, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(f(a, packed), expected)
+
+
+def test_results_with_a_form():
+    cache = torch.randn(2, 1, 8, 64).bfloat16()
+    (k, v), (k_sf, v_sf), k_scale, v_scale = flashinfer.nvfp4_quantize_paged_kv_cache(cache, cache * 2)
+    assert isinstance(k_scale, float) and v_scale == 2 * k_scale and k.shape == v.shape == (2, 1, 8, 32) and k_sf.shape == (2, 1, 8, 4)
+    f = torch.compile(lambda k, v: flashinfer.nvfp4_quantize_paged_kv_cache(k, v), fullgraph=True, backend="aot_eager")
+    (k2, v2), (k_sf2, v_sf2), k_scale2, v_scale2 = f(cache, cache * 2)  # numbers are tensors of no dimension in a graph
+    assert torch.equal(k, k2) and torch.equal(v, v2) and float(k_scale2) == k_scale and float(v_scale2) == v_scale
+    assert torch.equal(k_sf.view(torch.uint8), k_sf2.view(torch.uint8)) and torch.equal(v_sf.view(torch.uint8), v_sf2.view(torch.uint8))
+
+
+def test_custom_variants():
+    """`*args` of tensors and numbers, and a description of the kernel as plain data."""
+    from flashinfer import jit
+
+    source = """
+struct BiasFromPython : AttentionVariantBase {
+  template <class Params>
+  __device__ __host__ BiasFromPython(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params, batch_idx) {}
+  REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+    return logits + params.bias[qo_head_idx] * params.factor * kv_idx;
+  })
+};"""
+    spec = jit.gen_customize_single_decode_module("bias_from_python", *[torch.float32] * 3, 64, 64, ["bias"], ["float"], ["factor"],
+                                                  ["double"], "BiasFromPython", source)
+    module = spec.build_and_load()
+    q, k, v, bias = torch.randn(2, 64), torch.randn(9, 2, 64), torch.randn(9, 2, 64), torch.randn(2)
+
+    def program(q, bias):
+        o, lse = flashinfer.single_decode_with_kv_cache_with_jit_module(module, q * 2, k, v, bias, 0.5, return_lse=True)
+        return o + 1, lse
+
+    expected = program(q, bias)
+    for ours, theirs in zip(torch.compile(program, fullgraph=True, backend="aot_eager")(q, bias), expected):
+        torch.testing.assert_close(ours, theirs)
+    other = torch.compile(lambda q: flashinfer.single_decode_with_kv_cache_with_jit_module(module, q, k, v, bias, 0.25), fullgraph=True,
+                          backend="aot_eager")(q)
+    torch.testing.assert_close(other, flashinfer.single_decode_with_kv_cache_with_jit_module(module, q, k, v, bias, 0.25))
+    variant = flashinfer.decode._custom_op_single_decode_with_kv_cache_with_jit_module.variants[(), ("lse",)]
+    torch.library.opcheck(variant.torch_op, variant.pack(module, q, k, v, (bias, 0.5), "NHD", -1, True), test_utils=CHECKS)
+
+
+def test_a_plan_breaks_the_graph():
+    """fast_decode_plan changes an object, as plan() does."""
+    w = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8))
+    index = [torch.tensor(v, dtype=torch.int32) for v in ([0, 2], [2, 0], [3])]
+    w.plan(*index, 4, 2, 64, 4, q_data_type=torch.float32)
+    q, pool = torch.randn(1, 4, 64), torch.randn(3, 2, 4, 2, 64)
+
+    def program(q):
+        flashinfer.fast_decode_plan(w, *index, 4, 2, 64, 4, q_data_type=torch.float32)
+        return w.run(q * 2, pool) + 1
+
+    torch.testing.assert_close(torch.compile(program, backend="aot_eager")(q), program(q))
+    torch._dynamo.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="fast_decode_plan"):
+        torch.compile(program, backend="aot_eager", fullgraph=True)(q)
 
 
 def test_objects_are_called_between_graphs():

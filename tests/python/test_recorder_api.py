@@ -30,10 +30,38 @@ def test_level_0_gives_the_function_itself(python):
         from flashinfer.api_logging import flashinfer_api, flashinfer_experimental_api, _TRACE_REGISTRY
         def f(x): return x
         assert flashinfer_api(f) is f and flashinfer_api()(f) is f
-        traced = flashinfer_api(f, trace="a template")
-        assert traced is not f and traced(3) == 3 and traced.trace_template == "a template" and traced.__wrapped__ is f
-        assert _TRACE_REGISTRY == [(f, "a template", "f")] and not hasattr(f, "trace_template")
         assert flashinfer_experimental_api(f) is not f
+    """)
+
+
+def test_trace_templates(python):
+    """What a template gives to the function; upstream's own classes of templates are objects like these."""
+    python("""
+        from flashinfer import api_logging
+        from flashinfer.api_logging import flashinfer_api
+        class Template:
+            def __init__(self, op_type, name_prefix=None, init=None):
+                self.op_type, self.name_prefix, self.init = op_type, name_prefix, init
+            def build_fi_trace_fn(self, api):
+                return lambda save_dir=None, name=None, **kwargs: {"op_type": self.op_type, "tags": ["fi_api:" + api], **kwargs}
+        def f(x): return x
+        one = Template("one")
+        traced = flashinfer_api(f, trace=one)
+        assert traced is not f and traced(3) == 3 and traced.__wrapped__ is f and not hasattr(f, "fi_trace")
+        assert traced.fi_trace(x=4) == {"op_type": "one", "tags": ["fi_api:__main__.f"], "x": 4} and not hasattr(traced, "fi_init")
+        two = Template("two", "prefix", init=lambda **kwargs: kwargs)
+        assert flashinfer_api(trace=two)(f).fi_init(n=3) == {"n": 3}
+        def choose(**kwargs): return two if kwargs.get("n") else one
+        choose.templates = [one, two]
+        many = flashinfer_api(f, trace=choose)
+        assert many.fi_trace(n=1)["op_type"] == "two" and many.fi_trace(n=0)["op_type"] == "one" and many.fi_init(n=1) == {"n": 1}
+        assert api_logging._TRACE_REGISTRY == [(f, one, "one"), (f, two, "prefix"), (f, one, "one"), (f, two, "prefix")]
+        assert api_logging._TRACE_DISPATCHERS == {f: choose}
+        try:
+            flashinfer_api(f, trace="a template")
+            assert False
+        except TypeError as e:
+            assert "trace must be a trace template" in str(e)
     """)
 
 

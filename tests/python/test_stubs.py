@@ -59,12 +59,12 @@ def test_every_function_and_method_agrees(stubs):
             if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
                 continue
             pairs = [(nodes[name], value)] if isinstance(value, types.FunctionType) else \
-                [(m, vars(value)[m.name]) for m in nodes[name].body if isinstance(m, ast.FunctionDef)]
+                [(m, getattr(vars(value)[m.name], "__func__", vars(value)[m.name])) for m in nodes[name].body if isinstance(m, ast.FunctionDef)]
             for node, function in pairs:
                 assert shape_of_stub(node) == shape_of(function), f"{module_name}.{name}"
                 checked += 1
             if isinstance(value, type):
-                public = {n for n, m in vars(value).items() if isinstance(m, types.FunctionType) and (n == "__init__" or n[0] != "_")}
+                public = {n for n, m in vars(value).items() if isinstance(m, (types.FunctionType, classmethod)) and (n == "__init__" or n[0] != "_")}
                 assert {m.name for m in nodes[name].body if isinstance(m, ast.FunctionDef)} == public
     assert checked > 60
 

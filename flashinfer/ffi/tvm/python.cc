@@ -4,12 +4,14 @@
 // this is the short way. It returns only what the caller does not hold:
 //   one output that may be returned:  the new tensor, or None when the caller passed the memory
 //   several:                          an array; an integer i stands for the tensor passed for output i
+// "flashinfer.python.flat.<name>", for ops whose results have a form (op::as_numbers, ...), returns the tensors as they are.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/string.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -33,6 +35,7 @@ struct Prepared {
   const op::Op* op;
   std::vector<const op::Field*> parameters;  // in the order of the packed arguments
   std::vector<const op::Field*> returned;    // outputs that the function returns
+  bool formed = false;                       // some of them not as the tensors they are (op::as_numbers, ...)
 };
 
 /// Hidden members that Python may fill: generators that a call draws from when it names none, what an alias of a method sets.
@@ -40,13 +43,14 @@ struct Prepared {
 bool is_trailing(const op::Field& f) { return f.hidden && f.role == op::Role::kAttr; }
 
 Prepared prepare(const op::Op& op) {
-  Prepared p{&op, {}, {}};
+  Prepared p{&op, {}, {}, false};
   for (const op::Field& f : op.fields) {
     if (f.role != op::Role::kResult && !f.hidden) p.parameters.push_back(&f);
     if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors) p.returned.push_back(&f);
   }
   for (const op::Field& f : op.fields)
     if (is_trailing(f)) p.parameters.push_back(&f);
+  for (const op::Field* f : p.returned) p.formed |= f->as_numbers || f->unstacked || f->joined;
   return p;
 }
 
@@ -96,28 +100,19 @@ unsigned given_outputs(const Prepared& p, const void* block) {
   return bits;
 }
 
-tvm::Any results_of(const Prepared& p, const void* block, const op::Results& results, unsigned given) {
-  if (p.returned.size() == 1 && p.returned[0]->as_numbers && results.size() == 1) {
-    tvm::Array<tvm::Any> out;
-    for (int64_t i = 0; i < results[0].numel(); ++i) out.push_back(op::index_at(results[0].view(), i));
-    return out;
-  }
-  if (p.returned.size() == 1) {
+tvm::Any results_of(const Prepared& p, const op::Results& results, unsigned given, bool flat = false) {
+  if (p.returned.size() == 1 && !p.formed) {
     if (given || results.size() == 0) return nullptr;
     return to_tvm(results[0]);
   }
+  const auto tensor = [&](int i) -> op::Value {
+    const auto n = std::find(p.returned.begin(), p.returned.end(), results.field(i)) - p.returned.begin();
+    return given >> n & 1 ? op::Value(int64_t{n}) : op::Value(results[i]);
+  };
+  if (!flat) return to_tvm(results.value(tensor));
   tvm::Array<tvm::Any> out;
-  int next = 0;
-  for (size_t i = 0; i < p.returned.size(); ++i) {
-    if (p.returned[i]->when && !p.returned[i]->when(block)) continue;
-    if (given >> i & 1)
-      out.push_back(static_cast<int64_t>(i));
-    else
-      out.push_back(to_tvm(results[next]));
-    ++next;
-  }
-  if (out.empty()) return nullptr;
-  return out.size() == 1 ? tvm::Any(out[0]) : tvm::Any(out);
+  for (int i = 0; i < results.size(); ++i) out.push_back(to_tvm(tensor(i)));
+  return out;
 }
 
 void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
@@ -132,13 +127,13 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   }
 }
 
-void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
+void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result, bool flat = false) {
   const op::Op& op = *p.op;
   StackBlock block(op);
   fill(p, block.data(), args);
   const unsigned given = given_outputs(p, block.data());
   const op::Results results = op::run(op, block.data());
-  *result = results_of(p, block.data(), results, given);
+  *result = results_of(p, results, given, flat);
 }
 
 /// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, extents...] of each output.
@@ -166,7 +161,7 @@ void call_observed(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
   block.bind(passed);
   const unsigned given = given_outputs(p, block.data());
   const op::Results results = op::run(op, block.data(), &passed);
-  *result = results_of(p, block.data(), results, given);
+  *result = results_of(p, results, given);
 }
 
 template <class F>
@@ -177,6 +172,8 @@ void global(const std::string& name, F f) {
 void export_op(const op::Op& op) {
   const auto p = std::make_shared<const Prepared>(prepare(op));
   global(op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result); }); });
+  if (p->formed)
+    global(std::string("flat.") + op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result, true); }); });
   global(std::string("infer.") + op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { infer(*p, args, result); }); });
   global(std::string("observed.") + op.name,
          [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call_observed(*p, args, result); }); });
@@ -288,7 +285,9 @@ void listen(tvm::PackedArgs args, tvm::Any*) {
   g_on_observer = new tvm::Function(args[0].cast<tvm::Function>());
   g_on_warning = new tvm::Function(args[1].cast<tvm::Function>());
   op::listen_to_observer([] { (*g_on_observer)(arguments_wanted()); });
-  set_warning_handler([](const std::string& message) { (*g_on_warning)(tvm::String(message)); });
+  set_warning_handler([](const std::string& message, WarningKind kind) {
+    (*g_on_warning)(tvm::String(message), kind == WarningKind::kDeprecation);
+  });
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/decode_tables.h"
 
@@ -142,6 +143,7 @@ void validate_run(const BatchDecodeRun& a) {
   check_window(N::kRun, p, a.window_left);
   FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, N::kRun, ": q_len_per_req is ", a.q_len_per_req.value_or(0),
            ", but plan() was told ", p.q_len_per_req);
+  if (a.q_len_per_req) deprecated(str(N::kRun, ": q_len_per_req is deprecated: plan() takes it"));
   check_sinks(N::kRun, p, a.sinks);
   check_paged_run(N::kRun, p, a, "indices");
 }

@@ -70,6 +70,7 @@ constexpr std::array<op::Field, N - M + 1> without(const op::Field (&fields)[N],
     for (const char* d : drop) dropped |= std::string_view(d) == f.name;
     if (dropped) continue;
     out[n] = f;
+    out[n].was_positional = false;
     out[n++].keyword_only = false;
   }
   out[n] = last;

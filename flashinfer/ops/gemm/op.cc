@@ -41,7 +41,7 @@ int64_t packed_columns(const MmBf16& a) {
 
 op::Shape mm_shape(const MmBf16& a) {
   const int64_t m = a.a.size(0);
-  if (a.b.rank() == 3) return {2, {m, packed_columns(a)}};
+  if (a.b.rank() == 3) return {2, {m, op::inferring() ? op::kAnyExtent : packed_columns(a)}};
   FI_CHECK(a.b.rank() == 2, ValueError, "mm_bf16: b has rank ", a.b.rank(), " (", to_string(a.b),
            "), but must be [k, n] or a packed weight of prepare_mm_weights");
   FI_CHECK(a.b.size(0) == a.a.size(1), ValueError, "mm_bf16: b.shape[0] is ", a.b.size(0), ", but k is ", a.a.size(1),

@@ -229,7 +229,11 @@ constexpr op::Field plan_fields[] = {
     op::attr<&BatchMlaPlan::q_data_type>("q_data_type"),
     op::attr<&BatchMlaPlan::kv_data_type>("kv_data_type"),
     op::attr<&BatchMlaPlan::use_profiler>("use_profiler"),
-    op::attr<&BatchMlaPlan::metadata>("metadata", op::keyword_only),
+    op::attr<&BatchMlaPlan::metadata>(
+        "metadata", op::keyword_only,
+        op::structure("MLAPlanMetadata: csr(qo_indptr, kv_indptr, kv_indices, kv_len_arr); dense(cum_seq_lens_q, block_tables, seq_lens, "
+                      "max_q_len=None); dual(qo_indptr, kv_indptr, kv_indices, kv_len_arr, *, cum_seq_lens_q, block_tables, seq_lens, "
+                      "max_q_len=None)")),
     op::in<&BatchMlaPlan::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
     op::in<&BatchMlaPlan::block_tables>("block_tables", "b m", op::indices, op::any_layout),
     op::in<&BatchMlaPlan::seq_lens>("seq_lens", "b", op::indices, op::any_layout),

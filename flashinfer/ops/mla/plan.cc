@@ -2,10 +2,12 @@
 #include "flashinfer/ops/mla/plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/plan.h"
 
 namespace flashinfer::mla {
@@ -198,6 +200,8 @@ void set_work(Plan& p) {
 constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields);
 
 Plan make_plan(const BatchMlaPlan& a) {
+  static std::atomic<bool> warned{false};
+  if (a.metadata.is_none() && !warned.exchange(true)) deprecated(str(kPlan, ": a page table by arguments of its own is deprecated: pass metadata"));
   Plan p;
   p.num_heads = need(a.num_heads, "num_heads"), p.page_size = need(a.page_size, "page_size");
   p.head_dim_ckv = need(a.head_dim_ckv, "head_dim_ckv"), p.head_dim_kpe = need(a.head_dim_kpe, "head_dim_kpe");

@@ -142,9 +142,9 @@ constexpr op::Field run_fields[] = {
     op::attr<&BatchPodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&BatchPodRun::enable_pdl>("enable_pdl"),
     op::result<&BatchPodRun::out_p>("out_p", nullptr, op::floats, op::same_as("q_p"), op::shape<out_shape<0>>),
-    op::result<&BatchPodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_shape<0>>, op::when<&BatchPodRun::return_lse>),
+    op::result<&BatchPodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_shape<0>>, op::when<&BatchPodRun::return_lse>, op::joined),
     op::result<&BatchPodRun::out_d>("out_d", nullptr, op::floats, op::same_as("q_d"), op::shape<out_shape<1>>),
-    op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>, op::when<&BatchPodRun::return_lse>),
+    op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>, op::when<&BatchPodRun::return_lse>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};

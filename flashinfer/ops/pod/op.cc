@@ -169,9 +169,9 @@ constexpr op::Field run_fields[] = {
     op::attr<&PodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&PodRun::enable_pdl>("enable_pdl"),
     op::result<&PodRun::out_p>("out_p", nullptr, op::floats, op::same_as("q_p"), op::shape<out_p_shape>),
-    op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>),
+    op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>, op::joined),
     op::result<&PodRun::out_d>("out_d", nullptr, op::floats, op::same_as("q_d"), op::shape<out_d_shape>),
-    op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>),
+    op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};

@@ -176,9 +176,9 @@ constexpr op::Field whole_fields[] = {
     op::attr<&Whole::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
     op::in<&Whole::k_global_sf>("k_global_sf", nullptr, DType::kF32),
     op::in<&Whole::v_global_sf>("v_global_sf", nullptr, DType::kF32),
-    op::result<&Whole::kv_cache_fp4>("kv_cache_fp4", nullptr, DType::kU8, op::shape<fp4_shape>),
-    op::result<&Whole::kv_cache_sf>("kv_cache_sf", nullptr, DType::kF8E4M3, op::shape<sf_shape>),
-    op::result<&Whole::global_scale>("global_scale", nullptr, DType::kF32, op::shape<two>)};
+    op::result<&Whole::kv_cache_fp4>("kv_cache_fp4", nullptr, DType::kU8, op::shape<fp4_shape>, op::unstacked),
+    op::result<&Whole::kv_cache_sf>("kv_cache_sf", nullptr, DType::kF8E4M3, op::shape<sf_shape>, op::unstacked),
+    op::result<&Whole::global_scale>("global_scale", nullptr, DType::kF32, op::shape<two>, op::as_numbers)};
 
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
