@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory the selection of kernels/cpu/select.h needs, for launchers.
+// How much memory the selection of kernels/cpu/survey.h and select.h needs, for launchers. Everything counts in 4-byte
+// words.
 #pragma once
 #include <stdint.h>
 
 namespace flashinfer::cpu {
 
-inline constexpr int64_t kSelectGroup = 64;  // elements behind one maximum
-inline constexpr int64_t kSelectLanes = 64;  // groups that run side by side
-/// 64-bit words for a row of n elements: a key each, and the maxima of the groups.
-inline int64_t select_scratch(int64_t n) { return n + (n / (kSelectGroup * kSelectLanes) + 1) * kSelectLanes; }
+inline constexpr int64_t kSurveyBlock = 1024;  // elements behind one sum and one maximum
+inline constexpr int64_t kSurveySpan = 4096;   // elements behind 64 maxima of a lane each
+inline constexpr int64_t kSurveyChunk = 16384;  // elements that one task surveys when a row is split: whole spans
+
+inline int64_t survey_blocks(int64_t n) { return (n + kSurveyBlock - 1) / kSurveyBlock; }
+inline int64_t survey_groups(int64_t n) { return (n + kSurveySpan - 1) / kSurveySpan * 64; }
+inline int64_t survey_chunks(int64_t n) { return n > 0 ? (n + kSurveyChunk - 1) / kSurveyChunk : 1; }
+/// The survey of a row: a sum and a maximum for each block, then the maxima of groups.
+inline int64_t survey_words(int64_t n) { return 2 * survey_blocks(n) + survey_groups(n); }
+/// Values and positions of up to n collected elements; compressed stores write a whole vector.
+inline int64_t collect_words(int64_t n) { return 2 * (n + 64); }
 
 }  // namespace flashinfer::cpu

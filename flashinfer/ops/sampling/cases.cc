@@ -16,6 +16,9 @@ constexpr op::Case kSoftmax[] = {
     {"two", "logits=f32:3x2"},
     {"strided", "logits=f32:5x111^pad9 out=f32:5x111^pad5"},
     {"large_values", "logits=f32:3x500:normal(0,1e30)"},
+    {"one_long_row", "logits=f32:1x70001:normal(0,3) temperature=0.7"},
+    {"masked_block", "logits=f32:2x1024:const(-inf)"},
+    {"nan", "logits=f32:2x2000:nan"},
     {"no_rows", "logits=f32:0x111"},
     {"no_tokens", "logits=f32:3x0"},
 };
@@ -32,6 +35,7 @@ constexpr op::Case kSampling[] = {
     {"below_one", "probs=f32:6x2000:const(0.0001) seed=1 offset=0"},
     {"negative_ignored", "probs=f32:6x200:normal(0,0.1) seed=1 offset=0"},
     {"one_token", "probs=f32:3x1:const(1) seed=1 offset=0"},
+    {"one_long_row", "probs=f32:1x70001:probs seed=42 offset=0"},
     {"strided", "probs=f32:5x111:probs^pad9 seed=1 offset=2"},
     {"no_rows", "probs=f32:0x111 seed=1 offset=2 return_valid=True"},
 };
@@ -53,6 +57,9 @@ constexpr op::Case kTopKTopP[] = {
     {"generator", "probs=f32:4x111:probs top_k=9 top_p=0.9 generator=gen(99,3)"},
     {"nan", "probs=f32:4x111:nan top_k=9 top_p=0.9 seed=1 offset=0 return_valid=True"},
     {"nothing_positive", "probs=f32:4x111:const(0) top_k=9 top_p=0.9 seed=1 offset=0 return_valid=True"},
+    {"one_long_row", "probs=f32:1x70001:probs top_k=64 top_p=0.8 seed=42 offset=0", "cpu", op::kBench},
+    {"large_k", "probs=f32:5x20000:probs top_k=9000 top_p=0.5 seed=42 offset=0"},
+    {"large_k_joint", "probs=f32:5x20000:probs top_k=900 top_p=0.5 seed=42 offset=0 filter_apply_order='joint'"},
     {"ties", "probs=f32:20x64:const(0.015625) top_k=3 top_p=0.9 seed=1 offset=0"},
     {"ties_joint", "probs=f32:20x64:const(0.015625) top_k=3 top_p=0.9 seed=1 offset=0 filter_apply_order='joint'"},
     {"no_rows", "probs=f32:0x111 top_k=9 top_p=0.9 seed=1 offset=0"},

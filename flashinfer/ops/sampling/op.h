@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and sampling (ops.md section 5). Rows are handled alone and sums run in one order (blocks of 1024 elements,
-// each over 64 lanes, blocks added in double), so a result depends on its row, seed and offset, never on threads or
-// batch mates.
+// Softmax and sampling (ops.md section 5); filters.h and chain.h hold the rest of the section. Rows are handled alone
+// and sums run in one order (blocks of 1024 elements, each over 64 lanes, blocks added in double), so a result depends
+// on its row, seed and offset, never on threads or batch mates.
 //
 // Random numbers: Philox4x32-10, u = bits * 2^-32 + 2^-33 in (0, 1]. One seed for the batch: the subsequence is the
 // output row. A seed for each row: the subsequence is 0, so that a request draws the same tokens wherever it sits in
 // the batch (upstream keeps the row). Without `seed` and `offset`, a generator gives them: `generator`, or one of this
-// process with seed 0; it advances by 4 * ceil(n / 4) numbers a call, n = rows (sampling_from_probs) or 32 * rows, and
-// the offset after that is used.
+// process with seed 0; it advances by 4 * ceil(n / 4) numbers a call, and the offset after that is used; n = rows
+// (sampling_from_probs, min_p), 32 * rows (those that draw by rejection) or rows * v (sampling_from_logits).
 //
-// A row with no usable probability (nothing positive, or a NaN or infinity anywhere) gives id 0 and valid = false; the
-// other rows are not touched by it.
+// Thresholds (top_k, top_p, min_p) are a number or one a row of the input, read at the row drawn from. A row with no
+// usable probability (nothing positive, a NaN or infinity anywhere, a sum beyond f32) gives id 0 and valid = false; the
+// other rows are not touched by it. Negative probabilities count as 0. Tokens with equal probabilities pass a filter
+// together: top_k = 1 is not argmax on ties, the op top_k is.
+//
+// ValueError, all of them: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number
+// with a tensor, a NaN threshold or one for another number of rows, a NaN in the input with check_nan.
 #pragma once
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "flashinfer/op/value.h"
+#include "flashinfer/ops/sampling/chain.h"
+#include "flashinfer/ops/sampling/filters.h"
 
 namespace flashinfer {
 
@@ -27,8 +34,8 @@ struct Softmax {
   std::optional<TensorView> out = {};                  // ours: memory for the result, [rows, v] f32
 };
 /// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0 gives equal probabilities (engines
-/// map greedy to top_k with k = 1). -inf gives 0; a row of -inf gives zeros. ValueError: shapes or dtypes that do not
-/// fit together.
+/// map greedy to top_k with k = 1). -inf gives 0; a row of -inf gives zeros; a NaN or +inf makes its row NaN. ValueError: shapes
+/// or dtypes that do not fit together.
 Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
@@ -52,15 +59,65 @@ struct SamplingFromProbs {
   std::optional<op::Generator> implied_generator = {};  // the library fills it: what an unseeded call draws from
 };
 /// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding
-/// leaves none. ValueError: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number
-/// with a tensor.
+/// leaves none.
 Samples sampling_from_probs(const SamplingFromProbs& args);
+
+struct TopKSamplingFromProbs {
+  TensorView probs;          // [rows, v] f32|f16|bf16
+  op::ScalarOrTensor top_k;  // a number or [rows] i32|i64; 0, negative or >= v: off
+  std::optional<TensorView> indices = {};
+  bool deterministic = true;
+  std::optional<op::Generator> generator = {};
+  bool check_nan = false;
+  std::optional<op::ScalarOrTensor> seed = {};
+  std::optional<op::ScalarOrTensor> offset = {};
+  bool return_valid = false;
+  std::optional<TensorView> samples = {};
+  std::optional<TensorView> valid = {};
+  std::optional<op::Generator> implied_generator = {};
+};
+/// Draws from the tokens with fewer than k larger ones.
+Samples top_k_sampling_from_probs(const TopKSamplingFromProbs& args);
+
+struct TopPSamplingFromProbs {
+  TensorView probs;          // [rows, v] f32|f16|bf16
+  op::ScalarOrTensor top_p;  // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the likeliest token
+  std::optional<TensorView> indices = {};
+  bool deterministic = true;
+  std::optional<op::Generator> generator = {};
+  bool check_nan = false;
+  std::optional<op::ScalarOrTensor> seed = {};
+  std::optional<op::ScalarOrTensor> offset = {};
+  bool return_valid = false;
+  std::optional<TensorView> samples = {};
+  std::optional<TensorView> valid = {};
+  std::optional<op::Generator> implied_generator = {};
+};
+/// Draws from the tokens with less than top_p of probability above them.
+Samples top_p_sampling_from_probs(const TopPSamplingFromProbs& args);
+
+struct MinPSamplingFromProbs {
+  TensorView probs;          // [rows, v] f32|f16|bf16
+  op::ScalarOrTensor min_p;  // a number or [rows] f32|f16|bf16|f64, at most 1; <= 0: off
+  std::optional<TensorView> indices = {};
+  bool deterministic = true;
+  std::optional<op::Generator> generator = {};
+  bool check_nan = false;
+  std::optional<op::ScalarOrTensor> seed = {};
+  std::optional<op::ScalarOrTensor> offset = {};
+  bool return_valid = false;
+  std::optional<TensorView> samples = {};
+  std::optional<TensorView> valid = {};
+  std::optional<op::Generator> implied_generator = {};
+};
+/// Draws from the tokens whose probability is at least min_p times the largest one. ValueError also: min_p above 1.
+Samples min_p_sampling_from_probs(const MinPSamplingFromProbs& args);
 
 struct TopKTopPSamplingFromProbs {
   TensorView probs;          // [rows, v] f32|f16|bf16
-  op::ScalarOrTensor top_k;  // a number or [rows] i32|i64, read at the row drawn from; 0, negative or >= v: off
-  op::ScalarOrTensor top_p;  // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the likeliest token
-  std::optional<TensorView> indices = {};          // as above
+  op::ScalarOrTensor top_k;  // as above
+  op::ScalarOrTensor top_p;
+  std::optional<TensorView> indices = {};
   std::string filter_apply_order = "top_k_first";  // or "joint"
   bool deterministic = true;
   std::optional<op::Generator> generator = {};
@@ -74,9 +131,40 @@ struct TopKTopPSamplingFromProbs {
 };
 /// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first":
 /// the k largest (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the
-/// probabilities as they are. Tokens tied with the k-th are all eligible: k = 1 is not argmax on ties, use top_k for
-/// that; top_p <= 0 is (the smallest index). ValueError: as above, another order, a NaN top_p, thresholds of the wrong
-/// length.
+/// probabilities as they are. top_p <= 0: the likeliest token, the smallest index. ValueError also: another order.
 Samples top_k_top_p_sampling_from_probs(const TopKTopPSamplingFromProbs& args);
+
+struct SamplingFromLogits {
+  TensorView logits;  // [rows, v] f32|f16|bf16
+  std::optional<TensorView> indices = {};
+  bool deterministic = true;
+  std::optional<op::Generator> generator = {};
+  bool check_nan = false;
+  std::optional<op::ScalarOrTensor> seed = {};
+  std::optional<op::ScalarOrTensor> offset = {};
+  std::optional<TensorView> samples = {};
+  std::optional<op::Generator> implied_generator = {};
+};
+/// The token with the largest logit + Gumbel noise, -ln 2 * log2(-log2(u (1 - 2^-23))): a draw from softmax(logits). NaN
+/// and -inf are never drawn; a row with nothing else gives 0.
+Tensor sampling_from_logits(const SamplingFromLogits& args);
+
+struct TopKTopPSamplingFromLogits {
+  TensorView logits;         // [rows, v] f32|f16|bf16
+  op::ScalarOrTensor top_k;  // as above
+  op::ScalarOrTensor top_p;
+  std::optional<TensorView> indices = {};
+  std::string filter_apply_order = "top_k_first";  // or "joint"
+  bool deterministic = true;
+  std::optional<op::Generator> generator = {};
+  bool check_nan = false;
+  std::optional<op::ScalarOrTensor> seed = {};
+  std::optional<op::ScalarOrTensor> offset = {};
+  std::optional<TensorView> samples = {};
+  std::optional<op::Generator> implied_generator = {};
+};
+/// top_k_top_p_sampling_from_probs of softmax(logits). "top_k_first" keeps the k largest logits (and their ties) before
+/// the softmax. A row with a NaN, +inf or nothing above -inf gives 0.
+Tensor top_k_top_p_sampling_from_logits(const TopKTopPSamplingFromLogits& args);
 
 }  // namespace flashinfer

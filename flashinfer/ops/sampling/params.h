@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax and the samplers need to know. Freestanding.
+// What softmax, the samplers and the filters need to know. Freestanding.
 #pragma once
 #include <stdint.h>
 
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/kernels/cpu/select_scratch.h"
 
 namespace flashinfer {
 
@@ -18,6 +19,8 @@ struct SamplingConfig {
   friend constexpr bool operator==(const SamplingConfig&, const SamplingConfig&) = default;
 };
 
+/// A row may be cut into chunks: the tasks of phase 1 (a chunk each) leave exponentials relative to their block's
+/// maximum in `out` and maxima and sums of blocks in `blocks`; those of phase 2 scale. Phase 0 does both for whole rows.
 struct SoftmaxParams {
   const void* logits;
   float* out;
@@ -25,9 +28,19 @@ struct SoftmaxParams {
   int64_t inverse_stride;
   int64_t rows, v, rows_per_task;
   int64_t logits_stride, out_stride;
+  float* blocks;   // phases 1, 2: 2 * survey_blocks(v) words a row
+  float* scratch;  // phase 0: the same for the task's row
+  int64_t phase;
 };
 
-/// Arrays with one element for the whole batch have stride 0.
+/// Seeds and offsets; arrays with one element for the whole batch have stride 0.
+struct RandomParams {
+  const uint64_t *seed, *offset;
+  int64_t seed_stride, offset_stride;
+  int64_t own_seed;  // every row has its seed: subsequence 0
+};
+
+/// Output row r reads row indices[r] of the input, and the thresholds of that row.
 struct SamplingParams {
   const void* probs;
   const void* indices;  // or null
@@ -35,15 +48,61 @@ struct SamplingParams {
   bool* valid;                         // or null
   int64_t indices_wide, samples_wide;  // int64
   int64_t rows, v, rows_per_task, probs_stride;
-  const uint64_t *seed, *offset;
-  int64_t seed_stride, offset_stride;
-  const int64_t* top_k;  // at the mapped row; null: plain sampling
+  RandomParams random;
+  const int64_t* top_k;  // null: off
+  const float* top_p;
+  const float* min_p;
+  int64_t top_k_stride, top_p_stride, min_p_stride;
+  int64_t joint;      // top_k and top_p on the probabilities as they are
+  int64_t logits;     // the input holds logits
+  float* surveys;     // of all output rows, made by tasks of a chunk each; null: each row makes its own
+  int64_t surveying;  // this launch makes the surveys
+  float* scratch;     // of this task: sampling_words(v)
+};
+
+/// Gumbel noise for sampling_from_logits.
+struct GumbelParams {
+  const void* logits;
+  const void* indices;
+  void* samples;
+  int64_t indices_wide, samples_wide;
+  int64_t rows, v, rows_per_task, logits_stride;
+  RandomParams random;
+  uint64_t* best;  // of chunks, when rows are cut: a key each; phase 1 makes them, phase 2 takes the best of a row
+  int64_t phase;
+};
+
+/// Which elements stay: fewer than top_k above them, less than top_p above them.
+struct FilterParams {
+  const void* input;
+  void* out;
+  int64_t rows, v, rows_per_task, input_stride, out_stride;
+  const int64_t* top_k;  // null: off
   const float* top_p;
   int64_t top_k_stride, top_p_stride;
-  int64_t joint;
-  int64_t own_seed;   // every row has its seed: subsequence 0
-  uint64_t* scratch;  // top_k_first: scratch_words for each task
-  int64_t scratch_words;
+  int64_t mask;    // logits: -inf in place of the others; else probabilities: 0, and what stays is divided by its sum
+  float* scratch;  // of this task: filter_words(v)
 };
+
+struct ChainParams {
+  const void *draft, *target;
+  const void* ids;
+  int32_t* out;
+  void *accepted, *emitted;              // read and written
+  int32_t *accepted_now, *emitted_now;   // counts after this call, of their own
+  int64_t ids_wide, accepted_wide, emitted_wide, accepted_given, emitted_given;
+  int64_t rows, n, v, rows_per_task;
+  int64_t draft_row, draft_step, target_row, target_step, ids_row, out_row;
+  RandomParams random;
+};
+
+namespace cpu {
+/// 4-byte words of a sampler's task: the survey, two more rows of block sums, what was collected, its survey, and the
+/// row as probabilities where the input holds logits.
+inline int64_t sampling_words(int64_t v, bool logits) {
+  return 2 * survey_words(v) + 4 * survey_blocks(v) + collect_words(v) + (logits ? v + 64 : 0);
+}
+inline int64_t filter_words(int64_t v) { return survey_words(v) + collect_words(v); }
+}  // namespace cpu
 
 }  // namespace flashinfer

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/call.h"
-#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/sampling/cases.h"
+#include "flashinfer/ops/sampling/launch.h"
 #include "flashinfer/ops/sampling/op.h"
-#include "flashinfer/ops/sampling/params.h"
-#include "flashinfer/ops/sampling/ref.h"
 
 namespace flashinfer {
 namespace {
@@ -14,16 +13,8 @@ inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/softmax_cpu.h", "
 
 SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
 
-constexpr DTypeSet kTemperatures = op::floats | DType::kF64;
-
 void validate(const Softmax& a) {
-  const TensorView* t = a.temperature ? a.temperature->tensor() : nullptr;
-  if (!t) return;
-  FI_CHECK(t->rank() == 1, ValueError, "softmax: Expected a 1D tensor or a number for temperature, got rank ",
-           t->rank());
-  FI_CHECK(t->size(0) == a.logits.size(0), ValueError,
-           "softmax: Sampling parameter temperature batch size mismatch: it has ", t->size(0),
-           " elements, but logits has ", a.logits.size(0), " rows");
+  if (a.temperature) ops::sampling::check_length("softmax", "temperature", *a.temperature, a.logits.size(0), "logits");
 }
 
 /// 1 / T in f32; T = 0 makes all logits equal.
@@ -52,8 +43,16 @@ void launch_cpu(const Softmax& a) {
   p.v = a.logits.size(1);
   p.logits_stride = a.logits.stride(0);
   p.out_stride = a.out->stride(0);
-  p.rows_per_task = ops::rows_per_task(p.rows, p.v * (a.logits.item_size() + 4));
-  ops::run_rows(jit::cpu_kernel<kSoftmax>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+  const int64_t row_bytes = p.v * (a.logits.item_size() + 4);
+  p.rows_per_task = ops::rows_per_task(p.rows, row_bytes);
+  const jit::CpuFn kernel = jit::cpu_kernel<kSoftmax>(config_of(a)).fn;
+  const int64_t words = 2 * cpu::survey_blocks(p.v);
+  if (!ops::worth_splitting(p.rows, row_bytes))
+    return ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, words);
+  const Tensor blocks = Tensor::empty({p.rows * words}, DType::kF32);
+  p.blocks = blocks.data_as<float>();
+  for (p.phase = 1; p.phase <= 2; ++p.phase)
+    parallel_for(p.rows * cpu::survey_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
 }
 
 void launch_reference(const Softmax& a) {
@@ -70,7 +69,7 @@ op::Cost cost(const Softmax& a) {
 
 constexpr op::Field fields[] = {
     op::in<&Softmax::logits>("logits", "n v", op::floats),
-    op::in<&Softmax::temperature>("temperature", nullptr, kTemperatures),
+    op::in<&Softmax::temperature>("temperature", nullptr, ops::sampling::kReals),
     op::attr<&Softmax::enable_pdl>("enable_pdl"),
     op::result<&Softmax::out>("out", "n v", DType::kF32),
 };
@@ -78,7 +77,6 @@ constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("c
                                         op::reference<launch_reference>()};
 }  // namespace
 namespace ops::sampling {
-extern const op::Op softmax_op;
 constinit const op::Op softmax_op = op::define<Softmax, validate, cost>(
     "softmax", "flashinfer.sampling", "exp(logits / temperature) over the sum of its row, in f32.", fields, candidates,
     softmax_cases);

@@ -7,4 +7,6 @@
 
 namespace flashinfer::ops::topk {
 std::span<const op::Case> top_k_cases();
+std::span<const op::Case> page_table_cases();
+std::span<const op::Case> ragged_cases();
 }  // namespace flashinfer::ops::topk

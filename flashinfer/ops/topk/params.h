@@ -18,15 +18,34 @@ struct TopKConfig {
   friend constexpr bool operator==(const TopKConfig&, const TopKConfig&) = default;
 };
 
+/// An array of int32 or int64 with one element a row, or none.
+struct RowIndices {
+  const void* data;
+  int64_t stride, wide;
+  int64_t at(int64_t row, int64_t absent) const {
+    if (!data) return absent;
+    return wide ? static_cast<const int64_t*>(data)[row * stride] : static_cast<const int32_t*>(data)[row * stride];
+  }
+};
+
 struct TopKParams {
   const void* input;
-  void* values;
-  int64_t* indices;
-  uint64_t* scratch;  // scratch_words for each task; none when k is 1
-  int64_t rows, d, k, rows_per_task, scratch_words;
+  void* values;      // top_k only
+  int64_t* indices;  // top_k only
+  uint32_t* scratch;  // of this task: top_k_words(d, k); none when k is 1
+  float* surveys;     // of all rows, made by tasks of phase 0 of a chunk each; null: each row makes its own
+  int64_t rows, d, k, rows_per_task;
   int64_t input_stride, values_stride, indices_stride;  // of rows, in elements
   int32_t sorted;
-  int32_t large;  // the larger index wins a tie
+  int32_t large;    // the larger index wins a tie
+  int32_t surveying;  // this launch makes the surveys
+  // Transforms: the window [start, start + length) of a row, positions counted from its start.
+  int32_t transform;  // output = position + offset, through a page table when there is one
+  int32_t* output;
+  int32_t* raw;  // positions, or null
+  const int32_t* page_table;
+  int64_t output_stride, raw_stride, table_stride, page_shift;
+  RowIndices lengths, starts, offsets, batch, table_starts;
 };
 
 }  // namespace flashinfer

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speculative sampling along a chain (ops.md 5.3, 12).
+#pragma once
+#include <optional>
+#include <tuple>
+
+#include "flashinfer/op/value.h"
+
+namespace flashinfer {
+
+struct ChainSpeculativeSampling {
+  TensorView draft_probs;      // [b, n, v] f32|f16|bf16
+  TensorView draft_token_ids;  // [b, n] i32|i64; an id outside [0, v) is never accepted
+  TensorView target_probs;     // [b, n+1, v] as draft_probs
+  std::optional<TensorView> maybe_output_accepted_token_num = {};       // [b] i32|i64: the counts are added to it
+  std::optional<TensorView> maybe_output_emitted_draft_token_num = {};  // [b] i32|i64
+  bool deterministic = true;                                            // accepted: it always is
+  std::optional<op::Generator> generator = {};                          // advances by b * (n + 1)
+  std::optional<op::ScalarOrTensor> seed = {};                          // as the samplers (op.h)
+  std::optional<op::ScalarOrTensor> offset = {};
+  std::optional<TensorView> output_token_ids = {};                // ours: [b, n+1] i32
+  std::optional<TensorView> output_accepted_token_num = {};       // ours: [b] i32
+  std::optional<TensorView> output_emitted_draft_token_num = {};  // ours: [b] i32
+  std::optional<op::Generator> implied_generator = {};
+};
+/// (ids, accepted, emitted). Draft token i is emitted while u * draft < target (probabilities of that token, a fresh u
+/// each); at the first that is not, a token is drawn from max(target - draft, 0), after the last from target[n]; -1
+/// follows. `emitted` counts the draft tokens in front, `accepted` also those from there on that fresh numbers would have
+/// accepted. Where target and draft agree, the target serves. Given counters are increased in place and returned with
+/// the rest as i32. A row whose target has no usable probability where it is needed emits 0. ValueError: shapes that do
+/// not fit, seed without offset.
+std::tuple<Tensor, Tensor, Tensor> chain_speculative_sampling(const ChainSpeculativeSampling& args);
+
+}  // namespace flashinfer

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// sampling_from_logits.
+#include "flashinfer/ops/sampling/cases.h"
+#include "flashinfer/ops/sampling/launch.h"
+#include "flashinfer/ops/sampling/op.h"
+
+namespace flashinfer {
+namespace {
+using namespace ops::sampling;
+using Block = SamplingFromLogits;
+
+inline constexpr jit::Kernel kGumbel{"flashinfer/ops/sampling/gumbel_cpu.h", "flashinfer::cpu::gumbel",
+                                     "flashinfer::GumbelParams"};
+constexpr const char* kName = "sampling_from_logits";
+
+uint64_t used(const Block& a) {
+  return static_cast<uint64_t>(outputs_of(a, a.logits)) * static_cast<uint64_t>(a.logits.size(1));
+}
+void validate(const Block& a) {
+  check_rows(kName, "logits", a.logits, a.indices, a.check_nan);
+  check_seeds(kName, a.seed, a.offset, outputs_of(a, a.logits));
+}
+SamplingConfig config_of(const Block& a) { return {.dtype = a.logits.dtype()}; }
+op::Refusal refuse_cpu(const Block& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(sampling_from_logits_op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kGumbel>(config_of(a)).refusal;
+}
+
+void launch_cpu(const Block& a) {
+  const Randomness random = randomness(a, used(a));
+  GumbelParams p{};
+  p.logits = a.logits.data();
+  p.rows = outputs_of(a, a.logits);
+  p.v = a.logits.size(1);
+  p.logits_stride = a.logits.stride(0);
+  if (a.indices) p.indices = a.indices->data();
+  p.indices_wide = a.indices && a.indices->dtype() == DType::kI64;
+  p.samples = a.samples->data();
+  p.samples_wide = a.samples->dtype() == DType::kI64;
+  p.random = random.params();
+  p.rows_per_task = ops::rows_per_task(p.rows, p.v * a.logits.item_size());
+  const jit::CpuFn kernel = jit::cpu_kernel<kGumbel>(config_of(a)).fn;
+  if (!ops::worth_splitting(p.rows, p.v * a.logits.item_size()))
+    return ops::run_rows(kernel, p, p.rows, p.rows_per_task);
+  const Tensor best = Tensor::empty({p.rows * cpu::survey_chunks(p.v)}, DType::kU64);
+  p.best = best.data_as<uint64_t>();
+  p.phase = 1;
+  parallel_for(best.numel(), [&](int64_t task) { kernel(&p, task); });
+  p.phase = 2;
+  p.rows_per_task = p.rows;
+  kernel(&p, 0);
+}
+
+void launch_reference(const Block& a) {
+  const Randomness random = randomness(a, used(a));
+  for (int64_t r = 0; r < outputs_of(a, a.logits); ++r) {
+    const int64_t mapped = a.indices ? op::index_at(*a.indices, r) : r;
+    ref::put(*a.samples, {r}, static_cast<double>(ref::gumbel_max(a.logits, mapped, random.of_row(r))));
+  }
+}
+
+op::Cost cost(const Block& a) {
+  const double n = static_cast<double>(used(a));
+  return {.bytes = n * static_cast<double>(a.logits.item_size()), .flops = 60 * n};
+}
+op::Shape sample_shape(const Block& a) { return {.rank = 1, .size = {outputs_of(a, a.logits)}}; }
+
+constexpr op::Field fields[] = {
+    op::in<&Block::logits>("logits", "n v", op::floats),
+    op::in<&Block::indices>("indices", "b", op::indices),
+    op::attr<&Block::deterministic>("deterministic"),
+    op::attr<&Block::generator>("generator"),
+    op::attr<&Block::check_nan>("check_nan"),
+    op::in<&Block::seed>("seed", nullptr, kSeeds),
+    op::in<&Block::offset>("offset", nullptr, kSeeds),
+    op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous, op::shape<sample_shape>,
+                                op::dtype<sample_dtype<Block>>),
+    op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
+                                        op::reference<launch_reference>()};
+}  // namespace
+
+namespace ops::sampling {
+constinit const op::Op sampling_from_logits_op = op::define<Block, validate, cost, prepare<Block>>(
+    kName, "flashinfer.sampling", "One token of each row of logits, drawn from their softmax by Gumbel noise.", fields,
+    candidates, sampling_from_logits_cases);
+}
+
+Tensor sampling_from_logits(const Block& a) { return op::call(sampling_from_logits_op, a); }
+
+}  // namespace flashinfer

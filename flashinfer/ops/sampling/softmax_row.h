@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax of a row in two passes. The first leaves, for each block of 1024 elements, exp(x - the block's maximum) with
+// its maximum and sum: one visit to memory, the exponentials hidden behind it. The second scales by exp(the block's
+// maximum - the row's) / the row's sum, from the cache. Blocks lie at fixed places, so a row may be cut anywhere
+// between them.
+#pragma once
+#include "flashinfer/kernels/cpu/exp.h"
+#include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/kernels/cpu/select_scratch.h"
+
+namespace flashinfer::cpu {
+
+struct SoftmaxBlocks {
+  float* tops;
+  float* sums;
+};
+inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + survey_blocks(v)}; }
+
+/// Elements [begin, end), begin at a block's.
+template <class T>
+FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, float inverse_temperature,
+                                 const SoftmaxBlocks& s) {
+  const Vec low = splat(-__builtin_inff()), inverse = splat(inverse_temperature);
+  // A masked token stays masked at T = 0 (0 * -inf would be NaN).
+  const auto scaled = [&](Vec v) { return select(v == low, low, v * inverse); };
+  for (int64_t b = begin; b < end; b += kSurveyBlock) {
+    const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
+    const T* p = x + b;
+    float* q = y + b;
+    const float top = reduce_max(fold_row(
+        n, low, [&](Vec a, int64_t i) { return max(scaled(load(p + i)), a); },
+        [&](Vec a, int64_t i, int64_t m) { return max(select(first_n(m), scaled(load_n(p + i, m)), low), a); },
+        [](Vec a, Vec c) { return max(a, c); }));
+    const Vec shift = splat(top > -__builtin_inff() ? top : 0.0f);  // a block of -inf: exp gives zeros
+    s.tops[b / kSurveyBlock] = top;
+    s.sums[b / kSurveyBlock] = sum_row(
+        n,
+        [&](Vec a, int64_t i) {
+          __builtin_prefetch(p + i + kSurveyBlock);  // the next block, while this one is computed
+          const Vec e = exp(scaled(load(p + i)) - shift);
+          store(q + i, e);
+          return a + e;
+        },
+        [&](Vec a, int64_t i, int64_t m) {
+          const Vec e = exp(scaled(load_n(p + i, m)) - shift);
+          store_n(q + i, e, m);
+          return a + select(first_n(m), e, zero());
+        });
+  }
+}
+
+/// What block b is scaled by, once all blocks are there.
+struct SoftmaxScale {
+  float top, inverse_sum;
+  float of(float block_top) const {
+    const float down = block_top > -__builtin_inff() ? block_top - top : block_top;  // all masked: 0, not NaN
+    return exp_of(down) * inverse_sum;
+  }
+  static float exp_of(float x) {
+    float lane[Vec::kLanes];
+    store(lane, exp(splat(x)));
+    return lane[0];
+  }
+};
+FI_VEC_INLINE SoftmaxScale softmax_scale(const SoftmaxBlocks& s, int64_t v) {
+  SoftmaxScale r{-__builtin_inff(), 0.0f};
+  const int64_t n = survey_blocks(v);
+  for (int64_t b = 0; b < n; ++b) r.top = s.tops[b] > r.top ? s.tops[b] : r.top;
+  double sum = 0;
+  for (int64_t b = 0; b < n; ++b) {
+    if (s.sums[b] != 0.0f)  // NaN too
+      sum += static_cast<double>(s.sums[b]) *
+             static_cast<double>(s.tops[b] > -__builtin_inff() ? SoftmaxScale::exp_of(s.tops[b] - r.top) : 1.0f);
+  }
+  r.inverse_sum = sum == 0 ? 0.0f : static_cast<float>(1.0 / sum);
+  return r;
+}
+FI_VEC_INLINE void softmax_second(float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s, const SoftmaxScale& scale) {
+  for (int64_t b = begin; b < end; b += kSurveyBlock) {
+    const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
+    const float f = scale.of(s.tops[b / kSurveyBlock]);
+    if (f == 1.0f) continue;
+    const Vec by = splat(f);
+    float* q = y + b;
+    write_row(
+        q, n, [&](int64_t i) { return load(q + i) * by; }, [&](int64_t i, int64_t m) { return load_n(q + i, m) * by; });
+  }
+}
+
+}  // namespace flashinfer::cpu

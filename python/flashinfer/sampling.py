@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax, sampling, filters of probabilities and logits, made from the library's registry; older names of two of them."""
+
+_OLDER = {"top_p_renorm_prob": "top_p_renorm_probs", "top_k_renorm_prob": "top_k_renorm_probs"}
+
+
+def __getattr__(name):
+    try:
+        return globals()[_OLDER[name]]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def get_seed_and_offset(increment, generator=None, device=None):
+    """The seed and offset that a sampler would use which needs `increment` random numbers, from `generator` or torch's default one.
+
+    The generator's own stream gives the seed, so that `manual_seed`, `get_state` and `set_state` decide it and each call advances it;
+    the offset is `increment` rounded up to a multiple of 4. `device` is where the generator would be: only the CPU's serves here.
+    """
+    import torch
+
+    if device is not None and torch.device(device).type != "cpu":
+        raise ValueError(f"get_seed_and_offset: device is {device}, but generators of the CPU alone are served")
+    if generator is None:
+        generator = torch.default_generator
+    if not isinstance(generator, torch.Generator):
+        raise TypeError(f"generator must be a torch.Generator, but is {type(generator).__name__}")
+    seed = torch.empty((), dtype=torch.int64).random_(generator=generator).item()
+    return seed, (increment + 3) // 4 * 4
