@@ -32,6 +32,7 @@
 namespace flashinfer::cu {
 
 inline constexpr uint32_t kFullMask = 0xffffffffu;
+inline constexpr float kInf = __builtin_bit_cast(float, 0x7f800000u);
 template <class A, class B> inline constexpr bool kSame = false;
 template <class A> inline constexpr bool kSame<A, A> = true;
 

@@ -87,7 +87,7 @@ struct Sum {
 /// NaN is ignored, as by the GPU's max.
 struct Max {
   FI_GLOBAL_FN float operator()(float a, float b) const { return a != a ? b : a < b ? b : a; }
-  template <class T> FI_GLOBAL_FN T start() const { return -__builtin_inff(); }
+  template <class T> FI_GLOBAL_FN T start() const { return -kInf; }
 };
 
 /// Over groups of `kWidth` (1, 2, 4, ... 32) neighbouring lanes; every lane gets the result, bit for bit the same one.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the planted kernels.
+#pragma once
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "flashinfer/kernels/emu/emu.h"
+#include "kernels/params.h"
+
+namespace flashinfer::emu {
+
+struct Planted {
+  std::vector<float> in = std::vector<float>(kWords), out = std::vector<float>(kWords);
+  std::vector<uint32_t> counter = std::vector<uint32_t>(kWords);
+  static constexpr size_t kWords = 4096, kFirst = 1024;  // what kernels see begins at kFirst: the rest is red zone
+  int64_t n = 1000;
+
+  Planted() {
+    for (size_t i = 0; i < kWords; ++i) in[i] = static_cast<float>(i % 17) - 8.0f;
+    ranges = {range(in.data()), range(out.data()), {counter.data(), 4}};
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  }
+  float* first(std::vector<float>& v) const {  // 16-byte aligned
+    const uintptr_t at = reinterpret_cast<uintptr_t>(v.data() + kFirst);
+    return reinterpret_cast<float*>((at + 15) & ~uintptr_t{15});
+  }
+  Range range(float* data) { return {first(data == in.data() ? in : out), static_cast<size_t>(n) * 4}; }
+
+  Report run(const char* name, const cuda::Launch& launch, uint64_t seed, bool count = false) {
+    static void* module = ::dlopen(FI_EMU_PLANTED, RTLD_NOW | RTLD_LOCAL);
+    if (module == nullptr) throw std::runtime_error(::dlerror());
+    reinterpret_cast<void (*)(void*)>(::dlsym(module, "flashinfer_emu_bind"))(hooks());
+    auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module, name));
+    if (kernel == nullptr) throw std::runtime_error(std::string("no kernel ") + name);
+    const PlantedParams p{first(in), first(out), counter.data(), n};
+    return emu::run(kernel, &p, sizeof(p), launch, {.seed = seed, .races = true, .count = count, .memory = ranges});
+  }
+  std::vector<Range> ranges;
+};
+
+inline cuda::Launch launch(unsigned blocks, unsigned threads, unsigned shared_bytes, unsigned cluster = 1, bool cooperative = false) {
+  return {{blocks, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, shared_bytes, cooperative, false};
+}
+
+}  // namespace flashinfer::emu
