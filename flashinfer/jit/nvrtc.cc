@@ -35,7 +35,8 @@ constexpr const char* kHeaderTexts[] = {
     "#pragma once\n"
     "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
     "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;\n"
-    "typedef long intptr_t; typedef unsigned long uintptr_t;\n",
+    "typedef long intptr_t; typedef unsigned long uintptr_t;\n"
+    "#define INT32_MAX 0x7fffffff\n#define INT64_MAX 0x7fffffffffffffffL\n",
     "#pragma once\ntypedef decltype(sizeof(0)) size_t; typedef long ptrdiff_t;\n", "", ""};
 constexpr int kHeaders = 4;
 

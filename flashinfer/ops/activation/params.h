@@ -22,6 +22,24 @@ struct ActConfig {
   friend constexpr bool operator==(const ActConfig&, const ActConfig&) = default;
 };
 
+/// On a GPU.
+struct ActCudaConfig {
+  DType dtype;
+  Activation kind;
+  unsigned char aligned;  // every half row begins at 16 bytes and d fills whole ones: wide loads
+  int threads;  // of a block
+
+  static constexpr const char* kName = "flashinfer::ActCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("kind", kind);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const ActCudaConfig&, const ActCudaConfig&) = default;
+};
+
 /// Rows of any rank: `outer` leading axes, the last of them running fastest. The launcher merges axes that are evenly
 /// spaced in both tensors, so there is nearly always one.
 struct ActParams {

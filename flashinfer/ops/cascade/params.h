@@ -19,6 +19,24 @@ struct MergeConfig {
   friend constexpr bool operator==(const MergeConfig&, const MergeConfig&) = default;
 };
 
+/// On a GPU.
+struct MergeCudaConfig {
+  DType dtype;
+  DType out;
+  unsigned char aligned;  // every row of v and v_out begins at 16 bytes and dim fills whole ones
+  int threads;  // of a block
+
+  static constexpr const char* kName = "flashinfer::MergeCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("out", out);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const MergeCudaConfig&, const MergeCudaConfig&) = default;
+};
+
 /// States 0..states-1 of row (n, h): with `pair`, state i is in v[i], s[i]; else at i * the state strides of v[0], s[0].
 struct MergeParams {
   const void* v[2];

@@ -20,7 +20,8 @@ struct NormRow {
 template <int kGroup, int kThreads>
 FI_GLOBAL_FN NormRow norm_row(const NormParams& p) {
   const int64_t r = static_cast<int64_t>(block_x()) * (kThreads / kGroup) + thread_x() / kGroup;
-  const int64_t a = p.inner == 1 ? r : r / p.inner, b = r - a * p.inner;
+  // In 32 bits: a 64-bit division is a call of some hundred instructions, and a grid has fewer than 2^31 blocks.
+  const int64_t a = p.inner == 1 ? r : static_cast<uint32_t>(r) / static_cast<uint32_t>(p.inner), b = r - a * p.inner;
   return {a * p.input_stride[0] + b * p.input_stride[1], a * p.residual_stride[0] + b * p.residual_stride[1],
           a * p.out_stride[0] + b * p.out_stride[1], r < p.rows, static_cast<int>(thread_x() % kGroup)};
 }

@@ -3,27 +3,12 @@
 // pair is read before it is written.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/ops/rope/angle.h"
 #include "flashinfer/ops/rope/params.h"
 
 namespace flashinfer::cpu {
 
 inline constexpr int64_t kRopeChunk = 256;  // pairs handled at a time: 4 KB of cos and sin on the stack, any head size
-
-/// cos and sin of t: reduced in double to [-pi/4, pi/4] and a quadrant, then Taylor sums in f32 (first dropped terms
-/// 2e-9 and 2e-10). Written without branches so that the loop over angles vectorises.
-FI_VEC_INLINE void cos_sin(double t, float* c, float* s) {
-  constexpr double kPi = 3.14159265358979323846;
-  t -= 2 * kPi * __builtin_rint(t * (0.5 / kPi));
-  const double n = __builtin_rint(t * (2 / kPi));
-  const int32_t q = static_cast<int32_t>(n);
-  const float r = static_cast<float>(t - n * (kPi / 2)), u = r * r;
-  const float sr = r + r * u * (-1.6666667e-1f + u * (8.3333333e-3f + u * (-1.9841270e-4f + u * 2.7557319e-6f)));
-  const float cr =
-      1.0f + u * (-0.5f + u * (4.1666667e-2f + u * (-1.3888889e-3f + u * (2.4801587e-5f + u * -2.7557319e-7f))));
-  const float a = q & 1 ? cr : sr, b = q & 1 ? sr : cr;  // sin, cos up to sign
-  *s = q & 2 ? -a : a;
-  *c = (q + 1) & 2 ? -b : b;
-}
 
 /// cos and sin of pairs [first, first + n) of one token; interleaved: every value twice, sin as (-sin, +sin).
 template <bool kInterleave>

@@ -21,6 +21,24 @@ struct RopeConfig {
   friend constexpr bool operator==(const RopeConfig&, const RopeConfig&) = default;
 };
 
+/// On a GPU.
+struct RopeCudaConfig {
+  DType dtype;
+  unsigned char interleave;
+  unsigned char aligned;  // every head begins at 16 bytes; half of rotary (interleaved: rotary) and what follows fill whole ones
+  int threads;            // of a block, which takes a token
+
+  static constexpr const char* kName = "flashinfer::RopeCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("interleave", interleave);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const RopeCudaConfig&, const RopeCudaConfig&) = default;
+};
+
 /// An array of int32 or int64.
 struct IndexArray {
   const void* data;

@@ -21,6 +21,36 @@ struct SamplingConfig {
 
 /// A row may be cut into chunks: the tasks of phase 1 (a chunk each) leave exponentials relative to their block's
 /// maximum in `out` and maxima and sums of blocks in `blocks`; those of phase 2 scale. Phase 0 does both for whole rows.
+/// softmax on a GPU.
+struct SoftmaxCudaConfig {
+  DType dtype;  // of logits
+  unsigned char aligned;  // every row of logits and out begins at 16 bytes
+  int threads;  // of a block, which takes a row
+
+  static constexpr const char* kName = "flashinfer::SoftmaxCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("aligned", aligned);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const SoftmaxCudaConfig&, const SoftmaxCudaConfig&) = default;
+};
+
+/// The samplers on a GPU.
+struct SamplingCudaConfig {
+  DType dtype;  // of probs
+  int threads;  // of a block, which takes a row
+
+  static constexpr const char* kName = "flashinfer::SamplingCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const SamplingCudaConfig&, const SamplingCudaConfig&) = default;
+};
+
 struct SoftmaxParams {
   const void* logits;
   float* out;
