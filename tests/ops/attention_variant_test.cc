@@ -12,6 +12,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/ops/attention/op.h"
+#include "flashinfer/ops/pod/op.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/replay/replay.h"
 #include "tests/formats/temp_dir.h"
@@ -191,11 +192,11 @@ TEST(AttentionVariant, SinkByUpdate) {
   v.additional_scalar_names = {"sm_scale"}, v.additional_scalar_dtypes = {"float"};
   const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 9), k = random_tensor(t, {s.kv, s.hkv, s.d}, 10), w = random_tensor(t, {s.kv, s.hkv, s.d}, 11);
   const Tensor sink = random_tensor(DType::kF32, {s.hq}, 12);
-  for (const double scale : {0.2, 1 / std::sqrt(static_cast<double>(s.d))}) {
+  for (const double scale : {0.2, -0.2, 0.0, 1 / std::sqrt(static_cast<double>(s.d))}) {
     Meaning m;
     m.logit = [=](double x, int64_t, int64_t, int64_t) { return x * scale; };
     m.sink_logit = [&](int64_t h) { return static_cast<double>(sink.data_as<float>()[h]); };
-    const bool fill = scale != 0.2;  // the library fills sm_scale when it is left out
+    const bool fill = scale > 0 && scale != 0.2;  // the library fills sm_scale when it is left out
     const std::pair<Tensor, Tensor> r = single_prefill_with_kv_cache_with_jit_module(
         {.jit_module = v.value(), .q = q, .k = k, .v = w, .mask_mode = 1, .return_lse = true,
          .args = fill ? list({sink}) : list({sink, scale})});
@@ -274,6 +275,14 @@ TEST(AttentionVariant, BatchWrappersTakeJitArgs) {
                .q_data_type = DType::kF32});
   const Tensor o3 = ragged.run({.q = q, .k = k, .v = w, .args = list({-1.0})});
   expect_meaning(sigmoid(s, -1.0), many, q, k, w, o3, true);
+
+  PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = workspace, .jit_args = v.value()});  // both halves
+  pod.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim = s.d,
+            .page_size = 16, .q_data_type = DType::kF32});
+  const std::pair<Tensor, Tensor> halves = pod.run({.q_p = q, .k_p = k, .v_p = w, .q_d = one, .paged_kv_cache_d = op::PagedKv(kp, vp),
+                                                    .causal_p = true, .args = list({-1.0})});
+  expect_meaning(sigmoid(s, -1.0), many, q, k, w, halves.first, true);
+  expect_meaning(sigmoid(s, -1.0), s, one, k, w, halves.second, false);
 }
 
 /// A recording is data; its source is compiled only when the user says so.

@@ -16,16 +16,17 @@ _NAMED = "upstream takes these by *deprecated_positional_args and **kwargs and c
 _MORE = "keyword-only arguments of ours behind upstream's: functions allowed by name, tolerances"
 _SINK = "upstream's *args are the sink and the scale of its attention variant; here they have names"
 _SPARSE = "upstream writes f16 whatever q is; here o_data_type is q's unless it is given"
-_POD = "upstream's *args belong to jit_args, which this wrapper does not take"
+_RANGES = "upstream's return_lse is by keyword alone in this one method; here it is run's"
 _DECODE = ("BatchDecodeWithPagedKVCacheWrapper", "CUDAGraphBatchDecodeWithPagedKVCacheWrapper")
 MEANT = {
     **{f"{wrapper}.{method}": _NAMED for method in ("plan", "begin_forward") for wrapper in _DECODE},
     "replay_from_dump": _MORE, "replay_sequence": _MORE,
     **{f"BatchAttentionWithAttentionSinkWrapper.{method}": _SINK for method in ("run", "run_return_lse")},
+    "BatchPrefillWithCausalBidirectionalRangesWrapper.run_return_lse": _RANGES,
     **{f"BlockSparseAttentionWrapper.{method}": _SPARSE for method in ("plan", "begin_forward")},
-    "PODWithPagedKVCacheWrapper.run": _POD,
 }
 _MEANT_DIFFERENCES = {_MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds atol=None"},
+                      _RANGES: {"lacks *"},
                       _SINK: {"lacks *args", "adds *", "adds sink", "adds sm_scale"}}
 
 

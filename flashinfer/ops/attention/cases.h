@@ -17,6 +17,7 @@ std::span<const op::Case> graph_forward_cases();
 std::span<const op::Case> prefill_forward_cases();
 std::span<const op::Case> ragged_forward_cases();
 std::span<const op::Case> sink_cases();
+std::span<const op::Case> ranges_cases();
 std::span<const op::Case> batch_attention_cases();
 std::span<const op::Case> dense_decode_cases();
 std::span<const op::Case> dense_context_cases();

@@ -40,6 +40,13 @@ constexpr op::Case kSink[] = {
     {"f16", FI_WS FI_SINK "init.q_data_type=float16 init.kv_data_type=float16 " FI_ROWS FI_PREFILL FI_42 "q=f16:54x4x64 paged_kv_cache=f16:7x2x16x2x64 "
             "sink=f32:4 sm_scale=0.125 return_lse=True"},
 };
+#define FI_RANGES "init.head_dim_qk=64 init.head_dim_vo=64 plan.head_dim_qk=64 plan.num_qo_heads=4 plan.num_kv_heads=2 "
+constexpr op::Case kRanges[] = {
+    {"spans", FI_WS FI_RANGES FI_ROWS FI_PREFILL "q=bf16:54x4x64 " FI_CACHE "bidirectional_ranges=i32:54x2:randint(0,48) return_lse=True"},
+    {"windows_nvfp4", FI_WS FI_RANGES "init.kv_data_type=uint8 " FI_ROWS FI_PREFILL "q=bf16:54x4x64:normal(0,0.25) "
+                      "paged_kv_cache=(u8:7x16x2x32:randint(0,256),u8:7x16x2x32:randint(0,256)) kv_cache_sf=(e4m3:7x16x2x4,e4m3:7x16x2x4) "
+                      "bidirectional_ranges=i32:54x2:randint(0,48) causal_window_left=5 range_window_left=9 k_scale=0.5 return_lse=True"},
+};
 #define FI_BATCH "plan.qo_indptr=i32:[0,20,23,24,54] plan.kv_indptr=i32:[0,3,3,4,6] plan.kv_indices=i32:[5,1,3,6,0,2] " \
                  "plan.kv_len_arr=i32:[48,0,1,23] plan.page_size=16 " \
                  "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim_qk=64 plan.head_dim_vo=64 "
@@ -74,6 +81,7 @@ constexpr op::Case kDenseContext[] = {
 #undef FI_PREFILL
 #undef FI_42
 #undef FI_SINK
+#undef FI_RANGES
 #undef FI_BATCH
 #undef FI_TABLE
 }  // namespace
@@ -83,6 +91,7 @@ std::span<const op::Case> graph_forward_cases() { return kGraphForward; }
 std::span<const op::Case> prefill_forward_cases() { return kPrefillForward; }
 std::span<const op::Case> ragged_forward_cases() { return kRaggedForward; }
 std::span<const op::Case> sink_cases() { return kSink; }
+std::span<const op::Case> ranges_cases() { return kRanges; }
 std::span<const op::Case> batch_attention_cases() { return kBatch; }
 std::span<const op::Case> dense_decode_cases() { return kDenseDecode; }
 std::span<const op::Case> dense_context_cases() { return kDenseContext; }

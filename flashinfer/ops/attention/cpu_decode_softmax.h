@@ -144,7 +144,7 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
                                                       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i mix = _mm512_load_si512(kMix);
     if constexpr (L::kVecs == 1) {
-      const Vec a = exp2_weight<true>(fma(load(s), factor, base));
+      const Vec a = exp2_weight<true>(exponent(load(s), factor, base));
       const __m512i c = _mm512_zextsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a.r)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(cell), _mm512_castsi512_si256(c));
       l = _mm512_dpbf16_ps(l, reinterpret_cast<__m512bh>(c), ones);
@@ -152,7 +152,7 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
     }
 #pragma GCC unroll 2
     for (int j = 0; j + 1 < L::kVecs; j += 2) {
-      const Vec a = exp2_weight<true>(fma(load(s + j * kL), factor, base)), z = exp2_weight<true>(fma(load(s + j * kL + kL), factor, base));
+      const Vec a = exp2_weight<true>(exponent(load(s + j * kL), factor, base)), z = exp2_weight<true>(exponent(load(s + j * kL + kL), factor, base));
       __m512i c = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(z.r, a.r));
       if constexpr (W == 16) c = _mm512_permutexvar_epi16(mix, c);
       _mm512_storeu_si512(cell + j * 8, c);
@@ -166,7 +166,7 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
 #endif
 #pragma GCC unroll 4
   for (int j = 0; j < L::kVecs; ++j) {
-    const Vec e = exp2_weight<false>(fma(load(s + j * kL), factor, base));
+    const Vec e = exp2_weight<false>(exponent(load(s + j * kL), factor, base));
     store(s + j * kL, e);
     exact += e;
   }

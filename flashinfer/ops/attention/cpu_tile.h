@@ -144,15 +144,15 @@ FI_VEC_INLINE void softmax_row(const float* s, const uint64_t* visible, float fa
                                uint32_t* cell) {
   constexpr int kN = N / Vec::kLanes, kWord = 64 / Vec::kLanes;
   Vec x[kN], t[kN], sum[kN];
-  const Vec f = splat(factor);
 #pragma GCC unroll 32
   for (int j = 0; j < kN; ++j) {
     x[j] = load(s + j * Vec::kLanes);
     if (visible) x[j] = select(lanes_of(visible[j / kWord], j % kWord * Vec::kLanes), x[j], splat(-INFINITY));
   }
+  const Vec f = splat(factor);
   auto exponentiate = [&](Vec base) {
 #pragma GCC unroll 32
-    for (int j = 0; j < kN; ++j) sum[j] = t[j] = probability<Pairs>(fma(x[j], f, base));
+    for (int j = 0; j < kN; ++j) sum[j] = t[j] = probability<Pairs>(exponent(x[j], f, base));
 #pragma GCC unroll 5
     for (int step = 1; step < kN; step *= 2)
 #pragma GCC unroll 32

@@ -30,7 +30,8 @@ struct Hooks {
   Hooks(const AttentionParams& p, int64_t b)
       : params(static_cast<const P&>(p)), variant(static_cast<const P&>(p), static_cast<uint32_t>(b), nullptr), batch(static_cast<uint32_t>(b)) {}
 
-  float factor() const { return kSoftmax ? variant.sm_scale_log2 : 1.0f; }
+  /// Of the exponents. Rows are kept relative to their greatest logit, so that a factor of 0 or below is applied to the logits instead.
+  float factor() const { return kSoftmax && variant.sm_scale_log2 > 0 ? variant.sm_scale_log2 : 1.0f; }
 
   void query(float* x, int64_t n) const {
     if constexpr (kQuery)
@@ -58,6 +59,8 @@ struct Hooks {
           if (visible >> j & 1) s[j] = variant.LogitsTransform(params, s[j], batch, row, k + j, h, g);
       }
     }
+    if (kSoftmax && !(variant.sm_scale_log2 > 0))
+      for (int j = 0; j < kBlockKeys; ++j) s[j] *= variant.sm_scale_log2;
   }
 
   /// One row of outputs in place: the sum of weighted values `o`, its maximum `m` (in exponents of 2) and denominator `d`.

@@ -25,4 +25,5 @@
 #include "flashinfer/ops/attention/dense.h"
 #include "flashinfer/ops/attention/prefill.h"
 #include "flashinfer/ops/attention/ragged.h"
+#include "flashinfer/ops/attention/ranges.h"
 #include "flashinfer/ops/attention/single.h"

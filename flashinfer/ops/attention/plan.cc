@@ -72,7 +72,9 @@ constexpr std::array<op::Field, N + 2> list_fields_of(const op::Field (&fields)[
 constexpr auto list_fields = list_fields_of(plan_fields);  // the base is the state's first member
 }  // namespace
 constinit const op::StateType plan_list_type = op::state_type<PlanList>(list_fields, kAliases),
-                              cascade_plan_type = op::state_type<PlanList>(list_fields, "begin_forward=plan; forward=run; end_forward=");
+                              cascade_plan_type = op::state_type<PlanList>(list_fields, "begin_forward=plan; forward=run; end_forward="),
+                              sparse_list_type = op::state_type<PlanList>(list_fields, "begin_forward=plan; end_forward=");
+constinit const op::StateType sparse_plan_type = op::state_type<Plan>(plan_fields, "begin_forward=plan; end_forward=");
 
 void set_options(Plan& p, const Options& o) {
   check_positive(o.op, "num_qo_heads", p.num_qo_heads);
@@ -97,8 +99,7 @@ void set_options(Plan& p, const Options& o) {
 }
 
 bool decode_serves(const Plan& p) {
-  return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none() &&
-         p.kv_data_type != DType::kF4E2M1x2;
+  return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none();
 }
 
 void set_work(Plan& p) {
@@ -109,7 +110,8 @@ void set_work(Plan& p) {
              " rows (tokens * heads), more than 32 bits hold");
   }
   p.work = make_work({.qo_indptr = qo, .kv_len = p.kv_len.span<int32_t>(), .num_qo_heads = p.num_qo_heads, .num_kv_heads = p.num_kv_heads,
-                      .kv_bytes = (p.head_dim_qk + p.head_dim_vo) * size_of(p.kv_data_type), .causal = p.causal && !p.mask.defined(),
+                      .kv_bytes = static_cast<int64_t>(static_cast<double>(p.head_dim_qk + p.head_dim_vo) * cache_bytes(p.kv_data_type)),
+                      .causal = p.causal && !p.mask.defined(),
                       .window_left = p.window_left, .heads_adjacent = p.kv_layout == "NHD", .decode = decode_serves(p),
                       .threads = Context::current().executor.threads});
 }

@@ -39,7 +39,7 @@ struct Plan {
   GraphBuffers buffers;  // not recorded: the caller's
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
-extern const op::StateType plan_type;
+extern const op::StateType plan_type, sparse_plan_type;
 
 /// Plans that differ only in their arrays: levels of a cascade, halves of a batch, heads of a sparse pattern. The base holds what
 /// they share and their arrays one after another, so that the recorder writes them.
@@ -48,7 +48,7 @@ struct PlanList : Plan {
   Tensor batches;           // i64 [count, 2]: requests of each plan, and whether it is causal
   std::vector<Plan> plans;  // not recorded: split() makes them
 };
-extern const op::StateType plan_list_type, cascade_plan_type;
+extern const op::StateType plan_list_type, cascade_plan_type, sparse_list_type;
 /// The arrays of `plans` into those of the base.
 void join(PlanList& l);
 /// The plans of a receiver; made anew when the state was read from a dump. AssertionError before plan().

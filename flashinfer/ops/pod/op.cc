@@ -13,10 +13,10 @@ constexpr const char* kClass = "PODWithPagedKVCacheWrapper";
 constexpr const char *kInit = "PODWithPagedKVCacheWrapper.__init__", *kPlan = "PODWithPagedKVCacheWrapper.plan",
                      *kRun = "PODWithPagedKVCacheWrapper.run";
 
-void validate_init(const PodInit& a) { not_served(kInit, "jit_args", !a.jit_args.is_none(), "custom variants are for the batch decode and prefill wrappers"); }
 void launch_init(const PodInit& a) {
   Plan p;
   p.kv_layout = a.kv_layout;
+  set_variant(p, kInit, a);
   set_graph(p, kInit, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
                        GraphArgument{"paged_kv_indices_buffer", a.paged_kv_indices_buffer, &GraphBuffers::kv_indices},
@@ -49,8 +49,19 @@ SinglePrefill prefill_half(const PodRun& a) {
   s.return_lse = a.return_lse_p, s.out = a.out_p, s.lse = a.lse_p;
   return s;
 }
+/// Its plan, with the custom variant of both halves.
+Plan prefill_plan(const PodRun& a) {
+  const SinglePrefill s = prefill_half(a);
+  Plan p = single_plan(s);
+  p.jit_args = plan_of(kRun, a.self).jit_args;
+  if (p.jit_args.is_none()) return p;
+  check_variant(kRun, p);
+  set_work(p);
+  return p;
+}
 Call decode_half(const PodRun& a) {
   Call c;
+  c.args = a.args;
   c.q = a.q_d, c.kv = cache_planes(kRun, a.paged_kv_cache_d, a.self->as<Plan>().kv_layout);
   if (a.out_d) c.out = *a.out_d;
   if (a.lse_d) c.lse = &*a.lse_d;
@@ -75,6 +86,7 @@ void validate_run(const PodRun& a) {
   FI_CHECK(cache_type(a.paged_kv_cache_d.first.dtype()) != DType::kF4E2M1x2 && cache_type(a.k_p.dtype()) != DType::kF4E2M1x2, NotImplementedError,
            kRun, ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
   check_single(prefill_half(a));
+  prefill_plan(a);
   const Planes kv = cache_planes(kRun, a.paged_kv_cache_d, p.kv_layout);
   check_run(kRun, p, a.q_d, kv, "paged_kv_cache_d (K)", "paged_kv_cache_d (V)");
   check_pool(kRun, p, kv, "indices");
@@ -90,20 +102,22 @@ op::Shape lse_d_shape(const PodRun& a) {
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
 op::Cost cost(const PodRun& a) {
-  const op::Cost d = cost_of(plan_of(kRun, a.self), a.q_d), p = cost_of(single_plan(prefill_half(a)), a.q_p);
+  const op::Cost d = cost_of(plan_of(kRun, a.self), a.q_d), p = cost_of(prefill_plan(a), a.q_p);
   return {d.bytes + p.bytes, d.flops + p.flops};
 }
 op::Refusal accept(const PodInit&) { return {}; }
 op::Refusal refuse_plan(const PodPlan& a) { return op::refuse_unless_cpu(pod_plan_op, &a); }
 op::Refusal refuse_run(const PodRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(pod_run_op, &a); !r.empty()) return r;
-  if (op::Refusal r = refuse(single_plan(prefill_half(a)), {}); !r.empty()) return r;
+  if (op::Refusal r = refuse(prefill_plan(a), {}); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), decode_half(a));
 }
 template <auto Run>
 void both(const PodRun& a) {
   const SinglePrefill p = prefill_half(a);
-  Run(single_plan(p), single_call(p));
+  Call c = single_call(p);
+  c.args = a.args;
+  Run(prefill_plan(a), c);
   Run(plan_of(kRun, a.self), decode_half(a));
 }
 
@@ -168,6 +182,7 @@ constexpr op::Field run_fields[] = {
     op::attr<&PodRun::return_lse_d>("return_lse_d"),
     op::attr<&PodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&PodRun::enable_pdl>("enable_pdl"),
+    op::attr<&PodRun::args>("args", op::rest),
     op::result<&PodRun::out_p>("out_p", nullptr, op::floats, op::same_as("q_p"), op::shape<out_p_shape>),
     op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>, op::joined),
     op::result<&PodRun::out_d>("out_d", nullptr, op::floats, op::same_as("q_d"), op::shape<out_d_shape>),
@@ -178,7 +193,7 @@ constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_p
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
 }  // namespace
 
-constinit const op::Op pod_init_op = op::define<PodInit, validate_init>(kInit, kModule, "A prefill beside a batch of decodes.", init_fields,
+constinit const op::Op pod_init_op = op::define<PodInit>(kInit, kModule, "A prefill beside a batch of decodes.", init_fields,
                                                                         init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op pod_plan_op =
     op::define<PodPlan>(kPlan, kModule, "Takes the page table of the decode half.", plan_fields, plan_candidates, nullptr, {}, &plan_type);

@@ -16,7 +16,7 @@ struct PodInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   std::optional<TensorView> paged_kv_indptr_buffer{}, paged_kv_indices_buffer{}, paged_kv_last_page_len_buffer{};
-  op::Value jit_args{};
+  op::Value jit_args{};  // a custom variant for both halves
 };
 struct PodPlan {  // of the decode half
   op::Object* self = nullptr;
@@ -51,6 +51,7 @@ struct PodRun {
   bool return_lse_d = false;
   bool use_fp16_qk_reduction = false;
   std::optional<bool> enable_pdl{};
+  op::Value args{};  // a custom variant's additional tensors, then scalars, of both halves: a list
   std::optional<TensorView> out_p{}, lse_p{}, out_d{}, lse_d{};  // ours: memory for the results
 };
 /// Returns out_p, [lse_p,] out_d[, lse_d].

@@ -9,7 +9,7 @@ using namespace attention;
 
 constexpr const char* kClass = "BlockSparseAttentionWrapper";
 constexpr const char *kInit = "BlockSparseAttentionWrapper.__init__", *kPlan = "BlockSparseAttentionWrapper.plan",
-                     *kRun = "BlockSparseAttentionWrapper.run";
+                     *kRun = "BlockSparseAttentionWrapper.run", *kForward = "BlockSparseAttentionWrapper.forward";
 
 void validate_plan(const BlockSparsePlan& a) {
   for (const auto& [name, given] : {std::pair("block_mask", &a.block_mask), std::pair("kv_block_lens", &a.kv_block_lens),
@@ -69,16 +69,17 @@ Call call_of_run(const BlockSparseRun& a) {
   if (a.lse) c.lse = &*a.lse;
   return c;
 }
-void validate_run(const BlockSparseRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+void check_tensors(const char* op, const BlockSparseRun& a) {
+  const Plan& p = plan_of(op, a.self);
   constexpr const char* kFp8 = "it scales an 8-bit q, which is not available";
-  not_served(kRun, "scale_q", a.scale_q.has_value(), kFp8);
-  not_served(kRun, "scale_k", a.scale_k.has_value(), kFp8);
-  not_served(kRun, "scale_v", a.scale_v.has_value(), kFp8);
-  check_run(kRun, p, a.q, call_of_run(a).kv, "k", "v");
+  not_served(op, "scale_q", a.scale_q.has_value(), kFp8);
+  not_served(op, "scale_k", a.scale_k.has_value(), kFp8);
+  not_served(op, "scale_v", a.scale_v.has_value(), kFp8);
+  check_run(op, p, a.q, call_of_run(a).kv, "k", "v");
   for (const auto& [t, who] : {std::pair(&a.k, "k"), std::pair(&a.v, "v")})
-    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, kRun, ": ", who, ".shape[0] is ", t->size(0), ", but plan() was told N=", p.nnz_kv);
+    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, op, ": ", who, ".shape[0] is ", t->size(0), ", but plan() was told N=", p.nnz_kv);
 }
+void validate_run(const BlockSparseRun& a) { check_tensors(kRun, a); }
 op::Shape out_shape(const BlockSparseRun& a) {
   const Plan& p = plan_of(kRun, a.self);
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
@@ -89,6 +90,17 @@ op::Shape lse_shape(const BlockSparseRun& a) {
 }
 DType out_dtype(const BlockSparseRun& a) { return plan_of(kRun, a.self).o_data_type; }
 op::Cost cost(const BlockSparseRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+/// The last plan with what this older form of run() replaces.
+Plan forward_plan(const BlockSparseForward& a) {
+  Plan p = plan_of(kForward, a.self);
+  set_options(p, {kForward, p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_work(p);
+  return p;
+}
+void validate_forward(const BlockSparseForward& a) {
+  check_tensors(kForward, a);
+  forward_plan(a);
+}
 op::Refusal refuse_plan(const BlockSparsePlan& a) { return op::refuse_unless_cpu(block_plan_op, &a); }
 op::Refusal refuse_run(const BlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(block_run_op, &a); !r.empty()) return r;
@@ -96,6 +108,12 @@ op::Refusal refuse_run(const BlockSparseRun& a) {
 }
 void launch_run(const BlockSparseRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
 void reference(const BlockSparseRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
+op::Refusal refuse_forward(const BlockSparseForward& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(block_forward_op, &a); !r.empty()) return r;
+  return refuse(forward_plan(a), call_of_run(a));
+}
+void launch_forward(const BlockSparseForward& a) { run(forward_plan(a), call_of_run(a)); }
+void reference_forward(const BlockSparseForward& a) { run_reference(forward_plan(a), call_of_run(a)); }
 
 constexpr op::Field plan_fields[] = {
     op::self<&BlockSparsePlan::self>(),
@@ -144,23 +162,44 @@ constexpr op::Field run_fields[] = {
     op::attr<&BlockSparseRun::return_lse>("return_lse"),
     op::attr<&BlockSparseRun::enable_pdl>("enable_pdl"),
 };
+constexpr op::Field forward_fields[] = {
+    op::self<&BlockSparseForward::self>(),
+    op::in<&BlockSparseForward::q>("q", "m h d", op::floats),
+    op::in<&BlockSparseForward::k>("k", "n g d", op::floats | op::fp8),
+    op::in<&BlockSparseForward::v>("v", "n g d", op::same_as("k")),
+    op::in<&BlockSparseForward::scale_q>("scale_q", nullptr),
+    op::in<&BlockSparseForward::scale_k>("scale_k", nullptr),
+    op::in<&BlockSparseForward::scale_v>("scale_v", nullptr),
+    op::attr<&BlockSparseForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&BlockSparseForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+    op::attr<&BlockSparseForward::logits_soft_cap>("logits_soft_cap"),
+    op::attr<&BlockSparseForward::sm_scale>("sm_scale"),
+    op::attr<&BlockSparseForward::rope_scale>("rope_scale"),
+    op::attr<&BlockSparseForward::rope_theta>("rope_theta"),
+    op::result<&BlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
+};
+constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<Plan>>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op block_init_op = op::define<SparseInit>(kInit, kModule, "Attention of row blocks to the key blocks that a pattern names.",
-                                                              init_fields, init_candidates, nullptr, {}, &plan_type);
+                                                              init_fields, init_candidates, nullptr, {}, &sparse_plan_type);
 constinit const op::Op block_plan_op = op::define<BlockSparsePlan, validate_plan>(
-    kPlan, kModule, "Takes the pattern of blocks and everything that is the same for all layers.", plan_fields, plan_candidates, nullptr, {}, &plan_type);
+    kPlan, kModule, "Takes the pattern of blocks and everything that is the same for all layers.", plan_fields, plan_candidates, nullptr, {},
+    &sparse_plan_type);
 constinit const op::Op block_run_op = op::define<BlockSparseRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row) v; lse in base 2.", run_fields, run_candidates, ops::sparse::block_cases,
-    {}, &plan_type);
-constinit const op::Op block_reset_op = reset_op("BlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &plan_type);
+    {}, &sparse_plan_type);
+constinit const op::Op block_forward_op = op::define<BlockSparseForward, validate_forward>(
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates, ops::sparse::block_forward_cases, {},
+    &sparse_plan_type);
+constinit const op::Op block_reset_op = reset_op("BlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_plan_type);
 }  // namespace sparse
 
 BlockSparseAttentionWrapper::BlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
-    : self_(sparse::kClass, sparse::kModule, attention::plan_type) {
+    : self_(sparse::kClass, sparse::kModule, attention::sparse_plan_type) {
   op::call(sparse::block_init_op, SparseInit{&self_, workspace, backend});
 }
 void BlockSparseAttentionWrapper::plan(BlockSparsePlan a) {
@@ -170,6 +209,10 @@ void BlockSparseAttentionWrapper::plan(BlockSparsePlan a) {
 op::Results BlockSparseAttentionWrapper::run(BlockSparseRun a) {
   a.self = &self_;
   return op::call(sparse::block_run_op, a);
+}
+Tensor BlockSparseAttentionWrapper::forward(BlockSparseForward a) {
+  a.self = &self_;
+  return op::call(sparse::block_forward_op, a);
 }
 void BlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
   op::call(sparse::block_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});

@@ -30,6 +30,15 @@ constexpr op::Case kVariable[] = {
     {"strided", FI_WS "plan.block_mask_map=bool:2x2x3 plan.block_row_sz=i32:2x2:const(7) plan.block_col_sz=i32:2x3:const(24) plan.logits_soft_cap=2.0 " FI_42
                 FI_BF16 "q=bf16:4x14x64^perm(1,0,2) k=bf16:2x72x64^pad8 v=bf16:2x72x64^perm(1,0,2) return_lse=True"},
 };
+#define FI_PLAIN "q=bf16:32x4x64 k=bf16:80x2x64 v=bf16:80x2x64 "
+constexpr op::Case kBlockForward[] = {
+    {"cap_scale", FI_WS FI_BSR FI_42 FI_BF16 "plan.mask=bool:6x8x16 " FI_PLAIN "logits_soft_cap=3.0 sm_scale=0.3"},
+    {"rope", FI_WS FI_BSR FI_42 FI_BF16 FI_PLAIN "pos_encoding_mode='ROPE_LLAMA' rope_theta=100000.0"},
+};
+constexpr op::Case kVariableForward[] = {
+    {"cap_scale", FI_WS "plan.block_mask_map=bool:2x2x3 plan.block_row_sz=i32:2x2:const(7) plan.block_col_sz=i32:2x3:const(24) plan.sm_scale=9.0 " FI_42 FI_BF16
+                  "q=bf16:4x14x64 k=bf16:2x72x64 v=bf16:2x72x64 logits_soft_cap=3.0 sm_scale=0.3"},
+};
 constexpr op::Case kConvert[] = {
     {"ragged", "mask=bool:6x3x5 indptr=i32:[0,2,2,3,6]"},
     {"none", "mask=bool:0x3x5 indptr=i32:[0,0]"},
@@ -39,8 +48,11 @@ constexpr op::Case kConvert[] = {
 #undef FI_42
 #undef FI_BSR
 #undef FI_QKV
+#undef FI_PLAIN
 }  // namespace
 std::span<const op::Case> block_cases() { return kBlock; }
 std::span<const op::Case> variable_cases() { return kVariable; }
+std::span<const op::Case> block_forward_cases() { return kBlockForward; }
+std::span<const op::Case> variable_forward_cases() { return kVariableForward; }
 std::span<const op::Case> convert_cases() { return kConvert; }
 }  // namespace flashinfer::ops::sparse

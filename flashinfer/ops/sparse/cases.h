@@ -8,5 +8,7 @@
 namespace flashinfer::ops::sparse {
 std::span<const op::Case> block_cases();
 std::span<const op::Case> variable_cases();
+std::span<const op::Case> block_forward_cases();
+std::span<const op::Case> variable_forward_cases();
 std::span<const op::Case> convert_cases();
 }  // namespace flashinfer::ops::sparse

@@ -46,8 +46,8 @@ constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op
 constinit const op::Op convert_op = op::define<ConvertBsrMask, validate>(
     kConvert, kModule, "Elements of masked blocks in the order of attention's rows.", fields, candidates, ops::sparse::convert_cases);
 
-constexpr const op::Op* kOps[] = {&block_init_op,    &block_plan_op,    &block_run_op,      &block_reset_op, &variable_init_op,
-                                  &variable_plan_op, &variable_run_op, &variable_reset_op, &convert_op};
+constexpr const op::Op* kOps[] = {&block_init_op,    &block_plan_op,    &block_run_op,    &block_forward_op,   &block_reset_op,   &variable_init_op,
+                                  &variable_plan_op, &variable_run_op, &variable_forward_op, &variable_reset_op, &convert_op};
 }  // namespace
 }  // namespace sparse
 

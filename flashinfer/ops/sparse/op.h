@@ -51,11 +51,18 @@ struct BlockSparseRun {
   bool return_lse = false;
   std::optional<bool> enable_pdl{};
 };
+/// Old form of run() that replaces what plan() was told.
+struct BlockSparseForward : BlockSparseRun {
+  std::string pos_encoding_mode = "NONE";
+  bool use_fp16_qk_reduction = false;
+  std::optional<double> logits_soft_cap{}, sm_scale{}, rope_scale{}, rope_theta{};
+};
 class BlockSparseAttentionWrapper {
  public:
   explicit BlockSparseAttentionWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
   void plan(BlockSparsePlan args);
   op::Results run(BlockSparseRun args);
+  Tensor forward(BlockSparseForward args);
   void begin_forward(BlockSparsePlan args) { plan(std::move(args)); }
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 
@@ -85,11 +92,17 @@ struct VariableBlockSparseRun {
   bool return_lse = false;
   std::optional<bool> enable_pdl{};
 };
+struct VariableBlockSparseForward : VariableBlockSparseRun {
+  std::string pos_encoding_mode = "NONE";
+  bool use_fp16_qk_reduction = false;
+  std::optional<double> logits_soft_cap{}, sm_scale{}, rope_scale{}, rope_theta{};
+};
 class VariableBlockSparseAttentionWrapper {
  public:
   explicit VariableBlockSparseAttentionWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
   void plan(VariableBlockSparsePlan args);
   op::Results run(VariableBlockSparseRun args);
+  Tensor forward(VariableBlockSparseForward args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 
  private:

@@ -24,7 +24,7 @@ inline ops::KvPlane pages_of(const TensorView& t, int64_t page_size) {
 /// bool [blocks, R, C] into row order (see ConvertBsrMask).
 void convert_mask(const TensorView& mask, const TensorView& indptr, bool* out);
 
-extern const op::Op block_init_op, block_plan_op, block_run_op, block_reset_op;
-extern const op::Op variable_init_op, variable_plan_op, variable_run_op, variable_reset_op;
+extern const op::Op block_init_op, block_plan_op, block_run_op, block_forward_op, block_reset_op;
+extern const op::Op variable_init_op, variable_plan_op, variable_run_op, variable_forward_op, variable_reset_op;
 
 }  // namespace flashinfer::sparse

@@ -12,7 +12,7 @@ using namespace attention;
 
 constexpr const char* kClass = "VariableBlockSparseAttentionWrapper";
 constexpr const char *kInit = "VariableBlockSparseAttentionWrapper.__init__", *kPlan = "VariableBlockSparseAttentionWrapper.plan",
-                     *kRun = "VariableBlockSparseAttentionWrapper.run";
+                     *kRun = "VariableBlockSparseAttentionWrapper.run", *kForward = "VariableBlockSparseAttentionWrapper.forward";
 
 [[noreturn]] void assertion(const std::string& what) { throw_error(ErrorKind::kAssertionError, str(kPlan, ": ", what)); }
 
@@ -73,6 +73,10 @@ void set_head(Plan& p, const TensorView& map, const std::vector<int64_t>& rows, 
   p.max_page = p.nnz_kv / g - 1;
   p.nnz_qo = rows.back();
 }
+void check_mode(const char* op, const std::string& mode) {
+  FI_CHECK(mode != "ALIBI", NotImplementedError, op, ": pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which are attended "
+           "one group at a time");
+}
 void launch_plan(const VariableBlockSparsePlan& a) {
   const auto rows = starts_of("block_row_sz", a.block_row_sz), cols = starts_of("block_col_sz", a.block_col_sz);
   int64_t page = 0;
@@ -86,8 +90,7 @@ void launch_plan(const VariableBlockSparsePlan& a) {
   l.causal = a.causal;
   set_options(l, {.op = kPlan, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
-  FI_CHECK(a.pos_encoding_mode != "ALIBI", NotImplementedError, kPlan, ": pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which "
-           "are attended one group at a time");
+  check_mode(kPlan, a.pos_encoding_mode);
   l.num_qo_heads /= l.num_kv_heads, l.num_kv_heads = 1;  // of each plan
   for (int64_t h = 0; h < a.num_kv_heads; ++h) {
     Plan p = l;
@@ -105,9 +108,8 @@ const PlanList& state_of(const VariableBlockSparseRun& a) {
   return a.self->as<PlanList>();
 }
 /// Calls f(plan, call) for each KV head.
-template <class F>
-void each_head(const VariableBlockSparseRun& a, F f) {
-  const Plans plans(kRun, a.self);
+template <class Plans, class F>
+void each_head(const VariableBlockSparseRun& a, const Plans& plans, F f) {
   const PlanList& l = state_of(a);
   for (size_t i = 0; i < plans.size(); ++i) {
     const auto h = static_cast<int64_t>(i);
@@ -120,13 +122,13 @@ void each_head(const VariableBlockSparseRun& a, F f) {
     f(plans[i], c);
   }
 }
-void validate_run(const VariableBlockSparseRun& a) {
+void check_tensors(const char* op, const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
-  FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, kRun, ": q.dtype is ", name(a.q.dtype()), ", but plan() was told q_data_type=", name(l.q_data_type));
-  FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, kRun, ": k.dtype is ", name(a.k.dtype()), ", but plan() was told kv_data_type=",
+  FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, op, ": q.dtype is ", name(a.q.dtype()), ", but plan() was told q_data_type=", name(l.q_data_type));
+  FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, op, ": k.dtype is ", name(a.k.dtype()), ", but plan() was told kv_data_type=",
            name(l.kv_data_type));
-  auto want = [](const char* what, int64_t n, const char* told, int64_t m) {
-    FI_CHECK(n == m, ValueError, kRun, ": ", what, " is ", n, ", but plan() was told ", told, m);
+  auto want = [op](const char* what, int64_t n, const char* told, int64_t m) {
+    FI_CHECK(n == m, ValueError, op, ": ", what, " is ", n, ", but plan() was told ", told, m);
   };
   want("q.shape[0]", a.q.size(0), "num_qo_heads=", l.num_qo_heads * l.count);
   want("q.shape[1]", a.q.size(1), "a sum of block_row_sz of ", l.nnz_qo);
@@ -134,6 +136,7 @@ void validate_run(const VariableBlockSparseRun& a) {
   want("k.shape[0]", a.k.size(0), "num_kv_heads=", l.count);
   want("k.shape[1]", a.k.size(1), "a sum of block_col_sz of ", l.nnz_kv);
 }
+void validate_run(const VariableBlockSparseRun& a) { check_tensors(kRun, a); }
 op::Shape out_shape(const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
   return {3, {l.num_qo_heads * l.count, l.nnz_qo, l.head_dim_vo}};
@@ -151,6 +154,19 @@ op::Cost cost(const VariableBlockSparseRun& a) {
   }
   return all;
 }
+/// The last plan with what this older form of run() replaces.
+PlanList forward_plan(const VariableBlockSparseForward& a) {
+  PlanList l = state_of(a);
+  check_mode(kForward, a.pos_encoding_mode);
+  set_options(l, {.op = kForward, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
+                  .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  l.plans = split(l, kForward);
+  return l;
+}
+void validate_forward(const VariableBlockSparseForward& a) {
+  check_tensors(kForward, a);
+  forward_plan(a);
+}
 op::Refusal refuse_plan(const VariableBlockSparsePlan& a) { return op::refuse_unless_cpu(variable_plan_op, &a); }
 op::Refusal refuse_run(const VariableBlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(variable_run_op, &a); !r.empty()) return r;
@@ -159,8 +175,16 @@ op::Refusal refuse_run(const VariableBlockSparseRun& a) {
     if (op::Refusal r = refuse(plans[i], {}); !r.empty()) return r;
   return {};
 }
-void launch_run(const VariableBlockSparseRun& a) { each_head(a, run); }
-void reference(const VariableBlockSparseRun& a) { each_head(a, run_reference); }
+void launch_run(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run); }
+void reference(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run_reference); }
+op::Refusal refuse_forward(const VariableBlockSparseForward& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(variable_forward_op, &a); !r.empty()) return r;
+  for (const Plan& p : forward_plan(a).plans)
+    if (op::Refusal r = refuse(p, {}); !r.empty()) return r;
+  return {};
+}
+void launch_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run); }
+void reference_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_reference); }
 
 constexpr op::Field plan_fields[] = {
     op::self<&VariableBlockSparsePlan::self>(),
@@ -191,24 +215,41 @@ constexpr op::Field run_fields[] = {
     op::attr<&VariableBlockSparseRun::return_lse>("return_lse"),
     op::attr<&VariableBlockSparseRun::enable_pdl>("enable_pdl"),
 };
+constexpr op::Field forward_fields[] = {
+    op::self<&VariableBlockSparseForward::self>(),
+    op::in<&VariableBlockSparseForward::q>("q", "h m d", op::floats),
+    op::in<&VariableBlockSparseForward::k>("k", "g n d", op::floats | op::fp8),
+    op::in<&VariableBlockSparseForward::v>("v", "g n d", op::same_as("k")),
+    op::attr<&VariableBlockSparseForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&VariableBlockSparseForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+    op::attr<&VariableBlockSparseForward::logits_soft_cap>("logits_soft_cap"),
+    op::attr<&VariableBlockSparseForward::sm_scale>("sm_scale"),
+    op::attr<&VariableBlockSparseForward::rope_scale>("rope_scale"),
+    op::attr<&VariableBlockSparseForward::rope_theta>("rope_theta"),
+    op::result<&VariableBlockSparseForward::out>("out", nullptr, op::same_as("q"), op::shape<out_shape>),
+};
+constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<PlanList>>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op variable_init_op = op::define<SparseInit>(kInit, kModule, "Attention with a pattern of blocks of different sizes a KV head.",
-                                                                 init_fields, init_candidates, nullptr, {}, &plan_list_type);
+                                                                 init_fields, init_candidates, nullptr, {}, &sparse_list_type);
 constinit const op::Op variable_plan_op = op::define<VariableBlockSparsePlan, validate_plan>(
     kPlan, kModule, "Takes the patterns, the sizes and everything that is the same for all layers.", plan_fields, plan_candidates, nullptr, {},
-    &plan_list_type);
+    &sparse_list_type);
 constinit const op::Op variable_run_op = op::define<VariableBlockSparseRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row and head) v; lse in base 2.", run_fields, run_candidates,
-    ops::sparse::variable_cases, {}, &plan_list_type);
-constinit const op::Op variable_reset_op = reset_op("VariableBlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &plan_list_type);
+    ops::sparse::variable_cases, {}, &sparse_list_type);
+constinit const op::Op variable_forward_op = op::define<VariableBlockSparseForward, validate_forward>(
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates, ops::sparse::variable_forward_cases, {},
+    &sparse_list_type);
+constinit const op::Op variable_reset_op = reset_op("VariableBlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_list_type);
 }  // namespace sparse
 
 VariableBlockSparseAttentionWrapper::VariableBlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
-    : self_(sparse::kClass, sparse::kModule, attention::plan_list_type) {
+    : self_(sparse::kClass, sparse::kModule, attention::sparse_list_type) {
   op::call(sparse::variable_init_op, SparseInit{&self_, workspace, backend});
 }
 void VariableBlockSparseAttentionWrapper::plan(VariableBlockSparsePlan a) {
@@ -218,6 +259,10 @@ void VariableBlockSparseAttentionWrapper::plan(VariableBlockSparsePlan a) {
 op::Results VariableBlockSparseAttentionWrapper::run(VariableBlockSparseRun a) {
   a.self = &self_;
   return op::call(sparse::variable_run_op, a);
+}
+Tensor VariableBlockSparseAttentionWrapper::forward(VariableBlockSparseForward a) {
+  a.self = &self_;
+  return op::call(sparse::variable_forward_op, a);
 }
 void VariableBlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
   op::call(sparse::variable_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
