@@ -49,7 +49,8 @@ struct Met {
 };
 struct Warp {
   Thread* lane[32] = {};
-  uint32_t live = 0;
+  uint32_t live = 0;     // lanes
+  uint32_t arrived = 0;  // lanes at a barrier of the block, for the log
   std::vector<Met> open;
   WarpLog log;
 };

@@ -118,7 +118,7 @@ void Machine::start_gang(uint64_t first) {
     block.state = shared_state_.data() + (block.shared - shared_memory_.data());
     for (Barrier& x : block.barrier) x = {};
   }
-  for (Warp& w : warps_) w.open.clear(), w.live = 0;
+  for (Warp& w : warps_) w.open.clear(), w.live = 0, w.arrived = 0;
   for (auto& p : threads_) {
     Thread& t = *p;
     t.done = false, t.waits_for = nullptr, t.shared = t.of->shared;
@@ -184,9 +184,11 @@ void Machine::thread_ends(Thread& t) {
   --live_, --t.of->live;
   t.warp->live &= ~(1u << (t.linear % 32));
   if (counter_ && t.warp->live == 0) close_log(*t.warp);
-  if (!t.open.empty() || !t.groups.empty()) {
-    const AsyncCopy& c = t.open.empty() ? t.groups.front().front() : t.open.front();
-    find("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"), c.pc);
+  t.groups.push_back(std::move(t.open));
+  for (const auto& group : t.groups) {
+    if (group.empty()) continue;
+    find("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"), group.front().pc);
+    break;
   }
   Barrier& b = t.of->barrier[0];
   if (!b.came.empty()) {

@@ -59,7 +59,8 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
     stop();
   }
   count(Count::kBarrier, 1);
-  if (counter_ && t.linear % 32 == static_cast<uint32_t>(__builtin_ctz(t.warp->live))) close_log(*t.warp);
+  // The last lane of the warp to come: the others' accesses before the barrier are all in the log.
+  if (counter_ && ++t.warp->arrived >= static_cast<uint32_t>(__builtin_popcount(t.warp->live))) t.warp->arrived = 0, close_log(*t.warp);
   Barrier& b = t.of->barrier[id];
   if (b.came.empty()) b.threads = threads;
   if (b.threads != threads)

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The attention kernels of GPUs on the emulator, against the definition in double: ragged batches, pages, masks, cut keys; under
+// several schedules; and what their memory accesses cost.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+
+#include "flashinfer/kernels/emu/emu.h"
+#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/ref.h"
+
+namespace flashinfer {
+namespace {
+
+/// Memory whose bounds the emulator knows, 256-byte aligned, of exactly the size asked for.
+class Memory {
+ public:
+  template <class T>
+  T* make(size_t n) {
+    void* p = std::aligned_alloc(256, (n * sizeof(T) + 511) / 256 * 256);
+    all_.push_back({p, n * sizeof(T)});
+    return static_cast<T*>(p);
+  }
+  template <class T>
+  T* copy(const std::vector<T>& v) {
+    T* p = make<T>(v.size());
+    std::copy(v.begin(), v.end(), p);
+    return p;
+  }
+  std::vector<emu::Range> sorted() const {
+    std::vector<emu::Range> r = all_;
+    std::sort(r.begin(), r.end(), [](const emu::Range& a, const emu::Range& b) { return a.begin < b.begin; });
+    return r;
+  }
+  ~Memory() {
+    for (const emu::Range& r : all_) std::free(const_cast<void*>(r.begin));
+  }
+
+ private:
+  std::vector<emu::Range> all_;
+};
+
+struct Call {
+  DType dtype = DType::kBF16, out = DType::kBF16;
+  int dqk = 64, dvo = 64, heads = 4, kv_heads = 2, page = 0;  // page 0: ragged
+  std::vector<cuda::AttentionShape> requests;
+  bool causal = false;
+  int window = -1;
+  float cap = 0;
+  bool mask = false, sinks = false, alibi = false;
+};
+
+void* module() {
+  static void* so = [] {
+    void* m = ::dlopen(FI_EMU_ATTENTION, RTLD_NOW | RTLD_LOCAL);
+    if (m == nullptr) throw std::runtime_error(::dlerror());
+    reinterpret_cast<void (*)(void*)>(::dlsym(m, "flashinfer_emu_bind"))(emu::hooks());
+    return m;
+  }();
+  return so;
+}
+
+class Attention {
+ public:
+  explicit Attention(const Call& s) : s_(s) {
+    std::mt19937 random(7);
+    const auto values = [&](size_t n, float spread) {  // each array from its own seed: a longer one begins alike
+      std::mt19937 random(static_cast<unsigned>(++arrays_));
+      uint16_t* x = memory_.make<uint16_t>(n);
+      std::normal_distribution<float> normal(0, spread);
+      for (size_t i = 0; i < n; ++i) x[i] = s.dtype == DType::kBF16 ? bf16_t(normal(random)).bits : f16_t(normal(random)).bits;
+      return x;
+    };
+    std::vector<int32_t> qo{0}, kv{0}, len, pages;
+    std::vector<int64_t> masks{0};
+    for (const auto& r : s.requests) {
+      qo.push_back(qo.back() + r.tokens), len.push_back(r.keys);
+      kv.push_back(kv.back() + (s.page ? (r.keys + s.page - 1) / s.page : r.keys));
+      masks.push_back(masks.back() + (int64_t{r.tokens} * r.keys + 7) / 8);
+    }
+    const int64_t slots = s.page ? int64_t{kv.back()} * s.page : kv.back();
+    for (int32_t i = 0; i < (s.page ? kv.back() : 0); ++i) pages.push_back(i);
+    std::shuffle(pages.begin(), pages.end(), random);
+    p_.q = values(static_cast<size_t>(int64_t{qo.back()} * s.heads * s.dqk), 1.0f);
+    p_.k = values(static_cast<size_t>(slots * s.kv_heads * s.dqk), 1.0f);
+    p_.v = values(static_cast<size_t>(slots * s.kv_heads * s.dvo), 1.0f);
+    rows_ = int64_t{qo.back()} * s.heads;
+    item_ = s.out == DType::kF32 ? 4 : 2;
+    o_ = memory_.make<char>(static_cast<size_t>(rows_ * s.dvo) * item_);
+    p_.o = o_, p_.lse = memory_.make<float>(static_cast<size_t>(rows_));
+    p_.q_stride_n = s.heads * s.dqk, p_.q_stride_h = s.dqk, p_.o_stride_n = s.heads * s.dvo, p_.o_stride_h = s.dvo;
+    p_.lse_stride_n = s.heads, p_.lse_stride_h = 1;
+    p_.k_stride_n = s.kv_heads * s.dqk, p_.k_stride_h = s.dqk, p_.v_stride_n = s.kv_heads * s.dvo, p_.v_stride_h = s.dvo;
+    p_.k_stride_page = s.page * p_.k_stride_n, p_.v_stride_page = s.page * p_.v_stride_n, p_.page_size = s.page;
+    p_.num_qo_heads = s.heads, p_.num_kv_heads = s.kv_heads, p_.head_dim_qk = s.dqk, p_.head_dim_vo = s.dvo;
+    p_.qo_indptr = memory_.copy(qo), p_.kv_indptr = memory_.copy(kv), p_.kv_len = memory_.copy(len);
+    if (s.page) p_.kv_indices = memory_.copy(pages);
+    p_.causal = s.causal, p_.window_left = s.window, p_.soft_cap = s.cap, p_.v_scale = 1.5f, p_.lse_factor = 1.0f;
+    p_.scale = 1.0f / std::sqrt(static_cast<float>(s.dqk));
+    if (s.mask) {
+      std::vector<uint8_t> bits(static_cast<size_t>(masks.back()));
+      for (uint8_t& b : bits) b = static_cast<uint8_t>(random());
+      p_.mask = memory_.copy(bits), p_.mask_indptr = memory_.copy(masks);
+    }
+    std::vector<float> slopes(static_cast<size_t>(s.heads), -0.03f), sinks(static_cast<size_t>(s.heads), 0.7f);
+    if (s.alibi) p_.alibi_slopes = memory_.copy(slopes);
+    if (s.sinks) p_.sinks = memory_.copy(sinks);
+  }
+
+  /// Runs every kind of tile; returns what the emulator said.
+  std::string run(uint64_t seed, bool count = false) {
+    std::string error;
+    const AttentionConfig c{s_.dtype, s_.dtype, s_.out, false};
+    EXPECT_EQ(cuda::attention_refusal(c, p_), "");
+    EXPECT_TRUE(cuda::attention_aligned(p_));
+    const int group = s_.heads / s_.kv_heads;
+    for (const bool few : {true, false}) {
+      int64_t most = 0;
+      for (const auto& r : s_.requests) most = std::max<int64_t>(most, int64_t{r.tokens} * group);
+      AttentionCudaConfig cfg = cuda::attention_config(c, p_, few, most);
+      if (!few) cfg.threads = s_.dqk == 128 ? 256 : 128;  // those that were built
+      const cuda::AttentionWorkList w = cuda::attention_tiles(s_.requests, group, cfg.rows(), few);
+      if (w.tiles.empty()) continue;
+      Memory more;
+      AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
+      pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
+      pp.a.partial_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
+      std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();
+      ranges.insert(ranges.end(), others.begin(), others.end());
+      std::sort(ranges.begin(), ranges.end(), [](const emu::Range& a, const emu::Range& b) { return a.begin < b.begin; });
+      const std::string type = s_.dtype == DType::kBF16 ? "bf16" : "f16";
+      const auto launch = [&](const std::string& name, const cuda::Launch& l) {
+        auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module(), name.c_str()));
+        if (kernel == nullptr) throw std::runtime_error("no kernel " + name);
+        const emu::Report r = emu::run(kernel, &pp, sizeof(pp), l, {.seed = seed, .races = true, .count = count, .memory = ranges});
+        error += r.error;
+        counts_ = r.counts;
+      };
+      launch(type + "_" + std::to_string(s_.dqk) + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
+      if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch({s_.out, 128}, p_, w.cuts.size(), false));
+    }
+    return error;
+  }
+
+  /// The largest difference of outputs and of LSE from the definition.
+  std::pair<double, double> worst() {
+    std::vector<char> o(static_cast<size_t>(rows_ * s_.dvo) * 4);
+    std::vector<float> lse(static_cast<size_t>(rows_));
+    AttentionParams r = p_;
+    r.o = o.data(), r.lse = lse.data();
+    for (size_t b = 0; b < s_.requests.size(); ++b)
+      ref::attention_request({s_.dtype, s_.dtype, DType::kF32, false}, r, {}, static_cast<int64_t>(b));
+    std::pair<double, double> w{0, 0};
+    for (int64_t i = 0; i < rows_ * s_.dvo; ++i) {
+      const double mine = ref::attention_detail::element(s_.out, o_, i), truth = reinterpret_cast<const float*>(o.data())[i];
+      w.first = std::isnan(mine) ? INFINITY : std::fmax(w.first, std::fabs(mine - truth));
+    }
+    for (int64_t i = 0; i < rows_; ++i) {
+      if (lse[static_cast<size_t>(i)] == p_.lse[i]) continue;  // infinities
+      const double d = std::fabs(static_cast<double>(lse[static_cast<size_t>(i)]) - static_cast<double>(p_.lse[i]));
+      w.second = std::isnan(d) ? INFINITY : std::fmax(w.second, d);
+    }
+    return w;
+  }
+  std::vector<char> output() const { return {o_, o_ + rows_ * s_.dvo * static_cast<int64_t>(item_)}; }
+  const emu::Counts& counts() const { return counts_; }
+
+ private:
+  Call s_;
+  Memory memory_;
+  AttentionParams p_{};
+  char* o_;
+  size_t item_;
+  int arrays_ = 0;
+  int64_t rows_;
+  emu::Counts counts_;
+};
+
+void check(const char* name, const Call& s) {
+  Attention first(s);
+  for (const uint64_t seed : {0, 1, 2}) {
+    Attention a(s);
+    EXPECT_EQ(a.run(seed), "") << name << ", seed " << seed;
+    const auto [o, lse] = a.worst();
+    EXPECT_LT(o, s.dtype == DType::kBF16 ? 0.03 : 0.004) << name << ", seed " << seed;
+    EXPECT_LT(lse, 1e-3) << name << ", seed " << seed;
+    if (seed == 0) first.run(0);
+    EXPECT_TRUE(a.output() == first.output()) << name << ": the schedule changed the result";
+  }
+}
+
+TEST(EmuAttention, Decode) {
+  check("ragged keys", {.requests = {{1, 1}, {1, 63}, {1, 64}, {1, 65}, {1, 200}}});
+  check("pages of 16", {.heads = 8, .kv_heads = 2, .page = 16, .requests = {{1, 17}, {1, 100}, {1, 0}}});
+  check("f16, D 128, pages of 5", {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .page = 5, .requests = {{1, 77}, {2, 130}}});
+  check("cut keys", {.heads = 2, .kv_heads = 1, .page = 16, .requests = {{1, 2100}, {1, 40}}});
+}
+TEST(EmuAttention, Prefill) {
+  check("causal, ragged", {.requests = {{40, 40}, {33, 100}, {0, 5}, {1, 1}}, .causal = true});
+  check("not causal, paged", {.page = 16, .requests = {{70, 90}}});
+  check("window", {.requests = {{90, 150}}, .causal = true, .window = 37});
+  check("cap and alibi", {.requests = {{50, 70}}, .causal = true, .cap = 5.0f, .alibi = true});
+  check("mask", {.requests = {{35, 71}, {20, 20}}, .mask = true});
+  check("sinks", {.requests = {{35, 71}, {1, 9}}, .causal = true, .sinks = true});
+  check("more tokens than keys", {.requests = {{50, 20}}, .causal = true});
+  check("f16, D 128, tiles of 128 rows", {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .requests = {{75, 140}}, .causal = true});
+  check("192 and 128 to f32", {.dtype = DType::kF16, .out = DType::kF32, .dqk = 192, .dvo = 128, .requests = {{40, 70}}, .causal = true});
+}
+
+TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {
+  const Call alone{.requests = {{40, 90}}, .causal = true}, among{.requests = {{40, 90}, {300, 300}, {1, 500}}, .causal = true};
+  Attention a(alone), b(among);
+  EXPECT_EQ(a.run(0), "");
+  EXPECT_EQ(b.run(0), "");
+  const std::vector<char> x = a.output(), y = b.output();  // the first request is the same in both
+  ASSERT_LT(x.size(), y.size());
+  EXPECT_TRUE(std::equal(x.begin(), x.end(), y.begin()));
+}
+
+TEST(EmuAttention, TheMainLoopHasNoBankConflictsAndWholeSectors) {
+  for (const bool few : {false, true}) {
+    Call s{.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .heads = 4, .kv_heads = 1};
+    s.requests = few ? std::vector<cuda::AttentionShape>{{1, 256}} : std::vector<cuda::AttentionShape>{{32, 256}};
+    Attention a(s);
+    EXPECT_EQ(a.run(0, true), "");
+    const emu::Counts& c = a.counts();
+    for (const emu::LineCount& l : c.lines) {
+      const bool loop = l.where.find("async.h") != std::string::npos || l.where.find("mma.h") != std::string::npos;
+      if (l.shared || loop) {
+        EXPECT_EQ(l.units, l.least) << l.where;
+      }
+    }
+    // K and V once, Q once: 256 keys of 2 x 256 bytes, and the queries.
+    const uint64_t least = 256 * 512 + s.requests[0].tokens * 4ull * 256;
+    EXPECT_GE(c.global_load_sectors * 32, least);
+    EXPECT_LE(c.global_load_sectors * 32, least * 104 / 100 + 4096) << c.text();
+    EXPECT_GT(c.mma, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer
