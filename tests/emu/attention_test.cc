@@ -140,7 +140,7 @@ class Attention {
         counts_ = r.counts;
       };
       launch(type + "_" + std::to_string(s_.dqk) + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
-      if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch({s_.out, 128}, p_, w.cuts.size(), false));
+      if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch(cuda::attention_merge_config(c, p_), p_, w.cuts.size(), false));
     }
     return error;
   }

@@ -26,7 +26,7 @@ struct ActConfig {
 struct ActCudaConfig {
   DType dtype;
   Activation kind;
-  int aligned; // every half row begins at 16 bytes and d fills whole ones: wide loads
+  short aligned;  // every half row begins at 16 bytes and d fills whole ones: wide loads
   int threads;  // of a block
 
   static constexpr const char* kName = "flashinfer::ActCudaConfig";

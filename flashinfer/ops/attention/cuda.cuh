@@ -263,23 +263,25 @@ FI_GLOBAL_FN void attention(const AttentionCudaParams& pp) {
   depend_launch();
 }
 
-/// One block a (cut, KV head): rows one after another, a thread four columns. States are added in ascending order of keys.
+/// One block a (cut, KV head): rows one after another, a thread four columns of a row. States are added in ascending order of keys.
 template <AttentionMergeCudaConfig C>
 FI_GLOBAL_FN void attention_merge(const AttentionCudaParams& pp) {
+  static_assert(C.columns == 4);
   using O = scalar_of_t<C.o>;
   const AttentionParams& p = pp.a;
   depend_wait();
   const AttentionCudaMerge cut = pp.cuts[block_x()];
   const attn::Seq seq = attn::sequence(p, cut.request);
-  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads), quads = static_cast<uint32_t>(p.head_dim_vo) / 4;
-  for (uint32_t i = thread_x(); i < static_cast<uint32_t>(cut.rows) * quads; i += C.threads) {
-    const uint32_t row = i / quads, quad = i % quads;
+  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
+  constexpr uint32_t kQuads = C.dvo / C.columns;
+  for (uint32_t i = thread_x(); i < static_cast<uint32_t>(cut.rows) * kQuads; i += C.threads) {
+    const uint32_t row = i / kQuads, quad = i % kQuads;
     const auto at = [&](int32_t c) { return (cut.partial + static_cast<int64_t>(c) * cut.rows + row) * p.num_kv_heads + kv_head; };
     float m = -kInf, l = 0.0f, sum[4] = {};
     for (int32_t c = 0; c < cut.chunks; ++c) m = Max{}(p.partial_state[at(c)], m);
     for (int32_t c = 0; c < cut.chunks && m != -kInf; ++c) {
       const float weight = exp2_fast(p.partial_state[at(c)] - m);
-      const Pack<float, 4> x = load<4>(static_cast<const float*>(p.partial_o) + at(c) * p.head_dim_vo + quad * 4);
+      const Pack<float, 4> x = load<4>(static_cast<const float*>(p.partial_o) + at(c) * C.dvo + quad * 4);
       l += weight;
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];

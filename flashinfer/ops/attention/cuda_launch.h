@@ -37,7 +37,7 @@ inline bool attention_aligned(const AttentionParams& p) {
 inline constexpr int kFewRows = 16;
 inline AttentionCudaConfig attention_config(const AttentionConfig& c, const AttentionParams& p, bool few, int64_t most_rows) {
   const bool wide = !few && most_rows > 64 && p.head_dim_qk <= 128;
-  return {.q = c.q, .o = c.o, .dqk = p.head_dim_qk, .dvo = p.head_dim_vo, .warps_k = few ? 4 : 1, .threads = wide ? 256 : 128};
+  return {.q = c.q, .o = c.o, .warps_k = few ? short{4} : short{1}, .dqk = p.head_dim_qk, .dvo = p.head_dim_vo, .threads = wide ? 256 : 128};
 }
 
 /// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some 20 us, beside
@@ -91,6 +91,9 @@ inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionPara
   l.shared_bytes = attention_shared_bytes(c);
   l.pdl = pdl;
   return l;
+}
+inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c, const AttentionParams& p) {
+  return {.o = c.o, .columns = 4, .dvo = static_cast<short>(p.head_dim_vo), .threads = 128};
 }
 inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts, bool pdl) {
   Launch l;

@@ -12,8 +12,8 @@ namespace flashinfer {
 struct AttentionCudaConfig {
   DType q;           // f16 or bf16, also of the cache
   DType o;           // f16, bf16, f32
+  short warps_k;     // 1 or 4
   int dqk, dvo;      // 64, 128, 192 or 256; dvo <= dqk
-  int warps_k;       // 1 or 4
   int threads;       // of a block
 
   static constexpr const char* kName = "flashinfer::AttentionCudaConfig";
@@ -21,9 +21,9 @@ struct AttentionCudaConfig {
   constexpr void visit(V&& v) const {
     v("q", q);
     v("o", o);
+    v("warps_k", warps_k);
     v("dqk", dqk);
     v("dvo", dvo);
-    v("warps_k", warps_k);
     v("threads", threads);
   }
   friend constexpr bool operator==(const AttentionCudaConfig&, const AttentionCudaConfig&) = default;
@@ -55,12 +55,16 @@ struct AttentionCudaParams {
 /// Merges what cut rows left.
 struct AttentionMergeCudaConfig {
   DType o;
+  unsigned char columns;  // of a row that a thread takes: 4
+  short dvo;
   int threads;
 
   static constexpr const char* kName = "flashinfer::AttentionMergeCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {
     v("o", o);
+    v("columns", columns);
+    v("dvo", dvo);
     v("threads", threads);
   }
   friend constexpr bool operator==(const AttentionMergeCudaConfig&, const AttentionMergeCudaConfig&) = default;

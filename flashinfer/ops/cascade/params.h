@@ -23,7 +23,7 @@ struct MergeConfig {
 struct MergeCudaConfig {
   DType dtype;
   DType out;
-  int aligned; // every row of v and v_out begins at 16 bytes and dim fills whole ones
+  short aligned;  // every row of v and v_out begins at 16 bytes and dim fills whole ones
   int threads;  // of a block
 
   static constexpr const char* kName = "flashinfer::MergeCudaConfig";

@@ -9,7 +9,7 @@ namespace flashinfer {
 
 struct AppendCudaConfig {
   int item;               // bytes of an element: 1, 2, 4
-  int aligned; // every head begins at 16 bytes and fills whole ones, on both sides
+  int aligned;  // every head begins at 16 bytes and fills whole ones, on both sides
   int threads;            // of a block, which takes a token
 
   static constexpr const char* kName = "flashinfer::AppendCudaConfig";
@@ -38,7 +38,7 @@ struct AppendPlane {
 struct AppendParams {
   AppendPlane plane[2];
   StridedIndices batch_indices, positions, kv_indices, kv_indptr;  // of token t; a negative request is padding
-  int64_t tokens, page_size;
+  int64_t tokens, page_size, pages, batch;  // tokens of no request, position or page that exists are left out
 };
 
 }  // namespace flashinfer

@@ -25,7 +25,7 @@ struct RopeConfig {
 struct RopeCudaConfig {
   DType dtype;
   unsigned char interleave;
-  int aligned; // every head begins at 16 bytes; half of rotary (interleaved: rotary) and what follows fill whole ones
+  short aligned;  // every head begins at 16 bytes; half of rotary (interleaved: rotary) and what follows fill whole ones
   int threads;            // of a block, which takes a token
 
   static constexpr const char* kName = "flashinfer::RopeCudaConfig";

@@ -11,7 +11,7 @@
 namespace flashinfer::cu {
 
 template <SoftmaxCudaConfig C>
-FI_GLOBAL_FN void softmax(const SoftmaxParams& p) {
+FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   constexpr int N = kPiece<T>;
   constexpr bool kAligned = C.aligned != 0;
@@ -20,7 +20,11 @@ FI_GLOBAL_FN void softmax(const SoftmaxParams& p) {
   const T* x = static_cast<const T*>(p.logits) + r * p.logits_stride;
   float* y = p.out + r * p.out_stride;
   float* scratch = reinterpret_cast<float*>(shared());
-  const float inverse = p.inverse_temperature[r * p.inverse_stride];
+  float inverse = p.inverse;
+  if (p.temperature) {
+    const float t = to_f32(static_cast<const scalar_of_t<C.temperature>*>(p.temperature)[r * p.temperature_stride]);
+    inverse = t == 0.0f ? 0.0f : 1.0f / t;  // T = 0 makes all logits equal
+  }
   // A masked token stays masked at T = 0 (0 * -inf would be NaN).
   const auto scaled = [&](float v) { return v == -kInf ? v : v * inverse; };
   const auto each = [&](auto f) {

@@ -24,31 +24,29 @@ struct SamplingConfig {
 /// softmax on a GPU.
 struct SoftmaxCudaConfig {
   DType dtype;  // of logits
-  unsigned char aligned;  // every row of logits and out begins at 16 bytes
+  DType temperature;  // of the tensor, if there is one
+  short aligned;      // every row of logits and out begins at 16 bytes
   int threads;  // of a block, which takes a row
 
   static constexpr const char* kName = "flashinfer::SoftmaxCudaConfig";
   template <class V>
   constexpr void visit(V&& v) const {
     v("dtype", dtype);
+    v("temperature", temperature);
     v("aligned", aligned);
     v("threads", threads);
   }
   friend constexpr bool operator==(const SoftmaxCudaConfig&, const SoftmaxCudaConfig&) = default;
 };
 
-/// The samplers on a GPU.
-struct SamplingCudaConfig {
-  DType dtype;  // of probs
-  int threads;  // of a block, which takes a row
-
-  static constexpr const char* kName = "flashinfer::SamplingCudaConfig";
-  template <class V>
-  constexpr void visit(V&& v) const {
-    v("dtype", dtype);
-    v("threads", threads);
-  }
-  friend constexpr bool operator==(const SamplingCudaConfig&, const SamplingCudaConfig&) = default;
+/// As SoftmaxParams; the host does not see the temperatures.
+struct SoftmaxCudaParams {
+  const void* logits;
+  float* out;
+  const void* temperature;  // [rows], or one when the stride is 0; null: `inverse` for all rows
+  int64_t temperature_stride;
+  int64_t rows, v, logits_stride, out_stride;
+  float inverse;  // 1 / temperature
 };
 
 struct SoftmaxParams {
