@@ -74,7 +74,8 @@ def function_stub(name, function, op, indent=""):
         if p.name in annotations:
             text += ": " + annotations[p.name]
         if p.default is not p.empty:
-            text += (" = " if p.name in annotations else "=") + repr(p.default)
+            default = repr(p.default)  # "<...>" is no expression: a stub writes `...` for any default
+            text += (" = " if p.name in annotations else "=") + ("..." if default.startswith("<") else default)
         parts.append(text)
     arrow = " -> " + (returned(op) if op and op.method != "__init__" else "None") if op else ""
     doc = (function.__doc__ or "").replace("\\", "\\\\").strip()

@@ -20,6 +20,7 @@ import dataclasses
 import enum
 import linecache
 import os
+import re
 import sys
 import types
 
@@ -67,16 +68,20 @@ class Op:
 def _default(field, namespace):
     """The default's expression in the `def`: itself where Python can read it, else a name for an object that prints like it."""
     text = field["default"]
+    if "enumeration" in field:
+        _enumeration(field["enumeration"], namespace)
+    if text == "None":
+        return text
     if text.startswith("torch."):
         torch = sys.modules.get("torch")
         value = getattr(torch, text[6:], None) if torch is not None else None
     elif "enumeration" in field:
         value = _enumeration(field["enumeration"], namespace)[text.rpartition(".")[2]]
-    elif text[:1].isalpha() and text not in ("None", "True", "False"):
+    elif text[:1] == "<" or text[:1].isalpha() and text not in ("True", "False"):
         value = None
     else:
         return text
-    name = "_default_" + text.replace(".", "_")
+    name = "_default_" + re.sub(r"\W", "_", text)
     namespace[name] = _Literal(text) if value is None else value
     return name
 
@@ -99,6 +104,8 @@ def _enumeration(text, namespace):
 
 
 enums = {}
+
+_SECOND_NAMES = {"nvfp4_block_scale_interleave": "block_scale_interleave"}  # of functions
 
 
 def _structure(field, op):
@@ -241,6 +248,8 @@ class Package:
                 self.exports[op.name] = self._function(op)
         for name, ops in classes.items():
             self.exports[name] = self._class(name, ops)
+        for name, target in _SECOND_NAMES.items():
+            self.exports[name] = self.namespace(self.ops[target].module)[name] = self.exports[target]
         self.exports.update(enums)
         if _native.observed():  # before the first call, which would otherwise not know how its arguments were passed
             self.connect()

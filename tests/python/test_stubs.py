@@ -38,7 +38,7 @@ def shape_of_stub(node):
 
 
 def shape_of(function):
-    return [(p.name, p.kind.name, None if p.default is p.empty else ast.unparse(ast.parse(repr(p.default), mode="eval")))
+    return [(p.name, p.kind.name, None if p.default is p.empty else ast.unparse(ast.parse("..." if repr(p.default).startswith("<") else repr(p.default), mode="eval")))
             for p in inspect.signature(function).parameters.values()]
 
 

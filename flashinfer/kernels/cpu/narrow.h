@@ -3,8 +3,9 @@
 // ties to the even code, and saturate: +-448, +-57344, +-6 (infinities too). NaN becomes 0x7f in the 8-bit types; e2m1 has none, there
 // it becomes +-6, so that callers look at the block's scale (quantize_nvfp4_row does).
 //
-//   store_saturated(p, v)  store_saturated_n(p, v, n)       p = e4m3_t*, e5m2_t*: Vec::kLanes or n elements
+//   store_saturated(p, v)  store_saturated_n(p, v, n)       p = e4m3_t*, e5m2_t*, int8_t*: Vec::kLanes or n elements
 //   store_e2m1_16(p, f)    f(i) is the Vec of elements [i, i + kLanes) of 16; 8 bytes, the even element in the low nibble
+//   store_e2m1_32(p, even, odd), load_split(p)  AVX-512 only: 32 elements at a time
 //   load_e2m1(p)           Vec::kLanes elements from kLanes / 2 bytes
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
@@ -16,7 +17,7 @@ inline namespace avx512bf16 {
 #else
 inline namespace avx512 {
 #endif
-#define FI_NARROW_AVX512 1
+#define FI_NARROW_AVX512 1  // store_e2m1_32 and load_split exist
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 inline namespace avx2 {
 #define FI_NARROW_AVX2 1
@@ -31,17 +32,15 @@ typedef uint8_t ByteLanes __attribute__((vector_size(Vec::kLanes)));
 FI_VEC_INLINE Lanes bits_of(Vec v) { return reinterpret_cast<Lanes>(v.r); }
 
 /// Codes of magnitudes (sign bits cleared) that are at most the largest value of a float with E exponent and M mantissa bits, bias
-/// 2^(E-1) - 1, rounded to nearest even: a code is the f32's top bits with another bias; below the smallest normal, where spacing
-/// stays the same, the adder rounds. Exact: each path rounds once.
+/// 2^(E-1) - 1, rounded to nearest even by the adder: beside a number that is 2^(23-M) times the magnitude's power of two (at least
+/// the smallest normal one), the last place is that of the code.
 template <int E, int M>
 FI_VEC_INLINE Lanes encode_magnitude(Vec a) {
-  constexpr uint32_t kBias = (1u << (E - 1)) - 1, kShift = 23 - M;
-  constexpr uint32_t kMagic = (127 + 23 + 1 - kBias - M) << 23;  // its last place is the smallest subnormal
-  const Lanes u = bits_of(a);
-  const Lanes normal = (u + ((u >> kShift) & 1) + ((1u << (kShift - 1)) - 1 - ((127 - kBias) << 23))) >> kShift;
-  const Lanes small = bits_of(a + splat(__builtin_bit_cast(float, kMagic))) - kMagic;
-  const SignedLanes is_small = reinterpret_cast<SignedLanes>(u) < static_cast<int32_t>((128 - kBias) << 23);
-  return (small & reinterpret_cast<Lanes>(is_small)) | (normal & ~reinterpret_cast<Lanes>(is_small));
+  constexpr uint32_t kFirst = 128 - ((1u << (E - 1)) - 1);  // biased exponent, in f32, of the smallest normal number
+  const Vec power{reinterpret_cast<decltype(Vec::r)>(bits_of(a) & 0x7f800000u)};
+  const Lanes e = bits_of(max(power, splat(__builtin_bit_cast(float, kFirst << 23)))), beside = e + ((23u - M) << 23);
+  const Lanes sum = bits_of(a + Vec{reinterpret_cast<decltype(Vec::r)>(beside)});
+  return (sum - beside) + ((e >> (23 - M)) - (kFirst << M));
 }
 template <int E, int M>
 FI_VEC_INLINE Lanes encode_saturated(Vec v, float largest) {
@@ -72,6 +71,10 @@ FI_VEC_INLINE void store_low_bytes_n(void* p, Lanes u, int64_t n) {
 }
 FI_VEC_INLINE Lanes encode(Vec v, const e4m3_t*) { return encode_saturated<4, 3>(v, 448.0f); }
 FI_VEC_INLINE Lanes encode(Vec v, const e5m2_t*) { return encode_saturated<5, 2>(v, 57344.0f); }
+/// Adding 1.5 * 2^23 leaves the integer in the low bits; NaN gives 0.
+FI_VEC_INLINE Lanes encode(Vec v, const int8_t*) {
+  return bits_of(min(splat(127.0f), max(splat(-128.0f), v)) + splat(12582912.0f)) & 0xff;
+}
 
 /// Codes of e2m1 with the sign in bit 3. The codes count steps of 0.5, 1 and 2 in three ranges, and in each range its own step gives
 /// the smallest count; adding 2^22 makes the adder round to steps of 0.5, and so on. Seven operations where a table of the seven
@@ -125,6 +128,45 @@ FI_VEC_INLINE void store_e2m1_16(uint8_t* p, F f) {
 #endif
 }
 
+#if FI_NARROW_AVX512
+namespace detail {
+/// For each bucket of magnitudes in [0.25, 6] that begin with the same exponent and first mantissa bit, by the low four bits of those:
+/// what added to the f32's bits gives the code in bits 22 to 24. A bucket has at most one place where the code changes, in its middle
+/// (ties to the even code: odd buckets include it) or behind its first number; the addition carries there.
+constexpr uint32_t e2m1_addend(uint32_t top, uint32_t code, uint32_t carry) { return ((code - top) << 22) + carry; }
+inline constexpr uint32_t kE2m1Addends[16] = {
+    e2m1_addend(256, 4, 0x1fffff), e2m1_addend(257, 5, 0x200000), e2m1_addend(258, 6, 0x1fffff), e2m1_addend(259, 7, 0), 0, 0, 0, 0, 0, 0,
+    e2m1_addend(250, 0, 0x3fffff), e2m1_addend(251, 1, 0),        e2m1_addend(252, 1, 0),        e2m1_addend(253, 2, 0),
+    e2m1_addend(254, 2, 0x1fffff), e2m1_addend(255, 3, 0x200000)};
+FI_VEC_INLINE __m512i e2m1_sum(__m512 v) {
+  const __m512 clamped = _mm512_range_ps(_mm512_range_ps(v, _mm512_set1_ps(6.0f), 2), _mm512_set1_ps(0.25f), 3);  // magnitudes; v's sign
+  const __m512i u = _mm512_castps_si512(clamped);
+  return _mm512_add_epi32(u, _mm512_permutexvar_epi32(_mm512_srli_epi32(u, 22), _mm512_loadu_si512(kE2m1Addends)));
+}
+}  // namespace detail
+/// 32 elements, those of even index in `even`, to 16 bytes: as store_e2m1_16, with 9 operations for 16 elements instead of 17.
+FI_VEC_INLINE void store_e2m1_32(uint8_t* p, Vec even, Vec odd) {
+  const __m512i e = _mm512_srli_epi32(detail::e2m1_sum(even.r), 22), o = _mm512_srli_epi32(detail::e2m1_sum(odd.r), 18);
+  const __m512i both = _mm512_ternarylogic_epi32(e, o, _mm512_set1_epi32(0x2070), 0xf8);  // e | (o & mask); signs in bits 9 and 13
+  const __m512i bytes = _mm512_ternarylogic_epi32(both, _mm512_srli_epi32(both, 6), _mm512_set1_epi32(0x88), 0xf8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(bytes));
+}
+/// 32 elements from memory, those of even and of odd index.
+struct Split {
+  Vec even, odd;
+};
+FI_VEC_INLINE Split load_split(const bf16_t* p) {
+  const __m512i x = _mm512_loadu_si512(p);
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(x, 16))}, {_mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(static_cast<int>(0xffff0000u))))}};
+}
+template <class T>
+FI_VEC_INLINE Split load_split(const T* p) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  const __m512 a = load(p).r, b = load(p + 16).r;
+  return {{_mm512_permutex2var_ps(a, even, b)}, {_mm512_permutex2var_ps(a, _mm512_add_epi32(even, _mm512_set1_epi32(1)), b)}};
+}
+#endif
+
 FI_VEC_INLINE Vec load_e2m1(const uint8_t* p) {
 #if FI_NARROW_AVX512
   const __m512 values = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6);
@@ -144,7 +186,6 @@ FI_VEC_INLINE Vec load_e2m1(const uint8_t* p) {
 #endif
 }
 
-#undef FI_NARROW_AVX512
 #undef FI_NARROW_AVX2
 }  // inline namespace
 }  // namespace flashinfer::cpu

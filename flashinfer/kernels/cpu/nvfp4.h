@@ -6,8 +6,7 @@
 // Bytes decide: 2 are read and 0.56 written an element, so a block of 16 may take about 20 vector operations; amax is one phminposuw on
 // the 16-bit magnitudes instead of a float reduction.
 #pragma once
-#include "flashinfer/kernels/cpu/lanes.h"
-#include "flashinfer/kernels/cpu/narrow.h"
+#include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/kernels/cpu/token_rows.h"
 
 namespace flashinfer {
@@ -51,60 +50,15 @@ struct Nvfp4AmaxParams {
 namespace cpu {
 
 constexpr int64_t kNvfp4Block = 16;
-constexpr float kFltMax = __FLT_MAX__;
-
-/// The largest magnitude of 16 elements of 16 bits; NaN is larger than all numbers, as its bits are.
-template <class T>
-FI_VEC_INLINE T block_magnitude(const T* x) {
-  T r;
-#if defined(__AVX2__)
-  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
-  const __m256i inverse = _mm256_andnot_si256(v, _mm256_set1_epi16(0x7fff));
-  const __m128i least = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(inverse), _mm256_extracti128_si256(inverse, 1)));
-  r.bits = static_cast<uint16_t>(0x7fff - (_mm_cvtsi128_si32(least) & 0xffff));
-#else
-  uint16_t most = 0;
-  for (int64_t i = 0; i < kNvfp4Block; ++i) {
-    const uint16_t magnitude = x[i].bits & 0x7fff;
-    most = magnitude > most ? magnitude : most;
-  }
-  r.bits = most;
-#endif
-  return r;
-}
-
-FI_VEC_INLINE float capped_reciprocal(float x) {
-  const float r = 1.0f / x;
-  return r < kFltMax ? r : kFltMax;
-}
-
 /// `blocks` blocks of x; sf gets a byte a block.
 template <class T>
 FI_VEC_INLINE void quantize_nvfp4(const T* x, uint8_t* q, uint8_t* sf, int64_t blocks, float global) {
-  constexpr int64_t kChunk = 64, L = Vec::kLanes;
-  const Vec to_scale = splat(capped_reciprocal(6.0f * global)), vglobal = splat(global), one = splat(1.0f), most = splat(kFltMax);
-  T amax[kChunk];
-  e4m3_t code[kChunk];
-  float factor[kChunk];
-  for (int64_t first = 0; first < blocks; first += kChunk) {
-    const int64_t n = blocks - first < kChunk ? blocks - first : kChunk;
-    const T* from = x + first * kNvfp4Block;
-    for (int64_t b = 0; b < n; ++b) amax[b] = block_magnitude(from + b * kNvfp4Block);
-    for (int64_t b = n; b % L; ++b) amax[b].bits = 0;
-    for (int64_t b = 0; b < n; b += L) {
-      store_saturated(code + b, load(amax + b) * to_scale);
-      store(factor + b, min(one / (load(code + b) * vglobal), most));
-    }
-    memcpy(sf + first, code, static_cast<size_t>(n));
-    uint8_t* to = q + first * (kNvfp4Block / 2);
-    for (int64_t b = 0; b < n; ++b) {
-      const Vec f = splat(factor[b]);
-      const T* block = from + b * kNvfp4Block;
-      if (code[b].bits == 0 || code[b].bits == 0x7f) [[unlikely]]
-        memset(to + b * (kNvfp4Block / 2), 0, kNvfp4Block / 2);
-      else
-        store_e2m1_16(to + b * (kNvfp4Block / 2), [&](int64_t i) { return load(block + i) * f; });
-    }
+  const float a = capped_reciprocal(6.0f * global);
+  uint8_t scale[kBlockChunk];
+  for (int64_t first = 0; first < blocks; first += kBlockChunk) {
+    const int64_t n = blocks - first < kBlockChunk ? blocks - first : kBlockChunk;
+    quantize_blocks<BlockFormat{}>(x + first * kNvfp4Block, q + first * (kNvfp4Block / 2), scale, n, a, global);
+    memcpy(sf + first, scale, static_cast<size_t>(n));
   }
 }
 
@@ -215,7 +169,7 @@ void nvfp4_amax(const Nvfp4AmaxParams& p, int64_t task) {
     const T* x = token_row<T>(p.plain, t);
     for (int64_t h = 0; h < p.heads; ++h)
       for (int64_t i = 0; i < p.dim; i += kNvfp4Block) {
-        const T block = block_magnitude(x + h * p.plain.stride_h + i);
+        const T block = block_magnitude(x + h * p.plain.stride_h + i, kNvfp4Block);
         if (block.bits > most.bits) most = block;
       }
   }

@@ -11,4 +11,12 @@ std::span<const op::Case> gemma_rmsnorm_cases();
 std::span<const op::Case> fused_add_rmsnorm_cases();
 std::span<const op::Case> gemma_fused_add_rmsnorm_cases();
 std::span<const op::Case> layernorm_cases();
+// quant_cases.cc
+std::span<const op::Case> rmsnorm_quant_cases();
+std::span<const op::Case> fused_add_quant_cases();
+std::span<const op::Case> layernorm_quant_cases();
+std::span<const op::Case> fp8_block_cases();
+std::span<const op::Case> rmsnorm_fp4_cases();
+std::span<const op::Case> add_rmsnorm_fp4_cases();
+std::span<const op::Case> rmsnorm_silu_cases();
 }  // namespace flashinfer::ops::norm

@@ -18,9 +18,39 @@ FI_VEC_INLINE void for_rows(const NormParams& p, int64_t task, F f) {
   }
 }
 
-/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma). With fused_add, x is input + residual in f32, never
-/// rounded; residual becomes x rounded. The second pass adds again instead of keeping x: input and residual of a row
-/// are in L1 by then.
+/// Elements of a row; with kAdd those of input + residual in f32, never rounded.
+template <class T, bool kAdd>
+struct NormRow {
+  const T* x;
+  T* residual;
+  FI_VEC_INLINE Vec at(int64_t i) const { return kAdd ? load(x + i) + load(residual + i) : load(x + i); }
+  FI_VEC_INLINE Vec at(int64_t i, int64_t n) const { return kAdd ? load_n(x + i, n) + load_n(residual + i, n) : load_n(x + i, n); }
+  FI_VEC_INLINE void keep(int64_t i, Vec v) const {
+    if constexpr (kAdd) store(residual + i, v);
+  }
+  FI_VEC_INLINE void keep(int64_t i, Vec v, int64_t n) const {
+    if constexpr (kAdd) store_n(residual + i, v, n);
+  }
+};
+
+/// 1 / sqrt(mean(x^2) + eps).
+template <class Row>
+FI_VEC_INLINE Vec rms_factor(const Row& row, int64_t d, double eps) {
+  const float sum = sum_row(
+      d,
+      [&](Vec a, int64_t i) {
+        const Vec v = row.at(i);
+        return fma(v, v, a);
+      },
+      [&](Vec a, int64_t i, int64_t n) {
+        const Vec v = row.at(i, n);
+        return fma(v, v, a);
+      });
+  return splat(1.0f / __builtin_sqrtf(sum / static_cast<float>(d) + static_cast<float>(eps)));
+}
+
+/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add residual becomes x rounded. The second pass adds again
+/// instead of keeping x: input and residual of a row are in L1 by then.
 template <NormConfig C>
 void rmsnorm(const NormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
@@ -28,67 +58,60 @@ void rmsnorm(const NormParams& p, int64_t task) {
   const W* w = static_cast<const W*>(p.weight);
   const Vec one = splat(1.0f);
   for_rows(p, task, [&](int64_t input_at, int64_t residual_at, int64_t out_at) {
-    const T* x = static_cast<const T*>(p.input) + input_at;
-    T* s = C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr;
-    const auto value = [&](int64_t i) { return C.fused_add ? load(x + i) + load(s + i) : load(x + i); };
-    const auto value_n = [&](int64_t i, int64_t n) {
-      return C.fused_add ? load_n(x + i, n) + load_n(s + i, n) : load_n(x + i, n);
-    };
-    const float sum = sum_row(
-        p.d,
-        [&](Vec a, int64_t i) {
-          const Vec v = value(i);
-          return fma(v, v, a);
-        },
-        [&](Vec a, int64_t i, int64_t n) {
-          const Vec v = value_n(i, n);
-          return fma(v, v, a);
-        });
-    const Vec scale = splat(1.0f / __builtin_sqrtf(sum / static_cast<float>(p.d) + static_cast<float>(p.eps)));
+    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at, C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
+    const Vec scale = rms_factor(row, p.d, p.eps);
     write_row(
         static_cast<T*>(p.out) + out_at, p.d,
         [&](int64_t i) {
-          const Vec v = value(i), g = C.gemma ? load(w + i) + one : load(w + i);
-          if constexpr (C.fused_add) store(s + i, v);
+          const Vec v = row.at(i), g = C.gemma ? load(w + i) + one : load(w + i);
+          row.keep(i, v);
           return v * scale * g;
         },
         [&](int64_t i, int64_t n) {
-          const Vec v = value_n(i, n), g = C.gemma ? load_n(w + i, n) + one : load_n(w + i, n);
-          if constexpr (C.fused_add) store_n(s + i, v, n);
+          const Vec v = row.at(i, n), g = C.gemma ? load_n(w + i, n) + one : load_n(w + i, n);
+          row.keep(i, v, n);
           return v * scale * g;
         });
   });
 }
 
-/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta, population variance about the mean (two passes: no
-/// cancellation).
+/// Mean and 1 / sqrt(var + eps) of a row, population variance about the mean (two passes: no cancellation).
+template <class T>
+struct LayerNormRow {
+  const T* x;
+  Vec mean, scale;
+  FI_VEC_INLINE Vec at(int64_t i, Vec w, Vec b) const { return fma((load(x + i) - mean) * scale, w, b); }
+  FI_VEC_INLINE Vec at(int64_t i, int64_t n, Vec w, Vec b) const { return fma((load_n(x + i, n) - mean) * scale, w, b); }
+};
+template <class T>
+FI_VEC_INLINE LayerNormRow<T> layernorm_row(const T* x, int64_t d, double eps) {
+  const float n_inv = 1.0f / static_cast<float>(d);
+  const Vec mean = splat(n_inv * sum_row(
+                                     d, [&](Vec a, int64_t i) { return a + load(x + i); },
+                                     [&](Vec a, int64_t i, int64_t n) { return a + load_n(x + i, n); }));
+  const float var = n_inv * sum_row(
+                                d,
+                                [&](Vec a, int64_t i) {
+                                  const Vec v = load(x + i) - mean;
+                                  return fma(v, v, a);
+                                },
+                                [&](Vec a, int64_t i, int64_t n) {
+                                  const Vec v = select(first_n(n), load_n(x + i, n) - mean, zero());
+                                  return fma(v, v, a);
+                                });
+  return {x, mean, splat(1.0f / __builtin_sqrtf(var + static_cast<float>(eps)))};
+}
+
+/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta.
 template <LayerNormConfig C>
 void layernorm(const NormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
   const float *w = static_cast<const float*>(p.weight), *b = static_cast<const float*>(p.beta);
   for_rows(p, task, [&](int64_t input_at, int64_t, int64_t out_at) {
-    const T* x = static_cast<const T*>(p.input) + input_at;
-    const float n_inv = 1.0f / static_cast<float>(p.d);
-    const Vec mean = splat(n_inv * sum_row(
-                                       p.d, [&](Vec a, int64_t i) { return a + load(x + i); },
-                                       [&](Vec a, int64_t i, int64_t n) { return a + load_n(x + i, n); }));
-    const float var = n_inv * sum_row(
-                                  p.d,
-                                  [&](Vec a, int64_t i) {
-                                    const Vec v = load(x + i) - mean;
-                                    return fma(v, v, a);
-                                  },
-                                  [&](Vec a, int64_t i, int64_t n) {
-                                    const Vec v = select(first_n(n), load_n(x + i, n) - mean, zero());
-                                    return fma(v, v, a);
-                                  });
-    const Vec scale = splat(1.0f / __builtin_sqrtf(var + static_cast<float>(p.eps)));
+    const LayerNormRow<T> row = layernorm_row(static_cast<const T*>(p.input) + input_at, p.d, p.eps);
     write_row(
-        static_cast<T*>(p.out) + out_at, p.d,
-        [&](int64_t i) { return fma((load(x + i) - mean) * scale, load(w + i), load(b + i)); },
-        [&](int64_t i, int64_t n) {
-          return fma((load_n(x + i, n) - mean) * scale, load_n(w + i, n), load_n(b + i, n));
-        });
+        static_cast<T*>(p.out) + out_at, p.d, [&](int64_t i) { return row.at(i, load(w + i), load(b + i)); },
+        [&](int64_t i, int64_t n) { return row.at(i, n, load_n(w + i, n), load_n(b + i, n)); });
   });
 }
 

@@ -4,6 +4,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/norm/cases.h"
+#include "flashinfer/ops/norm/launch.h"
+#include "flashinfer/ops/norm/ops.h"
 #include "flashinfer/ops/norm/params.h"
 #include "flashinfer/ops/norm/ref.h"
 
@@ -24,26 +26,6 @@ NormConfig config_of(const FusedAddRmsNorm& a) {
   return {.dtype = a.input.dtype(), .weight = a.weight.dtype(), .gemma = kGemma, .fused_add = 1};
 }
 LayerNormConfig config_of(const LayerNorm& a) { return {.dtype = a.input.dtype()}; }
-
-/// Strides of the two row axes; an absent axis has extent 1 and stride 0.
-void row_strides(const TensorView& t, int64_t out[2]) {
-  out[0] = t.rank() > 1 ? t.stride(0) : 0;
-  out[1] = t.rank() > 2 ? t.stride(1) : 0;
-}
-
-NormParams params_of(const TensorView& input, const TensorView& out, double eps, int64_t streams) {
-  NormParams p{};
-  p.input = input.data();
-  p.out = out.data();
-  p.d = input.size(-1);
-  p.rows = p.d ? input.numel() / p.d : 0;
-  p.inner = input.rank() > 2 ? input.size(1) : 1;
-  p.eps = eps;
-  row_strides(input, p.input_stride);
-  row_strides(out, p.out_stride);
-  p.rows_per_task = ops::rows_per_task(p.rows, streams * p.d * input.item_size());
-  return p;
-}
 
 template <class Block>
 void check_input(const char* name, const Block& a) {
@@ -82,20 +64,20 @@ op::Refusal refuse_layer(const LayerNorm& a);
 
 template <int kGemma>
 void launch_rms(const RmsNorm& a) {
-  NormParams p = params_of(a.input, *a.out, a.eps, 2);
+  NormParams p = ops::norm::params_of(a.input, *a.out, a.eps, 2);
   p.weight = a.weight.data();
   ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
 }
 template <int kGemma>
 void launch_fused(const FusedAddRmsNorm& a) {
-  NormParams p = params_of(a.input, a.input, a.eps, 4);
+  NormParams p = ops::norm::params_of(a.input, a.input, a.eps, 4);
   p.weight = a.weight.data();
   p.residual = a.residual.data();
-  row_strides(a.residual, p.residual_stride);
+  ops::norm::row_strides(a.residual, p.residual_stride);
   ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
 }
 void launch_layer(const LayerNorm& a) {
-  NormParams p = params_of(a.input, *a.out, a.eps, 2);
+  NormParams p = ops::norm::params_of(a.input, *a.out, a.eps, 2);
   p.weight = a.gemma.data();
   p.beta = a.beta.data();
   ops::run_rows(jit::cpu_kernel<kLayerNorm>(config_of(a)).fn, p, p.rows, p.rows_per_task);
@@ -182,7 +164,9 @@ op::Refusal refuse_layer(const LayerNorm& a) {
 }
 
 constexpr const op::Op* kOps[] = {&rmsnorm_op, &gemma_rmsnorm_op, &fused_add_rmsnorm_op, &gemma_fused_add_rmsnorm_op,
-                                  &layernorm_op};
+                                  &layernorm_op, &ops::norm::rmsnorm_quant_op, &ops::norm::fused_add_quant_op,
+                                  &ops::norm::layernorm_quant_op, &ops::norm::fp8_block_op, &ops::norm::rmsnorm_fp4_op,
+                                  &ops::norm::add_rmsnorm_fp4_op, &ops::norm::rmsnorm_silu_op};
 }  // namespace
 
 Tensor rmsnorm(const RmsNorm& a) { return op::call(rmsnorm_op, a); }

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/norm/fp4.h"
+#include "flashinfer/ops/norm/quant.h"
 
 namespace flashinfer {
 

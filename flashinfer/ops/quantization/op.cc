@@ -100,7 +100,26 @@ constexpr const op::Op* kOps[] = {&packbits_op,
                                   &ops::quantization::kv_quantize_op,
                                   &ops::quantization::kv_dequantize_op,
                                   &ops::quantization::kv_dequantize_paged_op,
-                                  &ops::quantization::quantize_paged_op};
+                                  &ops::quantization::quantize_paged_op,
+                                  &ops::quantization::fp4_op,
+                                  &ops::quantization::nvfp4_op,
+                                  &ops::quantization::batched_op,
+                                  &ops::quantization::mxfp4_op,
+                                  &ops::quantization::mxfp8_op,
+                                  &ops::quantization::mxfp8_dequantize_op,
+                                  &ops::quantization::fp4_to_float_op,
+                                  &ops::quantization::mxfp4_dequantize_op,
+                                  &ops::quantization::mxfp4_dequantize_host_op,
+                                  &ops::quantization::interleave_op,
+                                  &ops::quantization::shuffle_op,
+                                  &ops::quantization::shuffle_scales_op,
+                                  &ops::quantization::reorder_op,
+                                  &ops::quantization::block_layout_op,
+                                  &ops::quantization::silu_fp4_op,
+                                  &ops::quantization::grouped_fp4_op,
+                                  &ops::quantization::silu_experts_fp4_op,
+                                  &ops::quantization::group8_op,
+                                  &ops::quantization::tensor8_op};
 }  // namespace
 
 Tensor packbits(const PackBits& a) { return op::call(packbits_op, a); }

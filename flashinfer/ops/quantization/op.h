@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of booleans (attention.md section 15) and, in nvfp4.h, quantising of KV caches.
+// Packing of booleans (attention.md section 15) and, in the other headers, quantising (ops.md section 8): rows to block formats (fp4.h,
+// mxfp8.h) and back (dequantize.h), orders of weights and scales (layout.h), KV caches (nvfp4.h).
 #pragma once
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/quantization/dequantize.h"
+#include "flashinfer/ops/quantization/fp4.h"
+#include "flashinfer/ops/quantization/group8.h"
+#include "flashinfer/ops/quantization/grouped.h"
+#include "flashinfer/ops/quantization/layout.h"
+#include "flashinfer/ops/quantization/mxfp8.h"
 #include "flashinfer/ops/quantization/nvfp4.h"
 
 namespace flashinfer {

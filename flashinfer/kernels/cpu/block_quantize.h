@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks of 16 or 32 elements of a row that share a scale byte (ops.md 8.3 to 8.5), every step in f32 rounded once to nearest even:
+//   e4m3 scales (NVFP4): scale = e4m3(amax * a), code = e2m1(x * min(1 / (scale * b), FLT_MAX)). A block whose scale is 0 (all zero, or
+//     too small for e4m3) gets codes 0; a NaN makes its block's scale NaN (0x7f) and its codes 0.
+//   ue8m0 scales (MX): scale = the least power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code = x * (a / scale). Scale
+//     byte 0 multiplies by 0; an amax that is infinite or NaN gives byte 255, and finite elements codes of 0.
+// All conversions saturate. Fused ops call quantize_blocks on rows that they have just made.
+#pragma once
+#include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/kernels/cpu/narrow.h"
+#include "flashinfer/kernels/cpu/scale_layout.h"
+
+namespace flashinfer {
+
+struct BlockFormat {
+  unsigned char block = 16;  // or 32
+  unsigned char ue8m0 = 0;   // scales are powers of two, else e4m3
+  unsigned char fp8 = 0;     // codes are e4m3, else e2m1, two a byte
+  friend constexpr bool operator==(const BlockFormat&, const BlockFormat&) = default;
+};
+
+namespace cpu {
+
+/// Blocks that are worked on together: their scales are computed as vectors.
+constexpr int64_t kBlockChunk = 64;
+constexpr float kFltMax = __FLT_MAX__;
+
+/// The largest magnitude of n (a multiple of 16) elements; NaN is larger than all numbers, as its bits are.
+template <class T>
+FI_VEC_INLINE T block_magnitude(const T* x, int64_t n) {
+  T r;
+#if defined(__AVX2__)
+  __m256i least = _mm256_set1_epi16(0x7fff);
+  for (int64_t i = 0; i < n; i += 16)
+    least = _mm256_min_epu16(least, _mm256_andnot_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)), _mm256_set1_epi16(0x7fff)));
+  const __m128i one = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(least), _mm256_extracti128_si256(least, 1)));
+  r.bits = static_cast<uint16_t>(0x7fff - (_mm_cvtsi128_si32(one) & 0xffff));
+#else
+  uint16_t most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint16_t magnitude = x[i].bits & 0x7fff;
+    most = magnitude > most ? magnitude : most;
+  }
+  r.bits = most;
+#endif
+  return r;
+}
+FI_VEC_INLINE float block_magnitude(const float* x, int64_t n) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t magnitude = scalar_detail::bits(x[i]) & 0x7fffffffu;
+    most = magnitude > most ? magnitude : most;
+  }
+  return scalar_detail::from_bits(most);
+}
+
+#if defined(FI_NARROW_AVX512)
+/// The largest magnitudes of 16 runs of 16 elements of 16 bits: pairs of vectors are folded into one, so that a run costs three
+/// operations where one alone costs six.
+template <class T>
+FI_VEC_INLINE __m256i sixteen_magnitudes(const T* x) {
+  const __m512i bits = _mm512_set1_epi16(0x7fff);
+  const auto run = [&](int i) { return _mm512_and_si512(_mm512_loadu_si512(x + 32 * i), bits); };
+  const auto fold = [&](int i) {  // vectors i, i + 1: in each 128 bits, four words of the first and four of the second
+    const __m512i a = run(i), b = run(i + 1);
+    return _mm512_max_epu16(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  };
+  const auto fold4 = [&](int i) {  // four vectors: two words of each
+    const __m512 a = _mm512_castsi512_ps(fold(i)), b = _mm512_castsi512_ps(fold(i + 2));
+    return _mm512_max_epu16(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)), _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
+  };
+  const __m512i p = fold4(0), q = fold4(4);
+  const __m512i r = _mm512_max_epu16(_mm512_mask_blend_epi16(0xaaaaaaaau, p, _mm512_slli_epi32(q, 16)),
+                                     _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(p, 16), q));
+  const __m512i all = _mm512_max_epu16(r, _mm512_shuffle_i32x4(r, r, 0xb1));  // words of vectors 0, 4, 1, 5, 2, 6, 3, 7
+  const __m512i order = _mm512_castsi256_si512(_mm256_setr_epi16(0, 16, 2, 18, 4, 20, 6, 22, 1, 17, 3, 19, 5, 21, 7, 23));
+  return _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, all));
+}
+#endif
+/// amax[i] of n blocks.
+template <int kBlock, class T>
+FI_VEC_INLINE void block_magnitudes(const T* x, T* amax, int64_t n) {
+  int64_t i = 0;
+#if defined(FI_NARROW_AVX512)
+  if constexpr (sizeof(T) == 2) {
+    constexpr int64_t kStep = 256 / kBlock;
+    for (; i + kStep <= n; i += kStep) {
+      __m256i most = sixteen_magnitudes(x + i * kBlock);
+      if constexpr (kBlock == 16) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(amax + i), most);
+      } else {
+        most = _mm256_max_epu16(most, _mm256_srli_epi32(most, 16));  // in the low words
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(amax + i), _mm256_cvtepi32_epi16(most));
+      }
+    }
+  }
+#endif
+  for (; i < n; ++i) amax[i] = block_magnitude(x + i * kBlock, kBlock);
+}
+
+FI_VEC_INLINE float capped_reciprocal(float x) {
+  const float r = 1.0f / x;
+  return r < kFltMax ? r : kFltMax;
+}
+
+/// 1 / scale of a ue8m0 byte, 0 for 0 and 255.
+FI_VEC_INLINE float e8m0_reciprocal(uint8_t byte) {
+  return byte == 0 || byte == 255 ? 0.0f : e8m0_to_f32(static_cast<uint8_t>(254 - byte));
+}
+
+/// Scale bytes and multipliers of n blocks with largest magnitudes amax[]; arrays hold kBlockChunk.
+template <BlockFormat F, class T>
+FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, float b, uint8_t* scale, float* factor) {
+  constexpr int64_t L = Vec::kLanes;
+  if constexpr (F.ue8m0) {
+    float s[kBlockChunk];
+    for (int64_t i = 0; i < n; i += L) store(s + i, load(amax + i) / splat(F.fp8 ? 448.0f : 6.0f) * splat(a));
+    for (int64_t i = 0; i < n; ++i) {
+      scale[i] = e8m0_round_up(s[i]);
+      factor[i] = e8m0_reciprocal(scale[i]) * a;
+    }
+  } else {
+    e4m3_t* code = reinterpret_cast<e4m3_t*>(scale);
+    for (int64_t i = 0; i < n; i += L) {
+      store_saturated(code + i, load(amax + i) * splat(a));
+      store(factor + i, min(splat(1.0f) / (load(code + i) * splat(b)), splat(kFltMax)));
+    }
+  }
+}
+
+template <BlockFormat F>
+FI_VEC_INLINE bool has_no_codes(uint8_t scale) {
+  return F.ue8m0 ? scale == 255 : scale == 0 || scale == 0x7f;
+}
+/// e2m1 codes of n blocks.
+template <BlockFormat F, class T>
+FI_VEC_INLINE void store_fp4_blocks(const T* x, uint8_t* codes, const uint8_t* scale, const float* factor, int64_t n) {
+  constexpr int64_t kBytes = F.block / 2;
+  int64_t i = 0;
+#if defined(FI_NARROW_AVX512)
+  const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+  for (; i + 32 / F.block <= n; i += 32 / F.block) {
+    const Split v = load_split(x + i * F.block);
+    const Vec f = F.block == 32 ? splat(factor[i]) : Vec{_mm512_permutexvar_ps(halves, _mm512_castps256_ps512(_mm256_castpd_ps(_mm256_broadcast_sd(
+                                                             reinterpret_cast<const double*>(factor + i)))))};
+    store_e2m1_32(codes + i * kBytes, v.even * f, v.odd * f);
+  }
+#endif
+  for (; i < n; ++i)
+    for (int64_t j = 0; j < F.block; j += 16)
+      store_e2m1_16(codes + i * kBytes + j / 2, [&](int64_t k) { return load(x + i * F.block + j + k) * splat(factor[i]); });
+  uint8_t none = 0;
+  for (int64_t k = 0; k < n; ++k) none |= has_no_codes<F>(scale[k]);
+  if (!none) [[likely]] return;
+  for (int64_t k = 0; k < n; ++k)
+    if (has_no_codes<F>(scale[k])) memset(codes + k * kBytes, 0, kBytes);
+}
+
+/// n <= kBlockChunk blocks of x to their codes and scale bytes; scale[] holds kBlockChunk bytes.
+template <BlockFormat F, class T>
+FI_VEC_INLINE void quantize_blocks(const T* x, uint8_t* codes, uint8_t* scale, int64_t n, float a, float b) {
+  T amax[kBlockChunk];
+  float factor[kBlockChunk];
+  block_magnitudes<F.block>(x, amax, n);
+  for (int64_t i = n; i % Vec::kLanes; ++i) memset(amax + i, 0, sizeof(T));
+  block_scales<F>(amax, n, a, b, scale, factor);
+  if constexpr (!F.fp8) return store_fp4_blocks<F>(x, codes, scale, factor, n);
+  e4m3_t* to = reinterpret_cast<e4m3_t*>(codes);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = i * F.block; j < (i + 1) * F.block; j += Vec::kLanes) store_saturated(to + j, load(x + j) * splat(factor[i]));
+}
+
+/// scale[0, n) to columns [first, first + n) of a row of scales that begins at `row`; first is a multiple of 4, and so is n unless the
+/// row ends there. The padding up to the next multiple of 4 is written as 0.
+FI_VEC_INLINE void store_scales(SfLayout layout, uint8_t* row, int64_t first, const uint8_t* scale, int64_t n) {
+  if (layout == SfLayout::kLinear) {
+    memcpy(row + first, scale, static_cast<size_t>(n));
+    return;
+  }
+  const int64_t tile = sf_column_offset(layout, 4);
+  uint8_t* to = row + sf_column_offset(layout, first);
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4, to += tile) memcpy(to, scale + i, 4);
+  if (i == n) return;
+  uint8_t last[4] = {};
+  memcpy(last, scale + i, static_cast<size_t>(n - i));
+  memcpy(to, last, 4);
+}
+/// 0 to all columns from `first`, a multiple of 4, to `padded`.
+FI_VEC_INLINE void clear_scales(SfLayout layout, uint8_t* row, int64_t first, int64_t padded) {
+  if (layout == SfLayout::kLinear) {
+    memset(row + first, 0, static_cast<size_t>(padded - first));
+    return;
+  }
+  for (int64_t c = first; c < padded; c += 4) memset(row + sf_column_offset(layout, c), 0, 4);
+}
+
+}  // namespace cpu
+}  // namespace flashinfer

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Norms with quantised results on the CPU: the sums of cpu.h, then each element once more from L1, quantised while it is made.
+#pragma once
+#include "flashinfer/kernels/cpu/block_quantize.h"
+#include "flashinfer/kernels/cpu/exp.h"
+#include "flashinfer/ops/norm/cpu.h"
+#include "flashinfer/ops/norm/quant_params.h"
+
+namespace flashinfer::cpu {
+
+/// y[i] = full(i) saturated to 8 bits for all of a row; tail(i, left) makes the rest.
+template <class T, class Full, class Tail>
+FI_VEC_INLINE void write_saturated(T* y, int64_t n, Full full, Tail tail) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes) store_saturated(y + i, full(i));
+  if (i < n) store_saturated_n(y + i, tail(i, n - i), n - i);
+}
+
+template <NormQuantConfig C>
+void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  using W = scalar_of_t<C.weight>;
+  using Y = scalar_of_t<C.out>;
+  const NormParams& p = q.norm;
+  const W* w = static_cast<const W*>(p.weight);
+  const Vec inverse = splat(1.0f / q.scale);
+  for_rows(p, task, [&](int64_t input_at, int64_t residual_at, int64_t out_at) {
+    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at, C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
+    const Vec scale = rms_factor(row, p.d, p.eps);
+    const auto finish = [&](Vec y) { return C.silu ? silu(y) : y * inverse; };
+    const auto full = [&](int64_t i) {
+      const Vec v = row.at(i);
+      row.keep(i, v);
+      return finish(v * scale * load(w + i));
+    };
+    const auto tail = [&](int64_t i, int64_t n) {
+      const Vec v = row.at(i, n);
+      row.keep(i, v, n);
+      return finish(v * scale * load_n(w + i, n));
+    };
+    Y* y = static_cast<Y*>(p.out) + out_at;
+    if constexpr (C.out == C.dtype) write_row(y, p.d, full, tail);
+    else write_saturated(y, p.d, full, tail);
+  });
+}
+
+/// Element i of a layernorm is rounded to T, as layernorm's result would be, before it is divided.
+template <NormQuantConfig C>
+void layernorm_quant(const NormQuantParams& q, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  using Y = scalar_of_t<C.out>;
+  constexpr int64_t kChunk = 1024;
+  const NormParams& p = q.norm;
+  const float *w = static_cast<const float*>(p.weight), *b = static_cast<const float*>(p.beta);
+  const Vec divisor = splat(q.scale);
+  for_rows(p, task, [&](int64_t input_at, int64_t, int64_t out_at) {
+    const T* x = static_cast<const T*>(p.input) + input_at;
+    const LayerNormRow<T> row = layernorm_row(x, p.d, p.eps);
+    Y* y = static_cast<Y*>(p.out) + out_at;
+    T rounded[kChunk];
+    for (int64_t at = 0; at < p.d; at += kChunk) {
+      const int64_t n = p.d - at < kChunk ? p.d - at : kChunk;
+      write_row(
+          rounded, n, [&](int64_t i) { return row.at(at + i, load(w + at + i), load(b + at + i)); },
+          [&](int64_t i, int64_t left) { return row.at(at + i, left, load_n(w + at + i, left), load_n(b + at + i, left)); });
+      write_saturated(
+          y + at, n, [&](int64_t i) { return load(rounded + i) / divisor; },
+          [&](int64_t i, int64_t left) { return load_n(rounded + i, left) / divisor; });
+    }
+  });
+}
+
+/// 128 columns at a time: rounded to normed, from there to e4m3.
+template <NormQuantConfig C>
+void rmsnorm_fp8_blocks(const NormQuantParams& q, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  using W = scalar_of_t<C.weight>;
+  const NormParams& p = q.norm;
+  const W* w = static_cast<const W*>(p.weight);
+  int64_t r = task * p.rows_per_task;
+  for_rows(p, task, [&](int64_t input_at, int64_t residual_at, int64_t out_at) {
+    const NormRow<T, true> row{static_cast<const T*>(p.input) + input_at, static_cast<T*>(p.residual) + residual_at};
+    const Vec scale = rms_factor(row, p.d, p.eps);
+    T* normed = static_cast<T*>(q.normed) + r * q.normed_stride[0];
+    e4m3_t* out = static_cast<e4m3_t*>(p.out) + out_at;
+    for (int64_t at = 0; at < p.d; at += 128) {
+      write_row(
+          normed + at, 128,
+          [&](int64_t i) {
+            const Vec v = row.at(at + i);
+            row.keep(at + i, v);
+            return v * scale * load(w + at + i);
+          },
+          [&](int64_t, int64_t) { return zero(); });
+      const float most = to_f32(block_magnitude(normed + at, 128)), amax = most < 1e-4f ? 1e-4f : most;
+      q.block_scale[at / 128 * q.block_scale_stride + r] = amax / 448.0f;
+      const Vec factor = splat(448.0f / amax);
+      for (int64_t i = 0; i < 128; i += Vec::kLanes) store_saturated(out + at + i, load(normed + at + i) * factor);
+    }
+    ++r;
+  });
+}
+
+/// Chunks of blocks in f32 (4 or 8 KB), never rounded on the way to their codes.
+template <NormFp4Config C>
+void rmsnorm_fp4(const NormQuantParams& q, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  using W = scalar_of_t<C.weight>;
+  constexpr BlockFormat kFormat{C.block, C.ue8m0, 0};
+  const NormParams& p = q.norm;
+  const W* w = static_cast<const W*>(p.weight);
+  const int64_t columns = p.d / C.block, chunk = kBlockChunk * C.block;
+  const float a = C.ue8m0 ? q.scale : q.scale * (1.0f / 6.0f), b = C.ue8m0 ? 1.0f : 1.0f / q.scale;
+  float y[kBlockChunk * C.block];
+  uint8_t scale_bytes[kBlockChunk];
+  const auto one_row = [&](int64_t r) {
+    const int64_t i0 = p.inner == 1 ? r : r / p.inner, i1 = r - i0 * p.inner;
+    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + i0 * p.input_stride[0] + i1 * p.input_stride[1],
+                                      C.fused_add ? static_cast<T*>(p.residual) + i0 * p.residual_stride[0] + i1 * p.residual_stride[1] : nullptr};
+    uint8_t* codes = static_cast<uint8_t*>(p.out) + i0 * p.out_stride[0] + i1 * p.out_stride[1];
+    T* normed = q.normed ? static_cast<T*>(q.normed) + i0 * q.normed_stride[0] + i1 * q.normed_stride[1] : nullptr;
+    uint8_t* scales = q.scales + sf_row_offset(q.layout, r, columns);
+    const Vec scale = rms_factor(row, p.d, p.eps);
+    for (int64_t at = 0; at < p.d; at += chunk) {
+      const int64_t n = p.d - at < chunk ? p.d - at : chunk, blocks = n / C.block;
+      for (int64_t i = 0; i < n; i += Vec::kLanes) {
+        const Vec v = row.at(at + i), normal = v * scale * load(w + at + i);
+        row.keep(at + i, v);
+        store(y + i, C.silu ? silu(normal) : normal);
+      }
+      if (normed) write_row(normed + at, n, [&](int64_t i) { return load(y + i); }, [&](int64_t i, int64_t left) { return load_n(y + i, left); });
+      quantize_blocks<kFormat>(y, codes + at / 2, scale_bytes, blocks, a, b);
+      store_scales(q.layout, scales, at / C.block, scale_bytes, blocks);
+      if (q.linear_scales) memcpy(q.linear_scales + r * columns + at / C.block, scale_bytes, static_cast<size_t>(blocks));
+    }
+  };
+  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < q.padded_rows ? begin + p.rows_per_task : q.padded_rows;
+  for (int64_t r = begin; r < end; ++r) {
+    if (r < p.rows) one_row(r);
+    else clear_scales(q.layout, q.scales + sf_row_offset(q.layout, r, columns), 0, sf_padded_columns(q.layout, columns));
+  }
+}
+
+}  // namespace flashinfer::cpu

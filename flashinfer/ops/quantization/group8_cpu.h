@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of a row to 8 bits on the CPU.
+#pragma once
+#include "flashinfer/kernels/cpu/block_quantize.h"
+#include "flashinfer/ops/quantization/group8_params.h"
+
+namespace flashinfer::cpu {
+
+/// x / s rounded as a division, where s lies in [2^-100, 2^100]: with r = 1 / s rounded, one correction of x * r by the exact remainder
+/// gives the quotient's rounding (Markstein). Three operations where a division of 16 lanes takes ten cycles.
+struct Divisor {
+  Vec s, r;
+  bool safe;
+};
+FI_VEC_INLINE Divisor divisor_of(float s) {
+#if defined(__FMA__)
+  const bool safe = s >= 0x1p-60f && s <= 0x1p60f;
+#else
+  const bool safe = false;
+#endif
+  return {splat(s), splat(1.0f / s), safe};
+}
+FI_VEC_INLINE Vec divide(Vec x, const Divisor& d) {
+  const Vec q = x * d.r;
+  return fma(fnma(q, d.s, x), d.r, q);
+}
+
+template <class T>
+FI_VEC_INLINE uint32_t magnitude_order(T x) {
+  if constexpr (sizeof(T) == 4) return scalar_detail::bits(x) & 0x7fffffffu;
+  else return x.bits & 0x7fffu;
+}
+/// The largest magnitude of n elements, NaN beats all.
+template <class T>
+FI_VEC_INLINE float span_magnitude(const T* x, int64_t n) {
+  T most;
+  memset(&most, 0, sizeof most);
+  const int64_t whole = n / 16 * 16;
+  if (whole) most = block_magnitude(x, whole);
+  for (int64_t i = whole; i < n; ++i)
+    if (magnitude_order(x[i]) > magnitude_order(most)) most = x[i];
+  const float f = to_f32(most);
+  return f < 0 ? -f : f;
+}
+
+template <DType T>
+struct Stored {
+  using type = scalar_of_t<T>;
+};
+template <>
+struct Stored<DType::kI8> {
+  using type = int8_t;
+};
+
+template <class T, class Q, class Quotient>
+FI_VEC_INLINE void write_group(const T* x, Q* q, int64_t n, Quotient quotient) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= n; i += Vec::kLanes) store_saturated(q + i, quotient(load(x + i)));
+  if (i < n) store_saturated_n(q + i, quotient(load_n(x + i, n - i)), n - i);
+}
+
+template <Group8Config C>
+void group8(const Group8Params& p, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  using Q = typename Stored<C.out>::type;
+  constexpr float kMost = C.out == DType::kI8 ? 127.0f : C.out == DType::kF8E4M3 ? 448.0f : 57344.0f;
+  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  float most = 0;
+  for (int64_t r = begin; r < end; ++r) {
+    const T* x = static_cast<const T*>(p.x) + r * p.x_stride;
+    if (p.amax_only) {
+      const float amax = span_magnitude(x, p.k);
+      most = amax <= most ? most : amax;  // keeps a NaN: no comparison with it holds
+      if (amax != amax) break;
+      continue;
+    }
+    Q* q = static_cast<Q*>(p.q) + r * p.q_stride;
+    for (int64_t g = 0; g < p.k / p.group; ++g) {
+      const T* from = x + g * p.group;
+      Q* to = q + g * p.group;
+      float s;
+      if (p.given) {
+        s = *p.given;
+      } else {
+        const float amax = span_magnitude(from, p.group);
+        s = (amax < p.eps ? p.eps : amax) / kMost;
+        if (p.power) s = e8m0_to_f32(e8m0_round_up(s));
+        p.scales[r * p.scale_row_stride + g * p.scale_group_stride] = s;
+      }
+      const Divisor d = divisor_of(s);
+      if (d.safe) [[likely]] write_group(from, to, p.group, [&](Vec v) { return divide(v, d); });
+      else write_group(from, to, p.group, [&](Vec v) { return v / d.s; });
+    }
+  }
+  if (p.amax_only) p.scales[task] = most;
+}
+
+}  // namespace flashinfer::cpu

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block formats by numbers written out, every layout of scales back to the same values, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "flashinfer/ops/norm/op.h"
+#include "flashinfer/ops/quantization/op.h"
+
+namespace flashinfer {
+namespace {
+
+TensorView held(Tensor t) {  // arguments are views
+  static std::deque<Tensor> all;
+  all.push_back(std::move(t));
+  return all.back().view();
+}
+template <class T>
+TensorView of(const std::vector<float>& v, std::initializer_list<int64_t> shape) {
+  std::vector<T> x;
+  for (float f : v) x.push_back(static_cast<T>(f));
+  return held(Tensor::copy_of(std::span<const T>(x), shape));
+}
+TensorView one(float v) { return of<float>({v}, {1}); }
+/// Values of many magnitudes.
+TensorView mixed(int64_t m, int64_t k) {
+  std::vector<float> v;
+  for (int64_t i = 0; i < m * k; ++i) v.push_back(std::ldexp(static_cast<float>((i * 2654435761u) % 2047) - 1023.0f, static_cast<int>(i / 16 % 9) - 12));
+  return of<bf16_t>(v, {m, k});
+}
+std::vector<int> bytes(const Tensor& t) {
+  const auto* p = t.data_as<const uint8_t>();
+  return {p, p + t.nbytes()};
+}
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+#define EXPECT_REFUSED(part, call)                                                     \
+  do {                                                                                 \
+    const std::string m = message_of([&] { call; });                                   \
+    EXPECT_NE(m.find(part), std::string::npos) << "expected: " << (part) << "\nis: " << m; \
+  } while (false)
+
+TEST(Quantization, AnNvfp4BlockWrittenOut) {
+  // amax 12, gs 1: scale 2, half of x is rounded: ties to even, saturation's neighbour, small values of either sign.
+  const std::vector<float> x = {12, -12, 0.5f, 1.5f, 2.5f, 3.5f, 5, 7, 10, -0.5f, -1.5f, 0.51f, 9.9f, 0.1f, -0.1f, 11};
+  const auto [q, sf] = fp4_quantize({.input = of<bf16_t>(x, {1, 16}), .global_scale = one(1), .is_sf_swizzled_layout = false});
+  EXPECT_EQ(bytes(sf), std::vector<int>{0x40});
+  EXPECT_EQ(bytes(q), (std::vector<int>{0xf7, 0x20, 0x42, 0x64, 0x86, 0x1a, 0x06, 0x78}));
+  // gs 2 doubles the scale and its decoding halves it; an inversed 0.5 is the same.
+  const auto [q2, sf2] = fp4_quantize({.input = of<bf16_t>(x, {1, 16}), .global_scale = one(0.5f), .is_sf_swizzled_layout = false, .is_global_scale_inversed = true});
+  EXPECT_EQ(bytes(sf2), std::vector<int>{0x48});
+  EXPECT_EQ(bytes(q2), bytes(q));
+}
+
+TEST(Quantization, MxScalesRoundUp) {
+  // 448 and 6 are the largest values of the formats: their blocks have scale 1, the next larger numbers scale 2.
+  std::vector<float> v(128, 0.0f);
+  v[0] = 448, v[32] = -450, v[64] = 6, v[96] = 6.03125f;
+  const auto [q8, sf8] = mxfp8_quantize({.input = of<bf16_t>(v, {1, 128}), .is_sf_swizzled_layout = false});
+  EXPECT_EQ(bytes(sf8), (std::vector<int>{127, 128, 121, 121}));
+  EXPECT_EQ(bytes(q8)[0], 0x7e);       // 448
+  EXPECT_EQ(bytes(q8)[32], 0x80 | 0x76);  // -225: the nearest is -224
+  const auto [q4, sf4] = mxfp4_quantize({.a = of<bf16_t>(v, {1, 128}), .sfLayout = 2});
+  EXPECT_EQ(bytes(sf4), (std::vector<int>{134, 134, 127, 128}));
+  EXPECT_EQ(bytes(q4)[32], 7);  // 6
+  EXPECT_EQ(bytes(q4)[48], 5);  // 3.015625
+}
+
+TEST(Quantization, SubnormalQuotientsGiveByteZero) {
+  std::vector<float> v(32, 448 * 0x1p-127f);
+  EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second), std::vector<int>{0});
+  v[3] = 449 * 0x1p-127f;
+  EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second), std::vector<int>{1});
+}
+
+TEST(Quantization, EveryLayoutComesBackTheSame) {
+  const TensorView x = mixed(131, 208);
+  std::vector<float> first;
+  for (int layout = 0; layout < 3; ++layout) {
+    const op::Results r = nvfp4_quantize({.a = x, .a_global_sf = one(40), .sfLayout = layout});
+    const Tensor back = e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = r[0], .ufp8_scale_tensor = r[1], .global_scale_tensor = one(1.0f / 40),
+                                                        .is_sf_swizzled_layout = layout != 2, .is_sf_8x4_layout = layout == 1});
+    const std::vector<float> values(back.data_as<float>(), back.data_as<float>() + back.numel());
+    if (layout == 0) first = values;
+    EXPECT_EQ(values, first) << layout;
+    for (size_t b = 0; b < values.size() / 16; ++b) {  // a step of e2m1 at most, of the block's largest value
+      float amax = 0;
+      const auto at = [&](size_t i) { return static_cast<float>(x.data_as<bf16_t>()[b * 16 + i]); };
+      for (size_t i = 0; i < 16; ++i) amax = std::max(amax, std::fabs(at(i)));
+      for (size_t i = 0; i < 16; ++i) ASSERT_NEAR(values[b * 16 + i], at(i), amax * 0.2f + 1e-4f) << b << " " << i;
+    }
+    const auto [q, sf] = mxfp8_quantize({.input = x.slice(1, 0, 192), .sf_swizzle_layout = layout});
+    const Tensor back8 = mxfp8_dequantize_host({.input = q, .scale_tensor = sf, .sf_swizzle_layout = layout});
+    for (int64_t i = 0; i < back8.numel(); ++i) {
+      const float want = static_cast<float>(x.data_as<bf16_t>()[i / 192 * 208 + i % 192]);
+      ASSERT_NEAR(back8.data_as<float>()[i], want, std::fabs(want) / 16 + 1e-2f) << i;
+    }
+  }
+}
+
+TEST(Quantization, InterleavedLinearScalesAreTheTiledOnes) {
+  const TensorView x = mixed(131, 208);
+  const auto [q, linear] = fp4_quantize({.input = x, .global_scale = one(40), .is_sf_swizzled_layout = false});
+  const auto [q2, tiles] = fp4_quantize({.input = x, .global_scale = one(40)});
+  EXPECT_EQ(bytes(block_scale_interleave({.unswizzled_sf = linear})), bytes(tiles));
+}
+
+TEST(Quantization, ShuffledWeightsAreShuffledThenInterleaved) {
+  const TensorView x = mixed(128, 64);
+  const op::Results plain = nvfp4_quantize({.a = x, .a_global_sf = one(40), .sfLayout = 2});
+  const op::Results shuffled = nvfp4_quantize({.a = x, .a_global_sf = one(40), .do_shuffle = true});
+  EXPECT_EQ(bytes(shuffle_matrix_a({.input_tensor = plain[0], .epilogue_tile_m = 128})), bytes(shuffled[0]));
+  EXPECT_EQ(bytes(shuffle_matrix_sf_a({.input_tensor = plain[1], .epilogue_tile_m = 128})), bytes(shuffled[1]));
+}
+
+TEST(Quantization, ATokensScaleIsItsLargestValue) {
+  const TensorView x = mixed(3, 64);
+  const op::Results r = nvfp4_quantize({.a = x, .a_global_sf = 1.0 / 2688, .per_token_activation = true});
+  ASSERT_EQ(r.size(), 3);
+  for (int64_t row = 0; row < 3; ++row) {
+    float amax = 0;
+    for (int64_t i = 0; i < 64; ++i) amax = std::max(amax, std::fabs(static_cast<float>(x.data_as<bf16_t>()[row * 64 + i])));
+    EXPECT_EQ(r[2].data_as<float>()[row], amax * static_cast<float>(1.0 / 2688));
+  }
+}
+
+TEST(Quantization, OutputsForGroupedProductsAreViewsWithTheExpertLast) {
+  const TensorView a = held(Tensor::zeros({2, 5, 32}, DType::kBF16)), mask = held(Tensor::zeros({2}, DType::kI32));
+  const auto [q, sf] = scaled_fp4_grouped_quantize({.a = a, .mask = mask, .a_global_sf = one(1)});
+  EXPECT_EQ(std::vector<int64_t>(q.view().strides().begin(), q.view().strides().end()), (std::vector<int64_t>{16, 1, 80}));
+  EXPECT_EQ(std::vector<int64_t>(sf.shape().begin(), sf.shape().end()), (std::vector<int64_t>{32, 4, 1, 4, 1, 2}));
+  EXPECT_EQ(std::vector<int64_t>(sf.view().strides().begin(), sf.view().strides().end()), (std::vector<int64_t>{16, 4, 512, 1, 512, 512}));
+  const auto [x_q, x_s] = per_token_group_quant_8bit({.x = mixed(5, 256), .group_size = 128, .column_major_scales = true, .scale_tma_aligned = true});
+  EXPECT_EQ(x_s.view().stride(0), 1);
+  EXPECT_EQ(x_s.view().stride(1), 8);
+}
+
+TEST(Quantization, Refusals) {
+  const TensorView x = mixed(4, 64), short_rows = mixed(4, 24);
+  EXPECT_REFUSED("fp4_quantize: the last dimension is 24, but must be a multiple of 16", fp4_quantize({.input = short_rows}));
+  EXPECT_REFUSED("NotImplementedError: fp4_quantize: sf_vec_size is 24", fp4_quantize({.input = x, .sf_vec_size = 24}));
+  EXPECT_REFUSED("fp4_quantize: global_scale is 0, but must be a positive normal f32 number", fp4_quantize({.input = x, .global_scale = one(0)}));
+  EXPECT_REFUSED("is_sf_8x4_layout is True, but is_sf_swizzled_layout is False",
+                 fp4_quantize({.input = x, .is_sf_swizzled_layout = false, .is_sf_8x4_layout = true}));
+  EXPECT_REFUSED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
+  EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be", nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
+  EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4", nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
+  EXPECT_REFUSED("a_global_sf is 1, but with per_token_activation must be 1 / (448 * 6)",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .per_token_activation = true}));
+  EXPECT_REFUSED("alignment is 48, but must be a multiple of 32", mxfp8_quantize({.input = x, .alignment = 48}));
+  const TensorView codes = held(Tensor::zeros({4, 32}, DType::kU8)), scales = held(Tensor::zeros({4, 4}, DType::kU8));
+  EXPECT_REFUSED("ufp8_scale_tensor has 16 bytes, but 4 rows of 64 elements need 512",
+                 e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = codes, .ufp8_scale_tensor = scales}));
+  EXPECT_REFUSED("input_tensor.shape[0] is 4, but must be a multiple of 32", shuffle_matrix_a({.input_tensor = codes, .epilogue_tile_m = 128}));
+  const TensorView batch = held(Tensor::zeros({1, 4, 32}, DType::kBF16)), mask = held(Tensor::copy_of(std::span<const int32_t>(std::vector<int32_t>{5}), {1}));
+  EXPECT_REFUSED("mask[0] is 5, but must be in [0, 5)", scaled_fp4_grouped_quantize({.a = batch, .mask = mask, .a_global_sf = one(1)}));
+  EXPECT_REFUSED("group_size is 48", per_token_group_quant_8bit({.x = x, .group_size = 48}));
+  EXPECT_REFUSED("scale_tma_aligned is True, but column_major_scales is False",
+                 per_token_group_quant_8bit({.x = x, .group_size = 32, .scale_tma_aligned = true}));
+  const TensorView out = held(Tensor::zeros({4, 64}, DType::kF8E4M3)), weight = held(Tensor::zeros({64}, DType::kBF16)), two = of<float>({1, 2}, {2});
+  EXPECT_REFUSED("ValueError: rmsnorm_quant: scale must be a scalar tensor", rmsnorm_quant({.out = out, .input = x, .weight = weight, .scale = two}));
+  const TensorView f32 = of<float>(std::vector<float>(64, 1.0f), {64}), halves = of<f16_t>(std::vector<float>(256, 1.0f), {4, 64});
+  EXPECT_REFUSED("RuntimeError: layernorm_quant: input must be bfloat16",
+                 layernorm_quant({.out = out, .input = halves, .gemma = f32, .beta = f32, .scale = one(1)}));
+}
+
+}  // namespace
+}  // namespace flashinfer
