@@ -2,9 +2,11 @@
 // Times the rows of a case table: `flashinfer bench`.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "flashinfer/bench/machine.h"
 #include "flashinfer/cases/run.h"
+#include "flashinfer/jit/emulator.h"
 
 namespace flashinfer::bench {
 
@@ -24,5 +26,13 @@ struct Row {
 
 /// Without a cost model the bytes are those of all tensors, inputs once and inouts twice.
 Row run(const op::Op& op, const op::Case& c, const Options& options);
+
+/// One call on the emulator, counted: what memory traffic its kernels ask for beside the least that the call can do with.
+struct CountedRow {
+  std::string op, name, args;
+  double least_bytes = 0;  // of the cost model, else of all tensors
+  std::vector<jit::EmulatedLaunch> launches;
+};
+CountedRow count(const op::Op& op, const op::Case& c);
 
 }  // namespace flashinfer::bench

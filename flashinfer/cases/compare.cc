@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/value.h"
 #include "flashinfer/ops/common/reference.h"
 
@@ -39,7 +40,8 @@ Comparison elements(const TensorView& got, const TensorView& want, bool exact, c
     return c;
   }
   if (got.numel() == 0) return c;
-  const Tensor a = Tensor::clone(on_host(got)), b = Tensor::clone(on_host(want));
+  const Tensor here = host_readable(got), there = host_readable(want);
+  const Tensor a = Tensor::clone(on_host(here.view())), b = Tensor::clone(on_host(there.view()));
   const size_t item = static_cast<size_t>(a.view().item_size());
   const auto *p = a.data_as<const uint8_t>(), *q = b.data_as<const uint8_t>();
   if (std::memcmp(p, q, static_cast<size_t>(a.nbytes())) == 0) return c;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "flashinfer/cases/fill.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/registry.h"
 
 namespace flashinfer::cases {
@@ -134,6 +135,18 @@ std::unique_ptr<GuardedTensor> allocate(std::string argument, std::span<const in
   return g;
 }
 
+/// Puts a tensor that lies in host memory, and its guards, where the case runs.
+void move_to(GuardedTensor& g, Device device) {
+  if (device.type == DeviceType::kCPU) return;
+  const int64_t guard = device.type == DeviceType::kEmu ? kGuard : 0;  // bytes that stay behind on each side
+  const TensorView whole = g.allocation.view().slice(0, guard, g.allocation.numel() - guard), v = g.tensor.view();
+  const Tensor there = to_device(whole, device);
+  if (!g.before.empty()) g.before.assign(whole.data_as<uint8_t>(), whole.data_as<uint8_t>() + whole.nbytes());
+  const int64_t offset = v.data_as<uint8_t>() - whole.data_as<uint8_t>();
+  g.tensor = Tensor(TensorView(there.data_as<uint8_t>() + offset, v.dtype(), v.shape(), v.strides(), device), there.owner());
+  g.allocation = there;
+}
+
 class Builder {
  public:
   Builder(const op::Op& op, std::string_view args, const BuildOptions& o) : op_(op), options_(o), out_(op) {
@@ -145,6 +158,7 @@ class Builder {
   }
   Built build() {
     if (op_.state) make_object();
+    device_ = options_.device;
     for (const auto& [name, value] : entries_)
       if (name.find('.') == std::string_view::npos) out_.block.set(name, parse(name, value));
     return std::move(out_);
@@ -205,6 +219,7 @@ class Builder {
     auto g = allocate(name, t.shape, strides, elements, t.dtype);
     fill(g->tensor.view(), t.fill, t.literal, fnv(name));
     if (options_.keep_bytes) g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
+    move_to(*g, device_);
     out_.tensors.push_back(std::move(g));
     return out_.tensors.back()->tensor;
   }
@@ -216,6 +231,7 @@ class Builder {
 
   const op::Op& op_;
   BuildOptions options_;
+  Device device_ = kCpu;  // of the tensors that are made next
   Built out_;
   std::vector<std::pair<std::string_view, std::string_view>> entries_;
 };
@@ -230,7 +246,7 @@ bool is_written(const op::Op& op, std::string_view argument) {
 
 Built build(const op::Op& op, std::string_view args, const BuildOptions& options) { return Builder(op, args, options).build(); }
 
-std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype) {
+std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype, Device device) {
   int64_t n = 1;
   std::vector<int64_t> strides(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {
@@ -239,21 +255,22 @@ std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int
   }
   auto g = allocate(std::move(argument), shape, strides, n, dtype);
   g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
+  move_to(*g, device);
   return g;
 }
 
 std::string check_guards(const GuardedTensor& t, bool written) {
   if (t.before.empty()) return {};
   std::vector<uint8_t> expected = t.before;
-  const TensorView& v = t.tensor.view();
-  const auto* base = t.allocation.data_as<uint8_t>();
-  if (written && v.numel() > 0) {
-    TensorView copy(expected.data() + (static_cast<const uint8_t*>(v.data()) - base), v.dtype(), v.shape(), v.strides());
-    copy_elements(v, copy);
-  }
+  const Tensor now = host_readable(t.allocation.view());
+  const auto* base = now.data_as<uint8_t>();
+  const TensorView& there = t.tensor.view();
+  const int64_t first = there.data_as<uint8_t>() - t.allocation.data_as<uint8_t>();
+  const TensorView v(base + first, there.dtype(), there.shape(), there.strides());
+  if (written && v.numel() > 0) copy_elements(v, TensorView(expected.data() + first, v.dtype(), v.shape(), v.strides()));
   for (size_t i = 0; i < expected.size(); ++i)
     if (expected[i] != base[i])
-      return str(t.argument, ": byte ", static_cast<int64_t>(i) - kGuard, " of ", to_string(v), written ? ", which is no element," : "",
+      return str(t.argument, ": byte ", static_cast<int64_t>(i) - first, " of ", to_string(v), written ? ", which is no element," : "",
                  " was changed");
   return {};
 }

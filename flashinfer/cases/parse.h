@@ -26,11 +26,12 @@ namespace flashinfer::cases {
 struct GuardedTensor {
   std::string argument;
   Tensor tensor;
-  Tensor allocation;             // u8[...], with the guards
+  Tensor allocation;             // u8[...], with the guards; on the emulator without: it finds whoever leaves a tensor
   std::vector<uint8_t> before;   // its bytes before the call
 };
 
 struct BuildOptions {
+  Device device = kCpu;     // of the block's tensors; those of __init__ and plan stay in host memory
   bool pad_inputs = false;  // every tensor of rank >= 2 without an explicit layout gets rows that are 8 elements longer
   bool keep_bytes = true;   // fill GuardedTensor::before
 };
@@ -45,7 +46,7 @@ struct Built {
 /// ValueError with the position for text that does not parse; runs __init__ and plan for methods.
 Built build(const op::Op& op, std::string_view args, const BuildOptions& options = {});
 /// A guarded, patterned tensor (for outputs that the case leaves to the op).
-std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype);
+std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype, Device device = kCpu);
 /// Empty, or which bytes outside the elements (of inputs: any bytes) changed.
 std::string check_guards(const Built& b, const op::Op& op);
 std::string check_guards(const GuardedTensor& t, bool written);

@@ -4,6 +4,7 @@
 
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/jit/emulator.h"
 
 namespace flashinfer::cases {
 namespace {
@@ -51,13 +52,13 @@ void check_reference(const op::Op& op, const op::Case& c, const Outputs& got) {
 }
 
 /// The same call with every absent output supplied, between guards.
-void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& first) {
-  Built b = build(op, c.args);
+void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& first, Device device) {
+  Built b = build(op, c.args, {.device = device});
   std::vector<std::unique_ptr<GuardedTensor>> given;
   for (const auto& [name, t] : first.tensors) {
     const op::Field* f = op::find_field(op, name);
     if (!f || !f->assign || (f->role != op::Role::kOut && f->role != op::Role::kResult) || !f->get(b.block.data()).is_none()) continue;
-    given.push_back(guarded(name, t.shape(), t.dtype()));
+    given.push_back(guarded(name, t.shape(), t.dtype(), device));
     f->assign(b.block.data(), given.back()->tensor.view());
   }
   if (given.empty()) return;
@@ -66,9 +67,9 @@ void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& fir
     if (std::string e = check_guards(*g, true); !e.empty()) throw Failure{str("outputs given: ", e)};
 }
 
-void check_padded(const op::Op& op, const op::Case& c, const Outputs& first) {
+void check_padded(const op::Op& op, const op::Case& c, const Outputs& first, Device device) {
   try {
-    Built b = build(op, c.args, {.pad_inputs = true});
+    Built b = build(op, c.args, {.device = device, .pad_inputs = true});
     expect_same(first, run_guarded(op, b, "padded rows"), "padded rows");
   } catch (const Error& e) {  // an op may demand contiguous arguments, if it says so
     const std::string_view m = e.message();
@@ -109,23 +110,53 @@ Outputs run_block(Built& b) {
   return out;
 }
 
-CaseResult run_case(const op::Op& op, const op::Case& c) {
+namespace {
+
+/// Empty, or why another candidate than `wanted` would serve.
+std::string served_by_another(const op::Op& op, const Built& b, std::string_view wanted) {
+  const op::Selection s = op::explain(op, b.block.data());
+  if (s.candidate && s.candidate->name == wanted) return {};
+  std::string refusals;
+  for (const auto& [who, why] : s.refusals) refusals += str("; ", who, ": ", why);
+  return str("served by ", s.candidate ? s.candidate->name : "nothing", " instead of ", wanted, refusals);
+}
+
+void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, const DeviceRun& run) {
+  for (int seed = 1; run.device.type == DeviceType::kEmu && seed <= run.seeds; ++seed) {
+    const jit::Emulation emulation(static_cast<uint64_t>(seed));
+    Built b = build(op, c.args, {.device = run.device});
+    expect_same(first, run_block(b), str("schedule ", seed).c_str());
+  }
+}
+
+/// What the candidate `cuda` says against the row; empty: it takes it.
+std::string check_all(const op::Op& op, const op::Case& c, const DeviceRun& run) {
+  const bool cpu = run.device.type == DeviceType::kCPU;
+  Built b = build(op, c.args, {.device = run.device});
+  const std::string another = served_by_another(op, b, cpu ? c.candidate : "cuda");
+  if (!cpu && !another.empty()) return another;
+  if (!another.empty()) throw Failure{another};
+  const Outputs first = run_guarded(op, b, "first run");
+  check_reference(op, c, first);
+  Built again = build(op, c.args, {.device = run.device});
+  expect_same(first, run_block(again), "second run");
+  check_given_outputs(op, c, first, run.device);
+  check_padded(op, c, first, run.device);
+  if (cpu) check_threads(op, c, first);
+  check_seeds(op, c, first, run);
+  return {};
+}
+
+}  // namespace
+
+CaseResult run_case(const op::Op& op, const op::Case& c) { return run_case(op, c, DeviceRun{}); }
+
+CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   CaseResult r;
-  r.repro = str("flashinfer cases ", op.name, " --args \"", c.args, "\"");
+  const std::string device = run.device.type == DeviceType::kCPU ? "" : str(" --device ", to_string(run.device));
+  r.repro = str("flashinfer cases ", op.name, device, " --args \"", c.args, "\"");
   try {
-    Built b = build(op, c.args);
-    const op::Selection s = op::explain(op, b.block.data());
-    std::string refusals;
-    for (const auto& [who, why] : s.refusals) refusals += str("; ", who, ": ", why);
-    if (!s.candidate || std::string_view(s.candidate->name) != c.candidate)
-      throw Failure{str("served by ", s.candidate ? s.candidate->name : "nothing", " instead of ", c.candidate, refusals)};
-    const Outputs first = run_guarded(op, b, "first run");
-    check_reference(op, c, first);
-    Built again = build(op, c.args);
-    expect_same(first, run_block(again), "second run");
-    check_given_outputs(op, c, first);
-    check_padded(op, c, first);
-    check_threads(op, c, first);
+    r.refused = check_all(op, c, run);
   } catch (const Failure& f) {
     r.passed = false;
     r.failure = f.what;
@@ -134,6 +165,12 @@ CaseResult run_case(const op::Op& op, const op::Case& c) {
     r.failure = str("threw ", e.what());
   }
   return r;
+}
+
+bool serves(const op::Op& op, Device device) {
+  for (const op::Candidate& c : op.candidates)
+    if (std::string_view(c.name).starts_with("cuda") == (device.type != DeviceType::kCPU)) return true;
+  return false;
 }
 
 }  // namespace flashinfer::cases

@@ -21,8 +21,19 @@ Outputs run_block(Built& b);
 struct CaseResult {
   bool passed = true;
   std::string failure;  // what went wrong, one line
+  std::string refused;  // on a GPU or the emulator: why the candidate `cuda` does not take this row; nothing was run
   std::string repro;    // flashinfer cases rmsnorm --args 'input=...'
 };
 CaseResult run_case(const op::Op& op, const op::Case& c);
+
+/// The same on a GPU or the emulator, where the candidate `cuda` serves: tensors are copied there, results back. On the emulator
+/// every run is made under `seeds` schedules and must give the same bits.
+struct DeviceRun {
+  Device device = kCpu;
+  int seeds = 3;
+};
+CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run);
+/// Whether any implementation of the op runs on the device.
+bool serves(const op::Op& op, Device device);
 
 }  // namespace flashinfer::cases

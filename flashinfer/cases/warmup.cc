@@ -4,6 +4,8 @@
 #include <chrono>
 
 #include "flashinfer/cases/parse.h"
+#include "flashinfer/cases/run.h"
+#include "flashinfer/jit/targets.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/op/registry.h"
 
@@ -17,8 +19,9 @@ const op::Op& find(const std::string& name) {
 }
 
 /// Selects without launching, so that candidates ask for their kernels.
-op::Selection select(const op::Op& op, std::string_view args) {
+op::Selection select(const op::Op& op, std::string_view args, Device device = kCpu) {
   cases::BuildOptions options;
+  options.device = device;
   options.keep_bytes = false;
   const cases::Built built = cases::build(op, args, options);
   return op::explain(op, built.block.data());
@@ -62,18 +65,30 @@ Availability is_available(const std::string& name, const std::string& args) {
 
 namespace cases {
 
-std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags, std::vector<std::string>* problems) {
+namespace {
+std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned tags, Device device, std::vector<std::string>* problems) {
   jit::Recording recording;
   for (const op::Op* op : ops)
     for (const op::Case& c : op->cases()) {
+      if (!serves(*op, device)) continue;
       if (tags != 0 && (c.tags & tags) == 0) continue;
       try {
-        select(*op, c.args);
+        select(*op, c.args, device);
       } catch (const std::exception& e) {
         if (problems != nullptr) problems->push_back(str(op->name, " ", c.name, ": ", e.what()));
       }
     }
   return recording.take();
+}
+}  // namespace
+
+std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags, std::vector<std::string>* problems) {
+  return listed(ops, tags, kCpu, problems);
+}
+
+std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch, std::vector<std::string>* problems) {
+  const jit::EmulatedArch emulated(arch);
+  return listed(ops, tags, {DeviceType::kEmu, 0}, problems);
 }
 
 }  // namespace cases

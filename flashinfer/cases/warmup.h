@@ -46,6 +46,8 @@ namespace cases {
 /// The kernels that the cases with any of `tags` ask for (0: all cases), without compiling; `problems` (if given) gets a line for
 /// every case that could not be built.
 std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags, std::vector<std::string>* problems = nullptr);
+/// The CUDA kernels that they ask for on a GPU of this compute capability (90 for 9.0), which need not be there.
+std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch, std::vector<std::string>* problems = nullptr);
 }  // namespace cases
 
 }  // namespace flashinfer

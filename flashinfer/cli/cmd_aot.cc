@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer aot`: compiles the kernels of the case tables ahead, for machines without a compiler.
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/jit/aot.h"
+#include "flashinfer/jit/targets.h"
 #include "flashinfer/op/registry.h"
 
 namespace flashinfer::cli {
@@ -15,7 +18,7 @@ namespace {
 struct Options {
   std::string out_dir;
   std::vector<std::string> targets{"x86-64-v3", "x86-64-v4"}, ops;
-  bool all = false, list = false, quiet = false;
+  bool cuda_arch_list = false, all = false, list = false, quiet = false;
   int jobs = 0;
 };
 
@@ -40,21 +43,52 @@ void show(const jit::Progress& p) {
     print_error("[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total), p.request->text().c_str());
 }
 
+using Listed = std::vector<std::pair<jit::Target, std::vector<jit::Request>>>;
+
+/// The kernels by target: a GPU's heuristics may choose others than its neighbour's.
+Listed list_kernels(const Options& o, std::vector<std::string>& problems) {
+  const auto ops = chosen(o.ops);
+  const unsigned tags = o.all ? 0u : unsigned{op::kAot};
+  std::vector<jit::Target> targets;
+  for (const std::string& t : o.targets) targets.push_back(jit::parse_target(t));
+  if (o.cuda_arch_list)
+    for (const jit::Target t : jit::arch_list()) targets.push_back(t);
+  Listed list;
+  std::optional<std::vector<jit::Request>> cpu;  // the same for all of them
+  for (const jit::Target t : targets) {
+    if (!jit::is_cpu(t)) {
+      list.emplace_back(t, cases::cuda_kernels(ops, tags, jit::is_gpu(t) ? jit::arch_of(t).number : 90, &problems));
+      continue;
+    }
+    if (!cpu) cpu = cases::kernels(ops, tags, &problems);
+    list.emplace_back(t, *cpu);
+  }
+  return list;
+}
+
 int run(const Options& o) {
   std::vector<std::string> problems;
-  const auto requests = cases::kernels(chosen(o.ops), o.all ? 0u : unsigned{op::kAot}, &problems);
+  const Listed list = list_kernels(o, problems);
   if (o.list) {
-    for (const auto& r : requests) print("%s\n", r.text().c_str());
+    std::set<std::string> seen;
+    for (const auto& [target, requests] : list)
+      for (const auto& r : requests)
+        if (seen.insert(r.text()).second) print("%s\n", r.text().c_str());
     return problems.empty() ? 0 : 1;
   }
   FI_CHECK(!o.out_dir.empty(), ValueError, "aot: --out-dir is missing");
-  std::vector<jit::Target> targets;
-  for (const std::string& t : o.targets) targets.push_back(jit::parse_target(t));
-  jit::AotResult r = jit::aot(o.out_dir, targets, requests, o.jobs, o.quiet ? nullptr : show);
-  problems.insert(problems.end(), r.errors.begin(), r.errors.end());
+  jit::AotResult all;
+  for (const auto& [target, requests] : list) {
+    const jit::Target one[] = {target};
+    const jit::AotResult r = jit::aot(o.out_dir, one, requests, o.jobs, o.quiet ? nullptr : show);
+    all.compiled += r.compiled, all.kept += r.kept, all.seconds += r.seconds, all.bytes += r.bytes;
+    problems.insert(problems.end(), r.errors.begin(), r.errors.end());
+    print("%-10s %5lld kernels %10.1f KB\n", jit::name(target), static_cast<long long>(r.compiled + r.kept),
+          static_cast<double>(r.bytes) / 1e3);
+  }
   for (const std::string& p : problems) print("❌ %s\n", p.c_str());
-  print("%lld compiled, %lld up to date, %zu failed in %.1f s; %.1f MB in %s\n", static_cast<long long>(r.compiled),
-              static_cast<long long>(r.kept), problems.size(), r.seconds, static_cast<double>(r.bytes) / 1e6, o.out_dir.c_str());
+  print("%lld compiled, %lld up to date, %zu failed in %.1f s; %.1f MB in %s\n", static_cast<long long>(all.compiled),
+        static_cast<long long>(all.kept), problems.size(), all.seconds, static_cast<double>(all.bytes) / 1e6, o.out_dir.c_str());
   return problems.empty() ? 0 : 1;
 }
 
@@ -63,9 +97,12 @@ int run(const Options& o) {
 void add_aot(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("aot", "Compile kernels ahead, for machines without a compiler");
-  c->add_option("--out-dir", o->out_dir, "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
-  c->add_option("--target", o->targets, "CPU targets: x86-64-v3, x86-64-v4, native, portable")->delimiter(',')->allow_extra_args(false)->capture_default_str();
+  c->add_option("--out-dir,--out", o->out_dir, "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
+  c->add_option("--target,--targets", o->targets, "x86-64-v3, x86-64-v4, native, portable; GPUs: sm_80, sm_90a, ...; emu (the emulator)")->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
   c->add_option("--op", o->ops, "only kernels of these ops")->delimiter(',')->allow_extra_args(false);
+  c->add_flag("--cuda", o->cuda_arch_list, "also the GPUs of FLASHINFER_CUDA_ARCH_LIST");
   c->add_flag("--all", o->all, "kernels of all cases, not only of those marked for this");
   c->add_flag("--list", o->list, "print the kernels, compile nothing");
   c->add_flag("--quiet", o->quiet, "no progress");

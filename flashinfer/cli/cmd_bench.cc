@@ -5,14 +5,15 @@
 
 #include "flashinfer/bench/bench.h"
 #include "flashinfer/cli/cli.h"
+#include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/op/registry.h"
 
 namespace flashinfer::cli {
 namespace {
 
 struct Options {
-  std::string op, name, args;
-  bool json = false;
+  std::string op, name, args, device = "cpu";
+  bool json = false, counts = false;
   bench::Options bench;
 };
 
@@ -34,6 +35,47 @@ void print_row(const bench::Row& r) {
   print("    flashinfer bench --op %s --args \"%s\"\n", r.op.c_str(), r.args.c_str());
 }
 
+double share(uint64_t part, uint64_t whole) { return whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole); }
+
+void print_counts(const bench::CountedRow& r) {
+  print("%s %s: the call needs %.0f bytes of memory traffic\n", r.op.c_str(), r.name.c_str(), r.least_bytes);
+  for (const jit::EmulatedLaunch& l : r.launches) {
+    const emu::Counts& n = *l.counts;
+    const uint64_t bytes = n.global_load_bytes + n.global_store_bytes, sectors = n.global_load_sectors + n.global_store_sectors;
+    print("  %s grid %ux%ux%u block %u shared %u\n", l.kernel.c_str(), l.launch.grid[0], l.launch.grid[1], l.launch.grid[2],
+          l.launch.block[0] * l.launch.block[1] * l.launch.block[2], l.launch.shared_bytes);
+    print("    global: %llu bytes asked (%.3f of the least), %llu sectors of 32 bytes, %.3f of them needed by their requests\n",
+          static_cast<unsigned long long>(bytes), static_cast<double>(bytes) / r.least_bytes, static_cast<unsigned long long>(sectors),
+          share(n.least_load_sectors + n.least_store_sectors, sectors));
+    print("%s", n.text().c_str());
+  }
+}
+
+nlohmann::ordered_json to_json(const bench::CountedRow& r) {
+  nlohmann::ordered_json j = {{"op", r.op}, {"case", r.name}, {"args", r.args}, {"least_bytes", r.least_bytes}};
+  for (const jit::EmulatedLaunch& l : r.launches) {
+    const emu::Counts& n = *l.counts;
+    j["launches"].push_back({{"kernel", l.kernel}, {"grid", l.launch.grid}, {"block", l.launch.block}, {"shared_bytes", l.launch.shared_bytes},
+                             {"global_load_bytes", n.global_load_bytes}, {"global_store_bytes", n.global_store_bytes},
+                             {"global_load_sectors", n.global_load_sectors}, {"global_store_sectors", n.global_store_sectors},
+                             {"least_load_sectors", n.least_load_sectors}, {"least_store_sectors", n.least_store_sectors},
+                             {"shared_requests", n.shared_requests}, {"bank_conflicts", n.bank_conflicts()}, {"mma", n.mma},
+                             {"barriers", n.barriers}, {"shuffles", n.shuffles}, {"async_copies", n.async_copies}});
+  }
+  return j;
+}
+
+int run_counts(const op::Op& op, const std::vector<op::Case>& rows, bool json) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const op::Case& c : rows) {
+    const bench::CountedRow r = bench::count(op, c);
+    if (json) all.push_back(to_json(r));
+    else print_counts(r);
+  }
+  if (json) print("%s\n", all.dump(2).c_str());
+  return 0;
+}
+
 int run(const Options& o) {
   const op::Op* op = op::find_op(o.op);
   FI_CHECK(op, ValueError, "there is no op named '", o.op, "'; `flashinfer list-ops` prints them");
@@ -43,6 +85,12 @@ int run(const Options& o) {
     for (const op::Case& c : op->cases())
       if (o.name.empty() ? (c.tags & op::kBench) != 0 : o.name == c.name) rows.push_back(c);
   FI_CHECK(!rows.empty(), ValueError, "op '", o.op, "' has no ", o.name.empty() ? "rows for bench" : "case named '" + o.name + "'");
+  const auto device = parse_device(o.device);
+  FI_CHECK(device, ValueError, "--device ", o.device, " is none of cpu, cuda, cuda:N, emu");
+  FI_CHECK(!o.counts || device->type == DeviceType::kEmu, ValueError, "--counts needs --device emu, but it is ", o.device);
+  FI_CHECK(o.counts || device->type == DeviceType::kCPU, ValueError, "--device ", o.device, " times nothing here: ",
+           device->type == DeviceType::kEmu ? "the emulator's time means nothing (--counts)" : "only the CPU is timed by this command");
+  if (o.counts) return run_counts(*op, rows, o.json);
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   if (!o.json)
     print("%-40s %-14s %-9s %10s %10s %10s %8s %6s %9s %6s  %s\n", "op", "case", "by", "median us", "p10", "p90", "GB/s",
@@ -68,6 +116,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   c->add_option("--args", o->args, "a case as text, as for `flashinfer cases`");
   c->add_option("--seconds", o->bench.seconds, "time spent on a row (default 0.5)");
   c->add_flag("--refcheck", o->bench.refcheck, "check the result against the reference first");
+  c->add_option("--device", o->device, "cpu (default), or emu with --counts");
+  c->add_flag("--counts", o->counts, "count memory sectors, bank conflicts and instructions on the emulator");
   c->add_flag("--json", o->json, "print JSON");
   c->callback([o, &exit_code] { exit_code = run(*o); });
 }

@@ -12,13 +12,13 @@ void details(const jit::ModuleStatus& m) {
   print("Module: %s\n", shown_name(m).c_str());
   print("Status: %s\n", m.compiled() ? "Compiled" : "Not Compiled");
   if (m.compiled()) {
-    print("Library Path: %s/kernel.so\n", m.directory.c_str());
+    print("Library Path: %s\n", jit::artifact_path(m.directory, m.target).c_str());
     print("Created: %s\n", time_text(m.meta.created).c_str());
     print("Compile Time: %.2f s\n", m.meta.seconds);
   }
   print("Device Linking: False\n");
   print("Source Files:\n");
-  if (m.compiled()) print("  %s/kernel.cc\n", m.directory.c_str());
+  if (m.compiled()) print("  %s\n", jit::source_path(m.directory, m.target).c_str());
   print("  %s\n", m.meta.header.c_str());
 }
 

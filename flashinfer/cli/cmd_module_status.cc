@@ -23,8 +23,8 @@ bool wanted(const jit::ModuleStatus& m, const std::string& filter) {
 void block(const jit::ModuleStatus& m) {
   print("Module: %s\n  Target: %s\n  Status: %s\n", m.text.c_str(), m.target.c_str(), m.compiled() ? "Compiled" : "Not Compiled");
   if (!m.compiled()) return;
-  print("  Kind: %s\n  Library Path: %s/kernel.so (%llu bytes)\n  Created: %s\n  Compile Time: %.2f s\n  Flags: %s\n", m.kind.c_str(),
-              m.directory.c_str(), static_cast<unsigned long long>(m.meta.bytes), time_text(m.meta.created).c_str(),
+  print("  Kind: %s\n  Library Path: %s (%llu bytes)\n  Created: %s\n  Compile Time: %.2f s\n  Flags: %s\n", m.kind.c_str(),
+              jit::artifact_path(m.directory, m.target).c_str(), static_cast<unsigned long long>(m.meta.bytes), time_text(m.meta.created).c_str(),
               m.meta.seconds, m.meta.flags.c_str());
 }
 

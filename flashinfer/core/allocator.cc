@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/emu_memory.h"
 
 namespace flashinfer {
 namespace {
@@ -52,9 +54,7 @@ class CachingAllocator {
     pthread_atfork([] { self->mutex_.lock(); }, [] { self->mutex_.unlock(); }, [] { self->mutex_.unlock(); });
   }
 
-  void* allocate(size_t bytes, size_t alignment, Device device) {
-    FI_CHECK(device.type != DeviceType::kCUDA, NotImplementedError, "the default allocator has no memory on ",
-             to_string(device));
+  void* allocate(size_t bytes, size_t alignment) {
     FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory: ", bytes, " bytes were asked for");
     const SizeClass c = class_of(bytes);
     if (kCaches && alignment <= kMinBlock && c.bytes <= kMaxCachedBlock)
@@ -133,9 +133,15 @@ CachingAllocator& allocator() {
 Allocator default_allocator() {
   return {&allocator(),
           [](void* self, size_t bytes, size_t alignment, Device device) {
-            return static_cast<CachingAllocator*>(self)->allocate(bytes, alignment, device);
+            if (device.type == DeviceType::kCUDA) return cuda::allocate(bytes, device.index, Context::current().stream);
+            if (device.type == DeviceType::kEmu) return emu_memory::allocate(bytes);
+            return static_cast<CachingAllocator*>(self)->allocate(bytes, alignment);
           },
-          [](void* self, void* p, size_t bytes, Device) { static_cast<CachingAllocator*>(self)->release(p, bytes); }};
+          [](void* self, void* p, size_t bytes, Device device) {
+            if (device.type == DeviceType::kCUDA) cuda::release(p, device.index);
+            else if (device.type == DeviceType::kEmu) emu_memory::release(p);
+            else static_cast<CachingAllocator*>(self)->release(p, bytes);
+          }};
 }
 
 }  // namespace flashinfer

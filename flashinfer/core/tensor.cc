@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/transfer.h"
 
 namespace flashinfer {
 namespace {
@@ -38,10 +40,11 @@ Device device_of(const DLTensor& t) {
     case kDLCUDAHost: return kCpu;
     case kDLCUDA:
     case kDLCUDAManaged: return {DeviceType::kCUDA, static_cast<int16_t>(t.device.device_id)};
+    case kDlpackEmu: return {DeviceType::kEmu, 0};
     default: break;
   }
   throw ValueError(
-      str("DLPack device type ", static_cast<int>(t.device.device_type), " is not one of cpu (1), cuda (2, 3, 13)"));
+      str("DLPack device type ", static_cast<int>(t.device.device_type), " is not one of cpu (1), cuda (2, 3, 13), emu (12)"));
 }
 
 DType dtype_of_dl(const DLTensor& t) {
@@ -210,10 +213,11 @@ Tensor Tensor::empty(std::span<const int64_t> shape, DType dtype, Device device)
 }
 
 Tensor Tensor::zeros(std::span<const int64_t> shape, DType dtype, Device device) {
-  FI_CHECK(device.type != DeviceType::kCUDA, NotImplementedError, "Tensor::zeros: device ", to_string(device),
-           " is not host memory");
   Tensor t = empty(shape, dtype, device);
-  std::memset(t.data(), 0, static_cast<size_t>(t.nbytes()));
+  if (device.type == DeviceType::kCUDA)
+    cuda::fill(t.data(), 0, static_cast<size_t>(t.nbytes()), device.index, Context::current().stream);
+  else
+    std::memset(t.data(), 0, static_cast<size_t>(t.nbytes()));
   return t;
 }
 
@@ -236,10 +240,14 @@ char* copy_elements(const TensorView& v, int dim, const char* from, char* to) {
 }  // namespace
 
 Tensor Tensor::clone(const TensorView& v) {
-  FI_CHECK(v.device().type != DeviceType::kCUDA, NotImplementedError, "Tensor::clone: ", to_string(v),
-           " is not host memory");
+  FI_CHECK(v.device().type != DeviceType::kCUDA || v.is_contiguous(), NotImplementedError, "Tensor::clone: ", to_string(v),
+           " has gaps, which are not copied on a GPU");
   Tensor t = empty(v.shape(), v.dtype(), v.device());
   if (v.numel() == 0) return t;
+  if (v.device().type == DeviceType::kCUDA) {
+    cuda::copy(t.data(), v.data(), static_cast<size_t>(v.nbytes()), v.device().index, Context::current().stream);
+    return t;
+  }
   if (v.is_contiguous())
     std::memcpy(t.data(), v.data(), static_cast<size_t>(v.nbytes()));
   else
@@ -274,9 +282,7 @@ DLManagedTensorVersioned* Tensor::to_dlpack() const {
   m.manager_ctx = capsule.get();
   m.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Capsule*>(self->manager_ctx); };
   m.dl_tensor.data = data();
-  // The emulator's memory is host memory to everyone else.
-  m.dl_tensor.device = {device().type == DeviceType::kCUDA ? kDLCUDA : kDLCPU,
-                        device().type == DeviceType::kCUDA ? device().index : int32_t{0}};
+  m.dl_tensor.device = flashinfer::to_dlpack(device());
   m.dl_tensor.ndim = rank();
   m.dl_tensor.dtype = flashinfer::to_dlpack(dtype());
   m.dl_tensor.shape = capsule->shape.data();

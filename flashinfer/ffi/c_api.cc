@@ -2,6 +2,7 @@
 #include <deque>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/ffi/call.h"
 #include "flashinfer/ffi/describe.h"
@@ -45,10 +46,9 @@ struct flashinfer_result {
     auto& e = extents.emplace_back();
     std::copy(v.shape().begin(), v.shape().end(), e.begin());
     std::copy(v.strides().begin(), v.strides().end(), e.begin() + TensorView::kMaxRank);
-    const bool cuda = v.device().type == DeviceType::kCUDA;
     tensors.emplace_back(v, t.owner);
     views.push_back({v.data(),
-                     {cuda ? kDLCUDA : kDLCPU, cuda ? v.device().index : 0},
+                     to_dlpack(v.device()),
                      v.rank(),
                      to_dlpack(v.dtype()),
                      e.data(),

@@ -7,6 +7,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/jit/build.h"
+#include "flashinfer/jit/cuda_load.h"
 
 namespace flashinfer::jit {
 namespace {
@@ -25,7 +26,7 @@ Outcome make_one(const std::string& out_dir, const Job& job, const Toolchain& to
   const std::string dir = parent + "/" + key.ahead;
   if (const auto meta = read_artifact(dir); meta && serves(*meta, key.wanted)) return Outcome::kAot;
   fs::remove_tree(dir);
-  compile_into(*job.request, job.target, toolchain, key, parent, key.ahead, /*quiet=*/true);
+  compile_into(*job.request, job.target, toolchain, key, parent, key.ahead, /*quiet=*/true, /*ahead=*/true);
   return Outcome::kCompiled;
 }
 
@@ -34,22 +35,23 @@ Outcome make_one(const std::string& out_dir, const Job& job, const Toolchain& to
 AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::span<const Request> requests, int jobs,
               const std::function<void(const Progress&)>& progress) {
   const auto start = Clock::now();
-  const std::string why = compiler_refusal();
-  FI_CHECK(why.empty(), RuntimeError, "aot: ", why);
+  for (const Target t : targets)
+    if (const std::string why = compiler_refusal(t); !why.empty()) throw RuntimeError(str("aot: ", name(t), ": ", why));
   fs::make_dirs(out_dir);
   const std::string root = fs::canonical(out_dir);
   std::vector<Job> list;
   for (const Target t : targets) {
     fs::make_dirs(root + "/" + name(t));
-    for (const Request& r : requests) list.push_back({&r, t});
+    for (const Request& r : requests)
+      if (is_cuda(r) != is_cpu(t)) list.push_back({&r, t});
   }
-  const Toolchain toolchain = host_toolchain();
   AotResult result;
   std::mutex mutex;
   int64_t done = 0;
   for_each_job(static_cast<int64_t>(list.size()), jobs, [&](int64_t i) {
     const Job& job = list[static_cast<size_t>(i)];
     const auto began = Clock::now();
+    const Toolchain toolchain = toolchain_for(job.target);
     Outcome outcome = Outcome::kFailed;
     std::string error;
     try {
@@ -63,8 +65,8 @@ AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::
     result.compiled += outcome == Outcome::kCompiled;
     result.kept += outcome == Outcome::kAot;
     if (!error.empty()) result.errors.push_back(error);
-    const std::string so = root + "/" + name(job.target) + "/" + build_key(*job.request, job.target, toolchain).ahead + "/kernel.so";
-    if (const auto id = fs::file_id(so)) result.bytes += id->bytes;
+    const std::string dir = root + "/" + name(job.target) + "/" + build_key(*job.request, job.target, toolchain).ahead;
+    if (const auto id = fs::file_id(artifact_path(dir, name(job.target)))) result.bytes += id->bytes, result.bytes_of[job.target] += id->bytes;
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
     ++done;
     if (progress) progress({done, static_cast<int64_t>(list.size()), job.request, outcome, seconds, &error});

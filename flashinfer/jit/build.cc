@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 
@@ -11,6 +12,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
 
 namespace flashinfer::jit {
@@ -82,7 +84,7 @@ std::optional<Artifact> find_ahead(const Request& request, Target target) {
   for (const std::string& folder : folders) {
     const std::string dir = folder + "/" + name(target) + "/" + key.ahead;
     const auto meta = read_artifact(dir);
-    if (meta && serves(*meta, key.wanted)) return Artifact{dir + "/kernel.so", "aot"};
+    if (meta && serves(*meta, key.wanted)) return Artifact{artifact_path(dir, name(target)), "aot"};
   }
   return std::nullopt;
 }
@@ -94,7 +96,8 @@ std::optional<Artifact> find_cached(const Request& request, Target target) {
   for (const std::string& entry : fs::list_dir(folder)) {
     if (!entry.starts_with(request.name + "-")) continue;
     const auto meta = read_meta(folder + "/" + entry);
-    if (meta && serves(*meta, wanted) && read_artifact(folder + "/" + entry)) return Artifact{folder + "/" + entry + "/kernel.so", "disk"};
+    if (meta && serves(*meta, wanted) && read_artifact(folder + "/" + entry))
+      return Artifact{artifact_path(folder + "/" + entry, name(target)), "disk"};
   }
   return std::nullopt;
 }
@@ -102,34 +105,64 @@ std::optional<Artifact> find_cached(const Request& request, Target target) {
 int64_t count_ahead() {
   int64_t n = 0;
   for (const std::string& folder : aot_folders())
-    for (const Target t : kTargets)
+    for (const Target t : all_targets())
       for (const std::string& entry : fs::list_dir(folder + "/" + name(t))) n += !entry.starts_with(".");
   return n;
 }
 
-Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
-                      const std::string& parent, const std::string& entry, bool quiet) {
-  const bool verbose = env::flag("FLASHINFER_JIT_VERBOSE");
-  const std::string temporary = fs::make_temp_dir(parent, ".build-");
-  const std::string final_dir = parent + "/" + entry;
+namespace {
+
+/// The command's words, without launcher and place: what meta.json and the companions show.
+std::vector<std::string> command_of(Target target, const Toolchain& toolchain) {
   const Flags flags = kernel_flags(target);
+  const std::string out = artifact_path("x", name(target)).substr(2), in = source_path("x", name(target)).substr(2);
   std::vector<std::string> argv = toolchain.command;
   argv.insert(argv.end(), flags.compile.begin(), flags.compile.end());
-  argv.insert(argv.end(), {"-I", include_root(), "-o", "kernel.so", "kernel.cc"});
+  argv.insert(argv.end(), {"-I", include_root(), "-o", out, in});
   argv.insert(argv.end(), flags.link.begin(), flags.link.end());
-  fs::write_plain(temporary + "/kernel.cc", request.source);
-  write_companions(temporary, final_dir, argv);
-  if (verbose) std::fprintf(stderr, "flashinfer: %s: %s\n", request.text().c_str(), pasteable(final_dir, argv).c_str());
+  return argv;
+}
 
+process::Result run_nvrtc(const Request& request, Target target, const std::string& artifact) {
+  process::Result result;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::string> words = kernel_flags(target).compile;
+  words.push_back("--include-path=" + include_root());
+  const std::string image = nvrtc_compile_words(request.source, words, result.output);
+  result.exit_code = image.empty() ? 1 : 0;
+  if (!image.empty()) fs::write_plain(artifact, image);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+process::Result run_compiler(const Request& request, Target target, const Toolchain& toolchain, const std::vector<std::string>& argv,
+                             const std::string& temporary, bool quiet) {
+  if (toolchain.maker == Maker::kNvrtc) return run_nvrtc(request, target, artifact_path(temporary, name(target)));
   process::Options options;
   options.cwd = temporary;
   if (!quiet)
     options.on_slow = [&] {
       std::fprintf(stderr, "flashinfer: compiling %s for %s ...\n", request.text().c_str(), name(target));
     };
-  const process::Result result = process::run(argv, options);
-  const auto so = fs::read_file(temporary + "/kernel.so");
-  if (!result.ok() || !so || so->empty()) {
+  return process::run(argv, options);
+}
+
+}  // namespace
+
+Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
+                      const std::string& parent, const std::string& entry, bool quiet, bool ahead) {
+  const bool verbose = env::flag("FLASHINFER_JIT_VERBOSE");
+  const std::string temporary = fs::make_temp_dir(parent, ".build-");
+  const std::string final_dir = parent + "/" + entry, shown_dir = ahead ? std::string(name(target)) + "/" + entry : final_dir;
+  const std::vector<std::string> argv = command_of(target, toolchain);
+  fs::write_plain(source_path(temporary, name(target)), request.source);
+  write_companions(temporary, shown_dir, argv);
+  if (verbose) std::fprintf(stderr, "flashinfer: %s: %s\n", request.text().c_str(), pasteable(final_dir, argv).c_str());
+
+  const process::Result result = run_compiler(request, target, toolchain, argv, temporary, quiet);
+  const std::string artifact = artifact_path(temporary, name(target));
+  const auto image = fs::read_file(artifact);
+  if (!result.ok() || !image || image->empty()) {
     write_companions(temporary, final_dir + ".failed", argv);
     report_failure(request, result, temporary, final_dir + ".failed", argv);
   }
@@ -143,16 +176,16 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   }
   Meta meta = key.wanted;
   meta.compiler = toolchain.identity;
-  meta.directory = final_dir;
+  meta.directory = shown_dir;
   meta.arguments = argv;
-  meta.seconds = result.seconds;
-  meta.created = static_cast<int64_t>(std::time(nullptr));
-  meta.bytes = so->size();
-  meta.checksum = hash_hex(*so);
-  ::chmod((temporary + "/kernel.so").c_str(), 0700);  // whatever umask the linker ran under
+  meta.seconds = ahead ? 0 : result.seconds;
+  meta.created = ahead ? 0 : static_cast<int64_t>(std::time(nullptr));
+  meta.bytes = image->size();
+  meta.checksum = hash_hex(*image);
+  ::chmod(artifact.c_str(), 0700);  // whatever umask the linker ran under
   fs::write_plain(temporary + "/meta.json", to_json(meta));
   publish(temporary, final_dir);
-  return {final_dir + "/kernel.so", "compiled", result.seconds};
+  return {artifact_path(final_dir, name(target)), "compiled", result.seconds};
 }
 
 namespace {
@@ -163,7 +196,7 @@ Artifact find_or_compile_once(const Request& request, Target target, const Toolc
     if (folder.empty()) return std::nullopt;
     const auto meta = read_artifact(folder + "/" + key.folder);
     if (!meta || !serves(*meta, key.wanted) || meta->compiler != key.wanted.compiler) return std::nullopt;
-    return Artifact{folder + "/" + key.folder + "/kernel.so", "disk"};
+    return Artifact{artifact_path(folder + "/" + key.folder, name(target)), "disk"};
   };
   if (!discard) {
     if (auto a = look(folders.read)) return *a;

@@ -22,7 +22,7 @@ BuildKey build_key(const Request& request, Target target, const Toolchain& toolc
 bool serves(const Meta& have, const Meta& wanted);
 
 struct Artifact {
-  std::string so;      // path of kernel.so
+  std::string path;    // of kernel.so or kernel.cubin
   std::string origin;  // "disk", "aot" or "compiled"
   double seconds = 0;  // of the compiler
 };
@@ -44,7 +44,8 @@ Artifact find_or_compile(const Request& request, Target target, const Toolchain&
 /// Thrown by compile_into when a header was saved while the compiler ran; what was remembered of the headers is forgotten.
 struct HeadersChanged {};
 /// Compiles into `parent`/`entry` (published by rename). Used for both the cache and AOT.
+/// `ahead`: nothing that differs from one run to the next (times, the folder's place) is written into the artifact.
 Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
-                      const std::string& parent, const std::string& entry, bool quiet);
+                      const std::string& parent, const std::string& entry, bool quiet, bool ahead = false);
 
 }  // namespace flashinfer::jit

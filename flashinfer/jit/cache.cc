@@ -140,6 +140,14 @@ void forget_folders() {
   warned.clear();
 }
 
+std::string artifact_path(const std::string& dir, const std::string& target) {
+  return dir + (target.starts_with("sm_") ? "/kernel.cubin" : "/kernel.so");
+}
+
+std::string source_path(const std::string& dir, const std::string& target) {
+  return dir + (target.starts_with("sm_") ? "/kernel.cu" : "/kernel.cc");
+}
+
 std::optional<Meta> read_meta(const std::string& dir) {
   const auto text = fs::read_file(dir + "/meta.json");
   return text ? parse_meta(*text) : std::nullopt;
@@ -148,7 +156,7 @@ std::optional<Meta> read_meta(const std::string& dir) {
 std::optional<Meta> read_artifact(const std::string& dir) {
   auto meta = read_meta(dir);
   if (!meta) return std::nullopt;
-  const auto bytes = fs::read_file(dir + "/kernel.so");
+  const auto bytes = fs::read_file(artifact_path(dir, meta->target));
   if (!bytes || bytes->size() != meta->bytes || hash_hex(*bytes) != meta->checksum) return std::nullopt;
   return meta;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Artifacts on disk: <base>/.cache/flashinfer/<version>/<target>/<name>-<hash>/ holds kernel.cc, kernel.so, meta.json,
+// Artifacts on disk: <base>/.cache/flashinfer/<version>/<target>/<name>-<hash>/ holds kernel.cc, kernel.so (GPUs: kernel.cu, kernel.cubin), meta.json,
 // compile_command.txt and compile_command.sh. A folder appears by rename, whole; what is damaged counts as missing.
 #pragma once
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Meta {
   std::vector<std::string> arguments;
   double seconds = 0;                        // of the compiler
   int64_t created = 0;                       // Unix time
-  uint64_t bytes = 0;                        // of kernel.so
-  std::string checksum;                      // XXH3-128 of kernel.so
+  uint64_t bytes = 0;                        // of the artifact
+  std::string checksum;                      // XXH3-128 of it
 };
 std::string to_json(const Meta& m);
 std::optional<Meta> parse_meta(const std::string& text);  // nullopt: not ours, or torn
@@ -38,7 +38,10 @@ CacheFolders cache_folders(const std::string& target);
 /// Forgets which folders were found good and which warnings were given (tests).
 void forget_folders();
 
-/// The artifact in `dir` when meta.json is whole and kernel.so has the size and checksum it names.
+/// <dir>/kernel.so, or kernel.cubin for a GPU's target.
+std::string artifact_path(const std::string& dir, const std::string& target);
+std::string source_path(const std::string& dir, const std::string& target);
+/// The artifact in `dir` when meta.json is whole and kernel.so or kernel.cubin has the size and checksum it names.
 std::optional<Meta> read_artifact(const std::string& dir);
 /// As above without reading kernel.so, for listings.
 std::optional<Meta> read_meta(const std::string& dir);

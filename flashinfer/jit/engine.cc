@@ -15,8 +15,11 @@
 #include <utility>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/jit/build.h"
+#include "flashinfer/jit/cuda.h"
+#include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/source.h"
 
 namespace flashinfer::jit {
@@ -29,7 +32,7 @@ enum class State { kNew, kBusy, kReady, kFailed };
 
 struct Entry {
   State state = State::kNew;
-  Loaded loaded;
+  CudaLoaded loaded;  // of a CPU kernel its base alone
   std::string error;  // kFailed: the RuntimeError's text; a kernel that does not compile is not tried again
   Module module;
 };
@@ -96,24 +99,27 @@ std::vector<Target> stand_ins(Target t) {
 }
 
 /// Fills `entry.loaded` and `entry.module`; throws RuntimeError when the kernel does not compile or load.
-void make(const Request& request, Target target, Entry& entry) {
+void make(const Request& request, Device device, Target target, Entry& entry) {
   const auto use = [&](const Artifact& a) {
     std::string error;
-    entry.loaded.fn = load(a.so, error);
+    if (is_cuda(request)) entry.loaded.kernel = load_cuda(a.path, request, device, error);
+    else entry.loaded.fn = load(a.path, error);
     entry.module.origin = a.origin;
-    entry.module.path = a.so;
+    entry.module.path = a.path;
     return error;
   };
   if (const std::string why = target_refusal(target); !why.empty()) {
     entry.loaded.refusal = str("FLASHINFER_CPU_TARGET is ", name(target), ", but ", why);
     return;
   }
-  const std::string no_compiler = compiler_refusal();
+  if (is_cuda(request) && device.type == DeviceType::kCUDA)
+    if (entry.loaded.refusal = cuda_refusal(device.index, target); !entry.loaded.refusal.empty()) return;
+  const std::string no_compiler = compiler_refusal(target);
   if (!no_compiler.empty())
     if (const auto cached = find_cached(request, target); cached && use(*cached).empty()) return;
-  for (const Target t : no_compiler.empty() ? std::vector<Target>{target} : stand_ins(target))
+  for (const Target t : no_compiler.empty() ? std::vector<Target>{target} : is_cuda(request) ? cuda_stand_ins(device) : stand_ins(target))
     if (const auto ahead = find_ahead(request, t); ahead && use(*ahead).empty()) return;
-  const Toolchain toolchain = host_toolchain();
+  const Toolchain toolchain = toolchain_for(target);
   if (!no_compiler.empty()) {
     const int64_t count = count_ahead();
     entry.loaded.refusal = str(no_compiler, ", and ", request.text(), " is not among the ", count,
@@ -128,8 +134,10 @@ void make(const Request& request, Target target, Entry& entry) {
     entry.module.seconds = artifact.seconds;
     error = use(artifact);
   }
-  FI_CHECK(error.empty(), RuntimeError, "jit: ", request.text(), ": cannot load ", artifact.so, ": ", error);
+  FI_CHECK(error.empty(), RuntimeError, "jit: ", request.text(), ": cannot load ", artifact.path, ": ", error);
 }
+
+bool ready(const Entry& e) { return e.loaded.fn != nullptr || e.loaded.kernel != nullptr; }
 
 /// Under the engine's lock.
 void count(Stats& s, const Entry& e, double seconds) {
@@ -143,10 +151,10 @@ void count(Stats& s, const Entry& e, double seconds) {
 }
 
 /// The entry, made by this thread or awaited while another makes it. `fresh` is set when this call made it.
-const Entry& obtain_entry(const Request& request, bool* fresh = nullptr) {
+const Entry& obtain_entry(const Request& request, Device device, bool* fresh = nullptr) {
   Engine& e = engine();
-  const Target target = selected_target();
-  const std::string key = std::string(name(target)) + "\n" + request.source;
+  const Target target = is_cuda(request) ? cuda_target(device) : selected_target();
+  const std::string key = std::string(name(target)) + " " + (is_cuda(request) ? to_string(device) : std::string()) + "\n" + request.source;
   std::unique_lock lock(e.mutex);
   auto& slot = e.entries[key];
   if (!slot) {
@@ -162,7 +170,7 @@ const Entry& obtain_entry(const Request& request, bool* fresh = nullptr) {
     const auto start = Clock::now();
     std::string error;
     try {
-      make(request, target, entry);
+      make(request, device, target, entry);
     } catch (const Error& x) {
       error = x.message();
     } catch (const std::exception& x) {
@@ -172,7 +180,7 @@ const Entry& obtain_entry(const Request& request, bool* fresh = nullptr) {
     lock.lock();
     entry.error = error;
     if (!error.empty()) entry.module.origin = "failed";
-    else if (entry.loaded.fn == nullptr) entry.module.origin = "refused";
+    else if (!ready(entry)) entry.module.origin = "refused";
     count(e.stats, entry, seconds);
     entry.module.seconds = seconds;
     entry.state = error.empty() ? State::kReady : State::kFailed;
@@ -184,7 +192,7 @@ const Entry& obtain_entry(const Request& request, bool* fresh = nullptr) {
 
 Outcome outcome_of(const Entry& entry, bool fresh) {
   if (entry.state == State::kFailed) return Outcome::kFailed;
-  if (entry.loaded.fn == nullptr) return Outcome::kRefused;
+  if (!ready(entry)) return Outcome::kRefused;
   if (!fresh) return Outcome::kMemory;
   if (entry.module.origin == "compiled") return Outcome::kCompiled;
   return entry.module.origin == "aot" ? Outcome::kAot : Outcome::kDisk;
@@ -196,14 +204,16 @@ namespace detail {
 
 std::atomic<int> recordings{0};
 
-const Loaded& obtain(const Request& request, bool& keep) {
+const Loaded& obtain(const Request& request, bool& keep) { return obtain_cuda(request, kCpu, keep); }
+
+const Loaded& obtain_cuda(const Request& request, Device device, bool& keep) {
   if (recorder != nullptr) {
-    static const Loaded& listed = *new Loaded{nullptr, request.name + " is being listed, not run"};
+    static const CudaLoaded& listed = *new CudaLoaded{{nullptr, request.name + " is being listed, not run"}, nullptr};
     recorder->push_back(request);
     keep = false;
     return listed;
   }
-  const Entry& entry = obtain_entry(request);
+  const Entry& entry = obtain_entry(request, device);
   if (entry.state == State::kFailed) throw RuntimeError(entry.error);
   return entry.loaded;
 }
@@ -276,7 +286,7 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs,
     const bool was_quiet = std::exchange(quiet, static_cast<bool>(progress));
     const auto start = Clock::now();
     bool fresh = false;
-    const Entry& entry = obtain_entry(request, &fresh);
+    const Entry& entry = obtain_entry(request, is_cuda(request) ? Context::current().device : kCpu, &fresh);
     quiet = was_quiet;
     r = {outcome_of(entry, fresh), seconds_since(start), entry.state == State::kFailed ? entry.error : entry.loaded.refusal};
     const std::lock_guard lock(mutex);
@@ -286,9 +296,9 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs,
   return results;
 }
 
-std::string compiler_refusal() {
+std::string compiler_refusal(Target t) {
   if (env::flag("FLASHINFER_DISABLE_JIT")) return "FLASHINFER_DISABLE_JIT is 1";
-  const Toolchain toolchain = host_toolchain();
+  const Toolchain toolchain = toolchain_for(t);
   if (!toolchain.refusal.empty()) return toolchain.refusal;
   if (include_root().empty()) return "the kernel headers were not found beside the library (set FLASHINFER_JIT_INCLUDE)";
   return {};

@@ -33,7 +33,7 @@ struct Module {
   std::string text;     // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
   std::string target;
   std::string origin;   // "compiled", "disk", "aot", "refused" or "failed"
-  std::string path;     // of kernel.so; empty when there is none
+  std::string path;     // of kernel.so or kernel.cubin; empty when there is none
   double seconds = 0;   // from asking to having it
 };
 std::vector<Module> modules();
@@ -76,8 +76,8 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs = 0
 /// Runs `work(i)` for i in [0, n) on `jobs` threads (0 as above).
 void for_each_job(int64_t n, int jobs, const std::function<void(int64_t)>& work);
 
-/// Why no kernel can be compiled on this machine ("FLASHINFER_DISABLE_JIT is 1", "no C++ compiler: ..."), or empty.
-std::string compiler_refusal();
+/// Why no kernel for `t` can be compiled on this machine ("FLASHINFER_DISABLE_JIT is 1", "no C++ compiler: ..."), or empty.
+std::string compiler_refusal(Target t = Target::kNative);
 
 /// Forgets kernels, compilers, headers and folders (not what is loaded: kernels in use stay valid), so that the next call
 /// looks anew: after the environment or a header changed.

@@ -15,7 +15,7 @@ namespace {
 using Found = std::map<std::pair<std::string, std::string>, ModuleStatus>;  // by text and target
 
 void scan(const std::string& folder, const char* kind, const std::string& root, Found& found) {
-  for (const Target target : kTargets)
+  for (const Target target : all_targets())
     for (const std::string& entry : fs::list_dir(folder + "/" + name(target))) {
       if (entry.starts_with(".")) continue;
       const std::string dir = folder + "/" + name(target) + "/" + entry;

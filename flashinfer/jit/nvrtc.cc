@@ -147,24 +147,21 @@ void check_arch(const Api& api, const std::string& arch) {
 
 const Nvrtc& nvrtc() { return state().info; }
 
-std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers,
-                          const std::vector<std::string>& options) {
+std::string nvrtc_compile_words(const std::string& source, const std::vector<std::string>& words, std::string& log) {
   const State& s = state();
   FI_CHECK(s.info.refusal.empty(), NotImplementedError, "nvrtc: ", s.info.refusal);
-  check_arch(s.api, arch);
-  std::vector<std::string> words = {"--gpu-architecture=" + arch, "--std=c++20", "--device-as-default-execution-space"};
-  if (!headers.empty()) words.push_back("--include-path=" + headers);
-  words.insert(words.end(), options.begin(), options.end());
   std::vector<const char*> argv;
-  for (const std::string& w : words) argv.push_back(w.c_str());
-
+  for (const std::string& w : words) {
+    argv.push_back(w.c_str());
+    if (w.starts_with("--gpu-architecture=")) check_arch(s.api, w.substr(w.find('=') + 1));
+  }
   Api::Program program = nullptr;
   int status = s.api.create(&program, source.c_str(), "kernel.cu", kHeaders, kHeaderTexts, kHeaderNames);
   FI_CHECK(status == 0, RuntimeError, "nvrtc: ", s.api.error(status));
   status = s.api.compile(program, static_cast<int>(argv.size()), argv.data());
-  std::string log, image;
+  std::string image;
   size_t bytes = 0;
-  if (status != 0 && s.api.log_size(program, &bytes) == 0) {
+  if (s.api.log_size(program, &bytes) == 0) {
     log.resize(bytes);
     s.api.log(program, log.data());
     log.resize(std::min(log.size(), log.find('\0')));
@@ -174,7 +171,19 @@ std::string nvrtc_compile(const std::string& source, const std::string& arch, co
     status = s.api.cubin(program, image.data());
   }
   s.api.destroy(&program);
-  FI_CHECK(status == 0, RuntimeError, "nvrtc: compiling for ", arch, " failed: ", s.api.error(status), "\n", log);
+  if (status == 0) return image;
+  log = std::string(s.api.error(status)) + "\n" + log;
+  return {};
+}
+
+std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers,
+                          const std::vector<std::string>& options) {
+  std::vector<std::string> words = {"--gpu-architecture=" + arch, "--std=c++20", "--device-as-default-execution-space"};
+  if (!headers.empty()) words.push_back("--include-path=" + headers);
+  words.insert(words.end(), options.begin(), options.end());
+  std::string log;
+  const std::string image = nvrtc_compile_words(source, words, log);
+  FI_CHECK(!image.empty(), RuntimeError, "nvrtc: compiling for ", arch, " failed: ", log);
   return image;
 }
 

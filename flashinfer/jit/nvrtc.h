@@ -22,5 +22,8 @@ const Nvrtc& nvrtc();
 /// ValueError for an architecture this NVRTC does not know; RuntimeError with the compiler's log when it does not compile.
 std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers = {},
                           const std::vector<std::string>& options = {});
+/// The same with all options given (--gpu-architecture=... among them); `log` gets what the compiler says, also when it succeeds.
+/// Empty: it did not compile.
+std::string nvrtc_compile_words(const std::string& source, const std::vector<std::string>& words, std::string& log);
 
 }  // namespace flashinfer::jit

@@ -14,6 +14,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/jit.h"
 
 namespace flashinfer::jit {
@@ -46,19 +47,20 @@ Request make_request(const Kernel& kernel, const char* config_type, std::span<co
   r.header = kernel.header;
   r.name = family_of(r.header) + "." + last_part(kernel.function);
   r.config = config_braces(members) + (extension ? "+" + extension->label : "");
-  r.instance = std::string(kernel.function) + "<Config{";
-  for (const Member& m : members) {
-    if (&m != members.data()) r.instance += ", ";
-    r.instance += std::string(".") + m.name + " = decltype(Config::" + m.name + ")(" + m.value + ")";
-  }
-  r.instance += extension ? "}, " + extension->arguments + ">" : "}>";
+  std::string values;
+  for (const Member& m : members)
+    values += std::string(values.empty() ? "." : ", .") + m.name + " = decltype(Config::" + m.name + ")(" + m.value + ")";
+  r.instance = std::string(kernel.function) + "<Config{" + values + "}" + (extension ? ", " + extension->arguments : "") + ">";
   std::ostringstream s;
   s << "// " << r.text() << "\n"
     << "#include \"" << r.header << "\"\n\n"
-    << (extension ? extension->text + "\n" : "") << "using Config = " << config_type << ";\n"
-    << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t task) {\n"
-    << "  " << r.instance << "(\n      *static_cast<const " << kernel.params << "*>(params), task);\n"
-    << "}\n";
+    << (extension ? extension->text + "\n" : "") << "using Config = " << config_type << ";\n";
+  if (is_cuda(r))
+    s << "FI_CUDA_ENTRY(" << kernel.params << ", (Config{" << values << "}.threads),\n    " << r.instance << ")\n";
+  else
+    s << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t task) {\n"
+      << "  " << r.instance << "(\n      *static_cast<const " << kernel.params << "*>(params), task);\n"
+      << "}\n";
   r.source = s.str();
   return r;
 }

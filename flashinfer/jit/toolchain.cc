@@ -14,13 +14,15 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
+#include "flashinfer/jit/targets.h"
 
 namespace flashinfer::jit {
 namespace {
 
 std::mutex mutex;
-std::optional<Toolchain> remembered;
+std::optional<Toolchain> remembered, remembered_cuda;
 
 std::string feature_words() {
 #if defined(__x86_64__)
@@ -101,6 +103,43 @@ Toolchain find_toolchain() {
   return none;
 }
 
+/// NVRTC has no program: the command is what nvcc would need, for people who look at an artifact.
+Toolchain find_nvrtc() {
+  Toolchain t;
+  t.maker = Maker::kNvrtc;
+  t.refusal = nvrtc().refusal;
+  if (!t.refusal.empty()) return t;
+  t.compiler = nvrtc().path;
+  t.command = {"nvcc", "-cubin"};
+  const auto id = fs::file_id(t.compiler);
+  t.identity = str("nvrtc ", nvrtc().major, ".", nvrtc().minor, " ", id ? id->bytes : 0, "\n");
+  return t;
+}
+
+Toolchain find_nvcc() {
+  std::string looked_for;
+  const std::string set = env::text("FLASHINFER_NVCC");
+  std::vector<std::string> places = {set};
+  if (set.empty()) {
+    places.clear();
+    for (const char* home : {"CUDA_HOME", "CUDA_PATH"})
+      if (const std::string folder = env::text(home); !folder.empty()) places.push_back(folder + "/bin/nvcc");
+    places.insert(places.end(), {"nvcc", "/usr/local/cuda/bin/nvcc"});
+  }
+  for (const std::string& place : places) {
+    const std::string path = process::find_executable(place, env::text("PATH"));
+    looked_for += (looked_for.empty() ? "" : ", ") + place;
+    if (path.empty()) continue;
+    Toolchain t = with_launcher({path}, env::text("PATH"));
+    t.maker = Maker::kNvcc;
+    return t;
+  }
+  Toolchain none;
+  none.maker = Maker::kNvcc;
+  none.refusal = "no nvcc: looked for " + looked_for + " (set FLASHINFER_NVCC or CUDA_HOME, or leave FLASHINFER_TOOLCHAIN at nvrtc)";
+  return none;
+}
+
 #if defined(__x86_64__)
 /// The features of a level that decide in practice, named as in /proc/cpuinfo.
 std::string missing_for(Target t) {
@@ -129,20 +168,34 @@ const char* name(Target t) {
     case Target::kX86V3: return "x86-64-v3";
     case Target::kX86V4: return "x86-64-v4";
     case Target::kPortable: return "portable";
+    case Target::kEmu: return "emu";
+    default: return arch_of(t).name;
   }
-  return "?";
+}
+
+const std::vector<Target>& all_targets() {
+  static const auto& list = *new std::vector<Target>([] {
+    std::vector<Target> all(std::begin(kTargets), std::end(kTargets));
+    all.push_back(Target::kEmu);
+    for (size_t i = 0; i < arch_table().size(); ++i) all.push_back(static_cast<Target>(static_cast<size_t>(Target::kCuda) + i));
+    return all;
+  }());
+  return list;
 }
 
 Target parse_target(const std::string& text) {
-  for (const Target t : kTargets)
+  std::string known;
+  for (const Target t : all_targets()) {
     if (text == name(t)) return t;
-  throw ValueError(str("target is \"", text, "\", but must be native, x86-64-v3, x86-64-v4 or portable"));
+    known += (known.empty() ? "" : ", ") + std::string(name(t));
+  }
+  throw ValueError(str("target is \"", text, "\", but must be one of ", known));
 }
 
 Target selected_target() { return parse_target(env::text("FLASHINFER_CPU_TARGET")); }
 
 std::string target_refusal(Target t) {
-  if (t == Target::kNative || t == Target::kPortable) return {};
+  if (t == Target::kNative || t == Target::kPortable || !is_cpu(t)) return {};
 #if defined(__x86_64__)
   return missing_for(t);
 #else
@@ -161,21 +214,60 @@ Toolchain host_toolchain() {
   return *remembered;
 }
 
+Toolchain cuda_toolchain() {
+  const std::lock_guard lock(mutex);
+  if (!remembered_cuda) remembered_cuda = env::text("FLASHINFER_TOOLCHAIN") == "nvcc" ? find_nvcc() : find_nvrtc();
+  return *remembered_cuda;
+}
+
 void forget_toolchain() {
   const std::lock_guard lock(mutex);
   remembered.reset();
+  remembered_cuda.reset();
 }
 
+namespace {
+
+void add(std::vector<std::string>& to, const std::vector<std::string>& more) { to.insert(to.end(), more.begin(), more.end()); }
+
+/// The emulator is told of every access by calls that -fsanitize=thread puts there; their bodies are in the artifact, and no sanitizer's
+/// runtime is linked (-nodefaultlibs), whatever the library was built with. Merged or vectorised accesses would hide what a thread does.
+Flags emulator_flags() {
+  Flags f;
+  f.compile = {"-std=c++20", "-O2", "-g1", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off",
+               "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-optimize-sibling-calls",
+               "-fno-strict-aliasing", "-w", "-fsanitize=thread", "-nodefaultlibs", "-DFI_EMU=1"};
+  if (host_toolchain().compiler.find("clang") == std::string::npos)
+    add(f.compile, {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0"});
+  else
+    add(f.compile, {"-mllvm", "-tsan-instrument-func-entry-exit=0"});
+  f.link = {"-lm", "-lc", "-lgcc"};
+  return f;
+}
+
+Flags gpu_flags(Target t) {
+  Flags f;
+  const bool nvcc = cuda_toolchain().maker == Maker::kNvcc;
+  f.compile = {std::string("--gpu-architecture=") + name(t), "--std=c++20", "--extra-device-vectorization"};
+  if (nvcc) add(f.compile, {"-cubin", "-O3"});
+  else add(f.compile, {"--device-as-default-execution-space"});
+  if (env::flag("FLASHINFER_JIT_LINEINFO")) f.compile.push_back("-lineinfo");
+  if (env::flag("FLASHINFER_JIT_DEBUG")) f.compile.push_back("-G");
+  add(f.compile, process::split_words(env::text("FLASHINFER_EXTRA_CUDAFLAGS")));
+  return f;
+}
+
+}  // namespace
+
 Flags kernel_flags(Target t) {
+  if (t == Target::kEmu) return emulator_flags();
+  if (is_gpu(t)) return gpu_flags(t);
   // Values depend on the source alone: no -ffast-math, and no contraction of a*b+c that the source did not ask for, because
   // it differs between the vector body and the tail of a loop. The two flags that let loops with sqrt or a condition be
   // vectorised change no value.
   Flags f;
   f.compile = {"-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
                "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"};
-  const auto add = [](std::vector<std::string>& to, const std::vector<std::string>& more) {
-    to.insert(to.end(), more.begin(), more.end());
-  };
   // Under sanitizers -O1: an attention kernel then compiles in 2.2 s instead of 20 s (g++ 12), and its checks are the same.
   const bool sanitized = build::sanitizer_flags()[0] != '\0';
   add(f.compile, env::flag("FLASHINFER_JIT_DEBUG") ? std::vector<std::string>{"-O0", "-g"}

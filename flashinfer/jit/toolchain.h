@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's C++ compiler as a maker of kernels: which one, with which flags, for which CPU.
+// Makers of kernels: the host's C++ compiler for CPU kernels and the emulator, NVRTC or nvcc for GPUs; with which flags, for which target.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,20 +8,28 @@ namespace flashinfer::jit {
 
 /// What CPU kernels are compiled for. `portable` is the architecture's baseline without -march: the fallback paths of
 /// kernels/cpu/vec.h, for tests and old machines.
-enum class Target { kNative, kX86V3, kX86V4, kPortable };
-inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4, Target::kPortable};
+/// `emu` is the CUDA emulator. GPUs follow from kCuda on, one for each row of arch_table() (targets.h).
+enum class Target { kNative, kX86V3, kX86V4, kPortable, kEmu, kCuda };
+inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4, Target::kPortable};  // of CPU kernels
+inline bool is_cpu(Target t) { return t < Target::kEmu; }
+inline bool is_gpu(Target t) { return t >= Target::kCuda; }
+/// kTargets, the emulator, every GPU.
+const std::vector<Target>& all_targets();
 
-const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4", "portable"
+const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4", "portable", "emu", "sm_90a"
 /// Throws ValueError that lists the names.
 Target parse_target(const std::string& text);
-/// FLASHINFER_CPU_TARGET.
+/// FLASHINFER_CPU_TARGET: the target of CPU kernels.
 Target selected_target();
 /// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
 std::string target_refusal(Target t);
 /// What distinguishes this CPU for -march=native: family, model and feature words as CPUID gives them, in hex.
 const std::string& cpu_features();
 
+enum class Maker { kHost, kNvrtc, kNvcc };
+
 struct Toolchain {
+  Maker maker = Maker::kHost;
   std::vector<std::string> command;  // launcher and compiler, the compiler's path absolute
   std::string compiler;              // its path
   std::string identity;              // "path size mtime" of each program in `command`: no subprocess is run to get it
@@ -30,6 +38,10 @@ struct Toolchain {
 /// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are passed over there: their identity
 /// says nothing about the compiler behind them). Remembered until forget_toolchain().
 Toolchain host_toolchain();
+/// NVRTC, or with FLASHINFER_TOOLCHAIN=nvcc the nvcc of FLASHINFER_NVCC, CUDA_HOME, CUDA_PATH or PATH.
+Toolchain cuda_toolchain();
+/// The one that makes kernels for `t`.
+inline Toolchain toolchain_for(Target t) { return is_gpu(t) ? cuda_toolchain() : host_toolchain(); }
 void forget_toolchain();
 
 /// Compiler flags, without input, output and include folder, sanitizers of the library's own build and

@@ -4,14 +4,18 @@
 #include <mutex>
 #include <set>
 
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/backend.h"
 #include "flashinfer/op/check.h"
+#include "flashinfer/op/device.h"
 
 namespace flashinfer::op {
 namespace {
 
 thread_local const std::string* t_forced = nullptr;  // empty: none, whatever an outer scope forces (references made of other ops)
+thread_local bool t_wait = false;
 
 [[noreturn]] void nothing_serves(const Op& op, const std::vector<std::pair<const char*, Refusal>>& refusals) {
   std::string m = str(op.name, ": no implementation serves this call");
@@ -38,11 +42,28 @@ void warn_reference(const Op& op, const std::vector<std::pair<const char*, Refus
   warn(str(op.name, " runs on its reference implementation, which is slow", why));
 }
 
+/// Candidates for another kind of device than the tensors' are passed over without a sentence: where there is a choice, most calls have some.
+class DeviceFilter {
+ public:
+  DeviceFilter(const Op& op, const void* block) {
+    for (const Candidate& c : op.candidates) active_ |= is_cuda(c);
+    active_ = active_ && t_forced == nullptr;
+    gpu_ = active_ && device_of(op, block).type != DeviceType::kCPU;
+  }
+  bool passes_over(const Candidate& c) const { return active_ && is_cuda(c) != gpu_; }
+
+ private:
+  static bool is_cuda(const Candidate& c) { return std::string_view(c.name).starts_with("cuda"); }
+  bool active_ = false, gpu_ = false;
+};
+
 /// The first candidate that does not refuse. The usual first-candidate case builds nothing.
 const Candidate& select(const Op& op, const void* block) {
   std::vector<std::pair<const char*, Refusal>> refusals;
   const char* named = named_backend(op, block);
+  const DeviceFilter filter(op, block);
   for (const Candidate& c : op.candidates) {
+    if (filter.passes_over(c)) continue;
     Refusal r = refuse(op, c, block, named);
     if (r.empty()) {
       if (!refusals.empty() && !t_forced && !named && std::string_view(c.name) == "reference") warn_reference(op, refusals);
@@ -50,6 +71,8 @@ const Candidate& select(const Op& op, const void* block) {
     }
     refusals.emplace_back(c.name, std::move(r));
   }
+  for (const Candidate& c : op.candidates)
+    if (filter.passes_over(c)) refusals.emplace_back(c.name, refuse(op, c, block, named));
   nothing_serves(op, refusals);
 }
 
@@ -57,12 +80,13 @@ bool wanted(const Field& f, const void* block) {
   return (f.role == Role::kOut || f.role == Role::kResult) && (!f.when || f.when(block));
 }
 
-Tensor allocate(const Field& f, const void* block, const Shape& s, DType dtype) {
-  if (!f.strides) return Tensor::empty(s.span(), dtype);
+Tensor allocate(const Op& op, const Field& f, const void* block, const Shape& s, DType dtype) {
+  const Device device = device_of(op, block);
+  if (!f.strides) return Tensor::empty(s.span(), dtype, device);
   const Shape strides = f.strides(block);
   const TensorView layout(nullptr, dtype, s.span(), strides.span());
-  const Tensor memory = Tensor::empty({layout.span_bytes()}, DType::kU8);
-  return Tensor(TensorView(memory.data(), dtype, s.span(), strides.span()), memory.owner());
+  const Tensor memory = Tensor::empty({layout.span_bytes()}, DType::kU8, device);
+  return Tensor(TensorView(memory.data(), dtype, s.span(), strides.span(), device), memory.owner());
 }
 
 /// Allocates wanted outputs that are absent and lists what the call returns.
@@ -77,12 +101,16 @@ Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
       t = Tensor(*v[0], nullptr);
     } else {
       const Shape s = output_shape(op, f, block, b);
-      t = allocate(f, block, s, output_dtype(op, f, block));
+      t = allocate(op, f, block, s, output_dtype(op, f, block));
       f.assign(block, t.view());
     }
     if (!f.not_returned) results.push(std::move(t), &f);
   }
   return results;
+}
+
+void wait_for(Device d) {
+  if (d.type == DeviceType::kCUDA) cuda::synchronize(d.index, Context::current().stream);
 }
 
 Results execute(const Op& op, void* block, Invocation* observed) {
@@ -96,11 +124,15 @@ Results execute(const Op& op, void* block, Invocation* observed) {
     observed->start_ns = detail::monotonic_ns();
   }
   c.launch(block);
-  if (observed) [[unlikely]] observed->end_ns = detail::monotonic_ns();
+  if (observed) [[unlikely]] {
+    if (std::exchange(t_wait, false)) wait_for(device_of(op, block));
+    observed->end_ns = detail::monotonic_ns();
+  }
   return results;
 }
 
 Results observed_run(Observer& o, const Op& op, void* block, const Passed* passed) {
+  t_wait = false;
   detail::ObservedCall call(o, op, block, passed);
   try {
     Results r = execute(op, block, &call.invocation);
@@ -180,7 +212,9 @@ Selection explain(const Op& op, const void* block) {
   const Results keep = prepare_outputs(op, copy.data(), b);
   Selection s;
   const char* named = named_backend(op, copy.data());
+  const DeviceFilter filter(op, copy.data());
   for (const Candidate& c : op.candidates) {
+    if (filter.passes_over(c)) continue;
     Refusal r = refuse(op, c, copy.data(), named);
     if (r.empty()) {
       s.candidate = &c;
@@ -211,6 +245,17 @@ std::vector<OutputType> infer_outputs(const Op& op, const void* block) {
   return out;
 }
 
+Device device_of(const Op& op, const void* block) {
+  Device d = kCpu;
+  for_each_tensor(op, block, [](void* ctx, const Field&, const TensorView& v) {
+    auto& out = *static_cast<Device*>(ctx);
+    if (out.type == DeviceType::kCPU) out = v.device();
+  }, &d);
+  return d;
+}
+
+void wait_after_launch() { t_wait = true; }
+
 ForceCandidate::ForceCandidate(std::string name) : previous_(t_forced), name_(std::move(name)) { t_forced = &name_; }
 ForceCandidate::~ForceCandidate() { t_forced = previous_; }
 
@@ -233,7 +278,27 @@ Refusal refuse_unless_cpu(const Op& op, const void* block) {
   return r;
 }
 
+Refusal refuse_unless_gpu(const Op& op, const void* block, Device& device) {
+  struct Found {
+    Device* device;
+    const Field* field = nullptr;
+    Refusal refusal;
+  } found{&device, nullptr, {}};
+  for_each_tensor(op, block, [](void* ctx, const Field& f, const TensorView& v) {
+    auto& out = *static_cast<Found*>(ctx);
+    if (!out.refusal.empty()) return;
+    if (v.device().type == DeviceType::kCPU) out.refusal = str(f.name, " is in host memory, but this implementation runs on GPUs");
+    else if (out.field && !(v.device() == *out.device))
+      out.refusal = str(f.name, " is on ", to_string(v.device()), ", but ", out.field->name, " is on ", to_string(*out.device));
+    else if (!out.field) out.field = &f, *out.device = v.device();
+  }, &found);
+  if (!found.field && found.refusal.empty()) return "no tensor says on which GPU";
+  return found.refusal;
+}
+
 int64_t index_at(const TensorView& v, int64_t i) {
+  FI_CHECK(v.device().type != DeviceType::kCUDA, NotImplementedError, "an index array is on ", to_string(v.device()),
+           ", where the host cannot read it");
   const char* p = static_cast<const char*>(v.data()) + (v.rank() ? i * v.stride(0) : 0) * v.item_size();
   switch (v.dtype()) {
     case DType::kI32: return *reinterpret_cast<const int32_t*>(p);
@@ -248,6 +313,7 @@ int64_t index_at(const TensorView& v, int64_t i) {
 
 void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi, std::string_view why) {
   const int64_t n = v.rank() ? v.size(0) : 1;
+  if (v.device().type == DeviceType::kCUDA) return;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t x = index_at(v, i);
     if (x < lo || x >= hi) [[unlikely]]

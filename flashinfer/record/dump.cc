@@ -8,6 +8,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/op/device.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/record/machine.h"
 #include "flashinfer/record/recorder.h"
@@ -164,8 +165,9 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
   r[kHost] = host_name();
   if (const std::string text = rank(); !text.empty()) r[kRank] = text;
   const Context& context = Context::current();
-  const Cuda& gpu = context.device.type == DeviceType::kCUDA ? cuda() : Cuda{};
-  const auto index = static_cast<size_t>(context.device.index);
+  const Device device = call.op && call.block ? op::device_of(*call.op, call.block) : context.device;
+  const Cuda& gpu = device.type == DeviceType::kCUDA ? cuda() : Cuda{};
+  const auto index = static_cast<size_t>(device.index);
   r[kDeviceModel] = index < gpu.gpus.size() ? gpu.gpus[index].name : cpu_model();
   if (!gpu.driver.empty()) r[kDriver] = gpu.driver;
   r[kStream] = reinterpret_cast<uintptr_t>(context.stream);
@@ -189,6 +191,7 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
   if (!admit(dump->name, stored_bytes(dump->inputs), *dump)) return nullptr;
   try {
     gather_used_pages(dump->inputs);
+    bring_to_host(dump->inputs);
     dump->storages.add(dump->inputs);
     make_folder(*dump);
     const auto report = write(*dump, kInputsStem, dump->inputs);
@@ -197,7 +200,7 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
     const std::lock_guard lock(mutex_);
     dump->disk_bytes = chunks_ ? 0 : report.tensor_bytes;
     bytes_ += dump->disk_bytes;
-    for (Leaf& l : dump->inputs.leaves) l.used = Tensor();  // only the page numbers are needed after the call
+    for (Leaf& l : dump->inputs.leaves) l.used = l.host = Tensor();  // only the page numbers are needed after the call
     warned_.erase("inputs");
     const uint64_t shown = settings_.keep_last ? ring_.size() + 1 : admitted_;
     sink_.write(str("Dumped inputs to: ", dump->path,
@@ -254,6 +257,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
       }
       if (!fits) throw formats::StoreFull();
       gather_used_pages(out);
+      bring_to_host(out);
       dump.storages.add(out);
       report = write(dump, kOutputsStem, out);
       add_details(dump, out, report, keys, &bytes);

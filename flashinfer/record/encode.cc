@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/record/text.h"
 
@@ -281,6 +282,11 @@ void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix)
 void gather_used_pages(Side& side) {
   for (Leaf& l : side.leaves)
     if (!l.pages.empty()) l.used = gather_pages(l.tensor.view, l.pages);
+}
+
+void bring_to_host(Side& side) {
+  for (Leaf& l : side.leaves)
+    if (l.stored() && !host_can_read(l.tensor.view.device())) l.host = to_device(l.tensor.view, kCpu);
 }
 
 std::vector<formats::NamedTensor> stored_tensors(const Side& side, std::vector<Tensor>& keep) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/record/machine.h"
 
-#include <dlfcn.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <mutex>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/record/sink.h"
@@ -19,25 +19,11 @@ namespace {
 
 Cuda ask_driver() {
   Cuda out;
-  void* lib = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!lib) return out;
-  const auto init = reinterpret_cast<int (*)(unsigned)>(::dlsym(lib, "cuInit"));
-  const auto version = reinterpret_cast<int (*)(int*)>(::dlsym(lib, "cuDriverGetVersion"));
-  const auto count = reinterpret_cast<int (*)(int*)>(::dlsym(lib, "cuDeviceGetCount"));
-  const auto device_name = reinterpret_cast<int (*)(char*, int, int)>(::dlsym(lib, "cuDeviceGetName"));
-  const auto attribute = reinterpret_cast<int (*)(int*, int, int)>(::dlsym(lib, "cuDeviceGetAttribute"));
-  if (!init || !version || !count || !device_name || !attribute || init(0) != 0) return out;
-  int v = 0, n = 0;
-  if (version(&v) == 0) out.driver = str(v / 1000, ".", v % 1000 / 10);
-  if (count(&n) != 0) n = 0;
-  for (int i = 0; i < n; ++i) {
-    Gpu g;
-    char text[256] = "";
-    device_name(text, sizeof text, i);
-    g.name = text;
-    attribute(&g.major, 75, i);  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, then _MINOR
-    attribute(&g.minor, 76, i);
-    out.gpus.push_back(std::move(g));
+  const flashinfer::cuda::Driver& d = flashinfer::cuda::driver();
+  if (d.version != 0) out.driver = flashinfer::cuda::version_text(d.version);
+  for (int i = 0; i < d.devices && d.refusal.empty(); ++i) {
+    const flashinfer::cuda::DeviceInfo& info = flashinfer::cuda::device_info(i);
+    out.gpus.push_back({info.name, info.major, info.minor});
   }
   return out;
 }

@@ -12,6 +12,7 @@
 
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/op/device.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/record/machine.h"
 #include "flashinfer/record/record.h"
@@ -162,6 +163,7 @@ class Log final : public op::Observer {
   static void full(const Active& a, op::Invocation& call) {
     auto logged = std::make_shared<Logged>();
     logged->active = &a;
+    if (a.settings.sync) op::wait_after_launch();
     try {
       const std::vector<op::Arg> args = call.args();
       if (a.recorder) logged->dump = a.recorder->before(call, args);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/formats/layout.h"
 #include "flashinfer/record/text.h"
 
@@ -160,8 +162,7 @@ Part scan_contiguous(const TensorView& v) {
 bool has_statistics(DType t) { return scalar_scan(t) != nullptr; }
 
 Statistics statistics(const TensorView& v) {
-  FI_CHECK(v.device().type != DeviceType::kCUDA, ValueError, "memory of ", to_string(v.device()),
-           " cannot be read by the host");
+  if (!host_can_read(v.device())) return statistics(to_device(v, kCpu).view());
   Part part;
   if (v.is_contiguous()) {
     part = scan_contiguous(v);
@@ -187,6 +188,10 @@ void append_statistics(std::string& out, const TensorView& v, int indent) {
   };
   Statistics s;
   try {
+    if (!host_can_read(v.device()) && cuda::capturing(v.device().index, Context::current().stream)) {
+      line("[statistics skipped: CUDA graph capture in progress]\n");
+      return;
+    }
     s = statistics(v);
   } catch (const std::exception& e) {
     line("[statistics error: ");

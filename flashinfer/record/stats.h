@@ -17,7 +17,7 @@ struct Statistics {
 
 /// True for the element types that have statistics: f16 bf16 f32 f64 fp8, i8 i16 i32 i64 u8.
 bool has_statistics(DType t);
-/// ValueError: memory that the host cannot read. The view must not be empty.
+/// Device memory is copied to the host first, in the order of the current stream. The view must not be empty.
 Statistics statistics(const TensorView& v);
 
 /// The lines of the log, each at `indent` pairs of blanks and with its line end: `min=%.6f` and so on; nothing for an

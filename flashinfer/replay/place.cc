@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/replay/inputs.h"
 
@@ -91,8 +93,8 @@ Device device_of(const Json& d, std::optional<Device> wanted, const std::string&
     FI_CHECK(parsed.has_value(), ValueError, key, " was on ", text, ", which is no device here (try --device cpu)");
     device = *parsed;
   }
-  FI_CHECK(device.type != DeviceType::kCUDA, ValueError, key, wanted ? " should go to " : " was on ", to_string(device),
-           ", but this build has no CUDA device memory (try --device cpu)");
+  const std::string why = device.type == DeviceType::kCUDA ? cuda::device_refusal(device.index) : std::string();
+  FI_CHECK(why.empty(), ValueError, key, wanted ? " should go to " : " was on ", to_string(device), ", but ", why, " (try --device cpu)");
   return device;
 }
 
@@ -125,8 +127,10 @@ Layout layout_of(const std::string& key, const Json& d, const Tensor* content, s
   return l;
 }
 
-Tensor on_device(const TensorView& v, Device device, std::shared_ptr<void> owner) {
-  return Tensor(TensorView(v.data(), v.dtype(), v.shape(), v.strides(), device), std::move(owner));
+/// The same bytes where the call is to find them: `memory` itself when that is host memory.
+Tensor memory_on(const Tensor& memory, Device device) {
+  if (device.type == DeviceType::kCPU || memory.numel() == 0) return memory;
+  return to_device(memory.view(), device);
 }
 
 void fill(const Layout& l, const TensorView& to) {
@@ -149,7 +153,7 @@ void place_group(const std::vector<Layout>& group, Tensors* out) {
   if (group.size() == 1 && group[0].content && group[0].stored.empty()) {
     const Layout& l = group[0];
     if (std::ranges::equal(l.content->view().strides(), l.strides) || l.content->numel() <= 1) {
-      (*out)[l.key] = on_device(l.content->view(), l.device, l.content->owner());
+      (*out)[l.key] = memory_on(*l.content, l.device);
       return;
     }
   }
@@ -163,12 +167,12 @@ void place_group(const std::vector<Layout>& group, Tensors* out) {
   FI_CHECK(end - begin <= kMaxMemory, ValueError, group[0].key, ": its memory would span ", end - begin, " bytes");
   begin -= begin % 64;
   const Tensor memory = zeroed(end - begin);
-  for (const Layout& l : group) {
-    uint8_t* p = memory.data_as<uint8_t>() + (l.offset * size_of(l.dtype) - begin);
-    const TensorView view(p, l.dtype, l.shape, l.strides);
-    fill(l, view);
-    (*out)[l.key] = on_device(view, l.device, memory.owner());
-  }
+  const auto at = [&](const Layout& l) { return l.offset * size_of(l.dtype) - begin; };
+  for (const Layout& l : group) fill(l, TensorView(memory.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides));
+  const Device device = group[0].device;  // one storage lies on one device
+  const Tensor there = memory_on(memory, device);
+  for (const Layout& l : group)
+    (*out)[l.key] = Tensor(TensorView(there.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides, device), there.owner());
 }
 
 bool is_output(const std::string& key) { return key.starts_with(record::kResult) || key.starts_with(record::kAfterPrefix); }

@@ -121,9 +121,9 @@ TEST_F(Damage, ArgumentsThatDoNotFit) {
   EXPECT_NE(first().message.find("arg_0: its strides reach beyond"), std::string::npos) << first().message;
   edit(dump(), [](formats::Json& j) {
     j["tensor_details"]["arg_0"]["stride"] = {1};
-    j["tensor_details"]["arg_0"]["device"] = "cuda:0";
+    j["tensor_details"]["arg_0"]["device"] = "cuda:99";
   });
-  EXPECT_NE(first().message.find("arg_0 was on cuda:0"), std::string::npos) << first().message;
+  EXPECT_NE(first().message.find("arg_0 was on cuda:99"), std::string::npos) << first().message;
   EXPECT_EQ(replay::replay(session(), {.device = kCpu}).passed(), 2);
 }
 

@@ -11,6 +11,8 @@
 
 #include <array>
 
+#include "flashinfer/core/transfer.h"
+
 namespace flashinfer::ffi {
 namespace {
 
@@ -134,7 +136,9 @@ op::Value from_tvm(tvm::AnyView v, bool own, int depth) {
     case kTVMFFIDataType: return dtype_from(v.cast<DLDataType>());
     case kTVMFFIDevice: {
       const DLDevice d = v.cast<DLDevice>();
-      return Device{d.device_type == kDLCUDA ? DeviceType::kCUDA : DeviceType::kCPU, static_cast<int16_t>(d.device_id)};
+      const int type = d.device_type;
+      return Device{type == kDLCUDA ? DeviceType::kCUDA : type == kDlpackEmu ? DeviceType::kEmu : DeviceType::kCPU,
+                    static_cast<int16_t>(d.device_id)};
     }
     case kTVMFFIDLTensorPtr: return TensorView(*v.cast<DLTensor*>());
     case kTVMFFITensor: return from_tensor(v, own);

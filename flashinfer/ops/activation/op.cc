@@ -3,8 +3,10 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/activation/cases.h"
+#include "flashinfer/ops/activation/cuda_launch.h"
 #include "flashinfer/ops/activation/params.h"
 #include "flashinfer/ops/activation/ref.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer {
@@ -12,6 +14,7 @@ namespace {
 
 inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/cpu.h", "flashinfer::cpu::act_and_mul",
                                         "flashinfer::ActParams"};
+inline constexpr jit::Kernel kActAndMulCuda{"flashinfer/ops/activation/cuda.cuh", "flashinfer::cu::act_and_mul", "flashinfer::ActParams"};
 
 template <Activation K>
 ActConfig config_of(const ActAndMul& a) {
@@ -36,9 +39,10 @@ void set_outer(ActParams& p, const TensorView& in, const TensorView& out) {
 
 template <Activation K>
 op::Refusal refuse_cpu(const ActAndMul& a);
-
 template <Activation K>
-void launch_cpu(const ActAndMul& a) {
+op::Refusal refuse_cuda(const ActAndMul& a);
+
+ActParams params_of(const ActAndMul& a) {
   const TensorView& out = *a.out;
   ActParams p{};
   p.input = a.input.data();
@@ -47,7 +51,20 @@ void launch_cpu(const ActAndMul& a) {
   p.rows = p.d ? out.numel() / p.d : 0;
   set_outer(p, a.input, out);
   p.rows_per_task = ops::rows_per_task(p.rows, 3 * p.d * out.item_size());
+  return p;
+}
+
+template <Activation K>
+void launch_cpu(const ActAndMul& a) {
+  const ActParams p = params_of(a);
   ops::run_rows(jit::cpu_kernel<kActAndMul>(config_of<K>(a)).fn, p, p.rows, p.rows_per_task);
+}
+
+template <Activation K>
+void launch_cuda(const ActAndMul& a) {
+  const ActParams p = params_of(a);
+  const auto c = cuda::act_config(config_of<K>(a), p);
+  ops::launch_cuda<kActAndMulCuda>(c, p, a.input.device(), cuda::act_launch(c, p, ops::wants_pdl(a.enable_pdl)));
 }
 
 template <double (*Act)(double)>
@@ -66,12 +83,15 @@ constexpr op::Field fields[] = {
     op::attr<&ActAndMul::enable_pdl>("enable_pdl"),
 };
 constexpr op::Candidate silu_candidates[] = {
+    op::candidate<refuse_cuda<Activation::kSilu>, launch_cuda<Activation::kSilu>>("cuda"),
     op::candidate<refuse_cpu<Activation::kSilu>, launch_cpu<Activation::kSilu>>("cpu"),
     op::reference<launch_reference<ref::silu>>()};
 constexpr op::Candidate gelu_candidates[] = {
+    op::candidate<refuse_cuda<Activation::kGelu>, launch_cuda<Activation::kGelu>>("cuda"),
     op::candidate<refuse_cpu<Activation::kGelu>, launch_cpu<Activation::kGelu>>("cpu"),
     op::reference<launch_reference<ref::gelu>>()};
 constexpr op::Candidate gelu_tanh_candidates[] = {
+    op::candidate<refuse_cuda<Activation::kGeluTanh>, launch_cuda<Activation::kGeluTanh>>("cuda"),
     op::candidate<refuse_cpu<Activation::kGeluTanh>, launch_cpu<Activation::kGeluTanh>>("cpu"),
     op::reference<launch_reference<ref::gelu_tanh>>()};
 
@@ -87,6 +107,10 @@ constinit const op::Op gelu_tanh_op = op::define<ActAndMul, nullptr, cost>(
     "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).", fields,
     gelu_tanh_candidates, ops::activation::gelu_tanh_cases);
 
+template <Activation K>
+op::Refusal refuse_cuda(const ActAndMul& a) {  // the three have one table
+  return ops::refuse_cuda<kActAndMulCuda>(silu_op, &a, [&] { return cuda::act_config(config_of<K>(a), params_of(a)); });
+}
 template <Activation K>
 op::Refusal refuse_cpu(const ActAndMul& a) {
   if (op::Refusal r = op::refuse_unless_cpu(silu_op, &a); !r.empty()) return r;  // the three have one table

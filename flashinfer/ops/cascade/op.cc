@@ -3,15 +3,18 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/cascade/cases.h"
+#include "flashinfer/ops/cascade/cuda_launch.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/params.h"
 #include "flashinfer/ops/cascade/ref.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer {
 namespace {
 
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/cascade/cpu.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kCudaKernel{"flashinfer/ops/cascade/cuda.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
 
 void set_state(MergeParams& p, int i, const TensorView& v, const TensorView& s, int head_axis) {
   p.v[i] = v.data(), p.s[i] = s.data_as<float>();
@@ -31,28 +34,43 @@ MergeParams pair_params(const TensorView& va, const TensorView& sa, const Tensor
   p.pair = 1, p.states = 2;
   return p;
 }
-void run_merge(MergeParams& p, DType dtype) {
-  p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * size_of(dtype));
-  ops::run_rows(jit::cpu_kernel<kKernel>(MergeConfig{dtype, dtype}).fn, p, p.tokens, p.tokens_per_task);
-}
-
-void launch_merge(const MergeState& a) {
+MergeParams params_of(const MergeState& a) {
   MergeParams p = pair_params(a.v_a, a.s_a, a.v_b, a.s_b);
   set_out(p, *a.v, *a.s);
-  run_merge(p, a.v_a.dtype());
+  return p;
 }
-void launch_in_place(const MergeStateInPlace& a) {
+MergeParams params_of(const MergeStateInPlace& a) {
   MergeParams p = pair_params(a.v, a.s, a.v_other, a.s_other);
   set_out(p, a.v, a.s);
   if (a.mask) p.mask = a.mask->data_as<uint8_t>(), p.mask_stride = a.mask->stride(0);
-  run_merge(p, a.v.dtype());
+  return p;
 }
-void launch_many(const MergeStates& a) {
+MergeParams params_of(const MergeStates& a) {
   MergeParams p{};
   set_state(p, 0, a.v, a.s, 2);
   p.v_stride_state = a.v.stride(1), p.s_stride_state = a.s.stride(1), p.states = a.v.size(1);
   set_out(p, *a.v_merged, *a.s_merged);
-  run_merge(p, a.v.dtype());
+  return p;
+}
+const TensorView& values_of(const MergeState& a) { return a.v_a; }
+const TensorView& values_of(const MergeStateInPlace& a) { return a.v; }
+const TensorView& values_of(const MergeStates& a) { return a.v; }
+template <class Block>
+MergeConfig config_of(const Block& a) {
+  return {values_of(a).dtype(), values_of(a).dtype()};
+}
+
+template <class Block>
+void launch(const Block& a) {
+  MergeParams p = params_of(a);
+  p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * values_of(a).item_size());
+  ops::run_rows(jit::cpu_kernel<kKernel>(config_of(a)).fn, p, p.tokens, p.tokens_per_task);
+}
+template <class Block>
+void launch_cuda(const Block& a) {
+  const MergeParams p = params_of(a);
+  const auto c = cuda::merge_config(config_of(a), p);
+  ops::launch_cuda<kCudaKernel>(c, p, values_of(a).device(), cuda::merge_launch(c, p, true));
 }
 void reference_merge(const MergeState& a) { ref::merge_pair(a.v_a, a.s_a, a.v_b, a.s_b, nullptr, *a.v, *a.s); }
 void reference_in_place(const MergeStateInPlace& a) {
@@ -86,13 +104,16 @@ constexpr op::Field many_fields[] = {
     op::result<&MergeStates::s_merged>("s_merged", "n h", DType::kF32, op::any_layout),
 };
 
-op::Refusal refuse_merge(const MergeState& a);
-op::Refusal refuse_in_place(const MergeStateInPlace& a);
-op::Refusal refuse_many(const MergeStates& a);
-constexpr op::Candidate merge_candidates[] = {op::candidate<refuse_merge, launch_merge>("cpu"), op::reference<reference_merge>()};
-constexpr op::Candidate in_place_candidates[] = {op::candidate<refuse_in_place, launch_in_place>("cpu"),
-                                                 op::reference<reference_in_place>()};
-constexpr op::Candidate many_candidates[] = {op::candidate<refuse_many, launch_many>("cpu"), op::reference<reference_many>()};
+template <class Block>
+op::Refusal refuse(const Block& a);
+template <class Block>
+op::Refusal refuse_cuda(const Block& a);
+template <class Block, void (*Reference)(const Block&)>
+constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<Block>, launch_cuda<Block>>("cuda"),
+                                         op::candidate<refuse<Block>, launch<Block>>("cpu"), op::reference<Reference>()};
+constexpr std::span<const op::Candidate> merge_candidates = kCandidates<MergeState, reference_merge>,
+                                         in_place_candidates = kCandidates<MergeStateInPlace, reference_in_place>,
+                                         many_candidates = kCandidates<MergeStates, reference_many>;
 
 constinit const op::Op merge_op = op::define<MergeState, nullptr, cost>(
     "merge_state", "flashinfer.cascade", "Merges two attention states: v weighted by 2^s, s = log2(2^s_a + 2^s_b).", merge_fields,
@@ -104,13 +125,18 @@ constinit const op::Op many_op = op::define<MergeStates>(
     "merge_states", "flashinfer.cascade", "Merges the attention states along axis 1.", many_fields, many_candidates,
     ops::cascade::merge_states_cases);
 
-op::Refusal refuse(const op::Op& op, const void* block, DType dtype) {
-  if (op::Refusal r = op::refuse_unless_cpu(op, block); !r.empty()) return r;
-  return jit::cpu_kernel<kKernel>(MergeConfig{dtype, dtype}).refusal;
+const op::Op& op_of(const MergeState&) { return merge_op; }
+const op::Op& op_of(const MergeStateInPlace&) { return in_place_op; }
+const op::Op& op_of(const MergeStates&) { return many_op; }
+template <class Block>
+op::Refusal refuse(const Block& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(op_of(a), &a); !r.empty()) return r;
+  return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
 }
-op::Refusal refuse_merge(const MergeState& a) { return refuse(merge_op, &a, a.v_a.dtype()); }
-op::Refusal refuse_in_place(const MergeStateInPlace& a) { return refuse(in_place_op, &a, a.v.dtype()); }
-op::Refusal refuse_many(const MergeStates& a) { return refuse(many_op, &a, a.v.dtype()); }
+template <class Block>
+op::Refusal refuse_cuda(const Block& a) {
+  return ops::refuse_cuda<kCudaKernel>(op_of(a), &a, [&] { return cuda::merge_config(config_of(a), params_of(a)); });
+}
 
 using namespace cascade;
 constexpr const op::Op* kOps[] = {&merge_op, &in_place_op, &many_op,

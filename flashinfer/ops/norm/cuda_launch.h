@@ -37,7 +37,7 @@ inline NormCudaConfig norm_config(const NormConfig& c, const NormParams& p) {
 }
 inline LayerNormCudaConfig norm_config(const LayerNormConfig& c, const NormParams& p) {
   const int group = norm_group(c.dtype, p.d);
-  return {.dtype = c.dtype, .aligned = norm_aligned(p, c.dtype, DType::kF32, false), .group = group, .threads = group <= 32 ? 128 : group};
+  return {.dtype = c.dtype, .aligned = norm_aligned(p, c.dtype, DType::kF32, false), .group = static_cast<short>(group), .threads = group <= 32 ? 128 : group};
 }
 
 /// One group a row; no block when there are no rows.

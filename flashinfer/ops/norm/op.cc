@@ -2,8 +2,10 @@
 #include "flashinfer/ops/norm/op.h"
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/norm/cases.h"
+#include "flashinfer/ops/norm/cuda_launch.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
 #include "flashinfer/ops/norm/params.h"
@@ -14,6 +16,8 @@ namespace {
 
 inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm",
                                       "flashinfer::NormParams"};
+inline constexpr jit::Kernel kRmsNormCuda{"flashinfer/ops/norm/cuda.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kLayerNormCuda{"flashinfer/ops/norm/cuda.cuh", "flashinfer::cu::layernorm", "flashinfer::NormParams"};
 inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::layernorm",
                                         "flashinfer::NormParams"};
 
@@ -63,25 +67,66 @@ op::Refusal refuse_fused(const FusedAddRmsNorm& a);
 op::Refusal refuse_layer(const LayerNorm& a);
 
 template <int kGemma>
-void launch_rms(const RmsNorm& a) {
+op::Refusal refuse_rms_cuda(const RmsNorm& a);
+template <int kGemma>
+op::Refusal refuse_fused_cuda(const FusedAddRmsNorm& a);
+op::Refusal refuse_layer_cuda(const LayerNorm& a);
+
+NormParams params_of(const RmsNorm& a) {
   NormParams p = ops::norm::params_of(a.input, *a.out, a.eps, 2);
   p.weight = a.weight.data();
-  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+  return p;
 }
-template <int kGemma>
-void launch_fused(const FusedAddRmsNorm& a) {
+NormParams params_of(const FusedAddRmsNorm& a) {
   NormParams p = ops::norm::params_of(a.input, a.input, a.eps, 4);
   p.weight = a.weight.data();
   p.residual = a.residual.data();
   ops::norm::row_strides(a.residual, p.residual_stride);
-  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+  return p;
 }
-void launch_layer(const LayerNorm& a) {
+NormParams params_of(const LayerNorm& a) {
   NormParams p = ops::norm::params_of(a.input, *a.out, a.eps, 2);
   p.weight = a.gemma.data();
   p.beta = a.beta.data();
+  return p;
+}
+
+template <int kGemma>
+void launch_rms(const RmsNorm& a) {
+  const NormParams p = params_of(a);
+  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+}
+template <int kGemma>
+void launch_fused(const FusedAddRmsNorm& a) {
+  const NormParams p = params_of(a);
+  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+}
+void launch_layer(const LayerNorm& a) {
+  const NormParams p = params_of(a);
   ops::run_rows(jit::cpu_kernel<kLayerNorm>(config_of(a)).fn, p, p.rows, p.rows_per_task);
 }
+
+/// For all blocks alike; `config` is that of the CPU kernel: dtypes and kind.
+template <const jit::Kernel& K, class Config, class Block>
+op::Refusal refuse_cuda(const op::Op& op, const Config& config, const Block& a) {
+  return ops::refuse_cuda<K>(op, &a, [&] { return cuda::norm_config(config, params_of(a)); });
+}
+template <const jit::Kernel& K, class Config, class Block>
+void launch_cuda(const Config& config, const Block& a, bool pdl) {
+  const NormParams p = params_of(a);
+  if (p.d == 0) return;
+  const auto c = cuda::norm_config(config, p);
+  ops::launch_cuda<K>(c, p, a.input.device(), cuda::norm_launch(c, p, pdl));
+}
+template <int kGemma>
+void launch_rms_cuda(const RmsNorm& a) {
+  launch_cuda<kRmsNormCuda>(config_of<kGemma>(a), a, ops::wants_pdl(a.enable_pdl));
+}
+template <int kGemma>
+void launch_fused_cuda(const FusedAddRmsNorm& a) {
+  launch_cuda<kRmsNormCuda>(config_of<kGemma>(a), a, ops::wants_pdl(a.enable_pdl));
+}
+void launch_layer_cuda(const LayerNorm& a) { launch_cuda<kLayerNormCuda>(config_of(a), a, true); }
 
 template <int kGemma>
 void reference_rms(const RmsNorm& a) {
@@ -114,15 +159,20 @@ constexpr op::Field layer_fields[] = {
     op::attr<&LayerNorm::eps>("eps"),
     op::result<&LayerNorm::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
 };
-constexpr op::Candidate rms_candidates[] = {op::candidate<refuse_rms<0>, launch_rms<0>>("cpu"),
+constexpr op::Candidate rms_candidates[] = {op::candidate<refuse_rms_cuda<0>, launch_rms_cuda<0>>("cuda"),
+                                            op::candidate<refuse_rms<0>, launch_rms<0>>("cpu"),
                                             op::reference<reference_rms<0>>()};
-constexpr op::Candidate gemma_rms_candidates[] = {op::candidate<refuse_rms<1>, launch_rms<1>>("cpu"),
+constexpr op::Candidate gemma_rms_candidates[] = {op::candidate<refuse_rms_cuda<1>, launch_rms_cuda<1>>("cuda"),
+                                                  op::candidate<refuse_rms<1>, launch_rms<1>>("cpu"),
                                                   op::reference<reference_rms<1>>()};
-constexpr op::Candidate fused_candidates[] = {op::candidate<refuse_fused<0>, launch_fused<0>>("cpu"),
+constexpr op::Candidate fused_candidates[] = {op::candidate<refuse_fused_cuda<0>, launch_fused_cuda<0>>("cuda"),
+                                              op::candidate<refuse_fused<0>, launch_fused<0>>("cpu"),
                                               op::reference<reference_fused<0>>()};
-constexpr op::Candidate gemma_fused_candidates[] = {op::candidate<refuse_fused<1>, launch_fused<1>>("cpu"),
+constexpr op::Candidate gemma_fused_candidates[] = {op::candidate<refuse_fused_cuda<1>, launch_fused_cuda<1>>("cuda"),
+                                                    op::candidate<refuse_fused<1>, launch_fused<1>>("cpu"),
                                                     op::reference<reference_fused<1>>()};
-constexpr op::Candidate layer_candidates[] = {op::candidate<refuse_layer, launch_layer>("cpu"),
+constexpr op::Candidate layer_candidates[] = {op::candidate<refuse_layer_cuda, launch_layer_cuda>("cuda"),
+                                              op::candidate<refuse_layer, launch_layer>("cpu"),
                                               op::reference<reference_layer>()};
 
 constinit const op::Op rmsnorm_op = op::define<RmsNorm, validate_rms<0>, cost<2, RmsNorm>>(
@@ -162,6 +212,16 @@ op::Refusal refuse_layer(const LayerNorm& a) {
   if (op::Refusal r = op::refuse_unless_cpu(layernorm_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<kLayerNorm>(config_of(a)).refusal;
 }
+
+template <int kGemma>
+op::Refusal refuse_rms_cuda(const RmsNorm& a) {
+  return refuse_cuda<kRmsNormCuda>(kGemma ? gemma_rmsnorm_op : rmsnorm_op, config_of<kGemma>(a), a);
+}
+template <int kGemma>
+op::Refusal refuse_fused_cuda(const FusedAddRmsNorm& a) {
+  return refuse_cuda<kRmsNormCuda>(kGemma ? gemma_fused_add_rmsnorm_op : fused_add_rmsnorm_op, config_of<kGemma>(a), a);
+}
+op::Refusal refuse_layer_cuda(const LayerNorm& a) { return refuse_cuda<kLayerNormCuda>(layernorm_op, config_of(a), a); }
 
 constexpr const op::Op* kOps[] = {&rmsnorm_op, &gemma_rmsnorm_op, &fused_add_rmsnorm_op, &gemma_fused_add_rmsnorm_op,
                                   &layernorm_op, &ops::norm::rmsnorm_quant_op, &ops::norm::fused_add_quant_op,

@@ -42,7 +42,7 @@ struct LayerNormConfig {
 struct NormCudaConfig {
   DType dtype, weight;
   unsigned char gemma, fused_add;
-  unsigned char aligned;  // every row and the weight begin at 16 bytes and d fills whole ones: wide loads
+  int aligned;            // every row and the weight begin at 16 bytes and d fills whole ones: wide loads
   int group;              // 8 or 32 threads, or the whole block
   int threads;            // of a block
 
@@ -62,7 +62,8 @@ struct NormCudaConfig {
 struct LayerNormCudaConfig {
   DType dtype;
   unsigned char aligned;
-  int group, threads;
+  short group;
+  int threads;
 
   static constexpr const char* kName = "flashinfer::LayerNormCudaConfig";
   template <class V>

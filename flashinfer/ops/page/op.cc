@@ -7,8 +7,10 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/common/append.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/paged_kv.h"
 #include "flashinfer/ops/page/cases.h"
+#include "flashinfer/ops/page/cuda_launch.h"
 #include "flashinfer/ops/page/ops.h"
 #include "flashinfer/ops/page/ref.h"
 
@@ -16,6 +18,7 @@ namespace flashinfer {
 namespace {
 
 constexpr const char* kAppend = "append_paged_kv_cache";
+inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/cuda.cuh", "flashinfer::cu::append_paged", "flashinfer::AppendParams"};
 
 void validate_append(const AppendPagedKvCache& a) {
   const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
@@ -27,6 +30,8 @@ void validate_append(const AppendPagedKvCache& a) {
     FI_CHECK(from->size(2) == plane->dim, ValueError, kAppend, ": ", who, ".shape[2] is ", from->size(2),
              ", but paged_kv_cache has a head dim of ", plane->dim);
   }
+  // On a GPU the host cannot look at them without waiting for the stream: the kernel leaves out tokens whose page is not in the pool.
+  if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
   ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
   ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size);
 }
@@ -62,6 +67,24 @@ void launch_append(const AppendPagedKvCache& a) {
   };
   if (tasks == 1) return task(0);
   if (tasks > 1) parallel_for(tasks, task);
+}
+
+StridedIndices indices_of(const TensorView& t) { return {t.data(), t.stride(0), t.dtype() == DType::kI64}; }
+AppendPlane plane_of(const TensorView& from, const ops::KvPlane& to) {
+  return {from.data(), to.data, to.heads, to.dim, from.stride(0), from.stride(1), to.stride_page, to.stride_n, to.stride_h};
+}
+AppendParams append_params(const AppendPagedKvCache& a) {
+  const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
+  return {{plane_of(a.append_key, kv.k), plane_of(a.append_value, kv.v)}, indices_of(a.batch_indices), indices_of(a.positions),
+          indices_of(a.kv_indices), indices_of(a.kv_indptr), a.append_key.size(0), kv.k.page_size, kv.k.pages, a.kv_indptr.size(0) - 1};
+}
+AppendCudaConfig append_config(const AppendPagedKvCache& a, const AppendParams& p) {
+  return cuda::append_config(static_cast<int>(a.append_key.item_size()), p);
+}
+void launch_append_cuda(const AppendPagedKvCache& a) {
+  const AppendParams p = append_params(a);
+  const AppendCudaConfig c = append_config(a, p);
+  ops::launch_cuda<kAppendCuda>(c, p, a.append_key.device(), cuda::append_launch(c, p, true));
 }
 
 op::Cost cost_append(const AppendPagedKvCache& a) {
@@ -141,9 +164,11 @@ constexpr op::Field seq_lens_fields[] = {
 };
 
 op::Refusal refuse_append(const AppendPagedKvCache& a);
+op::Refusal refuse_append_cuda(const AppendPagedKvCache& a);
 op::Refusal refuse_positions(const GetBatchIndicesPositions& a);
 op::Refusal refuse_seq_lens(const GetSeqLens& a);
-constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append, launch_append>("cpu"),
+constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append_cuda, launch_append_cuda>("cuda"),
+                                               op::candidate<refuse_append, launch_append>("cpu"),
                                                op::reference<ref::append_paged_kv_cache>()};
 constexpr op::Candidate positions_candidates[] = {op::candidate<refuse_positions, launch_positions>("cpu"),
                                                   op::reference<ref::get_batch_indices_positions>()};
@@ -161,6 +186,9 @@ constinit const op::Op seq_lens_op = op::define<GetSeqLens, validate_seq_lens>(
     ops::page::seq_lens_cases);
 
 op::Refusal refuse_append(const AppendPagedKvCache& a) { return op::refuse_unless_cpu(append_op, &a); }
+op::Refusal refuse_append_cuda(const AppendPagedKvCache& a) {
+  return ops::refuse_cuda<kAppendCuda>(append_op, &a, [&] { return append_config(a, append_params(a)); });
+}
 op::Refusal refuse_positions(const GetBatchIndicesPositions& a) { return op::refuse_unless_cpu(positions_op, &a); }
 op::Refusal refuse_seq_lens(const GetSeqLens& a) { return op::refuse_unless_cpu(seq_lens_op, &a); }
 

@@ -2,11 +2,16 @@
 #include "flashinfer/ops/rope/op.h"
 
 #include <algorithm>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/rope/cases.h"
+#include "flashinfer/ops/rope/cuda_launch.h"
 #include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/params.h"
 #include "flashinfer/ops/rope/ref.h"
@@ -15,6 +20,7 @@ namespace flashinfer {
 namespace {
 
 inline constexpr jit::Kernel kRope{"flashinfer/ops/rope/cpu.h", "flashinfer::cpu::rope", "flashinfer::RopeParams"};
+inline constexpr jit::Kernel kRopeCuda{"flashinfer/ops/rope/cuda.cuh", "flashinfer::cu::rope", "flashinfer::RopeParams"};
 
 /// What makes the frequencies; low == high: no Llama 3.1 correction.
 struct Spectrum {
@@ -37,6 +43,18 @@ const double* frequencies(const Spectrum& s) {
     last = s;
   }
   return values.data();
+}
+
+/// The same on a GPU or the emulator: copied once a device and spectrum and kept, so that later calls, captured ones too, find them.
+const double* frequencies_on(Device device, const Spectrum& s) {
+  static std::mutex mutex;
+  static auto& known = *new std::vector<std::tuple<Device, Spectrum, Tensor>>;
+  const std::lock_guard lock(mutex);
+  for (const auto& [d, spectrum, values] : known)
+    if (d == device && spectrum == s) return values.data_as<double>();
+  const std::span<const double> values(frequencies(s), static_cast<size_t>(s.rd / 2));
+  known.emplace_back(device, s, to_device(TensorView(values), device));
+  return std::get<2>(known.back()).data_as<double>();
 }
 
 /// The five blocks seen as one: q, k, where they go, positions, spectrum or table.
@@ -159,9 +177,8 @@ IndexArray array_of(const TensorView* t) {
   return t ? IndexArray{t->data(), t->dtype() == DType::kI64} : IndexArray{nullptr, 0};
 }
 
-template <class B>
-void launch_cpu(const B& a) {
-  const View v = view_of(a);
+/// Without the frequencies.
+RopeParams params_of(const View& v) {
   RopeParams p{};
   for (int i = 0; i < 2; ++i)
     p.tensor[i] = {v.in[i].data(),
@@ -177,14 +194,30 @@ void launch_cpu(const B& a) {
   p.offsets = array_of(v.offsets);
   p.batch = v.offsets ? v.offsets->size(0) : 0;
   if (v.table) {
-    p.table = v.table->template data_as<float>();
+    p.table = v.table->data_as<float>();
     p.table_stride = v.table->stride(0);
-  } else {
-    p.frequency = frequencies(v.spectrum);
   }
+  return p;
+}
+
+template <class B>
+void launch_cpu(const B& a) {
+  const View v = view_of(a);
+  RopeParams p = params_of(v);
+  if (!v.table) p.frequency = frequencies(v.spectrum);
   p.tokens_per_task =
       ops::rows_per_task(p.tokens, 2 * (p.tensor[0].heads + p.tensor[1].heads) * p.d * v.in[0].item_size());
   ops::run_rows(jit::cpu_kernel<kRope>(config_of(v)).fn, p, p.tokens, p.tokens_per_task);
+}
+
+template <class B>
+void launch_cuda(const B& a) {
+  const View v = view_of(a);
+  const Device device = v.in[0].device();
+  RopeParams p = params_of(v);
+  if (!v.table) p.frequency = frequencies_on(device, v.spectrum);
+  const auto c = cuda::rope_config(config_of(v), p);
+  ops::launch_cuda<kRopeCuda>(c, p, device, cuda::rope_launch(c, p, true));
 }
 
 template <class B>
@@ -214,7 +247,9 @@ op::Cost cost(const B& a) {
 template <class B>
 op::Refusal refuse_cpu(const B& a);
 template <class B>
-constexpr op::Candidate kCandidates[2] = {op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+op::Refusal refuse_cuda(const B& a);
+template <class B>
+constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"), op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
                                           op::reference<launch_reference<B>>()};
 
 // Tables. The results of the plain forms are ours to name; the public functions return them as a pair.
@@ -288,6 +323,11 @@ template <class B>
 op::Refusal refuse_cpu(const B& a) {
   if (op::Refusal r = op::refuse_unless_cpu(*op_of<B>(), &a); !r.empty()) return r;
   return jit::cpu_kernel<kRope>(config_of(view_of(a))).refusal;
+}
+template <class B>
+op::Refusal refuse_cuda(const B& a) {
+  const View v = view_of(a);
+  return ops::refuse_cuda<kRopeCuda>(*op_of<B>(), &a, [&] { return cuda::rope_config(config_of(v), params_of(v)); });
 }
 
 constexpr const op::Op* kOps[] = {&rope_op,    &rope_inplace_op,    &pos_ids_op,         &pos_ids_inplace_op,

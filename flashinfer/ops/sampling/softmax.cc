@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/sampling/cases.h"
+#include "flashinfer/ops/sampling/cuda_launch.h"
 #include "flashinfer/ops/sampling/launch.h"
 #include "flashinfer/ops/sampling/op.h"
 
@@ -10,6 +12,8 @@ namespace {
 
 inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/softmax_cpu.h", "flashinfer::cpu::softmax",
                                       "flashinfer::SoftmaxParams"};
+
+inline constexpr jit::Kernel kSoftmaxCuda{"flashinfer/ops/sampling/cuda.cuh", "flashinfer::cu::softmax", "flashinfer::SoftmaxCudaParams"};
 
 SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
 
@@ -31,6 +35,25 @@ Tensor inverses(const Softmax& a) {
 }
 
 op::Refusal refuse_cpu(const Softmax& a);
+op::Refusal refuse_cuda(const Softmax& a);
+
+const TensorView* temperatures(const Softmax& a) { return a.temperature ? a.temperature->tensor() : nullptr; }
+SoftmaxCudaParams cuda_params(const Softmax& a) {
+  const TensorView* t = temperatures(a);
+  return {.logits = a.logits.data(), .out = a.out->data_as<float>(), .temperature = t ? t->data() : nullptr,
+          .temperature_stride = t && t->size(0) > 1 ? t->stride(0) : 0, .rows = a.logits.size(0), .v = a.logits.size(1),
+          .logits_stride = a.logits.stride(0), .out_stride = a.out->stride(0),
+          .inverse = a.temperature && !t ? inverse(a.temperature->number()) : 1.0f};
+}
+SoftmaxCudaConfig cuda_config(const Softmax& a, const SoftmaxCudaParams& p) {
+  const TensorView* t = temperatures(a);
+  return cuda::softmax_config(config_of(a), t ? t->dtype() : DType::kF32, p);
+}
+void launch_cuda(const Softmax& a) {
+  const SoftmaxCudaParams p = cuda_params(a);
+  const SoftmaxCudaConfig c = cuda_config(a, p);
+  ops::launch_cuda<kSoftmaxCuda>(c, p, a.logits.device(), cuda::softmax_launch(c, p, ops::wants_pdl(a.enable_pdl)));
+}
 
 void launch_cpu(const Softmax& a) {
   const Tensor inverse_temperature = inverses(a);
@@ -73,7 +96,7 @@ constexpr op::Field fields[] = {
     op::attr<&Softmax::enable_pdl>("enable_pdl"),
     op::result<&Softmax::out>("out", "n v", DType::kF32),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"), op::candidate<refuse_cpu, launch_cpu>("cpu"),
                                         op::reference<launch_reference>()};
 }  // namespace
 namespace ops::sampling {
@@ -82,6 +105,9 @@ constinit const op::Op softmax_op = op::define<Softmax, validate, cost>(
     softmax_cases);
 }  // namespace ops::sampling
 namespace {
+op::Refusal refuse_cuda(const Softmax& a) {
+  return ops::refuse_cuda<kSoftmaxCuda>(ops::sampling::softmax_op, &a, [&] { return cuda_config(a, cuda_params(a)); });
+}
 op::Refusal refuse_cpu(const Softmax& a) {
   if (op::Refusal r = op::refuse_unless_cpu(ops::sampling::softmax_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<kSoftmax>(config_of(a)).refusal;

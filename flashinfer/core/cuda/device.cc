@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/cuda/device.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "flashinfer/core/check.h"
+
+namespace flashinfer::cuda {
+namespace {
+
+enum DeviceAttribute : int {
+  kMultiprocessors = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76, kSharedPerSm = 81, kRegistersPerSm = 82, kSharedPerBlockOptin = 97,
+  kMemoryPools = 115, kClusterLaunch = 120,
+};
+constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;
+
+struct Known {
+  const Driver* driver;
+  DeviceInfo info;
+  int ordinal = 0;
+  std::once_flag once;
+  Handle context = nullptr;  // the primary one, from its first use on; kept for the life of the process: the program's own runtime shares it
+};
+
+Known& known(int index) {
+  static std::mutex mutex;
+  static auto& table = *new std::map<std::pair<const Driver*, int>, std::unique_ptr<Known>>;
+  const Api& a = api();
+  const Driver* d = &driver();
+  const std::lock_guard lock(mutex);
+  auto& slot = table[{d, index}];
+  if (slot) return *slot;
+  FI_CHECK(index >= 0 && index < d->devices, ValueError, "cuda:", index, " is not there: the driver finds ", d->devices,
+           d->devices == 1 ? " GPU" : " GPUs", " (cuda:0", d->devices > 1 ? str(" to cuda:", d->devices - 1) : "", ")");
+  auto k = std::make_unique<Known>();
+  k->driver = d;
+  int& ordinal = k->ordinal;
+  check(a.cuDeviceGet(&ordinal, index), "cuDeviceGet");
+  char name[256] = "";
+  check(a.cuDeviceGetName(name, sizeof name, ordinal), "cuDeviceGetName");
+  DeviceInfo& i = k->info;
+  i.name = name;
+  const auto ask = [&](int attribute) {
+    int value = 0;
+    check(a.cuDeviceGetAttribute(&value, attribute, ordinal), "cuDeviceGetAttribute");
+    return value;
+  };
+  i.major = ask(kMajor), i.minor = ask(kMinor), i.sms = ask(kMultiprocessors), i.shared_per_block = ask(kSharedPerBlockOptin);
+  i.shared_per_sm = ask(kSharedPerSm), i.registers_per_sm = ask(kRegistersPerSm), i.l2_bytes = ask(kL2Bytes);
+  i.memory_pools = ask(kMemoryPools) != 0, i.clusters = ask(kClusterLaunch) != 0;
+  size_t bytes = 0;
+  check(a.cuDeviceTotalMem_v2(&bytes, ordinal), "cuDeviceTotalMem");
+  i.memory = bytes;
+  slot = std::move(k);
+  return *slot;
+}
+
+/// known() without the lock for the device a thread used last.
+Known& recent(int index) {
+  thread_local Known* last = nullptr;
+  thread_local int last_index = -1;
+  if (last_index == index && last->driver == &driver()) [[likely]] return *last;
+  last = &known(index);
+  last_index = index;
+  return *last;
+}
+
+}  // namespace
+
+const DeviceInfo& device_info(int index) { return recent(index).info; }
+
+std::string device_refusal(int index) {
+  if (!driver().refusal.empty()) return driver().refusal;
+  if (std::string s = sticky_error(); !s.empty()) return "the GPU faulted earlier in this process (" + s + ")";
+  try {
+    device_info(index);
+    return {};
+  } catch (const Error& e) {
+    return e.message();
+  }
+}
+
+Current::Current(int index) {
+  Known& k = recent(index);
+  const Api& a = k.driver->api;
+  std::call_once(k.once, [&] { check(a.cuDevicePrimaryCtxRetain(&k.context, k.ordinal), "cuDevicePrimaryCtxRetain"); });
+  Handle now = nullptr;
+  check(a.cuCtxGetCurrent(&now), "cuCtxGetCurrent");
+  if (now == k.context) return;
+  check(a.cuCtxPushCurrent_v2(k.context), "cuCtxPushCurrent");
+  pushed_ = true;
+}
+Current::~Current() {
+  Handle popped = nullptr;
+  if (pushed_) driver().api.cuCtxPopCurrent_v2(&popped);
+}
+
+Stream::Stream(int index) : index_(index) {
+  const Current current(index);
+  check(api().cuStreamCreate(&handle_, kNonBlocking), "cuStreamCreate");
+}
+Stream::~Stream() { driver().api.cuStreamDestroy_v2(handle_); }
+
+Event::Event(int index, bool timing) : index_(index) {
+  const Current current(index);
+  check(api().cuEventCreate(&handle_, timing ? 0 : kDisableTiming), "cuEventCreate");
+}
+Event::~Event() { driver().api.cuEventDestroy_v2(handle_); }
+void Event::record(Handle stream) {
+  const Current current(index_);
+  check(api().cuEventRecord(handle_, stream), "cuEventRecord");
+}
+bool Event::done() const {
+  const Status s = api().cuEventQuery(handle_);
+  if (s == kNotReady) return false;
+  check(s, "cuEventQuery");
+  return true;
+}
+void Event::wait() const { check(api().cuEventSynchronize(handle_), "cuEventSynchronize"); }
+void Event::wait_on(Handle stream) const {
+  const Current current(index_);
+  check(api().cuStreamWaitEvent(stream, handle_, 0), "cuStreamWaitEvent");
+}
+double Event::seconds_since(const Event& start) const {
+  float ms = 0;
+  check(api().cuEventElapsedTime(&ms, start.handle_, handle_), "cuEventElapsedTime");
+  return ms * 1e-3;
+}
+
+BesideCapture::BesideCapture() { check(api().cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode"); }
+BesideCapture::~BesideCapture() { driver().api.cuThreadExchangeStreamCaptureMode(&mode_); }
+
+void synchronize(int index, Handle stream) {
+  const Current current(index);
+  check(api().cuStreamSynchronize(stream), "cuStreamSynchronize");
+}
+
+bool capturing(int index, Handle stream) {
+  const Current current(index);
+  int state = 0;
+  check(api().cuStreamIsCapturing(stream, &state), "cuStreamIsCapturing");
+  return state != 0;
+}
+
+}  // namespace flashinfer::cuda

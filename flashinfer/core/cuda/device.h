@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs, their primary contexts, streams and events. Streams are the driver's CUstream handles (void*); null is the legacy default stream.
+// All throw NotImplementedError without a usable driver, ValueError for a GPU that is not there, RuntimeError for the driver's errors.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "flashinfer/core/cuda/driver.h"
+
+namespace flashinfer::cuda {
+
+struct DeviceInfo {
+  std::string name;
+  int major = 0, minor = 0;    // compute capability
+  int sms = 0;                 // streaming multiprocessors
+  int shared_per_block = 0;    // bytes, with opt-in
+  int shared_per_sm = 0;       // bytes
+  int registers_per_sm = 0;
+  int l2_bytes = 0;
+  uint64_t memory = 0;         // bytes
+  bool memory_pools = false;   // cuMemAllocAsync
+  bool clusters = false;
+};
+/// What the driver says of cuda:`index`; asked once.
+const DeviceInfo& device_info(int index);
+/// Empty when cuda:`index` can be used, else a sentence.
+std::string device_refusal(int index);
+
+/// Makes the primary context of cuda:`index` current in this thread until the end of the scope; the one before comes back.
+class Current {
+ public:
+  explicit Current(int index);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
+/// A stream of its own (non-blocking with respect to the default stream).
+class Stream {
+ public:
+  explicit Stream(int index);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  Handle get() const { return handle_; }
+  int device() const { return index_; }
+
+ private:
+  Handle handle_ = nullptr;
+  int index_;
+};
+
+class Event {
+ public:
+  explicit Event(int index, bool timing = false);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(Handle stream);
+  bool done() const;
+  void wait() const;                     // this thread waits
+  void wait_on(Handle stream) const;     // the stream waits
+  double seconds_since(const Event& start) const;  // both made with timing, both done
+
+ private:
+  Handle handle_ = nullptr;
+  int index_;
+};
+
+/// While it lives, this thread may load modules and allocate although some stream is being captured (they become no part of the graph).
+class BesideCapture {
+ public:
+  BesideCapture();
+  ~BesideCapture();
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+
+ private:
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; the thread's own in exchange
+};
+
+/// Waits for all work of `stream` on cuda:`index`; faults of kernels on it surface here.
+void synchronize(int index, Handle stream);
+/// True while `stream` is being captured into a graph.
+bool capturing(int index, Handle stream);
+
+}  // namespace flashinfer::cuda

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/cuda/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "flashinfer/core/check.h"
+
+namespace flashinfer::cuda {
+namespace {
+
+Address address(const void* p) { return reinterpret_cast<Address>(p); }
+
+struct Block {
+  Handle stream;
+  bool pooled;
+};
+struct Blocks {
+  std::mutex mutex;
+  std::unordered_map<void*, Block> list;
+};
+Blocks& blocks() {
+  static Blocks& b = *new Blocks;  // never destroyed: tensors may outlive static destructors
+  return b;
+}
+
+/// Two buffers of 4 MB a GPU: while one piece is on the bus the other is copied by the host.
+constexpr size_t kPiece = size_t{4} << 20;
+struct Staging {
+  std::mutex mutex;  // held by one copy at a time
+  std::unique_ptr<Pinned> buffer[2];
+  std::unique_ptr<Event> ready[2];
+};
+Staging& staging(int index) {
+  static std::mutex mutex;
+  static auto& table = *new std::map<std::pair<const Driver*, int>, std::unique_ptr<Staging>>;
+  const std::lock_guard lock(mutex);
+  auto& s = table[{&driver(), index}];
+  if (!s) s = std::make_unique<Staging>();
+  return *s;
+}
+void prepare(Staging& s, int index) {
+  for (int i = 0; i < 2; ++i) {
+    if (!s.buffer[i]) s.buffer[i] = std::make_unique<Pinned>(kPiece, index);
+    if (!s.ready[i]) s.ready[i] = std::make_unique<Event>(index);
+  }
+}
+
+void refuse_capture(int index, Handle stream, const char* what) {
+  FI_CHECK(!capturing(index, stream), RuntimeError, "cuda: ", what, " while the stream is being captured into a graph: its content does not exist "
+           "yet; do it before the capture or after a replay");
+}
+
+}  // namespace
+
+void* allocate(size_t bytes, int index, Handle stream) {
+  const Current current(index);
+  const Api& a = api();
+  const bool pooled = device_info(index).memory_pools;
+  Address p = 0;
+  const Status s = pooled ? a.cuMemAllocAsync(&p, bytes, stream) : a.cuMemAlloc_v2(&p, bytes);
+  if (s == kOutOfMemory) {
+    size_t free = 0, total = 0;
+    a.cuMemGetInfo_v2(&free, &total);
+    throw RuntimeError(str("out of memory on cuda:", index, ": ", bytes, " bytes were asked for, ", free, " of ", total, " are free"));
+  }
+  check(s, "cuMemAllocAsync");
+  void* const result = reinterpret_cast<void*>(p);
+  Blocks& b = blocks();
+  const std::lock_guard lock(b.mutex);
+  b.list[result] = {stream, pooled};
+  return result;
+}
+
+void release(void* p, int index) noexcept try {
+  if (p == nullptr) return;
+  Block block{};
+  {
+    Blocks& b = blocks();
+    const std::lock_guard lock(b.mutex);
+    const auto it = b.list.find(p);
+    if (it == b.list.end()) return;
+    block = it->second;
+    b.list.erase(it);
+  }
+  const Current current(index);
+  const Api& a = api();
+  // A stream that its owner destroyed meanwhile can order nothing; cuMemFree waits for the device instead.
+  if (!block.pooled || a.cuMemFreeAsync(address(p), block.stream) != kOk) a.cuMemFree_v2(address(p));
+} catch (const std::exception&) {  // the context is gone, and the memory with it
+}
+
+void download(void* to, const void* from, size_t bytes, int index, Handle stream) {
+  if (bytes == 0) return;
+  const Current current(index);
+  const Api& a = api();
+  refuse_capture(index, stream, "device memory cannot be read");
+  Staging& s = staging(index);
+  const std::lock_guard lock(s.mutex);
+  prepare(s, index);
+  const size_t pieces = (bytes + kPiece - 1) / kPiece;
+  for (size_t i = 0; i <= pieces; ++i) {
+    if (i < pieces) {
+      const size_t n = std::min(kPiece, bytes - i * kPiece);
+      check(a.cuMemcpyDtoHAsync_v2(s.buffer[i % 2]->data(), address(from) + i * kPiece, n, stream), "cuMemcpyDtoHAsync");
+      s.ready[i % 2]->record(stream);
+    }
+    if (i == 0) continue;
+    s.ready[(i - 1) % 2]->wait();
+    const size_t at = (i - 1) * kPiece;
+    std::memcpy(static_cast<char*>(to) + at, s.buffer[(i - 1) % 2]->data(), std::min(kPiece, bytes - at));
+  }
+}
+
+void upload(void* to, const void* from, size_t bytes, int index, Handle stream) {
+  if (bytes == 0) return;
+  const Current current(index);
+  const Api& a = api();
+  refuse_capture(index, stream, "host memory cannot be copied to the device");
+  Staging& s = staging(index);
+  const std::lock_guard lock(s.mutex);
+  prepare(s, index);
+  for (size_t i = 0, at = 0; at < bytes; ++i, at += kPiece) {
+    const size_t n = std::min(kPiece, bytes - at);
+    if (i >= 2) s.ready[i % 2]->wait();
+    std::memcpy(s.buffer[i % 2]->data(), static_cast<const char*>(from) + at, n);
+    check(a.cuMemcpyHtoDAsync_v2(address(to) + at, s.buffer[i % 2]->data(), n, stream), "cuMemcpyHtoDAsync");
+    s.ready[i % 2]->record(stream);
+  }
+  for (const auto& e : s.ready) e->wait();  // the buffers serve the next copy, perhaps of another stream
+}
+
+void copy(void* to, const void* from, size_t bytes, int index, Handle stream) {
+  const Current current(index);
+  if (bytes != 0) check(api().cuMemcpyAsync(address(to), address(from), bytes, stream), "cuMemcpyAsync");
+}
+
+void fill(void* to, unsigned char value, size_t bytes, int index, Handle stream) {
+  const Current current(index);
+  if (bytes != 0) check(api().cuMemsetD8Async(address(to), value, bytes, stream), "cuMemsetD8Async");
+}
+
+Pinned::Pinned(size_t bytes, int index) {
+  const Current current(index);
+  const BesideCapture beside;
+  check(api().cuMemHostAlloc(&data_, bytes, 0), "cuMemHostAlloc");
+}
+Pinned::~Pinned() { driver().api.cuMemFreeHost(data_); }
+
+}  // namespace flashinfer::cuda

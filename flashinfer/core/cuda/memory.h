@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory from the driver's stream-ordered pool, and copies through pinned staging.
+#pragma once
+#include <cstddef>
+
+#include "flashinfer/core/cuda/device.h"
+
+namespace flashinfer::cuda {
+
+/// Memory of cuda:`index`, usable on `stream` at once and on others after they waited for it; 256-byte aligned. RuntimeError when there is
+/// not enough: what was asked and what is free.
+void* allocate(size_t bytes, int index, Handle stream);
+/// Gives it back in the order of the stream it was allocated on. Never throws; after a fault the memory is gone with its context.
+void release(void* p, int index) noexcept;
+
+/// Copies `bytes` in the order of `stream`. The first two return when the host memory may be used again (download: holds the data);
+/// they go through pinned memory in pieces, so that any host memory serves. RuntimeError while the stream is being captured.
+void download(void* to, const void* from, size_t bytes, int index, Handle stream);
+void upload(void* to, const void* from, size_t bytes, int index, Handle stream);
+void copy(void* to, const void* from, size_t bytes, int index, Handle stream);  // device to device, asynchronous
+void fill(void* to, unsigned char value, size_t bytes, int index, Handle stream);  // asynchronous
+
+/// Page-locked host memory.
+class Pinned {
+ public:
+  Pinned(size_t bytes, int index);
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+  char* data() const { return static_cast<char*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+};
+
+}  // namespace flashinfer::cuda

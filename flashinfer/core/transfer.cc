@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/transfer.h"
+
+#include <cstring>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/memory.h"
+
+namespace flashinfer {
+
+DLDevice to_dlpack(Device d) {
+  if (d.type == DeviceType::kCPU) return {kDLCPU, 0};
+  return {d.type == DeviceType::kCUDA ? kDLCUDA : static_cast<DLDeviceType>(kDlpackEmu), d.index};
+}
+
+void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
+  void* const stream = Context::current().stream;
+  const bool to_gpu = !host_can_read(to_device), from_gpu = !host_can_read(from_device);
+  if (bytes == 0) return;
+  if (!to_gpu && !from_gpu) std::memcpy(to, from, bytes);
+  else if (!to_gpu) cuda::download(to, from, bytes, from_device.index, stream);
+  else if (!from_gpu) cuda::upload(to, from, bytes, to_device.index, stream);
+  else cuda::copy(to, from, bytes, to_device.index, stream);
+}
+
+Tensor to_device(const TensorView& v, Device device) {
+  int64_t low = 0;  // negative strides reach below data()
+  for (int i = 0; i < v.rank(); ++i)
+    if (v.stride(i) < 0) low += (v.size(i) - 1) * v.stride(i);
+  const int64_t before = v.numel() == 0 ? 0 : -low * v.item_size(), bytes = before + v.span_bytes();
+  const Tensor whole = Tensor::empty({bytes}, DType::kU8, device);
+  copy_bytes(whole.data(), device, static_cast<const char*>(v.data()) - before, v.device(), static_cast<size_t>(bytes));
+  return Tensor(TensorView(whole.data_as<char>() + before, v.dtype(), v.shape(), v.strides(), device), whole.owner());
+}
+
+Tensor host_readable(const TensorView& v) { return host_can_read(v.device()) ? Tensor(v, nullptr) : to_device(v, kCpu); }
+
+}  // namespace flashinfer

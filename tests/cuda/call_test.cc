@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole call on cuda:0: check, select, NVRTC, launch, log, recording; over a driver that only keeps what it was asked, and a host function in
+// place of the GPU's arithmetic.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/norm/op.h"
+#include "flashinfer/ops/norm/params.h"
+#include "flashinfer/record/record.h"
+#include "machine.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr Device kGpu{DeviceType::kCUDA, 0};
+
+/// What the norm kernel should have done, on the memory that the launch names.
+void norm_on_host(const fake::Launched& l) {
+  const auto& p = *reinterpret_cast<const NormParams*>(l.params);
+  const auto *x = static_cast<const float*>(fake::host(p.input)), *w = static_cast<const float*>(fake::host(p.weight));
+  auto* y = static_cast<float*>(fake::host(p.out));
+  for (int64_t r = 0; r < p.rows; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < p.d; ++i) sum += static_cast<double>(x[r * p.input_stride[0] + i]) * x[r * p.input_stride[0] + i];
+    for (int64_t i = 0; i < p.d; ++i)
+      y[r * p.out_stride[0] + i] =
+          static_cast<float>(x[r * p.input_stride[0] + i] / std::sqrt(sum / static_cast<double>(p.d) + p.eps) * w[i]);
+  }
+}
+
+class Call : public Machine {
+ protected:
+  void SetUp() override {
+    Machine::SetUp();
+    gpu().param_bytes = sizeof(NormParams);
+    gpu().kernel = norm_on_host;
+    folder_ = fs::make_temp_dir("/tmp", "flashinfer-cuda-test-");
+    set("FLASHINFER_WORKSPACE_BASE", folder_);
+    for (float& v : x_.span<float>()) v = static_cast<float>(&v - x_.data_as<float>()) - 5;
+    for (float& v : w_.span<float>()) v = 2;
+    stream_ = std::make_unique<cuda::Stream>(0);
+    context_.stream = stream_->get();
+    scope_ = std::make_unique<ContextScope>(context_);
+    input_ = to_device(x_.view(), kGpu), weight_ = to_device(w_.view(), kGpu);
+    before_ = record::settings();
+  }
+  void TearDown() override {
+    record::configure(before_);
+    input_ = weight_ = Tensor();
+    scope_.reset();
+    stream_.reset();
+    fs::remove_tree(folder_);
+    Machine::TearDown();
+  }
+  /// Logs into a file at this level.
+  void observe(int level, bool sync = false) {
+    record::Settings s = before_;
+    s.level = level, s.sync = sync;
+    s.destination = folder_ + "/log.txt";
+    s.dump_dir = folder_ + "/dumps";
+    record::configure(s);
+    gpu().order.clear(), gpu().calls.clear();
+  }
+  std::string log() const { return fs::read_file(folder_ + "/log.txt").value_or(""); }
+  std::string session() const { return fs::read_file(folder_ + "/dumps/session.jsonl").value_or(""); }
+  int waits() { return gpu().calls["cuStreamSynchronize"] + gpu().calls["cuEventSynchronize"]; }
+  void expect_right(const TensorView& y) {
+    const Tensor got = to_device(y, kCpu), want = rmsnorm({.input = x_, .weight = w_});
+    for (int64_t i = 0; i < want.numel(); ++i) EXPECT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-5) << i;
+  }
+
+  Tensor x_ = Tensor::empty({3, 8}, DType::kF32), w_ = Tensor::empty({8}, DType::kF32), input_, weight_;
+  std::unique_ptr<cuda::Stream> stream_;
+  Context context_ = Context::current();
+  std::unique_ptr<ContextScope> scope_;
+  record::Settings before_;
+  std::string folder_;
+};
+
+TEST_F(Call, RunsOnTheGpuOfItsTensors) {
+  const Tensor y = rmsnorm({.input = input_, .weight = weight_, .enable_pdl = true});
+  EXPECT_EQ(y.device(), kGpu);
+  ASSERT_EQ(gpu().launches.size(), 1u);
+  const fake::Launched& l = gpu().launches[0];
+  EXPECT_EQ(l.config.stream, stream_->get());
+  ASSERT_EQ(l.attributes.size(), 1u);
+  EXPECT_EQ(l.attributes[0].name, cuda::LaunchAttribute::kProgrammaticStreamSerialization);
+  EXPECT_EQ(reinterpret_cast<const NormParams*>(l.params)->input, input_.data());
+  EXPECT_EQ(gpu().pending(stream_->get()), 1);  // nobody waited
+  expect_right(y.view());
+  ASSERT_FALSE(jit::modules().empty());
+  EXPECT_EQ(jit::modules()[0].target, "sm_90a");
+  EXPECT_NE(jit::modules()[0].path.find("/sm_90a/norm.rmsnorm-"), std::string::npos);
+  EXPECT_TRUE(jit::modules()[0].path.ends_with("/kernel.cubin"));
+  // Another process would find it on disk.
+  jit::reset();
+  rmsnorm({.input = input_, .weight = weight_});
+  EXPECT_EQ(jit::modules()[0].origin, "disk");
+  cuda::synchronize(0, stream_->get());
+}
+
+TEST_F(Call, TensorsOfTwoDevicesAreRefusedByName) {
+  const std::string e = error([&] { rmsnorm({.input = input_, .weight = w_}); });
+  EXPECT_NE(e.find("rmsnorm"), std::string::npos);
+  EXPECT_NE(e.find("weight is in host memory, but this implementation runs on GPUs"), std::string::npos) << e;
+  EXPECT_TRUE(gpu().launches.empty());
+}
+
+TEST_F(Call, AGpuWithoutTargetIsASentence) {
+  gpu().major = 7, gpu().minor = 0;
+  again();
+  const std::string e = error([&] { rmsnorm({.input = input_, .weight = weight_}); });
+  EXPECT_NE(e.find("Fake GPU (compute capability 7.0) is older than 7.5"), std::string::npos) << e;
+}
+
+TEST_F(Call, AnOlderDriverThanTheCompilerIsASentence) {
+  gpu().version = 12040;
+  again();
+  const std::string e = error([&] { rmsnorm({.input = input_, .weight = weight_}); });
+  EXPECT_NE(e.find("the driver is for CUDA 12.4, but NVRTC is 13."), std::string::npos) << e;
+  EXPECT_NE(e.find("install an NVRTC 12.x"), std::string::npos) << e;
+}
+
+TEST_F(Call, TheArchListChooses) {
+  set("FLASHINFER_CUDA_ARCH_LIST", "8.0");
+  again();
+  EXPECT_NE(error([&] { rmsnorm({.input = input_, .weight = weight_}); }).find("FLASHINFER_CUDA_ARCH_LIST holds nothing that runs on Fake GPU"),
+            std::string::npos);
+}
+
+TEST_F(Call, LevelsUpToThreeWaitForNothing) {
+  for (const int level : {1, 3}) {
+    observe(level);
+    const Tensor y = rmsnorm({.input = input_, .weight = weight_});
+    EXPECT_EQ(waits(), 0) << level;
+    expect_right(y.view());
+  }
+  EXPECT_NE(log().find("device=cuda:0"), std::string::npos) << log();
+}
+
+TEST_F(Call, StatisticsAreOfTheStreamsOrder) {
+  observe(5);
+  const Tensor y = rmsnorm({.input = input_, .weight = weight_});
+  EXPECT_NE(log().find("min=-5.000000"), std::string::npos) << log();
+  EXPECT_NE(log().find("max=18.000000"), std::string::npos) << log();
+  EXPECT_GT(waits(), 0);
+  expect_right(y.view());
+}
+
+TEST_F(Call, ARecordingCopiesInTheOrderOfTheStream) {
+  observe(10);
+  const Tensor y = rmsnorm({.input = input_, .weight = weight_});
+  expect_right(y.view());
+  std::vector<std::string> got;  // what matters of the order
+  for (const std::string& o : gpu().order)
+    if (o == "stream 1: launch") got.push_back("kernel");
+    else if (o.find("to host") != o.npos) got.push_back(o);
+  ASSERT_GE(got.size(), 4u);
+  const auto kernel = std::ranges::find(got, "kernel");
+  EXPECT_GE(kernel - got.begin(), 2);  // input and weight before it
+  EXPECT_GE(got.end() - kernel, 2);    // the result behind it
+  for (const std::string& o : gpu().order) EXPECT_TRUE(o.starts_with("stream 1: ")) << o;
+  EXPECT_NE(session().find("\"execution_status\": \"completed\""), std::string::npos) << session();
+  EXPECT_NE(session().find("\"device\": \"cuda:0\""), std::string::npos);
+  EXPECT_NE(session().find("Fake GPU"), std::string::npos);
+}
+
+TEST_F(Call, AFaultIsChargedToItsCallWhenAsked) {
+  rmsnorm({.input = input_, .weight = weight_});
+  cuda::synchronize(0, stream_->get());
+  gpu().kernel_status = cuda::kIllegalAddress;
+  observe(10, /*sync=*/true);
+  const std::string e = error([&] { rmsnorm({.input = input_, .weight = weight_}); });
+  EXPECT_NE(e.find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos) << e;
+  EXPECT_NE(session().find("\"execution_status\": \"failed\""), std::string::npos) << session();
+  EXPECT_EQ(session().find("\"execution_status\": \"completed\""), std::string::npos) << session();
+}
+
+/// The first call under capture compiles and loads beside it; what the capture holds is the kernel alone.
+TEST_F(Call, IsCapturedAtEveryLevel) {
+  const Tensor y = Tensor::zeros({3, 8}, DType::kF32, kGpu);
+  cuda::synchronize(0, stream_->get());
+  for (const int level : {0, 3, 5, 10}) {
+    observe(level);
+    gpu().begin_capture(stream_->get());
+    rmsnorm({.input = input_, .weight = weight_, .out = y.view()});
+    EXPECT_EQ(gpu().end_capture(stream_->get()), 1) << level;
+    EXPECT_EQ(waits(), 0) << level;
+  }
+  EXPECT_NE(log().find("[statistics skipped: CUDA graph capture in progress]"), std::string::npos) << log();
+  gpu().replay();
+  expect_right(y.view());
+}
+
+}  // namespace
+}  // namespace flashinfer

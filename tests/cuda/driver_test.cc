@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layer over libcuda: what it says when something is missing, what it enqueues and in which order.
+#include <numeric>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/transfer.h"
+#include "machine.h"
+
+namespace flashinfer {
+namespace {
+
+using Driver = Machine;
+using Memory = Machine;
+using Launch = Machine;
+
+constexpr char kCubin[] = "\177ELF and more";
+
+TEST_F(Driver, WithoutOneIsASentence) {
+  set("FLASHINFER_LIBCUDA", "/nonexistent/libcuda.so");
+  again();
+  EXPECT_NE(cuda::driver().refusal.find("FLASHINFER_LIBCUDA is /nonexistent/libcuda.so, which cannot be loaded"), std::string::npos);
+  EXPECT_NE(error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("NotImplementedError: cuda: FLASHINFER_LIBCUDA"),
+            std::string::npos);
+  EXPECT_EQ(Tensor::zeros({4}, DType::kF32).numel(), 4);  // the CPU goes on
+}
+
+TEST_F(Driver, TooOldIsASentence) {
+  gpu().version = 11080;
+  again();
+  EXPECT_EQ(cuda::driver().refusal, "the NVIDIA driver is for CUDA 11.8, but 12.0 or newer is needed: update it");
+}
+
+TEST_F(Driver, WithoutGpuIsASentence) {
+  gpu().init_status = cuda::kNoDevice;
+  again();
+  EXPECT_EQ(cuda::device_refusal(0), "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)");
+  gpu().init_status = cuda::kSystemDriverMismatch;
+  again();
+  EXPECT_NE(cuda::device_refusal(0).find("restart the machine"), std::string::npos);
+  gpu().init_status = 0, gpu().devices = 0;
+  again();
+  EXPECT_NE(cuda::device_refusal(0).find("finds no GPU"), std::string::npos);
+}
+
+TEST_F(Driver, DevicesAreAskedOnceAndByNumber) {
+  const cuda::DeviceInfo& i = cuda::device_info(0);
+  EXPECT_EQ(i.name, "Fake GPU");
+  EXPECT_EQ(i.major * 10 + i.minor, 90);
+  EXPECT_EQ(i.sms, 132);
+  EXPECT_EQ(i.shared_per_block, 232448);
+  EXPECT_TRUE(i.clusters && i.memory_pools);
+  EXPECT_EQ(gpu().calls["cuDevicePrimaryCtxRetain"], 0);  // asking costs no context
+  { const cuda::Current once(0); }
+  { const cuda::Current again(0); }
+  EXPECT_EQ(gpu().calls["cuDevicePrimaryCtxRetain"], 1);
+  EXPECT_EQ(cuda::device_refusal(3), "cuda:3 is not there: the driver finds 1 GPU (cuda:0)");
+}
+
+TEST_F(Driver, TheThreadsContextComesBack) {
+  cuda::Handle now = nullptr;
+  {
+    const cuda::Current outer(0);
+    const cuda::Current inner(0);  // the same: nothing is pushed
+    cuda::api().cuCtxGetCurrent(&now);
+    EXPECT_NE(now, nullptr);
+  }
+  cuda::api().cuCtxGetCurrent(&now);
+  EXPECT_EQ(now, nullptr);
+}
+
+TEST_F(Driver, AFaultIsKeptAndSaid) {
+  const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+  gpu().kernel_status = cuda::kIllegalAddress;
+  const uint64_t params = 0;
+  cuda::launch(f, &params, {}, nullptr, "probe");  // asynchronous: nothing yet
+  EXPECT_EQ(cuda::sticky_error(), "");
+  const std::string first = error([] { cuda::synchronize(0, nullptr); });
+  EXPECT_NE(first.find("CUDA_ERROR_ILLEGAL_ADDRESS (700): as the driver says it; a kernel launched earlier faulted"), std::string::npos) << first;
+  EXPECT_NE(first.find("FLASHINFER_DUMP_SYNC=1 names the call"), std::string::npos);
+  EXPECT_NE(cuda::device_refusal(0).find("the GPU faulted earlier in this process (cuStreamSynchronize: "), std::string::npos);
+  EXPECT_NE(error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("(first seen at cuStreamSynchronize"), std::string::npos);
+}
+
+TEST_F(Memory, OutOfItSaysHowMuchIsFree) {
+  gpu().memory = 1 << 20;
+  const std::string e = error([] { Tensor::empty({2 << 20}, DType::kU8, {DeviceType::kCUDA, 0}); });
+  EXPECT_EQ(e, "RuntimeError: out of memory on cuda:0: 2097152 bytes were asked for, 1048576 of 1048576 are free");
+}
+
+TEST_F(Memory, GoesBackInTheOrderOfItsStream) {
+  cuda::Stream stream(0);
+  Context context = Context::current();
+  context.stream = stream.get();
+  {
+    const ContextScope scope(context);
+    Tensor t = Tensor::zeros({100}, DType::kF32, {DeviceType::kCUDA, 0});
+    EXPECT_EQ(gpu().allocated, 400u);
+  }
+  EXPECT_EQ(gpu().allocated, 400u);  // freed behind the fill
+  cuda::synchronize(0, stream.get());
+  EXPECT_EQ(gpu().allocated, 0u);
+  EXPECT_EQ(gpu().order, (std::vector<std::string>{"stream 1: fill", "stream 1: free"}));
+}
+
+TEST_F(Memory, WithoutPoolsIsAllocatedPlainly) {
+  gpu().pools = false;
+  { const Tensor t = Tensor::empty({100}, DType::kF32, {DeviceType::kCUDA, 0}); }
+  EXPECT_EQ(gpu().calls["cuMemAlloc_v2"], 1);
+  EXPECT_EQ(gpu().calls["cuMemFree_v2"], 1);
+  EXPECT_EQ(gpu().allocated, 0u);
+}
+
+/// More than two pieces of the staging, not a whole number of them.
+TEST_F(Memory, CopiesGoThroughPinnedPieces) {
+  std::vector<int32_t> values(5'000'001);
+  std::iota(values.begin(), values.end(), 7);
+  const Tensor there = to_device(TensorView(std::span<const int32_t>(values)), {DeviceType::kCUDA, 0});
+  EXPECT_EQ(there.device().type, DeviceType::kCUDA);
+  const Tensor copy = Tensor::clone(there.view());
+  const Tensor back = to_device(copy.view(), kCpu);
+  EXPECT_TRUE(std::ranges::equal(back.span<int32_t>(), values));
+  EXPECT_EQ(gpu().calls["cuMemHostAlloc"], 2);
+  EXPECT_EQ(gpu().calls["cuMemcpyHtoDAsync_v2"], 5);
+}
+
+TEST_F(Memory, StridesComeAlong) {
+  std::vector<float> values(24);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const TensorView v = TensorView(values.data(), {4, 6}).slice(1, 1, 4).transpose(0, 1);
+  const Tensor back = to_device(to_device(v, {DeviceType::kCUDA, 0}).view(), kCpu);
+  ASSERT_TRUE(std::ranges::equal(back.view().strides(), v.strides()));
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 4; ++j)
+      EXPECT_EQ(back.view().select(0, i).select(0, j).data_as<float>()[0], values[static_cast<size_t>(j * 6 + i + 1)]);
+}
+
+TEST_F(Memory, IsNotReadWhileTheStreamIsCaptured) {
+  const Tensor t = Tensor::zeros({4}, DType::kF32, {DeviceType::kCUDA, 0});
+  gpu().begin_capture(nullptr);
+  const std::string e = error([&] { to_device(t.view(), kCpu); });
+  EXPECT_NE(e.find("device memory cannot be read while the stream is being captured"), std::string::npos) << e;
+  EXPECT_EQ(gpu().end_capture(nullptr), 0);  // and the capture is still good
+}
+
+TEST_F(Launch, GivesTheDriverWhatItWasGiven) {
+  const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+  EXPECT_EQ(f.registers, 32);
+  cuda::Stream stream(0);
+  const uint64_t params = 0x1122334455667788;
+  const cuda::Launch l{.grid = {12, 3, 2}, .block = {64, 2, 1}, .cluster = {4, 1, 1}, .shared_bytes = 100000, .cooperative = true, .pdl = true};
+  cuda::launch(f, &params, l, stream.get(), "probe");
+  ASSERT_EQ(gpu().launches.size(), 1u);
+  const fake::Launched& got = gpu().launches[0];
+  EXPECT_EQ(std::vector<unsigned>(got.config.grid, got.config.grid + 6), (std::vector<unsigned>{12, 3, 2, 64, 2, 1}));
+  EXPECT_EQ(got.config.shared_bytes, 100000u);
+  EXPECT_EQ(got.config.stream, stream.get());
+  EXPECT_EQ(*reinterpret_cast<const uint64_t*>(got.params), params);
+  ASSERT_EQ(got.attributes.size(), 3u);
+  EXPECT_EQ(got.attributes[0].name, cuda::LaunchAttribute::kClusterDimension);
+  EXPECT_EQ(got.attributes[0].dim[0], 4u);
+  EXPECT_EQ(got.attributes[1].name, cuda::LaunchAttribute::kCooperative);
+  EXPECT_EQ(got.attributes[2].name, cuda::LaunchAttribute::kProgrammaticStreamSerialization);
+  EXPECT_EQ(got.attributes[2].on, 1);
+}
+
+TEST_F(Launch, OldGpusGetNoNewAttributes) {
+  gpu().major = 8;
+  const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+  const uint64_t params = 0;
+  cuda::launch(f, &params, {.pdl = true}, nullptr, "probe");
+  EXPECT_TRUE(gpu().launches.at(0).attributes.empty());
+  EXPECT_NE(error([&] { cuda::launch(f, &params, {.grid = {2, 1, 1}, .cluster = {2, 1, 1}}, nullptr, "probe"); })
+                .find("ValueError: probe: a cluster has 2 blocks, but this GPU has no clusters"),
+            std::string::npos);
+}
+
+TEST_F(Launch, LimitsAreSaidWithBothNumbers) {
+  const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+  const uint64_t params = 0;
+  const auto says = [&](const cuda::Launch& l, const char* text) {
+    const std::string e = error([&] { cuda::launch(f, &params, l, nullptr, "probe"); });
+    EXPECT_NE(e.find(text), std::string::npos) << e;
+  };
+  says({.grid = {1, 70000, 1}}, "grid.y is 70000, but must be in [1, 65535]");
+  says({.grid = {0, 1, 1}}, "grid.x is 0, but must be in [1, 2147483647]");
+  says({.block = {1, 1, 65}}, "block.z is 65, but must be in [1, 64]");
+  says({.block = {512, 4, 1}}, "a block has 2048 threads, but at most 1024 are possible");
+  says({.grid = {3, 1, 1}, .cluster = {2, 1, 1}}, "cluster.x is 2, but must divide grid.x, which is 3");
+  says({.shared_bytes = 300000}, "a block needs 300000 bytes of shared memory, but this GPU gives at most 232448");
+  EXPECT_TRUE(gpu().launches.empty());
+}
+
+TEST_F(Launch, ModulesLoadBesideACapture) {
+  cuda::Stream stream(0);
+  gpu().begin_capture(stream.get());
+  const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
+  const uint64_t params = 0;
+  cuda::launch(f, &params, {}, stream.get(), "probe");
+  EXPECT_EQ(gpu().pending(stream.get()), 0);
+  EXPECT_EQ(gpu().end_capture(stream.get()), 1);
+}
+
+TEST_F(Launch, EventsOrderStreams) {
+  cuda::Stream a(0), b(0);
+  cuda::Event e(0);
+  const Tensor t = Tensor::empty({64}, DType::kU8, {DeviceType::kCUDA, 0});
+  cuda::fill(t.data(), 3, 64, 0, a.get());
+  e.record(a.get());
+  e.wait_on(b.get());
+  cuda::fill(t.data(), 4, 64, 0, b.get());
+  cuda::synchronize(0, b.get());
+  EXPECT_EQ(gpu().order, (std::vector<std::string>{"stream 2: wait", "stream 1: fill", "stream 1: event", "stream 2: fill"}));
+  EXPECT_TRUE(e.done());
+  EXPECT_EQ(static_cast<const uint8_t*>(fake::host(t.data()))[63], 4);
+}
+
+}  // namespace
+}  // namespace flashinfer

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libcuda for tests: the driver's entry points over host memory, stricter than a GPU. Nothing that is enqueued happens before somebody waits
+// for it; device addresses crash the host that follows them; memory that is not allocated any more, copies from pageable memory, and calls
+// that a capture forbids are found.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "flashinfer/core/cuda/driver.h"
+
+namespace fake {
+
+using flashinfer::cuda::Address;
+using flashinfer::cuda::Handle;
+
+/// Device addresses are host addresses with this bit turned: no CPU follows them.
+constexpr uint64_t kDeviceBit = uint64_t{1} << 62;
+inline void* host(const void* device) { return reinterpret_cast<void*>(reinterpret_cast<uint64_t>(device) ^ kDeviceBit); }
+
+struct Launched {
+  flashinfer::cuda::LaunchConfig config;
+  std::vector<flashinfer::cuda::LaunchAttribute> attributes;
+  const char* params;  // as the driver copied them
+};
+
+struct Gpu {
+  // ---- what the machine is; set before the library looks ----
+  int version = 13000, devices = 1, init_status = 0;
+  int major = 9, minor = 0;
+  bool pools = true;
+  size_t memory = size_t{1} << 30;
+
+  // ---- what happened ----
+  std::map<std::string, int> calls;              // by name of the entry point
+  std::vector<Launched> launches;                // as enqueued
+  std::vector<std::string> order;                // "stream 1: launch", "stream 1: copy 64 to host", as it came to pass
+  std::vector<std::string> faults;               // what a GPU would not have forgiven
+  size_t allocated = 0;                          // bytes of device memory in use
+
+  // ---- what shall happen ----
+  std::map<std::string, int> fail;               // the next call of the entry point returns this
+  size_t param_bytes = 8;                       // copied at a launch
+  std::function<void(const Launched&)> kernel;   // what every kernel does, when its turn comes
+  int kernel_status = 0;                         // what a wait finds after a kernel ran: 700 is a fault
+
+  void (*reset)();                               // forgets all of the above and every handle
+  void (*begin_capture)(Handle stream);
+  int (*end_capture)(Handle stream);             // how many operations were captured; -1: the capture was invalidated
+  void (*replay)();                              // what was captured last, now
+  int (*pending)(Handle stream);                 // operations that nobody waited for yet
+};
+
+}  // namespace fake
+
+/// Exported by the library.
+extern "C" fake::Gpu* fake_gpu();

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "fake_cuda.h"
+
+namespace {
+
+using namespace flashinfer::cuda;
+using fake::Gpu;
+
+struct Operation {
+  std::string what;
+  std::function<void()> run;
+};
+struct Stream {
+  int number = 0;
+  bool capturing = false, invalid = false;
+  std::deque<Operation> queue;
+};
+struct Event {
+  Stream* stream = nullptr;
+  int recorded = 0, done = 0;
+};
+struct Function {
+  int shared_limit = 49152;
+};
+
+struct Machine {
+  Gpu gpu;
+  std::map<Handle, std::unique_ptr<Stream>> streams;
+  std::set<Event*> events;
+  std::map<char*, size_t> blocks, pinned;
+  std::vector<Handle> contexts;  // the calling thread's stack: tests have one thread
+  std::vector<Operation> captured;
+  int mode = 0;  // of the thread: 2 is relaxed
+  int sticky = 0, numbers = 0;
+};
+Machine& machine() {
+  static Machine& m = *new Machine;
+  return m;
+}
+
+Stream* stream_of(Handle h) {
+  Machine& m = machine();
+  auto it = m.streams.find(h);
+  if (it == m.streams.end()) {
+    if (h != nullptr) return nullptr;
+    it = m.streams.emplace(h, std::make_unique<Stream>()).first;
+  }
+  return it->second.get();
+}
+
+int enter(const char* name) {
+  Machine& m = machine();
+  ++m.gpu.calls[name];
+  const auto it = m.gpu.fail.find(name);
+  if (it == m.gpu.fail.end() || it->second == 0) return m.sticky;
+  return std::exchange(it->second, 0);
+}
+#define ENTER()                                  \
+  if (const int status = enter(__func__)) return status
+#define NEEDS_CONTEXT() \
+  if (machine().contexts.empty()) return 201
+
+/// A call that may not be made while any stream is captured, unless the thread said that it knows better.
+bool forbidden_by_capture() {
+  Machine& m = machine();
+  if (m.mode == 2) return false;
+  bool any = false;
+  for (auto& [h, s] : m.streams)
+    if (s->capturing) any = s->invalid = true;
+  return any;
+}
+
+void drain(Stream& s, const std::function<bool()>& enough = [] { return false; }) {
+  while (!s.queue.empty() && !enough()) {
+    Operation o = std::move(s.queue.front());
+    s.queue.pop_front();
+    machine().gpu.order.push_back("stream " + std::to_string(s.number) + ": " + o.what);
+    o.run();
+  }
+}
+
+int enqueue(Handle h, Operation o) {
+  Stream* s = stream_of(h);
+  if (s == nullptr) return kInvalidHandle;
+  if (s->invalid) return kCaptureInvalidated;
+  if (s->capturing) machine().captured.push_back(std::move(o));
+  else s->queue.push_back(std::move(o));
+  return 0;
+}
+
+char* host(Address a) { return reinterpret_cast<char*>(a ^ fake::kDeviceBit); }
+
+bool inside(const std::map<char*, size_t>& blocks, const char* p, size_t bytes) {
+  auto it = blocks.upper_bound(const_cast<char*>(p));
+  if (it == blocks.begin()) return false;
+  --it;
+  return p + bytes <= it->first + it->second;
+}
+void check_device(Address a, size_t bytes, const char* what) {
+  if (inside(machine().blocks, host(a), bytes)) return;
+  machine().gpu.faults.push_back(std::string(what) + ": device memory that is not allocated");
+  machine().sticky = kIllegalAddress;
+}
+void check_pinned(const void* p, size_t bytes) {
+  if (!inside(machine().pinned, static_cast<const char*>(p), bytes)) machine().gpu.faults.push_back("an asynchronous copy of pageable memory");
+}
+
+int allocate(Address* out, size_t bytes) {
+  Machine& m = machine();
+  if (m.gpu.allocated + bytes > m.gpu.memory) return kOutOfMemory;
+  void* p = nullptr;
+  if (posix_memalign(&p, 256, bytes ? bytes : 1) != 0) return kOutOfMemory;
+  std::memset(p, 0xff, bytes);
+  m.blocks[static_cast<char*>(p)] = bytes;
+  m.gpu.allocated += bytes;
+  *out = reinterpret_cast<Address>(p) ^ fake::kDeviceBit;
+  return 0;
+}
+void free_now(Address a) {
+  Machine& m = machine();
+  const auto it = m.blocks.find(host(a));
+  if (it == m.blocks.end()) {
+    m.gpu.faults.push_back("freed memory that is not allocated");
+    return;
+  }
+  m.gpu.allocated -= it->second;
+  std::free(it->first);
+  m.blocks.erase(it);
+}
+
+Machine& fresh() {
+  Machine& m = machine();
+  for (auto& [p, n] : m.blocks) std::free(p);
+  for (auto& [p, n] : m.pinned) std::free(p);
+  for (Event* e : m.events) delete e;
+  m.~Machine();
+  return *new (&m) Machine;
+}
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) {
+  ENTER();
+  return machine().gpu.init_status;
+}
+int cuDriverGetVersion(int* v) { return *v = machine().gpu.version, 0; }
+int cuGetErrorName(int s, const char** name) {
+  *name = s == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : s == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS" :
+          s == kCaptureUnsupported ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" : "CUDA_ERROR_OF_THE_TEST";
+  return 0;
+}
+int cuGetErrorString(int, const char** text) { return *text = "as the driver says it", 0; }
+int cuDeviceGetCount(int* n) { return *n = machine().gpu.devices, 0; }
+int cuDeviceGet(int* d, int i) { return *d = i, 0; }
+int cuDeviceGetName(char* name, int n, int) { return std::strncpy(name, "Fake GPU", static_cast<size_t>(n)), 0; }
+int cuDeviceGetAttribute(int* v, int attribute, int) {
+  const Gpu& g = machine().gpu;
+  switch (attribute) {
+    case 16: *v = 132; break;
+    case 38: *v = 50 << 20; break;
+    case 75: *v = g.major; break;
+    case 76: *v = g.minor; break;
+    case 81: *v = 233472; break;
+    case 82: *v = 65536; break;
+    case 97: *v = 232448; break;
+    case 115: *v = g.pools; break;
+    case 120: *v = g.major >= 9; break;
+    default: return kInvalidValue;
+  }
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* n, int) { return *n = machine().gpu.memory, 0; }
+int cuDevicePrimaryCtxRetain(Handle* c, int d) {
+  ENTER();
+  *c = reinterpret_cast<Handle>(static_cast<uintptr_t>(0xc0 + d));
+  return 0;
+}
+int cuCtxGetCurrent(Handle* c) { return *c = machine().contexts.empty() ? nullptr : machine().contexts.back(), 0; }
+int cuCtxPushCurrent_v2(Handle c) { return machine().contexts.push_back(c), 0; }
+int cuCtxPopCurrent_v2(Handle* c) {
+  NEEDS_CONTEXT();
+  *c = machine().contexts.back();
+  machine().contexts.pop_back();
+  return 0;
+}
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *total = machine().gpu.memory, *free = *total - machine().gpu.allocated;
+  return 0;
+}
+int cuMemAlloc_v2(Address* p, size_t n) {
+  ENTER();
+  NEEDS_CONTEXT();
+  return forbidden_by_capture() ? int{kCaptureUnsupported} : allocate(p, n);
+}
+int cuMemFree_v2(Address p) {
+  ENTER();
+  free_now(p);
+  return 0;
+}
+int cuMemAllocAsync(Address* p, size_t n, Handle stream) {
+  ENTER();
+  NEEDS_CONTEXT();
+  return stream_of(stream) ? allocate(p, n) : int{kInvalidHandle};
+}
+int cuMemFreeAsync(Address p, Handle stream) {
+  ENTER();
+  NEEDS_CONTEXT();
+  return enqueue(stream, {"free", [p] { free_now(p); }});
+}
+int cuMemHostAlloc(void** p, size_t n, unsigned) {
+  ENTER();
+  NEEDS_CONTEXT();
+  if (forbidden_by_capture()) return kCaptureUnsupported;
+  *p = std::malloc(n);
+  machine().pinned[static_cast<char*>(*p)] = n;
+  return 0;
+}
+int cuMemFreeHost(void* p) {
+  machine().pinned.erase(static_cast<char*>(p));
+  std::free(p);
+  return 0;
+}
+int cuMemcpyAsync(Address to, Address from, size_t n, Handle stream) {
+  ENTER();
+  NEEDS_CONTEXT();
+  return enqueue(stream, {"copy " + std::to_string(n), [=] {
+    check_device(to, n, "copy"), check_device(from, n, "copy");
+    std::memcpy(host(to), host(from), n);
+  }});
+}
+int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t n, Handle stream) {
+  ENTER();
+  NEEDS_CONTEXT();
+  check_pinned(from, n);
+  return enqueue(stream, {"copy " + std::to_string(n) + " to device", [=] {
+    check_device(to, n, "copy to device");
+    std::memcpy(host(to), from, n);
+  }});
+}
+int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t n, Handle stream) {
+  ENTER();
+  NEEDS_CONTEXT();
+  check_pinned(to, n);
+  return enqueue(stream, {"copy " + std::to_string(n) + " to host", [=] {
+    check_device(from, n, "copy to host");
+    std::memcpy(to, host(from), n);
+  }});
+}
+int cuMemsetD8Async(Address to, unsigned char value, size_t n, Handle stream) {
+  ENTER();
+  NEEDS_CONTEXT();
+  return enqueue(stream, {"fill", [=] {
+    check_device(to, n, "fill");
+    std::memset(host(to), value, n);
+  }});
+}
+int cuStreamCreate(Handle* out, unsigned) {
+  ENTER();
+  NEEDS_CONTEXT();
+  auto s = std::make_unique<Stream>();
+  s->number = ++machine().numbers;
+  *out = s.get();
+  machine().streams[*out] = std::move(s);
+  return 0;
+}
+int cuStreamDestroy_v2(Handle h) {
+  Stream* s = stream_of(h);
+  if (s == nullptr) return kInvalidHandle;
+  drain(*s);
+  machine().streams.erase(h);
+  return 0;
+}
+int cuStreamSynchronize(Handle h) {
+  ENTER();
+  Stream* s = stream_of(h);
+  if (s == nullptr) return kInvalidHandle;
+  if (s->capturing) return s->invalid = true, int{kCaptureUnsupported};
+  drain(*s);
+  return machine().sticky;
+}
+int cuStreamWaitEvent(Handle h, Handle event, unsigned) {
+  ENTER();
+  auto* e = static_cast<Event*>(event);
+  const int upto = e->recorded;
+  return enqueue(h, {"wait", [e, upto] { if (e->stream) drain(*e->stream, [&] { return e->done >= upto; }); }});
+}
+int cuStreamIsCapturing(Handle h, int* state) {
+  ENTER();
+  const Stream* s = stream_of(h);
+  if (s == nullptr) return kInvalidHandle;
+  *state = s->capturing ? 1 : 0;
+  return 0;
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, machine().mode), 0; }
+int cuEventCreate(Handle* out, unsigned) {
+  ENTER();
+  NEEDS_CONTEXT();
+  auto* e = new Event;
+  machine().events.insert(e);
+  *out = e;
+  return 0;
+}
+int cuEventDestroy_v2(Handle h) {
+  if (machine().events.erase(static_cast<Event*>(h))) delete static_cast<Event*>(h);
+  return 0;
+}
+int cuEventRecord(Handle event, Handle stream) {
+  ENTER();
+  auto* e = static_cast<Event*>(event);
+  e->stream = stream_of(stream);
+  const int number = ++e->recorded;
+  return enqueue(stream, {"event", [e, number] { e->done = number; }});
+}
+int cuEventQuery(Handle h) {
+  ENTER();
+  auto* e = static_cast<Event*>(h);
+  if (e->done >= e->recorded) return 0;
+  drain(*e->stream, [e] { return e->done >= e->recorded; });  // done by the next question
+  return kNotReady;
+}
+int cuEventSynchronize(Handle h) {
+  ENTER();
+  auto* e = static_cast<Event*>(h);
+  if (e->stream == nullptr) return 0;
+  if (e->stream->capturing) return e->stream->invalid = true, int{kCaptureUnsupported};
+  drain(*e->stream, [e] { return e->done >= e->recorded; });
+  return machine().sticky;
+}
+int cuEventElapsedTime(float* ms, Handle, Handle) { return *ms = 1.5f, 0; }
+int cuModuleLoadData(Handle* module, const void* image) {
+  ENTER();
+  NEEDS_CONTEXT();
+  if (forbidden_by_capture()) return kCaptureUnsupported;
+  if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidImage;
+  *module = new int(0);
+  return 0;
+}
+int cuModuleUnload(Handle m) { return delete static_cast<int*>(m), 0; }
+int cuModuleGetFunction(Handle* f, Handle, const char* name) {
+  ENTER();
+  if (std::strcmp(name, "flashinfer_kernel") != 0) return 500;
+  *f = new Function;
+  return 0;
+}
+int cuFuncGetAttribute(int* v, int attribute, Handle) {
+  *v = attribute == 0 ? 1024 : attribute == 4 ? 32 : 0;
+  return 0;
+}
+int cuFuncSetAttribute(Handle f, int attribute, int value) {
+  ENTER();
+  if (attribute == 8) static_cast<Function*>(f)->shared_limit = value;
+  return 0;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Handle, int threads, size_t shared) {
+  *n = std::min<int>(2048 / threads, shared ? static_cast<int>(233472 / shared) : 32);
+  return 0;
+}
+int cuLaunchKernelEx(const LaunchConfig* c, Handle f, void** params, void**) {
+  ENTER();
+  NEEDS_CONTEXT();
+  if (c->shared_bytes > static_cast<unsigned>(static_cast<Function*>(f)->shared_limit)) return kInvalidValue;
+  Gpu& g = machine().gpu;
+  auto* copy = new char[g.param_bytes];  // as long as the launch is known
+  std::memcpy(copy, params[0], g.param_bytes);
+  const fake::Launched l{*c, {c->attributes, c->attributes + c->count}, copy};
+  g.launches.push_back(l);
+  return enqueue(c->stream, {"launch", [l] {
+    Gpu& gpu = machine().gpu;
+    if (gpu.kernel) gpu.kernel(l);
+    if (gpu.kernel_status) machine().sticky = gpu.kernel_status;
+  }});
+}
+
+Gpu* fake_gpu() {
+  Gpu& g = machine().gpu;
+  g.reset = [] { fresh(), fake_gpu(); };
+  g.begin_capture = [](Handle h) { machine().captured.clear(), stream_of(h)->capturing = true; };
+  g.end_capture = [](Handle h) {
+    Stream* s = stream_of(h);
+    s->capturing = false;
+    return std::exchange(s->invalid, false) ? -1 : static_cast<int>(machine().captured.size());
+  };
+  g.replay = [] {
+    for (const Operation& o : machine().captured) o.run();
+  };
+  g.pending = [](Handle h) { return static_cast<int>(stream_of(h)->queue.size()); };
+  return &g;
+}
+
+}  // extern "C"

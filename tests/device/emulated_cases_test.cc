@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of every op that has a CUDA kernel, on the emulator under several schedules; and each kernel that the rows ask for, compiled
+// for four GPUs. No GPU and no driver take part.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "flashinfer/cases/run.h"
+#include "flashinfer/cases/warmup.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/jit/aot.h"
+#include "flashinfer/jit/targets.h"
+#include "flashinfer/op/registry.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr Device kEmu{DeviceType::kEmu, 0};
+
+class CaseTest : public testing::Test {
+ public:
+  CaseTest(const op::Op& op, const op::Case& c) : op_(op), case_(c) {}
+  void TestBody() override {
+    const cases::CaseResult r = cases::run_case(op_, case_, {.device = kEmu, .seeds = 2});
+    EXPECT_TRUE(r.passed) << r.failure << "\n  " << r.repro;
+    if (!r.refused.empty()) RecordProperty("refused", r.refused);
+  }
+
+ private:
+  const op::Op& op_;
+  const op::Case& case_;
+};
+
+const bool registered = [] {
+  for (const op::Op* op : op::all_ops())
+    for (const op::Case& c : op->cases()) {
+      if (c.tags == op::kBench || !cases::serves(*op, kEmu)) continue;
+      std::string suite = op->name;
+      for (char& letter : suite)
+        if (letter == '.') letter = '_';
+      testing::RegisterTest(suite.c_str(), c.name, nullptr, nullptr, __FILE__, __LINE__,
+                            [op, &c]() -> testing::Test* { return new CaseTest(*op, c); });
+    }
+  return true;
+}();
+
+/// A candidate that refuses every row would pass every test above.
+TEST(Emulated, MostRowsAreServed) {
+  for (const op::Op* op : op::all_ops()) {
+    if (!cases::serves(*op, kEmu)) continue;
+    const auto requests = cases::cuda_kernels(std::span(&op, 1), 0, 90);
+    EXPECT_FALSE(requests.empty()) << op->name << " has a CUDA candidate that asks for no kernel";
+  }
+}
+
+class Gpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string python = FI_TEST_PYTHON;
+    ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
+    env::reload();
+    jit::reset();
+    ops_ = op::all_ops();
+  }
+  std::vector<const op::Op*> ops_;
+};
+
+TEST_F(Gpus, EveryKernelCompilesForFour) {
+  const std::string out = fs::make_temp_dir("/tmp", "flashinfer-aot-");
+  for (const char* name : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+    const jit::Target target[] = {jit::parse_target(name)};
+    const auto requests = cases::cuda_kernels(ops_, op::kAot, jit::arch_of(target[0]).number);
+    ASSERT_FALSE(requests.empty());
+    const jit::AotResult r = jit::aot(out, target, requests);
+    EXPECT_EQ(r.compiled, static_cast<int64_t>(requests.size())) << name;
+    for (const std::string& e : r.errors) ADD_FAILURE() << e;
+  }
+  fs::remove_tree(out);
+}
+
+}  // namespace
+}  // namespace flashinfer
