@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least value that passes a filter, without sorting the row: a value passes when fewer than `count` elements lie
-// above it and their positive ones sum to less than `sum`. This is top-k (sum infinite), top-p (count infinite) and
-// both at once; equal values pass or fail together.
+// above it, or when their positive ones sum to less than `sum`. Equal values pass or fail together.
 //
-// 256 elements at fixed distances tell where the answer lies, give or take two standard deviations; one pass counts and
-// sums what is above that bracket and keeps what is inside (an eighth of the row at worst, expected). What is kept is
-// narrowed in the same way until 256 are left, which are sorted. When the sample misleads, the side that holds the
-// answer is kept instead; when all is inside the bracket, the range of values is halved.
+// 128 elements at fixed distances give 8 pivots; one pass counts or sums exactly what is above each, which tells between
+// which two the answer lies (a fifth of the row at most, expected), and a second keeps those elements. What is kept is
+// narrowed in the same way until 256 are left, which are sorted. When all lies between the same two pivots, the range of
+// values is halved instead. Sums of the sample itself would not do: a row's mass may sit in a few tokens.
 #pragma once
 #include "flashinfer/kernels/cpu/survey.h"
 
 namespace flashinfer::cpu {
 
+/// One of the two limits: top-k by count, top-p by sum.
 struct Filter {
-  int64_t count;
-  double sum;
+  int64_t count;  // more than the elements there are: off
+  double sum;     // infinity: off
   bool allows(const Above& a) const { return a.count < count && a.sum < sum; }
 };
 
 namespace detail {
 
-inline constexpr int kSample = 256;
+inline constexpr int kSample = 128, kPivots = 8, kFew = 256;
 
 /// Of numbers without NaN.
 inline void sort_descending(const float* in, float* out, int n) {
@@ -34,117 +34,115 @@ inline void sort_descending(const float* in, float* out, int n) {
 inline float positive(float v) { return v > 0.0f ? v : 0.0f; }
 
 /// The answer among few candidates, of which the largest passes.
-inline float last_allowed(const float* sorted, int n, Above above, const Filter& f) {
+inline float last_allowed(const float* sorted, int n, double above, bool counts, double limit) {
   float answer = sorted[0];
-  for (int i = 0; i < n && f.allows(above); ++i) {
+  for (int i = 0; i < n && above < limit;) {
     answer = sorted[i];
-    for (; i + 1 < n && sorted[i + 1] == answer; ++i) above.sum += static_cast<double>(positive(answer)), ++above.count;
-    above.sum += static_cast<double>(positive(answer));
-    ++above.count;
+    for (; i < n && sorted[i] == answer; ++i) above += counts ? 1.0 : static_cast<double>(positive(answer));
   }
   return answer;
 }
 
-struct Bracket {
-  float low, high;
-};
-/// Where the answer lies by a sample, of which each element stands for n / 256; everywhere when there are few.
+/// Falling; closer where a row's mass or a small k is likely to be decided.
 template <class T>
-inline Bracket bracket(const T* c, int64_t n, const Filter& f, const Above& above) {
-  if (n <= kSample) return {-__builtin_inff(), __builtin_inff()};
+inline void find_pivots(const T* c, int64_t n, float* pivots) {
+  constexpr int kRank[kPivots] = {1, 4, 12, 25, 42, 60, 84, 108};
   float sample[kSample], sorted[kSample];
   for (int i = 0; i < kSample; ++i) {
     const float v = to_f32(c[n * (2 * i + 1) / (2 * kSample)]);
     sample[i] = v == v ? v : -__builtin_inff();
   }
   sort_descending(sample, sorted, kSample);
-  const double each = static_cast<double>(n) / kSample;
-  double count = static_cast<double>(above.count), sum = above.sum;
-  int i = 0;
-  for (; i < kSample && count < static_cast<double>(f.count) && sum < f.sum; ++i) {
-    count += each;
-    sum += each * static_cast<double>(positive(sorted[i]));
-  }
-  const int first = i - 18, last = i + 16;  // 16: two standard deviations of 128 among 256
-  return {last < kSample ? sorted[last] : -__builtin_inff(), first >= 0 ? sorted[first] : __builtin_inff()};
+  for (int i = 0; i < kPivots; ++i) pivots[i] = sorted[kRank[i]];
 }
 
-struct Side {
-  Above above;    // what is above the bracket
-  Above inside;   // what is in it
-  int64_t below;  // how many are below it (NaN is not)
-};
-/// Counts and sums c[0..n) by the bracket and keeps what is inside; `out` may be `c` itself.
-template <class T>
-FI_VEC_INLINE Side split(const T* c, int64_t n, Bracket b, float* out) {
-  const Vec low = splat(b.low), high = splat(b.high);
-  Side s{{}, {}, 0};
+/// How many elements, or how much of them, lie above each pivot.
+template <bool kCounts, class T>
+FI_VEC_INLINE void tally(const T* c, int64_t n, const float* pivots, double* out) {
+  for (int i = 0; i < kPivots; ++i) out[i] = 0;
+  const Vec one = splat(1.0f);
+  Vec low[kPivots];
+  for (int i = 0; i < kPivots; ++i) low[i] = splat(pivots[i]);
   for (int64_t block = 0; block < n; block += kSurveyBlock) {
     const int64_t end = n - block < kSurveyBlock ? n : block + kSurveyBlock;
-    Vec over = zero(), in = zero();
-    for (int64_t i = block; i < end; i += Vec::kLanes) {
-      const int64_t left = end - i < Vec::kLanes ? end - i : Vec::kLanes;
-      const Vec v = left == Vec::kLanes ? load(c + i) : load_n(c + i, left);
-      const Mask valid = first_n(left), up = valid & (high < v), mid = valid & (low <= v) & (v <= high);
-      const Vec p = max(v, zero());
-      over += select(up, p, zero());
-      in += select(mid, p, zero());
-      s.above.count += __builtin_popcount(lane_bits(up));
-      s.below += __builtin_popcount(lane_bits(valid & (v < low)));
-      s.inside.count = append(mid, v, 0, out, nullptr, s.inside.count);
+    Vec acc[kPivots];
+    for (int i = 0; i < kPivots; ++i) acc[i] = zero();
+    int64_t i = block;
+    for (; i + Vec::kLanes <= end; i += Vec::kLanes) {
+      const Vec v = load(c + i), add = kCounts ? one : max(v, zero());
+#pragma GCC unroll 8
+      for (int j = 0; j < kPivots; ++j) acc[j] += select(low[j] < v, add, zero());
     }
-    s.above.sum += static_cast<double>(reduce_add(over));
-    s.inside.sum += static_cast<double>(reduce_add(in));
+    if (i < end) {
+      const Vec v = load_n(c + i, end - i), add = kCounts ? one : max(v, zero());
+      const Mask valid = first_n(end - i);
+      for (int j = 0; j < kPivots; ++j) acc[j] += select(valid & (low[j] < v), add, zero());
+    }
+    for (int j = 0; j < kPivots; ++j) out[j] += static_cast<double>(reduce_add(acc[j]));
   }
-  return s;
 }
-/// Keeps what is above `v`, or below it.
-template <bool kUp, class T>
-FI_VEC_INLINE int64_t keep_side(const T* c, int64_t n, float bound, float* out) {
-  const Vec b = splat(bound);
+
+/// The elements in (low, high].
+template <class T>
+FI_VEC_INLINE int64_t keep_between(const T* c, int64_t n, float low, float high, bool lowest, float* out) {
+  const Vec l = splat(low), h = splat(high);
   int64_t kept = 0;
   for (int64_t i = 0; i < n; i += Vec::kLanes) {
     const int64_t left = n - i < Vec::kLanes ? n - i : Vec::kLanes;
     const Vec v = left == Vec::kLanes ? load(c + i) : load_n(c + i, left);
-    kept = append(first_n(left) & (kUp ? b < v : v < b), v, 0, out, nullptr, kept);
+    const Mask m = first_n(left) & (lowest ? l <= v : l < v) & (v <= h);
+    if (any(m)) kept = append(m, v, 0, out, nullptr, kept);
   }
   return kept;
 }
 
 /// One step: the candidates among c[0..n), in `out`; their number. `above` becomes what is above them.
 template <class T>
-FI_VEC_INLINE int64_t narrow(const T* c, int64_t n, Bracket b, const Filter& f, Above& above, float* out) {
-  const Side s = split(c, n, b, out);
-  const Above upper{above.count + s.above.count, above.sum + s.above.sum};
-  if (!f.allows(upper)) return keep_side<true>(c, n, b.high, out);
-  const Above all{upper.count + s.inside.count, upper.sum + s.inside.sum};
-  if (s.below > 0 && f.allows(all)) {
-    above = all;
-    return keep_side<false>(c, n, b.low, out);
-  }
-  above = upper;
-  return s.inside.count;
+FI_VEC_INLINE int64_t narrow(const T* c, int64_t n, const float* pivots, bool counts, double limit, double& above, float* out) {
+  double over[kPivots];
+  if (counts)
+    tally<true>(c, n, pivots, over);
+  else
+    tally<false>(c, n, pivots, over);
+  int passed = -1;
+  while (passed + 1 < kPivots && above + over[passed + 1] < limit) ++passed;
+  const bool lowest = passed + 1 == kPivots;
+  const float low = lowest ? -__builtin_inff() : pivots[passed + 1], high = passed < 0 ? __builtin_inff() : pivots[passed];
+  if (passed >= 0) above += over[passed];
+  return keep_between(c, n, low, high, lowest, out);
+}
+
+inline void pivots_between(const float* c, int64_t n, float* pivots, bool& same) {
+  float low = c[0], high = c[0];
+  for (int64_t i = 1; i < n; ++i) low = c[i] < low ? c[i] : low, high = c[i] > high ? c[i] : high;
+  same = low == high;
+  const uint32_t a = value_key(low), b = value_key(high);
+  for (int i = 0; i < kPivots; ++i)
+    pivots[i] = key_value(a + static_cast<uint32_t>(uint64_t{b - a} * static_cast<uint64_t>(kPivots - i) / (kPivots + 1)));
 }
 
 }  // namespace detail
 
-/// The least element of x[0..n) that passes, -inf when all are NaN. f.count >= 1, f.sum > 0. `c` and `next` have n + 64
-/// words each; `next` may be x itself.
+/// The least element of x[0..n) that passes, -inf when all are NaN. One of f.count >= 1 and f.sum > 0 is off. `c` and
+/// `next` have n + 64 words each; `next` may be x itself.
 template <class T>
 inline float threshold(const T* x, int64_t n, const Filter& f, float* c, float* next) {
-  Above above;
-  int64_t m = detail::narrow(x, n, detail::bracket(x, n, f, above), f, above, c);
+  const bool counts = f.count <= n;
+  const double limit = counts ? static_cast<double>(f.count) : f.sum;
+  double above = 0;
+  float pivots[detail::kPivots];
+  detail::find_pivots(x, n, pivots);
+  int64_t m = detail::narrow(x, n, pivots, counts, limit, above, c);
   bool stuck = m == n;
-  while (m > detail::kSample) {
-    detail::Bracket b = detail::bracket(c, m, f, above);
-    if (stuck) {  // halve the range of keys instead
-      float low = c[0], high = c[0];
-      for (int64_t i = 1; i < m; ++i) low = c[i] < low ? c[i] : low, high = c[i] > high ? c[i] : high;
-      if (low == high) return high;
-      const uint32_t k = value_key(low);
-      b = {-__builtin_inff(), key_value(k + (value_key(high) - k) / 2)};
+  while (m > detail::kFew) {
+    if (stuck) {  // of equal samples
+      bool same;
+      detail::pivots_between(c, m, pivots, same);
+      if (same) return c[0];
+    } else {
+      detail::find_pivots(c, m, pivots);
     }
-    const int64_t kept = detail::narrow(c, m, b, f, above, next);
+    const int64_t kept = detail::narrow(c, m, pivots, counts, limit, above, next);
     stuck = kept == m;
     m = kept;
     float* swap = c;
@@ -153,7 +151,7 @@ inline float threshold(const T* x, int64_t n, const Filter& f, float* c, float* 
   }
   if (m == 0) return -__builtin_inff();
   detail::sort_descending(c, next, static_cast<int>(m));
-  return detail::last_allowed(next, static_cast<int>(m), above, f);
+  return detail::last_allowed(next, static_cast<int>(m), above, counts, limit);
 }
 
 /// The k-th largest element of a surveyed row; `values` and `positions` as in collect().
@@ -164,6 +162,21 @@ inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*
   if (!(bound > -__builtin_inff())) return threshold(x, n, {k, __builtin_inf()}, values, other);
   const int64_t m = collect(x, n, bound, s.tops, values, positions);
   return threshold(values, m, {k, __builtin_inf()}, other, values);
+}
+
+/// The least element with less than `mass` above it. A peaked row is decided by the few values above a bound that 512
+/// reach.
+template <class T>
+inline float mass_value(const T* x, int64_t n, const Survey& s, double mass, float* values, uint32_t* positions) {
+  float* other = reinterpret_cast<float*>(positions);
+  const float bound = reached_by(s.maxima, survey_groups(n), 512);
+  if (bound > 0.0f) {
+    const int64_t m = collect(x, n, bound, s.tops, values, positions);
+    double sum = 0;
+    for (int64_t i = 0; i < m; ++i) sum += static_cast<double>(values[i]);
+    if (sum >= mass) return threshold(values, m, {m + 1, mass}, other, values);
+  }
+  return threshold(x, n, {n + 1, mass}, values, other);
 }
 
 }  // namespace flashinfer::cpu

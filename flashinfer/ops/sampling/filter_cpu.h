@@ -42,7 +42,7 @@ inline void filter_row(const FilterParams& p, int64_t r) {
   if (top_p <= 0.0f)
     least = top_of(s.tops, blocks);
   else if (top_p < 1.0f)
-    least = threshold(x, p.v, {p.v + 1, static_cast<double>(top_p)}, values, reinterpret_cast<float*>(positions));
+    least = mass_value(x, p.v, s, static_cast<double>(top_p), values, positions);
   else if (k < p.v)
     least = kth_value(x, p.v, s, k, values, positions);
   if (!(least > 0.0f)) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampling_from_logits on the CPU: the largest logit plus Gumbel noise -ln 2 * log2(-log2(u (1 - 2^-23))), the smallest
 // index of equal ones. A group of g = gcd(4, v) tokens shares a Philox counter: subsequence = row * v + first token of
-// the group (row 0 where a row has a seed of its own), one word each. 64 tokens are done at a time; they are skipped when
-// not even the largest noise could lift one of them above the best so far.
+// the group (row 0 where a row has a seed of its own), one word each. 64 tokens are done at a time; no
+// logarithms are taken when the largest uniform number would not lift the largest logit above the best so far.
 #pragma once
+#include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/philox.h"
 #include "flashinfer/kernels/cpu/select.h"
 #include "flashinfer/ops/sampling/params.h"
@@ -27,67 +28,82 @@ FI_VEC_INLINE void log2_lanes(float* x) {
   }
 }
 
-/// Word `word` of the counters (block, subsequence_0 + step * i), i in [0, 16): all four words of each.
-FI_VEC_INLINE void philox_lanes(uint64_t seed, uint64_t first, uint64_t step, uint64_t block, uint32_t (*out)[16]) {
-  uint32_t c0[16], c1[16], c2[16], c3[16];
-  for (uint64_t i = 0; i < 16; ++i) {
-    const uint64_t subsequence = first + step * i;
-    c0[i] = static_cast<uint32_t>(block);
-    c1[i] = static_cast<uint32_t>(block >> 32);
-    c2[i] = static_cast<uint32_t>(subsequence);
-    c3[i] = static_cast<uint32_t>(subsequence >> 32);
-  }
+/// All words of 8 counters (block, subsequence), as 32-bit numbers in 64-bit lanes.
+typedef uint64_t Words __attribute__((vector_size(64)));
+FI_VEC_INLINE void philox_lanes(uint64_t seed, const Words& subsequence, uint64_t block, Words* c) {
+  const Words low = Words{} + 0xffffffffu;
+  c[0] = Words{} + (block & 0xffffffffu);
+  c[1] = Words{} + (block >> 32);
+  c[2] = subsequence & low;
+  c[3] = subsequence >> 32;
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < 16; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53u} * c0[i], b = uint64_t{0xCD9E8D57u} * c2[i];
-      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ k0;
-      c1[i] = static_cast<uint32_t>(b);
-      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ k1;
-      c3[i] = static_cast<uint32_t>(a);
-    }
+    const Words a = c[0] * 0xD2511F53u, b = c[2] * 0xCD9E8D57u;
+    c[0] = (b >> 32) ^ c[1] ^ (Words{} + k0);
+    c[1] = b & low;
+    c[2] = (a >> 32) ^ c[3] ^ (Words{} + k1);
+    c[3] = a & low;
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  for (int i = 0; i < 16; ++i) out[0][i] = c0[i], out[1][i] = c1[i], out[2][i] = c2[i], out[3][i] = c3[i];
-}
-
-/// The noise of 64 tokens from `first` on (a multiple of 64 behind the row's start).
-inline void gumbel_noise(uint64_t seed, uint64_t first, uint64_t offset, int group, float* noise) {
-  for (int t = 0; t < kGumbelTokens; t += 16 * group) {
-    uint32_t word[8][16];
-    const uint64_t step = static_cast<uint64_t>(group);
-    const int shift = static_cast<int>(offset % 4);
-    philox_lanes(seed, first + static_cast<uint64_t>(t), step, offset / 4, word);
-    if (shift + group > 4) philox_lanes(seed, first + static_cast<uint64_t>(t), step, offset / 4 + 1, word + 4);
-    for (int w = 0; w < group; ++w)
-      for (int i = 0; i < 16; ++i)
-        noise[t + i * group + w] = (static_cast<float>(word[shift + w][i]) * 0x1p-32f + 0x1p-33f) * (1.0f - 0x1p-23f);
-  }
-  log2_lanes(noise);
-  for (int i = 0; i < kGumbelTokens; ++i) noise[i] = -noise[i];
-  log2_lanes(noise);
-  for (int i = 0; i < kGumbelTokens; ++i) noise[i] *= -0.693147181f;
 }
 
 struct GumbelRow {
   uint64_t seed, base, offset;  // base: the subsequence of token 0
-  int group;
 };
+
+/// The uniform numbers of 64 tokens from `first` on, scaled below 1.
+template <int kGroup>
+inline void gumbel_uniforms(const GumbelRow& g, uint64_t first, float* out) {
+  const uint64_t shift = g.offset % 4;
+  for (int t = 0; t < kGumbelTokens; t += 8 * kGroup) {
+    const Words lane{0, 1, 2, 3, 4, 5, 6, 7};
+    const Words subsequence = g.base + first + static_cast<uint64_t>(t) + lane * static_cast<uint64_t>(kGroup);
+    Words c[8];
+    philox_lanes(g.seed, subsequence, g.offset / 4, c);
+    if (shift + kGroup > 4) philox_lanes(g.seed, subsequence, g.offset / 4 + 1, c + 4);
+    float u[kGroup][8];
+    for (int w = 0; w < kGroup; ++w)
+      for (int i = 0; i < 8; ++i)
+        u[w][i] = (static_cast<float>(static_cast<uint32_t>(c[shift + static_cast<uint64_t>(w)][i])) * 0x1p-32f + 0x1p-33f) *
+                  (1.0f - 0x1p-23f);
+    for (int i = 0; i < 8; ++i)
+      for (int w = 0; w < kGroup; ++w) out[t + i * kGroup + w] = u[w][i];
+  }
+}
+inline void gumbel_noise(float* u) {
+  log2_lanes(u);
+  for (int i = 0; i < kGumbelTokens; ++i) u[i] = -u[i];
+  log2_lanes(u);
+  for (int i = 0; i < kGumbelTokens; ++i) u[i] *= -0.693147181f;
+}
+
+/// A uniform number whose noise is below `needed`, by more than what rounding can do.
+inline float never_enough(float needed) {
+  float lane[Vec::kLanes];
+  store(lane, exp2(-exp2(splat((0.01f - needed) * 1.44269504f))));
+  return lane[0] - 1e-6f;
+}
+
 /// The key of the best token in [begin, end); 0 when none is above -inf.
-template <class T>
+template <int kGroup, class T>
 inline uint64_t gumbel_best(const T* x, int64_t begin, int64_t end, const GumbelRow& g) {
   float best = -__builtin_inff();
   int64_t at = -1;
   for (int64_t b = begin; b < end; b += kGumbelTokens) {
     const int64_t n = end - b < kGumbelTokens ? end - b : kGumbelTokens;
-    if (!(max_row(x + b, n) + kGumbelMost > best)) continue;
-    float noise[kGumbelTokens];
-    gumbel_noise(g.seed, g.base + static_cast<uint64_t>(b), g.offset, g.group, noise);
-    for (int64_t i = 0; i < n; ++i) {
-      const float v = to_f32(x[b + i]) + noise[i];
-      if (v > best) best = v, at = b + i;
-    }
+    const float top = max_row(x + b, n);
+    if (!(top + kGumbelMost > best)) continue;
+    float v[kGumbelTokens];
+    gumbel_uniforms<kGroup>(g, static_cast<uint64_t>(b), v);
+    if (max_row(v, n) <= never_enough(best - top)) continue;
+    gumbel_noise(v);
+    for (int64_t i = 0; i < n; ++i) v[i] += to_f32(x[b + i]);
+    const float m = max_row(v, n);
+    if (!(m > best)) continue;
+    best = m;
+    for (at = b; v[at - b] != m;) ++at;
   }
   return at < 0 ? 0 : element_key(best, at, false);
 }
@@ -95,15 +111,15 @@ inline uint64_t gumbel_best(const T* x, int64_t begin, int64_t end, const Gumbel
 template <SamplingConfig C>
 void gumbel(const GumbelParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
-  const int group = p.v % 4 == 0 ? 4 : p.v % 2 == 0 ? 2 : 1;
   const auto best_of = [&](int64_t r, int64_t begin, int64_t end) {
     const int64_t mapped = p.indices ? (p.indices_wide ? static_cast<const int64_t*>(p.indices)[r]
                                                        : static_cast<const int32_t*>(p.indices)[r])
                                      : r;
     const uint64_t subsequence = p.random.own_seed ? 0 : static_cast<uint64_t>(r) * static_cast<uint64_t>(p.v);
-    return gumbel_best(static_cast<const T*>(p.logits) + mapped * p.logits_stride, begin, end,
-                       {p.random.seed[r * p.random.seed_stride], subsequence, p.random.offset[r * p.random.offset_stride],
-                        group});
+    const T* x = static_cast<const T*>(p.logits) + mapped * p.logits_stride;
+    const GumbelRow g{p.random.seed[r * p.random.seed_stride], subsequence, p.random.offset[r * p.random.offset_stride]};
+    if (p.v % 4 == 0) return gumbel_best<4>(x, begin, end, g);
+    return p.v % 2 == 0 ? gumbel_best<2>(x, begin, end, g) : gumbel_best<1>(x, begin, end, g);
   };
   const int64_t chunks = survey_chunks(p.v);
   if (p.phase == 1) {
