@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <mutex>
-#include <set>
 
 namespace flashinfer {
 namespace {
@@ -17,11 +15,7 @@ void warn(const std::string& message) {
 }
 
 void deprecated(const std::string& message) {
-  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire)) return handler(message, WarningKind::kDeprecation);
-  static std::mutex mutex;
-  static std::set<std::string> printed;
-  std::lock_guard lock(mutex);
-  if (printed.insert(message).second) std::fprintf(stderr, "flashinfer: deprecated: %s\n", message.c_str());
+  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire)) handler(message, WarningKind::kDeprecation);
 }
 
 void set_warning_handler(WarningHandler handler) { g_handler.store(handler, std::memory_order_release); }

@@ -3,6 +3,7 @@
 
 #include "flashinfer/formats/json.h"
 #include "flashinfer/op/backend.h"
+#include "flashinfer/op/glossary.h"
 #include "flashinfer/op/registry.h"
 
 namespace flashinfer::ffi {
@@ -64,7 +65,7 @@ Json describe(const op::Op& op, const op::Field& f) {
   }
   text_if("enumeration", f.enumeration);
   text_if("structure", f.structure);
-  text_if("doc", f.doc);
+  text_if("doc", f.doc ? f.doc : op::meaning(f.name));
   flag_if("keyword_only", f.keyword_only);
   flag_if("was_positional", f.was_positional);
   flag_if("rest", f.rest);

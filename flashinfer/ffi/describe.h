@@ -11,7 +11,7 @@ namespace flashinfer::ffi {
 ///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""},
 ///                "enumeration", "structure", "doc", "keyword_only", "was_positional", "rest", "not_returned", "hidden",
 ///                "as_numbers", "unstacked", "joined", "conditional"}]}
-/// Keys of a field that do not apply are left out, and so are false flags.
+/// Keys of a field that do not apply are left out, and so are false flags. "doc" is the field's own, else the glossary's.
 std::string describe_ops();
 
 }  // namespace flashinfer::ffi

@@ -20,7 +20,7 @@ class _DTypes(dict):
         else:
             numpy = sys.modules.get("numpy")
             if numpy is None:
-                raise TypeError(f"{key!r} is not a dtype or the name of one")
+                raise TypeError
             name = numpy.dtype(key).name
         self[key] = name
         return name
@@ -29,14 +29,12 @@ class _DTypes(dict):
 _dtype_names = _DTypes()
 
 
-def dtype(value):
-    """A dtype of torch or numpy, or its name, as a name."""
-    if value is None:
-        return None
+def dtype(value, who):
+    """A dtype of torch or numpy, or its name, as a name. `who` is the argument."""
     try:
         return _dtype_names[value]
     except TypeError:
-        raise TypeError(f"{value!r} is not a dtype or the name of one") from None
+        raise TypeError(f"{who} must be a dtype or the name of one, but is {type(value).__name__} {value!r}") from None
 
 
 def device(value):
@@ -49,16 +47,14 @@ def is_native(value):
     return any(c.__module__.startswith("tvm_ffi") for c in type(value).__mro__)
 
 
-def generator(value):
+def generator(value, who="generator"):
     """A generator as seed and offset. torch's gives the seed from its own stream, so that `manual_seed`, `get_state` and
     `set_state` decide what is drawn; each call advances it."""
-    if value is None:
-        return None
     torch = sys.modules.get("torch")
     if is_native(value):
         return value  # of a recording
     if torch is None or not isinstance(value, torch.Generator):
-        raise TypeError(f"generator must be a torch.Generator, but is {type(value).__name__}")
+        raise TypeError(f"{who} must be a torch.Generator, but is {type(value).__name__}")
     seed = torch.empty((), dtype=torch.int64).random_(generator=value).item()
     return _native.function("value.generator")(seed, 0)
 
@@ -99,6 +95,20 @@ def many(results, given, array, tensor_type):
     if results is None or kind in (int, float) or hasattr(results, "shape"):
         return results
     return tuple([many(r, given, array, tensor_type) for r in results])
+
+
+PLAIN = frozenset((type(None), bool, int, float))
+
+
+def refuse_negative(op_name, arguments):
+    """ValueError for a torch tensor whose memory holds the negated values (`z.conj().imag`): what reads memory would miss the sign."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    for name, value in arguments:
+        for x in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(x, torch.Tensor) and x.is_neg():
+                raise ValueError(f"{op_name}: {name} is a view that negates its memory (torch's negative bit): pass {name}.resolve_neg()")
 
 
 # What an array raises that cannot be handed over; the library's own errors of these kinds start with the op's name.
@@ -169,6 +179,8 @@ def refused(op, error, native, args):
                 raise ValueError(f"{op.name}: {f['name']} is read-only, but it is written") from None
         return native(*map(_readable, args))
     explain(op, error, [(f["name"], x) for f, x in zip(fields, args)])
+    if isinstance(error, TypeError) and any(type(x) is list for x in args):
+        return native(*map(plain_list, args))  # TVM-FFI passed a tuple: the error is to say what came in
     raise error
 
 

@@ -149,11 +149,33 @@ def parameters(op, namespace, changed=()):
     return ", ".join(parts)
 
 
-def _conversion(field):
+def _guard(op):
+    """The lines that refuse views with torch's negative bit: their memory holds the negated values, and DLPack does not tell."""
+    tests = []
+    for f in op.public:
+        name, kind = f["name"], f["type"]
+        absent = f"{name} is not None and " if f.get("optional") else ""
+        if f["role"] == "scratch" or kind not in ("Tensor", "PagedKv", "ScalarOrTensor", "Tensors"):
+            continue
+        if kind == "PagedKv":
+            tests.append(f"{absent}({name}.is_neg() if {name}.__class__ is not tuple else {name}[0].is_neg() or {name}[1].is_neg())")
+        elif kind == "ScalarOrTensor":
+            tests.append(f"{name}.__class__ not in _plain and {name}.is_neg()")
+        else:
+            tests.append(f"{absent}any([t.is_neg() for t in {name}])" if kind == "Tensors" else f"{absent}{name}.is_neg()")
+    if not tests:
+        return ""
+    refuse = f"_refuse_negative('{op.name}', ({', '.join(n for n in op.names if n != 'self')},))"
+    return f"    try:\n        if {' or '.join(tests)}: {refuse}\n    except AttributeError: {refuse}\n"
+
+
+def _conversion(op, field):
     """The line that turns an argument into something that TVM-FFI takes, or nothing: tensors, numbers, text go as they are."""
     name, kind = field["name"], field["type"]
-    if kind in ("dtype", "device", "Generator", "object"):
-        return f"    if {name} is not None: {name} = _{kind.lower()}({name})\n"
+    if kind in ("dtype", "Generator"):
+        return f"    if {name} is not None: {name} = _{kind.lower()}({name}, '{op.name}: {name}')\n"
+    if kind in ("device", "object"):
+        return f"    if {name} is not None: {name} = _{kind}({name})\n"
     if kind == "PagedKv":
         return f"    if {name}.__class__ is list: {name} = _list({name})\n"
     return ""
@@ -206,8 +228,8 @@ def _source(op, name, namespace, changed=(), prefix="_native_"):
     implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
     arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
                           + [f"_hidden{i}" for i in range(len(hidden))])
-    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{make.format('self')}{keep}"
-             + "".join(map(_conversion, op.public)) + implied
+    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
+             + "".join(_conversion(op, f) for f in op.public) + implied
              + f"    try: r = {native}({arguments})\n"
              + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
@@ -273,7 +295,8 @@ class Package:
         namespace = self.namespaces[module_name] = module.__dict__
         namespace.update(_is_compiling=_is_compiling, _make_custom_op=make_custom_op, _with_defaults=with_defaults, _like=_arrays.like,
                          _many=_arrays.many, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
-                         _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator,
+                         _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator, _plain=_arrays.PLAIN,
+                         _refuse_negative=self.refuse_negative,
                          _observed=self.call_observed, _refused=self.refused, _Refused=_arrays.REFUSED, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
         return namespace
 
@@ -357,6 +380,7 @@ class Package:
                 members[alias] = _nothing(name, alias, module)
             elif method in methods:
                 members[alias] = self._compile(methods[method], alias, f"{name}.{alias}", changed) if changed else members[method]
+        members["__deepcopy__"] = members["__reduce_ex__"] = _no_copy(name)
         namespace[name] = type(name, (), members)
         return namespace[name]
 
@@ -396,10 +420,16 @@ class Package:
         """A call that raised: again with what can be put right, else the error that names the argument."""
         return _arrays.refused(self.ops[name], error, native, args)
 
+    def refuse_negative(self, name, args):
+        """ValueError when a tensor among the arguments is a negative view."""
+        op = self.ops[name]
+        _arrays.refuse_negative(name, zip([n for n in op.names if n != "self"], args))
+
     def call_observed(self, name, args, kwargs):
         """A call while somebody observes: positional and keyword arguments apart, with what only the framework knows of them."""
         self.connect()
         op, box = self.ops[name], _arrays.boxed
+        _arrays.refuse_negative(name, [*zip(op.names, args), *kwargs.items()])
         try:
             values = [args[0]._handle, *map(box, args[1:])] if op.class_name else [*map(box, args)]
             split = [x for key, value in kwargs.items() for x in (key, box(value))]
@@ -456,6 +486,13 @@ def _nothing(class_name, name, module):
 
     end_forward.__name__, end_forward.__qualname__, end_forward.__module__ = name, f"{class_name}.{name}", module
     return end_forward
+
+
+def _no_copy(class_name):
+    def refuse(self, *_):
+        raise TypeError(f"a {class_name} cannot be copied or pickled: its plan belongs to one object; make another one and plan it")
+
+    return refuse
 
 
 def _refusal(op, backend, cc):

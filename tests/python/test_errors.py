@@ -63,6 +63,49 @@ def test_tensors_without_data(xw):
         flashinfer.rmsnorm(FakeTensorMode().from_tensor(x), w)
 
 
+def test_views_that_negate_their_memory(xw):
+    x, w = xw
+    negative = torch.randn(4, 64, dtype=torch.complex64).conj().imag
+    assert negative.is_neg()
+    with pytest.raises(ValueError, match=r"rmsnorm: input is a view that negates its memory .*: pass input.resolve_neg\(\)"):
+        flashinfer.rmsnorm(torch._neg_view(x), w)
+    with pytest.raises(ValueError, match="rmsnorm: out is a view that negates"):
+        flashinfer.rmsnorm(x, w, out=torch._neg_view(torch.zeros_like(x)))
+    wrapper, pool = decode_wrapper(), torch.randn(5, 2, 4, 2, 64)
+    plan(wrapper)
+    with pytest.raises(ValueError, match="run: paged_kv_cache is a view that negates"):
+        wrapper.run(torch.randn(2, 4, 64), (pool[:, 0], torch._neg_view(pool[:, 1])))
+    with pytest.raises(ValueError, match="weight is a view that negates"):
+        flashinfer.rmsnorm(x.numpy(), torch._neg_view(w))
+    torch.testing.assert_close(flashinfer.rmsnorm(negative.resolve_neg().contiguous(), w), flashinfer.rmsnorm(negative * 1, w))
+
+
+def test_arguments_of_the_wrong_kind_are_named(xw, fp8):
+    x, w = xw
+    a, b, scale, _, _ = fp8
+    with pytest.raises(TypeError, match="bmm_fp8: dtype must be a dtype or the name of one, but is int 3"):
+        flashinfer.bmm_fp8(a, b, scale, scale, 3)
+    with pytest.raises(TypeError, match="sampling_from_probs: generator must be a torch.Generator, but is str"):
+        flashinfer.sampling_from_probs(torch.rand(2, 8), generator="x")
+    with pytest.raises(TypeError, match="rmsnorm: input must be a tensor, but is list"):
+        flashinfer.rmsnorm([1.0, 2.0], w)
+
+
+def test_wrappers_are_not_copied():
+    import copy
+    import pickle
+
+    w = decode_wrapper()
+    plan(w)
+    for f in (copy.deepcopy, copy.copy, pickle.dumps):
+        with pytest.raises(TypeError, match="a BatchDecodeWithPagedKVCacheWrapper cannot be copied or pickled"):
+            f(w)
+    v = decode_wrapper()
+    v._handle = copy.copy(w._handle)  # TVM-FFI makes an empty one
+    with pytest.raises(TypeError, match="copied or never made"):
+        plan(v)
+
+
 def test_arrays_that_cannot_be_handed_over(xw):
     x, w = (t.numpy() for t in xw)
     with pytest.raises(BufferError, match="rmsnorm: input: DLPack only supports native byte order"):

@@ -41,7 +41,11 @@ op::Value from_tensor(tvm::AnyView v, bool own) {
 
 op::Value object_from_tvm(tvm::AnyView v) {
   if (const auto boxed = v.as<BoxedRef>()) return (*boxed)->value;
-  if (const auto handle = v.as<HandleRef>()) return self_value(*const_cast<Handle*>(handle->get())->object);
+  if (const auto handle = v.as<HandleRef>()) {
+    const auto& object = const_cast<Handle*>(handle->get())->object;
+    FI_CHECK(object, TypeError, "an object of this library that was copied or never made has no state");
+    return self_value(*object);
+  }
   throw TypeError(str("a value of type ", v.GetTypeKey(), " is not one this library takes"));
 }
 
@@ -160,9 +164,9 @@ tvm::Any to_tvm(const op::Value& v) {
   if (const auto* d = v.as<double>()) return *d;
   if (const auto* s = v.as<std::string>()) return tvm::String(*s);
   if (const auto* t = v.as<DType>()) return tvm::String(std::string(name(*t)));
-  if (const auto* t = v.as<op::TupleValue>()) {
+  if (const auto* items = op::sequence_items(v)) {
     tvm::Array<tvm::Any> out;
-    for (const op::Value& item : t->items) out.push_back(to_tvm(item));
+    for (const op::Value& item : *items) out.push_back(to_tvm(item));
     return out;
   }
   return nullptr;
