@@ -127,26 +127,39 @@ void check_layers(const Gguf& file, const ModelShape& s) {
   }
 }
 
-std::array<int64_t, 3> packed_shape(int64_t outputs, int64_t inputs) {  // of prepare_mm_weights
-  return {(outputs + 15) / 16, 1 + (inputs + 1) / 2, 32};
+int64_t outputs_of(const Parts& parts) {
+  int64_t n = 0;
+  for (const Part& p : parts) n += p.outputs;
+  return n;
 }
-int64_t packed_elements(int64_t inputs, const Parts& parts) {
-  int64_t outputs = 0;
-  for (const Part& p : parts) outputs += p.outputs;
-  const auto [panels, lines, width] = packed_shape(outputs, inputs);
-  return panels * lines * width;
+/// The format in which all parts are multiplied as they are; empty when they must become bf16.
+std::string common_format(const Gguf& file, int64_t inputs, const Parts& parts) {
+  const GgmlType type = file.tensor(parts.front().name, {inputs, parts.front().outputs}).type;
+  for (const Part& p : parts)
+    if (file.tensor(p.name, {inputs, p.outputs}).type != type) return "";
+  return type == GgmlType::kQ4_0 || type == GgmlType::kQ4_1 || type == GgmlType::kQ8_0 ? block_size(type).name : "";
+}
+std::array<int64_t, 3> packed_shape(const Gguf& file, int64_t inputs, const Parts& parts) {
+  const int64_t panels = (outputs_of(parts) + 15) / 16;
+  const std::string format = common_format(file, inputs, parts);
+  if (format.empty()) return {panels, 1 + (inputs + 1) / 2, 32};  // of prepare_mm_weights
+  const int64_t block = 16 * block_size(file.tensor(parts.front().name, {inputs, parts.front().outputs}).type).bytes;
+  return {panels, 1 + (inputs / 32 * block + 63) / 64, 64};  // of prepare_gguf_weights
+}
+int64_t packed_bytes(const Gguf& file, int64_t inputs, const Parts& parts) {
+  const auto [panels, lines, width] = packed_shape(file, inputs, parts);
+  return panels * lines * 64;
 }
 
 /// All packed weights in one allocation: the allocator gives huge pages to blocks of 2 MB or more, and most weights of a small
 /// model are smaller (one row times a weight: 23-30 GB/s on small pages, 30-34 GB/s on huge ones).
 class Slab {
  public:
-  explicit Slab(int64_t elements) : memory_(Tensor::empty({elements}, DType::kBF16)) {}
-  Tensor take(std::span<const int64_t> shape) {
-    int64_t n = 1;
-    for (int64_t e : shape) n *= e;
-    const Tensor out(memory_.view().slice(0, used_, used_ + n).view(shape), memory_.owner());
-    used_ += n;
+  explicit Slab(int64_t bytes) : memory_(Tensor::empty({bytes}, DType::kU8)) {}
+  Tensor take(DType type, const std::array<int64_t, 3>& shape) {  // of lines of 64 bytes
+    const std::array strides{shape[1] * shape[2], shape[2], int64_t{1}};
+    const Tensor out(TensorView(memory_.data_as<uint8_t>() + used_, type, shape, strides), memory_.owner());
+    used_ += shape[0] * shape[1] * 64;
     return out;
   }
 
@@ -155,28 +168,49 @@ class Slab {
   int64_t used_ = 0;
 };
 
-/// The parts as one [sum of outputs, inputs] bf16 matrix, packed.
-Tensor packed(const Gguf& file, int64_t inputs, const Parts& parts, Slab& slab) {
-  int64_t outputs = 0;
-  for (const Part& p : parts) outputs += p.outputs;
-  const Tensor weight = Tensor::empty({outputs, inputs}, DType::kBF16);
+/// fn(part, first of its rows, rows to take) in parallel, 64 rows a task.
+template <class F>
+void each_rows(const Gguf& file, int64_t inputs, const Parts& parts, const F& fn) {
   int64_t first = 0;
   for (const Part& p : parts) {
     const GgufTensor& t = file.tensor(p.name, {inputs, p.outputs});
-    bf16_t* to = weight.data_as<bf16_t>() + first * inputs;
     constexpr int64_t kRows = 64;  // a task's share
     flashinfer::parallel_for((p.outputs + kRows - 1) / kRows, [&](int64_t task) {
-      std::vector<float> row(static_cast<size_t>(inputs));
-      for (int64_t r = task * kRows; r < std::min((task + 1) * kRows, p.outputs); ++r) {
-        dequantize(t.type, t.data + r * t.row_bytes, inputs, row.data());
-        to_bf16(row.data(), inputs, to + r * inputs);
-      }
+      for (int64_t r = task * kRows; r < std::min((task + 1) * kRows, p.outputs); ++r) fn(t, r, first + r);
     });
     first += p.outputs;
   }
-  const Tensor out = slab.take(packed_shape(outputs, inputs));
-  flashinfer::prepare_mm_weights({.b = weight.view().transpose(0, 1), .out = out});
+}
+
+/// The parts as one weight, packed.
+Weight packed(const Gguf& file, int64_t inputs, const Parts& parts, Slab& slab) {
+  const std::string format = common_format(file, inputs, parts);
+  const int64_t outputs = outputs_of(parts);
+  Weight out{slab.take(format.empty() ? DType::kBF16 : DType::kU8, packed_shape(file, inputs, parts)), format};
+  if (format.empty()) {
+    const Tensor weight = Tensor::empty({outputs, inputs}, DType::kBF16);
+    each_rows(file, inputs, parts, [&](const GgufTensor& t, int64_t from, int64_t to) {
+      std::vector<float> row(static_cast<size_t>(inputs));
+      dequantize(t.type, t.data + from * t.row_bytes, inputs, row.data());
+      to_bf16(row.data(), inputs, weight.data_as<bf16_t>() + to * inputs);
+    });
+    flashinfer::prepare_mm_weights({.b = weight.view().transpose(0, 1), .out = out.data});
+    return out;
+  }
+  const int64_t bytes = file.tensor(parts.front().name, {inputs, parts.front().outputs}).row_bytes;
+  const Tensor weight = Tensor::empty({outputs, bytes}, DType::kU8);
+  each_rows(file, inputs, parts, [&](const GgufTensor& t, int64_t from, int64_t to) {
+    std::memcpy(weight.data_as<uint8_t>() + to * bytes, t.data + from * bytes, static_cast<size_t>(bytes));
+  });
+  flashinfer::prepare_gguf_weights({.b_blocks = weight, .format = format, .out = out.data});
   return out;
+}
+
+void multiply(const TensorView& a, const Weight& w, const TensorView& out) {
+  if (w.format.empty())
+    flashinfer::mm_bf16({.a = a, .b = w.data, .out = out, .out_dtype = out.dtype()});
+  else
+    flashinfer::mm_gguf({.a = a, .b_blocks = w.data, .format = w.format, .out = out, .out_dtype = out.dtype()});
 }
 
 TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); }
@@ -197,13 +231,13 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
   check_layers(file_, s);
   final_norm_ = vector_bf16(file_, "output_norm.weight", s.width);
   const Parts head{{file_.has_tensor("output.weight") ? "output.weight" : "token_embd.weight", s.vocabulary}};
-  int64_t elements = packed_elements(s.width, head);
+  int64_t bytes = packed_bytes(file_, s.width, head);
   for (int64_t i = 0; i < s.layers; ++i) {
     const LayerParts parts = layer_parts(s, i);
-    elements += packed_elements(s.width, parts.qkv) + packed_elements(q, parts.output) +
-                packed_elements(s.width, parts.gate_up) + packed_elements(s.hidden, parts.down);
+    bytes += packed_bytes(file_, s.width, parts.qkv) + packed_bytes(file_, q, parts.output) +
+             packed_bytes(file_, s.width, parts.gate_up) + packed_bytes(file_, s.hidden, parts.down);
   }
-  Slab slab(elements);
+  Slab slab(bytes);
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     Layer l;
@@ -311,13 +345,13 @@ TensorView Model::forward(const Batch& batch) {
       flashinfer::fused_add_rmsnorm(
           {.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
     first = false;
-    flashinfer::mm_bf16({.a = hidden, .b = layer.qkv, .out = qkv});
+    multiply(hidden, layer.qkv, qkv);
     attend(batch, layer);
-    flashinfer::mm_bf16({.a = attention, .b = layer.output, .out = hidden});
+    multiply(attention, layer.output, hidden);
     flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = layer.mlp_norm, .eps = shape_.eps});
-    flashinfer::mm_bf16({.a = hidden, .b = layer.gate_up, .out = gate_up});
+    multiply(hidden, layer.gate_up, gate_up);
     flashinfer::silu_and_mul({.input = gate_up, .out = activated});
-    flashinfer::mm_bf16({.a = activated, .b = layer.down, .out = hidden});
+    multiply(activated, layer.down, hidden);
   }
   flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = final_norm_, .eps = shape_.eps});
 
@@ -331,7 +365,7 @@ TensorView Model::forward(const Batch& batch) {
                 hidden.data_as<bf16_t>() + batch.logit_rows[static_cast<size_t>(i)] * shape_.width,
                 static_cast<size_t>(shape_.width) * sizeof(bf16_t));
   const TensorView logits = rows(logits_, wanted);
-  flashinfer::mm_bf16({.a = rows(wanted_, wanted), .b = lm_head_, .out = logits, .out_dtype = DType::kF32});
+  multiply(rows(wanted_, wanted), lm_head_, logits);
   return logits;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Llama-type model on this library's operators: bf16 weights packed once, a paged KV cache, one forward pass over a
-// ragged batch.
+// A Llama-type model on this library's operators: weights as the file has them (or bf16), packed once, a paged KV cache, one forward
+// pass over a ragged batch.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <flashinfer/flashinfer.h>
@@ -46,11 +47,17 @@ struct Batch {
            bool decoding, bool wants_logits);
 };
 
+/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty.
+struct Weight {
+  flashinfer::Tensor data;
+  std::string format;
+};
+
 class Model {
  public:
   using Progress = std::function<void(double done)>;
-  /// Decodes all weights to bf16 and packs them for mm_bf16. `max_rows` bounds a batch. UserError as Gguf and
-  /// ModelShape.
+  /// Packs all weights, Q4_0, Q4_1 and Q8_0 as they are for mm_gguf, others decoded for mm_bf16. `max_rows` bounds a batch. UserError as
+  /// Gguf and ModelShape.
   Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress);
 
   const ModelShape& shape() const { return shape_; }
@@ -63,7 +70,7 @@ class Model {
  private:
   struct Layer {
     flashinfer::Tensor attention_norm, mlp_norm;
-    flashinfer::Tensor qkv, output, gate_up, down;
+    Weight qkv, output, gate_up, down;
     flashinfer::Tensor kv;  // [pages, 2, page_size, kv_heads, head_dim]
   };
   void embed(std::span<const int32_t> tokens);
@@ -79,7 +86,7 @@ class Model {
   const GgufTensor* embedding_;
   std::vector<Layer> layers_;
   flashinfer::Tensor final_norm_;
-  flashinfer::Tensor lm_head_;
+  Weight lm_head_;
   // Buffers of max_rows rows, made once.
   flashinfer::Tensor residual_, hidden_, qkv_, attention_, gate_up_, activated_, wanted_, logits_;
   std::vector<float> row_;

@@ -9,7 +9,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/common/reference.h"
-#include "flashinfer/ops/gemm/params.h"  // the header lines of packed weights
+#include "flashinfer/ops/gemm/gguf_layout.h"  // the header lines of packed weights
 
 namespace flashinfer::cases {
 namespace {
@@ -87,6 +87,39 @@ void fill_packed(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
     write_packed_header(t.data_as<bf16_t>() + p * t.stride(0), std::min<int64_t>(16, n - 16 * p), k);
 }
 
+void put_half(uint8_t* p, double v) {
+  const f16_t h(static_cast<float>(v));
+  std::memcpy(p, &h.bits, 2);
+}
+/// GGUF blocks, [n, bytes], or a weight as prepare_gguf_weights makes it, [panels, lines, 64] of (k, n): random quants, small scales.
+void fill_gguf(const TensorView& t, const GgufFormat& f, int64_t k, int64_t n, uint64_t seed) {
+  each(t, [&](int64_t i, int64_t o) { t.data_as<uint8_t>()[o] = static_cast<uint8_t>(mix(seed + static_cast<uint64_t>(i))); });
+  const auto scale = [&](int64_t i) { return 0.002 * (0.5 + uniform(~seed, i)); };
+  if (t.rank() == 3) {
+    const int64_t blocks = k / 32, halves = gguf_scale_bytes(f.format) / 2;
+    if (!f.panels || t.size(0) != gguf_panels(n) || t.size(1) != gguf_lines(f.format, k) || t.size(2) != kGgufLine)
+      throw ValueError(str("case: ", f.name, "(", k, ",", n, ") needs u8:", gguf_panels(n), "x", gguf_lines(f.format, k), "x64"));
+    for (int64_t p = 0; p < t.size(0); ++p) {
+      uint8_t* const panel = t.data_as<uint8_t>() + p * t.stride(0);
+      write_gguf_header(panel, f.format, std::min<int64_t>(16, n - 16 * p), k);
+      uint8_t* const scales = panel + kGgufLine + blocks * gguf_quant_bytes(f.format);
+      for (int64_t i = 0; i < blocks * halves; ++i) put_half(scales + 2 * i, scale(p * blocks * halves + i));
+    }
+    return;
+  }
+  for (int64_t r = 0; r < t.size(0); ++r)
+    for (int64_t b = 0; b < t.size(1) / f.bytes; ++b) {
+      uint8_t* const block = t.data_as<uint8_t>() + r * t.stride(0) + b * f.bytes;
+      put_half(block + (f.format == GemmFormat::kQ6_K ? 208 : 0), scale(2 * (r * t.size(1) + b)));
+      if (f.minimum) put_half(block + 2, scale(2 * (r * t.size(1) + b) + 1));
+    }
+}
+const GgufFormat* gguf_named(std::string_view name) {
+  for (const GgufFormat& f : kGgufFormats)
+    if (name == f.name) return &f;
+  return nullptr;
+}
+
 }  // namespace
 
 void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
@@ -101,6 +134,7 @@ void fill(const TensorView& t, std::string_view rule, const std::vector<double>&
   else if (r.name == "nan") each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
   else if (r.name == "probs") fill_probs(t, seed);
   else if (r.name == "packed") fill_packed(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
+  else if (const GgufFormat* f = gguf_named(r.name)) fill_gguf(t, *f, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
   else if (r.name == "perm") {
     std::vector<int64_t> p(static_cast<size_t>(t.numel()));
     std::iota(p.begin(), p.end(), 0);

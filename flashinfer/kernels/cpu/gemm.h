@@ -175,11 +175,18 @@ void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, T
 
 /// The same where each block of k is a sum of its own, which counts rows[r] * columns[c] times: one chain inside a block, then one
 /// FMA a block, in order.
+enum class Scales {
+  kBoth,              // of rows and of columns
+  kColumns,           // of columns
+  kColumnsAndMinima,  // and the columns' minima, which count times the sum of A's row
+};
 struct TileScale {
   const float* rows;     // of the tile
   const float* columns;  // of the panels
+  const float* minima;
+  const float* row_sums;
 };
-template <int Rows, int Panels, bool Packed>
+template <int Rows, int Panels, bool Packed, Scales S>
 __attribute__((noinline)) void run_scaled_tile(const TileInput& in, TileScale scale, float* sums, int64_t row, bool first) {
   constexpr int kVecs = Panels * kPanelVecs;
   Vec acc[Rows][kVecs];
@@ -194,31 +201,41 @@ __attribute__((noinline)) void run_scaled_tile(const TileInput& in, TileScale sc
 #pragma GCC unroll 16
     for (int v = 0; v < kVecs; ++v) {
       float* const sum = sums + r * row + v * Vec::kLanes;
-      const Vec factor = splat(scale.rows[r]) * load(scale.columns + v * Vec::kLanes);
-      store(sum, fma(acc[r][v], factor, first ? zero() : load(sum)));
+      Vec factor = load(scale.columns + v * Vec::kLanes);
+      if constexpr (S == Scales::kBoth) factor = splat(scale.rows[r]) * factor;
+      Vec total = fma(acc[r][v], factor, first ? zero() : load(sum));
+      if constexpr (S == Scales::kColumnsAndMinima) total = fma(splat(scale.row_sums[r]), load(scale.minima + v * Vec::kLanes), total);
+      store(sum, total);
     }
   }
 }
-template <int Panels, int Rows = kTileRows>
+template <int Panels, Scales S, int Rows = kTileRows>
 void run_scaled_rows(int64_t rows, const TileInput& in, TileScale scale, float* sums, int64_t row, bool first) {
-  if (rows == Rows) return run_scaled_tile<Rows, Panels, false>(in, scale, sums, row, first);
-  if constexpr (Rows > 1) return run_scaled_rows<Panels, Rows - 1>(rows, in, scale, sums, row, first);
+  if (rows == Rows) return run_scaled_tile<Rows, Panels, false, S>(in, scale, sums, row, first);
+  if constexpr (Rows > 1) return run_scaled_rows<Panels, S, Rows - 1>(rows, in, scale, sums, row, first);
 }
 
-/// `row_scale(r)` is that of row r in this block of k.
-template <int Panels, class RowScale>
-void multiply_scaled_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, TileInput in, RowScale row_scale,
-                          const float* columns, float* sums) {
+/// `factors(r)` are those of row r in this block of k.
+struct RowFactors {
+  float scale, sum;
+};
+template <int Panels, Scales S, class Factors>
+void multiply_scaled_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, TileInput in, Factors factors,
+                          const float* columns, const float* minima, float* sums) {
   constexpr int64_t kRow = Panels * kPanelColumns;
   for (int64_t r = begin; r < end; r += kTileRows) {
     const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
-    float scales[kTileRows];
-    for (int64_t i = 0; i < rows; ++i) scales[i] = row_scale(r + i);
+    float scales[kTileRows], row_sums[kTileRows];
+    for (int64_t i = 0; i < rows; ++i) {
+      const RowFactors f = factors(r + i);
+      scales[i] = f.scale, row_sums[i] = f.sum;
+    }
+    const TileScale scale{scales, columns, minima, row_sums};
     float* const here = sums + (r - begin) * kRow;
     if (point_at_rows(a, r, block.k, in))
-      run_scaled_tile<kTileRows, Panels, true>(in, {scales, columns}, here, kRow, block.first);
+      run_scaled_tile<kTileRows, Panels, true, S>(in, scale, here, kRow, block.first);
     else
-      run_scaled_rows<Panels>(rows, in, {scales, columns}, here, kRow, block.first);
+      run_scaled_rows<Panels, S>(rows, in, scale, here, kRow, block.first);
   }
 }
 

@@ -17,6 +17,10 @@ std::span<const op::Case> bmm_mxfp8_cases();
 std::span<const op::Case> mm_fp4_cases();
 std::span<const op::Case> groupwise_cases();
 std::span<const op::Case> blockscaled_cases();
+// cases_gguf.cc
+std::span<const op::Case> mm_gguf_cases();
+std::span<const op::Case> prepare_gguf_weights_cases();
+std::span<const op::Case> gguf_dequantize_cases();
 // cases_grouped.cc
 std::span<const op::Case> grouped_mm_bf16_cases();
 std::span<const op::Case> grouped_mm_fp8_cases();

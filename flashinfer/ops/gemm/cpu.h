@@ -2,6 +2,7 @@
 // mm and bmm on the CPU: a task is some rows by some panels of 16 columns. The engine is kernels/cpu/gemm.h.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
+#include "flashinfer/ops/gemm/gguf_lines.h"
 #include "flashinfer/ops/gemm/params.h"
 #include "flashinfer/ops/gemm/source.h"
 
@@ -17,9 +18,10 @@ FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t
                               int64_t first, Fn f) {
   using S = gemm_scalar_t<F>;
   const S* const from = static_cast<const S*>(p) + first * line;
-  if constexpr (F != GemmFormat::kBF16)
+  if constexpr (is_gguf(F)) return f(GgufLines<F>{from, line});
+  if constexpr (F != GemmFormat::kBF16 && !is_gguf(F))
     if (sf.bytes) return f(ScaledLines<F>{from, line, sf, sf.bytes + batch * sf.batch, sf.first + first});
-  if constexpr (F != GemmFormat::kFp4) f(Lines<S>{from, line, step, ahead});
+  if constexpr (F != GemmFormat::kFp4 && !is_gguf(F)) f(Lines<S>{from, line, step, ahead});
 }
 
 /// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
@@ -27,7 +29,14 @@ template <GemmConfig C>
 FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int64_t count, int64_t k, int64_t pairs,
                           bf16_t* buffer, TileInput& in) {
   in.pairs = pairs;
-  if constexpr (C.packed_b) {
+  if constexpr (C.packed_b && is_gguf(C.b)) {
+    in.b = buffer;
+    in.panel = pairs * 2 * kPanelColumns;
+    for (int64_t i = 0; i < count; ++i) {
+      const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, p.k);
+      for (int64_t at = 0; at < pairs; at += 16) from.unpack((k + at) / 16, buffer + i * in.panel + at * 2 * kPanelColumns);
+    }
+  } else if constexpr (C.packed_b) {
     in.b = static_cast<const bf16_t*>(p.b) + batch * p.b_batch + panel * p.b_panel + k * 2 * kPanelColumns;
     in.panel = p.b_panel;
   } else {
@@ -58,31 +67,62 @@ FI_VEC_INLINE float grid_at(const GemmGrid& g, int64_t batch, int64_t line, int6
 }
 
 /// Rows [begin, end) times the k pairs of `in`, which start at pair k: one scaled sum after another.
-template <int Panels>
-void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel, int64_t k,
-                   const TileInput& in, float* sums) {
-  for (int64_t at = 0; at < in.pairs; at += p.grid_pairs) {
-    const int64_t block = (k + at) / p.grid_pairs, left = in.pairs - at;
-    alignas(64) float columns[Panels * kPanelColumns];
+/// Scales and minima of the columns of `Panels` panels in a block of the grid.
+template <GemmConfig C, int Panels>
+FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t panel, int64_t block, float* scales, float* minima) {
+  if constexpr (is_gguf(C.b) && C.packed_b) {
+    for (int64_t i = 0; i < Panels; ++i) {
+      const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, p.k);
+      for (int64_t c = 0; c < kPanelColumns; c += Vec::kLanes) {
+        store(scales + i * kPanelColumns + c, load(from.scale(block) + c));
+        if (GgufLines<C.b>::kFormat.minimum) store(minima + i * kPanelColumns + c, load(from.minimum(block) + c));
+      }
+    }
+  } else {
     for (int64_t c = 0; c < Panels * kPanelColumns; ++c) {
       const int64_t n = panel * kPanelColumns + c;
-      columns[c] = n < p.n ? grid_at(p.b_grid, batch, n, block) : 0.0f;
+      if constexpr (is_gguf(C.b)) {
+        const GgufScale s = n < p.n ? GgufLines<C.b>{static_cast<const uint8_t*>(p.b), p.b_n}.scale(n, block) : GgufScale{0.0f, 0.0f};
+        scales[c] = s.scale, minima[c] = s.minimum;
+      } else {
+        scales[c] = n < p.n ? grid_at(p.b_grid, batch, n, block) : 0.0f;
+      }
     }
+  }
+}
+template <GemmConfig C>
+constexpr bool has_minima() {
+  if constexpr (is_gguf(C.b)) return GgufLines<C.b>::kFormat.minimum;
+  return false;
+}
+
+template <GemmConfig C, int Panels>
+void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel, int64_t k,
+                   const TileInput& in, float* sums) {
+  constexpr Scales kScales = !is_gguf(C.b) ? Scales::kBoth : has_minima<C>() ? Scales::kColumnsAndMinima : Scales::kColumns;
+  for (int64_t at = 0; at < in.pairs; at += p.grid_pairs) {
+    const int64_t block = (k + at) / p.grid_pairs, left = in.pairs - at;
+    alignas(64) float columns[Panels * kPanelColumns], minima[Panels * kPanelColumns];
+    column_factors<C, Panels>(p, batch, panel, block, columns, minima);
     TileInput part = in;
     part.b += at * 2 * kPanelColumns;
     part.pairs = left < p.grid_pairs ? left : p.grid_pairs;
-    multiply_scaled_rows<Panels>(
+    multiply_scaled_rows<Panels, kScales>(
         a, begin, end, {.k = k + at, .first = block == 0, .last = false}, part,
-        [&](int64_t r) { return grid_at(p.a_grid, batch, r, block); }, columns, sums);
+        [&](int64_t r) {
+          return RowFactors{is_gguf(C.b) ? 1.0f : grid_at(p.a_grid, batch, r, block), has_minima<C>() ? p.a_sums[r * (p.k / 32) + block] : 0.0f};
+        },
+        columns, minima, sums);
   }
 }
 
 template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
-  alignas(64) bf16_t buffer[C.packed_b ? 1 : Panels * kBlockPairs * 2 * kPanelColumns];
+  constexpr bool kInPlace = C.packed_b && !is_gguf(C.b);
+  alignas(64) bf16_t buffer[kInPlace ? 1 : Panels * kBlockPairs * 2 * kPanelColumns];
   alignas(64) float sums[kScratchRows * Panels * kPanelColumns];
   const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2, item = p.out_dtype == DType::kF32 ? 4 : 2;
-  const int64_t block = C.packed_b ? p.pairs_per_block : kBlockPairs;
+  const int64_t block = kInPlace ? p.pairs_per_block : kBlockPairs;
   const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
   const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
                    .row = p.out_row,
@@ -99,11 +139,37 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
       TileInput in{};
       find_b<C>(p, batch, panel, Panels, k, pairs, buffer, in);
       if constexpr (C.grid)
-        multiply_grid<Panels>(p, a, batch, r, r_end, panel, k, in, sums);
+        multiply_grid<C, Panels>(p, a, batch, r, r_end, panel, k, in, sums);
       else
         multiply_rows<Panels>(a, r, r_end, {.k = k, .first = k == 0, .last = k + block >= all}, in, sums, out);
     }
     if constexpr (C.grid) finish_rows(out, sums, Panels * kPanelColumns, r, r_end - r);
+  }
+}
+
+/// At most kGgufRows rows times panels of GGUF blocks; they are never packed, as blocks hold 8.
+template <GemmConfig C>
+void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, int64_t end, int64_t panel, int64_t last) {
+  alignas(64) float sums[kGgufRows * kPanelColumns];
+  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2, blocks = p.k / 32;
+  const TileInput in{.a = a.rows + begin * a.row,
+                     .row = a.row,
+                     .pair = 2,
+                     .b = nullptr,
+                     .panel = 0,
+                     .pairs = 0};
+  for (; panel < last; ++panel) {
+    const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + panel * p.b_panel, p.k);
+    multiply_gguf_rows<C.b>(end - begin, from, blocks, in, p.a_sums ? p.a_sums + begin * blocks : nullptr, blocks, sums);
+    const int64_t column = panel * kPanelColumns;
+    finish_rows({.out = static_cast<char*>(p.out) + column * item,
+                 .row = p.out_row,
+                 .bias = nullptr,
+                 .scale_a = p.scale_a,
+                 .scale_b = p.scale_b,
+                 .columns = p.n - column,
+                 .dtype = p.out_dtype},
+                sums, kPanelColumns, begin, end - begin);
   }
 }
 
@@ -123,6 +189,8 @@ void gemm(const GemmParams& p, int64_t task) {
                   .packed_rows = p.packed_rows,
                   .rows = static_cast<const bf16_t*>(p.a) + batch * p.a_batch,
                   .row = p.a_row};
+  if constexpr (is_gguf(C.b) && C.packed_b)
+    if (end - begin <= kGgufRows) return detail::multiply_gguf_panels<C>(p, a, begin, end, panel, last);
   for (; panel + kTilePanels <= last; panel += kTilePanels)
     detail::multiply_panels<C, kTilePanels>(p, a, batch, begin, end, panel);
   for (; panel < last; ++panel) detail::multiply_panels<C, 1>(p, a, batch, begin, end, panel);
@@ -149,6 +217,36 @@ void gemm_pack(const GemmPackParams& p, int64_t task) {
     to += task % p.tasks_per_batch * (pairs + 1) * kPackedWidth;
     write_packed_header(to, lines, p.k);
     pack.template operator()<kWidth>(first, lines, to + kPackedWidth);
+  }
+}
+
+/// Sums over blocks of 32 along k, each by the same tree whatever the strides.
+template <GemmPackConfig C>
+void gemm_sums(const GemmSumsParams& p, int64_t row) {
+  static_assert(C.from == GemmFormat::kBF16);
+  for (int64_t block = 0; block < p.k / 32; ++block) {
+    bf16_t x[32];
+    detail::gather_line(p.from + row * p.line, p.step, 32 * block, p.k, x);
+    Vec sum = load(x);
+    for (int64_t i = Vec::kLanes; i < 32; i += Vec::kLanes) sum += load(x + i);
+    p.to[row * (p.k / 32) + block] = reduce_add(sum);
+  }
+}
+
+/// y[i] = scale * q + minimum of the blocks of row `task`, rounded once.
+template <GgufConfig C>
+void gguf_dequantize(const GgufParams& p, int64_t task) {
+  using T = scalar_of_t<C.to>;
+  const GgufLines<C.from> lines{p.blocks, p.row};
+  constexpr int64_t kGrid = GgufLines<C.from>::kFormat.grid;
+  T* y = static_cast<T*>(p.to) + task * p.to_row;
+  for (int64_t k = 0; k < p.k; k += 32) {
+    bf16_t q[32];
+    lines.gather(task, k, p.k, q);
+    for (int64_t g = 0; g < 32; g += kGrid) {
+      const GgufScale s = lines.scale(task, (k + g) / kGrid);
+      for (int64_t i = g; i < g + kGrid; i += Vec::kLanes) store(y + k + i, fma(load(q + i), splat(s.scale), splat(s.minimum)));
+    }
   }
 }
 

@@ -7,11 +7,14 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/gemm/gguf_layout.h"
 
 namespace flashinfer::gemm {
 namespace {
 
 inline constexpr jit::Kernel kGemm{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu::gemm", "flashinfer::GemmParams"};
+inline constexpr jit::Kernel kSums{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu::gemm_sums",
+                                   "flashinfer::GemmSumsParams"};
 inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu::gemm_pack",
                                    "flashinfer::GemmPackParams"};
 
@@ -86,7 +89,9 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
   if (p.b_sf.bytes) p.b_sf.bytes += g.weight * p.b_sf.batch;
   if (p.b_grid.p) p.b_grid.p += g.weight * p.b_grid.batch;
   p.a_grid.first += g.row;
-  if (x.packed) {
+  if (x.packed && is_gguf(x.b.format)) {
+    p.b_panel = x.b.line;
+  } else if (x.packed) {
     p.b = advance(p.b, kPackedWidth * item_of(x.b.format));  // after the header line of the first panel
     p.b_panel = x.b.line;
   } else {
@@ -95,6 +100,26 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
     p.b_batch = x.b.batch;
   }
   return p;
+}
+
+bool has_minima(const Product& x) { return is_gguf(x.b.format) && gguf_format(x.b.format)->minimum; }
+double bytes_of_element(const Product& x) {
+  if (!is_gguf(x.b.format)) return 2;
+  const GgufFormat& f = *gguf_format(x.b.format);
+  return static_cast<double>(f.bytes) / static_cast<double>(f.elements);
+}
+/// What minima count times; GGUF weights come in products of one part only.
+Tensor sums_of_rows(const Product& x, GemmParams& p) {
+  if (!has_minima(x)) return {};
+  const Tensor out = Tensor::empty({x.m, x.k / 32}, DType::kF32);
+  const GemmSumsParams s{.from = static_cast<const bf16_t*>(x.a.data), .line = x.a.line, .step = x.a.step, .k = x.k, .to = out.data_as<float>()};
+  const auto fn = jit::cpu_kernel<kSums>(pack_config_of(x)).fn;
+  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, x.k));
+  parallel_for(divide_up(x.m, at_once), [&](int64_t i) {
+    for (int64_t t = i * at_once; t < std::min(x.m, (i + 1) * at_once); ++t) fn(&s, t);
+  });
+  p.a_sums = out.data_as<float>();
+  return out;
 }
 
 int64_t tasks_of(const GemmParams& p) {
@@ -139,7 +164,7 @@ void run_groups(const Product& x, std::span<const Group> groups) {
   int64_t tasks = 0, pack_tasks = 0;
   for (const Group& g : groups) {
     if (g.rows == 0) continue;
-    const Blocks blocks = choose_blocks(x.batch * busy, g.rows, x.n, x.k, direct, threads);
+    const Blocks blocks = choose_blocks(x.batch * busy, g.rows, x.n, x.k, direct, threads, bytes_of_element(x));
     parts.push_back({params_of(x, g, blocks), tasks});
     GemmParams& p = parts.back().params;
     tasks += tasks_of(p);
@@ -153,6 +178,7 @@ void run_groups(const Product& x, std::span<const Group> groups) {
     pack_tasks += x.batch * packs.back().params.tasks_per_batch;
     to += x.batch * g.rows * row;
   }
+  const Tensor sums = parts.empty() ? Tensor() : sums_of_rows(x, parts.front().params);
   if (pack_tasks) run_pack(pack_config_of(x), packs, pack_tasks, x.k);
   run_parts<GemmParams>(jit::cpu_kernel<kGemm>(config_of(x)).fn, parts, tasks, 1);
 }
@@ -183,7 +209,7 @@ void Product::set_out(const TensorView& t) {
   out_dtype = t.dtype();
 }
 
-Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads) {
+Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads, double bytes_of_element) {
   Blocks out{};
   // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once. Where they are
   // copied anyway, full blocks come packed.
@@ -191,7 +217,7 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   out.copy_rest = !direct;
   // The unit is three panels, one register tile wide. Its time, from 30 GB/s of weights or 220 GFLOP/s a core:
   const int64_t panels = divide_up(n, 16), groups = divide_up(panels, 3);
-  const double bytes = 96.0 * static_cast<double>(k), flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
+  const double bytes = 48.0 * bytes_of_element * static_cast<double>(k), flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
   const double group_ns = std::max(bytes / 30.0, flops / 220.0);
   // A task takes at least 4 us (a wake-up is 1.5 us when the pool spins), and every thread gets six, so that a core
   // that is slower or busy takes fewer. Rejected: 16 tasks a thread (1 row, k 576: 3 % slower), 2 (uneven cores: up to
@@ -199,7 +225,10 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   const double least = std::max(1.0, 4000.0 / std::max(group_ns, 1.0));
   const int64_t wanted = 6LL * std::max(threads, 1);
   const int64_t even = std::max<int64_t>(1, groups * batch / wanted);
-  const int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(least), 1, std::max<int64_t>(groups, 1));
+  int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(least), 1, std::max<int64_t>(groups, 1));
+  // Few tasks are as many for each thread: 12 groups of 7 on two threads would be 7 and 5.
+  const int64_t rounds = divide_up(groups * batch, per_task * std::max(threads, 1));
+  if (rounds <= 2) per_task = std::clamp<int64_t>(divide_up(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
   out.panels_per_task = 3 * std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
   // One row of panels too few for all threads: rows are cut too, in whole blocks of at least 32.
   const int64_t tasks = batch * std::max<int64_t>(1, divide_up(panels, out.panels_per_task));
@@ -215,6 +244,10 @@ std::string refuse(const Product& p) {
   if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
     return str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256");
   const std::string& why = jit::cpu_kernel<kGemm>(config_of(p)).refusal;
+  if (has_minima(p)) {
+    const std::string& sums = jit::cpu_kernel<kSums>(pack_config_of(p)).refusal;
+    if (!sums.empty()) return sums;
+  }
   if (direct_a(p) && p.m <= kBlockRows) return why;
   const std::string& pack = jit::cpu_kernel<kPack>(pack_config_of(p)).refusal;
   return why.empty() ? pack : why;

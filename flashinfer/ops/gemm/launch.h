@@ -55,7 +55,7 @@ struct Blocks {
   int64_t packed_rows;  // rows of A brought into blocks of 8 first
   bool copy_rest;       // the rows after them are copied too: not bf16, k strided or odd
 };
-Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads);
+Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads, double bytes_of_element = 2);
 
 /// Why the kernels that `p` needs cannot run here; empty when they can.
 std::string refuse(const Product& p);

@@ -4,7 +4,8 @@
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::gemm {
-extern const op::Op mm_fp8_op, mm_mxfp8_op, bmm_mxfp8_op, mm_fp4_op, groupwise_op, blockscaled_op;
+extern const op::Op mm_fp8_op, mm_mxfp8_op, bmm_mxfp8_op, mm_fp4_op, groupwise_op, blockscaled_op,
+    mm_gguf_op, prepare_gguf_op, gguf_dequantize_op;
 extern const op::Op grouped_mm_bf16, grouped_mm_fp8, grouped_mm_mxfp8, grouped_mm_fp4, group_gemm_fp8_groupwise,
     group_deepgemm_fp8, group_gemm_fp8_contiguous, batch_deepgemm_fp8, group_gemm_mxfp4, group_gemm_nvfp4, segment_init_op,
     segment_run_op;

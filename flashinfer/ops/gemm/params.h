@@ -13,8 +13,14 @@ enum class GemmFormat : unsigned char {
   kBF16,
   kE4M3,
   kE5M2,
-  kFp4,  // e2m1, two a byte along k
+  kFp4,   // e2m1, two a byte along k
+  kQ4_0,  // from here on rows of GGUF blocks (gguf_layout.h), B only, always with a grid
+  kQ4_1,
+  kQ8_0,
+  kQ4_K,
+  kQ6_K,
 };
+constexpr bool is_gguf(GemmFormat f) { return f >= GemmFormat::kQ4_0; }
 
 /// One artifact a form of B. Types of the output, extents, strides, blocks, bias are run-time values.
 struct GemmConfig {
@@ -71,6 +77,7 @@ struct GemmParams {
   GemmSf b_sf{};
   GemmGrid a_grid{}, b_grid{};
   int64_t grid_pairs = 0;  // k pairs of a grid's block: divides 128
+  const float* a_sums = nullptr;  // GGUF formats with minima: the sum of A's row over each block of 32 k, [m, k / 32]
 };
 
 /// Packing, one artifact a source type.
@@ -94,6 +101,13 @@ struct GemmPackParams {
   int64_t lines = 0, k = 0;  // of one batch
   int64_t tasks_per_batch = 0;
   GemmSf sf{};
+};
+
+/// Task t is row t: to[t][k / 32] = sums over blocks of 32.
+struct GemmSumsParams {
+  const bf16_t* from = nullptr;
+  int64_t line = 0, step = 0, k = 0;
+  float* to = nullptr;
 };
 
 // ---- the layout of packed weights: bf16 [panels, 1 + ceil(k / 2), 32] ----

@@ -10,16 +10,14 @@
 namespace flashinfer::cpu {
 
 template <GemmFormat F>
-struct gemm_scalar;
+struct gemm_scalar { using type = uint8_t; };
 template <>
 struct gemm_scalar<GemmFormat::kBF16> { using type = bf16_t; };
 template <>
 struct gemm_scalar<GemmFormat::kE4M3> { using type = e4m3_t; };
 template <>
 struct gemm_scalar<GemmFormat::kE5M2> { using type = e5m2_t; };
-template <>
-struct gemm_scalar<GemmFormat::kFp4> { using type = uint8_t; };
-/// What strides count: FP4 has two elements in one.
+/// What strides count: bytes for FP4, which has two elements in one, and for GGUF.
 template <GemmFormat F>
 using gemm_scalar_t = typename gemm_scalar<F>::type;
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block formats of GGUF files, and the panels that prepare_gguf_weights makes of them. Freestanding.
+//
+// A row of a weight is a row of blocks. All scales are f16. Q4_0, Q4_1: nibbles, element i in the low half and i + 16 in the high half
+// of byte i. K formats: the interleavings written at their readers (gguf_lines.h).
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/ops/gemm/params.h"
+
+namespace flashinfer {
+
+struct GgufFormat {
+  const char* name;
+  GemmFormat format;
+  int64_t elements, bytes;  // of a block
+  int64_t grid;             // elements that share a scale
+  bool minimum;             // value = scale * q - or + minimum
+  bool panels;              // prepare_gguf_weights takes it
+};
+inline constexpr GgufFormat kGgufFormats[] = {
+    {"Q4_0", GemmFormat::kQ4_0, 32, 18, 32, false, true},    {"Q4_1", GemmFormat::kQ4_1, 32, 20, 32, true, true},
+    {"Q8_0", GemmFormat::kQ8_0, 32, 34, 32, false, true},    {"Q4_K", GemmFormat::kQ4_K, 256, 144, 32, true, false},
+    {"Q6_K", GemmFormat::kQ6_K, 256, 210, 16, false, false},
+};
+constexpr const GgufFormat* gguf_format(GemmFormat f) {
+  for (const GgufFormat& g : kGgufFormats)
+    if (g.format == f) return &g;
+  return nullptr;
+}
+
+/// Blocks to floats.
+struct GgufConfig {
+  GemmFormat from;
+  DType to;  // f32, bf16 or f16
+
+  static constexpr const char* kName = "flashinfer::GgufConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("from", from);
+    v("to", to);
+  }
+  friend constexpr bool operator==(const GgufConfig&, const GgufConfig&) = default;
+};
+struct GgufParams {
+  const uint8_t* blocks = nullptr;
+  int64_t row = 0;  // bytes
+  void* to = nullptr;
+  int64_t to_row = 0;  // elements
+  int64_t k = 0;
+};
+
+// ---- panels of 16 columns ----
+// u8 [panels, lines, 64]: a header line; the quants, block after block; the f16 scales [block][16]; with Q4_1 the f16 minima
+// [block][16]; the rest of the last line is 0. Quants of a block of 32 k: Q8_0 [16 pairs][16 columns][2]; the 4-bit formats 4 lines
+// of words [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line holds a few k pairs of all columns, as
+// in panels of bf16, and the bytes are those of the file.
+inline constexpr int64_t kGgufLine = 64, kGgufColumns = 16;
+inline constexpr unsigned char kGgufMagic[8] = {'F', 'I', 'g', 'g', 'u', 'f', '1', 16};
+constexpr int64_t gguf_quant_bytes(GemmFormat f) { return f == GemmFormat::kQ8_0 ? 512 : 256; }  // of a block of a panel
+constexpr int64_t gguf_scale_bytes(GemmFormat f) { return f == GemmFormat::kQ4_1 ? 64 : 32; }
+constexpr int64_t gguf_panels(int64_t n) { return (n + kGgufColumns - 1) / kGgufColumns; }
+constexpr int64_t gguf_lines(GemmFormat f, int64_t k) {
+  return 1 + (k / 32 * (gguf_quant_bytes(f) + gguf_scale_bytes(f)) + kGgufLine - 1) / kGgufLine;
+}
+/// Header: magic, format, columns in the panel (1..16), k in 8 bytes, little-endian.
+inline void write_gguf_header(uint8_t* line, GemmFormat f, int64_t columns, int64_t k) {
+  for (int i = 0; i < kGgufLine; ++i) line[i] = 0;
+  for (int i = 0; i < 8; ++i) line[i] = kGgufMagic[i];
+  line[8] = static_cast<uint8_t>(f), line[9] = static_cast<uint8_t>(columns);
+  for (int i = 0; i < 8; ++i) line[16 + i] = static_cast<uint8_t>(k >> (8 * i));
+}
+/// Columns of the panel, 0 when this is no header of that format.
+inline int64_t read_gguf_header(const uint8_t* line, GemmFormat f, int64_t* k) {
+  for (int i = 0; i < 8; ++i)
+    if (line[i] != kGgufMagic[i]) return 0;
+  *k = 0;
+  for (int i = 0; i < 8; ++i) *k |= static_cast<int64_t>(line[16 + i]) << (8 * i);
+  return line[8] == static_cast<uint8_t>(f) && line[9] <= kGgufColumns ? line[9] : 0;
+}
+
+}  // namespace flashinfer
