@@ -2,7 +2,7 @@
 // Row-wise ops against what the memory gives: the op and a memcpy (or a read) of as many bytes alternate on the
 // library's threads, so that a noisy neighbour meets both. Prints medians and the median of the ratios. Buffers are 128
 // MB and more: 4 times a last-level cache of 32 MB.
-//   bench_bandwidth_ops [repeats [paged]]        paged: only the operators around a paged cache
+//   bench_bandwidth_ops [repeats [rows|paged|quant]]     only one group: row-wise ops and small calls, around a paged cache, quantisers
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -192,6 +192,35 @@ void paged_lines(const Memory& m, int repeats) {
   for (const Line& line : lines) report(m, line, repeats);
 }
 
+/// Quantisers and what is fused with them, from bf16 rows of 4096.
+void quant_lines(const Memory& m, int repeats) {
+  constexpr int64_t kN = kRows * kD;
+  const TensorView x(m.a.data(), DType::kBF16, {kRows, kD}), lower(m.a.data(), DType::kBF16, {kRows / 2, kD}),
+      upper(m.a.data_as<char>() + kBytes, DType::kBF16, {kRows / 2, kD}), gates(m.a.data(), DType::kBF16, {kRows / 2, 2 * kD});
+  const TensorView codes(m.b.data(), DType::kU8, {kRows, kD / 2}), fp8(m.b.data(), DType::kF8E4M3, {kRows, kD});
+  const Tensor w = Tensor::zeros({kD}, DType::kBF16), gs = Tensor::zeros({1}, DType::kF32), sf = Tensor::zeros({kRows, kD / 16}, DType::kU8),
+               groups = Tensor::zeros({kRows, kD / 128}, DType::kF32);
+  gs.data_as<float>()[0] = 1000;
+  const TensorView sf32(sf.data(), DType::kU8, {kRows, kD / 32}), flat(sf.data(), DType::kU8, {kRows * kD / 32}), half_fp8 = fp8.slice(0, 0, kRows / 2),
+      half_codes = codes.slice(0, 0, kRows / 2), half_sf = sf.view().slice(0, 0, kRows / 2), block_sf(sf.data(), DType::kF8E4M3, {kRows, kD / 16});
+  const Line lines[] = {
+      {"nvfp4_quantize", kN * 41 / 16, false, [&] { nvfp4_quantize({.a = x, .a_global_sf = gs, .x_q = codes, .sf = sf}); }},
+      {"nvfp4_quantize linear", kN * 41 / 16, false, [&] { nvfp4_quantize({.a = x, .a_global_sf = gs, .sfLayout = 2, .x_q = codes, .sf = sf}); }},
+      {"mxfp4_quantize", kN * 81 / 32, false, [&] { mxfp4_quantize({.a = x, .x_q = codes, .sf = sf32}); }},
+      {"mxfp8_quantize", kN * 97 / 32, false, [&] { mxfp8_quantize({.input = x, .x_q = fp8, .sf = flat}); }},
+      {"per_token_group_quant_8bit 128", kN * 3, false, [&] { per_token_group_quant_8bit({.x = x, .group_size = 128, .x_q = fp8, .x_s = groups}); }},
+      {"per_tensor_quant_fp8, scale given", kN * 3, false, [&] { per_tensor_quant_fp8({.x = x, .scale = gs, .x_q = fp8}); }},
+      {"silu_and_mul_nvfp4_quantize", kN / 2 * 73 / 16, false,
+       [&] { silu_and_mul_nvfp4_quantize({.input = gates, .global_scale = gs, .x_q = half_codes, .sf = half_sf}); }},
+      {"rmsnorm_quant e4m3", kN * 3, false, [&] { rmsnorm_quant({.out = fp8, .input = x, .weight = w, .scale = 0.1}); }},
+      {"fused_add_rmsnorm_quant e4m3", kN / 2 * 7, false,
+       [&] { fused_add_rmsnorm_quant({.out = half_fp8, .input = lower, .residual = upper, .weight = w, .scale = 0.1}); }},
+      {"rmsnorm_fp4quant", kN * 41 / 16, false,
+       [&] { rmsnorm_fp4quant({.input = x, .weight = w, .y_fp4 = codes, .block_scale = block_sf, .global_scale = gs}); }},
+  };
+  for (const Line& line : lines) report(m, line, repeats);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -227,9 +256,11 @@ int main(int argc, char** argv) {
       {"top_k k=50 f32 49152", logit_bytes, true, [&] { top_k({.input = logits, .k = 50, .sorted = true}); }},
       {"top_k k=1 bf16 49152", 2 * kLogitRows * kTokens * 2, true, [&] { top_k({.input = bf16_logits, .k = 1}); }},
   };
-  if (argc < 3) {
+  const std::string group = argc > 2 ? argv[2] : "";
+  if (group.empty() || group == "rows") {
     for (const Line& line : lines) report(m, line, repeats);
     small_calls();
   }
-  paged_lines(m, repeats);
+  if (group.empty() || group == "paged") paged_lines(m, repeats);
+  if (group.empty() || group == "quant") quant_lines(m, repeats);
 }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixtures of experts (ops.md section 11): which experts a token goes to, and the experts themselves. Results do not depend on the number
+// of threads nor on the other tokens: the k experts of a token are added in the order that it names them.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flashinfer/op/call.h"
+
+namespace flashinfer {
+
+/// Ours: top_k experts of each token by one of the routing methods (RoutingMethodType), in f32, the largest first, ties to the smaller
+/// id, NaN never chosen before a number.
+///   0 Default            softmax over all, weights are those of the chosen
+///   1 Renormalize        softmax over the chosen logits
+///   2 DeepSeekV3         s = sigmoid(logit), b = s + bias; a group's score is the sum of its two largest b; experts of the topk_group
+///                        best of n_group groups by b; weight s / (sum + 1e-20) * routed_scaling_factor
+///   3 Llama4             top_k = 1, weight sigmoid(logit)
+///   4 RenormalizeNaive   as 0, divided by their sum
+///   5 TopK               weight is the logit
+///   6 SigmoidRenorm      sigmoid, divided by the sum when norm_topk_prob
+///   7 MiniMax2           as 2 with one group
+///   8 Sigmoid, 9 TopKSigmoid   sigmoid of the chosen
+/// ValueError: top_k outside [1, e], a bias for other methods than 2 and 7 or none for them, groups that do not divide e or hold fewer
+/// than top_k experts, groups or a factor for methods that have none.
+struct MoeRouting {
+  TensorView routing_logits;  // [t, e] f32|bf16|f16
+  int64_t routing_method = 0;
+  int64_t top_k = 0;
+  std::optional<TensorView> routing_bias = {};  // [e] f32|bf16|f16
+  int64_t n_group = 0;                          // 0 or 1: one group
+  int64_t topk_group = 0;                       // 0: all groups
+  double routed_scaling_factor = 1.0;
+  bool norm_topk_prob = true;
+  std::optional<TensorView> topk_ids = {};      // ours: memory for the results, i32 [t, top_k]
+  std::optional<TensorView> topk_weights = {};  // f32 [t, top_k]
+};
+std::pair<Tensor, Tensor> moe_routing(const MoeRouting& args);
+
+/// Method 2 into given memory. ValueError: what moe_routing says, topk > 8, n_group > 32, e / n_group > 32 or e / n_group * topk_group > 128
+/// with groups, e > 384 without, a tensor that is not contiguous.
+struct FusedTopkDeepseek {
+  TensorView scores;  // [t, e] f32|f16|bf16, logits
+  TensorView bias;    // [e] as scores
+  int64_t n_group = 0, topk_group = 0, topk = 0;
+  double routed_scaling_factor = 0;
+  TensorView topk_values;   // [t, topk] as scores, written
+  TensorView topk_indices;  // i32 [t, topk], written
+  bool launch_with_pdl = true;                        // CUDA only
+  std::optional<TensorView> routing_replay_out = {};  // i16 [>= t, topk]: the first t rows get the ids
+  std::string backend = "default";
+};
+void fused_topk_deepseek(const FusedTopkDeepseek& args);
+
+/// out[t] = sum over j of token_final_scales[t, j] * (fc2[e] . act(fc1[e] . input[t] + bias1[e]) + bias2[e]), e = token_selected_experts[t, j],
+/// over the experts of this rank: [ep_rank * E, ep_rank * E + E). The rows of fc1 are first the linear ("up") half, then the gate.
+///   bf16          the activation is rounded to bf16, everything else stays in f32
+///   e4m3          quant_scales: factors after fc1 [E], before the activation's cast to e4m3 [1], after fc2 [E], and one that is not used
+///   NVFP4         quant_scales: gs of the input [1], fc1's scale factors (128x4 for each expert), factors after fc1 [E], gs of the activation
+///                 [1], fc2's scale factors, factors after fc2 [E]; an input of 16 bits is quantised, one of uint8 comes with input_sf
+/// Activations (ActivationType): Gelu 0, Relu 1, Silu 2, Swiglu 3 silu(g) u, Geglu 4 gelu(g) u, SwigluBias 5 (also 3 with alpha, beta or
+/// limit): g = min(g, limit), u = clamp(u, -limit, limit), g sigmoid(alpha g) (u + beta), Relu2 6, SwigluStep 7 min(silu(g), 7)
+/// clamp(u, -7, 7), GegluTanh 8, Identity 9, Situ 10 b tanh(g / b) sigmoid(g) l tanh(u / l), ClampedRelu2 12 (limit tanh(relu(x) / limit))^2;
+/// 3, 4, 5, 7, 8, 10 have a gate. With tp_size > 1, i is this rank's share, the result is to be summed over ranks, and rank 0 adds bias2.
+///
+/// ValueError: extents, dtypes or ranks that do not fit together, an expert outside all ranks' (enable_alltoall: such entries are skipped),
+/// arguments of another activation or mode. NotImplementedError: the modes whose flag is set, a cluster of more than one.
+struct CutlassFusedMoe {
+  TensorView input;                   // [t, h] bf16|f16|f32, e4m3, or uint8 [t, h/2]
+  TensorView token_selected_experts;  // [t, k] i32|i64
+  TensorView token_final_scales;      // [t, k] f32
+  TensorView fc1_expert_weights;      // [E, 2i, h] (no gate: [E, i, h]); NVFP4: bytes
+  TensorView fc2_expert_weights;      // [E, h, i]
+  DType output_dtype = DType::kBF16;
+  std::optional<std::vector<TensorView>> quant_scales = {};
+  std::optional<TensorView> fc1_expert_biases = {};  // [E, 2i] or [E, i]
+  std::optional<TensorView> fc2_expert_biases = {};  // [E, h]
+  std::optional<TensorView> input_sf = {};           // e4m3|uint8 scale factors of a uint8 input
+  std::optional<TensorView> swiglu_alpha = {}, swiglu_beta = {}, swiglu_limit = {};  // f32 [E]
+  int64_t tp_size = 1, tp_rank = 0, ep_size = 1, ep_rank = 0, cluster_size = 1, cluster_rank = 0;
+  std::optional<TensorView> output = {};  // [t, h] output_dtype
+  bool enable_alltoall = false;
+  bool use_deepseek_fp8_block_scale = false, use_w4_group_scaling = false, use_mxfp8_act_scaling = false, min_latency_mode = false;
+  bool use_packed_weights = false, use_wfp4afp8_humming = false;
+  int64_t tune_max_num_tokens = 8192;   // CUDA only
+  std::optional<bool> enable_pdl = {};  // CUDA only
+  int64_t activation_type = 3;
+  bool swizzled_input_sf = true;
+  bool use_fused_finalize = true;  // the sum has one order either way
+  std::optional<std::vector<int64_t>> profile_ids = {};  // CUDA only
+  std::optional<TensorView> workspace_buffer = {};       // CUDA only: scratch comes from the context's allocator
+  std::optional<TensorView> clamped_relu2_limit = {};    // f32, one element; for ClampedRelu2
+  std::optional<TensorView> situ_beta = {}, situ_linear_beta = {};  // f32 [E], for Situ; 4 and 25 when absent
+  std::string backend = "cutlass";
+};
+Tensor cutlass_fused_moe(const CutlassFusedMoe& args);
+
+}  // namespace flashinfer

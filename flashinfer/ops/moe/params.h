@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels between the products of a mixture need to know. Freestanding.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+struct MoeConfig {
+  DType out;  // of the activation: bf16 or e4m3; of the sum: bf16, f16, f32
+
+  static constexpr const char* kName = "flashinfer::MoeConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("out", out);
+  }
+  friend constexpr bool operator==(const MoeConfig&, const MoeConfig&) = default;
+};
+
+/// The numbers are those of the public enumeration ActivationType.
+enum class MoeActivation : int32_t {
+  kGelu = 0, kRelu, kSilu, kSwiglu, kGeglu, kSwigluBias, kRelu2, kSwigluStep, kGegluTanh, kIdentity, kSitu, kClampedRelu2 = 12
+};
+constexpr bool has_gate(MoeActivation a) {
+  return a == MoeActivation::kSwiglu || a == MoeActivation::kGeglu || a == MoeActivation::kSwigluBias || a == MoeActivation::kSwigluStep ||
+         a == MoeActivation::kGegluTanh || a == MoeActivation::kSitu;
+}
+
+/// y[r] = act(x[r] + bias[expert[r]]), x rows of 2 * inter (linear half, gate) or inter.
+struct MoeActParams {
+  const float* x;
+  void* y;
+  int64_t rows, inter;
+  const int32_t* expert;  // [rows]
+  const float* bias;      // [experts, width of x] or null
+  const float *alpha, *beta, *limit, *situ_beta, *situ_linear;  // [experts] or null
+  MoeActivation kind;
+  float scale, relu2_limit;  // scale: before a cast to e4m3
+  int64_t rows_per_task;
+};
+
+/// out[t] = sum over j of scales[t, j] * (y[row[t, j]] + bias[expert[row]]), j ascending; row -1: no part.
+struct MoeSumParams {
+  const float* y;  // [rows, hidden]
+  void* out;
+  const int32_t* row;     // [tokens, top_k]
+  const int32_t* expert;  // [rows]
+  const float* scales;    // [tokens, top_k]
+  const float* bias;      // [experts, hidden] or null
+  int64_t tokens, top_k, hidden, out_stride;
+  int64_t rows_per_task;
+};
+
+}  // namespace flashinfer
