@@ -106,10 +106,10 @@ FI_VEC_INLINE int64_t count_reaching(const float* x, int64_t n, float bound) {  
   return count;
 }
 
-/// A value that at least k elements reach, and not many more than the maxima tell; -inf when they tell nothing
-/// (k is more than half of them).
+/// A value that at least k elements reach: as many maxima do. Little more than k reach it while k is small against the
+/// number of groups; with k equal to it, a ninth of the row. -inf when k is larger.
 FI_VEC_INLINE float reached_by(const float* maxima, int64_t groups, int64_t k) {
-  if (k > groups / 2) return -__builtin_inff();
+  if (k > groups) return -__builtin_inff();
   Vec least = load(maxima), most = least;
   for (int64_t i = Vec::kLanes; i < groups; i += Vec::kLanes) {
     least = min(load(maxima + i), least);

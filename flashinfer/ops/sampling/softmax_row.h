@@ -16,21 +16,23 @@ struct SoftmaxBlocks {
 };
 inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + survey_blocks(v)}; }
 
-/// Elements [begin, end), begin at a block's.
-template <class T>
-FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, float inverse_temperature,
-                                 const SoftmaxBlocks& s) {
-  const Vec low = splat(-__builtin_inff()), inverse = splat(inverse_temperature);
-  // A masked token stays masked at T = 0 (0 * -inf would be NaN).
-  const auto scaled = [&](Vec v) { return select(v == low, low, v * inverse); };
+/// `scaled` is x / T for a vector.
+template <class T, class Scaled>
+FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s, bool falling,
+                                    Scaled scaled) {
+  const Vec low = splat(-__builtin_inff());
   for (int64_t b = begin; b < end; b += kSurveyBlock) {
     const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
     const T* p = x + b;
     float* q = y + b;
-    const float top = reduce_max(fold_row(
-        n, low, [&](Vec a, int64_t i) { return max(scaled(load(p + i)), a); },
-        [&](Vec a, int64_t i, int64_t m) { return max(select(first_n(m), scaled(load_n(p + i, m)), low), a); },
-        [](Vec a, Vec c) { return max(a, c); }));
+    float top;
+    if (falling)  // x / T falls with x, or is equal for all
+      top = reduce_max(fold_row(
+          n, low, [&](Vec a, int64_t i) { return max(scaled(load(p + i)), a); },
+          [&](Vec a, int64_t i, int64_t m) { return max(select(first_n(m), scaled(load_n(p + i, m)), low), a); },
+          [](Vec a, Vec c) { return max(a, c); }));
+    else
+      top = reduce_max(scaled(splat(max_row(p, n))));
     const Vec shift = splat(top > -__builtin_inff() ? top : 0.0f);  // a block of -inf: exp gives zeros
     s.tops[b / kSurveyBlock] = top;
     s.sums[b / kSurveyBlock] = sum_row(
@@ -47,6 +49,16 @@ FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t en
           return a + select(first_n(m), e, zero());
         });
   }
+}
+/// Elements [begin, end), begin at a block's.
+template <class T>
+FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, float inverse_temperature,
+                                 const SoftmaxBlocks& s) {
+  const Vec low = splat(-__builtin_inff()), inverse = splat(inverse_temperature);
+  if (inverse_temperature > 0.0f && inverse_temperature < __builtin_inff())
+    softmax_first_by(x, y, begin, end, s, false, [&](Vec v) { return v * inverse; });
+  else  // a masked token stays masked at T = 0, where 0 * -inf would be NaN
+    softmax_first_by(x, y, begin, end, s, true, [&](Vec v) { return select(v == low, low, v * inverse); });
 }
 
 /// What block b is scaled by, once all blocks are there.

@@ -21,8 +21,9 @@ inline uint64_t* top_keys(const T* x, int64_t n, int64_t k, bool large, bool sor
   int64_t found = -1;
   if (n > kTopKRoom && k < n) {
     if (!surveyed) survey<false>(x, 0, n, s);
-    float bound = reached_by(s.maxima, survey_groups(n), k);
-    if (!(bound > -__builtin_inff())) bound = threshold(x, n, {k, __builtin_inf()}, values, values + n + 64);
+    // Few keys are ranked faster than their exact bound is found.
+    const float bound = k <= survey_groups(n) / 16 ? reached_by(s.maxima, survey_groups(n), k)
+                                                   : kth_value(x, n, s, k, values, positions);
     if (bound > -__builtin_inff()) found = collect(x, n, bound, s.tops, values, positions);
   }
   if (found >= k) {
