@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 #include "flashinfer/kernels/emu/emu.h"
@@ -45,6 +46,7 @@ class Memory {
 
 struct Call {
   DType dtype = DType::kBF16, out = DType::kBF16;
+  std::optional<DType> cache = {};  // another type than `dtype`
   int dqk = 64, dvo = 64, heads = 4, kv_heads = 2, page = 0;  // page 0: ragged
   std::vector<cuda::AttentionShape> requests;
   bool causal = false;
@@ -67,13 +69,21 @@ class Attention {
  public:
   explicit Attention(const Call& s) : s_(s) {
     std::mt19937 random(7);
-    const auto values = [&](size_t n, float spread) {  // each array from its own seed: a longer one begins alike
+    const auto values = [&](DType type, size_t n) {  // each array from its own seed: a longer one begins alike
       std::mt19937 random(static_cast<unsigned>(++arrays_));
-      uint16_t* x = memory_.make<uint16_t>(n);
-      std::normal_distribution<float> normal(0, spread);
-      for (size_t i = 0; i < n; ++i) x[i] = s.dtype == DType::kBF16 ? bf16_t(normal(random)).bits : f16_t(normal(random)).bits;
-      return x;
+      std::normal_distribution<float> normal;
+      const auto fill = [&]<class T>(T* x) -> void* {
+        for (size_t i = 0; i < n; ++i) x[i] = T(normal(random));
+        return x;
+      };
+      switch (type) {
+        case DType::kF32: return fill(memory_.make<float>(n));
+        case DType::kF16: return fill(memory_.make<f16_t>(n));
+        case DType::kBF16: return fill(memory_.make<bf16_t>(n));
+        default: return fill(memory_.make<e4m3_t>(n));
+      }
     };
+    const DType cache = s.cache.value_or(s.dtype);
     std::vector<int32_t> qo{0}, kv{0}, len, pages;
     std::vector<int64_t> masks{0};
     for (const auto& r : s.requests) {
@@ -84,9 +94,9 @@ class Attention {
     const int64_t slots = s.page ? int64_t{kv.back()} * s.page : kv.back();
     for (int32_t i = 0; i < (s.page ? kv.back() : 0); ++i) pages.push_back(i);
     std::shuffle(pages.begin(), pages.end(), random);
-    p_.q = values(static_cast<size_t>(int64_t{qo.back()} * s.heads * s.dqk), 1.0f);
-    p_.k = values(static_cast<size_t>(slots * s.kv_heads * s.dqk), 1.0f);
-    p_.v = values(static_cast<size_t>(slots * s.kv_heads * s.dvo), 1.0f);
+    p_.q = values(s.dtype, static_cast<size_t>(int64_t{qo.back()} * s.heads * s.dqk));
+    p_.k = values(cache, static_cast<size_t>(slots * s.kv_heads * s.dqk));
+    p_.v = values(cache, static_cast<size_t>(slots * s.kv_heads * s.dvo));
     rows_ = int64_t{qo.back()} * s.heads;
     item_ = s.out == DType::kF32 ? 4 : 2;
     o_ = memory_.make<char>(static_cast<size_t>(rows_ * s.dvo) * item_);
@@ -113,16 +123,19 @@ class Attention {
   /// Runs every kind of tile; returns what the emulator said.
   std::string run(uint64_t seed, bool count = false) {
     std::string error;
-    const AttentionConfig c{s_.dtype, s_.dtype, s_.out, false};
-    EXPECT_EQ(cuda::attention_refusal(c, p_), "");
-    EXPECT_TRUE(cuda::attention_aligned(p_));
+    const AttentionConfig c{s_.dtype, s_.cache.value_or(s_.dtype), s_.out, false};
+    const bool cores = !cuda::attention_refusal(c, p_).empty();
+    EXPECT_EQ(cores ? cuda::attention_cores_refusal(c, p_) : "", "");
+    EXPECT_TRUE(cores || cuda::attention_aligned(p_));
     const int group = s_.heads / s_.kv_heads;
+    const std::string type = s_.dtype == DType::kF32 ? "f32" : s_.dtype == DType::kBF16 ? "bf16" : "f16", dim = std::to_string(s_.dqk);
     for (const bool few : {true, false}) {
       int64_t most = 0;
       for (const auto& r : s_.requests) most = std::max<int64_t>(most, int64_t{r.tokens} * group);
       AttentionCudaConfig cfg = cuda::attention_config(c, p_, few, most);
       if (!few) cfg.threads = s_.dqk == 128 ? 256 : 128;  // those that were built
-      const cuda::AttentionWorkList w = cuda::attention_tiles(s_.requests, group, cfg.rows(), few);
+      const AttentionCoresConfig plain = cuda::attention_cores_config(c, p_);
+      const cuda::AttentionWorkList w = cuda::attention_tiles(s_.requests, group, cores ? plain.rows : cfg.rows(), few);
       if (w.tiles.empty()) continue;
       Memory more;
       AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
@@ -131,7 +144,6 @@ class Attention {
       std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();
       ranges.insert(ranges.end(), others.begin(), others.end());
       std::sort(ranges.begin(), ranges.end(), [](const emu::Range& a, const emu::Range& b) { return a.begin < b.begin; });
-      const std::string type = s_.dtype == DType::kBF16 ? "bf16" : "f16";
       const auto launch = [&](const std::string& name, const cuda::Launch& l) {
         auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module(), name.c_str()));
         if (kernel == nullptr) throw std::runtime_error("no kernel " + name);
@@ -139,7 +151,11 @@ class Attention {
         error += r.error;
         counts_ = r.counts;
       };
-      launch(type + "_" + std::to_string(s_.dqk) + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
+      if (cores) {
+        launch("cores_" + std::string(c.kv == DType::kF32 ? "f32_" : "e4m3_") + dim, cuda::attention_cores_launch(plain, p_, w.tiles.size(), false));
+      } else {
+        launch(type + "_" + dim + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
+      }
       if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch(cuda::attention_merge_config(c, p_), p_, w.cuts.size(), false));
     }
     return error;
@@ -152,7 +168,7 @@ class Attention {
     AttentionParams r = p_;
     r.o = o.data(), r.lse = lse.data();
     for (size_t b = 0; b < s_.requests.size(); ++b)
-      ref::attention_request({s_.dtype, s_.dtype, DType::kF32, false}, r, {}, static_cast<int64_t>(b));
+      ref::attention_request({s_.dtype, s_.cache.value_or(s_.dtype), DType::kF32, false}, r, {}, static_cast<int64_t>(b));
     std::pair<double, double> w{0, 0};
     for (int64_t i = 0; i < rows_ * s_.dvo; ++i) {
       const double mine = ref::attention_detail::element(s_.out, o_, i), truth = reinterpret_cast<const float*>(o.data())[i];
@@ -185,7 +201,7 @@ void check(const char* name, const Call& s) {
     Attention a(s);
     EXPECT_EQ(a.run(seed), "") << name << ", seed " << seed;
     const auto [o, lse] = a.worst();
-    EXPECT_LT(o, s.dtype == DType::kBF16 ? 0.03 : 0.004) << name << ", seed " << seed;
+    EXPECT_LT(o, s.dtype == DType::kBF16 ? 0.03 : s.dtype == DType::kF16 ? 0.004 : 1e-5) << name << ", seed " << seed;
     EXPECT_LT(lse, 1e-3) << name << ", seed " << seed;
     if (seed == 0) first.run(0);
     EXPECT_TRUE(a.output() == first.output()) << name << ": the schedule changed the result";
@@ -208,6 +224,15 @@ TEST(EmuAttention, Prefill) {
   check("more tokens than keys", {.requests = {{50, 20}}, .causal = true});
   check("f16, D 128, tiles of 128 rows", {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .requests = {{75, 140}}, .causal = true});
   check("192 and 128 to f32", {.dtype = DType::kF16, .out = DType::kF32, .dqk = 192, .dvo = 128, .requests = {{40, 70}}, .causal = true});
+}
+
+TEST(EmuAttention, WithoutTensorCores) {
+  const DType f32 = DType::kF32, f16 = DType::kF16;
+  check("f32, ragged", {.dtype = f32, .out = f32, .requests = {{1, 1}, {1, 63}, {5, 77}, {1, 0}}, .causal = true});
+  check("f32, cut keys, pages, sinks", {.dtype = f32, .out = f32, .heads = 6, .kv_heads = 1, .page = 16, .requests = {{1, 1100}}, .sinks = true});
+  check("f32, D 256, window, cap", {.dtype = f32, .out = f32, .dqk = 256, .dvo = 256, .requests = {{3, 50}}, .causal = true, .window = 11, .cap = 5.0f});
+  check("e4m3 cache", {.dtype = f16, .out = f16, .cache = DType::kF8E4M3, .dqk = 128, .dvo = 128, .page = 7, .requests = {{1, 130}, {2, 60}}, .causal = true});
+  check("e4m3 cache, mask and alibi", {.dtype = f16, .out = f16, .cache = DType::kF8E4M3, .dqk = 128, .dvo = 128, .requests = {{4, 70}}, .mask = true, .alibi = true});
 }
 
 TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {

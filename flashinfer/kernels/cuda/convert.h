@@ -25,6 +25,29 @@ FI_GLOBAL_FN float to_f32(f16_t x) {
 FI_GLOBAL_FN float to_f32(e4m3_t x) { return static_cast<float>(x); }
 FI_GLOBAL_FN float to_f32(e5m2_t x) { return static_cast<float>(x); }
 
+/// N elements at once: a GPU from sm_89 on converts 8-bit floats in pairs.
+template <int N, class T>
+FI_GLOBAL_FN void widen(const T (&x)[N], float (&y)[N]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  if constexpr (sizeof(T) == 1 && N % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      const uint16_t pair = static_cast<uint16_t>(x[i].bits | x[i + 1].bits << 8);
+      uint32_t halves;
+      if constexpr (kSame<T, e4m3_t>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+      else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
+      f16_t low, high;
+      low.bits = static_cast<uint16_t>(halves), high.bits = static_cast<uint16_t>(halves >> 16);
+      y[i] = to_f32(low), y[i + 1] = to_f32(high);
+    }
+  } else
+#endif
+  {
+#pragma unroll
+    for (int i = 0; i < N; ++i) y[i] = to_f32(x[i]);
+  }
+}
+
 template <class T>
 FI_GLOBAL_FN T from_f32(float x) {
 #if defined(__CUDACC__)

@@ -117,6 +117,7 @@ class Machine {
   // memory.cc
   void shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
+  void out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after, const void* pc);
   Block* block_of(uintptr_t at, uint32_t bytes);
   void check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void land(Thread& t, const AsyncCopy& c, const void* pc);

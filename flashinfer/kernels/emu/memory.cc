@@ -63,6 +63,16 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   if (options_.races) check_race(shared_pages_, at, bytes, flags, pc);
 }
 
+void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after, const void* pc) {
+  std::string near = "far from every allocation";
+  if (before != nullptr && at < reinterpret_cast<uintptr_t>(before->begin) + before->bytes + 65536)
+    near = str(static_cast<int64_t>(at + bytes - reinterpret_cast<uintptr_t>(before->begin) - before->bytes), " bytes past the end of an allocation of ",
+               before->bytes, " bytes");
+  if (after != nullptr && reinterpret_cast<uintptr_t>(after->begin) - at < 4096)
+    near = str(reinterpret_cast<uintptr_t>(after->begin) - at, " bytes before an allocation of ", after->bytes, " bytes");
+  find("bounds", str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"), pc);
+}
+
 void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
   const auto inside = [&](const Range& r) {
@@ -75,14 +85,8 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
                                         [](uintptr_t x, const Range& y) { return x < reinterpret_cast<uintptr_t>(y.begin); });
     r = after == options_.memory.begin() ? nullptr : &*(after - 1);
     if (r == nullptr || !inside(*r)) {
-      std::string near = "far from every allocation";
-      if (r != nullptr && at < reinterpret_cast<uintptr_t>(r->begin) + r->bytes + 65536)
-        near = str(static_cast<int64_t>(at + bytes - reinterpret_cast<uintptr_t>(r->begin) - r->bytes), " bytes past the end of an allocation of ",
-                   r->bytes, " bytes");
-      if (after != options_.memory.end() && reinterpret_cast<uintptr_t>(after->begin) - at < 4096)
-        near = str(reinterpret_cast<uintptr_t>(after->begin) - at, " bytes before an allocation of ", after->bytes, " bytes");
-      find("bounds", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"), pc);
-      stop();
+      out_of_bounds(at, bytes, flags, r, after == options_.memory.end() ? nullptr : &*after, pc);
+      stop();  // with no string alive: this stack is never unwound
     }
     last_range_ = r;
   }

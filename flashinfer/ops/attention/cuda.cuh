@@ -183,21 +183,7 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[C.dvo / 8], RowState& st, const Atte
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
     }
-    const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row, head = kv_head * group + packed % group;
-    if (t.partial >= 0) {
-      const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
-      const float scale = m == -kInf ? 0.0f : 1.0f / l;
-      store(pp.a.partial_o + at * C.dvo + quad * 4, Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
-      if (quad == 0) pp.a.partial_state[at] = m == -kInf ? -kInf : m + log2f(l);
-      continue;
-    }
-    const int64_t token = seq.q_first + packed / group;
-    const Finish f = finish(p, static_cast<int32_t>(head), m, l);
-    Pack<O, 4> y;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) y[e] = from_f32<O>(sum[e] * f.scale);
-    store(static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h + quad * 4, y);
-    if (p.lse && quad == 0) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = f.lse;
+    write_quad<O, C.dvo>(p, seq, t, kv_head, group, row, quad, m, l, sum);
   }
 }
 }  // namespace attn

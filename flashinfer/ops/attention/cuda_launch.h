@@ -40,6 +40,19 @@ inline AttentionCudaConfig attention_config(const AttentionConfig& c, const Atte
   return {.q = c.q, .o = c.o, .warps_k = few ? short{4} : short{1}, .dqk = p.head_dim_qk, .dvo = p.head_dim_vo, .threads = wide ? 256 : 128};
 }
 
+/// The same of the kernel without tensor cores, which serves what they cannot: other element types of the cache.
+inline std::string attention_cores_refusal(const AttentionConfig& c, const AttentionParams& p) {
+  if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches have no kernel for GPUs";
+  if (c.rope) return "the kernel does not rotate on the fly";
+  const int d = p.head_dim_qk;
+  if ((d != 64 && d != 128 && d != 256) || p.head_dim_vo != d) return "the head dimensions of K and V must be equal: 64, 128 or 256";
+  return {};
+}
+/// Four rows a tile: queries and outputs of four rows take 128 registers of a thread at 16 elements each (fp8).
+inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, const AttentionParams& p) {
+  return {.q = c.q, .kv = c.kv, .o = c.o, .rows = 4, .dim = static_cast<short>(p.head_dim_qk), .threads = 128};
+}
+
 /// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some 20 us, beside
 /// which launch and merge are small; 64 requests of 4096 keys and 8 heads make 2048 blocks. Requests with more rows have blocks enough.
 constexpr int64_t attention_chunk(int64_t rows) { return rows <= kFewRows ? 1024 : rows <= 64 ? 4096 : INT32_MAX / 64 * 64; }
@@ -89,6 +102,21 @@ inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionPara
   l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = attention_shared_bytes(c);
+  l.pdl = pdl;
+  return l;
+}
+/// Partial sums of every group of lanes, in f32, and their maxima and denominators (cuda_cores.cuh).
+constexpr unsigned attention_cores_shared_bytes(const AttentionCoresConfig& c) {
+  const int per = c.kv == DType::kF32 ? 4 : 8, pieces = c.dim / per;  // elements of a load
+  const int groups = c.threads / (pieces < 32 ? pieces : 32);
+  return static_cast<unsigned>(groups * c.rows * (c.dim + 2) * 4);
+}
+inline Launch attention_cores_launch(const AttentionCoresConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
+  Launch l;
+  l.grid[0] = static_cast<unsigned>(tiles);
+  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = attention_cores_shared_bytes(c);
   l.pdl = pdl;
   return l;
 }

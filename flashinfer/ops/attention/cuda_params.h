@@ -52,6 +52,26 @@ struct AttentionCudaParams {
   const AttentionCudaMerge* cuts;
 };
 
+/// Without tensor cores: any of the element types that a cache has but NVFP4. A tile has few rows.
+struct AttentionCoresConfig {
+  DType q, kv, o;              // q, o: f32, f16, bf16; kv: these, e4m3, e5m2
+  unsigned char rows;          // of a tile: 4
+  short dim;                   // 64, 128 or 256, of K and V
+  short threads;               // of a block: 128
+
+  static constexpr const char* kName = "flashinfer::AttentionCoresConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("q", q);
+    v("kv", kv);
+    v("o", o);
+    v("rows", rows);
+    v("dim", dim);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const AttentionCoresConfig&, const AttentionCoresConfig&) = default;
+};
+
 /// Merges what cut rows left.
 struct AttentionMergeCudaConfig {
   DType o;

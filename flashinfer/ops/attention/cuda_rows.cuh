@@ -90,4 +90,26 @@ FI_GLOBAL_FN Finish finish(const AttentionParams& p, int32_t head, float m, floa
   return {scale * p.v_scale, lse * p.lse_factor};
 }
 
+/// Columns [4 quad, 4 quad + 4) of row `row` of a tile: `sum` over values with maximum m (exponents of 2) and denominator l, to the
+/// output, or where a cut row's state is left.
+template <class O, int kDim>
+FI_GLOBAL_FN void write_quad(const AttentionParams& p, const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group, uint32_t row,
+                             uint32_t quad, float m, float l, const float (&sum)[4]) {
+  const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row, head = kv_head * group + packed % group;
+  if (t.partial >= 0) {
+    const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
+    const float scale = m == -kInf ? 0.0f : 1.0f / l;
+    store(p.partial_o + at * kDim + quad * 4, Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
+    if (quad == 0) p.partial_state[at] = m == -kInf ? -kInf : m + log2f(l);
+    return;
+  }
+  const int64_t token = seq.q_first + packed / group;
+  const Finish f = finish(p, static_cast<int32_t>(head), m, l);
+  Pack<O, 4> y;
+#pragma unroll
+  for (int e = 0; e < 4; ++e) y[e] = from_f32<O>(sum[e] * f.scale);
+  store(static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h + quad * 4, y);
+  if (p.lse && quad == 0) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = f.lse;
+}
+
 }  // namespace flashinfer::cu::attn

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel of GPUs compiles for every generation, and none of them spills a register.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/jit/nvrtc.h"
+#include "flashinfer/jit/source.h"
+
+namespace flashinfer::jit {
+namespace {
+
+struct Kernel {
+  const char *header, *config, *values, *params, *function;
+};
+const Kernel kKernels[] = {
+    {"norm/cuda", "NormCudaConfig", ".dtype = DType::kBF16, .weight = DType::kBF16, .fused_add = 1, .aligned = 1, .group = 256, .threads = 256", "NormParams", "rmsnorm"},
+    {"norm/cuda", "NormCudaConfig", ".dtype = DType::kF16, .weight = DType::kF32, .aligned = 0, .group = 32, .threads = 128", "NormParams", "rmsnorm"},
+    {"norm/cuda", "LayerNormCudaConfig", ".dtype = DType::kBF16, .aligned = 1, .group = 1024, .threads = 1024", "NormParams", "layernorm"},
+    {"activation/cuda", "ActCudaConfig", ".dtype = DType::kBF16, .kind = Activation::kSilu, .aligned = 1, .threads = 256", "ActParams", "act_and_mul"},
+    {"activation/cuda", "ActCudaConfig", ".dtype = DType::kF32, .kind = Activation::kGelu, .aligned = 0, .threads = 256", "ActParams", "act_and_mul"},
+    {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kBF16, .interleave = 0, .aligned = 1, .threads = 128", "RopeParams", "rope"},
+    {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kF16, .interleave = 1, .aligned = 0, .threads = 128", "RopeParams", "rope"},
+    {"page/cuda", "AppendCudaConfig", ".item = 2, .aligned = 1, .threads = 128", "AppendParams", "append_paged"},
+    {"page/cuda", "AppendCudaConfig", ".item = 1, .aligned = 0, .threads = 128", "AppendParams", "append_paged"},
+    {"cascade/cuda", "MergeCudaConfig", ".dtype = DType::kBF16, .out = DType::kBF16, .aligned = 1, .threads = 128", "MergeParams", "merge_states"},
+    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention"},
+    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256", "AttentionCudaParams", "attention"},
+    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dim = 128, .threads = 128", "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dim = 256, .threads = 128", "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda", "AttentionMergeCudaConfig", ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention_merge"},
+};
+
+const std::vector<std::string> kNoSpills = {"--ptxas-options=--warn-on-spills", "--ptxas-options=--warning-as-error"};
+
+TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
+  const std::string python = FI_TEST_PYTHON;
+  ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
+  env::reload();
+  ASSERT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
+  for (const Kernel& k : kKernels) {
+    const std::string source = str("#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
+                                   " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
+    for (const char* arch : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+      std::string image;
+      EXPECT_NO_THROW(image = nvrtc_compile(source, arch, include_root(), kNoSpills))
+          << k.function << "{" << k.values << "} for " << arch;
+      EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function << " for " << arch;
+    }
+  }
+}
+
+TEST(NvrtcKernels, ASpillIsAnError) {
+  const std::string source = R"(
+extern "C" __global__ void __launch_bounds__(1024) flashinfer_kernel(float* p) {
+  float x[128];
+#pragma unroll
+  for (int i = 0; i < 128; ++i) x[i] = p[i * 1024 + threadIdx.x];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 128; ++i) p[i * 1024 + threadIdx.x] = x[127 - i] * x[i];
+}
+)";
+  EXPECT_THROW(nvrtc_compile(source, "sm_90a", {}, kNoSpills), RuntimeError);
+  EXPECT_NO_THROW(nvrtc_compile(source, "sm_90a"));
+}
+
+}  // namespace
+}  // namespace flashinfer::jit
