@@ -18,7 +18,7 @@ struct Kernel {
 const Kernel kKernels[] = {
     {"norm/cuda", "NormCudaConfig", ".dtype = DType::kBF16, .weight = DType::kBF16, .fused_add = 1, .aligned = 1, .group = 256, .threads = 256", "NormParams", "rmsnorm"},
     {"norm/cuda", "NormCudaConfig", ".dtype = DType::kF16, .weight = DType::kF32, .aligned = 0, .group = 32, .threads = 128", "NormParams", "rmsnorm"},
-    {"norm/cuda", "LayerNormCudaConfig", ".dtype = DType::kBF16, .aligned = 1, .group = 1024, .threads = 1024", "NormParams", "layernorm"},
+    {"norm/cuda", "LayerNormCudaConfig", ".dtype = DType::kBF16, .aligned = 1, .group = 512, .threads = 512", "NormParams", "layernorm"},
     {"activation/cuda", "ActCudaConfig", ".dtype = DType::kBF16, .kind = Activation::kSilu, .aligned = 1, .threads = 256", "ActParams", "act_and_mul"},
     {"activation/cuda", "ActCudaConfig", ".dtype = DType::kF32, .kind = Activation::kGelu, .aligned = 0, .threads = 256", "ActParams", "act_and_mul"},
     {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kBF16, .interleave = 0, .aligned = 1, .threads = 128", "RopeParams", "rope"},
@@ -26,6 +26,7 @@ const Kernel kKernels[] = {
     {"page/cuda", "AppendCudaConfig", ".item = 2, .aligned = 1, .threads = 128", "AppendParams", "append_paged"},
     {"page/cuda", "AppendCudaConfig", ".item = 1, .aligned = 0, .threads = 128", "AppendParams", "append_paged"},
     {"cascade/cuda", "MergeCudaConfig", ".dtype = DType::kBF16, .out = DType::kBF16, .aligned = 1, .threads = 128", "MergeParams", "merge_states"},
+    {"sampling/cuda", "SoftmaxCudaConfig", ".dtype = DType::kBF16, .temperature = DType::kF32, .aligned = 1, .threads = 1024", "SoftmaxCudaParams", "softmax"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256", "AttentionCudaParams", "attention"},
     {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dim = 128, .threads = 128", "AttentionCudaParams", "attention_cores"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in integers, the same
-// roundings for the host). bf16 to f32 is a shift. e4m3 and e5m2 need sm_89; before it the integer code of scalar.h runs. Stores to
+// roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3 and e5m2 need sm_89; before it the integer code of scalar.h runs. Stores to
 // e4m3 do not saturate: as scalar.h, overflow is NaN, and quantisers clamp first.
 #pragma once
 #include "flashinfer/core/scalar.h"
@@ -50,7 +50,7 @@ FI_GLOBAL_FN void widen(const T (&x)[N], float (&y)[N]) {
 
 template <class T>
 FI_GLOBAL_FN T from_f32(float x) {
-#if defined(__CUDACC__)
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   if constexpr (kSame<T, bf16_t>) {
     T y;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between the passes;
-// launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 4096 pieces (32768 bf16).
+// launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"

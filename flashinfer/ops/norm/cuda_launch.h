@@ -10,11 +10,11 @@ namespace flashinfer::cuda {
 
 constexpr int norm_item_size(DType t) { return t == DType::kF32 ? 4 : 2; }
 
-/// Threads of a row: the fewest of 8, 32, 256, 1024 that keep it in registers (4 pieces of 16 bytes each). 8 and 32 need no shared
+/// Threads of a row: the fewest of 8, 32, 256, 512 that keep it in registers (4 pieces of 16 bytes each). 8 and 32 need no shared
 /// memory and no barrier; 128 between them would save nothing: a row of 33 to 128 pieces is 4 loads a lane either way.
 constexpr int norm_group(DType t, int64_t d) {
   const int64_t pieces = (d * norm_item_size(t) + 15) / 16;
-  return pieces <= 8 * 4 ? 8 : pieces <= 32 * 4 ? 32 : pieces <= 256 * 4 ? 256 : 1024;
+  return pieces <= 8 * 4 ? 8 : pieces <= 32 * 4 ? 32 : pieces <= 256 * 4 ? 256 : 512;
 }
 
 /// Every row of every tensor begins at a multiple of 16 bytes and d is whole pieces.

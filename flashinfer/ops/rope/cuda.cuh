@@ -35,7 +35,8 @@ FI_GLOBAL_FN void rope_angle(const RopeParams& p, int64_t position, int64_t i, f
 template <RopeCudaConfig C>
 FI_GLOBAL_FN void rope(const RopeParams& p) {
   using T = scalar_of_t<C.dtype>;
-  constexpr int N = kPiece<T>;
+  // Single elements ask for more registers: with whole pieces ptxas spilled for sm_80.
+  constexpr int N = C.aligned ? kPiece<T> : kPiece<T> / 2;
   constexpr bool kAligned = C.aligned != 0;
   depend_wait();
   const int64_t token = block_x(), position = rope_position(p, token);
