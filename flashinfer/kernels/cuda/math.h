@@ -41,6 +41,17 @@ FI_CU float rcp_fast(float x) {
   return 1.0f / x;
 #endif
 }
+/// 1 / sqrt x to 2^-22.4 of its value. (An IEEE square root or division is a call for its rare cases, which costs registers around it.)
+FI_CU float rsqrt_fast(float x) {
+#if defined(__CUDACC__)
+  float y;
+  asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  emu::api->count(emu::Count::kSpecial, 1);
+  return 1.0f / sqrtf(x);
+#endif
+}
 /// tanh x to 2^-11 of its value: enough for a soft cap whose result is rounded to 16 bits, not for f32 outputs.
 FI_CU float tanh_fast(float x) {
 #if defined(__CUDACC__)

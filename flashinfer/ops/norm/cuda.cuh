@@ -3,6 +3,7 @@
 // launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/kernels/cuda/math.h"
 #include "flashinfer/kernels/cuda/rows.h"
 #include "flashinfer/kernels/cuda/warp.h"
 #include "flashinfer/ops/norm/params.h"
@@ -71,7 +72,7 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
     square(v);
   }
   sum = norm_sum<C.group>(sum);
-  const float scale = 1.0f / sqrtf(sum / static_cast<float>(p.d) + static_cast<float>(p.eps));
+  const float scale = rsqrt_fast(sum * rcp_fast(static_cast<float>(p.d)) + static_cast<float>(p.eps));
   const auto write = [&](int64_t at, float (&v)[N]) {
     if constexpr (C.fused_add != 0) store_piece<C.aligned != 0, N>(s, at, d, v);
     float g[N];
@@ -122,7 +123,7 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
       f(at, v);
     }
   };
-  const float n_inv = 1.0f / static_cast<float>(p.d);
+  const float n_inv = rcp_fast(static_cast<float>(p.d));
   float sum = 0.0f;
   each(true, [&](int64_t, const float (&v)[N]) {
 #pragma unroll
@@ -134,7 +135,7 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
 #pragma unroll
     for (int i = 0; i < N; ++i) squares += at + i < d ? (v[i] - mean) * (v[i] - mean) : 0.0f;
   });
-  const float scale = 1.0f / sqrtf(norm_sum<C.group>(squares) * n_inv + static_cast<float>(p.eps));
+  const float scale = rsqrt_fast(norm_sum<C.group>(squares) * n_inv + static_cast<float>(p.eps));
   each(false, [&](int64_t at, float (&v)[N]) {
     float g[N], beta[N];
     load_piece<kAligned, N>(w, at, d, g);
