@@ -67,7 +67,7 @@ struct Shape {
   std::string layout = "NHD";
 };
 const std::map<std::string, DType> kTypes = {{"bf16", DType::kBF16}, {"f16", DType::kF16}, {"f32", DType::kF32},
-                                             {"e4m3", DType::kF8E4M3}, {"e5m2", DType::kF8E5M2}};
+                                             {"e4m3", DType::kF8E4M3}, {"e5m2", DType::kF8E5M2}, {"nvfp4", DType::kU8}};
 
 /// Random values that are ordinary in `type`, a megabyte repeated.
 void fill(const Tensor& t) {
@@ -87,7 +87,7 @@ void fill(const Tensor& t) {
 
 struct Decode {
   Shape shape;
-  Tensor cache, q, out, workspace = Tensor::empty({0}, DType::kU8);
+  Tensor cache, scales, q, out, workspace = Tensor::empty({0}, DType::kU8);
   Tensor indptr, indices, last;
   BatchDecodeWithPagedKVCacheWrapper wrapper;
   double keys = 0;
@@ -106,7 +106,11 @@ struct Decode {
     indptr = tensor(first), indices = tensor(ids), last = tensor(ends);
     const DType kv = kTypes.at(s.dtype), qt = s.dtype == "f16" ? DType::kF16 : s.dtype == "f32" ? DType::kF32 : DType::kBF16;
     const auto batch = static_cast<int64_t>(s.lengths.size()), pages = static_cast<int64_t>(ids.size());
-    cache = s.layout == "NHD" ? Tensor::empty({pages, 2, s.page, s.hkv, s.d}, kv) : Tensor::empty({pages, 2, s.hkv, s.page, s.d}, kv);
+    const auto planes = [&](int64_t dim, DType t) {
+      return s.layout == "NHD" ? Tensor::empty({pages, 2, s.page, s.hkv, dim}, t) : Tensor::empty({pages, 2, s.hkv, s.page, dim}, t);
+    };
+    cache = planes(kv == DType::kU8 ? s.d / 2 : s.d, kv);
+    if (kv == DType::kU8) scales = planes(s.d / 16, DType::kF8E4M3), fill(scales);
     q = Tensor::empty({batch, s.hq, s.d}, qt), out = Tensor::empty({batch, s.hq, s.d}, qt);
     fill(cache), fill(q);
     plan();
@@ -117,9 +121,13 @@ struct Decode {
                   .head_dim = shape.d, .page_size = shape.page, .q_data_type = q.dtype(), .kv_data_type = kv});
   }
   double run() {
-    return seconds([&] { wrapper.run({.q = q, .paged_kv_cache = cache, .out = out}); });
+    BatchDecodeRun r{.q = q, .paged_kv_cache = cache, .out = out};
+    if (scales.defined()) r.kv_cache_sf = scales;
+    return seconds([&] { wrapper.run(r); });
   }
-  double bytes() const { return keys * static_cast<double>(shape.hkv * shape.d * 2 * size_of(cache.dtype())); }
+  double bytes() const {
+    return keys * static_cast<double>(shape.hkv * shape.d * 2) * (scales.defined() ? 0.5 + 1.0 / 16 : static_cast<double>(size_of(cache.dtype())));
+  }
   double flops() const { return keys * static_cast<double>(shape.hq * shape.d * 4); }
 
   /// Seconds to sum the pages in the order of the page table. Four streams a page: one leaves memory idle at page ends.
@@ -175,6 +183,10 @@ std::vector<Shape> shapes() {
       {.name = "G4 8x4k e4m3", .lengths = times(8, 4096), .dtype = "e4m3"},
       {.name = "G8 8x4k e4m3", .lengths = times(8, 4096), .hq = 64, .dtype = "e4m3"},
       {.name = "G16 8x4k e4m3", .lengths = times(8, 4096), .hq = 128, .dtype = "e4m3"},
+      {.name = "G1 8x4k nvfp4", .lengths = times(8, 4096), .hq = 8, .dtype = "nvfp4"},
+      {.name = "G4 8x4k nvfp4", .lengths = times(8, 4096), .dtype = "nvfp4"},
+      {.name = "G8 8x4k nvfp4", .lengths = times(8, 4096), .hq = 64, .dtype = "nvfp4"},
+      {.name = "G16 8x4k nvfp4", .lengths = times(8, 4096), .hq = 128, .dtype = "nvfp4"},
       {.name = "G4 8x4k page1", .lengths = times(8, 4096), .page = 1},
       {.name = "G4 8x4k page64", .lengths = times(8, 4096), .page = 64},
       {.name = "G4 skewed", .lengths = skewed()},

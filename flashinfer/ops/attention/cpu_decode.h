@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode attention on the CPU: few rows (query heads) a key, so reading K and V is the limit and every element read serves all
 // query heads of its KV head (docs/attention-cpu.md has the counts). A work is some KV heads of one request over some chunks; per
-// block of 64 keys, head and token: products of q with K as it lies, softmax over the block, products with V. Accumulation order:
-// blocks of 64 keys from the request's first, states folded every kDecodeChunkKeys keys in ascending order; inside a block a fixed
+// block of 32 keys, head and token: products of q with K as it lies, softmax over the block, products with V. Accumulation order:
+// blocks of 32 keys from the request's first, states folded every kDecodeChunkKeys keys in ascending order; inside a block a fixed
 // order that depends on G, dims and types alone. So results do not depend on batch mates, threads, works or page size.
 //
 // The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.

@@ -15,20 +15,33 @@ inline constexpr int kMaxRows = 4, kMaxCols = 2;
 #endif
 static_assert(kMaxRows <= 8);  // rows of the logits buffer
 
-/// c[MR][NV vectors] (+)= a[MR][n cells] * b[n cells][..], n >= 1. One chain per element, ascending in cells.
-template <bool Pairs, int MR, int NV>
-inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, bool add) {
+/// What a caller does once a cell of a product, beside the arithmetic.
+struct Nothing {
+  void operator()() const {}
+};
+/// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..], n >= 1; keep = 0 takes c as 0 whatever it holds. One chain per
+/// element, ascending in cells.
+template <bool Pairs, int MR, int NV, class Each = Nothing>
+inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, float keep,
+                    Each each = {}) {
 #if defined(FI_CPU_TILE_ASM)
-  if constexpr (MR == 6 && NV == 4) return tile_6x4<Pairs>(a, lda, b, ldb, c, ldc, n, add);
+  if constexpr (MR == 6 && NV == 4 && __is_same(Each, Nothing)) return tile_6x4<Pairs>(a, lda, b, ldb, c, ldc, n, keep != 0);  // 0 or 1
 #endif
   constexpr int kL = Vec::kLanes;
   Vec acc[MR][NV];
 #pragma GCC unroll 8
   for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < NV; ++j) acc[i][j] = add ? load(c + i * ldc + j * kL) : zero();
+    for (int j = 0; j < NV; ++j) acc[i][j] = keep == 0 ? zero() : load(c + i * ldc + j * kL);
+  if (keep != 0 && keep != 1) {
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < NV; ++j) acc[i][j] *= splat(keep);
+  }
 #pragma GCC unroll 1
   for (int64_t k = 0; k < n; ++k, b += ldb) {
+    each();
     if constexpr (Pairs) {
       cpu::Pairs y[NV];
 #pragma GCC unroll 8
@@ -62,8 +75,8 @@ inline void product_columns(const uint32_t* a, int64_t lda, const uint32_t* b, i
                             int64_t columns, bool add) {
   int64_t j = 0;
   for (; j + kMaxCols * Vec::kLanes <= columns; j += kMaxCols * Vec::kLanes)
-    product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add);
-  for (; j < columns; j += 2 * Vec::kLanes) product<Pairs, MR, 2>(a, lda, b + j, ldb, c + j, ldc, n, add);
+    product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add ? 1.0f : 0.0f);
+  for (; j < columns; j += 2 * Vec::kLanes) product<Pairs, MR, 2>(a, lda, b + j, ldb, c + j, ldc, n, add ? 1.0f : 0.0f);
 }
 
 /// rows <= kMaxRows; columns a multiple of 32.

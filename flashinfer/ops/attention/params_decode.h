@@ -5,8 +5,9 @@
 
 namespace flashinfer::attention {
 
-/// Keys of a block.
-inline constexpr int kDecodeKeys = 64;
+/// Keys of a block. With 32 instead of 64 a block and the next (256 KB of 8 heads) leave half of L2 free: 0.86 instead of 0.82 of the page
+/// sum at G = 1, 0.82 instead of 0.75 at G = 4, 0.74 instead of 0.67 at G = 8.
+inline constexpr int kDecodeKeys = 32;
 static_assert(kDecodeKeys <= kBlockKeys);
 /// States are left and folded every so many keys, whatever the threads. 512 keys of 8 heads of 128 in bf16 are 2 MB; the states of
 /// their 32 query heads (D + 2 floats each) are 17 KB.
@@ -16,7 +17,7 @@ inline constexpr int kDecodeRows = 128;
 /// Requests with more query tokens go to the tile kernel, which packs a block of K once for all of them.
 inline constexpr int kDecodeTokens = 8;
 /// K and V of one block and all heads of a work: this one and the next lie in L2 together.
-inline constexpr int64_t kDecodeBlockBytes = 256 * 1024;
+inline constexpr int64_t kDecodeBlockBytes = 128 * 1024;
 
 /// The widths of the passes over the G heads of a token: 16 while they last, then what covers the rest with the fewest dot
 /// products (a pass of 8 costs eight passes of one).

@@ -38,7 +38,7 @@ void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, 
   const int64_t qo_len = a.qo_indptr[b + 1] - a.qo_indptr[b], rows = end - row;
   const Chunks c = chunks_of(a, row / group, (end - 1) / group + 1, qo_len, a.kv_len[b], decode ? kDecodeChunkKeys : kChunkKeys);
   int64_t most = a.heads_adjacent ? kTileRows / rows : 1;
-  if (decode) most = std::min(kDecodeRows / (qo_len * pass_rows(group)), std::max<int64_t>(1, kDecodeBlockBytes / (kBlockKeys * a.kv_bytes)));
+  if (decode) most = std::min(kDecodeRows / (qo_len * pass_rows(group)), std::max<int64_t>(1, kDecodeBlockBytes / (kDecodeKeys * a.kv_bytes)));
   const int64_t heads = heads_of(a, most, batch * (c.end - c.begin));
   for (int64_t h = 0; h < a.num_kv_heads; h += heads) {
     const int64_t h_end = std::min(h + heads, a.num_kv_heads);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/plan.h"
@@ -25,29 +26,6 @@ std::array<Append, 2> caches(const AppendPagedMlaKvCache& a) {
   return {{{"ckv_cache", "append_ckv", &a.append_ckv, &a.ckv_cache}, {"kpe_cache", "append_kpe", &a.append_kpe, &a.kpe_cache}}};
 }
 
-void check_tokens(const AppendPagedMlaKvCache& a, int64_t pages_in_pool, int64_t page_size) {
-  const int64_t used = op::check_indptr(kAppend, "kv_indptr", a.kv_indptr), batch = a.kv_last_page_len.size(0);
-  FI_CHECK(used <= a.kv_indices.size(0), ValueError, kAppend, ": kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
-           a.kv_indices.size(0), " entries");
-  for (int64_t b = 0; b < batch; ++b) {
-    const int64_t last = op::index_at(a.kv_last_page_len, b);
-    const bool empty = op::index_at(a.kv_indptr, b) == op::index_at(a.kv_indptr, b + 1);
-    FI_CHECK(empty || (last >= 1 && last <= page_size), ValueError, kAppend, ": kv_last_page_len[", b, "] is ", last,
-             ", but must be in 1..", page_size, " (page_size)");
-  }
-  for (int64_t t = 0; t < a.append_ckv.size(0); ++t) {
-    const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
-    if (b < 0) continue;
-    FI_CHECK(b < batch, ValueError, kAppend, ": batch_indices[", t, "] is ", b, ", but there are ", batch, " requests");
-    const int64_t first = op::index_at(a.kv_indptr, b), pages = op::index_at(a.kv_indptr, b + 1) - first;
-    FI_CHECK(position >= 0 && position / page_size < pages, ValueError, kAppend, ": positions[", t, "] is ", position,
-             ", but request ", b, " has ", pages, " pages of ", page_size, " tokens");
-    const int64_t slot = first + position / page_size, page = op::index_at(a.kv_indices, slot);
-    FI_CHECK(page >= 0 && page < pages_in_pool, ValueError, kAppend, ": kv_indices[", slot, "] is ", page, ", but the pool has ",
-             pages_in_pool, " pages");
-  }
-}
-
 void validate_append(const AppendPagedMlaKvCache& a) {
   FI_CHECK(a.ckv_cache || a.kpe_cache, ValueError, kAppend, ": ckv_cache is missing, and so is kpe_cache: there is nothing to write");
   if (a.ckv_cache && a.kpe_cache)
@@ -64,7 +42,8 @@ void validate_append(const AppendPagedMlaKvCache& a) {
     FI_CHECK(cache.size(1) >= 1, ValueError, kAppend, ": ", x.name, ".shape[1] is 0, but a page holds at least one token");
   }
   const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
-  check_tokens(a, any.size(0), any.size(1));
+  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
+  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, any.size(0), any.size(1));
 }
 
 void launch_append(const AppendPagedMlaKvCache& a) {

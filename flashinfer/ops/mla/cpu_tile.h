@@ -107,54 +107,6 @@ inline void stage_row(const S* from, int64_t dim, const float*, bf16_t* to) {
   widen_row(from, dim, to);
 }
 
-/// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..]; keep = 0 takes c as 0 whatever it holds.
-/// One chain per element, ascending in cells.
-template <bool Pairs, int MR, int NV>
-inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, float keep,
-                    Ahead& ahead) {
-  constexpr int kL = Vec::kLanes;
-  Vec acc[MR][NV];
-#pragma GCC unroll 8
-  for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < NV; ++j) acc[i][j] = keep == 0 ? zero() : load(c + i * ldc + j * kL);
-  if (keep != 0 && keep != 1) {
-#pragma GCC unroll 8
-    for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 8
-      for (int j = 0; j < NV; ++j) acc[i][j] *= splat(keep);
-  }
-#pragma GCC unroll 1
-  for (int64_t k = 0; k < n; ++k, b += ldb) {
-    ahead.line();
-    if constexpr (Pairs) {
-      cpu::Pairs y[NV];
-#pragma GCC unroll 8
-      for (int j = 0; j < NV; ++j) y[j] = load_pairs(reinterpret_cast<const bf16_t*>(b + j * kL));
-#pragma GCC unroll 8
-      for (int i = 0; i < MR; ++i) {
-        const cpu::Pairs x = splat_pair(reinterpret_cast<const bf16_t*>(a + i * lda + k));
-#pragma GCC unroll 8
-        for (int j = 0; j < NV; ++j) acc[i][j] = dot_pairs(acc[i][j], x, y[j]);
-      }
-    } else {
-      Vec y[NV];
-#pragma GCC unroll 8
-      for (int j = 0; j < NV; ++j) y[j] = load(reinterpret_cast<const float*>(b + j * kL));
-#pragma GCC unroll 8
-      for (int i = 0; i < MR; ++i) {
-        const Vec x = splat(*reinterpret_cast<const float*>(a + i * lda + k));
-#pragma GCC unroll 8
-        for (int j = 0; j < NV; ++j) acc[i][j] = fma(x, y[j], acc[i][j]);
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < NV; ++j) store(c + i * ldc + j * kL, acc[i][j]);
-}
-
 using packing::kMaxCols;
 using packing::kMaxRows;
 
@@ -165,10 +117,11 @@ inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uin
   if constexpr (MR > 1)
     if (rows < MR) return product_rows<Pairs, MR - 1>(rows, a, lda, b, c, ldc, n, columns, keep, ahead);
   constexpr int64_t kWide = kMaxCols * Vec::kLanes, kSlim = 2 * Vec::kLanes;
+  const auto line = [&ahead]() { ahead.line(); };
   int64_t j = 0;
-  for (; j + kWide <= columns; j += kWide) product<Pairs, MR, kMaxCols>(a, lda, b + j, columns, c + j, ldc, n, keep, ahead);
+  for (; j + kWide <= columns; j += kWide) packing::product<Pairs, MR, kMaxCols>(a, lda, b + j, columns, c + j, ldc, n, keep, line);
   if constexpr (kWide != kSlim)
-    for (; j < columns; j += kSlim) product<Pairs, MR, 2>(a, lda, b + j, columns, c + j, ldc, n, keep, ahead);
+    for (; j < columns; j += kSlim) packing::product<Pairs, MR, 2>(a, lda, b + j, columns, c + j, ldc, n, keep, line);
 }
 
 /// o / l in the output's dtype; zeros and -inf for a row that saw nothing. A sink adds its weight to the denominator alone.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/page/op.h"
 
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/common/append.h"
+#include "flashinfer/ops/common/copy.h"
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/paged_kv.h"
 #include "flashinfer/ops/page/cases.h"
@@ -37,33 +37,35 @@ void validate_append(const AppendPagedKvCache& a) {
 }
 
 /// Copies a token's heads; heads that are neighbours on both sides in one piece.
-void copy_heads(const TensorView& from, int64_t token, const ops::KvPlane& to, int64_t page, int64_t entry) {
+void copy_heads(const ops::RowCopy& copy, const TensorView& from, int64_t token, const ops::KvPlane& to, int64_t page, int64_t entry) {
   const int64_t item = from.item_size(), row = to.dim * item;
   const char* src = from.data_as<char>() + token * from.stride(0) * item;
   char* dst = static_cast<char*>(to.data) + (page * to.stride_page + entry * to.stride_n) * item;
   if (from.stride(1) == to.dim && to.stride_h == to.dim) {
-    std::memcpy(dst, src, static_cast<size_t>(row * to.heads));
+    copy(dst, src, row * to.heads);
     return;
   }
   for (int64_t h = 0; h < to.heads; ++h)
-    std::memcpy(dst + h * to.stride_h * item, src + h * from.stride(1) * item, static_cast<size_t>(row));
+    copy(dst + h * to.stride_h * item, src + h * from.stride(1) * item, row);
 }
 
 void launch_append(const AppendPagedKvCache& a) {
   const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
   const int64_t n = a.append_key.size(0), page_size = kv.k.page_size;
+  const ops::RowCopy copy(a.append_key.nbytes() + a.append_value.nbytes());
   auto append = [&](int64_t t) {
     const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
     if (b < 0) return;
     const int64_t page = op::index_at(a.kv_indices, op::index_at(a.kv_indptr, b) + position / page_size);
-    copy_heads(a.append_key, t, kv.k, page, position % page_size);
-    copy_heads(a.append_value, t, kv.v, page, position % page_size);
+    copy_heads(copy, a.append_key, t, kv.k, page, position % page_size);
+    copy_heads(copy, a.append_value, t, kv.v, page, position % page_size);
   };
   // One token of a decode step is less than waking a thread costs: tasks of about 32 KB.
   const int64_t bytes = kv.k.heads * (kv.k.dim + kv.v.dim) * a.append_key.item_size();
   const int64_t per_task = std::max<int64_t>(1, 32768 / std::max<int64_t>(bytes, 1)), tasks = (n + per_task - 1) / per_task;
   auto task = [&](int64_t i) {
     for (int64_t t = i * per_task; t < std::min(n, (i + 1) * per_task); ++t) append(t);
+    copy.finish();
   };
   if (tasks == 1) return task(0);
   if (tasks > 1) parallel_for(tasks, task);
