@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in integers, the same
-// roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3 and e5m2 need sm_89; before it the integer code of scalar.h runs. Stores to
-// e4m3 do not saturate: as scalar.h, overflow is NaN, and quantisers clamp first.
+// roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3 and e5m2 need sm_89; before it
+// the integer code of scalar.h runs. Stores to e4m3 do not saturate: as scalar.h, overflow is NaN, and quantisers clamp first.
 #pragma once
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cuda/cu.h"
