@@ -2,7 +2,7 @@
 // Sampling and top-k of a vocabulary of 131072 against reading the same rows (or copying them, where rows are written) on
 // the library's threads: batches of 1 and 64 out of 256 MB, so that rows come from memory. Op and limit alternate; prints
 // medians and the median of the ratios (limit / op).
-//   bench_sampling [repeats]
+//   bench_sampling [repeats [name]]        name: only the lines that contain it
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -69,9 +69,12 @@ struct Data {
   }
 };
 
+std::string only;
+
 /// run(first row, rows) against reading or copying those rows, all rows once a turn.
 void line(const char* name, const Data& d, int64_t batch, bool copies, int repeats, int64_t item,
           const std::function<void(int64_t, int64_t)>& run) {
+  if (std::string(name).find(only) == std::string::npos) return;
   const char* from = d.probs.data_as<char>();
   const auto limit = [&] {
     for (int64_t r = 0; r < kRows; r += batch) {
@@ -101,6 +104,7 @@ void line(const char* name, const Data& d, int64_t batch, bool copies, int repea
 
 int main(int argc, char** argv) {
   const int repeats = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
+  if (argc > 2) only = argv[2];
   const Data d;
   std::printf("%d threads, %d repeats\n", Context::current().executor.threads, repeats);
   const auto rows = [&](const Tensor& t, int64_t r, int64_t n) { return t.view().slice(0, r, r + n); };

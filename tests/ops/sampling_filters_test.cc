@@ -119,6 +119,15 @@ TEST(SamplingDistribution, ARowOfManyTokens) {  // blocks, spans, the loop's sec
   expect_distribution(cells, q, "top 900 of 9000");
 }
 
+TEST(SamplingDistribution, EveryTieIsEligible) {  // in whichever vector it lies
+  constexpr int64_t kV = 256;
+  const std::vector<float> probs = repeated(std::vector<float>(kV, 1.0f / kV), kDraws);
+  const int64_t seed = 25, offset = 0;
+  const Samples s = top_k_top_p_sampling_from_probs(
+      {.probs = f32(probs, kDraws), .top_k = 3, .top_p = 1.0, .seed = seed, .offset = offset});
+  expect_distribution(s.samples.span<int32_t>(), std::vector<double>(kV, 1.0), "ties at k");
+}
+
 TEST(SamplingDistribution, ChainFollowsTheTarget) {
   // The first token of a chain is distributed as the target, whatever the draft.
   const std::vector<float> draft = {0.6f, 0.1f, 0.1f, 0.2f}, first = {0.1f, 0.4f, 0.3f, 0.2f}, second = {0.25f, 0.25f, 0.25f, 0.25f};
