@@ -76,6 +76,24 @@ FI_VEC_INLINE __m256i sixteen_magnitudes(const T* x) {
   const __m512i order = _mm512_castsi256_si512(_mm256_setr_epi16(0, 16, 2, 18, 4, 20, 6, 22, 1, 17, 3, 19, 5, 21, 7, 23));
   return _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, all));
 }
+/// The same of f32: bits of the magnitudes.
+FI_VEC_INLINE __m512i sixteen_magnitudes(const float* x) {
+  const auto run = [&](int i) { return _mm512_and_si512(_mm512_loadu_si512(x + 16 * i), _mm512_set1_epi32(0x7fffffff)); };
+  const auto fold4 = [&](int i) {  // in each 128 bits the maxima of four numbers of four runs
+    const auto fold = [&](int j) {
+      const __m512i a = run(j), b = run(j + 1);
+      return _mm512_max_epu32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    };
+    const __m512i a = fold(i), b = fold(i + 2);
+    return _mm512_max_epu32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  };
+  const auto fold8 = [&](int i) {
+    const __m512i a = fold4(i), b = fold4(i + 4);
+    return _mm512_max_epu32(_mm512_shuffle_i32x4(a, b, 0x44), _mm512_shuffle_i32x4(a, b, 0xee));
+  };
+  const __m512i a = fold8(0), b = fold8(8);
+  return _mm512_max_epu32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+}
 #endif
 /// amax[i] of n blocks.
 template <int kBlock, class T>
@@ -92,6 +110,15 @@ FI_VEC_INLINE void block_magnitudes(const T* x, T* amax, int64_t n) {
         most = _mm256_max_epu16(most, _mm256_srli_epi32(most, 16));  // in the low words
         _mm_storeu_si128(reinterpret_cast<__m128i*>(amax + i), _mm256_cvtepi32_epi16(most));
       }
+    }
+  } else {
+    constexpr int64_t kStep = 256 / kBlock;
+    for (; i + kStep <= n; i += kStep) {
+      const __m512i most = sixteen_magnitudes(x + i * kBlock);
+      if constexpr (kBlock == 16)
+        _mm512_storeu_si512(amax + i, most);
+      else  // of neighbours, in the low halves of 64 bits
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(amax + i), _mm512_cvtepi64_epi32(_mm512_max_epu32(most, _mm512_srli_epi64(most, 32))));
     }
   }
 #endif
