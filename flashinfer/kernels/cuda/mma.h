@@ -78,6 +78,21 @@ struct Mma {
   Frag2 b;
   Acc c, d;
 };
+/// Elements in f32, without branches, so that loops over them become vectors (scalar.h's conversions took most of an mma's time).
+__attribute__((always_inline, no_sanitize("thread"))) inline float widen(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite_only) {
+  const uint32_t magnitude = bits & ((1u << (exponent_bits + mantissa_bits)) - 1), sign = bits >> (exponent_bits + mantissa_bits) << 31;
+  const float scale = __builtin_bit_cast(float, static_cast<uint32_t>(127 + 127 - ((1 << (exponent_bits - 1)) - 1)) << 23);
+  float y = __builtin_bit_cast(float, magnitude << (23 - mantissa_bits)) * scale;
+  const uint32_t top = finite_only ? (1u << (exponent_bits + mantissa_bits)) - 1 : ((1u << exponent_bits) - 1) << mantissa_bits;
+  if (magnitude >= top) y = magnitude > top || finite_only ? __builtin_nanf("") : __builtin_inff();
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, y) | sign);
+}
+template <class T>
+__attribute__((always_inline, no_sanitize("thread"))) inline float element(T x) {
+  if constexpr (kSame<T, bf16_t>) return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
+  else if constexpr (kSame<T, f16_t>) return widen(x.bits, 5, 10, false);
+  else return widen(x.bits, 4, 3, true);
+}
 /// The sum is taken in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the largest product.
 template <class T>
 FI_TWIN void multiply(void* const* operands, uint32_t) {
@@ -90,11 +105,11 @@ FI_TWIN void multiply(void* const* operands, uint32_t) {
     T x[kPer];
     for (int i = 0; i < 4; ++i) {
       __builtin_memcpy(x, &m.a.r[i], 4);
-      for (int e = 0; e < kPer; ++e) a[g + i % 2 * 8][kPer * t + e + i / 2 * (kK / 2)] = static_cast<float>(x[e]);
+      for (int e = 0; e < kPer; ++e) a[g + i % 2 * 8][kPer * t + e + i / 2 * (kK / 2)] = element(x[e]);
     }
     for (int i = 0; i < 2; ++i) {
       __builtin_memcpy(x, &m.b.r[i], 4);
-      for (int e = 0; e < kPer; ++e) b[kPer * t + e + i * (kK / 2)][g] = static_cast<double>(static_cast<float>(x[e]));
+      for (int e = 0; e < kPer; ++e) b[kPer * t + e + i * (kK / 2)][g] = static_cast<double>(element(x[e]));
     }
     for (int i = 0; i < 4; ++i) d[g + i / 2 * 8][2 * t + i % 2] = static_cast<double>(m.c.r[i]);
   }

@@ -98,7 +98,9 @@ class Machine {
   void start_gang(uint64_t first_block);
   void run_gang();
   Thread* next();
+  void start(Thread* t);
   void to_scheduler();
+  void leave();
   void block_on(const char* what, const void* pc);
   void wake(Thread* t);
   void preempt();
