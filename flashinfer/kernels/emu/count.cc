@@ -2,29 +2,49 @@
 #include "flashinfer/kernels/emu/count.h"
 
 #include <algorithm>
-#include <set>
 #include <sstream>
-#include <tuple>
+#include <utility>
 
 namespace flashinfer::emu {
 
 void Counter::log(WarpLog& log, uint32_t lane, uint32_t pc, uintptr_t at, uint32_t bytes, bool shared, bool write) {
-  const uint32_t nth = log.nth[uint64_t{pc} << 8 | lane << 2 | (shared ? 2u : 0u) | (write ? 1u : 0u)]++;
-  log.list.push_back({pc, bytes, at, nth, static_cast<uint8_t>(lane), shared, write});
+  log.list.push_back({pc, bytes, at, 0, static_cast<uint8_t>(lane), shared, write});
 }
 
 void Counter::close(WarpLog& log) {
-  if (log.list.empty()) return;
-  const auto key = [](const Logged& a) { return std::tuple(a.pc, a.shared, a.write, a.nth); };
-  std::stable_sort(log.list.begin(), log.list.end(),
-                   [&](const Logged& a, const Logged& b) { return std::tuple(key(a), a.lane) < std::tuple(key(b), b.lane); });
-  for (size_t i = 0, j; i < log.list.size(); i = j) {
-    for (j = i + 1; j < log.list.size() && key(log.list[j]) == key(log.list[i]);) ++j;
-    request(log.list.data() + i, log.list.data() + j);
+  std::vector<Logged>& list = log.list;
+  if (list.empty()) return;
+  const auto instruction = [](const Logged& a) { return uint64_t{a.pc} << 2 | (a.shared ? 2u : 0u) | (a.write ? 1u : 0u); };
+  // By instruction and lane, in the order of execution: the n-th of each lane belong together.
+  std::stable_sort(list.begin(), list.end(), [&](const Logged& a, const Logged& b) {
+    return instruction(a) != instruction(b) ? instruction(a) < instruction(b) : a.lane < b.lane;
+  });
+  for (size_t i = 1; i < list.size(); ++i)
+    if (instruction(list[i]) == instruction(list[i - 1]) && list[i].lane == list[i - 1].lane) list[i].nth = list[i - 1].nth + 1;
+  const auto key = [&](const Logged& a) { return std::pair(instruction(a), a.nth); };
+  std::stable_sort(list.begin(), list.end(), [&](const Logged& a, const Logged& b) { return key(a) < key(b); });
+  for (size_t i = 0, j; i < list.size(); i = j) {
+    for (j = i + 1; j < list.size() && key(list[j]) == key(list[i]);) ++j;
+    request(list.data() + i, list.data() + j);
   }
-  log.list.clear();
-  log.nth.clear();
+  list.clear();
 }
+
+namespace {
+/// Distinct units of 2^shift bytes that the accesses of [first, last) touch, ascending.
+template <class Keep>
+const std::vector<uintptr_t>& units_of(const Logged* first, const Logged* last, int shift, Keep keep) {
+  static std::vector<uintptr_t> units;  // one run at a time
+  units.clear();
+  for (const Logged* a = first; a != last; ++a)
+    if (keep(*a))
+      for (uintptr_t u = a->at >> shift; u <= (a->at + a->bytes - 1) >> shift; ++u)
+        if (units.empty() || units.back() != u) units.push_back(u);
+  std::sort(units.begin(), units.end());
+  units.erase(std::unique(units.begin(), units.end()), units.end());
+  return units;
+}
+}  // namespace
 
 /// Global memory moves sectors of 32 bytes. Shared memory has 32 banks of 4 bytes: a pass serves each bank one word (any number of
 /// lanes); wide accesses are taken in phases of 128 bytes: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
@@ -32,16 +52,13 @@ void Counter::request(const Logged* first, const Logged* last) {
   Line& line = lines_[{first->pc, first->shared}];
   ++line.requests;
   line.shared = first->shared, line.write = first->write;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, units = 0, least = 0;
   for (const Logged* a = first; a != last; ++a) bytes += a->bytes;
-  uint64_t units = 0, least = 0;
   if (!first->shared) {
-    std::set<uintptr_t> sectors, pieces;  // pieces: distinct 4-byte words
-    for (const Logged* a = first; a != last; ++a) {
-      for (uintptr_t s = a->at / 32; s <= (a->at + a->bytes - 1) / 32; ++s) sectors.insert(s);
-      for (uintptr_t s = a->at; s < a->at + a->bytes; ++s) pieces.insert(s);
-    }
-    units = sectors.size(), least = (pieces.size() + 31) / 32;
+    const auto all = [](const Logged&) { return true; };
+    const int fine = first->bytes % 4 == 0 && first->at % 4 == 0 ? 2 : 0;  // distinct bytes, by words where accesses are words
+    least = ((units_of(first, last, fine, all).size() << fine) + 31) / 32;
+    units = units_of(first, last, 5, all).size();
     ++counts_.global_requests;
     (first->write ? counts_.global_store_bytes : counts_.global_load_bytes) += bytes;
     (first->write ? counts_.global_store_sectors : counts_.global_load_sectors) += units;
@@ -49,14 +66,10 @@ void Counter::request(const Logged* first, const Logged* last) {
   } else {
     const uint32_t lanes = first->bytes >= 16 ? 8 : first->bytes >= 8 ? 16 : 32;
     for (uint32_t phase = 0; phase < 32 / lanes; ++phase) {
-      std::set<uintptr_t> words[32], all;
-      for (const Logged* a = first; a != last; ++a) {
-        if (a->lane / lanes != phase) continue;
-        for (uintptr_t w = a->at / 4; w <= (a->at + a->bytes - 1) / 4; ++w) words[w % 32].insert(w), all.insert(w);
-      }
-      size_t worst = 0;
-      for (const auto& bank : words) worst = std::max(worst, bank.size());
-      units += worst, least += (all.size() + 31) / 32;
+      const auto& words = units_of(first, last, 2, [&](const Logged& a) { return a.lane / lanes == phase; });
+      uint32_t bank[32] = {}, worst = 0;
+      for (const uintptr_t w : words) worst = std::max(worst, ++bank[w % 32]);
+      units += worst, least += (words.size() + 31) / 32;
     }
     ++counts_.shared_requests;
     (first->write ? counts_.shared_store_bytes : counts_.shared_load_bytes) += bytes;

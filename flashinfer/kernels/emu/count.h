@@ -15,13 +15,12 @@ namespace flashinfer::emu {
 struct Logged {
   uint32_t pc, bytes;  // pc: offset in the artifact
   uintptr_t at;
-  uint32_t nth;  // execution of that instruction by this lane since the log was opened
+  uint32_t nth;  // execution of that instruction by this lane since the log was opened, known when it is closed
   uint8_t lane;
   bool shared, write;
 };
 struct WarpLog {
   std::vector<Logged> list;
-  std::map<uint64_t, uint32_t> nth;  // by pc and lane
 };
 
 class Counter {
