@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/methods.h"
 
 namespace flashinfer {
@@ -62,11 +63,15 @@ op::Shape lse_shape(const BatchAttentionRun& a) {
 DType out_dtype(const BatchAttentionRun& a) { return plan_of(kRun, a.self).o_data_type; }
 op::Cost cost(const BatchAttentionRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
 op::Refusal accept(const BatchAttentionInit&) { return {}; }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const BatchAttentionPlan& a) { ops::with_host_arrays(batch_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const BatchAttentionPlan& a) { return op::refuse_unless_cpu(batch_plan_op, &a); }
 op::Refusal refuse_run(const BatchAttentionRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(batch_run_op, &a); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
+op::Refusal refuse_run_cuda(const BatchAttentionRun& a) { return refuse_cuda(batch_run_op, &a, plan_of(kRun, a.self), call_of_run(a)); }
+void launch_run_cuda(const BatchAttentionRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
 void launch_run(const BatchAttentionRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
 void reference(const BatchAttentionRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
 
@@ -106,8 +111,11 @@ constexpr op::Field run_fields[] = {
     op::paged<&BatchAttentionRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchAttentionPlan>, launch_plan_there>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
+    op::candidate<refuse_run, launch_run>("cpu"),
+                                            op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op batch_init_op = op::define<BatchAttentionInit>(kInit, kModule, "Prefill and decode requests in one batch.", init_fields,

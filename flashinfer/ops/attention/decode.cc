@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/decode_tables.h"
 
 namespace flashinfer {
@@ -161,13 +162,29 @@ op::Refusal refuse_size(const BatchDecodeWorkspaceSize& a) { return op::refuse_u
 op::Refusal refuse_fast(const FastDecodePlan& a) { return op::refuse_unless_cpu(fast_decode_plan_op, &a); }
 template <class N>
 op::Refusal refuse_plan(const BatchDecodePlan& a) { return op::refuse_unless_cpu(kIsPlain<N> ? decode_plan_op : graph_plan_op, &a); }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+template <class N>
+void launch_plan_there(const BatchDecodePlan& a) { ops::with_host_arrays(kIsPlain<N> ? decode_plan_op : graph_plan_op, a, launch_plan<N>); }
+template <class N, class Run>
+const op::Op& run_op() {
+  return std::is_same_v<Run, BatchDecodeRun> ? (kIsPlain<N> ? decode_run_op : graph_run_op)
+                                             : (kIsPlain<N> ? decode_forward_op : graph_forward_op);
+}
 template <class N, class Run>
 op::Refusal refuse_run(const Run& a) {
-  const op::Op& op = std::is_same_v<Run, BatchDecodeRun> ? (kIsPlain<N> ? decode_run_op : graph_run_op)
-                                                         : (kIsPlain<N> ? decode_forward_op : graph_forward_op);
-  if (op::Refusal r = op::refuse_unless_cpu(op, &a); !r.empty()) return r;
+  if (op::Refusal r = op::refuse_unless_cpu(run_op<N, Run>(), &a); !r.empty()) return r;
   const Plan& p = plan_of(op_name<N, Run>(), a.self);
   return refuse(p, paged_call(op_name<N, Run>(), p, a));
+}
+template <class N, class Run>
+op::Refusal refuse_run_cuda(const Run& a) {
+  const Plan& p = used_plan<N>(a);
+  return refuse_cuda(run_op<N, Run>(), &a, p, paged_call(op_name<N, Run>(), p, a));
+}
+template <class N, class Run>
+void launch_run_cuda(const Run& a) {
+  const Plan& p = used_plan<N>(a);
+  run_cuda(p, paged_call(op_name<N, Run>(), p, a));
 }
 template <class N, class Run>
 void launch_run(const Run& a) {
@@ -185,9 +202,11 @@ constexpr op::Candidate graph_init_candidates[] = {op::candidate<accept<CUDAGrap
 constexpr op::Candidate fast_candidates[] = {op::candidate<refuse_fast, launch_fast>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
 template <class N>
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan<N>, launch_plan<N>>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchDecodePlan>, launch_plan_there<N>>("cuda"),
+                                             op::candidate<refuse_plan<N>, launch_plan<N>>("cpu")};
 template <class N, class Run>
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<N, Run>, launch_run<N, Run>>("cpu"), op::reference<reference<N, Run>>()};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<N, Run>, launch_run_cuda<N, Run>>("cuda"),
+                                            op::candidate<refuse_run<N, Run>, launch_run<N, Run>>("cpu"), op::reference<reference<N, Run>>()};
 
 constexpr const char* kPlanDoc = "Takes the page table and everything that is the same for all layers of a step.";
 constexpr const char* kRunDoc = "out = softmax(scale * q k^T) v over each request's pages; lse in base 2.";

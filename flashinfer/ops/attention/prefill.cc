@@ -2,6 +2,7 @@
 #include <array>
 
 #include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/prefill_tables.h"
 
 namespace flashinfer {
@@ -72,6 +73,8 @@ Call call_of_run(const BatchPrefillRun& a) { return with_lse_form(paged_call(kRu
 Call call_of_run(const BatchPrefillForward& a) { return paged_call(kForward, plan_of(kForward, a.self), a); }
 
 op::Refusal accept(const BatchPrefillInit&) { return {}; }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const BatchPrefillPlan& a) { ops::with_host_arrays(prefill_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const BatchPrefillPlan& a) { return op::refuse_unless_cpu(prefill_plan_op, &a); }
 op::Refusal refuse_size(const BatchPrefillWorkspaceSize& a) { return op::refuse_unless_cpu(prefill_size_op, &a); }
 template <class Run>
@@ -82,13 +85,21 @@ op::Refusal refuse_run(const Run& a) {
 template <class Run>
 void launch_run(const Run& a) { run(used_plan(a), call_of_run(a)); }
 template <class Run>
+op::Refusal refuse_run_cuda(const Run& a) {
+  return refuse_cuda(std::is_same_v<Run, BatchPrefillRun> ? prefill_run_op : prefill_forward_op, &a, used_plan(a), call_of_run(a));
+}
+template <class Run>
+void launch_run_cuda(const Run& a) { run_cuda(used_plan(a), call_of_run(a)); }
+template <class Run>
 void reference(const Run& a) { run_reference(used_plan(a), call_of_run(a)); }
 
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_there>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
 template <class Run>
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
+                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
 
 }  // namespace
 

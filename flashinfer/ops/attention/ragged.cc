@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/methods.h"
 
 namespace flashinfer {
@@ -94,6 +95,8 @@ const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(kRun, a.self); }
 Plan used_plan(const BatchRaggedForward& a) { return forward_plan(kForward, a); }
 
 op::Refusal refuse_init(const BatchRaggedInit&) { return {}; }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const BatchRaggedPlan& a) { ops::with_host_arrays(ragged_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const BatchRaggedPlan& a) { return op::refuse_unless_cpu(ragged_plan_op, &a); }
 template <class Run>
 op::Refusal refuse_run(const Run& a) {
@@ -102,6 +105,12 @@ op::Refusal refuse_run(const Run& a) {
 }
 template <class Run>
 void launch_run(const Run& a) { run(used_plan(a), call_of_run(a)); }
+template <class Run>
+op::Refusal refuse_run_cuda(const Run& a) {
+  return refuse_cuda(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a, used_plan(a), call_of_run(a));
+}
+template <class Run>
+void launch_run_cuda(const Run& a) { run_cuda(used_plan(a), call_of_run(a)); }
 template <class Run>
 void reference(const Run& a) { run_reference(used_plan(a), call_of_run(a)); }
 
@@ -193,9 +202,11 @@ constexpr op::Field forward_fields[] = {
                                          op::when<&BatchRaggedForward::return_lse>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchRaggedPlan>, launch_plan_there>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
 template <class Run>
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
+                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/plan.h"
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/attention/rope_table.h"
@@ -23,9 +24,13 @@ inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cpu.h", "flashinf
 inline constexpr jit::Kernel kDecodeKernel{"flashinfer/ops/attention/cpu_decode.h", "flashinfer::cpu::attention_decode_task",
                                            "flashinfer::AttentionParams"};
 
+}  // namespace
+
 AttentionConfig config_of(const Plan& p) {
   return {.q = p.q_data_type, .kv = p.kv_data_type, .o = p.o_data_type, .rope = p.pos_encoding_mode == "ROPE_LLAMA"};
 }
+
+namespace {
 
 /// Slopes of ALiBi: 2^(-8i/n) for the first n = 2^floor(log2 H) heads, then every other one of twice as many.
 std::vector<float> alibi_slopes(int64_t heads) {
@@ -47,6 +52,8 @@ std::shared_ptr<const RopeTable> table_of(const Plan& p) {
   }
   return rope_table(p.rope_theta, p.rope_scale, p.head_dim_qk, first, end);
 }
+
+}  // namespace
 
 AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>& slopes) {
   AttentionParams a{};
@@ -83,6 +90,8 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   return a;
 }
 
+namespace {
+
 /// The kernels of a list of works.
 struct Kernels {
   jit::CpuFn tile = nullptr, decode = nullptr;
@@ -103,9 +112,13 @@ void run_tasks(const Kernels& kernels, const AttentionParams& p, const std::vect
   if (n > 1) parallel_for(n, task);
 }
 
+}  // namespace
+
 std::vector<float> slopes_of(const Plan& p) {
   return p.pos_encoding_mode == "ALIBI" ? alibi_slopes(p.num_qo_heads) : std::vector<float>();
 }
+
+namespace {
 
 /// A plan that was read from a dump has no list of works yet.
 bool without_work(const Plan& p) { return p.batch_size > 0 && p.nnz_qo > 0 && p.work.works.empty(); }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two operators for one request.
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -122,18 +124,44 @@ op::Refusal refuse_block(const Block& a) {
 }
 /// Calls `f(plan, call)` with `out` and `lse` as rows.
 template <class Block, class F>
-void with_call(const Block& a, F f) {
+void with_call(const Block& a, const Plan& plan, F f) {
   Call c = call_of_block(a);
   const bool decode = a.q.rank() == 2;
   c.out = decode ? a.out->unsqueeze(0) : *a.out;
   const TensorView lse = !a.lse ? TensorView() : decode ? a.lse->unsqueeze(0) : *a.lse;
   if (a.lse) c.lse = &lse;
-  f(full_plan(a), c);
+  f(plan, c);
 }
 template <class Block>
-void launch(const Block& a) { with_call(a, run); }
+void launch(const Block& a) { with_call(a, full_plan(a), run); }
+
+/// The plan of a call on a GPU: without the CPU's works; masks are packed by the host.
+Plan plan_on_device(const SingleDecode& a) {
+  Plan p = plan_of_block(a);
+  set_request(p);
+  return p;
+}
+Plan plan_on_device(const SinglePrefill& a) {
+  Plan p = plan_of_block(a);
+  p.causal = a.causal;
+  set_request(p);
+  const Tensor mask = a.custom_mask ? host_readable(*a.custom_mask) : Tensor(), packed = a.packed_custom_mask ? host_readable(*a.packed_custom_mask) : Tensor();
+  const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
+  set_mask(p, kPrefill, view(mask), view(packed));
+  return p;
+}
 template <class Block>
-void reference(const Block& a) { with_call(a, run_reference); }
+op::Refusal refuse_block_cuda(const Block& a) {
+  Call c = call_of_block(a);
+  c.out = a.q.rank() == 2 ? a.out->unsqueeze(0) : *a.out;
+  return refuse_cuda(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a, plan_of_block(a), c);
+}
+template <class Block>
+void launch_on_device(const Block& a) {
+  with_call(a, plan_on_device(a), run_cuda);
+}
+template <class Block>
+void reference(const Block& a) { with_call(a, full_plan(a), run_reference); }
 
 constexpr op::Field decode_fields[] = {
     op::in<&SingleDecode::q>("q", "h d", op::floats),
@@ -185,9 +213,11 @@ constexpr op::Field prefill_fields[] = {
     op::result<&SinglePrefill::lse>("lse", nullptr, DType::kF32, op::shape<static_cast<op::Shape (*)(const SinglePrefill&)>(lse_shape)>,
                               op::when<&SinglePrefill::return_lse>),
 };
-constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block<SingleDecode>, launch<SingleDecode>>("cpu"),
+constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block_cuda<SingleDecode>, launch_on_device<SingleDecode>>("cuda"),
+                                               op::candidate<refuse_block<SingleDecode>, launch<SingleDecode>>("cpu"),
                                                op::reference<reference<SingleDecode>>()};
-constexpr op::Candidate prefill_candidates[] = {op::candidate<refuse_block<SinglePrefill>, launch<SinglePrefill>>("cpu"),
+constexpr op::Candidate prefill_candidates[] = {op::candidate<refuse_block_cuda<SinglePrefill>, launch_on_device<SinglePrefill>>("cuda"),
+                                                op::candidate<refuse_block<SinglePrefill>, launch<SinglePrefill>>("cpu"),
                                                 op::reference<reference<SinglePrefill>>()};
 
 }  // namespace
