@@ -40,6 +40,7 @@ void measure(benchmark::State& state, F launch) {
   Gpu* g = gpu();
   if (g == nullptr) return state.SkipWithError(cuda::device_refusal(0).c_str());
   const ContextScope scope(g->context);
+  launch(*g);  // compiles
   int n = 0;
   for (auto _ : state) {
     launch(*g);

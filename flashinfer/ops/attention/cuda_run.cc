@@ -13,6 +13,7 @@ namespace flashinfer::attention {
 namespace {
 
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cuda.cuh", "flashinfer::cu::attention", "flashinfer::AttentionCudaParams"};
+inline constexpr jit::Kernel kCores{"flashinfer/ops/attention/cuda_cores.cuh", "flashinfer::cu::attention_cores", "flashinfer::AttentionCudaParams"};
 inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/cuda.cuh", "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
 
 int group_of(const Plan& p) { return static_cast<int>(p.num_qo_heads / p.num_kv_heads); }
@@ -28,20 +29,39 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
 
 /// One of the two kinds of work, on the device.
 struct Part {
-  bool few = false;
-  AttentionCudaConfig config;
+  AttentionCudaConfig config{};
+  AttentionCoresConfig cores{};
   size_t tiles = 0, cuts = 0;
   int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
 };
+/// Why tensor cores do not serve; then the kernel without them is asked.
+std::string tensor_core_refusal(const AttentionConfig& c, const AttentionParams& a) {
+  if (std::string r = cuda::attention_refusal(c, a); !r.empty()) return r;
+  return cuda::attention_aligned(a) ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row";
+}
+/// The other kernel loads 16 bytes of q and 8 elements of K and V (f32: 4) at once.
+bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
+  const auto bytes = [](const void* p, int64_t strides, DType t) {
+    return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(p)) | static_cast<uint64_t>(strides * size_of(t));
+  };
+  const int64_t pages = a.kv_indices ? a.k_stride_page | a.v_stride_page : 0;
+  const uint64_t rows = bytes(a.q, a.q_stride_n | a.q_stride_h, c.q) | bytes(a.o, a.o_stride_n | a.o_stride_h, c.o);
+  const uint64_t keys = bytes(a.k, a.k_stride_n | a.k_stride_h | pages, c.kv) | bytes(a.v, a.v_stride_n | a.v_stride_h, c.kv);
+  return rows % 16 == 0 && keys % (size_of(c.kv) == 1 ? 8 : 16) == 0;
+}
+
 std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, std::vector<cuda::AttentionWorkList>* lists) {
   const auto shapes = shapes_of(p);
   const int group = group_of(p);
   int64_t most = 0;
   for (const auto& s : shapes) most = std::max(most, int64_t{s.tokens} * group);
   std::vector<Part> parts;
+  const bool cores = !tensor_core_refusal(config_of(p), a).empty();
   for (const bool few : {true, false}) {
-    Part part{.few = few, .config = cuda::attention_config(config_of(p), a, few, most)};
-    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group, part.config.rows(), few);
+    Part part;
+    if (cores) part.cores = cuda::attention_cores_config(config_of(p), a);
+    else part.config = cuda::attention_config(config_of(p), a, few, most);
+    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group, cores ? part.cores.rows : part.config.rows(), few);
     if (w.tiles.empty()) continue;
     part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
     parts.push_back(part);
@@ -56,7 +76,7 @@ struct OnDevice {
   std::weak_ptr<void> lengths, mask;
   Device device;
   int group = 0;
-  bool alibi = false;
+  bool alibi = false, cores = false;
 
   Tensor memory;
   int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1, prefix_len = -1, token_pos = -1,
@@ -88,6 +108,7 @@ std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, co
   auto d = std::make_shared<OnDevice>();
   d->lengths = p.kv_len.owner(), d->mask = p.mask.owner();
   d->device = device, d->group = group_of(p), d->alibi = !slopes.empty();
+  d->cores = !tensor_core_refusal(config_of(p), a).empty();
   std::vector<cuda::AttentionWorkList> lists;
   d->parts = parts_of(p, a, &lists);
   Packer all;
@@ -110,7 +131,7 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
   std::erase_if(known, [](const auto& d) { return d->lengths.expired(); });
   for (const auto& d : known)
     if (d->lengths.lock() == p.kv_len.owner() && d->mask.lock() == p.mask.owner() && d->device == device && d->group == group_of(p) &&
-        d->alibi == !slopes.empty())
+        d->alibi == !slopes.empty() && d->cores == !tensor_core_refusal(config_of(p), a).empty())
       return d;
   if (known.size() >= kKept) known.erase(known.begin());
   known.push_back(send(p, a, slopes, device));
@@ -128,10 +149,14 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
   const AttentionConfig config = config_of(p);
   if (config.rope) return "the kernel does not rotate on the fly";
   const AttentionParams a = params_of(p, c, {});
-  if (op::Refusal r = cuda::attention_refusal(config, a); !r.empty()) return r;
-  if (!cuda::attention_aligned(a)) return "cp.async needs q, k, v and out to begin at 16 bytes in every row";
+  const std::string no_tensor_cores = tensor_core_refusal(config, a);
+  if (!no_tensor_cores.empty()) {
+    if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty()) return no_tensor_cores + "; without tensor cores: " + r;
+    if (!cores_aligned(config, a)) return "rows of q, k, v and out must begin at 16 bytes (8-bit k and v: at 8), which their addresses and strides do not give";
+  }
   for (const Part& part : parts_of(p, a, nullptr)) {
-    if (const auto& k = jit::cuda_kernel<kKernel>(part.config, device); !k.refusal.empty()) return k.refusal;
+    const auto& k = no_tensor_cores.empty() ? jit::cuda_kernel<kKernel>(part.config, device) : jit::cuda_kernel<kCores>(part.cores, device);
+    if (!k.refusal.empty()) return k.refusal;
     if (part.cuts == 0) continue;
     if (const auto& k = jit::cuda_kernel<kMerge>(cuda::attention_merge_config(config, a), device); !k.refusal.empty()) return k.refusal;
   }
@@ -157,7 +182,8 @@ void run_cuda(const Plan& p, const Call& c) {
       a.partial_o = partial.data_as<float>(), a.partial_state = a.partial_o + states * p.head_dim_vo;
     }
     params.tiles = d->at<AttentionTile>(part.tiles_at), params.cuts = part.cuts ? d->at<AttentionCudaMerge>(part.cuts_at) : nullptr;
-    ops::launch_cuda<kKernel>(part.config, params, device, cuda::attention_launch(part.config, a, part.tiles, true));
+    if (d->cores) ops::launch_cuda<kCores>(part.cores, params, device, cuda::attention_cores_launch(part.cores, a, part.tiles, true));
+    else ops::launch_cuda<kKernel>(part.config, params, device, cuda::attention_launch(part.config, a, part.tiles, true));
     if (part.cuts) ops::launch_cuda<kMerge>(merge, params, device, cuda::attention_merge_launch(merge, a, part.cuts, true));
   }
 }
