@@ -88,4 +88,6 @@ Executor openmp_executor(int threads) {
   return e;
 }
 
+bool is_openmp(const Executor& e) { return e.run == run; }
+
 }  // namespace flashinfer

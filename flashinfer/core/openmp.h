@@ -11,5 +11,7 @@ namespace flashinfer {
 /// The workers belong to the calling thread, as OpenMP has it. In a forked child, where OpenMP's workers are gone, tasks go to the
 /// library's own pool.
 Executor openmp_executor(int threads);
+/// True for what openmp_executor() makes.
+bool is_openmp(const Executor& e);
 
 }  // namespace flashinfer

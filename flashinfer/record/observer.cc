@@ -8,10 +8,13 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/openmp.h"
+#include "flashinfer/core/thread_pool.h"
 #include "flashinfer/op/device.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/record/machine.h"
@@ -22,6 +25,24 @@
 
 namespace flashinfer::record {
 namespace {
+
+/// Statistics and checksums run on the library's own threads, also where calls share torch's: OpenMP waits for every worker of a
+/// region, and one whose core is taken by another program comes milliseconds later; the own pool waits only for tasks that
+/// somebody took. 4 MB beside one busy program: 5 ms instead of 35.
+class OwnThreads {
+ public:
+  explicit OwnThreads(bool wanted) {
+    const Context& current = Context::current();
+    if (!wanted || current.executor.threads <= 1 || !is_openmp(current.executor)) return;
+    context_ = current;
+    context_->executor = own_executor();
+    scope_.emplace(*context_);
+  }
+
+ private:
+  std::optional<Context> context_;
+  std::optional<ContextScope> scope_;
+};
 
 /// Settings in force with what belongs to them. Never deleted: a call may still run under settings that were replaced.
 struct Active {
@@ -129,6 +150,7 @@ class Log final : public op::Observer {
     const auto* logged = static_cast<const Logged*>(call.state.get());
     if (!logged) return;
     const Active& a = *logged->active;
+    const OwnThreads threads(a.settings.level >= 5);
     try {
       t_text.clear();
       append_after(t_text, result, a.settings.level >= 5);
@@ -164,6 +186,7 @@ class Log final : public op::Observer {
     auto logged = std::make_shared<Logged>();
     logged->active = &a;
     if (a.settings.sync) op::wait_after_launch();
+    const OwnThreads threads(a.settings.level >= 5);
     try {
       const std::vector<op::Arg> args = call.args();
       if (a.recorder) logged->dump = a.recorder->before(call, args);
