@@ -10,6 +10,8 @@ struct GemmEntry {
   void (*plain)(const GemmParams&, int64_t task);   // b bf16 with strides, f32 out
   void (*packed)(const GemmParams&, int64_t task);  // b packed, f32 out
   void (*e4m3)(const GemmParams&, int64_t task);    // b e4m3 with strides, f16 out
+  void (*q4_1)(const GemmParams&, int64_t task);    // prepared panels of GGUF blocks
+  void (*q8_0)(const GemmParams&, int64_t task);
   void (*pack_a)(const GemmPackParams&, int64_t task);
   void (*pack_a_e5m2)(const GemmPackParams&, int64_t task);
   void (*pack_b)(const GemmPackParams&, int64_t task);

@@ -21,6 +21,17 @@ std::span<const op::Case> blockscaled_cases();
 std::span<const op::Case> mm_gguf_cases();
 std::span<const op::Case> prepare_gguf_weights_cases();
 std::span<const op::Case> gguf_dequantize_cases();
+// cases_router.cc
+std::span<const op::Case> mm_M1_16_K6144_N256_cases();
+std::span<const op::Case> mm_M1_16_K7168_N128_cases();
+std::span<const op::Case> mm_M1_16_K7168_N256_cases();
+std::span<const op::Case> mm_M1_16_K7168_N256_bf16_cases();
+std::span<const op::Case> mm_M1_16_K7168_N384_cases();
+std::span<const op::Case> mm_M1_16_K7168_N384_bf16_cases();
+std::span<const op::Case> mm_M1_16_K7168_N896_cases();
+std::span<const op::Case> mm_M1_16_K7168_N896_bf16_cases();
+std::span<const op::Case> tinygemm_cases();
+std::span<const op::Case> prepare_low_latency_cases();
 // cases_grouped.cc
 std::span<const op::Case> grouped_mm_bf16_cases();
 std::span<const op::Case> grouped_mm_fp8_cases();

@@ -110,7 +110,7 @@ op::Shape prepared_shape(const PrepareGgufWeights& a) {
 /// The block of column c into its places of the panel's block.
 void place_block(GemmFormat format, const uint8_t* block, int64_t c, uint8_t* quants) {
   if (format == GemmFormat::kQ8_0) {
-    for (int64_t i = 0; i < 32; ++i) quants[i / 2 * 32 + c * 2 + i % 2] = block[2 + i];
+    for (int64_t i = 0; i < 32; ++i) quants[gguf_byte_place(i / 2, c * 2 + i % 2)] = block[2 + i];
     return;
   }
   const uint8_t* nibbles = block + (format == GemmFormat::kQ4_1 ? 4 : 2);
@@ -156,7 +156,8 @@ void reference_prepare(const PrepareGgufWeights& a) {
         const int64_t column = p * 16 + s % 32 / 2;
         if (part <= (f.minimum ? 1 : 0) && column < n) byte = row(column)[of * f.bytes + part * 2 + s % 2];
       } else if (f.format == GemmFormat::kQ8_0) {
-        byte = code(p * 16 + at % 32 / 2, block * 32 + at / 32 * 2 + at % 2) & 255;
+        const int64_t pair = at / 64 * 2 + at % 16 / 8, word = at % 64 / 16 * 8 + at % 8;
+        byte = code(p * 16 + word / 2, block * 32 + pair * 2 + word % 2) & 255;
       } else {
         const int64_t word = at % 64 / 2, k = block * 32 + at / 64 * 8 + at % 2 * 4 + word % 2, column = p * 16 + word / 2;
         byte = code(column, k) | code(column, k + 2) << 4;

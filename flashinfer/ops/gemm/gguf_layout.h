@@ -52,12 +52,14 @@ struct GgufParams {
 
 // ---- panels of 16 columns ----
 // u8 [panels, lines, 64]: a header line; the quants, block after block; the f16 scales [block][16]; with Q4_1 the f16 minima
-// [block][16]; the rest of the last line is 0. Quants of a block of 32 k: Q8_0 [16 pairs][16 columns][2]; the 4-bit formats 4 lines
-// of words [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line holds a few k pairs of all columns, as
+// [block][16]; the rest of the last line is 0. Quants of a block of 32 k: Q8_0 8 lines of two pairs, in eighths of 8 bytes of one and
+// the other, so that unpacking bytes within 128 bits leaves both in order (gguf_byte_place); the 4-bit formats 4 lines of words [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line holds a few k pairs of all columns, as
 // in panels of bf16, and the bytes are those of the file.
 inline constexpr int64_t kGgufLine = 64, kGgufColumns = 16;
 inline constexpr unsigned char kGgufMagic[8] = {'F', 'I', 'g', 'g', 'u', 'f', '1', 16};
 constexpr int64_t gguf_quant_bytes(GemmFormat f) { return f == GemmFormat::kQ8_0 ? 512 : 256; }  // of a block of a panel
+/// Of Q8_0's word (column * 2 + k % 2) of a pair, in the block.
+constexpr int64_t gguf_byte_place(int64_t pair, int64_t word) { return pair / 2 * 64 + word / 8 * 16 + pair % 2 * 8 + word % 8; }
 constexpr int64_t gguf_scale_bytes(GemmFormat f) { return f == GemmFormat::kQ4_1 ? 64 : 32; }
 constexpr int64_t gguf_panels(int64_t n) { return (n + kGgufColumns - 1) / kGgufColumns; }
 constexpr int64_t gguf_lines(GemmFormat f, int64_t k) {

@@ -98,17 +98,37 @@ struct GgufLines {
 
 // ---- panels ----
 
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+#define FI_GGUF_PAIRS 1
+struct GgufMagnitudes {
+  alignas(64) uint8_t low[128], high[128];
+};
+constexpr GgufMagnitudes gguf_magnitudes() {
+  GgufMagnitudes t{};
+  for (uint32_t i = 0; i < 128; ++i) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, static_cast<float>(i)) >> 16;
+    t.low[i] = static_cast<uint8_t>(bits), t.high[i] = static_cast<uint8_t>(bits >> 8);
+  }
+  return t;
+}
+inline constexpr GgufMagnitudes kMagnitudes = gguf_magnitudes();
+
 /// The 16 k pairs of a block of a panel: f(pair, 16 columns).
 template <GemmFormat F, class Fn>
 FI_VEC_INLINE void each_pair(const uint8_t* q, Fn f) {
   if constexpr (F == GemmFormat::kQ8_0) {
-#pragma GCC unroll 16
-    for (int pair = 0; pair < 16; ++pair) {
-      const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q + pair * 32));
-      const __m512 low = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_castsi256_si128(b)));
-      const __m512 high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_extracti128_si256(b, 1)));
-      f(pair, Pairs{reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low))});
+    // Both bytes of the bf16 value of a magnitude are looked up; -128 alone has none in the table.
+    const __m512i low0 = _mm512_load_si512(kMagnitudes.low), low1 = _mm512_load_si512(kMagnitudes.low + 64);
+    const __m512i high0 = _mm512_load_si512(kMagnitudes.high), high1 = _mm512_load_si512(kMagnitudes.high + 64);
+    const __m512i sign = _mm512_set1_epi8(-128), least = _mm512_set1_epi8(static_cast<char>(0xc3));
+#pragma GCC unroll 8
+    for (int line = 0; line < 8; ++line) {
+      const __m512i x = _mm512_loadu_si512(q + line * 64), magnitude = _mm512_abs_epi8(x);
+      const __m512i low = _mm512_permutex2var_epi8(low0, magnitude, low1);
+      const __m512i high = _mm512_ternarylogic_epi32(_mm512_permutex2var_epi8(high0, magnitude, high1), x, sign, 0xf8);  // a | (b & c)
+      const __m512i right = _mm512_mask_mov_epi8(high, _mm512_cmpeq_epi8_mask(x, sign), least);
+      f(2 * line, Pairs{_mm512_unpacklo_epi8(low, right)});
+      f(2 * line + 1, Pairs{_mm512_unpackhi_epi8(low, right)});
     }
   } else {
     // The look-up takes five bits of a word; the fifth is another element's, so the table holds everything twice.
@@ -144,7 +164,7 @@ struct GgufPanel {
   /// to[16 pairs][16 columns][2] of a block.
   FI_VEC_INLINE void unpack(int64_t block, bf16_t* to) const {
     const uint8_t* q = quants + block * kQuants;
-#if defined(__AVX512BF16__)
+#if defined(FI_GGUF_PAIRS)
     each_pair<F>(q, [&](int pair, Pairs w) { _mm512_storeu_si512(to + pair * 32, w.r); });
 #else
     unpack_one_by_one(q, to);
@@ -156,7 +176,7 @@ struct GgufPanel {
     float y[32];
     for (int pair = 0; pair < 16; ++pair, to += 32) {
       if constexpr (F == GemmFormat::kQ8_0) {
-        for (int i = 0; i < 32; ++i) y[i] = static_cast<float>(static_cast<int8_t>(q[pair * 32 + i]));
+        for (int i = 0; i < 32; ++i) y[i] = static_cast<float>(static_cast<int8_t>(q[gguf_byte_place(pair, i)]));
       } else {
         constexpr int kZero = F == GemmFormat::kQ4_0 ? 8 : 0;
         const uint8_t* words = q + pair / 4 * 64 + pair % 4 / 2;
@@ -170,8 +190,6 @@ struct GgufPanel {
   int64_t blocks_;
 };
 
-/// Rows that are multiplied straight from quants; more pay for the way through a buffer of bf16, which the tiles of many columns read.
-inline constexpr int64_t kGgufRows = 4;
 /// Few rows times a panel, quants converted as they are used: bound by reading them. The same chains as the tiles'.
 /// `sums_of_a`: [row][block].
 template <GemmFormat F, int Rows>
@@ -188,7 +206,7 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
     const uint8_t* const q = panel.quants + b * GgufPanel<F>::kQuants;
 #pragma GCC unroll 8
     for (int64_t i = 0; i < GgufPanel<F>::kQuants; i += 64) __builtin_prefetch(q + 8192 + i, 0, 2);
-#if defined(__AVX512BF16__)
+#if defined(FI_GGUF_PAIRS)
     each_pair<F>(q, [&](int pair, Pairs w) {
 #pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) part[r][0] = dot_pairs(part[r][0], w, splat_pair(a + r * in.row + pair * in.pair));
@@ -212,11 +230,12 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < kPanelVecs; ++v) store(sums + r * kPanelColumns + v * Vec::kLanes, acc[r][v]);
 }
-template <GemmFormat F, int Rows = kGgufRows>
+template <GemmFormat F, int Rows = kBlockRows>
 void multiply_gguf_rows(int64_t rows, const GgufPanel<F>& panel, int64_t blocks, const TileInput& in, const float* sums_of_a, int64_t sums_row,
                         float* sums) {
   if (rows == Rows) return multiply_gguf_panel<F, Rows>(panel, blocks, in, sums_of_a, sums_row, sums);
   if constexpr (Rows > 1) return multiply_gguf_rows<F, Rows - 1>(rows, panel, blocks, in, sums_of_a, sums_row, sums);
 }
 
+#undef FI_GGUF_PAIRS
 }  // namespace flashinfer::cpu

@@ -226,7 +226,17 @@ constexpr const op::Op* kOps[] = {&mm_op,
                                   &ops::gemm::group_gemm_mxfp4,
                                   &ops::gemm::group_gemm_nvfp4,
                                   &ops::gemm::segment_init_op,
-                                  &ops::gemm::segment_run_op};
+                                  &ops::gemm::segment_run_op,
+                                  &ops::gemm::mm_M1_16_K6144_N256_op,
+                                  &ops::gemm::mm_M1_16_K7168_N128_op,
+                                  &ops::gemm::mm_M1_16_K7168_N256_op,
+                                  &ops::gemm::mm_M1_16_K7168_N256_bf16_op,
+                                  &ops::gemm::mm_M1_16_K7168_N384_op,
+                                  &ops::gemm::mm_M1_16_K7168_N384_bf16_op,
+                                  &ops::gemm::mm_M1_16_K7168_N896_op,
+                                  &ops::gemm::mm_M1_16_K7168_N896_bf16_op,
+                                  &ops::gemm::tinygemm_op,
+                                  &ops::gemm::prepare_low_latency_op};
 }  // namespace
 
 Tensor mm_bf16(const MmBf16& a) { return op::call(mm_op, a); }

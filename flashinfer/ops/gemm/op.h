@@ -10,6 +10,7 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/gemm/gguf.h"
 #include "flashinfer/ops/gemm/grouped.h"
+#include "flashinfer/ops/gemm/router.h"
 #include "flashinfer/ops/gemm/scaled.h"
 
 namespace flashinfer {

@@ -67,7 +67,7 @@ inline GgufElement gguf_panel_at(GemmFormat format, const TensorView& b, int64_t
   const uint8_t *q = panel + block * quants, *scales = panel + blocks * quants + (block * 16 + n % 16) * 2;
   GgufElement out{0, half_of(scales), format == GemmFormat::kQ4_1 ? half_of(scales + blocks * 32) : 0.0};
   if (format == GemmFormat::kQ8_0) {
-    const int byte = q[pair * 32 + word];
+    const int byte = q[pair / 2 * 64 + word / 8 * 16 + pair % 2 * 8 + word % 8];
     out.quant = byte < 128 ? byte : byte - 256;
   } else {
     const int value = q[pair / 4 * 64 + word * 2] | q[pair / 4 * 64 + word * 2 + 1] << 8;

@@ -36,8 +36,12 @@ struct ScaledLines {
   const gemm_scalar_t<F>* p;
   int64_t line;
   GemmSf sf;
-  const uint8_t* scales;  // of the batch
-  int64_t first;
+  const uint8_t* rows[kPanelColumns];  // scales of the lines
+
+  FI_VEC_INLINE ScaledLines(const gemm_scalar_t<F>* lines, int64_t stride, const GemmSf& s, int64_t batch, int64_t first)
+      : p(lines), line(stride), sf(s) {
+    for (int64_t i = 0; i < kPanelColumns; ++i) rows[i] = s.bytes + batch * s.batch + sf_row_offset(s.layout, s.first + first + i, s.columns);
+  }
 
   static FI_VEC_INLINE Vec load_from(const gemm_scalar_t<F>* from, int64_t k) {
     if constexpr (F == GemmFormat::kFp4)
@@ -45,18 +49,39 @@ struct ScaledLines {
     else
       return load(from + k);
   }
-  FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t k_end, bf16_t* to) const {
-    constexpr int64_t n = 2 * kPackPairs, L = Vec::kLanes;
-    const gemm_scalar_t<F>* const from = p + i * line;
-    const uint8_t* const row = scales + sf_row_offset(sf.layout, first + i, sf.columns);
-    const int64_t have = k_end - k < n ? k_end - k : n;  // a multiple of 16
-    int64_t j = 0;
-    for (; j < have; j += 16) {
-      const float scale = scale_of_byte(row[sf_column_offset(sf.layout, (k + j) / sf.block)], sf.e8m0);
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < 16; v += L) write_tail(to + j + v, load_from(from, k + j + v) * splat(scale), L);
+  /// 32 elements from k on count `even` times in the first half, `odd` times in the second.
+  static FI_VEC_INLINE void convert(const gemm_scalar_t<F>* from, int64_t k, float even, float odd, bf16_t* to) {
+    constexpr int64_t L = Vec::kLanes;
+#if defined(__AVX512BF16__)
+    if constexpr (F == GemmFormat::kFp4) {
+      // A table of the 16 scaled values of each half, then one look-up for all: bits 0-3 of a word are the code, bit 4 the half.
+      const __m512 values = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6);
+      const __m512i table = reinterpret_cast<__m512i>(
+          _mm512_cvtne2ps_pbh(_mm512_mul_ps(values, _mm512_set1_ps(odd)), _mm512_mul_ps(values, _mm512_set1_ps(even))));
+      const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k / 2)));
+      const __m512i half = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
+      const __m512i code = _mm512_ternarylogic_epi32(_mm512_or_si512(bytes, _mm512_slli_epi32(bytes, 12)), _mm512_set1_epi16(15), half, 0xea);
+      _mm512_storeu_si512(to, _mm512_permutexvar_epi16(code, table));
+      return;
     }
-    for (; j < n; ++j) to[j].bits = 0;
+#endif
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < 32; v += 2 * L) {
+      const Vec s = splat(v < 16 ? even : odd), t = splat(v + L < 16 ? even : odd);
+      write_pair(to + v, load_from(from, k + v) * s, load_from(from, k + v + L) * t);
+    }
+  }
+  FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t k_end, bf16_t* to) const {
+    constexpr int64_t L = Vec::kLanes;
+    const gemm_scalar_t<F>* const from = p + i * line;
+    const bool fine = sf.block == 16;
+    // k is a multiple of 32, so that the second half's scale follows in every layout.
+    const uint8_t* const at = rows[i] + sf_column_offset(sf.layout, fine ? k / 16 : k / 32);
+    const float even = scale_of_byte(at[0], sf.e8m0);
+    if (k_end - k >= 2 * kPackPairs) return convert(from, k, even, fine ? scale_of_byte(at[1], sf.e8m0) : even, to);
+    int64_t j = 0;  // 16 elements are left
+    for (; j < k_end - k; j += L) write_tail(to + j, load_from(from, k + j) * splat(even), L);
+    for (; j < 2 * kPackPairs; ++j) to[j].bits = 0;
   }
   template <int>
   FI_VEC_INLINE bool pack(int64_t, int64_t, int64_t, int, bf16_t*) const {
