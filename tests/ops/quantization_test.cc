@@ -2,6 +2,7 @@
 // Block formats by numbers written out, every layout of scales back to the same values, and what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <functional>
@@ -131,6 +132,24 @@ TEST(Quantization, ATokensScaleIsItsLargestValue) {
     for (int64_t i = 0; i < 64; ++i) amax = std::max(amax, std::fabs(static_cast<float>(x.data_as<bf16_t>()[row * 64 + i])));
     EXPECT_EQ(r[2].data_as<float>()[row], amax * static_cast<float>(1.0 / 2688));
   }
+}
+
+TEST(Quantization, NormsRoundTheirQuotientsOnce) {
+  // The comparison with the reference allows a step of e4m3; here every byte follows from the norm's own result.
+  const TensorView x = mixed(3, 256), residual = held(Tensor::zeros({3, 256}, DType::kBF16)), weight = of<bf16_t>(std::vector<float>(256, 1.5f), {256});
+  const TensorView out = held(Tensor::zeros({3, 256}, DType::kF8E4M3)), scales = held(Tensor::zeros({2, 4}, DType::kF32)),
+                   normed = held(Tensor::zeros({3, 256}, DType::kBF16));
+  fused_add_rmsnorm_fp8_block_quant({.out = out, .block_scale = scales, .normed_out = normed, .input = x, .residual = residual, .weight = weight});
+  const auto saturated = [](float v) { return e4m3_t(std::min(448.0f, std::max(-448.0f, v))).bits; };
+  for (int64_t r = 0; r < 3; ++r)
+    for (int64_t b = 0; b < 2; ++b) {
+      const bf16_t* y = normed.data_as<bf16_t>() + r * 256 + b * 128;
+      float amax = 1e-4f;
+      for (int i = 0; i < 128; ++i) amax = std::max(amax, std::fabs(static_cast<float>(y[i])));
+      EXPECT_EQ(scales.data_as<float>()[b * 4 + r], amax / 448);
+      for (int i = 0; i < 128; ++i)
+        ASSERT_EQ(out.data_as<uint8_t>()[r * 256 + b * 128 + i], saturated(static_cast<float>(y[i]) * (448.0f / amax))) << r << " " << b << " " << i;
+    }
 }
 
 TEST(Quantization, OutputsForGroupedProductsAreViewsWithTheExpertLast) {
