@@ -166,6 +166,10 @@ def explain(op, error, arguments):
                 except BufferError as e:
                     raise BufferError(f"{op.name}: {name}: {e}") from None
     first, _, rest = str(error).partition("\n")
+    for name, value in arguments:  # of a machine without such a device
+        where = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (1, 0)
+        if where[0] == 2:
+            raise type(error)(f"{op.name}: {name} is on cuda:{where[1]}: {first}") from None
     if "Exception raised from" in rest:  # torch's C++ stack is no use to anyone
         raise type(error)(f"{op.name}: {first}") from None
 

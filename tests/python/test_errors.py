@@ -150,7 +150,7 @@ def test_device_of_another_kind(xw):
         def __dlpack_device__(self):
             return (2, 0)
 
-    with pytest.raises(NotImplementedError, match="rmsnorm: no implementation serves this call; cpu: input is on cuda:0"):
+    with pytest.raises(NotImplementedError, match="rmsnorm: .*input is on cuda:0"):
         flashinfer.rmsnorm(OnGpu(), w.numpy())
 
 
