@@ -220,9 +220,9 @@ constinit const op::Op ranges_plan_op = op::define<BatchRangesPlan, check_plan>(
 constinit const op::Op ranges_run_op = op::define<BatchRangesRun, validate_run, cost>(
     kRun, kRangesModule, "Paged prefill, causal or within each row's span of keys; lse in base 2.", ranges_run_fields, run_candidates,
     ops::attention::ranges_cases, {}, &plan_type);
-constinit const op::Op ranges_forward_op = op::define<BatchRangesRun, validate_run>(
+constinit const op::Op ranges_forward_op = op::define<BatchRangesRun, validate_run, cost>(
     "BatchPrefillWithCausalBidirectionalRangesWrapper.forward", kRangesModule, "run() by its old name.", ranges_forward_fields, run_candidates,
-    nullptr, {}, &plan_type);
+    ops::attention::ranges_cases, {}, &plan_type);
 constinit const op::Op ranges_size_op = op::define<BatchRangesWorkspaceSize>(
     "BatchPrefillWithCausalBidirectionalRangesWrapper.workspace_size", kRangesModule, "Bytes of partial results and of index arrays that a plan takes.",
     ranges_size_fields, size_candidates, nullptr, {}, &plan_type);

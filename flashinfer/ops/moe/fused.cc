@@ -52,7 +52,8 @@ Tensor gather(const TensorView& x, const std::vector<int32_t>& token_of) {
   const int64_t bytes = x.size(1) * x.item_size();
   Tensor out = Tensor::empty({rows, x.size(1)}, x.dtype());
   ops::for_rows(rows, ops::rows_per_task(rows, 2 * bytes), [&](int64_t r) {
-    std::memcpy(out.data_as<char>() + r * bytes, x.data_as<char>() + token_of[static_cast<size_t>(r)] * x.stride(0) * x.item_size(), static_cast<size_t>(bytes));
+    std::memcpy(out.data_as<char>() + r * bytes, x.data_as<char>() + token_of[static_cast<size_t>(r)] * x.stride(0) * x.item_size(),
+                static_cast<size_t>(bytes));
   });
   return out;
 }
@@ -200,7 +201,8 @@ constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op
 
 namespace ops::moe {
 constinit const op::Op fused_op = op::define<flashinfer::moe::Moe, flashinfer::moe::validate, flashinfer::moe::cost>(
-    flashinfer::moe::kName, "flashinfer.fused_moe", "A mixture of experts: both products, the activation between them and the weighted sum.", flashinfer::moe::fields,
+    flashinfer::moe::kName, "flashinfer.fused_moe", "A mixture of experts: both products, the activation between them and the weighted sum.",
+    flashinfer::moe::fields,
     flashinfer::moe::candidates,
     fused_cases);
 }  // namespace ops::moe
