@@ -81,6 +81,23 @@ TEST(Moe, ATokenDoesNotDependOnItsNeighbours) {
     EXPECT_EQ(alone, std::vector<float>(all.begin() + t * 48, all.begin() + (t + 1) * 48)) << t;
   }
 }
+/// Weights of several blocks of k, columns that fill no panels, an odd k: up to 8 rows of an expert and more take different ways.
+TEST(Moe, ATokenAmongFewAndAmongManyIsTheSame) {
+  const TensorView x = pattern({64, 600}, 1), fc1 = pattern({4, 626, 600}, 0.05), fc2 = pattern({4, 600, 313}, 0.05);
+  std::vector<double> e, s;
+  for (int t = 0; t < 64; ++t)
+    for (int j = 0; j < 2; ++j) e.push_back((t + j) % 4), s.push_back(0.3 + 0.4 * j);
+  const TensorView ids = of<int32_t>(e, {64, 2}), scales = of<float>(s, {64, 2});
+  const auto run = [&](int64_t first, int64_t last) {
+    return values(cutlass_fused_moe({.input = x.slice(0, first, last), .token_selected_experts = ids.slice(0, first, last),
+                                     .token_final_scales = scales.slice(0, first, last), .fc1_expert_weights = fc1, .fc2_expert_weights = fc2,
+                                     .output_dtype = DType::kF32}));
+  };
+  const std::vector<float> all = run(0, 64);  // 32 rows an expert
+  for (const int64_t tokens : {1, 2, 7, 16, 18, 20})  // 16: 8 rows, 18 and 20: 9 and 10
+    for (const int64_t first : {int64_t{0}, 64 - tokens})
+      EXPECT_EQ(run(first, first + tokens), std::vector<float>(all.begin() + first * 600, all.begin() + (first + tokens) * 600)) << tokens;
+}
 TEST(Moe, RanksOfExpertsAddUp) {
   const Layer layer;
   const std::vector<float> all = values(layer.run(0, 40));

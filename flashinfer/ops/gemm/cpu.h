@@ -10,6 +10,9 @@ namespace flashinfer::cpu {
 namespace detail {
 
 inline constexpr int64_t kBlockPairs = 128;   // k pairs of B packed on the way: 24 KB for three panels, in L1
+/// The same for up to 8 rows of a plain bf16 weight, whose time is memory's: blocks of one transposition spread the reads evenly over
+/// the products. With long ones the processor reads while it packs and reads nothing while it multiplies.
+inline constexpr int64_t kFewRowsPairs = kPackPairs;
 inline constexpr int64_t kScratchRows = 128;  // rows whose sums wait between k blocks: 24 KB for three panels
 
 /// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
@@ -42,8 +45,8 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
   } else {
     in.b = buffer;
     in.panel = pairs * 2 * kPanelColumns;
-    const int64_t next = 2 * (k + pairs);  // the block of k after this one, or the first of the panels after these
-    const int64_t ahead = next < p.k ? 2 * kBlockPairs : count * kPanelColumns * p.b_n - 2 * k;
+    // 256 k further on, or as many into the panels after these.
+    const int64_t ahead = 2 * kBlockPairs - (2 * k + 2 * kBlockPairs < p.k ? 0 : p.k - count * kPanelColumns * p.b_n);
     const void* const b = static_cast<const gemm_scalar_t<C.b>*>(p.b) + batch * p.b_batch;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t column = (panel + i) * kPanelColumns, left = p.n - column;
@@ -122,7 +125,8 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
   alignas(64) bf16_t buffer[kInPlace ? 1 : Panels * kBlockPairs * 2 * kPanelColumns];
   alignas(64) float sums[kScratchRows * Panels * kPanelColumns];
   const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2, item = p.out_dtype == DType::kF32 ? 4 : 2;
-  const int64_t block = kInPlace ? p.pairs_per_block : kBlockPairs;
+  const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows;
+  const int64_t block = kInPlace ? p.pairs_per_block : few ? kFewRowsPairs : kBlockPairs;
   const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
   const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
                    .row = p.out_row,
