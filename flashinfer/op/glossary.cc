@@ -219,6 +219,7 @@ constexpr Term kTerms[] = {
     {"num_levels", "levels of the cascade: prefixes that requests share, then what is each one's own"},
     {"num_qo_heads", "query heads; a multiple of num_kv_heads"},
     {"nvfp4_4over6", "a variant of the scales' choice; only None is available"},
+    {"nvfp4_4over6_config", "a variant of the scales' choice; only None is available"},
     {"o_data_type", "dtype of the result; q_data_type when absent"},
     {"o_dtype", "dtype of the result; q's when absent"},
     {"o_indptr", "offsets of the results; GPU back end only"},

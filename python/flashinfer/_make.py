@@ -105,7 +105,8 @@ def _enumeration(text, namespace):
 
 enums = {}
 
-_SECOND_NAMES = {"nvfp4_block_scale_interleave": "block_scale_interleave"}  # of functions
+_SECOND_NAMES = {"nvfp4_block_scale_interleave": "block_scale_interleave",  # of functions
+                 "group_gemm_mxfp8_mxfp4_nt_groupwise": "group_gemm_mxfp4_nt_groupwise"}
 
 
 def _structure(field, op):

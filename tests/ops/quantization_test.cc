@@ -76,6 +76,21 @@ TEST(Quantization, MxScalesRoundUp) {
   EXPECT_EQ(bytes(q4)[48], 5);  // 3.015625
 }
 
+TEST(Quantization, GlobalScalesMakeTheLargestMagnitudeTheLargestElement) {
+  const auto scale = [](const MakeNvfp4GlobalScale& a) { return make_nvfp4_global_scale(a).data_as<float>()[0]; };
+  const TensorView x = of<bf16_t>({1, -3, 2, 0}, {2, 2});
+  EXPECT_EQ(scale({.input_tensor = x}), 896);
+  EXPECT_EQ(scale({.input_tensor = of<float>({0, 0}, {2})}), 3.40282347e+38f);
+  EXPECT_EQ(scale({.input_tensor = x, .global_scale = 2.5}), 2.5f);
+  const float token = scale({.input_tensor = x, .per_token_activation = true});
+  EXPECT_EQ(token, 1 / 2688.0f);
+  nvfp4_quantize({.a = mixed(4, 64), .a_global_sf = one(token), .per_token_activation = true});  // takes it
+  // 4 rows of 5000 in several tasks, the largest in the last.
+  std::vector<float> many(20000, 0.5f);
+  many.back() = -7;
+  EXPECT_EQ(scale({.input_tensor = of<bf16_t>(many, {4, 5000})}), 384);
+}
+
 TEST(Quantization, SubnormalQuotientsGiveByteZero) {
   std::vector<float> v(32, 448 * 0x1p-127f);
   EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second), std::vector<int>{0});
@@ -175,6 +190,14 @@ TEST(Quantization, Refusals) {
   EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4", nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
   EXPECT_REFUSED("a_global_sf is 1, but with per_token_activation must be 1 / (448 * 6)",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .per_token_activation = true}));
+  EXPECT_REFUSED("make_nvfp4_global_scale: global_scale is 0, but must be a positive normal f32 number",
+                 make_nvfp4_global_scale({.input_tensor = x, .global_scale = 0.0}));
+  EXPECT_REFUSED("global_scale is 2, but with per_token_activation it is 1 / (448 * 6)",
+                 make_nvfp4_global_scale({.input_tensor = x, .per_token_activation = true, .global_scale = 2.0}));
+  EXPECT_REFUSED("input_tensor is bfloat16[0, 16], but must have at least one dimension and one element",
+                 make_nvfp4_global_scale({.input_tensor = held(Tensor::zeros({0, 16}, DType::kBF16))}));
+  EXPECT_REFUSED("NotImplementedError: make_nvfp4_global_scale: nvfp4_4over6_config is 3, but only None is implemented",
+                 make_nvfp4_global_scale({.input_tensor = x, .nvfp4_4over6_config = 3}));
   EXPECT_REFUSED("alignment is 48, but must be a multiple of 32", mxfp8_quantize({.input = x, .alignment = 48}));
   const TensorView codes = held(Tensor::zeros({4, 32}, DType::kU8)), scales = held(Tensor::zeros({4, 4}, DType::kU8));
   EXPECT_REFUSED("ufp8_scale_tensor has 16 bytes, but 4 rows of 64 elements need 512",

@@ -42,6 +42,11 @@ def test_modules_are_those_that_ops_name():
     assert flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper is flashinfer.BatchDecodeWithPagedKVCacheWrapper
 
 
+def test_second_names_are_the_same_functions():
+    assert flashinfer.gemm.group_gemm_mxfp8_mxfp4_nt_groupwise is flashinfer.group_gemm_mxfp4_nt_groupwise
+    assert flashinfer.nvfp4_block_scale_interleave is flashinfer.quantization.block_scale_interleave
+
+
 def test_docstring_has_summary_shapes_dtypes_and_errors():
     doc = inspect.getdoc(flashinfer.rmsnorm)
     assert doc.startswith("Root mean square normalisation")

@@ -66,6 +66,16 @@ constexpr op::Case kMxfp8[] = {
     {"no_rows", "input=bf16:0x64"},
     {"bench", "input=bf16:16384x4096", "cpu", op::kBench},
 };
+constexpr op::Case kGlobalScale[] = {
+    {"bf16", "input_tensor=bf16:131x100:normal(0,3) per_token_activation=False"},
+    {"strided", "input_tensor=f16:2x3x33^pad5 per_token_activation=False"},
+    {"tiny", "input_tensor=f32:3x7:normal(0,1e-38) per_token_activation=False"},
+    {"zeros", "input_tensor=bf16:3x16:const(0) per_token_activation=False"},
+    {"nan", "input_tensor=bf16:3x16:nan per_token_activation=False"},
+    {"infinity", "input_tensor=f32:32:const(inf) per_token_activation=False"},
+    {"given", "input_tensor=bf16:0x16 per_token_activation=False global_scale=2.5"},
+    {"per_token", "input_tensor=bf16:3x16 per_token_activation=True"},
+};
 constexpr op::Case kMxfp8Dequantize[] = {
     {"tiles", "input=e4m3:130x96 scale_tensor=u8:1024:randint(100,150)", "cpu", op::kAot},
     {"linear", "input=e4m3:3x64 scale_tensor=u8:6:randint(0,256) is_sf_swizzled_layout=False"},
@@ -147,6 +157,7 @@ constexpr op::Case kTensor8[] = {
 std::span<const op::Case> fp4_cases() { return kFp4; }
 std::span<const op::Case> nvfp4_cases() { return kNvfp4; }
 std::span<const op::Case> batched_cases() { return kBatched; }
+std::span<const op::Case> global_scale_cases() { return kGlobalScale; }
 std::span<const op::Case> mxfp4_cases() { return kMxfp4; }
 std::span<const op::Case> mxfp8_cases() { return kMxfp8; }
 std::span<const op::Case> mxfp8_dequantize_cases() { return kMxfp8Dequantize; }

@@ -42,6 +42,11 @@ void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p);
 /// Sets rows_per_task and runs.
 void run_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p);
 
+/// The largest magnitude of x (f16|bf16|f32, rank >= 1), NaN when it holds one, by the kernel of per_tensor_quant_fp8; and why it cannot
+/// run here, empty when it can.
+float largest_magnitude(const TensorView& x);
+std::string refuse_largest_magnitude(DType x);
+
 /// Copies elements between tensors of the same shape and item size, any strides.
 void copy_strided(const TensorView& from, const TensorView& to);
 

@@ -56,6 +56,18 @@ struct Nvfp4Quantize {
 /// (x_q, sf), with per_token_activation (x_q, sf, per_token_scale).
 op::Results nvfp4_quantize(const Nvfp4Quantize& args);
 
+/// The global scale that nvfp4_quantize takes. Per tensor: gs = min(448 * 6 / amax, FLT_MAX), or `global_scale`; per token: the factor
+/// 1 / (448 * 6) of each row's amax. ValueError: a tensor without elements whose amax is needed, a global_scale that is not positive and
+/// normal or that is given per token. NotImplementedError: a 4-over-6 recipe.
+struct MakeNvfp4GlobalScale {
+  TensorView input_tensor;  // f16|bf16|f32; rank >= 1
+  bool per_token_activation = false;
+  std::optional<double> global_scale = {};
+  op::Value nvfp4_4over6_config = {};
+  std::optional<TensorView> out = {};  // ours: memory for the result, f32 [1]
+};
+Tensor make_nvfp4_global_scale(const MakeNvfp4GlobalScale& args);
+
 struct Nvfp4BatchedQuantize {
   TensorView a;            // [b, m, k] f16|bf16
   TensorView a_global_sf;  // gs, one f32 or one for each batch

@@ -109,23 +109,24 @@ void launch_group(const Group& a) {
   io.finish(a);
   if (!direct) ops::copy_strided(rows.view().view(a.x_s->shape()), *a.x_s);
 }
+/// Takes everything but the codes of `p`.
+float largest_of_rows(jit::CpuFn fn, Group8Params p) {
+  std::vector<float> largest(static_cast<size_t>((p.rows + p.rows_per_task - 1) / p.rows_per_task), 0.0f);
+  p.scales = largest.data();
+  p.amax_only = 1;
+  ops::run_rows(fn, p, p.rows, p.rows_per_task);
+  float amax = 0;
+  for (float x : largest) amax = x <= amax ? amax : x;  // keeps a NaN
+  for (float x : largest) amax = std::isnan(x) ? x : amax;
+  return amax;
+}
 float scale_for(float amax, DType out) { return amax > 0 || std::isnan(amax) ? amax / qmax_of(out) : 1.0f; }
 void launch_whole(const Whole& a) {
   const Io io(a);
   const jit::CpuFn fn = jit::cpu_kernel<kGroup8>(config_of(a)).fn;
   Group8Params p = io.params(std::max<int64_t>(io.x.view.size(1), 1));
   float scale = a.scale ? a.scale->data_as<float>()[0] : 0.0f;
-  if (!a.scale) {
-    std::vector<float> largest(static_cast<size_t>((p.rows + p.rows_per_task - 1) / p.rows_per_task), 0.0f);
-    p.scales = largest.data();
-    p.amax_only = 1;
-    ops::run_rows(fn, p, p.rows, p.rows_per_task);
-    float amax = 0;
-    for (float x : largest) amax = x <= amax ? amax : x;  // keeps a NaN
-    for (float x : largest) amax = std::isnan(x) ? x : amax;
-    scale = scale_for(amax, a.dst_dtype);
-    p.amax_only = 0;
-  }
+  if (!a.scale) scale = scale_for(largest_of_rows(fn, p), a.dst_dtype);
   a.x_s->data_as<float>()[0] = scale;
   p.given = &scale;
   ops::run_rows(fn, p, p.rows, p.rows_per_task);
@@ -216,6 +217,16 @@ constinit const op::Op group8_op = op::define<Group, validate_group, cost<Group>
 constinit const op::Op tensor8_op = op::define<Whole, validate_whole, cost<Whole>>(
     kWhole, kModule, "8-bit floats with one f32 scale.", whole_fields, whole_candidates, tensor8_cases);
 }  // namespace ops::quantization
+
+float ops::largest_magnitude(const TensorView& x) {
+  const Rows rows = as_rows(x);
+  Group8Params p{};
+  p.x = rows.view.data(), p.rows = rows.view.size(0), p.k = rows.view.size(1), p.group = std::max<int64_t>(p.k, 1);
+  p.x_stride = rows.view.stride(0);
+  p.rows_per_task = rows_per_task(p.rows, p.k * rows.view.item_size());
+  return largest_of_rows(jit::cpu_kernel<kGroup8>(Group8Config{x.dtype(), DType::kF8E4M3}).fn, p);
+}
+std::string ops::refuse_largest_magnitude(DType x) { return jit::cpu_kernel<kGroup8>(Group8Config{x, DType::kF8E4M3}).refusal; }
 
 std::pair<Tensor, Tensor> per_token_group_quant_8bit(const Group& a) { return op::call(family::group8_op, a); }
 std::pair<Tensor, Tensor> per_tensor_quant_fp8(const Whole& a) { return op::call(family::tensor8_op, a); }
