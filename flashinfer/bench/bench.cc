@@ -2,7 +2,11 @@
 #include "flashinfer/bench/bench.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "flashinfer/bench/gpu.h"
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/op/observer.h"
 
 namespace flashinfer::bench {
@@ -29,6 +33,21 @@ op::Cost cost_of(const op::Op& op, const cases::Built& b, const Traffic& t) {
   return op.cost ? op.cost(b.block.data()) : op::Cost{.bytes = t.bytes};
 }
 
+double copy_rate(Device device) { return device.type == DeviceType::kCUDA ? gpu_copy_bandwidth(device.index) : copy_bandwidth(); }
+
+Samples time_on_host(const op::Op& op, const cases::Built& b, double seconds) {
+  Samples samples;
+  const int64_t budget = static_cast<int64_t>(seconds * 1e9), begin = op::detail::monotonic_ns();
+  while (samples.seconds.size() < 5 || op::detail::monotonic_ns() - begin < budget) {
+    const int64_t start = op::detail::monotonic_ns();
+    op::run(op, b.block.data());
+    samples.seconds.push_back(static_cast<double>(op::detail::monotonic_ns() - start) * 1e-9);
+    if (samples.seconds.size() >= 100000) break;
+  }
+  std::sort(samples.seconds.begin(), samples.seconds.end());
+  return samples;
+}
+
 }  // namespace
 
 CountedRow count(const op::Op& op, const op::Case& c) {
@@ -46,27 +65,28 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   row.op = op.name;
   row.name = c.name;
   row.args = c.args;
+  const bool gpu = options.device.type == DeviceType::kCUDA;
+  std::optional<cuda::Stream> stream;
+  Context context = Context::current();
+  if (gpu) context.stream = stream.emplace(options.device.index).get();
+  const ContextScope scope(context);
   if (options.refcheck) {
-    const cases::CaseResult r = cases::run_case(op, c);
-    row.check = r.passed ? "ok" : r.failure;
+    const cases::CaseResult r = cases::run_case(op, c, {.device = options.device});
+    row.check = !r.passed ? r.failure : r.refused.empty() ? "ok" : r.refused;
   }
-  cases::Built b = cases::build(op, c.args, {.keep_bytes = false});
+  cases::Built b = cases::build(op, c.args, {.device = options.device, .keep_bytes = false});
   const op::Selection s = op::explain(op, b.block.data());
   row.candidate = s.candidate ? s.candidate->name : "";
+  FI_CHECK(!gpu || row.candidate.starts_with("cuda"), ValueError, op.name, " ", c.name, ": no candidate serves it on ", to_string(options.device),
+           s.refusals.empty() ? "" : ": " + s.refusals.front().second);
   const cases::Outputs keep = cases::run_block(b);  // compiles; from here outputs have their memory
   const Traffic t = traffic(op, b);
   row.cost = cost_of(op, b, t);
-  row.copy_bandwidth = copy_bandwidth();
-  const int64_t budget = static_cast<int64_t>(options.seconds * 1e9), begin = op::detail::monotonic_ns();
-  while (row.samples.seconds.size() < 5 || op::detail::monotonic_ns() - begin < budget) {
-    const int64_t start = op::detail::monotonic_ns();
-    op::run(op, b.block.data());
-    row.samples.seconds.push_back(static_cast<double>(op::detail::monotonic_ns() - start) * 1e-9);
-    if (row.samples.seconds.size() >= 100000) break;
-  }
-  std::sort(row.samples.seconds.begin(), row.samples.seconds.end());
-  row.copy_bandwidth = std::min(row.copy_bandwidth, copy_bandwidth());
-  if (row.cost.flops > 0) row.peak = t.widest_input <= 2 ? dot_peak() : fma_peak();
+  row.copy_bandwidth = copy_rate(options.device);
+  row.samples = gpu ? time_on_gpu(options.device.index, {options.seconds, options.cold}, [&] { op::run(op, b.block.data()); })
+                    : time_on_host(op, b, options.seconds);
+  row.copy_bandwidth = std::min(row.copy_bandwidth, copy_rate(options.device));
+  if (row.cost.flops > 0 && !gpu) row.peak = t.widest_input <= 2 ? dot_peak() : fma_peak();
   return row;
 }
 

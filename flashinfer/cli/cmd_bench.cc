@@ -27,12 +27,12 @@ nlohmann::ordered_json to_json(const bench::Row& r) {
           {"share_of_peak", r.peak > 0 ? r.cost.flops / median / r.peak : 0.0}, {"check", r.check}};
 }
 
-void print_row(const bench::Row& r) {
+void print_row(const bench::Row& r, const std::string& where) {
   const double m = r.samples.median();
   print("%-40s %-14s %-9s %10.2f %10.2f %10.2f %8.2f %6.2f %9.1f %6.2f  %s\n", r.op.c_str(), r.name.c_str(), r.candidate.c_str(),
               m * 1e6, r.samples.quantile(0.1) * 1e6, r.samples.quantile(0.9) * 1e6, r.cost.bytes / m * 1e-9,
               r.cost.bytes / m / r.copy_bandwidth, r.cost.flops / m * 1e-9, r.peak > 0 ? r.cost.flops / m / r.peak : 0.0, r.check.c_str());
-  print("    flashinfer bench --op %s --args \"%s\"\n", r.op.c_str(), r.args.c_str());
+  print("    flashinfer bench --op %s%s --args \"%s\"\n", r.op.c_str(), where.c_str(), r.args.c_str());
 }
 
 double share(uint64_t part, uint64_t whole) { return whole == 0 ? 1.0 : static_cast<double>(part) / static_cast<double>(whole); }
@@ -76,7 +76,7 @@ int run_counts(const op::Op& op, const std::vector<op::Case>& rows, bool json) {
   return 0;
 }
 
-int run(const Options& o) {
+int run(Options o) {
   const op::Op* op = op::find_op(o.op);
   FI_CHECK(op, ValueError, "there is no op named '", o.op, "'; `flashinfer list-ops` prints them");
   std::vector<op::Case> rows;
@@ -88,8 +88,10 @@ int run(const Options& o) {
   const auto device = parse_device(o.device);
   FI_CHECK(device, ValueError, "--device ", o.device, " is none of cpu, cuda, cuda:N, emu");
   FI_CHECK(!o.counts || device->type == DeviceType::kEmu, ValueError, "--counts needs --device emu, but it is ", o.device);
-  FI_CHECK(o.counts || device->type == DeviceType::kCPU, ValueError, "--device ", o.device, " times nothing here: ",
-           device->type == DeviceType::kEmu ? "the emulator's time means nothing (--counts)" : "only the CPU is timed by this command");
+  FI_CHECK(o.counts || device->type != DeviceType::kEmu, ValueError, "--device ", o.device,
+           " times nothing here: the emulator's time means nothing (--counts)");
+  FI_CHECK(!o.bench.cold || device->type == DeviceType::kCUDA, ValueError, "--cold needs --device cuda, but it is ", o.device);
+  o.bench.device = *device;
   if (o.counts) return run_counts(*op, rows, o.json);
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   if (!o.json)
@@ -100,7 +102,7 @@ int run(const Options& o) {
     const bench::Row r = bench::run(*op, c, o.bench);
     failed |= !r.check.empty() && r.check != "ok";
     if (o.json) all.push_back(to_json(r));
-    else print_row(r);
+    else print_row(r, device->type == DeviceType::kCPU ? "" : str(" --device ", to_string(*device), o.bench.cold ? " --cold" : ""));
   }
   if (o.json) print("%s\n", all.dump(2).c_str());
   return failed ? 1 : 0;
@@ -116,7 +118,8 @@ void add_bench(CLI::App& app, int& exit_code) {
   c->add_option("--args", o->args, "a case as text, as for `flashinfer cases`");
   c->add_option("--seconds", o->bench.seconds, "time spent on a row (default 0.5)");
   c->add_flag("--refcheck", o->bench.refcheck, "check the result against the reference first");
-  c->add_option("--device", o->device, "cpu (default), or emu with --counts");
+  c->add_option("--device", o->device, "cpu (default), cuda or cuda:N (timed by the GPU's events), or emu with --counts");
+  c->add_flag("--cold", o->bench.cold, "on a GPU: overwrite its L2 cache before each call");
   c->add_flag("--counts", o->counts, "count memory sectors, bank conflicts and instructions on the emulator");
   c->add_flag("--json", o->json, "print JSON");
   c->callback([o, &exit_code] { exit_code = run(*o); });

@@ -28,12 +28,12 @@ int run(const Options& o) {
   FI_CHECK(device, ValueError, "--device ", o.device, " is none of cpu, cuda, cuda:N, emu");
   auto one = [&](const op::Op& op, const op::Case& c) {
     if (!o.name.empty() && o.name != c.name) return;
+    if (o.op.empty() && !cases::serves(op, *device)) return;
     if (o.list) {
       print("%s %s: %s\n", op.name, c.name, c.args);
       return;
     }
     if (c.tags == op::kBench && o.name.empty()) return;  // large: `flashinfer bench`
-    if (o.op.empty() && !cases::serves(op, *device)) return;
     const cases::CaseResult r = cases::run_case(op, c, {*device, o.seeds});
     const std::string why = r.passed ? r.refused : r.failure;
     ++(!r.passed ? failed : r.refused.empty() ? passed : refused);

@@ -249,7 +249,7 @@ Flags gpu_flags(Target t) {
   Flags f;
   const bool nvcc = cuda_toolchain().maker == Maker::kNvcc;
   f.compile = {std::string("--gpu-architecture=") + name(t), "--std=c++20", "--extra-device-vectorization"};
-  if (nvcc) add(f.compile, {"-cubin", "-O3"});
+  if (nvcc) add(f.compile, {"-cubin", "-O3", "--expt-relaxed-constexpr"});
   else add(f.compile, {"--device-as-default-execution-space"});
   if (env::flag("FLASHINFER_JIT_LINEINFO")) f.compile.push_back("-lineinfo");
   if (env::flag("FLASHINFER_JIT_DEBUG")) f.compile.push_back("-G");

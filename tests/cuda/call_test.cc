@@ -7,9 +7,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "flashinfer/bench/bench.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/op/registry.h"
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/norm/params.h"
 #include "flashinfer/record/record.h"
@@ -103,6 +105,24 @@ TEST_F(Call, RunsOnTheGpuOfItsTensors) {
   rmsnorm({.input = input_, .weight = weight_});
   EXPECT_EQ(jit::modules()[0].origin, "disk");
   cuda::synchronize(0, stream_->get());
+}
+
+/// The driver says 1.5 ms between any two events.
+TEST_F(Call, BenchTimesByEvents) {
+  gpu().param_bytes = sizeof(NormParams);
+  const op::Op& op = *op::find_op("rmsnorm");
+  const op::Case row{.name = "given", .args = "input=f32:3x8 weight=f32:8", .candidate = "cuda"};
+  const bench::Row warm = bench::run(op, row, {.seconds = 0, .device = kGpu});
+  EXPECT_EQ(warm.candidate, "cuda");
+  EXPECT_EQ(warm.samples.seconds, std::vector<double>(5, 1.5e-3));
+  EXPECT_NEAR(warm.copy_bandwidth, 2.0 * static_cast<double>(gpu().memory / 16) / 1.5e-3, 1);
+  EXPECT_EQ(warm.peak, 0);
+  const int fills = gpu().calls["cuMemsetD8Async"];
+  const bench::Row cold = bench::run(op, row, {.seconds = 0, .device = kGpu, .cold = true});
+  EXPECT_EQ(cold.samples.seconds.size(), 5u);
+  EXPECT_EQ(gpu().calls["cuMemsetD8Async"] - fills, 5 + 2);  // before each call, and what the two copies read
+  const op::Case other{.name = "given", .args = "input=f32:3x8 k=2", .candidate = ""};
+  EXPECT_NE(error([&] { bench::run(*op::find_op("top_k"), other, {.device = kGpu}); }).find("no candidate serves it on cuda:0"), std::string::npos);
 }
 
 TEST_F(Call, TensorsOfTwoDevicesAreRefusedByName) {

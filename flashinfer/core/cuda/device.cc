@@ -113,17 +113,22 @@ void Event::record(Handle stream) {
   check(api().cuEventRecord(handle_, stream), "cuEventRecord");
 }
 bool Event::done() const {
+  const Current current(index_);
   const Status s = api().cuEventQuery(handle_);
   if (s == kNotReady) return false;
   check(s, "cuEventQuery");
   return true;
 }
-void Event::wait() const { check(api().cuEventSynchronize(handle_), "cuEventSynchronize"); }
+void Event::wait() const {
+  const Current current(index_);
+  check(api().cuEventSynchronize(handle_), "cuEventSynchronize");
+}
 void Event::wait_on(Handle stream) const {
   const Current current(index_);
   check(api().cuStreamWaitEvent(stream, handle_, 0), "cuStreamWaitEvent");
 }
 double Event::seconds_since(const Event& start) const {
+  const Current current(index_);
   float ms = 0;
   check(api().cuEventElapsedTime(&ms, start.handle_, handle_), "cuEventElapsedTime");
   return ms * 1e-3;

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #if defined(__CUDACC__)
-#define FI_CU __forceinline__         // a wrapper
-#define FI_GLOBAL_FN __forceinline__  // a kernel's body, or a function that must be a part of it
+#define FI_CU __device__ __forceinline__         // a wrapper
+#define FI_GLOBAL_FN __device__ __forceinline__  // a kernel's body, or a function that must be a part of it
 #define FI_CUDA_ENTRY(Params, threads, ...)                                                                          \
   extern "C" __global__ void __launch_bounds__(threads) flashinfer_kernel(const __grid_constant__ Params params) { \
     __VA_ARGS__(params);                                                                                             \

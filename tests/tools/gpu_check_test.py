@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/gpu_check.sh without a GPU: what the emulator serves passes; a step that fails is a row and ends nothing."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = os.environ.get("FLASHINFER_BUILD_DIR", str(ROOT / "build" / "release"))
+
+
+def check(*arguments):
+    """(exit status, gpu_check.json, gpu_check.md, output)"""
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--out", out, *arguments], capture_output=True, text=True, timeout=300)
+        folder = pathlib.Path(out)
+        return done.returncode, json.loads((folder / "gpu_check.json").read_text()), (folder / "gpu_check.md").read_text(), done.stdout
+
+
+class GpuCheck(unittest.TestCase):
+    def test_the_emulator_passes(self):
+        status, result, table, output = check("--device", "emu", "--tree", BUILD)
+        failed = [r for r in result["rows"] if r["status"] != "ok"]
+        self.assertEqual((status, failed), (0, []))
+        steps = [r["step"] for r in result["rows"]]
+        self.assertEqual({s: steps.count(s) for s in steps}, {"cases": 5, "replay": 4, "killed": 1, "counts": 1})
+        self.assertEqual(result["summary"], {"ok": 11, "failed": 0, "skipped": 0})
+        self.assertTrue(output.endswith("11 passed, 0 failed, 0 skipped\n"))
+        self.assertIn("| ok | killed | single_prefill of 192 tokens |", table)
+
+    def test_failures_are_rows(self):
+        with tempfile.TemporaryDirectory() as tree:
+            status, result, _, output = check("--device", "cuda:0", "--tree", tree, "--steps", "device,probes,killed,timings")
+        self.assertEqual(status, 1)
+        rows = {(r["step"], r["name"]): r for r in result["rows"]}
+        for key in (("cases", "list"), ("device", "driver, GPU, NVRTC"), ("graph", "decode step captured and replayed"), ("timing", "launch"),
+                    ("timing", "prefill bf16 32/8 D128 causal 8k")):
+            self.assertEqual(rows[key]["status"], "failed", key)
+            self.assertIn("No such file", rows[key]["detail"], key)
+        self.assertEqual(result["summary"]["ok"], 0)
+        self.assertTrue(output.splitlines()[-1].startswith(f"0 passed, {result['summary']['failed']} failed"))
+
+    def test_no_time_is_said(self):
+        _, result, _, _ = check("--device", "emu", "--tree", BUILD, "--steps", "cases", "--budget", "1")
+        self.assertEqual({(r["status"], r["detail"]) for r in result["rows"]}, {("skipped", "no time left")})
+
+
+if __name__ == "__main__":
+    unittest.main()
