@@ -86,9 +86,12 @@ std::vector<int64_t> sizes(const Json& j, const char* key) {
 
 Device device_of(const Json& d, std::optional<Device> wanted, const std::string& key) {
   Device device = kCpu;
+  const std::string text = string_of(d, record::kDevice);
+  // A plan is made and read by the host, whatever device its runs are for.
+  if (key.starts_with(record::kPlanPrefix) && text == "cpu") return kCpu;
   if (wanted) {
     device = *wanted;
-  } else if (const std::string text = string_of(d, record::kDevice); !text.empty()) {
+  } else if (!text.empty()) {
     const auto parsed = parse_device(text);
     FI_CHECK(parsed.has_value(), ValueError, key, " was on ", text, ", which is no device here (try --device cpu)");
     device = *parsed;
