@@ -135,7 +135,7 @@ def package_stub(modules):
         owner = getattr(getattr(flashinfer, name), "__module__", None)
         if owner in modules:
             lines.append(f"from .{owner.removeprefix('flashinfer.')} import {name} as {name}")
-    return "\n".join([*lines, "", "__version__: str", ""])
+    return "\n".join([*lines, "", "__version__: str", module_stub(flashinfer) or ""])
 
 
 def main():

@@ -283,7 +283,9 @@ class Package:
         if module_name in self.namespaces:
             return self.namespaces[module_name]
         short = module_name.removeprefix(_PACKAGE + ".")
-        if short in self.files:
+        if module_name == _PACKAGE:  # an op that upstream has at top level alone
+            module = sys.modules[_PACKAGE]
+        elif short in self.files:
             module = __import__(module_name, fromlist=["_"])
         else:
             module = types.ModuleType(module_name, f"Ops of {module_name}, made from the library's registry.")

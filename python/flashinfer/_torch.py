@@ -14,6 +14,7 @@ import threading
 import torch
 
 from . import _native
+from ._arrays import boxed
 
 _SCHEMA_TYPES = {"bool": "bool", "int": "SymInt", "float": "float", "str": "str", "dtype": "ScalarType", "device": "Device",
                  "Generator": "Generator", "ints": "SymInt[]"}
@@ -231,7 +232,7 @@ def _inferred(op, bound):
                 return int(v) if isinstance(v, torch.SymInt) else float(v)
             return None if isinstance(v, torch.Generator) else str(v) if isinstance(v, torch.device) else v
 
-        args = [typed(bound.get(f["name"])) for f in op.public]  # what the custom op leaves out is None
+        args = [(boxed if f["type"] == "object" else typed)(bound.get(f["name"])) for f in op.public]  # what the custom op leaves out is None
         return [(str(o[0]), str(o[1]), [int(n) for n in list(o)[2:]]) for o in infer(*args)]
 
     outputs = ask(0)

@@ -228,3 +228,32 @@ def test_errors_of_wrappers():
         plan(w, pos_encoding_mode="SPIRAL")
     with pytest.raises(TypeError, match="missing"):
         w.plan(i32(0, 3, 5))
+
+
+@pytest.mark.parametrize("argument, value", [("q_data_type", torch.int8), ("q_data_type", torch.float8_e4m3fn), ("kv_data_type", torch.int8),
+                                             ("o_data_type", torch.int64)])
+def test_plan_refuses_a_dtype_that_run_would_not_take(argument, value):
+    ints = [torch.tensor(x, dtype=torch.int32) for x in ([0, 2], [0, 1], [9])]
+    workspace = torch.empty(1 << 10, dtype=torch.uint8)
+    refused = pytest.raises(ValueError, match=rf"plan: {argument} is {str(value)[6:]}, but must be float32, float16")
+    with refused:
+        flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace).plan(*ints, 8, 2, 64, 16, **{argument: value})
+    with refused:
+        flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace).plan(ints[0], *ints, 8, 2, 64, 16, **{argument: value})
+
+
+def test_dtypes_of_results_are_named_as_the_caller_named_them():
+    q, pool = torch.randn(1, 8, 64), torch.randn(4, 2, 2, 16, 64)
+    with pytest.raises(ValueError, match="o_dtype is int8, but must be float32, float16"):
+        flashinfer.single_prefill_with_kv_cache(q, q, q, o_dtype=torch.int8)
+    table, lengths = torch.zeros(1, 2, dtype=torch.int32), torch.tensor([20], dtype=torch.int32)
+    with pytest.raises(ValueError, match="trtllm_batch_decode_with_kv_cache: out_dtype is int8, but must be float32"):
+        flashinfer.decode.trtllm_batch_decode_with_kv_cache(q, pool, torch.empty(1 << 10, dtype=torch.uint8), table, lengths, 32,
+                                                            out_dtype=torch.int8)
+
+
+def test_a_mixture_of_experts_names_the_dtype_that_it_cannot_write():
+    x, fc1, fc2 = torch.randn(3, 32), torch.randn(2, 32, 32), torch.randn(2, 32, 16)
+    experts, scales = torch.zeros(3, 1, dtype=torch.int32), torch.ones(3, 1)
+    with pytest.raises(ValueError, match="cutlass_fused_moe: output_dtype is int8, but must be float32, float16 or bfloat16"):
+        flashinfer.fused_moe.cutlass_fused_moe(x, experts, scales, fc1, fc2, torch.int8, None)

@@ -47,6 +47,15 @@ def test_second_names_are_the_same_functions():
     assert flashinfer.nvfp4_block_scale_interleave is flashinfer.quantization.block_scale_interleave
 
 
+def test_an_op_may_belong_to_the_package_itself():
+    weight = torch.arange(32 * 128, dtype=torch.uint8).view(torch.float8_e4m3fn).reshape(32, 128)
+    function = flashinfer.prepare_low_latency_gemm_weights
+    assert function.__module__ == "flashinfer" and sys.modules["flashinfer"] is flashinfer
+    assert not hasattr(flashinfer.gemm, function.__name__)
+    assert function(weight, {}).shape == (1, 32, 128)
+    assert torch.compile(function, fullgraph=True, backend="aot_eager")(weight, {}).shape == (1, 32, 128)
+
+
 def test_docstring_has_summary_shapes_dtypes_and_errors():
     doc = inspect.getdoc(flashinfer.rmsnorm)
     assert doc.startswith("Root mean square normalisation")

@@ -71,12 +71,14 @@ def test_every_function_and_method_agrees(stubs):
 
 def test_the_package_reexports_what_it_has(stubs):
     imported = {alias.asname: node.module for node in stubs["__init__"].body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    own = defined(stubs["__init__"])  # of ops that are at top level alone
     for name in flashinfer.__all__:
-        assert name == "__version__" or name in imported, name
+        assert name == "__version__" or (name in own) != (name in imported), name
         if imported.get(name):
             assert getattr(sys.modules["flashinfer." + imported[name]], name) is getattr(flashinfer, name)
     for name in made_modules():
         assert name in imported
+    assert shape_of_stub(own["prepare_low_latency_gemm_weights"]) == shape_of(flashinfer.prepare_low_latency_gemm_weights)
 
 
 def test_annotations_follow_the_schema(stubs):

@@ -83,6 +83,8 @@ Plan check_block(const Block& a) {
   not_served(op, "o_sf_vec_size", a.o_sf_vec_size.has_value(), "it belongs to an FP4 output");
   not_served(op, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
   not_served(op, "uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
+  FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, op, ": out_dtype is ", name(*a.out_dtype), ", but must be ",
+           to_string(op::floats));
   const Plan p = plan_of_block(a, false);
   const Planes kv = cache_planes(op, a.kv_cache, a.kv_layout);
   check_run(op, p, a.query, kv, "kv_cache (K)", "kv_cache (V)");

@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/ops/attention/checks.h"
 #include "flashinfer/ops/attention/variant_call.h"
 
 namespace flashinfer::attention {
@@ -53,6 +55,12 @@ constexpr op::Field plan_fields[] = {
 void check_positive(std::string_view op, const char* name, int64_t value) {
   FI_CHECK(value >= 1, ValueError, op, ": ", name, " is ", value, ", but must be at least 1");
 }
+/// What run() will take: plan() is where the caller named it.
+void check_types(std::string_view op, const Plan& p) {
+  for (const auto& [what, t, types] : {std::tuple("q_data_type", p.q_data_type, op::floats), std::tuple("kv_data_type", p.kv_data_type, kCacheTypes),
+                                       std::tuple("o_data_type", p.o_data_type, op::floats)})
+    FI_CHECK(types.has(t), ValueError, op, ": ", what, " is ", name(t), ", but must be ", to_string(types));
+}
 
 }  // namespace
 
@@ -83,6 +91,7 @@ void set_options(Plan& p, const Options& o) {
            ", but must be a multiple of num_kv_heads, which is ", p.num_kv_heads);
   check_positive(o.op, "head_dim_qk", p.head_dim_qk);
   check_positive(o.op, "head_dim_vo", p.head_dim_vo);
+  check_types(o.op, p);
   p.window_left = std::max<int64_t>(o.window_left, -1);
   p.pos_encoding_mode = o.pos_encoding_mode;
   p.sm_scale = o.sm_scale.value_or(1.0 / std::sqrt(static_cast<double>(p.head_dim_qk)));

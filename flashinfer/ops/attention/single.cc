@@ -92,6 +92,8 @@ void validate(const SinglePrefill& a) {
   not_served(kPrefill, "scale_q", a.scale_q.has_value(), kFp8);
   not_served(kPrefill, "scale_k", a.scale_k.has_value(), kFp8);
   not_served(kPrefill, "scale_v", a.scale_v.has_value(), kFp8);
+  FI_CHECK(!a.o_dtype || op::floats.has(*a.o_dtype), ValueError, kPrefill, ": o_dtype is ", name(*a.o_dtype), ", but must be ",
+           to_string(op::floats));
   check_kv(a);
   scale_planes(kPrefill, a.kv_cache_sf, a.kv_layout, token_planes(a.k, a.v, a.kv_layout), false);
   if (a.custom_mask)

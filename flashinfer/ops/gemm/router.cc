@@ -130,7 +130,7 @@ FI_ROUTER(mm_M1_16_K7168_N896_bf16, 7168, 896, bf16_fields);
 constinit const op::Op tinygemm_op = op::define<TinygemmBf16, validate_tiny, cost<TinygemmBf16>>(
     kTiny, kModule, "out = input . weight^T + bias.", tiny_fields, tiny_candidates, tinygemm_cases);
 constinit const op::Op prepare_low_latency_op = op::define<PrepareLowLatencyGemmWeights, validate_prepare, cost_prepare>(
-    kPrepare, kModule, "A weight in the layout that mm_fp8 takes.", prepare_fields, prepare_candidates, prepare_low_latency_cases);
+    kPrepare, "flashinfer", "A weight in the layout that mm_fp8 takes.", prepare_fields, prepare_candidates, prepare_low_latency_cases);
 }  // namespace ops::gemm
 
 void mm_M1_16_K6144_N256(const RouterGemm& a) { op::call(family::mm_M1_16_K6144_N256_op, a); }

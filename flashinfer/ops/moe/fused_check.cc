@@ -69,6 +69,7 @@ void check_weight_sf(const char* what, const TensorView& t, int64_t experts, int
            " bytes, contiguous (128x4 for each of ", experts, " experts)");
 }
 void check_mode(const Moe& a, const Extents& x) {
+  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kName, ": output_dtype is ", name(a.output_dtype), ", but must be ", to_string(op::floats));
   const Mode mode = mode_of(a);
   const size_t want = mode == Mode::kPlain ? 0 : mode == Mode::kFp8 ? 4 : 6, given = a.quant_scales ? a.quant_scales->size() : 0;
   FI_CHECK(given == want, ValueError, kName, ": quant_scales has ", given, " tensors, but weights of ", name(a.fc1_expert_weights.dtype()), " need ", want);
