@@ -240,7 +240,7 @@ std::vector<OutputType> infer_outputs(const Op& op, const void* block) {
   check_fields(op, block, b);
   std::vector<OutputType> out;
   for (const Field& f : op.fields)
-    if (f.tensors && !f.not_returned && wanted(f, block))
+    if (f.tensors && wanted(f, block))
       out.push_back({&f, output_shape(op, f, block, b), output_dtype(op, f, block)});
   return out;
 }

@@ -82,7 +82,7 @@ struct Selection {
 };
 Selection explain(const Op& op, const void* block);
 
-/// The outputs that the function returns for this block, in order, without computing or allocating anything: what a compiler of
+/// The outputs of a call of this block, in order, returned or not, without computing or allocating anything: what a compiler of
 /// programs needs. Checks shapes and dtypes, not values: tensors may lack their content, but not their memory when the op's
 /// shapes depend on it. An extent that only the content of a tensor tells is kAnyExtent.
 struct OutputType {

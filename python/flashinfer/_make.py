@@ -56,9 +56,12 @@ class Op:
         self.positional = next((i for i, f in enumerate(self.public) if f.keys() & {"keyword_only", "rest"}), len(self.public))
         self.was_positional = any("was_positional" in f for f in self.public)
         self.rest = next((f["name"] for f in self.public if "rest" in f), None)
-        self.is_custom_op = not self.class_name and all(f["role"] != "self" for f in self.fields)  # of torch, in compiled programs
-        self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
         self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
+        # Of torch, in compiled programs. It cannot write to an argument and also return a number of tensors that depends on others.
+        listed = any("conditional" in f and "return_" + f["name"] not in self.names for f in self.returned)
+        self.is_custom_op = (not self.class_name and all(f["role"] != "self" for f in self.fields) and
+                             not (listed and any(f["role"] == "inout" for f in self.fields)))
+        self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
         self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "joined"} for f in self.returned)
         self.many = self.is_formed or len(self.returned) > 1
         self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")

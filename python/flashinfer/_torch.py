@@ -67,13 +67,13 @@ class Variant:
 
     def __init__(self, package, op, given, wanted):
         self.function, self.op, self.given, self.wanted = package.flat(op.name), op, given, wanted
-        self.fields = [f for f in op.public if _is_passed(f) and (f["role"] != "out" or f["name"] in given)]
+        self.fields = [f for f in op.public if _is_passed(f) and (f["role"] != "out" or f["name"] in given or f.get("required"))]
         self.returned = [f for f in op.returned if not _flag(op, f) or f["name"] in wanted]
         self.new = [f for f in self.returned if f["name"] not in given]
         self.listed = any("conditional" in f and not _flag(op, f) for f in self.new)  # how many come back depends on the arguments
         self.name = "__".join([op.name, *given, *("with_" + name for name in wanted)])
         self.argument_names = [n for f in self.fields for n in self._names(f)]
-        mutated = [n for f in self.fields if _writes(f) or f["name"] in given for n in self._names(f)]
+        mutated = [n for f in self.fields if _writes(f) or f["role"] == "out" for n in self._names(f)]
         self.torch_op = torch.library.custom_op("flashinfer::" + self.name, self._run, mutates_args=mutated, schema=self._schema(set(mutated)))
         self.torch_op.register_fake(self._fake)
 
@@ -148,9 +148,9 @@ class Variant:
             return None
         bound = self._bound(args)
         device = next((t.device for t in _tensors(bound.values())), torch.device("cpu"))
-        outputs = _symbolic(self.op, self.new, bound) or _inferred(self.op, bound)
-        return self._results([torch.empty(shape, dtype=getattr(torch, dtype), device=device)
-                               for name, dtype, shape in outputs if name not in self.given])
+        new = {f["name"] for f in self.new}
+        outputs = _symbolic(self.op, self.new, bound) or inferred(self.op, bound)
+        return self._results([empty(device, *output) for name, *output in outputs if name in new])
 
 
 def _tensors(values):
@@ -161,8 +161,14 @@ def _tensors(values):
             yield from _tensors(v)
 
 
+def empty(device, dtype, shape, strides):
+    if strides:
+        return torch.empty_strided(shape, strides, dtype=getattr(torch, dtype), device=device)
+    return torch.empty(shape, dtype=getattr(torch, dtype), device=device)
+
+
 def _symbolic(op, outputs, bound):
-    """[(name, dtype, shape)] from the schema's dims, when some extent is a symbol; None when they do not say everything."""
+    """[(name, dtype, shape, no strides)] from the schema's dims, when some extent is a symbol; None when they do not say everything."""
     if any("conditional" in f and not _flag(op, f) for f in outputs):
         return None
     if not any(isinstance(n, torch.SymInt) for t in _tensors(bound.values()) for n in t.shape):
@@ -194,7 +200,7 @@ def _symbolic(op, outputs, bound):
             if symbol and symbol not in known:
                 return None
             shape.append(mul * known[symbol] + add if symbol else add)
-        result.append((f["name"], dtype, shape))
+        result.append((f["name"], dtype, shape, []))
     return result
 
 
@@ -213,8 +219,8 @@ def _output_dtype(op, field, bound):
     return field["dtypes"][0] if len(field.get("dtypes", ())) == 1 else None
 
 
-def _inferred(op, bound):
-    """[(name, dtype, shape)] as the library says. It is asked twice, with tensors of zeros and of 0, 1, 2, ...: where the answers
+def inferred(op, bound):
+    """[(name, dtype, shape, strides unless row-major)] of all outputs as the library says. It is asked twice, with tensors of zeros and of 0, 1, 2, ...: where the answers
     differ, the shape depends on values."""
     infer = _native.function("python.infer." + op.name)
 
@@ -233,11 +239,12 @@ def _inferred(op, bound):
             return None if isinstance(v, torch.Generator) else str(v) if isinstance(v, torch.device) else v
 
         args = [(boxed if f["type"] == "object" else typed)(bound.get(f["name"])) for f in op.public]  # what the custom op leaves out is None
-        return [(str(o[0]), str(o[1]), [int(n) for n in list(o)[2:]]) for o in infer(*args)]
+        types = [(str(o[0]), str(o[1]), int(o[2]), [int(n) for n in list(o)[3:]]) for o in infer(*args)]
+        return [(name, dtype, numbers[:rank], numbers[rank:]) for name, dtype, rank, numbers in types]
 
     outputs = ask(0)
     ctx = None
-    for _, _, shape in outputs:
+    for _, _, shape, _ in outputs:
         for i, extent in enumerate(shape):
             if extent < 0:  # the content of a tensor tells it
                 ctx = ctx or torch.library.get_ctx()
@@ -247,7 +254,7 @@ def _inferred(op, bound):
             other = ask(1)
         except Exception:  # values that the op does not take say nothing about its shapes
             return outputs
-        for (_, _, shape), (_, _, shape2) in zip(outputs, other):
+        for (_, _, shape, _), (_, _, shape2, _) in zip(outputs, other):
             for i, (a, b) in enumerate(zip(shape, shape2)):
                 if isinstance(a, int) and a != b:
                     ctx = ctx or torch.library.get_ctx()

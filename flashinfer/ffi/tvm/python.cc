@@ -136,14 +136,17 @@ void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result, bool flat =
   *result = results_of(p, results, given, flat);
 }
 
-/// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, extents...] of each output.
+/// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, rank, extents..., strides...] of each output;
+/// without strides it is row-major.
 void infer(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
   StackBlock block(*p.op);
   fill(p, block.data(), args);
   tvm::Array<tvm::Any> out;
   for (const op::OutputType& t : op::infer_outputs(*p.op, block.data())) {
-    tvm::Array<tvm::Any> one{tvm::String(t.field->name), tvm::String(std::string(name(t.dtype)))};
+    tvm::Array<tvm::Any> one{tvm::String(t.field->name), tvm::String(std::string(name(t.dtype))), static_cast<int64_t>(t.shape.rank)};
     for (int64_t n : t.shape.span()) one.push_back(n);
+    if (t.field->strides)
+      for (int64_t n : t.field->strides(block.data()).span()) one.push_back(n);
     out.push_back(one);
   }
   *result = out;

@@ -64,12 +64,14 @@ int64_t columns_of(const MmGguf& a) {
            ", but k is ", a.a.size(1), " (from a.shape[1])");
   return a.b_blocks.size(0);
 }
-op::Shape mm_shape(const MmGguf& a) { return {2, {a.a.size(0), columns_of(a)}}; }
+op::Shape mm_shape(const MmGguf& a) {
+  return {2, {a.a.size(0), prepared(a) && op::inferring() ? op::kAnyExtent : columns_of(a)}};
+}
 void validate_mm(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
   FI_CHECK(a.a.size(1) % f.elements == 0, ValueError, kMm, ": a.shape[1] is ", a.a.size(1), ", but k must be a multiple of ", f.elements,
            ", the elements of a block of ", f.name);
-  columns_of(a);
+  if (!op::inferring()) columns_of(a);
   gemm::check_out_dtype(kMm, a.out_dtype, op::floats);
 }
 gemm::Product product(const MmGguf& a) {
