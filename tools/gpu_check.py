@@ -189,8 +189,8 @@ class Check:
 
     def killed(self):
         """A process is killed while its kernel runs; what it recorded replays."""
-        tokens, heads = (192, 1) if self.emulated else (32768, 32)
-        text = f"q=bf16:{tokens}x{heads}x128 k=bf16:{tokens}x{heads}x128 v=bf16:{tokens}x{heads}x128 causal=True"
+        tokens, heads, kv_heads = (192, 1, 1) if self.emulated else (32768, 32, 2)  # long enough to be met in its kernel: 0.1 s on the emulator
+        text = f"q=bf16:{tokens}x{heads}x128 k=bf16:{tokens}x{kv_heads}x128 v=bf16:{tokens}x{kv_heads}x128 causal=True"
         name = f"single_prefill of {tokens} tokens"
         for _ in range(3):
             folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
@@ -198,8 +198,9 @@ class Check:
             begin = time.monotonic()
             child = subprocess.Popen([str(self.tool("flashinfer")), "cases", "single_prefill_with_kv_cache", "--args", text, "--seeds", "0", "--candidate",
                                       "cuda", "--device", self.args.device], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            session = folder / "session.jsonl"
-            while child.poll() is None and time.monotonic() - begin < 90 and not (session.exists() and session.stat().st_size):
+            session, log = folder / "session.jsonl", pathlib.Path(f"{folder}.log")
+            # The arguments, with their statistics, are logged last before the launch.
+            while child.poll() is None and time.monotonic() - begin < 90 and not (log.exists() and "Positional input" in log.read_text(errors="replace")):
                 time.sleep(0.001)
             time.sleep(0.005)
             child.kill()

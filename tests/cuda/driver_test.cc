@@ -142,6 +142,31 @@ TEST_F(Memory, IsNotReadWhileTheStreamIsCaptured) {
   EXPECT_EQ(gpu().end_capture(nullptr), 0);  // and the capture is still good
 }
 
+TEST_F(Memory, OfBeforeACaptureMayGoDuringIt) {
+  cuda::Stream stream(0);
+  Context context = Context::current();
+  context.stream = stream.get();
+  const ContextScope scope(context);
+  Tensor t = Tensor::empty({100}, DType::kF32, {DeviceType::kCUDA, 0});
+  gpu().begin_capture(stream.get());
+  t = Tensor();
+  EXPECT_EQ(gpu().end_capture(stream.get()), 0);  // still good, and no part of it
+  EXPECT_EQ(gpu().allocated, 0u);
+}
+
+TEST_F(Memory, PoolKeepsWhatWaitsWouldGiveBack) {
+  { const cuda::Current first(0); }
+  EXPECT_EQ(gpu().pool_threshold, uint64_t{1} << 30);
+  again();
+  gpu().pool_threshold = uint64_t{3} << 30;  // of another library in the process
+  { const cuda::Current first(0); }
+  EXPECT_EQ(gpu().pool_threshold, uint64_t{3} << 30);
+  gpu().pools = false, gpu().pool_threshold = 0;
+  again();
+  { const cuda::Current first(0); }
+  EXPECT_EQ(gpu().pool_threshold, 0u);
+}
+
 TEST_F(Launch, GivesTheDriverWhatItWasGiven) {
   const cuda::Function f = cuda::load(kCubin, "flashinfer_kernel", 0);
   EXPECT_EQ(f.registers, 32);

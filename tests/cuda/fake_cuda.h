@@ -33,6 +33,7 @@ struct Gpu {
   int major = 9, minor = 0;
   bool pools = true;
   size_t memory = size_t{1} << 30;
+  uint64_t pool_threshold = 0;                   // bytes that the pool keeps
 
   // ---- what happened ----
   std::map<std::string, int> calls;              // by name of the entry point

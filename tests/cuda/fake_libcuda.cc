@@ -36,6 +36,7 @@ struct Machine {
   std::map<char*, size_t> blocks, pinned;
   std::vector<Handle> contexts;  // the calling thread's stack: tests have one thread
   std::vector<Operation> captured;
+  std::set<char*> of_capture;    // allocated in the order of a captured stream
   int mode = 0;  // of the thread: 2 is relaxed
   int sticky = 0, numbers = 0;
 };
@@ -183,6 +184,13 @@ int cuDevicePrimaryCtxRetain(Handle* c, int d) {
   *c = reinterpret_cast<Handle>(static_cast<uintptr_t>(0xc0 + d));
   return 0;
 }
+int cuDeviceGetDefaultMemPool(Handle* pool, int) { return *pool = &machine().gpu.pool_threshold, 0; }
+int cuMemPoolGetAttribute(Handle pool, int attribute, void* value) {
+  return attribute == 4 ? (std::memcpy(value, pool, 8), 0) : int{kInvalidValue};
+}
+int cuMemPoolSetAttribute(Handle pool, int attribute, void* value) {
+  return attribute == 4 ? (std::memcpy(pool, value, 8), 0) : int{kInvalidValue};
+}
 int cuCtxGetCurrent(Handle* c) { return *c = machine().contexts.empty() ? nullptr : machine().contexts.back(), 0; }
 int cuCtxPushCurrent_v2(Handle c) { return machine().contexts.push_back(c), 0; }
 int cuCtxPopCurrent_v2(Handle* c) {
@@ -202,17 +210,23 @@ int cuMemAlloc_v2(Address* p, size_t n) {
 }
 int cuMemFree_v2(Address p) {
   ENTER();
+  if (forbidden_by_capture()) return kCaptureUnsupported;
   free_now(p);
   return 0;
 }
 int cuMemAllocAsync(Address* p, size_t n, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
-  return stream_of(stream) ? allocate(p, n) : int{kInvalidHandle};
+  const Stream* s = stream_of(stream);
+  const int status = s ? allocate(p, n) : int{kInvalidHandle};
+  if (status == 0 && s->capturing) machine().of_capture.insert(host(*p));
+  return status;
 }
 int cuMemFreeAsync(Address p, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
+  const Stream* s = stream_of(stream);
+  if (s && s->capturing && !machine().of_capture.erase(host(p))) return kInvalidValue;
   return enqueue(stream, {"free", [p] { free_now(p); }});
 }
 int cuMemHostAlloc(void** p, size_t n, unsigned) {

@@ -82,10 +82,32 @@ std::string device_refusal(int index) {
   }
 }
 
+namespace {
+
+/// Unused memory that the driver's pool keeps over a wait. As it comes, each wait gives all of it back to the system, and the next allocation
+/// maps it anew. Whoever set more keeps that.
+constexpr uint64_t kPoolKeeps = uint64_t{1} << 30;
+
+void keep_pool(const Api& a, int ordinal) {
+  constexpr int kReleaseThreshold = 4;  // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+  Handle pool = nullptr;
+  uint64_t bytes = 0;
+  check(a.cuDeviceGetDefaultMemPool(&pool, ordinal), "cuDeviceGetDefaultMemPool");
+  check(a.cuMemPoolGetAttribute(pool, kReleaseThreshold, &bytes), "cuMemPoolGetAttribute");
+  if (bytes >= kPoolKeeps) return;
+  bytes = kPoolKeeps;
+  check(a.cuMemPoolSetAttribute(pool, kReleaseThreshold, &bytes), "cuMemPoolSetAttribute");
+}
+
+}  // namespace
+
 Current::Current(int index) {
   Known& k = recent(index);
   const Api& a = k.driver->api;
-  std::call_once(k.once, [&] { check(a.cuDevicePrimaryCtxRetain(&k.context, k.ordinal), "cuDevicePrimaryCtxRetain"); });
+  std::call_once(k.once, [&] {
+    check(a.cuDevicePrimaryCtxRetain(&k.context, k.ordinal), "cuDevicePrimaryCtxRetain");
+    if (k.info.memory_pools) keep_pool(a, k.ordinal);
+  });
   Handle now = nullptr;
   check(a.cuCtxGetCurrent(&now), "cuCtxGetCurrent");
   if (now == k.context) return;

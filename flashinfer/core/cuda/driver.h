@@ -51,6 +51,9 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(cuDeviceGetAttribute, (int*, int, int))                                                                   \
   X(cuDeviceTotalMem_v2, (size_t*, int))                                                                      \
   X(cuDevicePrimaryCtxRetain, (Handle*, int))                                                                 \
+  X(cuDeviceGetDefaultMemPool, (Handle*, int))                                                                \
+  X(cuMemPoolGetAttribute, (Handle, int, void*))                                                              \
+  X(cuMemPoolSetAttribute, (Handle, int, void*))                                                              \
   X(cuCtxGetCurrent, (Handle*))                                                                               \
   X(cuCtxPushCurrent_v2, (Handle))                                                                            \
   X(cuCtxPopCurrent_v2, (Handle*))                                                                            \

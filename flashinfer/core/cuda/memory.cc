@@ -89,8 +89,11 @@ void release(void* p, int index) noexcept try {
   }
   const Current current(index);
   const Api& a = api();
-  // A stream that its owner destroyed meanwhile can order nothing; cuMemFree waits for the device instead.
-  if (!block.pooled || a.cuMemFreeAsync(address(p), block.stream) != kOk) a.cuMemFree_v2(address(p));
+  if (block.pooled && a.cuMemFreeAsync(address(p), block.stream) == kOk) return;
+  // The stream was destroyed by its owner, or is being captured, when it frees only what the capture allocated: cuMemFree waits for the
+  // device instead, and without BesideCapture would end the capture.
+  const BesideCapture beside;
+  a.cuMemFree_v2(address(p));
 } catch (const std::exception&) {  // the context is gone, and the memory with it
 }
 
