@@ -2,7 +2,7 @@
 """torch's times on a GPU for tools/gpu_check.py: one JSON object {row: {"seconds": ..., ...} or {"error": ...}} on stdout.
 
 Every row: 3 calls to warm up, then the median of 20, each timed by two events behind an overwriting of the L2 cache (as
-`flashinfer bench --device cuda --cold`)."""
+`flashinfer bench --device cuda --cold`). Eager: silu_and_mul is two kernels."""
 import json
 import statistics
 import sys

@@ -9,11 +9,12 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+from gpu_check_lib import last_json, pack, run_process, tail
 
 HERE = pathlib.Path(__file__).resolve().parent
 SMALL = [("rmsnorm", "decode"), ("fused_add_rmsnorm", "decode"), ("silu_and_mul", "decode"), ("apply_rope_pos_ids", "decode"),
@@ -35,37 +36,6 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], ("copy", 0.85))
           ["decode_flash", "decode_cudnn"], ("copy", 0.85)),
          ("prefill bf16 32/8 D128 causal 8k", "single_prefill_with_kv_cache", PREFILL, ["prefill_flash", "prefill_cudnn"],
           ("matmul", 0.40))]
-
-
-def run_process(argv, timeout, env):
-    """(exit status or None when it ran out of time, output)"""
-    try:
-        child = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                 start_new_session=True)
-    except OSError as error:
-        return 127, str(error)
-    try:
-        output = child.communicate(timeout=timeout)[0]
-        return child.returncode, output
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        return None, child.communicate()[0]
-
-
-def last_json(output):
-    """The JSON document at the end of the output, which may begin with other lines."""
-    for match in re.finditer(r"^[\[{]", output or "", re.MULTILINE):
-        try:
-            return json.loads(output[match.start():])
-        except ValueError:
-            continue
-    return None
-
-
-def tail(output):
-    lines = [line.strip() for line in (output or "").splitlines() if line.strip()]
-    wrong = [line for line in lines if re.search(r"FAIL|[Ee]rror|threw|========= (?!COMPUTE)", line)]
-    return " | ".join((wrong or lines)[:3])[:400]
 
 
 class Check:
@@ -103,7 +73,7 @@ class Check:
             self.add(step, name, "failed", f"ran out of its {timeout:.0f} s; {tail(output)}", seconds)
             return output
         try:
-            verdict = judge(status, output) if judge else ("ok" if status == 0 else "failed", "" if status == 0 else tail(output), {})
+            verdict = judge(status, output) if judge else self.judge_status(status, output)
         except Exception as error:  # a judge that stumbles over output is a failed row
             verdict = ("failed", f"{type(error).__name__}: {error}; {tail(output)}", {})
         if not (quiet and verdict[0] == "ok"):
@@ -132,9 +102,13 @@ class Check:
         self.run("device", "driver, GPU, NVRTC", [self.tool("bench_cuda_probe"), "device"], 60, self.judge_json)
 
     @staticmethod
+    def judge_status(status, output):
+        return ("ok", "", {}) if status == 0 else ("failed", tail(output, status) or f"exit status {status}", {})
+
+    @staticmethod
     def judge_json(status, output):
         data = last_json(output) or {}
-        wrong = "" if status == 0 and data.get("ok") else data.get("error") or tail(output) or f"exit status {status}"
+        wrong = "" if status == 0 and data.get("ok") else data.get("error") or tail(output, status) or f"exit status {status}"
         return "failed" if wrong else "ok", wrong or ", ".join(
             f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in data.items() if k != "ok"), data
 
@@ -150,6 +124,8 @@ class Check:
 
         def judge(status, output):
             counts = re.search(r"(\d+) passed, (\d+) failed(?:, (\d+) not served)?", output)
+            if counts is None:
+                return "failed", tail(output, status) or f"exit status {status}", {}
             passed, failed, refused = (int(n or 0) for n in counts.groups())
             text = f"{passed} passed, {failed} failed, {refused} not served" + (": " + tail(output) if failed else "")
             result = "failed" if failed or status else "ok" if passed else "skipped"
@@ -158,8 +134,11 @@ class Check:
         def one(op):
             narrow = ["--case", self.ops[op][0], "--seeds", "1"] if self.emulated else []
             self.run("cases", op, [self.tool("flashinfer"), "cases", op, "--device", self.args.device, *narrow], 200, judge)
+        self.at_once(one, ops)
+
+    def at_once(self, one, items):
         with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
-            list(pool.map(one, ops))
+            list(pool.map(one, items))
 
     def small(self):
         rows = [(op, case or self.ops[op][0]) for op, case in SMALL if op in self.ops]
@@ -174,10 +153,11 @@ class Check:
             env = dict(self.env, FLASHINFER_TOOLCHAIN="nvcc", FLASHINFER_WORKSPACE_BASE=str(self.work / "nvcc"))
             for op, case in self.small()[::7]:
                 self.run("nvcc", f"{op} {case}", [self.tool("flashinfer"), "cases", op, "--case", case, "--device", self.args.device], 60,
-                         lambda s, o: ("ok", "", {}) if s == 0 and re.search(r"^1 passed, 0 failed$", o, re.M) else ("failed", tail(o), {}), env)
+                         lambda s, o: ("ok", "", {}) if s == 0 and re.search(r"^1 passed, 0 failed$", o, re.M) else ("failed", tail(o, s), {}), env)
 
     def recordings(self):
-        for op, case in self.small():
+        def one(row):
+            op, case = row
             for here, there in ((self.args.device, "cpu"), ("cpu", self.args.device)):
                 folder = tempfile.mkdtemp(dir=self.work)
                 env = dict(self.env, FLASHINFER_LOGLEVEL="10", FLASHINFER_LOGDEST=folder + ".log", FLASHINFER_DUMP_DIR=folder)
@@ -186,6 +166,7 @@ class Check:
                 self.run("record", name, command, 60, env=env, quiet=True)
                 self.run("replay", name, [self.tool("flashinfer"), "replay", "--dir", folder, "--device", there, "--json"], 60)
                 shutil.rmtree(folder, ignore_errors=True)
+        self.at_once(one, self.small())
 
     def killed(self):
         """A process is killed while its kernel runs; what it recorded replays."""
@@ -243,7 +224,7 @@ class Check:
     def judge_timing(self, status, output, torch_rows, goal):
         rows = last_json(output)
         if status != 0 or not rows:
-            return "failed", tail(output), {}
+            return "failed", tail(output, status) or f"exit status {status}", {}
         r = rows[0]
         data = {"us": r["median_s"] * 1e6, "gb_per_s": r["gb_per_s"], "tflop_per_s": r["gflop_per_s"] * 1e-3, "of_copy": r["share_of_copy"]}
         for t in torch_rows:
@@ -262,10 +243,12 @@ class Check:
         tool = shutil.which("compute-sanitizer") or next((p for p in ("/usr/local/cuda/bin/compute-sanitizer",) if os.path.exists(p)), None)
         if tool is None:
             return self.add("sanitizer", "compute-sanitizer", "skipped", "is not installed")
-        for check in ("memcheck", "racecheck"):
-            for op, case in self.small():
-                self.run("sanitizer", f"{check} {op} {case}", [tool, "--tool", check, "--error-exitcode", "9", self.tool("flashinfer"), "cases", op,
-                                                               "--case", case, "--device", self.args.device], 60)
+
+        def one(row):
+            check, (op, case) = row
+            self.run("sanitizer", f"{check} {op} {case}", [tool, "--tool", check, "--error-exitcode", "9", self.tool("flashinfer"), "cases", op,
+                                                           "--case", case, "--device", self.args.device], 90)
+        self.at_once(one, [(check, row) for check in ("memcheck", "racecheck") for row in self.small()])
 
     # ---- results ----
     def write(self):
@@ -288,34 +271,6 @@ class Check:
 
 
 STEPS = ("build", "device", "cases", "probes", "recordings", "killed", "timings", "sanitizer")
-
-
-def needed_libraries(program):
-    """Shared objects that the program needs and a plain Linux with a C++ compiler may not have."""
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    common = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so|ld-linux")
-    return [pathlib.Path(p) for p in re.findall(r"=> (/\S+)", listed) if not common.search(p)]
-
-
-def pack(build, target):
-    """bin/, lib/ with all third-party code, the headers that kernels are compiled from, and these scripts."""
-    build, target = pathlib.Path(build).resolve(), pathlib.Path(target)
-    for folder in ("bin", "lib"):
-        (target / folder).mkdir(parents=True, exist_ok=True)
-    for name in ("flashinfer", "bench_cuda_probe"):
-        program = build / "bin" / name
-        shutil.copy(program, target / "bin" / name)
-        for library in needed_libraries(program):
-            shutil.copy(library.resolve(), target / "lib" / library.name)
-    for header in (HERE.parent / "flashinfer").rglob("*"):
-        if header.suffix in (".h", ".cuh"):
-            place = target / "share" / "flashinfer" / "include" / header.relative_to(HERE.parent)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(header, place)
-    for script in (HERE / "gpu_check.sh", HERE / "gpu_check.py", HERE.parent / "bench" / "gpu_torch.py"):
-        shutil.copy(script, target / script.name)
-    size = sum(p.stat().st_size for p in target.rglob("*") if p.is_file())
-    print(f"{target}: {size / 1e6:.1f} MB; on the machine with the GPU: {target.name}/gpu_check.sh")
 
 
 def main():

@@ -42,6 +42,19 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(result["summary"]["ok"], 0)
         self.assertTrue(output.splitlines()[-1].startswith(f"0 passed, {result['summary']['failed']} failed"))
 
+    def test_a_crash_is_said(self):
+        with tempfile.TemporaryDirectory() as tree:
+            program = pathlib.Path(tree) / "bin" / "flashinfer"
+            program.parent.mkdir()
+            program.write_text('#!/bin/sh\nif [ "$2" = --list ]; then echo "rmsnorm decode: x=1"; else kill -SEGV $$; fi\n')
+            program.chmod(0o755)
+            status, result, _, _ = check("--device", "emu", "--tree", tree, "--steps", "cases,recordings")
+        self.assertEqual(status, 1)
+        rows = {r["step"]: (r["status"], r["detail"]) for r in result["rows"]}
+        self.assertEqual({k: v[0] for k, v in rows.items()}, {"cases": "failed", "record": "failed", "replay": "failed"})
+        for step, (_, detail) in rows.items():
+            self.assertIn("exit status -11", detail, step)
+
     def test_no_time_is_said(self):
         _, result, _, _ = check("--device", "emu", "--tree", BUILD, "--steps", "cases", "--budget", "1")
         self.assertEqual({(r["status"], r["detail"]) for r in result["rows"]}, {("skipped", "no time left")})

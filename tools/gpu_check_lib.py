@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For gpu_check.py: processes with a time limit and what they print; the tree for another machine."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run_process(argv, timeout, env):
+    """(exit status or None when it ran out of time, output)"""
+    try:
+        child = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                 start_new_session=True)
+    except OSError as error:
+        return 127, str(error)
+    try:
+        output = child.communicate(timeout=timeout)[0]
+        return child.returncode, output
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        return None, child.communicate()[0]
+
+
+def last_json(output):
+    """The JSON document at the end of the output, which may begin with other lines."""
+    for match in re.finditer(r"^[\[{]", output or "", re.MULTILINE):
+        try:
+            return json.loads(output[match.start():])
+        except ValueError:
+            continue
+    return None
+
+
+def tail(output, status=0):
+    """What went wrong, in a line; with the exit status of a process that a signal ended."""
+    killed = f"exit status {status}; " if status < 0 else ""
+    lines = [line.strip() for line in (output or "").splitlines() if line.strip()]
+    wrong = [line for line in lines if re.search(r"FAIL|[Ee]rror|threw|========= (?!COMPUTE)", line)]
+    return killed + " | ".join((wrong or lines)[:3])[:400]
+
+
+def needed_libraries(program):
+    """Shared objects that the program needs and a plain Linux with a C++ compiler may not have."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    common = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so|ld-linux")
+    return [pathlib.Path(p) for p in re.findall(r"=> (/\S+)", listed) if not common.search(p)]
+
+
+def pack(build, target):
+    """bin/, lib/ with all third-party code, the headers that kernels are compiled from, and these scripts."""
+    build, target = pathlib.Path(build).resolve(), pathlib.Path(target)
+    for folder in ("bin", "lib"):
+        (target / folder).mkdir(parents=True, exist_ok=True)
+    for name in ("flashinfer", "bench_cuda_probe"):
+        program = build / "bin" / name
+        shutil.copy(program, target / "bin" / name)
+        for library in needed_libraries(program):
+            shutil.copy(library.resolve(), target / "lib" / library.name)
+    for header in (HERE.parent / "flashinfer").rglob("*"):
+        if header.suffix in (".h", ".cuh"):
+            place = target / "share" / "flashinfer" / "include" / header.relative_to(HERE.parent)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(header, place)
+    for script in (HERE / "gpu_check.sh", HERE / "gpu_check.py", HERE / "gpu_check_lib.py", HERE.parent / "bench" / "gpu_torch.py"):
+        shutil.copy(script, target / script.name)
+    size = sum(p.stat().st_size for p in target.rglob("*") if p.is_file())
+    print(f"{target}: {size / 1e6:.1f} MB; on the machine with the GPU: {target.name}/gpu_check.sh")
