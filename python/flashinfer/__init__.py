@@ -10,3 +10,12 @@ __version__ = _native.version()
 globals().update(_make.package.exports)
 __all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_threads", "set_num_threads",
            *_make.package.exports]
+
+
+def __getattr__(name):
+    """Modules that not every program needs (`flashinfer.testing`), imported when they are first named."""
+    if name in _make.package.files and not name.startswith("_"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions made from the registry: signatures, results, kinds of arrays, docstrings."""
 import inspect
+import os
 import pathlib
 import subprocess
 import sys
@@ -40,6 +41,17 @@ def test_modules_are_those_that_ops_name():
     assert rmsnorm is flashinfer.rmsnorm is flashinfer.norm.rmsnorm
     assert rmsnorm.__module__ == "flashinfer.norm" and rmsnorm.__name__ == rmsnorm.__qualname__ == "rmsnorm"
     assert flashinfer.decode.BatchDecodeWithPagedKVCacheWrapper is flashinfer.BatchDecodeWithPagedKVCacheWrapper
+
+
+def test_modules_are_there_without_an_import_of_their_own():
+    program = """
+import sys
+import flashinfer
+assert "flashinfer.testing" not in sys.modules
+assert callable(flashinfer.testing.bench_time) and callable(flashinfer.logits_processor.LogitsPipe)
+assert not hasattr(flashinfer, "nonsense") and not hasattr(flashinfer, "__main__")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "python")})
 
 
 def test_second_names_are_the_same_functions():
