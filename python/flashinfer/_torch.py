@@ -232,13 +232,15 @@ def inferred(op, bound):
                 return make(str(v.dtype).removeprefix("torch."), content, v.dim(), *map(int, v.shape), *map(int, v.stride()))
             if isinstance(v, (list, tuple)):
                 return tuple(map(typed, v))
+            if isinstance(v, dict):
+                return boxed(v)
             if isinstance(v, torch.dtype):
                 return str(v).removeprefix("torch.")
             if isinstance(v, (torch.SymInt, torch.SymFloat)):
                 return int(v) if isinstance(v, torch.SymInt) else float(v)
             return None if isinstance(v, torch.Generator) else str(v) if isinstance(v, torch.device) else v
 
-        args = [(boxed if f["type"] == "object" else typed)(bound.get(f["name"])) for f in op.public]  # what the custom op leaves out is None
+        args = [typed(bound.get(f["name"])) for f in op.public]  # what the custom op leaves out is None
         types = [(str(o[0]), str(o[1]), int(o[2]), [int(n) for n in list(o)[3:]]) for o in infer(*args)]
         return [(name, dtype, numbers[:rank], numbers[rank:]) for name, dtype, rank, numbers in types]
 
