@@ -3,7 +3,9 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "fake_cuda.h"
 
@@ -349,19 +351,26 @@ int cuEventSynchronize(Handle h) {
   return machine().sticky;
 }
 int cuEventElapsedTime(float* ms, Handle, Handle) { return *ms = 1.5f, 0; }
+/// What the library never gives back, as a real driver's memory would not be: reachable, for leak checkers.
+void* kept(size_t bytes) {
+  static auto& all = *new std::vector<std::unique_ptr<char[]>>;
+  static auto& mutex = *new std::mutex;
+  const std::lock_guard lock(mutex);
+  return all.emplace_back(std::make_unique<char[]>(bytes)).get();
+}
 int cuModuleLoadData(Handle* module, const void* image) {
   ENTER();
   NEEDS_CONTEXT();
   if (forbidden_by_capture()) return kCaptureUnsupported;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidImage;
-  *module = new int(0);
+  *module = kept(sizeof(int));
   return 0;
 }
-int cuModuleUnload(Handle m) { return delete static_cast<int*>(m), 0; }
+int cuModuleUnload(Handle) { return 0; }
 int cuModuleGetFunction(Handle* f, Handle, const char* name) {
   ENTER();
   if (std::strcmp(name, "flashinfer_kernel") != 0) return 500;
-  *f = new Function;
+  *f = new (kept(sizeof(Function))) Function;
   return 0;
 }
 int cuFuncGetAttribute(int* v, int attribute, Handle) {
@@ -382,7 +391,7 @@ int cuLaunchKernelEx(const LaunchConfig* c, Handle f, void** params, void**) {
   NEEDS_CONTEXT();
   if (c->shared_bytes > static_cast<unsigned>(static_cast<Function*>(f)->shared_limit)) return kInvalidValue;
   Gpu& g = machine().gpu;
-  auto* copy = new char[g.param_bytes];  // as long as the launch is known
+  auto* copy = static_cast<char*>(kept(g.param_bytes));  // as long as the launch is known
   std::memcpy(copy, params[0], g.param_bytes);
   const fake::Launched l{*c, {c->attributes, c->attributes + c->count}, copy};
   g.launches.push_back(l);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
@@ -87,7 +88,9 @@ const Driver& driver() {
   if (const Driver* d = opened.load(std::memory_order_acquire)) return *d;
   const std::lock_guard lock(mutex);
   if (const Driver* d = opened.load(std::memory_order_relaxed)) return *d;
-  auto* d = new Driver;  // never destroyed: memory may be released by exit handlers
+  // Never destroyed: memory may be released by exit handlers, and forgotten drivers are still named by what they allocated.
+  static auto& all = *new std::vector<std::unique_ptr<Driver>>;
+  Driver* d = all.emplace_back(std::make_unique<Driver>()).get();
   open(*d);
   opened.store(d, std::memory_order_release);
   return *d;
