@@ -33,7 +33,7 @@ foreach(dir IN LISTS test_dirs)
                                                      FI_TEST_BUILD_ROOT="${PROJECT_BINARY_DIR}"
                                                      FI_TEST_PYTHON="${fi_python}")
     add_test(NAME ${name} COMMAND ${name}_tests WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 900
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800
       ENVIRONMENT "${fi_test_environment};GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/test-results/${name}.json")
   endif()
   if(FLASHINFER_SANITIZE AND name STREQUAL "install")
@@ -55,7 +55,7 @@ foreach(dir IN LISTS test_dirs)
       set(interpreter ${fi_python})
     endif()
     add_test(NAME ${name}.${stem} COMMAND ${interpreter} ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(${name}.${stem} PROPERTIES TIMEOUT 900 ENVIRONMENT "${fi_test_environment};PYTHONDONTWRITEBYTECODE=1")
+    set_tests_properties(${name}.${stem} PROPERTIES TIMEOUT 1800 ENVIRONMENT "${fi_test_environment};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
   include(${dir}/tests.cmake OPTIONAL)
 endforeach()
