@@ -11,7 +11,7 @@ cxx=${FUZZ_CXX:-$(command -v clang++-19 || command -v clang++ || true)}
 mkdir -p "$build/obj" "$build/crashes"
 
 # A small makefile: only what the readers need, instrumented as a whole.
-sources="$(cd "$root" && ls flashinfer/core/*.cc flashinfer/formats/*.cc flashinfer/op/*.cc | tr '\n' ' ') \
+sources="$(cd "$root" && ls flashinfer/core/*.cc flashinfer/core/cuda/*.cc flashinfer/formats/*.cc flashinfer/op/*.cc | tr '\n' ' ') \
   flashinfer/replay/session.cc flashinfer/replay/place.cc flashinfer/replay/inputs.cc"
 flags="-std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -I$root"
 compile=$cxx
