@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::array kMasks = {"none", "causal", "custom", "packed", "items"};
 constexpr std::array kPositions = {"NONE", "ROPE_LLAMA", "ALIBI"};
-constexpr std::array<std::pair<DType, DType>, 5> kTypes = {{{DType::kBF16, DType::kBF16}, {DType::kF16, DType::kF16}, {DType::kF32, DType::kF32},
-                                                            {DType::kBF16, DType::kF8E4M3}, {DType::kBF16, DType::kU8}}};
+constexpr std::array<std::pair<DType, DType>, 6> kTypes = {{{DType::kBF16, DType::kBF16}, {DType::kF16, DType::kF16}, {DType::kF32, DType::kF32},
+                                                            {DType::kBF16, DType::kF8E4M3}, {DType::kBF16, DType::kU8}, {DType::kF8E4M3, DType::kF8E4M3}}};
 constexpr std::array<int64_t, 4> kPages = {1, 5, 16, 64};
 constexpr std::array<std::array<int64_t, 3>, 4> kHeads = {{{4, 2, 64}, {7, 1, 96}, {8, 8, 64}, {10, 2, 128}}};
 /// Levels of: mask, window, cap, position, types, layout, pair, sinks, page, heads.
-constexpr std::array<int, 10> kLevels = {5, 2, 2, 3, 5, 2, 2, 2, 4, 4};
+constexpr std::array<int, 10> kLevels = {5, 2, 2, 3, 6, 2, 2, 2, 4, 4};
 using Row = std::array<int, kLevels.size()>;
 
 Features features_of(const Row& r, unsigned seed) {

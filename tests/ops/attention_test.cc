@@ -347,7 +347,6 @@ TEST(Attention, TensorsThatDifferFromThePlanAreRefused) {
 
 TEST(Attention, WhatIsNotServedIsRefusedByName) {
   constexpr ErrorKind kNot = ErrorKind::kNotImplementedError;
-  const Tensor t = Tensor::zeros({kHq}, DType::kF32);
   expect_run_error(kNot, "skip_softmax_threshold_scale_factor", [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 1.0; });
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   expect_error(ErrorKind::kValueError, "backend is 'nope', but must be one of auto, fa2,", [&] {
@@ -356,7 +355,8 @@ TEST(Attention, WhatIsNotServedIsRefusedByName) {
   expect_error(ErrorKind::kTypeError, "jit_args must be a list, but is int", [&] { BatchPrefillWithRaggedKVCacheWrapper w({.float_workspace_buffer = workspace, .jit_args = 1}); });
   expect_error(ErrorKind::kKeyError, "kv_layout is 'DHN'", [&] { BatchDecodeWithPagedKVCacheWrapper w(workspace, "DHN"); });
   const Tensor q = Tensor::zeros({2, kHq, kD}, DType::kBF16), k = Tensor::zeros({5, kHkv, kD}, DType::kBF16), mask = Tensor::zeros({5, 2}, DType::kBool);
-  expect_error(kNot, "scale_q is not supported", [&] { single_prefill_with_kv_cache({.q = q, .k = k, .v = k, .scale_q = t}); });
+  const Tensor three = Tensor::zeros({3}, DType::kF32);
+  expect_error(ErrorKind::kValueError, "scale_q is float32[3], but must be float32[", [&] { single_prefill_with_kv_cache({.q = q, .k = k, .v = k, .scale_q = three}); });
   expect_error(ErrorKind::kValueError, "custom_mask is bool[5, 2], but must be [2, 5]",
                [&] { single_prefill_with_kv_cache({.q = q, .k = k, .v = k, .custom_mask = mask}); });
 }

@@ -289,7 +289,8 @@ TEST(Mla, BadPlansAreRefused) {
   expect_plan_error(kValue, "sm_scale is inf", [](auto& p, Request&) { p.sm_scale = INFINITY; });
   expect_plan_error(kValue, "num_heads is 0", [](auto& p, Request&) { p.num_heads = 0; });
   expect_plan_error(kValue, "head_dim_kpe is -1", [](auto& p, Request&) { p.head_dim_kpe = -1; });
-  expect_plan_error(kValue, "q_data_type is float8_e4m3fn", [](auto& p, Request&) { p.q_data_type = DType::kF8E4M3; });
+  expect_plan_error(kValue, "q_data_type is uint8", [](auto& p, Request&) { p.q_data_type = DType::kU8; });
+  expect_plan_error(kValue, "output_dtype is float8_e4m3fn", [](auto& p, Request&) { p.output_dtype = DType::kF8E4M3; });
   expect_plan_error(kValue, "max_q_len is 2, but request 0 has 3 query tokens", [](auto& p, Request&) { p.max_q_len = 2; });
   expect_plan_error(kValue, "lse_mode is 'base10'", [](auto& p, Request&) { p.lse_mode = "base10"; });
   expect_plan_error(ErrorKind::kTypeError, "metadata is int", [](auto& p, Request&) { p.metadata = 1; });

@@ -21,7 +21,7 @@ void launch_plan(const BatchAttentionPlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo, p.page_size = a.page_size;
-  p.q_data_type = p.o_data_type = a.q_data_type;
+  p.q_data_type = a.q_data_type, p.o_data_type = ops::default_output(a.q_data_type);
   p.kv_data_type = cache_type(a.kv_data_type);
   p.causal = a.causal;
   set_options(p, {.op = kPlan, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap, .rope_scale = {}, .rope_theta = {}});
@@ -100,7 +100,7 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&BatchAttentionRun::self>(),
-    op::in<&BatchAttentionRun::q>("q", "n h d", op::floats),
+    op::in<&BatchAttentionRun::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchAttentionRun::kv_cache>("kv_cache", nullptr, kCacheTypes),
     op::out<&BatchAttentionRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
     op::out<&BatchAttentionRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>),

@@ -16,6 +16,7 @@ constexpr op::Case kSingleDecode[] = {
     {"rope", "q=bf16:4x64 k=bf16:150x2x64 v=bf16:150x2x64 pos_encoding_mode='ROPE_LLAMA' rope_scale=2.0 rope_theta=500000.0", "cpu", op::kAot},
     {"alibi_12_heads", "q=f32:12x64 k=f32:150x12x64 v=f32:150x12x64 pos_encoding_mode='ALIBI' return_lse=True"},
     {"fp8_cache", "q=bf16:4x64 k=e4m3:50x2x64 v=e4m3:50x2x64 k_scale=0.5 v_scale=2.0"},
+    {"fp8_query", "q=e4m3:8x64 k=e4m3:150x2x64 v=e4m3:150x2x64 q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
     {"dims_192_128", "q=bf16:4x192 k=bf16:99x2x192 v=bf16:99x2x128"},
     {"odd_dims", "q=bf16:4x33 k=bf16:99x2x33 v=bf16:99x2x17"},
     {"long", "q=bf16:6x64 k=bf16:4500x2x64 v=bf16:4500x2x64 return_lse=True"},
@@ -43,6 +44,11 @@ constexpr op::Case kSinglePrefill[] = {
     {"mixed_cache", "q=bf16:30x4x64 k=f16:70x2x64 v=f16:70x2x64 causal=True"},
     {"fp8_cache", "q=bf16:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
     {"fp8_cache_f16_d80", "q=f16:30x4x80 k=e5m2:170x2x80 v=e5m2:170x2x80 causal=True return_lse=True"},
+    {"fp8_query", "q=e4m3:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 scale_q=f32:4:uniform(0.1,2) scale_k=f32:2:uniform(0.1,2) scale_v=f32:2:uniform(0.1,2) "
+                  "causal=True return_lse=True"},
+    {"fp8_query_even_scales", "q=e4m3:70x4x64 k=e4m3:170x2x64 v=e4m3:170x2x64 scale_q=f32:4:const(0.5) scale_k=f32:2:const(3) scale_v=f32:2:const(2) "
+                              "window_left=50 causal=True return_lse=True"},
+    {"e5m2_query_rope", "q=e5m2:70x4x64 k=bf16:170x2x64 v=bf16:170x2x64 pos_encoding_mode='ROPE_LLAMA' causal=True return_lse=True"},
     {"nvfp4_cache", "q=bf16:70x4x64:normal(0,0.25) k=u8:170x2x32:randint(0,256) v=u8:170x2x32:randint(0,256) kv_cache_sf=(e4m3:170x2x4,e4m3:170x2x4) "
                     "k_scale=0.5 v_scale=2.0 causal=True return_lse=True"},
     {"nvfp4_cache_f16_d80", "q=f16:30x4x80:normal(0,0.25) k=u8:170x2x40:randint(0,256) v=u8:170x2x40:randint(0,256) kv_cache_sf=(e4m3:170x2x5,e4m3:170x2x5) "
@@ -99,6 +105,9 @@ constexpr op::Case kBatchDecode[] = {
                     "plan.head_dim=128 plan.page_size=64 q=bf16:4x8x128 paged_kv_cache=e5m2:7x2x64x2x128 return_lse=True"},
     {"fp8_cache", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=float8_e4m3fn plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 "
                   "plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 k_scale=0.5 v_scale=2.0"},
+    {"fp8_query", FI_WS FI_TABLE "plan.q_data_type=float8_e4m3fn plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 "
+                  "plan.head_dim=64 plan.page_size=16 plan.window_left=20 q=e4m3:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 q_scale=2.0 k_scale=0.5 v_scale=3.0 "
+                  "return_lse=True"},
     {"int64_tables", FI_WS FI_BF16 "plan.indptr=i64:[0,3,3,4,6] plan.indices=i64:[5,1,3,6,0,2] plan.last_page_len=i64:[16,1,1,7] plan.num_qo_heads=4 "
                      "plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64"},
     {"sinks", FI_WS FI_TABLE FI_BF16 "plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=6 plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 "
@@ -147,6 +156,8 @@ constexpr op::Case kBatchPrefill[] = {
                       "q=bf16:54x4x64 " FI_CACHE},
     {"sinks_window", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.window_left=9 q=bf16:54x4x64 " FI_CACHE "sinks=f32:4:normal(0,3) return_lse=True"},
     {"sinks_mask_cap", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.custom_mask=bool:1651 plan.logits_soft_cap=2.0 q=bf16:54x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
+    {"fp8_query_mask", FI_WS FI_TABLE FI_ROWS FI_P16 FI_42 "plan.q_data_type=float8_e4m3fn plan.custom_mask=bool:1651 q=e4m3:54x4x64 "
+                       "paged_kv_cache=e4m3:7x2x16x2x64 q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
     {"items", FI_WS FI_ITEMS FI_BF16 FI_42 "q=bf16:43x4x64 " FI_CACHE "return_lse=True"},
     {"items_window_sinks", FI_WS FI_ITEMS FI_BF16 FI_42 "plan.window_left=12 q=bf16:43x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
     {"nothing", FI_WS "plan.qo_indptr=i32:[0] plan.paged_kv_indptr=i32:[0] plan.paged_kv_indices=i32:[] plan.paged_kv_last_page_len=i32:[] plan.page_size=16 " FI_BF16 FI_42
@@ -164,6 +175,8 @@ constexpr op::Case kBatchRagged[] = {
     {"packed_mask", FI_WS FI_TABLE FI_BF16 FI_42 "plan.packed_custom_mask=u8:208:randint(0,256) q=bf16:54x4x64 k=bf16:72x2x64 v=bf16:72x2x64 return_lse=True"},
     {"fused_qkv", FI_WS FI_TABLE FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64^pad256 k=bf16:72x2x64^pad128 v=bf16:72x2x64^pad64 return_lse=True lse_base='ln'"},
     {"fp8", FI_WS FI_TABLE FI_BF16 FI_42 "plan.kv_data_type=float8_e5m2 plan.causal=True q=bf16:54x4x64 k=e5m2:72x2x64 v=e5m2:72x2x64 k_scale=0.5 v_scale=2.0"},
+    {"fp8_query", FI_WS FI_TABLE FI_42 "plan.q_data_type=float8_e5m2 plan.causal=True plan.logits_soft_cap=4.0 q=e5m2:54x4x64 k=e5m2:72x2x64 v=e5m2:72x2x64 "
+                  "q_scale=2.0 k_scale=0.5 v_scale=2.0 return_lse=True"},
     {"items", FI_WS FI_POS "plan.qo_indptr=i32:[0,30,43] plan.kv_indptr=i32:[0,30,53] " FI_BF16 FI_42 "q=bf16:43x4x64 k=bf16:53x2x64 v=bf16:53x2x64 return_lse=True"},
     {"nothing", FI_WS "plan.qo_indptr=i32:[0,0] plan.kv_indptr=i32:[0,0] " FI_BF16 FI_42 "q=bf16:0x4x64 k=bf16:0x2x64 v=bf16:0x2x64 return_lse=True"},
 };

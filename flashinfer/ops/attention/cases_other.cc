@@ -17,6 +17,7 @@ constexpr op::Case kGraph[] = {
     {"sinks", FI_BUFFERS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "sinks=f32:4 return_lse=True"},
 };
 constexpr op::Case kDecodeForward[] = {
+    {"fp8_query", FI_WS FI_DECODE "plan.q_data_type=float8_e4m3fn q=e4m3:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 q_scale=0.5 k_scale=3.0"},
     {"cap_scale", FI_WS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "logits_soft_cap=3.0 sm_scale=0.3 q_scale=0.5 v_scale=2.0 return_lse=True"},
     {"rope", FI_WS FI_DECODE FI_BF16 "q=bf16:4x4x64 " FI_CACHE "pos_encoding_mode='ROPE_LLAMA' rope_theta=100000.0"},
 };
@@ -37,6 +38,8 @@ constexpr op::Case kSink[] = {
     {"causal", FI_WS FI_SINK FI_ROWS FI_PREFILL FI_BF16 FI_42 "plan.causal=True q=bf16:54x4x64 " FI_CACHE "sink=f32:4 sm_scale=0.2 return_lse=True"},
     {"window_heavy", FI_WS FI_SINK "init.window_left=9 " FI_ROWS FI_PREFILL FI_BF16 FI_42 "plan.causal=True plan.window_left=9 q=bf16:54x4x64 " FI_CACHE
                      "sink=f32:4:normal(6,3) sm_scale=0.125 return_lse=True lse_base='ln'"},
+    {"fp8_query", FI_WS FI_SINK "init.q_data_type=float8_e4m3fn init.kv_data_type=float8_e4m3fn " FI_ROWS FI_PREFILL FI_42 "plan.q_data_type=float8_e4m3fn "
+                  "plan.causal=True q=e4m3:54x4x64 paged_kv_cache=e4m3:7x2x16x2x64 sink=f32:4 sm_scale=0.125 q_scale=0.5 return_lse=True"},
     {"f16", FI_WS FI_SINK "init.q_data_type=float16 init.kv_data_type=float16 " FI_ROWS FI_PREFILL FI_42 "q=f16:54x4x64 paged_kv_cache=f16:7x2x16x2x64 "
             "sink=f32:4 sm_scale=0.125 return_lse=True"},
 };
@@ -53,6 +56,8 @@ constexpr op::Case kRanges[] = {
 constexpr op::Case kBatch[] = {
     {"mixed", FI_BATCH "plan.causal=True q=bf16:54x4x64 kv_cache=bf16:7x2x16x2x64", "cpu", op::kTrace},
     {"cap_scales", FI_BATCH "plan.logits_soft_cap=3.0 q=bf16:54x4x64 kv_cache=bf16:7x2x16x2x64 k_scale=0.5 v_scale=2.0 logits_soft_cap=3.0"},
+    {"fp8_query", FI_BATCH "plan.q_data_type=float8_e4m3fn plan.kv_data_type=float8_e4m3fn plan.causal=True "
+                  "q=e4m3:54x4x64 kv_cache=e4m3:7x2x16x2x64 k_scale=0.5 v_scale=2.0"},
     {"hnd_pair", "init.kv_layout='HND' " FI_BATCH "plan.causal=True q=bf16:54x4x64 kv_cache=(bf16:7x2x16x64,bf16:7x2x16x64^pad8)"},
     {"spare_pages", "plan.qo_indptr=i32:[0,1,2] plan.kv_indptr=i32:[0,3,6] plan.kv_indices=i32:[5,1,3,6,0,2] plan.kv_len_arr=i32:[5,0] plan.page_size=16 "
                     "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim_qk=64 plan.head_dim_vo=64 q=bf16:2x4x64 kv_cache=bf16:7x2x16x2x64"},
@@ -63,6 +68,7 @@ constexpr op::Case kDenseDecode[] = {
     {"nhd_window_sinks", FI_TABLE "query=bf16:4x4x64 kv_cache=bf16:12x2x16x2x64 max_seq_len=48 bmm1_scale=0.125 window_left=9 sinks=f32:4 kv_layout='NHD'"},
     {"rows", FI_TABLE "query=bf16:9x4x64 kv_cache=bf16:12x2x2x16x64 max_seq_len=48 bmm1_scale=f32:1:const(0.125) max_q_len=4 "
              "cum_seq_lens_q=i32:[0,4,5,6,9] out_dtype=float32 return_lse=True", "cpu", 0, 1e-2, 1e-2},
+    {"fp8_query", FI_TABLE "query=e4m3:4x4x64 kv_cache=e4m3:12x2x2x16x64 max_seq_len=48 bmm1_scale=0.125 bmm2_scale=2.0 out_dtype=bfloat16 return_lse=True"},
     {"two_rows_each_i64", "workspace_buffer=u8:0 block_tables=i64:2x2:range(1) seq_lens=i64:[17,32] query=f16:4x4x64 kv_cache=f16:5x2x2x16x64 "
                           "max_seq_len=40 bmm1_scale=0.125 q_len_per_req=2"},
 };

@@ -8,6 +8,7 @@
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/attention/plan.h"
 #include "flashinfer/ops/attention/variant_call.h"
+#include "flashinfer/ops/common/queries.h"
 
 namespace flashinfer::attention {
 
@@ -24,6 +25,11 @@ constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
 }
 inline void not_served(std::string_view op, std::string_view argument, bool given, std::string_view why) {
   if (given) throw_not_served(op, argument, why);
+}
+/// A plan's kv_data_type where run() has no place for the scales of an NVFP4 cache.
+inline DType type_without_scales(std::string_view op, DType t) {
+  not_served(op, "kv_data_type=uint8", cache_type(t) == DType::kF4E2M1x2, "an NVFP4 cache needs kv_cache_sf, which run() does not take");
+  return t;
 }
 /// The plan of a receiver. AssertionError before plan().
 inline const Plan& plan_of(std::string_view op, const op::Object* self) {
@@ -66,6 +72,44 @@ inline void check_sinks(std::string_view op, const Plan& p, const std::optional<
   FI_CHECK(!sinks || (sinks->rank() == 1 && sinks->size(0) == p.num_qo_heads), ValueError, op, ": sinks is ", to_string(*sinks),
            ", but must be [", p.num_qo_heads, "] (num_qo_heads)");
 }
+/// A scale for each of `heads` heads.
+inline const TensorView* head_scales(std::string_view op, const char* name, const TensorView* t, int64_t heads) {
+  if (!t) return nullptr;
+  FI_CHECK(t->rank() == 1 && t->size(0) == heads && t->dtype() == DType::kF32 && t->device() == kCpu, ValueError, op, ": ", name, " is ",
+           to_string(*t), ", but must be float32[", heads, "] in host memory: one for each head");
+  return t;
+}
+inline void set_head_scales(std::string_view op, const Plan& p, Call& c, const TensorView* q, const TensorView* k, const TensorView* v) {
+  c.q_head_scales = head_scales(op, "scale_q", q, p.num_qo_heads);
+  c.k_head_scales = head_scales(op, "scale_k", k, p.num_kv_heads);
+  c.v_head_scales = head_scales(op, "scale_v", v, p.num_kv_heads);
+}
+/// Positional arguments of run() that no custom variant declares: scale_q, scale_k and scale_v of an 8-bit q.
+inline void set_positional_scales(std::string_view op, const Plan& p, Call& c, const op::Value& args) {
+  const auto* given = op::sequence_items(args);
+  if (!given || given->empty() || !p.jit_args.is_none() || !op::fp8.has(p.q_data_type)) return;
+  FI_CHECK(given->size() == 3, TypeError, op, ": there are ", given->size(), " additional arguments, but an 8-bit q has three: scale_q, scale_k, scale_v");
+  const TensorView* scales[3];
+  for (size_t i = 0; i < 3; ++i) {
+    scales[i] = (*given)[i].tensor();
+    FI_CHECK(scales[i] || (*given)[i].is_none(), TypeError, op, ": additional argument ", i, " must be a tensor (scale_q, scale_k, scale_v), but is ",
+             op::type_name((*given)[i]));
+  }
+  set_head_scales(op, p, c, scales[0], scales[1], scales[2]);
+  c.args = {};
+}
+/// The additional arguments of a run() without a custom variant.
+template <class Run>
+void check_args(std::string_view op, const Plan& p, const Run& a) {
+  if constexpr (requires { a.args; }) {
+    Call c;
+    c.args = a.args;
+    set_positional_scales(op, p, c, a.args);
+    const auto* left = op::sequence_items(c.args);
+    FI_CHECK(!left || left->empty() || !p.jit_args.is_none(), TypeError, op, ": ", left->size(),
+             " additional arguments were given, but there are no jit_args that declare any");
+  }
+}
 /// What the run() methods over a pool check.
 template <class Run>
 void check_paged_run(std::string_view op, const Plan& p, const Run& a, const char* indices) {
@@ -74,10 +118,11 @@ void check_paged_run(std::string_view op, const Plan& p, const Run& a, const cha
   check_pool(op, p, kv, indices);
   if constexpr (requires { a.kv_cache_sf; }) scale_planes(op, a.kv_cache_sf, p.kv_layout, kv, true);
   else scale_planes(op, std::nullopt, p.kv_layout, kv, true);
+  check_args(op, p, a);
 }
 /// run()'s scales, and where the results go.
 template <class Run>
-Call call_of(const Run& a, const Planes& kv) {
+Call call_of(std::string_view op, const Plan& p, const Run& a, const Planes& kv) {
   Call c;
   c.q = a.q, c.kv = kv;
   if (a.out) c.out = *a.out;
@@ -85,12 +130,13 @@ Call call_of(const Run& a, const Planes& kv) {
   if constexpr (requires { a.args; }) c.args = a.args;
   if constexpr (requires { a.q_scale; }) c.q_scale = a.q_scale.value_or(1.0);
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
+  if constexpr (requires { a.args; }) set_positional_scales(op, p, c, a.args);
   return c;
 }
 
 template <class Run>
 Call paged_call(std::string_view op, const Plan& p, const Run& a) {
-  Call c = call_of(a, cache_planes(op, a.paged_kv_cache, p.kv_layout));
+  Call c = call_of(op, p, a, cache_planes(op, a.paged_kv_cache, p.kv_layout));
   if constexpr (requires { a.kv_cache_sf; }) c.kv_sf = scale_planes(op, a.kv_cache_sf, p.kv_layout, c.kv, true);
   if constexpr (requires { a.sinks; }) {
     if (a.sinks) c.sinks = &*a.sinks;
@@ -131,7 +177,7 @@ Plan prefill_plan(std::string_view op, const PlanArgs& a) {
   p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo.value_or(a.head_dim_qk);
   p.q_data_type = a.q_data_type;
   p.kv_data_type = cache_type(a.kv_data_type.value_or(a.q_data_type));
-  p.o_data_type = a.o_data_type.value_or(a.q_data_type);
+  p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   p.causal = a.causal;
   set_options(p, {op, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   return p;

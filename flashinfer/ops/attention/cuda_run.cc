@@ -145,6 +145,8 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
   if (op::Refusal r = op::refuse_unless_gpu(op, block, device); !r.empty()) return r;
   if (!p.jit_args.is_none()) return "custom variants are not compiled for GPUs yet";
   if (p.use_cuda_graph) return "use_cuda_graph=True is not served on GPUs: plan() does not write into device buffers";
+  if (op::fp8.has(p.q_data_type)) return "8-bit queries are converted by the CPU's way only";
+  if (c.q_head_scales || c.k_head_scales || c.v_head_scales) return "scales for each head are served on the CPU only";
   if (c.kv_sf) return "NVFP4 caches are read by the CPU's kernels only";
   const AttentionConfig config = config_of(p);
   if (config.rope) return "the kernel does not rotate on the fly";

@@ -9,7 +9,7 @@
 namespace flashinfer::attention {
 
 // Of run.cc, for both ways.
-AttentionConfig config_of(const Plan& p);
+AttentionConfig config_of(const Plan& p, const Call& c = {});
 /// ALiBi's slopes, or nothing.
 std::vector<float> slopes_of(const Plan& p);
 /// Everything but works, partial results and the rotation; pointers of the plan's arrays are the host's.

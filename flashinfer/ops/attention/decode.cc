@@ -73,9 +73,9 @@ Plan plan_of_arguments(std::string_view op, const BatchDecodePlan& a) {
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim;
   p.page_size = a.page_size;
-  p.q_data_type = a.data_type.value_or(a.q_data_type);
-  p.kv_data_type = cache_type(a.kv_data_type.value_or(p.q_data_type));
-  p.o_data_type = a.o_data_type.value_or(p.q_data_type);
+  p.q_data_type = a.q_data_type;
+  p.kv_data_type = cache_type(a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
+  p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   set_options(p, {op, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   set_page_table(p, op, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
   check_lengths(op, "seq_lens", a.seq_lens, p.kv_len);
@@ -102,8 +102,8 @@ void launch_size(const BatchDecodeWorkspaceSize& a) {
 }
 void launch_fast(const FastDecodePlan& a) {
   const Plan& before = plan_of(kFast, a.self);
-  const DType q = a.data_type.value_or(a.q_data_type.value_or(before.q_data_type));
-  const bool given = a.data_type || a.q_data_type;
+  const std::optional<DType> given = a.q_data_type ? a.q_data_type : a.data_type;
+  const DType q = given.value_or(before.q_data_type);
   const BatchDecodePlan b{.self = a.self,
                           .indptr = a.global_override_indptr_cpu.value_or(a.indptr),
                           .indices = a.indices,
@@ -116,8 +116,8 @@ void launch_fast(const FastDecodePlan& a) {
                           .window_left = a.window_left,
                           .logits_soft_cap = a.logits_soft_cap,
                           .q_data_type = q,
-                          .kv_data_type = a.kv_data_type.value_or(given ? q : before.kv_data_type),
-                          .o_data_type = given ? q : before.o_data_type,
+                          .kv_data_type = a.kv_data_type.value_or(a.data_type.value_or(given ? q : before.kv_data_type)),
+                          .o_data_type = given ? ops::default_output(q) : before.o_data_type,
                           .sm_scale = a.sm_scale,
                           .rope_scale = a.rope_scale,
                           .rope_theta = a.rope_theta,

@@ -63,7 +63,7 @@ inline constexpr op::Field plan_fields[] = {
 };
 inline constexpr op::Field run_fields[] = {
     op::self<&BatchDecodeRun::self>(),
-    op::in<&BatchDecodeRun::q>("q", "n h d", op::floats),
+    op::in<&BatchDecodeRun::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchDecodeRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::attr<&BatchDecodeRun::args>("args", op::rest),
     op::attr<&BatchDecodeRun::q_scale>("q_scale"),
@@ -90,7 +90,7 @@ inline constexpr op::Field graph_init_fields[] = {
 };
 inline constexpr op::Field forward_fields[] = {
     op::self<&BatchDecodeForward::self>(),
-    op::in<&BatchDecodeForward::q>("q", "n h d", op::floats),
+    op::in<&BatchDecodeForward::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchDecodeForward::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::attr<&BatchDecodeForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
     op::attr<&BatchDecodeForward::q_scale>("q_scale"),

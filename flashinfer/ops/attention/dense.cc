@@ -85,6 +85,8 @@ Plan check_block(const Block& a) {
   not_served(op, "uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
   FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, op, ": out_dtype is ", name(*a.out_dtype), ", but must be ",
            to_string(op::floats));
+  FI_CHECK(op::floats.has(out_dtype(a)), ValueError, op, ": out_dtype is None, which means query's, ", name(a.query.dtype()),
+           ", but outputs are ", to_string(op::floats), ": say which");
   const Plan p = plan_of_block(a, false);
   const Planes kv = cache_planes(op, a.kv_cache, a.kv_layout);
   check_run(op, p, a.query, kv, "kv_cache (K)", "kv_cache (V)");
@@ -137,7 +139,7 @@ void reference(const Block& a) { run_reference(plan_of_block(a, false), call_of_
 
 using D = TrtllmBatchDecode;
 constexpr op::Field decode_fields[] = {
-    op::in<&D::query>("query", "n h d", op::floats),
+    op::in<&D::query>("query", "n h d", ops::kQueryTypes),
     op::paged<&D::kv_cache>("kv_cache", nullptr, kCacheTypes),
     op::scratch<&D::workspace_buffer>("workspace_buffer", nullptr),
     op::in<&D::block_tables>("block_tables", "b x", op::indices, op::any_layout),
@@ -176,7 +178,7 @@ constexpr op::Field decode_fields[] = {
 };
 using P = TrtllmBatchContext;
 constexpr op::Field context_fields[] = {
-    op::in<&P::query>("query", "n h d", op::floats),
+    op::in<&P::query>("query", "n h d", ops::kQueryTypes),
     op::paged<&P::kv_cache>("kv_cache", nullptr, kCacheTypes),
     op::scratch<&P::workspace_buffer>("workspace_buffer", nullptr),
     op::in<&P::block_tables>("block_tables", "b x", op::indices, op::any_layout),

@@ -6,7 +6,11 @@
 // A sink z_h joins every row's denominator: exp(z_h) is added to sum_j exp(logit_j), also in the LSE.
 //   out = v_scale * sum_j softmax(logit)_j v_j;  lse = log2 sum_j exp(logit_j)  (base 2)
 // A row that sees no key gives zeros and -inf. Unused slots of a page are never read, and what a key holds, be it NaN, does
-// not reach rows that do not see it. q is f32|f16|bf16, K and V are f32|f16|bf16, 8-bit floats or NVFP4; sums are in f32.
+// not reach rows that do not see it. q is f32|f16|bf16 or an 8-bit float, K and V too, or NVFP4; sums are in f32.
+//
+// An 8-bit q is converted exactly before it is multiplied (to K's type, or bf16 where that is narrower) and gives bf16 unless the caller
+// names another type; outputs are never 8-bit. scale_q [Hq], scale_k [Hkv] and scale_v [Hkv], f32, are further factors for each head:
+// arguments of single_prefill and of block-sparse runs; of batch runs with an 8-bit q the three positional `args`.
 //
 // Results do not depend on the batch, the page size or threads, bit for bit. Requests of at most 8 query tokens (decode) and longer
 // ones (prefill) are summed in two different orders: a decode row equals the prefill row of its position within rounding, and

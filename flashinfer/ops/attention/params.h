@@ -92,6 +92,7 @@ struct AttentionParams {
   float scale;                // sm_scale * q_scale * k_scale
   float soft_cap;             // 0: none
   float v_scale;
+  const float* v_head_scales;  // [Hkv] further factors of the output, or null
   float lse_factor;           // 1 for base 2, ln 2 for natural
   const float* alibi_slopes;  // [Hq] or null
   const uint8_t* mask;        // packed bits, or null

@@ -57,7 +57,7 @@ void check_positive(std::string_view op, const char* name, int64_t value) {
 }
 /// What run() will take: plan() is where the caller named it.
 void check_types(std::string_view op, const Plan& p) {
-  for (const auto& [what, t, types] : {std::tuple("q_data_type", p.q_data_type, op::floats), std::tuple("kv_data_type", p.kv_data_type, kCacheTypes),
+  for (const auto& [what, t, types] : {std::tuple("q_data_type", p.q_data_type, ops::kQueryTypes), std::tuple("kv_data_type", p.kv_data_type, kCacheTypes),
                                        std::tuple("o_data_type", p.o_data_type, op::floats)})
     FI_CHECK(types.has(t), ValueError, op, ": ", what, " is ", name(t), ", but must be ", to_string(types));
 }

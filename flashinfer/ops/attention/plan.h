@@ -146,6 +146,7 @@ struct Call {
   bool lse_by_head = false;  // [Hq, rows]
   bool natural_lse = false;
   double q_scale = 1, k_scale = 1, v_scale = 1;
+  const TensorView *q_head_scales = nullptr, *k_head_scales = nullptr, *v_head_scales = nullptr;  // f32 [Hq], [Hkv], [Hkv]: further factors
   std::optional<double> sm_scale;         // instead of the plan's
   Planes kv;
   std::optional<Planes> kv_sf;            // e4m3 scales of an NVFP4 cache, planes of the same pages

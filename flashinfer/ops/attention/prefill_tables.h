@@ -77,7 +77,7 @@ inline constexpr op::Field plan_fields[] = {
 };
 inline constexpr op::Field run_fields[] = {
     op::self<&BatchPrefillRun::self>(),
-    op::in<&BatchPrefillRun::q>("q", "n h d", op::floats),
+    op::in<&BatchPrefillRun::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchPrefillRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::attr<&BatchPrefillRun::args>("args", op::rest),
     op::attr<&BatchPrefillRun::q_scale>("q_scale"),
@@ -98,7 +98,7 @@ inline constexpr op::Field run_fields[] = {
 };
 inline constexpr op::Field forward_fields[] = {
     op::self<&BatchPrefillForward::self>(),
-    op::in<&BatchPrefillForward::q>("q", "n h d", op::floats),
+    op::in<&BatchPrefillForward::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchPrefillForward::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::attr<&BatchPrefillForward::causal>("causal"),
     op::attr<&BatchPrefillForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),

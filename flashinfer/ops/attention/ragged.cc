@@ -58,7 +58,7 @@ Call call_of_run(const Run& a) {
     if (a.lse) c.lse = &*a.lse;
     return c;
   } else {
-    Call c = with_lse_form(call_of(a, kv), a);
+    Call c = with_lse_form(call_of(kRun, p, a, kv), a);
     c.kv_sf = scale_planes(kRun, a.kv_cache_sf, p.kv_layout, kv, false);
     return c;
   }
@@ -78,6 +78,7 @@ void validate_run(const BatchRaggedRun& a) {
   check_tensors(kRun, p, a);
   scale_planes(kRun, a.kv_cache_sf, p.kv_layout, token_planes(a.k, a.v, p.kv_layout), false);
   check_lse(kRun, a);
+  check_args(kRun, p, a);
 }
 void validate_forward(const BatchRaggedForward& a) {
   const Plan p = forward_plan(kForward, a);
@@ -166,7 +167,7 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&BatchRaggedRun::self>(),
-    op::in<&BatchRaggedRun::q>("q", "n h d", op::floats),
+    op::in<&BatchRaggedRun::q>("q", "n h d", ops::kQueryTypes),
     op::in<&BatchRaggedRun::k>("k", "x y dk", kCacheTypes),
     op::in<&BatchRaggedRun::v>("v", "x y dv", kCacheTypes),
     op::attr<&BatchRaggedRun::args>("args", op::rest),
@@ -184,7 +185,7 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Field forward_fields[] = {
     op::self<&BatchRaggedForward::self>(),
-    op::in<&BatchRaggedForward::q>("q", "n h d", op::floats),
+    op::in<&BatchRaggedForward::q>("q", "n h d", ops::kQueryTypes),
     op::in<&BatchRaggedForward::k>("k", "x y dk", kCacheTypes),
     op::in<&BatchRaggedForward::v>("v", "x y dv", kCacheTypes),
     op::attr<&BatchRaggedForward::causal>("causal"),

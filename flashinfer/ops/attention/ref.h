@@ -58,9 +58,13 @@ inline void rotate(std::vector<double>& x, double position, double scale, double
 struct Rope {
   double scale = 1, theta = 1e4;
 };
+/// Further factors of the logits [Hq] and outputs [Hkv], or null.
+struct HeadScales {
+  const double *logits = nullptr, *outputs = nullptr;
+};
 
 /// Every row of request `b`.
-inline void attention_request(const AttentionConfig& c, const AttentionParams& p, const Rope& rope, int64_t b) {
+inline void attention_request(const AttentionConfig& c, const AttentionParams& p, const Rope& rope, int64_t b, const HeadScales& heads = {}) {
   using namespace attention_detail;
   const int64_t first = p.qo_indptr ? p.qo_indptr[b] : b, qo_len = p.qo_indptr ? p.qo_indptr[b + 1] - first : 1;
   const int64_t kv_len = p.kv_len[b], off = kv_len - qo_len, group = p.num_qo_heads / p.num_kv_heads;
@@ -93,7 +97,7 @@ inline void attention_request(const AttentionConfig& c, const AttentionParams& p
         if (c.rope) rotate(k, static_cast<double>(j), rope.scale, rope.theta);
         double s = 0;
         for (size_t d = 0; d < q.size(); ++d) s += q[d] * k[d];
-        s *= p.scale;
+        s *= p.scale * (heads.logits ? heads.logits[h] : 1.0);
         if (p.alibi_slopes) s += static_cast<double>(p.alibi_slopes[h]) * static_cast<double>(j - i);
         if (p.soft_cap > 0) s = p.soft_cap * std::tanh(s / p.soft_cap);
         x[static_cast<size_t>(j)] = s;
@@ -115,7 +119,7 @@ inline void attention_request(const AttentionConfig& c, const AttentionParams& p
       }
       for (int64_t d = 0; d < p.head_dim_vo; ++d)
         put(c.o, p.o, (first + i) * p.o_stride_n + h * p.o_stride_h + d,
-            empty ? 0.0 : o[static_cast<size_t>(d)] / sum * p.v_scale);
+            empty ? 0.0 : o[static_cast<size_t>(d)] / sum * p.v_scale * (heads.outputs ? heads.outputs[h / group] : 1.0));
       if (p.lse)
         p.lse[(first + i) * p.lse_stride_n + h * p.lse_stride_h] =
             static_cast<float>(sum == 0 && m == -INFINITY ? -INFINITY : (m + std::log(sum)) / std::log(2.0) * p.lse_factor);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/attention/rope_table.h"
 #include "flashinfer/ops/attention/variant_call.h"
+#include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
 
 namespace flashinfer::attention {
@@ -26,8 +28,28 @@ inline constexpr jit::Kernel kDecodeKernel{"flashinfer/ops/attention/cpu_decode.
 
 }  // namespace
 
-AttentionConfig config_of(const Plan& p) {
-  return {.q = p.q_data_type, .kv = p.kv_data_type, .o = p.o_data_type, .rope = p.pos_encoding_mode == "ROPE_LLAMA"};
+namespace {
+/// scale_q[h] * scale_k[h / G] of every query head, or scale_v of every KV head; empty without.
+std::vector<double> logit_scales(const Plan& p, const Call& c) {
+  if (!c.q_head_scales && !c.k_head_scales) return {};
+  const auto at = [](const TensorView* t, int64_t i) { return t ? static_cast<double>(t->data_as<float>()[i * t->stride(0)]) : 1.0; };
+  std::vector<double> s;
+  for (int64_t h = 0; h < p.num_qo_heads; ++h) s.push_back(at(c.q_head_scales, h) * at(c.k_head_scales, h / (p.num_qo_heads / p.num_kv_heads)));
+  return s;
+}
+std::vector<double> output_scales(const Plan& p, const Call& c) {
+  std::vector<double> s;
+  const TensorView* t = c.v_head_scales;
+  for (int64_t h = 0; t && h < p.num_kv_heads; ++h) s.push_back(static_cast<double>(t->data_as<float>()[h * t->stride(0)]));
+  return s;
+}
+bool all_equal(const std::vector<double>& s) { return std::adjacent_find(s.begin(), s.end(), std::not_equal_to<>()) == s.end(); }
+}  // namespace
+
+AttentionConfig config_of(const Plan& p, const Call& c) {
+  // One scale for all heads is a factor of the logits; different ones are multiplied into q, which takes f32 to be exact.
+  const DType q = all_equal(logit_scales(p, c)) ? ops::compute_type(p.q_data_type, p.kv_data_type) : DType::kF32;
+  return {.q = q, .kv = p.kv_data_type, .o = p.o_data_type, .rope = p.pos_encoding_mode == "ROPE_LLAMA"};
 }
 
 namespace {
@@ -41,6 +63,8 @@ std::vector<float> alibi_slopes(int64_t heads) {
     s.push_back(static_cast<float>(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(n))));
   return s;
 }
+
+double scale_of(const Plan& p, const Call& c) { return c.sm_scale.value_or(p.sm_scale) * c.q_scale * c.k_scale; }
 
 /// The table for all positions of a plan.
 std::shared_ptr<const RopeTable> table_of(const Plan& p) {
@@ -72,7 +96,7 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   a.kv_indices = p.paged ? p.kv_indices.data_as<int32_t>() : nullptr;
   a.page_size = static_cast<int32_t>(p.page_size);
   a.causal = p.causal, a.window_left = static_cast<int32_t>(std::min<int64_t>(p.window_left, INT32_MAX));
-  a.scale = static_cast<float>(c.sm_scale.value_or(p.sm_scale) * c.q_scale * c.k_scale);
+  a.scale = static_cast<float>(scale_of(p, c));
   a.soft_cap = static_cast<float>(p.logits_soft_cap), a.v_scale = static_cast<float>(c.v_scale);
   if (c.kv_sf) {
     a.k_sf = static_cast<const uint8_t*>(c.kv_sf->k.data), a.v_sf = static_cast<const uint8_t*>(c.kv_sf->v.data);
@@ -126,12 +150,13 @@ bool without_work(const Plan& p) { return p.batch_size > 0 && p.nnz_qo > 0 && p.
 }  // namespace
 
 /// The tile kernel of a plan: the built-in one, or one compiled with its custom variant.
-const jit::Loaded& kernel_of(const Plan& p) {
-  if (p.jit_args.is_none()) return jit::cpu_kernel<kKernel>(config_of(p));
-  return jit::cpu_kernel<kVariantKernel>(config_of(p), extension_of(variant_from("attention", p.jit_args)));
+const jit::Loaded& kernel_of(const Plan& p, const AttentionConfig& config) {
+  if (p.jit_args.is_none()) return jit::cpu_kernel<kKernel>(config);
+  return jit::cpu_kernel<kVariantKernel>(config, extension_of(variant_from("attention", p.jit_args)));
 }
 
-op::Refusal refuse(const Plan& p, const Call&) {
+op::Refusal refuse(const Plan& p, const Call& c) {
+  const AttentionConfig config = config_of(p, c);
   bool tile = p.work.tile, decode = p.work.decode;
   if (without_work(p)) {
     const int32_t* qo = p.qo_indptr.defined() ? p.qo_indptr.data_as<int32_t>() : nullptr;  // absent: one request
@@ -139,8 +164,8 @@ op::Refusal refuse(const Plan& p, const Call&) {
       (to_decode(qo ? qo[b + 1] - qo[b] : p.nnz_qo, p.num_qo_heads / p.num_kv_heads, decode_serves(p)) ? decode : tile) = true;
   }
   if (tile)
-    if (op::Refusal r = kernel_of(p).refusal; !r.empty()) return r;
-  return decode ? jit::cpu_kernel<kDecodeKernel>(config_of(p)).refusal : op::Refusal{};
+    if (op::Refusal r = kernel_of(p, config).refusal; !r.empty()) return r;
+  return decode ? jit::cpu_kernel<kDecodeKernel>(config).refusal : op::Refusal{};
 }
 
 void run(const Plan& planned, const Call& c) {
@@ -152,6 +177,16 @@ void run(const Plan& planned, const Call& c) {
   const Plan& p = planned;
   const std::vector<float> slopes = slopes_of(p);
   AttentionParams a = params_of(p, c, slopes);
+  const AttentionConfig config = config_of(p, c);
+  const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
+  const std::vector<float> factors(logits.begin(), logits.end()), v_scales(outputs.begin(), outputs.end());
+  Tensor queries;
+  if (config.q != p.q_data_type) {
+    queries = ops::converted_queries(c.q, config.q, all_equal(logits) ? std::vector<float>() : factors);
+    a.q = queries.data(), a.q_stride_n = p.num_qo_heads * p.head_dim_qk, a.q_stride_h = p.head_dim_qk;
+  }
+  if (!logits.empty() && all_equal(logits)) a.scale = static_cast<float>(scale_of(p, c) * logits[0]);
+  if (!v_scales.empty()) a.v_head_scales = v_scales.data();
   std::shared_ptr<const RopeTable> rope;
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
     rope = table_of(p);
@@ -175,8 +210,8 @@ void run(const Plan& planned, const Call& c) {
     a.partial_state = a.partial_o + p.work.partial_rows * width;
   }
   Kernels kernels;
-  if (p.work.tile) kernels.tile = kernel_of(p).fn;
-  if (p.work.decode) kernels.decode = jit::cpu_kernel<kDecodeKernel>(config_of(p)).fn;
+  if (p.work.tile) kernels.tile = kernel_of(p, config).fn;
+  if (p.work.decode) kernels.decode = jit::cpu_kernel<kDecodeKernel>(config).fn;
   run_tasks(kernels, a, p.work.works, false);
   run_tasks(kernels, a, p.work.merges, true);
 }
@@ -185,8 +220,12 @@ void run_reference(const Plan& p, const Call& c) {
   FI_CHECK(p.jit_args.is_none(), NotImplementedError, "attention: a custom variant has no reference: it needs a C++ compiler");
   const std::vector<float> slopes = slopes_of(p);
   const AttentionParams a = params_of(p, c, slopes);
+  AttentionConfig config = config_of(p);
+  config.q = p.q_data_type;
+  const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
+  const ref::HeadScales heads{.logits = logits.empty() ? nullptr : logits.data(), .outputs = outputs.empty() ? nullptr : outputs.data()};
   for (int64_t b = 0; b < p.batch_size; ++b)
-    ref::attention_request(config_of(p), a, {.scale = p.rope_scale, .theta = p.rope_theta}, b);
+    ref::attention_request(config, a, {.scale = p.rope_scale, .theta = p.rope_theta}, b, heads);
 }
 
 }  // namespace flashinfer::attention

@@ -17,8 +17,8 @@ TensorView rows_of(const SingleDecode& a) { return a.q.unsqueeze(0); }
 TensorView rows_of(const SinglePrefill& a) { return a.q; }
 std::string_view op_of(const SingleDecode&) { return kDecode; }
 std::string_view op_of(const SinglePrefill&) { return kPrefill; }
-DType out_dtype(const SingleDecode& a) { return a.q.dtype(); }
-DType out_dtype(const SinglePrefill& a) { return a.o_dtype.value_or(a.q.dtype()); }
+DType out_dtype(const SingleDecode& a) { return ops::default_output(a.q.dtype()); }
+DType out_dtype(const SinglePrefill& a) { return a.o_dtype.value_or(ops::default_output(a.q.dtype())); }
 
 template <class Block>
 int64_t tokens(const Block& a) { return a.k.size(a.kv_layout == "NHD" ? 0 : 1); }
@@ -69,6 +69,8 @@ Call call_of_block(const SinglePrefill& a) {
   c.q = a.q, c.kv = token_planes(a.k, a.v, a.kv_layout);
   c.kv_sf = scale_planes(kPrefill, a.kv_cache_sf, a.kv_layout, c.kv, false);
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
+  const auto pointer = [](const std::optional<TensorView>& t) { return t ? &*t : nullptr; };
+  set_head_scales(kPrefill, plan_of_block(a), c, pointer(a.scale_q), pointer(a.scale_k), pointer(a.scale_v));
   return c;
 }
 
@@ -88,14 +90,10 @@ void validate(const SingleDecode& a) {
   scale_planes(kDecode, std::nullopt, a.kv_layout, token_planes(a.k, a.v, a.kv_layout), false);
 }
 void validate(const SinglePrefill& a) {
-  constexpr const char* kFp8 = "it scales an 8-bit q, which is not available";
-  not_served(kPrefill, "scale_q", a.scale_q.has_value(), kFp8);
-  not_served(kPrefill, "scale_k", a.scale_k.has_value(), kFp8);
-  not_served(kPrefill, "scale_v", a.scale_v.has_value(), kFp8);
   FI_CHECK(!a.o_dtype || op::floats.has(*a.o_dtype), ValueError, kPrefill, ": o_dtype is ", name(*a.o_dtype), ", but must be ",
            to_string(op::floats));
   check_kv(a);
-  scale_planes(kPrefill, a.kv_cache_sf, a.kv_layout, token_planes(a.k, a.v, a.kv_layout), false);
+  call_of_block(a);  // checks the scales
   if (a.custom_mask)
     FI_CHECK(a.custom_mask->rank() == 2 && a.custom_mask->size(0) == a.q.size(0) && a.custom_mask->size(1) == tokens(a), ValueError,
              kPrefill, ": custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ", tokens(a),
@@ -122,7 +120,7 @@ op::Cost cost(const Block& a) {
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a); !r.empty()) return r;
-  return refuse(plan_of_block(a), {});
+  return refuse(plan_of_block(a), call_of_block(a));
 }
 /// Calls `f(plan, call)` with `out` and `lse` as rows.
 template <class Block, class F>
@@ -166,7 +164,7 @@ template <class Block>
 void reference(const Block& a) { with_call(a, full_plan(a), run_reference); }
 
 constexpr op::Field decode_fields[] = {
-    op::in<&SingleDecode::q>("q", "h d", op::floats),
+    op::in<&SingleDecode::q>("q", "h d", ops::kQueryTypes),
     op::in<&SingleDecode::k>("k", "x y dk", op::floats | op::fp8),
     op::in<&SingleDecode::v>("v", "x y dv", op::floats | op::fp8),
     op::attr<&SingleDecode::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
@@ -187,12 +185,12 @@ constexpr op::Field decode_fields[] = {
                               op::when<&SingleDecode::return_lse>),
 };
 constexpr op::Field prefill_fields[] = {
-    op::in<&SinglePrefill::q>("q", "n h d", op::floats),
+    op::in<&SinglePrefill::q>("q", "n h d", ops::kQueryTypes),
     op::in<&SinglePrefill::k>("k", "x y dk", kCacheTypes),
     op::in<&SinglePrefill::v>("v", "x y dv", kCacheTypes),
-    op::in<&SinglePrefill::scale_q>("scale_q", nullptr),
-    op::in<&SinglePrefill::scale_k>("scale_k", nullptr),
-    op::in<&SinglePrefill::scale_v>("scale_v", nullptr),
+    op::in<&SinglePrefill::scale_q>("scale_q", nullptr, DType::kF32, op::any_layout),
+    op::in<&SinglePrefill::scale_k>("scale_k", nullptr, DType::kF32, op::any_layout),
+    op::in<&SinglePrefill::scale_v>("scale_v", nullptr, DType::kF32, op::any_layout),
     op::attr<&SinglePrefill::o_dtype>("o_dtype"),
     op::in<&SinglePrefill::custom_mask>("custom_mask", nullptr, kMaskTypes, op::contiguous),
     op::in<&SinglePrefill::packed_custom_mask>("packed_custom_mask", nullptr, DType::kU8, op::contiguous),

@@ -33,7 +33,7 @@ struct SinglePrefill {
   TensorView q;  // [qo_len, Hq, Dqk]
   TensorView k;  // NHD [kv_len, Hkv, Dqk], HND [Hkv, kv_len, Dqk]
   TensorView v;  // NHD [kv_len, Hkv, Dvo], HND [Hkv, kv_len, Dvo]
-  std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // not served
+  std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // f32 [Hq], [Hkv], [Hkv]: factors of q, k, v
   std::optional<DType> o_dtype{};                         // q's
   std::optional<TensorView> custom_mask{};                // bool [qo_len, kv_len]
   std::optional<TensorView> packed_custom_mask{};         // u8 [ceil(qo_len * kv_len / 8)], little-endian bits

@@ -97,7 +97,7 @@ constexpr op::Field sink_init_fields[] = {
 };
 constexpr op::Field sink_run_fields[] = {
     op::self<&BatchSinkRun::self>(),
-    op::in<&BatchSinkRun::q>("q", "n h d", op::floats),
+    op::in<&BatchSinkRun::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchSinkRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::in<&BatchSinkRun::sink>("sink", "h", DType::kF32, op::contiguous),
     op::attr<&BatchSinkRun::sm_scale>("sm_scale", op::required),

@@ -35,6 +35,7 @@ constexpr op::Case kMany[] = {
                "plan.paged_kv_indices_arr=(i32:[5,1,3],i32:[6,0,2]) plan.paged_kv_last_page_len=(i32:[5],i32:[14,1,5]) "
 constexpr op::Case kLevels[] = {
     {"two", FI_WS FI_TWO FI_42 FI_BF16 "plan.causal=True q=bf16:7x4x64 paged_kv_cache=bf16:7x2x16x2x64", "cpu", op::kAot},
+    {"fp8_query", FI_WS FI_TWO FI_42 "plan.q_data_type=float8_e4m3fn plan.causal=True q=e4m3:7x4x64 paged_kv_cache=e4m3:7x2x16x2x64"},
     {"two_cap_f16", FI_WS FI_TWO FI_42 "plan.logits_soft_cap=3.0 plan.sm_scale=0.3 q=f16:7x4x64 paged_kv_cache=f16:7x2x16x2x64"},
     {"one_window", FI_WS "init.num_levels=1 plan.qo_indptr_arr=(i32:[0,7]) plan.paged_kv_indptr_arr=(i32:[0,3]) plan.paged_kv_indices_arr=(i32:[5,1,3]) "
                    "plan.paged_kv_last_page_len=(i32:[5]) plan.causal=True plan.window_left=6 " FI_42 FI_BF16 "q=bf16:7x4x64 paged_kv_cache=bf16:7x2x16x2x64"},
@@ -43,6 +44,7 @@ constexpr op::Case kLevels[] = {
 };
 #define FI_SHARED "plan.unique_kv_indptr=i32:[0,2,2,3] plan.unique_kv_indices=i32:[6,0,2] plan.unique_kv_last_page_len=i32:[14,1,5] "
 constexpr op::Case kSharedDecode[] = {
+    {"fp8_query", FI_WS FI_SHARED FI_42 "plan.data_type=float8_e4m3fn q=e4m3:3x4x64 k_shared=e4m3:70x2x64 v_shared=e4m3:70x2x64 unique_kv_cache=e4m3:7x2x16x2x64"},
     {"bf16", FI_WS FI_SHARED FI_42 "plan.data_type=bfloat16 q=bf16:3x4x64 k_shared=bf16:70x2x64 v_shared=bf16:70x2x64 unique_kv_cache=bf16:7x2x16x2x64"},
     {"no_prefix", FI_WS FI_SHARED FI_42 "q=f16:3x4x64 k_shared=f16:0x2x64 v_shared=f16:0x2x64 unique_kv_cache=f16:7x2x16x2x64"},
 };

@@ -66,7 +66,7 @@ Plan level_plan(const CascadePlan& a, const Plan& before, size_t level) {
   Plan p = next_plan(before);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
-  p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type.value_or(a.q_data_type)), p.o_data_type = DType::kF32;
+  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type)), p.o_data_type = DType::kF32;
   p.causal = a.causal && level + 1 == a.qo_indptr_arr.size();
   set_options(p, {kPlan, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   set_page_table(p, kPlan, {"paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"}, a.paged_kv_indptr_arr[level],
@@ -104,7 +104,6 @@ std::vector<Level> levels_of(const CascadeRun& a, const Plans& plans) {
 }
 void validate_run(const CascadeRun& a) {
   const PlanList& l = state_of(a);
-  FI_CHECK(l.kv_data_type != DType::kF4E2M1x2, NotImplementedError, kRun, ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
   const Planes kv = cache_planes(kRun, a.paged_kv_cache, l.kv_layout);
   check_run(kRun, l, a.q, kv, "paged_kv_cache (K)", "paged_kv_cache (V)");
   check_pool(kRun, l, kv, "paged_kv_indices_arr");
@@ -113,7 +112,7 @@ op::Shape out_shape(const CascadeRun& a) {
   const PlanList& l = state_of(a);
   return rows_heads_dim(l.nnz_qo, l.num_qo_heads, l.head_dim_vo);
 }
-DType out_dtype(const CascadeRun& a) { return state_of(a).q_data_type; }
+DType out_dtype(const CascadeRun& a) { return ops::default_output(state_of(a).q_data_type); }
 op::Cost cost(const CascadeRun& a) {
   op::Cost all;
   const Plans plans(kRun, a.self);
@@ -175,7 +174,7 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&CascadeRun::self>(),
-    op::in<&CascadeRun::q>("q", "n h d", op::floats),
+    op::in<&CascadeRun::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&CascadeRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::result<&CascadeRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };

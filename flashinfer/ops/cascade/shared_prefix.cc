@@ -33,7 +33,7 @@ void launch_decode_plan(const SharedDecodePlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
-  p.q_data_type = p.kv_data_type = a.data_type, p.o_data_type = DType::kF32;
+  p.q_data_type = p.kv_data_type = type_without_scales(kDecodePlan, a.data_type), p.o_data_type = DType::kF32;
   set_options(p, {.op = kDecodePlan, .sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
   set_page_table(p, kDecodePlan, {"unique_kv_indptr", "unique_kv_indices", "unique_kv_last_page_len"}, a.unique_kv_indptr, a.unique_kv_indices,
                  a.unique_kv_last_page_len);
@@ -103,7 +103,7 @@ op::Shape out_shape(const Block& a) {
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 template <class Block>
-DType out_dtype(const Block& a) { return a.q.dtype(); }
+DType out_dtype(const Block& a) { return ops::default_output(a.q.dtype()); }
 op::Refusal accept(const SharedPrefixInit&) { return {}; }
 op::Refusal refuse_decode_plan(const SharedDecodePlan& a) { return op::refuse_unless_cpu(shared_decode_plan_op, &a); }
 op::Refusal refuse_prefill_plan(const SharedPrefillPlan& a) { return op::refuse_unless_cpu(shared_prefill_plan_op, &a); }
@@ -111,7 +111,7 @@ template <class Block>
 op::Refusal refuse_forward(const Block& a) {
   const op::Op& op = std::is_same_v<Block, SharedDecodeForward> ? shared_decode_forward_op : shared_prefill_forward_op;
   if (op::Refusal r = op::refuse_unless_cpu(op, &a); !r.empty()) return r;
-  return refuse_levels(both_of(a)->levels, a.q.dtype());
+  return refuse_levels(both_of(a)->levels, out_dtype(a));
 }
 template <class Block>
 void launch(const Block& a) { run_levels(both_of(a)->levels, *a.out); }
@@ -136,7 +136,7 @@ constexpr op::Field decode_plan_fields[] = {
 };
 constexpr op::Field decode_fields[] = {
     op::self<&SharedDecodeForward::self>(),
-    op::in<&SharedDecodeForward::q>("q", "n h d", op::floats),
+    op::in<&SharedDecodeForward::q>("q", "n h d", ops::kQueryTypes),
     op::in<&SharedDecodeForward::k_shared>("k_shared", "x y d", op::floats | op::fp8),
     op::in<&SharedDecodeForward::v_shared>("v_shared", "x y d", op::same_as("k_shared")),
     op::paged<&SharedDecodeForward::unique_kv_cache>("unique_kv_cache", nullptr, kCacheTypes),
@@ -156,7 +156,7 @@ constexpr op::Field prefill_plan_fields[] = {
 };
 constexpr op::Field prefill_fields[] = {
     op::self<&SharedPrefillForward::self>(),
-    op::in<&SharedPrefillForward::q>("q", "n h d", op::floats),
+    op::in<&SharedPrefillForward::q>("q", "n h d", ops::kQueryTypes),
     op::in<&SharedPrefillForward::k_shared>("k_shared", "x y d", op::floats | op::fp8),
     op::in<&SharedPrefillForward::v_shared>("v_shared", "x y d", op::same_as("k_shared")),
     op::paged<&SharedPrefillForward::unique_kv_cache>("unique_kv_cache", nullptr, kCacheTypes),

@@ -62,6 +62,10 @@ constexpr op::Case kRun[] = {
             "q_pe=bf16:54x16x64 ckv_cache=e4m3:7x16x256 kpe_cache=e4m3:7x16x64 ckv_scale=0.5 kpe_scale=2.0 return_lse=True", "cpu", op::kAot},
     {"fp8_one_head", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("1", "256", "64") "plan.causal=False q_nope=bf16:4x1x256 "
                      "q_pe=bf16:4x1x64 ckv_cache=e4m3:7x16x256 kpe_cache=e4m3:7x16x64 ckv_scale=0.5 kpe_scale=2.0 return_lse=True", "cpu", op::kAot},
+    {"fp8_query", FI_WS FI_TABLE FI_ROWS FI_P16 FI_TYPES("float8_e4m3fn", "float8_e4m3fn") FI_DIMS("16", "256", "64") "plan.causal=True plan.scale_mode='bmm-scalar' "
+                  "query=e4m3:54x16x320 kv_cache=e4m3:7x16x320 bmm1_scale=0.05 bmm2_scale=2.5 return_lse=True"},
+    {"fp8_query_one_head", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("float8_e4m3fn", "float8_e4m3fn") FI_DIMS("1", "256", "64") "plan.causal=False "
+                           "q_nope=e4m3:4x1x256 q_pe=e4m3:4x1x64 ckv_cache=e4m3:7x16x256 kpe_cache=e4m3:7x16x64 ckv_scale=0.5 kpe_scale=2.0 return_lse=True"},
     {"fp8_e5m2_f16", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("float16", "float8_e5m2") FI_DIMS("16", "128", "64") "plan.causal=False q_nope=f16:4x16x128 "
                      "q_pe=f16:4x16x64 ckv_cache=e5m2:7x16x128 kpe_cache=e5m2:7x16x64 ckv_scale=0.5 kpe_scale=0.25 return_lse=True"},
     {"fp8_scale_arr", FI_WS FI_TABLE FI_DECODE FI_P16 FI_TYPES("bfloat16", "float8_e4m3fn") FI_DIMS("16", "512", "64") "plan.causal=False q_nope=bf16:4x16x512 "

@@ -2,6 +2,7 @@
 // BatchMLAPagedAttentionWrapper, and the list of the family's ops.
 #include <cmath>
 
+#include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/plan.h"
 
@@ -250,8 +251,8 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&BatchMlaRun::self>(),
-    op::in<&BatchMlaRun::q_nope>("q_nope", nullptr, op::floats),
-    op::in<&BatchMlaRun::q_pe>("q_pe", nullptr, op::floats),
+    op::in<&BatchMlaRun::q_nope>("q_nope", nullptr, ops::kQueryTypes),
+    op::in<&BatchMlaRun::q_pe>("q_pe", nullptr, ops::kQueryTypes),
     op::paged<&BatchMlaRun::ckv_cache>("ckv_cache", nullptr, op::floats | op::fp8),
     op::paged<&BatchMlaRun::kpe_cache>("kpe_cache", nullptr, op::floats | op::fp8),
     op::out<&BatchMlaRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
@@ -262,7 +263,7 @@ constexpr op::Field run_fields[] = {
     op::in<&BatchMlaRun::page_table>("page_table", nullptr),
     op::attr<&BatchMlaRun::return_lse_base_on_e>("return_lse_base_on_e"),
     op::attr<&BatchMlaRun::o_scale>("o_scale"),
-    op::in<&BatchMlaRun::query>("query", nullptr, op::floats, op::keyword_only),
+    op::in<&BatchMlaRun::query>("query", nullptr, ops::kQueryTypes, op::keyword_only),
     op::paged<&BatchMlaRun::kv_cache>("kv_cache", nullptr, op::floats | op::fp8),
     op::attr<&BatchMlaRun::ckv_scale>("ckv_scale"),
     op::in<&BatchMlaRun::ckv_scale_arr>("ckv_scale_arr", nullptr, DType::kF32, op::contiguous),

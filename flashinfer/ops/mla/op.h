@@ -6,6 +6,7 @@
 // that no row sees, unused or hidden, is never multiplied, whatever it holds. Any head count, dims (head_dim_kpe may be 0), page size
 // and strides (last dimension contiguous): ckv and kpe may be views of one tensor. Sums are in f32.
 //
+// An 8-bit query is converted exactly to bf16 (or to the cache's wider type) and gives bf16 unless output_dtype says otherwise.
 // Results do not depend on the batch, the page size, how a prompt is cut into prefills, or threads.
 // Errors: ValueError for shapes, lengths beyond the page table, page ids outside the pool, and arguments of run() that differ from
 // what plan() was told; RuntimeError for run() before plan(); NotImplementedError, naming the argument, for what is not served.

@@ -9,6 +9,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/common/queries.h"
 
 namespace flashinfer::mla {
 namespace {
@@ -207,8 +208,8 @@ Plan make_plan(const BatchMlaPlan& a) {
   p.head_dim_ckv = need(a.head_dim_ckv, "head_dim_ckv"), p.head_dim_kpe = need(a.head_dim_kpe, "head_dim_kpe");
   p.causal = need(a.causal, "causal"), p.sm_scale = need(a.sm_scale, "sm_scale");
   p.q_data_type = need(a.q_data_type, "q_data_type"), p.kv_data_type = need(a.kv_data_type, "kv_data_type");
-  p.output_dtype = a.output_dtype.value_or(p.q_data_type);
-  for (const auto& [name, t, types] : {std::tuple("q_data_type", p.q_data_type, op::floats), std::tuple("output_dtype", p.output_dtype, op::floats),
+  p.output_dtype = a.output_dtype.value_or(ops::default_output(p.q_data_type));
+  for (const auto& [name, t, types] : {std::tuple("q_data_type", p.q_data_type, ops::kQueryTypes), std::tuple("output_dtype", p.output_dtype, op::floats),
                                        std::tuple("kv_data_type", p.kv_data_type, op::floats | op::fp8)})
     FI_CHECK(types.has(t), ValueError, kPlan, ": ", name, " is ", flashinfer::name(t), ", but must be ", to_string(types));
   p.scale_mode = a.scale_mode;

@@ -3,6 +3,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
 #include "flashinfer/ops/mla/plan.h"
 #include "flashinfer/ops/mla/ref.h"
@@ -13,7 +14,8 @@ namespace {
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/cpu.h", "flashinfer::cpu::mla_task", "flashinfer::MlaParams"};
 
 MlaConfig config_of(const Plan& p, const Call& c) {
-  return {.q = p.q_data_type, .kv = p.kv_data_type, .o = p.output_dtype, .few = p.num_heads <= kFewHeads, .grouped = c.ckv_scales != nullptr};
+  return {.q = ops::compute_type(p.q_data_type, p.kv_data_type), .kv = p.kv_data_type, .o = p.output_dtype,
+          .few = p.num_heads <= kFewHeads, .grouped = c.ckv_scales != nullptr};
 }
 
 MlaParams params_of(const Plan& p, const Call& c) {
@@ -63,7 +65,17 @@ void run(const Plan& planned, const Call& c) {
     return run(p, c);
   }
   const WorkList& list = planned.work;
+  const MlaConfig config = config_of(planned, c);
   MlaParams a = params_of(planned, c);
+  Tensor nope, pe;
+  if (config.q != planned.q_data_type) {
+    nope = ops::converted_queries(c.q_nope, config.q);
+    a.q_nope = a.q_pe = nope.data(), a.q_nope_stride_n = planned.num_heads * a.dim_ckv, a.q_nope_stride_h = a.dim_ckv;
+    if (planned.head_dim_kpe) {
+      pe = ops::converted_queries(c.q_pe, config.q);
+      a.q_pe = pe.data(), a.q_pe_stride_n = planned.num_heads * a.dim_kpe, a.q_pe_stride_h = a.dim_kpe;
+    }
+  }
   a.work = list.works.data(), a.merges = list.merges.data();
   Tensor partial;
   if (list.partial_rows) {
@@ -72,14 +84,16 @@ void run(const Plan& planned, const Call& c) {
     a.partial_o = partial.data_as<float>();
     a.partial_state = a.partial_o + list.partial_rows * width;
   }
-  const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config_of(planned, c)).fn;
+  const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config).fn;
   run_tasks(fn, a, static_cast<int64_t>(list.works.size()), false);
   run_tasks(fn, a, static_cast<int64_t>(list.merges.size()), true);
 }
 
 void run_reference(const Plan& p, const Call& c) {
   const MlaParams a = params_of(p, c);
-  for (int64_t b = 0; b < p.batch_size; ++b) ref::mla_request(config_of(p, c), a, b);
+  MlaConfig config = config_of(p, c);
+  config.q = p.q_data_type;
+  for (int64_t b = 0; b < p.batch_size; ++b) ref::mla_request(config, a, b);
 }
 
 }  // namespace flashinfer::mla

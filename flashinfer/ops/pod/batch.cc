@@ -21,8 +21,8 @@ void launch_plan(const BatchPodPlan& a) {
   static_cast<Plan&>(l) = next_plan(a.self);
   l.num_qo_heads = a.num_qo_heads, l.num_kv_heads = a.num_kv_heads;
   l.head_dim_qk = l.head_dim_vo = a.head_dim, l.page_size = a.page_size;
-  l.q_data_type = l.o_data_type = a.data_type.value_or(a.q_data_type);
-  l.kv_data_type = a.kv_data_type.value_or(l.q_data_type);
+  l.q_data_type = a.q_data_type, l.o_data_type = ops::default_output(a.q_data_type);
+  l.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
   set_options(l, {.op = kPlan, .window_left = a.window_left, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale,
                   .logits_soft_cap = {}, .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
   Plan p = l, d = l;
@@ -77,6 +77,7 @@ op::Shape lse_shape(const BatchPodRun& a) {
   const Plans plans(kRun, a.self);
   return rows_heads(plans[kHalf].nnz_qo, plans[kHalf].num_qo_heads);
 }
+DType out_dtype(const BatchPodRun& a) { return ops::default_output(a.q_p.dtype()); }
 op::Cost cost(const BatchPodRun& a) {
   const Plans plans(kRun, a.self);
   const op::Cost p = cost_of(prefill_half(a, plans), a.q_p), d = cost_of(plans[1], a.q_d);
@@ -128,7 +129,7 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&BatchPodRun::self>(),
-    op::in<&BatchPodRun::q_p>("q_p", "n h d", op::floats),
+    op::in<&BatchPodRun::q_p>("q_p", "n h d", ops::kQueryTypes),
     op::paged<&BatchPodRun::paged_kv_cache_p>("paged_kv_cache_p", nullptr, kCacheTypes),
     op::in<&BatchPodRun::q_d>("q_d", "b h d", op::same_as("q_p")),
     op::paged<&BatchPodRun::paged_kv_cache_d>("paged_kv_cache_d", nullptr, kCacheTypes),
@@ -141,9 +142,9 @@ constexpr op::Field run_fields[] = {
     op::attr<&BatchPodRun::return_lse>("return_lse"),
     op::attr<&BatchPodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&BatchPodRun::enable_pdl>("enable_pdl"),
-    op::result<&BatchPodRun::out_p>("out_p", nullptr, op::floats, op::same_as("q_p"), op::shape<out_shape<0>>),
+    op::result<&BatchPodRun::out_p>("out_p", nullptr, op::floats, op::shape<out_shape<0>>, op::dtype<out_dtype>),
     op::result<&BatchPodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_shape<0>>, op::when<&BatchPodRun::return_lse>, op::joined),
-    op::result<&BatchPodRun::out_d>("out_d", nullptr, op::floats, op::same_as("q_d"), op::shape<out_shape<1>>),
+    op::result<&BatchPodRun::out_d>("out_d", nullptr, op::floats, op::shape<out_shape<1>>, op::dtype<out_dtype>),
     op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>, op::when<&BatchPodRun::return_lse>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};

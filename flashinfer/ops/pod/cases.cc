@@ -12,6 +12,8 @@ constexpr op::Case kPod[] = {
     {"causal", FI_WS FI_DECODE FI_42 FI_BF16 FI_RUN "causal_p=True return_lse_p=True return_lse_d=True", "cpu", op::kTrace},
     {"mask_scales", FI_WS FI_DECODE FI_42 FI_BF16 FI_RUN "custom_mask_p=bool:40x70 sm_scale_p=0.2 q_scale=0.5 v_scale=2.0"},
     {"windows", FI_WS FI_DECODE FI_42 FI_BF16 "plan.window_left=9 " FI_RUN "causal_p=True window_left_p=20 window_left_d=9 return_lse_d=True"},
+    {"fp8_query", FI_WS FI_DECODE FI_42 "plan.q_data_type=float8_e4m3fn q_p=e4m3:40x4x64 k_p=e4m3:70x2x64 v_p=e4m3:70x2x64 q_d=e4m3:4x4x64 "
+                  "paged_kv_cache_d=e4m3:7x2x16x2x64 causal_p=True q_scale=2.0"},
     {"hnd_f16", FI_WS "init.kv_layout='HND' " FI_DECODE FI_42 "q_p=f16:40x4x64 k_p=f16:2x70x64 v_p=f16:2x70x64 kv_layout_p='HND' "
                 "q_d=f16:4x4x64 paged_kv_cache_d=f16:7x2x2x16x64"},
 };
@@ -21,6 +23,8 @@ constexpr op::Case kPod[] = {
 constexpr op::Case kBatchPod[] = {
     {"causal", FI_WS FI_BATCH FI_42 FI_BF16 FI_BOTH "causal_p=True return_lse=True", "cpu", op::kTrace},
     {"mask_scales", FI_WS FI_BATCH FI_42 FI_BF16 FI_BOTH "custom_mask_p=bool:1650 q_scale=0.5 k_scale=2.0 v_scale=3.0"},
+    {"fp8_query", FI_WS FI_BATCH FI_42 "plan.q_data_type=float8_e4m3fn q_p=e4m3:53x4x64 paged_kv_cache_p=e4m3:7x2x16x2x64 q_d=e4m3:2x4x64 "
+                  "paged_kv_cache_d=e4m3:7x2x16x2x64 q_scale=2.0 return_lse=True"},
     {"rope_window", FI_WS FI_BATCH FI_42 FI_BF16 "plan.pos_encoding_mode='ROPE_LLAMA' plan.window_left=11 " FI_BOTH "return_lse=True"},
 };
 #undef FI_WS

@@ -27,8 +27,8 @@ void launch_plan(const PodPlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
-  p.q_data_type = p.o_data_type = a.data_type.value_or(a.q_data_type);
-  p.kv_data_type = a.kv_data_type.value_or(p.q_data_type);
+  p.q_data_type = a.q_data_type, p.o_data_type = ops::default_output(a.q_data_type);
+  p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
   set_options(p, {.op = kPlan, .window_left = a.window_left, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale,
                   .logits_soft_cap = {}, .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
   set_page_table(p, kPlan, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
@@ -101,6 +101,8 @@ op::Shape lse_d_shape(const PodRun& a) {
   const Plan& p = plan_of(kRun, a.self);
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
+DType out_p_dtype(const PodRun& a) { return ops::default_output(a.q_p.dtype()); }
+DType out_d_dtype(const PodRun& a) { return plan_of(kRun, a.self).o_data_type; }
 op::Cost cost(const PodRun& a) {
   const op::Cost d = cost_of(plan_of(kRun, a.self), a.q_d), p = cost_of(prefill_plan(a), a.q_p);
   return {d.bytes + p.bytes, d.flops + p.flops};
@@ -152,10 +154,10 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&PodRun::self>(),
-    op::in<&PodRun::q_p>("q_p", "n h d", op::floats),
+    op::in<&PodRun::q_p>("q_p", "n h d", ops::kQueryTypes),
     op::in<&PodRun::k_p>("k_p", "x y dk", op::floats | op::fp8),
     op::in<&PodRun::v_p>("v_p", "x y dv", op::same_as("k_p")),
-    op::in<&PodRun::q_d>("q_d", "b hd dd", op::floats),
+    op::in<&PodRun::q_d>("q_d", "b hd dd", ops::kQueryTypes),
     op::paged<&PodRun::paged_kv_cache_d>("paged_kv_cache_d", nullptr, kCacheTypes),
     op::in<&PodRun::custom_mask_p>("custom_mask_p", nullptr, kMaskTypes, op::contiguous),
     op::in<&PodRun::packed_custom_mask_p>("packed_custom_mask_p", nullptr, DType::kU8, op::contiguous),
@@ -183,9 +185,9 @@ constexpr op::Field run_fields[] = {
     op::attr<&PodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&PodRun::enable_pdl>("enable_pdl"),
     op::attr<&PodRun::args>("args", op::rest),
-    op::result<&PodRun::out_p>("out_p", nullptr, op::floats, op::same_as("q_p"), op::shape<out_p_shape>),
+    op::result<&PodRun::out_p>("out_p", nullptr, op::floats, op::shape<out_p_shape>, op::dtype<out_p_dtype>),
     op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>, op::joined),
-    op::result<&PodRun::out_d>("out_d", nullptr, op::floats, op::same_as("q_d"), op::shape<out_d_shape>),
+    op::result<&PodRun::out_d>("out_d", nullptr, op::floats, op::shape<out_d_shape>, op::dtype<out_d_dtype>),
     op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};

@@ -40,7 +40,8 @@ void launch_plan(const BlockSparsePlan& a) {
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.C;
   p.nnz_kv = a.N;
-  p.q_data_type = a.q_data_type, p.kv_data_type = a.kv_data_type.value_or(a.q_data_type), p.o_data_type = a.o_data_type.value_or(a.q_data_type);
+  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type));
+  p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   p.causal = a.causal;
   set_options(p, {.op = kPlan, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
@@ -67,14 +68,11 @@ Call call_of_run(const BlockSparseRun& a) {
   c.q = a.q, c.kv = {pages_of(a.k, p.page_size), pages_of(a.v, p.page_size)};
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
+  set_head_scales(kRun, p, c, a.scale_q ? &*a.scale_q : nullptr, a.scale_k ? &*a.scale_k : nullptr, a.scale_v ? &*a.scale_v : nullptr);
   return c;
 }
 void check_tensors(const char* op, const BlockSparseRun& a) {
   const Plan& p = plan_of(op, a.self);
-  constexpr const char* kFp8 = "it scales an 8-bit q, which is not available";
-  not_served(op, "scale_q", a.scale_q.has_value(), kFp8);
-  not_served(op, "scale_k", a.scale_k.has_value(), kFp8);
-  not_served(op, "scale_v", a.scale_v.has_value(), kFp8);
   check_run(op, p, a.q, call_of_run(a).kv, "k", "v");
   for (const auto& [t, who] : {std::pair(&a.k, "k"), std::pair(&a.v, "v")})
     FI_CHECK(t->size(0) == p.nnz_kv, ValueError, op, ": ", who, ".shape[0] is ", t->size(0), ", but plan() was told N=", p.nnz_kv);
@@ -151,12 +149,12 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&BlockSparseRun::self>(),
-    op::in<&BlockSparseRun::q>("q", "m h d", op::floats),
+    op::in<&BlockSparseRun::q>("q", "m h d", ops::kQueryTypes),
     op::in<&BlockSparseRun::k>("k", "n g d", op::floats | op::fp8),
     op::in<&BlockSparseRun::v>("v", "n g d", op::same_as("k")),
-    op::in<&BlockSparseRun::scale_q>("scale_q", nullptr),
-    op::in<&BlockSparseRun::scale_k>("scale_k", nullptr),
-    op::in<&BlockSparseRun::scale_v>("scale_v", nullptr),
+    op::in<&BlockSparseRun::scale_q>("scale_q", nullptr, DType::kF32, op::any_layout),
+    op::in<&BlockSparseRun::scale_k>("scale_k", nullptr, DType::kF32, op::any_layout),
+    op::in<&BlockSparseRun::scale_v>("scale_v", nullptr, DType::kF32, op::any_layout),
     op::out<&BlockSparseRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
     op::out<&BlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&BlockSparseRun::return_lse>),
     op::attr<&BlockSparseRun::return_lse>("return_lse"),
@@ -164,12 +162,12 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Field forward_fields[] = {
     op::self<&BlockSparseForward::self>(),
-    op::in<&BlockSparseForward::q>("q", "m h d", op::floats),
+    op::in<&BlockSparseForward::q>("q", "m h d", ops::kQueryTypes),
     op::in<&BlockSparseForward::k>("k", "n g d", op::floats | op::fp8),
     op::in<&BlockSparseForward::v>("v", "n g d", op::same_as("k")),
-    op::in<&BlockSparseForward::scale_q>("scale_q", nullptr),
-    op::in<&BlockSparseForward::scale_k>("scale_k", nullptr),
-    op::in<&BlockSparseForward::scale_v>("scale_v", nullptr),
+    op::in<&BlockSparseForward::scale_q>("scale_q", nullptr, DType::kF32, op::any_layout),
+    op::in<&BlockSparseForward::scale_k>("scale_k", nullptr, DType::kF32, op::any_layout),
+    op::in<&BlockSparseForward::scale_v>("scale_v", nullptr, DType::kF32, op::any_layout),
     op::attr<&BlockSparseForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
     op::attr<&BlockSparseForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&BlockSparseForward::logits_soft_cap>("logits_soft_cap"),

@@ -17,6 +17,8 @@ constexpr op::Case kBlock[] = {
     {"one_row_blocks_f16", FI_WS "plan.indptr=i64:[0,2,3] plan.indices=i64:[0,3,2] plan.M=2 plan.N=9 plan.R=1 plan.C=2 " FI_42
                            "q=f16:2x4x64 k=f16:9x2x64^pad8 v=f16:9x2x64 return_lse=True"},
     {"o_float32", FI_WS FI_BSR FI_42 FI_BF16 "plan.o_data_type=float32 " FI_QKV, "cpu", 0, 1e-2, 1e-2},
+    {"fp8_query", FI_WS FI_BSR FI_42 "plan.q_data_type=float8_e4m3fn q=e4m3:32x4x64 k=e4m3:80x2x64 v=e4m3:80x2x64 scale_q=f32:4:const(0.5) "
+                  "scale_k=f32:2:const(3) scale_v=f32:2:uniform(0.1,2) return_lse=True"},
     {"no_blocks", FI_WS "plan.indptr=i32:[0,0,0] plan.indices=i32:[] plan.M=16 plan.N=80 plan.R=8 plan.C=16 " FI_42 FI_BF16
                   "q=bf16:16x4x64 k=bf16:80x2x64 v=bf16:80x2x64 return_lse=True"},
 };
@@ -25,6 +27,8 @@ constexpr op::Case kVariable[] = {
             "q=bf16:4x14x64 k=bf16:2x72x64 v=bf16:2x72x64 return_lse=True"},
     {"all_visible_f16", FI_WS "plan.block_mask_map=bool:2x2x3:const(1) plan.block_row_sz=i64:2x2:const(7) plan.block_col_sz=i64:2x3:const(5) " FI_42
                         "q=f16:4x14x64 k=f16:2x15x64 v=f16:2x15x64 return_lse=True"},
+    {"fp8_query", FI_WS "plan.block_mask_map=bool:2x2x3 plan.block_row_sz=i32:2x2:const(7) plan.block_col_sz=i32:2x3:const(24) " FI_42
+                  "plan.q_data_type=float8_e4m3fn q=e4m3:4x14x64 k=e4m3:2x72x64 v=e4m3:2x72x64 return_lse=True"},
     {"nothing_visible", FI_WS "plan.block_mask_map=bool:2x2x3:const(0) plan.block_row_sz=i32:2x2:const(7) plan.block_col_sz=i32:2x3:const(8) " FI_42 FI_BF16
                         "q=bf16:4x14x64 k=bf16:2x24x64 v=bf16:2x24x64 return_lse=True"},
     {"strided", FI_WS "plan.block_mask_map=bool:2x2x3 plan.block_row_sz=i32:2x2:const(7) plan.block_col_sz=i32:2x3:const(24) plan.logits_soft_cap=2.0 " FI_42

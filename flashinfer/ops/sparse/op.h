@@ -45,7 +45,7 @@ struct BlockSparsePlan {
 struct BlockSparseRun {
   op::Object* self = nullptr;
   TensorView q, k, v;                                // [M, Hq, D], [N, Hkv, D], [N, Hkv, D]
-  std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // not served
+  std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // f32 [Hq], [Hkv], [Hkv]: factors of q, k, v
   std::optional<TensorView> out{};                   // [M, Hq, D]
   std::optional<TensorView> lse{};                   // [M, Hq] f32, base 2
   bool return_lse = false;

@@ -86,7 +86,8 @@ void launch_plan(const VariableBlockSparsePlan& a) {
   l.num_qo_heads = a.num_qo_heads, l.num_kv_heads = a.num_kv_heads;
   l.head_dim_qk = l.head_dim_vo = a.head_dim, l.page_size = std::max<int64_t>(page, 1);
   l.nnz_kv = cols.empty() ? 0 : cols[0].back();
-  l.q_data_type = l.o_data_type = a.q_data_type, l.kv_data_type = a.kv_data_type.value_or(a.q_data_type);
+  l.q_data_type = a.q_data_type, l.o_data_type = ops::default_output(a.q_data_type);
+  l.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type));
   l.causal = a.causal;
   set_options(l, {.op = kPlan, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
@@ -137,6 +138,7 @@ void check_tensors(const char* op, const VariableBlockSparseRun& a) {
   want("k.shape[1]", a.k.size(1), "a sum of block_col_sz of ", l.nnz_kv);
 }
 void validate_run(const VariableBlockSparseRun& a) { check_tensors(kRun, a); }
+DType out_dtype(const VariableBlockSparseRun& a) { return state_of(a).o_data_type; }
 op::Shape out_shape(const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
   return {3, {l.num_qo_heads * l.count, l.nnz_qo, l.head_dim_vo}};
@@ -207,17 +209,17 @@ constexpr op::Field plan_fields[] = {
 };
 constexpr op::Field run_fields[] = {
     op::self<&VariableBlockSparseRun::self>(),
-    op::in<&VariableBlockSparseRun::q>("q", "h m d", op::floats),
+    op::in<&VariableBlockSparseRun::q>("q", "h m d", ops::kQueryTypes),
     op::in<&VariableBlockSparseRun::k>("k", "g n d", op::floats | op::fp8),
     op::in<&VariableBlockSparseRun::v>("v", "g n d", op::same_as("k")),
-    op::out<&VariableBlockSparseRun::out>("out", nullptr, op::same_as("q"), op::shape<out_shape>),
+    op::out<&VariableBlockSparseRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
     op::out<&VariableBlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&VariableBlockSparseRun::return_lse>),
     op::attr<&VariableBlockSparseRun::return_lse>("return_lse"),
     op::attr<&VariableBlockSparseRun::enable_pdl>("enable_pdl"),
 };
 constexpr op::Field forward_fields[] = {
     op::self<&VariableBlockSparseForward::self>(),
-    op::in<&VariableBlockSparseForward::q>("q", "h m d", op::floats),
+    op::in<&VariableBlockSparseForward::q>("q", "h m d", ops::kQueryTypes),
     op::in<&VariableBlockSparseForward::k>("k", "g n d", op::floats | op::fp8),
     op::in<&VariableBlockSparseForward::v>("v", "g n d", op::same_as("k")),
     op::attr<&VariableBlockSparseForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
@@ -226,7 +228,7 @@ constexpr op::Field forward_fields[] = {
     op::attr<&VariableBlockSparseForward::sm_scale>("sm_scale"),
     op::attr<&VariableBlockSparseForward::rope_scale>("rope_scale"),
     op::attr<&VariableBlockSparseForward::rope_theta>("rope_theta"),
-    op::result<&VariableBlockSparseForward::out>("out", nullptr, op::same_as("q"), op::shape<out_shape>),
+    op::result<&VariableBlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<PlanList>>("cpu")};
