@@ -230,8 +230,8 @@ def test_errors_of_wrappers():
         w.plan(i32(0, 3, 5))
 
 
-@pytest.mark.parametrize("argument, value", [("q_data_type", torch.int8), ("q_data_type", torch.float8_e4m3fn), ("kv_data_type", torch.int8),
-                                             ("o_data_type", torch.int64)])
+@pytest.mark.parametrize("argument, value", [("q_data_type", torch.int8), ("q_data_type", torch.uint8), ("kv_data_type", torch.int8),
+                                             ("o_data_type", torch.float8_e4m3fn), ("o_data_type", torch.int64)])
 def test_plan_refuses_a_dtype_that_run_would_not_take(argument, value):
     ints = [torch.tensor(x, dtype=torch.int32) for x in ([0, 2], [0, 1], [9])]
     workspace = torch.empty(1 << 10, dtype=torch.uint8)
