@@ -12,7 +12,7 @@ import sys
 import types
 
 import flashinfer
-from flashinfer import _make
+from flashinfer import _make, _op
 
 HEADER = '''# Made by tools/make_stubs.py from the library's registry.
 from enum import IntEnum
@@ -89,7 +89,7 @@ def enum_stub(name, cls):
 
 def class_stub(name, cls):
     ops = {op.method: op for op in _make.package.ops.values() if op.class_name == name}
-    targets = {alias: method for op in ops.values() for alias, method, _ in _make._aliases(op.description.get("aliases", ""))}
+    targets = {alias: method for op in ops.values() for alias, method, _ in _op.aliases(op.description.get("aliases", ""))}
     bases = ", ".join(b.__name__ for b in cls.__bases__ if b is not object)
     lines = [f"class {name}{f'({bases})' if bases else ''}:"]
     if cls.__doc__:

@@ -34,19 +34,6 @@ int64_t compact_bytes(std::span<const int64_t> shape, DType dtype) {
   return n;
 }
 
-Device device_of(const DLTensor& t) {
-  switch (static_cast<int>(t.device.device_type)) {
-    case kDLCPU:
-    case kDLCUDAHost: return kCpu;
-    case kDLCUDA:
-    case kDLCUDAManaged: return {DeviceType::kCUDA, static_cast<int16_t>(t.device.device_id)};
-    case kDlpackEmu: return {DeviceType::kEmu, 0};
-    default: break;
-  }
-  throw ValueError(
-      str("DLPack device type ", static_cast<int>(t.device.device_type), " is not one of cpu (1), cuda (2, 3, 13), emu (12)"));
-}
-
 DType dtype_of_dl(const DLTensor& t) {
   const auto type = from_dlpack(t.dtype);
   FI_CHECK(type.has_value(), ValueError, "DLPack element type (code ", int{t.dtype.code}, ", bits ", int{t.dtype.bits},
@@ -91,7 +78,7 @@ TensorView::TensorView(const void* data, DType dtype, std::span<const int64_t> s
 
 TensorView::TensorView(const DLTensor& t)
     : TensorView(t.data ? static_cast<const char*>(t.data) + t.byte_offset : nullptr, dtype_of_dl(t),
-                 dl_extents(t.shape, t), dl_extents(t.strides, t), device_of(t)) {}
+                 dl_extents(t.shape, t), dl_extents(t.strides, t), from_dlpack(t.device)) {}
 
 int64_t TensorView::numel() const {
   int64_t n = 1;

@@ -13,6 +13,18 @@ DLDevice to_dlpack(Device d) {
   return {d.type == DeviceType::kCUDA ? kDLCUDA : static_cast<DLDeviceType>(kDlpackEmu), d.index};
 }
 
+Device from_dlpack(DLDevice d) {
+  switch (static_cast<int>(d.device_type)) {
+    case kDLCPU:
+    case kDLCUDAHost: return kCpu;
+    case kDLCUDA:
+    case kDLCUDAManaged: return {DeviceType::kCUDA, static_cast<int16_t>(d.device_id)};
+    case kDlpackEmu: return {DeviceType::kEmu, 0};
+    default: break;
+  }
+  throw ValueError(str("DLPack device type ", static_cast<int>(d.device_type), " is not one of cpu (1), cuda (2, 3, 13), emu (12)"));
+}
+
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
   void* const stream = Context::current().stream;
   const bool to_gpu = !host_can_read(to_device), from_gpu = !host_can_read(from_device);

@@ -11,6 +11,8 @@ inline bool host_can_read(Device d) { return d.type != DeviceType::kCUDA; }
 /// DLPack's extension device (12) is the emulator here.
 inline constexpr int kDlpackEmu = 12;
 DLDevice to_dlpack(Device d);
+/// Pinned host memory is the CPU's, managed memory the GPU's; ValueError for kinds of devices that this library does not know.
+Device from_dlpack(DLDevice d);
 
 /// Copies bytes between any two devices; when it returns, host memory that takes part holds the data or may be reused.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes);

@@ -42,13 +42,29 @@ void warn_reference(const Op& op, const std::vector<std::pair<const char*, Refus
   warn(str(op.name, " runs on its reference implementation, which is slow", why));
 }
 
+/// Where the call runs, looked up at most once: outputs are allocated on that device, and candidates chosen for it.
+class CallDevice {
+ public:
+  CallDevice(const Op& op, const void* block) : op_(op), block_(block) {}
+  Device operator()() {
+    if (!known_) device_ = device_of(op_, block_), known_ = true;
+    return device_;
+  }
+
+ private:
+  const Op& op_;
+  const void* block_;
+  Device device_ = kCpu;
+  bool known_ = false;
+};
+
 /// Candidates for another kind of device than the tensors' are passed over without a sentence: where there is a choice, most calls have some.
 class DeviceFilter {
  public:
-  DeviceFilter(const Op& op, const void* block) {
+  DeviceFilter(const Op& op, CallDevice& device) {
     for (const Candidate& c : op.candidates) active_ |= is_cuda(c);
     active_ = active_ && t_forced == nullptr;
-    gpu_ = active_ && device_of(op, block).type != DeviceType::kCPU;
+    gpu_ = active_ && device().type != DeviceType::kCPU;
   }
   bool passes_over(const Candidate& c) const { return active_ && is_cuda(c) != gpu_; }
 
@@ -58,10 +74,10 @@ class DeviceFilter {
 };
 
 /// The first candidate that does not refuse. The usual first-candidate case builds nothing.
-const Candidate& select(const Op& op, const void* block) {
+const Candidate& select(const Op& op, const void* block, CallDevice& device) {
   std::vector<std::pair<const char*, Refusal>> refusals;
   const char* named = named_backend(op, block);
-  const DeviceFilter filter(op, block);
+  const DeviceFilter filter(op, device);
   for (const Candidate& c : op.candidates) {
     if (filter.passes_over(c)) continue;
     Refusal r = refuse(op, c, block, named);
@@ -80,8 +96,7 @@ bool wanted(const Field& f, const void* block) {
   return (f.role == Role::kOut || f.role == Role::kResult) && (!f.when || f.when(block));
 }
 
-Tensor allocate(const Op& op, const Field& f, const void* block, const Shape& s, DType dtype) {
-  const Device device = device_of(op, block);
+Tensor allocate(const Field& f, const void* block, const Shape& s, DType dtype, Device device) {
   if (!f.strides) return Tensor::empty(s.span(), dtype, device);
   const Shape strides = f.strides(block);
   const TensorView layout(nullptr, dtype, s.span(), strides.span());
@@ -90,7 +105,7 @@ Tensor allocate(const Op& op, const Field& f, const void* block, const Shape& s,
 }
 
 /// Allocates wanted outputs that are absent and lists what the call returns.
-Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
+Results prepare_outputs(const Op& op, void* block, const Bindings& b, CallDevice& device) {
   Results results;
   for (const Field& f : op.fields) {
     if (!f.tensors || !wanted(f, block)) continue;
@@ -101,7 +116,7 @@ Results prepare_outputs(const Op& op, void* block, const Bindings& b) {
       t = Tensor(*v[0], nullptr);
     } else {
       const Shape s = output_shape(op, f, block, b);
-      t = allocate(op, f, block, s, output_dtype(op, f, block));
+      t = allocate(f, block, s, output_dtype(op, f, block), device());
       f.assign(block, t.view());
     }
     if (!f.not_returned) results.push(std::move(t), &f);
@@ -117,15 +132,16 @@ Results execute(const Op& op, void* block, Invocation* observed) {
   Bindings bindings;
   check(op, block, bindings);
   if (op.validate) op.validate(block);
-  Results results = prepare_outputs(op, block, bindings);
-  const Candidate& c = select(op, block);
+  CallDevice device(op, block);
+  Results results = prepare_outputs(op, block, bindings, device);
+  const Candidate& c = select(op, block, device);
   if (observed) [[unlikely]] {
     observed->candidate = c.name;
     observed->start_ns = detail::monotonic_ns();
   }
   c.launch(block);
   if (observed) [[unlikely]] {
-    if (std::exchange(t_wait, false)) wait_for(device_of(op, block));
+    if (std::exchange(t_wait, false)) wait_for(device());
     observed->end_ns = detail::monotonic_ns();
   }
   return results;
@@ -209,10 +225,11 @@ Selection explain(const Op& op, const void* block) {
   Bindings b;
   check(op, copy.data(), b);
   if (op.validate) op.validate(copy.data());
-  const Results keep = prepare_outputs(op, copy.data(), b);
+  CallDevice device(op, copy.data());
+  const Results keep = prepare_outputs(op, copy.data(), b, device);
   Selection s;
   const char* named = named_backend(op, copy.data());
-  const DeviceFilter filter(op, copy.data());
+  const DeviceFilter filter(op, device);
   for (const Candidate& c : op.candidates) {
     if (filter.passes_over(c)) continue;
     Refusal r = refuse(op, c, copy.data(), named);

@@ -90,6 +90,7 @@ struct Op {
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
+  const char* second_name = nullptr;  // of a function, where the interface has two for one; log and dump have `name`
 
   std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
@@ -113,6 +114,11 @@ constexpr Op define(const char* name, const char* module, const char* doc, std::
   op.tolerance = tolerance;
   op.state = state;
   op.version = version;
+  return op;
+}
+
+constexpr Op also_named(Op op, const char* second_name) {
+  op.second_name = second_name;
   return op;
 }
 

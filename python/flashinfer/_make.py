@@ -16,243 +16,21 @@ on by position. For `rmsnorm` that is
 While somebody observes (log, recorder), the code of every function is another one, which keeps apart what the caller passed by
 position, by name, and not at all. Functions keep their identity: `from flashinfer import rmsnorm` sees both.
 """
-import dataclasses
-import enum
-import linecache
 import os
-import re
 import sys
 import types
 
 from . import _arrays, _docs, _native
+from ._op import Op, aliases, enums, execute, structure, structures
+from ._source import given_outputs, source
 
 _PACKAGE = __package__
-
-
-class _Literal:
-    """A default that has no value here (a dtype of a torch that is not imported, an enum of a module that is not there)."""
-
-    def __init__(self, text):
-        self._text = text
-
-    def __repr__(self):
-        return self._text
-
-    def __str__(self):
-        return self._text.removeprefix("torch.")
-
-
-class Op:
-    """One op as Python sees it."""
-
-    def __init__(self, description):
-        self.description = description
-        self.name = description["name"]
-        self.module = description["module"]
-        self.fields = description["fields"]
-        self.class_name, _, self.method = self.name.rpartition(".")
-        self.public = [f for f in self.fields if f["role"] != "result" and "hidden" not in f]
-        self.names = [f["name"] for f in self.public]
-        self.positional = next((i for i, f in enumerate(self.public) if f.keys() & {"keyword_only", "rest"}), len(self.public))
-        self.was_positional = any("was_positional" in f for f in self.public)
-        self.rest = next((f["name"] for f in self.public if "rest" in f), None)
-        self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
-        # Of torch, in compiled programs. It cannot write to an argument and also return a number of tensors that depends on others.
-        listed = any("conditional" in f and "return_" + f["name"] not in self.names for f in self.returned)
-        self.is_custom_op = (not self.class_name and all(f["role"] != "self" for f in self.fields) and
-                             not (listed and any(f["role"] == "inout" for f in self.fields)))
-        self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
-        self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "joined"} for f in self.returned)
-        self.many = self.is_formed or len(self.returned) > 1
-        self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")
-                                 and f["type"] in ("Tensor", "PagedKv")), "None")
-
-
-def _default(field, namespace):
-    """The default's expression in the `def`: itself where Python can read it, else a name for an object that prints like it."""
-    text = field["default"]
-    if "enumeration" in field:
-        _enumeration(field["enumeration"], namespace)
-    if text == "None":
-        return text
-    if text.startswith("torch."):
-        torch = sys.modules.get("torch")
-        value = getattr(torch, text[6:], None) if torch is not None else None
-    elif "enumeration" in field:
-        value = _enumeration(field["enumeration"], namespace)[text.rpartition(".")[2]]
-    elif text[:1] == "<" or text[:1].isalpha() and text not in ("True", "False"):
-        value = None
-    else:
-        return text
-    name = "_default_" + re.sub(r"\W", "_", text)
-    namespace[name] = _Literal(text) if value is None else value
-    return name
-
-
-class _Enum(enum.IntEnum):
-    """Prints as it is written, as defaults in signatures do."""
-
-    def __repr__(self):
-        return f"{type(self).__name__}.{self.name}"
-
-
-def _enumeration(text, namespace):
-    """The enum of "TopKTieBreak: NONE=0|SMALL=1", made once in the module of the op that names it first."""
-    name, _, members = text.partition(":")
-    if name not in enums:
-        values = {k.strip(): int(v) for k, v in (m.split("=") for m in members.split("|"))}
-        enums[name] = _Enum(name, values, module=namespace["__name__"])
-    namespace[name] = enums[name]
-    return enums[name]
-
-
-enums = {}
-
-_SECOND_NAMES = {"nvfp4_block_scale_interleave": "block_scale_interleave",  # of functions
-                 "group_gemm_mxfp8_mxfp4_nt_groupwise": "group_gemm_mxfp4_nt_groupwise"}
-
-
-def _structure(field, op):
-    """The class of "MLAPlanMetadata: csr(qo_indptr, ...); dense(...)", made once in the module of the op that names it first: frozen,
-    its members None unless given. The library sees a dict of them (_arrays.boxed)."""
-    name, _, text = field["structure"].partition(":")
-    if name in structures:
-        return
-    makers = [m.strip().rstrip(")").partition("(")[::2] for m in text.split(";")]
-    members = dict.fromkeys(p.partition("=")[0].strip() for _, given in makers for p in given.split(",") if p.strip() != "*")
-    made = {}
-    for maker, given in makers:
-        names = [p.partition("=")[0].strip() for p in given.split(",") if p.strip() != "*"]
-        body = f"def {maker}(cls, {given}):\n    return cls({', '.join(f'{n}={n}' for n in names)})\n"
-        _execute(body, f"<flashinfer {name}.{maker}>", {}, made)
-        made[maker].__qualname__, made[maker].__module__ = f"{name}.{maker}", op.module
-    kinds = " or ".join(f"{maker}({given})" for maker, given in makers)
-    attributes = {maker: classmethod(f) for maker, f in made.items()} | {
-        "__doc__": f"The `{field['name']}` of {op.name}, by {kinds}.", "__module__": op.module}
-    structures[name] = dataclasses.make_dataclass(name, [(m, object, None) for m in members], frozen=True, namespace=attributes)
-
-
-structures = {}
-
-
-def parameters(op, namespace, changed=()):
-    """"input, weight, eps=1e-06, out=None"."""
-    parts, star = [], False
-    for f in op.public:
-        if f.get("rest"):
-            parts.append("*" + f["name"])
-            star = True
-            continue
-        if f.get("keyword_only") and not star:
-            parts.append("*deprecated_positional_args" if f.get("was_positional") else "*")
-            star = True
-        if f.get("required"):
-            parts.append(f["name"])
-        else:
-            parts.append(f"{f['name']}={dict(changed).get(f['name']) or _default(f, namespace)}")
-    return ", ".join(parts)
-
-
-def _guard(op):
-    """The lines that refuse views with torch's negative bit: their memory holds the negated values, and DLPack does not tell."""
-    tests = []
-    for f in op.public:
-        name, kind = f["name"], f["type"]
-        absent = f"{name} is not None and " if f.get("optional") else ""
-        if f["role"] == "scratch" or kind not in ("Tensor", "PagedKv", "ScalarOrTensor", "Tensors"):
-            continue
-        if kind == "PagedKv":
-            tests.append(f"{absent}({name}.is_neg() if {name}.__class__ is not tuple else {name}[0].is_neg() or {name}[1].is_neg())")
-        elif kind == "ScalarOrTensor":
-            tests.append(f"{name}.__class__ not in _plain and {name}.is_neg()")
-        else:
-            tests.append(f"{absent}any([t.is_neg() for t in {name}])" if kind == "Tensors" else f"{absent}{name}.is_neg()")
-    if not tests:
-        return ""
-    refuse = f"_refuse_negative('{op.name}', ({', '.join(n for n in op.names if n != 'self')},))"
-    return f"    try:\n        if {' or '.join(tests)}: {refuse}\n    except AttributeError: {refuse}\n"
-
-
-def _conversion(op, field):
-    """The line that turns an argument into something that TVM-FFI takes, or nothing: tensors, numbers, text go as they are."""
-    name, kind = field["name"], field["type"]
-    if kind in ("dtype", "Generator"):
-        return f"    if {name} is not None: {name} = _{kind.lower()}({name}, '{op.name}: {name}')\n"
-    if kind in ("device", "object"):
-        return f"    if {name} is not None: {name} = _{kind}({name})\n"
-    if kind == "PagedKv":
-        return f"    if {name}.__class__ is list: {name} = _list({name})\n"
-    return ""
-
-
-def _hidden(op, changed):
-    """The expressions for hidden members: generators that a call without a seed draws from, what an alias sets."""
-    expressions = []
-    for f in op.trailing:
-        if f["type"] == "Generator":
-            explicit = [g["name"] for g in op.public if g["type"] == "Generator" or g["name"] == "seed"]
-            absent = " and ".join(f"{name} is None" for name in explicit) or "True"
-            expressions.append(f"_default_generator({op.first_array}) if {absent} else None")
-        else:
-            expressions.append(dict(changed).get(f["name"], "None"))
-    while expressions and expressions[-1] == "None":
-        expressions.pop()
-    return expressions
-
-
-def _given(op, value):
-    """A value for each result, from those for outputs that the caller may pass; empty where there are none."""
-    return [value(f["name"]) if f["role"] == "out" else None for f in op.returned] if any(f["role"] == "out" for f in op.returned) else []
-
-
-def _tail(op):
-    """The lines that turn what the library returned into what the function returns."""
-    if not op.returned:
-        return "    return None\n"
-    given = [str(x) for x in _given(op, str)]
-    if op.many:
-        return f"    return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
-    given = given or ["None"]
-    lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
-    return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
-
-
-def _source(op, name, namespace, changed=(), prefix="_native_"):
-    """The text of the plain function or method `name`, and of the observed one."""
-    native = prefix + op.name.replace(".", "_")
-    compiled = ""
-    if op.is_custom_op:
-        names = ", ".join(f["name"] for f in op.public)
-        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return _custom_op_{op.name}({names})\n"
-    make = keep = ""
-    if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
-        make = "    {0}._handle = _new('" + op.class_name + "')\n"
-        keep = "    self._kept = (" + "".join(f["name"] + ", " for f in op.public if f["role"] == "scratch") + ")\n"
-    hidden = _hidden(op, changed)
-    implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
-    arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
-                          + [f"_hidden{i}" for i in range(len(hidden))])
-    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
-             + "".join(_conversion(op, f) for f in op.public) + implied
-             + f"    try: r = {native}({arguments})\n"
-             + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
-    changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
-    observed = (f"def {name}(*args, **kwargs):\n"
-                + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
-                   f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)\n" if compiled else "")
-                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}{changes}    return _observed('{op.name}', args, kwargs)\n")
-    return plain, observed
 
 
 def _is_compiling():
     """torch.compiler.is_compiling, for programs that import torch late or never."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.compiler.is_compiling()
-
-
-def _execute(source, filename, namespace, made):
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)  # for tracebacks and inspect.getsource
-    exec(compile(source, filename, "exec"), namespace, made)
 
 
 class Package:
@@ -274,8 +52,9 @@ class Package:
                 self.exports[op.name] = self._function(op)
         for name, ops in classes.items():
             self.exports[name] = self._class(name, ops)
-        for name, target in _SECOND_NAMES.items():
-            self.exports[name] = self.namespace(self.ops[target].module)[name] = self.exports[target]
+        for op in self.ops.values():
+            if second := op.description.get("second_name"):
+                self.exports[second] = self.namespace(op.module)[second] = self.exports[op.name]
         self.exports.update(enums)
         if _native.observed():  # before the first call, which would otherwise not know how its arguments were passed
             self.connect()
@@ -320,15 +99,15 @@ class Package:
         namespace.setdefault(native, self._connecting(op.name, namespace, native))
         for f in op.public:
             if "structure" in f:
-                _structure(f, op)
+                structure(f, op)
                 namespace.update(structures)
-        plain, observed = _source(op, name, namespace, changed)
+        plain, observed = source(op, name, namespace, changed)
         made = {}
-        _execute(plain, f"<flashinfer {qualname}>", namespace, made)
+        execute(plain, f"<flashinfer {qualname}>", namespace, made)
         function = made[name]
         if op.was_positional:
             function = self._with_older_form(op, name, qualname, namespace, made)
-        _execute(observed, f"<flashinfer {qualname} (observed)>", namespace, made)
+        execute(observed, f"<flashinfer {qualname} (observed)>", namespace, made)
         if not op.is_custom_op:
             function._torchdynamo_disable = True  # objects with state are called as they are, between graphs
         if op.is_custom_op:
@@ -347,7 +126,7 @@ class Package:
 
         by_name = namespace[f"_{op.class_name}_{name}"] = made[name]
         first = ", ".join(op.names[:op.positional])
-        _execute(f"def {name}({first}, *deprecated_positional_args, **kwargs):\n"
+        execute(f"def {name}({first}, *deprecated_positional_args, **kwargs):\n"
                  f"    if deprecated_positional_args: return _observed('{op.name}', ({first}, *deprecated_positional_args), kwargs)\n"
                  f"    return _{op.class_name}_{name}({first}, **kwargs)\n", f"<flashinfer {qualname} (older form)>", namespace, made)
         made[name].__signature__ = inspect.signature(by_name)
@@ -361,7 +140,7 @@ class Package:
         namespace = self.namespaces[op.module]
         namespace["_flat_" + name] = _native.function("python.flat." + name)
         made = {}
-        _execute(_source(op, name, namespace, prefix="_flat_")[0], f"<flashinfer {name} (flat)>", namespace, made)
+        execute(source(op, name, namespace, prefix="_flat_")[0], f"<flashinfer {name} (flat)>", namespace, made)
         return made[name]
 
     def _function(self, op):
@@ -379,7 +158,7 @@ class Package:
         methods = {op.method: op for op in ops}
         for method, op in methods.items():
             members[method] = self._compile(op, method, f"{name}.{method}")
-        for alias, method, changed in _aliases(next(op.description.get("aliases", "") for op in ops)):
+        for alias, method, changed in aliases(next(op.description.get("aliases", "") for op in ops)):
             if alias in members:
                 continue
             if not method:
@@ -448,7 +227,7 @@ class Package:
         if r is not None and r.__class__ is not self.tensor_type and not op.many:
             return r
         bound = dict(zip(op.names, args), **kwargs)
-        array, given = bound.get(op.first_array), _given(op, bound.get)
+        array, given = bound.get(op.first_array), given_outputs(op, bound.get)
         if op.many:
             return _arrays.many(r, given, array, self.tensor_type)
         return given[0] if r is None else _arrays.like(r, array)
@@ -475,15 +254,6 @@ def with_defaults(function, defaults, rest, args, kwargs):
         bound[rest] = tuple(args[count:])
     bound.update(kwargs)
     return function(*[bound.get(name, default) for name, default in defaults.items()])
-
-
-def _aliases(text):
-    """"begin_forward=plan; run_return_lse=run(return_lse=True); end_forward=" -> (alias, method, changed defaults)."""
-    for item in filter(None, (s.strip() for s in text.split(";"))):
-        alias, _, target = item.partition("=")
-        method, _, changes = target.partition("(")
-        changed = tuple(tuple(c.strip().split("=")) for c in changes.rstrip(")").split(",") if c)
-        yield alias.strip(), method.strip(), changed
 
 
 def _nothing(class_name, name, module):

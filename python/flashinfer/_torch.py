@@ -18,6 +18,7 @@ from ._arrays import boxed
 
 _SCHEMA_TYPES = {"bool": "bool", "int": "SymInt", "float": "float", "str": "str", "dtype": "ScalarType", "device": "Device",
                  "Generator": "Generator", "ints": "SymInt[]"}
+_ABSENT = (0,) * 8  # the shape that stands for a result left out, where torch wants a fixed number of them; no op has a result of this rank
 _made = {}
 _lock = threading.Lock()
 
@@ -70,10 +71,13 @@ class Variant:
         self.fields = [f for f in op.public if _is_passed(f) and (f["role"] != "out" or f["name"] in given or f.get("required"))]
         self.returned = [f for f in op.returned if not _flag(op, f) or f["name"] in wanted]
         self.new = [f for f in self.returned if f["name"] not in given]
-        self.listed = any("conditional" in f and not _flag(op, f) for f in self.new)  # how many come back depends on the arguments
         self.name = "__".join([op.name, *given, *("with_" + name for name in wanted)])
         self.argument_names = [n for f in self.fields for n in self._names(f)]
         mutated = [n for f in self.fields if _writes(f) or f["role"] == "out" for n in self._names(f)]
+        # How many tensors come back may depend on the arguments. A list of them is what torch takes from ops that write to no argument;
+        # from others all come, those left out as tensors of shape _ABSENT.
+        self.varies = any("conditional" in f and not _flag(op, f) for f in self.new)
+        self.listed = self.varies and not mutated
         self.torch_op = torch.library.custom_op("flashinfer::" + self.name, self._run, mutates_args=mutated, schema=self._schema(set(mutated)))
         self.torch_op.register_fake(self._fake)
 
@@ -131,6 +135,8 @@ class Variant:
     def _results(self, new):
         if self.listed:
             return list(new)
+        if self.varies:
+            new = [torch.empty(_ABSENT) if t is None else t for t in merged(["conditional" not in f for f in self.new], new, None)]
         return None if not new else new[0] if len(new) == 1 else tuple(new)
 
     def _run(self, *args):
@@ -285,15 +291,23 @@ def listed(value):
     return [detached(value)] if is_tensor(value) else [detached(t) for t in value]
 
 
-def merged(slots, new):
-    """Outputs in order. A slot is a tensor that the caller passed, True for a new one, False for one that may have been left out."""
+def merged(slots, new, *absent):
+    """Outputs in order, with `absent` for those left out. A slot is a tensor that the caller passed, True for a new one, False for one
+    that may have been left out."""
     new, missing = list(new), sum(s is True or s is False for s in slots) - len(new)
     results = []
     for s in slots:
         if s is False and missing:
             missing -= 1
+            results.extend(absent)
         else:
             results.append(new.pop(0) if s is True or s is False else s)
+    return results
+
+
+def joined(slots, new):
+    """What the function returns."""
+    results = merged(slots, [t for t in new if t.dim() != len(_ABSENT)])
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -302,9 +316,10 @@ def _result(variant):
     returned = variant.returned
     if not returned:
         return "None"
-    if variant.listed:
+    if variant.varies:
         slots = [f["name"] if f["name"] in variant.given else str("conditional" not in f) for f in returned]
-        return f"_merged(({', '.join(slots)},), r)"
+        new = "r" if variant.listed or len(variant.new) > 1 else "(r,)"
+        return f"_joined(({', '.join(slots)},), {new})"
     new = iter(["r"] if len(variant.new) == 1 else [f"r[{i}]" for i in range(len(variant.new))])
     items = []
     for f in returned:
@@ -325,7 +340,7 @@ def _make(package, name):
     op = package.ops[name]
     outputs = [f["name"] for f in op.returned if f["role"] == "out"]
     namespace = package.namespaces[op.module]
-    namespace.update({"_" + f.__name__: f for f in (is_tensor, detached, torch_dtype, listed, merged, encoded, order)})
+    namespace.update({"_" + f.__name__: f for f in (is_tensor, detached, torch_dtype, listed, joined, encoded, order)})
     parameters = ", ".join(f["name"] for f in op.public)
     source = f"def _custom_op_{name}({parameters}):\n"
     for f in op.public:

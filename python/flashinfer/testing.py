@@ -6,7 +6,7 @@ import glob
 import time
 import warnings
 
-from . import _make
+from . import _op
 
 _warned = set()
 
@@ -25,7 +25,7 @@ def _torch():
 
 def _default_dtype():
     """bfloat16 that prints as torch's, whether torch is there or not."""
-    return _make._Literal("torch.bfloat16")
+    return _op.Literal("torch.bfloat16")
 
 
 # ---- timing ----

@@ -10,6 +10,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/page/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -24,15 +25,6 @@ Tensor counting(std::initializer_list<int64_t> shape) {
   for (int64_t i = 0; i < t.numel(); ++i) t.data_as<bf16_t>()[i] = bf16_t(static_cast<float>(i % 251 - 125) / 16);
   return t;
 }
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-bool holds(const std::string& message, const std::string& part) { return message.find(part) != std::string::npos; }
 
 struct Batch {
   Tensor key = counting({3, 2, 64}), value = counting({3, 2, 64});

@@ -12,6 +12,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/attention/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer::attention_test {
 
@@ -96,15 +97,6 @@ inline void expect_both(const std::pair<Tensor, Tensor>& got, Expected want, con
 inline void expect_bits(const Tensor& got, const Tensor& want, const std::string& what) {
   ASSERT_EQ(got.nbytes(), want.nbytes()) << what;
   EXPECT_EQ(std::memcmp(got.data(), want.data(), static_cast<size_t>(want.nbytes())), 0) << what;
-}
-inline void expect_error(ErrorKind kind, const std::string& part, const std::function<void()>& f) {
-  try {
-    f();
-    FAIL() << "no error; expected one with: " << part;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what() << "\nlacks: " << part;
-  }
 }
 
 /// The keys of a Problem in pages, the last page first; NaN in all else.

@@ -5,12 +5,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <random>
 #include <vector>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/gemm/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -50,18 +50,6 @@ bool same_bytes(const AnyTensor& x, const AnyTensor& y) {
   const TensorView &a = x.view, &b = y.view;
   return a.nbytes() == b.nbytes() && a.is_contiguous() && b.is_contiguous() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.nbytes())) == 0;
 }
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-void expect(const std::function<void()>& f, const std::string& part) {
-  const std::string got = message_of(f);
-  EXPECT_NE(got.find(part), std::string::npos) << got << "\n  lacks " << part;
-}
 
 TEST(MmGguf, RowsDoNotDependOnTheirMatesNorOnTheForm) {
   const int64_t n = 100, k = 192;
@@ -87,14 +75,19 @@ TEST(MmGguf, RowsDoNotDependOnTheirMatesNorOnTheForm) {
 TEST(MmGguf, RefusesWhatDoesNotFit) {
   const Tensor a = random_floats({2, 64}, 3, DType::kBF16), b = blocks(20, 2, 20, 4), packed = prepare_gguf_weights({.b_blocks = b, .format = "Q4_1"});
   const Tensor longer = random_floats({2, 96}, 3, DType::kBF16), k40 = random_floats({2, 40}, 3, DType::kBF16);
-  expect([&] { mm_gguf({.a = longer, .b_blocks = b, .format = "Q4_1"}); },
-         "ValueError: mm_gguf: b_blocks.shape[1] is 40, which is 64 elements of Q4_1, but k is 96 (from a.shape[1])");
-  expect([&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q8_0"}); }, "b_blocks.shape[1] is 40, but rows of Q8_0 are blocks of 34 bytes");
-  expect([&] { mm_gguf({.a = k40, .b_blocks = b, .format = "Q4_1"}); }, "a.shape[1] is 40, but k must be a multiple of 32");
-  expect([&] { mm_gguf({.a = longer, .b_blocks = packed, .format = "Q4_1"}); }, "was prepared for k = 64, but a.shape[1] is 96");
-  expect([&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_0"}); }, "does not start with the header that prepare_gguf_weights writes for Q4_0");
-  expect([&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_K"}); }, "multiple of 256");
-  expect([&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q5_0"}); }, "format");
+  expect_refused(
+      "ValueError: mm_gguf: b_blocks.shape[1] is 40, which is 64 elements of Q4_1, but k is 96 (from a.shape[1])",
+      [&] { mm_gguf({.a = longer, .b_blocks = b, .format = "Q4_1"}); });
+  expect_refused("b_blocks.shape[1] is 40, but rows of Q8_0 are blocks of 34 bytes",
+                 [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q8_0"}); });
+  expect_refused("a.shape[1] is 40, but k must be a multiple of 32",
+                 [&] { mm_gguf({.a = k40, .b_blocks = b, .format = "Q4_1"}); });
+  expect_refused("was prepared for k = 64, but a.shape[1] is 96",
+                 [&] { mm_gguf({.a = longer, .b_blocks = packed, .format = "Q4_1"}); });
+  expect_refused("does not start with the header that prepare_gguf_weights writes for Q4_0",
+                 [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_0"}); });
+  expect_refused("multiple of 256", [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_K"}); });
+  expect_refused("format", [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q5_0"}); });
 }
 
 TEST(ScaledProducts, RowsDoNotDependOnTheirMates) {
@@ -134,28 +127,37 @@ TEST(ScaledProducts, RefuseScalesThatDoNotFit) {
   const Tensor a = random_bytes({9, 64}, 15), b = random_bytes({40, 64}, 16), good = random_bytes({128, 8}, 17, 0x30, 0x40),
                small = random_bytes({64, 8}, 18), two = random_floats({2}, 19, DType::kF32);
   const TensorView bt = b.view().transpose(0, 1);
-  expect([&] { mm_fp4({.a = a, .b = bt, .a_descale = small, .b_descale = good}); },
-         "ValueError: mm_fp4: a_descale is uint8[64, 8], 512 scale factors, but 9 x 8 of them need 1024 in the 128x4 layout (128 x 8)");
-  expect([&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .alpha = two}); }, "alpha is float32[2], but must hold one value");
-  expect([&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .block_size = 32}); }, "block_size is 32, but NVFP4 has one scale for 16");
+  expect_refused(
+      "ValueError: mm_fp4: a_descale is uint8[64, 8], 512 scale factors, but 9 x 8 of them need 1024 in the 128x4 "
+      "layout (128 x 8)",
+      [&] { mm_fp4({.a = a, .b = bt, .a_descale = small, .b_descale = good}); });
+  expect_refused("alpha is float32[2], but must hold one value",
+                 [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .alpha = two}); });
+  expect_refused("block_size is 32, but NVFP4 has one scale for 16",
+                 [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .block_size = 32}); });
   const Tensor row_major = Tensor::clone(bt);
-  expect([&] { mm_fp4({.a = a, .b = row_major, .a_descale = good, .b_descale = good}); }, "b is uint8[64, 40] with strides 40 and 1, but must be column-major");
+  expect_refused("b is uint8[64, 40] with strides 40 and 1, but must be column-major",
+                 [&] { mm_fp4({.a = a, .b = row_major, .a_descale = good, .b_descale = good}); });
   const Tensor x = random_floats({3, 256}, 20, DType::kF8E4M3), y = random_floats({129, 256}, 21, DType::kF8E4M3), sx = random_floats({3, 2}, 22, DType::kF32);
-  expect([&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx, .scale_major_mode = "K"}); },
-         "gemm_fp8_nt_groupwise: b_scale is float32[3, 2], but must be [2, 2] (one scale for 128 of 129 by 128 of k = 256)");
-  expect([&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx}); }, "scale_major_mode is None");
+  expect_refused(
+      "gemm_fp8_nt_groupwise: b_scale is float32[3, 2], but must be [2, 2] (one scale for 128 of 129 by 128 of k = "
+      "256)",
+      [&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx, .scale_major_mode = "K"}); });
+  expect_refused("scale_major_mode is None",
+                 [&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx}); });
   const std::vector<int32_t> falls = {0, 2, 1};
   const Tensor w = random_floats({2, 20, 64}, 23, DType::kBF16), z = random_floats({4, 64}, 24, DType::kBF16);
-  expect([&] { grouped_mm_bf16({.a = z, .b = w, .m_indptr = TensorView(std::span<const int32_t>(falls))}); },
-         "grouped_mm_bf16: m_indptr[1] and the next are 2 and 1, but must not fall and lie within 4 rows");
+  expect_refused("grouped_mm_bf16: m_indptr[1] and the next are 2 and 1, but must not fall and lie within 4 rows",
+                 [&] { grouped_mm_bf16({.a = z, .b = w, .m_indptr = TensorView(std::span<const int32_t>(falls))}); });
   const Tensor workspace = Tensor::zeros({16}, DType::kU8);
   SegmentGEMMWrapper segments(workspace);
   const std::vector<int32_t> lens = {1, 3}, weights = {0, 5};
-  expect([&] { segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true}); }, "seg_lens and seg_indptr are both None");
-  expect([&] {
+  expect_refused("seg_lens and seg_indptr are both None",
+                 [&] { segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true}); });
+  expect_refused("segment 1 takes weight 5, but there are 2", [&] {
     segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true, .seg_lens = TensorView(std::span<const int32_t>(lens)),
                   .weight_indices = TensorView(std::span<const int32_t>(weights))});
-  }, "segment 1 takes weight 5, but there are 2");
+  });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/params.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -32,14 +33,6 @@ struct AnyTensor {  // temporaries too: they live until the comparison is done
 bool same_bytes(const AnyTensor& a, const AnyTensor& b) {
   const Tensor x = Tensor::clone(a.view), y = Tensor::clone(b.view);
   return x.nbytes() == y.nbytes() && std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())) == 0;
-}
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 constexpr int64_t kK = 576, kN = 200;

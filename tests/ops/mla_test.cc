@@ -12,6 +12,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/plan.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -246,16 +247,6 @@ TEST(Mla, OffsetsPast2To31Elements) {
   munmap(memory, static_cast<size_t>(bytes));
 }
 
-/// The kind and part of the message of what `f` throws.
-void expect_error(ErrorKind kind, const std::string& part, const std::function<void()>& f) {
-  try {
-    f();
-    FAIL() << "no error; expected one with: " << part;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what() << "\nlacks: " << part;
-  }
-}
 template <class F>
 void expect_plan_error(ErrorKind kind, const std::string& part, F change) {
   Request r;

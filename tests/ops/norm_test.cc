@@ -11,6 +11,7 @@
 
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/norm/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -22,15 +23,6 @@ Tensor random_tensor(std::initializer_list<int64_t> shape, unsigned seed) {
   std::normal_distribution<float> normal;
   for (T& x : t.span<T>()) x = T(normal(g));
   return t;
-}
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Norm, ARowDoesNotDependOnItsBatchMates) {

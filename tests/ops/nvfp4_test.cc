@@ -12,6 +12,7 @@
 #include "flashinfer/ops/common/nvfp4_ref.h"
 #include "flashinfer/ops/page/op.h"
 #include "flashinfer/ops/quantization/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -30,15 +31,6 @@ TensorView halves(const std::vector<float>& v, std::initializer_list<int64_t> sh
   for (float f : v) x.emplace_back(f);
   return held(of(x, shape));
 }
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-bool holds(const std::string& message, const std::string& part) { return message.find(part) != std::string::npos; }
 
 TEST(Nvfp4, ABlockWrittenOut) {
   // amax 12, g 1: scale 2 (0x40). Twice the ties of the format, then saturation's neighbour, a tiny value of either sign and -0.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "flashinfer/ops/rope/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -33,15 +34,6 @@ Tensor table(int64_t positions, int64_t rd) {
 }
 template <class T>
 Tensor ints(const std::vector<T>& v) { return Tensor::copy_of(std::span<const T>(v), {static_cast<int64_t>(v.size())}); }
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-bool holds(const std::string& message, const std::string& part) { return message.find(part) != std::string::npos; }
 /// The cast's definition, by the scalar conversion.
 uint8_t cast(DType t, float x) {
   if (std::isnan(x)) return 0x7f;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "flashinfer/ops/rope/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -19,15 +20,6 @@ Tensor random_f32(std::initializer_list<int64_t> shape, unsigned seed) {
   std::normal_distribution<float> normal;
   for (float& x : t.span<float>()) x = normal(g);
   return t;
-}
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); }
 

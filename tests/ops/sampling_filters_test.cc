@@ -14,6 +14,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/ops/topk/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
@@ -28,15 +29,6 @@ std::vector<float> repeated(const std::vector<float>& p, int64_t n) {
   std::vector<float> out;
   for (int64_t i = 0; i < n; ++i) out.insert(out.end(), p.begin(), p.end());
   return out;
-}
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 /// The chi-square of what was drawn against weights `q` (0: must never be drawn) lies below its 1 - 1e-6 quantile, by

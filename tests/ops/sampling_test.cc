@@ -14,21 +14,13 @@
 #include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/ops/sampling/ref.h"
 #include "flashinfer/ops/topk/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 TensorView f32(const std::vector<float>& v, int64_t rows) {
   return TensorView(v.data(), {rows, static_cast<int64_t>(v.size()) / rows});
 }

@@ -55,6 +55,7 @@ assert not hasattr(flashinfer, "nonsense") and not hasattr(flashinfer, "__main__
 
 
 def test_second_names_are_the_same_functions():
+    assert flashinfer.block_scale_interleave.__name__ == "nvfp4_block_scale_interleave"
     assert flashinfer.gemm.group_gemm_mxfp8_mxfp4_nt_groupwise is flashinfer.group_gemm_mxfp4_nt_groupwise
     assert flashinfer.nvfp4_block_scale_interleave is flashinfer.quantization.block_scale_interleave
 

@@ -138,12 +138,7 @@ op::Value from_tvm(tvm::AnyView v, bool own, int depth) {
     case kTVMFFIInt: return v.cast<int64_t>();
     case kTVMFFIFloat: return v.cast<double>();
     case kTVMFFIDataType: return dtype_from(v.cast<DLDataType>());
-    case kTVMFFIDevice: {
-      const DLDevice d = v.cast<DLDevice>();
-      const int type = d.device_type;
-      return Device{type == kDLCUDA ? DeviceType::kCUDA : type == kDlpackEmu ? DeviceType::kEmu : DeviceType::kCPU,
-                    static_cast<int16_t>(d.device_id)};
-    }
+    case kTVMFFIDevice: return from_dlpack(v.cast<DLDevice>());
     case kTVMFFIDLTensorPtr: return TensorView(*v.cast<DLTensor*>());
     case kTVMFFITensor: return from_tensor(v, own);
     case kTVMFFIRawStr:

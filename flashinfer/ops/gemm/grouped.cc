@@ -397,8 +397,10 @@ FI_GROUPED_OP(group_gemm_fp8_contiguous, Contiguous, "group_gemm_fp8_nt_groupwis
               "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.", contiguous_fields);
 FI_GROUPED_OP(batch_deepgemm_fp8, Masked, "batch_deepgemm_fp8_nt_groupwise", kGemm,
               "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.", masked_fields);
-FI_GROUPED_OP(group_gemm_mxfp4, Mxfp4, "group_gemm_mxfp4_nt_groupwise", kGemm, "Each group of MXFP8 rows times an MXFP4 matrix.",
-              mxfp4_fields);
+constinit const op::Op group_gemm_mxfp4 = op::also_named(
+    op::define<Mxfp4, check<Mxfp4>, cost<Mxfp4>>("group_gemm_mxfp4_nt_groupwise", kGemm, "Each group of MXFP8 rows times an MXFP4 matrix.",
+                                                 mxfp4_fields, kCandidates<family::group_gemm_mxfp4, Mxfp4>, group_gemm_mxfp4_cases),
+    "group_gemm_mxfp8_mxfp4_nt_groupwise");
 FI_GROUPED_OP(group_gemm_nvfp4, Nvfp4, "group_gemm_nvfp4_nt_groupwise", kGemm, "Each group of NVFP4 rows times an NVFP4 matrix.",
               nvfp4_fields);
 #undef FI_GROUPED_OP

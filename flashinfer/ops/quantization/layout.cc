@@ -13,7 +13,7 @@ namespace flashinfer {
 namespace {
 namespace family = ops::quantization;
 using op::Shape;
-constexpr const char *kInterleave = "block_scale_interleave", *kShuffle = "shuffle_matrix_a", *kShuffleScales = "shuffle_matrix_sf_a",
+constexpr const char *kInterleave = "nvfp4_block_scale_interleave", *kShuffle = "shuffle_matrix_a", *kShuffleScales = "shuffle_matrix_sf_a",
                      *kReorder = "reorder_rows_for_gated_act_gemm", *kBlocks = "convert_to_block_layout";
 
 // ---- rows that move ----
@@ -54,7 +54,7 @@ void check_tile(const char* op, int64_t tile, int64_t m, int64_t block) {
   FI_CHECK(m % block == 0, ValueError, op, ": input_tensor.shape[0] is ", m, ", but must be a multiple of ", block);
 }
 
-// ---- block_scale_interleave ----
+// ---- nvfp4_block_scale_interleave ----
 using I = BlockScaleInterleave;
 Shape interleaved(const I& a) {
   const TensorView& x = a.unswizzled_sf;
@@ -198,8 +198,10 @@ constexpr const char *kModule = "flashinfer.quantization", *kMoe = "flashinfer.f
 }  // namespace
 
 namespace ops::quantization {
-constinit const op::Op interleave_op = op::define<I, validate_interleave, cost<I>>(
-    kInterleave, kModule, "Linear block scales to tiles of 128 rows x 4 columns.", interleave_fields, interleave_candidates, interleave_cases);
+constinit const op::Op interleave_op = op::also_named(
+    op::define<I, validate_interleave, cost<I>>(kInterleave, kModule, "Linear block scales to tiles of 128 rows x 4 columns.",
+                                                interleave_fields, interleave_candidates, interleave_cases),
+    "block_scale_interleave");
 constinit const op::Op shuffle_op = op::define<S, validate_shuffle, cost<S>>(
     kShuffle, kModule, "Rows of a weight in the order that tile-programmed kernels read.", shuffle_fields, shuffle_candidates, shuffle_cases);
 constinit const op::Op shuffle_scales_op = op::define<F, validate_shuffle_scales, cost<F>>(
@@ -211,7 +213,7 @@ constinit const op::Op block_layout_op = op::define<C, validate_blocks, cost<C>>
     kBlocks, kMoe, "[m, k] to [k / blockK, m, blockK].", blocks_fields, blocks_candidates, block_layout_cases);
 }  // namespace ops::quantization
 
-Tensor block_scale_interleave(const I& a) { return op::call(family::interleave_op, a); }
+Tensor nvfp4_block_scale_interleave(const I& a) { return op::call(family::interleave_op, a); }
 Tensor shuffle_matrix_a(const S& a) { return op::call(family::shuffle_op, a); }
 Tensor shuffle_matrix_sf_a(const F& a) { return op::call(family::shuffle_scales_op, a); }
 Tensor reorder_rows_for_gated_act_gemm(const R& a) { return op::call(family::reorder_op, a); }

@@ -13,7 +13,7 @@ struct BlockScaleInterleave {
   TensorView unswizzled_sf;             // [m, c] or [e, m, c] uint8|bf16
   std::optional<TensorView> out = {};   // flat, contiguous, [e * pad(m, 128) * pad(c, 4)]
 };
-Tensor block_scale_interleave(const BlockScaleInterleave& args);
+Tensor nvfp4_block_scale_interleave(const BlockScaleInterleave& args);
 
 /// Rows of each block of 32 (epilogue_tile_m % 128 == 0) or 16: row i goes to row i % p * 8 + i / p of it, p = block / 8. ValueError:
 /// m that is no multiple of the block.
@@ -24,7 +24,7 @@ struct ShuffleMatrixA {
 };
 Tensor shuffle_matrix_a(const ShuffleMatrixA& args);
 
-/// The same shuffle of linear scales, then block_scale_interleave. ValueError: m that is no multiple of 128.
+/// The same shuffle of linear scales, then nvfp4_block_scale_interleave. ValueError: m that is no multiple of 128.
 struct ShuffleMatrixSfA {
   TensorView input_tensor;      // [m, c] uint8|e4m3
   int64_t epilogue_tile_m = 0;

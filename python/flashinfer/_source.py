@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of the functions and methods that _make compiles."""
+from ._op import parameters
+
+
+def _guard(op):
+    """The lines that refuse views with torch's negative bit: their memory holds the negated values, and DLPack does not tell."""
+    tests = []
+    for f in op.public:
+        name, kind = f["name"], f["type"]
+        absent = f"{name} is not None and " if f.get("optional") else ""
+        if f["role"] == "scratch" or kind not in ("Tensor", "PagedKv", "ScalarOrTensor", "Tensors"):
+            continue
+        if kind == "PagedKv":
+            tests.append(f"{absent}({name}.is_neg() if {name}.__class__ is not tuple else {name}[0].is_neg() or {name}[1].is_neg())")
+        elif kind == "ScalarOrTensor":
+            tests.append(f"{name}.__class__ not in _plain and {name}.is_neg()")
+        else:
+            tests.append(f"{absent}any([t.is_neg() for t in {name}])" if kind == "Tensors" else f"{absent}{name}.is_neg()")
+    if not tests:
+        return ""
+    refuse = f"_refuse_negative('{op.name}', ({', '.join(n for n in op.names if n != 'self')},))"
+    return f"    try:\n        if {' or '.join(tests)}: {refuse}\n    except AttributeError: {refuse}\n"
+
+
+def _conversion(op, field):
+    """The line that turns an argument into something that TVM-FFI takes, or nothing: tensors, numbers, text go as they are."""
+    name, kind = field["name"], field["type"]
+    if kind in ("dtype", "Generator"):
+        return f"    if {name} is not None: {name} = _{kind.lower()}({name}, '{op.name}: {name}')\n"
+    if kind in ("device", "object"):
+        return f"    if {name} is not None: {name} = _{kind}({name})\n"
+    if kind == "PagedKv":
+        return f"    if {name}.__class__ is list: {name} = _list({name})\n"
+    return ""
+
+
+def _hidden(op, changed):
+    """The expressions for hidden members: generators that a call without a seed draws from, what an alias sets."""
+    expressions = []
+    for f in op.trailing:
+        if f["type"] == "Generator":
+            explicit = [g["name"] for g in op.public if g["type"] == "Generator" or g["name"] == "seed"]
+            absent = " and ".join(f"{name} is None" for name in explicit) or "True"
+            expressions.append(f"_default_generator({op.first_array}) if {absent} else None")
+        else:
+            expressions.append(dict(changed).get(f["name"], "None"))
+    while expressions and expressions[-1] == "None":
+        expressions.pop()
+    return expressions
+
+
+def given_outputs(op, value):
+    """A value for each result, from those for outputs that the caller may pass; empty where there are none."""
+    return [value(f["name"]) if f["role"] == "out" else None for f in op.returned] if any(f["role"] == "out" for f in op.returned) else []
+
+
+def _tail(op):
+    """The lines that turn what the library returned into what the function returns."""
+    if not op.returned:
+        return "    return None\n"
+    given = [str(x) for x in given_outputs(op, str)]
+    if op.many:
+        return f"    return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
+    given = given or ["None"]
+    lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
+    return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
+
+
+def source(op, name, namespace, changed=(), prefix="_native_"):
+    """The text of the plain function or method `name`, and of the observed one."""
+    native = prefix + op.name.replace(".", "_")
+    compiled = ""
+    if op.is_custom_op:
+        names = ", ".join(f["name"] for f in op.public)
+        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return _custom_op_{op.name}({names})\n"
+    make = keep = ""
+    if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
+        make = "    {0}._handle = _new('" + op.class_name + "')\n"
+        keep = "    self._kept = (" + "".join(f["name"] + ", " for f in op.public if f["role"] == "scratch") + ")\n"
+    hidden = _hidden(op, changed)
+    implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
+    arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
+                          + [f"_hidden{i}" for i in range(len(hidden))])
+    plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
+             + "".join(_conversion(op, f) for f in op.public) + implied
+             + f"    try: r = {native}({arguments})\n"
+             + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
+    changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
+    observed = (f"def {name}(*args, **kwargs):\n"
+                + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
+                   f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)\n" if compiled else "")
+                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}{changes}    return _observed('{op.name}', args, kwargs)\n")
+    return plain, observed
