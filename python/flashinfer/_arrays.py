@@ -13,7 +13,7 @@ class _DTypes(dict):
     """Whatever stands for an element type -> its name ("bfloat16"), remembered."""
 
     def __missing__(self, key):
-        if isinstance(key, str) or type(key).__name__ == "_Literal":  # a default, where torch came after this package
+        if isinstance(key, str) or type(key).__name__ == "Literal":  # a default, where torch came after this package
             name = str(key).removeprefix("torch.")
         elif type(key).__module__ == "torch":
             name = str(key).removeprefix("torch.")

@@ -15,6 +15,8 @@
 //   a variable block-sparse pattern with empty and full rows                 case tables of VariableBlockSparseAttentionWrapper
 #include "tests/ops/attention_lessons.h"
 
+#include "flashinfer/ops/cascade/op.h"
+
 namespace flashinfer::attention_test {
 namespace {
 
