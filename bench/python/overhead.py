@@ -96,17 +96,23 @@ def alternate():
         # Two sets of arrays each way, so that what stays in the caches is the same alone and in turn.
         (x, y), (x2, y2) = [(torch.randn(rows, 4096), torch.empty(rows, 4096)) for _ in range(2)]
 
-        def theirs():
+        def theirs(x=x, y=y):
             torch.mul(x, 1.5, out=y)
 
-        def theirs2():
-            torch.mul(x2, 1.5, out=y2)
+        def theirs2(x=x2, y=y2):
+            torch.mul(x, 1.5, out=y)
 
-        def ours():
+        def ours(x=x, y=y):
             flashinfer.rmsnorm(x, w, out=y)
 
-        def ours2():
-            flashinfer.rmsnorm(x2, w, out=y2)
+        def ours2(x=x2, y=y2):
+            flashinfer.rmsnorm(x, w, out=y)
+
+        def another(x=x, y=y):  # of torch, with as much to do as ours
+            torch.add(x, w, out=y)
+
+        def another2(x=x2, y=y2):
+            torch.add(x, w, out=y)
 
         n = max(20, int(0.05 / (best(theirs, 0.05, 3) + best(ours, 0.05, 3))))
 
@@ -117,12 +123,16 @@ def alternate():
                     f()
             return (time.perf_counter() - t) / n
 
-        alone, turns = [], []
-        for _ in range(9):
-            alone.append((run([theirs, theirs2]) + run([ours, ours2])) / 2)
-            turns.append(run([theirs, ours2]))
-        a, b = statistics.median(alone), statistics.median(turns)
-        print(f"alternate  {rows}x4096: {a * 1e6:.0f} us alone, {b * 1e6:.0f} us in turn, ratio {b / a:.2f}")
+        def ratio(f, f2, g, g2):
+            """Times of f and g in turn over each with itself. The order of the arrays changes from run to run."""
+            alone, turns = [], []
+            for _ in range(15):
+                alone.append((run([f, f2]) + run([g, g2])) / 2)
+                turns.append((run([f, g2]) + run([g, f2])) / 2)
+            return statistics.median(alone), statistics.median(turns)
+
+        (a, b), (c, d) = ratio(theirs, theirs2, ours, ours2), ratio(theirs, theirs2, another, another2)
+        print(f"alternate  {rows}x4096: {a * 1e6:.0f} us alone, {b * 1e6:.0f} us in turn, ratio {b / a:.2f}; two ops of torch {d / c:.2f}")
 
 
 if __name__ == "__main__":
