@@ -11,7 +11,7 @@ passed with the call. A C++ program calls the ops themselves (`flashinfer/ops/sa
 import abc
 import typing
 
-from ._logits_ops import (_I, _L, _P, CompileError, FusedProbsMinPSampleOp, FusedProbsTopKSampleOp, FusedProbsTopKTopPSampleOp,
+from ._logits_ops import (_I, _L, _P, _Built, CompileError, FusedProbsMinPSampleOp, FusedProbsTopKSampleOp, FusedProbsTopKTopPSampleOp,
                           FusedProbsTopPSampleOp, FusedTemperatureSoftmaxOp, LegalizationError, LogitsSampleOp, LogitsTopKOp, MinPOp, Op,
                           ParameterizedOp, ProbsSampleOp, ProbsTopKOp, SoftmaxOp, TaggedTensor, TemperatureOp, TensorType, TopPOp)
 
@@ -23,7 +23,12 @@ __all__ = ["CompileError", "FusionRule", "LegalizationError", "LogitsPipe", "Log
 class LogitsProcessor(abc.ABC):
     """What a user asks for; `legalize` gives the operators that do it to a tensor of this kind."""
 
+    _parameters = None  # the names it takes, where they are known
+
     def __init__(self, **params):
+        for name in params:
+            if self._parameters is not None and name not in self._parameters:
+                raise TypeError(f"{type(self).__name__} got an unexpected keyword argument {name!r}; it takes {', '.join(self._parameters)}")
         self.params = params
 
     @abc.abstractmethod
@@ -43,7 +48,8 @@ def _processor(name, operators, doc, **options):
             raise LegalizationError(f"{name} can only be applied to {takes}, got {input_type}")
         return [operators[input_type](**self.params)]
 
-    members = {"legalize": legalize, "__module__": __name__, "__doc__": doc, "_takes": tuple(operators)}
+    members = {"legalize": legalize, "__module__": __name__, "__doc__": doc, "_takes": tuple(operators),
+               "_parameters": tuple(dict.fromkeys([n for o in operators.values() for n in (*o.takes, *o.passes)] + list(options)))}
     if options:
         made = {}
         exec("def __init__(self, " + ", ".join(f"{k}={v!r}" for k, v in options.items()) + ", **params):\n    LogitsProcessor.__init__(self, "
@@ -191,7 +197,16 @@ class LogitsPipe:
         except CompileError as error:
             raise ValueError(f"Compilation failed: {error}") from error
 
+    def _refuse_unknown(self, given):
+        """TypeError for a name that no operator takes. One of the user's own may take any."""
+        if all(isinstance(op, _Built) for op in self.ops):
+            known = list(dict.fromkeys(name for op in self.ops for name in (*op.takes, *op.passes)))
+            for name in given:
+                if name not in known:
+                    raise TypeError(f"LogitsPipe got an unexpected keyword argument {name!r}; its operators take {', '.join(known)}")
+
     def __call__(self, x, **kwargs):
+        self._refuse_unknown(kwargs)
         tensor = x if isinstance(x, TaggedTensor) else TaggedTensor(x, self._initial_type)
         for i, op in enumerate(self.compiled_ops or self.ops):
             try:

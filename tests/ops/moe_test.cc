@@ -151,7 +151,14 @@ TEST(Moe, Refusals) {
   EXPECT_REFUSED("clamped_relu2_limit is None", cutlass_fused_moe(a));
   a.activation_type = 3;
   a.quant_scales = std::vector<TensorView>{scales};
-  EXPECT_REFUSED("quant_scales has 1 tensors, but weights of bfloat16 need 0", cutlass_fused_moe(a));
+  EXPECT_REFUSED("quant_scales has 1 tensors, but weights of bfloat16 with these flags need 0", cutlass_fused_moe(a));
+  a.use_w4_group_scaling = true;
+  EXPECT_REFUSED("use_w4_group_scaling is True, but fc1_expert_weights.dtype is bfloat16, not uint8", cutlass_fused_moe(a));
+  a.use_w4_group_scaling = false;
+  const Tensor w1 = Tensor::empty({4, 64, 32}, DType::kF8E4M3), w2 = Tensor::empty({4, 32, 32}, DType::kF8E4M3);
+  a.fc1_expert_weights = w1, a.fc2_expert_weights = w2, a.use_deepseek_fp8_block_scale = true;
+  a.quant_scales = std::vector<TensorView>{scales, scales};
+  EXPECT_REFUSED("rows must have a multiple of 128 elements", cutlass_fused_moe(a));
   EXPECT_REFUSED("top_k is 5, but must be in [1, 4]", moe_routing({.routing_logits = of<float>({1, 2, 3, 4}, {1, 4}), .top_k = 5}));
   EXPECT_REFUSED("Llama4 routes to one expert", moe_routing({.routing_logits = of<float>({1, 2, 3, 4}, {1, 4}), .routing_method = 3, .top_k = 2}));
 }

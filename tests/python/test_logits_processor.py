@@ -68,6 +68,16 @@ def test_errors(make, text):
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize("make, text", [
+    (lambda: LogitsPipe([Temperature(), Softmax()])(LOGITS, temprature=0.5), "unexpected keyword argument 'temprature'; its operators take temperature"),
+    (lambda: LogitsPipe([Softmax(), TopP()])(LOGITS, top_p=0.5, top_k=3), "unexpected keyword argument 'top_k'"),
+    (lambda: Sample(determinstic=False), "Sample got an unexpected keyword argument 'determinstic'; it takes indices, deterministic")])
+def test_unknown_names(make, text):
+    with pytest.raises(TypeError) as caught:
+        make()
+    assert text in str(caught.value)
+
+
 def test_rules_and_checks_of_the_users():
     class Cut(Op):
         IN = OUT = TensorType.PROBS

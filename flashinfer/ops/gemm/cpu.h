@@ -22,9 +22,10 @@ FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t
   using S = gemm_scalar_t<F>;
   const S* const from = static_cast<const S*>(p) + first * line;
   if constexpr (is_gguf(F)) return f(GgufLines<F>{from, line});
-  if constexpr (F != GemmFormat::kBF16 && !is_gguf(F))
+  if constexpr (F == GemmFormat::kInt4) return f(Int4Lines{from, line});
+  if constexpr (F != GemmFormat::kBF16 && F != GemmFormat::kInt4 && !is_gguf(F))
     if (sf.bytes) return f(ScaledLines<F>(from, line, sf, batch, first));
-  if constexpr (F != GemmFormat::kFp4 && !is_gguf(F)) f(Lines<S>{from, line, step, ahead});
+  if constexpr (F != GemmFormat::kFp4 && F != GemmFormat::kInt4 && !is_gguf(F)) f(Lines<S>{from, line, step, ahead});
 }
 
 /// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
@@ -50,10 +51,10 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
     const void* const b = static_cast<const gemm_scalar_t<C.b>*>(p.b) + batch * p.b_batch;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t column = (panel + i) * kPanelColumns, left = p.n - column;
-      if constexpr (C.b == GemmFormat::kE4M3) {
-        if (p.b_k128) {
-          pack_lines<kPanelColumns>(LowLatencyLines{static_cast<const e4m3_t*>(b), p.b_k128, column}, kPanelColumns, 2 * k,
-                                    2 * (k + pairs), p.k, buffer + i * in.panel);
+      if constexpr (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kBF16) {
+        if (p.b_block_k) {
+          const BlockedLines<gemm_scalar_t<C.b>> lines{static_cast<const gemm_scalar_t<C.b>*>(b), p.b_block_k, p.b_block_stride, column, p.b_dealt != 0};
+          pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k, buffer + i * in.panel);
           continue;
         }
       }

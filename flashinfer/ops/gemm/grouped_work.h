@@ -11,8 +11,10 @@ namespace flashinfer::gemm {
 
 /// A grouped product: a and b as the op has them (any leading extents of a count as rows), out as 2-D.
 struct GroupedWork {
-  TensorView a, b, out;  // [m, k], [e, n, k] (FP4: k / 2), [m, n]
+  TensorView a, b, out;  // [m, k], [e, n, k] (4 bits: k / 2), [m, n]
   bool a_fp4 = false, b_fp4 = false;
+  bool b_int4 = false;    // two's complement
+  int64_t b_block_k = 0;  // b is [e, k / b_block_k, n, b_block_k]
   GemmSf a_sf{}, b_sf{};
   GemmGrid a_grid{}, b_grid{};
   int64_t grid_k = 0;
@@ -23,6 +25,8 @@ struct GroupedWork {
   Product product() const {
     Product p{.k = depth(), .a = rows_of(a), .b = rows_of(b)};
     p.set_out(out);
+    if (b_int4) p.b.format = GemmFormat::kInt4;
+    if (b_block_k) p.b.batch = b.stride(0), p.b.block_k = b_block_k, p.b.block_stride = b.stride(1);
     p.a.sf = a_sf;
     p.b.sf = b_sf;
     p.a_grid = a_grid;
@@ -102,7 +106,10 @@ inline void reference(const GroupedWork& w) {
         [&](int64_t i, int64_t k) {
           return ref::narrow_at(w.a, w.a_fp4, i, k) * scale(w.a_sf, w.a_grid, i, g.sf_first + i - g.row, 0, k);
         },
-        [&](int64_t j, int64_t k) { return ref::narrow_at(b, w.b_fp4, j, k) * scale(w.b_sf, w.b_grid, j, j, g.weight, k); },
+        [&](int64_t j, int64_t k) {
+          const double x = w.b_block_k ? ref::at(b, {k / w.b_block_k, j, k % w.b_block_k}) : w.b_int4 ? ref::int4_at(b, j, k) : ref::narrow_at(b, w.b_fp4, j, k);
+          return x * scale(w.b_sf, w.b_grid, j, j, g.weight, k);
+        },
         static_cast<double>(w.alpha) * g.alpha);
   }
 }

@@ -14,6 +14,7 @@ enum class GemmFormat : unsigned char {
   kE4M3,
   kE5M2,
   kFp4,   // e2m1, two a byte along k
+  kInt4,  // two's complement, two a byte along k; B only
   kQ4_0,  // from here on rows of GGUF blocks (gguf_layout.h), B only, always with a grid
   kQ4_1,
   kQ8_0,
@@ -73,7 +74,8 @@ struct GemmParams {
   int64_t pairs_per_block = 0;  // k pairs between visits to the f32 scratch; >= all pairs: no scratch
   float scale_a = 1, scale_b = 1;
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
-  int64_t b_k128 = 0;  // e4m3 of prepare_low_latency_gemm_weights: elements between blocks of 128 k; 0: not that layout
+  int64_t b_block_k = 0, b_block_stride = 0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: not that layout
+  unsigned char b_dealt = 0;  // in which rows of each 32 are dealt out (prepare_low_latency_gemm_weights)
   GemmSf b_sf{};
   GemmGrid a_grid{}, b_grid{};
   int64_t grid_pairs = 0;  // k pairs of a grid's block: divides 128

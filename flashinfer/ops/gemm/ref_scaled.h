@@ -18,6 +18,12 @@ inline double narrow_at(const TensorView& t, bool fp4, int64_t line, int64_t k) 
   return code & 8 ? -magnitude : magnitude;
 }
 
+/// Element (line, k) of bytes [lines, k / 2] of two numbers in two's complement.
+inline double int4_at(const TensorView& t, int64_t line, int64_t k) {
+  const int code = static_cast<int>(at(t, {line, k / 2})) / (k % 2 ? 16 : 1) % 16;
+  return code < 8 ? code : code - 16;
+}
+
 /// Scale factors of one matrix as bytes.
 struct ScaleBytes {
   const uint8_t* bytes;

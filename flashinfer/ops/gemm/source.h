@@ -89,15 +89,39 @@ struct ScaledLines {
   }
 };
 
-/// Columns of a weight in the layout [k / 128, n, 128] of prepare_low_latency_gemm_weights, k a multiple of 128; rows of each 32 are
-/// dealt out in four turns: column c lies at row 8 * (c % 4) + c % 32 / 4 of its 32.
-struct LowLatencyLines {
-  const e4m3_t* p;
-  int64_t k128, first;
+/// Columns of a weight in the layout [k / block, n, block], k a multiple of the block, the block of 32. `dealt`, of
+/// prepare_low_latency_gemm_weights: column c lies at row 8 * (c % 4) + c % 32 / 4 of its 32.
+template <class T>
+struct BlockedLines {
+  const T* p;
+  int64_t block, stride, first;
+  bool dealt;
 
   FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t, bf16_t* to) const {
-    const int64_t c = first + i, row = c / 32 * 32 + c % 4 * 8 + c % 32 / 4;
-    widen_row(p + k / 128 * k128 + row * 128 + k % 128, 2 * kPackPairs, to);
+    const int64_t c = first + i, row = dealt ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c;
+    const T* const from = p + k / block * stride + row * block + k % block;
+    if constexpr (sizeof(T) == 2) memcpy(to, from, 2 * kPackPairs * sizeof(T));
+    else widen_row(from, 2 * kPackPairs, to);
+  }
+  template <int>
+  FI_VEC_INLINE bool pack(int64_t, int64_t, int64_t, int, bf16_t*) const {
+    return false;
+  }
+};
+
+/// Lines of bytes that hold two numbers in two's complement each, the even one low; k is a multiple of 32.
+struct Int4Lines {
+  const uint8_t* p;
+  int64_t line;
+
+  FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t, bf16_t* to) const {
+    const uint8_t* const from = p + i * line + k / 2;
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < 2 * kPackPairs; v += Vec::kLanes) {
+      alignas(64) float x[Vec::kLanes];
+      for (int64_t j = 0; j < Vec::kLanes; ++j) x[j] = static_cast<float>(static_cast<int8_t>(from[(v + j) / 2] << (j % 2 ? 0 : 4)) >> 4);
+      write_tail(to + v, load(x), Vec::kLanes);
+    }
   }
   template <int>
   FI_VEC_INLINE bool pack(int64_t, int64_t, int64_t, int, bf16_t*) const {

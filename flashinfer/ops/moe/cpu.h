@@ -8,6 +8,15 @@
 
 namespace flashinfer::cpu {
 
+/// Elements i.. of logical columns that lie at column[i].. of x.
+FI_VEC_INLINE Vec load_columns(const float* x, const int32_t* column, int64_t i, int64_t left) {
+  const bool whole = left >= Vec::kLanes;
+  if (!column) return whole ? load(x + i) : load_n(x + i, left);
+  alignas(64) float v[Vec::kLanes] = {};
+  for (int64_t j = 0; j < (whole ? Vec::kLanes : left); ++j) v[j] = x[column[i + j]];
+  return load(v);
+}
+
 template <MoeConfig C, class F>
 FI_VEC_INLINE void write_activated(scalar_of_t<C.out>* y, int64_t n, Vec scale, F f) {
   const auto full = [&](int64_t i) { return f(i, static_cast<int64_t>(Vec::kLanes)); };
@@ -16,7 +25,8 @@ FI_VEC_INLINE void write_activated(scalar_of_t<C.out>* y, int64_t n, Vec scale, 
     for (; i + Vec::kLanes <= n; i += Vec::kLanes) store_saturated(y + i, full(i) * scale);
     if (i < n) store_saturated_n(y + i, f(i, n - i) * scale, n - i);
   } else {
-    write_row(y, n, full, f);
+    write_row(
+        y, n, [&](int64_t i) { return full(i) * scale; }, [&](int64_t i, int64_t left) { return f(i, left) * scale; });
   }
 }
 
@@ -25,16 +35,18 @@ void moe_activate(const MoeActParams& p, int64_t task) {
   using T = scalar_of_t<C.out>;
   const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   const int64_t n = p.inter, width = has_gate(p.kind) ? 2 * n : n;
-  const Vec one = splat(1.0f), none = zero(), scale = splat(p.scale);
+  const Vec one = splat(1.0f), none = zero();
   for (int64_t r = begin; r < end; ++r) {
     const float* x = p.x + r * width;
     const int32_t e = p.expert[r];
-    const float* bias = p.bias ? p.bias + e * width : nullptr;
+    const float* const bias = p.bias ? p.bias + e * width : nullptr;
+    const float* const factor = p.factor ? p.factor + e * width : nullptr;
+    const Vec scale = splat(p.scale ? p.scale[e] : 1.0f), row_factor = splat(p.row_factor ? p.row_factor[r] : 1.0f);
     T* y = static_cast<T*>(p.y) + r * n;
     const auto at = [&](int64_t i, int64_t left) {
-      const bool whole = left >= Vec::kLanes;
-      const Vec v = whole ? load(x + i) : load_n(x + i, left);
-      return !bias ? v : v + (whole ? load(bias + i) : load_n(bias + i, left));
+      Vec v = load_columns(x, p.column, i, left) * row_factor;
+      if (factor) v = v * load_columns(factor, p.column, i, left);
+      return !bias ? v : v + load_columns(bias, p.column, i, left);
     };
     const auto alone = [&](auto act) { write_activated<C>(y, n, scale, [&](int64_t i, int64_t left) { return act(at(i, left)); }); };
     const auto gated = [&](auto act) {
@@ -90,16 +102,13 @@ void moe_sum(const MoeSumParams& p, int64_t task) {
     const int32_t* row = p.row + t * p.top_k;
     const float* scales = p.scales + t * p.top_k;
     const auto sum = [&](int64_t i, int64_t left) {
-      const bool whole = left >= Vec::kLanes;
       Vec a = zero();
       for (int64_t j = 0; j < p.top_k; ++j) {
         if (row[j] < 0) continue;
-        const float* y = p.y + row[j] * p.hidden + i;
-        Vec v = whole ? load(y) : load_n(y, left);
-        if (p.bias) {
-          const float* b = p.bias + p.expert[row[j]] * p.hidden + i;
-          v += whole ? load(b) : load_n(b, left);
-        }
+        const int64_t e = p.expert[row[j]];
+        Vec v = load_columns(p.y + row[j] * p.hidden, p.column, i, left);
+        if (p.factor) v = v * load_columns(p.factor + e * p.hidden, p.column, i, left);
+        if (p.bias) v += load_columns(p.bias + e * p.hidden, p.column, i, left);
         a = fma(splat(scales[j]), v, a);
       }
       return a;

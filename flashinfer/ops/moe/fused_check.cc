@@ -8,15 +8,22 @@
 namespace flashinfer::moe {
 namespace {
 
-void refuse_flags(const Moe& a) {
+void check_flags(const Moe& a) {
   const auto flag = [](bool set, const char* name) { FI_CHECK(!set, NotImplementedError, kName, ": ", name, " is True, but is not implemented"); };
-  flag(a.use_deepseek_fp8_block_scale, "use_deepseek_fp8_block_scale");
-  flag(a.use_w4_group_scaling, "use_w4_group_scaling");
-  flag(a.use_mxfp8_act_scaling, "use_mxfp8_act_scaling");
   flag(a.min_latency_mode, "min_latency_mode");
   flag(a.use_packed_weights, "use_packed_weights");
   flag(a.use_wfp4afp8_humming, "use_wfp4afp8_humming");
   FI_CHECK(a.cluster_size == 1 && a.cluster_rank == 0, NotImplementedError, kName, ": cluster_size is ", a.cluster_size, ", but only 1 is implemented");
+  const bool fp8 = a.fc1_expert_weights.dtype() == DType::kF8E4M3, bytes = is_bytes(a.fc1_expert_weights);
+  const auto needs = [&](bool set, bool fits, const char* name, const char* what) {
+    FI_CHECK(!set || fits, ValueError, kName, ": ", name, " is True, but fc1_expert_weights.dtype is ", flashinfer::name(a.fc1_expert_weights.dtype()),
+             ", not ", what);
+  };
+  needs(a.use_deepseek_fp8_block_scale, fp8, "use_deepseek_fp8_block_scale", "float8_e4m3fn");
+  needs(a.use_w4_group_scaling, bytes, "use_w4_group_scaling", "uint8 (MXFP4)");
+  needs(a.use_mxfp8_act_scaling, fp8 || bytes, "use_mxfp8_act_scaling", "float8_e4m3fn or uint8 (MXFP4)");
+  FI_CHECK(a.use_deepseek_fp8_block_scale + a.use_w4_group_scaling + a.use_mxfp8_act_scaling <= 1, ValueError, kName,
+           ": of use_deepseek_fp8_block_scale, use_w4_group_scaling and use_mxfp8_act_scaling more than one is True");
 }
 void check_rank(const char* size_name, int64_t size, const char* rank_name, int64_t rank) {
   FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, kName, ": ", rank_name, " is ", rank, ", but must be in [0, ", size, ") (", size_name, ")");
@@ -34,8 +41,8 @@ void check_floats(const char* name, const std::optional<TensorView>& t, int64_t 
   FI_CHECK(t->dtype() == DType::kF32, ValueError, kName, ": ", name, ".dtype is ", flashinfer::name(t->dtype()), ", but must be float32");
   check_shape(name, *t, {experts});
 }
-void check_activation(const Moe& a, const Extents& x) {
-  const MoeActivation kind = kind_of(a);
+void check_activation(const Moe& a, const Layer& x) {
+  const MoeActivation kind = static_cast<MoeActivation>(a.activation_type);
   FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError, kName, ": activation_type is ",
            a.activation_type, ", but must be an ActivationType");
   FI_CHECK(!has_gate(kind) || x.width % 2 == 0, ValueError, kName, ": fc1_expert_weights.shape[1] is ", x.width,
@@ -62,66 +69,87 @@ void check_gs(const char* what, const TensorView& t) {
   FI_CHECK(t.dtype() == DType::kF32, ValueError, kName, ": quant_scales, ", what, ", is ", to_string(t), ", but must be one float32");
   ops::global_scale(kName, str("quant_scales, ", what, ",").c_str(), t);
 }
-void check_weight_sf(const char* what, const TensorView& t, int64_t experts, int64_t rows, int64_t k) {
-  FI_CHECK(k % 16 == 0, ValueError, kName, ": ", what, ": rows have ", k, " elements, but must have a multiple of 16");
-  const int64_t bytes = experts * sf_bytes(SfLayout::k128x4, rows, k / 16);
+void check_weight_sf(const char* what, const TensorView& t, Mode mode, int64_t experts, int64_t rows, int64_t k) {
+  const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
   FI_CHECK(t.nbytes() == bytes && t.is_contiguous(), ValueError, kName, ": quant_scales, ", what, ", is ", to_string(t), ", but must be ", bytes,
-           " bytes, contiguous (128x4 for each of ", experts, " experts)");
+           " bytes, contiguous (", weight_sf_layout(mode) == SfLayout::kLinear ? "linear" : "128x4", " for each of ", experts, " experts)");
 }
-void check_mode(const Moe& a, const Extents& x) {
-  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kName, ": output_dtype is ", name(a.output_dtype), ", but must be ", to_string(op::floats));
+void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
   const Mode mode = mode_of(a);
-  const size_t want = mode == Mode::kPlain ? 0 : mode == Mode::kFp8 ? 4 : 6, given = a.quant_scales ? a.quant_scales->size() : 0;
-  FI_CHECK(given == want, ValueError, kName, ": quant_scales has ", given, " tensors, but weights of ", name(a.fc1_expert_weights.dtype()), " need ", want);
-  FI_CHECK(!a.input_sf || (mode == Mode::kNvfp4 && is_bytes(a.input)), ValueError, kName, ": input_sf is given, but the input is ",
-           name(a.input.dtype()), " with weights of ", name(a.fc1_expert_weights.dtype()));
-  if (mode == Mode::kPlain)
-    FI_CHECK(a.input.dtype() == a.fc1_expert_weights.dtype(), ValueError, kName, ": input.dtype is ", name(a.input.dtype()),
-             ", but fc1_expert_weights.dtype is ", name(a.fc1_expert_weights.dtype()));
-  if (mode == Mode::kFp8) {
-    FI_CHECK(a.input.dtype() == DType::kF8E4M3, ValueError, kName, ": input.dtype is ", name(a.input.dtype()),
-             ", but weights of float8_e4m3fn need an input of float8_e4m3fn");
-    check_factor("gemm1 dequant scale", (*a.quant_scales)[0], x.experts);
-    check_gs("gemm2 activation quant scale", (*a.quant_scales)[1]);
-    check_factor("gemm2 dequant scale", (*a.quant_scales)[2], x.experts);
-  }
-  if (mode == Mode::kNvfp4) {
-    const bool packed = is_bytes(a.input);
-    FI_CHECK(packed || a.input.dtype() == DType::kBF16 || a.input.dtype() == DType::kF16, ValueError, kName, ": input.dtype is ",
-             name(a.input.dtype()), ", but NVFP4 weights take bfloat16, float16 or packed codes");
-    FI_CHECK(packed == a.input_sf.has_value(), ValueError, kName, ": input_sf is ", a.input_sf ? "given" : "None", ", but the input is ",
-             name(a.input.dtype()));
-    check_gs("gemm1 activation global scale", (*a.quant_scales)[0]);
-    check_weight_sf("gemm1 weights block scales", (*a.quant_scales)[1], x.experts, x.width, x.hidden);
-    check_factor("gemm1 dequant scale", (*a.quant_scales)[2], x.experts);
-    check_gs("gemm2 activation global scale", (*a.quant_scales)[3]);
-    check_weight_sf("gemm2 weights block scales", (*a.quant_scales)[4], x.experts, x.hidden, x.inter);
-    check_factor("gemm2 dequant scale", (*a.quant_scales)[5], x.experts);
-    if (packed) {
-      const int64_t bytes = sf_bytes(a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear, x.tokens, x.hidden / 16);
-      FI_CHECK(a.input_sf->nbytes() == bytes && a.input_sf->is_contiguous(), ValueError, kName, ": input_sf is ", to_string(*a.input_sf), ", but ", x.tokens,
-               " rows of ", x.hidden, " elements need ", bytes, " bytes, contiguous");
+  switch (s) {
+    case Scale::kSf1: return check_weight_sf("gemm1 weights block scales", t, mode, x.experts, x.width, x.hidden);
+    case Scale::kSf2: return check_weight_sf("gemm2 weights block scales", t, mode, x.experts, x.hidden, x.inter);
+    case Scale::kGrid1: case Scale::kGrid2: {
+      const bool first = s == Scale::kGrid1;
+      FI_CHECK(t.dtype() == DType::kF32, ValueError, kName, ": quant_scales, block scales of gemm", first ? 1 : 2, ", is ", to_string(t),
+               ", but must be float32");
+      gemm::check_grid(kName, first ? "quant_scales, gemm1 weights block scales," : "quant_scales, gemm2 weights block scales,", t, false, x.experts,
+                       first ? x.width : x.hidden, first ? x.hidden : x.inter, 128, 128);
+      return;
     }
+    case Scale::kFactor1: return check_factor("gemm1 dequant scale", t, x.experts);
+    case Scale::kFactor2: return check_factor("gemm2 dequant scale", t, x.experts);
+    case Scale::kInput: return check_gs("gemm1 activation global scale", t);
+    case Scale::kInter:
+      if (mode == Mode::kMxfp4Fp8) return check_factor("gemm2 activation quant scale", t, x.experts);
+      return check_gs("gemm2 activation global scale", t);
+    default: return;
   }
+}
+/// The input's dtype and scale factors.
+void check_input(const Moe& a, const Layer& x) {
+  const Mode mode = mode_of(a);
+  const DType t = a.input.dtype(), w = a.fc1_expert_weights.dtype();
+  const bool half = t == DType::kBF16 || t == DType::kF16, packed = is_narrow(a.input);
+  FI_CHECK(!a.input_sf || (packed && (x.format == RowFormat::kNvfp4 || x.format == RowFormat::kMxFp8)), ValueError, kName,
+           ": input_sf is given, but the input is ", name(t), " with weights of ", name(w));
+  const auto want = [&](bool fits, const char* what) {
+    FI_CHECK(fits, ValueError, kName, ": input.dtype is ", name(t), ", but weights of ", name(w), " with these scales take ", what);
+  };
+  switch (x.format) {
+    case RowFormat::kPlain: want(mode == Mode::kPlain ? t == w : half, mode == Mode::kPlain ? "an input of the same dtype" : "bfloat16 or float16"); return;
+    case RowFormat::kFp8: want(t == DType::kF8E4M3, "an input of float8_e4m3fn"); return;
+    case RowFormat::kFp8Blocks: want(half, "bfloat16 or float16"); return;
+    case RowFormat::kMxFp8: want(half || t == DType::kF8E4M3, "bfloat16, float16 or float8_e4m3fn"); break;
+    case RowFormat::kNvfp4: want(half || is_bytes(a.input), "bfloat16, float16 or packed codes"); break;
+  }
+  FI_CHECK(packed == a.input_sf.has_value(), ValueError, kName, ": input_sf is ", a.input_sf ? "given" : "None", ", but the input is ", name(t));
+  if (!packed) return;
+  const int64_t bytes = sf_bytes(a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear, x.tokens, x.hidden / scale_block(x.format));
+  FI_CHECK(a.input_sf->nbytes() == bytes && a.input_sf->is_contiguous(), ValueError, kName, ": input_sf is ", to_string(*a.input_sf), ", but ", x.tokens,
+           " rows of ", x.hidden, " elements need ", bytes, " bytes, contiguous");
+}
+void check_scales(const Moe& a) {
+  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kName, ": output_dtype is ", name(a.output_dtype), ", but must be ", to_string(op::floats));
+  const auto scales = scales_of(mode_of(a));
+  const size_t given = a.quant_scales ? a.quant_scales->size() : 0;
+  FI_CHECK(given == scales.size(), ValueError, kName, ": quant_scales has ", given, " tensors, but weights of ", name(a.fc1_expert_weights.dtype()),
+           " with these flags need ", scales.size(), is_bytes(a.fc1_expert_weights) && scales.size() == 6 ? " (or 5: MXFP4 with rows of float8_e4m3fn)" : "");
 }
 }  // namespace
 
 void validate(const Moe& a) {
-  refuse_flags(a);
+  check_flags(a);
   check_rank("tp_size", a.tp_size, "tp_rank", a.tp_rank);
   check_rank("ep_size", a.ep_size, "ep_rank", a.ep_rank);
-  const Extents x = extents_of(a);
+  check_scales(a);
+  const Mode mode = mode_of(a);
+  const Layer x = extents_of(a);
   check_activation(a, x);
-  const int64_t per = mode_of(a) == Mode::kNvfp4 ? 2 : 1;
+  const int64_t per = has_fp4_weights(mode) ? 2 : 1;
   FI_CHECK(a.fc2_expert_weights.dtype() == a.fc1_expert_weights.dtype(), ValueError, kName, ": fc2_expert_weights.dtype is ",
            name(a.fc2_expert_weights.dtype()), ", but fc1_expert_weights.dtype is ", name(a.fc1_expert_weights.dtype()));
-  FI_CHECK(x.inter % per == 0, ValueError, kName, ": the intermediate size is ", x.inter, ", but must be even");
+  const int64_t block = x.format == RowFormat::kFp8Blocks ? 128 : std::max<int64_t>(weight_block(mode), 1);
+  FI_CHECK(x.hidden % block == 0 && x.inter % block == 0, ValueError, kName, ": the hidden size is ", x.hidden, " and the intermediate size ", x.inter,
+           ", but rows must have a multiple of ", block, " elements (that share a scale)");
   check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});
   check_shape("input", a.input, {x.tokens, is_bytes(a.input) ? x.hidden / 2 : x.hidden});
   if (a.fc1_expert_biases) check_shape("fc1_expert_biases", *a.fc1_expert_biases, {x.experts, x.width});
   if (a.fc2_expert_biases) check_shape("fc2_expert_biases", *a.fc2_expert_biases, {x.experts, x.hidden});
+  check_input(a, x);
   if (a.input.device() != kCpu) return;
-  check_mode(a, x);
+  const auto scales = scales_of(mode);
+  for (size_t i = 0; i < scales.size(); ++i) check_scale(a, x, scales[i], (*a.quant_scales)[i]);
   if (a.enable_alltoall) return;
   for (int64_t t = 0; t < x.tokens; ++t)
     for (int64_t j = 0; j < x.top_k; ++j) {

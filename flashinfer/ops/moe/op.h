@@ -56,10 +56,16 @@ void fused_topk_deepseek(const FusedTopkDeepseek& args);
 
 /// out[t] = sum over j of token_final_scales[t, j] * (fc2[e] . act(fc1[e] . input[t] + bias1[e]) + bias2[e]), e = token_selected_experts[t, j],
 /// over the experts of this rank: [ep_rank * E, ep_rank * E + E). The rows of fc1 are first the linear ("up") half, then the gate.
-///   bf16          the activation is rounded to bf16, everything else stays in f32
-///   e4m3          quant_scales: factors after fc1 [E], before the activation's cast to e4m3 [1], after fc2 [E], and one that is not used
-///   NVFP4         quant_scales: gs of the input [1], fc1's scale factors (128x4 for each expert), factors after fc1 [E], gs of the activation
-///                 [1], fc2's scale factors, factors after fc2 [E]; an input of 16 bits is quantised, one of uint8 comes with input_sf
+/// quant_scales by the weights' dtype and the flags; "sf": ue8m0 or e4m3 scale factors of each expert, "factor": f32 [E] or one, behind a product:
+///   bf16          none: the activation is rounded to bf16, everything else stays in f32
+///   e4m3          factor 1, the activations' before their cast to e4m3 [1], factor 2, and one that is not used; an input of e4m3
+///   e4m3, use_deepseek_fp8_block_scale    f32 [E, n/128, k/128] for both weights; rows are quantised by 128 columns (amax / 448) on the way
+///   e4m3, use_mxfp8_act_scaling           sf 1 (128x4), factor 1, sf 2, factor 2; the input is quantised, or e4m3 with input_sf
+///   uint8 (NVFP4) gs of the input [1], sf 1 (e4m3, 128x4), factor 1, gs of the activation [1], sf 2, factor 2; an input of 16 bits is
+///                 quantised, one of uint8 comes with input_sf
+///   uint8 (MXFP4), use_w4_group_scaling   sf 1, sf 2, linear [E, n, k/32]; rows of 16 bits are not quantised
+///   uint8 (MXFP4), use_mxfp8_act_scaling  sf 1 (128x4), factor 1, sf 2, factor 2; input as for e4m3
+///   uint8 (MXFP4), five scales            sf 1 (128x4), factor 1, the activations' before their cast to e4m3, sf 2, factor 2; an input of e4m3
 /// Activations (ActivationType): Gelu 0, Relu 1, Silu 2, Swiglu 3 silu(g) u, Geglu 4 gelu(g) u, SwigluBias 5 (also 3 with alpha, beta or
 /// limit): g = min(g, limit), u = clamp(u, -limit, limit), g sigmoid(alpha g) (u + beta), Relu2 6, SwigluStep 7 min(silu(g), 7)
 /// clamp(u, -7, 7), GegluTanh 8, Identity 9, Situ 10 b tanh(g / b) sigmoid(g) l tanh(u / l), ClampedRelu2 12 (limit tanh(relu(x) / limit))^2;

@@ -15,6 +15,8 @@ inline constexpr jit::Kernel kBlockQuantize{"flashinfer/ops/quantization/block_c
 inline constexpr jit::Kernel kBlockDequantize{"flashinfer/ops/quantization/block_cpu.h", "flashinfer::cpu::block_dequantize",
                                               "flashinfer::BlockDequantParams"};
 
+inline constexpr jit::Kernel kGroup8{"flashinfer/ops/quantization/group8_cpu.h", "flashinfer::cpu::group8", "flashinfer::Group8Params"};
+
 inline constexpr const char* kSfLayouts = "SfLayout: layout_128x4=0|layout_8x4=1|layout_linear=2";
 inline constexpr const char* kUnset4Over6 = "<nvfp4_4over6 unset: read FLASHINFER_NVFP4_4OVER6*>";
 

@@ -18,7 +18,7 @@ namespace family = ops::quantization;
 using op::Shape;
 using Group = PerTokenGroupQuant8Bit;
 using Whole = PerTensorQuantFp8;
-inline constexpr jit::Kernel kGroup8{"flashinfer/ops/quantization/group8_cpu.h", "flashinfer::cpu::group8", "flashinfer::Group8Params"};
+using ops::kGroup8;
 constexpr const char *kGroup = "per_token_group_quant_8bit", *kWhole = "per_tensor_quant_fp8";
 
 DType out_of(const Group& a) { return a.dst_dtype.value_or(DType::kF8E4M3); }

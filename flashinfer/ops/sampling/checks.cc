@@ -40,6 +40,11 @@ void check_integer_threshold(const char* op, const char* name, const op::ScalarO
   FI_CHECK(t ? op::indices.has(t->dtype()) : std::holds_alternative<int64_t>(v.value), ValueError, op, ": ", name, " is ",
            t ? std::string(flashinfer::name(t->dtype())) : std::to_string(v.number()),
            ", but must be an integer or int32 or int64");
+  if (t && t->device() != kCpu) return;
+  for (int64_t i = 0; i < (t ? t->size(0) : 1); ++i) {
+    const int64_t k = t ? op::index_at(*t, i) : std::get<int64_t>(v.value);
+    FI_CHECK(k >= -1, ValueError, op, ": ", name, t ? str("[", i, "]") : "", " is ", k, ", but must be positive, or 0 or -1: off");
+  }
 }
 
 void check_seeds(const char* op, const std::optional<op::ScalarOrTensor>& seed,

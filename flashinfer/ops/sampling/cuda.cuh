@@ -23,7 +23,7 @@ FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   float inverse = p.inverse;
   if (p.temperature) {
     const float t = to_f32(static_cast<const scalar_of_t<C.temperature>*>(p.temperature)[r * p.temperature_stride]);
-    inverse = t == 0.0f ? 0.0f : 1.0f / t;  // T = 0 makes all logits equal
+    inverse = t == 0.0f || t == -1.0f ? 0.0f : 1.0f / t;  // they make all logits equal
   }
   // A masked token stays masked at T = 0 (0 * -inf would be NaN).
   const auto scaled = [&](float v) { return v == -kInf ? v : v * inverse; };

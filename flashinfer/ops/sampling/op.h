@@ -33,9 +33,9 @@ struct Softmax {
   std::optional<bool> enable_pdl = {};                 // CUDA only
   std::optional<TensorView> out = {};                  // ours: memory for the result, [rows, v] f32
 };
-/// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0 gives equal probabilities (engines
-/// map greedy to top_k with k = 1). -inf gives 0; a row of -inf gives zeros; a NaN or +inf makes its row NaN. ValueError: shapes
-/// or dtypes that do not fit together.
+/// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0, and -1 for a row, gives equal
+/// probabilities (engines mark greedy rows so, and map them to top_k with k = 1). -inf gives 0; a row of -inf gives zeros; a NaN or +inf makes its row NaN. ValueError: shapes
+/// or dtypes that do not fit together, another negative temperature.
 Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
@@ -64,7 +64,7 @@ Samples sampling_from_probs(const SamplingFromProbs& args);
 
 struct TopKSamplingFromProbs {
   TensorView probs;          // [rows, v] f32|f16|bf16
-  op::ScalarOrTensor top_k;  // a number or [rows] i32|i64; 0, negative or >= v: off
+  op::ScalarOrTensor top_k;  // a number or [rows] i32|i64; 0, -1 or >= v: off; below: ValueError
   std::optional<TensorView> indices = {};
   bool deterministic = true;
   std::optional<op::Generator> generator = {};

@@ -18,11 +18,18 @@ inline constexpr jit::Kernel kSoftmaxCuda{"flashinfer/ops/sampling/cuda.cuh", "f
 SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
 
 void validate(const Softmax& a) {
-  if (a.temperature) ops::sampling::check_length("softmax", "temperature", *a.temperature, a.logits.size(0), "logits");
+  if (!a.temperature) return;
+  ops::sampling::check_length("softmax", "temperature", *a.temperature, a.logits.size(0), "logits");
+  const TensorView* t = a.temperature->tensor();
+  if (!t)
+    FI_CHECK(a.temperature->number() >= 0, ValueError, "softmax: temperature is ", a.temperature->number(), ", but must not be negative");
+  for (int64_t i = 0; t && t->device() == kCpu && i < t->size(0); ++i)
+    FI_CHECK(ref::get(*t, i) >= 0 || ref::get(*t, i) == -1, ValueError, "softmax: temperature[", i, "] is ", ref::get(*t, i),
+             ", but must not be negative (-1 marks a row whose token is chosen otherwise)");
 }
 
-/// 1 / T in f32; T = 0 makes all logits equal.
-float inverse(double t) { return t == 0 ? 0.0f : 1.0f / static_cast<float>(t); }
+/// 1 / T in f32; T = 0, or -1 of a row, makes all logits equal.
+float inverse(double t) { return t == 0 || t == -1 ? 0.0f : 1.0f / static_cast<float>(t); }
 
 /// One value a row, or one for all.
 Tensor inverses(const Softmax& a) {

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/moe/layer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/quantization/block_launch.h"
+#include "flashinfer/ops/quantization/group8_params.h"
+
+namespace flashinfer::moe {
+namespace {
+inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
+inline constexpr jit::Kernel kSum{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_sum", "flashinfer::MoeSumParams"};
+
+// ---- rows sorted by expert ----
+struct Permutation {
+  std::vector<int32_t> row_of;  // [tokens * top_k], -1: not of this rank
+  std::vector<int32_t> token_of, expert_of;  // [rows]
+  std::vector<gemm::Group> groups;
+  int64_t rows() const { return static_cast<int64_t>(token_of.size()); }
+};
+Permutation permute(const Layer& l) {
+  Permutation p;
+  std::vector<int64_t> next(static_cast<size_t>(l.experts) + 1, 0);
+  for (const int32_t e : l.ids)
+    if (e >= 0) ++next[static_cast<size_t>(e) + 1];
+  for (size_t e = 0; e < static_cast<size_t>(l.experts); ++e) {
+    if (next[e + 1]) p.groups.push_back({.row = next[e], .rows = next[e + 1], .weight = static_cast<int64_t>(e), .sf_first = next[e]});
+    next[e + 1] += next[e];
+  }
+  p.row_of.assign(l.ids.size(), -1);
+  p.token_of.resize(static_cast<size_t>(next.back()));
+  p.expert_of.resize(p.token_of.size());
+  for (size_t i = 0; i < l.ids.size(); ++i) {
+    if (l.ids[i] < 0) continue;
+    const auto row = static_cast<size_t>(next[static_cast<size_t>(l.ids[i])]++);
+    p.row_of[i] = static_cast<int32_t>(row);
+    p.token_of[row] = static_cast<int32_t>(static_cast<int64_t>(i) / l.top_k);
+    p.expert_of[row] = l.ids[i];
+  }
+  return p;
+}
+/// Rows token_of[r] of x.
+Tensor gather(const TensorView& x, const std::vector<int32_t>& token_of) {
+  const auto rows = static_cast<int64_t>(token_of.size());
+  const int64_t bytes = x.size(1) * x.item_size();
+  Tensor out = Tensor::empty({rows, x.size(1)}, x.dtype());
+  ops::for_rows(rows, ops::rows_per_task(rows, 2 * bytes), [&](int64_t r) {
+    std::memcpy(out.data_as<char>() + r * bytes, x.data_as<char>() + token_of[static_cast<size_t>(r)] * x.stride(0) * x.item_size(),
+                static_cast<size_t>(bytes));
+  });
+  return out;
+}
+
+// ---- rows into the format of the products ----
+BlockQuantConfig quant_config(RowFormat f, DType t) {
+  return f == RowFormat::kNvfp4 ? BlockQuantConfig{t, 16, 0, 0, 0} : BlockQuantConfig{t, 32, 1, 1, 0};
+}
+Group8Config group_config(DType t) { return {t, DType::kF8E4M3}; }
+Rows quantise(const Layer& l, const TensorView& x, float encode) {
+  const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
+  const bool fp4 = l.format == RowFormat::kNvfp4, groups = l.format == RowFormat::kFp8Blocks;
+  Rows out;
+  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
+  out.data = out.keep.view();
+  out.scales = Tensor::empty({rows, k / block}, groups ? DType::kF32 : DType::kU8);
+  if (groups) {
+    Group8Params p{};
+    p.x = x.data(), p.q = out.keep.data(), p.scales = out.scales.data_as<float>();
+    p.rows = rows, p.k = k, p.group = block;
+    p.x_stride = x.stride(0), p.q_stride = k, p.scale_row_stride = k / block, p.scale_group_stride = 1;
+    p.eps = 1e-4f;
+    p.rows_per_task = ops::rows_per_task(rows, k * 3);
+    ops::run_rows(jit::cpu_kernel<ops::kGroup8>(group_config(x.dtype())).fn, p, rows, p.rows_per_task);
+    return out;
+  }
+  BlockQuantParams p{};
+  p.x = x.data(), p.codes = static_cast<uint8_t*>(out.keep.data()), p.scales = out.scales.data_as<uint8_t>();
+  p.batches = 1, p.rows = p.padded_rows = rows, p.k = p.padded_k = k;
+  p.row_stride = x.stride(0), p.code_row_stride = out.data.size(1);
+  p.layout = SfLayout::kLinear;
+  if (fp4) p.encode = &encode;
+  ops::run_block_quantize(quant_config(l.format, x.dtype()), p);
+  return out;
+}
+Rows tokens_of(const Layer& l) {
+  if (is_narrow(l.x) || !has_scales(l.format)) return {l.x, l.x_scales, {}};
+  return quantise(l, l.x, l.x_encode);
+}
+
+/// A tensor as contiguous f32; null when absent.
+struct Floats {
+  Tensor keep;
+  const float* p = nullptr;
+  explicit Floats(const std::optional<TensorView>& t) {
+    if (!t) return;
+    if (t->dtype() == DType::kF32 && t->is_contiguous()) {
+      p = t->data_as<float>();
+      return;
+    }
+    keep = Tensor::empty(t->shape(), DType::kF32);
+    ref::for_each_row(*t, [&](const ref::Index& row) {
+      for (int64_t i = 0; i < t->size(-1); ++i) ref::set(keep.view(), row, i, ref::get(*t, row, i));
+    });
+    p = keep.data_as<float>();
+  }
+};
+/// Where the logical columns of a product lie; empty: in order.
+std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
+  std::vector<int32_t> out;
+  if (!w.shuffle && !w.interleaved) return out;
+  const int64_t turns = w.shuffle / 8;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = !w.interleaved ? i : i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1, in = w.shuffle ? at % w.shuffle : 0;
+    out.push_back(static_cast<int32_t>(w.shuffle ? at - in + in % turns * 8 + in / turns : at));
+  }
+  return out;
+}
+const int32_t* pointer(const std::vector<int32_t>& v) { return v.empty() ? nullptr : v.data(); }
+
+/// The activations of the rows that product 1 gave.
+Tensor activate(const Layer& l, const Permutation& p, const Tensor& h, const std::vector<float>& row_weight) {
+  Tensor inter = Tensor::empty({p.rows(), l.inter}, inter_dtype(l));
+  const Floats bias(l.first.bias), factor(l.first.column_factor), alpha(l.alpha), beta(l.beta), limit(l.limit), sb(l.situ_beta), sl(l.situ_linear);
+  const std::vector<int32_t> column = columns_of(l.first, l.width);
+  std::vector<float> row_factor, scale;
+  if (l.row_factor || l.weights_on_input)
+    for (size_t r = 0; r < p.token_of.size(); ++r)
+      row_factor.push_back((l.row_factor ? number(*l.row_factor, p.token_of[r]) : 1.0f) * (l.weights_on_input ? row_weight[r] : 1.0f));
+  if (l.inter_factor)
+    for (int64_t e = 0; e < l.experts; ++e) scale.push_back(number(*l.inter_factor, e));
+  MoeActParams act{};
+  act.x = h.data_as<float>(), act.y = inter.data(), act.rows = p.rows(), act.inter = l.inter, act.expert = p.expert_of.data();
+  act.column = pointer(column);
+  act.row_factor = row_factor.empty() ? nullptr : row_factor.data(), act.scale = scale.empty() ? nullptr : scale.data();
+  act.factor = factor.p, act.bias = bias.p, act.alpha = alpha.p, act.beta = beta.p, act.limit = limit.p, act.situ_beta = sb.p, act.situ_linear = sl.p;
+  act.kind = l.kind, act.relu2_limit = l.relu2_limit;
+  act.rows_per_task = ops::rows_per_task(act.rows, l.width * 4 + l.inter * 2);
+  ops::run_rows(jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).fn, act, act.rows, act.rows_per_task);
+  return inter;
+}
+/// `out` from rows of product 2: weighted sums, or the rows as they are.
+void finish(const Layer& l, const Permutation& p, const Tensor& y) {
+  const Floats bias(l.add_second_bias ? l.second.bias : std::nullopt), factor(l.second.column_factor);
+  const std::vector<int32_t> column = columns_of(l.second, l.hidden);
+  std::vector<int32_t> rows = p.row_of;
+  std::vector<float> weights = l.weights;
+  const bool sums = l.out.defined();
+  const TensorView& out = sums ? l.out : l.rows_out;
+  if (l.weights_on_input || !sums) std::fill(weights.begin(), weights.end(), 1.0f);
+  if (!sums)
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i) < p.rows() ? static_cast<int32_t>(i) : -1;
+  MoeSumParams sum{};
+  sum.y = y.data_as<float>(), sum.out = out.data(), sum.row = rows.data(), sum.expert = p.expert_of.data(), sum.column = pointer(column);
+  sum.scales = weights.data(), sum.factor = factor.p, sum.bias = bias.p;
+  sum.tokens = out.size(0), sum.top_k = sums ? l.top_k : 1, sum.hidden = l.hidden, sum.out_stride = out.stride(0);
+  sum.rows_per_task = ops::rows_per_task(sum.tokens, l.hidden * (4 * sum.top_k + 2));
+  ops::run_rows(jit::cpu_kernel<kSum>(MoeConfig{out.dtype()}).fn, sum, sum.tokens, sum.rows_per_task);
+  if (sums) return;
+  for (size_t i = 0; i < rows.size(); ++i) ref::put(l.row_of, {static_cast<int64_t>(i)}, p.row_of[i]);
+}
+}  // namespace
+
+gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out, std::vector<gemm::Group> groups) {
+  static constexpr float kOne = 1;
+  const Weights& w = which == 1 ? l.first : l.second;
+  gemm::GroupedWork work{.a = rows.data, .b = w.data, .out = out, .a_fp4 = l.format == RowFormat::kNvfp4, .b_fp4 = w.fp4, .b_int4 = w.int4};
+  work.b_block_k = w.block_k;
+  work.b_sf = w.sf, work.b_grid = w.grid, work.grid_k = w.grid_k;
+  if (l.format == RowFormat::kFp8Blocks)
+    work.a_grid = {.p = rows.scales.data_as<float>(), .lines = 1, .line_stride = rows.scales.size(1), .k_stride = 1};
+  else if (w.grid_k)
+    work.a_grid = {.p = &kOne, .lines = std::numeric_limits<int32_t>::max()};
+  if (l.format == RowFormat::kMxFp8 || l.format == RowFormat::kNvfp4)
+    work.a_sf = {.bytes = rows.scales.data_as<uint8_t>(), .columns = rows.scales.size(1), .block = static_cast<int32_t>(scale_block(l.format)),
+                 .layout = SfLayout::kLinear, .e8m0 = l.format == RowFormat::kMxFp8};
+  if (w.factor)
+    for (gemm::Group& g : groups) g.alpha = number(*w.factor, g.weight);
+  work.groups = std::move(groups);
+  return work;
+}
+
+void run(const Layer& l) {
+  const Permutation p = permute(l);
+  const Tensor h = Tensor::empty({p.rows(), l.width}, DType::kF32), y = Tensor::empty({p.rows(), l.hidden}, DType::kF32);
+  std::vector<float> row_weight(p.token_of.size());
+  for (size_t i = 0; i < p.row_of.size(); ++i)
+    if (p.row_of[i] >= 0) row_weight[static_cast<size_t>(p.row_of[i])] = l.weights[i];
+  const Rows tokens = tokens_of(l);
+  Rows rows;
+  rows.keep = gather(tokens.data, p.token_of);
+  rows.data = rows.keep.view();
+  if (tokens.scales.defined()) rows.scales = gather(tokens.scales.view(), p.token_of);
+  gemm::run(product(l, 1, rows, h.view(), p.groups));
+  const Tensor inter = activate(l, p, h, row_weight);
+  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode) : Rows{inter.view(), {}, inter};
+  gemm::run(product(l, 2, rows, y.view(), p.groups));
+  finish(l, p, y);
+}
+
+std::string refuse(const Layer& l) {
+  if (l.format == RowFormat::kPlain && l.x.dtype() != DType::kBF16)
+    return str("input is ", name(l.x.dtype()), ", but the kernels multiply bfloat16");
+  const auto a = l.format == RowFormat::kPlain ? GemmFormat::kBF16 : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4 : GemmFormat::kE4M3;
+  const auto product = [&](const Weights& w, int64_t n, int64_t k) {
+    const GemmFormat b = w.int4 ? GemmFormat::kInt4 : gemm::format_of(w.data.dtype());
+    return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .grid_k = w.grid_k, .grouped = true});
+  };
+  const DType out = l.out.defined() ? l.out.dtype() : DType::kBF16;
+  std::vector<std::string> all = {jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).refusal, jit::cpu_kernel<kSum>(MoeConfig{out}).refusal,
+                                  product(l.first, l.width, l.hidden), product(l.second, l.hidden, l.inter)};
+  const auto quantiser = [&](DType t) {
+    return l.format == RowFormat::kFp8Blocks ? jit::cpu_kernel<ops::kGroup8>(group_config(t)).refusal
+                                             : jit::cpu_kernel<ops::kBlockQuantize>(quant_config(l.format, t)).refusal;
+  };
+  if (has_scales(l.format)) {
+    all.push_back(quantiser(inter_dtype(l)));
+    if (!is_narrow(l.x)) all.push_back(quantiser(l.x.dtype()));
+  }
+  for (const std::string& r : all)
+    if (!r.empty()) return r;
+  return {};
+}
+
+op::Cost cost(const Layer& l) {
+  std::vector<char> used(static_cast<size_t>(l.experts), 0);
+  int64_t rows = 0;
+  for (const int32_t e : l.ids)
+    if (e >= 0) ++rows, used[static_cast<size_t>(e)] = 1;
+  const double weights = static_cast<double>(std::count(used.begin(), used.end(), 1)) *
+                         static_cast<double>((l.first.data.nbytes() + l.second.data.nbytes()) / std::max<int64_t>(l.experts, 1));
+  return {.bytes = weights + 2.0 * static_cast<double>(l.x.nbytes()), .flops = 2.0 * static_cast<double>(rows * (l.width * l.hidden + l.hidden * l.inter))};
+}
+
+}  // namespace flashinfer::moe

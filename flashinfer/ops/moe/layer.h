@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mixture of experts as one value, whichever op asks for it: what its kernels and its reference both take.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/gemm/grouped_work.h"
+#include "flashinfer/ops/moe/params.h"
+
+namespace flashinfer::moe {
+
+/// What the products read as rows; activations come in it or are brought into it.
+enum class RowFormat {
+  kPlain,      // bf16 (the reference: also f16, f32)
+  kFp8,        // e4m3; the factor lies in the weights' factors
+  kFp8Blocks,  // e4m3 with an f32 scale for 128 columns: amax / 448
+  kMxFp8,      // e4m3 with a ue8m0 scale for 32
+  kNvfp4,      // e2m1 with an e4m3 scale for 16, and a scale of the whole tensor
+};
+constexpr int64_t scale_block(RowFormat f) { return f == RowFormat::kFp8Blocks ? 128 : f == RowFormat::kMxFp8 ? 32 : 16; }
+constexpr bool has_scales(RowFormat f) { return f >= RowFormat::kFp8Blocks; }
+
+/// Experts' weights of one product. Stored row n of an expert is the logical row that `shuffle` and `interleaved` say.
+struct Weights {
+  TensorView data;  // [E, n, k], FP4 and int4: bytes [E, n, k / 2]; with block_k: [E, k / block_k, n, block_k]
+  bool fp4 = false, int4 = false;
+  int64_t block_k = 0;
+  GemmSf sf{};      // scales of a byte
+  GemmGrid grid{};  // f32 scales of blocks, grid_k along k
+  int64_t grid_k = 0;
+  std::optional<TensorView> factor{};         // f32 [E] or one: behind the product
+  std::optional<TensorView> column_factor{};  // [E, n]: of each stored row
+  std::optional<TensorView> bias{};           // [E, n], of each stored row
+  int shuffle = 0;           // rows of each block of 16 or 32 are dealt out (ops.md 2.5); 0: none
+  bool interleaved = false;  // pairs of (linear, gate) rows, before the shuffle
+};
+
+struct Layer {
+  int64_t tokens = 0, top_k = 0, experts = 0, hidden = 0, inter = 0, width = 0;  // width: rows of `first`
+  TensorView x;           // [tokens, hidden]; FP4: bytes
+  Tensor x_scales;        // of an x that comes with them: u8 or f32 [tokens, hidden / scale_block]
+  RowFormat format = RowFormat::kPlain;
+  float x_encode = 1, inter_encode = 1;        // NVFP4: global scales of x and of the activations
+  std::optional<TensorView> inter_factor{};    // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
+  std::optional<TensorView> row_factor{};      // f32 [tokens]: of product 1
+  bool weights_on_input = false;               // the token's weight counts behind product 1 instead of product 2
+  Weights first, second;
+  MoeActivation kind = MoeActivation::kSwiglu;
+  std::optional<TensorView> alpha{}, beta{}, limit{}, situ_beta{}, situ_linear{};  // f32 [E]
+  float relu2_limit = 0;
+  bool add_second_bias = true;
+  std::vector<int32_t> ids;    // [tokens * top_k], -1: not here
+  std::vector<float> weights;  // [tokens * top_k]
+  TensorView out;              // [tokens, hidden]
+  TensorView rows_out;         // instead of out: bf16 [tokens * top_k, hidden], product 2 by expert; and
+  TensorView row_of;           // i32 [tokens * top_k], the row of each entry of ids, or -1
+};
+
+/// Why the kernels cannot serve it; reads no ids.
+std::string refuse(const Layer& l);
+void run(const Layer& l);
+/// A token and an expert at a time, in double precision.
+void reference(const Layer& l);
+/// The work: 2 products of what the ids name. Bytes count each named expert once.
+op::Cost cost(const Layer& l);
+
+// ---- shared by the two ----
+/// Rows of activations in the format of the products.
+struct Rows {
+  TensorView data;
+  Tensor scales, keep;
+};
+/// Product `which` of rows sorted into groups.
+gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out, std::vector<gemm::Group> groups);
+inline float number(const TensorView& t, int64_t i = 0) {
+  return t.data_as<float>()[t.numel() == 1 || t.rank() == 0 ? 0 : i * t.stride(0)];
+}
+inline bool is_narrow(const TensorView& x) { return x.dtype() == DType::kF8E4M3 || x.dtype() == DType::kU8 || x.dtype() == DType::kF4E2M1x2; }
+inline DType inter_dtype(const Layer& l) {
+  return l.format == RowFormat::kFp8 ? DType::kF8E4M3 : l.format == RowFormat::kPlain && l.x.dtype() != DType::kF8E4M3 ? l.x.dtype() : DType::kBF16;
+}
+
+}  // namespace flashinfer::moe

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "flashinfer/ops/activation/ref.h"
+#include "flashinfer/ops/moe/layer.h"
+#include "flashinfer/ops/quantization/block_ref.h"
+
+namespace flashinfer::moe {
+namespace {
+
+Rows quantise_reference(const Layer& l, const TensorView& x, float encode) {
+  const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
+  const bool fp4 = l.format == RowFormat::kNvfp4, groups = l.format == RowFormat::kFp8Blocks;
+  Rows out;
+  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
+  out.data = out.keep.view();
+  out.scales = Tensor::empty({rows, k / block}, groups ? DType::kF32 : DType::kU8);
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<float> v = ref::floats_of(x, {r});
+    if (!groups) {
+      ref::quantize_row({block, !fp4, !fp4}, v, fp4 ? encode : 1.0f, out.data.select(0, r), out.scales.view(), SfLayout::kLinear, r);
+      continue;
+    }
+    for (int64_t g = 0; g < k / block; ++g) {
+      const float scale = std::max(ref::magnitude(v.data() + g * block, block), 1e-4f) / 448.0f;
+      ref::put(out.scales.view(), {r, g}, scale);
+      for (int64_t i = g * block; i < (g + 1) * block; ++i)
+        ref::put(out.data, {r, i}, std::clamp(v[static_cast<size_t>(i)] / scale, -448.0f, 448.0f));
+    }
+  }
+  return out;
+}
+double activated(const Layer& l, int64_t e, double u, double g) {
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  const auto of = [e](const std::optional<TensorView>& t, double otherwise) { return t ? ref::at(*t, {e}) : otherwise; };
+  switch (l.kind) {
+    case MoeActivation::kGelu: return ref::gelu(u);
+    case MoeActivation::kRelu: return std::max(u, 0.0);
+    case MoeActivation::kSilu: return ref::silu(u);
+    case MoeActivation::kIdentity: return u;
+    case MoeActivation::kRelu2: return std::max(u, 0.0) * std::max(u, 0.0);
+    case MoeActivation::kClampedRelu2: {
+      const double limit = static_cast<double>(l.relu2_limit);
+      return std::pow(limit * std::tanh(std::max(u, 0.0) / limit), 2);
+    }
+    case MoeActivation::kGeglu: return ref::gelu(g) * u;
+    case MoeActivation::kGegluTanh: return ref::gelu_tanh(g) * u;
+    case MoeActivation::kSwigluStep: return std::min(ref::silu(g), 7.0) * std::clamp(u, -7.0, 7.0);
+    case MoeActivation::kSitu: {
+      const double b = of(l.situ_beta, 4), linear = of(l.situ_linear, 25);
+      return b * std::tanh(g / b) * sigmoid(g) * linear * std::tanh(u / linear);
+    }
+    default: {
+      const double limit = of(l.limit, HUGE_VAL), clipped = std::min(g, limit);
+      return clipped * sigmoid(of(l.alpha, 1) * clipped) * (std::clamp(u, -limit, limit) + of(l.beta, 0));
+    }
+  }
+}
+/// The stored row of logical row i of n.
+int64_t stored(const Weights& w, int64_t i, int64_t n) {
+  if (w.interleaved) i = i % (n / 2) * 2 + i / (n / 2);
+  if (!w.shuffle) return i;
+  for (int64_t r = i / w.shuffle * w.shuffle;; ++r)
+    if (ref::shuffle_source(r, w.shuffle) == i) return r;
+}
+/// One row through product `which` of expert e, logical columns, with the factor and bias of each.
+std::vector<double> one_product(const Layer& l, int which, const Rows& row, int64_t e, double factor) {
+  const Weights& w = which == 1 ? l.first : l.second;
+  const int64_t n = which == 1 ? l.width : l.hidden;
+  const Tensor y = Tensor::empty({1, n}, DType::kF64);
+  gemm::reference(product(l, which, row, y.view(), {{.row = 0, .rows = 1, .weight = e, .sf_first = 0}}));
+  std::vector<double> out;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = stored(w, i, n);
+    double v = y.data_as<double>()[at] * factor;
+    if (w.column_factor) v *= ref::at(*w.column_factor, {e, at});
+    if (w.bias && (which == 1 || l.add_second_bias)) v += ref::at(*w.bias, {e, at});
+    out.push_back(v);
+  }
+  return out;
+}
+/// What expert e makes of token t, `weight` on the input.
+std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int64_t e, double weight) {
+  Rows row{tokens.data.slice(0, t, t + 1), tokens.scales.defined() ? Tensor::clone(tokens.scales.view().slice(0, t, t + 1)) : Tensor(), {}};
+  const double factor = (l.row_factor ? static_cast<double>(number(*l.row_factor, t)) : 1.0) * weight;
+  const std::vector<double> h = one_product(l, 1, row, e, factor);
+  const Tensor inter = Tensor::empty({1, l.inter}, inter_dtype(l));
+  for (int64_t i = 0; i < l.inter; ++i) {
+    double v = activated(l, e, h[static_cast<size_t>(i)], has_gate(l.kind) ? h[static_cast<size_t>(l.inter + i)] : 0.0);
+    if (l.inter_factor) v *= static_cast<double>(number(*l.inter_factor, e));
+    ref::put(inter.view(), {0, i}, l.format == RowFormat::kFp8 ? std::clamp(v, -448.0, 448.0) : v);
+  }
+  row = has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{inter.view(), {}, {}};
+  return one_product(l, 2, row, e, 1.0);
+}
+}  // namespace
+
+void reference(const Layer& l) {
+  const Rows tokens = is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}} : quantise_reference(l, l.x, l.x_encode);
+  std::vector<int64_t> first(static_cast<size_t>(l.experts) + 1, 0);  // row of product 2 of each expert's first token
+  for (const int32_t e : l.ids)
+    for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];
+  if (!l.out.defined()) ref::clear(l.rows_out);
+  for (int64_t t = 0; t < l.tokens; ++t) {
+    std::vector<double> sum(static_cast<size_t>(l.hidden), 0.0);
+    for (int64_t j = 0; j < l.top_k; ++j) {
+      const auto at = static_cast<size_t>(t * l.top_k + j);
+      const int32_t e = l.ids[at];
+      if (!l.out.defined()) ref::put(l.row_of, {static_cast<int64_t>(at)}, e < 0 ? -1.0 : static_cast<double>(first[static_cast<size_t>(e)]));
+      if (e < 0) continue;
+      const double weight = static_cast<double>(l.weights[at]);
+      const std::vector<double> y = expert_of(l, tokens, t, e, l.weights_on_input ? weight : 1.0);
+      for (size_t i = 0; i < y.size(); ++i) sum[i] += (l.weights_on_input ? 1.0 : weight) * y[i];
+      if (l.out.defined()) continue;
+      for (int64_t i = 0; i < l.hidden; ++i) ref::put(l.rows_out, {first[static_cast<size_t>(e)], i}, y[static_cast<size_t>(i)]);
+      ++first[static_cast<size_t>(e)];
+    }
+    for (int64_t i = 0; l.out.defined() && i < l.hidden; ++i) ref::put(l.out, {t, i}, sum[static_cast<size_t>(i)]);
+  }
+}
+
+}  // namespace flashinfer::moe
