@@ -230,6 +230,13 @@ flashinfer_status flashinfer_record_restart(void) {
   return guarded([] { record::restart_from_env(); });
 }
 
+int64_t flashinfer_flush_graph_dumps(int32_t synchronize, uint64_t graph) {
+  int64_t n = -1;
+  guarded([&] { n = record::flush_graph_dumps(synchronize != 0, graph); });
+  return n;
+}
+int64_t flashinfer_clear_graph_dumps(void) { return record::clear_graph_dumps(); }
+
 flashinfer_status flashinfer_add_version(const char* name, const char* version) {
   return guarded([&] {
     FI_CHECK(name && version, ValueError, "flashinfer_add_version: name or version is a null pointer");

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/op/device.h"
 #include "flashinfer/record/format.h"
@@ -35,10 +36,34 @@ bool same_view(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.strides(), b.strides());
 }
 
-uint64_t stored_bytes(const Side& side) {
-  uint64_t n = 0;
-  for (const Leaf& l : side.leaves) n += static_cast<uint64_t>(l.bytes());
-  return n;
+/// The capture that the current stream is in, when the call has a tensor on its GPU.
+uint64_t capture_of(const Side& side) {
+  for (const Leaf& l : side.leaves)
+    if (const Device d = l.tensor.view.device(); d.type == DeviceType::kCUDA)
+      return cuda::device_refusal(d.index).empty() ? cuda::capture_id(d.index, Context::current().stream) : 0;
+  return 0;
+}
+
+/// Inputs that share memory with something the call writes.
+Json overwritten(const Dump& dump) {
+  Json keys = Json::array();
+  for (const Leaf& in : dump.inputs.leaves) {
+    if (!in.stored() || (in.role && std::string_view(in.role) == role_name(op::Role::kOut))) continue;
+    const auto begin = [](const TensorView& v) { return reinterpret_cast<uintptr_t>(v.data()); };
+    const TensorView& a = in.tensor.view;
+    bool hit = false;
+    for (const auto& [key, arg] : dump.written) {
+      Side side;
+      side.add(key, arg.value, nullptr);
+      for (const Leaf& l : side.leaves) {
+        const TensorView& b = l.tensor.view;
+        hit = hit || (a.numel() > 0 && b.numel() > 0 && begin(a) < begin(b) + static_cast<uintptr_t>(b.span_bytes()) &&
+                      begin(b) < begin(a) + static_cast<uintptr_t>(a.span_bytes()));
+      }
+    }
+    if (hit) keys.push_back(in.key);
+  }
+  return keys;
 }
 
 Json size_info(Json keys, Json output_keys, uint64_t input_bytes, const uint64_t* output_bytes) {
@@ -81,15 +106,16 @@ void Recorder::describe(op::Invocation& call, const std::vector<op::Arg>& args, 
     }
   }
   if (dump.self && dump.state) add_state(dump.inputs, *dump.self, dump.state.get(), kPlanPrefix);
-  if (use_pages()) find_used_pages(dump.inputs);
+  dump.graph = capture_of(dump.inputs);
+  if (dump.graph == 0 && use_pages()) find_used_pages(dump.inputs);  // a replay may use other pages than the capture
 }
 
-formats::WriteReport Recorder::write(Dump& dump, const char* stem, const Side& side) {
+formats::WriteReport Recorder::write(Dump& dump, const std::string& folder, const char* stem, const Side& side) {
   std::vector<Tensor> keep;
   const std::vector<formats::NamedTensor> tensors = stored_tensors(side, keep);
   formats::WriteReport report;
   if (tensors.empty()) return report;
-  const std::string base = dump.path + "/" + stem;
+  const std::string base = folder + "/" + stem;
   if (chunks_) {
     const std::vector<int64_t> sizes = chunk_sizes(side);
     for (;;) {
@@ -111,19 +137,19 @@ formats::WriteReport Recorder::write(Dump& dump, const char* stem, const Side& s
   return report;
 }
 
-void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteReport& report, Json& keys,
+void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteReport* report, Json& keys,
                            uint64_t* bytes) {
   size_t i = 0;
   for (const Leaf& l : side.leaves) {
     std::string checksum;
     if (l.stored()) {
-      checksum = formats::checksum_text(report.checksums.at(i));
+      if (report) checksum = formats::checksum_text(report->checksums.at(i));
       i += l.pages.empty() ? 1 : 2;
       keys.push_back(l.key);
     }
     dump.details[l.key] = details(l, dump.storages, checksum);
   }
-  *bytes = stored_bytes(side);
+  *bytes = side.bytes();
 }
 
 Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* status, const Json& output_metadata,
@@ -147,7 +173,7 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
   versions["os"] = os_name();
   r[kVersions] = std::move(versions);
   r[kExecutionStatus] = status;
-  r[kGraphCapture] = false;
+  r[kGraphCapture] = dump.graph != 0;
   if (call.self_id != 0) r[kSelfId] = call.self_id;
   r[kDumpDir] = dump.path;
   // From here on our own.
@@ -181,6 +207,7 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
   }
   if (call.candidate) r[kBackend] = call.candidate;
   if (!call.config.empty()) r[kConfig] = call.config;
+  if (dump.graph != 0) r[kOverwritten] = overwritten(dump);
   return r;
 }
 
@@ -188,15 +215,18 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
   if (pid_ != ::getpid()) forked();
   auto dump = std::make_shared<Dump>();
   describe(call, args, *dump);
-  if (!admit(dump->name, stored_bytes(dump->inputs), *dump)) return nullptr;
+  const bool captured = dump->graph != 0;
+  if (!admit(dump->name, captured ? 0 : dump->inputs.bytes(), *dump)) return nullptr;
   try {
-    gather_used_pages(dump->inputs);
-    bring_to_host(dump->inputs);
+    formats::WriteReport report;
     dump->storages.add(dump->inputs);
+    if (!captured) gather_used_pages(dump->inputs), bring_to_host(dump->inputs);
     make_folder(*dump);
-    const auto report = write(*dump, kInputsStem, dump->inputs);
-    add_details(*dump, dump->inputs, report, dump->input_keys, &dump->input_bytes);
-    append(*dump, record(call, *dump, kInputsSaved, Json::object(), Json::array(), nullptr));
+    if (!captured) report = write(*dump, dump->path, kInputsStem, dump->inputs);
+    add_details(*dump, dump->inputs, captured ? nullptr : &report, dump->input_keys, &dump->input_bytes);
+    dump->record = record(call, *dump, captured ? kPendingFlush : kInputsSaved, Json::object(), Json::array(), nullptr);
+    append(dump->path, dump->record);
+    if (captured) defer(*dump, false, dump->inputs);
     const std::lock_guard lock(mutex_);
     dump->disk_bytes = chunks_ ? 0 : report.tensor_bytes;
     bytes_ += dump->disk_bytes;
@@ -205,7 +235,7 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
     const uint64_t shown = settings_.keep_last ? ring_.size() + 1 : admitted_;
     sink_.write(str("Dumped inputs to: ", dump->path,
                     " (size: ", two_decimals(static_cast<double>(dump->input_bytes) / kMegabyte), " MB, total: ", shown,
-                    "/", settings_.max_count, " dumps)\n"));
+                    "/", settings_.max_count, captured ? " dumps, graph-deferred)\n" : " dumps)\n"));
     sink_.write(str("Inputs dumped to: ", dump->path, "\n"));
     return dump;
   } catch (const formats::StoreFull&) {
@@ -225,6 +255,13 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
   return nullptr;
 }
 
+/// StoreFull when `bytes` more would go over the limit and nothing can go for them.
+void Recorder::check_room(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (settings_.keep_last) make_room(chunks_ ? 0 : bytes);
+  else if (!chunks_ && bytes_ + bytes > cap()) throw formats::StoreFull();
+}
+
 void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) {
   Side out;
   out.add_result(result);
@@ -241,41 +278,37 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
   if (dump.self && dump.self->state != dump.state && dump.self->state)
     add_state(out, *dump.self, dump.self->state.get(), std::string(kAfterPrefix) + kPlanPrefix);
   copy_used_pages(out, dump.inputs, kAfterPrefix);
+  const bool captured = dump.graph != 0;
   uint64_t bytes = 0;
   Json keys = Json::array();
   try {
     formats::WriteReport report;
     try {
-      const uint64_t more = stored_bytes(out);
-      bool fits = true;
-      {
-        const std::lock_guard lock(mutex_);
-        if (settings_.keep_last)
-          make_room(chunks_ ? 0 : more);
-        else
-          fits = chunks_ || bytes_ + more <= cap();
-      }
-      if (!fits) throw formats::StoreFull();
-      gather_used_pages(out);
-      bring_to_host(out);
       dump.storages.add(out);
-      report = write(dump, kOutputsStem, out);
-      add_details(dump, out, report, keys, &bytes);
+      if (!captured) {
+        check_room(out.bytes());
+        gather_used_pages(out), bring_to_host(out);
+        report = write(dump, dump.path, kOutputsStem, out);
+      }
+      add_details(dump, out, captured ? nullptr : &report, keys, &bytes);
     } catch (const std::exception& e) {
       // The inputs are safe and the call did complete: that is still worth a line.
       Json r = record(call, dump, kCompleted, out.metadata, Json::array(), &bytes);
       r[kOutputsLost] = type_and_message(e).second;
-      append(dump, r);
+      append(dump.path, r);
       throw;
     }
-    append(dump, record(call, dump, kCompleted, out.metadata, keys, &bytes));
+    dump.record = record(call, dump, captured ? kPendingFlush : kCompleted, out.metadata, keys, &bytes);
+    append(dump.path, dump.record);
+    if (captured) defer(dump, true, std::move(out));
     finish(dump, chunks_ ? 0 : report.tensor_bytes);
     const std::lock_guard lock(mutex_);
     warned_.erase("outputs");
     const uint64_t total = dump.input_bytes + bytes;
     sink_.write(str("Dumped outputs to: ", dump.path,
                     " (output size: ", two_decimals(static_cast<double>(bytes) / kMegabyte),
-                    " MB, total dump size: ", two_decimals(static_cast<double>(total) / kMegabyte), " MB)\n"));
+                    " MB, total dump size: ", two_decimals(static_cast<double>(total) / kMegabyte),
+                    captured ? " MB, graph-deferred)\n" : " MB)\n"));
     sink_.write(str("Outputs dumped to: ", dump.path, "\n"));
   } catch (const std::exception& e) {
     finish(dump, 0);
@@ -288,7 +321,11 @@ void Recorder::failed(op::Invocation& call, Dump& dump, const std::exception& er
   Json r = record(call, dump, kFailed, Json::object(), Json::array(), nullptr);
   const auto [type, message] = type_and_message(error);
   r[kError] = {{kErrorType, type}, {kErrorMessage, message}};
-  append(dump, r);
+  if (dump.graph != 0) {
+    const std::lock_guard lock(graph_mutex_);
+    std::erase_if(deferred_, [&](const Deferred& d) { return d.dump.get() == &dump; });
+  }
+  append(dump.path, r);
   finish(dump, 0);
 } catch (const std::exception& e) {
   finish(dump, 0);

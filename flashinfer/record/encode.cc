@@ -249,6 +249,12 @@ void add_state(Side& side, const op::Object& object, const void* state, const st
   for (const op::Field& f : object.type->fields) side.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
 }
 
+uint64_t Side::bytes() const {
+  uint64_t n = 0;
+  for (const Leaf& l : leaves) n += static_cast<uint64_t>(l.bytes());
+  return n;
+}
+
 int64_t Leaf::bytes() const {
   if (!stored()) return 0;
   const int64_t all = tensor.view.nbytes();

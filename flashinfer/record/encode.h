@@ -35,6 +35,7 @@ struct Side {
   std::vector<Leaf> leaves;
   Json metadata = Json::object();
 
+  uint64_t bytes() const;  // of what is stored
   /// An argument or tuple element: a tensor becomes a leaf and has no metadata, anything else is encoded.
   void add(const std::string& key, const op::Value& v, const char* role, std::string_view name = {});
   /// What a call returned: result, or result_<i>.

@@ -54,11 +54,18 @@ inline constexpr const char* kExecutionStatus = "execution_status";
 inline constexpr const char* kGraphCapture = "graph_capture";
 inline constexpr const char* kSelfId = "self_id";
 inline constexpr const char* kDumpDir = "dump_dir";
+// after kDumpDir, once a call that was captured into a CUDA graph has been flushed; the last one in the snapshot's own record
+inline constexpr const char* kFlushed = "graph_capture_flushed";           // true
+inline constexpr const char* kFlushIndex = "graph_capture_flush_index";    // from 1
+inline constexpr const char* kSnapshotDir = "graph_capture_snapshot_dir";  // <folder of the call>/graph_flushes/flush_0001
+inline constexpr const char* kBaseDumpDir = "graph_capture_base_dump_dir";
+inline constexpr const char* kFlushesFolder = "graph_flushes";
 
 // execution_status
 inline constexpr const char* kInputsSaved = "inputs_saved";
 inline constexpr const char* kCompleted = "completed";
 inline constexpr const char* kFailed = "failed";
+inline constexpr const char* kPendingFlush = "graph_capture_pending_flush";  // both records of a captured call until it is flushed
 
 // ---- metadata keys of ours ----
 inline constexpr const char* kFormat = "format_version";  // kFormatVersion
@@ -68,6 +75,8 @@ inline constexpr const char* kOpVersion = "op_version";   // Op::version
 inline constexpr const char* kError = "error";            // with kFailed: {"type": "ValueError", "message": "..."}
 inline constexpr const char* kOutputsLost =
     "outputs_lost";  // with kCompleted: why the outputs are not there (a limit, a full disk)
+/// List of keys, with kGraphCapture: inputs that the call itself overwrites, so that what a flush finds is from after the call.
+inline constexpr const char* kOverwritten = "graph_capture_overwritten";
 inline constexpr const char* kErrorType = "type";
 inline constexpr const char* kErrorMessage = "message";
 inline constexpr const char* kStartNs = "start_ns";  // CLOCK_MONOTONIC around the kernel

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -222,17 +223,30 @@ void print_security_block(const Settings& s) {
   t += "Current dump directory is: " + s.dump_dir + "\n";
   if (!s.include.empty()) t += "Include filter: " + list_text(s.include) + "\n";
   if (!s.exclude.empty()) t += "Exclude filter: " + list_text(s.exclude) + "\n";
+  const auto others = other_versions();  // a program with torch, whose graphs the Python package watches
+  if (std::ranges::any_of(others, [](const auto& v) { return v.first == "torch"; }))
+    t += "CUDA graph replay hook enabled: flush_graph_dumps() will run after every torch.cuda.CUDAGraph.replay().\n"
+         "CUDA graph capture stores tensor references and materializes snapshots after every replay.\n";
   t += kDoubleRuler;
   Sink::open("stdout").write(t);
 }
 
 void lock_for_fork() {
   g_mutex.lock();
-  if (g_recorder) g_recorder->mutex().lock();
+  if (!g_recorder) return;
+  g_recorder->graph_mutex().lock();
+  g_recorder->mutex().lock();
 }
 void unlock_after_fork() {
-  if (g_recorder) g_recorder->mutex().unlock();
+  if (g_recorder) {
+    g_recorder->mutex().unlock();
+    g_recorder->graph_mutex().unlock();
+  }
   g_mutex.unlock();
+}
+void unlock_in_child() {
+  unlock_after_fork();
+  forget_graphs();
 }
 
 /// A recorder goes on with its counters unless what it writes to changes.
@@ -246,7 +260,7 @@ bool same_recording(const Settings& a, const Settings& b) {
 
 void configure(const Settings& s) {
   static auto& actives = *new std::vector<std::unique_ptr<const Active>>;
-  static const int fork_handlers = pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+  static const int fork_handlers = pthread_atfork(lock_for_fork, unlock_after_fork, unlock_in_child);
   (void)fork_handlers;
   const std::lock_guard lock(g_mutex);
   const Active* old = g_active.load(std::memory_order_acquire);

@@ -75,4 +75,12 @@ struct Totals {
 };
 Totals totals();
 
+/// A call on a stream that is being captured into a CUDA graph copies nothing: its tensors hold their values only when the graph runs. Its
+/// record waits (`graph_capture_pending_flush`) until this is called after a replay, which writes what the tensors hold now; again after
+/// each further replay. Returns how many entries were written (inputs and outputs of a call are two). `graph`: those of one capture
+/// (cuda::capture_id() during it); 0: all. `synchronize`: waits for the device first. Also done at exit and on SIGTERM.
+int64_t flush_graph_dumps(bool synchronize = true, uint64_t graph = 0);
+/// Forgets what waits, and how often it was flushed; returns how many entries.
+int64_t clear_graph_dumps();
+
 }  // namespace flashinfer::record

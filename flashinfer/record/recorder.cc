@@ -39,7 +39,9 @@ Recorder::Recorder(Settings settings, Sink& sink) : settings_(std::move(settings
 }
 
 void Recorder::forked() {
+  const std::lock_guard graphs(graph_mutex_);
   const std::lock_guard lock(mutex_);
+  deferred_.clear();
   pid_ = ::getpid();
   sequences_.clear();
   admitted_ = bytes_ = 0;
@@ -80,6 +82,7 @@ void Recorder::evict_oldest() {
   fs::remove_tree(oldest.path);
   bytes_ -= std::min(bytes_, oldest.bytes);
   if (chunks_) chunks_->release(oldest.packs);
+  if (const auto dump = oldest.dump.lock()) dump->evicted = true;
   evicted_.push_back(oldest.path);
   if (evicted_.size() < kDropLinesAfter) return;
   drop_lines(settings_.dump_dir + "/" + kSessionFile, evicted_);
@@ -154,9 +157,9 @@ void Recorder::make_folder(Dump& dump) {
   throw RuntimeError(str("cannot create ", base, ": ", std::strerror(error)));
 }
 
-void Recorder::append(Dump& dump, const Json& record) {
+void Recorder::append(const std::string& folder, const Json& record) {
   const std::string line = formats::dump_json(record) + "\n";
-  append_line(dump.path + "/" + kMetadataFile, line);
+  append_line(folder + "/" + kMetadataFile, line);
   append_line(settings_.dump_dir + "/" + kSessionFile, line);
 }
 
@@ -165,7 +168,7 @@ void Recorder::finish(Dump& dump, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   bytes_ += bytes;
   dump.disk_bytes += bytes;
-  if (settings_.keep_last) ring_.push_back({dump.path, dump.disk_bytes, dump.packs});
+  if (settings_.keep_last) ring_.push_back({dump.path, dump.disk_bytes, dump.packs, dump.weak_from_this()});
 }
 
 /// Inputs could not be written: nothing stays of this call.

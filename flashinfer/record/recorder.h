@@ -20,7 +20,7 @@
 namespace flashinfer::record {
 
 /// A call of which the inputs are on disk.
-struct Dump {
+struct Dump : std::enable_shared_from_this<Dump> {
   std::string path;  // dump_dir as configured / folder of the call
   std::string name, module, timestamp;
   uint64_t call_sequence = 0;
@@ -34,6 +34,18 @@ struct Dump {
   const op::Object* self = nullptr;
   std::shared_ptr<const void> state;  // of self, before the call
   int64_t wall_ns = 0;
+  uint64_t graph = 0;                 // the capture the call is part of: nothing of it is written before a flush
+  int flushes = 0;
+  Json record;                        // the last one, of a captured call
+  std::atomic<bool> evicted = false;  // by the ring
+};
+
+/// One side of a captured call, until it is flushed and after, for the next flush.
+struct Deferred {
+  std::shared_ptr<Dump> dump;
+  bool outputs;
+  Side side;
+  std::vector<uint64_t> memory;  // of each leaf: cuda::allocation_id() while it was captured
 };
 
 class Recorder {
@@ -46,29 +58,42 @@ class Recorder {
   void after(op::Invocation& call, Dump& dump, const op::Value& result);
   void failed(op::Invocation& call, Dump& dump, const std::exception& error);
 
+  /// What record.h says, of this recorder's calls.
+  int64_t flush_graphs(bool synchronize, uint64_t graph);
+  int64_t clear_graphs();
+
   Totals totals() const;
   const Settings& settings() const { return settings_; }
   /// In a forked child: counters, packs and the ring are the parent's.
   void forked();
   /// Held over fork(), so that the child finds no half-made state.
   std::mutex& mutex() { return mutex_; }
+  std::mutex& graph_mutex() { return graph_mutex_; }  // taken before mutex()
+  Sink& sink() const { return sink_; }
 
  private:
   struct Kept {
     std::string path;
     uint64_t bytes;
     std::vector<uint32_t> packs;
+    std::weak_ptr<Dump> dump;
   };
   bool admit(const std::string& name, uint64_t bytes, Dump& dump);
   void make_room(uint64_t bytes);
   void evict_oldest();
   void describe(op::Invocation& call, const std::vector<op::Arg>& args, Dump& dump);
   void make_folder(Dump& dump);
-  formats::WriteReport write(Dump& dump, const char* stem, const Side& side);
-  void add_details(Dump& dump, const Side& side, const formats::WriteReport& report, Json& keys, uint64_t* bytes);
+  formats::WriteReport write(Dump& dump, const std::string& folder, const char* stem, const Side& side);
+  /// `report` null: nothing is stored yet.
+  void add_details(Dump& dump, const Side& side, const formats::WriteReport* report, Json& keys, uint64_t* bytes);
+  void defer(Dump& dump, bool outputs, Side side);
+  void flush_one(Deferred& d, const std::string& snapshot);
+  void append_flushed(const Deferred& d, const std::string& snapshot);
+  void check_room(uint64_t bytes);
   Json record(const op::Invocation& call, const Dump& dump, const char* status, const Json& output_metadata,
               const Json& output_keys, const uint64_t* output_bytes) const;
-  void append(Dump& dump, const Json& record);
+  /// To `folder`'s metadata and to the session.
+  void append(const std::string& folder, const Json& record);
   void finish(Dump& dump, uint64_t bytes);
   void abandon(Dump& dump);
   void warn_once(std::set<std::string>& given, const std::string& key, const std::string& text);
@@ -88,6 +113,13 @@ class Recorder {
   std::deque<Kept> ring_;             // finished calls, oldest first
   std::vector<std::string> evicted_;  // whose lines are still in session.jsonl
   std::unique_ptr<formats::ChunkStore> chunks_;
+  std::mutex graph_mutex_;
+  std::vector<Deferred> deferred_;  // in the order of the calls
 };
+
+/// Puts `r` among those that flush_graph_dumps() asks; at the first one, arranges that exit and SIGTERM flush too.
+void flush_at_the_end(Recorder& r);
+/// In a forked child: nobody else's graphs are flushed here, and SIGTERM means again what it did.
+void forget_graphs();
 
 }  // namespace flashinfer::record

@@ -157,6 +157,17 @@ Part scan_contiguous(const TensorView& v) {
   return total;
 }
 
+/// A tensor of a captured call: a kernel in the graph will say what it holds.
+void append_deferred(std::string& out, const TensorView& v) {
+  const int64_t id = print_statistics(v);
+  if (id == 0) {
+    out += "[statistics skipped: CUDA graph capture in progress]\n";
+    return;
+  }
+  const std::string text = std::to_string(id);
+  out += "[stats deferred to GPU kernel: id=" + text + "; look for '[flashinfer stats] id=" + text + " ...' in graph replay output]\n";
+}
+
 }  // namespace
 
 bool has_statistics(DType t) { return scalar_scan(t) != nullptr; }
@@ -188,9 +199,12 @@ void append_statistics(std::string& out, const TensorView& v, int indent) {
   };
   Statistics s;
   try {
-    if (!host_can_read(v.device()) && cuda::capturing(v.device().index, Context::current().stream)) {
-      line("[statistics skipped: CUDA graph capture in progress]\n");
-      return;
+    if (!host_can_read(v.device())) {
+      if (cuda::capturing(v.device().index, Context::current().stream)) {
+        out.append(static_cast<size_t>(2 * indent), ' ');
+        return append_deferred(out, v);
+      }
+      prepare_graph_statistics(v.device());
     }
     s = statistics(v);
   } catch (const std::exception& e) {

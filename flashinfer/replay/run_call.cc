@@ -37,6 +37,8 @@ class Runner {
       if (version != op_->version)
         return done(Outcome::kError, str("recorded with version ", version, " of ", op_->name, ", but this library has version ",
                                          op_->version));
+      if (status_ == record::kPendingFlush)
+        return done(Outcome::kNeverCompleted, "captured into a CUDA graph, and never flushed after a replay (flush_graph_dumps)");
       const bool incomplete = status_ != record::kCompleted && status_ != record::kFailed;
       if (incomplete && !options_.run_incomplete) return done(Outcome::kNeverCompleted, "inputs saved, never completed");
       for (int i = 0; i < std::max(1, options_.repeat); ++i)
@@ -100,7 +102,20 @@ class Runner {
     r_.message = std::move(message);
   }
 
+  /// What a captured call had overwritten when its inputs were saved: it ran from other values then.
+  std::string overwritten() const {
+    std::string keys;
+    const auto list = call_.record.find(record::kOverwritten);
+    if (list == call_.record.end() || !list->is_array()) return keys;
+    for (const Json& key : *list) keys += (keys.empty() ? "" : ", ") + (key.is_string() ? key.get<std::string>() : key.dump());
+    return keys;
+  }
+
   bool judge(const op::Value& result, const Inputs& inputs, int repetition) {
+    if (const std::string keys = overwritten(); !keys.empty()) {
+      done_in_place(Outcome::kNotCompared, str("recorded after a graph's replay, which had overwritten ", keys));
+      return true;
+    }
     const Json& details = object_of(call_.record, record::kTensorDetails);
     const auto stored = load_tensors(session_, call_.folder, record::kOutputsStem, details);
     require_outputs(stored);

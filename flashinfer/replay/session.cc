@@ -74,7 +74,8 @@ void note_missing(Session* s) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     try {
       const Json j = formats::parse_json(line);
-      const std::string folder = stdfs::path(string_of(j, record::kDumpDir)).filename().string();
+      const stdfs::path where = string_of(j, record::kBaseDumpDir, string_of(j, record::kDumpDir));  // of a snapshot, its call's
+      const std::string folder = where.filename().string();
       if (!folder.empty() && !have.contains(folder)) missing[folder] = string_of(j, record::kFunctionName);
     } catch (const Error&) {
       ++torn;
@@ -145,7 +146,9 @@ Session open_session(const stdfs::path& folder) {
   Session s;
   s.root = folder;
   s.single = fs::is_file((folder / record::kMetadataFile).string());
-  const stdfs::path store = stdfs::weakly_canonical(s.single ? folder / ".." : folder) / record::kChunkFolder;
+  stdfs::path session = stdfs::weakly_canonical(s.single ? folder / ".." : folder);
+  if (s.single && session.filename() == record::kFlushesFolder) session = session.parent_path().parent_path();
+  const stdfs::path store = session / record::kChunkFolder;
   if (fs::is_dir(store.string())) {
     stay_inside(store.parent_path(), store);
     s.chunks = std::make_shared<formats::ChunkReader>(store);

@@ -59,7 +59,7 @@ def _begin():
     return _native.core.flashinfer_record_level()
 
 
-_level = _begin()
+_level = _begin()  # and, at the end of this file, _watch_graphs()
 
 
 # ---- the decorator ----
@@ -295,21 +295,53 @@ def warn_experimental_backend_once(api_name, backend, *, automatic=False):
 
 # ---- while the program runs ----
 def flush_graph_dumps(synchronize=True):
-    """Writes what calls under graph capture left for later; returns how many. Calls of this build are never deferred: 0."""
-    return 0
+    """Writes what the tensors of calls hold that were captured into CUDA graphs, as the last replay left them; returns how many entries
+    (inputs and outputs of a call are two). Graphs of torch do this themselves after each replay, at level 10."""
+    return _native.function("record_flush")(synchronize, 0)
 
 
 def clear_graph_dumps():
-    """Drops what flush_graph_dumps would write; returns how many: 0."""
-    return 0
+    """Forgets what flush_graph_dumps would write; returns how many entries."""
+    return _native.function("record_clear")()
+
+
+def _watch_graphs():
+    """Makes torch's graphs flush their calls after each replay."""
+    graph = getattr(getattr(sys.modules.get("torch"), "cuda", None), "CUDAGraph", None)
+    if graph is None or hasattr(graph, "_flashinfer_watched"):
+        return
+    capture_begin, replay = graph.capture_begin, graph.replay
+
+    @functools.wraps(capture_begin)
+    def watched_begin(self, *args, **kwargs):
+        result = capture_begin(self, *args, **kwargs)
+        stream = sys.modules["torch"].cuda.current_stream()
+        self._flashinfer_capture = _native.function("record_capture")(stream.device_index, stream.cuda_stream)
+        return result
+
+    @functools.wraps(replay)
+    def watched_replay(self, *args, **kwargs):
+        result = replay(self, *args, **kwargs)
+        capture = getattr(self, "_flashinfer_capture", 0)
+        if capture:
+            _native.function("record_flush")(True, capture)
+        return result
+
+    graph.capture_begin, graph.replay, graph._flashinfer_watched = watched_begin, watched_replay, True
 
 
 def start(level=10, dump_dir=""):
     """Logs from now on at `level` (10 records), into the folder of the environment or `dump_dir`. Functions that were decorated at
     level 0 stay as they are; those of the library follow."""
     _native.function("record_start")(level, dump_dir)
+    if level >= 10:
+        _watch_graphs()
 
 
 def stop():
     """Back to level 0."""
     _native.function("record_stop")()
+
+
+if _level >= 10:
+    _watch_graphs()

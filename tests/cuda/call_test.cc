@@ -2,88 +2,13 @@
 // A whole call on cuda:0: check, select, NVRTC, launch, log, recording; over a driver that only keeps what it was asked, and a host function in
 // place of the GPU's arithmetic.
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "call.h"
 #include "flashinfer/bench/bench.h"
-#include "flashinfer/core/context.h"
-#include "flashinfer/core/fs.h"
-#include "flashinfer/core/transfer.h"
 #include "flashinfer/op/registry.h"
-#include "flashinfer/ops/norm/op.h"
-#include "flashinfer/ops/norm/params.h"
-#include "flashinfer/record/record.h"
-#include "machine.h"
 
 namespace flashinfer {
 namespace {
-
-constexpr Device kGpu{DeviceType::kCUDA, 0};
-
-/// What the norm kernel should have done, on the memory that the launch names.
-void norm_on_host(const fake::Launched& l) {
-  const auto& p = *reinterpret_cast<const NormParams*>(l.params);
-  const auto *x = static_cast<const float*>(fake::host(p.input)), *w = static_cast<const float*>(fake::host(p.weight));
-  auto* y = static_cast<float*>(fake::host(p.out));
-  for (int64_t r = 0; r < p.rows; ++r) {
-    double sum = 0;
-    for (int64_t i = 0; i < p.d; ++i) sum += static_cast<double>(x[r * p.input_stride[0] + i]) * x[r * p.input_stride[0] + i];
-    for (int64_t i = 0; i < p.d; ++i)
-      y[r * p.out_stride[0] + i] =
-          static_cast<float>(x[r * p.input_stride[0] + i] / std::sqrt(sum / static_cast<double>(p.d) + p.eps) * w[i]);
-  }
-}
-
-class Call : public Machine {
- protected:
-  void SetUp() override {
-    Machine::SetUp();
-    gpu().param_bytes = sizeof(NormParams);
-    gpu().kernel = norm_on_host;
-    folder_ = fs::make_temp_dir("/tmp", "flashinfer-cuda-test-");
-    set("FLASHINFER_WORKSPACE_BASE", folder_);
-    for (float& v : x_.span<float>()) v = static_cast<float>(&v - x_.data_as<float>()) - 5;
-    for (float& v : w_.span<float>()) v = 2;
-    stream_ = std::make_unique<cuda::Stream>(0);
-    context_.stream = stream_->get();
-    scope_ = std::make_unique<ContextScope>(context_);
-    input_ = to_device(x_.view(), kGpu), weight_ = to_device(w_.view(), kGpu);
-    before_ = record::settings();
-  }
-  void TearDown() override {
-    record::configure(before_);
-    input_ = weight_ = Tensor();
-    scope_.reset();
-    stream_.reset();
-    fs::remove_tree(folder_);
-    Machine::TearDown();
-  }
-  /// Logs into a file at this level.
-  void observe(int level, bool sync = false) {
-    record::Settings s = before_;
-    s.level = level, s.sync = sync;
-    s.destination = folder_ + "/log.txt";
-    s.dump_dir = folder_ + "/dumps";
-    record::configure(s);
-    gpu().order.clear(), gpu().calls.clear();
-  }
-  std::string log() const { return fs::read_file(folder_ + "/log.txt").value_or(""); }
-  std::string session() const { return fs::read_file(folder_ + "/dumps/session.jsonl").value_or(""); }
-  int waits() { return gpu().calls["cuStreamSynchronize"] + gpu().calls["cuEventSynchronize"]; }
-  void expect_right(const TensorView& y) {
-    const Tensor got = to_device(y, kCpu), want = rmsnorm({.input = x_, .weight = w_});
-    for (int64_t i = 0; i < want.numel(); ++i) EXPECT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-5) << i;
-  }
-
-  Tensor x_ = Tensor::empty({3, 8}, DType::kF32), w_ = Tensor::empty({8}, DType::kF32), input_, weight_;
-  std::unique_ptr<cuda::Stream> stream_;
-  Context context_ = Context::current();
-  std::unique_ptr<ContextScope> scope_;
-  record::Settings before_;
-  std::string folder_;
-};
 
 TEST_F(Call, RunsOnTheGpuOfItsTensors) {
   const Tensor y = rmsnorm({.input = input_, .weight = weight_, .enable_pdl = true});
@@ -109,7 +34,6 @@ TEST_F(Call, RunsOnTheGpuOfItsTensors) {
 
 /// The driver says 1.5 ms between any two events.
 TEST_F(Call, BenchTimesByEvents) {
-  gpu().param_bytes = sizeof(NormParams);
   const op::Op& op = *op::find_op("rmsnorm");
   const op::Case row{.name = "given", .args = "input=f32:3x8 weight=f32:8", .candidate = "cuda"};
   const bench::Row warm = bench::run(op, row, {.seconds = 0, .device = kGpu});
@@ -200,22 +124,6 @@ TEST_F(Call, AFaultIsChargedToItsCallWhenAsked) {
   EXPECT_NE(e.find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos) << e;
   EXPECT_NE(session().find("\"execution_status\": \"failed\""), std::string::npos) << session();
   EXPECT_EQ(session().find("\"execution_status\": \"completed\""), std::string::npos) << session();
-}
-
-/// The first call under capture compiles and loads beside it; what the capture holds is the kernel alone.
-TEST_F(Call, IsCapturedAtEveryLevel) {
-  const Tensor y = Tensor::zeros({3, 8}, DType::kF32, kGpu);
-  cuda::synchronize(0, stream_->get());
-  for (const int level : {0, 3, 5, 10}) {
-    observe(level);
-    gpu().begin_capture(stream_->get());
-    rmsnorm({.input = input_, .weight = weight_, .out = y.view()});
-    EXPECT_EQ(gpu().end_capture(stream_->get()), 1) << level;
-    EXPECT_EQ(waits(), 0) << level;
-  }
-  EXPECT_NE(log().find("[statistics skipped: CUDA graph capture in progress]"), std::string::npos) << log();
-  gpu().replay();
-  expect_right(y.view());
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Launched {
   flashinfer::cuda::LaunchConfig config;
   std::vector<flashinfer::cuda::LaunchAttribute> attributes;
   const char* params;  // as the driver copied them
+  size_t bytes;        // of them, as the cubin says
 };
 
 struct Gpu {
@@ -44,7 +45,6 @@ struct Gpu {
 
   // ---- what shall happen ----
   std::map<std::string, int> fail;               // the next call of the entry point returns this
-  size_t param_bytes = 8;                       // copied at a launch
   std::function<void(const Launched&)> kernel;   // what every kernel does, when its turn comes
   int kernel_status = 0;                         // what a wait finds after a kernel ran: 700 is a fault
 
@@ -52,6 +52,8 @@ struct Gpu {
   void (*begin_capture)(Handle stream);
   int (*end_capture)(Handle stream);             // how many operations were captured; -1: the capture was invalidated
   void (*replay)();                              // what was captured last, now
+  uint64_t (*last_graph)();                      // the number of the capture that ended last
+  void (*launch_graph)(uint64_t graph, Handle stream);  // enqueues what was captured, as cuGraphLaunch does
   int (*pending)(Handle stream);                 // operations that nobody waited for yet
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <elf.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -20,7 +22,8 @@ struct Operation {
 };
 struct Stream {
   int number = 0;
-  bool capturing = false, invalid = false;
+  uint64_t capturing = 0;  // the number of the capture
+  bool invalid = false;
   std::deque<Operation> queue;
 };
 struct Event {
@@ -29,15 +32,22 @@ struct Event {
 };
 struct Function {
   int shared_limit = 49152;
+  size_t param_bytes = 0;
+};
+struct Block {
+  size_t bytes;
+  uint64_t id;
 };
 
 struct Machine {
   Gpu gpu;
   std::map<Handle, std::unique_ptr<Stream>> streams;
   std::set<Event*> events;
-  std::map<char*, size_t> blocks, pinned;
+  std::map<char*, Block> blocks;
+  std::map<char*, size_t> pinned;
   std::vector<Handle> contexts;  // the calling thread's stack: tests have one thread
-  std::vector<Operation> captured;
+  std::map<uint64_t, std::vector<Operation>> graphs;  // by the number of their capture
+  uint64_t captures = 0, allocations = 0;
   std::set<char*> of_capture;    // allocated in the order of a captured stream
   int mode = 0;  // of the thread: 2 is relaxed
   int sticky = 0, numbers = 0;
@@ -92,18 +102,25 @@ int enqueue(Handle h, Operation o) {
   Stream* s = stream_of(h);
   if (s == nullptr) return kInvalidHandle;
   if (s->invalid) return kCaptureInvalidated;
-  if (s->capturing) machine().captured.push_back(std::move(o));
+  if (s->capturing) machine().graphs[s->capturing].push_back(std::move(o));
   else s->queue.push_back(std::move(o));
   return 0;
 }
 
 char* host(Address a) { return reinterpret_cast<char*>(a ^ fake::kDeviceBit); }
 
-bool inside(const std::map<char*, size_t>& blocks, const char* p, size_t bytes) {
+size_t bytes_of(size_t n) { return n; }
+size_t bytes_of(const Block& b) { return b.bytes; }
+template <class Map>
+auto find_block(const Map& blocks, const char* p, size_t bytes) {
   auto it = blocks.upper_bound(const_cast<char*>(p));
-  if (it == blocks.begin()) return false;
+  if (it == blocks.begin()) return blocks.end();
   --it;
-  return p + bytes <= it->first + it->second;
+  return p + bytes <= it->first + bytes_of(it->second) ? it : blocks.end();
+}
+template <class Map>
+bool inside(const Map& blocks, const char* p, size_t bytes) {
+  return find_block(blocks, p, bytes) != blocks.end();
 }
 void check_device(Address a, size_t bytes, const char* what) {
   if (inside(machine().blocks, host(a), bytes)) return;
@@ -120,7 +137,7 @@ int allocate(Address* out, size_t bytes) {
   void* p = nullptr;
   if (posix_memalign(&p, 256, bytes ? bytes : 1) != 0) return kOutOfMemory;
   std::memset(p, 0xff, bytes);
-  m.blocks[static_cast<char*>(p)] = bytes;
+  m.blocks[static_cast<char*>(p)] = {bytes, ++m.allocations};
   m.gpu.allocated += bytes;
   *out = reinterpret_cast<Address>(p) ^ fake::kDeviceBit;
   return 0;
@@ -132,7 +149,7 @@ void free_now(Address a) {
     m.gpu.faults.push_back("freed memory that is not allocated");
     return;
   }
-  m.gpu.allocated -= it->second;
+  m.gpu.allocated -= it->second.bytes;
   std::free(it->first);
   m.blocks.erase(it);
 }
@@ -315,6 +332,29 @@ int cuStreamIsCapturing(Handle h, int* state) {
   *state = s->capturing ? 1 : 0;
   return 0;
 }
+int cuStreamGetCaptureInfo_v2(Handle h, int* state, unsigned long long* id, Handle*, const Handle**, size_t*) {
+  ENTER();
+  const Stream* s = stream_of(h);
+  if (s == nullptr) return kInvalidHandle;
+  *state = s->capturing ? 1 : 0;
+  if (id) *id = s->capturing;
+  return 0;
+}
+int cuCtxSynchronize() {
+  ENTER();
+  NEEDS_CONTEXT();
+  for (auto& [h, s] : machine().streams)
+    if (s->capturing) return s->invalid = true, int{kCaptureUnsupported};
+  for (auto& [h, s] : machine().streams) drain(*s);
+  return machine().sticky;
+}
+int cuPointerGetAttribute(void* value, int attribute, Address p) {
+  ENTER();
+  const auto it = find_block(machine().blocks, host(p), 1);
+  if (it == machine().blocks.end() || attribute != 7) return kInvalidValue;
+  std::memcpy(value, &it->second.id, 8);
+  return 0;
+}
 int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, machine().mode), 0; }
 int cuEventCreate(Handle* out, unsigned) {
   ENTER();
@@ -358,19 +398,39 @@ void* kept(size_t bytes) {
   const std::lock_guard lock(mutex);
   return all.emplace_back(std::make_unique<char[]>(bytes)).get();
 }
+/// The bytes of a kernel's parameters: .nv.info.<kernel> of a cubin has them as an attribute of format 3 (a 16-bit value), kind 0x19.
+size_t param_bytes_of(const char* image) {
+  const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(image);
+  if (elf->e_ident[EI_CLASS] != ELFCLASS64) return 8;  // no cubin, but a text of a test
+  const auto* sections = reinterpret_cast<const Elf64_Shdr*>(image + elf->e_shoff);
+  for (int i = 0; i < elf->e_shnum; ++i) {
+    const char* name = image + sections[elf->e_shstrndx].sh_offset + sections[i].sh_name;
+    if (std::strcmp(name, ".nv.info.flashinfer_kernel") != 0) continue;
+    const auto* p = reinterpret_cast<const unsigned char*>(image + sections[i].sh_offset);
+    for (const auto* end = p + sections[i].sh_size; p + 4 <= end;) {
+      const size_t value = p[2] | p[3] << 8;
+      if (p[0] == 3 && p[1] == 0x19) return value;
+      p += p[0] == 4 ? 4 + value : 4;  // format 4: that many bytes follow
+    }
+  }
+  return 0;
+}
 int cuModuleLoadData(Handle* module, const void* image) {
   ENTER();
   NEEDS_CONTEXT();
   if (forbidden_by_capture()) return kCaptureUnsupported;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidImage;
-  *module = kept(sizeof(int));
+  auto* f = new (kept(sizeof(Function))) Function;
+  f->param_bytes = param_bytes_of(static_cast<const char*>(image));
+  if (f->param_bytes == 0) return kInvalidImage;
+  *module = f;
   return 0;
 }
 int cuModuleUnload(Handle) { return 0; }
-int cuModuleGetFunction(Handle* f, Handle, const char* name) {
+int cuModuleGetFunction(Handle* f, Handle module, const char* name) {
   ENTER();
   if (std::strcmp(name, "flashinfer_kernel") != 0) return 500;
-  *f = new (kept(sizeof(Function))) Function;
+  *f = module;
   return 0;
 }
 int cuFuncGetAttribute(int* v, int attribute, Handle) {
@@ -391,9 +451,10 @@ int cuLaunchKernelEx(const LaunchConfig* c, Handle f, void** params, void**) {
   NEEDS_CONTEXT();
   if (c->shared_bytes > static_cast<unsigned>(static_cast<Function*>(f)->shared_limit)) return kInvalidValue;
   Gpu& g = machine().gpu;
-  auto* copy = static_cast<char*>(kept(g.param_bytes));  // as long as the launch is known
-  std::memcpy(copy, params[0], g.param_bytes);
-  const fake::Launched l{*c, {c->attributes, c->attributes + c->count}, copy};
+  const size_t bytes = static_cast<Function*>(f)->param_bytes;
+  auto* copy = static_cast<char*>(kept(bytes));  // as long as the launch is known
+  std::memcpy(copy, params[0], bytes);
+  const fake::Launched l{*c, {c->attributes, c->attributes + c->count}, copy, bytes};
   g.launches.push_back(l);
   return enqueue(c->stream, {"launch", [l] {
     Gpu& gpu = machine().gpu;
@@ -405,14 +466,18 @@ int cuLaunchKernelEx(const LaunchConfig* c, Handle f, void** params, void**) {
 Gpu* fake_gpu() {
   Gpu& g = machine().gpu;
   g.reset = [] { fresh(), fake_gpu(); };
-  g.begin_capture = [](Handle h) { machine().captured.clear(), stream_of(h)->capturing = true; };
+  g.begin_capture = [](Handle h) { stream_of(h)->capturing = ++machine().captures; };
   g.end_capture = [](Handle h) {
     Stream* s = stream_of(h);
-    s->capturing = false;
-    return std::exchange(s->invalid, false) ? -1 : static_cast<int>(machine().captured.size());
+    const uint64_t graph = std::exchange(s->capturing, 0);
+    return std::exchange(s->invalid, false) ? -1 : static_cast<int>(machine().graphs[graph].size());
+  };
+  g.last_graph = [] { return machine().captures; };
+  g.launch_graph = [](uint64_t graph, Handle h) {
+    for (const Operation& o : machine().graphs.at(graph)) stream_of(h)->queue.push_back(o);
   };
   g.replay = [] {
-    for (const Operation& o : machine().captured) o.run();
+    for (const Operation& o : machine().graphs.at(machine().captures)) o.run();
   };
   g.pending = [](Handle h) { return static_cast<int>(stream_of(h)->queue.size()); };
   return &g;

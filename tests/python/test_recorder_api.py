@@ -260,3 +260,26 @@ def test_started_and_stopped_while_it_runs(python, tmp_path):
     assert out.endswith("0 0\n")
     assert len((tmp_path / "elsewhere" / "session.jsonl").read_text().splitlines()) == 2
     assert not pathlib.Path(tmp_path, "dumps").exists()
+
+
+def test_a_graph_of_torch_flushes_its_calls_after_a_replay(python):
+    """The class of a torch without CUDA has no methods, so one of the test's own stands for it."""
+    out = python("""
+        import types
+        import torch
+        class CUDAGraph:
+            def capture_begin(self, pool=None): print("begin", pool)
+            def replay(self): print("replay")
+        torch.cuda.CUDAGraph = CUDAGraph
+        torch.cuda.current_stream = lambda: types.SimpleNamespace(device_index=0, cuda_stream=7)
+        from flashinfer import api_logging
+        real = api_logging._native.function
+        fakes = {"record_capture": lambda device, stream: device + stream, "record_flush": lambda wait, graph: print("flush", wait, graph)}
+        api_logging._native.function = lambda name: fakes.get(name) or real(name)
+        graph = CUDAGraph()
+        graph.replay()
+        graph.capture_begin(pool=3)
+        graph.replay()
+    """, level=10)
+    assert "flush_graph_dumps() will run after every torch.cuda.CUDAGraph.replay()." in out
+    assert out.endswith("replay\nbegin 3\nreplay\nflush True 7\n")

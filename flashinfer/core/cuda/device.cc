@@ -164,6 +164,19 @@ void synchronize(int index, Handle stream) {
   check(api().cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
+void synchronize_device(int index) {
+  const Current current(index);
+  check(api().cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+uint64_t capture_id(int index, Handle stream) {
+  const Current current(index);
+  int state = 0;
+  unsigned long long id = 0;
+  check(api().cuStreamGetCaptureInfo_v2(stream, &state, &id, nullptr, nullptr, nullptr), "cuStreamGetCaptureInfo");
+  return state != 0 ? id : 0;
+}
+
 bool capturing(int index, Handle stream) {
   const Current current(index);
   int state = 0;

@@ -84,7 +84,11 @@ class BesideCapture {
 
 /// Waits for all work of `stream` on cuda:`index`; faults of kernels on it surface here.
 void synchronize(int index, Handle stream);
+/// Waits for all work of all streams on cuda:`index`.
+void synchronize_device(int index);
 /// True while `stream` is being captured into a graph.
 bool capturing(int index, Handle stream);
+/// The driver's number of the capture that `stream` takes part in (unique in the process); 0: it is not being captured.
+uint64_t capture_id(int index, Handle stream);
 
 }  // namespace flashinfer::cuda

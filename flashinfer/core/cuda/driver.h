@@ -57,6 +57,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(cuCtxGetCurrent, (Handle*))                                                                               \
   X(cuCtxPushCurrent_v2, (Handle))                                                                            \
   X(cuCtxPopCurrent_v2, (Handle*))                                                                            \
+  X(cuCtxSynchronize, ())                                                                                     \
   X(cuMemGetInfo_v2, (size_t*, size_t*))                                                                      \
   X(cuMemAlloc_v2, (Address*, size_t))                                                                        \
   X(cuMemFree_v2, (Address))                                                                                  \
@@ -64,6 +65,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(cuMemFreeAsync, (Address, Handle))                                                                        \
   X(cuMemHostAlloc, (void**, size_t, unsigned))                                                               \
   X(cuMemFreeHost, (void*))                                                                                   \
+  X(cuPointerGetAttribute, (void*, int, Address))                                                             \
   X(cuMemcpyAsync, (Address, Address, size_t, Handle))                                                        \
   X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Handle))                                             \
   X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Handle))                                                   \
@@ -73,6 +75,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
   X(cuStreamSynchronize, (Handle))                                                                            \
   X(cuStreamWaitEvent, (Handle, Handle, unsigned))                                                            \
   X(cuStreamIsCapturing, (Handle, int*))                                                                      \
+  X(cuStreamGetCaptureInfo_v2, (Handle, int*, unsigned long long*, Handle*, const Handle**, size_t*))         \
   X(cuThreadExchangeStreamCaptureMode, (int*))                                                                \
   X(cuEventCreate, (Handle*, unsigned))                                                                       \
   X(cuEventDestroy_v2, (Handle))                                                                              \

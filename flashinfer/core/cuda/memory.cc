@@ -97,6 +97,13 @@ void release(void* p, int index) noexcept try {
 } catch (const std::exception&) {  // the context is gone, and the memory with it
 }
 
+uint64_t allocation_id(const void* p, int index) {
+  constexpr int kBufferId = 7;  // CU_POINTER_ATTRIBUTE_BUFFER_ID
+  const Current current(index);
+  unsigned long long id = 0;
+  return api().cuPointerGetAttribute(&id, kBufferId, address(p)) == kOk ? id : 0;
+}
+
 void download(void* to, const void* from, size_t bytes, int index, Handle stream) {
   if (bytes == 0) return;
   const Current current(index);

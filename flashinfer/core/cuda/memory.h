@@ -13,6 +13,10 @@ void* allocate(size_t bytes, int index, Handle stream);
 /// Gives it back in the order of the stream it was allocated on. Never throws; after a fault the memory is gone with its context.
 void release(void* p, int index) noexcept;
 
+/// The driver's number of the allocation that `p` points into, never given twice in a process; 0: there is none (any more), or the driver
+/// does not say (memory of a graph).
+uint64_t allocation_id(const void* p, int index);
+
 /// Copies `bytes` in the order of `stream`. The first two return when the host memory may be used again (download: holds the data);
 /// they go through pinned memory in pieces, so that any host memory serves. RuntimeError while the stream is being captured.
 void download(void* to, const void* from, size_t bytes, int index, Handle stream);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// printf of a kernel: to the process's stdout, on a GPU when somebody next waits for it.
+#pragma once
+#include "flashinfer/kernels/cuda/cu.h"
+
+#if !defined(__CUDACC__)
+extern "C" int printf(const char*, ...);
+#endif
+
+namespace flashinfer::cu {
+
+template <class... A>
+FI_CU void print(const char* format, A... a) {
+  printf(format, a...);
+}
+
+}  // namespace flashinfer::cu

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that were captured into a CUDA graph: their tensors are kept in mind, and written when somebody says that the graph ran.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/record/format.h"
+#include "flashinfer/record/recorder.h"
+
+namespace flashinfer::record {
+namespace {
+
+constexpr const char* kSides[] = {kInputsStem, kOutputsStem};
+
+/// The record with `more` behind kDumpDir.
+Json with(const Json& record, const std::vector<std::pair<const char*, Json>>& more) {
+  Json r = Json::object();
+  for (const auto& [key, value] : record.items()) {
+    r[key] = value;
+    if (key != kDumpDir) continue;
+    for (const auto& [name, v] : more) r[name] = v;
+  }
+  return r;
+}
+
+std::string flush_folder(const Dump& dump) {
+  char text[24];
+  std::snprintf(text, sizeof text, "/flush_%04d", dump.flushes);
+  return dump.path + "/" + kFlushesFolder + text;
+}
+
+/// The file of the call's own folder becomes the one of the snapshot, at once; a link, as the snapshot's is never written again.
+void put_latest(const std::string& snapshot, const std::string& latest) {
+  const std::string beside = latest + ".new";
+  ::unlink(beside.c_str());
+  if (::link(snapshot.c_str(), beside.c_str()) != 0) {  // a file system without links
+    const auto bytes = fs::read_file(snapshot);
+    FI_CHECK(bytes.has_value(), RuntimeError, "cannot read ", snapshot);
+    return fs::write_atomic(latest, *bytes);
+  }
+  FI_CHECK(::rename(beside.c_str(), latest.c_str()) == 0, RuntimeError, "cannot write ", latest);
+}
+
+}  // namespace
+
+void Recorder::defer(Dump& dump, bool outputs, Side side) {
+  Deferred d{dump.shared_from_this(), outputs, std::move(side), {}};
+  for (Leaf& l : d.side.leaves) {
+    const Device device = l.tensor.view.device();
+    d.memory.push_back(device.type == DeviceType::kCUDA && l.stored() ? cuda::allocation_id(l.tensor.view.data(), device.index) : 0);
+    // Host memory is as the kernels' launches found it, and may be gone when the graph runs.
+    if (host_can_read(device) && l.stored()) l.host = to_device(l.tensor.view, kCpu);
+  }
+  flush_at_the_end(*this);
+  const std::lock_guard lock(graph_mutex_);
+  deferred_.push_back(std::move(d));
+}
+
+int64_t Recorder::flush_graphs(bool synchronize, uint64_t graph) {
+  if (pid_ != ::getpid()) forked();
+  const std::lock_guard lock(graph_mutex_);
+  std::erase_if(deferred_, [](const Deferred& d) { return d.dump->evicted.load(); });
+  const auto wanted = [&](const Deferred& d) { return graph == 0 || d.dump->graph == graph; };
+  std::set<int> devices;
+  for (const Deferred& d : deferred_)
+    for (const Leaf& l : d.side.leaves)
+      if (const Device on = l.tensor.view.device(); wanted(d) && on.type == DeviceType::kCUDA) devices.insert(on.index);
+  if (synchronize)
+    for (const int index : devices) cuda::synchronize_device(index);
+  int64_t written = 0;
+  std::set<const Dump*> seen;
+  std::set<const Deferred*> lost;
+  for (Deferred& d : deferred_) {
+    if (!wanted(d)) continue;
+    if (seen.insert(d.dump.get()).second) ++d.dump->flushes;
+    try {
+      const std::string snapshot = flush_folder(*d.dump);
+      flush_one(d, snapshot);
+      append_flushed(d, snapshot);
+      ++written;
+      const std::lock_guard counters(mutex_);
+      warned_.erase(kSides[d.outputs]);
+    } catch (const formats::StoreFull&) {
+      const std::lock_guard counters(mutex_);
+      ++totals_.skipped;
+      warn_once(warned_, "flush size", str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping graph flush for ", d.dump->name,
+                                           ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
+    } catch (const std::exception& e) {
+      const std::lock_guard counters(mutex_);
+      ++totals_.lost;
+      warn_once(warned_, kSides[d.outputs], str("[DUMP ERROR (", kSides[d.outputs], ") in ", d.dump->name, "]: ", e.what()));
+      if (dynamic_cast<const ValueError*>(&e)) lost.insert(&d);
+    }
+    for (Leaf& l : d.side.leaves)
+      if (!host_can_read(l.tensor.view.device())) l.host = Tensor();
+  }
+  std::erase_if(deferred_, [&](const Deferred& d) { return lost.contains(&d); });
+  return written;
+}
+
+int64_t Recorder::clear_graphs() {
+  const std::lock_guard lock(graph_mutex_);
+  const auto n = static_cast<int64_t>(deferred_.size());
+  for (const Deferred& d : deferred_) d.dump->flushes = 0;
+  deferred_.clear();
+  return n;
+}
+
+/// Writes the files. ValueError: the memory is not there any more.
+void Recorder::flush_one(Deferred& d, const std::string& snapshot) {
+  for (size_t i = 0; i < d.side.leaves.size(); ++i) {
+    const Leaf& l = d.side.leaves[i];
+    if (d.memory[i] == 0) continue;
+    const bool there = cuda::allocation_id(l.tensor.view.data(), l.tensor.view.device().index) == d.memory[i];
+    FI_CHECK(there, ValueError, "the memory of ", l.key, " was freed after its call was captured into a graph; it is not flushed any more");
+  }
+  Dump& dump = *d.dump;
+  check_room(d.side.bytes());
+  bring_to_host(d.side);
+  fs::make_dirs(snapshot);
+  const formats::WriteReport report = write(dump, snapshot, kSides[d.outputs], d.side);
+  for (const char* ending : {".pt", ".safetensors", formats::kChunksEnding}) {
+    const std::string file = str("/", kSides[d.outputs], ending);
+    if (fs::is_file(snapshot + file)) put_latest(snapshot + file, dump.path + file);
+  }
+  Json keys = Json::array();
+  uint64_t bytes = 0;
+  add_details(dump, d.side, &report, keys, &bytes);
+  if (chunks_) return;
+  const std::lock_guard lock(mutex_);
+  dump.disk_bytes += report.tensor_bytes;
+  bytes_ += report.tensor_bytes;
+  for (Kept& k : ring_)
+    if (k.path == dump.path) k.bytes = dump.disk_bytes;
+}
+
+void Recorder::append_flushed(const Deferred& d, const std::string& snapshot) {
+  Dump& dump = *d.dump;
+  Json r = dump.record;
+  r[kExecutionStatus] = d.outputs ? kCompleted : kInputsSaved;
+  r[kTensorDetails] = dump.details;
+  std::vector<std::pair<const char*, Json>> more{{kFlushed, true}, {kFlushIndex, dump.flushes}, {kSnapshotDir, snapshot}};
+  append(dump.path, with(r, more));
+  more.emplace_back(kBaseDumpDir, dump.path);
+  r[kDumpDir] = snapshot;
+  append(snapshot, with(r, more));
+}
+
+}  // namespace flashinfer::record
