@@ -50,6 +50,43 @@ TEST(Quantization, AnNvfp4BlockWrittenOut) {
   EXPECT_EQ(bytes(q2), bytes(q));
 }
 
+/// Magnitudes at, below and above all middles of neighbouring codes, for scales of every mantissa and many exponents.
+template <class T>
+void check_steps(float global, int lowest) {
+  constexpr float kMiddle[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
+  std::vector<T> x;
+  for (int s = 0; s < 64; ++s)
+    for (int side = -2; side <= 2; ++side) {
+      const float scale = std::ldexp(1.0f + static_cast<float>(s % 8) / 8, lowest + s / 8) / global;
+      x.push_back(T(6 * scale));
+      for (int i = 0; i < 15; ++i) {
+        T v(kMiddle[i % 7] * scale);
+        v.bits = static_cast<uint16_t>(v.bits + side);
+        if (i >= 7) v.bits ^= 0x8000;
+        x.push_back(i == 14 ? T(0.01f * scale) : v);
+      }
+    }
+  const int64_t n = static_cast<int64_t>(x.size());
+  const TensorView a = held(Tensor::copy_of(std::span<const T>(x), {n / 320, 320}));
+  const op::Results r = nvfp4_quantize({.a = a, .a_global_sf = one(global), .sfLayout = 2});
+  for (int64_t i = 0; i < n; ++i) {
+    e4m3_t scale;
+    scale.bits = r[1].template data_as<uint8_t>()[i / 16];
+    const float factor = 1.0f / (static_cast<float>(scale) * (1.0f / global)), p = static_cast<float>(x[static_cast<size_t>(i)]) * factor;
+    int want = 0;
+    while (want < 7 && (want % 2 ? std::fabs(p) >= kMiddle[want] : std::fabs(p) > kMiddle[want])) ++want;
+    if (std::signbit(p)) want |= 8;
+    const int byte = r[0].template data_as<uint8_t>()[i / 2], code = i % 2 ? byte >> 4 : byte & 15;
+    ASSERT_EQ(code, want) << p << " element " << i << " global " << global;
+  }
+}
+TEST(Quantization, CodesChangeWhereTheRoundedProductPassesAMiddle) {
+  for (float global : {1.0f, 600.0f, 0.37f, 1234.567f, 3e9f}) {
+    check_steps<bf16_t>(global, -6);
+    if (global < 1e4f) check_steps<f16_t>(global, -3);
+  }
+}
+
 TEST(Quantization, MxScalesRoundUp) {
   // 448 and 6 are the largest values of the formats: their blocks have scale 1, the next larger numbers scale 2.
   std::vector<float> v(128, 0.0f);

@@ -6,6 +6,7 @@
 //     byte 0 multiplies by 0; an amax that is infinite or NaN gives byte 255, and finite elements codes of 0.
 // All conversions saturate. Fused ops call quantize_blocks on rows that they have just made.
 #pragma once
+#include "flashinfer/kernels/cpu/fp4_steps.h"
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/narrow.h"
 #include "flashinfer/kernels/cpu/scale_layout.h"
@@ -22,7 +23,7 @@ struct BlockFormat {
 namespace cpu {
 
 /// Blocks that are worked on together: their scales are computed as vectors.
-constexpr int64_t kBlockChunk = 64;
+constexpr int64_t kBlockChunk = 128;
 constexpr float kFltMax = __FLT_MAX__;
 
 /// The largest magnitude of n (a multiple of 16) elements; NaN is larger than all numbers, as its bits are.
@@ -135,23 +136,47 @@ FI_VEC_INLINE float e8m0_reciprocal(uint8_t byte) {
   return byte == 0 || byte == 255 ? 0.0f : e8m0_to_f32(static_cast<uint8_t>(254 - byte));
 }
 
-/// Scale bytes and multipliers of n blocks with largest magnitudes amax[]; arrays hold kBlockChunk.
+/// What is the same for all blocks of a tensor (a and b as above), computed once.
 template <BlockFormat F, class T>
-FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, float b, uint8_t* scale, float* factor) {
+struct BlockRule {
+  float a, b;
+#if defined(FI_FP4_STEPS)
+  Fp4Steps steps;
+  static constexpr bool kSteps = !F.fp8 && sizeof(T) == 2;
+#endif
+};
+template <BlockFormat F, class T>
+FI_VEC_INLINE void make_block_rule(BlockRule<F, T>& rule, float a, float b) {
+  rule.a = a, rule.b = b;
+#if defined(FI_FP4_STEPS)
+  if constexpr (BlockRule<F, T>::kSteps) {
+    const __m256 scale = _mm256_mul_ps(_mm256_setr_ps(1, 1.125f, 1.25f, 1.375f, 1.5f, 1.625f, 1.75f, 1.875f), _mm256_set1_ps(b));
+    make_fp4_steps<T>(rule.steps, F.ue8m0 ? _mm256_set1_ps(a) : _mm256_div_ps(_mm256_set1_ps(1.0f), scale));
+  }
+#endif
+}
+
+/// Scale bytes of n blocks with largest magnitudes amax[]; arrays hold kBlockChunk.
+template <BlockFormat F, class T>
+FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scale) {
   constexpr int64_t L = Vec::kLanes;
   if constexpr (F.ue8m0) {
     float s[kBlockChunk];
     for (int64_t i = 0; i < n; i += L) store(s + i, load(amax + i) / splat(F.fp8 ? 448.0f : 6.0f) * splat(a));
-    for (int64_t i = 0; i < n; ++i) {
-      scale[i] = e8m0_round_up(s[i]);
-      factor[i] = e8m0_reciprocal(scale[i]) * a;
-    }
+    for (int64_t i = 0; i < n; ++i) scale[i] = e8m0_round_up(s[i]);
   } else {
     e4m3_t* code = reinterpret_cast<e4m3_t*>(scale);
-    for (int64_t i = 0; i < n; i += L) {
-      store_saturated(code + i, load(amax + i) * splat(a));
-      store(factor + i, min(splat(1.0f) / (load(code + i) * splat(b)), splat(kFltMax)));
-    }
+    for (int64_t i = 0; i < n; i += L) store_saturated(code + i, load(amax + i) * splat(a));
+  }
+}
+/// Multipliers of their elements; scale[] holds kBlockChunk bytes too.
+template <BlockFormat F>
+FI_VEC_INLINE void block_factors(const uint8_t* scale, int64_t n, float a, float b, float* factor) {
+  if constexpr (F.ue8m0) {
+    for (int64_t i = 0; i < n; ++i) factor[i] = e8m0_reciprocal(scale[i]) * a;
+  } else {
+    const e4m3_t* code = reinterpret_cast<const e4m3_t*>(scale);
+    for (int64_t i = 0; i < n; i += Vec::kLanes) store(factor + i, min(splat(1.0f) / (load(code + i) * splat(b)), splat(kFltMax)));
   }
 }
 
@@ -159,9 +184,9 @@ template <BlockFormat F>
 FI_VEC_INLINE bool has_no_codes(uint8_t scale) {
   return F.ue8m0 ? scale == 255 : scale == 0 || scale == 0x7f;
 }
-/// e2m1 codes of n blocks.
+/// e2m1 codes of n blocks, by multiplication.
 template <BlockFormat F, class T>
-FI_VEC_INLINE void store_fp4_blocks(const T* x, uint8_t* codes, const uint8_t* scale, const float* factor, int64_t n) {
+FI_VEC_INLINE void store_fp4_blocks(const T* x, uint8_t* codes, const float* factor, int64_t n) {
   constexpr int64_t kBytes = F.block / 2;
   int64_t i = 0;
 #if defined(FI_NARROW_AVX512)
@@ -176,25 +201,46 @@ FI_VEC_INLINE void store_fp4_blocks(const T* x, uint8_t* codes, const uint8_t* s
   for (; i < n; ++i)
     for (int64_t j = 0; j < F.block; j += 16)
       store_e2m1_16(codes + i * kBytes + j / 2, [&](int64_t k) { return load(x + i * F.block + j + k) * splat(factor[i]); });
-  uint8_t none = 0;
-  for (int64_t k = 0; k < n; ++k) none |= has_no_codes<F>(scale[k]);
-  if (!none) [[likely]] return;
-  for (int64_t k = 0; k < n; ++k)
-    if (has_no_codes<F>(scale[k])) memset(codes + k * kBytes, 0, kBytes);
+}
+template <BlockFormat F, class T>
+FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t* codes, const uint8_t* scale, int64_t n) {
+  constexpr int64_t kBytes = F.fp8 ? F.block : F.block / 2;
+  int64_t i = 0;
+#if defined(FI_FP4_STEPS)
+  if constexpr (BlockRule<F, T>::kSteps) {
+    uint32_t base[kBlockChunk], set[kBlockChunk];
+    if (rule.steps.usable && fp4_places<T, F.ue8m0 != 0>(rule.steps, scale, n, base, set)) [[likely]] {
+      const int64_t quads = n * F.block / 64;
+      store_fp4_steps<T, F.block / 16>(rule.steps, x, codes, base, set, quads);
+      i = quads * 64 / F.block;
+    }
+  }
+#endif
+  if (i == n) return;
+  float factor[kBlockChunk];
+  block_factors<F>(scale, n, rule.a, rule.b, factor);
+  if constexpr (!F.fp8) return store_fp4_blocks<F>(x + i * F.block, codes + i * kBytes, factor + i, n - i);
+  e4m3_t* to = reinterpret_cast<e4m3_t*>(codes);
+  for (; i < n; ++i)
+    for (int64_t j = i * F.block; j < (i + 1) * F.block; j += Vec::kLanes) store_saturated(to + j, load(x + j) * splat(factor[i]));
 }
 
 /// n <= kBlockChunk blocks of x to their codes and scale bytes; scale[] holds kBlockChunk bytes.
 template <BlockFormat F, class T>
-FI_VEC_INLINE void quantize_blocks(const T* x, uint8_t* codes, uint8_t* scale, int64_t n, float a, float b) {
+FI_VEC_INLINE void quantize_blocks(const BlockRule<F, T>& rule, const T* x, uint8_t* codes, uint8_t* scale, int64_t n) {
   T amax[kBlockChunk];
-  float factor[kBlockChunk];
   block_magnitudes<F.block>(x, amax, n);
   for (int64_t i = n; i % Vec::kLanes; ++i) memset(amax + i, 0, sizeof(T));
-  block_scales<F>(amax, n, a, b, scale, factor);
-  if constexpr (!F.fp8) return store_fp4_blocks<F>(x, codes, scale, factor, n);
-  e4m3_t* to = reinterpret_cast<e4m3_t*>(codes);
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i * F.block; j < (i + 1) * F.block; j += Vec::kLanes) store_saturated(to + j, load(x + j) * splat(factor[i]));
+  block_scales<F>(amax, n, rule.a, scale);
+  for (int64_t i = n; i % Vec::kLanes; ++i) scale[i] = 0;
+  store_codes<F>(rule, x, codes, scale, n);
+  if constexpr (F.fp8) return;
+  uint8_t none = 0;
+  for (int64_t k = 0; k < n; ++k) none |= has_no_codes<F>(scale[k]);
+  if (!none) [[likely]] return;
+  constexpr int64_t kBytes = F.block / 2;
+  for (int64_t k = 0; k < n; ++k)
+    if (has_no_codes<F>(scale[k])) memset(codes + k * kBytes, 0, kBytes);
 }
 
 /// scale[0, n) to columns [first, first + n) of a row of scales that begins at `row`; first is a multiple of 4, and so is n unless the

@@ -50,14 +50,15 @@ struct Nvfp4AmaxParams {
 namespace cpu {
 
 constexpr int64_t kNvfp4Block = 16;
+template <class T>
+using Nvfp4Rule = BlockRule<BlockFormat{}, T>;
 /// `blocks` blocks of x; sf gets a byte a block.
 template <class T>
-FI_VEC_INLINE void quantize_nvfp4(const T* x, uint8_t* q, uint8_t* sf, int64_t blocks, float global) {
-  const float a = capped_reciprocal(6.0f * global);
+FI_VEC_INLINE void quantize_nvfp4(const Nvfp4Rule<T>& rule, const T* x, uint8_t* q, uint8_t* sf, int64_t blocks) {
   uint8_t scale[kBlockChunk];
   for (int64_t first = 0; first < blocks; first += kBlockChunk) {
     const int64_t n = blocks - first < kBlockChunk ? blocks - first : kBlockChunk;
-    quantize_blocks<BlockFormat{}>(x + first * kNvfp4Block, q + first * (kNvfp4Block / 2), scale, n, a, global);
+    quantize_blocks(rule, x + first * kNvfp4Block, q + first * (kNvfp4Block / 2), scale, n);
     memcpy(sf + first, scale, static_cast<size_t>(n));
   }
 }
@@ -93,20 +94,20 @@ FI_VEC_INLINE bool heads_adjoin(const Nvfp4Tensor& p) {
 }
 
 template <class T>
-FI_VEC_INLINE void quantize_nvfp4_token(const Nvfp4Tensor& p, int64_t token, int64_t slot) {
+FI_VEC_INLINE void quantize_nvfp4_token(const Nvfp4Rule<T>& rule, const Nvfp4Tensor& p, int64_t token, int64_t slot) {
   const T* x = token_row<T>(p.plain, token);
   uint8_t* q = token_row<uint8_t>(p.data, slot);
   uint8_t* sf = token_row<uint8_t>(p.scale, slot);
   const int64_t blocks = p.dim / kNvfp4Block;
-  if (heads_adjoin(p)) return quantize_nvfp4(x, q, sf, p.heads * blocks, p.global);
+  if (heads_adjoin(p)) return quantize_nvfp4(rule, x, q, sf, p.heads * blocks);
   for (int64_t h = 0; h < p.heads; ++h) {
     if (!p.interleaved) {
-      quantize_nvfp4(x + h * p.plain.stride_h, q + h * p.data.stride_h, sf + h * p.scale.stride_h, blocks, p.global);
+      quantize_nvfp4(rule, x + h * p.plain.stride_h, q + h * p.data.stride_h, sf + h * p.scale.stride_h, blocks);
       continue;
     }
     const int64_t page = slot / p.scale.page_size;
     uint8_t row[256];  // head dims to 4096: the launcher refuses more
-    quantize_nvfp4(x + h * p.plain.stride_h, q + h * p.data.stride_h, row, blocks, p.global);
+    quantize_nvfp4(rule, x + h * p.plain.stride_h, q + h * p.data.stride_h, row, blocks);
     uint8_t* scales = static_cast<uint8_t*>(p.scale.data) + page * p.scale.stride_page + h * p.scale.stride_h;
     store_interleaved(p, scales, slot - page * p.scale.page_size, row);
   }
@@ -138,8 +139,12 @@ FI_VEC_INLINE void each_slot(const Nvfp4Params& p, int64_t task, F f) {
 template <Nvfp4Config C>
 void nvfp4_quantize(const Nvfp4Params& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
-  for (const Nvfp4Tensor& tensor : p.tensor)
-    if (tensor.dim) each_slot(p, task, [&](int64_t t, int64_t slot) { quantize_nvfp4_token<T>(tensor, t, slot); });
+  for (const Nvfp4Tensor& tensor : p.tensor) {
+    if (!tensor.dim) continue;
+    Nvfp4Rule<T> rule;
+    make_block_rule(rule, capped_reciprocal(6.0f * tensor.global), tensor.global);
+    each_slot(p, task, [&](int64_t t, int64_t slot) { quantize_nvfp4_token(rule, tensor, t, slot); });
+  }
   if (!p.fp8_dim) return;
   const Vec f = splat(p.fp8_factor);
   each_slot(p, task, [&](int64_t t, int64_t slot) {

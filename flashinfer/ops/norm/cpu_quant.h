@@ -110,7 +110,8 @@ void rmsnorm_fp4(const NormQuantParams& q, int64_t task) {
   const NormParams& p = q.norm;
   const W* w = static_cast<const W*>(p.weight);
   const int64_t columns = p.d / C.block, chunk = kBlockChunk * C.block;
-  const float a = C.ue8m0 ? q.scale : q.scale * (1.0f / 6.0f), b = C.ue8m0 ? 1.0f : 1.0f / q.scale;
+  BlockRule<kFormat, float> rule;
+  make_block_rule(rule, C.ue8m0 ? q.scale : q.scale * (1.0f / 6.0f), C.ue8m0 ? 1.0f : 1.0f / q.scale);
   float y[kBlockChunk * C.block];
   uint8_t scale_bytes[kBlockChunk];
   const auto one_row = [&](int64_t r) {
@@ -129,7 +130,7 @@ void rmsnorm_fp4(const NormQuantParams& q, int64_t task) {
         store(y + i, C.silu ? silu(normal) : normal);
       }
       if (normed) write_row(normed + at, n, [&](int64_t i) { return load(y + i); }, [&](int64_t i, int64_t left) { return load_n(y + i, left); });
-      quantize_blocks<kFormat>(y, codes + at / 2, scale_bytes, blocks, a, b);
+      quantize_blocks(rule, y, codes + at / 2, scale_bytes, blocks);
       store_scales(q.layout, scales, at / C.block, scale_bytes, blocks);
       if (q.linear_scales) memcpy(q.linear_scales + r * columns + at / C.block, scale_bytes, static_cast<size_t>(blocks));
     }
