@@ -76,7 +76,7 @@ def main():
     for row in o.row or ROWS:
         kind, kv, hq, _, d, batch, new, context = row.split()
         flops = 4.0 * int(d) * int(hq) * int(batch) * sum(int(context) + i + 1 for i in range(int(new)))
-        with_torch = torch and kv == kind and not (int(new) > 4096)
+        with_torch = torch and kv == kind
         calls = max(1, min(9, int(2e10 / flops)))
         for side in (ours, single):
             side.ask("run " + row)  # compiles, allocates, touches

@@ -162,10 +162,20 @@ struct Decode {
     for (int64_t j = begin; j < end; ++j) ahead.add(rows.k[j] + head * p.k_stride_h, many * kb);
     for (int64_t j = begin; j < end; ++j) ahead.add(rows.v[j] + head * p.v_stride_h, many * vb);
     if constexpr (T::kFp4) {
+      ahead.list();
       for (int64_t j = begin; j < end; ++j) ahead.add(block->scales.k[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
       for (int64_t j = begin; j < end; ++j) ahead.add(block->scales.v[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
     }
     ahead.start(s.zeros);
+  }
+
+  /// Asks for one line of every row, so that the page walks of a block overlap: a prefetch does not retire before its translation.
+  void touch(const Block& block) const {
+    const Rows<KV>& rows = block.rows;
+    for (int64_t j = rows.first; j < rows.first + rows.count; ++j) {
+      __builtin_prefetch(rows.k[j] + w.head_begin * p.k_stride_h, 0, 2);
+      __builtin_prefetch(rows.v[j] + w.head_begin * p.v_stride_h, 0, 2);
+    }
   }
 
   /// K and V of one head as cells in scratch.
@@ -174,12 +184,11 @@ struct Decode {
     Cell *k = reinterpret_cast<Cell*>(s.k), *v = reinterpret_cast<Cell*>(s.v);
     for (int64_t j = rows.first; j < rows.first + rows.count; ++j) {
       out.k[j] = k + j * padded(p.head_dim_qk), out.v[j] = v + j * padded(p.head_dim_vo);
-      ahead.ask<1>();
+      ahead.ask<2>();
       if constexpr (T::kFp4) {
         widen_row(rows.k[j] + head * p.k_stride_h, at.scales.k[j] + head * p.k_sf_stride_h, p.head_dim_qk, k + j * padded(p.head_dim_qk));
         widen_row(rows.v[j] + head * p.v_stride_h, at.scales.v[j] + head * p.v_sf_stride_h, p.head_dim_vo, v + j * padded(p.head_dim_vo));
       } else {
-        ahead.ask<1>();
         widen_row(rows.k[j] + head * p.k_stride_h, p.head_dim_qk, k + j * padded(p.head_dim_qk));
         widen_row(rows.v[j] + head * p.v_stride_h, p.head_dim_vo, v + j * padded(p.head_dim_vo));
       }
@@ -259,7 +268,7 @@ struct Decode {
     if (first < hi && found != first) blocks[side].find(*this, first, lo, all);
     for (; first < hi; first += kDecodeKeys, side ^= 1) {
       found = first + kDecodeKeys < all ? first + kDecodeKeys : -1;  // also the next chunk's first block
-      if (found >= 0) blocks[side ^ 1].find(*this, found, lo, all);
+      if (found >= 0) blocks[side ^ 1].find(*this, found, lo, all), touch(blocks[side ^ 1]);
       for (int64_t h = w.head_begin; h < w.head_end; ++h) {
         look_ahead(blocks[side], found >= 0 ? &blocks[side ^ 1] : nullptr, h);
         run_head(blocks[side], h, first);

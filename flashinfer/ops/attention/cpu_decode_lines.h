@@ -23,20 +23,36 @@ struct Lines {
 
   void clear() { at = count = used = 0; }
   void add(const void* p, int64_t bytes) { runs[used++] = {static_cast<const char*>(p), bytes}; }
-  /// After the last add. `idle`: any line in use, asked for when nothing is left, which costs less than a branch.
-  void start(const void* idle) {
+  /// Lists the lines of what was added since the last call. Runs of one call should be of one length.
+  void list() {
     const int quarter = (used + 3) / 4;
     for (int i = 0; i < quarter; ++i) {
-      const char* from[4];
-      int64_t bytes = 0;
+      const Run* r[4];
+      bool even = true;
       for (int j = 0; j < 4; ++j) {
-        const Run& run = runs[i + j * quarter < used ? i + j * quarter : used - 1];
-        from[j] = run.at;
-        bytes = run.bytes > bytes ? run.bytes : bytes;
+        const int at = i + j * quarter;
+        r[j] = &runs[at < used ? at : used - 1];
+        even &= at < used && r[j]->bytes == r[0]->bytes;
       }
-      for (int64_t d = 0; d < bytes && count < kMost; d += 64, count += 4)
-        for (int j = 0; j < 4; ++j) lines[count + j] = from[j] + d;
+      if (even) list_four(r[0]->at, r[1]->at, r[2]->at, r[3]->at, r[0]->bytes);
+      else
+        for (int j = 0; j < 4 && i + j * quarter < used; ++j)
+          for (int64_t d = 0; d < r[j]->bytes && count < kMost; d += 64) lines[count++] = r[j]->at + d;
     }
+    used = 0;
+  }
+  /// One store for four lines: while the list is made memory waits.
+  FI_VEC_INLINE void list_four(const char* a, const char* b, const char* c, const char* d, int64_t bytes) {
+    typedef int64_t Four __attribute__((vector_size(32)));
+    Four from = {reinterpret_cast<int64_t>(a), reinterpret_cast<int64_t>(b), reinterpret_cast<int64_t>(c), reinterpret_cast<int64_t>(d)};
+    const int64_t most = (kMost - count) / 4, n = (bytes + 63) / 64;
+    const char** to = lines + count;
+    for (int64_t i = 0; i < (n < most ? n : most); ++i, from += 64, to += 4) memcpy(to, &from, 32);
+    count = static_cast<int>(to - lines);
+  }
+  /// After the last add. `idle`: any line in use, asked for when nothing is left, which costs less than a branch.
+  void start(const void* idle) {
+    if (used > 0) list();
     for (int j = 0; j < 32; ++j) lines[count + j] = static_cast<const char*>(idle);
   }
   /// N lines every D calls; `i` counts the calls.
