@@ -28,7 +28,7 @@ struct Options {
   std::vector<std::string> prompts;
   int64_t page_size = 16, kv_tokens = 8192, max_new = 64;
   int threads = 0;
-  bool json = false, plain = false, bench = false, warmup = true;
+  bool json = false, plain = false, bench = false, warmup = true, exact = false;
   EngineOptions engine;
 };
 
@@ -78,6 +78,8 @@ void define(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--logits", o.logits,
                  "save the logits after each prompt, f32, as logits.0, logits.1, ... (.safetensors)");
+  app.add_flag("--exact", o.exact,
+               "multiply activations as bf16; else those that meet quantised weights are in 8-bit blocks, as in llama.cpp");
   app.add_flag("--json", o.json, "print one JSON document with token ids and timings in place of text and table");
   app.add_flag("--bench", o.bench, "measure prefill of 512 tokens, decode alone and of a batch of 8, and exit");
   app.add_flag("--warmup,!--no-warmup", o.warmup, "load or compile the kernels before the clock starts (on)");
@@ -144,6 +146,7 @@ int run(const Options& o) {
   const int64_t pages = std::max<int64_t>(o.kv_tokens / o.page_size, 1);
   Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch),
               [&](double done) { progress.update(done); });
+  model.quantize_activations(!o.exact);
   times.load_seconds = progress.seconds();
   if (o.bench) {
     if (o.warmup) warm_up(&model, o.engine);

@@ -206,13 +206,6 @@ Weight packed(const Gguf& file, int64_t inputs, const Parts& parts, Slab& slab) 
   return out;
 }
 
-void multiply(const TensorView& a, const Weight& w, const TensorView& out) {
-  if (w.format.empty())
-    flashinfer::mm_bf16({.a = a, .b = w.data, .out = out, .out_dtype = out.dtype()});
-  else
-    flashinfer::mm_gguf({.a = a, .b_blocks = w.data, .format = w.format, .out = out, .out_dtype = out.dtype()});
-}
-
 TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); }
 
 }  // namespace
@@ -266,6 +259,14 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
 }
 
 // ---- forward ----
+
+void Model::multiply(const TensorView& a, const Weight& w, const TensorView& out) const {
+  if (w.format.empty())
+    flashinfer::mm_bf16({.a = a, .b = w.data, .out = out, .out_dtype = out.dtype()});
+  else
+    flashinfer::mm_gguf(
+        {.a = a, .b_blocks = w.data, .format = w.format, .out = out, .out_dtype = out.dtype(), .quantize_a = quantize_});
+}
 
 void Model::embed(std::span<const int32_t> tokens) {
   bf16_t* out = residual_.data_as<bf16_t>();

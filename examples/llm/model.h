@@ -57,9 +57,10 @@ class Model {
  public:
   using Progress = std::function<void(double done)>;
   /// Packs all weights, Q4_0, Q4_1 and Q8_0 as they are for mm_gguf, others decoded for mm_bf16. `max_rows` bounds a batch. UserError as
-  /// Gguf and ModelShape.
+  /// Gguf and ModelShape. The rows that mm_gguf multiplies are quantised to 8-bit blocks until quantize_activations(false).
   Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress);
 
+  void quantize_activations(bool on) { quantize_ = on; }
   const ModelShape& shape() const { return shape_; }
   int64_t pages() const { return pages_; }
   int64_t page_size() const { return page_size_; }
@@ -73,6 +74,7 @@ class Model {
     Weight qkv, output, gate_up, down;
     flashinfer::Tensor kv;  // [pages, 2, page_size, kv_heads, head_dim]
   };
+  void multiply(const flashinfer::TensorView& a, const Weight& w, const flashinfer::TensorView& out) const;
   void embed(std::span<const int32_t> tokens);
   void plan(const Batch& batch);
   void attend(const Batch& batch, const Layer& layer);
@@ -83,6 +85,7 @@ class Model {
   Gguf file_;  // the embedding's rows are decoded from the mapping as they are looked up
   ModelShape shape_;
   int64_t pages_, page_size_;
+  bool quantize_ = true;
   const GgufTensor* embedding_;
   std::vector<Layer> layers_;
   flashinfer::Tensor final_norm_;

@@ -297,6 +297,7 @@ constexpr Term kTerms[] = {
     {"quant_scale_kv", "factor of K and V before the cast"},
     {"quant_scale_q", "factor of q before the cast"},
     {"quant_scales", "scales of the quantised weights and inputs, in the order of the kind of quantisation"},
+    {"quantize_a", "a in blocks of 8-bit integers: twice as fast, some 0.4 % rms of the result"},
     {"quantize_dtype", "8-bit dtype of the results"},
     {"query", "queries"},
     {"query_layout", "'packed': one tensor of q_nope and q_pe side by side; 'split': two"},

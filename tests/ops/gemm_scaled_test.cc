@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -69,6 +70,51 @@ TEST(MmGguf, RowsDoNotDependOnTheirMatesNorOnTheForm) {
     context.executor = *pool;
     ContextScope scope(context);
     EXPECT_TRUE(same_bytes(mm_gguf({.a = a, .b_blocks = panels, .format = format, .out_dtype = DType::kF32}), all)) << format;
+  }
+}
+
+/// The same invariances with rows in 8-bit blocks.
+TEST(MmGguf, QuantisedRowsDoNotDependOnTheirMatesNorOnTheForm) {
+  const int64_t n = 100, k = 192;
+  const Tensor a = random_floats({150, k}, 1, DType::kBF16);
+  const std::pair<const char*, int64_t> formats[] = {{"Q4_0", 18}, {"Q4_1", 20}, {"Q8_0", 34}};
+  for (const auto& [format, bytes] : formats) {
+    const auto multiply = [&](const TensorView& x, const TensorView& b, bool quantize) {
+      return mm_gguf({.a = x, .b_blocks = b, .format = format, .out_dtype = DType::kF32, .quantize_a = quantize});
+    };
+    const Tensor rows = blocks(n, k / 32, bytes, 2), panels = prepare_gguf_weights({.b_blocks = rows, .format = format});
+    const Tensor all = multiply(a, panels, true), exact = multiply(a, panels, false);
+    for (const int64_t m : {1, 2, 5, 8, 9, 17, 150}) {
+      const TensorView some = a.view().slice(0, 150 - m, 150), want = all.view().slice(0, 150 - m, 150);
+      EXPECT_TRUE(same_bytes(multiply(some, panels, true), want)) << format << " " << m;
+      EXPECT_TRUE(same_bytes(multiply(some, rows, true), want)) << format << " " << m << " as in the file";
+    }
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < 150 * n; ++i) {
+      error += std::pow(all.data_as<float>()[i] - exact.data_as<float>()[i], 2);
+      size += std::pow(exact.data_as<float>()[i], 2);
+    }
+    EXPECT_LT(error, 0.01 * 0.01 * size) << format;  // 0.004 expected of rounding to amax / 254
+    EXPECT_GT(error, 0) << format;
+    const auto pool = make_thread_pool(3);
+    Context context = Context::current();
+    context.executor = *pool;
+    ContextScope scope(context);
+    EXPECT_TRUE(same_bytes(multiply(a, panels, true), all)) << format;
+  }
+}
+
+TEST(MmGguf, QuantisedRowsKeepZerosAndNanApart) {
+  const Tensor b = blocks(20, 2, 34, 4), a = Tensor::zeros({4, 64}, DType::kBF16);
+  bf16_t* x = a.data_as<bf16_t>();
+  x[64 + 40] = bf16_t(std::nanf(""));
+  x[128 + 5] = bf16_t(-std::numeric_limits<float>::infinity());
+  x[192 + 7] = bf16_t(1e-38f);  // 127 / x is infinite
+  const Tensor out = mm_gguf({.a = a, .b_blocks = b, .format = "Q8_0", .out_dtype = DType::kF32, .quantize_a = true});
+  for (int64_t j = 0; j < 20; ++j) {
+    EXPECT_EQ(out.data_as<float>()[j], 0.0f);
+    EXPECT_TRUE(std::isnan(out.data_as<float>()[20 + j]) && std::isnan(out.data_as<float>()[40 + j]));
+    EXPECT_EQ(out.data_as<float>()[60 + j], 0.0f);
   }
 }
 

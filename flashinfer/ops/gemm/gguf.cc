@@ -81,12 +81,16 @@ gemm::Product product(const MmGguf& a) {
   p.b = {.data = a.b_blocks.data(), .format = f.format, .line = a.b_blocks.stride(0)};
   p.packed = prepared(a);
   p.grid_k = f.grid;
+  p.quantize_a = a.quantize_a;
   return p;
 }
 void reference_mm(const MmGguf& a) {
   const GemmFormat format = format_of(a.format).format;
+  std::vector<std::vector<double>> rows;
+  for (int64_t i = 0; a.quantize_a && i < a.a.size(0); ++i) rows.push_back(ref::quantized_row(a.a, i));
   ref::nt_product(
-      *a.out, 0, a.out->size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
+      *a.out, 0, a.out->size(0), a.a.size(1),
+      [&](int64_t i, int64_t k) { return a.quantize_a ? rows[static_cast<size_t>(i)][static_cast<size_t>(k)] : ref::at(a.a, {i, k}); },
       [&](int64_t j, int64_t k) {
         if (prepared(a)) return ref::gguf_panel_at(format, a.b_blocks, a.a.size(1), j, k).value();
         return ref::gguf_at(format, a.b_blocks.data_as<uint8_t>() + j * a.b_blocks.stride(0), k).value();
@@ -207,6 +211,7 @@ constexpr op::Field mm_fields[] = {
     op::attr<&MmGguf::format>("format", op::required, kFormats),
     op::out<&MmGguf::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<mm_shape>),
     op::attr<&MmGguf::out_dtype>("out_dtype"),
+    op::attr<&MmGguf::quantize_a>("quantize_a"),
 };
 constexpr op::Field prepare_fields[] = {
     op::in<&PrepareGgufWeights::b_blocks>("b_blocks", "n bytes", DType::kU8),
@@ -229,7 +234,7 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op mm_gguf_op = op::define<MmGguf, validate_mm, cost_mm>(
-    kMm, kModule, "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums.", mm_fields, mm_candidates, mm_gguf_cases);
+    kMm, kModule, "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a in bf16 or in 8-bit blocks.", mm_fields, mm_candidates, mm_gguf_cases);
 constinit const op::Op prepare_gguf_op = op::define<PrepareGgufWeights, nullptr, cost_prepare>(
     kPrepare, kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.", prepare_fields, prepare_candidates,
     prepare_gguf_weights_cases);

@@ -3,6 +3,9 @@
 //
 // Quants are multiplied exactly (bf16 dot products), a block's sum counts its f32 scale times, and sums of blocks are added in order: the
 // result is that of the dequantised weight in f32, not of one rounded to bf16. One order whatever m, threads and form of the weight.
+//
+// With quantize_a the rows of a become blocks of 32 integers of 8 bits too: a block's sum is exact in integers and counts (scale of a * scale
+// of the weight) times. That is what llama.cpp does; it is twice as fast and costs some 0.4 % rms of the result.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,6 +21,7 @@ struct MmGguf {
   std::string format;   // "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K"
   std::optional<TensorView> out;   // [m, n] of out_dtype; made when absent
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
+  bool quantize_a = false;         // each 32 of a row of a: q = round(x * 127 / amax), value q * amax / 127
 };
 /// ValueError: k that is no multiple of the block, rows of another length, a prepared weight of another k or format.
 Tensor mm_gguf(const MmGguf& args);

@@ -8,6 +8,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/gemm/gguf_layout.h"
+#include "flashinfer/ops/gemm/launch_bytes.h"
 
 namespace flashinfer::gemm {
 namespace {
@@ -19,8 +20,6 @@ inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu
                                    "flashinfer::GemmPackParams"};
 
 constexpr int64_t kBlockRows = 8;  // as kernels/cpu/gemm_pack.h
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// A piece of the call with its own parameters, e.g. a group: tasks [first, first of the next) are its.
 template <class Params>
@@ -242,6 +241,7 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
 }
 
 std::string refuse(const Product& p) {
+  if (p.quantize_a) return refuse_bytes(p);
   // All are asked for before any answer counts: what is compiled ahead is what is asked for here.
   if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
     return str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256");
@@ -257,6 +257,7 @@ std::string refuse(const Product& p) {
 
 void run(const Product& x) {
   if (x.batch * x.m * x.n == 0) return;
+  if (x.quantize_a) return run_bytes(x);
   if (x.grouped) return run_groups(x, x.groups);
   const std::array<Group, 1> all = {{{.rows = x.m}}};
   run_groups(x, all);

@@ -46,9 +46,12 @@ struct Product {
   int64_t grid_k = 0;  // of a block of the grids; 0: none
   bool grouped = false;
   std::span<const Group> groups{};
+  bool quantize_a = false;  // GGUF b: rows of a (bf16) in blocks of 8 bits
 
   void set_out(const TensorView& t);  // [batch, m, n] or [m, n]; sets the extents too
 };
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// How a product is cut into tasks; results do not depend on it.
 struct Blocks {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The truth about GGUF blocks: one element at a time, in double, from the definition of each format.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <vector>
 
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/gemm/gguf_layout.h"
@@ -72,6 +75,26 @@ inline GgufElement gguf_panel_at(GemmFormat format, const TensorView& b, int64_t
   } else {
     const int value = q[pair / 4 * 64 + word * 2] | q[pair / 4 * 64 + word * 2 + 1] << 8;
     out.quant = (value >> (pair % 4 * 4)) % 16 - (format == GemmFormat::kQ4_0 ? 8 : 0);
+  }
+  return out;
+}
+
+/// Row i of a in 8-bit blocks of 32: largest magnitude / 127 times an integer, ties to even.
+inline std::vector<double> quantized_row(const TensorView& a, int64_t i) {
+  std::vector<double> out(static_cast<size_t>(a.size(1)));
+  for (size_t block = 0; block < out.size(); block += 32) {
+    float largest = 0;
+    bool finite = true;
+    for (size_t j = block; j < block + 32; ++j) {
+      const auto x = static_cast<float>(at(a, {i, static_cast<int64_t>(j)}));
+      finite = finite && std::isfinite(x);
+      largest = std::max(largest, std::fabs(x));
+    }
+    for (size_t j = block; j < block + 32; ++j) {
+      const auto x = static_cast<float>(at(a, {i, static_cast<int64_t>(j)}));
+      if (!finite) out[j] = std::nan("");
+      else out[j] = largest < 1e-36f ? 0.0 : static_cast<double>(largest / 127.0f) * std::nearbyint(x * (127.0f / largest));
+    }
   }
   return out;
 }
