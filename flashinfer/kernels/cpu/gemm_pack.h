@@ -127,6 +127,16 @@ struct Lines {
         return true;
       }
     }
+#if FI_WIDEN_LINES
+    if constexpr (!__is_same(S, bf16_t) && Width == 16) {
+      if (step == 1 && lines == Width && k + 2 * kPackPairs <= k_end && pairs == kPackPairs) {
+        if (ahead && k % 64 == 0)
+          for (int i = 0; i < Width; ++i) __builtin_prefetch(p + k + i * line + ahead, 0, 2);
+        widen_lines<S>([&](int i) { return p + i * line + k; }, to);
+        return true;
+      }
+    }
+#endif
     if (line == 1 && step != 1) {
       detail::interleave_rows<Width>(p + k * step, step, lines, k_end - k, pairs, to);
       return true;

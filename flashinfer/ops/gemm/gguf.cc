@@ -234,7 +234,8 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op mm_gguf_op = op::define<MmGguf, validate_mm, cost_mm>(
-    kMm, kModule, "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a in bf16 or in 8-bit blocks.", mm_fields, mm_candidates, mm_gguf_cases);
+    kMm, kModule, "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a as bf16 or in 8-bit blocks.", mm_fields,
+    mm_candidates, mm_gguf_cases);
 constinit const op::Op prepare_gguf_op = op::define<PrepareGgufWeights, nullptr, cost_prepare>(
     kPrepare, kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.", prepare_fields, prepare_candidates,
     prepare_gguf_weights_cases);

@@ -107,7 +107,9 @@ inline void reference(const GroupedWork& w) {
           return ref::narrow_at(w.a, w.a_fp4, i, k) * scale(w.a_sf, w.a_grid, i, g.sf_first + i - g.row, 0, k);
         },
         [&](int64_t j, int64_t k) {
-          const double x = w.b_block_k ? ref::at(b, {k / w.b_block_k, j, k % w.b_block_k}) : w.b_int4 ? ref::int4_at(b, j, k) : ref::narrow_at(b, w.b_fp4, j, k);
+          const double x = w.b_block_k ? ref::at(b, {k / w.b_block_k, j, k % w.b_block_k})
+                           : w.b_int4  ? ref::int4_at(b, j, k)
+                                       : ref::narrow_at(b, w.b_fp4, j, k);
           return x * scale(w.b_sf, w.b_grid, j, j, g.weight, k);
         },
         static_cast<double>(w.alpha) * g.alpha);

@@ -45,7 +45,8 @@ void validate(const MmFp8& a) {
 }
 Product product(const MmFp8& a) {
   Product p = product_of(a.a, a.b, *a.out);
-  p.b = prepared(a) ? gemm::Operand{.data = a.b.data(), .format = GemmFormat::kE4M3, .block_k = 128, .block_stride = a.b.size(1) * 128, .dealt = true} : gemm::rows_of(a.b);
+  p.b = prepared(a) ? gemm::Operand{.data = a.b.data(), .format = GemmFormat::kE4M3, .block_k = 128, .block_stride = a.b.size(1) * 128, .dealt = true}
+                    : gemm::rows_of(a.b);
   p.scale_a = gemm::one_or(a.alpha, 1);
   return p;
 }

@@ -98,15 +98,27 @@ struct BlockedLines {
   bool dealt;
 
   FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t, bf16_t* to) const {
-    const int64_t c = first + i, row = dealt ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c;
-    const T* const from = p + k / block * stride + row * block + k % block;
+    const T* const from = p + k / block * stride + row_of(first + i) * block + k % block;
     if constexpr (sizeof(T) == 2) memcpy(to, from, 2 * kPackPairs * sizeof(T));
     else widen_row(from, 2 * kPackPairs, to);
   }
-  template <int>
-  FI_VEC_INLINE bool pack(int64_t, int64_t, int64_t, int, bf16_t*) const {
+  template <int Width>
+  FI_VEC_INLINE bool pack([[maybe_unused]] int64_t lines, [[maybe_unused]] int64_t k, int64_t, [[maybe_unused]] int pairs,
+                          [[maybe_unused]] bf16_t* to) const {
+#if FI_WIDEN_LINES
+    if constexpr (sizeof(T) == 1 && Width == 16) {
+      if (lines == Width && pairs == kPackPairs) {
+        const T* const from = p + k / block * stride + k % block;
+        widen_lines<T>([&](int i) { return from + row_of(first + i) * block; }, to);
+        return true;
+      }
+    }
+#endif
     return false;
   }
+
+ private:
+  FI_VEC_INLINE int64_t row_of(int64_t c) const { return dealt ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c; }
 };
 
 /// Lines of bytes that hold two numbers in two's complement each, the even one low; k is a multiple of 32.
