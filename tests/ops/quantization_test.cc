@@ -87,6 +87,47 @@ TEST(Quantization, CodesChangeWhereTheRoundedProductPassesAMiddle) {
   }
 }
 
+/// All patterns of 16 bits, in rows of 512, each code against the rounded quotient; NaN is 0x7f, what is too large saturates.
+template <class T>
+TensorView patterns() {
+  std::vector<T> x(65536);
+  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i * 40503u);  // neighbours differ in magnitude
+  return held(Tensor::copy_of(std::span<const T>(x), {128, 512}));
+}
+template <class T>
+void check_e4m3(const TensorView& x, const Tensor& q, const std::function<float(int64_t)>& scale) {
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const float v = static_cast<float>(x.data_as<T>()[i]) / scale(i);
+    const int want = std::isnan(v) ? 0x7f : e4m3_t(std::min(448.0f, std::max(-448.0f, v))).bits;
+    ASSERT_EQ(q.data_as<uint8_t>()[i], want) << v << " element " << i << " bits " << x.data_as<T>()[i].bits;
+  }
+}
+template <class T>
+void check_e4m3_of_all() {
+  const TensorView x = patterns<T>();
+  for (float scale : {1.0f, 0.37f, 3e-3f, 1000.0f, 1e-20f, 1e25f}) {
+    const auto [q, s] = per_tensor_quant_fp8({.x = x, .scale = one(scale)});
+    check_e4m3<T>(x, q, [&](int64_t) { return scale; });
+  }
+  std::vector<T> tame(static_cast<size_t>(x.numel()));  // groups without NaN and infinities
+  for (size_t i = 0; i < tame.size(); ++i) {
+    tame[i] = x.data_as<T>()[i];
+    if (!std::isfinite(static_cast<float>(tame[i]))) tame[i] = T(0.0f);
+    if (i / 512 % 2) tame[i] = T(std::remainder(static_cast<float>(tame[i]), 1000.0f));  // rows of a scale that reaches small values
+  }
+  const TensorView y = held(Tensor::copy_of(std::span<const T>(tame), {128, 512}));
+  for (int group : {128, 64, 32}) {
+    const auto [q, s] = per_token_group_quant_8bit({.x = y, .group_size = group});
+    check_e4m3<T>(y, q, [&](int64_t i) { return s.template data_as<float>()[i / group]; });
+  }
+  const auto [q, s] = mxfp8_quantize({.input = y, .is_sf_swizzled_layout = false});
+  check_e4m3<T>(y, q, [&](int64_t i) { return std::ldexp(1.0f, s.template data_as<uint8_t>()[i / 32] - 127); });
+}
+TEST(Quantization, EveryPatternToTheNearestE4m3) {
+  check_e4m3_of_all<bf16_t>();
+  check_e4m3_of_all<f16_t>();
+}
+
 TEST(Quantization, MxScalesRoundUp) {
   // 448 and 6 are the largest values of the formats: their blocks have scale 1, the next larger numbers scale 2.
   std::vector<float> v(128, 0.0f);

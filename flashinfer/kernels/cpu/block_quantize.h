@@ -6,6 +6,7 @@
 //     byte 0 multiplies by 0; an amax that is infinite or NaN gives byte 255, and finite elements codes of 0.
 // All conversions saturate. Fused ops call quantize_blocks on rows that they have just made.
 #pragma once
+#include "flashinfer/kernels/cpu/e4m3_rows.h"
 #include "flashinfer/kernels/cpu/fp4_steps.h"
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/narrow.h"
@@ -221,6 +222,14 @@ FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t*
   block_factors<F>(scale, n, rule.a, rule.b, factor);
   if constexpr (!F.fp8) return store_fp4_blocks<F>(x + i * F.block, codes + i * kBytes, factor + i, n - i);
   e4m3_t* to = reinterpret_cast<e4m3_t*>(codes);
+#if defined(FI_NARROW_AVX512)
+  if constexpr (F.fp8 && F.block == 32 && sizeof(T) == 2) {
+    for (; i + 2 <= n; i += 2) {  // until a block with infinities or NaN, or a factor that is infinite here
+      const Vec unit[2] = {splat(factor[i] * kE4m3Unit), splat(factor[i + 1] * kE4m3Unit)};
+      if (!store_e4m3_scaled(to + i * 32, x + i * 32, [&](int h, Vec m) { return m * unit[h]; })) [[unlikely]] break;
+    }
+  }
+#endif
   for (; i < n; ++i)
     for (int64_t j = i * F.block; j < (i + 1) * F.block; j += Vec::kLanes) store_saturated(to + j, load(x + j) * splat(factor[i]));
 }

@@ -44,9 +44,23 @@ FI_VEC_INLINE Lanes encode_magnitude(Vec a) {
 }
 template <int E, int M>
 FI_VEC_INLINE Lanes encode_saturated(Vec v, float largest) {
+#if FI_NARROW_AVX512
+  // The same with eleven operations: the sum's low bits count steps, 2^M for the first bit included, its high ones hold the exponent.
+  // Bits above the code's byte are left as they come.
+  constexpr uint32_t kSmallest = 128 - ((1u << (E - 1)) - 1);
+  const __m512i a = _mm512_castps_si512(_mm512_min_ps(_mm512_abs_ps(v.r), _mm512_set1_ps(largest)));
+  const __m512i least = _mm512_max_epu32(a, _mm512_set1_epi32(static_cast<int>(kSmallest << 23)));
+  const __m512 power = _mm512_castsi512_ps(_mm512_and_si512(least, _mm512_set1_epi32(0x7f800000)));
+  const __m512i sum = _mm512_castps_si512(_mm512_fmadd_ps(power, _mm512_set1_ps(static_cast<float>(1u << (23 - M))), _mm512_castsi512_ps(a)));
+  const __m512i exponent = _mm512_add_epi32(_mm512_srli_epi32(sum, 23 - M), _mm512_set1_epi32(-static_cast<int>((kSmallest + 23 - M) << M)));
+  const __m512i sign = _mm512_srli_epi32(_mm512_castps_si512(v.r), 24);
+  const __m512i code = _mm512_ternarylogic_epi32(_mm512_add_epi32(sum, exponent), sign, _mm512_set1_epi32(0x80), 0xf8);  // code | (sign & 0x80)
+  return reinterpret_cast<Lanes>(_mm512_mask_mov_epi32(code, is_nan(v).r, _mm512_set1_epi32(0x7f)));
+#else
   const Lanes code = encode_magnitude<E, M>(min(abs(v), splat(largest))) | ((bits_of(v) >> 24) & 0x80);
   const Vec picked = select(is_nan(v), Vec{reinterpret_cast<decltype(Vec::r)>(Lanes{} + 0x7f)}, Vec{reinterpret_cast<decltype(Vec::r)>(code)});
   return bits_of(picked);
+#endif
 }
 FI_VEC_INLINE void store_low_bytes(void* p, Lanes u) {
 #if FI_NARROW_AVX512

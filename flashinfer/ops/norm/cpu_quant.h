@@ -2,6 +2,7 @@
 // Norms with quantised results on the CPU: the sums of cpu.h, then each element once more from L1, quantised while it is made.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
+#include "flashinfer/kernels/cpu/e4m3_rows.h"
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/ops/norm/cpu.h"
 #include "flashinfer/ops/norm/quant_params.h"
@@ -15,6 +16,48 @@ FI_VEC_INLINE void write_saturated(T* y, int64_t n, Full full, Tail tail) {
   for (; i + Vec::kLanes <= n; i += Vec::kLanes) store_saturated(y + i, full(i));
   if (i < n) store_saturated_n(y + i, tail(i, n - i), n - i);
 }
+
+#if defined(FI_NARROW_AVX512)
+/// The bf16 or f16 words of 32 values in order, as store() makes them.
+FI_VEC_INLINE __m512i words_of(Split v, const bf16_t*) {
+  const auto rounded = [](Vec a) {  // finite: NaN never comes here
+    const __m512i u = _mm512_castps_si512(a.r), last = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), last);
+  };
+  return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(rounded(v.even), 16), rounded(v.odd));
+}
+FI_VEC_INLINE __m512i words_of(Split v, const f16_t*) {
+  return detail::even_odd_words(_mm512_cvtepu16_epi32(detail::narrow_f16(v.even)), _mm512_cvtepu16_epi32(detail::narrow_f16(v.odd)));
+}
+/// x * scale * w * inverse to e4m3, 64 at a time; returns how many were made. slow(i) makes 64 of which some are NaN or saturate.
+template <class T, bool kAdd, class W, class Slow>
+FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& row, Vec scale, const W* w, Vec inverse, Slow slow) {
+  const Vec unit = inverse * splat(kE4m3Unit);
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    __m512i kept[2];
+    const auto half = [&](int h) {
+      Split v = load_split(row.x + i + 32 * h);
+      const Split g = load_split(w + i + 32 * h);
+      if constexpr (kAdd) {
+        const Split r = load_split(row.residual + i + 32 * h);
+        v = {v.even + r.even, v.odd + r.odd};
+        kept[h] = words_of(v, row.x);
+      }
+      return Split{v.even * scale * g.even * unit, v.odd * scale * g.odd * unit};
+    };
+    if (!store_e4m3_split(y + i, half)) [[unlikely]] {
+      slow(i);
+      continue;
+    }
+    if constexpr (kAdd) {
+      _mm512_storeu_si512(row.residual + i, kept[0]);
+      _mm512_storeu_si512(row.residual + i + 32, kept[1]);
+    }
+  }
+  return i;
+}
+#endif
 
 template <NormQuantConfig C>
 void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
@@ -39,8 +82,19 @@ void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
       return finish(v * scale * load_n(w + i, n));
     };
     Y* y = static_cast<Y*>(p.out) + out_at;
-    if constexpr (C.out == C.dtype) write_row(y, p.d, full, tail);
-    else write_saturated(y, p.d, full, tail);
+    if constexpr (C.out == C.dtype) return write_row(y, p.d, full, tail);
+    if constexpr (C.out != C.dtype) {
+      const auto part = [&](int64_t at, int64_t n) {
+        write_saturated(
+            y + at, n, [&](int64_t i) { return full(at + i); }, [&](int64_t i, int64_t left) { return tail(at + i, left); });
+      };
+      int64_t done = 0;
+#if defined(FI_NARROW_AVX512)
+      if constexpr (C.out == DType::kF8E4M3 && sizeof(T) == 2 && !C.silu)
+        done = write_e4m3(y, p.d, row, scale, w, inverse, [&](int64_t i) { part(i, 64); });
+#endif
+      part(done, p.d - done);
+    }
   });
 }
 
