@@ -12,21 +12,14 @@
 #include <random>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
 using namespace flashinfer;
+using namespace flashinfer::bench;
 
-double seconds(const auto& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
 Tensor tensor(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
 std::vector<int32_t> steps(int64_t n, int64_t step) {
   std::vector<int32_t> v;

@@ -21,42 +21,13 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
 using namespace flashinfer;
-
-double seconds(const auto& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-// ---- arithmetic peaks: 12 independent chains in registers ----
-constexpr int64_t kPeakSteps = 200000;
-#define FI_CHAINS(op)                                                                                                        \
-  for (int64_t i = 0; i < kPeakSteps; ++i)                                                                                   \
-    asm volatile(op " %%zmm0, %%zmm1, %%zmm4\n" op " %%zmm0, %%zmm1, %%zmm5\n" op " %%zmm0, %%zmm1, %%zmm6\n" op              \
-                 " %%zmm0, %%zmm1, %%zmm7\n" op " %%zmm0, %%zmm1, %%zmm8\n" op " %%zmm0, %%zmm1, %%zmm9\n" op                 \
-                 " %%zmm0, %%zmm1, %%zmm10\n" op " %%zmm0, %%zmm1, %%zmm11\n" op " %%zmm0, %%zmm1, %%zmm12\n" op              \
-                 " %%zmm0, %%zmm1, %%zmm13\n" op " %%zmm0, %%zmm1, %%zmm14\n" op " %%zmm0, %%zmm1, %%zmm15\n" ::              \
-                     : "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
-/// FLOP/s of all threads, or 0 where the CPU has no such instruction.
-double dot_peak() {
-  if (!__builtin_cpu_supports("avx512bf16")) return 0;
-  const int threads = Context::current().executor.threads;
-  return threads * kPeakSteps * 12.0 * 64 / seconds([&] { parallel_for(threads, [](int64_t) { FI_CHAINS("vdpbf16ps"); }); });
-}
-double fma_peak() {
-  if (!__builtin_cpu_supports("avx512f")) return 0;
-  const int threads = Context::current().executor.threads;
-  return threads * kPeakSteps * 12.0 * 32 / seconds([&] { parallel_for(threads, [](int64_t) { FI_CHAINS("vfmadd231ps"); }); });
-}
+using namespace flashinfer::bench;
 
 // ---- one shape ----
 struct Shape {

@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 
-from attention_prefill import Side
+from side import Side
 
 # batch, keys, query heads, KV heads, D, page size, type of the cache
 ROWS = ["1 16384 32 8 128 16 bf16", "8 4096 32 8 128 16 bf16", "64 2048 32 8 128 16 bf16", "8 4096 8 8 128 16 bf16", "8 4096 64 8 128 16 bf16",

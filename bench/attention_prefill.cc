@@ -13,19 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
 using namespace flashinfer;
+using namespace flashinfer::bench;
 
 constexpr int64_t kPage = 16;
 
-double seconds(const auto& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 Tensor random_tensor(std::initializer_list<int64_t> shape, DType type) {
   static std::minstd_rand rng(1);
@@ -93,35 +90,6 @@ struct Run {
   }
 };
 
-#if defined(__x86_64__)
-constexpr int64_t kPeakLoops = 1 << 20;
-#define FI_PEAK(MULTIPLY)                                                                                                        \
-  asm volatile("1:\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm0\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm1\n" MULTIPLY                     \
-               " %%zmm12, %%zmm13, %%zmm2\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm3\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm4\n" MULTIPLY \
-               " %%zmm12, %%zmm13, %%zmm5\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm6\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm7\n" MULTIPLY \
-               " %%zmm12, %%zmm13, %%zmm8\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm9\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm10\n"      \
-               MULTIPLY " %%zmm12, %%zmm13, %%zmm11\n dec %0\n jnz 1b\n"                                                         \
-               : "+r"(n)                                                                                                         \
-               :                                                                                                                 \
-               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",         \
-                 "xmm12", "xmm13")
-double peak(bool dot) {
-  if (dot ? !__builtin_cpu_supports("avx512bf16") : !__builtin_cpu_supports("avx512f")) return 0;
-  const int64_t threads = Context::current().executor.threads, parts = 4 * threads;
-  const double time = seconds([&] {
-    parallel_for(parts, [&](int64_t) {
-      int64_t n = kPeakLoops;
-      asm volatile("vpxor %%xmm12, %%xmm12, %%xmm12\n vpxor %%xmm13, %%xmm13, %%xmm13\n" ::: "xmm12", "xmm13");
-      if (dot) FI_PEAK("vdpbf16ps");
-      else FI_PEAK("vfmadd231ps");
-    });
-  });
-  return static_cast<double>(parts * kPeakLoops) * 12.0 * (dot ? 64.0 : 32.0) / time * 1e-9;
-}
-#else
-double peak(bool) { return 0; }
-#endif
-
 double answer(const std::string& line) {
   static std::map<std::string, Run> runs;
   std::istringstream in(line);
@@ -129,7 +97,7 @@ double answer(const std::string& line) {
   in >> what;
   if (what == "peak") {
     in >> what;
-    return peak(what == "dot");
+    return peak(what == "dot") * 1e-9;
   }
   if (!runs.count(line)) {
     runs.clear();  // one at a time: they are large

@@ -9,9 +9,10 @@ and enable_gqa; with a context it gets the boolean mask that says the same. Ours
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import time
+
+from side import Side
 
 # dtype, KV dtype, query heads, KV heads, D, batch, new tokens, context
 ROWS = [f"bf16 bf16 32 8 {d} 1 {n} 0" for d in (64, 128, 256) for n in (512, 1024, 2048, 4096, 8192)] + [
@@ -36,25 +37,6 @@ def torch_side(threads):
         start = time.perf_counter()
         torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=True)
         print(f"{time.perf_counter() - start:.9f}", flush=True)
-
-
-class Side:
-    """Answers a number for a line."""
-
-    def __init__(self, command, **env):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ, **env))
-
-    def ask(self, line, times=1):
-        answers = []
-        for _ in range(times):
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-            if not answer:
-                sys.exit(f"attention_prefill: the program ended at '{line}'")
-            answers.append(float(answer))
-        time.sleep(0.01)  # its spinning threads go to sleep before the other side starts
-        return statistics.median(answers)
 
 
 def main():

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/activation/op.h"
 #include "flashinfer/ops/norm/op.h"
@@ -23,20 +24,10 @@
 
 namespace {
 using namespace flashinfer;
-
-double seconds(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
+using namespace flashinfer::bench;
 
 constexpr int64_t kRows = 32768, kD = 4096, kTokens = 49152, kLogitRows = 768;
 constexpr int64_t kBytes = kRows * kD * 2;  // 256 MB
-constexpr int64_t kChunk = 65536;
 
 /// Memory that everything works on, touched once.
 struct Memory {
@@ -50,24 +41,6 @@ struct Memory {
   }
 };
 
-/// Copies so that `moved` bytes are read and written in all.
-void copy(const Memory& m, int64_t moved) {
-  parallel_for(moved / 2 / kChunk, [&](int64_t i) {
-    std::memcpy(m.b.data_as<char>() + i * kChunk, m.a.data_as<char>() + i * kChunk, kChunk);
-  });
-}
-typedef int64_t Wide __attribute__((vector_size(64), aligned(64), may_alias));
-void read(const Memory& m, int64_t moved) {
-  parallel_for(moved / kChunk, [&](int64_t i) {
-    const Wide* p = reinterpret_cast<const Wide*>(m.a.data_as<char>() + i * kChunk);
-    Wide s[4] = {};
-    for (int64_t j = 0; j < kChunk / 64; j += 4)
-      for (int k = 0; k < 4; ++k) s[k] ^= p[j + k];
-    const Wide all = s[0] ^ s[1] ^ s[2] ^ s[3];
-    asm volatile("" : : "m"(all));
-  });
-}
-
 struct Line {
   std::string name;
   int64_t moved;  // bytes read and written
@@ -76,7 +49,9 @@ struct Line {
 };
 
 void report(const Memory& m, const Line& line, int repeats) {
-  const auto limit = [&] { line.reads ? read(m, line.moved) : copy(m, line.moved); };
+  const auto limit = [&] {
+    line.reads ? read_all(m.a.data(), line.moved) : copy_all(m.b.data(), m.a.data(), line.moved / 2);
+  };
   limit();
   line.run();
   std::vector<double> op, bound, ratio;

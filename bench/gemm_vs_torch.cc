@@ -12,22 +12,18 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
 using namespace flashinfer;
+using namespace flashinfer::bench;
 
 struct Set {
   Tensor a;
   std::vector<Tensor> plain, packed;  // copies of [n, k]
   size_t next = 0;
 };
-double seconds(const auto& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 Tensor random_bf16(int64_t rows, int64_t columns) {
   static std::minstd_rand rng(1);
   const Tensor t = Tensor::empty({rows, columns}, DType::kBF16);
@@ -51,7 +47,7 @@ Set make_set(int64_t m, int64_t n, int64_t k) {
 
 /// Seconds to read all of `t`: sums of 16-byte words, four streams a task, as one stream a core leaves memory idle at
 /// page ends.
-double read_all(const TensorView& t) {
+double read_seconds(const TensorView& t) {
   typedef uint64_t Word __attribute__((vector_size(16)));
   constexpr int64_t kTask = 1 << 16, kStreams = 4, kStream = kTask / kStreams / static_cast<int64_t>(sizeof(Word));
   const Word* words = static_cast<const Word*>(t.data());
@@ -86,7 +82,7 @@ double answer(const std::string& line) {
   }
   Set& s = sets.at(key);
   const size_t i = s.next++ % s.plain.size();
-  if (what == "read") return read_all(s.packed[i]);
+  if (what == "read") return read_seconds(s.packed[i]);
   const Tensor out = Tensor::empty({m, n}, DType::kBF16);
   if (form == "packed") return seconds([&] { mm_bf16({.a = s.a, .b = s.packed[i], .out = out}); });
   const TensorView b = s.plain[i].view().transpose(0, 1);

@@ -9,9 +9,10 @@ read bandwidth measured in the same turn is printed too.
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import time
+
+from side import Side
 
 SHAPES = ["512x14336x4096", "1x14336x4096", "8x14336x4096", "512x576x576", "512x192x576", "512x1536x576", "512x576x1536",
           "8x576x576", "8x192x576", "8x1536x576", "8x576x1536", "8x49152x576", "1x576x1536", "1x49152x576", "16x1536x576",
@@ -37,26 +38,6 @@ def torch_side(threads):
         print(f"{time.perf_counter() - start:.9f}", flush=True)
 
 
-class Side:
-    """Answers seconds for a line."""
-
-    def __init__(self, command, env=None):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-
-    def ask(self, line, times):
-        """The median of `times` calls: the first wakes threads, which a model's stream of calls does not."""
-        answers = []
-        for _ in range(times):
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
-            answer = self.process.stdout.readline()
-            if not answer:
-                sys.exit(f"gemm_vs_torch: the program ended at '{line}'")
-            answers.append(float(answer))
-        time.sleep(0.01)  # its spinning threads go to sleep before the other side starts
-        return statistics.median(answers)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program", nargs="?", help="bench_gemm_vs_torch")
@@ -67,7 +48,7 @@ def main():
     o = parser.parse_args()
     if o.torch_side:
         return torch_side(o.threads)
-    ours = Side([o.program], dict(os.environ, FLASHINFER_NUM_THREADS=str(o.threads)))
+    ours = Side([o.program], FLASHINFER_NUM_THREADS=str(o.threads))
     torch = Side([sys.executable, __file__, "--torch-side", "--threads", str(o.threads)])
     print(f"{o.threads} threads, medians of {o.turns} turns; ratios are torch / ours of one turn")
     print(f"{'m x n x k':>18} {'packed us':>11} {'GFLOP/s':>8} {'/read':>6} {'vs torch':>9} {'plain us':>11} {'vs torch':>9} "

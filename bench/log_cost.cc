@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/record/record.h"
@@ -21,6 +22,7 @@
 namespace {
 
 using namespace flashinfer;
+using namespace flashinfer::bench;
 
 struct Nothing {
   TensorView a, b, c;
@@ -35,12 +37,7 @@ constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu")};
 std::span<const op::Case> cases() { return {}; }
 constinit const op::Op kOp = op::define<Nothing>("bench_nothing", "bench", "nothing", kFields, kCandidates, cases);
 
-double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<long>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Median seconds of each, in turns, `inner` runs at a time.
 std::pair<double, double> in_turns(int rounds, int inner, const std::function<void()>& a,
@@ -49,9 +46,9 @@ std::pair<double, double> in_turns(int rounds, int inner, const std::function<vo
   for (int i = 0; i < rounds; ++i) {
     for (auto* side : {&x, &y}) {
       const auto& f = side == &x ? a : b;
-      const double begin = seconds();
+      const double begin = now();
       for (int k = 0; k < inner; ++k) f();
-      side->push_back((seconds() - begin) / inner);
+      side->push_back((now() - begin) / inner);
     }
   }
   return {median(x), median(y)};
@@ -152,9 +149,9 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 42; ++i) {  // what was written is removed before it goes to the disk: this is the page cache
     std::filesystem::remove_all(folder + "/dumps");
     std::filesystem::create_directories(folder + "/dumps");
-    const double begin = seconds();
+    const double begin = now();
     i % 2 ? recorded() : bare();
-    (i % 2 ? with : write).push_back(seconds() - begin);
+    (i % 2 ? with : write).push_back(now() - begin);
   }
   std::printf(
       "level 10, 20 MB              %8.2f ms a call, bare write %.2f ms: %.2fx (with the text and its statistics)\n",

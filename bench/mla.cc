@@ -16,42 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/mla/op.h"
 
 namespace {
 using namespace flashinfer;
-
-double seconds(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
-
-/// FLOP of `n` rounds of 24 independent dot products (or FMAs where there is no BF16).
-#define FI_TIMES_24(X) \
-  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
-__attribute__((target("avx512bf16,avx512f"))) void dots(int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
-    asm volatile(
-#define FI_DOT(r) "vdpbf16ps %%zmm30, %%zmm31, %%zmm" #r "\n\t"
-        FI_TIMES_24(FI_DOT)
-#undef FI_DOT
-        ::
-            : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-              "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23");
-}
-double peak() {
-  constexpr int64_t kRounds = 100000;
-  const int threads = Context::current().executor.threads;
-  if (!__builtin_cpu_supports("avx512bf16")) return 0;
-  const double t = seconds([&] { parallel_for(threads, [&](int64_t) { dots(kRounds); }); });
-  return static_cast<double>(kRounds * 24 * 64 * threads) / t * 1e-9;
-}
+using namespace flashinfer::bench;
 
 struct Shape {
   int64_t heads, batch, kv_len, page_size, q_len = 1;
@@ -128,12 +99,12 @@ struct Turn {
   double call, peak, sum;
 };
 Turn measure(Batch& b, int repeats) {
-  b.run(), b.page_sum(), peak();
+  b.run(), b.page_sum(), dot_peak();
   std::vector<double> call, top, sums;
   for (int i = 0; i < repeats; ++i) {
     sums.push_back(seconds([&] { b.page_sum(); }));
     call.push_back(seconds([&] { b.run(); }));
-    top.push_back(peak());
+    top.push_back(dot_peak() * 1e-9);
   }
   return {median(call), median(top), median(sums)};
 }

@@ -9,9 +9,10 @@ time; the dot peak and the page sum of the same turn are printed beside.
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import time
+
+from side import Side
 
 SHAPES = ["128 1 4096 64", "128 4 2048 64", "16 1 8192 64", "16 8 4096 64", "8 8 4096 64", "2 8 4096 64", "1 8 4096 64", "1 8 4096 1",
           "16 8 4096 64 1 e4m3", "1 8 4096 64 1 e4m3"]  # heads batch kv_len page_size [q_len [type]]
@@ -36,20 +37,6 @@ def torch_side(threads):
         print(f"{statistics.median(times):.9f}", flush=True)
 
 
-class Side:
-    def __init__(self, command, env=None):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"mla_vs_torch: the program ended at '{line}'")
-        time.sleep(0.01)  # its spinning threads go to sleep before the other side starts
-        return [float(x) for x in answer.split()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("program", nargs="?", help="bench_mla")
@@ -60,7 +47,7 @@ def main():
     o = parser.parse_args()
     if o.torch_side:
         return torch_side(o.threads)
-    ours = Side([o.program, "-"], dict(os.environ, FLASHINFER_NUM_THREADS=str(o.threads)))
+    ours = Side([o.program, "-"], FLASHINFER_NUM_THREADS=str(o.threads))
     torch = Side([sys.executable, __file__, "--torch-side", "--threads", str(o.threads)])
     print(f"{o.threads} threads, medians of {o.turns} turns, ratios of one turn")
     print(f"{'heads batch kv page':>22} {'ms':>9} {'GFLOP/s':>8} {'/peak':>6} {'GB/s':>6} {'/pages':>7} {'torch ms':>9} {'torch/ours':>11}")
@@ -69,8 +56,8 @@ def main():
         heads, batch, length = map(int, fields[:3])
         rows = int(fields[4]) if len(fields) > 4 else 1
         item = {"e4m3": 1, "f32": 4}.get(fields[5] if len(fields) > 5 else "", 2)
-        ours.ask(shape), torch.ask(shape)
-        turns = [ours.ask(shape) + torch.ask(shape) for _ in range(o.turns)]
+        ours.numbers(shape), torch.numbers(shape)
+        turns = [ours.numbers(shape) + torch.numbers(shape) for _ in range(o.turns)]
         flops, size = 2.0 * batch * heads * rows * (length - (rows - 1) / 2) * 1088, batch * length * 576 * item
         call, other = (statistics.median(t[i] for t in turns) for i in (0, 3))
         peak = statistics.median(flops / t[0] * 1e-9 / t[1] if t[1] else 0 for t in turns)

@@ -13,39 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "bench/limits.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/ops/topk/op.h"
 
 namespace {
 using namespace flashinfer;
+using namespace flashinfer::bench;
 
-constexpr int64_t kV = 131072, kRows = 512, kChunk = 65536;
-
-double seconds(const std::function<void()>& f) {
-  const auto start = std::chrono::steady_clock::now();
-  f();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
-
-typedef int64_t Wide __attribute__((vector_size(64), aligned(64), may_alias));
-void read(const char* from, int64_t bytes) {
-  parallel_for(bytes / kChunk, [&](int64_t i) {
-    const Wide* p = reinterpret_cast<const Wide*>(from + i * kChunk);
-    Wide s[4] = {};
-    for (int64_t j = 0; j < kChunk / 64; j += 4)
-      for (int k = 0; k < 4; ++k) s[k] ^= p[j + k];
-    const Wide all = s[0] ^ s[1] ^ s[2] ^ s[3];
-    asm volatile("" : : "m"(all));
-  });
-}
-void copy(const char* from, char* to, int64_t bytes) {
-  parallel_for(bytes / kChunk, [&](int64_t i) { std::memcpy(to + i * kChunk, from + i * kChunk, kChunk); });
-}
+constexpr int64_t kV = 131072, kRows = 512;
 
 /// Logits as a model's: normal with a standard deviation of 3 (the softmax's top token has a tenth of the mass or so), and
 /// probabilities of them; flat ones beside: every value within 30 % of 1 / kV.
@@ -79,7 +56,7 @@ void line(const char* name, const Data& d, int64_t batch, bool copies, int repea
   const auto limit = [&] {
     for (int64_t r = 0; r < kRows; r += batch) {
       const int64_t at = r * kV * item, bytes = batch * kV * item;
-      copies ? copy(from + at, d.out.data_as<char>() + at, bytes) : read(from + at, bytes);
+      copies ? copy_all(d.out.data_as<char>() + at, from + at, bytes) : read_all(from + at, bytes);
     }
   };
   const auto op = [&] {
