@@ -10,15 +10,12 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/page/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-template <class T>
-Tensor ints(const std::vector<T>& v) {
-  return Tensor::copy_of(std::span<const T>(v), {static_cast<int64_t>(v.size())});
-}
 /// bf16 values that differ everywhere.
 Tensor counting(std::initializer_list<int64_t> shape) {
   Tensor t = Tensor::empty(shape, DType::kBF16);

@@ -14,6 +14,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/common/reference.h"
+#include "tests/ops/data.h"
 
 namespace flashinfer::attention_test {
 
@@ -39,7 +40,6 @@ struct Features {
   }
 };
 
-inline Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
 inline std::vector<int32_t> sums(const std::vector<int32_t>& v) {
   std::vector<int32_t> s{0};
   for (int32_t x : v) s.push_back(s.back() + x);

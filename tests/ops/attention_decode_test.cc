@@ -9,19 +9,10 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/attention/op.h"
+#include "tests/ops/data.h"
 
 namespace flashinfer {
 namespace {
-
-template <class T>
-Tensor random_tensor(std::initializer_list<int64_t> shape, unsigned seed) {
-  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> normal;
-  for (T& x : t.span<T>()) x = T(normal(g));
-  return t;
-}
-Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
 
 /// One request of `n` tokens in pages of 16 in order, `len` query tokens, D 64.
 template <class T>

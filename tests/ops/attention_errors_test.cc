@@ -126,7 +126,7 @@ TEST(AttentionErrors, Pod) {
 TEST(AttentionErrors, BatchPod) {
   const Problem p(5, 37);
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = ints({0, 5}), one = ints({0, 1}), q = normal({1, 4, 32}, 3), mask = Tensor::zeros({184}, DType::kBool);
+  const Tensor workspace = no_workspace(), qo = ints({0, 5}), one = ints({0, 1}), q = random_tensor<float>({1, 4, 32}, 3), mask = Tensor::zeros({184}, DType::kBool);
   BatchPODWithPagedKVCacheWrapper w(workspace);
   BatchPodPlan plan{.qo_indptr_p = qo, .kv_indptr_p = pages.indptr, .kv_indices_p = pages.indices, .last_page_len_p = pages.last, .qo_indptr_d = one,
                     .kv_indptr_d = pages.indptr, .kv_indices_d = pages.indices, .last_page_len_d = pages.last, .num_qo_heads = 4, .num_kv_heads = 2,

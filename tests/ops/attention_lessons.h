@@ -12,19 +12,11 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/attention/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer::attention_test {
 
-inline Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
-inline Tensor longs(const std::vector<int64_t>& v) { return Tensor::copy_of(std::span<const int64_t>(v), {static_cast<int64_t>(v.size())}); }
-inline Tensor normal(std::vector<int64_t> shape, unsigned seed, float scale = 1) {
-  Tensor t = Tensor::empty(shape, DType::kF32);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> d;
-  for (float& x : t.span<float>()) x = d(g) * scale;
-  return t;
-}
 inline Tensor no_workspace() { return Tensor::empty({0}, DType::kU8); }
 
 /// q [rows, hq, d], k and v [keys, hkv, d].
@@ -33,8 +25,8 @@ struct Problem {
   unsigned seed = 1;
   Tensor q, k, v;
   Problem(int64_t r = 5, int64_t n = 37, int64_t heads = 4, int64_t kv_heads = 2, int64_t dim = 32, unsigned s = 1)
-      : rows(r), keys(n), hq(heads), hkv(kv_heads), d(dim), seed(s), q(normal({r, heads, dim}, s)), k(normal({n, kv_heads, dim}, s + 1)),
-        v(normal({n, kv_heads, dim}, s + 2)) {}
+      : rows(r), keys(n), hq(heads), hkv(kv_heads), d(dim), seed(s), q(random_tensor<float>({r, heads, dim}, s)), k(random_tensor<float>({n, kv_heads, dim}, s + 1)),
+        v(random_tensor<float>({n, kv_heads, dim}, s + 2)) {}
 };
 /// What a row sees and what becomes of its logits (natural units, after sm_scale).
 struct Rules {

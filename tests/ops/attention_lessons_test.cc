@@ -133,7 +133,7 @@ TEST(AttentionLessons, LayoutsAndWaysGiveTheSameBits) {
 TEST(AttentionLessons, Int64IndicesMeanWhatInt32Mean) {
   const Problem p;
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = longs({0, 5}), indptr = longs({0, 3}), indices = longs({2, 1, 0}), last = longs({5});
+  const Tensor workspace = no_workspace(), qo = ints<int64_t>({0, 5}), indptr = ints<int64_t>({0, 3}), indices = ints<int64_t>({2, 1, 0}), last = ints<int64_t>({5});
   BatchPrefillWithPagedKVCacheWrapper w(workspace);
   BatchPrefillPlan plan = prefill_plan(p, pages, qo);
   plan.paged_kv_indptr = indptr, plan.paged_kv_indices = indices, plan.paged_kv_last_page_len = last;
@@ -152,7 +152,7 @@ TEST(AttentionLessons, AStackedCacheWithPlanesInFrontIsRefused) {
 
 TEST(AttentionLessons, SlicesOfFusedTensorsAndInterleavedPagesAreRead) {
   Problem p(6, 30);
-  Tensor qkv = normal({30, p.hq + 2 * p.hkv, p.d}, 9);  // one projection's rows; q of the last 6 tokens
+  Tensor qkv = random_tensor<float>({30, p.hq + 2 * p.hkv, p.d}, 9);  // one projection's rows; q of the last 6 tokens
   const TensorView all = qkv.view(), q = all.slice(1, 0, p.hq).slice(0, 24, 30), k = all.slice(1, p.hq, p.hq + p.hkv), v = all.slice(1, p.hq + p.hkv, p.hq + 2 * p.hkv);
   p.q = Tensor::clone(q), p.k = Tensor::clone(k), p.v = Tensor::clone(v);
   expect_both(single_prefill_with_kv_cache({.q = q, .k = k, .v = v, .causal = true, .return_lse = true}), expected(p, causal(p)), "fused");
@@ -160,7 +160,7 @@ TEST(AttentionLessons, SlicesOfFusedTensorsAndInterleavedPagesAreRead) {
 
 // ---- sinks ----
 TEST(AttentionLessons, SinksJoinTheDenominatorOnce) {
-  const Tensor workspace = no_workspace(), sinks = normal({4}, 5, 3.0f);
+  const Tensor workspace = no_workspace(), sinks = random_tensor<float>({4}, 5, 3.0f);
   const auto pool = make_thread_pool(3);
   Context context = Context::current();
   context.executor = *pool;

@@ -13,6 +13,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/page/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
@@ -20,17 +21,6 @@ namespace {
 
 constexpr int64_t kHq = 6, kHkv = 2, kD = 64;
 
-template <class T>
-Tensor random_tensor(std::initializer_list<int64_t> shape, unsigned seed) {
-  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> normal;
-  for (T& x : t.span<T>()) x = T(normal(g));
-  return t;
-}
-Tensor ints(const std::vector<int32_t>& v) {
-  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
-}
 void expect_bits(const Tensor& got, const TensorView& want, const std::string& what) {
   const Tensor w = Tensor::clone(want);
   ASSERT_EQ(got.nbytes(), w.nbytes()) << what;

@@ -16,6 +16,7 @@
 #include "flashinfer/record/record.h"
 #include "flashinfer/replay/replay.h"
 #include "tests/formats/temp_dir.h"
+#include "tests/ops/data.h"
 
 namespace flashinfer {
 namespace {
@@ -240,7 +241,6 @@ TEST(AttentionVariant, LongRequestsDoNotDependOnThreads) {
 
 /// A pool of pages of 16 whose tokens lie in order, so that one tensor is both the pool and the keys.
 Tensor pages_of(const Tensor& t) { return Tensor(t.view().view({t.size(0) / 16, 16, t.size(1), t.size(2)}), t.owner()); }
-Tensor ints(std::vector<int32_t> v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
 Tensor page_ids(int64_t n) {
   std::vector<int32_t> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int32_t>(i);

@@ -11,6 +11,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/gemm/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
@@ -41,15 +42,6 @@ Tensor blocks(int64_t n, int64_t per_row, int64_t bytes, unsigned seed) {
   for (int64_t i = 0; i < n * per_row; ++i)
     for (int64_t half = 0; half < (bytes == 20 ? 2 : 1); ++half) std::memcpy(t.data_as<uint8_t>() + i * bytes + 2 * half, &scale.bits, 2);
   return t;
-}
-struct AnyTensor {  // temporaries too: they live until the comparison is done
-  AnyTensor(const Tensor& t) : view(t.view()) {}
-  AnyTensor(const TensorView& t) : view(t) {}
-  TensorView view;
-};
-bool same_bytes(const AnyTensor& x, const AnyTensor& y) {
-  const TensorView &a = x.view, &b = y.view;
-  return a.nbytes() == b.nbytes() && a.is_contiguous() && b.is_contiguous() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.nbytes())) == 0;
 }
 
 TEST(MmGguf, RowsDoNotDependOnTheirMatesNorOnTheForm) {

@@ -13,32 +13,16 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/params.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-Tensor random_bf16(std::initializer_list<int64_t> shape, unsigned seed) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal;
-  const Tensor t = Tensor::empty(shape, DType::kBF16);
-  for (bf16_t& x : t.span<bf16_t>()) x = bf16_t(normal(rng));
-  return t;
-}
-struct AnyTensor {  // temporaries too: they live until the comparison is done
-  AnyTensor(const Tensor& t) : view(t.view()) {}
-  AnyTensor(const TensorView& t) : view(t) {}
-  TensorView view;
-};
-bool same_bytes(const AnyTensor& a, const AnyTensor& b) {
-  const Tensor x = Tensor::clone(a.view), y = Tensor::clone(b.view);
-  return x.nbytes() == y.nbytes() && std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())) == 0;
-}
-
 constexpr int64_t kK = 576, kN = 200;
 
 TEST(MmBf16, RowsDoNotDependOnTheirMates) {
-  const Tensor a = random_bf16({512, kK}, 1), weight = random_bf16({kN, kK}, 2), bias = random_bf16({kN}, 3);
+  const Tensor a = random_tensor<bf16_t>({512, kK}, 1), weight = random_tensor<bf16_t>({kN, kK}, 2), bias = random_tensor<bf16_t>({kN}, 3);
   const TensorView b = weight.view().transpose(0, 1);
   const Tensor packed = prepare_mm_weights({.b = b});
   for (const DType out : {DType::kF32, DType::kBF16}) {
@@ -54,7 +38,7 @@ TEST(MmBf16, RowsDoNotDependOnTheirMates) {
 }
 
 TEST(MmBf16, ResultsDoNotDependOnThreads) {
-  const Tensor a = random_bf16({70, kK}, 4), weight = random_bf16({kN, kK}, 5),
+  const Tensor a = random_tensor<bf16_t>({70, kK}, 4), weight = random_tensor<bf16_t>({kN, kK}, 5),
                packed = prepare_mm_weights({.b = weight.view().transpose(0, 1)});
   const Tensor want = mm_bf16({.a = a, .b = packed});
   for (const int threads : {1, 2, 3, 7}) {
@@ -69,7 +53,7 @@ TEST(MmBf16, ResultsDoNotDependOnThreads) {
 }
 
 TEST(MmBf16, LayoutsOfBAgree) {
-  const Tensor a = random_bf16({9, kK}, 6), weight = random_bf16({kN, kK}, 7);
+  const Tensor a = random_tensor<bf16_t>({9, kK}, 6), weight = random_tensor<bf16_t>({kN, kK}, 7);
   const TensorView columns = weight.view().transpose(0, 1);
   const Tensor rows = Tensor::clone(columns);  // [k, n] row-major
   const Tensor want = mm_bf16({.a = a, .b = columns});
@@ -91,7 +75,7 @@ TEST(MmBf16, SpecialValuesGoThrough) {
 }
 
 TEST(PackedWeight, SaysWhatItIs) {
-  const Tensor weight = random_bf16({40, 31}, 8);
+  const Tensor weight = random_tensor<bf16_t>({40, 31}, 8);
   const Tensor packed = prepare_mm_weights({.b = weight.view().transpose(0, 1)});
   ASSERT_EQ(packed.rank(), 3);
   EXPECT_EQ(packed.size(0), 3);
@@ -99,22 +83,22 @@ TEST(PackedWeight, SaysWhatItIs) {
   EXPECT_EQ(packed.size(2), 32);
   for (const bf16_t x : packed.span<bf16_t>()) EXPECT_TRUE(std::isfinite(static_cast<float>(x)));
   // A copy is as good, and so is a slice of panels: the columns it holds.
-  const Tensor a = random_bf16({5, 31}, 9), copy = Tensor::clone(packed), want = mm_bf16({.a = a, .b = packed});
+  const Tensor a = random_tensor<bf16_t>({5, 31}, 9), copy = Tensor::clone(packed), want = mm_bf16({.a = a, .b = packed});
   EXPECT_EQ(want.size(1), 40);
   EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = copy}), want));
   EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = packed.view().slice(0, 1, 3)}), want.view().slice(1, 16, 40)));
 }
 
 TEST(PackedWeight, AWrongOneIsRefused) {
-  const Tensor weight = random_bf16({64, 40}, 10), packed = prepare_mm_weights({.b = weight});
-  const Tensor a = random_bf16({2, 64}, 11), short_a = random_bf16({2, 62}, 12), same_lines = random_bf16({2, 63}, 13);
+  const Tensor weight = random_tensor<bf16_t>({64, 40}, 10), packed = prepare_mm_weights({.b = weight});
+  const Tensor a = random_tensor<bf16_t>({2, 64}, 11), short_a = random_tensor<bf16_t>({2, 62}, 12), same_lines = random_tensor<bf16_t>({2, 63}, 13);
   EXPECT_NE(message_of([&] {
               mm_bf16({.a = short_a, .b = packed});
             }).find("ValueError: mm_bf16: b was packed for k = 64, but a.shape[1] is 62"),
             std::string::npos);
   EXPECT_NE(message_of([&] { mm_bf16({.a = same_lines, .b = packed}); }).find("k = 64, but a.shape[1] is 63"),
             std::string::npos);
-  const Tensor not_packed = random_bf16({3, 33, 32}, 14), wrong_shape = random_bf16({3, 33, 31}, 15);
+  const Tensor not_packed = random_tensor<bf16_t>({3, 33, 32}, 14), wrong_shape = random_tensor<bf16_t>({3, 33, 31}, 15);
   EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = not_packed}); }).find("header that prepare_mm_weights writes"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
@@ -130,8 +114,8 @@ TEST(PackedWeight, AWrongOneIsRefused) {
 }
 
 TEST(MmBf16, MessagesNameBothValues) {
-  const Tensor a = random_bf16({2, 64}, 16), b = random_bf16({62, 40}, 17), good = random_bf16({64, 40}, 18),
-               bias = random_bf16({39}, 19);
+  const Tensor a = random_tensor<bf16_t>({2, 64}, 16), b = random_tensor<bf16_t>({62, 40}, 17), good = random_tensor<bf16_t>({64, 40}, 18),
+               bias = random_tensor<bf16_t>({39}, 19);
   const Tensor f32 = Tensor::zeros({2, 64}, DType::kF32), out = Tensor::zeros({2, 41}, DType::kBF16),
                f32_out = Tensor::zeros({2, 40}, DType::kF32);
   const auto expect = [](const std::string& got, const std::string& want) {
@@ -171,7 +155,7 @@ TEST(BmmFp8, RefusesTwoE5m2AndVectorsOfScales) {
 }
 
 TEST(BmmBf16, EqualsAProductPerBatch) {
-  const Tensor a = random_bf16({3, 10, 66}, 20), b = random_bf16({3, 66, 30}, 21);
+  const Tensor a = random_tensor<bf16_t>({3, 10, 66}, 20), b = random_tensor<bf16_t>({3, 66, 30}, 21);
   const Tensor all = bmm_bf16({.A = a, .B = b});
   for (int64_t i = 0; i < 3; ++i)
     EXPECT_TRUE(same_bytes(mm_bf16({.a = a.view().select(0, i), .b = b.view().select(0, i)}), all.view().select(0, i)));

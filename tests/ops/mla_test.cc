@@ -12,6 +12,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/plan.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
@@ -19,15 +20,6 @@ namespace {
 
 constexpr int64_t kCkv = 96, kKpe = 32, kAll = kCkv + kKpe;
 
-template <class T>
-Tensor random_tensor(std::initializer_list<int64_t> shape, unsigned seed) {
-  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> normal;
-  for (T& x : t.span<T>()) x = T(normal(g));
-  return t;
-}
-Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
 void expect_bits(const TensorView& got, const TensorView& want, const std::string& what) {
   const Tensor g = Tensor::clone(got), w = Tensor::clone(want);
   ASSERT_EQ(g.nbytes(), w.nbytes()) << what;

@@ -11,19 +11,11 @@
 
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/norm/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
-
-template <class T>
-Tensor random_tensor(std::initializer_list<int64_t> shape, unsigned seed) {
-  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> normal;
-  for (T& x : t.span<T>()) x = T(normal(g));
-  return t;
-}
 
 TEST(Norm, ARowDoesNotDependOnItsBatchMates) {
   for (int64_t d : {1, 15, 111, 576, 4097}) {

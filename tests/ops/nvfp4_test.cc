@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <random>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "flashinfer/ops/common/nvfp4_ref.h"
 #include "flashinfer/ops/page/op.h"
 #include "flashinfer/ops/quantization/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
@@ -20,11 +20,6 @@ namespace {
 template <class T>
 Tensor of(const std::vector<T>& v, std::initializer_list<int64_t> shape) { return Tensor::copy_of(std::span<const T>(v), shape); }
 /// Keeps a tensor to the end: arguments are views.
-TensorView held(Tensor t) {
-  static std::deque<Tensor> all;
-  all.push_back(std::move(t));
-  return all.back().view();
-}
 TensorView scale(float g) { return held(of<float>({g}, {1})); }
 TensorView halves(const std::vector<float>& v, std::initializer_list<int64_t> shape) {
   std::vector<bf16_t> x;

@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "flashinfer/ops/quantization/op.h"
+#include "tests/ops/data.h"
 
 namespace flashinfer {
 namespace {
 
 Tensor bytes(const std::vector<uint8_t>& v) { return Tensor::copy_of(std::span<const uint8_t>(v), {static_cast<int64_t>(v.size())}); }
-template <class T>
-Tensor ints(const std::vector<T>& v) { return Tensor::copy_of(std::span<const T>(v), {static_cast<int64_t>(v.size())}); }
 
 TEST(PackBits, BothOrdersWrittenOut) {
   const Tensor x = bytes({1, 0, 0, 2, 0, 0, 0, 128, 0, 255, 1});

@@ -8,12 +8,10 @@
 #include <functional>
 #include <vector>
 
+#include "tests/ops/data.h"
+
 namespace flashinfer {
 namespace {
-
-Tensor ints(const std::vector<int32_t>& v) {
-  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
-}
 
 struct Append {
   Tensor key = Tensor::zeros({3, 2, 8}, DType::kBF16), value = Tensor::zeros({3, 2, 8}, DType::kBF16);

@@ -4,22 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <functional>
 #include <vector>
 
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/quantization/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-TensorView held(Tensor t) {  // arguments are views
-  static std::deque<Tensor> all;
-  all.push_back(std::move(t));
-  return all.back().view();
-}
 template <class T>
 TensorView of(const std::vector<float>& v, std::initializer_list<int64_t> shape) {
   std::vector<T> x;

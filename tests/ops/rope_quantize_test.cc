@@ -10,18 +10,12 @@
 #include <vector>
 
 #include "flashinfer/ops/rope/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-Tensor random_bf16(std::initializer_list<int64_t> shape, unsigned seed, float size = 1) {
-  Tensor t = Tensor::empty(shape, DType::kBF16);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> normal(0, size);
-  for (bf16_t& x : t.span<bf16_t>()) x = bf16_t(normal(g));
-  return t;
-}
 Tensor table(int64_t positions, int64_t rd) {
   Tensor t = Tensor::empty({positions, rd}, DType::kF32);
   for (int64_t p = 0; p < positions; ++p)
@@ -32,8 +26,6 @@ Tensor table(int64_t positions, int64_t rd) {
     }
   return t;
 }
-template <class T>
-Tensor ints(const std::vector<T>& v) { return Tensor::copy_of(std::span<const T>(v), {static_cast<int64_t>(v.size())}); }
 /// The cast's definition, by the scalar conversion.
 uint8_t cast(DType t, float x) {
   if (std::isnan(x)) return 0x7f;
@@ -42,7 +34,7 @@ uint8_t cast(DType t, float x) {
 }
 
 struct Inputs {
-  Tensor q = random_bf16({4, 3, 64}, 1), k = random_bf16({4, 64}, 2), qn = random_bf16({4, 3, 128}, 3, 300), kn = random_bf16({4, 128}, 4, 300),
+  Tensor q = random_tensor<bf16_t>({4, 3, 64}, 1), k = random_tensor<bf16_t>({4, 64}, 2), qn = random_tensor<bf16_t>({4, 3, 128}, 3, 300), kn = random_tensor<bf16_t>({4, 128}, 4, 300),
          cs = table(50, 64), pos = ints<int32_t>({0, 49, 7, 7});
   RopeQuantizeFp8 args() { return {.q_rope = q, .k_rope = k, .q_nope = qn, .k_nope = kn, .cos_sin_cache = cs, .pos_ids = pos}; }
 };
@@ -164,7 +156,7 @@ TEST(RopeQuantize, RefusalsNameTheArgument) {
     change(a);
     return message_of([&] { rope_quantize_fp8_append_paged_kv_cache(a); });
   };
-  const Tensor v = random_bf16({4, 1, 64}, 9), e5 = Tensor::zeros({2, 4, 128}, DType::kF8E5M2), slots = ints<int32_t>({0, 4, 0, 0});
+  const Tensor v = random_tensor<bf16_t>({4, 1, 64}, 9), e5 = Tensor::zeros({2, 4, 128}, DType::kF8E5M2), slots = ints<int32_t>({0, 4, 0, 0});
   EXPECT_EQ(append([](auto&) {}), "no error");
   EXPECT_TRUE(holds(append([&](auto& a) { a.v = v; }), "ValueError: rope_quantize_fp8_append_paged_kv_cache: v is given"));
   EXPECT_TRUE(holds(append([&](auto& a) { a.page_size = 16; }), "page_size is 16, but paged_kv_cache has pages of 4"));

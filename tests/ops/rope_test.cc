@@ -9,23 +9,17 @@
 #include <vector>
 
 #include "flashinfer/ops/rope/op.h"
+#include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-Tensor random_f32(std::initializer_list<int64_t> shape, unsigned seed) {
-  Tensor t = Tensor::empty(shape, DType::kF32);
-  std::mt19937 g(seed);
-  std::normal_distribution<float> normal;
-  for (float& x : t.span<float>()) x = normal(g);
-  return t;
-}
 TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); }
 
 TEST(Rope, SlicesOfAFusedProjectionInPlace) {
   constexpr int64_t kN = 5, kHq = 4, kHk = 2, kD = 64, kRow = (kHq + 2 * kHk) * kD;
-  const Tensor qkv = random_f32({kN, kHq + 2 * kHk, kD}, 1), before = Tensor::clone(qkv.view());
+  const Tensor qkv = random_tensor<float>({kN, kHq + 2 * kHk, kD}, 1), before = Tensor::clone(qkv.view());
   const TensorView q = qkv.view().slice(1, 0, kHq), k = qkv.view().slice(1, kHq, kHq + kHk);
   const std::vector<int32_t> pos = {0, 5, 17, 300, 4095};
   const auto [qr, kr] = apply_rope_pos_ids({.q = q, .k = k, .pos_ids = ids(pos)});
@@ -61,7 +55,7 @@ TEST(Rope, LargePositionsKeepThePrecisionOfSmallOnes) {
 }
 
 TEST(Rope, ByRequestEqualsByPosition) {
-  const Tensor q = random_f32({7, 2, 64}, 1), k = random_f32({7, 1, 64}, 2);
+  const Tensor q = random_tensor<float>({7, 2, 64}, 1), k = random_tensor<float>({7, 1, 64}, 2);
   const std::vector<int32_t> indptr = {0, 3, 3, 7}, offsets = {10, 5, 100}, pos = {10, 11, 12, 100, 101, 102, 103};
   for (bool interleave : {false, true}) {
     const auto a =
@@ -73,7 +67,7 @@ TEST(Rope, ByRequestEqualsByPosition) {
 }
 
 TEST(Rope, ResultsGoWhereTheCallerSays) {
-  const Tensor q = random_f32({2, 2, 64}, 1), k = random_f32({2, 1, 64}, 2),
+  const Tensor q = random_tensor<float>({2, 2, 64}, 1), k = random_tensor<float>({2, 1, 64}, 2),
                out = Tensor::zeros({2, 2, 64}, DType::kF32);
   const std::vector<int32_t> pos = {1, 2};
   const auto [a, b] = apply_rope_pos_ids({.q = q, .k = k, .pos_ids = ids(pos), .q_rope = out});
@@ -83,8 +77,8 @@ TEST(Rope, ResultsGoWhereTheCallerSays) {
 }
 
 TEST(Rope, RefusalsNameTheArgument) {
-  const Tensor q = random_f32({3, 2, 64}, 1), k = random_f32({3, 1, 64}, 2), table = random_f32({8, 64}, 3),
-               flat = random_f32({3, 128}, 4);
+  const Tensor q = random_tensor<float>({3, 2, 64}, 1), k = random_tensor<float>({3, 1, 64}, 2), table = random_tensor<float>({8, 64}, 3),
+               flat = random_tensor<float>({3, 128}, 4);
   const std::vector<int32_t> pos = {0, 1, 8}, indptr = {0, 2}, down = {0, 4, 3}, offset = {0}, offsets = {0, 0};
   auto message = [&](auto&& f) { return message_of(f); };
   EXPECT_NE(message([&] {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors that tests of ops are made of.
+#pragma once
+#include <cstring>
+#include <deque>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "flashinfer/core/tensor.h"
+
+namespace flashinfer {
+
+/// Normal values with a standard deviation of `size`.
+template <class T>
+Tensor random_tensor(const std::vector<int64_t>& shape, unsigned seed, float size = 1) {
+  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
+  std::mt19937 g(seed);
+  std::normal_distribution<float> normal;
+  for (T& x : t.span<T>()) x = T(normal(g) * size);
+  return t;
+}
+
+/// A vector of integers: ints({1, 2}) has 32 bits each.
+template <class T = int32_t>
+Tensor ints(const std::vector<T>& v) {
+  return Tensor::copy_of(std::span<const T>(v), {static_cast<int64_t>(v.size())});
+}
+
+/// A view of what lives as long as the program: arguments are views.
+inline TensorView held(Tensor t) {
+  static std::deque<Tensor> all;
+  all.push_back(std::move(t));
+  return all.back().view();
+}
+
+struct AnyTensor {  // temporaries too: they live until the comparison is done
+  AnyTensor(const Tensor& t) : view(t.view()) {}
+  AnyTensor(const TensorView& t) : view(t) {}
+  TensorView view;
+};
+inline bool same_bytes(const AnyTensor& a, const AnyTensor& b) {
+  const Tensor x = Tensor::clone(a.view), y = Tensor::clone(b.view);
+  return x.nbytes() == y.nbytes() && std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())) == 0;
+}
+
+}  // namespace flashinfer
