@@ -8,15 +8,6 @@
 
 namespace flashinfer::cpu {
 
-inline uint64_t element_key(float v, int64_t index, bool large) {
-  const uint32_t i = static_cast<uint32_t>(index);
-  return uint64_t{value_key(v)} << 32 | (large ? i : ~i);
-}
-inline int64_t key_index(uint64_t key, bool large) {
-  const uint32_t i = static_cast<uint32_t>(key);
-  return large ? i : static_cast<uint32_t>(~i);
-}
-
 /// The k-th largest of n different keys (1 <= k <= n), a byte at a time from the top; stops once a bucket holds one key.
 inline uint64_t kth_key(const uint64_t* keys, int64_t n, int64_t k) {
   uint64_t prefix = 0, mask = 0;

@@ -8,18 +8,9 @@
 // compares takes a fifth of that, and blocks below a threshold are not looked at.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
-#include "flashinfer/kernels/cpu/select_scratch.h"
+#include "flashinfer/kernels/cpu/select_types.h"
 
 namespace flashinfer::cpu {
-
-struct Survey {
-  float* sums;    // [blocks] of positive elements; NaN or infinite when the block holds such an element
-  float* tops;    // [blocks] NaN ignored; -inf when there is nothing else
-  float* maxima;  // [groups]
-};
-inline Survey survey_at(float* words, int64_t n) {
-  return {words, words + survey_blocks(n), words + 2 * survey_blocks(n)};
-}
 
 /// One bit for each lane.
 FI_VEC_INLINE uint32_t lane_bits(Mask m) {
@@ -87,16 +78,6 @@ inline float top_of(const float* tops, int64_t blocks) {
   float t = -__builtin_inff();
   for (int64_t b = 0; b < blocks; ++b) t = tops[b] > t ? tops[b] : t;
   return t;
-}
-
-// ---- keys: integers that compare as values do (NaN lowest, -0 as +0) ----
-inline uint32_t value_key(float v) {
-  if (v != v) return 0;
-  const uint32_t u = scalar_detail::bits(v + 0.0f);
-  return u >> 31 ? ~u : u | 0x80000000u;
-}
-inline float key_value(uint32_t k) {
-  return k == 0 ? __builtin_nanf("") : scalar_detail::from_bits(k >> 31 ? k & 0x7fffffffu : ~k);
 }
 
 FI_VEC_INLINE int64_t count_reaching(const float* x, int64_t n, float bound) {  // n is a multiple of 64
@@ -179,12 +160,6 @@ FI_VEC_INLINE int64_t collect(const T* x, int64_t n, float bound, const float* t
   }
   return found;
 }
-
-/// What is above a value: how many, and the sum of the positive ones.
-struct Above {
-  int64_t count = 0;
-  double sum = 0;
-};
 
 /// What is above `value`; `sums` receives the block sums of it. Blocks below it by `tops` are not read.
 template <class T>

@@ -11,13 +11,6 @@
 
 namespace flashinfer::cpu {
 
-/// One of the two limits: top-k by count, top-p by sum.
-struct Filter {
-  int64_t count;  // more than the elements there are: off
-  double sum;     // infinity: off
-  bool allows(const Above& a) const { return a.count < count && a.sum < sum; }
-};
-
 namespace detail {
 
 inline constexpr int kSample = 128, kPivots = 8, kFew = 256;

@@ -41,6 +41,15 @@ FI_CU T atomic_add(T* p, T value) {
   return c.old;
 #endif
 }
+/// Adds to a counter in shared memory; orders nothing (a barrier must follow before anybody reads).
+FI_CU void atomic_count(uint32_t* p, uint32_t value) {
+#if defined(__CUDACC__)
+  atomicAdd(p, value);
+#else
+  twin::Change<uint32_t> c{value, 0, 0};
+  emu::api->atomic(p, sizeof(uint32_t), twin::add<uint32_t>, &c, FI_EMU_PC);
+#endif
+}
 /// Stores `value` if `compare` is there; the value before.
 template <class T>
 FI_CU T atomic_cas(T* p, T compare, T value) {

@@ -68,6 +68,7 @@ constexpr op::Case kTopPRenorm[] = {
     {"ties_long", "probs=f32:2x4096:const(0.000244140625) top_p=0.3"},
     {"nothing_positive", "probs=f32:3x500:const(0) top_p=0.3"},
     {"nan", "probs=f32:3x500:nan top_p=0.3"},
+    {"infinite", "probs=f32:3x500:const(inf) top_p=0.3"},
     {"negative_ignored", "probs=f32:3x2000:normal(0,0.01) top_p=0.3"},
     {"strided", "probs=f32:3x111:probs^pad9 top_p=0.4 renorm_probs=f32:3x111^pad5"},
     {"no_rows", "probs=f32:0x111 top_p=0.4"},

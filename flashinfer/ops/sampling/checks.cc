@@ -28,6 +28,7 @@ void check_length(const char* op, const char* name, const op::ScalarOrTensor& v,
 
 void check_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what) {
   check_length(op, name, v, rows, what);
+  if (!readable(v)) return;
   const TensorView* t = v.tensor();
   for (int64_t i = 0; i < (t ? t->size(0) : 1); ++i)
     FI_CHECK(!std::isnan(t ? ref::get(*t, i) : v.number()), ValueError, op, ": ", name, t ? str("[", i, "]") : "",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the softmax kernel of cuda.cuh is launched: pure functions of the call.
+// How the kernels of cuda.cuh, cuda_sample.cuh and cuda_gumbel.cuh are launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
@@ -22,6 +22,27 @@ inline Launch softmax_launch(const SoftmaxCudaConfig& c, const SoftmaxCudaParams
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = static_cast<unsigned>(c.threads / 32 * 4);
   l.pdl = pdl;
+  return l;
+}
+
+/// 256 threads from 16384 tokens on (with 512 the 64 registers that some compilers then choose spill); shorter rows have too few survey blocks for them.
+inline SampleCudaConfig sample_config(DType dtype, int64_t v) {
+  return {.dtype = dtype, .threads = static_cast<short>(v >= cpu::kSurveyChunk ? 256 : 128)};
+}
+/// Samplers and filters: a block takes rows one after another. More blocks than 256 would only add scratch memory (2 to 3 words a
+/// token and block): the largest chip has 148 SMs.
+inline Launch sample_launch(const SampleCudaConfig& c, int64_t rows, int64_t v) {
+  Launch l;
+  l.grid[0] = static_cast<unsigned>(rows < 256 ? rows : 256);
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = static_cast<unsigned>(sample_cuda_shared(v));
+  l.pdl = true;
+  return l;
+}
+/// sampling_from_logits: a block for each chunk of 16384 tokens; `last`: a thread for each row.
+inline Launch gumbel_launch(const SampleCudaConfig& c, int64_t rows, int64_t v, bool last) {
+  Launch l = sample_launch(c, rows, v);
+  l.grid[0] = static_cast<unsigned>(last ? (rows + c.threads - 1) / c.threads : rows * cpu::survey_chunks(v));
   return l;
 }
 

@@ -22,21 +22,20 @@ inline void filter_row(const FilterParams& p, int64_t r) {
   const Survey s = survey_at(p.scratch, p.v);
   float* values = p.scratch + survey_words(p.v);
   uint32_t* positions = reinterpret_cast<uint32_t*>(values + p.v + 64);
-  const float inf = __builtin_inff();
   int64_t k = p.top_k ? p.top_k[r * p.top_k_stride] : p.v;
   if (k <= 0 || k > p.v) k = p.v;
   if (p.mask) {
-    float least = -inf;
+    float least = -__builtin_inff();
     if (k < p.v) {
       survey<false>(x, 0, p.v, s);
       least = kth_value(x, p.v, s, k, values, positions);
     }
-    return write_kept(x, y, p.v, least, 1.0f, -inf);
+    return write_kept(x, y, p.v, least, 1.0f, -__builtin_inff());
   }
   survey<true>(x, 0, p.v, s);
   const int64_t blocks = survey_blocks(p.v);
   double sum = total(s.sums, blocks);
-  if (!(sum > 0) || sum > 3.4028234663852886e38) return write_kept(x, y, p.v, inf, 0.0f, 0.0f);
+  if (!(sum > 0) || sum > 3.4028234663852886e38) return write_kept(x, y, p.v, __builtin_nanf(""), 0.0f, 0.0f);
   const float top_p = p.top_p ? p.top_p[r * p.top_p_stride] : 1.0f;
   float least = 0.0f;
   if (top_p <= 0.0f)

@@ -3,7 +3,7 @@
 #include "flashinfer/ops/sampling/filters.h"
 
 #include "flashinfer/ops/sampling/cases.h"
-#include "flashinfer/ops/sampling/launch.h"
+#include "flashinfer/ops/sampling/cuda_run.h"
 
 namespace flashinfer {
 namespace {
@@ -11,6 +11,8 @@ using namespace ops::sampling;
 
 inline constexpr jit::Kernel kFilter{"flashinfer/ops/sampling/filter_cpu.h", "flashinfer::cpu::filter",
                                      "flashinfer::FilterParams"};
+inline constexpr jit::Kernel kFilterCuda{"flashinfer/ops/sampling/cuda_sample.cuh", "flashinfer::cu::filter",
+                                         "flashinfer::FilterCudaParams"};
 template <class B>
 inline constexpr bool kTopP = std::is_same_v<B, TopPRenormProbs>;
 template <class B>
@@ -42,6 +44,30 @@ void validate(const B& a) {
     check_threshold(op, "top_p", a.top_p, a.probs.size(0), name);
   else
     check_integer_threshold(op, "top_k", a.top_k, input_of(a).size(0), name);
+}
+
+template <class B>
+op::Refusal refuse_cuda(const B& a) {
+  op::Refusal r = ops::refuse_cuda<kFilterCuda>(op_of<B>(), &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
+  return r.empty() ? refuse_tokens(input_of(a), kMask<B> ? "logits" : "probs") : r;
+}
+template <class B>
+void launch_cuda(const B& a) {
+  const TensorView &in = input_of(a), &out = output_of(a);
+  FilterCudaParams p{};
+  p.input = in.data();
+  p.out = out.data();
+  p.rows = in.size(0);
+  p.v = in.size(1);
+  p.input_stride = in.stride(0);
+  p.out_stride = out.stride(0);
+  if constexpr (kTopP<B>)
+    p.top_p = column(a.top_p);
+  else
+    p.top_k = column(a.top_k);
+  p.mask = kMask<B>;
+  const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
+  ops::launch_cuda<kFilterCuda>(c, p, in.device(), cuda::sample_launch(c, p.rows, p.v));
 }
 
 template <class B>
@@ -115,7 +141,8 @@ constexpr op::Field mask_fields[] = {op::in<&Mask::logits>("logits", "n v", op::
                                      op::in<&Mask::top_k>("top_k", nullptr, op::required),
                                      op::result<&Mask::masked_logits>("masked_logits", "n v", op::same_as("logits"))};
 template <class B>
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"),
+                                        op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
                                         op::reference<launch_reference<B>>()};
 template <class B>
 constexpr op::Op define(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampling_from_logits.
 #include "flashinfer/ops/sampling/cases.h"
-#include "flashinfer/ops/sampling/launch.h"
+#include "flashinfer/ops/sampling/cuda_run.h"
 #include "flashinfer/ops/sampling/op.h"
 
 namespace flashinfer {
@@ -11,6 +11,10 @@ using Block = SamplingFromLogits;
 
 inline constexpr jit::Kernel kGumbel{"flashinfer/ops/sampling/gumbel_cpu.h", "flashinfer::cpu::gumbel",
                                      "flashinfer::GumbelParams"};
+inline constexpr jit::Kernel kGumbelCuda{"flashinfer/ops/sampling/cuda_gumbel.cuh", "flashinfer::cu::gumbel",
+                                         "flashinfer::SampleCudaParams"};
+inline constexpr jit::Kernel kGumbelLastCuda{"flashinfer/ops/sampling/cuda_gumbel.cuh", "flashinfer::cu::gumbel_last",
+                                             "flashinfer::SampleCudaParams"};
 constexpr const char* kName = "sampling_from_logits";
 
 uint64_t used(const Block& a) {
@@ -21,6 +25,28 @@ void validate(const Block& a) {
   check_seeds(kName, a.seed, a.offset, outputs_of(a, a.logits));
 }
 SamplingConfig config_of(const Block& a) { return {.dtype = a.logits.dtype()}; }
+SampleCudaConfig cuda_config(const Block& a) { return cuda::sample_config(a.logits.dtype(), a.logits.size(1)); }
+/// The second launch reads no logits: one kernel serves all element types.
+constexpr SampleCudaConfig kLast{.dtype = DType::kF32, .threads = 128};
+op::Refusal refuse_cuda(const Block& a) {
+  op::Refusal r = ops::refuse_cuda<kGumbelCuda>(sampling_from_logits_op, &a, [&] { return cuda_config(a); });
+  if (r.empty()) r = refuse_tokens(a.logits, "logits");
+  if (!r.empty() || cpu::survey_chunks(a.logits.size(1)) == 1) return r;
+  return jit::cuda_kernel<kGumbelLastCuda>(kLast, a.logits.device()).refusal;
+}
+void launch_cuda(const Block& a) {
+  SampleCudaParams p = sample_cuda_params(a, a.logits, used(a));
+  const int64_t chunks = cpu::survey_chunks(p.v);
+  Tensor best;
+  if (chunks > 1) {
+    best = Tensor::empty({p.rows * chunks}, DType::kU64, a.logits.device());
+    p.best = best.data_as<uint64_t>();
+  }
+  const SampleCudaConfig c = cuda_config(a);
+  ops::launch_cuda<kGumbelCuda>(c, p, a.logits.device(), cuda::gumbel_launch(c, p.rows, p.v, false));
+  if (chunks > 1) ops::launch_cuda<kGumbelLastCuda>(kLast, p, a.logits.device(), cuda::gumbel_launch(kLast, p.rows, p.v, true));
+}
+
 op::Refusal refuse_cpu(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(sampling_from_logits_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<kGumbel>(config_of(a)).refusal;
@@ -76,8 +102,8 @@ constexpr op::Field fields[] = {
     op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous, op::shape<sample_shape>,
                                 op::dtype<sample_dtype<Block>>),
     op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
-                                        op::reference<launch_reference>()};
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
+                                        op::candidate<refuse_cpu, launch_cpu>("cpu"), op::reference<launch_reference>()};
 }  // namespace
 
 namespace ops::sampling {

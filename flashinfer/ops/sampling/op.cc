@@ -3,7 +3,7 @@
 #include "flashinfer/ops/sampling/op.h"
 
 #include "flashinfer/ops/sampling/cases.h"
-#include "flashinfer/ops/sampling/launch.h"
+#include "flashinfer/ops/sampling/cuda_run.h"
 
 namespace flashinfer {
 namespace {
@@ -11,6 +11,8 @@ using namespace ops::sampling;
 
 inline constexpr jit::Kernel kSample{"flashinfer/ops/sampling/cpu.h", "flashinfer::cpu::sample",
                                      "flashinfer::SamplingParams"};
+inline constexpr jit::Kernel kSampleCuda{"flashinfer/ops/sampling/cuda_sample.cuh", "flashinfer::cu::sample",
+                                         "flashinfer::SampleCudaParams"};
 
 template <class B>
 struct Is {
@@ -56,6 +58,7 @@ void validate(const B& a) {
   if constexpr (Is<B>::top_p) check_threshold(op, "top_p", a.top_p, in.size(0), name);
   if constexpr (Is<B>::min_p) {
     check_threshold(op, "min_p", a.min_p, in.size(0), name);
+    if (!readable(a.min_p)) return;
     const Numbers<float> p = numbers<float>(a.min_p);
     for (int64_t i = 0; i < (p.stride ? in.size(0) : 1); ++i)
       FI_CHECK(p.data[i] <= 1, ValueError, op, ": min_p is ", p.data[i], ", but must be at most 1");
@@ -74,6 +77,29 @@ Thresholds thresholds(const B& a) {
   if constexpr (Is<B>::top_p) t.p = numbers<float>(a.top_p);
   if constexpr (Is<B>::min_p) t.min = numbers<float>(a.min_p);
   return t;
+}
+
+template <class B>
+op::Refusal refuse_cuda(const B& a) {
+  op::Refusal r = ops::refuse_cuda<kSampleCuda>(kOp<B>, &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
+  return r.empty() ? refuse_tokens(input_of(a), Is<B>::logits ? "logits" : "probs") : r;
+}
+template <class B>
+void launch_cuda(const B& a) {
+  const TensorView& in = input_of(a);
+  SampleCudaParams p = sample_cuda_params(a, in, used(a));
+  if constexpr (!Is<B>::logits)
+    if (a.return_valid) p.valid = a.valid->template data_as<bool>();
+  if constexpr (Is<B>::top_k) p.top_k = column(a.top_k);
+  if constexpr (Is<B>::top_p) p.top_p = column(a.top_p);
+  if constexpr (Is<B>::min_p) p.min_p = column(a.min_p);
+  p.joint = joint(a);
+  p.logits = Is<B>::logits;
+  const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
+  const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
+  const Tensor scratch = Tensor::empty({int64_t{l.grid[0]} * sample_cuda_words(p.v, p.logits)}, DType::kF32, in.device());
+  p.scratch = scratch.data_as<float>();
+  ops::launch_cuda<kSampleCuda>(c, p, in.device(), l);
 }
 
 template <class B>
@@ -200,7 +226,8 @@ constexpr op::Field logits_fields[] = {op::in<&Logits::logits>("logits", "n v", 
                                        op::attr<&Logits::implied_generator>("implied_generator", op::hidden)};
 
 template <class B>
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"),
+                                        op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
                                         op::reference<launch_reference<B>>()};
 template <class B>
 constexpr op::Op define(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {

@@ -112,6 +112,62 @@ struct FilterParams {
   float* scratch;  // of this task: filter_words(v)
 };
 
+// ---- on a GPU ----
+/// A block takes a row; values that the host would read are read by the kernel.
+struct SampleCudaConfig {
+  DType dtype;          // of the input
+  unsigned char zero;   // no padding
+  short threads;        // of a block; results do not depend on it
+
+  static constexpr const char* kName = "flashinfer::SampleCudaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("dtype", dtype);
+    v("threads", threads);
+  }
+  friend constexpr bool operator==(const SampleCudaConfig&, const SampleCudaConfig&) = default;
+};
+/// A number, or a tensor of one for each row.
+struct Column {
+  const void* data;  // null: the number
+  int64_t stride;    // 0: one for all rows
+  DType dtype;
+  uint8_t given;     // else the limit is off
+  int64_t whole;     // the number, of integers
+  float real;        // of others
+};
+struct RandomCudaParams {
+  Column seed, offset;
+  int64_t own_seed;
+};
+/// As SamplingParams. Rows that `indices` names and the input has not give token 0, not valid.
+struct SampleCudaParams {
+  const void* input;
+  const void* indices;
+  void* samples;
+  bool* valid;
+  int64_t indices_wide, samples_wide;
+  int64_t rows, input_rows, v, stride;
+  RandomCudaParams random;
+  Column top_k, top_p, min_p;
+  int64_t joint, logits;
+  float* scratch;  // of each block: sample_cuda_words(v, logits)
+  uint64_t* best;  // sampling_from_logits: a key for each chunk of each row, when there are several
+};
+struct FilterCudaParams {
+  const void* input;
+  void* out;
+  int64_t rows, v, input_stride, out_stride;
+  Column top_k, top_p;
+  int64_t mask;
+};
+
+/// Words of global memory a block: what is collected, its positions, and probabilities where the input holds logits.
+inline int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 * 64 * (logits ? 3 : 2); }
+/// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each survey block.
+inline int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::survey_blocks(v) * 32; }
+inline constexpr int64_t kMostCudaTokens = 1 << 20;  // 41 KB of shared memory
+
 struct ChainParams {
   const void *draft, *target;
   const void* ids;
