@@ -129,11 +129,18 @@ void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, cons
   }
 }
 
-/// What the candidate `cuda` says against the row; empty: it takes it.
+/// "cuda", or the name behind which a GPU's candidate of this op goes ("cuda_cublaslt").
+const char* gpu_candidate(const op::Op& op) {
+  for (const op::Candidate& c : op.candidates)
+    if (std::string_view(c.name).starts_with("cuda")) return c.name;
+  return "cuda";
+}
+
+/// What the candidate for GPUs says against the row; empty: it takes it.
 std::string check_all(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   const bool cpu = run.device.type == DeviceType::kCPU;
   Built b = build(op, c.args, {.device = run.device});
-  const std::string another = served_by_another(op, b, cpu ? c.candidate : "cuda");
+  const std::string another = served_by_another(op, b, cpu ? c.candidate : gpu_candidate(op));
   if (!cpu && !another.empty()) return another;
   if (!another.empty()) throw Failure{another};
   const Outputs first = run_guarded(op, b, "first run");
@@ -167,9 +174,12 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   return r;
 }
 
+/// A kernel of a library, "cuda_<library>", is not on the emulator.
 bool serves(const op::Op& op, Device device) {
-  for (const op::Candidate& c : op.candidates)
-    if (std::string_view(c.name).starts_with("cuda") == (device.type != DeviceType::kCPU)) return true;
+  for (const op::Candidate& c : op.candidates) {
+    const std::string_view name = c.name;
+    if (device.type == DeviceType::kEmu ? name == "cuda" : name.starts_with("cuda") == (device.type != DeviceType::kCPU)) return true;
+  }
   return false;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/core/emu_memory.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -12,11 +14,15 @@ namespace flashinfer::emu_memory {
 namespace {
 
 constexpr size_t kRed = 256;
+/// Blocks from here on are mapped and take memory where they are touched: addresses beyond 2^31 elements are tested so.
+constexpr size_t kSparse = size_t{1} << 30;
 
 struct State {
   std::mutex mutex;
   std::map<void*, size_t> blocks;
 };
+
+size_t whole_of(size_t bytes) { return (bytes + 255) / 256 * 256 + 2 * kRed; }
 State& state() {
   static State& s = *new State;  // never destroyed: tensors may outlive static destructors
   return s;
@@ -25,12 +31,14 @@ State& state() {
 }  // namespace
 
 void* allocate(size_t bytes) {
-  const size_t whole = (bytes + 255) / 256 * 256 + 2 * kRed;
+  const size_t whole = whole_of(bytes);
   FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were asked for");
   void* raw = nullptr;
-  FI_CHECK(posix_memalign(&raw, 256, whole) == 0, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were asked for");
+  if (bytes >= kSparse) raw = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  else if (posix_memalign(&raw, 256, whole) != 0) raw = MAP_FAILED;
+  FI_CHECK(raw != MAP_FAILED, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were asked for");
   char* p = static_cast<char*>(raw) + kRed;
-  std::memset(raw, 0xff, whole);
+  if (bytes < kSparse) std::memset(raw, 0xff, whole);
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.blocks[p] = bytes;
@@ -40,11 +48,17 @@ void* allocate(size_t bytes) {
 void release(void* p) {
   if (p == nullptr) return;
   State& s = state();
+  size_t bytes = 0;
   {
     const std::lock_guard lock(s.mutex);
-    if (s.blocks.erase(p) == 0) return;
+    const auto it = s.blocks.find(p);
+    if (it == s.blocks.end()) return;
+    bytes = it->second;
+    s.blocks.erase(it);
   }
-  std::free(static_cast<char*>(p) - kRed);
+  char* const raw = static_cast<char*>(p) - kRed;
+  if (bytes >= kSparse) ::munmap(raw, whole_of(bytes));
+  else std::free(raw);
 }
 
 std::vector<Range> ranges() {

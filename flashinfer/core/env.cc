@@ -103,6 +103,7 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_JIT_INCLUDE", "",
       "folder that holds flashinfer/ with the kernel headers; default: found beside the library"},
      Kind::kPath},
+    {{"FLASHINFER_CUBLASLT", "", "path of libcublasLt.so; default: searched"}, Kind::kPath},
     {{"FLASHINFER_NVRTC", "", "path of libnvrtc.so; default: searched"}, Kind::kPath},
     {{"FLASHINFER_NVCC", "", "path of nvcc; default: searched"}, Kind::kPath},
     {{"FLASHINFER_TOOLCHAIN", "nvrtc", "what compiles CUDA kernels: nvrtc (in process) or nvcc"}, Kind::kChoice, 0, "nvrtc|nvcc"},

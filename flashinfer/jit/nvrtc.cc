@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/env.h"
+#include "flashinfer/core/cuda/libraries.h"
 #include "flashinfer/core/fs.h"
 
 namespace flashinfer::jit {
@@ -60,54 +60,10 @@ bool bind_all(void* lib, Api& a) {
          bind(lib, "nvrtcGetCUBIN", a.cubin);
 }
 
-/// libnvrtc.so.<number> (or without) in a folder, the highest version first.
-std::vector<std::string> libraries_in(const std::string& folder) {
-  std::vector<std::string> found;
-  for (const std::string& entry : fs::list_dir(folder))
-    if (entry.starts_with("libnvrtc.so")) found.push_back(folder + "/" + entry);
-  std::reverse(found.begin(), found.end());
-  return found;
-}
-
-/// <environment>/lib/python3.*/site-packages/nvidia/*/lib: cu13 of today's wheel, cuda_nvrtc of the older ones.
-std::vector<std::string> libraries_of_python(const std::string& environment) {
-  std::vector<std::string> found;
-  for (const std::string& python : fs::list_dir(environment + "/lib")) {
-    const std::string packages = environment + "/lib/" + python + "/site-packages/nvidia";
-    if (!python.starts_with("python")) continue;
-    for (const std::string& package : fs::list_dir(packages))
-      for (std::string& library : libraries_in(packages + "/" + package + "/lib")) found.push_back(std::move(library));
-  }
-  return found;
-}
-
-std::vector<std::string> candidates(std::string& searched) {
-  std::vector<std::string> list;
-  const auto add = [&](const std::vector<std::string>& more) { list.insert(list.end(), more.begin(), more.end()); };
-  if (const std::string set = env::text("FLASHINFER_NVRTC"); !set.empty()) {
-    searched = "FLASHINFER_NVRTC=" + set;
-    return fs::is_dir(set) ? libraries_in(set) : std::vector<std::string>{set};
-  }
-  std::vector<std::string> environments = {env::text("VIRTUAL_ENV"), env::text("CONDA_PREFIX")};
-  // A library is run when it is opened: one of the current folder only if nobody else could have put it there.
-  if (fs::is_dir(".venv") && fs::unsafe_folder(".").empty() && fs::unsafe_folder(".venv").empty())
-    environments.push_back(fs::canonical(".venv"));
-  for (const std::string& e : environments)
-    if (!e.empty()) add(libraries_of_python(e)), searched += e + ", ";
-  for (const std::string& home : {env::text("CUDA_HOME"), env::text("CUDA_PATH"), std::string("/usr/local/cuda")}) {
-    if (home.empty()) continue;
-    searched += home + ", ";
-    for (const char* below : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) add(libraries_in(home + below));
-  }
-  add({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
-  searched += "the loader's path";
-  return list;
-}
-
 State open_nvrtc() {
   State s;
   std::string searched;
-  for (const std::string& path : candidates(searched)) {
+  for (const std::string& path : cuda::library_candidates("FLASHINFER_NVRTC", "libnvrtc.so", searched)) {
     void* lib = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (lib == nullptr) continue;
     if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {

@@ -102,10 +102,11 @@ void Recorder::describe(op::Invocation& call, const std::vector<op::Arg>& args, 
     const auto* object = a.value.as<op::ObjectValue>();
     if (object && object->object && a.field && a.field->role == op::Role::kSelf) {
       dump.self = object->object;
+      dump.self_type = object->object->type;
       dump.state = object->object->state;
     }
   }
-  if (dump.self && dump.state) add_state(dump.inputs, *dump.self, dump.state.get(), kPlanPrefix);
+  if (dump.self && dump.state) add_state(dump.inputs, *dump.self->type, dump.state.get(), kPlanPrefix);
   dump.graph = capture_of(dump.inputs);
   if (dump.graph == 0 && use_pages()) find_used_pages(dump.inputs);  // a replay may use other pages than the capture
 }
@@ -276,7 +277,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
     }
   }
   if (dump.self && dump.self->state != dump.state && dump.self->state)
-    add_state(out, *dump.self, dump.self->state.get(), std::string(kAfterPrefix) + kPlanPrefix);
+    add_state(out, *dump.self->type, dump.self->state.get(), std::string(kAfterPrefix) + kPlanPrefix);
   copy_used_pages(out, dump.inputs, kAfterPrefix);
   const bool captured = dump.graph != 0;
   uint64_t bytes = 0;

@@ -245,8 +245,8 @@ void Side::add_result(const Value& result) {
   }
 }
 
-void add_state(Side& side, const op::Object& object, const void* state, const std::string& prefix) {
-  for (const op::Field& f : object.type->fields) side.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
+void add_state(Side& side, const op::StateType& type, const void* state, const std::string& prefix) {
+  for (const op::Field& f : type.fields) side.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
 }
 
 uint64_t Side::bytes() const {

@@ -43,7 +43,7 @@ struct Side {
 };
 
 /// Members of an object's state, as `prefix`<member>.
-void add_state(Side& side, const op::Object& object, const void* state, const std::string& prefix);
+void add_state(Side& side, const op::StateType& type, const void* state, const std::string& prefix);
 
 /// The encoding of recorder.md 3.3; tensors inside become leaves of `side`.
 Json encode(Side& side, const std::string& key, const op::Value& v, const char* role, int depth = 0);

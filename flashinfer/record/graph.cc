@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <set>
 
 #include "flashinfer/core/cuda/memory.h"
@@ -46,7 +48,49 @@ void put_latest(const std::string& snapshot, const std::string& latest) {
   FI_CHECK(::rename(beside.c_str(), latest.c_str()) == 0, RuntimeError, "cannot write ", latest);
 }
 
+using StateNow = std::shared_ptr<const void> (*)(const void* state);
+struct Followed {
+  std::mutex mutex;
+  std::map<const op::StateType*, StateNow> types;
+};
+Followed& followed() {
+  static Followed& f = *new Followed;
+  return f;
+}
+
 }  // namespace
+
+void follow_state(const op::StateType& type, StateNow now) {
+  Followed& f = followed();
+  const std::lock_guard lock(f.mutex);
+  f.types[&type] = now;
+}
+
+/// The state that the replay used, in place of the one at the capture.
+void Recorder::renew_state(Deferred& d) {
+  Dump& dump = *d.dump;
+  if (d.outputs || !dump.self_type || !dump.state) return;
+  std::shared_ptr<const void> now;
+  {
+    Followed& f = followed();
+    const std::lock_guard lock(f.mutex);
+    const auto it = f.types.find(dump.self_type);
+    if (it != f.types.end()) now = it->second(dump.state.get());
+  }
+  if (!now) return;
+  const auto of_state = [](const std::string& key) { return key.starts_with(kPlanPrefix); };
+  std::erase_if(d.side.leaves, [&](const Leaf& l) { return of_state(l.key); });  // behind all others
+  d.memory.resize(d.side.leaves.size());
+  Json rest = Json::object();
+  for (const auto& [key, value] : d.side.metadata.items())
+    if (!of_state(key)) rest[key] = value;
+  d.side.metadata = std::move(rest);
+  add_state(d.side, *dump.self_type, now.get(), kPlanPrefix);
+  d.memory.resize(d.side.leaves.size());
+  for (Leaf& l : d.side.leaves)
+    if (of_state(l.key)) l.tensor.owner = std::const_pointer_cast<void>(now);  // its arrays live as long as it
+  dump.inputs.metadata = d.side.metadata;
+}
 
 void Recorder::defer(Dump& dump, bool outputs, Side side) {
   Deferred d{dump.shared_from_this(), outputs, std::move(side), {}};
@@ -113,6 +157,7 @@ int64_t Recorder::clear_graphs() {
 
 /// Writes the files. ValueError: the memory is not there any more.
 void Recorder::flush_one(Deferred& d, const std::string& snapshot) {
+  renew_state(d);
   for (size_t i = 0; i < d.side.leaves.size(); ++i) {
     const Leaf& l = d.side.leaves[i];
     if (d.memory[i] == 0) continue;
@@ -131,6 +176,7 @@ void Recorder::flush_one(Deferred& d, const std::string& snapshot) {
   Json keys = Json::array();
   uint64_t bytes = 0;
   add_details(dump, d.side, &report, keys, &bytes);
+  if (!d.outputs) dump.input_keys = keys;
   if (chunks_) return;
   const std::lock_guard lock(mutex_);
   dump.disk_bytes += report.tensor_bytes;
@@ -143,6 +189,8 @@ void Recorder::append_flushed(const Deferred& d, const std::string& snapshot) {
   Dump& dump = *d.dump;
   Json r = dump.record;
   r[kExecutionStatus] = d.outputs ? kCompleted : kInputsSaved;
+  r[kInputMetadata] = dump.inputs.metadata;
+  r[kTensorInfo][kInputTensorKeys] = dump.input_keys;
   r[kTensorDetails] = dump.details;
   std::vector<std::pair<const char*, Json>> more{{kFlushed, true}, {kFlushIndex, dump.flushes}, {kSnapshotDir, snapshot}};
   append(dump.path, with(r, more));

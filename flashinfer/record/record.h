@@ -4,9 +4,14 @@
 #pragma once
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace flashinfer::op {
+struct StateType;
+}
 
 namespace flashinfer::record {
 
@@ -80,6 +85,9 @@ Totals totals();
 /// each further replay. Returns how many entries were written (inputs and outputs of a call are two). `graph`: those of one capture
 /// (cuda::capture_id() during it); 0: all. `synchronize`: waits for the device first. Also done at exit and on SIGTERM.
 int64_t flush_graph_dumps(bool synchronize = true, uint64_t graph = 0);
+/// For classes whose captured calls read what a later plan() writes: `now` gives, for an object's state at the capture, the one that holds
+/// now (null: the same). A flush records that one.
+void follow_state(const op::StateType& type, std::shared_ptr<const void> (*now)(const void* state));
 /// Forgets what waits, and how often it was flushed; returns how many entries.
 int64_t clear_graph_dumps();
 

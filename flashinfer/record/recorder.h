@@ -31,7 +31,8 @@ struct Dump : std::enable_shared_from_this<Dump> {
   uint64_t disk_bytes = 0;                               // what this call added to the disk
   std::vector<uint32_t> packs;                           // one entry for each file that refers to it
   std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of what the call may write
-  const op::Object* self = nullptr;
+  const op::Object* self = nullptr;          // while the call runs
+  const op::StateType* self_type = nullptr;
   std::shared_ptr<const void> state;  // of self, before the call
   int64_t wall_ns = 0;
   uint64_t graph = 0;                 // the capture the call is part of: nothing of it is written before a flush
@@ -87,6 +88,7 @@ class Recorder {
   /// `report` null: nothing is stored yet.
   void add_details(Dump& dump, const Side& side, const formats::WriteReport* report, Json& keys, uint64_t* bytes);
   void defer(Dump& dump, bool outputs, Side side);
+  void renew_state(Deferred& d);
   void flush_one(Deferred& d, const std::string& snapshot);
   void append_flushed(const Deferred& d, const std::string& snapshot);
   void check_room(uint64_t bytes);

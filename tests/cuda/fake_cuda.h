@@ -54,6 +54,7 @@ struct Gpu {
   void (*replay)();                              // what was captured last, now
   uint64_t (*last_graph)();                      // the number of the capture that ended last
   void (*launch_graph)(uint64_t graph, Handle stream);  // enqueues what was captured, as cuGraphLaunch does
+  int (*enqueue)(Handle stream, const char* what, std::function<void()> run);  // an operation of another library; a status
   int (*pending)(Handle stream);                 // operations that nobody waited for yet
 };
 

@@ -479,6 +479,7 @@ Gpu* fake_gpu() {
   g.replay = [] {
     for (const Operation& o : machine().graphs.at(machine().captures)) o.run();
   };
+  g.enqueue = [](Handle h, const char* what, std::function<void()> run) { return enqueue(h, {what, std::move(run)}); };
   g.pending = [](Handle h) { return static_cast<int>(stream_of(h)->queue.size()); };
   return &g;
 }

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cstring>
 
 #include "call.h"
 #include "flashinfer/formats/json.h"
 #include "flashinfer/formats/pt.h"
+#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/common/statistics_params.h"
 #include "flashinfer/replay/replay.h"
 
@@ -269,6 +271,65 @@ TEST_F(Graph, SnapshotsCountAgainstTheLimit) {
   const std::string text = log();
   EXPECT_NE(text.find("Dump size limit reached"), std::string::npos) << text;
   EXPECT_EQ(text.find("Dump size limit reached"), text.rfind("Dump size limit reached"));
+}
+
+/// A captured decode reads what later plans write, at the addresses that it was captured with; a flush records the plan that the replay used.
+TEST_F(Graph, ACapturedDecodeFollowsThePlan) {
+  const auto ints = [](std::vector<int32_t> v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); };
+  const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu), indices_buf = Tensor::zeros({90}, DType::kI32, kGpu),
+               last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu),
+               q = Tensor::zeros({2, 8, 64}, DType::kBF16, kGpu), cache = Tensor::zeros({90, 2, 16, 2, 64}, DType::kBF16, kGpu),
+               out = Tensor::zeros({2, 8, 64}, DType::kBF16, kGpu);
+  BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buf,
+                                             .paged_kv_indices_buffer = indices_buf, .paged_kv_last_page_len_buffer = last_buf});
+  const auto plan = [&](const std::vector<int32_t>& indptr, const std::vector<int32_t>& last) {
+    std::vector<int32_t> pages;
+    for (int32_t i = 0; i < indptr.back(); ++i) pages.push_back(89 - i);
+    const Tensor a = ints(indptr), b = ints(pages), c = ints(last);
+    decode.plan({.indptr = a, .indices = b, .last_page_len = c, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
+                 .q_data_type = DType::kBF16, .data_type = DType::kBF16});
+    return pages;
+  };
+  gpu().kernel = nullptr;
+  plan({0, 2, 5}, {9, 16});
+  const auto run = [&] { decode.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view()), .out = out.view()}); };
+  run();
+  cuda::synchronize(0, stream_->get());
+  observe(10);
+  gpu().launches.clear();
+  gpu().begin_capture(stream_->get());
+  run();
+  EXPECT_NE(error([&] { plan({0, 2, 5}, {9, 16}); }).find("while the stream is being captured"), std::string::npos);
+  EXPECT_GT(gpu().end_capture(stream_->get()), 0);
+  const auto captured = std::ranges::find_if(gpu().launches, [](const fake::Launched& l) { return l.bytes == sizeof(AttentionCudaParams); });
+  ASSERT_NE(captured, gpu().launches.end());
+  const auto& params = *reinterpret_cast<const AttentionCudaParams*>(captured->params);
+  EXPECT_EQ(params.a.kv_indices, indices_buf.data());
+
+  const std::vector<int32_t> pages = plan({0, 80, 83}, {4, 1});
+  cuda::synchronize(0, stream_->get());
+  const auto* lengths = static_cast<const int32_t*>(fake::host(params.a.kv_len));
+  EXPECT_EQ(std::pair(lengths[0], lengths[1]), std::pair(79 * 16 + 4, 2 * 16 + 1));
+  EXPECT_EQ(std::memcmp(fake::host(params.a.kv_indices), pages.data(), pages.size() * 4), 0);
+  const std::vector<cuda::AttentionShape> shapes{{1, 79 * 16 + 4}, {1, 33}};
+  const cuda::AttentionWorkList want = cuda::attention_tiles(shapes, 4, 16, true);
+  ASSERT_LE(want.tiles.size(), captured->config.grid[0]);
+  ASSERT_EQ(want.cuts.size(), 1u);
+  EXPECT_EQ(std::memcmp(fake::host(params.tiles), want.tiles.data(), want.tiles.size() * sizeof(AttentionTile)), 0);
+  for (size_t i = want.tiles.size(); i < captured->config.grid[0]; ++i)
+    EXPECT_EQ(static_cast<const AttentionTile*>(fake::host(params.tiles))[i].rows, 0) << i;
+  EXPECT_EQ(static_cast<const AttentionCudaMerge*>(fake::host(params.cuts))[0].chunks, 2);
+
+  gpu().launch_graph(gpu().last_graph(), stream_->get());
+  EXPECT_EQ(record::flush_graph_dumps(), 2);
+  std::string folder;
+  for (const std::string& name : fs::list_dir(folder_ + "/dumps"))
+    if (name.find(".run_call") != name.npos) folder = folder_ + "/dumps/" + name;
+  const auto recorded = formats::read_pt(folder + "/inputs.pt");
+  const auto found = std::ranges::find_if(recorded, [](const auto& t) { return t.key == "self__plan__kv_len"; });
+  ASSERT_NE(found, recorded.end());
+  EXPECT_EQ(found->tensor.template data_as<int32_t>()[0], 79 * 16 + 4);
+  EXPECT_EQ(lines(folder + "/metadata.jsonl").back()["input_metadata"]["self__plan__max_page"], 89);
 }
 
 /// Ends a child with something still to flush; its exit status.

@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # A driver without a GPU, loaded by the tests as libcuda.
-list(REMOVE_ITEM test_sources ${CMAKE_CURRENT_LIST_DIR}/fake_libcuda.cc)
-add_library(fake_libcuda MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_libcuda.cc)
-target_include_directories(fake_libcuda PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(fake_libcuda PRIVATE fi::options)
-set_target_properties(fake_libcuda PROPERTIES PREFIX "" CXX_STANDARD 20)
+foreach(fake fake_libcuda fake_cublaslt)
+  list(REMOVE_ITEM test_sources ${CMAKE_CURRENT_LIST_DIR}/${fake}.cc)
+  add_library(${fake} MODULE ${CMAKE_CURRENT_LIST_DIR}/${fake}.cc)
+  target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${fake} PRIVATE fi::options)
+  set_target_properties(${fake} PROPERTIES PREFIX "" CXX_STANDARD 20)
+endforeach()
 set_property(TARGET cuda_tests PROPERTY SOURCES ${test_sources})
-add_dependencies(cuda_tests fake_libcuda)
-target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>")
+add_dependencies(cuda_tests fake_libcuda fake_cublaslt)
+target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
+                                              FI_TEST_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>")
+# NVIDIA's header, from a toolkit or the wheel nvidia-cublas; it includes headers of the toolkit.
+file(GLOB wheel_includes $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/*/include ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/*/include)
+find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+find_path(CUDA_INCLUDE_DIR cuda_fp16.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+if(CUBLASLT_INCLUDE_DIR AND CUDA_INCLUDE_DIR)
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/cublaslt_abi_test.cc PROPERTIES COMPILE_DEFINITIONS FI_TEST_CUBLASLT_HEADER
+    COMPILE_OPTIONS "-isystem;${CUBLASLT_INCLUDE_DIR};-isystem;${CUDA_INCLUDE_DIR}")
+endif()

@@ -3,25 +3,34 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/attention/cuda_graph.h"
 #include "flashinfer/ops/attention/plan.h"
 
 namespace flashinfer::attention {
 namespace {
 
-/// Elements of `from` to the front of a buffer of another integer type.
+void put(const TensorView& to, int64_t at, int64_t x) {
+  switch (to.dtype()) {
+    case DType::kI32: to.data_as<int32_t>()[at] = static_cast<int32_t>(x); break;
+    case DType::kI64: to.data_as<int64_t>()[at] = x; break;
+    default: to.data_as<uint8_t>()[at] = static_cast<uint8_t>(x);
+  }
+}
+
+/// Elements of `from`, in host memory, to the front of a buffer of another integer type, perhaps on a GPU.
 void copy_to(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer) {
   if (!buffer.defined() || from.data() == buffer.data()) return;
   FI_CHECK(from.numel() <= buffer.numel(), ValueError, op, ": ", what, " has ", from.numel(), " entries, but the buffer given to __init__ has ",
            buffer.numel());
   const TensorView to = buffer.is_contiguous() && buffer.rank() != 1 ? buffer.view({buffer.numel()}) : buffer;
-  for (int64_t i = 0; i < from.numel(); ++i) {
-    const int64_t x = op::index_at(from, i), at = i * to.stride(0);
-    switch (to.dtype()) {
-      case DType::kI32: to.data_as<int32_t>()[at] = static_cast<int32_t>(x); break;
-      case DType::kI64: to.data_as<int64_t>()[at] = x; break;
-      default: to.data_as<uint8_t>()[at] = static_cast<uint8_t>(x);
-    }
+  if (to.device().type == DeviceType::kCPU) {
+    for (int64_t i = 0; i < from.numel(); ++i) put(to, i * to.stride(0), op::index_at(from, i));
+    return;
   }
+  const Tensor image = Tensor::empty({from.numel()}, to.dtype());
+  for (int64_t i = 0; i < from.numel(); ++i) put(image.view(), i, op::index_at(from, i));
+  copy_bytes(to.data(), to.device(), image.data(), kCpu, static_cast<size_t>(image.nbytes()));
 }
 
 }  // namespace
@@ -35,6 +44,8 @@ void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<cons
     const bool mask = a.buffer == &GraphBuffers::mask;
     FI_CHECK(a.given->rank() == 1 && (mask ? a.given->dtype() == DType::kU8 : op::indices.has(a.given->dtype())), ValueError, op, ": ", a.name,
              " is ", to_string(*a.given), ", but must be a vector of ", mask ? "uint8" : "int32 or int64");
+    FI_CHECK(a.given->device().type == DeviceType::kCPU || a.given->is_contiguous(), ValueError, op, ": ", a.name, " is ", to_string(*a.given),
+             ", but on a GPU it must be contiguous");
     p.buffers.*a.buffer = *a.given;
   }
   if (!use_cuda_graph) return;
@@ -55,6 +66,7 @@ Plan next_plan(const Plan& before) {
   p.use_cuda_graph = before.use_cuda_graph, p.fixed_batch_size = before.fixed_batch_size;
   p.max_rows = before.max_rows, p.fixed_q_len = before.fixed_q_len;
   p.buffers = before.buffers, p.jit_args = before.jit_args;
+  p.graph = before.graph;
   return p;
 }
 
@@ -70,11 +82,12 @@ void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_pag
   copy_to(op, "the page table's indptr", p.kv_indptr, b.kv_indptr);
   if (p.paged) copy_to(op, "the page table", p.kv_indices, b.kv_indices);
   if (last_page_len) copy_to(op, "last_page_len", *last_page_len, b.last_page_len);
-  if (!p.mask.defined()) return;
+  if (!p.mask.defined()) return plan_graph(p, op);
   FI_CHECK(b.mask.defined() || !b.qo_indptr.defined(), ValueError, op, ": a custom mask with use_cuda_graph=True needs custom_mask_buf and "
            "mask_indptr_buf of __init__");
   copy_to(op, "the packed mask", p.mask, b.mask);
   copy_to(op, "mask_indptr", p.mask_indptr, b.mask_indptr);
+  plan_graph(p, op);
 }
 
 DType cache_type(DType t) { return t == DType::kU8 ? DType::kF4E2M1x2 : t; }

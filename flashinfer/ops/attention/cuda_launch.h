@@ -91,6 +91,21 @@ inline AttentionWorkList attention_tiles(std::span<const AttentionShape> request
   return w;
 }
 
+/// The most that attention_tiles() makes for `requests` requests of `rows` packed rows in all, `most` in one, and `keys` in all: the sizes of
+/// a captured graph. A request with keys k has ceil(k / chunk) <= 1 + k / chunk chunks, and is only cut when k > chunk.
+struct AttentionBound {
+  size_t tiles = 0, cuts = 0;
+  int64_t partial_rows = 0;
+};
+inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows, bool few) {
+  if (rows == 0 || (!few && most <= kFewRows)) return {};
+  const int64_t cut_rows = std::min<int64_t>(most, few ? kFewRows : 64);  // a request with more is not cut
+  const int64_t chunk = attention_chunk(cut_rows), per_request = (cut_rows + tile_rows - 1) / tile_rows;
+  const int64_t more = keys / chunk, can_be_cut = std::min(requests, more);
+  const int64_t whole = few ? requests * per_request : std::min(rows / tile_rows + requests, rows);  // row tiles
+  return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut), cut_rows * (can_be_cut + more)};
+}
+
 /// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, and their states.
 constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
   const int tiles = (c.rows() * c.dqk + attention::kCudaKeys * (c.dqk + c.dvo)) * 2, outputs = c.threads / 32 * 16 * c.dvo * 4;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/attention/cuda_graph.h"
 #include "flashinfer/ops/attention/cuda_launch.h"
 #include "flashinfer/ops/common/cuda.h"
 
@@ -15,6 +16,8 @@ namespace {
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cuda.cuh", "flashinfer::cu::attention", "flashinfer::AttentionCudaParams"};
 inline constexpr jit::Kernel kCores{"flashinfer/ops/attention/cuda_cores.cuh", "flashinfer::cu::attention_cores", "flashinfer::AttentionCudaParams"};
 inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/cuda.cuh", "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
+
+}  // namespace
 
 int group_of(const Plan& p) { return static_cast<int>(p.num_qo_heads / p.num_kv_heads); }
 
@@ -27,13 +30,7 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
   return s;
 }
 
-/// One of the two kinds of work, on the device.
-struct Part {
-  AttentionCudaConfig config{};
-  AttentionCoresConfig cores{};
-  size_t tiles = 0, cuts = 0;
-  int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
-};
+namespace {
 /// Why tensor cores do not serve; then the kernel without them is asked.
 std::string tensor_core_refusal(const AttentionConfig& c, const AttentionParams& a) {
   if (std::string r = cuda::attention_refusal(c, a); !r.empty()) return r;
@@ -140,11 +137,23 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
 
 }  // namespace
 
+namespace {
+/// A plan of use_cuda_graph=True that was read from a dump has no buffers, and runs as any other.
+std::string graph_refusal(const Plan& p, const Call& c, Device device) {
+  const GraphBuffers& b = p.buffers;
+  if (!p.use_cuda_graph || (!p.graph && !b.kv_indptr.defined() && !b.qo_indptr.defined())) return {};
+  if (!p.graph) return str("the buffers of use_cuda_graph=True are in host memory, but q is on ", to_string(device));
+  if (p.graph->device != device) return str("the buffers of use_cuda_graph=True are on ", to_string(p.graph->device), ", but q is on ", to_string(device));
+  if (p.paged) p.graph->pages = c.kv.k.pages;
+  return {};
+}
+}  // namespace
+
 op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, const Call& c) {
   Device device;
   if (op::Refusal r = op::refuse_unless_gpu(op, block, device); !r.empty()) return r;
   if (!p.jit_args.is_none()) return "custom variants are not compiled for GPUs yet";
-  if (p.use_cuda_graph) return "use_cuda_graph=True is not served on GPUs: plan() does not write into device buffers";
+  if (op::Refusal r = graph_refusal(p, c, device); !r.empty()) return r;
   if (op::fp8.has(p.q_data_type)) return "8-bit queries are converted by the CPU's way only";
   if (c.q_head_scales || c.k_head_scales || c.v_head_scales) return "scales for each head are served on the CPU only";
   if (c.kv_sf) return "NVFP4 caches are read by the CPU's kernels only";
@@ -156,7 +165,8 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
     if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty()) return no_tensor_cores + "; without tensor cores: " + r;
     if (!cores_aligned(config, a)) return "rows of q, k, v and out must begin at 16 bytes (8-bit k and v: at 8), which their addresses and strides do not give";
   }
-  for (const Part& part : parts_of(p, a, nullptr)) {
+  if (p.graph && p.graph->cores == no_tensor_cores.empty()) return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
+  for (const Part& part : p.graph ? p.graph->parts : parts_of(p, a, nullptr)) {
     const auto& k = no_tensor_cores.empty() ? jit::cuda_kernel<kKernel>(part.config, device) : jit::cuda_kernel<kCores>(part.cores, device);
     if (!k.refusal.empty()) return k.refusal;
     if (part.cuts == 0) continue;
@@ -165,29 +175,47 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
   return {};
 }
 
+void launch_part(const Plan& p, const Part& part, bool cores, const AttentionCudaParams& params, Device device) {
+  if (cores) ops::launch_cuda<kCores>(part.cores, params, device, cuda::attention_cores_launch(part.cores, params.a, part.tiles, true));
+  else ops::launch_cuda<kKernel>(part.config, params, device, cuda::attention_launch(part.config, params.a, part.tiles, true));
+  if (!part.cuts) return;
+  const auto merge = cuda::attention_merge_config(config_of(p), params.a);
+  ops::launch_cuda<kMerge>(merge, params, device, cuda::attention_merge_launch(merge, params.a, part.cuts, true));
+}
+
+namespace {
+/// The pointers of `d`, an OnDevice or GraphArrays; then each part, whose partial results `partial_of` gives memory for.
+template <class Arrays, class PartialOf>
+void run_parts(const Plan& p, AttentionCudaParams params, const Arrays& d, const PartialOf& partial_of) {
+  AttentionParams& a = params.a;
+  a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr), a.kv_len = d.template at<int32_t>(d.kv_len);
+  a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
+  for (const Part& part : d.parts) {
+    const int64_t states = part.partial_rows * p.num_kv_heads;
+    const Tensor partial = states ? partial_of(states) : Tensor();
+    if (states) a.partial_o = partial.data_as<float>(), a.partial_state = a.partial_o + states * p.head_dim_vo;
+    params.tiles = d.template at<AttentionTile>(part.tiles_at);
+    params.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
+    launch_part(p, part, d.cores, params, d.device);
+  }
+}
+}  // namespace
+
 void run_cuda(const Plan& p, const Call& c) {
   const std::vector<float> slopes = slopes_of(p);
-  const Device device = c.q.device();
   AttentionCudaParams params{params_of(p, c, slopes), nullptr, nullptr};
   AttentionParams& a = params.a;
-  const auto d = arrays_of(p, a, slopes, device);
-  a.qo_indptr = d->at<int32_t>(d->qo_indptr), a.kv_indptr = d->at<int32_t>(d->kv_indptr), a.kv_indices = d->at<int32_t>(d->kv_indices);
-  a.kv_len = d->at<int32_t>(d->kv_len), a.alibi_slopes = d->at<float>(d->slopes);
-  a.mask = d->at<uint8_t>(d->mask_bits), a.mask_indptr = d->at<int64_t>(d->mask_indptr);
-  a.prefix_len = d->at<uint32_t>(d->prefix_len), a.token_pos = d->at<uint16_t>(d->token_pos);
-  const auto merge = cuda::attention_merge_config(config_of(p), a);
-  for (const Part& part : d->parts) {
-    Tensor partial;
-    if (part.partial_rows) {
-      const int64_t states = part.partial_rows * p.num_kv_heads;
-      partial = Tensor::empty({states * (p.head_dim_vo + 1)}, DType::kF32, device);
-      a.partial_o = partial.data_as<float>(), a.partial_state = a.partial_o + states * p.head_dim_vo;
-    }
-    params.tiles = d->at<AttentionTile>(part.tiles_at), params.cuts = part.cuts ? d->at<AttentionCudaMerge>(part.cuts_at) : nullptr;
-    if (d->cores) ops::launch_cuda<kCores>(part.cores, params, device, cuda::attention_cores_launch(part.cores, a, part.tiles, true));
-    else ops::launch_cuda<kKernel>(part.config, params, device, cuda::attention_launch(part.config, a, part.tiles, true));
-    if (part.cuts) ops::launch_cuda<kMerge>(merge, params, device, cuda::attention_merge_launch(merge, a, part.cuts, true));
+  a.prefix_len = nullptr, a.token_pos = nullptr;
+  if (p.graph) {
+    const GraphArrays& g = *p.graph;
+    a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
+    a.mask = p.mask.defined() ? g.mask_of_caller : nullptr;
+    return run_parts(p, params, g, [&](int64_t) { return g.partial; });
   }
+  const auto d = arrays_of(p, a, slopes, c.q.device());
+  a.kv_indices = d->at<int32_t>(d->kv_indices), a.mask = d->at<uint8_t>(d->mask_bits);
+  a.prefix_len = d->at<uint32_t>(d->prefix_len), a.token_pos = d->at<uint16_t>(d->token_pos);
+  run_parts(p, params, *d, [&](int64_t states) { return Tensor::empty({states * (p.head_dim_vo + 1)}, DType::kF32, d->device); });
 }
 
 }  // namespace flashinfer::attention

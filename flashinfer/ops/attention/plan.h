@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan: a batch's structure, checked once, as a value that run() takes and the recorder writes.
 #pragma once
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,8 @@ namespace flashinfer::attention {
 struct GraphBuffers {
   TensorView qo_indptr, kv_indptr, kv_indices, last_page_len, mask, mask_indptr;
 };
+
+struct GraphArrays;  // cuda_graph.h
 
 /// State of the batch wrappers: what __init__ sets, then what plan() sets.
 struct Plan {
@@ -37,6 +40,7 @@ struct Plan {
   Tensor prefix_len, token_pos;  // multi-item scoring: u32 [B] and u16 [B, token_pos_len]; undefined without
   op::Value jit_args;            // of __init__: a custom variant (custom.h); None without
   GraphBuffers buffers;  // not recorded: the caller's
+  std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers lie on a GPU
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type, sparse_plan_type;

@@ -3,6 +3,7 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cases.h"
+#include "flashinfer/ops/gemm/cublaslt.h"
 #include "flashinfer/ops/gemm/launch.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/ref.h"
@@ -95,6 +96,15 @@ gemm::Product product(const BmmFp8& a) {
   p.scale_b = *a.B_scale.data_as<float>();
   return p;
 }
+gemm::LtProduct lt_product(const MmBf16& a) { return {.a = a.a, .b = a.b, .out = *a.out, .bias = a.bias ? &*a.bias : nullptr}; }
+gemm::LtProduct lt_product(const BmmBf16& a) { return {.a = a.A, .b = a.B, .out = *a.out}; }
+gemm::LtProduct lt_product(const BmmFp8& a) {
+  return {.a = a.A, .b = a.B, .out = *a.out, .scale_a = a.A_scale.data_as<float>(), .scale_b = a.B_scale.data_as<float>()};
+}
+template <class Block>
+void launch_cublaslt(const Block& a) {
+  gemm::run_cublaslt(lt_product(a));
+}
 template <class Block>
 void launch_cpu(const Block& a) {
   gemm::run(product(a));
@@ -122,6 +132,8 @@ op::Cost cost_prepare(const PrepareMmWeights& a) {
 
 template <class Block>
 op::Refusal refuse_cpu(const Block& a);
+template <class Block>
+op::Refusal refuse_cublaslt(const Block& a);
 op::Refusal refuse_prepare(const PrepareMmWeights& a);
 
 constexpr op::Field mm_fields[] = {
@@ -154,11 +166,14 @@ constexpr op::Field prepare_fields[] = {
     op::out<&PrepareMmWeights::out>("out", nullptr, DType::kBF16, op::contiguous, op::shape<packed_shape>),
 };
 
-constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_cpu<MmBf16>, launch_cpu<MmBf16>>("cpu"),
+constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_cublaslt<MmBf16>, launch_cublaslt<MmBf16>>("cuda_cublaslt"),
+    op::candidate<refuse_cpu<MmBf16>, launch_cpu<MmBf16>>("cpu"),
                                            op::reference<reference_mm>()};
-constexpr op::Candidate bmm_candidates[] = {op::candidate<refuse_cpu<BmmBf16>, launch_cpu<BmmBf16>>("cpu"),
+constexpr op::Candidate bmm_candidates[] = {op::candidate<refuse_cublaslt<BmmBf16>, launch_cublaslt<BmmBf16>>("cuda_cublaslt"),
+    op::candidate<refuse_cpu<BmmBf16>, launch_cpu<BmmBf16>>("cpu"),
                                             op::reference<reference_bmm>()};
-constexpr op::Candidate fp8_candidates[] = {op::candidate<refuse_cpu<BmmFp8>, launch_cpu<BmmFp8>>("cpu"),
+constexpr op::Candidate fp8_candidates[] = {op::candidate<refuse_cublaslt<BmmFp8>, launch_cublaslt<BmmFp8>>("cuda_cublaslt"),
+    op::candidate<refuse_cpu<BmmFp8>, launch_cpu<BmmFp8>>("cpu"),
                                             op::reference<reference_fp8>()};
 constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
                                                 op::reference<reference_prepare>()};
@@ -192,6 +207,10 @@ constexpr const op::Op& op_of<BmmFp8>() {
   return fp8_op;
 }
 
+template <class Block>
+op::Refusal refuse_cublaslt(const Block& a) {
+  return gemm::refuse_cublaslt(op_of<Block>(), &a, lt_product(a));
+}
 template <class Block>
 op::Refusal refuse_cpu(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(op_of<Block>(), &a); !r.empty()) return r;

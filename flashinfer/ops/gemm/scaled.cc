@@ -3,6 +3,7 @@
 
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/cublaslt.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/ref_scaled.h"
 
@@ -250,6 +251,21 @@ void check(const B& a) {
   validate(a);
 }
 
+/// The weight as [k, n]; alpha as the scale of `a`.
+gemm::LtProduct lt_product(const MmFp8& a) {
+  const int64_t shape[] = {a.b.size(1), a.b.size(0)}, strides[] = {a.b.stride(1), a.b.stride(0)};
+  return {.a = a.a, .b = TensorView(a.b.data(), a.b.dtype(), shape, strides, a.b.device()), .out = *a.out,
+          .scale_a = a.alpha ? a.alpha->data_as<float>() : nullptr};
+}
+op::Refusal refuse_cublaslt(const MmFp8& a) {
+  if (prepared(a)) return "b is a prepared weight, but cuBLASLt reads a plain [n, k] weight";
+  return gemm::refuse_cublaslt(family::mm_fp8_op, &a, lt_product(a));
+}
+void launch_cublaslt(const MmFp8& a) { gemm::run_cublaslt(lt_product(a)); }
+constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<refuse_cublaslt, launch_cublaslt>("cuda_cublaslt"),
+                                               op::candidate<refuse_cpu<family::mm_fp8_op, MmFp8>, launch_cpu<MmFp8>>("cpu"),
+                                               op::reference<launch_reference<MmFp8>>()};
+
 constexpr op::Field mm_fp8_fields[] = {
     op::in<&MmFp8::a>("a", "m k", op::fp8, op::any_layout),
     op::in<&MmFp8::b>("b", nullptr, op::fp8, op::any_layout),
@@ -323,7 +339,7 @@ constexpr const char* kModule = "flashinfer.gemm";
 namespace ops::gemm {
 constinit const op::Op mm_fp8_op = op::define<MmFp8, check<MmFp8>, cost<MmFp8>>(
     "mm_fp8", kModule, "Product of FP8 matrices, alpha * a[m, k] . b; b a plain [n, k] weight or a prepared one.", mm_fp8_fields,
-    kCandidates<family::mm_fp8_op, MmFp8>, mm_fp8_cases);
+    mm_fp8_candidates, mm_fp8_cases);
 constinit const op::Op mm_mxfp8_op = op::define<MmMxfp8, check<MmMxfp8>, cost<MmMxfp8>>(
     "mm_mxfp8", kModule, "Product of MXFP8 matrices: e4m3 elements, a power of two for 32 along k.", mm_mxfp8_fields,
     kCandidates<family::mm_mxfp8_op, MmMxfp8>, mm_mxfp8_cases);

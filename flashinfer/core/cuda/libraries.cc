@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/cuda/libraries.h"
+
+#include <algorithm>
+
+#include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
+
+namespace flashinfer::cuda {
+namespace {
+
+/// <stem>.<number> (or without) in a folder, the highest version first.
+std::vector<std::string> libraries_in(const std::string& folder, const std::string& stem) {
+  std::vector<std::string> found;
+  for (const std::string& entry : fs::list_dir(folder))
+    if (entry.starts_with(stem)) found.push_back(folder + "/" + entry);
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+/// <environment>/lib/python3.*/site-packages/nvidia/*/lib: cu13 of today's wheels, cuda_nvrtc, cublas, ... of the older ones.
+std::vector<std::string> libraries_of_python(const std::string& environment, const std::string& stem) {
+  std::vector<std::string> found;
+  for (const std::string& python : fs::list_dir(environment + "/lib")) {
+    const std::string packages = environment + "/lib/" + python + "/site-packages/nvidia";
+    if (!python.starts_with("python")) continue;
+    for (const std::string& package : fs::list_dir(packages))
+      for (std::string& library : libraries_in(packages + "/" + package + "/lib", stem)) found.push_back(std::move(library));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> library_candidates(const char* variable, const std::string& stem, std::string& searched) {
+  std::vector<std::string> list;
+  const auto add = [&](const std::vector<std::string>& more) { list.insert(list.end(), more.begin(), more.end()); };
+  if (const std::string set = env::text(variable); !set.empty()) {
+    searched = std::string(variable) + "=" + set;
+    return fs::is_dir(set) ? libraries_in(set, stem) : std::vector<std::string>{set};
+  }
+  std::vector<std::string> environments = {env::text("VIRTUAL_ENV"), env::text("CONDA_PREFIX")};
+  // A library is run when it is opened: one of the current folder only if nobody else could have put it there.
+  if (fs::is_dir(".venv") && fs::unsafe_folder(".").empty() && fs::unsafe_folder(".venv").empty())
+    environments.push_back(fs::canonical(".venv"));
+  for (const std::string& e : environments)
+    if (!e.empty()) add(libraries_of_python(e, stem)), searched += e + ", ";
+  for (const std::string& home : {env::text("CUDA_HOME"), env::text("CUDA_PATH"), std::string("/usr/local/cuda")}) {
+    if (home.empty()) continue;
+    searched += home + ", ";
+    for (const char* below : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) add(libraries_in(home + below, stem));
+  }
+  add({stem + ".13", stem + ".12", stem});
+  searched += "the loader's path";
+  return list;
+}
+
+}  // namespace flashinfer::cuda

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products through cuBLASLt: what it is told, what comes of it, what is refused and why.
+#include <dlfcn.h>
+
+#include <cstring>
+#include <random>
+#include <tuple>
+
+#include "fake_cublaslt.h"
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/cublaslt.h"
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/gemm/op.h"
+#include "flashinfer/ops/gemm/scaled.h"
+#include "machine.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr Device kGpu{DeviceType::kCUDA, 0};
+
+class CublasLt : public Machine {
+ protected:
+  void SetUp() override {
+    Machine::SetUp();
+    void* lib = ::dlopen(FI_TEST_FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(lib, nullptr) << ::dlerror();
+    lt_ = reinterpret_cast<fake::Lt* (*)()>(::dlsym(lib, "fake_lt"))();
+    *lt_ = fake::Lt{.gpu = &gpu()};
+    set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
+    cublaslt::detail::forget();
+    stream_ = std::make_unique<cuda::Stream>(0);
+    context_.stream = stream_->get();
+    scope_ = std::make_unique<ContextScope>(context_);
+  }
+  void TearDown() override {
+    scope_.reset();
+    stream_.reset();
+    Machine::TearDown();
+    cublaslt::detail::forget();
+  }
+  /// Small whole numbers, so that every sum is exact in every type.
+  template <class T>
+  Tensor numbers(const std::vector<int64_t>& shape, DType dtype) {
+    Tensor t = Tensor::empty(shape, dtype);
+    for (int64_t i = 0; i < t.numel(); ++i) static_cast<T*>(t.data())[i] = T(static_cast<float>(static_cast<int>(random_() % 5) - 2));
+    return t;
+  }
+  static TensorView transposed(const Tensor& t) {
+    std::vector<int64_t> shape(t.shape().begin(), t.shape().end()), strides(t.view().strides().begin(), t.view().strides().end());
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]), std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+    return TensorView(t.data(), t.dtype(), shape, strides, t.device());
+  }
+  void expect_same(const Tensor& got, const Tensor& want) {
+    EXPECT_EQ(got.device(), kGpu);
+    const Tensor here = to_device(got.view(), kCpu);
+    ASSERT_EQ(here.nbytes(), want.nbytes());
+    EXPECT_EQ(std::memcmp(here.data(), want.data(), static_cast<size_t>(want.nbytes())), 0);
+  }
+
+  fake::Lt* lt_ = nullptr;
+  std::mt19937 random_{1};
+  std::unique_ptr<cuda::Stream> stream_;
+  Context context_ = Context::current();
+  std::unique_ptr<ContextScope> scope_;
+};
+
+TEST_F(CublasLt, MmBf16OfEveryLayout) {
+  const Tensor a = numbers<bf16_t>({5, 24}, DType::kBF16), at = numbers<bf16_t>({24, 5}, DType::kBF16), b = numbers<bf16_t>({24, 40}, DType::kBF16),
+               bt = numbers<bf16_t>({40, 24}, DType::kBF16), bias = numbers<bf16_t>({40}, DType::kBF16);
+  const Tensor ga = to_device(a.view(), kGpu), gat = to_device(at.view(), kGpu), gb = to_device(b.view(), kGpu), gbt = to_device(bt.view(), kGpu),
+               gbias = to_device(bias.view(), kGpu);
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true})
+      for (const DType out : {DType::kBF16, DType::kF16, DType::kF32}) {
+        MmBf16 cpu{.a = ta ? transposed(at) : a.view(), .b = tb ? transposed(bt) : b.view(), .bias = bias.view(), .out_dtype = out};
+        MmBf16 gpu{.a = ta ? transposed(gat) : ga.view(), .b = tb ? transposed(gbt) : gb.view(), .bias = gbias.view(), .out_dtype = out};
+        expect_same(mm_bf16(gpu), mm_bf16(cpu));
+        cpu.bias = gpu.bias = std::nullopt;
+        expect_same(mm_bf16(gpu), mm_bf16(cpu));
+      }
+  // The last one: both transposed, f32, no bias.
+  const fake::LtCall& c = lt_->calls.back();
+  EXPECT_EQ(c.description.compute, cublaslt::kCompute32F);
+  EXPECT_EQ(c.description.epilogue, cublaslt::kEpilogueDefault);
+  EXPECT_EQ(c.pa, gbt.data());
+  EXPECT_EQ(c.a.type, cublaslt::kR16BF);
+  EXPECT_EQ(std::tuple(c.a.rows, c.a.columns, c.a.ld, c.description.transposed_a), std::tuple(24u, 40u, 24, cublaslt::kOpT));
+  EXPECT_EQ(std::tuple(c.b.rows, c.b.columns, c.b.ld, c.description.transposed_b), std::tuple(5u, 24u, 5, cublaslt::kOpT));
+  EXPECT_EQ(std::tuple(c.d.type, c.d.rows, c.d.columns, c.d.ld), std::tuple(int{cublaslt::kR32F}, 40u, 5u, 40));
+  EXPECT_EQ(c.stream, stream_->get());
+  const fake::LtCall& biased = lt_->calls[lt_->calls.size() - 2];
+  EXPECT_EQ(biased.description.epilogue, cublaslt::kEpilogueBias);
+  EXPECT_EQ(biased.description.bias, gbias.data());
+  EXPECT_EQ(biased.description.bias_type, cublaslt::kR16BF);
+}
+
+TEST_F(CublasLt, BmmOfBothElementTypes) {
+  const Tensor a = numbers<bf16_t>({3, 5, 24}, DType::kBF16), b = numbers<bf16_t>({3, 24, 16}, DType::kBF16);
+  const Tensor there_a = to_device(a.view(), kGpu), there_b = to_device(b.view(), kGpu);
+  expect_same(bmm_bf16({.A = there_a, .B = there_b}), bmm_bf16({.A = a, .B = b}));
+  EXPECT_EQ(lt_->calls.back().d.batch, 3);
+  EXPECT_EQ(lt_->calls.back().b.batch_offset, 5 * 24);
+  const Tensor x = numbers<e4m3_t>({3, 5, 32}, DType::kF8E4M3), w = numbers<e5m2_t>({3, 16, 32}, DType::kF8E5M2);
+  const Tensor sa = Tensor::empty({1}, DType::kF32), sb = Tensor::empty({1}, DType::kF32);
+  sa.data_as<float>()[0] = 0.5f, sb.data_as<float>()[0] = 4;
+  const Tensor gx = to_device(x.view(), kGpu), gw = to_device(w.view(), kGpu), gsa = to_device(sa.view(), kGpu), gsb = to_device(sb.view(), kGpu);
+  for (const DType out : {DType::kBF16, DType::kF16}) {
+    expect_same(bmm_fp8({.A = gx, .B = transposed(gw), .A_scale = gsa, .B_scale = gsb, .dtype = out}),
+                bmm_fp8({.A = x, .B = transposed(w), .A_scale = sa, .B_scale = sb, .dtype = out}));
+    const fake::LtCall& c = lt_->calls.back();
+    EXPECT_EQ(c.description.scale_a, gsb.data());  // its A is our B
+    EXPECT_EQ(c.description.scale_b, gsa.data());
+    EXPECT_EQ(c.description.fast, 0);
+    EXPECT_EQ(c.a.type, cublaslt::kR8FE5M2);
+  }
+}
+
+TEST_F(CublasLt, MmFp8TakesAPlainWeight) {
+  const Tensor a = numbers<e4m3_t>({4, 48}, DType::kF8E4M3), b = numbers<e4m3_t>({32, 48}, DType::kF8E4M3), alpha = Tensor::empty({1}, DType::kF32);
+  alpha.data_as<float>()[0] = 0.25f;
+  const Tensor ga = to_device(a.view(), kGpu), gb = to_device(b.view(), kGpu), galpha = to_device(alpha.view(), kGpu);
+  expect_same(mm_fp8({.a = ga, .b = gb, .alpha = galpha.view()}), mm_fp8({.a = a, .b = b, .alpha = alpha.view()}));
+  expect_same(mm_fp8({.a = ga, .b = gb}), mm_fp8({.a = a, .b = b}));
+}
+
+/// An algorithm is asked for once for each shape, layout and alignment; a later call only launches.
+TEST_F(CublasLt, TheAlgorithmIsKept) {
+  const Tensor a = to_device(numbers<bf16_t>({7, 24}, DType::kBF16).view(), kGpu), b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
+               out = Tensor::zeros({7, 40}, DType::kBF16, kGpu);
+  for (int i = 0; i < 3; ++i) mm_bf16({.a = a, .b = b, .out = out.view()});
+  EXPECT_EQ(lt_->heuristics, 1);
+  EXPECT_EQ(lt_->calls.size(), 3u);
+  EXPECT_EQ(lt_->calls[0].workspace, lt_->calls[2].workspace);
+  mm_bf16({.a = a.view().slice(0, 1, 7), .b = b, .out = out.view().slice(0, 1, 7)});  // 48 bytes further
+  EXPECT_EQ(lt_->heuristics, 2);
+  EXPECT_EQ(lt_->calls.back().alignment[1], 16u);
+  cuda::synchronize(0, stream_->get());
+}
+
+TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {
+  const Tensor a = to_device(numbers<bf16_t>({6, 24}, DType::kBF16).view(), kGpu), b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
+               out = Tensor::zeros({6, 40}, DType::kBF16, kGpu);
+  cuda::synchronize(0, stream_->get());
+  gpu().begin_capture(stream_->get());
+  mm_bf16({.a = a, .b = b, .out = out.view()});
+  EXPECT_GT(gpu().end_capture(stream_->get()), 0);  // not invalidated
+  EXPECT_EQ(lt_->calls.size(), 1u);
+}
+
+TEST_F(CublasLt, RefusalsSayWhatToDo) {
+  const Tensor a = to_device(numbers<bf16_t>({4, 24}, DType::kBF16).view(), kGpu), b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu);
+  const auto mm = [&] { return error([&] { mm_bf16({.a = a, .b = b}); }); };
+  const auto expect = [&](const std::string& part, const std::string& text) { EXPECT_NE(text.find(part), std::string::npos) << text; };
+  gpu().version = 12040;
+  again();
+  expect("the driver is for CUDA 12.4, but cuBLASLt is 13.1: update the driver, or install an nvidia-cublas 12.x", mm());
+  gpu().version = 13000;
+  gpu().major = 7, gpu().minor = 5;
+  again();
+  expect("bfloat16 products need compute capability 8.0, but Fake GPU has 7.5", mm());
+  gpu().major = 9, gpu().minor = 0;
+  again();
+  set("FLASHINFER_CUBLASLT", "/nowhere/libcublasLt.so");
+  cublaslt::detail::forget();
+  expect("libcublasLt was not found; searched FLASHINFER_CUBLASLT=/nowhere/libcublasLt.so", mm());
+  expect("pip install nvidia-cublas, or set FLASHINFER_CUBLASLT", mm());
+  set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_LIBCUDA);
+  cublaslt::detail::forget();
+  expect("has no cublasLtCreate", mm());
+  set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
+  cublaslt::detail::forget();
+  lt_->version = 110900;
+  expect("cuBLASLt is 11.x", mm());
+  lt_->version = 130100;
+  cublaslt::detail::forget();
+  lt_->workspace = size_t{1} << 40;
+  const Tensor wide = to_device(numbers<bf16_t>({4, 25}, DType::kBF16).view(), kGpu), tall = to_device(numbers<bf16_t>({25, 8}, DType::kBF16).view(), kGpu);
+  expect("cuBLASLt 13.1 has no algorithm for these types, layouts and alignments (CUBLAS_STATUS_NOT_SUPPORTED)",
+         error([&] { mm_bf16({.a = wide, .b = tall}); }));
+  lt_->workspace = 0;
+  // fp8: along k, at 16 bytes.
+  const Tensor x = to_device(numbers<e4m3_t>({2, 4, 32}, DType::kF8E4M3).view(), kGpu), w = to_device(numbers<e4m3_t>({2, 32, 16}, DType::kF8E4M3).view(), kGpu),
+               one = to_device(Tensor::zeros({1}, DType::kF32).view(), kGpu);
+  expect("fp8 products of cuBLASLt read both matrices along k",
+         error([&] { bmm_fp8({.A = x, .B = w, .A_scale = one, .B_scale = one, .dtype = DType::kBF16}); }));
+  const Tensor odd = to_device(numbers<e4m3_t>({4, 40}, DType::kF8E4M3).view(), kGpu), weight = to_device(numbers<e4m3_t>({32, 40}, DType::kF8E4M3).view(), kGpu);
+  expect("fp8 rows of a must begin at 16 bytes", error([&] { mm_fp8({.a = odd, .b = weight}); }));
+  // Gaps in both dimensions.
+  const std::vector<int64_t> shape{2, 12}, strides{48, 2};
+  expect("cuBLASLt needs one of a matrix's dimensions without gaps",
+         error([&] { mm_bf16({.a = TensorView(a.data(), DType::kBF16, shape, strides, kGpu), .b = b.view().slice(0, 0, 12)}); }));
+  lt_->fail = 14;
+  expect("cublasLt: cublasLtMatmul failed: CUBLAS_STATUS_OF_THE_TEST (14)", mm());
+  EXPECT_EQ(mm(), "");
+  const Tensor ca = numbers<bf16_t>({4, 24}, DType::kBF16), cb = numbers<bf16_t>({24, 40}, DType::kBF16);
+  mm_bf16({.a = ca, .b = cb});  // the CPU as before
+  cuda::synchronize(0, stream_->get());
+}
+
+}  // namespace
+}  // namespace flashinfer

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_cublaslt.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "flashinfer/core/scalar.h"
+
+namespace {
+
+using namespace flashinfer;
+using namespace flashinfer::cublaslt;
+using fake::Lt;
+using fake::LtMatrix;
+
+constexpr int kInvalidValue = 7, kNotSupported = 15;
+
+Lt& lt() {
+  static Lt& l = *new Lt;
+  return l;
+}
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
+
+/// Reachable, as what the library keeps is.
+template <class T>
+T* keep() {
+  static auto& all = *new std::vector<std::unique_ptr<T>>;
+  return all.emplace_back(std::make_unique<T>()).get();
+}
+
+double load(int type, const void* p, int64_t i) {
+  switch (type) {
+    case kR32F: return static_cast<const float*>(p)[i];
+    case kR16F: return static_cast<double>(static_cast<float>(static_cast<const f16_t*>(p)[i]));
+    case kR16BF: return static_cast<double>(static_cast<float>(static_cast<const bf16_t*>(p)[i]));
+    case kR8FE4M3: return static_cast<double>(static_cast<float>(static_cast<const e4m3_t*>(p)[i]));
+    default: return static_cast<double>(static_cast<float>(static_cast<const e5m2_t*>(p)[i]));
+  }
+}
+void store(int type, void* p, int64_t i, float x) {
+  if (type == kR32F) static_cast<float*>(p)[i] = x;
+  else if (type == kR16F) static_cast<f16_t*>(p)[i] = f16_t(x);
+  else static_cast<bf16_t*>(p)[i] = bf16_t(x);
+}
+
+/// As cuBLASLt documents it.
+bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& b, const LtMatrix& out, const Preference& p) {
+  const bool fp8 = a.type >= kR8FE4M3;
+  if (a.ld < static_cast<int64_t>(a.rows) || b.ld < static_cast<int64_t>(b.rows) || out.ld < static_cast<int64_t>(out.rows)) return false;
+  if (d.compute != kCompute32F || d.scale != kR32F || (!fp8 && a.type != b.type)) return false;
+  if (fp8 && (d.transposed_a != kOpT || d.transposed_b != kOpN || a.rows % 16 != 0 || p.alignment[0] % 16 != 0 || p.alignment[1] % 16 != 0)) return false;
+  return !(a.type == kR8FE5M2 && b.type == kR8FE5M2);
+}
+
+void multiply(const fake::LtCall& c) {
+  const auto host = [](const void* p) { return fake::host(p); };
+  const auto &a = c.a, &b = c.b, &d = c.d;
+  const double scale = (c.description.scale_a ? *static_cast<const float*>(host(c.description.scale_a)) : 1.0) *
+                       (c.description.scale_b ? *static_cast<const float*>(host(c.description.scale_b)) : 1.0);
+  const bool ta = c.description.transposed_a, tb = c.description.transposed_b;
+  const auto depth = static_cast<int64_t>(ta ? a.rows : a.columns);
+  for (int64_t batch = 0; batch < d.batch; ++batch)
+    for (int64_t j = 0; j < static_cast<int64_t>(d.columns); ++j)
+      for (int64_t i = 0; i < static_cast<int64_t>(d.rows); ++i) {
+        double sum = 0;
+        for (int64_t k = 0; k < depth; ++k)
+          sum += load(a.type, host(c.pa), batch * a.batch_offset + (ta ? k + i * a.ld : i + k * a.ld)) *
+                 load(b.type, host(c.pb), batch * b.batch_offset + (tb ? j + k * b.ld : k + j * b.ld));
+        sum *= scale;
+        if (c.description.epilogue == kEpilogueBias) sum += load(c.description.bias_type, host(c.description.bias), i);
+        store(d.type, host(c.pd), batch * d.batch_offset + i + j * d.ld, static_cast<float>(sum));
+      }
+}
+
+}  // namespace
+
+extern "C" {
+
+fake::Lt* fake_lt() { return &lt(); }
+
+Status cublasLtCreate(Handle* h) { return *h = &lt(), 0; }
+size_t cublasLtGetVersion() { return lt().version; }
+const char* cublasLtGetStatusName(Status s) { return s == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_OF_THE_TEST"; }
+Status cublasLtMatmulDescCreate(Handle* h, int compute, int scale) {
+  auto* d = keep<fake::LtDescription>();
+  d->compute = compute, d->scale = scale;
+  return *h = d, 0;
+}
+Status cublasLtMatmulDescSetAttribute(Handle h, int attribute, const void* value, size_t bytes) {
+  auto& d = *static_cast<fake::LtDescription*>(h);
+  const auto put = [&](auto& to) {
+    if (bytes != sizeof to) return kInvalidValue;
+    std::memcpy(&to, value, bytes);
+    return 0;
+  };
+  switch (attribute) {
+    case kTransA: return put(d.transposed_a);
+    case kTransB: return put(d.transposed_b);
+    case kEpilogue: return put(d.epilogue);
+    case kBiasPointer: return put(d.bias);
+    case kAScalePointer: return put(d.scale_a);
+    case kBScalePointer: return put(d.scale_b);
+    case kFastAccum: return put(d.fast);
+    case kBiasType: return put(d.bias_type);
+    default: return kInvalidValue;
+  }
+}
+Status cublasLtMatmulDescDestroy(Handle) { return 0; }
+Status cublasLtMatrixLayoutCreate(Handle* h, int type, uint64_t rows, uint64_t columns, int64_t ld) {
+  auto* m = keep<LtMatrix>();
+  m->type = type, m->rows = rows, m->columns = columns, m->ld = ld;
+  return *h = m, 0;
+}
+Status cublasLtMatrixLayoutSetAttribute(Handle h, int attribute, const void* value, size_t bytes) {
+  auto& m = *static_cast<LtMatrix*>(h);
+  if (attribute == kBatchCount && bytes == 4) return std::memcpy(&m.batch, value, 4), 0;
+  if (attribute == kBatchOffset && bytes == 8) return std::memcpy(&m.batch_offset, value, 8), 0;
+  return kInvalidValue;
+}
+Status cublasLtMatrixLayoutDestroy(Handle) { return 0; }
+Status cublasLtMatmulPreferenceCreate(Handle* h) { return *h = keep<Preference>(), 0; }
+Status cublasLtMatmulPreferenceSetAttribute(Handle h, int attribute, const void* value, size_t bytes) {
+  auto& p = *static_cast<Preference*>(h);
+  if (attribute == kMaxWorkspace && bytes == 8) return std::memcpy(&p.workspace, value, 8), 0;
+  if (attribute >= kAlignmentA && attribute <= kAlignmentD && bytes == 4) return std::memcpy(&p.alignment[attribute - kAlignmentA], value, 4), 0;
+  return kInvalidValue;
+}
+Status cublasLtMatmulPreferenceDestroy(Handle) { return 0; }
+Status cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d, Handle preference, int, HeuristicResult* r,
+                                      int* found) {
+  ++lt().heuristics;
+  const auto& p = *static_cast<Preference*>(preference);
+  *found = c == d && supported(*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(a), *static_cast<LtMatrix*>(b),
+                               *static_cast<LtMatrix*>(d), p) && lt().workspace <= p.workspace;
+  if (*found == 0) return kNotSupported;
+  *r = {.algorithm = {}, .workspace = lt().workspace, .state = 0, .waves = 1, .reserved = {}};
+  std::memcpy(r->algorithm.data, p.alignment, sizeof p.alignment);
+  r->algorithm.data[7] = 77;
+  return 0;
+}
+Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a, Handle la, const void* b, Handle lb, const void* beta, const void* c,
+                      Handle, void* d, Handle ld, const Algorithm* algorithm, void* workspace, size_t bytes, Handle stream) {
+  if (const int status = std::exchange(lt().fail, 0)) return status;
+  if (algorithm->data[7] != 77 || bytes < lt().workspace || (bytes && !workspace) || c != d) return kInvalidValue;
+  if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kInvalidValue;
+  fake::LtCall call{*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(la), *static_cast<LtMatrix*>(lb), *static_cast<LtMatrix*>(ld),
+                    a, b, workspace, d, bytes, {}, stream};
+  std::memcpy(call.alignment, algorithm->data, sizeof call.alignment);
+  lt().calls.push_back(call);
+  return lt().gpu->enqueue(stream, "product", [call] { multiply(call); });
+}
+
+}  // extern "C"

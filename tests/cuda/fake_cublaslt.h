@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libcublasLt for tests: keeps what it was told, refuses what cuBLASLt documents as unsupported, and multiplies on the host when the stream's
+// turn comes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fake_cuda.h"
+#include "flashinfer/core/cuda/cublaslt.h"
+
+namespace fake {
+
+struct LtMatrix {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t ld = 0, batch_offset = 0;
+  int32_t batch = 1;
+};
+struct LtDescription {
+  int compute = 0, scale = 0;
+  int32_t transposed_a = 0, transposed_b = 0, bias_type = -1;
+  uint32_t epilogue = 1;
+  int8_t fast = 0;
+  const void *bias = nullptr, *scale_a = nullptr, *scale_b = nullptr;
+};
+struct LtCall {
+  LtDescription description;
+  LtMatrix a, b, d;
+  const void *pa, *pb, *workspace;
+  void* pd;
+  size_t workspace_bytes;
+  uint32_t alignment[4];  // that the heuristic was told
+  Handle stream;
+};
+struct Lt {
+  size_t version = 130100;
+  int heuristics = 0;           // how often it was asked
+  int fail = 0;                 // the status of the next product
+  size_t workspace = 1024;      // what the algorithm needs
+  std::vector<LtCall> calls;
+  Gpu* gpu = nullptr;           // set by the test: whose stream the products go to
+};
+
+}  // namespace fake
+
+extern "C" fake::Lt* fake_lt();
