@@ -17,7 +17,9 @@ enum Type : int { kR32F = 0, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28, kR8FE5M2 = 2
 inline constexpr int kCompute32F = 68;                                               // cublasComputeType_t
 inline constexpr int kOpN = 0, kOpT = 1;                                             // cublasOperation_t
 inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
-enum DescAttribute : int { kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kAScalePointer = 17, kBScalePointer = 18, kFastAccum = 25, kBiasType = 26 };
+enum DescAttribute : int {
+  kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kAScalePointer = 17, kBScalePointer = 18, kFastAccum = 25, kBiasType = 26
+};
 enum LayoutAttribute : int { kBatchCount = 5, kBatchOffset = 6 };
 enum PreferenceAttribute : int { kMaxWorkspace = 1, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8 };
 

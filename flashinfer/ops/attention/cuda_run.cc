@@ -165,7 +165,8 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
     if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty()) return no_tensor_cores + "; without tensor cores: " + r;
     if (!cores_aligned(config, a)) return "rows of q, k, v and out must begin at 16 bytes (8-bit k and v: at 8), which their addresses and strides do not give";
   }
-  if (p.graph && p.graph->cores == no_tensor_cores.empty()) return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
+  if (p.graph && p.graph->cores == no_tensor_cores.empty())
+    return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
   for (const Part& part : p.graph ? p.graph->parts : parts_of(p, a, nullptr)) {
     const auto& k = no_tensor_cores.empty() ? jit::cuda_kernel<kKernel>(part.config, device) : jit::cuda_kernel<kCores>(part.cores, device);
     if (!k.refusal.empty()) return k.refusal;
