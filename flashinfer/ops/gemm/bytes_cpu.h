@@ -126,16 +126,6 @@ struct GgufByteBlocks {
   }
 };
 
-/// fn(first row, rows, operand) for the groups of rows [begin, end).
-template <class Fn>
-FI_VEC_INLINE void each_group(const ByteGemmParams& p, int groups_per_32, int64_t begin, int64_t end, Fn fn) {
-  for (int64_t r = begin; r < end; r += kBlockRows) {
-    const int64_t group = r / kBlockRows;
-    fn(r, end - r < kBlockRows ? end - r : int64_t{kBlockRows},
-       BytesOfA{p.a + group * p.width * p.k, p.a_rows + group * p.width * (p.k / 32 * groups_per_32), p.width});
-  }
-}
-
 template <GemmFormat F>
 void multiply_byte_panel(const ByteGemmParams& p, int64_t begin, int64_t end, int64_t panel, const Output& out) {
   const GgufPanelBytes<F> b{GgufPanel<F>(p.b + panel * p.b_line, p.k)};
@@ -146,57 +136,29 @@ void multiply_byte_panel(const ByteGemmParams& p, int64_t begin, int64_t end, in
   });
 }
 
-/// Rows as in the file: some blocks at a time, while the sums of up to 128 rows wait.
+/// Rows as in the file.
 template <GemmFormat F>
 void multiply_byte_lines(const ByteGemmParams& p, int64_t begin, int64_t end, int64_t panel, const Output& out) {
   using Blocks = GgufByteBlocks<F>;
-  constexpr int64_t kRows = 128;
   Blocks some;
   const ByteBlocks<Blocks::kGroups, Blocks::kMinima> b{some.quads, some.scales, some.minima};
   const GgufLines<F> lines{p.b + panel * kPanelColumns * p.b_line, p.b_line};
-  const int64_t left = p.n - panel * kPanelColumns, blocks = p.k / 32;
-  alignas(64) float sums[kRows * kPanelColumns];
-  if (blocks == 0) memset(sums, 0, sizeof sums);
-  for (int64_t from = begin; from < end; from += kRows) {
-    const int64_t to = end - from < kRows ? end : from + kRows;
-    for (int64_t first = 0; first < blocks; first += Blocks::kBlocks) {
-      const int64_t count = blocks - first < Blocks::kBlocks ? blocks - first : int64_t{Blocks::kBlocks};
-      some.fill(lines, left < kPanelColumns ? left : kPanelColumns, first, count);
-      each_group(p, Blocks::kGroups, from, to, [&](int64_t r, int64_t rows, BytesOfA a) {
-        a.quads += first * 32 * a.width;
-        a.rows += first * Blocks::kGroups * a.width;
-        multiply_byte_rows(rows, b, count, a, sums + (r - from) * kPanelColumns, first == 0);
-      });
-    }
-    finish_rows(out, sums, kPanelColumns, from, to - from);
-  }
+  const int64_t left = p.n - panel * kPanelColumns;
+  multiply_filled(p, b, Blocks::kBlocks, begin, end, out, [&](int64_t first, int64_t count) {
+    some.fill(lines, left < kPanelColumns ? left : int64_t{kPanelColumns}, first, count);
+  });
 }
 
 }  // namespace detail
 
-/// Task t is some rows by some panels, panels fastest.
 template <ByteGemmConfig C>
 void gemm_bytes(const ByteGemmParams& p, int64_t task) {
-  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t panel_tasks = (panels + p.panels_per_task - 1) / p.panels_per_task;
-  const int64_t begin = task / panel_tasks * p.rows_per_task, end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
-  int64_t panel = task % panel_tasks * p.panels_per_task;
-  const int64_t last = panels - panel < p.panels_per_task ? panels : panel + p.panels_per_task;
-  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
-  for (; panel < last; ++panel) {
-    const int64_t column = panel * kPanelColumns;
-    const Output out{.out = static_cast<char*>(p.out) + column * item,
-                     .row = p.out_row,
-                     .bias = nullptr,
-                     .scale_a = 1,
-                     .scale_b = 1,
-                     .columns = p.n - column,
-                     .dtype = p.out_dtype};
+  detail::each_panel(p, task, [&](int64_t panel, int64_t begin, int64_t end, const Output& out) {
     if constexpr (C.packed_b)
       detail::multiply_byte_panel<C.b>(p, begin, end, panel, out);
     else
       detail::multiply_byte_lines<C.b>(p, begin, end, panel, out);
-  }
+  });
 }
 
 template <QuantizeRowsConfig C>

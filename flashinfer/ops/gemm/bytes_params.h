@@ -42,9 +42,13 @@ struct ByteGemmParams {
   int64_t m = 0, n = 0, k = 0;
   int64_t rows_per_task = 0, panels_per_task = 0;  // rows: a multiple of 8
   DType out_dtype = DType::kBF16;
+  // FP4 only; k is rounded up to 32 there:
+  int64_t b_k = 0;  // that B has
+  GemmSf b_sf{};
+  float scale = 1;
 };
 
-/// Task t quantises the rows of group t, each in blocks of 32: scale = amax / 127, q = x * (127 / amax) rounded to nearest even. A block
+/// GGUF: task t quantises the rows of group t, each in blocks of 32: scale = amax / 127, q = x * (127 / amax) rounded to nearest even. A block
 /// below 1e-36 counts as 0, one with an infinity or a NaN as NaN.
 struct QuantizeRowsParams {
   const bf16_t* from = nullptr;
@@ -64,6 +68,28 @@ struct QuantizeRowsConfig {
     v("nibbles", nibbles);
   }
   friend constexpr bool operator==(const QuantizeRowsConfig&, const QuantizeRowsConfig&) = default;
+};
+
+/// Products of FP4 matrices: both are halves of integers, so that a block's sum is exact too and counts (scale of a x scale of b) times.
+/// Eight k are the low nibbles of four bytes, then the high ones; twice an e2m1 number plus 12 is a u8.
+struct Fp4GemmConfig {
+  unsigned char groups;  // blocks in 32 k: 2 (NVFP4) or 1 (MXFP4)
+
+  static constexpr const char* kName = "flashinfer::Fp4GemmConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("groups", groups);
+  }
+  friend constexpr bool operator==(const Fp4GemmConfig&, const Fp4GemmConfig&) = default;
+};
+/// Task t brings the rows of group t into the form that ByteGemmParams takes.
+struct Fp4RowsParams {
+  const uint8_t* from = nullptr;
+  int64_t line = 0;  // bytes
+  int64_t m = 0, k = 0, width = 0;
+  int8_t* to = nullptr;
+  ByteRow* rows = nullptr;
+  GemmSf sf{};
 };
 
 /// Place of element i of 32 among the 8 quads, as quad * 4 + byte. Nibble panels give even pairs of eight k by a mask and odd ones by a

@@ -128,4 +128,62 @@ struct ByteBlocks {
   void bytes(int64_t block, uint8_t* w) const { memcpy(w, quads + block * 512, 512); }
 };
 
+namespace detail {
+/// fn(first row, rows, operand) for the groups of rows [begin, end).
+template <class Fn>
+FI_VEC_INLINE void each_group(const ByteGemmParams& p, int groups_per_32, int64_t begin, int64_t end, Fn fn) {
+  for (int64_t r = begin; r < end; r += kBlockRows) {
+    const int64_t group = r / kBlockRows;
+    fn(r, end - r < kBlockRows ? end - r : int64_t{kBlockRows},
+       BytesOfA{p.a + group * p.width * p.k, p.a_rows + group * p.width * (p.k / 32 * groups_per_32), p.width});
+  }
+}
+
+/// Rows [begin, end) times a panel of which fill(first block, blocks) brings `at_once` blocks into `b` at a time, while the sums of up to
+/// 128 rows wait.
+template <class Source, class Fill>
+FI_VEC_INLINE void multiply_filled(const ByteGemmParams& p, const Source& b, int64_t at_once, int64_t begin, int64_t end, const Output& out,
+                                   Fill fill) {
+  constexpr int64_t kRows = 128;
+  const int64_t blocks = p.k / 32;
+  alignas(64) float sums[kRows * kPanelColumns];
+  if (blocks == 0) memset(sums, 0, sizeof sums);
+  for (int64_t from = begin; from < end; from += kRows) {
+    const int64_t to = end - from < kRows ? end : from + kRows;
+    for (int64_t first = 0; first < blocks; first += at_once) {
+      const int64_t count = blocks - first < at_once ? blocks - first : at_once;
+      fill(first, count);
+      each_group(p, Source::kGroups, from, to, [&](int64_t r, int64_t rows, BytesOfA a) {
+        a.quads += first * 32 * a.width;
+        a.rows += first * Source::kGroups * a.width;
+        multiply_byte_rows(rows, b, count, a, sums + (r - from) * kPanelColumns, first == 0);
+      });
+    }
+    finish_rows(out, sums, kPanelColumns, from, to - from);
+  }
+}
+
+/// fn(panel, begin, end, output of the panel) for the panels and rows of task t: some rows by some panels, panels fastest.
+template <class Fn>
+FI_VEC_INLINE void each_panel(const ByteGemmParams& p, int64_t task, Fn fn) {
+  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t panel_tasks = (panels + p.panels_per_task - 1) / p.panels_per_task;
+  const int64_t begin = task / panel_tasks * p.rows_per_task, end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
+  int64_t panel = task % panel_tasks * p.panels_per_task;
+  const int64_t last = panels - panel < p.panels_per_task ? panels : panel + p.panels_per_task;
+  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
+  for (; panel < last; ++panel) {
+    const int64_t column = panel * kPanelColumns;
+    fn(panel, begin, end,
+       Output{.out = static_cast<char*>(p.out) + column * item,
+              .row = p.out_row,
+              .bias = nullptr,
+              .scale_a = p.scale,
+              .scale_b = 1,
+              .columns = p.n - column,
+              .dtype = p.out_dtype});
+  }
+}
+}  // namespace detail
+
 }  // namespace flashinfer::cpu

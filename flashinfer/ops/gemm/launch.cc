@@ -242,6 +242,7 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
 
 std::string refuse(const Product& p) {
   if (p.quantize_a) return refuse_bytes(p);
+  if (is_fp4_product(p)) return refuse_fp4(p);
   // All are asked for before any answer counts: what is compiled ahead is what is asked for here.
   if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
     return str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256");
@@ -258,9 +259,11 @@ std::string refuse(const Product& p) {
 void run(const Product& x) {
   if (x.batch * x.m * x.n == 0) return;
   if (x.quantize_a) return run_bytes(x);
-  if (x.grouped) return run_groups(x, x.groups);
   const std::array<Group, 1> all = {{{.rows = x.m}}};
-  run_groups(x, all);
+  const std::span<const Group> groups = x.grouped ? x.groups : std::span<const Group>(all);
+  if (!is_fp4_product(x)) return run_groups(x, groups);
+  for (const Group& g : groups)
+    if (g.rows > 0) run_fp4(x, g);
 }
 
 std::string refuse_pack_weights(const TensorView& b) {

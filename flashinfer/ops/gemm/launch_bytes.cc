@@ -12,45 +12,75 @@ namespace flashinfer::gemm {
 namespace {
 
 inline constexpr jit::Kernel kGemmBytes{"flashinfer/ops/gemm/bytes_cpu.h", "flashinfer::cpu::gemm_bytes", "flashinfer::ByteGemmParams"};
+inline constexpr jit::Kernel kGemmFp4{"flashinfer/ops/gemm/fp4_cpu.h", "flashinfer::cpu::gemm_fp4", "flashinfer::ByteGemmParams"};
+inline constexpr jit::Kernel kPackFp4{"flashinfer/ops/gemm/fp4_cpu.h", "flashinfer::cpu::pack_fp4_rows", "flashinfer::Fp4RowsParams"};
 inline constexpr jit::Kernel kQuantize{"flashinfer/ops/gemm/bytes_cpu.h", "flashinfer::cpu::quantize_rows", "flashinfer::QuantizeRowsParams"};
 
 ByteGemmConfig config_of(const Product& p) { return {.b = p.b.format, .packed_b = p.packed}; }
 QuantizeRowsConfig quantize_config_of(const Product& p) { return {.nibbles = nibble_order(p.b.format)}; }
 
-/// A quantised: integers, then (at a line of 64 bytes) the factors.
+/// Memory for A: integers, then (at a line of 64 bytes) the factors. k is a multiple of 32.
 struct QuantizedRows {
+  int64_t width, groups;  // of up to 8 rows
   Tensor memory;
-  int64_t width;
-  const int8_t* quads;
-  const ByteRow* rows;
+  int8_t* quads;
+  ByteRow* rows;
+
+  QuantizedRows(int64_t m, int64_t k, int64_t blocks_per_32) : width(std::min<int64_t>(m, 8)), groups(divide_up(m, width)) {
+    const int64_t integers = divide_up(groups * width * k, 64) * 64;
+    memory = Tensor::empty({integers + groups * width * (k / 32) * blocks_per_32 * static_cast<int64_t>(sizeof(ByteRow))}, DType::kU8);
+    quads = memory.data_as<int8_t>();
+    rows = reinterpret_cast<ByteRow*>(quads + integers);
+  }
+  /// fn(group) for all; a thread is woken for 16384 elements at least (some 4 us).
+  template <class F>
+  void each(int64_t k, F fn) const {
+    const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width));
+    parallel_for(divide_up(groups, at_once), [&](int64_t i) {
+      for (int64_t t = i * at_once; t < std::min(groups, (i + 1) * at_once); ++t) fn(t);
+    });
+  }
 };
 QuantizedRows quantize(const Product& x) {
-  const int64_t width = std::min<int64_t>(x.m, 8), groups = divide_up(x.m, width);
   const auto per_32 = static_cast<int32_t>(32 / x.grid_k);
-  const int64_t quads = divide_up(groups * width * x.k, 64) * 64;
-  const int64_t factors = groups * width * (x.k / 32) * per_32 * static_cast<int64_t>(sizeof(ByteRow));
-  QuantizedRows out{.memory = Tensor::empty({quads + factors}, DType::kU8), .width = width, .quads = nullptr, .rows = nullptr};
-  uint8_t* const to = out.memory.data_as<uint8_t>();
+  QuantizedRows out(x.m, x.k, per_32);
   const QuantizeRowsParams p{.from = static_cast<const bf16_t*>(x.a.data),
                              .line = x.a.line,
                              .step = x.a.step,
                              .m = x.m,
                              .k = x.k,
-                             .width = width,
-                             .to = reinterpret_cast<int8_t*>(to),
-                             .rows = reinterpret_cast<ByteRow*>(to + quads),
+                             .width = out.width,
+                             .to = out.quads,
+                             .rows = out.rows,
                              .zero = byte_zero(x.b.format),
                              .groups_per_32 = per_32};
-  out.quads = p.to;
-  out.rows = p.rows;
   const auto fn = jit::cpu_kernel<kQuantize>(quantize_config_of(x)).fn;
-  // A thread is woken for 16384 elements at least (some 4 us).
-  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, x.k * width));
-  parallel_for(divide_up(groups, at_once), [&](int64_t i) {
-    for (int64_t t = i * at_once; t < std::min(groups, (i + 1) * at_once); ++t) fn(&p, t);
-  });
+  out.each(x.k, [&](int64_t t) { fn(&p, t); });
   return out;
 }
+
+/// What all these products share.
+ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, int64_t k, double bytes_of_element) {
+  const Blocks blocks = choose_blocks(1, m, x.n, k, true, Context::current().executor.threads, bytes_of_element);
+  return {.a = a.quads,
+          .a_rows = a.rows,
+          .width = a.width,
+          .b = static_cast<const uint8_t*>(x.b.data),
+          .b_line = x.b.line,
+          .out = x.out,
+          .out_row = x.out_row,
+          .m = m,
+          .n = x.n,
+          .k = k,
+          .rows_per_task = blocks.rows_per_task,
+          .panels_per_task = blocks.panels_per_task,
+          .out_dtype = x.out_dtype};
+}
+void run_tasks(jit::CpuFn fn, const ByteGemmParams& p) {
+  parallel_for(divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task), [&](int64_t t) { fn(&p, t); });
+}
+
+Fp4GemmConfig fp4_config_of(const Product& p) { return {.groups = static_cast<unsigned char>(32 / p.b.sf.block)}; }
 
 }  // namespace
 
@@ -63,23 +93,41 @@ std::string refuse_bytes(const Product& p) {
 void run_bytes(const Product& x) {
   const QuantizedRows a = quantize(x);
   const GgufFormat& f = *gguf_format(x.b.format);
-  const Blocks blocks = choose_blocks(1, x.m, x.n, x.k, true, Context::current().executor.threads,
-                                      static_cast<double>(f.bytes) / static_cast<double>(f.elements));
-  const ByteGemmParams p{.a = a.quads,
-                         .a_rows = a.rows,
-                         .width = a.width,
-                         .b = static_cast<const uint8_t*>(x.b.data),
-                         .b_line = x.b.line,
-                         .out = x.out,
-                         .out_row = x.out_row,
-                         .m = x.m,
-                         .n = x.n,
-                         .k = x.k,
-                         .rows_per_task = blocks.rows_per_task,
-                         .panels_per_task = blocks.panels_per_task,
-                         .out_dtype = x.out_dtype};
-  const auto fn = jit::cpu_kernel<kGemmBytes>(config_of(x)).fn;
-  parallel_for(divide_up(divide_up(x.n, 16), blocks.panels_per_task) * divide_up(x.m, blocks.rows_per_task), [&](int64_t t) { fn(&p, t); });
+  run_tasks(jit::cpu_kernel<kGemmBytes>(config_of(x)).fn,
+            params_of(x, a, x.m, x.k, static_cast<double>(f.bytes) / static_cast<double>(f.elements)));
+}
+
+bool is_fp4_product(const Product& p) {
+  return p.a.format == GemmFormat::kFp4 && p.b.format == GemmFormat::kFp4 && p.a.sf.bytes && p.b.sf.bytes && p.a.sf.block == p.b.sf.block &&
+         p.a.step == 1 && p.b.step == 1 && p.batch == 1 && p.grid_k == 0 && p.bias == nullptr;
+}
+std::string refuse_fp4(const Product& p) {
+  const std::string &product = jit::cpu_kernel<kGemmFp4>(fp4_config_of(p)).refusal, &pack = jit::cpu_kernel<kPackFp4>(fp4_config_of(p)).refusal;
+  return product.empty() ? pack : product;
+}
+void run_fp4(const Product& x, const Group& g) {
+  const Fp4GemmConfig config = fp4_config_of(x);
+  const int64_t k = divide_up(x.k, 32) * 32;
+  const QuantizedRows a(g.rows, k, config.groups);
+  Fp4RowsParams rows{.from = static_cast<const uint8_t*>(x.a.data) + g.row * x.a.line,
+                     .line = x.a.line,
+                     .m = g.rows,
+                     .k = x.k,
+                     .width = a.width,
+                     .to = a.quads,
+                     .rows = a.rows,
+                     .sf = x.a.sf};
+  rows.sf.first += g.sf_first;
+  const auto pack = jit::cpu_kernel<kPackFp4>(config).fn;
+  a.each(k, [&](int64_t t) { pack(&rows, t); });
+  ByteGemmParams p = params_of(x, a, g.rows, k, 0.5);
+  p.b += g.weight * x.b.batch;
+  p.out = static_cast<char*>(p.out) + g.row * x.out_row * size_of(x.out_dtype);
+  p.b_k = x.k;
+  p.b_sf = x.b.sf;
+  p.b_sf.bytes += g.weight * x.b.sf.batch;
+  p.scale = x.scale_a * (x.scale_b * g.alpha);
+  run_tasks(jit::cpu_kernel<kGemmFp4>(config).fn, p);
 }
 
 }  // namespace flashinfer::gemm

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with quantised rows of A (bytes_cpu.h): what run() and refuse() call for them.
+// Products with exact integer sums (bytes_tile.h): what run() and refuse() call for them.
 #pragma once
 #include "flashinfer/ops/gemm/launch.h"
 
 namespace flashinfer::gemm {
+
+/// GGUF weights with quantised rows of A.
 std::string refuse_bytes(const Product& p);
 void run_bytes(const Product& p);
+
+/// Both operands FP4 with scales for the same blocks; one group at a time, each on all threads.
+bool is_fp4_product(const Product& p);
+std::string refuse_fp4(const Product& p);
+void run_fp4(const Product& p, const Group& g);
+
 }  // namespace flashinfer::gemm
