@@ -58,7 +58,7 @@ constexpr op::Case kSegment[] = {
     {"indptr_row_major", "init.float_workspace_buffer=u8:64 x=bf16:20x64 weights=bf16:2x64x40 batch_size=2 weight_column_major=False "
                          "seg_indptr=i32:[0,1,20]", "cpu", 0, -1, 1e-3},
     {"f16", "init.float_workspace_buffer=u8:64 x=f16:5x64 weights=f16:1x64x16 batch_size=1 weight_column_major=False seg_lens=i32:[5]",
-     "reference", 0, -1, 1e-3},
+     "cpu", 0, -1, 1e-3},
 };
 }  // namespace
 std::span<const op::Case> grouped_mm_bf16_cases() { return kBf16; }

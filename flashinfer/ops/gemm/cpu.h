@@ -17,15 +17,16 @@ inline constexpr int64_t kScratchRows = 128;  // rows whose sums wait between k 
 
 /// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
 template <GemmFormat F, class Fn>
-FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t ahead, const GemmSf& sf, int64_t batch,
-                              int64_t first, Fn f) {
+FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t ahead, const GemmSf& sf, int64_t split_k, bool of_b,
+                              int64_t batch, int64_t first, Fn f) {
   using S = gemm_scalar_t<F>;
   const S* const from = static_cast<const S*>(p) + first * line;
   if constexpr (is_gguf(F)) return f(GgufLines<F>{from, line});
   if constexpr (F == GemmFormat::kInt4) return f(Int4Lines{from, line});
-  if constexpr (F != GemmFormat::kBF16 && F != GemmFormat::kInt4 && !is_gguf(F))
+  if constexpr (F == GemmFormat::kF16) return f(SplitLines{from, line, step, split_k, of_b});
+  if constexpr (F == GemmFormat::kFp4 || F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2)
     if (sf.bytes) return f(ScaledLines<F>(from, line, sf, batch, first));
-  if constexpr (F != GemmFormat::kFp4 && F != GemmFormat::kInt4 && !is_gguf(F)) f(Lines<S>{from, line, step, ahead});
+  if constexpr (F == GemmFormat::kBF16 || F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2) f(Lines<S>{from, line, step, ahead});
 }
 
 /// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
@@ -58,7 +59,7 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
           continue;
         }
       }
-      with_lines<C.b>(b, p.b_n, p.b_k, ahead, p.b_sf, batch, column, [&](const auto& lines) {
+      with_lines<C.b>(b, p.b_n, p.b_k, ahead, p.b_sf, p.split_k, true, batch, column, [&](const auto& lines) {
         pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k,
                                   buffer + i * in.panel);
       });
@@ -215,7 +216,7 @@ void gemm_pack(const GemmPackParams& p, int64_t task) {
   const int64_t lines = p.lines - first < kWidth ? p.lines - first : kWidth;
   const void* const from = static_cast<const gemm_scalar_t<C.from>*>(p.from) + batch * p.batch_stride;
   const auto pack = [&]<int Width>(int64_t line, int64_t count, bf16_t* to) {
-    detail::with_lines<C.from>(from, p.line, p.step, 0, p.sf, batch, line,
+    detail::with_lines<C.from>(from, p.line, p.step, 0, p.sf, p.split_k, !C.rows, batch, line,
                                [&](const auto& l) { pack_lines<Width>(l, count, 0, 2 * pairs, p.k, to); });
   };
   bf16_t* to = static_cast<bf16_t*>(p.to) + batch * p.to_batch;

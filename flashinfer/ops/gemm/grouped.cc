@@ -245,7 +245,7 @@ GroupedWork work(const SegmentGemmRun& a) {
 }
 /// The kernel multiplies bf16 exactly; f16 has more bits than that.
 op::Refusal refuse_type(const SegmentGemmRun& a) {
-  return a.x.dtype() == DType::kBF16 ? op::Refusal() : str("x is ", name(a.x.dtype()), ", but the kernel multiplies bfloat16");
+  return gemm::kHalves.has(a.x.dtype()) ? op::Refusal() : str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16");
 }
 template <class B>
 op::Refusal refuse_type(const B&) {

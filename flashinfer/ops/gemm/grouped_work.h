@@ -25,6 +25,7 @@ struct GroupedWork {
   Product product() const {
     Product p{.k = depth(), .a = rows_of(a), .b = rows_of(b)};
     p.set_out(out);
+    if (a.dtype() == DType::kF16) p.split_k = p.k, p.k = split_depth(p.k);
     if (b_int4) p.b.format = GemmFormat::kInt4;
     if (b_block_k) p.b.batch = b.stride(0), p.b.block_k = b_block_k, p.b.block_stride = b.stride(1);
     p.a.sf = a_sf;

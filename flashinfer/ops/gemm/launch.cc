@@ -48,7 +48,7 @@ void run_pack(const GemmPackConfig& config, std::span<const Part<GemmPackParams>
   run_parts(jit::cpu_kernel<kPack>(config).fn, parts, tasks, at_once);
 }
 
-int64_t item_of(GemmFormat f) { return f == GemmFormat::kBF16 ? 2 : 1; }
+int64_t item_of(GemmFormat f) { return f == GemmFormat::kBF16 || f == GemmFormat::kF16 ? 2 : 1; }
 const void* advance(const void* p, int64_t bytes) { return static_cast<const char*>(p) + bytes; }
 
 /// A is read in place when its rows are bf16 with k contiguous and even.
@@ -82,6 +82,7 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
                .out_dtype = x.out_dtype,
                .b_block_k = x.b.block_k,
                .b_block_stride = x.b.block_stride,
+               .split_k = x.split_k,
                .b_dealt = x.b.dealt,
                .b_sf = x.b.sf,
                .a_grid = x.a_grid,
@@ -139,7 +140,8 @@ GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& block
                       .lines = rows,
                       .k = x.k,
                       .tasks_per_batch = divide_up(rows, kBlockRows),
-                      .sf = x.a.sf};
+                      .sf = x.a.sf,
+                      .split_k = x.split_k};
   pack.sf.first += g.sf_first;
   p.a_blocks = to;
   p.a_block = kBlockRows * row;
@@ -189,6 +191,7 @@ void run_groups(const Product& x, std::span<const Group> groups) {
 GemmFormat format_of(DType t) {
   switch (t) {
     case DType::kBF16: return GemmFormat::kBF16;
+    case DType::kF16: return GemmFormat::kF16;
     case DType::kF8E4M3: return GemmFormat::kE4M3;
     case DType::kF8E5M2: return GemmFormat::kE5M2;
     default: return GemmFormat::kFp4;

@@ -18,7 +18,7 @@ struct Operand {
   int64_t block_k = 0, block_stride = 0;  // GemmParams::b_block_k
   bool dealt = false;
 };
-GemmFormat format_of(DType t);  // bf16, e4m3, e5m2; FP4 for its two names
+GemmFormat format_of(DType t);  // bf16, f16, e4m3, e5m2; FP4 for its two names
 /// [batch, m, k], [m, k], FP4: [..., k / 2]
 Operand rows_of(const TensorView& a);
 /// [batch, k, n], [k, n], FP4: [..., k / 2, n]
@@ -35,6 +35,7 @@ struct Group {
 /// (a[rows of g] . b[weight of g]) * scale_a * scale_b * alpha of g.
 struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
+  int64_t split_k = 0;  // GemmParams
   Operand a, b;
   bool packed = false;  // b is panels of prepare_mm_weights, `line` elements apart
   const void* bias = nullptr;  // bf16[n]

@@ -255,7 +255,10 @@ constexpr const op::Op* kOps[] = {&mm_op,
                                   &ops::gemm::mm_M1_16_K7168_N896_op,
                                   &ops::gemm::mm_M1_16_K7168_N896_bf16_op,
                                   &ops::gemm::tinygemm_op,
-                                  &ops::gemm::prepare_low_latency_op};
+                                  &ops::gemm::prepare_low_latency_op,
+                                  &ops::gemm::masked_bmm_op,
+                                  &ops::gemm::ragged_bmm_op,
+                                  &ops::gemm::alpha_beta_op};
 }  // namespace
 
 Tensor mm_bf16(const MmBf16& a) { return op::call(mm_op, a); }

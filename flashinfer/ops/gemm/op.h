@@ -8,6 +8,7 @@
 #include <string>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/gemm/batched.h"
 #include "flashinfer/ops/gemm/gguf.h"
 #include "flashinfer/ops/gemm/grouped.h"
 #include "flashinfer/ops/gemm/router.h"

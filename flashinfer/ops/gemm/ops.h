@@ -18,4 +18,5 @@ extern const op::Op mm_M1_16_K6144_N256_op,
     mm_M1_16_K7168_N896_op,
     mm_M1_16_K7168_N896_bf16_op,
     tinygemm_op, prepare_low_latency_op;
+extern const op::Op masked_bmm_op, ragged_bmm_op, alpha_beta_op;  // batched.cc
 }  // namespace flashinfer::ops::gemm

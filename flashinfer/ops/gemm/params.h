@@ -15,6 +15,7 @@ enum class GemmFormat : unsigned char {
   kE5M2,
   kFp4,   // e2m1, two a byte along k
   kInt4,  // two's complement, two a byte along k; B only
+  kF16,   // A and B: each number as the sum of two bf16 (GemmParams::split_k)
   kQ4_0,  // from here on rows of GGUF blocks (gguf_layout.h), B only, always with a grid
   kQ4_1,
   kQ8_0,
@@ -75,6 +76,7 @@ struct GemmParams {
   float scale_a = 1, scale_b = 1;
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
   int64_t b_block_k = 0, b_block_stride = 0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: not that layout
+  int64_t split_k = 0;        // f16: elements of a line; k is 3 for each of them, rounded up to 32
   unsigned char b_dealt = 0;  // in which rows of each 32 are dealt out (prepare_low_latency_gemm_weights)
   GemmSf b_sf{};
   GemmGrid a_grid{}, b_grid{};
@@ -103,7 +105,11 @@ struct GemmPackParams {
   int64_t lines = 0, k = 0;  // of one batch
   int64_t tasks_per_batch = 0;
   GemmSf sf{};
+  int64_t split_k = 0;  // as GemmParams
 };
+/// k of a product of f16 numbers: each 32 of A come as high, high, low parts and of B as high, low, high ones, so that a.b is summed
+/// without its low times low, 2^-18 of it.
+constexpr int64_t split_depth(int64_t k) { return (k + 31) / 32 * 96; }
 
 /// Task t is row t: to[t][k / 32] = sums over blocks of 32.
 struct GemmSumsParams {

@@ -14,6 +14,8 @@ struct gemm_scalar { using type = uint8_t; };
 template <>
 struct gemm_scalar<GemmFormat::kBF16> { using type = bf16_t; };
 template <>
+struct gemm_scalar<GemmFormat::kF16> { using type = f16_t; };
+template <>
 struct gemm_scalar<GemmFormat::kE4M3> { using type = e4m3_t; };
 template <>
 struct gemm_scalar<GemmFormat::kE5M2> { using type = e5m2_t; };
@@ -119,6 +121,34 @@ struct BlockedLines {
 
  private:
   FI_VEC_INLINE int64_t row_of(int64_t c) const { return dealt ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c; }
+};
+
+/// Lines of f16 numbers as sums of two bf16, exact: 11 bits in 8 and 8. 32 elements are 96 of k: those of A high, high, low, those of B
+/// high, low, high. An infinite element makes NaN.
+struct SplitLines {
+  const f16_t* p;
+  int64_t line, step, depth;
+  bool of_b;
+
+  FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t, bf16_t* to) const {
+    constexpr int64_t n = 2 * kPackPairs;
+    const int64_t chunk = k / n, first = chunk / 3 * n, have = depth - first < n ? depth - first : n;
+    const bool low = chunk % 3 == (of_b ? 1 : 2);
+    alignas(64) f16_t x[n];
+    const f16_t* const from = p + i * line + first * step;
+    if (have < n) memset(static_cast<void*>(x), 0, sizeof x);
+    if (step == 1) memcpy(static_cast<void*>(x), from, static_cast<size_t>(have) * sizeof(f16_t));
+    else for (int64_t j = 0; j < have; ++j) x[j] = from[j * step];
+    for (int64_t v = 0; v < n; v += Vec::kLanes) {
+      const Vec all = load(x + v);
+      write_tail(to + v, all, Vec::kLanes);
+      if (low) write_tail(to + v, all - load(to + v), Vec::kLanes);
+    }
+  }
+  template <int>
+  FI_VEC_INLINE bool pack(int64_t, int64_t, int64_t, int, bf16_t*) const {
+    return false;
+  }
 };
 
 /// Lines of bytes that hold two numbers in two's complement each, the even one low; k is a multiple of 32.

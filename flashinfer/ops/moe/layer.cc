@@ -201,9 +201,10 @@ void run(const Layer& l) {
 }
 
 std::string refuse(const Layer& l) {
-  if (l.format == RowFormat::kPlain && l.x.dtype() != DType::kBF16)
-    return str("input is ", name(l.x.dtype()), ", but the kernels multiply bfloat16");
-  const auto a = l.format == RowFormat::kPlain ? GemmFormat::kBF16 : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4 : GemmFormat::kE4M3;
+  const bool f16 = l.x.dtype() == DType::kF16 && l.first.data.dtype() == DType::kF16;
+  if (l.format == RowFormat::kPlain && l.x.dtype() != DType::kBF16 && !f16)
+    return str("input is ", name(l.x.dtype()), " with weights of ", name(l.first.data.dtype()), ", but the kernels multiply bfloat16, or float16 by float16");
+  const auto a = l.format == RowFormat::kPlain ? gemm::format_of(l.x.dtype()) : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4 : GemmFormat::kE4M3;
   const auto product = [&](const Weights& w, int64_t n, int64_t k) {
     const GemmFormat b = w.int4 ? GemmFormat::kInt4 : gemm::format_of(w.data.dtype());
     return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .grid_k = w.grid_k, .grouped = true});

@@ -8,7 +8,7 @@
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
-#include "flashinfer/ops/moe/op.h"
+#include "flashinfer/ops/moe/routing.h"
 #include "flashinfer/ops/moe/ops.h"
 
 namespace flashinfer {
@@ -152,14 +152,24 @@ void each_token(const Rule& r, const TensorView& logits, const std::vector<float
   });
 }
 template <class W, class Route>
-void run(const MoeRouting& a, Route routed) {
+moe::Routed all_tokens(const MoeRouting& a, Route routed) {
   const std::vector<float> bias = a.routing_bias ? row_of(*a.routing_bias, 0) : std::vector<float>();
+  const auto n = static_cast<size_t>(a.routing_logits.size(0) * a.top_k);
+  moe::Routed out{std::vector<int32_t>(n), std::vector<double>(n)};
   each_token<W>(rule_of(a), a.routing_logits, bias, routed, [&](int64_t t, const auto& ids, const auto& weights) {
-    for (size_t j = 0; j < ids.size(); ++j) {
-      ref::put(*a.topk_ids, {t, static_cast<int64_t>(j)}, ids[j]);
-      ref::put(*a.topk_weights, {t, static_cast<int64_t>(j)}, weights[j]);
-    }
+    std::copy(ids.begin(), ids.end(), out.ids.begin() + t * a.top_k);
+    std::copy(weights.begin(), weights.end(), out.weights.begin() + t * a.top_k);
   });
+  return out;
+}
+template <class W, class Route>
+void run(const MoeRouting& a, Route routed) {
+  const moe::Routed all = all_tokens<W>(a, routed);
+  for (size_t i = 0; i < all.ids.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i), t = at / a.top_k, j = at % a.top_k;
+    ref::put(*a.topk_ids, {t, j}, all.ids[i]);
+    ref::put(*a.topk_weights, {t, j}, all.weights[i]);
+  }
 }
 template <class W, class Route>
 void run(const FusedTopkDeepseek& a, Route routed) {
@@ -188,23 +198,24 @@ void check_groups(const char* op, int64_t experts, int64_t groups, int64_t keep,
   FI_CHECK(keep * (experts / groups) >= top_k, ValueError, op, ": top_k is ", top_k, ", but ", keep, " groups have ", keep * (experts / groups),
            " experts");
 }
-void validate_routing(const MoeRouting& a) {
+void validate_routing_as(const char* op, const MoeRouting& a) {
   const int64_t m = a.routing_method, e = a.routing_logits.size(1);
-  FI_CHECK(m >= 0 && m <= kTopKSigmoid, ValueError, kRouting, ": routing_method is ", m, ", but must be in [0, 9]");
-  FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, kRouting, ": top_k is ", a.top_k, ", but must be in [1, ", e, "] (experts)");
-  FI_CHECK(m != kLlama4 || a.top_k == 1, ValueError, kRouting, ": top_k is ", a.top_k, ", but Llama4 routes to one expert");
-  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, kRouting, ": routing_bias is ", a.routing_bias ? "given" : "None",
+  FI_CHECK(m >= 0 && m <= kTopKSigmoid, ValueError, op, ": routing_method is ", m, ", but must be in [0, 9]");
+  FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, op, ": top_k is ", a.top_k, ", but must be in [1, ", e, "] (experts)");
+  FI_CHECK(m != kLlama4 || a.top_k == 1, ValueError, op, ": top_k is ", a.top_k, ", but Llama4 routes to one expert");
+  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, op, ": routing_bias is ", a.routing_bias ? "given" : "None",
            ", but DeepSeekV3 (2) and MiniMax2 (7), and only they, have one; routing_method is ", m);
   if (m == kDeepSeekV3) {
     const Rule r = rule_of(a);
-    check_groups(kRouting, e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
+    check_groups(op, e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
   } else {
-    FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, kRouting, ": n_group is ", a.n_group, " and topk_group ", a.topk_group,
+    FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, op, ": n_group is ", a.n_group, " and topk_group ", a.topk_group,
              ", but only DeepSeekV3 has groups");
   }
-  FI_CHECK(by_bias(m) || a.routed_scaling_factor == 1, ValueError, kRouting, ": routed_scaling_factor is ", a.routed_scaling_factor,
+  FI_CHECK(by_bias(m) || a.routed_scaling_factor == 1, ValueError, op, ": routed_scaling_factor is ", a.routed_scaling_factor,
            ", but only DeepSeekV3 (2) and MiniMax2 (7) have one");
 }
+void validate_routing(const MoeRouting& a) { validate_routing_as(kRouting, a); }
 void validate_deepseek(const FusedTopkDeepseek& a) {
   const int64_t e = a.scores.size(1);
   FI_CHECK(a.topk >= 1 && a.topk <= std::min<int64_t>(8, e), ValueError, kDeepseek, ": topk is ", a.topk, ", but must be in [1, ",
@@ -271,6 +282,12 @@ constinit const op::Op deepseek_op = op::define<D, validate_deepseek, cost_deeps
     kDeepseek, "flashinfer.fused_moe", "DeepSeek-V3's routing: sigmoid and bias, the best groups, the best experts of these.", deepseek_fields,
     deepseek_candidates, deepseek_cases);
 }  // namespace ops::moe
+
+namespace moe {
+void check_routing(const char* op, const MoeRouting& a) { validate_routing_as(op, a); }
+Routed route(const MoeRouting& a) { return all_tokens<float>(a, flashinfer::route); }
+Routed route_reference(const MoeRouting& a) { return all_tokens<double>(a, flashinfer::route_reference); }
+}  // namespace moe
 
 std::pair<Tensor, Tensor> moe_routing(const R& a) { return op::call(family::routing_op, a); }
 void fused_topk_deepseek(const D& a) { op::call(family::deepseek_op, a); }

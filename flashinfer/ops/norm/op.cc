@@ -226,7 +226,8 @@ op::Refusal refuse_layer_cuda(const LayerNorm& a) { return refuse_cuda<kLayerNor
 constexpr const op::Op* kOps[] = {&rmsnorm_op, &gemma_rmsnorm_op, &fused_add_rmsnorm_op, &gemma_fused_add_rmsnorm_op,
                                   &layernorm_op, &ops::norm::rmsnorm_quant_op, &ops::norm::fused_add_quant_op,
                                   &ops::norm::layernorm_quant_op, &ops::norm::fp8_block_op, &ops::norm::rmsnorm_fp4_op,
-                                  &ops::norm::add_rmsnorm_fp4_op, &ops::norm::rmsnorm_silu_op};
+                                  &ops::norm::add_rmsnorm_fp4_op, &ops::norm::rmsnorm_silu_op,
+                                  &ops::norm::sigmoid_gate_op, &ops::norm::gated_residual_op, &ops::norm::gated_next_op};
 }  // namespace
 
 Tensor rmsnorm(const RmsNorm& a) { return op::call(rmsnorm_op, a); }

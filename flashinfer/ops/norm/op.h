@@ -11,6 +11,7 @@
 
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/norm/fp4.h"
+#include "flashinfer/ops/norm/gated.h"
 #include "flashinfer/ops/norm/quant.h"
 
 namespace flashinfer {

@@ -14,6 +14,7 @@
 #include "flashinfer/ops/quantization/layout.h"
 #include "flashinfer/ops/quantization/mxfp8.h"
 #include "flashinfer/ops/quantization/nvfp4.h"
+#include "flashinfer/ops/quantization/swiglu.h"
 
 namespace flashinfer {
 

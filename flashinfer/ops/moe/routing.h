@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routing methods, for the ops that route on their way.
+#pragma once
+#include <vector>
+
+#include "flashinfer/ops/moe/op.h"
+
+namespace flashinfer::moe {
+
+/// Experts and weights of all tokens, [t * top_k].
+struct Routed {
+  std::vector<int32_t> ids;
+  std::vector<double> weights;  // of the kernel: f32 numbers
+};
+/// routing.cc. `op` is who is named in errors.
+void check_routing(const char* op, const MoeRouting& a);
+Routed route(const MoeRouting& a);            // f32, in parallel
+Routed route_reference(const MoeRouting& a);  // f64
+
+}  // namespace flashinfer::moe
