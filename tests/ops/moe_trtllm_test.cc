@@ -121,7 +121,7 @@ TEST(TrtllmMoe, RanksOfExpertsAddUpAndRowsApartMakeTheSum) {
         const int64_t at = t * 2 + j;
         sum += weights[static_cast<size_t>(at)] * rows[static_cast<size_t>(apart[2].data_as<int32_t>()[at] * kHidden + i)];
       }
-      ASSERT_NEAR(sum, whole[static_cast<size_t>(t * kHidden + i)], 0.02);
+      ASSERT_NEAR(sum, whole[static_cast<size_t>(t * kHidden + i)], 0.05);
     }
   a.do_finalize = true;
   std::vector<float> sum(whole.size(), 0.0f);
@@ -132,7 +132,7 @@ TEST(TrtllmMoe, RanksOfExpertsAddUpAndRowsApartMakeTheSum) {
     const std::vector<float> part = floats(trtllm_bf16_routed_moe(a));
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
   }
-  for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], whole[i], 0.02) << i;
+  for (size_t i = 0; i < sum.size(); ++i) ASSERT_NEAR(sum[i], whole[i], 0.05) << i;
 }
 
 /// MXFP4 weights and their scales through the shuffles; rows stay bf16 on one side and on the other.

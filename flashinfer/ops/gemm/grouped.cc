@@ -365,6 +365,9 @@ constexpr op::Field nvfp4_fields[] = {op::in<&Nvfp4::a>("a", "m kb", gemm::kFp4B
 constexpr op::Field segment_init_fields[] = {
     op::self<&SegmentGemmInit::self>(), op::scratch<&SegmentGemmInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
     op::attr<&SegmentGemmInit::backend>("backend", op::choices("auto|sm80|sm90"))};
+constexpr op::Field segment_reset_fields[] = {
+    op::self<&SegmentGemmReset::self>(), op::scratch<&SegmentGemmReset::float_workspace_buffer>("float_workspace_buffer", nullptr),
+    op::scratch<&SegmentGemmReset::int_workspace_buffer>("int_workspace_buffer", nullptr)};
 using Segment = SegmentGemmRun;
 constexpr op::Field segment_fields[] = {op::self<&Segment::self>(),
                                         op::in<&Segment::x>("x", "m k", op::floats, op::any_layout),
@@ -377,6 +380,9 @@ constexpr op::Field segment_fields[] = {op::self<&Segment::self>(),
                                         op::in<&Segment::weight_indices>("weight_indices", "u", op::indices)};
 op::Refusal never(const SegmentGemmInit&) { return {}; }
 constexpr op::Candidate segment_init_candidates[] = {op::candidate<never, launch_segment_init>("cpu")};
+op::Refusal never_reset(const SegmentGemmReset&) { return {}; }
+void launch_segment_reset(const SegmentGemmReset&) {}
+constexpr op::Candidate segment_reset_candidates[] = {op::candidate<never_reset, launch_segment_reset>("cpu")};
 constexpr const char *kGemm = "flashinfer.gemm", *kGrouped = "flashinfer.grouped_mm";
 
 }  // namespace
@@ -406,6 +412,9 @@ FI_GROUPED_OP(group_gemm_nvfp4, Nvfp4, "group_gemm_nvfp4_nt_groupwise", kGemm, "
 #undef FI_GROUPED_OP
 constinit const op::Op segment_init_op = op::define<SegmentGemmInit>(kSegmentInit, kGemm, "Products of segments with weights of their own.",
                                                                      segment_init_fields, segment_init_candidates, nullptr, {}, &segment_state);
+constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>("SegmentGEMMWrapper.reset_workspace_buffer", kGemm,
+                                                                       "Another workspace; the CPU needs none.", segment_reset_fields,
+                                                                       segment_reset_candidates, nullptr, {}, &segment_state);
 constinit const op::Op segment_run_op = op::define<Segment, check<Segment>, cost<Segment>>(
     kSegmentRun, kGemm, "Each segment of x times the weight of its index.", segment_fields, kCandidates<family::segment_run_op, Segment>,
     segment_cases, {}, &segment_state);
@@ -425,6 +434,10 @@ Tensor group_gemm_nvfp4_nt_groupwise(const Nvfp4& a) { return op::call(family::g
 SegmentGEMMWrapper::SegmentGEMMWrapper(const TensorView& workspace, const std::string& backend)
     : self_("SegmentGEMMWrapper", kGemm, segment_state) {
   op::call(family::segment_init_op, SegmentGemmInit{.self = &self_, .float_workspace_buffer = workspace, .backend = backend});
+}
+void SegmentGEMMWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+  op::call(family::segment_reset_op,
+           SegmentGemmReset{.self = &self_, .float_workspace_buffer = float_workspace, .int_workspace_buffer = int_workspace});
 }
 Tensor SegmentGEMMWrapper::run(SegmentGemmRun a) {
   a.self = &self_;

@@ -147,10 +147,14 @@ struct SegmentGemmInit {
   TensorView float_workspace_buffer;
   std::string backend = "auto";
 };
+struct SegmentGemmReset {
+  op::Object* self = nullptr;
+  TensorView float_workspace_buffer, int_workspace_buffer;  // the CPU needs neither
+};
 /// Segment i of x times weights[weight_indices[i]], i when there are no indices. LoRA: one segment a request, one weight an adapter.
 struct SegmentGemmRun {
   op::Object* self = nullptr;
-  TensorView x;                                                        // [sum of lengths, d_in] bf16 (f16, f32: by the reference)
+  TensorView x;                                                        // [sum of lengths, d_in] bf16|f16 (f32: by the reference)
   TensorView weights;                                                  // [w, d_out, d_in] when column-major, else [w, d_in, d_out]
   int64_t batch_size = 0;                                              // segments
   bool weight_column_major = false;
@@ -162,6 +166,7 @@ class SegmentGEMMWrapper {
   explicit SegmentGEMMWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
   /// ValueError: neither lengths nor indptr, extents that do not fit, an index that is no weight.
   Tensor run(SegmentGemmRun args);
+  void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 
  private:
   op::Object self_;

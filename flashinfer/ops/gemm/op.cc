@@ -258,7 +258,10 @@ constexpr const op::Op* kOps[] = {&mm_op,
                                   &ops::gemm::prepare_low_latency_op,
                                   &ops::gemm::masked_bmm_op,
                                   &ops::gemm::ragged_bmm_op,
-                                  &ops::gemm::alpha_beta_op};
+                                  &ops::gemm::alpha_beta_op,
+                                  &ops::gemm::prepare_bf16_fp4_op,
+                                  &ops::gemm::mm_bf16_fp4_op,
+                                  &ops::gemm::segment_reset_op};
 }  // namespace
 
 Tensor mm_bf16(const MmBf16& a) { return op::call(mm_op, a); }

@@ -9,6 +9,7 @@
 
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/gemm/batched.h"
+#include "flashinfer/ops/gemm/bf16_fp4.h"
 #include "flashinfer/ops/gemm/gguf.h"
 #include "flashinfer/ops/gemm/grouped.h"
 #include "flashinfer/ops/gemm/router.h"

@@ -93,6 +93,10 @@ constexpr op::Case kFused[] = {
      "fc2_expert_weights=u8:4x64x32:randint(0,256) output_dtype=bfloat16 quant_scales=(u8:4x128x2:randint(118,123),u8:4x64x2:randint(118,123)) "
      "use_w4_group_scaling=True fc1_expert_biases=bf16:4x128 fc2_expert_biases=bf16:4x64 swiglu_alpha=f32:4:const(1.702) swiglu_beta=f32:4:const(1) "
      "swiglu_limit=f32:4:const(7)", "cpu", op::kAot, 3e-2, 0.1},
+    {"int4_fp8",
+     "input=bf16:9x256^pad8 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x256x128:randint(0,256) "
+     "fc2_expert_weights=u8:4x256x64:randint(0,256) output_dtype=bfloat16 quant_scales=(bf16:4x256x2:uniform(0.01,0.02),bf16:4x256x1:uniform(0.01,0.02),"
+     "bf16:1x256:uniform(1,2),f32:[4],f32:0,f32:0,f32:[0.5,0.25,0.5,0.5],f32:[0.25]) use_w4_group_scaling=True", "cpu", op::kAot, 3e-2, 0.1},
     {"mxfp4_mxfp8",
      "input=f16:9x64 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x128x32:randint(0,256) "
      "fc2_expert_weights=u8:4x64x32:randint(0,256) output_dtype=bfloat16 "

@@ -94,6 +94,22 @@ void moe_activate(const MoeActParams& p, int64_t task) {
   }
 }
 
+/// C.out is the dtype of x.
+template <MoeConfig C>
+void moe_cast(const MoeCastParams& p, int64_t task) {
+  using T = scalar_of_t<C.out>;
+  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  for (int64_t r = begin; r < end; ++r) {
+    const T* x = static_cast<const T*>(p.x) + r * p.x_stride;
+    e4m3_t* y = p.y + r * p.k;
+    int64_t i = 0;
+    for (; i + Vec::kLanes <= p.k; i += Vec::kLanes) store_saturated(y + i, load(x + i) * (p.scale_step ? load(p.scale + i) : splat(*p.scale)));
+    if (i == p.k) continue;
+    const int64_t n = p.k - i;
+    store_saturated_n(y + i, load_n(x + i, n) * (p.scale_step ? load_n(p.scale + i, n) : splat(*p.scale)), n);
+  }
+}
+
 template <MoeConfig C>
 void moe_sum(const MoeSumParams& p, int64_t task) {
   using T = scalar_of_t<C.out>;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
 #include "flashinfer/ops/moe/fused_args.h"
 #include "flashinfer/ops/moe/ops.h"
@@ -8,7 +9,8 @@ namespace moe {
 namespace {
 void set_weights(const Moe& a, Weights& w, const TensorView& data, int64_t n, int64_t k, Scale sf, Scale grid, Scale factor) {
   const Mode mode = mode_of(a);
-  w.data = data, w.fp4 = has_fp4_weights(mode);
+  w.data = data, w.fp4 = has_fp4_weights(mode), w.int4 = mode == Mode::kInt4;
+  if (w.int4) w.grid_k = 128;  // values: routed
   if (const TensorView* t = scale_of(a, sf)) {
     const int64_t columns = k / weight_block(mode);
     w.sf = {.bytes = static_cast<const uint8_t*>(t->data()), .columns = columns, .batch = sf_bytes(weight_sf_layout(mode), n, columns),
@@ -28,8 +30,28 @@ Tensor linear_input_sf(const Moe& a, const Layer& l) {
       out.data_as<uint8_t>()[t * columns + c] = static_cast<const uint8_t*>(a.input_sf->data())[sf_offset(layout, t, c, columns)];
   return out;
 }
-/// The whole layer.
-Layer routed(const Moe& a) {
+/// f32 scales [E, n, k / 128] of the experts that are used.
+Tensor group_scales(const TensorView& t, const Layer& l, Weights& w) {
+  Tensor out = Tensor::empty(t.shape(), DType::kF32);
+  std::vector<char> used(static_cast<size_t>(l.experts), 0);
+  for (const int32_t e : l.ids)
+    if (e >= 0) used[static_cast<size_t>(e)] = 1;
+  const int64_t n = t.size(1), columns = t.size(2);
+  const auto convert = [&]<class T>(const T*) {
+    ops::for_rows(l.experts * n, ops::rows_per_task(l.experts * n, columns * 6), [&](int64_t row) {
+      if (!used[static_cast<size_t>(row / n)]) return;
+      const T* from = t.data_as<T>() + row / n * t.stride(0) + row % n * t.stride(1);
+      for (int64_t c = 0; c < columns; ++c) out.data_as<float>()[row * columns + c] = static_cast<float>(from[c * t.stride(2)]);
+    });
+  };
+  if (t.dtype() == DType::kBF16) convert(static_cast<const bf16_t*>(nullptr));
+  else if (t.dtype() == DType::kF16) convert(static_cast<const f16_t*>(nullptr));
+  else convert(static_cast<const float*>(nullptr));
+  w.grid = {.p = out.data_as<float>(), .lines = 1, .line_stride = columns, .k_stride = 1, .batch = n * columns};
+  return out;
+}
+/// The whole layer; `keep` holds what it points to.
+Layer routed(const Moe& a, Int4Scales& keep) {
   Layer l = layer_of(a);
   const TensorView& ids = a.token_selected_experts;
   for (int64_t t = 0; t < l.tokens; ++t)
@@ -40,17 +62,28 @@ Layer routed(const Moe& a) {
       l.weights.push_back(a.token_final_scales.data_as<float>()[t * a.token_final_scales.stride(0) + j * a.token_final_scales.stride(1)]);
     }
   if (a.input_sf) l.x_scales = linear_input_sf(a, l);
+  if (mode_of(a) == Mode::kInt4)
+    keep = {group_scales(*scale_of(a, Scale::kGroups1), l, l.first), group_scales(*scale_of(a, Scale::kGroups2), l, l.second)};
   return l;
 }
-void launch(const Moe& a) { run(routed(a)); }
-void reference(const Moe& a) { reference(routed(a)); }
+void launch(const Moe& a) {
+  Int4Scales keep;
+  run(routed(a, keep));
+}
+void reference(const Moe& a) {
+  Int4Scales keep;
+  reference(routed(a, keep));
+}
 
 // ---- selection and tables ----
 op::Refusal refuse(const Moe& a) {
   if (op::Refusal r = op::refuse_unless_cpu(ops::moe::fused_op, &a); !r.empty()) return r;
   return refuse(layer_of(a));
 }
-op::Cost cost_of(const Moe& a) { return cost(routed(a)); }
+op::Cost cost_of(const Moe& a) {
+  Int4Scales keep;
+  return cost(routed(a, keep));
+}
 
 inline constexpr DTypeSet kWeights = op::floats | DType::kF8E4M3 | DType::kU8 | DType::kF4E2M1x2;
 constexpr op::Field fields[] = {
@@ -103,7 +136,7 @@ Layer extents_of(const Moe& a) {
   Layer l;
   l.format = rows_of(mode), l.kind = static_cast<MoeActivation>(a.activation_type);
   l.tokens = a.input.size(0), l.top_k = a.token_selected_experts.size(1), l.experts = a.fc1_expert_weights.size(0);
-  l.hidden = a.fc1_expert_weights.size(2) * (has_fp4_weights(mode) ? 2 : 1);
+  l.hidden = a.fc1_expert_weights.size(2) * (has_four_bits(mode) ? 2 : 1);
   l.width = a.fc1_expert_weights.size(1), l.inter = has_gate(l.kind) ? l.width / 2 : l.width;
   l.x = a.input;
   return l;
@@ -116,6 +149,7 @@ Layer layer_of(const Moe& a) {
   l.first.bias = a.fc1_expert_biases, l.second.bias = a.fc2_expert_biases, l.add_second_bias = a.tp_rank == 0;
   if (mode == Mode::kNvfp4) l.x_encode = number(*scale_of(a, Scale::kInput)), l.inter_encode = number(*scale_of(a, Scale::kInter));
   else if (const TensorView* t = scale_of(a, Scale::kInter)) l.inter_factor = *t;
+  if (mode == Mode::kInt4) l.x_cast = *scale_of(a, Scale::kCast1), l.inter_cast = *scale_of(a, Scale::kCast2);
   l.alpha = a.swiglu_alpha, l.beta = a.swiglu_beta, l.limit = a.swiglu_limit, l.situ_beta = a.situ_beta, l.situ_linear = a.situ_linear_beta;
   if (a.clamped_relu2_limit) l.relu2_limit = number(*a.clamped_relu2_limit);
   if (a.output) l.out = *a.output;

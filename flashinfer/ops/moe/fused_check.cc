@@ -87,6 +87,22 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
                        first ? x.width : x.hidden, first ? x.hidden : x.inter, 128, 128);
       return;
     }
+    case Scale::kGroups1: case Scale::kGroups2: {
+      const bool first = s == Scale::kGroups1;
+      FI_CHECK(op::floats.has(t.dtype()), ValueError, kName, ": quant_scales, group scales of gemm", first ? 1 : 2, ", is ", to_string(t),
+               ", but must be ", to_string(op::floats));
+      return check_shape(first ? "quant_scales, group scales of gemm1," : "quant_scales, group scales of gemm2,", t,
+                         {x.experts, first ? x.width : x.hidden, (first ? x.hidden : x.inter) / 128});
+    }
+    case Scale::kCast1: case Scale::kCast2: {
+      const int64_t k = s == Scale::kCast1 ? x.hidden : x.inter;
+      FI_CHECK(op::floats.has(t.dtype()) && t.is_contiguous() && (t.numel() == 1 || t.numel() == k), ValueError, kName,
+               ": quant_scales, activation scale of gemm", s == Scale::kCast1 ? 1 : 2, ", is ", to_string(t), ", but must be one number or ", k);
+      return;
+    }
+    case Scale::kZeros:
+      FI_CHECK(t.numel() == 0, NotImplementedError, kName, ": quant_scales, weight zeros, is ", to_string(t), ", but only none are implemented");
+      return;
     case Scale::kFactor1: return check_factor("gemm1 dequant scale", t, x.experts);
     case Scale::kFactor2: return check_factor("gemm2 dequant scale", t, x.experts);
     case Scale::kInput: return check_gs("gemm1 activation global scale", t);
@@ -108,7 +124,9 @@ void check_input(const Moe& a, const Layer& x) {
   };
   switch (x.format) {
     case RowFormat::kPlain: want(mode == Mode::kPlain ? t == w : half, mode == Mode::kPlain ? "an input of the same dtype" : "bfloat16 or float16"); return;
-    case RowFormat::kFp8: want(t == DType::kF8E4M3, "an input of float8_e4m3fn"); return;
+    case RowFormat::kFp8:
+      if (mode == Mode::kInt4) return want(half, "bfloat16 or float16");
+      want(t == DType::kF8E4M3, "an input of float8_e4m3fn"); return;
     case RowFormat::kFp8Blocks: want(half, "bfloat16 or float16"); return;
     case RowFormat::kMxFp8: want(half || t == DType::kF8E4M3, "bfloat16, float16 or float8_e4m3fn"); break;
     case RowFormat::kNvfp4: want(half || is_bytes(a.input), "bfloat16, float16 or packed codes"); break;
@@ -136,10 +154,10 @@ void validate(const Moe& a) {
   const Mode mode = mode_of(a);
   const Layer x = extents_of(a);
   check_activation(a, x);
-  const int64_t per = has_fp4_weights(mode) ? 2 : 1;
+  const int64_t per = has_four_bits(mode) ? 2 : 1;
   FI_CHECK(a.fc2_expert_weights.dtype() == a.fc1_expert_weights.dtype(), ValueError, kName, ": fc2_expert_weights.dtype is ",
            name(a.fc2_expert_weights.dtype()), ", but fc1_expert_weights.dtype is ", name(a.fc1_expert_weights.dtype()));
-  const int64_t block = x.format == RowFormat::kFp8Blocks ? 128 : std::max<int64_t>(weight_block(mode), 1);
+  const int64_t block = x.format == RowFormat::kFp8Blocks || mode == Mode::kInt4 ? 128 : std::max<int64_t>(weight_block(mode), 1);
   FI_CHECK(x.hidden % block == 0 && x.inter % block == 0, ValueError, kName, ": the hidden size is ", x.hidden, " and the intermediate size ", x.inter,
            ", but rows must have a multiple of ", block, " elements (that share a scale)");
   check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});

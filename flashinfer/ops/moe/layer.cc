@@ -12,6 +12,7 @@
 namespace flashinfer::moe {
 namespace {
 inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
+inline constexpr jit::Kernel kCast{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_cast", "flashinfer::MoeCastParams"};
 inline constexpr jit::Kernel kSum{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_sum", "flashinfer::MoeSumParams"};
 
 // ---- rows sorted by expert ----
@@ -85,10 +86,6 @@ Rows quantise(const Layer& l, const TensorView& x, float encode) {
   ops::run_block_quantize(quant_config(l.format, x.dtype()), p);
   return out;
 }
-Rows tokens_of(const Layer& l) {
-  if (is_narrow(l.x) || !has_scales(l.format)) return {l.x, l.x_scales, {}};
-  return quantise(l, l.x, l.x_encode);
-}
 
 /// A tensor as contiguous f32; null when absent.
 struct Floats {
@@ -107,6 +104,22 @@ struct Floats {
     p = keep.data_as<float>();
   }
 };
+Rows cast_rows(const TensorView& x, const TensorView& scale) {
+  const Floats factor(scale);
+  Rows out;
+  out.keep = Tensor::empty(x.shape(), DType::kF8E4M3);
+  out.data = out.keep.view();
+  MoeCastParams p{.x = x.data(), .y = out.keep.data_as<e4m3_t>(), .scale = factor.p, .rows = x.size(0), .k = x.size(1), .x_stride = x.stride(0),
+                  .scale_step = scale.numel() > 1, .rows_per_task = 1};
+  p.rows_per_task = ops::rows_per_task(p.rows, p.k * 3);
+  ops::run_rows(jit::cpu_kernel<kCast>(MoeConfig{x.dtype()}).fn, p, p.rows, p.rows_per_task);
+  return out;
+}
+Rows tokens_of(const Layer& l) {
+  if (l.x_cast) return cast_rows(l.x, *l.x_cast);
+  if (is_narrow(l.x) || !has_scales(l.format)) return {l.x, l.x_scales, {}};
+  return quantise(l, l.x, l.x_encode);
+}
 /// Where the logical columns of a product lie; empty: in order.
 std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
   std::vector<int32_t> out;
@@ -195,7 +208,7 @@ void run(const Layer& l) {
   if (tokens.scales.defined()) rows.scales = gather(tokens.scales.view(), p.token_of);
   gemm::run(product(l, 1, rows, h.view(), p.groups));
   const Tensor inter = activate(l, p, h, row_weight);
-  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode) : Rows{inter.view(), {}, inter};
+  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode) : l.inter_cast ? cast_rows(inter.view(), *l.inter_cast) : Rows{inter.view(), {}, inter};
   gemm::run(product(l, 2, rows, y.view(), p.groups));
   finish(l, p, y);
 }
@@ -220,6 +233,8 @@ std::string refuse(const Layer& l) {
     all.push_back(quantiser(inter_dtype(l)));
     if (!is_narrow(l.x)) all.push_back(quantiser(l.x.dtype()));
   }
+  if (l.x_cast) all.push_back(jit::cpu_kernel<kCast>(MoeConfig{l.x.dtype()}).refusal);
+  if (l.inter_cast) all.push_back(jit::cpu_kernel<kCast>(MoeConfig{inter_dtype(l)}).refusal);
   for (const std::string& r : all)
     if (!r.empty()) return r;
   return {};

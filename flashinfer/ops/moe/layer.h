@@ -44,6 +44,7 @@ struct Layer {
   RowFormat format = RowFormat::kPlain;
   float x_encode = 1, inter_encode = 1;        // NVFP4: global scales of x and of the activations
   std::optional<TensorView> inter_factor{};    // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
+  std::optional<TensorView> x_cast{}, inter_cast{};  // kFp8: rows of 16 bits are cast after they counted this, one or one a column
   std::optional<TensorView> row_factor{};      // f32 [tokens]: of product 1
   bool weights_on_input = false;               // the token's weight counts behind product 1 instead of product 2
   Weights first, second;
@@ -79,7 +80,7 @@ inline float number(const TensorView& t, int64_t i = 0) {
 }
 inline bool is_narrow(const TensorView& x) { return x.dtype() == DType::kF8E4M3 || x.dtype() == DType::kU8 || x.dtype() == DType::kF4E2M1x2; }
 inline DType inter_dtype(const Layer& l) {
-  return l.format == RowFormat::kFp8 ? DType::kF8E4M3 : l.format == RowFormat::kPlain && l.x.dtype() != DType::kF8E4M3 ? l.x.dtype() : DType::kBF16;
+  return l.format == RowFormat::kFp8 ? (l.inter_cast ? DType::kBF16 : DType::kF8E4M3) : l.format == RowFormat::kPlain && l.x.dtype() != DType::kF8E4M3 ? l.x.dtype() : DType::kBF16;
 }
 
 }  // namespace flashinfer::moe

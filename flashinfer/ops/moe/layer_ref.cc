@@ -31,6 +31,15 @@ Rows quantise_reference(const Layer& l, const TensorView& x, float encode) {
   }
   return out;
 }
+Tensor cast_reference(const TensorView& x, const TensorView& scale) {
+  Tensor out = Tensor::empty(x.shape(), DType::kF8E4M3);
+  for (int64_t r = 0; r < x.size(0); ++r)
+    for (int64_t i = 0; i < x.size(1); ++i) {
+      const float s = static_cast<float>(scale.numel() > 1 ? ref::get(scale.view({x.size(1)}), i) : ref::get(scale.view({1}), 0));
+      ref::put(out.view(), {r, i}, std::clamp(static_cast<float>(ref::at(x, {r, i})) * s, -448.0f, 448.0f));
+    }
+  return out;
+}
 double activated(const Layer& l, int64_t e, double u, double g) {
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
   const auto of = [e](const std::optional<TensorView>& t, double otherwise) { return t ? ref::at(*t, {e}) : otherwise; };
@@ -89,15 +98,17 @@ std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int
   for (int64_t i = 0; i < l.inter; ++i) {
     double v = activated(l, e, h[static_cast<size_t>(i)], has_gate(l.kind) ? h[static_cast<size_t>(l.inter + i)] : 0.0);
     if (l.inter_factor) v *= static_cast<double>(number(*l.inter_factor, e));
-    ref::put(inter.view(), {0, i}, l.format == RowFormat::kFp8 ? std::clamp(v, -448.0, 448.0) : v);
+    ref::put(inter.view(), {0, i}, inter_dtype(l) == DType::kF8E4M3 ? std::clamp(v, -448.0, 448.0) : v);
   }
-  row = has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{inter.view(), {}, {}};
+  const Tensor cast = l.inter_cast ? cast_reference(inter.view(), *l.inter_cast) : inter;
+  row = has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{cast.view(), {}, {}};
   return one_product(l, 2, row, e, 1.0);
 }
 }  // namespace
 
 void reference(const Layer& l) {
-  const Rows tokens = is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}} : quantise_reference(l, l.x, l.x_encode);
+  const Tensor cast = l.x_cast ? cast_reference(l.x, *l.x_cast) : Tensor();
+  const Rows tokens = l.x_cast ? Rows{cast.view(), {}, {}} : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}} : quantise_reference(l, l.x, l.x_encode);
   std::vector<int64_t> first(static_cast<size_t>(l.experts) + 1, 0);  // row of product 2 of each expert's first token
   for (const int32_t e : l.ids)
     for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];

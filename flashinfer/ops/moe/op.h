@@ -64,6 +64,8 @@ void fused_topk_deepseek(const FusedTopkDeepseek& args);
 ///   uint8 (NVFP4) gs of the input [1], sf 1 (e4m3, 128x4), factor 1, gs of the activation [1], sf 2, factor 2; an input of 16 bits is
 ///                 quantised, one of uint8 comes with input_sf
 ///   uint8 (MXFP4), use_w4_group_scaling   sf 1, sf 2, linear [E, n, k/32]; rows of 16 bits are not quantised
+///   uint8 (int4 in two's complement), use_w4_group_scaling, eight scales: [E, n, k/128] for both weights, what rows and activations count
+///                 before their cast to e4m3 (one number, or one a column) for both products, two without elements (no zeros), factor 1 and 2
 ///   uint8 (MXFP4), use_mxfp8_act_scaling  sf 1 (128x4), factor 1, sf 2, factor 2; input as for e4m3
 ///   uint8 (MXFP4), five scales            sf 1 (128x4), factor 1, the activations' before their cast to e4m3, sf 2, factor 2; an input of e4m3
 /// Activations (ActivationType): Gelu 0, Relu 1, Silu 2, Swiglu 3 silu(g) u, Geglu 4 gelu(g) u, SwigluBias 5 (also 3 with alpha, beta or

@@ -44,6 +44,14 @@ struct MoeActParams {
   int64_t rows_per_task;
 };
 
+/// y = e4m3 of x * scale, saturated; scale[i * scale_step].
+struct MoeCastParams {
+  const void* x;
+  e4m3_t* y;
+  const float* scale;
+  int64_t rows, k, x_stride, scale_step, rows_per_task;
+};
+
 /// out[t] = sum over j of scales[t, j] * (y[row[t, j]] * factor[expert[row]] + bias[expert[row]]), j ascending; row -1: no part.
 struct MoeSumParams {
   const float* y;  // [rows, hidden]

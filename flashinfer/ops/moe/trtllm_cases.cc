@@ -32,7 +32,7 @@ constexpr op::Case kBf16Routed[] = {
      "top_k=2 n_group=None topk_group=None intermediate_size=64 local_expert_offset=0 local_num_experts=4 "
      "gemm1_alpha=f32:4:const(1.7) gemm1_beta=f32:4:const(1) gemm1_clamp_limit=f32:4:const(2)", "cpu", 0, 3e-2, 0.1},
     {"packed",
-     "topk_ids=i32:[[16128,81664],[147201,212608]] hidden_states=bf16:2x128 "
+     "topk_ids=i32:2x2:randint(81664,81792) hidden_states=bf16:2x128 "
      "gemm1_weights=bf16:4x2x128x64:normal(0,0.1) gemm2_weights=bf16:4x1x128x64:normal(0,0.1) num_experts=4 "
      "top_k=2 n_group=None topk_group=None intermediate_size=64 local_expert_offset=0 local_num_experts=4 "
      "activation_type=4", "cpu", 0, 3e-2, 0.1},

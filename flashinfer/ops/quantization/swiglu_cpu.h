@@ -11,11 +11,11 @@ inline constexpr int64_t kTileRows = 32, kTileColumns = 128;
 inline constexpr BlockFormat kMxfp8{32, 1, 1};
 
 /// The codes and scales of a tile of 32 x 128 values at (row, column) of [m, w].
-FI_VEC_INLINE void quantize_tile(const SwigluMxfp8Params& p, const float* tile, int64_t row, int64_t column, int64_t w) {
+FI_VEC_INLINE void quantize_tile(const SwigluMxfp8Params& p, const BlockRule<kMxfp8, float>& rule, const float* tile, int64_t row, int64_t column, int64_t w) {
   uint8_t scale[kBlockChunk];
   if (p.rows)
     for (int64_t r = 0; r < kTileRows; ++r) {
-      quantize_blocks<kMxfp8>(tile + r * kTileColumns, p.rows + (row + r) * w + column, scale, kTileColumns / 32, 1.0f, 1.0f);
+      quantize_blocks(rule, tile + r * kTileColumns, p.rows + (row + r) * w + column, scale, kTileColumns / 32);
       memcpy(p.row_scales + (row + r) * (w / 32) + column / 32, scale, kTileColumns / 32);
     }
   if (!p.columns) return;
@@ -24,7 +24,7 @@ FI_VEC_INLINE void quantize_tile(const SwigluMxfp8Params& p, const float* tile, 
   for (int64_t first = 0; first < kTileColumns; first += kBlockChunk) {
     for (int64_t r = 0; r < kTileRows; ++r)
       for (int64_t c = 0; c < kBlockChunk; ++c) turned[c * kTileRows + r] = tile[r * kTileColumns + first + c];
-    quantize_blocks<kMxfp8>(turned, codes, scale, kBlockChunk, 1.0f, 1.0f);
+    quantize_blocks(rule, turned, codes, scale, kBlockChunk);
     for (int64_t c = 0; c < kBlockChunk; ++c) {
       const int64_t at = column + first + c;
       memcpy(p.columns + at * p.m + row, codes + c * kTileRows, kTileRows);
@@ -40,6 +40,8 @@ void swiglu_mxfp8(const SwigluMxfp8Params& p, int64_t task) {
   alignas(64) float first[kTileRows * kTileColumns];
   alignas(64) float second[C.backward ? kTileRows * kTileColumns : 1];
   const Vec one = splat(1.0f);
+  BlockRule<kMxfp8, float> rule;
+  make_block_rule(rule, 1.0f, 1.0f);
   for (int64_t r = 0; r < kTileRows; ++r) {
     const T* x = static_cast<const T*>(p.x) + (row + r) * p.x_stride + column;
     for (int64_t c = 0; c < kTileColumns; c += Vec::kLanes) {
@@ -54,8 +56,8 @@ void swiglu_mxfp8(const SwigluMxfp8Params& p, int64_t task) {
       }
     }
   }
-  quantize_tile(p, first, row, column, C.backward ? 2 * p.k : p.k);
-  if constexpr (C.backward) quantize_tile(p, second, row, p.k + column, 2 * p.k);
+  quantize_tile(p, rule, first, row, column, C.backward ? 2 * p.k : p.k);
+  if constexpr (C.backward) quantize_tile(p, rule, second, row, p.k + column, 2 * p.k);
 }
 
 template <SmoothConfig C>
