@@ -252,7 +252,7 @@ constexpr Term kTerms[] = {
     {"num_elts_per_sf", "elements that share a scale; changes nothing"},
     {"num_experts", "experts in all, here and elsewhere"},
     {"num_experts_total", "experts of all ranks"},
-    {"num_fused_shared_experts", "experts that every token goes to; only 0 is implemented"},
+    {"num_fused_shared_experts", "experts behind the routed ones that every token goes to, with weight 1"},
     {"num_heads", "query heads"},
     {"num_kv_heads", "KV heads; divides num_qo_heads"},
     {"num_levels", "levels of the cascade: prefixes that requests share, then what is each one's own"},

@@ -72,7 +72,7 @@ TEST(MoeGemm, PackedPowersOfTwoAreReadByByte) {
   // One row, k = 256: the first 128 count 2^0 * 2^1, the second 2^-1 * 2^2.
   std::vector<e4m3_t> ones(256, e4m3_t(1.0f));
   const TensorView a = made(ones, {1, 256}), b = made(ones, {1, 1, 256});
-  const TensorView a_scale = made<int32_t>({127 | 126 << 8, 0, 0, 0}, {4, 1}).slice(0, 0, 1), b_scale = made<int32_t>({128 | 129 << 8}, {1, 1, 1});
+  const TensorView a_scale = made<int32_t>({127 | 126 << 8, 0, 0, 0}, {4, 1}), b_scale = made<int32_t>({128 | 129 << 8}, {1, 1, 1});
   const Tensor y = moe_gemm_mxfp8_nt_groupwise({.a = a, .b = b, .a_scale = a_scale, .b_scale = b_scale, .m_indptr = made<int32_t>({0, 1}, {2})});
   EXPECT_EQ(static_cast<float>(y.data_as<bf16_t>()[0]), 128 * 2 + 128 * 2);
 }
@@ -105,9 +105,10 @@ TEST(GatedNorm, NumbersWrittenOut) {
   EXPECT_NEAR(ffn.data_as<float>()[1], q / rms * 0.5, 1e-6);
 }
 TEST(GatedNorm, Refusals) {
-  const TensorView x = made<float>({3, 4}, {1, 2});
-  expect_refused("eps is -1, but must be at least 0", [&] { rmsnorm_sigmoid_gate({.input = x, .gate = x, .eps = -1}); });
-  expect_refused("input is float32[2], but must be [rows, d]", [&] { rmsnorm_sigmoid_gate({.input = x.select(0, 0), .gate = x.select(0, 0)}); });
+  const TensorView x = made<float>({3, 4}, {1, 2}), gate = made<float>({1, 1}, {1, 2});
+  expect_refused("eps is -1, but must be at least 0", [&] { rmsnorm_sigmoid_gate({.input = x, .gate = gate, .eps = -1}); });
+  expect_refused("shares memory with gate", [&] { rmsnorm_sigmoid_gate({.input = x, .gate = x}); });
+  expect_refused("input is float32[2], but must be [rows, d]", [&] { rmsnorm_sigmoid_gate({.input = x.select(0, 0), .gate = gate.select(0, 0)}); });
   expect_refused("alpha is float32[1], but must be a number or float32[2]", [&] {
     gated_residual_next_rmsnorm({.branch = x, .residual = x, .next_weight = x.select(0, 0), .alpha = made<float>({1}, {1}), .beta = x.select(0, 0)});
   });

@@ -40,7 +40,8 @@ inline SfLayout weight_sf_layout(Mode m) { return m == Mode::kMxfp4 ? SfLayout::
 enum class Scale { kSf1, kSf2, kGrid1, kGrid2, kGroups1, kGroups2, kCast1, kCast2, kZeros, kFactor1, kFactor2, kInput, kInter, kUnused };
 inline std::span<const Scale> scales_of(Mode m) {
   using enum Scale;
-  static constexpr Scale kFp8[] = {kFactor1, kInter, kFactor2, kUnused}, kBlocks[] = {kGrid1, kGrid2}, kFp4[] = {kInput, kSf1, kFactor1, kInter, kSf2, kFactor2},
+  static constexpr Scale kFp8[] = {kFactor1, kInter, kFactor2, kUnused}, kBlocks[] = {kGrid1, kGrid2},
+                         kFp4[] = {kInput, kSf1, kFactor1, kInter, kSf2, kFactor2},
                          kW4[] = {kSf1, kSf2}, kMxInter[] = {kSf1, kFactor1, kInter, kSf2, kFactor2}, kMx[] = {kSf1, kFactor1, kSf2, kFactor2},
                          kInt4[] = {kGroups1, kGroups2, kCast1, kCast2, kZeros, kZeros, kFactor1, kFactor2};
   switch (m) {

@@ -98,10 +98,18 @@ struct Floats {
       return;
     }
     keep = Tensor::empty(t->shape(), DType::kF32);
-    ref::for_each_row(*t, [&](const ref::Index& row) {
-      for (int64_t i = 0; i < t->size(-1); ++i) ref::set(keep.view(), row, i, ref::get(*t, row, i));
-    });
+    if (t->dtype() == DType::kBF16) convert<bf16_t>(*t);
+    else if (t->dtype() == DType::kF16) convert<f16_t>(*t);
+    else convert<float>(*t);
     p = keep.data_as<float>();
+  }
+  template <class T>
+  void convert(const TensorView& t) {
+    int64_t at = 0;
+    ref::for_each_row(t, [&](const ref::Index& row) {
+      const T* from = t.data_as<T>() + ref::offset_of(t, row);
+      for (int64_t i = 0; i < t.size(-1); ++i) keep.data_as<float>()[at++] = static_cast<float>(from[i * t.stride(-1)]);
+    });
   }
 };
 Rows cast_rows(const TensorView& x, const TensorView& scale) {
@@ -124,6 +132,7 @@ Rows tokens_of(const Layer& l) {
 std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
   std::vector<int32_t> out;
   if (!w.shuffle && !w.interleaved) return out;
+  out.reserve(static_cast<size_t>(n));
   const int64_t turns = w.shuffle / 8;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = !w.interleaved ? i : i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1, in = w.shuffle ? at % w.shuffle : 0;
@@ -208,7 +217,9 @@ void run(const Layer& l) {
   if (tokens.scales.defined()) rows.scales = gather(tokens.scales.view(), p.token_of);
   gemm::run(product(l, 1, rows, h.view(), p.groups));
   const Tensor inter = activate(l, p, h, row_weight);
-  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode) : l.inter_cast ? cast_rows(inter.view(), *l.inter_cast) : Rows{inter.view(), {}, inter};
+  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode)
+         : l.inter_cast       ? cast_rows(inter.view(), *l.inter_cast)
+                              : Rows{inter.view(), {}, inter};
   gemm::run(product(l, 2, rows, y.view(), p.groups));
   finish(l, p, y);
 }

@@ -80,7 +80,8 @@ inline float number(const TensorView& t, int64_t i = 0) {
 }
 inline bool is_narrow(const TensorView& x) { return x.dtype() == DType::kF8E4M3 || x.dtype() == DType::kU8 || x.dtype() == DType::kF4E2M1x2; }
 inline DType inter_dtype(const Layer& l) {
-  return l.format == RowFormat::kFp8 ? (l.inter_cast ? DType::kBF16 : DType::kF8E4M3) : l.format == RowFormat::kPlain && l.x.dtype() != DType::kF8E4M3 ? l.x.dtype() : DType::kBF16;
+  if (l.format == RowFormat::kFp8 && !l.inter_cast) return DType::kF8E4M3;
+  return l.format == RowFormat::kPlain ? l.x.dtype() : DType::kBF16;
 }
 
 }  // namespace flashinfer::moe

@@ -91,7 +91,8 @@ std::vector<double> one_product(const Layer& l, int which, const Rows& row, int6
 }
 /// What expert e makes of token t, `weight` on the input.
 std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int64_t e, double weight) {
-  Rows row{tokens.data.slice(0, t, t + 1), tokens.scales.defined() ? Tensor::clone(tokens.scales.view().slice(0, t, t + 1)) : Tensor(), {}};
+  Rows row{tokens.data.slice(0, t, t + 1),
+           tokens.scales.defined() ? Tensor::clone(tokens.scales.view().slice(0, t, t + 1)) : Tensor(), {}};
   const double factor = (l.row_factor ? static_cast<double>(number(*l.row_factor, t)) : 1.0) * weight;
   const std::vector<double> h = one_product(l, 1, row, e, factor);
   const Tensor inter = Tensor::empty({1, l.inter}, inter_dtype(l));
@@ -108,7 +109,8 @@ std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int
 
 void reference(const Layer& l) {
   const Tensor cast = l.x_cast ? cast_reference(l.x, *l.x_cast) : Tensor();
-  const Rows tokens = l.x_cast ? Rows{cast.view(), {}, {}} : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}} : quantise_reference(l, l.x, l.x_encode);
+  const Rows tokens = l.x_cast ? Rows{cast.view(), {}, {}}
+                     : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}} : quantise_reference(l, l.x, l.x_encode);
   std::vector<int64_t> first(static_cast<size_t>(l.experts) + 1, 0);  // row of product 2 of each expert's first token
   for (const int32_t e : l.ids)
     for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];

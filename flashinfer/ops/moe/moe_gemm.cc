@@ -83,7 +83,8 @@ void set_scales(const Mx& a, gemm::GroupedWork& w, std::vector<Tensor>& keep) {
   const auto unpack = [&](const int32_t* from, int64_t step, uint8_t* to) {
     for (int64_t c = 0; c < columns; ++c) to[c] = static_cast<uint8_t>(static_cast<uint32_t>(from[c / each / 4 * step]) >> (8 * (c / each % 4)));
   };
-  const Tensor rows = keep.emplace_back(Tensor::empty({m, columns}, DType::kU8)), matrices = keep.emplace_back(Tensor::empty({experts, n, columns}, DType::kU8));
+  const Tensor rows = keep.emplace_back(Tensor::empty({m, columns}, DType::kU8));
+  const Tensor matrices = keep.emplace_back(Tensor::empty({experts, n, columns}, DType::kU8));
   for (const gemm::Group& g : w.groups) {
     if (g.rows == 0) continue;
     for (int64_t r = 0; r < g.rows; ++r)
@@ -146,7 +147,8 @@ op::Refusal refuse(const B& a) {
   if (op::Refusal r = op::refuse_unless_cpu(op_of<B>(), &a); !r.empty()) return r;
   const std::string& act = jit::cpu_kernel<kActivate>(MoeConfig{DType::kBF16}).refusal;
   const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
-  std::string product = gemm::refuse({.m = 9, .n = a.b.size(1), .k = a.a.size(1), .a = rows, .b = rows, .grid_k = std::is_same_v<B, Fp8> ? 128 : 0, .grouped = true});
+  std::string product = gemm::refuse({.m = 9, .n = a.b.size(1), .k = a.a.size(1), .a = rows, .b = rows,
+                                     .grid_k = std::is_same_v<B, Fp8> ? 128 : 0, .grouped = true});
   return product.empty() && a.is_gated ? act : product;
 }
 template <class B>
@@ -195,7 +197,8 @@ constinit const op::Op moe_gemm_fp8_op = op::define<Fp8, validate<Fp8>, cost<Fp8
     name_of<Fp8>, "flashinfer.grouped_mm", "Each expert's rows times its matrix, FP8 with f32 scales of blocks, and SwiGLU behind it if asked.", kFields<Fp8>,
     kCandidates<Fp8>, fp8_cases);
 constinit const op::Op moe_gemm_mxfp8_op = op::define<Mx, validate<Mx>, cost<Mx>>(
-    name_of<Mx>, "flashinfer.grouped_mm", "Each expert's rows times its matrix, FP8 with packed power-of-two scales, and SwiGLU behind it if asked.", kFields<Mx>,
+    name_of<Mx>, "flashinfer.grouped_mm", "Each expert's rows times its matrix, FP8 with packed power-of-two scales, and SwiGLU behind it if asked.",
+    kFields<Mx>,
     kCandidates<Mx>, mx_cases);
 }  // namespace ops::moe
 

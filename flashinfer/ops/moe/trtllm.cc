@@ -25,15 +25,15 @@ op::Shape tokens_by_hidden(const B& a) {
 }
 template <class B>
 op::Shape choices_by_hidden(const B& a) {
-  return {2, {a.hidden_states.size(0) * a.top_k, hidden_of(a)}};
+  return {2, {a.hidden_states.size(0) * choices_of(a), hidden_of(a)}};
 }
 template <class B>
 op::Shape choices(const B& a) {
-  return {1, {a.hidden_states.size(0) * a.top_k}};
+  return {1, {a.hidden_states.size(0) * choices_of(a)}};
 }
 template <class B>
 op::Shape tokens_by_choices(const B& a) {
-  return {2, {a.hidden_states.size(0), a.top_k}};
+  return {2, {a.hidden_states.size(0), choices_of(a)}};
 }
 
 template <class B>
@@ -72,7 +72,7 @@ inline constexpr op::Field kMembers[] = {
     op::attr<&B::routing_method_type>("routing_method_type"),
     op::attr<&B::use_shuffled_weight>("use_shuffled_weight"),
     op::attr<&B::weight_layout>("weight_layout", op::literal(B::kFormat == MoeFormat::kBf16 ? "WeightLayout.BlockMajorK" : nullptr),
-                                op::enumeration("WeightLayout: MajorK=0|MajorMn=1|BlockMajorK=2")),
+                                op::enumeration(B::kFormat == MoeFormat::kBf16 ? "WeightLayout: MajorK=0|MajorMn=1|BlockMajorK=2" : nullptr)),
     op::attr<&B::do_finalize>("do_finalize"),
     op::attr<&B::enable_pdl>("enable_pdl"),
     op::in<&B::gemm1_lora_delta>("gemm1_lora_delta", nullptr),
@@ -259,18 +259,30 @@ constexpr op::Op make(const char* doc, op::CaseTable cases) {
 namespace ops::moe {
 using flashinfer::moe::trtllm::make;
 constinit const op::Op trtllm_ops[12] = {
-    make<TrtllmBf16Moe>("A mixture of experts of bf16: routing, both products, the activation between them and the weighted sum.", trtllm_bf16_cases),
-    make<TrtllmBf16RoutedMoe>("A mixture of experts of bf16, with its routing given.", trtllm_bf16_routed_cases),
-    make<TrtllmFp8PerTensorScaleMoe>("A mixture of experts of fp8 with a scale a tensor: routing, both products, the activation between them and the weighted sum.", trtllm_fp8_per_tensor_scale_cases),
-    make<TrtllmFp8PerTensorScaleRoutedMoe>("A mixture of experts of fp8 with a scale a tensor, with its routing given.", trtllm_fp8_per_tensor_scale_routed_cases),
-    make<TrtllmFp8PerChannelScaleMoe>("A mixture of experts of fp8 with a scale a row: routing, both products, the activation between them and the weighted sum.", trtllm_fp8_per_channel_scale_cases),
-    make<TrtllmFp8PerChannelScaleRoutedMoe>("A mixture of experts of fp8 with a scale a row, with its routing given.", trtllm_fp8_per_channel_scale_routed_cases),
-    make<TrtllmFp8BlockScaleMoe>("A mixture of experts of fp8 with scales of blocks: routing, both products, the activation between them and the weighted sum.", trtllm_fp8_block_scale_cases),
-    make<TrtllmFp8BlockScaleRoutedMoe>("A mixture of experts of fp8 with scales of blocks, with its routing given.", trtllm_fp8_block_scale_routed_cases),
-    make<TrtllmFp4BlockScaleMoe>("A mixture of experts of 4 bits with scales of blocks: routing, both products, the activation between them and the weighted sum.", trtllm_fp4_block_scale_cases),
-    make<TrtllmFp4BlockScaleRoutedMoe>("A mixture of experts of 4 bits with scales of blocks, with its routing given.", trtllm_fp4_block_scale_routed_cases),
-    make<TrtllmMxint4BlockScaleMoe>("A mixture of experts of int4 with scales of 32: routing, both products, the activation between them and the weighted sum.", trtllm_mxint4_block_scale_cases),
-    make<TrtllmMxint4BlockScaleRoutedMoe>("A mixture of experts of int4 with scales of 32, with its routing given.", trtllm_mxint4_block_scale_routed_cases),
+    make<TrtllmBf16Moe>("A mixture of experts of bf16, routing included.",
+                                       trtllm_bf16_cases),
+    make<TrtllmBf16RoutedMoe>("A mixture of experts of bf16, with its routing given.",
+                                       trtllm_bf16_routed_cases),
+    make<TrtllmFp8PerTensorScaleMoe>("A mixture of experts of fp8 with a scale a tensor, routing included.",
+                                       trtllm_fp8_per_tensor_scale_cases),
+    make<TrtllmFp8PerTensorScaleRoutedMoe>("A mixture of experts of fp8 with a scale a tensor, with its routing given.",
+                                       trtllm_fp8_per_tensor_scale_routed_cases),
+    make<TrtllmFp8PerChannelScaleMoe>("A mixture of experts of fp8 with a scale a row, routing included.",
+                                       trtllm_fp8_per_channel_scale_cases),
+    make<TrtllmFp8PerChannelScaleRoutedMoe>("A mixture of experts of fp8 with a scale a row, with its routing given.",
+                                       trtllm_fp8_per_channel_scale_routed_cases),
+    make<TrtllmFp8BlockScaleMoe>("A mixture of experts of fp8 with scales of blocks, routing included.",
+                                       trtllm_fp8_block_scale_cases),
+    make<TrtllmFp8BlockScaleRoutedMoe>("A mixture of experts of fp8 with scales of blocks, with its routing given.",
+                                       trtllm_fp8_block_scale_routed_cases),
+    make<TrtllmFp4BlockScaleMoe>("A mixture of experts of 4 bits with scales of blocks, routing included.",
+                                       trtllm_fp4_block_scale_cases),
+    make<TrtllmFp4BlockScaleRoutedMoe>("A mixture of experts of 4 bits with scales of blocks, with its routing given.",
+                                       trtllm_fp4_block_scale_routed_cases),
+    make<TrtllmMxint4BlockScaleMoe>("A mixture of experts of int4 with scales of 32, routing included.",
+                                       trtllm_mxint4_block_scale_cases),
+    make<TrtllmMxint4BlockScaleRoutedMoe>("A mixture of experts of int4 with scales of 32, with its routing given.",
+                                       trtllm_mxint4_block_scale_routed_cases),
 };
 }  // namespace ops::moe
 

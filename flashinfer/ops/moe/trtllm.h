@@ -30,11 +30,14 @@ enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Bloc
 /// interleaved) are dealt out as shuffle_matrix_a does; biases, factors and scale factors of rows likewise. bf16 and fp8 block may come as
 /// they are (use_shuffled_weight = false), and blocked: [E, k / b, n, b] with blocks of 128 bytes (weight_layout 2; 0: [E, n, k]).
 ///
+/// num_fused_shared_experts (fp8 block, fp4 block): every token also goes to that many experts, whose weights lie behind the routed ones,
+/// with weight 1; only with DeepSeekV3 routing and all experts here (else ValueError). They count among the choices of a token.
+///
 /// With do_finalize = false the results are instead: gemm2_output bf16 [t * top_k, h], rows sorted by expert, unweighted; expert_weights bf16
 /// [t, top_k]; expanded_idx_to_permuted_idx i32 [t * top_k], the row of each choice or -1.
 ///
 /// ValueError: what moe_routing says; extents, dtypes or layouts that do not fit together; arguments of another format.
-/// NotImplementedError: fused shared experts, LoRA deltas, per_token_scale, valid sizes below the full ones, other activations than
+/// NotImplementedError: LoRA deltas, per_token_scale, valid sizes below the full ones, other activations than
 /// Gelu 0, Swiglu 3, Geglu 4, SwigluBias 5, Relu2 6, SwigluStep 7, Identity 9.
 template <MoeFormat F, bool Given>
 struct TrtllmMoe {

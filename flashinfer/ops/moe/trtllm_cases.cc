@@ -84,6 +84,12 @@ constexpr op::Case kFp8PerChannelScaleRouted[] = {
      "routed_scaling_factor=None", "cpu", 0, 3e-2, 0.1},
 };
 constexpr op::Case kFp8BlockScale[] = {
+    {"shared_experts",
+     "routing_logits=f32:9x4 routing_bias=f32:4:normal(0,0.1) hidden_states=e4m3:9x64 hidden_states_scale=u8:9x2:randint(122,128) "
+     "gemm1_weights=e4m3:5x128x64 gemm1_weights_scale=u8:5x128x2:randint(118,123) gemm2_weights=e4m3:5x64x64 "
+     "gemm2_weights_scale=u8:5x64x2:randint(118,123) num_experts=4 top_k=2 n_group=None topk_group=None intermediate_size=64 local_expert_offset=0 "
+     "local_num_experts=4 routed_scaling_factor=2.5 routing_method_type=2 fp8_quantization_type=2 num_fused_shared_experts=1",
+     "cpu", 0, 3e-2, 0.3},
     {"deepseek",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x256 "
      "hidden_states_scale=f32:2x9:uniform(0.01,0.03) gemm1_weights=e4m3:4x256x256 "

@@ -33,7 +33,8 @@ struct Check {
     shape(name, *t, {experts, n});
   }
   void bytes(const char* name, const TensorView& t, int64_t want, const std::string& why) const {
-    FI_CHECK(t.numel() == want && t.is_contiguous(), ValueError, op, ": ", name, " is ", to_string(t), ", but must be ", want, " scales, contiguous (", why, ")");
+    FI_CHECK(t.numel() == want && t.is_contiguous(), ValueError, op, ": ", name, " is ", to_string(t), ", but must be ", want,
+             " scales, contiguous (", why, ")");
   }
   void given(const char* name, const std::optional<TensorView>& t, bool wanted, const char* why) const {
     FI_CHECK(t.has_value() == wanted, ValueError, op, ": ", name, " is ", t ? "given" : "None", ", but ", why);
@@ -58,8 +59,8 @@ void check_extents(const Check& c, const B& a) {
   const bool swiglu = kind == 3 || kind == 5;
   const auto of_swiglu = [&](const char* name, const std::optional<TensorView>& t) {
     FI_CHECK(!t || swiglu, NotImplementedError, c.op, ": ", name, " is given, but is implemented for Swiglu alone; activation_type is ", kind);
-    c.factor(name, t, a.local_num_experts);
-    if (t) c.shape(name, *t, {a.local_num_experts});
+    c.factor(name, t, experts_of(a));
+    if (t) c.shape(name, *t, {experts_of(a)});
   };
   of_swiglu("gemm1_alpha", a.gemm1_alpha);
   of_swiglu("gemm1_beta", a.gemm1_beta);
@@ -69,7 +70,10 @@ void check_extents(const Check& c, const B& a) {
   };
   full("valid_hidden_size", a.valid_hidden_size, hidden_of(a));
   full("valid_intermediate_size", a.valid_intermediate_size, a.intermediate_size);
-  full("num_fused_shared_experts", a.num_fused_shared_experts, 0);
+  const int64_t shared = shared_of(a);
+  FI_CHECK(shared == 0 || (shared > 0 && a.local_num_experts == a.num_experts && (B::kGiven || a.routing_method_type == 2)), ValueError, c.op,
+           ": num_fused_shared_experts is ", shared, ", but shared experts need DeepSeekV3 routing and all experts here (local_num_experts is ",
+           a.local_num_experts, " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
   full("hidden_states_scale_layout", a.hidden_states_scale_layout, 2);
   c.refused("gemm1_lora_delta", a.gemm1_lora_delta);
   c.refused("per_token_scale", a.per_token_scale);
@@ -80,7 +84,7 @@ void check_extents(const Check& c, const B& a) {
 template <class B>
 void check_weight(const Check& c, const B& a, bool first, const TensorView& w, const std::optional<TensorView>& scale, int64_t n, int64_t k) {
   const char *name = first ? "gemm1_weights" : "gemm2_weights", *scale_name = first ? "gemm1_weights_scale" : "gemm2_weights_scale";
-  const int64_t e = a.local_num_experts;
+  const int64_t e = experts_of(a);
   constexpr bool kFp8 = B::kFormat == MoeFormat::kFp8PerTensor || B::kFormat == MoeFormat::kFp8PerChannel || B::kFormat == MoeFormat::kFp8Block;
   c.dtype(name, w, kFp8 ? DTypeSet(DType::kF8E4M3) : four_bits<B>() ? DTypeSet(DType::kU8) | DType::kF4E2M1x2 : DTypeSet(DType::kBF16));
   FI_CHECK(a.weight_layout == 0 || (a.weight_layout == 2 && !mx(a)), ValueError, c.op, ": weight_layout is ", a.weight_layout,
@@ -112,7 +116,8 @@ void check_hidden(const Check& c, const B& a) {
     default: c.dtype("hidden_states", a.hidden_states, DType::kF8E4M3);
   }
   const bool scaled = B::kFormat == MoeFormat::kFp8PerChannel || (has_scales(format) && is_narrow(a.hidden_states));
-  c.given("hidden_states_scale", a.hidden_states_scale, scaled, scaled ? "hidden states of this format come with it" : "hidden states of this format have none");
+  c.given("hidden_states_scale", a.hidden_states_scale, scaled,
+          scaled ? "hidden states of this format come with it" : "hidden states of this format have none");
   if (!scaled) return;
   const TensorView& s = *a.hidden_states_scale;
   if (format == RowFormat::kFp8 || format == RowFormat::kFp8Blocks) {
@@ -160,7 +165,7 @@ void check(const char* op, const B& a) {
   c.given("gemm2_weights_scale", a.gemm2_weights_scale, kScaled, kScaled ? "weights of this format have it" : "weights of this format have none");
   c.given("gemm1_per_channel_weight_scale", a.gemm1_per_channel_weight_scale, kPerChannel, "it belongs to the per channel format");
   c.given("gemm2_per_channel_weight_scale", a.gemm2_per_channel_weight_scale, kPerChannel, "it belongs to the per channel format");
-  const int64_t h = hidden_of(a), n = gated(a) ? 2 * a.intermediate_size : a.intermediate_size, e = a.local_num_experts;
+  const int64_t h = hidden_of(a), n = gated(a) ? 2 * a.intermediate_size : a.intermediate_size, e = experts_of(a);
   check_weight(c, a, true, a.gemm1_weights, a.gemm1_weights_scale, n, h);
   check_weight(c, a, false, a.gemm2_weights, a.gemm2_weights_scale, h, a.intermediate_size);
   c.rows("gemm1_per_channel_weight_scale", a.gemm1_per_channel_weight_scale, e, n);

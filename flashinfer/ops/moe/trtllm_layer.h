@@ -10,6 +10,19 @@
 
 namespace flashinfer::moe::trtllm {
 
+/// Experts that every token goes to, behind the routed ones in the weights.
+template <class B>
+int64_t shared_of(const B& a) {
+  return a.num_fused_shared_experts.value_or(0);
+}
+template <class B>
+int64_t experts_of(const B& a) {
+  return a.local_num_experts + shared_of(a);
+}
+template <class B>
+int64_t choices_of(const B& a) {
+  return a.top_k + shared_of(a);
+}
 template <class B>
 bool gated(const B& a) {
   return has_gate(static_cast<MoeActivation>(a.activation_type));
@@ -54,7 +67,7 @@ int64_t weight_block(const B& a) {
   if (a.hidden_states.dtype() != DType::kBF16) return is_bytes(a.hidden_states) ? 16 : 32;
   // By the number of scales, of which NVFP4 has twice as many from k = 128 on.
   const int64_t n = gated(a) ? 2 * a.intermediate_size : a.intermediate_size;
-  const int64_t fine = a.local_num_experts * sf_bytes(SfLayout::k128x4, n, hidden_of(a) / 16);
+  const int64_t fine = experts_of(a) * sf_bytes(SfLayout::k128x4, n, hidden_of(a) / 16);
   return a.gemm1_weights_scale && a.gemm1_weights_scale->nbytes() == fine ? 16 : 32;
 }
 template <class B>
@@ -92,7 +105,7 @@ template <class B>
 Layer layer_of(const B& a) {
   Layer l;
   l.format = rows_of(a), l.kind = static_cast<MoeActivation>(a.activation_type);
-  l.tokens = a.hidden_states.size(0), l.top_k = a.top_k, l.experts = a.local_num_experts;
+  l.tokens = a.hidden_states.size(0), l.top_k = choices_of(a), l.experts = experts_of(a);
   l.hidden = hidden_of(a), l.inter = a.intermediate_size, l.width = gated(a) ? 2 * l.inter : l.inter;
   l.x = a.hidden_states;
   set_weights(a, l, l.first, a.gemm1_weights, a.gemm1_weights_scale, l.width, l.hidden);
@@ -121,14 +134,18 @@ Tensor quotient(const TensorView& a, const TensorView& b, int64_t experts);
 template <class B>
 Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Tensor>& keep) {
   Layer l = layer_of(a);
-  const Routed r = B::kGiven ? given_routing(a.topk_ids, l.tokens, l.top_k) : route_with(routing_of(a));
-  for (size_t i = 0; i < r.ids.size(); ++i) {
-    const int64_t e = r.ids[i] - a.local_expert_offset, at = static_cast<int64_t>(i);
-    l.ids.push_back(e >= 0 && e < l.experts ? static_cast<int32_t>(e) : -1);
-    l.weights.push_back(static_cast<float>(r.weights[i]));
-    if (a.routing_replay_out) ref::put(*a.routing_replay_out, {at / a.top_k, at % a.top_k}, r.ids[i]);
-    if (a.expert_weights) ref::put(*a.expert_weights, {at / a.top_k, at % a.top_k}, r.weights[i]);
-  }
+  const Routed r = B::kGiven ? given_routing(a.topk_ids, l.tokens, a.top_k) : route_with(routing_of(a));
+  for (int64_t t = 0; t < l.tokens; ++t)
+    for (int64_t j = 0; j < l.top_k; ++j) {
+      const auto at = static_cast<size_t>(t * a.top_k + j);
+      const bool routed_here = j < a.top_k;  // the others are shared
+      const int64_t e = routed_here ? r.ids[at] - a.local_expert_offset : a.local_num_experts + j - a.top_k;
+      const double weight = routed_here ? r.weights[at] : 1.0;
+      l.ids.push_back(e >= 0 && e < (routed_here ? a.local_num_experts : l.experts) ? static_cast<int32_t>(e) : -1);
+      l.weights.push_back(static_cast<float>(weight));
+      if (a.routing_replay_out && routed_here) ref::put(*a.routing_replay_out, {t, j}, r.ids[at]);
+      if (a.expert_weights) ref::put(*a.expert_weights, {t, j}, weight);
+    }
   const auto hold = [&](Tensor t) { return keep.emplace_back(std::move(t)).view(); };
   if (a.hidden_states_scale && has_scales(l.format))
     l.x_scales = row_scales(*a.hidden_states_scale, l.format, l.tokens, l.hidden / scale_block(l.format));

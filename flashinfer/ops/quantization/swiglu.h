@@ -15,7 +15,7 @@ struct SiluAndMulMxfp8Quantize {
   TensorView gated_input;  // [m, 2k] bf16|f16: gate, linear half
   bool rowwise = true, colwise = false;
   std::optional<TensorView> row_output = {};     // e4m3 [m, k], contiguous
-  std::optional<TensorView> column_output = {};  // e4m3 [m, k] with strides (1, m)
+  std::optional<TensorView> column_output = {};  // e4m3 [m, k], made with strides (1, m)
   std::optional<TensorView> row_scales = {};     // ue8m0 as uint8 [m, k / 32]
   std::optional<TensorView> column_scales = {};  // [k * m / 32]: of column c at c * m / 32
 };

@@ -34,8 +34,8 @@ struct Softmax {
   std::optional<TensorView> out = {};                  // ours: memory for the result, [rows, v] f32
 };
 /// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0, and -1 for a row, gives equal
-/// probabilities (engines mark greedy rows so, and map them to top_k with k = 1). -inf gives 0; a row of -inf gives zeros; a NaN or +inf makes its row NaN. ValueError: shapes
-/// or dtypes that do not fit together, another negative temperature.
+/// probabilities (engines mark greedy rows so, and map them to top_k with k = 1). -inf gives 0; a row of -inf gives
+/// zeros; a NaN or +inf makes its row NaN. ValueError: shapes or dtypes that do not fit together, another negative temperature.
 Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
