@@ -53,6 +53,8 @@ def returned(op):
         return "tuple[Any, ...]"  # numbers, tuples of tensors: the docstring says which
     one = "_T" if op.first_array != "None" else "Array"
     always = [f for f in op.returned if "conditional" not in f]
+    if not always:
+        return f"Union[{one}, tuple[{one}, ...]]"  # what is asked for
     plain = one if len(always) == 1 else "tuple[" + ", ".join([one] * len(always)) + "]"
     return plain if len(always) == len(op.returned) else f"Union[{plain}, Any]"  # more of them when asked for
 

@@ -166,7 +166,7 @@ inline constexpr op::Field kFields[] = {
     op::in<&B::a_scale>("a_scale", nullptr, kScales<B>, op::any_layout),
     op::in<&B::b_scale>("b_scale", nullptr, kScales<B>, op::any_layout),
     op::in<&B::m_indptr>("m_indptr", "e+1", DType::kI32),
-    op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk"),
+    op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk", op::literal(std::is_same_v<B, Fp8> ? "(1, 128, 128)" : "(1, 1, 128)")),
     op::attr<&B::scale_major_mode>("scale_major_mode", op::choices("MN")),
     op::attr<&B::backend>("backend", op::backends("cute:cuda")),
     op::out<&B::out>("out", nullptr, DType::kBF16, op::shape<out_shape<B>>),

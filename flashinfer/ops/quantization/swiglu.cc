@@ -80,7 +80,10 @@ void launch(const B& a) {
   if (a.rowwise) p.rows = static_cast<uint8_t*>(a.row_output->data()), p.row_scales = a.row_scales->template data_as<uint8_t>();
   const bool direct = a.colwise && a.column_output->transpose(0, 1).is_contiguous();
   const Tensor turned = a.colwise && !direct ? Tensor::empty({width_of(a), p.m}, DType::kF8E4M3) : Tensor();
-  if (a.colwise) p.columns = static_cast<uint8_t*>(direct ? a.column_output->data() : turned.data()), p.column_scales = a.column_scales->template data_as<uint8_t>();
+  if (a.colwise) {
+    p.columns = static_cast<uint8_t*>(direct ? a.column_output->data() : turned.data());
+    p.column_scales = a.column_scales->template data_as<uint8_t>();
+  }
   ops::run_rows(jit::cpu_kernel<kSwiglu>(config_of(a)).fn, p, p.m / 32 * (p.k / 128), 1);
   if (turned.defined()) ops::copy_strided(turned.view().transpose(0, 1), *a.column_output);
 }
