@@ -224,8 +224,11 @@ FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t*
   e4m3_t* to = reinterpret_cast<e4m3_t*>(codes);
 #if defined(FI_NARROW_AVX512)
   if constexpr (F.fp8 && F.block == 32 && sizeof(T) == 2) {
-    for (; i + 2 <= n; i += 2) {  // until a block with infinities or NaN, or a factor that is infinite here
+    const T* const next = x + n * F.block;  // read while nothing else is: the magnitudes of these n blocks are known
+    for (; i + 2 <= n; i += 2) {            // until a block with infinities or NaN, or a factor that is infinite here
       const Vec unit[2] = {splat(factor[i] * kE4m3Unit), splat(factor[i + 1] * kE4m3Unit)};
+      __builtin_prefetch(next + i * 32, 0, 2);
+      __builtin_prefetch(next + i * 32 + 32, 0, 2);
       if (!store_e4m3_scaled(to + i * 32, x + i * 32, [&](int h, Vec m) { return m * unit[h]; })) [[unlikely]] break;
     }
   }

@@ -31,11 +31,16 @@ FI_VEC_INLINE __m512i words_of(Split v, const f16_t*) {
 }
 /// x * scale * w * inverse to e4m3, 64 at a time; returns how many were made. slow(i) makes 64 of which some are NaN or saturate.
 template <class T, bool kAdd, class W, class Slow>
-FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& row, Vec scale, const W* w, Vec inverse, Slow slow) {
+FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& row, const int64_t (&ahead)[2], Vec scale, const W* w, Vec inverse,
+                                 Slow slow) {
   const Vec unit = inverse * splat(kE4m3Unit);
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     __m512i kept[2];
+    for (int j = 0; j < 64; j += 32) {  // the next row, for the pass that only sums
+      __builtin_prefetch(row.x + i + j + ahead[0], 0, 2);
+      if (kAdd) __builtin_prefetch(row.residual + i + j + ahead[1], 0, 2);
+    }
     const auto half = [&](int h) {
       Split v = load_split(row.x + i + 32 * h);
       const Split g = load_split(w + i + 32 * h);
@@ -67,6 +72,7 @@ void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
   const NormParams& p = q.norm;
   const W* w = static_cast<const W*>(p.weight);
   const Vec inverse = splat(1.0f / q.scale);
+  const int axis = p.inner == 1 ? 0 : 1;
   for_rows(p, task, [&](int64_t input_at, int64_t residual_at, int64_t out_at) {
     const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at, C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
     const Vec scale = rms_factor(row, p.d, p.eps);
@@ -91,7 +97,7 @@ void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
       int64_t done = 0;
 #if defined(FI_NARROW_AVX512)
       if constexpr (C.out == DType::kF8E4M3 && sizeof(T) == 2 && !C.silu)
-        done = write_e4m3(y, p.d, row, scale, w, inverse, [&](int64_t i) { part(i, 64); });
+        done = write_e4m3(y, p.d, row, {p.input_stride[axis], p.residual_stride[axis]}, scale, w, inverse, [&](int64_t i) { part(i, 64); });
 #endif
       part(done, p.d - done);
     }

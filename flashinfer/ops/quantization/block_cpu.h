@@ -31,7 +31,11 @@ FI_VEC_INLINE const typename Quantised<C.dtype>::type* chunk_of(const scalar_of_
                                                                 typename Quantised<C.dtype>::type* buffer) {
   if constexpr (C.gated) {
     const auto *gate = x + at, *up = x + k + at;
-    const auto value = [&](int64_t i) { return activate<ActConfig{C.dtype, Activation::kSilu}>(load(gate + i)) * load(up + i); };
+    const auto value = [&](int64_t i) {
+      __builtin_prefetch(gate + i + n, 0, 2);  // of the next chunk, as act_and_mul does
+      __builtin_prefetch(up + i + n, 0, 2);
+      return activate<ActConfig{C.dtype, Activation::kSilu}>(load(gate + i)) * load(up + i);
+    };
     write_row(buffer, n, value, [&](int64_t i, int64_t) { return value(i); });
     return buffer;
   } else if constexpr (C.dtype == DType::kF8E4M3) {

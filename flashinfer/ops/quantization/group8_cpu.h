@@ -66,9 +66,9 @@ FI_VEC_INLINE void write_group(const T* x, Q* q, int64_t n, Quotient quotient) {
   if (i < n) store_saturated_n(q + i, quotient(load_n(x + i, n - i)), n - i);
 }
 
-/// n elements over s.
+/// n elements over s. `ahead`: elements to what will be read next, when the scales of these groups are long known.
 template <class T, class Q>
-FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s) {
+FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s, int64_t ahead) {
   const Divisor d = divisor_of(s);
   if (!d.safe) [[unlikely]] return write_group(x, q, n, [&](Vec v) { return v / d.s; });
   const auto quotient = [&](Vec v) { return divide(v, d); };
@@ -76,16 +76,19 @@ FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s) {
 #if defined(FI_NARROW_AVX512)
   if constexpr (sizeof(T) == 2 && __is_same(Q, e4m3_t)) {
     const Divisor unit{splat(s / kE4m3Unit), splat(1.0f / (s / kE4m3Unit)), true};
-    for (; i + 64 <= n; i += 64)
+    for (; i + 64 <= n; i += 64) {
+      __builtin_prefetch(x + i + ahead, 0, 2);
+      __builtin_prefetch(x + i + 32 + ahead, 0, 2);
       if (!store_e4m3_scaled(q + i, x + i, [&](int, Vec m) { return divide_magnitude(m, unit); })) [[unlikely]]
         write_group(x + i, q + i, 64, quotient);
+    }
   }
 #endif
   write_group(x + i, q + i, n - i, quotient);
 }
 
 /// Scales of a row's groups first, so that what leads to one hides behind the others'; at most kGroupChunk of them.
-constexpr int64_t kGroupChunk = 64;
+constexpr int64_t kGroupChunk = 64, kGivenAhead = 1024;
 template <class T>
 FI_VEC_INLINE void group_scales(const T* x, int64_t group, int64_t groups, float eps, float most, bool power, float* s) {
   constexpr int64_t L = Vec::kLanes;
@@ -115,7 +118,7 @@ void group8(const Group8Params& p, int64_t task) {
     }
     Q* q = static_cast<Q*>(p.q) + r * p.q_stride;
     if (p.given) {
-      write_scaled(x, q, p.k, *p.given);
+      write_scaled(x, q, p.k, *p.given, kGivenAhead);
       continue;
     }
     const int64_t groups = p.k / p.group;
@@ -124,7 +127,7 @@ void group8(const Group8Params& p, int64_t task) {
       group_scales(x + first * p.group, p.group, n, p.eps, kMost, p.power != 0, s);
       for (int64_t g = 0; g < n; ++g) {
         p.scales[r * p.scale_row_stride + (first + g) * p.scale_group_stride] = s[g];
-        write_scaled(x + (first + g) * p.group, q + (first + g) * p.group, p.group, s[g]);
+        write_scaled(x + (first + g) * p.group, q + (first + g) * p.group, p.group, s[g], n * p.group);
       }
     }
   }
