@@ -7,12 +7,17 @@
 //
 // The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.
 #pragma once
+#include "flashinfer/ops/attention/cpu_decode_codes.h"
 #include "flashinfer/ops/attention/cpu_decode_narrow.h"
 #include "flashinfer/ops/attention/cpu_decode_pairs.h"
 #include "flashinfer/ops/attention/cpu_decode_vec.h"
 
 namespace flashinfer::cpu {
 namespace attention {
+
+/// NVFP4: groups of more heads gain more from rows of bf16, which cost once what codes cost a row. Cycles a key at D 128 from L2, codes and
+/// rows: G = 1 48 and 87, G = 4 96 and 114, G = 8 174 and 144.
+inline constexpr int kCodesRows = 4;
 
 struct DecodeScratch {
   char* at;
@@ -53,6 +58,7 @@ struct DecodeTypes {
 #else
   static constexpr bool kPairs = false;
 #endif
+  static constexpr bool kCodes = kFp4 && kPairs;  // codes as they lie, where the dims allow it
   static constexpr bool kConvert = kFp4 || (kNarrow && kPairs);  // a block of rows before it is multiplied
   static constexpr DType kCell = !kConvert ? C.kv == DType::kF4E2M1x2 ? DType::kF32 : C.kv : kPairs ? DType::kBF16 : DType::kF32;
   using Q = scalar_of_t<C.q>;
@@ -89,6 +95,7 @@ struct Decode {
   LogitsOf logits;
   int64_t tokens, width, token_rows = 0;
   int passes = 0;
+  bool codes, cells;  // what is multiplied: NVFP4 codes, rows of bf16 in passes of cells; neither: rows of f32
   Pass pass[kDecodeRows];
   Range range[kDecodeTokens];
   Lines ahead;
@@ -100,7 +107,8 @@ struct Decode {
 
   Decode(const AttentionParams& params, const AttentionWork& work)
       : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo), logits(params),
-        tokens(r.qo_len), width(padded(params.head_dim_vo)), scales(params) {
+        tokens(r.qo_len), width(padded(params.head_dim_vo)), codes(T::kCodes && r.group <= kCodesRows && params.head_dim_qk % 128 == 0 && params.head_dim_vo % 128 == 0),
+        cells(T::kPairs && !codes), scales(params) {
     if constexpr (T::kFp4) {
       scales.k = p.k_sf, scales.v = p.v_sf;
       scales.k_stride_page = p.k_sf_stride_page, scales.k_stride_n = p.k_sf_stride_n, scales.k_stride_h = p.k_sf_stride_h;
@@ -109,7 +117,7 @@ struct Decode {
     const int64_t wide = padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo);
     memset(s.zeros, 0, static_cast<size_t>(4 * wide));
     for (int left = static_cast<int>(r.group); left > 0; ++passes) {
-      const int wanted = kPairs ? pass_width(left) : left >= 4 && Vec::kLanes >= 4 ? 4 : left >= 2 ? 2 : 1;
+      const int wanted = cells ? pass_width(left) : left >= 4 && Vec::kLanes >= 4 ? 4 : left >= 2 ? 2 : 1;
       const int rows = wanted < left ? wanted : left;
       pass[passes] = {static_cast<int>(token_rows), wanted, rows};
       token_rows += wanted, left -= rows;
@@ -125,14 +133,18 @@ struct Decode {
   float* o_of(int64_t unit, const Pass& a) const { return s.o + (unit * token_rows + a.first) * width; }
   uint32_t* q_of(int64_t unit, const Pass& a) const { return s.q + (unit * token_rows + a.first) * padded(p.head_dim_qk) / (kPairs ? 2 : 1); }
   /// One a pass of cells, else one a row.
-  Running& running(int64_t unit, int k) const { return s.running[unit * states() + (kPairs ? k : pass[k].first)]; }
-  int64_t states() const { return kPairs ? passes : token_rows; }
+  Running& running(int64_t unit, int k) const { return s.running[unit * states() + (cells ? k : pass[k].first)]; }
+  int64_t states() const { return cells ? passes : token_rows; }
 
   void pack(int64_t unit, const Pass& a) {
     const Q* rows[16];
     for (int i = 0; i < a.rows; ++i)
       rows[i] = static_cast<const Q*>(p.q) + (r.q_first + unit % tokens) * p.q_stride_n + (head_of(unit) * r.group + a.first + i) * p.q_stride_h;
 #if defined(__AVX512BF16__)
+#if defined(__AVX512VBMI__)
+    if constexpr (T::kCodes)
+      if (codes) return codes::pack_q(rows, a.rows, a.width, p.head_dim_qk, q_of(unit, a));
+#endif
     if constexpr (kPairs) {
       uint32_t* to = q_of(unit, a);
       switch (a.width) {
@@ -195,6 +207,49 @@ struct Decode {
     }
   }
 
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+  /// The rows of one token with NVFP4 codes. Scales of keys that it does not see are zeros: weights of 0, whatever the codes.
+  void run_codes(const Block& at, int64_t head, const Shown& b, int64_t unit) {
+    alignas(64) const uint8_t *k[kDecodeKeys], *v[kDecodeKeys];
+    const int64_t kb = p.head_dim_qk / 16, vb = p.head_dim_vo / 16;
+    uint8_t* raw = reinterpret_cast<uint8_t*>(s.cell);  // 2 KB; at most 32 x 16 of each, larger dims go in turns
+    bf16_t *ks = reinterpret_cast<bf16_t*>(s.k), *vs = reinterpret_cast<bf16_t*>(s.v);
+    const uint8_t* zeros = reinterpret_cast<const uint8_t*>(s.zeros);
+    for (int64_t j = 0; j < kDecodeKeys; ++j) {
+      const bool there = j >= b.lo && j < b.hi;
+      k[j] = there ? at.rows.k[j] + head * p.k_stride_h : zeros, v[j] = there ? at.rows.v[j] + head * p.v_stride_h : zeros;
+    }
+    const auto widen_scales = [&](const uint8_t* const* rows, int64_t offset, int64_t blocks, bf16_t* out) {
+      for (int64_t part = 0; part < blocks; part += 8) {
+        for (int64_t j = 0; j < kDecodeKeys; ++j) memcpy(raw + j * 8, j >= b.lo && j < b.hi ? rows[j] + offset + part : zeros, 8);
+        bf16_t* to = blocks == 8 ? out : reinterpret_cast<bf16_t*>(raw + kDecodeKeys * 8);
+        widen_row(reinterpret_cast<const e4m3_t*>(raw), kDecodeKeys * 8, to);
+        if (blocks != 8)
+          for (int64_t j = 0; j < kDecodeKeys; ++j) memcpy(out + j * blocks + part, to + j * 8, 16);
+      }
+    };
+    widen_scales(at.scales.k, head * p.k_sf_stride_h, kb, ks);
+    widen_scales(at.scales.v, head * p.v_sf_stride_h, vb, vs);
+    ahead.ask<16>();
+    for (int n = 0; n < passes; ++n) {
+      float slopes[16] = {};
+      const Shown mine = with_slopes(b, head, n, slopes);
+      switch (pass[n].width) {
+        case 1: multiply_codes<1>(k, v, ks, vs, mine, unit, n); break;
+        case 2: multiply_codes<2>(k, v, ks, vs, mine, unit, n); break;
+        default: multiply_codes<4>(k, v, ks, vs, mine, unit, n);
+      }
+    }
+  }
+  template <int W>
+  void multiply_codes(const uint8_t* const* k, const uint8_t* const* v, const bf16_t* ks, const bf16_t* vs, const Shown& b, int64_t unit, int n) {
+    float* o = o_of(unit, pass[n]);
+    codes::scores<W>(k, ks, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s.s, ahead);
+    softmax_rows<W>(b, unit, n, o);
+    codes::values<W>(v, vs, b.lo, b.hi, s.s, p.head_dim_vo, o, width, ahead);
+  }
+#endif
+
   /// Rows of one head for keys [lo, hi) of the block; all others are zeros.
   void point(const Rows<Cell>& at, int64_t dk, int64_t dv, int64_t lo, int64_t hi, const Cell** k, const Cell** v) const {
     if (lo == 0 && hi == kDecodeKeys) {
@@ -209,7 +264,7 @@ struct Decode {
   }
 
   template <int W>
-  void multiply(const Cell* const* k, const Cell* const* v, Shown& b, int64_t unit, int n) {
+  void multiply(const Cell* const* k, const Cell* const* v, const Shown& b, int64_t unit, int n) {
     const Pass& a = pass[n];
     float* o = o_of(unit, a);
 #if defined(__AVX512BF16__)
@@ -221,30 +276,41 @@ struct Decode {
 #endif
     if constexpr (!kPairs) {
       f32::scores<W>(k, b.lo, b.hi, reinterpret_cast<const float*>(q_of(unit, a)), p.head_dim_qk, s.s, ahead);
-      Running* each = &running(unit, n);
-      for (int i = 0; i < W; ++i) {
-        Shown mine = b;
-        if (b.slopes) mine.slopes = b.slopes + i;
-        softmax<1, false>(logits, mine, s.s + i * kDecodeKeys, each[i], o + i * width, width, nullptr);
-      }
+      softmax_rows<W>(b, unit, n, o);
       f32::values<W>(v, b.lo, b.hi, s.s, p.head_dim_vo, o, width, ahead);
     }
   }
 
-  void run_block(const Rows<Cell>& at, int64_t dk, int64_t dv, int64_t first, int64_t unit) {
-    const int64_t token = unit % tokens, head = head_of(unit);
+  template <int W>
+  void softmax_rows(const Shown& b, int64_t unit, int n, float* o) {
+    Running* each = &running(unit, n);
+    for (int i = 0; i < W; ++i) {
+      Shown mine = b;
+      if (b.slopes) mine.slopes = b.slopes + i;
+      softmax<1, false>(logits, mine, s.s + i * kDecodeKeys, each[i], o + i * width, width, nullptr);
+    }
+  }
+  Shown with_slopes(Shown b, int64_t head, int n, float* slopes) const {
+    if (!p.alibi_slopes) return b;
+    for (int i = 0; i < pass[n].rows; ++i) slopes[i] = p.alibi_slopes[head * r.group + pass[n].first + i];
+    b.slopes = slopes;
+    return b;
+  }
+  Shown shown(int64_t first, int64_t token) const {
     const Range& seen = range[token];
-    Shown b{seen.lo > first ? seen.lo - first : 0, seen.hi - first < kDecodeKeys ? seen.hi - first : kDecodeKeys, nullptr,
+    return {seen.lo > first ? seen.lo - first : 0, seen.hi - first < kDecodeKeys ? seen.hi - first : kDecodeKeys, nullptr,
             static_cast<float>(first - token)};
-    if (b.lo >= b.hi) return;
+  }
+
+  void run_block(const Rows<Cell>& at, int64_t dk, int64_t dv, int64_t first, int64_t unit) {
+    const int64_t head = head_of(unit);
+    const Shown seen = shown(first, unit % tokens);
+    if (seen.lo >= seen.hi) return;
     const Cell *k[kDecodeKeys], *v[kDecodeKeys];
-    point(at, dk, dv, b.lo, b.hi, k, v);
+    point(at, dk, dv, seen.lo, seen.hi, k, v);
     for (int n = 0; n < passes; ++n) {
       float slopes[16] = {};
-      if (p.alibi_slopes) {
-        for (int i = 0; i < pass[n].rows; ++i) slopes[i] = p.alibi_slopes[head * r.group + pass[n].first + i];
-        b.slopes = slopes;
-      }
+      const Shown b = with_slopes(seen, head, n, slopes);
       switch (pass[n].width) {
         case 1: multiply<1>(k, v, b, unit, n); break;
         case 2: multiply<2>(k, v, b, unit, n); break;
@@ -277,6 +343,14 @@ struct Decode {
   }
   void run_head(const Block& block, int64_t h, int64_t first) {
     const int64_t unit = (h - w.head_begin) * tokens;
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+    if constexpr (T::kCodes)
+      if (codes) {
+        for (int64_t t = 0; t < tokens; ++t)
+          if (const Shown b = shown(first, t); b.lo < b.hi) run_codes(block, h, b, unit + t);
+        return;
+      }
+#endif
     if constexpr (T::kConvert) {
       Rows<Cell> cells;
       convert(block, h, cells);
@@ -287,7 +361,7 @@ struct Decode {
   }
 
   State state(int64_t unit, int n, int row) const {
-    if constexpr (!kPairs) return state_of<1, false>((&running(unit, n))[row], 0);
+    if (!cells) return state_of<1, false>((&running(unit, n))[row], 0);
     switch (pass[n].width) {
       case 1: return cells_state<1>(running(unit, n), row);
       case 2: return cells_state<2>(running(unit, n), row);
@@ -308,6 +382,10 @@ struct Decode {
       for (int n = 0; n < passes; ++n)
         for (int i = 0; i < pass[n].rows; ++i) {
           const float* o = o_of(unit, pass[n]) + i * width;
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+          if constexpr (T::kCodes)
+            if (codes) codes::in_order(o, width, reinterpret_cast<float*>(s.k)), o = reinterpret_cast<const float*>(s.k);
+#endif
           const int64_t row = unit * r.group + pass[n].first + i;
           const State mine = state(unit, n, i);
           if (w.partial >= 0) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "flashinfer/ops/attention/plan.h"
 
@@ -23,21 +26,32 @@ void pack_bits(const uint8_t* bools, int64_t n, uint8_t* out) {
 struct Extremes {
   int32_t lo = 0, hi = -1;
 };
-/// Of x[n], copied to `to` (null: not copied) in the same pass: a plan may have millions of page ids. In vectors of the compiler's,
-/// which g++ 12 does not make of min and max at -O2.
-Extremes extremes(const int32_t* x, int64_t n, int32_t* to = nullptr) {
-  typedef int32_t Ints __attribute__((vector_size(16), aligned(4), may_alias));
-  Ints lo[4] = {}, hi[4];
-  for (Ints& h : hi) h = Ints{} - 1;
+#if defined(__x86_64__)
+/// Of whole vectors of x[n], merged into `e`; returns how many elements that was. With 16-byte vectors of the baseline x86-64, which has no
+/// minimum of integers, an id took 0.25 ns.
+__attribute__((target("avx2"))) int64_t extremes_avx2(const int32_t* x, int64_t n, int32_t* to, Extremes& e) {
+  __m256i lo[2] = {_mm256_set1_epi32(e.lo), _mm256_set1_epi32(e.lo)}, hi[2] = {_mm256_set1_epi32(e.hi), _mm256_set1_epi32(e.hi)};
   int64_t i = 0;
   for (; i + 16 <= n; i += 16)
-    for (int j = 0; j < 4; ++j) {
-      const Ints v = reinterpret_cast<const Ints*>(x + i)[j];
-      if (to) reinterpret_cast<Ints*>(to + i)[j] = v;
-      lo[j] = v < lo[j] ? v : lo[j], hi[j] = v > hi[j] ? v : hi[j];
+    for (int j = 0; j < 2; ++j) {
+      const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i) + j);
+      if (to) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i) + j, v);
+      lo[j] = _mm256_min_epi32(lo[j], v), hi[j] = _mm256_max_epi32(hi[j], v);
     }
+  alignas(32) int32_t least[8], most[8];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(least), _mm256_min_epi32(lo[0], lo[1]));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(most), _mm256_max_epi32(hi[0], hi[1]));
+  for (int j = 0; j < 8; ++j) e.lo = std::min(e.lo, least[j]), e.hi = std::max(e.hi, most[j]);
+  return i;
+}
+#endif
+/// Of x[n], copied to `to` (null: not copied) in the same pass: a plan may have millions of page ids.
+Extremes extremes(const int32_t* x, int64_t n, int32_t* to = nullptr) {
   Extremes e;
-  for (int j = 0; j < 16; ++j) e.lo = std::min(e.lo, lo[j / 4][j % 4]), e.hi = std::max(e.hi, hi[j / 4][j % 4]);
+  int64_t i = 0;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) i = extremes_avx2(x, n, to, e);
+#endif
   for (; i < n; ++i) {
     if (to) to[i] = x[i];
     e.lo = std::min(e.lo, x[i]), e.hi = std::max(e.hi, x[i]);
