@@ -115,16 +115,18 @@ __attribute__((noinline)) void scores(const bf16_t* const* k, int64_t begin, int
   }
 }
 
-struct Mix {
-  __m512i lo, hi;
-  Mix() {
-    alignas(64) uint16_t low[32], high[32];
+struct MixOrder {
+  alignas(64) uint16_t low[32], high[32];
+  constexpr MixOrder() : low(), high() {
     for (int i = 0; i < 16; ++i) {
       low[2 * i] = static_cast<uint16_t>(i), low[2 * i + 1] = static_cast<uint16_t>(32 + i);
       high[2 * i] = static_cast<uint16_t>(16 + i), high[2 * i + 1] = static_cast<uint16_t>(48 + i);
     }
-    lo = _mm512_load_si512(low), hi = _mm512_load_si512(high);
   }
+};
+inline constexpr MixOrder kMixOrder;
+struct Mix {
+  __m512i lo = _mm512_load_si512(kMixOrder.low), hi = _mm512_load_si512(kMixOrder.high);
 };
 
 /// o[W][width] += P V for dims [d, d + 32 N) (of the last group only `n` exist when Tail).

@@ -40,7 +40,7 @@ FI_VEC_INLINE Vec sum_lanes(const Vec (&v)[Vec::kLanes]) {
 
 /// Logits s[R][kDecodeKeys] of keys [begin, end), rounded outwards to kLanes / R; q[R][padded(dim)].
 template <int R, class T>
-inline void scores(const T* const* k, int64_t begin, int64_t end, const float* q, int64_t dim, float* s, Lines& ahead) {
+__attribute__((noinline)) void scores(const T* const* k, int64_t begin, int64_t end, const float* q, int64_t dim, float* s, Lines& ahead) {
   constexpr int kL = Vec::kLanes, kKeys = kL / R;
   static_assert(kKeys >= 1);
   const int64_t ld = padded(dim);
@@ -108,7 +108,7 @@ FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, in
 
 /// o[R][width] += p[R][kDecodeKeys] V over keys [begin, end).
 template <int R, class T>
-inline void values(const T* const* v, int64_t begin, int64_t end, const float* p, int64_t dim, float* o, int64_t width, Lines& ahead) {
+__attribute__((noinline)) void values(const T* const* v, int64_t begin, int64_t end, const float* p, int64_t dim, float* o, int64_t width, Lines& ahead) {
   constexpr int kL = Vec::kLanes;
 #if defined(__AVX512F__)
   constexpr int kN = R == 4 ? 4 : 8;  // 16 accumulators of 32 registers
