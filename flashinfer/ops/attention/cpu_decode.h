@@ -176,34 +176,27 @@ struct Decode {
   }
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-  /// The rows of one token with NVFP4 codes. Scales of keys that it does not see are zeros: weights of 0, whatever the codes.
-  void run_codes(const Block& at, int64_t head, const Shown& b, int64_t unit) {
-    const uint8_t *k[kDecodeKeys], *v[kDecodeKeys];
-    bf16_t *ks = reinterpret_cast<bf16_t*>(s.k), *vs = reinterpret_cast<bf16_t*>(s.v);
-    const uint8_t* zeros = reinterpret_cast<const uint8_t*>(s.zeros);
-    for (int64_t j = 0; j < kDecodeKeys; ++j) {
-      const bool there = j >= b.lo && j < b.hi;
-      k[j] = there ? at.rows.k[j] + head * p.k_stride_h : zeros, v[j] = there ? at.rows.v[j] + head * p.v_stride_h : zeros;
+  /// run_keys with NVFP4 codes. Scales of keys that a token does not see are zeros: weights of 0, whatever the codes.
+  template <bool Values>
+  void run_codes(const Block& at, int64_t h, int64_t begin, int64_t end, int64_t first) {
+    const int64_t row = h * (Values ? p.v_stride_h : p.k_stride_h), sf = h * (Values ? p.v_sf_stride_h : p.k_sf_stride_h);
+    const int64_t dim = Values ? p.head_dim_vo : p.head_dim_qk;
+    bf16_t* scale = reinterpret_cast<bf16_t*>(s.k);
+    for (int64_t t = 0; t < tokens; ++t) {
+      const Shown b = shown(first, t);
+      const int64_t lo = b.lo > begin ? b.lo : begin, hi = b.hi < end ? b.hi : end, unit = (h - w.head_begin) * tokens + t;
+      if (lo >= hi) continue;
+      const uint8_t* rows[kDecodeKeys];
+      for (int64_t j = begin; j < end; ++j)
+        rows[j] = j >= lo && j < hi ? (Values ? at.rows.v : at.rows.k)[j] + row : reinterpret_cast<const uint8_t*>(s.zeros);
+      codes::widen_scales(Values ? at.scales.v : at.scales.k, sf, dim / 16, begin, end, lo, hi, scale);
+      ahead.ask<8>();
+      for (int n = 0; n < passes; ++n)
+        with_width(n, [&]<int W>() {
+          if constexpr (W <= 4 && Values) codes::values<W>(rows, scale, lo, hi, s_of(unit, pass[n]), dim, o_of(unit, pass[n]), width, ahead);
+          if constexpr (W <= 4 && !Values) codes::scores<W>(rows, scale, lo, hi, q_of(unit, pass[n]), dim, s_of(unit, pass[n]), ahead);
+        });
     }
-    codes::widen_scales(at.scales.k, head * p.k_sf_stride_h, p.head_dim_qk / 16, b.lo, b.hi, ks);
-    codes::widen_scales(at.scales.v, head * p.v_sf_stride_h, p.head_dim_vo / 16, b.lo, b.hi, vs);
-    ahead.ask<16>();
-    for (int n = 0; n < passes; ++n) {
-      float slopes[16] = {};
-      const Shown mine = with_slopes(b, head, n, slopes);
-      switch (pass[n].width) {
-        case 1: multiply_codes<1>(k, v, ks, vs, mine, unit, n); break;
-        case 2: multiply_codes<2>(k, v, ks, vs, mine, unit, n); break;
-        default: multiply_codes<4>(k, v, ks, vs, mine, unit, n);
-      }
-    }
-  }
-  template <int W>
-  void multiply_codes(const uint8_t* const* k, const uint8_t* const* v, const bf16_t* ks, const bf16_t* vs, const Shown& b, int64_t unit, int n) {
-    float* o = o_of(unit, pass[n]);
-    codes::scores<W>(k, ks, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s_of(unit, pass[n]), ahead);
-    softmax_rows<W>(b, unit, n, o);
-    codes::values<W>(v, vs, b.lo, b.hi, s_of(unit, pass[n]), p.head_dim_vo, o, width, ahead);
   }
 #endif
 
@@ -226,8 +219,9 @@ struct Decode {
   template <int W>
   void weigh(const Shown& b, int64_t unit, int n) {
     const Pass& a = pass[n];
-    if constexpr (kPairs) softmax<W, true>(logits, b, s_of(unit, a), running(unit, n), o_of(unit, a), width, cell_of(unit, a));
-    else softmax_rows<W>(b, unit, n, o_of(unit, a));
+    if constexpr (kPairs)
+      if (cells) return softmax<W, true>(logits, b, s_of(unit, a), running(unit, n), o_of(unit, a), width, cell_of(unit, a));
+    softmax_rows<W>(b, unit, n, o_of(unit, a));
   }
   /// f(integral constant W) for the width of pass `n`.
   template <class F>
@@ -265,6 +259,10 @@ struct Decode {
   /// Products of one side of keys [begin, end) of a block, of all rows of head `h`. Keys that a token does not see are zeros.
   template <bool Values>
   void run_keys(const Block& at, int64_t h, int64_t begin, int64_t end, int64_t first) {
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+    if constexpr (T::kCodes)
+      if (codes) return run_codes<Values>(at, h, begin, end, first);
+#endif
     bool ready = !T::kConvert;
     for (int64_t t = 0; t < tokens; ++t) {
       const Shown b = shown(first, t);
@@ -319,14 +317,6 @@ struct Decode {
     }
   }
   void run_head(const Block& block, int64_t h, int64_t first) {
-#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-    if constexpr (T::kCodes)
-      if (codes) {
-        for (int64_t t = 0; t < tokens; ++t)
-          if (const Shown b = shown(first, t); b.lo < b.hi) run_codes(block, h, b, (h - w.head_begin) * tokens + t);
-        return;
-      }
-#endif
     run_keys<false>(block, h, 0, kDecodeKeys, first);
     weigh_head(h, first);
     run_keys<true>(block, h, 0, kDecodeKeys, first);

@@ -53,15 +53,15 @@ inline void in_order(const float* o, int64_t dim, float* out) {
     for (int at = 0; at < 128; ++at) out[part + dim_of(at / 64, at / 16 % 4, at % 16)] = o[part + at];
 }
 
-/// Block scales of keys [lo, hi) of a block to bf16 [keys][blocks], zeros for all others. `blocks` is a multiple of 8.
-inline void widen_scales(const uint8_t* const* rows, int64_t offset, int64_t blocks, int64_t lo, int64_t hi, bf16_t* out) {
+/// Block scales of keys [begin, end) of a block to bf16 [keys][blocks], zeros where not in [lo, hi). `blocks` is a multiple of 8, keys of 16.
+inline void widen_scales(const uint8_t* const* rows, int64_t offset, int64_t blocks, int64_t begin, int64_t end, int64_t lo, int64_t hi, bf16_t* out) {
   alignas(64) uint8_t raw[kDecodeKeys * 8] = {};
   alignas(64) bf16_t wide[kDecodeKeys * 8];
   for (int64_t part = 0; part < blocks; part += 8) {
     for (int64_t j = lo; j < hi; ++j) memcpy(raw + j * 8, rows[j] + offset + part, 8);
-    widen_row(reinterpret_cast<const e4m3_t*>(raw), kDecodeKeys * 8, blocks == 8 ? out : wide);
+    widen_row(reinterpret_cast<const e4m3_t*>(raw + begin * 8), (end - begin) * 8, (blocks == 8 ? out : wide) + begin * 8);
     if (blocks != 8)
-      for (int64_t j = 0; j < kDecodeKeys; ++j) memcpy(out + j * blocks + part, wide + j * 8, 16);
+      for (int64_t j = begin; j < end; ++j) memcpy(out + j * blocks + part, wide + j * 8, 16);
   }
 }
 
