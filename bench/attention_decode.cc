@@ -2,7 +2,7 @@
 // Batch decode over paged KV beside its limits, measured in the same turn: the page sum (the same pages summed in the same order by
 // the same threads) and the arithmetic peaks (bf16 dot product, f32 FMA).
 //
-//   bench_attention_decode [--only TEXT] [--turns N]   prints the table
+//   bench_attention_decode [--only TEXT] [--pairs] [--turns N]   prints the table; --pairs: only the ratios between shapes
 //   bench_attention_decode --serve                     for bench/attention_decode.py: a line "BATCH KV HQ HKV D PAGE DTYPE what"
 //                                                      (what: run, pages) answers seconds
 #include <immintrin.h>
@@ -182,6 +182,33 @@ void print_row(const Shape& s, int turns) {
   std::fflush(stdout);
 }
 
+/// Keys a second of the first over the second, in turns.
+void print_pair(const Shape& a, const Shape& b, int turns) {
+  Decode x(a), y(b);
+  for (int i = 0; i < 2; ++i) x.run(), y.run();
+  std::vector<double> ratio;
+  for (int i = 0; i < turns; ++i) {
+    const double before = y.run(), mine = x.run(), after = y.run();
+    ratio.push_back((before + after) / 2 / mine * x.keys / y.keys);
+  }
+  std::printf("%-18s over %-18s %7.2f\n", a.name.c_str(), b.name.c_str(), median(ratio));
+  std::fflush(stdout);
+}
+void print_pairs(const std::string& only, int turns) {
+  const std::vector<Shape> all = shapes();
+  const auto find = [&](const std::string& name) {
+    for (const Shape& s : all)
+      if (s.name == name) return s;
+    throw std::runtime_error("no shape " + name);
+  };
+  std::vector<std::pair<std::string, std::string>> pairs = {{"G4 8x4k page1", "G4 8x4k page64"}, {"G4 skewed", "G4 balanced"}};
+  for (const std::string g : {"G1", "G4", "G8", "G16"})
+    for (const std::string type : {" f16", " e4m3", " nvfp4"})
+      if (g != "G16" || type != " f16") pairs.emplace_back(g + " 8x4k" + type, g + " 8x4k");
+  for (const auto& [a, b] : pairs)
+    if (a.find(only) != std::string::npos) print_pair(find(a), find(b), turns);
+}
+
 void print_plan() {
   for (const auto& [batch, length] : {std::pair<int64_t, int64_t>{256, 16}, {256, 16 * 512}}) {
     Decode d({.name = "plan", .lengths = times(batch, length), .hq = 4, .hkv = 1, .d = 16});
@@ -216,15 +243,17 @@ int main(int argc, char** argv) {
   CLI::App app("Batch decode beside its limits");
   std::string only;
   int turns = 9;
-  bool serving = false;
+  bool serving = false, pairs = false;
   app.add_option("--only", only, "rows whose name contains this");
   app.add_option("--turns", turns, "measurements of each row");
+  app.add_flag("--pairs", pairs, "only the ratios between shapes");
   app.add_flag("--serve", serving, "answer lines of stdin");
   CLI11_PARSE(app, argc, argv);
   if (serving) return serve();
   std::printf("%d threads, medians of %d turns\n", Context::current().executor.threads, turns);
   std::printf("%-18s %9s %9s %9s %7s %9s %7s %7s %10s\n", "", "us", "KV GB/s", "pages", "/pages", "GFLOP/s", "/dot", "/fma", "Mkeys/s");
   for (const Shape& s : shapes())
-    if (s.name.find(only) != std::string::npos) print_row(s, turns);
+    if (!pairs && s.name.find(only) != std::string::npos) print_row(s, turns);
+  print_pairs(only, turns);
   if (std::string("plan").find(only) != std::string::npos) print_plan();
 }
