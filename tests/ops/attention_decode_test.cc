@@ -70,5 +70,47 @@ TEST(AttentionDecode, SplittingChangesNothing) {
   }
 }
 
+/// One request of 1230 NVFP4 keys (pool: 1232) with 2 query tokens, D 128, two KV heads.
+Tensor decode_nvfp4(const Tensor& q, const Tensor& cache, const Tensor& scales, int threads) {
+  const auto pool = make_thread_pool(threads);
+  Context context = Context::current();
+  context.executor = *pool;
+  ContextScope scope(context);
+  Tensor workspace = Tensor::empty({0}, DType::kU8);
+  BatchDecodeWithPagedKVCacheWrapper w(workspace);
+  std::vector<int32_t> pages;
+  for (int32_t i = 0; i < 77; ++i) pages.push_back(76 - i);
+  const Tensor indptr = ints({0, 77}), ids = ints(pages), last = ints({14});
+  w.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = 2, .head_dim = 128, .page_size = 16,
+          .window_left = 1100, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = 2});
+  BatchDecodeRun run{.q = q, .paged_kv_cache = cache, .return_lse = true};
+  if (scales.defined()) run.kv_cache_sf = scales;
+  const std::pair<Tensor, Tensor> r = w.run(run);
+  return r.first;
+}
+TEST(AttentionDecode, Nvfp4IsItsValues) {
+  constexpr float kGrid[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  const Tensor codes = Tensor::empty({77, 2, 16, 2, 64}, DType::kU8), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f);
+  const Tensor values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
+  std::mt19937 rng(4);
+  for (uint8_t& x : codes.span<uint8_t>()) x = static_cast<uint8_t>(rng());
+  for (int64_t i = 0; i < values.numel(); ++i) {  // exact in bf16
+    const int code = codes.data_as<uint8_t>()[i / 2] >> (i % 2 * 4) & 15;
+    values.data_as<bf16_t>()[i] = bf16_t((code & 8 ? -1.0f : 1.0f) * kGrid[code & 7] * static_cast<float>(scales.data_as<e4m3_t>()[i / 16]));
+  }
+  for (int64_t group : {1, 2, 3, 4, 5, 8}) {
+    const Tensor q = random_tensor<bf16_t>({2, 2 * group, 128}, 5);
+    const Tensor want = decode_nvfp4(q, values, Tensor(), 1), got = decode_nvfp4(q, codes, scales, 1);
+    for (int64_t i = 0; i < want.numel(); ++i)
+      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01) << "G " << group << ", element " << i;
+    EXPECT_TRUE(same_bytes(got, decode_nvfp4(q, codes, scales, 3))) << "3 threads, G " << group;
+    const Tensor spoilt = Tensor::clone(scales.view());  // tokens 0..127, before both windows, and 1230 and 1231
+    const int64_t page = 2 * 16 * 2 * 8;
+    std::memset(spoilt.data_as<char>() + 69 * page, 0x7f, static_cast<size_t>(8 * page));
+    for (int64_t plane = 0; plane < 2; ++plane) std::memset(spoilt.data_as<char>() + (plane * 16 + 14) * 16, 0x7f, 32);
+    EXPECT_TRUE(same_bytes(got, decode_nvfp4(q, codes, spoilt, 1))) << "hidden NaNs, G " << group;
+  }
+}
+
 }  // namespace
 }  // namespace flashinfer

@@ -103,6 +103,18 @@ constexpr op::Case kBatchDecode[] = {
                          "plan.head_dim=80 plan.page_size=64 q=bf16:4x16x80 paged_kv_cache=e4m3:7x2x64x1x80 return_lse=True"},
     {"e5m2_group4", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=float8_e5m2 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=8 plan.num_kv_heads=2 "
                     "plan.head_dim=128 plan.page_size=64 q=bf16:4x8x128 paged_kv_cache=e5m2:7x2x64x2x128 return_lse=True"},
+    {"nvfp4_group4", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=uint8 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=8 plan.num_kv_heads=2 "
+                     "plan.head_dim=128 plan.page_size=64 q=bf16:4x8x128:normal(0,0.25) paged_kv_cache=(u8:7x64x2x64:randint(0,256),"
+                     "u8:7x64x2x64:randint(0,256)) kv_cache_sf=(e4m3:7x64x2x8,e4m3:7x64x2x8) return_lse=True"},
+    {"nvfp4_group1_window", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=uint8 plan.last_page_len=i32:[64,1,9,33] plan.window_left=37 plan.num_qo_heads=2 "
+                            "plan.num_kv_heads=2 plan.head_dim=128 plan.page_size=64 q=bf16:4x2x128:normal(0,0.25) paged_kv_cache=("
+                            "u8:7x64x2x64:randint(0,256),u8:7x64x2x64:randint(0,256)) kv_cache_sf=(e4m3:7x64x2x8,e4m3:7x64x2x8) return_lse=True window_left=37"},
+    {"nvfp4_group3_d256_hnd", "init.kv_layout='HND' " FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=uint8 plan.last_page_len=i32:[64,1,9,33] "
+                              "plan.num_qo_heads=3 plan.num_kv_heads=1 plan.head_dim=256 plan.page_size=64 q=bf16:4x3x256:normal(0,0.25) paged_kv_cache=("
+                              "u8:7x1x64x128:randint(0,256),u8:7x1x64x128:randint(0,256)) kv_cache_sf=(e4m3:7x1x64x16,e4m3:7x1x64x16) return_lse=True"},
+    {"nvfp4_group6_d64", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=uint8 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=6 plan.num_kv_heads=1 "
+                         "plan.head_dim=64 plan.page_size=64 q=bf16:4x6x64:normal(0,0.25) paged_kv_cache=(u8:7x64x1x32:randint(0,256),"
+                         "u8:7x64x1x32:randint(0,256)) kv_cache_sf=(e4m3:7x64x1x4,e4m3:7x64x1x4) return_lse=True"},
     {"fp8_cache", FI_WS FI_TABLE FI_BF16 "plan.kv_data_type=float8_e4m3fn plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 "
                   "plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=e4m3:7x2x16x2x64 k_scale=0.5 v_scale=2.0"},
     {"fp8_query", FI_WS FI_TABLE "plan.q_data_type=float8_e4m3fn plan.last_page_len=i32:[16,1,1,7] plan.num_qo_heads=4 plan.num_kv_heads=2 "
