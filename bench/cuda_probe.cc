@@ -3,7 +3,9 @@
 //   bench_cuda_probe device        the driver, the GPU, NVRTC
 //   bench_cuda_probe launch        host seconds of: the bare cuLaunchKernelEx, the same through core/cuda, a whole rmsnorm
 //   bench_cuda_probe copy          bytes read and written a second: the driver's copy, a copy kernel
-//   bench_cuda_probe graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after new inputs, its time
+//   bench_cuda_probe graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after new inputs and after
+//                                  another plan(), its time
+//   bench_cuda_probe graph_record  the step captured while it is recorded, replayed, flushed, and the recording replayed on the CPU
 //   bench_cuda_probe fault         a kernel that writes out of bounds: the error is a sentence, and the CPU goes on
 // Without a GPU FLASHINFER_LIBCUDA may name the driver of tests/cuda, for `device` and `launch`.
 #include <dlfcn.h>
@@ -19,9 +21,12 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/cuda/module.h"
+#include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/flashinfer.h"
 #include "flashinfer/jit/nvrtc.h"
+#include "flashinfer/record/record.h"
+#include "flashinfer/replay/replay.h"
 
 namespace flashinfer {
 namespace {
@@ -149,13 +154,24 @@ struct Step {
   Tensor q = Tensor::empty({kBatch, kHeads * kDim}, DType::kBF16, kGpu), o = Tensor::empty({kBatch, kHeads, kDim}, DType::kBF16, kGpu);
   Tensor y = Tensor::empty({kBatch, kHeads * kDim}, DType::kBF16, kGpu);
   Tensor cache = on_gpu(values({kBatch * kPages, 2, 16, kKv, kDim}, 11));
-  Tensor workspace = Tensor::zeros({1 << 20}, DType::kU8);
-  BatchDecodeWithPagedKVCacheWrapper attention{{.float_workspace_buffer = workspace.view()}};
-  Step() {
-    std::vector<int32_t> first(kBatch + 1), pages(kBatch * kPages);
-    for (size_t i = 0; i < first.size(); ++i) first[i] = static_cast<int32_t>(i * kPages);
-    std::iota(pages.rbegin(), pages.rend(), 0);
-    const Tensor indptr = indices(first), ids = indices(pages), last = indices(std::vector<int32_t>(kBatch, 16));
+  Tensor workspace = Tensor::zeros({1 << 20}, DType::kU8, kGpu);
+  Tensor indptr_buf = Tensor::zeros({kBatch + 1}, DType::kI32, kGpu), ids_buf = Tensor::zeros({kBatch * kPages}, DType::kI32, kGpu),
+         last_buf = Tensor::zeros({kBatch}, DType::kI32, kGpu);
+  BatchDecodeWithPagedKVCacheWrapper attention;
+  explicit Step(bool in_graph)
+      : attention(in_graph ? BatchDecodeInit{.float_workspace_buffer = workspace.view(), .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buf.view(),
+                                             .paged_kv_indices_buffer = ids_buf.view(), .paged_kv_last_page_len_buffer = last_buf.view()}
+                           : BatchDecodeInit{.float_workspace_buffer = workspace.view()}) {
+    plan(0);
+  }
+  /// `less`: pages that request i lacks are less * (i % 4); other pages too.
+  void plan(int less) {
+    std::vector<int32_t> first{0}, pages;
+    for (int i = 0; i < kBatch; ++i) {
+      for (int32_t j = 0; j < kPages - less * (i % 4); ++j) pages.push_back(static_cast<int32_t>((kBatch * kPages - 1 - i * kPages - j + 37 * less) % (kBatch * kPages)));
+      first.push_back(static_cast<int32_t>(pages.size()));
+    }
+    const Tensor indptr = indices(first), ids = indices(pages), last = indices(std::vector<int32_t>(kBatch, 16 - less));
     attention.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKv, .head_dim = kDim,
                     .page_size = 16, .q_data_type = DType::kBF16, .data_type = DType::kBF16});
   }
@@ -166,37 +182,83 @@ struct Step {
   }
 };
 
+/// What was called between its making and end().
+class Capture {
+ public:
+  Capture() : stream_(Context::current().stream) {
+    const cuda::Current current(0);
+    constexpr int kThreadLocal = 1;
+    cuda::check(g_.begin(stream_, kThreadLocal), "cuStreamBeginCapture");
+  }
+  void end() {
+    const cuda::Current current(0);
+    cuda::check(g_.end(stream_, &graph_), "cuStreamEndCapture");
+    cuda::check(g_.instantiate(&exec_, graph_, 0), "cuGraphInstantiate");
+  }
+  void replay() const {
+    const cuda::Current current(0);
+    cuda::check(g_.run(exec_, stream_), "cuGraphLaunch");
+  }
+
+ private:
+  const Graphs g_;
+  cuda::Handle stream_, graph_ = nullptr, exec_ = nullptr;
+};
+
 Json graph() {
-  const Graphs g;
   const cuda::Handle stream = Context::current().stream;
-  Step step;
+  Step step(true), plain(false);
   step();  // compiles, and the plan goes to the GPU
   const bench::Samples eager = bench::time_on_gpu(0, {.seconds = 0.3}, [&] { step(); });
-  cuda::Handle graph = nullptr, exec = nullptr;
-  constexpr int kThreadLocal = 1;
-  {
-    const cuda::Current current(0);
-    cuda::check(g.begin(stream, kThreadLocal), "cuStreamBeginCapture");
-    step();
-    cuda::check(g.end(stream, &graph), "cuStreamEndCapture");
-    cuda::check(g.instantiate(&exec, graph, 0), "cuGraphInstantiate");
-  }
-  const auto replay = [&] {
-    const cuda::Current current(0);
-    cuda::check(g.run(exec, stream), "cuGraphLaunch");
-  };
+  Capture capture;
+  step();
+  capture.end();
   const Tensor before = Tensor::clone(step.y.view());
   // New inputs in the same place: the replay's result must be theirs.
   const Tensor other = values({Step::kBatch, Step::kHeads * Step::kDim}, 13);
+  const auto expect = [&] {  // the same call without a graph
+    copy_bytes(plain.x.data(), kGpu, other.data(), kCpu, static_cast<size_t>(other.nbytes()));
+    plain();
+    cuda::fill(step.y.data(), 0xff, static_cast<size_t>(step.y.nbytes()), 0, stream);
+    capture.replay();
+    return same_bits(step.y, plain.y);
+  };
   copy_bytes(step.x.data(), kGpu, other.data(), kCpu, static_cast<size_t>(other.nbytes()));
-  cuda::fill(step.y.data(), 0xff, static_cast<size_t>(step.y.nbytes()), 0, stream);
-  replay();
-  const Tensor got = Tensor::clone(step.y.view());
-  cuda::fill(step.y.data(), 0xff, static_cast<size_t>(step.y.nbytes()), 0, stream);
+  const bool same = expect(), moved = !same_bits(step.y, before);
+  const Tensor first = Tensor::clone(step.y.view());
+  step.plan(3), plain.plan(3);
+  const bool follows_plan = expect(), other_plan = !same_bits(step.y, first);
+  const bench::Samples replayed = bench::time_on_gpu(0, {.seconds = 0.3}, [&] { capture.replay(); });
+  return {{"eager_s", eager.median()}, {"replay_s", replayed.median()}, {"same_bits", same}, {"follows_inputs", moved}, {"same_bits_after_plan", follows_plan},
+          {"follows_plan", other_plan}, {"ok", same && moved && follows_plan && other_plan}};
+}
+
+Json graph_record() {
+  const std::string folder = fs::make_temp_dir("/tmp", "flashinfer-probe-");
+  Step step(true);
   step();
-  const bool same = same_bits(got, step.y), moved = !same_bits(got, before);
-  const bench::Samples replayed = bench::time_on_gpu(0, {.seconds = 0.3}, replay);
-  return {{"eager_s", eager.median()}, {"replay_s", replayed.median()}, {"same_bits", same}, {"follows_inputs", moved}, {"ok", same && moved}};
+  cuda::synchronize(0, Context::current().stream);
+  record::Settings s = record::settings();
+  s.level = 10, s.destination = folder + "/log.txt", s.dump_dir = folder + "/dumps", s.include = {"rmsnorm", "*.run"};
+  record::configure(s);
+  Capture capture;
+  step();
+  capture.end();
+  capture.replay();
+  step.plan(3);
+  capture.replay();
+  const int64_t entries = record::flush_graph_dumps();
+  record::stop();
+  const bool deferred = fs::read_file(folder + "/log.txt").value_or("").find("[stats deferred to GPU kernel: id=") != std::string::npos;
+  replay::Options options;
+  options.device = kCpu;
+  const replay::Report report = replay::replay(folder + "/dumps", options);
+  fs::remove_tree(folder);
+  std::string wrong;
+  for (const auto& c : report.calls)
+    if (c.outcome != replay::Outcome::kPassed) wrong += str(c.function, ": ", replay::name(c.outcome), " ", c.message, "; ");
+  return {{"entries", entries}, {"calls", report.calls.size()}, {"statistics_deferred", deferred}, {"error", wrong},
+          {"ok", entries == 6 && report.calls.size() == 3 && wrong.empty() && deferred}};
 }
 
 Json fault() {
@@ -228,8 +290,9 @@ Json run(const std::string& what) {
   if (what == "launch") return launch();
   if (what == "copy") return copy();
   if (what == "graph") return graph();
+  if (what == "graph_record") return graph_record();
   if (what == "fault") return fault();
-  return {{"error", str("'", what, "' is none of device, launch, copy, graph, fault")}, {"ok", false}};
+  return {{"error", str("'", what, "' is none of device, launch, copy, graph, graph_record, fault")}, {"ok", false}};
 }
 
 }  // namespace

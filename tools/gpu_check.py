@@ -26,7 +26,7 @@ DECODE = ("init.float_workspace_buffer=u8:0 plan.q_data_type=bfloat16 plan.indpt
           "q=bf16:64x32x128 paged_kv_cache=bf16:16384x2x16x8x128:uniform(-1,1)"
           ).format(indptr=",".join(str(256 * i) for i in range(65)))
 PREFILL = "q=bf16:8192x32x128 k=bf16:8192x8x128 v=bf16:8192x8x128 causal=True"
-# name, op, case or args, rows of torch to compare with, goal: share of the copy rate, or of torch's matmul
+# name, op, case or args, rows of torch to compare with, goal: share of the copy rate, or of torch's matmul (None: no goal is set)
 TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], ("copy", 0.85)),
          ("fused_add_rmsnorm 16384x4096", "fused_add_rmsnorm", "bench", [], ("copy", 0.85)),
          ("silu_and_mul 16384x8192", "silu_and_mul", "bench", ["silu_and_mul"], ("copy", 0.85)),
@@ -34,6 +34,9 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], ("copy", 0.85))
          ("append 8192x8x128", "append_paged_kv_cache", "bench", [], ("copy", 0.85)),
          ("decode bf16 32/8 D128 page 16 batch 64 kv 4k", "BatchDecodeWithPagedKVCacheWrapper.run", DECODE,
           ["decode_flash", "decode_cudnn"], ("copy", 0.85)),
+         ("mm_bf16 8192^3 (cuBLASLt)", "mm_bf16", "a=bf16:8192x8192 b=bf16:8192x8192", ["matmul_8192"], None),
+         ("softmax 256x131072", "softmax", "logits=f32:256x131072", ["softmax"], None),
+         ("top_k_top_p 64x131072", "top_k_top_p_sampling_from_probs", "probs=f32:64x131072:uniform(0,1) top_k=40 top_p=0.9", [], None),
          ("prefill bf16 32/8 D128 causal 8k", "single_prefill_with_kv_cache", PREFILL, ["prefill_flash", "prefill_cudnn"],
           ("matmul", 0.40))]
 
@@ -49,9 +52,10 @@ class Check:
             self.env.pop(name, None)
         if sys.prefix != sys.base_prefix:
             self.env.setdefault("VIRTUAL_ENV", sys.prefix)  # where NVRTC's wheel may be
-        elif "FLASHINFER_NVRTC" not in os.environ:
-            wheels = [p for folder in sys.path for p in sorted(pathlib.Path(folder or ".").glob("nvidia/*/lib/libnvrtc.so.*"))]
-            self.env.update({"FLASHINFER_NVRTC": str(wheels[-1])} if wheels else {})
+        for variable, name in (("FLASHINFER_NVRTC", "libnvrtc"), ("FLASHINFER_CUBLASLT", "libcublasLt")):
+            wheels = [p for folder in sys.path for p in sorted(pathlib.Path(folder or ".").glob(f"nvidia/*/lib/{name}.so.*"))]
+            if sys.prefix == sys.base_prefix and wheels:
+                self.env.setdefault(variable, str(wheels[-1]))
         self.torch, self.ops, self.tree = {}, {}, None
 
     def left(self):
@@ -147,7 +151,8 @@ class Check:
     def probes(self):
         if self.emulated:
             return
-        for name, text in (("graph", "decode step captured and replayed"), ("fault", "a fault is a sentence, the CPU goes on")):
+        for name, text in (("graph", "decode step captured and replayed, also after another plan"),
+                           ("graph_record", "recorded under capture, flushed after a replay, replayed on the CPU"), ("fault", "a fault is a sentence, the CPU goes on")):
             self.run(name, text, [self.tool("bench_cuda_probe"), name], 60, self.judge_json)
         if shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc"):
             env = dict(self.env, FLASHINFER_TOOLCHAIN="nvcc", FLASHINFER_WORKSPACE_BASE=str(self.work / "nvcc"))
@@ -233,8 +238,9 @@ class Check:
         matmul = self.torch.get("matmul_8192", {}).get("tflop_per_s")
         if matmul:
             data["of_matmul"] = data["tflop_per_s"] / matmul
-        share = data.get("of_" + goal[0])
-        data["goal"] = "not measured" if share is None else ("met" if share >= goal[1] else "missed") + f": {share:.2f} of {goal[0]}, goal {goal[1]}"
+        share = data.get("of_" + goal[0]) if goal else None
+        if goal:
+            data["goal"] = "not measured" if share is None else ("met" if share >= goal[1] else "missed") + f": {share:.2f} of {goal[0]}, goal {goal[1]}"
         return "ok", ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in data.items()), data
 
     def sanitizer(self):

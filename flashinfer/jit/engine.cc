@@ -20,6 +20,7 @@
 #include "flashinfer/jit/build.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/cuda_load.h"
+#include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
 
 namespace flashinfer::jit {
@@ -315,6 +316,7 @@ void reset() {
   e.order.clear();
   detail::forget_tables();
   forget_sources();
+  forget_nvrtc();
   forget_toolchain();
   forget_folders();
 }

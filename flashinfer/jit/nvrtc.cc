@@ -4,7 +4,11 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/libraries.h"
@@ -60,6 +64,8 @@ bool bind_all(void* lib, Api& a) {
          bind(lib, "nvrtcGetCUBIN", a.cubin);
 }
 
+constexpr int kOldest = 12040;
+
 State open_nvrtc() {
   State s;
   std::string searched;
@@ -68,6 +74,11 @@ State open_nvrtc() {
     if (lib == nullptr) continue;
     if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {
       s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
+      if (s.info.major * 1000 + s.info.minor * 10 < kOldest) {
+        s.info.refusal = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path, "), but 12.4 or newer is needed: "
+                             "pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC to another");
+        return s;
+      }
       // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not look beside NVRTC for it.
       const std::string folder = s.info.path.substr(0, s.info.path.rfind('/'));
       for (const std::string& entry : fs::list_dir(folder))
@@ -80,9 +91,17 @@ State open_nvrtc() {
   return s;
 }
 
+std::atomic<const State*> opened{nullptr};
+
 const State& state() {
-  static const State& s = *new State(open_nvrtc());
-  return s;
+  if (const State* s = opened.load(std::memory_order_acquire)) return *s;
+  static std::mutex mutex;
+  static auto& all = *new std::vector<std::unique_ptr<const State>>;  // never destroyed: forgotten ones may still be named
+  const std::lock_guard lock(mutex);
+  if (const State* s = opened.load(std::memory_order_relaxed)) return *s;
+  const State* s = all.emplace_back(std::make_unique<const State>(open_nvrtc())).get();
+  opened.store(s, std::memory_order_release);
+  return *s;
 }
 
 void check_arch(const Api& api, const std::string& arch) {
@@ -102,6 +121,7 @@ void check_arch(const Api& api, const std::string& arch) {
 }  // namespace
 
 const Nvrtc& nvrtc() { return state().info; }
+void forget_nvrtc() { opened.store(nullptr); }
 
 std::string nvrtc_compile_words(const std::string& source, const std::vector<std::string>& words, std::string& log) {
   const State& s = state();

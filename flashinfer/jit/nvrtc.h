@@ -15,6 +15,8 @@ struct Nvrtc {
   std::string refusal;  // why there is none, with the places that were searched
 };
 const Nvrtc& nvrtc();
+/// Looks for it anew at the next question; what was loaded stays loaded.
+void forget_nvrtc();
 
 /// CUDA C++ to a cubin (an ELF image) for "sm_80", "sm_90a", "sm_100a", "sm_120a", ... `headers` is the -I folder of our kernel
 /// headers (none when empty); functions without __host__ or __device__ are device functions, so that headers shared with the CPU

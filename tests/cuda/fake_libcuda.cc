@@ -398,6 +398,23 @@ void* kept(size_t bytes) {
   const std::lock_guard lock(mutex);
   return all.emplace_back(std::make_unique<char[]>(bytes)).get();
 }
+// Graphs, for programs that make them with the driver's functions; a graph's handle is the number of its capture.
+int cuStreamBeginCapture_v2(Handle h, int) {
+  ENTER();
+  fake_gpu()->begin_capture(h);
+  return 0;
+}
+int cuStreamEndCapture(Handle h, Handle* graph) {
+  ENTER();
+  *graph = reinterpret_cast<Handle>(machine().captures);
+  return fake_gpu()->end_capture(h) < 0 ? int{kCaptureInvalidated} : 0;
+}
+int cuGraphInstantiateWithFlags(Handle* exec, Handle graph, unsigned long long) { return *exec = graph, 0; }
+int cuGraphLaunch(Handle exec, Handle h) {
+  ENTER();
+  fake_gpu()->launch_graph(reinterpret_cast<uint64_t>(exec), h);
+  return 0;
+}
 /// The bytes of a kernel's parameters: .nv.info.<kernel> of a cubin has them as an attribute of format 3 (a 16-bit value), kind 0x19.
 size_t param_bytes_of(const char* image) {
   const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(image);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A driver without a GPU, loaded by the tests as libcuda.
-foreach(fake fake_libcuda fake_cublaslt)
+foreach(fake fake_libcuda fake_cublaslt fake_nvrtc)
   list(REMOVE_ITEM test_sources ${CMAKE_CURRENT_LIST_DIR}/${fake}.cc)
   add_library(${fake} MODULE ${CMAKE_CURRENT_LIST_DIR}/${fake}.cc)
   target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -8,9 +8,10 @@ foreach(fake fake_libcuda fake_cublaslt)
   set_target_properties(${fake} PROPERTIES PREFIX "" CXX_STANDARD 20)
 endforeach()
 set_property(TARGET cuda_tests PROPERTY SOURCES ${test_sources})
-add_dependencies(cuda_tests fake_libcuda fake_cublaslt)
+add_dependencies(cuda_tests fake_libcuda fake_cublaslt fake_nvrtc)
 target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
-                                              FI_TEST_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>")
+                                              FI_TEST_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>"
+                                              FI_TEST_FAKE_NVRTC="$<TARGET_FILE:fake_nvrtc>")
 # NVIDIA's header, from a toolkit or the wheel nvidia-cublas; it includes headers of the toolkit.
 file(GLOB wheel_includes $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/*/include ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/*/include)
 find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
