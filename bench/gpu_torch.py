@@ -73,6 +73,10 @@ def main():
         a, b = torch.empty(1 << 29, dtype=torch.int16, device=device).random_(), torch.empty(1 << 29, dtype=torch.int16, device=device)
         return lambda: b.copy_(a)
 
+    def softmax():
+        x = torch.randn(256, 131072, device=device)
+        return lambda: torch.softmax(x, -1)
+
     causal_flops = 4 * 32 * 128 * 8192 * 8193 / 2
     row("matmul_8192", matmul, 2 * 8192.0 ** 3)
     for name, backend in (("flash", SDPBackend.FLASH_ATTENTION), ("cudnn", SDPBackend.CUDNN_ATTENTION)):
@@ -80,6 +84,7 @@ def main():
         row("decode_" + name, sdpa(backend, 64, 1, 4096, False))
     row("rmsnorm", norm)
     row("silu_and_mul", silu)
+    row("softmax", softmax)
     row("copy", copy)
     if "seconds" in rows["copy"]:
         rows["copy"]["gb_per_s"] = 2 * (1 << 30) / rows["copy"]["seconds"] * 1e-9
