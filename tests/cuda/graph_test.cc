@@ -13,6 +13,7 @@
 #include "flashinfer/ops/attention/cuda_launch.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/common/statistics_params.h"
+#include "flashinfer/record/stats.h"
 #include "flashinfer/replay/replay.h"
 
 namespace flashinfer {
@@ -112,6 +113,15 @@ TEST_F(Graph, StatisticsArePrintedByTheGraph) {
                          " ...' in graph replay output]\n"), std::string::npos) << log();
   }
   EXPECT_EQ(log().find("min="), std::string::npos) << log();
+}
+
+TEST_F(Graph, TheStatisticsKernelCompilesForEveryGpu) {
+  for (const auto& [major, minor] : {std::pair(7, 5), {8, 0}, {9, 0}, {10, 0}, {12, 0}}) {
+    gpu().major = major, gpu().minor = minor;
+    again();
+    EXPECT_GT(record::print_statistics(input_.view()), 0) << major;
+  }
+  cuda::synchronize(0, stream_->get());
 }
 
 /// Element types without a kernel, and gaps between elements.

@@ -35,7 +35,9 @@ class GpuCheck(unittest.TestCase):
             status, result, _, output = check("--device", "cuda:0", "--tree", tree, "--steps", "device,probes,killed,timings")
         self.assertEqual(status, 1)
         rows = {(r["step"], r["name"]): r for r in result["rows"]}
-        for key in (("cases", "list"), ("device", "driver, GPU, NVRTC"), ("graph", "decode step captured and replayed"), ("timing", "launch"),
+        for key in (("cases", "list"), ("device", "driver, GPU, NVRTC"), ("graph", "decode step captured and replayed, also after another plan"),
+                    ("graph_record", "recorded under capture, flushed after a replay, replayed on the CPU"), ("timing", "launch"),
+                    ("timing", "mm_bf16 8192^3 (cuBLASLt)"),
                     ("timing", "prefill bf16 32/8 D128 causal 8k")):
             self.assertEqual(rows[key]["status"], "failed", key)
             self.assertIn("No such file", rows[key]["detail"], key)
