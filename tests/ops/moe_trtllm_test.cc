@@ -190,7 +190,7 @@ TEST(TrtllmMoe, Refusals) {
   refused("activation_type is 10, but Gelu 0", [](auto& a) { a.activation_type = 10; });
   refused("gemm1_clamp_limit is given, but is implemented for Swiglu alone", [&](auto& a) { a.activation_type = 7, a.gemm1_clamp_limit = logits; });
   refused("gemm1_weights_scale is given, but weights of this format have none", [&](auto& a) { a.gemm1_weights_scale = logits; });
-  refused("shared experts need DeepSeekV3 routing", [](auto& a) { a.num_fused_shared_experts = 1; });
+  refused("num_fused_shared_experts is 1, but this format has none", [](auto& a) { a.num_fused_shared_experts = 1; });
   const Tensor out = Tensor::empty({kTokens, kHidden}, DType::kBF16);
   refused("output is given, but do_finalize is False", [&](auto& a) { a.output = out.view(), a.do_finalize = false; });
   const int32_t far[] = {4 << 16, 0};

@@ -71,6 +71,8 @@ void check_extents(const Check& c, const B& a) {
   full("valid_hidden_size", a.valid_hidden_size, hidden_of(a));
   full("valid_intermediate_size", a.valid_intermediate_size, a.intermediate_size);
   const int64_t shared = shared_of(a);
+  constexpr bool kShares = B::kFormat == MoeFormat::kFp8Block || B::kFormat == MoeFormat::kFp4Block;
+  FI_CHECK(shared == 0 || kShares, ValueError, c.op, ": num_fused_shared_experts is ", shared, ", but this format has none");
   FI_CHECK(shared == 0 || (shared > 0 && a.local_num_experts == a.num_experts && (B::kGiven || a.routing_method_type == 2)), ValueError, c.op,
            ": num_fused_shared_experts is ", shared, ", but shared experts need DeepSeekV3 routing and all experts here (local_num_experts is ",
            a.local_num_experts, " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
