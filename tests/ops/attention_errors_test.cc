@@ -91,6 +91,28 @@ TEST(AttentionErrors, Items) {
   plan([&](auto& p) { p.max_item_len_ptr = two; }, "max_item_len_ptr has 2 entries, but there are 1 requests");
 }
 
+TEST(AttentionErrors, BoundsCapsAndWorkspaces) {
+  const Graph g;
+  BatchPrefillWithPagedKVCacheWrapper w(g.workspace);
+  const auto plan = [&](auto change, const char* message) {
+    BatchPrefillPlan p = g.plan();
+    change(p);
+    expect_error(kValue, message, [&] { w.plan(p); });
+  };
+  plan([](auto& p) { p.max_token_per_sequence = 4; }, "max_token_per_sequence is 4, but request 0 has 5 tokens");
+  plan([](auto& p) { p.max_sequence_kv = 36; }, "max_sequence_kv is 36, but request 0 has 37 tokens");
+  plan([](auto& p) { p.logits_soft_cap = INFINITY; }, "logits_soft_cap is inf, but must be at least 0 (0: none) and finite");
+  const Tensor bytes = Tensor::empty({64}, DType::kU8);
+  const TensorView odd = bytes.view().slice(0, 8, 64);
+  const char* message = "the workspace must be aligned to 16 bytes";
+  expect_error(kValue, message, [&] { BatchPrefillWithPagedKVCacheWrapper x(odd); });
+  expect_error(kValue, message, [&] { BatchDecodeWithPagedKVCacheWrapper x(odd); });
+  expect_error(kValue, message, [&] { BatchPrefillWithRaggedKVCacheWrapper x(odd); });
+  expect_error(kValue, message, [&] { PODWithPagedKVCacheWrapper x(odd); });
+  expect_error(kValue, message, [&] { BlockSparseAttentionWrapper x(odd); });
+  expect_error(kValue, message, [&] { MultiLevelCascadeAttentionWrapper x({.num_levels = 1, .float_workspace_buffer = odd}); });
+}
+
 struct Pod {
   Problem prefill{9, 20}, decode{1, 37};
   Pages pages{decode};

@@ -61,6 +61,52 @@ std::vector<Row> pairwise() {
   return rows;
 }
 
+/// The tokens of a batch one after another, as its layout has them.
+Tensor in_a_row(const Batch& b, const TensorView& plane) {
+  const bool nhd = b.s.layout == "NHD";
+  int64_t n = 0;
+  for (int32_t len : b.s.len) n += len;
+  Tensor rows = nhd ? Tensor::empty({n, b.s.hkv, plane.size(3)}, plane.dtype()) : Tensor::empty({b.s.hkv, n, plane.size(3)}, plane.dtype());
+  int64_t at = 0;
+  for (size_t r = 0; r < b.s.len.size(); ++r)
+    for (int64_t j = 0; j < b.s.len[r]; ++j, ++at)
+      for (int64_t h = 0; h < b.s.hkv; ++h)
+        for (int64_t d = 0; d < plane.size(3); ++d) {
+          const int64_t page = b.pages[static_cast<size_t>(b.indptr[r] + j / b.s.page)], e = j % b.s.page;
+          ref::put(rows.view(), {nhd ? at : h, nhd ? h : at, d}, ref::at(plane, {page, nhd ? e : h, nhd ? h : e, d}));
+        }
+  return rows;
+}
+/// The batch as ragged rows against the reference.
+void expect_ragged(const Batch& b) {
+  const Features& s = b.s;
+  const Tensor k = in_a_row(b, b.k_view), v = in_a_row(b, b.v_view), kv_indptr = ints(sums(s.len));
+  const bool fp4 = s.kv == DType::kU8;
+  const Tensor k_sf = fp4 ? in_a_row(b, b.k_sf_view) : Tensor(), v_sf = fp4 ? in_a_row(b, b.v_sf_view) : Tensor();
+  BatchPrefillWithRaggedKVCacheWrapper w(b.workspace, s.layout);
+  const BatchPrefillPlan of = b.plan();
+  BatchRaggedPlan p{.qo_indptr = b.qo_indptr, .kv_indptr = kv_indptr, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim_qk = s.dim};
+  p.custom_mask = of.custom_mask, p.packed_custom_mask = of.packed_custom_mask, p.causal = of.causal, p.pos_encoding_mode = of.pos_encoding_mode;
+  p.window_left = of.window_left, p.logits_soft_cap = of.logits_soft_cap, p.q_data_type = of.q_data_type, p.kv_data_type = of.kv_data_type;
+  p.prefix_len_ptr = of.prefix_len_ptr, p.token_pos_in_items_ptr = of.token_pos_in_items_ptr, p.token_pos_in_items_len = of.token_pos_in_items_len;
+  w.plan(p);
+  BatchRaggedRun r{.q = b.q, .k = k, .v = v, .return_lse = true};
+  if (fp4) r.kv_cache_sf = op::PagedKv(k_sf, v_sf);
+  expect_reference(s, [&]() -> std::pair<Tensor, Tensor> { return w.run(r); });
+}
+void expect_decode(const Batch& b) {
+  const Features& s = b.s;
+  BatchDecodeWithPagedKVCacheWrapper w(b.workspace, s.layout);
+  BatchDecodePlan p{.indptr = b.kv_indptr, .indices = b.kv_indices, .last_page_len = b.last_len, .num_qo_heads = s.hq, .num_kv_heads = s.hkv,
+                    .head_dim = s.dim, .page_size = s.page, .pos_encoding_mode = s.pos, .window_left = s.window, .q_data_type = s.q, .kv_data_type = s.kv};
+  if (s.cap > 0) p.logits_soft_cap = s.cap;
+  w.plan(p);
+  BatchDecodeRun r{.q = b.q, .paged_kv_cache = b.cache(), .return_lse = true};
+  if (s.sinks) r.sinks = b.sinks;
+  r.kv_cache_sf = b.scales();
+  expect_reference(s, [&]() -> std::pair<Tensor, Tensor> { return w.run(r); });
+}
+
 TEST(AttentionPairs, PagedPrefill) {
   const std::vector<Row> rows = pairwise();
   EXPECT_LT(rows.size(), 70u);
@@ -77,17 +123,13 @@ TEST(AttentionPairs, Decode) {
   for (size_t i = 0; i < rows.size(); i += 2) {
     Features s = features_of(rows[i], static_cast<unsigned>(i + 1));
     s.qo = {1, 1, 1, 1, 1}, s.len = {48, 0, 1, 130, 17};
-    const Batch b(s);
-    BatchDecodeWithPagedKVCacheWrapper w(b.workspace, s.layout);
-    BatchDecodePlan p{.indptr = b.kv_indptr, .indices = b.kv_indices, .last_page_len = b.last_len, .num_qo_heads = s.hq, .num_kv_heads = s.hkv,
-                      .head_dim = s.dim, .page_size = s.page, .pos_encoding_mode = s.pos, .window_left = s.window, .q_data_type = s.q, .kv_data_type = s.kv};
-    if (s.cap > 0) p.logits_soft_cap = s.cap;
-    w.plan(p);
-    BatchDecodeRun r{.q = b.q, .paged_kv_cache = b.cache(), .return_lse = true};
-    if (s.sinks) r.sinks = b.sinks;
-    r.kv_cache_sf = b.scales();
-    expect_reference(s, [&]() -> std::pair<Tensor, Tensor> { return w.run(r); });
+    expect_decode(Batch(s));
   }
+}
+
+TEST(AttentionPairs, Ragged) {
+  const std::vector<Row> rows = pairwise();
+  for (size_t i = 0; i < rows.size(); ++i) expect_ragged(Batch(features_of(rows[i], static_cast<unsigned>(i + 101))));
 }
 
 /// FLASHINFER_TEST_SEED repeats a run.
@@ -114,6 +156,9 @@ TEST(AttentionPairs, RandomShapes) {
     BatchPrefillWithPagedKVCacheWrapper w(BatchPrefillInit{.float_workspace_buffer = b.workspace, .kv_layout = s.layout});
     w.plan(b.plan());
     expect_reference(s, [&]() -> std::pair<Tensor, Tensor> { return w.run(b.run()); });
+    expect_ragged(b);
+    s.qo.assign(s.len.size(), 1);
+    expect_decode(Batch(s));
     if (testing::Test::HasFailure()) FAIL() << "FLASHINFER_TEST_SEED=" << first << ", round " << round;
   }
 }

@@ -4,11 +4,14 @@
 #include <sys/mman.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <random>
 #include <vector>
 
+#include "flashinfer/cases/compare.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/plan.h"
@@ -293,7 +296,71 @@ TEST(Mla, BadPlansAreRefused) {
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   expect_error(kNot, "backend='cutlass'", [&] { BatchMLAPagedAttentionWrapper w(workspace, "cutlass"); });
   expect_error(kValue, "backend is 'fa9'", [&] { BatchMLAPagedAttentionWrapper w(workspace, "fa9"); });
-  expect_error(kNot, "use_cuda_graph=True", [&] { BatchMLAPagedAttentionWrapper w({.float_workspace_buffer = workspace, .use_cuda_graph = true}); });
+}
+
+TEST(Mla, GraphModeFillsItsBuffersAndKeepsTheBatchSize) {
+  Request r;
+  Tensor workspace = Tensor::empty({0}, DType::kU8), qo = ints({9, 9}), indptr = ints({9, 9}), indices = ints({9, 9, 9}), len = ints({9});
+  BatchMlaInit init{.float_workspace_buffer = workspace, .use_cuda_graph = true, .qo_indptr = qo, .kv_indptr = indptr, .kv_indices = indices, .kv_len_arr = len};
+  const auto refused = [&](auto change, const char* part) {
+    BatchMlaInit i = init;
+    change(i);
+    expect_error(ErrorKind::kValueError, part, [&] { BatchMLAPagedAttentionWrapper w(i); });
+  };
+  refused([](auto& i) { i.kv_indices = std::nullopt; }, "use_cuda_graph=True needs kv_indices, which is None");
+  refused([](auto& i) { i.use_cuda_graph = false; }, "qo_indptr belongs to use_cuda_graph=True, which is False");
+  refused([&](auto& i) { i.kv_indptr = indices; }, "kv_indptr has 3 entries, but a batch of 1 needs 2");
+  BatchMLAPagedAttentionWrapper w(init);
+  w.plan(r.plan());
+  EXPECT_EQ(indices.data_as<int32_t>()[0], r.indices.data_as<int32_t>()[0]);
+  EXPECT_EQ(len.data_as<int32_t>()[0], r.len.data_as<int32_t>()[0]);
+  EXPECT_EQ(qo.data_as<int32_t>()[1], r.qo.data_as<int32_t>()[1]);
+  r.w.plan(r.plan());
+  expect_bits(w.run(r.run()), Tensor(r.w.run(r.run())).view(), "graph mode");
+  const Tensor two = ints({0, 1, 3}), pages = ints({0, 1, 2}), lengths = ints({4, 4});
+  BatchMlaPlan more = r.plan();
+  more.qo_indptr = two, more.kv_indptr = pages, more.kv_len_arr = lengths;
+  expect_error(ErrorKind::kValueError, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 1", [&] { w.plan(more); });
+}
+
+/// FLASHINFER_TEST_SEED repeats a run. Slots that no request owns hold NaN.
+TEST(Mla, RandomShapes) {
+  const char* given = std::getenv("FLASHINFER_TEST_SEED");
+  const unsigned first = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  std::cout << "FLASHINFER_TEST_SEED=" << first << "\n";
+  std::mt19937 random(first);
+  auto below = [&](unsigned n) { return static_cast<int32_t>(random() % n); };
+  for (int round = 0; round < 12; ++round) {
+    const int64_t heads = 1 + below(24), ckv = 8 * (1 + below(40)), kpe = 8 * below(9), page = 1 + below(70);
+    std::vector<int32_t> qo{0}, kv{0}, len, pages;
+    for (int b = below(5); b >= 0; --b) {
+      len.push_back(below(4) ? below(200) : below(2));
+      qo.push_back(qo.back() + (below(3) ? below(30) : 1));
+      kv.push_back(kv.back() + static_cast<int32_t>((len.back() + page - 1) / page));
+    }
+    for (int32_t i = 0; i < kv.back(); ++i) pages.push_back(kv.back() - i);  // page 0 is nobody's
+    Tensor cache = Tensor::empty({kv.back() + 1, page, ckv + kpe}, DType::kBF16);
+    for (bf16_t& x : cache.span<bf16_t>()) x = bf16_t(NAN);
+    std::normal_distribution<float> normal;
+    for (size_t b = 0; b < len.size(); ++b)
+      for (int64_t j = 0; j < len[b]; ++j)
+        for (int64_t d = 0; d < ckv + kpe; ++d)
+          cache.data_as<bf16_t>()[(pages[static_cast<size_t>(kv[b] + j / page)] * page + j % page) * (ckv + kpe) + d] = bf16_t(normal(random));
+    const Tensor q = random_tensor<bf16_t>({qo.back(), heads, ckv + kpe}, static_cast<unsigned>(random()));
+    const Tensor a = ints(qo), b = ints(kv), c = ints(pages), d = ints(len), workspace = Tensor::empty({0}, DType::kU8);
+    BatchMLAPagedAttentionWrapper w(workspace);
+    w.plan({.qo_indptr = a, .kv_indptr = b, .kv_indices = c, .kv_len_arr = d, .num_heads = heads, .head_dim_ckv = ckv, .head_dim_kpe = kpe,
+            .page_size = page, .causal = below(2) == 0, .sm_scale = 0.1, .q_data_type = DType::kBF16, .kv_data_type = DType::kBF16});
+    const auto run = [&]() -> std::pair<Tensor, Tensor> { return w.run({.return_lse = true, .query = op::PagedKv(q), .kv_cache = op::PagedKv(cache)}); };
+    const std::pair<Tensor, Tensor> got = run();
+    op::ForceCandidate force("reference");
+    const std::pair<Tensor, Tensor> want = run();
+    for (const auto& [x, y, tolerance] : {std::tuple(&got.first, &want.first, 1e-2), std::tuple(&got.second, &want.second, 1e-3)}) {
+      const cases::Comparison compared = cases::compare(x->view(), y->view(), tolerance, tolerance);
+      ASSERT_TRUE(compared.equal) << compared.text << "\n" << heads << " heads, " << ckv << " + " << kpe << ", page size " << page
+                                  << ", FLASHINFER_TEST_SEED=" << first << ", round " << round;
+    }
+  }
 }
 
 TEST(Mla, UnneededPageIdsAreNotLookedAt) {

@@ -73,6 +73,8 @@ TEST(Page, AppendRefusesWhatWouldWriteElsewhere) {
 TEST(Page, PositionsRefuseMoreNewTokensThanTheLength) {
   const Tensor indptr = ints({0, 3}), lens = ints({2});
   EXPECT_THROW(get_batch_indices_positions({.append_indptr = indptr, .seq_lens = lens, .nnz = 3}), ValueError);
+  const Tensor enough = ints({3});
+  EXPECT_THROW(get_batch_indices_positions({.append_indptr = indptr, .seq_lens = enough, .nnz = 2}), ValueError);  // no room for the third
 }
 TEST(Page, SeqLensRefuseABadPageSize) {
   const Tensor indptr = ints({0, 3}), last = ints({2});

@@ -18,8 +18,9 @@ void put(const TensorView& to, int64_t at, int64_t x) {
   }
 }
 
-/// Elements of `from`, in host memory, to the front of a buffer of another integer type, perhaps on a GPU.
-void copy_to(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer) {
+}  // namespace
+
+void copy_to_buffer(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer) {
   if (!buffer.defined() || from.data() == buffer.data()) return;
   FI_CHECK(from.numel() <= buffer.numel(), ValueError, op, ": ", what, " has ", from.numel(), " entries, but the buffer given to __init__ has ",
            buffer.numel());
@@ -32,8 +33,6 @@ void copy_to(std::string_view op, const char* what, const TensorView& from, cons
   for (int64_t i = 0; i < from.numel(); ++i) put(image.view(), i, op::index_at(from, i));
   copy_bytes(to.data(), to.device(), image.data(), kCpu, static_cast<size_t>(image.nbytes()));
 }
-
-}  // namespace
 
 void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<const GraphArgument> arguments) {
   p.use_cuda_graph = use_cuda_graph;
@@ -60,6 +59,11 @@ void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<cons
   p.fixed_batch_size = n;
 }
 
+void check_workspace(std::string_view op, const TensorView& workspace) {
+  FI_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError, op, ": the workspace must be aligned to 16 bytes, but begins at ",
+           workspace.data());
+}
+
 Plan next_plan(const Plan& before) {
   Plan p;
   p.kv_layout = before.kv_layout, p.paged = before.paged;
@@ -78,15 +82,15 @@ void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_pag
   FI_CHECK(p.nnz_qo <= p.max_rows, ValueError, op, ": there are ", p.nnz_qo, " query tokens, but the first plan() had ", p.max_rows,
            ", and with use_cuda_graph=True they may not grow");
   const GraphBuffers& b = p.buffers;
-  copy_to(op, "qo_indptr", p.qo_indptr, b.qo_indptr);
-  copy_to(op, "the page table's indptr", p.kv_indptr, b.kv_indptr);
-  if (p.paged) copy_to(op, "the page table", p.kv_indices, b.kv_indices);
-  if (last_page_len) copy_to(op, "last_page_len", *last_page_len, b.last_page_len);
+  copy_to_buffer(op, "qo_indptr", p.qo_indptr, b.qo_indptr);
+  copy_to_buffer(op, "the page table's indptr", p.kv_indptr, b.kv_indptr);
+  if (p.paged) copy_to_buffer(op, "the page table", p.kv_indices, b.kv_indices);
+  if (last_page_len) copy_to_buffer(op, "last_page_len", *last_page_len, b.last_page_len);
   if (!p.mask.defined()) return plan_graph(p, op);
   FI_CHECK(b.mask.defined() || !b.qo_indptr.defined(), ValueError, op, ": a custom mask with use_cuda_graph=True needs custom_mask_buf and "
            "mask_indptr_buf of __init__");
-  copy_to(op, "the packed mask", p.mask, b.mask);
-  copy_to(op, "mask_indptr", p.mask_indptr, b.mask_indptr);
+  copy_to_buffer(op, "the packed mask", p.mask, b.mask);
+  copy_to_buffer(op, "mask_indptr", p.mask_indptr, b.mask_indptr);
   plan_graph(p, op);
 }
 

@@ -191,6 +191,8 @@ void finish_prefill_plan(Plan& p, std::string_view op, const PlanArgs& a, const 
   for (int64_t b = 0; b < p.batch_size; ++b) rows.data_as<int32_t>()[b] = qo[b + 1] - qo[b];
   check_lengths(op, "seq_lens", a.seq_lens, p.kv_len);
   check_lengths(op, "seq_lens_q", a.seq_lens_q, rows);
+  check_longest(op, "max_token_per_sequence", a.max_token_per_sequence, rows);
+  check_longest(op, "max_sequence_kv", a.max_sequence_kv, p.kv_len);
   set_mask(p, op, a.custom_mask, a.packed_custom_mask);
   set_items(p, op, {a.prefix_len_ptr, a.token_pos_in_items_ptr, a.token_pos_in_items_len, a.max_item_len_ptr});
   fill_graph_buffers(p, op, last_page_len);

@@ -23,6 +23,7 @@ struct Graph {
 constexpr const char *kFast = "fast_decode_plan", *kSize = "BatchDecodeWithPagedKVCacheWrapper.workspace_size";
 
 Plan init_state(const char* op, const BatchDecodeInit& a) {
+  check_workspace(op, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   set_variant(p, op, a);

@@ -23,8 +23,7 @@ op::Refusal never(const Block&) { return {}; }
 template <class Block>
 void nothing(const Block&) {}
 inline void check_reset(const ResetWorkspace& a) {
-  FI_CHECK(reinterpret_cast<uintptr_t>(a.float_workspace_buffer.data()) % 16 == 0, ValueError,
-           "reset_workspace_buffer: float_workspace_buffer must be aligned to 16 bytes");
+  check_workspace("reset_workspace_buffer", a.float_workspace_buffer);
 }
 inline void check_prewarm(const PrewarmStrides& a) {
   FI_CHECK(a.self->planned, RuntimeError, "prewarm_paged_kv_stride_variant: plan() has not been called");

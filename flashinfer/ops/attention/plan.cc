@@ -99,7 +99,8 @@ void set_options(Plan& p, const Options& o) {
   p.rope_scale = o.rope_scale.value_or(1.0);
   p.rope_theta = o.rope_theta.value_or(1e4);
   FI_CHECK(std::isfinite(p.sm_scale), ValueError, o.op, ": sm_scale is ", p.sm_scale, ", but must be finite");
-  FI_CHECK(p.logits_soft_cap >= 0, ValueError, o.op, ": logits_soft_cap is ", p.logits_soft_cap, ", but must be at least 0 (0: none)");
+  FI_CHECK(p.logits_soft_cap >= 0 && std::isfinite(p.logits_soft_cap), ValueError, o.op, ": logits_soft_cap is ", p.logits_soft_cap,
+           ", but must be at least 0 (0: none) and finite");
   if (!p.jit_args.is_none()) check_variant(o.op, p);
   if (p.pos_encoding_mode != "ROPE_LLAMA") return;
   FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, o.op, ": head_dim_qk is ", p.head_dim_qk, ", but ROPE_LLAMA turns pairs: it must be even");

@@ -111,6 +111,11 @@ struct GraphArgument {
   bool required = true;
 };
 void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<const GraphArgument> arguments);
+/// Elements of `from`, in host memory, to the front of a caller's buffer of any integer type, perhaps on a GPU (undefined: nothing is copied).
+/// ValueError where it is too small.
+void copy_to_buffer(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer);
+/// ValueError unless the workspace begins at a multiple of 16 bytes. The CPU keeps nothing there.
+void check_workspace(std::string_view op, const TensorView& workspace);
 /// What __init__ set, for the next plan.
 Plan next_plan(const Plan& before);
 inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>()); }
@@ -120,6 +125,8 @@ void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_pag
 void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
 /// Lengths that the caller also gave must be those of the index arrays.
 void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
+/// A bound that the caller also gave must hold.
+void check_longest(std::string_view op, std::string_view name, const std::optional<int64_t>& bound, const Tensor& lengths);
 /// Whether the decode kernel knows the plan's masks and positions.
 bool decode_serves(const Plan& p);
 void set_work(Plan& p);

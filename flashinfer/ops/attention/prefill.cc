@@ -42,6 +42,7 @@ constexpr const char* kRun = "BatchPrefillWithPagedKVCacheWrapper.run";
 constexpr const char* kForward = "BatchPrefillWithPagedKVCacheWrapper.forward";
 
 void launch_init(const BatchPrefillInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   set_variant(p, kInit, a);

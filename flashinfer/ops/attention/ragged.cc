@@ -16,6 +16,7 @@ constexpr const char* kForward = "BatchPrefillWithRaggedKVCacheWrapper.forward";
 constexpr const char* kModule = "flashinfer.prefill";
 
 void launch_init(const BatchRaggedInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.paged = false;

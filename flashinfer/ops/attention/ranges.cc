@@ -25,6 +25,7 @@ void validate_init(const BatchRangesInit& a) {
     FI_CHECK(op::floats.has(t), ValueError, kInit, ": ", what, " is ", name(t), ", but must be float16, bfloat16 or float32");
 }
 void launch_init(const BatchRangesInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type), p.o_data_type = a.o_data_type.value_or(a.q_data_type);

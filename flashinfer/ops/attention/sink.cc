@@ -19,6 +19,7 @@ void validate_init(const BatchSinkInit& a) {
     throw_error(ErrorKind::kAssertionError, str(kInit, ": backend is ", op::python_repr(a.backend), ", but must be one of auto, fa2, fa3"));
 }
 void launch_init(const BatchSinkInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.pos_encoding_mode = a.pos_encoding_mode;

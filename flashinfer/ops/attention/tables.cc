@@ -258,4 +258,10 @@ void check_lengths(std::string_view op, std::string_view name, const std::option
              ", but the index arrays give request ", b, " a length of ", lengths.data_as<int32_t>()[b]);
 }
 
+void check_longest(std::string_view op, std::string_view name, const std::optional<int64_t>& bound, const Tensor& lengths) {
+  for (int64_t b = 0; bound && b < lengths.size(0); ++b)
+    FI_CHECK(lengths.data_as<int32_t>()[b] <= *bound, ValueError, op, ": ", name, " is ", *bound, ", but request ", b, " has ",
+             lengths.data_as<int32_t>()[b], " tokens");
+}
+
 }  // namespace flashinfer::attention

@@ -22,6 +22,7 @@ void validate_init(const CascadeInit& a) {
   FI_CHECK(a.num_levels >= 1, ValueError, kInit, ": num_levels is ", a.num_levels, ", but must be at least 1");
 }
 void launch_init(const CascadeInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   PlanList l;
   l.kv_layout = a.kv_layout, l.use_cuda_graph = a.use_cuda_graph, l.count = a.num_levels;
   const std::pair<const char*, const std::optional<std::vector<TensorView>>*> arrays[] = {

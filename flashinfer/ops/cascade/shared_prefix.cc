@@ -25,6 +25,7 @@ const char* op_of(const SharedDecodeForward&) { return kDecodeForward; }
 const char* op_of(const SharedPrefillForward&) { return kPrefillForward; }
 
 void launch_init(const SharedPrefixInit& a) {
+  check_workspace(kDecodeInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   a.self->set(std::move(p));

@@ -127,7 +127,15 @@ constexpr op::Case kConcat[] = {
     {"nothing", "k=bf16:0x4x48 k_nope=bf16:0x4x32 k_rope=bf16:0x1x16"},
     {"bench", "k=bf16:4096x128x192 k_nope=bf16:4096x128x128 k_rope=bf16:4096x1x64", "cpu", op::kBench},
 };
+constexpr op::Case kConcatQuant[] = {
+    {"deepseek", "kv_nope=bf16:5x16x256:normal(0,200) k_pe=bf16:5x64:normal(0,200)", "cpu", op::kTrace},
+    {"given_outputs_odd", "kv_nope=bf16:5x3x44^pad8 k_pe=bf16:5x1x11^pad8 key=e4m3:5x3x28^pad8 value=e4m3:5x3x27^perm(1,0,2) nope_dim=17 backend='cake'"},
+    {"no_value_no_rope", "kv_nope=bf16:3x2x32 k_pe=bf16:3x0 nope_dim=32"},
+    {"nan", "kv_nope=bf16:3x2x40:nan k_pe=bf16:3x8:const(-inf) nope_dim=32"},
+    {"bench", "kv_nope=bf16:4096x128x256 k_pe=bf16:4096x64", "cpu", op::kBench},
+};
 }  // namespace
+std::span<const op::Case> concat_quant_cases() { return kConcatQuant; }
 std::span<const op::Case> run_cases() { return kRun; }
 std::span<const op::Case> append_cases() { return kAppend; }
 std::span<const op::Case> concat_cases() { return kConcat; }

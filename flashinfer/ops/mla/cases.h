@@ -9,4 +9,5 @@ namespace flashinfer::ops::mla {
 std::span<const op::Case> run_cases();
 std::span<const op::Case> append_cases();
 std::span<const op::Case> concat_cases();
+std::span<const op::Case> concat_quant_cases();
 }  // namespace flashinfer::ops::mla

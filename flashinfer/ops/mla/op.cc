@@ -30,12 +30,8 @@ const Plan& plan_of(const BatchMlaRun& a) {
 void validate_init(const BatchMlaInit& a) {
   not_served(kInit, str("backend=", op::python_repr(a.backend)), a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
              "this library has one implementation a device, backend='auto'");
-  not_served(kInit, "use_cuda_graph=True", a.use_cuda_graph, "there are no CUDA graphs on the CPU");
-  for (const auto& [name, v] : {std::pair("qo_indptr", &a.qo_indptr), std::pair("kv_indptr", &a.kv_indptr),
-                                std::pair("kv_indices", &a.kv_indices), std::pair("kv_len_arr", &a.kv_len_arr)})
-    not_served(kInit, name, v->has_value(), "it belongs to use_cuda_graph");
 }
-void launch_init(const BatchMlaInit& a) { a.self->set(Plan()); }
+void launch_init(const BatchMlaInit& a) { a.self->set(initial_plan(a)); }
 
 void validate_plan(const BatchMlaPlan& a) {
   not_served(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
@@ -43,7 +39,9 @@ void validate_plan(const BatchMlaPlan& a) {
   not_served(kPlan, "output_scale='per-tensor'", a.output_scale != "none", "it scales 8-bit outputs, which are not available");
 }
 void launch_plan(const BatchMlaPlan& a) {
-  a.self->set(make_plan(a));
+  Plan p = make_plan(a);
+  fill_graph_buffers(p, a.self->as<Plan>());
+  a.self->set(std::move(p));
   a.self->planned = true;
 }
 
@@ -286,7 +284,7 @@ constinit const op::Op run_op = op::define<BatchMlaRun, validate_run, cost>(
     kRun, kModule, "out = softmax(sm_scale * (q_nope ckv^T + q_pe kpe^T)) ckv over each request's pages; lse in base 2.", run_fields,
     run_candidates, ops::mla::run_cases, {.rtol = -1, .atol = -1}, &plan_type);
 
-constexpr const op::Op* kOps[] = {&init_op, &plan_op, &run_op, &append_op, &concat_op};
+constexpr const op::Op* kOps[] = {&init_op, &plan_op, &run_op, &append_op, &concat_op, &concat_quant_op};
 }  // namespace
 }  // namespace mla
 

@@ -23,7 +23,8 @@ struct BatchMlaInit {
   op::Object* self = nullptr;
   TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
   bool use_cuda_graph = false;
-  std::optional<TensorView> qo_indptr{}, kv_indptr{}, kv_indices{}, kv_len_arr{};  // of use_cuda_graph
+  // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of kv_len_arr.
+  std::optional<TensorView> qo_indptr{}, kv_indptr{}, kv_indices{}, kv_len_arr{};
   std::string backend = "auto";  // or fa2, fa3; the others belong to GPUs
 };
 
@@ -113,5 +114,17 @@ struct ConcatMlaK {
   std::string backend = "default";
 };
 void concat_mla_k(const ConcatMlaK& args);
+
+/// key[t, h] = (kv_nope[t, h, :nope_dim], k_pe[t]) for every head h, value[t, h] = kv_nope[t, h, nope_dim:], cast to e4m3: saturated
+/// (infinities become +-448), any NaN as byte 0x7f. Returns (key, value). ValueError for ranks and extents that do not fit.
+struct ConcatMlaKvQuantFp8 {
+  TensorView kv_nope;  // [n, H, nope + v] f32|f16|bf16
+  TensorView k_pe;     // [n, rope] or [n, 1, rope]
+  std::optional<TensorView> key{};    // [n, H, nope + rope] e4m3
+  std::optional<TensorView> value{};  // [n, H, v] e4m3
+  int64_t nope_dim = 128;
+  std::string backend = "auto";
+};
+op::Results concat_mla_kv_quant_fp8(const ConcatMlaKvQuantFp8& args);
 
 }  // namespace flashinfer

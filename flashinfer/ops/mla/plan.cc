@@ -15,6 +15,8 @@ namespace flashinfer::mla {
 namespace {
 
 constexpr op::Field plan_fields[] = {
+    op::attr<&Plan::use_cuda_graph>("use_cuda_graph"),
+    op::attr<&Plan::fixed_batch_size>("fixed_batch_size"),
     op::attr<&Plan::batch_size>("batch_size"),
     op::attr<&Plan::nnz_qo>("nnz_qo"),
     op::attr<&Plan::num_heads>("num_heads"),

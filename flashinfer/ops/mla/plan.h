@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/ops/attention/plan.h"
 #include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/params.h"
 
@@ -24,6 +25,9 @@ struct WorkList {
 WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal, int threads);
 
 struct Plan {
+  bool use_cuda_graph = false;
+  int64_t fixed_batch_size = 0;  // of use_cuda_graph
+  attention::GraphBuffers buffers;  // not recorded: the caller's
   int64_t batch_size = 0, nnz_qo = 0, num_heads = 0, head_dim_ckv = 0, head_dim_kpe = 0, page_size = 0;
   bool causal = false;
   double sm_scale = 0;
@@ -37,6 +41,10 @@ struct Plan {
 };
 extern const op::StateType plan_type;
 
+/// What __init__ sets: nothing but the buffers of use_cuda_graph.
+Plan initial_plan(const BatchMlaInit& a);
+/// In graph mode: the batch keeps its size, and the arrays of `p` go into the buffers of `before`.
+void fill_graph_buffers(Plan& p, const Plan& before);
 /// Checks the arguments and makes the plan.
 Plan make_plan(const BatchMlaPlan& a);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then its works.
@@ -55,6 +63,6 @@ void run(const Plan& p, const Call& c);
 void run_reference(const Plan& p, const Call& c);
 
 // Ops of the family's other files.
-extern const op::Op append_op, concat_op;
+extern const op::Op append_op, concat_op, concat_quant_op;
 
 }  // namespace flashinfer::mla

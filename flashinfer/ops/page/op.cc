@@ -99,7 +99,7 @@ void validate_positions(const GetBatchIndicesPositions& a) {
   const int64_t total = op::check_indptr(kPositions, "append_indptr", a.append_indptr);
   FI_CHECK(total <= std::numeric_limits<int32_t>::max(), ValueError, kPositions, ": append_indptr[-1] is ", total,
            ", but positions are int32");
-  FI_CHECK(a.nnz >= 0, ValueError, kPositions, ": nnz is ", a.nnz, ", but must be at least 0");
+  FI_CHECK(a.nnz >= total, ValueError, kPositions, ": nnz is ", a.nnz, ", but append_indptr[-1] is ", total, ": there is no room for every new token");
   op::check_index_range(kPositions, "seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(), "lengths are int32");
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t appended = op::index_at(a.append_indptr, b + 1) - op::index_at(a.append_indptr, b);
@@ -114,7 +114,7 @@ void launch_positions(const GetBatchIndicesPositions& a) {
   int64_t t = 0;
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t end = op::index_at(a.append_indptr, b + 1), shift = op::index_at(a.seq_lens, b) - end;
-    for (; t < std::min(end, a.nnz); ++t) {
+    for (; t < end; ++t) {
       request[t * rs] = static_cast<int32_t>(b);
       position[t * ps] = static_cast<int32_t>(shift + t);
     }

@@ -12,6 +12,7 @@ constexpr const char *kInit = "BatchPODWithPagedKVCacheWrapper.__init__", *kPlan
                      *kRun = "BatchPODWithPagedKVCacheWrapper.run";
 
 void launch_init(const BatchPodInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   PlanList l;
   l.kv_layout = a.kv_layout;
   a.self->set(std::move(l));

@@ -14,6 +14,7 @@ constexpr const char *kInit = "PODWithPagedKVCacheWrapper.__init__", *kPlan = "P
                      *kRun = "PODWithPagedKVCacheWrapper.run";
 
 void launch_init(const PodInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   set_variant(p, kInit, a);

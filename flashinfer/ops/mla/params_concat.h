@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the quantising concatenation takes. Freestanding.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+struct ConcatQuantConfig {
+  DType nope, pe;  // f32, f16, bf16
+  static constexpr const char* kName = "flashinfer::ConcatQuantConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("nope", nope);
+    v("pe", pe);
+  }
+  friend constexpr bool operator==(const ConcatQuantConfig&, const ConcatQuantConfig&) = default;
+};
+
+/// Strides are in elements, the last dimension is contiguous.
+struct ConcatQuantParams {
+  const void *kv, *pe;  // [tokens, heads, nope + v], [tokens, rope]
+  e4m3_t *key, *value;  // [tokens, heads, nope + rope], [tokens, heads, v]
+  int64_t kv_stride_n, kv_stride_h, pe_stride_n, key_stride_n, key_stride_h, value_stride_n, value_stride_h;
+  int64_t tokens, heads, nope, rope, v;
+  int64_t tokens_per_task;
+};
+
+}  // namespace flashinfer

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on every instruction set that the kernels are written for: rows of the case tables again, compiled for AVX-512 without
+// BF16, AVX2 and plain vectors (the tables themselves run on what the machine has). Rows are chosen to share five kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "flashinfer/cases/run.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/jit/engine.h"
+#include "flashinfer/op/registry.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr const char* kVariable = "FLASHINFER_CPU_TARGET";
+
+/// While it lives, kernels are compiled for `target`.
+class ForTarget {
+ public:
+  explicit ForTarget(jit::Target target) {
+    if (const char* text = std::getenv(kVariable)) before_ = text;
+    ::setenv(kVariable, jit::name(target), 1);
+    renew();
+  }
+  ~ForTarget() {
+    if (before_) ::setenv(kVariable, before_->c_str(), 1);
+    else ::unsetenv(kVariable);
+    renew();
+  }
+
+ private:
+  static void renew() {
+    env::reload();
+    jit::reset();
+  }
+  std::optional<std::string> before_;
+};
+
+struct Rows {
+  const char* op;
+  std::vector<std::string_view> names;
+};
+const std::vector<Rows>& rows() {
+  static const std::vector<Rows> r = {
+      {"single_prefill_with_kv_cache", {"causal", "more_rows_than_keys", "mask_window", "window", "strided", "group16", "alibi", "mask_all_hidden", "chunks"}},
+      {"BatchDecodeWithPagedKVCacheWrapper.run",
+       {"page16", "page1", "hnd_pair_strided", "window_cap_scales", "three_tokens_each", "group13_window", "sinks", "e4m3_group16_d80", "fp8_query"}},
+      {"BatchPrefillWithPagedKVCacheWrapper.run", {"packed_mask", "items_window_sinks", "sinks_mask_cap", "dims_192_128_page64", "lse_ln_hn"}},
+      {"BatchPrefillWithRaggedKVCacheWrapper.run", {"fused_qkv", "mask_scales"}},
+      {"BatchMLAPagedAttentionWrapper.run", {"prefill_causal", "odd_dims", "odd_dims_four_heads", "chunks_two_heads", "decode_one_head"}},
+  };
+  return r;
+}
+
+class AttentionTargets : public ::testing::TestWithParam<jit::Target> {};
+
+TEST_P(AttentionTargets, RowsOfTheCaseTables) {
+  if (!jit::target_refusal(GetParam()).empty()) return;  // this CPU has not its instructions
+  const ForTarget target(GetParam());
+  for (const Rows& r : rows()) {
+    const op::Op* found = op::find_op(r.op);
+    ASSERT_NE(found, nullptr) << r.op;
+    for (std::string_view name : r.names) {
+      const auto cases = found->cases();
+      const auto c = std::find_if(cases.begin(), cases.end(), [&](const op::Case& x) { return x.name == name; });
+      ASSERT_NE(c, cases.end()) << r.op << " " << name;
+      const cases::CaseResult result = cases::run_case(*found, *c);
+      EXPECT_TRUE(result.passed) << result.failure << "\n  " << kVariable << "=" << jit::name(GetParam()) << " " << result.repro;
+    }
+  }
+  for (const jit::Module& m : jit::modules()) EXPECT_EQ(m.target, jit::name(GetParam())) << m.text;
+  EXPECT_FALSE(jit::modules().empty());
+}
+INSTANTIATE_TEST_SUITE_P(All, AttentionTargets, ::testing::Values(jit::Target::kX86V4, jit::Target::kX86V3, jit::Target::kPortable),
+                         [](const auto& info) { return std::string(info.index == 0 ? "V4" : info.index == 1 ? "V3" : "Portable"); });
+
+}  // namespace
+}  // namespace flashinfer
