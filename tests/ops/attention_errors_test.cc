@@ -102,6 +102,9 @@ TEST(AttentionErrors, BoundsCapsAndWorkspaces) {
   plan([](auto& p) { p.max_token_per_sequence = 4; }, "max_token_per_sequence is 4, but request 0 has 5 tokens");
   plan([](auto& p) { p.max_sequence_kv = 36; }, "max_sequence_kv is 36, but request 0 has 37 tokens");
   plan([](auto& p) { p.logits_soft_cap = INFINITY; }, "logits_soft_cap is inf, but must be at least 0 (0: none) and finite");
+  const Tensor slopes = Tensor::zeros({4}, DType::kF32), three = Tensor::zeros({3}, DType::kF32);
+  plan([&](auto& p) { p.alibi_slopes = slopes; }, "alibi_slopes belongs to pos_encoding_mode='ALIBI', which is 'NONE'");
+  plan([&](auto& p) { p.pos_encoding_mode = "ALIBI", p.alibi_slopes = three; }, "alibi_slopes is float32[3], but must be float32[4] (num_qo_heads)");
   const Tensor bytes = Tensor::empty({64}, DType::kU8);
   const TensorView odd = bytes.view().slice(0, 8, 64);
   const char* message = "the workspace must be aligned to 16 bytes";

@@ -7,6 +7,7 @@
 #include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/pod/op.h"
 #include "flashinfer/ops/sparse/op.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer::attention_test {
 namespace {
@@ -14,16 +15,6 @@ namespace {
 constexpr ErrorKind kValue = ErrorKind::kValueError, kNot = ErrorKind::kNotImplementedError, kType = ErrorKind::kTypeError;
 constexpr DType kE4 = DType::kF8E4M3;
 
-template <class F>
-void expect_error(ErrorKind kind, const std::string& part, F f) {
-  try {
-    f();
-    FAIL() << "no error; expected one with: " << part;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what() << "\nlacks: " << part;
-  }
-}
 Features fp8() {
   Features s;
   s.q = s.kv = kE4, s.mask = "causal", s.qo = {20, 3, 1, 9, 0, 1};

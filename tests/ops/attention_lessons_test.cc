@@ -265,6 +265,24 @@ TEST(AttentionLessons, AlibiAndACapScaleOnce) {
 }
 
 // ---- coverage ----
+/// flashinfer#1606: a share of the heads needs the slopes of the whole model's heads.
+TEST(AttentionLessons, HalfOfTheHeadsMayHaveTheSlopesOfAll) {
+  const Problem whole(5, 37, 8, 8, 32);
+  const Tensor workspace = no_workspace(), qo = ints({0, 5}), kv = ints({0, 37});
+  BatchPrefillWithRaggedKVCacheWrapper w(workspace);
+  BatchRaggedPlan plan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = 8, .num_kv_heads = 8, .head_dim_qk = 32, .pos_encoding_mode = "ALIBI",
+                       .q_data_type = DType::kF32};
+  w.plan(plan);
+  const Tensor all = w.run({.q = whole.q, .k = whole.k, .v = whole.v});
+  Tensor slopes = Tensor::empty({4}, DType::kF32);
+  for (int i = 0; i < 4; ++i) slopes.data_as<float>()[i] = std::exp2(-1.0f * static_cast<float>(i + 5));  // of heads 4 to 7 of 8
+  plan.num_qo_heads = plan.num_kv_heads = 4, plan.alibi_slopes = slopes;
+  w.plan(plan);
+  const auto half = [](const Tensor& t) { return t.view().slice(1, 4, 8); };
+  const Tensor share = w.run({.q = half(whole.q), .k = half(whole.k), .v = half(whole.v)});
+  expect_bits(share, Tensor::clone(half(all)), "heads 4 to 7");
+}
+
 TEST(AttentionLessons, DecodeTakesAnyGroup) {
   const Tensor workspace = no_workspace();
   for (const int64_t group : {5, 7, 16, 64}) {

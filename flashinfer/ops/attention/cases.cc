@@ -95,6 +95,8 @@ constexpr op::Case kBatchDecode[] = {
                   "plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64", "cpu", 0, 1e-2, 1e-2},
     {"group8_d112_alibi", FI_WS FI_TABLE FI_BF16 "plan.pos_encoding_mode='ALIBI' plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=16 plan.num_kv_heads=2 "
                           "plan.head_dim=112 plan.page_size=64 q=bf16:4x16x112 paged_kv_cache=bf16:7x2x64x2x112 return_lse=True"},
+    {"alibi_slopes", FI_WS FI_TABLE FI_BF16 "plan.pos_encoding_mode='ALIBI' plan.alibi_slopes=f32:[0.5,0.001,0.25,0.0625] plan.last_page_len=i32:[16,1,1,7] "
+                     "plan.num_qo_heads=4 plan.num_kv_heads=2 plan.head_dim=64 plan.page_size=16 q=bf16:4x4x64 paged_kv_cache=bf16:7x2x16x2x64 return_lse=True"},
     {"group13_window", FI_WS FI_TABLE FI_BF16 "plan.window_left=37 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=13 plan.num_kv_heads=1 "
                        "plan.head_dim=64 plan.page_size=64 q=bf16:4x13x64 paged_kv_cache=bf16:7x2x64x1x64 window_left=37 return_lse=True"},
     {"f16_group6_cap", FI_WS FI_TABLE "plan.logits_soft_cap=3.0 plan.last_page_len=i32:[64,1,9,33] plan.num_qo_heads=12 plan.num_kv_heads=2 "
@@ -154,6 +156,8 @@ constexpr op::Case kBatchPrefill[] = {
     {"cap_scales", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.logits_soft_cap=3.0 q=bf16:54x4x64 " FI_CACHE
                    "q_scale=2.0 k_scale=0.5 v_scale=3.0 return_lse=True"},
     {"rope", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ROPE_LLAMA' q=bf16:54x4x64 " FI_CACHE},
+    {"alibi_slopes", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.pos_encoding_mode='ALIBI' plan.alibi_slopes=f32:[0.5,0.001,0.25,0.0625] plan.causal=True "
+                     "q=bf16:54x4x64 " FI_CACHE "return_lse=True"},
     {"nvfp4_page16", FI_WS FI_TABLE FI_ROWS FI_P16 FI_BF16 FI_42 "plan.causal=True plan.kv_data_type=uint8 q=bf16:54x4x64:normal(0,0.25) "
                      "paged_kv_cache=(u8:7x16x2x32:randint(0,256),u8:7x16x2x32:randint(0,256)) kv_cache_sf=(e4m3:7x16x2x4,e4m3:7x16x2x4) return_lse=True"},
     {"f16_page5_hnd", "init.kv_layout='HND' " FI_WS FI_TABLE FI_ROWS "plan.paged_kv_last_page_len=i32:[5,1,1,2] plan.page_size=5 " FI_42

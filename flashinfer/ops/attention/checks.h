@@ -151,7 +151,10 @@ void set_variant(Plan& p, std::string_view op, const Init& a) {
   p.jit_args = a.jit_args;
   if constexpr (requires { a.jit_kwargs; }) check_jit_kwargs(op, a.jit_args, a.jit_kwargs);
   if constexpr (requires { a.variant_owns_mask; })
+  {
     FI_CHECK(!a.variant_owns_mask || !a.jit_args.is_none(), ValueError, op, ": variant_owns_mask=True needs jit_args");
+    p.variant_owns_mask = a.variant_owns_mask;
+  }
 }
 
 // ---- the prefill wrappers ----
@@ -193,6 +196,11 @@ void finish_prefill_plan(Plan& p, std::string_view op, const PlanArgs& a, const 
   check_lengths(op, "seq_lens_q", a.seq_lens_q, rows);
   check_longest(op, "max_token_per_sequence", a.max_token_per_sequence, rows);
   check_longest(op, "max_sequence_kv", a.max_sequence_kv, p.kv_len);
+  FI_CHECK(!p.variant_owns_mask || !a.prefix_len_ptr, ValueError, op,
+           ": prefix_len_ptr is a mask, but variant_owns_mask=True says that jit_args has the only one");
+  FI_CHECK(!p.variant_owns_mask || (!a.custom_mask && !a.packed_custom_mask), ValueError, op,
+           ": a custom mask was given, but variant_owns_mask=True says that jit_args has the only one");
+  set_slopes(p, op, a.alibi_slopes);
   set_mask(p, op, a.custom_mask, a.packed_custom_mask);
   set_items(p, op, {a.prefix_len_ptr, a.token_pos_in_items_ptr, a.token_pos_in_items_len, a.max_item_len_ptr});
   fill_graph_buffers(p, op, last_page_len);

@@ -79,6 +79,7 @@ Plan plan_of_arguments(std::string_view op, const BatchDecodePlan& a) {
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   set_options(p, {op, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   set_page_table(p, op, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
+  set_slopes(p, op, a.alibi_slopes);
   check_lengths(op, "seq_lens", a.seq_lens, p.kv_len);
   check_block_tables(op, a.block_tables, p);
   set_decode_rows(p, op, a.q_len_per_req);

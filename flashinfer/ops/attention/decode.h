@@ -44,6 +44,7 @@ struct BatchDecodePlan {
   bool disable_split_kv = false;
   int64_t q_len_per_req = 1;  // L > 1: L trailing tokens a request, causal among themselves
   std::optional<bool> is_causal{};
+  std::optional<TensorView> alibi_slopes{};  // f32 [Hq], ours: of a share of the heads; those of num_qo_heads heads
 };
 struct BatchDecodeRun {
   op::Object* self = nullptr;

@@ -60,6 +60,7 @@ inline constexpr op::Field plan_fields[] = {
     op::attr<&BatchDecodePlan::disable_split_kv>("disable_split_kv", op::was_positional),
     op::attr<&BatchDecodePlan::q_len_per_req>("q_len_per_req", op::was_positional),
     op::attr<&BatchDecodePlan::is_causal>("is_causal"),
+    op::in<&BatchDecodePlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::hidden),
 };
 inline constexpr op::Field run_fields[] = {
     op::self<&BatchDecodeRun::self>(),

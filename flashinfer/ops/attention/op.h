@@ -2,7 +2,8 @@
 // Attention (attention.md sections 1-8). Query row i of a request with `qo_len` rows and `kv_len` keys has position
 // i + kv_len - qo_len; `causal` shows it the keys up to its position, `window_left` = w >= 0 only those at most w before it
 // (a window of N tokens including the current one is w = N - 1), `custom_mask` replaces `causal` and is ANDed with the window.
-//   logit = sm_scale * q_scale * k_scale * <q, k>;  ALiBi adds slope_h * (key - row);  a cap makes it cap * tanh(logit / cap)
+//   logit = sm_scale * q_scale * k_scale * <q, k>;  ALiBi adds slope_h * (key - row) (slopes of num_qo_heads heads, or alibi_slopes);
+//    a cap makes it cap * tanh(logit / cap)
 // A sink z_h joins every row's denominator: exp(z_h) is added to sum_j exp(logit_j), also in the LSE.
 //   out = v_scale * sum_j softmax(logit)_j v_j;  lse = log2 sum_j exp(logit_j)  (base 2)
 // A row that sees no key gives zeros and -inf. Unused slots of a page are never read, and what a key holds, be it NaN, does

@@ -49,7 +49,9 @@ constexpr op::Field plan_fields[] = {
     op::in<&Plan::mask_indptr>("mask_indptr", nullptr),
     op::in<&Plan::prefix_len>("prefix_len", nullptr),
     op::in<&Plan::token_pos>("token_pos", nullptr),
+    op::in<&Plan::alibi_slopes>("alibi_slopes", nullptr),
     op::attr<&Plan::jit_args>("jit_args"),
+    op::attr<&Plan::variant_owns_mask>("variant_owns_mask"),
 };
 
 void check_positive(std::string_view op, const char* name, int64_t value) {
@@ -149,6 +151,10 @@ void restore(Plan& p, std::string_view op) {
     op::check_index_range(op, "kv_indices", p.kv_indices, 0, p.max_page + 1, "the plan's max_page");
   } else {
     FI_CHECK(used == p.nnz_kv, ValueError, op, ": the plan's nnz_kv is ", p.nnz_kv, ", but its kv_indptr ends at ", used);
+  }
+  if (p.alibi_slopes.defined()) {
+    const Tensor slopes = p.alibi_slopes;
+    set_slopes(p, op, slopes.view());
   }
   if (p.mask.defined()) {
     const Tensor bits = p.mask;

@@ -38,7 +38,9 @@ struct Plan {
   int64_t max_page = -1;                            // of kv_indices
   Tensor mask, mask_indptr;                         // u8 bits and int64 byte offsets; undefined without a mask
   Tensor prefix_len, token_pos;  // multi-item scoring: u32 [B] and u16 [B, token_pos_len]; undefined without
+  Tensor alibi_slopes;           // f32 [Hq]; undefined: those of num_qo_heads heads
   op::Value jit_args;            // of __init__: a custom variant (custom.h); None without
+  bool variant_owns_mask = false;
   GraphBuffers buffers;  // not recorded: the caller's
   std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers lie on a GPU
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
@@ -123,6 +125,8 @@ inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>(
 void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_page_len);
 /// Bits of a mask over the requests of `p` (qo_indptr and kv_len set); clears it when neither is given.
 void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
+/// Slopes of the caller's heads (of all heads of the model, where these are a share of them).
+void set_slopes(Plan& p, std::string_view op, const std::optional<TensorView>& slopes);
 /// Lengths that the caller also gave must be those of the index arrays.
 void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
 /// A bound that the caller also gave must hold.

@@ -56,6 +56,7 @@ struct BatchPrefillPlan {
   std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
   std::optional<int64_t> uniform_q_len{};
+  std::optional<TensorView> alibi_slopes{};  // f32 [Hq], ours: of a share of the heads; those of num_qo_heads heads
 };
 struct BatchPrefillRun {
   op::Object* self = nullptr;

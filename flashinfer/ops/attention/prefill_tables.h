@@ -74,6 +74,7 @@ inline constexpr op::Field plan_fields[] = {
     op::attr<&BatchPrefillPlan::fixed_split_size>("fixed_split_size"),
     op::attr<&BatchPrefillPlan::disable_split_kv>("disable_split_kv"),
     op::attr<&BatchPrefillPlan::uniform_q_len>("uniform_q_len"),
+    op::in<&BatchPrefillPlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::hidden),
 };
 inline constexpr op::Field run_fields[] = {
     op::self<&BatchPrefillRun::self>(),

@@ -165,6 +165,7 @@ constexpr op::Field plan_fields[] = {
     op::in<&BatchRaggedPlan::v_indptr>("v_indptr", nullptr),
     op::in<&BatchRaggedPlan::o_indptr>("o_indptr", nullptr),
     op::attr<&BatchRaggedPlan::uniform_q_len>("uniform_q_len"),
+    op::in<&BatchRaggedPlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::hidden),
 };
 constexpr op::Field run_fields[] = {
     op::self<&BatchRaggedRun::self>(),

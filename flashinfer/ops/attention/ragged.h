@@ -45,6 +45,7 @@ struct BatchRaggedPlan {
   std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
   std::optional<TensorView> v_indptr{}, o_indptr{};  // not served
   std::optional<int64_t> uniform_q_len{};
+  std::optional<TensorView> alibi_slopes{};  // f32 [Hq], ours: of a share of the heads; those of num_qo_heads heads
 };
 struct BatchRaggedRun {
   op::Object* self = nullptr;

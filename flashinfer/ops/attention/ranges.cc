@@ -158,7 +158,7 @@ constexpr op::Field ranges_init_fields[] = {
 };
 /// A paged prefill's, but q_data_type may be None, and without what run() says instead.
 constexpr auto ranges_plan_fields = [] {
-  constexpr const char* kDropped[] = {"rope_scale", "rope_theta", "seq_lens", "seq_lens_q", "block_tables", "uniform_q_len"};
+  constexpr const char* kDropped[] = {"rope_scale", "rope_theta", "seq_lens", "seq_lens_q", "block_tables", "uniform_q_len", "alibi_slopes"};
   auto all = without(plan_fields, kDropped, op::Field{});
   std::array<op::Field, all.size() - 1> out;
   for (size_t i = 0; i < out.size(); ++i)

@@ -139,6 +139,10 @@ void run_tasks(const Kernels& kernels, const AttentionParams& p, const std::vect
 }  // namespace
 
 std::vector<float> slopes_of(const Plan& p) {
+  if (p.pos_encoding_mode == "ALIBI" && p.alibi_slopes.defined()) {
+    const auto own = p.alibi_slopes.span<float>();
+    return {own.begin(), own.end()};
+  }
   return p.pos_encoding_mode == "ALIBI" ? alibi_slopes(p.num_qo_heads) : std::vector<float>();
 }
 

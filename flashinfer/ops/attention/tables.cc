@@ -258,6 +258,15 @@ void check_lengths(std::string_view op, std::string_view name, const std::option
              ", but the index arrays give request ", b, " a length of ", lengths.data_as<int32_t>()[b]);
 }
 
+void set_slopes(Plan& p, std::string_view op, const std::optional<TensorView>& slopes) {
+  p.alibi_slopes = Tensor();
+  if (!slopes) return;
+  FI_CHECK(p.pos_encoding_mode == "ALIBI", ValueError, op, ": alibi_slopes belongs to pos_encoding_mode='ALIBI', which is '", p.pos_encoding_mode, "'");
+  FI_CHECK(slopes->rank() == 1 && slopes->size(0) == p.num_qo_heads && slopes->dtype() == DType::kF32, ValueError, op, ": alibi_slopes is ",
+           to_string(*slopes), ", but must be float32[", p.num_qo_heads, "] (num_qo_heads)");
+  p.alibi_slopes = Tensor::clone(*slopes);
+}
+
 void check_longest(std::string_view op, std::string_view name, const std::optional<int64_t>& bound, const Tensor& lengths) {
   for (int64_t b = 0; bound && b < lengths.size(0); ++b)
     FI_CHECK(lengths.data_as<int32_t>()[b] <= *bound, ValueError, op, ": ", name, " is ", *bound, ", but request ", b, " has ",
