@@ -13,11 +13,12 @@ inline namespace avx512bf16 {
 inline namespace avx512 {
 #endif
 
-/// What 64 elements are rounded from: 8 times their values, so that the exponent of the sum below has the code's low bits.
-constexpr float kE4m3Unit = 8.0f, kE4m3Most = 448.0f * kE4m3Unit;
+/// What 64 elements are rounded from: 8 times their values, so that the exponent of the sum below has the code's low bits. Up to 464,
+/// half a step above the largest code's value, rounding needs no saturation (the largest of a group may divide to a little more than 448).
+constexpr float kE4m3Unit = 8.0f, kE4m3Most = 464.0f * kE4m3Unit;
 
 namespace detail {
-/// Codes, in seven bits with others above them, of kE4m3Unit * m for magnitudes m <= 448. Rounded as narrow.h's encode_saturated does.
+/// Codes, in seven bits with others above them, of kE4m3Unit * m for magnitudes m <= 464. Rounded as narrow.h's encode_saturated does.
 FI_VEC_INLINE __m512i e4m3_codes(Vec m) {
   const __m512i least = _mm512_max_epu32(_mm512_castps_si512(m.r), _mm512_castps_si512(_mm512_set1_ps(0x1p-6f * kE4m3Unit)));
   const __m512 power = _mm512_castsi512_ps(_mm512_and_si512(least, _mm512_set1_epi32(0x7f800000)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows to block formats and back on the CPU. A row of scales is written as the layout asks while its codes are. With 128x4 tiles that
 // would be four bytes in each 512, lines of eight sets of L1 that 16 rows share (0.34 of memcpy where linear scales gave 0.56, one
-// thread): the scales of those 16 rows are collected first.
+// thread): the scales of a tile's 128 rows are collected first.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/ops/activation/cpu.h"
@@ -108,18 +108,19 @@ __attribute__((noinline)) void quantize_source(const BlockQuantParams& p, RowRul
   quantize_row<C>(p, rule, x, p.codes + batch * p.code_batch_stride + row * p.code_row_stride, layout, scales, encode);
 }
 
-/// 128 rows of one tile of scales, 16 at a time: those whose scales share lines.
-constexpr int64_t kTileColumns = 1024;
+/// 128 rows of one tile of scales; columns <= kTileColumns.
+constexpr int64_t kTileColumns = 512;
 template <class Row>
 FI_VEC_INLINE void quantize_tile(uint8_t* scales, int64_t columns, Row row) {
-  uint8_t kept[16][kTileColumns];
-  for (int64_t at = columns; at % 4; ++at)
-    for (uint8_t(&line)[kTileColumns] : kept) line[at] = 0;
-  for (int64_t first = 0; first < 32; first += 4) {
-    for (int64_t i = 0; i < 16; ++i) row(first + i % 4 + i / 4 * 32, kept[i % 4 * 4 + i / 4]);
-    for (int64_t c = 0; c < columns; c += 4)
-      for (int64_t i = 0; i < 16; ++i) memcpy(scales + c * 128 + first * 16 + 4 * i, kept[i] + c, 4);
+  alignas(64) uint8_t kept[128][kTileColumns];
+  const int64_t padded = sf_round_up(columns, 4);
+  for (int64_t r = 0; r < 128; ++r) {
+    row(r, kept[r]);
+    memset(kept[r] + columns, 0, static_cast<size_t>(padded - columns));
   }
+  for (int64_t c = 0; c < padded; c += 4)
+    for (int64_t r = 0; r < 32; ++r)
+      for (int64_t i = 0; i < 4; ++i) memcpy(scales + c * 128 + r * 16 + i * 4, kept[r + 32 * i] + c, 4);
 }
 
 template <BlockQuantConfig C>

@@ -66,25 +66,29 @@ FI_VEC_INLINE void write_group(const T* x, Q* q, int64_t n, Quotient quotient) {
   if (i < n) store_saturated_n(q + i, quotient(load_n(x + i, n - i)), n - i);
 }
 
+template <class T, class Q>
+FI_VEC_INLINE void write_divided(const T* x, Q* q, int64_t n, float s) {
+  const Divisor d = divisor_of(s);
+  if (d.safe) [[likely]] write_group(x, q, n, [&](Vec v) { return divide(v, d); });
+  else write_group(x, q, n, [&](Vec v) { return v / d.s; });
+}
 /// n elements over s. `ahead`: elements to what will be read next, when the scales of these groups are long known.
 template <class T, class Q>
 FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s, int64_t ahead) {
-  const Divisor d = divisor_of(s);
-  if (!d.safe) [[unlikely]] return write_group(x, q, n, [&](Vec v) { return v / d.s; });
-  const auto quotient = [&](Vec v) { return divide(v, d); };
   int64_t i = 0;
 #if defined(FI_NARROW_AVX512)
   if constexpr (sizeof(T) == 2 && __is_same(Q, e4m3_t)) {
-    const Divisor unit{splat(s / kE4m3Unit), splat(1.0f / (s / kE4m3Unit)), true};
-    for (; i + 64 <= n; i += 64) {
+    const Divisor unit = divisor_of(s / kE4m3Unit);
+    for (; unit.safe && i + 64 <= n; i += 64) {
       __builtin_prefetch(x + i + ahead, 0, 2);
       __builtin_prefetch(x + i + 32 + ahead, 0, 2);
       if (!store_e4m3_scaled(q + i, x + i, [&](int, Vec m) { return divide_magnitude(m, unit); })) [[unlikely]]
-        write_group(x + i, q + i, 64, quotient);
+        write_divided(x + i, q + i, 64, s);
     }
+    if (i == n) return;
   }
 #endif
-  write_group(x + i, q + i, n - i, quotient);
+  write_divided(x + i, q + i, n - i, s);
 }
 
 /// Scales of a row's groups first, so that what leads to one hides behind the others'; at most kGroupChunk of them.
