@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of s8 times columns of u8: the integer sum of a group of k (16 or 32) is exact, then one FMA adds it times (scale of the row x
-// scale of the column). Groups are added in order, so a result depends neither on the rows beside it nor on the ISA.
+// scale of the column). Groups are added in order, so a result depends neither on the rows beside it nor, where there is an FMA, on the ISA.
 //
 // B is read 64 bytes at a time, four k ("a quad") of 16 columns, which is what one vpdpbusd multiplies: twice as many products an
 // instruction as the bf16 dot has. A source of B says
@@ -122,7 +122,10 @@ struct ByteBlocks {
   template <class F>
   FI_VEC_INLINE void each_quad(int64_t block, int g, F f) const {
 #pragma GCC unroll 8
-    for (int quad = g * 8 / Groups; quad < (g + 1) * 8 / Groups; ++quad) f(quad, _mm512_loadu_si512(quads + block * 512 + quad * 64));
+    for (int i = 0; i < 8 / Groups; ++i) {
+      const int quad = g * 8 / Groups + i;
+      f(quad, _mm512_loadu_si512(quads + block * 512 + quad * 64));
+    }
   }
 #endif
   void bytes(int64_t block, uint8_t* w) const { memcpy(w, quads + block * 512, 512); }

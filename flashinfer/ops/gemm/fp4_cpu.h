@@ -29,7 +29,8 @@ struct Fp4Quads {
     const __m512i table = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(kFp4Positive)));
     const __m512i nibble = _mm512_set1_epi8(15);
 #pragma GCC unroll 4
-    for (int word = g * 4 / Groups; word < (g + 1) * 4 / Groups; ++word) {
+    for (int i = 0; i < 4 / Groups; ++i) {
+      const int word = g * 4 / Groups + i;
       const __m512i x = _mm512_loadu_si512(words + block * 256 + word * 64);
       f(2 * word, _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibble)));
       f(2 * word + 1, _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble)));
