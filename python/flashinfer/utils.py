@@ -125,6 +125,12 @@ def round_up(x, y):
     return ceil_div(x, y) * y
 
 
+def supports_rmsnorm_sigmoid_gate(dtype, head_dim, device=None):
+    """Whether `rmsnorm_sigmoid_gate` has a kernel for rows of `head_dim` elements: any number of bfloat16, float16 or float32 on the CPU."""
+    kind = str(dtype).rpartition(".")[2]
+    return kind in ("bfloat16", "float16", "float32") and head_dim > 0 and (device is None or str(device).partition(":")[0] == "cpu")
+
+
 def next_positive_power_of_2(x):
     """The smallest power of two that is at least x; 1 for x < 1."""
     return 1 if x < 1 else 1 << (x - 1).bit_length()

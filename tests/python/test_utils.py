@@ -49,3 +49,12 @@ def test_tensors():
     for bad in (((2, 4), None, None), (None, torch.float16, None), (None, None, torch.device("cuda:0"))):
         with pytest.raises(ValueError, match="of x: expected"):
             utils.check_shape_dtype_device(x, *bad, "x")
+
+
+def test_what_the_gated_norm_serves():
+    assert flashinfer.supports_rmsnorm_sigmoid_gate(torch.bfloat16, 64) and flashinfer.supports_rmsnorm_sigmoid_gate("float32", 111, "cpu")
+    assert not flashinfer.supports_rmsnorm_sigmoid_gate(torch.float64, 64) and not flashinfer.supports_rmsnorm_sigmoid_gate(torch.float16, 0)
+    assert not flashinfer.supports_rmsnorm_sigmoid_gate(torch.bfloat16, 64, "cuda:0")
+    x, gate = torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2)
+    assert flashinfer.rmsnorm_sigmoid_gate(x, gate, eps=0.0) is None
+    torch.testing.assert_close(x, torch.tensor([[3.0, 4.0]]) / 12.5 ** 0.5 / 2)
