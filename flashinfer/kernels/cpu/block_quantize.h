@@ -157,6 +157,34 @@ FI_VEC_INLINE void make_block_rule(BlockRule<F, T>& rule, float a, float b) {
 #endif
 }
 
+/// scale[i] = e8m0_round_up(s[i]), factor[i] = e8m0_reciprocal(scale[i]) * a; arrays hold kBlockChunk, s[i] >= 0 or NaN.
+FI_VEC_INLINE void e8m0_scales(const float* s, uint8_t* scale, int64_t n) {
+#if defined(FI_NARROW_AVX512)
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m512i u = _mm512_loadu_si512(s + i), exponent = _mm512_srli_epi32(u, 23), mantissa = _mm512_and_si512(u, _mm512_set1_epi32(0x7fffff));
+    const __m512i least = _mm512_maskz_mov_epi32(_mm512_testn_epi32_mask(exponent, exponent), _mm512_set1_epi32(0x400000));
+    const __mmask16 up = _mm512_cmpgt_epu32_mask(mantissa, least) & _mm512_cmplt_epu32_mask(exponent, _mm512_set1_epi32(254));
+    const __m512i byte = _mm512_mask_add_epi32(exponent, up, exponent, _mm512_set1_epi32(1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(scale + i), _mm512_cvtepi32_epi8(byte));
+  }
+#else
+  for (int64_t i = 0; i < n; ++i) scale[i] = e8m0_round_up(s[i]);
+#endif
+}
+FI_VEC_INLINE void e8m0_factors(const uint8_t* scale, float* factor, int64_t n, float a) {
+#if defined(FI_NARROW_AVX512)
+  for (int64_t i = 0; i < n; i += 16) {
+    const __m512i byte = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scale + i))), top = _mm512_set1_epi32(254);
+    const __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(top, byte), 23);
+    const __m512i all = _mm512_mask_mov_epi32(bits, _mm512_cmpeq_epi32_mask(byte, top), _mm512_set1_epi32(0x400000));  // 2^-127
+    const __mmask16 real = _mm512_test_epi32_mask(byte, byte) & _mm512_cmple_epu32_mask(byte, top);
+    store(factor + i, Vec{_mm512_castsi512_ps(_mm512_maskz_mov_epi32(real, all))} * splat(a));
+  }
+#else
+  for (int64_t i = 0; i < n; ++i) factor[i] = e8m0_reciprocal(scale[i]) * a;
+#endif
+}
+
 /// Scale bytes of n blocks with largest magnitudes amax[]; arrays hold kBlockChunk.
 template <BlockFormat F, class T>
 FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scale) {
@@ -164,7 +192,7 @@ FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scal
   if constexpr (F.ue8m0) {
     float s[kBlockChunk];
     for (int64_t i = 0; i < n; i += L) store(s + i, load(amax + i) / splat(F.fp8 ? 448.0f : 6.0f) * splat(a));
-    for (int64_t i = 0; i < n; ++i) scale[i] = e8m0_round_up(s[i]);
+    e8m0_scales(s, scale, n);
   } else {
     e4m3_t* code = reinterpret_cast<e4m3_t*>(scale);
     for (int64_t i = 0; i < n; i += L) store_saturated(code + i, load(amax + i) * splat(a));
@@ -174,7 +202,7 @@ FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scal
 template <BlockFormat F>
 FI_VEC_INLINE void block_factors(const uint8_t* scale, int64_t n, float a, float b, float* factor) {
   if constexpr (F.ue8m0) {
-    for (int64_t i = 0; i < n; ++i) factor[i] = e8m0_reciprocal(scale[i]) * a;
+    e8m0_factors(scale, factor, n, a);
   } else {
     const e4m3_t* code = reinterpret_cast<const e4m3_t*>(scale);
     for (int64_t i = 0; i < n; i += Vec::kLanes) store(factor + i, min(splat(1.0f) / (load(code + i) * splat(b)), splat(kFltMax)));
