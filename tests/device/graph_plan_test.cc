@@ -115,6 +115,25 @@ TEST(GraphPlan, PageIdsAreReadFromTheBuffer) {
   expect_same(got[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
 }
 
+/// As engines call it: page ids and last pages in the wrapper's own buffers, the offsets on the host.
+TEST(GraphPlan, FastPlansTakeTheBuffersThemselves) {
+  const Buffers b;
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  const Table t({20, 30, 40}), other({70, 1100, 3}, 11);
+  const Tensor q = normal({3, kHeads, kDim}, 2), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
+  graph.plan(decode_plan(t, indptr, indices, last));
+  const Tensor now = ints(other.indices), now_last = ints(other.last), now_indptr = ints(other.indptr);
+  copy_bytes(b.indices.data(), kEmulator, now.data(), kCpu, static_cast<size_t>(now.nbytes()));
+  copy_bytes(b.last.data(), kEmulator, now_last.data(), kCpu, static_cast<size_t>(now_last.nbytes()));
+  graph.fast_decode_plan({.indptr = b.indptr, .indices = b.indices, .last_page_len = b.last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads,
+                          .head_dim = kDim, .page_size = kPage, .global_override_indptr_cpu = now_indptr.view()});
+  const AttentionResult got = graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
+  plain.plan(decode_plan(other, now_indptr, now, now_last));
+  expect_same(got[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
+}
+
 TEST(GraphPlan, PrefillFollowsEveryPlan) {
   const Buffers b;
   const Tensor mask_buf = there(Tensor::zeros({4096}, DType::kU8)), mask_indptr = there(Tensor::zeros({4}, DType::kI32));

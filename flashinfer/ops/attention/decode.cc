@@ -162,6 +162,8 @@ template <class Block>
 op::Refusal accept(const Block&) { return {}; }
 op::Refusal refuse_size(const BatchDecodeWorkspaceSize& a) { return op::refuse_unless_cpu(decode_size_op, &a); }
 op::Refusal refuse_fast(const FastDecodePlan& a) { return op::refuse_unless_cpu(fast_decode_plan_op, &a); }
+/// Engines give the buffers of the wrapper themselves.
+void launch_fast_there(const FastDecodePlan& a) { ops::with_host_arrays(fast_decode_plan_op, a, launch_fast); }
 template <class N>
 op::Refusal refuse_plan(const BatchDecodePlan& a) { return op::refuse_unless_cpu(kIsPlain<N> ? decode_plan_op : graph_plan_op, &a); }
 /// Index arrays on a GPU: the plan is made by the host all the same.
@@ -201,7 +203,8 @@ void reference(const Run& a) {
 
 constexpr op::Candidate init_candidates[] = {op::candidate<accept<BatchDecodeInit>, launch_init>("cpu")};
 constexpr op::Candidate graph_init_candidates[] = {op::candidate<accept<CUDAGraphBatchDecodeInit>, launch_graph_init>("cpu")};
-constexpr op::Candidate fast_candidates[] = {op::candidate<refuse_fast, launch_fast>("cpu")};
+constexpr op::Candidate fast_candidates[] = {op::candidate<ops::accept_any<FastDecodePlan>, launch_fast_there>("cuda"),
+                                               op::candidate<refuse_fast, launch_fast>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
 template <class N>
 constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchDecodePlan>, launch_plan_there<N>>("cuda"),
