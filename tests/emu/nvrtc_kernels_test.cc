@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel of GPUs compiles for every generation, and none of them spills a register.
+#include <elf.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
@@ -56,6 +60,49 @@ TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
       EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function << " for " << arch;
     }
   }
+}
+
+/// Registers a thread: what the cubin's section .nv.info says (attribute 0x2f: symbol, count).
+uint32_t registers_of(const std::string& image) {
+  const auto read = [&]<class T>(size_t at, T) {
+    T x;
+    std::memcpy(&x, image.data() + at, sizeof x);
+    return x;
+  };
+  const Elf64_Ehdr head = read(0, Elf64_Ehdr{});
+  const auto section = [&](uint32_t i) { return read(head.e_shoff + i * head.e_shentsize, Elf64_Shdr{}); };
+  const Elf64_Shdr names = section(head.e_shstrndx);
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < head.e_shnum; ++i) {
+    const Elf64_Shdr s = section(i);
+    if (std::string_view(image.data() + names.sh_offset + s.sh_name) != ".nv.info") continue;
+    for (size_t at = s.sh_offset; at + 4 <= s.sh_offset + s.sh_size;) {
+      const bool list = image[at] == 4;  // else the value is in the two bytes of the size
+      const size_t bytes = list ? read(at + 2, uint16_t{}) : 0;
+      if (list && image[at + 1] == 0x2f) most = std::max(most, read(at + 8, uint32_t{}));
+      at += 4 + bytes;
+    }
+  }
+  return most;
+}
+
+/// A decode step waits for memory: it needs blocks to switch between. sm_90: 65536 registers (given out in 256 a warp), 228 KB of
+/// shared memory (1 KB of each block is the system's), 64 warps.
+TEST(NvrtcKernels, DecodeLeavesRoomForThreeBlocks) {
+  const Kernel* decode = nullptr;
+  for (const Kernel& k : kKernels)
+    if (std::string_view(k.values).find(".warps_k = 4") != std::string_view::npos) decode = &k;
+  ASSERT_NE(decode, nullptr);
+  const std::string image = nvrtc_compile(str("#include \"flashinfer/ops/", decode->header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", decode->config,
+                                              " kConfig{", decode->values, "};\nFI_CUDA_ENTRY(", decode->params, ", kConfig.threads, cu::", decode->function, "<kConfig>)\n"),
+                                          "sm_90a", include_root());
+  constexpr uint32_t kWarps = 4, kShared = 37376;  // of a block: 128 threads; attention_launch
+  const uint32_t registers = registers_of(image), of_warp = (registers * 32 + 255) / 256 * 256;
+  ASSERT_GT(registers, 0u);
+  const uint32_t by_registers = 65536 / of_warp / kWarps, by_shared = 228 * 1024 / (kShared + 1024), blocks = std::min({by_registers, by_shared, 64 / kWarps});
+  std::cout << "decode bf16 D 128 on sm_90a: " << registers << " registers, " << kShared << " bytes of shared memory: " << by_registers << " and "
+            << by_shared << " blocks an SM, " << blocks * kWarps << " of 64 warps\n";
+  EXPECT_GE(blocks, 3u);
 }
 
 TEST(NvrtcKernels, ASpillIsAnError) {

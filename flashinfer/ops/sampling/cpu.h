@@ -56,6 +56,7 @@ inline sampling::Room room_of(float* words, int64_t v) {
 
 /// The passes of sample_row.h.
 struct RowPasses {
+  float next(sampling::Uniforms& u) const { return u.next(); }
   template <class T>
   float value(T x) const { return to_f32(x); }
   void copy(float* to, const float* from, int64_t n) const {

@@ -30,6 +30,9 @@ struct RowPasses {
   template <class T>
   FI_GLOBAL_FN static float value(T x) { return to_f32(x); }
 
+  FI_GLOBAL_FN static float next(sampling::Uniforms& u) { return uniform(u.seed, u.subsequence, u.offset++); }
+  FI_PASS static float uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) { return cpu::philox_uniform(seed, subsequence, offset); }
+
   /// f() of one thread, for all.
   template <class F>
   FI_GLOBAL_FN auto by_one(F f) const {
@@ -85,17 +88,17 @@ struct RowPasses {
     for (int64_t b = warp(); b < survey_blocks(n); b += kWarps) f(b);
   }
 
-  FI_GLOBAL_FN void copy(float* to, const float* from, int64_t n) const {
+  FI_PASS void copy(float* to, const float* from, int64_t n) const {
     sync_threads();
     for (int64_t i = thread_x(); i < n; i += kThreads) to[i] = from[i];
     sync_threads();
   }
-  FI_GLOBAL_FN float top_of(const float* tops, int64_t blocks) const {
+  FI_PASS float top_of(const float* tops, int64_t blocks) const {
     float t = -kInf;
     for (int64_t b = lane(); b < blocks; b += 32) t = tops[b] > t ? tops[b] : t;
     return warp_reduce(t, Max{});
   }
-  FI_GLOBAL_FN double total(const float* sums, int64_t blocks) const {
+  FI_PASS double total(const float* sums, int64_t blocks) const {
     return by_one([&] {
       double t = 0;
       for (int64_t b = 0; b < blocks; ++b) t += static_cast<double>(sums[b]);

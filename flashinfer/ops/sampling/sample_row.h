@@ -63,7 +63,7 @@ inline void reject(const M& m, const Surveyed<T>& row, float* sums, float* const
                    bool may_leave, Loop& s) {
   const float top = m.top_of(row.s.tops, survey_blocks(row.n));
   while (s.low < s.high) {
-    const int64_t t = m.draw(row.x, row.n, sums, s.low, static_cast<double>(u.next()) * s.mass);
+    const int64_t t = m.draw(row.x, row.n, sums, s.low, static_cast<double>(m.next(u)) * s.mass);
     if (t < 0) break;
     s.token = t;
     const float a = m.value(row.x[t]), b = (a + s.high) * 0.5f;
@@ -123,7 +123,7 @@ inline int64_t draw_collected(const M& m, int64_t n, float top_p, Uniforms& u, c
   const double mass = m.total(kept.s.sums, blocks);
   if (!(mass > 0)) return -1;
   if (top_p >= 1.0f) {
-    const int64_t t = m.draw(kept.x, n, kept.s.sums, 0.0f, static_cast<double>(u.next()) * mass);
+    const int64_t t = m.draw(kept.x, n, kept.s.sums, 0.0f, static_cast<double>(m.next(u)) * mass);
     return r.positions[t];
   }
   float* const spare[2] = {r.sums[0], r.sums[1]};
@@ -147,7 +147,7 @@ inline int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thresholds&
   const bool all = t.k >= in.n, any_mass = t.p > 1.0f;
   if (all && any_mass) {
     const bool renormalised = !t.joint && t.has_k;  // the others take the probabilities as they are
-    return m.draw(in.x, in.n, in.s.sums, 0.0f, static_cast<double>(u.next()) * (renormalised ? mass : 1.0));
+    return m.draw(in.x, in.n, in.s.sums, 0.0f, static_cast<double>(m.next(u)) * (renormalised ? mass : 1.0));
   }
   const Filter f{all ? in.n + 1 : t.k, static_cast<double>(t.p)};
   if (t.joint) return draw_filtered(m, in, f, 1.0, 1.0, u, r);
