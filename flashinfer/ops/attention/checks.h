@@ -75,8 +75,8 @@ inline void check_sinks(std::string_view op, const Plan& p, const std::optional<
 /// A scale for each of `heads` heads.
 inline const TensorView* head_scales(std::string_view op, const char* name, const TensorView* t, int64_t heads) {
   if (!t) return nullptr;
-  FI_CHECK(t->rank() == 1 && t->size(0) == heads && t->dtype() == DType::kF32 && t->device() == kCpu, ValueError, op, ": ", name, " is ",
-           to_string(*t), ", but must be float32[", heads, "] in host memory: one for each head");
+  FI_CHECK(t->rank() == 1 && t->size(0) == heads && t->dtype() == DType::kF32, ValueError, op, ": ", name, " is ",
+           to_string(*t), ", but must be float32[", heads, "]: one for each head");
   return t;
 }
 inline void set_head_scales(std::string_view op, const Plan& p, Call& c, const TensorView* q, const TensorView* k, const TensorView* v) {
