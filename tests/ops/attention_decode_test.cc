@@ -70,7 +70,7 @@ TEST(AttentionDecode, SplittingChangesNothing) {
   }
 }
 
-/// One request of 1230 NVFP4 keys (pool: 1232) with 2 query tokens, D 128, two KV heads.
+/// One request of 1229 NVFP4 keys (pool: 1232) with 2 query tokens, D 128, two KV heads.
 Tensor decode_nvfp4(const Tensor& q, const Tensor& cache, const Tensor& scales, int threads) {
   const auto pool = make_thread_pool(threads);
   Context context = Context::current();
@@ -80,9 +80,9 @@ Tensor decode_nvfp4(const Tensor& q, const Tensor& cache, const Tensor& scales, 
   BatchDecodeWithPagedKVCacheWrapper w(workspace);
   std::vector<int32_t> pages;
   for (int32_t i = 0; i < 77; ++i) pages.push_back(76 - i);
-  const Tensor indptr = ints({0, 77}), ids = ints(pages), last = ints({14});
+  const Tensor indptr = ints({0, 77}), ids = ints(pages), last = ints({13});
   w.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = 2, .head_dim = 128, .page_size = 16,
-          .window_left = 1100, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = 2});
+          .window_left = 1098, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = 2});
   BatchDecodeRun run{.q = q, .paged_kv_cache = cache, .return_lse = true};
   if (scales.defined()) run.kv_cache_sf = scales;
   const std::pair<Tensor, Tensor> r = w.run(run);
@@ -104,10 +104,13 @@ TEST(AttentionDecode, Nvfp4IsItsValues) {
     for (int64_t i = 0; i < want.numel(); ++i)
       ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01) << "G " << group << ", element " << i;
     EXPECT_TRUE(same_bytes(got, decode_nvfp4(q, codes, scales, 3))) << "3 threads, G " << group;
-    const Tensor spoilt = Tensor::clone(scales.view());  // tokens 0..127, before both windows, and 1230 and 1231
+    const Tensor spoilt = Tensor::clone(scales.view());  // tokens 0..128, before both windows, and 1229 to 1231
     const int64_t page = 2 * 16 * 2 * 8;
     std::memset(spoilt.data_as<char>() + 69 * page, 0x7f, static_cast<size_t>(8 * page));
-    for (int64_t plane = 0; plane < 2; ++plane) std::memset(spoilt.data_as<char>() + (plane * 16 + 14) * 16, 0x7f, 32);
+    for (int64_t plane = 0; plane < 2; ++plane) {
+      std::memset(spoilt.data_as<char>() + 68 * page + plane * 16 * 16, 0x7f, 16);
+      std::memset(spoilt.data_as<char>() + (plane * 16 + 13) * 16, 0x7f, 48);
+    }
     EXPECT_TRUE(same_bytes(got, decode_nvfp4(q, codes, spoilt, 1))) << "hidden NaNs, G " << group;
   }
 }
