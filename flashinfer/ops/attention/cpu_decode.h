@@ -53,7 +53,8 @@ struct Decode {
 
   Decode(const AttentionParams& params, const AttentionWork& work)
       : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo), logits(params),
-        tokens(r.qo_len), width(padded(params.head_dim_vo)), codes(T::kCodes && r.group <= kCodesRows && params.head_dim_qk % 128 == 0 && params.head_dim_vo % 128 == 0),
+        tokens(r.qo_len), width(padded(params.head_dim_vo)),
+        codes(T::kCodes && r.group <= kCodesRows && params.head_dim_qk % 128 == 0 && params.head_dim_vo % 128 == 0),
         cells(T::kPairs && !codes), scales(params) {
     if constexpr (T::kFp4) {
       scales.k = p.k_sf, scales.v = p.v_sf;
