@@ -94,7 +94,7 @@ constexpr Row kRows[] = {
     {{"FLASHINFER_ALLOW_RECORDED_SOURCE", "0", "1: a replay may compile and run the source of custom attention variants in a recording"},
      Kind::kFlag},
     {{"FLASHINFER_DISABLE_JIT", "0", "1: nothing is compiled; artifacts made ahead, else the reference"}, Kind::kFlag},
-    {{"FLASHINFER_CPU_TARGET", "native", "what CPU kernels are compiled for: native, x86-64-v3, x86-64-v4 or portable"},
+    {{"FLASHINFER_CPU_ISA", "native", "what CPU kernels are compiled for: native, x86-64-v3, x86-64-v4 or portable"},
      Kind::kChoice,
      0,
      "native|x86-64-v3|x86-64-v4|portable"},

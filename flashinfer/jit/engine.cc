@@ -110,7 +110,7 @@ void make(const Request& request, Device device, Target target, Entry& entry) {
     return error;
   };
   if (const std::string why = target_refusal(target); !why.empty()) {
-    entry.loaded.refusal = str("FLASHINFER_CPU_TARGET is ", name(target), ", but ", why);
+    entry.loaded.refusal = str("FLASHINFER_CPU_ISA is ", name(target), ", but ", why);
     return;
   }
   if (is_cuda(request) && device.type == DeviceType::kCUDA)

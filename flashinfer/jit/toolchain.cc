@@ -192,7 +192,7 @@ Target parse_target(const std::string& text) {
   throw ValueError(str("target is \"", text, "\", but must be one of ", known));
 }
 
-Target selected_target() { return parse_target(env::text("FLASHINFER_CPU_TARGET")); }
+Target selected_target() { return parse_target(env::text("FLASHINFER_CPU_ISA")); }
 
 std::string target_refusal(Target t) {
   if (t == Target::kNative || t == Target::kPortable || !is_cpu(t)) return {};

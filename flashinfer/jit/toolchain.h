@@ -19,7 +19,7 @@ const std::vector<Target>& all_targets();
 const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4", "portable", "emu", "sm_90a"
 /// Throws ValueError that lists the names.
 Target parse_target(const std::string& text);
-/// FLASHINFER_CPU_TARGET: the target of CPU kernels.
+/// FLASHINFER_CPU_ISA: the target of CPU kernels.
 Target selected_target();
 /// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
 std::string target_refusal(Target t);

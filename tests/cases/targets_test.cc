@@ -16,7 +16,7 @@
 namespace flashinfer {
 namespace {
 
-constexpr const char* kVariable = "FLASHINFER_CPU_TARGET";
+constexpr const char* kVariable = "FLASHINFER_CPU_ISA";
 
 /// While it lives, kernels are compiled for `target`.
 class ForTarget {

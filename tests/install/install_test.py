@@ -64,7 +64,7 @@ class Install(unittest.TestCase):
                                     "--all", "--out-dir", str(libraries / "flashinfer/aot"), env=environment).returncode)
             ahead = run(str(consumer / "build/snippet"), env={**environment, "FLASHINFER_DISABLE_JIT": "1", "HOME": folder + "/other",
                                                               "FLASHINFER_WORKSPACE_BASE": folder + "/other",
-                                                              "FLASHINFER_CPU_TARGET": "x86-64-v3"})
+                                                              "FLASHINFER_CPU_ISA": "x86-64-v3"})
             self.assertEqual(0, ahead.returncode)
             self.assertEqual(done.stdout, ahead.stdout)
             self.assertNotIn("reference", ahead.stderr)

@@ -47,11 +47,11 @@ TEST_F(Aot, ALesserTargetStandsInOnlyWithoutACompiler) {
   fresh();
   EXPECT_EQ(sum(1, 0), 1001);
   EXPECT_EQ(jit::modules().at(0).origin, "compiled") << "native code is faster than the baseline's";
-  set("FLASHINFER_CPU_TARGET", "portable");
+  set("FLASHINFER_CPU_ISA", "portable");
   fresh();
   EXPECT_EQ(sum(1, 0), 1001);
   EXPECT_EQ(jit::modules().at(0).origin, "aot");
-  unset("FLASHINFER_CPU_TARGET");
+  unset("FLASHINFER_CPU_ISA");
   set("FLASHINFER_DISABLE_JIT", "1");
   jit::clear_cache();
   fresh();

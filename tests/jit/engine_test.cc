@@ -138,7 +138,7 @@ TEST_F(Engine, CompilersArePickedInOrder) {
 TEST_F(Engine, TargetsHaveFoldersOfTheirOwn) {
   for (const jit::Target target : jit::kTargets) {
     if (!jit::target_refusal(target).empty()) continue;
-    set("FLASHINFER_CPU_TARGET", jit::name(target));
+    set("FLASHINFER_CPU_ISA", jit::name(target));
     fresh();
     EXPECT_EQ(sum(3, 4), 1043);
     ASSERT_EQ(jit::modules().size(), 1u);

@@ -69,7 +69,7 @@ class Sandbox : public ::testing::Test {
     write("include/t/deeper/value.h", "#pragma once\n  #  include \"more.h\"\n");
     write("include/t/deeper/more.h", "constexpr int kValue = 1;\n");
     compiler("");
-    for (const char* name : {"CXX", "FLASHINFER_EXTRA_CFLAGS", "FLASHINFER_EXTRA_LDFLAGS", "FLASHINFER_AOT_DIR", "FLASHINFER_CPU_TARGET",
+    for (const char* name : {"CXX", "FLASHINFER_EXTRA_CFLAGS", "FLASHINFER_EXTRA_LDFLAGS", "FLASHINFER_AOT_DIR", "FLASHINFER_CPU_ISA",
                              "FLASHINFER_CXX_LAUNCHER", "FLASHINFER_DISABLE_JIT", "FLASHINFER_JIT_DEBUG", "FLASHINFER_JIT_VERBOSE", "MAX_JOBS"})
       unset(name);
     set("FLASHINFER_CXX", root_ + "/cxx");

@@ -75,7 +75,7 @@ def environment(wheel, tmp_path_factory):
 def bare(environment, **more):
     """No compiler, no cache, no variable of the build."""
     home = environment.parent / "home"
-    return {"PATH": str(environment / "bin"), "HOME": str(home), "FLASHINFER_CPU_TARGET": "x86-64-v3", **more}
+    return {"PATH": str(environment / "bin"), "HOME": str(home), "FLASHINFER_CPU_ISA": "x86-64-v3", **more}
 
 
 def test_what_the_wheel_holds(wheel):
@@ -138,7 +138,7 @@ def test_pip_sees_all_requirements(environment):
 
 def test_with_a_compiler_the_package_compiles_from_its_own_headers(environment, tmp_path):
     env = bare(environment, HOME=str(tmp_path), PATH=f"{environment}/bin:{os.environ['PATH']}", FLASHINFER_JIT_VERBOSE="1",
-               FLASHINFER_CPU_TARGET="portable")  # made ahead for x86-64-v3 only
+               FLASHINFER_CPU_ISA="portable")  # made ahead for x86-64-v3 only
     done = subprocess.run([environment / "bin/flashinfer", "cases", "rmsnorm", "--args", "input=f32:4x768 weight=f32:768"], env=env,
                           capture_output=True, text=True)
     assert "1 passed, 0 failed" in done.stdout
