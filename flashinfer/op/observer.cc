@@ -125,13 +125,16 @@ std::vector<Arg> Invocation::args() const {
       used.push_back(f);
     }
   }
-  // A C++ call: required arguments are positional; optional ones that differ from their default are keywords.
+  // A C++ call: required arguments are positional where the signature lets them; those after `*`, and optional ones that differ from
+  // their default, are keywords.
   const void* defaults = default_block(*op);
   std::vector<Arg> keyword, rest;
+  bool by_name = false;
   for (const Field& f : op->fields) {
+    by_name |= f.keyword_only;
     if (std::find(used.begin(), used.end(), &f) != used.end()) continue;
     if (f.required) {
-      if (!passed) out.push_back({f.name, Arg::kPositional, f.get(block), nullptr, &f});
+      if (!passed) (by_name ? keyword : out).push_back({f.name, by_name ? Arg::kKeyword : Arg::kPositional, f.get(block), nullptr, &f});
       continue;
     }
     Value value = f.get(block), standard = f.get(defaults);

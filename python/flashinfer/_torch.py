@@ -147,6 +147,7 @@ class Variant:
         if not self.new:
             return None
         results = result if isinstance(result, tuple) else (result,)
+        results = [r if isinstance(r, torch.Tensor) else torch.from_dlpack(r) for r in results]  # where no tensor went in
         return self._results([r for r in results if not any(r is bound[name] for name in self.given)])
 
     def _fake(self, *args):
