@@ -417,14 +417,19 @@ int cuGraphLaunch(Handle exec, Handle h) {
 }
 /// The bytes of a kernel's parameters: .nv.info.<kernel> of a cubin has them as an attribute of format 3 (a 16-bit value), kind 0x19.
 size_t param_bytes_of(const char* image) {
-  const auto* elf = reinterpret_cast<const Elf64_Ehdr*>(image);
-  if (elf->e_ident[EI_CLASS] != ELFCLASS64) return 8;  // no cubin, but a text of a test
-  const auto* sections = reinterpret_cast<const Elf64_Shdr*>(image + elf->e_shoff);
-  for (int i = 0; i < elf->e_shnum; ++i) {
-    const char* name = image + sections[elf->e_shstrndx].sh_offset + sections[i].sh_name;
-    if (std::strcmp(name, ".nv.info.flashinfer_kernel") != 0) continue;
-    const auto* p = reinterpret_cast<const unsigned char*>(image + sections[i].sh_offset);
-    for (const auto* end = p + sections[i].sh_size; p + 4 <= end;) {
+  if (image[EI_CLASS] != ELFCLASS64) return 8;  // no cubin, but a text of a test
+  Elf64_Ehdr elf;
+  std::memcpy(&elf, image, sizeof elf);
+  const auto section = [&](int i) {  // wherever it lies: images are not aligned
+    Elf64_Shdr s;
+    std::memcpy(&s, image + elf.e_shoff + static_cast<size_t>(i) * sizeof s, sizeof s);
+    return s;
+  };
+  for (int i = 0; i < elf.e_shnum; ++i) {
+    const Elf64_Shdr at = section(i);
+    if (std::strcmp(image + section(elf.e_shstrndx).sh_offset + at.sh_name, ".nv.info.flashinfer_kernel") != 0) continue;
+    const auto* p = reinterpret_cast<const unsigned char*>(image + at.sh_offset);
+    for (const auto* end = p + at.sh_size; p + 4 <= end;) {
       const size_t value = p[2] | p[3] << 8;
       if (p[0] == 3 && p[1] == 0x19) return value;
       p += p[0] == 4 ? 4 + value : 4;  // format 4: that many bytes follow
