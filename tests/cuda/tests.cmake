@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # A driver without a GPU, loaded by the tests as libcuda.
+list(FILTER test_sources EXCLUDE REGEX "/fake_[a-z]+\\.cc$")
 foreach(fake fake_libcuda fake_cublaslt fake_nvrtc)
-  list(REMOVE_ITEM test_sources ${CMAKE_CURRENT_LIST_DIR}/${fake}.cc)
   add_library(${fake} MODULE ${CMAKE_CURRENT_LIST_DIR}/${fake}.cc)
   target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${fake} PRIVATE fi::options)
   set_target_properties(${fake} PROPERTIES PREFIX "" CXX_STANDARD 20)
 endforeach()
 set_property(TARGET cuda_tests PROPERTY SOURCES ${test_sources})
+target_sources(fake_libcuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/fake_streams.cc ${CMAKE_CURRENT_LIST_DIR}/fake_launch.cc)
 add_dependencies(cuda_tests fake_libcuda fake_cublaslt fake_nvrtc)
 target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
                                               FI_TEST_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>"
