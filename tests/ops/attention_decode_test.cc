@@ -14,22 +14,28 @@
 namespace flashinfer {
 namespace {
 
-/// One request of `n` tokens in pages of 16 in order, `len` query tokens, D 64.
-template <class T>
-Tensor decode(const Tensor& q, const Tensor& cache, int64_t n, int64_t hkv, int64_t len, int64_t window, int threads) {
+/// The output on a pool of so many threads.
+Tensor planned_and_run(const BatchDecodePlan& plan, const BatchDecodeRun& run, int threads) {
   const auto pool = make_thread_pool(threads);
   Context context = Context::current();
   context.executor = *pool;
   ContextScope scope(context);
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   BatchDecodeWithPagedKVCacheWrapper w(workspace);
+  w.plan(plan);
+  const std::pair<Tensor, Tensor> r = w.run(run);
+  return r.first;
+}
+
+/// One request of `n` tokens in pages of 16 in order, `len` query tokens, D 64.
+template <class T>
+Tensor decode(const Tensor& q, const Tensor& cache, int64_t n, int64_t hkv, int64_t len, int64_t window, int threads) {
   std::vector<int32_t> pages;
   for (int32_t i = 0; i < (n + 15) / 16; ++i) pages.push_back(i);
   const Tensor indptr = ints({0, static_cast<int32_t>(pages.size())}), ids = ints(pages), last = ints({static_cast<int32_t>((n - 1) % 16 + 1)});
-  w.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = hkv, .head_dim = 64, .page_size = 16,
-          .window_left = window, .q_data_type = dtype_of<T>::value, .q_len_per_req = len});
-  const std::pair<Tensor, Tensor> r = w.run({.q = q, .paged_kv_cache = cache, .return_lse = true});
-  return r.first;
+  return planned_and_run({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = hkv, .head_dim = 64,
+                          .page_size = 16, .window_left = window, .q_data_type = dtype_of<T>::value, .q_len_per_req = len},
+                         {.q = q, .paged_kv_cache = cache, .return_lse = true}, threads);
 }
 
 /// NaN in K and V of keys that a row does not see must not reach it: keys after it, keys before its window.
@@ -72,21 +78,14 @@ TEST(AttentionDecode, SplittingChangesNothing) {
 
 /// One request of 1229 NVFP4 keys (pool: 1232) with 2 query tokens, D 128, two KV heads.
 Tensor decode_nvfp4(const Tensor& q, const Tensor& cache, const Tensor& scales, int threads) {
-  const auto pool = make_thread_pool(threads);
-  Context context = Context::current();
-  context.executor = *pool;
-  ContextScope scope(context);
-  Tensor workspace = Tensor::empty({0}, DType::kU8);
-  BatchDecodeWithPagedKVCacheWrapper w(workspace);
   std::vector<int32_t> pages;
   for (int32_t i = 0; i < 77; ++i) pages.push_back(76 - i);
   const Tensor indptr = ints({0, 77}), ids = ints(pages), last = ints({13});
-  w.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = 2, .head_dim = 128, .page_size = 16,
-          .window_left = 1098, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = 2});
   BatchDecodeRun run{.q = q, .paged_kv_cache = cache, .return_lse = true};
   if (scales.defined()) run.kv_cache_sf = scales;
-  const std::pair<Tensor, Tensor> r = w.run(run);
-  return r.first;
+  return planned_and_run({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = 2, .head_dim = 128,
+                          .page_size = 16, .window_left = 1098, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = 2},
+                         run, threads);
 }
 TEST(AttentionDecode, Nvfp4IsItsValues) {
   constexpr float kGrid[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};

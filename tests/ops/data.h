@@ -34,6 +34,19 @@ inline TensorView held(Tensor t) {
   return all.back().view();
 }
 
+/// The same at every run, without a period a product could hide: in [-1, 1].
+inline double noise(int64_t i, uint32_t salt = 0) {
+  return static_cast<double>((static_cast<uint32_t>(i) + salt) * 2654435761u % 1999) / 999.5 - 1;
+}
+/// scale * noise(i) at element i.
+template <class T>
+TensorView pattern(std::initializer_list<int64_t> shape, double scale, uint32_t salt = 0) {
+  Tensor t = Tensor::empty(shape, dtype_of<T>::value);
+  int64_t i = 0;
+  for (T& x : t.span<T>()) x = static_cast<T>(static_cast<float>(scale * noise(i++, salt)));
+  return held(std::move(t));
+}
+
 struct AnyTensor {  // temporaries too: they live until the comparison is done
   AnyTensor(const Tensor& t) : view(t.view()) {}
   AnyTensor(const TensorView& t) : view(t) {}

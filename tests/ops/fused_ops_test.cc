@@ -4,36 +4,22 @@
 
 #include <cmath>
 #include <cstring>
-#include <deque>
 #include <vector>
 
-#include "errors.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/moe/moe_gemm.h"
 #include "flashinfer/ops/moe/workspace.h"
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/quantization/op.h"
+#include "tests/ops/data.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-TensorView held(Tensor t) {
-  static std::deque<Tensor> all;
-  all.push_back(std::move(t));
-  return all.back().view();
-}
 template <class T>
 TensorView made(const std::vector<T>& v, std::initializer_list<int64_t> shape) {
   return held(Tensor::copy_of(std::span<const T>(v), shape));
-}
-double noise(int64_t i, uint32_t salt) { return static_cast<double>((static_cast<uint32_t>(i) + salt) * 2654435761u % 1999) / 999.5 - 1; }
-template <class T>
-TensorView pattern(std::initializer_list<int64_t> shape, double scale, uint32_t salt) {
-  int64_t n = 1;
-  for (int64_t s : shape) n *= s;
-  std::vector<T> v;
-  for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<T>(static_cast<float>(scale * noise(i, salt))));
-  return made(v, shape);
 }
 
 /// 3 experts with 1, 0 and 6 rows; scales of expert 2 begin at column (1 + 6) / 4 * 4 = 4.

@@ -22,13 +22,6 @@ TensorView of(const std::vector<double>& v, std::initializer_list<int64_t> shape
   }
   return held(Tensor::copy_of(std::span<const T>(x), shape));
 }
-TensorView pattern(std::initializer_list<int64_t> shape, double scale) {
-  int64_t n = 1;
-  for (int64_t s : shape) n *= s;
-  std::vector<double> v;
-  for (int64_t i = 0; i < n; ++i) v.push_back(scale * (static_cast<double>(static_cast<uint32_t>(i) * 2654435761u % 1999) / 999.5 - 1));
-  return of<bf16_t>(v, shape);
-}
 std::vector<float> values(const Tensor& t) { return {t.data_as<float>(), t.data_as<float>() + t.numel()}; }
 
 TEST(Moe, TheFirstHalfOfFc1IsLinearAndTheSecondTheGate) {
@@ -41,7 +34,7 @@ TEST(Moe, TheFirstHalfOfFc1IsLinearAndTheSecondTheGate) {
 
 /// 40 tokens, 3 of 8 experts each.
 struct Layer {
-  TensorView x = pattern({40, 48}, 1), fc1 = pattern({8, 64, 48}, 0.3), fc2 = pattern({8, 48, 32}, 0.3), ids, scales;
+  TensorView x = pattern<bf16_t>({40, 48}, 1), fc1 = pattern<bf16_t>({8, 64, 48}, 0.3), fc2 = pattern<bf16_t>({8, 48, 32}, 0.3), ids, scales;
   Layer() {
     std::vector<double> e, s;
     for (int t = 0; t < 40; ++t)
@@ -66,7 +59,7 @@ TEST(Moe, ATokenDoesNotDependOnItsNeighbours) {
 }
 /// Weights of several blocks of k, columns that fill no panels, an odd k: up to 8 rows of an expert and more take different ways.
 TEST(Moe, ATokenAmongFewAndAmongManyIsTheSame) {
-  const TensorView x = pattern({64, 600}, 1), fc1 = pattern({4, 626, 600}, 0.05), fc2 = pattern({4, 600, 313}, 0.05);
+  const TensorView x = pattern<bf16_t>({64, 600}, 1), fc1 = pattern<bf16_t>({4, 626, 600}, 0.05), fc2 = pattern<bf16_t>({4, 600, 313}, 0.05);
   std::vector<double> e, s;
   for (int t = 0; t < 64; ++t)
     for (int j = 0; j < 2; ++j) e.push_back((t + j) % 4), s.push_back(0.3 + 0.4 * j);
@@ -130,7 +123,7 @@ TEST(Moe, NegativeLogitsDoNotLoseToPadding) {
 }
 
 TEST(Moe, Refusals) {
-  const TensorView x = pattern({2, 32}, 1), fc1 = pattern({4, 32, 32}, 1), fc2 = pattern({4, 32, 16}, 1), ids = of<int32_t>({0, 1, 2, 4}, {2, 2}),
+  const TensorView x = pattern<bf16_t>({2, 32}, 1), fc1 = pattern<bf16_t>({4, 32, 32}, 1), fc2 = pattern<bf16_t>({4, 32, 16}, 1), ids = of<int32_t>({0, 1, 2, 4}, {2, 2}),
                    scales = of<float>({1, 1, 1, 1}, {2, 2});
   CutlassFusedMoe a{.input = x, .token_selected_experts = ids, .token_final_scales = scales, .fc1_expert_weights = fc1, .fc2_expert_weights = fc2};
   EXPECT_REFUSED("token_selected_experts[1][1] is 4, but must be in [0, 4)", cutlass_fused_moe(a));

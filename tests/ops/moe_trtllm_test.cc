@@ -5,33 +5,23 @@
 
 #include <cmath>
 #include <cstring>
-#include <deque>
 #include <vector>
 
-#include "errors.h"
 #include "flashinfer/ops/moe/op.h"
 #include "flashinfer/ops/moe/trtllm.h"
 #include "flashinfer/ops/quantization/layout.h"
+#include "tests/ops/data.h"
+#include "tests/ops/errors.h"
 
 namespace flashinfer {
 namespace {
 
-TensorView held(Tensor t) {
-  static std::deque<Tensor> all;
-  all.push_back(std::move(t));
-  return all.back().view();
-}
-template <class T>
-TensorView pattern(std::initializer_list<int64_t> shape, double scale, uint32_t salt) {
-  int64_t n = 1;
-  for (int64_t s : shape) n *= s;
-  std::vector<T> v;
-  for (int64_t i = 0; i < n; ++i) {
-    const double x = scale * (static_cast<double>((static_cast<uint32_t>(i) + salt) * 2654435761u % 1999) / 999.5 - 1);
-    if constexpr (std::is_same_v<T, uint8_t>) v.push_back(static_cast<uint8_t>(118 + static_cast<int>(std::fabs(x)) % 6));
-    else v.push_back(static_cast<T>(static_cast<float>(x)));
-  }
-  return held(Tensor::copy_of(std::span<const T>(v), shape));
+/// MXFP4 codes or scales: powers of two from 2^-9 to 2^-4 as ue8m0.
+TensorView bytes(std::initializer_list<int64_t> shape, uint32_t salt) {
+  Tensor t = Tensor::empty(shape, DType::kU8);
+  int64_t i = 0;
+  for (uint8_t& x : t.span<uint8_t>()) x = static_cast<uint8_t>(118 + static_cast<int>(std::fabs(255 * noise(i++, salt))) % 6);
+  return held(std::move(t));
 }
 /// f of each expert, stacked again.
 template <class F>
@@ -139,9 +129,9 @@ TEST(TrtllmMoe, RanksOfExpertsAddUpAndRowsApartMakeTheSum) {
 TEST(TrtllmMoe, PreparedFp4WeightsGiveTheBitsOfPlainOnes) {
   const Routing r;
   const int64_t inter = 128;
-  const TensorView x = pattern<bf16_t>({kTokens, kHidden}, 1, 1), w1 = pattern<uint8_t>({kExperts, 2 * inter, kHidden / 2}, 255, 2),
-                   w2 = pattern<uint8_t>({kExperts, kHidden, inter / 2}, 255, 3), s1 = pattern<uint8_t>({kExperts, 2 * inter, kHidden / 32}, 255, 5),
-                   s2 = pattern<uint8_t>({kExperts, kHidden, inter / 32}, 255, 7);
+  const TensorView x = pattern<bf16_t>({kTokens, kHidden}, 1, 1), w1 = bytes({kExperts, 2 * inter, kHidden / 2}, 2),
+                   w2 = bytes({kExperts, kHidden, inter / 2}, 3), s1 = bytes({kExperts, 2 * inter, kHidden / 32}, 5),
+                   s2 = bytes({kExperts, kHidden, inter / 32}, 7);
   const Tensor want = cutlass_fused_moe({.input = x, .token_selected_experts = r.ids, .token_final_scales = r.weights, .fc1_expert_weights = w1,
                                          .fc2_expert_weights = w2, .quant_scales = std::vector<TensorView>{s1, s2}, .use_w4_group_scaling = true});
   const auto scales = [&](const TensorView& s, bool gated) {

@@ -62,12 +62,8 @@ BlockQuantConfig quant_config(RowFormat f, DType t) {
 Group8Config group_config(DType t) { return {t, DType::kF8E4M3}; }
 Rows quantise(const Layer& l, const TensorView& x, float encode) {
   const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
-  const bool fp4 = l.format == RowFormat::kNvfp4, groups = l.format == RowFormat::kFp8Blocks;
-  Rows out;
-  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
-  out.data = out.keep.view();
-  out.scales = Tensor::empty({rows, k / block}, groups ? DType::kF32 : DType::kU8);
-  if (groups) {
+  Rows out = empty_rows(l, x);
+  if (l.format == RowFormat::kFp8Blocks) {
     Group8Params p{};
     p.x = x.data(), p.q = out.keep.data(), p.scales = out.scales.data_as<float>();
     p.rows = rows, p.k = k, p.group = block;
@@ -82,7 +78,7 @@ Rows quantise(const Layer& l, const TensorView& x, float encode) {
   p.batches = 1, p.rows = p.padded_rows = rows, p.k = p.padded_k = k;
   p.row_stride = x.stride(0), p.code_row_stride = out.data.size(1);
   p.layout = SfLayout::kLinear;
-  if (fp4) p.encode = &encode;
+  if (l.format == RowFormat::kNvfp4) p.encode = &encode;
   ops::run_block_quantize(quant_config(l.format, x.dtype()), p);
   return out;
 }
@@ -185,6 +181,15 @@ void finish(const Layer& l, const Permutation& p, const Tensor& y) {
 }
 }  // namespace
 
+Rows empty_rows(const Layer& l, const TensorView& x) {
+  const int64_t rows = x.size(0), k = x.size(1);
+  const bool fp4 = l.format == RowFormat::kNvfp4;
+  Rows out;
+  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
+  out.data = out.keep.view();
+  out.scales = Tensor::empty({rows, k / scale_block(l.format)}, l.format == RowFormat::kFp8Blocks ? DType::kF32 : DType::kU8);
+  return out;
+}
 gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out, std::vector<gemm::Group> groups) {
   static constexpr float kOne = 1;
   const Weights& w = which == 1 ? l.first : l.second;

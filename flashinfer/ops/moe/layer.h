@@ -73,6 +73,8 @@ struct Rows {
   TensorView data;
   Tensor scales, keep;
 };
+/// Of the shape and types that x [rows, k] has in the layer's format; not filled.
+Rows empty_rows(const Layer& l, const TensorView& x);
 /// Product `which` of rows sorted into groups.
 gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out, std::vector<gemm::Group> groups);
 inline float number(const TensorView& t, int64_t i = 0) {

@@ -12,10 +12,7 @@ namespace {
 Rows quantise_reference(const Layer& l, const TensorView& x, float encode) {
   const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
   const bool fp4 = l.format == RowFormat::kNvfp4, groups = l.format == RowFormat::kFp8Blocks;
-  Rows out;
-  out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
-  out.data = out.keep.view();
-  out.scales = Tensor::empty({rows, k / block}, groups ? DType::kF32 : DType::kU8);
+  Rows out = empty_rows(l, x);
   for (int64_t r = 0; r < rows; ++r) {
     const std::vector<float> v = ref::floats_of(x, {r});
     if (!groups) {

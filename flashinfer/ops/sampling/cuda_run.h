@@ -37,10 +37,7 @@ SampleCudaParams sample_cuda_params(const B& a, const TensorView& in, uint64_t u
   p.input_rows = in.size(0);
   p.v = in.size(1);
   p.stride = in.stride(0);
-  if (a.indices) p.indices = a.indices->data();
-  p.indices_wide = a.indices && a.indices->dtype() == DType::kI64;
-  p.samples = a.samples->data();
-  p.samples_wide = a.samples->dtype() == DType::kI64;
+  set_rows_and_samples(p, a);
   p.random = random_cuda(a, used);
   return p;
 }

@@ -51,21 +51,29 @@ op::Refusal refuse_cuda(const B& a) {
   op::Refusal r = ops::refuse_cuda<kFilterCuda>(op_of<B>(), &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
   return r.empty() ? refuse_tokens(input_of(a), kMask<B> ? "logits" : "probs") : r;
 }
-template <class B>
-void launch_cuda(const B& a) {
+/// What both back ends are told alike.
+template <class P, class B>
+P filter_params(const B& a) {
   const TensorView &in = input_of(a), &out = output_of(a);
-  FilterCudaParams p{};
+  P p{};
   p.input = in.data();
   p.out = out.data();
   p.rows = in.size(0);
   p.v = in.size(1);
   p.input_stride = in.stride(0);
   p.out_stride = out.stride(0);
+  p.mask = kMask<B>;
+  return p;
+}
+
+template <class B>
+void launch_cuda(const B& a) {
+  const TensorView& in = input_of(a);
+  FilterCudaParams p = filter_params<FilterCudaParams>(a);
   if constexpr (kTopP<B>)
     p.top_p = column(a.top_p);
   else
     p.top_k = column(a.top_k);
-  p.mask = kMask<B>;
   const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
   ops::launch_cuda<kFilterCuda>(c, p, in.device(), cuda::sample_launch(c, p.rows, p.v));
 }
@@ -85,18 +93,11 @@ void launch_cpu(const B& a) {
     top_p = numbers<float>(a.top_p);
   else
     k = numbers<int64_t>(a.top_k);
-  FilterParams p{};
-  p.input = in.data();
-  p.out = out.data();
-  p.rows = in.size(0);
-  p.v = in.size(1);
-  p.input_stride = in.stride(0);
-  p.out_stride = out.stride(0);
+  FilterParams p = filter_params<FilterParams>(a);
   p.top_k = k.data;
   p.top_k_stride = k.stride;
   p.top_p = top_p.data;
   p.top_p_stride = top_p.stride;
-  p.mask = kMask<B>;
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * (in.item_size() + out.item_size()));
   ops::run_rows_with_scratch(jit::cpu_kernel<kFilter>(SamplingConfig{.dtype = in.dtype()}).fn, p, p.rows,
                              p.rows_per_task, cpu::filter_words(p.v));

@@ -82,6 +82,14 @@ template <class B>
 int64_t outputs_of(const B& a, const TensorView& in) {
   return a.indices ? a.indices->size(0) : in.size(0);
 }
+/// Params' rows and samples, of the ops that give a token a row.
+template <class P, class B>
+void set_rows_and_samples(P& p, const B& a) {
+  if (a.indices) p.indices = a.indices->data();
+  p.indices_wide = a.indices && a.indices->dtype() == DType::kI64;
+  p.samples = a.samples->data();
+  p.samples_wide = a.samples->dtype() == DType::kI64;
+}
 template <class B>
 DType sample_dtype(const B& a) {
   return a.indices ? a.indices->dtype() : DType::kI32;

@@ -59,10 +59,7 @@ void launch_cpu(const Block& a) {
   p.rows = outputs_of(a, a.logits);
   p.v = a.logits.size(1);
   p.logits_stride = a.logits.stride(0);
-  if (a.indices) p.indices = a.indices->data();
-  p.indices_wide = a.indices && a.indices->dtype() == DType::kI64;
-  p.samples = a.samples->data();
-  p.samples_wide = a.samples->dtype() == DType::kI64;
+  set_rows_and_samples(p, a);
   p.random = random.params();
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * a.logits.item_size());
   const jit::CpuFn kernel = jit::cpu_kernel<kGumbel>(config_of(a)).fn;

@@ -118,10 +118,7 @@ void launch_cpu(const B& a) {
   p.rows = rows_of(a);
   p.v = in.size(1);
   p.probs_stride = in.stride(0);
-  if (a.indices) p.indices = a.indices->data();
-  p.indices_wide = a.indices && a.indices->dtype() == DType::kI64;
-  p.samples = a.samples->data();
-  p.samples_wide = a.samples->dtype() == DType::kI64;
+  set_rows_and_samples(p, a);
   if constexpr (!Is<B>::logits)
     if (a.return_valid) p.valid = a.valid->template data_as<bool>();
   p.random = random.params();
