@@ -194,7 +194,7 @@ Value Results::value(const std::function<Value(int)>& tensor) const {
   std::vector<Value> items;
   bool open = false;  // the last item is a tuple that `joined` made
   for (int i = 0; i < count_; ++i) {
-    const Tensor& t = tensors_[static_cast<size_t>(i)];
+    const Tensor& t = (*this)[i];
     const Field* f = field(i);
     if (f && f->as_numbers) {
       for (int64_t k = 0; k < t.size(0); ++k) items.push_back(number_at(t.view(), k));
@@ -214,7 +214,7 @@ Value Results::value(const std::function<Value(int)>& tensor) const {
   return items.size() == 1 ? std::move(items[0]) : Value(TupleValue{std::move(items)});
 }
 Value Results::value() const {
-  return value([&](int i) { return Value(tensors_[static_cast<size_t>(i)]); });
+  return value([&](int i) { return Value((*this)[i]); });
 }
 
 Selection explain(const Op& op, const void* block) {

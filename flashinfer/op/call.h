@@ -5,35 +5,44 @@
 #include <functional>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "flashinfer/op/observer.h"
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::op {
 
-/// What an op returned: at most four tensors, in the table's order, without the ones that were not asked for.
+/// What an op returned: its tensors in the table's order, without the ones that were not asked for.
 class Results {
  public:
-  static constexpr int kMax = 4;
   void push(Tensor t, const Field* f = nullptr) {
-    fields_[static_cast<size_t>(count_)] = f;
-    tensors_[static_cast<size_t>(count_++)] = std::move(t);
+    if (count_ < kInline)
+      first_[static_cast<size_t>(count_)] = {std::move(t), f};
+    else
+      rest_.push_back({std::move(t), f});
+    ++count_;
   }
   int size() const { return count_; }
-  const Tensor& operator[](int i) const { return tensors_[static_cast<size_t>(i)]; }
-  operator Tensor() const { return tensors_[0]; }
-  operator std::pair<Tensor, Tensor>() const { return {tensors_[0], tensors_[1]}; }
-  operator std::tuple<Tensor, Tensor, Tensor>() const { return {tensors_[0], tensors_[1], tensors_[2]}; }
+  const Tensor& operator[](int i) const { return item(i).tensor; }
+  operator Tensor() const { return first_[0].tensor; }
+  operator std::pair<Tensor, Tensor>() const { return {first_[0].tensor, first_[1].tensor}; }
+  operator std::tuple<Tensor, Tensor, Tensor>() const { return {first_[0].tensor, first_[1].tensor, first_[2].tensor}; }
   /// Which output tensor i is.
-  const Field* field(int i) const { return fields_[static_cast<size_t>(i)]; }
+  const Field* field(int i) const { return item(i).field; }
   /// None, the tensor, or a tuple, as Python's function returns: with numbers, slices and tuples of their own where the table
   /// says so. `tensor(i)` stands for the i-th tensor.
   Value value(const std::function<Value(int)>& tensor) const;
   Value value() const;
 
  private:
-  std::array<Tensor, kMax> tensors_;
-  std::array<const Field*, kMax> fields_{};
+  struct Item {
+    Tensor tensor;
+    const Field* field = nullptr;
+  };
+  const Item& item(int i) const { return i < kInline ? first_[static_cast<size_t>(i)] : rest_[static_cast<size_t>(i - kInline)]; }
+  static constexpr int kInline = 4;  // nearly all ops: no memory is asked for
+  std::array<Item, kInline> first_;
+  std::vector<Item> rest_;
   int count_ = 0;
 };
 
