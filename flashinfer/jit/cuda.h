@@ -26,6 +26,9 @@ struct CudaLoaded : Loaded {
 /// with the compiler's log, which quotes the line, for a kernel that does not compile.
 template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device);
+/// With a user's source (jit.h): found by its text, some microseconds a lookup.
+template <const Kernel& K, class Config>
+const CudaLoaded& cuda_kernel(const Config& config, Device device, const Extension& extension);
 
 /// Enqueues on the current context's stream (cuda), or runs now (emu). ValueError for a launch that the device does not take; RuntimeError of
 /// the driver, or what the emulator found: a race, an access out of bounds, ...
@@ -56,6 +59,8 @@ struct [[gnu::packed]] OnDevice {
 
 /// As obtain(), for one device.
 const Loaded& obtain_cuda(const Request& request, Device device, bool& keep);
+/// The same for a request that holds a user's source.
+const Loaded& obtain_cuda_extended(const Request& request, Device device);
 
 template <const Kernel& K, class Config>
 [[gnu::noinline, gnu::cold]] const Loaded& miss(const OnDevice<Config>& key, uint64_t hash, Device device) {
@@ -76,6 +81,13 @@ const CudaLoaded& cuda_kernel(const Config& config, Device device) {
   if (loaded == nullptr) [[unlikely]] loaded = &detail::miss<K, Config>(key, hash, device);
   if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
   return static_cast<const CudaLoaded&>(*loaded);  // obtain_cuda() gives nothing else
+}
+
+template <const Kernel& K, class Config>
+const CudaLoaded& cuda_kernel(const Config& config, Device device, const Extension& extension) {
+  const Request request = detail::make_request(K, Config::kName, detail::members(config), &extension);
+  if (op::config_wanted()) op::report_config(request.text());
+  return static_cast<const CudaLoaded&>(detail::obtain_cuda_extended(request, device));
 }
 
 }  // namespace flashinfer::jit

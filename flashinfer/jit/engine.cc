@@ -205,6 +205,11 @@ namespace detail {
 
 std::atomic<int> recordings{0};
 
+static void check_source(const Request& request) {
+  FI_CHECK(foreign_source == 0 || env::flag("FLASHINFER_ALLOW_RECORDED_SOURCE"), RuntimeError, "jit: ", request.text(),
+           ": the recording holds source code, which is compiled only with FLASHINFER_ALLOW_RECORDED_SOURCE=1: read it first");
+}
+
 const Loaded& obtain(const Request& request, bool& keep) { return obtain_cuda(request, kCpu, keep); }
 
 const Loaded& obtain_cuda(const Request& request, Device device, bool& keep) {
@@ -220,9 +225,13 @@ const Loaded& obtain_cuda(const Request& request, Device device, bool& keep) {
 }
 
 const Loaded& obtain_extended(const Request& request, bool& keep) {
-  FI_CHECK(foreign_source == 0 || env::flag("FLASHINFER_ALLOW_RECORDED_SOURCE"), RuntimeError, "jit: ", request.text(),
-           ": the recording holds source code, which is compiled only with FLASHINFER_ALLOW_RECORDED_SOURCE=1: read it first");
+  check_source(request);
   return obtain(request, keep);
+}
+const Loaded& obtain_cuda_extended(const Request& request, Device device) {
+  bool keep = false;
+  check_source(request);
+  return obtain_cuda(request, device, keep);
 }
 
 }  // namespace detail

@@ -5,9 +5,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "../ops/errors.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
-#include "flashinfer/ops/attention/decode.h"
+#include "flashinfer/ops/attention/op.h"
 
 namespace flashinfer {
 namespace {
@@ -66,16 +67,10 @@ TEST_F(Decode, ANewPlanReplacesTheArraysOfTheOld) {
 }
 
 TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
-  BatchDecodeWithPagedKVCacheWrapper gpu({.float_workspace_buffer = workspace_.view()});
-  gpu.plan({.indptr = indptr_, .indices = ids_, .last_page_len = last_, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
-            .pos_encoding_mode = "ROPE_LLAMA", .q_data_type = DType::kBF16, .data_type = DType::kBF16});
-  const Tensor q = to_device(q_.view(), kEmu), cache = to_device(cache_.view(), kEmu);
-  try {
-    gpu.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view())});
-    FAIL();
-  } catch (const NotImplementedError& e) {
-    EXPECT_NE(std::string(e.what()).find("cuda: the kernel does not rotate on the fly"), std::string::npos) << e.what();
-  }
+  const Tensor q = to_device(values({8, 60}, 7).view(), kEmu), kv = to_device(values({20, 2, 60}, 11).view(), kEmu);
+  expect_error(ErrorKind::kNotImplementedError,
+               "cuda: head dimensions are multiples of 8 from 16 to 256; without tensor cores: head dimensions are multiples of 8 up to 256",
+               [&] { single_decode_with_kv_cache({.q = q, .k = kv, .v = kv}); });
 }
 
 }  // namespace

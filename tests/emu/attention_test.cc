@@ -156,7 +156,7 @@ class Attention {
       } else {
         launch(type + "_" + dim + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
       }
-      if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch(cuda::attention_merge_config(c, p_), p_, w.cuts.size(), false));
+      if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch(cuda::attention_merge_config(c, p_.head_dim_vo), p_, w.cuts.size(), false));
     }
     return error;
   }

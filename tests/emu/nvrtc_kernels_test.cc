@@ -38,8 +38,8 @@ const Kernel kKernels[] = {
     {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 128", "SampleCudaParams", "gumbel_last"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256", "AttentionCudaParams", "attention"},
-    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dim = 128, .threads = 128", "AttentionCudaParams", "attention_cores"},
-    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dim = 256, .threads = 128", "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 128, .dvo = 128, .rope = 0, .threads = 128", "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256, .rope = 0, .threads = 128", "AttentionCudaParams", "attention_cores"},
     {"attention/cuda", "AttentionMergeCudaConfig", ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention_merge"},
 };
 

@@ -13,16 +13,10 @@ struct NoHooks {
 
 /// `P` is the generated AttentionVariantParams with the additional members, `V` the user's struct.
 template <class P, class V>
-struct Hooks {
-  static constexpr bool kCustom = true, kSoftmax = V::use_softmax;
-  static constexpr bool kQuery = requires(const V v, const P p) { v.QueryTransform(p, 0.0f); };
-  static constexpr bool kKey = requires(const V v, const P p) { v.KeyTransform(p, 0.0f); };
-  static constexpr bool kElements = kQuery || kKey;
-  static constexpr bool kLogits = requires(const V v, const P p) { v.LogitsTransform(p, 0.0f, 0u, 0u, 0u, 0u, 0u); };
-  static constexpr bool kMask = requires(const V v, const P p) { v.LogitsMask(p, 0u, 0u, 0u, 0u, 0u); };
-  static constexpr bool kUpdate = requires(const V v, const P p, float m, float d, float s) { v.update_m_d(p, 0u, 0u, m, d, s); };
-  static constexpr bool kOutput =
-      requires(const V v, const P p, float m, float d) { v.OutputTransform(p, 0.0f, 0u, 0u, 0u, m, d, 1.0f); };
+struct Hooks : AttentionVariantHooks<P, V> {
+  using Has = AttentionVariantHooks<P, V>;
+  using Has::kSoftmax, Has::kQuery, Has::kKey, Has::kLogits, Has::kMask, Has::kUpdate, Has::kOutput;
+  static constexpr bool kCustom = true, kElements = kQuery || kKey;
 
   const P& params;
   const V variant;

@@ -59,7 +59,7 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, std::stri
   g->device = device;
   AttentionParams a{};
   a.head_dim_qk = static_cast<int32_t>(p.head_dim_qk), a.head_dim_vo = static_cast<int32_t>(p.head_dim_vo);
-  const AttentionConfig config = config_of(p);
+  const AttentionConfig config = cuda_config(p);
   g->cores = !cuda::attention_refusal(config, a).empty();
   const GraphBuffers& b = p.buffers;
   g->max_keys = p.nnz_kv;
@@ -90,7 +90,7 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, std::stri
   FI_CHECK(layout.bytes < size_t{1} << 32, ValueError, op, ": the buffers of use_cuda_graph=True are for ", keys, " keys, which take ",
            layout.bytes, " bytes of work lists: give smaller ones");
   g->memory = Tensor::zeros({static_cast<int64_t>(layout.bytes)}, DType::kU8, device);
-  if (partial) g->partial = Tensor::empty({partial * p.num_kv_heads * (p.head_dim_vo + 1)}, DType::kF32, device);
+  if (partial) g->partial = Tensor::empty({partial * p.num_kv_heads * partial_width(p)}, DType::kF32, device);
   return g;
 }
 
@@ -140,8 +140,8 @@ void plan_graph(Plan& p, std::string_view op) {
   const Device device = device_of(p.buffers, op);
   if (device.type == DeviceType::kCPU) return;
   FI_CHECK(!p.prefix_len.defined(), NotImplementedError, op, ": multi-item scoring with use_cuda_graph=True is not served on GPUs");
-  FI_CHECK(p.jit_args.is_none() && p.pos_encoding_mode != "ROPE_LLAMA" && p.kv_data_type != DType::kF4E2M1x2, NotImplementedError, op,
-           ": use_cuda_graph=True on GPUs serves neither custom variants, rotation on the fly nor NVFP4 caches");
+  FI_CHECK(p.pos_encoding_mode != "ROPE_LLAMA" && p.kv_data_type != DType::kF4E2M1x2, NotImplementedError, op,
+           ": use_cuda_graph=True on GPUs serves neither rotation on the fly nor NVFP4 caches");
   if (!p.graph) {
     p.graph = make_arrays(p, device, op);
     static std::once_flag once;

@@ -44,7 +44,9 @@ void plan_graph(Plan& p, std::string_view op);
 // Of cuda_run.cc.
 std::vector<cuda::AttentionShape> shapes_of(const Plan& p);
 int group_of(const Plan& p);
-/// Launches one part; `params` has its pointers.
-void launch_part(const Plan& p, const Part& part, bool cores, const AttentionCudaParams& params, Device device);
+/// Element types as the kernels of GPUs read them: 8-bit queries as they are.
+AttentionConfig cuda_config(const Plan& p);
+/// f32 values of a partial row: its output and its state.
+int64_t partial_width(const Plan& p);
 
 }  // namespace flashinfer::attention

@@ -12,13 +12,13 @@
 
 namespace flashinfer::cuda {
 
-/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_alignment.
+/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned.
 inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p) {
   if (c.q != DType::kF16 && c.q != DType::kBF16) return "tensor cores take float16 and bfloat16 queries";
   if (c.kv != c.q) return "the cache has another type than the queries";
-  if (c.rope) return "the kernel does not rotate on the fly";
+  if (c.rope) return "rotated keys would be rounded once more";
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
-    if (d != 64 && d != 128 && d != 192 && d != 256) return "head dimensions are 64, 128, 192 or 256";
+    if (d < 16 || d > 256 || d % 8 != 0) return "head dimensions are multiples of 8 from 16 to 256";
   if (p.head_dim_vo > p.head_dim_qk) return "the head dimension of V is larger than that of K";
   return {};
 }
@@ -40,17 +40,20 @@ inline AttentionCudaConfig attention_config(const AttentionConfig& c, const Atte
   return {.q = c.q, .o = c.o, .warps_k = few ? short{4} : short{1}, .dqk = p.head_dim_qk, .dvo = p.head_dim_vo, .threads = wide ? 256 : 128};
 }
 
-/// The same of the kernel without tensor cores, which serves what they cannot: other element types of the cache.
+/// The same of the kernel without tensor cores, which serves what they cannot: other element types, rotation, scales of heads.
 inline std::string attention_cores_refusal(const AttentionConfig& c, const AttentionParams& p) {
   if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches have no kernel for GPUs";
-  if (c.rope) return "the kernel does not rotate on the fly";
-  const int d = p.head_dim_qk;
-  if ((d != 64 && d != 128 && d != 256) || p.head_dim_vo != d) return "the head dimensions of K and V must be equal: 64, 128 or 256";
+  const int per = c.kv == DType::kF32 ? 4 : 8;
+  for (const int d : {p.head_dim_qk, p.head_dim_vo})
+    if (d > 256 || d % per != 0) return per == 4 ? "head dimensions are multiples of 4 up to 256" : "head dimensions are multiples of 8 up to 256";
+  if (c.rope && p.head_dim_qk % (2 * per) != 0)
+    return per == 4 ? "ROPE_LLAMA takes head dimensions that are multiples of 8" : "ROPE_LLAMA takes head dimensions that are multiples of 16";
   return {};
 }
-/// Four rows a tile: queries and outputs of four rows take 128 registers of a thread at 16 elements each (fp8).
+/// Four rows a tile: queries and outputs of four rows take 64 registers of a thread at 8 elements each.
 inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, const AttentionParams& p) {
-  return {.q = c.q, .kv = c.kv, .o = c.o, .rows = 4, .dim = static_cast<short>(p.head_dim_qk), .threads = 128};
+  return {.q = c.q, .kv = c.kv, .o = c.o, .rows = 4, .dqk = static_cast<short>(p.head_dim_qk), .dvo = static_cast<short>(p.head_dim_vo),
+          .rope = static_cast<short>(c.rope), .threads = 128};
 }
 
 /// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some 20 us, beside
@@ -108,7 +111,8 @@ inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t mo
 
 /// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, and their states.
 constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
-  const int tiles = (c.rows() * c.dqk + attention::kCudaKeys * (c.dqk + c.dvo)) * 2, outputs = c.threads / 32 * 16 * c.dvo * 4;
+  const int dqk = attention::cuda_pitch(c.dqk), dvo = attention::cuda_pitch(c.dvo);
+  const int tiles = (c.rows() * dqk + attention::kCudaKeys * (dqk + dvo)) * 2, outputs = c.threads / 32 * 16 * dvo * 4;
   return static_cast<unsigned>((tiles > outputs ? tiles : outputs) + c.threads / 32 * 16 * 2 * 4);
 }
 inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
@@ -122,9 +126,7 @@ inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionPara
 }
 /// Partial sums of every group of lanes, in f32, and their maxima and denominators (cuda_cores.cuh).
 constexpr unsigned attention_cores_shared_bytes(const AttentionCoresConfig& c) {
-  const int per = c.kv == DType::kF32 ? 4 : 8, pieces = c.dim / per;  // elements of a load
-  const int groups = c.threads / (pieces < 32 ? pieces : 32);
-  return static_cast<unsigned>(groups * c.rows * (c.dim + 2) * 4);
+  return static_cast<unsigned>(c.groups() * c.rows * (c.dvo + 2) * 4);
 }
 inline Launch attention_cores_launch(const AttentionCoresConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
   Launch l;
@@ -135,8 +137,8 @@ inline Launch attention_cores_launch(const AttentionCoresConfig& c, const Attent
   l.pdl = pdl;
   return l;
 }
-inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c, const AttentionParams& p) {
-  return {.o = c.o, .columns = 4, .dvo = static_cast<short>(p.head_dim_vo), .threads = 128};
+inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c, int64_t dvo) {
+  return {.o = c.o, .columns = 4, .dvo = static_cast<short>(dvo), .threads = 128};
 }
 inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts, bool pdl) {
   Launch l;

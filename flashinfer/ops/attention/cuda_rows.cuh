@@ -75,11 +75,18 @@ FI_GLOBAL_FN float exponent(const AttentionParams& p, float dot, float slope, in
   return x * kLog2e;
 }
 
+/// How a custom variant (cuda_variant.cuh) enters the kernels. NoHooks compiles to nothing.
+struct NoHooks {
+  using Params = AttentionParams;
+  static constexpr bool kCustom = false, kSoftmax = true, kQuery = false, kKey = false;
+  FI_GLOBAL_FN NoHooks(const AttentionParams&, int32_t) {}
+};
+
 /// The factor that makes a row's output of its sum over values with maximum m (exponents of 2) and denominator l; and its LSE.
 struct Finish {
   float scale, lse;
 };
-FI_GLOBAL_FN Finish finish(const AttentionParams& p, int32_t head, float m, float l) {
+FI_GLOBAL_FN Finish finish(const AttentionParams& p, uint32_t head, uint32_t kv_head, float m, float l) {
   float lse = m == -kInf ? -kInf : m + log2f(l), scale = m == -kInf ? 0.0f : 1.0f / l;
   if (p.sinks) {  // one more key without a value
     const float sink = p.sinks[head] * kLog2e, top = Max{}(lse, sink);
@@ -87,29 +94,43 @@ FI_GLOBAL_FN Finish finish(const AttentionParams& p, int32_t head, float m, floa
     scale *= exp2_fast(lse - top) / sum;
     lse = top + log2f(sum);
   }
+  if (p.v_head_scales) scale *= p.v_head_scales[kv_head];
   return {scale * p.v_scale, lse * p.lse_factor};
 }
 
-/// Columns [4 quad, 4 quad + 4) of row `row` of a tile: `sum` over values with maximum m (exponents of 2) and denominator l, to the
-/// output, or where a cut row's state is left.
-template <class O, int kDim>
-FI_GLOBAL_FN void write_quad(const AttentionParams& p, const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group, uint32_t row,
-                             uint32_t quad, float m, float l, const float (&sum)[4]) {
-  const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row, head = kv_head * group + packed % group;
-  if (t.partial >= 0) {
-    const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
-    const float scale = m == -kInf ? 0.0f : 1.0f / l;
-    store(p.partial_o + at * kDim + quad * 4, Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
-    if (quad == 0) p.partial_state[at] = m == -kInf ? -kInf : m + log2f(l);
-    return;
+/// Columns [4 quad, 4 quad + 4) of a packed row of a request's output: of `sum` over values with maximum m (exponents of 2) and denominator l.
+template <class O, class H>
+FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const Seq& seq, uint32_t kv_head, uint32_t group, uint32_t packed,
+                               uint32_t quad, float m, float l, float (&sum)[4]) {
+  const uint32_t head = kv_head * group + packed % group, i = packed / group;
+  const int64_t token = seq.q_first + i;
+  float lse;
+  if constexpr (H::kCustom) {
+    lse = hooks.output(sum, i, head, m, l);
+  } else {
+    const Finish f = finish(p, head, kv_head, m, l);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[e] *= f.scale;
+    lse = f.lse;
   }
-  const int64_t token = seq.q_first + packed / group;
-  const Finish f = finish(p, static_cast<int32_t>(head), m, l);
   Pack<O, 4> y;
 #pragma unroll
-  for (int e = 0; e < 4; ++e) y[e] = from_f32<O>(sum[e] * f.scale);
+  for (int e = 0; e < 4; ++e) y[e] = from_f32<O>(sum[e]);
   store(static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h + quad * 4, y);
-  if (p.lse && quad == 0) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = f.lse;
+  if (p.lse && quad == 0) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse;
+}
+
+/// The same for row `row` of a tile: to the output, or where a cut row's state is left.
+template <class O, int kDim, class H>
+FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group,
+                             uint32_t row, uint32_t quad, float m, float l, float (&sum)[4]) {
+  if (t.partial < 0) return write_output<O>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(t.row_begin) + row, quad, m, l, sum);
+  const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
+  const float scale = H::kCustom ? 1.0f : m == -kInf ? 0.0f : 1.0f / l;
+  store(p.partial_o + at * kDim + quad * 4, Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
+  if (quad != 0) return;
+  if constexpr (H::kCustom) p.partial_state[2 * at] = m, p.partial_state[2 * at + 1] = l;
+  else p.partial_state[at] = m == -kInf ? -kInf : m + log2f(l);
 }
 
 }  // namespace flashinfer::cu::attn

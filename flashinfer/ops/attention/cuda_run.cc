@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/cuda_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/cuda_graph.h"
 #include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/rope_table.h"
+#include "flashinfer/ops/attention/variant_call.h"
 #include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer::attention {
@@ -16,8 +20,46 @@ namespace {
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/cuda.cuh", "flashinfer::cu::attention", "flashinfer::AttentionCudaParams"};
 inline constexpr jit::Kernel kCores{"flashinfer/ops/attention/cuda_cores.cuh", "flashinfer::cu::attention_cores", "flashinfer::AttentionCudaParams"};
 inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/cuda.cuh", "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
+constexpr const char *kVariants = "flashinfer/ops/attention/cuda_variant.cuh", *kVariantParams = "flashinfer::AttentionVariantCudaParams";
+inline constexpr jit::Kernel kKernelVariant{kVariants, "flashinfer::cu::attention_variant", kVariantParams};
+inline constexpr jit::Kernel kCoresVariant{kVariants, "flashinfer::cu::attention_cores_variant", kVariantParams};
+inline constexpr jit::Kernel kMergeVariant{kVariants, "flashinfer::cu::attention_merge_variant", kVariantParams};
+
+/// The kernels of a plan: the built-in ones, or those that are compiled with its custom variant.
+class Kernels {
+ public:
+  Kernels(const Plan& p, Device device) : device_(device), merge_(cuda::attention_merge_config(cuda_config(p), p.head_dim_vo)) {
+    if (!p.jit_args.is_none()) extension_ = extension_of(variant_from("attention", p.jit_args));
+  }
+  const jit::CudaLoaded& of(const Part& part, bool cores) const {
+    return cores ? get<kCores, kCoresVariant>(part.cores) : get<kKernel, kKernelVariant>(part.config);
+  }
+  const jit::CudaLoaded& merge() const { return get<kMerge, kMergeVariant>(merge_); }
+  const AttentionMergeCudaConfig& merge_config() const { return merge_; }
+  void launch(const jit::CudaLoaded& kernel, const AttentionVariantCudaParams& params, const cuda::Launch& l) const {
+    if (l.grid[0] == 0 || l.grid[1] == 0) return;
+    if (extension_) jit::launch(kernel, params, l);
+    else jit::launch(kernel, params.base, l);
+  }
+
+ private:
+  template <const jit::Kernel& Plain, const jit::Kernel& Variant, class Config>
+  const jit::CudaLoaded& get(const Config& config) const {
+    return extension_ ? jit::cuda_kernel<Variant>(config, device_, *extension_) : jit::cuda_kernel<Plain>(config, device_);
+  }
+  Device device_;
+  AttentionMergeCudaConfig merge_;
+  std::optional<jit::Extension> extension_;
+};
 
 }  // namespace
+
+AttentionConfig cuda_config(const Plan& p) {
+  AttentionConfig c = config_of(p);
+  c.q = p.q_data_type;
+  return c;
+}
+int64_t partial_width(const Plan& p) { return p.head_dim_vo + (p.jit_args.is_none() ? 1 : 2); }
 
 int group_of(const Plan& p) { return static_cast<int>(p.num_qo_heads / p.num_kv_heads); }
 
@@ -32,32 +74,33 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
 
 namespace {
 /// Why tensor cores do not serve; then the kernel without them is asked.
-std::string tensor_core_refusal(const AttentionConfig& c, const AttentionParams& a) {
-  if (std::string r = cuda::attention_refusal(c, a); !r.empty()) return r;
+std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a) {
+  if (std::string r = cuda::attention_refusal(cuda_config(p), a); !r.empty()) return r;
+  if (call.q_head_scales || call.k_head_scales) return "scales for each head are multiplied into f32 queries";
   return cuda::attention_aligned(a) ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row";
 }
-/// The other kernel loads 16 bytes of q and 8 elements of K and V (f32: 4) at once.
+/// The other kernel loads 8 elements of K and V (f32: 4) and stores 4 of out at once.
 bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
   const auto bytes = [](const void* p, int64_t strides, DType t) {
     return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(p)) | static_cast<uint64_t>(strides * size_of(t));
   };
   const int64_t pages = a.kv_indices ? a.k_stride_page | a.v_stride_page : 0;
-  const uint64_t rows = bytes(a.q, a.q_stride_n | a.q_stride_h, c.q) | bytes(a.o, a.o_stride_n | a.o_stride_h, c.o);
+  const uint64_t rows = bytes(a.o, a.o_stride_n | a.o_stride_h, c.o);
   const uint64_t keys = bytes(a.k, a.k_stride_n | a.k_stride_h | pages, c.kv) | bytes(a.v, a.v_stride_n | a.v_stride_h, c.kv);
-  return rows % 16 == 0 && keys % (size_of(c.kv) == 1 ? 8 : 16) == 0;
+  return rows % (4 * static_cast<uint64_t>(size_of(c.o))) == 0 && keys % (size_of(c.kv) == 1 ? 8 : 16) == 0;
 }
 
-std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, std::vector<cuda::AttentionWorkList>* lists) {
+std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, bool cores, std::vector<cuda::AttentionWorkList>* lists) {
   const auto shapes = shapes_of(p);
   const int group = group_of(p);
   int64_t most = 0;
   for (const auto& s : shapes) most = std::max(most, int64_t{s.tokens} * group);
   std::vector<Part> parts;
-  const bool cores = !tensor_core_refusal(config_of(p), a).empty();
+  const AttentionConfig config = cuda_config(p);
   for (const bool few : {true, false}) {
     Part part;
-    if (cores) part.cores = cuda::attention_cores_config(config_of(p), a);
-    else part.config = cuda::attention_config(config_of(p), a, few, most);
+    if (cores) part.cores = cuda::attention_cores_config(config, a);
+    else part.config = cuda::attention_config(config, a, few, most);
     cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group, cores ? part.cores.rows : part.config.rows(), few);
     if (w.tiles.empty()) continue;
     part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
@@ -101,13 +144,13 @@ class Packer {
   std::vector<uint8_t> bytes_;
 };
 
-std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, Device device) {
+std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, bool cores, Device device) {
   auto d = std::make_shared<OnDevice>();
   d->lengths = p.kv_len.owner(), d->mask = p.mask.owner();
   d->device = device, d->group = group_of(p), d->alibi = !slopes.empty();
-  d->cores = !tensor_core_refusal(config_of(p), a).empty();
+  d->cores = cores;
   std::vector<cuda::AttentionWorkList> lists;
-  d->parts = parts_of(p, a, &lists);
+  d->parts = parts_of(p, a, cores, &lists);
   Packer all;
   d->qo_indptr = all.add(p.qo_indptr), d->kv_indptr = all.add(p.kv_indptr), d->kv_len = all.add(p.kv_len);
   if (p.paged) d->kv_indices = all.add(p.kv_indices);
@@ -120,7 +163,7 @@ std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, co
 }
 
 /// The last plans' arrays. 32 plans are more than an engine alternates between; those that are gone make room first.
-std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, Device device) {
+std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, bool cores, Device device) {
   constexpr size_t kKept = 32;
   static std::mutex mutex;
   static auto& known = *new std::vector<std::shared_ptr<const OnDevice>>;
@@ -128,10 +171,10 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
   std::erase_if(known, [](const auto& d) { return d->lengths.expired(); });
   for (const auto& d : known)
     if (d->lengths.lock() == p.kv_len.owner() && d->mask.lock() == p.mask.owner() && d->device == device && d->group == group_of(p) &&
-        d->alibi == !slopes.empty() && d->cores == !tensor_core_refusal(config_of(p), a).empty())
+        d->alibi == !slopes.empty() && d->cores == cores)
       return d;
   if (known.size() >= kKept) known.erase(known.begin());
-  known.push_back(send(p, a, slopes, device));
+  known.push_back(send(p, a, slopes, cores, device));
   return known.back();
 }
 
@@ -152,71 +195,87 @@ std::string graph_refusal(const Plan& p, const Call& c, Device device) {
 op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, const Call& c) {
   Device device;
   if (op::Refusal r = op::refuse_unless_gpu(op, block, device); !r.empty()) return r;
-  if (!p.jit_args.is_none()) return "custom variants are not compiled for GPUs yet";
   if (op::Refusal r = graph_refusal(p, c, device); !r.empty()) return r;
-  if (op::fp8.has(p.q_data_type)) return "8-bit queries are converted by the CPU's way only";
-  if (c.q_head_scales || c.k_head_scales || c.v_head_scales) return "scales for each head are served on the CPU only";
   if (c.kv_sf) return "NVFP4 caches are read by the CPU's kernels only";
-  const AttentionConfig config = config_of(p);
-  if (config.rope) return "the kernel does not rotate on the fly";
-  const AttentionParams a = params_of(p, c, {});
-  const std::string no_tensor_cores = tensor_core_refusal(config, a);
-  if (!no_tensor_cores.empty()) {
-    if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty()) return no_tensor_cores + "; without tensor cores: " + r;
-    if (!cores_aligned(config, a)) return "rows of q, k, v and out must begin at 16 bytes (8-bit k and v: at 8), which their addresses and strides do not give";
+  for (const TensorView* t : {c.q_head_scales, c.k_head_scales, c.v_head_scales})
+    if (t && !t->is_contiguous()) return "scales for each head must be contiguous on a GPU";
+  if (!p.jit_args.is_none()) {
+    const AttentionVariant v = variant_from("attention", p.jit_args);
+    const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
+    if (std::max(tensors, scalars) > size_t{kCudaExtras})
+      return str("the variant has ", tensors, " additional tensors and ", scalars, " scalars, but a launch carries ", kCudaExtras, " of each");
   }
-  if (p.graph && p.graph->cores == no_tensor_cores.empty())
+  const AttentionConfig config = cuda_config(p);
+  const AttentionParams a = params_of(p, c, {});
+  const std::string no_tensor_cores = tensor_core_refusal(p, c, a);
+  const bool cores = !no_tensor_cores.empty();
+  if (cores) {
+    if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty()) return no_tensor_cores + "; without tensor cores: " + r;
+    if (!cores_aligned(config, a))
+      return "rows of k and v must begin at 16 bytes (8-bit ones at 8) and rows of out at 4 elements, which their addresses and strides do not give";
+  }
+  if (p.graph && p.graph->cores != cores)
     return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
-  for (const Part& part : p.graph ? p.graph->parts : parts_of(p, a, nullptr)) {
-    const auto& k = no_tensor_cores.empty() ? jit::cuda_kernel<kKernel>(part.config, device) : jit::cuda_kernel<kCores>(part.cores, device);
-    if (!k.refusal.empty()) return k.refusal;
+  const Kernels kernels(p, device);
+  for (const Part& part : p.graph ? p.graph->parts : parts_of(p, a, cores, nullptr)) {
+    if (const auto& k = kernels.of(part, cores); !k.refusal.empty()) return k.refusal;
     if (part.cuts == 0) continue;
-    if (const auto& k = jit::cuda_kernel<kMerge>(cuda::attention_merge_config(config, a), device); !k.refusal.empty()) return k.refusal;
+    if (const auto& k = kernels.merge(); !k.refusal.empty()) return k.refusal;
   }
   return {};
-}
-
-void launch_part(const Plan& p, const Part& part, bool cores, const AttentionCudaParams& params, Device device) {
-  if (cores) ops::launch_cuda<kCores>(part.cores, params, device, cuda::attention_cores_launch(part.cores, params.a, part.tiles, true));
-  else ops::launch_cuda<kKernel>(part.config, params, device, cuda::attention_launch(part.config, params.a, part.tiles, true));
-  if (!part.cuts) return;
-  const auto merge = cuda::attention_merge_config(config_of(p), params.a);
-  ops::launch_cuda<kMerge>(merge, params, device, cuda::attention_merge_launch(merge, params.a, part.cuts, true));
 }
 
 namespace {
 /// The pointers of `d`, an OnDevice or GraphArrays; then each part, whose partial results `partial_of` gives memory for.
 template <class Arrays, class PartialOf>
-void run_parts(const Plan& p, AttentionCudaParams params, const Arrays& d, const PartialOf& partial_of) {
-  AttentionParams& a = params.a;
+void run_parts(const Plan& p, const Call& c, AttentionVariantCudaParams& params, const Arrays& d, const PartialOf& partial_of) {
+  AttentionParams& a = params.base.a;
   a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr), a.kv_len = d.template at<int32_t>(d.kv_len);
   a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
+  if (const std::optional<Extras> extras = extras_of(p, c, a, d.device)) {
+    std::copy_n(extras->tensors(), extras->num_tensors(), params.tensors);
+    std::copy_n(extras->scalars(), extras->num_scalars(), params.scalars);
+  }
+  const Kernels kernels(p, d.device);
   for (const Part& part : d.parts) {
     const int64_t states = part.partial_rows * p.num_kv_heads;
     const Tensor partial = states ? partial_of(states) : Tensor();
     if (states) a.partial_o = partial.data_as<float>(), a.partial_state = a.partial_o + states * p.head_dim_vo;
-    params.tiles = d.template at<AttentionTile>(part.tiles_at);
-    params.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
-    launch_part(p, part, d.cores, params, d.device);
+    params.base.tiles = d.template at<AttentionTile>(part.tiles_at);
+    params.base.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
+    kernels.launch(kernels.of(part, d.cores), params, d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
+                                                              : cuda::attention_launch(part.config, a, part.tiles, true));
+    if (part.cuts) kernels.launch(kernels.merge(), params, cuda::attention_merge_launch(kernels.merge_config(), a, part.cuts, true));
   }
 }
 }  // namespace
 
 void run_cuda(const Plan& p, const Call& c) {
   const std::vector<float> slopes = slopes_of(p);
-  AttentionCudaParams params{params_of(p, c, slopes), nullptr, nullptr};
-  AttentionParams& a = params.a;
+  const auto scales = [](const TensorView* t) { return t ? t->data_as<float>() : nullptr; };
+  AttentionVariantCudaParams params{};
+  params.base.q_head_scales = scales(c.q_head_scales), params.base.k_head_scales = scales(c.k_head_scales);
+  AttentionParams& a = params.base.a;
+  a = params_of(p, c, slopes);
+  a.v_head_scales = scales(c.v_head_scales);
   a.prefix_len = nullptr, a.token_pos = nullptr;
   if (p.graph) {
     const GraphArrays& g = *p.graph;
     a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
     a.mask = p.mask.defined() ? g.mask_of_caller : nullptr;
-    return run_parts(p, params, g, [&](int64_t) { return g.partial; });
+    return run_parts(p, c, params, g, [&](int64_t) { return g.partial; });
   }
-  const auto d = arrays_of(p, a, slopes, c.q.device());
+  const Device device = c.q.device();
+  const auto d = arrays_of(p, a, slopes, !tensor_core_refusal(p, c, a).empty(), device);
   a.kv_indices = d->at<int32_t>(d->kv_indices), a.mask = d->at<uint8_t>(d->mask_bits);
   a.prefix_len = d->at<uint32_t>(d->prefix_len), a.token_pos = d->at<uint16_t>(d->token_pos);
-  run_parts(p, params, *d, [&](int64_t states) { return Tensor::empty({states * (p.head_dim_vo + 1)}, DType::kF32, d->device); });
+  Tensor rope;
+  if (p.pos_encoding_mode == "ROPE_LLAMA") {
+    const auto table = rope_table_of(p);
+    rope = values_on(table, device);
+    a.rope = rope.data_as<float>(), a.rope_first = table->first;
+  }
+  run_parts(p, c, params, *d, [&](int64_t states) { return Tensor::empty({states * partial_width(p)}, DType::kF32, device); });
 }
 
 }  // namespace flashinfer::attention

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans on GPUs and the emulator (run.cc has the CPU's way).
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/attention/rope_table.h"
 #include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer::attention {
@@ -12,6 +14,8 @@ namespace flashinfer::attention {
 AttentionConfig config_of(const Plan& p, const Call& c = {});
 /// ALiBi's slopes, or nothing.
 std::vector<float> slopes_of(const Plan& p);
+/// ROPE_LLAMA's table for all positions of a plan.
+std::shared_ptr<const RopeTable> rope_table_of(const Plan& p);
 /// Everything but works, partial results and the rotation; pointers of the plan's arrays are the host's.
 AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>& slopes);
 

@@ -172,7 +172,7 @@ jit::Extension extension_of(const AttentionVariant& v) {
   jit::Extension e;
   e.label = v.variant_name;
   e.text = str("struct FlashinferVariantParams : flashinfer::AttentionVariantParams {\n", members,
-               "  explicit FlashinferVariantParams(const flashinfer::AttentionParams& p)\n      : flashinfer::AttentionVariantParams(p)", init, " {\n", body,
+               "  __device__ __host__ explicit FlashinferVariantParams(const flashinfer::AttentionParams& p)\n      : flashinfer::AttentionVariantParams(p)", init, " {\n", body,
                "  }\n};\nusing namespace flashinfer;\n#line 1 \"variant_decl\"\n", v.variant_decl, "\n");
   e.arguments = "FlashinferVariantParams, " + v.variant_name;
   return e;
@@ -198,13 +198,13 @@ AttentionScalar filled_scalar(const std::string& name, const AttentionParams& p)
   return {x, static_cast<int64_t>(x)};
 }
 
-const void* given_tensor(std::string_view op, const std::string& name, const CType& type, const op::Value& v) {
+const void* given_tensor(std::string_view op, const std::string& name, const CType& type, const op::Value& v, Device device) {
   if (v.is_none() && name.starts_with("maybe")) return nullptr;
   const TensorView* t = v.tensor();
   FI_CHECK(t, TypeError, op, ": ", name, " (of jit_args) must be a tensor, but is ", op::type_name(v));
   FI_CHECK(t->dtype() == type.dtype, ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t->dtype()), ", but jit_args declares ", type.name);
   FI_CHECK(t->is_contiguous(), ValueError, op, ": ", name, " must be contiguous, but is ", to_string(*t));
-  FI_CHECK(t->device().type == DeviceType::kCPU, ValueError, op, ": ", name, " is on ", to_string(t->device()), ", but q is on the CPU");
+  FI_CHECK(t->device() == device, ValueError, op, ": ", name, " is on ", to_string(t->device()), ", but q is on ", to_string(device));
   return t->data();
 }
 AttentionScalar given_scalar(std::string_view op, const std::string& name, const op::Value& v) {
@@ -215,7 +215,7 @@ AttentionScalar given_scalar(std::string_view op, const std::string& name, const
 }
 }  // namespace
 
-Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& args, const AttentionParams& p) {
+Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& args, const AttentionParams& p, Device device) {
   static const std::vector<op::Value> none;
   const auto* given = args.is_none() ? &none : op::sequence_items(args);
   FI_CHECK(given, TypeError, op, ": args must be a list, but is ", op::type_name(args));
@@ -231,10 +231,19 @@ Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& 
     const std::string& name = v.additional_tensor_names[i];
     const CType& type = type_of(op, "additional_tensor_dtypes", v.additional_tensor_dtypes[i]);
     const bool fill = !all && among(kFilledTensors, name);
-    tensors_.push_back(fill ? filled_tensor(op, name, type, p) : given_tensor(op, name, type, (*given)[at++]));
+    tensors_.push_back(fill ? filled_tensor(op, name, type, p) : given_tensor(op, name, type, (*given)[at++], device));
   }
   for (const std::string& name : v.additional_scalar_names)
     scalars_.push_back(!all && among(kFilledScalars, name) ? filled_scalar(name, p) : given_scalar(op, name, (*given)[at++]));
+}
+
+std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device) {
+  const auto* args = op::sequence_items(c.args);
+  FI_CHECK(!args || args->empty() || !p.jit_args.is_none(), TypeError, "attention: ", args->size(),
+           " additional arguments were given, but there are no jit_args that declare any");
+  if (p.jit_args.is_none()) return std::nullopt;
+  FI_CHECK(!c.sinks, ValueError, "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
+  return Extras("attention", variant_from("attention", p.jit_args), c.args, params, device);
 }
 
 }  // namespace attention

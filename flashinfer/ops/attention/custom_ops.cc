@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two operators for one request with a custom variant.
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/variant_call.h"
 
 namespace flashinfer {
@@ -59,11 +60,24 @@ const op::Op& table_of(const SingleDecodeWithJitModule&);
 const op::Op& table_of(const SinglePrefillWithJitModule&);
 
 template <class Block>
+Call call_of_block(const Block& a) {
+  Call c;
+  c.q = rows_of(a), c.kv = token_planes(a.k, a.v, a.kv_layout), c.args = a.args;
+  return c;
+}
+template <class Block>
 op::Refusal refuse_block(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(table_of(a), &a); !r.empty()) return r;
   return refuse(plan_of_block(a), {});
 }
 template <class Block>
+op::Refusal refuse_block_cuda(const Block& a) {
+  Call c = call_of_block(a);
+  c.out = a.q.rank() == 2 ? a.out->unsqueeze(0) : *a.out;
+  return refuse_cuda(table_of(a), &a, plan_of_block(a), c);
+}
+/// `f`: run, or run_cuda.
+template <class Block, void (*f)(const Plan&, const Call&)>
 void launch(const Block& a) {
   Plan p = plan_of_block(a);
   const int32_t qo[2] = {0, static_cast<int32_t>(p.nnz_qo)}, kv[2] = {0, static_cast<int32_t>(p.nnz_kv)};
@@ -71,13 +85,12 @@ void launch(const Block& a) {
   p.kv_indptr = Tensor::copy_of(std::span<const int32_t>(kv), {2});
   p.kv_len = Tensor::copy_of(std::span<const int32_t>(kv + 1, 1), {1});
   set_work(p);
-  Call c;
-  c.q = rows_of(a), c.kv = token_planes(a.k, a.v, a.kv_layout), c.args = a.args;
+  Call c = call_of_block(a);
   const bool decode = a.q.rank() == 2;
   c.out = decode ? a.out->unsqueeze(0) : *a.out;
   const TensorView lse = !a.lse ? TensorView() : decode ? a.lse->unsqueeze(0) : *a.lse;
   if (a.lse) c.lse = &lse;
-  run(p, c);
+  f(p, c);
 }
 
 template <class Block>
@@ -113,18 +126,17 @@ constexpr op::Field prefill_fields[] = {
     out_field<SinglePrefillWithJitModule>(),
     lse_field<SinglePrefillWithJitModule>(),
 };
-constexpr op::Candidate decode_candidates[] = {
-    op::candidate<refuse_block<SingleDecodeWithJitModule>, launch<SingleDecodeWithJitModule>>("cpu")};
-constexpr op::Candidate prefill_candidates[] = {
-    op::candidate<refuse_block<SinglePrefillWithJitModule>, launch<SinglePrefillWithJitModule>>("cpu")};
+template <class Block>
+constexpr op::Candidate kCandidates[] = {op::candidate<refuse_block_cuda<Block>, launch<Block, run_cuda>>("cuda"),
+                                         op::candidate<refuse_block<Block>, launch<Block, run>>("cpu")};
 }  // namespace
 
 constinit const op::Op custom_decode_op = op::define<SingleDecodeWithJitModule, validate<SingleDecodeWithJitModule>>(
     kDecode, "flashinfer.decode", "single_decode_with_kv_cache with a custom variant's logits, masks and outputs.", decode_fields,
-    decode_candidates, nullptr);
+    kCandidates<SingleDecodeWithJitModule>, nullptr);
 constinit const op::Op custom_prefill_op = op::define<SinglePrefillWithJitModule, validate_prefill>(
     kPrefill, "flashinfer.prefill", "single_prefill_with_kv_cache with a custom variant's logits, masks and outputs.", prefill_fields,
-    prefill_candidates, nullptr);
+    kCandidates<SinglePrefillWithJitModule>, nullptr);
 namespace {
 const op::Op& table_of(const SingleDecodeWithJitModule&) { return custom_decode_op; }
 const op::Op& table_of(const SinglePrefillWithJitModule&) { return custom_prefill_op; }

@@ -5,6 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <mutex>
+#include <span>
+
+#include "flashinfer/core/transfer.h"
 
 namespace flashinfer::attention {
 namespace {
@@ -50,6 +53,22 @@ std::shared_ptr<const RopeTable> rope_table(double theta, double scale, int64_t 
   if (kept.size() == kKept) kept.erase(kept.begin());
   kept.push_back(table);
   return table;
+}
+
+Tensor values_on(const std::shared_ptr<const RopeTable>& table, Device device) {
+  struct Copy {
+    std::weak_ptr<const RopeTable> of;
+    Device device;
+    Tensor values;
+  };
+  static std::mutex mutex;
+  static auto& copies = *new std::vector<Copy>;  // no device memory is given back after the driver is gone
+  const std::lock_guard lock(mutex);
+  std::erase_if(copies, [](const Copy& c) { return c.of.expired(); });
+  for (const Copy& c : copies)
+    if (c.of.lock() == table && c.device == device) return c.values;
+  copies.push_back({table, device, to_device(TensorView(std::span<const float>(table->values)), device)});
+  return copies.back().values;
 }
 
 }  // namespace flashinfer::attention

@@ -66,8 +66,9 @@ std::vector<float> alibi_slopes(int64_t heads) {
 
 double scale_of(const Plan& p, const Call& c) { return c.sm_scale.value_or(p.sm_scale) * c.q_scale * c.k_scale; }
 
-/// The table for all positions of a plan.
-std::shared_ptr<const RopeTable> table_of(const Plan& p) {
+}  // namespace
+
+std::shared_ptr<const RopeTable> rope_table_of(const Plan& p) {
   int64_t first = 0, end = 1;
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
@@ -76,8 +77,6 @@ std::shared_ptr<const RopeTable> table_of(const Plan& p) {
   }
   return rope_table(p.rope_theta, p.rope_scale, p.head_dim_qk, first, end);
 }
-
-}  // namespace
 
 AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>& slopes) {
   AttentionParams a{};
@@ -193,18 +192,11 @@ void run(const Plan& planned, const Call& c) {
   if (!v_scales.empty()) a.v_head_scales = v_scales.data();
   std::shared_ptr<const RopeTable> rope;
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
-    rope = table_of(p);
+    rope = rope_table_of(p);
     a.rope = rope->values.data(), a.rope_first = rope->first;
   }
-  std::optional<Extras> extras;
-  const auto* args = op::sequence_items(c.args);
-  FI_CHECK(!args || args->empty() || !p.jit_args.is_none(), TypeError, "attention: ", args->size(),
-           " additional arguments were given, but there are no jit_args that declare any");
-  if (!p.jit_args.is_none()) {
-    FI_CHECK(!c.sinks, ValueError, "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
-    extras.emplace("attention", variant_from("attention", p.jit_args), c.args, a);
-    a.extra_tensors = extras->tensors(), a.extra_scalars = extras->scalars();
-  }
+  const std::optional<Extras> extras = extras_of(p, c, a, kCpu);
+  if (extras) a.extra_tensors = extras->tensors(), a.extra_scalars = extras->scalars();
   a.work = p.work.works.data(), a.merges = p.work.merges.data();
   Tensor partial;
   if (p.work.partial_rows) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a custom attention variant is made of (attention.md 18): a struct, given as source text or a header, that changes logits,
-// masks and outputs of the attention kernels. The same source is meant for every device; on the CPU the CUDA qualifiers mean
-// nothing. Freestanding.
+// masks and outputs of the attention kernels. The same source serves every device; on the CPU and the emulator the CUDA qualifiers
+// mean nothing. Freestanding.
 //
 //   struct Sigmoid : AttentionVariantBase {
 //     static constexpr bool use_softmax = false;
@@ -74,7 +74,25 @@
 namespace flashinfer {
 
 namespace math {
-inline constexpr float log2e = 1.44269504088896340736f, loge2 = 0.693147180559945309417f, inf = __builtin_inff();
+inline constexpr float log2e = 1.44269504088896340736f, loge2 = 0.693147180559945309417f, inf = __builtin_bit_cast(float, 0x7f800000);
+#if defined(__CUDACC__)
+/// The GPU's instructions: 2^x to 2^-22.5 of its value, log2 x to 2^-22, 1 / x to one unit in the last place; subnormals are 0.
+__device__ __forceinline__ float ptx_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float ptx_log2(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float ptx_rcp(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#else
 /// 2^x to 2 ulp for |x| <= 126, 0 and about 2^127 beyond. Without branches or calls, so that loops over keys become vectors.
 __device__ __forceinline__ float ptx_exp2(float x) {
   x = x < -126.0f ? -126.0f : x;
@@ -91,6 +109,7 @@ __device__ __forceinline__ float ptx_exp2(float x) {
 }
 __device__ __forceinline__ float ptx_log2(float x) { return log2f(x); }
 __device__ __forceinline__ float ptx_rcp(float x) { return 1.0f / x; }
+#endif
 __device__ __forceinline__ float exp(float x) { return ptx_exp2(x * log2e); }
 __device__ __forceinline__ float tanh(float x) {
   const float e = ptx_exp2(-2.0f * log2e * (x < 0 ? -x : x));  // in (0, 1]: no cancellation but near 0
@@ -104,7 +123,7 @@ __device__ __forceinline__ float tanh(float x) {
 struct AttentionVariantParams : AttentionParams {
   float sm_scale;         // times q_scale and k_scale
   float logits_soft_cap;  // 0: none
-  explicit AttentionVariantParams(const AttentionParams& p) : AttentionParams(p), sm_scale(p.scale), logits_soft_cap(p.soft_cap) {}
+  __device__ __host__ explicit AttentionVariantParams(const AttentionParams& p) : AttentionParams(p), sm_scale(p.scale), logits_soft_cap(p.soft_cap) {}
   __device__ __host__ uint32_t get_qo_len(uint32_t batch_idx) const {
     return qo_indptr ? static_cast<uint32_t>(qo_indptr[batch_idx + 1] - qo_indptr[batch_idx]) : 1;
   }
@@ -122,6 +141,19 @@ struct AttentionVariantBase {
         kv_len(params.get_kv_len(batch_idx)),
         window_left(params.window_left >= 0 ? static_cast<uint32_t>(params.window_left) : kv_len),
         sm_scale_log2(params.sm_scale * math::log2e) {}
+};
+
+/// Which hooks V has, for every kernel.
+template <class P, class V>
+struct AttentionVariantHooks {
+  static constexpr bool kSoftmax = V::use_softmax;
+  static constexpr bool kQuery = requires(const V v, const P p) { v.QueryTransform(p, 0.0f); };
+  static constexpr bool kKey = requires(const V v, const P p) { v.KeyTransform(p, 0.0f); };
+  static constexpr bool kLogits = requires(const V v, const P p) { v.LogitsTransform(p, 0.0f, 0u, 0u, 0u, 0u, 0u); };
+  static constexpr bool kMask = requires(const V v, const P p) { v.LogitsMask(p, 0u, 0u, 0u, 0u, 0u); };
+  static constexpr bool kUpdate = requires(const V v, const P p, float m, float d, float s) { v.update_m_d(p, 0u, 0u, m, d, s); };
+  static constexpr bool kOutput =
+      requires(const V v, const P p, float m, float d) { v.OutputTransform(p, 0.0f, 0u, 0u, 0u, m, d, 1.0f); };
 };
 
 }  // namespace flashinfer

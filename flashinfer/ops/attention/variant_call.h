@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an AttentionVariant to what the JIT and the kernel take. Internal to the family.
 #pragma once
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,16 +22,20 @@ void check_variant(std::string_view op, const Plan& p);
 jit::Extension extension_of(const AttentionVariant& variant);
 
 /// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. The names the
-/// library fills may be left out, all of them together.
+/// library fills may be left out, all of them together. Tensors lie on `device`, as the pointers of `params` do.
 class Extras {
  public:
-  Extras(std::string_view op, const AttentionVariant& variant, const op::Value& args, const AttentionParams& params);
+  Extras(std::string_view op, const AttentionVariant& variant, const op::Value& args, const AttentionParams& params, Device device);
   const void* const* tensors() const { return tensors_.data(); }
   const AttentionScalar* scalars() const { return scalars_.data(); }
+  size_t num_tensors() const { return tensors_.size(); }
+  size_t num_scalars() const { return scalars_.size(); }
 
  private:
   std::vector<const void*> tensors_;
   std::vector<AttentionScalar> scalars_;
 };
+/// Those of a call whose plan has jit_args; nothing for others. TypeError for arguments that nobody declares, ValueError beside sinks.
+std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device);
 
 }  // namespace flashinfer::attention
