@@ -201,6 +201,9 @@ int64_t clear_cache() {
   int64_t artifacts = 0;
   // Only what has this library's shape goes: other programs keep folders of their own under the same name.
   for (const std::string& version : fs::list_dir(all)) {
+    const std::string measured = all + "/" + version + "/autotune/v2";  // winners.h
+    if (fs::is_dir(measured) && !fs::remove_tree(measured)) throw RuntimeError(str("cannot remove ", measured, ": ", std::strerror(errno)));
+    ::rmdir((all + "/" + version + "/autotune").c_str());
     for (const std::string& target : fs::list_dir(all + "/" + version))
       for (const std::string& entry : fs::list_dir(all + "/" + version + "/" + target)) {
         const std::string dir = all + "/" + version + "/" + target + "/" + entry;

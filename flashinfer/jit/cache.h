@@ -53,7 +53,8 @@ void publish(const std::string& temporary, const std::string& final);
 /// Folders of artifacts made ahead: FLASHINFER_AOT_DIR, then flashinfer/aot beside the library. Safe ones only.
 std::vector<std::string> aot_folders();
 
-/// Removes the cache of this version and of all others under <base>/.cache/flashinfer; returns how many artifacts went.
+/// Removes the cache of this version and of all others under <base>/.cache/flashinfer, measured choices (winners.h) too; returns how many
+/// artifacts went.
 /// RuntimeError when something cannot be removed or the folder is not ours.
 int64_t clear_cache();
 

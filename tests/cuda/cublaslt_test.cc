@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products through cuBLASLt: what it is told, what comes of it, what is refused and why.
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <random>
@@ -9,6 +10,7 @@
 #include "fake_cublaslt.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/cublaslt.h"
+#include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/scaled.h"
@@ -28,6 +30,8 @@ class CublasLt : public Machine {
     lt_ = reinterpret_cast<fake::Lt* (*)()>(::dlsym(lib, "fake_lt"))();
     *lt_ = fake::Lt{.gpu = &gpu()};
     set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
+    winners_ = fs::make_temp_dir("/tmp", "flashinfer-winners-");
+    set("FLASHINFER_AUTOTUNE_CACHE_DIR", winners_);
     cublaslt::detail::forget();
     stream_ = std::make_unique<cuda::Stream>(0);
     context_.stream = stream_->get();
@@ -38,6 +42,7 @@ class CublasLt : public Machine {
     stream_.reset();
     Machine::TearDown();
     cublaslt::detail::forget();
+    fs::remove_tree(winners_);
   }
   /// Small whole numbers, so that every sum is exact in every type.
   template <class T>
@@ -59,6 +64,7 @@ class CublasLt : public Machine {
   }
 
   fake::Lt* lt_ = nullptr;
+  std::string winners_;
   std::mt19937 random_{1};
   std::unique_ptr<cuda::Stream> stream_;
   Context context_ = Context::current();
@@ -136,6 +142,103 @@ TEST_F(CublasLt, TheAlgorithmIsKept) {
   EXPECT_EQ(lt_->heuristics, 2);
   EXPECT_EQ(lt_->calls.back().alignment[1], 16u);
   cuda::synchronize(0, stream_->get());
+}
+
+/// One product whose algorithms take what `lt_->ms` says; each call returns which of them served, and how many products ran.
+class CublasLtSearch : public CublasLt {
+ protected:
+  void SetUp() override {
+    CublasLt::SetUp();
+    want_ = mm_bf16({.a = a_, .b = b_});
+  }
+  std::pair<size_t, size_t> call() {
+    const size_t before = lt_->calls.size();
+    expect_same(mm_bf16({.a = ga_, .b = gb_}), want_);
+    return {lt_->calls.back().algorithm, lt_->calls.size() - before};
+  }
+  /// As another process: nothing but the file is known.
+  std::pair<size_t, size_t> call_of_another_process() {
+    cublaslt::detail::forget();
+    return call();
+  }
+  std::string entry() {
+    const std::string environment = winners_ + "/v2/" + fs::list_dir(winners_ + "/v2").at(0) + "/entries";
+    return environment + "/" + fs::list_dir(environment).at(0);
+  }
+  const Tensor a_ = numbers<bf16_t>({9, 24}, DType::kBF16), b_ = numbers<bf16_t>({24, 40}, DType::kBF16);
+  Tensor want_, ga_, gb_;
+};
+
+TEST_F(CublasLtSearch, TheFastestServesAndIsKeptForOtherProcesses) {
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  lt_->ms = {3, 2, 1, 2.5};
+  const auto [algorithm, products] = call();
+  EXPECT_EQ(algorithm, 2u);
+  EXPECT_GT(products, 4u * 3);
+  using Served = std::pair<size_t, size_t>;
+  EXPECT_EQ(call(), Served(2, 1));
+  lt_->ms = {1, 2, 3, 4};  // nobody looks again
+  EXPECT_EQ(call_of_another_process(), Served(2, 1));
+  EXPECT_NE(fs::read_file(entry()).value().find("a type 14 40x24 ld 40 step 0 at 256; b type 14 24x9"), std::string::npos) << *fs::read_file(entry());
+  // On another GPU times are others; a file that is torn, or names an algorithm that the heuristic does not, is nobody's.
+  gpu().minor = 3;
+  again();
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  EXPECT_EQ(call_of_another_process().first, 0u);
+  gpu().minor = 0;
+  again();
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  lt_->ms = {5, 1};
+  EXPECT_EQ(call_of_another_process().first, 1u);
+  for (const std::string& e : fs::list_dir(winners_ + "/v2"))
+    for (const std::string& f : fs::list_dir(winners_ + "/v2/" + e + "/entries")) fs::write_atomic(winners_ + "/v2/" + e + "/entries/" + f, "{\"key\":");
+  lt_->ms = {5, 9, 2};
+  EXPECT_EQ(call_of_another_process().first, 2u);
+}
+
+TEST_F(CublasLtSearch, AFailureIsLeftOutAndNoiseDoesNotChoose) {
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  lt_->ms = {3, -1, 2.99};
+  EXPECT_EQ(call().first, 0u);
+  fs::remove_tree(winners_);
+  lt_->ms = {-1, 3, 2};
+  EXPECT_EQ(call_of_another_process().first, 2u);
+}
+
+TEST_F(CublasLtSearch, SwitchedOffTheFirstServesAndNothingIsTimed) {
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  set("FLASHINFER_CUBLASLT_SEARCH", "0");
+  lt_->ms = {3, 1};
+  EXPECT_EQ(call(), (std::pair<size_t, size_t>(0, 1)));
+  EXPECT_TRUE(fs::list_dir(winners_).empty());
+}
+
+TEST_F(CublasLtSearch, ACaptureTakesWhatIsKnownAndTimesNothing) {
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  const Tensor out = Tensor::zeros({9, 40}, DType::kBF16, kGpu);
+  const auto captured = [&] {
+    cuda::synchronize(0, stream_->get());
+    gpu().begin_capture(stream_->get());
+    const size_t before = lt_->calls.size();
+    mm_bf16({.a = ga_, .b = gb_, .out = out.view()});
+    EXPECT_EQ(lt_->calls.size(), before + 1);
+    EXPECT_GT(gpu().end_capture(stream_->get()), 0);  // not invalidated
+    return lt_->calls.back().algorithm;
+  };
+  lt_->ms = {3, 1};
+  EXPECT_EQ(captured(), 0u);
+  EXPECT_EQ(call().first, 1u);
+  EXPECT_EQ(captured(), 1u);
+  cublaslt::detail::forget();
+  EXPECT_EQ(captured(), 1u);  // from the file
+}
+
+TEST_F(CublasLtSearch, AFolderThatOthersCanWriteIsNotUsed) {
+  ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
+  ASSERT_EQ(::chmod(winners_.c_str(), 0777), 0);
+  lt_->ms = {3, 1};
+  EXPECT_EQ(call().first, 1u);
+  EXPECT_TRUE(fs::list_dir(winners_).empty());
 }
 
 TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {

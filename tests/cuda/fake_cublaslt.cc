@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_cublaslt.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -130,28 +131,32 @@ Status cublasLtMatmulPreferenceSetAttribute(Handle h, int attribute, const void*
   return kInvalidValue;
 }
 Status cublasLtMatmulPreferenceDestroy(Handle) { return 0; }
-Status cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d, Handle preference, int, HeuristicResult* r,
-                                      int* found) {
+Status cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted,
+                                      HeuristicResult* r, int* found) {
   ++lt().heuristics;
   const auto& p = *static_cast<Preference*>(preference);
-  *found = c == d && supported(*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(a), *static_cast<LtMatrix*>(b),
+  const bool any = c == d && supported(*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(a), *static_cast<LtMatrix*>(b),
                                *static_cast<LtMatrix*>(d), p) && lt().workspace <= p.workspace;
-  if (*found == 0) return kNotSupported;
-  *r = {.algorithm = {}, .workspace = lt().workspace, .state = 0, .waves = 1, .reserved = {}};
-  std::memcpy(r->algorithm.data, p.alignment, sizeof p.alignment);
-  r->algorithm.data[7] = 77;
-  return 0;
+  *found = any ? std::min(wanted, static_cast<int>(lt().ms.size())) : 0;
+  for (int i = 0; i < *found; ++i) {
+    r[i] = {.algorithm = {}, .workspace = lt().workspace, .state = 0, .waves = 1, .reserved = {}};
+    std::memcpy(r[i].algorithm.data, p.alignment, sizeof p.alignment);
+    r[i].algorithm.data[6] = static_cast<uint64_t>(i), r[i].algorithm.data[7] = 77;
+  }
+  return any ? 0 : kNotSupported;
 }
 Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a, Handle la, const void* b, Handle lb, const void* beta, const void* c,
                       Handle, void* d, Handle ld, const Algorithm* algorithm, void* workspace, size_t bytes, Handle stream) {
   if (const int status = std::exchange(lt().fail, 0)) return status;
   if (algorithm->data[7] != 77 || bytes < lt().workspace || (bytes && !workspace) || c != d) return kInvalidValue;
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kInvalidValue;
+  const double ms = lt().ms.at(algorithm->data[6]);
+  if (ms < 0) return kNotSupported;
   fake::LtCall call{*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(la), *static_cast<LtMatrix*>(lb), *static_cast<LtMatrix*>(ld),
-                    a, b, workspace, d, bytes, {}, stream};
+                    a, b, workspace, d, bytes, {}, stream, algorithm->data[6]};
   std::memcpy(call.alignment, algorithm->data, sizeof call.alignment);
   lt().calls.push_back(call);
-  return lt().gpu->enqueue(stream, "product", [call] { multiply(call); });
+  return lt().gpu->enqueue(stream, "product", [call, ms] { multiply(call), lt().gpu->clock_ms += ms; });
 }
 
 }  // extern "C"

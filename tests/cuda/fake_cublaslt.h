@@ -31,12 +31,14 @@ struct LtCall {
   size_t workspace_bytes;
   uint32_t alignment[4];  // that the heuristic was told
   Handle stream;
+  size_t algorithm;
 };
 struct Lt {
   size_t version = 130100;
   int heuristics = 0;           // how often it was asked
   int fail = 0;                 // the status of the next product
-  size_t workspace = 1024;      // what the algorithm needs
+  size_t workspace = 1024;      // what the algorithms need
+  std::vector<double> ms = {1}; // what each of the heuristic's algorithms takes; below 0: it fails
   std::vector<LtCall> calls;
   Gpu* gpu = nullptr;           // set by the test: whose stream the products go to
 };

@@ -47,6 +47,7 @@ struct Gpu {
   std::map<std::string, int> fail;               // the next call of the entry point returns this
   std::function<void(const Launched&)> kernel;   // what every kernel does, when its turn comes
   int kernel_status = 0;                         // what a wait finds after a kernel ran: 700 is a fault
+  double clock_ms = 0;                           // operations of other libraries may turn it; events lie 1.5 ms more apart
 
   void (*reset)();                               // forgets all of the above and every handle
   void (*begin_capture)(Handle stream);

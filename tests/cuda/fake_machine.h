@@ -27,6 +27,7 @@ struct Stream {
 struct Event {
   Stream* stream = nullptr;
   int recorded = 0, done = 0;
+  double at_ms = 0;
 };
 struct Function {
   int shared_limit = 49152;

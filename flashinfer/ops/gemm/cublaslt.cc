@@ -15,6 +15,7 @@
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/op/device.h"
+#include "flashinfer/ops/gemm/cublaslt_search.h"
 
 namespace flashinfer::gemm {
 namespace {
@@ -23,6 +24,8 @@ using cublaslt::Handle;
 
 /// NVIDIA advises 32 MiB for sm_90 and newer.
 constexpr size_t kWorkspace = size_t{32} << 20;
+/// That the heuristic is asked for and that are timed: it orders by its estimate, and later ones rarely win.
+constexpr int kAlgorithms = 8;
 
 int type_of(DType t) {
   switch (t) {
@@ -67,11 +70,21 @@ std::optional<Matrix> matrix_of(const TensorView& v) {
   return m;
 }
 
-/// Descriptors and the algorithm of one key. Used under its mutex: descriptors hold the pointers of a call.
+/// What names a product for other processes.
+std::string text_of(const Key& k) {
+  const auto matrix = [](const Matrix& m) {
+    return str(" type ", m.type, m.transposed ? " transposed " : " ", m.rows, "x", m.columns, " ld ", m.ld, " step ", m.batch_stride, " at ", m.alignment, ";");
+  };
+  return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias);
+}
+
+/// Descriptors and the algorithms of one key. Used under its mutex: descriptors hold the pointers of a call.
 struct Choice {
   std::mutex mutex;
   Handle description = nullptr, a = nullptr, b = nullptr, d = nullptr;
-  cublaslt::HeuristicResult result{};
+  std::vector<cublaslt::HeuristicResult> algorithms;  // in the heuristic's order
+  size_t chosen = 0;
+  bool settled = false;  // `chosen` is for good
   std::string refusal;
 };
 
@@ -104,7 +117,7 @@ Handle handle_of(int device) {
   return h;
 }
 
-/// Descriptors, then the heuristic's first choice. Descriptors stay with the choice for good.
+/// Descriptors, then the heuristic's list. Descriptors stay with the choice for good.
 void choose(const Key& k, Choice& c) {
   const cublaslt::Library& lt = cublaslt::library();
   cublaslt::check(lt.cublasLtMatmulDescCreate(&c.description, cublaslt::kCompute32F, cublaslt::kR32F), "cublasLtMatmulDescCreate");
@@ -125,12 +138,17 @@ void choose(const Key& k, Choice& c) {
   prefer(cublaslt::kAlignmentA, static_cast<uint32_t>(k.a.alignment)), prefer(cublaslt::kAlignmentB, static_cast<uint32_t>(k.b.alignment));
   prefer(cublaslt::kAlignmentC, static_cast<uint32_t>(k.d.alignment)), prefer(cublaslt::kAlignmentD, static_cast<uint32_t>(k.d.alignment));
   int found = 0;
+  c.algorithms.resize(kAlgorithms);
   const cublaslt::Status s =
-      lt.cublasLtMatmulAlgoGetHeuristic(handle_of(k.device), c.description, c.a, c.b, c.d, c.d, preference, 1, &c.result, &found);
+      lt.cublasLtMatmulAlgoGetHeuristic(handle_of(k.device), c.description, c.a, c.b, c.d, c.d, preference, kAlgorithms, c.algorithms.data(), &found);
   lt.cublasLtMatmulPreferenceDestroy(preference);
-  if (s != 0 || found == 0 || c.result.state != 0)
+  const cublaslt::Status first = s != 0 ? s : c.algorithms[0].state;
+  c.algorithms.resize(s == 0 ? static_cast<size_t>(found) : 0);
+  std::erase_if(c.algorithms, [](const cublaslt::HeuristicResult& r) { return r.state != 0; });
+  c.settled = c.algorithms.size() < 2 || !env::flag("FLASHINFER_CUBLASLT_SEARCH");
+  if (c.algorithms.empty())
     c.refusal = str("cuBLASLt ", lt.version / 10000, ".", lt.version / 100 % 100, " has no algorithm for these types, layouts and alignments (",
-                    lt.cublasLtGetStatusName(s != 0 ? s : c.result.state), ")");
+                    lt.cublasLtGetStatusName(first), ")");
 }
 
 Choice& choice_of(const Key& k) {
@@ -214,18 +232,26 @@ void run_cublaslt(const LtProduct& p) {
   if (const op::Refusal r = key_of(p, k); !r.empty()) throw InternalError("cublasLt: " + r);
   Choice& c = choice_of(k);
   const cuda::Current current(k.device);
-  const Tensor workspace = workspace_of(p.out.device(), c.result.workspace);
-  const float one = 1, zero = 0;
+  Handle const stream = Context::current().stream;
   const std::lock_guard lock(c.mutex);
+  const auto needs = [&](size_t way) { return c.algorithms[way].workspace; };
+  size_t most = needs(c.chosen);
+  if (!c.settled)
+    for (size_t way = 0; way < c.algorithms.size(); ++way) most = std::max(most, needs(way));
+  const Tensor workspace = workspace_of(p.out.device(), most);
   if (p.bias) set(c.description, cublaslt::kBiasPointer, static_cast<const void*>(p.bias->data()));
   if (k.fp8) {
     set(c.description, cublaslt::kAScalePointer, static_cast<const void*>(p.scale_b));
     set(c.description, cublaslt::kBScalePointer, static_cast<const void*>(p.scale_a));
   }
-  cublaslt::check(cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b.data(), c.a, p.a.data(), c.b, &zero, p.out.data(),
-                                                     c.d, p.out.data(), c.d, &c.result.algorithm, workspace.defined() ? workspace.data() : nullptr,
-                                                     c.result.workspace, Context::current().stream),
-                  "cublasLtMatmul");
+  const auto run = [&](size_t way) {
+    const float one = 1, zero = 0;
+    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b.data(), c.a, p.a.data(), c.b, &zero, p.out.data(), c.d,
+                                              p.out.data(), c.d, &c.algorithms[way].algorithm, workspace.defined() ? workspace.data() : nullptr,
+                                              needs(way), stream);
+  };
+  if (!c.settled) c.settled = settle(k.device, stream, text_of(k), c.algorithms, run, c.chosen);
+  cublaslt::check(run(c.chosen), "cublasLtMatmul");
 }
 
 }  // namespace flashinfer::gemm
