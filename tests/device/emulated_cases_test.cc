@@ -14,11 +14,14 @@
 #include "flashinfer/jit/aot.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/op/registry.h"
+#include "tests/device/sanitized.h"
 
 namespace flashinfer {
 namespace {
 
 constexpr Device kEmu{DeviceType::kEmu, 0};
+/// Under a sanitizer, whose business is the host's code, one other schedule and one GPU are enough.
+const int kSeeds = sanitized() ? 1 : 2;
 
 struct Tally {
   int rows = 0, ran = 0, served = 0;
@@ -29,7 +32,7 @@ class CaseTest : public testing::Test {
  public:
   CaseTest(const op::Op& op, const op::Case& c) : op_(op), case_(c) {}
   void TestBody() override {
-    const cases::CaseResult r = cases::run_case(op_, case_, {.device = kEmu, .seeds = 2});
+    const cases::CaseResult r = cases::run_case(op_, case_, {.device = kEmu, .seeds = kSeeds});
     EXPECT_TRUE(r.passed) << r.failure << "\n  " << r.repro;
     ++tally[&op_].ran;
     tally[&op_].served += r.refused.empty();
@@ -82,7 +85,8 @@ class Gpus : public testing::Test {
 
 TEST_F(Gpus, EveryKernelCompilesForFour) {
   const std::string out = fs::make_temp_dir("/tmp", "flashinfer-aot-");
-  for (const char* name : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+  for (const char* name : {"sm_90a", "sm_80", "sm_100a", "sm_120a"}) {
+    if (sanitized() && std::string_view(name) != "sm_90a") continue;
     const jit::Target target[] = {jit::parse_target(name)};
     const auto requests = cases::cuda_kernels(ops_, op::kAot, jit::arch_of(target[0]).number);
     ASSERT_FALSE(requests.empty());

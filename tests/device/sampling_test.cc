@@ -41,6 +41,8 @@ const Row kRows[] = {
     {"top_k_top_p_sampling_from_logits", "logits=f32:12x3000 top_k=90 top_p=0.9 filter_apply_order='joint'"},
     {"sampling_from_logits", "logits=f32:12x20002:normal(0,3)"},
     {"sampling_from_logits", "logits=f16:12x5001"},
+    {"chain_speculative_sampling", "draft_probs=f32:12x5x3001:probs draft_token_ids=i32:12x5:randint(0,40) target_probs=f32:12x6x3001:probs"},
+    {"chain_speculative_sampling", "draft_probs=bf16:9x3x1500:probs draft_token_ids=i64:9x3:randint(-1,1500) target_probs=bf16:9x4x1500:probs"},
     {"top_k_renorm_probs", "probs=f32:12x5003:probs top_k=300"},
     {"top_k_mask_logits", "logits=bf16:9x3001 top_k=300"},
 };

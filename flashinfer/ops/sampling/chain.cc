@@ -3,6 +3,7 @@
 #include "flashinfer/ops/sampling/chain.h"
 
 #include "flashinfer/ops/sampling/cases.h"
+#include "flashinfer/ops/sampling/cuda_run.h"
 #include "flashinfer/ops/sampling/launch.h"
 
 namespace flashinfer {
@@ -12,6 +13,7 @@ using Block = ChainSpeculativeSampling;
 
 inline constexpr jit::Kernel kChain{"flashinfer/ops/sampling/chain_cpu.h", "flashinfer::cpu::chain",
                                     "flashinfer::ChainParams"};
+inline constexpr jit::Kernel kChainCuda{"flashinfer/ops/sampling/cuda_chain.cuh", "flashinfer::cu::chain", "flashinfer::ChainCudaParams"};
 constexpr const char* kName = "chain_speculative_sampling";
 
 uint64_t used(const Block& a) {
@@ -23,6 +25,11 @@ void validate(const Block& a) {
   check_seeds(kName, a.seed, a.offset, a.draft_probs.size(0));
 }
 SamplingConfig config_of(const Block& a) { return {.dtype = a.draft_probs.dtype()}; }
+SampleCudaConfig cuda_config(const Block& a) { return cuda::sample_config(a.draft_probs.dtype(), a.draft_probs.size(2)); }
+op::Refusal refuse_cuda(const Block& a) {
+  op::Refusal r = ops::refuse_cuda<kChainCuda>(chain_op, &a, [&] { return cuda_config(a); });
+  return r.empty() ? refuse_tokens(a.draft_probs, "draft_probs") : r;
+}
 op::Refusal refuse_cpu(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(chain_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<kChain>(config_of(a)).refusal;
@@ -36,9 +43,7 @@ void counter(const std::optional<TensorView>& t, void*& data, int64_t& is_wide, 
   is_wide = wide(*t);
 }
 
-void launch_cpu(const Block& a) {
-  const Randomness random = randomness(a, used(a));
-  ChainParams p{};
+void fill(const Block& a, ChainArguments& p) {
   p.draft = a.draft_probs.data();
   p.target = a.target_probs.data();
   p.ids = a.draft_token_ids.data();
@@ -57,9 +62,26 @@ void launch_cpu(const Block& a) {
   p.target_step = a.target_probs.stride(1);
   p.ids_row = a.draft_token_ids.stride(0);
   p.out_row = a.output_token_ids->stride(0);
+}
+
+void launch_cpu(const Block& a) {
+  const Randomness random = randomness(a, used(a));
+  ChainParams p{};
+  fill(a, p);
   p.random = random.params();
   p.rows_per_task = ops::rows_per_task(p.rows, 2 * p.v * a.draft_probs.item_size());
   ops::run_rows(jit::cpu_kernel<kChain>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+}
+
+void launch_cuda(const Block& a) {
+  ChainCudaParams p{};
+  fill(a, p);
+  p.random = random_cuda(a, used(a));
+  const SampleCudaConfig c = cuda_config(a);
+  const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
+  const Tensor scratch = Tensor::empty({int64_t{l.grid[0]} * chain_cuda_words(p.v)}, DType::kF32, a.draft_probs.device());
+  p.scratch = scratch.data_as<float>();
+  ops::launch_cuda<kChainCuda>(c, p, a.draft_probs.device(), l);
 }
 
 double count(const std::optional<TensorView>& t, int64_t r, int64_t n) {
@@ -97,7 +119,7 @@ constexpr op::Field fields[] = {
     op::result<&Block::output_accepted_token_num>("output_accepted_token_num", "b", DType::kI32),
     op::result<&Block::output_emitted_draft_token_num>("output_emitted_draft_token_num", "b", DType::kI32),
     op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"), op::candidate<refuse_cpu, launch_cpu>("cpu"),
                                         op::reference<launch_reference>()};
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/philox.h"
 #include "flashinfer/ops/sampling/params.h"
+#include "flashinfer/ops/sampling/sample_row.h"
 
 namespace flashinfer::cpu {
 
@@ -58,12 +59,6 @@ inline int64_t draw_residual(const Residual<T>& p, int64_t n, double u) {
   return last;
 }
 
-inline int64_t add_count(void* counts, int64_t wide, int64_t given, int64_t r, int64_t n) {
-  if (!given) return n;
-  if (wide) return static_cast<int64_t*>(counts)[r] += n;
-  return static_cast<int32_t*>(counts)[r] += static_cast<int32_t>(n);
-}
-
 template <class T>
 inline void chain_row(const ChainParams& p, int64_t r) {
   const T* draft = static_cast<const T*>(p.draft) + r * p.draft_row;
@@ -99,8 +94,8 @@ inline void chain_row(const ChainParams& p, int64_t r) {
   }
   out[emitted] = static_cast<int32_t>(token < 0 ? 0 : token);
   for (int64_t i = emitted + 1; i <= p.n; ++i) out[i] = -1;
-  p.accepted_now[r] = static_cast<int32_t>(add_count(p.accepted, p.accepted_wide, p.accepted_given, r, accepted));
-  p.emitted_now[r] = static_cast<int32_t>(add_count(p.emitted, p.emitted_wide, p.emitted_given, r, emitted));
+  p.accepted_now[r] = static_cast<int32_t>(sampling::add_count(p.accepted, p.accepted_wide, p.accepted_given, r, accepted));
+  p.emitted_now[r] = static_cast<int32_t>(sampling::add_count(p.emitted, p.emitted_wide, p.emitted_given, r, emitted));
 }
 
 template <SamplingConfig C>

@@ -61,10 +61,10 @@ struct RowPasses {
     return n - b * kSurveyBlock < kSurveyBlock ? n - b * kSurveyBlock : kSurveyBlock;
   }
   /// each(i, x[i]) of two neighbours a lane and 64 elements a step, in order. All lanes come.
-  template <class T, class F>
+  template <int kUnroll = 8, class T, class F>
   FI_GLOBAL_FN static void pairs(const T* x, int64_t n, F each) {
     if (n == kSurveyBlock && reinterpret_cast<uintptr_t>(x) % (2 * sizeof(T)) == 0) {
-#pragma unroll 8
+#pragma unroll kUnroll
       for (int g = 0; g < kSurveyBlock / 64; ++g) {
         const int at = g * 64 + static_cast<int>(lane()) * 2;
         const Pack<T, 2> v = load<2>(x + at);
@@ -90,11 +90,13 @@ struct RowPasses {
 
   FI_PASS void copy(float* to, const float* from, int64_t n) const {
     sync_threads();
+#pragma unroll 1
     for (int64_t i = thread_x(); i < n; i += kThreads) to[i] = from[i];
     sync_threads();
   }
   FI_PASS float top_of(const float* tops, int64_t blocks) const {
     float t = -kInf;
+#pragma unroll 1
     for (int64_t b = lane(); b < blocks; b += 32) t = tops[b] > t ? tops[b] : t;
     return warp_reduce(t, Max{});
   }
@@ -253,7 +255,7 @@ struct RowPasses {
       sync_threads();
       each_block(n, [&](int64_t b) {
         if (cpu::value_key(s.tops[b]) < prefix) return;
-        pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int) {
+        pairs<4>(x + b * kSurveyBlock, length(n, b), [&](int, float v, int) {
           const uint32_t key = cpu::value_key(v);
           if (key != 0 && (key & mask) == prefix) atomic_count(&bins[key >> shift & digits], 1);
         });
@@ -306,7 +308,7 @@ struct RowPasses {
       pairs(from, length(n, b), [&](int, float v, int) { top = v > top ? v : top; });
       top = warp_reduce(top, Max{});
       const float shift = top > -kInf ? top : 0.0f;
-      pairs(from, length(n, b), [&](int at, float v, int odd) {
+      pairs<2>(from, length(n, b), [&](int at, float v, int odd) {
         const float e = exp_exact(add_rn(v, -shift));
         to[at] = e;
         sum[odd] = add_rn(sum[odd], e);
@@ -317,6 +319,7 @@ struct RowPasses {
     sync_threads();
     const int64_t blocks = survey_blocks(n);
     const float top = top_of(s.tops, blocks);
+#pragma unroll 1
     for (int64_t b = thread_x(); b < blocks; b += kThreads) factors[b] = s.tops[b] > -kInf ? exp_exact(add_rn(s.tops[b], -top)) : 0.0f;
     const float inverse = by_one([&] {
       double sum = 0;

@@ -168,17 +168,25 @@ inline int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 
 inline int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::survey_blocks(v) * 32; }
 inline constexpr int64_t kMostCudaTokens = 1 << 20;  // 41 KB of shared memory
 
-struct ChainParams {
+struct ChainArguments {
   const void *draft, *target;
   const void* ids;
   int32_t* out;
   void *accepted, *emitted;              // read and written
   int32_t *accepted_now, *emitted_now;   // counts after this call, of their own
   int64_t ids_wide, accepted_wide, emitted_wide, accepted_given, emitted_given;
-  int64_t rows, n, v, rows_per_task;
+  int64_t rows, n, v;
   int64_t draft_row, draft_step, target_row, target_step, ids_row, out_row;
+};
+struct ChainParams : ChainArguments {
+  int64_t rows_per_task;
   RandomParams random;
 };
+struct ChainCudaParams : ChainArguments {
+  RandomCudaParams random;
+  float* scratch;  // of each block: chain_cuda_words(v)
+};
+inline int64_t chain_cuda_words(int64_t v) { return (v + 63) / 64 * 64; }
 
 namespace cpu {
 /// 4-byte words of a sampler's task: the survey, two more rows of block sums, what was collected, its survey, and the
