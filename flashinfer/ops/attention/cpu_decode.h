@@ -141,13 +141,20 @@ struct Decode {
     }
   }
 
-  /// Asks for one line of every row, so that the page walks of a block overlap: a prefetch does not retire before its translation.
+  /// Asks for one line of every 4 KB that rows lie in, so that the page walks of a block overlap: a prefetch does not retire before its
+  /// translation. One of every row instead (of 2 KB) fills the miss queue: 5 to 10 % slower on one core.
   void touch(const Block& block) const {
     const Rows<KV>& rows = block.rows;
+    uintptr_t k = 0, v = 0;
     for (int64_t j = rows.first; j < rows.first + rows.count; ++j) {
-      __builtin_prefetch(rows.k[j] + w.head_begin * p.k_stride_h, 0, 2);
-      __builtin_prefetch(rows.v[j] + w.head_begin * p.v_stride_h, 0, 2);
+      touch_page(rows.k[j] + w.head_begin * p.k_stride_h, k);
+      touch_page(rows.v[j] + w.head_begin * p.v_stride_h, v);
     }
+  }
+  static void touch_page(const KV* row, uintptr_t& last) {
+    const uintptr_t page = reinterpret_cast<uintptr_t>(row) >> 12;
+    if (page != last) __builtin_prefetch(row, 0, 2);
+    last = page;
   }
 
   /// Cells of keys [begin, end) of one head: as they lie or, converted, in scratch.
