@@ -60,24 +60,27 @@ FI_VEC_INLINE void transpose_pairs(const bf16_t* from, int64_t from_line, bf16_t
 }
 
 #if defined(__AVX512F__)
-/// 16 lines of 16 pairs: four rounds of exchanges over distances 1, 2, 4, 8.
-FI_VEC_INLINE void transpose_16x16(const bf16_t* from, int64_t line, bf16_t* to) {
+/// 64 bytes of each of 16 lines, `line` bytes apart, to [16 words of four bytes][16 lines]: four rounds of exchanges over distances 1, 2, 4, 8.
+/// `Unit` 2: within a word's 64 bytes, each quarter (four lines) has first the lower halves of its words, then the upper ones.
+template <int Unit = 4>
+FI_VEC_INLINE void transpose_16x16(const void* from, int64_t line, void* to) {
   __m512i x[16], y[16];
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) x[i] = _mm512_loadu_si512(from + i * line);
+  for (int i = 0; i < 16; ++i) x[i] = _mm512_loadu_si512(static_cast<const char*>(from) + i * line);
 #pragma GCC unroll 8
   for (int i = 0; i < 16; i += 2) {
-    y[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
-    y[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+    y[i] = Unit == 4 ? _mm512_unpacklo_epi32(x[i], x[i + 1]) : _mm512_unpacklo_epi16(x[i], x[i + 1]);
+    y[i + 1] = Unit == 4 ? _mm512_unpackhi_epi32(x[i], x[i + 1]) : _mm512_unpackhi_epi16(x[i], x[i + 1]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
-    x[i] = _mm512_unpacklo_epi64(y[i], y[i + 2]);
-    x[i + 1] = _mm512_unpackhi_epi64(y[i], y[i + 2]);
-    x[i + 2] = _mm512_unpacklo_epi64(y[i + 1], y[i + 3]);
-    x[i + 3] = _mm512_unpackhi_epi64(y[i + 1], y[i + 3]);
+    x[i] = Unit == 4 ? _mm512_unpacklo_epi64(y[i], y[i + 2]) : _mm512_unpacklo_epi32(y[i], y[i + 2]);
+    x[i + 1] = Unit == 4 ? _mm512_unpackhi_epi64(y[i], y[i + 2]) : _mm512_unpackhi_epi32(y[i], y[i + 2]);
+    x[i + 2] = Unit == 4 ? _mm512_unpacklo_epi64(y[i + 1], y[i + 3]) : _mm512_unpacklo_epi32(y[i + 1], y[i + 3]);
+    x[i + 3] = Unit == 4 ? _mm512_unpackhi_epi64(y[i + 1], y[i + 3]) : _mm512_unpackhi_epi32(y[i + 1], y[i + 3]);
   }
-  // x[4 g + j] holds, in its 128-bit quarter q, pair 4 q + j of lines 4 g .. 4 g + 3.
+  char* const out = static_cast<char*>(to);
+  // x[4 g + j] holds, in its 128-bit quarter q, word 4 q + j of lines 4 g .. 4 g + 3.
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
     y[j] = _mm512_shuffle_i32x4(x[j], x[4 + j], 0x88);
@@ -87,17 +90,17 @@ FI_VEC_INLINE void transpose_16x16(const bf16_t* from, int64_t line, bf16_t* to)
   }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
-    _mm512_storeu_si512(to + (0 + j) * 32, _mm512_shuffle_i32x4(y[j], y[8 + j], 0x88));
-    _mm512_storeu_si512(to + (8 + j) * 32, _mm512_shuffle_i32x4(y[j], y[8 + j], 0xdd));
-    _mm512_storeu_si512(to + (4 + j) * 32, _mm512_shuffle_i32x4(y[4 + j], y[12 + j], 0x88));
-    _mm512_storeu_si512(to + (12 + j) * 32, _mm512_shuffle_i32x4(y[4 + j], y[12 + j], 0xdd));
+    _mm512_storeu_si512(out + (0 + j) * 64, _mm512_shuffle_i32x4(y[j], y[8 + j], 0x88));
+    _mm512_storeu_si512(out + (8 + j) * 64, _mm512_shuffle_i32x4(y[j], y[8 + j], 0xdd));
+    _mm512_storeu_si512(out + (4 + j) * 64, _mm512_shuffle_i32x4(y[4 + j], y[12 + j], 0x88));
+    _mm512_storeu_si512(out + (12 + j) * 64, _mm512_shuffle_i32x4(y[4 + j], y[12 + j], 0xdd));
   }
 }
 template <>
 FI_VEC_INLINE void transpose_pairs<16>(const bf16_t* from, int64_t line, bf16_t* to, int pairs) {
-  if (pairs == kPackPairs) return transpose_16x16(from, line, to);
+  if (pairs == kPackPairs) return transpose_16x16(from, line * 2, to);
   bf16_t all[16 * 32];
-  transpose_16x16(from, line, all);
+  transpose_16x16(from, line * 2, all);
   memcpy(static_cast<void*>(to), all, static_cast<size_t>(pairs) * 64);
 }
 #endif

@@ -3,6 +3,7 @@
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/gguf_lines.h"
+#include "flashinfer/ops/gemm/one_row.h"
 #include "flashinfer/ops/gemm/params.h"
 #include "flashinfer/ops/gemm/source.h"
 
@@ -84,6 +85,15 @@ FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t pa
       }
     }
   } else {
+    if constexpr (!is_gguf(C.b)) {
+      if (p.b_grid.lines % kPanelColumns == 0 && p.b_grid.first % kPanelColumns == 0) {  // a panel has one scale; what is past n is not stored
+        for (int64_t i = 0; i < Panels; ++i) {
+          const Vec scale = splat(grid_at(p.b_grid, batch, (panel + i) * kPanelColumns, block));
+          for (int64_t c = 0; c < kPanelColumns; c += Vec::kLanes) store(scales + i * kPanelColumns + c, scale);
+        }
+        return;
+      }
+    }
     for (int64_t c = 0; c < Panels * kPanelColumns; ++c) {
       const int64_t n = panel * kPanelColumns + c;
       if constexpr (is_gguf(C.b)) {
@@ -184,6 +194,74 @@ void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, 
   }
 }
 
+#if FI_ONE_ROW
+template <GemmConfig C>
+constexpr bool has_one_row() {
+  return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 || (C.b == GemmFormat::kFp4 && !C.grid));
+}
+/// Whether one_row.h takes it.
+template <GemmConfig C>
+bool fits_one_row(const GemmParams& p, const bf16_t* a) {
+  if (p.b_k != 1 || p.b_block_k != 0 || p.k == 0) return false;
+  if (C.grid) return !p.b_sf.bytes && 2 * p.grid_pairs % (16 * WordDot<C.b>::kElements) == 0;
+  if (!p.b_sf.bytes) return C.b != GemmFormat::kFp4;
+  return (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4) && p.b_sf.e8m0 && p.b_sf.layout != SfLayout::k8x4 &&
+         p.b_sf.first % kPanelColumns == 0 && row_in_range(a, p.k);
+}
+/// Row `row`, which is not packed, times panels [panel, panel + P).
+template <GemmConfig C, int P>
+void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batch, int64_t panel, bool more) {
+  alignas(64) bf16_t buffer[P * kBlockPairs * 2 * kPanelColumns];
+  alignas(64) float sums[P * kPanelColumns], totals[P * kPanelColumns] = {};
+  using S = gemm_scalar_t<C.b>;
+  const int64_t column = panel * kPanelColumns;
+  const auto slow = [&](int64_t k, int64_t elements, float* to) {
+    TileInput in{.a = a + k, .row = 0, .pair = 2, .b = nullptr, .panel = 0, .pairs = 0};
+    find_b<C>(p, batch, panel, P, k / 2, (elements + 1) / 2, buffer, in);
+    run_tile<1, P, false>(in, to, P * kPanelColumns, false);
+  };
+  const auto close = [&](int64_t begin, int64_t, const float* from) {
+    if constexpr (C.grid) {
+      const int64_t block = begin / 2 / p.grid_pairs;
+      alignas(64) float factors[P * kPanelColumns];
+      column_factors<C, P>(p, batch, panel, block, factors, nullptr);
+      const Vec of_row = splat(grid_at(p.a_grid, batch, row, block));
+      for (int64_t c = 0; c < P * kPanelColumns; c += Vec::kLanes)
+        store(totals + c, fma(load(from + c), of_row * load(factors + c), load(totals + c)));
+    }
+  };
+  const bool linear = p.b_sf.layout == SfLayout::kLinear, scaled = p.b_sf.bytes != nullptr;
+  const uint8_t* sf[P] = {};
+  for (int64_t i = 0; scaled && i < P; ++i)
+    sf[i] = p.b_sf.bytes + batch * p.b_sf.batch + sf_row_offset(p.b_sf.layout, p.b_sf.first + column + i * kPanelColumns, p.b_sf.columns);
+  const OneRow x{.a = a,
+                 .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch + column * p.b_n),
+                 .stride = p.b_n * static_cast<int64_t>(sizeof(S)),
+                 .k = p.k,
+                 .span = C.grid ? 2 * p.grid_pairs : p.k,
+                 .sf = sf,
+                 .sf_stride = linear ? p.b_sf.columns : 16,
+                 .sf_step = linear ? 4 : 512,
+                 .more = more};
+  if constexpr (C.b == GemmFormat::kFp4) {
+    multiply_one_row<C.b, true, P>(x, sums, slow, close);
+  } else {
+    if constexpr (C.b == GemmFormat::kE4M3 && !C.grid)
+      if (scaled) multiply_one_row<C.b, true, P>(x, sums, slow, close);
+    if (!scaled) multiply_one_row<C.b, false, P>(x, sums, slow, close);
+  }
+  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
+  const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
+                   .row = p.out_row,
+                   .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
+                   .scale_a = p.scale_a,
+                   .scale_b = p.scale_b,
+                   .columns = p.n - column,
+                   .dtype = p.out_dtype};
+  finish_rows(out, C.grid ? totals : sums, P * kPanelColumns, row, 1);
+}
+#endif
+
 }  // namespace detail
 
 template <GemmConfig C>
@@ -202,6 +280,17 @@ void gemm(const GemmParams& p, int64_t task) {
                   .row = p.a_row};
   if constexpr (is_gguf(C.b) && C.packed_b)  // Q8_0 costs more to convert: many rows go through a buffer (169 against 149 GFLOP/s)
     if (C.b != GemmFormat::kQ8_0 || end - begin <= kBlockRows) return detail::multiply_gguf_panels<C>(p, a, begin, end, panel, last);
+#if FI_ONE_ROW
+  if constexpr (detail::has_one_row<C>()) {
+    const bf16_t* const row = a.rows + begin * a.row;
+    if (end - begin == 1 && begin >= a.packed_rows && detail::fits_one_row<C>(p, row)) {
+      const int64_t whole = last < p.n / kPanelColumns ? last : p.n / kPanelColumns;
+      for (; panel + kTilePanels <= whole; panel += kTilePanels)
+        detail::multiply_one_row_panels<C, kTilePanels>(p, row, begin, batch, panel, panel + 2 * kTilePanels <= whole);
+      for (; panel < whole; ++panel) detail::multiply_one_row_panels<C, 1>(p, row, begin, batch, panel, panel + 1 < whole);
+    }
+  }
+#endif
   for (; panel + kTilePanels <= last; panel += kTilePanels)
     detail::multiply_panels<C, kTilePanels>(p, a, batch, begin, end, panel);
   for (; panel < last; ++panel) detail::multiply_panels<C, 1>(p, a, batch, begin, end, panel);

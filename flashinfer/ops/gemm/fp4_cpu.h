@@ -70,12 +70,11 @@ struct Fp4Blocks {
   void fill_words(int64_t at, int64_t block, int64_t blocks) {
     uint8_t* const to = words + block * 256;
 #if FI_VNNI
-    if (columns >= kPanelColumns && at + 64 <= p.b_k / 2 && line % 2 == 0) {
+    if (columns >= kPanelColumns && at + 64 <= p.b_k / 2) {
       // 512 bytes further on, or as many into the rows after these: 16 streams are more than the hardware follows.
       const uint8_t* const ahead = rows + at + 512 + (at + 512 < p.b_k / 2 ? 0 : kPanelColumns * line - p.b_k / 2);
       for (int c = 0; c < kPanelColumns; ++c) __builtin_prefetch(ahead + c * line, 0, 2);
-      // Read as pairs of bf16, which are words of four bytes.
-      return transpose_16x16(reinterpret_cast<const bf16_t*>(rows + at), line / 2, reinterpret_cast<bf16_t*>(to));
+      return transpose_16x16(rows + at, line, to);
     }
 #endif
     memset(to, 0, static_cast<size_t>(blocks * 256));

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row alone takes a way of its own through weights as they lie (ops/gemm/one_row.h) and has the bits that it has among others.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "flashinfer/ops/gemm/op.h"
+#include "flashinfer/ops/moe/op.h"
+#include "tests/ops/data.h"
+
+namespace flashinfer {
+namespace {
+
+constexpr int64_t kRows = 9, kN = 117, kK = 1440;  // seven panels and a part; tiles and a rest
+
+Tensor bytes(std::initializer_list<int64_t> shape, unsigned seed, int from, int to, DType type = DType::kU8) {
+  std::mt19937 rng(seed);
+  const Tensor t = Tensor::empty(shape, type);
+  auto* p = static_cast<uint8_t*>(t.data());
+  for (int64_t i = 0; i < t.nbytes(); ++i) p[i] = static_cast<uint8_t>(from + static_cast<int>(rng() % static_cast<unsigned>(to - from)));
+  return t;
+}
+Tensor bf16s(std::initializer_list<int64_t> shape, unsigned seed, float size) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal;
+  const Tensor t = Tensor::empty(shape, DType::kBF16);
+  for (bf16_t& x : t.span<bf16_t>()) x = bf16_t(size * normal(rng));
+  return t;
+}
+Tensor f32s(std::initializer_list<int64_t> shape, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
+  const Tensor t = Tensor::empty(shape, DType::kF32);
+  for (float& x : t.span<float>()) x = uniform(rng);
+  return t;
+}
+/// product(first, rows): those rows.
+void expect_rows_alone(const std::function<Tensor(int64_t, int64_t)>& product) {
+  const Tensor all = product(0, kRows);
+  bool some = false;
+  for (int64_t i = 0; i < kRows; ++i) {
+    EXPECT_TRUE(same_bytes(product(i, 1), all.view().slice(0, i, i + 1))) << "row " << i;
+    for (int64_t b = 0; b < all.nbytes(); ++b) some |= static_cast<const uint8_t*>(all.data())[b] != 0;
+  }
+  EXPECT_TRUE(some);
+}
+
+TEST(OneRow, Bf16) {
+  const Tensor a = bf16s({kRows, kK}, 1, 1), b = bf16s({kN, kK}, 2, 1);
+  expect_rows_alone([&](int64_t i, int64_t m) { return mm_bf16({.a = a.view().slice(0, i, i + m), .b = b.view().transpose(0, 1), .out_dtype = DType::kF32}); });
+}
+TEST(OneRow, Fp8WithEveryCode) {
+  const Tensor a = bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3), b = bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3);
+  for (int64_t i = 0; i < b.numel(); ++i)  // NaN in one column only
+    if (auto& x = static_cast<uint8_t*>(b.data())[i]; (x & 127) == 127 && i / kK != 5) x = 1;
+  expect_rows_alone([&](int64_t i, int64_t m) { return mm_fp8({.a = a.view().slice(0, i, i + m), .b = b}); });
+}
+TEST(OneRow, Fp8BlockScales) {
+  const Tensor a = bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3), b = bytes({kN, kK}, 2, 0, 0x70, DType::kF8E4M3);
+  const Tensor of_a = f32s({kRows, 12}, 3), of_blocks = f32s({1, 12}, 4), of_columns = f32s({kN, 12}, 5);
+  for (const bool fine : {false, true})
+    expect_rows_alone([&](int64_t i, int64_t m) {
+      return gemm_fp8_nt_groupwise({.a = a.view().slice(0, i, i + m), .b = b, .a_scale = of_a.view().slice(0, i, i + m),
+                                    .b_scale = fine ? of_columns : of_blocks, .scale_major_mode = "K", .scale_granularity_mnk = {1, fine ? 1 : 128, 128}});
+    });
+}
+
+/// Scales that one_row.h takes in units of its sums; two far ones in the middle; rows out of its range.
+struct Scales {
+  const char* name;
+  int from, to;
+  bool far;
+  float size;
+};
+constexpr Scales kScales[] = {{"near", 105, 149, false, 1.0f}, {"far", 120, 130, true, 1.0f}, {"tiny rows", 120, 130, false, 1e-22f}};
+void set_far(const Tensor& sf) {
+  auto* p = static_cast<uint8_t*>(sf.data());
+  p[sf.nbytes() / 3] = 60, p[sf.nbytes() / 2] = 0, p[sf.nbytes() / 5] = 200;
+}
+TEST(OneRow, Mxfp8) {
+  const Tensor b = bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3), a = bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3);
+  for (const Scales& s : kScales) {
+    SCOPED_TRACE(s.name);
+    const Tensor of_b = bytes({128 * 48}, 4, s.from, s.to), of_a = bytes({128 * 48}, 3, s.size < 1 ? 40 : 120, s.size < 1 ? 60 : 130);
+    if (s.far) set_far(of_b);
+    expect_rows_alone([&](int64_t i, int64_t m) {
+      const Tensor rows = Tensor::empty({128 * 48}, DType::kU8);  // of 128x4 tiles: row r at 16 bytes each
+      std::memset(rows.data(), 127, 128 * 48);
+      for (int64_t r = 0; r < m; ++r)
+        for (int64_t tile = 0; tile < 12; ++tile)
+          std::memcpy(rows.data_as<char>() + tile * 512 + r * 16, of_a.data_as<char>() + tile * 512 + (i + r) * 16, 4);
+      return mm_mxfp8({.a = a.view().slice(0, i, i + m), .b = b.view().transpose(0, 1), .a_descale = rows, .b_descale = of_b});
+    });
+  }
+}
+TEST(OneRow, Mxfp4Experts) {
+  constexpr int64_t kInter = 160, kHidden = 1408;  // k of the first product: eleven steps; of the second: one and a rest
+  const Tensor fc1 = bytes({2, kInter, kHidden / 2}, 1, 0, 256), fc2 = bytes({2, kHidden, kInter / 2}, 2, 0, 256), w = f32s({kRows, 2}, 5);
+  const Tensor ids = Tensor::empty({kRows, 2}, DType::kI32);
+  for (int64_t i = 0; i < kRows; ++i) ids.data_as<int32_t>()[2 * i] = 0, ids.data_as<int32_t>()[2 * i + 1] = 1;
+  for (const Scales& s : kScales) {
+    SCOPED_TRACE(s.name);
+    const Tensor x = bf16s({kRows, kHidden}, 6, s.size);
+    const Tensor s1 = bytes({2, kInter, kHidden / 32}, 3, s.from, s.to), s2 = bytes({2, kHidden, kInter / 32}, 4, s.from, s.to);
+    if (s.far) set_far(s1), set_far(s2);
+    expect_rows_alone([&](int64_t i, int64_t m) {
+      CutlassFusedMoe layer{.input = x.view().slice(0, i, i + m), .token_selected_experts = ids.view().slice(0, i, i + m),
+                            .token_final_scales = w.view().slice(0, i, i + m), .fc1_expert_weights = fc1, .fc2_expert_weights = fc2,
+                            .output_dtype = DType::kF32};
+      layer.quant_scales = std::vector<TensorView>{s1, s2};
+      layer.use_w4_group_scaling = true;
+      layer.activation_type = 9;  // none: small rows stay what they are
+      return cutlass_fused_moe(layer);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer
