@@ -2,7 +2,8 @@
 // Row-wise ops against what the memory gives: the op and a memcpy (or a read) of as many bytes alternate on the
 // library's threads, so that a noisy neighbour meets both. Prints medians and the median of the ratios. Buffers are 128
 // MB and more: 4 times a last-level cache of 32 MB.
-//   bench_bandwidth_ops [repeats [rows|paged|quant]]     only one group: row-wise ops and small calls, around a paged cache, quantisers
+//   bench_bandwidth_ops [repeats [rows|paged|quant [name]]]     only one group: row-wise ops and small calls, around a paged cache,
+//   quantisers; only the lines whose names begin with `name`
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -48,7 +49,10 @@ struct Line {
   std::function<void()> run;
 };
 
+std::string only;
+
 void report(const Memory& m, const Line& line, int repeats) {
+  if (!line.name.starts_with(only)) return;
   const auto limit = [&] {
     line.reads ? read_all(m.a.data(), line.moved) : copy_all(m.b.data(), m.a.data(), line.moved / 2);
   };
@@ -176,6 +180,7 @@ void quant_lines(const Memory& m, int repeats) {
   const Tensor w = Tensor::zeros({kD}, DType::kBF16), gs = Tensor::zeros({1}, DType::kF32), sf = Tensor::zeros({kRows, kD / 16}, DType::kU8),
                groups = Tensor::zeros({kRows, kD / 128}, DType::kF32);
   gs.data_as<float>()[0] = 1000;
+  for (bf16_t& x : w.span<bf16_t>()) x = bf16_t(1.0f);  // with 0 all blocks would be empty, which is another path
   const TensorView sf32(sf.data(), DType::kU8, {kRows, kD / 32}), flat(sf.data(), DType::kU8, {kRows * kD / 32}), half_fp8 = fp8.slice(0, 0, kRows / 2),
       half_codes = codes.slice(0, 0, kRows / 2), half_sf = sf.view().slice(0, 0, kRows / 2), block_sf(sf.data(), DType::kF8E4M3, {kRows, kD / 16});
   const Line lines[] = {
@@ -232,9 +237,10 @@ int main(int argc, char** argv) {
       {"top_k k=1 bf16 49152", 2 * kLogitRows * kTokens * 2, true, [&] { top_k({.input = bf16_logits, .k = 1}); }},
   };
   const std::string group = argc > 2 ? argv[2] : "";
+  if (argc > 3) only = argv[3];
   if (group.empty() || group == "rows") {
     for (const Line& line : lines) report(m, line, repeats);
-    small_calls();
+    if (only.empty()) small_calls();
   }
   if (group.empty() || group == "paged") paged_lines(m, repeats);
   if (group.empty() || group == "quant") quant_lines(m, repeats);

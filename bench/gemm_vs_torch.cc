@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of bench/gemm_vs_torch.py: a line "mm M N K packed|plain" answers the seconds of one product, "read M N K"
-// the seconds of reading the weights that one product reads. Weights rotate through at least 128 MB, so that no cache
-// holds them.
+// Our side of bench/gemm_vs_torch.py: a line "mm M N K COUNT packed|plain" answers the median seconds of COUNT products in a row, as a
+// model's stream of calls makes them, "read M N K COUNT" those of reading the weights that one product reads. Weights rotate through at
+// least 128 MB, so that no cache holds them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -69,24 +69,28 @@ double read_seconds(const TensorView& t) {
   return time * static_cast<double>(t.nbytes()) / static_cast<double>(tasks * kTask);  // the last task may be missing
 }
 
+double once(Set& s, const std::string& what, const std::string& form, const Tensor& out) {
+  const size_t i = s.next++ % s.plain.size();
+  if (what == "read") return read_seconds(s.packed[i]);
+  if (form == "packed") return seconds([&] { mm_bf16({.a = s.a, .b = s.packed[i], .out = out}); });
+  const TensorView b = s.plain[i].view().transpose(0, 1);
+  return seconds([&] { mm_bf16({.a = s.a, .b = b, .out = out}); });
+}
 double answer(const std::string& line) {
   static std::map<std::string, Set> sets;
   std::istringstream in(line);
   std::string what, form;
-  int64_t m = 0, n = 0, k = 0;
-  in >> what >> m >> n >> k >> form;
+  int64_t m = 0, n = 0, k = 0, count = 1;
+  in >> what >> m >> n >> k >> count >> form;
   const std::string key = str(m, "x", n, "x", k);
   if (!sets.count(key)) {
     sets.clear();  // one at a time: they are large
     sets.emplace(key, make_set(m, n, k));
   }
-  Set& s = sets.at(key);
-  const size_t i = s.next++ % s.plain.size();
-  if (what == "read") return read_seconds(s.packed[i]);
   const Tensor out = Tensor::empty({m, n}, DType::kBF16);
-  if (form == "packed") return seconds([&] { mm_bf16({.a = s.a, .b = s.packed[i], .out = out}); });
-  const TensorView b = s.plain[i].view().transpose(0, 1);
-  return seconds([&] { mm_bf16({.a = s.a, .b = b, .out = out}); });
+  std::vector<double> times;
+  for (int64_t i = 0; i < count; ++i) times.push_back(once(sets.at(key), what, form, out));
+  return median(times);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "flashinfer/core/context.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,6 +149,35 @@ TEST(ThreadPool, UsesItsThreads) {
     seen.insert(std::this_thread::get_id());
   });
   EXPECT_EQ(seen.size(), 3u);  // all three were inside at once
+}
+
+TEST(ThreadPool, SleepersWakeOffTheCallersCpu) {
+  if (usable_cpus() < 2) return;
+  const auto pool = make_thread_pool(2);
+  Context context;
+  context.executor = *pool;
+  const ContextScope scope(context);
+  const auto caller = std::this_thread::get_id();
+  const auto call = [&] {  // whether the worker may not run where the caller was; the caller may have moved meanwhile
+    const int here = sched_getcpu();
+    std::atomic<int> inside{0};
+    std::atomic<bool> off{false};
+    parallel_for(2, [&](int64_t) {
+      inside.fetch_add(1);
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (inside.load() < 2 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+      cpu_set_t mine;
+      if (std::this_thread::get_id() != caller && sched_getaffinity(0, sizeof mine, &mine) == 0) off = !CPU_ISSET(here, &mine);
+    });
+    return off.load();
+  };
+  call();  // starts the worker
+  bool off = false;
+  for (int i = 0; i < 20 && !off; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it sleeps after 0.1 ms
+    off = call();
+  }
+  EXPECT_TRUE(off);
 }
 
 TEST(Executor, AnEnginesOwnThreadsRunTheTasks) {

@@ -34,6 +34,8 @@ cpu::Vec apply(Unary f, Vec x) {
       return abs(x);
     case Unary::kNeg:
       return -x;
+    case Unary::kExp2Falling:
+      return cpu::exp2_falling(x);
   }
   return cpu::zero();
 }

@@ -9,7 +9,7 @@
 
 namespace flashinfer::test {
 
-enum class Unary { kExp2, kExp, kSigmoid, kSilu, kTanh, kGeluTanh, kErf, kGeluErf, kSqrt, kRound, kAbs, kNeg };
+enum class Unary { kExp2, kExp, kSigmoid, kSilu, kTanh, kGeluTanh, kErf, kGeluErf, kSqrt, kRound, kAbs, kNeg, kExp2Falling };
 
 struct VecEntry {
   const char* name;

@@ -58,6 +58,7 @@ struct Curve {
 };
 const Curve kCurves[] = {
     {Unary::kExp2, "exp2", [](double x) { return std::exp2(x); }, -152, 130, 1.3, 1.3},
+    {Unary::kExp2Falling, "exp2_falling", [](double x) { return std::exp2(x); }, -152, 0, 2.3, 2.3},
     {Unary::kExp, "exp", [](double x) { return std::exp(x); }, -106, 90, 1.3, 1.6},
     {Unary::kExp, "exp near 0", [](double x) { return std::exp(x); }, -1, 1, 1.3, 1.6},
     {Unary::kSigmoid, "sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 30, 2.5, 3},
@@ -97,6 +98,11 @@ TEST_P(VecTest, ExponentialsAtTheEnds) {
     EXPECT_EQ(y[5], kInf);
     EXPECT_EQ(y[6], 0.0f);
   }
+  const std::vector<float> falling = map(Unary::kExp2Falling, {-kInf, kNaN, -1e30f, -200.0f});
+  EXPECT_EQ(falling[0], 0.0f);
+  EXPECT_TRUE(std::isnan(falling[1]));
+  EXPECT_EQ(falling[2], 0.0f);
+  EXPECT_EQ(falling[3], 0.0f);
   for (Unary f : {Unary::kTanh, Unary::kErf}) {
     const std::vector<float> y = map(f, {-kInf, kInf, kNaN, 30.0f, -30.0f});
     EXPECT_EQ(y[0], -1.0f);

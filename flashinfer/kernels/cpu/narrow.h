@@ -152,15 +152,19 @@ inline constexpr uint32_t kE2m1Addends[16] = {
     e2m1_addend(256, 4, 0x1fffff), e2m1_addend(257, 5, 0x200000), e2m1_addend(258, 6, 0x1fffff), e2m1_addend(259, 7, 0), 0, 0, 0, 0, 0, 0,
     e2m1_addend(250, 0, 0x3fffff), e2m1_addend(251, 1, 0),        e2m1_addend(252, 1, 0),        e2m1_addend(253, 2, 0),
     e2m1_addend(254, 2, 0x1fffff), e2m1_addend(255, 3, 0x200000)};
+template <bool kClamp>
 FI_VEC_INLINE __m512i e2m1_sum(__m512 v) {
-  const __m512 clamped = _mm512_range_ps(_mm512_range_ps(v, _mm512_set1_ps(6.0f), 2), _mm512_set1_ps(0.25f), 3);  // magnitudes; v's sign
+  const __m512 most = kClamp ? _mm512_range_ps(v, _mm512_set1_ps(6.0f), 2) : v;
+  const __m512 clamped = _mm512_range_ps(most, _mm512_set1_ps(0.25f), 3);  // magnitudes; v's sign
   const __m512i u = _mm512_castps_si512(clamped);
   return _mm512_add_epi32(u, _mm512_permutexvar_epi32(_mm512_srli_epi32(u, 22), _mm512_loadu_si512(kE2m1Addends)));
 }
 }  // namespace detail
-/// 32 elements, those of even index in `even`, to 16 bytes: as store_e2m1_16, with 9 operations for 16 elements instead of 17.
+/// 32 elements, those of even index in `even`, to 16 bytes: as store_e2m1_16, with 9 operations for 16 elements instead of 17; one less
+/// without the clamp, where all magnitudes are below 8.
+template <bool kClamp = true>
 FI_VEC_INLINE void store_e2m1_32(uint8_t* p, Vec even, Vec odd) {
-  const __m512i e = _mm512_srli_epi32(detail::e2m1_sum(even.r), 22), o = _mm512_srli_epi32(detail::e2m1_sum(odd.r), 18);
+  const __m512i e = _mm512_srli_epi32(detail::e2m1_sum<kClamp>(even.r), 22), o = _mm512_srli_epi32(detail::e2m1_sum<kClamp>(odd.r), 18);
   const __m512i both = _mm512_ternarylogic_epi32(e, o, _mm512_set1_epi32(0x2070), 0xf8);  // e | (o & mask); signs in bits 9 and 13
   const __m512i bytes = _mm512_ternarylogic_epi32(both, _mm512_srli_epi32(both, 6), _mm512_set1_epi32(0x88), 0xf8);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(bytes));

@@ -3,6 +3,7 @@
 // one read and one write. Sums are taken in the order of kernels/cpu/lanes.h, whatever the rows around it.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/kernels/cpu/narrow.h"
 #include "flashinfer/ops/norm/params.h"
 
 namespace flashinfer::cpu {
@@ -25,6 +26,14 @@ struct NormRow {
   T* residual;
   FI_VEC_INLINE Vec at(int64_t i) const { return kAdd ? load(x + i) + load(residual + i) : load(x + i); }
   FI_VEC_INLINE Vec at(int64_t i, int64_t n) const { return kAdd ? load_n(x + i, n) + load_n(residual + i, n) : load_n(x + i, n); }
+#if defined(FI_NARROW_AVX512)
+  FI_VEC_INLINE Split split(int64_t i) const {
+    const Split v = load_split(x + i);
+    if constexpr (!kAdd) return v;
+    const Split r = load_split(residual + i);
+    return {v.even + r.even, v.odd + r.odd};
+  }
+#endif
   FI_VEC_INLINE void keep(int64_t i, Vec v) const {
     if constexpr (kAdd) store(residual + i, v);
   }
@@ -33,10 +42,9 @@ struct NormRow {
   }
 };
 
-/// 1 / sqrt(mean(x^2) + eps).
 template <class Row>
-FI_VEC_INLINE Vec rms_factor(const Row& row, int64_t d, double eps) {
-  const float sum = sum_row(
+FI_VEC_INLINE float sum_of_squares(const Row& row, int64_t d) {
+  return sum_row(
       d,
       [&](Vec a, int64_t i) {
         const Vec v = row.at(i);
@@ -46,7 +54,32 @@ FI_VEC_INLINE Vec rms_factor(const Row& row, int64_t d, double eps) {
         const Vec v = row.at(i, n);
         return fma(v, v, a);
       });
-  return splat(1.0f / __builtin_sqrtf(sum / static_cast<float>(d) + static_cast<float>(eps)));
+}
+#if defined(FI_NARROW_AVX512)
+/// The same sum in the same order to the bit, its lanes dealt to even and odd ones: two operations for 16 elements instead of three.
+template <bool kAdd>
+FI_VEC_INLINE float sum_of_squares(const NormRow<bf16_t, kAdd>& row, int64_t d) {
+  Split a{zero(), zero()}, b = a;  // elements 0 to 31 and 32 to 63 of each 64
+  const auto add = [&](const NormRow<bf16_t, kAdd>& from, int64_t i) {
+    const Split v = from.split(i), w = from.split(i + 32);
+    a = {fma(v.even, v.even, a.even), fma(v.odd, v.odd, a.odd)};
+    b = {fma(w.even, w.even, b.even), fma(w.odd, w.odd, b.odd)};
+  };
+  int64_t i = 0;
+  for (; i + 64 <= d; i += 64) add(row, i);
+  if (i < d) {  // zeros change no sum of squares
+    bf16_t rest[kAdd ? 2 : 1][64] = {};
+    memcpy(rest[0], row.x + i, static_cast<size_t>(d - i) * sizeof(bf16_t));
+    if constexpr (kAdd) memcpy(rest[1], row.residual + i, static_cast<size_t>(d - i) * sizeof(bf16_t));
+    add({rest[0], kAdd ? rest[kAdd] : nullptr}, 0);
+  }
+  return reduce_add(a.even + b.even) + reduce_add(a.odd + b.odd);
+}
+#endif
+/// 1 / sqrt(mean(x^2) + eps).
+template <class Row>
+FI_VEC_INLINE Vec rms_factor(const Row& row, int64_t d, double eps) {
+  return splat(1.0f / __builtin_sqrtf(sum_of_squares(row, d) / static_cast<float>(d) + static_cast<float>(eps)));
 }
 
 /// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add residual becomes x rounded. The second pass adds again

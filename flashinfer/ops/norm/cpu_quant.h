@@ -161,45 +161,4 @@ void rmsnorm_fp8_blocks(const NormQuantParams& q, int64_t task) {
   });
 }
 
-/// Chunks of blocks in f32 (4 or 8 KB), never rounded on the way to their codes.
-template <NormFp4Config C>
-void rmsnorm_fp4(const NormQuantParams& q, int64_t task) {
-  using T = scalar_of_t<C.dtype>;
-  using W = scalar_of_t<C.weight>;
-  constexpr BlockFormat kFormat{C.block, C.ue8m0, 0};
-  const NormParams& p = q.norm;
-  const W* w = static_cast<const W*>(p.weight);
-  const int64_t columns = p.d / C.block, chunk = kBlockChunk * C.block;
-  BlockRule<kFormat, float> rule;
-  make_block_rule(rule, C.ue8m0 ? q.scale : q.scale * (1.0f / 6.0f), C.ue8m0 ? 1.0f : 1.0f / q.scale);
-  float y[kBlockChunk * C.block];
-  uint8_t scale_bytes[kBlockChunk];
-  const auto one_row = [&](int64_t r) {
-    const int64_t i0 = p.inner == 1 ? r : r / p.inner, i1 = r - i0 * p.inner;
-    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + i0 * p.input_stride[0] + i1 * p.input_stride[1],
-                                      C.fused_add ? static_cast<T*>(p.residual) + i0 * p.residual_stride[0] + i1 * p.residual_stride[1] : nullptr};
-    uint8_t* codes = static_cast<uint8_t*>(p.out) + i0 * p.out_stride[0] + i1 * p.out_stride[1];
-    T* normed = q.normed ? static_cast<T*>(q.normed) + i0 * q.normed_stride[0] + i1 * q.normed_stride[1] : nullptr;
-    uint8_t* scales = q.scales + sf_row_offset(q.layout, r, columns);
-    const Vec scale = rms_factor(row, p.d, p.eps);
-    for (int64_t at = 0; at < p.d; at += chunk) {
-      const int64_t n = p.d - at < chunk ? p.d - at : chunk, blocks = n / C.block;
-      for (int64_t i = 0; i < n; i += Vec::kLanes) {
-        const Vec v = row.at(at + i), normal = v * scale * load(w + at + i);
-        row.keep(at + i, v);
-        store(y + i, C.silu ? silu(normal) : normal);
-      }
-      if (normed) write_row(normed + at, n, [&](int64_t i) { return load(y + i); }, [&](int64_t i, int64_t left) { return load_n(y + i, left); });
-      quantize_blocks(rule, y, codes + at / 2, scale_bytes, blocks);
-      store_scales(q.layout, scales, at / C.block, scale_bytes, blocks);
-      if (q.linear_scales) memcpy(q.linear_scales + r * columns + at / C.block, scale_bytes, static_cast<size_t>(blocks));
-    }
-  };
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < q.padded_rows ? begin + p.rows_per_task : q.padded_rows;
-  for (int64_t r = begin; r < end; ++r) {
-    if (r < p.rows) one_row(r);
-    else clear_scales(q.layout, q.scales + sf_row_offset(q.layout, r, columns), 0, sf_padded_columns(q.layout, columns));
-  }
-}
-
 }  // namespace flashinfer::cpu

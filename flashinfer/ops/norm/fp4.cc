@@ -20,7 +20,7 @@ namespace {
 namespace family = ops::norm;
 using op::Shape;
 
-inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/cpu_quant.h", "flashinfer::cpu::rmsnorm_fp4", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/cpu_fp4.h", "flashinfer::cpu::rmsnorm_fp4", "flashinfer::NormQuantParams"};
 inline constexpr jit::Kernel kSilu{"flashinfer/ops/norm/cpu_quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
 
 using Rms = RmsNormFp4Quant;

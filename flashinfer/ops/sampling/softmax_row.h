@@ -16,35 +16,28 @@ struct SoftmaxBlocks {
 };
 inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + survey_blocks(v)}; }
 
-/// `scaled` is x / T for a vector.
-template <class T, class Scaled>
-FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s, bool falling,
-                                    Scaled scaled) {
-  const Vec low = splat(-__builtin_inff());
+/// top(p, n) is the maximum of a block, scaled(top) what s.tops keeps of it: its x / T; power(x, shift) is exp(x / T - shift / T) for
+/// vectors, shift the maximum.
+template <class T, class Top, class Scaled, class Power>
+FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s, Top top_of, Scaled scaled,
+                                    Power power) {
   for (int64_t b = begin; b < end; b += kSurveyBlock) {
     const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
     const T* p = x + b;
     float* q = y + b;
-    float top;
-    if (falling)  // x / T falls with x, or is equal for all
-      top = reduce_max(fold_row(
-          n, low, [&](Vec a, int64_t i) { return max(scaled(load(p + i)), a); },
-          [&](Vec a, int64_t i, int64_t m) { return max(select(first_n(m), scaled(load_n(p + i, m)), low), a); },
-          [](Vec a, Vec c) { return max(a, c); }));
-    else
-      top = reduce_max(scaled(splat(max_row(p, n))));
-    const Vec shift = splat(top > -__builtin_inff() ? top : 0.0f);  // a block of -inf: exp gives zeros
-    s.tops[b / kSurveyBlock] = top;
+    const float top = top_of(p, n);
+    const Vec shift = splat(top > -__builtin_inff() ? top : 0.0f);  // a block of -inf: zeros
+    s.tops[b / kSurveyBlock] = scaled(top);
     s.sums[b / kSurveyBlock] = sum_row(
         n,
         [&](Vec a, int64_t i) {
           __builtin_prefetch(p + i + kSurveyBlock);  // the next block, while this one is computed
-          const Vec e = exp(scaled(load(p + i)) - shift);
+          const Vec e = power(load(p + i), shift);
           store(q + i, e);
           return a + e;
         },
         [&](Vec a, int64_t i, int64_t m) {
-          const Vec e = exp(scaled(load_n(p + i, m)) - shift);
+          const Vec e = power(load_n(p + i, m), shift);
           store_n(q + i, e, m);
           return a + select(first_n(m), e, zero());
         });
@@ -54,11 +47,24 @@ FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t
 template <class T>
 FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, float inverse_temperature,
                                  const SoftmaxBlocks& s) {
+  const float power_of_2 = inverse_temperature * 1.44269504f;
+  if (power_of_2 > 0.0f && power_of_2 < __builtin_inff()) {
+    const Vec by = splat(power_of_2);
+    return softmax_first_by(
+        x, y, begin, end, s, [](const T* p, int64_t n) { return max_row(p, n); }, [&](float top) { return top * inverse_temperature; },
+        [&](Vec v, Vec shift) { return exp2_falling((v - shift) * by); });
+  }
+  // x / T falls with x, is equal for all or infinite. A masked token stays masked at T = 0, where 0 * -inf would be NaN.
   const Vec low = splat(-__builtin_inff()), inverse = splat(inverse_temperature);
-  if (inverse_temperature > 0.0f && inverse_temperature < __builtin_inff())
-    softmax_first_by(x, y, begin, end, s, false, [&](Vec v) { return v * inverse; });
-  else  // a masked token stays masked at T = 0, where 0 * -inf would be NaN
-    softmax_first_by(x, y, begin, end, s, true, [&](Vec v) { return select(v == low, low, v * inverse); });
+  const auto scaled = [&](Vec v) { return select(v == low, low, v * inverse); };
+  const auto top_of = [&](const T* p, int64_t n) {
+    return reduce_max(fold_row(
+        n, low, [&](Vec a, int64_t i) { return max(scaled(load(p + i)), a); },
+        [&](Vec a, int64_t i, int64_t m) { return max(select(first_n(m), scaled(load_n(p + i, m)), low), a); },
+        [](Vec a, Vec c) { return max(a, c); }));
+  };
+  softmax_first_by(
+      x, y, begin, end, s, top_of, [](float top) { return top; }, [&](Vec v, Vec shift) { return exp(scaled(v) - shift); });
 }
 
 /// What block b is scaled by, once all blocks are there.
