@@ -76,33 +76,41 @@ TEST(AttentionDecode, SplittingChangesNothing) {
   }
 }
 
-/// One request of 1229 NVFP4 keys (pool: 1232) with 2 query tokens, D 128, two KV heads.
-Tensor decode_nvfp4(const Tensor& q, const Tensor& cache, const Tensor& scales, int threads) {
+/// One request of 1229 keys (pool: 1232), D 128, two KV heads; a query token for each of q.size(0), of which the first sees keys from 131 - q.size(0) on.
+Tensor decode_narrow(const Tensor& q, const Tensor& cache, const Tensor& scales, int threads) {
   std::vector<int32_t> pages;
   for (int32_t i = 0; i < 77; ++i) pages.push_back(76 - i);
   const Tensor indptr = ints({0, 77}), ids = ints(pages), last = ints({13});
   BatchDecodeRun run{.q = q, .paged_kv_cache = cache, .return_lse = true};
   if (scales.defined()) run.kv_cache_sf = scales;
   return planned_and_run({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = 2, .head_dim = 128,
-                          .page_size = 16, .window_left = 1098, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = 2},
+                          .page_size = 16, .window_left = 1098, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = q.size(0)},
                          run, threads);
 }
-TEST(AttentionDecode, Nvfp4IsItsValues) {
+/// What NVFP4 codes stand for, which is exact in bf16.
+Tensor values_of(const Tensor& codes, const Tensor& scales) {
   constexpr float kGrid[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
-  const Tensor codes = Tensor::empty({77, 2, 16, 2, 64}, DType::kU8), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f);
-  const Tensor values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
-  std::mt19937 rng(4);
-  for (uint8_t& x : codes.span<uint8_t>()) x = static_cast<uint8_t>(rng());
-  for (int64_t i = 0; i < values.numel(); ++i) {  // exact in bf16
+  Tensor values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
+  for (int64_t i = 0; i < values.numel(); ++i) {
     const int code = codes.data_as<uint8_t>()[i / 2] >> (i % 2 * 4) & 15;
     values.data_as<bf16_t>()[i] = bf16_t((code & 8 ? -1.0f : 1.0f) * kGrid[code & 7] * static_cast<float>(scales.data_as<e4m3_t>()[i / 16]));
   }
+  return values;
+}
+Tensor random_codes() {
+  Tensor codes = Tensor::empty({77, 2, 16, 2, 64}, DType::kU8);
+  std::mt19937 rng(4);
+  for (uint8_t& x : codes.span<uint8_t>()) x = static_cast<uint8_t>(rng());
+  return codes;
+}
+TEST(AttentionDecode, Nvfp4IsItsValues) {
+  const Tensor codes = random_codes(), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f), values = values_of(codes, scales);
   for (int64_t group : {1, 2, 3, 4, 5, 8}) {
     const Tensor q = random_tensor<bf16_t>({2, 2 * group, 128}, 5);
-    const Tensor want = decode_nvfp4(q, values, Tensor(), 1), got = decode_nvfp4(q, codes, scales, 1);
+    const Tensor want = decode_narrow(q, values, Tensor(), 1), got = decode_narrow(q, codes, scales, 1);
     for (int64_t i = 0; i < want.numel(); ++i)
       ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01) << "G " << group << ", element " << i;
-    EXPECT_TRUE(same_bytes(got, decode_nvfp4(q, codes, scales, 3))) << "3 threads, G " << group;
+    EXPECT_TRUE(same_bytes(got, decode_narrow(q, codes, scales, 3))) << "3 threads, G " << group;
     const Tensor spoilt = Tensor::clone(scales.view());  // tokens 0..128, before both windows, and 1229 to 1231
     const int64_t page = 2 * 16 * 2 * 8;
     std::memset(spoilt.data_as<char>() + 69 * page, 0x7f, static_cast<size_t>(8 * page));
@@ -110,8 +118,41 @@ TEST(AttentionDecode, Nvfp4IsItsValues) {
       std::memset(spoilt.data_as<char>() + 68 * page + plane * 16 * 16, 0x7f, 16);
       std::memset(spoilt.data_as<char>() + (plane * 16 + 13) * 16, 0x7f, 48);
     }
-    EXPECT_TRUE(same_bytes(got, decode_nvfp4(q, codes, spoilt, 1))) << "hidden NaNs, G " << group;
+    EXPECT_TRUE(same_bytes(got, decode_narrow(q, codes, spoilt, 1))) << "hidden NaNs, G " << group;
   }
+}
+
+/// Groups of 6 heads and more become bf16 while they are multiplied, which gives the bits of a bf16 cache of the same values.
+void expect_the_bits_of(const Tensor& values, const Tensor& cache, const Tensor& scales, const char* what) {
+  for (int64_t group : {6, 8, 16, 24}) {
+    const Tensor q = random_tensor<bf16_t>({1, 2 * group, 128}, 5), want = decode_narrow(q, values, Tensor(), 1), got = decode_narrow(q, cache, scales, 1);
+    const bool same_kernel = __builtin_cpu_supports("avx512bf16") == __builtin_cpu_supports("avx512vbmi");
+    EXPECT_TRUE(!same_kernel || same_bytes(got, want)) << what << ", G " << group;
+    for (int64_t i = 0; i < want.numel(); ++i)
+      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01) << what << ", G " << group << ", element " << i;
+  }
+}
+/// Byte 0x7f in every slot before key 130, which the window hides, and behind the last key: NaN in e4m3, e5m2 and e4m3 scales.
+void spoil(const Tensor& cache) {
+  const int64_t slot = cache.nbytes() / (77 * 2 * 16);
+  for (int64_t page = 0; page < 77; ++page)  // page p holds keys from 16 (76 - p) on
+    for (int64_t i = 0; i < 32; ++i)
+      if (const int64_t key = 16 * (76 - page) + i % 16; key < 130 || key >= 1229)
+        std::memset(cache.data_as<char>() + (page * 32 + i) * slot, 0x7f, static_cast<size_t>(slot));
+}
+template <class T>
+void expect_the_bits_of_its_values(const char* what) {
+  const Tensor cache = random_tensor<T>({77, 2, 16, 2, 128}, 6), values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
+  for (int64_t i = 0; i < values.numel(); ++i) values.data_as<bf16_t>()[i] = bf16_t(static_cast<float>(cache.data_as<T>()[i]));
+  spoil(cache);
+  expect_the_bits_of(values, cache, Tensor(), what);
+}
+TEST(AttentionDecode, RowsConvertedOnTheWayAreTheirValues) {
+  expect_the_bits_of_its_values<e4m3_t>("e4m3");
+  expect_the_bits_of_its_values<e5m2_t>("e5m2");
+  const Tensor codes = random_codes(), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f), values = values_of(codes, scales);
+  spoil(scales);
+  expect_the_bits_of(values, codes, scales, "NVFP4");
 }
 
 }  // namespace

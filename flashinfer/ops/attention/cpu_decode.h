@@ -8,9 +8,10 @@
 // The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.
 #pragma once
 #include "flashinfer/ops/attention/cpu_decode_codes.h"
+#include "flashinfer/ops/attention/cpu_decode_fused.h"
 #include "flashinfer/ops/attention/cpu_decode_narrow.h"
 #include "flashinfer/ops/attention/cpu_decode_pairs.h"
-#include "flashinfer/ops/attention/cpu_decode_scratch.h"
+#include "flashinfer/ops/attention/cpu_decode_read.h"
 #include "flashinfer/ops/attention/cpu_decode_vec.h"
 
 namespace flashinfer::cpu {
@@ -23,17 +24,9 @@ struct Decode {
   using KV = typename T::KV;
   using Cell = typename T::Cell;
   static constexpr bool kPairs = T::kPairs;
+  using Block = typename DecodeReader<C>::Block;
   struct Pass {
     int first, width, rows;
-  };
-  struct Block {
-    Rows<KV> rows;
-    Rows<uint8_t> scales;  // of NVFP4 only
-    void find(const Decode& d, int64_t first, int64_t lo, int64_t hi) {
-      const int64_t end = first + kDecodeKeys < hi ? first + kDecodeKeys : hi;
-      rows.find(d.p, d.w.request, first, lo, end);
-      if constexpr (T::kFp4) scales.find(d.scales, d.w.request, first, lo, end);
-    }
   };
   const AttentionParams& p;
   const AttentionWork& w;
@@ -43,24 +36,19 @@ struct Decode {
   int64_t tokens, width, token_rows = 0;
   int passes = 0;
   bool codes, cells;  // what is multiplied: NVFP4 codes, rows of bf16 in passes of cells; neither: rows of f32
+  bool fused = false;  // rows become bf16 while they are multiplied
   Pass pass[kDecodeRows];
   Range range[kDecodeTokens];
-  Lines ahead;
   Block blocks[2];      // the one that is worked on and the next, `found` of which is the first key
   int side = 0;
   int64_t found = -1;
-  AttentionParams scales;  // the planes of block scales in the place of K and V
+  DecodeReader<C> in;
 
   Decode(const AttentionParams& params, const AttentionWork& work)
       : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo), logits(params),
         tokens(r.qo_len), width(padded(params.head_dim_vo)),
         codes(T::kCodes && r.group <= kCodesRows && params.head_dim_qk % 128 == 0 && params.head_dim_vo % 128 == 0),
-        cells(T::kPairs && !codes), scales(params) {
-    if constexpr (T::kFp4) {
-      scales.k = p.k_sf, scales.v = p.v_sf;
-      scales.k_stride_page = p.k_sf_stride_page, scales.k_stride_n = p.k_sf_stride_n, scales.k_stride_h = p.k_sf_stride_h;
-      scales.v_stride_page = p.v_sf_stride_page, scales.v_stride_n = p.v_sf_stride_n, scales.v_stride_h = p.v_sf_stride_h;
-    }
+        cells(T::kPairs && !codes), in(params, work, s) {
     const int64_t wide = padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo);
     memset(s.zeros, 0, static_cast<size_t>(4 * wide));
     for (int left = static_cast<int>(r.group); left > 0; ++passes) {
@@ -68,6 +56,10 @@ struct Decode {
       const int rows = wanted < left ? wanted : left;
       pass[passes] = {static_cast<int>(token_rows), wanted, rows};
       token_rows += wanted, left -= rows;
+    }
+    if constexpr (T::kConvert && kPairs) {
+      fused = cells && tokens == 1 && p.head_dim_qk % 64 == 0 && p.head_dim_vo % 32 == 0;
+      for (int n = 0; n < passes; ++n) fused &= pass[n].width >= 8;
     }
     for (int64_t t = 0; t < tokens; ++t) range[t] = visible_range(p, r, t);
     for (int64_t u = 0; u < units(); ++u)
@@ -108,81 +100,6 @@ struct Decode {
     if constexpr (!kPairs) f32::pack_q(rows, a.rows, p.head_dim_qk, reinterpret_cast<float*>(q_of(unit, a)));
   }
 
-  bool heads_adjacent() const {
-    const int64_t item = static_cast<int64_t>(sizeof(KV));
-    return p.k_stride_h * item == T::bytes(p.head_dim_qk) && p.v_stride_h * item == T::bytes(p.head_dim_vo);
-  }
-  /// What to ask for while part `part` of `parts` of a block is worked on, where the heads of a token lie side by side: as large a part of
-  /// the next block's tokens, in the order of memory.
-  void look_ahead(const Block* next, int64_t part, int64_t parts) {
-    ahead.clear();
-    if (next) {
-      const int64_t n = next->rows.count;
-      add_rows(*next, next->rows.first + n * part / parts, next->rows.first + n * (part + 1) / parts, w.head_begin, w.head_end - w.head_begin);
-    }
-    ahead.start(s.zeros);
-  }
-  /// While head `h` of `here` is worked on, where they do not: the next head's rows.
-  void look_at_head(const Block& here, const Block* next, int64_t h) {
-    ahead.clear();
-    const bool last = h + 1 == w.head_end;
-    if (const Block* block = last ? next : &here)
-      add_rows(*block, block->rows.first, block->rows.first + block->rows.count, last ? w.head_begin : h + 1, 1);
-    ahead.start(s.zeros);
-  }
-  void add_rows(const Block& block, int64_t begin, int64_t end, int64_t head, int64_t many) {
-    const Rows<KV>& rows = block.rows;
-    for (int64_t j = begin; j < end; ++j) ahead.add(rows.k[j] + head * p.k_stride_h, many * T::bytes(p.head_dim_qk));
-    for (int64_t j = begin; j < end; ++j) ahead.add(rows.v[j] + head * p.v_stride_h, many * T::bytes(p.head_dim_vo));
-    if constexpr (T::kFp4) {
-      ahead.list();
-      for (int64_t j = begin; j < end; ++j) ahead.add(block.scales.k[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
-      for (int64_t j = begin; j < end; ++j) ahead.add(block.scales.v[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
-    }
-  }
-
-  /// Asks for one line of every 4 KB that rows lie in, so that the page walks of a block overlap: a prefetch does not retire before its
-  /// translation. One of every row instead (of 2 KB) fills the miss queue: 5 to 10 % slower on one core.
-  void touch(const Block& block) const {
-    const Rows<KV>& rows = block.rows;
-    uintptr_t k = 0, v = 0;
-    for (int64_t j = rows.first; j < rows.first + rows.count; ++j) {
-      touch_page(rows.k[j] + w.head_begin * p.k_stride_h, k);
-      touch_page(rows.v[j] + w.head_begin * p.v_stride_h, v);
-    }
-  }
-  static void touch_page(const KV* row, uintptr_t& last) {
-    const uintptr_t page = reinterpret_cast<uintptr_t>(row) >> 12;
-    if (page != last) __builtin_prefetch(row, 0, 2);
-    last = page;
-  }
-
-  /// Cells of keys [begin, end) of one head: as they lie or, converted, in scratch.
-  FI_VEC_INLINE const Cell* k_cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return at.rows.k[j] + head * p.k_stride_h;
-    else return reinterpret_cast<const Cell*>(s.k) + j * padded(p.head_dim_qk);
-  }
-  FI_VEC_INLINE const Cell* v_cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return at.rows.v[j] + head * p.v_stride_h;
-    else return reinterpret_cast<const Cell*>(s.v) + j * padded(p.head_dim_vo);
-  }
-  void convert_k(const Block& at, int64_t head, int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      Cell* to = reinterpret_cast<Cell*>(s.k) + j * padded(p.head_dim_qk);
-      ahead.ask<1>();
-      if constexpr (T::kFp4) widen_row(at.rows.k[j] + head * p.k_stride_h, at.scales.k[j] + head * p.k_sf_stride_h, p.head_dim_qk, to);
-      else widen_row(at.rows.k[j] + head * p.k_stride_h, p.head_dim_qk, to);
-    }
-  }
-  void convert_v(const Block& at, int64_t head, int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      Cell* to = reinterpret_cast<Cell*>(s.v) + j * padded(p.head_dim_vo);
-      ahead.ask<1>();
-      if constexpr (T::kFp4) widen_row(at.rows.v[j] + head * p.v_stride_h, at.scales.v[j] + head * p.v_sf_stride_h, p.head_dim_vo, to);
-      else widen_row(at.rows.v[j] + head * p.v_stride_h, p.head_dim_vo, to);
-    }
-  }
-
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
   /// run_keys with NVFP4 codes. Scales of keys that a token does not see are zeros: weights of 0, whatever the codes.
   template <bool Values>
@@ -198,13 +115,46 @@ struct Decode {
       for (int64_t j = begin; j < end; ++j)
         rows[j] = j >= lo && j < hi ? (Values ? at.rows.v : at.rows.k)[j] + row : reinterpret_cast<const uint8_t*>(s.zeros);
       codes::widen_scales(Values ? at.scales.v : at.scales.k, sf, dim / 16, begin, end, lo, hi, scale);
-      ahead.ask<8>();
+      in.ahead.template ask<8>();
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {
-          if constexpr (W <= 4 && Values) codes::values<W>(rows, scale, lo, hi, s_of(unit, pass[n]), dim, o_of(unit, pass[n]), width, ahead);
-          if constexpr (W <= 4 && !Values) codes::scores<W>(rows, scale, lo, hi, q_of(unit, pass[n]), dim, s_of(unit, pass[n]), ahead);
+          if constexpr (W <= 4 && Values) codes::values<W>(rows, scale, lo, hi, s_of(unit, pass[n]), dim, o_of(unit, pass[n]), width, in.ahead);
+          if constexpr (W <= 4 && !Values) codes::scores<W>(rows, scale, lo, hi, q_of(unit, pass[n]), dim, s_of(unit, pass[n]), in.ahead);
         });
     }
+  }
+#endif
+
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+  /// run_keys of a whole block that is converted on the way. Keys that are not seen are codes of zeros, under scales of zero.
+  template <bool Values>
+  void run_fused(const Block& at, int64_t h, int64_t first) {
+    const Shown b = shown(first, 0);
+    if (b.lo >= b.hi) return;
+    const int64_t unit = h - w.head_begin, ld = padded(p.head_dim_qk);
+    const KV* rows[kDecodeKeys];
+    const uint8_t* sf[kDecodeKeys];
+    for (int64_t j = 0; j < kDecodeKeys; ++j) {
+      const bool seen = j >= b.lo && j < b.hi;
+      rows[j] = seen ? (Values ? at.rows.v[j] + h * p.v_stride_h : at.rows.k[j] + h * p.k_stride_h) : reinterpret_cast<const KV*>(s.zeros);
+      if constexpr (T::kFp4)
+        sf[j] = seen ? (Values ? at.scales.v[j] + h * p.v_sf_stride_h : at.scales.k[j] + h * p.k_sf_stride_h) : reinterpret_cast<const uint8_t*>(s.zeros);
+    }
+    const auto source = [&] {
+      if constexpr (T::kFp4) return fused::Nibbles{rows, sf};
+      else return fused::Bytes<KV>{rows};
+    }();
+    Cell* to = reinterpret_cast<Cell*>(s.k);
+    const Cell* made[kDecodeKeys];
+    for (int64_t j = 0; j < kDecodeKeys; ++j) made[j] = to + j * ld;
+    for (int n = 0; n < passes; ++n)
+      with_width(n, [&]<int W>() {
+        if constexpr (W >= 8) {
+          if constexpr (Values) fused::values<W>(source, b.lo, b.hi, cell_of(unit, pass[n]), p.head_dim_vo, o_of(unit, pass[n]), width, in.ahead);
+          else if (n == 0) fused::scores<W>(source, to, ld, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s_of(unit, pass[n]), in.ahead);
+          else multiply_k<W>(made, b.lo, b.hi, unit, n);
+        }
+      });
   }
 #endif
 
@@ -212,17 +162,17 @@ struct Decode {
   void multiply_k(const Cell* const* k, int64_t lo, int64_t hi, int64_t unit, int n) {
     const Pass& a = pass[n];
 #if defined(__AVX512BF16__)
-    if constexpr (kPairs) pairs::scores<W, T::kShare>(k, lo, hi, q_of(unit, a), p.head_dim_qk, s_of(unit, a), ahead);
+    if constexpr (kPairs) pairs::scores<W, T::kShare>(k, lo, hi, q_of(unit, a), p.head_dim_qk, s_of(unit, a), in.ahead);
 #endif
-    if constexpr (!kPairs) f32::scores<W>(k, lo, hi, reinterpret_cast<const float*>(q_of(unit, a)), p.head_dim_qk, s_of(unit, a), ahead);
+    if constexpr (!kPairs) f32::scores<W>(k, lo, hi, reinterpret_cast<const float*>(q_of(unit, a)), p.head_dim_qk, s_of(unit, a), in.ahead);
   }
   template <int W>
   void multiply_v(const Cell* const* v, int64_t lo, int64_t hi, int64_t unit, int n) {
     const Pass& a = pass[n];
 #if defined(__AVX512BF16__)
-    if constexpr (kPairs) pairs::values<W, T::kShare>(v, lo, hi, cell_of(unit, a), p.head_dim_vo, o_of(unit, a), width, ahead);
+    if constexpr (kPairs) pairs::values<W, T::kShare>(v, lo, hi, cell_of(unit, a), p.head_dim_vo, o_of(unit, a), width, in.ahead);
 #endif
-    if constexpr (!kPairs) f32::values<W>(v, lo, hi, s_of(unit, a), p.head_dim_vo, o_of(unit, a), width, ahead);
+    if constexpr (!kPairs) f32::values<W>(v, lo, hi, s_of(unit, a), p.head_dim_vo, o_of(unit, a), width, in.ahead);
   }
   template <int W>
   void weigh(const Shown& b, int64_t unit, int n) {
@@ -271,6 +221,10 @@ struct Decode {
     if constexpr (T::kCodes)
       if (codes) return run_codes<Values>(at, h, begin, end, first);
 #endif
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+    if constexpr (T::kConvert && kPairs)
+      if (fused) return run_fused<Values>(at, h, first);
+#endif
     bool ready = !T::kConvert;
     for (int64_t t = 0; t < tokens; ++t) {
       const Shown b = shown(first, t);
@@ -279,16 +233,16 @@ struct Decode {
       if (!ready) {
         const Rows<KV>& rows = at.rows;  // of all tokens
         const int64_t from = rows.first > begin ? rows.first : begin, to = rows.first + rows.count < end ? rows.first + rows.count : end;
-        if constexpr (T::kConvert && Values) convert_v(at, h, from, to);
-        if constexpr (T::kConvert && !Values) convert_k(at, h, from, to);
+        if constexpr (T::kConvert && Values) in.convert_v(at, h, from, to);
+        if constexpr (T::kConvert && !Values) in.convert_k(at, h, from, to);
         ready = true;
       }
       const Cell* row[kDecodeKeys];
       if (lo == begin && hi == end) {
-        for (int64_t j = begin; j < end; ++j) row[j] = Values ? v_cells(at, h, j) : k_cells(at, h, j);
+        for (int64_t j = begin; j < end; ++j) row[j] = Values ? in.v_cells(at, h, j) : in.k_cells(at, h, j);
       } else {
         for (int64_t j = begin; j < end; ++j)
-          row[j] = j < b.lo || j >= b.hi ? reinterpret_cast<const Cell*>(s.zeros) : Values ? v_cells(at, h, j) : k_cells(at, h, j);
+          row[j] = j < b.lo || j >= b.hi ? reinterpret_cast<const Cell*>(s.zeros) : Values ? in.v_cells(at, h, j) : in.k_cells(at, h, j);
       }
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {
@@ -314,7 +268,7 @@ struct Decode {
   void run_tiles(const Block& block, const Block* next, int64_t first) {
     constexpr int64_t tile = kPairs ? 8 : 16, parts = 2 * kDecodeKeys / tile;
     for (int64_t i = 0; i < parts; ++i) {
-      look_ahead(next, i, parts);
+      in.look_ahead(next, i, parts);
       if (2 * i == parts)
         for (int64_t h = w.head_begin; h < w.head_end; ++h) weigh_head(h, first);
       const int64_t begin = i * tile % kDecodeKeys;
@@ -340,19 +294,19 @@ struct Decode {
     const int64_t lo = range[t].lo, all = range[tokens - 1].hi < limit ? range[tokens - 1].hi : limit;  // of this work
     const int64_t hi = all < begin + kDecodeChunkKeys ? all : begin + kDecodeChunkKeys;
     int64_t first = lo > begin ? lo / kDecodeKeys * kDecodeKeys : begin;
-    if (first < hi && found != first) blocks[side].find(*this, first, lo, all);
+    if (first < hi && found != first) in.find(blocks[side], first, lo, all);
     for (; first < hi; first += kDecodeKeys, side ^= 1) {
       found = first + kDecodeKeys < all ? first + kDecodeKeys : -1;  // also the next chunk's first block
-      if (found >= 0) blocks[side ^ 1].find(*this, found, lo, all), touch(blocks[side ^ 1]);
+      if (found >= 0) in.find(blocks[side ^ 1], found, lo, all), in.touch(blocks[side ^ 1]);
       const Block *here = &blocks[side], *next = found >= 0 ? &blocks[side ^ 1] : nullptr;
-      const bool adjacent = heads_adjacent();
+      const bool adjacent = in.heads_adjacent();
       if (adjacent && !T::kConvert && token_rows <= 2) {
         run_tiles(*here, next, first);
         continue;
       }
       for (int64_t h = w.head_begin; h < w.head_end; ++h) {
-        if (adjacent) look_ahead(next, h - w.head_begin, w.head_end - w.head_begin);
-        else look_at_head(*here, next, h);
+        if (adjacent) in.look_ahead(next, h - w.head_begin, w.head_end - w.head_begin);
+        else in.look_at_head(*here, next, h);
         run_head(*here, h, first);
       }
     }

@@ -42,22 +42,32 @@ struct ByteTables {
 };
 inline constexpr ByteTables kE4M3Bytes(bf16_of_e4m3), kE5M2Bytes(bf16_of_e5m2);
 
-/// 64 codes a step: two lookups of 128 bytes (vpermi2b) give both bytes of the magnitude, the sign is ORed in.
+/// 64 codes at once: two lookups of 128 bytes (vpermi2b) give both bytes of the magnitude, the sign is ORed in.
 template <class T>
-FI_VEC_INLINE void widen_row(const T* in, int64_t dim, bf16_t* out) {
-  constexpr const ByteTables& kTables = __is_same(T, e4m3_t) ? kE4M3Bytes : kE5M2Bytes;
+struct Wide {
+  static constexpr const ByteTables& kTables = __is_same(T, e4m3_t) ? kE4M3Bytes : kE5M2Bytes;
   const __m512i low0 = _mm512_load_si512(kTables.low), low1 = _mm512_load_si512(kTables.low + 64);
   const __m512i high0 = _mm512_load_si512(kTables.high), high1 = _mm512_load_si512(kTables.high + 64);
   const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);  // so that unpacking leaves natural order
+
+  FI_VEC_INLINE __m512i low(__m512i x) const { return _mm512_permutex2var_epi8(low0, x, low1); }
+  FI_VEC_INLINE __m512i high(__m512i x) const {
+    return _mm512_ternarylogic_epi64(_mm512_permutex2var_epi8(high0, x, high1), x, sign, 0xf8);  // a | (b & c)
+  }
+  FI_VEC_INLINE void store(__m512i x, bf16_t* to, bool both = true) const {
+    x = _mm512_permutexvar_epi64(order, x);
+    const __m512i a = low(x), b = high(x);
+    _mm512_storeu_si512(to, _mm512_unpacklo_epi8(a, b));
+    if (both) _mm512_storeu_si512(to + 32, _mm512_unpackhi_epi8(a, b));
+  }
+};
+template <class T>
+FI_VEC_INLINE void widen_row(const T* in, int64_t dim, bf16_t* out) {
+  const Wide<T> wide;
   for (int64_t d = 0; d < dim; d += 64) {
     const int64_t n = dim - d;
-    __m512i x = n >= 64 ? _mm512_loadu_si512(in + d) : _mm512_maskz_loadu_epi8(_bzhi_u64(~0ull, static_cast<uint64_t>(n)), in + d);
-    x = _mm512_permutexvar_epi64(order, x);
-    const __m512i low = _mm512_permutex2var_epi8(low0, x, low1);
-    const __m512i high = _mm512_ternarylogic_epi64(_mm512_permutex2var_epi8(high0, x, high1), x, sign, 0xf8);  // a | (b & c)
-    _mm512_storeu_si512(out + d, _mm512_unpacklo_epi8(low, high));
-    if (n > 32) _mm512_storeu_si512(out + d + 32, _mm512_unpackhi_epi8(low, high));
+    wide.store(n >= 64 ? _mm512_loadu_si512(in + d) : _mm512_maskz_loadu_epi8(_bzhi_u64(~0ull, static_cast<uint64_t>(n)), in + d), out + d, n > 32);
   }
 }
 
