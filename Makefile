@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo   a language model through this library: build, download, serve, record, replay
+# make demo   a language model through this library: build, download, serve, record, replay; DEVICE=cuda: on a GPU
 # make test   everything that must hold
 # make bench  the benchmark programs
 # make install PREFIX=/usr/local   the library, its headers, the command, and kernels compiled ahead

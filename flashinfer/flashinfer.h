@@ -17,5 +17,6 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/core/transfer.h"  // to_device(): tensors on GPUs
 #include "flashinfer/record/record.h"  // record::start(), stop(), configure()
 #include "flashinfer/ops.h"            // generated: one include for each folder under flashinfer/ops

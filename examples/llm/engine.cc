@@ -111,12 +111,13 @@ bool Engine::step(const std::function<void(const Request&, int32_t)>& on_token) 
   std::vector<int32_t> next;
   if (!sampled_.empty()) {
     std::vector<int64_t> request, drawn;
+    const flashinfer::Tensor kept = options_.keep_logits ? flashinfer::host_readable(logits) : flashinfer::Tensor();
     for (size_t i = 0; i < sampled_.size(); ++i) {
       const Request* r = sampled_[i];
       request.push_back(r->id);
       drawn.push_back(static_cast<int64_t>(r->output.size()));
       if (options_.keep_logits && r->output.empty()) {
-        const float* row = logits.data_as<float>() + static_cast<int64_t>(i) * logits.size(1);
+        const float* row = kept.data_as<float>() + static_cast<int64_t>(i) * logits.size(1);
         prompt_logits_[static_cast<size_t>(r->id)].assign(row, row + logits.size(1));
       }
     }

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr const char* kModelFile = "models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 struct Options {
-  std::string model, logits;
+  std::string model, logits, device = "cpu";
   std::vector<std::string> prompts;
   int64_t page_size = 16, kv_tokens = 8192, max_new = 64;
   int threads = 0;
@@ -62,6 +62,9 @@ void define(CLI::App& app, Options& o) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_option("--kv-tokens", o.kv_tokens, "tokens the whole KV cache holds")->check(positive)->capture_default_str();
+  app.add_option("--device", o.device,
+                 "cpu, cuda:N (all operators there, weights as bf16), or emu (the GPU's kernels on the emulator, products on the CPU)")
+      ->capture_default_str();
   app.add_option("--threads", o.threads, "threads (default: FLASHINFER_NUM_THREADS, else all cores)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--temperature", o.engine.sampling.temperature, "0 is greedy")
@@ -142,10 +145,12 @@ int run(const Options& o) {
 
   RunTimes times;
   Progress progress("loading weights");
+  const auto device = flashinfer::parse_device(o.device);
+  if (!device) throw UserError("--device " + o.device + " is none of cpu, cuda, cuda:N, emu");
   const Gguf file(find_model(o));
   const int64_t pages = std::max<int64_t>(o.kv_tokens / o.page_size, 1);
   Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch),
-              [&](double done) { progress.update(done); });
+              [&](double done) { progress.update(done); }, *device);
   model.quantize_activations(!o.exact);
   times.load_seconds = progress.seconds();
   if (o.bench) {

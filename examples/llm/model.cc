@@ -9,6 +9,8 @@
 namespace llm {
 
 using flashinfer::bf16_t;
+using flashinfer::Device;
+using flashinfer::DeviceType;
 using flashinfer::DType;
 using flashinfer::Tensor;
 using flashinfer::TensorView;
@@ -85,13 +87,13 @@ void to_bf16(const float* x, int64_t n, bf16_t* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = bf16_t(x[i]);
 }
 
-Tensor vector_bf16(const Gguf& file, const std::string& name, int64_t n) {
+Tensor vector_bf16(const Gguf& file, const std::string& name, int64_t n, Device device) {
   const GgufTensor& t = file.tensor(name, {n});
   std::vector<float> values(static_cast<size_t>(n));
   dequantize(t.type, t.data, n, values.data());
   Tensor out = Tensor::empty({n}, DType::kBF16);
   to_bf16(values.data(), n, out.data_as<bf16_t>());
-  return out;
+  return device == flashinfer::kCpu ? out : flashinfer::to_device(out, device);
 }
 
 /// Linear layers that become one weight, one below the other.
@@ -182,23 +184,28 @@ void each_rows(const Gguf& file, int64_t inputs, const Parts& parts, const F& fn
   }
 }
 
+/// The parts as one matrix, bf16 [outputs, inputs].
+Tensor decoded(const Gguf& file, int64_t inputs, const Parts& parts) {
+  const Tensor weight = Tensor::empty({outputs_of(parts), inputs}, DType::kBF16);
+  each_rows(file, inputs, parts, [&](const GgufTensor& t, int64_t from, int64_t to) {
+    std::vector<float> row(static_cast<size_t>(inputs));
+    dequantize(t.type, t.data + from * t.row_bytes, inputs, row.data());
+    to_bf16(row.data(), inputs, weight.data_as<bf16_t>() + to * inputs);
+  });
+  return weight;
+}
+
 /// The parts as one weight, packed.
 Weight packed(const Gguf& file, int64_t inputs, const Parts& parts, Slab& slab) {
   const std::string format = common_format(file, inputs, parts);
-  const int64_t outputs = outputs_of(parts);
   Weight out{slab.take(format.empty() ? DType::kBF16 : DType::kU8, packed_shape(file, inputs, parts)), format};
   if (format.empty()) {
-    const Tensor weight = Tensor::empty({outputs, inputs}, DType::kBF16);
-    each_rows(file, inputs, parts, [&](const GgufTensor& t, int64_t from, int64_t to) {
-      std::vector<float> row(static_cast<size_t>(inputs));
-      dequantize(t.type, t.data + from * t.row_bytes, inputs, row.data());
-      to_bf16(row.data(), inputs, weight.data_as<bf16_t>() + to * inputs);
-    });
+    const Tensor weight = decoded(file, inputs, parts);
     flashinfer::prepare_mm_weights({.b = weight.view().transpose(0, 1), .out = out.data});
     return out;
   }
   const int64_t bytes = file.tensor(parts.front().name, {inputs, parts.front().outputs}).row_bytes;
-  const Tensor weight = Tensor::empty({outputs, bytes}, DType::kU8);
+  const Tensor weight = Tensor::empty({outputs_of(parts), bytes}, DType::kU8);
   each_rows(file, inputs, parts, [&](const GgufTensor& t, int64_t from, int64_t to) {
     std::memcpy(weight.data_as<uint8_t>() + to * bytes, t.data + from * bytes, static_cast<size_t>(bytes));
   });
@@ -210,19 +217,20 @@ TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<cons
 
 }  // namespace
 
-Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress)
+Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress, Device device)
     : file_(file),
       shape_(file_),
       pages_(pages),
       page_size_(page_size),
-      workspace_(Tensor::empty({int64_t{32} << 20}, DType::kU8)),
+      device_(device),
+      workspace_(Tensor::empty({int64_t{32} << 20}, DType::kU8, device)),
       decode_(workspace_),
       prefill_(workspace_) {
   const ModelShape& s = shape_;
   const int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
   embedding_ = &file_.tensor("token_embd.weight", {s.width, s.vocabulary});
   check_layers(file_, s);
-  final_norm_ = vector_bf16(file_, "output_norm.weight", s.width);
+  final_norm_ = vector_bf16(file_, "output_norm.weight", s.width, device);
   const Parts head{{file_.has_tensor("output.weight") ? "output.weight" : "token_embd.weight", s.vocabulary}};
   int64_t bytes = packed_bytes(file_, s.width, head);
   for (int64_t i = 0; i < s.layers; ++i) {
@@ -230,26 +238,33 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
     bytes += packed_bytes(file_, s.width, parts.qkv) + packed_bytes(file_, q, parts.output) +
              packed_bytes(file_, s.width, parts.gate_up) + packed_bytes(file_, s.hidden, parts.down);
   }
-  Slab slab(bytes);
+  const bool gpu = device.type == DeviceType::kCUDA;
+  Slab slab(gpu ? 0 : bytes);
+  const auto weight = [&](int64_t inputs, const Parts& parts) {
+    if (!gpu) return packed(file_, inputs, parts, slab);
+    const Tensor plain = decoded(file_, inputs, parts);
+    return Weight{flashinfer::to_device(plain, device), ""};
+  };
   for (int64_t i = 0; i < s.layers; ++i) {
     const std::string prefix = "blk." + std::to_string(i) + ".";
     Layer l;
-    l.attention_norm = vector_bf16(file_, prefix + "attn_norm.weight", s.width);
-    l.mlp_norm = vector_bf16(file_, prefix + "ffn_norm.weight", s.width);
+    l.attention_norm = vector_bf16(file_, prefix + "attn_norm.weight", s.width, device);
+    l.mlp_norm = vector_bf16(file_, prefix + "ffn_norm.weight", s.width, device);
     const LayerParts parts = layer_parts(s, i);
-    l.qkv = packed(file_, s.width, parts.qkv, slab);
-    l.output = packed(file_, q, parts.output, slab);
-    l.gate_up = packed(file_, s.width, parts.gate_up, slab);
-    l.down = packed(file_, s.hidden, parts.down, slab);
-    l.kv = Tensor::empty({pages, 2, page_size, s.kv_heads, s.head_dim}, DType::kBF16);
+    l.qkv = weight(s.width, parts.qkv);
+    l.output = weight(q, parts.output);
+    l.gate_up = weight(s.width, parts.gate_up);
+    l.down = weight(s.hidden, parts.down);
+    l.kv = Tensor::empty({pages, 2, page_size, s.kv_heads, s.head_dim}, DType::kBF16, device);
     layers_.push_back(std::move(l));
     progress(static_cast<double>(i + 1) / static_cast<double>(s.layers + 8));
   }
-  lm_head_ = packed(file_, s.width, head, slab);
+  lm_head_ = weight(s.width, head);
   progress(1.0);
 
-  const auto buffer = [&](int64_t n, DType t = DType::kBF16) { return Tensor::empty({max_rows, n}, t); };
+  const auto buffer = [&](int64_t n, DType t = DType::kBF16) { return Tensor::empty({max_rows, n}, t, device); };
   residual_ = buffer(s.width);
+  embedded_ = flashinfer::host_can_read(device) ? residual_ : Tensor::empty({max_rows, s.width}, DType::kBF16);
   hidden_ = buffer(s.width);
   qkv_ = buffer(q + 2 * kv);
   attention_ = buffer(q);
@@ -260,21 +275,37 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
 
 // ---- forward ----
 
+/// The same memory for the CPU: the emulator's is the host's.
+static TensorView for_cpu(const TensorView& v) { return TensorView(v.data(), v.dtype(), v.shape(), v.strides()); }
+
+Tensor Model::placed(const std::vector<int32_t>& v) const {
+  return device_ == flashinfer::kCpu ? Tensor(ids(v), nullptr) : flashinfer::to_device(ids(v), device_);
+}
+
 void Model::multiply(const TensorView& a, const Weight& w, const TensorView& out) const {
-  if (w.format.empty())
-    flashinfer::mm_bf16({.a = a, .b = w.data, .out = out, .out_dtype = out.dtype()});
+  if (device_.type == DeviceType::kCUDA)
+    flashinfer::mm_bf16({.a = a, .b = w.data.view().transpose(0, 1), .out = out, .out_dtype = out.dtype()});
+  else if (w.format.empty())
+    flashinfer::mm_bf16({.a = for_cpu(a), .b = w.data, .out = for_cpu(out), .out_dtype = out.dtype()});
   else
-    flashinfer::mm_gguf(
-        {.a = a, .b_blocks = w.data, .format = w.format, .out = out, .out_dtype = out.dtype(), .quantize_a = quantize_});
+    flashinfer::mm_gguf({.a = for_cpu(a),
+                         .b_blocks = w.data,
+                         .format = w.format,
+                         .out = for_cpu(out),
+                         .out_dtype = out.dtype(),
+                         .quantize_a = quantize_});
 }
 
 void Model::embed(std::span<const int32_t> tokens) {
-  bf16_t* out = residual_.data_as<bf16_t>();
+  bf16_t* out = embedded_.data_as<bf16_t>();
   for (int32_t t : tokens) {
     dequantize(embedding_->type, embedding_->data + t * embedding_->row_bytes, shape_.width, row_.data());
     to_bf16(row_.data(), shape_.width, out);
     out += shape_.width;
   }
+  if (embedded_.data() != residual_.data())
+    flashinfer::copy_bytes(residual_.data(), device_, embedded_.data(), flashinfer::kCpu,
+                           tokens.size() * static_cast<size_t>(shape_.width) * sizeof(bf16_t));
 }
 
 void Model::plan(const Batch& batch) {
@@ -301,30 +332,30 @@ void Model::plan(const Batch& batch) {
 }
 
 /// From the fused projection in qkv_ to attention_: rotate, append to the cache, attend.
-void Model::attend(const Batch& batch, const Layer& layer) {
+void Model::attend(const Batch& batch, const Indices& at, const Layer& layer) {
   const int64_t n = static_cast<int64_t>(batch.tokens.size()), d = shape_.head_dim, decoding = batch.decode.rows();
   const TensorView fused = rows(qkv_, n);
   const auto heads = [&](int64_t first, int64_t count) {  // heads of the fused rows as [n, count, d]
     return TensorView(fused.data_as<bf16_t>() + first * d, DType::kBF16, std::array{n, count, d},
-                      std::array{fused.stride(0), d, int64_t{1}});
+                      std::array{fused.stride(0), d, int64_t{1}}, device_);
   };
   const TensorView q = heads(0, shape_.heads), k = heads(shape_.heads, shape_.kv_heads),
                    v = heads(shape_.heads + shape_.kv_heads, shape_.kv_heads);
   flashinfer::apply_rope_pos_ids_inplace({.q = q,
                                           .k = k,
-                                          .pos_ids = ids(batch.positions),
+                                          .pos_ids = at.positions,
                                           .rotary_dim = shape_.rotary_dim,
                                           .interleave = true,  // the order Q and K have in files of this architecture
                                           .rope_scale = shape_.rope_scale,
                                           .rope_theta = shape_.rope_theta});
   flashinfer::append_paged_kv_cache({.append_key = k,
                                      .append_value = v,
-                                     .batch_indices = ids(batch.request_of_row),
-                                     .positions = ids(batch.positions),
+                                     .batch_indices = at.request_of_row,
+                                     .positions = at.positions,
                                      .paged_kv_cache = layer.kv,
-                                     .kv_indices = ids(batch.all.pages),
-                                     .kv_indptr = ids(batch.all.page_indptr),
-                                     .kv_last_page_len = ids(batch.all.last_page_len)});
+                                     .kv_indices = at.pages,
+                                     .kv_indptr = at.page_indptr,
+                                     .kv_last_page_len = at.last_page_len});
   const TensorView out = rows(attention_, n).view({n, shape_.heads, d});
   if (decoding > 0)
     decode_.run({.q = q.slice(0, 0, decoding), .paged_kv_cache = layer.kv, .out = out.slice(0, 0, decoding)});
@@ -338,6 +369,8 @@ TensorView Model::forward(const Batch& batch) {
                    attention = rows(attention_, n), gate_up = rows(gate_up_, n), activated = rows(activated_, n);
   embed(batch.tokens);
   plan(batch);
+  const Indices at{placed(batch.positions), placed(batch.request_of_row), placed(batch.all.pages), placed(batch.all.page_indptr),
+                   placed(batch.all.last_page_len)};
   bool first = true;
   for (const Layer& layer : layers_) {
     if (first)
@@ -347,7 +380,7 @@ TensorView Model::forward(const Batch& batch) {
           {.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
     first = false;
     multiply(hidden, layer.qkv, qkv);
-    attend(batch, layer);
+    attend(batch, at, layer);
     multiply(attention, layer.output, hidden);
     flashinfer::fused_add_rmsnorm({.input = hidden, .residual = residual, .weight = layer.mlp_norm, .eps = shape_.eps});
     multiply(hidden, layer.gate_up, gate_up);
@@ -358,13 +391,13 @@ TensorView Model::forward(const Batch& batch) {
 
   if (wanted == 0) return {};
   if (!logits_ || logits_.size(0) < wanted) {
-    wanted_ = Tensor::empty({wanted, shape_.width}, DType::kBF16);
-    logits_ = Tensor::empty({wanted, shape_.vocabulary}, DType::kF32);
+    wanted_ = Tensor::empty({wanted, shape_.width}, DType::kBF16, device_);
+    logits_ = Tensor::empty({wanted, shape_.vocabulary}, DType::kF32, device_);
   }
   for (int64_t i = 0; i < wanted; ++i)
-    std::memcpy(wanted_.data_as<bf16_t>() + i * shape_.width,
-                hidden.data_as<bf16_t>() + batch.logit_rows[static_cast<size_t>(i)] * shape_.width,
-                static_cast<size_t>(shape_.width) * sizeof(bf16_t));
+    flashinfer::copy_bytes(wanted_.data_as<bf16_t>() + i * shape_.width, device_,
+                           hidden.data_as<bf16_t>() + batch.logit_rows[static_cast<size_t>(i)] * shape_.width, device_,
+                           static_cast<size_t>(shape_.width) * sizeof(bf16_t));
   const TensorView logits = rows(logits_, wanted);
   multiply(rows(wanted_, wanted), lm_head_, logits);
   return logits;

@@ -47,7 +47,7 @@ struct Batch {
            bool decoding, bool wants_logits);
 };
 
-/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty.
+/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty. On a GPU it is plain: bf16 [outputs, inputs].
 struct Weight {
   flashinfer::Tensor data;
   std::string format;
@@ -58,14 +58,17 @@ class Model {
   using Progress = std::function<void(double done)>;
   /// Packs all weights, Q4_0, Q4_1 and Q8_0 as they are for mm_gguf, others decoded for mm_bf16. `max_rows` bounds a batch. UserError as
   /// Gguf and ModelShape. The rows that mm_gguf multiplies are quantised to 8-bit blocks until quantize_activations(false).
-  Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress);
+  /// On a GPU all weights are bf16 and every operator runs there; on the emulator all but the products, which the CPU makes.
+  Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress,
+        flashinfer::Device device = flashinfer::kCpu);
 
   void quantize_activations(bool on) { quantize_ = on; }
   const ModelShape& shape() const { return shape_; }
   int64_t pages() const { return pages_; }
   int64_t page_size() const { return page_size_; }
   int64_t kv_bytes() const { return pages_ * page_size_ * shape_.kv_bytes_per_token(); }
-  /// Runs all rows; returns the wanted rows' logits, f32 [logit_rows, vocabulary], valid until the next call.
+  flashinfer::Device device() const { return device_; }
+  /// Runs all rows; returns the wanted rows' logits, f32 [logit_rows, vocabulary] on the model's device, valid until the next call.
   flashinfer::TensorView forward(const Batch& batch);
 
  private:
@@ -74,10 +77,15 @@ class Model {
     Weight qkv, output, gate_up, down;
     flashinfer::Tensor kv;  // [pages, 2, page_size, kv_heads, head_dim]
   };
+  /// A step's index arrays where the operators want them.
+  struct Indices {
+    flashinfer::Tensor positions, request_of_row, pages, page_indptr, last_page_len;
+  };
+  flashinfer::Tensor placed(const std::vector<int32_t>& v) const;
   void multiply(const flashinfer::TensorView& a, const Weight& w, const flashinfer::TensorView& out) const;
   void embed(std::span<const int32_t> tokens);
   void plan(const Batch& batch);
-  void attend(const Batch& batch, const Layer& layer);
+  void attend(const Batch& batch, const Indices& at, const Layer& layer);
   flashinfer::TensorView rows(const flashinfer::Tensor& buffer, int64_t n) const {
     return buffer.view().slice(0, 0, n);
   }
@@ -85,6 +93,7 @@ class Model {
   Gguf file_;  // the embedding's rows are decoded from the mapping as they are looked up
   ModelShape shape_;
   int64_t pages_, page_size_;
+  flashinfer::Device device_;
   bool quantize_ = true;
   const GgufTensor* embedding_;
   std::vector<Layer> layers_;
@@ -92,6 +101,7 @@ class Model {
   Weight lm_head_;
   // Buffers of max_rows rows, made once.
   flashinfer::Tensor residual_, hidden_, qkv_, attention_, gate_up_, activated_, wanted_, logits_;
+  flashinfer::Tensor embedded_;  // in host memory, on its way to residual_
   std::vector<float> row_;
   flashinfer::Tensor workspace_;
   flashinfer::BatchDecodeWithPagedKVCacheWrapper decode_;

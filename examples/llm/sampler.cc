@@ -10,6 +10,13 @@ std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int
                                    std::span<const int64_t> drawn) {
   const int64_t rows = logits.size(0);
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
+  const bool here = logits.device() == flashinfer::kCpu;
+  if (sampling_.temperature <= 0 && !here) {  // no mass above the largest: that one, the first of equals
+    const Tensor best = flashinfer::top_k_top_p_sampling_from_logits({.logits = logits, .top_k = 1, .top_p = 0.0, .seed = 0, .offset = 0});
+    const Tensor there = flashinfer::host_readable(best);
+    for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = there.data_as<int32_t>()[i];
+    return tokens;
+  }
   if (sampling_.temperature <= 0) {
     constexpr int kSmallerIndexWins = 1;
     const std::pair<Tensor, Tensor> best = flashinfer::top_k({.input = logits, .k = 1, .tie_break = kSmallerIndexWins});
@@ -25,15 +32,21 @@ std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int
     seeds_.push_back(sampling_.seed + request[static_cast<size_t>(i)]);
     offsets_.push_back(kNumbersPerDraw * drawn[static_cast<size_t>(i)]);
   }
+  const auto placed = [&](const std::vector<int64_t>& v) {
+    const TensorView view{std::span<const int64_t>(v)};
+    return here ? Tensor(view, nullptr) : flashinfer::to_device(view, logits.device());
+  };
+  const Tensor seeds = placed(seeds_), offsets = placed(offsets_);
   const Tensor probs = flashinfer::softmax({.logits = logits, .temperature = sampling_.temperature});
   const Tensor chosen =
       flashinfer::top_k_top_p_sampling_from_probs({.probs = probs,
                                                    .top_k = sampling_.top_k,
                                                    .top_p = sampling_.top_p,
-                                                   .seed = TensorView(std::span<const int64_t>(seeds_)),
-                                                   .offset = TensorView(std::span<const int64_t>(offsets_))})
+                                                   .seed = seeds.view(),
+                                                   .offset = offsets.view()})
           .samples;
-  for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = chosen.data_as<int32_t>()[i];
+  const Tensor there = flashinfer::host_readable(chosen);
+  for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = there.data_as<int32_t>()[i];
   return tokens;
 }
 

@@ -97,5 +97,32 @@ TEST_F(Gpus, EveryKernelCompilesForFour) {
   fs::remove_tree(out);
 }
 
+/// Every file of every artifact under `folder`, by path from there.
+std::map<std::string, std::string> files_of(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const std::string& target : fs::list_dir(folder))
+    for (const std::string& entry : fs::list_dir(folder + "/" + target))
+      for (const std::string& f : fs::list_dir(folder + "/" + target + "/" + entry))
+        files[target + "/" + entry + "/" + f] = fs::read_file(folder + "/" + target + "/" + entry + "/" + f).value();
+  return files;
+}
+TEST_F(Gpus, TwoRunsAheadGiveTheSameBytes) {
+  const jit::Target targets[] = {jit::parse_target("sm_80"), jit::parse_target("sm_90a")};
+  const op::Op* const two[] = {op::find_op("rmsnorm"), op::find_op("append_paged_kv_cache")};
+  const auto requests = cases::cuda_kernels(two, op::kAot, 90);
+  std::map<std::string, std::string> made[2];
+  for (auto& files : made) {
+    jit::reset();
+    const std::string out = fs::make_temp_dir("/tmp", "flashinfer-aot-");
+    const jit::AotResult r = jit::aot(out, targets, requests, 1);
+    EXPECT_EQ(r.compiled, static_cast<int64_t>(2 * requests.size()));
+    EXPECT_GT(r.bytes_of.at(targets[0]), 0u);
+    files = files_of(out);
+    fs::remove_tree(out);
+  }
+  EXPECT_GE(made[0].size(), 2 * requests.size() * 3);
+  EXPECT_EQ(made[0], made[1]);
+}
+
 }  // namespace
 }  // namespace flashinfer

@@ -34,6 +34,7 @@ const Kernel kKernels[] = {
     {"sampling/cuda", "SoftmaxCudaConfig", ".dtype = DType::kBF16, .temperature = DType::kF32, .aligned = 1, .threads = 1024", "SoftmaxCudaParams", "softmax"},
     {"sampling/cuda_sample", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 256", "SampleCudaParams", "sample", true},
     {"sampling/cuda_sample", "SampleCudaConfig", ".dtype = DType::kBF16, .threads = 256", "FilterCudaParams", "filter", true},
+    {"sampling/cuda_chain", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 256", "ChainCudaParams", "chain", true},
     {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kBF16, .threads = 256", "SampleCudaParams", "gumbel"},
     {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 128", "SampleCudaParams", "gumbel_last"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention"},
@@ -44,23 +45,6 @@ const Kernel kKernels[] = {
 };
 
 const std::vector<std::string> kNoSpills = {"--ptxas-options=--warn-on-spills", "--ptxas-options=--warning-as-error"};
-
-TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
-  const std::string python = FI_TEST_PYTHON;
-  ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
-  env::reload();
-  ASSERT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
-  for (const Kernel& k : kKernels) {
-    const std::string source = str("#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
-                                   " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
-    for (const char* arch : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
-      std::string image;
-      EXPECT_NO_THROW(image = nvrtc_compile(source, arch, include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
-          << k.function << "{" << k.values << "} for " << arch;
-      EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function << " for " << arch;
-    }
-  }
-}
 
 /// Registers a thread: what the cubin's section .nv.info says (attribute 0x2f: symbol, count).
 uint32_t registers_of(const std::string& image) {
@@ -84,6 +68,33 @@ uint32_t registers_of(const std::string& image) {
     }
   }
   return most;
+}
+
+/// sm_90: 65536 registers, given out in 256 a warp; 64 warps. The table of docs/cuda.md.
+void print_registers(const Kernel& k, const std::string& image) {
+  const uint32_t registers = registers_of(image), threads = static_cast<uint32_t>(std::atoi(std::strstr(k.values, ".threads = ") + 11));
+  ASSERT_GT(registers, 0u);
+  const uint32_t blocks = std::min(65536 / ((registers * 32 + 255) / 256 * 256) / (threads / 32), 64 / (threads / 32));
+  std::cout << k.function << "{" << k.values << "}: " << registers << " registers, " << blocks << " blocks of " << threads << " threads an SM, "
+            << blocks * threads / 32 << " of 64 warps\n";
+}
+
+TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
+  const std::string python = FI_TEST_PYTHON;
+  ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
+  env::reload();
+  ASSERT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
+  for (const Kernel& k : kKernels) {
+    const std::string source = str("#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
+                                   " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
+    for (const char* arch : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
+      std::string image;
+      EXPECT_NO_THROW(image = nvrtc_compile(source, arch, include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
+          << k.function << "{" << k.values << "} for " << arch;
+      EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function << " for " << arch;
+      if (std::string_view(arch) == "sm_90a") print_registers(k, image);
+    }
+  }
 }
 
 /// A decode step waits for memory: it needs blocks to switch between. sm_90: 65536 registers (given out in 256 a warp), 228 KB of

@@ -30,7 +30,7 @@ struct Planted {
   Range range(float* data) { return {first(data == in.data() ? in : out), static_cast<size_t>(n) * 4}; }
 
   Report run(const char* name, const cuda::Launch& launch, uint64_t seed, bool count = false) {
-    static void* module = ::dlopen(FI_EMU_PLANTED, RTLD_NOW | RTLD_LOCAL);
+    void* module = ::dlopen(module_file, RTLD_NOW | RTLD_LOCAL);  // the loader keeps it
     if (module == nullptr) throw std::runtime_error(::dlerror());
     reinterpret_cast<void (*)(void*)>(::dlsym(module, "flashinfer_emu_bind"))(hooks());
     auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module, name));
@@ -38,6 +38,7 @@ struct Planted {
     const PlantedParams p{first(in), first(out), counter.data(), n};
     return emu::run(kernel, &p, sizeof(p), launch, {.seed = seed, .races = true, .count = count, .memory = ranges});
   }
+  const char* module_file = FI_EMU_PLANTED;
   std::vector<Range> ranges;
 };
 

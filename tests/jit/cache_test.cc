@@ -6,6 +6,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/jit/source.h"
+#include "flashinfer/jit/winners.h"
 #include "tests/jit/sandbox.h"
 
 namespace t {
@@ -211,7 +212,11 @@ TEST_F(Cache, ClearingRemovesOnlyArtifacts) {
   EXPECT_THROW(jit::cpu_kernel<kSum>(Config{100, 0}), flashinfer::RuntimeError);
   const std::string other = root_ + "/workspace/.cache/flashinfer/9.9/80_90a/cached_ops";
   fs::make_dirs(other);
+  jit::keep_winner({{"gpu", "one"}}, "t", "key", "2");
+  EXPECT_EQ(jit::find_winner({{"gpu", "one"}}, "t", "key"), "2");
+  EXPECT_EQ(jit::find_winner({{"gpu", "two"}}, "t", "key"), std::nullopt);
   EXPECT_EQ(jit::clear_cache(), 2);
+  EXPECT_EQ(jit::find_winner({{"gpu", "one"}}, "t", "key"), std::nullopt);
   EXPECT_TRUE(fs::is_dir(other));
   EXPECT_FALSE(fs::is_dir(folder()));
   EXPECT_TRUE(compiles_again());

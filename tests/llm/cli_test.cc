@@ -55,6 +55,10 @@ void expect_refused(const Ran& r, const std::string& part) {
 TEST(Program, BadInputIsOneLine) {
   const std::string good = made_gguf({}), path = temporary("bad.gguf");
   expect_refused(llm("--model /nonexistent.gguf --prompt hi"), "/nonexistent.gguf: cannot be opened");
+  expect_refused(llm("--device tpu --prompt hi"), "--device tpu is none of cpu, cuda, cuda:N, emu");
+  write_file(path, good);
+  expect_refused(shell("FLASHINFER_LIBCUDA=/nowhere/libcuda.so " + kProgram + " --device cuda --model " + path + " --prompt hi"),
+                 "FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded");
   write_file(path, good.substr(0, good.size() / 2));
   expect_refused(llm("--model " + path + " --prompt hi"), "is truncated");
   write_file(path, made_gguf({.architecture = "mamba"}));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "made_gguf.h"
@@ -29,6 +30,7 @@ struct Serving {
   int threads = 2;
   llm::Sampling sampling;
   bool exact = false;  // activations as bf16
+  flashinfer::Device device = flashinfer::kCpu;
 };
 
 struct Answers {
@@ -43,7 +45,7 @@ Answers serve(const Serving& s, const std::vector<Tokens>& prompts, const std::v
   context.executor = *pool;
   const flashinfer::ContextScope scope(context);
   const llm::Gguf file(model_file());
-  llm::Model model(file, s.pages, s.page_size, llm::Engine::max_rows(s.max_batch), [](double) {});
+  llm::Model model(file, s.pages, s.page_size, llm::Engine::max_rows(s.max_batch), [](double) {}, s.device);
   model.quantize_activations(!s.exact);
   llm::Engine engine(&model, {s.max_batch, s.context, s.sampling, true});
   for (size_t i = 0; i < prompts.size(); ++i) engine.submit(prompts[i], max_new[i], [](int32_t t) { return t == 2; });
@@ -153,6 +155,27 @@ TEST(Engine, LogitsAgreeWithTheDoublePrecisionModel) {
       EXPECT_GT(scale, 0);
     }
   }
+}
+
+/// Every operator but the products runs as its CUDA kernel: prefill in one batch with decode, greedy and sampled.
+TEST(Engine, TheKernelsOfGpusServeOnTheEmulator) {
+  Serving s{.pages = 16, .exact = true, .device = {flashinfer::DeviceType::kEmu, 0}};
+  const std::vector<Tokens> some = {prompts()[1], prompts()[3], prompts()[4]};
+  const std::vector<int64_t> few = {4, 2, 3};
+  const Answers got = serve(s, some, few);
+  for (size_t i = 0; i < some.size(); ++i) {
+    const auto want = llm_reference::last_logits(model_file(), some[i]);
+    double error = 0, scale = 0;
+    for (size_t t = 0; t < want.size(); ++t) error += std::pow(got.logits[i][t] - want[t], 2), scale += std::pow(want[t], 2);
+    EXPECT_LT(std::sqrt(error / scale), 0.02) << "prompt " << i;
+    const std::vector<float>& row = got.logits[i];
+    EXPECT_EQ(got.tokens[i].front(), std::max_element(row.begin(), row.end()) - row.begin());
+    EXPECT_LE(static_cast<int64_t>(got.tokens[i].size()), few[i]);
+  }
+  s.sampling = {.temperature = 1.5, .top_k = 50, .top_p = 0.95, .seed = 4};
+  const Answers sampled = serve(s, {some[0]}, {2});
+  s.device = flashinfer::kCpu;
+  EXPECT_EQ(sampled.tokens[0].front(), serve(s, {some[0]}, {2}).tokens[0].front());  // the same numbers are drawn
 }
 
 TEST(PagePool, GivesAllOrNothing) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The demo's model on cuda:0, as far as a driver without a GPU shows it: one step of prefill and decode places every operator's tensors on
+// the GPU, follows none of them on the host, and multiplies through cuBLASLt.
+#include <dlfcn.h>
+
+#include "examples/llm/model.h"
+#include "examples/llm/sampler.h"
+#include "fake_cublaslt.h"
+#include "flashinfer/core/cuda/cublaslt.h"
+#include "flashinfer/core/fs.h"
+#include "flashinfer/record/record.h"
+#include "machine.h"
+#include "tests/llm/made_gguf.h"
+
+namespace flashinfer {
+namespace {
+
+class LlmOnCuda : public Machine {
+ protected:
+  void SetUp() override {
+    Machine::SetUp();
+    void* lib = ::dlopen(FI_TEST_FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(lib, nullptr) << ::dlerror();
+    lt_ = reinterpret_cast<fake::Lt* (*)()>(::dlsym(lib, "fake_lt"))();
+    *lt_ = fake::Lt{.gpu = &gpu()};
+    set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
+    folder_ = fs::make_temp_dir("/tmp", "flashinfer-llm-cuda-");
+    set("FLASHINFER_AUTOTUNE_CACHE_DIR", folder_);
+    cublaslt::detail::forget();
+    before_ = record::settings();
+    record::Settings s = before_;
+    s.level = 3, s.destination = folder_ + "/log.txt";
+    record::configure(s);
+  }
+  void TearDown() override {
+    record::configure(before_);
+    Machine::TearDown();
+    cublaslt::detail::forget();
+    fs::remove_tree(folder_);
+  }
+  fake::Lt* lt_ = nullptr;
+  std::string folder_;
+  record::Settings before_;
+};
+
+TEST_F(LlmOnCuda, AStepRunsOnTheGpu) {
+  const std::string path = llm_test::write_file(folder_ + "/model.gguf", llm_test::made_gguf({}));
+  {
+    const llm::Gguf file(path);
+    llm::Model model(file, 8, 16, 64, [](double) {}, {DeviceType::kCUDA, 0});
+    llm::Batch batch;
+    batch.clear();
+    const std::vector<int32_t> prompt = {5, 6, 7, 8, 9}, page_a = {3}, page_b = {1};
+    batch.add(std::span(prompt).first(1), 4, page_a, 16, true, true);
+    batch.add(prompt, 0, page_b, 16, false, true);
+    const size_t before = gpu().launches.size();
+    const TensorView logits = model.forward(batch);
+    EXPECT_EQ(logits.device(), (Device{DeviceType::kCUDA, 0}));
+    EXPECT_EQ(logits.size(0), 2);
+    EXPECT_EQ(lt_->calls.size(), 4u * 2 + 1);  // of two layers, and the head
+    // A layer: two norms, RoPE, append, decode, prefill, the activation; a last norm. Attention may merge pieces besides.
+    EXPECT_GE(gpu().launches.size() - before, 7u * 2 + 1);
+    llm::Sampler sampler({});
+    const size_t until = gpu().launches.size();
+    EXPECT_EQ(sampler.next(logits, std::array<int64_t, 2>{0, 1}, std::array<int64_t, 2>{0, 0}).size(), 2u);
+    EXPECT_EQ(gpu().launches.size(), until + 1);
+    cuda::synchronize(0, nullptr);
+  }
+  record::configure(before_);  // closes the log
+  const std::string log = fs::read_file(folder_ + "/log.txt").value();
+  EXPECT_NE(log.find("device=cuda:0"), std::string::npos);
+  for (const char* op : {"rmsnorm", "mm_bf16", "apply_rope_pos_ids_inplace", "append_paged_kv_cache", "BatchDecodeWithPagedKVCacheWrapper.run",
+                         "BatchPrefillWithPagedKVCacheWrapper.run", "silu_and_mul", "fused_add_rmsnorm", "top_k_top_p_sampling_from_logits"})
+    EXPECT_NE(log.find(op), std::string::npos) << op;
+}
+
+}  // namespace
+}  // namespace flashinfer
