@@ -52,6 +52,28 @@ TEST_F(Faults, NvrtcTooOld) {
   again();
   expect_said({"NVRTC is 12.3 (", "but 12.4 or newer is needed: pip install -U nvidia-cuda-nvrtc"}, [&] { norm(); });
 }
+/// nvcc as the second toolchain: where it is looked for, what it is told, and its own words when it fails.
+TEST_F(Faults, NvccMissingToldAndFailing) {
+  set("FLASHINFER_TOOLCHAIN", "nvcc");
+  set("FLASHINFER_NVCC", "/nowhere/nvcc");
+  again();
+  expect_said({"no nvcc: looked for /nowhere/nvcc (set FLASHINFER_NVCC or CUDA_HOME, or leave FLASHINFER_TOOLCHAIN at nvrtc)"}, [&] { norm(); });
+  const std::string nvcc = folder_ + "/nvcc", told = folder_ + "/told";
+  fs::write_atomic(nvcc, "#!/bin/sh\n[ \"$1\" = --version ] && echo 'release 13.0' && exit\nprintf '%s\\n' \"$@\" >" + told +
+                             "\nwhile [ $# -gt 1 ]; do [ \"$1\" = -o ] && printf '\\177ELF and more' >\"$2\"; shift; done\n", 0700);
+  set("FLASHINFER_NVCC", nvcc);
+  set("FLASHINFER_JIT_LINEINFO", "1");
+  set("FLASHINFER_EXTRA_CUDAFLAGS", "--maxrregcount=64 -Xptxas -v");
+  again();
+  EXPECT_EQ(error([&] { norm(); }), "");
+  const std::string words = "\n" + fs::read_file(told).value_or("");
+  for (const char* word : {"\n--gpu-architecture=sm_90a\n", "\n-cubin\n", "\n-lineinfo\n", "\n--maxrregcount=64\n-Xptxas\n-v\n", "kernel.cu\n"})
+    EXPECT_NE(words.find(word), std::string::npos) << word << words;
+  fs::write_atomic(nvcc, "#!/bin/sh\necho 'kernel.cu(3): error: identifier \"x\" is undefined' >&2\nexit 2\n", 0700);
+  set("FLASHINFER_EXTRA_CUDAFLAGS", "");
+  again();
+  expect_said({"kernel.cu(3): error: identifier \"x\" is undefined"}, [&] { norm(); });
+}
 TEST_F(Faults, AnArchTheCompilerDoesNotKnow) {
   set("FLASHINFER_NVRTC", FI_TEST_FAKE_NVRTC);
   set("FI_FAKE_NVRTC_MINOR", "4");
