@@ -101,9 +101,9 @@ TEST_F(Faults, ATensorOfAnotherDevice) {
   cuda::synchronize(1, stream_->get());
 }
 TEST_F(Faults, MisalignedPointers) {
-  const Tensor q = Tensor::zeros({4 * 8 * 64 + 1}, DType::kBF16, kGpu), k = Tensor::zeros({4, 2, 64}, DType::kBF16, kGpu);
-  const TensorView off(static_cast<const char*>(q.data()) + 2, DType::kBF16, {4, 8, 64}, kGpu);
-  expect_said({"rows of q, k, v and out must begin at 16 bytes"}, [&] { single_prefill_with_kv_cache({.q = off, .k = k, .v = k}); });
+  const Tensor q = Tensor::zeros({4, 8, 64}, DType::kBF16, kGpu), k = Tensor::zeros({4 * 2 * 64 + 1}, DType::kBF16, kGpu);
+  const TensorView off(static_cast<const char*>(k.data()) + 2, DType::kBF16, {4, 2, 64}, kGpu);
+  expect_said({"rows of k and v must begin at 16 bytes"}, [&] { single_prefill_with_kv_cache({.q = q, .k = off, .v = off}); });
   cuda::synchronize(0, stream_->get());
 }
 TEST_F(Faults, GridLimits) {
