@@ -18,6 +18,7 @@ Address address(const void* p) { return reinterpret_cast<Address>(p); }
 struct Block {
   Handle stream;
   bool pooled;
+  const Driver* from;  // that gave it
 };
 struct Blocks {
   std::mutex mutex;
@@ -72,7 +73,7 @@ void* allocate(size_t bytes, int index, Handle stream) {
   void* const result = reinterpret_cast<void*>(p);
   Blocks& b = blocks();
   const std::lock_guard lock(b.mutex);
-  b.list[result] = {stream, pooled};
+  b.list[result] = {stream, pooled, &driver()};
   return result;
 }
 
@@ -87,6 +88,7 @@ void release(void* p, int index) noexcept try {
     block = it->second;
     b.list.erase(it);
   }
+  if (block.from != &driver()) return;  // a driver that was forgotten took it along
   const Current current(index);
   const Api& a = api();
   if (block.pooled && a.cuMemFreeAsync(address(p), block.stream) == kOk) return;
