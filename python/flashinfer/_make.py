@@ -101,6 +101,8 @@ class Package:
             if "structure" in f:
                 structure(f, op)
                 namespace.update(structures)
+        if op.tuple:
+            namespace["_results_" + op.name] = namespace[op.tuple.__name__] = op.tuple
         plain, observed = source(op, name, namespace, changed)
         made = {}
         execute(plain, f"<flashinfer {qualname}>", namespace, made)
@@ -229,7 +231,8 @@ class Package:
         bound = dict(zip(op.names, args), **kwargs)
         array, given = bound.get(op.first_array), given_outputs(op, bound.get)
         if op.many:
-            return _arrays.many(r, given, array, self.tensor_type)
+            results = _arrays.many(r, given, array, self.tensor_type)
+            return op.tuple(*results) if op.tuple else results
         return given[0] if r is None else _arrays.like(r, array)
 
 

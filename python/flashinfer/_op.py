@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One op of the registry as Python shows it: its parameters, their defaults, and the enums and structures that they take."""
+import collections
 import dataclasses
 import enum
 import linecache
@@ -46,6 +47,10 @@ class Op:
         self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
         self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "joined"} for f in self.returned)
         self.many = self.is_formed or len(self.returned) > 1
+        self.tuple = None  # of many results that would be hard to tell apart by place alone
+        if len(self.returned) > 4 and not self.is_formed:
+            camel = "".join(part.capitalize() for part in self.name.split("_"))
+            self.tuple = collections.namedtuple(camel + "Result", [f["name"] for f in self.returned], module=self.module)
         self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")
                                  and f["type"] in ("Tensor", "PagedKv")), "None")
 

@@ -55,13 +55,19 @@ def given_outputs(op, value):
     return [value(f["name"]) if f["role"] == "out" else None for f in op.returned] if any(f["role"] == "out" for f in op.returned) else []
 
 
+def _named(op, results):
+    """The expression for a tuple of results, by names when there are many."""
+    return f"_results_{op.name}(*{results})" if op.tuple else results
+
+
 def _tail(op):
     """The lines that turn what the library returned into what the function returns."""
     if not op.returned:
         return "    return None\n"
     given = [str(x) for x in given_outputs(op, str)]
     if op.many:
-        return f"    return _many(r, ({', '.join(given)}), {op.first_array}, _Tensor)\n"
+        many = f"_many(r, ({', '.join(given)}), {op.first_array}, _Tensor)"
+        return f"    return {_named(op, many)}\n"
     given = given or ["None"]
     lines = f"    if r is None: return {given[0]}\n" if given[0] != "None" else ""
     return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
@@ -73,7 +79,7 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     compiled = ""
     if op.is_custom_op:
         names = ", ".join(f["name"] for f in op.public)
-        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return _custom_op_{op.name}({names})\n"
+        compiled = f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n        return {_named(op, f'_custom_op_{op.name}({names})')}\n"
     make = keep = ""
     if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
         make = "    {0}._handle = _new('" + op.class_name + "')\n"
@@ -89,6 +95,6 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
     observed = (f"def {name}(*args, **kwargs):\n"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
-                   f"        return _with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)\n" if compiled else "")
+                   f"        return {_named(op, f'_with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)')}\n" if compiled else "")
                 + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}{changes}    return _observed('{op.name}', args, kwargs)\n")
     return plain, observed

@@ -44,4 +44,8 @@ std::span<const op::Case> batch_deepgemm_fp8_cases();
 std::span<const op::Case> group_gemm_mxfp4_cases();
 std::span<const op::Case> group_gemm_nvfp4_cases();
 std::span<const op::Case> segment_cases();
+std::span<const op::Case> masked_scaled_bmm_cases();
+std::span<const op::Case> ragged_scaled_bmm_cases();
+std::span<const op::Case> ragged_block_scaled_bmm_cases();
+std::span<const op::Case> grouped_gemm_nt_masked_cases();
 }  // namespace flashinfer::ops::gemm

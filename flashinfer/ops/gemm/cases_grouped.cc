@@ -60,7 +60,41 @@ constexpr op::Case kSegment[] = {
     {"f16", "init.float_workspace_buffer=u8:64 x=f16:5x64 weights=f16:1x64x16 batch_size=1 weight_column_major=False seg_lens=i32:[5]",
      "cpu", 0, -1, 1e-3},
 };
+constexpr op::Case kMaskedScaled[] = {
+    {"nvfp4", "a=u8:3x10x32:randint(0,256) b=u8:3x33x32:randint(0,256) a_scale=e4m3:3x1x1x2x256:uniform(0.1,1) "
+              "b_scale=e4m3:3x1x1x2x256:uniform(0.1,1) masked_m=i32:[10,0,3] block_scale_type='nvfp4'", "cpu", 0, -1, 1e-2},
+    {"mxfp8", "a=e4m3:2x130x96 b=e4m3:2x17x96 a_scale=u8:2x2x1x2x256:randint(122,128) b_scale=u8:2x1x1x2x256:randint(122,128) "
+              "masked_m=i32:[130,1] block_scale_type='mxfp8' out_dtype=float32", "cpu", 0, -1, 1e-2},
+    {"mixed", "a=e4m3:2x5x64 b=u8:2x17x32:randint(0,256) a_scale=u8:1024:randint(122,128) b_scale=u8:1024:randint(122,128) "
+              "masked_m=i32:[4,5] block_scale_type='mixed' out_dtype=float16", "cpu", 0, -1, 2e-2},
+};
+constexpr op::Case kRaggedScaled[] = {
+    {"nvfp4", "a=u8:384x32:randint(0,256) b=u8:3x33x32:randint(0,256) a_scale=e4m3:3x1x2x256:uniform(0.1,1) b_scale=e4m3:3x1x1x2x256:uniform(0.1,1) "
+              "m_indptr=i32:[0,128,128,256] max_m=128 block_scale_type='nvfp4' a_global_scale=f32:[0.5] b_global_scale=f32:3:uniform(0.5,1)",
+     "cpu", 0, -1, 1e-3},
+    {"mxfp4", "a=u8:128x32:randint(0,256) b=u8:1x17x32:randint(0,256) a_scale=u8:512:randint(122,128) b_scale=u8:512:randint(122,128) "
+              "m_indptr=i32:[0,128] max_m=200 block_scale_type='mxfp4'", "cpu", 0, -1, 1e-3},
+};
+constexpr op::Case kRaggedBlocks[] = {
+    {"two", "a=e4m3:260x256 b=e4m3:2x140x256 a_scale=f32:260x2:uniform(0.01,0.1) b_scale=f32:2x2x2:uniform(0.01,0.1) m_indptr=i32:[0,128,256] "
+            "max_m=128", "cpu", 0, -1, 1e-4},
+    {"unaligned", "a=e4m3:9x128 b=e4m3:2x20x128 a_scale=f32:9x1:uniform(0.01,0.1) b_scale=f32:2x1x1:uniform(0.01,0.1) m_indptr=i32:[0,1,9] "
+                  "max_m=8 segment_alignment=1 out_dtype=float32", "cpu", 0, 1e-5, 1e-4},
+};
+constexpr op::Case kNtMasked[] = {
+    {"nvfp4", "lhs=(u8:10x32x3:randint(0,256)^perm(2,0,1),e4m3:32x4x1x4x1x3:uniform(0.1,1)^perm(5,2,4,0,1,3)) "
+              "rhs=(u8:33x32x3:randint(0,256)^perm(2,0,1),e4m3:32x4x1x4x1x3:uniform(0.1,1)^perm(5,2,4,0,1,3)) out=bf16:10x33x3^perm(2,0,1) "
+              "masked_m=i32:[10,0,3] ab_dtype='float4_e2m1fn' sf_dtype='float8_e4m3fn' c_dtype='bfloat16' sf_vec_size=16 "
+              "alpha=f32:1x1x3:uniform(0.5,1) alpha_dtype='float32'", "cpu", 0, -1, 1e-2},
+    {"mxfp8", "lhs=(e4m3:130x96x2^perm(2,0,1),u8:32x4x2x4x1x2:randint(122,128)^perm(5,2,4,0,1,3)) "
+              "rhs=(e4m3:17x96x2^perm(2,0,1),u8:32x4x1x4x1x2:randint(122,128)^perm(5,2,4,0,1,3)) out=f32:130x17x2^perm(2,0,1) "
+              "masked_m=i32:[130,1] ab_dtype='float8_e4m3fn' sf_dtype='float8_e8m0fnu' c_dtype='float32' sf_vec_size=32", "cpu", 0, -1, 1e-2},
+};
 }  // namespace
+std::span<const op::Case> grouped_gemm_nt_masked_cases() { return kNtMasked; }
+std::span<const op::Case> masked_scaled_bmm_cases() { return kMaskedScaled; }
+std::span<const op::Case> ragged_scaled_bmm_cases() { return kRaggedScaled; }
+std::span<const op::Case> ragged_block_scaled_bmm_cases() { return kRaggedBlocks; }
 std::span<const op::Case> grouped_mm_bf16_cases() { return kBf16; }
 std::span<const op::Case> grouped_mm_fp8_cases() { return kFp8; }
 std::span<const op::Case> grouped_mm_mxfp8_cases() { return kMxfp8; }

@@ -103,7 +103,7 @@ constexpr op::Field masked_fields[] = {
     op::in<&Masked::a>("a", "e m k", DType::kF8E4M3, op::contiguous), op::in<&Masked::b>("b", "e n k", DType::kF8E4M3),
     op::in<&Masked::a_scale>("a_scale", nullptr, DType::kF32, op::contiguous), f32_scale<Masked, &Masked::b_scale>("b_scale"),
     op::in<&Masked::masked_m>("masked_m", "e", DType::kI32), op::attr<&Masked::expected_m>("expected_m", op::required), granularity<Masked>,
-    op::out<&Masked::out>("out", "e m n", op::dtype<out_dtype_of<Masked>>, op::contiguous), op::attr<&Masked::out_dtype>("out_dtype"),
+    op::out<&Masked::out>("out", "e m n", op::dtype<gemm::out_dtype_of<Masked>>, op::contiguous), op::attr<&Masked::out_dtype>("out_dtype"),
     op::attr<&Masked::backend>("backend", op::backends("deepgemm:cuda|auto"))};
 constexpr const char* kModule = "flashinfer.gemm";
 

@@ -261,7 +261,12 @@ constexpr const op::Op* kOps[] = {&mm_op,
                                   &ops::gemm::alpha_beta_op,
                                   &ops::gemm::prepare_bf16_fp4_op,
                                   &ops::gemm::mm_bf16_fp4_op,
-                                  &ops::gemm::segment_reset_op};
+                                  &ops::gemm::segment_reset_op,
+                                  &ops::gemm::masked_scaled_bmm_op,
+                                  &ops::gemm::ragged_scaled_bmm_op,
+                                  &ops::gemm::ragged_block_scaled_bmm_op,
+                                  &ops::gemm::grouped_gemm_nt_masked_op,
+                                  &ops::gemm::pad_indptr_op};
 }  // namespace
 
 Tensor mm_bf16(const MmBf16& a) { return op::call(mm_op, a); }

@@ -14,6 +14,7 @@
 #include "flashinfer/ops/gemm/grouped.h"
 #include "flashinfer/ops/gemm/router.h"
 #include "flashinfer/ops/gemm/scaled.h"
+#include "flashinfer/ops/gemm/scaled_batches.h"
 
 namespace flashinfer {
 

@@ -8,6 +8,10 @@
 #include <vector>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/moe/gen_routing.h"
+#include "flashinfer/ops/moe/moe_gemm.h"
+#include "flashinfer/ops/moe/trtllm.h"
+#include "flashinfer/ops/moe/workspace.h"
 
 namespace flashinfer {
 

@@ -2,8 +2,7 @@
 // The family of mixtures that route on their way or take a routing, and whose weights lie as tiled kernels want them (ops.md 11.4, 2.5).
 // The k experts of a token are added in the order in which the routing names them, whatever the batch and the threads.
 #pragma once
-#include "flashinfer/op/value.h"
-#include "flashinfer/ops/moe/op.h"
+#include "flashinfer/op/call.h"
 
 namespace flashinfer {
 
