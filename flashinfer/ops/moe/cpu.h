@@ -69,12 +69,19 @@ void moe_activate(const MoeActParams& p, int64_t task) {
       }
       case MoeActivation::kGeglu: gated([](Vec g, Vec u) { return gelu_erf(g) * u; }); break;
       case MoeActivation::kGegluTanh: gated([](Vec g, Vec u) { return gelu_tanh(g) * u; }); break;
-      case MoeActivation::kSwigluStep:
-        gated([](Vec g, Vec u) { return min(splat(7.0f), silu(g)) * min(splat(7.0f), max(splat(-7.0f), u)); });
+      case MoeActivation::kSwigluStep: {
+        const Vec most = splat(p.limit ? p.limit[e] : 7.0f);
+        gated([&](Vec g, Vec u) { return min(most, silu(g)) * min(most, max(-most, u)); });
         break;
+      }
       case MoeActivation::kSitu: {
         const Vec b = splat(p.situ_beta ? p.situ_beta[e] : 4.0f), l = splat(p.situ_linear ? p.situ_linear[e] : 25.0f);
-        gated([&](Vec g, Vec u) { return b * tanh(g / b) * sigmoid(g) * (l * tanh(u / l)); });
+        const Vec most = splat(p.limit ? p.limit[e] : __builtin_inff());
+        gated([&](Vec g, Vec u) {
+          g = min(most, g);
+          u = min(most, max(-most, u));
+          return b * tanh(g / b) * sigmoid(g) * (l * tanh(u / l));
+        });
         break;
       }
       default: {  // Swiglu and SwigluBias

@@ -52,10 +52,10 @@ double activated(const Layer& l, int64_t e, double u, double g) {
     }
     case MoeActivation::kGeglu: return ref::gelu(g) * u;
     case MoeActivation::kGegluTanh: return ref::gelu_tanh(g) * u;
-    case MoeActivation::kSwigluStep: return std::min(ref::silu(g), 7.0) * std::clamp(u, -7.0, 7.0);
+    case MoeActivation::kSwigluStep: return std::min(ref::silu(g), of(l.limit, 7)) * std::clamp(u, -of(l.limit, 7), of(l.limit, 7));
     case MoeActivation::kSitu: {
-      const double b = of(l.situ_beta, 4), linear = of(l.situ_linear, 25);
-      return b * std::tanh(g / b) * sigmoid(g) * linear * std::tanh(u / linear);
+      const double b = of(l.situ_beta, 4), linear = of(l.situ_linear, 25), limit = of(l.limit, HUGE_VAL), clipped = std::min(g, limit);
+      return b * std::tanh(clipped / b) * sigmoid(clipped) * linear * std::tanh(std::clamp(u, -limit, limit) / linear);
     }
     default: {
       const double limit = of(l.limit, HUGE_VAL), clipped = std::min(g, limit);

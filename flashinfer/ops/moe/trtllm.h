@@ -36,8 +36,11 @@ enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Bloc
 /// [t, top_k]; expanded_idx_to_permuted_idx i32 [t * top_k], the row of each choice or -1.
 ///
 /// ValueError: what moe_routing says; extents, dtypes or layouts that do not fit together; arguments of another format.
-/// NotImplementedError: LoRA deltas, per_token_scale, valid sizes below the full ones, other activations than
-/// Gelu 0, Swiglu 3, Geglu 4, SwigluBias 5, Relu2 6, SwigluStep 7, Identity 9.
+/// Activations are those of cutlass_fused_moe but ClampedRelu2. SwigluStep's limit is gemm1_clamp_limit[e], times
+/// output1_scale_gate_scalar[e] where there is one; 7 when absent. Situ (beta tanh(u / beta) alpha tanh(g / alpha) sigmoid(g)) takes alpha,
+/// beta and a limit of its inputs from gemm1_*; 1, 1 and none when absent; else they must be finite and positive.
+///
+/// NotImplementedError: LoRA deltas, valid sizes below the full ones.
 template <MoeFormat F, bool Given>
 struct TrtllmMoe {
   static constexpr MoeFormat kFormat = F;
@@ -70,7 +73,7 @@ struct TrtllmMoe {
   int64_t tune_max_num_tokens = 8192;  // CUDA only
   int64_t fp8_quantization_type = 1;   // DeepSeekFp8 1, MxFp8 2
   int64_t activation_type = 3;
-  std::optional<TensorView> per_token_scale = {};
+  std::optional<TensorView> per_token_scale = {};  // f32 [t]: counts behind product 1
   bool norm_topk_prob = true;
   std::optional<TensorView> routing_replay_out = {};  // i16 [>= t, top_k]: the first t rows get the ids
   std::optional<int64_t> num_fused_shared_experts = {}, valid_hidden_size = {}, valid_intermediate_size = {};

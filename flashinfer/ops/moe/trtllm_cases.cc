@@ -54,6 +54,12 @@ constexpr op::Case kFp8PerTensorScale[] = {
      "gemm2_weights=e4m3:4x64x64 output2_scales_scalar=f32:[0.2] num_experts=4 top_k=1 n_group=0 topk_group=0 "
      "intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
      "use_routing_scales_on_input=True routing_method_type=3", "cpu", 0, 3e-2, 0.1},
+    {"swiglu_step_limit",
+     "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x64 gemm1_weights=e4m3:4x128x64 "
+     "output1_scales_scalar=f32:[0.05,0.1,0.05,0.05] output1_scales_gate_scalar=f32:[0.1,0.2,0.1,0.1] "
+     "gemm2_weights=e4m3:4x64x64 output2_scales_scalar=f32:[0.2,0.1,0.2,0.2] num_experts=4 top_k=2 n_group=0 "
+     "topk_group=0 intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
+     "use_routing_scales_on_input=False routing_method_type=1 activation_type=7 gemm1_clamp_limit=f32:[5,10,4,6]", "cpu", 0, 3e-2, 0.1},
 };
 constexpr op::Case kFp8PerTensorScaleRouted[] = {
     {"pair",
@@ -149,6 +155,15 @@ constexpr op::Case kFp4BlockScaleRouted[] = {
      "output1_scale_gate_scalar=None output2_scale_scalar=None num_experts=4 top_k=2 n_group=None "
      "topk_group=None intermediate_size=128 local_expert_offset=0 local_num_experts=4 "
      "routed_scaling_factor=None", "cpu", 0, 3e-2, 0.1},
+    {"mxfp4_situ",
+     "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=bf16:9x128 "
+     "hidden_states_scale=None gemm1_weights=u8:4x256x64:randint(0,256) "
+     "gemm1_weights_scale=u8:4x256x4:randint(118,123) gemm1_bias=None gemm1_alpha=f32:4:const(2) "
+     "gemm1_beta=None gemm1_clamp_limit=f32:4:const(3) gemm2_weights=u8:4x128x64:randint(0,256) "
+     "gemm2_weights_scale=u8:4x128x4:randint(118,123) gemm2_bias=f32:4x128 output1_scale_scalar=None "
+     "output1_scale_gate_scalar=None output2_scale_scalar=None num_experts=4 top_k=2 n_group=None "
+     "topk_group=None intermediate_size=128 local_expert_offset=0 local_num_experts=4 "
+     "routed_scaling_factor=None activation_type=10 per_token_scale=f32:9:uniform(0.5,1.5)", "cpu", 0, 3e-2, 0.1},
 };
 constexpr op::Case kMxint4BlockScale[] = {
     {"swiglu",

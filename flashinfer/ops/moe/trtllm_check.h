@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tables of the trtllm family cannot say.
 #pragma once
+#include <cmath>
 #include <initializer_list>
 #include <string>
 
@@ -54,17 +55,20 @@ void check_extents(const Check& c, const B& a) {
   FI_CHECK(a.intermediate_size > 0, ValueError, c.op, ": intermediate_size is ", a.intermediate_size, ", but must be positive");
   const int64_t kind = a.activation_type;
   FI_CHECK(kind >= 0 && kind <= 12 && kind != 11, ValueError, c.op, ": activation_type is ", kind, ", but must be an ActivationType");
-  FI_CHECK(kind == 0 || (kind >= 3 && kind <= 7) || kind == 9, NotImplementedError, c.op, ": activation_type is ", kind,
-           ", but Gelu 0, Swiglu 3, Geglu 4, SwigluBias 5, Relu2 6, SwigluStep 7 and Identity 9 are implemented");
-  const bool swiglu = kind == 3 || kind == 5;
-  const auto of_swiglu = [&](const char* name, const std::optional<TensorView>& t) {
-    FI_CHECK(!t || swiglu, NotImplementedError, c.op, ": ", name, " is given, but is implemented for Swiglu alone; activation_type is ", kind);
-    c.factor(name, t, experts_of(a));
-    if (t) c.shape(name, *t, {experts_of(a)});
+  FI_CHECK(kind != 12, ValueError, c.op, ": activation_type is 12, ClampedRelu2, but this op has no argument for its limit");
+  const bool swiglu = kind == 3 || kind == 5, situ = kind == 10;
+  const auto parameter = [&](const char* name, const std::optional<TensorView>& t, bool has, const char* whose) {
+    if (!t) return;
+    FI_CHECK(has, ValueError, c.op, ": ", name, " is given, but belongs to ", whose, "; activation_type is ", kind);
+    c.dtype(name, *t, DType::kF32);
+    c.shape(name, *t, {experts_of(a)});
+    for (int64_t e = 0; situ && t->device() == kCpu && e < t->size(0); ++e)
+      FI_CHECK(number(*t, e) > 0 && std::isfinite(number(*t, e)), ValueError, c.op, ": ", name, "[", e, "] is ", number(*t, e),
+               ", but must be finite and positive for Situ");
   };
-  of_swiglu("gemm1_alpha", a.gemm1_alpha);
-  of_swiglu("gemm1_beta", a.gemm1_beta);
-  of_swiglu("gemm1_clamp_limit", a.gemm1_clamp_limit);
+  parameter("gemm1_alpha", a.gemm1_alpha, swiglu || situ, "Swiglu 3, SwigluBias 5 and Situ 10");
+  parameter("gemm1_beta", a.gemm1_beta, swiglu || situ, "Swiglu 3, SwigluBias 5 and Situ 10");
+  parameter("gemm1_clamp_limit", a.gemm1_clamp_limit, swiglu || situ || kind == 7, "Swiglu 3, SwigluBias 5, SwigluStep 7 and Situ 10");
   const auto full = [&](const char* name, const std::optional<int64_t>& t, int64_t size) {
     FI_CHECK(!t || *t == size, NotImplementedError, c.op, ": ", name, " is ", *t, ", but only the full size, ", size, ", is implemented");
   };
@@ -78,7 +82,10 @@ void check_extents(const Check& c, const B& a) {
            a.local_num_experts, " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
   full("hidden_states_scale_layout", a.hidden_states_scale_layout, 2);
   c.refused("gemm1_lora_delta", a.gemm1_lora_delta);
-  c.refused("per_token_scale", a.per_token_scale);
+  if (a.per_token_scale) {
+    c.dtype("per_token_scale", *a.per_token_scale, DType::kF32);
+    c.shape("per_token_scale", *a.per_token_scale, {a.hidden_states.size(0)});
+  }
   FI_CHECK(a.fp8_quantization_type == 1 || a.fp8_quantization_type == 2, ValueError, c.op, ": fp8_quantization_type is ", a.fp8_quantization_type,
            ", but must be DeepSeekFp8 (1) or MxFp8 (2)");
 }

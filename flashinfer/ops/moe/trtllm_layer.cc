@@ -53,6 +53,16 @@ Tensor row_scales(const TensorView& scales, RowFormat format, int64_t tokens, in
   return out;
 }
 
+Tensor product_of(const TensorView& a, const TensorView& b, int64_t experts) {
+  Tensor out = Tensor::empty({experts}, DType::kF32);
+  for (int64_t e = 0; e < experts; ++e) out.data_as<float>()[e] = number(a, e) * number(b, e);
+  return out;
+}
+Tensor ones(int64_t experts) {
+  Tensor out = Tensor::empty({experts}, DType::kF32);
+  std::fill_n(out.data_as<float>(), experts, 1.0f);
+  return out;
+}
 Tensor quotient(const TensorView& a, const TensorView& b, int64_t experts) {
   Tensor out = Tensor::empty({experts}, DType::kF32);
   for (int64_t e = 0; e < experts; ++e) out.data_as<float>()[e] = number(a, e) / number(b, e);

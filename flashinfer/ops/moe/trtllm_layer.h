@@ -127,6 +127,9 @@ Routed given_routing(const op::PagedKv& ids, int64_t tokens, int64_t top_k);
 Tensor int4_scales(const TensorView& scales, int64_t experts, int64_t n, int64_t columns, const std::vector<int32_t>& used);
 /// Scales of hidden states as rows: f32 of [h / 128, t], or bytes of [t, columns].
 Tensor row_scales(const TensorView& scales, RowFormat format, int64_t tokens, int64_t columns);
+/// a * b of each of `experts`, and as many ones.
+Tensor product_of(const TensorView& a, const TensorView& b, int64_t experts);
+Tensor ones(int64_t experts);
 /// a / b of each of `experts`.
 Tensor quotient(const TensorView& a, const TensorView& b, int64_t experts);
 
@@ -150,6 +153,12 @@ Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Te
   if (a.hidden_states_scale && has_scales(l.format))
     l.x_scales = row_scales(*a.hidden_states_scale, l.format, l.tokens, l.hidden / scale_block(l.format));
   if (B::kFormat == MoeFormat::kFp8PerChannel) l.row_factor = a.hidden_states_scale->view({l.tokens});
+  if (a.per_token_scale) l.row_factor = *a.per_token_scale;
+  if (l.kind == MoeActivation::kSwigluStep && l.limit && a.output1_scale_gate_scalar) l.limit = hold(product_of(*l.limit, *a.output1_scale_gate_scalar, l.experts));
+  if (l.kind == MoeActivation::kSitu) {
+    l.situ_beta = a.gemm1_alpha ? *a.gemm1_alpha : hold(ones(l.experts));
+    l.situ_linear = a.gemm1_beta ? *a.gemm1_beta : hold(ones(l.experts));
+  }
   if (a.output1_scale_gate_scalar) l.inter_factor = hold(quotient(*a.output1_scale_scalar, *a.output1_scale_gate_scalar, l.experts));
   if constexpr (B::kFormat == MoeFormat::kMxint4) {
     const auto grid = [&](Weights& w, const TensorView& scales, int64_t n, int64_t k) {
