@@ -16,7 +16,7 @@ from flashinfer import _make, _op
 
 HEADER = '''# Made by tools/make_stubs.py from the library's registry.
 from enum import IntEnum
-from typing import Any, Literal, Optional, Protocol, TypeVar, Union
+from typing import Any, Literal, NamedTuple, Optional, Protocol, TypeVar, Union
 
 import torch
 
@@ -51,6 +51,8 @@ def returned(op):
         return "None"
     if op.is_formed:
         return "tuple[Any, ...]"  # numbers, tuples of tensors: the docstring says which
+    if op.tuple:
+        return op.tuple.__name__
     one = "_T" if op.first_array != "None" else "Array"
     always = [f for f in op.returned if "conditional" not in f]
     if not always:
@@ -89,6 +91,10 @@ def enum_stub(name, cls):
     return "\n".join([f"class {name}(IntEnum):", *(f"    {m.name} = {m.value}" for m in cls), ""])
 
 
+def tuple_stub(name, cls):
+    return "\n".join([f"class {name}(NamedTuple):", *(f"    {field}: Array" for field in cls._fields), ""])
+
+
 def class_stub(name, cls):
     ops = {op.method: op for op in _make.package.ops.values() if op.class_name == name}
     targets = {alias: method for op in ops.values() for alias, method, _ in _op.aliases(op.description.get("aliases", ""))}
@@ -118,6 +124,8 @@ def module_stub(module):
             parts.append(enum_stub(name, value))
         elif isinstance(value, types.FunctionType):
             parts.append(function_stub(name, value, functions.get(name)))
+        elif hasattr(value, "_fields"):
+            parts.append(tuple_stub(name, value))
         elif isinstance(value, type):
             parts.append(class_stub(name, value))
     return "\n".join(parts)

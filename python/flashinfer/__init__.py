@@ -4,12 +4,13 @@ replayer. Functions and classes are made from the library's registry when this p
 from . import api_logging  # first: it reads what the environment says of the log
 from . import _make, _native, utils
 from .context import get_num_threads, num_threads, set_num_threads
-from .utils import next_positive_power_of_2, supports_rmsnorm_sigmoid_gate
+from .utils import (next_positive_power_of_2, supports_gated_residual_next_rmsnorm, supports_gated_residual_rmsnorm,
+                    supports_rmsnorm_sigmoid_gate)
 
 __version__ = _native.version()
 globals().update(_make.package.exports)
 __all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_threads", "set_num_threads",
-           "supports_rmsnorm_sigmoid_gate",
+           "supports_gated_residual_next_rmsnorm", "supports_gated_residual_rmsnorm", "supports_rmsnorm_sigmoid_gate",
            *_make.package.exports]
 
 

@@ -131,6 +131,31 @@ def supports_rmsnorm_sigmoid_gate(dtype, head_dim, device=None):
     return kind in ("bfloat16", "float16", "float32") and head_dim > 0 and (device is None or str(device).partition(":")[0] == "cpu")
 
 
+def _takes(name, *arguments):
+    """Whether the table of the op `name` takes these leading arguments, all of them on the CPU."""
+    from . import _native
+
+    if any(_is_cuda(x.device) for x in arguments if hasattr(x, "device")):
+        return False
+    try:
+        _native.function("python.infer." + name)(*arguments)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def supports_gated_residual_rmsnorm(branch, residual, weight, alpha, beta):
+    """Whether `gated_residual_rmsnorm` takes these tensors: any number of columns on the CPU."""
+    return _takes("gated_residual_rmsnorm", branch, residual, weight, alpha, beta)
+
+
+def supports_gated_residual_next_rmsnorm(branch, residual, next_weight, alpha, beta, *, post_weight=None):
+    """Whether `gated_residual_next_rmsnorm` takes these tensors: any number of columns on the CPU; alpha may be a number."""
+    column = beta if isinstance(alpha, (int, float)) else alpha
+    return _takes("gated_residual_rmsnorm", branch, residual, post_weight, column, beta) and _takes(
+        "gated_residual_next_rmsnorm", branch, residual, next_weight, alpha, beta)
+
+
 def next_positive_power_of_2(x):
     """The smallest power of two that is at least x; 1 for x < 1."""
     return 1 if x < 1 else 1 << (x - 1).bit_length()

@@ -58,3 +58,34 @@ def test_what_the_gated_norm_serves():
     x, gate = torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2)
     assert flashinfer.rmsnorm_sigmoid_gate(x, gate, eps=0.0) is None
     torch.testing.assert_close(x, torch.tensor([[3.0, 4.0]]) / 12.5 ** 0.5 / 2)
+
+
+def test_what_the_residual_norms_serve():
+    branch, residual, weight = torch.randn(3, 65).bfloat16(), torch.randn(3, 65), torch.randn(65).bfloat16()
+    alpha, beta = torch.randn(65), torch.randn(65)
+    plain, following = flashinfer.supports_gated_residual_rmsnorm, flashinfer.supports_gated_residual_next_rmsnorm
+    assert plain(branch, residual, weight, alpha, beta) and plain(branch, residual, None, alpha, beta)
+    assert following(branch, residual, weight, 0.5, beta) and following(branch, residual, weight, alpha, beta, post_weight=weight)
+    flashinfer.gated_residual_next_rmsnorm(branch, residual, weight, alpha, beta)
+    for bad in ((branch, residual.double(), weight, alpha, beta), (branch, residual[:2], weight, alpha, beta),
+                (branch, residual, weight.float(), alpha, beta), (branch, residual, weight, alpha[:64], beta),
+                (branch, residual, weight, alpha, beta.half())):
+        assert not plain(*bad) and not following(*bad)
+        with pytest.raises((TypeError, ValueError)):
+            flashinfer.gated_residual_rmsnorm(*bad)
+    assert not following(branch, residual, weight, alpha, beta, post_weight=weight[:3]) and not following(branch, residual, None, alpha, beta)
+
+
+def test_many_results_have_names():
+    logits = torch.randn(5, 16)
+    r = flashinfer.fused_moe.trtllm_gen_routing(logits, None, 1, 3, tile_tokens_dim=4)
+    assert type(r).__name__ == "TrtllmGenRoutingResult" and len(r) == 8
+    assert r.topk_ids.tolist() == logits.topk(3).indices.tolist() and r.topk_weights.dtype is torch.bfloat16
+    places = r.expanded_idx_to_permuted_idx.long()
+    assert (r.permuted_idx_to_token_idx[places] == torch.arange(5, dtype=torch.int32).repeat_interleave(3)).all()
+    assert (r.cta_idx_xy_to_batch_idx[places // 4] == r.topk_ids.flatten()).all()
+    tiles = int(r.num_non_exiting_ctas)
+    assert int(r.total_num_padded_tokens) == 4 * tiles and (r.cta_idx_xy_to_batch_idx[tiles:] == -1).all()
+    assert sum((r.cta_idx_xy_to_mn_limit[:tiles] - 4 * torch.arange(tiles, dtype=torch.int32)).tolist()) == 15
+    compiled = torch.compile(lambda x: flashinfer.trtllm_gen_routing(x, None, 1, 3, tile_tokens_dim=4).topk_ids, fullgraph=True, backend="eager")
+    assert (compiled(logits) == r.topk_ids).all()

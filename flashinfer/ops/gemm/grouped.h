@@ -75,7 +75,7 @@ struct GroupGemmFp8NtGroupwise {
   std::optional<TensorView> out;
   std::optional<DType> out_dtype;
   std::string backend = "trtllm";
-  int64_t segment_alignment = 1;  // a promise of the caller about m_indptr, >= 1
+  int64_t segment_alignment = 1;  // what m_indptr must be multiples of, >= 1
 };
 Tensor group_gemm_fp8_nt_groupwise(const GroupGemmFp8NtGroupwise& args);
 

@@ -23,7 +23,7 @@ GroupedWork work(const GroupGemmFp8NtGroupwise& a) {
   constexpr const char* kName = "group_gemm_fp8_nt_groupwise";
   gemm::check_out_dtype(kName, gemm::out_dtype_of(a), gemm::kHalves);
   FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, kName, ": mma_sm is ", a.mma_sm, ", but must be 1 or 2");
-  FI_CHECK(a.segment_alignment >= 1, ValueError, kName, ": segment_alignment is ", a.segment_alignment, ", but must be at least 1");
+  gemm::check_alignment(kName, a.m_indptr, a.segment_alignment);
   GroupedWork w = gemm::plain_work(kName, a);
   set_grids(kName, a.a_scale, a.b_scale, a.scale_major_mode == "MN", a.scale_granularity_mnk, w);
   return w;

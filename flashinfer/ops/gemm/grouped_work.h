@@ -56,6 +56,14 @@ inline std::vector<Group> groups_of(std::string_view op, std::string_view argume
   return out;
 }
 
+/// ValueError unless every offset keeps the caller's promise.
+inline void check_alignment(std::string_view op, const TensorView& indptr, int64_t alignment) {
+  FI_CHECK(alignment >= 1, ValueError, op, ": segment_alignment is ", alignment, ", but must be at least 1");
+  for (int64_t i = 0; i < indptr.size(0); ++i)
+    FI_CHECK(index_at(indptr, i) % alignment == 0, ValueError, op, ": m_indptr[", i, "] is ", index_at(indptr, i), ", but must be a multiple of ",
+             alignment);
+}
+
 /// Runs of equal indices; -1: rows of no group.
 inline std::vector<Group> groups_of_rows(std::string_view op, const TensorView& indices, int64_t weights) {
   std::vector<Group> out;

@@ -62,13 +62,10 @@ int64_t masked_rows(const char* op, const TensorView& masked_m, int64_t q, int64
 /// Segments that keep what the caller says of them.
 template <class B>
 std::vector<gemm::Group> segments(const char* op, const B& a, int64_t alignment) {
-  FI_CHECK(alignment >= 1, ValueError, op, ": segment_alignment is ", alignment, ", but must be at least 1");
+  gemm::check_alignment(op, a.m_indptr, alignment);
   std::vector<gemm::Group> groups = gemm::groups_of(op, "m_indptr", a.m_indptr, a.a.size(0));
   for (const gemm::Group& g : groups)
     FI_CHECK(g.rows <= a.max_m, ValueError, op, ": m_indptr makes segment ", g.weight, " ", g.rows, " rows long, but max_m is ", a.max_m);
-  for (int64_t i = 0; i < a.m_indptr.size(0); ++i)
-    FI_CHECK(gemm::index_at(a.m_indptr, i) % alignment == 0, ValueError, op, ": m_indptr[", i, "] is ", gemm::index_at(a.m_indptr, i),
-             ", but must be a multiple of ", alignment);
   return groups;
 }
 

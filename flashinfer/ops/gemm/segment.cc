@@ -45,6 +45,13 @@ std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
       row += n;
     }
   }
+  if (a.seg_lens && a.seg_indptr) {
+    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ", a.seg_lens->size(0),
+             ", but batch_size is ", a.batch_size);
+    for (size_t i = 0; i < out.size(); ++i)
+      FI_CHECK(gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)) == out[i].rows, ValueError, kSegmentRun, ": seg_lens[", i, "] is ",
+               gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)), ", but seg_indptr gives the segment ", out[i].rows, " rows");
+  }
   if (a.weight_indices)
     FI_CHECK(a.weight_indices->size(0) == a.batch_size, ValueError, kSegmentRun, ": weight_indices.shape[0] is ", a.weight_indices->size(0),
              ", but batch_size is ", a.batch_size);
