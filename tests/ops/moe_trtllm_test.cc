@@ -177,8 +177,12 @@ TEST(TrtllmMoe, Refusals) {
   refused("local_expert_offset is 2 and local_num_experts 4", [](auto& a) { a.local_expert_offset = 2; });
   refused("top_k is 5, but must be in [1, 4]", [](auto& a) { a.top_k = 5; });
   refused("routing_bias is None", [](auto& a) { a.routing_method_type = 2; });
-  refused("activation_type is 10, but Gelu 0", [](auto& a) { a.activation_type = 10; });
-  refused("gemm1_clamp_limit is given, but is implemented for Swiglu alone", [&](auto& a) { a.activation_type = 7, a.gemm1_clamp_limit = logits; });
+  refused("activation_type is 12, ClampedRelu2, but this op has no argument for its limit", [](auto& a) { a.activation_type = 12; });
+  const TensorView four = pattern<float>({kExperts}, 1);
+  refused("gemm1_clamp_limit is float32[7, 4], but must be [4]", [&](auto& a) { a.activation_type = 7, a.gemm1_clamp_limit = logits; });
+  refused("gemm1_clamp_limit is given, but belongs to Swiglu 3", [&](auto& a) { a.activation_type = 4, a.gemm1_clamp_limit = four; });
+  refused("gemm1_alpha is given, but belongs to Swiglu 3, SwigluBias 5 and Situ 10", [&](auto& a) { a.activation_type = 7, a.gemm1_alpha = four; });
+  refused("but must be finite and positive for Situ", [&](auto& a) { a.activation_type = 10, a.gemm1_beta = four; });
   refused("gemm1_weights_scale is given, but weights of this format have none", [&](auto& a) { a.gemm1_weights_scale = logits; });
   refused("num_fused_shared_experts is 1, but this format has none", [](auto& a) { a.num_fused_shared_experts = 1; });
   const Tensor out = Tensor::empty({kTokens, kHidden}, DType::kBF16);
