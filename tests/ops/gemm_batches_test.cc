@@ -19,7 +19,8 @@ TensorView scales(std::initializer_list<int64_t> shape, int low, uint32_t salt) 
 }
 
 TEST(ScaledBatches, EqualProductsOfTheirOwn) {
-  const TensorView a = pattern<e4m3_t>({2, 130, 96}, 2), b = pattern<e4m3_t>({2, 20, 96}, 2, 7), sa = scales({2, 256, 4}, 122, 1), sb = scales({2, 128, 4}, 122, 2);
+  const TensorView a = pattern<e4m3_t>({2, 130, 96}, 2), b = pattern<e4m3_t>({2, 20, 96}, 2, 7);
+  const TensorView sa = scales({2, 256, 4}, 122, 1), sb = scales({2, 128, 4}, 122, 2);
   const Tensor counts = ints({130, 3});
   const Tensor out = masked_scaled_bmm({.a = a, .b = b, .a_scale = sa, .b_scale = sb, .masked_m = counts, .block_scale_type = "mxfp8"});
   for (int64_t q = 0; q < 2; ++q) {
@@ -38,7 +39,8 @@ TEST(ScaledBatches, TakeWhatTheGroupedQuantiserMakes) {
   const auto [xq, xs] = scaled_fp4_grouped_quantize({.a = x, .mask = counts, .a_global_sf = gs});
   const auto [wq, ws] = scaled_fp4_grouped_quantize({.a = w, .mask = all, .a_global_sf = gs});
   const Tensor memory = Tensor::zeros({2, 10, 20}, DType::kF32);
-  grouped_gemm_nt_masked({.lhs = {xq.view(), xs.view()}, .rhs = {wq.view(), ws.view()}, .out = memory.view().transpose(0, 1).transpose(1, 2), .masked_m = counts,
+  const TensorView out = memory.view().transpose(0, 1).transpose(1, 2);
+  grouped_gemm_nt_masked({.lhs = {xq.view(), xs.view()}, .rhs = {wq.view(), ws.view()}, .out = out, .masked_m = counts,
                           .ab_dtype = "float4_e2m1fn", .sf_dtype = "float8_e4m3fn", .c_dtype = "float32", .sf_vec_size = 16, .alpha = alpha});
   double error = 0, size = 0;
   for (int64_t q = 0; q < 2; ++q)
@@ -72,7 +74,8 @@ TEST(ScaledBatches, Refusals) {
   m.out_dtype = std::nullopt, m.a_scale = scales({2, 64, 4}, 122, 1);
   EXPECT_REFUSED("a_scale is uint8[2, 64, 4], 512 scale factors, but 2 matrices of 9 x 2 of them need 1024", masked_scaled_bmm(m));
 
-  const TensorView x = pattern<e4m3_t>({130, 128}, 1), w = pattern<e4m3_t>({2, 20, 128}, 1), sx = pattern<float>({130, 1}, 1), sw = pattern<float>({2, 1, 1}, 1);
+  const TensorView x = pattern<e4m3_t>({130, 128}, 1), w = pattern<e4m3_t>({2, 20, 128}, 1);
+  const TensorView sx = pattern<float>({130, 1}, 1), sw = pattern<float>({2, 1, 1}, 1);
   const Tensor odd = ints({0, 100, 130}), even = ints({0, 128, 128});
   RaggedBlockScaledBmm r{.a = x, .b = w, .a_scale = sx, .b_scale = sw, .m_indptr = odd, .max_m = 128};
   EXPECT_REFUSED("ragged_block_scaled_bmm: m_indptr[1] is 100, but must be a multiple of 128", ragged_block_scaled_bmm(r));
@@ -80,7 +83,8 @@ TEST(ScaledBatches, Refusals) {
   EXPECT_REFUSED("m_indptr makes segment 0 128 rows long, but max_m is 100", ragged_block_scaled_bmm(r));
   r.max_m = 128, r.a_scale = sw;
   EXPECT_REFUSED("a_scale is float32[2, 1, 1], but must be [130, 1]", ragged_block_scaled_bmm(r));
-  EXPECT_REFUSED("segment_alignment is 0", ragged_block_scaled_bmm({.a = x, .b = w, .a_scale = sx, .b_scale = sw, .m_indptr = even, .max_m = 128, .segment_alignment = 0}));
+  r.a_scale = sx, r.segment_alignment = 0;
+  EXPECT_REFUSED("segment_alignment is 0", ragged_block_scaled_bmm(r));
   EXPECT_REFUSED("m_indptr[1] is 100, but must be a multiple of 8",
                  group_gemm_fp8_nt_groupwise({.a = x, .b = w, .a_scale = sx, .b_scale = sw, .m_indptr = odd, .scale_major_mode = "K", .segment_alignment = 8}));
 }
@@ -96,7 +100,8 @@ TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
   const TensorView scale(sf.data(), DType::kF8E4M3, shape, stride);
   GroupedGemmNtMasked g{.lhs = {last(codes), scale}, .rhs = {last(weights), scale}, .out = out, .masked_m = counts, .ab_dtype = "float4_e2m1fn",
                         .sf_dtype = "float8_e4m3fn", .c_dtype = "bfloat16", .sf_vec_size = 16};
-  EXPECT_REFUSED("out is bfloat16[10, 20, 3] with strides 60, 3 and 1, but must be the permuted view of contiguous memory [3, 10, 20]", grouped_gemm_nt_masked(g));
+  EXPECT_REFUSED("out is bfloat16[10, 20, 3] with strides 60, 3 and 1, but must be the permuted view of contiguous memory [3, 10, 20]",
+                 grouped_gemm_nt_masked(g));
   const Tensor memory = Tensor::zeros({3, 10, 20}, DType::kBF16);
   g.out = last(memory);
   grouped_gemm_nt_masked(g);
@@ -111,8 +116,8 @@ TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
 }
 
 TEST(Segments, LengthsAndOffsetsMustAgree) {
-  const Tensor x = random_tensor<bf16_t>({4, 64}, 1), w = random_tensor<bf16_t>({2, 20, 64}, 2), workspace = Tensor::zeros({16}, DType::kU8), lens = ints({1, 3}),
-               indptr = ints({0, 2, 4});
+  const Tensor x = random_tensor<bf16_t>({4, 64}, 1), w = random_tensor<bf16_t>({2, 20, 64}, 2), workspace = Tensor::zeros({16}, DType::kU8);
+  const Tensor lens = ints({1, 3}), indptr = ints({0, 2, 4});
   SegmentGEMMWrapper segments(workspace);
   EXPECT_REFUSED("seg_lens[0] is 1, but seg_indptr gives the segment 2 rows",
                  segments.run({.x = x, .weights = w, .batch_size = 2, .weight_column_major = true, .seg_lens = lens, .seg_indptr = indptr}));

@@ -248,6 +248,8 @@ TEST(Quantization, Refusals) {
                  fp4_quantize({.input = x, .is_sf_swizzled_layout = false, .is_sf_8x4_layout = true}));
   EXPECT_REFUSED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
   EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be", nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
+  EXPECT_REFUSED("sfLayout is 2, but scales of shuffled weights (do_shuffle) lie in 128x4 (0)",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 2, .do_shuffle = true}));
   EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4", nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
   EXPECT_REFUSED("a_global_sf is 1, but with per_token_activation must be 1 / (448 * 6)",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .per_token_activation = true}));

@@ -90,7 +90,8 @@ constinit const op::Op group_gemm_mxfp4 = op::also_named(
                                                         mxfp4_fields, group_gemm_mxfp4_cases),
     "group_gemm_mxfp8_mxfp4_nt_groupwise");
 constinit const op::Op group_gemm_nvfp4 = flashinfer::gemm::define_grouped<group_gemm_nvfp4, Nvfp4, work>(
-    "group_gemm_nvfp4_nt_groupwise", kModule, "Each group of NVFP4 rows times an NVFP4 matrix.", nvfp4_fields, group_gemm_nvfp4_cases);
+    "group_gemm_nvfp4_nt_groupwise", kModule, "Each group of NVFP4 rows times an NVFP4 matrix.",
+    nvfp4_fields, group_gemm_nvfp4_cases);
 }  // namespace ops::gemm
 
 Tensor group_gemm_mxfp4_nt_groupwise(const Mxfp4& a) { return op::call(family::group_gemm_mxfp4, a); }

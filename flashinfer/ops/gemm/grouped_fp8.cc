@@ -111,13 +111,17 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op group_gemm_fp8_groupwise = flashinfer::gemm::define_grouped<group_gemm_fp8_groupwise, Groupwise, work>(
-    "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.", groupwise_fields, group_gemm_fp8_groupwise_cases);
+    "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.",
+    groupwise_fields, group_gemm_fp8_groupwise_cases);
 constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<group_deepgemm_fp8, Deep, work>(
-    "group_deepgemm_fp8_nt_groupwise", kModule, "Each row of a times the matrix of its index, FP8 with f32 scales of blocks.", deep_fields, group_deepgemm_fp8_cases);
+    "group_deepgemm_fp8_nt_groupwise", kModule, "Each row of a times the matrix of its index, FP8 with f32 scales of blocks.",
+    deep_fields, group_deepgemm_fp8_cases);
 constinit const op::Op group_gemm_fp8_contiguous = flashinfer::gemm::define_grouped<group_gemm_fp8_contiguous, Contiguous, work>(
-    "group_gemm_fp8_nt_groupwise_contiguous", kModule, "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.", contiguous_fields, group_gemm_fp8_contiguous_cases);
+    "group_gemm_fp8_nt_groupwise_contiguous", kModule, "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.",
+    contiguous_fields, group_gemm_fp8_contiguous_cases);
 constinit const op::Op batch_deepgemm_fp8 = flashinfer::gemm::define_grouped<batch_deepgemm_fp8, Masked, work>(
-    "batch_deepgemm_fp8_nt_groupwise", kModule, "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.", masked_fields, batch_deepgemm_fp8_cases);
+    "batch_deepgemm_fp8_nt_groupwise", kModule, "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.",
+    masked_fields, batch_deepgemm_fp8_cases);
 }  // namespace ops::gemm
 
 Tensor group_gemm_fp8_nt_groupwise(const Groupwise& a) { return op::call(family::group_gemm_fp8_groupwise, a); }

@@ -240,7 +240,7 @@ constexpr op::Field blocks_fields[] = {
 constexpr op::Field nt_fields[] = {
     op::in<&Nt::lhs>("lhs", nullptr, op::any_layout, op::doc("codes and scales of the rows")),
     op::in<&Nt::rhs>("rhs", nullptr, op::any_layout, op::doc("codes and scales of the weights")),
-    op::out<&Nt::out>("out", nullptr, op::floats, op::any_layout, op::required),
+    op::out<&Nt::out>("out", nullptr, op::floats, op::any_layout, op::required, op::not_returned),
     op::in<&Nt::masked_m>("masked_m", "q", DType::kI32),
     op::attr<&Nt::ab_dtype>("ab_dtype", op::required, op::keyword_only, op::choices("float4_e2m1fn|float8_e4m3fn")),
     op::attr<&Nt::sf_dtype>("sf_dtype", op::required, op::choices("float8_e4m3fn|float8_e8m0fnu")),
@@ -274,6 +274,6 @@ constinit const op::Op grouped_gemm_nt_masked_op = flashinfer::gemm::define_grou
 Tensor masked_scaled_bmm(const Masked& a) { return op::call(family::masked_scaled_bmm_op, a); }
 Tensor ragged_scaled_bmm(const Ragged& a) { return op::call(family::ragged_scaled_bmm_op, a); }
 Tensor ragged_block_scaled_bmm(const Blocks& a) { return op::call(family::ragged_block_scaled_bmm_op, a); }
-Tensor grouped_gemm_nt_masked(const Nt& a) { return op::call(family::grouped_gemm_nt_masked_op, a); }
+void grouped_gemm_nt_masked(const Nt& a) { op::call(family::grouped_gemm_nt_masked_op, a); }
 
 }  // namespace flashinfer

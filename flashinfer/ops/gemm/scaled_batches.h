@@ -76,7 +76,7 @@ struct GroupedGemmNtMasked {
   std::optional<int64_t> sm_count = {};                                       // CUDA only
   std::optional<TensorView> dst_signals = {};  // NotImplementedError: flags between kernels of a GPU
 };
-Tensor grouped_gemm_nt_masked(const GroupedGemmNtMasked& args);
+void grouped_gemm_nt_masked(const GroupedGemmNtMasked& args);
 
 /// Offsets of the same groups, each rounded up to a multiple of 4 rows, and where each row of the old order lies in the new one.
 struct PadIndptr {

@@ -154,7 +154,8 @@ Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Te
     l.x_scales = row_scales(*a.hidden_states_scale, l.format, l.tokens, l.hidden / scale_block(l.format));
   if (B::kFormat == MoeFormat::kFp8PerChannel) l.row_factor = a.hidden_states_scale->view({l.tokens});
   if (a.per_token_scale) l.row_factor = *a.per_token_scale;
-  if (l.kind == MoeActivation::kSwigluStep && l.limit && a.output1_scale_gate_scalar) l.limit = hold(product_of(*l.limit, *a.output1_scale_gate_scalar, l.experts));
+  if (l.kind == MoeActivation::kSwigluStep && l.limit && a.output1_scale_gate_scalar)
+    l.limit = hold(product_of(*l.limit, *a.output1_scale_gate_scalar, l.experts));
   if (l.kind == MoeActivation::kSitu) {
     l.situ_beta = a.gemm1_alpha ? *a.gemm1_alpha : hold(ones(l.experts));
     l.situ_linear = a.gemm1_beta ? *a.gemm1_beta : hold(ones(l.experts));

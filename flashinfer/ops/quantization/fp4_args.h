@@ -116,6 +116,8 @@ inline void validate(const Nvfp4Quantize& a) {
   const int64_t m = ops::row_count(a.a);
   FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, kNvfp4, ": expanded_idx_to_permuted_idx is not implemented");
   FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, kNvfp4, ": out_scale is given, but per_token_activation is False");
+  FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, kNvfp4, ": sfLayout is ", a.sfLayout,
+           ", but scales of shuffled weights (do_shuffle) lie in 128x4 (0)");
   FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, kNvfp4, ": do_shuffle needs a multiple of 128 rows, but there are ", m);
   FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError, kNvfp4, ": do_shuffle is for weights, but per_token_activation is True");
   FI_CHECK(!a.per_token_activation || kHalves.has(a.a.dtype()), ValueError, kNvfp4, ": a is ", name(a.a.dtype()),
