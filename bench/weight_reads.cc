@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products whose time is that of reading weights: one row, and a token through 8 of 64 experts; beside each the same bytes only read, in
 // turns. Then MoE with many tokens beside the dense product of the same rows. Weights are random and rotate, so that no cache holds them.
-//   bench_weight_reads [part of a name] [rounds]
+//   bench_weight_reads [names with commas, or "" for all] [rounds]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +46,7 @@ struct Subject {
   std::string name;
   std::vector<std::vector<TensorView>> reads;  // of turn i
   std::function<void(size_t)> run;
+  double scales = 0;  // bytes of scale factors that are not in `reads`, as a part of those
 };
 
 void measure(const Subject& s, int rounds) {
@@ -55,9 +56,10 @@ void measure(const Subject& s, int rounds) {
     const size_t turn = static_cast<size_t>(r) % s.reads.size();
     double n = 0;
     for (const TensorView& t : s.reads[turn]) n += static_cast<double>(t.nbytes() / kChunk * kChunk);
-    const double a = seconds([&] {
+    const double a = (1 + s.scales) * seconds([&] {
       for (const TensorView& t : s.reads[turn]) read_all(t.data(), t.nbytes() / kChunk * kChunk);
     });
+    n *= 1 + s.scales;
     const double b = seconds([&] { s.run((turn + s.reads.size() / 2) % s.reads.size()); });
     read.push_back(n / a * 1e-9), run.push_back(n / b * 1e-9), share.push_back(a / b);
   }
@@ -67,11 +69,11 @@ void measure(const Subject& s, int rounds) {
 
 using Fill = std::function<Tensor(std::vector<int64_t>)>;
 /// One row times weights [n, k / per_element_of_storage], copies of 128 MB in all.
-Subject row(const std::string& name, const Fill& fill, int64_t width, std::function<void(const TensorView&)> product) {
+Subject row(const std::string& name, const Fill& fill, int64_t width, std::function<void(const TensorView&)> product, double scales = 0) {
   const Tensor probe = fill({16, width});
   const int64_t copies = std::max<int64_t>(2, (int64_t{192} << 20) / (probe.nbytes() / 16 * kN));
   const Tensor all = fill({copies * kN, width});
-  Subject s{name, {}, {}};
+  Subject s{name, {}, {}, scales};
   for (int64_t i = 0; i < copies; ++i) s.reads.push_back({all.view().slice(0, i * kN, (i + 1) * kN)});
   s.run = [all, product](size_t turn) { product(all.view().slice(0, static_cast<int64_t>(turn) * kN, static_cast<int64_t>(turn + 1) * kN)); };
   return s;
@@ -93,6 +95,8 @@ struct Experts {
 };
 Subject one_token(const std::string& name, const Experts& e) {
   Subject s{name, {}, {}};
+  for (const Tensor& t : e.keep)
+    s.scales += static_cast<double>(t.nbytes()) / static_cast<double>(e.fc1.nbytes() + e.fc2.nbytes());
   std::vector<Tensor> ids;
   for (int64_t turn = 0; turn < kExperts / kTopK; ++turn) {
     ids.push_back(Tensor::empty({1, kTopK}, DType::kI32));
@@ -145,7 +149,8 @@ void many_tokens(const std::string& name, const Experts& e, int64_t tokens, int 
 int main(int argc, char** argv) {
   const std::string only = argc > 1 ? argv[1] : "";
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 11;
-  const auto wanted = [&](const std::string& name) { return name.find(only) != std::string::npos; };
+  const auto wanted = [&](const std::string& name) { return only.empty() || ("," + only + ",").find("," + name + ",") != std::string::npos; };
+  const auto any = [&](const std::string& name) { return wanted(name + "_1") || wanted(name + "_64") || wanted(name + "_1024"); };
   const Tensor a = bf16s({1, kK}, 1), a8 = bytes({1, kK}, DType::kF8E4M3, 0x20, 0x40), a4 = bytes({1, kK / 2}, DType::kU8, 0, 256);
   const Tensor out = Tensor::empty({1, kN}, DType::kBF16), one = f32s({1}, 1);
   const Fill e4m3 = [](std::vector<int64_t> shape) { return bytes(std::move(shape), DType::kF8E4M3, 0, 0x70); };
@@ -165,25 +170,25 @@ int main(int argc, char** argv) {
   if (wanted("mm_mxfp8"))
     measure(row("mm_mxfp8", e4m3, kK, [&](const TensorView& b) {
       mm_mxfp8({.a = a8, .b = b.transpose(0, 1), .a_descale = mx_a, .b_descale = mx_b, .out = out});
-    }), rounds);
+    }, 1.0 / 32), rounds);
   if (wanted("mm_fp4_nvfp4"))
     measure(row("mm_fp4_nvfp4", codes, kK / 2, [&](const TensorView& b) {
       mm_fp4({.a = a4, .b = b.transpose(0, 1), .a_descale = nv_a, .b_descale = nv_b, .alpha = one, .out = out});
-    }), rounds);
+    }, 1.0 / 8), rounds);
   if (wanted("mm_fp4_mxfp4"))
     measure(row("mm_fp4_mxfp4", codes, kK / 2, [&](const TensorView& b) {
       mm_fp4({.a = a4, .b = b.transpose(0, 1), .a_descale = mx_a, .b_descale = mx_b, .out = out, .block_size = 32, .use_nvfp4 = false});
-    }), rounds);
+    }, 1.0 / 16), rounds);
 
-  if (wanted("moe_bf16")) {
+  if (any("moe_bf16")) {
     const Experts e{.fc1 = bf16s({kExperts, 2 * kInter, kHidden}, 0.1f), .fc2 = bf16s({kExperts, kHidden, kInter}, 0.1f)};
     if (wanted("moe_bf16_1")) measure(one_token("moe_bf16_1", e), rounds);
     if (wanted("moe_bf16_64")) many_tokens("moe_bf16_64", e, 64, rounds);
     if (wanted("moe_bf16_1024")) many_tokens("moe_bf16_1024", e, 1024, std::max(1, rounds / 4));
   }
-  const Tensor fc1 = wanted("moe_mxfp4") || wanted("moe_nvfp4") ? bytes({kExperts, 2 * kInter, kHidden / 2}, DType::kU8, 0, 256) : Tensor(),
+  const Tensor fc1 = any("moe_mxfp4") || any("moe_nvfp4") ? bytes({kExperts, 2 * kInter, kHidden / 2}, DType::kU8, 0, 256) : Tensor(),
                fc2 = fc1.defined() ? bytes({kExperts, kHidden, kInter / 2}, DType::kU8, 0, 256) : Tensor();
-  if (wanted("moe_mxfp4")) {
+  if (any("moe_mxfp4")) {
     const Tensor s1 = bytes({kExperts, 2 * kInter, kHidden / 32}, DType::kU8, 116, 122), s2 = bytes({kExperts, kHidden, kInter / 32}, DType::kU8, 116, 122);
     Experts e{.fc1 = fc1, .fc2 = fc2};
     e.scales = std::vector<TensorView>{s1, s2};
@@ -193,7 +198,7 @@ int main(int argc, char** argv) {
     if (wanted("moe_mxfp4_64")) many_tokens("moe_mxfp4_64", e, 64, rounds);
     if (wanted("moe_mxfp4_1024")) many_tokens("moe_mxfp4_1024", e, 1024, std::max(1, rounds / 4));
   }
-  if (wanted("moe_nvfp4")) {
+  if (any("moe_nvfp4")) {
     const Tensor s1 = bytes({kExperts, 2 * kInter, kHidden / 16}, DType::kU8, 0x20, 0x30), s2 = bytes({kExperts, kHidden, kInter / 16}, DType::kU8, 0x20, 0x30),
                  gs = f32s({1}, 400), factor = f32s({kExperts}, 1e-3f);
     Experts e{.fc1 = fc1, .fc2 = fc2};

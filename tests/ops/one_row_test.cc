@@ -95,6 +95,19 @@ TEST(OneRow, Mxfp8) {
     });
   }
 }
+/// Products of integers; k over several blocks of both kinds, every scale but NaN.
+TEST(OneRow, Fp4) {
+  const Tensor a = bytes({kRows, kK / 2}, 1, 0, 256), b = bytes({kN, kK / 2}, 2, 0, 256);
+  for (const bool nvfp4 : {true, false}) {
+    const int64_t columns = nvfp4 ? 92 : 48;
+    const Tensor of_b = nvfp4 ? bytes({128, columns}, 3, 0, 127, DType::kF8E4M3) : bytes({128, columns}, 3, 0, 140);
+    const Tensor ones = bytes({128, columns}, 4, nvfp4 ? 0x38 : 127, nvfp4 ? 0x39 : 128, nvfp4 ? DType::kF8E4M3 : DType::kU8);
+    expect_rows_alone([&](int64_t i, int64_t m) {
+      return mm_fp4({.a = a.view().slice(0, i, i + m), .b = b.view().transpose(0, 1), .a_descale = ones, .b_descale = of_b,
+                     .block_size = nvfp4 ? 16 : 32, .use_nvfp4 = nvfp4});
+    });
+  }
+}
 TEST(OneRow, Mxfp4Experts) {
   constexpr int64_t kInter = 160, kHidden = 1408;  // k of the first product: eleven steps; of the second: one and a rest
   const Tensor fc1 = bytes({2, kInter, kHidden / 2}, 1, 0, 256), fc2 = bytes({2, kHidden, kInter / 2}, 2, 0, 256), w = f32s({kRows, 2}, 5);

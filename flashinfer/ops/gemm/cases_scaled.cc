@@ -34,7 +34,7 @@ constexpr op::Case kMmFp4[] = {
                 "out_dtype=float16", "cpu", 0, -1, 1e-2},
     {"8x4", "a=u8:20x72:randint(0,256) b=u8:72x16:randint(0,256)^t a_descale=e4m3:24x12:uniform(0.1,1) b_descale=e4m3:128x12:uniform(0.1,1) "
             "use_8x4_sf_layout=True", "cpu", 0, -1, 1e-2},
-    {"mxfp4", "a=u8:12x48:randint(0,256) b=u8:48x33:randint(0,256)^t a_descale=u8:128x4:randint(122,128) b_descale=u8:128x4:randint(122,128) "
+    {"mxfp4", "a=u8:12x80:randint(0,256) b=u8:80x33:randint(0,256)^t a_descale=u8:128x8:randint(122,128) b_descale=u8:128x8:randint(122,128) "
               "block_size=32 use_nvfp4=False", "cpu", 0, -1, 1e-2},
     {"bench", "a=u8:512x2048:randint(0,256) b=u8:2048x4096:randint(0,256)^t a_descale=e4m3:512x256:uniform(0.1,1) "
               "b_descale=e4m3:4096x256:uniform(0.1,1)", "cpu", op::kBench, -1, 1e-1},

@@ -18,6 +18,8 @@ struct Fp4Quads {
   static constexpr bool kMinima = false;
   const uint8_t* words;  // [block][4][16][4]
   const float* scales;   // [block][group][16]
+  // 64 bytes to ask for with each word, so that they do not wait for each other; or null.
+  const uint8_t* ahead = nullptr;
 
   FI_VEC_INLINE Vec scale(int64_t block, int g, int v) const {
     return load(scales + (block * Groups + g) * kPanelColumns + v * Vec::kLanes);
@@ -31,6 +33,7 @@ struct Fp4Quads {
 #pragma GCC unroll 4
     for (int i = 0; i < 4 / Groups; ++i) {
       const int word = g * 4 / Groups + i;
+      if (ahead) __builtin_prefetch(ahead + (block * 4 + word) * 64, 0, 2);
       const __m512i x = _mm512_loadu_si512(words + block * 256 + word * 64);
       f(2 * word, _mm512_shuffle_epi8(table, _mm512_and_si512(x, nibble)));
       f(2 * word + 1, _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble)));
@@ -60,6 +63,11 @@ struct Fp4Blocks {
     side_by_side = p.b_sf.layout == SfLayout::k128x4 && columns >= kPanelColumns && (p.b_sf.first + panel * kPanelColumns) % kPanelColumns == 0;
   }
 
+  /// Whether nothing lies between rows.
+  bool in_line() const { return line == p.b_k / 2; }
+  /// What lies as far behind these rows, in the order of memory, as blocks from `first` on behind their first: the next 16 rows.
+  const uint8_t* next(int64_t first) const { return in_line() ? rows + kPanelColumns * line + first * 256 : nullptr; }
+
   void fill(int64_t first, int64_t count) {
     for (int64_t block = 0; block < count; block += 4) fill_words((first + block) * 16, block, count - block < 4 ? count - block : 4);
     for (int64_t g = 0; g < count * Groups; g += 4) fill_scales(first * Groups + g, g, count * Groups - g);
@@ -71,9 +79,10 @@ struct Fp4Blocks {
     uint8_t* const to = words + block * 256;
 #if FI_VNNI
     if (columns >= kPanelColumns && at + 64 <= p.b_k / 2) {
-      // 512 bytes further on, or as many into the rows after these: 16 streams are more than the hardware follows.
-      const uint8_t* const ahead = rows + at + 512 + (at + 512 < p.b_k / 2 ? 0 : kPanelColumns * line - p.b_k / 2);
-      for (int c = 0; c < kPanelColumns; ++c) __builtin_prefetch(ahead + c * line, 0, 2);
+      if (!in_line()) {  // 512 bytes further on, or as many into the rows after these: 16 streams are more than the hardware follows
+        const uint8_t* const ahead = rows + at + 512 + (at + 512 < p.b_k / 2 ? 0 : kPanelColumns * line - p.b_k / 2);
+        for (int c = 0; c < kPanelColumns; ++c) __builtin_prefetch(ahead + c * line, 0, 2);
+      }
       return transpose_16x16(rows + at, line, to);
     }
 #endif
@@ -82,7 +91,7 @@ struct Fp4Blocks {
       for (int64_t i = 0; i < blocks * 16 && at + i < p.b_k / 2; ++i) to[i / 4 * 64 + c * 4 + i % 4] = rows[c * line + at + i];
   }
 #if FI_VNNI
-  /// Four columns of e4m3 scales of 16 rows: the words of four bytes picked from the tile, then a byte after the other.
+  /// Four columns of scales of 16 rows: the words of four bytes picked from the tile, then a byte after the other.
   FI_VEC_INLINE void convert_scales(int64_t column, float* to) const {
     const uint8_t* const from = sf_rows[0] + sf_column_offset(p.b_sf.layout, column);
     const auto word = static_cast<int>((sf_rows[0] - p.b_sf.bytes) % 16 / 4);  // of each 16 bytes
@@ -92,6 +101,13 @@ struct Fp4Blocks {
     __m512i four = _mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i, four = _mm512_srli_epi32(four, 8)) {
+      if (p.b_sf.e8m0) {
+        const __m512i byte = _mm512_and_si512(four, _mm512_set1_epi32(255));
+        const __mmask16 zero = _mm512_testn_epi32_mask(byte, byte), nan = _mm512_cmpeq_epi32_mask(byte, _mm512_set1_epi32(255));
+        const __m512i power = _mm512_mask_mov_epi32(_mm512_slli_epi32(byte, 23), zero, _mm512_set1_epi32(0x00400000));
+        _mm512_storeu_si512(to + i * kPanelColumns, _mm512_mask_mov_epi32(power, nan, _mm512_set1_epi32(0x7fc00000)));
+        continue;
+      }
       const __m512i magnitude = _mm512_and_si512(four, _mm512_set1_epi32(127)), sign = _mm512_and_si512(four, _mm512_set1_epi32(128));
       const __m512i bits = _mm512_or_si512(_mm512_slli_epi32(magnitude, 20), _mm512_slli_epi32(sign, 24));
       const __m512 value = _mm512_mul_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(0x1p120f));
@@ -105,7 +121,7 @@ struct Fp4Blocks {
     alignas(64) uint32_t four[kPanelColumns];
     const int64_t left = p.b_sf.columns - column;
 #if FI_VNNI
-    if (side_by_side && left >= 4 && groups >= 4 && !p.b_sf.e8m0) return convert_scales(column, scales + group * kPanelColumns);
+    if (side_by_side && left >= 4 && groups >= 4) return convert_scales(column, scales + group * kPanelColumns);
 #endif
     for (int64_t c = 0; c < kPanelColumns; ++c) {
       if (p.b_sf.layout != SfLayout::kLinear) {
@@ -139,8 +155,11 @@ void gemm_fp4(const ByteGemmParams& p, int64_t task) {
   using Blocks = detail::Fp4Blocks<C.groups>;
   detail::each_panel(p, task, [&](int64_t panel, int64_t begin, int64_t end, const Output& out) {
     Blocks some(p, panel);
-    const detail::Fp4Quads<C.groups> b{some.words, some.scales};
-    detail::multiply_filled(p, b, Blocks::kBlocks, begin, end, out, [&](int64_t first, int64_t count) { some.fill(first, count); });
+    detail::Fp4Quads<C.groups> b{some.words, some.scales};
+    detail::multiply_filled(p, b, Blocks::kBlocks, begin, end, out, [&](int64_t first, int64_t count) {
+      some.fill(first, count);
+      if (end - begin <= kBlockRows) b.ahead = some.next(first);  // more rows read the words again
+    });
   });
 }
 

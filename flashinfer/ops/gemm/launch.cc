@@ -233,7 +233,9 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   // Few tasks are as many for each thread: 12 groups of 7 on two threads would be 7 and 5.
   const int64_t rounds = divide_up(groups * batch, per_task * std::max(threads, 1));
   if (rounds <= 2) per_task = std::clamp<int64_t>(divide_up(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
-  out.panels_per_task = 3 * std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
+  per_task = std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
+  if (groups > 0) per_task = divide_up(groups, divide_up(groups, per_task));  // as many tasks, of one size
+  out.panels_per_task = 3 * per_task;
   // One row of panels too few for all threads: rows are cut too, in whole blocks of at least 32.
   const int64_t tasks = batch * std::max<int64_t>(1, divide_up(panels, out.panels_per_task));
   int64_t cuts = 1;

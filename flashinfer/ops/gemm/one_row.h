@@ -3,7 +3,8 @@
 // words of four bytes, converted in registers and multiplied at once, in the order of the tiles (gemm.h), so that the bits are theirs.
 //
 // Three panels at a time, as a column's sum is one chain of dots of six cycles each. While one tile of 48 columns is multiplied, the lines
-// of the next are asked for in the order of memory: 48 streams are more than the hardware follows.
+// of the next are asked for in the order of memory, a few at each word: 48 streams are more than the hardware follows, and without this
+// reads reach a third. Every second line is not enough (half of the speed).
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/params.h"
@@ -149,7 +150,6 @@ FI_VEC_INLINE void multiply_one_row(const OneRow& x, float* sums, Slow slow, Clo
       ahead.start(x.b + (next < chunks ? 0 : P * kPanelColumns * x.stride) + here * 64, x.stride, left < kTileLines ? left : kTileLines,
                   next < chunks || x.more ? P * kPanelColumns : 0);
     }
-    ahead.ask(P * kPanelColumns);
 #pragma GCC unroll 1
     for (int p = 0; p < P; ++p) transpose_16x16<Dot::kUnit>(x.b + p * kPanelColumns * x.stride + chunk * 64, x.stride, words[p]);
   };
@@ -186,6 +186,7 @@ FI_VEC_INLINE void multiply_one_row(const OneRow& x, float* sums, Slow slow, Clo
         }
 #pragma GCC unroll 2
         for (int64_t w = 0; w < kBlockWords; ++w) {
+          ahead.ask(P);  // 16 P for 16 words; all at once would wait for each other
 #pragma GCC unroll 4
           for (int p = 0; p < P; ++p)
             acc[p] = dot(acc[p], x.a + k + (word + w) * Dot::kElements, _mm512_load_si512(words[p] + (word + w) % 16 * 64));
