@@ -30,6 +30,20 @@ class GpuCheck(unittest.TestCase):
         self.assertTrue(output.endswith("11 passed, 0 failed, 0 skipped\n"))
         self.assertIn("| ok | killed | single_prefill of 192 tokens |", table)
 
+    def test_a_carried_tree_runs_elsewhere(self):
+        """What --pack copies is enough: no build folder, no source tree, third-party libraries beside it; the issue allows 60 MB."""
+        with tempfile.TemporaryDirectory() as place:
+            packed = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--tree", BUILD, "--pack", place + "/carried"],
+                                    capture_output=True, text=True, timeout=120)
+            self.assertEqual(packed.returncode, 0, packed.stderr)
+            carried = pathlib.Path(place) / "carried"
+            self.assertLess(sum(p.stat().st_size for p in carried.rglob("*") if p.is_file()), 60e6)
+            environment = {"PATH": os.environ["PATH"], "HOME": place, "OUT": place + "/out"}
+            done = subprocess.run(["sh", str(carried / "gpu_check.sh"), "--device", "emu", "--steps", "cases,recordings"], capture_output=True, text=True,
+                                  timeout=300, env=environment, cwd=place)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertTrue(done.stdout.endswith("9 passed, 0 failed, 0 skipped\n"), done.stdout)
+
     def test_failures_are_rows(self):
         with tempfile.TemporaryDirectory() as tree:
             status, result, _, output = check("--device", "cuda:0", "--tree", tree, "--steps", "device,probes,killed,timings")

@@ -172,7 +172,8 @@ jit::Extension extension_of(const AttentionVariant& v) {
   jit::Extension e;
   e.label = v.variant_name;
   e.text = str("struct FlashinferVariantParams : flashinfer::AttentionVariantParams {\n", members,
-               "  __device__ __host__ explicit FlashinferVariantParams(const flashinfer::AttentionParams& p)\n      : flashinfer::AttentionVariantParams(p)", init, " {\n", body,
+               "  __device__ __host__ explicit FlashinferVariantParams(const flashinfer::AttentionParams& p)\n"
+               "      : flashinfer::AttentionVariantParams(p)", init, " {\n", body,
                "  }\n};\nusing namespace flashinfer;\n#line 1 \"variant_decl\"\n", v.variant_decl, "\n");
   e.arguments = "FlashinferVariantParams, " + v.variant_name;
   return e;
