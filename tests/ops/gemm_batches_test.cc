@@ -115,6 +115,20 @@ TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
   expect_error(ErrorKind::kNotImplementedError, "dst_signals", [&] { grouped_gemm_nt_masked(g); });
 }
 
+TEST(Blockscale, QuantisesBf16AsTheQuantiserDoes) {
+  const Tensor x = random_tensor<bf16_t>({5, 256}, 1), w = random_tensor<bf16_t>({64, 256}, 2), short_k = random_tensor<bf16_t>({5, 100}, 3);
+  const auto [xq, xs] = per_token_group_quant_8bit({.x = x, .group_size = 128});
+  const auto [wq, ws] = per_token_group_quant_8bit({.x = w, .group_size = 128});
+  const Tensor out = fp8_blockscale_gemm_sm90({.input = x, .weight = w});
+  EXPECT_TRUE(same_bytes(out, fp8_blockscale_gemm_sm90({.input = xq, .weight = wq, .input_scale = xs, .weight_scale = ws})));
+  EXPECT_TRUE(same_bytes(out, fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = ws})));
+  EXPECT_REFUSED("a quantised input needs a quantised weight", fp8_blockscale_gemm_sm90({.input = xq, .weight = w, .input_scale = xs}));
+  EXPECT_REFUSED("input_scale is given, but input is bfloat16", fp8_blockscale_gemm_sm90({.input = x, .weight = w, .input_scale = xs}));
+  EXPECT_REFUSED("weight_scale is None, but weight is float8_e4m3fn", fp8_blockscale_gemm_sm90({.input = x, .weight = wq}));
+  EXPECT_REFUSED("weight_scale is float32[5, 2], but must be [1, 2]", fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = xs}));
+  EXPECT_REFUSED("k is 100", fp8_blockscale_gemm_sm90({.input = short_k, .weight = short_k}));
+}
+
 TEST(Segments, LengthsAndOffsetsMustAgree) {
   const Tensor x = random_tensor<bf16_t>({4, 64}, 1), w = random_tensor<bf16_t>({2, 20, 64}, 2), workspace = Tensor::zeros({16}, DType::kU8);
   const Tensor lens = ints({1, 3}), indptr = ints({0, 2, 4});

@@ -266,7 +266,8 @@ constexpr const op::Op* kOps[] = {&mm_op,
                                   &ops::gemm::ragged_scaled_bmm_op,
                                   &ops::gemm::ragged_block_scaled_bmm_op,
                                   &ops::gemm::grouped_gemm_nt_masked_op,
-                                  &ops::gemm::pad_indptr_op};
+                                  &ops::gemm::pad_indptr_op,
+                                  &ops::gemm::blockscale_sm90_op};
 }  // namespace
 
 Tensor mm_bf16(const MmBf16& a) { return op::call(mm_op, a); }

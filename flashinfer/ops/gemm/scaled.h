@@ -94,4 +94,17 @@ struct GemmFp8NtBlockscaled {
 };
 Tensor gemm_fp8_nt_blockscaled(const GemmFp8NtBlockscaled& args);
 
+/// out = input . weight^T of FP8 with f32 scales for 128 along k. What comes as bf16 is quantised here, each 128 elements of a row with
+/// scale = max(amax, 1e-4) / 448 and codes e4m3(x / scale). ValueError: an FP8 input with a bf16 weight, FP8 without scales or bf16 with,
+/// k that is no multiple of 128, n that is none of 64.
+struct Fp8BlockscaleGemmSm90 {
+  TensorView input;                             // [m, k] bf16 or e4m3
+  TensorView weight;                            // [n, k] bf16 or e4m3
+  std::optional<TensorView> input_scale = {};   // f32 [m, k / 128]
+  std::optional<TensorView> weight_scale = {};  // f32 [n, k / 128] or [n / 128, k / 128], rounded up
+  std::optional<TensorView> out = {};           // [m, n]
+  std::optional<DType> out_dtype = {};          // bf16 (when absent, or out's) or f16
+};
+Tensor fp8_blockscale_gemm_sm90(const Fp8BlockscaleGemmSm90& args);
+
 }  // namespace flashinfer
