@@ -13,6 +13,7 @@
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/ops/attention/cuda_launch.h"
 #include "flashinfer/ops/attention/op.h"
+#include "flashinfer/ops/pod/op.h"
 
 namespace flashinfer {
 namespace {
@@ -164,6 +165,85 @@ TEST(GraphPlan, PrefillFollowsEveryPlan) {
                   plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
     }
   }
+}
+
+struct Step {
+  std::vector<int32_t> qo, kv;  // offsets of tokens, lengths
+};
+/// Rows of the later plans are fewer; a request is empty; 1100 keys are cut.
+const Step kSteps[] = {{{0, 20, 23, 40}, {90, 1100, 30}}, {{0, 1, 2, 3}, {1100, 20, 100}}, {{0, 0, 30, 38}, {5, 70, 60}}};
+
+TEST(GraphPlan, SinksFollowEveryPlan) {
+  const Buffers b;
+  BatchSinkInit init{.float_workspace_buffer = b.workspace, .q_data_type = DType::kF16, .kv_data_type = DType::kF16, .head_dim_qk = kDim, .head_dim_vo = kDim};
+  BatchAttentionWithAttentionSinkWrapper plain(init);
+  init.use_cuda_graph = true;
+  init.qo_indptr_buf = b.qo, init.paged_kv_indptr_buf = b.indptr, init.paged_kv_indices_buf = b.indices, init.paged_kv_last_page_len_buf = b.last;
+  BatchAttentionWithAttentionSinkWrapper graph(init);
+  const std::vector<float> logits{0.5f, -1.0f, 3.0f, 0.0f};
+  const Tensor sink = there(Tensor::copy_of(std::span<const float>(logits), {kHeads}));
+  std::vector<std::array<unsigned, 2>> grids;
+  for (const Step& s : kSteps) {
+    const Table t(s.kv);
+    const Tensor qo = ints(s.qo), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
+    const BatchPrefillPlan plan{.qo_indptr = qo, .paged_kv_indptr = indptr, .paged_kv_indices = indices, .paged_kv_last_page_len = last,
+                                .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .page_size = kPage, .causal = true,
+                                .q_data_type = DType::kF16};
+    graph.plan(plan);
+    plain.plan(plan);
+    const Tensor q = normal({s.qo.back(), kHeads, kDim}, 2);
+    const BatchSinkRun run{.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .sink = sink, .sm_scale = 0.125, .return_lse = true};
+    const jit::Emulation seen(0);
+    const AttentionResult got = graph.run(run);
+    for (const auto& l : seen.launches()) grids.push_back({l.launch.grid[0], l.launch.block[0]});
+    const AttentionResult want = plain.run(run);
+    expect_same(got[0], want[0]);
+    expect_same(got[1], want[1]);
+  }
+  ASSERT_EQ(grids.size() % 3, 0u);
+  for (size_t i = grids.size() / 3; i < grids.size(); ++i) EXPECT_EQ(grids[i], grids[i % (grids.size() / 3)]);
+}
+
+TEST(GraphPlan, RaggedFollowsEveryPlan) {
+  const Buffers b;
+  BatchPrefillWithRaggedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .qo_indptr_buf = b.qo, .kv_indptr_buf = b.indptr});
+  BatchPrefillWithRaggedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
+  const auto plan_of = [](const Tensor& qo, const Tensor& kv) {
+    return BatchRaggedPlan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .causal = true};
+  };
+  const auto offsets = [](const std::vector<int32_t>& lengths) {
+    std::vector<int32_t> at{0};
+    for (const int32_t n : lengths) at.push_back(at.back() + n);
+    return ints(at);
+  };
+  for (const Step& s : kSteps) {
+    const Tensor qo = ints(s.qo), kv = offsets(s.kv);
+    graph.plan(plan_of(qo, kv));
+    plain.plan(plan_of(qo, kv));
+    const int64_t keys = kv.data_as<int32_t>()[3];
+    const Tensor q = normal({s.qo.back(), kHeads, kDim}, 2), k = normal({keys, kKvHeads, kDim}, 3), v = normal({keys, kKvHeads, kDim}, 4);
+    expect_same(graph.run({.q = q, .k = k, .v = v})[0], plain.run({.q = q, .k = k, .v = v})[0]);
+    EXPECT_EQ(values(b.qo.view()), s.qo);
+  }
+  const Tensor qo = ints({0, 20, 23, 40}), more = offsets({90, 1200, 30});
+  expect_error(kValue, "there are 1320 keys, but the first plan() had 1220, and with use_cuda_graph=True they may not grow", [&] { graph.plan(plan_of(qo, more)); });
+}
+
+TEST(GraphPlan, RotationAndTheTwoHalvesOfPodAreRefused) {
+  const Buffers b;
+  const Table t({20, 30, 40});
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last), q = normal({3, kHeads, kDim}, 2);
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodePlan plan = decode_plan(t, indptr, indices, last);
+  plan.pos_encoding_mode = "ROPE_LLAMA";
+  expect_error(ErrorKind::kNotImplementedError, "use_cuda_graph=True on GPUs serves neither rotation on the fly nor NVFP4 caches", [&] { graph.plan(plan); });
+  PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
+                                         .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  pod.plan({.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim = kDim, .page_size = kPage});
+  const Tensor k = normal({9, kKvHeads, kDim}, 3);
+  expect_error(ErrorKind::kNotImplementedError, "cuda: use_cuda_graph=True is not served on GPUs: the prefill half has no plan",
+               [&] { pod.run({.q_p = q, .k_p = k, .v_p = k, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache().view())}); });
 }
 
 TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {

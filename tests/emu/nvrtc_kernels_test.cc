@@ -39,7 +39,10 @@ const Kernel kKernels[] = {
     {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 128", "SampleCudaParams", "gumbel_last"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention"},
     {"attention/cuda", "AttentionCudaConfig", ".q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256", "AttentionCudaParams", "attention"},
+    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 256, .dvo = 256, .threads = 128", "AttentionCudaParams", "attention"},
+    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 72, .dvo = 72, .threads = 128", "AttentionCudaParams", "attention"},
     {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 128, .dvo = 128, .rope = 0, .threads = 128", "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 192, .dvo = 128, .rope = 1, .threads = 128", "AttentionCudaParams", "attention_cores"},
     {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256, .rope = 0, .threads = 128", "AttentionCudaParams", "attention_cores"},
     {"attention/cuda", "AttentionMergeCudaConfig", ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention_merge"},
 };
@@ -102,7 +105,7 @@ TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
 TEST(NvrtcKernels, DecodeLeavesRoomForThreeBlocks) {
   const Kernel* decode = nullptr;
   for (const Kernel& k : kKernels)
-    if (std::string_view(k.values).find(".warps_k = 4") != std::string_view::npos) decode = &k;
+    if (std::string_view(k.values).find(".warps_k = 4, .dqk = 128") != std::string_view::npos) decode = &k;
   ASSERT_NE(decode, nullptr);
   const std::string image = nvrtc_compile(str("#include \"flashinfer/ops/", decode->header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", decode->config,
                                               " kConfig{", decode->values, "};\nFI_CUDA_ENTRY(", decode->params, ", kConfig.threads, cu::", decode->function, "<kConfig>)\n"),

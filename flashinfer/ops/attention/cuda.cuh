@@ -31,14 +31,16 @@ struct Layout {
 /// Pieces of 16 bytes of a row that products read; the last one may lie beyond the row, and is zeros.
 constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(dim + 15) / 16 * 2; }
 
-/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies.
+/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are dealt to rows by their pitch, mostly a
+/// power of two, so that a thread keeps its column and rows are few registers; those beyond the row have nothing to do. Eight copies at
+/// once: with the sixteen of D 256 registers were spilled.
 template <AttentionCudaConfig C, int kRows, int kDim, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
-  constexpr uint32_t kPieces = pieces_of(kDim), kAll = kRows * kPieces;
-#pragma unroll
+  constexpr uint32_t kPieces = cuda_pitch(kDim) / 8, kAll = kRows * kPieces;
+#pragma unroll 8
   for (uint32_t i = 0; i < kAll; i += C.threads) {
     const uint32_t row = (i + thread_x()) / kPieces, piece = (i + thread_x()) % kPieces;
-    if (kAll % C.threads == 0 || row < kRows) f(row, piece);
+    if ((kAll % C.threads == 0 || row < kRows) && piece < pieces_of(kDim)) f(row, piece);
   }
 }
 
@@ -88,9 +90,14 @@ struct Place {
 template <AttentionCudaConfig C, int kBlocks, class T>
 FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const T* q, const T* k, Place at) {
   constexpr uint32_t kPieces = cuda_pitch(C.dqk) / 8;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+  constexpr int kSteps = 8;  // with the sixteen of D 256 some registers were spilled there; on older GPUs with eight
+#else
+  constexpr int kSteps = 16;
+#endif
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
-#pragma unroll
+#pragma unroll kSteps
   for (uint32_t d = 0; d < pieces_of(C.dqk); d += 2) {
     const Frag4 a = load_matrix4(q + swizzle<kPieces>(at.row + lane() % 16, d + lane() / 16) * 8);
 #pragma unroll
@@ -317,6 +324,7 @@ FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Par
     const auto top = [&](int32_t c) { return p.partial_state[H::kCustom ? 2 * at(c) : at(c)]; };
     float m = -kInf, l = 0.0f, sum[4] = {};
     for (int32_t c = 0; c < cut.chunks; ++c) m = Max{}(top(c), m);
+#pragma unroll 1  // unrolled, NVRTC 13 aims at 32 registers on sm_90 and spills three
     for (int32_t c = 0; c < cut.chunks && m != -kInf; ++c) {
       const float weight = exp2_fast(top(c) - m);
       const Pack<float, 4> x = load<4>(static_cast<const float*>(p.partial_o) + at(c) * C.dvo + quad * 4);

@@ -71,7 +71,7 @@ FI_GLOBAL_FN float tanh_exp(float x) { return 1.0f - 2.0f * rcp_fast(1.0f + exp2
 FI_GLOBAL_FN float exponent(const AttentionParams& p, float dot, float slope, int32_t i, int32_t j) {
   float x = dot * p.scale;
   if (p.alibi_slopes) x += slope * static_cast<float>(j - i);
-  if (p.soft_cap > 0.0f) x = p.soft_cap * tanh_exp(x / p.soft_cap);
+  if (p.soft_cap > 0.0f) x = p.soft_cap * tanh_exp(x * rcp_fast(p.soft_cap));  // a division is a call, and costs registers around it
   return x * kLog2e;
 }
 
@@ -87,11 +87,11 @@ struct Finish {
   float scale, lse;
 };
 FI_GLOBAL_FN Finish finish(const AttentionParams& p, uint32_t head, uint32_t kv_head, float m, float l) {
-  float lse = m == -kInf ? -kInf : m + log2f(l), scale = m == -kInf ? 0.0f : 1.0f / l;
+  float lse = m == -kInf ? -kInf : m + log2f(l), scale = m == -kInf ? 0.0f : rcp_fast(l);
   if (p.sinks) {  // one more key without a value
     const float sink = p.sinks[head] * kLog2e, top = Max{}(lse, sink);
     const float sum = exp2_fast(lse - top) + exp2_fast(sink - top);
-    scale *= exp2_fast(lse - top) / sum;
+    scale *= exp2_fast(lse - top) * rcp_fast(sum);
     lse = top + log2f(sum);
   }
   if (p.v_head_scales) scale *= p.v_head_scales[kv_head];
@@ -126,7 +126,7 @@ FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq
                              uint32_t row, uint32_t quad, float m, float l, float (&sum)[4]) {
   if (t.partial < 0) return write_output<O>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(t.row_begin) + row, quad, m, l, sum);
   const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
-  const float scale = H::kCustom ? 1.0f : m == -kInf ? 0.0f : 1.0f / l;
+  const float scale = H::kCustom ? 1.0f : m == -kInf ? 0.0f : rcp_fast(l);
   store(p.partial_o + at * kDim + quad * 4, Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
   if (quad != 0) return;
   if constexpr (H::kCustom) p.partial_state[2 * at] = m, p.partial_state[2 * at + 1] = l;

@@ -50,11 +50,18 @@ Plan full_plan(const SingleDecode& a) {
   set_work(p);
   return p;
 }
-Plan full_plan(const SinglePrefill& a) {
+/// Masks are packed by the host, wherever they lie.
+Plan plan_without_work(const SinglePrefill& a) {
   Plan p = plan_of_block(a);
   p.causal = a.causal;
   set_request(p);
-  set_mask(p, kPrefill, a.custom_mask, a.packed_custom_mask);
+  const Tensor mask = a.custom_mask ? host_readable(*a.custom_mask) : Tensor(), packed = a.packed_custom_mask ? host_readable(*a.packed_custom_mask) : Tensor();
+  const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
+  set_mask(p, kPrefill, view(mask), view(packed));
+  return p;
+}
+Plan full_plan(const SinglePrefill& a) {
+  Plan p = plan_without_work(a);
   set_work(p);
   return p;
 }
@@ -135,21 +142,13 @@ void with_call(const Block& a, const Plan& plan, F f) {
 template <class Block>
 void launch(const Block& a) { with_call(a, full_plan(a), run); }
 
-/// The plan of a call on a GPU: without the CPU's works; masks are packed by the host.
+/// The plan of a call on a GPU: without the CPU's works.
 Plan plan_on_device(const SingleDecode& a) {
   Plan p = plan_of_block(a);
   set_request(p);
   return p;
 }
-Plan plan_on_device(const SinglePrefill& a) {
-  Plan p = plan_of_block(a);
-  p.causal = a.causal;
-  set_request(p);
-  const Tensor mask = a.custom_mask ? host_readable(*a.custom_mask) : Tensor(), packed = a.packed_custom_mask ? host_readable(*a.packed_custom_mask) : Tensor();
-  const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
-  set_mask(p, kPrefill, view(mask), view(packed));
-  return p;
-}
+Plan plan_on_device(const SinglePrefill& a) { return plan_without_work(a); }
 template <class Block>
 op::Refusal refuse_block_cuda(const Block& a) {
   Call c = call_of_block(a);

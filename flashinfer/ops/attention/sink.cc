@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchAttentionWithAttentionSinkWrapper: paged prefill whose run() takes a sink and a scale by position (attention.md 9.2).
 #include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/attention/prefill_tables.h"
 
 namespace flashinfer {
@@ -68,11 +69,15 @@ op::Cost cost(const BatchSinkRun& a) { return cost_of(plan_of(kRun, a.self), a.q
 
 op::Refusal accept(const BatchSinkInit&) { return {}; }
 op::Refusal refuse_plan(const BatchPrefillPlan& a) { return op::refuse_unless_cpu(sink_plan_op, &a); }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const BatchPrefillPlan& a) { ops::with_host_arrays(sink_plan_op, a, launch_plan); }
 op::Refusal refuse_size(const BatchPrefillWorkspaceSize& a) { return op::refuse_unless_cpu(sink_size_op, &a); }
 op::Refusal refuse_run(const BatchSinkRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(sink_run_op, &a); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
+op::Refusal refuse_run_cuda(const BatchSinkRun& a) { return refuse_cuda(sink_run_op, &a, plan_of(kRun, a.self), call_of_run(a)); }
+void launch_run_cuda(const BatchSinkRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
 void launch_run(const BatchSinkRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
 void reference(const BatchSinkRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
 
@@ -119,9 +124,10 @@ constexpr op::Field sink_run_fields[] = {
     op::attr<&BatchSinkRun::uses_spcompress>("uses_spcompress"),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_there>("cuda"),
+                                             op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two batches over pages, prefills and decodes, in one call.
+#include "flashinfer/core/transfer.h"
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -43,7 +45,10 @@ void launch_plan(const BatchPodPlan& a) {
 Plan prefill_half(const BatchPodRun& a, const Plans& plans) {
   Plan p = plans[0];
   p.causal = a.causal_p;
-  set_mask(p, kRun, a.custom_mask_p, a.packed_custom_mask_p);
+  const Tensor mask = a.custom_mask_p ? host_readable(*a.custom_mask_p) : Tensor();
+  const Tensor packed = a.packed_custom_mask_p ? host_readable(*a.packed_custom_mask_p) : Tensor();
+  const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
+  set_mask(p, kRun, view(mask), view(packed));
   set_work(p);
   return p;
 }
@@ -91,6 +96,14 @@ op::Refusal refuse_run(const BatchPodRun& a) {
   const Plans plans(kRun, a.self);
   if (op::Refusal r = refuse(prefill_half(a, plans), {}); !r.empty()) return r;
   return refuse(plans[1], {});
+}
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const BatchPodPlan& a) { ops::with_host_arrays(batch_pod_plan_op, a, launch_plan); }
+op::Refusal refuse_run_cuda(const BatchPodRun& a) {
+  const Plans plans(kRun, a.self);
+  const Call p = call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p), d = call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d);
+  if (op::Refusal r = refuse_cuda(batch_pod_run_op, &a, prefill_half(a, plans), p); !r.empty()) return r;
+  return refuse_cuda(batch_pod_run_op, &a, plans[1], d);
 }
 template <auto Run>
 void both(const BatchPodRun& a) {
@@ -149,8 +162,9 @@ constexpr op::Field run_fields[] = {
     op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>, op::when<&BatchPodRun::return_lse>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_there>("cuda"),
+                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"), op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
 }  // namespace
 
 constinit const op::Op batch_pod_init_op = op::define<BatchPodInit>(kInit, kModule, "A batch of prefills beside a batch of decodes.", init_fields,

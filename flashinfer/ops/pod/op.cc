@@ -2,6 +2,7 @@
 // One prefill request with K and V in a row, beside a batch of decodes over pages.
 #include <array>
 
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -115,6 +116,16 @@ op::Refusal refuse_run(const PodRun& a) {
   if (op::Refusal r = refuse(prefill_plan(a), {}); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), decode_half(a));
 }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const PodPlan& a) { ops::with_host_arrays(pod_plan_op, a, launch_plan); }
+op::Refusal refuse_run_cuda(const PodRun& a) {
+  const Plan& d = plan_of(kRun, a.self);
+  if (d.graph) return "use_cuda_graph=True is not served on GPUs: the prefill half has no plan that a captured call could follow";
+  const SinglePrefill p = prefill_half(a);
+  const Call c = single_call(p);
+  if (op::Refusal r = refuse_cuda(pod_run_op, &a, prefill_plan(a), c); !r.empty()) return r;
+  return refuse_cuda(pod_run_op, &a, d, decode_half(a));
+}
 template <auto Run>
 void both(const PodRun& a) {
   const SinglePrefill p = prefill_half(a);
@@ -192,8 +203,9 @@ constexpr op::Field run_fields[] = {
     op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<PodPlan>, launch_plan_there>("cuda"),
+                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"), op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
 }  // namespace
 
 constinit const op::Op pod_init_op = op::define<PodInit>(kInit, kModule, "A prefill beside a batch of decodes.", init_fields,
