@@ -49,6 +49,15 @@ inline void find_pivots(const T* c, int64_t n, float* pivots) {
   for (int i = 0; i < kPivots; ++i) pivots[i] = sorted[kRank[i]];
 }
 
+/// acc + v in the lanes of m.
+FI_VEC_INLINE Vec add_where(Mask m, Vec acc, Vec v) {
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+  return {_mm512_mask_add_ps(acc.r, m.r, acc.r, v.r)};
+#else
+  return acc + select(m, v, zero());
+#endif
+}
+
 /// How many elements, or how much of them, lie above each pivot.
 template <bool kCounts, class T>
 FI_VEC_INLINE void tally(const T* c, int64_t n, const float* pivots, double* out) {
@@ -64,12 +73,12 @@ FI_VEC_INLINE void tally(const T* c, int64_t n, const float* pivots, double* out
     for (; i + Vec::kLanes <= end; i += Vec::kLanes) {
       const Vec v = load(c + i), add = kCounts ? one : max(v, zero());
 #pragma GCC unroll 8
-      for (int j = 0; j < kPivots; ++j) acc[j] += select(low[j] < v, add, zero());
+      for (int j = 0; j < kPivots; ++j) acc[j] = add_where(low[j] < v, acc[j], add);
     }
     if (i < end) {
       const Vec v = load_n(c + i, end - i), add = kCounts ? one : max(v, zero());
       const Mask valid = first_n(end - i);
-      for (int j = 0; j < kPivots; ++j) acc[j] += select(valid & (low[j] < v), add, zero());
+      for (int j = 0; j < kPivots; ++j) acc[j] = add_where(valid & (low[j] < v), acc[j], add);
     }
     for (int j = 0; j < kPivots; ++j) out[j] += static_cast<double>(reduce_add(acc[j]));
   }
@@ -87,6 +96,37 @@ FI_VEC_INLINE int64_t keep_between(const T* c, int64_t n, float low, float high,
     if (any(m)) kept = append(m, v, 0, out, nullptr, kept);
   }
   return kept;
+}
+
+/// The elements that reach `bound` > 0, and their sum.
+template <class T>
+FI_VEC_INLINE int64_t keep_reaching(const T* x, int64_t n, float bound, const float* tops, float* out, double& sum) {
+  const Vec low = splat(bound);
+  int64_t kept = 0;
+  sum = 0;
+  for (int64_t b = 0; b < n; b += kSurveyBlock) {
+    if (!(tops[b / kSurveyBlock] >= bound)) continue;
+    const int64_t len = n - b < kSurveyBlock ? n - b : kSurveyBlock;
+    const auto keep = [&](Vec a, Vec v, Mask m) {
+      if (!any(m)) return a;
+      kept = append(m, v, 0, out, nullptr, kept);
+      return add_where(m, a, v);
+    };
+    sum += static_cast<double>(sum_row(
+        len, [&](Vec a, int64_t i) { const Vec v = load(x + b + i); return keep(a, v, low <= v); },
+        [&](Vec a, int64_t i, int64_t left) { const Vec v = load_n(x + b + i, left); return keep(a, v, first_n(left) & (low <= v)); }));
+  }
+  return kept;
+}
+
+/// The sum of the maxima that reach `bound`.
+inline double sum_reaching(const float* maxima, int64_t groups, float bound) {
+  Vec sum = zero();
+  for (int64_t i = 0; i < groups; i += Vec::kLanes) {
+    const Vec v = load(maxima + i);
+    sum = add_where(splat(bound) <= v, sum, v);
+  }
+  return static_cast<double>(reduce_add(sum));
 }
 
 /// One step: the candidates among c[0..n), in `out`; their number. `above` becomes what is above them.
@@ -157,16 +197,20 @@ inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*
   return threshold(values, m, {k, __builtin_inf()}, other, values);
 }
 
-/// The least element with less than `mass` above it. A peaked row is decided by the few values above a bound that 512
-/// reach.
+/// The least element with less than `mass` above it. A peaked row is decided by the few values above a bound that 512 reach, most
+/// others by the ninth of the row that reaches the least of the groups' maxima. The sum of the maxima above a bound tells, without a look
+/// at the row, where trying is in vain: of the 512 most are maxima, of a ninth of the row an eighth is.
 template <class T>
 inline float mass_value(const T* x, int64_t n, const Survey& s, double mass, float* values, uint32_t* positions) {
   float* other = reinterpret_cast<float*>(positions);
-  const float bound = reached_by(s.maxima, survey_groups(n), 512);
-  if (bound > 0.0f) {
-    const int64_t m = collect(x, n, bound, s.tops, values, positions);
-    double sum = 0;
-    for (int64_t i = 0; i < m; ++i) sum += static_cast<double>(values[i]);
+  const int64_t groups = survey_groups(n);
+  const int64_t reaching[] = {512, groups};
+  const double share[] = {0.5, 0.125};
+  for (int i = 0; i < 2; ++i) {
+    const float bound = reached_by(s.maxima, groups, reaching[i]);
+    if (!(bound > 0.0f) || detail::sum_reaching(s.maxima, groups, bound) < share[i] * mass) continue;
+    double sum;
+    const int64_t m = detail::keep_reaching(x, n, bound, s.tops, values, sum);
     if (sum >= mass) return threshold(values, m, {m + 1, mass}, other, values);
   }
   return threshold(x, n, {n + 1, mass}, values, other);

@@ -14,7 +14,10 @@ inline constexpr int64_t kBlockPairs = 128;   // k pairs of B packed on the way:
 /// The same for up to 8 rows of a plain bf16 weight, whose time is memory's: blocks of one transposition spread the reads evenly over
 /// the products. With long ones the processor reads while it packs and reads nothing while it multiplies.
 inline constexpr int64_t kFewRowsPairs = kPackPairs;
-inline constexpr int64_t kScratchRows = 128;  // rows whose sums wait between k blocks: 24 KB for three panels
+/// Up to here B is packed whole, and once for all rows of a task: 61 KB for three panels, in L2.
+inline constexpr int64_t kWholePairs = 320;
+/// Rows whose sums wait between k blocks: 48 KB for three panels. B is packed anew for each so many.
+inline constexpr int64_t kScratchRows = 256;
 
 /// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
 template <GemmFormat F, class Fn>
@@ -134,11 +137,14 @@ void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t
 template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
   constexpr bool kInPlace = C.packed_b && !is_gguf(C.b);
-  alignas(64) bf16_t buffer[kInPlace ? 1 : Panels * kBlockPairs * 2 * kPanelColumns];
-  alignas(64) float sums[kScratchRows * Panels * kPanelColumns];
+  constexpr int64_t kBytesOfPair = Panels * kPanelColumns * 4, kPackBytes = kInPlace ? 0 : kBlockPairs * kBytesOfPair;
+  alignas(64) unsigned char room[kPackBytes + kScratchRows * kBytesOfPair];  // packed pairs, then sums
+  static_assert(kInPlace || (kWholePairs + kBlockRows) * kBytesOfPair <= static_cast<int64_t>(sizeof room));
   const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2, item = p.out_dtype == DType::kF32 ? 4 : 2;
-  const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows;
-  const int64_t block = kInPlace ? p.pairs_per_block : few ? kFewRowsPairs : kBlockPairs;
+  const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows, whole = !C.grid && all <= kWholePairs;
+  const int64_t block = kInPlace ? p.pairs_per_block : few ? kFewRowsPairs : whole ? (all > 0 ? all : 1) : kBlockPairs;
+  bf16_t* const buffer = reinterpret_cast<bf16_t*>(room);
+  float* const sums = reinterpret_cast<float*>(room + (kInPlace ? 0 : block * kBytesOfPair));
   const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
   const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
                    .row = p.out_row,
@@ -149,7 +155,7 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
                    .dtype = p.out_dtype};
   for (int64_t r = begin; r < end; r += rows_at_once) {
     const int64_t r_end = end - r < rows_at_once ? end : r + rows_at_once;
-    if (C.grid && all == 0) memset(sums, 0, sizeof sums);
+    if (C.grid && all == 0) memset(sums, 0, kScratchRows * kBytesOfPair);
     for (int64_t k = 0; k == 0 || k < all; k += block) {
       const int64_t pairs = all - k < block ? all - k : block;
       TileInput in{};

@@ -87,7 +87,7 @@ struct RowPasses {
   template <class T>
   void softmax(const T* x, float* y, int64_t n, const Survey& room, float*) const {
     const SoftmaxBlocks s{room.tops, room.sums};
-    softmax_first(x, y, 0, n, 1.0f, s);
+    softmax_first(x, y, 0, n, s);
     softmax_second(y, 0, n, s, softmax_scale(s, n));
   }
 };

@@ -15,6 +15,21 @@ FI_VEC_INLINE void write_kept(const T* x, U* y, int64_t n, float least, float sc
       y, n, [&](int64_t i) { return kept(load(x + i)); }, [&](int64_t i, int64_t m) { return kept(load_n(x + i, m)); });
 }
 
+/// The sum of the elements that reach `least` > 0.
+template <class T>
+FI_VEC_INLINE double kept_mass(const T* x, int64_t n, float least, const float* tops) {
+  const Vec low = splat(least);
+  double sum = 0;
+  for (int64_t b = 0; b < n; b += kSurveyBlock) {
+    if (!(tops[b / kSurveyBlock] >= least)) continue;
+    sum += static_cast<double>(sum_row(
+        n - b < kSurveyBlock ? n - b : kSurveyBlock,
+        [&](Vec a, int64_t i) { const Vec v = load(x + b + i); return detail::add_where(low <= v, a, v); },
+        [&](Vec a, int64_t i, int64_t left) { const Vec v = load_n(x + b + i, left); return detail::add_where(first_n(left) & (low <= v), a, v); }));
+  }
+  return sum;
+}
+
 template <class T, class U>
 inline void filter_row(const FilterParams& p, int64_t r) {
   const T* x = static_cast<const T*>(p.input) + r * p.input_stride;
@@ -44,12 +59,10 @@ inline void filter_row(const FilterParams& p, int64_t r) {
     least = mass_value(x, p.v, s, static_cast<double>(top_p), values, positions);
   else if (k < p.v)
     least = kth_value(x, p.v, s, k, values, positions);
-  if (!(least > 0.0f)) {
+  if (least > 0.0f)
+    sum = kept_mass(x, p.v, least, s.tops);
+  else
     least = 1.40129846e-45f;  // the smallest positive float: nothing else has mass
-  } else {
-    // Those at least `least` are those above the float before it.
-    sum = above(x, p.v, key_value(value_key(least) - 1), s.tops, s.sums).sum;
-  }
   write_kept(x, y, p.v, least, static_cast<float>(1.0 / sum), 0.0f);
 }
 

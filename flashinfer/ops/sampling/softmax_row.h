@@ -43,7 +43,14 @@ FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t
         });
   }
 }
-/// Elements [begin, end), begin at a block's.
+/// Elements [begin, end), begin at a block's, by exp() alone: what samplers draw from, which a GPU repeats operation by operation.
+template <class T>
+FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s) {
+  softmax_first_by(
+      x, y, begin, end, s, [](const T* p, int64_t n) { return max_row(p, n); }, [](float top) { return top; },
+      [](Vec v, Vec shift) { return exp(v - shift); });
+}
+/// The same of x / T, by fewer operations, last bits differ.
 template <class T>
 FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, float inverse_temperature,
                                  const SoftmaxBlocks& s) {
