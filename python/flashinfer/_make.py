@@ -25,6 +25,8 @@ from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, source
 
 _PACKAGE = __package__
+# Functions that are others with another default.
+_FUNCTION_ALIASES = "single_prefill_with_kv_cache_return_lse=single_prefill_with_kv_cache(return_lse=True)"
 
 
 def _is_compiling():
@@ -50,6 +52,9 @@ class Package:
                 classes.setdefault(op.class_name, []).append(op)
             else:
                 self.exports[op.name] = self._function(op)
+        for alias, name, changed in aliases(_FUNCTION_ALIASES):
+            op = self.ops[name]
+            self.exports[alias] = self.namespaces[op.module][alias] = self._compile(op, alias, alias, changed)
         for name, ops in classes.items():
             self.exports[name] = self._class(name, ops)
         for op in self.ops.values():
@@ -167,6 +172,11 @@ class Package:
                 members[alias] = _nothing(name, alias, module)
             elif method in methods:
                 members[alias] = self._compile(methods[method], alias, f"{name}.{alias}", changed) if changed else members[method]
+        for attribute, argument in (("is_cuda_graph_enabled", "use_cuda_graph"), ("use_tensor_cores", "use_tensor_cores")):
+            if argument in methods["__init__"].names:
+                members[attribute] = _given(methods["__init__"], argument)
+            elif name.startswith("CUDAGraph"):  # a class of its own for what is an option of the others
+                members[attribute] = property(lambda self: True, doc="True.")
         members["__deepcopy__"] = members["__reduce_ex__"] = _no_copy(name)
         namespace[name] = type(name, (), members)
         return namespace[name]
@@ -265,6 +275,17 @@ def _nothing(class_name, name, module):
 
     end_forward.__name__, end_forward.__qualname__, end_forward.__module__ = name, f"{class_name}.{name}", module
     return end_forward
+
+
+def _given(op, argument):
+    """A property: whether the constructor was given `argument`."""
+    at = op.names.index(argument) - 1  # without self
+
+    def given(self):
+        args, kwargs = self._kept
+        return bool(kwargs.get(argument, args[at] if at < len(args) else False))
+
+    return property(given, doc=f"{argument} of the constructor.")
 
 
 def _no_copy(class_name):

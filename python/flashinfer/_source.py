@@ -83,7 +83,7 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     make = keep = ""
     if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
         make = "    {0}._handle = _new('" + op.class_name + "')\n"
-        keep = "    self._kept = (" + "".join(f["name"] + ", " for f in op.public if f["role"] == "scratch") + ")\n"
+        keep = "    self._kept = (" + "".join(f["name"] + ", " for f in op.public if f["type"] != "self") + "), {}\n"
     hidden = _hidden(op, changed)
     implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
     arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]
@@ -93,8 +93,8 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
              + f"    try: r = {native}({arguments})\n"
              + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
-    observed = (f"def {name}(*args, **kwargs):\n"
+    observed = (f"def {name}(*args, **kwargs):\n{changes}"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"
                    f"        return {_named(op, f'_with_defaults(_custom_op_{op.name}, _defaults_{op.name}, {op.rest!r}, args, kwargs)')}\n" if compiled else "")
-                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}{changes}    return _observed('{op.name}', args, kwargs)\n")
+                + f"{make.format('args[0]')}{make and '    args[0]._kept = (args[1:], kwargs)' + chr(10)}    return _observed('{op.name}', args, kwargs)\n")
     return plain, observed

@@ -49,6 +49,25 @@ def check(q, pool, out, lse):
         torch.testing.assert_close(lse[r].double(), s, rtol=1e-4, atol=1e-5)
 
 
+def test_the_constructors_choices_are_properties():
+    assert (wrapper().use_tensor_cores, wrapper().is_cuda_graph_enabled) == (False, False)
+    assert wrapper(use_tensor_cores=True).use_tensor_cores is True
+    buffers = [i32(0, 0, 0), i32(0, 0, 0, 0), i32(0, 0)]
+    assert flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "NHD", True, False, *buffers).is_cuda_graph_enabled is True
+    assert flashinfer.decode.CUDAGraphBatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), *buffers).is_cuda_graph_enabled is True
+    assert flashinfer.BatchPrefillWithRaggedKVCacheWrapper(torch.empty(0, dtype=torch.uint8)).is_cuda_graph_enabled is False
+    with pytest.raises(AttributeError):
+        wrapper().use_tensor_cores = True
+
+
+def test_single_prefill_with_its_lse():
+    q, k, v = torch.randn(3, HEADS, DIM), torch.randn(9, KV_HEADS, DIM), torch.randn(9, KV_HEADS, DIM)
+    assert flashinfer.prefill.single_prefill_with_kv_cache_return_lse is flashinfer.single_prefill_with_kv_cache_return_lse
+    out, lse = flashinfer.single_prefill_with_kv_cache_return_lse(q, k, v, causal=True)
+    plain = flashinfer.single_prefill_with_kv_cache(q, k, v, causal=True, return_lse=True)
+    assert torch.equal(out, plain[0]) and torch.equal(lse, plain[1])
+
+
 def test_decode(data):
     q, pool = data
     w = wrapper()
