@@ -113,8 +113,8 @@ struct Decode {
       if (lo >= hi) continue;
       const uint8_t* rows[kDecodeKeys];
       for (int64_t j = begin; j < end; ++j)
-        rows[j] = j >= lo && j < hi ? (Values ? at.rows.v : at.rows.k)[j] + row : reinterpret_cast<const uint8_t*>(s.zeros);
-      codes::widen_scales(Values ? at.scales.v : at.scales.k, sf, dim / 16, begin, end, lo, hi, scale);
+        rows[j] = j >= lo && j < hi ? (Values ? at.v : at.k)[j] + row : reinterpret_cast<const uint8_t*>(s.zeros);
+      codes::widen_scales(Values ? at.v_sf : at.k_sf, sf, dim / 16, begin, end, lo, hi, scale);
       in.ahead.template ask<8>();
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {
@@ -134,24 +134,21 @@ struct Decode {
     const int64_t unit = h - w.head_begin, ld = padded(p.head_dim_qk);
     const KV* rows[kDecodeKeys];
     const uint8_t* sf[kDecodeKeys];
-    for (int64_t j = 0; j < kDecodeKeys; ++j) {
-      const bool seen = j >= b.lo && j < b.hi;
-      rows[j] = seen ? (Values ? at.rows.v[j] + h * p.v_stride_h : at.rows.k[j] + h * p.k_stride_h) : reinterpret_cast<const KV*>(s.zeros);
-      if constexpr (T::kFp4)
-        sf[j] = seen ? (Values ? at.scales.v[j] + h * p.v_sf_stride_h : at.scales.k[j] + h * p.k_sf_stride_h) : reinterpret_cast<const uint8_t*>(s.zeros);
-    }
+    in.head_rows(Values ? at.v : at.k, h * (Values ? p.v_stride_h : p.k_stride_h), b, rows);
+    if constexpr (T::kFp4) in.head_rows(Values ? at.v_sf : at.k_sf, h * (Values ? p.v_sf_stride_h : p.k_sf_stride_h), b, sf);
     const auto source = [&] {
       if constexpr (T::kFp4) return fused::Nibbles{rows, sf};
       else return fused::Bytes<KV>{rows};
     }();
-    Cell* to = reinterpret_cast<Cell*>(s.k);
+    const fused::Cells cells{reinterpret_cast<bf16_t*>(s.k), ld, passes > 1 ? kDecodeKeys : 16};
     const Cell* made[kDecodeKeys];
-    for (int64_t j = 0; j < kDecodeKeys; ++j) made[j] = to + j * ld;
+    if (!Values && passes > 1)
+      for (int64_t j = 0; j < kDecodeKeys; ++j) made[j] = cells.row(j);
     for (int n = 0; n < passes; ++n)
       with_width(n, [&]<int W>() {
         if constexpr (W >= 8) {
           if constexpr (Values) fused::values<W>(source, b.lo, b.hi, cell_of(unit, pass[n]), p.head_dim_vo, o_of(unit, pass[n]), width, in.ahead);
-          else if (n == 0) fused::scores<W>(source, to, ld, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s_of(unit, pass[n]), in.ahead);
+          else if (n == 0) fused::scores<W>(source, cells, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s_of(unit, pass[n]), in.ahead);
           else multiply_k<W>(made, b.lo, b.hi, unit, n);
         }
       });
@@ -231,8 +228,7 @@ struct Decode {
       const int64_t lo = b.lo > begin ? b.lo : begin, hi = b.hi < end ? b.hi : end, unit = (h - w.head_begin) * tokens + t;
       if (lo >= hi) continue;
       if (!ready) {
-        const Rows<KV>& rows = at.rows;  // of all tokens
-        const int64_t from = rows.first > begin ? rows.first : begin, to = rows.first + rows.count < end ? rows.first + rows.count : end;
+        const int64_t from = at.first > begin ? at.first : begin, to = at.first + at.count < end ? at.first + at.count : end;  // of all tokens
         if constexpr (T::kConvert && Values) in.convert_v(at, h, from, to);
         if constexpr (T::kConvert && !Values) in.convert_k(at, h, from, to);
         ready = true;

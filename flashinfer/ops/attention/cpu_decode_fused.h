@@ -93,16 +93,25 @@ struct Nibbles {
   FI_VEC_INLINE void two(int64_t j, int64_t d, __m512i (&y)[2]) const { y[0] = one(j, d), y[1] = one(j, d + 16); }
 };
 
-/// Sums of 8 keys, rows `ld` apart; with Next the codes of the 8 keys that follow become rows meanwhile.
+/// Where rows of K in bf16 go: `many` (16 or all, a power of two) of them in turn; 16 are what the products need and leave more of L1 to others.
+struct Cells {
+  bf16_t* first;
+  int64_t ld, many;
+  FI_VEC_INLINE bf16_t* row(int64_t j) const { return first + (j & (many - 1)) * ld; }
+};
+
+/// Sums of 8 keys; with Next the codes of the 8 keys that follow become rows meanwhile.
 template <int W, bool Next, class Codes>
-FI_VEC_INLINE void eight_keys(const Codes& codes, int64_t j, bf16_t* cells, int64_t ld, const uint32_t* q, int64_t dim, __m512 (&acc)[8], Lines& ahead) {
+FI_VEC_INLINE void eight_keys(const Codes& codes, int64_t j, const Cells& cells, const uint32_t* q, int64_t dim, __m512 (&acc)[8], Lines& ahead) {
   constexpr int kE = 32 / W;
-  const bf16_t* row = cells + j * ld;
+  const int64_t ld = cells.ld;
+  const bf16_t* row = cells.row(j);
+  bf16_t* next = cells.row(j + 8);
 #pragma GCC unroll 1
   for (int64_t d = 0; d < dim; d += 64) {
 #pragma GCC unroll 1
     for (int64_t r = 0; r < 8; ++r) {
-      if constexpr (Next) ahead.share<1, Codes::kEvery>(r), codes.cells(j + 8 + r, d, cells + (j + 8 + r) * ld + d);
+      if constexpr (Next) ahead.share<1, Codes::kEvery>(r), codes.cells(j + 8 + r, d, next + r * ld + d);
 #pragma GCC unroll 4
       for (int t = 0; t < W / 4; ++t, q += 16) {
         const bf16_t* from = row + d + (r * (W / 4) + t) * kE;
@@ -113,20 +122,20 @@ FI_VEC_INLINE void eight_keys(const Codes& codes, int64_t j, bf16_t* cells, int6
     }
   }
 }
-/// Logits of keys [begin, end), rounded outwards to 8, as pairs::scores; `cells`: where the rows of bf16 go, `ld` apart. dim is a multiple of 64.
+/// Logits of keys [begin, end), rounded outwards to 8, as pairs::scores. dim is a multiple of 64.
 template <int W, class Codes>
-__attribute__((noinline)) void scores(const Codes codes, bf16_t* cells, int64_t ld, int64_t begin, int64_t end, const uint32_t* q, int64_t dim,
-                                      float* s, Lines& ahead) {
+__attribute__((noinline)) void scores(const Codes codes, const Cells cells, int64_t begin, int64_t end, const uint32_t* q, int64_t dim, float* s,
+                                      Lines& ahead) {
   begin = begin / 8 * 8;
   for (int64_t j = begin; j < begin + 8; ++j)
-    for (int64_t d = 0; d < dim; d += 64) ahead.share<1, Codes::kEvery>(j), codes.cells(j, d, cells + j * ld + d);
+    for (int64_t d = 0; d < dim; d += 64) ahead.share<1, Codes::kEvery>(j), codes.cells(j, d, cells.row(j) + d);
 #pragma GCC unroll 1
   for (int64_t j = begin; j < end; j += 8) {
     __m512 acc[8];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) acc[i] = _mm512_setzero_ps();
-    if (j + 8 < end) eight_keys<W, true>(codes, j, cells, ld, q, dim, acc, ahead);
-    else eight_keys<W, false>(codes, j, cells, ld, q, dim, acc, ahead);
+    if (j + 8 < end) eight_keys<W, true>(codes, j, cells, q, dim, acc, ahead);
+    else eight_keys<W, false>(codes, j, cells, q, dim, acc, ahead);
     pairs::add_parts<W>(acc, s + j * W);
   }
 }

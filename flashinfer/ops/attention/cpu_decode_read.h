@@ -13,30 +13,17 @@ struct DecodeReader {
   using T = DecodeTypes<C>;
   using KV = typename T::KV;
   using Cell = typename T::Cell;
-  struct Block {
-    Rows<KV> rows;
-    Rows<uint8_t> scales;  // of NVFP4 only
-  };
+  using Block = Rows<KV>;
   const AttentionParams& p;
   const AttentionWork& w;
   const DecodeScratch& s;
-  AttentionParams scales;  // the planes of block scales in the place of K and V
   Lines ahead;
 
-  DecodeReader(const AttentionParams& params, const AttentionWork& work, const DecodeScratch& scratch)
-      : p(params), w(work), s(scratch), scales(params) {
-    if constexpr (T::kFp4) {
-      scales.k = p.k_sf, scales.v = p.v_sf;
-      scales.k_stride_page = p.k_sf_stride_page, scales.k_stride_n = p.k_sf_stride_n, scales.k_stride_h = p.k_sf_stride_h;
-      scales.v_stride_page = p.v_sf_stride_page, scales.v_stride_n = p.v_sf_stride_n, scales.v_stride_h = p.v_sf_stride_h;
-    }
-  }
+  DecodeReader(const AttentionParams& params, const AttentionWork& work, const DecodeScratch& scratch) : p(params), w(work), s(scratch) {}
 
   /// The rows of keys [first, first + kDecodeKeys) that lie in [lo, hi).
   void find(Block& at, int64_t first, int64_t lo, int64_t hi) const {
-    const int64_t end = first + kDecodeKeys < hi ? first + kDecodeKeys : hi;
-    at.rows.find(p, w.request, first, lo, end);
-    if constexpr (T::kFp4) at.scales.find(scales, w.request, first, lo, end);
+    at.find(p, w.request, first, lo, first + kDecodeKeys < hi ? first + kDecodeKeys : hi);
   }
 
   bool heads_adjacent() const {
@@ -48,8 +35,8 @@ struct DecodeReader {
   void look_ahead(const Block* next, int64_t part, int64_t parts) {
     ahead.clear();
     if (next) {
-      const int64_t n = next->rows.count;
-      add_rows(*next, next->rows.first + n * part / parts, next->rows.first + n * (part + 1) / parts, w.head_begin, w.head_end - w.head_begin);
+      const int64_t n = next->count;
+      add_rows(*next, next->first + n * part / parts, next->first + n * (part + 1) / parts, w.head_begin, w.head_end - w.head_begin);
     }
     ahead.start(s.zeros);
   }
@@ -58,28 +45,26 @@ struct DecodeReader {
     ahead.clear();
     const bool last = h + 1 == w.head_end;
     if (const Block* block = last ? next : &here)
-      add_rows(*block, block->rows.first, block->rows.first + block->rows.count, last ? w.head_begin : h + 1, 1);
+      add_rows(*block, block->first, block->first + block->count, last ? w.head_begin : h + 1, 1);
     ahead.start(s.zeros);
   }
   void add_rows(const Block& block, int64_t begin, int64_t end, int64_t head, int64_t many) {
-    const Rows<KV>& rows = block.rows;
-    for (int64_t j = begin; j < end; ++j) ahead.add(rows.k[j] + head * p.k_stride_h, many * T::bytes(p.head_dim_qk));
-    for (int64_t j = begin; j < end; ++j) ahead.add(rows.v[j] + head * p.v_stride_h, many * T::bytes(p.head_dim_vo));
+    for (int64_t j = begin; j < end; ++j) ahead.add(block.k[j] + head * p.k_stride_h, many * T::bytes(p.head_dim_qk));
+    for (int64_t j = begin; j < end; ++j) ahead.add(block.v[j] + head * p.v_stride_h, many * T::bytes(p.head_dim_vo));
     if constexpr (T::kFp4) {
       ahead.list();
-      for (int64_t j = begin; j < end; ++j) ahead.add(block.scales.k[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
-      for (int64_t j = begin; j < end; ++j) ahead.add(block.scales.v[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
+      for (int64_t j = begin; j < end; ++j) ahead.add(block.k_sf[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
+      for (int64_t j = begin; j < end; ++j) ahead.add(block.v_sf[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
     }
   }
 
   /// Asks for one line of every 4 KB that rows lie in, so that the page walks of a block overlap: a prefetch does not retire before its
   /// translation. One of every row instead (of 2 KB) fills the miss queue: 5 to 10 % slower on one core.
   void touch(const Block& block) const {
-    const Rows<KV>& rows = block.rows;
     uintptr_t k = 0, v = 0;
-    for (int64_t j = rows.first; j < rows.first + rows.count; ++j) {
-      touch_page(rows.k[j] + w.head_begin * p.k_stride_h, k);
-      touch_page(rows.v[j] + w.head_begin * p.v_stride_h, v);
+    for (int64_t j = block.first; j < block.first + block.count; ++j) {
+      touch_page(block.k[j] + w.head_begin * p.k_stride_h, k);
+      touch_page(block.v[j] + w.head_begin * p.v_stride_h, v);
     }
   }
   static void touch_page(const KV* row, uintptr_t& last) {
@@ -88,29 +73,38 @@ struct DecodeReader {
     last = page;
   }
 
+  /// Rows of one head; zeros for keys that are not seen.
+  template <class E>
+  void head_rows(const E* const* rows, int64_t offset, const Shown& seen, const E** out) const {
+    if (seen.lo == 0 && seen.hi == kDecodeKeys) {
+      for (int64_t j = 0; j < kDecodeKeys; ++j) out[j] = rows[j] + offset;
+      return;
+    }
+    for (int64_t j = 0; j < kDecodeKeys; ++j) out[j] = j >= seen.lo && j < seen.hi ? rows[j] + offset : reinterpret_cast<const E*>(s.zeros);
+  }
   /// Cells of keys [begin, end) of one head: as they lie or, converted, in scratch.
   FI_VEC_INLINE const Cell* k_cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return at.rows.k[j] + head * p.k_stride_h;
+    if constexpr (!T::kConvert) return at.k[j] + head * p.k_stride_h;
     else return reinterpret_cast<const Cell*>(s.k) + j * padded(p.head_dim_qk);
   }
   FI_VEC_INLINE const Cell* v_cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return at.rows.v[j] + head * p.v_stride_h;
+    if constexpr (!T::kConvert) return at.v[j] + head * p.v_stride_h;
     else return reinterpret_cast<const Cell*>(s.v) + j * padded(p.head_dim_vo);
   }
   void convert_k(const Block& at, int64_t head, int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
       Cell* to = reinterpret_cast<Cell*>(s.k) + j * padded(p.head_dim_qk);
       ahead.ask<1>();
-      if constexpr (T::kFp4) widen_row(at.rows.k[j] + head * p.k_stride_h, at.scales.k[j] + head * p.k_sf_stride_h, p.head_dim_qk, to);
-      else widen_row(at.rows.k[j] + head * p.k_stride_h, p.head_dim_qk, to);
+      if constexpr (T::kFp4) widen_row(at.k[j] + head * p.k_stride_h, at.k_sf[j] + head * p.k_sf_stride_h, p.head_dim_qk, to);
+      else widen_row(at.k[j] + head * p.k_stride_h, p.head_dim_qk, to);
     }
   }
   void convert_v(const Block& at, int64_t head, int64_t begin, int64_t end) {
     for (int64_t j = begin; j < end; ++j) {
       Cell* to = reinterpret_cast<Cell*>(s.v) + j * padded(p.head_dim_vo);
       ahead.ask<1>();
-      if constexpr (T::kFp4) widen_row(at.rows.v[j] + head * p.v_stride_h, at.scales.v[j] + head * p.v_sf_stride_h, p.head_dim_vo, to);
-      else widen_row(at.rows.v[j] + head * p.v_stride_h, p.head_dim_vo, to);
+      if constexpr (T::kFp4) widen_row(at.v[j] + head * p.v_stride_h, at.v_sf[j] + head * p.v_sf_stride_h, p.head_dim_vo, to);
+      else widen_row(at.v[j] + head * p.v_stride_h, p.head_dim_vo, to);
     }
   }
 };
