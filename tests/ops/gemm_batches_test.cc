@@ -32,6 +32,27 @@ TEST(ScaledBatches, EqualProductsOfTheirOwn) {
   }
 }
 
+TEST(ScaledBatches, SegmentsEqualProductsOfTheirOwn) {
+  const TensorView a = pattern<e4m3_t>({256, 128}, 2), b = pattern<e4m3_t>({2, 20, 128}, 2, 7), sa = scales({256, 4}, 122, 1), sb = scales({2, 128, 4}, 122, 2);
+  const Tensor indptr = ints({0, 128, 256});
+  const std::vector<float> whole = {0.5f}, each = {2.0f, 8.0f};  // powers of two: no rounding
+  const Tensor out = ragged_scaled_bmm({.a = a, .b = b, .a_scale = sa, .b_scale = sb, .m_indptr = indptr, .max_m = 128, .block_scale_type = "mxfp8",
+                                        .a_global_scale = TensorView(std::span<const float>(whole.data(), 1)),
+                                        .b_global_scale = TensorView(std::span<const float>(each.data(), 2))});
+  const TensorView ga = pattern<float>({256, 1}, 1, 3), gb = pattern<float>({2, 1, 1}, 1, 5);
+  const Tensor blocks = ragged_block_scaled_bmm({.a = a, .b = b, .a_scale = ga, .b_scale = gb, .m_indptr = indptr, .max_m = 128});
+  for (int64_t q = 0; q < 2; ++q) {
+    const TensorView rows = a.slice(0, q * 128, q * 128 + 128);
+    const Tensor one = mm_mxfp8({.a = rows, .b = b.select(0, q).transpose(0, 1), .a_descale = sa.slice(0, q * 128, q * 128 + 128).view({512}),
+                                 .b_descale = sb.select(0, q).view({512})});
+    for (int64_t i = 0; i < 128 * 20; ++i)
+      ASSERT_EQ(bf16_t(out.data_as<float>()[q * 128 * 20 + i] / (0.5f * each[static_cast<size_t>(q)])).bits, one.data_as<bf16_t>()[i].bits) << q << " " << i;
+    EXPECT_TRUE(same_bytes(blocks.view().slice(0, q * 128, q * 128 + 128),
+                           gemm_fp8_nt_groupwise({.a = rows, .b = b.select(0, q), .a_scale = ga.slice(0, q * 128, q * 128 + 128),
+                                                  .b_scale = gb.select(0, q), .scale_major_mode = "K"})));
+  }
+}
+
 TEST(ScaledBatches, TakeWhatTheGroupedQuantiserMakes) {
   const Tensor x = random_tensor<bf16_t>({2, 10, 64}, 1), w = random_tensor<bf16_t>({2, 20, 64}, 2), counts = ints({10, 4}), all = ints({20, 20});
   const std::vector<float> encode = {64, 32}, decode = {1.0f / (64 * 64), 1.0f / (32 * 32)};
