@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel of GPUs compiles for every generation, and none of them spills a register.
+// What the kernels take of an SM: registers, and none of them spilled. For every generation, and all kernels of the case tables, device_tests
+// (Gpus) looks for spills.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +83,7 @@ void print_registers(const Kernel& k, const std::string& image) {
             << blocks * threads / 32 << " of 64 warps\n";
 }
 
-TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
+TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
   const std::string python = FI_TEST_PYTHON;
   ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
   env::reload();
@@ -90,13 +91,11 @@ TEST(NvrtcKernels, CompileForEveryGenerationWithoutSpills) {
   for (const Kernel& k : kKernels) {
     const std::string source = str("#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
                                    " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
-    for (const char* arch : {"sm_80", "sm_90a", "sm_100a", "sm_120a"}) {
-      std::string image;
-      EXPECT_NO_THROW(image = nvrtc_compile(source, arch, include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
-          << k.function << "{" << k.values << "} for " << arch;
-      EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function << " for " << arch;
-      if (std::string_view(arch) == "sm_90a") print_registers(k, image);
-    }
+    std::string image;
+    EXPECT_NO_THROW(image = nvrtc_compile(source, "sm_90a", include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
+        << k.function << "{" << k.values << "}";
+    EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function;
+    if (!image.empty()) print_registers(k, image);
   }
 }
 
