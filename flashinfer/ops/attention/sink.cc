@@ -127,7 +127,8 @@ constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>(
 constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_there>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
+                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 }  // namespace
 

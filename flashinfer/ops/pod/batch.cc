@@ -164,7 +164,8 @@ constexpr op::Field run_fields[] = {
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_there>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"), op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
+                                            op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
 }  // namespace
 
 constinit const op::Op batch_pod_init_op = op::define<BatchPodInit>(kInit, kModule, "A batch of prefills beside a batch of decodes.", init_fields,
