@@ -177,6 +177,8 @@ class Package:
                 members[attribute] = _given(methods["__init__"], argument)
             elif name.startswith("CUDAGraph"):  # a class of its own for what is an option of the others
                 members[attribute] = property(lambda self: True, doc="True.")
+        if name == "BatchDecodeWithPagedKVCacheWrapper":  # the only class that has it upstream
+            members["resolved_backend"] = _resolved_backend(methods["__init__"])
         members["__deepcopy__"] = members["__reduce_ex__"] = _no_copy(name)
         namespace[name] = type(name, (), members)
         return namespace[name]
@@ -277,15 +279,23 @@ def _nothing(class_name, name, module):
     return end_forward
 
 
+def _of_constructor(self, op, argument, default):
+    args, kwargs = self._kept
+    at = op.names.index(argument) - 1  # without self
+    return kwargs.get(argument, args[at] if at < len(args) else default)
+
+
 def _given(op, argument):
     """A property: whether the constructor was given `argument`."""
-    at = op.names.index(argument) - 1  # without self
+    return property(lambda self: bool(_of_constructor(self, op, argument, False)), doc=f"{argument} of the constructor.")
 
-    def given(self):
-        args, kwargs = self._kept
-        return bool(kwargs.get(argument, args[at] if at < len(args) else False))
 
-    return property(given, doc=f"{argument} of the constructor.")
+def _resolved_backend(op):
+    def resolved(self):
+        backend = _of_constructor(self, op, "backend", "auto")
+        return "fa2" if backend == "auto" else backend
+
+    return property(resolved, doc='The constructor\'s backend, and "fa2" for "auto": the one family of kernels that decoding has here, on every device.')
 
 
 def _no_copy(class_name):

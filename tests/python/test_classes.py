@@ -56,6 +56,7 @@ def test_the_constructors_choices_are_properties():
     assert flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "NHD", True, False, *buffers).is_cuda_graph_enabled is True
     assert flashinfer.decode.CUDAGraphBatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), *buffers).is_cuda_graph_enabled is True
     assert flashinfer.BatchPrefillWithRaggedKVCacheWrapper(torch.empty(0, dtype=torch.uint8)).is_cuda_graph_enabled is False
+    assert (wrapper().resolved_backend, wrapper(backend="fa2").resolved_backend, wrapper(backend="fa3").resolved_backend) == ("fa2", "fa2", "fa3")
     with pytest.raises(AttributeError):
         wrapper().use_tensor_cores = True
 
