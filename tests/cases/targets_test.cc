@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on every instruction set that the kernels are written for: rows of the case tables again, compiled for AVX-512 without
-// BF16, AVX2 and plain vectors (the tables themselves run on what the machine has). Rows are chosen to share five kernels.
+// Every instruction set that the kernels are written for: rows of the case tables again, compiled for AVX-512 without BF16, AVX2 and
+// plain vectors (the tables themselves run on what the machine has). Rows are chosen to share few kernels: five of attention, one
+// of each other family.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ struct Rows {
   const char* op;
   std::vector<std::string_view> names;
 };
-const std::vector<Rows>& rows() {
+const std::vector<Rows>& attention() {
   static const std::vector<Rows> r = {
       {"single_prefill_with_kv_cache", {"causal", "more_rows_than_keys", "mask_window", "window", "strided", "group16", "alibi", "mask_all_hidden", "chunks"}},
       {"BatchDecodeWithPagedKVCacheWrapper.run",
@@ -56,26 +57,47 @@ const std::vector<Rows>& rows() {
   return r;
 }
 
-class AttentionTargets : public ::testing::TestWithParam<jit::Target> {};
-
-TEST_P(AttentionTargets, RowsOfTheCaseTables) {
-  if (!jit::target_refusal(GetParam()).empty()) return;  // this CPU has not its instructions
-  const ForTarget target(GetParam());
-  for (const Rows& r : rows()) {
-    const op::Op* found = op::find_op(r.op);
-    ASSERT_NE(found, nullptr) << r.op;
-    for (std::string_view name : r.names) {
-      const auto cases = found->cases();
-      const auto c = std::find_if(cases.begin(), cases.end(), [&](const op::Case& x) { return x.name == name; });
-      ASSERT_NE(c, cases.end()) << r.op << " " << name;
-      const cases::CaseResult result = cases::run_case(*found, *c);
-      EXPECT_TRUE(result.passed) << result.failure << "\n  " << kVariable << "=" << jit::name(GetParam()) << " " << result.repro;
-    }
-  }
-  for (const jit::Module& m : jit::modules()) EXPECT_EQ(m.target, jit::name(GetParam())) << m.text;
-  EXPECT_FALSE(jit::modules().empty());
+const std::vector<Rows>& others() {
+  static const std::vector<Rows> r = {
+      {"mm_bf16", {"m2", "m3_row_major_odd", "m7_bias"}},
+      {"mm_fp8", {"plain", "prepared"}},
+      {"mm_fp4", {"nvfp4", "one_row"}},
+      {"mm_gguf", {"q4_0", "q4_k"}},
+      {"cutlass_fused_moe", {"bf16", "one_token"}},
+      {"rmsnorm", {"decode", "below_a_vector"}},
+      {"silu_and_mul", {"decode", "one_pair"}},
+      {"nvfp4_quantize", {"one_scale", "row_scales"}},
+      {"mxfp8_quantize", {"bf16", "padded_columns"}},
+      {"softmax", {"decode"}},
+      {"top_k_top_p_sampling_from_probs", {"batch", "joint"}},
+  };
+  return r;
 }
-INSTANTIATE_TEST_SUITE_P(All, AttentionTargets, ::testing::Values(jit::Target::kX86V4, jit::Target::kX86V3, jit::Target::kPortable),
+
+class Targets : public ::testing::TestWithParam<jit::Target> {
+ protected:
+  static void run(const std::vector<Rows>& rows) {
+    if (!jit::target_refusal(GetParam()).empty()) return;  // this CPU has not its instructions
+    const ForTarget target(GetParam());
+    for (const Rows& r : rows) {
+      const op::Op* found = op::find_op(r.op);
+      ASSERT_NE(found, nullptr) << r.op;
+      for (std::string_view name : r.names) {
+        const auto cases = found->cases();
+        const auto c = std::find_if(cases.begin(), cases.end(), [&](const op::Case& x) { return x.name == name; });
+        ASSERT_NE(c, cases.end()) << r.op << " " << name;
+        const cases::CaseResult result = cases::run_case(*found, *c);
+        EXPECT_TRUE(result.passed) << result.failure << "\n  " << kVariable << "=" << jit::name(GetParam()) << " " << result.repro;
+      }
+    }
+    for (const jit::Module& m : jit::modules()) EXPECT_EQ(m.target, jit::name(GetParam())) << m.text;
+    EXPECT_FALSE(jit::modules().empty());
+  }
+};
+
+TEST_P(Targets, Attention) { run(attention()); }
+TEST_P(Targets, Others) { run(others()); }
+INSTANTIATE_TEST_SUITE_P(All, Targets, ::testing::Values(jit::Target::kX86V4, jit::Target::kX86V3, jit::Target::kPortable),
                          [](const auto& info) { return std::string(info.index == 0 ? "V4" : info.index == 1 ? "V3" : "Portable"); });
 
 }  // namespace
