@@ -20,7 +20,7 @@ import os
 import sys
 import types
 
-from . import _arrays, _docs, _native
+from . import _arrays, _docs, _members, _native
 from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, source
 
@@ -152,9 +152,9 @@ class Package:
 
     def _function(self, op):
         function = self._compile(op, op.name, op.name)
-        function.is_backend_supported = _backend_question(op, function)
-        function.is_compute_capability_supported = _capability_question(op)
-        function.backend_reasons = _backend_reasons(op)
+        function.is_backend_supported = _members.backend_question(op, function)
+        function.is_compute_capability_supported = _members.capability_question(op)
+        function.backend_reasons = _members.backend_reasons(op)
         self.namespaces[op.module][op.name] = function
         return function
 
@@ -169,17 +169,17 @@ class Package:
             if alias in members:
                 continue
             if not method:
-                members[alias] = _nothing(name, alias, module)
+                members[alias] = _members.nothing(name, alias, module)
             elif method in methods:
                 members[alias] = self._compile(methods[method], alias, f"{name}.{alias}", changed) if changed else members[method]
         for attribute, argument in (("is_cuda_graph_enabled", "use_cuda_graph"), ("use_tensor_cores", "use_tensor_cores")):
             if argument in methods["__init__"].names:
-                members[attribute] = _given(methods["__init__"], argument)
+                members[attribute] = _members.given(methods["__init__"], argument)
             elif name.startswith("CUDAGraph"):  # a class of its own for what is an option of the others
                 members[attribute] = property(lambda self: True, doc="True.")
         if name == "BatchDecodeWithPagedKVCacheWrapper":  # the only class that has it upstream
-            members["resolved_backend"] = _resolved_backend(methods["__init__"])
-        members["__deepcopy__"] = members["__reduce_ex__"] = _no_copy(name)
+            members["resolved_backend"] = _members.resolved_backend(methods["__init__"])
+        members["__deepcopy__"] = members["__reduce_ex__"] = _members.no_copy(name)
         namespace[name] = type(name, (), members)
         return namespace[name]
 
@@ -269,73 +269,6 @@ def with_defaults(function, defaults, rest, args, kwargs):
         bound[rest] = tuple(args[count:])
     bound.update(kwargs)
     return function(*[bound.get(name, default) for name, default in defaults.items()])
-
-
-def _nothing(class_name, name, module):
-    def end_forward(self):
-        """Does nothing; kept for older programs."""
-
-    end_forward.__name__, end_forward.__qualname__, end_forward.__module__ = name, f"{class_name}.{name}", module
-    return end_forward
-
-
-def _of_constructor(self, op, argument, default):
-    args, kwargs = self._kept
-    at = op.names.index(argument) - 1  # without self
-    return kwargs.get(argument, args[at] if at < len(args) else default)
-
-
-def _given(op, argument):
-    """A property: whether the constructor was given `argument`."""
-    return property(lambda self: bool(_of_constructor(self, op, argument, False)), doc=f"{argument} of the constructor.")
-
-
-def _resolved_backend(op):
-    def resolved(self):
-        backend = _of_constructor(self, op, "backend", "auto")
-        return "fa2" if backend == "auto" else backend
-
-    return property(resolved, doc='The constructor\'s backend, and "fa2" for "auto": the one family of kernels that decoding has here, on every device.')
-
-
-def _no_copy(class_name):
-    def refuse(self, *_):
-        raise TypeError(f"a {class_name} cannot be copied or pickled: its plan belongs to one object; make another one and plan it")
-
-    return refuse
-
-
-def _refusal(op, backend, cc):
-    return str(_native.function("python.backend_refusal")(op.name, backend, int(cc or 0)))
-
-
-def _backends(op):
-    named = next((f["backends"] for f in op.fields if "backends" in f), {})
-    return [*named, *(c for c in op.description["candidates"] if c not in named)]
-
-
-def _backend_question(op, function):
-    def is_backend_supported(backend, cc=None):
-        """True when this library has the implementation `backend` for a GPU of compute capability `cc` (90 for 9.0), or for any device."""
-        return not _refusal(op, backend, cc)
-
-    return is_backend_supported
-
-
-def _capability_question(op):
-    def is_compute_capability_supported(cc):
-        """True when some implementation of this library runs on a GPU of compute capability `cc` (90 for 9.0)."""
-        return any(not _refusal(op, backend, cc) for backend in _backends(op))
-
-    return is_compute_capability_supported
-
-
-def _backend_reasons(op):
-    def backend_reasons(cc=None):
-        """{name: why this library does not have that implementation}; the empty text: it has it."""
-        return {backend: _refusal(op, backend, cc) for backend in _backends(op)}
-
-    return backend_reasons
 
 
 package = Package()

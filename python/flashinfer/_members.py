@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What made classes and functions have beside their code: properties, questions about back ends, copies that are refused."""
+from . import _native
+
+
+def nothing(class_name, name, module):
+    def end_forward(self):
+        """Does nothing; kept for older programs."""
+
+    end_forward.__name__, end_forward.__qualname__, end_forward.__module__ = name, f"{class_name}.{name}", module
+    return end_forward
+
+
+def _of_constructor(self, op, argument, default):
+    args, kwargs = self._kept
+    at = op.names.index(argument) - 1  # without self
+    return kwargs.get(argument, args[at] if at < len(args) else default)
+
+
+def given(op, argument):
+    """A property: whether the constructor was given `argument`."""
+    return property(lambda self: bool(_of_constructor(self, op, argument, False)), doc=f"{argument} of the constructor.")
+
+
+def resolved_backend(op):
+    def resolved(self):
+        backend = _of_constructor(self, op, "backend", "auto")
+        return "fa2" if backend == "auto" else backend
+
+    return property(resolved, doc='The constructor\'s backend, and "fa2" for "auto": the one family of kernels that decoding has here, on every device.')
+
+
+def no_copy(class_name):
+    def refuse(self, *_):
+        raise TypeError(f"a {class_name} cannot be copied or pickled: its plan belongs to one object; make another one and plan it")
+
+    return refuse
+
+
+def _refusal(op, backend, cc):
+    return str(_native.function("python.backend_refusal")(op.name, backend, int(cc or 0)))
+
+
+def _backends(op):
+    named = next((f["backends"] for f in op.fields if "backends" in f), {})
+    return [*named, *(c for c in op.description["candidates"] if c not in named)]
+
+
+def backend_question(op, function):
+    def is_backend_supported(backend, cc=None):
+        """True when this library has the implementation `backend` for a GPU of compute capability `cc` (90 for 9.0), or for any device."""
+        return not _refusal(op, backend, cc)
+
+    return is_backend_supported
+
+
+def capability_question(op):
+    def is_compute_capability_supported(cc):
+        """True when some implementation of this library runs on a GPU of compute capability `cc` (90 for 9.0)."""
+        return any(not _refusal(op, backend, cc) for backend in _backends(op))
+
+    return is_compute_capability_supported
+
+
+def backend_reasons(op):
+    def backend_reasons(cc=None):
+        """{name: why this library does not have that implementation}; the empty text: it has it."""
+        return {backend: _refusal(op, backend, cc) for backend in _backends(op)}
+
+    return backend_reasons
