@@ -14,25 +14,17 @@
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/scaled.h"
-#include "machine.h"
+#include "lt_machine.h"
 
 namespace flashinfer {
 namespace {
 
 constexpr Device kGpu{DeviceType::kCUDA, 0};
 
-class CublasLt : public Machine {
+class CublasLt : public LtMachine {
  protected:
   void SetUp() override {
-    Machine::SetUp();
-    void* lib = ::dlopen(FI_TEST_FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(lib, nullptr) << ::dlerror();
-    lt_ = reinterpret_cast<fake::Lt* (*)()>(::dlsym(lib, "fake_lt"))();
-    *lt_ = fake::Lt{.gpu = &gpu()};
-    set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
-    winners_ = fs::make_temp_dir("/tmp", "flashinfer-winners-");
-    set("FLASHINFER_AUTOTUNE_CACHE_DIR", winners_);
-    cublaslt::detail::forget();
+    LtMachine::SetUp();
     stream_ = std::make_unique<cuda::Stream>(0);
     context_.stream = stream_->get();
     scope_ = std::make_unique<ContextScope>(context_);
@@ -40,9 +32,7 @@ class CublasLt : public Machine {
   void TearDown() override {
     scope_.reset();
     stream_.reset();
-    Machine::TearDown();
-    cublaslt::detail::forget();
-    fs::remove_tree(winners_);
+    LtMachine::TearDown();
   }
   /// Small whole numbers, so that every sum is exact in every type.
   template <class T>
@@ -63,8 +53,6 @@ class CublasLt : public Machine {
     EXPECT_EQ(std::memcmp(here.data(), want.data(), static_cast<size_t>(want.nbytes())), 0);
   }
 
-  fake::Lt* lt_ = nullptr;
-  std::string winners_;
   std::mt19937 random_{1};
   std::unique_ptr<cuda::Stream> stream_;
   Context context_ = Context::current();
@@ -162,7 +150,7 @@ class CublasLtSearch : public CublasLt {
     return call();
   }
   std::string entry() {
-    const std::string environment = winners_ + "/v2/" + fs::list_dir(winners_ + "/v2").at(0) + "/entries";
+    const std::string environment = folder_ + "/v2/" + fs::list_dir(folder_ + "/v2").at(0) + "/entries";
     return environment + "/" + fs::list_dir(environment).at(0);
   }
   const Tensor a_ = numbers<bf16_t>({9, 24}, DType::kBF16), b_ = numbers<bf16_t>({24, 40}, DType::kBF16);
@@ -190,8 +178,8 @@ TEST_F(CublasLtSearch, TheFastestServesAndIsKeptForOtherProcesses) {
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
   lt_->ms = {5, 1};
   EXPECT_EQ(call_of_another_process().first, 1u);
-  for (const std::string& e : fs::list_dir(winners_ + "/v2"))
-    for (const std::string& f : fs::list_dir(winners_ + "/v2/" + e + "/entries")) fs::write_atomic(winners_ + "/v2/" + e + "/entries/" + f, "{\"key\":");
+  for (const std::string& e : fs::list_dir(folder_ + "/v2"))
+    for (const std::string& f : fs::list_dir(folder_ + "/v2/" + e + "/entries")) fs::write_atomic(folder_ + "/v2/" + e + "/entries/" + f, "{\"key\":");
   lt_->ms = {5, 9, 2};
   EXPECT_EQ(call_of_another_process().first, 2u);
 }
@@ -200,7 +188,7 @@ TEST_F(CublasLtSearch, AFailureIsLeftOutAndNoiseDoesNotChoose) {
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
   lt_->ms = {3, -1, 2.99};
   EXPECT_EQ(call().first, 0u);
-  fs::remove_tree(winners_);
+  fs::remove_tree(folder_);
   lt_->ms = {-1, 3, 2};
   EXPECT_EQ(call_of_another_process().first, 2u);
 }
@@ -210,7 +198,7 @@ TEST_F(CublasLtSearch, SwitchedOffTheFirstServesAndNothingIsTimed) {
   set("FLASHINFER_CUBLASLT_SEARCH", "0");
   lt_->ms = {3, 1};
   EXPECT_EQ(call(), (std::pair<size_t, size_t>(0, 1)));
-  EXPECT_TRUE(fs::list_dir(winners_).empty());
+  EXPECT_TRUE(fs::list_dir(folder_).empty());
 }
 
 TEST_F(CublasLtSearch, ACaptureTakesWhatIsKnownAndTimesNothing) {
@@ -235,10 +223,10 @@ TEST_F(CublasLtSearch, ACaptureTakesWhatIsKnownAndTimesNothing) {
 
 TEST_F(CublasLtSearch, AFolderThatOthersCanWriteIsNotUsed) {
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
-  ASSERT_EQ(::chmod(winners_.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(folder_.c_str(), 0777), 0);
   lt_->ms = {3, 1};
   EXPECT_EQ(call().first, 1u);
-  EXPECT_TRUE(fs::list_dir(winners_).empty());
+  EXPECT_TRUE(fs::list_dir(folder_).empty());
 }
 
 TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {

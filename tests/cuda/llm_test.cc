@@ -9,24 +9,16 @@
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/record/record.h"
-#include "machine.h"
+#include "lt_machine.h"
 #include "tests/llm/made_gguf.h"
 
 namespace flashinfer {
 namespace {
 
-class LlmOnCuda : public Machine {
+class LlmOnCuda : public LtMachine {
  protected:
   void SetUp() override {
-    Machine::SetUp();
-    void* lib = ::dlopen(FI_TEST_FAKE_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(lib, nullptr) << ::dlerror();
-    lt_ = reinterpret_cast<fake::Lt* (*)()>(::dlsym(lib, "fake_lt"))();
-    *lt_ = fake::Lt{.gpu = &gpu()};
-    set("FLASHINFER_CUBLASLT", FI_TEST_FAKE_CUBLASLT);
-    folder_ = fs::make_temp_dir("/tmp", "flashinfer-llm-cuda-");
-    set("FLASHINFER_AUTOTUNE_CACHE_DIR", folder_);
-    cublaslt::detail::forget();
+    LtMachine::SetUp();
     before_ = record::settings();
     record::Settings s = before_;
     s.level = 3, s.destination = folder_ + "/log.txt";
@@ -34,12 +26,8 @@ class LlmOnCuda : public Machine {
   }
   void TearDown() override {
     record::configure(before_);
-    Machine::TearDown();
-    cublaslt::detail::forget();
-    fs::remove_tree(folder_);
+    LtMachine::TearDown();
   }
-  fake::Lt* lt_ = nullptr;
-  std::string folder_;
   record::Settings before_;
 };
 

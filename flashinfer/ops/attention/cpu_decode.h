@@ -229,16 +229,15 @@ struct Decode {
       if (lo >= hi) continue;
       if (!ready) {
         const int64_t from = at.first > begin ? at.first : begin, to = at.first + at.count < end ? at.first + at.count : end;  // of all tokens
-        if constexpr (T::kConvert && Values) in.convert_v(at, h, from, to);
-        if constexpr (T::kConvert && !Values) in.convert_k(at, h, from, to);
+        if constexpr (T::kConvert) in.template convert<Values>(at, h, from, to);
         ready = true;
       }
       const Cell* row[kDecodeKeys];
       if (lo == begin && hi == end) {
-        for (int64_t j = begin; j < end; ++j) row[j] = Values ? in.v_cells(at, h, j) : in.k_cells(at, h, j);
+        for (int64_t j = begin; j < end; ++j) row[j] = in.template cells<Values>(at, h, j);
       } else {
         for (int64_t j = begin; j < end; ++j)
-          row[j] = j < b.lo || j >= b.hi ? reinterpret_cast<const Cell*>(s.zeros) : Values ? in.v_cells(at, h, j) : in.k_cells(at, h, j);
+          row[j] = j < b.lo || j >= b.hi ? reinterpret_cast<const Cell*>(s.zeros) : in.template cells<Values>(at, h, j);
       }
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {

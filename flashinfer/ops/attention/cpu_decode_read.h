@@ -82,29 +82,31 @@ struct DecodeReader {
     }
     for (int64_t j = 0; j < kDecodeKeys; ++j) out[j] = j >= seen.lo && j < seen.hi ? rows[j] + offset : reinterpret_cast<const E*>(s.zeros);
   }
-  /// Cells of keys [begin, end) of one head: as they lie or, converted, in scratch.
-  FI_VEC_INLINE const Cell* k_cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return at.k[j] + head * p.k_stride_h;
-    else return reinterpret_cast<const Cell*>(s.k) + j * padded(p.head_dim_qk);
+  /// The row of key j of one head, as it lies.
+  template <bool Values>
+  FI_VEC_INLINE const KV* row_of(const Block& at, int64_t head, int64_t j) const {
+    return Values ? at.v[j] + head * p.v_stride_h : at.k[j] + head * p.k_stride_h;
   }
-  FI_VEC_INLINE const Cell* v_cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return at.v[j] + head * p.v_stride_h;
-    else return reinterpret_cast<const Cell*>(s.v) + j * padded(p.head_dim_vo);
+  /// Where its cells are converted to.
+  template <bool Values>
+  FI_VEC_INLINE Cell* scratch_of(int64_t j) const {
+    return reinterpret_cast<Cell*>(Values ? s.v : s.k) + j * padded(Values ? p.head_dim_vo : p.head_dim_qk);
   }
-  void convert_k(const Block& at, int64_t head, int64_t begin, int64_t end) {
+  /// Its cells: as they lie or, converted, in scratch.
+  template <bool Values>
+  FI_VEC_INLINE const Cell* cells(const Block& at, int64_t head, int64_t j) const {
+    if constexpr (!T::kConvert) return row_of<Values>(at, head, j);
+    else return scratch_of<Values>(j);
+  }
+  template <bool Values>
+  void convert(const Block& at, int64_t head, int64_t begin, int64_t end) {
+    const int64_t dim = Values ? p.head_dim_vo : p.head_dim_qk;
     for (int64_t j = begin; j < end; ++j) {
-      Cell* to = reinterpret_cast<Cell*>(s.k) + j * padded(p.head_dim_qk);
+      const KV* row = row_of<Values>(at, head, j);
+      Cell* to = scratch_of<Values>(j);
       ahead.ask<1>();
-      if constexpr (T::kFp4) widen_row(at.k[j] + head * p.k_stride_h, at.k_sf[j] + head * p.k_sf_stride_h, p.head_dim_qk, to);
-      else widen_row(at.k[j] + head * p.k_stride_h, p.head_dim_qk, to);
-    }
-  }
-  void convert_v(const Block& at, int64_t head, int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; ++j) {
-      Cell* to = reinterpret_cast<Cell*>(s.v) + j * padded(p.head_dim_vo);
-      ahead.ask<1>();
-      if constexpr (T::kFp4) widen_row(at.v[j] + head * p.v_stride_h, at.v_sf[j] + head * p.v_sf_stride_h, p.head_dim_vo, to);
-      else widen_row(at.v[j] + head * p.v_stride_h, p.head_dim_vo, to);
+      if constexpr (!T::kFp4) widen_row(row, dim, to);
+      else widen_row(row, Values ? at.v_sf[j] + head * p.v_sf_stride_h : at.k_sf[j] + head * p.k_sf_stride_h, dim, to);
     }
   }
 };

@@ -134,25 +134,31 @@ void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t
   }
 }
 
+/// The results of one batch from `column` on.
+inline Output output_of(const GemmParams& p, int64_t batch, int64_t column) {
+  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
+  return {.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
+          .row = p.out_row,
+          .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
+          .scale_a = p.scale_a,
+          .scale_b = p.scale_b,
+          .columns = p.n - column,
+          .dtype = p.out_dtype};
+}
+
 template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
   constexpr bool kInPlace = C.packed_b && !is_gguf(C.b);
   constexpr int64_t kBytesOfPair = Panels * kPanelColumns * 4, kPackBytes = kInPlace ? 0 : kBlockPairs * kBytesOfPair;
   alignas(64) unsigned char room[kPackBytes + kScratchRows * kBytesOfPair];  // packed pairs, then sums
   static_assert(kInPlace || (kWholePairs + kBlockRows) * kBytesOfPair <= static_cast<int64_t>(sizeof room));
-  const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2, item = p.out_dtype == DType::kF32 ? 4 : 2;
+  const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2;
   const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows, whole = !C.grid && all <= kWholePairs;
   const int64_t block = kInPlace ? p.pairs_per_block : few ? kFewRowsPairs : whole ? (all > 0 ? all : 1) : kBlockPairs;
   bf16_t* const buffer = reinterpret_cast<bf16_t*>(room);
   float* const sums = reinterpret_cast<float*>(room + (kInPlace ? 0 : block * kBytesOfPair));
   const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
-  const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
-                   .row = p.out_row,
-                   .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
-                   .scale_a = p.scale_a,
-                   .scale_b = p.scale_b,
-                   .columns = p.n - column,
-                   .dtype = p.out_dtype};
+  const Output out = output_of(p, batch, column);
   for (int64_t r = begin; r < end; r += rows_at_once) {
     const int64_t r_end = end - r < rows_at_once ? end : r + rows_at_once;
     if (C.grid && all == 0) memset(sums, 0, kScratchRows * kBytesOfPair);
@@ -174,17 +180,10 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
 template <GemmConfig C>
 void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, int64_t end, int64_t panel, int64_t last) {
   alignas(64) float sums[kBlockRows * kPanelColumns];
-  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2, blocks = p.k / 32;
+  const int64_t blocks = p.k / 32;
   for (; panel < last; ++panel) {
     const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + panel * p.b_panel, p.k);
-    const int64_t column = panel * kPanelColumns;
-    const Output out{.out = static_cast<char*>(p.out) + column * item,
-                     .row = p.out_row,
-                     .bias = nullptr,
-                     .scale_a = p.scale_a,
-                     .scale_b = p.scale_b,
-                     .columns = p.n - column,
-                     .dtype = p.out_dtype};
+    const Output out = output_of(p, 0, panel * kPanelColumns);
     for (int64_t r = begin; r < end; r += kBlockRows) {
       const int64_t rows = end - r < kBlockRows ? end - r : kBlockRows;
       const bool packed = r + kBlockRows <= a.packed_rows;
@@ -256,15 +255,7 @@ void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, 
       if (scaled) multiply_one_row<C.b, true, P>(x, sums, slow, close);
     if (!scaled) multiply_one_row<C.b, false, P>(x, sums, slow, close);
   }
-  const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
-  const Output out{.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
-                   .row = p.out_row,
-                   .bias = p.bias ? static_cast<const bf16_t*>(p.bias) + column : nullptr,
-                   .scale_a = p.scale_a,
-                   .scale_b = p.scale_b,
-                   .columns = p.n - column,
-                   .dtype = p.out_dtype};
-  finish_rows(out, C.grid ? totals : sums, P * kPanelColumns, row, 1);
+  finish_rows(output_of(p, batch, column), C.grid ? totals : sums, P * kPanelColumns, row, 1);
 }
 #endif
 
