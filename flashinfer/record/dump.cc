@@ -213,7 +213,7 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
 }
 
 std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<op::Arg>& args) {
-  if (pid_ != ::getpid()) forked();
+  become_own();
   auto dump = std::make_shared<Dump>();
   describe(call, args, *dump);
   const bool captured = dump->graph != 0;

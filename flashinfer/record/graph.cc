@@ -106,7 +106,7 @@ void Recorder::defer(Dump& dump, bool outputs, Side side) {
 }
 
 int64_t Recorder::flush_graphs(bool synchronize, uint64_t graph) {
-  if (pid_ != ::getpid()) forked();
+  become_own();
   const std::lock_guard lock(graph_mutex_);
   std::erase_if(deferred_, [](const Deferred& d) { return d.dump->evicted.load(); });
   const auto wanted = [&](const Deferred& d) { return graph == 0 || d.dump->graph == graph; };

@@ -305,7 +305,9 @@ void stop() {
 
 Totals totals() {
   const std::lock_guard lock(g_mutex);
-  return g_recorder ? g_recorder->totals() : Totals{};
+  if (!g_recorder) return {};
+  g_recorder->become_own();
+  return g_recorder->totals();
 }
 
 Wanted wanted(std::string_view name) {

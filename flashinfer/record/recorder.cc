@@ -32,17 +32,22 @@ constexpr size_t kDropLinesAfter = 64;  // evicted calls; their lines are droppe
 }  // namespace
 
 Recorder::Recorder(Settings settings, Sink& sink) : settings_(std::move(settings)), sink_(sink), pid_(::getpid()) {
-  if (settings_.dedup) {
-    chunks_ = std::make_unique<formats::ChunkStore>(settings_.dump_dir + "/" + kChunkFolder, pack_prefix());
-    chunks_->set_limit(cap());
-  }
+  open_chunks();
 }
 
-void Recorder::forked() {
+void Recorder::open_chunks() {
+  if (!settings_.dedup) return;
+  chunks_ = std::make_unique<formats::ChunkStore>(settings_.dump_dir + "/" + kChunkFolder, pack_prefix());
+  chunks_->set_limit(cap());
+}
+
+void Recorder::become_own() {
+  const int pid = ::getpid();
+  if (pid_.load(std::memory_order_acquire) == pid) return;
   const std::lock_guard graphs(graph_mutex_);
   const std::lock_guard lock(mutex_);
+  if (pid_.load(std::memory_order_relaxed) == pid) return;  // another thread of the child was first
   deferred_.clear();
-  pid_ = ::getpid();
   sequences_.clear();
   admitted_ = bytes_ = 0;
   totals_ = {};
@@ -50,9 +55,8 @@ void Recorder::forked() {
   warned_.clear();
   ring_.clear();
   evicted_.clear();
-  if (!chunks_) return;
-  chunks_ = std::make_unique<formats::ChunkStore>(settings_.dump_dir + "/" + kChunkFolder, pack_prefix());
-  chunks_->set_limit(cap());
+  open_chunks();
+  pid_.store(pid, std::memory_order_release);  // last: who reads it without the lock finds everything done
 }
 
 uint64_t Recorder::cap() const {

@@ -65,8 +65,9 @@ class Recorder {
 
   Totals totals() const;
   const Settings& settings() const { return settings_; }
-  /// In a forked child: counters, packs and the ring are the parent's.
-  void forked();
+  /// In a forked child counters, packs and the ring are the parent's: the first thread that records or asks begins anew
+  /// while the others wait.
+  void become_own();
   /// Held over fork(), so that the child finds no half-made state.
   std::mutex& mutex() { return mutex_; }
   std::mutex& graph_mutex() { return graph_mutex_; }  // taken before mutex()
@@ -80,6 +81,7 @@ class Recorder {
     std::weak_ptr<Dump> dump;
   };
   bool admit(const std::string& name, uint64_t bytes, Dump& dump);
+  void open_chunks();
   void make_room(uint64_t bytes);
   void evict_oldest();
   void describe(op::Invocation& call, const std::vector<op::Arg>& args, Dump& dump);
@@ -105,7 +107,7 @@ class Recorder {
   const Settings settings_;
   Sink& sink_;
   mutable std::mutex mutex_;
-  int pid_;
+  std::atomic<int> pid_;  // whose the rest is
   std::map<std::string, uint64_t> sequences_;
   uint64_t admitted_ = 0;  // calls that count against max_count
   uint64_t bytes_ = 0;

@@ -2,6 +2,7 @@
 // What can go wrong outside: full disks, folders that vanish, torn lines, other processes, taken names.
 #include <sys/resource.h>
 
+#include <barrier>
 #include <chrono>
 #include <thread>
 
@@ -135,6 +136,47 @@ TEST_F(RecordTest, TwoProcessesAndTheirThreadsShareAFolder) {
     for (const auto& d : all)
       EXPECT_NO_THROW(dedup ? formats::read_chunks(d / "outputs.chunks") : formats::read_pt(d / "outputs.pt"));
   }
+}
+
+TEST_F(RecordTest, ThreadsOfAForkedChildBeginTogether) {
+  const auto x = ramp(4);
+  constexpr int kThreads = 4, kChildren = 50;
+  record::configure(recording(folder));
+  call({.x = TensorView(x.data(), {4})});
+  for (int i = 0; i < kChildren; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::barrier together(kThreads);
+      std::vector<std::thread> threads;
+      for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&] {
+          together.arrive_and_wait();
+          call({.x = TensorView(x.data(), {4})});
+        });
+      for (auto& t : threads) t.join();
+      _exit(static_cast<int>(record::totals().calls));
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    ASSERT_EQ(WEXITSTATUS(status), kThreads) << "child " << i;
+  }
+  std::set<std::pair<int, uint64_t>> calls;
+  for (const Json& r : lines(folder / "dumps/session.jsonl"))
+    calls.emplace(r["process_id"].get<int>(), r["call_sequence"].get<uint64_t>());
+  EXPECT_EQ(calls.size(), 1u + kChildren * kThreads);
+  EXPECT_EQ(record::totals().calls, 1u);
+}
+
+TEST_F(RecordTest, AForkedChildCountsFromNothing) {
+  record::configure(recording(folder));
+  const auto x = ramp(4);
+  call({.x = TensorView(x.data(), {4})});
+  const pid_t child = ::fork();
+  if (child == 0) _exit(static_cast<int>(record::totals().calls));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(RecordTest, TakenNamesAreLeftAlone) {
