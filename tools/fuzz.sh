@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/fuzz.sh [SECONDS] [BUILD_DIR]: builds the fuzz targets with clang (libFuzzer, ASan, UBSan) and runs each for SECONDS
 # (default 10) on a corpus that starts from generated seeds. What it finds stays in BUILD_DIR/crashes. Exit status 1 on a finding.
+# Its inputs are the same each time, as far as the time reaches; FUZZ_SEED (default 1) gives others.
 set -eu
 seconds=${1:-10}
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -50,7 +51,7 @@ status=0
 for t in pickle pt safetensors metadata; do
   mkdir -p "$build/corpus/$t"
   log="$build/$t.log"
-  if "$build/$t" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
+  if "$build/$t" -seed="${FUZZ_SEED:-1}" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 \
       -artifact_prefix="$build/crashes/$t-" "$build/corpus/$t" "$build/seed/$t" > "$log" 2>&1; then
     echo "fuzz $t: $(grep -o 'number_of_executed_units: *[0-9]*' "$log" | grep -o '[0-9]*$') runs in $seconds s, nothing found"
   else

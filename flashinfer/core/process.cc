@@ -77,11 +77,11 @@ bool collect(int fd, Child& child, const Options& options, Clock::time_point sta
   char buffer[16384];
   for (;;) {
     const double now = seconds_since(start);
-    if (now >= options.timeout_seconds) return false;
-    if (!told && now >= options.slow_after_seconds) {
+    if (!told && now >= options.slow_after_seconds) {  // also when this thread was kept from running until the time was up
       told = true;
       options.on_slow();
     }
+    if (now >= options.timeout_seconds) return false;
     pollfd p{fd, POLLIN, 0};
     const int ready = ::poll(&p, 1, ended ? 0 : 20);
     if (ready < 0 && errno != EINTR) return true;

@@ -38,6 +38,13 @@ TEST(Process, ATimeoutEndsTheWholeGroup) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
+TEST(Process, SlownessIsToldThoughTheTimeIsUp) {
+  int slow = 0;
+  const Result r = run({"sleep", "30"}, {.timeout_seconds = 0.05, .slow_after_seconds = 0.05, .on_slow = [&] { ++slow; }});
+  EXPECT_TRUE(r.timed_out);
+  EXPECT_EQ(slow, 1);
+}
+
 TEST(Process, LongOutputIsCutAndDoesNotBlock) {
   const Result r = run({"sh", "-c", "head -c 3000000 /dev/zero"});
   EXPECT_TRUE(r.ok());

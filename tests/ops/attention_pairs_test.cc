@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iostream>
 
 #include "attention_batch.h"
 
@@ -132,11 +131,10 @@ TEST(AttentionPairs, Ragged) {
   for (size_t i = 0; i < rows.size(); ++i) expect_ragged(Batch(features_of(rows[i], static_cast<unsigned>(i + 101))));
 }
 
-/// FLASHINFER_TEST_SEED repeats a run.
+/// FLASHINFER_TEST_SEED gives other shapes.
 TEST(AttentionPairs, RandomShapes) {
   const char* given = std::getenv("FLASHINFER_TEST_SEED");
-  const unsigned first = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
-  std::cout << "FLASHINFER_TEST_SEED=" << first << "\n";
+  const unsigned first = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 1;
   std::mt19937 random(first);
   auto below = [&](unsigned n) { return static_cast<int32_t>(random() % n); };
   for (int round = 0; round < 16; ++round) {

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <random>
 #include <vector>
 
@@ -323,11 +322,10 @@ TEST(Mla, GraphModeFillsItsBuffersAndKeepsTheBatchSize) {
   expect_error(ErrorKind::kValueError, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 1", [&] { w.plan(more); });
 }
 
-/// FLASHINFER_TEST_SEED repeats a run. Slots that no request owns hold NaN.
+/// FLASHINFER_TEST_SEED gives other shapes. Slots that no request owns hold NaN.
 TEST(Mla, RandomShapes) {
   const char* given = std::getenv("FLASHINFER_TEST_SEED");
-  const unsigned first = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
-  std::cout << "FLASHINFER_TEST_SEED=" << first << "\n";
+  const unsigned first = given ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 1;
   std::mt19937 random(first);
   auto below = [&](unsigned n) { return static_cast<int32_t>(random() % n); };
   for (int round = 0; round < 12; ++round) {

@@ -19,9 +19,10 @@ def nap():
 
 @pytest.mark.parametrize("bench", [testing.bench_time, testing.bench_gpu_time, testing.bench_gpu_time_with_cuda_event])
 def test_times_are_milliseconds(bench):
+    start = time.perf_counter()
     times = bench(nap, dry_run_iters=1, repeat_iters=5)
     assert len(times) == 5
-    assert 2.0 <= statistics.median(times) < 20.0
+    assert 2.0 <= statistics.median(times) and sum(times) < (time.perf_counter() - start) * 1e3
 
 
 def test_counts_come_from_the_time_when_not_given():
@@ -67,11 +68,13 @@ def test_bad_counts():
         testing.bench_time(nap, repeat_iters=0)
 
 
-def test_sleep_and_seed():
-    for ms, at_least, at_most in ((4, 0.02, 0.4), (1e9, 1.0, 1.5), (float("inf"), 0.01, 0.4)):
-        start = time.perf_counter()
-        testing.sleep_after_kernel_run(ms)
-        assert at_least <= time.perf_counter() - start < at_most
+def test_sleep_and_seed(monkeypatch):
+    slept = []
+    with monkeypatch.context() as m:
+        m.setattr(testing.time, "sleep", slept.append)
+        for ms in (4, 1e9, float("inf")):
+            testing.sleep_after_kernel_run(ms)
+    assert slept == [pytest.approx(0.02), 1.0, 0.01]
     draws = []
     for _ in range(2):
         testing.set_seed(7)
