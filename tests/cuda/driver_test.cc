@@ -239,5 +239,21 @@ TEST_F(Launch, EventsOrderStreams) {
   EXPECT_EQ(static_cast<const uint8_t*>(fake::host(t.data()))[63], 4);
 }
 
+TEST_F(Launch, OtherStreamsAreWaitedForBesideACapture) {
+  cuda::Stream captured(0), other(0);
+  cuda::Event first(0), second(0);
+  const Tensor t = Tensor::empty({64}, DType::kU8, {DeviceType::kCUDA, 0});
+  gpu().begin_capture(captured.get());  // in mode "global" the driver takes the calls below for mistakes, and ends the capture
+  cuda::fill(t.data(), 3, 64, 0, other.get());
+  first.record(other.get());
+  EXPECT_FALSE(first.done());
+  EXPECT_TRUE(first.done());
+  second.record(other.get());
+  second.wait();
+  cuda::synchronize(0, other.get());
+  EXPECT_EQ(gpu().end_capture(captured.get()), 0);
+}
+
+
 }  // namespace
 }  // namespace flashinfer

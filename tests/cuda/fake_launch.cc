@@ -18,9 +18,10 @@ void* kept(size_t bytes) {
   const std::lock_guard lock(mutex);
   return all.emplace_back(std::make_unique<char[]>(bytes)).get();
 }
-/// The bytes of a kernel's parameters: .nv.info.<kernel> of a cubin has them as an attribute of format 3 (a 16-bit value), kind 0x19.
-size_t param_bytes_of(const char* image) {
-  if (image[EI_CLASS] != ELFCLASS64) return 8;  // no cubin, but a text of a test
+/// Of .nv.info.<kernel> of a cubin: the bytes of its parameters, an attribute of format 3 (a 16-bit value) and kind 0x19, and the most threads of a block
+/// (__launch_bounds__), format 4 (bytes follow) and kind 0x05.
+void read_info(const char* image, Function& f) {
+  if (image[EI_CLASS] != ELFCLASS64) return void(f.param_bytes = 8);  // no cubin, but a text of a test
   Elf64_Ehdr elf;
   std::memcpy(&elf, image, sizeof elf);
   const auto section = [&](int i) {  // wherever it lies: images are not aligned
@@ -34,11 +35,15 @@ size_t param_bytes_of(const char* image) {
     const auto* p = reinterpret_cast<const unsigned char*>(image + at.sh_offset);
     for (const auto* end = p + at.sh_size; p + 4 <= end;) {
       const size_t value = p[2] | p[3] << 8;
-      if (p[0] == 3 && p[1] == 0x19) return value;
-      p += p[0] == 4 ? 4 + value : 4;  // format 4: that many bytes follow
+      if (p[0] == 3 && p[1] == 0x19) f.param_bytes = value;
+      if (p[0] == 4 && p[1] == 0x05 && value == 12) {
+        unsigned most[3];
+        std::memcpy(most, p + 4, sizeof most);
+        f.max_threads = most[0] * most[1] * most[2];
+      }
+      p += p[0] == 4 ? 4 + value : 4;
     }
   }
-  return 0;
 }
 
 }  // namespace
@@ -50,7 +55,7 @@ int cuModuleLoadData(Handle* module, const void* image) {
   if (forbidden_by_capture()) return kCaptureUnsupported;
   if (std::memcmp(image, "\177ELF", 4) != 0) return kInvalidImage;
   auto* f = new (kept(sizeof(Function))) Function;
-  f->param_bytes = param_bytes_of(static_cast<const char*>(image));
+  read_info(static_cast<const char*>(image), *f);
   if (f->param_bytes == 0) return kInvalidImage;
   *module = f;
   return 0;
@@ -62,12 +67,14 @@ int cuModuleGetFunction(Handle* f, Handle module, const char* name) {
   *f = module;
   return 0;
 }
-int cuFuncGetAttribute(int* v, int attribute, Handle) {
-  *v = attribute == 0 ? 1024 : attribute == 4 ? 32 : 0;
+int cuFuncGetAttribute(int* v, int attribute, Handle f) {
+  *v = attribute == 0 ? static_cast<int>(static_cast<Function*>(f)->max_threads) : attribute == 4 ? 32 : 0;
   return 0;
 }
 int cuFuncSetAttribute(Handle f, int attribute, int value) {
   ENTER();
+  if (attribute != 8 && attribute != 14) return kInvalidValue;
+  if (attribute == 8 && value > 232448) return kInvalidValue;
   if (attribute == 8) static_cast<Function*>(f)->shared_limit = value;
   return 0;
 }
@@ -78,6 +85,12 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Handle, int threads, siz
 int cuLaunchKernelEx(const LaunchConfig* c, Handle f, void** params, void**) {
   ENTER();
   NEEDS_CONTEXT();
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; ++i) {
+    if (c->grid[i] == 0 || c->block[i] == 0 || c->grid[i] > (i == 0 ? 0x7fffffffu : 65535u)) return kInvalidValue;
+    threads *= c->block[i];
+  }
+  if (threads > static_cast<Function*>(f)->max_threads) return kInvalidValue;
   if (c->shared_bytes > static_cast<unsigned>(static_cast<Function*>(f)->shared_limit)) return kInvalidValue;
   Gpu& g = machine().gpu;
   const size_t bytes = static_cast<Function*>(f)->param_bytes;

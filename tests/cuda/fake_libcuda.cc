@@ -76,6 +76,7 @@ int cuMemFree_v2(Address p) {
 int cuMemAllocAsync(Address* p, size_t n, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
+  if (n == 0) return kInvalidValue;
   const Stream* s = stream_of(stream);
   const int status = s ? allocate(p, n) : int{kInvalidHandle};
   if (status == 0 && s->capturing) machine().of_capture.insert(host(*p));
@@ -84,8 +85,8 @@ int cuMemAllocAsync(Address* p, size_t n, Handle stream) {
 int cuMemFreeAsync(Address p, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
-  const Stream* s = stream_of(stream);
-  if (s && s->capturing && !machine().of_capture.erase(host(p))) return kInvalidValue;
+  Stream* s = stream_of(stream);
+  if (s && s->capturing && !machine().of_capture.erase(host(p))) return s->invalid = true, int{kInvalidValue};
   return enqueue(stream, {"free", [p] { free_now(p); }});
 }
 int cuMemHostAlloc(void** p, size_t n, unsigned) {
@@ -97,6 +98,7 @@ int cuMemHostAlloc(void** p, size_t n, unsigned) {
   return 0;
 }
 int cuMemFreeHost(void* p) {
+  if (forbidden_by_capture()) return kCaptureUnsupported;
   machine().pinned.erase(static_cast<char*>(p));
   std::free(p);
   return 0;

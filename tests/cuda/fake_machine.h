@@ -31,6 +31,7 @@ struct Event {
 };
 struct Function {
   int shared_limit = 49152;
+  unsigned max_threads = 1024;
   size_t param_bytes = 0;
 };
 struct Block {

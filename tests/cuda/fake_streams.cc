@@ -27,6 +27,7 @@ int cuStreamSynchronize(Handle h) {
   Stream* s = stream_of(h);
   if (s == nullptr) return kInvalidHandle;
   if (s->capturing) return s->invalid = true, int{kCaptureUnsupported};
+  if (forbidden_by_capture()) return kCaptureUnsupported;
   drain(*s);
   return machine().sticky;
 }
@@ -66,7 +67,10 @@ int cuPointerGetAttribute(void* value, int attribute, Address p) {
   std::memcpy(value, &it->second.id, 8);
   return 0;
 }
-int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, machine().mode), 0; }
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  NEEDS_CONTEXT();
+  return std::swap(*mode, machine().mode), 0;
+}
 int cuEventCreate(Handle* out, unsigned) {
   ENTER();
   NEEDS_CONTEXT();
@@ -88,6 +92,7 @@ int cuEventRecord(Handle event, Handle stream) {
 }
 int cuEventQuery(Handle h) {
   ENTER();
+  if (forbidden_by_capture()) return kCaptureUnsupported;
   auto* e = static_cast<Event*>(h);
   if (e->done >= e->recorded) return 0;
   drain(*e->stream, [e] { return e->done >= e->recorded; });  // done by the next question
@@ -98,6 +103,7 @@ int cuEventSynchronize(Handle h) {
   auto* e = static_cast<Event*>(h);
   if (e->stream == nullptr) return 0;
   if (e->stream->capturing) return e->stream->invalid = true, int{kCaptureUnsupported};
+  if (forbidden_by_capture()) return kCaptureUnsupported;
   drain(*e->stream, [e] { return e->done >= e->recorded; });
   return machine().sticky;
 }

@@ -20,6 +20,11 @@ target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FIL
 file(GLOB wheel_includes $ENV{VIRTUAL_ENV}/lib/python3*/site-packages/nvidia/*/include ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/*/include)
 find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
 find_path(CUDA_INCLUDE_DIR cuda_fp16.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+find_path(CUDA_DRIVER_INCLUDE_DIR cuda.h HINTS ${wheel_includes} PATHS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+if(CUDA_DRIVER_INCLUDE_DIR)
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/driver_abi_test.cc PROPERTIES COMPILE_DEFINITIONS FI_TEST_CUDA_HEADER
+    COMPILE_OPTIONS "-isystem;${CUDA_DRIVER_INCLUDE_DIR}")
+endif()
 if(CUBLASLT_INCLUDE_DIR AND CUDA_INCLUDE_DIR)
   set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/cublaslt_abi_test.cc PROPERTIES COMPILE_DEFINITIONS FI_TEST_CUBLASLT_HEADER
     COMPILE_OPTIONS "-isystem;${CUBLASLT_INCLUDE_DIR};-isystem;${CUDA_INCLUDE_DIR}")

@@ -9,6 +9,12 @@
 namespace flashinfer::emu {
 namespace {
 
+/// A launch that may start before the kernel in front has ended.
+cuda::Launch behind(cuda::Launch l) {
+  l.pdl = true;
+  return l;
+}
+
 struct Bug {
   const char* name;
   cuda::Launch launch;
@@ -45,6 +51,7 @@ const Bug kBugs[] = {
     {"cluster_race", launch(2, 128, 512, 2), "at shared+"},
     {"grid_barrier", launch(4, 64, 0, 1, true), "data race at global memory"},
     {"grid_barrier_alone", launch(4, 64, 0), "a barrier of the whole grid in a launch that is not cooperative"},
+    {"read_too_early", behind(launch(1, 128, 0)), "read of 4 bytes of global memory before depend_wait()"},
 };
 constexpr uint64_t kSeeds[] = {0, 1, 2, 3};
 

@@ -136,6 +136,7 @@ void Event::record(Handle stream) {
 }
 bool Event::done() const {
   const Current current(index_);
+  const BesideCapture beside;
   const Status s = api().cuEventQuery(handle_);
   if (s == kNotReady) return false;
   check(s, "cuEventQuery");
@@ -143,6 +144,7 @@ bool Event::done() const {
 }
 void Event::wait() const {
   const Current current(index_);
+  const BesideCapture beside;
   check(api().cuEventSynchronize(handle_), "cuEventSynchronize");
 }
 void Event::wait_on(Handle stream) const {
@@ -161,11 +163,13 @@ BesideCapture::~BesideCapture() { driver().api.cuThreadExchangeStreamCaptureMode
 
 void synchronize(int index, Handle stream) {
   const Current current(index);
+  const BesideCapture beside;
   check(api().cuStreamSynchronize(stream), "cuStreamSynchronize");
 }
 
 void synchronize_device(int index) {
   const Current current(index);
+  const BesideCapture beside;
   check(api().cuCtxSynchronize(), "cuCtxSynchronize");
 }
 

@@ -70,7 +70,8 @@ class Event {
   int index_;
 };
 
-/// While it lives, this thread may load modules and allocate although some stream is being captured (they become no part of the graph).
+/// While it lives, this thread may load modules, allocate, and ask or wait for events although some other stream is being captured (they
+/// become no part of the graph; in mode "global" each would end the capture). A context must be current.
 class BesideCapture {
  public:
   BesideCapture();

@@ -17,6 +17,7 @@ Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
 struct Block {
   Handle stream;
+  uint64_t capture;  // that `stream` took part in, when it is memory of a graph; else 0
   bool pooled;
   const Driver* from;  // that gave it
 };
@@ -58,6 +59,15 @@ void refuse_capture(int index, Handle stream, const char* what) {
 
 }  // namespace
 
+namespace {
+/// As capture_id(), for the current context; 0 when the driver does not say.
+uint64_t capture_of(const Api& a, Handle stream) {
+  int state = 0;
+  unsigned long long id = 0;
+  return a.cuStreamGetCaptureInfo_v2(stream, &state, &id, nullptr, nullptr, nullptr) == kOk && state != 0 ? id : 0;
+}
+}  // namespace
+
 void* allocate(size_t bytes, int index, Handle stream) {
   const Current current(index);
   const Api& a = api();
@@ -73,7 +83,7 @@ void* allocate(size_t bytes, int index, Handle stream) {
   void* const result = reinterpret_cast<void*>(p);
   Blocks& b = blocks();
   const std::lock_guard lock(b.mutex);
-  b.list[result] = {stream, pooled, &driver()};
+  b.list[result] = {stream, pooled ? capture_of(a, stream) : 0, pooled, &driver()};
   return result;
 }
 
@@ -91,9 +101,10 @@ void release(void* p, int index) noexcept try {
   if (block.from != &driver()) return;  // a driver that was forgotten took it along
   const Current current(index);
   const Api& a = api();
-  if (block.pooled && a.cuMemFreeAsync(address(p), block.stream) == kOk) return;
-  // The stream was destroyed by its owner, or is being captured, when it frees only what the capture allocated: cuMemFree waits for the
-  // device instead, and without BesideCapture would end the capture.
+  // A stream that is being captured frees only what the capture allocated; asked for anything else it may end the capture.
+  const uint64_t capture = block.pooled ? capture_of(a, block.stream) : 0;
+  if (block.pooled && (capture == 0 || capture == block.capture) && a.cuMemFreeAsync(address(p), block.stream) == kOk) return;
+  // Or its owner destroyed the stream. cuMemFree waits for the device, and without BesideCapture would end the capture.
   const BesideCapture beside;
   a.cuMemFree_v2(address(p));
 } catch (const std::exception&) {  // the context is gone, and the memory with it

@@ -71,7 +71,9 @@ FI_CU T* map_shared(T* p, uint32_t rank) {
 /// Programmatic dependent launch: a kernel may start before the one in front of it in the stream has ended. What that one wrote is
 /// there after depend_wait(); a kernel calls it before its first access. depend_launch() lets the next one start.
 FI_CU void depend_wait() {
-#if FI_SM90
+#if !defined(__CUDACC__)
+  emu::api->depend_wait();
+#elif FI_SM90
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }

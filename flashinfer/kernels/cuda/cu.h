@@ -46,8 +46,8 @@ FI_CU uint32_t blocks_x() { return gridDim.x; }
 FI_CU uint32_t blocks_y() { return gridDim.y; }
 /// Of the thread in its warp. Blocks are one-dimensional: warp w holds threads 32w .. 32w + 31.
 FI_CU uint32_t lane() { return threadIdx.x & 31u; }
-/// Of the warp in its block, the same register for all lanes, so that branches on it are uniform for the compiler.
-FI_CU uint32_t warp() { return __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0); }
+/// Of the warp in its block. Not a shuffle, which would tell the compiler that it is uniform: one thread alone may ask, and the other lanes would not come.
+FI_CU uint32_t warp() { return threadIdx.x >> 5; }
 
 /// Dynamic shared memory of the block, 128-byte aligned.
 FI_CU char* shared() {

@@ -51,6 +51,8 @@ struct Api {
   void (*grid_barrier)(const void* pc);
   /// The same address in the shared memory of another block of the cluster.
   void* (*map_shared)(const void* p, uint32_t rank, const void* pc);
+  /// What the kernel in front wrote is there from here on (programmatic dependent launch).
+  void (*depend_wait)();
   void (*count)(Count what, uint32_t n);
   void (*fail)(const char* sentence, const void* pc);
 };

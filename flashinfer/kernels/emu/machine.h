@@ -33,6 +33,7 @@ struct Thread : ThreadInfo {
   Block* of = nullptr;
   Warp* warp = nullptr;
   bool done = false;
+  bool depended = true;             // the kernel in front has ended for it
   const char* waits_for = nullptr;  // null: can run
   const void* waits_at = nullptr;
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
@@ -88,6 +89,7 @@ class Machine {
   void cluster_barrier(bool arrive, bool wait, const void* pc);
   void grid_barrier(const void* pc);
   void* map_shared(const void* p, uint32_t rank, const void* pc);
+  void depend_wait() { now_->depended = true; }
   void count(Count what, uint32_t n) { if (counter_) counter_->instruction(what, n); }
   void fail(const char* sentence, const void* pc);
 

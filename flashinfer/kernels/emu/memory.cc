@@ -75,6 +75,11 @@ void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const 
 
 void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
+  if (!t.depended) {
+    find("depend", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory before depend_wait(), in a launch that may start before the kernel in front has "
+                       "ended (%1)"), pc);
+    t.depended = true;
+  }
   const auto inside = [&](const Range& r) {
     const uintptr_t begin = reinterpret_cast<uintptr_t>(r.begin);
     return at >= begin && at + bytes <= begin + r.bytes;

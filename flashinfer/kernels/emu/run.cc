@@ -32,6 +32,7 @@ Api make_table() {
   a.cluster_barrier = [](uint32_t arrive, uint32_t wait, const void* pc) { machine->cluster_barrier(arrive != 0, wait != 0, pc); };
   a.grid_barrier = [](const void* pc) { machine->grid_barrier(pc); };
   a.map_shared = [](const void* p, uint32_t rank, const void* pc) { return machine->map_shared(p, rank, pc); };
+  a.depend_wait = [] { machine->depend_wait(); };
   a.count = [](Count what, uint32_t n) { machine->count(what, n); };
   a.fail = [](const char* sentence, const void* pc) { machine->fail(sentence, pc); };
   return a;
@@ -121,7 +122,7 @@ void Machine::start_gang(uint64_t first) {
   for (Warp& w : warps_) w.open.clear(), w.live = 0, w.arrived = 0;
   for (auto& p : threads_) {
     Thread& t = *p;
-    t.done = false, t.waits_for = nullptr, t.shared = t.of->shared;
+    t.done = false, t.depended = !launch_.pdl, t.waits_for = nullptr, t.shared = t.of->shared;
     t.groups.clear(), t.open.clear(), t.acquired.clear();
     std::copy_n(t.of->id, 3, t.ThreadInfo::block);
     t.warp->live |= 1u << (t.linear % 32);

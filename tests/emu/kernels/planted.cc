@@ -250,6 +250,14 @@ FI_GLOBAL_FN void product(const P& p) {
   if (kWrong == Wrong::kLane) c.r[1] = shuffle(c.r[1], l ^ 1);
   for (int i = 0; i < 4; ++i) p.out[(l / 4 + i / 2 * 8) * 8 + 2 * (l % 4) + i % 2] = c.r[i];
 }
+/// Programmatic dependent launch: the kernel in front may still write `in`.
+template <bool kBug>
+FI_GLOBAL_FN void read_too_early(const P& p) {
+  if (!kBug) depend_wait();
+  const float x = p.in[index()];
+  depend_wait();
+  p.out[index()] = x;
+}
 
 // ---- layouts whose counts are known ----
 
@@ -295,7 +303,7 @@ PAIR(wrong_pending_count) PAIR(wait_without_sync) PAIR(never_waited) PAIR(store_
 PAIR(past_shared) PAIR(write_parameter) PAIR(skipped_barrier) PAIR(diverged_barrier) PAIR(deadlock) PAIR(barrier_counts)
 PAIR(uninitialised) PAIR(misaligned) PAIR(misaligned_async) PAIR(shuffle_after_exit) PAIR(shuffle_in_a_branch) PAIR(mask_without_self)
 PAIR(blocks_race) PAIR(global_race) PAIR(count_without_atomic) PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier)
-PAIR(grid_barrier_alone)
+PAIR(grid_barrier_alone) PAIR(read_too_early)
 FI_CUDA_ENTRY_NAMED(product, PlantedParams, cu::product<cu::Wrong::kNothing>)
 FI_CUDA_ENTRY_NAMED(product_swizzle, PlantedParams, cu::product<cu::Wrong::kSwizzle>)
 FI_CUDA_ENTRY_NAMED(product_transposed, PlantedParams, cu::product<cu::Wrong::kTransposed>)
