@@ -67,9 +67,7 @@ struct GgufPanelBytes {
   FI_VEC_INLINE void each_quad(int64_t block, int, Fn f) const {
     constexpr int kLines = static_cast<int>(GgufPanel<F>::kQuants / 64);
     const uint8_t* const q = panel.quants + block * GgufPanel<F>::kQuants;
-    // Into L2, 8 KB ahead: panels follow one another.
-#pragma GCC unroll 8
-    for (int line = 0; line < kLines; ++line) __builtin_prefetch(q + 8192 + line * 64, 0, 2);
+    panel.ask_ahead(block);
 #pragma GCC unroll 8
     for (int line = 0; line < kLines; ++line) {
       const __m512i x = _mm512_loadu_si512(q + line * 64);

@@ -161,6 +161,15 @@ struct GgufPanel {
   FI_VEC_INLINE const f16_t* scale(int64_t block) const { return reinterpret_cast<const f16_t*>(scales + block * 32); }
   FI_VEC_INLINE const f16_t* minimum(int64_t block) const { return scale(blocks_ + block); }
 
+  /// Asks for 16 KB further on, into L2; panels follow one another. Scales lie between the quants of two panels, so what is asked for
+  /// advances by the lines of a block and its scales. (By a block's quants alone, 8 KB on, a fifth was never asked for: 0.76 of the read bandwidth
+  /// over the weights of a small model where this gives 0.88; 8 and 32 KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
+  FI_VEC_INLINE void ask_ahead(int64_t block) const {
+    constexpr int64_t kAhead = 16384, kBytes = kQuants + gguf_scale_bytes(F);
+#pragma GCC unroll 16
+    for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(quants + block * kBytes + kAhead + i, 0, 2);
+  }
+
   /// to[16 pairs][16 columns][2] of a block.
   FI_VEC_INLINE void unpack(int64_t block, bf16_t* to) const {
     const uint8_t* q = quants + block * kQuants;
@@ -204,8 +213,7 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
     for (int r = 0; r < Rows; ++r)
       for (int v = 0; v < kPanelVecs; ++v) part[r][v] = zero();
     const uint8_t* const q = panel.quants + b * GgufPanel<F>::kQuants;
-#pragma GCC unroll 8
-    for (int64_t i = 0; i < GgufPanel<F>::kQuants; i += 64) __builtin_prefetch(q + 8192 + i, 0, 2);
+    panel.ask_ahead(b);
 #if defined(FI_GGUF_PAIRS)
     each_pair<F>(q, [&](int pair, Pairs w) {
 #pragma GCC unroll 8
