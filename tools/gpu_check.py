@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and times the library on a GPU (or, what it can serve, on the emulator). Every step is a process with a time limit, and its
-failure a row; the run itself ends within --budget seconds. Writes gpu_check.json and gpu_check.md. Needs Python alone; see gpu_check.sh."""
+failure a row; the run itself ends within --budget seconds. Writes gpu_check.json, gpu_check.md and, of what went wrong, gpu_check.log, all
+of them after every row. Needs Python alone; see gpu_check.sh."""
 import argparse
 import concurrent.futures
 import datetime
+import glob
 import json
 import os
 import pathlib
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from gpu_check_lib import last_json, pack, run_process, tail
@@ -41,9 +44,25 @@ TIMED = [("rmsnorm 16384x4096", "rmsnorm", "bench", ["rmsnorm"], ("copy", 0.85))
           ("matmul", 0.40))]
 
 
+# Seconds that a step may take, so that one that hangs leaves time for the others.
+SHARES = {"device": 40, "probes": 100, "cases": 180, "timings": 200, "recordings": 90, "killed": 90, "sanitizer": 200}
+LOG_BYTES = 8 << 20  # of gpu_check.log
+PLACES = {"compute-sanitizer": ("/usr/local/cuda*/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer",
+                                "/opt/nvidia/*/*/compute-sanitizer", "/opt/nvidia/*/*/*/compute-sanitizer"),
+          "nvcc": ("/usr/local/cuda*/bin/nvcc",)}
+
+
+def find_tool(name):
+    return shutil.which(name) or next((p for pattern in PLACES[name] for p in sorted(glob.glob(pattern)) if os.access(p, os.X_OK)), None)
+
+
 class Check:
     def __init__(self, args):
         self.args, self.rows, self.start = args, [], time.monotonic()
+        self.lock, self.step_end, self.logged = threading.Lock(), float("inf"), 0
+        self.out = pathlib.Path(args.out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        (self.out / "gpu_check.log").write_text("")
         self.emulated = args.device == "emu"
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="gpu_check-"))
         self.env = dict(os.environ, FLASHINFER_WORKSPACE_BASE=os.environ.get("FLASHINFER_WORKSPACE_BASE", str(self.work / "cache")),
@@ -54,16 +73,28 @@ class Check:
             self.env.setdefault("VIRTUAL_ENV", sys.prefix)  # where NVRTC's wheel may be
         for variable, name in (("FLASHINFER_NVRTC", "libnvrtc"), ("FLASHINFER_CUBLASLT", "libcublasLt")):
             wheels = [p for folder in sys.path for p in sorted(pathlib.Path(folder or ".").glob(f"nvidia/*/lib/{name}.so.*"))]
-            if sys.prefix == sys.base_prefix and wheels:
+            if wheels:
                 self.env.setdefault(variable, str(wheels[-1]))
         self.torch, self.ops, self.tree = {}, {}, None
 
     def left(self):
-        return self.args.budget - (time.monotonic() - self.start)
+        return min(self.args.budget - (time.monotonic() - self.start), self.step_end - time.monotonic())
 
     def add(self, step, name, status, detail="", seconds=0.0, data=None):
-        self.rows.append({"step": step, "name": name, "status": status, "detail": detail, "seconds": round(seconds, 2), "data": data or {}})
-        print(f"{status:7} {step}: {name} ({seconds:.1f} s) {detail}"[:240], flush=True)
+        """A row; the files hold it at once, whatever becomes of this program."""
+        with self.lock:
+            self.rows.append({"step": step, "name": name, "status": status, "detail": detail, "seconds": round(seconds, 2), "data": data or {}})
+            print(f"{status:7} {step}: {name} ({seconds:.1f} s) {detail}"[:240], flush=True)
+            self.write()
+
+    def log(self, argv, status, output):
+        """The whole output of what went wrong (its end, when it is long), for whoever mends it without another run."""
+        text = f"\n==== {' '.join(argv)}\n==== exit status {status}\n{(output or '')[-65536:]}\n"
+        with self.lock:
+            self.logged += len(text)
+            if self.logged < LOG_BYTES:
+                with open(self.out / "gpu_check.log", "a", errors="replace") as log:
+                    log.write(text)
 
     def run(self, step, name, argv, timeout, judge=None, env=None, quiet=False):
         """One process, one row. judge(status, output) -> (row's status, detail, data); without one the exit status decides."""
@@ -74,12 +105,15 @@ class Check:
         status, output = run_process([str(a) for a in argv], timeout, env or self.env)
         seconds = time.monotonic() - begin
         if status is None:
+            self.log([str(a) for a in argv], f"none after {timeout:.0f} s", output)
             self.add(step, name, "failed", f"ran out of its {timeout:.0f} s; {tail(output)}", seconds)
             return output
         try:
             verdict = judge(status, output) if judge else self.judge_status(status, output)
         except Exception as error:  # a judge that stumbles over output is a failed row
             verdict = ("failed", f"{type(error).__name__}: {error}; {tail(output)}", {})
+        if verdict[0] == "failed":
+            self.log([str(a) for a in argv], status, output)
         if not (quiet and verdict[0] == "ok"):
             self.add(step, name, verdict[0], verdict[1], seconds, verdict[2])
         return output
@@ -104,6 +138,8 @@ class Check:
         if self.emulated:
             return
         self.run("device", "driver, GPU, NVRTC", [self.tool("bench_cuda_probe"), "device"], 60, self.judge_json)
+        for argv in (["nvidia-smi"], [find_tool("nvcc") or "nvcc", "--version"], ["c++", "--version"], ["sh", "-c", "env | sort | grep -E 'CUDA|PATH|VIRTUAL'"]):
+            self.log(argv, *run_process(argv, 20, self.env))  # what the machine is
 
     @staticmethod
     def judge_status(status, output):
@@ -124,7 +160,7 @@ class Check:
             self.add("cases", "list", "failed", tail(output))
 
     def cases(self):
-        ops = [op for op in self.ops if not self.emulated or op in QUICK]
+        ops = [op for op in self.ops if (not self.emulated or op in QUICK) and re.search(self.args.only, op)]
 
         def judge(status, output):
             counts = re.search(r"(\d+) passed, (\d+) failed(?:, (\d+) not served)?", output)
@@ -137,7 +173,7 @@ class Check:
 
         def one(op):
             narrow = ["--case", self.ops[op][0], "--seeds", "1"] if self.emulated else []
-            self.run("cases", op, [self.tool("flashinfer"), "cases", op, "--device", self.args.device, *narrow], 200, judge)
+            self.run("cases", op, [self.tool("flashinfer"), "cases", op, "--device", self.args.device, *narrow], 120, judge)
         self.at_once(one, ops)
 
     def at_once(self, one, items):
@@ -145,7 +181,7 @@ class Check:
             list(pool.map(one, items))
 
     def small(self):
-        rows = [(op, case or self.ops[op][0]) for op, case in SMALL if op in self.ops]
+        rows = [(op, case or self.ops[op][0]) for op, case in SMALL if op in self.ops and re.search(self.args.only, op)]
         return [r for r in rows if r[0] in QUICK][:2] if self.emulated else rows
 
     def probes(self):
@@ -154,7 +190,7 @@ class Check:
         for name, text in (("graph", "decode step captured and replayed, also after another plan"),
                            ("graph_record", "recorded under capture, flushed after a replay, replayed on the CPU"), ("fault", "a fault is a sentence, the CPU goes on")):
             self.run(name, text, [self.tool("bench_cuda_probe"), name], 60, self.judge_json)
-        if shutil.which("nvcc") or os.path.exists("/usr/local/cuda/bin/nvcc"):
+        if find_tool("nvcc"):
             env = dict(self.env, FLASHINFER_TOOLCHAIN="nvcc", FLASHINFER_WORKSPACE_BASE=str(self.work / "nvcc"))
             for op, case in self.small()[::7]:
                 self.run("nvcc", f"{op} {case}", [self.tool("flashinfer"), "cases", op, "--case", case, "--device", self.args.device], 60,
@@ -220,8 +256,10 @@ class Check:
             if "No module named 'torch'" in wrong:
                 return "skipped", "torch is not installed", {}
             return ("ok" if status == 0 and self.torch else "failed"), wrong or (tail(output) if status else ""), self.torch
-        self.run("timing", "torch", [sys.executable, script], 120, judge_torch)
+        self.run("timing", "torch", [sys.executable, script], 120, judge_torch, os.environ)  # its own libraries alone
         for name, op, what, torch_rows, goal in TIMED:
+            if not re.search(self.args.only, op):
+                continue
             which = ["--case", what] if what == "bench" else ["--args", what]
             self.run("timing", name, [self.tool("flashinfer"), "bench", "--op", op, *which, "--device", self.args.device, "--cold", "--seconds", "0.3",
                                       "--json"], 90, lambda s, o, t=torch_rows, g=goal: self.judge_timing(s, o, t, g))
@@ -246,7 +284,7 @@ class Check:
     def sanitizer(self):
         if self.emulated:
             return
-        tool = shutil.which("compute-sanitizer") or next((p for p in ("/usr/local/cuda/bin/compute-sanitizer",) if os.path.exists(p)), None)
+        tool = find_tool("compute-sanitizer")
         if tool is None:
             return self.add("sanitizer", "compute-sanitizer", "skipped", "is not installed")
 
@@ -257,26 +295,32 @@ class Check:
         self.at_once(one, [(check, row) for check in ("memcheck", "racecheck") for row in self.small()])
 
     # ---- results ----
-    def write(self):
-        out = pathlib.Path(self.args.out)
-        out.mkdir(parents=True, exist_ok=True)
+    def summary(self):
         count = {s: sum(r["status"] == s for r in self.rows) for s in ("ok", "failed", "skipped")}
         goals = [r["data"]["goal"] for r in self.rows if "goal" in r["data"]]
         met = sum(g.startswith("met") for g in goals)
         summary = f"{count['ok']} passed, {count['failed']} failed, {count['skipped']} skipped" + (f"; goals met: {met} of {len(goals)}" if goals else "")
+        return count, summary
+
+    def write(self):
+        count, summary = self.summary()
         gpu = next((r["data"] for r in self.rows if r["step"] == "device"), {})
         when = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
         document = {"date": when, "device": self.args.device, "gpu": gpu, "summary": count, "seconds": round(time.monotonic() - self.start, 1),
                     "rows": self.rows}
-        (out / "gpu_check.json").write_text(json.dumps(document, indent=1) + "\n")
+        (self.out / "gpu_check.json").write_text(json.dumps(document, indent=1) + "\n")
         lines = [f"# {gpu.get('name', self.args.device)}, {when}", "", summary, "", "| | step | what | s | result |", "| --- | --- | --- | --- | --- |"]
         lines += ["| {} | {} | {} | {} | {} |".format(r["status"], r["step"], r["name"], r["seconds"], r["detail"].replace("|", "/")) for r in self.rows]
-        (out / "gpu_check.md").write_text("\n".join(lines) + "\n")
+        (self.out / "gpu_check.md").write_text("\n".join(lines) + "\n")
+
+    def end(self):
+        self.write()
+        count, summary = self.summary()
         print(summary, flush=True)
         return 1 if count["failed"] or not count["ok"] else 0
 
 
-STEPS = ("build", "device", "cases", "probes", "recordings", "killed", "timings", "sanitizer")
+STEPS = ("build", "device", "probes", "cases", "timings", "recordings", "killed", "sanitizer")
 
 
 def main():
@@ -285,6 +329,7 @@ def main():
     parser.add_argument("--tree", help="a build folder, or a tree made by --pack (default: beside this script, else it is built)")
     parser.add_argument("--out", default=os.environ.get("OUT", "gpu_check"), help="folder of gpu_check.json and gpu_check.md (default $OUT, else gpu_check)")
     parser.add_argument("--steps", default=",".join(STEPS), help="of " + ", ".join(STEPS))
+    parser.add_argument("--only", default="", metavar="REGEX", help="ops of cases, timings, recordings and sanitizer whose names match")
     parser.add_argument("--jobs", type=int, default=max(1, min(8, os.cpu_count() or 1)), help="ops whose cases run at once")
     parser.add_argument("--budget", type=float, default=560, help="seconds for all of it; what does not fit is skipped (default 560)")
     parser.add_argument("--pack", metavar="DIR", help="copy what another machine needs from the build folder --tree to DIR, and end")
@@ -300,11 +345,12 @@ def main():
         check.list_ops()
         for step in STEPS[1:]:
             if step in args.steps.split(","):
+                check.step_end = time.monotonic() + SHARES[step] * args.budget / 560
                 try:
                     getattr(check, step)()
                 except Exception as error:  # the other steps still count
                     check.add(step, "the step itself", "failed", f"{type(error).__name__}: {error}")
-        return check.write()
+        return check.end()
     finally:
         shutil.rmtree(check.work, ignore_errors=True)
 

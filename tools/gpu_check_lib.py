@@ -23,7 +23,10 @@ def run_process(argv, timeout, env):
         return child.returncode, output
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
-        return None, child.communicate()[0]
+        try:
+            return None, child.communicate(timeout=15)[0]
+        except subprocess.TimeoutExpired as late:  # one that waits in the driver for a kernel that does not end
+            return None, (late.output or b"").decode(errors="replace") if isinstance(late.output, bytes) else late.output
 
 
 def last_json(output):

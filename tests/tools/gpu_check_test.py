@@ -71,6 +71,26 @@ class GpuCheck(unittest.TestCase):
         for step, (_, detail) in rows.items():
             self.assertIn("exit status -11", detail, step)
 
+    def test_output_of_what_fails_or_hangs_is_kept(self):
+        """A second run on the GPU must not be needed to see what was said; the files are there while the run goes on."""
+        with tempfile.TemporaryDirectory() as tree, tempfile.TemporaryDirectory() as out:
+            program = pathlib.Path(tree) / "bin" / "flashinfer"
+            program.parent.mkdir()
+            program.write_text('#!/bin/sh\nif [ "$2" = --list ]; then echo "rmsnorm decode: x=1"; else seq 1000 1999; sleep 60; fi\n')
+            program.chmod(0o755)
+            done = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--device", "emu", "--tree", tree, "--out", out, "--steps", "cases",
+                                   "--budget", "24"], capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 1)
+            log, table = (pathlib.Path(out, name).read_text() for name in ("gpu_check.log", "gpu_check.md"))
+        self.assertIn("==== exit status none after", log)
+        self.assertIn("\n1000\n1001\n", log)
+        self.assertIn("\n1999\n", log)
+        self.assertIn("| failed | cases | rmsnorm |", table)
+
+    def test_only_names_ops(self):
+        _, result, _, _ = check("--device", "emu", "--tree", BUILD, "--steps", "cases", "--only", "^merge_state$")
+        self.assertEqual([(r["name"], r["status"]) for r in result["rows"]], [("merge_state", "ok")])
+
     def test_no_time_is_said(self):
         _, result, _, _ = check("--device", "emu", "--tree", BUILD, "--steps", "cases", "--budget", "1")
         self.assertEqual({(r["status"], r["detail"]) for r in result["rows"]}, {("skipped", "no time left")})
