@@ -229,21 +229,77 @@ TEST(GraphPlan, RaggedFollowsEveryPlan) {
   expect_error(kValue, "there are 1320 keys, but the first plan() had 1220, and with use_cuda_graph=True they may not grow", [&] { graph.plan(plan_of(qo, more)); });
 }
 
-TEST(GraphPlan, RotationAndTheTwoHalvesOfPodAreRefused) {
+/// The table of cosines and sines is rewritten as requests grow; the kernel reads it where it was.
+TEST(GraphPlan, RotationFollowsEveryPlan) {
   const Buffers b;
-  const Table t({20, 30, 40});
-  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last), q = normal({3, kHeads, kDim}, 2);
   BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
                                             .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
+  const Tensor q = normal({3, kHeads, kDim}, 2);
+  for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{20, 1, 40}, {600, 0, 9}, {3, 1100, 5}}) {  // tables of 512, 1024, 2048 positions
+    const Table t(lengths);
+    const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
+    BatchDecodePlan plan = decode_plan(t, indptr, indices, last);
+    plan.pos_encoding_mode = "ROPE_LLAMA", plan.rope_theta = 5e5;
+    graph.plan(plan), plain.plan(plan);
+    expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
+  }
+  const Table t({5, 6, 7});
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
   BatchDecodePlan plan = decode_plan(t, indptr, indices, last);
-  plan.pos_encoding_mode = "ROPE_LLAMA";
-  expect_error(ErrorKind::kNotImplementedError, "use_cuda_graph=True on GPUs serves neither rotation on the fly nor NVFP4 caches", [&] { graph.plan(plan); });
-  PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                         .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
-  pod.plan({.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim = kDim, .page_size = kPage});
-  const Tensor k = normal({9, kKvHeads, kDim}, 3);
-  expect_error(ErrorKind::kNotImplementedError, "cuda: use_cuda_graph=True is not served on GPUs: the prefill half has no plan",
-               [&] { pod.run({.q_p = q, .k_p = k, .v_p = k, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache().view())}); });
+  plan.pos_encoding_mode = "ROPE_LLAMA", plan.rope_theta = 1e4;
+  expect_error(kValue, "rope_theta is 10000, but the first plan() had 500000", [&] { graph.plan(plan); });
+}
+
+/// Items of a prompt, other ones with each plan.
+TEST(GraphPlan, MultiItemScoringFollowsEveryPlan) {
+  const Buffers b;
+  BatchPrefillInit init{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .qo_indptr_buf = b.qo, .paged_kv_indptr_buf = b.indptr,
+                        .paged_kv_indices_buf = b.indices, .paged_kv_last_page_len_buf = b.last};
+  BatchPrefillWithPagedKVCacheWrapper graph(init), plain({.float_workspace_buffer = b.workspace});
+  const auto step = [&](const std::vector<int32_t>& lengths, const std::vector<uint32_t>& prefixes, int64_t width) {
+    const Table t(lengths);
+    std::vector<int32_t> qo{0};
+    std::vector<uint16_t> items(3 * static_cast<size_t>(width), 0);
+    for (size_t r = 0; r < 3; ++r) {
+      qo.push_back(qo.back() + lengths[r]);  // the prompts have no cache before them
+      for (size_t i = 0; i < static_cast<size_t>(lengths[r]) - prefixes[r]; ++i) items[r * static_cast<size_t>(width) + i] = static_cast<uint16_t>(i % (4 + r));
+    }
+    const Tensor q_at = ints(qo), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
+                 prefix = Tensor::copy_of(std::span<const uint32_t>(prefixes), {3}), pos = Tensor::copy_of(std::span<const uint16_t>(items), {3, width}),
+                 longest = Tensor::copy_of(std::span<const uint16_t>(std::vector<uint16_t>{7, 7, 7}), {3});
+    BatchPrefillPlan plan{.qo_indptr = q_at, .paged_kv_indptr = indptr, .paged_kv_indices = indices, .paged_kv_last_page_len = last, .num_qo_heads = kHeads,
+                          .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .page_size = kPage};
+    plan.q_data_type = DType::kF16;
+    plan.prefix_len_ptr = prefix, plan.token_pos_in_items_ptr = pos, plan.token_pos_in_items_len = width, plan.max_item_len_ptr = longest;
+    graph.plan(plan), plain.plan(plan);
+    const Tensor q = normal({qo.back(), kHeads, kDim}, 5);
+    expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
+  };
+  step({30, 20, 25}, {8, 5, 11}, 24);
+  step({18, 29, 27}, {3, 9, 4}, 24);
+  step({12, 21, 20}, {2, 13, 10}, 12);  // shorter rows than the first plan's
+  expect_error(kValue, "token_pos_in_items_len is 26, but the first plan() had 24", [&] { step({18, 29, 27}, {3, 9, 4}, 26); });
+}
+
+TEST(GraphPlan, PodFollowsEveryPlan) {
+  const Buffers b;
+  PODWithPagedKVCacheWrapper graph(PodInit{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
+                                           .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  PODWithPagedKVCacheWrapper plain(PodInit{.float_workspace_buffer = b.workspace});
+  const Tensor q = normal({3, kHeads, kDim}, 2), q_p = normal({9, kHeads, kDim}, 4), k = normal({30, kKvHeads, kDim}, 3);
+  for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{20, 30, 40}, {70, 0, 9}}) {
+    const Table t(lengths);
+    const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
+    const PodPlan plan{.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim = kDim,
+                       .page_size = kPage};
+    graph.plan(plan), plain.plan(plan);
+    PodRun run{.q_p = q_p, .k_p = k, .v_p = k, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache().view())};
+    run.causal_p = true;
+    const auto got = graph.run(run), want = plain.run(run);
+    expect_same(got[0], want[0]);
+    expect_same(got[1], want[1]);
+  }
 }
 
 TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {

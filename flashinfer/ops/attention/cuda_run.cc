@@ -167,14 +167,18 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
   constexpr size_t kKept = 32;
   static std::mutex mutex;
   static auto& known = *new std::vector<std::shared_ptr<const OnDevice>>;
+  const BesideGraph beside(device);
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& d) { return d->lengths.expired(); });
   for (const auto& d : known)
     if (d->lengths.lock() == p.kv_len.owner() && d->mask.lock() == p.mask.owner() && d->device == device && d->group == group_of(p) &&
-        d->alibi == !slopes.empty() && d->cores == cores)
+        d->alibi == !slopes.empty() && d->cores == cores) {
+      beside.keep(d);
       return d;
+    }
   if (known.size() >= kKept) known.erase(known.begin());
   known.push_back(send(p, a, slopes, cores, device));
+  beside.keep(known.back());
   return known.back();
 }
 
@@ -263,6 +267,8 @@ void run_cuda(const Plan& p, const Call& c) {
     const GraphArrays& g = *p.graph;
     a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
     a.mask = p.mask.defined() ? g.mask_of_caller : nullptr;
+    a.prefix_len = g.at<uint32_t>(g.prefix_len), a.token_pos = g.at<uint16_t>(g.token_pos), a.token_pos_len = g.token_pos_len;
+    if (g.rope.defined()) a.rope = g.rope.data_as<float>(), a.rope_first = g.rope_first;
     return run_parts(p, c, params, g, [&](int64_t) { return g.partial; });
   }
   const Device device = c.q.device();
@@ -272,7 +278,9 @@ void run_cuda(const Plan& p, const Call& c) {
   Tensor rope;
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
     const auto table = rope_table_of(p);
+    const BesideGraph beside(device);
     rope = values_on(table, device);
+    beside.keep(rope.owner());
     a.rope = rope.data_as<float>(), a.rope_first = table->first;
   }
   run_parts(p, c, params, *d, [&](int64_t states) { return Tensor::empty({states * partial_width(p)}, DType::kF32, device); });

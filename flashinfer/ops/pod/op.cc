@@ -120,7 +120,6 @@ op::Refusal refuse_run(const PodRun& a) {
 void launch_plan_there(const PodPlan& a) { ops::with_host_arrays(pod_plan_op, a, launch_plan); }
 op::Refusal refuse_run_cuda(const PodRun& a) {
   const Plan& d = plan_of(kRun, a.self);
-  if (d.graph) return "use_cuda_graph=True is not served on GPUs: the prefill half has no plan that a captured call could follow";
   const SinglePrefill p = prefill_half(a);
   const Call c = single_call(p);
   if (op::Refusal r = refuse_cuda(pod_run_op, &a, prefill_plan(a), c); !r.empty()) return r;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention that makes its work list during a capture: it is sent beside the capture, and stays where the graph reads it.
+#include <cstring>
+
+#include "call.h"
+#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/op.h"
+#include "flashinfer/ops/pod/op.h"
+
+namespace flashinfer {
+namespace {
+
+class GraphAttention : public Call {
+ protected:
+  void SetUp() override {
+    Call::SetUp();
+    gpu().kernel = nullptr;
+    q_ = zeros({9, 8, 64}), k_ = zeros({30, 2, 64}), out_ = zeros({9, 8, 64});
+  }
+  void TearDown() override {
+    q_ = k_ = out_ = Tensor();
+    Call::TearDown();
+  }
+  static Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+  static Tensor zeros(std::initializer_list<int64_t> shape) { return Tensor::zeros(shape, DType::kBF16, kGpu); }
+  /// Captures `call`; the attention kernels in the graph. Nothing but kernels and what frees their scratch is in it.
+  template <class F>
+  std::vector<fake::Launched> capture(F call) {
+    gpu().launches.clear(), gpu().calls.clear();
+    gpu().begin_capture(stream_->get());
+    call();
+    EXPECT_GT(gpu().end_capture(stream_->get()), 0);  // not invalidated
+    EXPECT_EQ(gpu().calls["cuStreamSynchronize"] + gpu().calls["cuCtxSynchronize"], 0);
+    std::vector<fake::Launched> found;
+    for (const fake::Launched& l : gpu().launches)
+      if (l.bytes == sizeof(AttentionCudaParams) && l.config.stream == stream_->get()) found.push_back(l);
+    return found;
+  }
+  /// That the kernel's tiles are those of one request of 9 tokens and 30 keys, 4 rows a token, after everything else that could take their place.
+  void expect_tiles(const fake::Launched& l) {
+    for (int i = 0; i < 8; ++i) single_prefill_with_kv_cache({.q = q_, .k = k_, .v = k_, .out = out_.view()});
+    cuda::synchronize(0, stream_->get());
+    const auto& params = *reinterpret_cast<const AttentionCudaParams*>(l.params);
+    const std::vector<cuda::AttentionShape> shapes{{9, 30}};
+    const cuda::AttentionWorkList want = cuda::attention_tiles(shapes, 4, 64, false);
+    ASSERT_EQ(l.config.grid[0], want.tiles.size());
+    EXPECT_EQ(std::memcmp(fake::host(params.tiles), want.tiles.data(), want.tiles.size() * sizeof(AttentionTile)), 0);
+    EXPECT_EQ(static_cast<const int32_t*>(fake::host(params.a.kv_len))[0], 30);
+    EXPECT_TRUE(gpu().faults.empty()) << gpu().faults[0];
+  }
+
+  Tensor q_, k_, out_;
+};
+
+TEST_F(GraphAttention, ASinglePrefillTakesItsWorkListBesideTheCapture) {
+  single_prefill_with_kv_cache({.q = q_, .k = k_, .v = k_, .out = out_.view()});  // compiled
+  cuda::synchronize(0, stream_->get());
+  const auto launched = capture([&] { single_prefill_with_kv_cache({.q = q_, .k = k_, .v = k_, .out = out_.view()}); });
+  ASSERT_EQ(launched.size(), 1u);
+  expect_tiles(launched[0]);
+}
+
+TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
+  const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu), indices_buf = Tensor::zeros({90}, DType::kI32, kGpu),
+               last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu), q = zeros({2, 8, 64}),
+               cache = zeros({90, 2, 16, 2, 64}), out = zeros({2, 8, 64});
+  PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buf,
+                                         .paged_kv_indices_buffer = indices_buf, .paged_kv_last_page_len_buffer = last_buf});
+  const auto plan = [&](const std::vector<int32_t>& indptr, const std::vector<int32_t>& last) {
+    std::vector<int32_t> pages;
+    for (int32_t i = 0; i < indptr.back(); ++i) pages.push_back(89 - i);
+    const Tensor a = ints(indptr), b = ints(pages), c = ints(last);
+    pod.plan({.indptr = a, .indices = b, .last_page_len = c, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
+              .q_data_type = DType::kBF16});
+  };
+  plan({0, 2, 5}, {9, 16});
+  PodRun run{.q_p = q_, .k_p = k_, .v_p = k_, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache.view())};
+  run.out_p = out_.view(), run.out_d = out.view();
+  const auto launched = capture([&] { pod.run(run); });
+  ASSERT_GE(launched.size(), 2u);
+  plan({0, 80, 83}, {4, 1});
+  expect_tiles(launched[0]);
+  const auto& decode = *reinterpret_cast<const AttentionCudaParams*>(launched[1].params);
+  EXPECT_EQ(decode.a.kv_indices, indices_buf.data());
+  EXPECT_EQ(static_cast<const int32_t*>(fake::host(decode.a.kv_len))[0], 79 * 16 + 4);
+}
+
+}  // namespace
+}  // namespace flashinfer
