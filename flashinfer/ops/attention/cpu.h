@@ -67,13 +67,27 @@ struct Tile {
         dense(!params.mask && !params.prefix_len && !H::kCustom) {
     if constexpr (H::kCustom) logits.factor = hooks.factor();
     memset(s.zeros, 0, static_cast<size_t>(4 * padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo)));
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t row = w.row_begin + i % local;
-      tokens[i] = static_cast<int32_t>(row / r.group);
-      heads[i] = static_cast<int32_t>((w.head_begin + i / local) * r.group + row % r.group);
-      if (i < local) range[i] = visible_range(p, r, tokens[i]);
-      pack_row(static_cast<const typename T::Q*>(p.q) + (r.q_first + tokens[i]) * p.q_stride_n + heads[i] * p.q_stride_h, i);
+    int64_t i = 0;
+    for (int64_t h = w.head_begin; h < w.head_end; ++h) {
+      int64_t token = w.row_begin / r.group, head = w.row_begin % r.group;
+      for (int64_t row = 0; row < local; ++row, ++i) {
+        tokens[i] = static_cast<int32_t>(token);
+        heads[i] = static_cast<int32_t>(h * r.group + head);
+        if (h == w.head_begin) range[row] = visible_range(p, r, token);
+        if (++head == r.group) head = 0, ++token;
+      }
     }
+    // Rows lie far apart, where the hardware does not follow.
+    constexpr int64_t kAhead = 48;
+    const int64_t bytes = p.head_dim_qk * static_cast<int64_t>(sizeof(typename T::Q));
+    for (i = 0; i < rows; ++i) {
+      if (i + kAhead < rows)
+        for (int64_t d = 0; d < bytes; d += 64) __builtin_prefetch(reinterpret_cast<const char*>(q_of(i + kAhead)) + d, 0, 2);
+      pack_row(q_of(i), i);
+    }
+  }
+  const typename T::Q* q_of(int64_t i) const {
+    return static_cast<const typename T::Q*>(p.q) + (r.q_first + tokens[i]) * p.q_stride_n + heads[i] * p.q_stride_h;
   }
   const float* table(int64_t position) const { return p.rope + (position - p.rope_first) * p.head_dim_qk; }
 
@@ -164,7 +178,8 @@ struct Tile {
       uint32_t* weights = s.p + (i + x) * kPCells;
       const uint64_t* bits = see(i + x, visible[x], first, row);
       if constexpr (H::kSoftmax) {
-        softmax_row<T::kPairs, kTileKeys>(row, bits, logits.factor, s.m[i + x], s.l + (i + x) * 32, s.o + (i + x) * width, width, weights);
+        const auto softmax = end > kBlockKeys ? softmax_row<T::kPairs, kTileKeys> : softmax_row<T::kPairs, kBlockKeys>;
+        softmax(row, bits, logits.factor, s.m[i + x], s.l + (i + x) * 32, s.o + (i + x) * width, width, weights);
       } else {
         for (int64_t y = 0; y < kHalves; ++y) {
           const uint64_t word = s.seen[(i + x) * kHalves + y];
@@ -224,7 +239,7 @@ struct Tile {
       for (int64_t h = w.head_begin; h < w.head_end && a < z; ++h) {
         look_ahead(h, more);
         finite = true;
-        for (int64_t x = 0; x < kHalves; ++x)
+        for (int64_t x = 0; x < kHalves && first + x * kBlockKeys < hi; ++x)
           pack_half(here[x], first + x * kBlockKeys, h, s.k + x * kBlockKeys * q_cells, s.v + x * kBlockKeys / T::kPerCell * width);
         const int64_t base = (h - w.head_begin) * local;
         multiply_block(first, base + a, base + z);
@@ -243,6 +258,12 @@ struct Tile {
   }
 
   void finish_row(int64_t i, float* o, State st) {
+    constexpr int64_t kAhead = 16;
+    if (i + kAhead < rows) {
+      const char* line = static_cast<const char*>(p.o) + ((r.q_first + tokens[i + kAhead]) * p.o_stride_n + heads[i + kAhead] * p.o_stride_h) *
+                         static_cast<int64_t>(sizeof(typename T::O));
+      for (int64_t d = 0; d < p.head_dim_vo * static_cast<int64_t>(sizeof(typename T::O)); d += 64) __builtin_prefetch(line + d, 1);
+    }
     if constexpr (H::kCustom) finish_custom<typename T::O>(hooks, p, r, r.q_first + tokens[i], heads[i], o, st, logits.factor);
     else finish<typename T::O>(p, r.q_first + tokens[i], heads[i], o, st, logits.factor);
   }

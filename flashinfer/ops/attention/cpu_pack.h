@@ -93,21 +93,6 @@ inline void rotate(float* x, const float* table, int64_t dim) {
   }
 }
 
-/// One q row as cells, zero past `dim`; `out` has padded(dim) / kPerCell cells.
-template <class T>
-inline void pack_q(const typename T::Q* x, int64_t dim, uint32_t* out) {
-  if constexpr (T::kPairs) {
-    memset(out, 0, static_cast<size_t>(padded(dim)) * 2);
-    memcpy(out, x, static_cast<size_t>(dim) * 2);
-  } else {
-    float* f = reinterpret_cast<float*>(out);
-    for (int64_t i = 0; i < padded(dim); i += Vec::kLanes) {
-      const int64_t n = dim - i;
-      store(f + i, n >= Vec::kLanes ? load(x + i) : n > 0 ? load_n(x + i, n) : zero());
-    }
-  }
-}
-
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 /// 16 vectors of 16 cells, transposed in place: 64 shuffles.
 FI_VEC_INLINE void transpose16(__m512i (&r)[16]) {
@@ -185,6 +170,22 @@ inline void pack_k(const R* rows, int64_t keys, int64_t dim, uint32_t* out) {
   }
 }
 #endif
+
+/// One q row as cells, zero past `dim`; `out` has padded(dim) / kPerCell cells.
+template <class T>
+inline void pack_q(const typename T::Q* x, int64_t dim, uint32_t* out) {
+  if constexpr (T::kPairs) {
+#if defined(__AVX512BF16__)
+    for (int64_t d = 0; d < padded(dim); d += 32) _mm512_store_si512(out + d / 2, load_cells<T>(x + d, dim - d));
+#endif
+  } else {
+    float* f = reinterpret_cast<float*>(out);
+    for (int64_t i = 0; i < padded(dim); i += Vec::kLanes) {
+      const int64_t n = dim - i;
+      store(f + i, n >= Vec::kLanes ? load(x + i) : n > 0 ? load_n(x + i, n) : zero());
+    }
+  }
+}
 
 /// out[key / kPerCell][padded(dim)]: a cell holds dim d of one key, or of two neighbouring keys. False when a value is infinite
 /// or NaN: found by a multiplication with 0 of what is loaded anyway.

@@ -148,7 +148,7 @@ template <class O>
 inline void finish(const AttentionParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
   const bool empty = s.m == -INFINITY;
   const float v_scale = p.v_head_scales ? p.v_scale * p.v_head_scales[head / (p.num_qo_heads / p.num_kv_heads)] : p.v_scale;
-  float weight = v_scale / s.l, lse = s.m * factor + log2f(s.lse);
+  float weight = v_scale / s.l, lse = p.lse ? s.m * factor + log2f(s.lse) : 0;
   if (p.sinks) {
     const float sink = p.sinks[head] * 1.44269504f, m = s.m * factor, top = empty || sink > m ? sink : m;
     const float w = exp2(m - top), z = exp2(sink - top);
