@@ -64,6 +64,43 @@ FI_CU Pack<T, N> load(const T* p) {
 #endif
   return x;
 }
+/// N elements from global memory if `there`, else zeros; never a branch, so that loads that follow each other are in flight together. Whole words.
+template <int N, Hint H = Hint::kKeep, class T>
+FI_CU Pack<T, N> load_if(bool there, const T* p) {
+  static_assert(sizeof(T) * N == 16 || sizeof(T) * N == 8);
+  Pack<T, N> x{};
+#if defined(__CUDACC__)
+  uint32_t* w = reinterpret_cast<uint32_t*>(x.v);
+  const int32_t yes = there;
+#define FI_LOAD_IF(op)                                                                                                                              \
+  if constexpr (sizeof(T) * N == 16)                                                                                                                \
+    asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %5, 0;\n @yes " op ".v4.u32 {%0,%1,%2,%3}, [%4];\n}"                                       \
+                 : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]) : "l"(p), "r"(yes) : "memory");                                                   \
+  else                                                                                                                                              \
+    asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %3, 0;\n @yes " op ".v2.u32 {%0,%1}, [%2];\n}" : "+r"(w[0]), "+r"(w[1]) : "l"(p), "r"(yes) : "memory")
+  if constexpr (H == Hint::kOnce) {
+    FI_LOAD_IF("ld.global.L1::no_allocate");
+  } else {
+    FI_LOAD_IF("ld.global");
+  }
+#undef FI_LOAD_IF
+#else
+  if (!there) return x;
+  emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
+  __builtin_memcpy(&x, p, sizeof(x));
+#endif
+  return x;
+}
+/// The compiler forgets what it knows of the bits: what was computed of them is computed again where it is used, and takes no register until then.
+template <class T, int N>
+FI_CU void forget(Pack<T, N>& x) {
+#if defined(__CUDACC__)
+#pragma unroll
+  for (int i = 0; i < N * static_cast<int>(sizeof(T)) / 4; ++i) asm volatile("" : "+r"(reinterpret_cast<uint32_t*>(x.v)[i]));
+#else
+  (void)x;
+#endif
+}
 /// N elements to global memory.
 template <Hint H = Hint::kKeep, class T, int N>
 FI_CU void store(T* p, Pack<T, N> x) {

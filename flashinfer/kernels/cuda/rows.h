@@ -26,6 +26,34 @@ FI_GLOBAL_FN void load_piece(const T* x, int64_t at, int64_t d, float (&to)[N]) 
     for (int i = 0; i < N; ++i) to[i] = at + i < d ? to_f32(x[at + i]) : 0.0f;
   }
 }
+/// N elements as they lie in memory: a kernel that asks for several pieces before it looks at the first has all of them in flight.
+template <class T, int N>
+struct RawPiece {
+  static constexpr int kStep = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
+  Pack<T, kStep> part[N / kStep];
+  FI_GLOBAL_FN float operator[](int i) const { return to_f32(part[i / kStep][i % kStep]); }
+  /// Between two passes, so that the first one's conversions are not kept (memory.h).
+  FI_GLOBAL_FN void forget() {
+    if constexpr (sizeof(T) * kStep >= 8) {
+#pragma unroll
+      for (auto& p : part) cu::forget(p);
+    }
+  }
+};
+/// As load_piece; beyond d all are zeros.
+template <bool kAligned, int N, Hint H = Hint::kKeep, class T>
+FI_GLOBAL_FN void load_raw(const T* x, int64_t at, int64_t d, RawPiece<T, N>& to) {
+  constexpr int kStep = RawPiece<T, N>::kStep;
+#pragma unroll
+  for (int j = 0; j < N / kStep; ++j) {
+    if constexpr (kAligned) {
+      to.part[j] = load_if<kStep, H>(at < d, x + at + j * kStep);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kStep; ++i) to.part[j][i] = at + j * kStep + i < d ? x[at + j * kStep + i] : from_f32<T>(0.0f);
+    }
+  }
+}
 template <bool kAligned, int N, Hint H = Hint::kKeep, class T>
 FI_GLOBAL_FN void store_piece(T* y, int64_t at, int64_t d, const float (&from)[N]) {
   if constexpr (kAligned) {

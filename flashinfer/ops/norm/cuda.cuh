@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between the passes;
-// launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
+// Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between the passes, as they
+// lie in memory; all of them, and the weights', are asked for before the first is looked at: one after another, a row would take as many
+// round trips to memory as a thread has pieces. Launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -32,6 +33,19 @@ FI_GLOBAL_FN float norm_sum(float x) {
   else return block_reduce<kGroup>(x, Sum{}, reinterpret_cast<float*>(shared()));
 }
 
+/// What of a row is kept between the passes.
+template <class T, int N, bool kAdd>
+struct NormPiece {
+  RawPiece<T, N> input, residual;
+  FI_GLOBAL_FN void widen(float (&v)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      v[i] = input[i];
+      if constexpr (kAdd) v[i] += residual[i];
+    }
+  }
+};
+
 /// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add, x is input + residual in f32, never rounded, and
 /// residual becomes x rounded.
 template <NormCudaConfig C>
@@ -46,26 +60,37 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   T* y = static_cast<T*>(p.out) + row.out;
   const W* w = static_cast<const W*>(p.weight);
   const int64_t d = row.there ? p.d : 0;
-  const auto value = [&](int64_t at, float (&v)[N]) {
-    load_piece<C.aligned != 0, N, Hint::kOnce>(x, at, d, v);
-    if constexpr (C.fused_add != 0) {
-      float other[N];
-      load_piece<C.aligned != 0, N, Hint::kOnce>(s, at, d, other);
-#pragma unroll
-      for (int i = 0; i < N; ++i) v[i] += other[i];
-    }
+  constexpr bool kAligned = C.aligned != 0;
+  using Piece = NormPiece<T, N, C.fused_add != 0>;
+  const auto ask = [&](int64_t at, Piece& piece) {
+    load_raw<kAligned, N, Hint::kOnce>(x, at, d, piece.input);
+    if constexpr (C.fused_add != 0) load_raw<kAligned, N, Hint::kOnce>(s, at, d, piece.residual);
   };
-  float kept[kNormKeep][N], sum = 0.0f;
+  const auto value = [&](int64_t at, float (&v)[N]) {
+    Piece piece;
+    ask(at, piece);
+    piece.widen(v);
+  };
+  const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };
+  float sum = 0.0f;
   const auto square = [&](const float (&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) sum += v[i] * v[i];
   };
+  Piece kept[kNormKeep];
+  RawPiece<W, N> weights[kNormKeep];
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) ask(place(k), kept[k]);
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) load_raw<kAligned, N>(w, place(k), d, weights[k]);
 #pragma unroll
   for (int k = 0; k < kNormKeep; ++k) {
-    const int64_t at = (k * C.group + row.rank) * static_cast<int64_t>(N);
-    if (at < d) value(at, kept[k]), square(kept[k]);
+    float v[N];
+    kept[k].widen(v);
+    square(v);
   }
   constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
+#pragma unroll 1  // few rows are so long; unrolled, this is where registers are short
   for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
     float v[N];
     value(at, v);
@@ -73,23 +98,27 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   }
   sum = norm_sum<C.group>(sum);
   const float scale = rsqrt_fast(sum * rcp_fast(static_cast<float>(p.d)) + static_cast<float>(p.eps));
-  const auto write = [&](int64_t at, float (&v)[N]) {
-    if constexpr (C.fused_add != 0) store_piece<C.aligned != 0, N>(s, at, d, v);
-    float g[N];
-    load_piece<C.aligned != 0, N>(w, at, d, g);
+  const auto write = [&](int64_t at, float (&v)[N], const RawPiece<W, N>& g) {
+    if constexpr (C.fused_add != 0) store_piece<kAligned, N>(s, at, d, v);
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = v[i] * scale * (C.gemma ? g[i] + 1.0f : g[i]);
-    store_piece<C.aligned != 0, N>(y, at, d, v);
+    store_piece<kAligned, N>(y, at, d, v);
   };
 #pragma unroll
   for (int k = 0; k < kNormKeep; ++k) {
-    const int64_t at = (k * C.group + row.rank) * static_cast<int64_t>(N);
-    if (at < d) write(at, kept[k]);
+    kept[k].input.forget(), kept[k].residual.forget();
+    if (place(k) >= d) continue;
+    float v[N];
+    kept[k].widen(v);
+    write(place(k), v, weights[k]);
   }
+#pragma unroll 1  // few rows are so long; unrolled, this is where registers are short
   for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
     float v[N];
+    RawPiece<W, N> g;
+    load_raw<kAligned, N>(w, at, d, g);
     value(at, v);
-    write(at, v);
+    write(at, v, g);
   }
   depend_launch();
 }
@@ -107,16 +136,22 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
   const float *w = static_cast<const float*>(p.weight), *b = static_cast<const float*>(p.beta);
   const int64_t d = row.there ? p.d : 0;
   constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
-  float kept[kNormKeep][N];
+  RawPiece<T, N> kept[kNormKeep];
+  const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) load_raw<kAligned, N, Hint::kOnce>(x, place(k), d, kept[k]);
   /// f(at, values) for every piece of this thread.
-  const auto each = [&](bool first, auto f) {
+  const auto each = [&](auto f) {
 #pragma unroll
     for (int k = 0; k < kNormKeep; ++k) {
-      const int64_t at = (k * C.group + row.rank) * static_cast<int64_t>(N);
-      if (at >= d) continue;
-      if (first) load_piece<kAligned, N, Hint::kOnce>(x, at, d, kept[k]);
-      f(at, kept[k]);
+      kept[k].forget();
+      if (place(k) >= d) continue;
+      float v[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[i] = kept[k][i];
+      f(place(k), v);
     }
+#pragma unroll 1
     for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
       float v[N];
       load_piece<kAligned, N, Hint::kOnce>(x, at, d, v);
@@ -125,18 +160,18 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
   };
   const float n_inv = rcp_fast(static_cast<float>(p.d));
   float sum = 0.0f;
-  each(true, [&](int64_t, const float (&v)[N]) {
+  each([&](int64_t, const float (&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) sum += v[i];
   });
   const float mean = norm_sum<C.group>(sum) * n_inv;
   float squares = 0.0f;
-  each(false, [&](int64_t at, const float (&v)[N]) {
+  each([&](int64_t at, const float (&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) squares += at + i < d ? (v[i] - mean) * (v[i] - mean) : 0.0f;
   });
   const float scale = rsqrt_fast(norm_sum<C.group>(squares) * n_inv + static_cast<float>(p.eps));
-  each(false, [&](int64_t at, float (&v)[N]) {
+  each([&](int64_t at, float (&v)[N]) {
     float g[N], beta[N];
     load_piece<kAligned, N>(w, at, d, g);
     load_piece<kAligned, N>(b, at, d, beta);
