@@ -117,7 +117,7 @@ FI_VEC_INLINE void eight_keys(const Codes& codes, int64_t j, const Cells& cells,
         const bf16_t* from = row + d + (r * (W / 4) + t) * kE;
         const __m512i x = _mm512_loadu_si512(q);
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) acc[i] = pairs::dot(acc[i], x, pairs::spread<W>(from + i * ld));
+        for (int i = 0; i < 8; ++i) acc[i] = pairs::dot_spread<W>(acc[i], x, from + i * ld);
       }
     }
   }
@@ -159,11 +159,9 @@ __attribute__((noinline)) void values(const Codes codes, int64_t begin, int64_t 
       if constexpr (kVecs == 2) codes.two(2 * pair, d, y);
       else y[0] = codes.one(2 * pair, d);
 #pragma GCC unroll 16
-      for (int h = 0; h < W; ++h) {
-        const __m512i w = _mm512_set1_epi32(static_cast<int>(p[h * Lanes<W>::kCellStep]));
+      for (int h = 0; h < W; ++h)
 #pragma GCC unroll 2
-        for (int i = 0; i < kVecs; ++i) acc[h][i] = pairs::dot(acc[h][i], w, y[i]);
-      }
+        for (int i = 0; i < kVecs; ++i) acc[h][i] = pairs::dot_each(acc[h][i], y[i], p + h * Lanes<W>::kCellStep);
     }
 #pragma GCC unroll 16
     for (int h = 0; h < W; ++h)

@@ -29,16 +29,6 @@ struct Running {
   }
 };
 
-/// 2^x for x <= about 9: -inf gives 0, NaN passes. Cells keep 8 bits, so that a polynomial of degree 4 (error 3e-6) is exact enough.
-template <bool Cells>
-FI_VEC_INLINE Vec exp2_weight(Vec x) {
-  if constexpr (!Cells) return cpu::exp2(x);
-  constexpr float kC[] = {0.6931241750717163f, 0.24024099111557007f, 0.055906426161527634f, 0.009582845494151115f};
-  x = max(splat(-151.0f), x);
-  const Vec n = round(x), f = x - n;
-  return ldexp(fma(f, detail::horner(f, kC), splat(1.0f)), n);
-}
-
 #if defined(__AVX512F__)
 template <int W>
 FI_VEC_INLINE Vec row_max(Vec v) {  // over the lanes of each row
@@ -144,20 +134,26 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
                                                       8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i mix = _mm512_load_si512(kMix);
     if constexpr (L::kVecs == 1) {
-      const Vec a = exp2_weight<true>(exponent(load(s), factor, base));
+      const Vec a = probability<true>(exponent(load(s), factor, base));
       const __m512i c = _mm512_zextsi256_si512(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a.r)));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(cell), _mm512_castsi512_si256(c));
       l = _mm512_dpbf16_ps(l, reinterpret_cast<__m512bh>(c), ones);
       exact += a;
     }
+    constexpr int kStep = L::kVecs < 4 ? L::kVecs : 4;
+#pragma GCC unroll 1
+    for (int j = 0; j + 1 < L::kVecs; j += kStep) {
+      Vec a[kStep];
+#pragma GCC unroll 4
+      for (int i = 0; i < kStep; ++i) a[i] = probability<true>(exponent(load(s + (j + i) * kL), factor, base));
 #pragma GCC unroll 2
-    for (int j = 0; j + 1 < L::kVecs; j += 2) {
-      const Vec a = exp2_weight<true>(exponent(load(s + j * kL), factor, base)), z = exp2_weight<true>(exponent(load(s + j * kL + kL), factor, base));
-      __m512i c = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(z.r, a.r));
-      if constexpr (W == 16) c = _mm512_permutexvar_epi16(mix, c);
-      _mm512_storeu_si512(cell + j * 8, c);
-      l = _mm512_dpbf16_ps(l, reinterpret_cast<__m512bh>(c), ones);
-      exact += a + z;
+      for (int i = 0; i < kStep / 2; ++i) {
+        __m512i c = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(a[2 * i + 1].r, a[2 * i].r));
+        if constexpr (W == 16) c = _mm512_permutexvar_epi16(mix, c);
+        _mm512_storeu_si512(cell + (j + 2 * i) * 8, c);
+        l = _mm512_dpbf16_ps(l, reinterpret_cast<__m512bh>(c), ones);
+        exact += a[2 * i] + a[2 * i + 1];
+      }
     }
     _mm512_storeu_ps(r.l, l);
     store(r.exact, exact);
@@ -166,7 +162,7 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
 #endif
 #pragma GCC unroll 4
   for (int j = 0; j < L::kVecs; ++j) {
-    const Vec e = exp2_weight<false>(exponent(load(s + j * kL), factor, base));
+    const Vec e = cpu::exp2(exponent(load(s + j * kL), factor, base));
     store(s + j * kL, e);
     exact += e;
   }

@@ -130,25 +130,6 @@ inline void transform(const Logits& t, float* s, int64_t keys, float bias, float
   }
 }
 
-/// 2^t for probabilities, t <= 8 or -inf: relative error 2.6e-6 (f32: 9.1e-8), where a bf16 keeps 2e-3. exp.h's is exact to 1.3 ulp and
-/// costs more terms, a clamp and a rounding; here -inf passes through vreduceps as 0 and makes vscalefps 0. vscalefps takes the floor
-/// of its exponent, so that the fraction above it spares a subtraction; in f32 the longer interval would cost a term.
-template <bool Pairs>
-FI_VEC_INLINE Vec probability(Vec t) {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
-  if constexpr (Pairs) {
-    constexpr float kC[] = {1.0000026226043701f, 0.6930038332939148f, 0.2414427548646927f, 0.052011460065841675f, 0.013534167781472206f};
-    return {_mm512_scalef_ps(cpu::detail::horner(Vec{_mm512_reduce_ps(t.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}, kC).r, t.r)};
-  } else {
-    const Vec f{_mm512_reduce_ps(t.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}, n = t - f;
-    constexpr float kC[] = {1.0f, 0.6931470036506653f, 0.24022242426872253f, 0.05550733581185341f, 0.009671512991189957f, 0.001326472731307149f};
-    return ldexp(cpu::detail::horner(f, kC), n);
-  }
-#else
-  return cpu::exp2(t);
-#endif
-}
-
 /// Neighbours first. Not a loop over steps: g++ 12 keeps its array in memory, which took a third of the softmax.
 template <int N>
 FI_VEC_INLINE Vec add_all(const Vec* x) {
