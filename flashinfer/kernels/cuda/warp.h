@@ -89,6 +89,12 @@ struct Max {
   FI_GLOBAL_FN float operator()(float a, float b) const { return a != a ? b : a < b ? b : a; }
   template <class T> FI_GLOBAL_FN T start() const { return -kInf; }
 };
+/// The same in the GPU's one instruction, which takes either zero for the larger one.
+struct Top : Max {
+#if defined(__CUDACC__)
+  FI_GLOBAL_FN float operator()(float a, float b) const { return fmaxf(a, b); }
+#endif
+};
 
 /// Over groups of `kWidth` (1, 2, 4, ... 32) neighbouring lanes; every lane gets the result, bit for bit the same one.
 template <uint32_t kWidth = 32, class T, class F>

@@ -185,8 +185,8 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
     }
     float top = -kInf;
 #pragma unroll
-    for (int n = 0; n < kBlocks; ++n) top = Max{}(s[n].r[2 * h], Max{}(s[n].r[2 * h + 1], top));
-    top = Max{}(warp_reduce<4>(top, Max{}) * factor, st.m[h]);
+    for (int n = 0; n < kBlocks; ++n) top = Top{}(s[n].r[2 * h], Top{}(s[n].r[2 * h + 1], top));
+    top = Top{}(warp_reduce<4>(top, Top{}) * factor, st.m[h]);
     const float shift = top == -kInf ? 0.0f : top, old = exp2_fast(st.m[h] - shift);
     st.m[h] = top;
     float sum = 0.0f;

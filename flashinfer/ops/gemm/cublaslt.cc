@@ -232,6 +232,7 @@ void run_cublaslt(const LtProduct& p) {
   if (const op::Refusal r = key_of(p, k); !r.empty()) throw InternalError("cublasLt: " + r);
   Choice& c = choice_of(k);
   const cuda::Current current(k.device);
+  const cuda::BesideCapture beside;  // at an algorithm's first use cuBLASLt loads its kernel
   Handle const stream = Context::current().stream;
   const std::lock_guard lock(c.mutex);
   const auto needs = [&](size_t way) { return c.algorithms[way].workspace; };
