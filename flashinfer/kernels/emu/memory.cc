@@ -76,8 +76,8 @@ void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const 
 void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
   if (!t.depended) {
-    find("depend", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory before depend_wait(), in a launch that may start before the kernel in front has "
-                       "ended (%1)"), pc);
+    find("depend", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory before depend_wait(), in a launch that may start "
+                       "before the kernel in front has ended (%1)"), pc);
     t.depended = true;
   }
   const auto inside = [&](const Range& r) {
