@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default allocator. Decode steps ask for the same sizes again and again; a freed block waits in its size class, so
 // that a result of some MB costs neither a system call nor page faults (0.25 us per 4 KB page) each time.
-#include <pthread.h>
 #include <sys/mman.h>
 
 #include <array>
@@ -12,6 +11,8 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/emu_memory.h"
+#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/once.h"
 
 namespace flashinfer {
 namespace {
@@ -48,12 +49,6 @@ SizeClass class_of(size_t bytes) {
 
 class CachingAllocator {
  public:
-  CachingAllocator() {
-    static CachingAllocator* self;
-    self = this;
-    pthread_atfork([] { self->mutex_.lock(); }, [] { self->mutex_.unlock(); }, [] { self->mutex_.unlock(); });
-  }
-
   void* allocate(size_t bytes, size_t alignment) {
     FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory: ", bytes, " bytes were asked for");
     const SizeClass c = class_of(bytes);
@@ -118,14 +113,14 @@ class CachingAllocator {
     cached_ = 0;
   }
 
-  std::mutex mutex_;
+  std::mutex& mutex_ = fork_lock(ForkLock::kAllocator);
   std::array<Free*, 256> free_{};
   size_t cached_ = 0;
 };
 
 CachingAllocator& allocator() {
-  static auto* const instance = new CachingAllocator;  // never destroyed: tensors may outlive static destructors
-  return *instance;
+  static constinit Once<CachingAllocator> instance;  // never destroyed: tensors may outlive static destructors
+  return instance.get([] { return CachingAllocator(); });
 }
 
 }  // namespace

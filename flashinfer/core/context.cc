@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "flashinfer/core/once.h"
+
 namespace flashinfer {
 namespace {
 
@@ -38,8 +40,8 @@ struct ParallelCall {
 
 const Context& Context::current() {
   if (t_context) return *t_context;
-  static const Context* const context = new Context;  // never destroyed: static destructors may still call
-  return *context;
+  static constinit Once<const Context> context;  // never destroyed: static destructors may still call
+  return context.get([] { return Context(); });
 }
 
 ContextScope::ContextScope(const Context& c) : previous_(std::exchange(t_context, &c)) {}

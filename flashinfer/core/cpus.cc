@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "flashinfer/core/once.h"
 #include "flashinfer/core/thread_pool.h"
 
 namespace flashinfer {
@@ -74,11 +75,11 @@ int cgroup_cpus() {
 }  // namespace
 
 int usable_cpus() {
-  static const int cpus = [] {
+  static constinit Once<int> cpus;
+  return cpus.get([] {
     const int limit = cgroup_cpus();
     return limit == 0 ? affinity_cpus() : std::min(limit, affinity_cpus());
-  }();
-  return cpus;
+  });
 }
 
 }  // namespace flashinfer

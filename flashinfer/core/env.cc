@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/fork_lock.h"
 
 namespace flashinfer::env {
 namespace {
@@ -244,7 +245,7 @@ Parsed read(const Row& row) {
 }
 
 struct Store {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kEnvironment);
   std::map<std::string_view, std::unique_ptr<const Parsed>> parsed;
   std::vector<std::unique_ptr<const Parsed>> forgotten;  // text() handed out references to these
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/once.h"
 #include "flashinfer/core/openmp.h"
 #include "flashinfer/core/thread_pool.h"
 
@@ -75,13 +76,14 @@ void run(void* self, int64_t n, Executor::Task task, void* arg) {
 }  // namespace
 
 Executor openmp_executor(int threads) {
-  static const bool found = [] {
+  static constinit Once<bool> found;
+  const bool there = found.get([] {
     g_parallel = find_parallel();
     if (g_parallel) pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
     return g_parallel != nullptr;
-  }();
+  });
   Executor e;
-  if (!found) return e;
+  if (!there) return e;
   e.self = reinterpret_cast<void*>(static_cast<intptr_t>(std::max(threads, 1)));
   e.threads = std::max(threads, 1);
   e.run = run;

@@ -15,6 +15,8 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/once.h"
 
 namespace flashinfer {
 namespace {
@@ -196,19 +198,17 @@ struct ThreadPool::Workers {
 /// Pools that exist, and what fork() does to them: a child has none of the parent's threads, so each pool gets new
 /// workers there. The old ones are left as they are (their threads cannot be joined).
 struct ForkGuard {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kWorkers);
   std::vector<ThreadPool*> pools;
 
   static ForkGuard& instance() {
-    static ForkGuard* const guard = [] {
-      pthread_atfork([] { instance().mutex.lock(); }, [] { instance().mutex.unlock(); },
-                     [] {
-                       for (ThreadPool* p : instance().pools) p->workers_.store(new ThreadPool::Workers(p->threads_));
-                       instance().mutex.unlock();
-                     });
-      return new ForkGuard;
-    }();
-    return *guard;
+    static constinit Once<ForkGuard> guard;
+    return guard.get([] {
+      pthread_atfork(nullptr, nullptr, [] {
+        for (ThreadPool* p : instance().pools) p->workers_.store(new ThreadPool::Workers(p->threads_));
+      });
+      return ForkGuard();
+    });
   }
 };
 
@@ -259,11 +259,11 @@ std::atomic<const Executor*> g_default{nullptr};
 void set_default_executor(const Executor& e) { g_default.store(new Executor(e), std::memory_order_release); }  // kept: contexts copy it
 
 Executor own_executor() {
-  static ThreadPool* const pool = [] {  // never destroyed: static destructors may still call
+  static constinit Once<ThreadPool> pool;  // never destroyed: static destructors may still call
+  return executor_of(pool.get([] {
     const int64_t wanted = env::integer("FLASHINFER_NUM_THREADS");
-    return new ThreadPool(wanted > 0 ? static_cast<int>(std::min<int64_t>(wanted, 1024)) : usable_cpus());
-  }();
-  return executor_of(*pool);
+    return ThreadPool(wanted > 0 ? static_cast<int>(std::min<int64_t>(wanted, 1024)) : usable_cpus());
+  }));
 }
 
 Executor default_executor() {

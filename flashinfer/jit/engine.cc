@@ -17,6 +17,8 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/once.h"
 #include "flashinfer/jit/build.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/cuda_load.h"
@@ -39,7 +41,7 @@ struct Entry {
 };
 
 struct Engine {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kEngine);
   std::condition_variable changed;
   std::unordered_map<std::string, std::unique_ptr<Entry>> entries;  // by target and source
   std::vector<Entry*> order;
@@ -50,28 +52,20 @@ struct Engine {
 Engine* engine_pointer = nullptr;
 
 /// A child that forks while another thread compiles inherits a half-done entry and nobody to finish it: it starts it anew.
-void before_fork() {
-  engine_pointer->mutex.lock();
-  detail::table_mutex().lock();
-}
-void after_fork_parent() {
-  detail::table_mutex().unlock();
-  engine_pointer->mutex.unlock();
-}
 void after_fork_child() {
   new (&engine_pointer->changed) std::condition_variable;
   for (auto& [key, entry] : engine_pointer->entries)
     if (entry->state == State::kBusy) entry->state = State::kNew;
-  after_fork_parent();
 }
 
 Engine& engine() {
-  static Engine& e = []() -> Engine& {
-    engine_pointer = new Engine;  // never destroyed: kernels may be asked for by exit handlers
-    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-    return *engine_pointer;
-  }();
-  return e;
+  static constinit Once<Engine*> e;
+  return *e.get([] {
+    auto* made = new Engine;  // never destroyed: kernels may be asked for by exit handlers
+    engine_pointer = made;
+    pthread_atfork(nullptr, nullptr, after_fork_child);
+    return made;
+  });
 }
 
 thread_local std::vector<Request>* recorder = nullptr;
@@ -99,8 +93,14 @@ std::vector<Target> stand_ins(Target t) {
   return list;
 }
 
+/// What a thread makes of an entry before it takes the engine's lock again: a child forked meanwhile finds the entry untouched.
+struct Made {
+  CudaLoaded loaded;
+  Module module;
+};
+
 /// Fills `entry.loaded` and `entry.module`; throws RuntimeError when the kernel does not compile or load.
-void make(const Request& request, Device device, Target target, Entry& entry) {
+void make(const Request& request, Device device, Target target, Made& entry) {
   const auto use = [&](const Artifact& a) {
     std::string error;
     if (is_cuda(request)) entry.loaded.kernel = load_cuda(a.path, request, device, error);
@@ -167,11 +167,12 @@ const Entry& obtain_entry(const Request& request, Device device, bool* fresh = n
   e.changed.wait(lock, [&] { return entry.state != State::kBusy; });
   if (entry.state == State::kNew) {
     entry.state = State::kBusy;
+    Made made{{}, entry.module};
     lock.unlock();
     const auto start = Clock::now();
     std::string error;
     try {
-      make(request, device, target, entry);
+      make(request, device, target, made);
     } catch (const Error& x) {
       error = x.message();
     } catch (const std::exception& x) {
@@ -179,6 +180,8 @@ const Entry& obtain_entry(const Request& request, Device device, bool* fresh = n
     }
     const double seconds = seconds_since(start);
     lock.lock();
+    entry.loaded = std::move(made.loaded);
+    entry.module = std::move(made.module);
     entry.error = error;
     if (!error.empty()) entry.module.origin = "failed";
     else if (!ready(entry)) entry.module.origin = "refused";

@@ -12,6 +12,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/libraries.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 
 namespace flashinfer::jit {
@@ -95,9 +96,8 @@ std::atomic<const State*> opened{nullptr};
 
 const State& state() {
   if (const State* s = opened.load(std::memory_order_acquire)) return *s;
-  static std::mutex mutex;
   static auto& all = *new std::vector<std::unique_ptr<const State>>;  // never destroyed: forgotten ones may still be named
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kNvrtc));
   if (const State* s = opened.load(std::memory_order_relaxed)) return *s;
   const State* s = all.emplace_back(std::make_unique<const State>(open_nvrtc())).get();
   opened.store(s, std::memory_order_release);

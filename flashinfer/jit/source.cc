@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/cuda_load.h"
@@ -86,7 +87,7 @@ std::string find_include_root() {
 }
 
 struct State {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kSources);
   std::optional<std::string> root;
   std::map<std::string, std::string> hashes;  // root + '\n' + header -> hash
 };

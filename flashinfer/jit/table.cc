@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/jit/table.h"
 
+#include "flashinfer/core/fork_lock.h"
+
 namespace flashinfer::jit::detail {
 namespace {
 TableBase* first_table = nullptr;
 }
 
-std::mutex& table_mutex() {
-  static std::mutex& m = *new std::mutex;
-  return m;
-}
+std::mutex& table_mutex() { return fork_lock(ForkLock::kTables); }
 
 void enlist(TableBase* table, bool& listed, TableBase*& next) {
   if (listed) return;

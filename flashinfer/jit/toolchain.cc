@@ -11,7 +11,9 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/once.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/nvrtc.h"
@@ -21,7 +23,6 @@
 namespace flashinfer::jit {
 namespace {
 
-std::mutex mutex;
 std::optional<Toolchain> remembered, remembered_cuda;
 
 std::string feature_words() {
@@ -174,13 +175,13 @@ const char* name(Target t) {
 }
 
 const std::vector<Target>& all_targets() {
-  static const auto& list = *new std::vector<Target>([] {
+  static constinit Once<const std::vector<Target>> list;
+  return list.get([] {
     std::vector<Target> all(std::begin(kTargets), std::end(kTargets));
     all.push_back(Target::kEmu);
     for (size_t i = 0; i < arch_table().size(); ++i) all.push_back(static_cast<Target>(static_cast<size_t>(Target::kCuda) + i));
     return all;
-  }());
-  return list;
+  });
 }
 
 Target parse_target(const std::string& text) {
@@ -204,24 +205,24 @@ std::string target_refusal(Target t) {
 }
 
 const std::string& cpu_features() {
-  static const std::string& words = *new std::string(feature_words());
-  return words;
+  static constinit Once<const std::string> words;
+  return words.get(feature_words);
 }
 
 Toolchain host_toolchain() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kToolchain));
   if (!remembered) remembered = find_toolchain();
   return *remembered;
 }
 
 Toolchain cuda_toolchain() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kToolchain));
   if (!remembered_cuda) remembered_cuda = env::text("FLASHINFER_TOOLCHAIN") == "nvcc" ? find_nvcc() : find_nvrtc();
   return *remembered_cuda;
 }
 
 void forget_toolchain() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kToolchain));
   remembered.reset();
   remembered_cuda.reset();
 }

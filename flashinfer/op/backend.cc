@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/call.h"
 
@@ -28,10 +29,9 @@ std::string_view device_of(const Op& op, const void* block) {
 }
 
 void warn_other_device(const Op& op, const Field& f, std::string_view value, std::string_view wants, std::string_view has) {
-  static std::mutex mutex;
   static std::set<std::pair<const Op*, std::string> > warned;
   {
-    std::lock_guard lock(mutex);
+    std::lock_guard lock(fork_lock(ForkLock::kWarnedOps));
     if (!warned.insert({&op, std::string(value)}).second) return;
   }
   warn(str(op.name, ": ", f.name, "='", value, "' exists for ", wants, " tensors only; these are on the ", has,

@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/backend.h"
 #include "flashinfer/op/check.h"
@@ -33,10 +34,11 @@ Refusal refuse(const Op& op, const Candidate& c, const void* block, const char* 
 }
 
 void warn_reference(const Op& op, const std::vector<std::pair<const char*, Refusal>>& refusals) {
-  static std::mutex mutex;
   static std::set<const Op*> warned;
-  std::lock_guard lock(mutex);
-  if (!warned.insert(&op).second) return;
+  {
+    std::lock_guard lock(fork_lock(ForkLock::kWarnedOps));
+    if (!warned.insert(&op).second) return;
+  }
   std::string why;
   for (const auto& [who, sentence] : refusals) why += str("; ", who, ": ", sentence);
   warn(str(op.name, " runs on its reference implementation, which is slow", why));

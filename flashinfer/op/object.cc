@@ -5,6 +5,8 @@
 #include <mutex>
 #include <set>
 
+#include "flashinfer/core/fork_lock.h"
+
 namespace flashinfer::op {
 
 Object::Object(const char* cls, const char* mod, const StateType& t) : class_name(cls), module(mod), type(&t), state(t.make()) {
@@ -13,9 +15,8 @@ Object::Object(const char* cls, const char* mod, const StateType& t) : class_nam
 }
 
 const char* intern_class(const std::string& name) {
-  static std::mutex mutex;
   static std::set<std::string> names;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(fork_lock(ForkLock::kClassNames));
   return names.insert(name).first->c_str();
 }
 

@@ -6,9 +6,10 @@
 #include <memory>
 #include <mutex>
 
+#include "flashinfer/core/fork_lock.h"
+
 namespace flashinfer::op {
 namespace {
-std::mutex g_mutex;
 std::vector<const Op*>& added() {
   static std::vector<const Op*> v;
   return v;
@@ -25,7 +26,7 @@ struct FreeBlock {
 std::vector<const Op*> all_ops() {
   std::vector<const Op*> out;
   for (const auto& family : families()) out.insert(out.end(), family.begin(), family.end());
-  std::lock_guard lock(g_mutex);
+  std::lock_guard lock(fork_lock(ForkLock::kOps));
   out.insert(out.end(), added().begin(), added().end());
   return out;
 }
@@ -34,7 +35,7 @@ const Op* find_op(std::string_view name) {
   for (const auto& family : families())
     for (const Op* op : family)
       if (name == op->name || (op->second_name && name == op->second_name)) return op;
-  std::lock_guard lock(g_mutex);
+  std::lock_guard lock(fork_lock(ForkLock::kOps));
   for (const Op* op : added())
     if (name == op->name) return op;
   return nullptr;
@@ -42,11 +43,11 @@ const Op* find_op(std::string_view name) {
 
 Registration::Registration(const Op& op) : op_(&op) {
   FI_CHECK(!find_op(op.name), ValueError, "an op named ", op.name, " is registered already");
-  std::lock_guard lock(g_mutex);
+  std::lock_guard lock(fork_lock(ForkLock::kOps));
   added().push_back(op_);
 }
 Registration::~Registration() {
-  std::lock_guard lock(g_mutex);
+  std::lock_guard lock(fork_lock(ForkLock::kOps));
   std::erase(added(), op_);
 }
 
@@ -70,9 +71,8 @@ Positional positional(const Op& op) {
 }
 
 const void* default_block(const Op& op) {
-  static std::mutex mutex;
   static std::map<const Op*, std::unique_ptr<void, FreeBlock>> blocks;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(fork_lock(ForkLock::kDefaults));
   auto it = blocks.find(&op);
   if (it == blocks.end()) {
     void* p = ::operator new(op.block.size, std::align_val_t(op.block.align));

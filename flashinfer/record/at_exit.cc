@@ -10,18 +10,18 @@
 #include <cerrno>
 #include <cstdlib>
 #include <mutex>
-#include <new>
 #include <thread>
 #include <vector>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/record/recorder.h"
 
 namespace flashinfer::record {
 namespace {
 
 struct Waiting {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kAtExit);
   std::vector<Recorder*> recorders;  // they live as long as the process
   bool registered = false, watched = false;
 };
@@ -99,7 +99,6 @@ void flush_at_the_end(Recorder& r) {
 
 void forget_graphs() {
   Waiting& w = waiting();
-  new (&w.mutex) std::mutex;  // another thread, which is not in this process, may have held it
   w.recorders.clear();
   w.watched = false;
   g_signals = 0;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "flashinfer/core/cuda/memory.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/record/format.h"
@@ -50,7 +51,7 @@ void put_latest(const std::string& snapshot, const std::string& latest) {
 
 using StateNow = std::shared_ptr<const void> (*)(const void* state);
 struct Followed {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kFollowed);
   std::map<const op::StateType*, StateNow> types;
 };
 Followed& followed() {

@@ -29,16 +29,20 @@ class LockedFile {
       struct stat here, there;
       if (::flock(fd_, lock) != 0) return;  // a file system without locks
       if (::fstat(fd_, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino) return;
-      ::close(fd_);
+      let_go();
     }
     throw RuntimeError(str("cannot lock ", path));
   }
-  ~LockedFile() { ::close(fd_); }
+  ~LockedFile() { let_go(); }
   LockedFile(const LockedFile&) = delete;
   LockedFile& operator=(const LockedFile&) = delete;
   int fd() const { return fd_; }
 
  private:
+  void let_go() {
+    ::flock(fd_, LOCK_UN);  // closing is not enough: a child forked meanwhile holds the same open file, and would wait for itself
+    ::close(fd_);
+  }
   int fd_ = -1;
 };
 

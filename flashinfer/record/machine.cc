@@ -11,6 +11,8 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/once.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/record/sink.h"
 
@@ -29,7 +31,7 @@ Cuda ask_driver() {
 }
 
 struct Versions {
-  std::mutex mutex;
+  std::mutex& mutex = fork_lock(ForkLock::kVersions);
   std::vector<std::pair<std::string, std::string>> list;
 };
 Versions& versions() {
@@ -40,31 +42,31 @@ Versions& versions() {
 }  // namespace
 
 const std::string& host_name() {
-  static const std::string name = [] {
+  static constinit Once<std::string> name;
+  return name.get([] {
     char text[256] = "";
     ::gethostname(text, sizeof text - 1);
     return std::string(text);
-  }();
-  return name;
+  });
 }
 
 const std::string& cpu_model() {
-  static const std::string model = [] {
+  static constinit Once<std::string> model;
+  return model.get([] {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)
       if (line.starts_with("model name") && line.find(": ") != line.npos) return line.substr(line.find(": ") + 2);
     return std::string("unknown");
-  }();
-  return model;
+  });
 }
 
 const std::string& os_name() {
-  static const std::string name = [] {
+  static constinit Once<std::string> name;
+  return name.get([] {
     utsname u{};
     ::uname(&u);
     return str(u.sysname, " ", u.release, " ", u.machine);
-  }();
-  return name;
+  });
 }
 
 std::string rank() {
@@ -74,8 +76,8 @@ std::string rank() {
 }
 
 const Cuda& cuda() {
-  static const Cuda& c = *new Cuda(ask_driver());
-  return c;
+  static constinit Once<Cuda> c;
+  return c.get(ask_driver);
 }
 
 void add_version(const std::string& name, const std::string& version) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/openmp.h"
 #include "flashinfer/core/thread_pool.h"
@@ -54,7 +55,6 @@ struct Active {
 };
 
 std::atomic<const Active*> g_active{nullptr};
-std::mutex g_mutex;  // configure()
 Recorder* g_recorder = nullptr;
 
 /// A call that is being logged, kept in Invocation::state.
@@ -76,6 +76,9 @@ void log_error_to(Sink& sink, std::string_view name, std::string_view phase, std
   sink.write(str("[LOGGING ERROR in ", name, " ", phase, "]: ", message, "\n"));
 }
 
+void put_in_force(const Settings& s);
+void install_observer();
+
 /// Looks at the control file at most every 50 ms.
 class Control {
  public:
@@ -87,11 +90,14 @@ class Control {
     if (ms < next || !next_ms_.compare_exchange_strong(next, ms + 50, std::memory_order_relaxed)) return;
     struct stat st;
     if (::stat(path.c_str(), &st) != 0) return;
-    const std::lock_guard lock(mutex_);
-    const Seen seen{st.st_ino, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
-    if (seen == seen_) return;
-    seen_ = seen;
-    read(path);
+    {
+      const std::lock_guard lock(fork_lock(ForkLock::kControlFile));
+      const Seen seen{st.st_ino, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+      if (seen == seen_) return;
+      seen_ = seen;
+      if (!read(path)) return;
+    }
+    install_observer();
   }
 
  private:
@@ -100,9 +106,10 @@ class Control {
     int64_t size = -1, seconds = 0, nanoseconds = 0;
     bool operator==(const Seen&) const = default;
   };
-  void read(const std::string& path) {
+  /// False when nothing changed.
+  static bool read(const std::string& path) {
     const auto text = fs::read_file(path);
-    if (!text) return;
+    if (!text) return false;
     Settings s = settings();
     try {
       for (size_t begin = 0; begin < text->size();) {
@@ -112,12 +119,12 @@ class Control {
       }
     } catch (const std::exception& e) {
       std::fprintf(stderr, "flashinfer: warning: %s: %s; nothing of it is done\n", path.c_str(), e.what());
-      return;
+      return false;
     }
-    configure(s);
+    put_in_force(s);
+    return true;
   }
   std::atomic<int64_t> next_ms_{0};
-  std::mutex mutex_;
   Seen seen_;
 };
 Control g_control;
@@ -231,24 +238,6 @@ void print_security_block(const Settings& s) {
   Sink::open("stdout").write(t);
 }
 
-void lock_for_fork() {
-  g_mutex.lock();
-  if (!g_recorder) return;
-  g_recorder->graph_mutex().lock();
-  g_recorder->mutex().lock();
-}
-void unlock_after_fork() {
-  if (g_recorder) {
-    g_recorder->mutex().unlock();
-    g_recorder->graph_mutex().unlock();
-  }
-  g_mutex.unlock();
-}
-void unlock_in_child() {
-  unlock_after_fork();
-  forget_graphs();
-}
-
 /// A recorder goes on with its counters unless what it writes to changes.
 bool same_recording(const Settings& a, const Settings& b) {
   return a.level >= 10 && b.level >= 10 && a.dump_dir == b.dump_dir && a.safetensors == b.safetensors &&
@@ -258,11 +247,12 @@ bool same_recording(const Settings& a, const Settings& b) {
 
 }  // namespace
 
-void configure(const Settings& s) {
+namespace {
+
+void put_in_force(const Settings& s) {
   static auto& actives = *new std::vector<std::unique_ptr<const Active>>;
-  static const int fork_handlers = pthread_atfork(lock_for_fork, unlock_after_fork, unlock_in_child);
-  (void)fork_handlers;
-  const std::lock_guard lock(g_mutex);
+  [[maybe_unused]] static const int fork_handler = pthread_atfork(nullptr, nullptr, forget_graphs);
+  const std::lock_guard lock(fork_lock(ForkLock::kSettings));
   const Active* old = g_active.load(std::memory_order_acquire);
   auto next = std::make_unique<Active>();
   next->settings = s;
@@ -282,7 +272,22 @@ void configure(const Settings& s) {
   g_recorder = next->recorder.get();
   g_active.store(next.get(), std::memory_order_release);
   actives.push_back(std::move(next));
-  op::set_observer(on || !s.control.empty() ? &the_log() : nullptr);
+}
+
+/// Python is told, so under no ForkLock. Whichever thread comes last installs what is in force.
+void install_observer() {
+  const Active* a = nullptr;
+  while (a != g_active.load(std::memory_order_acquire)) {
+    a = g_active.load(std::memory_order_acquire);
+    op::set_observer(a->settings.level != 0 || !a->settings.control.empty() ? &the_log() : nullptr);
+  }
+}
+
+}  // namespace
+
+void configure(const Settings& s) {
+  put_in_force(s);
+  install_observer();
 }
 
 Settings settings() {
@@ -304,7 +309,7 @@ void stop() {
 }
 
 Totals totals() {
-  const std::lock_guard lock(g_mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kSettings));
   if (!g_recorder) return {};
   g_recorder->become_own();
   return g_recorder->totals();

@@ -37,6 +37,9 @@ Recorder::Recorder(Settings settings, Sink& sink) : settings_(std::move(settings
 
 void Recorder::open_chunks() {
   if (!settings_.dedup) return;
+  // A forked child's is as some thread of the parent left it, perhaps half-changed: it stays, unused, where a leak checker finds it.
+  static auto& inherited = *new std::vector<std::unique_ptr<formats::ChunkStore>>;
+  if (chunks_) inherited.push_back(std::move(chunks_));
   chunks_ = std::make_unique<formats::ChunkStore>(settings_.dump_dir + "/" + kChunkFolder, pack_prefix());
   chunks_->set_limit(cap());
 }
@@ -133,10 +136,8 @@ void Recorder::make_folder(Dump& dump) {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   dump.wall_ns = now.tv_sec * 1000000000ll + now.tv_nsec;
-  tm local;
-  localtime_r(&now.tv_sec, &local);
   char text[40], milliseconds[24];
-  strftime(text, sizeof text, "%Y%m%d_%H%M%S_", &local);
+  format_local_time(text, sizeof text, "%Y%m%d_%H%M%S_", now.tv_sec);
   std::snprintf(milliseconds, sizeof milliseconds, "%03ld", now.tv_nsec / 1000000);
   dump.timestamp = std::string(text) + milliseconds;
   std::string name = dump.name;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/formats/chunks.h"
 #include "flashinfer/op/observer.h"
 #include "flashinfer/record/encode.h"
@@ -68,9 +69,6 @@ class Recorder {
   /// In a forked child counters, packs and the ring are the parent's: the first thread that records or asks begins anew
   /// while the others wait.
   void become_own();
-  /// Held over fork(), so that the child finds no half-made state.
-  std::mutex& mutex() { return mutex_; }
-  std::mutex& graph_mutex() { return graph_mutex_; }  // taken before mutex()
   Sink& sink() const { return sink_; }
 
  private:
@@ -106,7 +104,7 @@ class Recorder {
 
   const Settings settings_;
   Sink& sink_;
-  mutable std::mutex mutex_;
+  std::mutex& mutex_ = fork_lock(ForkLock::kRecorder);  // one recorder is in force at a time
   std::atomic<int> pid_;  // whose the rest is
   std::map<std::string, uint64_t> sequences_;
   uint64_t admitted_ = 0;  // calls that count against max_count
@@ -117,7 +115,7 @@ class Recorder {
   std::deque<Kept> ring_;             // finished calls, oldest first
   std::vector<std::string> evicted_;  // whose lines are still in session.jsonl
   std::unique_ptr<formats::ChunkStore> chunks_;
-  std::mutex graph_mutex_;
+  std::mutex& graph_mutex_ = fork_lock(ForkLock::kGraphs);
   std::vector<Deferred> deferred_;  // in the order of the calls
 };
 

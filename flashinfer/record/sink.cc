@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include <mutex>
 #include <optional>
 
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/formats/file.h"
 
 namespace flashinfer::record {
@@ -43,9 +43,8 @@ int open_log(const std::string& path) {
 }  // namespace
 
 Sink& Sink::open(const std::string& destination) {
-  static std::mutex mutex;
   static auto& sinks = *new std::map<std::string, std::unique_ptr<Sink>>;  // calls may log until the process ends
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kSinks));
   std::unique_ptr<Sink>& sink = sinks[destination];
   if (!sink) {
     const int fd = destination == "stdout"   ? STDOUT_FILENO
@@ -72,15 +71,20 @@ void Sink::write(std::string_view record) {
   errno = saved;
 }
 
+void format_local_time(char* text, size_t size, const char* format, time_t seconds) {
+  const std::lock_guard lock(fork_lock(ForkLock::kLocalTime));
+  tm local;
+  localtime_r(&seconds, &local);
+  strftime(text, size, format, &local);
+}
+
 std::string_view timestamp_prefix() {
   thread_local time_t second = -1;
   thread_local char text[40];
   timespec now;
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   if (now.tv_sec != second) {
-    tm local;
-    localtime_r(&now.tv_sec, &local);
-    strftime(text, sizeof text, "[%Y-%m-%d %H:%M:%S] ", &local);
+    format_local_time(text, sizeof text, "[%Y-%m-%d %H:%M:%S] ", now.tv_sec);
     second = now.tv_sec;
   }
   return {text, 22};

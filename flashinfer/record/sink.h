@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where log records go. A record is one write; the log never throws and never stops a call.
 #pragma once
+#include <time.h>
+
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,9 @@ class Sink {
   int fd_;
   bool limited_ = false;  // RLIMIT_FSIZE is set, so SIGXFSZ must be held off
 };
+
+/// strftime() of local time. Holds libc's own lock off while the process forks: in a child it would stay locked.
+void format_local_time(char* text, size_t size, const char* format, time_t seconds);
 
 /// "[2026-11-21 02:57:24] ", 22 characters of local time, remade when the second changes.
 std::string_view timestamp_prefix();

@@ -2,7 +2,11 @@
 #include "flashinfer/record/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -39,6 +43,40 @@ TEST(Journal, LinesOfManyThreadsStayWhole) {
     ASSERT_FALSE(line.empty());
     EXPECT_EQ(line, std::string(static_cast<size_t>(60000 + line[0] - 'a'), line[0]));
   }
+}
+
+/// A child that is forked while a thread has the file locked has the same open file, and with it the lock.
+TEST(Journal, AChildForkedWhileLinesAreDroppedWrites) {
+  const testing::TempDir dir;
+  const std::string path = (dir / "session.jsonl").string();
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    {
+      std::ofstream out(path);
+      for (int i = 0; i < 50'000; ++i) out << "{\"dump_dir\": \"" << i << "\"}\n";
+    }
+    std::atomic<int> state{0};
+    std::thread dropping([&] {
+      state = 1;
+      drop_lines(path, {"1"});
+      state = 2;
+    });
+    while (state.load() == 0) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      append_line(path, "{\"child\": 1}\n");
+      ::_exit(0);
+    }
+    const bool amid = state.load() == 1;
+    dropping.join();
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0);
+    EXPECT_EQ(lines_of(path).back(), "{\"child\": 1}");
+    if (amid) return;
+  }
+  FAIL() << "no fork came while the lines were dropped";
 }
 
 TEST(Journal, ALineAfterATornOneBeginsAnew) {

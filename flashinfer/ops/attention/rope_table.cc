@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 
+#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/transfer.h"
 
 namespace flashinfer::attention {
@@ -37,9 +38,8 @@ int64_t grown(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast
 }  // namespace
 
 std::shared_ptr<const RopeTable> rope_table(double theta, double scale, int64_t dim, int64_t first, int64_t end) {
-  static std::mutex mutex;
   static std::vector<std::shared_ptr<const RopeTable>> kept;  // the last used one is the last
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(fork_lock(ForkLock::kRopeTables));
   const auto same = std::find_if(kept.begin(), kept.end(), [&](const auto& t) { return t->theta == theta && t->scale == scale && t->dim == dim; });
   std::shared_ptr<const RopeTable> table;
   if (same != kept.end()) {
