@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs beside its kernel: schema check, selection, launch of an empty kernel, one thread. The second row is the same
-// without the observer's load ("recorder compiled out"); the third asks the JIT for a kernel that is there.
+// without the observer's load ("recorder compiled out"); the third asks the JIT for a kernel that is there. OnEmu: an empty CUDA kernel on the
+// emulator; the call's time less the launch's is what a launch on a GPU costs beyond the driver's.
 #include <benchmark/benchmark.h>
 
 #include <vector>
 
+#include "bench/empty_params.h"
 #include "flashinfer/flashinfer.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer {
 namespace {
@@ -29,6 +32,21 @@ constexpr op::Field kFields[] = {
 constexpr op::Candidate kCandidates[] = {op::candidate<accept, nothing>("cpu")};
 constinit const op::Op kEmpty = op::define<Empty>("empty", "bench", "", kFields, kCandidates, nullptr);
 op::Refusal accept(const Empty& a) { return op::refuse_unless_cpu(kEmpty, &a); }
+
+inline constexpr jit::Kernel kKernel{"bench/empty.cuh", "bench_empty::empty", "bench_empty::Params"};
+op::Refusal accept_cuda(const Empty& a);
+bench_empty::Params params_of(const Empty& a) { return {a.input.data(), a.weight.data(), a.out->data(), a.eps}; }
+cuda::Launch one_warp() {
+  cuda::Launch l;
+  l.block[0] = 32;
+  return l;
+}
+void launch_cuda(const Empty& a) { ops::launch_cuda<kKernel>(bench_empty::Config{32}, params_of(a), a.input.device(), one_warp()); }
+constexpr op::Candidate kCudaCandidates[] = {op::candidate<accept_cuda, launch_cuda>("cuda")};
+constinit const op::Op kEmptyCuda = op::define<Empty>("empty_cuda", "bench", "", kFields, kCudaCandidates, nullptr);
+op::Refusal accept_cuda(const Empty& a) {
+  return ops::refuse_cuda<kKernel>(kEmptyCuda, &a, [] { return bench_empty::Config{32}; });
+}
 
 std::vector<bf16_t> g_x(4 * 64), g_w(64), g_y(4 * 64);
 Empty block() {
@@ -55,10 +73,29 @@ void RmsNorm4x64(benchmark::State& state) {
   const RmsNorm b{.input = {g_x.data(), {4, 64}}, .weight = {g_w.data(), {64}}, .eps = 1e-5, .out = TensorView(g_y.data(), {4, 64}), .enable_pdl = {}};
   for (auto _ : state) benchmark::DoNotOptimize(rmsnorm(b));
 }
+/// Tensors on the emulator, alive as long as the program.
+const Empty& block_on_emu() {
+  static const Tensor x = to_device(block().input, {DeviceType::kEmu, 0}), w = to_device(block().weight, {DeviceType::kEmu, 0}), y = Tensor::clone(x.view());
+  static const Empty b{.input = x, .weight = w, .eps = 1e-5, .out = y.view(), .enable_pdl = {}};
+  return b;
+}
+void EmptyLaunchOnEmu(benchmark::State& state) {
+  const Empty& b = block_on_emu();
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kKernel>(bench_empty::Config{32}, b.input.device());
+  if (!kernel.refusal.empty()) return state.SkipWithError(kernel.refusal.c_str());
+  const bench_empty::Params p = params_of(b);
+  for (auto _ : state) jit::launch(kernel, p, one_warp());
+}
+void EmptyOpOnEmu(benchmark::State& state) {
+  const Empty& b = block_on_emu();
+  for (auto _ : state) benchmark::DoNotOptimize(op::call(kEmptyCuda, b).size());
+}
 BENCHMARK(EmptyOp)->Repetitions(5)->ReportAggregatesOnly();
 BENCHMARK(EmptyOpUnobserved)->Repetitions(5)->ReportAggregatesOnly();
 BENCHMARK(EmptyOpAllocating)->Repetitions(5)->ReportAggregatesOnly();
 BENCHMARK(RmsNorm4x64)->Repetitions(5)->ReportAggregatesOnly();
+BENCHMARK(EmptyLaunchOnEmu)->Repetitions(5)->ReportAggregatesOnly();
+BENCHMARK(EmptyOpOnEmu)->Repetitions(5)->ReportAggregatesOnly();
 
 }  // namespace
 }  // namespace flashinfer

@@ -68,6 +68,13 @@ const Arch& arch_of(Target t) {
   return kArchs[row];
 }
 
+const Arch& arch_of_number(int number) {
+  const Arch* best = &kArchs[0];
+  for (const Arch& a : kArchs)
+    if (a.number <= number && a.number > best->number) best = &a;
+  return *best;
+}
+
 bool runs_on(Target t, int major, int minor) {
   if (!is_gpu(t)) return false;
   const Arch& a = arch_of(t);

@@ -26,6 +26,8 @@ struct Arch {
 };
 std::span<const Arch> arch_table();
 const Arch& arch_of(Target t);  // InternalError for a target that is no GPU
+/// The first row of this compute capability (times ten), else of the nearest before it: for what does not depend on the suffix.
+const Arch& arch_of_number(int number);
 
 /// Whether code for `t` runs on a GPU of compute capability major.minor.
 bool runs_on(Target t, int major, int minor);

@@ -124,7 +124,7 @@ class Attention {
   std::string run(uint64_t seed, bool count = false) {
     std::string error;
     const AttentionConfig c{s_.dtype, s_.cache.value_or(s_.dtype), s_.out, false};
-    const bool cores = !cuda::attention_refusal(c, p_).empty();
+    const bool cores = !cuda::attention_refusal(c, p_, true).empty();
     EXPECT_EQ(cores ? cuda::attention_cores_refusal(c, p_) : "", "");
     EXPECT_TRUE(cores || cuda::attention_aligned(p_));
     const int group = s_.heads / s_.kv_heads;

@@ -59,6 +59,9 @@ TEST(Targets, HaveNamesAndFeatures) {
   EXPECT_TRUE(arch("sm_80").async_copy && !arch("sm_86").fp8_mma && arch("sm_89").fp8_mma);
   EXPECT_TRUE(arch("sm_90").clusters && !arch("sm_90").wgmma && arch("sm_90a").wgmma && !arch("sm_100a").wgmma);
   EXPECT_TRUE(arch("sm_100f").tensor_memory && !arch("sm_120a").tensor_memory && arch("sm_120f").block_scaled_mma);
+  EXPECT_EQ(arch_of_number(75).number, 75);
+  EXPECT_EQ(arch_of_number(87).number, 86);  // what is not in the table has what is there of the nearest before it
+  EXPECT_EQ(arch_of_number(121).number, 121);
   EXPECT_THROW(arch_of(Target::kNative), InternalError);
   EXPECT_THROW(parse_target("sm_42"), ValueError);
 }

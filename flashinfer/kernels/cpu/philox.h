@@ -11,7 +11,7 @@ struct PhiloxBlock {
   uint32_t word[4];
 };
 
-inline PhiloxBlock philox(uint64_t seed, uint64_t subsequence, uint64_t block) {
+constexpr PhiloxBlock philox(uint64_t seed, uint64_t subsequence, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32);
   uint32_t c2 = static_cast<uint32_t>(subsequence), c3 = static_cast<uint32_t>(subsequence >> 32);
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
@@ -28,7 +28,7 @@ inline PhiloxBlock philox(uint64_t seed, uint64_t subsequence, uint64_t block) {
 }
 
 /// Number `offset` of a subsequence as a float in (0, 1]: bits * 2^-32 + 2^-33, rounded.
-inline float philox_uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) {
+constexpr float philox_uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) {
   const uint32_t bits = philox(seed, subsequence, offset / 4).word[offset % 4];
   return static_cast<float>(bits) * 0x1p-32f + 0x1p-33f;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that selection works with, for the CPU's kernels and the GPU's. Freestanding, without vectors.
+// The values that selection works with, for the CPU's kernels and the GPU's. Freestanding, without vectors; constexpr is
+// what nvcc takes for both (NVRTC takes every function).
 #pragma once
-#include "flashinfer/core/scalar.h"
+#include <stdint.h>
+
 #include "flashinfer/kernels/cpu/select_scratch.h"
 
 namespace flashinfer::cpu {
@@ -11,7 +13,7 @@ struct Survey {
   float* tops;    // [blocks] NaN ignored; -inf when there is nothing else
   float* maxima;  // [groups]; the GPU makes none
 };
-inline Survey survey_at(float* words, int64_t n) {
+constexpr Survey survey_at(float* words, int64_t n) {
   return {words, words + survey_blocks(n), words + 2 * survey_blocks(n)};
 }
 
@@ -25,25 +27,25 @@ struct Above {
 struct Filter {
   int64_t count;  // more than the elements there are: off
   double sum;     // infinity: off
-  bool allows(const Above& a) const { return a.count < count && a.sum < sum; }
+  constexpr bool allows(const Above& a) const { return a.count < count && a.sum < sum; }
 };
 
 // ---- keys: integers that compare as values do (NaN lowest, -0 as +0) ----
-inline uint32_t value_key(float v) {
+constexpr uint32_t value_key(float v) {
   if (v != v) return 0;
-  const uint32_t u = scalar_detail::bits(v + 0.0f);
+  const uint32_t u = __builtin_bit_cast(uint32_t, v + 0.0f);
   return u >> 31 ? ~u : u | 0x80000000u;
 }
-inline float key_value(uint32_t k) {
-  return scalar_detail::from_bits(k == 0 ? 0x7fc00000u : k >> 31 ? k & 0x7fffffffu : ~k);
+constexpr float key_value(uint32_t k) {
+  return __builtin_bit_cast(float, k == 0 ? 0x7fc00000u : k >> 31 ? k & 0x7fffffffu : ~k);
 }
 
 /// The value above, the index below: all keys of a row differ. Of equal values the smaller index wins, or the larger.
-inline uint64_t element_key(float v, int64_t index, bool large) {
+constexpr uint64_t element_key(float v, int64_t index, bool large) {
   const uint32_t i = static_cast<uint32_t>(index);
   return uint64_t{value_key(v)} << 32 | (large ? i : ~i);
 }
-inline int64_t key_index(uint64_t key, bool large) {
+constexpr int64_t key_index(uint64_t key, bool large) {
   const uint32_t i = static_cast<uint32_t>(key);
   return large ? i : static_cast<uint32_t>(~i);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in integers, the same
 // roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3 and e5m2 need sm_89; before it
-// the integer code of scalar.h runs. Stores to e4m3 do not saturate: as scalar.h, overflow is NaN, and quantisers clamp first.
+// they are shifted into wider floats. Kernels store none of them.
 #pragma once
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cuda/cu.h"
@@ -22,8 +22,23 @@ FI_GLOBAL_FN float to_f32(f16_t x) {
   return static_cast<float>(x);
 #endif
 }
+#if defined(__CUDACC__)
+/// Exponent and mantissa lie as in a float whose exponent is 120 lower; the product is exact, subnormals too.
+FI_GLOBAL_FN float to_f32(e4m3_t x) {
+  const uint32_t magnitude = x.bits & 0x7fu, sign = static_cast<uint32_t>(x.bits & 0x80u) << 24;
+  const float y = magnitude == 0x7fu ? __builtin_bit_cast(float, 0x7ff00000u) : __builtin_bit_cast(float, magnitude << 20) * 0x1p120f;
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, y) | sign);
+}
+/// The upper half of a float16.
+FI_GLOBAL_FN float to_f32(e5m2_t x) {
+  f16_t y;
+  y.bits = static_cast<uint16_t>(x.bits << 8);
+  return to_f32(y);
+}
+#else
 FI_GLOBAL_FN float to_f32(e4m3_t x) { return static_cast<float>(x); }
 FI_GLOBAL_FN float to_f32(e5m2_t x) { return static_cast<float>(x); }
+#endif
 
 /// N elements at once: a GPU from sm_89 on converts 8-bit floats in pairs.
 template <int N, class T>
@@ -50,14 +65,19 @@ FI_GLOBAL_FN void widen(const T (&x)[N], float (&y)[N]) {
 
 template <class T>
 FI_GLOBAL_FN T from_f32(float x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  if constexpr (kSame<T, bf16_t>) {
-    T y;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-    return y;
-  } else if constexpr (kSame<T, f16_t>) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (kSame<T, f16_t>) {
     T y;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+    return y;
+  } else if constexpr (kSame<T, bf16_t>) {
+    T y;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
+#else
+    const uint32_t u = __builtin_bit_cast(uint32_t, x);  // to the nearest, halves to even
+    y.bits = static_cast<uint16_t>(x != x ? u >> 16 | 0x40u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+#endif
     return y;
   } else
 #endif

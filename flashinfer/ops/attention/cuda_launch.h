@@ -12,8 +12,10 @@
 
 namespace flashinfer::cuda {
 
-/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned.
-inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p) {
+/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned. `async_copy`: the GPU has it
+/// (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
+inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p, bool async_copy) {
+  if (!async_copy) return "GPUs before sm_80 have neither cp.async nor m16n8k16 products";
   if (c.q != DType::kF16 && c.q != DType::kBF16) return "tensor cores take float16 and bfloat16 queries";
   if (c.kv != c.q) return "the cache has another type than the queries";
   if (c.rope) return "rotated keys would be rounded once more";

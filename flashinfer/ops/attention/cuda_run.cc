@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/attention/cuda_graph.h"
 #include "flashinfer/ops/attention/cuda_launch.h"
 #include "flashinfer/ops/attention/rope_table.h"
@@ -75,7 +76,8 @@ std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
 namespace {
 /// Why tensor cores do not serve; then the kernel without them is asked.
 std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a) {
-  if (std::string r = cuda::attention_refusal(cuda_config(p), a); !r.empty()) return r;
+  const bool async_copy = jit::arch_of_number(jit::arch_number(call.q.device())).async_copy;
+  if (std::string r = cuda::attention_refusal(cuda_config(p), a, async_copy); !r.empty()) return r;
   if (call.q_head_scales || call.k_head_scales) return "scales for each head are multiplied into f32 queries";
   return cuda::attention_aligned(a) ? "" : "cp.async needs q, k, v and out to begin at 16 bytes in every row";
 }
@@ -110,13 +112,17 @@ std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, bool cores, 
   return parts;
 }
 
+bool rotates(const Plan& p) { return p.pos_encoding_mode == "ROPE_LLAMA"; }
+
 /// Arrays of a plan in one piece of device memory.
 struct OnDevice {
-  // What they were made of: a plan's arrays are replaced, never changed in place.
+  // What they were made of: a plan's arrays are replaced, never changed in place. Plans of a list that was read from a dump share owners.
   std::weak_ptr<void> lengths, mask;
+  const void* first_length = nullptr;
+  int64_t requests = 0;
   Device device;
   int group = 0;
-  bool alibi = false, cores = false;
+  bool alibi = false, cores = false, rope = false;  // forward() may choose another pos_encoding_mode
 
   Tensor memory;
   int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1, prefix_len = -1, token_pos = -1,
@@ -147,8 +153,9 @@ class Packer {
 std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, bool cores, Device device) {
   auto d = std::make_shared<OnDevice>();
   d->lengths = p.kv_len.owner(), d->mask = p.mask.owner();
+  d->first_length = p.kv_len.data(), d->requests = p.batch_size;
   d->device = device, d->group = group_of(p), d->alibi = !slopes.empty();
-  d->cores = cores;
+  d->cores = cores, d->rope = rotates(p);
   std::vector<cuda::AttentionWorkList> lists;
   d->parts = parts_of(p, a, cores, &lists);
   Packer all;
@@ -171,8 +178,8 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& d) { return d->lengths.expired(); });
   for (const auto& d : known)
-    if (d->lengths.lock() == p.kv_len.owner() && d->mask.lock() == p.mask.owner() && d->device == device && d->group == group_of(p) &&
-        d->alibi == !slopes.empty() && d->cores == cores) {
+    if (d->lengths.lock() == p.kv_len.owner() && d->first_length == p.kv_len.data() && d->requests == p.batch_size && d->mask.lock() == p.mask.owner() &&
+        d->device == device && d->group == group_of(p) && d->alibi == !slopes.empty() && d->cores == cores && d->rope == rotates(p)) {
       beside.keep(d);
       return d;
     }
@@ -276,7 +283,7 @@ void run_cuda(const Plan& p, const Call& c) {
   a.kv_indices = d->at<int32_t>(d->kv_indices), a.mask = d->at<uint8_t>(d->mask_bits);
   a.prefix_len = d->at<uint32_t>(d->prefix_len), a.token_pos = d->at<uint16_t>(d->token_pos);
   Tensor rope;
-  if (p.pos_encoding_mode == "ROPE_LLAMA") {
+  if (rotates(p)) {
     const auto table = rope_table_of(p);
     const BesideGraph beside(device);
     rope = values_on(table, device);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/cascade/levels.h"
 
+#include "flashinfer/ops/attention/cuda_run.h"
+#include "flashinfer/ops/cascade/cuda_launch.h"
 #include "flashinfer/ops/cascade/params.h"
 #include "flashinfer/ops/cascade/ref.h"
 #include "flashinfer/ops/common/rows.h"
@@ -9,14 +11,15 @@ namespace flashinfer::cascade {
 namespace {
 
 inline constexpr jit::Kernel kMerge{"flashinfer/ops/cascade/cpu.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kMergeCuda{"flashinfer/ops/cascade/cuda.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
 
 /// States of all levels: v f32 [rows, levels, Hq, D], s f32 [rows, levels, Hq].
 struct States {
   Tensor v, s;
   States(std::span<Level> levels, const TensorView& out) {
     const auto n = static_cast<int64_t>(levels.size());
-    v = Tensor::empty({out.size(0), n, out.size(1), out.size(2)}, DType::kF32);
-    s = Tensor::empty({out.size(0), n, out.size(1)}, DType::kF32);
+    v = Tensor::empty({out.size(0), n, out.size(1), out.size(2)}, DType::kF32, out.device());
+    s = Tensor::empty({out.size(0), n, out.size(1)}, DType::kF32, out.device());
   }
   /// Calls f(plan, call) for every level with its state as output.
   template <class F>
@@ -30,35 +33,61 @@ struct States {
   }
 };
 
-}  // namespace
-
-void run_levels(std::span<Level> levels, const TensorView& out) {
-  const States states(levels, out);
-  states.each(levels, attention::run);
+/// Merges them to `out`; the kernel also merges the LSE, to `merged`.
+MergeParams merge_params(const States& states, const TensorView& out, const Tensor& merged) {
   MergeParams p{};
   p.v[0] = states.v.data(), p.s[0] = states.s.data_as<float>();
   p.tokens = out.size(0), p.states = states.v.size(1), p.heads = out.size(1), p.dim = out.size(2);
   p.v_stride_h[0] = p.dim, p.v_stride_state = p.heads * p.dim, p.v_stride_n[0] = p.states * p.v_stride_state;
   p.s_stride_h[0] = 1, p.s_stride_state = p.heads, p.s_stride_n[0] = p.states * p.heads;
-  const Tensor merged = Tensor::empty({p.tokens, p.heads}, DType::kF32);  // the kernel also merges the LSE
   p.v_out = out.data(), p.s_out = merged.data_as<float>();
   p.v_out_stride_n = out.stride(0), p.v_out_stride_h = out.stride(1);
   p.s_out_stride_n = p.heads, p.s_out_stride_h = 1;
+  return p;
+}
+Tensor lse_of(const TensorView& out) { return Tensor::empty({out.size(0), out.size(1)}, DType::kF32, out.device()); }
+MergeConfig merge_config(DType out) { return {DType::kF32, out}; }
+
+}  // namespace
+
+void run_levels(std::span<Level> levels, const TensorView& out) {
+  const States states(levels, out);
+  states.each(levels, attention::run);
+  const Tensor merged = lse_of(out);
+  MergeParams p = merge_params(states, out, merged);
   p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * 4);
-  ops::run_rows(jit::cpu_kernel<kMerge>(MergeConfig{DType::kF32, out.dtype()}).fn, p, p.tokens, p.tokens_per_task);
+  ops::run_rows(jit::cpu_kernel<kMerge>(merge_config(out.dtype())).fn, p, p.tokens, p.tokens_per_task);
+}
+
+void run_levels_cuda(std::span<Level> levels, const TensorView& out) {
+  const States states(levels, out);
+  states.each(levels, attention::run_cuda);
+  const Tensor merged = lse_of(out);
+  const MergeParams p = merge_params(states, out, merged);
+  const MergeCudaConfig c = cuda::merge_config(merge_config(out.dtype()), p);
+  ops::launch_cuda<kMergeCuda>(c, p, out.device(), cuda::merge_launch(c, p, true));
 }
 
 void reference_levels(std::span<Level> levels, const TensorView& out) {
   const States states(levels, out);
   states.each(levels, attention::run_reference);
-  const Tensor lse = Tensor::empty({out.size(0), out.size(1)}, DType::kF32);
-  ref::merge_states(states.v.view(), states.s.view(), out, lse.view());
+  ref::merge_states(states.v.view(), states.s.view(), out, lse_of(out).view());
 }
 
 op::Refusal refuse_levels(std::span<const Level> levels, DType out) {
   for (const Level& l : levels)
     if (op::Refusal r = attention::refuse(*l.plan, l.call); !r.empty()) return r;
-  return jit::cpu_kernel<kMerge>(MergeConfig{DType::kF32, out}).refusal;
+  return jit::cpu_kernel<kMerge>(merge_config(out)).refusal;
+}
+
+op::Refusal refuse_levels_cuda(const op::Op& op, const void* block, std::span<const Level> levels, DType out) {
+  for (const Level& l : levels) {
+    if (l.plan->graph) return "use_cuda_graph=True is not served on GPUs for attention in levels";
+    if (op::Refusal r = attention::refuse_cuda(op, block, *l.plan, l.call); !r.empty()) return r;
+  }
+  MergeParams p{};  // states and out begin at 16 bytes, or one more kernel is compiled at the launch
+  p.dim = levels[0].plan->head_dim_vo;
+  return jit::cuda_kernel<kMergeCuda>(cuda::merge_config(merge_config(out), p), levels[0].call.q.device()).refusal;
 }
 
 attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t keys) {

@@ -17,6 +17,9 @@ void run_levels(std::span<Level> levels, const TensorView& out);
 void reference_levels(std::span<Level> levels, const TensorView& out);
 /// Why the kernels do not serve these levels.
 op::Refusal refuse_levels(std::span<const Level> levels, DType out);
+/// The same on the GPU or emulator that the block's tensors lie on.
+void run_levels_cuda(std::span<Level> levels, const TensorView& out);
+op::Refusal refuse_levels_cuda(const op::Op& op, const void* block, std::span<const Level> levels, DType out);
 /// One request of `rows` query rows over `k` and `v`, all of which they see; numbers and types from `like`.
 attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t keys);
 

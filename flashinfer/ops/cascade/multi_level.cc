@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/attention/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
@@ -57,8 +58,8 @@ void validate_plan(const CascadePlan& a) {
   check_count(kPlan, "paged_kv_last_page_len", a.paged_kv_last_page_len.size(), n);
   for (const auto* v : {&a.qo_indptr_arr, &a.paged_kv_indptr_arr, &a.paged_kv_indices_arr, &a.paged_kv_last_page_len})
     for (const TensorView& t : *v)
-      FI_CHECK(t.rank() == 1 && op::indices.has(t.dtype()) && t.device() == kCpu, ValueError, kPlan, ": an index array is ", to_string(t),
-               ", but must be a vector of int32 or int64 in host memory");
+      FI_CHECK(t.rank() == 1 && op::indices.has(t.dtype()), ValueError, kPlan, ": an index array is ", to_string(t),
+               ", but must be a vector of int32 or int64");
   FI_CHECK(n == 1 || (a.window_left < 0 && a.pos_encoding_mode == "NONE"), ValueError, kPlan, ": window_left is ", a.window_left,
            " and pos_encoding_mode ", op::python_repr(a.pos_encoding_mode), ", but positions count within a level: with ", n,
            " levels neither has a meaning");
@@ -124,11 +125,32 @@ op::Cost cost(const CascadeRun& a) {
   return all;
 }
 op::Refusal accept(const CascadeInit&) { return {}; }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const CascadePlan& a) {
+  CascadePlan here = a;
+  std::vector<Tensor> keep;
+  for (auto* list : {&here.qo_indptr_arr, &here.paged_kv_indptr_arr, &here.paged_kv_indices_arr, &here.paged_kv_last_page_len})
+    for (TensorView& t : *list) {
+      if (t.device() == kCpu) continue;
+      keep.push_back(to_device(t, kCpu));
+      t = keep.back().view();
+    }
+  launch_plan(here);
+}
 op::Refusal refuse_plan(const CascadePlan& a) { return op::refuse_unless_cpu(level_plan_op, &a); }
 op::Refusal refuse_run(const CascadeRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(level_run_op, &a); !r.empty()) return r;
   const Plans plans(kRun, a.self);
   return refuse_levels(levels_of(a, plans), out_dtype(a));
+}
+op::Refusal refuse_run_cuda(const CascadeRun& a) {
+  const Plans plans(kRun, a.self);
+  return refuse_levels_cuda(level_run_op, &a, levels_of(a, plans), out_dtype(a));
+}
+void launch_run_cuda(const CascadeRun& a) {
+  const Plans plans(kRun, a.self);
+  std::vector<Level> levels = levels_of(a, plans);
+  run_levels_cuda(levels, *a.out);
 }
 void launch_run(const CascadeRun& a) {
   const Plans plans(kRun, a.self);
@@ -180,8 +202,10 @@ constexpr op::Field run_fields[] = {
     op::result<&CascadeRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<CascadePlan>, launch_plan_there>("cuda"),
+                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
+                                            op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op level_init_op = op::define<CascadeInit, validate_init>(kInit, kModule, "Attention over keys in levels, the shared ones first.",

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/attention/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
@@ -106,14 +107,26 @@ op::Shape out_shape(const Block& a) {
 template <class Block>
 DType out_dtype(const Block& a) { return ops::default_output(a.q.dtype()); }
 op::Refusal accept(const SharedPrefixInit&) { return {}; }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_decode_plan_there(const SharedDecodePlan& a) { ops::with_host_arrays(shared_decode_plan_op, a, launch_decode_plan); }
+void launch_prefill_plan_there(const SharedPrefillPlan& a) { ops::with_host_arrays(shared_prefill_plan_op, a, launch_prefill_plan); }
 op::Refusal refuse_decode_plan(const SharedDecodePlan& a) { return op::refuse_unless_cpu(shared_decode_plan_op, &a); }
 op::Refusal refuse_prefill_plan(const SharedPrefillPlan& a) { return op::refuse_unless_cpu(shared_prefill_plan_op, &a); }
 template <class Block>
+const op::Op& forward_op() {
+  return std::is_same_v<Block, SharedDecodeForward> ? shared_decode_forward_op : shared_prefill_forward_op;
+}
+template <class Block>
 op::Refusal refuse_forward(const Block& a) {
-  const op::Op& op = std::is_same_v<Block, SharedDecodeForward> ? shared_decode_forward_op : shared_prefill_forward_op;
-  if (op::Refusal r = op::refuse_unless_cpu(op, &a); !r.empty()) return r;
+  if (op::Refusal r = op::refuse_unless_cpu(forward_op<Block>(), &a); !r.empty()) return r;
   return refuse_levels(both_of(a)->levels, out_dtype(a));
 }
+template <class Block>
+op::Refusal refuse_forward_cuda(const Block& a) {
+  return refuse_levels_cuda(forward_op<Block>(), &a, both_of(a)->levels, out_dtype(a));
+}
+template <class Block>
+void launch_cuda(const Block& a) { run_levels_cuda(both_of(a)->levels, *a.out); }
 template <class Block>
 void launch(const Block& a) { run_levels(both_of(a)->levels, *a.out); }
 template <class Block>
@@ -170,10 +183,13 @@ constexpr op::Field prefill_fields[] = {
                                            op::dtype<out_dtype<SharedPrefillForward>>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate decode_plan_candidates[] = {op::candidate<refuse_decode_plan, launch_decode_plan>("cpu")};
-constexpr op::Candidate prefill_plan_candidates[] = {op::candidate<refuse_prefill_plan, launch_prefill_plan>("cpu")};
+constexpr op::Candidate decode_plan_candidates[] = {op::candidate<ops::accept_any<SharedDecodePlan>, launch_decode_plan_there>("cuda"),
+                                                    op::candidate<refuse_decode_plan, launch_decode_plan>("cpu")};
+constexpr op::Candidate prefill_plan_candidates[] = {op::candidate<ops::accept_any<SharedPrefillPlan>, launch_prefill_plan_there>("cuda"),
+                                                     op::candidate<refuse_prefill_plan, launch_prefill_plan>("cpu")};
 template <class Block>
-constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward<Block>, launch<Block>>("cpu"), op::reference<reference<Block>>()};
+constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda<Block>, launch_cuda<Block>>("cuda"),
+                                                op::candidate<refuse_forward<Block>, launch<Block>>("cpu"), op::reference<reference<Block>>()};
 constexpr const char *kInitDoc = "Attention over a contiguous prefix that all requests share and pages of their own.",
                      *kPlanDoc = "Takes the page table of what each request has alone.",
                      *kForwardDoc = "out = attention over the shared prefix, read once, and each request's own pages.";

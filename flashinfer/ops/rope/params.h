@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cpu/token_rows.h"
+#include "flashinfer/ops/rope/angle.h"
 
 namespace flashinfer {
 
@@ -44,7 +45,7 @@ struct IndexArray {
   const void* data;
   int64_t wide;  // int64
 };
-inline int64_t index_at(const IndexArray& a, int64_t i) {
+FI_ROPE_FN int64_t index_at(const IndexArray& a, int64_t i) {
   return a.wide ? static_cast<const int64_t*>(a.data)[i] : static_cast<const int32_t*>(a.data)[i];
 }
 

@@ -163,9 +163,9 @@ struct FilterCudaParams {
 };
 
 /// Words of global memory a block: what is collected, its positions, and probabilities where the input holds logits.
-inline int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 * 64 * (logits ? 3 : 2); }
+constexpr int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 * 64 * (logits ? 3 : 2); }
 /// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each survey block.
-inline int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::survey_blocks(v) * 32; }
+constexpr int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::survey_blocks(v) * 32; }
 inline constexpr int64_t kMostCudaTokens = 1 << 20;  // 41 KB of shared memory
 
 struct ChainArguments {
@@ -186,7 +186,7 @@ struct ChainCudaParams : ChainArguments {
   RandomCudaParams random;
   float* scratch;  // of each block: chain_cuda_words(v)
 };
-inline int64_t chain_cuda_words(int64_t v) { return (v + 63) / 64 * 64; }
+constexpr int64_t chain_cuda_words(int64_t v) { return (v + 63) / 64 * 64; }
 
 namespace cpu {
 /// 4-byte words of a sampler's task: the survey, two more rows of block sums, what was collected, its survey, and the

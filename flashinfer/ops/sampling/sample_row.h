@@ -14,8 +14,10 @@ using cpu::Above, cpu::Filter, cpu::Survey, cpu::survey_blocks;
 /// A call on a GPU: inlined at each use (13 of reject()) the steps took NVRTC a third of its time.
 #if defined(__CUDACC__)
 #define FI_SAMPLE_STEP __device__ __noinline__
+#define FI_SAMPLE_FN __device__ __forceinline__
 #else
 #define FI_SAMPLE_STEP inline
+#define FI_SAMPLE_FN inline
 #endif
 
 inline constexpr float kInfinite = __builtin_bit_cast(float, 0x7f800000u);
@@ -25,7 +27,7 @@ inline constexpr double kMostSum = 3.4028234663852886e38;
 /// The uniform numbers of an output row, in order.
 struct Uniforms {
   uint64_t seed, subsequence, offset;
-  float next() { return cpu::philox_uniform(seed, subsequence, offset++); }
+  constexpr float next() { return cpu::philox_uniform(seed, subsequence, offset++); }
 };
 
 /// A row (or what was collected of one) with its survey.
@@ -142,7 +144,7 @@ FI_SAMPLE_STEP int64_t draw_collected(const M& m, int64_t n, float top_p, Unifor
 }
 
 template <class M, class T>
-inline int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
+FI_SAMPLE_FN int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
   const int64_t blocks = survey_blocks(in.n);
   const double mass = m.total(in.s.sums, blocks);
   if (!(mass > 0) || mass > kMostSum) return -1;  // NaN, infinite, nothing positive
@@ -164,7 +166,7 @@ inline int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thresholds&
 
 /// Logits. "top_k_first": the k largest are kept, and only they need exponentials; otherwise the whole row does.
 template <class M, class T>
-inline int64_t sample_logits(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
+FI_SAMPLE_FN int64_t sample_logits(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
   if (!t.joint && t.k < in.n) {
     const double sum = m.total(in.s.sums, survey_blocks(in.n));
     if (!(sum <= kMostSum)) return -1;
@@ -180,18 +182,18 @@ inline int64_t sample_logits(const M& m, const Surveyed<T>& in, const Thresholds
   return sample_probs(m, probs, t, u, r);
 }
 
-inline int64_t index_of(const void* indices, int64_t wide, int64_t r) {
+FI_SAMPLE_FN int64_t index_of(const void* indices, int64_t wide, int64_t r) {
   if (!indices) return r;
   return wide ? static_cast<const int64_t*>(indices)[r] : static_cast<const int32_t*>(indices)[r];
 }
-inline void put_sample(void* samples, int64_t wide, int64_t r, int64_t id) {
+FI_SAMPLE_FN void put_sample(void* samples, int64_t wide, int64_t r, int64_t id) {
   if (wide)
     static_cast<int64_t*>(samples)[r] = id;
   else
     static_cast<int32_t*>(samples)[r] = static_cast<int32_t>(id);
 }
 /// A counter that the caller gave goes on from what it holds.
-inline int64_t add_count(void* counts, int64_t wide, int64_t given, int64_t r, int64_t n) {
+FI_SAMPLE_FN int64_t add_count(void* counts, int64_t wide, int64_t given, int64_t r, int64_t n) {
   if (!given) return n;
   if (wide) return static_cast<int64_t*>(counts)[r] += n;
   return static_cast<int32_t*>(counts)[r] += static_cast<int32_t>(n);

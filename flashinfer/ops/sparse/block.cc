@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pattern of equal blocks for all heads: row blocks are requests, key blocks are pages.
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/sparse/ops.h"
 
 namespace flashinfer {
@@ -99,6 +100,8 @@ void validate_forward(const BlockSparseForward& a) {
   check_tensors(kForward, a);
   forward_plan(a);
 }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const BlockSparsePlan& a) { ops::with_host_arrays(block_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const BlockSparsePlan& a) { return op::refuse_unless_cpu(block_plan_op, &a); }
 op::Refusal refuse_run(const BlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(block_run_op, &a); !r.empty()) return r;
@@ -111,6 +114,10 @@ op::Refusal refuse_forward(const BlockSparseForward& a) {
   return refuse(forward_plan(a), call_of_run(a));
 }
 void launch_forward(const BlockSparseForward& a) { run(forward_plan(a), call_of_run(a)); }
+op::Refusal refuse_run_cuda(const BlockSparseRun& a) { return refuse_cuda(block_run_op, &a, plan_of(kRun, a.self), call_of_run(a)); }
+void launch_run_cuda(const BlockSparseRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
+op::Refusal refuse_forward_cuda(const BlockSparseForward& a) { return refuse_cuda(block_forward_op, &a, forward_plan(a), call_of_run(a)); }
+void launch_forward_cuda(const BlockSparseForward& a) { run_cuda(forward_plan(a), call_of_run(a)); }
 void reference_forward(const BlockSparseForward& a) { run_reference(forward_plan(a), call_of_run(a)); }
 
 constexpr op::Field plan_fields[] = {
@@ -176,10 +183,13 @@ constexpr op::Field forward_fields[] = {
     op::attr<&BlockSparseForward::rope_theta>("rope_theta"),
     op::result<&BlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
-constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
+constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
+                                                op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<Plan>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BlockSparsePlan>, launch_plan_there>("cuda"),
+                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
+                                            op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op block_init_op = op::define<SparseInit>(kInit, kModule, "Attention of row blocks to the key blocks that a pattern names.",

@@ -3,6 +3,7 @@
 // divisor of all key block sizes and offsets.
 #include <numeric>
 
+#include "flashinfer/ops/attention/cuda_run.h"
 #include "flashinfer/ops/sparse/ops.h"
 
 namespace flashinfer {
@@ -117,7 +118,8 @@ void each_head(const VariableBlockSparseRun& a, const Plans& plans, F f) {
     auto group = [&](const TensorView& t) { return t.slice(0, h * l.num_qo_heads, (h + 1) * l.num_qo_heads).transpose(0, 1); };
     auto pages = [&](const TensorView& t) { return pages_of(t.select(0, h).unsqueeze(1), l.page_size); };
     Call c;
-    c.q = group(a.q), c.out = group(*a.out), c.kv = {pages(a.k), pages(a.v)};
+    c.q = group(a.q), c.kv = {pages(a.k), pages(a.v)};
+    if (a.out) c.out = group(*a.out);
     const TensorView lse = a.lse ? group(*a.lse) : TensorView();
     if (a.lse) c.lse = &lse;
     f(plans[i], c);
@@ -169,6 +171,8 @@ void validate_forward(const VariableBlockSparseForward& a) {
   check_tensors(kForward, a);
   forward_plan(a);
 }
+/// Patterns on a GPU: the plan is made by the host all the same.
+void launch_plan_there(const VariableBlockSparsePlan& a) { ops::with_host_arrays(variable_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const VariableBlockSparsePlan& a) { return op::refuse_unless_cpu(variable_plan_op, &a); }
 op::Refusal refuse_run(const VariableBlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(variable_run_op, &a); !r.empty()) return r;
@@ -186,6 +190,19 @@ op::Refusal refuse_forward(const VariableBlockSparseForward& a) {
   return {};
 }
 void launch_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run); }
+/// Every head's plan, with its own rows of the tensors.
+template <class Plans>
+op::Refusal refuse_heads(const op::Op& op, const VariableBlockSparseRun& a, const Plans& plans) {
+  op::Refusal first;
+  each_head(a, plans, [&](const Plan& p, const Call& c) {
+    if (first.empty()) first = refuse_cuda(op, &a, p, c);
+  });
+  return first;
+}
+op::Refusal refuse_run_cuda(const VariableBlockSparseRun& a) { return refuse_heads(variable_run_op, a, Plans(kRun, a.self)); }
+void launch_run_cuda(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run_cuda); }
+op::Refusal refuse_forward_cuda(const VariableBlockSparseForward& a) { return refuse_heads(variable_forward_op, a, forward_plan(a).plans); }
+void launch_forward_cuda(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_cuda); }
 void reference_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_reference); }
 
 constexpr op::Field plan_fields[] = {
@@ -230,10 +247,13 @@ constexpr op::Field forward_fields[] = {
     op::attr<&VariableBlockSparseForward::rope_theta>("rope_theta"),
     op::result<&VariableBlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
-constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
+constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
+                                                op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<PlanList>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<VariableBlockSparsePlan>, launch_plan_there>("cuda"),
+                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
+                                            op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op variable_init_op = op::define<SparseInit>(kInit, kModule, "Attention with a pattern of blocks of different sizes a KV head.",
