@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo   a language model through this library: build, download, serve, record, replay; DEVICE=cuda: on a GPU
-# make test   everything that must hold
+# make test   everything that must hold; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": the compile test of the GPU kernels is for these
 # make bench  the benchmark programs
 # make install PREFIX=/usr/local   the library, its headers, the command, and kernels compiled ahead
 # make wheel  dist/*.whl: the Python package with kernels compiled ahead, for machines without a compiler too

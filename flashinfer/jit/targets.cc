@@ -55,7 +55,7 @@ Target parse_arch(const std::string& word) {
     if (shape && a.number == number && std::string(1, a.suffix).substr(0, a.suffix != 0) == suffix) return target_at(i);
     known += str(i ? ", " : "", a.number / 10, ".", a.number % 10) + (a.suffix ? std::string(1, a.suffix) : "");
   }
-  throw ValueError(str("FLASHINFER_CUDA_ARCH_LIST holds \"", word, "\", but must be of ", known));
+  throw ValueError(str("FLASHINFER_CUDA_ARCH_LIST holds \"", word, "\", but must be a blank separated list of ", known));
 }
 
 }  // namespace

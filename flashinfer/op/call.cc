@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/call.h"
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 
@@ -18,8 +19,12 @@ namespace {
 thread_local const std::string* t_forced = nullptr;  // empty: none, whatever an outer scope forces (references made of other ops)
 thread_local bool t_wait = false;
 
-[[noreturn]] void nothing_serves(const Op& op, const std::vector<std::pair<const char*, Refusal>>& refusals) {
+bool is_cuda(const Candidate& c) { return std::string_view(c.name).starts_with("cuda"); }
+
+[[noreturn]] void nothing_serves(const Op& op, Device device, const std::vector<std::pair<const char*, Refusal>>& refusals) {
   std::string m = str(op.name, ": no implementation serves this call");
+  if (device.type != DeviceType::kCPU && std::none_of(op.candidates.begin(), op.candidates.end(), is_cuda))
+    m += str("; this op has no kernel for GPUs yet, and a tensor is on ", to_string(device), ": copy it to the host");
   for (const auto& [who, why] : refusals) m += str("; ", who, ": ", why);
   throw NotImplementedError(m);
 }
@@ -71,7 +76,6 @@ class DeviceFilter {
   bool passes_over(const Candidate& c) const { return active_ && is_cuda(c) != gpu_; }
 
  private:
-  static bool is_cuda(const Candidate& c) { return std::string_view(c.name).starts_with("cuda"); }
   bool active_ = false, gpu_ = false;
 };
 
@@ -91,7 +95,7 @@ const Candidate& select(const Op& op, const void* block, CallDevice& device) {
   }
   for (const Candidate& c : op.candidates)
     if (filter.passes_over(c)) refusals.emplace_back(c.name, refuse(op, c, block, named));
-  nothing_serves(op, refusals);
+  nothing_serves(op, device(), refusals);
 }
 
 bool wanted(const Field& f, const void* block) {

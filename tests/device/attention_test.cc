@@ -9,6 +9,7 @@
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/ops/attention/op.h"
+#include "flashinfer/ops/mla/op.h"
 
 namespace flashinfer {
 namespace {
@@ -66,11 +67,39 @@ TEST_F(Decode, ANewPlanReplacesTheArraysOfTheOld) {
   }
 }
 
+/// The arrays that run() left on the device are for the kernel without rotation: both take f32 without tensor cores.
+TEST_F(Decode, ForwardMayRotateWhatRunDidNot) {
+  const auto f32 = [](const Tensor& x) {
+    Tensor y = Tensor::empty({x.numel()}, DType::kF32);
+    for (int64_t i = 0; i < x.numel(); ++i) y.data_as<float>()[i] = static_cast<float>(x.data_as<bf16_t>()[i]);
+    return y;
+  };
+  const Tensor q_values = f32(q_), cache_values = f32(cache_);
+  const TensorView q = q_values.view().view({2, 8, 64}), cache = cache_values.view().view({5, 2, 16, 2, 64});
+  const Tensor q_emu = to_device(q, kEmu), cache_emu = to_device(cache, kEmu);
+  BatchDecodeWithPagedKVCacheWrapper cpu({.float_workspace_buffer = workspace_.view()}), gpu({.float_workspace_buffer = workspace_.view()});
+  for (auto* w : {&cpu, &gpu})
+    w->plan({.indptr = indptr_, .indices = ids_, .last_page_len = last_, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
+             .q_data_type = DType::kF32, .data_type = DType::kF32});
+  gpu.run({.q = q_emu, .paged_kv_cache = op::PagedKv(cache_emu.view())});
+  const Tensor got = gpu.forward({.q = q_emu, .paged_kv_cache = op::PagedKv(cache_emu.view()), .pos_encoding_mode = "ROPE_LLAMA"});
+  const Tensor want = cpu.forward({.q = q, .paged_kv_cache = op::PagedKv(cache), .pos_encoding_mode = "ROPE_LLAMA"});
+  for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-4) << i;
+}
+
 TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
   const Tensor q = to_device(values({8, 60}, 7).view(), kEmu), kv = to_device(values({20, 2, 60}, 11).view(), kEmu);
   expect_error(ErrorKind::kNotImplementedError,
                "cuda: head dimensions are multiples of 8 from 16 to 256; without tensor cores: head dimensions are multiples of 8 up to 256",
                [&] { single_decode_with_kv_cache({.q = q, .k = kv, .v = kv}); });
+  BatchMLAPagedAttentionWrapper mla({.float_workspace_buffer = workspace_.view()});
+  const Tensor one = to_device(indices({0, 1}).view(), kEmu), length = indices({5}), page = indices({0});
+  expect_error(ErrorKind::kNotImplementedError,
+               "BatchMLAPagedAttentionWrapper.plan: no implementation serves this call; this op has no kernel for GPUs yet, and a tensor is on emu:0: copy it to the host",
+               [&] {
+                 mla.plan({.qo_indptr = one, .kv_indptr = one, .kv_indices = page, .kv_len_arr = length, .num_heads = 16, .head_dim_ckv = 512, .head_dim_kpe = 64,
+                           .page_size = 16, .causal = true, .sm_scale = 0.1, .q_data_type = DType::kBF16, .kv_data_type = DType::kBF16});
+               });
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST(Targets, ListIsReadAsItsUsersWriteIt) {
     parse_arch_list("6.1");
     FAIL();
   } catch (const ValueError& e) {
-    EXPECT_NE(std::string(e.what()).find("holds \"6.1\", but must be of 7.5, 8.0, 8.6, 8.9, 9.0, 9.0a, 10.0a"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("holds \"6.1\", but must be a blank separated list of 7.5, 8.0, 8.6, 8.9, 9.0, 9.0a, 10.0a"), std::string::npos) << e.what();
   }
 }
 

@@ -56,7 +56,7 @@ void open(Driver& d) {
   d.path = set.empty() ? "libcuda.so.1" : set;
   void* lib = ::dlopen(d.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (lib == nullptr) {
-    d.refusal = set.empty() ? "there is no NVIDIA driver: the loader finds no libcuda.so.1"
+    d.refusal = set.empty() ? "there is no NVIDIA driver: the loader finds no libcuda.so.1 (install one, or set FLASHINFER_LIBCUDA)"
                             : str("FLASHINFER_LIBCUDA is ", set, ", which cannot be loaded: ", ::dlerror());
     return;
   }

@@ -20,7 +20,9 @@ struct BatchDecodeInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   bool use_tensor_cores = false;
-  // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of the last one.
+  // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of the last one. A captured run() on a GPU reads page
+  // ids here at each replay: plan() checks those that it writes; ids that the caller writes after it must lie in the pool, or memory beyond
+  // it is read (nothing checks them). Entries from the last plan's indptr[B] on are not read.
   std::optional<TensorView> paged_kv_indptr_buffer{}, paged_kv_indices_buffer{}, paged_kv_last_page_len_buffer{};
   std::string backend = "auto";
   op::Value jit_args{};

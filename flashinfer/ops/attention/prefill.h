@@ -20,6 +20,7 @@ struct BatchPrefillInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of paged_kv_last_page_len_buf.
+  // On a GPU: what decode.h says of page ids; of mask bits likewise those of the last plan's rows and keys are read, whatever they are.
   std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{}, paged_kv_last_page_len_buf{}, custom_mask_buf{},
       mask_indptr_buf{};
   std::string backend = "auto";
