@@ -79,6 +79,21 @@ Subject row(const std::string& name, const Fill& fill, int64_t width, std::funct
   return s;
 }
 
+/// The same with copies from prepare_quantized_weights, whose bytes are what is read.
+Subject packed_row(const std::string& name, const Fill& fill, int64_t width, const std::optional<TensorView>& scales,
+                   std::function<void(const TensorView&, const TensorView&)> product, std::optional<int64_t> block = std::nullopt) {
+  const Tensor weight = fill({kN, width});
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  Subject s{name, {}, {}};
+  for (int64_t bytes = 0; bytes < int64_t{192} << 20 || copies.size() < 2; bytes += weight.nbytes()) {
+    copies.push_back(prepare_quantized_weights({.b = weight, .b_descale = scales, .block_size = block}));
+    s.reads.push_back({copies.back().first});
+    if (scales) s.reads.back().push_back(copies.back().second);
+  }
+  s.run = [copies, product](size_t turn) { product(copies[turn].first, copies[turn].second.defined() ? copies[turn].second.view() : TensorView()); };
+  return s;
+}
+
 struct Experts {
   Tensor fc1, fc2;
   std::optional<std::vector<TensorView>> scales{};
@@ -93,6 +108,19 @@ struct Experts {
     cutlass_fused_moe(a);
   }
 };
+/// With weights and scale factors from prepare_quantized_weights.
+Experts prepared(Experts e, int64_t block, bool swizzled, size_t first_scale, size_t second_scale) {
+  const auto prepare = [&](Tensor& weight, size_t scale) {
+    const auto [b, sf] = prepare_quantized_weights(
+        {.b = weight, .b_descale = (*e.scales)[scale], .block_size = block, .is_sf_swizzled_layout = swizzled});
+    weight = b;
+    e.keep.push_back(sf);
+    (*e.scales)[scale] = e.keep.back();
+  };
+  e.keep.clear();
+  prepare(e.fc1, first_scale), prepare(e.fc2, second_scale);
+  return e;
+}
 Subject one_token(const std::string& name, const Experts& e) {
   Subject s{name, {}, {}};
   for (const Tensor& t : e.keep)
@@ -150,7 +178,9 @@ int main(int argc, char** argv) {
   const std::string only = argc > 1 ? argv[1] : "";
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 11;
   const auto wanted = [&](const std::string& name) { return only.empty() || ("," + only + ",").find("," + name + ",") != std::string::npos; };
-  const auto any = [&](const std::string& name) { return wanted(name + "_1") || wanted(name + "_64") || wanted(name + "_1024"); };
+  const auto any = [&](const std::string& name) {
+    return wanted(name + "_1") || wanted(name + "_64") || wanted(name + "_1024") || wanted(name + "_packed_1") || wanted(name + "_packed_1024");
+  };
   const Tensor a = bf16s({1, kK}, 1), a8 = bytes({1, kK}, DType::kF8E4M3, 0x20, 0x40), a4 = bytes({1, kK / 2}, DType::kU8, 0, 256);
   const Tensor out = Tensor::empty({1, kN}, DType::kBF16), one = f32s({1}, 1);
   const Fill e4m3 = [](std::vector<int64_t> shape) { return bytes(std::move(shape), DType::kF8E4M3, 0, 0x70); };
@@ -179,6 +209,29 @@ int main(int argc, char** argv) {
     measure(row("mm_fp4_mxfp4", codes, kK / 2, [&](const TensorView& b) {
       mm_fp4({.a = a4, .b = b.transpose(0, 1), .a_descale = mx_a, .b_descale = mx_b, .out = out, .block_size = 32, .use_nvfp4 = false});
     }, 1.0 / 16), rounds);
+  if (wanted("mm_bf16_packed")) {
+    const Tensor weight = bf16s({kN, kK}, 1);
+    const Tensor copies[] = {prepare_mm_weights({.b = weight.view().transpose(0, 1)}), prepare_mm_weights({.b = weight.view().transpose(0, 1)})};
+    measure({"mm_bf16_packed", {{copies[0]}, {copies[1]}}, [&](size_t turn) { mm_bf16({.a = a, .b = copies[turn], .out = out}); }}, rounds);
+  }
+  if (wanted("mm_fp8_packed"))
+    measure(packed_row("mm_fp8_packed", e4m3, kK, {}, [&](const TensorView& b, const TensorView&) { mm_fp8({.a = a8, .b = b, .out = out}); }), rounds);
+  if (wanted("gemm_fp8_nt_groupwise_packed"))
+    measure(packed_row("gemm_fp8_nt_groupwise_packed", e4m3, kK, {}, [&](const TensorView& b, const TensorView&) {
+      gemm_fp8_nt_groupwise({.a = a8, .b = b, .a_scale = grid_a, .b_scale = grid_b, .scale_major_mode = "K", .out = out});
+    }), rounds);
+  if (wanted("mm_mxfp8_packed"))
+    measure(packed_row("mm_mxfp8_packed", e4m3, kK, mx_b, [&](const TensorView& b, const TensorView& sf) {
+      mm_mxfp8({.a = a8, .b = b, .a_descale = mx_a, .b_descale = sf, .out = out});
+    }), rounds);
+  if (wanted("mm_fp4_nvfp4_packed"))
+    measure(packed_row("mm_fp4_nvfp4_packed", codes, kK / 2, nv_b, [&](const TensorView& b, const TensorView& sf) {
+      mm_fp4({.a = a4, .b = b, .a_descale = nv_a, .b_descale = sf, .alpha = one, .out = out});
+    }), rounds);
+  if (wanted("mm_fp4_mxfp4_packed"))
+    measure(packed_row("mm_fp4_mxfp4_packed", codes, kK / 2, mx_b, [&](const TensorView& b, const TensorView& sf) {
+      mm_fp4({.a = a4, .b = b, .a_descale = mx_a, .b_descale = sf, .out = out, .block_size = 32, .use_nvfp4 = false});
+    }, 32), rounds);
 
   if (any("moe_bf16")) {
     const Experts e{.fc1 = bf16s({kExperts, 2 * kInter, kHidden}, 0.1f), .fc2 = bf16s({kExperts, kHidden, kInter}, 0.1f)};
@@ -195,6 +248,8 @@ int main(int argc, char** argv) {
     e.keep = {s1, s2};
     e.set = [](CutlassFusedMoe& m) { m.use_w4_group_scaling = true; };
     if (wanted("moe_mxfp4_1")) measure(one_token("moe_mxfp4_1", e), rounds);
+    if (wanted("moe_mxfp4_packed_1")) measure(one_token("moe_mxfp4_packed_1", prepared(e, 32, false, 0, 1)), rounds);
+    if (wanted("moe_mxfp4_packed_1024")) many_tokens("moe_mxfp4_packed_1024", prepared(e, 32, false, 0, 1), 1024, std::max(1, rounds / 4));
     if (wanted("moe_mxfp4_64")) many_tokens("moe_mxfp4_64", e, 64, rounds);
     if (wanted("moe_mxfp4_1024")) many_tokens("moe_mxfp4_1024", e, 1024, std::max(1, rounds / 4));
   }
@@ -205,6 +260,8 @@ int main(int argc, char** argv) {
     e.scales = std::vector<TensorView>{gs, s1, factor, gs, s2, factor};
     e.keep = {s1, s2, gs, factor};
     if (wanted("moe_nvfp4_1")) measure(one_token("moe_nvfp4_1", e), rounds);
+    if (wanted("moe_nvfp4_packed_1")) measure(one_token("moe_nvfp4_packed_1", prepared(e, 16, true, 1, 4)), rounds);
+    if (wanted("moe_nvfp4_packed_1024")) many_tokens("moe_nvfp4_packed_1024", prepared(e, 16, true, 1, 4), 1024, std::max(1, rounds / 4));
     if (wanted("moe_nvfp4_64")) many_tokens("moe_nvfp4_64", e, 64, rounds);
     if (wanted("moe_nvfp4_1024")) many_tokens("moe_nvfp4_1024", e, 1024, std::max(1, rounds / 4));
   }

@@ -87,6 +87,19 @@ void fill_packed(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
     write_packed_header(t.data_as<bf16_t>() + p * t.stride(0), std::min<int64_t>(16, n - 16 * p), k);
 }
 
+/// A weight as prepare_quantized_weights makes it, [..., panels, lines, 64] of (k, n): normal values or random codes behind the headers.
+void fill_panels(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
+  const GemmFormat f = t.dtype() == DType::kF8E4M3 ? GemmFormat::kE4M3 : GemmFormat::kFp4;
+  if (t.rank() < 3 || t.size(-3) != panels_of(n) || t.size(-2) != word_lines(f, k) || t.size(-1) != kPanelLine)
+    throw ValueError(str("case: panels(", k, ",", n, ") needs ", panels_of(n), "x", word_lines(f, k), "x64"));
+  each(t, [&](int64_t i, int64_t o) {
+    ref::store_element(t, o, f == GemmFormat::kE4M3 ? normal(seed, i) : static_cast<double>(mix(seed + static_cast<uint64_t>(i)) % 256));
+  });
+  for (int64_t i = 0; i < (t.rank() == 4 ? t.size(0) : 1); ++i)
+    for (int64_t p = 0; p < t.size(-3); ++p)
+      write_panel_header(static_cast<uint8_t*>(t.data()) + (t.rank() == 4 ? i * t.stride(0) : 0) + p * t.stride(-3), f, std::min<int64_t>(16, n - 16 * p), k);
+}
+
 void put_half(uint8_t* p, double v) {
   const f16_t h(static_cast<float>(v));
   std::memcpy(p, &h.bits, 2);
@@ -97,12 +110,12 @@ void fill_gguf(const TensorView& t, const GgufFormat& f, int64_t k, int64_t n, u
   const auto scale = [&](int64_t i) { return 0.002 * (0.5 + uniform(~seed, i)); };
   if (t.rank() == 3) {
     const int64_t blocks = k / 32, halves = gguf_scale_bytes(f.format) / 2;
-    if (!f.panels || t.size(0) != gguf_panels(n) || t.size(1) != gguf_lines(f.format, k) || t.size(2) != kGgufLine)
-      throw ValueError(str("case: ", f.name, "(", k, ",", n, ") needs u8:", gguf_panels(n), "x", gguf_lines(f.format, k), "x64"));
+    if (!f.panels || t.size(0) != panels_of(n) || t.size(1) != gguf_lines(f.format, k) || t.size(2) != kPanelLine)
+      throw ValueError(str("case: ", f.name, "(", k, ",", n, ") needs u8:", panels_of(n), "x", gguf_lines(f.format, k), "x64"));
     for (int64_t p = 0; p < t.size(0); ++p) {
       uint8_t* const panel = t.data_as<uint8_t>() + p * t.stride(0);
-      write_gguf_header(panel, f.format, std::min<int64_t>(16, n - 16 * p), k);
-      uint8_t* const scales = panel + kGgufLine + blocks * gguf_quant_bytes(f.format);
+      write_panel_header(panel, f.format, std::min<int64_t>(16, n - 16 * p), k);
+      uint8_t* const scales = panel + kPanelLine + blocks * gguf_quant_bytes(f.format);
       for (int64_t i = 0; i < blocks * halves; ++i) put_half(scales + 2 * i, scale(p * blocks * halves + i));
     }
     return;
@@ -134,6 +147,7 @@ void fill(const TensorView& t, std::string_view rule, const std::vector<double>&
   else if (r.name == "nan") each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
   else if (r.name == "probs") fill_probs(t, seed);
   else if (r.name == "packed") fill_packed(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
+  else if (r.name == "panels") fill_panels(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
   else if (const GgufFormat* f = gguf_named(r.name)) fill_gguf(t, *f, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
   else if (r.name == "perm") {
     std::vector<int64_t> p(static_cast<size_t>(t.numel()));

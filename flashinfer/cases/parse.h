@@ -7,7 +7,7 @@
 // tensor  := dtype ':' extents [':' fill] ['^' layout]
 // dtype   := f32 f16 bf16 e4m3 e5m2 f64 u8 i8 u16 i16 u32 i32 u64 i64 bool fp4x2
 // extents := 4x5120 | [1,2,3] (a vector with these values) | nothing (a scalar tensor)
-// fill    := normal(mean,std) | uniform(a,b) | randint(a,b) (b excluded) | const(v) | range(first) | perm | probs | nan | packed(k,n)
+// fill    := normal(mean,std) | uniform(a,b) | randint(a,b) (b excluded) | const(v) | range(first) | perm | probs | nan | packed(k,n) | panels(k,n)
 //            Q4_0 Q4_1 Q8_0 Q4_K Q6_K (rows of GGUF blocks), with (k,n) as prepare_gguf_weights makes them
 //            default: normal(0,1) for floats, randint(0,100) for integers, fair coins for bool
 // layout  := pad8 (rows 8 elements longer than they are used) | t (last two axes swapped in memory) | perm(1,0,2) (order of the

@@ -37,7 +37,7 @@ constexpr Term kTerms[] = {
     {"args", "additional arguments of the custom variant: its tensors, then its scalars, in declared order"},
     {"b", "right factor; usually the transposed view of a row-major weight"},
     {"b_blocks", "the weight as blocks of the GGUF file, or from prepare_gguf_weights"},
-    {"b_descale", "decode scales of b's blocks"},
+    {"b_descale", "decode scales of b's blocks; beside a prepared b as prepare_quantized_weights returns them"},
     {"b_global_scale", "factor of each matrix of b; 1 when absent"},
     {"b_scale", "decode scales of b's blocks"},
     {"backend", "the implementation by name; 'auto' lets the library choose"},

@@ -185,12 +185,12 @@ TEST_P(GemmTest, GgufPanelsAreMultipliedExactly) {
     const bool nibbles = format == GemmFormat::kQ4_1;
     const auto a = random_bf16(m * k, 7);
     std::mt19937 rng(8);
-    const int64_t line = gguf_lines(format, k) * kGgufLine, quants = gguf_quant_bytes(format);
+    const int64_t line = gguf_lines(format, k) * kPanelLine, quants = gguf_quant_bytes(format);
     std::vector<uint8_t> panels(static_cast<size_t>(2 * line));
     std::vector<double> b(static_cast<size_t>(n * k));
     for (int64_t j = 0; j < n; ++j)
       for (int64_t block = 0; block < blocks; ++block) {
-        uint8_t *q = panels.data() + j / 16 * line + kGgufLine, *scales = q + blocks * quants + (block * 16 + j % 16) * 2;
+        uint8_t *q = panels.data() + j / 16 * line + kPanelLine, *scales = q + blocks * quants + (block * 16 + j % 16) * 2;
         q += block * quants;
         const f16_t scale(0.25f + 0.125f * static_cast<float>(rng() % 8)), minimum(-1.0f + 0.25f * static_cast<float>(rng() % 8));
         std::memcpy(scales, &scale.bits, 2);

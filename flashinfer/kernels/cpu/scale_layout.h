@@ -7,17 +7,18 @@
 
 namespace flashinfer {
 
-/// The numbers are those of the public enumeration SfLayout.
+/// The first three numbers are those of the public enumeration SfLayout.
 enum class SfLayout : unsigned char {
   k128x4 = 0,   // tiles of 128 rows x 4 columns: 512 bytes, row r % 32 outermost, then (r / 32) % 4, then the column
   k8x4 = 1,     // tiles of 8 rows x 4 columns: 32 bytes, row by row
   kLinear = 2,  // row-major, nothing padded
+  kPanels = 3,  // ours, of weights from prepare_quantized_weights: [rows / 16][columns][16], rows padded to 16 and columns to 4
 };
 
 constexpr int64_t sf_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
 /// Rows and columns with padding; the bytes of a matrix are their product. Batches lie one after another.
 constexpr int64_t sf_padded_rows(SfLayout layout, int64_t rows) {
-  return layout == SfLayout::kLinear ? rows : sf_round_up(rows, layout == SfLayout::k128x4 ? 128 : 8);
+  return layout == SfLayout::kLinear ? rows : sf_round_up(rows, layout == SfLayout::k128x4 ? 128 : layout == SfLayout::k8x4 ? 8 : 16);
 }
 constexpr int64_t sf_padded_columns(SfLayout layout, int64_t columns) {
   return layout == SfLayout::kLinear ? columns : sf_round_up(columns, 4);
@@ -33,6 +34,7 @@ constexpr int64_t sf_row_offset(SfLayout layout, int64_t row, int64_t columns) {
   switch (layout) {
     case SfLayout::k128x4: return row / 128 * (128 * padded) + row % 32 * 16 + row % 128 / 32 * 4;
     case SfLayout::k8x4: return row / 8 * (8 * padded) + row % 8 * 4;
+    case SfLayout::kPanels: return row / 16 * (16 * padded) + row % 16;
     default: return row * padded;
   }
 }
@@ -40,6 +42,7 @@ constexpr int64_t sf_column_offset(SfLayout layout, int64_t column) {
   switch (layout) {
     case SfLayout::k128x4: return column / 4 * 512 + column % 4;
     case SfLayout::k8x4: return column / 4 * 32 + column % 4;
+    case SfLayout::kPanels: return column * 16;
     default: return column;
   }
 }

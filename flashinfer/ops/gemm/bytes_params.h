@@ -36,7 +36,7 @@ struct ByteGemmParams {
   const ByteRow* a_rows = nullptr;
   int64_t width = 0;
   const uint8_t* b = nullptr;
-  int64_t b_line = 0;  // bytes between panels or rows
+  int64_t b_line = 0;  // bytes between panels (b of FP4: behind their headers) or rows
   void* out = nullptr;
   int64_t out_row = 0;
   int64_t m = 0, n = 0, k = 0;
@@ -73,12 +73,14 @@ struct QuantizeRowsConfig {
 /// Products of FP4 matrices: both are halves of integers, so that a block's sum is exact too and counts (scale of a x scale of b) times.
 /// Eight k are the low nibbles of four bytes, then the high ones; twice an e2m1 number plus 12 is a u8.
 struct Fp4GemmConfig {
-  unsigned char groups;  // blocks in 32 k: 2 (NVFP4) or 1 (MXFP4)
+  unsigned char groups;    // blocks in 32 k: 2 (NVFP4) or 1 (MXFP4)
+  unsigned char packed_b;  // panels of prepare_quantized_weights
 
   static constexpr const char* kName = "flashinfer::Fp4GemmConfig";
   template <class V>
   constexpr void visit(V&& v) const {
     v("groups", groups);
+    v("packed_b", packed_b);
   }
   friend constexpr bool operator==(const Fp4GemmConfig&, const Fp4GemmConfig&) = default;
 };

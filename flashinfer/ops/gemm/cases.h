@@ -17,6 +17,7 @@ std::span<const op::Case> bmm_mxfp8_cases();
 std::span<const op::Case> mm_fp4_cases();
 std::span<const op::Case> groupwise_cases();
 std::span<const op::Case> blockscaled_cases();
+std::span<const op::Case> prepare_quantized_cases();
 // cases_gguf.cc
 std::span<const op::Case> mm_gguf_cases();
 std::span<const op::Case> prepare_gguf_weights_cases();

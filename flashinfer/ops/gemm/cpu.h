@@ -6,6 +6,7 @@
 #include "flashinfer/ops/gemm/one_row.h"
 #include "flashinfer/ops/gemm/params.h"
 #include "flashinfer/ops/gemm/source.h"
+#include "flashinfer/ops/gemm/word_panels.h"
 
 namespace flashinfer::cpu {
 namespace detail {
@@ -33,6 +34,14 @@ FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t
   if constexpr (F == GemmFormat::kBF16 || F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2) f(Lines<S>{from, line, step, ahead});
 }
 
+/// Whether a packed B is panels of words.
+template <GemmConfig C>
+constexpr bool has_words() {
+  return C.packed_b && (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4);
+}
+template <GemmConfig C>
+constexpr bool kInPlace = C.packed_b && C.b == GemmFormat::kBF16;
+
 /// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
 template <GemmConfig C>
 FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int64_t count, int64_t k, int64_t pairs,
@@ -44,6 +53,14 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
     for (int64_t i = 0; i < count; ++i) {
       const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, p.k);
       for (int64_t at = 0; at < pairs; at += 16) from.unpack((k + at) / 16, buffer + i * in.panel + at * 2 * kPanelColumns);
+    }
+  } else if constexpr (has_words<C>()) {
+    in.b = buffer;
+    in.panel = pairs * 2 * kPanelColumns;
+    for (int64_t i = 0; i < count; ++i) {
+      const GemmSf& sf = p.b_sf;
+      const uint8_t* const scales = sf.bytes ? sf.bytes + sf_row_offset(SfLayout::kPanels, (panel + i) * kPanelColumns, sf.columns) : nullptr;
+      WordPanel<C.b>{static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, scales, sf.block, sf.e8m0 != 0}.unpack(k, pairs, buffer + i * in.panel);
     }
   } else if constexpr (C.packed_b) {
     in.b = static_cast<const bf16_t*>(p.b) + batch * p.b_batch + panel * p.b_panel + k * 2 * kPanelColumns;
@@ -148,15 +165,14 @@ inline Output output_of(const GemmParams& p, int64_t batch, int64_t column) {
 
 template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
-  constexpr bool kInPlace = C.packed_b && !is_gguf(C.b);
-  constexpr int64_t kBytesOfPair = Panels * kPanelColumns * 4, kPackBytes = kInPlace ? 0 : kBlockPairs * kBytesOfPair;
+  constexpr int64_t kBytesOfPair = Panels * kPanelColumns * 4, kPackBytes = kInPlace<C> ? 0 : kBlockPairs * kBytesOfPair;
   alignas(64) unsigned char room[kPackBytes + kScratchRows * kBytesOfPair];  // packed pairs, then sums
-  static_assert(kInPlace || (kWholePairs + kBlockRows) * kBytesOfPair <= static_cast<int64_t>(sizeof room));
+  static_assert(kInPlace<C> || (kWholePairs + kBlockRows) * kBytesOfPair <= static_cast<int64_t>(sizeof room));
   const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2;
   const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows, whole = !C.grid && all <= kWholePairs;
-  const int64_t block = kInPlace ? p.pairs_per_block : few ? kFewRowsPairs : whole ? (all > 0 ? all : 1) : kBlockPairs;
+  const int64_t block = kInPlace<C> ? p.pairs_per_block : few ? kFewRowsPairs : whole ? (all > 0 ? all : 1) : kBlockPairs;
   bf16_t* const buffer = reinterpret_cast<bf16_t*>(room);
-  float* const sums = reinterpret_cast<float*>(room + (kInPlace ? 0 : block * kBytesOfPair));
+  float* const sums = reinterpret_cast<float*>(room + (kInPlace<C> ? 0 : block * kBytesOfPair));
   const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
   const Output out = output_of(p, batch, column);
   for (int64_t r = begin; r < end; r += rows_at_once) {
@@ -202,13 +218,13 @@ void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, 
 #if FI_ONE_ROW
 template <GemmConfig C>
 constexpr bool has_one_row() {
-  return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 || (C.b == GemmFormat::kFp4 && !C.grid));
+  return has_words<C>() ? C.b == GemmFormat::kE4M3 || !C.grid : !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 || (C.b == GemmFormat::kFp4 && !C.grid));
 }
 /// Whether one_row.h takes it.
 template <GemmConfig C>
 bool fits_one_row(const GemmParams& p, const bf16_t* a) {
-  if (p.b_k != 1 || p.b_block_k != 0 || p.k == 0) return false;
-  if (C.grid) return !p.b_sf.bytes && 2 * p.grid_pairs % (16 * WordDot<C.b>::kElements) == 0;
+  if ((!C.packed_b && (p.b_k != 1 || p.b_block_k != 0)) || p.k == 0) return false;
+  if (C.grid) return !p.b_sf.bytes && 2 * p.grid_pairs % (16 * WordPairs<C.b>::kElements) == 0;
   if (!p.b_sf.bytes) return C.b != GemmFormat::kFp4;
   return (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4) && p.b_sf.e8m0 && p.b_sf.layout != SfLayout::k8x4 &&
          p.b_sf.first % kPanelColumns == 0 && row_in_range(a, p.k);
@@ -240,8 +256,8 @@ void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, 
   for (int64_t i = 0; scaled && i < P; ++i)
     sf[i] = p.b_sf.bytes + batch * p.b_sf.batch + sf_row_offset(p.b_sf.layout, p.b_sf.first + column + i * kPanelColumns, p.b_sf.columns);
   const OneRow x{.a = a,
-                 .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch + column * p.b_n),
-                 .stride = p.b_n * static_cast<int64_t>(sizeof(S)),
+                 .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch + (C.packed_b ? panel * p.b_panel : column * p.b_n)),
+                 .stride = (C.packed_b ? p.b_panel : p.b_n) * static_cast<int64_t>(sizeof(S)),
                  .k = p.k,
                  .span = C.grid ? 2 * p.grid_pairs : p.k,
                  .sf = sf,
@@ -249,11 +265,11 @@ void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, 
                  .sf_step = linear ? 4 : 512,
                  .more = more};
   if constexpr (C.b == GemmFormat::kFp4) {
-    multiply_one_row<C.b, true, P>(x, sums, slow, close);
+    multiply_one_row<C.b, C.packed_b, true, P>(x, sums, slow, close);
   } else {
     if constexpr (C.b == GemmFormat::kE4M3 && !C.grid)
-      if (scaled) multiply_one_row<C.b, true, P>(x, sums, slow, close);
-    if (!scaled) multiply_one_row<C.b, false, P>(x, sums, slow, close);
+      if (scaled) multiply_one_row<C.b, C.packed_b, true, P>(x, sums, slow, close);
+    if (!scaled) multiply_one_row<C.b, C.packed_b, false, P>(x, sums, slow, close);
   }
   finish_rows(output_of(p, batch, column), C.grid ? totals : sums, P * kPanelColumns, row, 1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of FP4 matrices, rows of both as they lie: a block's sum is exact in integers (bytes_tile.h). 16 rows of B are transposed four
+// Products of FP4 matrices, rows of both as they lie, or the weight in panels of words (panel_layout.h): a block's sum is exact in integers (bytes_tile.h). 16 rows of B are transposed four
 // bytes at a time, so that a lane has eight k of a column; a look-up in 16 bytes makes a nibble what vpdpbusd takes.
 #pragma once
 #include "flashinfer/ops/gemm/bytes_tile.h"
@@ -12,16 +12,31 @@ namespace detail {
 alignas(16) inline constexpr int8_t kFp4Twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 alignas(16) inline constexpr uint8_t kFp4Positive[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
-template <int Groups>
+/// How far behind the words and the scales that are used a panel is asked for, in bytes; panels follow one another.
+inline constexpr int64_t kWordsAhead = 8192, kScalesAhead = 1024;
+
+template <int Groups, bool Packed>
 struct Fp4Quads {
   static constexpr int kGroups = Groups;
   static constexpr bool kMinima = false;
   const uint8_t* words;  // [block][4][16][4]
-  const float* scales;   // [block][group][16]
+  const float* scales;   // [block][group][16]; Packed: sf, the same in bytes, of 32 ue8m0 and of 16 e4m3
+  const uint8_t* sf = nullptr;
   // 64 bytes to ask for with each word, so that they do not wait for each other; or null.
   const uint8_t* ahead = nullptr;
 
   FI_VEC_INLINE Vec scale(int64_t block, int g, int v) const {
+    if constexpr (Packed) {
+      const uint8_t* const at = sf + (block * Groups + g) * kPanelColumns + v * Vec::kLanes;
+      __builtin_prefetch(at + kScalesAhead, 0, 2);
+#if defined(__AVX512F__)
+      return scale_values(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))), Groups == 1);
+#else
+      alignas(64) float y[Vec::kLanes];
+      for (int c = 0; c < Vec::kLanes; ++c) y[c] = scale_of_byte(at[c], Groups == 1);
+      return load(y);
+#endif
+    }
     return load(scales + (block * Groups + g) * kPanelColumns + v * Vec::kLanes);
   }
   Vec minimum(int64_t, int, int) const { return zero(); }
@@ -100,20 +115,8 @@ struct Fp4Blocks {
     const __m512i low = _mm512_permutex2var_epi32(rows_at(0), pick, rows_at(1)), high = _mm512_permutex2var_epi32(rows_at(2), pick, rows_at(3));
     __m512i four = _mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i, four = _mm512_srli_epi32(four, 8)) {
-      if (p.b_sf.e8m0) {
-        const __m512i byte = _mm512_and_si512(four, _mm512_set1_epi32(255));
-        const __mmask16 zero = _mm512_testn_epi32_mask(byte, byte), nan = _mm512_cmpeq_epi32_mask(byte, _mm512_set1_epi32(255));
-        const __m512i power = _mm512_mask_mov_epi32(_mm512_slli_epi32(byte, 23), zero, _mm512_set1_epi32(0x00400000));
-        _mm512_storeu_si512(to + i * kPanelColumns, _mm512_mask_mov_epi32(power, nan, _mm512_set1_epi32(0x7fc00000)));
-        continue;
-      }
-      const __m512i magnitude = _mm512_and_si512(four, _mm512_set1_epi32(127)), sign = _mm512_and_si512(four, _mm512_set1_epi32(128));
-      const __m512i bits = _mm512_or_si512(_mm512_slli_epi32(magnitude, 20), _mm512_slli_epi32(sign, 24));
-      const __m512 value = _mm512_mul_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(0x1p120f));
-      const __mmask16 nan = _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(127));
-      _mm512_storeu_ps(to + i * kPanelColumns, _mm512_mask_mov_ps(value, nan, _mm512_set1_ps(__builtin_nanf(""))));
-    }
+    for (int i = 0; i < 4; ++i, four = _mm512_srli_epi32(four, 8))
+      store(to + i * kPanelColumns, scale_values(_mm512_and_si512(four, _mm512_set1_epi32(255)), p.b_sf.e8m0));
   }
 #endif
   /// Four columns of scale factors, which lie side by side except in the linear layout; beyond the matrix they are 0.
@@ -154,8 +157,18 @@ template <Fp4GemmConfig C>
 void gemm_fp4(const ByteGemmParams& p, int64_t task) {
   using Blocks = detail::Fp4Blocks<C.groups>;
   detail::each_panel(p, task, [&](int64_t panel, int64_t begin, int64_t end, const Output& out) {
+    if constexpr (C.packed_b) {
+      const uint8_t* const words = p.b + panel * p.b_line;
+      const detail::Fp4Quads<C.groups, true> b{
+          words, nullptr, p.b_sf.bytes + sf_row_offset(SfLayout::kPanels, panel * kPanelColumns, p.b_sf.columns), words + detail::kWordsAhead};
+      alignas(64) float sums[kBlockRows * kPanelColumns];
+      return detail::each_group(p, C.groups, begin, end, [&](int64_t r, int64_t rows, const BytesOfA& a) {
+        multiply_byte_rows(rows, b, p.k / 32, a, sums, true);
+        finish_rows(out, sums, kPanelColumns, r, rows);
+      });
+    }
     Blocks some(p, panel);
-    detail::Fp4Quads<C.groups> b{some.words, some.scales};
+    detail::Fp4Quads<C.groups, false> b{some.words, some.scales};
     detail::multiply_filled(p, b, Blocks::kBlocks, begin, end, out, [&](int64_t first, int64_t count) {
       some.fill(first, count);
       if (end - begin <= kBlockRows) b.ahead = some.next(first);  // more rows read the words again

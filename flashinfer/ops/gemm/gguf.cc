@@ -40,19 +40,19 @@ int64_t prepared_columns(const MmGguf& a) {
   const TensorView& b = a.b_blocks;
   const int64_t depth = a.a.size(1);
   FI_CHECK(f.panels, ValueError, kMm, ": b_blocks is ", to_string(b), ", but ", f.name, " has no prepared form: it must be [n, bytes]");
-  FI_CHECK(b.size(2) == kGgufLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kGgufLine)), ValueError, kMm, ": b_blocks is ",
+  FI_CHECK(b.size(2) == kPanelLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine)), ValueError, kMm, ": b_blocks is ",
            to_string(b), ", but a prepared weight is [panels, lines, 64] with contiguous panels");
   if (b.size(0) == 0) return 0;
   int64_t k = 0, last_k = 0;
   const uint8_t* first = b.data_as<uint8_t>();
-  const int64_t full = b.size(1) ? read_gguf_header(first, f.format, &k) : 0;
-  const int64_t last = full ? read_gguf_header(first + (b.size(0) - 1) * b.stride(0), f.format, &last_k) : 0;
-  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kGgufColumns), ValueError, kMm, ": b_blocks is ", to_string(b),
+  const int64_t full = b.size(1) ? read_panel_header(first, f.format, &k) : 0;
+  const int64_t last = full ? read_panel_header(first + (b.size(0) - 1) * b.stride(0), f.format, &last_k) : 0;
+  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, kMm, ": b_blocks is ", to_string(b),
            ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
   FI_CHECK(k == depth && last_k == k, ValueError, kMm, ": b_blocks was prepared for k = ", k, ", but a.shape[1] is ", depth);
   FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, kMm, ": b_blocks.shape[1] is ", b.size(1), ", but its header says k = ", k,
            ", which needs ", gguf_lines(f.format, k));
-  return kGgufColumns * (b.size(0) - 1) + last;
+  return kPanelWidth * (b.size(0) - 1) + last;
 }
 int64_t columns_of(const MmGguf& a) {
   if (prepared(a)) return prepared_columns(a);
@@ -111,7 +111,7 @@ op::Cost cost_mm(const MmGguf& a) {
 
 op::Shape prepared_shape(const PrepareGgufWeights& a) {
   const GgufFormat& f = format_of(a.format);
-  return {3, {gguf_panels(a.b_blocks.size(0)), gguf_lines(f.format, elements_of(kPrepare, "b_blocks", a.b_blocks, f)), kGgufLine}};
+  return {3, {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of(kPrepare, "b_blocks", a.b_blocks, f)), kPanelLine}};
 }
 /// The block of column c into its places of the panel's block.
 void place_block(GemmFormat format, const uint8_t* block, int64_t c, uint8_t* quants) {
@@ -130,16 +130,16 @@ void launch_prepare(const PrepareGgufWeights& a) {
   const int64_t n = a.b_blocks.size(0), blocks = a.b_blocks.size(1) / f.bytes, quants = gguf_quant_bytes(f.format);
   parallel_for(a.out->size(0), [&](int64_t p) {
     uint8_t* const panel = a.out->data_as<uint8_t>() + p * a.out->stride(0);
-    std::memset(panel, 0, static_cast<size_t>(a.out->size(1) * kGgufLine));
-    const int64_t columns = std::min<int64_t>(kGgufColumns, n - p * kGgufColumns);
-    write_gguf_header(panel, f.format, columns, blocks * 32);
-    uint8_t* const scales = panel + kGgufLine + blocks * quants;
+    std::memset(panel, 0, static_cast<size_t>(a.out->size(1) * kPanelLine));
+    const int64_t columns = std::min<int64_t>(kPanelWidth, n - p * kPanelWidth);
+    write_panel_header(panel, f.format, columns, blocks * 32);
+    uint8_t* const scales = panel + kPanelLine + blocks * quants;
     for (int64_t c = 0; c < columns; ++c)
       for (int64_t b = 0; b < blocks; ++b) {
-        const uint8_t* from = a.b_blocks.data_as<uint8_t>() + (p * kGgufColumns + c) * a.b_blocks.stride(0) + b * f.bytes;
-        place_block(f.format, from, c, panel + kGgufLine + b * quants);
-        std::memcpy(scales + (b * kGgufColumns + c) * 2, from, 2);
-        if (f.minimum) std::memcpy(scales + ((blocks + b) * kGgufColumns + c) * 2, from + 2, 2);
+        const uint8_t* from = a.b_blocks.data_as<uint8_t>() + (p * kPanelWidth + c) * a.b_blocks.stride(0) + b * f.bytes;
+        place_block(f.format, from, c, panel + kPanelLine + b * quants);
+        std::memcpy(scales + (b * kPanelWidth + c) * 2, from, 2);
+        if (f.minimum) std::memcpy(scales + ((blocks + b) * kPanelWidth + c) * 2, from + 2, 2);
       }
   });
 }
@@ -153,8 +153,8 @@ void reference_prepare(const PrepareGgufWeights& a) {
   };
   for (int64_t p = 0; p < a.out->size(0); ++p) {
     uint8_t* const panel = a.out->data_as<uint8_t>() + p * a.out->stride(0);
-    write_gguf_header(panel, f.format, std::min<int64_t>(16, n - p * 16), blocks * 32);
-    for (int64_t i = 0; i < a.out->size(1) * kGgufLine - kGgufLine; ++i) {
+    write_panel_header(panel, f.format, std::min<int64_t>(16, n - p * 16), blocks * 32);
+    for (int64_t i = 0; i < a.out->size(1) * kPanelLine - kPanelLine; ++i) {
       const int64_t block = i / quants, at = i % quants;
       int byte = 0;
       if (block >= blocks) {
@@ -168,7 +168,7 @@ void reference_prepare(const PrepareGgufWeights& a) {
         const int64_t word = at % 64 / 2, k = block * 32 + at / 64 * 8 + at % 2 * 4 + word % 2, column = p * 16 + word / 2;
         byte = code(column, k) | code(column, k + 2) << 4;
       }
-      panel[kGgufLine + i] = static_cast<uint8_t>(byte);
+      panel[kPanelLine + i] = static_cast<uint8_t>(byte);
     }
   }
 }

@@ -7,7 +7,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "flashinfer/ops/gemm/params.h"
+#include "flashinfer/ops/gemm/panel_layout.h"
 
 namespace flashinfer {
 
@@ -57,30 +57,12 @@ struct GgufParams {
 // the other in turn, so that unpacking bytes within 128 bits leaves both in order (gguf_byte_place); the 4-bit formats 4 lines of words
 // [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line holds a few k pairs of all columns, as
 // in panels of bf16, and the bytes are those of the file.
-inline constexpr int64_t kGgufLine = 64, kGgufColumns = 16;
-inline constexpr unsigned char kGgufMagic[8] = {'F', 'I', 'g', 'g', 'u', 'f', '1', 16};
 constexpr int64_t gguf_quant_bytes(GemmFormat f) { return f == GemmFormat::kQ8_0 ? 512 : 256; }  // of a block of a panel
 /// Of Q8_0's word (column * 2 + k % 2) of a pair, in the block.
 constexpr int64_t gguf_byte_place(int64_t pair, int64_t word) { return pair / 2 * 64 + word / 8 * 16 + pair % 2 * 8 + word % 8; }
 constexpr int64_t gguf_scale_bytes(GemmFormat f) { return f == GemmFormat::kQ4_1 ? 64 : 32; }
-constexpr int64_t gguf_panels(int64_t n) { return (n + kGgufColumns - 1) / kGgufColumns; }
 constexpr int64_t gguf_lines(GemmFormat f, int64_t k) {
-  return 1 + (k / 32 * (gguf_quant_bytes(f) + gguf_scale_bytes(f)) + kGgufLine - 1) / kGgufLine;
-}
-/// Header: magic, format, columns in the panel (1..16), k in 8 bytes, little-endian.
-inline void write_gguf_header(uint8_t* line, GemmFormat f, int64_t columns, int64_t k) {
-  for (int i = 0; i < kGgufLine; ++i) line[i] = 0;
-  for (int i = 0; i < 8; ++i) line[i] = kGgufMagic[i];
-  line[8] = static_cast<uint8_t>(f), line[9] = static_cast<uint8_t>(columns);
-  for (int i = 0; i < 8; ++i) line[16 + i] = static_cast<uint8_t>(k >> (8 * i));
-}
-/// Columns of the panel, 0 when this is no header of that format.
-inline int64_t read_gguf_header(const uint8_t* line, GemmFormat f, int64_t* k) {
-  for (int i = 0; i < 8; ++i)
-    if (line[i] != kGgufMagic[i]) return 0;
-  *k = 0;
-  for (int i = 0; i < 8; ++i) *k |= static_cast<int64_t>(line[16 + i]) << (8 * i);
-  return line[8] == static_cast<uint8_t>(f) && line[9] <= kGgufColumns ? line[9] : 0;
+  return 1 + (k / 32 * (gguf_quant_bytes(f) + gguf_scale_bytes(f)) + kPanelLine - 1) / kPanelLine;
 }
 
 }  // namespace flashinfer

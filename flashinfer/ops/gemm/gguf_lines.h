@@ -157,7 +157,7 @@ struct GgufPanel {
   const uint8_t* quants;  // of block 0
   const uint8_t* scales;
 
-  GgufPanel(const uint8_t* panel, int64_t k) : quants(panel + kGgufLine), scales(panel + kGgufLine + k / 32 * kQuants), blocks_(k / 32) {}
+  GgufPanel(const uint8_t* panel, int64_t k) : quants(panel + kPanelLine), scales(panel + kPanelLine + k / 32 * kQuants), blocks_(k / 32) {}
   FI_VEC_INLINE const f16_t* scale(int64_t block) const { return reinterpret_cast<const f16_t*>(scales + block * 32); }
   FI_VEC_INLINE const f16_t* minimum(int64_t block) const { return scale(blocks_ + block); }
 

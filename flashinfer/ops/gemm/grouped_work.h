@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "flashinfer/ops/gemm/check.h"
-#include "flashinfer/ops/gemm/ref_scaled.h"
+#include "flashinfer/ops/gemm/prepared.h"
+#include "flashinfer/ops/gemm/ref_prepared.h"
 
 namespace flashinfer::gemm {
 
@@ -14,6 +14,7 @@ struct GroupedWork {
   TensorView a, b, out;  // [m, k], [e, n, k] (4 bits: k / 2), [m, n]
   bool a_fp4 = false, b_fp4 = false;
   bool b_int4 = false;    // two's complement
+  bool b_panels = false;  // b is [e, panels, lines, 64] of prepare_quantized_weights
   int64_t b_block_k = 0;  // b is [e, k / b_block_k, n, b_block_k]
   GemmSf a_sf{}, b_sf{};
   GemmGrid a_grid{}, b_grid{};
@@ -23,7 +24,7 @@ struct GroupedWork {
 
   int64_t depth() const { return a.size(1) * (a_fp4 ? 2 : 1); }
   Product product() const {
-    Product p{.k = depth(), .a = rows_of(a), .b = rows_of(b)};
+    Product p{.k = depth(), .a = rows_of(a), .b = b_panels ? prepared_operand(b) : rows_of(b), .packed = b_panels};
     p.set_out(out);
     if (a.dtype() == DType::kF16) p.split_k = p.k, p.k = split_depth(p.k);
     if (b_int4) p.b.format = GemmFormat::kInt4;
@@ -118,7 +119,7 @@ inline void reference(const GroupedWork& w) {
         [&](int64_t j, int64_t k) {
           const double x = w.b_block_k ? ref::at(b, {k / w.b_block_k, j, k % w.b_block_k})
                            : w.b_int4  ? ref::int4_at(b, j, k)
-                                       : ref::narrow_at(b, w.b_fp4, j, k);
+                                       : ref::weight_at(b, w.b_panels, w.b_fp4, j, k);
           return x * scale(w.b_sf, w.b_grid, j, j, g.weight, k);
         },
         static_cast<double>(w.alpha) * g.alpha);

@@ -5,10 +5,9 @@
 #include <array>
 #include <vector>
 
-#include "flashinfer/core/context.h"
-#include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/gemm/gguf_layout.h"
 #include "flashinfer/ops/gemm/launch_bytes.h"
+#include "flashinfer/ops/gemm/launch_parts.h"
 
 namespace flashinfer::gemm {
 namespace {
@@ -20,27 +19,6 @@ inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/cpu.h", "flashinfer::cpu
                                    "flashinfer::GemmPackParams"};
 
 constexpr int64_t kBlockRows = 8;  // as kernels/cpu/gemm_pack.h
-
-/// A piece of the call with its own parameters, e.g. a group: tasks [first, first of the next) are its.
-template <class Params>
-struct Part {
-  Params params;
-  int64_t first;
-};
-/// fn(params, task of the part) for all tasks, `at_once` a time.
-template <class Params>
-void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks, int64_t at_once) {
-  if (tasks == 0) return;
-  parallel_for(divide_up(tasks, at_once), [&](int64_t i) {
-    int64_t t = i * at_once;
-    const int64_t end = std::min(tasks, t + at_once);
-    auto part = std::prev(std::upper_bound(parts.begin(), parts.end(), t, [](int64_t x, const auto& p) { return x < p.first; }));
-    for (; t < end; ++t) {
-      while (part + 1 != parts.end() && (part + 1)->first <= t) ++part;
-      fn(&part->params, t - part->first);
-    }
-  });
-}
 
 /// Packing is memory traffic: below 32 KB a task, waking a thread costs more than the copy.
 void run_pack(const GemmPackConfig& config, std::span<const Part<GemmPackParams>> parts, int64_t tasks, int64_t k) {
@@ -94,7 +72,7 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
   if (x.packed && is_gguf(x.b.format)) {
     p.b_panel = x.b.line;
   } else if (x.packed) {
-    p.b = advance(p.b, kPackedWidth * item_of(x.b.format));  // after the header line of the first panel
+    p.b = advance(p.b, kPanelLine);  // after the header line of the first panel
     p.b_panel = x.b.line;
   } else {
     p.b_k = x.b.step;
@@ -106,7 +84,7 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
 
 bool has_minima(const Product& x) { return is_gguf(x.b.format) && gguf_format(x.b.format)->minimum; }
 double bytes_of_element(const Product& x) {
-  if (!is_gguf(x.b.format)) return 2;
+  if (!is_gguf(x.b.format)) return !x.packed ? 2 : x.b.format == GemmFormat::kFp4 ? 0.5 : static_cast<double>(item_of(x.b.format));
   const GgufFormat& f = *gguf_format(x.b.format);
   return static_cast<double>(f.bytes) / static_cast<double>(f.elements);
 }
@@ -266,9 +244,8 @@ void run(const Product& x) {
   if (x.quantize_a) return run_bytes(x);
   const std::array<Group, 1> all = {{{.rows = x.m}}};
   const std::span<const Group> groups = x.grouped ? x.groups : std::span<const Group>(all);
-  if (!is_fp4_product(x)) return run_groups(x, groups);
-  for (const Group& g : groups)
-    if (g.rows > 0) run_fp4(x, g);
+  if (is_fp4_product(x)) return run_fp4(x, groups);
+  run_groups(x, groups);
 }
 
 std::string refuse_pack_weights(const TensorView& b) {

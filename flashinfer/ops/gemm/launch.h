@@ -37,7 +37,7 @@ struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t split_k = 0;  // GemmParams
   Operand a, b;
-  bool packed = false;  // b is panels of prepare_mm_weights, `line` elements apart
+  bool packed = false;  // b is panels of a prepare op, `line` elements (bytes, but for bf16) apart
   const void* bias = nullptr;  // bf16[n]
   float scale_a = 1, scale_b = 1;
   void* out = nullptr;

@@ -2,12 +2,12 @@
 #include "flashinfer/ops/gemm/launch_bytes.h"
 
 #include <algorithm>
+#include <vector>
 
-#include "flashinfer/core/context.h"
 #include "flashinfer/core/stretches.h"
-#include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/gemm/bytes_params.h"
 #include "flashinfer/ops/gemm/gguf_layout.h"
+#include "flashinfer/ops/gemm/launch_parts.h"
 
 namespace flashinfer::gemm {
 namespace {
@@ -64,15 +64,15 @@ QuantizedRows quantize(const Product& x) {
 
 /// Few rows are bound by reading B: panels a task for stretches of tasks in order, about 1.5 us of 15 GB/s or 300 GFLOP/s a core, at most 32
 /// tasks a thread.
-int64_t panels_of_piece(int64_t m, int64_t n, int64_t k, double bytes_of_element) {
+int64_t panels_of_piece(int64_t groups, int64_t m, int64_t n, int64_t k, double bytes_of_element) {
   const double panel_ns = std::max(16.0 * bytes_of_element / 15.0, 32.0 * static_cast<double>(m) / 300.0) * static_cast<double>(k);
-  const int64_t panels = divide_up(n, 16), least = divide_up(panels, 32LL * std::max(Context::current().executor.threads, 1));
-  return std::max<int64_t>({1, least, static_cast<int64_t>(1500.0 / std::max(panel_ns, 1.0))});
+  const int64_t panels = divide_up(n, 16), least = divide_up(groups * panels, 32LL * std::max(Context::current().executor.threads, 1));
+  return std::clamp<int64_t>(std::max(least, static_cast<int64_t>(1500.0 / std::max(panel_ns, 1.0))), 1, std::max<int64_t>(panels, 1));
 }
 
-/// What all these products share.
-ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, int64_t k, double bytes_of_element) {
-  const Blocks blocks = choose_blocks(1, m, x.n, k, true, Context::current().executor.threads, bytes_of_element);
+/// What all these products share; `groups` of them run at a time.
+ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, int64_t k, double bytes_of_element, int64_t groups = 1) {
+  const Blocks blocks = choose_blocks(groups, m, x.n, k, true, Context::current().executor.threads, bytes_of_element);
   return {.a = a.quads,
           .a_rows = a.rows,
           .width = a.width,
@@ -84,17 +84,12 @@ ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, in
           .n = x.n,
           .k = k,
           .rows_per_task = blocks.rows_per_task,
-          .panels_per_task = m <= kFewRows ? panels_of_piece(m, x.n, k, bytes_of_element) : blocks.panels_per_task,
+          .panels_per_task = m <= kFewRows ? panels_of_piece(groups, m, x.n, k, bytes_of_element) : blocks.panels_per_task,
           .out_dtype = x.out_dtype};
 }
-void run_tasks(jit::CpuFn fn, const ByteGemmParams& p) {
-  const int64_t tasks = divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task);
-  const auto one = [&](int64_t t) { fn(&p, t); };
-  if (p.m <= kFewRows) parallel_stretches(tasks, one);
-  else parallel_for(tasks, one);
-}
+int64_t tasks_of(const ByteGemmParams& p) { return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task); }
 
-Fp4GemmConfig fp4_config_of(const Product& p) { return {.groups = static_cast<unsigned char>(32 / p.b.sf.block)}; }
+Fp4GemmConfig fp4_config_of(const Product& p, bool packed) { return {.groups = static_cast<unsigned char>(32 / p.b.sf.block), .packed_b = packed}; }
 
 }  // namespace
 
@@ -107,8 +102,11 @@ std::string refuse_bytes(const Product& p) {
 void run_bytes(const Product& x) {
   const QuantizedRows a = quantize(x);
   const GgufFormat& f = *gguf_format(x.b.format);
-  run_tasks(jit::cpu_kernel<kGemmBytes>(config_of(x)).fn,
-            params_of(x, a, x.m, x.k, static_cast<double>(f.bytes) / static_cast<double>(f.elements)));
+  const auto fn = jit::cpu_kernel<kGemmBytes>(config_of(x)).fn;
+  const ByteGemmParams p = params_of(x, a, x.m, x.k, static_cast<double>(f.bytes) / static_cast<double>(f.elements));
+  const auto one = [&](int64_t t) { fn(&p, t); };
+  if (x.m <= kFewRows) parallel_stretches(tasks_of(p), one);
+  else parallel_for(tasks_of(p), one);
 }
 
 bool is_fp4_product(const Product& p) {
@@ -116,32 +114,45 @@ bool is_fp4_product(const Product& p) {
          p.a.step == 1 && p.b.step == 1 && p.batch == 1 && p.grid_k == 0 && p.bias == nullptr;
 }
 std::string refuse_fp4(const Product& p) {
-  const std::string &product = jit::cpu_kernel<kGemmFp4>(fp4_config_of(p)).refusal, &pack = jit::cpu_kernel<kPackFp4>(fp4_config_of(p)).refusal;
+  const std::string &product = jit::cpu_kernel<kGemmFp4>(fp4_config_of(p, p.packed)).refusal,
+                    &pack = jit::cpu_kernel<kPackFp4>(fp4_config_of(p, false)).refusal;
   return product.empty() ? pack : product;
 }
-void run_fp4(const Product& x, const Group& g) {
-  const Fp4GemmConfig config = fp4_config_of(x);
+void run_fp4(const Product& x, std::span<const Group> groups) {
   const int64_t k = divide_up(x.k, 32) * 32;
-  const QuantizedRows a(g.rows, k, config.groups);
-  Fp4RowsParams rows{.from = static_cast<const uint8_t*>(x.a.data) + g.row * x.a.line,
-                     .line = x.a.line,
-                     .m = g.rows,
-                     .k = x.k,
-                     .width = a.width,
-                     .to = a.quads,
-                     .rows = a.rows,
-                     .sf = x.a.sf};
-  rows.sf.first += g.sf_first;
-  const auto pack = jit::cpu_kernel<kPackFp4>(config).fn;
-  a.each(k, [&](int64_t t) { pack(&rows, t); });
-  ByteGemmParams p = params_of(x, a, g.rows, k, 0.5);
-  p.b += g.weight * x.b.batch;
-  p.out = static_cast<char*>(p.out) + g.row * x.out_row * size_of(x.out_dtype);
-  p.b_k = x.k;
-  p.b_sf = x.b.sf;
-  p.b_sf.bytes += g.weight * x.b.sf.batch;
-  p.scale = x.scale_a * (x.scale_b * g.alpha);
-  run_tasks(jit::cpu_kernel<kGemmFp4>(config).fn, p);
+  int64_t busy = 0, width = 1, pack_tasks = 0, tasks = 0;
+  for (const Group& g : groups) busy += g.rows > 0, width = std::max(width, std::min<int64_t>(g.rows, 8));
+  std::vector<QuantizedRows> rows;
+  std::vector<Part<Fp4RowsParams>> packs;
+  std::vector<Part<ByteGemmParams>> parts;
+  rows.reserve(static_cast<size_t>(busy)), packs.reserve(static_cast<size_t>(busy)), parts.reserve(static_cast<size_t>(busy));
+  for (const Group& g : groups) {
+    if (g.rows == 0) continue;
+    const QuantizedRows& a = rows.emplace_back(g.rows, k, 32 / x.b.sf.block);
+    packs.push_back({{.from = static_cast<const uint8_t*>(x.a.data) + g.row * x.a.line,
+                      .line = x.a.line,
+                      .m = g.rows,
+                      .k = x.k,
+                      .width = a.width,
+                      .to = a.quads,
+                      .rows = a.rows,
+                      .sf = x.a.sf},
+                     pack_tasks});
+    packs.back().params.sf.first += g.sf_first;
+    pack_tasks += a.groups;
+    ByteGemmParams p = params_of(x, a, g.rows, k, 0.5, busy);
+    p.b += g.weight * x.b.batch + (x.packed ? kPanelLine : 0);
+    p.out = static_cast<char*>(p.out) + g.row * x.out_row * size_of(x.out_dtype);
+    p.b_k = x.k;
+    p.b_sf = x.b.sf;
+    p.b_sf.bytes += g.weight * x.b.sf.batch;
+    p.scale = x.scale_a * (x.scale_b * g.alpha);
+    parts.push_back({p, tasks});
+    tasks += tasks_of(p);
+  }
+  // A thread is woken for 16384 elements at least (some 4 us).
+  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width)));
+  run_parts<ByteGemmParams>(jit::cpu_kernel<kGemmFp4>(fp4_config_of(x, x.packed)).fn, parts, tasks, 1, x.m <= busy * kFewRows);
 }
 
 }  // namespace flashinfer::gemm

@@ -9,9 +9,9 @@ namespace flashinfer::gemm {
 std::string refuse_bytes(const Product& p);
 void run_bytes(const Product& p);
 
-/// Both operands FP4 with scales for the same blocks; one group at a time, each on all threads.
+/// Both operands FP4 with scales for the same blocks.
 bool is_fp4_product(const Product& p);
 std::string refuse_fp4(const Product& p);
-void run_fp4(const Product& p, const Group& g);
+void run_fp4(const Product& p, std::span<const Group> groups);
 
 }  // namespace flashinfer::gemm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with one row, B's columns as they lie with k contiguous: bound by reading B. 64 bytes of each of 48 columns are transposed as
-// words of four bytes, converted in registers and multiplied at once, in the order of the tiles (gemm.h), so that the bits are theirs.
+// A product with one row: bound by reading B. Panels of words (panel_layout.h) are converted and multiplied as they are read. Of B's columns as
+// they lie with k contiguous, 64 bytes of each of 48 columns are transposed as words of four bytes first. Both in the order of the tiles (gemm.h), so
+// that the bits are theirs.
 //
 // Three panels at a time, as a column's sum is one chain of dots of six cycles each. While one tile of 48 columns is multiplied, the lines
 // of the next are asked for in the order of memory, a few at each word: 48 streams are more than the hardware follows, and without this
@@ -9,9 +10,9 @@
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/params.h"
 #include "flashinfer/ops/gemm/source.h"
+#include "flashinfer/ops/gemm/word_panels.h"
 
-#if defined(__AVX512BF16__) && defined(__AVX512VBMI__) && defined(__AVX512BW__)
-#define FI_ONE_ROW 1
+#if FI_ONE_ROW
 
 namespace flashinfer::cpu::detail {
 
@@ -33,47 +34,8 @@ struct Ahead {
   }
 };
 
-/// acc + the products of one word of 16 columns and as many elements of the row.
-template <GemmFormat F>
-struct WordDot {  // bf16
-  static constexpr int kUnit = 4, kElements = 2;
-  FI_VEC_INLINE Vec operator()(Vec acc, const bf16_t* a, __m512i x) const { return dot_pairs(acc, splat_pair(a), Pairs{x}); }
-};
-template <GemmFormat F>
-  requires(F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2)
-struct WordDot<F> {
-  static constexpr int kUnit = 2, kElements = 4;
-  const Fp8Bytes& t = bytes_of(static_cast<const gemm_scalar_t<F>*>(nullptr));
-  const __m512i low0 = _mm512_load_si512(t.low), low1 = _mm512_load_si512(t.low + 64), high0 = _mm512_load_si512(t.high),
-                high1 = _mm512_load_si512(t.high + 64), sign = _mm512_set1_epi8(-128);
-
-  FI_VEC_INLINE Vec operator()(Vec acc, const bf16_t* a, __m512i x) const {
-    const __m512i low = _mm512_permutex2var_epi8(low0, x, low1);
-    const __m512i high = _mm512_ternarylogic_epi32(_mm512_permutex2var_epi8(high0, x, high1), x, sign, 0xf8);  // a | (b & c)
-    acc = dot_pairs(acc, splat_pair(a), Pairs{_mm512_unpacklo_epi8(low, high)});
-    return dot_pairs(acc, splat_pair(a + 2), Pairs{_mm512_unpackhi_epi8(low, high)});
-  }
-};
-/// Without their scales.
-template <>
-struct WordDot<GemmFormat::kFp4> {
-  static constexpr int kUnit = 4, kElements = 8;
-  // A look-up takes five bits: a code and one of the next.
-  const __m512i values = _mm512_broadcast_i64x4(
-      _mm256_setr_epi16(0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, static_cast<short>(0x8000), static_cast<short>(0xbf00),
-                        static_cast<short>(0xbf80), static_cast<short>(0xbfc0), static_cast<short>(0xc000), static_cast<short>(0xc040),
-                        static_cast<short>(0xc080), static_cast<short>(0xc0c0)));
-  const __m512i bits = _mm512_set1_epi64(0x2424202004040000);  // where the codes of a pair begin in each of two columns
-
-  FI_VEC_INLINE Vec operator()(Vec acc, const bf16_t* a, __m512i x) const {
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      const __m512i codes = _mm512_multishift_epi64_epi8(_mm512_add_epi8(bits, _mm512_set1_epi8(static_cast<char>(8 * i))), x);
-      acc = dot_pairs(acc, splat_pair(a + 2 * i), Pairs{_mm512_permutexvar_epi16(codes, values)});
-    }
-    return acc;
-  }
-};
+/// How far behind the lines that are used those of a panel are asked for: panels follow one another.
+inline constexpr int64_t kPanelAhead = 4096;
 
 /// Scales that are powers of two need not be multiplied into elements: a chain in units of its block's scale is the same chain as long as
 /// nothing leaves the normal numbers, and from block to block the sum changes its unit. With |a| in [2^-64, 2^31) or 0 and scales in
@@ -103,22 +65,22 @@ struct Unit {
 /// What a product with one row needs.
 struct OneRow {
   const bf16_t* a;
-  const char* b;   // first column of the panels
-  int64_t stride;  // bytes between columns
+  const char* b;   // first column of the panels; packed: their lines
+  int64_t stride;  // bytes between columns; packed: between panels
   int64_t k, span;  // span: of a sum that is scaled, else k
   const uint8_t* const* sf;  // scale factors of the first column of each panel
-  int64_t sf_stride, sf_step;  // bytes between columns of a panel, between fours of blocks
+  int64_t sf_stride, sf_step;  // bytes between columns of a panel, between fours of blocks; packed: of SfLayout::kPanels
   bool more;       // whether panels follow
 };
 
 inline constexpr int64_t kTileLines = 16;  // lines of a row in a tile
 
 /// sums[16 P] = the row times P panels. slow(k, elements, sums): continues sums by other means. close(first k, end, sums of the span): after each span.
-template <GemmFormat F, bool Scaled, int P, class Slow, class Close>
+template <GemmFormat F, bool Packed, bool Scaled, int P, class Slow, class Close>
 FI_VEC_INLINE void multiply_one_row(const OneRow& x, float* sums, Slow slow, Close close) {
-  using Dot = WordDot<F>;
-  constexpr int64_t kChunk = 16 * Dot::kElements, kStep = Scaled ? 128 : kChunk, kBlockWords = Scaled ? 32 / Dot::kElements : 16;
-  const Dot dot;
+  using Words = WordPairs<F>;
+  constexpr int64_t kChunk = 16 * Words::kElements, kStep = Scaled ? 128 : kChunk, kBlockWords = Scaled ? 32 / Words::kElements : 16;
+  const Words convert;
   alignas(64) char words[P][1024];
   alignas(64) uint32_t scales[2][P][kPanelColumns];
   const int64_t chunks = x.k / kChunk;
@@ -151,9 +113,15 @@ FI_VEC_INLINE void multiply_one_row(const OneRow& x, float* sums, Slow slow, Clo
                   next < chunks || x.more ? P * kPanelColumns : 0);
     }
 #pragma GCC unroll 1
-    for (int p = 0; p < P; ++p) transpose_16x16<Dot::kUnit>(x.b + p * kPanelColumns * x.stride + chunk * 64, x.stride, words[p]);
+    for (int p = 0; p < P; ++p) transpose_16x16<Words::kUnit>(x.b + p * kPanelColumns * x.stride + chunk * 64, x.stride, words[p]);
   };
-  if (Scaled && x.k >= kStep) fill(0);
+  const auto word_of = [&](int p, int64_t k, int64_t word) {
+    if constexpr (!Packed) return _mm512_load_si512(words[p] + word % 16 * 64);
+    const char* const at = x.b + p * x.stride + (k / Words::kElements + word) * 64;
+    __builtin_prefetch(at + kPanelAhead, 0, 2);
+    return _mm512_loadu_si512(at);
+  };
+  if (Scaled && !Packed && x.k >= kStep) fill(0);
   for (int64_t begin = 0; begin < x.k; begin += x.span) {
     const int64_t end = x.k - begin < x.span ? x.k : begin + x.span;
     int64_t k = begin;
@@ -161,11 +129,11 @@ FI_VEC_INLINE void multiply_one_row(const OneRow& x, float* sums, Slow slow, Clo
     for (; k + kStep <= end; k += kStep) {
       __m512i s[P];
       if constexpr (Scaled) {
-        if (k + 2 * kStep <= end) fill(k / kStep + 1);
+        if (!Packed && k + 2 * kStep <= end) fill(k / kStep + 1);
         __mmask64 far = 0;
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) {
-          s[p] = _mm512_load_si512(scales[k / kStep & 1][p]);
+          s[p] = Packed ? _mm512_loadu_si512(x.sf[p] + k / 2) : _mm512_load_si512(scales[k / kStep & 1][p]);  // 16 bytes for 32 k
           far |= _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(s[p], _mm512_set1_epi8(kLeastScale)), _mm512_set1_epi8(kScaleRange));
         }
         if (ones || far != 0) {  // and from there on, as sums may have become small
@@ -176,20 +144,22 @@ FI_VEC_INLINE void multiply_one_row(const OneRow& x, float* sums, Slow slow, Clo
 #pragma GCC unroll 1
       for (int64_t block = 0; block < kStep / kChunk * (16 / kBlockWords); ++block) {
         const int64_t word = block * kBlockWords;
-        if (word % 16 == 0) transpose(k / kChunk + word / 16);
+        if (!Packed && word % 16 == 0) transpose(k / kChunk + word / 16);
         if constexpr (Scaled) {
 #pragma GCC unroll 4
           for (int p = 0; p < P; ++p) {
-            unit[p].change(_mm512_and_si512(s[p], _mm512_set1_epi32(255)), acc[p]);
-            s[p] = _mm512_srli_epi32(s[p], 8);
+            unit[p].change(Packed ? _mm512_cvtepu8_epi32(_mm512_castsi512_si128(s[p])) : _mm512_and_si512(s[p], _mm512_set1_epi32(255)), acc[p]);
+            s[p] = Packed ? _mm512_alignr_epi64(s[p], s[p], 2) : _mm512_srli_epi32(s[p], 8);
           }
         }
 #pragma GCC unroll 2
         for (int64_t w = 0; w < kBlockWords; ++w) {
-          ahead.ask(P);  // 16 P for 16 words; all at once would wait for each other
+          if (!Packed) ahead.ask(P);  // 16 P for 16 words; all at once would wait for each other
 #pragma GCC unroll 4
           for (int p = 0; p < P; ++p)
-            acc[p] = dot(acc[p], x.a + k + (word + w) * Dot::kElements, _mm512_load_si512(words[p] + (word + w) % 16 * 64));
+            convert.each(word_of(p, k, word + w), [&](int i, Pairs b) {
+              acc[p] = dot_pairs(acc[p], splat_pair(x.a + k + (word + w) * Words::kElements + 2 * i), b);
+            });
         }
       }
     }

@@ -12,6 +12,7 @@
 #include "flashinfer/ops/gemm/bf16_fp4.h"
 #include "flashinfer/ops/gemm/gguf.h"
 #include "flashinfer/ops/gemm/grouped.h"
+#include "flashinfer/ops/gemm/prepare_quantized.h"
 #include "flashinfer/ops/gemm/router.h"
 #include "flashinfer/ops/gemm/scaled.h"
 #include "flashinfer/ops/gemm/scaled_batches.h"

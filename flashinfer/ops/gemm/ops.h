@@ -22,5 +22,6 @@ extern const op::Op masked_bmm_op, ragged_bmm_op, alpha_beta_op;  // batched.cc
 extern const op::Op masked_scaled_bmm_op, ragged_scaled_bmm_op, ragged_block_scaled_bmm_op, grouped_gemm_nt_masked_op;  // scaled_batches.cc
 extern const op::Op blockscale_sm90_op;          // blockscale.cc
 extern const op::Op pad_indptr_op;               // pad_indptr.cc
+extern const op::Op prepare_quantized_op;         // prepare_quantized.cc
 extern const op::Op prepare_bf16_fp4_op, mm_bf16_fp4_op;  // bf16_fp4.cc
 }  // namespace flashinfer::ops::gemm

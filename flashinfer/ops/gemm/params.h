@@ -27,7 +27,7 @@ constexpr bool is_gguf(GemmFormat f) { return f >= GemmFormat::kQ4_0; }
 /// One artifact a form of B. Types of the output, extents, strides, blocks, bias are run-time values.
 struct GemmConfig {
   GemmFormat b;
-  unsigned char packed_b;  // panels of prepare_mm_weights; else B is packed by blocks on the way
+  unsigned char packed_b;  // panels of a prepare op; else B is packed by blocks on the way
   unsigned char grid;      // sums over blocks of k are scaled (GemmGrid); else all of k is one sum
 
   static constexpr const char* kName = "flashinfer::GemmConfig";
@@ -65,7 +65,7 @@ struct GemmParams {
   int64_t packed_rows = 0;
   const void* a = nullptr;  // bf16 rows from packed_rows on, k contiguous
   int64_t a_row = 0, a_batch = 0;
-  const void* b = nullptr;  // packed: panel p at p * b_panel; else element (k, n) at k * b_k + n * b_n; FP4: bytes
+  const void* b = nullptr;  // packed: panel p at p * b_panel (but GGUF: behind its header); else element (k, n) at k * b_k + n * b_n; FP4: bytes
   int64_t b_panel = 0, b_k = 0, b_n = 0, b_batch = 0;
   const void* bias = nullptr;  // bf16[n] or null
   void* out = nullptr;

@@ -15,7 +15,7 @@ namespace flashinfer {
 /// out[m, n] = alpha * a[m, :] . b[:, n]
 struct MmFp8 {
   TensorView a;                     // [m, k] e4m3 or e5m2
-  TensorView b;                     // [k / 128, n, 128] e4m3 from prepare_low_latency_gemm_weights, or a plain [n, k] weight
+  TensorView b;                     // a plain [n, k] weight, or one from prepare_quantized_weights or prepare_low_latency_gemm_weights (e4m3)
   std::optional<TensorView> alpha;  // one f32; 1 when absent
   DType out_dtype = DType::kBF16;   // bf16
   std::optional<TensorView> out;    // [m, n]
@@ -27,9 +27,9 @@ Tensor mm_fp8(const MmFp8& args);
 /// out[m, n] = a[m, :] . b[:, n], elements e4m3 times 2^(scale - 127), one scale for 32 along k
 struct MmMxfp8 {
   TensorView a;                   // [m, k] e4m3, k a multiple of 32
-  TensorView b;                   // [k, n] e4m3, column-major: the transposed view of a [n, k] weight
+  TensorView b;                   // [k, n] e4m3, column-major: the transposed view of a [n, k] weight; or a prepared weight
   TensorView a_descale;           // [padded m * padded k/32] u8 ue8m0, 128x4 or 8x4
-  TensorView b_descale;           // [padded n * padded k/32] u8 ue8m0, 128x4
+  TensorView b_descale;           // [padded n * padded k/32] u8 ue8m0, 128x4; or prepare_quantized_weights's
   std::optional<TensorView> out;  // [m, n]
   DType out_dtype = DType::kBF16;  // bf16 or f16
   bool use_8x4_sf_layout = false;  // of a_descale
@@ -53,9 +53,9 @@ Tensor bmm_mxfp8(const BmmMxfp8& args);
 /// NVFP4: e4m3 scales for 16. MXFP4: ue8m0 scales for 32.
 struct MmFp4 {
   TensorView a;                     // [m, k / 2] u8 or e2m1x2
-  TensorView b;                     // [k / 2, n] of the same, column-major: the transposed view of a [n, k / 2] weight
+  TensorView b;                     // [k / 2, n] of the same, column-major: the transposed view of a [n, k / 2] weight; or a prepared one
   TensorView a_descale;             // padded m x padded k / block, 128x4 (or 8x4), as fp4_quantize returns it
-  TensorView b_descale;             // padded n x padded k / block, 128x4; a transposed view of it is taken too
+  TensorView b_descale;             // padded n x padded k / block, 128x4; a transposed view of it is taken too; or prepare_quantized_weights's
   std::optional<TensorView> alpha;  // one f32, 1 / (global scale of a * of b); 1 when absent
   DType out_dtype = DType::kBF16;   // bf16 or f16
   std::optional<TensorView> out;    // [m, n]
@@ -71,7 +71,7 @@ Tensor mm_fp4(const MmFp4& args);
 /// out[m, n] = sum over blocks of k of a_scale * b_scale * (a[m, block] . b[n, block])
 struct GemmFp8NtGroupwise {
   TensorView a;        // [m, k] e4m3 or e5m2
-  TensorView b;        // [n, k] e4m3 or e5m2
+  TensorView b;        // [n, k] e4m3 or e5m2, or from prepare_quantized_weights
   TensorView a_scale;  // f32, "K": [m / gm, k / gk]; "MN": [k / gk, m / gm]; extents rounded up
   TensorView b_scale;  // f32, "K": [n / gn, k / gk]; "MN": [k / gk, n / gn]
   std::optional<std::string> scale_major_mode;  // "MN" or "K"; with backend trtllm None: a_scale [m, k / gk], b_scale [k / gk, n / gn]

@@ -4,7 +4,7 @@
 
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/ops.h"
-#include "flashinfer/ops/gemm/ref_scaled.h"
+#include "flashinfer/ops/gemm/ref_prepared.h"
 #include "flashinfer/ops/gemm/scaled_op.h"
 
 namespace flashinfer {
@@ -19,6 +19,21 @@ constexpr int32_t kMxBlock = 32;
 void check_mx_depth(std::string_view op, std::string_view argument, int64_t k) {
   FI_CHECK(k % kMxBlock == 0, ValueError, op, ": ", argument, ".shape[-1] is ", k, ", but k must be a multiple of 32 (one scale for 32)");
 }
+/// n of a `b` that is [`rows`, n], a transposed view, or prepared.
+template <class B>
+int64_t columns_of(const B& a, std::string_view op, int64_t rows, int64_t k) {
+  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns(op, "b", a.b, k);
+  FI_CHECK(a.b.rank() == 2 && a.b.size(0) == rows, ValueError, op, ": b is ", to_string(a.b), ", but must be [", rows, ", n] (from a.shape[1] = ",
+           a.a.size(1), "), the transposed view of a weight, or a weight from prepare_quantized_weights");
+  gemm::check_column_major(op, "b", a.b);
+  return a.b.size(1);
+}
+int64_t columns_of(const MmMxfp8& a) { return columns_of(a, "mm_mxfp8", a.a.size(1), a.a.size(1)); }
+int64_t columns_of(const MmFp4& a) { return columns_of(a, "mm_fp4", a.a.size(1), 2 * a.a.size(1)); }
+template <class B>
+op::Shape out_shape(const B& a) {
+  return {2, {a.a.size(0), columns_of(a)}};
+}
 SfLayout layout_of(bool eight) { return eight ? SfLayout::k8x4 : SfLayout::k128x4; }
 GemmSf sf_a(const MmMxfp8& a) {
   FI_CHECK(a.a_descale.rank() == 1, ValueError, "mm_mxfp8: a_descale is ", to_string(a.a_descale),
@@ -26,14 +41,15 @@ GemmSf sf_a(const MmMxfp8& a) {
   return gemm::check_sf("mm_mxfp8", "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0), a.a.size(1) / kMxBlock, kMxBlock);
 }
 GemmSf sf_b(const MmMxfp8& a) {
+  if (gemm::is_prepared(a.b)) return gemm::check_prepared_sf("mm_mxfp8", "b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
   FI_CHECK(a.b_descale.rank() == 1, ValueError, "mm_mxfp8: b_descale is ", to_string(a.b_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
   return gemm::check_sf("mm_mxfp8", "b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1), a.a.size(1) / kMxBlock, kMxBlock);
 }
 void validate(const MmMxfp8& a) {
   check_mx_depth("mm_mxfp8", "a", a.a.size(1));
-  gemm::check_column_major("mm_mxfp8", "b", a.b);
-  sf_a(a), sf_b(a);
+  columns_of(a), sf_a(a);
+  if (!gemm::is_prepared(a.b) || !op::inferring()) sf_b(a);
   gemm::check_out_dtype("mm_mxfp8", a.out_dtype, gemm::kHalves);
 }
 GemmSf sf_a(const BmmMxfp8& a) {
@@ -49,7 +65,7 @@ void validate(const BmmMxfp8& a) {
   gemm::check_out_dtype("bmm_mxfp8", a.dtype, gemm::kHalves, "dtype");
 }
 Product product(const MmMxfp8& a) {
-  Product p = gemm::product_of(a.a, a.b, *a.out);
+  Product p = gemm::product_with(a.a, gemm::rows_of_weight(a.b), *a.out);
   p.a.sf = sf_a(a);
   p.b.sf = sf_b(a);
   return p;
@@ -65,10 +81,10 @@ void reference_sf(const TensorView& a, const TensorView& b, const TensorView& ou
                   bool fp4, double alpha) {
   const auto scales = [&](const GemmSf& s) { return ref::ScaleBytes{s.bytes + matrix * s.batch, s.layout, s.e8m0 != 0, s.columns, s.block}; };
   const ref::ScaleBytes fa = scales(sa), fb = scales(sb);
-  const TensorView bt = b.transpose(0, 1);
+  const TensorView bt = gemm::rows_of_weight(b);
   ref::nt_product(
       out, 0, out.size(0), a.size(1) * (fp4 ? 2 : 1), [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * fa.at(i, k); },
-      [&](int64_t j, int64_t k) { return ref::narrow_at(bt, fp4, j, k) * fb.at(j, k); }, alpha);
+      [&](int64_t j, int64_t k) { return ref::weight_at(bt, gemm::is_prepared(b), fp4, j, k) * fb.at(j, k); }, alpha);
 }
 void reference(const MmMxfp8& a) { reference_sf(a.a, a.b, *a.out, sf_a(a), sf_b(a), 0, false, 1); }
 void reference(const BmmMxfp8& a) {
@@ -83,7 +99,11 @@ GemmSf fp4_sf(const MmFp4& a, std::string_view name, const TensorView& t, SfLayo
   return gemm::check_sf("mm_fp4", name, t, layout, !a.use_nvfp4, 1, lines, 2 * a.a.size(1) / block, block);
 }
 GemmSf sf_a(const MmFp4& a) { return fp4_sf(a, "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), a.a.size(0)); }
-GemmSf sf_b(const MmFp4& a) { return fp4_sf(a, "b_descale", a.b_descale, SfLayout::k128x4, a.b.size(1)); }
+GemmSf sf_b(const MmFp4& a) {
+  if (gemm::is_prepared(a.b))
+    return gemm::check_prepared_sf("mm_fp4", "b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1), static_cast<int32_t>(a.block_size));
+  return fp4_sf(a, "b_descale", a.b_descale, SfLayout::k128x4, a.b.size(1));
+}
 void validate(const MmFp4& a) {
   FI_CHECK(a.block_size == (a.use_nvfp4 ? 16 : 32), ValueError, "mm_fp4: block_size is ", a.block_size, ", but ",
            a.use_nvfp4 ? "NVFP4 has one scale for 16" : "MXFP4 (use_nvfp4 = False) has one scale for 32");
@@ -94,13 +114,14 @@ void validate(const MmFp4& a) {
            ", but scales of MXFP4 are uint8 (ue8m0)");
   FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, ValueError, "mm_fp4: a is ", to_string(a.a), " with stride ", a.a.stride(1),
            " along k, but must be row-major");
-  gemm::check_column_major("mm_fp4", "b", a.b);
+  columns_of(a);
   gemm::check_one("mm_fp4", "alpha", a.alpha);
   gemm::check_out_dtype("mm_fp4", a.out_dtype, gemm::kHalves);
-  sf_a(a), sf_b(a);
+  sf_a(a);
+  if (!gemm::is_prepared(a.b) || !op::inferring()) sf_b(a);
 }
 Product product(const MmFp4& a) {
-  Product p = gemm::product_of(a.a, a.b, *a.out, true);
+  Product p = gemm::product_with(a.a, gemm::rows_of_weight(a.b), *a.out, true);
   p.a.sf = sf_a(a);
   p.b.sf = sf_b(a);
   p.scale_a = gemm::one_or(a.alpha, 1);
@@ -111,10 +132,10 @@ void reference(const MmFp4& a) { reference_sf(a.a, a.b, *a.out, sf_a(a), sf_b(a)
 // ---- tables ----
 constexpr op::Field mm_mxfp8_fields[] = {
     op::in<&MmMxfp8::a>("a", "m k", DType::kF8E4M3),
-    op::in<&MmMxfp8::b>("b", "k n", DType::kF8E4M3, op::any_layout),
+    op::in<&MmMxfp8::b>("b", nullptr, DType::kF8E4M3, op::any_layout),
     op::in<&MmMxfp8::a_descale>("a_descale", nullptr, DType::kU8),
     op::in<&MmMxfp8::b_descale>("b_descale", nullptr, DType::kU8),
-    op::out<&MmMxfp8::out>("out", "m n", op::dtype_from("out_dtype")),
+    op::out<&MmMxfp8::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<out_shape<MmMxfp8>>),
     op::attr<&MmMxfp8::out_dtype>("out_dtype"),
     op::attr<&MmMxfp8::use_8x4_sf_layout>("use_8x4_sf_layout"),
     op::attr<&MmMxfp8::backend>("backend", op::backends("auto|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|trtllm:cuda|cudnn:cuda|"
@@ -131,12 +152,12 @@ constexpr op::Field bmm_mxfp8_fields[] = {
 };
 constexpr op::Field mm_fp4_fields[] = {
     op::in<&MmFp4::a>("a", "m kb", gemm::kFp4Bytes, op::any_layout),
-    op::in<&MmFp4::b>("b", "kb n", gemm::kFp4Bytes, op::any_layout),
+    op::in<&MmFp4::b>("b", nullptr, gemm::kFp4Bytes, op::any_layout),
     op::in<&MmFp4::a_descale>("a_descale", nullptr, DTypeSet(DType::kU8) | DType::kF8E4M3, op::any_layout),
     op::in<&MmFp4::b_descale>("b_descale", nullptr, DTypeSet(DType::kU8) | DType::kF8E4M3, op::any_layout),
     op::in<&MmFp4::alpha>("alpha", nullptr, DType::kF32),
     op::attr<&MmFp4::out_dtype>("out_dtype"),
-    op::out<&MmFp4::out>("out", "m n", op::dtype_from("out_dtype")),
+    op::out<&MmFp4::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<out_shape<MmFp4>>),
     op::attr<&MmFp4::block_size>("block_size"),
     op::attr<&MmFp4::use_8x4_sf_layout>("use_8x4_sf_layout"),
     op::attr<&MmFp4::backend>("backend", op::backends("auto|cudnn:cuda|trtllm:cuda|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tables of the scaled products share: an op is a check, a Product of a checked block, and a reference.
 #pragma once
-#include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/prepared.h"
 
 namespace flashinfer::gemm {
 
 inline Product product_of(const TensorView& a, const TensorView& b, const TensorView& out, bool fp4 = false) {
   Product p{.k = a.size(-1) * (fp4 ? 2 : 1), .a = rows_of(a), .b = columns_of(b)};
+  p.set_out(out);
+  return p;
+}
+/// The same with b as rows [n, k], FP4 [n, k / 2], or from prepare_quantized_weights.
+inline Product product_with(const TensorView& a, const TensorView& b, const TensorView& out, bool fp4 = false) {
+  Product p{.k = a.size(-1) * (fp4 ? 2 : 1), .a = rows_of(a), .packed = is_prepared(b)};
+  p.b = p.packed ? prepared_operand(b) : rows_of(b);
   p.set_out(out);
   return p;
 }

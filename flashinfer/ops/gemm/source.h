@@ -32,6 +32,22 @@ FI_VEC_INLINE float scale_of_byte(uint8_t byte, bool e8m0) {
   return f;
 }
 
+#if defined(__AVX512F__)
+/// The same of a byte in each word.
+FI_VEC_INLINE Vec scale_values(__m512i byte, bool e8m0) {
+  if (e8m0) {
+    const __mmask16 zero = _mm512_testn_epi32_mask(byte, byte), nan = _mm512_cmpeq_epi32_mask(byte, _mm512_set1_epi32(255));
+    const __m512i power = _mm512_mask_mov_epi32(_mm512_slli_epi32(byte, 23), zero, _mm512_set1_epi32(0x00400000));
+    return {_mm512_castsi512_ps(_mm512_mask_mov_epi32(power, nan, _mm512_set1_epi32(0x7fc00000)))};
+  }
+  // The exponent's bias differs by 120; all ones is NaN.
+  const __m512i magnitude = _mm512_and_si512(byte, _mm512_set1_epi32(127)), sign = _mm512_and_si512(byte, _mm512_set1_epi32(128));
+  const __m512i bits = _mm512_or_si512(_mm512_slli_epi32(magnitude, 20), _mm512_slli_epi32(sign, 24));
+  const __m512 value = _mm512_mul_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(0x1p120f));
+  return {_mm512_mask_mov_ps(value, _mm512_cmpeq_epi32_mask(magnitude, _mm512_set1_epi32(127)), _mm512_set1_ps(__builtin_nanf("")))};
+}
+#endif
+
 /// Lines with contiguous k, a multiple of the block of the scale factors; line i has row `first + i` of them.
 template <GemmFormat F>
 struct ScaledLines {

@@ -9,12 +9,13 @@ namespace moe {
 namespace {
 void set_weights(const Moe& a, Weights& w, const TensorView& data, int64_t n, int64_t k, Scale sf, Scale grid, Scale factor) {
   const Mode mode = mode_of(a);
-  w.data = data, w.fp4 = has_fp4_weights(mode), w.int4 = mode == Mode::kInt4;
+  w.data = data, w.fp4 = has_fp4_weights(mode), w.int4 = mode == Mode::kInt4, w.panels = has_panels(a);
   if (w.int4) w.grid_k = 128;  // values: routed
   if (const TensorView* t = scale_of(a, sf)) {
     const int64_t columns = k / weight_block(mode);
-    w.sf = {.bytes = static_cast<const uint8_t*>(t->data()), .columns = columns, .batch = sf_bytes(weight_sf_layout(mode), n, columns),
-            .block = weight_block(mode), .layout = weight_sf_layout(mode), .e8m0 = mode != Mode::kNvfp4};
+    const SfLayout layout = w.panels ? SfLayout::kPanels : weight_sf_layout(mode);
+    w.sf = {.bytes = static_cast<const uint8_t*>(t->data()), .columns = columns, .batch = sf_bytes(layout, n, columns), .block = weight_block(mode),
+            .layout = layout, .e8m0 = mode != Mode::kNvfp4};
   }
   if (const TensorView* t = scale_of(a, grid))
     w.grid = gemm::check_grid(kName, "quant_scales", *t, false, t->size(0), n, k, 128, 128), w.grid_k = 128;
@@ -85,13 +86,14 @@ op::Cost cost_of(const Moe& a) {
   return cost(routed(a, keep));
 }
 
+op::Shape output_shape(const Moe& a) { return {2, {a.input.size(0), extents_of(a).hidden}}; }
 inline constexpr DTypeSet kWeights = op::floats | DType::kF8E4M3 | DType::kU8 | DType::kF4E2M1x2;
 constexpr op::Field fields[] = {
     op::in<&Moe::input>("input", "t columns", kWeights),
     op::in<&Moe::token_selected_experts>("token_selected_experts", "t k", op::indices),
     op::in<&Moe::token_final_scales>("token_final_scales", "t k", DType::kF32),
-    op::in<&Moe::fc1_expert_weights>("fc1_expert_weights", "e n1 k1", kWeights),
-    op::in<&Moe::fc2_expert_weights>("fc2_expert_weights", "e n2 k2", kWeights),
+    op::in<&Moe::fc1_expert_weights>("fc1_expert_weights", nullptr, kWeights),
+    op::in<&Moe::fc2_expert_weights>("fc2_expert_weights", nullptr, kWeights),
     op::attr<&Moe::output_dtype>("output_dtype", op::required),
     op::attr<&Moe::quant_scales>("quant_scales", op::required),
     op::in<&Moe::fc1_expert_biases>("fc1_expert_biases", nullptr, op::floats),
@@ -106,7 +108,7 @@ constexpr op::Field fields[] = {
     op::attr<&Moe::ep_rank>("ep_rank"),
     op::attr<&Moe::cluster_size>("cluster_size"),
     op::attr<&Moe::cluster_rank>("cluster_rank"),
-    op::out<&Moe::output>("output", "t n2", op::floats, op::dtype_from("output_dtype")),
+    op::out<&Moe::output>("output", nullptr, op::floats, op::dtype_from("output_dtype"), op::shape<output_shape>),
     op::attr<&Moe::enable_alltoall>("enable_alltoall"),
     op::attr<&Moe::use_deepseek_fp8_block_scale>("use_deepseek_fp8_block_scale"),
     op::attr<&Moe::use_w4_group_scaling>("use_w4_group_scaling"),
@@ -136,8 +138,13 @@ Layer extents_of(const Moe& a) {
   Layer l;
   l.format = rows_of(mode), l.kind = static_cast<MoeActivation>(a.activation_type);
   l.tokens = a.input.size(0), l.top_k = a.token_selected_experts.size(1), l.experts = a.fc1_expert_weights.size(0);
-  l.hidden = a.fc1_expert_weights.size(2) * (has_four_bits(mode) ? 2 : 1);
-  l.width = a.fc1_expert_weights.size(1), l.inter = has_gate(l.kind) ? l.width / 2 : l.width;
+  if (has_panels(a)) {
+    l.hidden = a.input.size(1) * (is_bytes(a.input) ? 2 : 1);
+    l.width = op::inferring() ? 0 : gemm::prepared_columns(kName, "fc1_expert_weights", a.fc1_expert_weights, l.hidden);
+  } else {
+    l.hidden = a.fc1_expert_weights.size(2) * (has_four_bits(mode) ? 2 : 1), l.width = a.fc1_expert_weights.size(1);
+  }
+  l.inter = has_gate(l.kind) ? l.width / 2 : l.width;
   l.x = a.input;
   return l;
 }

@@ -12,6 +12,8 @@ inline constexpr const char* kName = "cutlass_fused_moe";
 /// Weights and rows, in this order; the header's table.
 enum class Mode { kPlain, kFp8, kFp8Blocks, kMxFp8, kNvfp4, kMxfp4, kMxfp4Fp8, kMxfp4MxFp8, kInt4 };
 inline bool is_bytes(const TensorView& t) { return t.dtype() == DType::kU8 || t.dtype() == DType::kF4E2M1x2; }
+/// Weights of prepare_quantized_weights.
+inline bool has_panels(const Moe& a) { return a.fc1_expert_weights.rank() == 4; }
 inline Mode mode_of(const Moe& a) {
   if (is_bytes(a.fc1_expert_weights))
     return a.use_w4_group_scaling     ? (a.quant_scales && a.quant_scales->size() == 8 ? Mode::kInt4 : Mode::kMxfp4)

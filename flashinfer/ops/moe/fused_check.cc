@@ -69,7 +69,11 @@ void check_gs(const char* what, const TensorView& t) {
   FI_CHECK(t.dtype() == DType::kF32, ValueError, kName, ": quant_scales, ", what, ", is ", to_string(t), ", but must be one float32");
   ops::global_scale(kName, str("quant_scales, ", what, ",").c_str(), t);
 }
-void check_weight_sf(const char* what, const TensorView& t, Mode mode, int64_t experts, int64_t rows, int64_t k) {
+void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool panels, int64_t experts, int64_t rows, int64_t k) {
+  if (panels) {
+    gemm::check_prepared_sf(kName, str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
+    return;
+  }
   const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
   FI_CHECK(t.nbytes() == bytes && t.is_contiguous(), ValueError, kName, ": quant_scales, ", what, ", is ", to_string(t), ", but must be ", bytes,
            " bytes, contiguous (", weight_sf_layout(mode) == SfLayout::kLinear ? "linear" : "128x4", " for each of ", experts, " experts)");
@@ -77,8 +81,8 @@ void check_weight_sf(const char* what, const TensorView& t, Mode mode, int64_t e
 void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
   const Mode mode = mode_of(a);
   switch (s) {
-    case Scale::kSf1: return check_weight_sf("gemm1 weights block scales", t, mode, x.experts, x.width, x.hidden);
-    case Scale::kSf2: return check_weight_sf("gemm2 weights block scales", t, mode, x.experts, x.hidden, x.inter);
+    case Scale::kSf1: return check_weight_sf("gemm1 weights block scales", t, mode, has_panels(a), x.experts, x.width, x.hidden);
+    case Scale::kSf2: return check_weight_sf("gemm2 weights block scales", t, mode, has_panels(a), x.experts, x.hidden, x.inter);
     case Scale::kGrid1: case Scale::kGrid2: {
       const bool first = s == Scale::kGrid1;
       FI_CHECK(t.dtype() == DType::kF32, ValueError, kName, ": quant_scales, block scales of gemm", first ? 1 : 2, ", is ", to_string(t),
@@ -111,6 +115,17 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
       return check_gs("gemm2 activation global scale", t);
     default: return;
   }
+}
+/// The weights' ranks, and that prepared ones may be.
+void check_ranks(const Moe& a) {
+  const TensorView &fc1 = a.fc1_expert_weights, &fc2 = a.fc2_expert_weights;
+  const bool narrow = fc1.dtype() == DType::kF8E4M3 || is_bytes(fc1), panels = fc1.rank() == 4 && fc1.size(3) == kPanelLine && narrow;
+  FI_CHECK(fc1.rank() == 3 || panels, ValueError, kName, ": fc1_expert_weights is ", to_string(fc1),
+           ", but must be [experts, n, k], or FP8 or FP4 from prepare_quantized_weights");
+  FI_CHECK(fc2.rank() == fc1.rank() && (!panels || (fc2.size(3) == kPanelLine && fc2.size(0) == fc1.size(0))), ValueError, kName, ": fc2_expert_weights is ",
+           to_string(fc2), ", but fc1_expert_weights is ", to_string(fc1), panels ? ": both or none must be prepared, for as many experts" : "");
+  FI_CHECK(!panels || mode_of(a) != Mode::kInt4, ValueError, kName, ": fc1_expert_weights is ", to_string(fc1),
+           ", but weights of 4-bit integers (8 quant_scales) have no prepared form");
 }
 /// The input's dtype and scale factors.
 void check_input(const Moe& a, const Layer& x) {
@@ -147,11 +162,13 @@ void check_scales(const Moe& a) {
 }  // namespace
 
 void validate(const Moe& a) {
+  check_ranks(a);
   check_flags(a);
   check_rank("tp_size", a.tp_size, "tp_rank", a.tp_rank);
   check_rank("ep_size", a.ep_size, "ep_rank", a.ep_rank);
   check_scales(a);
   const Mode mode = mode_of(a);
+  if (has_panels(a) && op::inferring()) return;  // extents are the headers'
   const Layer x = extents_of(a);
   check_activation(a, x);
   const int64_t per = has_four_bits(mode) ? 2 : 1;
@@ -160,7 +177,12 @@ void validate(const Moe& a) {
   const int64_t block = x.format == RowFormat::kFp8Blocks || mode == Mode::kInt4 ? 128 : std::max<int64_t>(weight_block(mode), 1);
   FI_CHECK(x.hidden % block == 0 && x.inter % block == 0, ValueError, kName, ": the hidden size is ", x.hidden, " and the intermediate size ", x.inter,
            ", but rows must have a multiple of ", block, " elements (that share a scale)");
-  check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});
+  if (has_panels(a)) {
+    const int64_t n = gemm::prepared_columns(kName, "fc2_expert_weights", a.fc2_expert_weights, x.inter);
+    FI_CHECK(n == x.hidden, ValueError, kName, ": fc2_expert_weights is prepared for ", n, " columns, but the hidden size is ", x.hidden, " (from input)");
+  } else {
+    check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});
+  }
   check_shape("input", a.input, {x.tokens, is_bytes(a.input) ? x.hidden / 2 : x.hidden});
   if (a.fc1_expert_biases) check_shape("fc1_expert_biases", *a.fc1_expert_biases, {x.experts, x.width});
   if (a.fc2_expert_biases) check_shape("fc2_expert_biases", *a.fc2_expert_biases, {x.experts, x.hidden});

@@ -194,7 +194,7 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
   static constexpr float kOne = 1;
   const Weights& w = which == 1 ? l.first : l.second;
   gemm::GroupedWork work{.a = rows.data, .b = w.data, .out = out, .a_fp4 = l.format == RowFormat::kNvfp4, .b_fp4 = w.fp4, .b_int4 = w.int4};
-  work.b_block_k = w.block_k;
+  work.b_panels = w.panels, work.b_block_k = w.block_k;
   work.b_sf = w.sf, work.b_grid = w.grid, work.grid_k = w.grid_k;
   if (l.format == RowFormat::kFp8Blocks)
     work.a_grid = {.p = rows.scales.data_as<float>(), .lines = 1, .line_stride = rows.scales.size(1), .k_stride = 1};
@@ -236,7 +236,7 @@ std::string refuse(const Layer& l) {
   const auto a = l.format == RowFormat::kPlain ? gemm::format_of(l.x.dtype()) : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4 : GemmFormat::kE4M3;
   const auto product = [&](const Weights& w, int64_t n, int64_t k) {
     const GemmFormat b = w.int4 ? GemmFormat::kInt4 : gemm::format_of(w.data.dtype());
-    return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .grid_k = w.grid_k, .grouped = true});
+    return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .packed = w.panels, .grid_k = w.grid_k, .grouped = true});
   };
   const DType out = l.out.defined() ? l.out.dtype() : DType::kBF16;
   std::vector<std::string> all = {jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).refusal, jit::cpu_kernel<kSum>(MoeConfig{out}).refusal,

@@ -24,8 +24,9 @@ constexpr bool has_scales(RowFormat f) { return f >= RowFormat::kFp8Blocks; }
 
 /// Experts' weights of one product. Stored row n of an expert is the logical row that `shuffle` and `interleaved` say.
 struct Weights {
-  TensorView data;  // [E, n, k], FP4 and int4: bytes [E, n, k / 2]; with block_k: [E, k / block_k, n, block_k]
+  TensorView data;  // [E, n, k], FP4 and int4: bytes [E, n, k / 2]; with block_k: [E, k / block_k, n, block_k]; or panels
   bool fp4 = false, int4 = false;
+  bool panels = false;  // of prepare_quantized_weights: [E, panels, lines, 64]
   int64_t block_k = 0;
   GemmSf sf{};      // scales of a byte
   GemmGrid grid{};  // f32 scales of blocks, grid_k along k

@@ -83,7 +83,7 @@ struct CutlassFusedMoe {
   TensorView input;                   // [t, h] bf16|f16|f32, e4m3, or uint8 [t, h/2]
   TensorView token_selected_experts;  // [t, k] i32|i64
   TensorView token_final_scales;      // [t, k] f32
-  TensorView fc1_expert_weights;      // [E, 2i, h] (no gate: [E, i, h]); NVFP4: bytes
+  TensorView fc1_expert_weights;      // [E, 2i, h] (no gate: [E, i, h]), FP4: bytes; or both weights from prepare_quantized_weights
   TensorView fc2_expert_weights;      // [E, h, i]
   DType output_dtype = DType::kBF16;
   std::optional<std::vector<TensorView>> quant_scales = {};
