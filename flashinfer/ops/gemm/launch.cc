@@ -161,7 +161,7 @@ void run_groups(const Product& x, std::span<const Group> groups) {
   }
   const Tensor sums = parts.empty() ? Tensor() : sums_of_rows(x, parts.front().params);
   if (pack_tasks) run_pack(pack_config_of(x), packs, pack_tasks, x.k);
-  run_parts<GemmParams>(jit::cpu_kernel<kGemm>(config_of(x)).fn, parts, tasks, 1);
+  run_parts<GemmParams>(jit::cpu_kernel<kGemm>(config_of(x)).fn, parts, tasks, 1, x.packed && x.m <= busy * kBlockRows);
 }
 
 }  // namespace
