@@ -90,14 +90,9 @@ struct Place {
 template <AttentionCudaConfig C, int kBlocks, class T>
 FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const T* q, const T* k, Place at) {
   constexpr uint32_t kPieces = cuda_pitch(C.dqk) / 8;
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-  constexpr int kMost = 8;  // with the sixteen of D 256 some registers were spilled there; on older GPUs with eight
-#else
-  constexpr int kMost = 16;
-#endif
-  // D 64, blocks of 256 threads (NVRTC 13.5): with all four steps sm_80 spills 12 bytes at 128 registers and sm_90a takes 159, room for one
-  // block an SM; with two sm_80 takes 133 and spills nothing, sm_90a 128: two blocks.
-  constexpr int kSteps = C.dqk <= 64 ? 2 : kMost;
+  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none. D 64 in blocks of 256 threads takes sm_80 128 registers
+  // with one step, room for two blocks an SM, and 158 with all four.
+  constexpr int kSteps = C.dqk <= 64 ? 1 : 8;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
 #pragma unroll kSteps
