@@ -218,7 +218,8 @@ void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, 
 #if FI_ONE_ROW
 template <GemmConfig C>
 constexpr bool has_one_row() {
-  return has_words<C>() ? C.b == GemmFormat::kE4M3 || !C.grid : !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 || (C.b == GemmFormat::kFp4 && !C.grid));
+  if (has_words<C>()) return C.b == GemmFormat::kE4M3 || !C.grid;
+  return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 || (C.b == GemmFormat::kFp4 && !C.grid));
 }
 /// Whether one_row.h takes it.
 template <GemmConfig C>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of FP4 matrices, rows of both as they lie, or the weight in panels of words (panel_layout.h): a block's sum is exact in integers (bytes_tile.h). 16 rows of B are transposed four
-// bytes at a time, so that a lane has eight k of a column; a look-up in 16 bytes makes a nibble what vpdpbusd takes.
+// Products of FP4 matrices, rows of both as they lie, or the weight in panels of words (panel_layout.h): a block's sum is exact in integers
+// (bytes_tile.h). 16 rows of B are transposed four bytes at a time, so that a lane has eight k of a column; a look-up in 16 bytes makes a
+// nibble what vpdpbusd takes.
 #pragma once
 #include "flashinfer/ops/gemm/bytes_tile.h"
 #include "flashinfer/ops/gemm/source.h"

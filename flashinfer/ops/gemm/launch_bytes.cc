@@ -151,7 +151,8 @@ void run_fp4(const Product& x, std::span<const Group> groups) {
     tasks += tasks_of(p);
   }
   // A thread is woken for 16384 elements at least (some 4 us).
-  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width)));
+  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width));
+  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks, at_once);
   run_parts<ByteGemmParams>(jit::cpu_kernel<kGemmFp4>(fp4_config_of(x, x.packed)).fn, parts, tasks, 1, x.m <= busy * kFewRows);
 }
 

@@ -107,7 +107,8 @@ op::Refusal refuse(const Prepare& a) { return op::refuse_unless_cpu(family::prep
 op::Cost cost(const Prepare& a) { return {.bytes = 2.0 * static_cast<double>(a.b.nbytes())}; }
 
 constexpr op::Field fields[] = {
-    op::in<&Prepare::b>("b", nullptr, gemm::kFp4Bytes | DType::kF8E4M3, op::any_layout, op::doc("the weight: [n, k] e4m3, or [n, k / 2] bytes of FP4, or a stack")),
+    op::in<&Prepare::b>("b", nullptr, gemm::kFp4Bytes | DType::kF8E4M3, op::any_layout,
+                        op::doc("the weight: [n, k] e4m3, or [n, k / 2] bytes of FP4, or a stack")),
     op::in<&Prepare::b_descale>("b_descale", nullptr, DTypeSet(DType::kU8) | DType::kF8E4M3, op::any_layout),
     op::attr<&Prepare::block_size>("block_size"),
     op::attr<&Prepare::is_sf_swizzled_layout>("is_sf_swizzled_layout"),

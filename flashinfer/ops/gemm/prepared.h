@@ -47,7 +47,8 @@ inline GemmSf check_prepared_sf(std::string_view op, std::string_view argument, 
                                 int64_t k, int32_t block) {
   const int64_t columns = k / block, panels = panels_of(n), padded = sf_padded_columns(SfLayout::kPanels, columns);
   FI_CHECK(t.rank() >= 3 && t.numel() == batch * panels * padded * kPanelWidth && t.size(-1) == kPanelWidth && t.size(-2) == padded, ValueError, op,
-           ": ", argument, " is ", to_string(t), ", but beside a prepared weight of ", n, " columns and k = ", k, " must be [", batch > 1 ? str(batch, ", ") : "",
+           ": ", argument, " is ", to_string(t), ", but beside a prepared weight of ", n, " columns and k = ", k, " must be [",
+           batch > 1 ? str(batch, ", ") : "",
            panels, ", ", padded, ", 16], as prepare_quantized_weights returns it");
   FI_CHECK(t.is_contiguous(), ValueError, op, ": ", argument, " is ", to_string(t), ", but its bytes must follow one another without gaps");
   return {.bytes = static_cast<const uint8_t*>(t.data()), .columns = columns, .batch = panels * padded * kPanelWidth, .block = block,

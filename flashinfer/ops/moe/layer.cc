@@ -236,7 +236,8 @@ std::string refuse(const Layer& l) {
   const auto a = l.format == RowFormat::kPlain ? gemm::format_of(l.x.dtype()) : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4 : GemmFormat::kE4M3;
   const auto product = [&](const Weights& w, int64_t n, int64_t k) {
     const GemmFormat b = w.int4 ? GemmFormat::kInt4 : gemm::format_of(w.data.dtype());
-    return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .packed = w.panels, .grid_k = w.grid_k, .grouped = true});
+    return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .packed = w.panels,
+                         .grid_k = w.grid_k, .grouped = true});
   };
   const DType out = l.out.defined() ? l.out.dtype() : DType::kBF16;
   std::vector<std::string> all = {jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).refusal, jit::cpu_kernel<kSum>(MoeConfig{out}).refusal,
