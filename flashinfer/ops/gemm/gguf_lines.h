@@ -212,10 +212,9 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
     Vec part[Rows][kPanelVecs];
     for (int r = 0; r < Rows; ++r)
       for (int v = 0; v < kPanelVecs; ++v) part[r][v] = zero();
-    const uint8_t* const q = panel.quants + b * GgufPanel<F>::kQuants;
     panel.ask_ahead(b);
 #if defined(FI_GGUF_PAIRS)
-    each_pair<F>(q, [&](int pair, Pairs w) {
+    each_pair<F>(panel.quants + b * GgufPanel<F>::kQuants, [&](int pair, Pairs w) {
 #pragma GCC unroll 8
       for (int r = 0; r < Rows; ++r) part[r][0] = dot_pairs(part[r][0], w, splat_pair(a + r * in.row + pair * in.pair));
     });
