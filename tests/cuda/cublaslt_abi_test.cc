@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "flashinfer/core/cuda/cublaslt.h"
+#include "tests/cuda/same_abi.h"
 
 #if defined(FI_TEST_CUBLASLT_HEADER)
 #include <cublasLt.h>
@@ -27,17 +28,7 @@ static_assert(sizeof(ours::HeuristicResult) == sizeof(cublasLtMatmulHeuristicRes
 static_assert(offsetof(ours::HeuristicResult, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(ours::HeuristicResult, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
 
-/// Same number of arguments, each of the same size and kind (pointer or not): what the calling convention sees.
-template <class A, class B>
-constexpr bool kSameSlot = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
-template <class A, class B>
-constexpr bool kSameAbi = false;
-template <class R, class... A, class S, class... B>
-constexpr bool kSameAbi<R (*)(A...), S (*)(B...)> = [] {
-  if constexpr (sizeof...(A) != sizeof...(B)) return false;
-  else return kSameSlot<R, S> && (kSameSlot<A, B> && ...);
-}();
-#define FI_SAME(result, name, arguments) static_assert(kSameAbi<result(*) arguments, decltype(&::name)>, #name);
+#define FI_SAME(result, name, arguments) static_assert(flashinfer::kSameAbi<result(*) arguments, decltype(&::name)>, #name);
 FI_CUBLASLT_API(FI_SAME)
 #undef FI_SAME
 

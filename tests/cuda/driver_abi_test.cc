@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "flashinfer/core/cuda/driver.h"
+#include "tests/cuda/same_abi.h"
 
 #if defined(FI_TEST_CUDA_HEADER)
 #include <cuda.h>
-
-#include <type_traits>
 
 // Newer headers show only its successor, which has one argument more; libcuda keeps it.
 extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*);
@@ -32,17 +31,7 @@ static_assert(sizeof(LaunchConfig) == sizeof(CUlaunchConfig) && offsetof(LaunchC
 static_assert(offsetof(LaunchConfig, stream) == offsetof(CUlaunchConfig, hStream) && offsetof(LaunchConfig, attributes) == offsetof(CUlaunchConfig, attrs));
 static_assert(offsetof(LaunchConfig, count) == offsetof(CUlaunchConfig, numAttrs));
 
-/// Same number of arguments, each of the same size and kind (pointer or not): what the calling convention sees.
-template <class A, class B>
-constexpr bool kSameSlot = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
-template <class A, class B>
-constexpr bool kSameAbi = false;
-template <class R, class... A, class S, class... B>
-constexpr bool kSameAbi<R (*)(A...), S (*)(B...)> = [] {
-  if constexpr (sizeof...(A) != sizeof...(B)) return false;
-  else return kSameSlot<R, S> && (kSameSlot<A, B> && ...);
-}();
-#define FI_SAME(name, arguments) static_assert(kSameAbi<Status(*) arguments, decltype(&::name)>, #name);
+#define FI_SAME(name, arguments) static_assert(flashinfer::kSameAbi<Status(*) arguments, decltype(&::name)>, #name);
 FI_CUDA_API(FI_SAME)
 #undef FI_SAME
 

@@ -21,6 +21,24 @@ Tensor random_tensor(const std::vector<int64_t>& shape, unsigned seed, float siz
   return t;
 }
 
+/// Bytes from `from` to below `to`, as `type`.
+inline Tensor random_bytes(const std::vector<int64_t>& shape, unsigned seed, int from, int to, DType type = DType::kU8) {
+  std::mt19937 g(seed);
+  const Tensor t = Tensor::empty(shape, type);
+  auto* p = static_cast<uint8_t*>(t.data());
+  for (int64_t i = 0; i < t.nbytes(); ++i) p[i] = static_cast<uint8_t>(from + static_cast<int>(g() % static_cast<unsigned>(to - from)));
+  return t;
+}
+
+/// f32 in [0.5, 2), as scales are.
+inline Tensor random_scales(const std::vector<int64_t>& shape, unsigned seed) {
+  std::mt19937 g(seed);
+  std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
+  const Tensor t = Tensor::empty(shape, DType::kF32);
+  for (float& x : t.span<float>()) x = uniform(g);
+  return t;
+}
+
 /// A vector of integers: ints({1, 2}) has 32 bits each.
 template <class T = int32_t>
 Tensor ints(const std::vector<T>& v) {

@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <functional>
-#include <random>
 
 #include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/moe/op.h"
@@ -15,27 +14,6 @@ namespace {
 
 constexpr int64_t kRows = 9, kN = 117, kK = 1440;  // seven panels and a part; tiles and a rest
 
-Tensor bytes(std::initializer_list<int64_t> shape, unsigned seed, int from, int to, DType type = DType::kU8) {
-  std::mt19937 rng(seed);
-  const Tensor t = Tensor::empty(shape, type);
-  auto* p = static_cast<uint8_t*>(t.data());
-  for (int64_t i = 0; i < t.nbytes(); ++i) p[i] = static_cast<uint8_t>(from + static_cast<int>(rng() % static_cast<unsigned>(to - from)));
-  return t;
-}
-Tensor bf16s(std::initializer_list<int64_t> shape, unsigned seed, float size) {
-  std::mt19937 rng(seed);
-  std::normal_distribution<float> normal;
-  const Tensor t = Tensor::empty(shape, DType::kBF16);
-  for (bf16_t& x : t.span<bf16_t>()) x = bf16_t(size * normal(rng));
-  return t;
-}
-Tensor f32s(std::initializer_list<int64_t> shape, unsigned seed) {
-  std::mt19937 rng(seed);
-  std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
-  const Tensor t = Tensor::empty(shape, DType::kF32);
-  for (float& x : t.span<float>()) x = uniform(rng);
-  return t;
-}
 /// product(first, rows): those rows.
 void expect_rows_alone(const std::function<Tensor(int64_t, int64_t)>& product) {
   const Tensor all = product(0, kRows);
@@ -48,18 +26,18 @@ void expect_rows_alone(const std::function<Tensor(int64_t, int64_t)>& product) {
 }
 
 TEST(OneRow, Bf16) {
-  const Tensor a = bf16s({kRows, kK}, 1, 1), b = bf16s({kN, kK}, 2, 1);
+  const Tensor a = random_tensor<bf16_t>({kRows, kK}, 1, 1), b = random_tensor<bf16_t>({kN, kK}, 2, 1);
   expect_rows_alone([&](int64_t i, int64_t m) { return mm_bf16({.a = a.view().slice(0, i, i + m), .b = b.view().transpose(0, 1), .out_dtype = DType::kF32}); });
 }
 TEST(OneRow, Fp8WithEveryCode) {
-  const Tensor a = bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3), b = bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3);
+  const Tensor a = random_bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3), b = random_bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3);
   for (int64_t i = 0; i < b.numel(); ++i)  // NaN in one column only
     if (auto& x = static_cast<uint8_t*>(b.data())[i]; (x & 127) == 127 && i / kK != 5) x = 1;
   expect_rows_alone([&](int64_t i, int64_t m) { return mm_fp8({.a = a.view().slice(0, i, i + m), .b = b}); });
 }
 TEST(OneRow, Fp8BlockScales) {
-  const Tensor a = bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3), b = bytes({kN, kK}, 2, 0, 0x70, DType::kF8E4M3);
-  const Tensor of_a = f32s({kRows, 12}, 3), of_blocks = f32s({1, 12}, 4), of_columns = f32s({kN, 12}, 5);
+  const Tensor a = random_bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3), b = random_bytes({kN, kK}, 2, 0, 0x70, DType::kF8E4M3);
+  const Tensor of_a = random_scales({kRows, 12}, 3), of_blocks = random_scales({1, 12}, 4), of_columns = random_scales({kN, 12}, 5);
   for (const bool fine : {false, true})
     expect_rows_alone([&](int64_t i, int64_t m) {
       return gemm_fp8_nt_groupwise({.a = a.view().slice(0, i, i + m), .b = b, .a_scale = of_a.view().slice(0, i, i + m),
@@ -80,10 +58,10 @@ void set_far(const Tensor& sf) {
   p[sf.nbytes() / 3] = 60, p[sf.nbytes() / 2] = 0, p[sf.nbytes() / 5] = 200;
 }
 TEST(OneRow, Mxfp8) {
-  const Tensor b = bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3), a = bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3);
+  const Tensor b = random_bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3), a = random_bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3);
   for (const Scales& s : kScales) {
     SCOPED_TRACE(s.name);
-    const Tensor of_b = bytes({128 * 48}, 4, s.from, s.to), of_a = bytes({128 * 48}, 3, s.size < 1 ? 40 : 120, s.size < 1 ? 60 : 130);
+    const Tensor of_b = random_bytes({128 * 48}, 4, s.from, s.to), of_a = random_bytes({128 * 48}, 3, s.size < 1 ? 40 : 120, s.size < 1 ? 60 : 130);
     if (s.far) set_far(of_b);
     expect_rows_alone([&](int64_t i, int64_t m) {
       const Tensor rows = Tensor::empty({128 * 48}, DType::kU8);  // of 128x4 tiles: row r at 16 bytes each
@@ -97,11 +75,11 @@ TEST(OneRow, Mxfp8) {
 }
 /// Products of integers; k over several blocks of both kinds, every scale but NaN.
 TEST(OneRow, Fp4) {
-  const Tensor a = bytes({kRows, kK / 2}, 1, 0, 256), b = bytes({kN, kK / 2}, 2, 0, 256);
+  const Tensor a = random_bytes({kRows, kK / 2}, 1, 0, 256), b = random_bytes({kN, kK / 2}, 2, 0, 256);
   for (const bool nvfp4 : {true, false}) {
     const int64_t columns = nvfp4 ? 92 : 48;
-    const Tensor of_b = nvfp4 ? bytes({128, columns}, 3, 0, 127, DType::kF8E4M3) : bytes({128, columns}, 3, 0, 140);
-    const Tensor ones = bytes({128, columns}, 4, nvfp4 ? 0x38 : 127, nvfp4 ? 0x39 : 128, nvfp4 ? DType::kF8E4M3 : DType::kU8);
+    const Tensor of_b = nvfp4 ? random_bytes({128, columns}, 3, 0, 127, DType::kF8E4M3) : random_bytes({128, columns}, 3, 0, 140);
+    const Tensor ones = random_bytes({128, columns}, 4, nvfp4 ? 0x38 : 127, nvfp4 ? 0x39 : 128, nvfp4 ? DType::kF8E4M3 : DType::kU8);
     expect_rows_alone([&](int64_t i, int64_t m) {
       return mm_fp4({.a = a.view().slice(0, i, i + m), .b = b.view().transpose(0, 1), .a_descale = ones, .b_descale = of_b,
                      .block_size = nvfp4 ? 16 : 32, .use_nvfp4 = nvfp4});
@@ -110,13 +88,14 @@ TEST(OneRow, Fp4) {
 }
 TEST(OneRow, Mxfp4Experts) {
   constexpr int64_t kInter = 160, kHidden = 1408;  // k of the first product: eleven steps; of the second: one and a rest
-  const Tensor fc1 = bytes({2, kInter, kHidden / 2}, 1, 0, 256), fc2 = bytes({2, kHidden, kInter / 2}, 2, 0, 256), w = f32s({kRows, 2}, 5);
+  const Tensor fc1 = random_bytes({2, kInter, kHidden / 2}, 1, 0, 256), fc2 = random_bytes({2, kHidden, kInter / 2}, 2, 0, 256);
+  const Tensor w = random_scales({kRows, 2}, 5);
   const Tensor ids = Tensor::empty({kRows, 2}, DType::kI32);
   for (int64_t i = 0; i < kRows; ++i) ids.data_as<int32_t>()[2 * i] = 0, ids.data_as<int32_t>()[2 * i + 1] = 1;
   for (const Scales& s : kScales) {
     SCOPED_TRACE(s.name);
-    const Tensor x = bf16s({kRows, kHidden}, 6, s.size);
-    const Tensor s1 = bytes({2, kInter, kHidden / 32}, 3, s.from, s.to), s2 = bytes({2, kHidden, kInter / 32}, 4, s.from, s.to);
+    const Tensor x = random_tensor<bf16_t>({kRows, kHidden}, 6, s.size);
+    const Tensor s1 = random_bytes({2, kInter, kHidden / 32}, 3, s.from, s.to), s2 = random_bytes({2, kHidden, kInter / 32}, 4, s.from, s.to);
     if (s.far) set_far(s1), set_far(s2);
     expect_rows_alone([&](int64_t i, int64_t m) {
       CutlassFusedMoe layer{.input = x.view().slice(0, i, i + m), .token_selected_experts = ids.view().slice(0, i, i + m),

@@ -16,23 +16,9 @@ namespace {
 
 constexpr int64_t kN = 117, kK = 1440;  // seven panels and a part; steps of 128, 64 and 32 and a rest
 
-Tensor bytes(std::initializer_list<int64_t> shape, unsigned seed, int from, int to, DType type = DType::kU8) {
-  std::mt19937 rng(seed);
-  const Tensor t = Tensor::empty(shape, type);
-  auto* p = static_cast<uint8_t*>(t.data());
-  for (int64_t i = 0; i < t.nbytes(); ++i) p[i] = static_cast<uint8_t>(from + static_cast<int>(rng() % static_cast<unsigned>(to - from)));
-  return t;
-}
-Tensor f32s(std::initializer_list<int64_t> shape, unsigned seed) {
-  std::mt19937 rng(seed);
-  std::uniform_real_distribution<float> uniform(0.5f, 2.0f);
-  const Tensor t = Tensor::empty(shape, DType::kF32);
-  for (float& x : t.span<float>()) x = uniform(rng);
-  return t;
-}
 /// Every code; NaN in one column only.
 Tensor e4m3_weight() {
-  const Tensor b = bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3);
+  const Tensor b = random_bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3);
   for (int64_t i = 0; i < b.numel(); ++i)
     if (auto& x = static_cast<uint8_t*>(b.data())[i]; (x & 127) == 127 && i / kK != 5) x = 1;
   return b;
@@ -49,12 +35,12 @@ void expect_the_same(const std::function<Tensor(int64_t, bool)>& product) {
 }
 
 TEST(PreparedWeights, Fp8) {
-  const Tensor a = bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(), prepared = prepare_quantized_weights({.b = b}).first;
+  const Tensor a = random_bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(), prepared = prepare_quantized_weights({.b = b}).first;
   expect_the_same([&](int64_t m, bool p) { return mm_fp8({.a = a.view().slice(0, 0, m), .b = p ? prepared : b}); });
 }
 TEST(PreparedWeights, Fp8BlockScales) {
-  const Tensor a = bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(), prepared = prepare_quantized_weights({.b = b}).first;
-  const Tensor of_a = f32s({21, 12}, 3), of_blocks = f32s({1, 12}, 4), of_columns = f32s({kN, 12}, 5);
+  const Tensor a = random_bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(), prepared = prepare_quantized_weights({.b = b}).first;
+  const Tensor of_a = random_scales({21, 12}, 3), of_blocks = random_scales({1, 12}, 4), of_columns = random_scales({kN, 12}, 5);
   for (const bool fine : {false, true})
     expect_the_same([&](int64_t m, bool p) {
       return gemm_fp8_nt_groupwise({.a = a.view().slice(0, 0, m), .b = p ? prepared : b, .a_scale = of_a.view().slice(0, 0, m),
@@ -63,10 +49,10 @@ TEST(PreparedWeights, Fp8BlockScales) {
 }
 /// Scales that count as units of sums, some far off them, and all.
 TEST(PreparedWeights, Mxfp8) {
-  const Tensor a = bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(), of_a = bytes({128 * 48}, 3, 120, 130);
+  const Tensor a = random_bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(), of_a = random_bytes({128 * 48}, 3, 120, 130);
   for (const int kind : {0, 1, 2}) {
     SCOPED_TRACE(kind);
-    const Tensor of_b = bytes({128 * 48}, 4, kind == 2 ? 0 : 105, kind == 2 ? 256 : 149);
+    const Tensor of_b = random_bytes({128 * 48}, 4, kind == 2 ? 0 : 105, kind == 2 ? 256 : 149);
     if (kind == 1) of_b.data_as<uint8_t>()[2000] = 60, of_b.data_as<uint8_t>()[3001] = 0, of_b.data_as<uint8_t>()[1111] = 255;
     const auto [prepared, scales] = prepare_quantized_weights({.b = b, .b_descale = of_b});
     const Tensor &w = prepared, &s = scales;
@@ -80,9 +66,10 @@ TEST(PreparedWeights, Fp4) {
   for (const bool nvfp4 : {true, false}) {
     SCOPED_TRACE(nvfp4);
     const int64_t k = nvfp4 ? 1456 : kK, columns = nvfp4 ? 92 : 48;  // NVFP4: half a block of 32 is left
-    const Tensor a = bytes({21, k / 2}, 1, 0, 256), b = bytes({kN, k / 2}, 2, 0, 256);
+    const Tensor a = random_bytes({21, k / 2}, 1, 0, 256), b = random_bytes({kN, k / 2}, 2, 0, 256);
     const DType type = nvfp4 ? DType::kF8E4M3 : DType::kU8;
-    const Tensor of_a = bytes({128, columns}, 4, nvfp4 ? 0x30 : 120, nvfp4 ? 0x40 : 130, type), of_b = bytes({128, columns}, 3, 0, nvfp4 ? 127 : 140, type);
+    const Tensor of_a = random_bytes({128, columns}, 4, nvfp4 ? 0x30 : 120, nvfp4 ? 0x40 : 130, type);
+    const Tensor of_b = random_bytes({128, columns}, 3, 0, nvfp4 ? 127 : 140, type);
     const auto [prepared, scales] = prepare_quantized_weights({.b = b, .b_descale = of_b, .block_size = nvfp4 ? 16 : 32});
     const Tensor &w = prepared, &s = scales;
     expect_the_same([&](int64_t m, bool p) {
@@ -95,10 +82,11 @@ TEST(PreparedWeights, Fp4) {
 struct Mixture {
   bool nvfp4;
   int64_t hidden = 416, inter = 144;
-  Tensor fc1 = bytes({3, 2 * inter, hidden / 2}, 1, 0, 256), fc2 = bytes({3, hidden, inter / 2}, 2, 0, 256), weights = f32s({21, 2}, 5);
-  Tensor ids = Tensor::empty({21, 2}, DType::kI32), x = Tensor::empty({21, hidden}, DType::kBF16), one = f32s({1}, 6);
-  Tensor s1 = nvfp4 ? bytes({3, 384, 28}, 3, 0x20, 0x30) : bytes({3, 2 * inter, hidden / 32}, 3, 105, 140);
-  Tensor s2 = nvfp4 ? bytes({3, 512, 12}, 4, 0x20, 0x30) : bytes({3, hidden, inter / 32}, 4, 105, 140);
+  Tensor fc1 = random_bytes({3, 2 * inter, hidden / 2}, 1, 0, 256), fc2 = random_bytes({3, hidden, inter / 2}, 2, 0, 256);
+  Tensor weights = random_scales({21, 2}, 5);
+  Tensor ids = Tensor::empty({21, 2}, DType::kI32), x = Tensor::empty({21, hidden}, DType::kBF16), one = random_scales({1}, 6);
+  Tensor s1 = nvfp4 ? random_bytes({3, 384, 28}, 3, 0x20, 0x30) : random_bytes({3, 2 * inter, hidden / 32}, 3, 105, 140);
+  Tensor s2 = nvfp4 ? random_bytes({3, 512, 12}, 4, 0x20, 0x30) : random_bytes({3, hidden, inter / 32}, 4, 105, 140);
   std::pair<Tensor, Tensor> p1, p2;
 
   explicit Mixture(bool nv) : nvfp4(nv), inter(nv ? 144 : 160) {
@@ -131,7 +119,7 @@ TEST(PreparedWeights, Experts) {
 
 /// A few panels of a prepared weight are one of fewer columns.
 TEST(PreparedWeights, PanelsAloneAreAWeight) {
-  const Tensor a = bytes({3, kK}, 1, 0, 0x60, DType::kF8E4M3), b = bytes({kN, kK}, 2, 0, 0x70, DType::kF8E4M3);
+  const Tensor a = random_bytes({3, kK}, 1, 0, 0x60, DType::kF8E4M3), b = random_bytes({kN, kK}, 2, 0, 0x70, DType::kF8E4M3);
   const Tensor prepared = prepare_quantized_weights({.b = b}).first, all = mm_fp8({.a = a, .b = b});
   const Tensor some = mm_fp8({.a = a, .b = prepared.view().slice(0, 6, 8)});
   ASSERT_EQ(some.size(1), kN - 96);
@@ -139,10 +127,11 @@ TEST(PreparedWeights, PanelsAloneAreAWeight) {
 }
 
 TEST(PreparedWeights, RefusesWhatDoesNotFit) {
-  const Tensor a = bytes({2, 160}, 1, 0, 0x60, DType::kF8E4M3), b = bytes({40, 160}, 2, 0, 0x70, DType::kF8E4M3), sf = bytes({128 * 8}, 3, 120, 130);
+  const Tensor a = random_bytes({2, 160}, 1, 0, 0x60, DType::kF8E4M3), b = random_bytes({40, 160}, 2, 0, 0x70, DType::kF8E4M3), sf = random_bytes({128 * 8}, 3, 120, 130);
   const auto [prepared, scales] = prepare_quantized_weights({.b = b, .b_descale = sf});
   const Tensor &w = prepared, &s = scales;
-  const Tensor k128 = bytes({2, 128}, 1, 0, 0x60, DType::kF8E4M3), k150 = bytes({2, 150}, 1, 0, 0x60, DType::kF8E4M3), zeros = Tensor::zeros({3, 41, 64}, DType::kF8E4M3);
+  const Tensor k128 = random_bytes({2, 128}, 1, 0, 0x60, DType::kF8E4M3), k150 = random_bytes({2, 150}, 1, 0, 0x60, DType::kF8E4M3);
+  const Tensor zeros = Tensor::zeros({3, 41, 64}, DType::kF8E4M3);
   expect_refused("ValueError: mm_fp8: b.shape[1] is 41, but k is 128, which a prepared weight of float8_e4m3fn has 33 lines for",
                  [&] { mm_fp8({.a = k128, .b = w}); });
   expect_refused("mm_fp8: b was prepared for k = 160, but k is 150", [&] { mm_fp8({.a = k150, .b = w}); });
@@ -154,8 +143,8 @@ TEST(PreparedWeights, RefusesWhatDoesNotFit) {
   expect_refused("b_descale is", [&] { mm_mxfp8({.a = a, .b = b.view().transpose(0, 1), .a_descale = sf, .b_descale = s}); });
   expect_refused("mm_mxfp8: b is float8_e4m3fn[40, 160], but must be [160, n] (from a.shape[1] = 160)",
                  [&] { mm_mxfp8({.a = a, .b = b, .a_descale = sf, .b_descale = sf}); });
-  const Tensor codes = bytes({40, 80}, 2, 0, 256), row = bytes({2, 80}, 2, 0, 256), sf16 = bytes({128, 12}, 3, 0x30, 0x40);
-  const Tensor sf32 = bytes({128, 8}, 1, 120, 130), k42 = bytes({3, 21}, 1, 0, 9);
+  const Tensor codes = random_bytes({40, 80}, 2, 0, 256), row = random_bytes({2, 80}, 2, 0, 256), sf16 = random_bytes({128, 12}, 3, 0x30, 0x40);
+  const Tensor sf32 = random_bytes({128, 8}, 1, 120, 130), k42 = random_bytes({3, 21}, 1, 0, 9);
   const auto [w4, s4] = prepare_quantized_weights({.b = codes, .b_descale = sf16});
   const Tensor &p4 = w4, &f4 = s4;
   expect_refused("mm_fp4: b_descale is uint8[3, 12, 16], but beside a prepared weight of 40 columns and k = 160 must be [3, 8, 16]",
