@@ -7,9 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
+
+#include "tests/formats/temp_dir.h"
 
 namespace {
 
@@ -121,8 +122,8 @@ TEST(CApi, LendsTheCallersThreads) {
 }
 
 TEST(CApi, StartsAndStopsTheRecorder) {
-  const std::string dir = testing::TempDir() + "c_api_dumps";
-  std::filesystem::remove_all(dir);
+  const flashinfer::testing::TempDir folder;
+  const std::string dir = (folder / "dumps").string();
   Floats x({2, 16}, 0.1f), w({16}, 0.1f);
   const flashinfer_value values[] = {flashinfer_tensor(&x.t), flashinfer_tensor(&w.t)};
   ASSERT_EQ(flashinfer_record_set(("dest=" + dir + ".log").c_str()), FLASHINFER_OK) << flashinfer_last_error();
@@ -141,9 +142,10 @@ TEST(CApi, ObjectsAndExamplesWork) {
   flashinfer_object* object = nullptr;
   EXPECT_EQ(flashinfer_object_new("NoSuchWrapper", nullptr, nullptr, 0, &object), FLASHINFER_VALUE_ERROR);
   EXPECT_STREQ(flashinfer_last_error(), "ValueError: there is no class 'NoSuchWrapper'");
+  const flashinfer::testing::TempDir folder;
   for (const char* example : {"c", "cpp"}) {
     const std::string command =
-        std::string("cd ") + testing::TempDir() + " && " + FI_TEST_BUILD_ROOT + "/examples/" + example + " 2>&1";
+        "cd " + folder.path().string() + " && " + FI_TEST_BUILD_ROOT + "/examples/" + example + " 2>&1";
     EXPECT_EQ(std::system(command.c_str()), 0) << command;
   }
 }
