@@ -57,15 +57,13 @@ void refuse_capture(int index, Handle stream, const char* what) {
            "yet; do it before the capture or after a replay");
 }
 
-}  // namespace
-
-namespace {
 /// As capture_id(), for the current context; 0 when the driver does not say.
 uint64_t capture_of(const Api& a, Handle stream) {
   int state = 0;
   unsigned long long id = 0;
   return a.cuStreamGetCaptureInfo_v2(stream, &state, &id, nullptr, nullptr, nullptr) == kOk && state != 0 ? id : 0;
 }
+
 }  // namespace
 
 void* allocate(size_t bytes, int index, Handle stream) {

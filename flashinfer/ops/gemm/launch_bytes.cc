@@ -19,6 +19,9 @@ inline constexpr jit::Kernel kQuantize{"flashinfer/ops/gemm/bytes_cpu.h", "flash
 
 constexpr int64_t kFewRows = 8;  // one group of rows
 
+/// Groups of rows to quantise in one task: a thread is woken for 16384 elements at least (some 4 us).
+int64_t groups_at_once(int64_t k, int64_t width) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width)); }
+
 ByteGemmConfig config_of(const Product& p) { return {.b = p.b.format, .packed_b = p.packed}; }
 QuantizeRowsConfig quantize_config_of(const Product& p) { return {.nibbles = nibble_order(p.b.format)}; }
 
@@ -35,10 +38,9 @@ struct QuantizedRows {
     quads = memory.data_as<int8_t>();
     rows = reinterpret_cast<ByteRow*>(quads + integers);
   }
-  /// fn(group) for all; a thread is woken for 16384 elements at least (some 4 us).
   template <class F>
-  void each(int64_t k, F fn) const {
-    const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width));
+  void each(int64_t k, F fn) const {  // fn(group) for all
+    const int64_t at_once = groups_at_once(k, width);
     parallel_for(divide_up(groups, at_once), [&](int64_t i) {
       for (int64_t t = i * at_once; t < std::min(groups, (i + 1) * at_once); ++t) fn(t);
     });
@@ -150,9 +152,7 @@ void run_fp4(const Product& x, std::span<const Group> groups) {
     parts.push_back({p, tasks});
     tasks += tasks_of(p);
   }
-  // A thread is woken for 16384 elements at least (some 4 us).
-  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width));
-  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks, at_once);
+  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks, groups_at_once(k, width));
   run_parts<ByteGemmParams>(jit::cpu_kernel<kGemmFp4>(fp4_config_of(x, x.packed)).fn, parts, tasks, 1, x.m <= busy * kFewRows);
 }
 
