@@ -8,12 +8,12 @@
 
 #include "flashinfer/core/env.h"
 #include "flashinfer/jit/engine.h"
-#include "flashinfer/ops/norm/params.h"
+#include "flashinfer/ops/norm/kernels/params.h"
 
 namespace {
 using namespace flashinfer;
 
-inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"};
 constexpr NormConfig kConfig{.dtype = DType::kBF16, .weight = DType::kBF16, .gemma = 0, .fused_add = 0};
 
 void hot_lookup(benchmark::State& state) {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "flashinfer/bench/peak_params.h"
+#include "flashinfer/bench/kernels/peak_params.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/op/observer.h"
@@ -14,7 +14,7 @@
 namespace flashinfer::bench {
 namespace {
 
-inline constexpr jit::Kernel kPeak{"flashinfer/bench/peak.h", "flashinfer::cpu::peak", "flashinfer::PeakParams"};
+inline constexpr jit::Kernel kPeak{"flashinfer/bench/kernels/cpu/peak.h", "flashinfer::cpu::peak", "flashinfer::PeakParams"};
 
 double now() { return static_cast<double>(op::detail::monotonic_ns()) * 1e-9; }
 

@@ -9,7 +9,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/common/reference.h"
-#include "flashinfer/ops/gemm/gguf_layout.h"  // the header lines of packed weights
+#include "flashinfer/ops/gemm/kernels/gguf_layout.h"  // the header lines of packed weights
 
 namespace flashinfer::cases {
 namespace {

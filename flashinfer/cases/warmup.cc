@@ -33,7 +33,7 @@ WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(
   const auto start = std::chrono::steady_clock::now();
   std::vector<jit::Request> requests;
   {
-    jit::Recording recording;
+    jit::KernelCollector recording;
     for (const WarmupItem& item : items) select(find(item.op), item.args);
     requests = recording.take();
   }
@@ -67,7 +67,7 @@ namespace cases {
 
 namespace {
 std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned tags, Device device, std::vector<std::string>* problems) {
-  jit::Recording recording;
+  jit::KernelCollector recording;
   for (const op::Op* op : ops)
     for (const op::Case& c : op->cases()) {
       if (!serves(*op, device)) continue;

@@ -84,7 +84,7 @@ std::string describe_ops() {
   Json out = Json::array();
   for (const op::Op* op : op::all_ops()) {
     Json j = {{"name", op->name}, {"module", op->module}, {"doc", op->doc}, {"version", op->version}};
-    if (op->second_name) j["second_name"] = op->second_name;
+    if (op->alias) j["alias"] = op->alias;
     if (op->state) j["aliases"] = op->state->aliases;
     j["candidates"] = Json::array();
     for (const op::Candidate& c : op->candidates) j["candidates"].push_back(c.name);

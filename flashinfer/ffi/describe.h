@@ -6,7 +6,7 @@
 namespace flashinfer::ffi {
 
 /// Every op as one JSON array, in the registry's order:
-///   {"name", "module", "doc", "version", "second_name" (where there is one), "aliases" (methods), "candidates": ["cpu", ...],
+///   {"name", "module", "doc", "version", "alias" (where there is one), "aliases" (methods), "candidates": ["cpu", ...],
 ///    "fields": [{"name", "role", "type", "optional", "required", "default" (as Python shows it), "dims", "dtypes": [...],
 ///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""},
 ///                "enumeration", "structure", "doc", "keyword_only", "was_positional", "rest", "not_returned", "hidden",

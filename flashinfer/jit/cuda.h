@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA kernels: the same function template compiled for the GPU of a tensor, or for the emulator when the tensor is on `emu`.
 //   template <Config C> FI_GLOBAL_FN void f(const Params& p)      in flashinfer/ops/<family>/cuda.cuh
-//   inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cuda.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
+//   inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
 //   const jit::CudaLoaded& k = jit::cuda_kernel<kRmsNorm>(config, device);   jit::launch(k, params, launch);
 // A Config of a CUDA kernel has a member `threads`, the most threads of a block.
 #pragma once

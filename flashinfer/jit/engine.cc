@@ -266,15 +266,15 @@ std::vector<Module> modules() {
   return list;
 }
 
-Recording::Recording() : previous_(recorder), list_(std::make_unique<std::vector<Request>>()) {
+KernelCollector::KernelCollector() : previous_(recorder), list_(std::make_unique<std::vector<Request>>()) {
   recorder = list_.get();
   detail::recordings.fetch_add(1, std::memory_order_relaxed);
 }
-Recording::~Recording() {
+KernelCollector::~KernelCollector() {
   recorder = previous_;
   detail::recordings.fetch_sub(1, std::memory_order_relaxed);
 }
-std::vector<Request> Recording::take() {
+std::vector<Request> KernelCollector::take() {
   std::vector<Request> unique;
   std::set<std::string> seen;
   for (Request& r : *list_)

@@ -40,12 +40,12 @@ std::vector<Module> modules();
 
 /// While it lives, jit::cpu_kernel on this thread loads and compiles nothing: it notes what was asked and refuses ("being
 /// listed, not run"). Running the `refuse` of every case of every op's table this way gives the list for AOT and warm-up.
-class Recording {
+class KernelCollector {
  public:
-  Recording();
-  ~Recording();
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
+  KernelCollector();
+  ~KernelCollector();
+  KernelCollector(const KernelCollector&) = delete;
+  KernelCollector& operator=(const KernelCollector&) = delete;
   /// What was asked since, without repeats, in order.
   std::vector<Request> take();
 

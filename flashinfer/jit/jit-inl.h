@@ -10,7 +10,7 @@
 namespace flashinfer::jit {
 namespace detail {
 
-/// How many threads are recording (engine.h: Recording); while any is, every lookup asks the engine.
+/// How many threads are recording (engine.h: KernelCollector); while any is, every lookup asks the engine.
 extern std::atomic<int> recordings;
 /// The engine: loads or compiles, once per kernel and process. `keep`: the answer is final and may be kept in a table.
 const Loaded& obtain(const Request& request, bool& keep);

@@ -20,7 +20,7 @@
 
 namespace flashinfer::jit {
 
-/// Where a kernel template lives: {"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"}.
+/// Where a kernel template lives: {"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"}.
 struct Kernel {
   const char* header;
   const char* function;

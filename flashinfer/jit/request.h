@@ -18,7 +18,7 @@ struct Extension;
 struct Request {
   std::string name;      // "norm.rmsnorm": family (folder of the header) and function
   std::string config;    // "{dtype=bfloat16,gemma=0}"
-  std::string header;    // "flashinfer/ops/norm/cpu.h"
+  std::string header;    // "flashinfer/ops/norm/kernels/cpu/norm.h"
   std::string instance;  // "flashinfer::cpu::rmsnorm<Config{...}>"
   std::string source;    // the whole generated file
   std::string text() const { return name + config; }

@@ -27,8 +27,11 @@ std::string last_part(const std::string& qualified) {
   return colon == std::string::npos ? qualified : qualified.substr(colon + 1);
 }
 
-/// "flashinfer/ops/norm/cpu.h" -> "norm"
+/// The op's family, whatever folders a kernel has below it ("flashinfer/ops/norm/kernels/cpu/norm.h" -> "norm"); of a header
+/// elsewhere the folder that holds it.
 std::string family_of(const std::string& header) {
+  constexpr std::string_view kOps = "flashinfer/ops/";
+  if (header.starts_with(kOps)) return header.substr(kOps.size(), header.find('/', kOps.size()) - kOps.size());
   const size_t end = header.rfind('/');
   if (end == std::string::npos || end == 0) return "kernel";
   const size_t begin = header.rfind('/', end - 1);

@@ -90,7 +90,7 @@ struct Op {
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
-  const char* second_name = nullptr;  // of a function, where the interface has two for one; log and dump have `name`
+  const char* alias = nullptr;  // of a function, where the interface has two for one; log and dump have `name`
 
   std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
@@ -117,8 +117,8 @@ constexpr Op define(const char* name, const char* module, const char* doc, std::
   return op;
 }
 
-constexpr Op also_named(Op op, const char* second_name) {
-  op.second_name = second_name;
+constexpr Op also_named(Op op, const char* alias) {
+  op.alias = alias;
   return op;
 }
 

@@ -34,7 +34,7 @@ std::vector<const Op*> all_ops() {
 const Op* find_op(std::string_view name) {
   for (const auto& family : families())
     for (const Op* op : family)
-      if (name == op->name || (op->second_name && name == op->second_name)) return op;
+      if (name == op->name || (op->alias && name == op->alias)) return op;
   std::lock_guard lock(fork_lock(ForkLock::kOps));
   for (const Op* op : added())
     if (name == op->name) return op;

@@ -58,7 +58,7 @@ class Package:
         for name, ops in classes.items():
             self.exports[name] = self._class(name, ops)
         for op in self.ops.values():
-            if second := op.description.get("second_name"):
+            if second := op.description.get("alias"):
                 self.exports[second] = self.namespace(op.module)[second] = self.exports[op.name]
         self.exports.update(enums)
         if _native.observed():  # before the first call, which would otherwise not know how its arguments were passed

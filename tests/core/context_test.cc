@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "flashinfer/core/stretches.h"
+#include "flashinfer/core/ordered_ranges.h"
 #include "flashinfer/core/thread_pool.h"
 
 namespace flashinfer {
@@ -41,7 +41,7 @@ TEST_P(Pool, StretchesRunEveryTaskOnceAndMostlyInOrder) {
   const int threads = GetParam();
   for (int64_t n : {0, 1, 2, 3, 8, 9, 1000}) {
     std::vector<std::atomic<int>> ran(static_cast<size_t>(n));
-    parallel_stretches(n, [&](int64_t i) { ran[static_cast<size_t>(i)].fetch_add(1); });
+    parallel_for_ordered(n, [&](int64_t i) { ran[static_cast<size_t>(i)].fetch_add(1); });
     for (auto& r : ran) ASSERT_EQ(r.load(), 1) << n;
   }
   // Run by one thread, whoever comes first takes the first stretch in order and the others from their ends.
@@ -51,7 +51,7 @@ TEST_P(Pool, StretchesRunEveryTaskOnceAndMostlyInOrder) {
                     }};
   const ContextScope inner(alone);
   std::vector<int64_t> order, expected;
-  parallel_stretches(100, [&](int64_t i) { order.push_back(i); });
+  parallel_for_ordered(100, [&](int64_t i) { order.push_back(i); });
   for (int64_t i = 0; i < 100 / threads; ++i) expected.push_back(i);
   for (int t = 1; t < threads; ++t)
     for (int64_t i = int64_t{100} * (t + 1) / threads; --i >= int64_t{100} * t / threads;) expected.push_back(i);

@@ -7,7 +7,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/norm/op.h"
-#include "flashinfer/ops/norm/params.h"
+#include "flashinfer/ops/norm/kernels/params.h"
 #include "flashinfer/record/record.h"
 #include "machine.h"
 

@@ -13,7 +13,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/gemm/op.h"
-#include "flashinfer/ops/gemm/scaled.h"
+#include "flashinfer/ops/gemm/scaled/scaled.h"
 #include "lt_machine.h"
 
 namespace flashinfer {

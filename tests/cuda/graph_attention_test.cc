@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "call.h"
-#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/pod/op.h"
 

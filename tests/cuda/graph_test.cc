@@ -10,9 +10,9 @@
 #include "call.h"
 #include "flashinfer/formats/json.h"
 #include "flashinfer/formats/pt.h"
-#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/op.h"
-#include "flashinfer/ops/common/statistics_params.h"
+#include "flashinfer/ops/common/kernels/statistics_params.h"
 #include "flashinfer/record/stats.h"
 #include "flashinfer/replay/replay.h"
 

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "flashinfer/core/fs.h"
-#include "flashinfer/ops/attention/decode.h"
+#include "flashinfer/ops/attention/api/decode.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/replay/replay.h"
 #include "machine.h"

@@ -197,7 +197,7 @@ TEST(EmulatedVariant, TheTextCompilesForFourGpus) {
   jit::reset();
   std::vector<jit::Request> requests;
   {
-    jit::Recording recording;
+    jit::KernelCollector recording;
     for (const AttentionVariant& v : {learned(DType::kF16), learned(DType::kF32)}) {
       LearnedArguments a(1100);
       const Tensor q = to_device(normal(v.dtype_q, {2, 4, 64}, 1).view(), kEmulator), k = to_device(normal(v.dtype_q, {1100, 2, 64}, 2).view(), kEmulator);

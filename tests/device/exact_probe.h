@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU's exponential and logarithm for sampling_test.cc; exact_probe.cuh has the GPU's.
 #pragma once
-#include "flashinfer/ops/sampling/gumbel_cpu.h"
+#include "flashinfer/ops/sampling/kernels/cpu/gumbel.h"
 #include "tests/device/exact_params.h"
 
 namespace probe {

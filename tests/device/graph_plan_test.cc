@@ -11,7 +11,7 @@
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/emu/emu.h"
-#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/pod/op.h"
 

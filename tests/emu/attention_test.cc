@@ -10,7 +10,7 @@
 #include <random>
 
 #include "flashinfer/kernels/emu/emu.h"
-#include "flashinfer/ops/attention/cuda_launch.h"
+#include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/ref.h"
 
 namespace flashinfer {
@@ -140,7 +140,7 @@ class Attention {
       Memory more;
       AttentionCudaParams pp{p_, more.copy(w.tiles), more.copy(w.cuts)};
       pp.a.partial_o = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads * s_.dvo));
-      pp.a.partial_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
+      pp.a.softmax_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
       std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();
       ranges.insert(ranges.end(), others.begin(), others.end());
       std::sort(ranges.begin(), ranges.end(), [](const emu::Range& a, const emu::Range& b) { return a.begin < b.begin; });

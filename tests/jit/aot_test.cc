@@ -10,7 +10,7 @@ namespace {
 class Aot : public Sandbox {
  protected:
   std::vector<jit::Request> requests(std::initializer_list<int> values) {
-    jit::Recording recording;
+    jit::KernelCollector recording;
     for (const int a : values) jit::cpu_kernel<kSum>(Config{a, 0});
     return recording.take();
   }

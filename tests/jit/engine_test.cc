@@ -181,7 +181,7 @@ TEST_F(Engine, DebugAndExtraFlagsAreInTheCommand) {
 
 TEST_F(Engine, RecordingListsWithoutCompiling) {
   sum(1, 1);  // in memory already: must be listed all the same
-  jit::Recording recording;
+  jit::KernelCollector recording;
   for (const int a : {1, 2, 1}) EXPECT_EQ(jit::cpu_kernel<kSum>(Config{a, 1}).refusal, "t.sum is being listed, not run");
   const auto list = recording.take();
   ASSERT_EQ(list.size(), 2u);
@@ -194,7 +194,7 @@ TEST_F(Engine, RecordingListsWithoutCompiling) {
 TEST_F(Engine, PrefetchCompilesAListWithProgress) {
   std::vector<jit::Request> list;
   {
-    jit::Recording recording;
+    jit::KernelCollector recording;
     for (const int a : {1, 2, 3, 100}) jit::cpu_kernel<kSum>(Config{a, 0});
     list = recording.take();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/gemm/cpu.h"
+#include "flashinfer/ops/gemm/kernels/cpu/gemm.h"
 #include "gemm_entry.h"
 
 #define FI_GEMM_ENTRY(variable, label)                                               \

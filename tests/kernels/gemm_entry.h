@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix-product kernels of one ISA behind function pointers (see vec_entry.h).
 #pragma once
-#include "flashinfer/ops/gemm/params.h"
+#include "flashinfer/ops/gemm/kernels/params.h"
 
 namespace flashinfer::test {
 

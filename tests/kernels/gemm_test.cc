@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "flashinfer/ops/gemm/gguf_layout.h"
+#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "gemm_entry.h"
 #include "isa.h"
 

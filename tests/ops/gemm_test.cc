@@ -12,7 +12,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/gemm/op.h"
-#include "flashinfer/ops/gemm/params.h"
+#include "flashinfer/ops/gemm/kernels/params.h"
 #include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 

@@ -9,7 +9,7 @@
 
 #include "flashinfer/ops/moe/op.h"
 #include "flashinfer/ops/moe/trtllm.h"
-#include "flashinfer/ops/quantization/layout.h"
+#include "flashinfer/ops/quantization/layout/layout.h"
 #include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row alone takes a way of its own through weights as they lie (ops/gemm/one_row.h) and has the bits that it has among others.
+// A row alone takes a way of its own through weights as they lie (ops/gemm/kernels/cpu/gemv.h) and has the bits that it has among others.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "flashinfer/kernels/cpu/philox.h"
+#include "flashinfer/kernels/common/philox.h"
 #include "flashinfer/ops/sampling/op.h"
 #include "flashinfer/ops/sampling/ref.h"
 #include "flashinfer/ops/topk/op.h"

@@ -82,7 +82,7 @@ def test_what_the_wheel_holds(wheel):
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/py.typed", "flashinfer/norm.pyi", "flashinfer/lib/libflashinfer_tvm_ffi.so",
-                   "flashinfer/include/flashinfer/ops/norm/cpu.h", "flashinfer/include/flashinfer/kernels/cpu/vec.h"):
+                   "flashinfer/include/flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer/include/flashinfer/kernels/cpu/vec.h"):
         assert wanted in names
     assert any(n.startswith("flashinfer/lib/flashinfer/aot/x86-64-v3/") and n.endswith("kernel.so") for n in names)
     assert not [n for n in names if n.endswith((".cc", ".o", "CMakeLists.txt")) and "/aot/" not in n]

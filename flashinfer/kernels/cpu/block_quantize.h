@@ -10,7 +10,7 @@
 #include "flashinfer/kernels/cpu/fp4_steps.h"
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/narrow.h"
-#include "flashinfer/kernels/cpu/scale_layout.h"
+#include "flashinfer/kernels/common/scale_layout.h"
 
 namespace flashinfer {
 

@@ -9,7 +9,7 @@
 // bucket [k W, k W + W) but for T_4 at its beginning (neighbours T_j, T_j+1 from the third on lie 0.8 W to 1.2 W apart, with period 2 W; the
 // first three farther). The code of d is floor((d + addend[d / W]) / W).
 #pragma once
-#include "flashinfer/kernels/cpu/scale_layout.h"
+#include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/kernels/cpu/vec.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)

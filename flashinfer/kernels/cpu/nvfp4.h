@@ -7,7 +7,7 @@
 // the 16-bit magnitudes instead of a float reduction.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
-#include "flashinfer/kernels/cpu/token_rows.h"
+#include "flashinfer/kernels/common/token_rows.h"
 
 namespace flashinfer {
 

@@ -4,7 +4,7 @@
 // all keys differ and ties are settled by the index: the smaller one wins, or the larger one when asked. Results never
 // depend on how a row is cut.
 #pragma once
-#include "flashinfer/kernels/cpu/survey.h"
+#include "flashinfer/kernels/cpu/block_stats.h"
 
 namespace flashinfer::cpu {
 

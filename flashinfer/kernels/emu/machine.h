@@ -110,7 +110,7 @@ class Machine {
   void report_deadlock();
   [[noreturn]] void stop();
   std::string who(const Thread& t) const;
-  void find(const char* kind, std::string text, const void* pc1, const void* pc2 = nullptr);
+  void report(const char* kind, std::string text, const void* pc1, const void* pc2 = nullptr);
 
   // sync.cc
   void gather(Barrier& b, Thread& t, const void* pc);

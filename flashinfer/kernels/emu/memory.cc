@@ -28,7 +28,7 @@ void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* 
     if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() || at - reinterpret_cast<uintptr_t>(&entry_) < sizeof(entry_)) return;
     if (lines_.inside(at)) return;  // constants
   } else if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() || lines_.inside(at)) {
-    find("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
+    report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
     stop();
   }
   global_access(at, bytes, flags, pc);
@@ -45,19 +45,19 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   Block* b = block_of(at, bytes);
   const auto place = [&] { return str("shared+", hex(at - reinterpret_cast<uintptr_t>((b ? b : t.of)->shared))); };
   if (b == nullptr || (b != t.of && launch_.cooperative)) {
-    find("bounds", str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), ", but the block has ", launch_.shared_bytes,
+    report("bounds", str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), ", but the block has ", launch_.shared_bytes,
                        " bytes of shared memory (%1)"), pc);
     stop();
   }
   if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned))
-    find("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes at ", place(), " (%1)"), pc);
+    report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes at ", place(), " (%1)"), pc);
   uint8_t* state = b->state + (at - reinterpret_cast<uintptr_t>(b->shared));
   uint8_t seen = 0;
   for (uint32_t i = 0; i < bytes; ++i) seen = std::max(seen, state[i] == kInFlight ? uint8_t{2} : state[i] == kUninitialised ? uint8_t{1} : uint8_t{0});
   if (seen == 2)
-    find("flight", str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), " while a cp.async to it is in flight (%1)"), pc);
+    report("flight", str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), " while a cp.async to it is in flight (%1)"), pc);
   else if (seen == 1 && !(flags & kWrite))
-    find("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which nobody has written (%1)"), pc);
+    report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which nobody has written (%1)"), pc);
   if (flags & kWrite) std::memset(state, kInitialised, bytes);
   if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at - reinterpret_cast<uintptr_t>(b->shared), bytes, true, flags & kWrite);
   if (options_.races) check_race(shared_pages_, at, bytes, flags, pc);
@@ -70,13 +70,13 @@ void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const 
                before->bytes, " bytes");
   if (after != nullptr && reinterpret_cast<uintptr_t>(after->begin) - at < 4096)
     near = str(reinterpret_cast<uintptr_t>(after->begin) - at, " bytes before an allocation of ", after->bytes, " bytes");
-  find("bounds", str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"), pc);
+  report("bounds", str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"), pc);
 }
 
 void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
   if (!t.depended) {
-    find("depend", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory before depend_wait(), in a launch that may start "
+    report("depend", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory before depend_wait(), in a launch that may start "
                        "before the kernel in front has ended (%1)"), pc);
     t.depended = true;
   }
@@ -96,7 +96,7 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
     last_range_ = r;
   }
   if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned)) {
-    find("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes of global memory at ", hex(at), " (%1)"), pc);
+    report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes of global memory at ", hex(at), " (%1)"), pc);
     if (bytes > 8) stop();
   }
   if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at, bytes, false, flags & kWrite);
@@ -115,7 +115,7 @@ void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t fl
   const auto report = [&](const Touch& o, bool wrote) {
     const std::string other = o.gang == gang_ ? who(*threads_[o.thread]) : "a thread of another block";
     const std::string place = map.per_gang ? str("shared+", hex(at - reinterpret_cast<uintptr_t>(t.of->shared))) : str("global memory, ", hex(at));
-    find("race", str("data race at ", place, ": ", verb(flags), " of ", bytes, " bytes by ", who(t), " at %1 and ",
+    report("race", str("data race at ", place, ": ", verb(flags), " of ", bytes, " bytes by ", who(t), " at %1 and ",
                      o.atomic ? "atomic" : wrote ? "write" : "read", " by ", other, " at %2, with nothing that orders them"),
          pc, lines_.pc(o.pc));
   };
@@ -154,11 +154,11 @@ void Machine::async_copy(void* target, const void* source, uint32_t bytes, uint3
   count(Count::kAsyncCopy, 1);
   if (from > 0) access(source, from, from < bytes ? kAsync | kUnaligned : uint32_t{kAsync}, pc);
   if (reinterpret_cast<uintptr_t>(source) % bytes != 0 && from > 0)
-    find("aligned", str(who(t), ": cp.async of ", bytes, " bytes from a misaligned address (%1)"), pc);
+    report("aligned", str(who(t), ": cp.async of ", bytes, " bytes from a misaligned address (%1)"), pc);
   access(target, bytes, kWrite | kAsync, pc);
   Block* b = block_of(reinterpret_cast<uintptr_t>(target), bytes);
   if (b == nullptr) {
-    find("bounds", str(who(t), ": the target of cp.async is not in shared memory (%1)"), pc);
+    report("bounds", str(who(t), ": the target of cp.async is not in shared memory (%1)"), pc);
     stop();
   }
   std::memset(b->state + (static_cast<char*>(target) - b->shared), kInFlight, bytes);
@@ -209,7 +209,7 @@ void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void*
 
 void* Machine::map_shared(const void* p, uint32_t rank, const void* pc) {
   if (launch_.cooperative || rank >= gang_blocks_) {
-    find("cluster", str(who(*now_), ": block ", rank, " of a cluster of ", launch_.cooperative ? 1 : gang_blocks_, " (%1)"), pc);
+    report("cluster", str(who(*now_), ": block ", rank, " of a cluster of ", launch_.cooperative ? 1 : gang_blocks_, " (%1)"), pc);
     stop();
   }
   const intptr_t offset = static_cast<const char*>(p) - now_->of->shared;

@@ -33,7 +33,7 @@ int find_object(dl_phdr_info* info, size_t, void* data) {
   return 1;
 }
 
-/// The last two parts of a path: "norm/cuda.cuh:33".
+/// The last two parts of a path: "norm/kernels/cuda/norm.cuh:33".
 std::string short_path(const std::string& line) {
   size_t at = line.rfind('/');
   if (at != std::string::npos && at > 0) at = line.rfind('/', at - 1);

@@ -14,7 +14,7 @@ namespace flashinfer::emu {
 class Lines {
  public:
   explicit Lines(const void* code);
-  /// "norm/cuda.cuh:33", then "< warp.h:80" for each function it was inlined into.
+  /// "norm/kernels/cuda/norm.cuh:33", then "< warp.h:80" for each function it was inlined into.
   std::string at(const void* pc);
   /// Asks for many at once.
   void load(const std::vector<const void*>& pcs);

@@ -200,18 +200,18 @@ void Machine::thread_ends(Thread& t) {
   t.groups.push_back(std::move(t.open));
   for (const auto& group : t.groups) {
     if (group.empty()) continue;
-    find("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"), group.front().pc);
+    report("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"), group.front().pc);
     break;
   }
   Barrier& b = t.of->barrier[0];
   if (!b.came.empty()) {
-    find("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"), b.pc);
+    report("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"), b.pc);
     if (b.came.size() == t.of->live) release(b, t.of->live);
   }
   for (const Met& m : t.warp->open)
     if (m.mask >> (t.linear % 32) & 1) {
       const int other = __builtin_ctz(m.here);
-      find("exit", str(who(t), " returned, but lanes of its warp wait for it at %1"), m.pc[other]);
+      report("exit", str(who(t), " returned, but lanes of its warp wait for it at %1"), m.pc[other]);
       stop();
     }
 }
@@ -220,11 +220,11 @@ std::string Machine::who(const Thread& t) const {
   return str("thread (", t.thread[0], ",", t.thread[1], ",", t.thread[2], ") of block (", t.of->id[0], ",", t.of->id[1], ",", t.of->id[2], ")");
 }
 
-void Machine::find(const char* kind, std::string text, const void* pc1, const void* pc2) {
+void Machine::report(const char* kind, std::string text, const void* pc1, const void* pc2) {
   findings_.add(kind, {std::move(text), pc1, pc2});
 }
 void Machine::fail(const char* sentence, const void* pc) {
-  find("kernel", str(who(*now_), ": ", sentence, " (%1)"), pc);
+  report("kernel", str(who(*now_), ": ", sentence, " (%1)"), pc);
   stop();
 }
 
@@ -233,7 +233,7 @@ void Machine::report_deadlock() {
   for (const auto& t : threads_)
     if (!t->done) groups[{t->waits_for ? t->waits_for : "nothing", t->waits_at}].push_back(t.get());
   for (const auto& [at, threads] : groups)
-    find("deadlock", str("deadlock: ", threads.size(), " threads wait for ", at.first, " at %1, the first of them ", who(*threads.front())), at.second);
+    report("deadlock", str("deadlock: ", threads.size(), " threads wait for ", at.first, " at %1, the first of them ", who(*threads.front())), at.second);
 }
 
 Report Machine::run() {

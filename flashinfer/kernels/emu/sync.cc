@@ -28,7 +28,7 @@ void Machine::close_log(Warp& w) {
 /// The same instruction may have two copies in the code (the compiler duplicates paths): lines decide.
 void Machine::check_places(const char* what, const void* a, const void* b, const Thread& t) {
   if (a == b || lines_.at(a) == lines_.at(b)) return;
-  find("diverged", str("diverged ", what, ": ", who(t), " is at %2, others at %1"), a, b);
+  report("diverged", str("diverged ", what, ": ", who(t), " is at %2, others at %1"), a, b);
 }
 
 void Machine::gather(Barrier& b, Thread& t, const void* pc) {
@@ -55,7 +55,7 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
   Thread& t = *now_;
   preempt();
   if (id > 15 || threads % 32 != 0) {
-    find("barrier", str("barrier ", id, " for ", threads, " threads: ids are 0 to 15 and threads come in whole warps (%1)"), pc);
+    report("barrier", str("barrier ", id, " for ", threads, " threads: ids are 0 to 15 and threads come in whole warps (%1)"), pc);
     stop();
   }
   count(Count::kBarrier, 1);
@@ -64,12 +64,12 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
   Barrier& b = t.of->barrier[id];
   if (b.came.empty()) b.threads = threads;
   if (b.threads != threads)
-    find("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"), b.pc, pc);
+    report("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"), b.pc, pc);
   if (id == 0 && !b.came.empty()) check_places("sync_threads", b.pc, pc, t);
   if (id == 0 && t.of->live < t.of->threads.size() && b.came.empty())
-    find("exit", str(who(t), " waits at sync_threads (%1), but ", t.of->threads.size() - t.of->live, " threads of its block have returned"), pc);
+    report("exit", str(who(t), " waits at sync_threads (%1), but ", t.of->threads.size() - t.of->live, " threads of its block have returned"), pc);
   if (std::find(b.came.begin(), b.came.end(), &t) != b.came.end()) {
-    find("barrier", str(who(t), " came to barrier ", id, " twice in one phase (%1)"), pc);
+    report("barrier", str(who(t), " came to barrier ", id, " twice in one phase (%1)"), pc);
     stop();
   }
   gather(b, t, pc);
@@ -79,7 +79,7 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
     return;
   }
   if (b.came.size() > threads && threads) {
-    find("barrier", str(b.came.size(), " threads came to barrier ", id, ", which is for ", threads, " (%1)"), pc);
+    report("barrier", str(b.came.size(), " threads came to barrier ", id, ", which is for ", threads, " (%1)"), pc);
     stop();
   }
   if (wait) block_on(id == 0 ? "sync_threads" : "a named barrier", pc);
@@ -91,11 +91,11 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
   Warp& w = *t.warp;
   const uint32_t lane = t.linear % 32, bit = 1u << lane;
   if (!(mask & bit)) {
-    find("mask", str(who(t), " (lane ", lane, ") is at ", name(kind), " with a mask that leaves it out (%1)"), pc);
+    report("mask", str(who(t), " (lane ", lane, ") is at ", name(kind), " with a mask that leaves it out (%1)"), pc);
     stop();
   }
   if (mask & ~w.live) {
-    find("exit", str(who(t), " is at ", name(kind), " (%1) with lanes that have returned or do not exist"), pc);
+    report("exit", str(who(t), " is at ", name(kind), " (%1) with lanes that have returned or do not exist"), pc);
     stop();
   }
   size_t i = 0;
@@ -103,7 +103,7 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
     Met& m = w.open[i];
     if (!(m.mask & mask)) continue;
     if (m.kind != kind || m.mask != mask) {
-      find("diverged", str("diverged warp: ", who(t), " is at ", name(kind), " (%2), lanes it shares a mask with at ", name(m.kind), " (%1)"),
+      report("diverged", str("diverged warp: ", who(t), " is at ", name(kind), " (%2), lanes it shares a mask with at ", name(m.kind), " (%1)"),
            m.pc[__builtin_ctz(m.here)], pc);
       stop();
     }
@@ -138,7 +138,7 @@ void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
   Barrier& b = cluster_[0];
   if (arrive) {
     if (std::find(b.came.begin(), b.came.end(), &t) != b.came.end()) {
-      find("barrier", str(who(t), " arrives at the cluster's barrier twice in one phase (%1)"), pc);
+      report("barrier", str(who(t), " arrives at the cluster's barrier twice in one phase (%1)"), pc);
       stop();
     }
     gather(b, t, pc);
@@ -162,7 +162,7 @@ void Machine::grid_barrier(const void* pc) {
   Thread& t = *now_;
   preempt();
   if (!launch_.cooperative) {
-    find("barrier", "a barrier of the whole grid in a launch that is not cooperative (%1)", pc);
+    report("barrier", "a barrier of the whole grid in a launch that is not cooperative (%1)", pc);
     stop();
   }
   gather(grid_, t, pc);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the activation kernel of cuda.cuh is launched: pure functions of the call.
+// How the activation kernel of kernels/cuda/activation.cuh is launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
-#include "flashinfer/ops/activation/params.h"
+#include "flashinfer/ops/activation/kernels/params.h"
 
 namespace flashinfer::cuda {
 

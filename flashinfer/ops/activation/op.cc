@@ -4,7 +4,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/activation/cases.h"
 #include "flashinfer/ops/activation/cuda_launch.h"
-#include "flashinfer/ops/activation/params.h"
+#include "flashinfer/ops/activation/kernels/params.h"
 #include "flashinfer/ops/activation/ref.h"
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
@@ -12,9 +12,9 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/cpu.h", "flashinfer::cpu::act_and_mul",
+inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/kernels/cpu/activation.h", "flashinfer::cpu::act_and_mul",
                                         "flashinfer::ActParams"};
-inline constexpr jit::Kernel kActAndMulCuda{"flashinfer/ops/activation/cuda.cuh", "flashinfer::cu::act_and_mul", "flashinfer::ActParams"};
+inline constexpr jit::Kernel kActAndMulCuda{"flashinfer/ops/activation/kernels/cuda/activation.cuh", "flashinfer::cu::act_and_mul", "flashinfer::ActParams"};
 
 template <Activation K>
 ActConfig config_of(const ActAndMul& a) {

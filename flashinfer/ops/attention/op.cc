@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of the family's ops.
-#include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/api/checks.h"
 
 namespace flashinfer {
 namespace {

@@ -24,11 +24,11 @@
 // Hints for GPU schedules (use_tensor_cores, non_blocking, fixed_split_size, disable_split_kv, use_fp16_qk_reduction, ...) are
 // accepted: they change speed on a GPU and nothing here.
 #pragma once
-#include "flashinfer/ops/attention/batch.h"
-#include "flashinfer/ops/attention/custom.h"
-#include "flashinfer/ops/attention/decode.h"
-#include "flashinfer/ops/attention/dense.h"
-#include "flashinfer/ops/attention/prefill.h"
-#include "flashinfer/ops/attention/ragged.h"
-#include "flashinfer/ops/attention/ranges.h"
-#include "flashinfer/ops/attention/single.h"
+#include "flashinfer/ops/attention/api/batch.h"
+#include "flashinfer/ops/attention/variant/custom.h"
+#include "flashinfer/ops/attention/api/decode.h"
+#include "flashinfer/ops/attention/api/dense.h"
+#include "flashinfer/ops/attention/api/prefill.h"
+#include "flashinfer/ops/attention/api/ragged.h"
+#include "flashinfer/ops/attention/api/ranges.h"
+#include "flashinfer/ops/attention/api/single.h"

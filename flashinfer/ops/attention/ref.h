@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "flashinfer/ops/attention/params.h"
+#include "flashinfer/ops/attention/kernels/params.h"
 
 namespace flashinfer::ref {
 namespace attention_detail {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the merge kernel of cuda.cuh is launched: pure functions of the call.
+// How the merge kernel of kernels/cuda/merge.cuh is launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
-#include "flashinfer/ops/cascade/params.h"
+#include "flashinfer/ops/cascade/kernels/params.h"
 
 namespace flashinfer::cuda {
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/cascade/levels.h"
 
-#include "flashinfer/ops/attention/cuda_run.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/cascade/cuda_launch.h"
-#include "flashinfer/ops/cascade/params.h"
+#include "flashinfer/ops/cascade/kernels/params.h"
 #include "flashinfer/ops/cascade/ref.h"
 #include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer::cascade {
 namespace {
 
-inline constexpr jit::Kernel kMerge{"flashinfer/ops/cascade/cpu.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
-inline constexpr jit::Kernel kMergeCuda{"flashinfer/ops/cascade/cuda.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kMerge{"flashinfer/ops/cascade/kernels/cpu/merge.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kMergeCuda{"flashinfer/ops/cascade/kernels/cuda/merge.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
 
 /// States of all levels: v f32 [rows, levels, Hq, D], s f32 [rows, levels, Hq].
 struct States {

@@ -3,7 +3,7 @@
 #pragma once
 #include <span>
 
-#include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/attention/plan/plan.h"
 
 namespace flashinfer::cascade {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/common/cuda.h"
-#include "flashinfer/ops/attention/methods.h"
+#include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/wrappers.h"
@@ -126,7 +126,7 @@ op::Cost cost(const CascadeRun& a) {
 }
 op::Refusal accept(const CascadeInit&) { return {}; }
 /// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_there(const CascadePlan& a) {
+void launch_plan_from_device(const CascadePlan& a) {
   CascadePlan here = a;
   std::vector<Tensor> keep;
   for (auto* list : {&here.qo_indptr_arr, &here.paged_kv_indptr_arr, &here.paged_kv_indices_arr, &here.paged_kv_last_page_len})
@@ -202,7 +202,7 @@ constexpr op::Field run_fields[] = {
     op::result<&CascadeRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<CascadePlan>, launch_plan_there>("cuda"),
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<CascadePlan>, launch_plan_from_device>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
                                             op::reference<reference>()};

@@ -5,7 +5,7 @@
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/cuda_launch.h"
 #include "flashinfer/ops/cascade/levels.h"
-#include "flashinfer/ops/cascade/params.h"
+#include "flashinfer/ops/cascade/kernels/params.h"
 #include "flashinfer/ops/cascade/ref.h"
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
@@ -13,8 +13,8 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/cascade/cpu.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
-inline constexpr jit::Kernel kCudaKernel{"flashinfer/ops/cascade/cuda.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/cascade/kernels/cpu/merge.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kCudaKernel{"flashinfer/ops/cascade/kernels/cuda/merge.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
 
 void set_state(MergeParams& p, int i, const TensorView& v, const TensorView& s, int head_axis) {
   p.v[i] = v.data(), p.s[i] = s.data_as<float>();

@@ -2,9 +2,9 @@
 // The two older wrappers: one contiguous prefix that all requests share, pages for what each has alone.
 #include <memory>
 
-#include "flashinfer/ops/attention/checks.h"
+#include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/common/cuda.h"
-#include "flashinfer/ops/attention/methods.h"
+#include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/wrappers.h"

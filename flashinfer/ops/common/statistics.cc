@@ -3,13 +3,13 @@
 #include <atomic>
 
 #include "flashinfer/jit/cuda.h"
-#include "flashinfer/ops/common/statistics_params.h"
+#include "flashinfer/ops/common/kernels/statistics_params.h"
 #include "flashinfer/record/stats.h"
 
 namespace flashinfer::record {
 namespace {
 
-inline constexpr jit::Kernel kPrintStatistics{"flashinfer/ops/common/statistics.cuh", "flashinfer::cu::print_statistics",
+inline constexpr jit::Kernel kPrintStatistics{"flashinfer/ops/common/kernels/cuda/statistics.cuh", "flashinfer::cu::print_statistics",
                                               "flashinfer::StatisticsParams"};
 constexpr StatisticsConfig kConfig{256};
 

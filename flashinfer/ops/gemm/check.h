@@ -6,7 +6,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/op/call.h"
-#include "flashinfer/ops/gemm/launch.h"
+#include "flashinfer/ops/gemm/cpu/launch.h"
 
 namespace flashinfer::gemm {
 
@@ -29,7 +29,7 @@ inline void check_column_major(std::string_view op, std::string_view argument, c
 
 /// The scale factors `t` of `batch` matrices of rows x columns as the kernels read them; ValueError when there are more or fewer bytes
 /// than the layout has, or they are not dense. Of two axes either may be the contiguous one: weights' scales come transposed.
-inline GemmSf check_sf(std::string_view op, std::string_view argument, const TensorView& t, SfLayout layout, bool e8m0, int64_t batch,
+inline ScaleFactors check_sf(std::string_view op, std::string_view argument, const TensorView& t, SfLayout layout, bool e8m0, int64_t batch,
                        int64_t rows, int64_t columns, int32_t block) {
   const int64_t bytes = sf_bytes(layout, rows, columns);
   FI_CHECK(t.numel() == batch * bytes, ValueError, op, ": ", argument, " is ", to_string(t), ", ", t.numel(), " scale factors, but ",
@@ -44,7 +44,7 @@ inline GemmSf check_sf(std::string_view op, std::string_view argument, const Ten
 
 /// f32 scales of blocks: `lines` x `k` of granularity g_lines x g_k, [lines, k] or, with `k_first`, [k, lines], each rounded up, behind
 /// `batch` when that is > 0.
-inline GemmGrid check_grid(std::string_view op, std::string_view argument, const TensorView& t, bool k_first, int64_t batch, int64_t lines,
+inline BlockScales check_grid(std::string_view op, std::string_view argument, const TensorView& t, bool k_first, int64_t batch, int64_t lines,
                            int64_t k, int64_t g_lines, int64_t g_k) {
   const int64_t l = (lines + g_lines - 1) / g_lines, d = (k + g_k - 1) / g_k, first = batch ? 1 : 0;
   const int64_t x = k_first ? d : l, y = k_first ? l : d;

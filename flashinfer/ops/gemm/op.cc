@@ -3,8 +3,8 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cases.h"
-#include "flashinfer/ops/gemm/cublaslt.h"
-#include "flashinfer/ops/gemm/launch.h"
+#include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
+#include "flashinfer/ops/gemm/cpu/launch.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/ref.h"
 

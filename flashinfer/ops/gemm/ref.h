@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "flashinfer/ops/common/reference.h"
-#include "flashinfer/ops/gemm/params.h"
+#include "flashinfer/ops/gemm/kernels/params.h"
 
 namespace flashinfer::ref {
 

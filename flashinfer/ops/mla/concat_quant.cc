@@ -2,7 +2,7 @@
 // concat_mla_kv_quant_fp8: K and V of un-absorbed prefill in e4m3, from the product of the latent rows and the rotated part.
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/mla/cases.h"
-#include "flashinfer/ops/mla/params_concat.h"
+#include "flashinfer/ops/mla/kernels/concat_params.h"
 #include "flashinfer/ops/mla/plan.h"
 #include "flashinfer/ops/mla/ref.h"
 
@@ -10,7 +10,7 @@ namespace flashinfer {
 namespace mla {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/cpu_concat.h", "flashinfer::cpu::concat_mla_kv_quant", "flashinfer::ConcatQuantParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/concat.h", "flashinfer::cpu::concat_mla_kv_quant", "flashinfer::ConcatQuantParams"};
 constexpr const char* kConcatQuant = "concat_mla_kv_quant_fp8";
 
 int64_t rope_of(const ConcatMlaKvQuantFp8& a) { return a.k_pe.size(-1); }

@@ -18,7 +18,7 @@ constexpr const char* kLayouts = "split|packed";
 
 extern const op::Op init_op, plan_op, run_op;
 
-void not_served(const char* op, std::string_view argument, bool given, std::string_view why) {
+void throw_if_given(const char* op, std::string_view argument, bool given, std::string_view why) {
   if (given) throw NotImplementedError(str(op, ": ", argument, " is not supported: ", why));
 }
 const Plan& plan_of(const BatchMlaRun& a) {
@@ -28,15 +28,15 @@ const Plan& plan_of(const BatchMlaRun& a) {
 }
 
 void validate_init(const BatchMlaInit& a) {
-  not_served(kInit, str("backend=", op::python_repr(a.backend)), a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
+  throw_if_given(kInit, str("backend=", op::python_repr(a.backend)), a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
              "this library has one implementation a device, backend='auto'");
 }
 void launch_init(const BatchMlaInit& a) { a.self->set(initial_plan(a)); }
 
 void validate_plan(const BatchMlaPlan& a) {
-  not_served(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
-  not_served(kPlan, "skip_softmax=True", a.skip_softmax, kNeedsGpu);
-  not_served(kPlan, "output_scale='per-tensor'", a.output_scale != "none", "it scales 8-bit outputs, which are not available");
+  throw_if_given(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
+  throw_if_given(kPlan, "skip_softmax=True", a.skip_softmax, kNeedsGpu);
+  throw_if_given(kPlan, "output_scale='per-tensor'", a.output_scale != "none", "it scales 8-bit outputs, which are not available");
 }
 void launch_plan(const BatchMlaPlan& a) {
   Plan p = make_plan(a);
@@ -130,9 +130,9 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
 
 void validate_run(const BatchMlaRun& a) {
   const Plan& p = plan_of(a);
-  not_served(kRun, "profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
-  not_served(kRun, "kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
-  not_served(kRun, "page_table", a.page_table.has_value(), "it belongs to backend='cutlass': plan() takes the page table");
+  throw_if_given(kRun, "profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
+  throw_if_given(kRun, "kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
+  throw_if_given(kRun, "page_table", a.page_table.has_value(), "it belongs to backend='cutlass': plan() takes the page table");
   if (a.o_scale) differs("o_scale was given, but plan() was told output_scale 'none'");
   if (a.skip_softmax_threshold_scale_factor) differs("skip_softmax_threshold_scale_factor was given, but plan() was told skip_softmax=False");
   if (a.sinks.has_value() != p.use_sinks)

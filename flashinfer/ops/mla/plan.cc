@@ -8,7 +8,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/warn.h"
-#include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/common/queries.h"
 
 namespace flashinfer::mla {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "flashinfer/ops/attention/plan.h"
+#include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/mla/op.h"
-#include "flashinfer/ops/mla/params.h"
+#include "flashinfer/ops/mla/kernels/params.h"
 
 namespace flashinfer::mla {
 

@@ -7,7 +7,7 @@
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/mla/op.h"
-#include "flashinfer/ops/mla/params.h"
+#include "flashinfer/ops/mla/kernels/params.h"
 
 namespace flashinfer::ref {
 

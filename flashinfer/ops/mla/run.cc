@@ -11,7 +11,7 @@
 namespace flashinfer::mla {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/cpu.h", "flashinfer::cpu::mla_task", "flashinfer::MlaParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/mla.h", "flashinfer::cpu::mla_task", "flashinfer::MlaParams"};
 
 MlaConfig config_of(const Plan& p, const Call& c) {
   return {.q = ops::compute_type(p.q_data_type, p.kv_data_type), .kv = p.kv_data_type, .o = p.output_dtype,
@@ -82,7 +82,7 @@ void run(const Plan& planned, const Call& c) {
     const int64_t width = padded(a.dim_ckv);
     partial = Tensor::empty({list.partial_rows, width + 3}, DType::kF32);
     a.partial_o = partial.data_as<float>();
-    a.partial_state = a.partial_o + list.partial_rows * width;
+    a.softmax_state = a.partial_o + list.partial_rows * width;
   }
   const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config).fn;
   run_tasks(fn, a, static_cast<int64_t>(list.works.size()), false);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "flashinfer/ops/moe/fused_args.h"
-#include "flashinfer/ops/quantization/block_launch.h"
+#include "flashinfer/ops/quantization/block/launch.h"
 
 namespace flashinfer::moe {
 namespace {

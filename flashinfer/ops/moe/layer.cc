@@ -6,14 +6,14 @@
 #include <limits>
 
 #include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/quantization/block_launch.h"
-#include "flashinfer/ops/quantization/group8_params.h"
+#include "flashinfer/ops/quantization/block/launch.h"
+#include "flashinfer/ops/quantization/kernels/group8_params.h"
 
 namespace flashinfer::moe {
 namespace {
-inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
-inline constexpr jit::Kernel kCast{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_cast", "flashinfer::MoeCastParams"};
-inline constexpr jit::Kernel kSum{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_sum", "flashinfer::MoeSumParams"};
+inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
+inline constexpr jit::Kernel kCast{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_cast", "flashinfer::MoeCastParams"};
+inline constexpr jit::Kernel kSum{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_sum", "flashinfer::MoeSumParams"};
 
 // ---- rows sorted by expert ----
 struct Permutation {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "flashinfer/core/tensor.h"
-#include "flashinfer/ops/gemm/grouped_work.h"
-#include "flashinfer/ops/moe/params.h"
+#include "flashinfer/ops/gemm/grouped/work.h"
+#include "flashinfer/ops/moe/kernels/params.h"
 
 namespace flashinfer::moe {
 
@@ -28,8 +28,8 @@ struct Weights {
   bool fp4 = false, int4 = false;
   bool panels = false;  // of prepare_quantized_weights: [E, panels, lines, 64]
   int64_t block_k = 0;
-  GemmSf sf{};      // scales of a byte
-  GemmGrid grid{};  // f32 scales of blocks, grid_k along k
+  ScaleFactors sf{};      // scales of a byte
+  BlockScales grid{};  // f32 scales of blocks, grid_k along k
   int64_t grid_k = 0;
   std::optional<TensorView> factor{};         // f32 [E] or one: behind the product
   std::optional<TensorView> column_factor{};  // [E, n]: of each stored row

@@ -4,7 +4,7 @@
 
 #include "flashinfer/ops/activation/ref.h"
 #include "flashinfer/ops/moe/layer.h"
-#include "flashinfer/ops/quantization/block_ref.h"
+#include "flashinfer/ops/quantization/block/ref.h"
 
 namespace flashinfer::moe {
 namespace {

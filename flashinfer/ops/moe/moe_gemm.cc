@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/gemm/grouped_work.h"
+#include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/moe/cases.h"
 #include "flashinfer/ops/moe/layer.h"
 #include "flashinfer/ops/moe/ops.h"
@@ -15,7 +15,7 @@ namespace {
 using Fp8 = MoeGemmFp8NtGroupwise;
 using Mx = MoeGemmMxfp8NtGroupwise;
 namespace family = ops::moe;
-inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/cpu.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
+inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
 
 template <class B>
 constexpr const char* name_of = std::is_same_v<B, Fp8> ? "moe_gemm_fp8_nt_groupwise" : "moe_gemm_mxfp8_nt_groupwise";

@@ -3,7 +3,7 @@
 
 #include "flashinfer/ops/moe/cases.h"
 #include "flashinfer/ops/moe/ops.h"
-#include "flashinfer/ops/moe/params.h"
+#include "flashinfer/ops/moe/kernels/params.h"
 
 namespace flashinfer {
 namespace {

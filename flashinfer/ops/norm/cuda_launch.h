@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the norm kernels of cuda.cuh are launched: pure functions of the call.
+// How the norm kernels of kernels/cuda/norm.cuh are launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
-#include "flashinfer/ops/norm/params.h"
+#include "flashinfer/ops/norm/kernels/params.h"
 
 namespace flashinfer::cuda {
 

@@ -11,17 +11,17 @@
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/norm/ops.h"
-#include "flashinfer/ops/norm/quant_params.h"
-#include "flashinfer/ops/quantization/block_launch.h"
-#include "flashinfer/ops/quantization/block_ref.h"
+#include "flashinfer/ops/norm/kernels/quant_params.h"
+#include "flashinfer/ops/quantization/block/launch.h"
+#include "flashinfer/ops/quantization/block/ref.h"
 
 namespace flashinfer {
 namespace {
 namespace family = ops::norm;
 using op::Shape;
 
-inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/cpu_fp4.h", "flashinfer::cpu::rmsnorm_fp4", "flashinfer::NormQuantParams"};
-inline constexpr jit::Kernel kSilu{"flashinfer/ops/norm/cpu_quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/kernels/cpu/fp4.h", "flashinfer::cpu::rmsnorm_fp4", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kSilu{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
 
 using Rms = RmsNormFp4Quant;
 using Add = AddRmsNormFp4Quant;

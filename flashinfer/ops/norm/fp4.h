@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms whose results are e2m1 codes with block scales (ops.md section 3), and the norm with silu. The normalised row stays in f32 until
-// it is quantised as quantization/fp4.h says: e4m3 scales (NVFP4, by gs) for 16, powers of two (MXFP4) for 32.
+// it is quantised as quantization/fp4/fp4.h says: e4m3 scales (NVFP4, by gs) for 16, powers of two (MXFP4) for 32.
 #pragma once
 #include <optional>
 #include <string>

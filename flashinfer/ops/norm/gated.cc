@@ -6,7 +6,7 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/norm/gated_params.h"
+#include "flashinfer/ops/norm/kernels/gated_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
 
@@ -16,7 +16,7 @@ using Sigmoid = RmsNormSigmoidGate;
 using Residual = GatedResidualRmsNorm;
 using Next = GatedResidualNextRmsNorm;
 namespace family = ops::norm;
-inline constexpr jit::Kernel kGated{"flashinfer/ops/norm/gated_cpu.h", "flashinfer::cpu::gated_norm", "flashinfer::GatedNormParams"};
+inline constexpr jit::Kernel kGated{"flashinfer/ops/norm/kernels/cpu/gated.h", "flashinfer::cpu::gated_norm", "flashinfer::GatedNormParams"};
 
 // ---- what each op gives the kernel ----
 GatedNormParams rows_of(const TensorView& x, int64_t bytes_of_element) {

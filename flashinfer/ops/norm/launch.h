@@ -3,7 +3,7 @@
 #pragma once
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/common/rows.h"
-#include "flashinfer/ops/norm/params.h"
+#include "flashinfer/ops/norm/kernels/params.h"
 
 namespace flashinfer::ops::norm {
 

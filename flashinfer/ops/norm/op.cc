@@ -8,17 +8,17 @@
 #include "flashinfer/ops/norm/cuda_launch.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
-#include "flashinfer/ops/norm/params.h"
+#include "flashinfer/ops/norm/kernels/params.h"
 #include "flashinfer/ops/norm/ref.h"
 
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::rmsnorm",
+inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
                                       "flashinfer::NormParams"};
-inline constexpr jit::Kernel kRmsNormCuda{"flashinfer/ops/norm/cuda.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
-inline constexpr jit::Kernel kLayerNormCuda{"flashinfer/ops/norm/cuda.cuh", "flashinfer::cu::layernorm", "flashinfer::NormParams"};
-inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/cpu.h", "flashinfer::cpu::layernorm",
+inline constexpr jit::Kernel kRmsNormCuda{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kLayerNormCuda{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::layernorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::layernorm",
                                         "flashinfer::NormParams"};
 
 template <int kGemma>

@@ -10,16 +10,16 @@
 #include "flashinfer/ops/norm/cases.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
-#include "flashinfer/ops/norm/quant_params.h"
+#include "flashinfer/ops/norm/kernels/quant_params.h"
 #include "flashinfer/ops/norm/ref.h"
 
 namespace flashinfer {
 namespace {
 namespace family = ops::norm;
 
-inline constexpr jit::Kernel kRms{"flashinfer/ops/norm/cpu_quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
-inline constexpr jit::Kernel kLayer{"flashinfer/ops/norm/cpu_quant.h", "flashinfer::cpu::layernorm_quant", "flashinfer::NormQuantParams"};
-inline constexpr jit::Kernel kBlocks{"flashinfer/ops/norm/cpu_quant.h", "flashinfer::cpu::rmsnorm_fp8_blocks", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kRms{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kLayer{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::layernorm_quant", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kBlocks{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_fp8_blocks", "flashinfer::NormQuantParams"};
 
 using Rms = RmsNormQuant;
 using Add = FusedAddRmsNormQuant;

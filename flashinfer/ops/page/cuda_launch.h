@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the append kernel of cuda.cuh is launched: pure functions of the call.
+// How the append kernel of kernels/cuda/page.cuh is launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
-#include "flashinfer/ops/page/params.h"
+#include "flashinfer/ops/page/kernels/params.h"
 
 namespace flashinfer::cuda {
 

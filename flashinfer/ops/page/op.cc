@@ -18,7 +18,7 @@ namespace flashinfer {
 namespace {
 
 constexpr const char* kAppend = "append_paged_kv_cache";
-inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/cuda.cuh", "flashinfer::cu::append_paged", "flashinfer::AppendParams"};
+inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/kernels/cuda/page.cuh", "flashinfer::cu::append_paged", "flashinfer::AppendParams"};
 
 void validate_append(const AppendPagedKvCache& a) {
   const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two batches over pages, prefills and decodes, in one call.
 #include "flashinfer/core/transfer.h"
-#include "flashinfer/ops/attention/cuda_run.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -98,7 +98,7 @@ op::Refusal refuse_run(const BatchPodRun& a) {
   return refuse(plans[1], {});
 }
 /// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_there(const BatchPodPlan& a) { ops::with_host_arrays(batch_pod_plan_op, a, launch_plan); }
+void launch_plan_from_device(const BatchPodPlan& a) { ops::with_host_arrays(batch_pod_plan_op, a, launch_plan); }
 op::Refusal refuse_run_cuda(const BatchPodRun& a) {
   const Plans plans(kRun, a.self);
   const Call p = call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p), d = call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d);
@@ -162,7 +162,7 @@ constexpr op::Field run_fields[] = {
     op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>, op::when<&BatchPodRun::return_lse>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_there>("cuda"),
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_from_device>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
                                             op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};

@@ -2,7 +2,7 @@
 // One prefill request with K and V in a row, beside a batch of decodes over pages.
 #include <array>
 
-#include "flashinfer/ops/attention/cuda_run.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -77,8 +77,8 @@ void same_as_plan(const char* name, bool given, const T& now, const T& then) {
 }
 void validate_run(const PodRun& a) {
   const Plan& p = plan_of(kRun, a.self);
-  not_served(kRun, "custom_mask_d", a.custom_mask_d.has_value(), "one row a request sees all of its keys");
-  not_served(kRun, "packed_custom_mask_d", a.packed_custom_mask_d.has_value(), "one row a request sees all of its keys");
+  throw_if_given(kRun, "custom_mask_d", a.custom_mask_d.has_value(), "one row a request sees all of its keys");
+  throw_if_given(kRun, "packed_custom_mask_d", a.packed_custom_mask_d.has_value(), "one row a request sees all of its keys");
   same_as_plan("kv_layout_d", a.kv_layout_d != "NHD", a.kv_layout_d, p.kv_layout);
   same_as_plan("pos_encoding_mode_d", a.pos_encoding_mode_d != "NONE", a.pos_encoding_mode_d, p.pos_encoding_mode);
   same_as_plan("sm_scale_d", a.sm_scale_d.has_value(), a.sm_scale_d.value_or(0), p.sm_scale);
@@ -117,7 +117,7 @@ op::Refusal refuse_run(const PodRun& a) {
   return refuse(plan_of(kRun, a.self), decode_half(a));
 }
 /// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_there(const PodPlan& a) { ops::with_host_arrays(pod_plan_op, a, launch_plan); }
+void launch_plan_from_device(const PodPlan& a) { ops::with_host_arrays(pod_plan_op, a, launch_plan); }
 op::Refusal refuse_run_cuda(const PodRun& a) {
   const Plan& d = plan_of(kRun, a.self);
   const SinglePrefill p = prefill_half(a);
@@ -202,7 +202,7 @@ constexpr op::Field run_fields[] = {
     op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<PodPlan>, launch_plan_there>("cuda"),
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<PodPlan>, launch_plan_from_device>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
                                             op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};

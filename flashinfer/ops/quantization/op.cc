@@ -8,13 +8,13 @@
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/cases.h"
 #include "flashinfer/ops/quantization/ops.h"
-#include "flashinfer/ops/quantization/params.h"
+#include "flashinfer/ops/quantization/kernels/params.h"
 #include "flashinfer/ops/quantization/ref.h"
 
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kPack{"flashinfer/ops/quantization/cpu.h", "flashinfer::cpu::pack_bits", "flashinfer::PackBitsParams"};
+inline constexpr jit::Kernel kPack{"flashinfer/ops/quantization/kernels/cpu/packbits.h", "flashinfer::cpu::pack_bits", "flashinfer::PackBitsParams"};
 constexpr const char* kPackBits = "packbits";
 constexpr const char* kSegments = "segment_packbits";
 

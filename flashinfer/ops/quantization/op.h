@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "flashinfer/core/tensor.h"
-#include "flashinfer/ops/quantization/dequantize.h"
-#include "flashinfer/ops/quantization/fp4.h"
-#include "flashinfer/ops/quantization/group8.h"
-#include "flashinfer/ops/quantization/grouped.h"
-#include "flashinfer/ops/quantization/layout.h"
-#include "flashinfer/ops/quantization/mxfp8.h"
-#include "flashinfer/ops/quantization/nvfp4.h"
-#include "flashinfer/ops/quantization/swiglu.h"
+#include "flashinfer/ops/quantization/fp4/dequantize.h"
+#include "flashinfer/ops/quantization/fp4/fp4.h"
+#include "flashinfer/ops/quantization/fp8/group8.h"
+#include "flashinfer/ops/quantization/fp4/grouped.h"
+#include "flashinfer/ops/quantization/layout/layout.h"
+#include "flashinfer/ops/quantization/fp8/mxfp8.h"
+#include "flashinfer/ops/quantization/fp4/nvfp4.h"
+#include "flashinfer/ops/quantization/fp8/swiglu.h"
 
 namespace flashinfer {
 

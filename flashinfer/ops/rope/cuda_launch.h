@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the RoPE kernel of cuda.cuh is launched: pure functions of the call.
+// How the RoPE kernel of kernels/cuda/rope.cuh is launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
-#include "flashinfer/ops/rope/params.h"
+#include "flashinfer/ops/rope/kernels/params.h"
 
 namespace flashinfer::cuda {
 

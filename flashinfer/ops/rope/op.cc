@@ -13,14 +13,14 @@
 #include "flashinfer/ops/rope/cases.h"
 #include "flashinfer/ops/rope/cuda_launch.h"
 #include "flashinfer/ops/rope/ops.h"
-#include "flashinfer/ops/rope/params.h"
+#include "flashinfer/ops/rope/kernels/params.h"
 #include "flashinfer/ops/rope/ref.h"
 
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kRope{"flashinfer/ops/rope/cpu.h", "flashinfer::cpu::rope", "flashinfer::RopeParams"};
-inline constexpr jit::Kernel kRopeCuda{"flashinfer/ops/rope/cuda.cuh", "flashinfer::cu::rope", "flashinfer::RopeParams"};
+inline constexpr jit::Kernel kRope{"flashinfer/ops/rope/kernels/cpu/rope.h", "flashinfer::cpu::rope", "flashinfer::RopeParams"};
+inline constexpr jit::Kernel kRopeCuda{"flashinfer/ops/rope/kernels/cuda/rope.cuh", "flashinfer::cu::rope", "flashinfer::RopeParams"};
 
 /// What makes the frequencies; low == high: no Llama 3.1 correction.
 struct Spectrum {

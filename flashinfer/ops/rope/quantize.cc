@@ -3,19 +3,19 @@
 
 #include <cmath>
 
-#include "flashinfer/kernels/cpu/token_rows.h"
+#include "flashinfer/kernels/common/token_rows.h"
 #include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/paged_kv.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/rope/cases.h"
 #include "flashinfer/ops/rope/ops.h"
-#include "flashinfer/ops/rope/params.h"
+#include "flashinfer/ops/rope/kernels/params.h"
 #include "flashinfer/ops/rope/quantize_ref.h"
 
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kQuantize{"flashinfer/ops/rope/cpu_quantize.h", "flashinfer::cpu::rope_quantize",
+inline constexpr jit::Kernel kQuantize{"flashinfer/ops/rope/kernels/cpu/quantize.h", "flashinfer::cpu::rope_quantize",
                                        "flashinfer::RopeQuantizeParams"};
 using Plain = RopeQuantizeFp8;
 using Append = RopeQuantizeFp8Append;

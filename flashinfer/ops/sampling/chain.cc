@@ -11,9 +11,9 @@ namespace {
 using namespace ops::sampling;
 using Block = ChainSpeculativeSampling;
 
-inline constexpr jit::Kernel kChain{"flashinfer/ops/sampling/chain_cpu.h", "flashinfer::cpu::chain",
+inline constexpr jit::Kernel kChain{"flashinfer/ops/sampling/kernels/cpu/chain.h", "flashinfer::cpu::chain",
                                     "flashinfer::ChainParams"};
-inline constexpr jit::Kernel kChainCuda{"flashinfer/ops/sampling/cuda_chain.cuh", "flashinfer::cu::chain", "flashinfer::ChainCudaParams"};
+inline constexpr jit::Kernel kChainCuda{"flashinfer/ops/sampling/kernels/cuda/chain.cuh", "flashinfer::cu::chain", "flashinfer::ChainCudaParams"};
 constexpr const char* kName = "chain_speculative_sampling";
 
 uint64_t used(const Block& a) {

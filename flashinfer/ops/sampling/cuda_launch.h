@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels of cuda.cuh, cuda_sample.cuh and cuda_gumbel.cuh are launched: pure functions of the call.
+// How the kernels of kernels/cuda/sampling.cuh, kernels/cuda/sample.cuh and kernels/cuda/gumbel.cuh are launched: pure functions of the call.
 #pragma once
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
-#include "flashinfer/ops/sampling/params.h"
+#include "flashinfer/ops/sampling/kernels/params.h"
 
 namespace flashinfer::cuda {
 

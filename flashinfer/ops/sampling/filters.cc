@@ -9,9 +9,9 @@ namespace flashinfer {
 namespace {
 using namespace ops::sampling;
 
-inline constexpr jit::Kernel kFilter{"flashinfer/ops/sampling/filter_cpu.h", "flashinfer::cpu::filter",
+inline constexpr jit::Kernel kFilter{"flashinfer/ops/sampling/kernels/cpu/filter.h", "flashinfer::cpu::filter",
                                      "flashinfer::FilterParams"};
-inline constexpr jit::Kernel kFilterCuda{"flashinfer/ops/sampling/cuda_sample.cuh", "flashinfer::cu::filter",
+inline constexpr jit::Kernel kFilterCuda{"flashinfer/ops/sampling/kernels/cuda/sample.cuh", "flashinfer::cu::filter",
                                          "flashinfer::FilterCudaParams"};
 template <class B>
 inline constexpr bool kTopP = std::is_same_v<B, TopPRenormProbs>;

@@ -5,7 +5,7 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
-#include "flashinfer/ops/sampling/params.h"
+#include "flashinfer/ops/sampling/kernels/params.h"
 #include "flashinfer/ops/sampling/ref.h"
 
 namespace flashinfer::ops::sampling {

@@ -9,11 +9,11 @@ namespace {
 using namespace ops::sampling;
 using Block = SamplingFromLogits;
 
-inline constexpr jit::Kernel kGumbel{"flashinfer/ops/sampling/gumbel_cpu.h", "flashinfer::cpu::gumbel",
+inline constexpr jit::Kernel kGumbel{"flashinfer/ops/sampling/kernels/cpu/gumbel.h", "flashinfer::cpu::gumbel",
                                      "flashinfer::GumbelParams"};
-inline constexpr jit::Kernel kGumbelCuda{"flashinfer/ops/sampling/cuda_gumbel.cuh", "flashinfer::cu::gumbel",
+inline constexpr jit::Kernel kGumbelCuda{"flashinfer/ops/sampling/kernels/cuda/gumbel.cuh", "flashinfer::cu::gumbel",
                                          "flashinfer::SampleCudaParams"};
-inline constexpr jit::Kernel kGumbelLastCuda{"flashinfer/ops/sampling/cuda_gumbel.cuh", "flashinfer::cu::gumbel_last",
+inline constexpr jit::Kernel kGumbelLastCuda{"flashinfer/ops/sampling/kernels/cuda/gumbel.cuh", "flashinfer::cu::gumbel_last",
                                              "flashinfer::SampleCudaParams"};
 constexpr const char* kName = "sampling_from_logits";
 

@@ -9,9 +9,9 @@ namespace flashinfer {
 namespace {
 using namespace ops::sampling;
 
-inline constexpr jit::Kernel kSample{"flashinfer/ops/sampling/cpu.h", "flashinfer::cpu::sample",
+inline constexpr jit::Kernel kSample{"flashinfer/ops/sampling/kernels/cpu/sampling.h", "flashinfer::cpu::sample",
                                      "flashinfer::SamplingParams"};
-inline constexpr jit::Kernel kSampleCuda{"flashinfer/ops/sampling/cuda_sample.cuh", "flashinfer::cu::sample",
+inline constexpr jit::Kernel kSampleCuda{"flashinfer/ops/sampling/kernels/cuda/sample.cuh", "flashinfer::cu::sample",
                                          "flashinfer::SampleCudaParams"};
 
 template <class B>

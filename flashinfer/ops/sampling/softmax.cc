@@ -10,10 +10,10 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/softmax_cpu.h", "flashinfer::cpu::softmax",
+inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/kernels/cpu/softmax.h", "flashinfer::cpu::softmax",
                                       "flashinfer::SoftmaxParams"};
 
-inline constexpr jit::Kernel kSoftmaxCuda{"flashinfer/ops/sampling/cuda.cuh", "flashinfer::cu::softmax", "flashinfer::SoftmaxCudaParams"};
+inline constexpr jit::Kernel kSoftmaxCuda{"flashinfer/ops/sampling/kernels/cuda/sampling.cuh", "flashinfer::cu::softmax", "flashinfer::SoftmaxCudaParams"};
 
 SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
 

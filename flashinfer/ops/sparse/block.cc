@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pattern of equal blocks for all heads: row blocks are requests, key blocks are pages.
-#include "flashinfer/ops/attention/cuda_run.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/sparse/ops.h"
 
 namespace flashinfer {
@@ -101,7 +101,7 @@ void validate_forward(const BlockSparseForward& a) {
   forward_plan(a);
 }
 /// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_there(const BlockSparsePlan& a) { ops::with_host_arrays(block_plan_op, a, launch_plan); }
+void launch_plan_from_device(const BlockSparsePlan& a) { ops::with_host_arrays(block_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const BlockSparsePlan& a) { return op::refuse_unless_cpu(block_plan_op, &a); }
 op::Refusal refuse_run(const BlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(block_run_op, &a); !r.empty()) return r;
@@ -186,7 +186,7 @@ constexpr op::Field forward_fields[] = {
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
                                                 op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<Plan>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BlockSparsePlan>, launch_plan_there>("cuda"),
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BlockSparsePlan>, launch_plan_from_device>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
                                             op::reference<reference>()};

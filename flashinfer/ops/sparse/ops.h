@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ops of the family's files, and what they share. Internal to the family.
 #pragma once
-#include "flashinfer/ops/attention/checks.h"
-#include "flashinfer/ops/attention/methods.h"
+#include "flashinfer/ops/attention/api/checks.h"
+#include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/sparse/cases.h"
 #include "flashinfer/ops/sparse/op.h"
 

@@ -3,7 +3,7 @@
 // divisor of all key block sizes and offsets.
 #include <numeric>
 
-#include "flashinfer/ops/attention/cuda_run.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/sparse/ops.h"
 
 namespace flashinfer {
@@ -172,7 +172,7 @@ void validate_forward(const VariableBlockSparseForward& a) {
   forward_plan(a);
 }
 /// Patterns on a GPU: the plan is made by the host all the same.
-void launch_plan_there(const VariableBlockSparsePlan& a) { ops::with_host_arrays(variable_plan_op, a, launch_plan); }
+void launch_plan_from_device(const VariableBlockSparsePlan& a) { ops::with_host_arrays(variable_plan_op, a, launch_plan); }
 op::Refusal refuse_plan(const VariableBlockSparsePlan& a) { return op::refuse_unless_cpu(variable_plan_op, &a); }
 op::Refusal refuse_run(const VariableBlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(variable_run_op, &a); !r.empty()) return r;
@@ -250,7 +250,7 @@ constexpr op::Field forward_fields[] = {
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
                                                 op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<PlanList>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<VariableBlockSparsePlan>, launch_plan_there>("cuda"),
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<VariableBlockSparsePlan>, launch_plan_from_device>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
                                             op::reference<reference>()};

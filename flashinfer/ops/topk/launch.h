@@ -3,12 +3,12 @@
 #pragma once
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/task_scratch.h"
-#include "flashinfer/ops/topk/params.h"
-#include "flashinfer/ops/topk/words.h"
+#include "flashinfer/ops/topk/kernels/params.h"
+#include "flashinfer/ops/topk/kernels/words.h"
 
 namespace flashinfer::ops::topk {
 
-inline constexpr jit::Kernel kTopK{"flashinfer/ops/topk/cpu.h", "flashinfer::cpu::top_k", "flashinfer::TopKParams"};
+inline constexpr jit::Kernel kTopK{"flashinfer/ops/topk/kernels/cpu/topk.h", "flashinfer::cpu::top_k", "flashinfer::TopKParams"};
 
 template <class B>
 TopKConfig config_of(const B& a) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention kernels of GPUs, built as JIT artifacts are.
-#include "flashinfer/ops/attention/cuda.cuh"
-#include "flashinfer/ops/attention/cuda_cores.cuh"
+#include "flashinfer/ops/attention/kernels/cuda/attention.cuh"
+#include "flashinfer/ops/attention/kernels/cuda/attention_simt.cuh"
 
 using namespace flashinfer;
 #define ENTRY(name, ...)                                                     \

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gated activations on a GPU: each element on its own, one read of both halves and one write. A block takes a stretch of one row: in
+// blocks of a row the row's place is computed once, whatever the rank.
+#pragma once
+#include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/kernels/cuda/math.h"
+#include "flashinfer/kernels/cuda/rows.h"
+#include "flashinfer/ops/activation/kernels/params.h"
+
+namespace flashinfer::cu {
+
+template <Activation K>
+FI_GLOBAL_FN float activate(float x) {
+  if constexpr (K == Activation::kSilu) return x / (1.0f + exp_fast(-x));
+  else if constexpr (K == Activation::kGelu) return 0.5f * x * erfcf(x * -0.70710678f);  // the lower tail keeps its digits
+  else return x / (1.0f + exp_fast(x * -2.0f * 0.7978845608f * (1.0f + 0.044715f * x * x)));
+}
+
+template <ActCudaConfig C>
+FI_GLOBAL_FN void act_and_mul(const ActParams& p) {
+  using T = scalar_of_t<C.dtype>;
+  constexpr int N = kPiece<T>;
+  depend_wait();
+  // Rows and pieces in 32 bits: a 64-bit division is a call of some hundred instructions.
+  const uint32_t pieces = static_cast<uint32_t>((p.d + N - 1) / N), stretches = (pieces + C.threads - 1) / C.threads;
+  // Narrow rows share a block: all its threads have pieces.
+  constexpr uint32_t kThreads = C.threads;
+  const uint32_t across = pieces < kThreads ? pieces : kThreads, together = kThreads / across;
+  const uint32_t stretch = block_x() % stretches, r = block_x() / stretches * together + thread_x() / across;
+  const int64_t at = static_cast<int64_t>(stretch * kThreads + thread_x() % across) * N;
+  if (thread_x() / across < together && r < p.rows && at < p.d) {
+    uint32_t rest = r;
+    int64_t in_at = 0, out_at = 0;
+    for (int32_t k = p.outer - 1; k > 0; --k) {
+      const uint32_t q = rest / static_cast<uint32_t>(p.size[k]);
+      const int64_t i = rest - static_cast<int64_t>(q) * p.size[k];
+      in_at += i * p.input_stride[k];
+      out_at += i * p.out_stride[k];
+      rest = q;
+    }
+    const T* gate = static_cast<const T*>(p.input) + in_at + rest * p.input_stride[0];
+    float x[N], up[N];
+    load_piece<C.aligned != 0, N, Hint::kOnce>(gate, at, p.d, x);
+    load_piece<C.aligned != 0, N, Hint::kOnce>(gate + p.d, at, p.d, up);
+#pragma unroll
+    for (int i = 0; i < N; ++i) x[i] = activate<C.kind>(x[i]) * up[i];
+    store_piece<C.aligned != 0, N>(static_cast<T*>(p.out) + out_at + rest * p.out_stride[0], at, p.d, x);
+  }
+  depend_launch();
+}
+
+}  // namespace flashinfer::cu

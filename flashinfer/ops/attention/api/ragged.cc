@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/api/checks.h"
+#include "flashinfer/ops/attention/cuda/run.h"
+#include "flashinfer/ops/attention/api/methods.h"
+
+namespace flashinfer {
+namespace attention {
+namespace {
+
+constexpr const char* kClass = "BatchPrefillWithRaggedKVCacheWrapper";
+constexpr const char* kInit = "BatchPrefillWithRaggedKVCacheWrapper.__init__";
+constexpr const char* kPlan = "BatchPrefillWithRaggedKVCacheWrapper.plan";
+constexpr const char* kRun = "BatchPrefillWithRaggedKVCacheWrapper.run";
+constexpr const char* kForward = "BatchPrefillWithRaggedKVCacheWrapper.forward";
+constexpr const char* kModule = "flashinfer.prefill";
+
+void launch_init(const BatchRaggedInit& a) {
+  check_workspace(kInit, a.float_workspace_buffer);
+  Plan p;
+  p.kv_layout = a.kv_layout;
+  p.paged = false;
+  set_variant(p, kInit, a);
+  const GraphArgument buffers[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
+                                   {"kv_indptr_buf", a.kv_indptr_buf, &GraphBuffers::kv_indptr},
+                                   {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
+                                   {"mask_indptr_buf", a.mask_indptr_buf, &GraphBuffers::mask_indptr, false}};
+  set_graph(p, kInit, a.use_cuda_graph, buffers);
+  a.self->set(std::move(p));
+}
+
+void validate_plan(const BatchRaggedPlan& a) {
+  check_prefill_plan(kPlan, a);
+  throw_if_given(kPlan, "v_indptr", a.v_indptr.has_value(), kNeedsGpu);
+  throw_if_given(kPlan, "o_indptr", a.o_indptr.has_value(), kNeedsGpu);
+}
+void launch_plan(const BatchRaggedPlan& a) {
+  Plan p = prefill_plan(kPlan, a);
+  p.batch_size = a.kv_indptr.size(0) - 1;
+  p.nnz_kv = op::check_indptr(kPlan, "kv_indptr", a.kv_indptr);
+  p.kv_indptr = to_int32(kPlan, "kv_indptr", a.kv_indptr, p.batch_size + 1);
+  p.kv_len = Tensor::empty({p.batch_size}, DType::kI32);
+  const int32_t* first = p.kv_indptr.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b) p.kv_len.data_as<int32_t>()[b] = first[b + 1] - first[b];
+  finish_prefill_plan(p, kPlan, a);
+  a.self->set(std::move(p));
+  a.self->planned = true;
+}
+
+/// K, V and their scales as planes.
+template <class Run>
+Call call_of_run(const Run& a) {
+  const Plan& p = a.self->template as<Plan>();
+  const Planes kv = token_planes(a.k, a.v, p.kv_layout);
+  if constexpr (std::is_same_v<Run, BatchRaggedForward>) {
+    Call c;
+    c.q = a.q, c.kv = kv;
+    if (a.out) c.out = *a.out;
+    if (a.lse) c.lse = &*a.lse;
+    return c;
+  } else {
+    Call c = set_lse_format(call_of(kRun, p, a, kv), a);
+    c.kv_sf = scale_planes(kRun, a.kv_cache_sf, p.kv_layout, kv, false);
+    return c;
+  }
+}
+template <class Run>
+void check_tensors(const char* op, const Plan& p, const Run& a) {
+  const Planes kv = token_planes(a.k, a.v, p.kv_layout);
+  check_run(op, p, a.q, kv, "k", "v");
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ", name(kv.k.dtype));
+  for (const auto& [plane, who] : {std::pair(&kv.k, "k"), std::pair(&kv.v, "v")})
+    FI_CHECK(plane->page_size == p.nnz_kv, ValueError, op, ": ", who, " has ", plane->page_size,
+             " tokens, but kv_indptr[-1] of plan() is ", p.nnz_kv);
+}
+void validate_run(const BatchRaggedRun& a) {
+  const Plan& p = plan_of(kRun, a.self);
+  throw_if_given(kRun, "o_scale", a.o_scale.has_value(), kNeedsGpu);
+  check_tensors(kRun, p, a);
+  scale_planes(kRun, a.kv_cache_sf, p.kv_layout, token_planes(a.k, a.v, p.kv_layout), false);
+  check_lse(kRun, a);
+  check_args(kRun, p, a);
+}
+void validate_forward(const BatchRaggedForward& a) {
+  const Plan p = forward_plan(kForward, a);
+  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, kForward, ": an NVFP4 cache needs kv_cache_sf, which only run() takes");
+  check_tensors(kForward, p, a);
+}
+template <class Run>
+op::Shape out_shape(const Run& a) { return prefill_out_shape(kRun, a); }
+template <class Run>
+op::Shape lse_shape(const Run& a) { return prefill_lse_shape(kRun, a); }
+template <class Run>
+DType out_dtype(const Run& a) { return plan_of(kRun, a.self).o_data_type; }
+op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(kRun, a.self); }
+Plan used_plan(const BatchRaggedForward& a) { return forward_plan(kForward, a); }
+
+op::Refusal refuse_init(const BatchRaggedInit&) { return {}; }
+/// Index arrays on a GPU: the plan is made by the host all the same.
+void launch_plan_from_device(const BatchRaggedPlan& a) { ops::with_host_arrays(ragged_plan_op, a, launch_plan); }
+op::Refusal refuse_plan(const BatchRaggedPlan& a) { return op::refuse_unless_cpu(ragged_plan_op, &a); }
+template <class Run>
+op::Refusal refuse_run(const Run& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a); !r.empty()) return r;
+  return refuse(plan_of(kRun, a.self), call_of_run(a));
+}
+template <class Run>
+void launch_run(const Run& a) { run(used_plan(a), call_of_run(a)); }
+template <class Run>
+op::Refusal refuse_run_cuda(const Run& a) {
+  return refuse_cuda(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a, used_plan(a), call_of_run(a));
+}
+template <class Run>
+void launch_run_cuda(const Run& a) { run_cuda(used_plan(a), call_of_run(a)); }
+template <class Run>
+void reference(const Run& a) { run_reference(used_plan(a), call_of_run(a)); }
+
+constexpr op::Field init_fields[] = {
+    op::self<&BatchRaggedInit::self>(),
+    op::scratch<&BatchRaggedInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
+    op::attr<&BatchRaggedInit::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
+    op::attr<&BatchRaggedInit::use_cuda_graph>("use_cuda_graph"),
+    op::scratch<&BatchRaggedInit::qo_indptr_buf>("qo_indptr_buf", nullptr),
+    op::scratch<&BatchRaggedInit::kv_indptr_buf>("kv_indptr_buf", nullptr),
+    op::scratch<&BatchRaggedInit::custom_mask_buf>("custom_mask_buf", nullptr),
+    op::scratch<&BatchRaggedInit::mask_indptr_buf>("mask_indptr_buf", nullptr),
+    op::attr<&BatchRaggedInit::backend>("backend", op::backends(kBackends)),
+    op::attr<&BatchRaggedInit::jit_args>("jit_args"),
+    op::attr<&BatchRaggedInit::jit_kwargs>("jit_kwargs"),
+    op::attr<&BatchRaggedInit::variant_owns_mask>("variant_owns_mask"),
+};
+constexpr op::Field plan_fields[] = {
+    op::self<&BatchRaggedPlan::self>(),
+    op::in<&BatchRaggedPlan::qo_indptr>("qo_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&BatchRaggedPlan::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::attr<&BatchRaggedPlan::num_qo_heads>("num_qo_heads", op::required),
+    op::attr<&BatchRaggedPlan::num_kv_heads>("num_kv_heads", op::required),
+    op::attr<&BatchRaggedPlan::head_dim_qk>("head_dim_qk", op::required),
+    op::attr<&BatchRaggedPlan::head_dim_vo>("head_dim_vo"),
+    op::in<&BatchRaggedPlan::custom_mask>("custom_mask", nullptr, kMaskTypes, op::contiguous),
+    op::in<&BatchRaggedPlan::packed_custom_mask>("packed_custom_mask", nullptr, DType::kU8, op::contiguous),
+    op::attr<&BatchRaggedPlan::causal>("causal"),
+    op::attr<&BatchRaggedPlan::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&BatchRaggedPlan::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+    op::attr<&BatchRaggedPlan::window_left>("window_left"),
+    op::attr<&BatchRaggedPlan::logits_soft_cap>("logits_soft_cap"),
+    op::attr<&BatchRaggedPlan::sm_scale>("sm_scale"),
+    op::attr<&BatchRaggedPlan::rope_scale>("rope_scale"),
+    op::attr<&BatchRaggedPlan::rope_theta>("rope_theta"),
+    op::attr<&BatchRaggedPlan::q_data_type>("q_data_type", op::literal("'float16'")),
+    op::attr<&BatchRaggedPlan::kv_data_type>("kv_data_type"),
+    op::attr<&BatchRaggedPlan::o_data_type>("o_data_type"),
+    op::attr<&BatchRaggedPlan::non_blocking>("non_blocking"),
+    op::in<&BatchRaggedPlan::prefix_len_ptr>("prefix_len_ptr", nullptr, kPrefixTypes, op::any_layout),
+    op::in<&BatchRaggedPlan::token_pos_in_items_ptr>("token_pos_in_items_ptr", nullptr, kItemTypes),
+    op::attr<&BatchRaggedPlan::token_pos_in_items_len>("token_pos_in_items_len"),
+    op::in<&BatchRaggedPlan::max_item_len_ptr>("max_item_len_ptr", nullptr, kItemTypes),
+    op::attr<&BatchRaggedPlan::fixed_split_size>("fixed_split_size"),
+    op::attr<&BatchRaggedPlan::disable_split_kv>("disable_split_kv"),
+    op::in<&BatchRaggedPlan::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
+    op::in<&BatchRaggedPlan::seq_lens_q>("seq_lens_q", "b", op::indices, op::any_layout),
+    op::attr<&BatchRaggedPlan::max_token_per_sequence>("max_token_per_sequence"),
+    op::attr<&BatchRaggedPlan::max_sequence_kv>("max_sequence_kv"),
+    op::in<&BatchRaggedPlan::v_indptr>("v_indptr", nullptr),
+    op::in<&BatchRaggedPlan::o_indptr>("o_indptr", nullptr),
+    op::attr<&BatchRaggedPlan::uniform_q_len>("uniform_q_len"),
+    op::in<&BatchRaggedPlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::hidden),
+};
+constexpr op::Field run_fields[] = {
+    op::self<&BatchRaggedRun::self>(),
+    op::in<&BatchRaggedRun::q>("q", "n h d", ops::kQueryTypes),
+    op::in<&BatchRaggedRun::k>("k", "x y dk", kCacheTypes),
+    op::in<&BatchRaggedRun::v>("v", "x y dv", kCacheTypes),
+    op::attr<&BatchRaggedRun::args>("args", op::rest),
+    op::attr<&BatchRaggedRun::q_scale>("q_scale"),
+    op::attr<&BatchRaggedRun::k_scale>("k_scale"),
+    op::attr<&BatchRaggedRun::v_scale>("v_scale"),
+    op::attr<&BatchRaggedRun::o_scale>("o_scale"),
+    op::out<&BatchRaggedRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedRun>>, op::dtype<out_dtype<BatchRaggedRun>>),
+    op::out<&BatchRaggedRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedRun>>, op::when<&BatchRaggedRun::return_lse>),
+    op::attr<&BatchRaggedRun::return_lse>("return_lse"),
+    op::attr<&BatchRaggedRun::lse_base>("lse_base", op::choices("log2|ln")),
+    op::attr<&BatchRaggedRun::lse_layout>("lse_layout", op::choices("NH|HN")),
+    op::attr<&BatchRaggedRun::enable_pdl>("enable_pdl"),
+    op::paged<&BatchRaggedRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
+};
+constexpr op::Field forward_fields[] = {
+    op::self<&BatchRaggedForward::self>(),
+    op::in<&BatchRaggedForward::q>("q", "n h d", ops::kQueryTypes),
+    op::in<&BatchRaggedForward::k>("k", "x y dk", kCacheTypes),
+    op::in<&BatchRaggedForward::v>("v", "x y dv", kCacheTypes),
+    op::attr<&BatchRaggedForward::causal>("causal"),
+    op::attr<&BatchRaggedForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&BatchRaggedForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+    op::attr<&BatchRaggedForward::window_left>("window_left"),
+    op::attr<&BatchRaggedForward::logits_soft_cap>("logits_soft_cap"),
+    op::attr<&BatchRaggedForward::sm_scale>("sm_scale"),
+    op::attr<&BatchRaggedForward::rope_scale>("rope_scale"),
+    op::attr<&BatchRaggedForward::rope_theta>("rope_theta"),
+    op::attr<&BatchRaggedForward::return_lse>("return_lse", op::hidden),
+    op::result<&BatchRaggedForward::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedForward>>,
+                                         op::dtype<out_dtype<BatchRaggedForward>>),
+    op::result<&BatchRaggedForward::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedForward>>,
+                                         op::when<&BatchRaggedForward::return_lse>),
+};
+constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchRaggedPlan>, launch_plan_from_device>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
+template <class Run>
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
+                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
+
+}  // namespace
+
+constinit const op::Op ragged_init_op = op::define<BatchRaggedInit>(
+    kInit, kModule, "Batch prefill over keys and values of all requests one after another.", init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op ragged_plan_op = op::define<BatchRaggedPlan, validate_plan>(
+    kPlan, kModule, "Takes the lengths, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
+    nullptr, {}, &plan_type);
+constinit const op::Op ragged_run_op = op::define<BatchRaggedRun, validate_run, cost>(
+    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields, run_candidates<BatchRaggedRun>,
+    ops::attention::batch_ragged_cases, {}, &plan_type);
+constinit const op::Op ragged_forward_op = op::define<BatchRaggedForward, validate_forward>(
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, run_candidates<BatchRaggedForward>,
+    ops::attention::ragged_forward_cases, {}, &plan_type);
+constinit const op::Op ragged_reset_op = reset_op("BatchPrefillWithRaggedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
+}  // namespace attention
+
+BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit a)
+    : self_(attention::kClass, attention::kModule, attention::plan_type) {
+  a.self = &self_;
+  op::call(attention::ragged_init_op, a);
+}
+BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(const TensorView& workspace, const std::string& kv_layout)
+    : BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
+void BatchPrefillWithRaggedKVCacheWrapper::plan(BatchRaggedPlan a) {
+  a.self = &self_;
+  op::call(attention::ragged_plan_op, a);
+}
+AttentionResult BatchPrefillWithRaggedKVCacheWrapper::run(BatchRaggedRun a) {
+  a.self = &self_;
+  return op::call(attention::ragged_run_op, a);
+}
+AttentionResult BatchPrefillWithRaggedKVCacheWrapper::forward(BatchRaggedForward a) {
+  a.self = &self_;
+  return op::call(attention::ragged_forward_op, a);
+}
+void BatchPrefillWithRaggedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+  op::call(attention::ragged_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
+}
+
+}  // namespace flashinfer

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the attention kernels of kernels/cuda/attention.cuh are launched: pure functions of the call.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/ops/attention/kernels/cuda/params.h"
+
+namespace flashinfer::cuda {
+
+/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned. `async_copy`: the GPU has it
+/// (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
+inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p, bool async_copy) {
+  if (!async_copy) return "GPUs before sm_80 have neither cp.async nor m16n8k16 products";
+  if (c.q != DType::kF16 && c.q != DType::kBF16) return "tensor cores take float16 and bfloat16 queries";
+  if (c.kv != c.q) return "the cache has another type than the queries";
+  if (c.rope) return "rotated keys would be rounded once more";
+  for (const int d : {p.head_dim_qk, p.head_dim_vo})
+    if (d < 16 || d > 256 || d % 8 != 0) return "head dimensions are multiples of 8 from 16 to 256";
+  if (p.head_dim_vo > p.head_dim_qk) return "the head dimension of V is larger than that of K";
+  return {};
+}
+/// cp.async moves 16 bytes: every row of Q, K and V begins at 16 bytes (strides in elements of 2 bytes).
+inline bool attention_aligned(const AttentionParams& p) {
+  const auto address = [](const void* x) { return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(x)); };
+  const int64_t strides = p.q_stride_n | p.q_stride_h | p.k_stride_n | p.k_stride_h | p.v_stride_n | p.v_stride_h |
+                          (p.kv_indices ? p.k_stride_page | p.v_stride_page : 0) | p.o_stride_n | p.o_stride_h;
+  return ((address(p.q) | address(p.k) | address(p.v) | address(p.o) | static_cast<uint64_t>(strides * 2)) & 15) == 0;
+}
+
+/// Requests with few packed rows (decode, and short appends) go to tiles of 16 rows whose four warps divide the keys: with one warp
+/// of 16 rows a block would have too few loads in flight. The others go to tiles of 64 rows, or 128 where half the traffic of K
+/// and V pays and shared memory and registers allow it (D <= 128): K and V of a tile are then read for twice the rows. The kind
+/// depends on the request alone; 64 or 128 rows give the same bits.
+inline constexpr int kFewRows = 16;
+inline AttentionCudaConfig attention_config(const AttentionConfig& c, const AttentionParams& p, bool few, int64_t most_rows) {
+  const bool wide = !few && most_rows > 64 && p.head_dim_qk <= 128;
+  return {.q = c.q, .o = c.o, .warps_k = few ? short{4} : short{1}, .dqk = p.head_dim_qk, .dvo = p.head_dim_vo, .threads = wide ? 256 : 128};
+}
+
+/// The same of the kernel without tensor cores, which serves what they cannot: other element types, rotation, scales of heads.
+inline std::string attention_cores_refusal(const AttentionConfig& c, const AttentionParams& p) {
+  if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches have no kernel for GPUs";
+  const int per = c.kv == DType::kF32 ? 4 : 8;
+  for (const int d : {p.head_dim_qk, p.head_dim_vo})
+    if (d > 256 || d % per != 0) return per == 4 ? "head dimensions are multiples of 4 up to 256" : "head dimensions are multiples of 8 up to 256";
+  if (c.rope && p.head_dim_qk % (2 * per) != 0)
+    return per == 4 ? "ROPE_LLAMA takes head dimensions that are multiples of 8" : "ROPE_LLAMA takes head dimensions that are multiples of 16";
+  return {};
+}
+/// Four rows a tile: queries and outputs of four rows take 64 registers of a thread at 8 elements each.
+inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, const AttentionParams& p) {
+  return {.q = c.q, .kv = c.kv, .o = c.o, .rows = 4, .dqk = static_cast<short>(p.head_dim_qk), .dvo = static_cast<short>(p.head_dim_vo),
+          .rope = static_cast<short>(c.rope), .threads = 128};
+}
+
+/// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some 20 us, beside
+/// which launch and merge are small; 64 requests of 4096 keys and 8 heads make 2048 blocks. Requests with more rows have blocks enough.
+constexpr int64_t attention_chunk(int64_t rows) { return rows <= kFewRows ? 1024 : rows <= 64 ? 4096 : INT32_MAX / 64 * 64; }
+
+struct AttentionShape {
+  int32_t tokens, keys;
+};
+/// The tiles of all requests of one kind, and where keys are cut. Longest first: the last blocks of a launch are then short ones.
+struct AttentionWorkList {
+  std::vector<AttentionTile> tiles;
+  std::vector<AttentionCudaMerge> cuts;
+  int64_t partial_rows = 0;
+};
+inline AttentionWorkList attention_tiles(std::span<const AttentionShape> requests, int group, int tile_rows, bool few) {
+  AttentionWorkList w;
+  for (size_t b = 0; b < requests.size(); ++b) {
+    const int64_t rows = int64_t{requests[b].tokens} * group, keys = requests[b].keys;
+    if ((rows <= kFewRows) != few || rows == 0) continue;
+    const int64_t chunk = attention_chunk(rows), chunks = std::max<int64_t>(1, (keys + chunk - 1) / chunk);
+    for (int64_t r = 0; r < rows; r += tile_rows) {
+      const int32_t n = static_cast<int32_t>(std::min<int64_t>(tile_rows, rows - r));
+      const int64_t partial = chunks > 1 ? w.partial_rows : -1;
+      for (int64_t c = 0; c < chunks; ++c)
+        w.tiles.push_back({static_cast<int32_t>(b), static_cast<int32_t>(r), n, static_cast<int32_t>(c * chunk),
+                           static_cast<int32_t>(std::min(keys, (c + 1) * chunk)), 0, chunks > 1 ? partial + c * n : -1});
+      if (chunks > 1) {
+        w.cuts.push_back({static_cast<int32_t>(b), static_cast<int32_t>(r), n, static_cast<int32_t>(chunks), partial});
+        w.partial_rows += chunks * n;
+      }
+    }
+  }
+  // Under a causal mask the last rows see the most keys.
+  std::stable_sort(w.tiles.begin(), w.tiles.end(), [](const AttentionTile& a, const AttentionTile& b) {
+    return a.key_end - a.key_begin != b.key_end - b.key_begin ? a.key_end - a.key_begin > b.key_end - b.key_begin : a.row_begin > b.row_begin;
+  });
+  return w;
+}
+
+/// The most that attention_tiles() makes for `requests` requests of `rows` packed rows in all, `most` in one, and `keys` in all: the sizes of
+/// a captured graph. A request with keys k has ceil(k / chunk) <= 1 + k / chunk chunks, and is only cut when k > chunk.
+struct AttentionBound {
+  size_t tiles = 0, cuts = 0;
+  int64_t partial_rows = 0;
+};
+inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows, bool few) {
+  if (rows == 0 || (!few && most <= kFewRows)) return {};
+  const int64_t cut_rows = std::min<int64_t>(most, few ? kFewRows : 64);  // a request with more is not cut
+  const int64_t chunk = attention_chunk(cut_rows), per_request = (cut_rows + tile_rows - 1) / tile_rows;
+  const int64_t more = keys / chunk, can_be_cut = std::min(requests, more);
+  const int64_t whole = few ? requests * per_request : std::min(rows / tile_rows + requests, rows);  // row tiles
+  return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut), cut_rows * (can_be_cut + more)};
+}
+
+/// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, and their states.
+constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
+  const int dqk = attention::cuda_pitch(c.dqk), dvo = attention::cuda_pitch(c.dvo);
+  const int tiles = (c.rows() * dqk + attention::kCudaKeys * (dqk + dvo)) * 2, outputs = c.threads / 32 * 16 * dvo * 4;
+  return static_cast<unsigned>((tiles > outputs ? tiles : outputs) + c.threads / 32 * 16 * 2 * 4);
+}
+inline Launch attention_launch(const AttentionCudaConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
+  Launch l;
+  l.grid[0] = static_cast<unsigned>(tiles);
+  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = attention_shared_bytes(c);
+  l.pdl = pdl;
+  return l;
+}
+/// Partial sums of every group of lanes, in f32, and their maxima and denominators (kernels/cuda/attention_simt.cuh).
+constexpr unsigned attention_cores_shared_bytes(const AttentionCoresConfig& c) {
+  return static_cast<unsigned>(c.groups() * c.rows * (c.dvo + 2) * 4);
+}
+inline Launch attention_cores_launch(const AttentionCoresConfig& c, const AttentionParams& p, size_t tiles, bool pdl) {
+  Launch l;
+  l.grid[0] = static_cast<unsigned>(tiles);
+  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.shared_bytes = attention_cores_shared_bytes(c);
+  l.pdl = pdl;
+  return l;
+}
+inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c, int64_t dvo) {
+  return {.o = c.o, .columns = 4, .dvo = static_cast<short>(dvo), .threads = 128};
+}
+inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts, bool pdl) {
+  Launch l;
+  l.grid[0] = static_cast<unsigned>(cuts);
+  l.grid[1] = static_cast<unsigned>(p.num_kv_heads);
+  l.block[0] = static_cast<unsigned>(c.threads);
+  l.pdl = pdl;
+  return l;
+}
+
+}  // namespace flashinfer::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the decode kernel keeps what, and what it multiplies.
+#pragma once
+#include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
+#include "flashinfer/ops/attention/kernels/decode_params.h"
+
+namespace flashinfer::cpu::attention {
+
+/// NVFP4: groups of more heads gain more from rows of bf16, which cost once what codes cost a row. Cycles a key at D 128 from L2, codes and
+/// rows: G = 1 48 and 87, G = 4 96 and 114, G = 8 174 and 144.
+inline constexpr int kCodesRows = 4;
+
+struct DecodeScratch {
+  char* at;
+  uint32_t *q, *cell;
+  float *s, *o, *total;
+  Running* running;
+  State* total_state;
+  char *zeros, *k, *v;
+  DecodeScratch(void* base, int64_t dqk, int64_t dvo) : at(static_cast<char*>(base)) {
+    q = take<uint32_t>(kDecodeRows * padded(dqk) * 4);
+    o = take<float>(kDecodeRows * padded(dvo) * 4);
+    total = take<float>(kDecodeRows * padded(dvo) * 4);
+    running = take<Running>(kDecodeRows * 48 * 4);
+    s = take<float>(kDecodeRows * kDecodeKeys * 4);
+    cell = take<uint32_t>(kDecodeRows * kDecodeKeys * 2);
+    total_state = take<State>(kDecodeRows * 16);
+    zeros = take<char>(padded(dqk > dvo ? dqk : dvo) * 4);
+    k = take<char>(kBlockKeys * padded(dqk) * 4);
+    v = take<char>(kBlockKeys * padded(dvo) * 4);
+  }
+  template <class T>
+  T* take(int64_t bytes) {
+    char* here = at;
+    at += round_up(bytes, 64);
+    return reinterpret_cast<T*>(here);
+  }
+};
+
+/// What the kernel reads and what it multiplies.
+template <AttentionConfig C>
+struct DecodeTypes {
+  static constexpr bool kFp4 = C.kv == DType::kF4E2M1x2;
+  static constexpr bool kNarrow = kFp4 || C.kv == DType::kF8E4M3 || C.kv == DType::kF8E5M2;
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+  static constexpr bool kPairs = C.q == DType::kBF16 && (C.kv == DType::kBF16 || kNarrow);
+#elif defined(__AVX512BF16__)
+  static constexpr bool kPairs = C.q == DType::kBF16 && C.kv == DType::kBF16;
+#else
+  static constexpr bool kPairs = false;
+#endif
+  static constexpr bool kCodes = kFp4 && kPairs;  // codes as they lie, where the dims allow it
+  static constexpr bool kConvert = kFp4 || (kNarrow && kPairs);  // a block of rows before it is multiplied
+  static constexpr DType kCell = !kConvert ? C.kv == DType::kF4E2M1x2 ? DType::kF32 : C.kv : kPairs ? DType::kBF16 : DType::kF32;
+  using Q = scalar_of_t<C.q>;
+  using KV = scalar_of_t<kFp4 ? DType::kU8 : C.kv>;
+  using Cell = scalar_of_t<kCell>;
+  /// Every how many lines that the products read one is asked for: conversion reads (and asks for) half of what there is.
+  static constexpr int kShare = !kConvert ? 1 : kFp4 ? 8 : 4;
+  static constexpr int64_t bytes(int64_t dim) { return kFp4 ? dim / 2 : dim * static_cast<int64_t>(sizeof(KV)); }
+};
+
+}  // namespace flashinfer::cpu::attention

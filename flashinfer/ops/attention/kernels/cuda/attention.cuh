@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on tensor cores, FlashAttention-2's loop: Q stays in shared memory, K and V come in tiles of 64 keys by cp.async, S and P
+// stay in registers. One source for prefill (each warp 16 rows) and decode (16 rows, four warps share them and divide the keys).
+//
+//   K0, V0 in flight | wait K | S = Q K | barrier, K next | softmax | wait V | O += P V | barrier, V next | ...
+//
+// so that the next K travels under softmax and P V, the next V under S. Rows of shared memory are swizzled: ldmatrix reads 8 rows in
+// one pass.
+#pragma once
+#include "flashinfer/kernels/cuda/async.h"
+#include "flashinfer/kernels/cuda/mma.h"
+#include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
+
+namespace flashinfer::cu {
+namespace attn {
+
+using flashinfer::attention::cuda_pitch;
+using flashinfer::attention::kCudaKeys;
+
+/// Shared memory: Q, K, V; when the loop is over, f32 outputs of all warps in their place; then maxima and denominators.
+template <AttentionCudaConfig C>
+struct Layout {
+  static constexpr int kWarps = C.threads / 32, kRows = C.rows();
+  static constexpr int kPitchQk = cuda_pitch(C.dqk), kPitchVo = cuda_pitch(C.dvo);                // elements of a row
+  static constexpr int kQ = kRows * kPitchQk, kK = kCudaKeys * kPitchQk, kV = kCudaKeys * kPitchVo;
+  static constexpr int kTiles = (kQ + kK + kV) * 2, kOutputs = kWarps * 16 * kPitchVo * 4;         // bytes
+  static constexpr int kState = kTiles > kOutputs ? kTiles : kOutputs;
+  static constexpr int kBytes = kState + kWarps * 16 * 2 * 4;
+};
+
+/// Pieces of 16 bytes of a row that products read; the last one may lie beyond the row, and is zeros.
+constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(dim + 15) / 16 * 2; }
+
+/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are dealt to rows by their pitch, mostly a
+/// power of two, so that a thread keeps its column and rows are few registers; those beyond the row have nothing to do. Eight copies at
+/// once: with the sixteen of D 256 registers were spilled.
+template <AttentionCudaConfig C, int kRows, int kDim, class F>
+FI_GLOBAL_FN void own_pieces(F f) {
+  constexpr uint32_t kPieces = cuda_pitch(kDim) / 8, kAll = kRows * kPieces;
+#pragma unroll 8
+  for (uint32_t i = 0; i < kAll; i += C.threads) {
+    const uint32_t row = (i + thread_x()) / kPieces, piece = (i + thread_x()) % kPieces;
+    if ((kAll % C.threads == 0 || row < kRows) && piece < pieces_of(kDim)) f(row, piece);
+  }
+}
+
+/// Keys [first, first + 64) of one head; those from `end` on are zeros.
+template <AttentionCudaConfig C, int kDim, class T>
+FI_GLOBAL_FN void copy_keys(T* to, const T* from, const AttentionParams& p, const Seq& s, int32_t first, int32_t end, int64_t stride_page,
+                            int64_t stride_n) {
+  own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) {
+    const int32_t key = first + static_cast<int32_t>(row);
+    const bool there = key < end && piece < kDim / 8;
+    const T* x = there ? from + key_offset(p, s, key, stride_page, stride_n) + piece * 8 : from;
+    copy_async<16>(to + swizzle<cuda_pitch(kDim) / 8>(row, piece) * 8, x, there ? 16u : 0u);
+  });
+}
+
+template <AttentionCudaConfig C, class T>
+FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
+  own_pieces<C, C.rows(), C.dqk>([&](uint32_t row, uint32_t piece) {
+    const bool there = row < static_cast<uint32_t>(t.rows) && piece < C.dqk / 8;
+    const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row;
+    const int64_t token = s.q_first + packed / group, head = kv_head * group + packed % group;
+    const T* q = static_cast<const T*>(p.q);
+    copy_async<16>(to + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8, there ? q + token * p.q_stride_n + head * p.q_stride_h + piece * 8 : q,
+                   there ? 16u : 0u);
+  });
+}
+
+/// A variant's transform of elements, by the thread that copied them and has waited for them; rounded to T again.
+template <AttentionCudaConfig C, int kRows, class T, class F>
+FI_GLOBAL_FN void transform_own(T* tile, F f) {
+  own_pieces<C, kRows, C.dqk>([&](uint32_t row, uint32_t piece) {
+    if (piece >= C.dqk / 8) return;
+    T* at = tile + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8;
+    Pack<T, 8> x = load_shared<8>(at);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) x[e] = from_f32<T>(f(to_f32(x[e])));
+    store_shared(at, x);
+  });
+}
+
+/// Where this warp's rows and keys lie.
+struct Place {
+  uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
+};
+
+/// S = Q K for 16 rows and kBlocks * 8 keys.
+template <AttentionCudaConfig C, int kBlocks, class T>
+FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const T* q, const T* k, Place at) {
+  constexpr uint32_t kPieces = cuda_pitch(C.dqk) / 8;
+  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none. D 64 in blocks of 256 threads takes sm_80 128 registers
+  // with one step, room for two blocks an SM, and 158 with all four.
+  constexpr int kSteps = C.dqk <= 64 ? 1 : 8;
+#pragma unroll
+  for (int n = 0; n < kBlocks; ++n) s[n] = {};
+#pragma unroll kSteps
+  for (uint32_t d = 0; d < pieces_of(C.dqk); d += 2) {
+    const Frag4 a = load_matrix4(q + swizzle<kPieces>(at.row + lane() % 16, d + lane() / 16) * 8);
+#pragma unroll
+    for (int n = 0; n < kBlocks; n += 2) {
+      const uint32_t row = at.key + static_cast<uint32_t>(n) * 8 + lane() / 16 * 8 + lane() % 8;
+      const Frag4 b = load_matrix4(k + swizzle<kPieces>(row, d + lane() / 8 % 2) * 8);
+      s[n] = mma<T>(a, {{b.r[0], b.r[1]}}, s[n]);
+      s[n + 1] = mma<T>(a, {{b.r[2], b.r[3]}}, s[n + 1]);
+    }
+  }
+}
+
+/// Outputs of a lane: blocks of 8 columns.
+template <AttentionCudaConfig C>
+inline constexpr uint32_t kColumns = pieces_of(C.dvo);
+
+/// O += P V.
+template <AttentionCudaConfig C, int kBlocks, class T>
+FI_GLOBAL_FN void add_values(Acc (&o)[kColumns<C>], const Acc (&s)[kBlocks], const T* v, Place at) {
+  constexpr uint32_t kPieces = cuda_pitch(C.dvo) / 8;
+#pragma unroll
+  for (int n = 0; n < kBlocks; n += 2) {
+    const Frag4 a{{pack2<T>(s[n].r[0], s[n].r[1]), pack2<T>(s[n].r[2], s[n].r[3]), pack2<T>(s[n + 1].r[0], s[n + 1].r[1]),
+                   pack2<T>(s[n + 1].r[2], s[n + 1].r[3])}};
+    const uint32_t row = at.key + static_cast<uint32_t>(n) * 8 + lane() % 16;
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; d += 2) {
+      const Frag4 b = load_matrix4_transposed(v + swizzle<kPieces>(row, d + lane() / 16) * 8);
+      o[d] = mma<T>(a, {{b.r[0], b.r[1]}}, o[d]);
+      o[d + 1] = mma<T>(a, {{b.r[2], b.r[3]}}, o[d + 1]);
+    }
+  }
+}
+
+/// The state of the two rows of a lane (g and g + 8 of its warp's 16).
+struct RowState {
+  float m[2] = {-kInf, -kInf}, l[2] = {0.0f, 0.0f};  // l: this lane's share
+  int32_t token[2];
+  uint32_t head[2];
+  float slope[2];
+};
+
+/// The logits of a variant: what LogitsTransform makes of those that are seen. Without softmax they are weights, and P at once.
+template <class H, int kBlocks>
+FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const H& hooks, const Seq& seq, int32_t first, int32_t end, bool check) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h)
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& x = s[n].r[2 * h + e];
+        const int32_t key = first + n * 8 + static_cast<int32_t>(lane() % 4) * 2 + e;
+        bool seen = !check || (key < end && visible(hooks.params, seq, st.token[h], key));
+        seen = seen && hooks.shows(st.token[h], key, st.head[h]);
+        x = seen ? hooks.logit(x, st.token[h], key, st.head[h]) : H::kSoftmax ? -kInf : 0.0f;
+        if (!H::kSoftmax && seen) st.m[h] = 0.0f;
+      }
+}
+
+/// S becomes P; O and l are rescaled to the new maxima. `check`: some row may not see some key of the tile.
+template <AttentionCudaConfig C, class H, int kBlocks>
+FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks, const Seq& seq,
+                               int32_t first, int32_t end, bool check) {
+  // Nearly always an exponent of 2 is the product times a constant, which joins the subtraction of the maximum in one instruction.
+  const bool special = !H::kCustom && (p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
+  float factor = special ? 1.0f : p.scale * kLog2e;
+  if constexpr (H::kCustom) {
+    factor = hooks.factor();
+    custom_logits(s, st, hooks, seq, first, end, check);
+    if constexpr (!H::kSoftmax) return;
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    if (!H::kCustom && (special || check)) {
+#pragma unroll
+      for (int n = 0; n < kBlocks; ++n)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& x = s[n].r[2 * h + e];
+          const int32_t key = first + n * 8 + static_cast<int32_t>(lane() % 4) * 2 + e;
+          if (special) x = exponent(p, x, st.slope[h], st.token[h], key);
+          if (check && (key >= end || !visible(p, seq, st.token[h], key))) x = -kInf;
+        }
+    }
+    float top = -kInf;
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n) top = Top{}(s[n].r[2 * h], Top{}(s[n].r[2 * h + 1], top));
+    top = Top{}(warp_reduce<4>(top, Top{}) * factor, st.m[h]);
+    const float shift = top == -kInf ? 0.0f : top, old = exp2_fast(st.m[h] - shift);
+    st.m[h] = top;
+    float sum = 0.0f;
+#pragma unroll
+    for (int n = 0; n < kBlocks; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float& x = s[n].r[2 * h + e];
+        x = exp2_fast(x * factor - shift);
+        sum += x;
+      }
+    st.l[h] = st.l[h] * old + sum;
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; ++d) o[d].r[2 * h] *= old, o[d].r[2 * h + 1] *= old;
+  }
+}
+
+/// f32 outputs through shared memory: warps of the same rows are added, then rows leave in whole sectors. 32-byte groups of a row are
+/// permuted by the row, so that neither side has bank conflicts.
+template <AttentionCudaConfig C, class H>
+FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks, const Seq& seq,
+                             const AttentionTile& t, uint32_t kv_head, uint32_t group) {
+  using L = Layout<C>;
+  using O = scalar_of_t<C.o>;
+  float* outputs = reinterpret_cast<float*>(shared());
+  float* state = reinterpret_cast<float*>(shared() + L::kState);
+  const uint32_t g = lane() / 4, mine = warp() * 16;
+#pragma unroll
+  for (uint32_t h = 0; h < 2; ++h) {
+    const uint32_t row = mine + g + 8 * h;
+    const float l = warp_reduce<4>(st.l[h], Sum{});
+    const float m = H::kSoftmax ? st.m[h] : warp_reduce<4>(st.m[h], Max{});
+    if (lane() % 4 == 0) state[2 * row] = m, state[2 * row + 1] = l;
+#pragma unroll
+    for (uint32_t d = 0; d < kColumns<C>; ++d)
+      store_shared(outputs + row * L::kPitchVo + (d ^ (row & 7)) * 8 + lane() % 4 * 2, Pack<float, 2>{{o[d].r[2 * h], o[d].r[2 * h + 1]}});
+  }
+  sync_threads();
+  constexpr uint32_t kQuads = C.dvo / 4, kWarpsQ = C.rows() / 16;
+  for (uint32_t i = thread_x(); i < C.rows() * kQuads; i += C.threads) {
+    const uint32_t row = i / kQuads, quad = i % kQuads;
+    if (row >= static_cast<uint32_t>(t.rows)) break;
+    float m = -kInf, l = 0.0f, sum[4] = {};
+#pragma unroll
+    for (uint32_t k = 0; k < C.warps_k; ++k) m = Max{}(state[2 * (k * kWarpsQ * 16 + row)], m);
+#pragma unroll
+    for (uint32_t k = 0; k < C.warps_k; ++k) {
+      const uint32_t r = k * kWarpsQ * 16 + row;
+      const float weight = m == -kInf ? 0.0f : exp2_fast(state[2 * r] - m);
+      l += weight * state[2 * r + 1];
+      const Pack<float, 4> x = load_shared<4>(outputs + r * L::kPitchVo + (quad / 2 ^ (r & 7)) * 8 + quad % 2 * 4);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
+    }
+    write_quad<O, C.dvo>(p, hooks, seq, t, kv_head, group, row, quad, m, l, sum);
+  }
+}
+
+/// One tile of rows. H: NoHooks or a custom variant's, whose parameters are `p`.
+template <AttentionCudaConfig C, class H>
+FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p) {
+  using T = scalar_of_t<C.q>;
+  using L = Layout<C>;
+  constexpr int kWarpsQ = C.rows() / 16, kMine = kCudaKeys / C.warps_k, kBlocks = kMine / 8;
+  const AttentionTile t = pp.tiles[block_x()];
+  const Seq seq = sequence(p, t.request);
+  const H hooks(p, t.request);
+  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
+  T* q = reinterpret_cast<T*>(shared());
+  T *k = q + L::kQ, *v = k + L::kK;
+  const T* k_head = static_cast<const T*>(p.k) + kv_head * p.k_stride_h;
+  const T* v_head = static_cast<const T*>(p.v) + kv_head * p.v_stride_h;
+  const Place at{warp() % kWarpsQ * 16, warp() / kWarpsQ * kMine};
+
+  const int32_t i0 = t.row_begin / static_cast<int32_t>(group), i1 = (t.row_begin + t.rows - 1) / static_cast<int32_t>(group);
+  const KeyRange range = key_range(p, seq, i0, i1);
+  const int32_t end = range.end < t.key_end ? range.end : t.key_end;
+  const int32_t first = range.first > t.key_begin ? range.first / kCudaKeys * kCudaKeys : t.key_begin;  // tiles lie at fixed places
+  RowState st;
+#pragma unroll
+  for (uint32_t h = 0; h < 2; ++h) {
+    const uint32_t packed = static_cast<uint32_t>(t.row_begin) + at.row + lane() / 4 + 8 * h;
+    st.token[h] = static_cast<int32_t>(packed / group);
+    const bool there = at.row + lane() / 4 + 8 * h < static_cast<uint32_t>(t.rows);
+    if (!there) st.token[h] = i0;  // any that exists
+    st.head[h] = kv_head * group + packed % group;
+    st.slope[h] = p.alibi_slopes ? p.alibi_slopes[st.head[h]] : 0.0f;
+  }
+  Acc o[kColumns<C>] = {};
+
+  copy_queries<C>(q, p, seq, t, kv_head, group);
+  copy_keys<C, C.dqk>(k, k_head, p, seq, first, end, p.k_stride_page, p.k_stride_n);
+  commit_async();
+  copy_keys<C, C.dvo>(v, v_head, p, seq, first, end, p.v_stride_page, p.v_stride_n);
+  commit_async();
+  for (int32_t key = first; key < end; key += kCudaKeys) {
+    const int32_t next = key + kCudaKeys;
+    Acc s[kBlocks];
+    wait_async<1>();
+    if constexpr (H::kQuery)
+      if (key == first) transform_own<C, C.rows()>(q, [&](float x) { return hooks.query(x); });
+    if constexpr (H::kKey) transform_own<C, kCudaKeys>(k, [&](float x) { return hooks.key(x); });
+    sync_threads();
+    logits<C>(s, q, k, at);
+    sync_threads();
+    if (next < end) copy_keys<C, C.dqk>(k, k_head, p, seq, next, end, p.k_stride_page, p.k_stride_n);
+    commit_async();
+    const bool check = next > end || next > range.all_end || key < range.all_first;
+    softmax_step<C>(s, o, st, p, hooks, seq, key + static_cast<int32_t>(at.key), end, check);
+    wait_async<1>();
+    sync_threads();
+    add_values<C>(o, s, v, at);
+    sync_threads();
+    if (next < end) copy_keys<C, C.dvo>(v, v_head, p, seq, next, end, p.v_stride_page, p.v_stride_n);
+    commit_async();
+  }
+  wait_async<0>();  // of an empty range: Q and a tile that nobody read
+  sync_threads();
+  write_rows<C>(o, st, p, hooks, seq, t, kv_head, group);
+  depend_launch();
+}
+
+/// One block a (cut, KV head): rows one after another, a thread four columns of a row. States are added in ascending order of keys.
+template <AttentionMergeCudaConfig C, class H>
+FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Params& p) {
+  static_assert(C.columns == 4);
+  const AttentionCudaMerge cut = pp.cuts[block_x()];
+  const Seq seq = sequence(p, cut.request);
+  const H hooks(p, cut.request);
+  const uint32_t kv_head = block_y(), group = static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads);
+  constexpr uint32_t kQuads = C.dvo / C.columns;
+  for (uint32_t i = thread_x(); i < static_cast<uint32_t>(cut.rows) * kQuads; i += C.threads) {
+    const uint32_t row = i / kQuads, quad = i % kQuads;
+    const auto at = [&](int32_t c) { return (cut.partial + static_cast<int64_t>(c) * cut.rows + row) * p.num_kv_heads + kv_head; };
+    const auto top = [&](int32_t c) { return p.softmax_state[H::kCustom ? 2 * at(c) : at(c)]; };
+    float m = -kInf, l = 0.0f, sum[4] = {};
+    for (int32_t c = 0; c < cut.chunks; ++c) m = Max{}(top(c), m);
+#pragma unroll 1  // unrolled, NVRTC 13 aims at 32 registers on sm_90 and spills three
+    for (int32_t c = 0; c < cut.chunks && m != -kInf; ++c) {
+      const float weight = exp2_fast(top(c) - m);
+      const Pack<float, 4> x = load<4>(static_cast<const float*>(p.partial_o) + at(c) * C.dvo + quad * 4);
+      l += H::kCustom ? weight * p.softmax_state[2 * at(c) + 1] : weight;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
+    }
+    write_output<scalar_of_t<C.o>>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(cut.row_begin) + row, quad, m, l, sum);
+  }
+  depend_launch();
+}
+}  // namespace attn
+
+template <AttentionCudaConfig C>
+FI_GLOBAL_FN void attention(const AttentionCudaParams& p) {
+  depend_wait();
+  attn::run_tile<C, attn::NoHooks>(p, p.a);
+}
+template <AttentionMergeCudaConfig C>
+FI_GLOBAL_FN void attention_merge(const AttentionCudaParams& p) {
+  depend_wait();
+  attn::merge_cut<C, attn::NoHooks>(p, p.a);
+}
+
+}  // namespace flashinfer::cu

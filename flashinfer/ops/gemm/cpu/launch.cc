@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/gemm/cpu/launch.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
+#include "flashinfer/ops/gemm/cpu/launch_int8.h"
+#include "flashinfer/ops/gemm/cpu/launch_parts.h"
+
+namespace flashinfer::gemm {
+namespace {
+
+inline constexpr jit::Kernel kGemm{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm", "flashinfer::GemmParams"};
+inline constexpr jit::Kernel kSums{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm_sums",
+                                   "flashinfer::GemmSumsParams"};
+inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm_pack",
+                                   "flashinfer::GemmPackParams"};
+
+constexpr int64_t kBlockRows = 8;  // as kernels/cpu/gemm_pack.h
+
+/// Packing is memory traffic: below 32 KB a task, waking a thread costs more than the copy.
+void run_pack(const GemmPackConfig& config, std::span<const Part<GemmPackParams>> parts, int64_t tasks, int64_t k) {
+  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * (config.rows ? 8 : 16)));
+  run_parts(jit::cpu_kernel<kPack>(config).fn, parts, tasks, at_once);
+}
+
+int64_t item_of(GemmFormat f) { return f == GemmFormat::kBF16 || f == GemmFormat::kF16 ? 2 : 1; }
+const void* advance(const void* p, int64_t bytes) { return static_cast<const char*>(p) + bytes; }
+
+/// A is read in place when its rows are bf16 with k contiguous and even.
+bool direct_a(const Product& x) { return x.a.format == GemmFormat::kBF16 && x.a.step == 1 && x.k % 2 == 0; }
+
+GemmConfig config_of(const Product& p) {
+  return {.b = p.b.format, .packed_b = p.packed, .grid = p.grid_k > 0};
+}
+GemmPackConfig pack_config_of(const Product& p) { return {.from = p.a.format, .rows = 1}; }
+
+/// The parameters of one group, without A's packed form.
+GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
+  GemmParams p{.packed_rows = blocks.packed_rows,
+               .a = advance(x.a.data, g.row * x.a.line * item_of(x.a.format)),
+               .a_row = x.a.line,
+               .a_batch = x.a.batch,
+               .b = advance(x.b.data, g.weight * x.b.batch * item_of(x.b.format)),
+               .bias = x.bias,
+               .out = static_cast<char*>(x.out) + g.row * x.out_row * size_of(x.out_dtype),
+               .out_row = x.out_row,
+               .out_batch = x.out_batch,
+               .batch = x.batch,
+               .m = g.rows,
+               .n = x.n,
+               .k = x.k,
+               .rows_per_task = blocks.rows_per_task,
+               .panels_per_task = blocks.panels_per_task,
+               .pairs_per_block = divide_up(x.k, 2) + 1,
+               .scale_a = x.scale_a,
+               .scale_b = x.scale_b * g.alpha,
+               .out_dtype = x.out_dtype,
+               .b_block_k = x.b.block_k,
+               .b_block_stride = x.b.block_stride,
+               .split_k = x.split_k,
+               .b_interleaved = x.b.dealt,
+               .b_sf = x.b.sf,
+               .a_grid = x.a_grid,
+               .b_grid = x.b_grid,
+               .grid_pairs = x.grid_k / 2};
+  if (p.b_sf.bytes) p.b_sf.bytes += g.weight * p.b_sf.batch;
+  if (p.b_grid.p) p.b_grid.p += g.weight * p.b_grid.batch;
+  p.a_grid.first += g.row;
+  if (x.packed && is_gguf(x.b.format)) {
+    p.b_panel = x.b.line;
+  } else if (x.packed) {
+    p.b = advance(p.b, kPanelLine);  // after the header line of the first panel
+    p.b_panel = x.b.line;
+  } else {
+    p.b_k = x.b.step;
+    p.b_n = x.b.line;
+    p.b_batch = x.b.batch;
+  }
+  return p;
+}
+
+bool has_minima(const Product& x) { return is_gguf(x.b.format) && gguf_format(x.b.format)->minimum; }
+double bytes_of_element(const Product& x) {
+  if (!is_gguf(x.b.format)) return !x.packed ? 2 : x.b.format == GemmFormat::kFp4 ? 0.5 : static_cast<double>(item_of(x.b.format));
+  const GgufFormat& f = *gguf_format(x.b.format);
+  return static_cast<double>(f.bytes) / static_cast<double>(f.elements);
+}
+/// What minima count times; GGUF weights come in products of one part only.
+Tensor sums_of_rows(const Product& x, GemmParams& p) {
+  if (!has_minima(x)) return {};
+  const Tensor out = Tensor::empty({x.m, x.k / 32}, DType::kF32);
+  const GemmSumsParams s{.from = static_cast<const bf16_t*>(x.a.data), .line = x.a.line, .step = x.a.step, .k = x.k, .to = out.data_as<float>()};
+  const auto fn = jit::cpu_kernel<kSums>(pack_config_of(x)).fn;
+  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, x.k));
+  parallel_for(divide_up(x.m, at_once), [&](int64_t i) {
+    for (int64_t t = i * at_once; t < std::min(x.m, (i + 1) * at_once); ++t) fn(&s, t);
+  });
+  p.a_sums = out.data_as<float>();
+  return out;
+}
+
+int64_t tasks_of(const GemmParams& p) {
+  return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task) * p.batch;
+}
+
+/// How one group's rows of A get into `to`: per batch the blocks, then the rest as plain rows of even length. Points p at them.
+GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& blocks, bf16_t* to, GemmParams& p) {
+  const int64_t row = 2 * divide_up(x.k, 2), rows = blocks.copy_rest ? g.rows : blocks.packed_rows;
+  GemmPackParams pack{.from = p.a,
+                      .line = x.a.line,
+                      .step = x.a.step,
+                      .batch_stride = x.a.batch,
+                      .to = to,
+                      .to_batch = rows * row,
+                      .lines = rows,
+                      .k = x.k,
+                      .tasks_per_batch = divide_up(rows, kBlockRows),
+                      .sf = x.a.sf,
+                      .split_k = x.split_k};
+  pack.sf.first += g.sf_first;
+  p.a_blocks = to;
+  p.a_block = kBlockRows * row;
+  p.a_batch_blocks = rows * row;
+  if (blocks.copy_rest) {
+    p.a = to;
+    p.a_row = row;
+    p.a_batch = rows * row;
+  }
+  return pack;
+}
+
+void run_groups(const Product& x, std::span<const Group> groups) {
+  const bool direct = direct_a(x);
+  const int threads = Context::current().executor.threads;
+  int64_t busy = 0, rows = 0;
+  for (const Group& g : groups) busy += g.rows > 0, rows += g.rows;
+  std::vector<Part<GemmParams>> parts;
+  std::vector<Part<GemmPackParams>> packs;
+  parts.reserve(static_cast<size_t>(busy));
+  Tensor scratch;
+  bf16_t* to = nullptr;
+  int64_t tasks = 0, pack_tasks = 0;
+  for (const Group& g : groups) {
+    if (g.rows == 0) continue;
+    const Blocks blocks = choose_blocks(x.batch * busy, g.rows, x.n, x.k, direct, threads, bytes_of_element(x));
+    parts.push_back({params_of(x, g, blocks), tasks});
+    GemmParams& p = parts.back().params;
+    tasks += tasks_of(p);
+    if (!blocks.packed_rows && !blocks.copy_rest) continue;
+    const int64_t row = 2 * divide_up(x.k, 2);
+    if (!to) {
+      scratch = Tensor::empty({x.batch * rows * row}, DType::kBF16);
+      to = scratch.data_as<bf16_t>();
+    }
+    packs.push_back({pack_params(x, g, blocks, to, p), pack_tasks});
+    pack_tasks += x.batch * packs.back().params.tasks_per_batch;
+    to += x.batch * g.rows * row;
+  }
+  const Tensor sums = parts.empty() ? Tensor() : sums_of_rows(x, parts.front().params);
+  if (pack_tasks) run_pack(pack_config_of(x), packs, pack_tasks, x.k);
+  run_parts<GemmParams>(jit::cpu_kernel<kGemm>(config_of(x)).fn, parts, tasks, 1, x.packed && x.m <= busy * kBlockRows);
+}
+
+}  // namespace
+
+GemmFormat format_of(DType t) {
+  switch (t) {
+    case DType::kBF16: return GemmFormat::kBF16;
+    case DType::kF16: return GemmFormat::kF16;
+    case DType::kF8E4M3: return GemmFormat::kE4M3;
+    case DType::kF8E5M2: return GemmFormat::kE5M2;
+    default: return GemmFormat::kFp4;
+  }
+}
+Operand rows_of(const TensorView& a) {
+  return {.data = a.data(), .format = format_of(a.dtype()), .line = a.stride(-2), .step = a.stride(-1), .batch = a.rank() == 3 ? a.stride(0) : 0};
+}
+Operand columns_of(const TensorView& b) {
+  return {.data = b.data(), .format = format_of(b.dtype()), .line = b.stride(-1), .step = b.stride(-2), .batch = b.rank() == 3 ? b.stride(0) : 0};
+}
+void Product::set_out(const TensorView& t) {
+  batch = t.rank() == 3 ? t.size(0) : 1;
+  m = t.size(-2);
+  n = t.size(-1);
+  out = t.data();
+  out_row = t.stride(-2);
+  out_batch = t.rank() == 3 ? t.stride(0) : 0;
+  out_dtype = t.dtype();
+}
+
+Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads, double bytes_of_element) {
+  Blocks out{};
+  // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once. Where they are
+  // copied anyway, full blocks come packed.
+  out.packed_rows = m > kBlockRows || !direct ? m / kBlockRows * kBlockRows : 0;
+  out.copy_rest = !direct;
+  // The unit is three panels, one register tile wide. Its time, from 30 GB/s of weights or 220 GFLOP/s a core:
+  const int64_t panels = divide_up(n, 16), groups = divide_up(panels, 3);
+  const double bytes = 48.0 * bytes_of_element * static_cast<double>(k), flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
+  const double group_ns = std::max(bytes / 30.0, flops / 220.0);
+  // A task takes at least 4 us (a wake-up is 1.5 us when the pool spins), and every thread gets six, so that a core
+  // that is slower or busy takes fewer. Rejected: 16 tasks a thread (1 row, k 576: 3 % slower), 2 (uneven cores: up to
+  // 30 %).
+  const double least = std::max(1.0, 4000.0 / std::max(group_ns, 1.0));
+  const int64_t wanted = 6LL * std::max(threads, 1);
+  const int64_t even = std::max<int64_t>(1, groups * batch / wanted);
+  int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(least), 1, std::max<int64_t>(groups, 1));
+  // Few tasks are as many for each thread: 12 groups of 7 on two threads would be 7 and 5.
+  const int64_t rounds = divide_up(groups * batch, per_task * std::max(threads, 1));
+  if (rounds <= 2) per_task = std::clamp<int64_t>(divide_up(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
+  per_task = std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
+  if (groups > 0) per_task = divide_up(groups, divide_up(groups, per_task));  // as many tasks, of one size
+  out.panels_per_task = 3 * per_task;
+  // One row of panels too few for all threads: rows are cut too, in whole blocks of at least 32.
+  const int64_t tasks = batch * std::max<int64_t>(1, divide_up(panels, out.panels_per_task));
+  int64_t cuts = 1;
+  if (tasks < wanted && group_ns * static_cast<double>(out.panels_per_task / 3) > 8000.0)
+    cuts = std::clamp<int64_t>(divide_up(wanted, tasks), 1, std::max<int64_t>(1, m / 32));
+  out.rows_per_task = std::max<int64_t>(kBlockRows, divide_up(divide_up(m, cuts), kBlockRows) * kBlockRows);
+  return out;
+}
+
+std::string refuse(const Product& p) {
+  if (p.quantize_a) return refuse_bytes(p);
+  if (is_fp4_product(p)) return refuse_fp4(p);
+  // All are asked for before any answer counts: what is compiled ahead is what is asked for here.
+  if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
+    return str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256");
+  const std::string& why = jit::cpu_kernel<kGemm>(config_of(p)).refusal;
+  if (has_minima(p)) {
+    const std::string& sums = jit::cpu_kernel<kSums>(pack_config_of(p)).refusal;
+    if (!sums.empty()) return sums;
+  }
+  if (direct_a(p) && p.m <= kBlockRows) return why;
+  const std::string& pack = jit::cpu_kernel<kPack>(pack_config_of(p)).refusal;
+  return why.empty() ? pack : why;
+}
+
+void run(const Product& x) {
+  if (x.batch * x.m * x.n == 0) return;
+  if (x.quantize_a) return run_bytes(x);
+  const std::array<Group, 1> all = {{{.rows = x.m}}};
+  const std::span<const Group> groups = x.grouped ? x.groups : std::span<const Group>(all);
+  if (is_fp4_product(x)) return run_fp4(x, groups);
+  run_groups(x, groups);
+}
+
+std::string refuse_pack_weights(const TensorView& b) {
+  return jit::cpu_kernel<kPack>(GemmPackConfig{format_of(b.dtype()), 0}).refusal;
+}
+
+void pack_weights(const TensorView& b, const TensorView& out) {
+  const int64_t k = b.size(0), n = b.size(1), panels = packed_panels(n);
+  if (panels == 0) return;
+  const std::array<Part<GemmPackParams>, 1> all = {{{{.from = b.data(),
+                                                      .line = b.stride(1),
+                                                      .step = b.stride(0),
+                                                      .to = out.data(),
+                                                      .lines = n,
+                                                      .k = k,
+                                                      .tasks_per_batch = panels},
+                                                     0}}};
+  run_pack({.from = format_of(b.dtype()), .rows = 0}, all, panels, k);
+}
+
+}  // namespace flashinfer::gemm

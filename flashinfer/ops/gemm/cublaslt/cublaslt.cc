@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt counts columns first, so out = a . b is asked for as out^T = b^T . a^T: its A is our b, its m our n.
+#include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/core/cuda/cublaslt.h"
+#include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/env.h"
+#include "flashinfer/op/device.h"
+#include "flashinfer/ops/gemm/cublaslt/search.h"
+
+namespace flashinfer::gemm {
+namespace {
+
+using cublaslt::Handle;
+
+/// NVIDIA advises 32 MiB for sm_90 and newer.
+constexpr size_t kWorkspace = size_t{32} << 20;
+/// That the heuristic is asked for and that are timed: it orders by its estimate, and later ones rarely win.
+constexpr int kAlgorithms = 8;
+
+int type_of(DType t) {
+  switch (t) {
+    case DType::kF32: return cublaslt::kR32F;
+    case DType::kF16: return cublaslt::kR16F;
+    case DType::kBF16: return cublaslt::kR16BF;
+    case DType::kF8E4M3: return cublaslt::kR8FE4M3;
+    default: return cublaslt::kR8FE5M2;
+  }
+}
+
+/// Column-major, as cuBLASLt sees a matrix of ours: [rows, columns] with `ld` elements between columns; transposed to be multiplied.
+struct Matrix {
+  int type = 0, transposed = 0, alignment = 0;
+  int64_t rows = 0, columns = 0, ld = 0, batch_stride = 0;
+  auto operator<=>(const Matrix&) const = default;
+};
+/// What a choice of an algorithm depends on.
+struct Key {
+  int device = 0;
+  const void* library = nullptr;
+  Matrix a, b, d;  // cuBLASLt's: our b, a, out
+  int64_t batch = 1;
+  int bias = -1;   // its type
+  bool fp8 = false;
+  auto operator<=>(const Key&) const = default;
+};
+
+int alignment_of(const void* p) {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  return static_cast<int>(std::min<uintptr_t>(256, at & (~at + 1)));
+}
+
+/// `v` [.., r, c] as the matrix that stands for its transpose: rows of ours are columns there. Empty without a dimension of stride 1.
+std::optional<Matrix> matrix_of(const TensorView& v) {
+  const int64_t r = v.size(-2), c = v.size(-1), sr = v.stride(-2), sc = v.stride(-1);
+  Matrix m{.type = type_of(v.dtype()), .alignment = alignment_of(v.data())};
+  if (v.rank() == 3 && v.size(0) > 1) m.batch_stride = v.stride(0);
+  if ((sc == 1 || c == 1) && (sr >= c || r == 1)) m.rows = c, m.columns = r, m.ld = std::max(sr, c);
+  else if ((sr == 1 || r == 1) && (sc >= r || c == 1)) m.rows = r, m.columns = c, m.ld = std::max(sc, r), m.transposed = 1;
+  else return std::nullopt;
+  return m;
+}
+
+/// What names a product for other processes.
+std::string text_of(const Key& k) {
+  const auto matrix = [](const Matrix& m) {
+    return str(" type ", m.type, m.transposed ? " transposed " : " ", m.rows, "x", m.columns, " ld ", m.ld, " step ", m.batch_stride, " at ", m.alignment, ";");
+  };
+  return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias);
+}
+
+/// Descriptors and the algorithms of one key. Used under its mutex: descriptors hold the pointers of a call.
+struct Choice {
+  std::mutex mutex;
+  Handle description = nullptr, a = nullptr, b = nullptr, d = nullptr;
+  std::vector<cublaslt::HeuristicResult> algorithms;  // in the heuristic's order
+  size_t chosen = 0;
+  bool settled = false;  // `chosen` is for good
+  std::string refusal;
+};
+
+void set(Handle description, int attribute, const auto& value) {
+  cublaslt::check(cublaslt::library().cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+}
+
+Handle layout(const Matrix& m, int64_t batch) {
+  const cublaslt::Library& lt = cublaslt::library();
+  Handle h = nullptr;
+  cublaslt::check(lt.cublasLtMatrixLayoutCreate(&h, m.type, static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.columns), m.ld),
+                  "cublasLtMatrixLayoutCreate");
+  if (batch == 1) return h;
+  const auto count = static_cast<int32_t>(batch);
+  cublaslt::check(lt.cublasLtMatrixLayoutSetAttribute(h, cublaslt::kBatchCount, &count, sizeof count), "cublasLtMatrixLayoutSetAttribute");
+  cublaslt::check(lt.cublasLtMatrixLayoutSetAttribute(h, cublaslt::kBatchOffset, &m.batch_stride, sizeof m.batch_stride),
+                  "cublasLtMatrixLayoutSetAttribute");
+  return h;
+}
+
+/// The library's handle of a device; as long as the process.
+Handle handle_of(int device) {
+  static std::mutex mutex;
+  static auto& handles = *new std::map<std::pair<const void*, int>, Handle>;
+  const std::lock_guard lock(mutex);
+  Handle& h = handles[{&cublaslt::library(), device}];
+  const cuda::Current current(device);
+  const cuda::BesideCapture beside;
+  if (h == nullptr) cublaslt::check(cublaslt::library().cublasLtCreate(&h), "cublasLtCreate");
+  return h;
+}
+
+/// Descriptors, then the heuristic's list. Descriptors stay with the choice for good.
+void choose(const Key& k, Choice& c) {
+  const cublaslt::Library& lt = cublaslt::library();
+  cublaslt::check(lt.cublasLtMatmulDescCreate(&c.description, cublaslt::kCompute32F, cublaslt::kR32F), "cublasLtMatmulDescCreate");
+  set(c.description, cublaslt::kTransA, int32_t{k.a.transposed ? cublaslt::kOpT : cublaslt::kOpN});
+  set(c.description, cublaslt::kTransB, int32_t{k.b.transposed ? cublaslt::kOpT : cublaslt::kOpN});
+  if (k.bias >= 0) {
+    set(c.description, cublaslt::kEpilogue, uint32_t{cublaslt::kEpilogueBias});
+    set(c.description, cublaslt::kBiasType, int32_t{k.bias});
+  }
+  if (k.fp8) set(c.description, cublaslt::kFastAccum, int8_t{0});  // sums of fp8 in f32 throughout
+  c.a = layout(k.a, k.batch), c.b = layout(k.b, k.batch), c.d = layout(k.d, k.batch);
+  Handle preference = nullptr;
+  cublaslt::check(lt.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+  const auto prefer = [&](int attribute, const auto& value) {
+    cublaslt::check(lt.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+  };
+  prefer(cublaslt::kMaxWorkspace, uint64_t{kWorkspace});
+  prefer(cublaslt::kAlignmentA, static_cast<uint32_t>(k.a.alignment)), prefer(cublaslt::kAlignmentB, static_cast<uint32_t>(k.b.alignment));
+  prefer(cublaslt::kAlignmentC, static_cast<uint32_t>(k.d.alignment)), prefer(cublaslt::kAlignmentD, static_cast<uint32_t>(k.d.alignment));
+  int found = 0;
+  c.algorithms.resize(kAlgorithms);
+  const cublaslt::Status s =
+      lt.cublasLtMatmulAlgoGetHeuristic(handle_of(k.device), c.description, c.a, c.b, c.d, c.d, preference, kAlgorithms, c.algorithms.data(), &found);
+  lt.cublasLtMatmulPreferenceDestroy(preference);
+  const cublaslt::Status first = s != 0 ? s : c.algorithms[0].state;
+  c.algorithms.resize(s == 0 ? static_cast<size_t>(found) : 0);
+  std::erase_if(c.algorithms, [](const cublaslt::HeuristicResult& r) { return r.state != 0; });
+  c.settled = c.algorithms.size() < 2 || !env::flag("FLASHINFER_CUBLASLT_SEARCH");
+  if (c.algorithms.empty())
+    c.refusal = str("cuBLASLt ", lt.version / 10000, ".", lt.version / 100 % 100, " has no algorithm for these types, layouts and alignments (",
+                    lt.cublasLtGetStatusName(first), ")");
+}
+
+Choice& choice_of(const Key& k) {
+  static std::mutex mutex;
+  static auto& choices = *new std::map<Key, std::unique_ptr<Choice>>;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Choice>& c = choices[k];
+  if (c) return *c;
+  auto made = std::make_unique<Choice>();
+  const cuda::Current current(k.device);
+  choose(k, *made);
+  c = std::move(made);
+  return *c;
+}
+
+/// The key of a product; a sentence when cuBLASLt cannot be told of it.
+op::Refusal key_of(const LtProduct& p, Key& k) {
+  k.device = p.out.device().index, k.library = &cublaslt::library();
+  const auto a = matrix_of(p.b), b = matrix_of(p.a), d = matrix_of(p.out);
+  if (!a || !b) return str(a ? "a" : "b", " is ", to_string(a ? p.a : p.b), ": cuBLASLt needs one of a matrix's dimensions without gaps");
+  if (!d || d->transposed) return str("out is ", to_string(p.out), ": cuBLASLt needs its rows without gaps");
+  k.a = *a, k.b = *b, k.d = *d, k.batch = p.out.rank() == 3 ? p.out.size(0) : 1;
+  k.bias = p.bias ? type_of(p.bias->dtype()) : -1;
+  k.fp8 = size_of(p.a.dtype()) == 1;
+  if (p.a.size(-1) == 0) return "k is 0, and cuBLASLt takes only products of something";
+  if (p.bias && p.bias->stride(0) != 1 && p.bias->size(0) > 1) return "bias has gaps between elements";
+  if (k.batch > INT32_MAX) return "the batch is more than 32 bits hold";
+  if (!k.fp8) return {};
+  // A matrix whose other dimension is 1 has both layouts.
+  const auto along_k = [](Matrix& m, bool is_a, int64_t depth) {
+    if (m.rows != depth && m.ld == m.rows && m.rows == 1) m.rows = depth, m.columns = 1, m.ld = depth, m.transposed = !m.transposed;
+    return m.transposed == (is_a ? 1 : 0);
+  };
+  const int64_t depth = p.a.size(-1);
+  if (!along_k(k.a, true, depth) || !along_k(k.b, false, depth))
+    return "fp8 products of cuBLASLt read both matrices along k: a [m, k] row by row and b as the transposed view of a [n, k] weight";
+  for (const auto& [name, m] : {std::pair("a", &k.b), std::pair("b", &k.a)})
+    if (m->alignment % 16 != 0 || m->ld % 16 != 0 || (k.batch > 1 && m->batch_stride % 16 != 0))
+      return str("fp8 rows of ", name, " must begin at 16 bytes, which its address and strides do not give");
+  return {};
+}
+
+/// Memory that a stream's products share; those of one stream run one after another. Under capture it becomes the graph's own.
+Tensor workspace_of(Device device, size_t bytes) {
+  if (bytes == 0) return {};
+  Handle const stream = Context::current().stream;
+  if (cuda::capturing(device.index, stream)) return Tensor::empty({static_cast<int64_t>(bytes)}, DType::kU8, device);
+  static std::mutex mutex;
+  static auto& all = *new std::map<std::tuple<const void*, int, Handle>, Tensor>;
+  const std::lock_guard lock(mutex);
+  Tensor& t = all[{&cuda::driver(), device.index, stream}];
+  if (!t.defined()) t = Tensor::empty({static_cast<int64_t>(kWorkspace)}, DType::kU8, device);
+  return t;
+}
+
+}  // namespace
+
+op::Refusal refuse_cublaslt(const op::Op& op, const void* block, const LtProduct& p) {
+  Device device;
+  if (op::Refusal r = op::refuse_unless_gpu(op, block, device); !r.empty()) return r;
+  if (device.type != DeviceType::kCUDA) return "cuBLASLt runs on GPUs, not on the emulator";
+  if (std::string why = cuda::device_refusal(device.index); !why.empty()) return why;
+  const cublaslt::Library& lt = cublaslt::library();
+  if (!lt.refusal.empty()) return lt.refusal;
+  if (const int driver = cuda::driver().version; lt.version / 10000 > static_cast<size_t>(driver / 1000))
+    return str("the driver is for CUDA ", cuda::version_text(driver), ", but cuBLASLt is ", lt.version / 10000, ".", lt.version / 100 % 100,
+               ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");
+  const cuda::DeviceInfo& gpu = cuda::device_info(device.index);
+  const int capability = gpu.major * 10 + gpu.minor;
+  if (size_of(p.a.dtype()) == 1 && capability < 89) return str("fp8 products need compute capability 8.9, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
+  if (capability < 80) return str("bfloat16 products need compute capability 8.0, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
+  if (p.out.numel() == 0) return {};
+  Key k;
+  if (op::Refusal r = key_of(p, k); !r.empty()) return r;
+  return choice_of(k).refusal;
+}
+
+void run_cublaslt(const LtProduct& p) {
+  if (p.out.numel() == 0) return;
+  Key k;
+  if (const op::Refusal r = key_of(p, k); !r.empty()) throw InternalError("cublasLt: " + r);
+  Choice& c = choice_of(k);
+  const cuda::Current current(k.device);
+  const cuda::BesideCapture beside;  // at an algorithm's first use cuBLASLt loads its kernel
+  Handle const stream = Context::current().stream;
+  const std::lock_guard lock(c.mutex);
+  const auto needs = [&](size_t way) { return c.algorithms[way].workspace; };
+  size_t most = needs(c.chosen);
+  if (!c.settled)
+    for (size_t way = 0; way < c.algorithms.size(); ++way) most = std::max(most, needs(way));
+  const Tensor workspace = workspace_of(p.out.device(), most);
+  if (p.bias) set(c.description, cublaslt::kBiasPointer, static_cast<const void*>(p.bias->data()));
+  if (k.fp8) {
+    set(c.description, cublaslt::kAScalePointer, static_cast<const void*>(p.scale_b));
+    set(c.description, cublaslt::kBScalePointer, static_cast<const void*>(p.scale_a));
+  }
+  const auto run = [&](size_t way) {
+    const float one = 1, zero = 0;
+    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b.data(), c.a, p.a.data(), c.b, &zero, p.out.data(), c.d,
+                                              p.out.data(), c.d, &c.algorithms[way].algorithm, workspace.defined() ? workspace.data() : nullptr,
+                                              needs(way), stream);
+  };
+  if (!c.settled) c.settled = settle(k.device, stream, text_of(k), c.algorithms, run, c.chosen);
+  cublaslt::check(run(c.chosen), "cublasLtMatmul");
+}
+
+}  // namespace flashinfer::gemm

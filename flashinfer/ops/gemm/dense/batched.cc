@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/gemm/dense/batched.h"
+
+#include <cstring>
+
+#include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/gemm/cases.h"
+#include "flashinfer/ops/gemm/grouped/work.h"
+#include "flashinfer/ops/gemm/ops.h"
+
+namespace flashinfer {
+namespace {
+using Masked = MaskedBmm;
+using Ragged = RaggedBmm;
+using Added = GemmAlphaBeta;
+namespace family = ops::gemm;
+
+/// out[m, n] = a[m, k] . b[n, k] * scale, any strides of a and b.
+struct Part {
+  TensorView a, b, out;
+};
+gemm::Product product_of(const Part& x, double scale) {
+  gemm::Product p{.k = x.a.size(1), .a = gemm::rows_of(x.a), .b = gemm::rows_of(x.b)};
+  p.set_out(x.out);
+  p.scale_a = static_cast<float>(scale);
+  if (x.a.dtype() == DType::kF16) p.split_k = p.k, p.k = split_depth(p.k);
+  return p;
+}
+void reference_part(const Part& x, double scale) {
+  ref::nt_product(
+      x.out, 0, x.a.size(0), x.a.size(1), [&](int64_t i, int64_t k) { return ref::at(x.a, {i, k}); },
+      [&](int64_t j, int64_t k) { return ref::at(x.b, {j, k}); }, scale);
+}
+TensorView turned(const TensorView& t, bool yes) { return yes ? t.transpose(t.rank() - 2, t.rank() - 1) : t; }
+void clear(const TensorView& rows) {
+  for (int64_t r = 0; r < rows.size(0); ++r)
+    std::memset(static_cast<char*>(rows.data()) + r * rows.stride(0) * rows.item_size(), 0, static_cast<size_t>(rows.size(1) * rows.item_size()));
+}
+
+// ---- the parts of each op ----
+/// f(part) for the rows that count; the others are cleared.
+template <class F>
+void each_part(const Masked& a, F f) {
+  const TensorView x = turned(a.a, a.transpose_a), w = turned(a.b, !a.transpose_b);
+  for (int64_t q = 0; q < x.size(0); ++q) {
+    const int64_t rows = gemm::index_at(a.masked_m, q);
+    const TensorView out = a.out->select(0, q);
+    clear(out.slice(0, rows, out.size(0)));
+    f(Part{x.select(0, q).slice(0, 0, rows), w.select(0, q), out.slice(0, 0, rows)});
+  }
+}
+template <class F>
+void each_part(const Ragged& a, F f) {
+  const TensorView x = turned(a.a, a.transpose_a), w = turned(a.b, !a.transpose_b);
+  int64_t row = 0;
+  for (const gemm::Group& g : gemm::groups_of("ragged_bmm", "m_indptr", a.m_indptr, x.size(0))) {
+    clear(a.out->slice(0, row, g.row));
+    row = g.row + g.rows;
+    f(Part{x.slice(0, g.row, row), w.select(0, g.weight), a.out->slice(0, g.row, row)});
+  }
+  clear(a.out->slice(0, row, x.size(0)));
+}
+template <class B>
+void launch(const B& a) {
+  each_part(a, [](const Part& x) { gemm::run(product_of(x, 1)); });
+}
+template <class B>
+void reference(const B& a) {
+  each_part(a, [](const Part& x) { reference_part(x, 1); });
+}
+Part part_of(const Added& a, const TensorView& out) { return {turned(a.a, a.trans_a), turned(a.b, !a.trans_b), out}; }
+template <class T>
+void add_rows(const Added& a, const Tensor& product) {
+  const int64_t n = a.c.size(1);
+  const auto beta = static_cast<float>(a.beta);
+  ops::for_rows(a.c.size(0), ops::rows_per_task(a.c.size(0), n * 8), [&](int64_t r) {
+    T* c = a.c.data_as<T>() + r * a.c.stride(0);
+    const float* p = product.data_as<float>() + r * n;
+    for (int64_t i = 0; i < n; ++i) c[i] = T(p[i] + beta * static_cast<float>(c[i]));
+  });
+}
+void launch_added(const Added& a) {
+  if (a.beta == 0) return gemm::run(product_of(part_of(a, a.c), a.alpha));
+  const Tensor product = Tensor::empty(a.c.shape(), DType::kF32);
+  gemm::run(product_of(part_of(a, product.view()), a.alpha));
+  if (a.c.dtype() == DType::kBF16) add_rows<bf16_t>(a, product);
+  else if (a.c.dtype() == DType::kF16) add_rows<f16_t>(a, product);
+  else add_rows<float>(a, product);
+}
+void reference_added(const Added& a) {
+  const Tensor product = Tensor::empty(a.c.shape(), DType::kF64);
+  reference_part(part_of(a, product.view()), a.alpha);
+  for (int64_t r = 0; r < a.c.size(0); ++r)
+    for (int64_t i = 0; i < a.c.size(1); ++i)
+      ref::put(a.c, {r, i}, ref::at(product.view(), {r, i}) + (a.beta == 0 ? 0.0 : a.beta * ref::at(a.c, {r, i})));
+}
+
+// ---- outputs, checks ----
+op::Shape masked_shape(const Masked& a) { return {3, {a.a.size(0), a.a.size(a.transpose_a ? 2 : 1), a.b.size(a.transpose_b ? 1 : 2)}}; }
+op::Shape ragged_shape(const Ragged& a) { return {2, {a.a.size(a.transpose_a ? 1 : 0), a.b.size(a.transpose_b ? 1 : 2)}}; }
+DType ragged_dtype(const Ragged& a) { return a.out_dtype.value_or(a.a.dtype()); }
+void check_depth(const char* op, const TensorView& a, bool turn_a, const TensorView& b, bool n_first) {
+  const int64_t ka = a.size(turn_a ? -2 : -1), kb = b.size(n_first ? -1 : -2);
+  FI_CHECK(ka == kb, ValueError, op, ": b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a), " with k = ", ka);
+}
+void validate_masked(const Masked& a) {
+  constexpr const char* kName = "masked_bmm";
+  check_depth(kName, a.a, a.transpose_a, a.b, a.transpose_b);
+  if (a.a.device() != kCpu) return;
+  const int64_t m = a.a.size(a.transpose_a ? 2 : 1);
+  for (int64_t q = 0; q < a.masked_m.size(0); ++q) {
+    const int64_t rows = gemm::index_at(a.masked_m, q);
+    FI_CHECK(rows >= 0 && rows <= m, ValueError, kName, ": masked_m[", q, "] is ", rows, ", but must be in [0, ", m, "] (rows of a matrix of a)");
+  }
+}
+void validate_ragged(const Ragged& a) {
+  constexpr const char* kName = "ragged_bmm";
+  check_depth(kName, a.a, a.transpose_a, a.b, a.transpose_b);
+  gemm::check_out_dtype(kName, ragged_dtype(a), op::floats);
+  if (a.a.device() != kCpu) return;
+  for (const gemm::Group& g : gemm::groups_of(kName, "m_indptr", a.m_indptr, a.a.size(a.transpose_a ? 1 : 0)))
+    FI_CHECK(g.rows <= a.max_m, ValueError, kName, ": m_indptr makes segment ", g.weight, " ", g.rows, " rows long, but max_m is ", a.max_m);
+}
+void validate_added(const Added& a) {
+  constexpr const char* kName = "gemm_alpha_beta";
+  check_depth(kName, a.a, a.trans_a, a.b, a.trans_b);
+  const int64_t m = a.a.size(a.trans_a ? 1 : 0), n = a.b.size(a.trans_b ? 0 : 1);
+  FI_CHECK(a.c.size(0) == m && a.c.size(1) == n, ValueError, kName, ": c is ", to_string(a.c), ", but must be [", m, ", ", n, "]");
+}
+template <const op::Op& O, class B>
+op::Refusal refuse(const B& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
+  const gemm::Operand rows{.format = gemm::format_of(a.a.dtype())};  // strided: packed whatever the rows
+  return gemm::refuse({.m = 9, .n = 16, .k = 32, .a = rows, .b = rows});
+}
+template <class B>
+op::Cost cost(const B& a) {
+  bool n_first;
+  if constexpr (std::is_same_v<B, Added>) n_first = a.trans_b;
+  else n_first = a.transpose_b;
+  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()), .flops = 2.0 * static_cast<double>(a.b.size(n_first ? -2 : -1) * a.a.numel())};
+}
+
+// ---- tables ----
+constexpr op::Field masked_fields[] = {
+    op::in<&Masked::a>("a", "q x y", gemm::kHalves),
+    op::in<&Masked::b>("b", "q z w", op::same_as("a")),
+    op::in<&Masked::masked_m>("masked_m", "q", DType::kI32),
+    op::attr<&Masked::transpose_a>("transpose_a"),
+    op::attr<&Masked::transpose_b>("transpose_b"),
+    op::out<&Masked::out>("out", nullptr, op::same_as("a"), op::shape<masked_shape>),
+    op::attr<&Masked::backend>("backend", op::backends("cutile:cuda")),
+};
+constexpr op::Field ragged_fields[] = {
+    op::in<&Ragged::a>("a", "x y", gemm::kHalves),
+    op::in<&Ragged::b>("b", "q z w", op::same_as("a")),
+    op::in<&Ragged::m_indptr>("m_indptr", "q+1", DType::kI32),
+    op::attr<&Ragged::max_m>("max_m", op::required),
+    op::in<&Ragged::max_m_device>("max_m_device", nullptr),
+    op::attr<&Ragged::transpose_a>("transpose_a"),
+    op::attr<&Ragged::transpose_b>("transpose_b"),
+    op::attr<&Ragged::out_dtype>("out_dtype"),
+    op::attr<&Ragged::backend>("backend", op::backends("cutile:cuda")),
+    op::result<&Ragged::out>("out", nullptr, op::floats, op::shape<ragged_shape>, op::dtype<ragged_dtype>),
+};
+constexpr op::Field added_fields[] = {
+    op::in<&Added::a>("a", "x y", gemm::kHalves),
+    op::in<&Added::b>("b", "z w", op::same_as("a")),
+    op::inout<&Added::c>("c", "m n", op::floats),
+    op::attr<&Added::trans_a>("trans_a"),
+    op::attr<&Added::trans_b>("trans_b"),
+    op::attr<&Added::alpha>("alpha"),
+    op::attr<&Added::beta>("beta", op::doc("factor of what c holds; 0: it does not count")),
+    op::attr<&Added::num_sms>("num_sms"),
+    op::attr<&Added::backend>("backend", op::backends("cutile:cuda")),
+};
+constexpr op::Candidate masked_candidates[] = {op::candidate<refuse<family::masked_bmm_op, Masked>, launch<Masked>>("cpu"), op::reference<reference<Masked>>()};
+constexpr op::Candidate ragged_candidates[] = {op::candidate<refuse<family::ragged_bmm_op, Ragged>, launch<Ragged>>("cpu"), op::reference<reference<Ragged>>()};
+constexpr op::Candidate added_candidates[] = {op::candidate<refuse<family::alpha_beta_op, Added>, launch_added>("cpu"), op::reference<reference_added>()};
+
+constexpr op::Case kMasked[] = {
+    {"rows", "a=bf16:3x10x70 b=bf16:3x70x33 masked_m=i32:[10,0,3]", "cpu", 0, -1, 1e-2},
+    {"both_turned_f16", "a=f16:2x70x9 b=f16:2x17x70 masked_m=i32:[9,4] transpose_a=True transpose_b=True", "cpu", 0, -1, 1e-2},
+};
+constexpr op::Case kRagged[] = {
+    {"segments", "a=bf16:31x64 b=bf16:3x33x64 m_indptr=i32:[0,1,1,31] max_m=30", "cpu", 0, -1, 1e-2},
+    {"row_major_f32", "a=f16:70x9 b=f16:2x70x17 m_indptr=i32:[2,4,9] max_m=8 transpose_a=True transpose_b=False out_dtype=float32", "cpu", 0, -1, 1e-3},
+};
+constexpr op::Case kAdded[] = {
+    {"added", "a=bf16:9x64 b=bf16:33x64 c=bf16:9x33^pad3 alpha=0.5 beta=2.0", "cpu", 0, -1, 5e-2},
+    {"alone", "a=f16:64x9 b=f16:64x17 c=f32:9x17 trans_a=True trans_b=False alpha=-1.5", "cpu", 0, -1, 1e-3},
+};
+std::span<const op::Case> masked_cases() { return kMasked; }
+std::span<const op::Case> ragged_cases() { return kRagged; }
+std::span<const op::Case> added_cases() { return kAdded; }
+}  // namespace
+
+namespace ops::gemm {
+constinit const op::Op masked_bmm_op = op::define<Masked, validate_masked, cost<Masked>>(
+    "masked_bmm", "flashinfer.gemm", "The first masked_m rows of each matrix of a batch times its weight.", masked_fields, masked_candidates, masked_cases);
+constinit const op::Op ragged_bmm_op = op::define<Ragged, validate_ragged, cost<Ragged>>(
+    "ragged_bmm", "flashinfer.gemm", "Each segment of rows times its matrix.", ragged_fields, ragged_candidates, ragged_cases);
+constinit const op::Op alpha_beta_op = op::define<Added, validate_added, cost<Added>>(
+    "gemm_alpha_beta", "flashinfer.gemm", "c = alpha * a . b + beta * c, in place.", added_fields, added_candidates, added_cases);
+}  // namespace ops::gemm
+
+Tensor masked_bmm(const Masked& a) { return op::call(family::masked_bmm_op, a); }
+Tensor ragged_bmm(const Ragged& a) { return op::call(family::ragged_bmm_op, a); }
+void gemm_alpha_beta(const Added& a) { op::call(family::alpha_beta_op, a); }
+
+}  // namespace flashinfer

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/gemm/gguf/gguf.h"
+
+#include <cstring>
+
+#include "flashinfer/core/context.h"
+#include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/gemm/cases.h"
+#include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
+#include "flashinfer/ops/gemm/ops.h"
+#include "flashinfer/ops/gemm/gguf/ref.h"
+#include "flashinfer/ops/gemm/scaled/ref.h"
+
+namespace flashinfer {
+namespace {
+
+namespace family = ops::gemm;
+constexpr const char *kMm = "mm_gguf", *kPrepare = "prepare_gguf_weights", *kDequantize = "gguf_dequantize";
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gguf_dequantize", "flashinfer::GgufParams"};
+
+const GgufFormat& format_of(const std::string& name) {
+  for (const GgufFormat& f : kGgufFormats)
+    if (name == f.name) return f;
+  throw_error(ErrorKind::kValueError, str("format is '", name, "', which is none of GGUF's that are known"));  // choices come first
+}
+/// Elements of a row of `bytes`.
+int64_t elements_of(const char* op, const char* argument, const TensorView& t, const GgufFormat& f) {
+  FI_CHECK(t.size(1) % f.bytes == 0, ValueError, op, ": ", argument, ".shape[1] is ", t.size(1), ", but rows of ", f.name, " are blocks of ",
+           f.bytes, " bytes for ", f.elements, " elements");
+  return t.size(1) / f.bytes * f.elements;
+}
+
+// ---- mm_gguf ----
+
+bool prepared(const MmGguf& a) { return a.b_blocks.rank() == 3; }
+/// n of a prepared weight, ValueError if it is none or was made for another k or format.
+int64_t prepared_columns(const MmGguf& a) {
+  const GgufFormat& f = format_of(a.format);
+  const TensorView& b = a.b_blocks;
+  const int64_t depth = a.a.size(1);
+  FI_CHECK(f.panels, ValueError, kMm, ": b_blocks is ", to_string(b), ", but ", f.name, " has no prepared form: it must be [n, bytes]");
+  FI_CHECK(b.size(2) == kPanelLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine)), ValueError, kMm, ": b_blocks is ",
+           to_string(b), ", but a prepared weight is [panels, lines, 64] with contiguous panels");
+  if (b.size(0) == 0) return 0;
+  int64_t k = 0, last_k = 0;
+  const uint8_t* first = b.data_as<uint8_t>();
+  const int64_t full = b.size(1) ? read_panel_header(first, f.format, &k) : 0;
+  const int64_t last = full ? read_panel_header(first + (b.size(0) - 1) * b.stride(0), f.format, &last_k) : 0;
+  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, kMm, ": b_blocks is ", to_string(b),
+           ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
+  FI_CHECK(k == depth && last_k == k, ValueError, kMm, ": b_blocks was prepared for k = ", k, ", but a.shape[1] is ", depth);
+  FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, kMm, ": b_blocks.shape[1] is ", b.size(1), ", but its header says k = ", k,
+           ", which needs ", gguf_lines(f.format, k));
+  return kPanelWidth * (b.size(0) - 1) + last;
+}
+int64_t columns_of(const MmGguf& a) {
+  if (prepared(a)) return prepared_columns(a);
+  const GgufFormat& f = format_of(a.format);
+  FI_CHECK(a.b_blocks.rank() == 2, ValueError, kMm, ": b_blocks is ", to_string(a.b_blocks),
+           ", but must be [n, bytes] or the result of prepare_gguf_weights");
+  const int64_t k = elements_of(kMm, "b_blocks", a.b_blocks, f);
+  FI_CHECK(k == a.a.size(1), ValueError, kMm, ": b_blocks.shape[1] is ", a.b_blocks.size(1), ", which is ", k, " elements of ", f.name,
+           ", but k is ", a.a.size(1), " (from a.shape[1])");
+  return a.b_blocks.size(0);
+}
+op::Shape mm_shape(const MmGguf& a) {
+  return {2, {a.a.size(0), prepared(a) && op::inferring() ? op::kAnyExtent : columns_of(a)}};
+}
+void validate_mm(const MmGguf& a) {
+  const GgufFormat& f = format_of(a.format);
+  FI_CHECK(a.a.size(1) % f.elements == 0, ValueError, kMm, ": a.shape[1] is ", a.a.size(1), ", but k must be a multiple of ", f.elements,
+           ", the elements of a block of ", f.name);
+  if (!op::inferring()) columns_of(a);
+  gemm::check_out_dtype(kMm, a.out_dtype, op::floats);
+}
+gemm::Product product(const MmGguf& a) {
+  const GgufFormat& f = format_of(a.format);
+  gemm::Product p{.k = a.a.size(1), .a = gemm::rows_of(a.a)};
+  p.set_out(*a.out);
+  p.b = {.data = a.b_blocks.data(), .format = f.format, .line = a.b_blocks.stride(0)};
+  p.packed = prepared(a);
+  p.grid_k = f.grid;
+  p.quantize_a = a.quantize_a;
+  return p;
+}
+void reference_mm(const MmGguf& a) {
+  const GemmFormat format = format_of(a.format).format;
+  std::vector<std::vector<double>> rows;
+  for (int64_t i = 0; a.quantize_a && i < a.a.size(0); ++i) rows.push_back(ref::quantized_row(a.a, i));
+  ref::nt_product(
+      *a.out, 0, a.out->size(0), a.a.size(1),
+      [&](int64_t i, int64_t k) { return a.quantize_a ? rows[static_cast<size_t>(i)][static_cast<size_t>(k)] : ref::at(a.a, {i, k}); },
+      [&](int64_t j, int64_t k) {
+        if (prepared(a)) return ref::gguf_panel_at(format, a.b_blocks, a.a.size(1), j, k).value();
+        return ref::gguf_at(format, a.b_blocks.data_as<uint8_t>() + j * a.b_blocks.stride(0), k).value();
+      },
+      1);
+}
+op::Refusal refuse_mm(const MmGguf& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(family::mm_gguf_op, &a); !r.empty()) return r;
+  return gemm::refuse(product(a));
+}
+void launch_mm(const MmGguf& a) { gemm::run(product(a)); }
+op::Cost cost_mm(const MmGguf& a) {
+  return {.bytes = static_cast<double>(a.a.nbytes() + a.b_blocks.nbytes() + a.out->nbytes()),
+          .flops = 2.0 * static_cast<double>(a.out->numel()) * static_cast<double>(a.a.size(1))};
+}
+
+// ---- prepare_gguf_weights ----
+
+op::Shape prepared_shape(const PrepareGgufWeights& a) {
+  const GgufFormat& f = format_of(a.format);
+  return {3, {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of(kPrepare, "b_blocks", a.b_blocks, f)), kPanelLine}};
+}
+/// The block of column c into its places of the panel's block.
+void place_block(GemmFormat format, const uint8_t* block, int64_t c, uint8_t* quants) {
+  if (format == GemmFormat::kQ8_0) {
+    for (int64_t i = 0; i < 32; ++i) quants[gguf_byte_place(i / 2, c * 2 + i % 2)] = block[2 + i];
+    return;
+  }
+  const uint8_t* nibbles = block + (format == GemmFormat::kQ4_1 ? 4 : 2);
+  for (int64_t i = 0; i < 32; ++i) {
+    const int q = nibbles[i % 16] >> (i < 16 ? 0 : 4) & 15, nibble = static_cast<int>(i / 2 % 4);
+    quants[i / 8 * 64 + (c * 2 + i % 2) * 2 + nibble / 2] |= static_cast<uint8_t>(q << (nibble % 2 * 4));
+  }
+}
+void launch_prepare(const PrepareGgufWeights& a) {
+  const GgufFormat& f = format_of(a.format);
+  const int64_t n = a.b_blocks.size(0), blocks = a.b_blocks.size(1) / f.bytes, quants = gguf_quant_bytes(f.format);
+  parallel_for(a.out->size(0), [&](int64_t p) {
+    uint8_t* const panel = a.out->data_as<uint8_t>() + p * a.out->stride(0);
+    std::memset(panel, 0, static_cast<size_t>(a.out->size(1) * kPanelLine));
+    const int64_t columns = std::min<int64_t>(kPanelWidth, n - p * kPanelWidth);
+    write_panel_header(panel, f.format, columns, blocks * 32);
+    uint8_t* const scales = panel + kPanelLine + blocks * quants;
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t b = 0; b < blocks; ++b) {
+        const uint8_t* from = a.b_blocks.data_as<uint8_t>() + (p * kPanelWidth + c) * a.b_blocks.stride(0) + b * f.bytes;
+        place_block(f.format, from, c, panel + kPanelLine + b * quants);
+        std::memcpy(scales + (b * kPanelWidth + c) * 2, from, 2);
+        if (f.minimum) std::memcpy(scales + ((blocks + b) * kPanelWidth + c) * 2, from + 2, 2);
+      }
+  });
+}
+/// Every byte from what it must hold: nothing is scattered.
+void reference_prepare(const PrepareGgufWeights& a) {
+  const GgufFormat& f = format_of(a.format);
+  const int64_t n = a.b_blocks.size(0), blocks = a.b_blocks.size(1) / f.bytes, quants = gguf_quant_bytes(f.format);
+  const auto row = [&](int64_t column) { return a.b_blocks.data_as<uint8_t>() + column * a.b_blocks.stride(0); };
+  const auto code = [&](int64_t column, int64_t k) {
+    return column < n ? ref::gguf_at(f.format, row(column), k).quant + (f.format == GemmFormat::kQ4_0 ? 8 : 0) : 0;
+  };
+  for (int64_t p = 0; p < a.out->size(0); ++p) {
+    uint8_t* const panel = a.out->data_as<uint8_t>() + p * a.out->stride(0);
+    write_panel_header(panel, f.format, std::min<int64_t>(16, n - p * 16), blocks * 32);
+    for (int64_t i = 0; i < a.out->size(1) * kPanelLine - kPanelLine; ++i) {
+      const int64_t block = i / quants, at = i % quants;
+      int byte = 0;
+      if (block >= blocks) {
+        const int64_t s = i - blocks * quants, of = s / 32 % std::max<int64_t>(blocks, 1), part = s / 32 / std::max<int64_t>(blocks, 1);
+        const int64_t column = p * 16 + s % 32 / 2;
+        if (part <= (f.minimum ? 1 : 0) && column < n) byte = row(column)[of * f.bytes + part * 2 + s % 2];
+      } else if (f.format == GemmFormat::kQ8_0) {
+        const int64_t pair = at / 64 * 2 + at % 16 / 8, word = at % 64 / 16 * 8 + at % 8;
+        byte = code(p * 16 + word / 2, block * 32 + pair * 2 + word % 2) & 255;
+      } else {
+        const int64_t word = at % 64 / 2, k = block * 32 + at / 64 * 8 + at % 2 * 4 + word % 2, column = p * 16 + word / 2;
+        byte = code(column, k) | code(column, k + 2) << 4;
+      }
+      panel[kPanelLine + i] = static_cast<uint8_t>(byte);
+    }
+  }
+}
+op::Refusal refuse_prepare(const PrepareGgufWeights& a) { return op::refuse_unless_cpu(family::prepare_gguf_op, &a); }
+op::Cost cost_prepare(const PrepareGgufWeights& a) { return {.bytes = 2.0 * static_cast<double>(a.b_blocks.nbytes())}; }
+
+// ---- gguf_dequantize ----
+
+op::Shape dequantized_shape(const GgufDequantize& a) {
+  return {2, {a.blocks.size(0), elements_of(kDequantize, "blocks", a.blocks, format_of(a.format))}};
+}
+void validate_dequantize(const GgufDequantize& a) { gemm::check_out_dtype(kDequantize, a.out_dtype, op::floats); }
+GgufConfig config_of(const GgufDequantize& a) { return {.from = format_of(a.format).format, .to = a.out_dtype}; }
+op::Refusal refuse_dequantize(const GgufDequantize& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(family::gguf_dequantize_op, &a); !r.empty()) return r;
+  return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
+}
+void launch_dequantize(const GgufDequantize& a) {
+  const GgufParams p{.blocks = a.blocks.data_as<uint8_t>(), .row = a.blocks.stride(0), .to = a.out->data(), .to_row = a.out->stride(0), .k = a.out->size(1)};
+  const auto fn = jit::cpu_kernel<kKernel>(config_of(a)).fn;
+  const int64_t rows = a.blocks.size(0), at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.k));
+  parallel_for((rows + at_once - 1) / at_once, [&](int64_t i) {
+    for (int64_t r = i * at_once; r < std::min(rows, (i + 1) * at_once); ++r) fn(&p, r);
+  });
+}
+void reference_dequantize(const GgufDequantize& a) {
+  const GemmFormat format = format_of(a.format).format;
+  for (int64_t i = 0; i < a.out->size(0); ++i)
+    for (int64_t k = 0; k < a.out->size(1); ++k)
+      ref::put(*a.out, {i, k}, ref::gguf_at(format, a.blocks.data_as<uint8_t>() + i * a.blocks.stride(0), k).value());
+}
+op::Cost cost_dequantize(const GgufDequantize& a) { return {.bytes = static_cast<double>(a.blocks.nbytes() + a.out->nbytes())}; }
+
+// ---- tables ----
+
+constexpr op::Choices kFormats = op::choices("Q4_0|Q4_1|Q8_0|Q4_K|Q6_K"), kPanelFormats = op::choices("Q4_0|Q4_1|Q8_0");
+constexpr op::Field mm_fields[] = {
+    op::in<&MmGguf::a>("a", "m k", DType::kBF16, op::any_layout),
+    op::in<&MmGguf::b_blocks>("b_blocks", nullptr, DType::kU8),
+    op::attr<&MmGguf::format>("format", op::required, kFormats),
+    op::out<&MmGguf::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<mm_shape>),
+    op::attr<&MmGguf::out_dtype>("out_dtype"),
+    op::attr<&MmGguf::quantize_a>("quantize_a"),
+};
+constexpr op::Field prepare_fields[] = {
+    op::in<&PrepareGgufWeights::b_blocks>("b_blocks", "n bytes", DType::kU8),
+    op::attr<&PrepareGgufWeights::format>("format", op::required, kPanelFormats),
+    op::out<&PrepareGgufWeights::out>("out", nullptr, DType::kU8, op::contiguous, op::shape<prepared_shape>),
+};
+constexpr op::Field dequantize_fields[] = {
+    op::in<&GgufDequantize::blocks>("blocks", "n bytes", DType::kU8),
+    op::attr<&GgufDequantize::format>("format", op::required, kFormats),
+    op::attr<&GgufDequantize::out_dtype>("out_dtype"),
+    op::out<&GgufDequantize::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<dequantized_shape>),
+};
+constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_mm, launch_mm>("cpu"), op::reference<reference_mm>()};
+constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"), op::reference<reference_prepare>()};
+constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse_dequantize, launch_dequantize>("cpu"),
+                                                   op::reference<reference_dequantize>()};
+constexpr const char* kModule = "flashinfer.gemm";
+
+}  // namespace
+
+namespace ops::gemm {
+constinit const op::Op mm_gguf_op = op::define<MmGguf, validate_mm, cost_mm>(
+    kMm, kModule, "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a as bf16 or in 8-bit blocks.", mm_fields,
+    mm_candidates, mm_gguf_cases);
+constinit const op::Op prepare_gguf_op = op::define<PrepareGgufWeights, nullptr, cost_prepare>(
+    kPrepare, kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.", prepare_fields, prepare_candidates,
+    prepare_gguf_weights_cases);
+constinit const op::Op gguf_dequantize_op = op::define<GgufDequantize, validate_dequantize, cost_dequantize>(
+    kDequantize, kModule, "The values of GGUF blocks, rounded once.", dequantize_fields, dequantize_candidates, gguf_dequantize_cases);
+}  // namespace ops::gemm
+
+Tensor mm_gguf(const MmGguf& a) { return op::call(family::mm_gguf_op, a); }
+Tensor prepare_gguf_weights(const PrepareGgufWeights& a) { return op::call(family::prepare_gguf_op, a); }
+Tensor gguf_dequantize(const GgufDequantize& a) { return op::call(family::gguf_dequantize_op, a); }
+
+}  // namespace flashinfer

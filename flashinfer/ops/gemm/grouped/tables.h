@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tables of the grouped products share: an op is a function that checks a block and makes a GroupedWork of it.
+#pragma once
+#include <algorithm>
+
+#include "flashinfer/ops/gemm/grouped/work.h"
+
+namespace flashinfer::gemm {
+
+// ---- arguments ----
+template <class B>
+DType out_dtype_of(const B& a) {
+  return a.out_dtype ? *a.out_dtype : a.out ? a.out->dtype() : DType::kBF16;
+}
+/// Work functions check as they read; outputs may be absent then.
+inline TensorView out_or_none(const std::optional<TensorView>& out) { return out ? *out : TensorView(); }
+/// Groups by m_indptr, no scales.
+template <class B>
+GroupedWork plain_work(std::string_view op, const B& a) {
+  return {.a = a.a, .b = a.b, .out = out_or_none(a.out), .groups = groups_of(op, "m_indptr", a.m_indptr, a.a.size(0))};
+}
+
+// ---- candidates ----
+template <class B>
+op::Refusal serves_all(const B&) {
+  return {};
+}
+template <const op::Op& O, class B, GroupedWork (*Work)(const B&)>
+void check_grouped(const B& a) {
+  if (op::refuse_unless_cpu(O, &a).empty()) Work(a);  // reads offsets
+}
+template <class B, GroupedWork (*Work)(const B&)>
+op::Cost cost_grouped(const B& a) {
+  const GroupedWork w = Work(a);
+  double rows = 0, weights = 0;
+  for (const Group& g : w.groups) rows += static_cast<double>(g.rows), weights += g.rows > 0;
+  const double weight = static_cast<double>(w.b.nbytes()) / std::max<double>(1, static_cast<double>(w.b.size(0)));
+  return {.bytes = static_cast<double>(w.a.nbytes() + w.out.nbytes()) + weights * weight,
+          .flops = 2 * rows * static_cast<double>(w.out.size(1)) * static_cast<double>(w.depth())};
+}
+template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&)>
+op::Refusal refuse_grouped(const B& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
+  if (op::Refusal r = Type(a); !r.empty()) return r;
+  return refuse(Work(a).product());
+}
+template <class B, GroupedWork (*Work)(const B&)>
+void launch_grouped(const B& a) {
+  run(Work(a));
+}
+template <class B, GroupedWork (*Work)(const B&)>
+void reference_grouped(const B& a) {
+  reference(Work(a));
+}
+/// `Type`: what the kernels do not multiply.
+template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&) = serves_all<B>>
+inline constexpr op::Candidate kGroupedCandidates[] = {op::candidate<refuse_grouped<O, B, Work, Type>, launch_grouped<B, Work>>("cpu"),
+                                                       op::reference<reference_grouped<B, Work>>()};
+template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&) = serves_all<B>>
+constexpr op::Op define_grouped(const char* name, const char* module, const char* doc, std::span<const op::Field> fields, op::CaseTable cases,
+                                const op::StateType* state = nullptr) {
+  return op::define<B, check_grouped<O, B, Work>, cost_grouped<B, Work>>(name, module, doc, fields, kGroupedCandidates<O, B, Work, Type>, cases, {},
+                                                                      state);
+}
+
+// ---- members ----
+inline constexpr auto kByte = DTypeSet(DType::kU8), kSfBytes = DTypeSet(DType::kU8) | DType::kF8E4M3;
+template <class B>
+inline constexpr op::Field m_indptr = op::in<&B::m_indptr>("m_indptr", "e+1", DType::kI32);
+template <class B>
+inline constexpr op::Field out_of_dtype = op::out<&B::out>("out", "m n", op::dtype_from("out_dtype"));
+template <class B>
+inline constexpr op::Field out_maybe = op::out<&B::out>("out", "m n", op::dtype<out_dtype_of<B>>);
+
+}  // namespace flashinfer::gemm

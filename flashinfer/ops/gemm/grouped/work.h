@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the grouped products share: groups out of index arrays, the work as one value that the kernel and the reference both take.
+#pragma once
+#include <cstring>
+#include <vector>
+
+#include "flashinfer/ops/gemm/packed/packed_weight.h"
+#include "flashinfer/ops/gemm/packed/ref.h"
+
+namespace flashinfer::gemm {
+
+/// A grouped product: a and b as the op has them (any leading extents of a count as rows), out as 2-D.
+struct GroupedWork {
+  TensorView a, b, out;  // [m, k], [e, n, k] (4 bits: k / 2), [m, n]
+  bool a_fp4 = false, b_fp4 = false;
+  bool b_int4 = false;    // two's complement
+  bool b_panels = false;  // b is [e, panels, lines, 64] of prepare_quantized_weights
+  int64_t b_block_k = 0;  // b is [e, k / b_block_k, n, b_block_k]
+  ScaleFactors a_sf{}, b_sf{};
+  BlockScales a_grid{}, b_grid{};
+  int64_t grid_k = 0;
+  float alpha = 1;
+  std::vector<Group> groups{};
+
+  int64_t depth() const { return a.size(1) * (a_fp4 ? 2 : 1); }
+  Product product() const {
+    Product p{.k = depth(), .a = rows_of(a), .b = b_panels ? prepared_operand(b) : rows_of(b), .packed = b_panels};
+    p.set_out(out);
+    if (a.dtype() == DType::kF16) p.split_k = p.k, p.k = split_depth(p.k);
+    if (b_int4) p.b.format = GemmFormat::kInt4;
+    if (b_block_k) p.b.batch = b.stride(0), p.b.block_k = b_block_k, p.b.block_stride = b.stride(1);
+    p.a.sf = a_sf;
+    p.b.sf = b_sf;
+    p.a_grid = a_grid;
+    p.b_grid = b_grid;
+    p.grid_k = grid_k;
+    p.scale_a = alpha;
+    p.grouped = true;
+    p.groups = groups;
+    return p;
+  }
+};
+
+inline int64_t index_at(const TensorView& t, int64_t i) {
+  return t.dtype() == DType::kI32 ? t.data_as<int32_t>()[i * t.stride(0)] : t.data_as<int64_t>()[i * t.stride(0)];
+}
+
+/// [indptr[e], indptr[e + 1]) of `rows` rows; ValueError when it falls or leaves the rows.
+inline std::vector<Group> groups_of(std::string_view op, std::string_view argument, const TensorView& indptr, int64_t rows) {
+  std::vector<Group> out;
+  for (int64_t e = 0; e + 1 < indptr.size(0); ++e) {
+    const int64_t begin = index_at(indptr, e), end = index_at(indptr, e + 1);
+    FI_CHECK(0 <= begin && begin <= end && end <= rows, ValueError, op, ": ", argument, "[", e, "] and the next are ", begin, " and ", end,
+             ", but must not fall and lie within ", rows, " rows");
+    out.push_back({.row = begin, .rows = end - begin, .weight = e});
+  }
+  return out;
+}
+
+/// ValueError unless every offset keeps the caller's promise.
+inline void check_alignment(std::string_view op, const TensorView& indptr, int64_t alignment) {
+  FI_CHECK(alignment >= 1, ValueError, op, ": segment_alignment is ", alignment, ", but must be at least 1");
+  for (int64_t i = 0; i < indptr.size(0); ++i)
+    FI_CHECK(index_at(indptr, i) % alignment == 0, ValueError, op, ": m_indptr[", i, "] is ", index_at(indptr, i), ", but must be a multiple of ",
+             alignment);
+}
+
+/// Runs of equal indices; -1: rows of no group.
+inline std::vector<Group> groups_of_rows(std::string_view op, const TensorView& indices, int64_t weights) {
+  std::vector<Group> out;
+  for (int64_t r = 0; r < indices.size(0); ++r) {
+    const int64_t w = index_at(indices, r);
+    FI_CHECK(-1 <= w && w < weights, ValueError, op, ": m_indices[", r, "] is ", w, ", but b has ", weights, " matrices");
+    if (w < 0) continue;
+    if (!out.empty() && out.back().weight == w && out.back().row + out.back().rows == r)
+      ++out.back().rows;
+    else
+      out.push_back({.row = r, .rows = 1, .weight = w});
+  }
+  return out;
+}
+
+/// Rows of no group become 0. Groups lie in ascending order of rows.
+inline void clear_other_rows(const GroupedWork& w) {
+  const auto clear = [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      std::memset(static_cast<char*>(w.out.data()) + r * w.out.stride(0) * w.out.item_size(), 0,
+                  static_cast<size_t>(w.out.size(1) * w.out.item_size()));
+  };
+  int64_t row = 0;
+  for (const Group& g : w.groups) {
+    if (g.rows == 0) continue;
+    clear(row, g.row);
+    row = g.row + g.rows;
+  }
+  clear(row, w.out.size(0));
+}
+
+inline void run(const GroupedWork& w) {
+  clear_other_rows(w);
+  run(w.product());
+}
+
+inline void reference(const GroupedWork& w) {
+  clear_other_rows(w);
+  for (const Group& g : w.groups) {
+    const TensorView b = w.b.select(0, g.weight);
+    const auto scale = [&](const ScaleFactors& s, const BlockScales& grid, int64_t line, int64_t sf_line, int64_t matrix, int64_t k) {
+      double x = 1;
+      if (s.bytes) x *= ref::ScaleBytes{s.bytes + matrix * s.batch, s.layout, s.e8m0 != 0, s.columns, s.block}.at(sf_line, k);
+      if (grid.p) x *= static_cast<double>(grid.p[matrix * grid.batch + line / grid.lines * grid.line_stride + k / w.grid_k * grid.k_stride]);
+      return x;
+    };
+    ref::nt_product(
+        w.out, g.row, g.row + g.rows, w.depth(),
+        [&](int64_t i, int64_t k) {
+          return ref::narrow_at(w.a, w.a_fp4, i, k) * scale(w.a_sf, w.a_grid, i, g.sf_first + i - g.row, 0, k);
+        },
+        [&](int64_t j, int64_t k) {
+          const double x = w.b_block_k ? ref::at(b, {k / w.b_block_k, j, k % w.b_block_k})
+                           : w.b_int4  ? ref::int4_at(b, j, k)
+                                       : ref::weight_at(b, w.b_panels, w.b_fp4, j, k);
+          return x * scale(w.b_sf, w.b_grid, j, j, g.weight, k);
+        },
+        static_cast<double>(w.alpha) * g.alpha);
+  }
+}
+
+}  // namespace flashinfer::gemm

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tables of the scaled products share: an op is a check, a Product of a checked block, and a reference.
+#pragma once
+#include "flashinfer/ops/gemm/packed/packed_weight.h"
+
+namespace flashinfer::gemm {
+
+inline Product product_of(const TensorView& a, const TensorView& b, const TensorView& out, bool fp4 = false) {
+  Product p{.k = a.size(-1) * (fp4 ? 2 : 1), .a = rows_of(a), .b = columns_of(b)};
+  p.set_out(out);
+  return p;
+}
+/// The same with b as rows [n, k], FP4 [n, k / 2], or from prepare_quantized_weights.
+inline Product product_with(const TensorView& a, const TensorView& b, const TensorView& out, bool fp4 = false) {
+  Product p{.k = a.size(-1) * (fp4 ? 2 : 1), .a = rows_of(a), .packed = is_prepared(b)};
+  p.b = p.packed ? prepared_operand(b) : rows_of(b);
+  p.set_out(out);
+  return p;
+}
+template <class B>
+const TensorView& first_of(const B& a) {
+  if constexpr (requires { a.A; }) return a.A;
+  else return a.a;
+}
+template <class B>
+const TensorView& second_of(const B& a) {
+  if constexpr (requires { a.B; }) return a.B;
+  else return a.b;
+}
+template <class B, Product (*Of)(const B&)>
+op::Cost cost_scaled(const B& a) {
+  const TensorView &x = first_of(a), &y = second_of(a);
+  return {.bytes = static_cast<double>(x.nbytes() + y.nbytes() + a.out->nbytes()),
+          .flops = 2.0 * static_cast<double>(a.out->numel()) * static_cast<double>(Of(a).k)};
+}
+template <const op::Op& O, class B, Product (*Of)(const B&)>
+op::Refusal refuse_scaled(const B& a) {
+  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
+  return refuse(Of(a));
+}
+template <class B, Product (*Of)(const B&)>
+void launch_scaled(const B& a) {
+  run(Of(a));
+}
+template <const op::Op& O, class B, Product (*Of)(const B&)>
+inline constexpr op::Candidate kScaledCpu = op::candidate<refuse_scaled<O, B, Of>, launch_scaled<B, Of>>("cpu");
+template <const op::Op& O, class B, Product (*Of)(const B&), void (*Reference)(const B&)>
+inline constexpr op::Candidate kScaledCandidates[] = {kScaledCpu<O, B, Of>, op::reference<Reference>()};
+template <const op::Op& O, class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
+constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {
+  return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields, kScaledCandidates<O, B, Of, Reference>, cases);
+}
+
+}  // namespace flashinfer::gemm

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// MLA on the CPU. A task is a tile of rows of one request over a range of its keys. Per block of 64 keys: with many rows, pack K
+// once, multiply, softmax row by row, pack V once, multiply; with few heads, dot products with the keys where they lie
+// (kernels/cpu/decode.h). The order in which an output is summed is params.h's and nothing else's.
+#pragma once
+#include "flashinfer/ops/mla/kernels/cpu/decode.h"
+#include "flashinfer/ops/mla/kernels/cpu/tile.h"
+
+namespace flashinfer::cpu {
+namespace mla {
+
+/// The parts of MlaParams::scratch.
+struct Scratch {
+  uint32_t *q, *k, *v, *p;
+  float *s, *o, *total, *l, *m;
+  State* total_state;
+  void *staged, *zeros;
+  Scratch(void* base, int64_t dim_ckv, int64_t dim_kpe) {
+    const int64_t width = padded(dim_ckv), key = width + padded(dim_kpe);
+    char* at = static_cast<char*>(base);
+    auto take = [&](int64_t cells) {
+      char* here = at;
+      at += round_up(cells * 4, 64);
+      return here;
+    };
+    q = reinterpret_cast<uint32_t*>(take(kTileRows * key));
+    k = reinterpret_cast<uint32_t*>(take(kBlockKeys * key));
+    v = reinterpret_cast<uint32_t*>(take(kBlockKeys * width));
+    p = reinterpret_cast<uint32_t*>(take(kTileRows * kBlockKeys));
+    s = reinterpret_cast<float*>(take(8 * kBlockKeys));
+    o = reinterpret_cast<float*>(take(kTileRows * width));
+    total = reinterpret_cast<float*>(take(kTileRows * width));
+    l = reinterpret_cast<float*>(take(kTileRows * 32));
+    m = reinterpret_cast<float*>(take(kTileRows));
+    total_state = reinterpret_cast<State*>(take(kTileRows * 3));
+    staged = take(kBlockKeys * key);
+    zeros = take(key);
+  }
+};
+
+template <MlaConfig C>
+struct Tile {
+  using T = Types<C>;
+  using KV = typename T::KV;
+  using Row = typename T::Row;
+  static constexpr int64_t kPCells = kBlockKeys / T::kPerCell;
+
+  const MlaParams& p;
+  const MlaWork& w;
+  Scratch s;
+  int64_t q_first, offset, kv_len, rows, width, q_cells;
+  float factor;
+  bool plain;  // logits need no transformation: the scale is in the exponent
+  int32_t hi[kTileRows];  // keys [0, hi) are visible
+  Rows<KV> here, next;
+  const float *here_scales[kBlockKeys], *next_scales[kBlockKeys];
+  Rows<Row> block;
+  Ahead ahead;
+
+  Tile(const MlaParams& params, const MlaWork& work)
+      : p(params), w(work), s(params.scratch, params.dim_ckv, params.dim_kpe), rows(work.row_end - work.row_begin),
+        width(padded(params.dim_ckv)), q_cells((width + padded(params.dim_kpe)) / T::kPerCell) {
+    q_first = p.qo_indptr[w.request];
+    kv_len = p.kv_len[w.request];
+    offset = kv_len - (p.qo_indptr[w.request + 1] - q_first);
+    plain = p.scale > 0;
+    factor = plain ? p.scale * 1.44269504f : 1.0f;
+    memset(s.zeros, 0, static_cast<size_t>(4 * (width + padded(p.dim_kpe))));
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t at = token(i) + offset + 1, n = p.causal && at < kv_len ? at : kv_len;
+      hi[i] = static_cast<int32_t>(n > 0 ? n : 0);
+      const auto* pe = static_cast<const typename T::Q*>(p.q_pe) + (q_first + token(i)) * p.q_pe_stride_n + head(i) * p.q_pe_stride_h;
+      const auto* nope =
+          static_cast<const typename T::Q*>(p.q_nope) + (q_first + token(i)) * p.q_nope_stride_n + head(i) * p.q_nope_stride_h;
+      uint32_t* to = s.q + i * q_cells;
+      if (p.dim_kpe) packing::pack_q<typename T::Pack>(pe, p.dim_kpe, to);
+      packing::pack_q<typename T::Pack>(nope, p.dim_ckv, to + padded(p.dim_kpe) / T::kPerCell);
+    }
+  }
+  int64_t token(int64_t i) const { return (w.row_begin + i) / p.num_heads; }
+  int64_t head(int64_t i) const { return (w.row_begin + i) % p.num_heads; }
+
+  /// The block's rows in the type that is multiplied.
+  void stage(int64_t keys) {
+    if constexpr (T::kStaged) {
+      Row* to = static_cast<Row*>(s.staged);
+      const int64_t stride = width + padded(p.dim_kpe);
+      for (int64_t j = 0; j < keys; ++j, to += stride) {
+        stage_row(here.ckv[j], p.dim_ckv, p.ckv_scales ? here_scales[j] : nullptr, to);
+        if (p.dim_kpe) stage_row(here.kpe[j], p.dim_kpe, nullptr, to + width);
+        block.ckv[j] = to, block.kpe[j] = to + width;
+      }
+      for (int64_t j = keys; j < kBlockKeys; ++j) block.ckv[j] = block.kpe[j] = static_cast<const Row*>(s.zeros);
+    } else {
+      block = here;
+    }
+  }
+
+  /// Row i of the block at `first`, its logits in `row`, to probabilities.
+  void softmax(int64_t i, int64_t first, float* row) {
+    if (!plain)
+      for (int64_t j = 0; j < kBlockKeys; j += Vec::kLanes) store(row + j, load(row + j) * splat(p.scale * 1.44269504f));
+    const uint64_t visible = low_bits(hi[i] - first);
+    packing::softmax_row<T::kPairs>(row, visible == ~0ull ? nullptr : &visible, factor, s.m[i], s.l + i * 32, s.o + i * width, width,
+                                    s.p + i * kPCells);
+  }
+
+  /// How many of rows [i, end) to take in one register tile: near equal parts, as 6 + 6 + 4 is slower than 6 + 5 + 5.
+  static int64_t part(int64_t rest, int64_t most) {
+    const int64_t parts = (rest + most - 1) / most;
+    return (rest + parts - 1) / parts;
+  }
+
+  void logits_packed(int64_t a, int64_t first) {
+    const int64_t pe_cells = padded(p.dim_kpe) / T::kPerCell;
+    if (p.dim_kpe) packing::pack_k<typename T::Pack>(block.kpe, kBlockKeys, p.dim_kpe, s.k);
+    packing::pack_k<typename T::Pack>(block.ckv, kBlockKeys, p.dim_ckv, s.k + pe_cells * kBlockKeys);
+    for (int64_t i = a, n; i < rows; i += n) {
+      n = part(rows - i, kMaxRows);
+      const uint32_t* q = s.q + i * q_cells;
+      if (p.dim_kpe)
+        product_rows<T::kPairs>(n, q, q_cells, s.k, s.s, kBlockKeys, packing::cells<typename T::Pack>(p.dim_kpe), kBlockKeys, 0.0f, ahead);
+      product_rows<T::kPairs>(n, q + pe_cells, q_cells, s.k + pe_cells * kBlockKeys, s.s, kBlockKeys,
+                              packing::cells<typename T::Pack>(p.dim_ckv), kBlockKeys, p.dim_kpe ? p.kpe_ratio : 0.0f, ahead);
+      for (int64_t x = 0; x < n; ++x) softmax(i + x, first, s.s + x * kBlockKeys);
+    }
+  }
+
+  /// Rows [i, end) see the first `keys` of the block. Hidden keys are packed as zeros: 0 * NaN would be NaN.
+  void values_packed(int64_t i, int64_t end, int64_t keys) {
+    const Row* v[kBlockKeys];
+    for (int64_t d = 0; d < p.dim_ckv; d += 64) {
+      const int64_t dims = p.dim_ckv - d < 64 ? p.dim_ckv - d : 64, columns = padded(dims);
+      for (int64_t j = 0; j < kBlockKeys; ++j) v[j] = j < keys ? block.ckv[j] + d : static_cast<const Row*>(s.zeros);
+      packing::pack_v<typename T::Pack>(v, keys, dims, s.v);
+      for (int64_t x = i, n; x < end; x += n) {
+        n = part(end - x, kMaxRows);
+        product_rows<T::kPairs>(n, s.p + x * kPCells, kPCells, s.v, s.o + x * width + d, width, packing::cells<typename T::Pack>(keys),
+                                columns, 1.0f, ahead);
+      }
+    }
+  }
+
+  void multiply_block(int64_t first, int64_t keys) {
+    int64_t a = 0;
+    while (a < rows && hi[a] <= first) ++a;  // tokens ascend, and with them what they see
+    stage(keys);
+    const FewRows<T> few{p, block, s.q, q_cells, s.p, s.o, width, static_cast<const Row*>(s.zeros)};
+    if constexpr (C.few) {
+      for (int64_t i = a, n; i < rows; i += n) {
+        n = part(rows - i, kFewRows);
+        few.logits(i, n, s.s, ahead);
+        for (int64_t x = 0; x < n; ++x) softmax(i + x, first, s.s + x * kBlockKeys);
+      }
+    } else {
+      logits_packed(a, first);
+    }
+    while (a < rows) {  // rows that see equally many keys
+      const int64_t seen = hi[a] - first < keys ? hi[a] - first : keys;
+      int64_t end = a + 1;
+      while (end < rows && (hi[end] - first < keys ? hi[end] - first : keys) == seen) ++end;
+      if constexpr (C.few) {
+        for (int64_t i = a, n; i < end; i += n) few.values(i, n = part(end - i, kFewRows), seen, ahead);
+      } else {
+        values_packed(a, end, seen);
+      }
+      a = end;
+    }
+  }
+
+  void run_chunk(int64_t chunk) {
+    for (int64_t i = 0; i < rows; ++i) s.m[i] = -INFINITY;
+    memset(s.l, 0, static_cast<size_t>(rows) * 128);
+    memset(s.o, 0, static_cast<size_t>(rows * width) * 4);
+    const int64_t begin = chunk * kChunkKeys, last = hi[rows - 1], end = last < begin + kChunkKeys ? last : begin + kChunkKeys;
+    auto count = [&](int64_t first) { return end - first < kBlockKeys ? end - first : kBlockKeys; };
+    if (begin >= end) return;
+    find_rows(p, w.request, begin, count(begin), s.zeros, here, here_scales);
+    for (int64_t first = begin; first < end; first += kBlockKeys) {
+      const int64_t then = first + kBlockKeys;
+      ahead.clear();
+      if (then < last && then / kChunkKeys < w.chunk_end) {  // the next block, even if it is the next chunk's
+        const int64_t keys = last - then < kBlockKeys ? last - then : kBlockKeys;
+        find_rows(p, w.request, then, keys, s.zeros, next, next_scales);
+        ahead.set(next, keys, p.dim_ckv, p.dim_kpe);
+      }
+      multiply_block(first, count(first));
+      if (then >= end) break;
+      here = next;
+      memcpy(here_scales, next_scales, sizeof here_scales);
+    }
+  }
+
+  State state(int64_t i) const {
+    const float* l = s.l + i * 32;
+    const float sum = reduce_add(load(l));
+    return {s.m[i], sum, T::kPairs ? reduce_add(load(l + 16)) : sum};
+  }
+
+  void run() {
+    const bool single = w.chunk_end - w.chunk_begin == 1;
+    for (int64_t i = 0; i < rows; ++i) s.total_state[i].m = -INFINITY;
+    for (int64_t c = w.chunk_begin; c < w.chunk_end; ++c) {
+      run_chunk(c);
+      for (int64_t i = 0; i < rows; ++i) {
+        const float* o = s.o + i * width;
+        if (w.partial >= 0) {
+          memcpy(p.partial_o + (w.partial + i) * width, o, static_cast<size_t>(width) * 4);
+          reinterpret_cast<State*>(p.softmax_state)[w.partial + i] = state(i);
+        } else if (single) {
+          finish<typename T::O>(p, q_first + token(i), head(i), o, state(i), factor);
+        } else {
+          fold(s.total + i * width, s.total_state[i], o, state(i), factor, width);
+        }
+      }
+    }
+    if (single || w.partial >= 0) return;
+    for (int64_t i = 0; i < rows; ++i)
+      finish<typename T::O>(p, q_first + token(i), head(i), s.total + i * width, s.total_state[i], factor);
+  }
+};
+
+/// After all works: folds the states of the chunks of one merge, in ascending order.
+template <MlaConfig C>
+void merge_chunks(const MlaParams& p, const MlaMerge& g) {
+  const Scratch s(p.scratch, p.dim_ckv, p.dim_kpe);
+  const int64_t width = padded(p.dim_ckv);
+  const float factor = p.scale > 0 ? p.scale * 1.44269504f : 1.0f;
+  for (int64_t i = 0; i < g.row_end - g.row_begin; ++i) {
+    State total{-INFINITY, 0, 0};
+    for (int64_t c = 0; c < g.chunks; ++c) {
+      const int64_t at = g.partial + c * g.stride + i;
+      fold(s.total, total, p.partial_o + at * width, reinterpret_cast<const State*>(p.softmax_state)[at], factor, width);
+    }
+    const int64_t row = g.row_begin + i;
+    finish<typename Types<C>::O>(p, p.qo_indptr[g.request] + row / p.num_heads, row % p.num_heads, s.total, total, factor);
+  }
+}
+}  // namespace mla
+
+/// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
+template <MlaConfig C>
+void mla_task(const MlaParams& p, int64_t task) {
+  if (task >= 0) mla::Tile<C>(p, p.work[task]).run();
+  else mla::merge_chunks<C>(p, p.merges[-1 - task]);
+}
+
+}  // namespace flashinfer::cpu

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between the passes, as they
+// lie in memory; all of them, and the weights', are asked for before the first is looked at: one after another, a row would take as many
+// round trips to memory as a thread has pieces. Launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
+#pragma once
+#include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/kernels/cuda/math.h"
+#include "flashinfer/kernels/cuda/rows.h"
+#include "flashinfer/kernels/cuda/warp.h"
+#include "flashinfer/ops/norm/kernels/params.h"
+
+namespace flashinfer::cu {
+
+inline constexpr int kNormKeep = 4;
+
+/// Offsets of the row of this thread's group; rows past the end exist too (their threads take part in reductions).
+struct NormRow {
+  int64_t input, residual, out;
+  bool there;
+  int rank;  // of the thread in its group
+};
+template <int kGroup, int kThreads>
+FI_GLOBAL_FN NormRow norm_row(const NormParams& p) {
+  const int64_t r = static_cast<int64_t>(block_x()) * (kThreads / kGroup) + thread_x() / kGroup;
+  // In 32 bits: a 64-bit division is a call of some hundred instructions, and a grid has fewer than 2^31 blocks.
+  const int64_t a = p.inner == 1 ? r : static_cast<uint32_t>(r) / static_cast<uint32_t>(p.inner), b = r - a * p.inner;
+  return {a * p.input_stride[0] + b * p.input_stride[1], a * p.residual_stride[0] + b * p.residual_stride[1],
+          a * p.out_stride[0] + b * p.out_stride[1], r < p.rows, static_cast<int>(thread_x() % kGroup)};
+}
+template <int kGroup>
+FI_GLOBAL_FN float norm_sum(float x) {
+  if constexpr (kGroup <= 32) return warp_reduce<kGroup>(x, Sum{});
+  else return block_reduce<kGroup>(x, Sum{}, reinterpret_cast<float*>(shared()));
+}
+
+/// What of a row is kept between the passes.
+template <class T, int N, bool kAdd>
+struct NormPiece {
+  RawPiece<T, N> input, residual;
+  FI_GLOBAL_FN void widen(float (&v)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      v[i] = input[i];
+      if constexpr (kAdd) v[i] += residual[i];
+    }
+  }
+};
+
+/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add, x is input + residual in f32, never rounded, and
+/// residual becomes x rounded.
+template <NormCudaConfig C>
+FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
+  using T = scalar_of_t<C.dtype>;
+  using W = scalar_of_t<C.weight>;
+  constexpr int N = kPiece<T>;
+  depend_wait();
+  const NormRow row = norm_row<C.group, C.threads>(p);
+  const T* x = static_cast<const T*>(p.input) + row.input;
+  T* s = C.fused_add ? static_cast<T*>(p.residual) + row.residual : nullptr;
+  T* y = static_cast<T*>(p.out) + row.out;
+  const W* w = static_cast<const W*>(p.weight);
+  const int64_t d = row.there ? p.d : 0;
+  constexpr bool kAligned = C.aligned != 0;
+  using Piece = NormPiece<T, N, C.fused_add != 0>;
+  const auto ask = [&](int64_t at, Piece& piece) {
+    load_raw<kAligned, N, Hint::kOnce>(x, at, d, piece.input);
+    if constexpr (C.fused_add != 0) load_raw<kAligned, N, Hint::kOnce>(s, at, d, piece.residual);
+  };
+  const auto value = [&](int64_t at, float (&v)[N]) {
+    Piece piece;
+    ask(at, piece);
+    piece.widen(v);
+  };
+  const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };
+  float sum = 0.0f;
+  const auto square = [&](const float (&v)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum += v[i] * v[i];
+  };
+  Piece kept[kNormKeep];
+  RawPiece<W, N> weights[kNormKeep];
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) ask(place(k), kept[k]);
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) load_raw<kAligned, N>(w, place(k), d, weights[k]);
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) {
+    float v[N];
+    kept[k].widen(v);
+    square(v);
+  }
+  constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
+#pragma unroll 1  // few rows are so long; unrolled, this is where registers are short
+  for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
+    float v[N];
+    value(at, v);
+    square(v);
+  }
+  sum = norm_sum<C.group>(sum);
+  const float scale = rsqrt_fast(sum * rcp_fast(static_cast<float>(p.d)) + static_cast<float>(p.eps));
+  const auto write = [&](int64_t at, float (&v)[N], const RawPiece<W, N>& g) {
+    if constexpr (C.fused_add != 0) store_piece<kAligned, N>(s, at, d, v);
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = v[i] * scale * (C.gemma ? g[i] + 1.0f : g[i]);
+    store_piece<kAligned, N>(y, at, d, v);
+  };
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) {
+    kept[k].input.forget(), kept[k].residual.forget();
+    if (place(k) >= d) continue;
+    float v[N];
+    kept[k].widen(v);
+    write(place(k), v, weights[k]);
+  }
+#pragma unroll 1  // few rows are so long; unrolled, this is where registers are short
+  for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
+    float v[N];
+    RawPiece<W, N> g;
+    load_raw<kAligned, N>(w, at, d, g);
+    value(at, v);
+    write(at, v, g);
+  }
+  depend_launch();
+}
+
+/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta; the variance is taken about the mean (two passes: no cancellation).
+template <LayerNormCudaConfig C>
+FI_GLOBAL_FN void layernorm(const NormParams& p) {
+  using T = scalar_of_t<C.dtype>;
+  constexpr int N = kPiece<T>;
+  constexpr bool kAligned = C.aligned != 0;
+  depend_wait();
+  const NormRow row = norm_row<C.group, C.threads>(p);
+  const T* x = static_cast<const T*>(p.input) + row.input;
+  T* y = static_cast<T*>(p.out) + row.out;
+  const float *w = static_cast<const float*>(p.weight), *b = static_cast<const float*>(p.beta);
+  const int64_t d = row.there ? p.d : 0;
+  constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
+  RawPiece<T, N> kept[kNormKeep];
+  const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };
+#pragma unroll
+  for (int k = 0; k < kNormKeep; ++k) load_raw<kAligned, N, Hint::kOnce>(x, place(k), d, kept[k]);
+  /// f(at, values) for every piece of this thread.
+  const auto each = [&](auto f) {
+#pragma unroll
+    for (int k = 0; k < kNormKeep; ++k) {
+      kept[k].forget();
+      if (place(k) >= d) continue;
+      float v[N];
+#pragma unroll
+      for (int i = 0; i < N; ++i) v[i] = kept[k][i];
+      f(place(k), v);
+    }
+#pragma unroll 1
+    for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
+      float v[N];
+      load_piece<kAligned, N, Hint::kOnce>(x, at, d, v);
+      f(at, v);
+    }
+  };
+  const float n_inv = rcp_fast(static_cast<float>(p.d));
+  float sum = 0.0f;
+  each([&](int64_t, const float (&v)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) sum += v[i];
+  });
+  const float mean = norm_sum<C.group>(sum) * n_inv;
+  float squares = 0.0f;
+  each([&](int64_t at, const float (&v)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) squares += at + i < d ? (v[i] - mean) * (v[i] - mean) : 0.0f;
+  });
+  const float scale = rsqrt_fast(norm_sum<C.group>(squares) * n_inv + static_cast<float>(p.eps));
+  each([&](int64_t at, float (&v)[N]) {
+    float g[N], beta[N];
+    load_piece<kAligned, N>(w, at, d, g);
+    load_piece<kAligned, N>(b, at, d, beta);
+#pragma unroll
+    for (int i = 0; i < N; ++i) v[i] = (v[i] - mean) * scale * g[i] + beta[i];
+    store_piece<kAligned, N>(y, at, d, v);
+  });
+  depend_launch();
+}
+
+}  // namespace flashinfer::cu

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/quantization/block/launch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "flashinfer/ops/common/reference.h"
+#include "flashinfer/ops/common/rows.h"
+
+namespace flashinfer::ops {
+
+SfLayout sf_layout(std::string_view op, std::string_view name, int64_t value) {
+  FI_CHECK(value >= 0 && value <= 2, ValueError, op, ": ", name, " is ", value,
+           ", but must be SfLayout.layout_128x4 (0), layout_8x4 (1) or layout_linear (2)");
+  return static_cast<SfLayout>(value);
+}
+
+void refuse_4over6(std::string_view op, const op::Value& setting) {
+  const auto* opaque = setting.as<op::OpaqueValue>();
+  if (setting.is_none() || (opaque && opaque->repr == kUnset4Over6)) return;
+  FI_CHECK(false, NotImplementedError, op, ": nvfp4_4over6 is ", op::python_repr(setting),
+           ", but choosing between two scales a block is not implemented: pass None");
+}
+
+float global_scale(std::string_view op, std::string_view name, const TensorView& t) {
+  FI_CHECK(t.numel() == 1, ValueError, op, ": ", name, " is ", to_string(t), ", but must be one f32");
+  if (t.device() != kCpu) return 1.0f;  // its value cannot be seen from here
+  const float v = t.data_as<float>()[0];
+  FI_CHECK(v >= std::numeric_limits<float>::min() && std::isfinite(v), ValueError, op, ": ", name, " is ", v,
+           ", but must be a positive normal f32 number");
+  return v;
+}
+
+void check_columns(std::string_view op, int64_t k, int64_t block) {
+  FI_CHECK(k % block == 0, ValueError, op, ": the last dimension is ", k, ", but must be a multiple of ", block, " (elements that share a scale)");
+}
+
+int64_t row_count(const TensorView& x) {
+  int64_t m = 1;
+  for (int i = 0; i + 1 < x.rank(); ++i) m *= x.size(i);
+  return m;
+}
+
+Rows as_rows(const TensorView& x) {
+  const int64_t m = row_count(x), k = x.size(-1);
+  int64_t stride = k, expected = -1;  // the stride that the next outer axis must have
+  bool even = true;
+  for (int i = x.rank() - 2; i >= 0; --i) {
+    if (x.size(i) == 1) continue;
+    if (expected < 0) stride = x.stride(i);
+    else even = even && x.stride(i) == expected;
+    expected = x.stride(i) * x.size(i);
+  }
+  const int64_t shape[2] = {m, k}, strides[2] = {stride, 1};
+  if (even) return {TensorView(x.data(), x.dtype(), shape, strides, x.device()), {}};
+  Tensor copy = Tensor::clone(x);
+  return {copy.view().view({m, k}), copy};
+}
+
+void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p) {
+  const int64_t item = config.dtype == DType::kF32 ? 4 : config.dtype == DType::kF8E4M3 ? 1 : 2;
+  const int64_t rows = p.batches * p.padded_rows, bytes = p.k * (config.gated ? 2 : 1) * item + p.k * (config.fp8 ? 2 : 1) / 2;
+  p.rows_per_task = rows_per_task(rows, bytes);
+  // Whole tiles of scales, so that no two threads write to a line; only where there are tasks enough.
+  if (p.layout != SfLayout::kLinear && rows / 128 >= 4 * Context::current().executor.threads)
+    p.rows_per_task = sf_round_up(p.rows_per_task, 128);
+  run_rows(jit::cpu_kernel<kBlockQuantize>(config).fn, p, rows, p.rows_per_task);
+}
+
+void run_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p) {
+  p.rows_per_task = rows_per_task(p.rows, p.k * 5);
+  run_rows(jit::cpu_kernel<kBlockDequantize>(config).fn, p, p.rows, p.rows_per_task);
+}
+
+void copy_strided(const TensorView& from, const TensorView& to) {
+  const auto item = static_cast<size_t>(from.item_size());
+  if (from.numel() == 0) return;
+  ref::for_each_row(from, [&](const ref::Index& row) {
+    const char* p = from.data_as<char>() + ref::offset_of(from, row) * from.item_size();
+    char* q = to.data_as<char>() + ref::offset_of(to, row) * to.item_size();
+    for (int64_t i = 0; i < from.size(-1); ++i)
+      std::memcpy(q + i * to.stride(-1) * to.item_size(), p + i * from.stride(-1) * from.item_size(), item);
+  });
+}
+
+}  // namespace flashinfer::ops

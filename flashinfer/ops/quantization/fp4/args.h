@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the arguments of the FP4 quantisers ask for: how the kernel is called, shapes of the outputs, checks.
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "flashinfer/ops/quantization/block/launch.h"
+#include "flashinfer/ops/quantization/fp4/fp4.h"
+
+namespace flashinfer::fp4 {
+using op::Shape;
+
+inline constexpr DTypeSet kHalves = DTypeSet(DType::kF16) | DType::kBF16;
+inline constexpr DTypeSet kQuantisable = kHalves | DType::kF8E4M3;
+
+// ---- what the four ops ask of the kernel ----
+/// How one call is served, the same for the kernel and for the reference.
+struct Plan {
+  BlockQuantConfig config;
+  SfLayout layout;
+  std::vector<float> encode;
+  int64_t encode_batch = 0, encode_row = 0;
+};
+
+inline Plan plan_of(const Fp4Quantize& a) {
+  Plan p{{a.input.dtype(), static_cast<unsigned char>(a.sf_vec_size), a.sf_use_ue8m0, 0, 0},
+         !a.is_sf_swizzled_layout ? SfLayout::kLinear : a.is_sf_8x4_layout ? SfLayout::k8x4 : SfLayout::k128x4,
+         {}};
+  if (a.global_scale) {
+    const float g = a.global_scale->data_as<float>()[0];
+    p.encode = {a.is_global_scale_inversed ? 1.0f / g : g};
+  }
+  return p;
+}
+inline Plan plan_of(const Nvfp4Quantize& a) {
+  Plan p{{a.a.dtype(), 16, 0, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}};
+  if (a.per_token_activation) return p;
+  if (const TensorView* t = a.a_global_sf.tensor()) {
+    for (int64_t i = 0; i < t->numel(); ++i) p.encode.push_back(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
+    p.encode_row = t->numel() > 1;
+  } else {
+    p.encode = {static_cast<float>(a.a_global_sf.number())};
+  }
+  return p;
+}
+inline Plan plan_of(const Nvfp4BatchedQuantize& a) {
+  Plan p{{a.a.dtype(), static_cast<unsigned char>(a.sf_vec_size), 0, 0, 0}, SfLayout::k128x4, {}};
+  for (int64_t i = 0; i < a.a_global_sf.numel(); ++i)
+    p.encode.push_back(a.a_global_sf.data_as<float>()[a.a_global_sf.rank() ? i * a.a_global_sf.stride(0) : 0]);
+  p.encode_batch = a.a_global_sf.numel() > 1;
+  return p;
+}
+inline Plan plan_of(const Mxfp4Quantize& a) { return {{a.a.dtype(), 32, 1, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}}; }
+
+inline const TensorView& input_of(const Fp4Quantize& a) { return a.input; }
+template <class B>
+const TensorView& input_of(const B& a) {
+  return a.a;
+}
+
+// ---- outputs ----
+template <class B>
+Shape codes_shape(const B& a) {
+  const TensorView& x = input_of(a);
+  Shape s{x.rank()};
+  for (int i = 0; i < x.rank(); ++i) s.size[i] = x.size(i);
+  s.size[x.rank() - 1] /= 2;
+  return s;
+}
+inline Shape scales_shape(SfLayout layout, int64_t m, int64_t columns) {
+  return {2, {sf_padded_rows(layout, m), sf_padded_columns(layout, columns)}};
+}
+inline Shape scales_of(const Fp4Quantize& a) {
+  const SfLayout layout = !a.is_sf_swizzled_layout ? SfLayout::kLinear : a.is_sf_8x4_layout ? SfLayout::k8x4 : SfLayout::k128x4;
+  return scales_shape(layout, ops::row_count(a.input), a.input.size(-1) / a.sf_vec_size);
+}
+inline Shape scales_of(const Nvfp4Quantize& a) {
+  return scales_shape(a.do_shuffle ? SfLayout::k128x4 : static_cast<SfLayout>(a.sfLayout), ops::row_count(a.a), a.a.size(-1) / 16);
+}
+inline Shape scales_of(const Mxfp4Quantize& a) { return scales_shape(static_cast<SfLayout>(a.sfLayout), ops::row_count(a.a), a.a.size(-1) / 32); }
+inline Shape scales_of(const Nvfp4BatchedQuantize& a) {
+  return {2, {a.a.size(0), sf_bytes(SfLayout::k128x4, a.a.size(1), a.a.size(2) / a.sf_vec_size)}};
+}
+inline Shape tokens_of(const Nvfp4Quantize& a) { return {1, {ops::row_count(a.a)}}; }
+inline bool has_tokens(const Nvfp4Quantize& a) { return a.per_token_activation; }
+
+// ---- checks ----
+inline void check_input(const char* op, const TensorView& x, int64_t block) {
+  FI_CHECK(x.rank() >= 2, ValueError, op, ": the input is ", to_string(x), ", but must have at least two dimensions");
+  ops::check_columns(op, x.size(-1), block);
+}
+inline void check_vec_size(const char* op, int64_t v, bool also_32) {
+  FI_CHECK(v == 16 || (also_32 && v == 32), NotImplementedError, op, ": sf_vec_size is ", v, ", but only ", also_32 ? "16 and 32 are" : "16 is",
+           " implemented");
+}
+inline constexpr const char* kFp4 = "fp4_quantize";
+inline constexpr const char* kNvfp4 = "nvfp4_quantize";
+inline constexpr const char* kBatched = "nvfp4_batched_quantize";
+inline constexpr const char* kMxfp4 = "mxfp4_quantize";
+
+inline void validate(const Fp4Quantize& a) {
+  check_vec_size(kFp4, a.sf_vec_size, true);
+  check_input(kFp4, a.input, a.sf_vec_size);
+  ops::refuse_4over6(kFp4, a.nvfp4_4over6);
+  FI_CHECK(!a.sf_use_ue8m0 || a.input.dtype() != DType::kF8E4M3, ValueError, kFp4,
+           ": input is float8_e4m3fn, which only e4m3 scales take (sf_use_ue8m0=False)");
+  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError, kFp4,
+           ": is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
+  if (a.global_scale) ops::global_scale(kFp4, "global_scale", *a.global_scale);
+}
+inline void validate(const Nvfp4Quantize& a) {
+  check_vec_size(kNvfp4, a.sf_vec_size, false);
+  check_input(kNvfp4, a.a, 16);
+  ops::sf_layout(kNvfp4, "sfLayout", a.sfLayout);
+  ops::refuse_4over6(kNvfp4, a.nvfp4_4over6);
+  const int64_t m = ops::row_count(a.a);
+  FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, kNvfp4, ": expanded_idx_to_permuted_idx is not implemented");
+  FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, kNvfp4, ": out_scale is given, but per_token_activation is False");
+  FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, kNvfp4, ": sfLayout is ", a.sfLayout,
+           ", but scales of shuffled weights (do_shuffle) lie in 128x4 (0)");
+  FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, kNvfp4, ": do_shuffle needs a multiple of 128 rows, but there are ", m);
+  FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError, kNvfp4, ": do_shuffle is for weights, but per_token_activation is True");
+  FI_CHECK(!a.per_token_activation || kHalves.has(a.a.dtype()), ValueError, kNvfp4, ": a is ", name(a.a.dtype()),
+           ", but per_token_activation takes float16 or bfloat16");
+  const auto check = [&](double g) {
+    FI_CHECK(g >= 0x1p-126 && std::isfinite(g), ValueError, kNvfp4, ": a_global_sf is ", g, ", but must be a positive normal f32 number");
+    FI_CHECK(!a.per_token_activation || std::abs(g * 2688 - 1) <= 1e-3, ValueError, kNvfp4, ": a_global_sf is ", g,
+             ", but with per_token_activation must be 1 / (448 * 6) = ", 1.0 / 2688);
+  };
+  if (const TensorView* t = a.a_global_sf.tensor()) {
+    FI_CHECK(t->dtype() == DType::kF32 && t->rank() <= 1 && (t->numel() == 1 || (t->numel() == m && !a.per_token_activation)), ValueError, kNvfp4,
+             ": a_global_sf is ", to_string(*t), ", but must be one f32 or one for each of ", m, " rows");
+    for (int64_t i = 0; t->device() == kCpu && i < t->numel(); ++i) check(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
+  } else {
+    check(a.a_global_sf.number());
+  }
+  if (a.out_scale) ops::global_scale(kNvfp4, "out_scale", *a.out_scale);
+}
+inline void validate(const Nvfp4BatchedQuantize& a) {
+  check_vec_size(kBatched, a.sf_vec_size, false);
+  check_input(kBatched, a.a, 16);
+  ops::refuse_4over6(kBatched, a.nvfp4_4over6);
+  const TensorView& g = a.a_global_sf;
+  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, kBatched, ": a_global_sf is ", to_string(g),
+           ", but must be one f32 or one for each of ", a.a.size(0), " batches");
+  for (int64_t i = 0; g.device() == kCpu && i < g.numel(); ++i) {
+    const float one[1] = {g.data_as<float>()[g.rank() ? i * g.stride(0) : 0]};
+    ops::global_scale(kBatched, "a_global_sf", TensorView(one, {1}));
+  }
+}
+inline void validate(const Mxfp4Quantize& a) {
+  check_input(kMxfp4, a.a, 32);
+  ops::sf_layout(kMxfp4, "sfLayout", a.sfLayout);
+}
+
+}  // namespace flashinfer::fp4

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sampling on the CPU. A survey of the row (sums and maxima of blocks of 1024, in f32 over 64 lanes; blocks added in
+// double) serves the draws: the block where one lands is found by the sums, and inside it elements are added one by one
+// in double. Later passes skip blocks by their maxima. The order of sums depends on the row alone.
+#pragma once
+#include "flashinfer/kernels/cpu/select.h"
+#include "flashinfer/kernels/cpu/select_threshold.h"
+#include "flashinfer/ops/sampling/kernels/params.h"
+#include "flashinfer/ops/sampling/kernels/sample_row.h"
+#include "flashinfer/ops/sampling/kernels/softmax_row.h"
+
+namespace flashinfer::cpu {
+
+/// The first element above `low` (>= 0) whose inclusive running sum over such elements exceeds `target`; the last one
+/// above `low` when rounding leaves none; -1 when nothing is above it. `sums` are the block sums of what is above.
+template <class T>
+inline int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) {
+  double before = 0;
+  int64_t block = -1;
+  bool reached = false;
+  for (int64_t b = 0; b < survey_blocks(n); ++b) {
+    if (!(sums[b] > 0.0f)) continue;
+    block = b;
+    reached = before + static_cast<double>(sums[b]) > target;
+    if (reached) break;
+    before += static_cast<double>(sums[b]);
+  }
+  if (block < 0) return -1;
+  const int64_t begin = block * kSurveyBlock, end = n - begin < kSurveyBlock ? n : begin + kSurveyBlock;
+  int64_t last = -1;
+  for (int64_t i = begin; i < end; ++i) {
+    const float v = to_f32(x[i]);
+    if (!(v > low)) continue;
+    last = i;
+    before += static_cast<double>(v);
+    if (reached && before > target) break;
+  }
+  return last;
+}
+
+inline sampling::Room room_of(float* words, int64_t v) {
+  sampling::Room r;
+  const int64_t blocks = survey_blocks(v);
+  r.row = survey_at(words, v);
+  r.sums[0] = words + survey_words(v);
+  r.sums[1] = r.sums[0] + blocks;
+  r.values = r.sums[1] + blocks;
+  r.positions = reinterpret_cast<uint32_t*>(r.values + v + 64);
+  float* const inner = r.values + collect_words(v);
+  r.inner = survey_at(inner, v);
+  r.inner_sums[0] = inner + survey_words(v);
+  r.inner_sums[1] = r.inner_sums[0] + blocks;
+  r.probs = r.inner_sums[1] + blocks;
+  return r;
+}
+
+/// The passes of sample_row.h.
+struct RowPasses {
+  float next(sampling::Uniforms& u) const { return u.next(); }
+  template <class T>
+  float value(T x) const { return to_f32(x); }
+  void copy(float* to, const float* from, int64_t n) const {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+  float top_of(const float* tops, int64_t blocks) const { return cpu::top_of(tops, blocks); }
+  double total(const float* sums, int64_t blocks) const { return cpu::total(sums, blocks); }
+  template <class T>
+  void survey(const T* x, int64_t n, const Survey& s) const { cpu::survey<true>(x, 0, n, s); }
+  template <class T>
+  int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
+    return cpu::draw(x, n, sums, low, target);
+  }
+  template <class T>
+  Above above(const T* x, int64_t n, float value, const float* tops, float* sums) const {
+    return cpu::above(x, n, value, tops, sums);
+  }
+  template <class T>
+  int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values, uint32_t* positions) const {
+    return cpu::collect(x, n, bound, tops, values, positions);
+  }
+  template <class T>
+  int64_t first_top(const T* x, int64_t n) const { return arg_max(x, n, false); }
+  template <class T>
+  float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float* values, uint32_t* positions) const {
+    return cpu::kth_value(x, n, s, k, values, positions);
+  }
+  template <class T>
+  void softmax(const T* x, float* y, int64_t n, const Survey& room, float*) const {
+    const SoftmaxBlocks s{room.tops, room.sums};
+    softmax_first(x, y, 0, n, s);
+    softmax_second(y, 0, n, s, softmax_scale(s, n));
+  }
+};
+
+inline sampling::Thresholds thresholds_of(const SamplingParams& p, int64_t mapped) {
+  sampling::Thresholds t{p.v, __builtin_inff(), 0.0f, p.top_k != nullptr, p.min_p != nullptr, p.joint != 0};
+  if (p.top_k) t.k = p.top_k[mapped * p.top_k_stride];
+  if (t.k <= 0 || t.k > p.v) t.k = p.v;
+  if (p.top_p) t.p = p.top_p[mapped * p.top_p_stride];
+  if (t.p >= 1.0f) t.p = __builtin_inff();
+  if (p.min_p) t.min = p.min_p[mapped * p.min_p_stride];
+  return t;
+}
+
+inline sampling::Uniforms uniforms_of(const RandomParams& p, int64_t row) {
+  return {p.seed[row * p.seed_stride], p.own_seed ? 0 : static_cast<uint64_t>(row), p.offset[row * p.offset_stride]};
+}
+
+template <SamplingConfig C>
+void sample(const SamplingParams& p, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  const auto in = [&](int64_t r) {
+    return static_cast<const T*>(p.probs) + sampling::index_of(p.indices, p.indices_wide, r) * p.probs_stride;
+  };
+  if (p.surveying) {
+    const int64_t chunks = survey_chunks(p.v), r = task / chunks, begin = task % chunks * kSurveyChunk;
+    const int64_t end = p.v - begin < kSurveyChunk ? p.v : begin + kSurveyChunk;
+    survey<true>(in(r), begin, end, survey_at(p.surveys + r * survey_words(p.v), p.v));
+    return;
+  }
+  const sampling::Room room = room_of(p.scratch, p.v);
+  const RowPasses passes;
+  const int64_t begin = task * p.rows_per_task;
+  const int64_t end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  for (int64_t r = begin; r < end; ++r) {
+    const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);
+    const Survey own = p.surveys ? survey_at(p.surveys + r * survey_words(p.v), p.v) : room.row;
+    const sampling::Surveyed<T> row{in(r), p.v, own};
+    if (!p.surveys) survey<true>(row.x, 0, p.v, row.s);
+    const sampling::Thresholds limits = thresholds_of(p, mapped);
+    sampling::Uniforms u = uniforms_of(p.random, r);
+    const int64_t t = p.logits ? sample_logits(passes, row, limits, u, room) : sample_probs(passes, row, limits, u, room);
+    sampling::put_sample(p.samples, p.samples_wide, r, t < 0 ? 0 : t);
+    if (p.valid) p.valid[r] = t >= 0;
+  }
+}
+
+}  // namespace flashinfer::cpu

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of sample_row.h by a block of threads: a warp takes survey blocks of 1024 elements, lane l the CPU's lanes 2l and
+// 2l + 1, so that sums have the CPU's order. What must run in order (adding up blocks, the walk inside one block) one thread does,
+// from shared memory. Every pass ends with a barrier: its results are there for all.
+#pragma once
+#include "flashinfer/kernels/cuda/atomic.h"
+#include "flashinfer/kernels/cuda/convert.h"
+#include "flashinfer/kernels/cuda/exact.h"
+#include "flashinfer/kernels/cuda/memory.h"
+#include "flashinfer/kernels/cuda/warp.h"
+#include "flashinfer/ops/sampling/kernels/sample_row.h"
+
+/// A call in the kernel: inlined at each use the passes took NVRTC ten times as long, and spilled. Loops that do not wait for
+/// many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes NVRTC 1.5 s instead of 2.0.
+#if defined(__CUDACC__)
+#define FI_PASS __device__ __noinline__
+#else
+#define FI_PASS
+#endif
+
+namespace flashinfer::cu {
+using cpu::Above, cpu::Survey, cpu::kSurveyBlock, cpu::survey_blocks;
+
+/// A row by a block of kThreads.
+template <int kThreads>
+struct RowPasses {
+  static constexpr int kWarps = kThreads / 32, kBins = 2048;
+  uint32_t* bins;  // shared, kBins words; also the values of one survey block
+  uint64_t* slots;  // shared, 2 + kWarps words: what one thread found, what each warp counted
+
+  template <class T>
+  FI_GLOBAL_FN static float value(T x) { return to_f32(x); }
+
+  FI_GLOBAL_FN static float next(sampling::Uniforms& u) { return uniform(u.seed, u.subsequence, u.offset++); }
+  FI_PASS static float uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) { return cpu::philox_uniform(seed, subsequence, offset); }
+
+  /// f() of one thread, for all.
+  template <class F>
+  FI_GLOBAL_FN auto by_one(F f) const {
+    using V = decltype(f());
+    static_assert(sizeof(V) <= 16);
+    sync_threads();
+    if (thread_x() == 0) *reinterpret_cast<V*>(slots) = f();
+    sync_threads();
+    return *reinterpret_cast<const V*>(slots);
+  }
+  /// The sum over the warps of `n`, in every thread.
+  FI_GLOBAL_FN int64_t sum_of_warps(int64_t n, int64_t& before) const {
+    uint64_t* of = slots + 2;
+    if (lane() == 0) of[warp()] = static_cast<uint64_t>(n);
+    sync_threads();
+    int64_t all = 0;
+    for (uint32_t w = 0; w < kWarps; ++w) {
+      if (w == warp()) before = all;
+      all += static_cast<int64_t>(of[w]);
+    }
+    sync_threads();
+    return all;
+  }
+
+  FI_GLOBAL_FN static int64_t length(int64_t n, int64_t b) {
+    return n - b * kSurveyBlock < kSurveyBlock ? n - b * kSurveyBlock : kSurveyBlock;
+  }
+  /// each(i, x[i]) of two neighbours a lane and 64 elements a step, in order. All lanes come.
+  template <int kUnroll = 8, class T, class F>
+  FI_GLOBAL_FN static void pairs(const T* x, int64_t n, F each) {
+    if (n == kSurveyBlock && reinterpret_cast<uintptr_t>(x) % (2 * sizeof(T)) == 0) {
+#pragma unroll kUnroll
+      for (int g = 0; g < kSurveyBlock / 64; ++g) {
+        const int at = g * 64 + static_cast<int>(lane()) * 2;
+        const Pack<T, 2> v = load<2>(x + at);
+        each(at, to_f32(v[0]), 0);
+        each(at + 1, to_f32(v[1]), 1);
+      }
+      return;
+    }
+#pragma unroll 2
+    for (int at = static_cast<int>(lane()) * 2; at < n; at += 64) {
+      each(at, to_f32(x[at]), 0);
+      if (at + 1 < n) each(at + 1, to_f32(x[at + 1]), 1);
+    }
+  }
+  /// Lane sums to one sum, in the order of kernels/cpu/lanes.h.
+  FI_GLOBAL_FN static float join(float even, float odd) {
+    return warp_reduce(even, Sum{}) + warp_reduce(odd, Sum{});
+  }
+  /// f(b) for the survey blocks, by whole warps.
+  template <class F>
+  FI_GLOBAL_FN static void each_block(int64_t n, F f) {
+    for (int64_t b = warp(); b < survey_blocks(n); b += kWarps) f(b);
+  }
+
+  FI_PASS void copy(float* to, const float* from, int64_t n) const {
+    sync_threads();
+#pragma unroll 1
+    for (int64_t i = thread_x(); i < n; i += kThreads) to[i] = from[i];
+    sync_threads();
+  }
+  FI_PASS float top_of(const float* tops, int64_t blocks) const {
+    float t = -kInf;
+#pragma unroll 1
+    for (int64_t b = lane(); b < blocks; b += 32) t = tops[b] > t ? tops[b] : t;
+    return warp_reduce(t, Max{});
+  }
+  FI_PASS double total(const float* sums, int64_t blocks) const {
+    return by_one([&] {
+      double t = 0;
+      for (int64_t b = 0; b < blocks; ++b) t += static_cast<double>(sums[b]);
+      return t;
+    });
+  }
+
+  template <class T>
+  FI_PASS void survey(const T* x, int64_t n, const Survey& s) const {
+    sync_threads();
+    each_block(n, [&](int64_t b) {
+      float top = -kInf, sum[2] = {0.0f, 0.0f};
+      pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int odd) {
+        top = v > top ? v : top;
+        sum[odd] += 0.0f > v ? 0.0f : v;  // keeps a NaN
+      });
+      top = warp_reduce(top, Max{});
+      const float all = join(sum[0], sum[1]);
+      if (lane() == 0) s.tops[b] = top, s.sums[b] = all;
+    });
+    sync_threads();
+  }
+
+  template <class T>
+  FI_PASS Above above(const T* x, int64_t n, float value, const float* tops, float* sums) const {
+    int64_t count = 0, before = 0;
+    sync_threads();
+    each_block(n, [&](int64_t b) {
+      float sum[2] = {0.0f, 0.0f};
+      int found = 0;
+      if (tops[b] > value)
+        pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int odd) {
+          found += v > value;
+          sum[odd] += v > value && v > 0.0f ? v : 0.0f;
+        });
+      const float all = join(sum[0], sum[1]);
+      count += warp_reduce(found, Sum{});
+      if (lane() == 0) sums[b] = all;
+    });
+    count = sum_of_warps(count, before);
+    return {count, total(sums, survey_blocks(n))};
+  }
+
+  /// The blocks are walked, then the elements of the one where the target lies.
+  template <class T>
+  FI_PASS int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
+    struct Found {
+      double before;
+      int block, reached;
+    };
+    const Found found = by_one([&] {
+      Found f{0, -1, 0};
+      for (int b = 0; b < static_cast<int>(survey_blocks(n)); ++b) {
+        if (!(sums[b] > 0.0f)) continue;
+        f.block = b;
+        f.reached = f.before + static_cast<double>(sums[b]) > target;
+        if (f.reached) break;
+        f.before += static_cast<double>(sums[b]);
+      }
+      return f;
+    });
+    if (found.block < 0) return -1;
+    const int64_t begin = found.block * kSurveyBlock;
+    const int len = static_cast<int>(length(n, found.block));
+    float* tile = reinterpret_cast<float*>(bins);
+    for (int i = static_cast<int>(thread_x()); i < len; i += kThreads) tile[i] = to_f32(x[begin + i]);
+    return by_one([&] {
+      double before = found.before;
+      int64_t last = -1;
+      for (int i = 0; i < len; ++i) {
+        const float v = tile[i];
+        if (!(v > low)) continue;
+        last = begin + i;
+        before += static_cast<double>(v);
+        if (found.reached && before > target) break;
+      }
+      return last;
+    });
+  }
+
+  /// A warp has neighbouring blocks: it counts what it keeps, learns what lies before, and writes.
+  template <class T>
+  FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values, uint32_t* positions) const {
+    const int64_t blocks = survey_blocks(n), share = (blocks + kWarps - 1) / kWarps;
+    const int64_t first = warp() * share, last = first + share < blocks ? first + share : blocks;
+    int kept = 0;
+#pragma unroll 1
+    for (int64_t b = first; b < last; ++b)
+      if (!(tops[b] < bound)) pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int) { kept += v >= bound; });
+    int64_t at = 0;
+    const int64_t all = sum_of_warps(warp_reduce(kept, Sum{}), at);
+#pragma unroll 1
+    for (int64_t b = first; b < last; ++b) {
+      if (tops[b] < bound) continue;
+      const int64_t begin = b * kSurveyBlock;
+      const int len = static_cast<int>(length(n, b));
+#pragma unroll 1
+      for (int i = static_cast<int>(lane()); i - static_cast<int>(lane()) < len; i += 32) {
+        const float v = i < len ? to_f32(x[begin + i]) : 0.0f;
+        const uint32_t keep = ballot(i < len && v >= bound);
+        const uint32_t below = keep & ((1u << lane()) - 1u);
+        if (keep >> lane() & 1u) {
+          values[at + ones(below)] = v;
+          positions[at + ones(below)] = static_cast<uint32_t>(begin + i);
+        }
+        at += ones(keep);
+      }
+    }
+    sync_threads();
+    return all;
+  }
+  FI_GLOBAL_FN static int ones(uint32_t bits) {
+#if defined(__CUDACC__)
+    return __popc(bits);
+#else
+    return __builtin_popcount(bits);
+#endif
+  }
+
+  template <class T>
+  FI_PASS int64_t first_top(const T* x, int64_t n) const {
+    uint64_t best = 0;
+    for (int64_t i = thread_x(); i < n; i += kThreads) {
+      const uint64_t key = cpu::element_key(to_f32(x[i]), i, false);
+      best = key > best ? key : best;
+    }
+    return cpu::key_index(largest(best), false);
+  }
+  /// The largest key of all threads.
+  FI_GLOBAL_FN uint64_t largest(uint64_t key) const {
+#pragma unroll
+    for (uint32_t d = 16; d > 0; d /= 2) {
+      const uint64_t low = shuffle_xor_bits(static_cast<uint32_t>(key), d);
+      const uint64_t high = shuffle_xor_bits(static_cast<uint32_t>(key >> 32), d);
+      const uint64_t other = high << 32 | low;
+      key = other > key ? other : key;
+    }
+    uint64_t* of = slots + 2;
+    if (lane() == 0) of[warp()] = key;
+    sync_threads();
+    for (uint32_t w = 0; w < kWarps; ++w) key = of[w] > key ? of[w] : key;
+    sync_threads();
+    return key;
+  }
+
+  /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is not there; with fewer than k others the least.
+  template <class T>
+  FI_PASS float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*, uint32_t*) const {
+    uint32_t prefix = 0, mask = 0;
+#pragma unroll 1
+    for (int pass = 0; pass < 3; ++pass) {
+      const int shift = pass == 0 ? 21 : pass == 1 ? 10 : 0;
+      const uint32_t digits = shift ? 2047u : 1023u;
+      sync_threads();
+#pragma unroll 1
+      for (int i = static_cast<int>(thread_x()); i < kBins; i += kThreads) bins[i] = 0;
+      sync_threads();
+      each_block(n, [&](int64_t b) {
+        if (cpu::value_key(s.tops[b]) < prefix) return;
+        pairs<4>(x + b * kSurveyBlock, length(n, b), [&](int, float v, int) {
+          const uint32_t key = cpu::value_key(v);
+          if (key != 0 && (key & mask) == prefix) atomic_count(&bins[key >> shift & digits], 1);
+        });
+      });
+      const Digit d = digit_of(k);
+      if (d.bin < 0) return -kInf;  // nothing but NaN
+      k = d.left;
+      prefix |= static_cast<uint32_t>(d.bin) << shift;
+      mask |= digits << shift;
+    }
+    return cpu::key_value(prefix);
+  }
+  struct Digit {
+    int64_t left;  // the rank within the bin
+    int bin;       // -1: all are empty
+  };
+  /// The bin of the k-th largest, or the lowest that is not empty. Warps add up their share, then one thread walks.
+  FI_GLOBAL_FN Digit digit_of(int64_t k) const {
+    constexpr int kShare = kBins / kWarps;
+    sync_threads();
+    uint32_t mine = 0;
+#pragma unroll 1
+    for (int i = static_cast<int>(lane()); i < kShare; i += 32) mine += bins[warp() * kShare + static_cast<uint32_t>(i)];
+    const int32_t of_warp = warp_reduce(static_cast<int32_t>(mine), Sum{});
+    if (lane() == 0) slots[2 + warp()] = static_cast<uint64_t>(of_warp);
+    return by_one([&] {
+      int w = kWarps - 1, lowest = -1;
+#pragma unroll 1
+      for (int i = kWarps - 1; i >= 0; --i) lowest = slots[2 + i] ? i : lowest;
+      if (lowest < 0) return Digit{0, -1};
+#pragma unroll 1
+      for (; w > lowest && static_cast<int64_t>(slots[2 + w]) < k; --w) k -= static_cast<int64_t>(slots[2 + w]);
+      Digit d{k, -1};
+#pragma unroll 1
+      for (int b = w * kShare + kShare - 1; b >= w * kShare; --b) {
+        if (!bins[b]) continue;
+        d = {k, b};
+        if (static_cast<int64_t>(bins[b]) >= k) return d;
+        k -= static_cast<int64_t>(bins[b]);
+      }
+      d.left = static_cast<int64_t>(bins[d.bin]);  // fewer than k: the least of all
+      return d;
+    });
+  }
+
+  /// softmax_row.h: exponentials of blocks relative to their own maximum, then a factor for each block.
+  template <class T>
+  FI_PASS void softmax(const T* x, float* y, int64_t n, const Survey& s, float* factors) const {
+    sync_threads();
+    each_block(n, [&](int64_t b) {
+      const T* from = x + b * kSurveyBlock;
+      float* to = y + b * kSurveyBlock;
+      float top = -kInf, sum[2] = {0.0f, 0.0f};
+      pairs(from, length(n, b), [&](int, float v, int) { top = v > top ? v : top; });
+      top = warp_reduce(top, Max{});
+      const float shift = top > -kInf ? top : 0.0f;
+      pairs<2>(from, length(n, b), [&](int at, float v, int odd) {
+        const float e = exp_exact(add_rn(v, -shift));
+        to[at] = e;
+        sum[odd] = add_rn(sum[odd], e);
+      });
+      const float all = join(sum[0], sum[1]);
+      if (lane() == 0) s.tops[b] = top, s.sums[b] = all;
+    });
+    sync_threads();
+    const int64_t blocks = survey_blocks(n);
+    const float top = top_of(s.tops, blocks);
+#pragma unroll 1
+    for (int64_t b = thread_x(); b < blocks; b += kThreads) factors[b] = s.tops[b] > -kInf ? exp_exact(add_rn(s.tops[b], -top)) : 0.0f;
+    const float inverse = by_one([&] {
+      double sum = 0;
+      for (int64_t b = 0; b < blocks; ++b)
+        if (s.sums[b] != 0.0f)  // NaN too
+          sum = add_rn(sum, mul_rn(static_cast<double>(s.sums[b]), s.tops[b] > -kInf ? static_cast<double>(factors[b]) : 1.0));
+      return sum == 0 ? 0.0f : static_cast<float>(1.0 / sum);
+    });
+    each_block(n, [&](int64_t b) {
+      const float f = mul_rn(factors[b], inverse);
+      if (f == 1.0f) return;
+      float* to = y + b * kSurveyBlock;
+      pairs(to, length(n, b), [&](int at, float v, int) { to[at] = mul_rn(v, f); });
+    });
+    sync_threads();
+  }
+};
+
+}  // namespace flashinfer::cu

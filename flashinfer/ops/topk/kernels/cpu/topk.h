@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Top-k on the CPU: exact, with a defined winner of every tie. k = 1 is one vectorised pass. Else a survey of the row
+// gives a value that at least k elements reach; those that reach it are collected, and the best k of them are taken.
+#pragma once
+#include "flashinfer/kernels/cpu/select.h"
+#include "flashinfer/kernels/cpu/select_threshold.h"
+#include "flashinfer/ops/topk/kernels/params.h"
+#include "flashinfer/ops/topk/kernels/words.h"
+
+namespace flashinfer::cpu {
+
+/// The keys of the k largest elements, in scratch.
+template <class T>
+inline uint64_t* top_keys(const T* x, int64_t n, int64_t k, bool large, bool sorted, const float* surveyed,
+                          uint32_t* scratch) {
+  uint64_t* keys = reinterpret_cast<uint64_t*>(scratch);
+  uint64_t* room = keys + n;
+  float* values = reinterpret_cast<float*>(room + kTopKRoom);
+  uint32_t* positions = reinterpret_cast<uint32_t*>(values + n + 64);
+  Survey s = survey_at(surveyed ? const_cast<float*>(surveyed) : values + collect_words(n), n);
+  int64_t found = -1;
+  if (n > kTopKRoom && k < n) {
+    if (!surveyed) survey<false>(x, 0, n, s);
+    // Few keys are ranked faster than their exact bound is found.
+    const float bound = k <= survey_groups(n) / 16 ? reached_by(s.maxima, survey_groups(n), k)
+                                                   : kth_value(x, n, s, k, values, positions);
+    if (bound > -__builtin_inff()) found = collect(x, n, bound, s.tops, values, positions);
+  }
+  if (found >= k) {
+    for (int64_t i = 0; i < found; ++i) keys[i] = element_key(values[i], positions[i], large);
+  } else {  // few elements, or too few above -inf
+    for (int64_t i = 0; i < n; ++i) keys[i] = element_key(to_f32(x[i]), i, large);
+    found = n;
+  }
+  keep_largest(keys, found, k, sorted, room);
+  return keys;
+}
+
+template <class T>
+inline void top_k_row(const TopKParams& p, int64_t r) {
+  const bool large = p.large != 0;
+  const T* x = static_cast<const T*>(p.input) + r * p.input_stride;
+  T* values = static_cast<T*>(p.values) + r * p.values_stride;
+  int64_t* indices = p.indices + r * p.indices_stride;
+  if (p.k == 1) {
+    indices[0] = arg_max(x, p.d, large);
+    values[0] = x[indices[0]];
+    return;
+  }
+  const float* surveyed = p.surveys ? p.surveys + r * survey_words(p.d) : nullptr;
+  const uint64_t* keys = top_keys(x, p.d, p.k, large, p.sorted != 0, surveyed, p.scratch);
+  for (int64_t i = 0; i < p.k; ++i) {
+    indices[i] = key_index(keys[i], large);
+    values[i] = x[indices[i]];
+  }
+}
+
+template <class T>
+inline void transform_row(const TopKParams& p, int64_t r) {
+  const T* x = static_cast<const T*>(p.input) + r * p.input_stride + p.starts.at(r, 0);
+  const int64_t n = p.lengths.at(r, p.d), selected = n < p.k ? n : p.k, offset = p.offsets.at(r, 0);
+  const int32_t* table = p.page_table;
+  if (table) table += p.batch.at(r, r) * p.table_stride + p.table_starts.at(r, 0);
+  int32_t* out = p.output + r * p.output_stride;
+  int32_t* raw = p.raw ? p.raw + r * p.raw_stride : nullptr;
+  const bool large = p.large != 0;
+  const uint64_t* keys = nullptr;
+  if (n > p.k) keys = top_keys(x, n, p.k, large, false, nullptr, p.scratch);
+  const int64_t in_page = (int64_t{1} << p.page_shift) - 1;
+  for (int64_t i = 0; i < p.k; ++i) {
+    const int64_t at = i >= selected ? -1 : keys ? key_index(keys[i], large) : i;
+    if (raw) raw[i] = static_cast<int32_t>(at);
+    int64_t y = at;
+    if (at >= 0) y = table ? int64_t{table[at >> p.page_shift]} * (in_page + 1) + (at & in_page) : at + offset;
+    out[i] = static_cast<int32_t>(y);
+  }
+}
+
+template <TopKConfig C>
+void top_k(const TopKParams& p, int64_t task) {
+  using T = scalar_of_t<C.dtype>;
+  if (p.surveying) {
+    const int64_t chunks = survey_chunks(p.d), r = task / chunks, begin = task % chunks * kSurveyChunk;
+    const int64_t end = p.d - begin < kSurveyChunk ? p.d : begin + kSurveyChunk;
+    survey<false>(static_cast<const T*>(p.input) + r * p.input_stride, begin, end,
+                  survey_at(p.surveys + r * survey_words(p.d), p.d));
+    return;
+  }
+  const int64_t begin = task * p.rows_per_task;
+  const int64_t end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  for (int64_t r = begin; r < end; ++r) {
+    if (p.transform)
+      transform_row<T>(p, r);
+    else
+      top_k_row<T>(p, r);
+  }
+}
+
+}  // namespace flashinfer::cpu
