@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch decode over paged KV beside its limits, measured in the same turn: the page sum (the same pages summed in the same order by
-// the same threads) and the arithmetic peaks (bf16 dot product, f32 FMA).
+// Batch decode over paged KV beside its limits, measured in the same turn: the page sum (the same pages summed in the
+// same order by the same threads) and the arithmetic peaks (bf16 dot product, f32 FMA).
 //
-//   bench_attention_decode [--only TEXT] [--pairs] [--turns N]   prints the table; --pairs: only the ratios between shapes
-//   bench_attention_decode --serve                     for bench/attention_decode.py: a line "BATCH KV HQ HKV D PAGE DTYPE what"
+//   bench_attention_decode [--only TEXT] [--pairs] [--turns N]   prints the table; --pairs: only the ratios between
+//   shapes bench_attention_decode --serve                     for bench/attention_decode.py: a line "BATCH KV HQ HKV D
+//   PAGE DTYPE what"
 //                                                      (what: run, pages) answers seconds
 #include <immintrin.h>
 
@@ -37,7 +38,7 @@ struct Shape {
   std::string dtype = "bf16";  // of the cache; q is f16 with an f16 cache, else bf16
   std::string layout = "NHD";
 };
-const std::map<std::string, DType> kTypes = {{"bf16", DType::kBF16}, {"f16", DType::kF16}, {"f32", DType::kF32},
+const std::map<std::string, DType> kTypes = {{"bf16", DType::kBF16},   {"f16", DType::kF16},     {"f32", DType::kF32},
                                              {"e4m3", DType::kF8E4M3}, {"e5m2", DType::kF8E5M2}, {"nvfp4", DType::kU8}};
 
 /// Random values that are ordinary in `type`, a megabyte repeated.
@@ -48,10 +49,15 @@ void fill(const Tensor& t) {
   for (int64_t i = 0; i < n / 4; ++i) {
     const float x = static_cast<float>(rng() % 2048) / 1024.0f - 1.0f;
     const DType type = t.dtype();
-    if (type == DType::kBF16) reinterpret_cast<bf16_t*>(p)[2 * i] = bf16_t(x), reinterpret_cast<bf16_t*>(p)[2 * i + 1] = bf16_t(-x);
-    else if (type == DType::kF16) reinterpret_cast<f16_t*>(p)[2 * i] = f16_t(x), reinterpret_cast<f16_t*>(p)[2 * i + 1] = f16_t(-x);
-    else if (type == DType::kF32) reinterpret_cast<float*>(p)[i] = x;
-    else for (int64_t j = 0; j < 4; ++j) reinterpret_cast<uint8_t*>(p)[4 * i + j] = static_cast<uint8_t>((rng() >> 8) & 0xb7);
+    if (type == DType::kBF16)
+      reinterpret_cast<bf16_t*>(p)[2 * i] = bf16_t(x), reinterpret_cast<bf16_t*>(p)[2 * i + 1] = bf16_t(-x);
+    else if (type == DType::kF16)
+      reinterpret_cast<f16_t*>(p)[2 * i] = f16_t(x), reinterpret_cast<f16_t*>(p)[2 * i + 1] = f16_t(-x);
+    else if (type == DType::kF32)
+      reinterpret_cast<float*>(p)[i] = x;
+    else
+      for (int64_t j = 0; j < 4; ++j)
+        reinterpret_cast<uint8_t*>(p)[4 * i + j] = static_cast<uint8_t>((rng() >> 8) & 0xb7);
   }
   for (int64_t i = n; i < t.nbytes(); i += n) std::memcpy(p + i, p, static_cast<size_t>(std::min(n, t.nbytes() - i)));
 }
@@ -73,12 +79,17 @@ struct Decode {
     ids.resize(static_cast<size_t>(first.back()));
     std::iota(ids.begin(), ids.end(), 0);
     std::shuffle(ids.begin(), ids.end(), std::minstd_rand(7));
-    auto tensor = [](const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); };
+    auto tensor = [](const std::vector<int32_t>& v) {
+      return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+    };
     indptr = tensor(first), indices = tensor(ids), last = tensor(ends);
-    const DType kv = kTypes.at(s.dtype), qt = s.dtype == "f16" ? DType::kF16 : s.dtype == "f32" ? DType::kF32 : DType::kBF16;
+    const DType kv = kTypes.at(s.dtype), qt = s.dtype == "f16"   ? DType::kF16
+                                              : s.dtype == "f32" ? DType::kF32
+                                                                 : DType::kBF16;
     const auto batch = static_cast<int64_t>(s.lengths.size()), pages = static_cast<int64_t>(ids.size());
     const auto planes = [&](int64_t dim, DType t) {
-      return s.layout == "NHD" ? Tensor::empty({pages, 2, s.page, s.hkv, dim}, t) : Tensor::empty({pages, 2, s.hkv, s.page, dim}, t);
+      return s.layout == "NHD" ? Tensor::empty({pages, 2, s.page, s.hkv, dim}, t)
+                               : Tensor::empty({pages, 2, s.hkv, s.page, dim}, t);
     };
     cache = planes(kv == DType::kU8 ? s.d / 2 : s.d, kv);
     if (kv == DType::kU8) scales = planes(s.d / 16, DType::kF8E4M3), fill(scales);
@@ -88,8 +99,15 @@ struct Decode {
   }
   void plan() {
     const DType kv = cache.dtype();
-    wrapper.plan({.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = shape.hq, .num_kv_heads = shape.hkv,
-                  .head_dim = shape.d, .page_size = shape.page, .q_data_type = q.dtype(), .kv_data_type = kv});
+    wrapper.plan({.indptr = indptr,
+                  .indices = indices,
+                  .last_page_len = last,
+                  .num_qo_heads = shape.hq,
+                  .num_kv_heads = shape.hkv,
+                  .head_dim = shape.d,
+                  .page_size = shape.page,
+                  .q_data_type = q.dtype(),
+                  .kv_data_type = kv});
   }
   double run() {
     BatchDecodeRun r{.q = q, .paged_kv_cache = cache, .out = out};
@@ -97,7 +115,8 @@ struct Decode {
     return seconds([&] { wrapper.run(r); });
   }
   double bytes() const {
-    return keys * static_cast<double>(shape.hkv * shape.d * 2) * (scales.defined() ? 0.5 + 1.0 / 16 : static_cast<double>(size_of(cache.dtype())));
+    return keys * static_cast<double>(shape.hkv * shape.d * 2) *
+           (scales.defined() ? 0.5 + 1.0 / 16 : static_cast<double>(size_of(cache.dtype())));
   }
   double flops() const { return keys * static_cast<double>(shape.hq * shape.d * 4); }
 
@@ -165,7 +184,8 @@ std::vector<Shape> shapes() {
   };
 }
 
-/// Turns of ours, pages and peaks, so that neighbours in time are compared; the memory of this kind of machine changes by the second.
+/// Turns of ours, pages and peaks, so that neighbours in time are compared; the memory of this kind of machine changes
+/// by the second.
 void print_row(const Shape& s, int turns) {
   Decode d(s);
   for (int i = 0; i < 2; ++i) d.run(), d.pages();
@@ -174,11 +194,12 @@ void print_row(const Shape& s, int turns) {
     const double peak = dot_peak(), fma = fma_peak(), a = d.run(), p = d.pages(), b = d.run();
     const double mine = (a + b) / 2;
     run.push_back(mine), pages.push_back(p), share.push_back(p / mine);
-    dot_share.push_back(peak > 0 ? d.flops() / mine / peak : 0), fma_share.push_back(fma > 0 ? d.flops() / mine / fma : 0);
+    dot_share.push_back(peak > 0 ? d.flops() / mine / peak : 0),
+        fma_share.push_back(fma > 0 ? d.flops() / mine / fma : 0);
   }
-  std::printf("%-18s %9.0f %9.2f %9.2f %7.2f %9.1f %7.2f %7.2f %10.2f\n", s.name.c_str(), median(run) * 1e6, d.bytes() / median(run) * 1e-9,
-              d.bytes() / median(pages) * 1e-9, median(share), d.flops() / median(run) * 1e-9, median(dot_share), median(fma_share),
-              d.keys / median(run) * 1e-6);
+  std::printf("%-18s %9.0f %9.2f %9.2f %7.2f %9.1f %7.2f %7.2f %10.2f\n", s.name.c_str(), median(run) * 1e6,
+              d.bytes() / median(run) * 1e-9, d.bytes() / median(pages) * 1e-9, median(share),
+              d.flops() / median(run) * 1e-9, median(dot_share), median(fma_share), d.keys / median(run) * 1e-6);
   std::fflush(stdout);
 }
 
@@ -201,7 +222,8 @@ void print_pairs(const std::string& only, int turns) {
       if (s.name == name) return s;
     throw std::runtime_error("no shape " + name);
   };
-  std::vector<std::pair<std::string, std::string>> pairs = {{"G4 8x4k page1", "G4 8x4k page64"}, {"G4 skewed", "G4 balanced"}};
+  std::vector<std::pair<std::string, std::string>> pairs = {{"G4 8x4k page1", "G4 8x4k page64"},
+                                                            {"G4 skewed", "G4 balanced"}};
   for (const std::string g : {"G1", "G4", "G8", "G16"})
     for (const std::string type : {" f16", " e4m3", " nvfp4"})
       if (g != "G16" || type != " f16") pairs.emplace_back(g + " 8x4k" + type, g + " 8x4k");
@@ -214,8 +236,8 @@ void print_plan() {
     Decode d({.name = "plan", .lengths = times(batch, length), .hq = 4, .hkv = 1, .d = 16});
     std::vector<double> t;
     for (int i = 0; i < 300; ++i) t.push_back(seconds([&] { d.plan(); }));
-    std::printf("plan: batch %lld, %lld page ids: %.1f us\n", static_cast<long long>(batch), static_cast<long long>(d.indices.size(0)),
-                median(t) * 1e6);
+    std::printf("plan: batch %lld, %lld page ids: %.1f us\n", static_cast<long long>(batch),
+                static_cast<long long>(d.indices.size(0)), median(t) * 1e6);
   }
 }
 
@@ -251,7 +273,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (serving) return serve();
   std::printf("%d threads, medians of %d turns\n", Context::current().executor.threads, turns);
-  std::printf("%-18s %9s %9s %9s %7s %9s %7s %7s %10s\n", "", "us", "KV GB/s", "pages", "/pages", "GFLOP/s", "/dot", "/fma", "Mkeys/s");
+  std::printf("%-18s %9s %9s %9s %7s %9s %7s %7s %10s\n", "", "us", "KV GB/s", "pages", "/pages", "GFLOP/s", "/dot",
+              "/fma", "Mkeys/s");
   for (const Shape& s : shapes())
     if (!pairs && s.name.find(only) != std::string::npos) print_row(s, turns);
   print_pairs(only, turns);

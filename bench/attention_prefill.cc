@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of bench/attention_prefill.py. A line "run DTYPE KV HQ HKV D BATCH NEW CONTEXT" answers the seconds of one causal batch
-// prefill of NEW tokens a request behind CONTEXT cached ones, over scattered pages of 16; KV is bf16, f16, f32, e4m3 or nvfp4.
-// "peak dot" and "peak fma" answer the GFLOP/s of all threads doing nothing but vdpbf16ps or vfmadd231ps on registers (0: the CPU
-// has none).
+// Our side of bench/attention_prefill.py. A line "run DTYPE KV HQ HKV D BATCH NEW CONTEXT" answers the seconds of one
+// causal batch prefill of NEW tokens a request behind CONTEXT cached ones, over scattered pages of 16; KV is bf16, f16,
+// f32, e4m3 or nvfp4. "peak dot" and "peak fma" answer the GFLOP/s of all threads doing nothing but vdpbf16ps or
+// vfmadd231ps on registers (0: the CPU has none).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -23,7 +23,6 @@ using namespace flashinfer::bench;
 
 constexpr int64_t kPage = 16;
 
-
 Tensor random_tensor(std::initializer_list<int64_t> shape, DType type) {
   static std::minstd_rand rng(1);
   const Tensor t = Tensor::empty(shape, type);
@@ -40,7 +39,9 @@ Tensor random_tensor(std::initializer_list<int64_t> shape, DType type) {
   }
   return t;
 }
-Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+Tensor ints(const std::vector<int32_t>& v) {
+  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+}
 
 struct Shape {
   std::string type, kv;
@@ -79,8 +80,16 @@ struct Run {
       v_sf = random_tensor({pool, kPage, s.hkv, s.d / 16}, DType::kF8E4M3);
     }
     const Tensor a = ints(qo), b = ints(kv), c = ints(ids), d = ints(last);
-    wrapper.plan({.qo_indptr = a, .paged_kv_indptr = b, .paged_kv_indices = c, .paged_kv_last_page_len = d, .num_qo_heads = s.hq,
-                  .num_kv_heads = s.hkv, .head_dim_qk = s.d, .page_size = kPage, .causal = true, .q_data_type = type_of(s.type),
+    wrapper.plan({.qo_indptr = a,
+                  .paged_kv_indptr = b,
+                  .paged_kv_indices = c,
+                  .paged_kv_last_page_len = d,
+                  .num_qo_heads = s.hq,
+                  .num_kv_heads = s.hkv,
+                  .head_dim_qk = s.d,
+                  .page_size = kPage,
+                  .causal = true,
+                  .q_data_type = type_of(s.type),
                   .kv_data_type = type_of(s.kv)});
   }
   void operator()() {

@@ -2,8 +2,8 @@
 // Row-wise ops against what the memory gives: the op and a memcpy (or a read) of as many bytes alternate on the
 // library's threads, so that a noisy neighbour meets both. Prints medians and the median of the ratios. Buffers are 128
 // MB and more: 4 times a last-level cache of 32 MB.
-//   bench_bandwidth_ops [repeats [rows|paged|quant [name]]]     only one group: row-wise ops and small calls, around a paged cache,
-//   quantisers; only the lines whose names begin with `name`
+//   bench_bandwidth_ops [repeats [rows|paged|quant [name]]]     only one group: row-wise ops and small calls, around a
+//   paged cache, quantisers; only the lines whose names begin with `name`
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -107,12 +107,16 @@ void small_calls() {
 
 /// One request of 32768 tokens, 8 heads of 128 for K and V each, its pages scattered over the pool.
 struct Pages {
-  static constexpr int64_t kAppended = 32768, kPage = 16, kHeads = 8, kDim = 128, kElements = 2 * kAppended * kHeads * kDim;
+  static constexpr int64_t kAppended = 32768, kPage = 16, kHeads = 8, kDim = 128,
+                           kElements = 2 * kAppended * kHeads * kDim;
   Tensor request = Tensor::zeros({kAppended}, DType::kI32), position = Tensor::zeros({kAppended}, DType::kI32),
-         pages = Tensor::zeros({kAppended / kPage}, DType::kI32), indptr = Tensor::zeros({2}, DType::kI32), last = Tensor::zeros({1}, DType::kI32);
-  Tensor slots = Tensor::zeros({kAppended}, DType::kI64), lengths = Tensor::zeros({1}, DType::kI32), one = Tensor::zeros({1}, DType::kF32);
+         pages = Tensor::zeros({kAppended / kPage}, DType::kI32), indptr = Tensor::zeros({2}, DType::kI32),
+         last = Tensor::zeros({1}, DType::kI32);
+  Tensor slots = Tensor::zeros({kAppended}, DType::kI64), lengths = Tensor::zeros({1}, DType::kI32),
+         one = Tensor::zeros({1}, DType::kF32);
   Tensor scales = Tensor::zeros({kAppended / kPage, 2, kPage, kHeads, kDim / 16}, DType::kU8);
-  Tensor table = Tensor::zeros({kAppended, 64}, DType::kF32), q_rope = Tensor::zeros({kAppended, 2 * kHeads, 64}, DType::kF8E4M3),
+  Tensor table = Tensor::zeros({kAppended, 64}, DType::kF32),
+         q_rope = Tensor::zeros({kAppended, 2 * kHeads, 64}, DType::kF8E4M3),
          q_nope = Tensor::zeros({kAppended, 2 * kHeads, 64}, DType::kF8E4M3);
   TensorView key, value, cache, fp4, rope;
   explicit Pages(const Memory& m)
@@ -122,7 +126,8 @@ struct Pages {
         fp4(m.b.data(), DType::kU8, {kAppended / kPage, 2, kPage, kHeads, kDim / 2}) {
     for (int64_t i = 0; i < kAppended; ++i) position.data_as<int32_t>()[i] = static_cast<int32_t>(i);
     const int64_t count = kAppended / kPage;
-    for (int64_t i = 0; i < count; ++i) pages.data_as<int32_t>()[i] = static_cast<int32_t>(i * 797 % count);  // 797 is prime
+    for (int64_t i = 0; i < count; ++i)
+      pages.data_as<int32_t>()[i] = static_cast<int32_t>(i * 797 % count);  // 797 is prime
     indptr.data_as<int32_t>()[1] = static_cast<int32_t>(count);
     last.data_as<int32_t>()[0] = kPage;
     lengths.data_as<int32_t>()[0] = kAppended;
@@ -143,26 +148,56 @@ void paged_lines(const Memory& m, int repeats) {
   const Line lines[] = {
       {"append_paged_kv_cache bf16", 4 * kN, false,
        [&] {
-         append_paged_kv_cache({.append_key = p.key, .append_value = p.value, .batch_indices = p.request, .positions = p.position,
-                                .paged_kv_cache = p.cache, .kv_indices = p.pages, .kv_indptr = p.indptr, .kv_last_page_len = p.last});
+         append_paged_kv_cache({.append_key = p.key,
+                                .append_value = p.value,
+                                .batch_indices = p.request,
+                                .positions = p.position,
+                                .paged_kv_cache = p.cache,
+                                .kv_indices = p.pages,
+                                .kv_indptr = p.indptr,
+                                .kv_last_page_len = p.last});
        }},
       {"nvfp4_quantize_append bf16", kN * 41 / 16, false,
        [&] {
-         nvfp4_quantize_append_paged_kv_cache({.append_key = p.key, .append_value = p.value, .batch_indices = p.request,
-                                               .positions = p.position, .paged_kv_cache = p.fp4, .kv_cache_sf = p.scales, .kv_indices = p.pages,
-                                               .kv_indptr = p.indptr, .kv_last_page_len = p.last, .k_scale = 0.01, .v_scale = 0.01});
+         nvfp4_quantize_append_paged_kv_cache({.append_key = p.key,
+                                               .append_value = p.value,
+                                               .batch_indices = p.request,
+                                               .positions = p.position,
+                                               .paged_kv_cache = p.fp4,
+                                               .kv_cache_sf = p.scales,
+                                               .kv_indices = p.pages,
+                                               .kv_indptr = p.indptr,
+                                               .kv_last_page_len = p.last,
+                                               .k_scale = 0.01,
+                                               .v_scale = 0.01});
        }},
       {"nvfp4_kv_dequantize_paged bf16", kN * 41 / 16, false,
        [&] {
-         nvfp4_kv_dequantize_paged({.paged_kv_cache = p.fp4, .kv_cache_sf = p.scales, .block_tables = tables, .seq_lens = p.lengths,
-                                    .k_scale = 0.01, .v_scale = 0.01, .output_k = rows_k, .output_v = rows_v});
+         nvfp4_kv_dequantize_paged({.paged_kv_cache = p.fp4,
+                                    .kv_cache_sf = p.scales,
+                                    .block_tables = tables,
+                                    .seq_lens = p.lengths,
+                                    .k_scale = 0.01,
+                                    .v_scale = 0.01,
+                                    .output_k = rows_k,
+                                    .output_v = rows_v});
        }},
       {"rope_quantize_fp8_append 16+8 heads", kN * 2 * 3, false,
        [&] {
-         rope_quantize_fp8_append_paged_kv_cache(
-             {.q_rope = q.slice(2, 0, 64), .k_rope = k.slice(2, 0, 64), .q_nope = q.slice(2, 64, 128), .k_nope = k.slice(2, 64, 128), .v = p.value,
-              .cos_sin_cache = p.table, .pos_ids = p.position, .paged_kv_cache = op::PagedKv(ck, cv), .kv_indices = p.pages,
-              .kv_indptr = p.indptr, .batch_indices = p.request, .positions = p.position, .q_rope_out = p.q_rope, .q_nope_out = p.q_nope});
+         rope_quantize_fp8_append_paged_kv_cache({.q_rope = q.slice(2, 0, 64),
+                                                  .k_rope = k.slice(2, 0, 64),
+                                                  .q_nope = q.slice(2, 64, 128),
+                                                  .k_nope = k.slice(2, 64, 128),
+                                                  .v = p.value,
+                                                  .cos_sin_cache = p.table,
+                                                  .pos_ids = p.position,
+                                                  .paged_kv_cache = op::PagedKv(ck, cv),
+                                                  .kv_indices = p.pages,
+                                                  .kv_indptr = p.indptr,
+                                                  .batch_indices = p.request,
+                                                  .positions = p.position,
+                                                  .q_rope_out = p.q_rope,
+                                                  .q_nope_out = p.q_nope});
        }},
       {"packbits", kBytes + kBytes / 8, false, [&] { packbits({.x = bools, .y = bits}); }},
       {"packbits, of reading", kBytes, true, [&] { packbits({.x = bools, .y = bits}); }},
@@ -175,28 +210,39 @@ void paged_lines(const Memory& m, int repeats) {
 void quant_lines(const Memory& m, int repeats) {
   constexpr int64_t kN = kRows * kD;
   const TensorView x(m.a.data(), DType::kBF16, {kRows, kD}), lower(m.a.data(), DType::kBF16, {kRows / 2, kD}),
-      upper(m.a.data_as<char>() + kBytes, DType::kBF16, {kRows / 2, kD}), gates(m.a.data(), DType::kBF16, {kRows / 2, 2 * kD});
+      upper(m.a.data_as<char>() + kBytes, DType::kBF16, {kRows / 2, kD}),
+      gates(m.a.data(), DType::kBF16, {kRows / 2, 2 * kD});
   const TensorView codes(m.b.data(), DType::kU8, {kRows, kD / 2}), fp8(m.b.data(), DType::kF8E4M3, {kRows, kD});
-  const Tensor w = Tensor::zeros({kD}, DType::kBF16), gs = Tensor::zeros({1}, DType::kF32), sf = Tensor::zeros({kRows, kD / 16}, DType::kU8),
-               groups = Tensor::zeros({kRows, kD / 128}, DType::kF32);
+  const Tensor w = Tensor::zeros({kD}, DType::kBF16), gs = Tensor::zeros({1}, DType::kF32),
+               sf = Tensor::zeros({kRows, kD / 16}, DType::kU8), groups = Tensor::zeros({kRows, kD / 128}, DType::kF32);
   gs.data_as<float>()[0] = 1000;
   for (bf16_t& x : w.span<bf16_t>()) x = bf16_t(1.0f);  // with 0 all blocks would be empty, which is another path
-  const TensorView sf32(sf.data(), DType::kU8, {kRows, kD / 32}), flat(sf.data(), DType::kU8, {kRows * kD / 32}), half_fp8 = fp8.slice(0, 0, kRows / 2),
-      half_codes = codes.slice(0, 0, kRows / 2), half_sf = sf.view().slice(0, 0, kRows / 2), block_sf(sf.data(), DType::kF8E4M3, {kRows, kD / 16});
+  const TensorView sf32(sf.data(), DType::kU8, {kRows, kD / 32}), flat(sf.data(), DType::kU8, {kRows * kD / 32}),
+      half_fp8 = fp8.slice(0, 0, kRows / 2), half_codes = codes.slice(0, 0, kRows / 2),
+      half_sf = sf.view().slice(0, 0, kRows / 2), block_sf(sf.data(), DType::kF8E4M3, {kRows, kD / 16});
   const Line lines[] = {
-      {"nvfp4_quantize", kN * 41 / 16, false, [&] { nvfp4_quantize({.a = x, .a_global_sf = gs, .x_q = codes, .sf = sf}); }},
-      {"nvfp4_quantize linear", kN * 41 / 16, false, [&] { nvfp4_quantize({.a = x, .a_global_sf = gs, .sfLayout = 2, .x_q = codes, .sf = sf}); }},
+      {"nvfp4_quantize", kN * 41 / 16, false,
+       [&] { nvfp4_quantize({.a = x, .a_global_sf = gs, .x_q = codes, .sf = sf}); }},
+      {"nvfp4_quantize linear", kN * 41 / 16, false,
+       [&] { nvfp4_quantize({.a = x, .a_global_sf = gs, .sfLayout = 2, .x_q = codes, .sf = sf}); }},
       {"mxfp4_quantize", kN * 81 / 32, false, [&] { mxfp4_quantize({.a = x, .x_q = codes, .sf = sf32}); }},
       {"mxfp8_quantize", kN * 97 / 32, false, [&] { mxfp8_quantize({.input = x, .x_q = fp8, .sf = flat}); }},
-      {"per_token_group_quant_8bit 128", kN * 3, false, [&] { per_token_group_quant_8bit({.x = x, .group_size = 128, .x_q = fp8, .x_s = groups}); }},
-      {"per_tensor_quant_fp8, scale given", kN * 3, false, [&] { per_tensor_quant_fp8({.x = x, .scale = gs, .x_q = fp8}); }},
+      {"per_token_group_quant_8bit 128", kN * 3, false,
+       [&] { per_token_group_quant_8bit({.x = x, .group_size = 128, .x_q = fp8, .x_s = groups}); }},
+      {"per_tensor_quant_fp8, scale given", kN * 3, false,
+       [&] { per_tensor_quant_fp8({.x = x, .scale = gs, .x_q = fp8}); }},
       {"silu_and_mul_nvfp4_quantize", kN / 2 * 73 / 16, false,
        [&] { silu_and_mul_nvfp4_quantize({.input = gates, .global_scale = gs, .x_q = half_codes, .sf = half_sf}); }},
-      {"rmsnorm_quant e4m3", kN * 3, false, [&] { rmsnorm_quant({.out = fp8, .input = x, .weight = w, .scale = 0.1}); }},
+      {"rmsnorm_quant e4m3", kN * 3, false,
+       [&] { rmsnorm_quant({.out = fp8, .input = x, .weight = w, .scale = 0.1}); }},
       {"fused_add_rmsnorm_quant e4m3", kN / 2 * 7, false,
-       [&] { fused_add_rmsnorm_quant({.out = half_fp8, .input = lower, .residual = upper, .weight = w, .scale = 0.1}); }},
+       [&] {
+         fused_add_rmsnorm_quant({.out = half_fp8, .input = lower, .residual = upper, .weight = w, .scale = 0.1});
+       }},
       {"rmsnorm_fp4quant", kN * 41 / 16, false,
-       [&] { rmsnorm_fp4quant({.input = x, .weight = w, .y_fp4 = codes, .block_scale = block_sf, .global_scale = gs}); }},
+       [&] {
+         rmsnorm_fp4quant({.input = x, .weight = w, .y_fp4 = codes, .block_scale = block_sf, .global_scale = gs});
+       }},
   };
   for (const Line& line : lines) report(m, line, repeats);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call costs beside its kernel: schema check, selection, launch of an empty kernel, one thread. The second row is the same
-// without the observer's load ("recorder compiled out"); the third asks the JIT for a kernel that is there. OnEmu: an empty CUDA kernel on the
-// emulator; the call's time less the launch's is what a launch on a GPU costs beyond the driver's.
+// What a call costs beside its kernel: schema check, selection, launch of an empty kernel, one thread. The second row
+// is the same without the observer's load ("recorder compiled out"); the third asks the JIT for a kernel that is there.
+// OnEmu: an empty CUDA kernel on the emulator; the call's time less the launch's is what a launch on a GPU costs beyond
+// the driver's.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -41,7 +42,9 @@ cuda::Launch one_warp() {
   l.block[0] = 32;
   return l;
 }
-void launch_cuda(const Empty& a) { ops::launch_cuda<kKernel>(bench_empty::Config{32}, params_of(a), a.input.device(), one_warp()); }
+void launch_cuda(const Empty& a) {
+  ops::launch_cuda<kKernel>(bench_empty::Config{32}, params_of(a), a.input.device(), one_warp());
+}
 constexpr op::Candidate kCudaCandidates[] = {op::candidate<accept_cuda, launch_cuda>("cuda")};
 constinit const op::Op kEmptyCuda = op::define<Empty>("empty_cuda", "bench", "", kFields, kCudaCandidates, nullptr);
 op::Refusal accept_cuda(const Empty& a) {
@@ -50,7 +53,11 @@ op::Refusal accept_cuda(const Empty& a) {
 
 std::vector<bf16_t> g_x(4 * 64), g_w(64), g_y(4 * 64);
 Empty block() {
-  return {.input = {g_x.data(), {4, 64}}, .weight = {g_w.data(), {64}}, .eps = 1e-5, .out = TensorView(g_y.data(), {4, 64}), .enable_pdl = {}};
+  return {.input = {g_x.data(), {4, 64}},
+          .weight = {g_w.data(), {64}},
+          .eps = 1e-5,
+          .out = TensorView(g_y.data(), {4, 64}),
+          .enable_pdl = {}};
 }
 
 void EmptyOp(benchmark::State& state) {
@@ -70,12 +77,17 @@ void EmptyOpAllocating(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(op::call(kEmpty, b).size());
 }
 void RmsNorm4x64(benchmark::State& state) {
-  const RmsNorm b{.input = {g_x.data(), {4, 64}}, .weight = {g_w.data(), {64}}, .eps = 1e-5, .out = TensorView(g_y.data(), {4, 64}), .enable_pdl = {}};
+  const RmsNorm b{.input = {g_x.data(), {4, 64}},
+                  .weight = {g_w.data(), {64}},
+                  .eps = 1e-5,
+                  .out = TensorView(g_y.data(), {4, 64}),
+                  .enable_pdl = {}};
   for (auto _ : state) benchmark::DoNotOptimize(rmsnorm(b));
 }
 /// Tensors on the emulator, alive as long as the program.
 const Empty& block_on_emu() {
-  static const Tensor x = to_device(block().input, {DeviceType::kEmu, 0}), w = to_device(block().weight, {DeviceType::kEmu, 0}), y = Tensor::clone(x.view());
+  static const Tensor x = to_device(block().input, {DeviceType::kEmu, 0}),
+                      w = to_device(block().weight, {DeviceType::kEmu, 0}), y = Tensor::clone(x.view());
   static const Empty b{.input = x, .weight = w, .eps = 1e-5, .out = y.view(), .enable_pdl = {}};
   return b;
 }

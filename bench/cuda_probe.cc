@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a GPU shows, for tools/gpu_check.sh: one JSON object on stdout, exit status 1 when it is not as it should be.
+// What only a GPU shows, for tools/gpu_check.sh: one JSON object on stdout, exit status 1 when it is not as it should
+// be.
 //   bench_cuda_probe device        the driver, the GPU, NVRTC
-//   bench_cuda_probe launch        host seconds of: the bare cuLaunchKernelEx, the same through core/cuda, a whole rmsnorm
-//   bench_cuda_probe copy          bytes read and written a second: the driver's copy, a copy kernel
-//   bench_cuda_probe graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after new inputs and after
+//   bench_cuda_probe launch        host seconds of: the bare cuLaunchKernelEx, the same through core/cuda, a whole
+//   rmsnorm bench_cuda_probe copy          bytes read and written a second: the driver's copy, a copy kernel
+//   bench_cuda_probe graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after
+//   new inputs and after
 //                                  another plan(), its time
-//   bench_cuda_probe graph_record  the step captured while it is recorded, replayed, flushed, and the recording replayed on the CPU
-//   bench_cuda_probe fault         a kernel that writes out of bounds: the error is a sentence, and the CPU goes on
+//   bench_cuda_probe graph_record  the step captured while it is recorded, replayed, flushed, and the recording
+//   replayed on the CPU bench_cuda_probe fault         a kernel that writes out of bounds: the error is a sentence, and
+//   the CPU goes on
 // Without a GPU FLASHINFER_LIBCUDA may name the driver of tests/cuda, for `device` and `launch`.
 #include <dlfcn.h>
 
@@ -46,7 +49,9 @@ Tensor values(std::initializer_list<int64_t> shape, int step) {
   return t;
 }
 Tensor on_gpu(const Tensor& t) { return to_device(t.view(), kGpu); }
-Tensor indices(std::vector<int32_t> v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+Tensor indices(std::vector<int32_t> v) {
+  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+}
 bool same_bits(const Tensor& a, const Tensor& b) {
   const Tensor x = to_device(a.view(), kCpu), y = to_device(b.view(), kCpu);
   return std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())) == 0;
@@ -55,10 +60,19 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 Json device() {
   const cuda::DeviceInfo& i = cuda::device_info(0);
   const jit::Nvrtc& n = jit::nvrtc();
-  return {{"name", i.name}, {"compute_capability", str(i.major, ".", i.minor)}, {"multiprocessors", i.sms}, {"memory", i.memory},
-          {"l2_bytes", i.l2_bytes}, {"shared_per_block", i.shared_per_block}, {"memory_pools", i.memory_pools}, {"clusters", i.clusters},
-          {"driver", cuda::version_text(cuda::driver().version)}, {"driver_path", cuda::driver().path},
-          {"nvrtc", n.refusal.empty() ? str(n.major, ".", n.minor) : n.refusal}, {"nvrtc_path", n.path}, {"ok", n.refusal.empty()}};
+  return {{"name", i.name},
+          {"compute_capability", str(i.major, ".", i.minor)},
+          {"multiprocessors", i.sms},
+          {"memory", i.memory},
+          {"l2_bytes", i.l2_bytes},
+          {"shared_per_block", i.shared_per_block},
+          {"memory_pools", i.memory_pools},
+          {"clusters", i.clusters},
+          {"driver", cuda::version_text(cuda::driver().version)},
+          {"driver_path", cuda::driver().path},
+          {"nvrtc", n.refusal.empty() ? str(n.major, ".", n.minor) : n.refusal},
+          {"nvrtc_path", n.path},
+          {"ok", n.refusal.empty()}};
 }
 
 /// Host seconds a call, the median of batches that a driver keeps without waiting.
@@ -95,7 +109,8 @@ Json launch() {
   });
   const Tensor x = on_gpu(values({4, 64}, 7)), w = on_gpu(values({64}, 3)), y = on_gpu(values({4, 64}, 1));
   const double call = host_seconds([&] { rmsnorm({.input = x, .weight = w, .out = y.view()}); });
-  return {{"bare_s", bare}, {"core_cuda_s", ours}, {"rmsnorm_s", call}, {"beyond_launch_s", call - bare}, {"goal_s", 2e-6}, {"ok", true}};
+  return {{"bare_s", bare}, {"core_cuda_s", ours}, {"rmsnorm_s", call}, {"beyond_launch_s", call - bare},
+          {"goal_s", 2e-6}, {"ok", true}};
 }
 
 /// Four 16-byte loads in flight a thread.
@@ -119,15 +134,20 @@ Json copy() {
     long n;
   };
   const cuda::Function kernel = compile(kCopy);
-  const int64_t bytes = std::min<int64_t>(int64_t{1} << 30, static_cast<int64_t>(cuda::device_info(0).memory / 16)) / 16 * 16;
+  const int64_t bytes =
+      std::min<int64_t>(int64_t{1} << 30, static_cast<int64_t>(cuda::device_info(0).memory / 16)) / 16 * 16;
   const Tensor from = Tensor::zeros({bytes}, DType::kU8, kGpu), to = Tensor::empty({bytes}, DType::kU8, kGpu);
   cuda::fill(from.data(), 0x5a, static_cast<size_t>(bytes), 0, Context::current().stream);
   const Params p{from.data(), to.data(), bytes / 16};
   cuda::Launch l;
   l.block[0] = 512, l.grid[0] = static_cast<unsigned>(cuda::device_info(0).sms) * 8;
-  const bench::Samples t = bench::time_on_gpu(0, {.seconds = 0.5}, [&] { cuda::launch(kernel, &p, l, Context::current().stream, "copy"); });
+  const bench::Samples t =
+      bench::time_on_gpu(0, {.seconds = 0.5}, [&] { cuda::launch(kernel, &p, l, Context::current().stream, "copy"); });
   const double driver = bench::gpu_copy_bandwidth(0), own = 2.0 * static_cast<double>(bytes) / t.median();
-  return {{"driver_gb_per_s", driver * 1e-9}, {"kernel_gb_per_s", own * 1e-9}, {"bytes", bytes}, {"ok", same_bits(from, to)}};
+  return {{"driver_gb_per_s", driver * 1e-9},
+          {"kernel_gb_per_s", own * 1e-9},
+          {"bytes", bytes},
+          {"ok", same_bits(from, to)}};
 }
 
 /// libcuda's functions for graphs, which the library itself does not use.
@@ -150,17 +170,22 @@ struct Graphs {
 /// A layer's share of a decode step over 64 requests of 1,024 tokens, 32 heads over 8 of 128, pages of 16.
 struct Step {
   static constexpr int64_t kBatch = 64, kPages = 64, kHeads = 32, kKv = 8, kDim = 128;
-  Tensor x = on_gpu(values({kBatch, kHeads * kDim}, 7)), weight = on_gpu(values({kHeads * kDim}, 3));
-  Tensor q = Tensor::empty({kBatch, kHeads * kDim}, DType::kBF16, kGpu), o = Tensor::empty({kBatch, kHeads, kDim}, DType::kBF16, kGpu);
-  Tensor y = Tensor::empty({kBatch, kHeads * kDim}, DType::kBF16, kGpu);
+  Tensor x = on_gpu(values({kBatch, kHeads* kDim}, 7)), weight = on_gpu(values({kHeads * kDim}, 3));
+  Tensor q = Tensor::empty({kBatch, kHeads* kDim}, DType::kBF16, kGpu),
+         o = Tensor::empty({kBatch, kHeads, kDim}, DType::kBF16, kGpu);
+  Tensor y = Tensor::empty({kBatch, kHeads* kDim}, DType::kBF16, kGpu);
   Tensor cache = on_gpu(values({kBatch * kPages, 2, 16, kKv, kDim}, 11));
   Tensor workspace = Tensor::zeros({1 << 20}, DType::kU8, kGpu);
-  Tensor indptr_buf = Tensor::zeros({kBatch + 1}, DType::kI32, kGpu), ids_buf = Tensor::zeros({kBatch * kPages}, DType::kI32, kGpu),
+  Tensor indptr_buf = Tensor::zeros({kBatch + 1}, DType::kI32, kGpu),
+         ids_buf = Tensor::zeros({kBatch * kPages}, DType::kI32, kGpu),
          last_buf = Tensor::zeros({kBatch}, DType::kI32, kGpu);
   BatchDecodeWithPagedKVCacheWrapper attention;
   explicit Step(bool in_graph)
-      : attention(in_graph ? BatchDecodeInit{.float_workspace_buffer = workspace.view(), .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buf.view(),
-                                             .paged_kv_indices_buffer = ids_buf.view(), .paged_kv_last_page_len_buffer = last_buf.view()}
+      : attention(in_graph ? BatchDecodeInit{.float_workspace_buffer = workspace.view(),
+                                             .use_cuda_graph = true,
+                                             .paged_kv_indptr_buffer = indptr_buf.view(),
+                                             .paged_kv_indices_buffer = ids_buf.view(),
+                                             .paged_kv_last_page_len_buffer = last_buf.view()}
                            : BatchDecodeInit{.float_workspace_buffer = workspace.view()}) {
     plan(0);
   }
@@ -168,16 +193,25 @@ struct Step {
   void plan(int less) {
     std::vector<int32_t> first{0}, pages;
     for (int i = 0; i < kBatch; ++i) {
-      for (int32_t j = 0; j < kPages - less * (i % 4); ++j) pages.push_back(static_cast<int32_t>((kBatch * kPages - 1 - i * kPages - j + 37 * less) % (kBatch * kPages)));
+      for (int32_t j = 0; j < kPages - less * (i % 4); ++j)
+        pages.push_back(static_cast<int32_t>((kBatch * kPages - 1 - i * kPages - j + 37 * less) % (kBatch * kPages)));
       first.push_back(static_cast<int32_t>(pages.size()));
     }
     const Tensor indptr = indices(first), ids = indices(pages), last = indices(std::vector<int32_t>(kBatch, 16 - less));
-    attention.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKv, .head_dim = kDim,
-                    .page_size = 16, .q_data_type = DType::kBF16, .data_type = DType::kBF16});
+    attention.plan({.indptr = indptr,
+                    .indices = ids,
+                    .last_page_len = last,
+                    .num_qo_heads = kHeads,
+                    .num_kv_heads = kKv,
+                    .head_dim = kDim,
+                    .page_size = 16,
+                    .q_data_type = DType::kBF16,
+                    .data_type = DType::kBF16});
   }
   void operator()() {
     rmsnorm({.input = x, .weight = weight, .out = q.view()});
-    attention.run({.q = q.view().view({kBatch, kHeads, kDim}), .paged_kv_cache = op::PagedKv(cache.view()), .out = o.view()});
+    attention.run(
+        {.q = q.view().view({kBatch, kHeads, kDim}), .paged_kv_cache = op::PagedKv(cache.view()), .out = o.view()});
     rmsnorm({.input = o.view().view({kBatch, kHeads * kDim}), .weight = weight, .out = y.view()});
   }
 };
@@ -229,8 +263,13 @@ Json graph() {
   step.plan(3), plain.plan(3);
   const bool follows_plan = expect(), other_plan = !same_bits(step.y, first);
   const bench::Samples replayed = bench::time_on_gpu(0, {.seconds = 0.3}, [&] { capture.replay(); });
-  return {{"eager_s", eager.median()}, {"replay_s", replayed.median()}, {"same_bits", same}, {"follows_inputs", moved}, {"same_bits_after_plan", follows_plan},
-          {"follows_plan", other_plan}, {"ok", same && moved && follows_plan && other_plan}};
+  return {{"eager_s", eager.median()},
+          {"replay_s", replayed.median()},
+          {"same_bits", same},
+          {"follows_inputs", moved},
+          {"same_bits_after_plan", follows_plan},
+          {"follows_plan", other_plan},
+          {"ok", same && moved && follows_plan && other_plan}};
 }
 
 Json graph_record() {
@@ -249,20 +288,26 @@ Json graph_record() {
   capture.replay();
   const int64_t entries = record::flush_graph_dumps();
   record::stop();
-  const bool deferred = fs::read_file(folder + "/log.txt").value_or("").find("[stats deferred to GPU kernel: id=") != std::string::npos;
+  const bool deferred =
+      fs::read_file(folder + "/log.txt").value_or("").find("[stats deferred to GPU kernel: id=") != std::string::npos;
   replay::Options options;
   options.device = kCpu;
   const replay::Report report = replay::replay(folder + "/dumps", options);
   fs::remove_tree(folder);
   std::string wrong;
   for (const auto& c : report.calls)
-    if (c.outcome != replay::Outcome::kPassed) wrong += str(c.function, ": ", replay::name(c.outcome), " ", c.message, "; ");
-  return {{"entries", entries}, {"calls", report.calls.size()}, {"statistics_deferred", deferred}, {"error", wrong},
+    if (c.outcome != replay::Outcome::kPassed)
+      wrong += str(c.function, ": ", replay::name(c.outcome), " ", c.message, "; ");
+  return {{"entries", entries},
+          {"calls", report.calls.size()},
+          {"statistics_deferred", deferred},
+          {"error", wrong},
           {"ok", entries == 6 && report.calls.size() == 3 && wrong.empty() && deferred}};
 }
 
 Json fault() {
-  const cuda::Function bad = compile("extern \"C\" __global__ void flashinfer_kernel(long p) { *(volatile int*)(p + threadIdx.x * 4) = 1; }");
+  const cuda::Function bad =
+      compile("extern \"C\" __global__ void flashinfer_kernel(long p) { *(volatile int*)(p + threadIdx.x * 4) = 1; }");
   const long nowhere = 64;
   cuda::Launch l;
   l.block[0] = 32;
@@ -276,7 +321,9 @@ Json fault() {
   const Tensor x = values({4, 64}, 7), w = values({64}, 3);
   const Tensor y = rmsnorm({.input = x, .weight = w});
   const bool host = y.numel() == 256, kept = !cuda::sticky_error().empty() && !cuda::device_refusal(0).empty();
-  return {{"error", said}, {"cpu_goes_on", host}, {"remembered", kept},
+  return {{"error", said},
+          {"cpu_goes_on", host},
+          {"remembered", kept},
           {"ok", host && kept && said.find("a kernel launched earlier faulted") != std::string::npos}};
 }
 

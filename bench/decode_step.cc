@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of one decoded token of a small model (SmolLM2-135M: 30 layers of four Q4_1 weights, a Q8_0 vocabulary), back to back, beside
-// the same bytes only read in the same order and cut the same way, in turns: what the products cost beyond memory, without the rest of a step.
+// The products of one decoded token of a small model (SmolLM2-135M: 30 layers of four Q4_1 weights, a Q8_0 vocabulary),
+// back to back, beside the same bytes only read in the same order and cut the same way, in turns: what the products
+// cost beyond memory, without the rest of a step.
 //   bench_decode_step [rounds]
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +21,8 @@ struct Matrix {
   const char* format;
   int64_t k, n;
 };
-constexpr Matrix kLayer[] = {{"Q4_1", 576, 960}, {"Q4_1", 576, 576}, {"Q4_1", 576, 3072}, {"Q4_1", 1536, 576}}, kHead = {"Q8_0", 576, 49152};
+constexpr Matrix kLayer[] = {{"Q4_1", 576, 960}, {"Q4_1", 576, 576}, {"Q4_1", 576, 3072}, {"Q4_1", 1536, 576}},
+                 kHead = {"Q8_0", 576, 49152};
 constexpr int kLayers = 30;
 
 struct Weight {
@@ -73,7 +75,8 @@ struct Step {
       parallel_for(threads, [&](int64_t t) {
         typedef int64_t Wide __attribute__((vector_size(64), aligned(64), may_alias));
         const int64_t lines = w.data.nbytes() / 64;
-        const Wide *p = static_cast<const Wide*>(w.data.data()) + lines * t / threads, *end = static_cast<const Wide*>(w.data.data()) + lines * (t + 1) / threads;
+        const Wide *p = static_cast<const Wide*>(w.data.data()) + lines * t / threads,
+                   *end = static_cast<const Wide*>(w.data.data()) + lines * (t + 1) / threads;
         Wide s[4] = {};
         for (; p + 4 <= end; p += 4)
           for (int k = 0; k < 4; ++k) __builtin_prefetch(p + k + 128, 0, 2), s[k] ^= p[k];
@@ -84,8 +87,15 @@ struct Step {
   void multiply(const Weight& w, bool quantize) const {
     const bool head = w.shape.n == kHead.n;
     const TensorView x = a.view().slice(1, 0, w.shape.k),
-                     y = head ? out.view() : TensorView(out.data(), DType::kBF16, std::array{int64_t{1}, w.shape.n}, std::array{w.shape.n, int64_t{1}});
-    mm_gguf({.a = x, .b_blocks = w.data, .format = w.shape.format, .out = y, .out_dtype = y.dtype(), .quantize_a = quantize});
+                     y = head ? out.view()
+                              : TensorView(out.data(), DType::kBF16, std::array{int64_t{1}, w.shape.n},
+                                           std::array{w.shape.n, int64_t{1}});
+    mm_gguf({.a = x,
+             .b_blocks = w.data,
+             .format = w.shape.format,
+             .out = y,
+             .out_dtype = y.dtype(),
+             .quantize_a = quantize});
   }
 };
 
@@ -94,7 +104,8 @@ struct Step {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 200;
   const Step step;
-  const char* names[] = {"qkv 576 x 960", "output 576 x 576", "gate, up 576 x 3072", "down 1536 x 576", "vocabulary 576 x 49152"};
+  const char* names[] = {"qkv 576 x 960", "output 576 x 576", "gate, up 576 x 3072", "down 1536 x 576",
+                         "vocabulary 576 x 49152"};
   std::vector<double> read, all, exact, part[5], hot[5];
   const auto run = [&](bool quantize) {
     for (const Weight& w : step.weights) step.multiply(w, quantize);
@@ -116,11 +127,12 @@ int main(int argc, char** argv) {
     exact.push_back(seconds([&] { run(false); }));
   }
   const double base = median(read);
-  std::printf("%.1f MB: read %.2f ms (%.1f GB/s), products %.2f ms (%.1f GB/s, share %.2f), exact %.2f ms (%.2f)\n", step.bytes * 1e-6, base * 1e3,
-              step.bytes / base * 1e-9, median(all) * 1e3, step.bytes / median(all) * 1e-9, base / median(all), median(exact) * 1e3, base / median(exact));
+  std::printf("%.1f MB: read %.2f ms (%.1f GB/s), products %.2f ms (%.1f GB/s, share %.2f), exact %.2f ms (%.2f)\n",
+              step.bytes * 1e-6, base * 1e3, step.bytes / base * 1e-9, median(all) * 1e3,
+              step.bytes / median(all) * 1e-9, base / median(all), median(exact) * 1e3, base / median(exact));
   for (size_t j = 0; j < 5; ++j) {
     const double n = static_cast<double>(step.weights[j < 4 ? j : step.weights.size() - 1].data.nbytes());
-    std::printf("%-24s %8.1f us (%.1f GB/s), again at once %8.1f us (%.1f GB/s)\n", names[j], median(part[j]) * 1e6, n / median(part[j]) * 1e-9,
-                median(hot[j]) * 1e6, n / median(hot[j]) * 1e-9);
+    std::printf("%-24s %8.1f us (%.1f GB/s), again at once %8.1f us (%.1f GB/s)\n", names[j], median(part[j]) * 1e6,
+                n / median(part[j]) * 1e-9, median(hot[j]) * 1e6, n / median(hot[j]) * 1e-9);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our side of bench/gemm_vs_torch.py: a line "mm M N K COUNT packed|plain" answers the median seconds of COUNT products in a row, as a
-// model's stream of calls makes them, "read M N K COUNT" those of reading the weights that one product reads. Weights rotate through at
-// least 128 MB, so that no cache holds them.
+// Our side of bench/gemm_vs_torch.py: a line "mm M N K COUNT packed|plain" answers the median seconds of COUNT products
+// in a row, as a model's stream of calls makes them, "read M N K COUNT" those of reading the weights that one product
+// reads. Weights rotate through at least 128 MB, so that no cache holds them.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

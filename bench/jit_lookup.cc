@@ -13,7 +13,8 @@
 namespace {
 using namespace flashinfer;
 
-inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
+                                      "flashinfer::NormParams"};
 constexpr NormConfig kConfig{.dtype = DType::kBF16, .weight = DType::kBF16, .gemma = 0, .fused_add = 0};
 
 void hot_lookup(benchmark::State& state) {
@@ -54,8 +55,10 @@ void cold_compile(benchmark::State& state) {
     std::filesystem::remove_all(fresh);
     state.ResumeTiming();
   }
-  if (was.empty()) ::unsetenv("FLASHINFER_WORKSPACE_BASE");
-  else ::setenv("FLASHINFER_WORKSPACE_BASE", was.c_str(), 1);
+  if (was.empty())
+    ::unsetenv("FLASHINFER_WORKSPACE_BASE");
+  else
+    ::setenv("FLASHINFER_WORKSPACE_BASE", was.c_str(), 1);
   env::reload();
   jit::reset();
 }

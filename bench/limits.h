@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What benchmark programs share: clocks, medians, and the limits of the machine, measured beside what is compared with them.
+// What benchmark programs share: clocks, medians, and the limits of the machine, measured beside what is compared with
+// them.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -43,16 +44,17 @@ inline void copy_all(void* to, const void* from, int64_t bytes) {
 
 // ---- arithmetic peaks: 12 independent chains in registers, in asm, so that no compiler spills them ----
 #if defined(__x86_64__)
-#define FI_PEAK(MULTIPLY)                                                                                                        \
-  asm volatile("1:\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm0\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm1\n" MULTIPLY                     \
-               " %%zmm12, %%zmm13, %%zmm2\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm3\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm4\n" MULTIPLY \
-               " %%zmm12, %%zmm13, %%zmm5\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm6\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm7\n" MULTIPLY \
-               " %%zmm12, %%zmm13, %%zmm8\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm9\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm10\n"      \
-               MULTIPLY " %%zmm12, %%zmm13, %%zmm11\n dec %0\n jnz 1b\n"                                                         \
-               : "+r"(n)                                                                                                         \
-               :                                                                                                                 \
-               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",         \
-                 "xmm12", "xmm13")
+#define FI_PEAK(MULTIPLY)                                                                                       \
+  asm volatile("1:\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm0\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm1\n" MULTIPLY    \
+               " %%zmm12, %%zmm13, %%zmm2\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm3\n" MULTIPLY                    \
+               " %%zmm12, %%zmm13, %%zmm4\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm5\n" MULTIPLY                    \
+               " %%zmm12, %%zmm13, %%zmm6\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm7\n" MULTIPLY                    \
+               " %%zmm12, %%zmm13, %%zmm8\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm9\n" MULTIPLY                    \
+               " %%zmm12, %%zmm13, %%zmm10\n" MULTIPLY " %%zmm12, %%zmm13, %%zmm11\n dec %0\n jnz 1b\n"         \
+               : "+r"(n)                                                                                        \
+               :                                                                                                \
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+                 "xmm11", "xmm12", "xmm13")
 /// FLOP/s of all threads by BF16 dot products or by f32 FMAs; 0 where the CPU has no such instruction.
 inline double peak(bool dot) {
   if (dot ? !__builtin_cpu_supports("avx512bf16") : !__builtin_cpu_supports("avx512f")) return 0;
@@ -62,8 +64,10 @@ inline double peak(bool dot) {
     parallel_for(parts, [&](int64_t) {
       int64_t n = kLoops;
       asm volatile("vpxor %%xmm12, %%xmm12, %%xmm12\n vpxor %%xmm13, %%xmm13, %%xmm13\n" ::: "xmm12", "xmm13");
-      if (dot) FI_PEAK("vdpbf16ps");
-      else FI_PEAK("vfmadd231ps");
+      if (dot)
+        FI_PEAK("vdpbf16ps");
+      else
+        FI_PEAK("vfmadd231ps");
     });
   });
   return static_cast<double>(parts * kLoops) * 12.0 * (dot ? 64.0 : 32.0) / time;

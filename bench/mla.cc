@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLA decode beside what binds it, measured in the same turn on the same threads: the BF16 dot peak (registers only, in asm, so that
-// the compiler cannot spill the accumulators) and the page sum (the call's pages, read whole in the call's order). A line on standard
-// input is "heads batch kv_len page_size [q_len [bf16|f16|f32|e4m3]]"; the answer is seconds of the call, GFLOP/s of the peak, and
-// seconds of the page sum, medians of a few repeats. Without lines, prints the table of docs/performance.md.
+// MLA decode beside what binds it, measured in the same turn on the same threads: the BF16 dot peak (registers only, in
+// asm, so that the compiler cannot spill the accumulators) and the page sum (the call's pages, read whole in the call's
+// order). A line on standard input is "heads batch kv_len page_size [q_len [bf16|f16|f32|e4m3]]"; the answer is seconds
+// of the call, GFLOP/s of the peak, and seconds of the page sum, medians of a few repeats. Without lines, prints the
+// table of docs/performance.md.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -58,20 +59,38 @@ struct Batch {
       auto* p = static_cast<uint8_t*>(t->data());
       for (int64_t i = 0; i < t->nbytes(); i += size_of(t->dtype())) {
         const uint32_t x = g();
-        if (t->dtype() == DType::kF32) *reinterpret_cast<float*>(p + i) = static_cast<float>(static_cast<int32_t>(x)) * 1e-9f;
-        else if (t->dtype() == DType::kF16) *reinterpret_cast<uint16_t*>(p + i) = static_cast<uint16_t>(0x3800 + (x >> 21) + (x << 15));
-        else if (t->dtype() == DType::kBF16) *reinterpret_cast<uint16_t*>(p + i) = static_cast<uint16_t>(0x3f00 + (x >> 24) + (x << 15));
-        else p[i] = static_cast<uint8_t>(0x30 + (x >> 28) + (x << 7));
+        if (t->dtype() == DType::kF32)
+          *reinterpret_cast<float*>(p + i) = static_cast<float>(static_cast<int32_t>(x)) * 1e-9f;
+        else if (t->dtype() == DType::kF16)
+          *reinterpret_cast<uint16_t*>(p + i) = static_cast<uint16_t>(0x3800 + (x >> 21) + (x << 15));
+        else if (t->dtype() == DType::kBF16)
+          *reinterpret_cast<uint16_t*>(p + i) = static_cast<uint16_t>(0x3f00 + (x >> 24) + (x << 15));
+        else
+          p[i] = static_cast<uint8_t>(0x30 + (x >> 28) + (x << 7));
       }
     }
-    std::vector<int32_t> ids(static_cast<size_t>(pool)), first, rows, lengths(static_cast<size_t>(s.batch), static_cast<int32_t>(s.kv_len));
+    std::vector<int32_t> ids(static_cast<size_t>(pool)), first, rows,
+        lengths(static_cast<size_t>(s.batch), static_cast<int32_t>(s.kv_len));
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
     std::shuffle(ids.begin(), ids.end(), g);
-    for (int64_t b = 0; b <= s.batch; ++b) first.push_back(static_cast<int32_t>(b * pages)), rows.push_back(static_cast<int32_t>(b * s.q_len));
-    auto ints = [](const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); };
+    for (int64_t b = 0; b <= s.batch; ++b)
+      first.push_back(static_cast<int32_t>(b * pages)), rows.push_back(static_cast<int32_t>(b * s.q_len));
+    auto ints = [](const std::vector<int32_t>& v) {
+      return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+    };
     qo = ints(rows), indptr = ints(first), indices = ints(ids), len = ints(lengths);
-    w.plan({.qo_indptr = qo, .kv_indptr = indptr, .kv_indices = indices, .kv_len_arr = len, .num_heads = s.heads, .head_dim_ckv = 512,
-            .head_dim_kpe = 64, .page_size = s.page_size, .causal = true, .sm_scale = 0.005, .q_data_type = q_type, .kv_data_type = s.type});
+    w.plan({.qo_indptr = qo,
+            .kv_indptr = indptr,
+            .kv_indices = indices,
+            .kv_len_arr = len,
+            .num_heads = s.heads,
+            .head_dim_ckv = 512,
+            .head_dim_kpe = 64,
+            .page_size = s.page_size,
+            .causal = true,
+            .sm_scale = 0.005,
+            .q_data_type = q_type,
+            .kv_data_type = s.type});
   }
   void run() {
     BatchMlaRun a{.out = out, .query = op::PagedKv(q), .kv_cache = op::PagedKv(cache)};
@@ -80,7 +99,8 @@ struct Batch {
   }
   /// The same pages in the same order, cut like the call: 1024 keys of a request a task.
   void page_sum() {
-    const int64_t per_task = std::max<int64_t>(1, 1024 / s.page_size), pages = (s.kv_len + s.page_size - 1) / s.page_size;
+    const int64_t per_task = std::max<int64_t>(1, 1024 / s.page_size),
+                  pages = (s.kv_len + s.page_size - 1) / s.page_size;
     const int64_t parts = (pages + per_task - 1) / per_task, bytes = s.page_size * 576 * size_of(s.type);
     parallel_for(s.batch * parts, [&](int64_t i) {
       const int64_t b = i / parts, begin = i % parts * per_task;
@@ -115,9 +135,10 @@ DType type_of(const std::string& t) {
 void print(const Shape& s) {
   Batch b(s);
   const Turn t = measure(b, 7);
-  std::printf("%5lld %5lld %7lld %5lld %5lld %-14s %9.3f ms %7.1f GFLOP/s %5.2f of peak %6.1f GB/s %5.2f of page sum\n", static_cast<long long>(s.heads),
-              static_cast<long long>(s.batch), static_cast<long long>(s.kv_len), static_cast<long long>(s.page_size), static_cast<long long>(s.q_len),
-              std::string(name(s.type)).c_str(), t.call * 1e3, b.flops() / t.call * 1e-9, b.flops() / t.call * 1e-9 / t.peak, b.bytes() / t.call * 1e-9,
+  std::printf("%5lld %5lld %7lld %5lld %5lld %-14s %9.3f ms %7.1f GFLOP/s %5.2f of peak %6.1f GB/s %5.2f of page sum\n",
+              static_cast<long long>(s.heads), static_cast<long long>(s.batch), static_cast<long long>(s.kv_len),
+              static_cast<long long>(s.page_size), static_cast<long long>(s.q_len), std::string(name(s.type)).c_str(),
+              t.call * 1e3, b.flops() / t.call * 1e-9, b.flops() / t.call * 1e-9 / t.peak, b.bytes() / t.call * 1e-9,
               t.sum / t.call);
   std::fflush(stdout);
 }
@@ -151,8 +172,19 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::printf("%d threads; dims 512 + 64\nheads batch kv_len  page q_len\n", Context::current().executor.threads);
-  const Shape shapes[] = {{128, 1, 4096, 64}, {128, 4, 2048, 64}, {16, 1, 8192, 64}, {16, 8, 4096, 64}, {1, 8, 8192, 64}, {2, 8, 8192, 64},
-                          {4, 8, 8192, 64},   {8, 8, 8192, 64},   {16, 8, 4096, 1},  {1, 8, 8192, 1},   {16, 8, 4096, 64, 4},
-                          {16, 8, 4096, 64, 1, DType::kF8E4M3}, {16, 8, 4096, 64, 1, DType::kF16}, {128, 4, 2048, 64, 1, DType::kF32}};
+  const Shape shapes[] = {{128, 1, 4096, 64},
+                          {128, 4, 2048, 64},
+                          {16, 1, 8192, 64},
+                          {16, 8, 4096, 64},
+                          {1, 8, 8192, 64},
+                          {2, 8, 8192, 64},
+                          {4, 8, 8192, 64},
+                          {8, 8, 8192, 64},
+                          {16, 8, 4096, 1},
+                          {1, 8, 8192, 1},
+                          {16, 8, 4096, 64, 4},
+                          {16, 8, 4096, 64, 1, DType::kF8E4M3},
+                          {16, 8, 4096, 64, 1, DType::kF16},
+                          {128, 4, 2048, 64, 1, DType::kF32}};
   for (const Shape& s : shapes) print(s);
 }

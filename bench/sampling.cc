@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling and top-k of a vocabulary of 131072 against reading the same rows (or copying them, where rows are written) on
-// the library's threads: batches of 1 and 64 out of 256 MB, so that rows come from memory. Op and limit alternate; prints
-// medians and the median of the ratios (limit / op).
+// Sampling and top-k of a vocabulary of 131072 against reading the same rows (or copying them, where rows are written)
+// on the library's threads: batches of 1 and 64 out of 256 MB, so that rows come from memory. Op and limit alternate;
+// prints medians and the median of the ratios (limit / op).
 //   bench_sampling [repeats [name]]        name: only the lines that contain it
 #include <algorithm>
 #include <chrono>
@@ -24,8 +24,8 @@ using namespace flashinfer::bench;
 
 constexpr int64_t kV = 131072, kRows = 512;
 
-/// Logits as a model's: normal with a standard deviation of 3 (the softmax's top token has a tenth of the mass or so), and
-/// probabilities of them; flat ones beside: every value within 30 % of 1 / kV.
+/// Logits as a model's: normal with a standard deviation of 3 (the softmax's top token has a tenth of the mass or so),
+/// and probabilities of them; flat ones beside: every value within 30 % of 1 / kV.
 struct Data {
   Tensor logits = Tensor::empty({kRows, kV}, DType::kF32), probs, flat = Tensor::empty({kRows, kV}, DType::kF32),
          out = Tensor::zeros({kRows, kV}, DType::kF32);
@@ -38,7 +38,8 @@ struct Data {
       };
       for (int64_t i = 0; i < kV; ++i) {
         const double u = uniform(), v = uniform();
-        logits.data_as<float>()[r * kV + i] = static_cast<float>(3 * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307 * v));
+        logits.data_as<float>()[r * kV + i] =
+            static_cast<float>(3 * std::sqrt(-2 * std::log(u)) * std::cos(6.283185307 * v));
         flat.data_as<float>()[r * kV + i] = static_cast<float>((0.7 + 0.6 * u) / kV);
       }
     });
@@ -74,7 +75,8 @@ void line(const char* name, const Data& d, int64_t batch, bool copies, int repea
   }
   const double gb = static_cast<double>(kRows * kV * item * (copies ? 2 : 1)) * 1e-9;
   std::printf("%-46s batch %2d %8.1f us a row %6.1f GB/s  %s %6.1f GB/s  ratio %.2f\n", name, static_cast<int>(batch),
-              median(times) / kRows * 1e6, gb / median(times), copies ? "copy" : "read", gb / median(bounds), median(ratio));
+              median(times) / kRows * 1e6, gb / median(times), copies ? "copy" : "read", gb / median(bounds),
+              median(ratio));
 }
 
 }  // namespace
@@ -93,20 +95,26 @@ int main(int argc, char** argv) {
       line(name, d, batch, copies, repeats, 4, run);
     };
     row("top_k=50 top_p=0.9 from probs", false, [&](int64_t r, int64_t n) {
-      top_k_top_p_sampling_from_probs({.probs = rows(d.probs, r, n), .top_k = 50, .top_p = 0.9, .seed = seed, .offset = offset});
+      top_k_top_p_sampling_from_probs(
+          {.probs = rows(d.probs, r, n), .top_k = 50, .top_p = 0.9, .seed = seed, .offset = offset});
     });
     row("top_p=0.9 from probs", false, [&](int64_t r, int64_t n) {
       top_p_sampling_from_probs({.probs = rows(d.probs, r, n), .top_p = 0.9, .seed = seed, .offset = offset});
     });
     row("joint from probs", false, [&](int64_t r, int64_t n) {
-      top_k_top_p_sampling_from_probs({.probs = rows(d.probs, r, n), .top_k = 50, .top_p = 0.9, .filter_apply_order = "joint",
-                                       .seed = seed, .offset = offset});
+      top_k_top_p_sampling_from_probs({.probs = rows(d.probs, r, n),
+                                       .top_k = 50,
+                                       .top_p = 0.9,
+                                       .filter_apply_order = "joint",
+                                       .seed = seed,
+                                       .offset = offset});
     });
     row("top_k=50 from probs", false, [&](int64_t r, int64_t n) {
       top_k_sampling_from_probs({.probs = rows(d.probs, r, n), .top_k = 50, .seed = seed, .offset = offset});
     });
     row("top_k=50 top_p=0.9 from flat probs", false, [&](int64_t r, int64_t n) {
-      top_k_top_p_sampling_from_probs({.probs = rows(d.flat, r, n), .top_k = 50, .top_p = 0.9, .seed = seed, .offset = offset});
+      top_k_top_p_sampling_from_probs(
+          {.probs = rows(d.flat, r, n), .top_k = 50, .top_p = 0.9, .seed = seed, .offset = offset});
     });
     row("top_p=0.9 from flat probs", false, [&](int64_t r, int64_t n) {
       top_p_sampling_from_probs({.probs = rows(d.flat, r, n), .top_p = 0.9, .seed = seed, .offset = offset});
@@ -115,15 +123,19 @@ int main(int argc, char** argv) {
       min_p_sampling_from_probs({.probs = rows(d.probs, r, n), .min_p = 0.1, .seed = seed, .offset = offset});
     });
     row("top_k=50 top_p=0.9 from logits", false, [&](int64_t r, int64_t n) {
-      top_k_top_p_sampling_from_logits({.logits = rows(d.logits, r, n), .top_k = 50, .top_p = 0.9, .seed = seed, .offset = offset});
+      top_k_top_p_sampling_from_logits(
+          {.logits = rows(d.logits, r, n), .top_k = 50, .top_p = 0.9, .seed = seed, .offset = offset});
     });
     row("sampling_from_logits", false, [&](int64_t r, int64_t n) {
       sampling_from_logits({.logits = rows(d.logits, r, n), .seed = seed, .offset = offset});
     });
-    row("top_k k=50 sorted", false, [&](int64_t r, int64_t n) { top_k({.input = rows(d.logits, r, n), .k = 50, .sorted = true}); });
+    row("top_k k=50 sorted", false,
+        [&](int64_t r, int64_t n) { top_k({.input = rows(d.logits, r, n), .k = 50, .sorted = true}); });
     row("top_k k=2048", false, [&](int64_t r, int64_t n) { top_k({.input = rows(d.logits, r, n), .k = 2048}); });
-    line("top_k k=50 bf16", d, batch, false, repeats, 2, [&](int64_t r, int64_t n) { top_k({.input = rows(half, r, n), .k = 50}); });
-    row("softmax", true, [&](int64_t r, int64_t n) { softmax({.logits = rows(d.logits, r, n), .out = rows(d.out, r, n)}); });
+    line("top_k k=50 bf16", d, batch, false, repeats, 2,
+         [&](int64_t r, int64_t n) { top_k({.input = rows(half, r, n), .k = 50}); });
+    row("softmax", true,
+        [&](int64_t r, int64_t n) { softmax({.logits = rows(d.logits, r, n), .out = rows(d.out, r, n)}); });
     row("top_p_renorm_probs 0.9", true, [&](int64_t r, int64_t n) {
       top_p_renorm_probs({.probs = rows(d.probs, r, n), .top_p = 0.9, .renorm_probs = rows(d.out, r, n)});
     });

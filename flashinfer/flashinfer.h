@@ -6,17 +6,18 @@
 //
 //   Tensor x = Tensor::zeros({4, 4096}, DType::kBF16);
 //   Tensor w = Tensor::zeros({4096}, DType::kBF16);
-//   Tensor y = rmsnorm({.input = x, .weight = w, .eps = 1e-5});   // an argument block: names, defaults, any order of thought
-//   rmsnorm({.input = x, .weight = w, .out = x});                 // into memory of your own
+//   Tensor y = rmsnorm({.input = x, .weight = w, .eps = 1e-5});   // an argument block: names, defaults, any order of
+//   thought rmsnorm({.input = x, .weight = w, .out = x});                 // into memory of your own
 //
-// Arguments are views (flashinfer/core/tensor.h), results own their memory, errors are exceptions that name the argument and both
-// values (flashinfer/core/check.h), threads and memory come from a context (flashinfer/core/context.h). With
-// FLASHINFER_LOGLEVEL=1, 3, 5 or 10 every call is logged or recorded; `flashinfer replay` runs a recording again.
+// Arguments are views (flashinfer/core/tensor.h), results own their memory, errors are exceptions that name the
+// argument and both values (flashinfer/core/check.h), threads and memory come from a context
+// (flashinfer/core/context.h). With FLASHINFER_LOGLEVEL=1, 3, 5 or 10 every call is logged or recorded; `flashinfer
+// replay` runs a recording again.
 #pragma once
 #include "flashinfer/cases/warmup.h"  // warmup(), is_available(): compile before serving
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/core/transfer.h"  // to_device(): tensors on GPUs
-#include "flashinfer/record/record.h"  // record::start(), stop(), configure()
 #include "flashinfer/ops.h"            // generated: one include for each folder under flashinfer/ops
+#include "flashinfer/record/record.h"  // record::start(), stop(), configure()

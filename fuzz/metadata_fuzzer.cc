@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const replay::Json record = replay::last_record({reinterpret_cast<const char*>(data), size}, &notes);
     const Tensor content = Tensor::zeros({2, 3}, DType::kF32), pages = Tensor::zeros({2}, DType::kI64);
     const auto& details = replay::object_of(record, "tensor_details");
-    const auto tensors = replay::place({{"arg_0", content}, {"arg_1", content}, {"arg_1__pages", pages}}, details, std::nullopt);
+    const auto tensors =
+        replay::place({{"arg_0", content}, {"arg_1", content}, {"arg_1__pages", pages}}, details, std::nullopt);
     for (const auto& [key, value] : replay::object_of(record, "input_metadata").items()) replay::decode(value, tensors);
   } catch (const Error&) {
   }

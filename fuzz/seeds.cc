@@ -17,7 +17,10 @@ std::vector<std::vector<formats::NamedTensor>> samples(std::vector<Tensor>* owne
   }
   owners->push_back(Tensor::zeros({4, 6}, DType::kF32));
   const TensorView base = owners->back().view();
-  all[1] = {{"arg_0", base}, {"arg_1", base.transpose(0, 1)}, {"kwarg_x", base.slice(1, 2, 4), true}, {"row", base.select(0, 1)}};
+  all[1] = {{"arg_0", base},
+            {"arg_1", base.transpose(0, 1)},
+            {"kwarg_x", base.slice(1, 2, 4), true},
+            {"row", base.select(0, 1)}};
   return all;
 }
 
@@ -44,5 +47,6 @@ int main(int argc, char** argv) {
     formats::write_safetensors(root / "safetensors" / name, tensors);
     fs::write_plain(root / "pickle" / name, formats::pickle_tensors(tensors, formats::plan_storages(tensors)));
   }
-  for (const char* record : kRecords) fs::write_plain(root / "metadata" / std::to_string(i++), std::string(record) + "\n");
+  for (const char* record : kRecords)
+    fs::write_plain(root / "metadata" / std::to_string(i++), std::string(record) + "\n");
 }

@@ -63,7 +63,8 @@ void define(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--kv-tokens", o.kv_tokens, "tokens the whole KV cache holds")->check(positive)->capture_default_str();
   app.add_option("--device", o.device,
-                 "cpu, cuda:N (all operators there, weights as bf16), or emu (the GPU's kernels on the emulator, products on the CPU)")
+                 "cpu, cuda:N (all operators there, weights as bf16), or emu (the GPU's kernels on the emulator, "
+                 "products on the CPU)")
       ->capture_default_str();
   app.add_option("--threads", o.threads, "threads (default: FLASHINFER_NUM_THREADS, else all cores)")
       ->check(CLI::Range(1, 1024));
@@ -81,8 +82,9 @@ void define(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--logits", o.logits,
                  "save the logits after each prompt, f32, as logits.0, logits.1, ... (.safetensors)");
-  app.add_flag("--exact", o.exact,
-               "multiply activations as bf16; else those that meet quantised weights are in 8-bit blocks, as in llama.cpp");
+  app.add_flag(
+      "--exact", o.exact,
+      "multiply activations as bf16; else those that meet quantised weights are in 8-bit blocks, as in llama.cpp");
   app.add_flag("--json", o.json, "print one JSON document with token ids and timings in place of text and table");
   app.add_flag("--bench", o.bench, "measure prefill of 512 tokens, decode alone and of a batch of 8, and exit");
   app.add_flag("--warmup,!--no-warmup", o.warmup, "load or compile the kernels before the clock starts (on)");
@@ -149,8 +151,9 @@ int run(const Options& o) {
   if (!device) throw UserError("--device " + o.device + " is none of cpu, cuda, cuda:N, emu");
   const Gguf file(find_model(o));
   const int64_t pages = std::max<int64_t>(o.kv_tokens / o.page_size, 1);
-  Model model(file, pages, o.page_size, Engine::max_rows(o.engine.max_batch),
-              [&](double done) { progress.update(done); }, *device);
+  Model model(
+      file, pages, o.page_size, Engine::max_rows(o.engine.max_batch), [&](double done) { progress.update(done); },
+      *device);
   model.quantize_activations(!o.exact);
   times.load_seconds = progress.seconds();
   if (o.bench) {

@@ -153,8 +153,8 @@ int64_t packed_bytes(const Gguf& file, int64_t inputs, const Parts& parts) {
   return panels * lines * 64;
 }
 
-/// All packed weights in one allocation: the allocator gives huge pages to blocks of 2 MB or more, and most weights of a small
-/// model are smaller (one row times a weight: 23-30 GB/s on small pages, 30-34 GB/s on huge ones).
+/// All packed weights in one allocation: the allocator gives huge pages to blocks of 2 MB or more, and most weights of
+/// a small model are smaller (one row times a weight: 23-30 GB/s on small pages, 30-34 GB/s on huge ones).
 class Slab {
  public:
   explicit Slab(int64_t bytes) : memory_(Tensor::empty({bytes}, DType::kU8)) {}
@@ -217,7 +217,8 @@ TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<cons
 
 }  // namespace
 
-Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress, Device device)
+Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress,
+             Device device)
     : file_(file),
       shape_(file_),
       pages_(pages),
@@ -369,8 +370,8 @@ TensorView Model::forward(const Batch& batch) {
                    attention = rows(attention_, n), gate_up = rows(gate_up_, n), activated = rows(activated_, n);
   embed(batch.tokens);
   plan(batch);
-  const Indices at{placed(batch.positions), placed(batch.request_of_row), placed(batch.all.pages), placed(batch.all.page_indptr),
-                   placed(batch.all.last_page_len)};
+  const Indices at{placed(batch.positions), placed(batch.request_of_row), placed(batch.all.pages),
+                   placed(batch.all.page_indptr), placed(batch.all.last_page_len)};
   bool first = true;
   for (const Layer& layer : layers_) {
     if (first)

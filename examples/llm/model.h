@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Llama-type model on this library's operators: weights as the file has them (or bf16), packed once, a paged KV cache, one forward
-// pass over a ragged batch.
+// A Llama-type model on this library's operators: weights as the file has them (or bf16), packed once, a paged KV
+// cache, one forward pass over a ragged batch.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -47,7 +47,8 @@ struct Batch {
            bool decoding, bool wants_logits);
 };
 
-/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty. On a GPU it is plain: bf16 [outputs, inputs].
+/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty. On a GPU it is plain: bf16
+/// [outputs, inputs].
 struct Weight {
   flashinfer::Tensor data;
   std::string format;
@@ -56,9 +57,10 @@ struct Weight {
 class Model {
  public:
   using Progress = std::function<void(double done)>;
-  /// Packs all weights, Q4_0, Q4_1 and Q8_0 as they are for mm_gguf, others decoded for mm_bf16. `max_rows` bounds a batch. UserError as
-  /// Gguf and ModelShape. The rows that mm_gguf multiplies are quantised to 8-bit blocks until quantize_activations(false).
-  /// On a GPU all weights are bf16 and every operator runs there; on the emulator all but the products, which the CPU makes.
+  /// Packs all weights, Q4_0, Q4_1 and Q8_0 as they are for mm_gguf, others decoded for mm_bf16. `max_rows` bounds a
+  /// batch. UserError as Gguf and ModelShape. The rows that mm_gguf multiplies are quantised to 8-bit blocks until
+  /// quantize_activations(false). On a GPU all weights are bf16 and every operator runs there; on the emulator all but
+  /// the products, which the CPU makes.
   Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress,
         flashinfer::Device device = flashinfer::kCpu);
 
@@ -68,7 +70,8 @@ class Model {
   int64_t page_size() const { return page_size_; }
   int64_t kv_bytes() const { return pages_ * page_size_ * shape_.kv_bytes_per_token(); }
   flashinfer::Device device() const { return device_; }
-  /// Runs all rows; returns the wanted rows' logits, f32 [logit_rows, vocabulary] on the model's device, valid until the next call.
+  /// Runs all rows; returns the wanted rows' logits, f32 [logit_rows, vocabulary] on the model's device, valid until
+  /// the next call.
   flashinfer::TensorView forward(const Batch& batch);
 
  private:

@@ -12,7 +12,8 @@ std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int
   std::vector<int32_t> tokens(static_cast<size_t>(rows));
   const bool here = logits.device() == flashinfer::kCpu;
   if (sampling_.temperature <= 0 && !here) {  // no mass above the largest: that one, the first of equals
-    const Tensor best = flashinfer::top_k_top_p_sampling_from_logits({.logits = logits, .top_k = 1, .top_p = 0.0, .seed = 0, .offset = 0});
+    const Tensor best = flashinfer::top_k_top_p_sampling_from_logits(
+        {.logits = logits, .top_k = 1, .top_p = 0.0, .seed = 0, .offset = 0});
     const Tensor there = flashinfer::host_readable(best);
     for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = there.data_as<int32_t>()[i];
     return tokens;
@@ -38,13 +39,12 @@ std::vector<int32_t> Sampler::next(const TensorView& logits, std::span<const int
   };
   const Tensor seeds = placed(seeds_), offsets = placed(offsets_);
   const Tensor probs = flashinfer::softmax({.logits = logits, .temperature = sampling_.temperature});
-  const Tensor chosen =
-      flashinfer::top_k_top_p_sampling_from_probs({.probs = probs,
-                                                   .top_k = sampling_.top_k,
-                                                   .top_p = sampling_.top_p,
-                                                   .seed = seeds.view(),
-                                                   .offset = offsets.view()})
-          .samples;
+  const Tensor chosen = flashinfer::top_k_top_p_sampling_from_probs({.probs = probs,
+                                                                     .top_k = sampling_.top_k,
+                                                                     .top_p = sampling_.top_p,
+                                                                     .seed = seeds.view(),
+                                                                     .offset = offsets.view()})
+                            .samples;
   const Tensor there = flashinfer::host_readable(chosen);
   for (int64_t i = 0; i < rows; ++i) tokens[static_cast<size_t>(i)] = there.data_as<int32_t>()[i];
   return tokens;

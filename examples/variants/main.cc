@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with rules of one's own: sigmoid attention, and a bias learned for every head and distance. The structs below are text;
-// the library compiles its attention kernels with them at the first call and keeps the result on disk.
+// Attention with rules of one's own: sigmoid attention, and a bias learned for every head and distance. The structs
+// below are text; the library compiles its attention kernels with them at the first call and keeps the result on disk.
 #include <flashinfer/flashinfer.h>
 
 #include <cmath>
@@ -41,8 +41,13 @@ int main() try {
     for (int64_t i = 0; i < t.numel(); ++i) t.data_as<float>()[i] = static_cast<float>(i * step % 61) / 30.0f - 1.0f;
     return t;
   };
-  const Tensor q = filled({kTokens, kHeads, kDim}, 7), k = filled({kKeys, kHeads, kDim}, 11), v = filled({kKeys, kHeads, kDim}, 13);
-  AttentionVariant variant{.dtype_q = DType::kF32, .dtype_kv = DType::kF32, .dtype_o = DType::kF32, .head_dim_qk = kDim, .head_dim_vo = kDim};
+  const Tensor q = filled({kTokens, kHeads, kDim}, 7), k = filled({kKeys, kHeads, kDim}, 11),
+               v = filled({kKeys, kHeads, kDim}, 13);
+  AttentionVariant variant{.dtype_q = DType::kF32,
+                           .dtype_kv = DType::kF32,
+                           .dtype_o = DType::kF32,
+                           .head_dim_qk = kDim,
+                           .head_dim_vo = kDim};
 
   variant.variant_name = "SigmoidAttention", variant.variant_decl = kSigmoid;
   variant.additional_scalar_names = {"bias"}, variant.additional_scalar_dtypes = {"float"};
@@ -54,13 +59,19 @@ int main() try {
   variant.additional_tensor_names = {"table"}, variant.additional_tensor_dtypes = {"float"};
   variant.additional_scalar_names = {"table_len"}, variant.additional_scalar_dtypes = {"int32_t"};
   const Tensor zeros = Tensor::zeros({kHeads, 16}, DType::kF32);
-  const Tensor biased = single_prefill_with_kv_cache_with_jit_module(
-      {.jit_module = variant.value(), .q = q, .k = k, .v = v, .mask_mode = 1, .args = op::ListValue{{zeros, int64_t{16}}}});
+  const Tensor biased = single_prefill_with_kv_cache_with_jit_module({.jit_module = variant.value(),
+                                                                      .q = q,
+                                                                      .k = k,
+                                                                      .v = v,
+                                                                      .mask_mode = 1,
+                                                                      .args = op::ListValue{{zeros, int64_t{16}}}});
 
   const Tensor plain = single_prefill_with_kv_cache({.q = q, .k = k, .v = v, .causal = true});
   float worst = 0;  // a bias of zeros is plain attention
-  for (int64_t i = 0; i < plain.numel(); ++i) worst = std::max(worst, std::abs(plain.data_as<float>()[i] - biased.data_as<float>()[i]));
-  std::printf("sigmoid out[0][0][0] = %.4f, zero bias against plain attention: %.1e\n", sigmoid.data_as<float>()[0], worst);
+  for (int64_t i = 0; i < plain.numel(); ++i)
+    worst = std::max(worst, std::abs(plain.data_as<float>()[i] - biased.data_as<float>()[i]));
+  std::printf("sigmoid out[0][0][0] = %.4f, zero bias against plain attention: %.1e\n", sigmoid.data_as<float>()[0],
+              worst);
   return worst < 1e-4f && std::isfinite(sigmoid.data_as<float>()[0]) ? 0 : 1;
 } catch (const Error& e) {
   std::fprintf(stderr, "%s\n", e.what());

@@ -33,7 +33,9 @@ op::Cost cost_of(const op::Op& op, const cases::Built& b, const Traffic& t) {
   return op.cost ? op.cost(b.block.data()) : op::Cost{.bytes = t.bytes};
 }
 
-double copy_rate(Device device) { return device.type == DeviceType::kCUDA ? gpu_copy_bandwidth(device.index) : copy_bandwidth(); }
+double copy_rate(Device device) {
+  return device.type == DeviceType::kCUDA ? gpu_copy_bandwidth(device.index) : copy_bandwidth();
+}
 
 Samples time_on_host(const op::Op& op, const cases::Built& b, double seconds) {
   Samples samples;
@@ -77,14 +79,15 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   cases::Built b = cases::build(op, c.args, {.device = options.device, .keep_bytes = false});
   const op::Selection s = op::explain(op, b.block.data());
   row.candidate = s.candidate ? s.candidate->name : "";
-  FI_CHECK(!gpu || row.candidate.starts_with("cuda"), ValueError, op.name, " ", c.name, ": no candidate serves it on ", to_string(options.device),
-           s.refusals.empty() ? "" : ": " + s.refusals.front().second);
+  FI_CHECK(!gpu || row.candidate.starts_with("cuda"), ValueError, op.name, " ", c.name, ": no candidate serves it on ",
+           to_string(options.device), s.refusals.empty() ? "" : ": " + s.refusals.front().second);
   const cases::Outputs keep = cases::run_block(b);  // compiles; from here outputs have their memory
   const Traffic t = traffic(op, b);
   row.cost = cost_of(op, b, t);
   row.copy_bandwidth = copy_rate(options.device);
-  row.samples = gpu ? time_on_gpu(options.device.index, {options.seconds, options.cold}, [&] { op::run(op, b.block.data()); })
-                    : time_on_host(op, b, options.seconds);
+  row.samples =
+      gpu ? time_on_gpu(options.device.index, {options.seconds, options.cold}, [&] { op::run(op, b.block.data()); })
+          : time_on_host(op, b, options.seconds);
   row.copy_bandwidth = std::min(row.copy_bandwidth, copy_rate(options.device));
   if (row.cost.flops > 0 && !gpu) row.peak = t.widest_input <= 2 ? dot_peak() : fma_peak();
   return row;

@@ -22,14 +22,17 @@ struct Row {
   Samples samples;
   op::Cost cost;
   double copy_bandwidth = 0;  // measured just before and after, the smaller; on a GPU of the driver's copy on it
-  double peak = 0;            // FLOP/s: of bf16 dots when an input is 16 bit or narrower, else of f32 FMA; 0 on a GPU and when flops are not counted
-  std::string check;          // "ok", the failure, or empty
+  double peak = 0;    // FLOP/s: of bf16 dots when an input is 16 bit or narrower, else of f32 FMA; 0 on a GPU and when
+                      // flops are not counted
+  std::string check;  // "ok", the failure, or empty
 };
 
-/// ValueError when no candidate serves the row on the GPU. Without a cost model the bytes are those of all tensors, inputs once and inouts twice.
+/// ValueError when no candidate serves the row on the GPU. Without a cost model the bytes are those of all tensors,
+/// inputs once and inouts twice.
 Row run(const op::Op& op, const op::Case& c, const Options& options);
 
-/// One call on the emulator, counted: what memory traffic its kernels ask for beside the least that the call can do with.
+/// One call on the emulator, counted: what memory traffic its kernels ask for beside the least that the call can do
+/// with.
 struct CountedRow {
   std::string op, name, args;
   double least_bytes = 0;  // of the cost model, else of all tensors

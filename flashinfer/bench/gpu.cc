@@ -38,12 +38,14 @@ Samples time_on_gpu(int index, const GpuTiming& how, const std::function<void()>
   void* const stream = Context::current().stream;
   Tensor flush;
   const Device device{DeviceType::kCUDA, static_cast<int16_t>(index)};
-  if (how.cold) flush = Tensor::empty({2 * std::max<int64_t>(cuda::device_info(index).l2_bytes, 1 << 20)}, DType::kU8, device);
+  if (how.cold)
+    flush = Tensor::empty({2 * std::max<int64_t>(cuda::device_info(index).l2_bytes, 1 << 20)}, DType::kU8, device);
   call(), call();
   Span once(index);
   once.around(call);
   const double estimate = std::max(once.seconds(), 1e-6);
-  // Cold calls lie behind the overwriting, warm ones behind each other: the host is ahead of the GPU, and its own time does not show.
+  // Cold calls lie behind the overwriting, warm ones behind each other: the host is ahead of the GPU, and its own time
+  // does not show.
   const int calls = how.cold ? 1 : static_cast<int>(std::clamp(1e-3 / estimate, 1.0, 1000.0));
   constexpr size_t kInFlight = 8;
   std::deque<Span> flying;

@@ -14,7 +14,8 @@
 namespace flashinfer::bench {
 namespace {
 
-inline constexpr jit::Kernel kPeak{"flashinfer/bench/kernels/cpu/peak.h", "flashinfer::cpu::peak", "flashinfer::PeakParams"};
+inline constexpr jit::Kernel kPeak{"flashinfer/bench/kernels/cpu/peak.h", "flashinfer::cpu::peak",
+                                   "flashinfer::PeakParams"};
 
 double now() { return static_cast<double>(op::detail::monotonic_ns()) * 1e-9; }
 

@@ -64,9 +64,9 @@ Comparison elements(const TensorView& got, const TensorView& want, bool exact, c
   if (!c.mismatches) return c;
   c.equal = false;
   c.index = unravel(c.worst, a.shape());
-  c.text = str("differs in ", c.mismatches, " of ", a.numel(), " elements, ", exact ? "first" : "worst", " at ", index_text(c.index),
-               ": ", element(a.view(), c.worst), " instead of ", element(b.view(), c.worst), " (max abs ", c.max_abs, ", max rel ",
-               c.max_rel, "; ", how, ")");
+  c.text = str("differs in ", c.mismatches, " of ", a.numel(), " elements, ", exact ? "first" : "worst", " at ",
+               index_text(c.index), ": ", element(a.view(), c.worst), " instead of ", element(b.view(), c.worst),
+               " (max abs ", c.max_abs, ", max rel ", c.max_rel, "; ", how, ")");
   return c;
 }
 
@@ -91,7 +91,8 @@ op::Tolerance default_tolerance(DType t) {
     case DType::kF32: return {1e-5, 1e-5};
     case DType::kF16: return {1e-3, 1e-3};
     case DType::kBF16: return {1e-2, 1e-2};
-    case DType::kF8E4M3: case DType::kF8E5M2: return {0.125, 0.002};
+    case DType::kF8E4M3:
+    case DType::kF8E5M2: return {0.125, 0.002};
     default: return {0, 0};
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two tensors differ: for cases against the reference, repetitions against each other, and replay against a recording.
+// How two tensors differ: for cases against the reference, repetitions against each other, and replay against a
+// recording.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,9 +14,10 @@ struct Comparison {
   double max_abs = 0, max_rel = 0;
   int64_t mismatches = 0, worst = -1;  // elements; linear index of the largest excess, of the first mismatch when exact
   std::vector<int64_t> index;          // the same by dimension
-  std::string text;                    // empty when equal: "differs in 2 of 6 elements, worst at [0, 1]: 2.0 instead of ..."
+  std::string text;  // empty when equal: "differs in 2 of 6 elements, worst at [0, 1]: 2.0 instead of ..."
 };
-/// Floats: |a - b| <= atol + rtol * |b| element by element, NaN equal to NaN, infinities by sign. Everything else: by its bytes.
+/// Floats: |a - b| <= atol + rtol * |b| element by element, NaN equal to NaN, infinities by sign. Everything else: by
+/// its bytes.
 Comparison compare(const TensorView& got, const TensorView& want, double rtol, double atol);
 /// The bytes of each element.
 Comparison compare_bits(const TensorView& got, const TensorView& want);

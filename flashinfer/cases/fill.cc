@@ -20,7 +20,9 @@ uint64_t mix(uint64_t x) {  // splitmix64's finaliser
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return x ^ (x >> 31);
 }
-double uniform(uint64_t seed, int64_t i) { return (static_cast<double>(mix(seed + static_cast<uint64_t>(i) * 2) >> 11) + 0.5) * 0x1p-53; }
+double uniform(uint64_t seed, int64_t i) {
+  return (static_cast<double>(mix(seed + static_cast<uint64_t>(i) * 2) >> 11) + 0.5) * 0x1p-53;
+}
 double normal(uint64_t seed, int64_t i) {
   const double u = uniform(seed, i), v = uniform(~seed, i);
   return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
@@ -58,7 +60,8 @@ Rule parse_rule(std::string_view s) {
   auto num = [&](std::string_view t) {
     if (t == "inf" || t == "-inf") return t[0] == '-' ? -HUGE_VAL : HUGE_VAL;
     double v = 0;
-    if (std::from_chars(t.data(), t.data() + t.size(), v).ptr != t.data() + t.size()) throw ValueError(str("case: bad number in fill '", s, "'"));
+    if (std::from_chars(t.data(), t.data() + t.size(), v).ptr != t.data() + t.size())
+      throw ValueError(str("case: bad number in fill '", s, "'"));
     return v;
   };
   r.a = num(args.substr(0, comma));
@@ -81,37 +84,46 @@ void fill_probs(const TensorView& t, uint64_t seed) {
 void fill_packed(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
   if (t.rank() != 3 || t.dtype() != DType::kBF16 || t.size(0) != packed_panels(n) || t.size(1) != packed_lines(k) ||
       t.size(2) != kPackedWidth)
-    throw ValueError(str("case: packed(", k, ",", n, ") needs bf16:", packed_panels(n), "x", packed_lines(k), "x", kPackedWidth));
+    throw ValueError(
+        str("case: packed(", k, ",", n, ") needs bf16:", packed_panels(n), "x", packed_lines(k), "x", kPackedWidth));
   each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, normal(seed, i)); });
   for (int64_t p = 0; p < t.size(0); ++p)
     write_packed_header(t.data_as<bf16_t>() + p * t.stride(0), std::min<int64_t>(16, n - 16 * p), k);
 }
 
-/// A weight as prepare_quantized_weights makes it, [..., panels, lines, 64] of (k, n): normal values or random codes behind the headers.
+/// A weight as prepare_quantized_weights makes it, [..., panels, lines, 64] of (k, n): normal values or random codes
+/// behind the headers.
 void fill_panels(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
   const GemmFormat f = t.dtype() == DType::kF8E4M3 ? GemmFormat::kE4M3 : GemmFormat::kFp4;
   if (t.rank() < 3 || t.size(-3) != panels_of(n) || t.size(-2) != word_lines(f, k) || t.size(-1) != kPanelLine)
     throw ValueError(str("case: panels(", k, ",", n, ") needs ", panels_of(n), "x", word_lines(f, k), "x64"));
   each(t, [&](int64_t i, int64_t o) {
-    ref::store_element(t, o, f == GemmFormat::kE4M3 ? normal(seed, i) : static_cast<double>(mix(seed + static_cast<uint64_t>(i)) % 256));
+    ref::store_element(
+        t, o,
+        f == GemmFormat::kE4M3 ? normal(seed, i) : static_cast<double>(mix(seed + static_cast<uint64_t>(i)) % 256));
   });
   for (int64_t i = 0; i < (t.rank() == 4 ? t.size(0) : 1); ++i)
     for (int64_t p = 0; p < t.size(-3); ++p)
-      write_panel_header(static_cast<uint8_t*>(t.data()) + (t.rank() == 4 ? i * t.stride(0) : 0) + p * t.stride(-3), f, std::min<int64_t>(16, n - 16 * p), k);
+      write_panel_header(static_cast<uint8_t*>(t.data()) + (t.rank() == 4 ? i * t.stride(0) : 0) + p * t.stride(-3), f,
+                         std::min<int64_t>(16, n - 16 * p), k);
 }
 
 void put_half(uint8_t* p, double v) {
   const f16_t h(static_cast<float>(v));
   std::memcpy(p, &h.bits, 2);
 }
-/// GGUF blocks, [n, bytes], or a weight as prepare_gguf_weights makes it, [panels, lines, 64] of (k, n): random quants, small scales.
+/// GGUF blocks, [n, bytes], or a weight as prepare_gguf_weights makes it, [panels, lines, 64] of (k, n): random quants,
+/// small scales.
 void fill_gguf(const TensorView& t, const GgufFormat& f, int64_t k, int64_t n, uint64_t seed) {
-  each(t, [&](int64_t i, int64_t o) { t.data_as<uint8_t>()[o] = static_cast<uint8_t>(mix(seed + static_cast<uint64_t>(i))); });
+  each(t, [&](int64_t i, int64_t o) {
+    t.data_as<uint8_t>()[o] = static_cast<uint8_t>(mix(seed + static_cast<uint64_t>(i)));
+  });
   const auto scale = [&](int64_t i) { return 0.002 * (0.5 + uniform(~seed, i)); };
   if (t.rank() == 3) {
     const int64_t blocks = k / 32, halves = gguf_scale_bytes(f.format) / 2;
     if (!f.panels || t.size(0) != panels_of(n) || t.size(1) != gguf_lines(f.format, k) || t.size(2) != kPanelLine)
-      throw ValueError(str("case: ", f.name, "(", k, ",", n, ") needs u8:", panels_of(n), "x", gguf_lines(f.format, k), "x64"));
+      throw ValueError(
+          str("case: ", f.name, "(", k, ",", n, ") needs u8:", panels_of(n), "x", gguf_lines(f.format, k), "x64"));
     for (int64_t p = 0; p < t.size(0); ++p) {
       uint8_t* const panel = t.data_as<uint8_t>() + p * t.stride(0);
       write_panel_header(panel, f.format, std::min<int64_t>(16, n - 16 * p), k);
@@ -136,19 +148,31 @@ const GgufFormat* gguf_named(std::string_view name) {
 }  // namespace
 
 void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed) {
-  if (rule.empty()) rule = is_floating(t.dtype()) ? "normal(0,1)" : t.dtype() == DType::kBool ? "randint(0,2)" : "randint(0,100)";
+  if (rule.empty())
+    rule = is_floating(t.dtype()) ? "normal(0,1)" : t.dtype() == DType::kBool ? "randint(0,2)" : "randint(0,100)";
   const Rule r = parse_rule(rule);
-  if (r.name == "literal") each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, literal[static_cast<size_t>(i)]); });
-  else if (r.name == "normal") each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + r.b * normal(seed, i)); });
-  else if (r.name == "uniform") each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + (r.b - r.a) * uniform(seed, i)); });
-  else if (r.name == "randint") each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, std::floor(r.a + (r.b - r.a) * uniform(seed, i))); });
-  else if (r.name == "const") each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, r.a); });
-  else if (r.name == "range") each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + static_cast<double>(i)); });
-  else if (r.name == "nan") each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
-  else if (r.name == "probs") fill_probs(t, seed);
-  else if (r.name == "packed") fill_packed(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
-  else if (r.name == "panels") fill_panels(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
-  else if (const GgufFormat* f = gguf_named(r.name)) fill_gguf(t, *f, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
+  if (r.name == "literal")
+    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, literal[static_cast<size_t>(i)]); });
+  else if (r.name == "normal")
+    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + r.b * normal(seed, i)); });
+  else if (r.name == "uniform")
+    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + (r.b - r.a) * uniform(seed, i)); });
+  else if (r.name == "randint")
+    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, std::floor(r.a + (r.b - r.a) * uniform(seed, i))); });
+  else if (r.name == "const")
+    each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, r.a); });
+  else if (r.name == "range")
+    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + static_cast<double>(i)); });
+  else if (r.name == "nan")
+    each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
+  else if (r.name == "probs")
+    fill_probs(t, seed);
+  else if (r.name == "packed")
+    fill_packed(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
+  else if (r.name == "panels")
+    fill_panels(t, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
+  else if (const GgufFormat* f = gguf_named(r.name))
+    fill_gguf(t, *f, static_cast<int64_t>(r.a), static_cast<int64_t>(r.b), seed);
   else if (r.name == "perm") {
     std::vector<int64_t> p(static_cast<size_t>(t.numel()));
     std::iota(p.begin(), p.end(), 0);
@@ -166,7 +190,8 @@ void copy_elements(const TensorView& from, const TensorView& to) {
       offset += rest % to.size(a) * to.stride(a);
       rest /= to.size(a);
     }
-    std::memcpy(to.data_as<char>() + offset * static_cast<int64_t>(item), from.data_as<char>() + o * static_cast<int64_t>(item), item);
+    std::memcpy(to.data_as<char>() + offset * static_cast<int64_t>(item),
+                from.data_as<char>() + o * static_cast<int64_t>(item), item);
   });
 }
 

@@ -18,19 +18,21 @@ constexpr uint8_t kPattern = 0xA5;
 struct TensorText {
   DType dtype;
   std::vector<int64_t> shape;
-  std::string fill;    // without the values of a literal
+  std::string fill;  // without the values of a literal
   std::vector<double> literal;
   std::string layout;
 };
 
-[[noreturn]] void bad(std::string_view what, std::string_view text) { throw ValueError(str("case: ", what, ": '", text, "'")); }
+[[noreturn]] void bad(std::string_view what, std::string_view text) {
+  throw ValueError(str("case: ", what, ": '", text, "'"));
+}
 
 std::optional<DType> short_dtype(std::string_view s) {
   static constexpr std::pair<std::string_view, DType> kNames[] = {
-      {"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"e4m3", DType::kF8E4M3}, {"e5m2", DType::kF8E5M2},
-      {"f64", DType::kF64}, {"u8", DType::kU8}, {"i8", DType::kI8}, {"u16", DType::kU16}, {"i16", DType::kI16},
-      {"u32", DType::kU32}, {"i32", DType::kI32}, {"u64", DType::kU64}, {"i64", DType::kI64}, {"bool", DType::kBool},
-      {"fp4x2", DType::kF4E2M1x2}};
+      {"f32", DType::kF32},     {"f16", DType::kF16}, {"bf16", DType::kBF16}, {"e4m3", DType::kF8E4M3},
+      {"e5m2", DType::kF8E5M2}, {"f64", DType::kF64}, {"u8", DType::kU8},     {"i8", DType::kI8},
+      {"u16", DType::kU16},     {"i16", DType::kI16}, {"u32", DType::kU32},   {"i32", DType::kI32},
+      {"u64", DType::kU64},     {"i64", DType::kI64}, {"bool", DType::kBool}, {"fp4x2", DType::kF4E2M1x2}};
   for (const auto& [n, t] : kNames)
     if (n == s) return t;
   return std::nullopt;
@@ -107,7 +109,8 @@ int64_t layout_strides(const TensorText& t, bool pad, std::vector<int64_t>& stri
   } else if (t.layout.starts_with("perm(")) {
     const auto list = split(std::string_view(t.layout).substr(5, t.layout.size() - 6), ',');
     if (static_cast<int>(list.size()) != rank) bad("perm must name every axis", t.layout);
-    for (int i = 0; i < rank; ++i) order[static_cast<size_t>(i)] = static_cast<int>(number(list[static_cast<size_t>(i)]));
+    for (int i = 0; i < rank; ++i)
+      order[static_cast<size_t>(i)] = static_cast<int>(number(list[static_cast<size_t>(i)]));
   } else if (t.layout.starts_with("pad")) {
     extra = static_cast<int64_t>(number(std::string_view(t.layout).substr(3)));
   } else if (!t.layout.empty()) {
@@ -125,13 +128,14 @@ int64_t layout_strides(const TensorText& t, bool pad, std::vector<int64_t>& stri
   return step;
 }
 
-std::unique_ptr<GuardedTensor> allocate(std::string argument, std::span<const int64_t> shape, std::span<const int64_t> strides,
-                                        int64_t elements, DType dtype) {
+std::unique_ptr<GuardedTensor> allocate(std::string argument, std::span<const int64_t> shape,
+                                        std::span<const int64_t> strides, int64_t elements, DType dtype) {
   auto g = std::make_unique<GuardedTensor>();
   g->argument = std::move(argument);
   g->allocation = Tensor::empty({elements * size_of(dtype) + 2 * kGuard}, DType::kU8);
   std::memset(g->allocation.data(), kPattern, static_cast<size_t>(g->allocation.nbytes()));
-  g->tensor = Tensor(TensorView(g->allocation.data_as<uint8_t>() + kGuard, dtype, shape, strides), g->allocation.owner());
+  g->tensor =
+      Tensor(TensorView(g->allocation.data_as<uint8_t>() + kGuard, dtype, shape, strides), g->allocation.owner());
   return g;
 }
 
@@ -143,7 +147,8 @@ void move_to(GuardedTensor& g, Device device) {
   const Tensor there = to_device(whole, device);
   if (!g.before.empty()) g.before.assign(whole.data_as<uint8_t>(), whole.data_as<uint8_t>() + whole.nbytes());
   const int64_t offset = v.data_as<uint8_t>() - whole.data_as<uint8_t>();
-  g.tensor = Tensor(TensorView(there.data_as<uint8_t>() + offset, v.dtype(), v.shape(), v.strides(), device), there.owner());
+  g.tensor =
+      Tensor(TensorView(there.data_as<uint8_t>() + offset, v.dtype(), v.shape(), v.strides(), device), there.owner());
   g.allocation = there;
 }
 
@@ -218,7 +223,8 @@ class Builder {
     const int64_t elements = layout_strides(t, options_.pad_inputs, strides);
     auto g = allocate(name, t.shape, strides, elements, t.dtype);
     fill(g->tensor.view(), t.fill, t.literal, fnv(name));
-    if (options_.keep_bytes) g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
+    if (options_.keep_bytes)
+      g->before.assign(g->allocation.data_as<uint8_t>(), g->allocation.data_as<uint8_t>() + g->allocation.nbytes());
     move_to(*g, device_);
     out_.tensors.push_back(std::move(g));
     return out_.tensors.back()->tensor;
@@ -244,9 +250,12 @@ bool is_written(const op::Op& op, std::string_view argument) {
 
 }  // namespace
 
-Built build(const op::Op& op, std::string_view args, const BuildOptions& options) { return Builder(op, args, options).build(); }
+Built build(const op::Op& op, std::string_view args, const BuildOptions& options) {
+  return Builder(op, args, options).build();
+}
 
-std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype, Device device) {
+std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype,
+                                       Device device) {
   int64_t n = 1;
   std::vector<int64_t> strides(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {
@@ -267,11 +276,12 @@ std::string check_guards(const GuardedTensor& t, bool written) {
   const TensorView& there = t.tensor.view();
   const int64_t first = there.data_as<uint8_t>() - t.allocation.data_as<uint8_t>();
   const TensorView v(base + first, there.dtype(), there.shape(), there.strides());
-  if (written && v.numel() > 0) copy_elements(v, TensorView(expected.data() + first, v.dtype(), v.shape(), v.strides()));
+  if (written && v.numel() > 0)
+    copy_elements(v, TensorView(expected.data() + first, v.dtype(), v.shape(), v.strides()));
   for (size_t i = 0; i < expected.size(); ++i)
     if (expected[i] != base[i])
-      return str(t.argument, ": byte ", static_cast<int64_t>(i) - first, " of ", to_string(v), written ? ", which is no element," : "",
-                 " was changed");
+      return str(t.argument, ": byte ", static_cast<int64_t>(i) - first, " of ", to_string(v),
+                 written ? ", which is no element," : "", " was changed");
   return {};
 }
 

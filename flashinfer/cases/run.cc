@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/cases/run.h"
 
-
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/emulator.h"
@@ -17,10 +16,12 @@ struct Failure {
 };
 
 void expect_same(const Outputs& a, const Outputs& b, const char* variant) {
-  if (a.tensors.size() != b.tensors.size()) throw Failure{str(variant, ": ", b.tensors.size(), " outputs instead of ", a.tensors.size())};
+  if (a.tensors.size() != b.tensors.size())
+    throw Failure{str(variant, ": ", b.tensors.size(), " outputs instead of ", a.tensors.size())};
   for (size_t i = 0; i < a.tensors.size(); ++i) {
     const Comparison c = compare_bits(b.tensors[i].second.view(), a.tensors[i].second.view());
-    if (!c.equal) throw Failure{str(variant, ": ", a.tensors[i].first, " is not bitwise equal to the first run; ", c.text)};
+    if (!c.equal)
+      throw Failure{str(variant, ": ", a.tensors[i].first, " is not bitwise equal to the first run; ", c.text)};
   }
 }
 
@@ -57,7 +58,9 @@ void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& fir
   std::vector<std::unique_ptr<GuardedTensor>> given;
   for (const auto& [name, t] : first.tensors) {
     const op::Field* f = op::find_field(op, name);
-    if (!f || !f->assign || (f->role != op::Role::kOut && f->role != op::Role::kResult) || !f->get(b.block.data()).is_none()) continue;
+    if (!f || !f->assign || (f->role != op::Role::kOut && f->role != op::Role::kResult) ||
+        !f->get(b.block.data()).is_none())
+      continue;
     given.push_back(guarded(name, t.shape(), t.dtype(), device));
     f->assign(b.block.data(), given.back()->tensor.view());
   }
@@ -178,7 +181,9 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
 bool serves(const op::Op& op, Device device) {
   for (const op::Candidate& c : op.candidates) {
     const std::string_view name = c.name;
-    if (device.type == DeviceType::kEmu ? name == "cuda" : name.starts_with("cuda") == (device.type != DeviceType::kCPU)) return true;
+    if (device.type == DeviceType::kEmu ? name == "cuda"
+                                        : name.starts_with("cuda") == (device.type != DeviceType::kCPU))
+      return true;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the rows of an op's case table: correctness of the named candidate against the double-precision reference, guards,
-// given outputs, padded inputs, bitwise repeat, other thread counts. Tests, `flashinfer cases` and bench share it.
+// Runs the rows of an op's case table: correctness of the named candidate against the double-precision reference,
+// guards, given outputs, padded inputs, bitwise repeat, other thread counts. Tests, `flashinfer cases` and bench share
+// it.
 #pragma once
 #include <string>
 #include <string_view>
@@ -26,8 +27,8 @@ struct CaseResult {
 };
 CaseResult run_case(const op::Op& op, const op::Case& c);
 
-/// The same on a GPU or the emulator, where the candidate `cuda` serves: tensors are copied there, results back. On the emulator
-/// every run is made under `seeds` schedules and must give the same bits.
+/// The same on a GPU or the emulator, where the candidate `cuda` serves: tensors are copied there, results back. On the
+/// emulator every run is made under `seeds` schedules and must give the same bits.
 struct DeviceRun {
   Device device = kCpu;
   int seeds = 3;

@@ -29,7 +29,8 @@ op::Selection select(const op::Op& op, std::string_view args, Device device = kC
 
 }  // namespace
 
-WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(const jit::Progress&)>& progress, int jobs) {
+WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(const jit::Progress&)>& progress,
+                    int jobs) {
   const auto start = std::chrono::steady_clock::now();
   std::vector<jit::Request> requests;
   {
@@ -41,7 +42,8 @@ WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(
   report.kernels = static_cast<int64_t>(requests.size());
   for (const jit::Prefetched& r : jit::prefetch(requests, jobs, progress)) {
     report.compiled += r.outcome == jit::Outcome::kCompiled;
-    report.loaded += r.outcome == jit::Outcome::kMemory || r.outcome == jit::Outcome::kDisk || r.outcome == jit::Outcome::kAot;
+    report.loaded +=
+        r.outcome == jit::Outcome::kMemory || r.outcome == jit::Outcome::kDisk || r.outcome == jit::Outcome::kAot;
     if (!r.message.empty()) report.problems.push_back(r.message);
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -66,7 +68,8 @@ Availability is_available(const std::string& name, const std::string& args) {
 namespace cases {
 
 namespace {
-std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned tags, Device device, std::vector<std::string>* problems) {
+std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned tags, Device device,
+                                 std::vector<std::string>* problems) {
   jit::KernelCollector recording;
   for (const op::Op* op : ops)
     for (const op::Case& c : op->cases()) {
@@ -82,11 +85,13 @@ std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned ta
 }
 }  // namespace
 
-std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags, std::vector<std::string>* problems) {
+std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags,
+                                  std::vector<std::string>* problems) {
   return listed(ops, tags, kCpu, problems);
 }
 
-std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch, std::vector<std::string>* problems) {
+std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch,
+                                       std::vector<std::string>* problems) {
   const jit::EmulatedArch emulated(arch);
   return listed(ops, tags, {DeviceType::kEmu, 0}, problems);
 }

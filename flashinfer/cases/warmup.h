@@ -23,12 +23,13 @@ struct WarmupReport {
   std::vector<std::string> problems;              // one per item or kernel that will not be served by a compiled kernel
   double seconds = 0;
 };
-/// Loads or compiles every kernel the items need, `jobs` at a time (0: MAX_JOBS, else one per core). `progress` is called after
-/// each kernel. ValueError for an op or arguments that do not exist; what cannot be compiled is a problem in the report.
+/// Loads or compiles every kernel the items need, `jobs` at a time (0: MAX_JOBS, else one per core). `progress` is
+/// called after each kernel. ValueError for an op or arguments that do not exist; what cannot be compiled is a problem
+/// in the report.
 WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(const jit::Progress&)>& progress = {},
                     int jobs = 0);
-inline WarmupReport warmup(std::initializer_list<WarmupItem> items, const std::function<void(const jit::Progress&)>& progress = {},
-                           int jobs = 0) {
+inline WarmupReport warmup(std::initializer_list<WarmupItem> items,
+                           const std::function<void(const jit::Progress&)>& progress = {}, int jobs = 0) {
   return warmup(std::span<const WarmupItem>(items.begin(), items.size()), progress, jobs);
 }
 
@@ -43,11 +44,13 @@ struct Availability {
 Availability is_available(const std::string& op, const std::string& args);
 
 namespace cases {
-/// The kernels that the cases with any of `tags` ask for (0: all cases), without compiling; `problems` (if given) gets a line for
-/// every case that could not be built.
-std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags, std::vector<std::string>* problems = nullptr);
+/// The kernels that the cases with any of `tags` ask for (0: all cases), without compiling; `problems` (if given) gets
+/// a line for every case that could not be built.
+std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags,
+                                  std::vector<std::string>* problems = nullptr);
 /// The CUDA kernels that they ask for on a GPU of this compute capability (90 for 9.0), which need not be there.
-std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch, std::vector<std::string>* problems = nullptr);
+std::vector<jit::Request> cuda_kernels(std::span<const op::Op* const> ops, unsigned tags, int arch,
+                                       std::vector<std::string>* problems = nullptr);
 }  // namespace cases
 
 }  // namespace flashinfer

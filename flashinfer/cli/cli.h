@@ -2,10 +2,10 @@
 // The `flashinfer` command. A subcommand is one file flashinfer/cli/cmd_<name>.cc that defines
 //   namespace flashinfer::cli { void add_<name>(CLI::App& app, int& exit_code); }
 // which adds its CLI11 subcommand(s) to `app` and whose callback sets `exit_code` (0 unless set). CMake finds the file
-// and calls the function; nothing else is edited. Text goes through print() and print_error(), since the command may run inside
-// another program (Python's `flashinfer` is made from this table). Exit codes: 0 all well, 1 a failure that the command exists to
-// find (a mismatch), 2 wrong usage or unreadable input. A flashinfer::Error or std::exception thrown by a callback prints
-// one line and exits 2.
+// and calls the function; nothing else is edited. Text goes through print() and print_error(), since the command may
+// run inside another program (Python's `flashinfer` is made from this table). Exit codes: 0 all well, 1 a failure that
+// the command exists to find (a mismatch), 2 wrong usage or unreadable input. A flashinfer::Error or std::exception
+// thrown by a callback prints one line and exits 2.
 #pragma once
 #include <CLI/CLI.hpp>
 

@@ -38,9 +38,10 @@ void show(const jit::Progress& p) {
   const int64_t step = std::max<int64_t>(1, p.total / 10);
   if (terminal)
     print_error("\r\033[K[%lld/%lld] %s%s", static_cast<long long>(p.done), static_cast<long long>(p.total),
-                 p.request->text().c_str(), p.done == p.total ? "\n" : "");
+                p.request->text().c_str(), p.done == p.total ? "\n" : "");
   else if (p.done % step == 0 || p.done == p.total)
-    print_error("[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total), p.request->text().c_str());
+    print_error("[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total),
+                p.request->text().c_str());
 }
 
 using Listed = std::vector<std::pair<jit::Target, std::vector<jit::Request>>>;
@@ -88,7 +89,8 @@ int run(const Options& o) {
   }
   for (const std::string& p : problems) print("❌ %s\n", p.c_str());
   print("%lld compiled, %lld up to date, %zu failed in %.1f s; %.1f MB in %s\n", static_cast<long long>(all.compiled),
-        static_cast<long long>(all.kept), problems.size(), all.seconds, static_cast<double>(all.bytes) / 1e6, o.out_dir.c_str());
+        static_cast<long long>(all.kept), problems.size(), all.seconds, static_cast<double>(all.bytes) / 1e6,
+        o.out_dir.c_str());
   return problems.empty() ? 0 : 1;
 }
 
@@ -97,8 +99,11 @@ int run(const Options& o) {
 void add_aot(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("aot", "Compile kernels ahead, for machines without a compiler");
-  c->add_option("--out-dir,--out", o->out_dir, "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
-  c->add_option("--target,--targets", o->targets, "x86-64-v3, x86-64-v4, native, portable; GPUs: sm_80, sm_90a, ...; emu (the emulator)")->delimiter(',')
+  c->add_option("--out-dir,--out", o->out_dir,
+                "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
+  c->add_option("--target,--targets", o->targets,
+                "x86-64-v3, x86-64-v4, native, portable; GPUs: sm_80, sm_90a, ...; emu (the emulator)")
+      ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
   c->add_option("--op", o->ops, "only kernels of these ops")->delimiter(',')->allow_extra_args(false);

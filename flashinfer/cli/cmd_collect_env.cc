@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer collect-env`: a report for bug reports. It always succeeds: what cannot be found out is said to be missing.
+// `flashinfer collect-env`: a report for bug reports. It always succeeds: what cannot be found out is said to be
+// missing.
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -45,12 +46,17 @@ std::string value_in(const std::string& path, const std::string& name) {
 std::string or_else(const std::string& text, const char* otherwise) { return text.empty() ? otherwise : text; }
 
 Section this_library() {
-  Section s{"FlashInfer", {{"version", build::version()}, {"commit", build::commit()}, {"compiler", build::compiler()},
-                           {"build type", build::build_type()}, {"ops", std::to_string(op::all_ops().size())},
-                           {"library", fs::object_of(reinterpret_cast<const void*>(&build::version))},
-                           {"kernel headers", or_else(jit::include_root(), "not found")},
-                           {"kernel compiler", kernel_compiler()}, {"kernels compiled for", jit::name(jit::selected_target())},
-                           {"kernel cache", or_else(jit::cache_path(), "none")}}};
+  Section s{"FlashInfer",
+            {{"version", build::version()},
+             {"commit", build::commit()},
+             {"compiler", build::compiler()},
+             {"build type", build::build_type()},
+             {"ops", std::to_string(op::all_ops().size())},
+             {"library", fs::object_of(reinterpret_cast<const void*>(&build::version))},
+             {"kernel headers", or_else(jit::include_root(), "not found")},
+             {"kernel compiler", kernel_compiler()},
+             {"kernels compiled for", jit::name(jit::selected_target())},
+             {"kernel cache", or_else(jit::cache_path(), "none")}}};
   std::string ahead;
   for (const std::string& folder : jit::aot_folders()) ahead += (ahead.empty() ? "" : ", ") + folder;
   s.lines.emplace_back("kernels made ahead", or_else(ahead, "none"));
@@ -63,22 +69,27 @@ Section platform() {
   const double memory = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   char gib[32];
   std::snprintf(gib, sizeof(gib), "%.1f GiB", memory / (1 << 30));
-  return {"Python / Platform", {{"OS", or_else(value_in("/etc/os-release", "PRETTY_NAME"), u.sysname)},
-                                {"kernel", u.release}, {"architecture", u.machine}, {"glibc", ::gnu_get_libc_version()},
-                                {"CPU", cpu_model()}, {"kernels run for", runnable_targets()},
-                                {"CPUs this process may use", std::to_string(usable_cpus())}, {"memory", gib}}};
+  return {"Python / Platform",
+          {{"OS", or_else(value_in("/etc/os-release", "PRETTY_NAME"), u.sysname)},
+           {"kernel", u.release},
+           {"architecture", u.machine},
+           {"glibc", ::gnu_get_libc_version()},
+           {"CPU", cpu_model()},
+           {"kernels run for", runnable_targets()},
+           {"CPUs this process may use", std::to_string(usable_cpus())},
+           {"memory", gib}}};
 }
 
 Section gpus() {
-  Section s{"GPU / Driver", {{"driver", or_else(value_in("/proc/driver/nvidia/version", "NVRM version"), "no NVIDIA driver")}}};
+  Section s{"GPU / Driver",
+            {{"driver", or_else(value_in("/proc/driver/nvidia/version", "NVRM version"), "no NVIDIA driver")}}};
   const std::string folder = "/proc/driver/nvidia/gpus";
-  for (const std::string& bus : fs::list_dir(folder)) s.lines.emplace_back(bus, value_in(folder + "/" + bus + "/information", "Model"));
+  for (const std::string& bus : fs::list_dir(folder))
+    s.lines.emplace_back(bus, value_in(folder + "/" + bus + "/information", "Model"));
   return s;
 }
 
-std::string on_path(const std::string& program) {
-  return process::find_executable(program, env::text("PATH"));
-}
+std::string on_path(const std::string& program) { return process::find_executable(program, env::text("PATH")); }
 
 Section cuda_toolkit() {
   const std::string nvcc = on_path("nvcc");
@@ -95,14 +106,19 @@ Section gpu_libraries() {
   const std::string loaded{std::istreambuf_iterator<char>(maps), {}};
   const std::string disk = process::run({"/sbin/ldconfig", "-p"}, {.timeout_seconds = 10}).output;
   Section s{"GPU Libraries: loaded vs on disk", {}};
-  for (const char* name : {"libcuda.so", "libcudart.so", "libnvrtc.so", "libcublasLt.so", "libcudnn.so", "libnccl.so"}) {
+  for (const char* name :
+       {"libcuda.so", "libcudart.so", "libnvrtc.so", "libcublasLt.so", "libcudnn.so", "libnccl.so"}) {
     const size_t in_memory = loaded.find(std::string("/") + name), entry = disk.find(std::string("\t") + name);
     const size_t arrow = entry == std::string::npos ? entry : disk.find("=> ", entry);
     const size_t line = in_memory == std::string::npos ? 0 : loaded.rfind('\n', in_memory) + 1;
-    const std::string path = in_memory == std::string::npos ? "not loaded"
-                             : trimmed(loaded.substr(loaded.find('/', line), loaded.find('\n', in_memory) - loaded.find('/', line)));
+    const std::string path =
+        in_memory == std::string::npos
+            ? "not loaded"
+            : trimmed(loaded.substr(loaded.find('/', line), loaded.find('\n', in_memory) - loaded.find('/', line)));
     s.lines.emplace_back(name, path + "; " +
-        (arrow == std::string::npos ? "not on disk" : "on disk " + disk.substr(arrow + 3, disk.find('\n', arrow) - arrow - 3)));
+                                   (arrow == std::string::npos
+                                        ? "not on disk"
+                                        : "on disk " + disk.substr(arrow + 3, disk.find('\n', arrow) - arrow - 3)));
   }
   return s;
 }
@@ -112,8 +128,10 @@ Section variables() {
   for (char** v = ::environ; v != nullptr && *v != nullptr; ++v) {
     const std::string text = *v, name = text.substr(0, text.find('='));
     const auto begins = [&](const char* p) { return name.starts_with(p); };
-    if (!std::ranges::any_of(std::to_array({"FLASHINFER", "CUDA", "NVIDIA", "NVCC", "NCCL", "TORCH", "PYTORCH", "OMP_", "MKL_",
-                                            "KMP_", "CXX", "CC", "MAX_JOBS", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH"}), begins))
+    if (!std::ranges::any_of(
+            std::to_array({"FLASHINFER", "CUDA", "NVIDIA", "NVCC", "NCCL", "TORCH", "PYTORCH", "OMP_", "MKL_", "KMP_",
+                           "CXX", "CC", "MAX_JOBS", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH"}),
+            begins))
       continue;
     std::string upper = name;
     std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -137,15 +155,21 @@ Section topology() {
 }
 
 std::vector<Section> report() {
-  std::vector<Section> all{this_library(), platform(), gpus(), cuda_toolkit(), {"PyTorch", {}}, {"cuDNN Frontend", {}}, gpu_libraries(),
-                           {"Relevant Packages", {}}, variables(), topology()};
+  std::vector<Section> all{this_library(),  platform(),
+                           gpus(),          cuda_toolkit(),
+                           {"PyTorch", {}}, {"cuDNN Frontend", {}},
+                           gpu_libraries(), {"Relevant Packages", {}},
+                           variables(),     topology()};
   for (const Section& theirs : host_sections()) {
     const auto ours = std::ranges::find(all, theirs.title, &Section::title);
-    if (ours == all.end()) all.push_back(theirs);
-    else ours->lines.insert(ours->lines.end(), theirs.lines.begin(), theirs.lines.end());
+    if (ours == all.end())
+      all.push_back(theirs);
+    else
+      ours->lines.insert(ours->lines.end(), theirs.lines.begin(), theirs.lines.end());
   }
   for (Section& s : all)
-    if (s.lines.empty()) s.lines.emplace_back("status", s.title == "Environment Variables" ? "none set" : "not in this process");
+    if (s.lines.empty())
+      s.lines.emplace_back("status", s.title == "Environment Variables" ? "none set" : "not in this process");
   return all;
 }
 
@@ -171,7 +195,8 @@ void print_text(const std::vector<Section>& sections) {
 
 void add_collect_env(CLI::App& app, int& exit_code) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* c = app.add_subcommand("collect-env", "Report this library, the machine and the environment, for a bug report");
+  CLI::App* c =
+      app.add_subcommand("collect-env", "Report this library, the machine and the environment, for a bug report");
   c->add_flag("--json", *json, "print JSON: {section: {key: value}}");
   c->callback([json, &exit_code] {
     const std::vector<Section> sections = report();

@@ -14,7 +14,9 @@ int run(const std::string& path) {
   auto commands = nlohmann::ordered_json::array();
   for (const auto& m : jit::module_statuses({})) {
     // Artifacts made ahead may have been built elsewhere: the folder they lie in now is where their command works.
-    commands.push_back({{"directory", m.directory}, {"arguments", m.meta.arguments}, {"file", jit::source_path(m.directory, m.target)}});
+    commands.push_back({{"directory", m.directory},
+                        {"arguments", m.meta.arguments},
+                        {"file", jit::source_path(m.directory, m.target)}});
   }
   if (commands.empty()) {
     print("No modules found to export.\n");

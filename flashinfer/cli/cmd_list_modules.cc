@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer list-modules [NAME]`: the kernels of the case tables and of the cache; with NAME (or its beginning) the details.
+// `flashinfer list-modules [NAME]`: the kernels of the case tables and of the cache; with NAME (or its beginning) the
+// details.
 #include <string>
 
 #include "flashinfer/cli/cli.h"
@@ -26,7 +27,8 @@ int run(const std::string& name) {
   const auto modules = all_modules();
   if (name.empty()) {
     print("Available compilation modules:\n");
-    for (const auto& m : modules) print("  %s - %s\n", shown_name(m).c_str(), m.compiled() ? "Compiled" : "Not Compiled");
+    for (const auto& m : modules)
+      print("  %s - %s\n", shown_name(m).c_str(), m.compiled() ? "Compiled" : "Not Compiled");
     return 0;
   }
   bool found = false;

@@ -25,7 +25,7 @@ void add_list_ops(CLI::App& app, int& exit_code) {
         print("| `%s` | `%s` | %s |\n", op->name, op->module, candidates(*op).c_str());
       else
         print("%s.%s%s\n    %s\n    implementations: %s\n", op->module, op->name, op::signature(*op).c_str(), op->doc,
-                    candidates(*op).c_str());
+              candidates(*op).c_str());
     }
     exit_code = 0;
   });

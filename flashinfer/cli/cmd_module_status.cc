@@ -21,11 +21,13 @@ bool wanted(const jit::ModuleStatus& m, const std::string& filter) {
 }
 
 void block(const jit::ModuleStatus& m) {
-  print("Module: %s\n  Target: %s\n  Status: %s\n", m.text.c_str(), m.target.c_str(), m.compiled() ? "Compiled" : "Not Compiled");
+  print("Module: %s\n  Target: %s\n  Status: %s\n", m.text.c_str(), m.target.c_str(),
+        m.compiled() ? "Compiled" : "Not Compiled");
   if (!m.compiled()) return;
-  print("  Kind: %s\n  Library Path: %s (%llu bytes)\n  Created: %s\n  Compile Time: %.2f s\n  Flags: %s\n", m.kind.c_str(),
-              jit::artifact_path(m.directory, m.target).c_str(), static_cast<unsigned long long>(m.meta.bytes), time_text(m.meta.created).c_str(),
-              m.meta.seconds, m.meta.flags.c_str());
+  print("  Kind: %s\n  Library Path: %s (%llu bytes)\n  Created: %s\n  Compile Time: %.2f s\n  Flags: %s\n",
+        m.kind.c_str(), jit::artifact_path(m.directory, m.target).c_str(),
+        static_cast<unsigned long long>(m.meta.bytes), time_text(m.meta.created).c_str(), m.meta.seconds,
+        m.meta.flags.c_str());
 }
 
 void table(const std::vector<jit::ModuleStatus>& modules) {
@@ -40,7 +42,7 @@ void table(const std::vector<jit::ModuleStatus>& modules) {
       continue;
     }
     print("%-*s  %-9s  %-12s  %-4s  %9llu  %9.2f\n", w, m.text.c_str(), m.target.c_str(), "Compiled", m.kind.c_str(),
-                static_cast<unsigned long long>(m.meta.bytes), m.meta.seconds);
+          static_cast<unsigned long long>(m.meta.bytes), m.meta.seconds);
   }
 }
 
@@ -54,7 +56,7 @@ int run(const Options& o) {
   }
   const auto compiled = std::count_if(modules.begin(), modules.end(), [](const auto& m) { return m.compiled(); });
   print("\n=== Summary ===\nTotal modules: %zu\nCompiled: %td\nNot compiled: %td\n", modules.size(), compiled,
-              static_cast<std::ptrdiff_t>(modules.size()) - compiled);
+        static_cast<std::ptrdiff_t>(modules.size()) - compiled);
   return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts follow FlashInfer's replay command; scripts parse them. Exit codes are ours: 0 all that was compared passed, 1 not,
-// 2 wrong usage or nothing readable.
+// The texts follow FlashInfer's replay command; scripts parse them. Exit codes are ours: 0 all that was compared
+// passed, 1 not, 2 wrong usage or nothing readable.
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -31,7 +31,8 @@ std::string colour(Colour c, const std::string& text) {
 }
 
 std::string session_line(const CallResult& r, size_t index) {
-  const std::string folder = r.folder.filename().string(), head = str("[", index + 1, "] ", r.function, " (", folder, "): ");
+  const std::string folder = r.folder.filename().string(),
+                    head = str("[", index + 1, "] ", r.function, " (", folder, "): ");
   const std::string why = r.message.empty() ? "" : " (" + r.message + ")";
   switch (r.outcome) {
     case Outcome::kPassed: return colour(kGreen, head + "✅ Passed" + why);
@@ -46,8 +47,10 @@ std::string session_line(const CallResult& r, size_t index) {
 
 std::string single_line(const CallResult& r) {
   switch (r.outcome) {
-    case Outcome::kPassed: return colour(kGreen, str("✅ Replay passed (", r.message.empty() ? "outputs matched" : r.message, ")"));
-    case Outcome::kMismatch: return colour(kYellow, "⚠️  Replay finished but outputs did not match") + "\n  " + r.message;
+    case Outcome::kPassed:
+      return colour(kGreen, str("✅ Replay passed (", r.message.empty() ? "outputs matched" : r.message, ")"));
+    case Outcome::kMismatch:
+      return colour(kYellow, "⚠️  Replay finished but outputs did not match") + "\n  " + r.message;
     case Outcome::kNotCompared: return colour(kCyan, "➖ Replay finished, not compared: " + r.message);
     case Outcome::kNeverCompleted: return colour(kYellow, "⚠️  Incomplete: " + r.message);
     case Outcome::kUnknownOp: return colour(kYellow, str("⚠️  Unknown: ", r.function, ": ", r.message));
@@ -64,18 +67,34 @@ void print_details(const CallResult& r) {
 Json to_json(const CallResult& r) {
   Json differences = Json::array();
   for (const auto& d : r.differences)
-    differences.push_back({{"key", d.key}, {"text", d.text}, {"mismatches", d.mismatches}, {"elements", d.elements},
-                           {"max_abs", d.max_abs}, {"max_rel", d.max_rel}, {"index", d.index}});
-  return {{"folder", r.folder.filename().string()}, {"function_name", r.function}, {"sequence", r.sequence},
-          {"outcome", replay::name(r.outcome)}, {"message", r.message}, {"compared", r.compared}, {"seconds", r.seconds},
-          {"differences", differences}, {"notes", r.notes}};
+    differences.push_back({{"key", d.key},
+                           {"text", d.text},
+                           {"mismatches", d.mismatches},
+                           {"elements", d.elements},
+                           {"max_abs", d.max_abs},
+                           {"max_rel", d.max_rel},
+                           {"index", d.index}});
+  return {{"folder", r.folder.filename().string()},
+          {"function_name", r.function},
+          {"sequence", r.sequence},
+          {"outcome", replay::name(r.outcome)},
+          {"message", r.message},
+          {"compared", r.compared},
+          {"seconds", r.seconds},
+          {"differences", differences},
+          {"notes", r.notes}};
 }
 
 Json to_json(const replay::Report& report, const std::string& dir) {
   Json calls = Json::array();
   for (const CallResult& r : report.calls) calls.push_back(to_json(r));
-  return {{"dir", dir}, {"passed", report.passed()}, {"failed", report.failed()}, {"not_compared", report.not_compared()},
-          {"exit_code", report.exit_code()}, {"notes", report.notes}, {"calls", calls}};
+  return {{"dir", dir},
+          {"passed", report.passed()},
+          {"failed", report.failed()},
+          {"not_compared", report.not_compared()},
+          {"exit_code", report.exit_code()},
+          {"notes", report.notes},
+          {"calls", calls}};
 }
 
 /// Every second one line on stderr while results do not show by themselves.
@@ -103,7 +122,9 @@ void print_summary(const replay::Report& report) {
 
 int run(Args args) {
   if (args.dir.empty()) {
-    print_error("Usage: flashinfer replay [OPTIONS]\nTry 'flashinfer replay --help' for help.\n\nError: Missing option '--dir'.\n");
+    print_error(
+        "Usage: flashinfer replay [OPTIONS]\nTry 'flashinfer replay --help' for help.\n\nError: Missing option "
+        "'--dir'.\n");
     return 2;
   }
   if (!fs::is_dir(args.dir)) {
@@ -112,15 +133,18 @@ int run(Args args) {
   }
   if (!args.device.empty()) {
     args.options.device = parse_device(args.device);
-    FI_CHECK(args.options.device.has_value(), ValueError, "--device ", args.device, " is none of cpu, cuda, cuda:N, emu");
+    FI_CHECK(args.options.device.has_value(), ValueError, "--device ", args.device,
+             " is none of cpu, cuda, cuda:N, emu");
   }
   const bool single = fs::is_file(args.dir + "/metadata.jsonl");
   if (!args.json) print("Replaying %s from %s...\n", single ? "single dump" : "session", args.dir.c_str());
   args.options.on_result = [&](const CallResult& r, size_t i, size_t n) { on_result(args, single, r, i, n); };
   try {
     const replay::Report report = replay::replay(args.dir, args.options);
-    if (args.json) print("%s\n", formats::dump_json(to_json(report, args.dir)).c_str());
-    else print_summary(report);
+    if (args.json)
+      print("%s\n", formats::dump_json(to_json(report, args.dir)).c_str());
+    else
+      print_summary(report);
     return report.exit_code();
   } catch (const std::exception& e) {
     const auto* ours = dynamic_cast<const Error*>(&e);
@@ -140,7 +164,8 @@ void add_replay(CLI::App& app, int& exit_code) {
   cmd->add_option("--rtol", o.rtol, "Relative tolerance of every float output (default: the op's and dtype's)");
   cmd->add_option("--atol", o.atol, "Absolute tolerance of every float output");
   cmd->add_option("--filter", o.filter, "Replay only functions that match this glob");
-  cmd->add_option("--repeat", o.repeat, "Run each call so many times; all must give the same bits")->check(CLI::Range(1, 1 << 20));
+  cmd->add_option("--repeat", o.repeat, "Run each call so many times; all must give the same bits")
+      ->check(CLI::Range(1, 1 << 20));
   cmd->add_option("--jobs", o.jobs, "Calls that run at once")->check(CLI::Range(1, 1 << 20));
   cmd->add_flag("--bitwise", o.bitwise, "Every output must have the recorded bits");
   cmd->add_flag("--run-incomplete", o.run_incomplete, "Also run calls that never completed");

@@ -55,7 +55,7 @@ void show_variables() {
   for (const env::Variable& v : env::table()) {
     const env::Current current = env::current(v.name);
     print("%s: %s%s\n    %s\n", v.name, current.value.empty() ? "(empty)" : current.value.c_str(),
-                current.set ? "" : " [default]", v.meaning);
+          current.set ? "" : " [default]", v.meaning);
   }
   print("\n");
 }
@@ -79,7 +79,7 @@ void show_jit() {
     }
   }
   print("Total modules: %lld\ncompiled: %lld\nNot compiled: %lld\n", static_cast<long long>(compiled + damaged),
-              static_cast<long long>(compiled), static_cast<long long>(damaged));
+        static_cast<long long>(compiled), static_cast<long long>(damaged));
 }
 
 }  // namespace

@@ -90,9 +90,15 @@ nlohmann::ordered_json to_json(const CLI::Option& o) {
   std::vector<std::string> names;
   for (const std::string& n : o.get_snames()) names.push_back("-" + n);
   for (const std::string& n : o.get_lnames()) names.push_back("--" + n);
-  return {{"names", names}, {"positional", o.get_positional() ? o.get_name(true, false).substr(0, o.get_name(true, false).find(',')) : ""},
-          {"help", o.get_description()}, {"type", o.get_type_name()}, {"flag", o.get_items_expected_max() == 0}, {"required", o.get_required()},
-          {"multiple", o.get_items_expected_max() > 1}, {"default", o.get_default_str()}};
+  return {
+      {"names", names},
+      {"positional", o.get_positional() ? o.get_name(true, false).substr(0, o.get_name(true, false).find(',')) : ""},
+      {"help", o.get_description()},
+      {"type", o.get_type_name()},
+      {"flag", o.get_items_expected_max() == 0},
+      {"required", o.get_required()},
+      {"multiple", o.get_items_expected_max() > 1},
+      {"default", o.get_default_str()}};
 }
 
 }  // namespace
@@ -143,7 +149,8 @@ std::string commands_json() {
     auto parameters = nlohmann::ordered_json::array();
     for (const CLI::Option* o : command->get_options())
       if (o != command->get_help_ptr()) parameters.push_back(to_json(*o));
-    commands.push_back({{"name", command->get_name()}, {"help", command->get_description()}, {"parameters", parameters}});
+    commands.push_back(
+        {{"name", command->get_name()}, {"help", command->get_description()}, {"parameters", parameters}});
   }
   return commands.dump();
 }
@@ -152,7 +159,9 @@ namespace {
 
 std::vector<Section> sections_of(const FlashinferHost& host) {
   std::string text;
-  host.sections(host.self, [](void* to, const char* data, size_t size) { static_cast<std::string*>(to)->assign(data, size); }, &text);
+  host.sections(
+      host.self, [](void* to, const char* data, size_t size) { static_cast<std::string*>(to)->assign(data, size); },
+      &text);
   std::vector<Section> sections;
   const auto all = nlohmann::ordered_json::parse(text);
   for (const auto& [title, lines] : all.items()) {

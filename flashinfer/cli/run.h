@@ -19,11 +19,12 @@ struct Section {
 struct Host {
   std::function<void(bool error, std::string_view text)> write = {};  // empty: the program's stdout and stderr
   bool terminal = false;                                              // with write: whether it ends on a terminal
-  std::function<std::vector<Section>()> sections = {};  // of the language around us; collect-env puts their lines behind its own
+  std::function<std::vector<Section>()> sections =
+      {};  // of the language around us; collect-env puts their lines behind its own
 };
 
-/// Runs `flashinfer <args>` and returns its exit code (cli.h). One at a time in a process: a second call waits. What `write` throws
-/// is thrown when the command has ended.
+/// Runs `flashinfer <args>` and returns its exit code (cli.h). One at a time in a process: a second call waits. What
+/// `write` throws is thrown when the command has ended.
 int run(const std::vector<std::string>& args, const Host& host = {});
 
 /// The subcommands as JSON, for making the same ones elsewhere (run_c.h).

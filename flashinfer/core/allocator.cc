@@ -133,9 +133,12 @@ Allocator default_allocator() {
             return static_cast<CachingAllocator*>(self)->allocate(bytes, alignment);
           },
           [](void* self, void* p, size_t bytes, Device device) {
-            if (device.type == DeviceType::kCUDA) cuda::release(p, device.index);
-            else if (device.type == DeviceType::kEmu) emu_memory::release(p);
-            else static_cast<CachingAllocator*>(self)->release(p, bytes);
+            if (device.type == DeviceType::kCUDA)
+              cuda::release(p, device.index);
+            else if (device.type == DeviceType::kEmu)
+              emu_memory::release(p);
+            else
+              static_cast<CachingAllocator*>(self)->release(p, bytes);
           }};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors. Every message a user sees names the op, the argument and both values; its kind is the Python exception class that
-// users of the Python interface would catch.
+// Errors. Every message a user sees names the op, the argument and both values; its kind is the Python exception class
+// that users of the Python interface would catch.
 #pragma once
 #include <sstream>
 #include <stdexcept>
@@ -10,7 +10,13 @@
 namespace flashinfer {
 
 enum class ErrorKind : unsigned char {
-  kValueError, kTypeError, kKeyError, kRuntimeError, kNotImplementedError, kAssertionError, kInternalError,
+  kValueError,
+  kTypeError,
+  kKeyError,
+  kRuntimeError,
+  kNotImplementedError,
+  kAssertionError,
+  kInternalError,
 };
 std::string_view name(ErrorKind k);  // "ValueError", ...
 
@@ -26,15 +32,25 @@ class Error : public std::runtime_error {
   std::string message_;
 };
 
-struct ValueError : Error { explicit ValueError(const std::string& m) : Error(ErrorKind::kValueError, m) {} };
-struct TypeError : Error { explicit TypeError(const std::string& m) : Error(ErrorKind::kTypeError, m) {} };
-struct KeyError : Error { explicit KeyError(const std::string& m) : Error(ErrorKind::kKeyError, m) {} };
-struct RuntimeError : Error { explicit RuntimeError(const std::string& m) : Error(ErrorKind::kRuntimeError, m) {} };
+struct ValueError : Error {
+  explicit ValueError(const std::string& m) : Error(ErrorKind::kValueError, m) {}
+};
+struct TypeError : Error {
+  explicit TypeError(const std::string& m) : Error(ErrorKind::kTypeError, m) {}
+};
+struct KeyError : Error {
+  explicit KeyError(const std::string& m) : Error(ErrorKind::kKeyError, m) {}
+};
+struct RuntimeError : Error {
+  explicit RuntimeError(const std::string& m) : Error(ErrorKind::kRuntimeError, m) {}
+};
 struct NotImplementedError : Error {
   explicit NotImplementedError(const std::string& m) : Error(ErrorKind::kNotImplementedError, m) {}
 };
 /// A bug of ours, never the caller's fault.
-struct InternalError : Error { explicit InternalError(const std::string& m) : Error(ErrorKind::kInternalError, m) {} };
+struct InternalError : Error {
+  explicit InternalError(const std::string& m) : Error(ErrorKind::kInternalError, m) {}
+};
 
 /// Throws the class that belongs to `kind`.
 [[noreturn]] void throw_error(ErrorKind kind, const std::string& message);
@@ -48,9 +64,9 @@ std::string str(const T&... parts) {
 }
 
 /// FI_CHECK(cond, ValueError, "rmsnorm: eps is ", eps, ", but must be positive"); the message is built only on failure.
-#define FI_CHECK(cond, Kind, ...)                              \
-  do {                                                         \
-    if (!(cond)) [[unlikely]]                                  \
+#define FI_CHECK(cond, Kind, ...)                               \
+  do {                                                          \
+    if (!(cond)) [[unlikely]]                                   \
       throw ::flashinfer::Kind(::flashinfer::str(__VA_ARGS__)); \
   } while (false)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call runs with: device, stream, threads, memory. One context is current per thread; the default one serves programs
-// that never mention contexts.
+// What a call runs with: device, stream, threads, memory. One context is current per thread; the default one serves
+// programs that never mention contexts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,21 +10,22 @@
 
 namespace flashinfer {
 
-/// Runs `n` independent tasks, on any threads, and returns when all are done. An engine lends its own pool through this.
-/// Results never depend on how many threads there are.
+/// Runs `n` independent tasks, on any threads, and returns when all are done. An engine lends its own pool through
+/// this. Results never depend on how many threads there are.
 struct Executor {
   using Task = void (*)(void* arg, int64_t index);
   void* self = nullptr;
   int threads = 1;  // how many tasks may usefully run at once
   void (*run)(void* self, int64_t n, Task task, void* arg) = nullptr;
 };
-/// The library's pool: FLASHINFER_NUM_THREADS threads (default: the cores this process may use), started at the first parallel
-/// call, spinning briefly between calls, then sleeping; made anew in a forked child.
+/// The library's pool: FLASHINFER_NUM_THREADS threads (default: the cores this process may use), started at the first
+/// parallel call, spinning briefly between calls, then sleeping; made anew in a forked child.
 Executor default_executor();
 /// A pool of its own with `threads` threads (for tests and engines); lives as long as the pointer.
 std::shared_ptr<const Executor> make_thread_pool(int threads);
 
-/// Memory for results and scratch. The default keeps freed blocks in size classes for reuse (decode steps repeat their sizes).
+/// Memory for results and scratch. The default keeps freed blocks in size classes for reuse (decode steps repeat their
+/// sizes).
 struct Allocator {
   void* self = nullptr;
   void* (*allocate)(void* self, size_t bytes, size_t alignment, Device device) = nullptr;
@@ -54,7 +55,8 @@ class ContextScope {
   const Context* previous_;
 };
 
-/// Runs f(i) for i in [0, n) on the current context's executor. Exceptions thrown by tasks are rethrown (the first) here.
+/// Runs f(i) for i in [0, n) on the current context's executor. Exceptions thrown by tasks are rethrown (the first)
+/// here.
 template <class F>
 void parallel_for(int64_t n, F&& f);
 
@@ -63,8 +65,9 @@ void parallel_run(int64_t n, void (*task)(void*, int64_t), void* arg);
 }
 template <class F>
 void parallel_for(int64_t n, F&& f) {
-  detail::parallel_run(n, [](void* p, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(p))(i); },
-                       const_cast<void*>(static_cast<const void*>(&f)));
+  detail::parallel_run(
+      n, [](void* p, int64_t i) { (*static_cast<std::remove_reference_t<F>*>(p))(i); },
+      const_cast<void*>(static_cast<const void*>(&f)));
 }
 
 }  // namespace flashinfer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DLPack 1.1 C ABI, the part this library exchanges tensors through. It uses the official header's include guard, so a
-// program may include either header first: both declare the same structs.
+// The DLPack 1.1 C ABI, the part this library exchanges tensors through. It uses the official header's include guard,
+// so a program may include either header first: both declare the same structs.
 #pragma once
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_

@@ -6,8 +6,8 @@
 
 namespace flashinfer::emu_memory {
 
-/// 256-byte aligned, as on a GPU; at least 256 bytes before and behind belong to no other block. Filled with 0xff bytes (NaN); from 1 GiB on with
-/// zeros, and only what is touched takes memory.
+/// 256-byte aligned, as on a GPU; at least 256 bytes before and behind belong to no other block. Filled with 0xff bytes
+/// (NaN); from 1 GiB on with zeros, and only what is touched takes memory.
 void* allocate(size_t bytes);
 void release(void* p);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every environment variable the library reads, in one table, parsed once. A bad value warns once on stderr and falls back to
-// the default; nothing else in the library calls getenv.
+// Every environment variable the library reads, in one table, parsed once. A bad value warns once on stderr and falls
+// back to the default; nothing else in the library calls getenv.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,7 +18,10 @@ struct Variable {
 /// The whole table in a fixed order, for `flashinfer show-config` and the docs.
 std::span<const Variable> table();
 /// The value in force as text (what the environment said if legal, else the default) and whether it was set.
-struct Current { std::string value; bool set; };
+struct Current {
+  std::string value;
+  bool set;
+};
 Current current(std::string_view name);
 
 /// Typed access; `name` must be in the table (InternalError otherwise). Parsed at the first call and kept.

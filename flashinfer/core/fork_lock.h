@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutexes that are held over fork(). A child has only the thread that forked: a mutex that another one held would stay locked in it for
-// ever, and what that one was changing half-changed. So fork() waits for all of these and takes them, and both processes release them.
+// Mutexes that are held over fork(). A child has only the thread that forked: a mutex that another one held would stay
+// locked in it for ever, and what that one was changing half-changed. So fork() waits for all of these and takes them,
+// and both processes release them.
 #pragma once
 #include <mutex>
 
 namespace flashinfer {
 
-/// One mutex each, in the order in which they are taken: who holds one takes only later ones, as fork() does. Python is not called under
-/// any of them: the thread that forks may hold the interpreter's lock.
+/// One mutex each, in the order in which they are taken: who holds one takes only later ones, as fork() does. Python is
+/// not called under any of them: the thread that forks may hold the interpreter's lock.
 enum class ForkLock {
   kControlFile,   // record/: what was read of it
   kSettings,      // record/: configure()

@@ -42,7 +42,7 @@ void write_all(int fd, std::string_view bytes, const std::string& path) {
 std::optional<std::string> read_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
-  struct stat st {};
+  struct stat st{};
   std::string bytes;
   bool good = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
   if (good) bytes.resize(static_cast<size_t>(st.st_size));
@@ -100,12 +100,12 @@ bool remove_tree(const std::string& path) {
 }
 
 bool is_dir(const std::string& path) {
-  struct stat st {};
+  struct stat st{};
   return ::stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 bool is_file(const std::string& path) {
-  struct stat st {};
+  struct stat st{};
   return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
 }
 
@@ -119,7 +119,7 @@ std::vector<std::string> list_dir(const std::string& path) {
 }
 
 std::string unsafe_folder(const std::string& path, bool sticky_ok) {
-  struct stat st {};
+  struct stat st{};
   if (::stat(path.c_str(), &st) != 0) return {};
   if (sticky_ok && (st.st_mode & S_ISVTX) != 0) return {};
   if (st.st_uid != ::geteuid() && st.st_uid != 0)
@@ -129,7 +129,7 @@ std::string unsafe_folder(const std::string& path, bool sticky_ok) {
 }
 
 std::optional<FileId> file_id(const std::string& path) {
-  struct stat st {};
+  struct stat st{};
   if (::stat(path.c_str(), &st) != 0) return std::nullopt;
   return FileId{static_cast<uint64_t>(st.st_size), st.st_mtim.tv_sec * int64_t{1000000000} + st.st_mtim.tv_nsec};
 }

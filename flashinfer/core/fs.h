@@ -30,9 +30,9 @@ bool is_file(const std::string& path);
 /// Names in a folder, sorted, without . and ..; empty when it cannot be read.
 std::vector<std::string> list_dir(const std::string& path);
 
-/// Why files in this folder must not be trusted, as a sentence: it belongs to another user (root excepted) or others can
-/// write to it. Empty: it may be used, or it does not exist. With `sticky_ok` a world-writable folder with the sticky bit
-/// passes (a parent such as /tmp).
+/// Why files in this folder must not be trusted, as a sentence: it belongs to another user (root excepted) or others
+/// can write to it. Empty: it may be used, or it does not exist. With `sticky_ok` a world-writable folder with the
+/// sticky bit passes (a parent such as /tmp).
 std::string unsafe_folder(const std::string& path, bool sticky_ok = false);
 
 struct FileId {
@@ -43,8 +43,8 @@ struct FileId {
 std::optional<FileId> file_id(const std::string& path);
 
 /// An exclusive lock on a file between processes (and between threads: each object opens the file anew). Waits, at most
-/// `patience_seconds`; `on_slow` is called once after a second. Where the file system has no locks, or when patience ends (a
-/// holder that hangs), held() is false and the caller proceeds without.
+/// `patience_seconds`; `on_slow` is called once after a second. Where the file system has no locks, or when patience
+/// ends (a holder that hangs), held() is false and the caller proceeds without.
 class FileLock {
  public:
   explicit FileLock(const std::string& path, double patience_seconds = 300, const std::function<void()>& on_slow = {});
@@ -57,7 +57,8 @@ class FileLock {
   int fd_ = -1;
 };
 
-/// The file that holds `address` (a function of this library): the .so, or the program when linked statically. Absolute.
+/// The file that holds `address` (a function of this library): the .so, or the program when linked statically.
+/// Absolute.
 std::string object_of(const void* address);
 /// Absolute, without links; the path itself when it does not exist.
 std::string canonical(const std::string& path);

@@ -5,8 +5,9 @@
 
 namespace flashinfer {
 
-/// A value made at its first use and never destroyed, as a local static is, but for fork(): a child forked while another thread makes it
-/// makes its own, where a static would have it wait for a thread that it does not have (libc's once, below call_once, knows of fork).
+/// A value made at its first use and never destroyed, as a local static is, but for fork(): a child forked while
+/// another thread makes it makes its own, where a static would have it wait for a thread that it does not have (libc's
+/// once, below call_once, knows of fork).
 template <class T>
 class Once {
  public:

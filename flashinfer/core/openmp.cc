@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/core/once.h"
 #include "flashinfer/core/openmp.h"
+#include "flashinfer/core/once.h"
 #include "flashinfer/core/thread_pool.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,8 @@
 namespace flashinfer {
 namespace {
 
-/// The entry that compilers call for `#pragma omp parallel`; part of the ABI of libgomp, and of LLVM's and Intel's runtimes too.
+/// The entry that compilers call for `#pragma omp parallel`; part of the ABI of libgomp, and of LLVM's and Intel's
+/// runtimes too.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned num_threads, unsigned flags);
 
 /// GOMP_parallel of a runtime that is loaded; none is loaded for this.
@@ -25,10 +26,12 @@ Parallel find_parallel() {
         const char* slash = std::strrchr(info->dlpi_name, '/');
         const char* file = slash ? slash + 1 : info->dlpi_name;
         bool runtime = false;
-        for (const char* name : {"libgomp", "libomp", "libiomp5"}) runtime = runtime || std::strncmp(file, name, std::strlen(name)) == 0;
+        for (const char* name : {"libgomp", "libomp", "libiomp5"})
+          runtime = runtime || std::strncmp(file, name, std::strlen(name)) == 0;
         if (!runtime) return 0;
         if (void* library = ::dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD)) {
-          *static_cast<void**>(result) = ::dlsym(library, "GOMP_parallel");  // the handle is kept: the runtime stays loaded
+          *static_cast<void**>(result) =
+              ::dlsym(library, "GOMP_parallel");  // the handle is kept: the runtime stays loaded
         }
         return *static_cast<void**>(result) != nullptr ? 1 : 0;
       },

@@ -21,27 +21,33 @@ class alignas(64) Stretch {
       const int64_t begin = static_cast<int64_t>(s >> 32), end = static_cast<int64_t>(s & 0xffffffff);
       if (begin >= end) return false;
       *i = first ? begin : end - 1;
-      if (left_.compare_exchange_weak(s, first ? pack(begin + 1, end) : pack(begin, end - 1), std::memory_order_relaxed)) return true;
+      if (left_.compare_exchange_weak(s, first ? pack(begin + 1, end) : pack(begin, end - 1),
+                                      std::memory_order_relaxed))
+        return true;
     }
   }
 
  private:
-  static uint64_t pack(int64_t begin, int64_t end) { return static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end); }
+  static uint64_t pack(int64_t begin, int64_t end) {
+    return static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end);
+  }
   std::atomic<uint64_t> left_{0};
 };
 
 }  // namespace detail
 
-/// Runs f(i) for i in [0, n) as parallel_for does, but every thread goes through a stretch of its own in order, so that what one index
-/// asks ahead for is what the same thread reads next; who is done helps the others from the ends of their stretches, which nobody asked
-/// for yet. Pieces may therefore be small (a claim costs some ns), and threads end together.
+/// Runs f(i) for i in [0, n) as parallel_for does, but every thread goes through a stretch of its own in order, so that
+/// what one index asks ahead for is what the same thread reads next; who is done helps the others from the ends of
+/// their stretches, which nobody asked for yet. Pieces may therefore be small (a claim costs some ns), and threads end
+/// together.
 template <class F>
 void parallel_for_ordered(int64_t n, F&& f) {
   constexpr int64_t kMostThreads = 64;
   const int64_t threads = Context::current().executor.threads;
   if (n <= threads || threads > kMostThreads || n > INT64_C(0xffffffff)) return parallel_for(n, f);
   std::array<detail::Stretch, kMostThreads> stretches;
-  for (int64_t t = 0; t < threads; ++t) stretches[static_cast<size_t>(t)].assign(n * t / threads, n * (t + 1) / threads);
+  for (int64_t t = 0; t < threads; ++t)
+    stretches[static_cast<size_t>(t)].assign(n * t / threads, n * (t + 1) / threads);
   parallel_for(threads, [&](int64_t t) {
     for (int64_t turn = 0, i = 0; turn < threads; ++turn)
       while (stretches[static_cast<size_t>((t + turn) % threads)].take(turn == 0, &i)) f(i);

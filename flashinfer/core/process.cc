@@ -24,8 +24,8 @@ constexpr size_t kMaxOutput = 1 << 20;
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-/// The child: stdin from /dev/null, stdout and stderr to `pipe_fd`, a process group of its own (so that a timeout reaches the
-/// compiler's own children), no signal blocked or ignored by inheritance.
+/// The child: stdin from /dev/null, stdout and stderr to `pipe_fd`, a process group of its own (so that a timeout
+/// reaches the compiler's own children), no signal blocked or ignored by inheritance.
 int spawn(const std::vector<std::string>& argv, const std::string& cwd, int pipe_fd, pid_t* pid) {
   std::vector<char*> args;
   for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
@@ -70,14 +70,15 @@ struct Child {
   }
 };
 
-/// Reads until the output is closed, the child has ended or time is up (false). A process that another thread forks meanwhile
-/// inherits our end of the pipe, so that the end of the output alone may come late or never.
+/// Reads until the output is closed, the child has ended or time is up (false). A process that another thread forks
+/// meanwhile inherits our end of the pipe, so that the end of the output alone may come late or never.
 bool collect(int fd, Child& child, const Options& options, Clock::time_point start, std::string& output) {
   bool told = !options.on_slow, ended = false;
   char buffer[16384];
   for (;;) {
     const double now = seconds_since(start);
-    if (!told && now >= options.slow_after_seconds) {  // also when this thread was kept from running until the time was up
+    if (!told &&
+        now >= options.slow_after_seconds) {  // also when this thread was kept from running until the time was up
       told = true;
       options.on_slow();
     }
@@ -129,7 +130,7 @@ Result run(const std::vector<std::string>& argv, const Options& options) {
 std::string find_executable(const std::string& name, const std::string& search_path,
                             const std::function<bool(const std::string&)>& accept) {
   const auto usable = [&](const std::string& path) {
-    struct stat st {};
+    struct stat st{};
     return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0 &&
            (!accept || accept(path));
   };
@@ -138,7 +139,8 @@ std::string find_executable(const std::string& name, const std::string& search_p
   for (size_t begin = 0; begin < search_path.size();) {
     const size_t end = std::min(search_path.find(':', begin), search_path.size());
     const std::string folder = search_path.substr(begin, end - begin);
-    // Entries that are not absolute (an empty one means ".") are passed over: a cache key must not depend on the folder.
+    // Entries that are not absolute (an empty one means ".") are passed over: a cache key must not depend on the
+    // folder.
     if (!folder.empty() && folder[0] == '/' && usable(folder + "/" + name)) return folder + "/" + name;
     begin = end + 1;
   }
@@ -167,15 +169,19 @@ std::vector<std::string> split_words(const std::string& text) {
   char quote = 0;
   for (const char c : text) {
     if (quote != 0) {
-      if (c == quote) quote = 0;
-      else words.back() += c;
+      if (c == quote)
+        quote = 0;
+      else
+        words.back() += c;
     } else if (c == ' ' || c == '\t' || c == '\n') {
       open = false;
     } else {
       if (!open) words.emplace_back();
       open = true;
-      if (c == '\'' || c == '"') quote = c;
-      else words.back() += c;
+      if (c == '\'' || c == '"')
+        quote = c;
+      else
+        words.back() += c;
     }
   }
   return words;

@@ -8,16 +8,16 @@
 namespace flashinfer::process {
 
 struct Options {
-  std::string cwd = {};             // of the child; empty: ours
-  double timeout_seconds = 600;     // then its whole process group is killed
-  double slow_after_seconds = 1;    // on_slow is called once, in this thread, when the child still runs after this time
+  std::string cwd = {};           // of the child; empty: ours
+  double timeout_seconds = 600;   // then its whole process group is killed
+  double slow_after_seconds = 1;  // on_slow is called once, in this thread, when the child still runs after this time
   std::function<void()> on_slow = {};
 };
 
 struct Result {
-  int exit_code = -1;    // 128 + signal when a signal ended it; 127 when it could not be started
+  int exit_code = -1;  // 128 + signal when a signal ended it; 127 when it could not be started
   bool timed_out = false;
-  std::string output;    // stdout and stderr as they came, at most the first 1 MB
+  std::string output;  // stdout and stderr as they came, at most the first 1 MB
   double seconds = 0;
   bool ok() const { return exit_code == 0 && !timed_out; }
 };
@@ -25,8 +25,8 @@ struct Result {
 /// Waits for argv[0] (a path, or a name on PATH) with stdin from /dev/null. Never throws for what the child does.
 Result run(const std::vector<std::string>& argv, const Options& options = {});
 
-/// The absolute path of an executable: `name` itself when it has a slash, else the first on `search_path` (as in PATH) that
-/// `accept` (if given) takes. Empty when there is none.
+/// The absolute path of an executable: `name` itself when it has a slash, else the first on `search_path` (as in PATH)
+/// that `accept` (if given) takes. Empty when there is none.
 std::string find_executable(const std::string& name, const std::string& search_path,
                             const std::function<bool(const std::string&)>& accept = {});
 

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The element type enum, storage types of the narrow floats and their exact conversions. Freestanding (no standard headers but <stdint.h>): kernels
-// compiled just in time, the references and the statistics include it. All roundings are to nearest even.
+// The element type enum, storage types of the narrow floats and their exact conversions. Freestanding (no standard
+// headers but <stdint.h>): kernels compiled just in time, the references and the statistics include it. All roundings
+// are to nearest even.
 #pragma once
 #include <stdint.h>
 
 namespace flashinfer {
 
 enum class DType : unsigned char {
-  kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kF64,
-  kU8, kI8, kU16, kI16, kU32, kI32, kU64, kI64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kF64,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kU32,
+  kI32,
+  kU64,
+  kI64,
   kBool,
   kF4E2M1x2,  // two FP4 values in a byte, the first in the low nibble; an element is the byte
 };
@@ -19,8 +32,8 @@ inline uint32_t bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 inline float from_bits(uint32_t u) { return __builtin_bit_cast(float, u); }
 
 /// Round a finite or non-finite float to a small float with `E` exponent bits (bias 2^(E-1)-1) and `M` mantissa bits.
-/// FiniteOnly: e4m3fn style, no infinity, all-ones is NaN; overflow gives NaN (as torch) and never saturates: saturating
-/// quantisers clamp first.
+/// FiniteOnly: e4m3fn style, no infinity, all-ones is NaN; overflow gives NaN (as torch) and never saturates:
+/// saturating quantisers clamp first.
 template <int E, int M, bool FiniteOnly>
 inline uint32_t encode(float x) {
   const uint32_t u = bits(x), sign = (u >> 31) << (E + M), mag = u & 0x7fffffffu;
@@ -95,17 +108,49 @@ struct e5m2_t {
 };
 
 /// The C++ type an element of `T` is stored as.
-template <DType T> struct scalar_of;
-template <> struct scalar_of<DType::kF32> { using type = float; };
-template <> struct scalar_of<DType::kF64> { using type = double; };
-template <> struct scalar_of<DType::kF16> { using type = f16_t; };
-template <> struct scalar_of<DType::kBF16> { using type = bf16_t; };
-template <> struct scalar_of<DType::kF8E4M3> { using type = e4m3_t; };
-template <> struct scalar_of<DType::kF8E5M2> { using type = e5m2_t; };
-template <> struct scalar_of<DType::kI32> { using type = int32_t; };
-template <> struct scalar_of<DType::kI64> { using type = int64_t; };
-template <> struct scalar_of<DType::kU8> { using type = uint8_t; };
-template <> struct scalar_of<DType::kBool> { using type = bool; };
-template <DType T> using scalar_of_t = typename scalar_of<T>::type;
+template <DType T>
+struct scalar_of;
+template <>
+struct scalar_of<DType::kF32> {
+  using type = float;
+};
+template <>
+struct scalar_of<DType::kF64> {
+  using type = double;
+};
+template <>
+struct scalar_of<DType::kF16> {
+  using type = f16_t;
+};
+template <>
+struct scalar_of<DType::kBF16> {
+  using type = bf16_t;
+};
+template <>
+struct scalar_of<DType::kF8E4M3> {
+  using type = e4m3_t;
+};
+template <>
+struct scalar_of<DType::kF8E5M2> {
+  using type = e5m2_t;
+};
+template <>
+struct scalar_of<DType::kI32> {
+  using type = int32_t;
+};
+template <>
+struct scalar_of<DType::kI64> {
+  using type = int64_t;
+};
+template <>
+struct scalar_of<DType::kU8> {
+  using type = uint8_t;
+};
+template <>
+struct scalar_of<DType::kBool> {
+  using type = bool;
+};
+template <DType T>
+using scalar_of_t = typename scalar_of<T>::type;
 
 }  // namespace flashinfer

@@ -227,8 +227,8 @@ char* copy_elements(const TensorView& v, int dim, const char* from, char* to) {
 }  // namespace
 
 Tensor Tensor::clone(const TensorView& v) {
-  FI_CHECK(v.device().type != DeviceType::kCUDA || v.is_contiguous(), NotImplementedError, "Tensor::clone: ", to_string(v),
-           " has gaps, which are not copied on a GPU");
+  FI_CHECK(v.device().type != DeviceType::kCUDA || v.is_contiguous(), NotImplementedError,
+           "Tensor::clone: ", to_string(v), " has gaps, which are not copied on a GPU");
   Tensor t = empty(v.shape(), v.dtype(), v.device());
   if (v.numel() == 0) return t;
   if (v.device().type == DeviceType::kCUDA) {

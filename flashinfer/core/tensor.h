@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorView: a non-owning strided view, passed by value. Tensor: owns its memory, reference counted; what calls return.
+// TensorView: a non-owning strided view, passed by value. Tensor: owns its memory, reference counted; what calls
+// return.
 #pragma once
 #include <array>
 #include <concepts>
@@ -18,26 +19,42 @@ namespace flashinfer {
 
 class Tensor;
 
-template <class T> struct dtype_of;
-template <> struct dtype_of<float> : std::integral_constant<DType, DType::kF32> {};
-template <> struct dtype_of<double> : std::integral_constant<DType, DType::kF64> {};
-template <> struct dtype_of<f16_t> : std::integral_constant<DType, DType::kF16> {};
-template <> struct dtype_of<bf16_t> : std::integral_constant<DType, DType::kBF16> {};
-template <> struct dtype_of<e4m3_t> : std::integral_constant<DType, DType::kF8E4M3> {};
-template <> struct dtype_of<e5m2_t> : std::integral_constant<DType, DType::kF8E5M2> {};
-template <> struct dtype_of<uint8_t> : std::integral_constant<DType, DType::kU8> {};
-template <> struct dtype_of<int8_t> : std::integral_constant<DType, DType::kI8> {};
-template <> struct dtype_of<uint16_t> : std::integral_constant<DType, DType::kU16> {};
-template <> struct dtype_of<int16_t> : std::integral_constant<DType, DType::kI16> {};
-template <> struct dtype_of<uint32_t> : std::integral_constant<DType, DType::kU32> {};
-template <> struct dtype_of<int32_t> : std::integral_constant<DType, DType::kI32> {};
-template <> struct dtype_of<uint64_t> : std::integral_constant<DType, DType::kU64> {};
-template <> struct dtype_of<int64_t> : std::integral_constant<DType, DType::kI64> {};
-template <> struct dtype_of<bool> : std::integral_constant<DType, DType::kBool> {};
+template <class T>
+struct dtype_of;
+template <>
+struct dtype_of<float> : std::integral_constant<DType, DType::kF32> {};
+template <>
+struct dtype_of<double> : std::integral_constant<DType, DType::kF64> {};
+template <>
+struct dtype_of<f16_t> : std::integral_constant<DType, DType::kF16> {};
+template <>
+struct dtype_of<bf16_t> : std::integral_constant<DType, DType::kBF16> {};
+template <>
+struct dtype_of<e4m3_t> : std::integral_constant<DType, DType::kF8E4M3> {};
+template <>
+struct dtype_of<e5m2_t> : std::integral_constant<DType, DType::kF8E5M2> {};
+template <>
+struct dtype_of<uint8_t> : std::integral_constant<DType, DType::kU8> {};
+template <>
+struct dtype_of<int8_t> : std::integral_constant<DType, DType::kI8> {};
+template <>
+struct dtype_of<uint16_t> : std::integral_constant<DType, DType::kU16> {};
+template <>
+struct dtype_of<int16_t> : std::integral_constant<DType, DType::kI16> {};
+template <>
+struct dtype_of<uint32_t> : std::integral_constant<DType, DType::kU32> {};
+template <>
+struct dtype_of<int32_t> : std::integral_constant<DType, DType::kI32> {};
+template <>
+struct dtype_of<uint64_t> : std::integral_constant<DType, DType::kU64> {};
+template <>
+struct dtype_of<int64_t> : std::integral_constant<DType, DType::kI64> {};
+template <>
+struct dtype_of<bool> : std::integral_constant<DType, DType::kBool> {};
 
-/// A strided view of memory somebody else owns. Extents and strides are in elements and live in the view, so a view stays
-/// valid whatever happens to the object it was made from, as long as the memory does. A view of read-only memory is made by
-/// the same constructors: arguments with role `in` are never written through.
+/// A strided view of memory somebody else owns. Extents and strides are in elements and live in the view, so a view
+/// stays valid whatever happens to the object it was made from, as long as the memory does. A view of read-only memory
+/// is made by the same constructors: arguments with role `in` are never written through.
 class TensorView {
  public:
   static constexpr int kMaxRank = 8;
@@ -61,7 +78,10 @@ class TensorView {
   explicit TensorView(const DLTensor& t);
 
   void* data() const { return data_; }
-  template <class T> T* data_as() const { return static_cast<T*>(data_); }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(data_);
+  }
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
   int rank() const { return rank_; }
@@ -80,10 +100,12 @@ class TensorView {
   /// True when some byte may belong to both views (spans intersect).
   bool may_overlap(const TensorView& other) const;
 
-  TensorView select(int dim, int64_t index) const;                          // drops `dim`
+  TensorView select(int dim, int64_t index) const;  // drops `dim`
   TensorView slice(int dim, int64_t begin, int64_t end) const;
-  TensorView view(std::span<const int64_t> shape) const;                    // contiguous only, ValueError otherwise
-  TensorView view(std::initializer_list<int64_t> s) const { return view(std::span<const int64_t>(s.begin(), s.size())); }
+  TensorView view(std::span<const int64_t> shape) const;  // contiguous only, ValueError otherwise
+  TensorView view(std::initializer_list<int64_t> s) const {
+    return view(std::span<const int64_t>(s.begin(), s.size()));
+  }
   TensorView unsqueeze(int dim) const;
   TensorView transpose(int a, int b) const;
 
@@ -133,7 +155,10 @@ class Tensor {
   bool defined() const { return view_.defined(); }
   explicit operator bool() const { return defined(); }
   void* data() const { return view_.data(); }
-  template <class T> T* data_as() const { return view_.data_as<T>(); }
+  template <class T>
+  T* data_as() const {
+    return view_.data_as<T>();
+  }
   DType dtype() const { return view_.dtype(); }
   Device device() const { return view_.device(); }
   int rank() const { return view_.rank(); }
@@ -141,7 +166,10 @@ class Tensor {
   std::span<const int64_t> shape() const { return view_.shape(); }
   int64_t numel() const { return view_.numel(); }
   int64_t nbytes() const { return view_.nbytes(); }
-  template <class T> std::span<T> span() const { return {data_as<T>(), static_cast<size_t>(numel())}; }
+  template <class T>
+  std::span<T> span() const {
+    return {data_as<T>(), static_cast<size_t>(numel())};
+  }
 
  private:
   TensorView view_;

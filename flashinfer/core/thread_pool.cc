@@ -82,7 +82,8 @@ struct ThreadPool::Workers {
   const int threads;
   const std::chrono::microseconds spin;  // more threads than CPUs: watching would only delay those that work
   std::vector<std::thread> started;
-  const std::unique_ptr<std::atomic<bool>[]> asleep{new std::atomic<bool>[static_cast<size_t>(threads)]{}};  // by place in `started`
+  const std::unique_ptr<std::atomic<bool>[]> asleep{
+      new std::atomic<bool>[static_cast<size_t>(threads)] {}};  // by place in `started`
 
   alignas(64) std::atomic<bool> taken{false};  // a caller has the workers
   Task task = nullptr;
@@ -145,18 +146,22 @@ struct ThreadPool::Workers {
     }
   }
 
-  /// A guest's idle CPUs are halted, which Linux takes for "not available": it queues woken threads on the waker's own CPU, and they
-  /// wait there for 4 to 8 ms behind the caller whom they should help (2 CPUs under KVM: calls of 90 us took 160 us that long). So
-  /// sleepers may not wake on this CPU; they stay off it until they are woken the next time. About 1 us, of the 30 to 75 of a wake-up.
+  /// A guest's idle CPUs are halted, which Linux takes for "not available": it queues woken threads on the waker's own
+  /// CPU, and they wait there for 4 to 8 ms behind the caller whom they should help (2 CPUs under KVM: calls of 90 us
+  /// took 160 us that long). So sleepers may not wake on this CPU; they stay off it until they are woken the next time.
+  /// About 1 us, of the 30 to 75 of a wake-up.
   void keep_sleepers_off_this_cpu() {
 #if defined(__linux__)
     constexpr int kMost = 16;  // among more CPUs a few on the wrong one matter little, and the calls add up
     cpu_set_t others;
     const int here = sched_getcpu();
-    if (here < 0 || threads > kMost || sched_getaffinity(0, sizeof others, &others) != 0 || CPU_COUNT(&others) < threads) return;
+    if (here < 0 || threads > kMost || sched_getaffinity(0, sizeof others, &others) != 0 ||
+        CPU_COUNT(&others) < threads)
+      return;
     CPU_CLR(here, &others);
     for (size_t i = 0; i < started.size(); ++i)
-      if (asleep[i].load(std::memory_order_relaxed)) pthread_setaffinity_np(started[i].native_handle(), sizeof others, &others);
+      if (asleep[i].load(std::memory_order_relaxed))
+        pthread_setaffinity_np(started[i].native_handle(), sizeof others, &others);
 #endif
   }
 
@@ -256,7 +261,9 @@ Executor executor_of(ThreadPool& pool) {
 namespace {
 std::atomic<const Executor*> g_default{nullptr};
 }
-void set_default_executor(const Executor& e) { g_default.store(new Executor(e), std::memory_order_release); }  // kept: contexts copy it
+void set_default_executor(const Executor& e) {
+  g_default.store(new Executor(e), std::memory_order_release);
+}  // kept: contexts copy it
 
 Executor own_executor() {
   static constinit Once<ThreadPool> pool;  // never destroyed: static destructors may still call

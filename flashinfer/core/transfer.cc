@@ -22,17 +22,22 @@ Device from_dlpack(DLDevice d) {
     case kDlpackEmu: return {DeviceType::kEmu, 0};
     default: break;
   }
-  throw ValueError(str("DLPack device type ", static_cast<int>(d.device_type), " is not one of cpu (1), cuda (2, 3, 13), emu (12)"));
+  throw ValueError(
+      str("DLPack device type ", static_cast<int>(d.device_type), " is not one of cpu (1), cuda (2, 3, 13), emu (12)"));
 }
 
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
   void* const stream = Context::current().stream;
   const bool to_gpu = !host_can_read(to_device), from_gpu = !host_can_read(from_device);
   if (bytes == 0) return;
-  if (!to_gpu && !from_gpu) std::memcpy(to, from, bytes);
-  else if (!to_gpu) cuda::download(to, from, bytes, from_device.index, stream);
-  else if (!from_gpu) cuda::upload(to, from, bytes, to_device.index, stream);
-  else cuda::copy(to, from, bytes, to_device.index, stream);
+  if (!to_gpu && !from_gpu)
+    std::memcpy(to, from, bytes);
+  else if (!to_gpu)
+    cuda::download(to, from, bytes, from_device.index, stream);
+  else if (!from_gpu)
+    cuda::upload(to, from, bytes, to_device.index, stream);
+  else
+    cuda::copy(to, from, bytes, to_device.index, stream);
 }
 
 Tensor to_device(const TensorView& v, Device device) {
@@ -45,6 +50,8 @@ Tensor to_device(const TensorView& v, Device device) {
   return Tensor(TensorView(whole.data_as<char>() + before, v.dtype(), v.shape(), v.strides(), device), whole.owner());
 }
 
-Tensor host_readable(const TensorView& v) { return host_can_read(v.device()) ? Tensor(v, nullptr) : to_device(v, kCpu); }
+Tensor host_readable(const TensorView& v) {
+  return host_can_read(v.device()) ? Tensor(v, nullptr) : to_device(v, kCpu);
+}
 
 }  // namespace flashinfer

@@ -10,12 +10,14 @@ std::atomic<WarningHandler> g_handler{nullptr};
 }
 
 void warn(const std::string& message) {
-  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire)) return handler(message, WarningKind::kUser);
+  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire))
+    return handler(message, WarningKind::kUser);
   std::fprintf(stderr, "flashinfer: warning: %s\n", message.c_str());
 }
 
 void deprecated(const std::string& message) {
-  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire)) handler(message, WarningKind::kDeprecation);
+  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire))
+    handler(message, WarningKind::kDeprecation);
 }
 
 void set_warning_handler(WarningHandler handler) { g_handler.store(handler, std::memory_order_release); }

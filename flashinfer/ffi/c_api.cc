@@ -47,13 +47,8 @@ struct flashinfer_result {
     std::copy(v.shape().begin(), v.shape().end(), e.begin());
     std::copy(v.strides().begin(), v.strides().end(), e.begin() + TensorView::kMaxRank);
     tensors.emplace_back(v, t.owner);
-    views.push_back({v.data(),
-                     to_dlpack(v.device()),
-                     v.rank(),
-                     to_dlpack(v.dtype()),
-                     e.data(),
-                     e.data() + TensorView::kMaxRank,
-                     0});
+    views.push_back({v.data(), to_dlpack(v.device()), v.rank(), to_dlpack(v.dtype()), e.data(),
+                     e.data() + TensorView::kMaxRank, 0});
     return flashinfer_tensor(&views.back());
   }
   flashinfer_value convert_items(const std::vector<op::Value>& items, flashinfer_kind kind) {

@@ -61,7 +61,8 @@ Json describe(const op::Op& op, const op::Field& f) {
   if (f.choices) j["choices"] = split(f.choices);
   if (f.backends) {
     j["backends"] = Json::object();
-    for (const op::BackendName& b : op::backend_names(op, f)) j["backends"][std::string(b.name)] = std::string(b.device);
+    for (const op::BackendName& b : op::backend_names(op, f))
+      j["backends"][std::string(b.name)] = std::string(b.device);
   }
   text_if("enumeration", f.enumeration);
   text_if("structure", f.structure);

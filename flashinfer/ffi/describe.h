@@ -6,12 +6,15 @@
 namespace flashinfer::ffi {
 
 /// Every op as one JSON array, in the registry's order:
-///   {"name", "module", "doc", "version", "alias" (where there is one), "aliases" (methods), "candidates": ["cpu", ...],
-///    "fields": [{"name", "role", "type", "optional", "required", "default" (as Python shows it), "dims", "dtypes": [...],
+///   {"name", "module", "doc", "version", "alias" (where there is one), "aliases" (methods), "candidates": ["cpu",
+///   ...],
+///    "fields": [{"name", "role", "type", "optional", "required", "default" (as Python shows it), "dims", "dtypes":
+///    [...],
 ///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""},
-///                "enumeration", "structure", "doc", "keyword_only", "was_positional", "rest", "not_returned", "hidden",
-///                "as_numbers", "unstacked", "joined", "conditional"}]}
-/// Keys of a field that do not apply are left out, and so are false flags. "doc" is the field's own, else the glossary's.
+///                "enumeration", "structure", "doc", "keyword_only", "was_positional", "rest", "not_returned",
+///                "hidden", "as_numbers", "unstacked", "joined", "conditional"}]}
+/// Keys of a field that do not apply are left out, and so are false flags. "doc" is the field's own, else the
+/// glossary's.
 std::string describe_ops();
 
 }  // namespace flashinfer::ffi

@@ -154,8 +154,8 @@ int32_t flashinfer_record_level(void);
 /* Begins as a new process would: reads the environment again, from the second call of this on. For a language whose
  * packages can be loaded anew while the library stays. */
 flashinfer_status flashinfer_record_restart(void);
-/* Writes what calls that were captured into a CUDA graph left for later (flashinfer/record/record.h); returns how many entries, -1 on
- * an error. `graph`: the driver's number of one capture, 0 for all. */
+/* Writes what calls that were captured into a CUDA graph left for later (flashinfer/record/record.h); returns how many
+ * entries, -1 on an error. `graph`: the driver's number of one capture, 0 for all. */
 int64_t flashinfer_flush_graph_dumps(int32_t synchronize, uint64_t graph);
 /* Drops it; returns how many entries. */
 int64_t flashinfer_clear_graph_dumps(void);

@@ -114,7 +114,8 @@ void FileWriter::write(const void* data, size_t bytes) {
   }
 }
 
-void FileWriter::write_beside(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also) {
+void FileWriter::write_beside(const uint8_t* data, size_t bytes,
+                              const std::function<void(const uint8_t*, size_t)>& also) {
   constexpr size_t kWorthAThread = 1 << 20, kPiece = 128 << 10;
   if (bytes < kWorthAThread) {
     also(data, bytes);

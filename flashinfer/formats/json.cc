@@ -75,11 +75,13 @@ Json parse_json(std::string_view text) {
 }
 
 std::string dump_json(const Json& value) {
-  // nlohmann's compact form has no blanks, its indented form line breaks; Python's default separators need a walk of our own.
+  // nlohmann's compact form has no blanks, its indented form line breaks; Python's default separators need a walk of
+  // our own.
   if (value.is_object()) {
     std::string out = "{";
     for (const auto& [key, item] : value.items())
-      (out += out.size() > 1 ? ", " : "") += Json(key).dump(-1, ' ', true, Json::error_handler_t::replace) + ": " + dump_json(item);
+      (out += out.size() > 1 ? ", " : "") +=
+          Json(key).dump(-1, ' ', true, Json::error_handler_t::replace) + ": " + dump_json(item);
     return out + "}";
   }
   if (value.is_array()) {
@@ -87,7 +89,8 @@ std::string dump_json(const Json& value) {
     for (const auto& item : value) (out += out.size() > 1 ? ", " : "") += dump_json(item);
     return out + "]";
   }
-  if (value.is_number_float() && !std::isfinite(value.get<double>())) return dump_json(number_to_json(value.get<double>()));
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return dump_json(number_to_json(value.get<double>()));
   return value.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 

@@ -12,8 +12,8 @@ using Json = nlohmann::ordered_json;
 /// A number that JSON can say, else {"type": "float", "value": "inf" | "-inf" | "nan"}.
 Json number_to_json(double v);
 
-/// Parses one document. NaN, Infinity and -Infinity outside strings become the tagged form. ValueError with the byte offset:
-/// not JSON, nesting beyond 200, a key twice in one object.
+/// Parses one document. NaN, Infinity and -Infinity outside strings become the tagged form. ValueError with the byte
+/// offset: not JSON, nesting beyond 200, a key twice in one object.
 Json parse_json(std::string_view text);
 
 /// One line as Python's json.dumps writes it: ", " and ": ", ASCII only; bytes that are no UTF-8 become U+FFFD.

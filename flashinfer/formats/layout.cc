@@ -44,8 +44,9 @@ class Planner {
       const auto begin = reinterpret_cast<uintptr_t>(v.data());
       extents.push_back({static_cast<int>(i), begin, begin + static_cast<uintptr_t>(v.span_bytes()), v.nbytes()});
     }
-    std::sort(extents.begin(), extents.end(),
-              [](const Extent& a, const Extent& b) { return std::pair(a.begin, a.index) < std::pair(b.begin, b.index); });
+    std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
+      return std::pair(a.begin, a.index) < std::pair(b.begin, b.index);
+    });
     for (size_t i = 0; i < extents.size();) {
       size_t j = i + 1;
       uintptr_t end = extents[i].end;
@@ -80,8 +81,8 @@ class Planner {
                                    static_cast<int64_t>(e.begin - begin) / v.item_size(),
                                    {v.strides().begin(), v.strides().end()}};
     }
-    plan_.storages.push_back({reinterpret_cast<const uint8_t*>(begin), static_cast<int64_t>(end - begin), false, {},
-                              dtype, mixed});
+    plan_.storages.push_back(
+        {reinterpret_cast<const uint8_t*>(begin), static_cast<int64_t>(end - begin), false, {}, dtype, mixed});
     return true;
   }
 

@@ -16,9 +16,9 @@ constexpr int kMaxDepth = 100;
 
 std::optional<DType> storage_dtype(std::string_view n) {
   static const std::unordered_map<std::string_view, DType> table = {
-      {"FloatStorage", DType::kF32}, {"DoubleStorage", DType::kF64}, {"HalfStorage", DType::kF16},
-      {"BFloat16Storage", DType::kBF16}, {"ByteStorage", DType::kU8}, {"CharStorage", DType::kI8},
-      {"ShortStorage", DType::kI16}, {"IntStorage", DType::kI32}, {"LongStorage", DType::kI64},
+      {"FloatStorage", DType::kF32},     {"DoubleStorage", DType::kF64}, {"HalfStorage", DType::kF16},
+      {"BFloat16Storage", DType::kBF16}, {"ByteStorage", DType::kU8},    {"CharStorage", DType::kI8},
+      {"ShortStorage", DType::kI16},     {"IntStorage", DType::kI32},    {"LongStorage", DType::kI64},
       {"BoolStorage", DType::kBool}};
   const auto it = table.find(n);
   return it == table.end() ? std::nullopt : std::optional(it->second);
@@ -26,9 +26,7 @@ std::optional<DType> storage_dtype(std::string_view n) {
 
 }  // namespace
 
-void Unpickler::fail(const std::string& what) const {
-  throw ValueError(str("pickle: byte ", at_, ": ", what));
-}
+void Unpickler::fail(const std::string& what) const { throw ValueError(str("pickle: byte ", at_, ": ", what)); }
 
 uint32_t Unpickler::make(Node n) {
   if (nodes_.size() >= kMaxNodes) fail("more than 1 million values");
@@ -162,7 +160,8 @@ void Unpickler::extend(Object::Kind kind, const std::vector<uint32_t>& items) {
 void Unpickler::persistent() {
   const Node id = nodes_[pop()];
   if (id.kind != Object::Kind::kTuple || id.items.size() != 5) fail("a persistent id that is no storage");
-  const Node &tag = nodes_[id.items[0]], &type = nodes_[id.items[1]], &key = nodes_[id.items[2]], &count = nodes_[id.items[4]];
+  const Node &tag = nodes_[id.items[0]], &type = nodes_[id.items[1]], &key = nodes_[id.items[2]],
+             &count = nodes_[id.items[4]];
   if (tag.kind != Object::Kind::kString || tag.text != "storage" || key.kind != Object::Kind::kString ||
       count.kind != Object::Kind::kInt || (type.global != Global::kTyped && type.global != Global::kUntyped))
     fail("a persistent id that is no storage");
@@ -173,7 +172,8 @@ void Unpickler::persistent() {
   n.memory = std::make_shared<StorageMemory>(storages_(key.text));
   const int64_t item = n.typed ? size_of(n.dtype) : 1;
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(count.integer, item, &bytes) || bytes < 0 || static_cast<uint64_t>(bytes) != n.memory->bytes)
+  if (__builtin_mul_overflow(count.integer, item, &bytes) || bytes < 0 ||
+      static_cast<uint64_t>(bytes) != n.memory->bytes)
     fail(str("storage ", key.text, " should have ", count.integer, " elements of ", item, " bytes, but holds ",
              n.memory->bytes, " bytes"));
   push(std::move(n));
@@ -208,7 +208,8 @@ void Unpickler::rebuild(const std::vector<uint32_t>& a, Global how) {
   if (shape.size() > TensorView::kMaxRank) fail(str("a tensor of ", shape.size(), " dimensions; at most 8 are read"));
   int64_t last = offset, numel = 1;  // the last element reached; the checks keep every product in range
   bool overflow = offset < 0;
-  for (size_t i = 0; i < shape.size(); ++i) overflow |= __builtin_mul_overflow(numel, std::max<int64_t>(shape[i], 1), &numel);
+  for (size_t i = 0; i < shape.size(); ++i)
+    overflow |= __builtin_mul_overflow(numel, std::max<int64_t>(shape[i], 1), &numel);
   const bool empty = std::ranges::find(shape, 0) != shape.end();
   for (size_t i = 0; i < shape.size() && !empty && !overflow; ++i) {
     int64_t reach = 0;

@@ -15,12 +15,14 @@
 namespace flashinfer::formats {
 namespace {
 
-/// The tensor whose row-major elements are exactly the storage's bytes, so that one pass serves both; -1 when there is none.
+/// The tensor whose row-major elements are exactly the storage's bytes, so that one pass serves both; -1 when there is
+/// none.
 int whole_tensor(std::span<const NamedTensor> tensors, const StoragePlan& plan, int storage) {
   const Storage& s = plan.storages[static_cast<size_t>(storage)];
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (plan.placements[i].storage != storage) continue;
-    if (s.gather || (tensors[i].view.is_contiguous() && tensors[i].view.nbytes() == s.bytes)) return static_cast<int>(i);
+    if (s.gather || (tensors[i].view.is_contiguous() && tensors[i].view.nbytes() == s.bytes))
+      return static_cast<int>(i);
   }
   return -1;
 }
@@ -37,7 +39,8 @@ std::string serialization_id(const std::string& pickle, const std::vector<uint32
 StorageMemory memory_of(Bytes data, const std::shared_ptr<void>& owner) {
   uint8_t* p = const_cast<uint8_t*>(data.data());
   if (reinterpret_cast<uintptr_t>(p) % 16 == 0 || data.empty()) return {p, data.size(), owner};
-  Tensor copy = Tensor::empty({static_cast<int64_t>(data.size())}, DType::kU8);  // files of torch before 2.1 may be unaligned
+  Tensor copy =
+      Tensor::empty({static_cast<int64_t>(data.size())}, DType::kU8);  // files of torch before 2.1 may be unaligned
   std::memcpy(copy.data(), data.data(), data.size());
   return {copy.data(), data.size(), copy.owner()};
 }

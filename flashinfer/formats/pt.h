@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of tensors: .pt as torch.save and torch.load (weights_only=True too) exchange them, and .safetensors. Readers map the
-// file: a tensor is a copy-on-write view of it and keeps the mapping alive.
+// Files of tensors: .pt as torch.save and torch.load (weights_only=True too) exchange them, and .safetensors. Readers
+// map the file: a tensor is a copy-on-write view of it and keeps the mapping alive.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -14,9 +14,9 @@ namespace flashinfer::formats {
 
 struct WriteReport {
   uint64_t file_bytes = 0;
-  uint64_t tensor_bytes = 0;          // of storages: a shared one counts once
-  std::vector<uint64_t> checksums;    // one per tensor, see checksum()
-  std::vector<uint8_t> gathered;      // one per tensor: 1 when its strides were not kept
+  uint64_t tensor_bytes = 0;        // of storages: a shared one counts once
+  std::vector<uint64_t> checksums;  // one per tensor, see checksum()
+  std::vector<uint8_t> gathered;    // one per tensor: 1 when its strides were not kept
 };
 
 /// XXH3-64 of the elements in row-major order: the same in every format and layout.
@@ -24,10 +24,11 @@ uint64_t checksum(const TensorView& view);
 /// "xxh3:0123456789abcdef", as metadata records it.
 std::string checksum_text(uint64_t checksum);
 
-/// Writes the tensors of the host as one dict in one pass over memory: `<file>.tmp` with mode 0600, then a rename. Nothing is
-/// left when it fails. RuntimeError: what the system said; ValueError: device memory.
+/// Writes the tensors of the host as one dict in one pass over memory: `<file>.tmp` with mode 0600, then a rename.
+/// Nothing is left when it fails. RuntimeError: what the system said; ValueError: device memory.
 void write_pt(const std::filesystem::path& file, std::span<const NamedTensor> tensors, WriteReport* report = nullptr);
-/// The same for safetensors: every tensor compact, no aliasing kept. FP4 pairs are written as F4 with the last extent doubled.
+/// The same for safetensors: every tensor compact, no aliasing kept. FP4 pairs are written as F4 with the last extent
+/// doubled.
 void write_safetensors(const std::filesystem::path& file, std::span<const NamedTensor> tensors,
                        WriteReport* report = nullptr);
 
@@ -37,8 +38,8 @@ struct StoredTensor {
   bool requires_grad = false;
 };
 
-/// Any value of a .pt file. `verify` compares the CRC32 of every entry read. ValueError: not such a file, damaged, a global or
-/// an element type outside the lists.
+/// Any value of a .pt file. `verify` compares the CRC32 of every entry read. ValueError: not such a file, damaged, a
+/// global or an element type outside the lists.
 Object load_pt(const std::filesystem::path& file, bool verify = true);
 /// A .pt file that is a dict of tensors, in its order. ValueError when it holds anything else.
 std::vector<StoredTensor> read_pt(const std::filesystem::path& file, bool verify = true);

@@ -27,7 +27,8 @@ std::string header_of(std::span<const NamedTensor> tensors, const std::vector<si
     const TensorView& v = tensors[i].view;
     std::vector<int64_t> shape(v.shape().begin(), v.shape().end());
     if (v.dtype() == DType::kF4E2M1x2) {
-      FI_CHECK(!shape.empty(), ValueError, tensors[i].key, " is a single pair of FP4 values, which safetensors cannot say");
+      FI_CHECK(!shape.empty(), ValueError, tensors[i].key,
+               " is a single pair of FP4 values, which safetensors cannot say");
       shape.back() *= 2;
     }
     const auto name = std::ranges::find(kNames, v.dtype(), &std::pair<const char*, DType>::second);
@@ -49,7 +50,8 @@ struct Item {
 
 Item read_item(const std::string& key, const Json& j) {
   const auto need = [&](bool ok, const char* what) { FI_CHECK(ok, ValueError, "safetensors: ", key, ": ", what); };
-  need(j.is_object() && j.contains("dtype") && j.contains("shape") && j.contains("data_offsets"), "an entry is incomplete");
+  need(j.is_object() && j.contains("dtype") && j.contains("shape") && j.contains("data_offsets"),
+       "an entry is incomplete");
   Item item{key, DType::kF32, {}, 0, 0};
   need(j["dtype"].is_string(), "dtype is no string");
   const auto name = std::ranges::find_if(kNames, [&](const auto& n) { return j["dtype"] == n.first; });
@@ -59,7 +61,8 @@ Item read_item(const std::string& key, const Json& j) {
   need(j["shape"].is_array() && j["shape"].size() <= TensorView::kMaxRank, "shape is no list of at most 8 extents");
   int64_t bytes = size_of(item.dtype);
   for (const Json& extent : j["shape"]) {
-    need(extent.is_number_unsigned() && extent.get<uint64_t>() <= std::numeric_limits<int64_t>::max(), "an extent is no size");
+    need(extent.is_number_unsigned() && extent.get<uint64_t>() <= std::numeric_limits<int64_t>::max(),
+         "an extent is no size");
     item.shape.push_back(extent.get<int64_t>());
   }
   if (item.dtype == DType::kF4E2M1x2) {
@@ -133,10 +136,13 @@ std::vector<StoredTensor> read_safetensors(std::span<uint8_t> file, std::shared_
     if (key != "__metadata__") items.push_back(read_item(key, value));
   std::vector<const Item*> by_offset;
   for (const Item& i : items) by_offset.push_back(&i);
-  std::ranges::sort(by_offset, [](const Item* a, const Item* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
+  std::ranges::sort(by_offset, [](const Item* a, const Item* b) {
+    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+  });
   uint64_t at = 0;
   for (const Item* i : by_offset) {
-    FI_CHECK(i->begin == at, ValueError, "safetensors: ", i->key, " begins at ", i->begin, ", but the data before it ends at ", at);
+    FI_CHECK(i->begin == at, ValueError, "safetensors: ", i->key, " begins at ", i->begin,
+             ", but the data before it ends at ", at);
     at = i->end;
   }
   FI_CHECK(at == data.size(), ValueError, "safetensors: tensors take ", at, " bytes, but the file holds ", data.size());

@@ -14,7 +14,17 @@ class Unpickler {
 
  private:
   enum class Global : uint8_t {
-    kNo, kRebuildV1, kRebuildV2, kRebuildV3, kParameter, kOrderedDict, kSize, kDevice, kTyped, kUntyped, kStorage
+    kNo,
+    kRebuildV1,
+    kRebuildV2,
+    kRebuildV3,
+    kParameter,
+    kOrderedDict,
+    kSize,
+    kDevice,
+    kTyped,
+    kUntyped,
+    kStorage
   };
   struct Node {
     explicit Node(Object::Kind k = Object::Kind::kNone) : kind(k) {}

@@ -38,8 +38,9 @@ class ZipWriter {
   std::vector<Entry> entries_;
 };
 
-/// Where the entries of an archive in memory are. Everything is checked before the constructor returns: signatures, bounds, that no two
-/// entries share a byte or a name, that names stay inside the archive's folder, that nothing is compressed or encrypted.
+/// Where the entries of an archive in memory are. Everything is checked before the constructor returns: signatures,
+/// bounds, that no two entries share a byte or a name, that names stay inside the archive's folder, that nothing is
+/// compressed or encrypted.
 class ZipReader {
  public:
   struct Entry {

@@ -37,8 +37,8 @@ class Fields {
 };
 
 Bytes sub(Bytes archive, uint64_t offset, const char* what) {
-  FI_CHECK(offset <= archive.size(), ValueError, "zip: the ", what, " is said to be at ", offset, " of ", archive.size(),
-           " bytes");
+  FI_CHECK(offset <= archive.size(), ValueError, "zip: the ", what, " is said to be at ", offset, " of ",
+           archive.size(), " bytes");
   return archive.subspan(offset);
 }
 
@@ -72,9 +72,10 @@ Directory find_directory(Bytes a) {
     end.take(8 + 2 + 2 + 4 + 4 + 8);
     d = {end.u(8), end.u(8), end.u(8), offset};
   }
-  FI_CHECK(d.size <= d.end && d.offset <= d.end - d.size, ValueError, "zip: the central directory (", d.size, " bytes at ",
-           d.offset, ") lies outside the archive");
-  FI_CHECK(d.count <= d.size / 46, ValueError, "zip: ", d.count, " entries cannot be in a directory of ", d.size, " bytes");
+  FI_CHECK(d.size <= d.end && d.offset <= d.end - d.size, ValueError, "zip: the central directory (", d.size,
+           " bytes at ", d.offset, ") lies outside the archive");
+  FI_CHECK(d.count <= d.size / 46, ValueError, "zip: ", d.count, " entries cannot be in a directory of ", d.size,
+           " bytes");
   return d;
 }
 
@@ -83,7 +84,8 @@ void check_name(const std::string& name) {
            "zip: the entry name \"", name, "\" is not relative");
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
-    FI_CHECK(name.compare(begin, end - begin, "..") != 0, ValueError, "zip: the entry name \"", name, "\" leaves the archive");
+    FI_CHECK(name.compare(begin, end - begin, "..") != 0, ValueError, "zip: the entry name \"", name,
+             "\" leaves the archive");
     begin = end + 1;
   }
 }

@@ -58,8 +58,8 @@ void ZipWriter::add(const uint8_t* data, size_t bytes, const std::function<void(
 
 uint32_t ZipWriter::end() {
   const Entry& e = entries_.back();
-  FI_CHECK(file_->position() - e.data_offset == e.bytes, InternalError, "zip entry ", e.name, " was announced with ", e.bytes,
-           " bytes, but got ", file_->position() - e.data_offset);
+  FI_CHECK(file_->position() - e.data_offset == e.bytes, InternalError, "zip entry ", e.name, " was announced with ",
+           e.bytes, " bytes, but got ", file_->position() - e.data_offset);
   Out d;
   d.u32(0x08074b50).u32(e.crc);
   e.bytes >= kMax32 ? d.u64(e.bytes).u64(e.bytes) : d.u32(e.bytes).u32(e.bytes);

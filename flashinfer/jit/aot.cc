@@ -66,7 +66,8 @@ AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::
     result.kept += outcome == Outcome::kAot;
     if (!error.empty()) result.errors.push_back(error);
     const std::string dir = root + "/" + name(job.target) + "/" + build_key(*job.request, job.target, toolchain).ahead;
-    if (const auto id = fs::file_id(artifact_path(dir, name(job.target)))) result.bytes += id->bytes, result.bytes_of[job.target] += id->bytes;
+    if (const auto id = fs::file_id(artifact_path(dir, name(job.target))))
+      result.bytes += id->bytes, result.bytes_of[job.target] += id->bytes;
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
     ++done;
     if (progress) progress({done, static_cast<int64_t>(list.size()), job.request, outcome, seconds, &error});

@@ -53,7 +53,8 @@ void write_companions(const std::string& dir, const std::string& final_dir, cons
 
 bool serves(const Meta& have, const Meta& wanted) {
   return have.source == wanted.source && have.version == wanted.version && have.flags == wanted.flags &&
-         have.cpu == wanted.cpu && have.target == wanted.target && (wanted.headers.empty() || have.headers == wanted.headers);
+         have.cpu == wanted.cpu && have.target == wanted.target &&
+         (wanted.headers.empty() || have.headers == wanted.headers);
 }
 
 BuildKey build_key(const Request& request, Target target, const Toolchain& toolchain) {
@@ -135,8 +136,8 @@ process::Result run_nvrtc(const Request& request, Target target, const std::stri
   return result;
 }
 
-process::Result run_compiler(const Request& request, Target target, const Toolchain& toolchain, const std::vector<std::string>& argv,
-                             const std::string& temporary, bool quiet) {
+process::Result run_compiler(const Request& request, Target target, const Toolchain& toolchain,
+                             const std::vector<std::string>& argv, const std::string& temporary, bool quiet) {
   if (toolchain.maker == Maker::kNvrtc) return run_nvrtc(request, target, artifact_path(temporary, name(target)));
   process::Options options;
   options.cwd = temporary;
@@ -153,7 +154,8 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
                       const std::string& parent, const std::string& entry, bool quiet, bool ahead) {
   const bool verbose = env::flag("FLASHINFER_JIT_VERBOSE");
   const std::string temporary = fs::make_temp_dir(parent, ".build-");
-  const std::string final_dir = parent + "/" + entry, shown_dir = ahead ? std::string(name(target)) + "/" + entry : final_dir;
+  const std::string final_dir = parent + "/" + entry,
+                    shown_dir = ahead ? std::string(name(target)) + "/" + entry : final_dir;
   const std::vector<std::string> argv = command_of(target, toolchain);
   fs::write_plain(source_path(temporary, name(target)), request.source);
   write_companions(temporary, shown_dir, argv);
@@ -166,7 +168,9 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
     write_companions(temporary, final_dir + ".failed", argv);
     report_failure(request, result, temporary, final_dir + ".failed", argv);
   }
-  if (verbose) std::fprintf(stderr, "flashinfer: %s: compiled in %.2f s\n%s", request.text().c_str(), result.seconds, result.output.c_str());
+  if (verbose)
+    std::fprintf(stderr, "flashinfer: %s: compiled in %.2f s\n%s", request.text().c_str(), result.seconds,
+                 result.output.c_str());
 
   // What was compiled may not be what the key says: somebody saved a header meanwhile. Start over.
   if (headers_hash_now(include_root(), request.header) != key.wanted.headers) {
@@ -189,7 +193,8 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
 }
 
 namespace {
-Artifact find_or_compile_once(const Request& request, Target target, const Toolchain& toolchain, bool quiet, bool discard) {
+Artifact find_or_compile_once(const Request& request, Target target, const Toolchain& toolchain, bool quiet,
+                              bool discard) {
   const BuildKey key = build_key(request, target, toolchain);
   const CacheFolders folders = cache_folders(name(target));
   const auto look = [&](const std::string& folder) -> std::optional<Artifact> {
@@ -204,10 +209,11 @@ Artifact find_or_compile_once(const Request& request, Target target, const Toolc
       if (auto a = look(folders.write)) return *a;
   }
   const auto tell = [&] {
-    if (!quiet) std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", request.text().c_str());
+    if (!quiet)
+      std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", request.text().c_str());
   };
-  // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache: removing
-  // it would let a third process lock another file of the same name.
+  // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache:
+  // removing it would let a third process lock another file of the same name.
   const fs::FileLock lock(folders.write + "/.lock-" + key.folder, 300, tell);
   if (!discard)
     if (auto a = look(folders.write)) return *a;
@@ -221,7 +227,8 @@ Artifact find_or_compile(const Request& request, Target target, const Toolchain&
       return find_or_compile_once(request, target, toolchain, quiet, discard);
     } catch (const HeadersChanged&) {
     }
-  throw RuntimeError(str("jit: ", request.text(), ": the headers of ", request.header, " keep changing while they are compiled"));
+  throw RuntimeError(
+      str("jit: ", request.text(), ": the headers of ", request.header, " keep changing while they are compiled"));
 }
 
 }  // namespace flashinfer::jit

@@ -63,7 +63,8 @@ std::string prepare(const std::string& folder) {
   }
   // The way down: parents may be sticky (as /tmp), our own folders may be written by nobody else.
   std::vector<std::string> ours;
-  for (std::string f = folder; f.size() > base.size() + std::strlen("/.cache"); f.resize(f.rfind('/'))) ours.push_back(f);
+  for (std::string f = folder; f.size() > base.size() + std::strlen("/.cache"); f.resize(f.rfind('/')))
+    ours.push_back(f);
   for (const std::string& parent : {base, base + "/.cache"})
     if (std::string why = fs::unsafe_folder(parent, true); !why.empty()) return why;
   for (const std::string& f : ours)
@@ -74,13 +75,22 @@ std::string prepare(const std::string& folder) {
 }  // namespace
 
 std::string to_json(const Meta& m) {
-  const nlohmann::ordered_json j = {
-      {"name", m.name},           {"config", m.config},       {"header", m.header},
-      {"target", m.target},       {"version", m.version},     {"flags", m.flags},
-      {"compiler", m.compiler},   {"source", m.source},       {"headers", m.headers},
-      {"cpu", m.cpu},             {"directory", m.directory}, {"arguments", m.arguments},
-      {"compile_seconds", m.seconds}, {"created", m.created}, {"bytes", m.bytes},
-      {"xxh3_128", m.checksum}};
+  const nlohmann::ordered_json j = {{"name", m.name},
+                                    {"config", m.config},
+                                    {"header", m.header},
+                                    {"target", m.target},
+                                    {"version", m.version},
+                                    {"flags", m.flags},
+                                    {"compiler", m.compiler},
+                                    {"source", m.source},
+                                    {"headers", m.headers},
+                                    {"cpu", m.cpu},
+                                    {"directory", m.directory},
+                                    {"arguments", m.arguments},
+                                    {"compile_seconds", m.seconds},
+                                    {"created", m.created},
+                                    {"bytes", m.bytes},
+                                    {"xxh3_128", m.checksum}};
   return j.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -126,8 +136,10 @@ CacheFolders cache_folders(const std::string& target) {
       folders.write = folders.read;
       return folders;
     }
-    if (why.empty()) why = str(folders.read, " cannot be written: ", std::strerror(errno));
-    else folders.read.clear();
+    if (why.empty())
+      why = str(folders.read, " cannot be written: ", std::strerror(errno));
+    else
+      folders.read.clear();
   }
   folders.write = private_folder() + "/" + target;
   fs::make_dirs(folders.write);
@@ -187,8 +199,10 @@ std::vector<std::string> aot_folders() {
   for (const std::string& f : {env::text("FLASHINFER_AOT_DIR"), beside + "/flashinfer/aot"}) {
     if (f.empty() || !fs::is_dir(f)) continue;
     const std::string why = fs::unsafe_folder(f);
-    if (why.empty()) folders.push_back(fs::canonical(f));
-    else warn_once("artifacts made ahead are not used: " + why);
+    if (why.empty())
+      folders.push_back(fs::canonical(f));
+    else
+      warn_once("artifacts made ahead are not used: " + why);
   }
   return folders;
 }
@@ -202,13 +216,15 @@ int64_t clear_cache() {
   // Only what has this library's shape goes: other programs keep folders of their own under the same name.
   for (const std::string& version : fs::list_dir(all)) {
     const std::string measured = all + "/" + version + "/autotune/v2";  // winners.h
-    if (fs::is_dir(measured) && !fs::remove_tree(measured)) throw RuntimeError(str("cannot remove ", measured, ": ", std::strerror(errno)));
+    if (fs::is_dir(measured) && !fs::remove_tree(measured))
+      throw RuntimeError(str("cannot remove ", measured, ": ", std::strerror(errno)));
     ::rmdir((all + "/" + version + "/autotune").c_str());
     for (const std::string& target : fs::list_dir(all + "/" + version))
       for (const std::string& entry : fs::list_dir(all + "/" + version + "/" + target)) {
         const std::string dir = all + "/" + version + "/" + target + "/" + entry;
         const bool artifact = fs::is_file(dir + "/meta.json");
-        if (!artifact && !entry.starts_with(".build-") && !entry.starts_with(".lock-") && !entry.ends_with(".failed")) continue;
+        if (!artifact && !entry.starts_with(".build-") && !entry.starts_with(".lock-") && !entry.ends_with(".failed"))
+          continue;
         if (!fs::remove_tree(dir)) throw RuntimeError(str("cannot remove ", dir, ": ", std::strerror(errno)));
         artifacts += artifact && !entry.starts_with(".");
         ::rmdir((all + "/" + version + "/" + target).c_str());  // the last one takes the folder along

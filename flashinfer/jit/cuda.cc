@@ -19,7 +19,9 @@ int compiler_version() {
   return t.maker == Maker::kNvrtc && t.refusal.empty() ? nvrtc().major * 1000 + nvrtc().minor * 10 : 99000;
 }
 
-std::string text_of(const cuda::DeviceInfo& i) { return str(i.name, " (compute capability ", i.major, ".", i.minor, ")"); }
+std::string text_of(const cuda::DeviceInfo& i) {
+  return str(i.name, " (compute capability ", i.major, ".", i.minor, ")");
+}
 
 const CudaKernel& kernel_of(const CudaLoaded& loaded) {
   FI_CHECK(loaded.kernel != nullptr, InternalError, "launch: there is no CUDA kernel: ", loaded.refusal);
@@ -46,18 +48,21 @@ std::string cuda_refusal(int index, Target target) {
   if (std::string why = cuda::device_refusal(index); !why.empty()) return why;
   const cuda::DeviceInfo& i = cuda::device_info(index);
   if (!is_gpu(target)) {
-    if (targets_for(i.major, i.minor).empty()) return text_of(i) + " is older than 7.5 or newer than this library, which has no target for it";
+    if (targets_for(i.major, i.minor).empty())
+      return text_of(i) + " is older than 7.5 or newer than this library, which has no target for it";
     return "FLASHINFER_CUDA_ARCH_LIST holds nothing that runs on " + text_of(i);
   }
   const int version = compiler_version(), driver = cuda::driver().version;
   if (version == 99000) return {};
   if (arch_of(target).compiler > version)
     return str("NVRTC ", cuda::version_text(version), " knows no code for ", text_of(i), ", which needs ",
-               cuda::version_text(arch_of(target).compiler), " or newer (pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)");
+               cuda::version_text(arch_of(target).compiler),
+               " or newer (pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)");
   // Within a major version an older driver runs newer cubins.
   if (version / 1000 > driver / 1000)
     return str("the driver is for CUDA ", cuda::version_text(driver), ", but NVRTC is ", cuda::version_text(version),
-               ", whose cubins need a driver for CUDA ", version / 1000, ".0: update the driver, or install an NVRTC ", driver / 1000, ".x");
+               ", whose cubins need a driver for CUDA ", version / 1000, ".0: update the driver, or install an NVRTC ",
+               driver / 1000, ".x");
   return {};
 }
 
@@ -80,8 +85,10 @@ const CudaKernel* load_cuda(const std::string& path, const Request& request, Dev
 
 void launch(const CudaLoaded& loaded, const void* params, size_t bytes, const cuda::Launch& l) {
   const CudaKernel& k = kernel_of(loaded);
-  if (k.device.type == DeviceType::kCUDA) return cuda::launch(k.function, params, l, Context::current().stream, k.name.c_str());
-  // The largest block's shared memory of any GPU (228 KB of sm_90 less 1 KB): what a target has less is for its heuristics to know.
+  if (k.device.type == DeviceType::kCUDA)
+    return cuda::launch(k.function, params, l, Context::current().stream, k.name.c_str());
+  // The largest block's shared memory of any GPU (228 KB of sm_90 less 1 KB): what a target has less is for its
+  // heuristics to know.
   cuda::check_launch(l, true, 232448, k.name.c_str());
   run_emulated(k, params, bytes, l);
 }
@@ -96,6 +103,8 @@ int occupancy(const CudaLoaded& loaded, int threads, size_t shared_bytes) {
   return k.device.type == DeviceType::kCUDA ? cuda::occupancy(k.function, threads, shared_bytes) : 1;
 }
 
-int multiprocessors(Device device) { return device.type == DeviceType::kCUDA ? cuda::device_info(device.index).sms : 4; }
+int multiprocessors(Device device) {
+  return device.type == DeviceType::kCUDA ? cuda::device_info(device.index).sms : 4;
+}
 
 }  // namespace flashinfer::jit

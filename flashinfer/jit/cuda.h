@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA kernels: the same function template compiled for the GPU of a tensor, or for the emulator when the tensor is on `emu`.
+// CUDA kernels: the same function template compiled for the GPU of a tensor, or for the emulator when the tensor is on
+// `emu`.
 //   template <Config C> FI_GLOBAL_FN void f(const Params& p)      in flashinfer/ops/<family>/cuda.cuh
-//   inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
-//   const jit::CudaLoaded& k = jit::cuda_kernel<kRmsNorm>(config, device);   jit::launch(k, params, launch);
+//   inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm",
+//   "flashinfer::NormParams"}; const jit::CudaLoaded& k = jit::cuda_kernel<kRmsNorm>(config, device);   jit::launch(k,
+//   params, launch);
 // A Config of a CUDA kernel has a member `threads`, the most threads of a block.
 #pragma once
 #include <cstring>
@@ -22,20 +24,21 @@ struct CudaLoaded : Loaded {
   const CudaKernel* kernel = nullptr;
 };
 
-/// The kernel K for `config` on `device` (cuda:N or emu). Never throws for a missing driver, GPU or compiler: the refusal says so. RuntimeError
-/// with the compiler's log, which quotes the line, for a kernel that does not compile.
+/// The kernel K for `config` on `device` (cuda:N or emu). Never throws for a missing driver, GPU or compiler: the
+/// refusal says so. RuntimeError with the compiler's log, which quotes the line, for a kernel that does not compile.
 template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device);
 /// With a user's source (jit.h): found by its text, some microseconds a lookup.
 template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device, const Extension& extension);
 
-/// Enqueues on the current context's stream (cuda), or runs now (emu). ValueError for a launch that the device does not take; RuntimeError of
-/// the driver, or what the emulator found: a race, an access out of bounds, ...
+/// Enqueues on the current context's stream (cuda), or runs now (emu). ValueError for a launch that the device does not
+/// take; RuntimeError of the driver, or what the emulator found: a race, an access out of bounds, ...
 void launch(const CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch);
 template <class Params>
 void launch(const CudaLoaded& kernel, const Params& params, const cuda::Launch& l) {
-  static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 4096, "kernel arguments are at most 4096 plain bytes");
+  static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 4096,
+                "kernel arguments are at most 4096 plain bytes");
   launch(kernel, &params, sizeof(Params), l);
 }
 
@@ -74,12 +77,16 @@ template <const Kernel& K, class Config>
 template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device) {
   static_assert(std::has_unique_object_representations_v<Config>, "a Config is hashed and compared by its bytes");
-  const detail::OnDevice<Config> key{config, static_cast<uint32_t>(device.type) << 16 | static_cast<uint16_t>(device.index)};
+  const detail::OnDevice<Config> key{config,
+                                     static_cast<uint32_t>(device.type) << 16 | static_cast<uint16_t>(device.index)};
   const uint64_t hash = detail::hash_bytes(key);
   const Loaded* loaded = nullptr;
-  if (detail::recordings.load(std::memory_order_relaxed) == 0) [[likely]] loaded = detail::table<K, detail::OnDevice<Config>>.find(key, hash);
-  if (loaded == nullptr) [[unlikely]] loaded = &detail::miss<K, Config>(key, hash, device);
-  if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
+  if (detail::recordings.load(std::memory_order_relaxed) == 0) [[likely]]
+    loaded = detail::table<K, detail::OnDevice<Config>>.find(key, hash);
+  if (loaded == nullptr) [[unlikely]]
+    loaded = &detail::miss<K, Config>(key, hash, device);
+  if (op::config_wanted()) [[unlikely]]
+    op::report_config(kernel_text<K>(config));
   return static_cast<const CudaLoaded&>(*loaded);  // obtain_cuda() gives nothing else
 }
 

@@ -16,7 +16,8 @@ namespace {
 thread_local Emulation* t_emulation = nullptr;
 }
 
-Emulation::Emulation(uint64_t seed, bool count) : seed_(seed), count_(count), previous_(std::exchange(t_emulation, this)) {}
+Emulation::Emulation(uint64_t seed, bool count)
+    : seed_(seed), count_(count), previous_(std::exchange(t_emulation, this)) {}
 Emulation::~Emulation() { t_emulation = previous_; }
 
 void (*load_emulated(const std::string& path, std::string& error))(const void*) {
@@ -40,9 +41,11 @@ void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, co
   options.count = t_emulation && t_emulation->count_;
   options.memory = memory;
   emu::Report report = emu::run(kernel.emulated, params, bytes, l, options);
-  FI_CHECK(report.error.empty(), RuntimeError, "emulator: ", kernel.name, " (seed ", options.seed, "):\n", report.error);
+  FI_CHECK(report.error.empty(), RuntimeError, "emulator: ", kernel.name, " (seed ", options.seed, "):\n",
+           report.error);
   if (t_emulation)
-    t_emulation->launches_.push_back({kernel.name, l, options.count ? std::make_shared<emu::Counts>(std::move(report.counts)) : nullptr});
+    t_emulation->launches_.push_back(
+        {kernel.name, l, options.count ? std::make_shared<emu::Counts>(std::move(report.counts)) : nullptr});
 }
 
 }  // namespace flashinfer::jit

@@ -23,8 +23,8 @@ struct EmulatedLaunch {
   std::shared_ptr<const emu::Counts> counts;  // null unless asked for (kernels/emu/emu.h)
 };
 
-/// While it lives, launches of this thread on the emulator run under `seed` (0: in order; others: another schedule each), are counted if
-/// asked, and are listed. Without one the seed is FLASHINFER_EMU_SEED.
+/// While it lives, launches of this thread on the emulator run under `seed` (0: in order; others: another schedule
+/// each), are counted if asked, and are listed. Without one the seed is FLASHINFER_EMU_SEED.
 class Emulation {
  public:
   explicit Emulation(uint64_t seed, bool count = false);

@@ -51,7 +51,8 @@ struct Engine {
 
 Engine* engine_pointer = nullptr;
 
-/// A child that forks while another thread compiles inherits a half-done entry and nobody to finish it: it starts it anew.
+/// A child that forks while another thread compiles inherits a half-done entry and nobody to finish it: it starts it
+/// anew.
 void after_fork_child() {
   new (&engine_pointer->changed) std::condition_variable;
   for (auto& [key, entry] : engine_pointer->entries)
@@ -86,14 +87,15 @@ CpuFn load(const std::string& path, std::string& error) {
 std::vector<Target> stand_ins(Target t) {
   std::vector<Target> list;
   for (const Target s : {Target::kNative, Target::kX86V4, Target::kX86V3, Target::kPortable}) {
-    const bool wide_enough = t == Target::kNative || s == t || s == Target::kPortable ||
-                             (t == Target::kX86V4 && s == Target::kX86V3);
+    const bool wide_enough =
+        t == Target::kNative || s == t || s == Target::kPortable || (t == Target::kX86V4 && s == Target::kX86V3);
     if (wide_enough && target_refusal(s).empty()) list.push_back(s);
   }
   return list;
 }
 
-/// What a thread makes of an entry before it takes the engine's lock again: a child forked meanwhile finds the entry untouched.
+/// What a thread makes of an entry before it takes the engine's lock again: a child forked meanwhile finds the entry
+/// untouched.
 struct Made {
   CudaLoaded loaded;
   Module module;
@@ -103,8 +105,10 @@ struct Made {
 void make(const Request& request, Device device, Target target, Made& entry) {
   const auto use = [&](const Artifact& a) {
     std::string error;
-    if (is_cuda(request)) entry.loaded.kernel = load_cuda(a.path, request, device, error);
-    else entry.loaded.fn = load(a.path, error);
+    if (is_cuda(request))
+      entry.loaded.kernel = load_cuda(a.path, request, device, error);
+    else
+      entry.loaded.fn = load(a.path, error);
     entry.module.origin = a.origin;
     entry.module.path = a.path;
     return error;
@@ -118,7 +122,9 @@ void make(const Request& request, Device device, Target target, Made& entry) {
   const std::string no_compiler = compiler_refusal(target);
   if (!no_compiler.empty())
     if (const auto cached = find_cached(request, target); cached && use(*cached).empty()) return;
-  for (const Target t : no_compiler.empty() ? std::vector<Target>{target} : is_cuda(request) ? cuda_stand_ins(device) : stand_ins(target))
+  for (const Target t : no_compiler.empty() ? std::vector<Target>{target}
+                        : is_cuda(request)  ? cuda_stand_ins(device)
+                                            : stand_ins(target))
     if (const auto ahead = find_ahead(request, t); ahead && use(*ahead).empty()) return;
   const Toolchain toolchain = toolchain_for(target);
   if (!no_compiler.empty()) {
@@ -155,7 +161,8 @@ void count(Stats& s, const Entry& e, double seconds) {
 const Entry& obtain_entry(const Request& request, Device device, bool* fresh = nullptr) {
   Engine& e = engine();
   const Target target = is_cuda(request) ? cuda_target(device) : selected_target();
-  const std::string key = std::string(name(target)) + " " + (is_cuda(request) ? to_string(device) : std::string()) + "\n" + request.source;
+  const std::string key =
+      std::string(name(target)) + " " + (is_cuda(request) ? to_string(device) : std::string()) + "\n" + request.source;
   std::unique_lock lock(e.mutex);
   auto& slot = e.entries[key];
   if (!slot) {
@@ -183,8 +190,10 @@ const Entry& obtain_entry(const Request& request, Device device, bool* fresh = n
     entry.loaded = std::move(made.loaded);
     entry.module = std::move(made.module);
     entry.error = error;
-    if (!error.empty()) entry.module.origin = "failed";
-    else if (!ready(entry)) entry.module.origin = "refused";
+    if (!error.empty())
+      entry.module.origin = "failed";
+    else if (!ready(entry))
+      entry.module.origin = "refused";
     count(e.stats, entry, seconds);
     entry.module.seconds = seconds;
     entry.state = error.empty() ? State::kReady : State::kFailed;
@@ -210,7 +219,8 @@ std::atomic<int> recordings{0};
 
 static void check_source(const Request& request) {
   FI_CHECK(foreign_source == 0 || env::flag("FLASHINFER_ALLOW_RECORDED_SOURCE"), RuntimeError, "jit: ", request.text(),
-           ": the recording holds source code, which is compiled only with FLASHINFER_ALLOW_RECORDED_SOURCE=1: read it first");
+           ": the recording holds source code, which is compiled only with FLASHINFER_ALLOW_RECORDED_SOURCE=1: read it "
+           "first");
 }
 
 const Loaded& obtain(const Request& request, bool& keep) { return obtain_cuda(request, kCpu, keep); }
@@ -301,7 +311,8 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs,
     bool fresh = false;
     const Entry& entry = obtain_entry(request, is_cuda(request) ? Context::current().device : kCpu, &fresh);
     quiet = was_quiet;
-    r = {outcome_of(entry, fresh), seconds_since(start), entry.state == State::kFailed ? entry.error : entry.loaded.refusal};
+    r = {outcome_of(entry, fresh), seconds_since(start),
+         entry.state == State::kFailed ? entry.error : entry.loaded.refusal};
     const std::lock_guard lock(mutex);
     ++done;
     if (progress) progress({done, static_cast<int64_t>(requests.size()), &request, r.outcome, r.seconds, &r.message});
@@ -313,7 +324,8 @@ std::string compiler_refusal(Target t) {
   if (env::flag("FLASHINFER_DISABLE_JIT")) return "FLASHINFER_DISABLE_JIT is 1";
   const Toolchain toolchain = toolchain_for(t);
   if (!toolchain.refusal.empty()) return toolchain.refusal;
-  if (include_root().empty()) return "the kernel headers were not found beside the library (set FLASHINFER_JIT_INCLUDE)";
+  if (include_root().empty())
+    return "the kernel headers were not found beside the library (set FLASHINFER_JIT_INCLUDE)";
   return {};
 }
 

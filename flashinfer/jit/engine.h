@@ -30,16 +30,17 @@ void reset_stats();
 
 /// Kernels this process asked for, in the order of asking.
 struct Module {
-  std::string text;     // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
+  std::string text;  // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
   std::string target;
-  std::string origin;   // "compiled", "disk", "aot", "refused" or "failed"
-  std::string path;     // of kernel.so or kernel.cubin; empty when there is none
-  double seconds = 0;   // from asking to having it
+  std::string origin;  // "compiled", "disk", "aot", "refused" or "failed"
+  std::string path;    // of kernel.so or kernel.cubin; empty when there is none
+  double seconds = 0;  // from asking to having it
 };
 std::vector<Module> modules();
 
-/// While it lives, jit::cpu_kernel on this thread loads and compiles nothing: it notes what was asked and refuses ("being
-/// listed, not run"). Running the `refuse` of every case of every op's table this way gives the list for AOT and warm-up.
+/// While it lives, jit::cpu_kernel on this thread loads and compiles nothing: it notes what was asked and refuses
+/// ("being listed, not run"). Running the `refuse` of every case of every op's table this way gives the list for AOT
+/// and warm-up.
 class KernelCollector {
  public:
   KernelCollector();
@@ -57,10 +58,10 @@ class KernelCollector {
 enum class Outcome { kMemory, kDisk, kAot, kCompiled, kRefused, kFailed };
 const char* name(Outcome o);
 struct Progress {
-  int64_t done, total;     // done counts this one
+  int64_t done, total;  // done counts this one
   const Request* request;
   Outcome outcome;
-  double seconds;          // this one
+  double seconds;              // this one
   const std::string* message;  // refusal or error, else empty
 };
 struct Prefetched {
@@ -68,19 +69,21 @@ struct Prefetched {
   double seconds = 0;
   std::string message;
 };
-/// Loads or compiles all of `requests`, `jobs` at a time (0: MAX_JOBS, else one per core), so that launches later find them.
-/// `progress` is called after each, one call at a time. Never throws for a kernel: see the results, in the order of requests.
+/// Loads or compiles all of `requests`, `jobs` at a time (0: MAX_JOBS, else one per core), so that launches later find
+/// them. `progress` is called after each, one call at a time. Never throws for a kernel: see the results, in the order
+/// of requests.
 std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs = 0,
                                  const std::function<void(const Progress&)>& progress = {});
 
 /// Runs `work(i)` for i in [0, n) on `jobs` threads (0 as above).
 void for_each_job(int64_t n, int jobs, const std::function<void(int64_t)>& work);
 
-/// Why no kernel for `t` can be compiled on this machine ("FLASHINFER_DISABLE_JIT is 1", "no C++ compiler: ..."), or empty.
+/// Why no kernel for `t` can be compiled on this machine ("FLASHINFER_DISABLE_JIT is 1", "no C++ compiler: ..."), or
+/// empty.
 std::string compiler_refusal(Target t = Target::kNative);
 
-/// Forgets kernels, compilers, headers and folders (not what is loaded: kernels in use stay valid), so that the next call
-/// looks anew: after the environment or a header changed.
+/// Forgets kernels, compilers, headers and folders (not what is loaded: kernels in use stay valid), so that the next
+/// call looks anew: after the environment or a header changed.
 void reset();
 
 }  // namespace flashinfer::jit

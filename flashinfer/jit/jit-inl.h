@@ -43,11 +43,13 @@ const Loaded& cpu_kernel(const Config& config) {
   const uint64_t hash = detail::hash_bytes(config);
   if (detail::recordings.load(std::memory_order_relaxed) == 0) [[likely]]
     if (const Loaded* loaded = detail::table<K, Config>.find(config, hash)) [[likely]] {
-      if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
+      if (op::config_wanted()) [[unlikely]]
+        op::report_config(kernel_text<K>(config));
       return *loaded;
     }
   const Loaded& loaded = detail::miss<K>(config, hash);
-  if (op::config_wanted()) [[unlikely]] op::report_config(kernel_text<K>(config));
+  if (op::config_wanted()) [[unlikely]]
+    op::report_config(kernel_text<K>(config));
   return loaded;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels compiled just in time. A kernel is a function template in a header, `template <Config C> void f(const Params&, int64_t
-// task)`; the struct `Config` is the template argument, the key in memory and on disk, and the line in the log.
+// Kernels compiled just in time. A kernel is a function template in a header, `template <Config C> void f(const
+// Params&, int64_t task)`; the struct `Config` is the template argument, the key in memory and on disk, and the line in
+// the log.
 //
 // A Config names itself and its members, so that the generated source can be written from it:
 //   struct NormConfig {
@@ -20,7 +21,8 @@
 
 namespace flashinfer::jit {
 
-/// Where a kernel template lives: {"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm", "flashinfer::NormParams"}.
+/// Where a kernel template lives: {"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
+/// "flashinfer::NormParams"}.
 struct Kernel {
   const char* header;
   const char* function;
@@ -33,12 +35,13 @@ using CpuFn = void (*)(const void* params, int64_t task);
 /// A kernel for this machine, or why there is none.
 struct Loaded {
   CpuFn fn = nullptr;
-  std::string refusal;  // empty when fn is there: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts"
+  std::string
+      refusal;  // empty when fn is there: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts"
 };
 
-/// The kernel K for `config`: from memory (one hash of the config's bytes, no lock, no string), from the disk cache, from the
-/// artifacts shipped with the library, or compiled now. Never throws for a missing compiler: the refusal says so.
-/// A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
+/// The kernel K for `config`: from memory (one hash of the config's bytes, no lock, no string), from the disk cache,
+/// from the artifacts shipped with the library, or compiled now. Never throws for a missing compiler: the refusal says
+/// so. A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
 ///   inline constexpr jit::Kernel kRmsNorm{...};   const jit::Loaded& k = jit::cpu_kernel<kRmsNorm>(config);
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config);
@@ -49,8 +52,8 @@ struct Extension {
   std::string text;       // declarations, put after the kernel's header
   std::string arguments;  // template arguments after the Config: "Params, FlashSigmoid"
 };
-/// The kernel K for `config` and a user's source. Found by its text (some microseconds a lookup). A recording that is replayed must
-/// not bring code along: under ForeignSource, RuntimeError unless FLASHINFER_ALLOW_RECORDED_SOURCE is 1.
+/// The kernel K for `config` and a user's source. Found by its text (some microseconds a lookup). A recording that is
+/// replayed must not bring code along: under ForeignSource, RuntimeError unless FLASHINFER_ALLOW_RECORDED_SOURCE is 1.
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config, const Extension& extension);
 

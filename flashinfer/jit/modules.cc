@@ -21,7 +21,8 @@ void scan(const std::string& folder, const char* kind, const std::string& root, 
       const std::string dir = folder + "/" + name(target) + "/" + entry;
       auto meta = read_artifact(dir);
       if (!meta || meta->version != build::version()) continue;
-      if (!root.empty() && meta->headers != headers_hash(root, meta->header)) continue;  // of an earlier state of the headers
+      if (!root.empty() && meta->headers != headers_hash(root, meta->header))
+        continue;  // of an earlier state of the headers
       ModuleStatus s{meta->name + meta->config, meta->target, kind, dir, *meta};
       found.try_emplace({s.text, s.target}, std::move(s));
     }

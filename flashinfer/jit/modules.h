@@ -20,8 +20,8 @@ struct ModuleStatus {
   bool compiled() const { return !kind.empty(); }
 };
 
-/// `known` for the selected target, compiled or not, then all other whole artifacts of this version on disk that were made from
-/// the headers as they are now. Sorted by text and target.
+/// `known` for the selected target, compiled or not, then all other whole artifacts of this version on disk that were
+/// made from the headers as they are now. Sorted by text and target.
 std::vector<ModuleStatus> module_statuses(std::span<const Request> known);
 
 }  // namespace flashinfer::jit

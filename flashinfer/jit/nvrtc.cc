@@ -25,7 +25,8 @@ struct Api {
   const char* (*error)(int);
   int (*architectures_count)(int*);
   int (*architectures)(int*);
-  int (*create)(Program*, const char* source, const char* name, int n, const char* const* headers, const char* const* names);
+  int (*create)(Program*, const char* source, const char* name, int n, const char* const* headers,
+                const char* const* names);
   int (*compile)(Program, int n, const char* const* options);
   int (*destroy)(Program*);
   int (*log_size)(Program, size_t*);
@@ -34,12 +35,14 @@ struct Api {
   int (*cubin)(Program, char*);
 };
 
-/// NVRTC has no system headers; these are what freestanding kernel headers include (functions of the last two are built in).
+/// NVRTC has no system headers; these are what freestanding kernel headers include (functions of the last two are built
+/// in).
 constexpr const char* kHeaderNames[] = {"stdint.h", "stddef.h", "math.h", "string.h"};
 constexpr const char* kHeaderTexts[] = {
     "#pragma once\n"
     "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
-    "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned long uint64_t;\n"
+    "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned int uint32_t; typedef unsigned "
+    "long uint64_t;\n"
     "typedef long intptr_t; typedef unsigned long uintptr_t;\n"
     "#define INT32_MAX 0x7fffffff\n#define INT64_MAX 0x7fffffffffffffffL\n",
     "#pragma once\ntypedef decltype(sizeof(0)) size_t; typedef long ptrdiff_t;\n", "", ""};
@@ -58,11 +61,11 @@ bool bind(void* library, const char* symbol, F& function) {
 
 bool bind_all(void* lib, Api& a) {
   return bind(lib, "nvrtcVersion", a.version) && bind(lib, "nvrtcGetErrorString", a.error) &&
-         bind(lib, "nvrtcGetNumSupportedArchs", a.architectures_count) && bind(lib, "nvrtcGetSupportedArchs", a.architectures) &&
-         bind(lib, "nvrtcCreateProgram", a.create) && bind(lib, "nvrtcCompileProgram", a.compile) &&
-         bind(lib, "nvrtcDestroyProgram", a.destroy) && bind(lib, "nvrtcGetProgramLogSize", a.log_size) &&
-         bind(lib, "nvrtcGetProgramLog", a.log) && bind(lib, "nvrtcGetCUBINSize", a.cubin_size) &&
-         bind(lib, "nvrtcGetCUBIN", a.cubin);
+         bind(lib, "nvrtcGetNumSupportedArchs", a.architectures_count) &&
+         bind(lib, "nvrtcGetSupportedArchs", a.architectures) && bind(lib, "nvrtcCreateProgram", a.create) &&
+         bind(lib, "nvrtcCompileProgram", a.compile) && bind(lib, "nvrtcDestroyProgram", a.destroy) &&
+         bind(lib, "nvrtcGetProgramLogSize", a.log_size) && bind(lib, "nvrtcGetProgramLog", a.log) &&
+         bind(lib, "nvrtcGetCUBINSize", a.cubin_size) && bind(lib, "nvrtcGetCUBIN", a.cubin);
 }
 
 constexpr int kOldest = 12040;
@@ -76,11 +79,13 @@ State open_nvrtc() {
     if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {
       s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
       if (s.info.major * 1000 + s.info.minor * 10 < kOldest) {
-        s.info.refusal = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path, "), but 12.4 or newer is needed: "
+        s.info.refusal = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path,
+                             "), but 12.4 or newer is needed: "
                              "pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC to another");
         return s;
       }
-      // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not look beside NVRTC for it.
+      // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not look beside NVRTC for
+      // it.
       const std::string folder = s.info.path.substr(0, s.info.path.rfind('/'));
       for (const std::string& entry : fs::list_dir(folder))
         if (entry.starts_with("libnvrtc-builtins.so")) ::dlopen((folder + "/" + entry).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -88,7 +93,8 @@ State open_nvrtc() {
     }
     ::dlclose(lib);
   }
-  s.info.refusal = "libnvrtc was not found; searched " + searched + " (pip install nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)";
+  s.info.refusal =
+      "libnvrtc was not found; searched " + searched + " (pip install nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)";
   return s;
 }
 
@@ -96,7 +102,8 @@ std::atomic<const State*> opened{nullptr};
 
 const State& state() {
   if (const State* s = opened.load(std::memory_order_acquire)) return *s;
-  static auto& all = *new std::vector<std::unique_ptr<const State>>;  // never destroyed: forgotten ones may still be named
+  static auto& all =
+      *new std::vector<std::unique_ptr<const State>>;  // never destroyed: forgotten ones may still be named
   const std::lock_guard lock(fork_lock(ForkLock::kNvrtc));
   if (const State* s = opened.load(std::memory_order_relaxed)) return *s;
   const State* s = all.emplace_back(std::make_unique<const State>(open_nvrtc())).get();
@@ -115,7 +122,8 @@ void check_arch(const Api& api, const std::string& arch) {
   if (std::find(known.begin(), known.end(), number) != known.end()) return;
   std::string list;
   for (const int k : known) list += (list.empty() ? "" : ", ") + std::to_string(k);
-  throw ValueError(str("nvrtc: arch is ", arch, ", but this NVRTC (", nvrtc().major, ".", nvrtc().minor, ") knows ", list));
+  throw ValueError(
+      str("nvrtc: arch is ", arch, ", but this NVRTC (", nvrtc().major, ".", nvrtc().minor, ") knows ", list));
 }
 
 }  // namespace

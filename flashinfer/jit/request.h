@@ -26,8 +26,8 @@ struct Request {
 
 namespace detail {
 
-/// A member of a Config: its name, its value as an integer literal (enums as their number, bools as 0 and 1) and as people read
-/// it (element types by name).
+/// A member of a Config: its name, its value as an integer literal (enums as their number, bools as 0 and 1) and as
+/// people read it (element types by name).
 struct Member {
   const char* name;
   std::string value, shown;
@@ -35,8 +35,10 @@ struct Member {
 
 template <class T>
 std::string literal(T value) {
-  if constexpr (std::is_enum_v<T>) return literal(static_cast<std::underlying_type_t<T>>(value));
-  else return std::to_string(+value);
+  if constexpr (std::is_enum_v<T>)
+    return literal(static_cast<std::underlying_type_t<T>>(value));
+  else
+    return std::to_string(+value);
 }
 
 template <class Config>

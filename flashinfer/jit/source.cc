@@ -27,8 +27,8 @@ std::string last_part(const std::string& qualified) {
   return colon == std::string::npos ? qualified : qualified.substr(colon + 1);
 }
 
-/// The op's family, whatever folders a kernel has below it ("flashinfer/ops/norm/kernels/cpu/norm.h" -> "norm"); of a header
-/// elsewhere the folder that holds it.
+/// The op's family, whatever folders a kernel has below it ("flashinfer/ops/norm/kernels/cpu/norm.h" -> "norm"); of a
+/// header elsewhere the folder that holds it.
 std::string family_of(const std::string& header) {
   constexpr std::string_view kOps = "flashinfer/ops/";
   if (header.starts_with(kOps)) return header.substr(kOps.size(), header.find('/', kOps.size()) - kOps.size());
@@ -46,15 +46,18 @@ std::string config_braces(std::span<const Member> members) {
   return text + "}";
 }
 
-Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members, const Extension* extension) {
+Request make_request(const Kernel& kernel, const char* config_type, std::span<const Member> members,
+                     const Extension* extension) {
   Request r;
   r.header = kernel.header;
   r.name = family_of(r.header) + "." + last_part(kernel.function);
   r.config = config_braces(members) + (extension ? "+" + extension->label : "");
   std::string values;
   for (const Member& m : members)
-    values += std::string(values.empty() ? "." : ", .") + m.name + " = decltype(Config::" + m.name + ")(" + m.value + ")";
-  r.instance = std::string(kernel.function) + "<Config{" + values + "}" + (extension ? ", " + extension->arguments : "") + ">";
+    values +=
+        std::string(values.empty() ? "." : ", .") + m.name + " = decltype(Config::" + m.name + ")(" + m.value + ")";
+  r.instance =
+      std::string(kernel.function) + "<Config{" + values + "}" + (extension ? ", " + extension->arguments : "") + ">";
   std::ostringstream s;
   s << "// " << r.text() << "\n"
     << "#include \"" << r.header << "\"\n\n"
@@ -62,7 +65,8 @@ Request make_request(const Kernel& kernel, const char* config_type, std::span<co
   if (is_cuda(r))
     s << "FI_CUDA_ENTRY(" << kernel.params << ", (Config{" << values << "}.threads),\n    " << r.instance << ")\n";
   else
-    s << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t task) {\n"
+    s << "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t "
+         "task) {\n"
       << "  " << r.instance << "(\n      *static_cast<const " << kernel.params << "*>(params), task);\n"
       << "}\n";
   r.source = s.str();

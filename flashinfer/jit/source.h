@@ -7,8 +7,9 @@
 
 namespace flashinfer::jit {
 
-/// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library lies in its build
-/// folder, else <prefix>/share/flashinfer/include or <prefix>/include of the installed library. Empty when there is none.
+/// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library lies in its
+/// build folder, else <prefix>/share/flashinfer/include or <prefix>/include of the installed library. Empty when there
+/// is none.
 std::string include_root();
 
 /// XXH3-128 in hex, 32 digits.

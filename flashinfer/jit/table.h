@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lookup on the launch path: config -> kernel. One hash of the config's bytes and one probe of an open table that readers
-// walk without a lock; entries are never changed or freed once published (a kernel lives as long as the process).
+// The lookup on the launch path: config -> kernel. One hash of the config's bytes and one probe of an open table that
+// readers walk without a lock; entries are never changed or freed once published (a kernel lives as long as the
+// process).
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -47,7 +48,8 @@ std::mutex& table_mutex();
 void forget_tables();
 uint64_t count_memory_hits();
 
-/// What tables of all Config types share: membership in the list that reset() empties. Constant-initialised, never destroyed.
+/// What tables of all Config types share: membership in the list that reset() empties. Constant-initialised, never
+/// destroyed.
 class TableBase {
  public:
   constexpr explicit TableBase(void (*forget)(TableBase*)) : forget_(forget) {}
@@ -60,8 +62,8 @@ class TableBase {
   void (*forget_)(TableBase*);
   TableBase* next_ = nullptr;
   bool listed_ = false;
-  /// Relaxed load and store without a locked add, which would cost as much as the lookup: exact while one thread launches,
-  /// a lower bound otherwise.
+  /// Relaxed load and store without a locked add, which would cost as much as the lookup: exact while one thread
+  /// launches, a lower bound otherwise.
   mutable std::atomic<uint64_t> hits_{0};
 };
 
@@ -112,12 +114,13 @@ class Table : public TableBase {
   struct Slots {
     uint64_t mask;
     std::atomic<const Node*>* node;
-    const Slots* older;  // outgrown or forgotten arrays stay: a reader may be walking one. At most twice the last in sum.
+    const Slots*
+        older;  // outgrown or forgotten arrays stay: a reader may be walking one. At most twice the last in sum.
   };
 
   const Slots* grow(const Slots* old) {
     const uint64_t capacity = old == nullptr ? 16 : 2 * (old->mask + 1);
-    auto* slots = new Slots{capacity - 1, new std::atomic<const Node*>[capacity]{}, old};
+    auto* slots = new Slots{capacity - 1, new std::atomic<const Node*>[capacity] {}, old};
     for (uint64_t k = 0; old != nullptr && k <= old->mask; ++k) {
       const Node* node = old->node[k].load(std::memory_order_relaxed);
       if (node == nullptr) continue;

@@ -42,8 +42,10 @@ int rank(const Arch& a) { return a.number * 4 + (a.suffix == 'a' ? 2 : a.suffix 
 Target parse_arch(const std::string& word) {
   std::string digits, suffix;
   for (const char c : word) {
-    if (c >= '0' && c <= '9') digits += c;
-    else if (c == 'a' || c == 'f') suffix += c;
+    if (c >= '0' && c <= '9')
+      digits += c;
+    else if (c == 'a' || c == 'f')
+      suffix += c;
   }
   const bool shape = word.find('.') != word.npos && word.find('.') + 2 <= word.size() && suffix.size() <= 1 &&
                      digits.size() + suffix.size() + 1 == word.size() && digits.size() >= 2;
@@ -55,7 +57,8 @@ Target parse_arch(const std::string& word) {
     if (shape && a.number == number && std::string(1, a.suffix).substr(0, a.suffix != 0) == suffix) return target_at(i);
     known += str(i ? ", " : "", a.number / 10, ".", a.number % 10) + (a.suffix ? std::string(1, a.suffix) : "");
   }
-  throw ValueError(str("FLASHINFER_CUDA_ARCH_LIST holds \"", word, "\", but must be a blank separated list of ", known));
+  throw ValueError(
+      str("FLASHINFER_CUDA_ARCH_LIST holds \"", word, "\", but must be a blank separated list of ", known));
 }
 
 }  // namespace

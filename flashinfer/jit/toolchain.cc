@@ -29,8 +29,10 @@ std::string feature_words() {
 #if defined(__x86_64__)
   std::string text;
   // Leaf 1 without EBX (the number of the core that ran it) and with model and stepping, which choose the tuning.
-  constexpr struct { unsigned leaf, sub; bool a, b; } kLeaves[] = {
-      {1, 0, true, false}, {7, 0, false, true}, {7, 1, true, true}, {0x80000001u, 0, false, false}};
+  constexpr struct {
+    unsigned leaf, sub;
+    bool a, b;
+  } kLeaves[] = {{1, 0, true, false}, {7, 0, false, true}, {7, 1, true, true}, {0x80000001u, 0, false, false}};
   for (const auto& l : kLeaves) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     __get_cpuid_count(l.leaf, l.sub, &a, &b, &c, &d);
@@ -137,7 +139,8 @@ Toolchain find_nvcc() {
   }
   Toolchain none;
   none.maker = Maker::kNvcc;
-  none.refusal = "no nvcc: looked for " + looked_for + " (set FLASHINFER_NVCC or CUDA_HOME, or leave FLASHINFER_TOOLCHAIN at nvrtc)";
+  none.refusal = "no nvcc: looked for " + looked_for +
+                 " (set FLASHINFER_NVCC or CUDA_HOME, or leave FLASHINFER_TOOLCHAIN at nvrtc)";
   return none;
 }
 
@@ -179,7 +182,8 @@ const std::vector<Target>& all_targets() {
   return list.get([] {
     std::vector<Target> all(std::begin(kTargets), std::end(kTargets));
     all.push_back(Target::kEmu);
-    for (size_t i = 0; i < arch_table().size(); ++i) all.push_back(static_cast<Target>(static_cast<size_t>(Target::kCuda) + i));
+    for (size_t i = 0; i < arch_table().size(); ++i)
+      all.push_back(static_cast<Target>(static_cast<size_t>(Target::kCuda) + i));
     return all;
   });
 }
@@ -229,15 +233,32 @@ void forget_toolchain() {
 
 namespace {
 
-void add(std::vector<std::string>& to, const std::vector<std::string>& more) { to.insert(to.end(), more.begin(), more.end()); }
+void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
 
-/// The emulator is told of every access by calls that -fsanitize=thread puts there; their bodies are in the artifact, and no sanitizer's
-/// runtime is linked (-nodefaultlibs), whatever the library was built with. Merged or vectorised accesses would hide what a thread does.
+/// The emulator is told of every access by calls that -fsanitize=thread puts there; their bodies are in the artifact,
+/// and no sanitizer's runtime is linked (-nodefaultlibs), whatever the library was built with. Merged or vectorised
+/// accesses would hide what a thread does.
 Flags emulator_flags() {
   Flags f;
-  f.compile = {"-std=c++20", "-O2", "-g1", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-ffp-contract=off",
-               "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-optimize-sibling-calls",
-               "-fno-strict-aliasing", "-w", "-fsanitize=thread", "-nodefaultlibs", "-DFI_EMU=1"};
+  f.compile = {"-std=c++20",
+               "-O2",
+               "-g1",
+               "-fPIC",
+               "-shared",
+               "-fvisibility=hidden",
+               "-fno-exceptions",
+               "-fno-rtti",
+               "-ffp-contract=off",
+               "-fno-tree-vectorize",
+               "-fno-tree-slp-vectorize",
+               "-fno-optimize-sibling-calls",
+               "-fno-strict-aliasing",
+               "-w",
+               "-fsanitize=thread",
+               "-nodefaultlibs",
+               "-DFI_EMU=1"};
   if (host_toolchain().compiler.find("clang") == std::string::npos)
     add(f.compile, {"-fno-store-merging", "--param=tsan-instrument-func-entry-exit=0"});
   else
@@ -250,8 +271,10 @@ Flags gpu_flags(Target t) {
   Flags f;
   const bool nvcc = cuda_toolchain().maker == Maker::kNvcc;
   f.compile = {std::string("--gpu-architecture=") + name(t), "--std=c++20", "--extra-device-vectorization"};
-  if (nvcc) add(f.compile, {"-cubin", "-O3", "--expt-relaxed-constexpr"});
-  else add(f.compile, {"--device-as-default-execution-space"});
+  if (nvcc)
+    add(f.compile, {"-cubin", "-O3", "--expt-relaxed-constexpr"});
+  else
+    add(f.compile, {"--device-as-default-execution-space"});
   if (env::flag("FLASHINFER_JIT_LINEINFO")) f.compile.push_back("-lineinfo");
   if (env::flag("FLASHINFER_JIT_DEBUG")) f.compile.push_back("-G");
   add(f.compile, process::split_words(env::text("FLASHINFER_EXTRA_CUDAFLAGS")));
@@ -263,13 +286,15 @@ Flags gpu_flags(Target t) {
 Flags kernel_flags(Target t) {
   if (t == Target::kEmu) return emulator_flags();
   if (is_gpu(t)) return gpu_flags(t);
-  // Values depend on the source alone: no -ffast-math, and no contraction of a*b+c that the source did not ask for, because
-  // it differs between the vector body and the tail of a loop. The two flags that let loops with sqrt or a condition be
-  // vectorised change no value.
+  // Values depend on the source alone: no -ffast-math, and no contraction of a*b+c that the source did not ask for,
+  // because it differs between the vector body and the tail of a loop. The two flags that let loops with sqrt or a
+  // condition be vectorised change no value.
   Flags f;
-  f.compile = {"-std=c++20", "-fPIC", "-shared", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti",
-               "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-w"};
-  // Under sanitizers -O1: an attention kernel then compiles in 2.2 s instead of 20 s (g++ 12), and its checks are the same.
+  f.compile = {"-std=c++20",         "-fPIC",     "-shared",           "-fvisibility=hidden",
+               "-fno-exceptions",    "-fno-rtti", "-ffp-contract=off", "-fno-math-errno",
+               "-fno-trapping-math", "-w"};
+  // Under sanitizers -O1: an attention kernel then compiles in 2.2 s instead of 20 s (g++ 12), and its checks are the
+  // same.
   const bool sanitized = build::sanitizer_flags()[0] != '\0';
   add(f.compile, env::flag("FLASHINFER_JIT_DEBUG") ? std::vector<std::string>{"-O0", "-g"}
                                                    : std::vector<std::string>{sanitized ? "-O1" : "-O3", "-DNDEBUG"});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makers of kernels: the host's C++ compiler for CPU kernels and the emulator, NVRTC or nvcc for GPUs; with which flags, for which target.
+// Makers of kernels: the host's C++ compiler for CPU kernels and the emulator, NVRTC or nvcc for GPUs; with which
+// flags, for which target.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +11,8 @@ namespace flashinfer::jit {
 /// kernels/cpu/vec.h, for tests and old machines.
 /// `emu` is the CUDA emulator. GPUs follow from kCuda on, one for each row of arch_table() (targets.h).
 enum class Target { kNative, kX86V3, kX86V4, kPortable, kEmu, kCuda };
-inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4, Target::kPortable};  // of CPU kernels
+inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4,
+                                      Target::kPortable};  // of CPU kernels
 inline bool is_cpu(Target t) { return t < Target::kEmu; }
 inline bool is_gpu(Target t) { return t >= Target::kCuda; }
 /// kTargets, the emulator, every GPU.
@@ -35,8 +37,8 @@ struct Toolchain {
   std::string identity;              // "path size mtime" of each program in `command`: no subprocess is run to get it
   std::string refusal;               // why there is none: "no C++ compiler: looked for c++, g++, clang++ on PATH"
 };
-/// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are passed over there: their identity
-/// says nothing about the compiler behind them). Remembered until forget_toolchain().
+/// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are passed over there: their
+/// identity says nothing about the compiler behind them). Remembered until forget_toolchain().
 Toolchain host_toolchain();
 /// NVRTC, or with FLASHINFER_TOOLCHAIN=nvcc the nvcc of FLASHINFER_NVCC, CUDA_HOME, CUDA_PATH or PATH.
 Toolchain cuda_toolchain();

@@ -27,7 +27,8 @@ std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_ha
 struct Place {
   std::string folder, file;
 };
-Place place_of(const std::string& root, const Environment& environment, const std::string& runner, const std::string& key) {
+Place place_of(const std::string& root, const Environment& environment, const std::string& runner,
+               const std::string& key) {
   const std::string folder = root + "/v2/" + hash_hex(text_of(json_of(environment))).substr(0, 16);
   return {folder, folder + "/entries/" + hash_hex(runner + "\n" + key).substr(0, 24) + ".json"};
 }
@@ -36,7 +37,8 @@ Place place_of(const std::string& root, const Environment& environment, const st
 CacheFolders folders() {
   const std::string& named = env::text("FLASHINFER_AUTOTUNE_CACHE_DIR");
   if (named.empty()) return cache_folders("autotune");
-  if (const std::string why = fs::unsafe_folder(named); !why.empty()) throw RuntimeError("FLASHINFER_AUTOTUNE_CACHE_DIR: " + why);
+  if (const std::string why = fs::unsafe_folder(named); !why.empty())
+    throw RuntimeError("FLASHINFER_AUTOTUNE_CACHE_DIR: " + why);
   return {named, named};
 }
 
@@ -47,7 +49,8 @@ void warn_once(const std::string& why) {
 
 }  // namespace
 
-std::optional<std::string> find_winner(const Environment& environment, const std::string& runner, const std::string& key) {
+std::optional<std::string> find_winner(const Environment& environment, const std::string& runner,
+                                       const std::string& key) {
   try {
     const std::string root = folders().read;
     const auto text = root.empty() ? std::nullopt : fs::read_file(place_of(root, environment, runner, key).file);
@@ -63,11 +66,13 @@ std::optional<std::string> find_winner(const Environment& environment, const std
   }
 }
 
-void keep_winner(const Environment& environment, const std::string& runner, const std::string& key, const std::string& tactic) {
+void keep_winner(const Environment& environment, const std::string& runner, const std::string& key,
+                 const std::string& tactic) {
   try {
     const Place p = place_of(folders().write, environment, runner, key);
     fs::make_dirs(p.folder + "/entries");
-    if (!fs::is_file(p.folder + "/manifest.json")) fs::write_atomic(p.folder + "/manifest.json", text_of(json_of(environment)));
+    if (!fs::is_file(p.folder + "/manifest.json"))
+      fs::write_atomic(p.folder + "/manifest.json", text_of(json_of(environment)));
     fs::write_atomic(p.file, text_of({{"key", key}, {"runner", runner}, {"tactic", tactic}}));
   } catch (const Error& e) {
     warn_once(e.message());

@@ -25,11 +25,13 @@ std::string_view device_of(const Op& op, const void* block) {
 [[noreturn]] void unknown(const Op& op, const Field& f, std::string_view value) {
   std::string names;
   for (const BackendName& b : backend_names(op, f)) names += (names.empty() ? "" : ", ") + std::string(b.name);
-  throw_error(f.choice_error, str(op.name, ": ", f.name, " is ", python_repr(std::string(value)), ", but must be one of ", names));
+  throw_error(f.choice_error,
+              str(op.name, ": ", f.name, " is ", python_repr(std::string(value)), ", but must be one of ", names));
 }
 
-void warn_other_device(const Op& op, const Field& f, std::string_view value, std::string_view wants, std::string_view has) {
-  static std::set<std::pair<const Op*, std::string> > warned;
+void warn_other_device(const Op& op, const Field& f, std::string_view value, std::string_view wants,
+                       std::string_view has) {
+  static std::set<std::pair<const Op*, std::string>> warned;
   {
     std::lock_guard lock(fork_lock(ForkLock::kWarnedOps));
     if (!warned.insert({&op, std::string(value)}).second) return;
@@ -47,7 +49,8 @@ std::vector<BackendName> backend_names(const Op& op, const Field& f) {
     const size_t bar = rest.find('|');
     const std::string_view item = rest.substr(0, bar);
     const size_t colon = item.find(':');
-    out.push_back({item.substr(0, colon), colon == std::string_view::npos ? std::string_view() : item.substr(colon + 1)});
+    out.push_back(
+        {item.substr(0, colon), colon == std::string_view::npos ? std::string_view() : item.substr(colon + 1)});
     rest = bar == std::string_view::npos ? std::string_view() : rest.substr(bar + 1);
   }
   for (const Candidate& c : op.candidates) {
@@ -74,7 +77,8 @@ const char* named_backend(const Op& op, const void* block) {
     if (b.name != *value) continue;
     const std::string_view has = device_of(op, block);
     if (!b.device.empty() && b.device != has) {
-      if (const Value standard = f->get(default_block(op)); !same_value(v, standard)) warn_other_device(op, *f, *value, b.device, has);
+      if (const Value standard = f->get(default_block(op)); !same_value(v, standard))
+        warn_other_device(op, *f, *value, b.device, has);
       return nullptr;
     }
     for (const Candidate& c : op.candidates)
@@ -94,7 +98,8 @@ std::string backend_refusal(const Op& op, std::string_view backend, int cc) {
   for (const Candidate& c : op.candidates)
     if (!known && backend == c.name) known = true, device = device_of(c);
   if (!known) return str(op.name, " has no back end '", backend, "'");
-  if (cc && device == "cpu") return str("'", backend, "' runs on the CPU, not on a GPU of compute capability ", cc / 10, ".", cc % 10);
+  if (cc && device == "cpu")
+    return str("'", backend, "' runs on the CPU, not on a GPU of compute capability ", cc / 10, ".", cc % 10);
   const std::string_view want = cc ? "cuda" : device;
   for (const Candidate& c : op.candidates)
     if (want.empty() || device_of(c) == want) return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Back ends that a caller names (`backend="cublas"`). Names of other libraries' GPU kernels are legal everywhere, so that programs
-// run unchanged; a name that belongs to another kind of device than the tensors' is a warning, once per op and name.
+// Back ends that a caller names (`backend="cublas"`). Names of other libraries' GPU kernels are legal everywhere, so
+// that programs run unchanged; a name that belongs to another kind of device than the tensors' is a warning, once per
+// op and name.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,11 +21,12 @@ std::vector<BackendName> backend_names(const Op& op, const Field& f);
 /// The field of `op` that names a back end, or null.
 const Field* backend_field(const Op& op);
 
-/// Checks the name in `block` (ValueError or the field's error when nobody knows it), warns when it is for another kind of device and
-/// is not the default. Returns the candidate that alone may serve because the caller named it, or null.
+/// Checks the name in `block` (ValueError or the field's error when nobody knows it), warns when it is for another kind
+/// of device and is not the default. Returns the candidate that alone may serve because the caller named it, or null.
 const char* named_backend(const Op& op, const void* block);
 
-/// Why `op` has no implementation `backend` for compute capability `cc` (0: any device of this machine); empty: it has one.
+/// Why `op` has no implementation `backend` for compute capability `cc` (0: any device of this machine); empty: it has
+/// one.
 std::string backend_refusal(const Op& op, std::string_view backend, int cc);
 
 }  // namespace flashinfer::op

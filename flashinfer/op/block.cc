@@ -11,7 +11,8 @@ namespace flashinfer::op {
 Block::Block(const Op& op) : op_(&op), data_(::operator new(op.block.size, std::align_val_t(op.block.align))) {
   op.block.construct(data_);
 }
-Block::Block(const Block& o) : op_(o.op_), data_(::operator new(o.op_->block.size, std::align_val_t(o.op_->block.align))), keep_(o.keep_) {
+Block::Block(const Block& o)
+    : op_(o.op_), data_(::operator new(o.op_->block.size, std::align_val_t(o.op_->block.align))), keep_(o.keep_) {
   op_->block.copy(data_, o.data_);
 }
 Block::Block(Block&& o) noexcept : op_(o.op_), data_(std::exchange(o.data_, nullptr)), keep_(std::move(o.keep_)) {}
@@ -38,10 +39,12 @@ void Block::bind(const Passed& passed) {
     if (f.role != Role::kResult && !f.hidden) order.push_back(&f);
   const Positional by_position = positional(*op_);
   const size_t n = passed.positional.size(), limit = by_position.fields.size(), old = limit - by_position.count;
-  FI_CHECK(by_position.rest || n <= limit, TypeError, op_->name, "() takes ", by_position.count, " positional arguments",
-           old ? str(" and ", old, " deprecated ones") : "", " but ", n, " were given");
+  FI_CHECK(by_position.rest || n <= limit, TypeError, op_->name, "() takes ", by_position.count,
+           " positional arguments", old ? str(" and ", old, " deprecated ones") : "", " but ", n, " were given");
   std::vector<const Field*> given;
-  if (n > limit) set(by_position.rest->name, TupleValue{{passed.positional.begin() + static_cast<ptrdiff_t>(limit), passed.positional.end()}});
+  if (n > limit)
+    set(by_position.rest->name,
+        TupleValue{{passed.positional.begin() + static_cast<ptrdiff_t>(limit), passed.positional.end()}});
   for (size_t i = 0; i < std::min(n, limit); ++i) {
     set(by_position.fields[i]->name, passed.positional[i]);
     given.push_back(by_position.fields[i]);
@@ -56,10 +59,12 @@ void Block::bind(const Passed& passed) {
   }
   std::string missing;
   for (const Field* f : order)
-    if (f->required && std::find(given.begin(), given.end(), f) == given.end()) missing += str(missing.empty() ? "" : ", ", "'", f->name, "'");
+    if (f->required && std::find(given.begin(), given.end(), f) == given.end())
+      missing += str(missing.empty() ? "" : ", ", "'", f->name, "'");
   FI_CHECK(missing.empty(), TypeError, op_->name, "() missing required arguments: ", missing);
   if (old && n > by_position.count)
-    deprecated(str(op_->name, "() takes '", by_position.fields[by_position.count]->name, "' and what follows it by name; by position they are deprecated"));
+    deprecated(str(op_->name, "() takes '", by_position.fields[by_position.count]->name,
+                   "' and what follows it by name; by position they are deprecated"));
 }
 
 namespace {

@@ -16,12 +16,14 @@
 namespace flashinfer::op {
 namespace {
 
-thread_local const std::string* t_forced = nullptr;  // empty: none, whatever an outer scope forces (references made of other ops)
+thread_local const std::string* t_forced =
+    nullptr;  // empty: none, whatever an outer scope forces (references made of other ops)
 thread_local bool t_wait = false;
 
 bool is_cuda(const Candidate& c) { return std::string_view(c.name).starts_with("cuda"); }
 
-[[noreturn]] void nothing_serves(const Op& op, Device device, const std::vector<std::pair<const char*, Refusal>>& refusals) {
+[[noreturn]] void nothing_serves(const Op& op, Device device,
+                                 const std::vector<std::pair<const char*, Refusal>>& refusals) {
   std::string m = str(op.name, ": no implementation serves this call");
   if (device.type != DeviceType::kCPU && std::none_of(op.candidates.begin(), op.candidates.end(), is_cuda))
     m += str("; this op has no kernel for GPUs yet, and a tensor is on ", to_string(device), ": copy it to the host");
@@ -65,7 +67,8 @@ class CallDevice {
   bool known_ = false;
 };
 
-/// Candidates for another kind of device than the tensors' are passed over without a sentence: where there is a choice, most calls have some.
+/// Candidates for another kind of device than the tensors' are passed over without a sentence: where there is a choice,
+/// most calls have some.
 class DeviceFilter {
  public:
   DeviceFilter(const Op& op, CallDevice& device) {
@@ -88,7 +91,8 @@ const Candidate& select(const Op& op, const void* block, CallDevice& device) {
     if (filter.passes_over(c)) continue;
     Refusal r = refuse(op, c, block, named);
     if (r.empty()) {
-      if (!refusals.empty() && !t_forced && !named && std::string_view(c.name) == "reference") warn_reference(op, refusals);
+      if (!refusals.empty() && !t_forced && !named && std::string_view(c.name) == "reference")
+        warn_reference(op, refusals);
       return c;
     }
     refusals.emplace_back(c.name, std::move(r));
@@ -263,17 +267,19 @@ std::vector<OutputType> infer_outputs(const Op& op, const void* block) {
   check_fields(op, block, b);
   std::vector<OutputType> out;
   for (const Field& f : op.fields)
-    if (f.tensors && wanted(f, block))
-      out.push_back({&f, output_shape(op, f, block, b), output_dtype(op, f, block)});
+    if (f.tensors && wanted(f, block)) out.push_back({&f, output_shape(op, f, block, b), output_dtype(op, f, block)});
   return out;
 }
 
 Device device_of(const Op& op, const void* block) {
   Device d = kCpu;
-  for_each_tensor(op, block, [](void* ctx, const Field&, const TensorView& v) {
-    auto& out = *static_cast<Device*>(ctx);
-    if (out.type == DeviceType::kCPU) out = v.device();
-  }, &d);
+  for_each_tensor(
+      op, block,
+      [](void* ctx, const Field&, const TensorView& v) {
+        auto& out = *static_cast<Device*>(ctx);
+        if (out.type == DeviceType::kCPU) out = v.device();
+      },
+      &d);
   return d;
 }
 
@@ -293,11 +299,14 @@ void for_each_tensor(const Op& op, const void* block, void (*fn)(void*, const Fi
 
 Refusal refuse_unless_cpu(const Op& op, const void* block) {
   Refusal r;
-  for_each_tensor(op, block, [](void* ctx, const Field& f, const TensorView& v) {
-    auto& out = *static_cast<Refusal*>(ctx);
-    if (v.device().type != DeviceType::kCPU && out.empty())
-      out = str(f.name, " is on ", to_string(v.device()), ", but this implementation runs on the CPU");
-  }, &r);
+  for_each_tensor(
+      op, block,
+      [](void* ctx, const Field& f, const TensorView& v) {
+        auto& out = *static_cast<Refusal*>(ctx);
+        if (v.device().type != DeviceType::kCPU && out.empty())
+          out = str(f.name, " is on ", to_string(v.device()), ", but this implementation runs on the CPU");
+      },
+      &r);
   return r;
 }
 
@@ -307,14 +316,20 @@ Refusal refuse_unless_gpu(const Op& op, const void* block, Device& device) {
     const Field* field = nullptr;
     Refusal refusal;
   } found{&device, nullptr, {}};
-  for_each_tensor(op, block, [](void* ctx, const Field& f, const TensorView& v) {
-    auto& out = *static_cast<Found*>(ctx);
-    if (!out.refusal.empty()) return;
-    if (v.device().type == DeviceType::kCPU) out.refusal = str(f.name, " is in host memory, but this implementation runs on GPUs");
-    else if (out.field && !(v.device() == *out.device))
-      out.refusal = str(f.name, " is on ", to_string(v.device()), ", but ", out.field->name, " is on ", to_string(*out.device));
-    else if (!out.field) out.field = &f, *out.device = v.device();
-  }, &found);
+  for_each_tensor(
+      op, block,
+      [](void* ctx, const Field& f, const TensorView& v) {
+        auto& out = *static_cast<Found*>(ctx);
+        if (!out.refusal.empty()) return;
+        if (v.device().type == DeviceType::kCPU)
+          out.refusal = str(f.name, " is in host memory, but this implementation runs on GPUs");
+        else if (out.field && !(v.device() == *out.device))
+          out.refusal = str(f.name, " is on ", to_string(v.device()), ", but ", out.field->name, " is on ",
+                            to_string(*out.device));
+        else if (!out.field)
+          out.field = &f, *out.device = v.device();
+      },
+      &found);
   if (!found.field && found.refusal.empty()) return "no tensor says on which GPU";
   return found.refusal;
 }
@@ -329,12 +344,14 @@ int64_t index_at(const TensorView& v, int64_t i) {
     case DType::kU32: return *reinterpret_cast<const uint32_t*>(p);
     case DType::kU64: return static_cast<int64_t>(*reinterpret_cast<const uint64_t*>(p));
     case DType::kU16: return *reinterpret_cast<const uint16_t*>(p);
-    case DType::kU8: case DType::kBool: return *reinterpret_cast<const uint8_t*>(p);
+    case DType::kU8:
+    case DType::kBool: return *reinterpret_cast<const uint8_t*>(p);
     default: throw InternalError(str("index_at: ", name(v.dtype()), " is no index type"));
   }
 }
 
-void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi, std::string_view why) {
+void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi,
+                       std::string_view why) {
   const int64_t n = v.rank() ? v.size(0) : 1;
   if (v.device().type == DeviceType::kCUDA) return;
   for (int64_t i = 0; i < n; ++i) {
@@ -351,8 +368,8 @@ int64_t check_indptr(std::string_view op, std::string_view name, const TensorVie
   FI_CHECK(previous == 0, ValueError, op, ": ", name, "[0] is ", previous, ", but must be 0");
   for (int64_t i = 1; i < n; ++i) {
     const int64_t x = index_at(v, i);
-    FI_CHECK(x >= previous, ValueError, op, ": ", name, "[", i, "] is ", x, ", but ", name, "[", i - 1, "] is ", previous,
-             ": it must never decrease");
+    FI_CHECK(x >= previous, ValueError, op, ": ", name, "[", i, "] is ", x, ", but ", name, "[", i - 1, "] is ",
+             previous, ": it must never decrease");
     previous = x;
   }
   return previous;

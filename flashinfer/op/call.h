@@ -29,8 +29,8 @@ class Results {
   operator std::tuple<Tensor, Tensor, Tensor>() const { return {first_[0].tensor, first_[1].tensor, first_[2].tensor}; }
   /// Which output tensor i is.
   const Field* field(int i) const { return item(i).field; }
-  /// None, the tensor, or a tuple, as Python's function returns: with numbers, slices and tuples of their own where the table
-  /// says so. `tensor(i)` stands for the i-th tensor.
+  /// None, the tensor, or a tuple, as Python's function returns: with numbers, slices and tuples of their own where the
+  /// table says so. `tensor(i)` stands for the i-th tensor.
   Value value(const std::function<Value(int)>& tensor) const;
   Value value() const;
 
@@ -39,7 +39,9 @@ class Results {
     Tensor tensor;
     const Field* field = nullptr;
   };
-  const Item& item(int i) const { return i < kInline ? first_[static_cast<size_t>(i)] : rest_[static_cast<size_t>(i - kInline)]; }
+  const Item& item(int i) const {
+    return i < kInline ? first_[static_cast<size_t>(i)] : rest_[static_cast<size_t>(i - kInline)];
+  }
   static constexpr int kInline = 4;  // nearly all ops: no memory is asked for
   std::array<Item, kInline> first_;
   std::vector<Item> rest_;
@@ -60,8 +62,8 @@ Results call(const Op& op, const Block& args) {
   return run(op, &block);
 }
 
-/// A call by name: values are bound to the signature (TypeError as Python: missing, unexpected, multiple values), converted to
-/// the block and run. Returns what the Python function returns.
+/// A call by name: values are bound to the signature (TypeError as Python: missing, unexpected, multiple values),
+/// converted to the block and run. Returns what the Python function returns.
 Value call_values(const Op& op, const Passed& passed);
 
 /// A block made from values, for replay, cases and other languages.
@@ -84,16 +86,17 @@ class Block {
   std::vector<Value> keep_;
 };
 
-/// Checks, allocates absent outputs and selects, without launching: which candidate would serve, and every refusal on the way.
+/// Checks, allocates absent outputs and selects, without launching: which candidate would serve, and every refusal on
+/// the way.
 struct Selection {
   const Candidate* candidate = nullptr;
   std::vector<std::pair<const char*, Refusal>> refusals;
 };
 Selection explain(const Op& op, const void* block);
 
-/// The outputs of a call of this block, in order, returned or not, without computing or allocating anything: what a compiler of
-/// programs needs. Checks shapes and dtypes, not values: tensors may lack their content, but not their memory when the op's
-/// shapes depend on it. An extent that only the content of a tensor tells is kAnyExtent.
+/// The outputs of a call of this block, in order, returned or not, without computing or allocating anything: what a
+/// compiler of programs needs. Checks shapes and dtypes, not values: tensors may lack their content, but not their
+/// memory when the op's shapes depend on it. An extent that only the content of a tensor tells is kAnyExtent.
 struct OutputType {
   const Field* field;
   Shape shape;
@@ -104,8 +107,8 @@ inline constexpr int64_t kAnyExtent = -1;
 /// True inside infer_outputs, for shape functions that would read a tensor's content.
 bool inferring();
 
-/// Within the scope, calls of this thread use only the candidate of this name (cases, bench); it throws RuntimeError with the
-/// refusal when that one refuses.
+/// Within the scope, calls of this thread use only the candidate of this name (cases, bench); it throws RuntimeError
+/// with the refusal when that one refuses.
 class ForceCandidate {
  public:
   explicit ForceCandidate(std::string name);
@@ -120,11 +123,14 @@ class ForceCandidate {
 
 // ---- pieces that candidates and validators share ----
 /// The views of all tensor members; for cost models and device checks.
-void for_each_tensor(const Op& op, const void* block, void (*fn)(void* ctx, const Field& f, const TensorView& v), void* ctx);
+void for_each_tensor(const Op& op, const void* block, void (*fn)(void* ctx, const Field& f, const TensorView& v),
+                     void* ctx);
 /// "query is on cuda:0, but this kernel runs on the CPU", or empty when every tensor is in host memory.
 Refusal refuse_unless_cpu(const Op& op, const void* block);
-/// ValueError unless lo <= every value < hi: "op: name[3] is 17, but must be in [0, 16) (pages of the pool)". int32 or int64.
-void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi, std::string_view why);
+/// ValueError unless lo <= every value < hi: "op: name[3] is 17, but must be in [0, 16) (pages of the pool)". int32 or
+/// int64.
+void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi,
+                       std::string_view why);
 /// ValueError unless v[0] == 0 and v never decreases; returns the last value.
 int64_t check_indptr(std::string_view op, std::string_view name, const TensorView& v);
 /// Element i of an int32/int64/uint32/bool... host tensor of rank 1, any stride.

@@ -36,8 +36,8 @@ const Bindings::Entry* find_or_attribute(const Op& op, const void* block, Bindin
   return nullptr;
 }
 
-void check_extent(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t, int axis,
-                  const Dim& d, Bindings& b) {
+void check_extent(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t,
+                  int axis, const Dim& d, Bindings& b) {
   const int64_t n = t.size(axis);
   if (d.literal()) {
     FI_CHECK(n == d.add, ValueError, op.name, ": ", who, ".shape[", axis, "] is ", n, ", but must be ", d.add);
@@ -58,12 +58,13 @@ void check_extent(const Op& op, const Field& f, const void* block, const std::st
                        plain ? "" : str(d.name(), " is ", e->value, ", "), "from ", where(*e), ")"));
 }
 
-void check_shape(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t, Bindings& b) {
+void check_shape(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t,
+                 Bindings& b) {
   const Dims& dims = f.dims;
   if (dims.count < 0) return;
   const int lead = t.rank() - dims.count;
-  FI_CHECK(dims.ellipsis ? lead >= 0 : lead == 0, ValueError, op.name, ": ", who, " has rank ", t.rank(), " (", to_string(t),
-           "), but must be [", dims.text, "]");
+  FI_CHECK(dims.ellipsis ? lead >= 0 : lead == 0, ValueError, op.name, ": ", who, " has rank ", t.rank(), " (",
+           to_string(t), "), but must be [", dims.text, "]");
   if (dims.ellipsis) {
     if (!b.lead_field) {
       b.lead_field = &f;
@@ -72,8 +73,9 @@ void check_shape(const Op& op, const Field& f, const void* block, const std::str
     } else {
       bool same = b.lead.rank == lead;
       for (int i = 0; same && i < lead; ++i) same = b.lead.size[i] == t.size(i);
-      FI_CHECK(same, ValueError, op.name, ": ", who, " is ", to_string(t), ", but its leading extents must be those of ",
-               b.lead_field->name, " (", b.lead.rank, " of them", b.lead.rank ? str(", the first is ", b.lead.size[0]) : "", ")");
+      FI_CHECK(same, ValueError, op.name, ": ", who, " is ", to_string(t),
+               ", but its leading extents must be those of ", b.lead_field->name, " (", b.lead.rank, " of them",
+               b.lead.rank ? str(", the first is ", b.lead.size[0]) : "", ")");
     }
   }
   for (int i = 0; i < dims.count; ++i) check_extent(op, f, block, who, t, lead + i, dims.dim[i], b);
@@ -103,13 +105,14 @@ void check_dtype(const Op& op, const Field& f, const void* block, const std::str
   }
   if (f.dtype && is_output(f.role)) {
     const DType want = f.dtype(block);
-    FI_CHECK(t.dtype() == want, ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but must be ", name(want));
+    FI_CHECK(t.dtype() == want, ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but must be ",
+             name(want));
   }
   if (!f.same_as) return;
   const TensorView* other = first_tensor(find_field(op, f.same_as), block);
   if (other)
-    FI_CHECK(t.dtype() == other->dtype(), ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but ", f.same_as,
-             ".dtype is ", name(other->dtype()));
+    FI_CHECK(t.dtype() == other->dtype(), ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but ",
+             f.same_as, ".dtype is ", name(other->dtype()));
 }
 
 void check_layout(const Op& op, const Field& f, const std::string& who, const TensorView& t) {
@@ -123,8 +126,8 @@ void check_layout(const Op& op, const Field& f, const std::string& who, const Te
              ", but the last dimension must be contiguous");
   if (is_output(f.role))
     for (int i = 0; i < t.rank(); ++i)
-      FI_CHECK(t.size(i) <= 1 || t.stride(i) != 0, ValueError, op.name, ": ", who, ".stride(", i, ") is 0 over ", t.size(i),
-               " elements, but it is written: its elements must not share memory");
+      FI_CHECK(t.size(i) <= 1 || t.stride(i) != 0, ValueError, op.name, ": ", who, ".stride(", i, ") is 0 over ",
+               t.size(i), " elements, but it is written: its elements must not share memory");
 }
 
 bool same_view(const TensorView& a, const TensorView& b) {
@@ -152,8 +155,9 @@ void check_aliasing(const Op& op, const void* block) {
           if (f.may_alias && std::string_view(f.may_alias) == g.name && same_view(*a[x], *c[y])) continue;
           throw ValueError(str(op.name, ": ", label(f, x, na), " (", to_string(*a[x]), ") shares memory with ",
                                label(g, y, nc), " (", to_string(*c[y]), "), but ",
-                               f.may_alias && std::string_view(f.may_alias) == g.name ? "may only be exactly the same view"
-                                                                                       : "must not overlap it"));
+                               f.may_alias && std::string_view(f.may_alias) == g.name
+                                   ? "may only be exactly the same view"
+                                   : "must not overlap it"));
         }
     }
   }
@@ -207,7 +211,8 @@ void check_fields(const Op& op, const void* block, Bindings& b) {
     }
     const TensorView* v[2];
     const int n = f.tensors(block, v);
-    if (n == 0 && f.required && !f.optional && f.get(block).is_none()) throw ValueError(str(op.name, ": ", f.name, " is missing"));
+    if (n == 0 && f.required && !f.optional && f.get(block).is_none())
+      throw ValueError(str(op.name, ": ", f.name, " is missing"));
     for (int i = 0; i < n; ++i) {
       const std::string who = n > 1 ? label(f, i, n) : std::string(f.name);
       check_shape(op, f, block, who, *v[i], b);
@@ -238,7 +243,8 @@ Shape output_shape(const Op& op, const Field& f, const void* block, const Bindin
   for (int i = 0; i < f.dims.count; ++i) {
     const Dim& d = f.dims.dim[i];
     const auto* e = d.literal() ? nullptr : find_or_attribute(op, block, known, d.name());
-    if (!d.literal() && !e) throw InternalError(str(op.name, ": ", f.name, " needs ", d.name(), ", which nothing binds"));
+    if (!d.literal() && !e)
+      throw InternalError(str(op.name, ": ", f.name, " needs ", d.name(), ", which nothing binds"));
     s.size[s.rank++] = d.literal() ? d.add : e->value * d.mul + d.add;
   }
   return s;

@@ -37,7 +37,10 @@ consteval Dims parse_dims(const char* s) {
   auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   auto is_name = [&](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c); };
   while (*p) {
-    if (*p == ' ') { ++p; continue; }
+    if (*p == ' ') {
+      ++p;
+      continue;
+    }
     if (p[0] == '.' && p[1] == '.' && p[2] == '.') {
       if (out.count) throw "the ellipsis comes first";
       out.ellipsis = true;
@@ -48,9 +51,18 @@ consteval Dims parse_dims(const char* s) {
     Dim& d = out.dim[static_cast<int>(out.count++)];
     int64_t number = 0;
     bool has_number = false;
-    while (is_digit(*p)) { number = number * 10 + (*p++ - '0'); has_number = true; }
-    if (has_number && *p != '*') { d.add = number; continue; }
-    if (has_number) { d.mul = number; ++p; }
+    while (is_digit(*p)) {
+      number = number * 10 + (*p++ - '0');
+      has_number = true;
+    }
+    if (has_number && *p != '*') {
+      d.add = number;
+      continue;
+    }
+    if (has_number) {
+      d.mul = number;
+      ++p;
+    }
     int n = 0;
     while (is_name(*p)) {
       if (n >= 15) throw "symbol too long";

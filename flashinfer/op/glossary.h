@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the names of arguments mean, once for all ops: the same name means the same thing everywhere. A field's own `op::doc`
-// goes before it.
+// What the names of arguments mean, once for all ops: the same name means the same thing everywhere. A field's own
+// `op::doc` goes before it.
 #pragma once
 #include <span>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects with state (`plan`/`run` wrappers). The state is a value: a plain struct with a table of members, so that a recorded
-// `run` carries it (keys `self__plan__<member>`) and replays alone.
+// Objects with state (`plan`/`run` wrappers). The state is a value: a plain struct with a table of members, so that a
+// recorded `run` carries it (keys `self__plan__<member>`) and replays alone.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,8 +16,8 @@ struct StateType {
   std::span<const Field> fields;
   std::shared_ptr<void> (*make)();  // default constructed
   /// Older names of methods, for languages that have them: "begin_forward=plan; run_return_lse=run(return_lse=True);
-  /// end_forward=": another name, one with another default, and one that does nothing. Those of methods that a class lacks
-  /// do not count.
+  /// end_forward=": another name, one with another default, and one that does nothing. Those of methods that a class
+  /// lacks do not count.
   const char* aliases = "";
 };
 template <class State>
@@ -38,8 +38,14 @@ struct Object {
   std::shared_ptr<const void> state;
   bool planned = false;  // run() before plan() is an error of the caller
 
-  template <class State> const State& as() const { return *static_cast<const State*>(state.get()); }
-  template <class State> void set(State s) { state = std::make_shared<const State>(std::move(s)); }
+  template <class State>
+  const State& as() const {
+    return *static_cast<const State*>(state.get());
+  }
+  template <class State>
+  void set(State s) {
+    state = std::make_shared<const State>(std::move(s));
+  }
 };
 
 /// A copy of `name` that lives as long as the program (for objects made from recorded names).

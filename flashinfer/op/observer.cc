@@ -42,7 +42,8 @@ int64_t monotonic_ns() {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-ObservedCall::ObservedCall(Observer& o, const Op& op, const void* block, const Passed* passed) : observer_(o), outer_(t_current) {
+ObservedCall::ObservedCall(Observer& o, const Op& op, const void* block, const Passed* passed)
+    : observer_(o), outer_(t_current) {
   invocation.name = op.name;
   invocation.module = op.module;
   invocation.op = &op;
@@ -61,7 +62,10 @@ ObservedCall::ObservedCall(Observer& o, const Op& op, const void* block, const P
   }
   begin();
 }
-ObservedCall::ObservedCall(Observer& o, Invocation foreign) : invocation(std::move(foreign)), observer_(o), outer_(t_current) { begin(); }
+ObservedCall::ObservedCall(Observer& o, Invocation foreign)
+    : invocation(std::move(foreign)), observer_(o), outer_(t_current) {
+  begin();
+}
 
 void ObservedCall::begin() {
   invocation.sequence = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -125,8 +129,8 @@ std::vector<Arg> Invocation::args() const {
       used.push_back(f);
     }
   }
-  // A C++ call: required arguments are positional where the signature lets them; those after `*`, and optional ones that differ from
-  // their default, are keywords.
+  // A C++ call: required arguments are positional where the signature lets them; those after `*`, and optional ones
+  // that differ from their default, are keywords.
   const void* defaults = default_block(*op);
   std::vector<Arg> keyword, rest;
   bool by_name = false;
@@ -134,7 +138,9 @@ std::vector<Arg> Invocation::args() const {
     by_name |= f.keyword_only;
     if (std::find(used.begin(), used.end(), &f) != used.end()) continue;
     if (f.required) {
-      if (!passed) (by_name ? keyword : out).push_back({f.name, by_name ? Arg::kKeyword : Arg::kPositional, f.get(block), nullptr, &f});
+      if (!passed)
+        (by_name ? keyword : out)
+            .push_back({f.name, by_name ? Arg::kKeyword : Arg::kPositional, f.get(block), nullptr, &f});
       continue;
     }
     Value value = f.get(block), standard = f.get(defaults);
@@ -143,11 +149,14 @@ std::vector<Arg> Invocation::args() const {
         for (const Value& item : *items) out.push_back({f.name, Arg::kPositional, item, nullptr, &f});
       continue;
     }
-    const bool is_default = (passed && !f.hidden) || (value.is_none() && standard.is_none()) || same_value(value, standard);
+    const bool is_default =
+        (passed && !f.hidden) || (value.is_none() && standard.is_none()) || same_value(value, standard);
     const bool extra = f.role == Role::kResult || f.hidden;  // not in the public signature
     const Arg::How how = f.hidden && f.role == Role::kAttr ? Arg::kImplied : Arg::kKeyword;
-    if (!is_default) keyword.push_back({f.name, how, std::move(value), nullptr, &f});
-    else if (!extra) rest.push_back({f.name, Arg::kDefault, std::move(standard), f.literal, &f});
+    if (!is_default)
+      keyword.push_back({f.name, how, std::move(value), nullptr, &f});
+    else if (!extra)
+      rest.push_back({f.name, Arg::kDefault, std::move(standard), f.literal, &f});
   }
   out.insert(out.end(), std::make_move_iterator(keyword.begin()), std::make_move_iterator(keyword.end()));
   out.insert(out.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one hook for everything observed: log, recorder, trace. `call()` tells the observer, if there is one, before and after.
+// The one hook for everything observed: log, recorder, trace. `call()` tells the observer, if there is one, before and
+// after.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -30,8 +31,8 @@ struct Passed {
   std::vector<std::pair<std::string, Value>> keyword;
 };
 
-/// A call while it runs. For an op of ours `op` and `block` are set; a foreign callable (a decorated Python function) gives
-/// its arguments itself.
+/// A call while it runs. For an op of ours `op` and `block` are set; a foreign callable (a decorated Python function)
+/// gives its arguments itself.
 struct Invocation {
   std::string_view name;
   std::string_view module;
@@ -40,9 +41,9 @@ struct Invocation {
   const Passed* passed = nullptr;  // null: a C++ call
   std::vector<Arg> foreign_args;
   std::string foreign_signature;
-  uint64_t self_id = 0;            // 0: not a method
-  uint64_t sequence = 0;           // over all functions and threads of the process, from 1; set when observed
-  int depth = 0;                   // 0 for a call that is not inside another observed call of this thread
+  uint64_t self_id = 0;              // 0: not a method
+  uint64_t sequence = 0;             // over all functions and threads of the process, from 1; set when observed
+  int depth = 0;                     // 0 for a call that is not inside another observed call of this thread
   int64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC around the kernel
   const char* candidate = nullptr;   // that served
   std::string config;                // the kernel's Config as text, when the candidate reports it (report_config)
@@ -79,7 +80,8 @@ void listen_to_observer(void (*changed)());
 /// True when an observer is in force; looks at the environment if nobody has yet.
 bool observed();
 
-/// Called once, at the first call of any op; record/ defines it and installs its observer if the environment asks for one.
+/// Called once, at the first call of any op; record/ defines it and installs its observer if the environment asks for
+/// one.
 void start_observing();
 
 namespace detail {

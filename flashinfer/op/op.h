@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op: its name, the table of its block's members, its candidates in order, its cases. A plain constant; no registration code.
+// An op: its name, the table of its block's members, its candidates in order, its cases. A plain constant; no
+// registration code.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,11 +25,14 @@ struct Candidate {
   void (*launch)(void* block) = nullptr;
 };
 namespace detail {
-template <auto F> struct Fn;
-template <class B, Refusal (*F)(const B&)> struct Fn<F> {
+template <auto F>
+struct Fn;
+template <class B, Refusal (*F)(const B&)>
+struct Fn<F> {
   static Refusal refuse(const void* b) { return F(*static_cast<const B*>(b)); }
 };
-template <class B, void (*F)(B&)> struct Fn<F> {  // B may be const
+template <class B, void (*F)(B&)>
+struct Fn<F> {  // B may be const
   static void launch(void* b) { F(*static_cast<B*>(b)); }
 };
 }  // namespace detail
@@ -44,7 +48,8 @@ constexpr Candidate reference() {
   return {"reference", [](const void*) -> Refusal { return {}; }, &detail::Fn<Launch>::launch};
 }
 
-/// A row of an op's case table. `args` is "name=value ..." (cases/parse.h); plans of methods are written `plan.name=value`.
+/// A row of an op's case table. `args` is "name=value ..." (cases/parse.h); plans of methods are written
+/// `plan.name=value`.
 struct Case {
   const char* name;
   const char* args;
@@ -58,9 +63,13 @@ enum CaseTag : unsigned { kBench = 1, kAot = 2, kTrace = 4 };
 using CaseTable = std::span<const Case> (*)();
 
 /// Bytes that must move and operations that must be done, for bench.
-struct Cost { double bytes = 0, flops = 0; };
+struct Cost {
+  double bytes = 0, flops = 0;
+};
 
-struct Tolerance { double rtol = -1, atol = -1; };
+struct Tolerance {
+  double rtol = -1, atol = -1;
+};
 
 struct BlockType {
   size_t size, align;
@@ -70,7 +79,8 @@ struct BlockType {
 };
 template <class B>
 constexpr BlockType block_type() {
-  return {sizeof(B), alignof(B), [](void* p) { new (p) B(); }, [](void* p, const void* q) { new (p) B(*static_cast<const B*>(q)); },
+  return {sizeof(B), alignof(B), [](void* p) { new (p) B(); },
+          [](void* p, const void* q) { new (p) B(*static_cast<const B*>(q)); },
           [](void* p) { static_cast<B*>(p)->~B(); }};
 }
 
@@ -81,29 +91,31 @@ struct Op {
   BlockType block;
   std::span<const Field> fields;
   std::span<const Candidate> candidates;
-  CaseTable cases_of = nullptr;  // may be null: none
+  CaseTable cases_of = nullptr;                   // may be null: none
   void (*validate)(const void* block) = nullptr;  // what the table cannot say
-  /// Before anybody observes: fills hidden members with what the call takes from the process (a default generator), so that
-  /// a recording holds it.
+  /// Before anybody observes: fills hidden members with what the call takes from the process (a default generator), so
+  /// that a recording holds it.
   void (*prepare)(void* block) = nullptr;
   Cost (*cost)(const void* block) = nullptr;
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
-  const char* alias = nullptr;  // of a function, where the interface has two for one; log and dump have `name`
+  const char* alias = nullptr;       // of a function, where the interface has two for one; log and dump have `name`
 
   std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
 
-/// constexpr op::Op rmsnorm_op = op::define<RmsNorm, check, cost>("rmsnorm", "flashinfer.norm", "...", fields, candidates,
-/// cases); `check` (throws, e.g. ValueError) and `cost` may be left out.
+/// constexpr op::Op rmsnorm_op = op::define<RmsNorm, check, cost>("rmsnorm", "flashinfer.norm", "...", fields,
+/// candidates, cases); `check` (throws, e.g. ValueError) and `cost` may be left out.
 namespace detail {
 /// Whether a function template argument was given. By type identity: under -fsanitize=undefined g++ 12 does not take a
 /// function's address for a constant that differs from null.
 template <auto F>
-inline constexpr bool given = !std::is_same_v<std::integral_constant<decltype(F), F>, std::integral_constant<decltype(F), nullptr>>;
+inline constexpr bool given =
+    !std::is_same_v<std::integral_constant<decltype(F), F>, std::integral_constant<decltype(F), nullptr>>;
 }  // namespace detail
-template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr, void (*Prepare)(B&) = nullptr>
+template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr,
+          void (*Prepare)(B&) = nullptr>
 constexpr Op define(const char* name, const char* module, const char* doc, std::span<const Field> fields,
                     std::span<const Candidate> candidates, CaseTable cases, Tolerance tolerance = {},
                     const StateType* state = nullptr, int version = 1) {

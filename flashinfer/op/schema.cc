@@ -45,23 +45,34 @@ void from_value(TensorView& out, const Value& v, const Field& f) {
   out = *t;
 }
 void from_value(Tensor& out, const Value& v, const Field& f) {
-  if (v.is_none()) { out = Tensor(); return; }  // a plan without a mask
+  if (v.is_none()) {
+    out = Tensor();
+    return;
+  }  // a plan without a mask
   const auto* t = v.as<TensorValue>();
   if (!t) wrong_type(f, "a tensor", v);
   out = t->owner ? Tensor(t->view, t->owner) : Tensor::clone(t->view);
 }
 void from_value(PagedKv& out, const Value& v, const Field& f) {
-  if (const TensorView* t = v.tensor()) { out = PagedKv(*t); return; }
+  if (const TensorView* t = v.tensor()) {
+    out = PagedKv(*t);
+    return;
+  }
   const auto* pair = v.as<TupleValue>();  // a list is refused, as upstream does (attention.md 1.2)
   if (!pair || pair->items.size() != 2 || !pair->items[0].tensor() || !pair->items[1].tensor())
-    throw KeyError(str(f.name, " must be a stacked tensor or a tuple (k_cache, v_cache), but is ", type_name(v), " ", python_repr(v)));
+    throw KeyError(str(f.name, " must be a stacked tensor or a tuple (k_cache, v_cache), but is ", type_name(v), " ",
+                       python_repr(v)));
   out = PagedKv(*pair->items[0].tensor(), *pair->items[1].tensor());
 }
 void from_value(ScalarOrTensor& out, const Value& v, const Field& f) {
-  if (const TensorView* t = v.tensor()) out = ScalarOrTensor(*t);
-  else if (const auto* i = v.as<int64_t>()) out = ScalarOrTensor(*i);
-  else if (const auto* d = v.as<double>()) out = ScalarOrTensor(*d);
-  else wrong_type(f, "a number or a tensor", v);
+  if (const TensorView* t = v.tensor())
+    out = ScalarOrTensor(*t);
+  else if (const auto* i = v.as<int64_t>())
+    out = ScalarOrTensor(*i);
+  else if (const auto* d = v.as<double>())
+    out = ScalarOrTensor(*d);
+  else
+    wrong_type(f, "a number or a tensor", v);
 }
 void from_value(std::vector<TensorView>& out, const Value& v, const Field& f) {
   const auto* items = sequence_items(v);
@@ -87,43 +98,64 @@ void from_value(Object*& out, const Value& v, const Field& f) {
   out = o->object;
 }
 void from_value(bool& out, const Value& v, const Field& f) {
-  if (const auto* b = v.as<bool>()) out = *b;
-  else if (const auto* i = v.as<int64_t>()) out = *i != 0;
-  else wrong_type(f, "a bool", v);
+  if (const auto* b = v.as<bool>())
+    out = *b;
+  else if (const auto* i = v.as<int64_t>())
+    out = *i != 0;
+  else
+    wrong_type(f, "a bool", v);
 }
 void from_value(int64_t& out, const Value& v, const Field& f) {
-  if (const auto* i = v.as<int64_t>()) out = *i;
-  else if (const auto* b = v.as<bool>()) out = *b ? 1 : 0;
-  else if (const auto* d = v.as<double>(); d && std::trunc(*d) == *d && std::abs(*d) < 9e15) out = static_cast<int64_t>(*d);
-  else if (const auto* e = v.as<EnumValue>(); e && e->numeric) out = std::strtoll(e->value.c_str(), nullptr, 10);
-  else wrong_type(f, "an integer", v);
+  if (const auto* i = v.as<int64_t>())
+    out = *i;
+  else if (const auto* b = v.as<bool>())
+    out = *b ? 1 : 0;
+  else if (const auto* d = v.as<double>(); d && std::trunc(*d) == *d && std::abs(*d) < 9e15)
+    out = static_cast<int64_t>(*d);
+  else if (const auto* e = v.as<EnumValue>(); e && e->numeric)
+    out = std::strtoll(e->value.c_str(), nullptr, 10);
+  else
+    wrong_type(f, "an integer", v);
 }
 void from_value(double& out, const Value& v, const Field& f) {
-  if (const auto* d = v.as<double>()) out = *d;
-  else if (const auto* i = v.as<int64_t>()) out = static_cast<double>(*i);
-  else wrong_type(f, "a number", v);
+  if (const auto* d = v.as<double>())
+    out = *d;
+  else if (const auto* i = v.as<int64_t>())
+    out = static_cast<double>(*i);
+  else
+    wrong_type(f, "a number", v);
 }
 void from_value(std::string& out, const Value& v, const Field& f) {
-  if (const auto* s = v.as<std::string>()) out = *s;
-  else wrong_type(f, "a string", v);
+  if (const auto* s = v.as<std::string>())
+    out = *s;
+  else
+    wrong_type(f, "a string", v);
 }
 void from_value(DType& out, const Value& v, const Field& f) {
-  if (const auto* t = v.as<DType>()) { out = *t; return; }
+  if (const auto* t = v.as<DType>()) {
+    out = *t;
+    return;
+  }
   const auto* s = v.as<std::string>();
   const auto t = s ? parse_dtype(*s) : std::nullopt;
   if (!t) wrong_type(f, "a dtype or the name of one", v);
   out = *t;
 }
 void from_value(Device& out, const Value& v, const Field& f) {
-  if (const auto* d = v.as<Device>()) { out = *d; return; }
+  if (const auto* d = v.as<Device>()) {
+    out = *d;
+    return;
+  }
   const auto* s = v.as<std::string>();
   const auto d = s ? parse_device(*s) : std::nullopt;
   if (!d) wrong_type(f, "a device", v);
   out = *d;
 }
 void from_value(Generator& out, const Value& v, const Field& f) {
-  if (const auto* g = v.as<Generator>()) out = *g;
-  else wrong_type(f, "a generator", v);
+  if (const auto* g = v.as<Generator>())
+    out = *g;
+  else
+    wrong_type(f, "a generator", v);
 }
 
 }  // namespace flashinfer::op

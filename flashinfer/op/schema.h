@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of an argument block's members. It is the only description of a signature: checks and their messages, log, dump,
-// replay, other languages, cases and docs all come from it.
+// The table of an argument block's members. It is the only description of a signature: checks and their messages, log,
+// dump, replay, other languages, cases and docs all come from it.
 //
 //   constexpr op::Field fields[] = {
 //       op::in<&RmsNorm::input>("input", "... d", op::floats),
@@ -23,15 +23,15 @@
 namespace flashinfer::op {
 
 enum class Role : uint8_t {
-  kIn,       // read
-  kInOut,    // read and written
-  kOut,      // written; a parameter of the public signature; allocated when absent; returned unless not_returned
-  kResult,   // returned, not in the public signature; a C++ caller may still supply the memory
-  kAttr,     // a plain value
-  kScratch,  // workspace: content means nothing, the recorder keeps only its description
-  kPaged,    // a paged pool, read: pages named by the op's index arrays may be recorded alone
+  kIn,          // read
+  kInOut,       // read and written
+  kOut,         // written; a parameter of the public signature; allocated when absent; returned unless not_returned
+  kResult,      // returned, not in the public signature; a C++ caller may still supply the memory
+  kAttr,        // a plain value
+  kScratch,     // workspace: content means nothing, the recorder keeps only its description
+  kPaged,       // a paged pool, read: pages named by the op's index arrays may be recorded alone
   kPagedInOut,  // a paged pool, written
-  kSelf,     // Object*: the receiver of a method
+  kSelf,        // Object*: the receiver of a method
 };
 
 struct Shape {
@@ -43,9 +43,9 @@ struct Shape {
 struct Field {
   const char* name = nullptr;
   Role role = Role::kAttr;
-  const char* type = "object";       // of the member, for other languages: "Tensor", "float", ... (detail::type_text)
-  bool optional = false;             // None is a value of its own
-  const char* doc = nullptr;         // what it means, when name, shape and type do not say it
+  const char* type = "object";  // of the member, for other languages: "Tensor", "float", ... (detail::type_text)
+  bool optional = false;        // None is a value of its own
+  const char* doc = nullptr;    // what it means, when name, shape and type do not say it
   Dims dims;
   DTypeSet dtypes;                   // empty: any
   const char* same_as = nullptr;     // dtype equal to that of this argument
@@ -54,42 +54,65 @@ struct Field {
   const char* literal = nullptr;     // the default as Python shows it, when it differs from ours (`8` for 8.0)
   const char* choices = nullptr;     // legal strings, "NHD|HND"; another one is a KeyError or ValueError (choice_error)
   ErrorKind choice_error = ErrorKind::kValueError;
-  const char* backends = nullptr;    // "cudnn:cuda|auto": legal back ends and the kind of device each exists for (none: all)
-  const char* structure = nullptr;   // a dict's members as a class in other languages, by its makers (op::structure)
-  const char* enumeration = nullptr; // "TopKTieBreak: NONE=0|SMALL=1|LARGE=2": the numbers' names in languages that have enums
-  bool required = false;             // no default
-  bool keyword_only = false;         // this one and all after it
-  bool was_positional = false;       // keyword-only now; taken by position behind the others, in the table's order, with a warning
-  bool rest = false;                 // a Value that takes all further positional arguments (`*args`); only required ones before it
-  bool not_returned = false;         // an output the public function does not return
+  const char* backends =
+      nullptr;  // "cudnn:cuda|auto": legal back ends and the kind of device each exists for (none: all)
+  const char* structure = nullptr;  // a dict's members as a class in other languages, by its makers (op::structure)
+  const char* enumeration =
+      nullptr;                // "TopKTieBreak: NONE=0|SMALL=1|LARGE=2": the numbers' names in languages that have enums
+  bool required = false;      // no default
+  bool keyword_only = false;  // this one and all after it
+  bool was_positional =
+      false;          // keyword-only now; taken by position behind the others, in the table's order, with a warning
+  bool rest = false;  // a Value that takes all further positional arguments (`*args`); only required ones before it
+  bool not_returned = false;  // an output the public function does not return
   // The form in which a result is returned by name (other languages, log, recorder); C++ returns the tensor.
-  bool as_numbers = false;           // its elements, each a number of its own
-  bool unstacked = false;            // a tuple of its slices along the first dimension
-  bool joined = false;               // in one tuple with the output before it
-  bool any_layout = false;           // the last dimension may be strided (the op says what it takes)
-  bool contiguous = false;           // must be contiguous as a whole
-  bool hidden = false;               // ours, not in the public signature; shown only when given
+  bool as_numbers = false;                      // its elements, each a number of its own
+  bool unstacked = false;                       // a tuple of its slices along the first dimension
+  bool joined = false;                          // in one tuple with the output before it
+  bool any_layout = false;                      // the last dimension may be strided (the op says what it takes)
+  bool contiguous = false;                      // must be contiguous as a whole
+  bool hidden = false;                          // ours, not in the public signature; shown only when given
   bool (*when)(const void* block) = nullptr;    // results: produced only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
   DType (*dtype)(const void* block) = nullptr;  // outputs: the element type, when no argument says it (a plan does)
-  Shape (*strides)(const void* block) = nullptr;  // outputs that are made: their strides in elements, when not row-major
+  Shape (*strides)(const void* block) =
+      nullptr;  // outputs that are made: their strides in elements, when not row-major
   // Access to the member, by its type.
   Value (*get)(const void* block) = nullptr;
-  void (*set)(void* block, const Value& v, const Field& f) = nullptr;  // TypeError naming the field
+  void (*set)(void* block, const Value& v, const Field& f) = nullptr;   // TypeError naming the field
   int (*tensors)(const void* block, const TensorView** out) = nullptr;  // at most 2 views; null for non-tensor kinds
   void (*assign)(void* block, const TensorView& v) = nullptr;           // outputs: sets the view
 };
 
 // ---- options of a field ----
-struct SameAs { const char* name; };
-struct DTypeFrom { const char* name; };
-struct MayAlias { const char* name; };
-struct Literal { const char* text; };
-struct Choices { const char* names; ErrorKind error = ErrorKind::kValueError; };
-struct Doc { const char* text; };
-struct Backends { const char* names; };
-struct Enumeration { const char* text; };
-struct Structure { const char* makers; };
+struct SameAs {
+  const char* name;
+};
+struct DTypeFrom {
+  const char* name;
+};
+struct MayAlias {
+  const char* name;
+};
+struct Literal {
+  const char* text;
+};
+struct Choices {
+  const char* names;
+  ErrorKind error = ErrorKind::kValueError;
+};
+struct Doc {
+  const char* text;
+};
+struct Backends {
+  const char* names;
+};
+struct Enumeration {
+  const char* text;
+};
+struct Structure {
+  const char* makers;
+};
 struct RequiredOption {};
 struct KeywordOnly {};
 struct WasPositional {};
@@ -101,10 +124,14 @@ struct Joined {};
 struct AnyLayout {};
 struct Contiguous {};
 struct HiddenOption {};
-template <auto Member> struct When {};
-template <auto Function> struct ShapeBy {};
-template <auto Function> struct DTypeBy {};
-template <auto Function> struct StridesBy {};
+template <auto Member>
+struct When {};
+template <auto Function>
+struct ShapeBy {};
+template <auto Function>
+struct DTypeBy {};
+template <auto Function>
+struct StridesBy {};
 
 constexpr SameAs same_as(const char* n) { return {n}; }
 constexpr DTypeFrom dtype_from(const char* n) { return {n}; }
@@ -112,12 +139,13 @@ constexpr MayAlias may_alias(const char* n) { return {n}; }
 constexpr Literal literal(const char* t) { return {t}; }
 constexpr Choices choices(const char* names, ErrorKind e = ErrorKind::kValueError) { return {names, e}; }
 constexpr Doc doc(const char* t) { return {t}; }
-/// A member that chooses among implementations by name. Besides these names, those of the op's candidates are legal. A name for
-/// another kind of device than the tensors' is a warning, once, and the call is served as by default; a name of this kind must serve.
+/// A member that chooses among implementations by name. Besides these names, those of the op's candidates are legal. A
+/// name for another kind of device than the tensors' is a warning, once, and the call is served as by default; a name
+/// of this kind must serve.
 constexpr Backends backends(const char* names) { return {names}; }
 constexpr Enumeration enumeration(const char* text) { return {text}; }
-/// "MLAPlanMetadata: csr(qo_indptr, kv_indptr); dense(block_tables, max_q_len=None)": the class and the ways to make one. Its
-/// members, in the order in which the makers name them, are None unless given; the op sees a dict of them.
+/// "MLAPlanMetadata: csr(qo_indptr, kv_indptr); dense(block_tables, max_q_len=None)": the class and the ways to make
+/// one. Its members, in the order in which the makers name them, are None unless given; the op sees a dict of them.
 constexpr Structure structure(const char* makers) { return {makers}; }
 inline constexpr RequiredOption required{};
 inline constexpr KeywordOnly keyword_only{};
@@ -130,10 +158,15 @@ inline constexpr Joined joined{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
 inline constexpr HiddenOption hidden{};
-template <auto Member> inline constexpr When<Member> when{};          // a bool member of the block, or bool(const Block&)
-template <auto Function> inline constexpr ShapeBy<Function> shape{};  // Shape f(const Block&)
-template <auto Function> inline constexpr DTypeBy<Function> dtype{};  // DType f(const Block&)
-template <auto Function> inline constexpr StridesBy<Function> strides{};  // Shape f(const Block&): a stride an axis, no two elements at one place
+template <auto Member>
+inline constexpr When<Member> when{};  // a bool member of the block, or bool(const Block&)
+template <auto Function>
+inline constexpr ShapeBy<Function> shape{};  // Shape f(const Block&)
+template <auto Function>
+inline constexpr DTypeBy<Function> dtype{};  // DType f(const Block&)
+template <auto Function>
+inline constexpr StridesBy<Function>
+    strides{};  // Shape f(const Block&): a stride an axis, no two elements at one place
 
 inline constexpr DTypeSet any_dtype{};
 inline constexpr DTypeSet floats = DTypeSet(DType::kF32) | DType::kF16 | DType::kBF16;
@@ -161,7 +194,9 @@ inline Value to_value(const std::vector<int64_t>& v) {
   return l;
 }
 template <class T>
-Value to_value(const std::optional<T>& v) { return v ? to_value(*v) : Value(); }
+Value to_value(const std::optional<T>& v) {
+  return v ? to_value(*v) : Value();
+}
 
 inline void from_value(Value& out, const Value& v, const Field&) { out = v; }
 void from_value(TensorView& out, const Value& v, const Field& f);
@@ -180,18 +215,32 @@ void from_value(Device& out, const Value& v, const Field& f);
 void from_value(Generator& out, const Value& v, const Field& f);
 template <class T>
 void from_value(std::optional<T>& out, const Value& v, const Field& f) {
-  if (v.is_none()) { out.reset(); return; }
+  if (v.is_none()) {
+    out.reset();
+    return;
+  }
   T x{};
   from_value(x, v, f);
   out = std::move(x);
 }
 
 namespace detail {
-template <class M> struct MemberOf;
-template <class B, class T> struct MemberOf<T B::*> { using Block = B; using Type = T; };
+template <class M>
+struct MemberOf;
+template <class B, class T>
+struct MemberOf<T B::*> {
+  using Block = B;
+  using Type = T;
+};
 
-inline int views(const TensorView& v, const TensorView** out) { out[0] = &v; return v.defined() ? 1 : 0; }
-inline int views(const Tensor& v, const TensorView** out) { out[0] = &v.view(); return v.defined() ? 1 : 0; }
+inline int views(const TensorView& v, const TensorView** out) {
+  out[0] = &v;
+  return v.defined() ? 1 : 0;
+}
+inline int views(const Tensor& v, const TensorView** out) {
+  out[0] = &v.view();
+  return v.defined() ? 1 : 0;
+}
 inline int views(const PagedKv& v, const TensorView** out) {
   if (!v.first.defined()) return 0;
   out[0] = &v.first;
@@ -203,30 +252,53 @@ template <class T>  // not what merely converts to one of them, as a number does
 concept HoldsViews = std::is_same_v<T, TensorView> || std::is_same_v<T, Tensor> || std::is_same_v<T, PagedKv> ||
                      std::is_same_v<T, ScalarOrTensor>;
 template <HoldsViews T>
-int views(const std::optional<T>& v, const TensorView** out) { return v ? views(*v, out) : 0; }
+int views(const std::optional<T>& v, const TensorView** out) {
+  return v ? views(*v, out) : 0;
+}
 template <class T>
-concept HasViews = HoldsViews<T> || requires(const T& t, const TensorView** o) { requires HoldsViews<typename T::value_type>; views(t, o); };
+concept HasViews = HoldsViews<T> || requires(const T& t, const TensorView** o) {
+  requires HoldsViews<typename T::value_type>;
+  views(t, o);
+};
 template <class T>
 inline constexpr bool kIsView = std::is_same_v<T, TensorView> || std::is_same_v<T, std::optional<TensorView>>;
 
-template <class T> inline constexpr const char* type_text = "object";
-template <> inline constexpr const char* type_text<TensorView> = "Tensor";
-template <> inline constexpr const char* type_text<Tensor> = "Tensor";
-template <> inline constexpr const char* type_text<PagedKv> = "PagedKv";
-template <> inline constexpr const char* type_text<ScalarOrTensor> = "ScalarOrTensor";
-template <> inline constexpr const char* type_text<std::vector<TensorView> > = "Tensors";
-template <> inline constexpr const char* type_text<std::vector<int64_t> > = "ints";
-template <> inline constexpr const char* type_text<Object*> = "self";
-template <> inline constexpr const char* type_text<bool> = "bool";
-template <> inline constexpr const char* type_text<int64_t> = "int";
-template <> inline constexpr const char* type_text<double> = "float";
-template <> inline constexpr const char* type_text<std::string> = "str";
-template <> inline constexpr const char* type_text<DType> = "dtype";
-template <> inline constexpr const char* type_text<Device> = "device";
-template <> inline constexpr const char* type_text<Generator> = "Generator";
-template <class T> inline constexpr const char* type_text<std::optional<T> > = type_text<T>;
-template <class T> inline constexpr bool kIsOptional = false;
-template <class T> inline constexpr bool kIsOptional<std::optional<T> > = true;
+template <class T>
+inline constexpr const char* type_text = "object";
+template <>
+inline constexpr const char* type_text<TensorView> = "Tensor";
+template <>
+inline constexpr const char* type_text<Tensor> = "Tensor";
+template <>
+inline constexpr const char* type_text<PagedKv> = "PagedKv";
+template <>
+inline constexpr const char* type_text<ScalarOrTensor> = "ScalarOrTensor";
+template <>
+inline constexpr const char* type_text<std::vector<TensorView>> = "Tensors";
+template <>
+inline constexpr const char* type_text<std::vector<int64_t>> = "ints";
+template <>
+inline constexpr const char* type_text<Object*> = "self";
+template <>
+inline constexpr const char* type_text<bool> = "bool";
+template <>
+inline constexpr const char* type_text<int64_t> = "int";
+template <>
+inline constexpr const char* type_text<double> = "float";
+template <>
+inline constexpr const char* type_text<std::string> = "str";
+template <>
+inline constexpr const char* type_text<DType> = "dtype";
+template <>
+inline constexpr const char* type_text<Device> = "device";
+template <>
+inline constexpr const char* type_text<Generator> = "Generator";
+template <class T>
+inline constexpr const char* type_text<std::optional<T>> = type_text<T>;
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
 
 template <auto M>
 constexpr Field member(const char* name, Role role) {
@@ -252,7 +324,10 @@ constexpr void apply(Field& f, SameAs s) { f.same_as = s.name; }
 constexpr void apply(Field& f, DTypeFrom s) { f.dtype_from = s.name; }
 constexpr void apply(Field& f, MayAlias s) { f.may_alias = s.name; }
 constexpr void apply(Field& f, Literal s) { f.literal = s.text; }
-constexpr void apply(Field& f, Choices s) { f.choices = s.names; f.choice_error = s.error; }
+constexpr void apply(Field& f, Choices s) {
+  f.choices = s.names;
+  f.choice_error = s.error;
+}
 constexpr void apply(Field& f, Doc s) { f.doc = s.text; }
 constexpr void apply(Field& f, Backends s) { f.backends = s.names; }
 constexpr void apply(Field& f, Enumeration s) { f.enumeration = s.text; }
@@ -268,29 +343,44 @@ constexpr void apply(Field& f, Joined) { f.joined = true; }
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
 constexpr void apply(Field& f, HiddenOption) { f.hidden = true; }
-template <auto M> struct Predicate;
-template <class B, bool B::*M> struct Predicate<M> {
+template <auto M>
+struct Predicate;
+template <class B, bool B::* M>
+struct Predicate<M> {
   static bool eval(const void* b) { return static_cast<const B*>(b)->*M; }
 };
-template <class B, bool (*F)(const B&)> struct Predicate<F> {
+template <class B, bool (*F)(const B&)>
+struct Predicate<F> {
   static bool eval(const void* b) { return F(*static_cast<const B*>(b)); }
 };
 template <auto M>
-constexpr void apply(Field& f, When<M>) { f.when = &Predicate<M>::eval; }
-template <auto F> struct ShapeOf;
-template <class B, Shape (*F)(const B&)> struct ShapeOf<F> {
+constexpr void apply(Field& f, When<M>) {
+  f.when = &Predicate<M>::eval;
+}
+template <auto F>
+struct ShapeOf;
+template <class B, Shape (*F)(const B&)>
+struct ShapeOf<F> {
   static Shape eval(const void* b) { return F(*static_cast<const B*>(b)); }
 };
 template <auto F>
-constexpr void apply(Field& f, ShapeBy<F>) { f.shape = &ShapeOf<F>::eval; }
+constexpr void apply(Field& f, ShapeBy<F>) {
+  f.shape = &ShapeOf<F>::eval;
+}
 template <auto F>
-constexpr void apply(Field& f, StridesBy<F>) { f.strides = &ShapeOf<F>::eval; }
-template <auto F> struct DTypeOf;
-template <class B, DType (*F)(const B&)> struct DTypeOf<F> {
+constexpr void apply(Field& f, StridesBy<F>) {
+  f.strides = &ShapeOf<F>::eval;
+}
+template <auto F>
+struct DTypeOf;
+template <class B, DType (*F)(const B&)>
+struct DTypeOf<F> {
   static DType eval(const void* b) { return F(*static_cast<const B*>(b)); }
 };
 template <auto F>
-constexpr void apply(Field& f, DTypeBy<F>) { f.dtype = &DTypeOf<F>::eval; }
+constexpr void apply(Field& f, DTypeBy<F>) {
+  f.dtype = &DTypeOf<F>::eval;
+}
 }  // namespace detail
 
 /// `dims` may be null: the op checks the shape itself.
@@ -298,13 +388,13 @@ struct DimsText {
   Dims dims;
   consteval DimsText(const char* s) : dims(parse_dims(s)) {}
 };
-#define FI_OP_TENSOR_FIELD(function, role_value)                             \
-  template <auto M, class... Options>                                        \
+#define FI_OP_TENSOR_FIELD(function, role_value)                                  \
+  template <auto M, class... Options>                                             \
   constexpr Field function(const char* name, DimsText dims, Options... options) { \
-    Field f = detail::member<M>(name, role_value);                           \
-    f.dims = dims.dims;                                                      \
-    (detail::apply(f, options), ...);                                        \
-    return f;                                                                \
+    Field f = detail::member<M>(name, role_value);                                \
+    f.dims = dims.dims;                                                           \
+    (detail::apply(f, options), ...);                                             \
+    return f;                                                                     \
   }
 FI_OP_TENSOR_FIELD(in, Role::kIn)
 FI_OP_TENSOR_FIELD(inout, Role::kInOut)

@@ -32,7 +32,8 @@ std::string python_repr(double v) {
   }
   if (exponent < 0) return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (n <= exponent + 1) return out + digits + std::string(static_cast<size_t>(exponent + 1 - n), '0') + ".0";
-  return out + digits.substr(0, static_cast<size_t>(exponent + 1)) + "." + digits.substr(static_cast<size_t>(exponent + 1));
+  return out + digits.substr(0, static_cast<size_t>(exponent + 1)) + "." +
+         digits.substr(static_cast<size_t>(exponent + 1));
 }
 
 std::string python_repr(const std::string& s) {
@@ -40,22 +41,32 @@ std::string python_repr(const std::string& s) {
   const char quote = use_double ? '"' : '\'';
   std::string out(1, quote);
   for (unsigned char c : s) {
-    if (c == static_cast<unsigned char>(quote) || c == '\\') { out += '\\'; out += static_cast<char>(c); }
-    else if (c == '\n') out += "\\n";
-    else if (c == '\r') out += "\\r";
-    else if (c == '\t') out += "\\t";
+    if (c == static_cast<unsigned char>(quote) || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c == '\n')
+      out += "\\n";
+    else if (c == '\r')
+      out += "\\r";
+    else if (c == '\t')
+      out += "\\t";
     else if (c < 0x20 || c == 0x7f) {
       char b[8];
       std::snprintf(b, sizeof b, "\\x%02x", c);
       out += b;
-    } else out += static_cast<char>(c);  // UTF-8 passes through, as printable text does in Python
+    } else
+      out += static_cast<char>(c);  // UTF-8 passes through, as printable text does in Python
   }
   return out + quote;
 }
 
 namespace {
-template <class... F> struct Overload : F... { using F::operator()...; };
-template <class... F> Overload(F...) -> Overload<F...>;
+template <class... F>
+struct Overload : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overload(F...) -> Overload<F...>;
 
 std::string join(const std::vector<Value>& items) {
   std::string s;
@@ -72,50 +83,52 @@ const std::vector<Value>* sequence_items(const Value& v) {
 
 std::string type_name(const Value& v) {
   return std::visit(
-      Overload{[](std::monostate) -> std::string { return "NoneType"; }, [](bool) -> std::string { return "bool"; },
-               [](int64_t) -> std::string { return "int"; }, [](double) -> std::string { return "float"; },
-               [](const std::string&) -> std::string { return "str"; }, [](DType) -> std::string { return "dtype"; },
-               [](Device) -> std::string { return "device"; }, [](const TensorValue&) -> std::string { return "Tensor"; },
-               [](const EnumValue& e) { return e.name.substr(0, e.name.find('.')); },
-               [](const Generator&) -> std::string { return "Generator"; },
-               [](const ObjectValue& o) { return o.class_name; }, [](const ListValue&) -> std::string { return "list"; },
-               [](const TupleValue& t) { return t.type; }, [](const DictValue&) -> std::string { return "dict"; },
-               [](const OpaqueValue& o) { return o.type; }, [](const Complex&) -> std::string { return "complex"; }},
+      Overload{
+          [](std::monostate) -> std::string { return "NoneType"; }, [](bool) -> std::string { return "bool"; },
+          [](int64_t) -> std::string { return "int"; }, [](double) -> std::string { return "float"; },
+          [](const std::string&) -> std::string { return "str"; }, [](DType) -> std::string { return "dtype"; },
+          [](Device) -> std::string { return "device"; }, [](const TensorValue&) -> std::string { return "Tensor"; },
+          [](const EnumValue& e) { return e.name.substr(0, e.name.find('.')); },
+          [](const Generator&) -> std::string { return "Generator"; },
+          [](const ObjectValue& o) { return o.class_name; }, [](const ListValue&) -> std::string { return "list"; },
+          [](const TupleValue& t) { return t.type; }, [](const DictValue&) -> std::string { return "dict"; },
+          [](const OpaqueValue& o) { return o.type; }, [](const Complex&) -> std::string { return "complex"; }},
       static_cast<const Value::Base&>(v));
 }
 
 std::string python_repr(const Value& v) {
   return std::visit(
-      Overload{[](std::monostate) -> std::string { return "None"; },
-               [](bool b) -> std::string { return b ? "True" : "False"; }, [](int64_t i) { return std::to_string(i); },
-               [](double d) { return python_repr(d); }, [](const std::string& s) { return python_repr(s); },
-               [](DType t) { return "torch." + std::string(name(t)); }, [](Device d) { return to_string(d); },
-               [](const TensorValue& t) { return "Tensor(" + to_string(t.view) + ")"; },
-               [](const EnumValue& e) { return "<" + e.name + ": " + (e.numeric ? e.value : python_repr(e.value)) + ">"; },
-               [](const Generator& g) { return str("Generator(seed=", g.seed(), ", offset=", g.offset(), ")"); },
-               [](const ObjectValue& o) {
-                 char at[32];
-                 std::snprintf(at, sizeof at, "0x%llx", static_cast<unsigned long long>(o.id));
-                 return "<" + o.module + "." + o.class_name + " object at " + at + ">";
-               },
-               [](const ListValue& l) { return "[" + join(l.items) + "]"; },
-               [](const TupleValue& t) { return "(" + join(t.items) + (t.items.size() == 1 ? ",)" : ")"); },
-               [](const DictValue& d) {
-                 std::string s = "{";
-                 for (size_t i = 0; i < d.items.size(); ++i)
-                   s += (i ? ", " : "") + python_repr(d.items[i].first) + ": " + python_repr(d.items[i].second);
-                 return s + "}";
-               },
-               [](const OpaqueValue& o) { return o.repr; },
-               [](const Complex& c) {
-                 auto part = [](double x) {  // complex parts drop the ".0"
-                   std::string s = python_repr(x);
-                   return s.size() > 2 && s.ends_with(".0") ? s.substr(0, s.size() - 2) : s;
-                 };
-                 if (c.re == 0 && !std::signbit(c.re)) return part(c.im) + "j";
-                 const std::string im = part(c.im);
-                 return "(" + part(c.re) + (im[0] == '-' ? "" : "+") + im + "j)";
-               }},
+      Overload{
+          [](std::monostate) -> std::string { return "None"; },
+          [](bool b) -> std::string { return b ? "True" : "False"; }, [](int64_t i) { return std::to_string(i); },
+          [](double d) { return python_repr(d); }, [](const std::string& s) { return python_repr(s); },
+          [](DType t) { return "torch." + std::string(name(t)); }, [](Device d) { return to_string(d); },
+          [](const TensorValue& t) { return "Tensor(" + to_string(t.view) + ")"; },
+          [](const EnumValue& e) { return "<" + e.name + ": " + (e.numeric ? e.value : python_repr(e.value)) + ">"; },
+          [](const Generator& g) { return str("Generator(seed=", g.seed(), ", offset=", g.offset(), ")"); },
+          [](const ObjectValue& o) {
+            char at[32];
+            std::snprintf(at, sizeof at, "0x%llx", static_cast<unsigned long long>(o.id));
+            return "<" + o.module + "." + o.class_name + " object at " + at + ">";
+          },
+          [](const ListValue& l) { return "[" + join(l.items) + "]"; },
+          [](const TupleValue& t) { return "(" + join(t.items) + (t.items.size() == 1 ? ",)" : ")"); },
+          [](const DictValue& d) {
+            std::string s = "{";
+            for (size_t i = 0; i < d.items.size(); ++i)
+              s += (i ? ", " : "") + python_repr(d.items[i].first) + ": " + python_repr(d.items[i].second);
+            return s + "}";
+          },
+          [](const OpaqueValue& o) { return o.repr; },
+          [](const Complex& c) {
+            auto part = [](double x) {  // complex parts drop the ".0"
+              std::string s = python_repr(x);
+              return s.size() > 2 && s.ends_with(".0") ? s.substr(0, s.size() - 2) : s;
+            };
+            if (c.re == 0 && !std::signbit(c.re)) return part(c.im) + "j";
+            const std::string im = part(c.im);
+            return "(" + part(c.re) + (im[0] == '-' ? "" : "+") + im + "j)";
+          }},
       static_cast<const Value::Base&>(v));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Value is any argument or result of a call in the form that the log, the recorder, the replayer and other languages see:
-// the values of Python's world, with tensors as views.
+// A Value is any argument or result of a call in the form that the log, the recorder, the replayer and other languages
+// see: the values of Python's world, with tensors as views.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -63,13 +63,19 @@ struct OpaqueValue {
   std::string repr;
   std::string str{};  // empty: as repr
 };
-struct ListValue { std::vector<Value> items; };
+struct ListValue {
+  std::vector<Value> items;
+};
 struct TupleValue {
   std::vector<Value> items;
   std::string type = "tuple";  // or the class of a named tuple
 };
-struct DictValue { std::vector<std::pair<Value, Value>> items; };
-struct Complex { double re, im; };
+struct DictValue {
+  std::vector<std::pair<Value, Value>> items;
+};
+struct Complex {
+  double re, im;
+};
 
 /// None is std::monostate.
 struct Value : std::variant<std::monostate, bool, int64_t, double, std::string, DType, Device, TensorValue, EnumValue,
@@ -84,7 +90,10 @@ struct Value : std::variant<std::monostate, bool, int64_t, double, std::string, 
   Value(const Tensor& t) : Base(TensorValue{t.view(), t.owner(), false}) {}
 
   bool is_none() const { return std::holds_alternative<std::monostate>(*this); }
-  template <class T> const T* as() const { return std::get_if<T>(static_cast<const Base*>(this)); }
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(static_cast<const Base*>(this));
+  }
   const TensorView* tensor() const {
     const auto* t = as<TensorValue>();
     return t ? &t->view : nullptr;
@@ -95,8 +104,8 @@ struct Value : std::variant<std::monostate, bool, int64_t, double, std::string, 
 const std::vector<Value>* sequence_items(const Value& v);
 /// "int", "Tensor", "NoneType", ...: Python's name of the value's type, for messages.
 std::string type_name(const Value& v);
-/// What Python's str() prints: `None`, `True`, `3`, `1e-05`, `torch.bfloat16`, `cpu`; strings with repr() (quotes). Lists and
-/// tensors in one line (messages, signatures); the log has a layout of its own (record/).
+/// What Python's str() prints: `None`, `True`, `3`, `1e-05`, `torch.bfloat16`, `cpu`; strings with repr() (quotes).
+/// Lists and tensors in one line (messages, signatures); the log has a layout of its own (record/).
 std::string python_repr(const Value& v);
 /// Python's repr() of a float: shortest text that reads back the same, `1e-06`, `1.0`, `inf`, `nan`.
 std::string python_repr(double v);

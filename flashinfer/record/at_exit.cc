@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits for a flush is written at exit and on SIGTERM. A signal handler may do next to nothing, so it wakes a thread, which flushes and
-// then sends the signal again with its former handler.
+// What waits for a flush is written at exit and on SIGTERM. A signal handler may do next to nothing, so it wakes a
+// thread, which flushes and then sends the signal again with its former handler.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -48,8 +48,10 @@ void pass_on() {
 void on_sigterm(int) {
   const int error = errno;
   g_signals = g_signals + 1;
-  if (g_signals > 1) pass_on();
-  else if (::write(g_wake[1], "x", 1) != 1) pass_on();
+  if (g_signals > 1)
+    pass_on();
+  else if (::write(g_wake[1], "x", 1) != 1)
+    pass_on();
   errno = error;
 }
 
@@ -66,7 +68,7 @@ void flush_quietly(const char* when) {
 }
 
 void watch_sigterm() {
-  struct sigaction now {};
+  struct sigaction now{};
   if (::sigaction(SIGTERM, nullptr, &now) != 0 || now.sa_handler == SIG_IGN || ::pipe2(g_wake, O_CLOEXEC) != 0) return;
   sigset_t all, mine;
   sigfillset(&all);
@@ -79,7 +81,7 @@ void watch_sigterm() {
     pass_on();
   }).detach();
   pthread_sigmask(SIG_SETMASK, &mine, nullptr);
-  struct sigaction ours {};
+  struct sigaction ours{};
   ours.sa_handler = on_sigterm;
   ours.sa_flags = SA_RESTART;
   sigemptyset(&ours.sa_mask);
@@ -92,7 +94,8 @@ void flush_at_the_end(Recorder& r) {
   Waiting& w = waiting();
   const std::lock_guard lock(w.mutex);
   if (std::ranges::find(w.recorders, &r) == w.recorders.end()) w.recorders.push_back(&r);
-  if (!w.registered) std::atexit([] { flush_quietly("atexit"); });  // after the driver was loaded, so before its own handler
+  if (!w.registered)
+    std::atexit([] { flush_quietly("atexit"); });  // after the driver was loaded, so before its own handler
   if (!w.watched) watch_sigterm();
   w.registered = w.watched = true;
 }
@@ -102,8 +105,9 @@ void forget_graphs() {
   w.recorders.clear();
   w.watched = false;
   g_signals = 0;
-  struct sigaction now {};
-  if (::sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == on_sigterm) ::sigaction(SIGTERM, &g_before, nullptr);
+  struct sigaction now{};
+  if (::sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == on_sigterm)
+    ::sigaction(SIGTERM, &g_before, nullptr);
 }
 
 int64_t flush_graph_dumps(bool synchronize, uint64_t graph) {

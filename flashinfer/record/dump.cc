@@ -259,8 +259,10 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
 /// StoreFull when `bytes` more would go over the limit and nothing can go for them.
 void Recorder::check_room(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (settings_.keep_last) make_room(chunks_ ? 0 : bytes);
-  else if (!chunks_ && bytes_ + bytes > cap()) throw formats::StoreFull();
+  if (settings_.keep_last)
+    make_room(chunks_ ? 0 : bytes);
+  else if (!chunks_ && bytes_ + bytes > cap())
+    throw formats::StoreFull();
 }
 
 void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) {

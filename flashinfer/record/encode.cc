@@ -100,11 +100,14 @@ Json plain_list(const op::Value& v) {
 
 /// A tensor that the library cannot look into.
 Json described_tensor(const op::TupleValue& t) {
-  const auto text = [&t](size_t i) { return t.items[i].as<std::string>() ? *t.items[i].as<std::string>() : std::string(); };
+  const auto text = [&t](size_t i) {
+    return t.items[i].as<std::string>() ? *t.items[i].as<std::string>() : std::string();
+  };
   const auto flag = [&t](size_t i) { return t.items[i].as<bool>() && *t.items[i].as<bool>(); };
-  return {{kType, kTypeTensor}, {kShape, plain_list(t.items[0])}, {kDType, "torch." + text(2)},
-          {kStride, plain_list(t.items[1])}, {kDevice, text(3)}, {"requires_grad", flag(4)}, {"is_contiguous", flag(5)},
-          {kStored, kStoredNothing}};
+  return {{kType, kTypeTensor},         {kShape, plain_list(t.items[0])},
+          {kDType, "torch." + text(2)}, {kStride, plain_list(t.items[1])},
+          {kDevice, text(3)},           {"requires_grad", flag(4)},
+          {"is_contiguous", flag(5)},   {kStored, kStoredNothing}};
 }
 
 /// The text that torch gives its generators, and beside it what makes another one go on from the same place.

@@ -26,7 +26,7 @@ struct Leaf {
   Tensor used;                  // [pages, ...], a compact copy
   bool stored() const { return !described_only && same_as.empty(); }
   int64_t bytes() const;  // of what is stored
-  Tensor host;                  // of device memory: a copy that the host can read
+  Tensor host;            // of device memory: a copy that the host can read
   const TensorView& content() const { return host.defined() ? host.view() : pages.empty() ? tensor.view : used.view(); }
 };
 
@@ -62,7 +62,8 @@ void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix)
 /// Copies the marked pages; after the limits have let the call pass.
 void gather_used_pages(Side& side);
 
-/// Copies what is stored and lies on a GPU to the host, in the order of the call's stream. RuntimeError while that is being captured.
+/// Copies what is stored and lies on a GPU to the host, in the order of the call's stream. RuntimeError while that is
+/// being captured.
 void bring_to_host(Side& side);
 
 /// Tensors to be written, with the page lists; the pointers of `side` stay in use.

@@ -54,10 +54,12 @@ inline constexpr const char* kExecutionStatus = "execution_status";
 inline constexpr const char* kGraphCapture = "graph_capture";
 inline constexpr const char* kSelfId = "self_id";
 inline constexpr const char* kDumpDir = "dump_dir";
-// after kDumpDir, once a call that was captured into a CUDA graph has been flushed; the last one in the snapshot's own record
-inline constexpr const char* kFlushed = "graph_capture_flushed";           // true
-inline constexpr const char* kFlushIndex = "graph_capture_flush_index";    // from 1
-inline constexpr const char* kSnapshotDir = "graph_capture_snapshot_dir";  // <folder of the call>/graph_flushes/flush_0001
+// after kDumpDir, once a call that was captured into a CUDA graph has been flushed; the last one in the snapshot's own
+// record
+inline constexpr const char* kFlushed = "graph_capture_flushed";         // true
+inline constexpr const char* kFlushIndex = "graph_capture_flush_index";  // from 1
+inline constexpr const char* kSnapshotDir =
+    "graph_capture_snapshot_dir";  // <folder of the call>/graph_flushes/flush_0001
 inline constexpr const char* kBaseDumpDir = "graph_capture_base_dump_dir";
 inline constexpr const char* kFlushesFolder = "graph_flushes";
 
@@ -65,7 +67,8 @@ inline constexpr const char* kFlushesFolder = "graph_flushes";
 inline constexpr const char* kInputsSaved = "inputs_saved";
 inline constexpr const char* kCompleted = "completed";
 inline constexpr const char* kFailed = "failed";
-inline constexpr const char* kPendingFlush = "graph_capture_pending_flush";  // both records of a captured call until it is flushed
+inline constexpr const char* kPendingFlush =
+    "graph_capture_pending_flush";  // both records of a captured call until it is flushed
 
 // ---- metadata keys of ours ----
 inline constexpr const char* kFormat = "format_version";  // kFormatVersion
@@ -75,7 +78,8 @@ inline constexpr const char* kOpVersion = "op_version";   // Op::version
 inline constexpr const char* kError = "error";            // with kFailed: {"type": "ValueError", "message": "..."}
 inline constexpr const char* kOutputsLost =
     "outputs_lost";  // with kCompleted: why the outputs are not there (a limit, a full disk)
-/// List of keys, with kGraphCapture: inputs that the call itself overwrites, so that what a flush finds is from after the call.
+/// List of keys, with kGraphCapture: inputs that the call itself overwrites, so that what a flush finds is from after
+/// the call.
 inline constexpr const char* kOverwritten = "graph_capture_overwritten";
 inline constexpr const char* kErrorType = "type";
 inline constexpr const char* kErrorMessage = "message";
@@ -106,9 +110,11 @@ inline constexpr const char* kStorageOffset =
 inline constexpr const char* kStorageId = "storage";  // int; tensors of the call with the same number share memory
 inline constexpr const char* kChecksum = "checksum";  // formats::checksum_text of the elements stored under the key
 inline constexpr const char* kRole = "role";          // in, inout, out, scratch, paged, paged_inout, result
-inline constexpr const char* kStored = "stored";      // kStoredPages, kStoredBytes or kStoredNothing; absent: the whole tensor
+inline constexpr const char* kStored =
+    "stored";  // kStoredPages, kStoredBytes or kStoredNothing; absent: the whole tensor
 inline constexpr const char* kStoredPages = "pages";
-inline constexpr const char* kStoredBytes = "bytes";  // u8 [..., bytes of an element]: a type this library does not have
+inline constexpr const char* kStoredBytes =
+    "bytes";  // u8 [..., bytes of an element]: a type this library does not have
 inline constexpr const char* kStoredNothing = "description";  // a workspace: shape and dtype only
 inline constexpr const char* kSameAs = "same_as";             // this view is that key's, bit for bit: not stored twice
 inline constexpr const char* kAddress = "address";            // "0x...", of the first element
@@ -126,7 +132,8 @@ inline constexpr const char* kTypeEnum = "enum";      // {"type", "name": "Class
 inline constexpr const char* kTypeGenerator =
     "Generator";  // {"type", "repr", "seed": n, "offset": n}, as before the call
 /// A tuple of this type is PyTorch's generator: what it prints as, its seed and its state (u8), which becomes a tensor.
-inline constexpr const char* kTypeTorchGenerator = "torch.Generator";  // {"type": "Generator", "repr", "seed", "state": nested tensor}
+inline constexpr const char* kTypeTorchGenerator =
+    "torch.Generator";  // {"type": "Generator", "repr", "seed", "state": nested tensor}
 inline constexpr const char* kTypeFp4Tensor = "FP4Tensor";  // a tuple: data, scale, scale_start_index, original_shape
 inline constexpr const char* kState = "state";
 inline constexpr const char* kSeed = "seed";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that were captured into a CUDA graph: their tensors are kept in mind, and written when somebody says that the graph ran.
+// Calls that were captured into a CUDA graph: their tensors are kept in mind, and written when somebody says that the
+// graph ran.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ std::string flush_folder(const Dump& dump) {
   return dump.path + "/" + kFlushesFolder + text;
 }
 
-/// The file of the call's own folder becomes the one of the snapshot, at once; a link, as the snapshot's is never written again.
+/// The file of the call's own folder becomes the one of the snapshot, at once; a link, as the snapshot's is never
+/// written again.
 void put_latest(const std::string& snapshot, const std::string& latest) {
   const std::string beside = latest + ".new";
   ::unlink(beside.c_str());
@@ -97,7 +99,8 @@ void Recorder::defer(Dump& dump, bool outputs, Side side) {
   Deferred d{dump.shared_from_this(), outputs, std::move(side), {}};
   for (Leaf& l : d.side.leaves) {
     const Device device = l.tensor.view.device();
-    d.memory.push_back(device.type == DeviceType::kCUDA && l.stored() ? cuda::allocation_id(l.tensor.view.data(), device.index) : 0);
+    d.memory.push_back(
+        device.type == DeviceType::kCUDA && l.stored() ? cuda::allocation_id(l.tensor.view.data(), device.index) : 0);
     // Host memory is as the kernels' launches found it, and may be gone when the graph runs.
     if (host_can_read(device) && l.stored()) l.host = to_device(l.tensor.view, kCpu);
   }
@@ -133,12 +136,14 @@ int64_t Recorder::flush_graphs(bool synchronize, uint64_t graph) {
     } catch (const formats::StoreFull&) {
       const std::lock_guard counters(mutex_);
       ++totals_.skipped;
-      warn_once(warned_, "flush size", str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping graph flush for ", d.dump->name,
-                                           ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
+      warn_once(warned_, "flush size",
+                str("Dump size limit reached (", settings_.max_size_gb, " GB). Skipping graph flush for ", d.dump->name,
+                    ". Increase FLASHINFER_DUMP_MAX_SIZE_GB if needed."));
     } catch (const std::exception& e) {
       const std::lock_guard counters(mutex_);
       ++totals_.lost;
-      warn_once(warned_, kSides[d.outputs], str("[DUMP ERROR (", kSides[d.outputs], ") in ", d.dump->name, "]: ", e.what()));
+      warn_once(warned_, kSides[d.outputs],
+                str("[DUMP ERROR (", kSides[d.outputs], ") in ", d.dump->name, "]: ", e.what()));
       if (dynamic_cast<const ValueError*>(&e)) lost.insert(&d);
     }
     for (Leaf& l : d.side.leaves)
@@ -163,7 +168,8 @@ void Recorder::flush_one(Deferred& d, const std::string& snapshot) {
     const Leaf& l = d.side.leaves[i];
     if (d.memory[i] == 0) continue;
     const bool there = cuda::allocation_id(l.tensor.view.data(), l.tensor.view.device().index) == d.memory[i];
-    FI_CHECK(there, ValueError, "the memory of ", l.key, " was freed after its call was captured into a graph; it is not flushed any more");
+    FI_CHECK(there, ValueError, "the memory of ", l.key,
+             " was freed after its call was captured into a graph; it is not flushed any more");
   }
   Dump& dump = *d.dump;
   check_room(d.side.bytes());
@@ -193,7 +199,8 @@ void Recorder::append_flushed(const Deferred& d, const std::string& snapshot) {
   r[kInputMetadata] = dump.inputs.metadata;
   r[kTensorInfo][kInputTensorKeys] = dump.input_keys;
   r[kTensorDetails] = dump.details;
-  std::vector<std::pair<const char*, Json>> more{{kFlushed, true}, {kFlushIndex, dump.flushes}, {kSnapshotDir, snapshot}};
+  std::vector<std::pair<const char*, Json>> more{
+      {kFlushed, true}, {kFlushIndex, dump.flushes}, {kSnapshotDir, snapshot}};
   append(dump.path, with(r, more));
   more.emplace_back(kBaseDumpDir, dump.path);
   r[kDumpDir] = snapshot;

@@ -40,7 +40,8 @@ class LockedFile {
 
  private:
   void let_go() {
-    ::flock(fd_, LOCK_UN);  // closing is not enough: a child forked meanwhile holds the same open file, and would wait for itself
+    ::flock(fd_, LOCK_UN);  // closing is not enough: a child forked meanwhile holds the same open file, and would wait
+                            // for itself
     ::close(fd_);
   }
   int fd_ = -1;

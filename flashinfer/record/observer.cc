@@ -28,9 +28,9 @@
 namespace flashinfer::record {
 namespace {
 
-/// Statistics and checksums run on the library's own threads, also where calls share torch's: OpenMP waits for every worker of a
-/// region, and one whose core is taken by another program comes milliseconds later; the own pool waits only for tasks that
-/// somebody took. 4 MB beside one busy program: 5 ms instead of 35.
+/// Statistics and checksums run on the library's own threads, also where calls share torch's: OpenMP waits for every
+/// worker of a region, and one whose core is taken by another program comes milliseconds later; the own pool waits only
+/// for tasks that somebody took. 4 MB beside one busy program: 5 ms instead of 35.
 class OwnThreads {
  public:
   explicit OwnThreads(bool wanted) {

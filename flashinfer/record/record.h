@@ -58,14 +58,15 @@ class ForeignError : public std::exception {
  private:
   std::string type_, message_;
 };
-/// The line that tells of an error in turning a call's values into what is recorded; `phase`: "(pre-execution)", "(outputs)".
+/// The line that tells of an error in turning a call's values into what is recorded; `phase`: "(pre-execution)",
+/// "(outputs)".
 void log_error(std::string_view name, std::string_view phase, std::string_view message);
 
 /// The version of something else in this process, for the banner ("torch") and for what records call `versions`.
 void add_version(const std::string& name, const std::string& version);
 
-/// From its second call on: forgets the environment and what was configured, and begins as a new process would. A Python module
-/// calls it when it is imported.
+/// From its second call on: forgets the environment and what was configured, and begins as a new process would. A
+/// Python module calls it when it is imported.
 void restart_from_env();
 
 /// Reads the environment once per process; op::start_observing calls it before the first call.
@@ -80,13 +81,14 @@ struct Totals {
 };
 Totals totals();
 
-/// A call on a stream that is being captured into a CUDA graph copies nothing: its tensors hold their values only when the graph runs. Its
-/// record waits (`graph_capture_pending_flush`) until this is called after a replay, which writes what the tensors hold now; again after
-/// each further replay. Returns how many entries were written (inputs and outputs of a call are two). `graph`: those of one capture
-/// (cuda::capture_id() during it); 0: all. `synchronize`: waits for the device first. Also done at exit and on SIGTERM.
+/// A call on a stream that is being captured into a CUDA graph copies nothing: its tensors hold their values only when
+/// the graph runs. Its record waits (`graph_capture_pending_flush`) until this is called after a replay, which writes
+/// what the tensors hold now; again after each further replay. Returns how many entries were written (inputs and
+/// outputs of a call are two). `graph`: those of one capture (cuda::capture_id() during it); 0: all. `synchronize`:
+/// waits for the device first. Also done at exit and on SIGTERM.
 int64_t flush_graph_dumps(bool synchronize = true, uint64_t graph = 0);
-/// For classes whose captured calls read what a later plan() writes: `now` gives, for an object's state at the capture, the one that holds
-/// now (null: the same). A flush records that one.
+/// For classes whose captured calls read what a later plan() writes: `now` gives, for an object's state at the capture,
+/// the one that holds now (null: the same). A flush records that one.
 void follow_state(const op::StateType& type, std::shared_ptr<const void> (*now)(const void* state));
 /// Forgets what waits, and how often it was flushed; returns how many entries.
 int64_t clear_graph_dumps();

@@ -37,7 +37,8 @@ Recorder::Recorder(Settings settings, Sink& sink) : settings_(std::move(settings
 
 void Recorder::open_chunks() {
   if (!settings_.dedup) return;
-  // A forked child's is as some thread of the parent left it, perhaps half-changed: it stays, unused, where a leak checker finds it.
+  // A forked child's is as some thread of the parent left it, perhaps half-changed: it stays, unused, where a leak
+  // checker finds it.
   static auto& inherited = *new std::vector<std::unique_ptr<formats::ChunkStore>>;
   if (chunks_) inherited.push_back(std::move(chunks_));
   chunks_ = std::make_unique<formats::ChunkStore>(settings_.dump_dir + "/" + kChunkFolder, pack_prefix());

@@ -32,11 +32,11 @@ struct Dump : std::enable_shared_from_this<Dump> {
   uint64_t disk_bytes = 0;                               // what this call added to the disk
   std::vector<uint32_t> packs;                           // one entry for each file that refers to it
   std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of what the call may write
-  const op::Object* self = nullptr;          // while the call runs
+  const op::Object* self = nullptr;                      // while the call runs
   const op::StateType* self_type = nullptr;
   std::shared_ptr<const void> state;  // of self, before the call
   int64_t wall_ns = 0;
-  uint64_t graph = 0;                 // the capture the call is part of: nothing of it is written before a flush
+  uint64_t graph = 0;  // the capture the call is part of: nothing of it is written before a flush
   int flushes = 0;
   Json record;                        // the last one, of a captured call
   std::atomic<bool> evicted = false;  // by the ring
@@ -105,7 +105,7 @@ class Recorder {
   const Settings settings_;
   Sink& sink_;
   std::mutex& mutex_ = fork_lock(ForkLock::kRecorder);  // one recorder is in force at a time
-  std::atomic<int> pid_;  // whose the rest is
+  std::atomic<int> pid_;                                // whose the rest is
   std::map<std::string, uint64_t> sequences_;
   uint64_t admitted_ = 0;  // calls that count against max_count
   uint64_t bytes_ = 0;

@@ -165,7 +165,8 @@ void append_deferred(std::string& out, const TensorView& v) {
     return;
   }
   const std::string text = std::to_string(id);
-  out += "[stats deferred to GPU kernel: id=" + text + "; look for '[flashinfer stats] id=" + text + " ...' in graph replay output]\n";
+  out += "[stats deferred to GPU kernel: id=" + text + "; look for '[flashinfer stats] id=" + text +
+         " ...' in graph replay output]\n";
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ Statistics statistics(const TensorView& v);
 /// empty view.
 void append_statistics(std::string& out, const TensorView& v, int indent);
 
-/// Enqueues a kernel on the current stream that prints `[flashinfer stats] id=<id> ...` to stdout each time it runs, so also in every
-/// replay of a graph. Returns the id, from 1 in this process; 0 when there is no such kernel for the element type, for gaps between
-/// elements, or on this device. Defined by the ops (ops/common/statistics.cc), which may compile kernels.
+/// Enqueues a kernel on the current stream that prints `[flashinfer stats] id=<id> ...` to stdout each time it runs, so
+/// also in every replay of a graph. Returns the id, from 1 in this process; 0 when there is no such kernel for the
+/// element type, for gaps between elements, or on this device. Defined by the ops (ops/common/statistics.cc), which may
+/// compile kernels.
 int64_t print_statistics(const TensorView& v);
 /// Compiles and loads that kernel for the device, so that a capture need not.
 void prepare_graph_statistics(Device device);

@@ -72,7 +72,8 @@ struct Printer {
   /// A tensor that the library cannot look into: the values of the lines.
   void described_tensor(const op::TupleValue& t, int indent) {
     out += "Tensor(\n";
-    constexpr const char* kLabels[] = {"shape=", "stride=", "dtype=torch.", "device=", "requires_grad=", "is_contiguous="};
+    constexpr const char* kLabels[] = {"shape=",  "stride=",        "dtype=torch.",
+                                       "device=", "requires_grad=", "is_contiguous="};
     for (size_t i = 0; i < 6; ++i) {
       blanks(indent + 1);
       const auto* text = t.items[i].as<std::string>();
@@ -85,8 +86,10 @@ struct Printer {
   void tuple(const op::TupleValue& t, int indent) {
     if (t.type == kTypeFp4Tensor) return fp4_tensor(t, indent);
     if (t.type == kTypeTensor && t.items.size() == 6) return described_tensor(t, indent);
-    if (t.type == kTypeTorchGenerator && !t.items.empty()) out += repr(t.items[0]);
-    else sequence(t.items, "()", indent);
+    if (t.type == kTypeTorchGenerator && !t.items.empty())
+      out += repr(t.items[0]);
+    else
+      sequence(t.items, "()", indent);
   }
 
   void dict(const op::DictValue& d, int indent) {

@@ -38,8 +38,8 @@ op::Tolerance tolerance(const Tolerances& t, DType dtype) {
 
 class Comparer {
  public:
-  Comparer(const Tensors& arguments, const op::Object* self, const std::vector<formats::StoredTensor>& stored, const Json& values,
-           const Json& details, const Tolerances& tolerances)
+  Comparer(const Tensors& arguments, const op::Object* self, const std::vector<formats::StoredTensor>& stored,
+           const Json& values, const Json& details, const Tolerances& tolerances)
       : arguments_(arguments), self_(self), values_(values), details_(details), tolerances_(tolerances) {
     for (const auto& t : stored) want_[t.key] = t.tensor;
   }
@@ -52,7 +52,8 @@ class Comparer {
       if (key.starts_with(record::kAfterPrefix)) after_value(key, want);
     for (const auto& [key, d] : details_.items()) {  // an argument that is also returned is stored once
       const auto want = want_.find(string_of(d, record::kSameAs));
-      if (key.starts_with(record::kAfterPrefix) && !want_.contains(key) && want != want_.end()) after(key, want->second);
+      if (key.starts_with(record::kAfterPrefix) && !want_.contains(key) && want != want_.end())
+        after(key, want->second);
     }
     return std::move(out_);
   }
@@ -62,7 +63,9 @@ class Comparer {
     ++out_.compared;
     if (auto d = compare_tensors(key, have, want, tolerances_)) out_.differences.push_back(std::move(*d));
   }
-  void differs(const std::string& key, std::string text) { out_.differences.push_back(difference(key, std::move(text))); }
+  void differs(const std::string& key, std::string text) {
+    out_.differences.push_back(difference(key, std::move(text)));
+  }
 
   /// The top level of a result: a tensor, a tuple whose tensors have keys of their own, or a value of metadata.
   void results(const Value& result) {
@@ -73,7 +76,8 @@ class Comparer {
     }
     for (const auto& [key, want] : want_)
       if (key.starts_with(record::kResult) && key.find("__") == key.npos && !seen_.contains(key))
-        differs(key, str(key, " was recorded (", to_string(want.view()), "), but the call returns nothing in its place"));
+        differs(key,
+                str(key, " was recorded (", to_string(want.view()), "), but the call returns nothing in its place"));
   }
 
   void result_at(const std::string& key, const Value& have) {
@@ -103,9 +107,11 @@ class Comparer {
 
   void tree(const std::string& key, const Value& have, const Value& want) {
     if (have.tensor() && want.tensor()) return tensor(key, *have.tensor(), *want.tensor());
-    if (have.as<op::ListValue>() && want.as<op::ListValue>()) return items(key, *have.as<op::ListValue>(), *want.as<op::ListValue>());
+    if (have.as<op::ListValue>() && want.as<op::ListValue>())
+      return items(key, *have.as<op::ListValue>(), *want.as<op::ListValue>());
     if (have.as<op::TupleValue>() && want.as<op::TupleValue>())
-      return have.as<op::TupleValue>()->type == record::kTypeTorchGenerator && want.as<op::TupleValue>()->type == record::kTypeTorchGenerator
+      return have.as<op::TupleValue>()->type == record::kTypeTorchGenerator &&
+                     want.as<op::TupleValue>()->type == record::kTypeTorchGenerator
                  ? generators(key, *have.as<op::TupleValue>(), *want.as<op::TupleValue>())
                  : items(key, *have.as<op::TupleValue>(), *want.as<op::TupleValue>());
     if (have.as<op::DictValue>() && want.as<op::DictValue>()) {

@@ -14,8 +14,8 @@ struct Tolerances {
   bool bitwise = false;
 };
 
-/// Nothing when they agree: same shape and element type; floats within the tolerance with NaN equal to NaN in the same place,
-/// everything else exactly.
+/// Nothing when they agree: same shape and element type; floats within the tolerance with NaN equal to NaN in the same
+/// place, everything else exactly.
 std::optional<Difference> compare_tensors(const std::string& key, const TensorView& have, const TensorView& want,
                                           const Tolerances& tolerances);
 
@@ -24,8 +24,8 @@ struct Comparison {
   std::vector<Difference> differences;
   std::vector<std::string> notes;
 };
-/// `result` is what the call returned, `arguments` its tensors after it by key, `self` the receiver of a method (or null); `stored`
-/// and `values` the recorded outputs (output_metadata), `details` the recorded tensor_details.
+/// `result` is what the call returned, `arguments` its tensors after it by key, `self` the receiver of a method (or
+/// null); `stored` and `values` the recorded outputs (output_metadata), `details` the recorded tensor_details.
 Comparison compare_outputs(const op::Value& result, const Tensors& arguments, const op::Object* self,
                            const std::vector<formats::StoredTensor>& stored, const Json& values, const Json& details,
                            const Tolerances& tolerances);

@@ -39,8 +39,10 @@ void export_tensors(const Session& session, const Call& call, const stdfs::path&
   const auto stored = load_tensors(session, call.folder, stem, object_of(call.record, record::kTensorDetails));
   std::vector<formats::NamedTensor> tensors;
   for (const auto& t : stored) tensors.push_back({t.key, t.tensor.view(), t.requires_grad});
-  if (file.extension() == ".safetensors") formats::write_safetensors(to / (stem + ".safetensors"), tensors);
-  else formats::write_pt(to / (stem + ".pt"), tensors);
+  if (file.extension() == ".safetensors")
+    formats::write_safetensors(to / (stem + ".safetensors"), tensors);
+  else
+    formats::write_pt(to / (stem + ".pt"), tensors);
 }
 
 }  // namespace

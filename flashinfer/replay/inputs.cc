@@ -63,7 +63,11 @@ Value decode_tagged(const Json& j, const std::string& type, const Tensors& tenso
   } else if (type == record::kTypeEnum) {
     const auto it = j.find(record::kValue);
     const bool numeric = it != j.end() && it->is_number();
-    return op::EnumValue{string_of(j, "name"), it == j.end() ? "" : it->is_string() ? it->get<std::string>() : it->dump(), numeric};
+    return op::EnumValue{string_of(j, "name"),
+                         it == j.end()     ? ""
+                         : it->is_string() ? it->get<std::string>()
+                                           : it->dump(),
+                         numeric};
   } else if (type == record::kTypeGenerator && j.contains(record::kState)) {
     const Value seed = decode_at(j.value(record::kSeed, Json()), tensors, depth + 1);
     return op::TupleValue{{op::OpaqueValue{type, text}, seed, decode_at(j[record::kState], tensors, depth + 1)},
@@ -76,7 +80,9 @@ Value decode_tagged(const Json& j, const std::string& type, const Tensors& tenso
     const auto it = j.find(record::kValue);
     if (it != j.end() && it->is_array() && it->size() == 2) {
       const Value re = decode_at((*it)[0], tensors, depth + 1), im = decode_at((*it)[1], tensors, depth + 1);
-      const auto number = [](const Value& v) { return v.as<double>() ? *v.as<double>() : v.as<int64_t>() ? double(*v.as<int64_t>()) : 0; };
+      const auto number = [](const Value& v) {
+        return v.as<double>() ? *v.as<double>() : v.as<int64_t>() ? double(*v.as<int64_t>()) : 0;
+      };
       return op::Complex{number(re), number(im)};
     }
     return parse_complex(text);
@@ -189,7 +195,10 @@ void Inputs::bind(const Call& call, const op::Op& op, const Json& values, std::o
     // The names rule: a parameter that has moved since the recording is passed by keyword.
     const bool moved = at < names.size() && !names[at].empty() && expected && names[at] != expected->name;
     if (moved || passed.positional.size() < at) {
-      passed.keyword.emplace_back(at < names.size() ? names[at] : expected ? expected->name : str("argument ", i), std::move(v));
+      passed.keyword.emplace_back(at < names.size() ? names[at]
+                                  : expected        ? expected->name
+                                                    : str("argument ", i),
+                                  std::move(v));
     } else {
       passed.positional.push_back(std::move(v));
     }

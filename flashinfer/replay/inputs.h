@@ -14,13 +14,13 @@ namespace flashinfer::replay {
 
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 
-/// A value of metadata; tensors are looked up by their key. Text that stands for something unknown stays an OpaqueValue.
-/// ValueError: a tensor that is not there, nesting beyond 64.
+/// A value of metadata; tensors are looked up by their key. Text that stands for something unknown stays an
+/// OpaqueValue. ValueError: a tensor that is not there, nesting beyond 64.
 op::Value decode(const Json& j, const Tensors& tensors);
 
-/// Puts stored tensors where their details say they were: true strides, views of one memory again views of one memory, pages
-/// at their place in the pool, workspaces as memory of any content. `device`: where they go; absent: where they were.
-/// ValueError: details that do not fit, a device that this machine lacks.
+/// Puts stored tensors where their details say they were: true strides, views of one memory again views of one memory,
+/// pages at their place in the pool, workspaces as memory of any content. `device`: where they go; absent: where they
+/// were. ValueError: details that do not fit, a device that this machine lacks.
 Tensors place(const std::vector<formats::StoredTensor>& stored, const Json& details, std::optional<Device> device);
 
 /// The elements of `v` on the pages of dimension `dim` named by `pages` (int64), compact. ValueError: a page outside.
@@ -32,7 +32,7 @@ struct Inputs {
   Inputs(const Inputs&) = delete;
   Inputs& operator=(const Inputs&) = delete;
 
-  Tensors tensors;               // by key
+  Tensors tensors;  // by key
   op::Passed passed;
   std::unique_ptr<op::Object> self;  // of a method
 

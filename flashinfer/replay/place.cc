@@ -54,8 +54,8 @@ struct Layout {
   std::string key;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape, strides;
-  int64_t offset = 0;       // elements
-  int64_t storage = -1;     // -1: shares with nobody
+  int64_t offset = 0;    // elements
+  int64_t storage = -1;  // -1: shares with nobody
   Device device;
   std::string stored;
   int page_dim = 0;
@@ -66,7 +66,8 @@ struct Layout {
     for (size_t i = 0; i < shape.size(); ++i) {
       int64_t reach = 0;
       if (shape[i] == 0) return 0;
-      const bool overflow = __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last);
+      const bool overflow =
+          __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last);
       FI_CHECK(!overflow && last < kMaxMemory, ValueError, key, ": its strides reach beyond ", kMaxMemory, " elements");
     }
     return last + 1;
@@ -78,7 +79,8 @@ std::vector<int64_t> sizes(const Json& j, const char* key) {
   const auto it = j.find(key);
   if (it == j.end() || !it->is_array()) return r;
   for (const Json& x : *it) {
-    FI_CHECK(x.is_number_integer() && x.get<int64_t>() >= 0, ValueError, key, " holds ", x.dump(), ", which is no size");
+    FI_CHECK(x.is_number_integer() && x.get<int64_t>() >= 0, ValueError, key, " holds ", x.dump(),
+             ", which is no size");
     r.push_back(x.get<int64_t>());
   }
   return r;
@@ -97,7 +99,8 @@ Device device_of(const Json& d, std::optional<Device> wanted, const std::string&
     device = *parsed;
   }
   const std::string why = device.type == DeviceType::kCUDA ? cuda::device_refusal(device.index) : std::string();
-  FI_CHECK(why.empty(), ValueError, key, wanted ? " should go to " : " was on ", to_string(device), ", but ", why, " (try --device cpu)");
+  FI_CHECK(why.empty(), ValueError, key, wanted ? " should go to " : " was on ", to_string(device), ", but ", why,
+           " (try --device cpu)");
   return device;
 }
 
@@ -120,11 +123,13 @@ Layout layout_of(const std::string& key, const Json& d, const Tensor* content, s
     l.shape = sizes(d, record::kShape);
   }
   l.strides = sizes(d, record::kStride);
-  FI_CHECK(l.shape.size() <= TensorView::kMaxRank && l.offset >= 0, ValueError, key, ": its shape or offset is no such thing");
+  FI_CHECK(l.shape.size() <= TensorView::kMaxRank && l.offset >= 0, ValueError, key,
+           ": its shape or offset is no such thing");
   if (l.strides.size() != l.shape.size()) {  // unknown: as stored, or compact
     l.strides.assign(l.shape.size(), 1);
     for (size_t i = l.shape.size(); i-- > 1;) l.strides[i - 1] = l.strides[i] * std::max<int64_t>(l.shape[i], 1);
-    if (content && l.stored.empty()) l.strides.assign(content->view().strides().begin(), content->view().strides().end());
+    if (content && l.stored.empty())
+      l.strides.assign(content->view().strides().begin(), content->view().strides().end());
     l.storage = -1;
   }
   return l;
@@ -175,10 +180,13 @@ void place_group(const std::vector<Layout>& group, Tensors* out) {
   const Device device = group[0].device;  // one storage lies on one device
   const Tensor there = memory_on(memory, device);
   for (const Layout& l : group)
-    (*out)[l.key] = Tensor(TensorView(there.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides, device), there.owner());
+    (*out)[l.key] =
+        Tensor(TensorView(there.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides, device), there.owner());
 }
 
-bool is_output(const std::string& key) { return key.starts_with(record::kResult) || key.starts_with(record::kAfterPrefix); }
+bool is_output(const std::string& key) {
+  return key.starts_with(record::kResult) || key.starts_with(record::kAfterPrefix);
+}
 
 }  // namespace
 

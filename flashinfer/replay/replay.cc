@@ -17,7 +17,8 @@ namespace {
 /// Runs calls on several threads and reports them in order.
 class Pool {
  public:
-  Pool(const Session& session, const Options& options, Report* report) : session_(session), options_(options), report_(report) {
+  Pool(const Session& session, const Options& options, Report* report)
+      : session_(session), options_(options), report_(report) {
     report_->calls.resize(session.calls.size());
     done_.resize(session.calls.size());
   }
@@ -73,9 +74,7 @@ const char* name(Outcome o) {
   return "error";
 }
 
-int64_t Report::count(Outcome o) const {
-  return std::ranges::count(calls, o, &CallResult::outcome);
-}
+int64_t Report::count(Outcome o) const { return std::ranges::count(calls, o, &CallResult::outcome); }
 
 Report replay(const std::filesystem::path& folder, const Options& options) {
   Session session = open_session(folder);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs recorded calls again and compares what they return with what was recorded. Reading a dump executes nothing of it: a
-// dump names an op of the registry or nothing.
+// Runs recorded calls again and compares what they return with what was recorded. Reading a dump executes nothing of
+// it: a dump names an op of the registry or nothing.
 //
 //   auto report = flashinfer::replay::replay("flashinfer_dumps", {.device = flashinfer::kCpu});
 //   return report.exit_code();
@@ -29,30 +29,30 @@ const char* name(Outcome o);
 
 /// One output that differs.
 struct Difference {
-  std::string key;              // result, result_1, after__arg_2, ...
-  std::string text;             // the sentence that is printed
-  int64_t mismatches = 0;       // elements; 0 when shape, type or a plain value differs
+  std::string key;         // result, result_1, after__arg_2, ...
+  std::string text;        // the sentence that is printed
+  int64_t mismatches = 0;  // elements; 0 when shape, type or a plain value differs
   int64_t elements = 0;
   double max_abs = 0, max_rel = 0;
-  std::vector<int64_t> index;   // of the worst element
+  std::vector<int64_t> index;  // of the worst element
 };
 
 struct CallResult {
   std::filesystem::path folder;
   std::string function;
-  uint64_t sequence = 0;        // 0: the dump has none
+  uint64_t sequence = 0;  // 0: the dump has none
   Outcome outcome = Outcome::kError;
-  std::string message;          // one line: why it did not pass
+  std::string message;  // one line: why it did not pass
   std::vector<Difference> differences;
   std::vector<std::string> notes;  // torn lines and what else did not stop it
-  int compared = 0;             // outputs
-  double seconds = 0;           // of the call itself, the fastest repetition
+  int compared = 0;                // outputs
+  double seconds = 0;              // of the call itself, the fastest repetition
 };
 
 struct Report {
-  std::vector<CallResult> calls;    // in the order of the recording
-  std::vector<std::string> notes;   // about the session as a whole
-  bool single = false;              // the folder is one call's
+  std::vector<CallResult> calls;   // in the order of the recording
+  std::vector<std::string> notes;  // about the session as a whole
+  bool single = false;             // the folder is one call's
   int64_t passed() const { return count(Outcome::kPassed); }
   int64_t not_compared() const { return count(Outcome::kNotCompared); }
   int64_t failed() const { return static_cast<int64_t>(calls.size()) - passed() - not_compared(); }
@@ -62,13 +62,13 @@ struct Report {
 };
 
 struct Options {
-  std::optional<Device> device;        // where tensors go; absent: where they were
-  std::optional<double> rtol, atol;    // for every float result; absent: the op's, else the dtype's
-  std::string filter;                  // glob over function names; empty: all
-  int repeat = 1;                      // times each call runs; every time it must give the same bits
-  bool bitwise = false;                // every result must have the recorded bits
-  int jobs = 1;                        // calls that run at once
-  bool run_incomplete = false;         // also run calls that never completed
+  std::optional<Device> device;      // where tensors go; absent: where they were
+  std::optional<double> rtol, atol;  // for every float result; absent: the op's, else the dtype's
+  std::string filter;                // glob over function names; empty: all
+  int repeat = 1;                    // times each call runs; every time it must give the same bits
+  bool bitwise = false;              // every result must have the recorded bits
+  int jobs = 1;                      // calls that run at once
+  bool run_incomplete = false;       // also run calls that never completed
   /// Called for each call in order, as soon as it and all before it are done; `total` is known from the start.
   std::function<void(const CallResult&, size_t index, size_t total)> on_result;
 };
@@ -76,8 +76,8 @@ struct Options {
 /// `folder` is one call's dump or a session. ValueError: there is no such folder or nothing recorded in it.
 Report replay(const std::filesystem::path& folder, const Options& options = {});
 
-/// Copies a recording to `to`, which must not exist, with every tensor in files of its own (.pt, or .safetensors where the
-/// recording used them) instead of the chunk store. Returns one line per call that could not be copied whole.
+/// Copies a recording to `to`, which must not exist, with every tensor in files of its own (.pt, or .safetensors where
+/// the recording used them) instead of the chunk store. Returns one line per call that could not be copied whole.
 std::vector<std::string> export_session(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace flashinfer::replay

@@ -19,7 +19,8 @@ struct Failure {
 
 class Runner {
  public:
-  Runner(const Session& session, const Call& call, const Options& options) : session_(session), call_(call), options_(options) {
+  Runner(const Session& session, const Call& call, const Options& options)
+      : session_(session), call_(call), options_(options) {
     r_.folder = call.folder;
     r_.function = call.function();
     r_.sequence = static_cast<uint64_t>(integer_of(call.record, record::kSequence));
@@ -31,16 +32,19 @@ class Runner {
     try {
       if (!call_.error.empty()) return done(Outcome::kError, call_.error);
       op_ = op::find_op(r_.function);
-      if (!op_) return done(Outcome::kUnknownOp, str("no op of this name (recorded from module ",
-                                                     string_of(call_.record, record::kModule, "<unknown>"), ")"));
+      if (!op_)
+        return done(Outcome::kUnknownOp, str("no op of this name (recorded from module ",
+                                             string_of(call_.record, record::kModule, "<unknown>"), ")"));
       const int64_t version = integer_of(call_.record, record::kOpVersion, op_->version);
       if (version != op_->version)
-        return done(Outcome::kError, str("recorded with version ", version, " of ", op_->name, ", but this library has version ",
-                                         op_->version));
+        return done(Outcome::kError, str("recorded with version ", version, " of ", op_->name,
+                                         ", but this library has version ", op_->version));
       if (status_ == record::kPendingFlush)
-        return done(Outcome::kNeverCompleted, "captured into a CUDA graph, and never flushed after a replay (flush_graph_dumps)");
+        return done(Outcome::kNeverCompleted,
+                    "captured into a CUDA graph, and never flushed after a replay (flush_graph_dumps)");
       const bool incomplete = status_ != record::kCompleted && status_ != record::kFailed;
-      if (incomplete && !options_.run_incomplete) return done(Outcome::kNeverCompleted, "inputs saved, never completed");
+      if (incomplete && !options_.run_incomplete)
+        return done(Outcome::kNeverCompleted, "inputs saved, never completed");
       for (int i = 0; i < std::max(1, options_.repeat); ++i)
         if (!once(i)) return std::move(r_);
       if (incomplete) return done(Outcome::kNeverCompleted, "inputs saved, never completed; it runs to its end now");
@@ -94,7 +98,8 @@ class Runner {
     } else if (now->kind == kind) {
       done_in_place(Outcome::kPassed, str("fails as recorded: ", kind));
     } else {
-      done_in_place(Outcome::kMismatch, str("failed with ", kind, " when recorded, but with ", now->kind, " now: ", now->message));
+      done_in_place(Outcome::kMismatch,
+                    str("failed with ", kind, " when recorded, but with ", now->kind, " now: ", now->message));
     }
   }
   void done_in_place(Outcome outcome, std::string message) {
@@ -107,7 +112,8 @@ class Runner {
     std::string keys;
     const auto list = call_.record.find(record::kOverwritten);
     if (list == call_.record.end() || !list->is_array()) return keys;
-    for (const Json& key : *list) keys += (keys.empty() ? "" : ", ") + (key.is_string() ? key.get<std::string>() : key.dump());
+    for (const Json& key : *list)
+      keys += (keys.empty() ? "" : ", ") + (key.is_string() ? key.get<std::string>() : key.dump());
     return keys;
   }
 
@@ -136,8 +142,10 @@ class Runner {
       r_.differences = std::move(c.differences);
       return false;
     }
-    if (c.compared > 0) done_in_place(Outcome::kPassed, "");
-    else done_in_place(Outcome::kNotCompared, nothing_to_compare());
+    if (c.compared > 0)
+      done_in_place(Outcome::kPassed, "");
+    else
+      done_in_place(Outcome::kNotCompared, nothing_to_compare());
     return true;
   }
 
@@ -153,8 +161,8 @@ class Runner {
     if (keys == info.end() || !keys->is_array()) return;
     for (const Json& key : *keys) {
       const bool there = key.is_string() && std::ranges::any_of(stored, [&](const auto& t) { return key == t.key; });
-      FI_CHECK(there, ValueError, "the recorded output ", key.is_string() ? key.get<std::string>() : key.dump(), " is missing",
-               stored.empty() ? str(" (no ", record::kOutputsStem, ".pt or .safetensors)") : "");
+      FI_CHECK(there, ValueError, "the recorded output ", key.is_string() ? key.get<std::string>() : key.dump(),
+               " is missing", stored.empty() ? str(" (no ", record::kOutputsStem, ".pt or .safetensors)") : "");
     }
   }
 

@@ -45,7 +45,9 @@ std::string process_of(const Call& c) {
 }
 
 void sort_calls(std::vector<Call>& calls) {
-  const auto began = [](const Call& c) { return string_of(c.record, record::kTimestamp, c.folder.filename().string()); };
+  const auto began = [](const Call& c) {
+    return string_of(c.record, record::kTimestamp, c.folder.filename().string());
+  };
   std::map<std::string, std::string> first;  // process -> time of its first call
   for (const Call& c : calls) {
     const auto [it, fresh] = first.emplace(process_of(c), began(c));
@@ -58,8 +60,8 @@ void sort_calls(std::vector<Call>& calls) {
   std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
 }
 
-/// Calls that session.jsonl lists although nothing else is left of them. A ring of the last calls removes the oldest folders
-/// before their lines, so what is older than everything that is left makes one note, not one each.
+/// Calls that session.jsonl lists although nothing else is left of them. A ring of the last calls removes the oldest
+/// folders before their lines, so what is older than everything that is left makes one note, not one each.
 void note_missing(Session* s) {
   const auto text = fs::read_file((s->root / record::kSessionFile).string());
   if (!text) return;
@@ -74,17 +76,20 @@ void note_missing(Session* s) {
     if (line.find_first_not_of(" \t\r") == line.npos) continue;
     try {
       const Json j = formats::parse_json(line);
-      const stdfs::path where = string_of(j, record::kBaseDumpDir, string_of(j, record::kDumpDir));  // of a snapshot, its call's
+      const stdfs::path where =
+          string_of(j, record::kBaseDumpDir, string_of(j, record::kDumpDir));  // of a snapshot, its call's
       const std::string folder = where.filename().string();
       if (!folder.empty() && !have.contains(folder)) missing[folder] = string_of(j, record::kFunctionName);
     } catch (const Error&) {
       ++torn;
     }
   }
-  if (torn > 0) s->notes.push_back(str(record::kSessionFile, ": ", torn, " torn line", torn > 1 ? "s" : "", " left out"));
+  if (torn > 0)
+    s->notes.push_back(str(record::kSessionFile, ": ", torn, " torn line", torn > 1 ? "s" : "", " left out"));
   size_t older = 0;  // names begin with the time
   for (const auto& [folder, function] : missing) {
-    if (have.empty() || folder < *have.begin()) ++older;
+    if (have.empty() || folder < *have.begin())
+      ++older;
     else
       s->notes.push_back(str(record::kSessionFile, " lists ", function, " (", folder, "), whose folder is gone"));
   }
@@ -98,8 +103,8 @@ void verify(const stdfs::path& file, const std::vector<formats::StoredTensor>& t
     if (want.empty() || want == formats::checksum_text(formats::checksum(t.tensor.view()))) continue;
     changed += (changed.empty() ? "" : ", ") + t.key;
   }
-  FI_CHECK(changed.empty(), ValueError, file.filename().string(), ": the checksum of ", changed, " is not the recorded one: ",
-           "the values were changed");
+  FI_CHECK(changed.empty(), ValueError, file.filename().string(), ": the checksum of ", changed,
+           " is not the recorded one: ", "the values were changed");
 }
 
 }  // namespace
@@ -132,7 +137,8 @@ Json last_record(std::string_view text, std::vector<std::string>* notes) {
       Json j = formats::parse_json(line);
       FI_CHECK(j.is_object(), ValueError, "no object");
       if (torn > 0 && notes)
-        notes->push_back(str(record::kMetadataFile, ": ", torn, " torn line", torn > 1 ? "s" : "", " left out, the one before is used"));
+        notes->push_back(str(record::kMetadataFile, ": ", torn, " torn line", torn > 1 ? "s" : "",
+                             " left out, the one before is used"));
       return j;
     } catch (const Error&) {
       ++torn;
@@ -159,7 +165,8 @@ Session open_session(const stdfs::path& folder) {
     return s;
   }
   for (const std::string& entry : fs::list_dir(folder.string()))
-    if (fs::is_file((folder / entry / record::kMetadataFile).string())) s.calls.push_back(read_call(folder, folder / entry));
+    if (fs::is_file((folder / entry / record::kMetadataFile).string()))
+      s.calls.push_back(read_call(folder, folder / entry));
   sort_calls(s.calls);
   note_missing(&s);
   FI_CHECK(!s.calls.empty() || !s.notes.empty(), ValueError, "nothing is recorded in ", folder.string());
@@ -172,8 +179,8 @@ stdfs::path tensor_file(const stdfs::path& folder, const std::string& stem) {
   return {};
 }
 
-std::vector<formats::StoredTensor> load_tensors(const Session& session, const stdfs::path& folder, const std::string& stem,
-                                                const Json& details) {
+std::vector<formats::StoredTensor> load_tensors(const Session& session, const stdfs::path& folder,
+                                                const std::string& stem, const Json& details) {
   const stdfs::path file = tensor_file(folder, stem);
   if (file.empty()) return {};
   stay_inside(session.root, file);
@@ -188,7 +195,8 @@ std::vector<formats::StoredTensor> load_tensors(const Session& session, const st
   }
   std::vector<formats::StoredTensor> tensors;
   if (file.extension() == formats::kChunksEnding) {
-    FI_CHECK(session.chunks, ValueError, file.filename().string(), " names chunks, but there is no folder ", record::kChunkFolder);
+    FI_CHECK(session.chunks, ValueError, file.filename().string(), " names chunks, but there is no folder ",
+             record::kChunkFolder);
     tensors = session.chunks->read(file);
   } else {
     tensors = formats::read_safetensors(file);

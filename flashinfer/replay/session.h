@@ -34,15 +34,16 @@ struct Call {
 struct Session {
   std::filesystem::path root;  // folders and their files stay inside
   bool single = false;
-  std::vector<Call> calls;     // processes by their first call, calls of a process by sequence number
+  std::vector<Call> calls;  // processes by their first call, calls of a process by sequence number
   std::vector<std::string> notes;
   std::shared_ptr<formats::ChunkReader> chunks;  // the session's store, when there is one
 };
 /// ValueError: not a folder, or nothing recorded in it.
 Session open_session(const std::filesystem::path& folder);
 
-/// Tensors of `<folder>/<stem>.{pt,safetensors,chunks}`; empty when the call has no such file. Each is compared with the
-/// checksum in `details` (ValueError names those that were changed). ValueError: a damaged file, a link out of the session.
+/// Tensors of `<folder>/<stem>.{pt,safetensors,chunks}`; empty when the call has no such file. Each is compared with
+/// the checksum in `details` (ValueError names those that were changed). ValueError: a damaged file, a link out of the
+/// session.
 std::vector<formats::StoredTensor> load_tensors(const Session& session, const std::filesystem::path& folder,
                                                 const std::string& stem, const Json& details);
 /// The file load_tensors would read; empty when there is none.

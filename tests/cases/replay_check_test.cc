@@ -64,7 +64,8 @@ TEST_P(RecordReplay, EveryCaseGivesTheSameBits) {
         << r.function << " (" << r.folder.filename().string() << "): " << replay::name(r.outcome) << ": " << r.message;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Layouts, RecordReplay, testing::Bool(), [](const auto& i) { return i.param ? "Chunks" : "Files"; });
+INSTANTIATE_TEST_SUITE_P(Layouts, RecordReplay, testing::Bool(),
+                         [](const auto& i) { return i.param ? "Chunks" : "Files"; });
 
 /// A draw without a seed uses the process's generator: the recording holds its state, or the replay would draw others.
 TEST(RecordReplayState, UnseededDrawsAreRepeated) {

@@ -54,7 +54,8 @@ TEST(Runner, PassesWhatIsRight) { EXPECT_EQ(run("none"), ""); }
 TEST(Runner, FindsWrongNumbers) { EXPECT_FINDS("wrong", "against the reference: out differs in 1 of 15 elements"); }
 TEST(Runner, FindsNaN) { EXPECT_FINDS("nan", "against the reference: out differs in 1 of 15 elements"); }
 TEST(Runner, FindsWritesPastTheEnd) {
-  EXPECT_EQ(run("past_the_end", " out=f32:3x5"), "first run: out: byte 60 of float32[3, 5], which is no element, was changed");
+  EXPECT_EQ(run("past_the_end", " out=f32:3x5"),
+            "first run: out: byte 60 of float32[3, 5], which is no element, was changed");
 }
 TEST(Runner, GuardsOutputsItSuppliesItself) {
   const auto g = cases::guarded("out", std::array<int64_t, 2>{3, 5}, DType::kF32);
@@ -99,7 +100,8 @@ TEST(Parse, SaysWhatItCannotRead) {
 TEST(Parse, LayoutsKeepTheValues) {
   cases::Built plain = cases::build(kTwice, "x=f32:3x5"), padded = cases::build(kTwice, "x=f32:3x5^pad8"),
                turned = cases::build(kTwice, "x=f32:3x5^t");
-  const TensorView a = plain.tensors[0]->tensor.view(), b = padded.tensors[0]->tensor.view(), c = turned.tensors[0]->tensor.view();
+  const TensorView a = plain.tensors[0]->tensor.view(), b = padded.tensors[0]->tensor.view(),
+                   c = turned.tensors[0]->tensor.view();
   EXPECT_EQ(b.stride(0), 13);
   EXPECT_EQ(c.stride(0), 1);
   EXPECT_EQ(c.stride(1), 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every instruction set that the kernels are written for: rows of the case tables again, compiled for AVX-512 without BF16, AVX2 and
-// plain vectors (the tables themselves run on what the machine has). Rows are chosen to share few kernels: five of attention, one
-// of each other family.
+// Every instruction set that the kernels are written for: rows of the case tables again, compiled for AVX-512 without
+// BF16, AVX2 and plain vectors (the tables themselves run on what the machine has). Rows are chosen to share few
+// kernels: five of attention, one of each other family.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +28,10 @@ class ForTarget {
     renew();
   }
   ~ForTarget() {
-    if (before_) ::setenv(kVariable, before_->c_str(), 1);
-    else ::unsetenv(kVariable);
+    if (before_)
+      ::setenv(kVariable, before_->c_str(), 1);
+    else
+      ::unsetenv(kVariable);
     renew();
   }
 
@@ -47,12 +49,17 @@ struct Rows {
 };
 const std::vector<Rows>& attention() {
   static const std::vector<Rows> r = {
-      {"single_prefill_with_kv_cache", {"causal", "more_rows_than_keys", "mask_window", "window", "strided", "group16", "alibi", "mask_all_hidden", "chunks"}},
+      {"single_prefill_with_kv_cache",
+       {"causal", "more_rows_than_keys", "mask_window", "window", "strided", "group16", "alibi", "mask_all_hidden",
+        "chunks"}},
       {"BatchDecodeWithPagedKVCacheWrapper.run",
-       {"page16", "page1", "hnd_pair_strided", "window_cap_scales", "three_tokens_each", "group13_window", "sinks", "e4m3_group16_d80", "fp8_query"}},
-      {"BatchPrefillWithPagedKVCacheWrapper.run", {"packed_mask", "items_window_sinks", "sinks_mask_cap", "dims_192_128_page64", "lse_ln_hn"}},
+       {"page16", "page1", "hnd_pair_strided", "window_cap_scales", "three_tokens_each", "group13_window", "sinks",
+        "e4m3_group16_d80", "fp8_query"}},
+      {"BatchPrefillWithPagedKVCacheWrapper.run",
+       {"packed_mask", "items_window_sinks", "sinks_mask_cap", "dims_192_128_page64", "lse_ln_hn"}},
       {"BatchPrefillWithRaggedKVCacheWrapper.run", {"fused_qkv", "mask_scales"}},
-      {"BatchMLAPagedAttentionWrapper.run", {"prefill_causal", "odd_dims", "odd_dims_four_heads", "chunks_two_heads", "decode_one_head"}},
+      {"BatchMLAPagedAttentionWrapper.run",
+       {"prefill_causal", "odd_dims", "odd_dims_four_heads", "chunks_two_heads", "decode_one_head"}},
   };
   return r;
 }
@@ -87,7 +94,8 @@ class Targets : public ::testing::TestWithParam<jit::Target> {
         const auto c = std::find_if(cases.begin(), cases.end(), [&](const op::Case& x) { return x.name == name; });
         ASSERT_NE(c, cases.end()) << r.op << " " << name;
         const cases::CaseResult result = cases::run_case(*found, *c);
-        EXPECT_TRUE(result.passed) << result.failure << "\n  " << kVariable << "=" << jit::name(GetParam()) << " " << result.repro;
+        EXPECT_TRUE(result.passed) << result.failure << "\n  " << kVariable << "=" << jit::name(GetParam()) << " "
+                                   << result.repro;
       }
     }
     for (const jit::Module& m : jit::modules()) EXPECT_EQ(m.target, jit::name(GetParam())) << m.text;
@@ -97,8 +105,11 @@ class Targets : public ::testing::TestWithParam<jit::Target> {
 
 TEST_P(Targets, Attention) { run(attention()); }
 TEST_P(Targets, Others) { run(others()); }
-INSTANTIATE_TEST_SUITE_P(All, Targets, ::testing::Values(jit::Target::kX86V4, jit::Target::kX86V3, jit::Target::kPortable),
-                         [](const auto& info) { return std::string(info.index == 0 ? "V4" : info.index == 1 ? "V3" : "Portable"); });
+INSTANTIATE_TEST_SUITE_P(All, Targets,
+                         ::testing::Values(jit::Target::kX86V4, jit::Target::kX86V3, jit::Target::kPortable),
+                         [](const auto& info) {
+                           return std::string(info.index == 0 ? "V4" : info.index == 1 ? "V3" : "Portable");
+                         });
 
 }  // namespace
 }  // namespace flashinfer

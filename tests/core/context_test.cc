@@ -190,7 +190,8 @@ TEST(ThreadPool, SleepersWakeOffTheCallersCpu) {
       const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
       while (inside.load() < 2 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
       cpu_set_t mine;
-      if (std::this_thread::get_id() != caller && sched_getaffinity(0, sizeof mine, &mine) == 0) off = !CPU_ISSET(here, &mine);
+      if (std::this_thread::get_id() != caller && sched_getaffinity(0, sizeof mine, &mine) == 0)
+        off = !CPU_ISSET(here, &mine);
     });
     return off.load();
   };

@@ -48,12 +48,13 @@ TEST(Fork, ForkLocksAreFreeInTheChildAndWhatTheyGuardIsWhole) {
   for (int n = 0; n < 30; ++n) {
     const int before = rounds.load();
     EXPECT_EQ(in_child([&] {
-      for (int i = 0; i < kLocks; ++i) {
-        const std::lock_guard lock(fork_lock(static_cast<ForkLock>(i)));
-        if (guarded[i][0] != guarded[i][1]) return false;
-      }
-      return true;
-    }), 0);
+                for (int i = 0; i < kLocks; ++i) {
+                  const std::lock_guard lock(fork_lock(static_cast<ForkLock>(i)));
+                  if (guarded[i][0] != guarded[i][1]) return false;
+                }
+                return true;
+              }),
+              0);
     while (rounds.load() == before) std::this_thread::sleep_for(10us);  // the parent's are free again, too
   }
   stop = true;

@@ -20,7 +20,7 @@ class Fs : public ::testing::Test {
   void SetUp() override { root_ = make_temp_dir(::testing::TempDir(), "fs-"); }
   void TearDown() override { EXPECT_TRUE(remove_tree(root_)); }
   mode_t mode(const std::string& path) {
-    struct stat st {};
+    struct stat st{};
     EXPECT_EQ(::stat(path.c_str(), &st), 0);
     return st.st_mode & 07777;
   }

@@ -40,7 +40,8 @@ TEST(Process, ATimeoutEndsTheWholeGroup) {
 
 TEST(Process, SlownessIsToldThoughTheTimeIsUp) {
   int slow = 0;
-  const Result r = run({"sleep", "30"}, {.timeout_seconds = 0.05, .slow_after_seconds = 0.05, .on_slow = [&] { ++slow; }});
+  const Result r =
+      run({"sleep", "30"}, {.timeout_seconds = 0.05, .slow_after_seconds = 0.05, .on_slow = [&] { ++slow; }});
   EXPECT_TRUE(r.timed_out);
   EXPECT_EQ(slow, 1);
 }
@@ -72,7 +73,8 @@ TEST(Process, AHostThatReapsAllChildrenIsSurvived) {
 
 TEST(Process, AProgramLeftBehindDoesNotHoldUsUp) {
   const auto start = std::chrono::steady_clock::now();
-  const Result r = run({"sh", "-c", "sleep 20 & echo done"});  // the sleeper keeps the output open, as a forked sibling would
+  const Result r =
+      run({"sh", "-c", "sleep 20 & echo done"});  // the sleeper keeps the output open, as a forked sibling would
   EXPECT_EQ(r.output, "done\n");
   EXPECT_TRUE(r.ok());
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));

@@ -6,8 +6,8 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
-#include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/norm/kernels/params.h"
+#include "flashinfer/ops/norm/op.h"
 #include "flashinfer/record/record.h"
 #include "machine.h"
 
@@ -23,7 +23,8 @@ inline void norm_on_host(const fake::Launched& l) {
   auto* y = static_cast<float*>(fake::host(p.out));
   for (int64_t r = 0; r < p.rows; ++r) {
     double sum = 0;
-    for (int64_t i = 0; i < p.d; ++i) sum += static_cast<double>(x[r * p.input_stride[0] + i]) * x[r * p.input_stride[0] + i];
+    for (int64_t i = 0; i < p.d; ++i)
+      sum += static_cast<double>(x[r * p.input_stride[0] + i]) * x[r * p.input_stride[0] + i];
     for (int64_t i = 0; i < p.d; ++i)
       y[r * p.out_stride[0] + i] =
           static_cast<float>(x[r * p.input_stride[0] + i] / std::sqrt(sum / static_cast<double>(p.d) + p.eps) * w[i]);
@@ -67,7 +68,8 @@ class Call : public Machine {
   int waits() { return gpu().calls["cuStreamSynchronize"] + gpu().calls["cuEventSynchronize"]; }
   void expect_right(const TensorView& y) {
     const Tensor got = to_device(y, kCpu), want = rmsnorm({.input = x_, .weight = w_});
-    for (int64_t i = 0; i < want.numel(); ++i) EXPECT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-5) << i;
+    for (int64_t i = 0; i < want.numel(); ++i)
+      EXPECT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-5) << i;
   }
 
   Tensor x_ = Tensor::empty({3, 8}, DType::kF32), w_ = Tensor::empty({8}, DType::kF32), input_, weight_;

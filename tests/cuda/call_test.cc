@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole call on cuda:0: check, select, NVRTC, launch, log, recording; over a driver that only keeps what it was asked, and a host function in
-// place of the GPU's arithmetic.
+// A whole call on cuda:0: check, select, NVRTC, launch, log, recording; over a driver that only keeps what it was
+// asked, and a host function in place of the GPU's arithmetic.
 #include <algorithm>
 
 #include "call.h"
@@ -46,7 +46,10 @@ TEST_F(Call, BenchTimesByEvents) {
   EXPECT_EQ(cold.samples.seconds.size(), 5u);
   EXPECT_EQ(gpu().calls["cuMemsetD8Async"] - fills, 5 + 2);  // before each call, and what the two copies read
   const op::Case other{.name = "given", .args = "input=f32:3x8 k=2", .candidate = ""};
-  EXPECT_NE(error([&] { bench::run(*op::find_op("top_k"), other, {.device = kGpu}); }).find("no candidate serves it on cuda:0"), std::string::npos);
+  EXPECT_NE(error([&] {
+              bench::run(*op::find_op("top_k"), other, {.device = kGpu});
+            }).find("no candidate serves it on cuda:0"),
+            std::string::npos);
 }
 
 TEST_F(Call, TensorsOfTwoDevicesAreRefusedByName) {
@@ -74,7 +77,9 @@ TEST_F(Call, AnOlderDriverThanTheCompilerIsASentence) {
 TEST_F(Call, TheArchListChooses) {
   set("FLASHINFER_CUDA_ARCH_LIST", "8.0");
   again();
-  EXPECT_NE(error([&] { rmsnorm({.input = input_, .weight = weight_}); }).find("FLASHINFER_CUDA_ARCH_LIST holds nothing that runs on Fake GPU"),
+  EXPECT_NE(error([&] {
+              rmsnorm({.input = input_, .weight = weight_});
+            }).find("FLASHINFER_CUDA_ARCH_LIST holds nothing that runs on Fake GPU"),
             std::string::npos);
 }
 
@@ -103,8 +108,10 @@ TEST_F(Call, ARecordingCopiesInTheOrderOfTheStream) {
   expect_right(y.view());
   std::vector<std::string> got;  // what matters of the order
   for (const std::string& o : gpu().order)
-    if (o == "stream 1: launch") got.push_back("kernel");
-    else if (o.find("to host") != o.npos) got.push_back(o);
+    if (o == "stream 1: launch")
+      got.push_back("kernel");
+    else if (o.find("to host") != o.npos)
+      got.push_back(o);
   ASSERT_GE(got.size(), 4u);
   const auto kernel = std::ranges::find(got, "kernel");
   EXPECT_GE(kernel - got.begin(), 2);  // input and weight before it

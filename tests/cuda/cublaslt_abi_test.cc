@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers and layouts of core/cuda/cublaslt.h against NVIDIA's header, where it is installed (the wheel nvidia-cublas beside a CUDA
-// toolkit, or the toolkit's own): wrong ones do not compile.
+// The numbers and layouts of core/cuda/cublaslt.h against NVIDIA's header, where it is installed (the wheel
+// nvidia-cublas beside a CUDA toolkit, or the toolkit's own): wrong ones do not compile.
 #include <gtest/gtest.h>
 
 #include "flashinfer/core/cuda/cublaslt.h"
@@ -13,22 +13,33 @@ namespace {
 namespace ours = flashinfer::cublaslt;
 using ours::Algorithm, ours::Handle, ours::HeuristicResult, ours::Status;
 
-static_assert(int(ours::kR32F) == int(CUDA_R_32F) && int(ours::kR16F) == int(CUDA_R_16F) && int(ours::kR16BF) == int(CUDA_R_16BF));
+static_assert(int(ours::kR32F) == int(CUDA_R_32F) && int(ours::kR16F) == int(CUDA_R_16F) &&
+              int(ours::kR16BF) == int(CUDA_R_16BF));
 static_assert(int(ours::kR8FE4M3) == int(CUDA_R_8F_E4M3) && int(ours::kR8FE5M2) == int(CUDA_R_8F_E5M2));
-static_assert(int(ours::kCompute32F) == int(CUBLAS_COMPUTE_32F) && int(ours::kOpN) == int(CUBLAS_OP_N) && int(ours::kOpT) == int(CUBLAS_OP_T));
-static_assert(int(ours::kEpilogueDefault) == int(CUBLASLT_EPILOGUE_DEFAULT) && int(ours::kEpilogueBias) == int(CUBLASLT_EPILOGUE_BIAS));
-static_assert(int(ours::kTransA) == int(CUBLASLT_MATMUL_DESC_TRANSA) && int(ours::kTransB) == int(CUBLASLT_MATMUL_DESC_TRANSB));
-static_assert(int(ours::kEpilogue) == int(CUBLASLT_MATMUL_DESC_EPILOGUE) && int(ours::kBiasPointer) == int(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
-static_assert(int(ours::kAScalePointer) == int(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER) && int(ours::kBScalePointer) == int(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER));
-static_assert(int(ours::kFastAccum) == int(CUBLASLT_MATMUL_DESC_FAST_ACCUM) && int(ours::kBiasType) == int(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE));
-static_assert(int(ours::kBatchCount) == int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) && int(ours::kBatchOffset) == int(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET));
+static_assert(int(ours::kCompute32F) == int(CUBLAS_COMPUTE_32F) && int(ours::kOpN) == int(CUBLAS_OP_N) &&
+              int(ours::kOpT) == int(CUBLAS_OP_T));
+static_assert(int(ours::kEpilogueDefault) == int(CUBLASLT_EPILOGUE_DEFAULT) &&
+              int(ours::kEpilogueBias) == int(CUBLASLT_EPILOGUE_BIAS));
+static_assert(int(ours::kTransA) == int(CUBLASLT_MATMUL_DESC_TRANSA) &&
+              int(ours::kTransB) == int(CUBLASLT_MATMUL_DESC_TRANSB));
+static_assert(int(ours::kEpilogue) == int(CUBLASLT_MATMUL_DESC_EPILOGUE) &&
+              int(ours::kBiasPointer) == int(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
+static_assert(int(ours::kAScalePointer) == int(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER) &&
+              int(ours::kBScalePointer) == int(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER));
+static_assert(int(ours::kFastAccum) == int(CUBLASLT_MATMUL_DESC_FAST_ACCUM) &&
+              int(ours::kBiasType) == int(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE));
+static_assert(int(ours::kBatchCount) == int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) &&
+              int(ours::kBatchOffset) == int(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET));
 static_assert(int(ours::kMaxWorkspace) == int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
-static_assert(int(ours::kAlignmentA) == int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) && int(ours::kAlignmentD) == int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES));
-static_assert(sizeof(ours::HeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t) && sizeof(ours::Algorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(int(ours::kAlignmentA) == int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES) &&
+              int(ours::kAlignmentD) == int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES));
+static_assert(sizeof(ours::HeuristicResult) == sizeof(cublasLtMatmulHeuristicResult_t) &&
+              sizeof(ours::Algorithm) == sizeof(cublasLtMatmulAlgo_t));
 static_assert(offsetof(ours::HeuristicResult, workspace) == offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(ours::HeuristicResult, state) == offsetof(cublasLtMatmulHeuristicResult_t, state));
 
-#define FI_SAME(result, name, arguments) static_assert(flashinfer::kSameAbi<result(*) arguments, decltype(&::name)>, #name);
+#define FI_SAME(result, name, arguments) \
+  static_assert(flashinfer::kSameAbi<result(*) arguments, decltype(&::name)>, #name);
 FI_CUBLASLT_API(FI_SAME)
 #undef FI_SAME
 

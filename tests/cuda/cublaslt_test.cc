@@ -38,12 +38,15 @@ class CublasLt : public LtMachine {
   template <class T>
   Tensor numbers(const std::vector<int64_t>& shape, DType dtype) {
     Tensor t = Tensor::empty(shape, dtype);
-    for (int64_t i = 0; i < t.numel(); ++i) static_cast<T*>(t.data())[i] = T(static_cast<float>(static_cast<int>(random_() % 5) - 2));
+    for (int64_t i = 0; i < t.numel(); ++i)
+      static_cast<T*>(t.data())[i] = T(static_cast<float>(static_cast<int>(random_() % 5) - 2));
     return t;
   }
   static TensorView transposed(const Tensor& t) {
-    std::vector<int64_t> shape(t.shape().begin(), t.shape().end()), strides(t.view().strides().begin(), t.view().strides().end());
-    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]), std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+    std::vector<int64_t> shape(t.shape().begin(), t.shape().end()),
+        strides(t.view().strides().begin(), t.view().strides().end());
+    std::swap(shape[shape.size() - 1], shape[shape.size() - 2]),
+        std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
     return TensorView(t.data(), t.dtype(), shape, strides, t.device());
   }
   void expect_same(const Tensor& got, const Tensor& want) {
@@ -60,15 +63,22 @@ class CublasLt : public LtMachine {
 };
 
 TEST_F(CublasLt, MmBf16OfEveryLayout) {
-  const Tensor a = numbers<bf16_t>({5, 24}, DType::kBF16), at = numbers<bf16_t>({24, 5}, DType::kBF16), b = numbers<bf16_t>({24, 40}, DType::kBF16),
-               bt = numbers<bf16_t>({40, 24}, DType::kBF16), bias = numbers<bf16_t>({40}, DType::kBF16);
-  const Tensor ga = to_device(a.view(), kGpu), gat = to_device(at.view(), kGpu), gb = to_device(b.view(), kGpu), gbt = to_device(bt.view(), kGpu),
-               gbias = to_device(bias.view(), kGpu);
+  const Tensor a = numbers<bf16_t>({5, 24}, DType::kBF16), at = numbers<bf16_t>({24, 5}, DType::kBF16),
+               b = numbers<bf16_t>({24, 40}, DType::kBF16), bt = numbers<bf16_t>({40, 24}, DType::kBF16),
+               bias = numbers<bf16_t>({40}, DType::kBF16);
+  const Tensor ga = to_device(a.view(), kGpu), gat = to_device(at.view(), kGpu), gb = to_device(b.view(), kGpu),
+               gbt = to_device(bt.view(), kGpu), gbias = to_device(bias.view(), kGpu);
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
       for (const DType out : {DType::kBF16, DType::kF16, DType::kF32}) {
-        MmBf16 cpu{.a = ta ? transposed(at) : a.view(), .b = tb ? transposed(bt) : b.view(), .bias = bias.view(), .out_dtype = out};
-        MmBf16 gpu{.a = ta ? transposed(gat) : ga.view(), .b = tb ? transposed(gbt) : gb.view(), .bias = gbias.view(), .out_dtype = out};
+        MmBf16 cpu{.a = ta ? transposed(at) : a.view(),
+                   .b = tb ? transposed(bt) : b.view(),
+                   .bias = bias.view(),
+                   .out_dtype = out};
+        MmBf16 gpu{.a = ta ? transposed(gat) : ga.view(),
+                   .b = tb ? transposed(gbt) : gb.view(),
+                   .bias = gbias.view(),
+                   .out_dtype = out};
         expect_same(mm_bf16(gpu), mm_bf16(cpu));
         cpu.bias = gpu.bias = std::nullopt;
         expect_same(mm_bf16(gpu), mm_bf16(cpu));
@@ -79,8 +89,10 @@ TEST_F(CublasLt, MmBf16OfEveryLayout) {
   EXPECT_EQ(c.description.epilogue, cublaslt::kEpilogueDefault);
   EXPECT_EQ(c.pa, gbt.data());
   EXPECT_EQ(c.a.type, cublaslt::kR16BF);
-  EXPECT_EQ(std::tuple(c.a.rows, c.a.columns, c.a.ld, c.description.transposed_a), std::tuple(24u, 40u, 24, cublaslt::kOpT));
-  EXPECT_EQ(std::tuple(c.b.rows, c.b.columns, c.b.ld, c.description.transposed_b), std::tuple(5u, 24u, 5, cublaslt::kOpT));
+  EXPECT_EQ(std::tuple(c.a.rows, c.a.columns, c.a.ld, c.description.transposed_a),
+            std::tuple(24u, 40u, 24, cublaslt::kOpT));
+  EXPECT_EQ(std::tuple(c.b.rows, c.b.columns, c.b.ld, c.description.transposed_b),
+            std::tuple(5u, 24u, 5, cublaslt::kOpT));
   EXPECT_EQ(std::tuple(c.d.type, c.d.rows, c.d.columns, c.d.ld), std::tuple(int{cublaslt::kR32F}, 40u, 5u, 40));
   EXPECT_EQ(c.stream, stream_->get());
   const fake::LtCall& biased = lt_->calls[lt_->calls.size() - 2];
@@ -98,7 +110,8 @@ TEST_F(CublasLt, BmmOfBothElementTypes) {
   const Tensor x = numbers<e4m3_t>({3, 5, 32}, DType::kF8E4M3), w = numbers<e5m2_t>({3, 16, 32}, DType::kF8E5M2);
   const Tensor sa = Tensor::empty({1}, DType::kF32), sb = Tensor::empty({1}, DType::kF32);
   sa.data_as<float>()[0] = 0.5f, sb.data_as<float>()[0] = 4;
-  const Tensor gx = to_device(x.view(), kGpu), gw = to_device(w.view(), kGpu), gsa = to_device(sa.view(), kGpu), gsb = to_device(sb.view(), kGpu);
+  const Tensor gx = to_device(x.view(), kGpu), gw = to_device(w.view(), kGpu), gsa = to_device(sa.view(), kGpu),
+               gsb = to_device(sb.view(), kGpu);
   for (const DType out : {DType::kBF16, DType::kF16}) {
     expect_same(bmm_fp8({.A = gx, .B = transposed(gw), .A_scale = gsa, .B_scale = gsb, .dtype = out}),
                 bmm_fp8({.A = x, .B = transposed(w), .A_scale = sa, .B_scale = sb, .dtype = out}));
@@ -111,7 +124,8 @@ TEST_F(CublasLt, BmmOfBothElementTypes) {
 }
 
 TEST_F(CublasLt, MmFp8TakesAPlainWeight) {
-  const Tensor a = numbers<e4m3_t>({4, 48}, DType::kF8E4M3), b = numbers<e4m3_t>({32, 48}, DType::kF8E4M3), alpha = Tensor::empty({1}, DType::kF32);
+  const Tensor a = numbers<e4m3_t>({4, 48}, DType::kF8E4M3), b = numbers<e4m3_t>({32, 48}, DType::kF8E4M3),
+               alpha = Tensor::empty({1}, DType::kF32);
   alpha.data_as<float>()[0] = 0.25f;
   const Tensor ga = to_device(a.view(), kGpu), gb = to_device(b.view(), kGpu), galpha = to_device(alpha.view(), kGpu);
   expect_same(mm_fp8({.a = ga, .b = gb, .alpha = galpha.view()}), mm_fp8({.a = a, .b = b, .alpha = alpha.view()}));
@@ -120,7 +134,8 @@ TEST_F(CublasLt, MmFp8TakesAPlainWeight) {
 
 /// An algorithm is asked for once for each shape, layout and alignment; a later call only launches.
 TEST_F(CublasLt, TheAlgorithmIsKept) {
-  const Tensor a = to_device(numbers<bf16_t>({7, 24}, DType::kBF16).view(), kGpu), b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
+  const Tensor a = to_device(numbers<bf16_t>({7, 24}, DType::kBF16).view(), kGpu),
+               b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
                out = Tensor::zeros({7, 40}, DType::kBF16, kGpu);
   for (int i = 0; i < 3; ++i) mm_bf16({.a = a, .b = b, .out = out.view()});
   EXPECT_EQ(lt_->heuristics, 1);
@@ -132,7 +147,8 @@ TEST_F(CublasLt, TheAlgorithmIsKept) {
   cuda::synchronize(0, stream_->get());
 }
 
-/// One product whose algorithms take what `lt_->ms` says; each call returns which of them served, and how many products ran.
+/// One product whose algorithms take what `lt_->ms` says; each call returns which of them served, and how many products
+/// ran.
 class CublasLtSearch : public CublasLt {
  protected:
   void SetUp() override {
@@ -167,8 +183,11 @@ TEST_F(CublasLtSearch, TheFastestServesAndIsKeptForOtherProcesses) {
   EXPECT_EQ(call(), Served(2, 1));
   lt_->ms = {1, 2, 3, 4};  // nobody looks again
   EXPECT_EQ(call_of_another_process(), Served(2, 1));
-  EXPECT_NE(fs::read_file(entry()).value().find("a type 14 40x24 ld 40 step 0 at 256; b type 14 24x9"), std::string::npos) << *fs::read_file(entry());
-  // On another GPU times are others; a file that is torn, or names an algorithm that the heuristic does not, is nobody's.
+  EXPECT_NE(fs::read_file(entry()).value().find("a type 14 40x24 ld 40 step 0 at 256; b type 14 24x9"),
+            std::string::npos)
+      << *fs::read_file(entry());
+  // On another GPU times are others; a file that is torn, or names an algorithm that the heuristic does not, is
+  // nobody's.
   gpu().minor = 3;
   again();
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
@@ -179,7 +198,8 @@ TEST_F(CublasLtSearch, TheFastestServesAndIsKeptForOtherProcesses) {
   lt_->ms = {5, 1};
   EXPECT_EQ(call_of_another_process().first, 1u);
   for (const std::string& e : fs::list_dir(folder_ + "/v2"))
-    for (const std::string& f : fs::list_dir(folder_ + "/v2/" + e + "/entries")) fs::write_atomic(folder_ + "/v2/" + e + "/entries/" + f, "{\"key\":");
+    for (const std::string& f : fs::list_dir(folder_ + "/v2/" + e + "/entries"))
+      fs::write_atomic(folder_ + "/v2/" + e + "/entries/" + f, "{\"key\":");
   lt_->ms = {5, 9, 2};
   EXPECT_EQ(call_of_another_process().first, 2u);
 }
@@ -230,7 +250,8 @@ TEST_F(CublasLtSearch, AFolderThatOthersCanWriteIsNotUsed) {
 }
 
 TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {
-  const Tensor a = to_device(numbers<bf16_t>({6, 24}, DType::kBF16).view(), kGpu), b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
+  const Tensor a = to_device(numbers<bf16_t>({6, 24}, DType::kBF16).view(), kGpu),
+               b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
                out = Tensor::zeros({6, 40}, DType::kBF16, kGpu);
   cuda::synchronize(0, stream_->get());
   gpu().begin_capture(stream_->get());
@@ -240,12 +261,16 @@ TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {
 }
 
 TEST_F(CublasLt, RefusalsSayWhatToDo) {
-  const Tensor a = to_device(numbers<bf16_t>({4, 24}, DType::kBF16).view(), kGpu), b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu);
+  const Tensor a = to_device(numbers<bf16_t>({4, 24}, DType::kBF16).view(), kGpu),
+               b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu);
   const auto mm = [&] { return error([&] { mm_bf16({.a = a, .b = b}); }); };
-  const auto expect = [&](const std::string& part, const std::string& text) { EXPECT_NE(text.find(part), std::string::npos) << text; };
+  const auto expect = [&](const std::string& part, const std::string& text) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
   gpu().version = 12040;
   again();
-  expect("the driver is for CUDA 12.4, but cuBLASLt is 13.1: update the driver, or install an nvidia-cublas 12.x", mm());
+  expect("the driver is for CUDA 12.4, but cuBLASLt is 13.1: update the driver, or install an nvidia-cublas 12.x",
+         mm());
   gpu().version = 13000;
   gpu().major = 7, gpu().minor = 5;
   again();
@@ -266,21 +291,25 @@ TEST_F(CublasLt, RefusalsSayWhatToDo) {
   lt_->version = 130100;
   cublaslt::detail::forget();
   lt_->workspace = size_t{1} << 40;
-  const Tensor wide = to_device(numbers<bf16_t>({4, 25}, DType::kBF16).view(), kGpu), tall = to_device(numbers<bf16_t>({25, 8}, DType::kBF16).view(), kGpu);
+  const Tensor wide = to_device(numbers<bf16_t>({4, 25}, DType::kBF16).view(), kGpu),
+               tall = to_device(numbers<bf16_t>({25, 8}, DType::kBF16).view(), kGpu);
   expect("cuBLASLt 13.1 has no algorithm for these types, layouts and alignments (CUBLAS_STATUS_NOT_SUPPORTED)",
          error([&] { mm_bf16({.a = wide, .b = tall}); }));
   lt_->workspace = 0;
   // fp8: along k, at 16 bytes.
-  const Tensor x = to_device(numbers<e4m3_t>({2, 4, 32}, DType::kF8E4M3).view(), kGpu), w = to_device(numbers<e4m3_t>({2, 32, 16}, DType::kF8E4M3).view(), kGpu),
+  const Tensor x = to_device(numbers<e4m3_t>({2, 4, 32}, DType::kF8E4M3).view(), kGpu),
+               w = to_device(numbers<e4m3_t>({2, 32, 16}, DType::kF8E4M3).view(), kGpu),
                one = to_device(Tensor::zeros({1}, DType::kF32).view(), kGpu);
   expect("fp8 products of cuBLASLt read both matrices along k",
          error([&] { bmm_fp8({.A = x, .B = w, .A_scale = one, .B_scale = one, .dtype = DType::kBF16}); }));
-  const Tensor odd = to_device(numbers<e4m3_t>({4, 40}, DType::kF8E4M3).view(), kGpu), weight = to_device(numbers<e4m3_t>({32, 40}, DType::kF8E4M3).view(), kGpu);
+  const Tensor odd = to_device(numbers<e4m3_t>({4, 40}, DType::kF8E4M3).view(), kGpu),
+               weight = to_device(numbers<e4m3_t>({32, 40}, DType::kF8E4M3).view(), kGpu);
   expect("fp8 rows of a must begin at 16 bytes", error([&] { mm_fp8({.a = odd, .b = weight}); }));
   // Gaps in both dimensions.
   const std::vector<int64_t> shape{2, 12}, strides{48, 2};
-  expect("cuBLASLt needs one of a matrix's dimensions without gaps",
-         error([&] { mm_bf16({.a = TensorView(a.data(), DType::kBF16, shape, strides, kGpu), .b = b.view().slice(0, 0, 12)}); }));
+  expect("cuBLASLt needs one of a matrix's dimensions without gaps", error([&] {
+           mm_bf16({.a = TensorView(a.data(), DType::kBF16, shape, strides, kGpu), .b = b.view().slice(0, 0, 12)});
+         }));
   lt_->fail = 14;
   expect("cublasLt: cublasLtMatmul failed: CUBLAS_STATUS_OF_THE_TEST (14)", mm());
   EXPECT_EQ(mm(), "");

@@ -18,8 +18,11 @@ constexpr char kCubin[] = "\177ELF and more";
 TEST_F(Driver, WithoutOneIsASentence) {
   set("FLASHINFER_LIBCUDA", "/nonexistent/libcuda.so");
   again();
-  EXPECT_NE(cuda::driver().refusal.find("FLASHINFER_LIBCUDA is /nonexistent/libcuda.so, which cannot be loaded"), std::string::npos);
-  EXPECT_NE(error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("NotImplementedError: cuda: FLASHINFER_LIBCUDA"),
+  EXPECT_NE(cuda::driver().refusal.find("FLASHINFER_LIBCUDA is /nonexistent/libcuda.so, which cannot be loaded"),
+            std::string::npos);
+  EXPECT_NE(error([] {
+              Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0});
+            }).find("NotImplementedError: cuda: FLASHINFER_LIBCUDA"),
             std::string::npos);
   EXPECT_EQ(Tensor::zeros({4}, DType::kF32).numel(), 4);  // the CPU goes on
 }
@@ -50,8 +53,12 @@ TEST_F(Driver, DevicesAreAskedOnceAndByNumber) {
   EXPECT_EQ(i.shared_per_block, 232448);
   EXPECT_TRUE(i.clusters && i.memory_pools);
   EXPECT_EQ(gpu().calls["cuDevicePrimaryCtxRetain"], 0);  // asking costs no context
-  { const cuda::Current once(0); }
-  { const cuda::Current again(0); }
+  {
+    const cuda::Current once(0);
+  }
+  {
+    const cuda::Current again(0);
+  }
   EXPECT_EQ(gpu().calls["cuDevicePrimaryCtxRetain"], 1);
   EXPECT_EQ(cuda::device_refusal(3), "cuda:3 is not there: the driver finds 1 GPU (cuda:0)");
 }
@@ -75,10 +82,15 @@ TEST_F(Driver, AFaultIsKeptAndSaid) {
   cuda::launch(f, &params, {}, nullptr, "probe");  // asynchronous: nothing yet
   EXPECT_EQ(cuda::sticky_error(), "");
   const std::string first = error([] { cuda::synchronize(0, nullptr); });
-  EXPECT_NE(first.find("CUDA_ERROR_ILLEGAL_ADDRESS (700): as the driver says it; a kernel launched earlier faulted"), std::string::npos) << first;
+  EXPECT_NE(first.find("CUDA_ERROR_ILLEGAL_ADDRESS (700): as the driver says it; a kernel launched earlier faulted"),
+            std::string::npos)
+      << first;
   EXPECT_NE(first.find("FLASHINFER_DUMP_SYNC=1 names the call"), std::string::npos);
-  EXPECT_NE(cuda::device_refusal(0).find("the GPU faulted earlier in this process (cuStreamSynchronize: "), std::string::npos);
-  EXPECT_NE(error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("(first seen at cuStreamSynchronize"), std::string::npos);
+  EXPECT_NE(cuda::device_refusal(0).find("the GPU faulted earlier in this process (cuStreamSynchronize: "),
+            std::string::npos);
+  EXPECT_NE(
+      error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("(first seen at cuStreamSynchronize"),
+      std::string::npos);
 }
 
 TEST_F(Memory, OutOfItSaysHowMuchIsFree) {
@@ -104,7 +116,9 @@ TEST_F(Memory, GoesBackInTheOrderOfItsStream) {
 
 TEST_F(Memory, WithoutPoolsIsAllocatedPlainly) {
   gpu().pools = false;
-  { const Tensor t = Tensor::empty({100}, DType::kF32, {DeviceType::kCUDA, 0}); }
+  {
+    const Tensor t = Tensor::empty({100}, DType::kF32, {DeviceType::kCUDA, 0});
+  }
   EXPECT_EQ(gpu().calls["cuMemAlloc_v2"], 1);
   EXPECT_EQ(gpu().calls["cuMemFree_v2"], 1);
   EXPECT_EQ(gpu().allocated, 0u);
@@ -155,15 +169,21 @@ TEST_F(Memory, OfBeforeACaptureMayGoDuringIt) {
 }
 
 TEST_F(Memory, PoolKeepsWhatWaitsWouldGiveBack) {
-  { const cuda::Current first(0); }
+  {
+    const cuda::Current first(0);
+  }
   EXPECT_EQ(gpu().pool_threshold, uint64_t{1} << 30);
   again();
   gpu().pool_threshold = uint64_t{3} << 30;  // of another library in the process
-  { const cuda::Current first(0); }
+  {
+    const cuda::Current first(0);
+  }
   EXPECT_EQ(gpu().pool_threshold, uint64_t{3} << 30);
   gpu().pools = false, gpu().pool_threshold = 0;
   again();
-  { const cuda::Current first(0); }
+  {
+    const cuda::Current first(0);
+  }
   EXPECT_EQ(gpu().pool_threshold, 0u);
 }
 
@@ -172,7 +192,12 @@ TEST_F(Launch, GivesTheDriverWhatItWasGiven) {
   EXPECT_EQ(f.registers, 32);
   cuda::Stream stream(0);
   const uint64_t params = 0x1122334455667788;
-  const cuda::Launch l{.grid = {12, 3, 2}, .block = {64, 2, 1}, .cluster = {4, 1, 1}, .shared_bytes = 100000, .cooperative = true, .pdl = true};
+  const cuda::Launch l{.grid = {12, 3, 2},
+                       .block = {64, 2, 1},
+                       .cluster = {4, 1, 1},
+                       .shared_bytes = 100000,
+                       .cooperative = true,
+                       .pdl = true};
   cuda::launch(f, &params, l, stream.get(), "probe");
   ASSERT_EQ(gpu().launches.size(), 1u);
   const fake::Launched& got = gpu().launches[0];
@@ -194,8 +219,9 @@ TEST_F(Launch, OldGpusGetNoNewAttributes) {
   const uint64_t params = 0;
   cuda::launch(f, &params, {.pdl = true}, nullptr, "probe");
   EXPECT_TRUE(gpu().launches.at(0).attributes.empty());
-  EXPECT_NE(error([&] { cuda::launch(f, &params, {.grid = {2, 1, 1}, .cluster = {2, 1, 1}}, nullptr, "probe"); })
-                .find("ValueError: probe: a cluster has 2 blocks, but this GPU has no clusters"),
+  EXPECT_NE(error([&] {
+              cuda::launch(f, &params, {.grid = {2, 1, 1}, .cluster = {2, 1, 1}}, nullptr, "probe");
+            }).find("ValueError: probe: a cluster has 2 blocks, but this GPU has no clusters"),
             std::string::npos);
 }
 
@@ -234,7 +260,8 @@ TEST_F(Launch, EventsOrderStreams) {
   e.wait_on(b.get());
   cuda::fill(t.data(), 4, 64, 0, b.get());
   cuda::synchronize(0, b.get());
-  EXPECT_EQ(gpu().order, (std::vector<std::string>{"stream 2: wait", "stream 1: fill", "stream 1: event", "stream 2: fill"}));
+  EXPECT_EQ(gpu().order,
+            (std::vector<std::string>{"stream 2: wait", "stream 1: fill", "stream 1: event", "stream 2: fill"}));
   EXPECT_TRUE(e.done());
   EXPECT_EQ(static_cast<const uint8_t*>(fake::host(t.data()))[63], 4);
 }
@@ -243,7 +270,8 @@ TEST_F(Launch, OtherStreamsAreWaitedForBesideACapture) {
   cuda::Stream captured(0), other(0);
   cuda::Event first(0), second(0);
   const Tensor t = Tensor::empty({64}, DType::kU8, {DeviceType::kCUDA, 0});
-  gpu().begin_capture(captured.get());  // in mode "global" the driver takes the calls below for mistakes, and ends the capture
+  gpu().begin_capture(
+      captured.get());  // in mode "global" the driver takes the calls below for mistakes, and ends the capture
   cuda::fill(t.data(), 3, 64, 0, other.get());
   first.record(other.get());
   EXPECT_FALSE(first.done());
@@ -253,7 +281,6 @@ TEST_F(Launch, OtherStreamsAreWaitedForBesideACapture) {
   cuda::synchronize(0, other.get());
   EXPECT_EQ(gpu().end_capture(captured.get()), 0);
 }
-
 
 }  // namespace
 }  // namespace flashinfer

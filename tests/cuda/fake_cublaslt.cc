@@ -43,17 +43,25 @@ double load(int type, const void* p, int64_t i) {
   }
 }
 void store(int type, void* p, int64_t i, float x) {
-  if (type == kR32F) static_cast<float*>(p)[i] = x;
-  else if (type == kR16F) static_cast<f16_t*>(p)[i] = f16_t(x);
-  else static_cast<bf16_t*>(p)[i] = bf16_t(x);
+  if (type == kR32F)
+    static_cast<float*>(p)[i] = x;
+  else if (type == kR16F)
+    static_cast<f16_t*>(p)[i] = f16_t(x);
+  else
+    static_cast<bf16_t*>(p)[i] = bf16_t(x);
 }
 
 /// As cuBLASLt documents it.
-bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& b, const LtMatrix& out, const Preference& p) {
+bool supported(const fake::LtDescription& d, const LtMatrix& a, const LtMatrix& b, const LtMatrix& out,
+               const Preference& p) {
   const bool fp8 = a.type >= kR8FE4M3;
-  if (a.ld < static_cast<int64_t>(a.rows) || b.ld < static_cast<int64_t>(b.rows) || out.ld < static_cast<int64_t>(out.rows)) return false;
+  if (a.ld < static_cast<int64_t>(a.rows) || b.ld < static_cast<int64_t>(b.rows) ||
+      out.ld < static_cast<int64_t>(out.rows))
+    return false;
   if (d.compute != kCompute32F || d.scale != kR32F || (!fp8 && a.type != b.type)) return false;
-  if (fp8 && (d.transposed_a != kOpT || d.transposed_b != kOpN || a.rows % 16 != 0 || p.alignment[0] % 16 != 0 || p.alignment[1] % 16 != 0)) return false;
+  if (fp8 && (d.transposed_a != kOpT || d.transposed_b != kOpN || a.rows % 16 != 0 || p.alignment[0] % 16 != 0 ||
+              p.alignment[1] % 16 != 0))
+    return false;
   return !(a.type == kR8FE5M2 && b.type == kR8FE5M2);
 }
 
@@ -85,7 +93,9 @@ fake::Lt* fake_lt() { return &lt(); }
 
 Status cublasLtCreate(Handle* h) { return *h = &lt(), 0; }
 size_t cublasLtGetVersion() { return lt().version; }
-const char* cublasLtGetStatusName(Status s) { return s == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_OF_THE_TEST"; }
+const char* cublasLtGetStatusName(Status s) {
+  return s == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_OF_THE_TEST";
+}
 Status cublasLtMatmulDescCreate(Handle* h, int compute, int scale) {
   auto* d = keep<fake::LtDescription>();
   d->compute = compute, d->scale = scale;
@@ -127,16 +137,19 @@ Status cublasLtMatmulPreferenceCreate(Handle* h) { return *h = keep<Preference>(
 Status cublasLtMatmulPreferenceSetAttribute(Handle h, int attribute, const void* value, size_t bytes) {
   auto& p = *static_cast<Preference*>(h);
   if (attribute == kMaxWorkspace && bytes == 8) return std::memcpy(&p.workspace, value, 8), 0;
-  if (attribute >= kAlignmentA && attribute <= kAlignmentD && bytes == 4) return std::memcpy(&p.alignment[attribute - kAlignmentA], value, 4), 0;
+  if (attribute >= kAlignmentA && attribute <= kAlignmentD && bytes == 4)
+    return std::memcpy(&p.alignment[attribute - kAlignmentA], value, 4), 0;
   return kInvalidValue;
 }
 Status cublasLtMatmulPreferenceDestroy(Handle) { return 0; }
-Status cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d, Handle preference, int wanted,
-                                      HeuristicResult* r, int* found) {
+Status cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Handle b, Handle c, Handle d,
+                                      Handle preference, int wanted, HeuristicResult* r, int* found) {
   ++lt().heuristics;
   const auto& p = *static_cast<Preference*>(preference);
-  const bool any = c == d && supported(*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(a), *static_cast<LtMatrix*>(b),
-                               *static_cast<LtMatrix*>(d), p) && lt().workspace <= p.workspace;
+  const bool any = c == d &&
+                   supported(*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(a),
+                             *static_cast<LtMatrix*>(b), *static_cast<LtMatrix*>(d), p) &&
+                   lt().workspace <= p.workspace;
   *found = any ? std::min(wanted, static_cast<int>(lt().ms.size())) : 0;
   for (int i = 0; i < *found; ++i) {
     r[i] = {.algorithm = {}, .workspace = lt().workspace, .state = 0, .waves = 1, .reserved = {}};
@@ -145,15 +158,26 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle, Handle description, Handle a, Hand
   }
   return any ? 0 : kNotSupported;
 }
-Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a, Handle la, const void* b, Handle lb, const void* beta, const void* c,
-                      Handle, void* d, Handle ld, const Algorithm* algorithm, void* workspace, size_t bytes, Handle stream) {
+Status cublasLtMatmul(Handle, Handle description, const void* alpha, const void* a, Handle la, const void* b, Handle lb,
+                      const void* beta, const void* c, Handle, void* d, Handle ld, const Algorithm* algorithm,
+                      void* workspace, size_t bytes, Handle stream) {
   if (const int status = std::exchange(lt().fail, 0)) return status;
   if (algorithm->data[7] != 77 || bytes < lt().workspace || (bytes && !workspace) || c != d) return kInvalidValue;
   if (*static_cast<const float*>(alpha) != 1 || *static_cast<const float*>(beta) != 0) return kInvalidValue;
   const double ms = lt().ms.at(algorithm->data[6]);
   if (ms < 0) return kNotSupported;
-  fake::LtCall call{*static_cast<fake::LtDescription*>(description), *static_cast<LtMatrix*>(la), *static_cast<LtMatrix*>(lb), *static_cast<LtMatrix*>(ld),
-                    a, b, workspace, d, bytes, {}, stream, algorithm->data[6]};
+  fake::LtCall call{*static_cast<fake::LtDescription*>(description),
+                    *static_cast<LtMatrix*>(la),
+                    *static_cast<LtMatrix*>(lb),
+                    *static_cast<LtMatrix*>(ld),
+                    a,
+                    b,
+                    workspace,
+                    d,
+                    bytes,
+                    {},
+                    stream,
+                    algorithm->data[6]};
   std::memcpy(call.alignment, algorithm->data, sizeof call.alignment);
   lt().calls.push_back(call);
   return lt().gpu->enqueue(stream, "product", [call, ms] { multiply(call), lt().gpu->clock_ms += ms; });

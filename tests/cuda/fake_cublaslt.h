@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcublasLt for tests: keeps what it was told, refuses what cuBLASLt documents as unsupported, and multiplies on the host when the stream's
-// turn comes.
+// A libcublasLt for tests: keeps what it was told, refuses what cuBLASLt documents as unsupported, and multiplies on
+// the host when the stream's turn comes.
 #pragma once
 #include <string>
 #include <vector>
@@ -35,12 +35,12 @@ struct LtCall {
 };
 struct Lt {
   size_t version = 130100;
-  int heuristics = 0;           // how often it was asked
-  int fail = 0;                 // the status of the next product
-  size_t workspace = 1024;      // what the algorithms need
-  std::vector<double> ms = {1}; // what each of the heuristic's algorithms takes; below 0: it fails
+  int heuristics = 0;            // how often it was asked
+  int fail = 0;                  // the status of the next product
+  size_t workspace = 1024;       // what the algorithms need
+  std::vector<double> ms = {1};  // what each of the heuristic's algorithms takes; below 0: it fails
   std::vector<LtCall> calls;
-  Gpu* gpu = nullptr;           // set by the test: whose stream the products go to
+  Gpu* gpu = nullptr;  // set by the test: whose stream the products go to
 };
 
 }  // namespace fake

@@ -18,7 +18,8 @@ void* kept(size_t bytes) {
   const std::lock_guard lock(mutex);
   return all.emplace_back(std::make_unique<char[]>(bytes)).get();
 }
-/// Of .nv.info.<kernel> of a cubin: the bytes of its parameters, an attribute of format 3 (a 16-bit value) and kind 0x19, and the most threads of a block
+/// Of .nv.info.<kernel> of a cubin: the bytes of its parameters, an attribute of format 3 (a 16-bit value) and kind
+/// 0x19, and the most threads of a block
 /// (__launch_bounds__), format 4 (bytes follow) and kind 0x05.
 void read_info(const char* image, Function& f) {
   if (image[EI_CLASS] != ELFCLASS64) return void(f.param_bytes = 8);  // no cubin, but a text of a test
@@ -31,7 +32,8 @@ void read_info(const char* image, Function& f) {
   };
   for (int i = 0; i < elf.e_shnum; ++i) {
     const Elf64_Shdr at = section(i);
-    if (std::strcmp(image + section(elf.e_shstrndx).sh_offset + at.sh_name, ".nv.info.flashinfer_kernel") != 0) continue;
+    if (std::strcmp(image + section(elf.e_shstrndx).sh_offset + at.sh_name, ".nv.info.flashinfer_kernel") != 0)
+      continue;
     const auto* p = reinterpret_cast<const unsigned char*>(image + at.sh_offset);
     for (const auto* end = p + at.sh_size; p + 4 <= end;) {
       const size_t value = p[2] | p[3] << 8;
@@ -99,10 +101,10 @@ int cuLaunchKernelEx(const LaunchConfig* c, Handle f, void** params, void**) {
   const fake::Launched l{*c, {c->attributes, c->attributes + c->count}, copy, bytes};
   g.launches.push_back(l);
   return enqueue(c->stream, {"launch", [l] {
-    Gpu& gpu = machine().gpu;
-    if (gpu.kernel) gpu.kernel(l);
-    if (gpu.kernel_status) machine().sticky = gpu.kernel_status;
-  }});
+                               Gpu& gpu = machine().gpu;
+                               if (gpu.kernel) gpu.kernel(l);
+                               if (gpu.kernel_status) machine().sticky = gpu.kernel_status;
+                             }});
 }
 
 Gpu* fake_gpu() {

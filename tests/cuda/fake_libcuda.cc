@@ -13,8 +13,10 @@ int cuInit(unsigned) {
 }
 int cuDriverGetVersion(int* v) { return *v = machine().gpu.version, 0; }
 int cuGetErrorName(int s, const char** name) {
-  *name = s == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : s == kIllegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS" :
-          s == kCaptureUnsupported ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED" : "CUDA_ERROR_OF_THE_TEST";
+  *name = s == kOutOfMemory          ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : s == kIllegalAddress     ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : s == kCaptureUnsupported ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+                                     : "CUDA_ERROR_OF_THE_TEST";
   return 0;
 }
 int cuGetErrorString(int, const char** text) { return *text = "as the driver says it", 0; }
@@ -107,35 +109,35 @@ int cuMemcpyAsync(Address to, Address from, size_t n, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
   return enqueue(stream, {"copy " + std::to_string(n), [=] {
-    check_device(to, n, "copy"), check_device(from, n, "copy");
-    std::memcpy(host(to), host(from), n);
-  }});
+                            check_device(to, n, "copy"), check_device(from, n, "copy");
+                            std::memcpy(host(to), host(from), n);
+                          }});
 }
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t n, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
   check_pinned(from, n);
   return enqueue(stream, {"copy " + std::to_string(n) + " to device", [=] {
-    check_device(to, n, "copy to device");
-    std::memcpy(host(to), from, n);
-  }});
+                            check_device(to, n, "copy to device");
+                            std::memcpy(host(to), from, n);
+                          }});
 }
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t n, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
   check_pinned(to, n);
   return enqueue(stream, {"copy " + std::to_string(n) + " to host", [=] {
-    check_device(from, n, "copy to host");
-    std::memcpy(to, host(from), n);
-  }});
+                            check_device(from, n, "copy to host");
+                            std::memcpy(to, host(from), n);
+                          }});
 }
 int cuMemsetD8Async(Address to, unsigned char value, size_t n, Handle stream) {
   ENTER();
   NEEDS_CONTEXT();
   return enqueue(stream, {"fill", [=] {
-    check_device(to, n, "fill");
-    std::memset(host(to), value, n);
-  }});
+                            check_device(to, n, "fill");
+                            std::memset(host(to), value, n);
+                          }});
 }
 
 }  // extern "C"

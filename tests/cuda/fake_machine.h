@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind the fake driver, and what its entry points (fake_libcuda.cc, fake_streams.cc, fake_launch.cc) are made of.
+// The state behind the fake driver, and what its entry points (fake_libcuda.cc, fake_streams.cc, fake_launch.cc) are
+// made of.
 #pragma once
 #include <cstdlib>
 #include <cstring>
@@ -45,11 +46,11 @@ struct Machine {
   std::set<Event*> events;
   std::map<char*, Block> blocks;
   std::map<char*, size_t> pinned;
-  std::vector<Handle> contexts;  // the calling thread's stack: tests have one thread
+  std::vector<Handle> contexts;                       // the calling thread's stack: tests have one thread
   std::map<uint64_t, std::vector<Operation>> graphs;  // by the number of their capture
   uint64_t captures = 0, allocations = 0;
-  std::set<char*> of_capture;    // allocated in the order of a captured stream
-  int mode = 0;  // of the thread: 2 is relaxed
+  std::set<char*> of_capture;  // allocated in the order of a captured stream
+  int mode = 0;                // of the thread: 2 is relaxed
   int sticky = 0, numbers = 0;
 };
 inline Machine& machine() {
@@ -74,7 +75,7 @@ inline int enter(const char* name) {
   if (it == m.gpu.fail.end() || it->second == 0) return m.sticky;
   return std::exchange(it->second, 0);
 }
-#define ENTER()                                  \
+#define ENTER() \
   if (const int status = enter(__func__)) return status
 #define NEEDS_CONTEXT() \
   if (machine().contexts.empty()) return 201
@@ -102,8 +103,10 @@ inline int enqueue(Handle h, Operation o) {
   Stream* s = stream_of(h);
   if (s == nullptr) return kInvalidHandle;
   if (s->invalid) return kCaptureInvalidated;
-  if (s->capturing) machine().graphs[s->capturing].push_back(std::move(o));
-  else s->queue.push_back(std::move(o));
+  if (s->capturing)
+    machine().graphs[s->capturing].push_back(std::move(o));
+  else
+    s->queue.push_back(std::move(o));
   return 0;
 }
 
@@ -128,7 +131,8 @@ inline void check_device(Address a, size_t bytes, const char* what) {
   machine().sticky = kIllegalAddress;
 }
 inline void check_pinned(const void* p, size_t bytes) {
-  if (!inside(machine().pinned, static_cast<const char*>(p), bytes)) machine().gpu.faults.push_back("an asynchronous copy of pageable memory");
+  if (!inside(machine().pinned, static_cast<const char*>(p), bytes))
+    machine().gpu.faults.push_back("an asynchronous copy of pageable memory");
 }
 
 inline int allocate(Address* out, size_t bytes) {

@@ -35,7 +35,9 @@ int cuStreamWaitEvent(Handle h, Handle event, unsigned) {
   ENTER();
   auto* e = static_cast<Event*>(event);
   const int upto = e->recorded;
-  return enqueue(h, {"wait", [e, upto] { if (e->stream) drain(*e->stream, [&] { return e->done >= upto; }); }});
+  return enqueue(h, {"wait", [e, upto] {
+                       if (e->stream) drain(*e->stream, [&] { return e->done >= upto; });
+                     }});
 }
 int cuStreamIsCapturing(Handle h, int* state) {
   ENTER();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention that makes its work list during a capture: it is sent beside the capture, and stays where the graph reads it.
+// Attention that makes its work list during a capture: it is sent beside the capture, and stays where the graph reads
+// it.
 #include <cstring>
 
 #include "call.h"
@@ -21,7 +22,9 @@ class GraphAttention : public Call {
     q_ = k_ = out_ = Tensor();
     Call::TearDown();
   }
-  static Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+  static Tensor ints(const std::vector<int32_t>& v) {
+    return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+  }
   static Tensor zeros(std::initializer_list<int64_t> shape) { return Tensor::zeros(shape, DType::kBF16, kGpu); }
   /// Captures `call`; the attention kernels in the graph. Nothing but kernels and what frees their scratch is in it.
   template <class F>
@@ -36,7 +39,8 @@ class GraphAttention : public Call {
       if (l.bytes == sizeof(AttentionCudaParams) && l.config.stream == stream_->get()) found.push_back(l);
     return found;
   }
-  /// That the kernel's tiles are those of one request of 9 tokens and 30 keys, 4 rows a token, after everything else that could take their place.
+  /// That the kernel's tiles are those of one request of 9 tokens and 30 keys, 4 rows a token, after everything else
+  /// that could take their place.
   void expect_tiles(const fake::Launched& l) {
     for (int i = 0; i < 8; ++i) single_prefill_with_kv_cache({.q = q_, .k = k_, .v = k_, .out = out_.view()});
     cuda::synchronize(0, stream_->get());
@@ -62,15 +66,24 @@ TEST_F(GraphAttention, ASinglePrefillTakesItsWorkListBesideTheCapture) {
 
 TEST_F(GraphAttention, PodFollowsThePlanOfItsDecodeHalf) {
   const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu), indices_buf = Tensor::zeros({90}, DType::kI32, kGpu),
-               last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu), q = zeros({2, 8, 64}),
-               cache = zeros({90, 2, 16, 2, 64}), out = zeros({2, 8, 64});
-  PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buf,
-                                         .paged_kv_indices_buffer = indices_buf, .paged_kv_last_page_len_buffer = last_buf});
+               last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu),
+               q = zeros({2, 8, 64}), cache = zeros({90, 2, 16, 2, 64}), out = zeros({2, 8, 64});
+  PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = workspace,
+                                         .use_cuda_graph = true,
+                                         .paged_kv_indptr_buffer = indptr_buf,
+                                         .paged_kv_indices_buffer = indices_buf,
+                                         .paged_kv_last_page_len_buffer = last_buf});
   const auto plan = [&](const std::vector<int32_t>& indptr, const std::vector<int32_t>& last) {
     std::vector<int32_t> pages;
     for (int32_t i = 0; i < indptr.back(); ++i) pages.push_back(89 - i);
     const Tensor a = ints(indptr), b = ints(pages), c = ints(last);
-    pod.plan({.indptr = a, .indices = b, .last_page_len = c, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
+    pod.plan({.indptr = a,
+              .indices = b,
+              .last_page_len = c,
+              .num_qo_heads = 8,
+              .num_kv_heads = 2,
+              .head_dim = 64,
+              .page_size = 16,
               .q_data_type = DType::kBF16});
   };
   plan({0, 2, 5}, {9, 16});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on a stream that is being captured: what the graph holds, what the log says, and what is recorded when the graph has run.
+// Calls on a stream that is being captured: what the graph holds, what the log says, and what is recorded when the
+// graph has run.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +27,8 @@ class Graph : public Call {
   void SetUp() override {
     Call::SetUp();
     out_ = Tensor::zeros({3, 8}, DType::kF32, kGpu);
-    rmsnorm({.input = input_, .weight = weight_, .out = out_.view()});  // compiled, as everybody warms up before a capture
+    rmsnorm(
+        {.input = input_, .weight = weight_, .out = out_.view()});  // compiled, as everybody warms up before a capture
     cuda::synchronize(0, stream_->get());
   }
   void TearDown() override {
@@ -83,7 +85,8 @@ TEST_F(Graph, NothingIsCopiedOrWaitedFor) {
   for (const int level : {0, 3, 5, 10}) {
     observe(level);
     jit::reset();
-    EXPECT_EQ(capture(), level >= 5 ? 5 : 1) << level;  // statistics of three arguments, the kernel, statistics of the result
+    EXPECT_EQ(capture(), level >= 5 ? 5 : 1)
+        << level;  // statistics of three arguments, the kernel, statistics of the result
     EXPECT_EQ(waits() + gpu().calls["cuCtxSynchronize"], 0) << level;
     for (const auto& [name, n] : gpu().calls) EXPECT_FALSE(name.starts_with("cuMemcpy") && n > 0) << name;
   }
@@ -110,7 +113,9 @@ TEST_F(Graph, StatisticsArePrintedByTheGraph) {
   for (const StatisticsParams& p : launched) {
     const std::string id = std::to_string(p.id);
     EXPECT_NE(log().find("[stats deferred to GPU kernel: id=" + id + "; look for '[flashinfer stats] id=" + id +
-                         " ...' in graph replay output]\n"), std::string::npos) << log();
+                         " ...' in graph replay output]\n"),
+              std::string::npos)
+        << log();
   }
   EXPECT_EQ(log().find("min="), std::string::npos) << log();
 }
@@ -133,7 +138,9 @@ TEST_F(Graph, WhatTheKernelCannotReadIsSkipped) {
   const std::vector<int64_t> shape{3, 8}, strides{16, 1};
   rmsnorm({.input = TensorView(wide.data(), DType::kF32, shape, strides, kGpu), .weight = weight_, .out = out_.view()});
   EXPECT_GT(gpu().end_capture(stream_->get()), 0);
-  EXPECT_NE(log().find("is_contiguous=False\n      [statistics skipped: CUDA graph capture in progress]\n"), std::string::npos) << log();
+  EXPECT_NE(log().find("is_contiguous=False\n      [statistics skipped: CUDA graph capture in progress]\n"),
+            std::string::npos)
+      << log();
   EXPECT_NE(log().find("[stats deferred to GPU kernel: id="), std::string::npos);
 }
 
@@ -147,7 +154,9 @@ TEST_F(Graph, RecordsWaitForAFlush) {
     EXPECT_EQ(r["graph_capture"], true);
     EXPECT_FALSE(r.contains("graph_capture_flushed"));
   }
-  EXPECT_NE(log().find(" MB, total: 1/1000 dumps, graph-deferred)\nInputs dumped to: " + folder + "\n"), std::string::npos) << log();
+  EXPECT_NE(log().find(" MB, total: 1/1000 dumps, graph-deferred)\nInputs dumped to: " + folder + "\n"),
+            std::string::npos)
+      << log();
   EXPECT_NE(log().find(" MB, graph-deferred)\nOutputs dumped to: " + folder + "\n"), std::string::npos) << log();
   const replay::Report pending = replay::replay(folder_ + "/dumps");
   ASSERT_EQ(pending.calls.size(), 1u);
@@ -171,7 +180,8 @@ TEST_F(Graph, RecordsWaitForAFlush) {
   EXPECT_EQ(lines(folder + "/metadata.jsonl").size(), 6u);
   EXPECT_EQ(lines(folder + "/graph_flushes/flush_0001/metadata.jsonl").size(), 2u);
   EXPECT_EQ(lines(folder_ + "/dumps/session.jsonl").size(), 10u);
-  const Json base = lines(folder + "/metadata.jsonl").back(), snapshot = lines(folder + "/graph_flushes/flush_0002/metadata.jsonl").back();
+  const Json base = lines(folder + "/metadata.jsonl").back(),
+             snapshot = lines(folder + "/graph_flushes/flush_0002/metadata.jsonl").back();
   EXPECT_EQ(base["execution_status"], "completed");
   EXPECT_EQ(lines(folder + "/metadata.jsonl")[4]["execution_status"], "inputs_saved");
   EXPECT_EQ(base["graph_capture_flushed"], true);
@@ -263,14 +273,17 @@ TEST_F(Graph, MemoryThatWasFreedIsNotRead) {
   input_ = Tensor();
   cuda::synchronize(0, stream_->get());
   EXPECT_EQ(record::flush_graph_dumps(), 1);  // the outputs
-  EXPECT_NE(log().find("[DUMP ERROR (inputs) in rmsnorm]: ValueError: the memory of arg_0 was freed"), std::string::npos) << log();
+  EXPECT_NE(log().find("[DUMP ERROR (inputs) in rmsnorm]: ValueError: the memory of arg_0 was freed"),
+            std::string::npos)
+      << log();
   EXPECT_EQ(record::flush_graph_dumps(), 1);
   input_ = to_device(x_.view(), kGpu);
 }
 
 TEST_F(Graph, SnapshotsCountAgainstTheLimit) {
   record::Settings s = before_;
-  s.level = 10, s.max_size_gb = 500.0 / (1 << 30), s.destination = folder_ + "/log.txt", s.dump_dir = folder_ + "/dumps";
+  s.level = 10, s.max_size_gb = 500.0 / (1 << 30), s.destination = folder_ + "/log.txt",
+  s.dump_dir = folder_ + "/dumps";
   record::configure(s);
   capture();
   launch(3);
@@ -283,21 +296,35 @@ TEST_F(Graph, SnapshotsCountAgainstTheLimit) {
   EXPECT_EQ(text.find("Dump size limit reached"), text.rfind("Dump size limit reached"));
 }
 
-/// A captured decode reads what later plans write, at the addresses that it was captured with; a flush records the plan that the replay used.
+/// A captured decode reads what later plans write, at the addresses that it was captured with; a flush records the plan
+/// that the replay used.
 TEST_F(Graph, ACapturedDecodeFollowsThePlan) {
-  const auto ints = [](std::vector<int32_t> v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); };
+  const auto ints = [](std::vector<int32_t> v) {
+    return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+  };
   const Tensor indptr_buf = Tensor::zeros({3}, DType::kI32, kGpu), indices_buf = Tensor::zeros({90}, DType::kI32, kGpu),
                last_buf = Tensor::zeros({2}, DType::kI32, kGpu), workspace = Tensor::empty({0}, DType::kU8, kGpu),
-               q = Tensor::zeros({2, 8, 64}, DType::kBF16, kGpu), cache = Tensor::zeros({90, 2, 16, 2, 64}, DType::kBF16, kGpu),
+               q = Tensor::zeros({2, 8, 64}, DType::kBF16, kGpu),
+               cache = Tensor::zeros({90, 2, 16, 2, 64}, DType::kBF16, kGpu),
                out = Tensor::zeros({2, 8, 64}, DType::kBF16, kGpu);
-  BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buf,
-                                             .paged_kv_indices_buffer = indices_buf, .paged_kv_last_page_len_buffer = last_buf});
+  BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace,
+                                             .use_cuda_graph = true,
+                                             .paged_kv_indptr_buffer = indptr_buf,
+                                             .paged_kv_indices_buffer = indices_buf,
+                                             .paged_kv_last_page_len_buffer = last_buf});
   const auto plan = [&](const std::vector<int32_t>& indptr, const std::vector<int32_t>& last) {
     std::vector<int32_t> pages;
     for (int32_t i = 0; i < indptr.back(); ++i) pages.push_back(89 - i);
     const Tensor a = ints(indptr), b = ints(pages), c = ints(last);
-    decode.plan({.indptr = a, .indices = b, .last_page_len = c, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
-                 .q_data_type = DType::kBF16, .data_type = DType::kBF16});
+    decode.plan({.indptr = a,
+                 .indices = b,
+                 .last_page_len = c,
+                 .num_qo_heads = 8,
+                 .num_kv_heads = 2,
+                 .head_dim = 64,
+                 .page_size = 16,
+                 .q_data_type = DType::kBF16,
+                 .data_type = DType::kBF16});
     return pages;
   };
   gpu().kernel = nullptr;
@@ -311,7 +338,8 @@ TEST_F(Graph, ACapturedDecodeFollowsThePlan) {
   run();
   EXPECT_NE(error([&] { plan({0, 2, 5}, {9, 16}); }).find("while the stream is being captured"), std::string::npos);
   EXPECT_GT(gpu().end_capture(stream_->get()), 0);
-  const auto captured = std::ranges::find_if(gpu().launches, [](const fake::Launched& l) { return l.bytes == sizeof(AttentionCudaParams); });
+  const auto captured = std::ranges::find_if(
+      gpu().launches, [](const fake::Launched& l) { return l.bytes == sizeof(AttentionCudaParams); });
   ASSERT_NE(captured, gpu().launches.end());
   const auto& params = *reinterpret_cast<const AttentionCudaParams*>(captured->params);
   EXPECT_EQ(params.a.kv_indices, indices_buf.data());
@@ -370,11 +398,16 @@ TEST_F(Graph, ExitFlushesAndSigtermDoesAndKills) {
       ::raise(SIGTERM);
       for (;;) ::pause();
     });
-    if (signal) EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
-    else EXPECT_TRUE(WIFEXITED(status)) << status;  // a leak checker may have its own status for what a forked child leaves
+    if (signal)
+      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    else
+      EXPECT_TRUE(WIFEXITED(status))
+          << status;  // a leak checker may have its own status for what a forked child leaves
     EXPECT_TRUE(fs::is_file(dump() + "/graph_flushes/flush_0001/outputs.pt")) << signal;
-    EXPECT_NE(log().find(signal ? "flush_graph_dumps (SIGTERM): wrote 2 pending entries\n" : "flush_graph_dumps (atexit): wrote 2 pending entries\n"),
-              std::string::npos) << log();
+    EXPECT_NE(log().find(signal ? "flush_graph_dumps (SIGTERM): wrote 2 pending entries\n"
+                                : "flush_graph_dumps (atexit): wrote 2 pending entries\n"),
+              std::string::npos)
+        << log();
   }
 }
 

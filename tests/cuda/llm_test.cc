@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demo's model on cuda:0, as far as a driver without a GPU shows it: one step of prefill and decode places every operator's tensors on
-// the GPU, follows none of them on the host, and multiplies through cuBLASLt.
+// The demo's model on cuda:0, as far as a driver without a GPU shows it: one step of prefill and decode places every
+// operator's tensors on the GPU, follows none of them on the host, and multiplies through cuBLASLt.
 #include <dlfcn.h>
 
 #include "examples/llm/model.h"
@@ -46,7 +46,8 @@ TEST_F(LlmOnCuda, AStepRunsOnTheGpu) {
     EXPECT_EQ(logits.device(), (Device{DeviceType::kCUDA, 0}));
     EXPECT_EQ(logits.size(0), 2);
     EXPECT_EQ(lt_->calls.size(), 4u * 2 + 1);  // of two layers, and the head
-    // A layer: two norms, RoPE, append, decode, prefill, the activation; a last norm. Attention may merge pieces besides.
+    // A layer: two norms, RoPE, append, decode, prefill, the activation; a last norm. Attention may merge pieces
+    // besides.
     EXPECT_GE(gpu().launches.size() - before, 7u * 2 + 1);
     llm::Sampler sampler({});
     const size_t until = gpu().launches.size();
@@ -57,8 +58,9 @@ TEST_F(LlmOnCuda, AStepRunsOnTheGpu) {
   record::configure(before_);  // closes the log
   const std::string log = fs::read_file(folder_ + "/log.txt").value();
   EXPECT_NE(log.find("device=cuda:0"), std::string::npos);
-  for (const char* op : {"rmsnorm", "mm_bf16", "apply_rope_pos_ids_inplace", "append_paged_kv_cache", "BatchDecodeWithPagedKVCacheWrapper.run",
-                         "BatchPrefillWithPagedKVCacheWrapper.run", "silu_and_mul", "fused_add_rmsnorm", "top_k_top_p_sampling_from_logits"})
+  for (const char* op : {"rmsnorm", "mm_bf16", "apply_rope_pos_ids_inplace", "append_paged_kv_cache",
+                         "BatchDecodeWithPagedKVCacheWrapper.run", "BatchPrefillWithPagedKVCacheWrapper.run",
+                         "silu_and_mul", "fused_add_rmsnorm", "top_k_top_p_sampling_from_logits"})
     EXPECT_NE(log.find(op), std::string::npos) << op;
 }
 

@@ -13,7 +13,9 @@ namespace {
 
 using Replay = Machine;
 
-Tensor indices(std::vector<int32_t> v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+Tensor indices(std::vector<int32_t> v) {
+  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+}
 
 /// The plan is restored from the recording and read by the host: it must not go where the tensors of the call go.
 TEST_F(Replay, ARecordedPlanStaysWithTheHost) {
@@ -27,8 +29,15 @@ TEST_F(Replay, ARecordedPlanStaysWithTheHost) {
     const Tensor q = Tensor::zeros({2, 8, 64}, DType::kBF16), cache = Tensor::zeros({5, 2, 16, 2, 64}, DType::kBF16);
     const Tensor workspace = Tensor::zeros({0}, DType::kU8);
     BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace.view()});
-    decode.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = 8, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
-                 .q_data_type = DType::kBF16, .data_type = DType::kBF16});
+    decode.plan({.indptr = indptr,
+                 .indices = ids,
+                 .last_page_len = last,
+                 .num_qo_heads = 8,
+                 .num_kv_heads = 2,
+                 .head_dim = 64,
+                 .page_size = 16,
+                 .q_data_type = DType::kBF16,
+                 .data_type = DType::kBF16});
     decode.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view())});
   }
   record::configure(before);

@@ -11,8 +11,10 @@ template <class A, class B>
 constexpr bool kSameAbi = false;
 template <class R, class... A, class S, class... B>
 constexpr bool kSameAbi<R (*)(A...), S (*)(B...)> = [] {
-  if constexpr (sizeof...(A) != sizeof...(B)) return false;
-  else return kSameSlot<R, S> && (kSameSlot<A, B> && ...);
+  if constexpr (sizeof...(A) != sizeof...(B))
+    return false;
+  else
+    return kSameSlot<R, S> && (kSameSlot<A, B> && ...);
 }();
 
 }  // namespace flashinfer

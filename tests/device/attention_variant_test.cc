@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom variants of attention on the emulator: the same text that the CPU's kernels are compiled with, beside the CPU's result (which
-// tests/ops compares with the definition); and the text compiled for four GPUs.
+// Custom variants of attention on the emulator: the same text that the CPU's kernels are compiled with, beside the
+// CPU's result (which tests/ops compares with the definition); and the text compiled for four GPUs.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,15 +28,19 @@ Tensor normal(DType t, const std::vector<int64_t>& shape, unsigned seed) {
   std::normal_distribution<float> d;
   for (int64_t i = 0; i < out.numel(); ++i) {
     const float x = d(random);
-    if (t == DType::kF32) out.data_as<float>()[i] = x;
-    else if (t == DType::kF16) out.data_as<f16_t>()[i] = f16_t(x);
-    else out.data_as<bf16_t>()[i] = bf16_t(x);
+    if (t == DType::kF32)
+      out.data_as<float>()[i] = x;
+    else if (t == DType::kF16)
+      out.data_as<f16_t>()[i] = f16_t(x);
+    else
+      out.data_as<bf16_t>()[i] = bf16_t(x);
   }
   return out;
 }
 double element(const Tensor& t, int64_t i) {
   if (t.dtype() == DType::kF32) return t.data_as<float>()[i];
-  return t.dtype() == DType::kF16 ? static_cast<float>(t.data_as<f16_t>()[i]) : static_cast<float>(t.data_as<bf16_t>()[i]);
+  return t.dtype() == DType::kF16 ? static_cast<float>(t.data_as<f16_t>()[i])
+                                  : static_cast<float>(t.data_as<bf16_t>()[i]);
 }
 void expect_near(const Tensor& there, const Tensor& want, double tolerance) {
   const Tensor got = to_device(there.view(), kCpu);
@@ -44,8 +48,10 @@ void expect_near(const Tensor& there, const Tensor& want, double tolerance) {
   double largest = 0;
   for (int64_t i = 0; i < want.numel(); ++i) {
     const double x = element(got, i), y = element(want, i);
-    if (std::isnan(y) || std::isinf(y)) ASSERT_EQ(std::isnan(y) ? std::isnan(x) : x == y, true) << i << ": " << x << " for " << y;
-    else ASSERT_NEAR(x, y, tolerance * (1 + std::abs(y))) << i;
+    if (std::isnan(y) || std::isinf(y))
+      ASSERT_EQ(std::isnan(y) ? std::isnan(x) : x == y, true) << i << ": " << x << " for " << y;
+    else
+      ASSERT_NEAR(x, y, tolerance * (1 + std::abs(y))) << i;
     largest = std::max(largest, std::abs(y));
   }
   EXPECT_GT(largest, 0.01);  // not all zeros
@@ -54,10 +60,12 @@ op::Value list(std::vector<op::Value> items) { return op::ListValue{std::move(it
 
 std::string with_constructor(const std::string& name, const std::string& body) {
   return "struct " + name + " : AttentionVariantBase {\n  template <class Params>\n  __device__ __host__ " + name +
-         "(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params, batch_idx) {}\n" + body + "};";
+         "(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params, batch_idx) {}\n" + body +
+         "};";
 }
 AttentionVariant sigmoid(DType t) {
-  AttentionVariant v{.dtype_q = t, .dtype_kv = t, .dtype_o = t, .head_dim_qk = 64, .head_dim_vo = 64, .variant_name = "Sigmoid"};
+  AttentionVariant v{
+      .dtype_q = t, .dtype_kv = t, .dtype_o = t, .head_dim_qk = 64, .head_dim_vo = 64, .variant_name = "Sigmoid"};
   v.additional_scalar_names = {"bias"}, v.additional_scalar_dtypes = {"float"};
   v.variant_decl = with_constructor("Sigmoid", R"(
   static constexpr bool use_softmax = false;
@@ -67,9 +75,11 @@ AttentionVariant sigmoid(DType t) {
 )");
   return v;
 }
-/// Every hook that changes rows: a bias learned for each (head, distance), a mask, a sink in the denominator, a gate on the output.
+/// Every hook that changes rows: a bias learned for each (head, distance), a mask, a sink in the denominator, a gate on
+/// the output.
 AttentionVariant learned(DType t) {
-  AttentionVariant v{.dtype_q = t, .dtype_kv = t, .dtype_o = t, .head_dim_qk = 64, .head_dim_vo = 64, .variant_name = "Learned"};
+  AttentionVariant v{
+      .dtype_q = t, .dtype_kv = t, .dtype_o = t, .head_dim_qk = 64, .head_dim_vo = 64, .variant_name = "Learned"};
   v.additional_tensor_names = {"bias", "sink", "maybe_gate"}, v.additional_tensor_dtypes = {"float", "float", "float"};
   v.additional_scalar_names = {"max_distance"}, v.additional_scalar_dtypes = {"int64_t"};
   v.variant_decl = with_constructor("Learned", R"(
@@ -96,7 +106,10 @@ struct LearnedArguments {
   Tensor bias, sink, gate;
   int64_t keys;
   explicit LearnedArguments(int64_t n)
-      : bias(normal(DType::kF32, {4, n}, 7)), sink(normal(DType::kF32, {4}, 8)), gate(normal(DType::kF32, {4}, 9)), keys(n) {}
+      : bias(normal(DType::kF32, {4, n}, 7)),
+        sink(normal(DType::kF32, {4}, 8)),
+        gate(normal(DType::kF32, {4}, 9)),
+        keys(n) {}
   op::Value on(Device d) {
     if (d.type == DeviceType::kCPU) return list({bias, sink, gate, keys});
     return list({to_device(bias.view(), d), to_device(sink.view(), d), to_device(gate.view(), d), keys});
@@ -105,32 +118,43 @@ struct LearnedArguments {
 
 /// One request on the CPU and on the emulator.
 template <class Check>
-void both(const AttentionVariant& v, int64_t rows, int64_t keys, const std::function<op::Value(Device)>& args, Check check) {
+void both(const AttentionVariant& v, int64_t rows, int64_t keys, const std::function<op::Value(Device)>& args,
+          Check check) {
   const DType t = v.dtype_q;
   const Tensor q = normal(t, {rows, 4, 64}, 1), k = normal(t, {keys, 2, 64}, 2), w = normal(t, {keys, 2, 64}, 3);
   std::vector<std::pair<Tensor, Tensor>> results;
   for (const Device d : {kCpu, kEmulator}) {
     const Tensor q_there = to_device(q.view(), d), k_there = to_device(k.view(), d), w_there = to_device(w.view(), d);
-    results.push_back(single_prefill_with_kv_cache_with_jit_module({.jit_module = v.value(), .q = q_there, .k = k_there, .v = w_there, .mask_mode = 1,
-                                                                    .return_lse = true, .args = args(d)}));
+    results.push_back(single_prefill_with_kv_cache_with_jit_module({.jit_module = v.value(),
+                                                                    .q = q_there,
+                                                                    .k = k_there,
+                                                                    .v = w_there,
+                                                                    .mask_mode = 1,
+                                                                    .return_lse = true,
+                                                                    .args = args(d)}));
   }
   check(results[0], results[1]);
 }
 double tolerance(DType t) { return t == DType::kF32 ? 3e-5 : t == DType::kF16 ? 4e-3 : 2e-2; }
-void check_both(const AttentionVariant& v, int64_t rows, int64_t keys, const std::function<op::Value(Device)>& args, size_t launches, unsigned threads) {
+void check_both(const AttentionVariant& v, int64_t rows, int64_t keys, const std::function<op::Value(Device)>& args,
+                size_t launches, unsigned threads) {
   const jit::Emulation emulation(1);
   both(v, rows, keys, args, [&](const auto& cpu, const auto& emu) {
     expect_near(emu.first, cpu.first, tolerance(v.dtype_q));
     const double lse = tolerance(v.dtype_q == DType::kF32 ? DType::kF32 : DType::kF16);
-    if (v.variant_name != "Sigmoid") expect_near(emu.second, cpu.second, lse);
-    else EXPECT_TRUE(std::isnan(to_device(emu.second.view(), kCpu).template data_as<float>()[0]));
+    if (v.variant_name != "Sigmoid")
+      expect_near(emu.second, cpu.second, lse);
+    else
+      EXPECT_TRUE(std::isnan(to_device(emu.second.view(), kCpu).template data_as<float>()[0]));
   });
   ASSERT_EQ(emulation.launches().size(), launches);
   EXPECT_EQ(emulation.launches()[0].launch.block[0], threads);
-  for (const auto& l : emulation.launches()) EXPECT_NE(l.kernel.find("+" + v.variant_name), std::string::npos) << l.kernel;
+  for (const auto& l : emulation.launches())
+    EXPECT_NE(l.kernel.find("+" + v.variant_name), std::string::npos) << l.kernel;
 }
 
-TEST(EmulatedVariant, WeightsWithoutSoftmaxOverCutKeys) {  // four warps divide the keys, two blocks the chunks; then the merge
+TEST(EmulatedVariant,
+     WeightsWithoutSoftmaxOverCutKeys) {  // four warps divide the keys, two blocks the chunks; then the merge
   check_both(sigmoid(DType::kBF16), 1, 1100, [](Device) { return list({-3.0}); }, 2, 128);
 }
 TEST(EmulatedVariant, EveryHookOnTensorCores) {
@@ -142,7 +166,12 @@ TEST(EmulatedVariant, EveryHookWithoutTensorCoresOverCutKeys) {
   check_both(learned(DType::kF32), 2, 1100, [&](Device d) { return a.on(d); }, 2, 128);
 }
 TEST(EmulatedVariant, ElementsOfQueryAndKey) {
-  AttentionVariant v{.dtype_q = DType::kF16, .dtype_kv = DType::kF16, .dtype_o = DType::kF16, .head_dim_qk = 64, .head_dim_vo = 64, .variant_name = "Elements"};
+  AttentionVariant v{.dtype_q = DType::kF16,
+                     .dtype_kv = DType::kF16,
+                     .dtype_o = DType::kF16,
+                     .head_dim_qk = 64,
+                     .head_dim_vo = 64,
+                     .variant_name = "Elements"};
   v.variant_decl = with_constructor("Elements", R"(
   REGISTER_QUERY_TRANSFORM(params, q, { return q > 0 ? q : 0.f; })
   REGISTER_KEY_TRANSFORM(params, k, { return k * k - params.shift; })
@@ -153,25 +182,40 @@ TEST(EmulatedVariant, ElementsOfQueryAndKey) {
   check_both(v, 3, 33, [](Device) { return list({0.5}); }, 1, 128);
 }
 
-/// The batch wrapper, its pages scattered, in the form that a graph captures: a variant's arguments travel with the launch.
+/// The batch wrapper, its pages scattered, in the form that a graph captures: a variant's arguments travel with the
+/// launch.
 TEST(EmulatedVariant, GraphDecodeFollowsEveryPlan) {
   const AttentionVariant v = sigmoid(DType::kBF16);
-  const auto ints = [](std::vector<int32_t> x) { return Tensor::copy_of(std::span<const int32_t>(x), {static_cast<int64_t>(x.size())}); };
-  const Tensor q = normal(DType::kBF16, {2, 4, 64}, 1), cache = normal(DType::kBF16, {6, 2, 16, 2, 64}, 2), workspace = Tensor::empty({0}, DType::kU8);
+  const auto ints = [](std::vector<int32_t> x) {
+    return Tensor::copy_of(std::span<const int32_t>(x), {static_cast<int64_t>(x.size())});
+  };
+  const Tensor q = normal(DType::kBF16, {2, 4, 64}, 1), cache = normal(DType::kBF16, {6, 2, 16, 2, 64}, 2),
+               workspace = Tensor::empty({0}, DType::kU8);
   const auto there = [](const Tensor& t) { return to_device(t.view(), kEmulator); };
-  const Tensor q_there = there(q), cache_there = there(cache), indptr_buffer = there(ints({0, 0, 0})), ids_buffer = there(ints({0, 0, 0, 0, 0, 0})),
-               last_buffer = there(ints({0, 0}));
+  const Tensor q_there = there(q), cache_there = there(cache), indptr_buffer = there(ints({0, 0, 0})),
+               ids_buffer = there(ints({0, 0, 0, 0, 0, 0})), last_buffer = there(ints({0, 0}));
   BatchDecodeWithPagedKVCacheWrapper cpu({.float_workspace_buffer = workspace, .jit_args = v.value()});
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = indptr_buffer,
-                                            .paged_kv_indices_buffer = ids_buffer, .paged_kv_last_page_len_buffer = last_buffer, .jit_args = v.value()});
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = indptr_buffer,
+                                            .paged_kv_indices_buffer = ids_buffer,
+                                            .paged_kv_last_page_len_buffer = last_buffer,
+                                            .jit_args = v.value()});
   const Tensor indptr = ints({0, 2, 5}), last = ints({9, 16});
   for (const std::vector<int32_t>& pages : {std::vector<int32_t>{4, 0, 1, 3, 2}, {5, 2, 4, 0, 3}}) {
     const Tensor ids = ints(pages);
     for (auto* w : {&cpu, &graph})
-      w->plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
+      w->plan({.indptr = indptr,
+               .indices = ids,
+               .last_page_len = last,
+               .num_qo_heads = 4,
+               .num_kv_heads = 2,
+               .head_dim = 64,
+               .page_size = 16,
                .q_data_type = DType::kBF16});
     const Tensor want = cpu.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view()), .args = list({-1.0})});
-    const Tensor got = graph.run({.q = q_there, .paged_kv_cache = op::PagedKv(cache_there.view()), .args = list({-1.0})});
+    const Tensor got =
+        graph.run({.q = q_there, .paged_kv_cache = op::PagedKv(cache_there.view()), .args = list({-1.0})});
     expect_near(got, want, 2e-2);
   }
 }
@@ -181,10 +225,12 @@ TEST(EmulatedVariant, SaysWhatIsWrong) {
   expect_error(ErrorKind::kValueError, "bias is on cpu, but q is on emu:0",
                [&] { both(learned(DType::kF16), 20, 90, [&](Device) { return a.on(kCpu); }, [](auto&, auto&) {}); });
   AttentionVariant many = sigmoid(DType::kF16);
-  for (int i = 0; i < 30; ++i) many.additional_scalar_names.push_back("s" + std::to_string(i)), many.additional_scalar_dtypes.push_back("float");
+  for (int i = 0; i < 30; ++i)
+    many.additional_scalar_names.push_back("s" + std::to_string(i)), many.additional_scalar_dtypes.push_back("float");
   const Tensor q = to_device(normal(DType::kF16, {1, 4, 64}, 1).view(), kEmulator);
   expect_refused("the variant has 0 additional tensors and 31 scalars, but a launch carries 24 of each", [&] {
-    single_prefill_with_kv_cache_with_jit_module({.jit_module = many.value(), .q = q, .k = q, .v = q, .args = list(std::vector<op::Value>(31, 1.0))});
+    single_prefill_with_kv_cache_with_jit_module(
+        {.jit_module = many.value(), .q = q, .k = q, .v = q, .args = list(std::vector<op::Value>(31, 1.0))});
   });
 }
 
@@ -200,8 +246,11 @@ TEST(EmulatedVariant, TheTextCompilesForFourGpus) {
     jit::KernelCollector recording;
     for (const AttentionVariant& v : {learned(DType::kF16), learned(DType::kF32)}) {
       LearnedArguments a(1100);
-      const Tensor q = to_device(normal(v.dtype_q, {2, 4, 64}, 1).view(), kEmulator), k = to_device(normal(v.dtype_q, {1100, 2, 64}, 2).view(), kEmulator);
-      EXPECT_THROW(single_prefill_with_kv_cache_with_jit_module({.jit_module = v.value(), .q = q, .k = k, .v = k, .args = a.on(kEmulator)}), NotImplementedError);
+      const Tensor q = to_device(normal(v.dtype_q, {2, 4, 64}, 1).view(), kEmulator),
+                   k = to_device(normal(v.dtype_q, {1100, 2, 64}, 2).view(), kEmulator);
+      EXPECT_THROW(single_prefill_with_kv_cache_with_jit_module(
+                       {.jit_module = v.value(), .q = q, .k = k, .v = k, .args = a.on(kEmulator)}),
+                   NotImplementedError);
     }
     requests = recording.take();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels ask of memory, beside the least that the call needs: a kernel whose layout gets worse fails here, without a GPU.
-// `flashinfer bench --device emu --counts` prints the same for any call.
+// What the kernels ask of memory, beside the least that the call needs: a kernel whose layout gets worse fails here,
+// without a GPU. `flashinfer bench --device emu --counts` prints the same for any call.
 #include <gtest/gtest.h>
 
 #include <iomanip>
@@ -14,8 +14,9 @@
 namespace flashinfer {
 namespace {
 
-/// `cached`: sectors beyond the call's own bytes that every block reads again and finds in L1 or L2 (weights, tables, indices).
-/// `table`: the source of requests that are no full sectors because they read such a table; empty: none may be.
+/// `cached`: sectors beyond the call's own bytes that every block reads again and finds in L1 or L2 (weights, tables,
+/// indices). `table`: the source of requests that are no full sectors because they read such a table; empty: none may
+/// be.
 struct Row {
   const char *name, *op, *args;
   uint64_t cached;
@@ -23,12 +24,16 @@ struct Row {
 };
 const Row kRows[] = {
     {"norm", "rmsnorm", "input=bf16:64x4096 weight=bf16:4096", 64 * 4096 * 2 / 32},
-    {"fused_add_norm", "fused_add_rmsnorm", "input=bf16:16x4096 residual=bf16:16x4096 weight=bf16:4096", 16 * 4096 * 2 / 32},
+    {"fused_add_norm", "fused_add_rmsnorm", "input=bf16:16x4096 residual=bf16:16x4096 weight=bf16:4096",
+     16 * 4096 * 2 / 32},
     {"activation", "silu_and_mul", "input=bf16:16x3072", 0},
-    {"rope", "apply_rope_pos_ids_inplace", "q=bf16:16x32x128 k=bf16:16x8x128 pos_ids=i32:16:range(0)", 4096 + 64, "rope/kernels/cuda/rope.cuh:27 "},
+    {"rope", "apply_rope_pos_ids_inplace", "q=bf16:16x32x128 k=bf16:16x8x128 pos_ids=i32:16:range(0)", 4096 + 64,
+     "rope/kernels/cuda/rope.cuh:27 "},
     {"append", "append_paged_kv_cache",
-     "append_key=bf16:8x8x128 append_value=bf16:8x8x128 batch_indices=i32:[0,0,0,0,0,0,0,0] positions=i32:[0,1,2,3,4,5,6,7] "
-     "paged_kv_cache=bf16:6x2x16x8x128 kv_indices=i32:[5,1,3,0,2] kv_indptr=i32:[0,5] kv_last_page_len=i32:[1]", 160},
+     "append_key=bf16:8x8x128 append_value=bf16:8x8x128 batch_indices=i32:[0,0,0,0,0,0,0,0] "
+     "positions=i32:[0,1,2,3,4,5,6,7] "
+     "paged_kv_cache=bf16:6x2x16x8x128 kv_indices=i32:[5,1,3,0,2] kv_indptr=i32:[0,5] kv_last_page_len=i32:[1]",
+     160},
     {"softmax", "softmax", "logits=f32:4x16384", 4 * 16384 * 4 / 32},  // two reads, the second from L2
     {"decode", "single_decode_with_kv_cache", "q=bf16:32x128 k=bf16:512x8x128 v=bf16:512x8x128", 0},
 };
@@ -44,23 +49,26 @@ TEST_P(CountsTest, FullSectorsLeastBytesNoConflicts) {
     sectors += n.global_load_sectors + n.global_store_sectors;
     EXPECT_EQ(n.bank_conflicts(), 0u) << n.text();
     for (const emu::LineCount& c : n.lines) {
-      const uint64_t all = n.global_load_sectors + n.global_store_sectors;  // a block's few words of description may straddle two
+      const uint64_t all =
+          n.global_load_sectors + n.global_store_sectors;  // a block's few words of description may straddle two
       if (c.shared || c.units * 100 < all || (*row.table && c.where.starts_with(row.table))) continue;
       EXPECT_EQ(c.units, c.least) << c.where << "\n" << n.text();
     }
   }
   const double moved = static_cast<double>(sectors - std::min(sectors, row.cached)) * 32;
-  std::cout << std::left << std::setw(16) << row.name << std::right << " least " << r.least_bytes << " bytes, moved " << moved << " ("
-            << moved / r.least_bytes << "), found in a cache " << row.cached * 32 << "\n";
+  std::cout << std::left << std::setw(16) << row.name << std::right << " least " << r.least_bytes << " bytes, moved "
+            << moved << " (" << moved / r.least_bytes << "), found in a cache " << row.cached * 32 << "\n";
   EXPECT_LE(moved, r.least_bytes * 1.02);
   EXPECT_GE(moved, r.least_bytes * 0.98) << "the least is wrong, or what is cached";
 }
-INSTANTIATE_TEST_SUITE_P(Kernels, CountsTest, testing::ValuesIn(kRows), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kernels, CountsTest, testing::ValuesIn(kRows),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 /// Q is read once, K and V once by each tile of 128 query rows that sees them; the main loop has no bank conflict.
 TEST(Counts, PrefillHasNoBankConflicts) {
-  const bench::CountedRow r = bench::count(*op::find_op("single_prefill_with_kv_cache"),
-                                           {"causal", "q=bf16:256x4x128 k=bf16:256x1x128 v=bf16:256x1x128 causal=True"});
+  const bench::CountedRow r =
+      bench::count(*op::find_op("single_prefill_with_kv_cache"),
+                   {"causal", "q=bf16:256x4x128 k=bf16:256x1x128 v=bf16:256x1x128 causal=True"});
   ASSERT_EQ(r.launches.size(), 1u);
   const emu::Counts& n = *r.launches[0].counts;
   EXPECT_EQ(n.bank_conflicts(), 0u) << n.text();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `emu` as a device: memory, launches, what the emulator finds as errors of a call, recordings that move to it and back.
+// `emu` as a device: memory, launches, what the emulator finds as errors of a call, recordings that move to it and
+// back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 namespace flashinfer {
 namespace probe {
 struct Config {
-  int bug;      // 0: none, 1: one element too far, 2: a missing barrier
+  int bug;  // 0: none, 1: one element too far, 2: a missing barrier
   int threads;
   static constexpr const char* kName = "probe::Config";
   template <class V>
@@ -92,11 +93,13 @@ class Emulator : public testing::Test {
 
   static constexpr int64_t kN = 61;
   std::string root_;
-  Tensor x_ = [] {
-    Tensor t = Tensor::empty({kN}, DType::kF32);
-    for (float& v : t.span<float>()) v = static_cast<float>(&v - t.data_as<float>());
-    return t;
-  }(), y_;
+  Tensor x_ =
+             [] {
+               Tensor t = Tensor::empty({kN}, DType::kF32);
+               for (float& v : t.span<float>()) v = static_cast<float>(&v - t.data_as<float>());
+               return t;
+             }(),
+         y_;
 };
 
 TEST(EmulatorMemory, LiesBetweenRedZonesAndStartsAsNaN) {
@@ -173,8 +176,10 @@ TEST(EmulatorReplay, MovesBetweenDevices) {
     record::Settings s = before;
     s.level = 10, s.destination = root + "/log.txt", s.dump_dir = root + (emulated ? "/emu" : "/cpu");
     record::configure(s);
-    if (emulated) rmsnorm({.input = xe, .weight = we});
-    else rmsnorm({.input = x, .weight = w});
+    if (emulated)
+      rmsnorm({.input = xe, .weight = we});
+    else
+      rmsnorm({.input = x, .weight = w});
     record::configure(before);
     for (const Device device : {kCpu, kEmu}) {
       const auto report = replay::replay(s.dump_dir, {.device = device});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// use_cuda_graph=True with buffers on a device: plan() rewrites what a captured run() reads, and the grid stays. On the emulator, against
-// wrappers without graphs; addresses and captures are tested in tests/cuda.
+// use_cuda_graph=True with buffers on a device: plan() rewrites what a captured run() reads, and the grid stays. On the
+// emulator, against wrappers without graphs; addresses and captures are tested in tests/cuda.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,9 @@ constexpr Device kEmulator{DeviceType::kEmu, 0};
 constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 64, kPage = 16, kPages = 100;
 constexpr ErrorKind kValue = ErrorKind::kValueError;
 
-Tensor ints(const std::vector<int32_t>& v) { return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())}); }
+Tensor ints(const std::vector<int32_t>& v) {
+  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
+}
 Tensor there(const Tensor& t) { return to_device(t.view(), kEmulator); }
 Tensor normal(const std::vector<int64_t>& shape, unsigned seed) {
   std::mt19937 random(seed);
@@ -47,7 +49,8 @@ struct Table {
   explicit Table(const std::vector<int32_t>& lengths, int32_t step = 7) {
     for (const int32_t n : lengths) {
       const auto pages = static_cast<int32_t>((n + kPage - 1) / kPage);
-      for (int32_t i = 0; i < pages; ++i) indices.push_back(static_cast<int32_t>((indices.size() + 1) * static_cast<size_t>(step) % kPages));
+      for (int32_t i = 0; i < pages; ++i)
+        indices.push_back(static_cast<int32_t>((indices.size() + 1) * static_cast<size_t>(step) % kPages));
       indptr.push_back(indptr.back() + pages);
       last.push_back(n ? static_cast<int32_t>((n - 1) % kPage + 1) : 1);
     }
@@ -66,19 +69,29 @@ const Tensor& cache() {
 
 BatchDecodePlan decode_plan(const Table& t, const Tensor& indptr, const Tensor& indices, const Tensor& last) {
   (void)t;
-  return {.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim = kDim,
-          .page_size = kPage, .q_data_type = DType::kF16};
+  return {.indptr = indptr,
+          .indices = indices,
+          .last_page_len = last,
+          .num_qo_heads = kHeads,
+          .num_kv_heads = kKvHeads,
+          .head_dim = kDim,
+          .page_size = kPage,
+          .q_data_type = DType::kF16};
 }
 
 TEST(GraphPlan, DecodeFollowsEveryPlan) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices,
+                                            .paged_kv_last_page_len_buffer = b.last});
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
   const Tensor q = normal({3, kHeads, kDim}, 2);
   std::vector<std::array<unsigned, 3>> grids;
   // 1100 keys are cut in two; a request may be empty.
-  for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{5, 1100, 33}, {1200, 0, 16}, {1, 1, 1}, {40, 300, 1030}}) {
+  for (const std::vector<int32_t>& lengths :
+       {std::vector<int32_t>{5, 1100, 33}, {1200, 0, 16}, {1, 1, 1}, {40, 300, 1030}}) {
     const Table t(lengths, 3 + static_cast<int32_t>(lengths[0]) % 5 * 2);
     const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
     graph.plan(decode_plan(t, indptr, indices, last));
@@ -102,8 +115,11 @@ TEST(GraphPlan, DecodeFollowsEveryPlan) {
 /// Engines write page ids into the buffer themselves.
 TEST(GraphPlan, PageIdsAreReadFromTheBuffer) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices,
+                                            .paged_kv_last_page_len_buffer = b.last});
   const Table t({20, 30, 40}), other({20, 30, 40}, 11);
   const Tensor q = normal({3, kHeads, kDim}, 2);
   const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
@@ -119,16 +135,26 @@ TEST(GraphPlan, PageIdsAreReadFromTheBuffer) {
 /// As engines call it: page ids and last pages in the wrapper's own buffers, the offsets on the host.
 TEST(GraphPlan, FastPlansTakeTheBuffersThemselves) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices,
+                                            .paged_kv_last_page_len_buffer = b.last});
   const Table t({20, 30, 40}), other({70, 1100, 3}, 11);
-  const Tensor q = normal({3, kHeads, kDim}, 2), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
+  const Tensor q = normal({3, kHeads, kDim}, 2), indptr = ints(t.indptr), indices = ints(t.indices),
+               last = ints(t.last);
   graph.plan(decode_plan(t, indptr, indices, last));
   const Tensor now = ints(other.indices), now_last = ints(other.last), now_indptr = ints(other.indptr);
   copy_bytes(b.indices.data(), kEmulator, now.data(), kCpu, static_cast<size_t>(now.nbytes()));
   copy_bytes(b.last.data(), kEmulator, now_last.data(), kCpu, static_cast<size_t>(now_last.nbytes()));
-  graph.fast_decode_plan({.indptr = b.indptr, .indices = b.indices, .last_page_len = b.last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads,
-                          .head_dim = kDim, .page_size = kPage, .global_override_indptr_cpu = now_indptr.view()});
+  graph.fast_decode_plan({.indptr = b.indptr,
+                          .indices = b.indices,
+                          .last_page_len = b.last,
+                          .num_qo_heads = kHeads,
+                          .num_kv_heads = kKvHeads,
+                          .head_dim = kDim,
+                          .page_size = kPage,
+                          .global_override_indptr_cpu = now_indptr.view()});
   const AttentionResult got = graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
   plain.plan(decode_plan(other, now_indptr, now, now_last));
@@ -137,20 +163,33 @@ TEST(GraphPlan, FastPlansTakeTheBuffersThemselves) {
 
 TEST(GraphPlan, PrefillFollowsEveryPlan) {
   const Buffers b;
-  const Tensor mask_buf = there(Tensor::zeros({4096}, DType::kU8)), mask_indptr = there(Tensor::zeros({4}, DType::kI32));
+  const Tensor mask_buf = there(Tensor::zeros({4096}, DType::kU8)),
+               mask_indptr = there(Tensor::zeros({4}, DType::kI32));
   for (const bool masked : {false, true}) {
-    BatchPrefillInit init{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .qo_indptr_buf = b.qo, .paged_kv_indptr_buf = b.indptr,
-                          .paged_kv_indices_buf = b.indices, .paged_kv_last_page_len_buf = b.last};
+    BatchPrefillInit init{.float_workspace_buffer = b.workspace,
+                          .use_cuda_graph = true,
+                          .qo_indptr_buf = b.qo,
+                          .paged_kv_indptr_buf = b.indptr,
+                          .paged_kv_indices_buf = b.indices,
+                          .paged_kv_last_page_len_buf = b.last};
     if (masked) init.custom_mask_buf = mask_buf, init.mask_indptr_buf = mask_indptr;
     BatchPrefillWithPagedKVCacheWrapper graph(init), plain({.float_workspace_buffer = b.workspace});
     struct Step {
       std::vector<int32_t> qo, kv;
     };
-    for (const Step& s : {Step{{0, 40, 43, 60}, {90, 1100, 30}}, Step{{0, 1, 2, 3}, {1100, 20, 20}}, Step{{0, 0, 50, 58}, {5, 70, 60}}}) {
+    for (const Step& s : {Step{{0, 40, 43, 60}, {90, 1100, 30}}, Step{{0, 1, 2, 3}, {1100, 20, 20}},
+                          Step{{0, 0, 50, 58}, {5, 70, 60}}}) {
       const Table t(s.kv);
       const Tensor qo = ints(s.qo), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-      BatchPrefillPlan plan{.qo_indptr = qo, .paged_kv_indptr = indptr, .paged_kv_indices = indices, .paged_kv_last_page_len = last,
-                            .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .page_size = kPage, .causal = !masked,
+      BatchPrefillPlan plan{.qo_indptr = qo,
+                            .paged_kv_indptr = indptr,
+                            .paged_kv_indices = indices,
+                            .paged_kv_last_page_len = last,
+                            .num_qo_heads = kHeads,
+                            .num_kv_heads = kKvHeads,
+                            .head_dim_qk = kDim,
+                            .page_size = kPage,
+                            .causal = !masked,
                             .q_data_type = DType::kF16};
       int64_t bits = 0;
       for (size_t r = 0; r < 3; ++r) bits += int64_t{s.qo[r + 1] - s.qo[r]} * s.kv[r];
@@ -171,14 +210,20 @@ struct Step {
   std::vector<int32_t> qo, kv;  // offsets of tokens, lengths
 };
 /// Rows of the later plans are fewer; a request is empty; 1100 keys are cut.
-const Step kSteps[] = {{{0, 20, 23, 40}, {90, 1100, 30}}, {{0, 1, 2, 3}, {1100, 20, 100}}, {{0, 0, 30, 38}, {5, 70, 60}}};
+const Step kSteps[] = {
+    {{0, 20, 23, 40}, {90, 1100, 30}}, {{0, 1, 2, 3}, {1100, 20, 100}}, {{0, 0, 30, 38}, {5, 70, 60}}};
 
 TEST(GraphPlan, SinksFollowEveryPlan) {
   const Buffers b;
-  BatchSinkInit init{.float_workspace_buffer = b.workspace, .q_data_type = DType::kF16, .kv_data_type = DType::kF16, .head_dim_qk = kDim, .head_dim_vo = kDim};
+  BatchSinkInit init{.float_workspace_buffer = b.workspace,
+                     .q_data_type = DType::kF16,
+                     .kv_data_type = DType::kF16,
+                     .head_dim_qk = kDim,
+                     .head_dim_vo = kDim};
   BatchAttentionWithAttentionSinkWrapper plain(init);
   init.use_cuda_graph = true;
-  init.qo_indptr_buf = b.qo, init.paged_kv_indptr_buf = b.indptr, init.paged_kv_indices_buf = b.indices, init.paged_kv_last_page_len_buf = b.last;
+  init.qo_indptr_buf = b.qo, init.paged_kv_indptr_buf = b.indptr, init.paged_kv_indices_buf = b.indices,
+  init.paged_kv_last_page_len_buf = b.last;
   BatchAttentionWithAttentionSinkWrapper graph(init);
   const std::vector<float> logits{0.5f, -1.0f, 3.0f, 0.0f};
   const Tensor sink = there(Tensor::copy_of(std::span<const float>(logits), {kHeads}));
@@ -186,13 +231,21 @@ TEST(GraphPlan, SinksFollowEveryPlan) {
   for (const Step& s : kSteps) {
     const Table t(s.kv);
     const Tensor qo = ints(s.qo), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-    const BatchPrefillPlan plan{.qo_indptr = qo, .paged_kv_indptr = indptr, .paged_kv_indices = indices, .paged_kv_last_page_len = last,
-                                .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .page_size = kPage, .causal = true,
+    const BatchPrefillPlan plan{.qo_indptr = qo,
+                                .paged_kv_indptr = indptr,
+                                .paged_kv_indices = indices,
+                                .paged_kv_last_page_len = last,
+                                .num_qo_heads = kHeads,
+                                .num_kv_heads = kKvHeads,
+                                .head_dim_qk = kDim,
+                                .page_size = kPage,
+                                .causal = true,
                                 .q_data_type = DType::kF16};
     graph.plan(plan);
     plain.plan(plan);
     const Tensor q = normal({s.qo.back(), kHeads, kDim}, 2);
-    const BatchSinkRun run{.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .sink = sink, .sm_scale = 0.125, .return_lse = true};
+    const BatchSinkRun run{
+        .q = q, .paged_kv_cache = op::PagedKv(cache().view()), .sink = sink, .sm_scale = 0.125, .return_lse = true};
     const jit::Emulation seen(0);
     const AttentionResult got = graph.run(run);
     for (const auto& l : seen.launches()) grids.push_back({l.launch.grid[0], l.launch.block[0]});
@@ -206,10 +259,18 @@ TEST(GraphPlan, SinksFollowEveryPlan) {
 
 TEST(GraphPlan, RaggedFollowsEveryPlan) {
   const Buffers b;
-  BatchPrefillWithRaggedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .qo_indptr_buf = b.qo, .kv_indptr_buf = b.indptr});
+  BatchPrefillWithRaggedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                              .use_cuda_graph = true,
+                                              .qo_indptr_buf = b.qo,
+                                              .kv_indptr_buf = b.indptr});
   BatchPrefillWithRaggedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
   const auto plan_of = [](const Tensor& qo, const Tensor& kv) {
-    return BatchRaggedPlan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .causal = true};
+    return BatchRaggedPlan{.qo_indptr = qo,
+                           .kv_indptr = kv,
+                           .num_qo_heads = kHeads,
+                           .num_kv_heads = kKvHeads,
+                           .head_dim_qk = kDim,
+                           .causal = true};
   };
   const auto offsets = [](const std::vector<int32_t>& lengths) {
     std::vector<int32_t> at{0};
@@ -221,28 +282,36 @@ TEST(GraphPlan, RaggedFollowsEveryPlan) {
     graph.plan(plan_of(qo, kv));
     plain.plan(plan_of(qo, kv));
     const int64_t keys = kv.data_as<int32_t>()[3];
-    const Tensor q = normal({s.qo.back(), kHeads, kDim}, 2), k = normal({keys, kKvHeads, kDim}, 3), v = normal({keys, kKvHeads, kDim}, 4);
+    const Tensor q = normal({s.qo.back(), kHeads, kDim}, 2), k = normal({keys, kKvHeads, kDim}, 3),
+                 v = normal({keys, kKvHeads, kDim}, 4);
     expect_same(graph.run({.q = q, .k = k, .v = v})[0], plain.run({.q = q, .k = k, .v = v})[0]);
     EXPECT_EQ(values(b.qo.view()), s.qo);
   }
   const Tensor qo = ints({0, 20, 23, 40}), more = offsets({90, 1200, 30});
-  expect_error(kValue, "there are 1320 keys, but the first plan() had 1220, and with use_cuda_graph=True they may not grow", [&] { graph.plan(plan_of(qo, more)); });
+  expect_error(kValue,
+               "there are 1320 keys, but the first plan() had 1220, and with use_cuda_graph=True they may not grow",
+               [&] { graph.plan(plan_of(qo, more)); });
 }
 
 /// The table of cosines and sines is rewritten as requests grow; the kernel reads it where it was.
 TEST(GraphPlan, RotationFollowsEveryPlan) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices,
+                                            .paged_kv_last_page_len_buffer = b.last});
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
   const Tensor q = normal({3, kHeads, kDim}, 2);
-  for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{20, 1, 40}, {600, 0, 9}, {3, 1100, 5}}) {  // tables of 512, 1024, 2048 positions
+  for (const std::vector<int32_t>& lengths :
+       {std::vector<int32_t>{20, 1, 40}, {600, 0, 9}, {3, 1100, 5}}) {  // tables of 512, 1024, 2048 positions
     const Table t(lengths);
     const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
     BatchDecodePlan plan = decode_plan(t, indptr, indices, last);
     plan.pos_encoding_mode = "ROPE_LLAMA", plan.rope_theta = 5e5;
     graph.plan(plan), plain.plan(plan);
-    expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
+    expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0],
+                plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
   }
   const Table t({5, 6, 7});
   const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
@@ -254,8 +323,12 @@ TEST(GraphPlan, RotationFollowsEveryPlan) {
 /// Items of a prompt, other ones with each plan.
 TEST(GraphPlan, MultiItemScoringFollowsEveryPlan) {
   const Buffers b;
-  BatchPrefillInit init{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .qo_indptr_buf = b.qo, .paged_kv_indptr_buf = b.indptr,
-                        .paged_kv_indices_buf = b.indices, .paged_kv_last_page_len_buf = b.last};
+  BatchPrefillInit init{.float_workspace_buffer = b.workspace,
+                        .use_cuda_graph = true,
+                        .qo_indptr_buf = b.qo,
+                        .paged_kv_indptr_buf = b.indptr,
+                        .paged_kv_indices_buf = b.indices,
+                        .paged_kv_last_page_len_buf = b.last};
   BatchPrefillWithPagedKVCacheWrapper graph(init), plain({.float_workspace_buffer = b.workspace});
   const auto step = [&](const std::vector<int32_t>& lengths, const std::vector<uint32_t>& prefixes, int64_t width) {
     const Table t(lengths);
@@ -263,35 +336,55 @@ TEST(GraphPlan, MultiItemScoringFollowsEveryPlan) {
     std::vector<uint16_t> items(3 * static_cast<size_t>(width), 0);
     for (size_t r = 0; r < 3; ++r) {
       qo.push_back(qo.back() + lengths[r]);  // the prompts have no cache before them
-      for (size_t i = 0; i < static_cast<size_t>(lengths[r]) - prefixes[r]; ++i) items[r * static_cast<size_t>(width) + i] = static_cast<uint16_t>(i % (4 + r));
+      for (size_t i = 0; i < static_cast<size_t>(lengths[r]) - prefixes[r]; ++i)
+        items[r * static_cast<size_t>(width) + i] = static_cast<uint16_t>(i % (4 + r));
     }
     const Tensor q_at = ints(qo), indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
-                 prefix = Tensor::copy_of(std::span<const uint32_t>(prefixes), {3}), pos = Tensor::copy_of(std::span<const uint16_t>(items), {3, width}),
+                 prefix = Tensor::copy_of(std::span<const uint32_t>(prefixes), {3}),
+                 pos = Tensor::copy_of(std::span<const uint16_t>(items), {3, width}),
                  longest = Tensor::copy_of(std::span<const uint16_t>(std::vector<uint16_t>{7, 7, 7}), {3});
-    BatchPrefillPlan plan{.qo_indptr = q_at, .paged_kv_indptr = indptr, .paged_kv_indices = indices, .paged_kv_last_page_len = last, .num_qo_heads = kHeads,
-                          .num_kv_heads = kKvHeads, .head_dim_qk = kDim, .page_size = kPage};
+    BatchPrefillPlan plan{.qo_indptr = q_at,
+                          .paged_kv_indptr = indptr,
+                          .paged_kv_indices = indices,
+                          .paged_kv_last_page_len = last,
+                          .num_qo_heads = kHeads,
+                          .num_kv_heads = kKvHeads,
+                          .head_dim_qk = kDim,
+                          .page_size = kPage};
     plan.q_data_type = DType::kF16;
-    plan.prefix_len_ptr = prefix, plan.token_pos_in_items_ptr = pos, plan.token_pos_in_items_len = width, plan.max_item_len_ptr = longest;
+    plan.prefix_len_ptr = prefix, plan.token_pos_in_items_ptr = pos, plan.token_pos_in_items_len = width,
+    plan.max_item_len_ptr = longest;
     graph.plan(plan), plain.plan(plan);
     const Tensor q = normal({qo.back(), kHeads, kDim}, 5);
-    expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
+    expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0],
+                plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
   };
   step({30, 20, 25}, {8, 5, 11}, 24);
   step({18, 29, 27}, {3, 9, 4}, 24);
   step({12, 21, 20}, {2, 13, 10}, 12);  // shorter rows than the first plan's
-  expect_error(kValue, "token_pos_in_items_len is 26, but the first plan() had 24", [&] { step({18, 29, 27}, {3, 9, 4}, 26); });
+  expect_error(kValue, "token_pos_in_items_len is 26, but the first plan() had 24",
+               [&] { step({18, 29, 27}, {3, 9, 4}, 26); });
 }
 
 TEST(GraphPlan, PodFollowsEveryPlan) {
   const Buffers b;
-  PODWithPagedKVCacheWrapper graph(PodInit{.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                           .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  PODWithPagedKVCacheWrapper graph(PodInit{.float_workspace_buffer = b.workspace,
+                                           .use_cuda_graph = true,
+                                           .paged_kv_indptr_buffer = b.indptr,
+                                           .paged_kv_indices_buffer = b.indices,
+                                           .paged_kv_last_page_len_buffer = b.last});
   PODWithPagedKVCacheWrapper plain(PodInit{.float_workspace_buffer = b.workspace});
-  const Tensor q = normal({3, kHeads, kDim}, 2), q_p = normal({9, kHeads, kDim}, 4), k = normal({30, kKvHeads, kDim}, 3);
+  const Tensor q = normal({3, kHeads, kDim}, 2), q_p = normal({9, kHeads, kDim}, 4),
+               k = normal({30, kKvHeads, kDim}, 3);
   for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{20, 30, 40}, {70, 0, 9}}) {
     const Table t(lengths);
     const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-    const PodPlan plan{.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = kHeads, .num_kv_heads = kKvHeads, .head_dim = kDim,
+    const PodPlan plan{.indptr = indptr,
+                       .indices = indices,
+                       .last_page_len = last,
+                       .num_qo_heads = kHeads,
+                       .num_kv_heads = kKvHeads,
+                       .head_dim = kDim,
                        .page_size = kPage};
     graph.plan(plan), plain.plan(plan);
     PodRun run{.q_p = q_p, .k_p = k, .v_p = k, .q_d = q, .paged_kv_cache_d = op::PagedKv(cache().view())};
@@ -304,16 +397,21 @@ TEST(GraphPlan, PodFollowsEveryPlan) {
 
 TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace, .use_cuda_graph = true, .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices, .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices,
+                                            .paged_kv_last_page_len_buffer = b.last});
   const Table t({5, 6, 7});
-  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last), q = normal({3, kHeads, kDim}, 2);
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
+               q = normal({3, kHeads, kDim}, 2);
   const BatchDecodePlan first = decode_plan(t, indptr, indices, last);
   graph.plan(first);
   graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
   BatchDecodePlan plan = first;
   plan.window_left = 3;
-  expect_error(kValue, "window_left is 3, but the first plan() had -1, and with use_cuda_graph=True it may not change", [&] { graph.plan(plan); });
+  expect_error(kValue, "window_left is 3, but the first plan() had -1, and with use_cuda_graph=True it may not change",
+               [&] { graph.plan(plan); });
   plan = first, plan.sm_scale = 0.5;
   expect_error(kValue, "sm_scale is 0.5, but the first plan() had 0.125", [&] { graph.plan(plan); });
   plan = first, plan.q_len_per_req = 2;
@@ -334,11 +432,16 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {
   graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
 
   // Buffers and tensors on different devices.
-  const Tensor here = Tensor::zeros({3}, DType::kI32), here4 = Tensor::zeros({4}, DType::kI32), pages = Tensor::zeros({kPages}, DType::kI32);
-  BatchDecodeWithPagedKVCacheWrapper host({.float_workspace_buffer = Tensor::empty({0}, DType::kU8).view(), .use_cuda_graph = true,
-                                           .paged_kv_indptr_buffer = here4, .paged_kv_indices_buffer = pages, .paged_kv_last_page_len_buffer = here});
+  const Tensor here = Tensor::zeros({3}, DType::kI32), here4 = Tensor::zeros({4}, DType::kI32),
+               pages = Tensor::zeros({kPages}, DType::kI32);
+  BatchDecodeWithPagedKVCacheWrapper host({.float_workspace_buffer = Tensor::empty({0}, DType::kU8).view(),
+                                           .use_cuda_graph = true,
+                                           .paged_kv_indptr_buffer = here4,
+                                           .paged_kv_indices_buffer = pages,
+                                           .paged_kv_last_page_len_buffer = here});
   host.plan(first);
-  expect_error(ErrorKind::kNotImplementedError, "the buffers of use_cuda_graph=True are in host memory, but q is on emu",
+  expect_error(ErrorKind::kNotImplementedError,
+               "the buffers of use_cuda_graph=True are in host memory, but q is on emu",
                [&] { host.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides and offsets beyond 2^31 elements, on the emulator: large blocks of its memory are sparse, so that only the pages that a kernel touches
-// take memory. A kernel that computed an address in 32 bits would read another place, which holds zeros, or lie out of bounds.
+// Strides and offsets beyond 2^31 elements, on the emulator: large blocks of its memory are sparse, so that only the
+// pages that a kernel touches take memory. A kernel that computed an address in 32 bits would read another place, which
+// holds zeros, or lie out of bounds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +38,8 @@ struct FarRows {
 Tensor compact(const TensorView& v) {
   Tensor t = Tensor::empty({v.size(0), v.size(1)}, v.dtype(), kEmulator);
   for (int64_t r = 0; r < v.size(0); ++r)
-    std::memcpy(t.data_as<bf16_t>() + r * v.size(1), v.data_as<bf16_t>() + r * v.stride(0), static_cast<size_t>(v.size(1)) * 2);
+    std::memcpy(t.data_as<bf16_t>() + r * v.size(1), v.data_as<bf16_t>() + r * v.stride(0),
+                static_cast<size_t>(v.size(1)) * 2);
   return t;
 }
 void expect_same(const TensorView& a, const TensorView& b) {
@@ -77,25 +79,38 @@ TEST_F(Pool, IsAppendedToAndRead) {
   const Tensor far = pool(DType::kBF16), near = Tensor::empty({4, 2, kPage, kHeads, kDim}, DType::kBF16, kEmulator);
   std::memset(near.data(), 0, static_cast<size_t>(near.nbytes()));
   const std::vector<int32_t> far_pages{2199999, 1048577, 524289}, near_pages{3, 1, 2};
-  const Tensor k = Tensor::empty({40, kHeads, kDim}, DType::kBF16, kEmulator), v = Tensor::empty({40, kHeads, kDim}, DType::kBF16, kEmulator),
+  const Tensor k = Tensor::empty({40, kHeads, kDim}, DType::kBF16, kEmulator),
+               v = Tensor::empty({40, kHeads, kDim}, DType::kBF16, kEmulator),
                q = Tensor::empty({1, 8, kDim}, DType::kBF16, kEmulator);
   for (const Tensor& t : {k, v, q}) fill(t);
   std::vector<int32_t> positions(40), zeros(40);
   for (int32_t i = 0; i < 40; ++i) positions[static_cast<size_t>(i)] = i;
-  const Tensor batch = ints(zeros), position = ints(positions), indptr = ints({0, 3}), last = ints({8}), workspace = Tensor::empty({0}, DType::kU8, kEmulator);
+  const Tensor batch = ints(zeros), position = ints(positions), indptr = ints({0, 3}), last = ints({8}),
+               workspace = Tensor::empty({0}, DType::kU8, kEmulator);
   Tensor out[2];
   for (const bool is_far : {false, true}) {
     const Tensor pages = ints(is_far ? far_pages : near_pages);
     const Tensor& cache = is_far ? far : near;
-    append_paged_kv_cache({.append_key = k, .append_value = v, .batch_indices = batch, .positions = position, .paged_kv_cache = op::PagedKv(cache.view()),
-                           .kv_indices = pages, .kv_indptr = indptr, .kv_last_page_len = last});
+    append_paged_kv_cache({.append_key = k,
+                           .append_value = v,
+                           .batch_indices = batch,
+                           .positions = position,
+                           .paged_kv_cache = op::PagedKv(cache.view()),
+                           .kv_indices = pages,
+                           .kv_indptr = indptr,
+                           .kv_last_page_len = last});
     BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace});
-    decode.plan({.indptr = indptr, .indices = pages, .last_page_len = last, .num_qo_heads = 8, .num_kv_heads = kHeads, .head_dim = kDim, .page_size = kPage,
+    decode.plan({.indptr = indptr,
+                 .indices = pages,
+                 .last_page_len = last,
+                 .num_qo_heads = 8,
+                 .num_kv_heads = kHeads,
+                 .head_dim = kDim,
+                 .page_size = kPage,
                  .q_data_type = DType::kBF16});
     out[is_far] = decode.run({.q = q, .paged_kv_cache = op::PagedKv(cache.view())});
   }
-  for (size_t i = 0; i < 3; ++i)
-    expect_same(far.view().select(0, far_pages[i]), near.view().select(0, near_pages[i]));
+  for (size_t i = 0; i < 3; ++i) expect_same(far.view().select(0, far_pages[i]), near.view().select(0, near_pages[i]));
   expect_same(out[1].view(), out[0].view());
 }
 

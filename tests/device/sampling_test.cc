@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seed and an offset give one token, whichever back end draws it: the CUDA kernels on the emulator against the CPU's, bit for bit.
+// A seed and an offset give one token, whichever back end draws it: the CUDA kernels on the emulator against the CPU's,
+// bit for bit.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -41,8 +42,10 @@ const Row kRows[] = {
     {"top_k_top_p_sampling_from_logits", "logits=f32:12x3000 top_k=90 top_p=0.9 filter_apply_order='joint'"},
     {"sampling_from_logits", "logits=f32:12x20002:normal(0,3)"},
     {"sampling_from_logits", "logits=f16:12x5001"},
-    {"chain_speculative_sampling", "draft_probs=f32:12x5x3001:probs draft_token_ids=i32:12x5:randint(0,40) target_probs=f32:12x6x3001:probs"},
-    {"chain_speculative_sampling", "draft_probs=bf16:9x3x1500:probs draft_token_ids=i64:9x3:randint(-1,1500) target_probs=bf16:9x4x1500:probs"},
+    {"chain_speculative_sampling",
+     "draft_probs=f32:12x5x3001:probs draft_token_ids=i32:12x5:randint(0,40) target_probs=f32:12x6x3001:probs"},
+    {"chain_speculative_sampling",
+     "draft_probs=bf16:9x3x1500:probs draft_token_ids=i64:9x3:randint(-1,1500) target_probs=bf16:9x4x1500:probs"},
     {"top_k_renorm_probs", "probs=f32:12x5003:probs top_k=300"},
     {"top_k_mask_logits", "logits=bf16:9x3001 top_k=300"},
 };
@@ -89,7 +92,8 @@ TEST(SamplingOnTheEmulator, ARowThatIsNotThereIsNotRead) {
   Tensor probs = Tensor::empty({2, 100}, DType::kF32);
   for (float& p : probs.span<float>()) p = 0.01f;
   const int32_t rows[] = {0, 2, -1, 1};
-  const Tensor p = to_device(probs.view(), kEmu), i = to_device(Tensor::copy_of(std::span<const int32_t>(rows), {4}).view(), kEmu);
+  const Tensor p = to_device(probs.view(), kEmu),
+               i = to_device(Tensor::copy_of(std::span<const int32_t>(rows), {4}).view(), kEmu);
   const jit::Emulation emulation(0);
   const Samples s = sampling_from_probs({.probs = p, .indices = i, .seed = 3, .offset = 0, .return_valid = true});
   const auto valid = s.valid.span<bool>();
@@ -109,10 +113,12 @@ TEST(Exact, ExpAndLog2GiveTheBitsOfTheCpu) {
   std::mt19937 random(5);
   for (int64_t i = 0; i < kN; ++i) {
     row[0][i] = std::uniform_real_distribution<float>(-110.0f, 92.0f)(random);
-    row[1][i] = i % 2 ? std::uniform_real_distribution<float>(1e-7f, 1.0f)(random) : std::uniform_real_distribution<float>(0.9f, 40.0f)(random);
+    row[1][i] = i % 2 ? std::uniform_real_distribution<float>(1e-7f, 1.0f)(random)
+                      : std::uniform_real_distribution<float>(0.9f, 40.0f)(random);
   }
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float special[] = {0.0f, -0.0f, kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), -104.0f, -87.4f, 88.72f, 1e-20f};
+  const float special[] = {0.0f,    -0.0f,  kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
+                           -104.0f, -87.4f, 88.72f,    1e-20f};
   std::memcpy(row[0], special, sizeof special);
   probe::ExactParams p{row[0], row[1], row[2], row[3], kN};
   const auto& host = jit::cpu_kernel<kHost>(probe::ExactConfig{.threads = 128});

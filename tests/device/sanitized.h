@@ -4,7 +4,8 @@
 
 namespace flashinfer {
 
-/// Built with a sanitizer: the emulator is then three to six times slower, and what kernels do was checked by the plain build.
+/// Built with a sanitizer: the emulator is then three to six times slower, and what kernels do was checked by the plain
+/// build.
 inline bool sanitized() { return *build::sanitizer_flags() != '\0'; }
 
 }  // namespace flashinfer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention kernels of GPUs on the emulator, against the definition in double: ragged batches, pages, masks, cut keys; under
-// several schedules; and what their memory accesses cost.
+// The attention kernels of GPUs on the emulator, against the definition in double: ragged batches, pages, masks, cut
+// keys; under several schedules; and what their memory accesses cost.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ class Memory {
 
 struct Call {
   DType dtype = DType::kBF16, out = DType::kBF16;
-  std::optional<DType> cache = {};  // another type than `dtype`
+  std::optional<DType> cache = {};                            // another type than `dtype`
   int dqk = 64, dvo = 64, heads = 4, kv_heads = 2, page = 0;  // page 0: ragged
   std::vector<cuda::AttentionShape> requests;
   bool causal = false;
@@ -103,7 +103,8 @@ class Attention {
     p_.o = o_, p_.lse = memory_.make<float>(static_cast<size_t>(rows_));
     p_.q_stride_n = s.heads * s.dqk, p_.q_stride_h = s.dqk, p_.o_stride_n = s.heads * s.dvo, p_.o_stride_h = s.dvo;
     p_.lse_stride_n = s.heads, p_.lse_stride_h = 1;
-    p_.k_stride_n = s.kv_heads * s.dqk, p_.k_stride_h = s.dqk, p_.v_stride_n = s.kv_heads * s.dvo, p_.v_stride_h = s.dvo;
+    p_.k_stride_n = s.kv_heads * s.dqk, p_.k_stride_h = s.dqk, p_.v_stride_n = s.kv_heads * s.dvo,
+    p_.v_stride_h = s.dvo;
     p_.k_stride_page = s.page * p_.k_stride_n, p_.v_stride_page = s.page * p_.v_stride_n, p_.page_size = s.page;
     p_.num_qo_heads = s.heads, p_.num_kv_heads = s.kv_heads, p_.head_dim_qk = s.dqk, p_.head_dim_vo = s.dvo;
     p_.qo_indptr = memory_.copy(qo), p_.kv_indptr = memory_.copy(kv), p_.kv_len = memory_.copy(len);
@@ -128,7 +129,10 @@ class Attention {
     EXPECT_EQ(cores ? cuda::attention_cores_refusal(c, p_) : "", "");
     EXPECT_TRUE(cores || cuda::attention_aligned(p_));
     const int group = s_.heads / s_.kv_heads;
-    const std::string type = s_.dtype == DType::kF32 ? "f32" : s_.dtype == DType::kBF16 ? "bf16" : "f16", dim = std::to_string(s_.dqk);
+    const std::string type = s_.dtype == DType::kF32    ? "f32"
+                             : s_.dtype == DType::kBF16 ? "bf16"
+                                                        : "f16",
+                      dim = std::to_string(s_.dqk);
     for (const bool few : {true, false}) {
       int64_t most = 0;
       for (const auto& r : s_.requests) most = std::max<int64_t>(most, int64_t{r.tokens} * group);
@@ -143,20 +147,25 @@ class Attention {
       pp.a.softmax_state = more.make<float>(static_cast<size_t>(w.partial_rows * s_.kv_heads));
       std::vector<emu::Range> ranges = memory_.sorted(), others = more.sorted();
       ranges.insert(ranges.end(), others.begin(), others.end());
-      std::sort(ranges.begin(), ranges.end(), [](const emu::Range& a, const emu::Range& b) { return a.begin < b.begin; });
+      std::sort(ranges.begin(), ranges.end(),
+                [](const emu::Range& a, const emu::Range& b) { return a.begin < b.begin; });
       const auto launch = [&](const std::string& name, const cuda::Launch& l) {
         auto* kernel = reinterpret_cast<void (*)(const void*)>(::dlsym(module(), name.c_str()));
         if (kernel == nullptr) throw std::runtime_error("no kernel " + name);
-        const emu::Report r = emu::run(kernel, &pp, sizeof(pp), l, {.seed = seed, .races = true, .count = count, .memory = ranges});
+        const emu::Report r =
+            emu::run(kernel, &pp, sizeof(pp), l, {.seed = seed, .races = true, .count = count, .memory = ranges});
         error += r.error;
         counts_ = r.counts;
       };
       if (cores) {
-        launch("cores_" + std::string(c.kv == DType::kF32 ? "f32_" : "e4m3_") + dim, cuda::attention_cores_launch(plain, p_, w.tiles.size(), false));
+        launch("cores_" + std::string(c.kv == DType::kF32 ? "f32_" : "e4m3_") + dim,
+               cuda::attention_cores_launch(plain, p_, w.tiles.size(), false));
       } else {
         launch(type + "_" + dim + (few ? "_few" : "_many"), cuda::attention_launch(cfg, p_, w.tiles.size(), false));
       }
-      if (!w.cuts.empty()) launch("merge_" + type, cuda::attention_merge_launch(cuda::attention_merge_config(c, p_.head_dim_vo), p_, w.cuts.size(), false));
+      if (!w.cuts.empty())
+        launch("merge_" + type,
+               cuda::attention_merge_launch(cuda::attention_merge_config(c, p_.head_dim_vo), p_, w.cuts.size(), false));
     }
     return error;
   }
@@ -168,10 +177,12 @@ class Attention {
     AttentionParams r = p_;
     r.o = o.data(), r.lse = lse.data();
     for (size_t b = 0; b < s_.requests.size(); ++b)
-      ref::attention_request({s_.dtype, s_.cache.value_or(s_.dtype), DType::kF32, false}, r, {}, static_cast<int64_t>(b));
+      ref::attention_request({s_.dtype, s_.cache.value_or(s_.dtype), DType::kF32, false}, r, {},
+                             static_cast<int64_t>(b));
     std::pair<double, double> w{0, 0};
     for (int64_t i = 0; i < rows_ * s_.dvo; ++i) {
-      const double mine = ref::attention_detail::element(s_.out, o_, i), truth = reinterpret_cast<const float*>(o.data())[i];
+      const double mine = ref::attention_detail::element(s_.out, o_, i),
+                   truth = reinterpret_cast<const float*>(o.data())[i];
       w.first = std::isnan(mine) ? INFINITY : std::fmax(w.first, std::fabs(mine - truth));
     }
     for (int64_t i = 0; i < rows_; ++i) {
@@ -211,7 +222,8 @@ void check(const char* name, const Call& s) {
 TEST(EmuAttention, Decode) {
   check("ragged keys", {.requests = {{1, 1}, {1, 63}, {1, 64}, {1, 65}, {1, 200}}});
   check("pages of 16", {.heads = 8, .kv_heads = 2, .page = 16, .requests = {{1, 17}, {1, 100}, {1, 0}}});
-  check("f16, D 128, pages of 5", {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .page = 5, .requests = {{1, 77}, {2, 130}}});
+  check("f16, D 128, pages of 5",
+        {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .page = 5, .requests = {{1, 77}, {2, 130}}});
   check("cut keys", {.heads = 2, .kv_heads = 1, .page = 16, .requests = {{1, 2100}, {1, 40}}});
 }
 TEST(EmuAttention, Prefill) {
@@ -222,21 +234,46 @@ TEST(EmuAttention, Prefill) {
   check("mask", {.requests = {{35, 71}, {20, 20}}, .mask = true});
   check("sinks", {.requests = {{35, 71}, {1, 9}}, .causal = true, .sinks = true});
   check("more tokens than keys", {.requests = {{50, 20}}, .causal = true});
-  check("f16, D 128, tiles of 128 rows", {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .requests = {{75, 140}}, .causal = true});
-  check("192 and 128 to f32", {.dtype = DType::kF16, .out = DType::kF32, .dqk = 192, .dvo = 128, .requests = {{40, 70}}, .causal = true});
+  check("f16, D 128, tiles of 128 rows",
+        {.dtype = DType::kF16, .out = DType::kF16, .dqk = 128, .dvo = 128, .requests = {{75, 140}}, .causal = true});
+  check("192 and 128 to f32",
+        {.dtype = DType::kF16, .out = DType::kF32, .dqk = 192, .dvo = 128, .requests = {{40, 70}}, .causal = true});
 }
 
 TEST(EmuAttention, WithoutTensorCores) {
   const DType f32 = DType::kF32, f16 = DType::kF16;
   check("f32, ragged", {.dtype = f32, .out = f32, .requests = {{1, 1}, {1, 63}, {5, 77}, {1, 0}}, .causal = true});
-  check("f32, cut keys, pages, sinks", {.dtype = f32, .out = f32, .heads = 6, .kv_heads = 1, .page = 16, .requests = {{1, 1100}}, .sinks = true});
-  check("f32, D 256, window, cap", {.dtype = f32, .out = f32, .dqk = 256, .dvo = 256, .requests = {{3, 50}}, .causal = true, .window = 11, .cap = 5.0f});
-  check("e4m3 cache", {.dtype = f16, .out = f16, .cache = DType::kF8E4M3, .dqk = 128, .dvo = 128, .page = 7, .requests = {{1, 130}, {2, 60}}, .causal = true});
-  check("e4m3 cache, mask and alibi", {.dtype = f16, .out = f16, .cache = DType::kF8E4M3, .dqk = 128, .dvo = 128, .requests = {{4, 70}}, .mask = true, .alibi = true});
+  check("f32, cut keys, pages, sinks",
+        {.dtype = f32, .out = f32, .heads = 6, .kv_heads = 1, .page = 16, .requests = {{1, 1100}}, .sinks = true});
+  check("f32, D 256, window, cap", {.dtype = f32,
+                                    .out = f32,
+                                    .dqk = 256,
+                                    .dvo = 256,
+                                    .requests = {{3, 50}},
+                                    .causal = true,
+                                    .window = 11,
+                                    .cap = 5.0f});
+  check("e4m3 cache", {.dtype = f16,
+                       .out = f16,
+                       .cache = DType::kF8E4M3,
+                       .dqk = 128,
+                       .dvo = 128,
+                       .page = 7,
+                       .requests = {{1, 130}, {2, 60}},
+                       .causal = true});
+  check("e4m3 cache, mask and alibi", {.dtype = f16,
+                                       .out = f16,
+                                       .cache = DType::kF8E4M3,
+                                       .dqk = 128,
+                                       .dvo = 128,
+                                       .requests = {{4, 70}},
+                                       .mask = true,
+                                       .alibi = true});
 }
 
 TEST(EmuAttention, ARowDoesNotDependOnItsBatch) {
-  const Call alone{.requests = {{40, 90}}, .causal = true}, among{.requests = {{40, 90}, {300, 300}, {1, 500}}, .causal = true};
+  const Call alone{.requests = {{40, 90}}, .causal = true},
+      among{.requests = {{40, 90}, {300, 300}, {1, 500}}, .causal = true};
   Attention a(alone), b(among);
   EXPECT_EQ(a.run(0), "");
   EXPECT_EQ(b.run(0), "");

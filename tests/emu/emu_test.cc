@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator finds each planted bug, says where, and has nothing to say of the same kernel without it; and counts what is known.
+// The emulator finds each planted bug, says where, and has nothing to say of the same kernel without it; and counts
+// what is known.
 #include <cmath>
 
 #include "flashinfer/core/check.h"
@@ -30,9 +31,12 @@ const Bug kBugs[] = {
     {"wait_without_sync", launch(1, 128, 512), "at shared+0x"},
     {"never_waited", launch(1, 128, 512), "was in flight: nobody waited for it"},
     {"store_into_flight", launch(1, 128, 512), "while a cp.async to it is in flight"},
-    {"one_too_far", launch(8, 128, 0), "write of 4 bytes of global memory out of bounds, 4 bytes past the end of an allocation of 4000 bytes"},
-    {"before_the_start", launch(8, 128, 0), "read of 4 bytes of global memory out of bounds, 4 bytes before an allocation of 4000 bytes"},
-    {"past_shared", launch(1, 128, 512), "write of 4 bytes at shared+0x200, but the block has 512 bytes of shared memory"},
+    {"one_too_far", launch(8, 128, 0),
+     "write of 4 bytes of global memory out of bounds, 4 bytes past the end of an allocation of 4000 bytes"},
+    {"before_the_start", launch(8, 128, 0),
+     "read of 4 bytes of global memory out of bounds, 4 bytes before an allocation of 4000 bytes"},
+    {"past_shared", launch(1, 128, 512),
+     "write of 4 bytes at shared+0x200, but the block has 512 bytes of shared memory"},
     {"write_parameter", launch(1, 32, 0), "write of 8 bytes to parameters or constants"},
     {"skipped_barrier", launch(1, 128, 512), "threads of its block"},
     {"diverged_barrier", launch(1, 128, 512), "diverged sync_threads"},
@@ -59,7 +63,8 @@ TEST(Emu, FindsEachPlantedBugUnderEverySchedule) {
   for (const Bug& b : kBugs)
     for (const uint64_t seed : kSeeds) {
       const Report r = Planted().run((std::string("bug_") + b.name).c_str(), b.launch, seed);
-      EXPECT_NE(r.error.find(b.says), std::string::npos) << b.name << ", seed " << seed << ": " << (r.error.empty() ? "nothing found" : r.error);
+      EXPECT_NE(r.error.find(b.says), std::string::npos)
+          << b.name << ", seed " << seed << ": " << (r.error.empty() ? "nothing found" : r.error);
       EXPECT_NE(r.error.find("planted.cc:"), std::string::npos) << b.name << " names no line: " << r.error;
     }
 }
@@ -67,7 +72,11 @@ TEST(Emu, FindsEachPlantedBugUnderEverySchedule) {
 TEST(Emu, HasNothingToSayOfTheSameKernelsWithoutTheBug) {
   for (const Bug& b : kBugs)
     for (const uint64_t seed : kSeeds)
-      EXPECT_EQ(Planted().run((std::string("right_") + b.name).c_str(), b.name == std::string("grid_barrier_alone") ? launch(1, 32, 0) : b.launch, seed).error, "")
+      EXPECT_EQ(Planted()
+                    .run((std::string("right_") + b.name).c_str(),
+                         b.name == std::string("grid_barrier_alone") ? launch(1, 32, 0) : b.launch, seed)
+                    .error,
+                "")
           << b.name << ", seed " << seed;
 }
 
@@ -90,8 +99,11 @@ double worst_error(Planted& p) {
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 8; ++j) {
       double sum = 0;
-      for (int k = 0; k < 16; ++k) sum += static_cast<double>(static_cast<float>(bf16_t(in[16 * i + k]))) * static_cast<double>(static_cast<float>(bf16_t(in[256 + 8 * k + j])));
-      worst = std::fmax(worst, std::isnan(out[8 * i + j]) ? INFINITY : std::fabs(sum - static_cast<double>(out[8 * i + j])));
+      for (int k = 0; k < 16; ++k)
+        sum += static_cast<double>(static_cast<float>(bf16_t(in[16 * i + k]))) *
+               static_cast<double>(static_cast<float>(bf16_t(in[256 + 8 * k + j])));
+      worst = std::fmax(worst,
+                        std::isnan(out[8 * i + j]) ? INFINITY : std::fabs(sum - static_cast<double>(out[8 * i + j])));
     }
   return worst;
 }
@@ -107,7 +119,8 @@ TEST(Emu, MatrixProductsAgreeAndWrongLayoutsDoNot) {
       EXPECT_EQ(wrong.run(name, launch(1, 32, 1024), seed).error, "") << name;
       EXPECT_GT(worst_error(wrong), 0.5) << name;
     }
-    EXPECT_NE(Planted().run("product_store", launch(1, 32, 1024), seed).error.find("data race at shared+0x"), std::string::npos);
+    EXPECT_NE(Planted().run("product_store", launch(1, 32, 1024), seed).error.find("data race at shared+0x"),
+              std::string::npos);
   }
 }
 

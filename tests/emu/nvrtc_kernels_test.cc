@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels take of an SM: registers, and none of them spilled. For every generation, and all kernels of the case tables, device_tests
-// (Gpus) looks for spills.
+// What the kernels take of an SM: registers, and none of them spilled. For every generation, and all kernels of the
+// case tables, device_tests (Gpus) looks for spills.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -19,33 +19,67 @@ namespace {
 
 struct Kernel {
   const char *header, *config, *values, *params, *function;
-  bool calls = false;  // its passes are functions: registers saved around a call would count as spilled (36 bytes at most, NVRTC 13)
+  bool calls = false;  // its passes are functions: registers saved around a call would count as spilled (36 bytes at
+                       // most, NVRTC 13)
 };
 const Kernel kKernels[] = {
-    {"norm/cuda", "NormCudaConfig", ".dtype = DType::kBF16, .weight = DType::kBF16, .fused_add = 1, .aligned = 1, .group = 256, .threads = 256", "NormParams", "rmsnorm"},
-    {"norm/cuda", "NormCudaConfig", ".dtype = DType::kF16, .weight = DType::kF32, .aligned = 0, .group = 32, .threads = 128", "NormParams", "rmsnorm"},
-    {"norm/cuda", "LayerNormCudaConfig", ".dtype = DType::kBF16, .aligned = 1, .group = 512, .threads = 512", "NormParams", "layernorm"},
-    {"activation/cuda", "ActCudaConfig", ".dtype = DType::kBF16, .kind = Activation::kSilu, .aligned = 1, .threads = 256", "ActParams", "act_and_mul"},
-    {"activation/cuda", "ActCudaConfig", ".dtype = DType::kF32, .kind = Activation::kGelu, .aligned = 0, .threads = 256", "ActParams", "act_and_mul"},
-    {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kBF16, .interleave = 0, .aligned = 1, .threads = 128", "RopeParams", "rope"},
-    {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kF16, .interleave = 1, .aligned = 0, .threads = 128", "RopeParams", "rope"},
+    {"norm/cuda", "NormCudaConfig",
+     ".dtype = DType::kBF16, .weight = DType::kBF16, .fused_add = 1, .aligned = 1, .group = 256, .threads = 256",
+     "NormParams", "rmsnorm"},
+    {"norm/cuda", "NormCudaConfig",
+     ".dtype = DType::kF16, .weight = DType::kF32, .aligned = 0, .group = 32, .threads = 128", "NormParams", "rmsnorm"},
+    {"norm/cuda", "LayerNormCudaConfig", ".dtype = DType::kBF16, .aligned = 1, .group = 512, .threads = 512",
+     "NormParams", "layernorm"},
+    {"activation/cuda", "ActCudaConfig",
+     ".dtype = DType::kBF16, .kind = Activation::kSilu, .aligned = 1, .threads = 256", "ActParams", "act_and_mul"},
+    {"activation/cuda", "ActCudaConfig",
+     ".dtype = DType::kF32, .kind = Activation::kGelu, .aligned = 0, .threads = 256", "ActParams", "act_and_mul"},
+    {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kBF16, .interleave = 0, .aligned = 1, .threads = 128",
+     "RopeParams", "rope"},
+    {"rope/cuda", "RopeCudaConfig", ".dtype = DType::kF16, .interleave = 1, .aligned = 0, .threads = 128", "RopeParams",
+     "rope"},
     {"page/cuda", "AppendCudaConfig", ".item = 2, .aligned = 1, .threads = 128", "AppendParams", "append_paged"},
     {"page/cuda", "AppendCudaConfig", ".item = 1, .aligned = 0, .threads = 128", "AppendParams", "append_paged"},
-    {"cascade/cuda", "MergeCudaConfig", ".dtype = DType::kBF16, .out = DType::kBF16, .aligned = 1, .threads = 128", "MergeParams", "merge_states"},
-    {"sampling/cuda", "SoftmaxCudaConfig", ".dtype = DType::kBF16, .temperature = DType::kF32, .aligned = 1, .threads = 1024", "SoftmaxCudaParams", "softmax"},
-    {"sampling/cuda_sample", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 256", "SampleCudaParams", "sample", true},
-    {"sampling/cuda_sample", "SampleCudaConfig", ".dtype = DType::kBF16, .threads = 256", "FilterCudaParams", "filter", true},
-    {"sampling/cuda_chain", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 256", "ChainCudaParams", "chain", true},
+    {"cascade/cuda", "MergeCudaConfig", ".dtype = DType::kBF16, .out = DType::kBF16, .aligned = 1, .threads = 128",
+     "MergeParams", "merge_states"},
+    {"sampling/cuda", "SoftmaxCudaConfig",
+     ".dtype = DType::kBF16, .temperature = DType::kF32, .aligned = 1, .threads = 1024", "SoftmaxCudaParams",
+     "softmax"},
+    {"sampling/cuda_sample", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 256", "SampleCudaParams", "sample",
+     true},
+    {"sampling/cuda_sample", "SampleCudaConfig", ".dtype = DType::kBF16, .threads = 256", "FilterCudaParams", "filter",
+     true},
+    {"sampling/cuda_chain", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 256", "ChainCudaParams", "chain",
+     true},
     {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kBF16, .threads = 256", "SampleCudaParams", "gumbel"},
-    {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 128", "SampleCudaParams", "gumbel_last"},
-    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention"},
-    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256", "AttentionCudaParams", "attention"},
-    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 256, .dvo = 256, .threads = 128", "AttentionCudaParams", "attention"},
-    {"attention/cuda", "AttentionCudaConfig", ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 72, .dvo = 72, .threads = 128", "AttentionCudaParams", "attention"},
-    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 128, .dvo = 128, .rope = 0, .threads = 128", "AttentionCudaParams", "attention_cores"},
-    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 192, .dvo = 128, .rope = 1, .threads = 128", "AttentionCudaParams", "attention_cores"},
-    {"attention/cuda_cores", "AttentionCoresConfig", ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256, .rope = 0, .threads = 128", "AttentionCudaParams", "attention_cores"},
-    {"attention/cuda", "AttentionMergeCudaConfig", ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128", "AttentionCudaParams", "attention_merge"},
+    {"sampling/cuda_gumbel", "SampleCudaConfig", ".dtype = DType::kF32, .threads = 128", "SampleCudaParams",
+     "gumbel_last"},
+    {"attention/cuda", "AttentionCudaConfig",
+     ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128",
+     "AttentionCudaParams", "attention"},
+    {"attention/cuda", "AttentionCudaConfig",
+     ".q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256", "AttentionCudaParams",
+     "attention"},
+    {"attention/cuda", "AttentionCudaConfig",
+     ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 256, .dvo = 256, .threads = 128",
+     "AttentionCudaParams", "attention"},
+    {"attention/cuda", "AttentionCudaConfig",
+     ".q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 72, .dvo = 72, .threads = 128", "AttentionCudaParams",
+     "attention"},
+    {"attention/cuda_cores", "AttentionCoresConfig",
+     ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 128, .dvo = 128, .rope = 0, "
+     ".threads = 128",
+     "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda_cores", "AttentionCoresConfig",
+     ".q = DType::kBF16, .kv = DType::kF8E4M3, .o = DType::kBF16, .rows = 4, .dqk = 192, .dvo = 128, .rope = 1, "
+     ".threads = 128",
+     "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda_cores", "AttentionCoresConfig",
+     ".q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256, .rope = 0, .threads = "
+     "128",
+     "AttentionCudaParams", "attention_cores"},
+    {"attention/cuda", "AttentionMergeCudaConfig", ".o = DType::kBF16, .columns = 4, .dvo = 128, .threads = 128",
+     "AttentionCudaParams", "attention_merge"},
 };
 
 const std::vector<std::string> kNoSpills = {"--ptxas-options=--warn-on-spills", "--ptxas-options=--warning-as-error"};
@@ -76,11 +110,12 @@ uint32_t registers_of(const std::string& image) {
 
 /// sm_90: 65536 registers, given out in 256 a warp; 64 warps. The table of docs/cuda.md.
 void print_registers(const Kernel& k, const std::string& image) {
-  const uint32_t registers = registers_of(image), threads = static_cast<uint32_t>(std::atoi(std::strstr(k.values, ".threads = ") + 11));
+  const uint32_t registers = registers_of(image),
+                 threads = static_cast<uint32_t>(std::atoi(std::strstr(k.values, ".threads = ") + 11));
   ASSERT_GT(registers, 0u);
   const uint32_t blocks = std::min(65536 / ((registers * 32 + 255) / 256 * 256) / (threads / 32), 64 / (threads / 32));
-  std::cout << k.function << "{" << k.values << "}: " << registers << " registers, " << blocks << " blocks of " << threads << " threads an SM, "
-            << blocks * threads / 32 << " of 64 warps\n";
+  std::cout << k.function << "{" << k.values << "}: " << registers << " registers, " << blocks << " blocks of "
+            << threads << " threads an SM, " << blocks * threads / 32 << " of 64 warps\n";
 }
 
 TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
@@ -89,32 +124,38 @@ TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
   env::reload();
   ASSERT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
   for (const Kernel& k : kKernels) {
-    const std::string source = str("#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
-                                   " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
+    const std::string source = str(
+        "#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,
+        " kConfig{", k.values, "};\nFI_CUDA_ENTRY(", k.params, ", kConfig.threads, cu::", k.function, "<kConfig>)\n");
     std::string image;
-    EXPECT_NO_THROW(image = nvrtc_compile(source, "sm_90a", include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
+    EXPECT_NO_THROW(
+        image = nvrtc_compile(source, "sm_90a", include_root(), k.calls ? std::vector<std::string>() : kNoSpills))
         << k.function << "{" << k.values << "}";
     EXPECT_NE(image.find("flashinfer_kernel"), std::string::npos) << k.function;
     if (!image.empty()) print_registers(k, image);
   }
 }
 
-/// A decode step waits for memory: it needs blocks to switch between. sm_90: 65536 registers (given out in 256 a warp), 228 KB of
-/// shared memory (1 KB of each block is the system's), 64 warps.
+/// A decode step waits for memory: it needs blocks to switch between. sm_90: 65536 registers (given out in 256 a warp),
+/// 228 KB of shared memory (1 KB of each block is the system's), 64 warps.
 TEST(NvrtcKernels, DecodeLeavesRoomForThreeBlocks) {
   const Kernel* decode = nullptr;
   for (const Kernel& k : kKernels)
     if (std::string_view(k.values).find(".warps_k = 4, .dqk = 128") != std::string_view::npos) decode = &k;
   ASSERT_NE(decode, nullptr);
-  const std::string image = nvrtc_compile(str("#include \"flashinfer/ops/", decode->header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", decode->config,
-                                              " kConfig{", decode->values, "};\nFI_CUDA_ENTRY(", decode->params, ", kConfig.threads, cu::", decode->function, "<kConfig>)\n"),
-                                          "sm_90a", include_root());
+  const std::string image = nvrtc_compile(
+      str("#include \"flashinfer/ops/", decode->header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ",
+          decode->config, " kConfig{", decode->values, "};\nFI_CUDA_ENTRY(", decode->params,
+          ", kConfig.threads, cu::", decode->function, "<kConfig>)\n"),
+      "sm_90a", include_root());
   constexpr uint32_t kWarps = 4, kShared = 37376;  // of a block: 128 threads; attention_launch
   const uint32_t registers = registers_of(image), of_warp = (registers * 32 + 255) / 256 * 256;
   ASSERT_GT(registers, 0u);
-  const uint32_t by_registers = 65536 / of_warp / kWarps, by_shared = 228 * 1024 / (kShared + 1024), blocks = std::min({by_registers, by_shared, 64 / kWarps});
-  std::cout << "decode bf16 D 128 on sm_90a: " << registers << " registers, " << kShared << " bytes of shared memory: " << by_registers << " and "
-            << by_shared << " blocks an SM, " << blocks * kWarps << " of 64 warps\n";
+  const uint32_t by_registers = 65536 / of_warp / kWarps, by_shared = 228 * 1024 / (kShared + 1024),
+                 blocks = std::min({by_registers, by_shared, 64 / kWarps});
+  std::cout << "decode bf16 D 128 on sm_90a: " << registers << " registers, " << kShared
+            << " bytes of shared memory: " << by_registers << " and " << by_shared << " blocks an SM, "
+            << blocks * kWarps << " of 64 warps\n";
   EXPECT_GE(blocks, 3u);
 }
 

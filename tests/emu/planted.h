@@ -42,7 +42,8 @@ struct Planted {
   std::vector<Range> ranges;
 };
 
-inline cuda::Launch launch(unsigned blocks, unsigned threads, unsigned shared_bytes, unsigned cluster = 1, bool cooperative = false) {
+inline cuda::Launch launch(unsigned blocks, unsigned threads, unsigned shared_bytes, unsigned cluster = 1,
+                           bool cooperative = false) {
   return {{blocks, 1, 1}, {threads, 1, 1}, {cluster, 1, 1}, shared_bytes, cooperative, false};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers over the GPU's instructions: their twins do what the layout pictures say, under several schedules; and NVRTC takes them.
+// The wrappers over the GPU's instructions: their twins do what the layout pictures say, under several schedules; and
+// NVRTC takes them.
 #include <cmath>
 #include <cstring>
 
@@ -25,7 +26,8 @@ TEST(Wrappers, Fp8ProductsHaveTheLayoutOfThePicture) {
     float *out = w.first(w.out), a[16][32], b[32][8], c[16][8];
     uint32_t random = 7;
     const auto number = [&](uint8_t& byte) {
-      const e4m3_t x(static_cast<float>(static_cast<int>((random = random * 1664525u + 1013904223u) >> 24) % 31 - 15) / 4);
+      const e4m3_t x(static_cast<float>(static_cast<int>((random = random * 1664525u + 1013904223u) >> 24) % 31 - 15) /
+                     4);
       byte = x.bits;
       return static_cast<float>(x);
     };
@@ -51,7 +53,8 @@ TEST(Wrappers, StmatrixWritesTheTileAndNeedsABarrier) {
       EXPECT_EQ(w.run(name, launch(1, 32, 2048), seed).error, "") << name;
       for (int i = 0; i < 256; ++i) ASSERT_EQ(w.first(w.out)[i], static_cast<float>(i)) << name;
     }
-    EXPECT_NE(Wrapper().run("store_without_sync", launch(1, 32, 2048), seed).error.find("data race at shared+0x"), std::string::npos);
+    EXPECT_NE(Wrapper().run("store_without_sync", launch(1, 32, 2048), seed).error.find("data race at shared+0x"),
+              std::string::npos);
   }
   const auto worst = [](const char* name) {
     double most = 0;
@@ -75,7 +78,8 @@ TEST(Wrappers, NamedBarriersHandATileOverAndBack) {
     Wrapper w;
     EXPECT_EQ(w.run("hand_over", launch(1, 64, 128), seed).error, "");
     for (int i = 0; i < 128; ++i) ASSERT_EQ(w.first(w.out)[i], w.first(w.in)[i / 32 * 32 + 31 - i % 32]);
-    EXPECT_NE(Wrapper().run("hand_over_once", launch(1, 64, 128), seed).error, "");  // the tile is not given back: a race, or a barrier met twice
+    EXPECT_NE(Wrapper().run("hand_over_once", launch(1, 64, 128), seed).error,
+              "");  // the tile is not given back: a race, or a barrier met twice
   }
 }
 
@@ -98,7 +102,8 @@ TEST(Wrappers, SpecialFunctionsStayWithinTheirBounds) {
   EXPECT_EQ(w.run("special", launch(1, 32, 0), 0).error, "");
   for (int l = 0; l < 32; ++l) {
     const double x = static_cast<double>(w.first(w.in)[l]);
-    const double want[] = {std::exp2(x), std::log2(x * x), 1 / x, 1 / std::fabs(x), std::tanh(x), std::exp(x), 1 / (1 + std::exp(-x))};
+    const double want[] = {std::exp2(x), std::log2(x * x),      1 / x, 1 / std::fabs(x), std::tanh(x),
+                           std::exp(x),  1 / (1 + std::exp(-x))};
     for (int i = 0; i < 7; ++i) {
       const double got = static_cast<double>(w.first(w.out)[8 * l + i]);
       EXPECT_NEAR(got, want[i], std::fmax(std::fabs(want[i]), 0.25) * 2e-6) << "function " << i << " of " << x;
@@ -112,17 +117,22 @@ TEST(Wrappers, CompileForEveryGenerationThatHasThem) {
   env::reload();
   ASSERT_EQ(jit::nvrtc().refusal, "") << "the test packages are not installed";
   std::string source = "#include \"tests/emu/kernels/wrappers.cuh\"\nusing namespace flashinfer;\n";
-  for (const char* body : {"store_tile<true, false>", "store_tile<true, true>", "copies", "hand_over<true>", "cluster_sum", "special"})
-    source += std::string("__device__ __noinline__ void call_") + std::to_string(source.size()) + "(const PlantedParams& p) { cu::" + body + "(p); }\n";
+  for (const char* body :
+       {"store_tile<true, false>", "store_tile<true, true>", "copies", "hand_over<true>", "cluster_sum", "special"})
+    source += std::string("__device__ __noinline__ void call_") + std::to_string(source.size()) +
+              "(const PlantedParams& p) { cu::" + body + "(p); }\n";
   std::string entry = "extern \"C\" __global__ void flashinfer_kernel(const __grid_constant__ PlantedParams p) {\n";
   for (size_t at = source.find("void call_"); at != std::string::npos; at = source.find("void call_", at + 1))
     entry += source.substr(at + 5, source.find('(', at) - at - 5) + "(p);\n";
   for (const char* arch : {"sm_75", "sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"}) {
     // sm_75 has no m16n8k16 of bf16 and no cp.async, but none of these; products of fp8 begin with sm_89.
     const bool fp8 = std::string(arch) != "sm_75" && std::string(arch) != "sm_80";
-    EXPECT_NO_THROW(jit::nvrtc_compile(source + entry + (fp8 ? "cu::product_e4m3(p);\n}\n" : "}\n"), arch, FI_TEST_SOURCE_ROOT)) << arch;
+    EXPECT_NO_THROW(
+        jit::nvrtc_compile(source + entry + (fp8 ? "cu::product_e4m3(p);\n}\n" : "}\n"), arch, FI_TEST_SOURCE_ROOT))
+        << arch;
   }
-  EXPECT_THROW(jit::nvrtc_compile(source + entry + "cu::product_e4m3(p);\n}\n", "sm_80", FI_TEST_SOURCE_ROOT), RuntimeError);
+  EXPECT_THROW(jit::nvrtc_compile(source + entry + "cu::product_e4m3(p);\n}\n", "sm_80", FI_TEST_SOURCE_ROOT),
+               RuntimeError);
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ TEST(Layout, ASmallViewOfALargeBufferTakesItsOwnElements) {
 
 TEST(Layout, SharedMemoryIsStoredOnce) {
   const Tensor t = counting({64, 64});
-  const NamedTensor n[] = {{"in", t.view()}, {"out", t.view()}, {"row", t.view().select(0, 5)}, {"t", t.view().transpose(0, 1)}};
+  const NamedTensor n[] = {
+      {"in", t.view()}, {"out", t.view()}, {"row", t.view().select(0, 5)}, {"t", t.view().transpose(0, 1)}};
   const StoragePlan plan = plan_storages(n);
   ASSERT_EQ(plan.storages.size(), 1u);
   EXPECT_EQ(plan.storages[0].bytes, t.nbytes());
@@ -62,7 +63,9 @@ TEST(Layout, SharedMemoryIsStoredOnce) {
 
 TEST(Layout, TwoDistantSlicesDoNotDragTheMiddleAlong) {
   const Tensor t = counting({1000, 64});
-  const NamedTensor n[] = {{"all_columns", t.view().slice(1, 0, 4)}, {"rows", t.view().slice(0, 0, 2)}, {"far", t.view().slice(0, 900, 902)}};
+  const NamedTensor n[] = {{"all_columns", t.view().slice(1, 0, 4)},
+                           {"rows", t.view().slice(0, 0, 2)},
+                           {"far", t.view().slice(0, 900, 902)}};
   const StoragePlan plan = plan_storages(n);
   int64_t bytes = 0;
   for (const Storage& s : plan.storages) bytes += s.bytes;
@@ -71,7 +74,8 @@ TEST(Layout, TwoDistantSlicesDoNotDragTheMiddleAlong) {
 
 TEST(Layout, StreamsElementsInRowMajorOrderWhateverTheStrides) {
   const Tensor t = counting({5, 7, 3}, DType::kI16);
-  for (const TensorView& v : {t.view(), t.view().transpose(0, 2), t.view().transpose(0, 1).slice(2, 1, 3), t.view().slice(0, 1, 4)}) {
+  for (const TensorView& v :
+       {t.view(), t.view().transpose(0, 2), t.view().transpose(0, 1).slice(2, 1, 3), t.view().slice(0, 1, 4)}) {
     std::vector<uint8_t> bytes;
     stream(v, [&](const uint8_t* p, size_t n) { bytes.insert(bytes.end(), p, p + n); });
     const Tensor c = Tensor::clone(v);
@@ -126,7 +130,8 @@ TEST(Writer, AFullDiskLeavesNothingAndSaysWhy) {
 TEST(Writer, DeviceMemoryIsRefused) {
   testing::TempDir dir;
   const NamedTensor n[] = {{"x", TensorView(nullptr, DType::kF32, {4}, Device{DeviceType::kCUDA, 0})}};
-  EXPECT_EQ(error_of([&] { write_pt(dir / "x.pt", n); }), "ValueError: x is on cuda:0, and only memory of the host can be written");
+  EXPECT_EQ(error_of([&] { write_pt(dir / "x.pt", n); }),
+            "ValueError: x is on cuda:0, and only memory of the host can be written");
   EXPECT_TRUE(contains(error_of([&] { write_safetensors(dir / "x.st", n); }), "only memory of the host"));
 }
 
@@ -144,8 +149,10 @@ TEST(Writer, NoTensorsOneTensorAndMany) {
   EXPECT_EQ(checksum(back[2499].tensor.view()), checksum(many[2499].view));
 }
 
-/// Every single-byte change of a small file is either harmless or refused with a message; under the sanitizers also safe.
-void mutate(const std::filesystem::path& file, const std::function<void(std::span<uint8_t>, std::shared_ptr<void>)>& read) {
+/// Every single-byte change of a small file is either harmless or refused with a message; under the sanitizers also
+/// safe.
+void mutate(const std::filesystem::path& file,
+            const std::function<void(std::span<uint8_t>, std::shared_ptr<void>)>& read) {
   const std::string good = *fs::read_file(file);
   std::mt19937 rng(5);
   int refused = 0;
@@ -285,8 +292,10 @@ TEST(Safetensors, ChecksTheHeader) {
   EXPECT_EQ(safetensors_error(header("F32", "[2]", "[0, 8]"), 8), "no error");
   EXPECT_TRUE(contains(safetensors_error(header("F32", "[2]", "[0, 7]"), 7), "7 bytes for a tensor of 8"));
   EXPECT_TRUE(contains(safetensors_error(header("F32", "[2]", "[8, 16]"), 16), "begins at 8"));
-  EXPECT_TRUE(contains(safetensors_error(header("F32", "[2]", "[0, 8]"), 9), "tensors take 8 bytes, but the file holds 9"));
-  EXPECT_TRUE(contains(safetensors_error(header("F32", "[2]", "[0, 8]"), 7), "tensors take 8 bytes, but the file holds 7"));
+  EXPECT_TRUE(
+      contains(safetensors_error(header("F32", "[2]", "[0, 8]"), 9), "tensors take 8 bytes, but the file holds 9"));
+  EXPECT_TRUE(
+      contains(safetensors_error(header("F32", "[2]", "[0, 8]"), 7), "tensors take 8 bytes, but the file holds 7"));
   EXPECT_TRUE(contains(safetensors_error(header("F32", "[4294967296, 4294967296]", "[0, 0]"), 0), "overflows"));
   EXPECT_TRUE(contains(safetensors_error(header("F32", "[-1]", "[0, 0]"), 0), "no size"));
   EXPECT_TRUE(contains(safetensors_error(header("F99", "[1]", "[0, 1]"), 1), "dtype F99 is not known"));
@@ -295,13 +304,15 @@ TEST(Safetensors, ChecksTheHeader) {
   EXPECT_TRUE(contains(safetensors_error("[]", 0), "no object"));
   const std::string one = R"("x": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]})";
   EXPECT_TRUE(contains(safetensors_error("{" + one + ", " + one + "}", 4), "there twice"));
-  const std::string overlap = R"({"a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}, "b": {"dtype": "U8", "shape": [4], "data_offsets": [2, 6]}})";
+  const std::string overlap =
+      R"({"a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}, "b": {"dtype": "U8", "shape": [4], "data_offsets": [2, 6]}})";
   EXPECT_TRUE(contains(safetensors_error(overlap, 6), "b begins at 2, but the data before it ends at 4"));
 }
 
 TEST(Json, PythonLiteralsAndStrictOutput) {
-  EXPECT_EQ(dump_json(parse_json(R"({"a": NaN, "b": [-Infinity, 1.5], "c": "NaN \" Infinity", "d": -3})")),
-            R"({"a": {"type": "float", "value": "nan"}, "b": [{"type": "float", "value": "-inf"}, 1.5], "c": "NaN \" Infinity", "d": -3})");
+  EXPECT_EQ(
+      dump_json(parse_json(R"({"a": NaN, "b": [-Infinity, 1.5], "c": "NaN \" Infinity", "d": -3})")),
+      R"({"a": {"type": "float", "value": "nan"}, "b": [{"type": "float", "value": "-inf"}, 1.5], "c": "NaN \" Infinity", "d": -3})");
   EXPECT_EQ(dump_json(Json{{"k\xc3\xa9", HUGE_VAL}, {"bad", "\xff"}}),
             R"({"k\u00e9": {"type": "float", "value": "inf"}, "bad": "\ufffd"})");
   EXPECT_TRUE(contains(error_of([] { parse_json(std::string(300, '[')); }), "nested deeper than 200"));

@@ -34,8 +34,8 @@ Tensor pattern(std::initializer_list<int64_t> shape, DType dtype, int seed) {
 
 /// The empty string, or what went wrong.
 std::string python(const char* command, const std::filesystem::path& folder, const char* file = nullptr) {
-  std::vector<std::string> argv = {FI_TEST_PYTHON, std::string(FI_TEST_SOURCE_ROOT) + "/tests/interop/interop.py", command,
-                                   folder.string()};
+  std::vector<std::string> argv = {FI_TEST_PYTHON, std::string(FI_TEST_SOURCE_ROOT) + "/tests/interop/interop.py",
+                                   command, folder.string()};
   if (file) argv.push_back(file);
   const auto r = process::run(argv);
   return r.ok() ? "" : str("exit code ", r.exit_code, ": ", r.output);
@@ -84,7 +84,8 @@ void write_both(const testing::TempDir& dir, const std::string& file, const Samp
     std::vector<int64_t> shape(v.shape().begin(), v.shape().end()), stride(v.strides().begin(), v.strides().end());
     EXPECT_EQ(report.gathered[i] != 0, s.tensors[i].key == "alone_block") << s.tensors[i].key;
     if (report.gathered[i]) stride = {5, 1};
-    manifest[s.tensors[i].key] = {{"dtype", std::string(name(v.dtype()))}, {"shape", shape}, {"stride", stride}, {"hex", hex(v)}};
+    manifest[s.tensors[i].key] = {
+        {"dtype", std::string(name(v.dtype()))}, {"shape", shape}, {"stride", stride}, {"hex", hex(v)}};
   }
   fs::write_plain(dir / (file + ".json"), manifest.dump());
   fs::write_plain(dir / (file + ".aliases.json"), aliases);
@@ -92,7 +93,8 @@ void write_both(const testing::TempDir& dir, const std::string& file, const Samp
 
 TEST(Interop, TorchAndSafetensorsReadOurs) {
   testing::TempDir dir;
-  write_both(dir, "ours", samples(), R"([["base", "base_transposed"], ["base", "base_block"], ["query", "key"], ["query", "value"]])");
+  write_both(dir, "ours", samples(),
+             R"([["base", "base_transposed"], ["base", "base_block"], ["query", "key"], ["query", "value"]])");
   EXPECT_EQ(python("check", dir.path(), "ours"), "");
   EXPECT_EQ(python("resave", dir.path(), "ours"), "");
 }
@@ -126,9 +128,11 @@ class Theirs : public ::testing::Test {
       const Json& w = want[t.key];
       const TensorView& v = t.tensor.view();
       EXPECT_EQ(w["dtype"], std::string(name(v.dtype()))) << t.key;
-      EXPECT_EQ(w["shape"].get<std::vector<int64_t>>(), std::vector<int64_t>(v.shape().begin(), v.shape().end())) << t.key;
+      EXPECT_EQ(w["shape"].get<std::vector<int64_t>>(), std::vector<int64_t>(v.shape().begin(), v.shape().end()))
+          << t.key;
       if (strides) {
-        EXPECT_EQ(w["stride"].get<std::vector<int64_t>>(), std::vector<int64_t>(v.strides().begin(), v.strides().end())) << t.key;
+        EXPECT_EQ(w["stride"].get<std::vector<int64_t>>(), std::vector<int64_t>(v.strides().begin(), v.strides().end()))
+            << t.key;
       }
       EXPECT_EQ(w["hex"].get<std::string>(), hex(v)) << t.key;
       EXPECT_EQ(t.requires_grad, strides && t.key == "grad");

@@ -104,7 +104,8 @@ TEST_F(Aot, AKernelThatDoesNotCompileIsReportedAndTheRestIsMade) {
   const jit::AotResult r = make({jit::Target::kNative}, {1, 100, 2});
   EXPECT_EQ(r.compiled, 2);
   ASSERT_EQ(r.errors.size(), 1u);
-  EXPECT_NE(r.errors[0].find("native: RuntimeError: jit: compiling t.sum{a=100,b=0} failed"), std::string::npos) << r.errors[0];
+  EXPECT_NE(r.errors[0].find("native: RuntimeError: jit: compiling t.sum{a=100,b=0} failed"), std::string::npos)
+      << r.errors[0];
   set("FLASHINFER_CXX", root_ + "/none");
   fresh();
   EXPECT_THROW(make({jit::Target::kNative}, {1}), flashinfer::RuntimeError);

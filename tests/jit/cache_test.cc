@@ -27,10 +27,10 @@ TEST_F(Cache, AnArtifactsFolderIsWholeAndPrivate) {
   sum(3, 4);
   ASSERT_EQ(artifacts().size(), 1u);
   const std::string dir = artifacts()[0];
-  EXPECT_EQ(fs::list_dir(dir),
-            (std::vector<std::string>{"compile_command.sh", "compile_command.txt", "kernel.cc", "kernel.so", "meta.json"}));
+  EXPECT_EQ(fs::list_dir(dir), (std::vector<std::string>{"compile_command.sh", "compile_command.txt", "kernel.cc",
+                                                         "kernel.so", "meta.json"}));
   for (const std::string& f : {dir, folder(), root_ + "/workspace/.cache/flashinfer"}) {
-    struct stat st {};
+    struct stat st{};
     ASSERT_EQ(::stat(f.c_str(), &st), 0);
     EXPECT_EQ(st.st_mode & 0777, 0700u) << f;
   }
@@ -39,7 +39,8 @@ TEST_F(Cache, AnArtifactsFolderIsWholeAndPrivate) {
   EXPECT_EQ(meta->name + meta->config, "t.sum{a=3,b=4}");
   EXPECT_EQ(*fs::read_file(dir + "/kernel.cc"),
             "// t.sum{a=3,b=4}\n#include \"t/sum.h\"\n\nusing Config = t::Config;\n"
-            "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t task) {\n"
+            "extern \"C\" __attribute__((visibility(\"default\"))) void flashinfer_kernel(const void* params, int64_t "
+            "task) {\n"
             "  t::sum<Config{.a = decltype(Config::a)(3), .b = decltype(Config::b)(4)}>(\n"
             "      *static_cast<const t::Params*>(params), task);\n}\n");
 }
@@ -61,12 +62,17 @@ TEST_F(Cache, ThePastedCommandBuildsTheSameBytes) {
 
 TEST_F(Cache, DamagedArtifactsAreBuiltAnew) {
   sum(3, 4);
-  const std::string dir = artifacts().at(0), so = *fs::read_file(dir + "/kernel.so"), meta = *fs::read_file(dir + "/meta.json");
+  const std::string dir = artifacts().at(0), so = *fs::read_file(dir + "/kernel.so"),
+                    meta = *fs::read_file(dir + "/meta.json");
   std::string flipped = so;
   flipped[so.size() / 2] = static_cast<char>(flipped[so.size() / 2] ^ 1);
-  const std::pair<const char*, std::string> damages[] = {
-      {"kernel.so", so.substr(0, so.size() / 2)}, {"kernel.so", ""},        {"kernel.so", flipped}, {"kernel.so", so + "x"},
-      {"meta.json", meta.substr(0, meta.size() / 2)}, {"meta.json", ""},    {"meta.json", "[]"}};
+  const std::pair<const char*, std::string> damages[] = {{"kernel.so", so.substr(0, so.size() / 2)},
+                                                         {"kernel.so", ""},
+                                                         {"kernel.so", flipped},
+                                                         {"kernel.so", so + "x"},
+                                                         {"meta.json", meta.substr(0, meta.size() / 2)},
+                                                         {"meta.json", ""},
+                                                         {"meta.json", "[]"}};
   EXPECT_FALSE(compiles_again());
   for (const auto& [file, bytes] : damages) {
     fs::write_atomic(dir + "/" + file, bytes, 0700);  // a new file: the old one may be mapped
@@ -177,10 +183,11 @@ TEST_F(Cache, AFolderThatOthersCanWriteIsNotUsed) {
       ::testing::internal::CaptureStderr();
       EXPECT_TRUE(compiles_again()) << f;
       const std::string warning = ::testing::internal::GetCapturedStderr();
-      EXPECT_NE(warning.find("warning: the kernel cache is not used: others can write to " + f), std::string::npos) << warning;
+      EXPECT_NE(warning.find("warning: the kernel cache is not used: others can write to " + f), std::string::npos)
+          << warning;
       const std::string used = jit::modules().at(0).path;
       EXPECT_FALSE(used.starts_with(root_ + "/workspace")) << used;
-      struct stat st {};
+      struct stat st{};
       ASSERT_EQ(::stat(used.substr(0, used.rfind("/native/")).c_str(), &st), 0);
       EXPECT_EQ(st.st_mode & 0777, 0700u);
       fs::remove_tree(used.substr(0, used.rfind('/')));  // or the next round would find it

@@ -61,7 +61,8 @@ TEST_F(Engine, AKernelThatDoesNotCompileSaysWhyWithACommandThatReproducesIt) {
   } catch (const flashinfer::RuntimeError& e) {
     message = e.what();
   }
-  EXPECT_NE(message.find("RuntimeError: jit: compiling t.sum{a=100,b=0} failed (exit code 1)"), std::string::npos) << message;
+  EXPECT_NE(message.find("RuntimeError: jit: compiling t.sum{a=100,b=0} failed (exit code 1)"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("a must be below 100"), std::string::npos) << message;
   const size_t command = message.find("\ncommand: ");
   ASSERT_NE(command, std::string::npos) << message;
@@ -88,22 +89,26 @@ TEST_F(Engine, WithoutACompilerTheRefusalSaysWhereItLooked) {
 
   set("FLASHINFER_CXX", root_ + "/none");
   fresh();
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 4}).refusal.find("FLASHINFER_CXX is \"" + root_ + "/none\", which is not an executable"),
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 4})
+                .refusal.find("FLASHINFER_CXX is \"" + root_ + "/none\", which is not an executable"),
             std::string::npos);
 }
 
 TEST_F(Engine, DisabledJitRefuses) {
   set("FLASHINFER_DISABLE_JIT", "1");
   fresh();
-  EXPECT_TRUE(jit::cpu_kernel<kSum>(Config{3, 4}).refusal.starts_with("FLASHINFER_DISABLE_JIT is 1, and t.sum{a=3,b=4} is not"));
+  EXPECT_TRUE(jit::cpu_kernel<kSum>(Config{3, 4})
+                  .refusal.starts_with("FLASHINFER_DISABLE_JIT is 1, and t.sum{a=3,b=4} is not"));
   EXPECT_EQ(compiler_runs(), 0);
 }
 
 TEST_F(Engine, WhatIsOnDiskServesWithoutACompiler) {
   sum(3, 4);
   for (const bool disabled : {true, false}) {
-    if (disabled) set("FLASHINFER_DISABLE_JIT", "1");
-    else set("FLASHINFER_CXX", root_ + "/gone");
+    if (disabled)
+      set("FLASHINFER_DISABLE_JIT", "1");
+    else
+      set("FLASHINFER_CXX", root_ + "/gone");
     fresh();
     EXPECT_EQ(sum(3, 4), 1043);
     EXPECT_EQ(jit::stats().disk_hits, 1);
@@ -182,7 +187,8 @@ TEST_F(Engine, DebugAndExtraFlagsAreInTheCommand) {
 TEST_F(Engine, RecordingListsWithoutCompiling) {
   sum(1, 1);  // in memory already: must be listed all the same
   jit::KernelCollector recording;
-  for (const int a : {1, 2, 1}) EXPECT_EQ(jit::cpu_kernel<kSum>(Config{a, 1}).refusal, "t.sum is being listed, not run");
+  for (const int a : {1, 2, 1})
+    EXPECT_EQ(jit::cpu_kernel<kSum>(Config{a, 1}).refusal, "t.sum is being listed, not run");
   const auto list = recording.take();
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].text(), "t.sum{a=1,b=1}");

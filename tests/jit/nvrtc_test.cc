@@ -44,7 +44,8 @@ TEST_F(Nvrtc, IsFound) {
   EXPECT_TRUE(fs::is_file(nvrtc().path)) << nvrtc().path;
 }
 
-/// FLASHINFER_NVRTC alone when it is set; else wheels of the active environments, then toolkits, then the loader's path, the newest first.
+/// FLASHINFER_NVRTC alone when it is set; else wheels of the active environments, then toolkits, then the loader's
+/// path, the newest first.
 TEST(NvrtcSearch, IsInTheDocumentedOrder) {
   const std::string root = fs::make_temp_dir("/tmp", "flashinfer-nvrtc-");
   const auto library = [&](const std::string& path) {
@@ -54,8 +55,9 @@ TEST(NvrtcSearch, IsInTheDocumentedOrder) {
   };
   const std::string wheel = library("/venv/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13"),
                     older = library("/venv/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
-                    conda = library("/conda/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13"), home = library("/home/lib64/libnvrtc.so.12"),
-                    newer = library("/home/lib64/libnvrtc.so.13"), path = library("/path/targets/x86_64-linux/lib/libnvrtc.so.12");
+                    conda = library("/conda/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13"),
+                    home = library("/home/lib64/libnvrtc.so.12"), newer = library("/home/lib64/libnvrtc.so.13"),
+                    path = library("/path/targets/x86_64-linux/lib/libnvrtc.so.12");
   library("/venv/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc-builtins.so.13.0");
   library("/venv/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.alt.so.13");
   std::map<std::string, std::string> before;
@@ -65,17 +67,21 @@ TEST(NvrtcSearch, IsInTheDocumentedOrder) {
     ::setenv(name, value.c_str(), 1);
     env::reload();
   };
-  set("FLASHINFER_NVRTC", ""), set("VIRTUAL_ENV", root + "/venv"), set("CONDA_PREFIX", root + "/conda"), set("CUDA_HOME", root + "/home"), set("CUDA_PATH", root + "/path");
+  set("FLASHINFER_NVRTC", ""), set("VIRTUAL_ENV", root + "/venv"), set("CONDA_PREFIX", root + "/conda"),
+      set("CUDA_HOME", root + "/home"), set("CUDA_PATH", root + "/path");
   std::string searched;
   std::vector<std::string> found = cuda::library_candidates("FLASHINFER_NVRTC", "libnvrtc.so", searched);
-  std::erase_if(found, [&](const std::string& f) { return !f.starts_with(root) && f.find('/') != f.npos; });  // of this machine
-  EXPECT_EQ(found, (std::vector<std::string>{wheel, older, conda, newer, home, path, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}));
+  std::erase_if(
+      found, [&](const std::string& f) { return !f.starts_with(root) && f.find('/') != f.npos; });  // of this machine
+  EXPECT_EQ(found, (std::vector<std::string>{wheel, older, conda, newer, home, path, "libnvrtc.so.13", "libnvrtc.so.12",
+                                             "libnvrtc.so"}));
   EXPECT_TRUE(searched.starts_with(root + "/venv, " + root + "/conda, ")) << searched;
   EXPECT_TRUE(searched.ends_with("the loader's path")) << searched;
   set("FLASHINFER_NVRTC", home);
   EXPECT_EQ(cuda::library_candidates("FLASHINFER_NVRTC", "libnvrtc.so", searched), std::vector<std::string>{home});
   EXPECT_EQ(searched, "FLASHINFER_NVRTC=" + home);
-  for (const auto& [name, value] : before) value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
+  for (const auto& [name, value] : before)
+    value.empty() ? ::unsetenv(name.c_str()) : ::setenv(name.c_str(), value.c_str(), 1);
   env::reload();
   fs::remove_tree(root);
 }

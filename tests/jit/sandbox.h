@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder with a kernel header, a cache and a compiler of its own, so that a test sees every run of the compiler and can
-// damage what it likes.
+// A folder with a kernel header, a cache and a compiler of its own, so that a test sees every run of the compiler and
+// can damage what it likes.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -69,8 +69,9 @@ class Sandbox : public ::testing::Test {
     write("include/t/deeper/value.h", "#pragma once\n  #  include \"more.h\"\n");
     write("include/t/deeper/more.h", "constexpr int kValue = 1;\n");
     compiler("");
-    for (const char* name : {"CXX", "FLASHINFER_EXTRA_CFLAGS", "FLASHINFER_EXTRA_LDFLAGS", "FLASHINFER_AOT_DIR", "FLASHINFER_CPU_ISA",
-                             "FLASHINFER_CXX_LAUNCHER", "FLASHINFER_DISABLE_JIT", "FLASHINFER_JIT_DEBUG", "FLASHINFER_JIT_VERBOSE", "MAX_JOBS"})
+    for (const char* name : {"CXX", "FLASHINFER_EXTRA_CFLAGS", "FLASHINFER_EXTRA_LDFLAGS", "FLASHINFER_AOT_DIR",
+                             "FLASHINFER_CPU_ISA", "FLASHINFER_CXX_LAUNCHER", "FLASHINFER_DISABLE_JIT",
+                             "FLASHINFER_JIT_DEBUG", "FLASHINFER_JIT_VERBOSE", "MAX_JOBS"})
       unset(name);
     set("FLASHINFER_CXX", root_ + "/cxx");
     set("FLASHINFER_JIT_INCLUDE", root_ + "/include");
@@ -79,8 +80,10 @@ class Sandbox : public ::testing::Test {
   }
   void TearDown() override {
     for (const auto& [name, value] : before_)
-      if (value) ::setenv(name.c_str(), value->c_str(), 1);
-      else ::unsetenv(name.c_str());
+      if (value)
+        ::setenv(name.c_str(), value->c_str(), 1);
+      else
+        ::unsetenv(name.c_str());
     fresh();
     fs::remove_tree(root_);
   }
@@ -88,7 +91,8 @@ class Sandbox : public ::testing::Test {
   /// The compiler of this sandbox: notes each run, does `before`, then runs the real one.
   void compiler(const std::string& before) {
     const std::string real = std::string(flashinfer::build::compiler()).starts_with("Clang") ? "clang++-19" : "g++";
-    fs::write_atomic(root_ + "/cxx", "#!/bin/sh\necho run >> \"" + root_ + "/runs\"\n" + before + "\nexec " + real + " \"$@\"\n", 0700);
+    fs::write_atomic(root_ + "/cxx",
+                     "#!/bin/sh\necho run >> \"" + root_ + "/runs\"\n" + before + "\nexec " + real + " \"$@\"\n", 0700);
   }
   int64_t compiler_runs() const {
     const auto text = fs::read_file(root_ + "/runs");
@@ -122,12 +126,15 @@ class Sandbox : public ::testing::Test {
   }
   static int64_t sum(int a, int b) { return run(jit::cpu_kernel<kSum>(Config{a, b})); }
 
-  std::string folder() const { return root_ + "/workspace/.cache/flashinfer/" + flashinfer::build::version() + "/native"; }
+  std::string folder() const {
+    return root_ + "/workspace/.cache/flashinfer/" + flashinfer::build::version() + "/native";
+  }
   /// The artifacts' folders.
   std::vector<std::string> artifacts() const {
     std::vector<std::string> list;
     for (const std::string& entry : fs::list_dir(folder()))
-      if (!entry.starts_with(".") && fs::is_file(folder() + "/" + entry + "/meta.json")) list.push_back(folder() + "/" + entry);
+      if (!entry.starts_with(".") && fs::is_file(folder() + "/" + entry + "/meta.json"))
+        list.push_back(folder() + "/" + entry);
     return list;
   }
 

@@ -33,7 +33,8 @@ TEST(Targets, RunWhereTheirSuffixLetsThem) {
 
 TEST(Targets, ListIsReadAsItsUsersWriteIt) {
   EXPECT_EQ(names(parse_arch_list(" 8.0 9.0a  10.0f")), (Names{"sm_80", "sm_90a", "sm_100f"}));
-  EXPECT_EQ(names(parse_arch_list("7.5 9.0 10.0 10.3 12.0 12.1")), (Names{"sm_75", "sm_90a", "sm_100a", "sm_103a", "sm_120f", "sm_121a"}));
+  EXPECT_EQ(names(parse_arch_list("7.5 9.0 10.0 10.3 12.0 12.1")),
+            (Names{"sm_75", "sm_90a", "sm_100a", "sm_103a", "sm_120f", "sm_121a"}));
   EXPECT_TRUE(parse_arch_list("").empty());
   for (const char* bad : {"80", "8.", "8.0x", "7.0", "9.0f", "8.0a", "sm_80", "..", "10.0af", "99999999999.0"})
     EXPECT_THROW(parse_arch_list(bad), ValueError) << bad;
@@ -41,7 +42,10 @@ TEST(Targets, ListIsReadAsItsUsersWriteIt) {
     parse_arch_list("6.1");
     FAIL();
   } catch (const ValueError& e) {
-    EXPECT_NE(std::string(e.what()).find("holds \"6.1\", but must be a blank separated list of 7.5, 8.0, 8.6, 8.9, 9.0, 9.0a, 10.0a"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find(
+                  "holds \"6.1\", but must be a blank separated list of 7.5, 8.0, 8.6, 8.9, 9.0, 9.0a, 10.0a"),
+              std::string::npos)
+        << e.what();
   }
 }
 

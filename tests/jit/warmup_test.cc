@@ -35,7 +35,8 @@ TEST_F(Warmup, CompilesBeforeTheFirstCall) {
   EXPECT_EQ(steps, 1);
   EXPECT_TRUE(report.problems.empty());
   const int64_t runs = compiler_runs();
-  const auto x = flashinfer::Tensor::zeros({2, 64}, flashinfer::DType::kF32), w = flashinfer::Tensor::zeros({64}, flashinfer::DType::kF32);
+  const auto x = flashinfer::Tensor::zeros({2, 64}, flashinfer::DType::kF32),
+             w = flashinfer::Tensor::zeros({64}, flashinfer::DType::kF32);
   flashinfer::rmsnorm({.input = x, .weight = w});
   EXPECT_EQ(compiler_runs(), runs);
   EXPECT_EQ(flashinfer::warmup({{"rmsnorm", kArgs}}).loaded, 1);
@@ -66,7 +67,8 @@ TEST_F(Warmup, CommandsShowAndClearTheCache) {
   EXPECT_NE(r.output.find("  " + module + " - Compiled\n"), std::string::npos) << r.output;
   EXPECT_NE(r.output.find(" - Not Compiled\n"), std::string::npos) << r.output;
   r = cli({"list-modules", module});
-  EXPECT_NE(r.output.find("Module: " + module + "\nStatus: Compiled\nLibrary Path: " + folder() + "/norm.rmsnorm-"), std::string::npos)
+  EXPECT_NE(r.output.find("Module: " + module + "\nStatus: Compiled\nLibrary Path: " + folder() + "/norm.rmsnorm-"),
+            std::string::npos)
       << r.output;
   EXPECT_NE(r.output.find("Device Linking: False\nSource Files:\n"), std::string::npos);
   r = cli({"list-modules", "norm.nothing"});
@@ -74,7 +76,8 @@ TEST_F(Warmup, CommandsShowAndClearTheCache) {
   EXPECT_EQ(r.exit_code, 2);
 
   r = cli({"module-status", "--filter", "compiled"});
-  EXPECT_NE(r.output.find("=== Summary ===\nTotal modules: 1\nCompiled: 1\nNot compiled: 0\n"), std::string::npos) << r.output;
+  EXPECT_NE(r.output.find("=== Summary ===\nTotal modules: 1\nCompiled: 1\nNot compiled: 0\n"), std::string::npos)
+      << r.output;
   r = cli({"module-status", "--filter", "not-compiled", "--detailed"});
   EXPECT_NE(r.output.find("\nCompiled: 0\n"), std::string::npos);
   EXPECT_NE(r.output.find("  Status: Not Compiled\n"), std::string::npos);
@@ -82,7 +85,8 @@ TEST_F(Warmup, CommandsShowAndClearTheCache) {
   EXPECT_NE(cli({"module-status", "--filter", "aot"}).output.find("Compiled: 0\n"), std::string::npos);
   EXPECT_EQ(cli({"module-status", "--filter", "x"}).exit_code, 2);
 
-  EXPECT_EQ(cli({"export-compile-commands", "-o", "cc.json"}).output, "✅ Successfully exported 1 compile commands to cc.json\n");
+  EXPECT_EQ(cli({"export-compile-commands", "-o", "cc.json"}).output,
+            "✅ Successfully exported 1 compile commands to cc.json\n");
   const auto commands = nlohmann::json::parse(*fs::read_file(root_ + "/cc.json"));
   ASSERT_EQ(commands.size(), 1u);
   const auto again = flashinfer::process::run(commands[0]["arguments"].get<std::vector<std::string>>(),
@@ -102,11 +106,13 @@ TEST_F(Warmup, CommandsShowAndClearTheCache) {
 TEST_F(Warmup, TheAotCommandServesAMachineWithoutACompiler) {
   auto r = cli({"aot", "--list", "--op", "rmsnorm"});
   EXPECT_EQ(r.exit_code, 0);
-  EXPECT_NE(r.output.find("norm.rmsnorm{dtype=float32,weight=float32,gemma=0,fused_add=0}\n"), std::string::npos) << r.output;
+  EXPECT_NE(r.output.find("norm.rmsnorm{dtype=float32,weight=float32,gemma=0,fused_add=0}\n"), std::string::npos)
+      << r.output;
   const auto kernels = std::count(r.output.begin(), r.output.end(), '\n');
   r = cli({"aot", "--op", "rmsnorm", "--target", "portable", "--out-dir", "ahead", "--quiet"});
   EXPECT_EQ(r.exit_code, 0) << r.output;
-  EXPECT_NE(r.output.find("\n" + std::to_string(kernels) + " compiled, 0 up to date, 0 failed in "), std::string::npos) << r.output;
+  EXPECT_NE(r.output.find("\n" + std::to_string(kernels) + " compiled, 0 up to date, 0 failed in "), std::string::npos)
+      << r.output;
   set("FLASHINFER_AOT_DIR", root_ + "/ahead");
   set("FLASHINFER_CXX", root_ + "/none");
   fresh();

@@ -190,35 +190,56 @@ TEST_P(GemmTest, GgufPanelsAreMultipliedExactly) {
     std::vector<double> b(static_cast<size_t>(n * k));
     for (int64_t j = 0; j < n; ++j)
       for (int64_t block = 0; block < blocks; ++block) {
-        uint8_t *q = panels.data() + j / 16 * line + kPanelLine, *scales = q + blocks * quants + (block * 16 + j % 16) * 2;
+        uint8_t *q = panels.data() + j / 16 * line + kPanelLine,
+                *scales = q + blocks * quants + (block * 16 + j % 16) * 2;
         q += block * quants;
-        const f16_t scale(0.25f + 0.125f * static_cast<float>(rng() % 8)), minimum(-1.0f + 0.25f * static_cast<float>(rng() % 8));
+        const f16_t scale(0.25f + 0.125f * static_cast<float>(rng() % 8)),
+            minimum(-1.0f + 0.25f * static_cast<float>(rng() % 8));
         std::memcpy(scales, &scale.bits, 2);
         if (nibbles) std::memcpy(scales + blocks * 32, &minimum.bits, 2);
         for (int64_t i = 0; i < 32; ++i) {
           const int64_t pair = i / 2, word = j % 16 * 2 + i % 2;
-          const int code = static_cast<int>(rng() % (nibbles ? 16 : 256)), value = nibbles || code < 128 ? code : code - 256;
+          const int code = static_cast<int>(rng() % (nibbles ? 16 : 256)),
+                    value = nibbles || code < 128 ? code : code - 256;
           if (nibbles)
             q[pair / 4 * 64 + word * 2 + pair % 4 / 2] |= static_cast<uint8_t>(code << (pair % 2 * 4));
           else
             q[gguf_byte_place(pair, word)] = static_cast<uint8_t>(code);
-          b[static_cast<size_t>(j * k + block * 32 + i)] = value * static_cast<double>(static_cast<float>(scale)) + (nibbles ? static_cast<double>(static_cast<float>(minimum)) : 0.0);
+          b[static_cast<size_t>(j * k + block * 32 + i)] =
+              value * static_cast<double>(static_cast<float>(scale)) +
+              (nibbles ? static_cast<double>(static_cast<float>(minimum)) : 0.0);
         }
       }
     std::vector<float> sums(static_cast<size_t>(m * blocks)), out(static_cast<size_t>(m * n));
-    for (int64_t i = 0; i < m * k; ++i) sums[static_cast<size_t>(i / 32)] += static_cast<float>(a[static_cast<size_t>(i)]);
-    GemmParams p{.a = a.data(), .a_row = k, .b = panels.data(), .b_panel = line, .out = out.data(), .out_row = n, .batch = 1, .m = m, .n = n,
-                 .k = k, .rows_per_task = 24, .panels_per_task = 3, .pairs_per_block = k, .out_dtype = DType::kF32, .grid_pairs = 16,
+    for (int64_t i = 0; i < m * k; ++i)
+      sums[static_cast<size_t>(i / 32)] += static_cast<float>(a[static_cast<size_t>(i)]);
+    GemmParams p{.a = a.data(),
+                 .a_row = k,
+                 .b = panels.data(),
+                 .b_panel = line,
+                 .out = out.data(),
+                 .out_row = n,
+                 .batch = 1,
+                 .m = m,
+                 .n = n,
+                 .k = k,
+                 .rows_per_task = 24,
+                 .panels_per_task = 3,
+                 .pairs_per_block = k,
+                 .out_dtype = DType::kF32,
+                 .grid_pairs = 16,
                  .a_sums = sums.data()};
     (nibbles ? kernels.q4_1 : kernels.q8_0)(p, 0);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         double want = 0, size = 0;
         for (int64_t x = 0; x < k; ++x) {
-          const double product = static_cast<double>(static_cast<float>(a[static_cast<size_t>(i * k + x)])) * b[static_cast<size_t>(j * k + x)];
+          const double product = static_cast<double>(static_cast<float>(a[static_cast<size_t>(i * k + x)])) *
+                                 b[static_cast<size_t>(j * k + x)];
           want += product, size += std::fabs(product);
         }
-        ASSERT_NEAR(out[static_cast<size_t>(i * n + j)], want, 3e-6 * size) << (nibbles ? "Q4_1 at " : "Q8_0 at ") << i << "," << j;
+        ASSERT_NEAR(out[static_cast<size_t>(i * n + j)], want, 3e-6 * size)
+            << (nibbles ? "Q4_1 at " : "Q8_0 at ") << i << "," << j;
       }
   }
 }

@@ -12,8 +12,8 @@ inline bool has_isa(Isa isa) {
   switch (isa) {
     case Isa::kV3: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::kV4:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-             __builtin_cpu_supports("avx512vl");
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     case Isa::kBf16: return has_isa(Isa::kV4) && __builtin_cpu_supports("avx512bf16");
   }
 #endif

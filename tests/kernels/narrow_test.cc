@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/cpu/narrow.h on every ISA of this machine: every half of a float's bits with awkward low halves, against the nearest value
-// of the target found by search in double.
+// kernels/cpu/narrow.h on every ISA of this machine: every half of a float's bits with awkward low halves, against the
+// nearest value of the target found by search in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ class NarrowTest : public testing::TestWithParam<const VecEntry*> {
   const VecEntry& v = *GetParam();
 };
 
-/// Every exponent and seven mantissa bits, with low halves around the ties of one to three kept bits; every code and every midpoint
-/// of two codes with their float neighbours are among them.
+/// Every exponent and seven mantissa bits, with low halves around the ties of one to three kept bits; every code and
+/// every midpoint of two codes with their float neighbours are among them.
 std::vector<float> awkward() {
   std::vector<float> x;
   for (uint32_t hi = 0; hi < 65536; ++hi)
@@ -73,7 +73,8 @@ void check_fp8(const VecEntry& v, DType type, int codes) {
   for (int n = 0; n < v.lanes; ++n) {  // tails write n bytes
     std::vector<S> tail(static_cast<size_t>(2 * v.lanes), S(3.0f));
     v.narrow(type, std::vector<float>(static_cast<size_t>(v.lanes), 1.0f).data(), tail.data(), n);
-    for (int i = 0; i < 2 * v.lanes; ++i) ASSERT_EQ(static_cast<float>(tail[static_cast<size_t>(i)]), i < n ? 1.0f : 3.0f) << n << " " << i;
+    for (int i = 0; i < 2 * v.lanes; ++i)
+      ASSERT_EQ(static_cast<float>(tail[static_cast<size_t>(i)]), i < n ? 1.0f : 3.0f) << n << " " << i;
   }
 }
 TEST_P(NarrowTest, E4m3RoundsToNearestEvenAndSaturates) { check_fp8<4, 3, e4m3_t>(v, DType::kF8E4M3, 127); }
@@ -118,9 +119,10 @@ TEST_P(NarrowTest, E2m1WidensEveryByte) {
   EXPECT_EQ(y[512], -7.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, NarrowTest, testing::ValuesIn(vec_entries()), [](const testing::TestParamInfo<const VecEntry*>& info) {
-  return std::string(info.param->name);
-});
+INSTANTIATE_TEST_SUITE_P(Isa, NarrowTest, testing::ValuesIn(vec_entries()),
+                         [](const testing::TestParamInfo<const VecEntry*>& info) {
+                           return std::string(info.param->name);
+                         });
 
 }  // namespace
 }  // namespace flashinfer::test

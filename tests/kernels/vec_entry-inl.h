@@ -10,32 +10,19 @@ using cpu::Vec;
 
 cpu::Vec apply(Unary f, Vec x) {
   switch (f) {
-    case Unary::kExp2:
-      return cpu::exp2(x);
-    case Unary::kExp:
-      return cpu::exp(x);
-    case Unary::kSigmoid:
-      return cpu::sigmoid(x);
-    case Unary::kSilu:
-      return cpu::silu(x);
-    case Unary::kTanh:
-      return cpu::tanh(x);
-    case Unary::kGeluTanh:
-      return cpu::gelu_tanh(x);
-    case Unary::kErf:
-      return cpu::erf(x);
-    case Unary::kGeluErf:
-      return cpu::gelu_erf(x);
-    case Unary::kSqrt:
-      return sqrt(x);
-    case Unary::kRound:
-      return round(x);
-    case Unary::kAbs:
-      return abs(x);
-    case Unary::kNeg:
-      return -x;
-    case Unary::kExp2Falling:
-      return cpu::exp2_falling(x);
+    case Unary::kExp2: return cpu::exp2(x);
+    case Unary::kExp: return cpu::exp(x);
+    case Unary::kSigmoid: return cpu::sigmoid(x);
+    case Unary::kSilu: return cpu::silu(x);
+    case Unary::kTanh: return cpu::tanh(x);
+    case Unary::kGeluTanh: return cpu::gelu_tanh(x);
+    case Unary::kErf: return cpu::erf(x);
+    case Unary::kGeluErf: return cpu::gelu_erf(x);
+    case Unary::kSqrt: return sqrt(x);
+    case Unary::kRound: return round(x);
+    case Unary::kAbs: return abs(x);
+    case Unary::kNeg: return -x;
+    case Unary::kExp2Falling: return cpu::exp2_falling(x);
   }
   return cpu::zero();
 }
@@ -135,8 +122,9 @@ float dot(const bf16_t* a, const bf16_t* b, int64_t n) {
 
 }  // namespace
 
-#define FI_VEC_ENTRY(variable, label) \
-  extern const VecEntry variable;     \
-  const VecEntry variable = {label, Vec::kLanes, map, widen, narrow, fused, order, reduce, scale, dot, to_e2m1, from_e2m1}
+#define FI_VEC_ENTRY(variable, label)                                          \
+  extern const VecEntry variable;                                              \
+  const VecEntry variable = {label, Vec::kLanes, map,   widen, narrow,  fused, \
+                             order, reduce,      scale, dot,   to_e2m1, from_e2m1}
 
 }  // namespace flashinfer::test

@@ -57,8 +57,9 @@ TEST(Program, BadInputIsOneLine) {
   expect_refused(llm("--model /nonexistent.gguf --prompt hi"), "/nonexistent.gguf: cannot be opened");
   expect_refused(llm("--device tpu --prompt hi"), "--device tpu is none of cpu, cuda, cuda:N, emu");
   write_file(path, good);
-  expect_refused(shell("FLASHINFER_LIBCUDA=/nowhere/libcuda.so " + kProgram + " --device cuda --model " + path + " --prompt hi"),
-                 "FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded");
+  expect_refused(
+      shell("FLASHINFER_LIBCUDA=/nowhere/libcuda.so " + kProgram + " --device cuda --model " + path + " --prompt hi"),
+      "FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded");
   write_file(path, good.substr(0, good.size() / 2));
   expect_refused(llm("--model " + path + " --prompt hi"), "is truncated");
   write_file(path, made_gguf({.architecture = "mamba"}));
@@ -98,8 +99,8 @@ TEST_F(SmolLM, AnswersAQuestion) {
                                      28,  7018, 411, 407,  19712, 8182, 2,    198,  1,     4093, 198,  1780, 314,
                                      260, 3575, 282, 4649, 47,    2,    198,  1,    520,   9531, 198};
   EXPECT_EQ(a["requests"][0]["prompt_tokens"].get<std::vector<int32_t>>(), want);
-  // The wording is not compared: the two likeliest first tokens are 0.08 apart in the double-precision model, less than bf16
-  // resolves. LogitsAgreeWithTheDoublePrecisionModel says whether the answer is right.
+  // The wording is not compared: the two likeliest first tokens are 0.08 apart in the double-precision model, less than
+  // bf16 resolves. LogitsAgreeWithTheDoublePrecisionModel says whether the answer is right.
   EXPECT_FALSE(a["requests"][0]["text"].get<std::string>().empty());
 }
 
@@ -135,7 +136,8 @@ TEST_F(SmolLM, LogitsAgreeWithTheDoublePrecisionModel) {
     ASSERT_EQ(static_cast<size_t>(saved[0].tensor.numel()), want.size());
     const Distance d = distance(saved[0].tensor.data_as<float>(), want);
     RecordProperty(exact ? "exact" : "quantised", std::to_string(d.error) + " " + std::to_string(d.divergence));
-    // Activations are bf16 here, thirty layers deep: measured 0.034 and 2.6e-4. Or 8-bit integers where they meet weights: 0.069, 6e-3.
+    // Activations are bf16 here, thirty layers deep: measured 0.034 and 2.6e-4. Or 8-bit integers where they meet
+    // weights: 0.069, 6e-3.
     EXPECT_LT(d.error, exact ? 0.04 : 0.1) << exact;
     EXPECT_LT(d.divergence, exact ? 2e-3 : 1.5e-2) << exact;
     EXPECT_TRUE(d.same_token) << exact;

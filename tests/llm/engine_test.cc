@@ -150,7 +150,8 @@ TEST(Engine, LogitsAgreeWithTheDoublePrecisionModel) {
         error += std::pow(got.logits[i][t] - want[t], 2);
         scale += std::pow(want[t], 2);
       }
-      // bf16 has a relative step of 2^-8; the residual stream passes through some ten roundings here. Blocks of 8-bit integers add as much.
+      // bf16 has a relative step of 2^-8; the residual stream passes through some ten roundings here. Blocks of 8-bit
+      // integers add as much.
       EXPECT_LT(std::sqrt(error / scale), exact ? 0.02 : 0.04) << "prompt " << i;
       EXPECT_GT(scale, 0);
     }
@@ -166,7 +167,8 @@ TEST(Engine, TheKernelsOfGpusServeOnTheEmulator) {
   for (size_t i = 0; i < some.size(); ++i) {
     const auto want = llm_reference::last_logits(model_file(), some[i]);
     double error = 0, scale = 0;
-    for (size_t t = 0; t < want.size(); ++t) error += std::pow(got.logits[i][t] - want[t], 2), scale += std::pow(want[t], 2);
+    for (size_t t = 0; t < want.size(); ++t)
+      error += std::pow(got.logits[i][t] - want[t], 2), scale += std::pow(want[t], 2);
     EXPECT_LT(std::sqrt(error / scale), 0.02) << "prompt " << i;
     const std::vector<float>& row = got.logits[i];
     EXPECT_EQ(got.tokens[i].front(), std::max_element(row.begin(), row.end()) - row.begin());

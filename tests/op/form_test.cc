@@ -80,13 +80,15 @@ TEST_F(Form, OfResultsIsThatOfTheTable) {
 }
 
 TEST_F(Form, OlderPositionsAreBoundInTheTablesOrder) {
-  EXPECT_EQ(op::signature(kForms), "(n, *deprecated_positional_args, scale=1.0, extra=0, window=-1, mode='a', both=False)");
+  EXPECT_EQ(op::signature(kForms),
+            "(n, *deprecated_positional_args, scale=1.0, extra=0, window=-1, mode='a', both=False)");
   const op::Value r = op::call_values(kForms, {{3, 2.5, 7}, {}});
   EXPECT_EQ(*items(r)[1].as<double>(), 2.5);
   EXPECT_EQ(*items(r)[2].as<double>(), 7.0);
   ASSERT_EQ(g_warnings.size(), 1u);
   EXPECT_EQ(g_warnings[0], "test_forms() takes 'scale' and what follows it by name; by position they are deprecated");
-  EXPECT_EQ(error_of({{3, 2.5, 7, 1}, {}}), "TypeError: test_forms() takes 1 positional arguments and 2 deprecated ones but 4 were given");
+  EXPECT_EQ(error_of({{3, 2.5, 7, 1}, {}}),
+            "TypeError: test_forms() takes 1 positional arguments and 2 deprecated ones but 4 were given");
   EXPECT_EQ(error_of({{3, 2.5}, {{"scale", 2.5}}}), "TypeError: test_forms() got multiple values for argument 'scale'");
   EXPECT_EQ(error_of({{3}, {{"scale", 2.5}, {"extra", 1}}}), "no error");
   EXPECT_EQ(g_warnings.size(), 1u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One op, declared here and nowhere else, gets what the library's ops get: check, log, record, replay, JIT, cases, bench, calls
-// by name and the listing.
+// One op, declared here and nowhere else, gets what the library's ops get: check, log, record, replay, JIT, cases,
+// bench, calls by name and the listing.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -30,8 +30,13 @@ struct Scale {
 inline constexpr jit::Kernel kScale{"tests/op/one_op_kernel.h", "one_op::scale", "one_op::Params"};
 op::Refusal refuse(const Scale& a) { return jit::cpu_kernel<kScale>(one_op::Config{a.x.dtype()}).refusal; }
 void launch(const Scale& a) {
-  const one_op::Params p{.x = a.x.data(), .out = a.out->data(), .rows = a.x.size(0), .d = a.x.size(1), .x_stride = a.x.stride(0),
-                         .out_stride = a.out->stride(0), .factor = static_cast<float>(a.factor)};
+  const one_op::Params p{.x = a.x.data(),
+                         .out = a.out->data(),
+                         .rows = a.x.size(0),
+                         .d = a.x.size(1),
+                         .x_stride = a.x.stride(0),
+                         .out_stride = a.out->stride(0),
+                         .factor = static_cast<float>(a.factor)};
   const auto fn = jit::cpu_kernel<kScale>(one_op::Config{a.x.dtype()}).fn;
   parallel_for(p.rows, [&](int64_t row) { fn(&p, row); });
 }
@@ -43,10 +48,13 @@ void reference(const Scale& a) {
 constexpr op::Field kFields[] = {op::in<&Scale::x>("x", "n d", op::floats), op::attr<&Scale::factor>("factor"),
                                  op::out<&Scale::out>("out", "n d", op::same_as("x"), op::may_alias("x"))};
 constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
-constexpr op::Case kRows[] = {{"odd", "x=bf16:3x37 factor=0.5"}, {"in_place", "x=f32:2x16 out=@x"}, {"empty", "x=f16:0x8"},
+constexpr op::Case kRows[] = {{"odd", "x=bf16:3x37 factor=0.5"},
+                              {"in_place", "x=f32:2x16 out=@x"},
+                              {"empty", "x=f16:0x8"},
                               {"bench", "x=f32:64x1024", "cpu", op::kBench}};
 std::span<const op::Case> rows() { return kRows; }
-constinit const op::Op kOp = op::define<Scale>("one_op_scale", "tests.one_op", "factor * x", kFields, kCandidates, rows);
+constinit const op::Op kOp =
+    op::define<Scale>("one_op_scale", "tests.one_op", "factor * x", kFields, kCandidates, rows);
 
 class OneOp : public testing::Test {
  protected:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op that lives in this file alone: schema checks and their messages, selection, outputs, calls by name, log arguments.
+// An op that lives in this file alone: schema checks and their messages, selection, outputs, calls by name, log
+// arguments.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -95,7 +96,8 @@ TEST(Check, RefusesStridedLastDimension) {
   const int64_t shape[] = {2, 2}, stride[] = {4, 2};
   a.x = TensorView(g_x.data(), DType::kF32, shape, stride);
   a.y = TensorView(g_y.data(), {2});
-  EXPECT_NE(message(a).find("x.stride(-1) is 2, but the last dimension must be contiguous"), std::string::npos) << message(a);
+  EXPECT_NE(message(a).find("x.stride(-1) is 2, but the last dimension must be contiguous"), std::string::npos)
+      << message(a);
 }
 TEST(Check, OutputsMayAliasOnlyAsDeclared) {
   Axpy a = good();
@@ -132,7 +134,8 @@ TEST(Select, FirstThatDoesNotRefuse) {
   ASSERT_EQ(s.refusals.size(), 1u);
   EXPECT_EQ(s.refusals[0].second, "d is 3, but this one takes even d");
   op::ForceCandidate force("cpu");
-  EXPECT_NE(message(a).find("NotImplementedError: test_axpy: no implementation serves this call; cpu: d is 3"), std::string::npos);
+  EXPECT_NE(message(a).find("NotImplementedError: test_axpy: no implementation serves this call; cpu: d is 3"),
+            std::string::npos);
 }
 TEST(CallValues, BindsAsPythonDoes) {
   const op::Value x = TensorView(g_x.data(), {3, 4}), y = TensorView(g_y.data(), {4});
@@ -150,7 +153,8 @@ TEST(CallValues, BindsAsPythonDoes) {
   EXPECT_EQ(error({{x}, {}}), "TypeError: test_axpy() missing required arguments: 'y'");
   EXPECT_EQ(error({{x, y}, {{"beta", 2}}}), "TypeError: test_axpy() got an unexpected keyword argument 'beta'");
   EXPECT_EQ(error({{x, y}, {{"x", x}}}), "TypeError: test_axpy() got multiple values for argument 'x'");
-  EXPECT_EQ(error({{x, y, 1, "exact", {}, 7}, {}}), "TypeError: test_axpy() takes 5 positional arguments but 6 were given");
+  EXPECT_EQ(error({{x, y, 1, "exact", {}, 7}, {}}),
+            "TypeError: test_axpy() takes 5 positional arguments but 6 were given");
   EXPECT_EQ(error({{x, y}, {{"alpha", "two"}}}), "TypeError: test_axpy: alpha must be a number, but is str 'two'");
 }
 TEST(Schema, SignatureKeepsPythonsLiterals) {
@@ -178,7 +182,8 @@ constexpr op::Field sum_fields[] = {
     op::result<&Sum::out>("out", "n", op::same_as("x")),
 };
 constexpr op::Candidate sum_candidates[] = {op::candidate<never, launch_sum>("cpu")};
-constinit const op::Op kSum = op::define<Sum>("test_sum", "tests", "x plus the rest.", sum_fields, sum_candidates, nullptr);
+constinit const op::Op kSum =
+    op::define<Sum>("test_sum", "tests", "x plus the rest.", sum_fields, sum_candidates, nullptr);
 
 TEST(Rest, TakesFurtherPositionalArguments) {
   EXPECT_EQ(op::signature(kSum), "(x, *args, negate=False)");
@@ -188,13 +193,15 @@ TEST(Rest, TakesFurtherPositionalArguments) {
   EXPECT_EQ(op::call_values(kSum, {{x, 2, 3}, {{"negate", true}}}).tensor()->data_as<float>()[0], -(first + 5));
   EXPECT_THROW(op::call_values(kSum, {{}, {{"negate", true}}}), TypeError);
 }
-/// By either way of calling, the log and a recording have them one by one, so that a replay passes them as the caller did.
+/// By either way of calling, the log and a recording have them one by one, so that a replay passes them as the caller
+/// did.
 TEST(Rest, IsSeenElementByElement) {
   struct Keep final : op::Observer {
     std::vector<std::string> lines;
     void before(op::Invocation& c) override {
       std::string s;
-      for (const op::Arg& a : c.args()) s += str(a.name, a.how == op::Arg::kPositional ? "! " : a.how == op::Arg::kKeyword ? "= " : "~ ");
+      for (const op::Arg& a : c.args())
+        s += str(a.name, a.how == op::Arg::kPositional ? "! " : a.how == op::Arg::kKeyword ? "= " : "~ ");
       lines.push_back(s);
     }
     void after(op::Invocation&, const op::Value&) override {}
@@ -226,10 +233,13 @@ struct Spy final : op::Observer {
   std::vector<std::string> lines;
   void before(op::Invocation& c) override {
     std::string s = std::string(c.name) + ":";
-    for (const op::Arg& a : c.args()) s += str(" ", a.name, a.how == op::Arg::kPositional ? "!" : a.how == op::Arg::kKeyword ? "=" : "~");
+    for (const op::Arg& a : c.args())
+      s += str(" ", a.name, a.how == op::Arg::kPositional ? "!" : a.how == op::Arg::kKeyword ? "=" : "~");
     lines.push_back(s);
   }
-  void after(op::Invocation& c, const op::Value&) override { lines.push_back(str("after ", c.candidate, " depth ", c.depth)); }
+  void after(op::Invocation& c, const op::Value&) override {
+    lines.push_back(str("after ", c.candidate, " depth ", c.depth));
+  }
   void failed(op::Invocation&, const std::exception& e) override { lines.push_back(std::string("failed ") + e.what()); }
 };
 TEST(Observer, SeesArgumentsAsTheContractSplitsThem) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of FlashInfer were hurt by in the operators that append (attention.md sections 27 and 28), one test a lesson.
+// What users of FlashInfer were hurt by in the operators that append (attention.md sections 27 and 28), one test a
+// lesson.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -30,12 +31,27 @@ struct Batch {
   Tensor cache = Tensor::zeros({4, 2, 4, 2, 64}, DType::kBF16);
   Tensor fp4 = Tensor::zeros({4, 2, 4, 2, 32}, DType::kU8), sf = Tensor::zeros({4, 2, 4, 2, 4}, DType::kF8E4M3);
   AppendPagedKvCache plain() {
-    return {.append_key = key, .append_value = value, .batch_indices = requests, .positions = positions, .paged_kv_cache = cache,
-            .kv_indices = indices, .kv_indptr = indptr, .kv_last_page_len = last};
+    return {.append_key = key,
+            .append_value = value,
+            .batch_indices = requests,
+            .positions = positions,
+            .paged_kv_cache = cache,
+            .kv_indices = indices,
+            .kv_indptr = indptr,
+            .kv_last_page_len = last};
   }
   Nvfp4AppendPagedKvCache nvfp4() {
-    return {.append_key = key, .append_value = value, .batch_indices = requests, .positions = positions, .paged_kv_cache = fp4,
-            .kv_cache_sf = sf, .kv_indices = indices, .kv_indptr = indptr, .kv_last_page_len = last, .k_scale = 0.5, .v_scale = 0.5};
+    return {.append_key = key,
+            .append_value = value,
+            .batch_indices = requests,
+            .positions = positions,
+            .paged_kv_cache = fp4,
+            .kv_cache_sf = sf,
+            .kv_indices = indices,
+            .kv_indptr = indptr,
+            .kv_last_page_len = last,
+            .k_scale = 0.5,
+            .v_scale = 0.5};
   }
 };
 bool equal(const Tensor& a, const Tensor& b) {
@@ -62,9 +78,10 @@ TEST(AppendLessons, TablesThatPointElsewhereAreRefused) {
   const auto refused = [](const std::string& part, const std::function<void(Batch&)>& change) {
     Batch b;
     change(b);
-    for (const auto& [op, f] : {std::pair("append_paged_kv_cache", std::function<void()>([&] { append_paged_kv_cache(b.plain()); })),
-                                std::pair("nvfp4_quantize_append_paged_kv_cache",
-                                          std::function<void()>([&] { nvfp4_quantize_append_paged_kv_cache(b.nvfp4()); }))}) {
+    for (const auto& [op, f] :
+         {std::pair("append_paged_kv_cache", std::function<void()>([&] { append_paged_kv_cache(b.plain()); })),
+          std::pair("nvfp4_quantize_append_paged_kv_cache",
+                    std::function<void()>([&] { nvfp4_quantize_append_paged_kv_cache(b.nvfp4()); }))}) {
       const std::string m = message_of(f);
       EXPECT_TRUE(holds(m, std::string("ValueError: ") + op + ": " + part)) << m;
     }
@@ -72,7 +89,8 @@ TEST(AppendLessons, TablesThatPointElsewhereAreRefused) {
   };
   refused("kv_last_page_len[1] is 5, but must be in 1..4", [](Batch& b) { b.last.data_as<int32_t>()[1] = 5; });
   refused("kv_last_page_len[0] is 0, but must be in 1..4", [](Batch& b) { b.last.data_as<int32_t>()[0] = 0; });
-  refused("positions[0] is 8, but request 0 has 2 pages of 4 tokens", [](Batch& b) { b.positions.data_as<int32_t>()[0] = 8; });
+  refused("positions[0] is 8, but request 0 has 2 pages of 4 tokens",
+          [](Batch& b) { b.positions.data_as<int32_t>()[0] = 8; });
   refused("kv_indices[2] is 4, but the pool has 4 pages", [](Batch& b) { b.indices.data_as<int32_t>()[2] = 4; });
   refused("batch_indices[0] is 2, but there are 2 requests", [](Batch& b) { b.requests.data_as<int32_t>()[0] = 2; });
 }
@@ -144,12 +162,14 @@ TEST(AppendLessons, PagesBeyond31BitsAreReached) {
 
   const int64_t byte_shape[] = {kPages, 4, 2, 32}, byte_stride[] = {kPageStride, 64, 32, 1};
   const TensorView far_bytes(memory, DType::kU8, byte_shape, byte_stride);
-  const Tensor v4 = Tensor::zeros({kPages, 4, 2, 32}, DType::kU8), sf = Tensor::zeros({kPages, 2, 4, 2, 4}, DType::kF8E4M3);
+  const Tensor v4 = Tensor::zeros({kPages, 4, 2, 32}, DType::kU8),
+               sf = Tensor::zeros({kPages, 2, 4, 2, 4}, DType::kF8E4M3);
   Nvfp4AppendPagedKvCache q = b.nvfp4();
   q.paged_kv_cache = op::PagedKv(far_bytes, v4);
   q.kv_cache_sf = sf;
   nvfp4_quantize_append_paged_kv_cache(q);
-  EXPECT_EQ(std::memcmp(static_cast<uint8_t*>(memory) + 2 * kPageStride + 64, v4.data_as<uint8_t>() + 2 * 4 * 64 + 64, 64), 0)
+  EXPECT_EQ(
+      std::memcmp(static_cast<uint8_t*>(memory) + 2 * kPageStride + 64, v4.data_as<uint8_t>() + 2 * 4 * 64 + 64, 64), 0)
       << "K and V were given the same rows and scale";
   munmap(memory, bytes);
 }
@@ -171,15 +191,29 @@ TEST(AppendLessons, OneLongRequestIsSharedByTheThreads) {
   std::vector<int32_t> request(kTokens, 0), position(kTokens), pages(kTokens / 16);
   for (size_t i = 0; i < position.size(); ++i) position[i] = static_cast<int32_t>(i);
   for (size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<int32_t>(pages.size() - 1 - i);
-  const Tensor b = ints(request), p = ints(position), i = ints(pages), ptr = ints<int32_t>({0, kTokens / 16}), last = ints<int32_t>({16}),
-               cache = Tensor::zeros({kTokens / 16, 2, 16, 2, 64}, DType::kBF16), fp4 = Tensor::zeros({kTokens / 16, 2, 16, 2, 32}, DType::kU8),
+  const Tensor b = ints(request), p = ints(position), i = ints(pages), ptr = ints<int32_t>({0, kTokens / 16}),
+               last = ints<int32_t>({16}), cache = Tensor::zeros({kTokens / 16, 2, 16, 2, 64}, DType::kBF16),
+               fp4 = Tensor::zeros({kTokens / 16, 2, 16, 2, 32}, DType::kU8),
                sf = Tensor::zeros({kTokens / 16, 2, 16, 2, 4}, DType::kU8);
-  append_paged_kv_cache({.append_key = key, .append_value = key, .batch_indices = b, .positions = p, .paged_kv_cache = cache, .kv_indices = i,
-                         .kv_indptr = ptr, .kv_last_page_len = last});
+  append_paged_kv_cache({.append_key = key,
+                         .append_value = key,
+                         .batch_indices = b,
+                         .positions = p,
+                         .paged_kv_cache = cache,
+                         .kv_indices = i,
+                         .kv_indptr = ptr,
+                         .kv_last_page_len = last});
   EXPECT_GE(most.load(), 8);
   most = 0;
-  nvfp4_quantize_append_paged_kv_cache({.append_key = key, .append_value = key, .batch_indices = b, .positions = p, .paged_kv_cache = fp4,
-                                        .kv_cache_sf = sf, .kv_indices = i, .kv_indptr = ptr, .kv_last_page_len = last});
+  nvfp4_quantize_append_paged_kv_cache({.append_key = key,
+                                        .append_value = key,
+                                        .batch_indices = b,
+                                        .positions = p,
+                                        .paged_kv_cache = fp4,
+                                        .kv_cache_sf = sf,
+                                        .kv_indices = i,
+                                        .kv_indptr = ptr,
+                                        .kv_last_page_len = last});
   EXPECT_GE(most.load(), 8);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches for attention tests: a paged cache with NaN in every slot that no request owns, masks, items, sinks; and the comparison of
-// what serves a call with the double-precision reference.
+// Batches for attention tests: a paged cache with NaN in every slot that no request owns, masks, items, sinks; and the
+// comparison of what serves a call with the double-precision reference.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace flashinfer::attention_test {
 
 struct Features {
-  std::string mask = "none";        // none, causal, custom, packed, items
+  std::string mask = "none";  // none, causal, custom, packed, items
   int64_t window = -1;
   double cap = 0;
   std::string pos = "NONE";
@@ -31,8 +31,9 @@ struct Features {
   std::vector<int32_t> qo = {20, 3, 1, 9, 0, 1}, len = {48, 0, 33, 5, 17, 70};
   unsigned seed = 1;
   std::string text() const {
-    std::string s = str("mask ", mask, ", window ", window, ", cap ", cap, ", pos ", pos, ", q ", name(q), ", kv ", name(kv), ", ", layout,
-                        pair ? " pair" : "", sinks ? ", sinks" : "", ", page ", page, ", heads ", hq, "/", hkv, ", dim ", dim, ", seed ", seed, ", qo");
+    std::string s = str("mask ", mask, ", window ", window, ", cap ", cap, ", pos ", pos, ", q ", name(q), ", kv ",
+                        name(kv), ", ", layout, pair ? " pair" : "", sinks ? ", sinks" : "", ", page ", page,
+                        ", heads ", hq, "/", hkv, ", dim ", dim, ", seed ", seed, ", qo");
     for (int32_t x : qo) s += str(" ", x);
     s += ", kv";
     for (int32_t x : len) s += str(" ", x);
@@ -51,7 +52,8 @@ struct Batch {
   Features s;
   std::mt19937 random;
   std::vector<int32_t> pages, indptr{0}, last;
-  Tensor q, k, v, k_sf, v_sf, sinks, qo_indptr, kv_indptr, kv_indices, last_len, mask, prefix, items, workspace = Tensor::empty({0}, DType::kU8);
+  Tensor q, k, v, k_sf, v_sf, sinks, qo_indptr, kv_indptr, kv_indices, last_len, mask, prefix, items,
+      workspace = Tensor::empty({0}, DType::kU8);
   TensorView k_view, v_view, k_sf_view, v_sf_view;  // as the layout has them
   static constexpr int64_t kItems = 64;
 
@@ -69,7 +71,9 @@ struct Batch {
     const bool fp4 = s.kv == DType::kU8;
     make_plane(k, k_view, pool, fp4 ? s.dim / 2 : s.dim, s.kv, 0);
     make_plane(v, v_view, pool, fp4 ? s.dim / 2 : s.dim, s.kv, s.pair ? 8 : 0);
-    if (fp4) make_plane(k_sf, k_sf_view, pool, s.dim / 16, DType::kF8E4M3, 0), make_plane(v_sf, v_sf_view, pool, s.dim / 16, DType::kF8E4M3, s.pair ? 8 : 0);
+    if (fp4)
+      make_plane(k_sf, k_sf_view, pool, s.dim / 16, DType::kF8E4M3, 0),
+          make_plane(v_sf, v_sf_view, pool, s.dim / 16, DType::kF8E4M3, s.pair ? 8 : 0);
     sinks = normal({s.hq}, DType::kF32);
     qo_indptr = ints(sums(s.qo)), kv_indptr = ints(indptr), kv_indices = ints(pages), last_len = ints(last);
     make_mask();
@@ -80,13 +84,15 @@ struct Batch {
     for (int64_t i = 0; i < x.numel(); ++i) ref::store_element(x.view(), i, d(random));
     return x;
   }
-  /// [pages, page, heads, dim] or with heads first; NaN wherever no token lies. NVFP4 bytes are any, their scales carry the NaN.
+  /// [pages, page, heads, dim] or with heads first; NaN wherever no token lies. NVFP4 bytes are any, their scales carry
+  /// the NaN.
   void make_plane(Tensor& memory, TensorView& view, int64_t pool, int64_t dim, DType t, int64_t gap) {
     const bool nhd = s.layout == "NHD";
     memory = Tensor::empty({pool, nhd ? s.page : s.hkv, nhd ? s.hkv : s.page, dim + gap}, t);
     std::normal_distribution<double> d;
     const bool scale = t == DType::kF8E4M3 && s.kv == DType::kU8;
-    for (int64_t i = 0; i < memory.numel(); ++i) ref::store_element(memory.view(), i, t == DType::kU8 ? static_cast<double>(random() & 255) : NAN);
+    for (int64_t i = 0; i < memory.numel(); ++i)
+      ref::store_element(memory.view(), i, t == DType::kU8 ? static_cast<double>(random() & 255) : NAN);
     view = memory.view().slice(3, 0, dim);
     if (t == DType::kU8) return;
     for (size_t b = 0; b < s.len.size(); ++b)
@@ -94,7 +100,8 @@ struct Batch {
         const int64_t page = pages[static_cast<size_t>(indptr[b] + j / s.page)], n = j % s.page;
         for (int64_t h = 0; h < s.hkv; ++h)
           for (int64_t x = 0; x < dim; ++x)
-            ref::put(view, {page, nhd ? n : h, nhd ? h : n, x}, scale ? 0.25 + 0.25 * static_cast<double>(random() & 3) : d(random));
+            ref::put(view, {page, nhd ? n : h, nhd ? h : n, x},
+                     scale ? 0.25 + 0.25 * static_cast<double>(random() & 3) : d(random));
       }
   }
   void make_mask() {
@@ -106,7 +113,8 @@ struct Batch {
       first.push_back(static_cast<uint32_t>(std::max(s.len[b] / 3, s.len[b] - static_cast<int32_t>(kItems))));
     }
     mask = Tensor::empty({s.mask == "packed" ? bytes : bits}, s.mask == "packed" ? DType::kU8 : DType::kBool);
-    for (int64_t i = 0; i < mask.numel(); ++i) mask.data_as<uint8_t>()[i] = static_cast<uint8_t>(s.mask == "packed" ? random() & 255 : random() & 1);
+    for (int64_t i = 0; i < mask.numel(); ++i)
+      mask.data_as<uint8_t>()[i] = static_cast<uint8_t>(s.mask == "packed" ? random() & 255 : random() & 1);
     prefix = Tensor::copy_of(std::span<const uint32_t>(first), {static_cast<int64_t>(first.size())});
     items = Tensor::empty({static_cast<int64_t>(s.len.size()) * kItems}, DType::kU16);
     for (int64_t i = 0; i < items.numel(); ++i) items.data_as<uint16_t>()[i] = static_cast<uint16_t>(i % kItems % 7);
@@ -117,14 +125,21 @@ struct Batch {
     return op::PagedKv(k_sf_view, v_sf_view);
   }
   BatchPrefillPlan plan() const {
-    BatchPrefillPlan p{.qo_indptr = qo_indptr, .paged_kv_indptr = kv_indptr, .paged_kv_indices = kv_indices, .paged_kv_last_page_len = last_len,
-                       .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim_qk = s.dim, .page_size = s.page};
+    BatchPrefillPlan p{.qo_indptr = qo_indptr,
+                       .paged_kv_indptr = kv_indptr,
+                       .paged_kv_indices = kv_indices,
+                       .paged_kv_last_page_len = last_len,
+                       .num_qo_heads = s.hq,
+                       .num_kv_heads = s.hkv,
+                       .head_dim_qk = s.dim,
+                       .page_size = s.page};
     p.causal = s.mask == "causal", p.window_left = s.window, p.pos_encoding_mode = s.pos;
     p.q_data_type = s.q, p.kv_data_type = s.kv;
     if (s.cap > 0) p.logits_soft_cap = s.cap;
     if (s.mask == "custom") p.custom_mask = mask;
     if (s.mask == "packed") p.packed_custom_mask = mask;
-    if (s.mask == "items") p.prefix_len_ptr = prefix, p.token_pos_in_items_ptr = items, p.token_pos_in_items_len = kItems;
+    if (s.mask == "items")
+      p.prefix_len_ptr = prefix, p.token_pos_in_items_ptr = items, p.token_pos_in_items_len = kItems;
     return p;
   }
   BatchPrefillRun run() const {
@@ -139,7 +154,8 @@ inline void expect_near(const Tensor& got, const Tensor& want, double tolerance,
   const cases::Comparison c = cases::compare(got.view(), want.view(), tolerance, tolerance);
   EXPECT_TRUE(c.equal) << what << ": " << c.text;
 }
-/// `run` as it is served, against the reference. Spec 25's bounds; a rotation's angle is rounded to f32 where the kernel reads it.
+/// `run` as it is served, against the reference. Spec 25's bounds; a rotation's angle is rounded to f32 where the
+/// kernel reads it.
 template <class Run>
 void expect_reference(const Features& s, Run run) {
   const std::pair<Tensor, Tensor> got = run();

@@ -32,9 +32,18 @@ template <class T>
 Tensor decode(const Tensor& q, const Tensor& cache, int64_t n, int64_t hkv, int64_t len, int64_t window, int threads) {
   std::vector<int32_t> pages;
   for (int32_t i = 0; i < (n + 15) / 16; ++i) pages.push_back(i);
-  const Tensor indptr = ints({0, static_cast<int32_t>(pages.size())}), ids = ints(pages), last = ints({static_cast<int32_t>((n - 1) % 16 + 1)});
-  return planned_and_run({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = hkv, .head_dim = 64,
-                          .page_size = 16, .window_left = window, .q_data_type = dtype_of<T>::value, .q_len_per_req = len},
+  const Tensor indptr = ints({0, static_cast<int32_t>(pages.size())}), ids = ints(pages),
+               last = ints({static_cast<int32_t>((n - 1) % 16 + 1)});
+  return planned_and_run({.indptr = indptr,
+                          .indices = ids,
+                          .last_page_len = last,
+                          .num_qo_heads = q.size(1),
+                          .num_kv_heads = hkv,
+                          .head_dim = 64,
+                          .page_size = 16,
+                          .window_left = window,
+                          .q_data_type = dtype_of<T>::value,
+                          .q_len_per_req = len},
                          {.q = q, .paged_kv_cache = cache, .return_lse = true}, threads);
 }
 
@@ -52,12 +61,15 @@ void expect_hidden_keys_do_not_leak(int64_t group) {
   for (int64_t token = 0; token < 108; ++token) spoil(token);  // the rows see [108, 149) and [109, 150)
   for (int64_t token = n; token < 160; ++token) spoil(token);
   const Tensor hidden = decode<T>(q, cache, n, hkv, 2, 40, 1);
-  EXPECT_EQ(std::memcmp(want.data(), hidden.data(), static_cast<size_t>(want.nbytes())), 0) << "keys that no row sees, G " << group;
+  EXPECT_EQ(std::memcmp(want.data(), hidden.data(), static_cast<size_t>(want.nbytes())), 0)
+      << "keys that no row sees, G " << group;
   // Key 149 is row 1's alone: row 0 keeps its bits.
   const Tensor fresh = random_tensor<T>({10, 2, 16, hkv, 64}, 2);
-  for (int64_t i = 0; i < hkv * 64; ++i) fresh.data_as<T>()[((149 / 16 * 2 + 1) * 16 + 149 % 16) * hkv * 64 + i] = T(NAN);
+  for (int64_t i = 0; i < hkv * 64; ++i)
+    fresh.data_as<T>()[((149 / 16 * 2 + 1) * 16 + 149 % 16) * hkv * 64 + i] = T(NAN);
   const Tensor one = decode<T>(q, fresh, n, hkv, 2, 40, 1);
-  EXPECT_EQ(std::memcmp(want.data(), one.data(), static_cast<size_t>(want.nbytes() / 2)), 0) << "row 0 does not see key 149, G " << group;
+  EXPECT_EQ(std::memcmp(want.data(), one.data(), static_cast<size_t>(want.nbytes() / 2)), 0)
+      << "row 0 does not see key 149, G " << group;
   EXPECT_TRUE(std::isnan(static_cast<float>(one.data_as<T>()[group * hkv * 64]))) << "row 1 does";
 }
 TEST(AttentionDecode, HiddenKeysDoNotLeak) {
@@ -76,15 +88,25 @@ TEST(AttentionDecode, SplittingChangesNothing) {
   }
 }
 
-/// One request of 1229 keys (pool: 1232), D 128, two KV heads; a query token for each of q.size(0), of which the first sees keys from 131 - q.size(0) on.
+/// One request of 1229 keys (pool: 1232), D 128, two KV heads; a query token for each of q.size(0), of which the first
+/// sees keys from 131 - q.size(0) on.
 Tensor decode_narrow(const Tensor& q, const Tensor& cache, const Tensor& scales, int threads) {
   std::vector<int32_t> pages;
   for (int32_t i = 0; i < 77; ++i) pages.push_back(76 - i);
   const Tensor indptr = ints({0, 77}), ids = ints(pages), last = ints({13});
   BatchDecodeRun run{.q = q, .paged_kv_cache = cache, .return_lse = true};
   if (scales.defined()) run.kv_cache_sf = scales;
-  return planned_and_run({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = q.size(1), .num_kv_heads = 2, .head_dim = 128,
-                          .page_size = 16, .window_left = 1098, .q_data_type = DType::kBF16, .kv_data_type = cache.dtype(), .q_len_per_req = q.size(0)},
+  return planned_and_run({.indptr = indptr,
+                          .indices = ids,
+                          .last_page_len = last,
+                          .num_qo_heads = q.size(1),
+                          .num_kv_heads = 2,
+                          .head_dim = 128,
+                          .page_size = 16,
+                          .window_left = 1098,
+                          .q_data_type = DType::kBF16,
+                          .kv_data_type = cache.dtype(),
+                          .q_len_per_req = q.size(0)},
                          run, threads);
 }
 /// What NVFP4 codes stand for, which is exact in bf16.
@@ -93,7 +115,8 @@ Tensor values_of(const Tensor& codes, const Tensor& scales) {
   Tensor values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
   for (int64_t i = 0; i < values.numel(); ++i) {
     const int code = codes.data_as<uint8_t>()[i / 2] >> (i % 2 * 4) & 15;
-    values.data_as<bf16_t>()[i] = bf16_t((code & 8 ? -1.0f : 1.0f) * kGrid[code & 7] * static_cast<float>(scales.data_as<e4m3_t>()[i / 16]));
+    values.data_as<bf16_t>()[i] =
+        bf16_t((code & 8 ? -1.0f : 1.0f) * kGrid[code & 7] * static_cast<float>(scales.data_as<e4m3_t>()[i / 16]));
   }
   return values;
 }
@@ -104,12 +127,14 @@ Tensor random_codes() {
   return codes;
 }
 TEST(AttentionDecode, Nvfp4IsItsValues) {
-  const Tensor codes = random_codes(), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f), values = values_of(codes, scales);
+  const Tensor codes = random_codes(), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f),
+               values = values_of(codes, scales);
   for (int64_t group : {1, 2, 3, 4, 5, 8}) {
     const Tensor q = random_tensor<bf16_t>({2, 2 * group, 128}, 5);
     const Tensor want = decode_narrow(q, values, Tensor(), 1), got = decode_narrow(q, codes, scales, 1);
     for (int64_t i = 0; i < want.numel(); ++i)
-      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01) << "G " << group << ", element " << i;
+      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01)
+          << "G " << group << ", element " << i;
     EXPECT_TRUE(same_bytes(got, decode_narrow(q, codes, scales, 3))) << "3 threads, G " << group;
     const Tensor spoilt = Tensor::clone(scales.view());  // tokens 0..128, before both windows, and 1229 to 1231
     const int64_t page = 2 * 16 * 2 * 8;
@@ -122,17 +147,21 @@ TEST(AttentionDecode, Nvfp4IsItsValues) {
   }
 }
 
-/// Groups of 6 heads and more become bf16 while they are multiplied, which gives the bits of a bf16 cache of the same values.
+/// Groups of 6 heads and more become bf16 while they are multiplied, which gives the bits of a bf16 cache of the same
+/// values.
 void expect_the_bits_of(const Tensor& values, const Tensor& cache, const Tensor& scales, const char* what) {
   for (int64_t group : {6, 8, 16, 24}) {
-    const Tensor q = random_tensor<bf16_t>({1, 2 * group, 128}, 5), want = decode_narrow(q, values, Tensor(), 1), got = decode_narrow(q, cache, scales, 1);
+    const Tensor q = random_tensor<bf16_t>({1, 2 * group, 128}, 5), want = decode_narrow(q, values, Tensor(), 1),
+                 got = decode_narrow(q, cache, scales, 1);
     const bool same_kernel = __builtin_cpu_supports("avx512bf16") == __builtin_cpu_supports("avx512vbmi");
     EXPECT_TRUE(!same_kernel || same_bytes(got, want)) << what << ", G " << group;
     for (int64_t i = 0; i < want.numel(); ++i)
-      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01) << what << ", G " << group << ", element " << i;
+      ASSERT_NEAR(static_cast<float>(got.data_as<bf16_t>()[i]), static_cast<float>(want.data_as<bf16_t>()[i]), 0.01)
+          << what << ", G " << group << ", element " << i;
   }
 }
-/// Byte 0x7f in every slot before key 130, which the window hides, and behind the last key: NaN in e4m3, e5m2 and e4m3 scales.
+/// Byte 0x7f in every slot before key 130, which the window hides, and behind the last key: NaN in e4m3, e5m2 and e4m3
+/// scales.
 void spoil(const Tensor& cache) {
   const int64_t slot = cache.nbytes() / (77 * 2 * 16);
   for (int64_t page = 0; page < 77; ++page)  // page p holds keys from 16 (76 - p) on
@@ -142,15 +171,18 @@ void spoil(const Tensor& cache) {
 }
 template <class T>
 void expect_the_bits_of_its_values(const char* what) {
-  const Tensor cache = random_tensor<T>({77, 2, 16, 2, 128}, 6), values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
-  for (int64_t i = 0; i < values.numel(); ++i) values.data_as<bf16_t>()[i] = bf16_t(static_cast<float>(cache.data_as<T>()[i]));
+  const Tensor cache = random_tensor<T>({77, 2, 16, 2, 128}, 6),
+               values = Tensor::empty({77, 2, 16, 2, 128}, DType::kBF16);
+  for (int64_t i = 0; i < values.numel(); ++i)
+    values.data_as<bf16_t>()[i] = bf16_t(static_cast<float>(cache.data_as<T>()[i]));
   spoil(cache);
   expect_the_bits_of(values, cache, Tensor(), what);
 }
 TEST(AttentionDecode, RowsConvertedOnTheWayAreTheirValues) {
   expect_the_bits_of_its_values<e4m3_t>("e4m3");
   expect_the_bits_of_its_values<e5m2_t>("e5m2");
-  const Tensor codes = random_codes(), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f), values = values_of(codes, scales);
+  const Tensor codes = random_codes(), scales = random_tensor<e4m3_t>({77, 2, 16, 2, 8}, 3, 0.25f),
+               values = values_of(codes, scales);
   spoil(scales);
   expect_the_bits_of(values, codes, scales, "NVFP4");
 }

@@ -12,7 +12,8 @@
 namespace flashinfer::attention_test {
 namespace {
 
-constexpr ErrorKind kValue = ErrorKind::kValueError, kNot = ErrorKind::kNotImplementedError, kType = ErrorKind::kTypeError;
+constexpr ErrorKind kValue = ErrorKind::kValueError, kNot = ErrorKind::kNotImplementedError,
+                    kType = ErrorKind::kTypeError;
 constexpr DType kE4 = DType::kF8E4M3;
 
 Features fp8() {
@@ -59,7 +60,8 @@ TEST(AttentionFp8Query, IsTheSixteenBitQueryOfTheSameValues) {
 
 TEST(AttentionFp8Query, AScaleForEachHeadByPosition) {
   const Batch b(fp8());
-  const Tensor q = scales({0.5f, 2.0f, 1.25f, 0.1f}), k = scales({3.0f, 0.7f}), v = scales({2.0f, 0.25f}), even_q = scales({0.5f, 0.5f, 0.5f, 0.5f}), even_k = scales({3.0f, 3.0f});
+  const Tensor q = scales({0.5f, 2.0f, 1.25f, 0.1f}), k = scales({3.0f, 0.7f}), v = scales({2.0f, 0.25f}),
+               even_q = scales({0.5f, 0.5f, 0.5f, 0.5f}), even_k = scales({3.0f, 3.0f});
   BatchPrefillWithPagedKVCacheWrapper w(b.workspace);
   w.plan(b.plan());
   const std::pair<Tensor, Tensor> plain = w.run(b.run());
@@ -100,7 +102,8 @@ TEST(AttentionFp8Query, WrongScalesAreRefused) {
   w.plan(wide.plan());
   BatchPrefillRun r = wide.run();
   r.args = list({q, k, k});
-  expect_error(kType, "3 additional arguments were given, but there are no jit_args that declare any", [&] { w.run(r); });
+  expect_error(kType, "3 additional arguments were given, but there are no jit_args that declare any",
+               [&] { w.run(r); });
 }
 
 TEST(AttentionFp8Query, EightBitOutputsAreRefused) {
@@ -114,17 +117,31 @@ TEST(AttentionFp8Query, EightBitOutputsAreRefused) {
   const Tensor out = Tensor::empty({b.q.size(0), b.s.hq, b.s.dim}, kE4);
   r.out = out;
   expect_error(kValue, "out.dtype is float8_e4m3fn", [&] { w.run(r); });
-  const Tensor tables = Tensor::zeros({1, 1}, DType::kI32), lengths = ints({16}), q = Tensor::zeros({1, 4, 64}, kE4), kv = Tensor::zeros({1, 2, 2, 16, 64}, kE4);
+  const Tensor tables = Tensor::zeros({1, 1}, DType::kI32), lengths = ints({16}), q = Tensor::zeros({1, 4, 64}, kE4),
+               kv = Tensor::zeros({1, 2, 2, 16, 64}, kE4);
   expect_error(kValue, "out_dtype is None, which means query's, float8_e4m3fn", [&] {
-    trtllm_batch_decode_with_kv_cache({.query = q, .kv_cache = kv, .workspace_buffer = b.workspace, .block_tables = tables, .seq_lens = lengths, .max_seq_len = 16});
+    trtllm_batch_decode_with_kv_cache({.query = q,
+                                       .kv_cache = kv,
+                                       .workspace_buffer = b.workspace,
+                                       .block_tables = tables,
+                                       .seq_lens = lengths,
+                                       .max_seq_len = 16});
   });
 }
 
 TEST(AttentionFp8Query, DataTypeIsTheCachesWhereQHasItsOwn) {
-  const Tensor indptr = ints({0, 1}), indices = ints({0}), last = ints({16}), workspace = Tensor::empty({0}, DType::kU8);
+  const Tensor indptr = ints({0, 1}), indices = ints({0}), last = ints({16}),
+               workspace = Tensor::empty({0}, DType::kU8);
   BatchDecodeWithPagedKVCacheWrapper w(workspace);
-  w.plan({.indptr = indptr, .indices = indices, .last_page_len = last, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
-          .q_data_type = DType::kBF16, .data_type = kE4});
+  w.plan({.indptr = indptr,
+          .indices = indices,
+          .last_page_len = last,
+          .num_qo_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 64,
+          .page_size = 16,
+          .q_data_type = DType::kBF16,
+          .data_type = kE4});
   const Tensor q = Tensor::zeros({1, 4, 64}, DType::kBF16), kv = Tensor::zeros({1, 2, 16, 2, 64}, kE4);
   EXPECT_EQ(Tensor(w.run({.q = q, .paged_kv_cache = kv})).dtype(), DType::kBF16);
 }
@@ -134,32 +151,77 @@ TEST(AttentionFp8Query, ANvfp4CacheIsRefusedByPlansWhoseRunHasNoScales) {
   const char* part = "kv_data_type=uint8 is not supported: an NVFP4 cache needs kv_cache_sf, which run() does not take";
   PODWithPagedKVCacheWrapper pod(workspace);
   expect_error(kNot, part, [&] {
-    pod.plan({.indptr = one, .indices = page, .last_page_len = last, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 64, .page_size = 16,
+    pod.plan({.indptr = one,
+              .indices = page,
+              .last_page_len = last,
+              .num_qo_heads = 4,
+              .num_kv_heads = 2,
+              .head_dim = 64,
+              .page_size = 16,
               .kv_data_type = DType::kU8});
   });
   BatchPODWithPagedKVCacheWrapper both(workspace);
   expect_error(kNot, part, [&] {
-    both.plan({.qo_indptr_p = one, .kv_indptr_p = one, .kv_indices_p = page, .last_page_len_p = last, .qo_indptr_d = one, .kv_indptr_d = one,
-               .kv_indices_d = page, .last_page_len_d = last, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 64, .page_size = 16, .data_type = DType::kU8});
+    both.plan({.qo_indptr_p = one,
+               .kv_indptr_p = one,
+               .kv_indices_p = page,
+               .last_page_len_p = last,
+               .qo_indptr_d = one,
+               .kv_indptr_d = one,
+               .kv_indices_d = page,
+               .last_page_len_d = last,
+               .num_qo_heads = 4,
+               .num_kv_heads = 2,
+               .head_dim = 64,
+               .page_size = 16,
+               .data_type = DType::kU8});
   });
   BlockSparseAttentionWrapper block(workspace);
   expect_error(kNot, part, [&] {
-    block.plan({.indptr = one, .indices = page, .M = 8, .N = 16, .R = 8, .C = 16, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 64, .kv_data_type = DType::kU8});
+    block.plan({.indptr = one,
+                .indices = page,
+                .M = 8,
+                .N = 16,
+                .R = 8,
+                .C = 16,
+                .num_qo_heads = 4,
+                .num_kv_heads = 2,
+                .head_dim = 64,
+                .kv_data_type = DType::kU8});
   });
   VariableBlockSparseAttentionWrapper variable(workspace);
   const Tensor map = Tensor::zeros({2, 1, 1}, DType::kBool), sizes = Tensor::zeros({2, 1}, DType::kI32);
   expect_error(kNot, part, [&] {
-    variable.plan({.block_mask_map = map, .block_row_sz = sizes, .block_col_sz = sizes, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 64, .kv_data_type = DType::kU8});
+    variable.plan({.block_mask_map = map,
+                   .block_row_sz = sizes,
+                   .block_col_sz = sizes,
+                   .num_qo_heads = 4,
+                   .num_kv_heads = 2,
+                   .head_dim = 64,
+                   .kv_data_type = DType::kU8});
   });
   MultiLevelCascadeAttentionWrapper levels({.num_levels = 1, .float_workspace_buffer = workspace});
   expect_error(kNot, part, [&] {
-    levels.plan({.qo_indptr_arr = {one}, .paged_kv_indptr_arr = {one}, .paged_kv_indices_arr = {page}, .paged_kv_last_page_len = {last}, .num_qo_heads = 4,
-                 .num_kv_heads = 2, .head_dim = 64, .page_size = 16, .kv_data_type = DType::kU8});
+    levels.plan({.qo_indptr_arr = {one},
+                 .paged_kv_indptr_arr = {one},
+                 .paged_kv_indices_arr = {page},
+                 .paged_kv_last_page_len = {last},
+                 .num_qo_heads = 4,
+                 .num_kv_heads = 2,
+                 .head_dim = 64,
+                 .page_size = 16,
+                 .kv_data_type = DType::kU8});
   });
   BatchDecodeWithSharedPrefixPagedKVCacheWrapper shared(workspace);
   expect_error(kNot, part, [&] {
-    shared.begin_forward({.unique_kv_indptr = one, .unique_kv_indices = page, .unique_kv_last_page_len = last, .num_qo_heads = 4, .num_kv_heads = 2,
-                          .head_dim = 64, .page_size = 16, .data_type = DType::kU8});
+    shared.begin_forward({.unique_kv_indptr = one,
+                          .unique_kv_indices = page,
+                          .unique_kv_last_page_len = last,
+                          .num_qo_heads = 4,
+                          .num_kv_heads = 2,
+                          .head_dim = 64,
+                          .page_size = 16,
+                          .data_type = DType::kU8});
   });
 }
 

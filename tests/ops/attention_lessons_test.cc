@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of FlashInfer report as having hurt them, and its quirks: a test for each that can be seen on a CPU, named by what it
-// proves. The definition they are compared with is in attention_lessons.h.
+// What users of FlashInfer report as having hurt them, and its quirks: a test for each that can be seen on a CPU, named
+// by what it proves. The definition they are compared with is in attention_lessons.h.
 //
 // What other tests hold:
 //   wrong mask sizes, page ids outside the pool, last_page_len, indptr       Attention.BadTablesAreRefused
-//   window at run() only, dtypes, shapes, page size other than planned       Attention.TensorsThatDifferFromThePlanAreRefused
-//   a paged plan without a mask after one with it                            Attention.APlanWithoutAMaskForgetsTheLastOne
-//   rows without keys, more rows than keys                                   Attention.ARowThatSeesNothingIsZeroAndMinusInfinity
-//   NaN in unused slots and hidden keys                                      Attention.WhatAHiddenKeyHoldsStaysHidden*, AttentionDecode.*
-//   offsets past 2^31                                                        Attention.OffsetsPast2To31Elements, Mla., AppendLessons.
-//   results independent of batch, page size, threads, splits                 Attention.RowsAreBitwiseTheSame*, AttentionDecode.Splitting*
+//   window at run() only, dtypes, shapes, page size other than planned Attention.TensorsThatDifferFromThePlanAreRefused
+//   a paged plan without a mask after one with it Attention.APlanWithoutAMaskForgetsTheLastOne rows without keys, more
+//   rows than keys                                   Attention.ARowThatSeesNothingIsZeroAndMinusInfinity NaN in unused
+//   slots and hidden keys                                      Attention.WhatAHiddenKeyHoldsStaysHidden*,
+//   AttentionDecode.* offsets past 2^31 Attention.OffsetsPast2To31Elements, Mla., AppendLessons. results independent of
+//   batch, page size, threads, splits                 Attention.RowsAreBitwiseTheSame*, AttentionDecode.Splitting*
 //   appends: padding, wrong dtype, wrong axis, one long request              AppendLessons.*
 //   segments of packed bits, fp32 cos/sin                                    PackBits.Lesson*, Rope.*
-//   a variable block-sparse pattern with empty and full rows                 case tables of VariableBlockSparseAttentionWrapper
+//   a variable block-sparse pattern with empty and full rows                 case tables of
+//   VariableBlockSparseAttentionWrapper
 #include "tests/ops/attention_lessons.h"
 
 #include "flashinfer/ops/cascade/op.h"
@@ -30,17 +31,20 @@ TEST(AttentionLessons, LseIsInBaseTwoUnlessAskedOtherwise) {
   const Expected want = expected(p, {});
   const std::pair<Tensor, Tensor> two = w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true});
   expect_both(two, want, "base 2");
-  const std::pair<Tensor, Tensor> e = w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true, .lse_base = "ln"});
+  const std::pair<Tensor, Tensor> e =
+      w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true, .lse_base = "ln"});
   expect_values(e.second, want.lse, 2e-5, "base e");
 }
 
 TEST(AttentionLessons, StatesOfTwoHalvesMergeToTheWhole) {
   Problem p(5, 40);
   const auto half = [&](int64_t from, int64_t to) -> std::pair<Tensor, Tensor> {
-    return single_prefill_with_kv_cache({.q = p.q, .k = p.k.view().slice(0, from, to), .v = p.v.view().slice(0, from, to), .return_lse = true});
+    return single_prefill_with_kv_cache(
+        {.q = p.q, .k = p.k.view().slice(0, from, to), .v = p.v.view().slice(0, from, to), .return_lse = true});
   };
   const auto a = half(0, 13), b = half(13, 40);
-  expect_both(merge_state({.v_a = a.first, .s_a = a.second, .v_b = b.first, .s_b = b.second}), expected(p, {}), "13 + 27 keys");
+  expect_both(merge_state({.v_a = a.first, .s_a = a.second, .v_b = b.first, .s_b = b.second}), expected(p, {}),
+              "13 + 27 keys");
   const auto none = half(0, 0);
   for (float x : none.second.span<float>()) ASSERT_EQ(x, -INFINITY);
   const auto merged = merge_state({.v_a = none.first, .s_a = none.second, .v_b = none.first, .s_b = none.second});
@@ -53,11 +57,13 @@ TEST(AttentionLessons, AVeryNegativeLogitBeatsAMask) {
   for (const int64_t rows : {1, 12}) {  // both kernels
     Problem p(rows, 90, 4, 2, 32);
     for (int64_t i = 0; i < p.q.numel(); ++i) p.q.data_as<float>()[i] = i % 32 == 0 ? -2500.0f : 0.0f;
-    for (int64_t i = 0; i < p.k.numel(); ++i) p.k.data_as<float>()[i] = i % 32 == 0 ? 97.0f + static_cast<float>(i / 64 % 3) / 2500 : 1.0f;
+    for (int64_t i = 0; i < p.k.numel(); ++i)
+      p.k.data_as<float>()[i] = i % 32 == 0 ? 97.0f + static_cast<float>(i / 64 % 3) / 2500 : 1.0f;
     Rules r = causal(p);
     r.scale = 1.0;  // logits near -2.45e5, which differ by 1
-    expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .causal = true, .sm_scale = 1.0, .return_lse = true}), expected(p, r),
-                std::to_string(rows) + " rows", 2e-3);
+    expect_both(single_prefill_with_kv_cache(
+                    {.q = p.q, .k = p.k, .v = p.v, .causal = true, .sm_scale = 1.0, .return_lse = true}),
+                expected(p, r), std::to_string(rows) + " rows", 2e-3);
   }
 }
 
@@ -69,10 +75,12 @@ TEST(AttentionLessons, BlocksAndChunksWithoutVisibleKeysLeaveNoNaN) {
     for (int64_t j = 0; j < 4500; ++j) mask.data_as<bool>()[i * 4500 + j] = seen(i, j);
   Rules r;
   r.sees = seen;
-  expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .custom_mask = mask, .return_lse = true}), expected(p, r), "mask");
+  expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .custom_mask = mask, .return_lse = true}),
+              expected(p, r), "mask");
   const Problem one(1, 4500, 2, 1, 16);
   r.sees = [](int64_t, int64_t j) { return j >= 4489; };
-  expect_both(single_prefill_with_kv_cache({.q = one.q, .k = one.k, .v = one.v, .window_left = 10, .return_lse = true}), expected(one, r), "decode");
+  expect_both(single_prefill_with_kv_cache({.q = one.q, .k = one.k, .v = one.v, .window_left = 10, .return_lse = true}),
+              expected(one, r), "decode");
 }
 
 // ---- windows and alignment ----
@@ -81,8 +89,11 @@ TEST(AttentionLessons, AWindowCountsTheKeysBeforeTheRow) {
     for (const bool is_causal : {true, false}) {
       const Problem p(rows, 37);
       Rules r;
-      r.sees = [&](int64_t i, int64_t j) { return j >= i + 37 - rows - 6 && (!is_causal || j <= i + 37 - rows); };  // 7 keys with itself
-      expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .causal = is_causal, .window_left = 6, .return_lse = true}),
+      r.sees = [&](int64_t i, int64_t j) {
+        return j >= i + 37 - rows - 6 && (!is_causal || j <= i + 37 - rows);
+      };  // 7 keys with itself
+      expect_both(single_prefill_with_kv_cache(
+                      {.q = p.q, .k = p.k, .v = p.v, .causal = is_causal, .window_left = 6, .return_lse = true}),
                   expected(p, r), str(rows, " rows, causal ", is_causal));
     }
 }
@@ -123,17 +134,25 @@ TEST(AttentionLessons, LayoutsAndWaysGiveTheSameBits) {
       BatchPrefillPlan plan = prefill_plan(p, pages, qo);
       plan.causal = true;
       w.plan(plan);
-      expect_bits(w.run({.q = p.q, .paged_kv_cache = pages.cache}), want, str(hnd ? "HND" : "NHD", ", pages of ", size));
+      expect_bits(w.run({.q = p.q, .paged_kv_cache = pages.cache}), want,
+                  str(hnd ? "HND" : "NHD", ", pages of ", size));
     }
   BatchPrefillWithRaggedKVCacheWrapper ragged(BatchRaggedInit{.float_workspace_buffer = workspace});
-  ragged.plan({.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d, .causal = true, .q_data_type = DType::kF32});
+  ragged.plan({.qo_indptr = qo,
+               .kv_indptr = kv,
+               .num_qo_heads = p.hq,
+               .num_kv_heads = p.hkv,
+               .head_dim_qk = p.d,
+               .causal = true,
+               .q_data_type = DType::kF32});
   expect_bits(ragged.run({.q = p.q, .k = p.k, .v = p.v}), want, "ragged");
 }
 
 TEST(AttentionLessons, Int64IndicesMeanWhatInt32Mean) {
   const Problem p;
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = ints<int64_t>({0, 5}), indptr = ints<int64_t>({0, 3}), indices = ints<int64_t>({2, 1, 0}), last = ints<int64_t>({5});
+  const Tensor workspace = no_workspace(), qo = ints<int64_t>({0, 5}), indptr = ints<int64_t>({0, 3}),
+               indices = ints<int64_t>({2, 1, 0}), last = ints<int64_t>({5});
   BatchPrefillWithPagedKVCacheWrapper w(workspace);
   BatchPrefillPlan plan = prefill_plan(p, pages, qo);
   plan.paged_kv_indptr = indptr, plan.paged_kv_indices = indices, plan.paged_kv_last_page_len = last;
@@ -144,7 +163,8 @@ TEST(AttentionLessons, Int64IndicesMeanWhatInt32Mean) {
 TEST(AttentionLessons, AStackedCacheWithPlanesInFrontIsRefused) {
   const Problem p;
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = ints({0, 5}), front = Tensor::zeros({2, 4, 16, p.hkv, p.d}, DType::kF32);
+  const Tensor workspace = no_workspace(), qo = ints({0, 5}),
+               front = Tensor::zeros({2, 4, 16, p.hkv, p.d}, DType::kF32);
   BatchPrefillWithPagedKVCacheWrapper w(workspace);
   w.plan(prefill_plan(p, pages, qo));
   expect_error(ErrorKind::kValueError, "paged_kv_cache", [&] { w.run({.q = p.q, .paged_kv_cache = front}); });
@@ -153,9 +173,11 @@ TEST(AttentionLessons, AStackedCacheWithPlanesInFrontIsRefused) {
 TEST(AttentionLessons, SlicesOfFusedTensorsAndInterleavedPagesAreRead) {
   Problem p(6, 30);
   Tensor qkv = random_tensor<float>({30, p.hq + 2 * p.hkv, p.d}, 9);  // one projection's rows; q of the last 6 tokens
-  const TensorView all = qkv.view(), q = all.slice(1, 0, p.hq).slice(0, 24, 30), k = all.slice(1, p.hq, p.hq + p.hkv), v = all.slice(1, p.hq + p.hkv, p.hq + 2 * p.hkv);
+  const TensorView all = qkv.view(), q = all.slice(1, 0, p.hq).slice(0, 24, 30), k = all.slice(1, p.hq, p.hq + p.hkv),
+                   v = all.slice(1, p.hq + p.hkv, p.hq + 2 * p.hkv);
   p.q = Tensor::clone(q), p.k = Tensor::clone(k), p.v = Tensor::clone(v);
-  expect_both(single_prefill_with_kv_cache({.q = q, .k = k, .v = v, .causal = true, .return_lse = true}), expected(p, causal(p)), "fused");
+  expect_both(single_prefill_with_kv_cache({.q = q, .k = k, .v = v, .causal = true, .return_lse = true}),
+              expected(p, causal(p)), "fused");
 }
 
 // ---- sinks ----
@@ -165,7 +187,8 @@ TEST(AttentionLessons, SinksJoinTheDenominatorOnce) {
   Context context = Context::current();
   context.executor = *pool;
   ContextScope scope(context);  // 4500 keys are split over threads
-  for (const auto& [rows, keys] : {std::pair(int64_t{1}, int64_t{4500}), std::pair(int64_t{9}, int64_t{4500}), std::pair(int64_t{3}, int64_t{0})}) {
+  for (const auto& [rows, keys] : {std::pair(int64_t{1}, int64_t{4500}), std::pair(int64_t{9}, int64_t{4500}),
+                                   std::pair(int64_t{3}, int64_t{0})}) {
     const Problem p(rows, keys, 4, 2, 16);
     const Pages pages(p);
     const Tensor qo = ints({0, static_cast<int32_t>(rows)});
@@ -173,11 +196,13 @@ TEST(AttentionLessons, SinksJoinTheDenominatorOnce) {
     w.plan(prefill_plan(p, pages, qo));
     Rules r;
     r.sinks = sinks.data_as<float>();  // a row that sees nothing: zeros, and the sink's logit as LSE
-    expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true, .sinks = sinks}), expected(p, r), str(rows, " rows, ", keys, " keys"));
+    expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true, .sinks = sinks}), expected(p, r),
+                str(rows, " rows, ", keys, " keys"));
     if (rows != 1) continue;
     BatchDecodeWithPagedKVCacheWrapper d(workspace);
     d.plan(decode_plan(p, pages));
-    expect_both(d.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true, .sinks = sinks}), expected(p, r), "decode");
+    expect_both(d.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true, .sinks = sinks}), expected(p, r),
+                "decode");
   }
 }
 
@@ -191,15 +216,20 @@ TEST(AttentionLessons, PackedMasksOfSeveralRequestsAreFoundByBytes) {
     const bool on = g() % 3 != 0;
     const int64_t bit = e < 51 ? e : 56 + e - 51;
     bools.data_as<bool>()[e] = on;
-    bytes.data_as<uint8_t>()[bit / 8] = static_cast<uint8_t>(bytes.data_as<uint8_t>()[bit / 8] | (on ? 1 : 0) << bit % 8);
+    bytes.data_as<uint8_t>()[bit / 8] =
+        static_cast<uint8_t>(bytes.data_as<uint8_t>()[bit / 8] | (on ? 1 : 0) << bit % 8);
   }
   BatchPrefillWithRaggedKVCacheWrapper w(BatchRaggedInit{.float_workspace_buffer = workspace});
-  BatchRaggedPlan plan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d};
+  BatchRaggedPlan plan{
+      .qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d};
   plan.q_data_type = DType::kF32, plan.custom_mask = bools;
   w.plan(plan);
   const Tensor want = w.run({.q = p.q, .k = p.k, .v = p.v});
   Rules r;
-  r.sees = [&](int64_t i, int64_t j) { return i < 3 ? j < 17 && bools.data_as<bool>()[i * 17 + j] : j >= 17 && bools.data_as<bool>()[51 + (i - 3) * 18 + j - 17]; };
+  r.sees = [&](int64_t i, int64_t j) {
+    return i < 3 ? j < 17 && bools.data_as<bool>()[i * 17 + j]
+                 : j >= 17 && bools.data_as<bool>()[51 + (i - 3) * 18 + j - 17];
+  };
   expect_values(want, expected(p, r).out, 2e-5, "bools");
   plan.custom_mask = std::nullopt, plan.packed_custom_mask = bytes;
   w.plan(plan);
@@ -216,8 +246,10 @@ TEST(AttentionLessons, AMaskReplacesCausalAndMeetsTheWindow) {
   for (int64_t e = 0; e < 120; ++e) mask.data_as<bool>()[e] = e * 7 % 5 < 3;
   Rules r;
   r.sees = [&](int64_t i, int64_t j) { return mask.data_as<bool>()[i * 20 + j] && j >= i + 14 - 8; };
-  expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .custom_mask = mask, .causal = true, .window_left = 8, .return_lse = true}),
-              expected(p, r), "mask");
+  expect_both(
+      single_prefill_with_kv_cache(
+          {.q = p.q, .k = p.k, .v = p.v, .custom_mask = mask, .causal = true, .window_left = 8, .return_lse = true}),
+      expected(p, r), "mask");
 }
 
 TEST(AttentionLessons, ItemsAreScoredInRaggedBatchesToo) {
@@ -227,8 +259,10 @@ TEST(AttentionLessons, ItemsAreScoredInRaggedBatchesToo) {
   Tensor pos = Tensor::empty({20}, DType::kI32);
   for (int32_t i = 0; i < 20; ++i) pos.data_as<int32_t>()[i] = i % 5;
   BatchPrefillWithRaggedKVCacheWrapper w(BatchRaggedInit{.float_workspace_buffer = workspace});
-  BatchRaggedPlan plan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d};
-  plan.q_data_type = DType::kF32, plan.prefix_len_ptr = prefix, plan.token_pos_in_items_ptr = pos, plan.token_pos_in_items_len = 20;
+  BatchRaggedPlan plan{
+      .qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d};
+  plan.q_data_type = DType::kF32, plan.prefix_len_ptr = prefix, plan.token_pos_in_items_ptr = pos,
+  plan.token_pos_in_items_len = 20;
   w.plan(plan);
   Rules r;
   r.sees = [](int64_t i, int64_t j) { return j <= i + 10 && (j < 10 || j > i + 10 - i % 5); };
@@ -240,12 +274,19 @@ TEST(AttentionLessons, RaggedScalesAreApplied) {
   const Problem p;
   const Tensor workspace = no_workspace(), qo = ints({0, 5}), kv = ints({0, 37});
   BatchPrefillWithRaggedKVCacheWrapper w(BatchRaggedInit{.float_workspace_buffer = workspace});
-  w.plan({.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d, .q_data_type = DType::kF32});
+  w.plan({.qo_indptr = qo,
+          .kv_indptr = kv,
+          .num_qo_heads = p.hq,
+          .num_kv_heads = p.hkv,
+          .head_dim_qk = p.d,
+          .q_data_type = DType::kF32});
   Rules r;
   r.scale = 1 / std::sqrt(32.0) * 0.5 * 3.0;
   Expected want = expected(p, r);
   for (double& x : want.out) x *= 0.25;
-  expect_both(w.run({.q = p.q, .k = p.k, .v = p.v, .q_scale = 0.5, .k_scale = 3.0, .v_scale = 0.25, .return_lse = true}), want, "scales");
+  expect_both(
+      w.run({.q = p.q, .k = p.k, .v = p.v, .q_scale = 0.5, .k_scale = 3.0, .v_scale = 0.25, .return_lse = true}), want,
+      "scales");
 }
 
 // ---- positions ----
@@ -255,7 +296,8 @@ TEST(AttentionLessons, AlibiAndACapScaleOnce) {
   for (const double cap : {0.0, 1.5}) {
     Rules r = causal(p);
     r.logit = [&](double x, int64_t i, int64_t j, int64_t h) {
-      const double y = x + slopes[h] * static_cast<double>(j - i);  // the row's number, not its position: shifts the LSE alone
+      const double y =
+          x + slopes[h] * static_cast<double>(j - i);  // the row's number, not its position: shifts the LSE alone
       return cap > 0 ? cap * std::tanh(y / cap) : y;
     };
     SinglePrefill a{.q = p.q, .k = p.k, .v = p.v, .causal = true, .pos_encoding_mode = "ALIBI", .return_lse = true};
@@ -270,12 +312,18 @@ TEST(AttentionLessons, HalfOfTheHeadsMayHaveTheSlopesOfAll) {
   const Problem whole(5, 37, 8, 8, 32);
   const Tensor workspace = no_workspace(), qo = ints({0, 5}), kv = ints({0, 37});
   BatchPrefillWithRaggedKVCacheWrapper w(workspace);
-  BatchRaggedPlan plan{.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = 8, .num_kv_heads = 8, .head_dim_qk = 32, .pos_encoding_mode = "ALIBI",
+  BatchRaggedPlan plan{.qo_indptr = qo,
+                       .kv_indptr = kv,
+                       .num_qo_heads = 8,
+                       .num_kv_heads = 8,
+                       .head_dim_qk = 32,
+                       .pos_encoding_mode = "ALIBI",
                        .q_data_type = DType::kF32};
   w.plan(plan);
   const Tensor all = w.run({.q = whole.q, .k = whole.k, .v = whole.v});
   Tensor slopes = Tensor::empty({4}, DType::kF32);
-  for (int i = 0; i < 4; ++i) slopes.data_as<float>()[i] = std::exp2(-1.0f * static_cast<float>(i + 5));  // of heads 4 to 7 of 8
+  for (int i = 0; i < 4; ++i)
+    slopes.data_as<float>()[i] = std::exp2(-1.0f * static_cast<float>(i + 5));  // of heads 4 to 7 of 8
   plan.num_qo_heads = plan.num_kv_heads = 4, plan.alibi_slopes = slopes;
   w.plan(plan);
   const auto half = [](const Tensor& t) { return t.view().slice(1, 4, 8); };
@@ -290,7 +338,8 @@ TEST(AttentionLessons, DecodeTakesAnyGroup) {
     const Pages pages(p);
     BatchDecodeWithPagedKVCacheWrapper w(workspace);
     w.plan(decode_plan(p, pages));
-    expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, {}), str("group ", group));
+    expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, {}),
+                str("group ", group));
   }
 }
 
@@ -299,8 +348,8 @@ TEST(AttentionLessons, AnyHeadDimIsServed) {
   for (const int64_t dim : {56, 80, 96, 112, 224, 576})
     for (const int64_t rows : {1, 12}) {
       const Problem p(rows, 40, 2, 1, dim);
-      expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .causal = true, .return_lse = true}), expected(p, causal(p)),
-                  str("dim ", dim, ", ", rows, " rows"));
+      expect_both(single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .causal = true, .return_lse = true}),
+                  expected(p, causal(p)), str("dim ", dim, ", ", rows, " rows"));
     }
 }
 

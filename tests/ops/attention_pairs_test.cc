@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every pair of attention's features meets in some batch (pairwise coverage, a list that is the same in every run), and random
-// shapes meet the reference.
+// Every pair of attention's features meets in some batch (pairwise coverage, a list that is the same in every run), and
+// random shapes meet the reference.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -12,8 +12,12 @@ namespace {
 
 constexpr std::array kMasks = {"none", "causal", "custom", "packed", "items"};
 constexpr std::array kPositions = {"NONE", "ROPE_LLAMA", "ALIBI"};
-constexpr std::array<std::pair<DType, DType>, 6> kTypes = {{{DType::kBF16, DType::kBF16}, {DType::kF16, DType::kF16}, {DType::kF32, DType::kF32},
-                                                            {DType::kBF16, DType::kF8E4M3}, {DType::kBF16, DType::kU8}, {DType::kF8E4M3, DType::kF8E4M3}}};
+constexpr std::array<std::pair<DType, DType>, 6> kTypes = {{{DType::kBF16, DType::kBF16},
+                                                            {DType::kF16, DType::kF16},
+                                                            {DType::kF32, DType::kF32},
+                                                            {DType::kBF16, DType::kF8E4M3},
+                                                            {DType::kBF16, DType::kU8},
+                                                            {DType::kF8E4M3, DType::kF8E4M3}}};
 constexpr std::array<int64_t, 4> kPages = {1, 5, 16, 64};
 constexpr std::array<std::array<int64_t, 3>, 4> kHeads = {{{4, 2, 64}, {7, 1, 96}, {8, 8, 64}, {10, 2, 128}}};
 /// Levels of: mask, window, cap, position, types, layout, pair, sinks, page, heads.
@@ -22,7 +26,8 @@ using Row = std::array<int, kLevels.size()>;
 
 Features features_of(const Row& r, unsigned seed) {
   Features s;
-  s.mask = kMasks[static_cast<size_t>(r[0])], s.window = r[1] ? 6 : -1, s.cap = r[2] ? 3.0 : 0.0, s.pos = kPositions[static_cast<size_t>(r[3])];
+  s.mask = kMasks[static_cast<size_t>(r[0])], s.window = r[1] ? 6 : -1, s.cap = r[2] ? 3.0 : 0.0,
+  s.pos = kPositions[static_cast<size_t>(r[3])];
   std::tie(s.q, s.kv) = kTypes[static_cast<size_t>(r[4])];
   s.layout = r[5] ? "HND" : "NHD", s.pair = r[6], s.sinks = r[7], s.page = kPages[static_cast<size_t>(r[8])];
   const auto& h = kHeads[static_cast<size_t>(r[9])];
@@ -65,7 +70,8 @@ Tensor in_a_row(const Batch& b, const TensorView& plane) {
   const bool nhd = b.s.layout == "NHD";
   int64_t n = 0;
   for (int32_t len : b.s.len) n += len;
-  Tensor rows = nhd ? Tensor::empty({n, b.s.hkv, plane.size(3)}, plane.dtype()) : Tensor::empty({b.s.hkv, n, plane.size(3)}, plane.dtype());
+  Tensor rows = nhd ? Tensor::empty({n, b.s.hkv, plane.size(3)}, plane.dtype())
+                    : Tensor::empty({b.s.hkv, n, plane.size(3)}, plane.dtype());
   int64_t at = 0;
   for (size_t r = 0; r < b.s.len.size(); ++r)
     for (int64_t j = 0; j < b.s.len[r]; ++j, ++at)
@@ -84,10 +90,17 @@ void expect_ragged(const Batch& b) {
   const Tensor k_sf = fp4 ? in_a_row(b, b.k_sf_view) : Tensor(), v_sf = fp4 ? in_a_row(b, b.v_sf_view) : Tensor();
   BatchPrefillWithRaggedKVCacheWrapper w(b.workspace, s.layout);
   const BatchPrefillPlan of = b.plan();
-  BatchRaggedPlan p{.qo_indptr = b.qo_indptr, .kv_indptr = kv_indptr, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim_qk = s.dim};
-  p.custom_mask = of.custom_mask, p.packed_custom_mask = of.packed_custom_mask, p.causal = of.causal, p.pos_encoding_mode = of.pos_encoding_mode;
-  p.window_left = of.window_left, p.logits_soft_cap = of.logits_soft_cap, p.q_data_type = of.q_data_type, p.kv_data_type = of.kv_data_type;
-  p.prefix_len_ptr = of.prefix_len_ptr, p.token_pos_in_items_ptr = of.token_pos_in_items_ptr, p.token_pos_in_items_len = of.token_pos_in_items_len;
+  BatchRaggedPlan p{.qo_indptr = b.qo_indptr,
+                    .kv_indptr = kv_indptr,
+                    .num_qo_heads = s.hq,
+                    .num_kv_heads = s.hkv,
+                    .head_dim_qk = s.dim};
+  p.custom_mask = of.custom_mask, p.packed_custom_mask = of.packed_custom_mask, p.causal = of.causal,
+  p.pos_encoding_mode = of.pos_encoding_mode;
+  p.window_left = of.window_left, p.logits_soft_cap = of.logits_soft_cap, p.q_data_type = of.q_data_type,
+  p.kv_data_type = of.kv_data_type;
+  p.prefix_len_ptr = of.prefix_len_ptr, p.token_pos_in_items_ptr = of.token_pos_in_items_ptr,
+  p.token_pos_in_items_len = of.token_pos_in_items_len;
   w.plan(p);
   BatchRaggedRun r{.q = b.q, .k = k, .v = v, .return_lse = true};
   if (fp4) r.kv_cache_sf = op::PagedKv(k_sf, v_sf);
@@ -96,8 +109,17 @@ void expect_ragged(const Batch& b) {
 void expect_decode(const Batch& b) {
   const Features& s = b.s;
   BatchDecodeWithPagedKVCacheWrapper w(b.workspace, s.layout);
-  BatchDecodePlan p{.indptr = b.kv_indptr, .indices = b.kv_indices, .last_page_len = b.last_len, .num_qo_heads = s.hq, .num_kv_heads = s.hkv,
-                    .head_dim = s.dim, .page_size = s.page, .pos_encoding_mode = s.pos, .window_left = s.window, .q_data_type = s.q, .kv_data_type = s.kv};
+  BatchDecodePlan p{.indptr = b.kv_indptr,
+                    .indices = b.kv_indices,
+                    .last_page_len = b.last_len,
+                    .num_qo_heads = s.hq,
+                    .num_kv_heads = s.hkv,
+                    .head_dim = s.dim,
+                    .page_size = s.page,
+                    .pos_encoding_mode = s.pos,
+                    .window_left = s.window,
+                    .q_data_type = s.q,
+                    .kv_data_type = s.kv};
   if (s.cap > 0) p.logits_soft_cap = s.cap;
   w.plan(p);
   BatchDecodeRun r{.q = b.q, .paged_kv_cache = b.cache(), .return_lse = true};
@@ -111,7 +133,8 @@ TEST(AttentionPairs, PagedPrefill) {
   EXPECT_LT(rows.size(), 70u);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Batch b(features_of(rows[i], static_cast<unsigned>(i + 1)));
-    BatchPrefillWithPagedKVCacheWrapper w(BatchPrefillInit{.float_workspace_buffer = b.workspace, .kv_layout = b.s.layout});
+    BatchPrefillWithPagedKVCacheWrapper w(
+        BatchPrefillInit{.float_workspace_buffer = b.workspace, .kv_layout = b.s.layout});
     w.plan(b.plan());
     expect_reference(b.s, [&]() -> std::pair<Tensor, Tensor> { return w.run(b.run()); });
   }
@@ -151,7 +174,8 @@ TEST(AttentionPairs, RandomShapes) {
       if (s.mask == "items") s.len.back() = std::min(s.len.back(), 90);
     }
     const Batch b(s);
-    BatchPrefillWithPagedKVCacheWrapper w(BatchPrefillInit{.float_workspace_buffer = b.workspace, .kv_layout = s.layout});
+    BatchPrefillWithPagedKVCacheWrapper w(
+        BatchPrefillInit{.float_workspace_buffer = b.workspace, .kv_layout = s.layout});
     w.plan(b.plan());
     expect_reference(s, [&]() -> std::pair<Tensor, Tensor> { return w.run(b.run()); });
     expect_ragged(b);

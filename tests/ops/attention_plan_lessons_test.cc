@@ -43,11 +43,18 @@ TEST(AttentionLessons, FixedSplitsAreAcceptedAndChangeNoBit) {
 
 // ---- CUDA-graph mode ----
 struct GraphBatch {
-  Tensor workspace = no_workspace(), qo = ints({9, 9}), indptr = ints({9, 9}), indices = ints({9, 9, 9, 9}), last = ints({9});
+  Tensor workspace = no_workspace(), qo = ints({9, 9}), indptr = ints({9, 9}), indices = ints({9, 9, 9, 9}),
+         last = ints({9});
   Tensor mask = Tensor::zeros({64}, DType::kU8), mask_indptr = ints({9, 9});
   BatchPrefillInit init() const {
-    return {.float_workspace_buffer = workspace, .use_cuda_graph = true, .qo_indptr_buf = qo, .paged_kv_indptr_buf = indptr,
-            .paged_kv_indices_buf = indices, .paged_kv_last_page_len_buf = last, .custom_mask_buf = mask, .mask_indptr_buf = mask_indptr};
+    return {.float_workspace_buffer = workspace,
+            .use_cuda_graph = true,
+            .qo_indptr_buf = qo,
+            .paged_kv_indptr_buf = indptr,
+            .paged_kv_indices_buf = indices,
+            .paged_kv_last_page_len_buf = last,
+            .custom_mask_buf = mask,
+            .mask_indptr_buf = mask_indptr};
   }
 };
 TEST(AttentionLessons, GraphModeFillsItsBuffersAndMaySwitchMasks) {
@@ -75,7 +82,8 @@ TEST(AttentionLessons, GraphModeFillsItsBuffersAndMaySwitchMasks) {
   expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, r), "mask");
   plan.custom_mask = std::nullopt;
   w.plan(plan);
-  expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, causal(p)), "no mask again");
+  expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, causal(p)),
+              "no mask again");
 }
 
 // ---- the other classes ----
@@ -84,8 +92,18 @@ TEST(AttentionLessons, BatchAttentionTakesItsCapFromThePlan) {
   const Pages pages(p);
   const Tensor qo = ints({0, 5}), len = ints({37});
   BatchAttention w;
-  w.plan({.qo_indptr = qo, .kv_indptr = pages.indptr, .kv_indices = pages.indices, .kv_len_arr = len, .num_qo_heads = p.hq, .num_kv_heads = p.hkv,
-          .head_dim_qk = p.d, .head_dim_vo = p.d, .page_size = 16, .causal = true, .logits_soft_cap = 0.7, .q_data_type = DType::kF32,
+  w.plan({.qo_indptr = qo,
+          .kv_indptr = pages.indptr,
+          .kv_indices = pages.indices,
+          .kv_len_arr = len,
+          .num_qo_heads = p.hq,
+          .num_kv_heads = p.hkv,
+          .head_dim_qk = p.d,
+          .head_dim_vo = p.d,
+          .page_size = 16,
+          .causal = true,
+          .logits_soft_cap = 0.7,
+          .q_data_type = DType::kF32,
           .kv_data_type = DType::kF32});
   Rules r = causal(p);
   r.logit = [](double x, int64_t, int64_t, int64_t) { return 0.7 * std::tanh(x / 0.7); };
@@ -99,10 +117,22 @@ TEST(AttentionLessons, PodReturnsBothLseAndZerosForRowsBeforeTheKeys) {
   const Pages pages(decode);
   const Tensor workspace = no_workspace();
   PODWithPagedKVCacheWrapper w(workspace);
-  w.plan({.indptr = pages.indptr, .indices = pages.indices, .last_page_len = pages.last, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 32,
-          .page_size = 16, .q_data_type = DType::kF32});
-  op::Results r = w.run({.q_p = prefill.q, .k_p = prefill.k, .v_p = prefill.v, .q_d = decode.q, .paged_kv_cache_d = pages.cache, .causal_p = true,
-                         .return_lse_p = true, .return_lse_d = true});
+  w.plan({.indptr = pages.indptr,
+          .indices = pages.indices,
+          .last_page_len = pages.last,
+          .num_qo_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 32,
+          .page_size = 16,
+          .q_data_type = DType::kF32});
+  op::Results r = w.run({.q_p = prefill.q,
+                         .k_p = prefill.k,
+                         .v_p = prefill.v,
+                         .q_d = decode.q,
+                         .paged_kv_cache_d = pages.cache,
+                         .causal_p = true,
+                         .return_lse_p = true,
+                         .return_lse_d = true});
   expect_both({r[0], r[1]}, expected(prefill, causal(prefill)), "prefill");
   expect_both({r[2], r[3]}, expected(decode, {}), "decode");
 }
@@ -110,23 +140,43 @@ TEST(AttentionLessons, PodReturnsBothLseAndZerosForRowsBeforeTheKeys) {
 TEST(AttentionLessons, CascadeIsAttentionOverAllLevels) {
   const Problem p(3, 53);  // one request: 32 keys shared, 21 of its own, in pages of 16
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = ints({0, 3}), a = ints({0, 2}), b = ints({0, 2}), ia = ints({3, 2}), ib = ints({1, 0}), la = ints({16}), lb = ints({5});
+  const Tensor workspace = no_workspace(), qo = ints({0, 3}), a = ints({0, 2}), b = ints({0, 2}), ia = ints({3, 2}),
+               ib = ints({1, 0}), la = ints({16}), lb = ints({5});
   MultiLevelCascadeAttentionWrapper w({.num_levels = 2, .float_workspace_buffer = workspace});
-  w.plan({.qo_indptr_arr = {qo, qo}, .paged_kv_indptr_arr = {a, b}, .paged_kv_indices_arr = {ia, ib}, .paged_kv_last_page_len = {la, lb},
-          .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 32, .page_size = 16, .causal = true, .q_data_type = DType::kF32});
+  w.plan({.qo_indptr_arr = {qo, qo},
+          .paged_kv_indptr_arr = {a, b},
+          .paged_kv_indices_arr = {ia, ib},
+          .paged_kv_last_page_len = {la, lb},
+          .num_qo_heads = 4,
+          .num_kv_heads = 2,
+          .head_dim = 32,
+          .page_size = 16,
+          .causal = true,
+          .q_data_type = DType::kF32});
   expect_values(w.run({.q = p.q, .paged_kv_cache = pages.cache}), expected(p, causal(p)).out, 2e-5, "levels");
 }
 
 TEST(AttentionLessons, MergeInPlaceRefusesAnLseOfAnotherType) {
-  const Tensor v = Tensor::zeros({2, 4, 32}, DType::kF16), s = Tensor::zeros({2, 4}, DType::kF16), f = Tensor::zeros({2, 4}, DType::kF32);
-  expect_error(ErrorKind::kValueError, "s.dtype is float16, but must be float32", [&] { merge_state_in_place({.v = v, .s = s, .v_other = v, .s_other = f}); });
+  const Tensor v = Tensor::zeros({2, 4, 32}, DType::kF16), s = Tensor::zeros({2, 4}, DType::kF16),
+               f = Tensor::zeros({2, 4}, DType::kF32);
+  expect_error(ErrorKind::kValueError, "s.dtype is float16, but must be float32",
+               [&] { merge_state_in_place({.v = v, .s = s, .v_other = v, .s_other = f}); });
 }
 
 TEST(AttentionLessons, BlockSparseChecksTheLastBlockAndKeepsTheTypeOfQ) {
   const Problem p(8, 30);
-  const Tensor workspace = no_workspace(), indptr = ints({0, 2, 3}), indices = ints({0, 2, 1}), beyond = ints({0, 3, 1}), none = ints({0, 0, 0}), empty = ints({});
+  const Tensor workspace = no_workspace(), indptr = ints({0, 2, 3}), indices = ints({0, 2, 1}),
+               beyond = ints({0, 3, 1}), none = ints({0, 0, 0}), empty = ints({});
   BlockSparseAttentionWrapper w(workspace);
-  BlockSparsePlan plan{.indptr = indptr, .indices = indices, .M = 8, .N = 30, .R = 4, .C = 10, .num_qo_heads = 4, .num_kv_heads = 2, .head_dim = 32};
+  BlockSparsePlan plan{.indptr = indptr,
+                       .indices = indices,
+                       .M = 8,
+                       .N = 30,
+                       .R = 4,
+                       .C = 10,
+                       .num_qo_heads = 4,
+                       .num_kv_heads = 2,
+                       .head_dim = 32};
   plan.q_data_type = DType::kF32;
   w.plan(plan);
   Rules r;
@@ -155,13 +205,17 @@ TEST(AttentionLessons, RangesAreSeenInBothDirections) {
     const bool image = i >= 8 && i < 20;
     spans.data_as<int32_t>()[2 * i] = image ? 15 : -1, spans.data_as<int32_t>()[2 * i + 1] = image ? 26 : -1;
   }
-  BatchPrefillWithCausalBidirectionalRangesWrapper w({.float_workspace_buffer = workspace, .q_data_type = DType::kF32, .kv_data_type = DType::kF32,
-                                                      .head_dim_qk = 32, .head_dim_vo = 32});
+  BatchPrefillWithCausalBidirectionalRangesWrapper w({.float_workspace_buffer = workspace,
+                                                      .q_data_type = DType::kF32,
+                                                      .kv_data_type = DType::kF32,
+                                                      .head_dim_qk = 32,
+                                                      .head_dim_vo = 32});
   BatchRangesRun run{.q = p.q, .paged_kv_cache = pages.cache, .bidirectional_ranges = spans, .return_lse = true};
   expect_error(ErrorKind::kValueError, "plan() has not been called", [&] { w.run(run); });
   BatchRangesPlan plan{prefill_plan(p, pages, qo), {}};
   w.plan(plan);
-  for (const auto& [before, within] : {std::pair(int64_t{-1}, int64_t{-1}), std::pair(int64_t{4}, int64_t{0}), std::pair(int64_t{0}, int64_t{3})}) {
+  for (const auto& [before, within] :
+       {std::pair(int64_t{-1}, int64_t{-1}), std::pair(int64_t{4}, int64_t{0}), std::pair(int64_t{0}, int64_t{3})}) {
     Rules r;
     r.sees = [&, b = before, n = within](int64_t i, int64_t j) {
       const int64_t at = i + 7;

@@ -31,9 +31,12 @@ Tensor random_tensor(DType t, std::vector<int64_t> shape, unsigned seed) {
   std::normal_distribution<float> normal;
   for (int64_t i = 0; i < out.numel(); ++i) {
     const float x = normal(g);
-    if (t == DType::kF32) out.data_as<float>()[i] = x;
-    else if (t == DType::kF16) out.data_as<f16_t>()[i] = f16_t(x);
-    else out.data_as<bf16_t>()[i] = bf16_t(x);
+    if (t == DType::kF32)
+      out.data_as<float>()[i] = x;
+    else if (t == DType::kF16)
+      out.data_as<f16_t>()[i] = f16_t(x);
+    else
+      out.data_as<bf16_t>()[i] = bf16_t(x);
   }
   return out;
 }
@@ -43,8 +46,8 @@ double at(const Tensor& t, int64_t i) {
   return static_cast<float>(t.data_as<bf16_t>()[i]);
 }
 
-/// What a variant means: the logit (in natural units) or weight of (raw product, row, key, head), whether a key is seen, an extra
-/// term of the denominator, and what becomes of the output.
+/// What a variant means: the logit (in natural units) or weight of (raw product, row, key, head), whether a key is
+/// seen, an extra term of the denominator, and what becomes of the output.
 struct Meaning {
   bool softmax = true;
   std::function<double(double s, int64_t i, int64_t j, int64_t h)> logit;
@@ -55,8 +58,8 @@ struct Meaning {
 };
 
 /// K and V are [kv, hkv, d]; q and the result [qo, hq, d].
-void expect_meaning(const Meaning& m, const Shape& s, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& got, bool causal,
-                    const Tensor* lse = nullptr) {
+void expect_meaning(const Meaning& m, const Shape& s, const Tensor& q, const Tensor& k, const Tensor& v,
+                    const Tensor& got, bool causal, const Tensor* lse = nullptr) {
   const double tolerance = got.dtype() == DType::kF32 ? 2e-5 : got.dtype() == DType::kF16 ? 2e-3 : 1.2e-2;
   const int64_t off = s.kv - s.qo, group = s.hq / s.hkv;
   for (int64_t i = 0; i < s.qo; ++i)
@@ -91,15 +94,23 @@ void expect_meaning(const Meaning& m, const Shape& s, const Tensor& q, const Ten
         const double want = m.output(mean, i, h), have = at(got, (i * s.hq + h) * s.d + d);
         // Weights are rounded to q's dtype one by one: without softmax the errors add up like the terms themselves.
         const double spread = m.softmax ? 0.0 : std::sqrt(squares[static_cast<size_t>(d)]);
-        ASSERT_NEAR(have, want, tolerance * (1 + std::abs(want) + spread)) << "row " << i << " head " << h << " dim " << d;
+        ASSERT_NEAR(have, want, tolerance * (1 + std::abs(want) + spread))
+            << "row " << i << " head " << h << " dim " << d;
       }
       if (!lse || !m.softmax) continue;
-      ASSERT_NEAR(lse->data_as<float>()[i * s.hq + h], (top + std::log(sum)) / std::log(2.0), 2e-3) << "row " << i << " head " << h;
+      ASSERT_NEAR(lse->data_as<float>()[i * s.hq + h], (top + std::log(sum)) / std::log(2.0), 2e-3)
+          << "row " << i << " head " << h;
     }
 }
 
 AttentionVariant variant(const char* name, std::string decl, DType t, int64_t d) {
-  return {.dtype_q = t, .dtype_kv = t, .dtype_o = t, .head_dim_qk = d, .head_dim_vo = d, .variant_name = name, .variant_decl = std::move(decl)};
+  return {.dtype_q = t,
+          .dtype_kv = t,
+          .dtype_o = t,
+          .head_dim_qk = d,
+          .head_dim_vo = d,
+          .variant_name = name,
+          .variant_decl = std::move(decl)};
 }
 std::string constructor(const std::string& name) {
   return "  template <class Params>\n  __device__ __host__ " + name +
@@ -107,7 +118,8 @@ std::string constructor(const std::string& name) {
 }
 op::Value list(std::vector<op::Value> items) { return op::ListValue{std::move(items)}; }
 
-const std::string kSigmoid = "struct Sigmoid : AttentionVariantBase {\n  static constexpr bool use_softmax = false;\n" + constructor("Sigmoid") + R"(
+const std::string kSigmoid = "struct Sigmoid : AttentionVariantBase {\n  static constexpr bool use_softmax = false;\n" +
+                             constructor("Sigmoid") + R"(
   REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
     return math::ptx_rcp(1.f + math::ptx_exp2(-(logits * params.sm_scale + params.bias) * math::log2e));
   })
@@ -115,7 +127,9 @@ const std::string kSigmoid = "struct Sigmoid : AttentionVariantBase {\n  static 
 Meaning sigmoid(const Shape& s, double bias) {
   Meaning m;
   m.softmax = false;
-  m.logit = [=](double x, int64_t, int64_t, int64_t) { return 1 / (1 + std::exp(-(x / std::sqrt(static_cast<double>(s.d)) + bias))); };
+  m.logit = [=](double x, int64_t, int64_t, int64_t) {
+    return 1 / (1 + std::exp(-(x / std::sqrt(static_cast<double>(s.d)) + bias)));
+  };
   return m;
 }
 
@@ -126,7 +140,8 @@ TEST_P(AttentionVariants, SigmoidPrefillAndDecode) {
   for (const Shape& s : {Shape{}, Shape{.qo = 1, .kv = 1, .hq = 3, .hkv = 1, .d = 40}, Shape{.qo = 130, .kv = 129}}) {
     AttentionVariant v = variant("Sigmoid", kSigmoid, t, s.d);
     v.additional_scalar_names = {"bias"}, v.additional_scalar_dtypes = {"float"};
-    const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 1), k = random_tensor(t, {s.kv, s.hkv, s.d}, 2), w = random_tensor(t, {s.kv, s.hkv, s.d}, 3);
+    const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 1), k = random_tensor(t, {s.kv, s.hkv, s.d}, 2),
+                 w = random_tensor(t, {s.kv, s.hkv, s.d}, 3);
     for (const bool causal : {false, true}) {
       const Tensor out = single_prefill_with_kv_cache_with_jit_module(
           {.jit_module = v.value(), .q = q, .k = k, .v = w, .mask_mode = causal, .args = list({-1.5})});
@@ -134,7 +149,8 @@ TEST_P(AttentionVariants, SigmoidPrefillAndDecode) {
     }
     if (s.qo > s.kv) continue;
     const Tensor one = Tensor::clone(q.view().select(0, 0));
-    const Tensor out = single_decode_with_kv_cache_with_jit_module({.jit_module = v.value(), .q = one, .k = k, .v = w, .args = list({0.25})});
+    const Tensor out = single_decode_with_kv_cache_with_jit_module(
+        {.jit_module = v.value(), .q = one, .k = k, .v = w, .args = list({0.25})});
     expect_meaning(sigmoid(s, 0.25), {1, s.kv, s.hq, s.hkv, s.d}, one, k, w, out, false);
   }
 }
@@ -156,21 +172,29 @@ TEST(AttentionVariant, LearnedBiasMaskAndGate) {
     const float mean = d > 0 ? output * scale / d : 0.f;
     return params.maybe_gate ? mean * params.maybe_gate[qo_head_idx] : mean;
   })
-};)", t, s.d);
+};)",
+                               t, s.d);
   v.additional_tensor_names = {"bias", "maybe_gate"}, v.additional_tensor_dtypes = {"float", "float"};
   v.additional_scalar_names = {"max_distance"}, v.additional_scalar_dtypes = {"int64_t"};
-  const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 4), k = random_tensor(t, {s.kv, s.hkv, s.d}, 5), w = random_tensor(t, {s.kv, s.hkv, s.d}, 6);
+  const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 4), k = random_tensor(t, {s.kv, s.hkv, s.d}, 5),
+               w = random_tensor(t, {s.kv, s.hkv, s.d}, 6);
   const Tensor bias = random_tensor(DType::kF32, {s.hq, s.kv}, 7), gate = random_tensor(DType::kF32, {s.hq}, 8);
   Meaning m;
   const int64_t off = s.kv - s.qo;
   m.logit = [&](double x, int64_t i, int64_t j, int64_t h) {
-    return (x + bias.data_as<float>()[h * s.kv + std::max<int64_t>(i + off - j, 0)]) / std::sqrt(static_cast<double>(s.d));
+    return (x + bias.data_as<float>()[h * s.kv + std::max<int64_t>(i + off - j, 0)]) /
+           std::sqrt(static_cast<double>(s.d));
   };
   m.visible = [](int64_t i, int64_t j, int64_t h) { return (i + j + h) % 3 != 0; };
   for (const bool gated : {true, false}) {
     m.output = [&](double o, int64_t, int64_t h) { return gated ? o * gate.data_as<float>()[h] : o; };
     const std::pair<Tensor, Tensor> r = single_prefill_with_kv_cache_with_jit_module(
-        {.jit_module = v.value(), .q = q, .k = k, .v = w, .mask_mode = 1, .return_lse = true,
+        {.jit_module = v.value(),
+         .q = q,
+         .k = k,
+         .v = w,
+         .mask_mode = 1,
+         .return_lse = true,
          .args = list({bias, gated ? op::Value(gate) : op::Value(), s.kv})});
     expect_meaning(m, s, q, k, w, r.first, true, &r.second);
   }
@@ -188,19 +212,26 @@ TEST(AttentionVariant, SinkByUpdate) {
     d = math::ptx_exp2(sink - top) + d * scale;
     m = top;
   })
-};)", t, s.d);
+};)",
+                               t, s.d);
   v.additional_tensor_names = {"sink"}, v.additional_tensor_dtypes = {"float"};
   v.additional_scalar_names = {"sm_scale"}, v.additional_scalar_dtypes = {"float"};
-  const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 9), k = random_tensor(t, {s.kv, s.hkv, s.d}, 10), w = random_tensor(t, {s.kv, s.hkv, s.d}, 11);
+  const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 9), k = random_tensor(t, {s.kv, s.hkv, s.d}, 10),
+               w = random_tensor(t, {s.kv, s.hkv, s.d}, 11);
   const Tensor sink = random_tensor(DType::kF32, {s.hq}, 12);
   for (const double scale : {0.2, -0.2, 0.0, 1 / std::sqrt(static_cast<double>(s.d))}) {
     Meaning m;
     m.logit = [=](double x, int64_t, int64_t, int64_t) { return x * scale; };
     m.sink_logit = [&](int64_t h) { return static_cast<double>(sink.data_as<float>()[h]); };
     const bool fill = scale > 0 && scale != 0.2;  // the library fills sm_scale when it is left out
-    const std::pair<Tensor, Tensor> r = single_prefill_with_kv_cache_with_jit_module(
-        {.jit_module = v.value(), .q = q, .k = k, .v = w, .mask_mode = 1, .return_lse = true,
-         .args = fill ? list({sink}) : list({sink, scale})});
+    const std::pair<Tensor, Tensor> r =
+        single_prefill_with_kv_cache_with_jit_module({.jit_module = v.value(),
+                                                      .q = q,
+                                                      .k = k,
+                                                      .v = w,
+                                                      .mask_mode = 1,
+                                                      .return_lse = true,
+                                                      .args = fill ? list({sink}) : list({sink, scale})});
     expect_meaning(m, s, q, k, w, r.first, true, &r.second);
   }
 }
@@ -208,11 +239,14 @@ TEST(AttentionVariant, SinkByUpdate) {
 TEST(AttentionVariant, ElementsOfQueryAndKey) {
   constexpr DType t = DType::kBF16;
   const Shape s{.qo = 3, .kv = 33};
-  const AttentionVariant v = variant("Elements", "struct Elements : AttentionVariantBase {\n" + constructor("Elements") + R"(
+  const AttentionVariant v =
+      variant("Elements", "struct Elements : AttentionVariantBase {\n" + constructor("Elements") + R"(
   REGISTER_QUERY_TRANSFORM(params, q, { return q > 0 ? q : 0.f; })
   REGISTER_KEY_TRANSFORM(params, k, { return k * k; })
-};)", t, s.d);
-  const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 13), k = random_tensor(t, {s.kv, s.hkv, s.d}, 14), w = random_tensor(t, {s.kv, s.hkv, s.d}, 15);
+};)",
+              t, s.d);
+  const Tensor q = random_tensor(t, {s.qo, s.hq, s.d}, 13), k = random_tensor(t, {s.kv, s.hkv, s.d}, 14),
+               w = random_tensor(t, {s.kv, s.hkv, s.d}, 15);
   Meaning m;
   m.q = [](double x) { return std::max(x, 0.0); };
   m.k = [](double x) { return x * x; };
@@ -225,7 +259,8 @@ TEST(AttentionVariant, LongRequestsDoNotDependOnThreads) {
   const Shape s{.qo = 2, .kv = 5000};
   AttentionVariant v = variant("Sigmoid", kSigmoid, DType::kBF16, s.d);
   v.additional_scalar_names = {"bias"}, v.additional_scalar_dtypes = {"float"};
-  const Tensor q = random_tensor(DType::kBF16, {s.qo, s.hq, s.d}, 1), k = random_tensor(DType::kBF16, {s.kv, s.hkv, s.d}, 2),
+  const Tensor q = random_tensor(DType::kBF16, {s.qo, s.hq, s.d}, 1),
+               k = random_tensor(DType::kBF16, {s.kv, s.hkv, s.d}, 2),
                w = random_tensor(DType::kBF16, {s.kv, s.hkv, s.d}, 3);
   const SinglePrefillWithJitModule call{.jit_module = v.value(), .q = q, .k = k, .v = w, .args = list({-3.0})};
   const Tensor many = single_prefill_with_kv_cache_with_jit_module(call);
@@ -240,7 +275,9 @@ TEST(AttentionVariant, LongRequestsDoNotDependOnThreads) {
 }
 
 /// A pool of pages of 16 whose tokens lie in order, so that one tensor is both the pool and the keys.
-Tensor pages_of(const Tensor& t) { return Tensor(t.view().view({t.size(0) / 16, 16, t.size(1), t.size(2)}), t.owner()); }
+Tensor pages_of(const Tensor& t) {
+  return Tensor(t.view().view({t.size(0) / 16, 16, t.size(1), t.size(2)}), t.owner());
+}
 Tensor page_ids(int64_t n) {
   std::vector<int32_t> v(static_cast<size_t>(n));
   for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<int32_t>(i);
@@ -251,36 +288,68 @@ TEST(AttentionVariant, BatchWrappersTakeJitArgs) {
   const Shape s{.qo = 1, .kv = 160};
   AttentionVariant v = variant("Sigmoid", kSigmoid, DType::kF32, s.d);
   v.additional_scalar_names = {"bias"}, v.additional_scalar_dtypes = {"float"};
-  const Tensor k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2), w = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 3);
+  const Tensor k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2),
+               w = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 3);
   const Tensor kp = pages_of(k), vp = pages_of(w), workspace = Tensor::empty({0}, DType::kU8);
   const Tensor indptr = ints({0, 10}), ids = page_ids(10), last = ints({16});
 
   const Tensor one = random_tensor(DType::kF32, {1, s.hq, s.d}, 1);
   BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .jit_args = v.value()});
-  decode.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim = s.d,
-               .page_size = 16, .q_data_type = DType::kF32});
+  decode.plan({.indptr = indptr,
+               .indices = ids,
+               .last_page_len = last,
+               .num_qo_heads = s.hq,
+               .num_kv_heads = s.hkv,
+               .head_dim = s.d,
+               .page_size = 16,
+               .q_data_type = DType::kF32});
   const Tensor o1 = decode.run({.q = one, .paged_kv_cache = op::PagedKv(kp, vp), .args = list({-1.0})});
   expect_meaning(sigmoid(s, -1.0), s, one, k, w, o1, false);
 
   const Shape many{.qo = 7, .kv = 160};
   const Tensor q = random_tensor(DType::kF32, {many.qo, s.hq, s.d}, 4), qo = ints({0, 7}), kv = ints({0, 160});
-  BatchPrefillWithPagedKVCacheWrapper paged({.float_workspace_buffer = workspace, .jit_args = v.value(), .variant_owns_mask = true});
-  paged.plan({.qo_indptr = qo, .paged_kv_indptr = indptr, .paged_kv_indices = ids, .paged_kv_last_page_len = last, .num_qo_heads = s.hq,
-              .num_kv_heads = s.hkv, .head_dim_qk = s.d, .page_size = 16, .causal = true, .q_data_type = DType::kF32});
+  BatchPrefillWithPagedKVCacheWrapper paged(
+      {.float_workspace_buffer = workspace, .jit_args = v.value(), .variant_owns_mask = true});
+  paged.plan({.qo_indptr = qo,
+              .paged_kv_indptr = indptr,
+              .paged_kv_indices = ids,
+              .paged_kv_last_page_len = last,
+              .num_qo_heads = s.hq,
+              .num_kv_heads = s.hkv,
+              .head_dim_qk = s.d,
+              .page_size = 16,
+              .causal = true,
+              .q_data_type = DType::kF32});
   const Tensor o2 = paged.run({.q = q, .paged_kv_cache = op::PagedKv(kp, vp), .args = list({-1.0})});
   expect_meaning(sigmoid(s, -1.0), many, q, k, w, o2, true);
 
   BatchPrefillWithRaggedKVCacheWrapper ragged({.float_workspace_buffer = workspace, .jit_args = v.value()});
-  ragged.plan({.qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim_qk = s.d, .causal = true,
+  ragged.plan({.qo_indptr = qo,
+               .kv_indptr = kv,
+               .num_qo_heads = s.hq,
+               .num_kv_heads = s.hkv,
+               .head_dim_qk = s.d,
+               .causal = true,
                .q_data_type = DType::kF32});
   const Tensor o3 = ragged.run({.q = q, .k = k, .v = w, .args = list({-1.0})});
   expect_meaning(sigmoid(s, -1.0), many, q, k, w, o3, true);
 
   PODWithPagedKVCacheWrapper pod(PodInit{.float_workspace_buffer = workspace, .jit_args = v.value()});  // both halves
-  pod.plan({.indptr = indptr, .indices = ids, .last_page_len = last, .num_qo_heads = s.hq, .num_kv_heads = s.hkv, .head_dim = s.d,
-            .page_size = 16, .q_data_type = DType::kF32});
-  const std::pair<Tensor, Tensor> halves = pod.run({.q_p = q, .k_p = k, .v_p = w, .q_d = one, .paged_kv_cache_d = op::PagedKv(kp, vp),
-                                                    .causal_p = true, .args = list({-1.0})});
+  pod.plan({.indptr = indptr,
+            .indices = ids,
+            .last_page_len = last,
+            .num_qo_heads = s.hq,
+            .num_kv_heads = s.hkv,
+            .head_dim = s.d,
+            .page_size = 16,
+            .q_data_type = DType::kF32});
+  const std::pair<Tensor, Tensor> halves = pod.run({.q_p = q,
+                                                    .k_p = k,
+                                                    .v_p = w,
+                                                    .q_d = one,
+                                                    .paged_kv_cache_d = op::PagedKv(kp, vp),
+                                                    .causal_p = true,
+                                                    .args = list({-1.0})});
   expect_meaning(sigmoid(s, -1.0), many, q, k, w, halves.first, true);
   expect_meaning(sigmoid(s, -1.0), s, one, k, w, halves.second, false);
 }
@@ -290,9 +359,11 @@ TEST(AttentionVariant, ReplayAsksBeforeItCompilesRecordedSource) {
   const Shape s{.qo = 3, .kv = 40};
   AttentionVariant v = variant("Shifted", "struct Shifted : AttentionVariantBase {\n" + constructor("Shifted") + R"(
   REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale, { return output / d + params.shift[qo_head_idx]; })
-};)", DType::kF32, s.d);
+};)",
+                               DType::kF32, s.d);
   v.additional_tensor_names = {"shift"}, v.additional_tensor_dtypes = {"float"};
-  const Tensor q = random_tensor(DType::kF32, {s.qo, s.hq, s.d}, 1), k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2);
+  const Tensor q = random_tensor(DType::kF32, {s.qo, s.hq, s.d}, 1),
+               k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2);
   const Tensor shift = random_tensor(DType::kF32, {s.hq}, 3);
   const testing::TempDir dir;
   record::Settings settings = record::settings();
@@ -300,13 +371,15 @@ TEST(AttentionVariant, ReplayAsksBeforeItCompilesRecordedSource) {
   settings.destination = (dir / "log").string();
   settings.dump_dir = (dir / "dumps").string();
   record::configure(settings);
-  single_prefill_with_kv_cache_with_jit_module({.jit_module = v.value(), .q = q, .k = k, .v = k, .args = list({shift})});
+  single_prefill_with_kv_cache_with_jit_module(
+      {.jit_module = v.value(), .q = q, .k = k, .v = k, .args = list({shift})});
   record::stop();
 
   replay::Report report = replay::replay(settings.dump_dir);
   ASSERT_EQ(report.calls.size(), 1u);
   EXPECT_EQ(report.calls[0].outcome, replay::Outcome::kError);
-  EXPECT_NE(report.calls[0].message.find("FLASHINFER_ALLOW_RECORDED_SOURCE=1"), std::string::npos) << report.calls[0].message;
+  EXPECT_NE(report.calls[0].message.find("FLASHINFER_ALLOW_RECORDED_SOURCE=1"), std::string::npos)
+      << report.calls[0].message;
   ::setenv("FLASHINFER_ALLOW_RECORDED_SOURCE", "1", 1);
   env::reload();
   report = replay::replay(settings.dump_dir);
@@ -326,13 +399,18 @@ std::string error_of(const std::function<void()>& f) {
 
 TEST(AttentionVariant, SaysWhatIsWrong) {
   const Shape s;
-  const Tensor q = random_tensor(DType::kF32, {s.qo, s.hq, s.d}, 1), k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2);
+  const Tensor q = random_tensor(DType::kF32, {s.qo, s.hq, s.d}, 1),
+               k = random_tensor(DType::kF32, {s.kv, s.hkv, s.d}, 2);
   AttentionVariant v = variant("Sigmoid", kSigmoid, DType::kF32, s.d);
   v.additional_scalar_names = {"bias"}, v.additional_scalar_dtypes = {"float"};
   const auto call = [&](const AttentionVariant& with, op::Value args) {
-    return error_of([&] { single_prefill_with_kv_cache_with_jit_module({.jit_module = with.value(), .q = q, .k = k, .v = k, .args = args}); });
+    return error_of([&] {
+      single_prefill_with_kv_cache_with_jit_module({.jit_module = with.value(), .q = q, .k = k, .v = k, .args = args});
+    });
   };
-  const auto expect = [](const std::string& have, const char* part) { EXPECT_NE(have.find(part), std::string::npos) << have; };
+  const auto expect = [](const std::string& have, const char* part) {
+    EXPECT_NE(have.find(part), std::string::npos) << have;
+  };
   expect(call(v, {}), "TypeError: attention: 0 additional arguments, but jit_args declares 0 tensors and 1 scalars");
   expect(call(v, list({std::string("x")})), "TypeError: attention: bias (of jit_args) must be a number, but is str");
   AttentionVariant wrong = v;
@@ -343,16 +421,20 @@ TEST(AttentionVariant, SaysWhatIsWrong) {
   expect(call(wrong, list({1.0})), "the head dims are 64 and 64, but jit_args declares 128 and 64");
   wrong = v;
   wrong.dtype_kv = DType::kF16;
-  expect(call(wrong, list({1.0})), "ValueError: single_prefill_with_kv_cache_with_jit_module: the dtype of K and V is float32, but jit_args declares float16");
+  expect(call(wrong, list({1.0})),
+         "ValueError: single_prefill_with_kv_cache_with_jit_module: the dtype of K and V is float32, but jit_args "
+         "declares float16");
   wrong = v;
   wrong.additional_scalar_dtypes = {"std::string"};
-  expect(call(wrong, list({1.0})), "additional_scalar_dtypes holds 'std::string', but must hold C types: float, double");
+  expect(call(wrong, list({1.0})),
+         "additional_scalar_dtypes holds 'std::string', but must hold C types: float, double");
   wrong = v;
   wrong.additional_scalar_names = {"x; system(0)"};
   expect(call(wrong, list({1.0})), "additional_scalar_names holds 'x; system(0)', which is no C++ name");
   wrong = v;
   wrong.additional_tensor_names = {"gate"}, wrong.additional_tensor_dtypes = {"float"};
-  expect(call(wrong, list({op::Value(), 1.0})), "TypeError: attention: gate (of jit_args) must be a tensor, but is NoneType");
+  expect(call(wrong, list({op::Value(), 1.0})),
+         "TypeError: attention: gate (of jit_args) must be a tensor, but is NoneType");
 }
 
 }  // namespace

@@ -22,11 +22,13 @@ Tensor random_tensor(const std::vector<int64_t>& shape, unsigned seed, float siz
 }
 
 /// Bytes from `from` to below `to`, as `type`.
-inline Tensor random_bytes(const std::vector<int64_t>& shape, unsigned seed, int from, int to, DType type = DType::kU8) {
+inline Tensor random_bytes(const std::vector<int64_t>& shape, unsigned seed, int from, int to,
+                           DType type = DType::kU8) {
   std::mt19937 g(seed);
   const Tensor t = Tensor::empty(shape, type);
   auto* p = static_cast<uint8_t*>(t.data());
-  for (int64_t i = 0; i < t.nbytes(); ++i) p[i] = static_cast<uint8_t>(from + static_cast<int>(g() % static_cast<unsigned>(to - from)));
+  for (int64_t i = 0; i < t.nbytes(); ++i)
+    p[i] = static_cast<uint8_t>(from + static_cast<int>(g() % static_cast<unsigned>(to - from)));
   return t;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with scales, of groups and of GGUF blocks: one order of accumulation whatever m, threads, groups and form of the weight; what
-// is refused. Correctness over shapes is in the case tables.
+// Products with scales, of groups and of GGUF blocks: one order of accumulation whatever m, threads, groups and form of
+// the weight; what is refused. Correctness over shapes is in the case tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,11 +17,13 @@
 namespace flashinfer {
 namespace {
 
-Tensor random_bytes(std::initializer_list<int64_t> shape, unsigned seed, int from = 0, int to = 256, DType type = DType::kU8) {
+Tensor random_bytes(std::initializer_list<int64_t> shape, unsigned seed, int from = 0, int to = 256,
+                    DType type = DType::kU8) {
   std::mt19937 rng(seed);
   const Tensor t = Tensor::empty(shape, type);
   auto* bytes = static_cast<uint8_t*>(t.data());
-  for (int64_t i = 0; i < t.nbytes(); ++i) bytes[i] = static_cast<uint8_t>(from + static_cast<int>(rng() % static_cast<unsigned>(to - from)));
+  for (int64_t i = 0; i < t.nbytes(); ++i)
+    bytes[i] = static_cast<uint8_t>(from + static_cast<int>(rng() % static_cast<unsigned>(to - from)));
   return t;
 }
 Tensor random_floats(std::initializer_list<int64_t> shape, unsigned seed, DType type) {
@@ -29,9 +31,12 @@ Tensor random_floats(std::initializer_list<int64_t> shape, unsigned seed, DType 
   std::normal_distribution<float> normal;
   const Tensor t = Tensor::empty(shape, type);
   for (int64_t i = 0; i < t.numel(); ++i) {
-    if (type == DType::kBF16) t.data_as<bf16_t>()[i] = bf16_t(normal(rng));
-    else if (type == DType::kF32) t.data_as<float>()[i] = 0.1f + std::fabs(normal(rng));
-    else t.data_as<e4m3_t>()[i] = e4m3_t(normal(rng));
+    if (type == DType::kBF16)
+      t.data_as<bf16_t>()[i] = bf16_t(normal(rng));
+    else if (type == DType::kF32)
+      t.data_as<float>()[i] = 0.1f + std::fabs(normal(rng));
+    else
+      t.data_as<e4m3_t>()[i] = e4m3_t(normal(rng));
   }
   return t;
 }
@@ -40,7 +45,8 @@ Tensor blocks(int64_t n, int64_t per_row, int64_t bytes, unsigned seed) {
   const Tensor t = random_bytes({n, per_row * bytes}, seed);
   const f16_t scale(0.01f);
   for (int64_t i = 0; i < n * per_row; ++i)
-    for (int64_t half = 0; half < (bytes == 20 ? 2 : 1); ++half) std::memcpy(t.data_as<uint8_t>() + i * bytes + 2 * half, &scale.bits, 2);
+    for (int64_t half = 0; half < (bytes == 20 ? 2 : 1); ++half)
+      std::memcpy(t.data_as<uint8_t>() + i * bytes + 2 * half, &scale.bits, 2);
   return t;
 }
 
@@ -49,11 +55,14 @@ TEST(MmGguf, RowsDoNotDependOnTheirMatesNorOnTheForm) {
   const Tensor a = random_floats({150, k}, 1, DType::kBF16);
   const std::pair<const char*, int64_t> formats[] = {{"Q4_0", 18}, {"Q4_1", 20}, {"Q8_0", 34}};
   for (const auto& [format, bytes] : formats) {
-    const Tensor rows = blocks(n, k / 32, bytes, 2), panels = prepare_gguf_weights({.b_blocks = rows, .format = format});
+    const Tensor rows = blocks(n, k / 32, bytes, 2),
+                 panels = prepare_gguf_weights({.b_blocks = rows, .format = format});
     const Tensor all = mm_gguf({.a = a, .b_blocks = panels, .format = format, .out_dtype = DType::kF32});
     for (const int64_t m : {1, 2, 5, 8, 9, 17, 150}) {
       const TensorView some = a.view().slice(0, 150 - m, 150), want = all.view().slice(0, 150 - m, 150);
-      EXPECT_TRUE(same_bytes(mm_gguf({.a = some, .b_blocks = panels, .format = format, .out_dtype = DType::kF32}), want)) << format << " " << m;
+      EXPECT_TRUE(
+          same_bytes(mm_gguf({.a = some, .b_blocks = panels, .format = format, .out_dtype = DType::kF32}), want))
+          << format << " " << m;
       EXPECT_TRUE(same_bytes(mm_gguf({.a = some, .b_blocks = rows, .format = format, .out_dtype = DType::kF32}), want))
           << format << " " << m << " as in the file";
     }
@@ -61,7 +70,8 @@ TEST(MmGguf, RowsDoNotDependOnTheirMatesNorOnTheForm) {
     Context context = Context::current();
     context.executor = *pool;
     ContextScope scope(context);
-    EXPECT_TRUE(same_bytes(mm_gguf({.a = a, .b_blocks = panels, .format = format, .out_dtype = DType::kF32}), all)) << format;
+    EXPECT_TRUE(same_bytes(mm_gguf({.a = a, .b_blocks = panels, .format = format, .out_dtype = DType::kF32}), all))
+        << format;
   }
 }
 
@@ -74,7 +84,8 @@ TEST(MmGguf, QuantisedRowsDoNotDependOnTheirMatesNorOnTheForm) {
     const auto multiply = [&](const TensorView& x, const TensorView& b, bool quantize) {
       return mm_gguf({.a = x, .b_blocks = b, .format = format, .out_dtype = DType::kF32, .quantize_a = quantize});
     };
-    const Tensor rows = blocks(n, k / 32, bytes, 2), panels = prepare_gguf_weights({.b_blocks = rows, .format = format});
+    const Tensor rows = blocks(n, k / 32, bytes, 2),
+                 panels = prepare_gguf_weights({.b_blocks = rows, .format = format});
     const Tensor all = multiply(a, panels, true), exact = multiply(a, panels, false);
     for (const int64_t m : {1, 2, 5, 8, 9, 17, 150}) {
       const TensorView some = a.view().slice(0, 150 - m, 150), want = all.view().slice(0, 150 - m, 150);
@@ -111,7 +122,8 @@ TEST(MmGguf, QuantisedRowsKeepZerosAndNanApart) {
 }
 
 TEST(MmGguf, RefusesWhatDoesNotFit) {
-  const Tensor a = random_floats({2, 64}, 3, DType::kBF16), b = blocks(20, 2, 20, 4), packed = prepare_gguf_weights({.b_blocks = b, .format = "Q4_1"});
+  const Tensor a = random_floats({2, 64}, 3, DType::kBF16), b = blocks(20, 2, 20, 4),
+               packed = prepare_gguf_weights({.b_blocks = b, .format = "Q4_1"});
   const Tensor longer = random_floats({2, 96}, 3, DType::kBF16), k40 = random_floats({2, 40}, 3, DType::kBF16);
   expect_refused(
       "ValueError: mm_gguf: b_blocks.shape[1] is 40, which is 64 elements of Q4_1, but k is 96 (from a.shape[1])",
@@ -134,16 +146,18 @@ TEST(ScaledProducts, RowsDoNotDependOnTheirMates) {
                sa = random_floats({40, 2}, 7, DType::kF32), sb = random_floats({1, 2}, 8, DType::kF32);
   const Tensor all = gemm_fp8_nt_groupwise({.a = a, .b = b, .a_scale = sa, .b_scale = sb, .scale_major_mode = "K"});
   const Tensor plain = mm_fp8({.a = a, .b = b});
-  const Tensor fa = random_bytes({40, k / 2}, 9), fb = random_bytes({n, k / 2}, 10), fsa = random_bytes({128, 16}, 11, 0x30, 0x40),
-               fsb = random_bytes({128, 16}, 12, 0x30, 0x40);
+  const Tensor fa = random_bytes({40, k / 2}, 9), fb = random_bytes({n, k / 2}, 10),
+               fsa = random_bytes({128, 16}, 11, 0x30, 0x40), fsb = random_bytes({128, 16}, 12, 0x30, 0x40);
   const auto fp4 = [&](int64_t m) {  // rows 0 .. m: the scales of a start with row 0
     return mm_fp4({.a = fa.view().slice(0, 0, m), .b = fb.view().transpose(0, 1), .a_descale = fsa, .b_descale = fsb});
   };
   const Tensor all_fp4 = fp4(40);
   for (const int64_t m : {1, 3, 8, 9, 33}) {
     const TensorView some = a.view().slice(0, 0, m);
-    EXPECT_TRUE(same_bytes(gemm_fp8_nt_groupwise({.a = some, .b = b, .a_scale = sa.view().slice(0, 0, m), .b_scale = sb, .scale_major_mode = "K"}),
-                           all.view().slice(0, 0, m)))
+    EXPECT_TRUE(same_bytes(
+        gemm_fp8_nt_groupwise(
+            {.a = some, .b = b, .a_scale = sa.view().slice(0, 0, m), .b_scale = sb, .scale_major_mode = "K"}),
+        all.view().slice(0, 0, m)))
         << m;
     EXPECT_TRUE(same_bytes(mm_fp8({.a = some, .b = b}), plain.view().slice(0, 0, m))) << m;
     EXPECT_TRUE(same_bytes(fp4(m), all_fp4.view().slice(0, 0, m))) << m;
@@ -162,8 +176,9 @@ TEST(ScaledProducts, GroupsEqualProductsOfTheirOwn) {
 }
 
 TEST(ScaledProducts, RefuseScalesThatDoNotFit) {
-  const Tensor a = random_bytes({9, 64}, 15), b = random_bytes({40, 64}, 16), good = random_bytes({128, 8}, 17, 0x30, 0x40),
-               small = random_bytes({64, 8}, 18), two = random_floats({2}, 19, DType::kF32);
+  const Tensor a = random_bytes({9, 64}, 15), b = random_bytes({40, 64}, 16),
+               good = random_bytes({128, 8}, 17, 0x30, 0x40), small = random_bytes({64, 8}, 18),
+               two = random_floats({2}, 19, DType::kF32);
   const TensorView bt = b.view().transpose(0, 1);
   expect_refused(
       "ValueError: mm_fp4: a_descale is uint8[64, 8], 512 scale factors, but 9 x 8 of them need 1024 in the 128x4 "
@@ -176,7 +191,8 @@ TEST(ScaledProducts, RefuseScalesThatDoNotFit) {
   const Tensor row_major = Tensor::clone(bt);
   expect_refused("b is uint8[64, 40] with strides 40 and 1, but must be column-major",
                  [&] { mm_fp4({.a = a, .b = row_major, .a_descale = good, .b_descale = good}); });
-  const Tensor x = random_floats({3, 256}, 20, DType::kF8E4M3), y = random_floats({129, 256}, 21, DType::kF8E4M3), sx = random_floats({3, 2}, 22, DType::kF32);
+  const Tensor x = random_floats({3, 256}, 20, DType::kF8E4M3), y = random_floats({129, 256}, 21, DType::kF8E4M3),
+               sx = random_floats({3, 2}, 22, DType::kF32);
   expect_refused(
       "gemm_fp8_nt_groupwise: b_scale is float32[3, 2], but must be [2, 2] (one scale for 128 of 129 by 128 of k = "
       "256)",
@@ -193,7 +209,11 @@ TEST(ScaledProducts, RefuseScalesThatDoNotFit) {
   expect_refused("seg_lens and seg_indptr are both None",
                  [&] { segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true}); });
   expect_refused("segment 1 takes weight 5, but there are 2", [&] {
-    segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true, .seg_lens = TensorView(std::span<const int32_t>(lens)),
+    segments.run({.x = z,
+                  .weights = w,
+                  .batch_size = 2,
+                  .weight_column_major = true,
+                  .seg_lens = TensorView(std::span<const int32_t>(lens)),
                   .weight_indices = TensorView(std::span<const int32_t>(weights))});
   });
 }

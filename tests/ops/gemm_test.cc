@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
-#include "flashinfer/ops/gemm/op.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
+#include "flashinfer/ops/gemm/op.h"
 #include "tests/ops/data.h"
 #include "tests/ops/errors.h"
 
@@ -22,7 +22,8 @@ namespace {
 constexpr int64_t kK = 576, kN = 200;
 
 TEST(MmBf16, RowsDoNotDependOnTheirMates) {
-  const Tensor a = random_tensor<bf16_t>({512, kK}, 1), weight = random_tensor<bf16_t>({kN, kK}, 2), bias = random_tensor<bf16_t>({kN}, 3);
+  const Tensor a = random_tensor<bf16_t>({512, kK}, 1), weight = random_tensor<bf16_t>({kN, kK}, 2),
+               bias = random_tensor<bf16_t>({kN}, 3);
   const TensorView b = weight.view().transpose(0, 1);
   const Tensor packed = prepare_mm_weights({.b = b});
   for (const DType out : {DType::kF32, DType::kBF16}) {
@@ -83,7 +84,8 @@ TEST(PackedWeight, SaysWhatItIs) {
   EXPECT_EQ(packed.size(2), 32);
   for (const bf16_t x : packed.span<bf16_t>()) EXPECT_TRUE(std::isfinite(static_cast<float>(x)));
   // A copy is as good, and so is a slice of panels: the columns it holds.
-  const Tensor a = random_tensor<bf16_t>({5, 31}, 9), copy = Tensor::clone(packed), want = mm_bf16({.a = a, .b = packed});
+  const Tensor a = random_tensor<bf16_t>({5, 31}, 9), copy = Tensor::clone(packed),
+               want = mm_bf16({.a = a, .b = packed});
   EXPECT_EQ(want.size(1), 40);
   EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = copy}), want));
   EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = packed.view().slice(0, 1, 3)}), want.view().slice(1, 16, 40)));
@@ -91,14 +93,16 @@ TEST(PackedWeight, SaysWhatItIs) {
 
 TEST(PackedWeight, AWrongOneIsRefused) {
   const Tensor weight = random_tensor<bf16_t>({64, 40}, 10), packed = prepare_mm_weights({.b = weight});
-  const Tensor a = random_tensor<bf16_t>({2, 64}, 11), short_a = random_tensor<bf16_t>({2, 62}, 12), same_lines = random_tensor<bf16_t>({2, 63}, 13);
+  const Tensor a = random_tensor<bf16_t>({2, 64}, 11), short_a = random_tensor<bf16_t>({2, 62}, 12),
+               same_lines = random_tensor<bf16_t>({2, 63}, 13);
   EXPECT_NE(message_of([&] {
               mm_bf16({.a = short_a, .b = packed});
             }).find("ValueError: mm_bf16: b was packed for k = 64, but a.shape[1] is 62"),
             std::string::npos);
   EXPECT_NE(message_of([&] { mm_bf16({.a = same_lines, .b = packed}); }).find("k = 64, but a.shape[1] is 63"),
             std::string::npos);
-  const Tensor not_packed = random_tensor<bf16_t>({3, 33, 32}, 14), wrong_shape = random_tensor<bf16_t>({3, 33, 31}, 15);
+  const Tensor not_packed = random_tensor<bf16_t>({3, 33, 32}, 14),
+               wrong_shape = random_tensor<bf16_t>({3, 33, 31}, 15);
   EXPECT_NE(message_of([&] { mm_bf16({.a = a, .b = not_packed}); }).find("header that prepare_mm_weights writes"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
@@ -114,8 +118,8 @@ TEST(PackedWeight, AWrongOneIsRefused) {
 }
 
 TEST(MmBf16, MessagesNameBothValues) {
-  const Tensor a = random_tensor<bf16_t>({2, 64}, 16), b = random_tensor<bf16_t>({62, 40}, 17), good = random_tensor<bf16_t>({64, 40}, 18),
-               bias = random_tensor<bf16_t>({39}, 19);
+  const Tensor a = random_tensor<bf16_t>({2, 64}, 16), b = random_tensor<bf16_t>({62, 40}, 17),
+               good = random_tensor<bf16_t>({64, 40}, 18), bias = random_tensor<bf16_t>({39}, 19);
   const Tensor f32 = Tensor::zeros({2, 64}, DType::kF32), out = Tensor::zeros({2, 41}, DType::kBF16),
                f32_out = Tensor::zeros({2, 40}, DType::kF32);
   const auto expect = [](const std::string& got, const std::string& want) {

@@ -27,7 +27,9 @@ void expect_bits(const TensorView& got, const TensorView& want, const std::strin
   ASSERT_EQ(g.nbytes(), w.nbytes()) << what;
   EXPECT_EQ(std::memcmp(g.data(), w.data(), static_cast<size_t>(w.nbytes())), 0) << what;
 }
-void expect_bits(const op::Results& got, const TensorView& want, const std::string& what) { expect_bits(got[0].view(), want, what); }
+void expect_bits(const op::Results& got, const TensorView& want, const std::string& what) {
+  expect_bits(got[0].view(), want, what);
+}
 
 /// The latent rows of `kv` [n, ckv + kpe] in pages, in a scattered order, with NaN in all else.
 template <class T>
@@ -64,20 +66,31 @@ std::pair<Tensor, Tensor> rows(const Pool<T>& pool, const Tensor& q, const std::
   const int64_t heads = q.size(1), row = heads * kAll;
   Tensor all = Tensor::empty({n, heads, kAll}, dtype_of<T>::value);
   for (const Span& s : spans) {
-    std::memcpy(all.data_as<T>() + qo.back() * row, q.data_as<T>() + s.begin * row, static_cast<size_t>((s.end - s.begin) * row) * sizeof(T));
+    std::memcpy(all.data_as<T>() + qo.back() * row, q.data_as<T>() + s.begin * row,
+                static_cast<size_t>((s.end - s.begin) * row) * sizeof(T));
     for (int32_t page : pool.first(s.end)) indices.push_back(page);
     qo.push_back(qo.back() + static_cast<int32_t>(s.end - s.begin));
     kv.push_back(static_cast<int32_t>(indices.size()));
     len.push_back(static_cast<int32_t>(s.end));
   }
   const Tensor a = ints(qo), b = ints(kv), c = ints(indices), d = ints(len);
-  w.plan({.qo_indptr = a, .kv_indptr = b, .kv_indices = c, .kv_len_arr = d, .num_heads = heads, .head_dim_ckv = kCkv, .head_dim_kpe = kKpe,
-          .page_size = pool.cache.size(1), .causal = true, .sm_scale = 0.1, .q_data_type = dtype_of<T>::value, .kv_data_type = dtype_of<T>::value});
+  w.plan({.qo_indptr = a,
+          .kv_indptr = b,
+          .kv_indices = c,
+          .kv_len_arr = d,
+          .num_heads = heads,
+          .head_dim_ckv = kCkv,
+          .head_dim_kpe = kKpe,
+          .page_size = pool.cache.size(1),
+          .causal = true,
+          .sm_scale = 0.1,
+          .q_data_type = dtype_of<T>::value,
+          .kv_data_type = dtype_of<T>::value});
   return w.run({.return_lse = true, .query = op::PagedKv(all), .kv_cache = op::PagedKv(pool.cache)});
 }
 
-/// One prefill against every other way to the same rows: cut in two, decode steps, other page sizes, threads. 1031 rows cross a
-/// chunk of 1024 keys.
+/// One prefill against every other way to the same rows: cut in two, decode steps, other page sizes, threads. 1031 rows
+/// cross a chunk of 1024 keys.
 template <class T>
 void expect_same_rows(int64_t heads, int64_t n) {
   const Tensor q = random_tensor<T>({n, heads, kAll}, 1), kv = random_tensor<T>({n, kAll}, 2);
@@ -90,11 +103,13 @@ void expect_same_rows(int64_t heads, int64_t n) {
     ContextScope scope(context);
     for (int64_t page_size : {1, 5, 64}) {
       const Pool<T> pool(kv, page_size);
-      const std::vector<Span> spans = {{0, n}, {0, 1}, {3, 50}, {63, 64}, {64, 65}, {n - 8, n - 7}, {n - 7, n - 6}, {n / 2, n}, {n - 2, n}};
+      const std::vector<Span> spans = {{0, n},         {0, 1},         {3, 50},    {63, 64},  {64, 65},
+                                       {n - 8, n - 7}, {n - 7, n - 6}, {n / 2, n}, {n - 2, n}};
       const auto [o, lse] = rows<T>(pool, q, spans);
       int64_t at = 0;
       for (const Span& s : spans) {
-        const std::string what = str("rows ", s.begin, "..", s.end, ", ", heads, " heads, page size ", page_size, ", threads ", threads);
+        const std::string what =
+            str("rows ", s.begin, "..", s.end, ", ", heads, " heads, page size ", page_size, ", threads ", threads);
         const int64_t end = at + s.end - s.begin;
         expect_bits(o.view().slice(0, at, end), want.first.view().slice(0, s.begin, s.end), "out, " + what);
         expect_bits(lse.view().slice(0, at, end), want.second.view().slice(0, s.begin, s.end), "lse, " + what);
@@ -144,7 +159,8 @@ TEST(Mla, WorksCoverEveryRowAndChunkOnce) {
     for (int64_t heads : {1, 16, 128}) {
       const auto list = mla::make_work(qo, len, heads, false, threads);
       for (size_t b = 0; b < len.size(); ++b) {
-        const int64_t n = (qo[b + 1] - qo[b]) * heads, chunks = std::max(1, (len[b] + mla::kChunkKeys - 1) / mla::kChunkKeys);
+        const int64_t n = (qo[b + 1] - qo[b]) * heads,
+                      chunks = std::max(1, (len[b] + mla::kChunkKeys - 1) / mla::kChunkKeys);
         std::vector<int> seen(static_cast<size_t>(n * chunks));
         for (const MlaWork& w : list.works)
           for (int64_t r = w.row_begin; r < w.row_end && w.request == static_cast<int32_t>(b); ++r)
@@ -168,13 +184,24 @@ TEST(Mla, WorksCoverEveryRowAndChunkOnce) {
 /// One request of 3 query tokens and 20 keys in two pages of 16.
 struct Request {
   static constexpr int64_t kHeads = 4;
-  Tensor workspace = Tensor::empty({0}, DType::kU8), qo = ints({0, 3}), indptr = ints({0, 2}), indices = ints({1, 0}), len = ints({20});
+  Tensor workspace = Tensor::empty({0}, DType::kU8), qo = ints({0, 3}), indptr = ints({0, 2}), indices = ints({1, 0}),
+         len = ints({20});
   Tensor q_nope = random_tensor<bf16_t>({3, kHeads, kCkv}, 1), q_pe = random_tensor<bf16_t>({3, kHeads, kKpe}, 2);
   Tensor ckv = random_tensor<bf16_t>({3, 16, kCkv}, 3), kpe = random_tensor<bf16_t>({3, 16, kKpe}, 4);
   BatchMLAPagedAttentionWrapper w{workspace};
   BatchMlaPlan plan() {
-    return {.qo_indptr = qo, .kv_indptr = indptr, .kv_indices = indices, .kv_len_arr = len, .num_heads = kHeads, .head_dim_ckv = kCkv,
-            .head_dim_kpe = kKpe, .page_size = 16, .causal = true, .sm_scale = 0.1, .q_data_type = DType::kBF16, .kv_data_type = DType::kBF16};
+    return {.qo_indptr = qo,
+            .kv_indptr = indptr,
+            .kv_indices = indices,
+            .kv_len_arr = len,
+            .num_heads = kHeads,
+            .head_dim_ckv = kCkv,
+            .head_dim_kpe = kKpe,
+            .page_size = 16,
+            .causal = true,
+            .sm_scale = 0.1,
+            .q_data_type = DType::kBF16,
+            .kv_data_type = DType::kBF16};
   }
   BatchMlaRun run() { return {.q_nope = q_nope, .q_pe = q_pe, .ckv_cache = ckv, .kpe_cache = kpe}; }
 };
@@ -183,7 +210,8 @@ TEST(Mla, BothFormsOfArgumentsAndTablesMeanTheSame) {
   Request r;
   r.w.plan(r.plan());
   const Tensor want = r.w.run(r.run());
-  Tensor query = Tensor::empty({3, Request::kHeads, kAll}, DType::kBF16), cache = Tensor::empty({3, 16, kAll}, DType::kBF16);
+  Tensor query = Tensor::empty({3, Request::kHeads, kAll}, DType::kBF16),
+         cache = Tensor::empty({3, 16, kAll}, DType::kBF16);
   for (int64_t i = 0; i < 12; ++i) {
     std::memcpy(query.data_as<bf16_t>() + i * kAll, r.q_nope.data_as<bf16_t>() + i * kCkv, kCkv * 2);
     std::memcpy(query.data_as<bf16_t>() + i * kAll + kCkv, r.q_pe.data_as<bf16_t>() + i * kKpe, kKpe * 2);
@@ -194,7 +222,8 @@ TEST(Mla, BothFormsOfArgumentsAndTablesMeanTheSame) {
   }
   expect_bits(r.w.run({.query = op::PagedKv(query), .kv_cache = op::PagedKv(cache)}), want, "one tensor each");
   const TensorView ckv = cache.view().slice(2, 0, kCkv), kpe = cache.view().slice(2, kCkv, kAll);
-  expect_bits(r.w.run({.q_nope = r.q_nope, .q_pe = r.q_pe, .kv_cache = op::PagedKv(ckv, kpe)}), want, "views of one cache");
+  expect_bits(r.w.run({.q_nope = r.q_nope, .q_pe = r.q_pe, .kv_cache = op::PagedKv(ckv, kpe)}), want,
+              "views of one cache");
 
   Tensor table = Tensor::empty({1, 5}, DType::kI32);
   for (int32_t& x : table.span<int32_t>()) x = -1;
@@ -210,7 +239,11 @@ TEST(Mla, BothFormsOfArgumentsAndTablesMeanTheSame) {
   expect_bits(r.w.run(r.run()), want, "both tables");
   BatchMlaPlan metadata = r.plan();
   metadata.qo_indptr = metadata.kv_indptr = metadata.kv_indices = metadata.kv_len_arr = std::nullopt;
-  metadata.metadata = op::DictValue{{{"qo_indptr", r.qo}, {"kv_indptr", r.indptr}, {"kv_indices", r.indices}, {"kv_len_arr", r.len}, {"max_q_len", 3}}};
+  metadata.metadata = op::DictValue{{{"qo_indptr", r.qo},
+                                     {"kv_indptr", r.indptr},
+                                     {"kv_indices", r.indices},
+                                     {"kv_len_arr", r.len},
+                                     {"max_q_len", 3}}};
   r.w.plan(metadata);
   expect_bits(r.w.run(r.run()), want, "metadata");
 }
@@ -223,12 +256,14 @@ TEST(Mla, NaturalLseIsBaseTwoTimesLn2) {
   const std::pair<Tensor, Tensor> two = r.w.run(a);
   a.return_lse_base_on_e = true;
   const std::pair<Tensor, Tensor> e = r.w.run(a);
-  for (int64_t i = 0; i < 12; ++i) EXPECT_NEAR(e.second.data_as<float>()[i], two.second.data_as<float>()[i] * std::log(2.0), 1e-5);
+  for (int64_t i = 0; i < 12; ++i)
+    EXPECT_NEAR(e.second.data_as<float>()[i], two.second.data_as<float>()[i] * std::log(2.0), 1e-5);
 }
 
 TEST(Mla, OffsetsPast2To31Elements) {
   const int64_t stride = int64_t{1} << 31, bytes = (stride + 16 * kCkv) * 2;
-  void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(memory, MAP_FAILED) << "no address space for 4 GB";
   Request r;
   const int64_t shape[] = {2, 16, kCkv}, strides[] = {stride, kCkv, 1};
@@ -262,24 +297,33 @@ void as_it_is(BatchMlaPlan&) {}
 
 TEST(Mla, BadPlansAreRefused) {
   constexpr ErrorKind kValue = ErrorKind::kValueError;
-  expect_plan_error(kValue, "kv_len_arr[0] is 33, but the request's 2 pages of 16 tokens hold 0..32", [](auto&, Request& r) { r.len.data_as<int32_t>()[0] = 33; });
+  expect_plan_error(kValue, "kv_len_arr[0] is 33, but the request's 2 pages of 16 tokens hold 0..32",
+                    [](auto&, Request& r) { r.len.data_as<int32_t>()[0] = 33; });
   expect_plan_error(kValue, "kv_len_arr[0] is -1", [](auto&, Request& r) { r.len.data_as<int32_t>()[0] = -1; });
-  expect_plan_error(kValue, "kv_indices[1] is -3, but a page id must be at least 0", [](auto&, Request& r) { r.indices.data_as<int32_t>()[1] = -3; });
-  expect_plan_error(kValue, "kv_indptr[1] is 9, but kv_indices has only 2", [](auto&, Request& r) { r.indptr.data_as<int32_t>()[1] = 9; });
-  expect_plan_error(kValue, "kv_indptr[1] is -1, but kv_indptr[0] is 0", [](auto&, Request& r) { r.indptr.data_as<int32_t>()[1] = -1; });
-  expect_plan_error(kValue, "qo_indptr[0] is 1, but must be 0", [](auto&, Request& r) { r.qo.data_as<int32_t>()[0] = 1; });
+  expect_plan_error(kValue, "kv_indices[1] is -3, but a page id must be at least 0",
+                    [](auto&, Request& r) { r.indices.data_as<int32_t>()[1] = -3; });
+  expect_plan_error(kValue, "kv_indptr[1] is 9, but kv_indices has only 2",
+                    [](auto&, Request& r) { r.indptr.data_as<int32_t>()[1] = 9; });
+  expect_plan_error(kValue, "kv_indptr[1] is -1, but kv_indptr[0] is 0",
+                    [](auto&, Request& r) { r.indptr.data_as<int32_t>()[1] = -1; });
+  expect_plan_error(kValue, "qo_indptr[0] is 1, but must be 0",
+                    [](auto&, Request& r) { r.qo.data_as<int32_t>()[0] = 1; });
   expect_plan_error(kValue, "kv_len_arr.shape[0]", [](auto& p, Request& r) { p.kv_len_arr = r.qo; });
-  expect_plan_error(kValue, "kv_indices is missing: a CSR page table has it", [](auto& p, Request&) { p.kv_indices = std::nullopt; });
+  expect_plan_error(kValue, "kv_indices is missing: a CSR page table has it",
+                    [](auto& p, Request&) { p.kv_indices = std::nullopt; });
   expect_plan_error(kValue, "sm_scale is missing", [](auto& p, Request&) { p.sm_scale = std::nullopt; });
   expect_plan_error(kValue, "sm_scale is inf", [](auto& p, Request&) { p.sm_scale = INFINITY; });
   expect_plan_error(kValue, "num_heads is 0", [](auto& p, Request&) { p.num_heads = 0; });
   expect_plan_error(kValue, "head_dim_kpe is -1", [](auto& p, Request&) { p.head_dim_kpe = -1; });
   expect_plan_error(kValue, "q_data_type is uint8", [](auto& p, Request&) { p.q_data_type = DType::kU8; });
-  expect_plan_error(kValue, "output_dtype is float8_e4m3fn", [](auto& p, Request&) { p.output_dtype = DType::kF8E4M3; });
-  expect_plan_error(kValue, "max_q_len is 2, but request 0 has 3 query tokens", [](auto& p, Request&) { p.max_q_len = 2; });
+  expect_plan_error(kValue, "output_dtype is float8_e4m3fn",
+                    [](auto& p, Request&) { p.output_dtype = DType::kF8E4M3; });
+  expect_plan_error(kValue, "max_q_len is 2, but request 0 has 3 query tokens",
+                    [](auto& p, Request&) { p.max_q_len = 2; });
   expect_plan_error(kValue, "lse_mode is 'base10'", [](auto& p, Request&) { p.lse_mode = "base10"; });
   expect_plan_error(ErrorKind::kTypeError, "metadata is int", [](auto& p, Request&) { p.metadata = 1; });
-  expect_plan_error(kValue, "metadata was given, so the page table", [](auto& p, Request&) { p.metadata = op::DictValue{}; });
+  expect_plan_error(kValue, "metadata was given, so the page table",
+                    [](auto& p, Request&) { p.metadata = op::DictValue{}; });
   Tensor table = Tensor::zeros({1, 2}, DType::kI32);
   expect_plan_error(kValue, "entry 0 of kv_indices and block_tables is 1 and 0",
                     [&](auto& p, Request& r) { p.cum_seq_lens_q = r.qo, p.block_tables = table, p.seq_lens = r.len; });
@@ -290,7 +334,8 @@ TEST(Mla, BadPlansAreRefused) {
   });
   constexpr ErrorKind kNot = ErrorKind::kNotImplementedError;
   expect_plan_error(kNot, "skip_softmax=True is not supported", [](auto& p, Request&) { p.skip_softmax = true; });
-  expect_plan_error(kNot, "output_scale='per-tensor' is not supported", [](auto& p, Request&) { p.output_scale = "per-tensor"; });
+  expect_plan_error(kNot, "output_scale='per-tensor' is not supported",
+                    [](auto& p, Request&) { p.output_scale = "per-tensor"; });
   expect_plan_error(kNot, "use_profiler=True is not supported", [](auto& p, Request&) { p.use_profiler = true; });
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   expect_error(kNot, "backend='cutlass'", [&] { BatchMLAPagedAttentionWrapper w(workspace, "cutlass"); });
@@ -299,8 +344,14 @@ TEST(Mla, BadPlansAreRefused) {
 
 TEST(Mla, GraphModeFillsItsBuffersAndKeepsTheBatchSize) {
   Request r;
-  Tensor workspace = Tensor::empty({0}, DType::kU8), qo = ints({9, 9}), indptr = ints({9, 9}), indices = ints({9, 9, 9}), len = ints({9});
-  BatchMlaInit init{.float_workspace_buffer = workspace, .use_cuda_graph = true, .qo_indptr = qo, .kv_indptr = indptr, .kv_indices = indices, .kv_len_arr = len};
+  Tensor workspace = Tensor::empty({0}, DType::kU8), qo = ints({9, 9}), indptr = ints({9, 9}),
+         indices = ints({9, 9, 9}), len = ints({9});
+  BatchMlaInit init{.float_workspace_buffer = workspace,
+                    .use_cuda_graph = true,
+                    .qo_indptr = qo,
+                    .kv_indptr = indptr,
+                    .kv_indices = indices,
+                    .kv_len_arr = len};
   const auto refused = [&](auto change, const char* part) {
     BatchMlaInit i = init;
     change(i);
@@ -319,7 +370,8 @@ TEST(Mla, GraphModeFillsItsBuffersAndKeepsTheBatchSize) {
   const Tensor two = ints({0, 1, 3}), pages = ints({0, 1, 2}), lengths = ints({4, 4});
   BatchMlaPlan more = r.plan();
   more.qo_indptr = two, more.kv_indptr = pages, more.kv_len_arr = lengths;
-  expect_error(ErrorKind::kValueError, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 1", [&] { w.plan(more); });
+  expect_error(ErrorKind::kValueError, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 1",
+               [&] { w.plan(more); });
 }
 
 /// FLASHINFER_TEST_SEED gives other shapes. Slots that no request owns hold NaN.
@@ -343,19 +395,34 @@ TEST(Mla, RandomShapes) {
     for (size_t b = 0; b < len.size(); ++b)
       for (int64_t j = 0; j < len[b]; ++j)
         for (int64_t d = 0; d < ckv + kpe; ++d)
-          cache.data_as<bf16_t>()[(pages[static_cast<size_t>(kv[b] + j / page)] * page + j % page) * (ckv + kpe) + d] = bf16_t(normal(random));
+          cache.data_as<bf16_t>()[(pages[static_cast<size_t>(kv[b] + j / page)] * page + j % page) * (ckv + kpe) + d] =
+              bf16_t(normal(random));
     const Tensor q = random_tensor<bf16_t>({qo.back(), heads, ckv + kpe}, static_cast<unsigned>(random()));
     const Tensor a = ints(qo), b = ints(kv), c = ints(pages), d = ints(len), workspace = Tensor::empty({0}, DType::kU8);
     BatchMLAPagedAttentionWrapper w(workspace);
-    w.plan({.qo_indptr = a, .kv_indptr = b, .kv_indices = c, .kv_len_arr = d, .num_heads = heads, .head_dim_ckv = ckv, .head_dim_kpe = kpe,
-            .page_size = page, .causal = below(2) == 0, .sm_scale = 0.1, .q_data_type = DType::kBF16, .kv_data_type = DType::kBF16});
-    const auto run = [&]() -> std::pair<Tensor, Tensor> { return w.run({.return_lse = true, .query = op::PagedKv(q), .kv_cache = op::PagedKv(cache)}); };
+    w.plan({.qo_indptr = a,
+            .kv_indptr = b,
+            .kv_indices = c,
+            .kv_len_arr = d,
+            .num_heads = heads,
+            .head_dim_ckv = ckv,
+            .head_dim_kpe = kpe,
+            .page_size = page,
+            .causal = below(2) == 0,
+            .sm_scale = 0.1,
+            .q_data_type = DType::kBF16,
+            .kv_data_type = DType::kBF16});
+    const auto run = [&]() -> std::pair<Tensor, Tensor> {
+      return w.run({.return_lse = true, .query = op::PagedKv(q), .kv_cache = op::PagedKv(cache)});
+    };
     const std::pair<Tensor, Tensor> got = run();
     op::ForceCandidate force("reference");
     const std::pair<Tensor, Tensor> want = run();
-    for (const auto& [x, y, tolerance] : {std::tuple(&got.first, &want.first, 1e-2), std::tuple(&got.second, &want.second, 1e-3)}) {
+    for (const auto& [x, y, tolerance] :
+         {std::tuple(&got.first, &want.first, 1e-2), std::tuple(&got.second, &want.second, 1e-3)}) {
       const cases::Comparison compared = cases::compare(x->view(), y->view(), tolerance, tolerance);
-      ASSERT_TRUE(compared.equal) << compared.text << "\n" << heads << " heads, " << ckv << " + " << kpe << ", page size " << page
+      ASSERT_TRUE(compared.equal) << compared.text << "\n"
+                                  << heads << " heads, " << ckv << " + " << kpe << ", page size " << page
                                   << ", FLASHINFER_TEST_SEED=" << first << ", round " << round;
     }
   }
@@ -369,51 +436,70 @@ TEST(Mla, UnneededPageIdsAreNotLookedAt) {
 }
 
 TEST(Mla, ArgumentsThatDifferFromThePlanAreRefused) {
-  const Tensor f16 = Tensor::zeros({3, 4, kCkv}, DType::kF16), few = Tensor::zeros({2, 4, kCkv}, DType::kBF16), t = Tensor::zeros({4}, DType::kF32);
-  const Tensor small = Tensor::zeros({1, 16, kCkv}, DType::kBF16), small_kpe = Tensor::zeros({1, 16, kKpe}, DType::kBF16);
+  const Tensor f16 = Tensor::zeros({3, 4, kCkv}, DType::kF16), few = Tensor::zeros({2, 4, kCkv}, DType::kBF16),
+               t = Tensor::zeros({4}, DType::kF32);
+  const Tensor small = Tensor::zeros({1, 16, kCkv}, DType::kBF16),
+               small_kpe = Tensor::zeros({1, 16, kKpe}, DType::kBF16);
   const Tensor page8 = Tensor::zeros({3, 8, kCkv}, DType::kBF16), all = Tensor::zeros({3, 16, kAll + 1}, DType::kBF16);
-  expect_run_error("q_nope is float16[3, 4, 96], but plan() was told bfloat16[3, 4, 96]", as_it_is, [&](auto& a, Request&) { a.q_nope = f16; });
+  expect_run_error("q_nope is float16[3, 4, 96], but plan() was told bfloat16[3, 4, 96]", as_it_is,
+                   [&](auto& a, Request&) { a.q_nope = f16; });
   expect_run_error("q_nope is bfloat16[2, 4, 96]", as_it_is, [&](auto& a, Request&) { a.q_nope = few; });
   expect_run_error("q_pe is missing", as_it_is, [&](auto& a, Request&) { a.q_pe = std::nullopt; });
   expect_run_error("ckv_cache is missing", as_it_is, [&](auto& a, Request&) { a.ckv_cache = std::nullopt; });
   expect_run_error("ckv_cache is bfloat16[3, 8, 96]", as_it_is, [&](auto& a, Request&) { a.ckv_cache = page8; });
-  expect_run_error("kv_cache was given, so ckv_cache and kpe_cache", as_it_is, [&](auto& a, Request&) { a.kv_cache = op::PagedKv(all); });
+  expect_run_error("kv_cache was given, so ckv_cache and kpe_cache", as_it_is,
+                   [&](auto& a, Request&) { a.kv_cache = op::PagedKv(all); });
   expect_run_error("kv_cache[..., 96:] is bfloat16[3, 16, 33]", as_it_is, [&](auto& a, Request&) {
     a.ckv_cache = a.kpe_cache = std::nullopt;
     a.kv_cache = op::PagedKv(all);
   });
-  expect_run_error("kv_indices of plan() go up to 1, but the cache has 1 pages", as_it_is, [&](auto& a, Request&) { a.ckv_cache = small, a.kpe_cache = small_kpe; });
+  expect_run_error("kv_indices of plan() go up to 1, but the cache has 1 pages", as_it_is,
+                   [&](auto& a, Request&) { a.ckv_cache = small, a.kpe_cache = small_kpe; });
   const std::string differs = "MLA planned run argument ";
   expect_run_error(differs + "sinks was given", as_it_is, [&](auto& a, Request&) { a.sinks = t; });
   expect_run_error(differs + "sinks is missing", [](auto& p) { p.use_sinks = true; }, [](auto&, Request&) {});
   expect_run_error(differs + "ckv_scale was given", as_it_is, [](auto& a, Request&) { a.ckv_scale = 2.0; });
   expect_run_error(differs + "o_scale was given", as_it_is, [](auto& a, Request&) { a.o_scale = 2.0; });
-  expect_run_error(differs + "skip_softmax_threshold_scale_factor", as_it_is, [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 2.0; });
+  expect_run_error(differs + "skip_softmax_threshold_scale_factor", as_it_is,
+                   [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 2.0; });
   expect_run_error(differs + "return_lse=False", [](auto& p) { p.lse_mode = "base2"; }, [](auto&, Request&) {});
-  expect_run_error(differs + "return_lse=True, return_lse_base_on_e=True", [](auto& p) { p.lse_mode = "base2"; },
-                   [](auto& a, Request&) { a.return_lse = a.return_lse_base_on_e = true; });
+  expect_run_error(
+      differs + "return_lse=True, return_lse_base_on_e=True", [](auto& p) { p.lse_mode = "base2"; },
+      [](auto& a, Request&) { a.return_lse = a.return_lse_base_on_e = true; });
   const auto kv = [](BatchMlaPlan& p) { p.scale_mode = "kv-per-tensor"; };
   expect_run_error(differs + "ckv_scale or ckv_scale_arr, exactly one", kv, [](auto&, Request&) {});
   expect_run_error(differs + "kpe_scale is missing", kv, [](auto& a, Request&) { a.ckv_scale = 1.0; });
-  expect_run_error("ckv_scale is 0, but must be positive", kv, [](auto& a, Request&) { a.ckv_scale = 0.0, a.kpe_scale = 1.0; });
-  expect_run_error("ckv_scale_arr is float32[4], but must be [3, 16, 1]", kv, [&](auto& a, Request&) { a.ckv_scale_arr = t, a.kpe_scale = 1.0; });
+  expect_run_error("ckv_scale is 0, but must be positive", kv,
+                   [](auto& a, Request&) { a.ckv_scale = 0.0, a.kpe_scale = 1.0; });
+  expect_run_error("ckv_scale_arr is float32[4], but must be [3, 16, 1]", kv,
+                   [&](auto& a, Request&) { a.ckv_scale_arr = t, a.kpe_scale = 1.0; });
   const auto bmm = [](BatchMlaPlan& p) { p.scale_mode = "bmm-tensor"; };
   expect_run_error(differs + "bmm1_scale is missing", bmm, [](auto&, Request&) {});
-  expect_run_error(differs + "bmm1_scale is a number", bmm, [](auto& a, Request&) { a.bmm1_scale = 1.0, a.bmm2_scale = 1.0; });
-  expect_run_error("out.dtype is bfloat16, but must be float32", [](auto& p) { p.output_dtype = DType::kF32; },
-                   [](auto& a, Request& r) { a.out = r.q_nope; });
+  expect_run_error(differs + "bmm1_scale is a number", bmm,
+                   [](auto& a, Request&) { a.bmm1_scale = 1.0, a.bmm2_scale = 1.0; });
+  expect_run_error(
+      "out.dtype is bfloat16, but must be float32", [](auto& p) { p.output_dtype = DType::kF32; },
+      [](auto& a, Request& r) { a.out = r.q_nope; });
   Request r;
   expect_error(ErrorKind::kRuntimeError, "plan() has not been called", [&] { r.w.run(r.run()); });
 }
 
 TEST(Mla, AppendIsRefusedAsAWholeOrWritesItsRows) {
   Tensor ckv = Tensor::zeros({3, 4, 8}, DType::kF32), kpe = Tensor::zeros({3, 4, 2}, DType::kF32);
-  const Tensor rows_ckv = random_tensor<float>({2, 8}, 1), rows_kpe = random_tensor<float>({2, 2}, 2), request = ints({0, -7});
+  const Tensor rows_ckv = random_tensor<float>({2, 8}, 1), rows_kpe = random_tensor<float>({2, 2}, 2),
+               request = ints({0, -7});
   const Tensor indices = ints({2, 0}), indptr = ints({0, 2}), last = ints({2});
   Tensor positions = ints({5, 99});
   auto append = [&] {
-    append_paged_mla_kv_cache({.append_ckv = rows_ckv, .append_kpe = rows_kpe, .batch_indices = request, .positions = positions, .ckv_cache = ckv,
-                               .kpe_cache = kpe, .kv_indices = indices, .kv_indptr = indptr, .kv_last_page_len = last});
+    append_paged_mla_kv_cache({.append_ckv = rows_ckv,
+                               .append_kpe = rows_kpe,
+                               .batch_indices = request,
+                               .positions = positions,
+                               .ckv_cache = ckv,
+                               .kpe_cache = kpe,
+                               .kv_indices = indices,
+                               .kv_indptr = indptr,
+                               .kv_last_page_len = last});
   };
   positions.data_as<int32_t>()[0] = 8;
   expect_error(ErrorKind::kValueError, "positions[0] is 8, but request 0 has 2 pages of 4 tokens", append);

@@ -99,10 +99,12 @@ TEST(Norm, RefusalsNameTheArgument) {
             std::string::npos);
 }
 
-// Products with NaN or infinities reach only their own block; the fast way to FP4 does not look for NaN and so must not be taken then.
+// Products with NaN or infinities reach only their own block; the fast way to FP4 does not look for NaN and so must not
+// be taken then.
 TEST(RmsNormFp4Quant, NanSpoilsItsBlockAlone) {
   constexpr int64_t kD = 512, kBad = 37, kBlock = kBad / 16;
-  const Tensor x = random_tensor<bf16_t>({2, kD}, 5), w = random_tensor<bf16_t>({kD}, 6), gs = Tensor::zeros({1}, DType::kF32);
+  const Tensor x = random_tensor<bf16_t>({2, kD}, 5), w = random_tensor<bf16_t>({kD}, 6),
+               gs = Tensor::zeros({1}, DType::kF32);
   gs.data_as<float>()[0] = 500;
   const auto quantised = [&](const Tensor& in, const Tensor& weight, const Tensor& scales) {
     const Tensor codes = Tensor::zeros({2, kD / 2}, DType::kU8);
@@ -110,14 +112,16 @@ TEST(RmsNormFp4Quant, NanSpoilsItsBlockAlone) {
     return codes;
   };
   const auto scales_of = [] { return Tensor::zeros({2, kD / 16}, DType::kF8E4M3); };
-  const Tensor scales = scales_of(), bad_scales = scales_of(), codes = quantised(x, w, scales), bad_w = Tensor::clone(w);
+  const Tensor scales = scales_of(), bad_scales = scales_of(), codes = quantised(x, w, scales),
+               bad_w = Tensor::clone(w);
   bad_w.data_as<bf16_t>()[kBad] = bf16_t(std::nanf(""));
   const Tensor bad_codes = quantised(x, bad_w, bad_scales);
   for (int64_t r = 0; r < 2; ++r)
     for (int64_t b = 0; b < kD / 16; ++b) {
       const int64_t at = r * (kD / 16) + b;
       EXPECT_EQ(bad_scales.data_as<uint8_t>()[at], b == kBlock ? 0x7f : scales.data_as<uint8_t>()[at]) << r << " " << b;
-      for (int64_t i = 8 * at; i < 8 * at + 8; ++i) EXPECT_EQ(bad_codes.data_as<uint8_t>()[i], b == kBlock ? 0 : codes.data_as<uint8_t>()[i]) << i;
+      for (int64_t i = 8 * at; i < 8 * at + 8; ++i)
+        EXPECT_EQ(bad_codes.data_as<uint8_t>()[i], b == kBlock ? 0 : codes.data_as<uint8_t>()[i]) << i;
     }
   const Tensor infinite = Tensor::clone(x);  // mean square inf: all but inf times 0 is 0
   infinite.data_as<bf16_t>()[kBad] = bf16_t(std::numeric_limits<float>::infinity());

@@ -11,7 +11,9 @@
 namespace flashinfer {
 namespace {
 
-Tensor bytes(const std::vector<uint8_t>& v) { return Tensor::copy_of(std::span<const uint8_t>(v), {static_cast<int64_t>(v.size())}); }
+Tensor bytes(const std::vector<uint8_t>& v) {
+  return Tensor::copy_of(std::span<const uint8_t>(v), {static_cast<int64_t>(v.size())});
+}
 
 TEST(PackBits, BothOrdersWrittenOut) {
   const Tensor x = bytes({1, 0, 0, 2, 0, 0, 0, 128, 0, 255, 1});
@@ -30,7 +32,8 @@ TEST(PackBits, EveryElementReachesItsBit) {
         v[static_cast<size_t>(i)] = 1;
         const Tensor x = bytes(v), y = packbits({.x = x, .bitorder = order});
         for (int64_t b = 0; b < y.numel(); ++b)
-          ASSERT_EQ(y.data_as<uint8_t>()[b], b != i / 8 ? 0 : 1 << (order[0] == 'b' ? 7 - i % 8 : i % 8)) << n << " " << i << " " << order;
+          ASSERT_EQ(y.data_as<uint8_t>()[b], b != i / 8 ? 0 : 1 << (order[0] == 'b' ? 7 - i % 8 : i % 8))
+              << n << " " << i << " " << order;
       }
 }
 // flashinfer PR#2201: offsets of packed masks are bytes, and every segment begins with a byte of its own.
@@ -45,8 +48,8 @@ TEST(PackBits, LessonSegmentsBeginAtBytes) {
 }
 // sglang PR#12790: no allocation (and, on a GPU, no wait) when the caller brings the memory.
 TEST(PackBits, LessonResultsGoWhereTheCallerSays) {
-  const Tensor x = bytes(std::vector<uint8_t>(20, 1)), ptr = ints<int32_t>({0, 9, 20}), y = bytes(std::vector<uint8_t>(4, 0)),
-               to = ints<int32_t>({7, 7, 7});
+  const Tensor x = bytes(std::vector<uint8_t>(20, 1)), ptr = ints<int32_t>({0, 9, 20}),
+               y = bytes(std::vector<uint8_t>(4, 0)), to = ints<int32_t>({7, 7, 7});
   const auto [a, b] = segment_packbits({.x = x, .indptr = ptr, .y = y, .new_indptr = to});
   EXPECT_EQ(a.data(), y.data());
   EXPECT_EQ(b.data(), to.data());
@@ -54,8 +57,8 @@ TEST(PackBits, LessonResultsGoWhereTheCallerSays) {
   EXPECT_EQ(y.data_as<uint8_t>()[3], 0xe0);
 }
 TEST(PackBits, Refusals) {
-  const Tensor x = bytes(std::vector<uint8_t>(20, 1)), less = ints<int32_t>({0, 9}), down = ints<int32_t>({0, 9, 5, 20}),
-               f = Tensor::zeros({8}, DType::kF32), y = bytes({0, 0});
+  const Tensor x = bytes(std::vector<uint8_t>(20, 1)), less = ints<int32_t>({0, 9}),
+               down = ints<int32_t>({0, 9, 5, 20}), f = Tensor::zeros({8}, DType::kF32), y = bytes({0, 0});
   EXPECT_THROW(segment_packbits({.x = x, .indptr = less}), ValueError);
   EXPECT_THROW(segment_packbits({.x = x, .indptr = down}), ValueError);
   EXPECT_THROW(packbits({.x = f}), ValueError);

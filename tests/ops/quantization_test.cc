@@ -25,7 +25,8 @@ TensorView one(float v) { return of<float>({v}, {1}); }
 /// Values of many magnitudes.
 TensorView mixed(int64_t m, int64_t k) {
   std::vector<float> v;
-  for (int64_t i = 0; i < m * k; ++i) v.push_back(std::ldexp(static_cast<float>((i * 2654435761u) % 2047) - 1023.0f, static_cast<int>(i / 16 % 9) - 12));
+  for (int64_t i = 0; i < m * k; ++i)
+    v.push_back(std::ldexp(static_cast<float>((i * 2654435761u) % 2047) - 1023.0f, static_cast<int>(i / 16 % 9) - 12));
   return of<bf16_t>(v, {m, k});
 }
 std::vector<int> bytes(const Tensor& t) {
@@ -36,11 +37,15 @@ std::vector<int> bytes(const Tensor& t) {
 TEST(Quantization, AnNvfp4BlockWrittenOut) {
   // amax 12, gs 1: scale 2, half of x is rounded: ties to even, saturation's neighbour, small values of either sign.
   const std::vector<float> x = {12, -12, 0.5f, 1.5f, 2.5f, 3.5f, 5, 7, 10, -0.5f, -1.5f, 0.51f, 9.9f, 0.1f, -0.1f, 11};
-  const auto [q, sf] = fp4_quantize({.input = of<bf16_t>(x, {1, 16}), .global_scale = one(1), .is_sf_swizzled_layout = false});
+  const auto [q, sf] =
+      fp4_quantize({.input = of<bf16_t>(x, {1, 16}), .global_scale = one(1), .is_sf_swizzled_layout = false});
   EXPECT_EQ(bytes(sf), std::vector<int>{0x40});
   EXPECT_EQ(bytes(q), (std::vector<int>{0xf7, 0x20, 0x42, 0x64, 0x86, 0x1a, 0x06, 0x78}));
   // gs 2 doubles the scale and its decoding halves it; an inversed 0.5 is the same.
-  const auto [q2, sf2] = fp4_quantize({.input = of<bf16_t>(x, {1, 16}), .global_scale = one(0.5f), .is_sf_swizzled_layout = false, .is_global_scale_inversed = true});
+  const auto [q2, sf2] = fp4_quantize({.input = of<bf16_t>(x, {1, 16}),
+                                       .global_scale = one(0.5f),
+                                       .is_sf_swizzled_layout = false,
+                                       .is_global_scale_inversed = true});
   EXPECT_EQ(bytes(sf2), std::vector<int>{0x48});
   EXPECT_EQ(bytes(q2), bytes(q));
 }
@@ -67,7 +72,8 @@ void check_steps(float global, int lowest) {
   for (int64_t i = 0; i < n; ++i) {
     e4m3_t scale;
     scale.bits = r[1].template data_as<uint8_t>()[i / 16];
-    const float factor = 1.0f / (static_cast<float>(scale) * (1.0f / global)), p = static_cast<float>(x[static_cast<size_t>(i)]) * factor;
+    const float factor = 1.0f / (static_cast<float>(scale) * (1.0f / global)),
+                p = static_cast<float>(x[static_cast<size_t>(i)]) * factor;
     int want = 0;
     while (want < 7 && (want % 2 ? std::fabs(p) >= kMiddle[want] : std::fabs(p) > kMiddle[want])) ++want;
     if (std::signbit(p)) want |= 8;
@@ -82,11 +88,13 @@ TEST(Quantization, CodesChangeWhereTheRoundedProductPassesAMiddle) {
   }
 }
 
-/// All patterns of 16 bits, in rows of 512, each code against the rounded quotient; NaN is 0x7f, what is too large saturates.
+/// All patterns of 16 bits, in rows of 512, each code against the rounded quotient; NaN is 0x7f, what is too large
+/// saturates.
 template <class T>
 TensorView patterns() {
   std::vector<T> x(65536);
-  for (size_t i = 0; i < x.size(); ++i) x[i].bits = static_cast<uint16_t>(i * 40503u);  // neighbours differ in magnitude
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i].bits = static_cast<uint16_t>(i * 40503u);  // neighbours differ in magnitude
   return held(Tensor::copy_of(std::span<const T>(x), {128, 512}));
 }
 template <class T>
@@ -108,7 +116,8 @@ void check_e4m3_of_all() {
   for (size_t i = 0; i < tame.size(); ++i) {
     tame[i] = x.data_as<T>()[i];
     if (!std::isfinite(static_cast<float>(tame[i]))) tame[i] = T(0.0f);
-    if (i / 512 % 2) tame[i] = T(std::remainder(static_cast<float>(tame[i]), 1000.0f));  // rows of a scale that reaches small values
+    if (i / 512 % 2)
+      tame[i] = T(std::remainder(static_cast<float>(tame[i]), 1000.0f));  // rows of a scale that reaches small values
   }
   const TensorView y = held(Tensor::copy_of(std::span<const T>(tame), {128, 512}));
   for (int group : {128, 64, 32}) {
@@ -129,7 +138,7 @@ TEST(Quantization, MxScalesRoundUp) {
   v[0] = 448, v[32] = -450, v[64] = 6, v[96] = 6.03125f;
   const auto [q8, sf8] = mxfp8_quantize({.input = of<bf16_t>(v, {1, 128}), .is_sf_swizzled_layout = false});
   EXPECT_EQ(bytes(sf8), (std::vector<int>{127, 128, 121, 121}));
-  EXPECT_EQ(bytes(q8)[0], 0x7e);       // 448
+  EXPECT_EQ(bytes(q8)[0], 0x7e);          // 448
   EXPECT_EQ(bytes(q8)[32], 0x80 | 0x76);  // -225: the nearest is -224
   const auto [q4, sf4] = mxfp4_quantize({.a = of<bf16_t>(v, {1, 128}), .sfLayout = 2});
   EXPECT_EQ(bytes(sf4), (std::vector<int>{134, 134, 127, 128}));
@@ -154,9 +163,11 @@ TEST(Quantization, GlobalScalesMakeTheLargestMagnitudeTheLargestElement) {
 
 TEST(Quantization, SubnormalQuotientsGiveByteZero) {
   std::vector<float> v(32, 448 * 0x1p-127f);
-  EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second), std::vector<int>{0});
+  EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second),
+            std::vector<int>{0});
   v[3] = 449 * 0x1p-127f;
-  EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second), std::vector<int>{1});
+  EXPECT_EQ(bytes(mxfp8_quantize({.input = of<float>(v, {1, 32}), .is_sf_swizzled_layout = false}).second),
+            std::vector<int>{1});
 }
 
 TEST(Quantization, EveryLayoutComesBackTheSame) {
@@ -164,8 +175,11 @@ TEST(Quantization, EveryLayoutComesBackTheSame) {
   std::vector<float> first;
   for (int layout = 0; layout < 3; ++layout) {
     const op::Results r = nvfp4_quantize({.a = x, .a_global_sf = one(40), .sfLayout = layout});
-    const Tensor back = e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = r[0], .ufp8_scale_tensor = r[1], .global_scale_tensor = one(1.0f / 40),
-                                                        .is_sf_swizzled_layout = layout != 2, .is_sf_8x4_layout = layout == 1});
+    const Tensor back = e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = r[0],
+                                                        .ufp8_scale_tensor = r[1],
+                                                        .global_scale_tensor = one(1.0f / 40),
+                                                        .is_sf_swizzled_layout = layout != 2,
+                                                        .is_sf_8x4_layout = layout == 1});
     const std::vector<float> values(back.data_as<float>(), back.data_as<float>() + back.numel());
     if (layout == 0) first = values;
     EXPECT_EQ(values, first) << layout;
@@ -205,17 +219,21 @@ TEST(Quantization, ATokensScaleIsItsLargestValue) {
   ASSERT_EQ(r.size(), 3);
   for (int64_t row = 0; row < 3; ++row) {
     float amax = 0;
-    for (int64_t i = 0; i < 64; ++i) amax = std::max(amax, std::fabs(static_cast<float>(x.data_as<bf16_t>()[row * 64 + i])));
+    for (int64_t i = 0; i < 64; ++i)
+      amax = std::max(amax, std::fabs(static_cast<float>(x.data_as<bf16_t>()[row * 64 + i])));
     EXPECT_EQ(r[2].data_as<float>()[row], amax * static_cast<float>(1.0 / 2688));
   }
 }
 
 TEST(Quantization, NormsRoundTheirQuotientsOnce) {
   // The comparison with the reference allows a step of e4m3; here every byte follows from the norm's own result.
-  const TensorView x = mixed(3, 256), residual = held(Tensor::zeros({3, 256}, DType::kBF16)), weight = of<bf16_t>(std::vector<float>(256, 1.5f), {256});
-  const TensorView out = held(Tensor::zeros({3, 256}, DType::kF8E4M3)), scales = held(Tensor::zeros({2, 4}, DType::kF32)),
+  const TensorView x = mixed(3, 256), residual = held(Tensor::zeros({3, 256}, DType::kBF16)),
+                   weight = of<bf16_t>(std::vector<float>(256, 1.5f), {256});
+  const TensorView out = held(Tensor::zeros({3, 256}, DType::kF8E4M3)),
+                   scales = held(Tensor::zeros({2, 4}, DType::kF32)),
                    normed = held(Tensor::zeros({3, 256}, DType::kBF16));
-  fused_add_rmsnorm_fp8_block_quant({.out = out, .block_scale = scales, .normed_out = normed, .input = x, .residual = residual, .weight = weight});
+  fused_add_rmsnorm_fp8_block_quant(
+      {.out = out, .block_scale = scales, .normed_out = normed, .input = x, .residual = residual, .weight = weight});
   const auto saturated = [](float v) { return e4m3_t(std::min(448.0f, std::max(-448.0f, v))).bits; };
   for (int64_t r = 0; r < 3; ++r)
     for (int64_t b = 0; b < 2; ++b) {
@@ -224,33 +242,41 @@ TEST(Quantization, NormsRoundTheirQuotientsOnce) {
       for (int i = 0; i < 128; ++i) amax = std::max(amax, std::fabs(static_cast<float>(y[i])));
       EXPECT_EQ(scales.data_as<float>()[b * 4 + r], amax / 448);
       for (int i = 0; i < 128; ++i)
-        ASSERT_EQ(out.data_as<uint8_t>()[r * 256 + b * 128 + i], saturated(static_cast<float>(y[i]) * (448.0f / amax))) << r << " " << b << " " << i;
+        ASSERT_EQ(out.data_as<uint8_t>()[r * 256 + b * 128 + i], saturated(static_cast<float>(y[i]) * (448.0f / amax)))
+            << r << " " << b << " " << i;
     }
 }
 
 TEST(Quantization, OutputsForGroupedProductsAreViewsWithTheExpertLast) {
   const TensorView a = held(Tensor::zeros({2, 5, 32}, DType::kBF16)), mask = held(Tensor::zeros({2}, DType::kI32));
   const auto [q, sf] = scaled_fp4_grouped_quantize({.a = a, .mask = mask, .a_global_sf = one(1)});
-  EXPECT_EQ(std::vector<int64_t>(q.view().strides().begin(), q.view().strides().end()), (std::vector<int64_t>{16, 1, 80}));
+  EXPECT_EQ(std::vector<int64_t>(q.view().strides().begin(), q.view().strides().end()),
+            (std::vector<int64_t>{16, 1, 80}));
   EXPECT_EQ(std::vector<int64_t>(sf.shape().begin(), sf.shape().end()), (std::vector<int64_t>{32, 4, 1, 4, 1, 2}));
-  EXPECT_EQ(std::vector<int64_t>(sf.view().strides().begin(), sf.view().strides().end()), (std::vector<int64_t>{16, 4, 512, 1, 512, 512}));
-  const auto [x_q, x_s] = per_token_group_quant_8bit({.x = mixed(5, 256), .group_size = 128, .column_major_scales = true, .scale_tma_aligned = true});
+  EXPECT_EQ(std::vector<int64_t>(sf.view().strides().begin(), sf.view().strides().end()),
+            (std::vector<int64_t>{16, 4, 512, 1, 512, 512}));
+  const auto [x_q, x_s] = per_token_group_quant_8bit(
+      {.x = mixed(5, 256), .group_size = 128, .column_major_scales = true, .scale_tma_aligned = true});
   EXPECT_EQ(x_s.view().stride(0), 1);
   EXPECT_EQ(x_s.view().stride(1), 8);
 }
 
 TEST(Quantization, Refusals) {
   const TensorView x = mixed(4, 64), short_rows = mixed(4, 24);
-  EXPECT_REFUSED("fp4_quantize: the last dimension is 24, but must be a multiple of 16", fp4_quantize({.input = short_rows}));
+  EXPECT_REFUSED("fp4_quantize: the last dimension is 24, but must be a multiple of 16",
+                 fp4_quantize({.input = short_rows}));
   EXPECT_REFUSED("NotImplementedError: fp4_quantize: sf_vec_size is 24", fp4_quantize({.input = x, .sf_vec_size = 24}));
-  EXPECT_REFUSED("fp4_quantize: global_scale is 0, but must be a positive normal f32 number", fp4_quantize({.input = x, .global_scale = one(0)}));
+  EXPECT_REFUSED("fp4_quantize: global_scale is 0, but must be a positive normal f32 number",
+                 fp4_quantize({.input = x, .global_scale = one(0)}));
   EXPECT_REFUSED("is_sf_8x4_layout is True, but is_sf_swizzled_layout is False",
                  fp4_quantize({.input = x, .is_sf_swizzled_layout = false, .is_sf_8x4_layout = true}));
   EXPECT_REFUSED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
-  EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be", nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
+  EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
   EXPECT_REFUSED("sfLayout is 2, but scales of shuffled weights (do_shuffle) lie in 128x4 (0)",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 2, .do_shuffle = true}));
-  EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4", nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
+  EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
   EXPECT_REFUSED("a_global_sf is 1, but with per_token_activation must be 1 / (448 * 6)",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .per_token_activation = true}));
   EXPECT_REFUSED("make_nvfp4_global_scale: global_scale is 0, but must be a positive normal f32 number",
@@ -265,15 +291,21 @@ TEST(Quantization, Refusals) {
   const TensorView codes = held(Tensor::zeros({4, 32}, DType::kU8)), scales = held(Tensor::zeros({4, 4}, DType::kU8));
   EXPECT_REFUSED("ufp8_scale_tensor has 16 bytes, but 4 rows of 64 elements need 512",
                  e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = codes, .ufp8_scale_tensor = scales}));
-  EXPECT_REFUSED("input_tensor.shape[0] is 4, but must be a multiple of 32", shuffle_matrix_a({.input_tensor = codes, .epilogue_tile_m = 128}));
-  const TensorView batch = held(Tensor::zeros({1, 4, 32}, DType::kBF16)), mask = held(Tensor::copy_of(std::span<const int32_t>(std::vector<int32_t>{5}), {1}));
-  EXPECT_REFUSED("mask[0] is 5, but must be in [0, 5)", scaled_fp4_grouped_quantize({.a = batch, .mask = mask, .a_global_sf = one(1)}));
+  EXPECT_REFUSED("input_tensor.shape[0] is 4, but must be a multiple of 32",
+                 shuffle_matrix_a({.input_tensor = codes, .epilogue_tile_m = 128}));
+  const TensorView batch = held(Tensor::zeros({1, 4, 32}, DType::kBF16)),
+                   mask = held(Tensor::copy_of(std::span<const int32_t>(std::vector<int32_t>{5}), {1}));
+  EXPECT_REFUSED("mask[0] is 5, but must be in [0, 5)",
+                 scaled_fp4_grouped_quantize({.a = batch, .mask = mask, .a_global_sf = one(1)}));
   EXPECT_REFUSED("group_size is 48", per_token_group_quant_8bit({.x = x, .group_size = 48}));
   EXPECT_REFUSED("scale_tma_aligned is True, but column_major_scales is False",
                  per_token_group_quant_8bit({.x = x, .group_size = 32, .scale_tma_aligned = true}));
-  const TensorView out = held(Tensor::zeros({4, 64}, DType::kF8E4M3)), weight = held(Tensor::zeros({64}, DType::kBF16)), two = of<float>({1, 2}, {2});
-  EXPECT_REFUSED("ValueError: rmsnorm_quant: scale must be a scalar tensor", rmsnorm_quant({.out = out, .input = x, .weight = weight, .scale = two}));
-  const TensorView f32 = of<float>(std::vector<float>(64, 1.0f), {64}), halves = of<f16_t>(std::vector<float>(256, 1.0f), {4, 64});
+  const TensorView out = held(Tensor::zeros({4, 64}, DType::kF8E4M3)), weight = held(Tensor::zeros({64}, DType::kBF16)),
+                   two = of<float>({1, 2}, {2});
+  EXPECT_REFUSED("ValueError: rmsnorm_quant: scale must be a scalar tensor",
+                 rmsnorm_quant({.out = out, .input = x, .weight = weight, .scale = two}));
+  const TensorView f32 = of<float>(std::vector<float>(64, 1.0f), {64}),
+                   halves = of<f16_t>(std::vector<float>(256, 1.0f), {4, 64});
   EXPECT_REFUSED("RuntimeError: layernorm_quant: input must be bfloat16",
                  layernorm_quant({.out = out, .input = halves, .gemma = f32, .beta = f32, .scale = one(1)}));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE with a cast to FP8: parts that are only cast bit for bit, rotation against apply_rope_with_cos_sin_cache, scales, padding,
-// refusals.
+// RoPE with a cast to FP8: parts that are only cast bit for bit, rotation against apply_rope_with_cos_sin_cache,
+// scales, padding, refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,8 @@ Tensor table(int64_t positions, int64_t rd) {
   Tensor t = Tensor::empty({positions, rd}, DType::kF32);
   for (int64_t p = 0; p < positions; ++p)
     for (int64_t i = 0; i < rd / 2; ++i) {
-      const double phi = static_cast<double>(p) * std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(rd));
+      const double phi =
+          static_cast<double>(p) * std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(rd));
       t.data_as<float>()[p * rd + i] = static_cast<float>(std::cos(phi));
       t.data_as<float>()[p * rd + rd / 2 + i] = static_cast<float>(std::sin(phi));
     }
@@ -34,9 +35,12 @@ uint8_t cast(DType t, float x) {
 }
 
 struct Inputs {
-  Tensor q = random_tensor<bf16_t>({4, 3, 64}, 1), k = random_tensor<bf16_t>({4, 64}, 2), qn = random_tensor<bf16_t>({4, 3, 128}, 3, 300), kn = random_tensor<bf16_t>({4, 128}, 4, 300),
+  Tensor q = random_tensor<bf16_t>({4, 3, 64}, 1), k = random_tensor<bf16_t>({4, 64}, 2),
+         qn = random_tensor<bf16_t>({4, 3, 128}, 3, 300), kn = random_tensor<bf16_t>({4, 128}, 4, 300),
          cs = table(50, 64), pos = ints<int32_t>({0, 49, 7, 7});
-  RopeQuantizeFp8 args() { return {.q_rope = q, .k_rope = k, .q_nope = qn, .k_nope = kn, .cos_sin_cache = cs, .pos_ids = pos}; }
+  RopeQuantizeFp8 args() {
+    return {.q_rope = q, .k_rope = k, .q_nope = qn, .k_nope = kn, .cos_sin_cache = cs, .pos_ids = pos};
+  }
 };
 
 TEST(RopeQuantize, PartsWithoutRotationAreCastExactly) {
@@ -71,7 +75,8 @@ TEST(RopeQuantize, RotatesAsThePlainOperatorDoes) {
     const auto [q, k] = apply_rope_with_cos_sin_cache(
         {.positions = in.pos, .query = f32, .key = f32, .head_size = 64, .cos_sin_cache = in.cs, .is_neox = neox});
     int64_t different = 0;
-    for (int64_t i = 0; i < q.numel(); ++i) different += r.q_rope.data_as<uint8_t>()[i] != cast(DType::kF8E4M3, q.data_as<float>()[i] * 16.0f);
+    for (int64_t i = 0; i < q.numel(); ++i)
+      different += r.q_rope.data_as<uint8_t>()[i] != cast(DType::kF8E4M3, q.data_as<float>()[i] * 16.0f);
     EXPECT_EQ(different, 0) << "the same f32 operations, then the cast";
   }
 }
@@ -87,7 +92,8 @@ TEST(RopeQuantize, LessonScalesChangeTheOutput) {
     if (std::fabs(value(one.q_rope, i)) > 0.02f) {
       ASSERT_EQ(value(two.q_rope, i), 2 * value(one.q_rope, i)) << i;
     }
-  EXPECT_EQ(std::memcmp(one.k_rope.data(), two.k_rope.data(), static_cast<size_t>(one.k_rope.nbytes())), 0) << "the other scale";
+  EXPECT_EQ(std::memcmp(one.k_rope.data(), two.k_rope.data(), static_cast<size_t>(one.k_rope.nbytes())), 0)
+      << "the other scale";
 }
 TEST(RopeQuantize, AbsentPartsGiveRowsOfNothing) {
   Inputs in;
@@ -111,10 +117,21 @@ TEST(RopeQuantize, TheFormatFollowsTheGivenMemory) {
 
 struct Paged : Inputs {
   Tensor ckv = Tensor::zeros({2, 4, 128}, DType::kF8E4M3), kpe = Tensor::zeros({2, 4, 64}, DType::kF8E4M3);
-  Tensor indices = ints<int32_t>({1}), indptr = ints<int32_t>({0, 1}), batch = ints<int32_t>({0, 0, -1, 0}), at = ints<int32_t>({0, 1, 77, 3});
+  Tensor indices = ints<int32_t>({1}), indptr = ints<int32_t>({0, 1}), batch = ints<int32_t>({0, 0, -1, 0}),
+         at = ints<int32_t>({0, 1, 77, 3});
   RopeQuantizeFp8Append append() {
-    return {.q_rope = q, .k_rope = k, .q_nope = qn, .k_nope = kn, .cos_sin_cache = cs, .pos_ids = pos, .paged_kv_cache = op::PagedKv(ckv, kpe),
-            .kv_indices = indices, .kv_indptr = indptr, .batch_indices = batch, .positions = at, .page_size = 4};
+    return {.q_rope = q,
+            .k_rope = k,
+            .q_nope = qn,
+            .k_nope = kn,
+            .cos_sin_cache = cs,
+            .pos_ids = pos,
+            .paged_kv_cache = op::PagedKv(ckv, kpe),
+            .kv_indices = indices,
+            .kv_indptr = indptr,
+            .batch_indices = batch,
+            .positions = at,
+            .page_size = 4};
   }
 };
 TEST(RopeQuantize, AppendWritesWhatThePlainFormReturns) {
@@ -125,14 +142,17 @@ TEST(RopeQuantize, AppendWritesWhatThePlainFormReturns) {
   const RopeQuantizeFp8Result r = rope_quantize_fp8(p.args());
   for (int64_t t : {0, 1, 3}) {
     const int64_t entry = t;  // positions 0, 1, 3 of page 1
-    EXPECT_EQ(std::memcmp(p.kpe.data_as<uint8_t>() + (4 + entry) * 64, r.k_rope.data_as<uint8_t>() + t * 64, 64), 0) << t;
-    EXPECT_EQ(std::memcmp(p.ckv.data_as<uint8_t>() + (4 + entry) * 128, r.k_nope.data_as<uint8_t>() + t * 128, 128), 0) << t;
+    EXPECT_EQ(std::memcmp(p.kpe.data_as<uint8_t>() + (4 + entry) * 64, r.k_rope.data_as<uint8_t>() + t * 64, 64), 0)
+        << t;
+    EXPECT_EQ(std::memcmp(p.ckv.data_as<uint8_t>() + (4 + entry) * 128, r.k_nope.data_as<uint8_t>() + t * 128, 128), 0)
+        << t;
     EXPECT_EQ(std::memcmp(q.data_as<uint8_t>() + t * 192, r.q_rope.data_as<uint8_t>() + t * 192, 192), 0) << t;
     EXPECT_EQ(std::memcmp(qn.data_as<uint8_t>() + t * 384, r.q_nope.data_as<uint8_t>() + t * 384, 384), 0) << t;
   }
   const std::vector<uint8_t> zero(384, 0);
   EXPECT_EQ(std::memcmp(q.data_as<uint8_t>() + 2 * 192, zero.data(), 192), 0) << "padding";
-  EXPECT_EQ(std::memcmp(p.kpe.data_as<uint8_t>() + 6 * 64, zero.data(), 64), 0) << "an entry that nothing was appended to";
+  EXPECT_EQ(std::memcmp(p.kpe.data_as<uint8_t>() + 6 * 64, zero.data(), 64), 0)
+      << "an entry that nothing was appended to";
   EXPECT_EQ(std::memcmp(p.kpe.data(), zero.data(), 4 * 64), 0) << "the other page";
 }
 
@@ -143,9 +163,11 @@ TEST(RopeQuantize, RefusalsNameTheArgument) {
     change(a);
     return message_of([&] { rope_quantize_fp8(a); });
   };
-  const Tensor half_table = Tensor::zeros({50, 64}, DType::kBF16), narrow = table(50, 62), far = ints<int32_t>({0, 50, 7, 7});
+  const Tensor half_table = Tensor::zeros({50, 64}, DType::kBF16), narrow = table(50, 62),
+               far = ints<int32_t>({0, 50, 7, 7});
   // vllm PR#21126, flashinfer#5025: 16-bit tables of cos and sin.
-  EXPECT_TRUE(holds(plain([&](auto& a) { a.cos_sin_cache = half_table; }), "cos_sin_cache.dtype is bfloat16, but must be float32"));
+  EXPECT_TRUE(holds(plain([&](auto& a) { a.cos_sin_cache = half_table; }),
+                    "cos_sin_cache.dtype is bfloat16, but must be float32"));
   EXPECT_TRUE(holds(plain([&](auto& a) { a.cos_sin_cache = narrow; }), "cos_sin_cache.shape[1] is 62, but rd is 64"));
   EXPECT_TRUE(holds(plain([&](auto& a) { a.pos_ids = far; }), "pos_ids[1] is 50"));
   EXPECT_TRUE(holds(plain([&](auto& a) { a.quantize_dtype = DType::kF16; }), "quantize_dtype is float16"));
@@ -156,14 +178,19 @@ TEST(RopeQuantize, RefusalsNameTheArgument) {
     change(a);
     return message_of([&] { rope_quantize_fp8_append_paged_kv_cache(a); });
   };
-  const Tensor v = random_tensor<bf16_t>({4, 1, 64}, 9), e5 = Tensor::zeros({2, 4, 128}, DType::kF8E5M2), slots = ints<int32_t>({0, 4, 0, 0});
+  const Tensor v = random_tensor<bf16_t>({4, 1, 64}, 9), e5 = Tensor::zeros({2, 4, 128}, DType::kF8E5M2),
+               slots = ints<int32_t>({0, 4, 0, 0});
   EXPECT_EQ(append([](auto&) {}), "no error");
-  EXPECT_TRUE(holds(append([&](auto& a) { a.v = v; }), "ValueError: rope_quantize_fp8_append_paged_kv_cache: v is given"));
+  EXPECT_TRUE(
+      holds(append([&](auto& a) { a.v = v; }), "ValueError: rope_quantize_fp8_append_paged_kv_cache: v is given"));
   EXPECT_TRUE(holds(append([&](auto& a) { a.page_size = 16; }), "page_size is 16, but paged_kv_cache has pages of 4"));
-  EXPECT_TRUE(holds(append([&](auto& a) { a.quantize_dtype = DType::kF8E5M2; }), "paged_kv_cache[0].dtype is float8_e4m3fn, but quantize_dtype"));
-  EXPECT_TRUE(holds(append([&](auto& a) { a.positions = slots; }), "positions[1] is 4, but request 0 has 1 pages of 4 tokens"));
+  EXPECT_TRUE(holds(append([&](auto& a) { a.quantize_dtype = DType::kF8E5M2; }),
+                    "paged_kv_cache[0].dtype is float8_e4m3fn, but quantize_dtype"));
+  EXPECT_TRUE(
+      holds(append([&](auto& a) { a.positions = slots; }), "positions[1] is 4, but request 0 has 1 pages of 4 tokens"));
   EXPECT_TRUE(holds(append([&](auto& a) { a.pos_ids = far; }), "pos_ids[1] is 50"));
-  EXPECT_TRUE(holds(append([&](auto& a) { a.k_nope.reset(); }), "paged_kv_cache[0] has rows of 128 elements, but must have 0"));
+  EXPECT_TRUE(
+      holds(append([&](auto& a) { a.k_nope.reset(); }), "paged_kv_cache[0] has rows of 128 elements, but must have 0"));
 }
 
 }  // namespace

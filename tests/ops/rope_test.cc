@@ -77,8 +77,8 @@ TEST(Rope, ResultsGoWhereTheCallerSays) {
 }
 
 TEST(Rope, RefusalsNameTheArgument) {
-  const Tensor q = random_tensor<float>({3, 2, 64}, 1), k = random_tensor<float>({3, 1, 64}, 2), table = random_tensor<float>({8, 64}, 3),
-               flat = random_tensor<float>({3, 128}, 4);
+  const Tensor q = random_tensor<float>({3, 2, 64}, 1), k = random_tensor<float>({3, 1, 64}, 2),
+               table = random_tensor<float>({8, 64}, 3), flat = random_tensor<float>({3, 128}, 4);
   const std::vector<int32_t> pos = {0, 1, 8}, indptr = {0, 2}, down = {0, 4, 3}, offset = {0}, offsets = {0, 0};
   auto message = [&](auto&& f) { return message_of(f); };
   EXPECT_NE(message([&] {

@@ -67,14 +67,17 @@ TEST(SamplingDistribution, EverySampler) {
     expect_distribution(s.samples.span<int32_t>(), q, what);
   };
   check(sampling_from_probs({.probs = t, .seed = seed, .offset = offset}), weights({0, 1, 2, 4, 5, 6}), "plain");
-  check(top_k_sampling_from_probs({.probs = t, .top_k = 3, .seed = seed, .offset = offset}), weights({1, 4, 5}), "top_k");
+  check(top_k_sampling_from_probs({.probs = t, .top_k = 3, .seed = seed, .offset = offset}), weights({1, 4, 5}),
+        "top_k");
   check(top_k_sampling_from_probs({.probs = t, .top_k = 4, .seed = seed, .offset = offset}), weights({1, 2, 4, 5, 6}),
         "top_k with a tie at k");
-  check(top_p_sampling_from_probs({.probs = t, .top_p = 0.5, .seed = seed, .offset = offset}), weights({1, 4}), "top_p");
-  check(min_p_sampling_from_probs({.probs = t, .min_p = 0.6, .seed = seed, .offset = offset}), weights({1, 4, 5}), "min_p");
+  check(top_p_sampling_from_probs({.probs = t, .top_p = 0.5, .seed = seed, .offset = offset}), weights({1, 4}),
+        "top_p");
+  check(min_p_sampling_from_probs({.probs = t, .min_p = 0.6, .seed = seed, .offset = offset}), weights({1, 4, 5}),
+        "min_p");
   for (const char* order : {"top_k_first", "joint"})
-    check(top_k_top_p_sampling_from_probs({.probs = t, .top_k = 3, .top_p = 0.7, .filter_apply_order = order,
-                                           .seed = seed, .offset = offset}),
+    check(top_k_top_p_sampling_from_probs(
+              {.probs = t, .top_k = 3, .top_p = 0.7, .filter_apply_order = order, .seed = seed, .offset = offset}),
           std::string(order) == "joint" ? weights({1, 4, 5}) : weights({1, 4}), order);
 }
 
@@ -102,7 +105,8 @@ TEST(SamplingDistribution, ARowOfManyTokens) {  // blocks, spans, the loop's sec
   for (float& v : p) v = static_cast<float>(v / mass);
   const std::vector<float> probs = repeated(p, kMany);
   const int64_t seed = 22, offset = 0;
-  const Samples s = top_k_sampling_from_probs({.probs = f32(probs, kMany), .top_k = 900, .seed = seed, .offset = offset});
+  const Samples s =
+      top_k_sampling_from_probs({.probs = f32(probs, kMany), .top_k = 900, .seed = seed, .offset = offset});
   // The 10 most frequent weights of the 100, 90 tokens each, are the top 900; all tokens of a weight are one cell.
   std::vector<int32_t> cells;
   for (int32_t id : s.samples.span<int32_t>()) cells.push_back(static_cast<int32_t>((int64_t{id} * 7919) % 100));
@@ -122,7 +126,8 @@ TEST(SamplingDistribution, EveryTieIsEligible) {  // in whichever vector it lies
 
 TEST(SamplingDistribution, ChainFollowsTheTarget) {
   // The first token of a chain is distributed as the target, whatever the draft.
-  const std::vector<float> draft = {0.6f, 0.1f, 0.1f, 0.2f}, first = {0.1f, 0.4f, 0.3f, 0.2f}, second = {0.25f, 0.25f, 0.25f, 0.25f};
+  const std::vector<float> draft = {0.6f, 0.1f, 0.1f, 0.2f}, first = {0.1f, 0.4f, 0.3f, 0.2f},
+                           second = {0.25f, 0.25f, 0.25f, 0.25f};
   std::vector<float> d = repeated(draft, kDraws), t;
   for (int64_t i = 0; i < kDraws; ++i) {
     t.insert(t.end(), first.begin(), first.end());
@@ -130,10 +135,12 @@ TEST(SamplingDistribution, ChainFollowsTheTarget) {
   }
   const int64_t seed = 23, other = 24, offset = 0;
   const Samples proposal = sampling_from_probs({.probs = f32(d, kDraws), .seed = other, .offset = offset});
-  const auto [ids, accepted, emitted] = chain_speculative_sampling(
-      {.draft_probs = TensorView(d.data(), {kDraws, 1, 4}),
-       .draft_token_ids = TensorView(proposal.samples.data_as<int32_t>(), {kDraws, 1}),
-       .target_probs = TensorView(t.data(), {kDraws, 2, 4}), .seed = seed, .offset = offset});
+  const auto [ids, accepted, emitted] =
+      chain_speculative_sampling({.draft_probs = TensorView(d.data(), {kDraws, 1, 4}),
+                                  .draft_token_ids = TensorView(proposal.samples.data_as<int32_t>(), {kDraws, 1}),
+                                  .target_probs = TensorView(t.data(), {kDraws, 2, 4}),
+                                  .seed = seed,
+                                  .offset = offset});
   std::vector<int32_t> one, bonus;
   for (int64_t i = 0; i < kDraws; ++i) {
     one.push_back(ids.data_as<int32_t>()[2 * i]);
@@ -160,12 +167,12 @@ std::vector<std::vector<float>> rows_of_all_kinds(size_t n) {
   };
   std::normal_distribution<double> normal;
   std::exponential_distribution<double> exponential;
-  make([&](size_t) { return std::exp(3 * normal(random)); });   // peaked
-  make([&](size_t) { return exponential(random); });            // broad
-  make([&](size_t i) { return 1 + 1e-3 * static_cast<double>(i % 97); });  // nearly flat, with ties
+  make([&](size_t) { return std::exp(3 * normal(random)); });                    // peaked
+  make([&](size_t) { return exponential(random); });                             // broad
+  make([&](size_t i) { return 1 + 1e-3 * static_cast<double>(i % 97); });        // nearly flat, with ties
   make([&](size_t i) { return i % 3 ? 0.0 : 1 + static_cast<double>(i % 5); });  // zeros and five values
-  make([&](size_t i) { return i == n / 2 ? 1e6 : 1; });                // one token
-  make([&](size_t i) { return static_cast<double>(n - i); });          // sorted: what a strided sample sees
+  make([&](size_t i) { return i == n / 2 ? 1e6 : 1; });                          // one token
+  make([&](size_t i) { return static_cast<double>(n - i); });                    // sorted: what a strided sample sees
   return rows;
 }
 
@@ -190,15 +197,18 @@ TEST(Thresholds, ExactAgainstAFullSort) {
           ASSERT_NEAR(y.data_as<float>()[i], want, 1e-5 * want) << "n " << n << ", top_p " << top_p << ", token " << i;
         }
       }
-      for (int64_t k : {int64_t{1}, int64_t{2}, int64_t{40}, static_cast<int64_t>(n / 3), static_cast<int64_t>(n) - 1}) {
+      for (int64_t k :
+           {int64_t{1}, int64_t{2}, int64_t{40}, static_cast<int64_t>(n / 3), static_cast<int64_t>(n) - 1}) {
         if (k < 1 || k > static_cast<int64_t>(n)) continue;
         const Tensor y = top_k_mask_logits({.logits = t, .top_k = k});
         const double least = sorted[static_cast<size_t>(k - 1)];
         for (size_t i = 0; i < n; ++i)
-          ASSERT_EQ(y.data_as<float>()[i], static_cast<double>(p[i]) >= least ? p[i] : -kInf) << "n " << n << ", k " << k;
+          ASSERT_EQ(y.data_as<float>()[i], static_cast<double>(p[i]) >= least ? p[i] : -kInf)
+              << "n " << n << ", k " << k;
         const auto [values, indices] = top_k({.input = t, .k = k, .sorted = true});
         for (int64_t i = 0; i < k; ++i) {
-          ASSERT_EQ(static_cast<double>(values.data_as<float>()[i]), sorted[static_cast<size_t>(i)]) << "n " << n << ", k " << k;
+          ASSERT_EQ(static_cast<double>(values.data_as<float>()[i]), sorted[static_cast<size_t>(i)])
+              << "n " << n << ", k " << k;
           ASSERT_EQ(p[static_cast<size_t>(indices.data_as<int64_t>()[i])], values.data_as<float>()[i]);
         }
       }
@@ -230,15 +240,21 @@ TEST(Sampling, BatchAndThreadsDoNotMatter) {
   const std::vector<int64_t> seeds = {4, 8, 15, 16, 23}, offsets = {0, 4, 8, 12, 16};
   const std::vector<std::function<Tensor(TensorView, TensorView, TensorView, TensorView)>> samplers = {
       [](TensorView probs, TensorView, TensorView s, TensorView o) {
-        return sampling_from_probs({.probs = probs, .seed = s, .offset = o}).samples; },
+        return sampling_from_probs({.probs = probs, .seed = s, .offset = o}).samples;
+      },
       [](TensorView probs, TensorView, TensorView s, TensorView o) {
-        return top_k_top_p_sampling_from_probs({.probs = probs, .top_k = 50, .top_p = 0.9, .seed = s, .offset = o}).samples; },
+        return top_k_top_p_sampling_from_probs({.probs = probs, .top_k = 50, .top_p = 0.9, .seed = s, .offset = o})
+            .samples;
+      },
       [](TensorView probs, TensorView, TensorView s, TensorView o) {
-        return top_p_sampling_from_probs({.probs = probs, .top_p = 0.3, .seed = s, .offset = o}).samples; },
+        return top_p_sampling_from_probs({.probs = probs, .top_p = 0.3, .seed = s, .offset = o}).samples;
+      },
       [](TensorView, TensorView x, TensorView s, TensorView o) {
-        return sampling_from_logits({.logits = x, .seed = s, .offset = o}); },
+        return sampling_from_logits({.logits = x, .seed = s, .offset = o});
+      },
       [](TensorView, TensorView x, TensorView s, TensorView o) {
-        return top_k_top_p_sampling_from_logits({.logits = x, .top_k = 50, .top_p = 0.9, .seed = s, .offset = o}); },
+        return top_k_top_p_sampling_from_logits({.logits = x, .top_k = 50, .top_p = 0.9, .seed = s, .offset = o});
+      },
   };
   for (size_t which = 0; which < samplers.size(); ++which) {
     const auto run = [&](int64_t begin, int64_t end, int threads) {
@@ -247,9 +263,11 @@ TEST(Sampling, BatchAndThreadsDoNotMatter) {
       context.executor = *pool;
       ContextScope scope(context);
       // A seed for each row wants more than one row: a single one is drawn twice and the first draw kept.
-      std::vector<int64_t> s(seeds.begin() + begin, seeds.begin() + end), o(offsets.begin() + begin, offsets.begin() + end);
-      const Tensor ids = samplers[which](p.view().slice(0, begin, end), f32(logits, kRows).slice(0, begin, end),
-                                         TensorView(std::span<const int64_t>(s)), TensorView(std::span<const int64_t>(o)));
+      std::vector<int64_t> s(seeds.begin() + begin, seeds.begin() + end),
+          o(offsets.begin() + begin, offsets.begin() + end);
+      const Tensor ids =
+          samplers[which](p.view().slice(0, begin, end), f32(logits, kRows).slice(0, begin, end),
+                          TensorView(std::span<const int64_t>(s)), TensorView(std::span<const int64_t>(o)));
       return std::vector<int32_t>(ids.span<int32_t>().begin(), ids.span<int32_t>().end());
     };
     const std::vector<int32_t> all = run(0, kRows, 1);
@@ -266,7 +284,8 @@ TEST(Filters, RowsWithoutUsableProbabilityBecomeZeros) {
   p[1 * 4 + 3] = NAN;
   for (size_t i = 0; i < 4; ++i) p[2 * 4 + i] = 0;
   p[3 * 4] = -1;  // counts as 0
-  const Tensor y = top_p_renorm_probs({.probs = f32(p, 4), .top_p = 0.6}), z = top_k_renorm_probs({.probs = f32(p, 4), .top_k = 2});
+  const Tensor y = top_p_renorm_probs({.probs = f32(p, 4), .top_p = 0.6}),
+               z = top_k_renorm_probs({.probs = f32(p, 4), .top_k = 2});
   for (const Tensor* t : {&y, &z})
     for (int64_t i = 0; i < 16; ++i) {
       const float want = (i / 4 == 1 || i / 4 == 2 || i % 4 < 2) ? 0 : i % 4 == 2 ? 0.3f / 0.7f : 0.4f / 0.7f;
@@ -278,23 +297,31 @@ TEST(Filters, RefusalsNameTheArgument) {
   const std::vector<float> probs = repeated({0.5f, 0.5f}, 3), two = {0.5f, 0.5f}, bad = {0.5f, NAN, 0.5f};
   const std::vector<int32_t> k = {1, 2};
   const TensorView p = f32(probs, 3);
-  const auto has = [](const std::string& message, const char* part) { EXPECT_NE(message.find(part), std::string::npos) << message; };
+  const auto has = [](const std::string& message, const char* part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
   has(message_of([&] { top_p_renorm_probs({.probs = p, .top_p = TensorView(std::span<const float>(two))}); }),
       "top_p_renorm_probs: Sampling parameter top_p batch size mismatch: it has 2 elements, but probs has 3 rows");
-  has(message_of([&] { top_p_renorm_probs({.probs = p, .top_p = TensorView(std::span<const float>(bad))}); }), "top_p[1] is nan");
+  has(message_of([&] { top_p_renorm_probs({.probs = p, .top_p = TensorView(std::span<const float>(bad))}); }),
+      "top_p[1] is nan");
   has(message_of([&] { top_k_mask_logits({.logits = p, .top_k = TensorView(std::span<const int32_t>(k))}); }),
       "but logits has 3 rows");
   has(message_of([&] { top_k_renorm_probs({.probs = p, .top_k = 2.5}); }), "top_k is 2.5");
-  has(message_of([&] { min_p_sampling_from_probs({.probs = p, .min_p = 1.5}); }), "min_p is 1.5, but must be at most 1");
-  has(message_of([&] { top_k_sampling_from_probs({.probs = p, .top_k = TensorView(k.data(), {2, 1})}); }), "Expected a 1D tensor");
-  has(message_of([&] { sampling_from_logits({.logits = f32(bad, 1), .check_nan = true}); }), "logits contains NaN, the first at [0, 1]");
+  has(message_of([&] { min_p_sampling_from_probs({.probs = p, .min_p = 1.5}); }),
+      "min_p is 1.5, but must be at most 1");
+  has(message_of([&] { top_k_sampling_from_probs({.probs = p, .top_k = TensorView(k.data(), {2, 1})}); }),
+      "Expected a 1D tensor");
+  has(message_of([&] { sampling_from_logits({.logits = f32(bad, 1), .check_nan = true}); }),
+      "logits contains NaN, the first at [0, 1]");
 }
 
 TEST(TopKTransforms, RefusalsNameTheArgument) {
   const std::vector<float> x(20);
   const std::vector<int32_t> table(12), lengths = {5, 10}, far = {5, 11}, starts = {0, 1}, batch = {0, 2};
   const auto of = [&](const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); };
-  const auto has = [](const std::string& message, const char* part) { EXPECT_NE(message.find(part), std::string::npos) << message; };
+  const auto has = [](const std::string& message, const char* part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
   const TensorView in = f32(x, 2), pages(table.data(), {2, 6});
   const auto run = [&](const std::vector<int32_t>& n, TopKPageTableTransform a) {
     a.input = in, a.src_page_table = pages, a.lengths = of(n);
@@ -306,7 +333,8 @@ TEST(TopKTransforms, RefusalsNameTheArgument) {
   has(run(lengths, {.k = 3}), "row 1 needs pages [0, 9] of its table, but src_page_table.shape[1] is 6");
   has(run({5, 5}, {.k = 3, .row_starts = of(starts), .page_size = 2}), "needs page_table_row_starts");
   has(run({5, 5}, {.k = 3, .row_to_batch = of(batch)}), "row_to_batch[1] is 2");
-  has(message_of([&] { top_k_ragged_transform({.input = in, .offsets = of(starts), .lengths = of(far), .k = 3}); }), "lengths[1] is 11");
+  has(message_of([&] { top_k_ragged_transform({.input = in, .offsets = of(starts), .lengths = of(far), .k = 3}); }),
+      "lengths[1] is 11");
 }
 
 }  // namespace

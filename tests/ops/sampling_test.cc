@@ -183,16 +183,25 @@ TEST(Sampling, RefusalsNameTheArgument) {
               softmax({.logits = p, .temperature = TensorView(std::span<const float>(bad_p.data(), 2))});
             }).find("Sampling parameter temperature batch size mismatch"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { softmax({.logits = p, .temperature = -0.5}); }).find("temperature is -0.5, but must not be negative"),
+  EXPECT_NE(message_of([&] {
+              softmax({.logits = p, .temperature = -0.5});
+            }).find("temperature is -0.5, but must not be negative"),
             std::string::npos);
   const float cold[] = {1, -2, 1}, greedy[] = {1, -1, 1};
-  EXPECT_NE(message_of([&] { softmax({.logits = p, .temperature = TensorView(std::span<const float>(cold))}); }).find("temperature[1] is -2"),
+  EXPECT_NE(message_of([&] {
+              softmax({.logits = p, .temperature = TensorView(std::span<const float>(cold))});
+            }).find("temperature[1] is -2"),
             std::string::npos);
-  EXPECT_EQ(message_of([&] { softmax({.logits = p, .temperature = TensorView(std::span<const float>(greedy))}); }), "no error");
+  EXPECT_EQ(message_of([&] { softmax({.logits = p, .temperature = TensorView(std::span<const float>(greedy))}); }),
+            "no error");
   const int32_t few[] = {3, -7, 0};
-  EXPECT_NE(message_of([&] { top_k_sampling_from_probs({.probs = p, .top_k = TensorView(std::span<const int32_t>(few))}); }).find("top_k[1] is -7"),
+  EXPECT_NE(message_of([&] {
+              top_k_sampling_from_probs({.probs = p, .top_k = TensorView(std::span<const int32_t>(few))});
+            }).find("top_k[1] is -7"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { top_k_mask_logits({.logits = p, .top_k = -2}); }).find("top_k is -2, but must be positive"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { top_k_mask_logits({.logits = p, .top_k = -2}); }).find("top_k is -2, but must be positive"),
+      std::string::npos);
   EXPECT_EQ(message_of([&] { top_k_mask_logits({.logits = p, .top_k = -1}); }), "no error");
 }
 

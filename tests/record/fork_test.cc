@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that forks while its other threads record: the child finds no mutex held by a thread that it does not have, nothing half-made.
-// Not under g++'s AddressSanitizer: its allocator holds no lock of its own over fork(), so that the child waits in `new` for ever.
+// A process that forks while its other threads record: the child finds no mutex held by a thread that it does not have,
+// nothing half-made. Not under g++'s AddressSanitizer: its allocator holds no lock of its own over fork(), so that the
+// child waits in `new` for ever.
 #if !defined(__SANITIZE_ADDRESS__)
 #include <sys/wait.h>
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr int kChildren = 20;
 
-/// Forks while three threads do `busy` over and over; the children record a call each. Their exit statuses: 0, or SIGALRM of one that waits.
+/// Forks while three threads do `busy` over and over; the children record a call each. Their exit statuses: 0, or
+/// SIGALRM of one that waits.
 std::vector<int> children_amid(const std::function<void(int)>& busy, int n) {
   const auto x = ramp(4);
   std::atomic<bool> stop{false};
@@ -57,7 +59,8 @@ TEST_F(RecordTest, AChildForkedAmidRecordedCallsRecords) {
       call({.x = TensorView(x.data() + from, {static_cast<int64_t>(n)}), .alpha = static_cast<double>(i)});
     };
     const auto statuses = children_amid(busy, kChildren);
-    EXPECT_EQ(statuses, std::vector<int>(kChildren, 0)) << (dedup ? "chunks" : "files") << ", status " << statuses.back() << " of child " << statuses.size();
+    EXPECT_EQ(statuses, std::vector<int>(kChildren, 0))
+        << (dedup ? "chunks" : "files") << ", status " << statuses.back() << " of child " << statuses.size();
   }
 }
 

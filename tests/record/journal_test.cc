@@ -24,8 +24,8 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-/// A file that grows under another thread's write looks torn for a moment; it must not get an empty line for that. Lines of many
-/// memory pages, since the file's size moves page by page.
+/// A file that grows under another thread's write looks torn for a moment; it must not get an empty line for that.
+/// Lines of many memory pages, since the file's size moves page by page.
 TEST(Journal, LinesOfManyThreadsStayWhole) {
   const testing::TempDir dir;
   const std::string path = (dir / "session.jsonl").string();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text log, its destination, filters, statistics, settings and run-time control. That the text is the Python
-// library's is the business of tests/python/test_recorder_oracle.py; the golden texts here hold where there is no Python.
+// library's is the business of tests/python/test_recorder_oracle.py; the golden texts here hold where there is no
+// Python.
 #include <sys/resource.h>
 
 #include <chrono>

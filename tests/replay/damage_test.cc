@@ -136,7 +136,8 @@ TEST_F(Damage, LinksOutOfTheSessionAreRefused) {
   const stdfs::path whole = dump(1);
   stdfs::rename(whole, folder / "moved");
   stdfs::create_directory_symlink(folder / "moved", whole);
-  for (const auto& c : replay::replay(session()).calls) EXPECT_NE(c.message.find("leads out of"), std::string::npos) << c.message;
+  for (const auto& c : replay::replay(session()).calls)
+    EXPECT_NE(c.message.find("leads out of"), std::string::npos) << c.message;
 }
 
 TEST_F(Damage, NothingThere) {

@@ -34,8 +34,9 @@ TEST_F(ReplayTest, ReportsEveryDifference) {
   EXPECT_EQ(r.differences[0].max_abs, 2);
   EXPECT_EQ(r.differences[0].max_rel, 2);
   EXPECT_EQ(r.differences[1].key, "result_1");
-  EXPECT_EQ(r.differences[1].text,
-            "result_1 differs in 6 of 6 elements, first at [0]: 2.0 instead of 0.0 (max abs 2, max rel 2; compared exactly)");
+  EXPECT_EQ(
+      r.differences[1].text,
+      "result_1 differs in 6 of 6 elements, first at [0]: 2.0 instead of 0.0 (max abs 2, max rel 2; compared exactly)");
   EXPECT_EQ(replay::replay(session()).exit_code(), 1);
 }
 
@@ -133,7 +134,8 @@ TEST_F(ReplayTest, StridesAndAliasesAreRestored) {
 }
 
 TEST_F(ReplayTest, ViewsKeepTheirDistance) {
-  const Tensor a = Tensor::copy_of<float>(std::vector<float>{1, 2, 3}, {3}), b = Tensor::copy_of<float>(std::vector<float>{7}, {1});
+  const Tensor a = Tensor::copy_of<float>(std::vector<float>{1, 2, 3}, {3}),
+               b = Tensor::copy_of<float>(std::vector<float>{7}, {1});
   const auto details = formats::parse_json(
       R"({"a": {"shape": [3], "dtype": "torch.float32", "stride": [4], "device": "cpu", "storage": 5, "storage_offset": 100},
           "b": {"shape": [1], "dtype": "torch.float32", "stride": [1], "device": "cpu", "storage": 5, "storage_offset": 101},
@@ -148,10 +150,15 @@ TEST_F(ReplayTest, ViewsKeepTheirDistance) {
 TEST_F(ReplayTest, PoolsByPageAndWorkspacesByShape) {
   std::vector<float> pool(100 * 32, 5), workspace(1 << 16);
   const std::vector<int64_t> pages = {42, 3};
-  record([&] {
-    op::call(kOp, Twist{.x = x_of(kX), .scale = 2, .kv_indices = TensorView(pages.data(), {2}),
-                        .workspace = x_of(workspace), .pool = op::PagedKv(TensorView(pool.data(), {100, 2, 16}))});
-  }, [](record::Settings& s) { s.pages = record::Settings::Pages::kUsed; });
+  record(
+      [&] {
+        op::call(kOp, Twist{.x = x_of(kX),
+                            .scale = 2,
+                            .kv_indices = TensorView(pages.data(), {2}),
+                            .workspace = x_of(workspace),
+                            .pool = op::PagedKv(TensorView(pool.data(), {100, 2, 16}))});
+      },
+      [](record::Settings& s) { s.pages = record::Settings::Pages::kUsed; });
   const auto stored = formats::read_pt(dump() / "inputs.pt");
   for (const auto& t : stored) {
     EXPECT_NE(t.key, "kwarg_workspace");
@@ -164,7 +171,8 @@ TEST_F(ReplayTest, PoolsByPageAndWorkspacesByShape) {
   EXPECT_EQ(r.differences.size(), 1u);       // count
   r = replay_one();
   bool pool_differs = false;
-  for (const auto& d : r.differences) pool_differs |= d.key == "after__kwarg_pool" && d.index == std::vector<int64_t>{1, 0, 0};
+  for (const auto& d : r.differences)
+    pool_differs |= d.key == "after__kwarg_pool" && d.index == std::vector<int64_t>{1, 0, 0};
   EXPECT_TRUE(pool_differs) << r.message;  // page 42 is the second of the two that are stored
 }
 
@@ -205,9 +213,11 @@ TEST_F(ReplayTest, JobsKeepTheOrder) {
 
 TEST_F(ReplayTest, ExportMakesPlainFiles) {
   std::vector<float> big(100000, 3);
-  record([&] {
-    for (int i = 0; i < 3; ++i) op::call(kOp, Twist{.x = x_of(big), .scale = 2});
-  }, [](record::Settings& s) { s.dedup = true; });
+  record(
+      [&] {
+        for (int i = 0; i < 3; ++i) op::call(kOp, Twist{.x = x_of(big), .scale = 2});
+      },
+      [](record::Settings& s) { s.dedup = true; });
   EXPECT_TRUE(std::filesystem::exists(dump() / "inputs.chunks"));
   EXPECT_EQ(replay::replay(session()).passed(), 3);
   EXPECT_EQ(replay::export_session(session(), folder / "plain"), std::vector<std::string>{});

@@ -8,8 +8,8 @@
 
 namespace flashinfer::twist {
 
-inline std::atomic<float> g_bend{0};      // added to every result
-inline std::atomic<bool> g_fail{false};   // RuntimeError instead of a result
+inline std::atomic<float> g_bend{0};     // added to every result
+inline std::atomic<bool> g_fail{false};  // RuntimeError instead of a result
 inline std::atomic<int> g_calls{0};
 
 /// out = scale * x + bend; counter[0] += 1; count[i] = i. Takes views with any strides.
@@ -50,7 +50,8 @@ inline constexpr op::Field kFields[] = {
     op::out<&Twist::count>("count", "n", DType::kI64),
 };
 inline constexpr op::Candidate kCandidates[] = {op::candidate<never, run>("cpu")};
-inline constinit const op::Op kOp = op::define<Twist>("twist", "tests.replay", "scale * x", kFields, kCandidates, nullptr);
+inline constinit const op::Op kOp =
+    op::define<Twist>("twist", "tests.replay", "scale * x", kFields, kCandidates, nullptr);
 
 /// TwistWrapper: plan(indices) keeps the sum of the indices and a copy; run(x) returns x * sum.
 struct State {
@@ -82,7 +83,8 @@ inline void run_planned(const RunPlanned& a) {
 }
 inline op::Refusal never_plan(const Plan&) { return {}; }
 inline op::Refusal never_run(const RunPlanned&) { return {}; }
-inline constexpr op::Field kPlanFields[] = {op::self<&Plan::self>(), op::in<&Plan::indices>("indices", "n", DType::kI64)};
+inline constexpr op::Field kPlanFields[] = {op::self<&Plan::self>(),
+                                            op::in<&Plan::indices>("indices", "n", DType::kI64)};
 inline constexpr op::Field kRunFields[] = {op::self<&RunPlanned::self>(), op::in<&RunPlanned::x>("x", "n", DType::kF32),
                                            op::out<&RunPlanned::out>("out", "n", op::same_as("x"))};
 inline constexpr op::Candidate kPlanCandidates[] = {op::candidate<never_plan, plan>("cpu")};
@@ -121,7 +123,9 @@ class ReplayTest : public ::testing::Test {
   op::Registration op_{kOp}, plan_{kPlanOp}, run_{kRunOp};
 };
 
-inline void write(const std::filesystem::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
+inline void write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+}
 /// Rewrites the last metadata record.
 inline void edit(const std::filesystem::path& dump, const std::function<void(formats::Json&)>& change) {
   auto records = probe::lines(dump / "metadata.jsonl");

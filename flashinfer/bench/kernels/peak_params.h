@@ -10,7 +10,9 @@ struct PeakConfig {
   Kind kind;
   static constexpr const char* kName = "flashinfer::PeakConfig";
   template <class V>
-  constexpr void visit(V&& v) const { v("kind", kind); }
+  constexpr void visit(V&& v) const {
+    v("kind", kind);
+  }
   friend constexpr bool operator==(const PeakConfig&, const PeakConfig&) = default;
 };
 

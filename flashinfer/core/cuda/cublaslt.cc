@@ -24,7 +24,7 @@ void open(Library& l) {
     void* lib = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (lib == nullptr) continue;
     const char* lacks = nullptr;
-#define FI_CUBLASLT_BIND(result, name, arguments)                    \
+#define FI_CUBLASLT_BIND(result, name, arguments)                      \
   l.name = reinterpret_cast<result(*) arguments>(::dlsym(lib, #name)); \
   if (l.name == nullptr && lacks == nullptr) lacks = #name;
     FI_CUBLASLT_API(FI_CUBLASLT_BIND)
@@ -37,10 +37,12 @@ void open(Library& l) {
     l.path = fs::object_of(reinterpret_cast<const void*>(l.cublasLtMatmul));
     l.version = l.cublasLtGetVersion();
     if (l.version < 120000)
-      l.refusal = str("cuBLASLt is ", l.version / 10000, ".x (", l.path, "), but 12.0 or newer is needed: pip install -U nvidia-cublas");
+      l.refusal = str("cuBLASLt is ", l.version / 10000, ".x (", l.path,
+                      "), but 12.0 or newer is needed: pip install -U nvidia-cublas");
     return;
   }
-  l.refusal = str("libcublasLt was not found; searched ", searched, missing, " (pip install nvidia-cublas, or set FLASHINFER_CUBLASLT)");
+  l.refusal = str("libcublasLt was not found; searched ", searched, missing,
+                  " (pip install nvidia-cublas, or set FLASHINFER_CUBLASLT)");
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ const Library& library() {
 }
 
 void check(Status status, const char* what) {
-  if (status == 0) [[likely]] return;
+  if (status == 0) [[likely]]
+    return;
   const char* text = library().cublasLtGetStatusName(status);
   throw RuntimeError(str("cublasLt: ", what, " failed: ", text ? text : "an unknown status", " (", status, ")"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcublasLt, opened at run time: the entry points this library uses. The numbers are the library's ABI (cublasLt.h, library_types.h), which
-// tests/cuda/cublaslt_abi_test.cc compares with the headers where they are installed.
+// libcublasLt, opened at run time: the entry points this library uses. The numbers are the library's ABI (cublasLt.h,
+// library_types.h), which tests/cuda/cublaslt_abi_test.cc compares with the headers where they are installed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +11,31 @@
 namespace flashinfer::cublaslt {
 
 using Status = int;  // cublasStatus_t; 0 is success
-using cuda::Handle;  // cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, CUstream
+using cuda::Handle;  // cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t,
+                     // CUstream
 
 enum Type : int { kR32F = 0, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28, kR8FE5M2 = 29 };  // cudaDataType
-inline constexpr int kCompute32F = 68;                                               // cublasComputeType_t
-inline constexpr int kOpN = 0, kOpT = 1;                                             // cublasOperation_t
+inline constexpr int kCompute32F = 68;                                                // cublasComputeType_t
+inline constexpr int kOpN = 0, kOpT = 1;                                              // cublasOperation_t
 inline constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
 enum DescAttribute : int {
-  kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8, kAScalePointer = 17, kBScalePointer = 18, kFastAccum = 25, kBiasType = 26
+  kTransA = 3,
+  kTransB = 4,
+  kEpilogue = 7,
+  kBiasPointer = 8,
+  kAScalePointer = 17,
+  kBScalePointer = 18,
+  kFastAccum = 25,
+  kBiasType = 26
 };
 enum LayoutAttribute : int { kBatchCount = 5, kBatchOffset = 6 };
-enum PreferenceAttribute : int { kMaxWorkspace = 1, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7, kAlignmentD = 8 };
+enum PreferenceAttribute : int {
+  kMaxWorkspace = 1,
+  kAlignmentA = 5,
+  kAlignmentB = 6,
+  kAlignmentC = 7,
+  kAlignmentD = 8
+};
 
 struct Algorithm {
   uint64_t data[8];
@@ -36,22 +50,24 @@ struct HeuristicResult {
 };
 static_assert(sizeof(HeuristicResult) == 96);
 
-#define FI_CUBLASLT_API(X)                                                                                                              \
-  X(Status, cublasLtCreate, (Handle*))                                                                                                  \
-  X(size_t, cublasLtGetVersion, ())                                                                                                     \
-  X(const char*, cublasLtGetStatusName, (Status))                                                                                       \
-  X(Status, cublasLtMatmulDescCreate, (Handle*, int compute, int scale))                                                                \
-  X(Status, cublasLtMatmulDescSetAttribute, (Handle, int, const void*, size_t))                                                         \
-  X(Status, cublasLtMatmulDescDestroy, (Handle))                                                                                        \
-  X(Status, cublasLtMatrixLayoutCreate, (Handle*, int type, uint64_t rows, uint64_t columns, int64_t ld))                               \
-  X(Status, cublasLtMatrixLayoutSetAttribute, (Handle, int, const void*, size_t))                                                       \
-  X(Status, cublasLtMatrixLayoutDestroy, (Handle))                                                                                      \
-  X(Status, cublasLtMatmulPreferenceCreate, (Handle*))                                                                                  \
-  X(Status, cublasLtMatmulPreferenceSetAttribute, (Handle, int, const void*, size_t))                                                   \
-  X(Status, cublasLtMatmulPreferenceDestroy, (Handle))                                                                                  \
-  X(Status, cublasLtMatmulAlgoGetHeuristic, (Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, HeuristicResult*, int*))       \
-  X(Status, cublasLtMatmul, (Handle, Handle, const void* alpha, const void* a, Handle, const void* b, Handle, const void* beta,         \
-                             const void* c, Handle, void* d, Handle, const Algorithm*, void* workspace, size_t, Handle stream))
+#define FI_CUBLASLT_API(X)                                                                                             \
+  X(Status, cublasLtCreate, (Handle*))                                                                                 \
+  X(size_t, cublasLtGetVersion, ())                                                                                    \
+  X(const char*, cublasLtGetStatusName, (Status))                                                                      \
+  X(Status, cublasLtMatmulDescCreate, (Handle*, int compute, int scale))                                               \
+  X(Status, cublasLtMatmulDescSetAttribute, (Handle, int, const void*, size_t))                                        \
+  X(Status, cublasLtMatmulDescDestroy, (Handle))                                                                       \
+  X(Status, cublasLtMatrixLayoutCreate, (Handle*, int type, uint64_t rows, uint64_t columns, int64_t ld))              \
+  X(Status, cublasLtMatrixLayoutSetAttribute, (Handle, int, const void*, size_t))                                      \
+  X(Status, cublasLtMatrixLayoutDestroy, (Handle))                                                                     \
+  X(Status, cublasLtMatmulPreferenceCreate, (Handle*))                                                                 \
+  X(Status, cublasLtMatmulPreferenceSetAttribute, (Handle, int, const void*, size_t))                                  \
+  X(Status, cublasLtMatmulPreferenceDestroy, (Handle))                                                                 \
+  X(Status, cublasLtMatmulAlgoGetHeuristic,                                                                            \
+    (Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, HeuristicResult*, int*))                             \
+  X(Status, cublasLtMatmul,                                                                                            \
+    (Handle, Handle, const void* alpha, const void* a, Handle, const void* b, Handle, const void* beta, const void* c, \
+     Handle, void* d, Handle, const Algorithm*, void* workspace, size_t, Handle stream))
 
 struct Library {
 #define FI_CUBLASLT_MEMBER(result, name, arguments) result(*name) arguments = nullptr;
@@ -61,7 +77,8 @@ struct Library {
   size_t version = 0;   // 130100 for 13.1
   std::string refusal;  // why it cannot be used, and what to do
 };
-/// FLASHINFER_CUBLASLT, else the wheel nvidia-cublas of the active Python environment, CUDA_HOME, the loader's path; opened once.
+/// FLASHINFER_CUBLASLT, else the wheel nvidia-cublas of the active Python environment, CUDA_HOME, the loader's path;
+/// opened once.
 const Library& library();
 
 /// RuntimeError unless `status` is 0.

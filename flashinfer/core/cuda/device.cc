@@ -11,8 +11,15 @@ namespace flashinfer::cuda {
 namespace {
 
 enum DeviceAttribute : int {
-  kMultiprocessors = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76, kSharedPerSm = 81, kRegistersPerSm = 82, kSharedPerBlockOptin = 97,
-  kMemoryPools = 115, kClusterLaunch = 120,
+  kMultiprocessors = 16,
+  kL2Bytes = 38,
+  kMajor = 75,
+  kMinor = 76,
+  kSharedPerSm = 81,
+  kRegistersPerSm = 82,
+  kSharedPerBlockOptin = 97,
+  kMemoryPools = 115,
+  kClusterLaunch = 120,
 };
 constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;
 
@@ -21,7 +28,8 @@ struct Known {
   DeviceInfo info;
   int ordinal = 0;
   std::once_flag once;
-  Handle context = nullptr;  // the primary one, from its first use on; kept for the life of the process: the program's own runtime shares it
+  Handle context = nullptr;  // the primary one, from its first use on; kept for the life of the process: the program's
+                             // own runtime shares it
 };
 
 Known& known(int index) {
@@ -47,7 +55,8 @@ Known& known(int index) {
     check(a.cuDeviceGetAttribute(&value, attribute, ordinal), "cuDeviceGetAttribute");
     return value;
   };
-  i.major = ask(kMajor), i.minor = ask(kMinor), i.sms = ask(kMultiprocessors), i.shared_per_block = ask(kSharedPerBlockOptin);
+  i.major = ask(kMajor), i.minor = ask(kMinor), i.sms = ask(kMultiprocessors),
+  i.shared_per_block = ask(kSharedPerBlockOptin);
   i.shared_per_sm = ask(kSharedPerSm), i.registers_per_sm = ask(kRegistersPerSm), i.l2_bytes = ask(kL2Bytes);
   i.memory_pools = ask(kMemoryPools) != 0, i.clusters = ask(kClusterLaunch) != 0;
   size_t bytes = 0;
@@ -61,7 +70,8 @@ Known& known(int index) {
 Known& recent(int index) {
   thread_local Known* last = nullptr;
   thread_local int last_index = -1;
-  if (last_index == index && last->driver == &driver()) [[likely]] return *last;
+  if (last_index == index && last->driver == &driver()) [[likely]]
+    return *last;
   last = &known(index);
   last_index = index;
   return *last;
@@ -84,8 +94,8 @@ std::string device_refusal(int index) {
 
 namespace {
 
-/// Unused memory that the driver's pool keeps over a wait. As it comes, each wait gives all of it back to the system, and the next allocation
-/// maps it anew. Whoever set more keeps that.
+/// Unused memory that the driver's pool keeps over a wait. As it comes, each wait gives all of it back to the system,
+/// and the next allocation maps it anew. Whoever set more keeps that.
 constexpr uint64_t kPoolKeeps = uint64_t{1} << 30;
 
 void keep_pool(const Api& a, int ordinal) {
@@ -158,7 +168,9 @@ double Event::seconds_since(const Event& start) const {
   return ms * 1e-3;
 }
 
-BesideCapture::BesideCapture() { check(api().cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode"); }
+BesideCapture::BesideCapture() {
+  check(api().cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode");
+}
 BesideCapture::~BesideCapture() { driver().api.cuThreadExchangeStreamCaptureMode(&mode_); }
 
 void synchronize(int index, Handle stream) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs, their primary contexts, streams and events. Streams are the driver's CUstream handles (void*); null is the legacy default stream.
-// All throw NotImplementedError without a usable driver, ValueError for a GPU that is not there, RuntimeError for the driver's errors.
+// GPUs, their primary contexts, streams and events. Streams are the driver's CUstream handles (void*); null is the
+// legacy default stream. All throw NotImplementedError without a usable driver, ValueError for a GPU that is not there,
+// RuntimeError for the driver's errors.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,14 +12,14 @@ namespace flashinfer::cuda {
 
 struct DeviceInfo {
   std::string name;
-  int major = 0, minor = 0;    // compute capability
-  int sms = 0;                 // streaming multiprocessors
-  int shared_per_block = 0;    // bytes, with opt-in
-  int shared_per_sm = 0;       // bytes
+  int major = 0, minor = 0;  // compute capability
+  int sms = 0;               // streaming multiprocessors
+  int shared_per_block = 0;  // bytes, with opt-in
+  int shared_per_sm = 0;     // bytes
   int registers_per_sm = 0;
   int l2_bytes = 0;
-  uint64_t memory = 0;         // bytes
-  bool memory_pools = false;   // cuMemAllocAsync
+  uint64_t memory = 0;        // bytes
+  bool memory_pools = false;  // cuMemAllocAsync
   bool clusters = false;
 };
 /// What the driver says of cuda:`index`; asked once.
@@ -26,7 +27,8 @@ const DeviceInfo& device_info(int index);
 /// Empty when cuda:`index` can be used, else a sentence.
 std::string device_refusal(int index);
 
-/// Makes the primary context of cuda:`index` current in this thread until the end of the scope; the one before comes back.
+/// Makes the primary context of cuda:`index` current in this thread until the end of the scope; the one before comes
+/// back.
 class Current {
  public:
   explicit Current(int index);
@@ -61,8 +63,8 @@ class Event {
   Event& operator=(const Event&) = delete;
   void record(Handle stream);
   bool done() const;
-  void wait() const;                     // this thread waits
-  void wait_on(Handle stream) const;     // the stream waits
+  void wait() const;                               // this thread waits
+  void wait_on(Handle stream) const;               // the stream waits
   double seconds_since(const Event& start) const;  // both made with timing, both done
 
  private:
@@ -70,8 +72,9 @@ class Event {
   int index_;
 };
 
-/// While it lives, this thread may load modules, allocate, and ask or wait for events although some other stream is being captured (they
-/// become no part of the graph; in mode "global" each would end the capture). A context must be current.
+/// While it lives, this thread may load modules, allocate, and ask or wait for events although some other stream is
+/// being captured (they become no part of the graph; in mode "global" each would end the capture). A context must be
+/// current.
 class BesideCapture {
  public:
   BesideCapture();

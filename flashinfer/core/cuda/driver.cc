@@ -29,7 +29,8 @@ std::string text_of(const Api& a, Status status) {
 
 /// The context, and with it every allocation and kernel of the process, is lost after these.
 bool is_sticky(Status s) {
-  return s == kIllegalAddress || s == 702 || s == 709 || s == 710 || (s >= 714 && s <= 719) || s == 214 || s == 220 || s == 226;
+  return s == kIllegalAddress || s == 702 || s == 709 || s == 710 || (s >= 714 && s <= 719) || s == 214 || s == 220 ||
+         s == 226;
 }
 
 const char* advice(Status s) {
@@ -37,17 +38,20 @@ const char* advice(Status s) {
     case kOutOfMemory: return "; free device memory or use smaller batches";
     case kNoBinary:
     case kInvalidImage: return "; the kernel was compiled for another GPU: remove it with `flashinfer clear-cache`";
-    case kLaunchOutOfResources: return "; the kernel needs more registers or shared memory than a block may have on this GPU";
+    case kLaunchOutOfResources:
+      return "; the kernel needs more registers or shared memory than a block may have on this GPU";
     case kCooperativeTooLarge: return "; a cooperative grid must fit on the GPU at once";
     case kCaptureUnsupported:
-    case kCaptureInvalidated: return "; the stream is being captured into a graph, where this is not allowed: do it before the capture";
+    case kCaptureInvalidated:
+      return "; the stream is being captured into a graph, where this is not allowed: do it before the capture";
     default: return "";
   }
 }
 
 std::string init_refusal(const Api& a, Status status) {
   if (status == kNoDevice) return "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)";
-  if (status == kSystemDriverMismatch) return "the NVIDIA driver's library and kernel module differ in version: restart the machine";
+  if (status == kSystemDriverMismatch)
+    return "the NVIDIA driver's library and kernel module differ in version: restart the machine";
   return "cuInit failed: " + text_of(a, status);
 }
 
@@ -56,12 +60,14 @@ void open(Driver& d) {
   d.path = set.empty() ? "libcuda.so.1" : set;
   void* lib = ::dlopen(d.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (lib == nullptr) {
-    d.refusal = set.empty() ? "there is no NVIDIA driver: the loader finds no libcuda.so.1 (install one, or set FLASHINFER_LIBCUDA)"
-                            : str("FLASHINFER_LIBCUDA is ", set, ", which cannot be loaded: ", ::dlerror());
+    d.refusal =
+        set.empty()
+            ? "there is no NVIDIA driver: the loader finds no libcuda.so.1 (install one, or set FLASHINFER_LIBCUDA)"
+            : str("FLASHINFER_LIBCUDA is ", set, ", which cannot be loaded: ", ::dlerror());
     return;
   }
   const char* missing = nullptr;
-#define FI_CUDA_BIND(name, arguments)                                        \
+#define FI_CUDA_BIND(name, arguments)                                      \
   d.api.name = reinterpret_cast<Status(*) arguments>(::dlsym(lib, #name)); \
   if (d.api.name == nullptr && missing == nullptr) missing = #name;
   FI_CUDA_API(FI_CUDA_BIND)
@@ -88,7 +94,8 @@ const Driver& driver() {
   if (const Driver* d = opened.load(std::memory_order_acquire)) return *d;
   const std::lock_guard lock(mutex);
   if (const Driver* d = opened.load(std::memory_order_relaxed)) return *d;
-  // Never destroyed: memory may be released by exit handlers, and forgotten drivers are still named by what they allocated.
+  // Never destroyed: memory may be released by exit handlers, and forgotten drivers are still named by what they
+  // allocated.
   static auto& all = *new std::vector<std::unique_ptr<Driver>>;
   Driver* d = all.emplace_back(std::make_unique<Driver>()).get();
   open(*d);
@@ -103,7 +110,8 @@ const Api& api() {
 }
 
 void check(Status status, const char* what) {
-  if (status == kOk) [[likely]] return;
+  if (status == kOk) [[likely]]
+    return;
   const std::string text = text_of(driver().api, status);
   if (!is_sticky(status)) throw RuntimeError(str("cuda: ", what, " failed: ", text, advice(status)));
   std::string first;
@@ -113,9 +121,10 @@ void check(Status status, const char* what) {
     first = sticky;
   }
   const std::string seen = first == str(what, ": ", text) ? "" : " (first seen at " + first + ")";
-  throw RuntimeError(str("cuda: ", what, " failed: ", text, "; a kernel launched earlier faulted", seen,
-                         ", and this process can use the GPU no more (the CPU still works); FLASHINFER_LOGLEVEL=10 with "
-                         "FLASHINFER_DUMP_SYNC=1 names the call, compute-sanitizer the line"));
+  throw RuntimeError(
+      str("cuda: ", what, " failed: ", text, "; a kernel launched earlier faulted", seen,
+          ", and this process can use the GPU no more (the CPU still works); FLASHINFER_LOGLEVEL=10 with "
+          "FLASHINFER_DUMP_SYNC=1 names the call, compute-sanitizer the line"));
 }
 
 std::string sticky_error() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcuda, opened at run time: the entry points this library uses, and errors as sentences. Types are the driver's ABI, so that
-// nothing of a CUDA toolkit is needed to build.
+// libcuda, opened at run time: the entry points this library uses, and errors as sentences. Types are the driver's ABI,
+// so that nothing of a CUDA toolkit is needed to build.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,14 +9,26 @@
 
 namespace flashinfer::cuda {
 
-using Status = int;  // CUresult; 0 is success
-using Handle = void*;  // CUcontext, CUstream, CUevent, CUmodule, CUfunction
+using Status = int;                  // CUresult; 0 is success
+using Handle = void*;                // CUcontext, CUstream, CUevent, CUmodule, CUfunction
 using Address = unsigned long long;  // CUdeviceptr
 
 enum : Status {
-  kOk = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidDevice = 101, kInvalidImage = 200, kNoBinary = 209,
-  kInvalidHandle = 400, kNotReady = 600, kIllegalAddress = 700, kLaunchOutOfResources = 701, kCooperativeTooLarge = 720,
-  kSystemDriverMismatch = 803, kCaptureUnsupported = 900, kCaptureInvalidated = 901,
+  kOk = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kNoBinary = 209,
+  kInvalidHandle = 400,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kLaunchOutOfResources = 701,
+  kCooperativeTooLarge = 720,
+  kSystemDriverMismatch = 803,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
 };
 
 /// CUlaunchAttribute: 4 bytes of name, 4 of padding, a union of 64 bytes.
@@ -39,56 +51,57 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
-/// X-macro: name in libcuda, arguments. Versions of names are spelled out: a bare cuMemAlloc would be an interface of CUDA 3.
-#define FI_CUDA_API(X)                                                                                        \
-  X(cuInit, (unsigned))                                                                                       \
-  X(cuDriverGetVersion, (int*))                                                                               \
-  X(cuGetErrorName, (Status, const char**))                                                                   \
-  X(cuGetErrorString, (Status, const char**))                                                                 \
-  X(cuDeviceGetCount, (int*))                                                                                 \
-  X(cuDeviceGet, (int*, int))                                                                                 \
-  X(cuDeviceGetName, (char*, int, int))                                                                       \
-  X(cuDeviceGetAttribute, (int*, int, int))                                                                   \
-  X(cuDeviceTotalMem_v2, (size_t*, int))                                                                      \
-  X(cuDevicePrimaryCtxRetain, (Handle*, int))                                                                 \
-  X(cuDeviceGetDefaultMemPool, (Handle*, int))                                                                \
-  X(cuMemPoolGetAttribute, (Handle, int, void*))                                                              \
-  X(cuMemPoolSetAttribute, (Handle, int, void*))                                                              \
-  X(cuCtxGetCurrent, (Handle*))                                                                               \
-  X(cuCtxPushCurrent_v2, (Handle))                                                                            \
-  X(cuCtxPopCurrent_v2, (Handle*))                                                                            \
-  X(cuCtxSynchronize, ())                                                                                     \
-  X(cuMemGetInfo_v2, (size_t*, size_t*))                                                                      \
-  X(cuMemAlloc_v2, (Address*, size_t))                                                                        \
-  X(cuMemFree_v2, (Address))                                                                                  \
-  X(cuMemAllocAsync, (Address*, size_t, Handle))                                                              \
-  X(cuMemFreeAsync, (Address, Handle))                                                                        \
-  X(cuMemHostAlloc, (void**, size_t, unsigned))                                                               \
-  X(cuMemFreeHost, (void*))                                                                                   \
-  X(cuPointerGetAttribute, (void*, int, Address))                                                             \
-  X(cuMemcpyAsync, (Address, Address, size_t, Handle))                                                        \
-  X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Handle))                                             \
-  X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Handle))                                                   \
-  X(cuMemsetD8Async, (Address, unsigned char, size_t, Handle))                                                \
-  X(cuStreamCreate, (Handle*, unsigned))                                                                      \
-  X(cuStreamDestroy_v2, (Handle))                                                                             \
-  X(cuStreamSynchronize, (Handle))                                                                            \
-  X(cuStreamWaitEvent, (Handle, Handle, unsigned))                                                            \
-  X(cuStreamIsCapturing, (Handle, int*))                                                                      \
-  X(cuStreamGetCaptureInfo_v2, (Handle, int*, unsigned long long*, Handle*, const Handle**, size_t*))         \
-  X(cuThreadExchangeStreamCaptureMode, (int*))                                                                \
-  X(cuEventCreate, (Handle*, unsigned))                                                                       \
-  X(cuEventDestroy_v2, (Handle))                                                                              \
-  X(cuEventRecord, (Handle, Handle))                                                                          \
-  X(cuEventQuery, (Handle))                                                                                   \
-  X(cuEventSynchronize, (Handle))                                                                             \
-  X(cuEventElapsedTime, (float*, Handle, Handle))                                                             \
-  X(cuModuleLoadData, (Handle*, const void*))                                                                 \
-  X(cuModuleUnload, (Handle))                                                                                 \
-  X(cuModuleGetFunction, (Handle*, Handle, const char*))                                                      \
-  X(cuFuncGetAttribute, (int*, int, Handle))                                                                  \
-  X(cuFuncSetAttribute, (Handle, int, int))                                                                   \
-  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int*, Handle, int, size_t))                                 \
+/// X-macro: name in libcuda, arguments. Versions of names are spelled out: a bare cuMemAlloc would be an interface of
+/// CUDA 3.
+#define FI_CUDA_API(X)                                                                                \
+  X(cuInit, (unsigned))                                                                               \
+  X(cuDriverGetVersion, (int*))                                                                       \
+  X(cuGetErrorName, (Status, const char**))                                                           \
+  X(cuGetErrorString, (Status, const char**))                                                         \
+  X(cuDeviceGetCount, (int*))                                                                         \
+  X(cuDeviceGet, (int*, int))                                                                         \
+  X(cuDeviceGetName, (char*, int, int))                                                               \
+  X(cuDeviceGetAttribute, (int*, int, int))                                                           \
+  X(cuDeviceTotalMem_v2, (size_t*, int))                                                              \
+  X(cuDevicePrimaryCtxRetain, (Handle*, int))                                                         \
+  X(cuDeviceGetDefaultMemPool, (Handle*, int))                                                        \
+  X(cuMemPoolGetAttribute, (Handle, int, void*))                                                      \
+  X(cuMemPoolSetAttribute, (Handle, int, void*))                                                      \
+  X(cuCtxGetCurrent, (Handle*))                                                                       \
+  X(cuCtxPushCurrent_v2, (Handle))                                                                    \
+  X(cuCtxPopCurrent_v2, (Handle*))                                                                    \
+  X(cuCtxSynchronize, ())                                                                             \
+  X(cuMemGetInfo_v2, (size_t*, size_t*))                                                              \
+  X(cuMemAlloc_v2, (Address*, size_t))                                                                \
+  X(cuMemFree_v2, (Address))                                                                          \
+  X(cuMemAllocAsync, (Address*, size_t, Handle))                                                      \
+  X(cuMemFreeAsync, (Address, Handle))                                                                \
+  X(cuMemHostAlloc, (void**, size_t, unsigned))                                                       \
+  X(cuMemFreeHost, (void*))                                                                           \
+  X(cuPointerGetAttribute, (void*, int, Address))                                                     \
+  X(cuMemcpyAsync, (Address, Address, size_t, Handle))                                                \
+  X(cuMemcpyHtoDAsync_v2, (Address, const void*, size_t, Handle))                                     \
+  X(cuMemcpyDtoHAsync_v2, (void*, Address, size_t, Handle))                                           \
+  X(cuMemsetD8Async, (Address, unsigned char, size_t, Handle))                                        \
+  X(cuStreamCreate, (Handle*, unsigned))                                                              \
+  X(cuStreamDestroy_v2, (Handle))                                                                     \
+  X(cuStreamSynchronize, (Handle))                                                                    \
+  X(cuStreamWaitEvent, (Handle, Handle, unsigned))                                                    \
+  X(cuStreamIsCapturing, (Handle, int*))                                                              \
+  X(cuStreamGetCaptureInfo_v2, (Handle, int*, unsigned long long*, Handle*, const Handle**, size_t*)) \
+  X(cuThreadExchangeStreamCaptureMode, (int*))                                                        \
+  X(cuEventCreate, (Handle*, unsigned))                                                               \
+  X(cuEventDestroy_v2, (Handle))                                                                      \
+  X(cuEventRecord, (Handle, Handle))                                                                  \
+  X(cuEventQuery, (Handle))                                                                           \
+  X(cuEventSynchronize, (Handle))                                                                     \
+  X(cuEventElapsedTime, (float*, Handle, Handle))                                                     \
+  X(cuModuleLoadData, (Handle*, const void*))                                                         \
+  X(cuModuleUnload, (Handle))                                                                         \
+  X(cuModuleGetFunction, (Handle*, Handle, const char*))                                              \
+  X(cuFuncGetAttribute, (int*, int, Handle))                                                          \
+  X(cuFuncSetAttribute, (Handle, int, int))                                                           \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int*, Handle, int, size_t))                         \
   X(cuLaunchKernelEx, (const LaunchConfig*, Handle, void**, void**))
 
 struct Api {
@@ -99,8 +112,8 @@ struct Api {
 
 struct Driver {
   Api api;
-  std::string path;     // as given to the loader
-  int version = 0;      // 12040 for CUDA 12.4
+  std::string path;  // as given to the loader
+  int version = 0;   // 12040 for CUDA 12.4
   int devices = 0;
   std::string refusal;  // why no GPU can be used, and what to do; empty: all is well
 };
@@ -111,8 +124,8 @@ const Api& api();
 /// "12.4"
 std::string version_text(int version);
 
-/// Throws RuntimeError unless `status` is 0: what was done, the driver's name, number and sentence of the error, and what helps. An error
-/// that ruins the context (an illegal address in a kernel) is remembered: see sticky_error().
+/// Throws RuntimeError unless `status` is 0: what was done, the driver's name, number and sentence of the error, and
+/// what helps. An error that ruins the context (an illegal address in a kernel) is remembered: see sticky_error().
 void check(Status status, const char* what);
 /// The first error after which nothing more runs on the GPU in this process; empty: none.
 std::string sticky_error();

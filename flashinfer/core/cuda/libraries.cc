@@ -18,14 +18,16 @@ std::vector<std::string> libraries_in(const std::string& folder, const std::stri
   return found;
 }
 
-/// <environment>/lib/python3.*/site-packages/nvidia/*/lib: cu13 of today's wheels, cuda_nvrtc, cublas, ... of the older ones.
+/// <environment>/lib/python3.*/site-packages/nvidia/*/lib: cu13 of today's wheels, cuda_nvrtc, cublas, ... of the older
+/// ones.
 std::vector<std::string> libraries_of_python(const std::string& environment, const std::string& stem) {
   std::vector<std::string> found;
   for (const std::string& python : fs::list_dir(environment + "/lib")) {
     const std::string packages = environment + "/lib/" + python + "/site-packages/nvidia";
     if (!python.starts_with("python")) continue;
     for (const std::string& package : fs::list_dir(packages))
-      for (std::string& library : libraries_in(packages + "/" + package + "/lib", stem)) found.push_back(std::move(library));
+      for (std::string& library : libraries_in(packages + "/" + package + "/lib", stem))
+        found.push_back(std::move(library));
   }
   return found;
 }
@@ -48,7 +50,8 @@ std::vector<std::string> library_candidates(const char* variable, const std::str
   for (const std::string& home : {env::text("CUDA_HOME"), env::text("CUDA_PATH"), std::string("/usr/local/cuda")}) {
     if (home.empty()) continue;
     searched += home + ", ";
-    for (const char* below : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"}) add(libraries_in(home + below, stem));
+    for (const char* below : {"/lib64", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"})
+      add(libraries_in(home + below, stem));
   }
   add({stem + ".13", stem + ".12", stem});
   searched += "the loader's path";

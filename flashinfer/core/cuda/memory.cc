@@ -53,7 +53,8 @@ void prepare(Staging& s, int index) {
 }
 
 void refuse_capture(int index, Handle stream, const char* what) {
-  FI_CHECK(!capturing(index, stream), RuntimeError, "cuda: ", what, " while the stream is being captured into a graph: its content does not exist "
+  FI_CHECK(!capturing(index, stream), RuntimeError, "cuda: ", what,
+           " while the stream is being captured into a graph: its content does not exist "
            "yet; do it before the capture or after a replay");
 }
 
@@ -75,7 +76,8 @@ void* allocate(size_t bytes, int index, Handle stream) {
   if (s == kOutOfMemory) {
     size_t free = 0, total = 0;
     a.cuMemGetInfo_v2(&free, &total);
-    throw RuntimeError(str("out of memory on cuda:", index, ": ", bytes, " bytes were asked for, ", free, " of ", total, " are free"));
+    throw RuntimeError(
+        str("out of memory on cuda:", index, ": ", bytes, " bytes were asked for, ", free, " of ", total, " are free"));
   }
   check(s, "cuMemAllocAsync");
   void* const result = reinterpret_cast<void*>(p);
@@ -99,9 +101,11 @@ void release(void* p, int index) noexcept try {
   if (block.from != &driver()) return;  // a driver that was forgotten took it along
   const Current current(index);
   const Api& a = api();
-  // A stream that is being captured frees only what the capture allocated; asked for anything else it may end the capture.
+  // A stream that is being captured frees only what the capture allocated; asked for anything else it may end the
+  // capture.
   const uint64_t capture = block.pooled ? capture_of(a, block.stream) : 0;
-  if (block.pooled && (capture == 0 || capture == block.capture) && a.cuMemFreeAsync(address(p), block.stream) == kOk) return;
+  if (block.pooled && (capture == 0 || capture == block.capture) && a.cuMemFreeAsync(address(p), block.stream) == kOk)
+    return;
   // Or its owner destroyed the stream. cuMemFree waits for the device, and without BesideCapture would end the capture.
   const BesideCapture beside;
   a.cuMemFree_v2(address(p));
@@ -127,7 +131,8 @@ void download(void* to, const void* from, size_t bytes, int index, Handle stream
   for (size_t i = 0; i <= pieces; ++i) {
     if (i < pieces) {
       const size_t n = std::min(kPiece, bytes - i * kPiece);
-      check(a.cuMemcpyDtoHAsync_v2(s.buffer[i % 2]->data(), address(from) + i * kPiece, n, stream), "cuMemcpyDtoHAsync");
+      check(a.cuMemcpyDtoHAsync_v2(s.buffer[i % 2]->data(), address(from) + i * kPiece, n, stream),
+            "cuMemcpyDtoHAsync");
       s.ready[i % 2]->record(stream);
     }
     if (i == 0) continue;

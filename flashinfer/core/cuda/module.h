@@ -12,17 +12,18 @@ namespace flashinfer::cuda {
 struct Function {
   Handle handle = nullptr;
   int device = 0;
-  int registers = 0;       // a thread
-  int local_bytes = 0;     // a thread, spills included
-  int shared_bytes = 0;    // static
-  int max_threads = 0;     // a block
+  int registers = 0;     // a thread
+  int local_bytes = 0;   // a thread, spills included
+  int shared_bytes = 0;  // static
+  int max_threads = 0;   // a block
 };
-/// Loads `cubin` (an ELF image) into cuda:`index` and finds `name`. Allows it as much dynamic shared memory as a block may have.
-/// RuntimeError with the driver's sentence.
+/// Loads `cubin` (an ELF image) into cuda:`index` and finds `name`. Allows it as much dynamic shared memory as a block
+/// may have. RuntimeError with the driver's sentence.
 Function load(const std::string& cubin, const char* name, int index);
 
-/// Enqueues the kernel on `stream` with one argument of bytes, copied now. ValueError for a launch that no GPU or not this one takes (grid
-/// limits, cluster sizes, shared memory), with both numbers; RuntimeError with the driver's sentence. `what` names the kernel.
+/// Enqueues the kernel on `stream` with one argument of bytes, copied now. ValueError for a launch that no GPU or not
+/// this one takes (grid limits, cluster sizes, shared memory), with both numbers; RuntimeError with the driver's
+/// sentence. `what` names the kernel.
 void launch(const Function& f, const void* params, const Launch& launch, Handle stream, const char* what);
 
 /// How many blocks of this size run on one multiprocessor at once.

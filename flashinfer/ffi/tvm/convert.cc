@@ -82,8 +82,8 @@ op::Value described_tensor(tvm::PackedArgs args) {
   }
   return v;
 }
-/// (dtype, content, rank, extents..., strides...): a tensor that only has a type. Its memory holds zeros (content 0) or 0, 1, 2, ...
-/// (content 1), so that a shape that depends on values shows itself. It is 64 KiB, whatever the extents.
+/// (dtype, content, rank, extents..., strides...): a tensor that only has a type. Its memory holds zeros (content 0) or
+/// 0, 1, 2, ... (content 1), so that a shape that depends on values shows itself. It is 64 KiB, whatever the extents.
 op::Value typed_tensor(tvm::PackedArgs args) {
   static const auto zeros = std::make_unique<std::array<int64_t, 8192>>();
   static const auto ramps = [] {
@@ -101,7 +101,8 @@ op::Value typed_tensor(tvm::PackedArgs args) {
     extents.push_back(args[3 + i].cast<int64_t>());
     strides.push_back(args[3 + rank + i].cast<int64_t>());
   }
-  const void* memory = args[1].cast<int>() == 0 ? static_cast<const void*>(zeros->data()) : (*ramps)[size_of(*type) == 8 ? 0 : 1].data();
+  const void* memory =
+      args[1].cast<int>() == 0 ? static_cast<const void*>(zeros->data()) : (*ramps)[size_of(*type) == 8 ? 0 : 1].data();
   return TensorView(memory, *type, extents, strides);
 }
 op::Value dict_of(tvm::PackedArgs args) {
@@ -120,13 +121,15 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   maker("list", [](tvm::PackedArgs a) -> op::Value { return op::ListValue{values_of(a)}; });
   maker("tuple", [](tvm::PackedArgs a) -> op::Value { return op::TupleValue{values_of(a, 1), text(a[0])}; });
   maker("dict", dict_of);
-  maker("enum", [](tvm::PackedArgs a) -> op::Value { return op::EnumValue{text(a[0]), text(a[1]), a[2].cast<bool>()}; });
+  maker("enum",
+        [](tvm::PackedArgs a) -> op::Value { return op::EnumValue{text(a[0]), text(a[1]), a[2].cast<bool>()}; });
   maker("generator", [](tvm::PackedArgs a) -> op::Value {
     return op::Generator(static_cast<uint64_t>(a[0].cast<int64_t>()), static_cast<uint64_t>(a[1].cast<int64_t>()));
   });
   maker("object", object_of);
   maker("opaque", [](tvm::PackedArgs a) -> op::Value { return op::OpaqueValue{text(a[0]), text(a[1])}; });
-  maker("complex", [](tvm::PackedArgs a) -> op::Value { return op::Complex{a[0].cast<double>(), a[1].cast<double>()}; });
+  maker("complex",
+        [](tvm::PackedArgs a) -> op::Value { return op::Complex{a[0].cast<double>(), a[1].cast<double>()}; });
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ class HandleRef : public tvm::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(HandleRef, tvm::ObjectRef, Handle);
 };
 
-/// What TVM-FFI has no type for, made by "flashinfer.value.<kind>": a generator, an enum member, a list that is no tuple, a
-/// tensor with what DLPack does not say, ...
+/// What TVM-FFI has no type for, made by "flashinfer.value.<kind>": a generator, an enum member, a list that is no
+/// tuple, a tensor with what DLPack does not say, ...
 class Boxed : public tvm::Object {
  public:
   op::Value value;
@@ -37,8 +37,8 @@ class BoxedRef : public tvm::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(BoxedRef, tvm::ObjectRef, Boxed);
 };
 
-/// TypeError, ValueError: not something the library takes. Tensors that come as objects are kept alive by the value when `own`: a
-/// plan or a recorder may look at them after the caller let go.
+/// TypeError, ValueError: not something the library takes. Tensors that come as objects are kept alive by the value
+/// when `own`: a plan or a recorder may look at them after the caller let go.
 op::Value from_tvm(tvm::AnyView v, bool own = true, int depth = 0);
 tvm::Any to_tvm(const op::Value& v);
 tvm::Any to_tvm(const Tensor& t);

@@ -82,19 +82,22 @@ void export_recorder() {
                              });
                            }),
                            true);
-  tvm::Function::SetGlobal("flashinfer.record_flush", tvm::Function::FromTyped([](bool synchronize, int64_t graph) {
-                             int64_t n = 0;
-                             translated([&] { n = record::flush_graph_dumps(synchronize, static_cast<uint64_t>(graph)); });
-                             return n;
-                           }),
-                           true);
-  tvm::Function::SetGlobal("flashinfer.record_clear", tvm::Function::FromTyped([] { return record::clear_graph_dumps(); }), true);
-  tvm::Function::SetGlobal("flashinfer.record_capture", tvm::Function::FromTyped([](int64_t device, int64_t stream) {
-                             uint64_t id = 0;
-                             translated([&] { id = cuda::capture_id(static_cast<int>(device), reinterpret_cast<cuda::Handle>(stream)); });
-                             return static_cast<int64_t>(id);
-                           }),
-                           true);
+  tvm::Function::SetGlobal(
+      "flashinfer.record_flush", tvm::Function::FromTyped([](bool synchronize, int64_t graph) {
+        int64_t n = 0;
+        translated([&] { n = record::flush_graph_dumps(synchronize, static_cast<uint64_t>(graph)); });
+        return n;
+      }),
+      true);
+  tvm::Function::SetGlobal("flashinfer.record_clear",
+                           tvm::Function::FromTyped([] { return record::clear_graph_dumps(); }), true);
+  tvm::Function::SetGlobal(
+      "flashinfer.record_capture", tvm::Function::FromTyped([](int64_t device, int64_t stream) {
+        uint64_t id = 0;
+        translated([&] { id = cuda::capture_id(static_cast<int>(device), reinterpret_cast<cuda::Handle>(stream)); });
+        return static_cast<int64_t>(id);
+      }),
+      true);
   tvm::Function::SetGlobal("flashinfer.version", tvm::Function::FromTyped([] { return tvm::String(build::version()); }),
                            true);
 }

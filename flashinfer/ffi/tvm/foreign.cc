@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of functions that are not ours (decorated Python functions) on their way to the recorder. The other language describes a
-// function once (record.callable), a split of its arguments once (record.form), and then hands over values as rows (rows.h).
+// Calls of functions that are not ours (decorated Python functions) on their way to the recorder. The other language
+// describes a function once (record.callable), a split of its arguments once (record.form), and then hands over values
+// as rows (rows.h).
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
@@ -30,7 +31,7 @@ struct Callable {
 struct Form {
   const Callable* callable = nullptr;
   std::vector<op::Arg> args{};  // with the values of constant defaults
-  std::vector<size_t> sent{};  // which of them get a value with each call
+  std::vector<size_t> sent{};   // which of them get a value with each call
 };
 
 std::deque<Callable> g_callables;
@@ -104,8 +105,9 @@ int64_t add_callable(tvm::String name, tvm::String module, tvm::String signature
   return static_cast<int64_t>(g_callables.size()) - 1;
 }
 
-/// form(callable, names of the positional arguments, of the keywords, of the defaults, constant, codes, values...): `constant`
-/// has '1' for each default that never changes, whose value follows, and '0' for each that comes with every call.
+/// form(callable, names of the positional arguments, of the keywords, of the defaults, constant, codes, values...):
+/// `constant` has '1' for each default that never changes, whose value follows, and '0' for each that comes with every
+/// call.
 int64_t add_form(tvm::PackedArgs args) {
   Form form;
   form.callable = &entry(g_callables, args[0].cast<int64_t>());
@@ -116,7 +118,8 @@ int64_t add_form(tvm::PackedArgs args) {
     size_t i = 0;
     for (const tvm::Any& name : args[list + 1].cast<tvm::Array<tvm::Any>>()) {
       const bool sent = list < 2 || constant.data()[i++] == '0';
-      form.args.push_back({std::string(name.cast<tvm::String>()), kHow[list], sent ? op::Value() : row.next(), nullptr, nullptr});
+      form.args.push_back(
+          {std::string(name.cast<tvm::String>()), kHow[list], sent ? op::Value() : row.next(), nullptr, nullptr});
       if (sent) form.sent.push_back(form.args.size() - 1);
     }
   }
@@ -160,8 +163,10 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   set("begin", tvm::Function::FromTyped(begin));
   set("fail", tvm::Function::FromTyped(fail));
   set("log_error", tvm::Function::FromTyped(log_error));
-  set("form", tvm::Function::FromPacked([](tvm::PackedArgs args, tvm::Any* r) { translated([&] { *r = add_form(args); }); }));
-  set("enter", tvm::Function::FromPacked([](tvm::PackedArgs args, tvm::Any* r) { translated([&] { *r = enter(args); }); }));
+  set("form",
+      tvm::Function::FromPacked([](tvm::PackedArgs args, tvm::Any* r) { translated([&] { *r = add_form(args); }); }));
+  set("enter",
+      tvm::Function::FromPacked([](tvm::PackedArgs args, tvm::Any* r) { translated([&] { *r = enter(args); }); }));
   set("leave", tvm::Function::FromPacked([](tvm::PackedArgs args, tvm::Any*) { translated([&] { leave(args); }); }));
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Python package calls (python/flashinfer/_native.py). For every op a function "flashinfer.python.<name>" that takes all
-// parameters of the public signature by position, then hidden members (is_trailing): the Python function has bound the call already, so
-// this is the short way. It returns only what the caller does not hold:
+// What the Python package calls (python/flashinfer/_native.py). For every op a function "flashinfer.python.<name>" that
+// takes all parameters of the public signature by position, then hidden members (is_trailing): the Python function has
+// bound the call already, so this is the short way. It returns only what the caller does not hold:
 //   one output that may be returned:  the new tensor, or None when the caller passed the memory
 //   several:                          an array; an integer i stands for the tensor passed for output i
-// "flashinfer.python.flat.<name>", for ops whose results have a form (op::as_numbers, ...), returns the tensors as they are.
+// "flashinfer.python.flat.<name>", for ops whose results have a form (op::as_numbers, ...), returns the tensors as they
+// are.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
@@ -39,15 +40,16 @@ struct Prepared {
   bool formed = false;                       // some of them not as the tensors they are (op::as_numbers, ...)
 };
 
-/// Hidden members that Python may fill: generators that a call draws from when it names none, what an alias of a method sets.
-/// None: left alone.
+/// Hidden members that Python may fill: generators that a call draws from when it names none, what an alias of a method
+/// sets. None: left alone.
 bool is_trailing(const op::Field& f) { return f.hidden && f.role == op::Role::kAttr; }
 
 Prepared prepare(const op::Op& op) {
   Prepared p{&op, {}, {}, false};
   for (const op::Field& f : op.fields) {
     if (f.role != op::Role::kResult && !f.hidden) p.parameters.push_back(&f);
-    if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors) p.returned.push_back(&f);
+    if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors)
+      p.returned.push_back(&f);
   }
   for (const op::Field& f : op.fields)
     if (is_trailing(f)) p.parameters.push_back(&f);
@@ -59,7 +61,8 @@ Prepared prepare(const op::Op& op) {
 class StackBlock {
  public:
   explicit StackBlock(const op::Op& op) : op_(op) {
-    data_ = op.block.size <= sizeof buffer_ ? static_cast<void*>(buffer_) : ::operator new(op.block.size, std::align_val_t(64));
+    data_ = op.block.size <= sizeof buffer_ ? static_cast<void*>(buffer_)
+                                            : ::operator new(op.block.size, std::align_val_t(64));
     op.block.construct(data_);
   }
   ~StackBlock() {
@@ -137,14 +140,15 @@ void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result, bool flat =
   *result = results_of(p, results, given, flat);
 }
 
-/// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, rank, extents..., strides...] of each output;
-/// without strides it is row-major.
+/// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, rank, extents..., strides...]
+/// of each output; without strides it is row-major.
 void infer(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
   StackBlock block(*p.op);
   fill(p, block.data(), args);
   tvm::Array<tvm::Any> out;
   for (const op::OutputType& t : op::infer_outputs(*p.op, block.data())) {
-    tvm::Array<tvm::Any> one{tvm::String(t.field->name), tvm::String(std::string(name(t.dtype))), static_cast<int64_t>(t.shape.rank)};
+    tvm::Array<tvm::Any> one{tvm::String(t.field->name), tvm::String(std::string(name(t.dtype))),
+                             static_cast<int64_t>(t.shape.rank)};
     for (int64_t n : t.shape.span()) one.push_back(n);
     if (t.field->strides)
       for (int64_t n : t.field->strides(block.data()).span()) one.push_back(n);
@@ -177,8 +181,10 @@ void export_op(const op::Op& op) {
   const auto p = std::make_shared<const Prepared>(prepare(op));
   global(op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result); }); });
   if (p->formed)
-    global(std::string("flat.") + op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result, true); }); });
-  global(std::string("infer.") + op.name, [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { infer(*p, args, result); }); });
+    global(std::string("flat.") + op.name,
+           [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call(*p, args, result, true); }); });
+  global(std::string("infer.") + op.name,
+         [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { infer(*p, args, result); }); });
   global(std::string("observed.") + op.name,
          [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call_observed(*p, args, result); }); });
 }
@@ -215,8 +221,8 @@ void make_object_of(tvm::PackedArgs args, tvm::Any* result) {
   });
 }
 
-/// (op, number of a case) -> [name, value, name, value, ...] of its arguments, or None: there is no such case. Methods' receivers are
-/// left out.
+/// (op, number of a case) -> [name, value, name, value, ...] of its arguments, or None: there is no such case. Methods'
+/// receivers are left out.
 void case_arguments(tvm::PackedArgs args, tvm::Any* result) {
   translated([&] {
     const op::Op& op = op_named(std::string(args[0].cast<tvm::String>()));
@@ -263,7 +269,8 @@ std::shared_ptr<const Executor> pool_of(int threads) {
 /// Calls of this thread use `threads` threads from now on; 0: the library's default. Returns what was set before.
 int64_t set_threads(int64_t threads) {
   static thread_local std::unique_ptr<ThreadContext> t_context;
-  FI_CHECK(threads >= 0 && threads <= 4096, ValueError, "set_num_threads: ", threads, " threads, but 1 to 4096 are possible");
+  FI_CHECK(threads >= 0 && threads <= 4096, ValueError, "set_num_threads: ", threads,
+           " threads, but 1 to 4096 are possible");
   const int64_t before = t_context ? t_context->context.executor.threads : 0;
   t_context.reset();
   if (!threads) return before;
@@ -273,7 +280,8 @@ int64_t set_threads(int64_t threads) {
   return before;
 }
 
-// The Python functions that are told of things. Set once, never freed: calls may be on their way while the interpreter ends.
+// The Python functions that are told of things. Set once, never freed: calls may be on their way while the interpreter
+// ends.
 tvm::Function* g_on_observer = nullptr;
 tvm::Function* g_on_warning = nullptr;
 
@@ -298,7 +306,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   global("new", make_object_of);
   global("listen", listen);
   global("case_arguments", case_arguments);
-  global("set_threads", [](tvm::PackedArgs args, tvm::Any* result) { translated([&] { *result = set_threads(args[0].cast<int64_t>()); }); });
+  global("set_threads", [](tvm::PackedArgs args, tvm::Any* result) {
+    translated([&] { *result = set_threads(args[0].cast<int64_t>()); });
+  });
   global("share_openmp", [](tvm::PackedArgs, tvm::Any* result) { *result = share_openmp(); });
   global("threads", [](tvm::PackedArgs, tvm::Any* result) { *result = int64_t{Context::current().executor.threads}; });
   global("arguments_wanted", [](tvm::PackedArgs, tvm::Any* result) { *result = arguments_wanted(); });

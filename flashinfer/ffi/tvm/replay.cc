@@ -25,8 +25,7 @@ std::optional<Device> device_named(const std::string& name) {
 tvm::String list(tvm::String folder) {
   const Session s = replay::open_session(std::string(folder));
   Json out{{"single", s.single}, {"notes", s.notes}, {"calls", Json::array()}};
-  for (const replay::Call& c : s.calls)
-    out["calls"].push_back({{"folder", c.folder.string()}, {"error", c.error}});
+  for (const replay::Call& c : s.calls) out["calls"].push_back({{"folder", c.folder.string()}, {"error", c.error}});
   return formats::dump_json(out);
 }
 
@@ -112,9 +111,8 @@ tvm::String compare(tvm::PackedArgs args) {
 template <class F>
 void set(const char* name, F f) {
   tvm::Function::SetGlobal(std::string("flashinfer.replay.") + name,
-                           tvm::Function::FromPacked([f](tvm::PackedArgs args, tvm::Any* result) {
-                             translated([&] { *result = f(args); });
-                           }),
+                           tvm::Function::FromPacked(
+                               [f](tvm::PackedArgs args, tvm::Any* result) { translated([&] { *result = f(args); }); }),
                            true);
 }
 std::string text(tvm::AnyView v) { return std::string(v.cast<tvm::String>()); }

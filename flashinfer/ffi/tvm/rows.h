@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as a flat row of arguments, which is the fastest way for them to come out of Python: one letter of `codes` for each,
-// followed by what the letter takes.
+// Values as a flat row of arguments, which is the fastest way for them to come out of Python: one letter of `codes` for
+// each, followed by what the letter takes.
 //
 //   v  a value that says what it is (None, bool, int, float, str, tensor)      g  a tensor that requires grad
 //   b  a tensor [..., item size] of bytes, the name of its element type, does it require grad

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory the selection of kernels/cpu/block_stats.h and select.h needs, for launchers. Everything counts in 4-byte
-// words.
+// How much memory the selection of kernels/cpu/block_stats.h and select.h needs, for launchers. Everything counts in
+// 4-byte words.
 #pragma once
 #include <stdint.h>
 
 namespace flashinfer::cpu {
 
-inline constexpr int64_t kSurveyBlock = 1024;  // elements behind one sum and one maximum
-inline constexpr int64_t kSurveySpan = 4096;   // elements behind 64 maxima of a lane each
+inline constexpr int64_t kSurveyBlock = 1024;   // elements behind one sum and one maximum
+inline constexpr int64_t kSurveySpan = 4096;    // elements behind 64 maxima of a lane each
 inline constexpr int64_t kSurveyChunk = 16384;  // elements that one task surveys when a row is split: whole spans
 
 constexpr int64_t survey_blocks(int64_t n) { return (n + kSurveyBlock - 1) / kSurveyBlock; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that selection works with, for the CPU's kernels and the GPU's. Freestanding, without vectors; constexpr is
-// what nvcc takes for both (NVRTC takes every function).
+// The values that selection works with, for the CPU's kernels and the GPU's. Freestanding, without vectors; constexpr
+// is what nvcc takes for both (NVRTC takes every function).
 #pragma once
 #include <stdint.h>
 

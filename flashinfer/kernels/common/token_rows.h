@@ -5,8 +5,8 @@
 
 namespace flashinfer {
 
-/// Element i of token `slot` and head h lies at data + (slot / page_size) * stride_page + (slot % page_size) * stride_n +
-/// h * stride_h + i, in elements. A ragged tensor is one page of kOnePage tokens.
+/// Element i of token `slot` and head h lies at data + (slot / page_size) * stride_page + (slot % page_size) * stride_n
+/// + h * stride_h + i, in elements. A ragged tensor is one page of kOnePage tokens.
 struct TokenRows {
   static constexpr int64_t kOnePage = INT64_MAX;
   void* data;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of 16 or 32 elements of a row that share a scale byte (ops.md 8.3 to 8.5), every step in f32 rounded once to nearest even:
-//   e4m3 scales (NVFP4): scale = e4m3(amax * a), code = e2m1(x * min(1 / (scale * b), FLT_MAX)). A block whose scale is 0 (all zero, or
+// Blocks of 16 or 32 elements of a row that share a scale byte (ops.md 8.3 to 8.5), every step in f32 rounded once to
+// nearest even:
+//   e4m3 scales (NVFP4): scale = e4m3(amax * a), code = e2m1(x * min(1 / (scale * b), FLT_MAX)). A block whose scale is
+//   0 (all zero, or
 //     too small for e4m3) gets codes 0; a NaN makes its block's scale NaN (0x7f) and its codes 0.
-//   ue8m0 scales (MX): scale = the least power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code = x * (a / scale). Scale
+//   ue8m0 scales (MX): scale = the least power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code = x * (a /
+//   scale). Scale
 //     byte 0 multiplies by 0; an amax that is infinite or NaN gives byte 255, and finite elements codes of 0.
 // All conversions saturate. Fused ops call quantize_blocks on rows that they have just made.
 #pragma once
+#include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/kernels/cpu/e4m3_rows.h"
 #include "flashinfer/kernels/cpu/fp4_steps.h"
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/narrow.h"
-#include "flashinfer/kernels/common/scale_layout.h"
 
 namespace flashinfer {
 
@@ -34,8 +37,10 @@ FI_VEC_INLINE T block_magnitude(const T* x, int64_t n) {
 #if defined(__AVX2__)
   __m256i least = _mm256_set1_epi16(0x7fff);
   for (int64_t i = 0; i < n; i += 16)
-    least = _mm256_min_epu16(least, _mm256_andnot_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)), _mm256_set1_epi16(0x7fff)));
-  const __m128i one = _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(least), _mm256_extracti128_si256(least, 1)));
+    least = _mm256_min_epu16(least, _mm256_andnot_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)),
+                                                        _mm256_set1_epi16(0x7fff)));
+  const __m128i one =
+      _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(least), _mm256_extracti128_si256(least, 1)));
   r.bits = static_cast<uint16_t>(0x7fff - (_mm_cvtsi128_si32(one) & 0xffff));
 #else
   uint16_t most = 0;
@@ -57,8 +62,8 @@ FI_VEC_INLINE float block_magnitude(const float* x, int64_t n) {
 }
 
 #if defined(FI_NARROW_AVX512)
-/// The largest magnitudes of 16 runs of 16 elements of 16 bits: pairs of vectors are folded into one, so that a run costs three
-/// operations where one alone costs six.
+/// The largest magnitudes of 16 runs of 16 elements of 16 bits: pairs of vectors are folded into one, so that a run
+/// costs three operations where one alone costs six.
 template <class T>
 FI_VEC_INLINE __m256i sixteen_magnitudes(const T* x) {
   const __m512i bits = _mm512_set1_epi16(0x7fff);
@@ -69,18 +74,22 @@ FI_VEC_INLINE __m256i sixteen_magnitudes(const T* x) {
   };
   const auto fold4 = [&](int i) {  // four vectors: two words of each
     const __m512 a = _mm512_castsi512_ps(fold(i)), b = _mm512_castsi512_ps(fold(i + 2));
-    return _mm512_max_epu16(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)), _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
+    return _mm512_max_epu16(_mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd)));
   };
   const __m512i p = fold4(0), q = fold4(4);
   const __m512i r = _mm512_max_epu16(_mm512_mask_blend_epi16(0xaaaaaaaau, p, _mm512_slli_epi32(q, 16)),
                                      _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(p, 16), q));
   const __m512i all = _mm512_max_epu16(r, _mm512_shuffle_i32x4(r, r, 0xb1));  // words of vectors 0, 4, 1, 5, 2, 6, 3, 7
-  const __m512i order = _mm512_castsi256_si512(_mm256_setr_epi16(0, 16, 2, 18, 4, 20, 6, 22, 1, 17, 3, 19, 5, 21, 7, 23));
+  const __m512i order =
+      _mm512_castsi256_si512(_mm256_setr_epi16(0, 16, 2, 18, 4, 20, 6, 22, 1, 17, 3, 19, 5, 21, 7, 23));
   return _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, all));
 }
 /// The same of f32: bits of the magnitudes.
 FI_VEC_INLINE __m512i sixteen_magnitudes(const float* x) {
-  const auto run = [&](int i) { return _mm512_and_si512(_mm512_loadu_si512(x + 16 * i), _mm512_set1_epi32(0x7fffffff)); };
+  const auto run = [&](int i) {
+    return _mm512_and_si512(_mm512_loadu_si512(x + 16 * i), _mm512_set1_epi32(0x7fffffff));
+  };
   const auto fold4 = [&](int i) {  // in each 128 bits the maxima of four numbers of four runs
     const auto fold = [&](int j) {
       const __m512i a = run(j), b = run(j + 1);
@@ -120,7 +129,8 @@ FI_VEC_INLINE void block_magnitudes(const T* x, T* amax, int64_t n) {
       if constexpr (kBlock == 16)
         _mm512_storeu_si512(amax + i, most);
       else  // of neighbours, in the low halves of 64 bits
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(amax + i), _mm512_cvtepi64_epi32(_mm512_max_epu32(most, _mm512_srli_epi64(most, 32))));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(amax + i),
+                            _mm512_cvtepi64_epi32(_mm512_max_epu32(most, _mm512_srli_epi64(most, 32))));
     }
   }
 #endif
@@ -151,19 +161,24 @@ FI_VEC_INLINE void make_block_rule(BlockRule<F, T>& rule, float a, float b) {
   rule.a = a, rule.b = b;
 #if defined(FI_FP4_STEPS)
   if constexpr (BlockRule<F, T>::kSteps) {
-    const __m256 scale = _mm256_mul_ps(_mm256_setr_ps(1, 1.125f, 1.25f, 1.375f, 1.5f, 1.625f, 1.75f, 1.875f), _mm256_set1_ps(b));
+    const __m256 scale =
+        _mm256_mul_ps(_mm256_setr_ps(1, 1.125f, 1.25f, 1.375f, 1.5f, 1.625f, 1.75f, 1.875f), _mm256_set1_ps(b));
     make_fp4_steps<T>(rule.steps, F.ue8m0 ? _mm256_set1_ps(a) : _mm256_div_ps(_mm256_set1_ps(1.0f), scale));
   }
 #endif
 }
 
-/// scale[i] = e8m0_round_up(s[i]), factor[i] = e8m0_reciprocal(scale[i]) * a; arrays hold kBlockChunk, s[i] >= 0 or NaN.
+/// scale[i] = e8m0_round_up(s[i]), factor[i] = e8m0_reciprocal(scale[i]) * a; arrays hold kBlockChunk, s[i] >= 0 or
+/// NaN.
 FI_VEC_INLINE void e8m0_scales(const float* s, uint8_t* scale, int64_t n) {
 #if defined(FI_NARROW_AVX512)
   for (int64_t i = 0; i < n; i += 16) {
-    const __m512i u = _mm512_loadu_si512(s + i), exponent = _mm512_srli_epi32(u, 23), mantissa = _mm512_and_si512(u, _mm512_set1_epi32(0x7fffff));
-    const __m512i least = _mm512_maskz_mov_epi32(_mm512_testn_epi32_mask(exponent, exponent), _mm512_set1_epi32(0x400000));
-    const __mmask16 up = _mm512_cmpgt_epu32_mask(mantissa, least) & _mm512_cmplt_epu32_mask(exponent, _mm512_set1_epi32(254));
+    const __m512i u = _mm512_loadu_si512(s + i), exponent = _mm512_srli_epi32(u, 23),
+                  mantissa = _mm512_and_si512(u, _mm512_set1_epi32(0x7fffff));
+    const __m512i least =
+        _mm512_maskz_mov_epi32(_mm512_testn_epi32_mask(exponent, exponent), _mm512_set1_epi32(0x400000));
+    const __mmask16 up =
+        _mm512_cmpgt_epu32_mask(mantissa, least) & _mm512_cmplt_epu32_mask(exponent, _mm512_set1_epi32(254));
     const __m512i byte = _mm512_mask_add_epi32(exponent, up, exponent, _mm512_set1_epi32(1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(scale + i), _mm512_cvtepi32_epi8(byte));
   }
@@ -174,9 +189,11 @@ FI_VEC_INLINE void e8m0_scales(const float* s, uint8_t* scale, int64_t n) {
 FI_VEC_INLINE void e8m0_factors(const uint8_t* scale, float* factor, int64_t n, float a) {
 #if defined(FI_NARROW_AVX512)
   for (int64_t i = 0; i < n; i += 16) {
-    const __m512i byte = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scale + i))), top = _mm512_set1_epi32(254);
+    const __m512i byte = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(scale + i))),
+                  top = _mm512_set1_epi32(254);
     const __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(top, byte), 23);
-    const __m512i all = _mm512_mask_mov_epi32(bits, _mm512_cmpeq_epi32_mask(byte, top), _mm512_set1_epi32(0x400000));  // 2^-127
+    const __m512i all =
+        _mm512_mask_mov_epi32(bits, _mm512_cmpeq_epi32_mask(byte, top), _mm512_set1_epi32(0x400000));  // 2^-127
     const __mmask16 real = _mm512_test_epi32_mask(byte, byte) & _mm512_cmple_epu32_mask(byte, top);
     store(factor + i, Vec{_mm512_castsi512_ps(_mm512_maskz_mov_epi32(real, all))} * splat(a));
   }
@@ -205,7 +222,8 @@ FI_VEC_INLINE void block_factors(const uint8_t* scale, int64_t n, float a, float
     e8m0_factors(scale, factor, n, a);
   } else {
     const e4m3_t* code = reinterpret_cast<const e4m3_t*>(scale);
-    for (int64_t i = 0; i < n; i += Vec::kLanes) store(factor + i, min(splat(1.0f) / (load(code + i) * splat(b)), splat(kFltMax)));
+    for (int64_t i = 0; i < n; i += Vec::kLanes)
+      store(factor + i, min(splat(1.0f) / (load(code + i) * splat(b)), splat(kFltMax)));
   }
 }
 
@@ -222,23 +240,27 @@ FI_VEC_INLINE void store_fp4_blocks(const T* x, uint8_t* codes, const float* fac
   const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   for (; i + 32 / F.block <= n; i += 32 / F.block) {
     const Split v = load_split(x + i * F.block);
-    const Vec f = F.block == 32 ? splat(factor[i]) : Vec{_mm512_permutexvar_ps(halves, _mm512_castps256_ps512(_mm256_castpd_ps(_mm256_broadcast_sd(
-                                                             reinterpret_cast<const double*>(factor + i)))))};
+    const Vec f = F.block == 32
+                      ? splat(factor[i])
+                      : Vec{_mm512_permutexvar_ps(halves, _mm512_castps256_ps512(_mm256_castpd_ps(_mm256_broadcast_sd(
+                                                              reinterpret_cast<const double*>(factor + i)))))};
     store_e2m1_32(codes + i * kBytes, v.even * f, v.odd * f);
   }
 #endif
   for (; i < n; ++i)
     for (int64_t j = 0; j < F.block; j += 16)
-      store_e2m1_16(codes + i * kBytes + j / 2, [&](int64_t k) { return load(x + i * F.block + j + k) * splat(factor[i]); });
+      store_e2m1_16(codes + i * kBytes + j / 2,
+                    [&](int64_t k) { return load(x + i * F.block + j + k) * splat(factor[i]); });
 }
 template <BlockFormat F, class T>
-FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t* codes, const uint8_t* scale, int64_t n) {
+FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t* codes, const uint8_t* scale,
+                               int64_t n) {
   constexpr int64_t kBytes = F.fp8 ? F.block : F.block / 2;
   int64_t i = 0;
 #if defined(FI_FP4_STEPS)
   if constexpr (BlockRule<F, T>::kSteps) {
     uint32_t base[kBlockChunk], set[kBlockChunk];
-    if (rule.steps.usable && fp4_places<T, F.ue8m0 != 0>(rule.steps, scale, n, base, set)) [[likely]] {
+    if (rule.steps.usable && fp4_places < T, F.ue8m0 != 0 > (rule.steps, scale, n, base, set)) [[likely]] {
       const int64_t quads = n * F.block / 64;
       store_fp4_steps<T, F.block / 16>(rule.steps, x, codes, base, set, quads);
       i = quads * 64 / F.block;
@@ -257,12 +279,14 @@ FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t*
       const Vec unit[2] = {splat(factor[i] * kE4m3Unit), splat(factor[i + 1] * kE4m3Unit)};
       __builtin_prefetch(next + i * 32, 0, 2);
       __builtin_prefetch(next + i * 32 + 32, 0, 2);
-      if (!store_e4m3_scaled(to + i * 32, x + i * 32, [&](int h, Vec m) { return m * unit[h]; })) [[unlikely]] break;
+      if (!store_e4m3_scaled(to + i * 32, x + i * 32, [&](int h, Vec m) { return m * unit[h]; })) [[unlikely]]
+        break;
     }
   }
 #endif
   for (; i < n; ++i)
-    for (int64_t j = i * F.block; j < (i + 1) * F.block; j += Vec::kLanes) store_saturated(to + j, load(x + j) * splat(factor[i]));
+    for (int64_t j = i * F.block; j < (i + 1) * F.block; j += Vec::kLanes)
+      store_saturated(to + j, load(x + j) * splat(factor[i]));
 }
 
 /// n <= kBlockChunk blocks of x to their codes and scale bytes; scale[] holds kBlockChunk bytes.
@@ -277,14 +301,15 @@ FI_VEC_INLINE void quantize_blocks(const BlockRule<F, T>& rule, const T* x, uint
   if constexpr (F.fp8) return;
   uint8_t none = 0;
   for (int64_t k = 0; k < n; ++k) none |= has_no_codes<F>(scale[k]);
-  if (!none) [[likely]] return;
+  if (!none) [[likely]]
+    return;
   constexpr int64_t kBytes = F.block / 2;
   for (int64_t k = 0; k < n; ++k)
     if (has_no_codes<F>(scale[k])) memset(codes + k * kBytes, 0, kBytes);
 }
 
-/// scale[0, n) to columns [first, first + n) of a row of scales that begins at `row`; first is a multiple of 4, and so is n unless the
-/// row ends there. The padding up to the next multiple of 4 is written as 0.
+/// scale[0, n) to columns [first, first + n) of a row of scales that begins at `row`; first is a multiple of 4, and so
+/// is n unless the row ends there. The padding up to the next multiple of 4 is written as 0.
 FI_VEC_INLINE void store_scales(SfLayout layout, uint8_t* row, int64_t first, const uint8_t* scale, int64_t n) {
   if (layout == SfLayout::kLinear) {
     memcpy(row + first, scale, static_cast<size_t>(n));

@@ -7,8 +7,8 @@
 // What it buys (Zen 4, 131072 f32): the survey runs at the memory's speed; a pass over the cached row that only
 // compares takes a fifth of that, and blocks below a threshold are not looked at.
 #pragma once
-#include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/common/select_types.h"
+#include "flashinfer/kernels/cpu/lanes.h"
 
 namespace flashinfer::cpu {
 
@@ -134,7 +134,8 @@ FI_VEC_INLINE int64_t append(Mask m, Vec v, uint32_t first, float* values, uint3
 
 /// The elements that are at least `bound` and their positions, in order; `tops` may be null.
 template <class T>
-FI_VEC_INLINE int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values, uint32_t* positions) {
+FI_VEC_INLINE int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
+                              uint32_t* positions) {
   const Vec low = splat(bound);
   int64_t found = 0;
   constexpr int64_t L = Vec::kLanes;

@@ -32,11 +32,11 @@ FI_VEC_INLINE Vec exp2(Vec x) {
   return ldexp(fma(f, detail::horner(f, kC), splat(1.0f)), n);
 }
 
-/// 2^x for x <= 0, to 2.3 ulp, where a softmax needs no more: 8 operations instead of 13 with AVX-512, whose vreduceps gives
-/// x - floor(x) and vscalefps multiplies by 2^floor(x). -inf -> 0, NaN -> NaN.
+/// 2^x for x <= 0, to 2.3 ulp, where a softmax needs no more: 8 operations instead of 13 with AVX-512, whose vreduceps
+/// gives x - floor(x) and vscalefps multiplies by 2^floor(x). -inf -> 0, NaN -> NaN.
 FI_VEC_INLINE Vec exp2_falling(Vec x) {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-  constexpr float kC[] = {0.9999999403953552f,  0.6931530833244324f,   0.24015361070632935f,
+  constexpr float kC[] = {0.9999999403953552f,  0.6931530833244324f,  0.24015361070632935f,
                           0.05582631751894951f, 0.00898933969438076f, 0.0018775766948238015f};
   return {_mm512_scalef_ps(detail::horner(Vec{_mm512_reduce_ps(x.r, 0x09)}, kC).r, x.r)};
 #else

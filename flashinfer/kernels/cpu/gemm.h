@@ -105,7 +105,7 @@ struct Output {
 };
 template <class T>
 __attribute__((noinline)) void finish_rows_as(const Output& o, const float* sums, int64_t sums_row, int64_t begin,
-                                           int64_t rows) {
+                                              int64_t rows) {
   const int64_t columns = o.columns < sums_row ? o.columns : sums_row;
   for (int64_t r = 0; r < rows; ++r, sums += sums_row) {
     T* y = static_cast<T*>(o.out) + (begin + r) * o.row;
@@ -173,8 +173,8 @@ void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, T
   }
 }
 
-/// The same where each block of k is a sum of its own, which counts rows[r] * columns[c] times: one chain inside a block, then one
-/// FMA a block, in order.
+/// The same where each block of k is a sum of its own, which counts rows[r] * columns[c] times: one chain inside a
+/// block, then one FMA a block, in order.
 enum class Scales {
   kBoth,              // of rows and of columns
   kColumns,           // of columns
@@ -187,7 +187,8 @@ struct TileScale {
   const float* row_sums;
 };
 template <int Rows, int Panels, bool Packed, Scales S>
-__attribute__((noinline)) void run_scaled_tile(const TileInput& in, TileScale scale, float* sums, int64_t row, bool first) {
+__attribute__((noinline)) void run_scaled_tile(const TileInput& in, TileScale scale, float* sums, int64_t row,
+                                               bool first) {
   constexpr int kVecs = Panels * kPanelVecs;
   Vec acc[Rows][kVecs];
 #pragma GCC unroll 8
@@ -204,7 +205,8 @@ __attribute__((noinline)) void run_scaled_tile(const TileInput& in, TileScale sc
       Vec factor = load(scale.columns + v * Vec::kLanes);
       if constexpr (S == Scales::kBoth) factor = splat(scale.rows[r]) * factor;
       Vec total = fma(acc[r][v], factor, first ? zero() : load(sum));
-      if constexpr (S == Scales::kColumnsAndMinima) total = fma(splat(scale.row_sums[r]), load(scale.minima + v * Vec::kLanes), total);
+      if constexpr (S == Scales::kColumnsAndMinima)
+        total = fma(splat(scale.row_sums[r]), load(scale.minima + v * Vec::kLanes), total);
       store(sum, total);
     }
   }

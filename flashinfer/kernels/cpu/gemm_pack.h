@@ -60,8 +60,9 @@ FI_VEC_INLINE void transpose_pairs(const bf16_t* from, int64_t from_line, bf16_t
 }
 
 #if defined(__AVX512F__)
-/// 64 bytes of each of 16 lines, `line` bytes apart, to [16 words of four bytes][16 lines]: four rounds of exchanges over distances 1, 2, 4, 8.
-/// `Unit` 2: within a word's 64 bytes, each quarter (four lines) has first the lower halves of its words, then the upper ones.
+/// 64 bytes of each of 16 lines, `line` bytes apart, to [16 words of four bytes][16 lines]: four rounds of exchanges
+/// over distances 1, 2, 4, 8. `Unit` 2: within a word's 64 bytes, each quarter (four lines) has first the lower halves
+/// of its words, then the upper ones.
 template <int Unit = 4>
 FI_VEC_INLINE void transpose_16x16(const void* from, int64_t line, void* to) {
   __m512i x[16], y[16];

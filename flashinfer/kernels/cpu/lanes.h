@@ -66,9 +66,9 @@ FI_VEC_INLINE Vec swap_neighbours(Vec v) {
 #endif
 }
 
-/// Two vectors to consecutive memory. bf16 on AVX-512 BF16: one instruction rounds both, where the integer rounding of store()
-/// takes a dozen. It takes subnormal values (below 2^-126) as 0, so write_tail does so too: an element's value must not
-/// depend on where in the row it lies.
+/// Two vectors to consecutive memory. bf16 on AVX-512 BF16: one instruction rounds both, where the integer rounding of
+/// store() takes a dozen. It takes subnormal values (below 2^-126) as 0, so write_tail does so too: an element's value
+/// must not depend on where in the row it lies.
 template <class T>
 FI_VEC_INLINE void write_pair(T* p, Vec a, Vec b) {
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)

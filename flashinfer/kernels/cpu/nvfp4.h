@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 rows (attention.md 17.2): 16 elements share an e4m3 scale, a tensor shares an f32 `global`; element = e2m1 * scale * global.
-// Quantising, every step rounded once to nearest even:
-//   scale = e4m3(amax * rn(1 / rn(6 * global))), code = e2m1(rn(x * rn(1 / rn(scale * global)))), both saturating, reciprocals at most
-//   FLT_MAX. A block whose scale is 0 (all zero, or too small for e4m3) gets codes 0. A NaN makes its block's scale NaN (0x7f).
-// Bytes decide: 2 are read and 0.56 written an element, so a block of 16 may take about 20 vector operations; amax is one phminposuw on
-// the 16-bit magnitudes instead of a float reduction.
+// NVFP4 rows (attention.md 17.2): 16 elements share an e4m3 scale, a tensor shares an f32 `global`; element = e2m1 *
+// scale * global. Quantising, every step rounded once to nearest even:
+//   scale = e4m3(amax * rn(1 / rn(6 * global))), code = e2m1(rn(x * rn(1 / rn(scale * global)))), both saturating,
+//   reciprocals at most FLT_MAX. A block whose scale is 0 (all zero, or too small for e4m3) gets codes 0. A NaN makes
+//   its block's scale NaN (0x7f).
+// Bytes decide: 2 are read and 0.56 written an element, so a block of 16 may take about 20 vector operations; amax is
+// one phminposuw on the 16-bit magnitudes instead of a float reduction.
 #pragma once
-#include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/kernels/common/token_rows.h"
+#include "flashinfer/kernels/cpu/block_quantize.h"
 
 namespace flashinfer {
 
@@ -27,13 +28,14 @@ struct Nvfp4Tensor {
   TokenRows plain, data, scale;
   int64_t heads, dim;
   float global;
-  /// Scales of four tokens of a page interleaved: that of (t, s) lies where a linear page of dim/16 columns has its element
-  /// (t / 4) * 4 * dim/16 + 4 * s + t % 4.
+  /// Scales of four tokens of a page interleaved: that of (t, s) lies where a linear page of dim/16 columns has its
+  /// element (t / 4) * 4 * dim/16 + 4 * s + t % 4.
   int32_t interleaved;
 };
 struct Nvfp4Params {
   Nvfp4Tensor tensor[2];
-  const int64_t* slot;  // [tokens] where data and scale of a token are, negative: skip it; null: at the token's own index
+  const int64_t*
+      slot;  // [tokens] where data and scale of a token are, negative: skip it; null: at the token's own index
   int64_t tokens, tokens_per_task;
   // Beside them, heads of 16-bit rows cast to e4m3 after a multiplication (the rope part of MLA); fp8_dim 0: none.
   TokenRows fp8_from, fp8_to;
@@ -72,7 +74,8 @@ FI_VEC_INLINE void dequantize_nvfp4(const uint8_t* q, const uint8_t* sf, T* y, i
   float s[kChunk];
   for (int64_t first = 0; first < blocks; first += kChunk) {
     const int64_t n = blocks - first < kChunk ? blocks - first : kChunk;
-    for (int64_t b = 0; b < n; b += L) store(s + b, n - b < L ? load_n(scale + first + b, n - b) : load(scale + first + b));
+    for (int64_t b = 0; b < n; b += L)
+      store(s + b, n - b < L ? load_n(scale + first + b, n - b) : load(scale + first + b));
     const uint8_t* from = q + first * (kNvfp4Block / 2);
     const auto element = [&](int64_t i) { return load_e2m1(from + i / 2) * splat(s[i / kNvfp4Block]) * vglobal; };
     write_row(y + first * kNvfp4Block, n * kNvfp4Block, element, [&](int64_t i, int64_t) { return element(i); });
@@ -90,7 +93,8 @@ FI_VEC_INLINE void store_interleaved(const Nvfp4Tensor& p, uint8_t* page, int64_
 
 /// The heads of a token are one row everywhere: a longer row hides the latency of a block's scale.
 FI_VEC_INLINE bool heads_adjoin(const Nvfp4Tensor& p) {
-  return !p.interleaved && p.plain.stride_h == p.dim && p.data.stride_h * 2 == p.dim && p.scale.stride_h * kNvfp4Block == p.dim;
+  return !p.interleaved && p.plain.stride_h == p.dim && p.data.stride_h * 2 == p.dim &&
+         p.scale.stride_h * kNvfp4Block == p.dim;
 }
 
 template <class T>

@@ -8,7 +8,8 @@
 
 namespace flashinfer::cpu {
 
-/// The k-th largest of n different keys (1 <= k <= n), a byte at a time from the top; stops once a bucket holds one key.
+/// The k-th largest of n different keys (1 <= k <= n), a byte at a time from the top; stops once a bucket holds one
+/// key.
 inline uint64_t kth_key(const uint64_t* keys, int64_t n, int64_t k) {
   uint64_t prefix = 0, mask = 0;
   for (int shift = 56; shift >= 0; shift -= 8) {
@@ -45,8 +46,8 @@ inline void sort_descending(uint64_t* a, int64_t n) {  // heapsort: no allocatio
   }
 }
 
-/// The k largest of n keys, at the start of `keys`: largest first, or in their present order. `room` has n words. Up to 256 are
-/// ranked by counting, which vectorises: 60 keys take 0.2 us where radix passes and a heap took 2.
+/// The k largest of n keys, at the start of `keys`: largest first, or in their present order. `room` has n words. Up to
+/// 256 are ranked by counting, which vectorises: 60 keys take 0.2 us where radix passes and a heap took 2.
 inline void keep_largest(uint64_t* keys, int64_t n, int64_t k, bool sorted, uint64_t* room) {
   constexpr int64_t kFew = 256;
   if (n <= kFew) {

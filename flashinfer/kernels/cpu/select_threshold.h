@@ -2,10 +2,10 @@
 // The least value that passes a filter, without sorting the row: a value passes when fewer than `count` elements lie
 // above it, or when their positive ones sum to less than `sum`. Equal values pass or fail together.
 //
-// 128 elements at fixed distances give 8 pivots; one pass counts or sums exactly what is above each, which tells between
-// which two the answer lies (a fifth of the row at most, expected), and a second keeps those elements. What is kept is
-// narrowed in the same way until 256 are left, which are sorted. When all lies between the same two pivots, the range of
-// values is halved instead. Sums of the sample itself would not do: a row's mass may sit in a few tokens.
+// 128 elements at fixed distances give 8 pivots; one pass counts or sums exactly what is above each, which tells
+// between which two the answer lies (a fifth of the row at most, expected), and a second keeps those elements. What is
+// kept is narrowed in the same way until 256 are left, which are sorted. When all lies between the same two pivots, the
+// range of values is halved instead. Sums of the sample itself would not do: a row's mass may sit in a few tokens.
 #pragma once
 #include "flashinfer/kernels/cpu/block_stats.h"
 
@@ -113,8 +113,15 @@ FI_VEC_INLINE int64_t keep_reaching(const T* x, int64_t n, float bound, const fl
       return add_where(m, a, v);
     };
     sum += static_cast<double>(sum_row(
-        len, [&](Vec a, int64_t i) { const Vec v = load(x + b + i); return keep(a, v, low <= v); },
-        [&](Vec a, int64_t i, int64_t left) { const Vec v = load_n(x + b + i, left); return keep(a, v, first_n(left) & (low <= v)); }));
+        len,
+        [&](Vec a, int64_t i) {
+          const Vec v = load(x + b + i);
+          return keep(a, v, low <= v);
+        },
+        [&](Vec a, int64_t i, int64_t left) {
+          const Vec v = load_n(x + b + i, left);
+          return keep(a, v, first_n(left) & (low <= v));
+        }));
   }
   return kept;
 }
@@ -131,7 +138,8 @@ inline double sum_reaching(const float* maxima, int64_t groups, float bound) {
 
 /// One step: the candidates among c[0..n), in `out`; their number. `above` becomes what is above them.
 template <class T>
-FI_VEC_INLINE int64_t narrow(const T* c, int64_t n, const float* pivots, bool counts, double limit, double& above, float* out) {
+FI_VEC_INLINE int64_t narrow(const T* c, int64_t n, const float* pivots, bool counts, double limit, double& above,
+                             float* out) {
   double over[kPivots];
   if (counts)
     tally<true>(c, n, pivots, over);
@@ -140,7 +148,8 @@ FI_VEC_INLINE int64_t narrow(const T* c, int64_t n, const float* pivots, bool co
   int passed = -1;
   while (passed + 1 < kPivots && above + over[passed + 1] < limit) ++passed;
   const bool lowest = passed + 1 == kPivots;
-  const float low = lowest ? -__builtin_inff() : pivots[passed + 1], high = passed < 0 ? __builtin_inff() : pivots[passed];
+  const float low = lowest ? -__builtin_inff() : pivots[passed + 1],
+              high = passed < 0 ? __builtin_inff() : pivots[passed];
   if (passed >= 0) above += over[passed];
   return keep_between(c, n, low, high, lowest, out);
 }
@@ -151,7 +160,8 @@ inline void pivots_between(const float* c, int64_t n, float* pivots, bool& same)
   same = low == high;
   const uint32_t a = value_key(low), b = value_key(high);
   for (int i = 0; i < kPivots; ++i)
-    pivots[i] = key_value(a + static_cast<uint32_t>(uint64_t{b - a} * static_cast<uint64_t>(kPivots - i) / (kPivots + 1)));
+    pivots[i] =
+        key_value(a + static_cast<uint32_t>(uint64_t{b - a} * static_cast<uint64_t>(kPivots - i) / (kPivots + 1)));
 }
 
 }  // namespace detail
@@ -197,9 +207,10 @@ inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*
   return threshold(values, m, {k, __builtin_inf()}, other, values);
 }
 
-/// The least element with less than `mass` above it. A peaked row is decided by the few values above a bound that 512 reach, most
-/// others by the ninth of the row that reaches the least of the groups' maxima. The sum of the maxima above a bound tells, without a look
-/// at the row, where trying is in vain: of the 512 most are maxima, of a ninth of the row an eighth is.
+/// The least element with less than `mass` above it. A peaked row is decided by the few values above a bound that 512
+/// reach, most others by the ninth of the row that reaches the least of the groups' maxima. The sum of the maxima above
+/// a bound tells, without a look at the row, where trying is in vain: of the 512 most are maxima, of a ninth of the row
+/// an eighth is.
 template <class T>
 inline float mass_value(const T* x, int64_t n, const Survey& s, double mass, float* values, uint32_t* positions) {
   float* other = reinterpret_cast<float*>(positions);

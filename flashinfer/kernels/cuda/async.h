@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// cp.async: copies from global to shared memory that pass by the registers and land later. Copies since the last commit make a
-// group; groups land in order. What has landed for one thread is seen by others after a barrier that follows its wait:
+// cp.async: copies from global to shared memory that pass by the registers and land later. Copies since the last commit
+// make a group; groups land in order. What has landed for one thread is seen by others after a barrier that follows its
+// wait:
 //
 //   copy_async<16>(tile + i, x + i, n);  commit_async();   // stage 0
 //   ...                                  commit_async();   // stage 1
 //   wait_async<1>();  sync_threads();    read stage 0
 //
 // The emulator fills the target with NaN at once, copies at the wait, and reports reads and writes in between.
-// Room for Hopper: TMA's bulk copies land on an mbarrier instead of a group; they will be a header beside this one, on the same
-// Machine states (in flight, initialised).
+// Room for Hopper: TMA's bulk copies land on an mbarrier instead of a group; they will be a header beside this one, on
+// the same Machine states (in flight, initialised).
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
 namespace flashinfer::cu {
 
-/// kBytes (4, 8, 16) from global memory, of which the first `from` are read and the others become 0: from = 0 reads nothing (the
-/// address may be anything). Both addresses are multiples of kBytes. 16 bytes bypass L1.
+/// kBytes (4, 8, 16) from global memory, of which the first `from` are read and the others become 0: from = 0 reads
+/// nothing (the address may be anything). Both addresses are multiples of kBytes. 16 bytes bypass L1.
 template <int kBytes>
 FI_CU void copy_async(void* shared_to, const void* global_from, uint32_t from = kBytes) {
 #if defined(__CUDACC__)
   const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(shared_to));
   if constexpr (kBytes == 16)
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global_from), "r"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(global_from), "r"(from)
+                 : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global_from), "n"(kBytes), "r"(from) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(global_from), "n"(kBytes), "r"(from)
+                 : "memory");
 #else
   emu::api->async_copy(shared_to, global_from, kBytes, from, FI_EMU_PC);
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics of global memory, at the scope of the GPU. They acquire and release: what a thread wrote before one is seen by a thread
-// that comes to the same address later.
+// Atomics of global memory, at the scope of the GPU. They acquire and release: what a thread wrote before one is seen
+// by a thread that comes to the same address later.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 

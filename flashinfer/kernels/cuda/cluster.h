@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters (blocks that run together and see each other's shared memory) and the dependence on the kernel in front. Both are sm_90's;
-// before it a cluster is one block and the dependence is the stream's order, so that kernels need no second source.
+// Clusters (blocks that run together and see each other's shared memory) and the dependence on the kernel in front.
+// Both are sm_90's; before it a cluster is one block and the dependence is the stream's order, so that kernels need no
+// second source.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -36,8 +37,8 @@ FI_CU uint32_t cluster_blocks() {
   return 1;
 #endif
 }
-/// All threads of the cluster: what they wrote before arriving is seen after waiting. Between the two nobody may touch what others
-/// write. A block must not return while others may still read its shared memory.
+/// All threads of the cluster: what they wrote before arriving is seen after waiting. Between the two nobody may touch
+/// what others write. A block must not return while others may still read its shared memory.
 FI_CU void cluster_arrive() {
 #if !defined(__CUDACC__)
   emu::api->cluster_barrier(1, 0, FI_EMU_PC);
@@ -68,8 +69,9 @@ FI_CU T* map_shared(T* p, uint32_t rank) {
 #endif
 }
 
-/// Programmatic dependent launch: a kernel may start before the one in front of it in the stream has ended. What that one wrote is
-/// there after depend_wait(); a kernel calls it before its first access. depend_launch() lets the next one start.
+/// Programmatic dependent launch: a kernel may start before the one in front of it in the stream has ended. What that
+/// one wrote is there after depend_wait(); a kernel calls it before its first access. depend_launch() lets the next one
+/// start.
 FI_CU void depend_wait() {
 #if !defined(__CUDACC__)
   emu::api->depend_wait();

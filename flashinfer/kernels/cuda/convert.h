@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in integers, the same
-// roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3 and e5m2 need sm_89; before it
-// they are shifted into wider floats. Kernels store none of them.
+// Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in
+// integers, the same roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3
+// and e5m2 need sm_89; before it they are shifted into wider floats. Kernels store none of them.
 #pragma once
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cuda/cu.h"
@@ -26,7 +26,8 @@ FI_GLOBAL_FN float to_f32(f16_t x) {
 /// Exponent and mantissa lie as in a float whose exponent is 120 lower; the product is exact, subnormals too.
 FI_GLOBAL_FN float to_f32(e4m3_t x) {
   const uint32_t magnitude = x.bits & 0x7fu, sign = static_cast<uint32_t>(x.bits & 0x80u) << 24;
-  const float y = magnitude == 0x7fu ? __builtin_bit_cast(float, 0x7ff00000u) : __builtin_bit_cast(float, magnitude << 20) * 0x1p120f;
+  const float y = magnitude == 0x7fu ? __builtin_bit_cast(float, 0x7ff00000u)
+                                     : __builtin_bit_cast(float, magnitude << 20) * 0x1p120f;
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, y) | sign);
 }
 /// The upper half of a float16.
@@ -49,8 +50,10 @@ FI_GLOBAL_FN void widen(const T (&x)[N], float (&y)[N]) {
     for (int i = 0; i < N; i += 2) {
       const uint16_t pair = static_cast<uint16_t>(x[i].bits | x[i + 1].bits << 8);
       uint32_t halves;
-      if constexpr (kSame<T, e4m3_t>) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
-      else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
+      if constexpr (kSame<T, e4m3_t>)
+        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+      else
+        asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
       f16_t low, high;
       low.bits = static_cast<uint16_t>(halves), high.bits = static_cast<uint16_t>(halves >> 16);
       y[i] = to_f32(low), y[i + 1] = to_f32(high);
@@ -81,7 +84,7 @@ FI_GLOBAL_FN T from_f32(float x) {
     return y;
   } else
 #endif
-  return static_cast<T>(x);
+    return static_cast<T>(x);
 }
 
 }  // namespace flashinfer::cu

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of kernels/cuda: one source, two compilers. Under NVRTC the wrappers are the GPU's instructions; built by the host
-// compiler (FI_EMU) each has a twin that calls the emulator (kernels/emu, docs/cuda.md). A kernel includes nothing else of the
-// GPU, writes `template <Config C> FI_GLOBAL_FN void f(const Params& p)`, and has only dynamic shared memory: cu::shared().
+// The base of kernels/cuda: one source, two compilers. Under NVRTC the wrappers are the GPU's instructions; built by
+// the host compiler (FI_EMU) each has a twin that calls the emulator (kernels/emu, docs/cuda.md). A kernel includes
+// nothing else of the GPU, writes `template <Config C> FI_GLOBAL_FN void f(const Params& p)`, and has only dynamic
+// shared memory: cu::shared().
 //
-// Twins are never inlined and not instrumented: the emulator sees the accesses that the GPU would make, with the address of the
-// caller, and nothing of the twins' own.
+// Twins are never inlined and not instrumented: the emulator sees the accesses that the GPU would make, with the
+// address of the caller, and nothing of the twins' own.
 #pragma once
 #include <math.h>
 #include <stddef.h>
@@ -13,17 +14,17 @@
 #if defined(__CUDACC__)
 #define FI_CU __device__ __forceinline__         // a wrapper
 #define FI_GLOBAL_FN __device__ __forceinline__  // a kernel's body, or a function that must be a part of it
-#define FI_CUDA_ENTRY(Params, threads, ...)                                                                          \
+#define FI_CUDA_ENTRY(Params, threads, ...)                                                                        \
   extern "C" __global__ void __launch_bounds__(threads) flashinfer_kernel(const __grid_constant__ Params params) { \
-    __VA_ARGS__(params);                                                                                             \
+    __VA_ARGS__(params);                                                                                           \
   }
 #else
 #include "flashinfer/kernels/emu/hooks.h"
 #define FI_CU __attribute__((noinline, no_sanitize("thread"))) inline
 #define FI_GLOBAL_FN inline __attribute__((always_inline))
 /// For modules with several kernels (tests of the emulator).
-#define FI_CUDA_ENTRY_NAMED(name, Params, ...)                                                 \
-  extern "C" __attribute__((visibility("default"))) void name(const void* entry) {             \
+#define FI_CUDA_ENTRY_NAMED(name, Params, ...)                                                           \
+  extern "C" __attribute__((visibility("default"))) void name(const void* entry) {                       \
     __VA_ARGS__(*static_cast<const Params*>(static_cast<const flashinfer::emu::Entry*>(entry)->params)); \
   }
 #define FI_CUDA_ENTRY(Params, threads, ...) FI_CUDA_ENTRY_NAMED(flashinfer_emu_kernel, Params, __VA_ARGS__)
@@ -33,8 +34,10 @@ namespace flashinfer::cu {
 
 inline constexpr uint32_t kFullMask = 0xffffffffu;
 inline constexpr float kInf = __builtin_bit_cast(float, 0x7f800000u);
-template <class A, class B> inline constexpr bool kSame = false;
-template <class A> inline constexpr bool kSame<A, A> = true;
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
 
 #if defined(__CUDACC__)
 FI_CU uint32_t thread_x() { return threadIdx.x; }
@@ -46,7 +49,8 @@ FI_CU uint32_t blocks_x() { return gridDim.x; }
 FI_CU uint32_t blocks_y() { return gridDim.y; }
 /// Of the thread in its warp. Blocks are one-dimensional: warp w holds threads 32w .. 32w + 31.
 FI_CU uint32_t lane() { return threadIdx.x & 31u; }
-/// Of the warp in its block. Not a shuffle, which would tell the compiler that it is uniform: one thread alone may ask, and the other lanes would not come.
+/// Of the warp in its block. Not a shuffle, which would tell the compiler that it is uniform: one thread alone may ask,
+/// and the other lanes would not come.
 FI_CU uint32_t warp() { return threadIdx.x >> 5; }
 
 /// Dynamic shared memory of the block, 128-byte aligned.
@@ -57,9 +61,14 @@ FI_CU char* shared() {
 
 /// All threads of the block that have not returned; orders their accesses to shared and global memory.
 FI_CU void sync_threads() { __syncthreads(); }
-/// Barrier `id` (1..15; 0 is sync_threads) for `threads` threads, whole warps: those that wait and those that only arrive.
-FI_CU void barrier_sync(uint32_t id, uint32_t threads) { asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-FI_CU void barrier_arrive(uint32_t id, uint32_t threads) { asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+/// Barrier `id` (1..15; 0 is sync_threads) for `threads` threads, whole warps: those that wait and those that only
+/// arrive.
+FI_CU void barrier_sync(uint32_t id, uint32_t threads) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+FI_CU void barrier_arrive(uint32_t id, uint32_t threads) {
+  asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
 /// The lanes of the mask; orders their accesses to memory. Shuffles, votes and mma do not.
 FI_CU void sync_warp(uint32_t mask = kFullMask) { __syncwarp(mask); }
 /// A kernel's own check, for what must not happen; only the emulator knows it.
@@ -78,7 +87,9 @@ FI_CU char* shared() { return emu::api->now->shared; }
 FI_CU void sync_threads() { emu::api->barrier(0, 0, 1, FI_EMU_PC); }
 FI_CU void barrier_sync(uint32_t id, uint32_t threads) { emu::api->barrier(id, threads, 1, FI_EMU_PC); }
 FI_CU void barrier_arrive(uint32_t id, uint32_t threads) { emu::api->barrier(id, threads, 0, FI_EMU_PC); }
-FI_CU void sync_warp(uint32_t mask = kFullMask) { emu::api->meet(emu::Meeting::kSync, mask, nullptr, nullptr, FI_EMU_PC); }
+FI_CU void sync_warp(uint32_t mask = kFullMask) {
+  emu::api->meet(emu::Meeting::kSync, mask, nullptr, nullptr, FI_EMU_PC);
+}
 FI_CU void fail(const char* sentence) { emu::api->fail(sentence, FI_EMU_PC); }
 #endif
 

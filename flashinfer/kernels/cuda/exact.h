@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that gives the CPU kernels' bits: each operation rounds where it stands (NVRTC would contract a * b + c), and the
-// functions are the polynomials of kernels/cpu/exp.h and of its sampler, on one number. For results that must not depend on the
-// back end, as the token of a sampler; 15 to 25 instructions where the special function unit takes one.
+// Arithmetic that gives the CPU kernels' bits: each operation rounds where it stands (NVRTC would contract a * b + c),
+// and the functions are the polynomials of kernels/cpu/exp.h and of its sampler, on one number. For results that must
+// not depend on the back end, as the token of a sampler; 15 to 25 instructions where the special function unit takes
+// one.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -38,7 +39,8 @@ FI_GLOBAL_FN double add_rn(double a, double b) {
 
 /// e^x as cpu::exp where it has a fused multiply-add.
 FI_GLOBAL_FN float exp_exact(float x) {
-  constexpr float kC[] = {0.4999999403953552f, 0.1666651964187622f, 0.04166840761899948f, 0.008368914015591145f, 0.001381418900564313f};
+  constexpr float kC[] = {0.4999999403953552f, 0.1666651964187622f, 0.04166840761899948f, 0.008368914015591145f,
+                          0.001381418900564313f};
   x = -105.0f > x ? -105.0f : x;  // a NaN stays
   x = 89.0f < x ? 89.0f : x;
   const float n = rintf(mul_rn(x, 1.44269504f));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU's special functions: one instruction, about 16 a clock on an SM (a quarter of the multiply-adds). Errors as NVIDIA's PTX
-// manual states them; the twins are libm's, so that values differ from a GPU's within these bounds.
+// The GPU's special functions: one instruction, about 16 a clock on an SM (a quarter of the multiply-adds). Errors as
+// NVIDIA's PTX manual states them; the twins are libm's, so that values differ from a GPU's within these bounds.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -41,7 +41,8 @@ FI_CU float rcp_fast(float x) {
   return 1.0f / x;
 #endif
 }
-/// 1 / sqrt x to 2^-22.4 of its value. (An IEEE square root or division is a call for its rare cases, which costs registers around it.)
+/// 1 / sqrt x to 2^-22.4 of its value. (An IEEE square root or division is a call for its rare cases, which costs
+/// registers around it.)
 FI_CU float rsqrt_fast(float x) {
 #if defined(__CUDACC__)
   float y;

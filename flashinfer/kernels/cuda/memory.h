@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of 1 to 16 bytes in one instruction, with cache hints. Plain accesses (p[i]) are as good where one element of
-// up to 8 bytes moves. Addresses are multiples of the size; 16 bytes a lane are 512 a warp, four full lines of 128.
+// Loads and stores of 1 to 16 bytes in one instruction, with cache hints. Plain accesses (p[i]) are as good where one
+// element of up to 8 bytes moves. Addresses are multiples of the size; 16 bytes a lane are 512 a warp, four full lines
+// of 128.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -24,10 +25,16 @@ struct alignas(16) Words {
 namespace detail {
 template <int kBytes, Hint H>
 FI_CU void load_global(const void* p, uint32_t* w) {
-#define FI_LOAD(op)                                                                                                                        \
-  if constexpr (kBytes == 16) asm volatile(op ".v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(p) : "memory"); \
-  else if constexpr (kBytes == 8) asm volatile(op ".v2.u32 {%0,%1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(p) : "memory");                   \
-  else asm volatile(op ".u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory")
+#define FI_LOAD(op)                                                                         \
+  if constexpr (kBytes == 16)                                                               \
+    asm volatile(op ".v4.u32 {%0,%1,%2,%3}, [%4];"                                          \
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])                           \
+                 : "l"(p)                                                                   \
+                 : "memory");                                                               \
+  else if constexpr (kBytes == 8)                                                           \
+    asm volatile(op ".v2.u32 {%0,%1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "l"(p) : "memory"); \
+  else                                                                                      \
+    asm volatile(op ".u32 %0, [%1];" : "=r"(w[0]) : "l"(p) : "memory")
   if constexpr (H == Hint::kOnce) {
     FI_LOAD("ld.global.L1::no_allocate");
   } else {
@@ -37,10 +44,13 @@ FI_CU void load_global(const void* p, uint32_t* w) {
 }
 template <int kBytes, Hint H>
 FI_CU void store_global(void* p, const uint32_t* w) {
-#define FI_STORE(op)                                                                                                             \
-  if constexpr (kBytes == 16) asm volatile(op ".v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory"); \
-  else if constexpr (kBytes == 8) asm volatile(op ".v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(w[0]), "r"(w[1]) : "memory");           \
-  else asm volatile(op ".u32 [%0], %1;" ::"l"(p), "r"(w[0]) : "memory")
+#define FI_STORE(op)                                                                                                 \
+  if constexpr (kBytes == 16)                                                                                        \
+    asm volatile(op ".v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory"); \
+  else if constexpr (kBytes == 8)                                                                                    \
+    asm volatile(op ".v2.u32 [%0], {%1,%2};" ::"l"(p), "r"(w[0]), "r"(w[1]) : "memory");                             \
+  else                                                                                                               \
+    asm volatile(op ".u32 [%0], %1;" ::"l"(p), "r"(w[0]) : "memory")
   if constexpr (H == Hint::kOnce) {
     FI_STORE("st.global.cs");
   } else {
@@ -56,15 +66,18 @@ template <int N, Hint H = Hint::kKeep, class T>
 FI_CU Pack<T, N> load(const T* p) {
   Pack<T, N> x;
 #if defined(__CUDACC__)
-  if constexpr (sizeof(T) * N >= 4) detail::load_global<sizeof(T) * N, H>(p, reinterpret_cast<uint32_t*>(x.v));
-  else x = *reinterpret_cast<const Pack<T, N>*>(p);
+  if constexpr (sizeof(T) * N >= 4)
+    detail::load_global<sizeof(T) * N, H>(p, reinterpret_cast<uint32_t*>(x.v));
+  else
+    x = *reinterpret_cast<const Pack<T, N>*>(p);
 #else
   emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
   __builtin_memcpy(&x, p, sizeof(x));
 #endif
   return x;
 }
-/// N elements from global memory if `there`, else zeros; never a branch, so that loads that follow each other are in flight together. Whole words.
+/// N elements from global memory if `there`, else zeros; never a branch, so that loads that follow each other are in
+/// flight together. Whole words.
 template <int N, Hint H = Hint::kKeep, class T>
 FI_CU Pack<T, N> load_if(bool there, const T* p) {
   static_assert(sizeof(T) * N == 16 || sizeof(T) * N == 8);
@@ -72,12 +85,17 @@ FI_CU Pack<T, N> load_if(bool there, const T* p) {
 #if defined(__CUDACC__)
   uint32_t* w = reinterpret_cast<uint32_t*>(x.v);
   const int32_t yes = there;
-#define FI_LOAD_IF(op)                                                                                                                              \
-  if constexpr (sizeof(T) * N == 16)                                                                                                                \
-    asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %5, 0;\n @yes " op ".v4.u32 {%0,%1,%2,%3}, [%4];\n}"                                       \
-                 : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3]) : "l"(p), "r"(yes) : "memory");                                                   \
-  else                                                                                                                                              \
-    asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %3, 0;\n @yes " op ".v2.u32 {%0,%1}, [%2];\n}" : "+r"(w[0]), "+r"(w[1]) : "l"(p), "r"(yes) : "memory")
+#define FI_LOAD_IF(op)                                                                                        \
+  if constexpr (sizeof(T) * N == 16)                                                                          \
+    asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %5, 0;\n @yes " op ".v4.u32 {%0,%1,%2,%3}, [%4];\n}" \
+                 : "+r"(w[0]), "+r"(w[1]), "+r"(w[2]), "+r"(w[3])                                             \
+                 : "l"(p), "r"(yes)                                                                           \
+                 : "memory");                                                                                 \
+  else                                                                                                        \
+    asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %3, 0;\n @yes " op ".v2.u32 {%0,%1}, [%2];\n}"       \
+                 : "+r"(w[0]), "+r"(w[1])                                                                     \
+                 : "l"(p), "r"(yes)                                                                           \
+                 : "memory")
   if constexpr (H == Hint::kOnce) {
     FI_LOAD_IF("ld.global.L1::no_allocate");
   } else {
@@ -91,12 +109,14 @@ FI_CU Pack<T, N> load_if(bool there, const T* p) {
 #endif
   return x;
 }
-/// The compiler forgets what it knows of the bits: what was computed of them is computed again where it is used, and takes no register until then.
+/// The compiler forgets what it knows of the bits: what was computed of them is computed again where it is used, and
+/// takes no register until then.
 template <class T, int N>
 FI_CU void forget(Pack<T, N>& x) {
 #if defined(__CUDACC__)
 #pragma unroll
-  for (int i = 0; i < N * static_cast<int>(sizeof(T)) / 4; ++i) asm volatile("" : "+r"(reinterpret_cast<uint32_t*>(x.v)[i]));
+  for (int i = 0; i < N * static_cast<int>(sizeof(T)) / 4; ++i)
+    asm volatile("" : "+r"(reinterpret_cast<uint32_t*>(x.v)[i]));
 #else
   (void)x;
 #endif
@@ -105,8 +125,10 @@ FI_CU void forget(Pack<T, N>& x) {
 template <Hint H = Hint::kKeep, class T, int N>
 FI_CU void store(T* p, Pack<T, N> x) {
 #if defined(__CUDACC__)
-  if constexpr (sizeof(T) * N >= 4) detail::store_global<sizeof(T) * N, H>(p, reinterpret_cast<const uint32_t*>(x.v));
-  else *reinterpret_cast<Pack<T, N>*>(p) = x;
+  if constexpr (sizeof(T) * N >= 4)
+    detail::store_global<sizeof(T) * N, H>(p, reinterpret_cast<const uint32_t*>(x.v));
+  else
+    *reinterpret_cast<Pack<T, N>*>(p) = x;
 #else
   emu::api->access(p, sizeof(x), emu::kWrite, FI_EMU_PC);
   __builtin_memcpy(static_cast<void*>(p), &x, sizeof(x));

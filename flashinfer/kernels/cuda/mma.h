@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor cores as sm_80 has them: a warp multiplies 16 x 8 tiles from registers. Lane l = 4g + t (g = l / 4 is 0..7, t = l % 4):
+// Tensor cores as sm_80 has them: a warp multiplies 16 x 8 tiles from registers. Lane l = 4g + t (g = l / 4 is 0..7, t
+// = l % 4):
 //
 //   A, 16 x 16, row-major              B, 16 x 8 (k x n), column-major     C, D, 16 x 8
 //          k 2t,2t+1   2t+8,2t+9               n g                                 n 2t,2t+1
 //   row g    a[0]        a[2]           k 2t,2t+1     b[0]                 row g    c[0] c[1]
 //   row g+8  a[1]        a[3]           k 2t+8,2t+9   b[1]                 row g+8  c[2] c[3]
 //
-// A register holds two neighbouring elements, the lower index in the lower half. With e4m3 (k 32) it holds four: 2t becomes 4t, 8
-// becomes 16. So two accumulators of neighbouring n, rounded to pairs, are the A of a product over n: P of attention never leaves
-// the registers.
+// A register holds two neighbouring elements, the lower index in the lower half. With e4m3 (k 32) it holds four: 2t
+// becomes 4t, 8 becomes 16. So two accumulators of neighbouring n, rounded to pairs, are the A of a product over n: P
+// of attention never leaves the registers.
 //
-// ldmatrix loads 8 x 8 matrices of 16-bit elements: lane l of 8j..8j+7 gives the address of row l - 8j of matrix j (16 bytes, in
-// shared memory), and lane 4g + t gets elements (g, 2t), (g, 2t + 1) of each matrix; transposed: (2t, g), (2t + 1, g). Rows 16
-// bytes apart in all 32 banks need no second pass; rows of 64 or 128 elements need the swizzle below.
+// ldmatrix loads 8 x 8 matrices of 16-bit elements: lane l of 8j..8j+7 gives the address of row l - 8j of matrix j (16
+// bytes, in shared memory), and lane 4g + t gets elements (g, 2t), (g, 2t + 1) of each matrix; transposed: (2t, g), (2t
+// + 1, g). Rows 16 bytes apart in all 32 banks need no second pass; rows of 64 or 128 elements need the swizzle below.
 #pragma once
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cuda/cu.h"
@@ -30,12 +31,15 @@ struct Acc {
   float r[4];
 };
 
-/// Index of a 16-byte piece in shared rows of kPieces pieces (a power of two from 2 on): pieces are permuted within groups of 8 by the
-/// row, so that the 8 rows of a matrix lie in 8 different bank groups, for any column. An involution: loads and stores use the same.
+/// Index of a 16-byte piece in shared rows of kPieces pieces (a power of two from 2 on): pieces are permuted within
+/// groups of 8 by the row, so that the 8 rows of a matrix lie in 8 different bank groups, for any column. An
+/// involution: loads and stores use the same.
 template <uint32_t kPieces>
 FI_GLOBAL_FN constexpr uint32_t swizzle(uint32_t row, uint32_t piece) {
-  if constexpr (kPieces >= 8) return row * kPieces + (piece ^ (row & 7u));
-  else return row * kPieces + (piece ^ (row / (8 / kPieces) & (kPieces - 1)));
+  if constexpr (kPieces >= 8)
+    return row * kPieces + (piece ^ (row & 7u));
+  else
+    return row * kPieces + (piece ^ (row / (8 / kPieces) & (kPieces - 1)));
 }
 
 #if !defined(__CUDACC__)
@@ -46,13 +50,15 @@ struct Matrix {
   uint32_t count, transposed, r[4];
 };
 FI_TWIN void load_matrices(void* const* operands, uint32_t) {
-  const uint32_t n = static_cast<const Matrix*>(operands[0])->count, transposed = static_cast<const Matrix*>(operands[0])->transposed;
+  const uint32_t n = static_cast<const Matrix*>(operands[0])->count,
+                 transposed = static_cast<const Matrix*>(operands[0])->transposed;
   for (uint32_t j = 0; j < n; ++j) {
     uint16_t m[8][8];
     for (uint32_t i = 0; i < 8; ++i) __builtin_memcpy(m[i], static_cast<const Matrix*>(operands[8 * j + i])->row, 16);
     for (uint32_t l = 0; l < 32; ++l) {
       const uint32_t g = l / 4, t = l % 4;
-      const uint32_t low = transposed ? m[2 * t][g] : m[g][2 * t], high = transposed ? m[2 * t + 1][g] : m[g][2 * t + 1];
+      const uint32_t low = transposed ? m[2 * t][g] : m[g][2 * t],
+                     high = transposed ? m[2 * t + 1][g] : m[g][2 * t + 1];
       static_cast<Matrix*>(operands[l])->r[j] = low | high << 16;
     }
   }
@@ -62,7 +68,8 @@ FI_TWIN void store_matrices(void* const* operands, uint32_t) {
   for (uint32_t j = 0; j < n; ++j)
     for (uint32_t i = 0; i < 8; ++i) {
       char* row = const_cast<char*>(static_cast<const char*>(static_cast<const Matrix*>(operands[8 * j + i])->row));
-      for (uint32_t t = 0; t < 4; ++t) __builtin_memcpy(row + 4 * t, &static_cast<const Matrix*>(operands[4 * i + t])->r[j], 4);
+      for (uint32_t t = 0; t < 4; ++t)
+        __builtin_memcpy(row + 4 * t, &static_cast<const Matrix*>(operands[4 * i + t])->r[j], 4);
     }
 }
 FI_TWIN Matrix matrices(const void* row, uint32_t n, uint32_t transposed, const void* pc) {
@@ -78,22 +85,31 @@ struct Mma {
   Frag2 b;
   Acc c, d;
 };
-/// Elements in f32, without branches, so that loops over them become vectors (scalar.h's conversions took most of an mma's time).
-__attribute__((always_inline, no_sanitize("thread"))) inline float widen(uint32_t bits, int exponent_bits, int mantissa_bits, bool finite_only) {
-  const uint32_t magnitude = bits & ((1u << (exponent_bits + mantissa_bits)) - 1), sign = bits >> (exponent_bits + mantissa_bits) << 31;
-  const float scale = __builtin_bit_cast(float, static_cast<uint32_t>(127 + 127 - ((1 << (exponent_bits - 1)) - 1)) << 23);
+/// Elements in f32, without branches, so that loops over them become vectors (scalar.h's conversions took most of an
+/// mma's time).
+__attribute__((always_inline, no_sanitize("thread"))) inline float widen(uint32_t bits, int exponent_bits,
+                                                                         int mantissa_bits, bool finite_only) {
+  const uint32_t magnitude = bits & ((1u << (exponent_bits + mantissa_bits)) - 1),
+                 sign = bits >> (exponent_bits + mantissa_bits) << 31;
+  const float scale =
+      __builtin_bit_cast(float, static_cast<uint32_t>(127 + 127 - ((1 << (exponent_bits - 1)) - 1)) << 23);
   float y = __builtin_bit_cast(float, magnitude << (23 - mantissa_bits)) * scale;
-  const uint32_t top = finite_only ? (1u << (exponent_bits + mantissa_bits)) - 1 : ((1u << exponent_bits) - 1) << mantissa_bits;
+  const uint32_t top =
+      finite_only ? (1u << (exponent_bits + mantissa_bits)) - 1 : ((1u << exponent_bits) - 1) << mantissa_bits;
   if (magnitude >= top) y = magnitude > top || finite_only ? __builtin_nanf("") : __builtin_inff();
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, y) | sign);
 }
 template <class T>
 __attribute__((always_inline, no_sanitize("thread"))) inline float element(T x) {
-  if constexpr (kSame<T, bf16_t>) return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
-  else if constexpr (kSame<T, f16_t>) return widen(x.bits, 5, 10, false);
-  else return widen(x.bits, 4, 3, true);
+  if constexpr (kSame<T, bf16_t>)
+    return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
+  else if constexpr (kSame<T, f16_t>)
+    return widen(x.bits, 5, 10, false);
+  else
+    return widen(x.bits, 4, 3, true);
 }
-/// The sum is taken in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the largest product.
+/// The sum is taken in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the largest
+/// product.
 template <class T>
 FI_TWIN void multiply(void* const* operands, uint32_t) {
   constexpr int kPer = 4 / sizeof(T), kK = 8 * kPer;
@@ -117,7 +133,8 @@ FI_TWIN void multiply(void* const* operands, uint32_t) {
     for (int k = 0; k < kK; ++k)
       for (int j = 0; j < 8; ++j) d[i][j] += static_cast<double>(a[i][k]) * b[k][j];
   for (int l = 0; l < 32; ++l)
-    for (int i = 0; i < 4; ++i) static_cast<Mma*>(operands[l])->d.r[i] = static_cast<float>(d[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2]);
+    for (int i = 0; i < 4; ++i)
+      static_cast<Mma*>(operands[l])->d.r[i] = static_cast<float>(d[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2]);
 }
 #undef FI_TWIN
 }  // namespace twin
@@ -128,7 +145,9 @@ FI_CU Frag4 load_matrix4(const void* row) {
 #if defined(__CUDACC__)
   Frag4 f;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3]) : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row))) : "memory");
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "memory");
   return f;
 #else
   const twin::Matrix m = twin::matrices(row, 4, 0, FI_EMU_PC);
@@ -140,14 +159,17 @@ FI_CU Frag4 load_matrix4_transposed(const void* row) {
 #if defined(__CUDACC__)
   Frag4 f;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3]) : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row))) : "memory");
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "memory");
   return f;
 #else
   const twin::Matrix m = twin::matrices(row, 4, 1, FI_EMU_PC);
   return {{m.r[0], m.r[1], m.r[2], m.r[3]}};
 #endif
 }
-/// Four matrices to shared memory, addresses as for load_matrix4. An instruction of sm_90's; before it, four stores a lane.
+/// Four matrices to shared memory, addresses as for load_matrix4. An instruction of sm_90's; before it, four stores a
+/// lane.
 FI_CU void store_matrix4(void* row, Frag4 f) {
 #if !defined(__CUDACC__)
   twin::Matrix m{row, 4, 0, {f.r[0], f.r[1], f.r[2], f.r[3]}};
@@ -155,8 +177,10 @@ FI_CU void store_matrix4(void* row, Frag4 f) {
   emu::api->access(row, 16, emu::kWrite | emu::kMatrix, FI_EMU_PC);
   emu::api->meet(emu::Meeting::kMatrixStore, kFullMask, &m, twin::store_matrices, FI_EMU_PC);
 #elif __CUDA_ARCH__ >= 900
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(row))),
-               "r"(f.r[0]), "r"(f.r[1]), "r"(f.r[2]), "r"(f.r[3]) : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(row))),
+               "r"(f.r[0]), "r"(f.r[1]), "r"(f.r[2]), "r"(f.r[3])
+               : "memory");
 #else
   const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
 #pragma unroll
@@ -167,18 +191,24 @@ FI_CU void store_matrix4(void* row, Frag4 f) {
 #endif
 }
 
-/// a * b + c for T = f16_t or bf16_t (m16n8k16), e4m3_t (m16n8k32, sm_89), products and sums in f32. All lanes must come.
+/// a * b + c for T = f16_t or bf16_t (m16n8k16), e4m3_t (m16n8k32, sm_89), products and sums in f32. All lanes must
+/// come.
 template <class T>
 FI_CU Acc mma(Frag4 a, Frag2 b, Acc c) {
 #if defined(__CUDACC__)
   Acc d;
-#define FI_MMA(shape, types)                                                                                                        \
-  asm volatile("mma.sync.aligned." shape ".row.col.f32." types ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"     \
-               : "=f"(d.r[0]), "=f"(d.r[1]), "=f"(d.r[2]), "=f"(d.r[3])                                                            \
-               : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]), "f"(c.r[0]), "f"(c.r[1]), "f"(c.r[2]), "f"(c.r[3]))
-  if constexpr (kSame<T, f16_t>) FI_MMA("m16n8k16", "f16.f16");
-  else if constexpr (kSame<T, bf16_t>) FI_MMA("m16n8k16", "bf16.bf16");
-  else FI_MMA("m16n8k32", "e4m3.e4m3");
+#define FI_MMA(shape, types)                                                                                \
+  asm volatile("mma.sync.aligned." shape ".row.col.f32." types                                              \
+               ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"                             \
+               : "=f"(d.r[0]), "=f"(d.r[1]), "=f"(d.r[2]), "=f"(d.r[3])                                     \
+               : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]), "f"(c.r[0]), \
+                 "f"(c.r[1]), "f"(c.r[2]), "f"(c.r[3]))
+  if constexpr (kSame<T, f16_t>)
+    FI_MMA("m16n8k16", "f16.f16");
+  else if constexpr (kSame<T, bf16_t>)
+    FI_MMA("m16n8k16", "bf16.bf16");
+  else
+    FI_MMA("m16n8k32", "e4m3.e4m3");
 #undef FI_MMA
   return d;
 #else
@@ -194,8 +224,10 @@ template <class T>
 FI_CU uint32_t pack2(float low, float high) {
 #if defined(__CUDACC__)
   uint32_t y;
-  if constexpr (kSame<T, f16_t>) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-  else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  if constexpr (kSame<T, f16_t>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
   return y;
 #else
   return static_cast<uint32_t>(T(low).bits) | static_cast<uint32_t>(T(high).bits) << 16;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a tensor in pieces of 16 bytes: piece i belongs to thread i modulo the threads that share the row, whatever the alignment,
-// so that sums have one order. Where rows are aligned a piece is one load; else it is loaded element by element.
+// Rows of a tensor in pieces of 16 bytes: piece i belongs to thread i modulo the threads that share the row, whatever
+// the alignment, so that sums have one order. Where rows are aligned a piece is one load; else it is loaded element by
+// element.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
 #include "flashinfer/kernels/cuda/memory.h"
@@ -26,7 +27,8 @@ FI_GLOBAL_FN void load_piece(const T* x, int64_t at, int64_t d, float (&to)[N]) 
     for (int i = 0; i < N; ++i) to[i] = at + i < d ? to_f32(x[at + i]) : 0.0f;
   }
 }
-/// N elements as they lie in memory: a kernel that asks for several pieces before it looks at the first has all of them in flight.
+/// N elements as they lie in memory: a kernel that asks for several pieces before it looks at the first has all of them
+/// in flight.
 template <class T, int N>
 struct RawPiece {
   static constexpr int kStep = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
@@ -50,7 +52,8 @@ FI_GLOBAL_FN void load_raw(const T* x, int64_t at, int64_t d, RawPiece<T, N>& to
       to.part[j] = load_if<kStep, H>(at < d, x + at + j * kStep);
     } else {
 #pragma unroll
-      for (int i = 0; i < kStep; ++i) to.part[j][i] = at + j * kStep + i < d ? x[at + j * kStep + i] : from_f32<T>(0.0f);
+      for (int i = 0; i < kStep; ++i)
+        to.part[j][i] = at + j * kStep + i < d ? x[at + j * kStep + i] : from_f32<T>(0.0f);
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shuffles, votes and reductions. Sums are taken in one fixed order: lanes 16, 8, 4, 2, 1 apart, then warps in ascending order.
+// Shuffles, votes and reductions. Sums are taken in one fixed order: lanes 16, 8, 4, 2, 1 apart, then warps in
+// ascending order.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -10,7 +11,8 @@ namespace twin {
 struct Shuffle {
   uint32_t value, source, result;
 };
-/// Every lane of the mask gets the value of its source lane; a source that is not in the mask gives 0xdeadbeef (undefined on a GPU).
+/// Every lane of the mask gets the value of its source lane; a source that is not in the mask gives 0xdeadbeef
+/// (undefined on a GPU).
 __attribute__((noinline, no_sanitize("thread"))) inline void shuffle_all(void* const* operands, uint32_t mask) {
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(mask >> i & 1)) continue;
@@ -19,7 +21,8 @@ __attribute__((noinline, no_sanitize("thread"))) inline void shuffle_all(void* c
     s->result = there ? static_cast<const Shuffle*>(operands[s->source])->value : 0xdeadbeefu;
   }
 }
-__attribute__((noinline, no_sanitize("thread"))) inline uint32_t shuffle(uint32_t mask, uint32_t value, uint32_t source, const void* pc) {
+__attribute__((noinline, no_sanitize("thread"))) inline uint32_t shuffle(uint32_t mask, uint32_t value, uint32_t source,
+                                                                         const void* pc) {
   Shuffle s{value, source, 0};
   emu::api->count(emu::Count::kShuffle, 1);
   emu::api->meet(emu::Meeting::kShuffle, mask, &s, shuffle_all, pc);
@@ -38,7 +41,8 @@ __attribute__((noinline, no_sanitize("thread"))) inline void vote_all(void* cons
 }  // namespace twin
 #endif
 
-/// The value of lane `source` (below 32; every lane of the mask names one of the mask). All lanes of the mask must come.
+/// The value of lane `source` (below 32; every lane of the mask names one of the mask). All lanes of the mask must
+/// come.
 FI_CU uint32_t shuffle_bits(uint32_t value, uint32_t source, uint32_t mask = kFullMask) {
 #if defined(__CUDACC__)
   return __shfl_sync(mask, value, static_cast<int>(source));
@@ -66,7 +70,9 @@ FI_CU uint32_t ballot(bool predicate, uint32_t mask = kFullMask) {
 #endif
 }
 
-FI_GLOBAL_FN float shuffle(float x, uint32_t source) { return __builtin_bit_cast(float, shuffle_bits(__builtin_bit_cast(uint32_t, x), source)); }
+FI_GLOBAL_FN float shuffle(float x, uint32_t source) {
+  return __builtin_bit_cast(float, shuffle_bits(__builtin_bit_cast(uint32_t, x), source));
+}
 FI_GLOBAL_FN float shuffle_xor(float x, uint32_t distance) {
   return __builtin_bit_cast(float, shuffle_xor_bits(__builtin_bit_cast(uint32_t, x), distance));
 }
@@ -81,13 +87,22 @@ FI_GLOBAL_FN double shuffle_xor(double x, uint32_t distance) {
 }
 
 struct Sum {
-  template <class T> FI_GLOBAL_FN T operator()(T a, T b) const { return a + b; }
-  template <class T> FI_GLOBAL_FN T start() const { return T(0); }
+  template <class T>
+  FI_GLOBAL_FN T operator()(T a, T b) const {
+    return a + b;
+  }
+  template <class T>
+  FI_GLOBAL_FN T start() const {
+    return T(0);
+  }
 };
 /// NaN is ignored, as by the GPU's max.
 struct Max {
   FI_GLOBAL_FN float operator()(float a, float b) const { return a != a ? b : a < b ? b : a; }
-  template <class T> FI_GLOBAL_FN T start() const { return -kInf; }
+  template <class T>
+  FI_GLOBAL_FN T start() const {
+    return -kInf;
+  }
 };
 /// The same in the GPU's one instruction, which takes either zero for the larger one.
 struct Top : Max {
@@ -104,8 +119,8 @@ FI_GLOBAL_FN T warp_reduce(T x, F f) {
   return x;
 }
 
-/// Over the block's `kThreads` threads; all must come, every one gets the result. `scratch`: kThreads / 32 elements of shared
-/// memory, free again after the call's second barrier, so that calls may follow each other.
+/// Over the block's `kThreads` threads; all must come, every one gets the result. `scratch`: kThreads / 32 elements of
+/// shared memory, free again after the call's second barrier, so that calls may follow each other.
 template <uint32_t kThreads, class T, class F>
 FI_GLOBAL_FN T block_reduce(T x, F f, T* scratch) {
   x = warp_reduce(x, f);

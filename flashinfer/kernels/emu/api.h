@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an emulated kernel and the emulator know of each other. Freestanding: the wrappers of kernels/cuda include it when the host
-// compiler builds them (FI_EMU). An artifact has no symbols in common with the library: it gets this table once, through
-// flashinfer_emu_bind, so that it works whatever loaded the library, also beside a real ThreadSanitizer.
+// What an emulated kernel and the emulator know of each other. Freestanding: the wrappers of kernels/cuda include it
+// when the host compiler builds them (FI_EMU). An artifact has no symbols in common with the library: it gets this
+// table once, through flashinfer_emu_bind, so that it works whatever loaded the library, also beside a real
+// ThreadSanitizer.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +41,8 @@ struct Api {
   /// Barrier `id` of the block for `threads` threads (0: all that live); arrives only when `wait` is 0.
   void (*barrier)(uint32_t id, uint32_t threads, uint32_t wait, const void* pc);
   /// The lanes of `mask` meet; the last to come runs `compute` on all operands (indexed by lane), then all go on.
-  void (*meet)(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const* operands, uint32_t mask), const void* pc);
+  void (*meet)(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const* operands, uint32_t mask),
+               const void* pc);
   /// cp.async: `from` bytes of `source`, then zeros up to `bytes`.
   void (*async_copy)(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc);
   void (*async_commit)(const void* pc);

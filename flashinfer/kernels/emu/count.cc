@@ -14,13 +14,16 @@ void Counter::log(WarpLog& log, uint32_t lane, uint32_t pc, uintptr_t at, uint32
 void Counter::close(WarpLog& log) {
   std::vector<Logged>& list = log.list;
   if (list.empty()) return;
-  const auto instruction = [](const Logged& a) { return uint64_t{a.pc} << 2 | (a.shared ? 2u : 0u) | (a.write ? 1u : 0u); };
+  const auto instruction = [](const Logged& a) {
+    return uint64_t{a.pc} << 2 | (a.shared ? 2u : 0u) | (a.write ? 1u : 0u);
+  };
   // By instruction and lane, in the order of execution: the n-th of each lane belong together.
   std::stable_sort(list.begin(), list.end(), [&](const Logged& a, const Logged& b) {
     return instruction(a) != instruction(b) ? instruction(a) < instruction(b) : a.lane < b.lane;
   });
   for (size_t i = 1; i < list.size(); ++i)
-    if (instruction(list[i]) == instruction(list[i - 1]) && list[i].lane == list[i - 1].lane) list[i].nth = list[i - 1].nth + 1;
+    if (instruction(list[i]) == instruction(list[i - 1]) && list[i].lane == list[i - 1].lane)
+      list[i].nth = list[i - 1].nth + 1;
   const auto key = [&](const Logged& a) { return std::pair(instruction(a), a.nth); };
   std::stable_sort(list.begin(), list.end(), [&](const Logged& a, const Logged& b) { return key(a) < key(b); });
   for (size_t i = 0, j; i < list.size(); i = j) {
@@ -46,8 +49,8 @@ const std::vector<uintptr_t>& units_of(const Logged* first, const Logged* last, 
 }
 }  // namespace
 
-/// Global memory moves sectors of 32 bytes. Shared memory has 32 banks of 4 bytes: a pass serves each bank one word (any number of
-/// lanes); wide accesses are taken in phases of 128 bytes: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
+/// Global memory moves sectors of 32 bytes. Shared memory has 32 banks of 4 bytes: a pass serves each bank one word
+/// (any number of lanes); wide accesses are taken in phases of 128 bytes: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
 void Counter::request(const Logged* first, const Logged* last) {
   Line& line = lines_[{first->pc, first->shared}];
   ++line.requests;
@@ -56,7 +59,8 @@ void Counter::request(const Logged* first, const Logged* last) {
   for (const Logged* a = first; a != last; ++a) bytes += a->bytes;
   if (!first->shared) {
     const auto all = [](const Logged&) { return true; };
-    const int fine = first->bytes % 4 == 0 && first->at % 4 == 0 ? 2 : 0;  // distinct bytes, by words where accesses are words
+    const int fine =
+        first->bytes % 4 == 0 && first->at % 4 == 0 ? 2 : 0;  // distinct bytes, by words where accesses are words
     least = ((units_of(first, last, fine, all).size() << fine) + 31) / 32;
     units = units_of(first, last, 5, all).size();
     ++counts_.global_requests;
@@ -83,7 +87,8 @@ void Counter::request(const Logged* first, const Logged* last) {
 Counts Counter::result(Lines& lines) const {
   Counts c = counts_;
   const auto warps = [&](Count what) { return lanes_[static_cast<uint32_t>(what)] / 32; };
-  c.mma = warps(Count::kMma), c.matrix = warps(Count::kMatrix), c.shuffles = warps(Count::kShuffle), c.votes = warps(Count::kVote);
+  c.mma = warps(Count::kMma), c.matrix = warps(Count::kMatrix), c.shuffles = warps(Count::kShuffle),
+  c.votes = warps(Count::kVote);
   c.barriers = warps(Count::kBarrier), c.async_copies = warps(Count::kAsyncCopy), c.atomics = warps(Count::kAtomic);
   c.special = warps(Count::kSpecial);
   std::vector<const void*> pcs;
@@ -91,21 +96,24 @@ Counts Counter::result(Lines& lines) const {
   lines.load(pcs);
   for (const auto& [key, line] : lines_)
     c.lines.push_back({lines.at(lines.pc(key.first)), line.requests, line.units, line.least, line.shared, line.write});
-  std::stable_sort(c.lines.begin(), c.lines.end(), [](const LineCount& a, const LineCount& b) { return a.units > b.units; });
+  std::stable_sort(c.lines.begin(), c.lines.end(),
+                   [](const LineCount& a, const LineCount& b) { return a.units > b.units; });
   return c;
 }
 
 std::string Counts::text() const {
   std::ostringstream s;
-  s << "global: " << global_requests << " requests, loads " << global_load_bytes << " bytes in " << global_load_sectors << " sectors (least "
-    << least_load_sectors << "), stores " << global_store_bytes << " bytes in " << global_store_sectors << " sectors (least "
-    << least_store_sectors << ")\nshared: " << shared_requests << " requests, " << shared_load_bytes << " bytes read, " << shared_store_bytes
-    << " written, " << shared_passes << " passes, of them " << bank_conflicts() << " for bank conflicts\nwarp instructions: mma " << mma
-    << ", ldmatrix and stmatrix " << matrix << ", shuffles " << shuffles << ", votes " << votes << ", barriers " << barriers << ", cp.async "
-    << async_copies << ", atomics " << atomics << ", special functions " << special << "\n";
+  s << "global: " << global_requests << " requests, loads " << global_load_bytes << " bytes in " << global_load_sectors
+    << " sectors (least " << least_load_sectors << "), stores " << global_store_bytes << " bytes in "
+    << global_store_sectors << " sectors (least " << least_store_sectors << ")\nshared: " << shared_requests
+    << " requests, " << shared_load_bytes << " bytes read, " << shared_store_bytes << " written, " << shared_passes
+    << " passes, of them " << bank_conflicts() << " for bank conflicts\nwarp instructions: mma " << mma
+    << ", ldmatrix and stmatrix " << matrix << ", shuffles " << shuffles << ", votes " << votes << ", barriers "
+    << barriers << ", cp.async " << async_copies << ", atomics " << atomics << ", special functions " << special
+    << "\n";
   for (const LineCount& l : lines)
-    s << "  " << (l.shared ? "shared " : "global ") << (l.write ? "write " : "read  ") << l.requests << " requests, " << l.units
-      << (l.shared ? " passes" : " sectors") << " (least " << l.least << ") at " << l.where << "\n";
+    s << "  " << (l.shared ? "shared " : "global ") << (l.write ? "write " : "read  ") << l.requests << " requests, "
+      << l.units << (l.shared ? " passes" : " sectors") << " (least " << l.least << ") at " << l.where << "\n";
   return s.str();
 }
 

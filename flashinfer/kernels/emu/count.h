@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting what a warp's requests cost: each lane logs its accesses; when the warp meets again (barrier, collective, exit) the logs
-// are closed and the n-th execution of an instruction by all lanes is taken as one request.
+// Counting what a warp's requests cost: each lane logs its accesses; when the warp meets again (barrier, collective,
+// exit) the logs are closed and the n-th execution of an instruction by all lanes is taken as one request.
 #pragma once
 #include <cstdint>
 #include <map>

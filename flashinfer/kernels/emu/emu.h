@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA emulator: runs one launch of a kernel that the host compiler built with kernels/cuda's twins. Strict where hardware is
-// lucky: docs/emulator.md says what it finds, and by what means.
+// The CUDA emulator: runs one launch of a kernel that the host compiler built with kernels/cuda's twins. Strict where
+// hardware is lucky: docs/emulator.md says what it finds, and by what means.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Range {
 };
 
 struct Options {
-  uint64_t seed = 0;   // 0: blocks and threads in order, no preemption; others: another schedule each
+  uint64_t seed = 0;  // 0: blocks and threads in order, no preemption; others: another schedule each
   bool races = true;
   bool count = false;
   std::span<const Range> memory = {};  // sorted by begin; empty: global accesses are not checked for bounds
@@ -40,7 +40,8 @@ struct Counts {
   uint64_t global_requests = 0;
   uint64_t shared_load_bytes = 0, shared_store_bytes = 0, shared_requests = 0;
   uint64_t shared_passes = 0, least_shared_passes = 0;  // the difference is the bank conflicts
-  uint64_t mma = 0, matrix = 0, shuffles = 0, votes = 0, barriers = 0, async_copies = 0, atomics = 0, special = 0;  // warp-wide
+  uint64_t mma = 0, matrix = 0, shuffles = 0, votes = 0, barriers = 0, async_copies = 0, atomics = 0,
+           special = 0;          // warp-wide
   std::vector<LineCount> lines;  // the dearest first
   uint64_t bank_conflicts() const { return shared_passes - least_shared_passes; }
   std::string text() const;
@@ -57,8 +58,9 @@ struct Report {
 /// What an artifact's flashinfer_emu_bind takes.
 void* hooks();
 
-/// Runs `kernel` (flashinfer_emu_kernel of an artifact) on a copy of the parameter block, on the calling thread; one run at a time
-/// in a process. A kernel that writes out of bounds or cannot go on is stopped where it stands.
-Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch, const Options& options = {});
+/// Runs `kernel` (flashinfer_emu_kernel of an artifact) on a copy of the parameter block, on the calling thread; one
+/// run at a time in a process. A kernel that writes out of bounds or cannot go on is stopped where it stands.
+Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
+           const Options& options = {});
 
 }  // namespace flashinfer::emu

@@ -67,7 +67,8 @@ void Stacks::reserve(size_t n) {
   base_ = nullptr, count_ = 0;
   const size_t bytes = n * (kBytes + kGuard);
   void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  FI_CHECK(p != MAP_FAILED, RuntimeError, "emulator: no memory for the stacks of ", n, " threads (", bytes >> 20, " MB)");
+  FI_CHECK(p != MAP_FAILED, RuntimeError, "emulator: no memory for the stacks of ", n, " threads (", bytes >> 20,
+           " MB)");
   base_ = static_cast<char*>(p);
   count_ = n;
   for (size_t i = 0; i < n; ++i) ::mprotect(base_ + i * (kBytes + kGuard), kGuard, PROT_NONE);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside an emulated artifact: the table it was given, and the functions that code built with -fsanitize=thread calls before every
-// load and store. They are hidden, so that a real ThreadSanitizer in the process is another one. Included by cu.h, once in an artifact.
+// Inside an emulated artifact: the table it was given, and the functions that code built with -fsanitize=thread calls
+// before every load and store. They are hidden, so that a real ThreadSanitizer in the process is another one. Included
+// by cu.h, once in an artifact.
 #pragma once
 #include "flashinfer/kernels/emu/api.h"
 
@@ -10,23 +11,31 @@ inline Api* api = nullptr;
 }  // namespace flashinfer::emu
 
 #define FI_EMU_HOOK extern "C" __attribute__((visibility("hidden"), used, noinline, no_sanitize("thread"))) inline
-#define FI_EMU_ACCESS(p, n, flags)                                                           \
+#define FI_EMU_ACCESS(p, n, flags)                                                                             \
   if (reinterpret_cast<uintptr_t>(p) - flashinfer::emu::api->stack_begin >= flashinfer::emu::api->stack_bytes) \
   flashinfer::emu::api->access(p, n, flags, FI_EMU_PC)
-#define FI_EMU_SIZE(n)                                                                                                       \
-  FI_EMU_HOOK void __tsan_read##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kRead); }                                  \
-  FI_EMU_HOOK void __tsan_write##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite); }                                \
-  FI_EMU_HOOK void __tsan_volatile_read##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kRead); }                         \
-  FI_EMU_HOOK void __tsan_volatile_write##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite); }                       \
-  FI_EMU_HOOK void __tsan_unaligned_read##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kRead | flashinfer::emu::kUnaligned); } \
-  FI_EMU_HOOK void __tsan_unaligned_write##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite | flashinfer::emu::kUnaligned); }
+#define FI_EMU_SIZE(n)                                                                                 \
+  FI_EMU_HOOK void __tsan_read##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kRead); }            \
+  FI_EMU_HOOK void __tsan_write##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite); }          \
+  FI_EMU_HOOK void __tsan_volatile_read##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kRead); }   \
+  FI_EMU_HOOK void __tsan_volatile_write##n(void* p) { FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite); } \
+  FI_EMU_HOOK void __tsan_unaligned_read##n(void* p) {                                                 \
+    FI_EMU_ACCESS(p, n, flashinfer::emu::kRead | flashinfer::emu::kUnaligned);                         \
+  }                                                                                                    \
+  FI_EMU_HOOK void __tsan_unaligned_write##n(void* p) {                                                \
+    FI_EMU_ACCESS(p, n, flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);                        \
+  }
 FI_EMU_SIZE(1)
 FI_EMU_SIZE(2)
 FI_EMU_SIZE(4)
 FI_EMU_SIZE(8)
 FI_EMU_SIZE(16)
-FI_EMU_HOOK void __tsan_read_range(void* p, size_t n) { FI_EMU_ACCESS(p, static_cast<uint32_t>(n), flashinfer::emu::kRead | flashinfer::emu::kUnaligned); }
-FI_EMU_HOOK void __tsan_write_range(void* p, size_t n) { FI_EMU_ACCESS(p, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned); }
+FI_EMU_HOOK void __tsan_read_range(void* p, size_t n) {
+  FI_EMU_ACCESS(p, static_cast<uint32_t>(n), flashinfer::emu::kRead | flashinfer::emu::kUnaligned);
+}
+FI_EMU_HOOK void __tsan_write_range(void* p, size_t n) {
+  FI_EMU_ACCESS(p, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
+}
 FI_EMU_HOOK void __tsan_init() {}
 FI_EMU_HOOK void __tsan_func_entry(void*) {}
 FI_EMU_HOOK void __tsan_func_exit() {}
@@ -40,7 +49,8 @@ FI_EMU_HOOK void* __tsan_memset(void* to, int value, size_t n) {
   FI_EMU_ACCESS(to, static_cast<uint32_t>(n), flashinfer::emu::kWrite | flashinfer::emu::kUnaligned);
   return __builtin_memset(to, value, n);
 }
-extern "C" __attribute__((visibility("default"), used, no_sanitize("thread"))) inline void flashinfer_emu_bind(void* hooks) {
+extern "C" __attribute__((visibility("default"), used, no_sanitize("thread"))) inline void flashinfer_emu_bind(
+    void* hooks) {
   flashinfer::emu::api = static_cast<flashinfer::emu::Api*>(hooks);
 }
 #undef FI_EMU_SIZE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated machine while a launch runs. A gang is what must run at the same time: a block, the blocks of a cluster, or a
-// cooperative grid; gangs run one after another.
+// The emulated machine while a launch runs. A gang is what must run at the same time: a block, the blocks of a cluster,
+// or a cooperative grid; gangs run one after another.
 #pragma once
 #include <deque>
 #include <map>
@@ -75,7 +75,8 @@ enum : uint8_t { kUninitialised = 0, kInitialised = 1, kInFlight = 2 };
 
 class Machine {
  public:
-  Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch, const Options& options);
+  Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
+          const Options& options);
   Report run();
 
   // What the artifact calls (run.cc binds them).
@@ -90,7 +91,9 @@ class Machine {
   void grid_barrier(const void* pc);
   void* map_shared(const void* p, uint32_t rank, const void* pc);
   void depend_wait() { now_->depended = true; }
-  void count(Count what, uint32_t n) { if (counter_) counter_->instruction(what, n); }
+  void count(Count what, uint32_t n) {
+    if (counter_) counter_->instruction(what, n);
+  }
   void fail(const char* sentence, const void* pc);
 
   void thread_main();  // a fiber's life
@@ -121,7 +124,8 @@ class Machine {
   // memory.cc
   void shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
-  void out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after, const void* pc);
+  void out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after,
+                     const void* pc);
   Block* block_of(uintptr_t at, uint32_t bytes);
   void check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc);
   void land(Thread& t, const AsyncCopy& c, const void* pc);
@@ -156,7 +160,11 @@ class Machine {
   PageMap shared_pages_{true}, global_pages_{false};
   uint64_t lost_readers_ = 0;
   const Range* last_range_ = nullptr;
-  struct SyncVariable { std::vector<int32_t> clock; uint32_t gang = 0; std::set<uint32_t> gangs; };
+  struct SyncVariable {
+    std::vector<int32_t> clock;
+    uint32_t gang = 0;
+    std::set<uint32_t> gangs;
+  };
   std::map<uintptr_t, SyncVariable> variables_;
   std::unique_ptr<Counter> counter_;
 };

@@ -11,7 +11,10 @@
 namespace flashinfer::emu {
 namespace {
 const char* verb(uint32_t flags) {
-  return flags & kAtomic ? "atomic" : flags & kAsync ? (flags & kWrite ? "cp.async to" : "cp.async from") : flags & kWrite ? "write" : "read";
+  return flags & kAtomic  ? "atomic"
+         : flags & kAsync ? (flags & kWrite ? "cp.async to" : "cp.async from")
+         : flags & kWrite ? "write"
+                          : "read";
 }
 std::string hex(uintptr_t x) {
   std::ostringstream s;
@@ -25,7 +28,9 @@ void Machine::access(const void* p, uint32_t bytes, uint32_t flags, const void* 
   preempt();
   if (at - shared_begin_ + 1024 < gang_blocks_ * shared_stride_ + 1024) return shared_access(at, bytes, flags, pc);
   if (!(flags & kWrite)) {
-    if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() || at - reinterpret_cast<uintptr_t>(&entry_) < sizeof(entry_)) return;
+    if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() ||
+        at - reinterpret_cast<uintptr_t>(&entry_) < sizeof(entry_))
+      return;
     if (lines_.inside(at)) return;  // constants
   } else if (at - reinterpret_cast<uintptr_t>(params_.data()) < params_.size() || lines_.inside(at)) {
     report("constant", str(who(*now_), ": write of ", bytes, " bytes to parameters or constants (%1)"), pc);
@@ -45,39 +50,55 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   Block* b = block_of(at, bytes);
   const auto place = [&] { return str("shared+", hex(at - reinterpret_cast<uintptr_t>((b ? b : t.of)->shared))); };
   if (b == nullptr || (b != t.of && launch_.cooperative)) {
-    report("bounds", str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), ", but the block has ", launch_.shared_bytes,
-                       " bytes of shared memory (%1)"), pc);
+    report("bounds",
+           str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), ", but the block has ",
+               launch_.shared_bytes, " bytes of shared memory (%1)"),
+           pc);
     stop();
   }
   if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned))
     report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes at ", place(), " (%1)"), pc);
   uint8_t* state = b->state + (at - reinterpret_cast<uintptr_t>(b->shared));
   uint8_t seen = 0;
-  for (uint32_t i = 0; i < bytes; ++i) seen = std::max(seen, state[i] == kInFlight ? uint8_t{2} : state[i] == kUninitialised ? uint8_t{1} : uint8_t{0});
+  for (uint32_t i = 0; i < bytes; ++i)
+    seen = std::max(seen, state[i] == kInFlight ? uint8_t{2} : state[i] == kUninitialised ? uint8_t{1} : uint8_t{0});
   if (seen == 2)
-    report("flight", str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(), " while a cp.async to it is in flight (%1)"), pc);
+    report("flight",
+           str(who(t), ": ", verb(flags), " of ", bytes, " bytes at ", place(),
+               " while a cp.async to it is in flight (%1)"),
+           pc);
   else if (seen == 1 && !(flags & kWrite))
-    report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which nobody has written (%1)"), pc);
+    report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which nobody has written (%1)"),
+           pc);
   if (flags & kWrite) std::memset(state, kInitialised, bytes);
-  if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at - reinterpret_cast<uintptr_t>(b->shared), bytes, true, flags & kWrite);
+  if (counter_)
+    counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at - reinterpret_cast<uintptr_t>(b->shared), bytes,
+                  true, flags & kWrite);
   if (options_.races) check_race(shared_pages_, at, bytes, flags, pc);
 }
 
-void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after, const void* pc) {
+void Machine::out_of_bounds(uintptr_t at, uint32_t bytes, uint32_t flags, const Range* before, const Range* after,
+                            const void* pc) {
   std::string near = "far from every allocation";
   if (before != nullptr && at < reinterpret_cast<uintptr_t>(before->begin) + before->bytes + 65536)
-    near = str(static_cast<int64_t>(at + bytes - reinterpret_cast<uintptr_t>(before->begin) - before->bytes), " bytes past the end of an allocation of ",
-               before->bytes, " bytes");
+    near = str(static_cast<int64_t>(at + bytes - reinterpret_cast<uintptr_t>(before->begin) - before->bytes),
+               " bytes past the end of an allocation of ", before->bytes, " bytes");
   if (after != nullptr && reinterpret_cast<uintptr_t>(after->begin) - at < 4096)
-    near = str(reinterpret_cast<uintptr_t>(after->begin) - at, " bytes before an allocation of ", after->bytes, " bytes");
-  report("bounds", str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"), pc);
+    near =
+        str(reinterpret_cast<uintptr_t>(after->begin) - at, " bytes before an allocation of ", after->bytes, " bytes");
+  report("bounds",
+         str(who(*now_), ": ", verb(flags), " of ", bytes, " bytes of global memory out of bounds, ", near, " (%1)"),
+         pc);
 }
 
 void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const void* pc) {
   Thread& t = *now_;
   if (!t.depended) {
-    report("depend", str(who(t), ": ", verb(flags), " of ", bytes, " bytes of global memory before depend_wait(), in a launch that may start "
-                       "before the kernel in front has ended (%1)"), pc);
+    report("depend",
+           str(who(t), ": ", verb(flags), " of ", bytes,
+               " bytes of global memory before depend_wait(), in a launch that may start "
+               "before the kernel in front has ended (%1)"),
+           pc);
     t.depended = true;
   }
   const auto inside = [&](const Range& r) {
@@ -86,8 +107,9 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
   };
   const Range* r = last_range_;
   if (!options_.memory.empty() && (r == nullptr || !inside(*r))) {
-    const auto after = std::upper_bound(options_.memory.begin(), options_.memory.end(), at,
-                                        [](uintptr_t x, const Range& y) { return x < reinterpret_cast<uintptr_t>(y.begin); });
+    const auto after =
+        std::upper_bound(options_.memory.begin(), options_.memory.end(), at,
+                         [](uintptr_t x, const Range& y) { return x < reinterpret_cast<uintptr_t>(y.begin); });
     r = after == options_.memory.begin() ? nullptr : &*(after - 1);
     if (r == nullptr || !inside(*r)) {
       out_of_bounds(at, bytes, flags, r, after == options_.memory.end() ? nullptr : &*after, pc);
@@ -96,7 +118,9 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
     last_range_ = r;
   }
   if (at % std::min(bytes, 16u) != 0 && !(flags & kUnaligned)) {
-    report("aligned", str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes of global memory at ", hex(at), " (%1)"), pc);
+    report("aligned",
+           str(who(t), ": misaligned ", verb(flags), " of ", bytes, " bytes of global memory at ", hex(at), " (%1)"),
+           pc);
     if (bytes > 8) stop();
   }
   if (counter_) counter_->log(t.warp->log, t.linear % 32, lines_.offset(pc), at, bytes, false, flags & kWrite);
@@ -114,10 +138,15 @@ void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t fl
   };
   const auto report = [&](const Touch& o, bool wrote) {
     const std::string other = o.gang == gang_ ? who(*threads_[o.thread]) : "a thread of another block";
-    const std::string place = map.per_gang ? str("shared+", hex(at - reinterpret_cast<uintptr_t>(t.of->shared))) : str("global memory, ", hex(at));
-    report("race", str("data race at ", place, ": ", verb(flags), " of ", bytes, " bytes by ", who(t), " at %1 and ",
-                     o.atomic ? "atomic" : wrote ? "write" : "read", " by ", other, " at %2, with nothing that orders them"),
-         pc, lines_.pc(o.pc));
+    const std::string place = map.per_gang ? str("shared+", hex(at - reinterpret_cast<uintptr_t>(t.of->shared)))
+                                           : str("global memory, ", hex(at));
+    report("race",
+           str("data race at ", place, ": ", verb(flags), " of ", bytes, " bytes by ", who(t), " at %1 and ",
+               o.atomic ? "atomic"
+               : wrote  ? "write"
+                        : "read",
+               " by ", other, " at %2, with nothing that orders them"),
+           pc, lines_.pc(o.pc));
   };
   for (uintptr_t end = at + bytes; at < end;) {
     const uintptr_t piece = std::min<uintptr_t>(end, (at | 4095) + 1) - at;
@@ -174,8 +203,7 @@ void Machine::async_commit() {
 /// The copy happens as late as it may: source and target must still be there.
 void Machine::land(Thread& t, const AsyncCopy& c, const void*) {
   std::memset(t.of->state + (c.target - t.of->shared), kInitialised, c.bytes);
-  if (options_.races)
-    check_race(shared_pages_, reinterpret_cast<uintptr_t>(c.target), c.bytes, kWrite | kAsync, c.pc);
+  if (options_.races) check_race(shared_pages_, reinterpret_cast<uintptr_t>(c.target), c.bytes, kWrite | kAsync, c.pc);
   std::memcpy(c.target, c.source, c.from);
   std::memset(c.target + c.from, 0, c.bytes - c.from);
 }
@@ -209,7 +237,8 @@ void Machine::atomic(void* p, uint32_t bytes, void (*apply)(void*, void*), void*
 
 void* Machine::map_shared(const void* p, uint32_t rank, const void* pc) {
   if (launch_.cooperative || rank >= gang_blocks_) {
-    report("cluster", str(who(*now_), ": block ", rank, " of a cluster of ", launch_.cooperative ? 1 : gang_blocks_, " (%1)"), pc);
+    report("cluster",
+           str(who(*now_), ": block ", rank, " of a cluster of ", launch_.cooperative ? 1 : gang_blocks_, " (%1)"), pc);
     stop();
   }
   const intptr_t offset = static_cast<const char*>(p) - now_->of->shared;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who touched which memory last, and who knows of it: vector clocks and FastTrack cells (Flanagan and Freund, 2009). Only barriers,
+// Who touched which memory last, and who knows of it: vector clocks and FastTrack cells (Flanagan and Freund, 2009).
+// Only barriers,
 // __syncwarp and atomics order threads: shuffles and mma do not.
 #pragma once
 #include <cstdint>
@@ -22,7 +23,8 @@ struct Cell {
   Touch write, read[3];
 };
 
-/// Cells of 4096 bytes. Granules start at 16 bytes and are split when an access needs finer ones: f32 kernels use 4, bf16 2.
+/// Cells of 4096 bytes. Granules start at 16 bytes and are split when an access needs finer ones: f32 kernels use 4,
+/// bf16 2.
 struct Page {
   uint8_t log2 = 4;
   std::vector<Cell> cells;
@@ -33,7 +35,7 @@ class PageMap {
  public:
   explicit PageMap(bool per_gang_) : per_gang(per_gang_) {}
   static constexpr size_t kMostPages = 1 << 14;  // 64 MB of memory; what lies beyond is not watched
-  const bool per_gang;  // shared memory: what an earlier gang did there is forgotten
+  const bool per_gang;                           // shared memory: what an earlier gang did there is forgotten
   /// Null when there are too many.
   Page* page(uintptr_t at);
   void clear() { pages_.clear(), last_ = nullptr, last_at_ = ~uintptr_t{0}; }

@@ -52,7 +52,8 @@ void Lines::load(const std::vector<const void*>& pcs) {
   std::vector<uintptr_t> wanted;
   for (const void* pc : pcs) {
     const uintptr_t at = reinterpret_cast<uintptr_t>(pc);
-    if (inside(at) && !known_.contains(at) && std::find(wanted.begin(), wanted.end(), at) == wanted.end()) wanted.push_back(at);
+    if (inside(at) && !known_.contains(at) && std::find(wanted.begin(), wanted.end(), at) == wanted.end())
+      wanted.push_back(at);
   }
   if (wanted.empty()) return;
   // The call is the instruction before the return address. "-a" prints an address before its lines.

@@ -25,11 +25,17 @@ Api make_table() {
   a.meet = [](Meeting k, uint32_t mask, void* operand, void (*f)(void* const*, uint32_t), const void* pc) {
     machine->meet(k, mask, operand, f, pc);
   };
-  a.async_copy = [](void* to, const void* from, uint32_t n, uint32_t have, const void* pc) { machine->async_copy(to, from, n, have, pc); };
+  a.async_copy = [](void* to, const void* from, uint32_t n, uint32_t have, const void* pc) {
+    machine->async_copy(to, from, n, have, pc);
+  };
   a.async_commit = [](const void*) { machine->async_commit(); };
   a.async_wait = [](uint32_t pending, const void* pc) { machine->async_wait(pending, pc); };
-  a.atomic = [](void* p, uint32_t n, void (*f)(void*, void*), void* x, const void* pc) { machine->atomic(p, n, f, x, pc); };
-  a.cluster_barrier = [](uint32_t arrive, uint32_t wait, const void* pc) { machine->cluster_barrier(arrive != 0, wait != 0, pc); };
+  a.atomic = [](void* p, uint32_t n, void (*f)(void*, void*), void* x, const void* pc) {
+    machine->atomic(p, n, f, x, pc);
+  };
+  a.cluster_barrier = [](uint32_t arrive, uint32_t wait, const void* pc) {
+    machine->cluster_barrier(arrive != 0, wait != 0, pc);
+  };
   a.grid_barrier = [](const void* pc) { machine->grid_barrier(pc); };
   a.map_shared = [](const void* p, uint32_t rank, const void* pc) { return machine->map_shared(p, rank, pc); };
   a.depend_wait = [] { machine->depend_wait(); };
@@ -48,15 +54,23 @@ Stacks& stacks() {
 }
 void* hooks() { return &api_table; }
 
-Machine::Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch, const Options& options)
-    : kernel_(kernel), params_(static_cast<const char*>(params), static_cast<const char*>(params) + bytes), entry_{params_.data()},
-      launch_(launch), options_(options), lines_(reinterpret_cast<const void*>(kernel)), random_(options.seed * 0x9E3779B97F4A7C15u + 1) {
+Machine::Machine(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
+                 const Options& options)
+    : kernel_(kernel),
+      params_(static_cast<const char*>(params), static_cast<const char*>(params) + bytes),
+      entry_{params_.data()},
+      launch_(launch),
+      options_(options),
+      lines_(reinterpret_cast<const void*>(kernel)),
+      random_(options.seed * 0x9E3779B97F4A7C15u + 1) {
   const uint64_t threads = product(launch.block), blocks = product(launch.grid), in_cluster = product(launch.cluster);
-  FI_CHECK(threads >= 1 && threads <= 1024, ValueError, "emulator: ", threads, " threads a block, but 1 to 1024 are possible");
-  FI_CHECK(launch.shared_bytes <= 232448, ValueError, "emulator: ", launch.shared_bytes, " bytes of shared memory, but at most 232448 are possible");
+  FI_CHECK(threads >= 1 && threads <= 1024, ValueError, "emulator: ", threads,
+           " threads a block, but 1 to 1024 are possible");
+  FI_CHECK(launch.shared_bytes <= 232448, ValueError, "emulator: ", launch.shared_bytes,
+           " bytes of shared memory, but at most 232448 are possible");
   for (int i = 0; i < 3; ++i)
-    FI_CHECK(launch.cluster[i] >= 1 && launch.grid[i] % launch.cluster[i] == 0, ValueError, "emulator: grid[", i, "] is ", launch.grid[i],
-             ", no multiple of cluster[", i, "], which is ", launch.cluster[i]);
+    FI_CHECK(launch.cluster[i] >= 1 && launch.grid[i] % launch.cluster[i] == 0, ValueError, "emulator: grid[", i,
+             "] is ", launch.grid[i], ", no multiple of cluster[", i, "], which is ", launch.cluster[i]);
   FI_CHECK(!launch.cooperative || in_cluster == 1, NotImplementedError, "emulator: a cooperative launch of clusters");
   gang_blocks_ = static_cast<uint32_t>(launch.cooperative ? blocks : in_cluster);
   const size_t n = gang_blocks_ * threads;
@@ -83,7 +97,8 @@ Machine::Machine(void (*kernel)(const void*), const void* params, size_t bytes, 
     t.warp = &warps_[i / threads * warps + linear / 32];
     t.warp->lane[linear % 32] = &t;
     t.of->threads.push_back(&t);
-    std::copy_n(launch.block, 3, t.block_dim), std::copy_n(launch.grid, 3, t.grid_dim), std::copy_n(launch.cluster, 3, t.cluster_dim);
+    std::copy_n(launch.block, 3, t.block_dim), std::copy_n(launch.grid, 3, t.grid_dim),
+        std::copy_n(launch.cluster, 3, t.cluster_dim);
     t.cluster_rank = launch.cooperative ? 0 : static_cast<uint32_t>(i / threads);
     t.shared_bytes = launch.shared_bytes;
   }
@@ -200,12 +215,14 @@ void Machine::thread_ends(Thread& t) {
   t.groups.push_back(std::move(t.open));
   for (const auto& group : t.groups) {
     if (group.empty()) continue;
-    report("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"), group.front().pc);
+    report("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"),
+           group.front().pc);
     break;
   }
   Barrier& b = t.of->barrier[0];
   if (!b.came.empty()) {
-    report("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"), b.pc);
+    report("exit", str(who(t), " returned while ", b.came.size(), " threads of its block wait at sync_threads (%1)"),
+           b.pc);
     if (b.came.size() == t.of->live) release(b, t.of->live);
   }
   for (const Met& m : t.warp->open)
@@ -217,7 +234,8 @@ void Machine::thread_ends(Thread& t) {
 }
 
 std::string Machine::who(const Thread& t) const {
-  return str("thread (", t.thread[0], ",", t.thread[1], ",", t.thread[2], ") of block (", t.of->id[0], ",", t.of->id[1], ",", t.of->id[2], ")");
+  return str("thread (", t.thread[0], ",", t.thread[1], ",", t.thread[2], ") of block (", t.of->id[0], ",", t.of->id[1],
+             ",", t.of->id[2], ")");
 }
 
 void Machine::report(const char* kind, std::string text, const void* pc1, const void* pc2) {
@@ -233,7 +251,10 @@ void Machine::report_deadlock() {
   for (const auto& t : threads_)
     if (!t->done) groups[{t->waits_for ? t->waits_for : "nothing", t->waits_at}].push_back(t.get());
   for (const auto& [at, threads] : groups)
-    report("deadlock", str("deadlock: ", threads.size(), " threads wait for ", at.first, " at %1, the first of them ", who(*threads.front())), at.second);
+    report("deadlock",
+           str("deadlock: ", threads.size(), " threads wait for ", at.first, " at %1, the first of them ",
+               who(*threads.front())),
+           at.second);
 }
 
 Report Machine::run() {
@@ -255,7 +276,8 @@ Report Machine::run() {
   return r;
 }
 
-Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch, const Options& options) {
+Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
+           const Options& options) {
   const std::lock_guard lock(one_run);
   Machine m(kernel, params, bytes, launch, options);
   if (product(launch.grid) == 0) return {};

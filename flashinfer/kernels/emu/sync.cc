@@ -55,19 +55,25 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
   Thread& t = *now_;
   preempt();
   if (id > 15 || threads % 32 != 0) {
-    report("barrier", str("barrier ", id, " for ", threads, " threads: ids are 0 to 15 and threads come in whole warps (%1)"), pc);
+    report("barrier",
+           str("barrier ", id, " for ", threads, " threads: ids are 0 to 15 and threads come in whole warps (%1)"), pc);
     stop();
   }
   count(Count::kBarrier, 1);
   // The last lane of the warp to come: the others' accesses before the barrier are all in the log.
-  if (counter_ && ++t.warp->arrived >= static_cast<uint32_t>(__builtin_popcount(t.warp->live))) t.warp->arrived = 0, close_log(*t.warp);
+  if (counter_ && ++t.warp->arrived >= static_cast<uint32_t>(__builtin_popcount(t.warp->live)))
+    t.warp->arrived = 0, close_log(*t.warp);
   Barrier& b = t.of->barrier[id];
   if (b.came.empty()) b.threads = threads;
   if (b.threads != threads)
-    report("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"), b.pc, pc);
+    report("barrier", str("barrier ", id, " is used for ", b.threads, " threads at %1 and for ", threads, " at %2"),
+           b.pc, pc);
   if (id == 0 && !b.came.empty()) check_places("sync_threads", b.pc, pc, t);
   if (id == 0 && t.of->live < t.of->threads.size() && b.came.empty())
-    report("exit", str(who(t), " waits at sync_threads (%1), but ", t.of->threads.size() - t.of->live, " threads of its block have returned"), pc);
+    report("exit",
+           str(who(t), " waits at sync_threads (%1), but ", t.of->threads.size() - t.of->live,
+               " threads of its block have returned"),
+           pc);
   if (std::find(b.came.begin(), b.came.end(), &t) != b.came.end()) {
     report("barrier", str(who(t), " came to barrier ", id, " twice in one phase (%1)"), pc);
     stop();
@@ -85,7 +91,8 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
   if (wait) block_on(id == 0 ? "sync_threads" : "a named barrier", pc);
 }
 
-void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc) {
+void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t),
+                   const void* pc) {
   Thread& t = *now_;
   preempt();
   Warp& w = *t.warp;
@@ -103,14 +110,18 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
     Met& m = w.open[i];
     if (!(m.mask & mask)) continue;
     if (m.kind != kind || m.mask != mask) {
-      report("diverged", str("diverged warp: ", who(t), " is at ", name(kind), " (%2), lanes it shares a mask with at ", name(m.kind), " (%1)"),
-           m.pc[__builtin_ctz(m.here)], pc);
+      report("diverged",
+             str("diverged warp: ", who(t), " is at ", name(kind), " (%2), lanes it shares a mask with at ",
+                 name(m.kind), " (%1)"),
+             m.pc[__builtin_ctz(m.here)], pc);
       stop();
     }
     break;
   }
-  if (i == w.open.size()) w.open.push_back({kind, mask, 0, {}, {}});
-  else check_places(name(kind), w.open[i].pc[__builtin_ctz(w.open[i].here)], pc, t);
+  if (i == w.open.size())
+    w.open.push_back({kind, mask, 0, {}, {}});
+  else
+    check_places(name(kind), w.open[i].pc[__builtin_ctz(w.open[i].here)], pc, t);
   Met& m = w.open[i];
   m.here |= bit, m.operand[lane] = operand, m.pc[lane] = pc;
   if (m.here != mask) {
@@ -167,8 +178,10 @@ void Machine::grid_barrier(const void* pc) {
   }
   gather(grid_, t, pc);
   grid_.waiting.push_back(&t);
-  if (grid_.came.size() == threads_.size()) release(grid_, 0);
-  else block_on("the grid's barrier", pc);
+  if (grid_.came.size() == threads_.size())
+    release(grid_, 0);
+  else
+    block_on("the grid's barrier", pc);
 }
 
 }  // namespace flashinfer::emu

@@ -8,13 +8,15 @@
 
 namespace flashinfer::cuda {
 
-/// 256 threads: four 16-byte loads in flight of each of 2048 threads of an SM are 128 KB, more than latency times bandwidth asks for
-/// (about 40 KB an SM at 4.8 TB/s and 1 us).
+/// 256 threads: four 16-byte loads in flight of each of 2048 threads of an SM are 128 KB, more than latency times
+/// bandwidth asks for (about 40 KB an SM at 4.8 TB/s and 1 us).
 inline ActCudaConfig act_config(const ActConfig& c, const ActParams& p) {
   const int64_t size = c.dtype == DType::kF32 ? 4 : 2;
-  uint64_t all = reinterpret_cast<uintptr_t>(p.input) | reinterpret_cast<uintptr_t>(p.out) | static_cast<uint64_t>(p.d * size);
+  uint64_t all =
+      reinterpret_cast<uintptr_t>(p.input) | reinterpret_cast<uintptr_t>(p.out) | static_cast<uint64_t>(p.d * size);
   for (int32_t k = 0; k < p.outer; ++k)
-    if (p.size[k] > 1) all |= static_cast<uint64_t>(p.input_stride[k] * size) | static_cast<uint64_t>(p.out_stride[k] * size);
+    if (p.size[k] > 1)
+      all |= static_cast<uint64_t>(p.input_stride[k] * size) | static_cast<uint64_t>(p.out_stride[k] * size);
   return {.dtype = c.dtype, .kind = c.kind, .aligned = all % 16 == 0, .threads = 256};
 }
 inline Launch act_launch(const ActCudaConfig& c, const ActParams& p, bool pdl) {

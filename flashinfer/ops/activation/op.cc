@@ -12,9 +12,10 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/kernels/cpu/activation.h", "flashinfer::cpu::act_and_mul",
-                                        "flashinfer::ActParams"};
-inline constexpr jit::Kernel kActAndMulCuda{"flashinfer/ops/activation/kernels/cuda/activation.cuh", "flashinfer::cu::act_and_mul", "flashinfer::ActParams"};
+inline constexpr jit::Kernel kActAndMul{"flashinfer/ops/activation/kernels/cpu/activation.h",
+                                        "flashinfer::cpu::act_and_mul", "flashinfer::ActParams"};
+inline constexpr jit::Kernel kActAndMulCuda{"flashinfer/ops/activation/kernels/cuda/activation.cuh",
+                                            "flashinfer::cu::act_and_mul", "flashinfer::ActParams"};
 
 template <Activation K>
 ActConfig config_of(const ActAndMul& a) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in double precision, one row at a time, from the definition. It shares only the parameter block with the kernels.
+// Attention in double precision, one row at a time, from the definition. It shares only the parameter block with the
+// kernels.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -33,7 +34,8 @@ inline std::vector<double> row(DType t, const void* base, int64_t at, int64_t di
   return x;
 }
 /// Like row; an NVFP4 cache has two values a byte (low nibble first) and an e4m3 scale for every 16.
-inline std::vector<double> kv_row(DType t, const void* base, int64_t at, int64_t dim, const uint8_t* sf, int64_t sf_at) {
+inline std::vector<double> kv_row(DType t, const void* base, int64_t at, int64_t dim, const uint8_t* sf,
+                                  int64_t sf_at) {
   if (t != DType::kF4E2M1x2) return row(t, base, at, dim);
   constexpr double kGrid[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   std::vector<double> x(static_cast<size_t>(dim));
@@ -47,7 +49,8 @@ inline std::vector<double> kv_row(DType t, const void* base, int64_t at, int64_t
 inline void rotate(std::vector<double>& x, double position, double scale, double theta) {
   const size_t half = x.size() / 2;
   for (size_t d = 0; d < half; ++d) {
-    const double angle = position / scale * std::pow(theta, -2.0 * static_cast<double>(d) / static_cast<double>(x.size()));
+    const double angle =
+        position / scale * std::pow(theta, -2.0 * static_cast<double>(d) / static_cast<double>(x.size()));
     const double a = x[d], b = x[d + half];
     x[d] = a * std::cos(angle) - b * std::sin(angle);
     x[d + half] = a * std::sin(angle) + b * std::cos(angle);
@@ -64,7 +67,8 @@ struct HeadScales {
 };
 
 /// Every row of request `b`.
-inline void attention_request(const AttentionConfig& c, const AttentionParams& p, const Rope& rope, int64_t b, const HeadScales& heads = {}) {
+inline void attention_request(const AttentionConfig& c, const AttentionParams& p, const Rope& rope, int64_t b,
+                              const HeadScales& heads = {}) {
   using namespace attention_detail;
   const int64_t first = p.qo_indptr ? p.qo_indptr[b] : b, qo_len = p.qo_indptr ? p.qo_indptr[b + 1] - first : 1;
   const int64_t kv_len = p.kv_len[b], off = kv_len - qo_len, group = p.num_qo_heads / p.num_kv_heads;
@@ -119,10 +123,11 @@ inline void attention_request(const AttentionConfig& c, const AttentionParams& p
       }
       for (int64_t d = 0; d < p.head_dim_vo; ++d)
         put(c.o, p.o, (first + i) * p.o_stride_n + h * p.o_stride_h + d,
-            empty ? 0.0 : o[static_cast<size_t>(d)] / sum * p.v_scale * (heads.outputs ? heads.outputs[h / group] : 1.0));
+            empty ? 0.0
+                  : o[static_cast<size_t>(d)] / sum * p.v_scale * (heads.outputs ? heads.outputs[h / group] : 1.0));
       if (p.lse)
-        p.lse[(first + i) * p.lse_stride_n + h * p.lse_stride_h] =
-            static_cast<float>(sum == 0 && m == -INFINITY ? -INFINITY : (m + std::log(sum)) / std::log(2.0) * p.lse_factor);
+        p.lse[(first + i) * p.lse_stride_n + h * p.lse_stride_h] = static_cast<float>(
+            sum == 0 && m == -INFINITY ? -INFINITY : (m + std::log(sum)) / std::log(2.0) * p.lse_factor);
     }
   }
 }

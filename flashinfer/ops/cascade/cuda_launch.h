@@ -10,9 +10,11 @@ namespace flashinfer::cuda {
 
 inline MergeCudaConfig merge_config(const MergeConfig& c, const MergeParams& p) {
   const int64_t in = c.dtype == DType::kF32 ? 4 : 2, out = c.out == DType::kF32 ? 4 : 2;
-  uint64_t all = reinterpret_cast<uintptr_t>(p.v_out) | static_cast<uint64_t>(p.v_out_stride_n * out) | static_cast<uint64_t>(p.v_out_stride_h * out);
+  uint64_t all = reinterpret_cast<uintptr_t>(p.v_out) | static_cast<uint64_t>(p.v_out_stride_n * out) |
+                 static_cast<uint64_t>(p.v_out_stride_h * out);
   for (int i = 0; i < (p.pair ? 2 : 1); ++i)
-    all |= reinterpret_cast<uintptr_t>(p.v[i]) | static_cast<uint64_t>(p.v_stride_n[i] * in) | static_cast<uint64_t>(p.v_stride_h[i] * in);
+    all |= reinterpret_cast<uintptr_t>(p.v[i]) | static_cast<uint64_t>(p.v_stride_n[i] * in) |
+           static_cast<uint64_t>(p.v_stride_h[i] * in);
   if (!p.pair) all |= static_cast<uint64_t>(p.v_stride_state * in);
   return {.dtype = c.dtype, .out = c.out, .aligned = all % 16 == 0 && p.dim % 8 == 0, .threads = 128};
 }

@@ -10,8 +10,10 @@
 namespace flashinfer::cascade {
 namespace {
 
-inline constexpr jit::Kernel kMerge{"flashinfer/ops/cascade/kernels/cpu/merge.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
-inline constexpr jit::Kernel kMergeCuda{"flashinfer/ops/cascade/kernels/cuda/merge.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kMerge{"flashinfer/ops/cascade/kernels/cpu/merge.h", "flashinfer::cpu::merge_states",
+                                    "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kMergeCuda{"flashinfer/ops/cascade/kernels/cuda/merge.cuh", "flashinfer::cu::merge_states",
+                                        "flashinfer::MergeParams"};
 
 /// States of all levels: v f32 [rows, levels, Hq, D], s f32 [rows, levels, Hq].
 struct States {
@@ -93,7 +95,8 @@ op::Refusal refuse_levels_cuda(const op::Op& op, const void* block, std::span<co
 attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t keys) {
   attention::Plan p;
   p.kv_layout = like.kv_layout, p.paged = false, p.batch_size = 1;
-  p.num_qo_heads = like.num_qo_heads, p.num_kv_heads = like.num_kv_heads, p.head_dim_qk = like.head_dim_qk, p.head_dim_vo = like.head_dim_vo;
+  p.num_qo_heads = like.num_qo_heads, p.num_kv_heads = like.num_kv_heads, p.head_dim_qk = like.head_dim_qk,
+  p.head_dim_vo = like.head_dim_vo;
   p.q_data_type = like.q_data_type, p.kv_data_type = like.kv_data_type, p.o_data_type = DType::kF32;
   p.sm_scale = like.sm_scale;
   p.nnz_qo = rows, p.nnz_kv = keys;

@@ -25,6 +25,7 @@ attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t k
 
 extern const op::Op level_init_op, level_plan_op, level_run_op, level_reset_op, level_prewarm_op;
 extern const op::Op shared_decode_init_op, shared_decode_plan_op, shared_decode_forward_op, shared_decode_reset_op;
-extern const op::Op shared_prefill_init_op, shared_prefill_plan_op, shared_prefill_forward_op, shared_prefill_reset_op, shared_prefill_prewarm_op;
+extern const op::Op shared_prefill_init_op, shared_prefill_plan_op, shared_prefill_forward_op, shared_prefill_reset_op,
+    shared_prefill_prewarm_op;
 
 }  // namespace flashinfer::cascade

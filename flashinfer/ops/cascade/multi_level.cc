@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/wrappers.h"
+#include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer {
 namespace cascade {
@@ -12,8 +12,8 @@ namespace {
 using namespace attention;
 
 constexpr const char *kClass = "MultiLevelCascadeAttentionWrapper", *kModule = "flashinfer.cascade";
-constexpr const char *kInit = "MultiLevelCascadeAttentionWrapper.__init__", *kPlan = "MultiLevelCascadeAttentionWrapper.plan",
-                     *kRun = "MultiLevelCascadeAttentionWrapper.run";
+constexpr const char *kInit = "MultiLevelCascadeAttentionWrapper.__init__",
+                     *kPlan = "MultiLevelCascadeAttentionWrapper.plan", *kRun = "MultiLevelCascadeAttentionWrapper.run";
 
 size_t levels_of(int64_t n) { return static_cast<size_t>(n); }
 void check_count(const char* op, const char* name, size_t n, size_t levels) {
@@ -31,8 +31,8 @@ void launch_init(const CascadeInit& a) {
       {"paged_kv_indptr_buf_arr", &a.paged_kv_indptr_buf_arr},
       {"paged_kv_indices_buf_arr", &a.paged_kv_indices_buf_arr},
       {"paged_kv_last_page_len_buf_arr", &a.paged_kv_last_page_len_buf_arr}};
-  constexpr TensorView GraphBuffers::* members[] = {&GraphBuffers::qo_indptr, &GraphBuffers::kv_indptr, &GraphBuffers::kv_indices,
-                                                    &GraphBuffers::last_page_len};
+  constexpr TensorView GraphBuffers::* members[] = {&GraphBuffers::qo_indptr, &GraphBuffers::kv_indptr,
+                                                    &GraphBuffers::kv_indices, &GraphBuffers::last_page_len};
   for (const auto& [name, given] : arrays)
     if (*given) check_count(kInit, name, (*given)->size(), levels_of(a.num_levels));
   for (size_t i = 0; i < levels_of(a.num_levels); ++i) {
@@ -60,19 +60,21 @@ void validate_plan(const CascadePlan& a) {
     for (const TensorView& t : *v)
       FI_CHECK(t.rank() == 1 && op::indices.has(t.dtype()), ValueError, kPlan, ": an index array is ", to_string(t),
                ", but must be a vector of int32 or int64");
-  FI_CHECK(n == 1 || (a.window_left < 0 && a.pos_encoding_mode == "NONE"), ValueError, kPlan, ": window_left is ", a.window_left,
-           " and pos_encoding_mode ", op::python_repr(a.pos_encoding_mode), ", but positions count within a level: with ", n,
-           " levels neither has a meaning");
+  FI_CHECK(n == 1 || (a.window_left < 0 && a.pos_encoding_mode == "NONE"), ValueError, kPlan, ": window_left is ",
+           a.window_left, " and pos_encoding_mode ", op::python_repr(a.pos_encoding_mode),
+           ", but positions count within a level: with ", n, " levels neither has a meaning");
 }
 Plan level_plan(const CascadePlan& a, const Plan& before, size_t level) {
   Plan p = next_plan(before);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
-  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type)), p.o_data_type = DType::kF32;
+  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type)),
+  p.o_data_type = DType::kF32;
   p.causal = a.causal && level + 1 == a.qo_indptr_arr.size();
-  set_options(p, {kPlan, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
-  set_page_table(p, kPlan, {"paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"}, a.paged_kv_indptr_arr[level],
-                 a.paged_kv_indices_arr[level], a.paged_kv_last_page_len[level]);
+  set_options(p,
+              {kPlan, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_page_table(p, kPlan, {"paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"},
+                 a.paged_kv_indptr_arr[level], a.paged_kv_indices_arr[level], a.paged_kv_last_page_len[level]);
   set_rows(p, kPlan, "qo_indptr_arr", a.qo_indptr_arr[level]);
   fill_graph_buffers(p, kPlan, &a.paged_kv_last_page_len[level]);
   set_work(p);
@@ -83,8 +85,8 @@ void launch_plan(const CascadePlan& a) {
   PlanList l;
   for (size_t i = 0; i < a.qo_indptr_arr.size(); ++i) {
     Plan p = level_plan(a, before.plans.empty() ? static_cast<const Plan&>(before) : before.plans[i], i);
-    FI_CHECK(i == 0 || p.nnz_qo == l.plans[0].nnz_qo, ValueError, kPlan, ": qo_indptr_arr[", i, "][-1] is ", p.nnz_qo, ", but that of level 0 is ",
-             l.plans[0].nnz_qo, ": every level has all query tokens");
+    FI_CHECK(i == 0 || p.nnz_qo == l.plans[0].nnz_qo, ValueError, kPlan, ": qo_indptr_arr[", i, "][-1] is ", p.nnz_qo,
+             ", but that of level 0 is ", l.plans[0].nnz_qo, ": every level has all query tokens");
     l.plans.push_back(std::move(p));
   }
   static_cast<Plan&>(l) = l.plans.back();
@@ -129,7 +131,8 @@ op::Refusal accept(const CascadeInit&) { return {}; }
 void launch_plan_from_device(const CascadePlan& a) {
   CascadePlan here = a;
   std::vector<Tensor> keep;
-  for (auto* list : {&here.qo_indptr_arr, &here.paged_kv_indptr_arr, &here.paged_kv_indices_arr, &here.paged_kv_last_page_len})
+  for (auto* list :
+       {&here.qo_indptr_arr, &here.paged_kv_indptr_arr, &here.paged_kv_indices_arr, &here.paged_kv_last_page_len})
     for (TensorView& t : *list) {
       if (t.device() == kCpu) continue;
       keep.push_back(to_device(t, kCpu));
@@ -202,23 +205,26 @@ constexpr op::Field run_fields[] = {
     op::result<&CascadeRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<CascadePlan>, launch_plan_from_device>("cuda"),
-                                             op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
-                                            op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<CascadePlan>, launch_plan_from_device>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
+                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
-constinit const op::Op level_init_op = op::define<CascadeInit, validate_init>(kInit, kModule, "Attention over keys in levels, the shared ones first.",
-                                                                              init_fields, init_candidates, nullptr, {}, &cascade_plan_type);
+constinit const op::Op level_init_op =
+    op::define<CascadeInit, validate_init>(kInit, kModule, "Attention over keys in levels, the shared ones first.",
+                                           init_fields, init_candidates, nullptr, {}, &cascade_plan_type);
 constinit const op::Op level_plan_op = op::define<CascadePlan, validate_plan>(
-    kPlan, kModule, "Takes the page table of each level and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
-    nullptr, {}, &cascade_plan_type);
+    kPlan, kModule, "Takes the page table of each level and everything that is the same for all layers of a step.",
+    plan_fields, plan_candidates, nullptr, {}, &cascade_plan_type);
 constinit const op::Op level_run_op = op::define<CascadeRun, validate_run, cost>(
-    kRun, kModule, "out = attention over the keys of all levels, each read once for the rows that share it.", run_fields, run_candidates,
-    ops::cascade::multi_level_cases, {}, &cascade_plan_type);
-constinit const op::Op level_reset_op = reset_op("MultiLevelCascadeAttentionWrapper.reset_workspace_buffer", kModule, &cascade_plan_type,
-                                                  methods_detail::reset_list_fields);
-constinit const op::Op level_prewarm_op = prewarm_op("MultiLevelCascadeAttentionWrapper.prewarm_paged_kv_stride_variant", kModule, &cascade_plan_type);
+    kRun, kModule, "out = attention over the keys of all levels, each read once for the rows that share it.",
+    run_fields, run_candidates, ops::cascade::multi_level_cases, {}, &cascade_plan_type);
+constinit const op::Op level_reset_op = reset_op("MultiLevelCascadeAttentionWrapper.reset_workspace_buffer", kModule,
+                                                 &cascade_plan_type, methods_detail::reset_list_fields);
+constinit const op::Op level_prewarm_op =
+    prewarm_op("MultiLevelCascadeAttentionWrapper.prewarm_paged_kv_stride_variant", kModule, &cascade_plan_type);
 }  // namespace cascade
 
 MultiLevelCascadeAttentionWrapper::MultiLevelCascadeAttentionWrapper(CascadeInit a)
@@ -234,7 +240,8 @@ Tensor MultiLevelCascadeAttentionWrapper::run(CascadeRun a) {
   a.self = &self_;
   return op::call(cascade::level_run_op, a);
 }
-void MultiLevelCascadeAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace, const std::vector<TensorView>& int_workspaces) {
+void MultiLevelCascadeAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                               const std::vector<TensorView>& int_workspaces) {
   op::call(cascade::level_reset_op, attention::ResetWorkspace{&self_, float_workspace, op::to_value(int_workspaces)});
 }
 

@@ -4,8 +4,8 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/cuda_launch.h"
-#include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/kernels/params.h"
+#include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/ref.h"
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
@@ -13,8 +13,10 @@
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/cascade/kernels/cpu/merge.h", "flashinfer::cpu::merge_states", "flashinfer::MergeParams"};
-inline constexpr jit::Kernel kCudaKernel{"flashinfer/ops/cascade/kernels/cuda/merge.cuh", "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/cascade/kernels/cpu/merge.h", "flashinfer::cpu::merge_states",
+                                     "flashinfer::MergeParams"};
+inline constexpr jit::Kernel kCudaKernel{"flashinfer/ops/cascade/kernels/cuda/merge.cuh",
+                                         "flashinfer::cu::merge_states", "flashinfer::MergeParams"};
 
 void set_state(MergeParams& p, int i, const TensorView& v, const TensorView& s, int head_axis) {
   p.v[i] = v.data(), p.s[i] = s.data_as<float>();
@@ -79,7 +81,8 @@ void reference_in_place(const MergeStateInPlace& a) {
 void reference_many(const MergeStates& a) { ref::merge_states(a.v, a.s, *a.v_merged, *a.s_merged); }
 
 op::Cost cost(const MergeState& a) {
-  return {.bytes = static_cast<double>(3 * (a.v_a.nbytes() + a.s_a.nbytes())), .flops = 4.0 * static_cast<double>(a.v_a.numel())};
+  return {.bytes = static_cast<double>(3 * (a.v_a.nbytes() + a.s_a.nbytes())),
+          .flops = 4.0 * static_cast<double>(a.v_a.numel())};
 }
 
 constexpr op::Field merge_fields[] = {
@@ -110,20 +113,21 @@ template <class Block>
 op::Refusal refuse_cuda(const Block& a);
 template <class Block, void (*Reference)(const Block&)>
 constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<Block>, launch_cuda<Block>>("cuda"),
-                                         op::candidate<refuse<Block>, launch<Block>>("cpu"), op::reference<Reference>()};
+                                         op::candidate<refuse<Block>, launch<Block>>("cpu"),
+                                         op::reference<Reference>()};
 constexpr std::span<const op::Candidate> merge_candidates = kCandidates<MergeState, reference_merge>,
                                          in_place_candidates = kCandidates<MergeStateInPlace, reference_in_place>,
                                          many_candidates = kCandidates<MergeStates, reference_many>;
 
 constinit const op::Op merge_op = op::define<MergeState, nullptr, cost>(
-    "merge_state", "flashinfer.cascade", "Merges two attention states: v weighted by 2^s, s = log2(2^s_a + 2^s_b).", merge_fields,
-    merge_candidates, ops::cascade::merge_state_cases);
+    "merge_state", "flashinfer.cascade", "Merges two attention states: v weighted by 2^s, s = log2(2^s_a + 2^s_b).",
+    merge_fields, merge_candidates, ops::cascade::merge_state_cases);
 constinit const op::Op in_place_op = op::define<MergeStateInPlace>(
-    "merge_state_in_place", "flashinfer.cascade", "Merges another attention state into (v, s).", in_place_fields, in_place_candidates,
-    ops::cascade::merge_state_in_place_cases);
-constinit const op::Op many_op = op::define<MergeStates>(
-    "merge_states", "flashinfer.cascade", "Merges the attention states along axis 1.", many_fields, many_candidates,
-    ops::cascade::merge_states_cases);
+    "merge_state_in_place", "flashinfer.cascade", "Merges another attention state into (v, s).", in_place_fields,
+    in_place_candidates, ops::cascade::merge_state_in_place_cases);
+constinit const op::Op many_op =
+    op::define<MergeStates>("merge_states", "flashinfer.cascade", "Merges the attention states along axis 1.",
+                            many_fields, many_candidates, ops::cascade::merge_states_cases);
 
 const op::Op& op_of(const MergeState&) { return merge_op; }
 const op::Op& op_of(const MergeStateInPlace&) { return in_place_op; }
@@ -139,10 +143,22 @@ op::Refusal refuse_cuda(const Block& a) {
 }
 
 using namespace cascade;
-constexpr const op::Op* kOps[] = {&merge_op, &in_place_op, &many_op,
-                                  &level_init_op, &level_plan_op, &level_run_op, &level_reset_op, &level_prewarm_op,
-                                  &shared_decode_init_op, &shared_decode_plan_op, &shared_decode_forward_op, &shared_decode_reset_op,
-                                  &shared_prefill_init_op, &shared_prefill_plan_op, &shared_prefill_forward_op, &shared_prefill_reset_op,
+constexpr const op::Op* kOps[] = {&merge_op,
+                                  &in_place_op,
+                                  &many_op,
+                                  &level_init_op,
+                                  &level_plan_op,
+                                  &level_run_op,
+                                  &level_reset_op,
+                                  &level_prewarm_op,
+                                  &shared_decode_init_op,
+                                  &shared_decode_plan_op,
+                                  &shared_decode_forward_op,
+                                  &shared_decode_reset_op,
+                                  &shared_prefill_init_op,
+                                  &shared_prefill_plan_op,
+                                  &shared_prefill_forward_op,
+                                  &shared_prefill_reset_op,
                                   &shared_prefill_prewarm_op};
 }  // namespace
 

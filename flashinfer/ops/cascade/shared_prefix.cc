@@ -3,11 +3,11 @@
 #include <memory>
 
 #include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/wrappers.h"
+#include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer {
 namespace cascade {
@@ -15,7 +15,8 @@ namespace {
 using namespace attention;
 
 constexpr const char* kModule = "flashinfer.cascade";
-constexpr const char *kDecode = "BatchDecodeWithSharedPrefixPagedKVCacheWrapper", *kPrefill = "BatchPrefillWithSharedPrefixPagedKVCacheWrapper";
+constexpr const char *kDecode = "BatchDecodeWithSharedPrefixPagedKVCacheWrapper",
+                     *kPrefill = "BatchPrefillWithSharedPrefixPagedKVCacheWrapper";
 constexpr const char *kDecodeInit = "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.__init__",
                      *kDecodePlan = "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.begin_forward",
                      *kDecodeForward = "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.forward",
@@ -37,8 +38,8 @@ void launch_decode_plan(const SharedDecodePlan& a) {
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
   p.q_data_type = p.kv_data_type = type_without_scales(kDecodePlan, a.data_type), p.o_data_type = DType::kF32;
   set_options(p, {.op = kDecodePlan, .sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
-  set_page_table(p, kDecodePlan, {"unique_kv_indptr", "unique_kv_indices", "unique_kv_last_page_len"}, a.unique_kv_indptr, a.unique_kv_indices,
-                 a.unique_kv_last_page_len);
+  set_page_table(p, kDecodePlan, {"unique_kv_indptr", "unique_kv_indices", "unique_kv_last_page_len"},
+                 a.unique_kv_indptr, a.unique_kv_indices, a.unique_kv_last_page_len);
   p.nnz_qo = p.batch_size;
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b);
@@ -52,8 +53,8 @@ void launch_prefill_plan(const SharedPrefillPlan& a) {
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
   p.o_data_type = DType::kF32;
   set_options(p, {.op = kPrefillPlan, .sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
-  set_page_table(p, kPrefillPlan, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr, a.paged_kv_indices,
-                 a.paged_kv_last_page_len);
+  set_page_table(p, kPrefillPlan, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr,
+                 a.paged_kv_indices, a.paged_kv_last_page_len);
   set_rows(p, kPrefillPlan, "qo_indptr", a.qo_indptr);
   set_work(p);
   a.self->set(std::move(p));
@@ -66,7 +67,8 @@ Plan unique_plan(const SharedPrefillForward& a) {
   Plan p = plan_of(kPrefillForward, a.self);
   p.q_data_type = a.q.dtype(), p.kv_data_type = a.k_shared.dtype();
   p.causal = a.causal;
-  set_options(p, {.op = kPrefillForward, .sm_scale = a.sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
+  set_options(
+      p, {.op = kPrefillForward, .sm_scale = a.sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
   set_work(p);
   return p;
 }
@@ -74,15 +76,17 @@ template <class Block>
 void validate(const Block& a) {
   const char* op = op_of(a);
   const Plan p = unique_plan(a);
-  const Planes unique = cache_planes(op, a.unique_kv_cache, p.kv_layout), shared = token_planes(a.k_shared, a.v_shared, p.kv_layout);
-  FI_CHECK(p.kv_data_type != DType::kU8 && unique.k.dtype != DType::kF4E2M1x2, NotImplementedError, op, ": an NVFP4 cache is not supported");
+  const Planes unique = cache_planes(op, a.unique_kv_cache, p.kv_layout),
+               shared = token_planes(a.k_shared, a.v_shared, p.kv_layout);
+  FI_CHECK(p.kv_data_type != DType::kU8 && unique.k.dtype != DType::kF4E2M1x2, NotImplementedError, op,
+           ": an NVFP4 cache is not supported");
   check_run(op, p, a.q, unique, "unique_kv_cache (K)", "unique_kv_cache (V)");
   check_run(op, p, a.q, shared, "k_shared", "v_shared");
   check_pool(op, p, unique, "the indices");
-  FI_CHECK(shared.v.dtype == shared.k.dtype && shared.v.page_size == shared.k.page_size, ValueError, op, ": v_shared is ", to_string(a.v_shared),
-           ", but k_shared is ", to_string(a.k_shared));
-  FI_CHECK(shared.k.page_size <= INT32_MAX && p.nnz_qo * p.num_qo_heads <= INT32_MAX, ValueError, op, ": k_shared has ", shared.k.page_size,
-           " tokens for ", p.nnz_qo, " rows, more than 32 bits hold");
+  FI_CHECK(shared.v.dtype == shared.k.dtype && shared.v.page_size == shared.k.page_size, ValueError, op,
+           ": v_shared is ", to_string(a.v_shared), ", but k_shared is ", to_string(a.k_shared));
+  FI_CHECK(shared.k.page_size <= INT32_MAX && p.nnz_qo * p.num_qo_heads <= INT32_MAX, ValueError, op, ": k_shared has ",
+           shared.k.page_size, " tokens for ", p.nnz_qo, " rows, more than 32 bits hold");
 }
 struct Both {
   Plan unique, shared;
@@ -95,7 +99,8 @@ std::unique_ptr<Both> both_of(const Block& a) {
   const Planes shared = token_planes(a.k_shared, a.v_shared, both->unique.kv_layout);
   both->shared = shared_plan(both->unique, a.q.size(0), shared.k.page_size);
   both->levels[0].plan = &both->shared, both->levels[0].call.kv = shared;
-  both->levels[1].plan = &both->unique, both->levels[1].call.kv = cache_planes(op_of(a), a.unique_kv_cache, both->unique.kv_layout);
+  both->levels[1].plan = &both->unique,
+  both->levels[1].call.kv = cache_planes(op_of(a), a.unique_kv_cache, both->unique.kv_layout);
   for (Level& l : both->levels) l.call.q = a.q;
   return both;
 }
@@ -105,13 +110,21 @@ op::Shape out_shape(const Block& a) {
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 template <class Block>
-DType out_dtype(const Block& a) { return ops::default_output(a.q.dtype()); }
+DType out_dtype(const Block& a) {
+  return ops::default_output(a.q.dtype());
+}
 op::Refusal accept(const SharedPrefixInit&) { return {}; }
 /// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_decode_plan_there(const SharedDecodePlan& a) { ops::with_host_arrays(shared_decode_plan_op, a, launch_decode_plan); }
-void launch_prefill_plan_there(const SharedPrefillPlan& a) { ops::with_host_arrays(shared_prefill_plan_op, a, launch_prefill_plan); }
+void launch_decode_plan_there(const SharedDecodePlan& a) {
+  ops::with_host_arrays(shared_decode_plan_op, a, launch_decode_plan);
+}
+void launch_prefill_plan_there(const SharedPrefillPlan& a) {
+  ops::with_host_arrays(shared_prefill_plan_op, a, launch_prefill_plan);
+}
 op::Refusal refuse_decode_plan(const SharedDecodePlan& a) { return op::refuse_unless_cpu(shared_decode_plan_op, &a); }
-op::Refusal refuse_prefill_plan(const SharedPrefillPlan& a) { return op::refuse_unless_cpu(shared_prefill_plan_op, &a); }
+op::Refusal refuse_prefill_plan(const SharedPrefillPlan& a) {
+  return op::refuse_unless_cpu(shared_prefill_plan_op, &a);
+}
 template <class Block>
 const op::Op& forward_op() {
   return std::is_same_v<Block, SharedDecodeForward> ? shared_decode_forward_op : shared_prefill_forward_op;
@@ -126,11 +139,17 @@ op::Refusal refuse_forward_cuda(const Block& a) {
   return refuse_levels_cuda(forward_op<Block>(), &a, both_of(a)->levels, out_dtype(a));
 }
 template <class Block>
-void launch_cuda(const Block& a) { run_levels_cuda(both_of(a)->levels, *a.out); }
+void launch_cuda(const Block& a) {
+  run_levels_cuda(both_of(a)->levels, *a.out);
+}
 template <class Block>
-void launch(const Block& a) { run_levels(both_of(a)->levels, *a.out); }
+void launch(const Block& a) {
+  run_levels(both_of(a)->levels, *a.out);
+}
 template <class Block>
-void reference(const Block& a) { reference_levels(both_of(a)->levels, *a.out); }
+void reference(const Block& a) {
+  reference_levels(both_of(a)->levels, *a.out);
+}
 
 constexpr op::Field init_fields[] = {
     op::self<&SharedPrefixInit::self>(),
@@ -183,13 +202,16 @@ constexpr op::Field prefill_fields[] = {
                                            op::dtype<out_dtype<SharedPrefillForward>>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate decode_plan_candidates[] = {op::candidate<ops::accept_any<SharedDecodePlan>, launch_decode_plan_there>("cuda"),
-                                                    op::candidate<refuse_decode_plan, launch_decode_plan>("cpu")};
-constexpr op::Candidate prefill_plan_candidates[] = {op::candidate<ops::accept_any<SharedPrefillPlan>, launch_prefill_plan_there>("cuda"),
-                                                     op::candidate<refuse_prefill_plan, launch_prefill_plan>("cpu")};
+constexpr op::Candidate decode_plan_candidates[] = {
+    op::candidate<ops::accept_any<SharedDecodePlan>, launch_decode_plan_there>("cuda"),
+    op::candidate<refuse_decode_plan, launch_decode_plan>("cpu")};
+constexpr op::Candidate prefill_plan_candidates[] = {
+    op::candidate<ops::accept_any<SharedPrefillPlan>, launch_prefill_plan_there>("cuda"),
+    op::candidate<refuse_prefill_plan, launch_prefill_plan>("cpu")};
 template <class Block>
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda<Block>, launch_cuda<Block>>("cuda"),
-                                                op::candidate<refuse_forward<Block>, launch<Block>>("cpu"), op::reference<reference<Block>>()};
+                                                op::candidate<refuse_forward<Block>, launch<Block>>("cpu"),
+                                                op::reference<reference<Block>>()};
 constexpr const char *kInitDoc = "Attention over a contiguous prefix that all requests share and pages of their own.",
                      *kPlanDoc = "Takes the page table of what each request has alone.",
                      *kForwardDoc = "out = attention over the shared prefix, read once, and each request's own pages.";
@@ -197,17 +219,18 @@ constexpr const char *kInitDoc = "Attention over a contiguous prefix that all re
 
 constinit const op::Op shared_decode_init_op =
     op::define<SharedPrefixInit>(kDecodeInit, kModule, kInitDoc, init_fields, init_candidates, nullptr, {}, &plan_type);
-constinit const op::Op shared_prefill_init_op =
-    op::define<SharedPrefixInit>(kPrefillInit, kModule, kInitDoc, init_fields, init_candidates, nullptr, {}, &plan_type);
-constinit const op::Op shared_decode_plan_op =
-    op::define<SharedDecodePlan>(kDecodePlan, kModule, kPlanDoc, decode_plan_fields, decode_plan_candidates, nullptr, {}, &plan_type);
-constinit const op::Op shared_prefill_plan_op =
-    op::define<SharedPrefillPlan>(kPrefillPlan, kModule, kPlanDoc, prefill_plan_fields, prefill_plan_candidates, nullptr, {}, &plan_type);
+constinit const op::Op shared_prefill_init_op = op::define<SharedPrefixInit>(
+    kPrefillInit, kModule, kInitDoc, init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op shared_decode_plan_op = op::define<SharedDecodePlan>(
+    kDecodePlan, kModule, kPlanDoc, decode_plan_fields, decode_plan_candidates, nullptr, {}, &plan_type);
+constinit const op::Op shared_prefill_plan_op = op::define<SharedPrefillPlan>(
+    kPrefillPlan, kModule, kPlanDoc, prefill_plan_fields, prefill_plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op shared_decode_forward_op = op::define<SharedDecodeForward, validate<SharedDecodeForward>>(
-    kDecodeForward, kModule, kForwardDoc, decode_fields, forward_candidates<SharedDecodeForward>, ops::cascade::shared_decode_cases, {}, &plan_type);
+    kDecodeForward, kModule, kForwardDoc, decode_fields, forward_candidates<SharedDecodeForward>,
+    ops::cascade::shared_decode_cases, {}, &plan_type);
 constinit const op::Op shared_prefill_forward_op = op::define<SharedPrefillForward, validate<SharedPrefillForward>>(
-    kPrefillForward, kModule, kForwardDoc, prefill_fields, forward_candidates<SharedPrefillForward>, ops::cascade::shared_prefill_cases, {},
-    &plan_type);
+    kPrefillForward, kModule, kForwardDoc, prefill_fields, forward_candidates<SharedPrefillForward>,
+    ops::cascade::shared_prefill_cases, {}, &plan_type);
 constinit const op::Op shared_decode_reset_op =
     reset_op("BatchDecodeWithSharedPrefixPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
 constinit const op::Op shared_prefill_reset_op =
@@ -217,8 +240,8 @@ constinit const op::Op shared_prefill_prewarm_op =
 }  // namespace cascade
 
 using attention::ResetWorkspace;
-BatchDecodeWithSharedPrefixPagedKVCacheWrapper::BatchDecodeWithSharedPrefixPagedKVCacheWrapper(const TensorView& workspace,
-                                                                                             const std::string& kv_layout)
+BatchDecodeWithSharedPrefixPagedKVCacheWrapper::BatchDecodeWithSharedPrefixPagedKVCacheWrapper(
+    const TensorView& workspace, const std::string& kv_layout)
     : self_(cascade::kDecode, cascade::kModule, attention::plan_type) {
   op::call(cascade::shared_decode_init_op, SharedPrefixInit{&self_, workspace, kv_layout});
 }
@@ -230,11 +253,12 @@ Tensor BatchDecodeWithSharedPrefixPagedKVCacheWrapper::forward(SharedDecodeForwa
   a.self = &self_;
   return op::call(cascade::shared_decode_forward_op, a);
 }
-void BatchDecodeWithSharedPrefixPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void BatchDecodeWithSharedPrefixPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                                            const TensorView& int_workspace) {
   op::call(cascade::shared_decode_reset_op, ResetWorkspace{&self_, float_workspace, int_workspace});
 }
-BatchPrefillWithSharedPrefixPagedKVCacheWrapper::BatchPrefillWithSharedPrefixPagedKVCacheWrapper(const TensorView& workspace,
-                                                                                               const std::string& kv_layout)
+BatchPrefillWithSharedPrefixPagedKVCacheWrapper::BatchPrefillWithSharedPrefixPagedKVCacheWrapper(
+    const TensorView& workspace, const std::string& kv_layout)
     : self_(cascade::kPrefill, cascade::kModule, attention::plan_type) {
   op::call(cascade::shared_prefill_init_op, SharedPrefixInit{&self_, workspace, kv_layout});
 }
@@ -246,7 +270,8 @@ Tensor BatchPrefillWithSharedPrefixPagedKVCacheWrapper::forward(SharedPrefillFor
   a.self = &self_;
   return op::call(cascade::shared_prefill_forward_op, a);
 }
-void BatchPrefillWithSharedPrefixPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void BatchPrefillWithSharedPrefixPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                                             const TensorView& int_workspace) {
   op::call(cascade::shared_prefill_reset_op, ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 

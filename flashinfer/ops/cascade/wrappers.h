@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over keys in levels (attention.md 11). Level 0 is the most shared one: few long segments, each with the query rows of
-// many requests; the last level is each request's own suffix. Every level is read once for all rows of a segment, and its states are
-// merged in f32: the result is that of one attention over the keys of all levels, up to rounding.
+// Attention over keys in levels (attention.md 11). Level 0 is the most shared one: few long segments, each with the
+// query rows of many requests; the last level is each request's own suffix. Every level is read once for all rows of a
+// segment, and its states are merged in f32: the result is that of one attention over the keys of all levels, up to
+// rounding.
 //
-// `causal` concerns the last level alone; keys of the levels before it precede all rows. Window, RoPE and ALiBi count positions
-// within a level, so they mean something only with one level: more are refused.
+// `causal` concerns the last level alone; keys of the levels before it precede all rows. Window, RoPE and ALiBi count
+// positions within a level, so they mean something only with one level: more are refused.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,7 +22,8 @@ struct CascadeInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // One buffer a level: plan() also writes its arrays there.
-  std::optional<std::vector<TensorView>> qo_indptr_buf_arr{}, paged_kv_indptr_buf_arr{}, paged_kv_indices_buf_arr{}, paged_kv_last_page_len_buf_arr{};
+  std::optional<std::vector<TensorView>> qo_indptr_buf_arr{}, paged_kv_indptr_buf_arr{}, paged_kv_indices_buf_arr{},
+      paged_kv_last_page_len_buf_arr{};
 };
 struct CascadePlan {
   op::Object* self = nullptr;
@@ -50,7 +52,8 @@ class MultiLevelCascadeAttentionWrapper {
   Tensor run(CascadeRun args);
   void begin_forward(CascadePlan args) { plan(std::move(args)); }
   Tensor forward(CascadeRun args) { return run(std::move(args)); }
-  void reset_workspace_buffer(const TensorView& float_workspace_buffer, const std::vector<TensorView>& int_workspace_buffers);
+  void reset_workspace_buffer(const TensorView& float_workspace_buffer,
+                              const std::vector<TensorView>& int_workspace_buffers);
 
  private:
   op::Object self_;
@@ -77,7 +80,8 @@ struct SharedDecodeForward {
 /// Deprecated upstream; MultiLevelCascadeAttentionWrapper does the same with pages.
 class BatchDecodeWithSharedPrefixPagedKVCacheWrapper {
  public:
-  explicit BatchDecodeWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
+  explicit BatchDecodeWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
+                                                          const std::string& kv_layout = "NHD");
   void begin_forward(SharedDecodePlan args);
   Tensor forward(SharedDecodeForward args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
@@ -103,7 +107,8 @@ struct SharedPrefillForward {
 };
 class BatchPrefillWithSharedPrefixPagedKVCacheWrapper {
  public:
-  explicit BatchPrefillWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
+  explicit BatchPrefillWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
+                                                           const std::string& kv_layout = "NHD");
   void begin_forward(SharedPrefillPlan args);
   Tensor forward(SharedPrefillForward args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);

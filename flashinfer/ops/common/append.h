@@ -9,8 +9,8 @@
 
 namespace flashinfer::ops {
 
-/// Token t belongs to position positions[t] of request batch_indices[t], that is to entry positions[t] % page_size of page
-/// kv_indices[kv_indptr[b] + positions[t] / page_size].
+/// Token t belongs to position positions[t] of request batch_indices[t], that is to entry positions[t] % page_size of
+/// page kv_indices[kv_indptr[b] + positions[t] / page_size].
 struct AppendTable {
   const TensorView &batch_indices, &positions, &kv_indices, &kv_indptr;
 };
@@ -19,8 +19,8 @@ struct AppendTable {
 inline void check_page_table(std::string_view op, const TensorView& kv_indices, const TensorView& kv_indptr,
                              const TensorView* kv_last_page_len, int64_t page_size) {
   const int64_t used = op::check_indptr(op, "kv_indptr", kv_indptr), batch = kv_indptr.size(0) - 1;
-  FI_CHECK(used <= kv_indices.size(0), ValueError, op, ": kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
-           kv_indices.size(0), " entries");
+  FI_CHECK(used <= kv_indices.size(0), ValueError, op, ": kv_indptr[", batch, "] is ", used,
+           ", but kv_indices has only ", kv_indices.size(0), " entries");
   for (int64_t b = 0; kv_last_page_len && b < batch; ++b) {
     const int64_t last = op::index_at(*kv_last_page_len, b);
     const bool empty = op::index_at(kv_indptr, b) == op::index_at(kv_indptr, b + 1);
@@ -29,17 +29,19 @@ inline void check_page_table(std::string_view op, const TensorView& kv_indices, 
   }
 }
 
-/// Page of token t, or -1 for padding (a negative batch index). ValueError: a request that is not there, a position outside its
-/// pages, a page id outside the pool.
+/// Page of token t, or -1 for padding (a negative batch index). ValueError: a request that is not there, a position
+/// outside its pages, a page id outside the pool.
 inline int64_t page_of_token(std::string_view op, const AppendTable& a, int64_t t, int64_t pages, int64_t page_size) {
-  const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t), batch = a.kv_indptr.size(0) - 1;
+  const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t),
+                batch = a.kv_indptr.size(0) - 1;
   if (b < 0) return -1;
   FI_CHECK(b < batch, ValueError, op, ": batch_indices[", t, "] is ", b, ", but there are ", batch, " requests");
   const int64_t first = op::index_at(a.kv_indptr, b), held = op::index_at(a.kv_indptr, b + 1) - first;
-  FI_CHECK(position >= 0 && position / page_size < held, ValueError, op, ": positions[", t, "] is ", position, ", but request ", b,
-           " has ", held, " pages of ", page_size, " tokens");
+  FI_CHECK(position >= 0 && position / page_size < held, ValueError, op, ": positions[", t, "] is ", position,
+           ", but request ", b, " has ", held, " pages of ", page_size, " tokens");
   const int64_t at = first + position / page_size, page = op::index_at(a.kv_indices, at);
-  FI_CHECK(page >= 0 && page < pages, ValueError, op, ": kv_indices[", at, "] is ", page, ", but the pool has ", pages, " pages");
+  FI_CHECK(page >= 0 && page < pages, ValueError, op, ": kv_indices[", at, "] is ", page, ", but the pool has ", pages,
+           " pages");
   return page;
 }
 inline void check_append(std::string_view op, const AppendTable& a, int64_t pages, int64_t page_size) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of many rows into pages. glibc's memcpy of a row of 2 KB goes backwards when source and destination lie alike within 4 KB,
-// as rows and pages of powers of two do: 0.47 of the rate of large copies, where a plain loop reaches 1.0 and stores that pass the caches 1.2.
+// Copies of many rows into pages. glibc's memcpy of a row of 2 KB goes backwards when source and destination lie alike
+// within 4 KB, as rows and pages of powers of two do: 0.47 of the rate of large copies, where a plain loop reaches 1.0
+// and stores that pass the caches 1.2.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -23,7 +24,8 @@ class RowCopy {
     if (stream_ && reinterpret_cast<uintptr_t>(to) % 16 == 0) {
       for (; i + 64 <= n; i += 64)
         for (int64_t j = i; j < i + 64; j += 16)
-          _mm_stream_si128(reinterpret_cast<__m128i*>(to + j), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j)));
+          _mm_stream_si128(reinterpret_cast<__m128i*>(to + j),
+                           _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + j)));
     }
     for (; i + 64 <= n; i += 64) {
       __m128i x[4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 from its definition, one element at a time: for the references of the operators that quantise, and for tests of everything that
-// reads such caches.
+// NVFP4 from its definition, one element at a time: for the references of the operators that quantise, and for tests of
+// everything that reads such caches.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -57,16 +57,18 @@ inline double nvfp4_element(const uint8_t* data, const uint8_t* scale, int64_t d
   return e2m1_value(d % 2 ? data[d / 2] >> 4 : data[d / 2] & 15) * static_cast<double>(static_cast<float>(s)) * global;
 }
 
-/// A paged NVFP4 cache's K or V plane (data bytes and e4m3 scales of the same pages) as f32 [pages, page_size, heads, dim]: what the
-/// attention over such a cache must agree with.
+/// A paged NVFP4 cache's K or V plane (data bytes and e4m3 scales of the same pages) as f32 [pages, page_size, heads,
+/// dim]: what the attention over such a cache must agree with.
 inline Tensor dequantize_nvfp4_plane(const ops::KvPlane& data, const ops::KvPlane& scale, double global) {
   Tensor out = Tensor::empty({data.pages, data.page_size, data.heads, data.dim * 2}, DType::kF32);
   float* to = out.data_as<float>();
   for (int64_t p = 0; p < data.pages; ++p)
     for (int64_t n = 0; n < data.page_size; ++n)
       for (int64_t h = 0; h < data.heads; ++h) {
-        const auto* q = static_cast<const uint8_t*>(data.data) + p * data.stride_page + n * data.stride_n + h * data.stride_h;
-        const auto* s = static_cast<const uint8_t*>(scale.data) + p * scale.stride_page + n * scale.stride_n + h * scale.stride_h;
+        const auto* q =
+            static_cast<const uint8_t*>(data.data) + p * data.stride_page + n * data.stride_n + h * data.stride_h;
+        const auto* s =
+            static_cast<const uint8_t*>(scale.data) + p * scale.stride_page + n * scale.stride_n + h * scale.stride_h;
         for (int64_t d = 0; d < data.dim * 2; ++d) *to++ = static_cast<float>(nvfp4_element(q, s, d, global));
       }
   return out;

@@ -31,7 +31,8 @@ inline KvPlane kv_plane(const TensorView& t, bool nhd) {
   return p;
 }
 
-/// `what` names the argument. ValueError: a rank or extents that are none of the forms, K and V that do not fit together.
+/// `what` names the argument. ValueError: a rank or extents that are none of the forms, K and V that do not fit
+/// together.
 inline KvPlanes kv_planes(std::string_view op, const op::PagedKv& kv, std::string_view kv_layout,
                           std::string_view what = "paged_kv_cache") {
   const bool nhd = kv_layout == "NHD";
@@ -45,16 +46,16 @@ inline KvPlanes kv_planes(std::string_view op, const op::PagedKv& kv, std::strin
     out = {kv_plane(t.select(1, 0), nhd), kv_plane(t.select(1, 1), nhd)};
   } else {
     for (const TensorView* t : {&kv.first, &kv.second})
-      FI_CHECK(t->rank() == 3 || t->rank() == 4, ValueError, op, ": ", what, "[", t == &kv.second, "] has rank ", t->rank(), " (",
-               to_string(*t), "), but must be [pages, ", nhd ? "page_size, heads" : "heads, page_size",
+      FI_CHECK(t->rank() == 3 || t->rank() == 4, ValueError, op, ": ", what, "[", t == &kv.second, "] has rank ",
+               t->rank(), " (", to_string(*t), "), but must be [pages, ", nhd ? "page_size, heads" : "heads, page_size",
                ", dim], or [pages, heads, dim] with pages of one token");
     out = {kv_plane(kv.first, nhd), kv_plane(kv.second, nhd)};
   }
-  FI_CHECK(out.k.dtype == out.v.dtype, ValueError, op, ": ", what, "[1].dtype is ", name(out.v.dtype), ", but that of K is ",
-           name(out.k.dtype));
-  FI_CHECK(out.k.pages == out.v.pages && out.k.page_size == out.v.page_size && out.k.heads == out.v.heads, ValueError, op,
-           ": ", what, " has ", out.v.pages, " pages of ", out.v.page_size, " tokens and ", out.v.heads, " heads for V, but ",
-           out.k.pages, ", ", out.k.page_size, " and ", out.k.heads, " for K");
+  FI_CHECK(out.k.dtype == out.v.dtype, ValueError, op, ": ", what, "[1].dtype is ", name(out.v.dtype),
+           ", but that of K is ", name(out.k.dtype));
+  FI_CHECK(out.k.pages == out.v.pages && out.k.page_size == out.v.page_size && out.k.heads == out.v.heads, ValueError,
+           op, ": ", what, " has ", out.v.pages, " pages of ", out.v.page_size, " tokens and ", out.v.heads,
+           " heads for V, but ", out.k.pages, ", ", out.k.page_size, " and ", out.k.heads, " for K");
   return out;
 }
 

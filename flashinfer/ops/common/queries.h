@@ -11,7 +11,8 @@ namespace flashinfer::ops {
 
 inline constexpr DTypeSet kQueryTypes = op::floats | op::fp8;
 
-/// The type that queries are multiplied in. 8-bit ones become K's type, or bf16 when K is narrower: e4m3 and e5m2 fit into each exactly.
+/// The type that queries are multiplied in. 8-bit ones become K's type, or bf16 when K is narrower: e4m3 and e5m2 fit
+/// into each exactly.
 inline DType compute_type(DType q, DType kv) { return !op::fp8.has(q) ? q : op::floats.has(kv) ? kv : DType::kBF16; }
 /// The type of outputs when the caller names none: q's, or bf16 for 8-bit queries.
 inline DType default_output(DType q) { return op::fp8.has(q) ? DType::kBF16 : q; }
@@ -56,12 +57,16 @@ void convert_to(const TensorView& q, const Tensor& to, const std::vector<float>&
 }
 }  // namespace queries_detail
 
-/// q [n, heads, dim] as `to`, contiguous: f32, or of 8-bit q also f16 or bf16. As f32 times `factors` [heads], unless that is empty.
+/// q [n, heads, dim] as `to`, contiguous: f32, or of 8-bit q also f16 or bf16. As f32 times `factors` [heads], unless
+/// that is empty.
 inline Tensor converted_queries(const TensorView& q, DType to, const std::vector<float>& factors = {}) {
   Tensor rows = Tensor::empty({q.size(0), q.size(1), q.size(2)}, to);
-  if (to == DType::kF32) queries_detail::convert_to<float>(q, rows, factors);
-  else if (to == DType::kF16) queries_detail::convert_to<f16_t>(q, rows, factors);
-  else queries_detail::convert_to<bf16_t>(q, rows, factors);
+  if (to == DType::kF32)
+    queries_detail::convert_to<float>(q, rows, factors);
+  else if (to == DType::kF16)
+    queries_detail::convert_to<f16_t>(q, rows, factors);
+  else
+    queries_detail::convert_to<bf16_t>(q, rows, factors);
   return rows;
 }
 

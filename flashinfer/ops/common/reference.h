@@ -20,7 +20,9 @@ inline double load_element(const TensorView& t, int64_t offset) {
     case DType::kF8E4M3: return static_cast<float>(t.data_as<e4m3_t>()[offset]);
     case DType::kF8E5M2: return static_cast<float>(t.data_as<e5m2_t>()[offset]);
     case DType::kI8: return t.data_as<int8_t>()[offset];
-    case DType::kU8: case DType::kBool: case DType::kF4E2M1x2: return t.data_as<uint8_t>()[offset];
+    case DType::kU8:
+    case DType::kBool:
+    case DType::kF4E2M1x2: return t.data_as<uint8_t>()[offset];
     case DType::kI16: return t.data_as<int16_t>()[offset];
     case DType::kU16: return t.data_as<uint16_t>()[offset];
     case DType::kI32: return t.data_as<int32_t>()[offset];
@@ -31,8 +33,8 @@ inline double load_element(const TensorView& t, int64_t offset) {
   return 0;
 }
 
-/// Rounds once from double to the element type. A double is first rounded to odd in float, so that the second rounding to a
-/// 16- or 8-bit type is exact (float keeps more than two extra bits).
+/// Rounds once from double to the element type. A double is first rounded to odd in float, so that the second rounding
+/// to a 16- or 8-bit type is exact (float keeps more than two extra bits).
 inline float round_to_odd(double v) {
   float f = static_cast<float>(v);
   if (static_cast<double>(f) == v || !(f - f == 0.0f)) return f;
@@ -49,7 +51,8 @@ inline void store_element(const TensorView& t, int64_t offset, double v) {
     case DType::kF8E4M3: t.data_as<e4m3_t>()[offset] = e4m3_t(round_to_odd(v)); return;
     case DType::kF8E5M2: t.data_as<e5m2_t>()[offset] = e5m2_t(round_to_odd(v)); return;
     case DType::kI8: t.data_as<int8_t>()[offset] = static_cast<int8_t>(v); return;
-    case DType::kU8: case DType::kF4E2M1x2: t.data_as<uint8_t>()[offset] = static_cast<uint8_t>(v); return;
+    case DType::kU8:
+    case DType::kF4E2M1x2: t.data_as<uint8_t>()[offset] = static_cast<uint8_t>(v); return;
     case DType::kBool: t.data_as<bool>()[offset] = v != 0; return;
     case DType::kI16: t.data_as<int16_t>()[offset] = static_cast<int16_t>(v); return;
     case DType::kU16: t.data_as<uint16_t>()[offset] = static_cast<uint16_t>(v); return;

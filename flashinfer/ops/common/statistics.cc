@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel behind the log's statistics in a graph. A call under capture may compile and load it: both happen beside the capture.
+// The kernel behind the log's statistics in a graph. A call under capture may compile and load it: both happen beside
+// the capture.
 #include <atomic>
 
 #include "flashinfer/jit/cuda.h"
@@ -9,12 +10,13 @@
 namespace flashinfer::record {
 namespace {
 
-inline constexpr jit::Kernel kPrintStatistics{"flashinfer/ops/common/kernels/cuda/statistics.cuh", "flashinfer::cu::print_statistics",
-                                              "flashinfer::StatisticsParams"};
+inline constexpr jit::Kernel kPrintStatistics{"flashinfer/ops/common/kernels/cuda/statistics.cuh",
+                                              "flashinfer::cu::print_statistics", "flashinfer::StatisticsParams"};
 constexpr StatisticsConfig kConfig{256};
 
 bool has_kernel(DType t) {
-  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kI32 || t == DType::kI64 || t == DType::kU8;
+  return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16 || t == DType::kI32 || t == DType::kI64 ||
+         t == DType::kU8;
 }
 
 }  // namespace
@@ -27,7 +29,8 @@ int64_t print_statistics(const TensorView& v) {
   const jit::CudaLoaded& kernel = jit::cuda_kernel<kPrintStatistics>(kConfig, v.device());
   if (!kernel.refusal.empty()) return 0;
   const StatisticsParams params{v.data(), v.numel(), ++last, v.dtype()};
-  jit::launch(kernel, params, {.block = {static_cast<unsigned>(kConfig.threads), 1, 1}, .shared_bytes = 8 * sizeof(double)});
+  jit::launch(kernel, params,
+              {.block = {static_cast<unsigned>(kConfig.threads), 1, 1}, .shared_bytes = 8 * sizeof(double)});
   return params.id;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row kernels whose tasks need memory of their own: each runs with a copy of the parameters that points to its thread's.
+// Row kernels whose tasks need memory of their own: each runs with a copy of the parameters that points to its
+// thread's.
 #pragma once
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/common/thread_scratch.h"

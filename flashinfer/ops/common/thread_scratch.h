@@ -6,7 +6,8 @@
 
 namespace flashinfer::ops {
 
-/// `bytes` of memory of this thread for one task, aligned to 64, kept for the next; a second call gives the same memory.
+/// `bytes` of memory of this thread for one task, aligned to 64, kept for the next; a second call gives the same
+/// memory.
 inline void* thread_scratch(int64_t bytes) {
   struct Free {
     void operator()(void* p) const { ::operator delete(p, std::align_val_t{64}); }

@@ -3,8 +3,8 @@
 
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cases.h"
-#include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
+#include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/ref.h"
 
@@ -96,10 +96,13 @@ gemm::Product product(const BmmFp8& a) {
   p.scale_b = *a.B_scale.data_as<float>();
   return p;
 }
-gemm::LtProduct lt_product(const MmBf16& a) { return {.a = a.a, .b = a.b, .out = *a.out, .bias = a.bias ? &*a.bias : nullptr}; }
+gemm::LtProduct lt_product(const MmBf16& a) {
+  return {.a = a.a, .b = a.b, .out = *a.out, .bias = a.bias ? &*a.bias : nullptr};
+}
 gemm::LtProduct lt_product(const BmmBf16& a) { return {.a = a.A, .b = a.B, .out = *a.out}; }
 gemm::LtProduct lt_product(const BmmFp8& a) {
-  return {.a = a.A, .b = a.B, .out = *a.out, .scale_a = a.A_scale.data_as<float>(), .scale_b = a.B_scale.data_as<float>()};
+  return {
+      .a = a.A, .b = a.B, .out = *a.out, .scale_a = a.A_scale.data_as<float>(), .scale_b = a.B_scale.data_as<float>()};
 }
 template <class Block>
 void launch_cublaslt(const Block& a) {
@@ -166,15 +169,15 @@ constexpr op::Field prepare_fields[] = {
     op::out<&PrepareMmWeights::out>("out", nullptr, DType::kBF16, op::contiguous, op::shape<packed_shape>),
 };
 
-constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_cublaslt<MmBf16>, launch_cublaslt<MmBf16>>("cuda_cublaslt"),
-    op::candidate<refuse_cpu<MmBf16>, launch_cpu<MmBf16>>("cpu"),
-                                           op::reference<reference_mm>()};
-constexpr op::Candidate bmm_candidates[] = {op::candidate<refuse_cublaslt<BmmBf16>, launch_cublaslt<BmmBf16>>("cuda_cublaslt"),
-    op::candidate<refuse_cpu<BmmBf16>, launch_cpu<BmmBf16>>("cpu"),
-                                            op::reference<reference_bmm>()};
-constexpr op::Candidate fp8_candidates[] = {op::candidate<refuse_cublaslt<BmmFp8>, launch_cublaslt<BmmFp8>>("cuda_cublaslt"),
-    op::candidate<refuse_cpu<BmmFp8>, launch_cpu<BmmFp8>>("cpu"),
-                                            op::reference<reference_fp8>()};
+constexpr op::Candidate mm_candidates[] = {
+    op::candidate<refuse_cublaslt<MmBf16>, launch_cublaslt<MmBf16>>("cuda_cublaslt"),
+    op::candidate<refuse_cpu<MmBf16>, launch_cpu<MmBf16>>("cpu"), op::reference<reference_mm>()};
+constexpr op::Candidate bmm_candidates[] = {
+    op::candidate<refuse_cublaslt<BmmBf16>, launch_cublaslt<BmmBf16>>("cuda_cublaslt"),
+    op::candidate<refuse_cpu<BmmBf16>, launch_cpu<BmmBf16>>("cpu"), op::reference<reference_bmm>()};
+constexpr op::Candidate fp8_candidates[] = {
+    op::candidate<refuse_cublaslt<BmmFp8>, launch_cublaslt<BmmFp8>>("cuda_cublaslt"),
+    op::candidate<refuse_cpu<BmmFp8>, launch_cpu<BmmFp8>>("cpu"), op::reference<reference_fp8>()};
 constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
                                                 op::reference<reference_prepare>()};
 

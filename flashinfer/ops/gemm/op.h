@@ -9,13 +9,13 @@
 
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/gemm/dense/batched.h"
-#include "flashinfer/ops/gemm/scaled/bf16_fp4.h"
+#include "flashinfer/ops/gemm/dense/router.h"
 #include "flashinfer/ops/gemm/gguf/gguf.h"
 #include "flashinfer/ops/gemm/grouped/grouped.h"
-#include "flashinfer/ops/gemm/packed/prepare_quantized.h"
-#include "flashinfer/ops/gemm/dense/router.h"
-#include "flashinfer/ops/gemm/scaled/scaled.h"
 #include "flashinfer/ops/gemm/grouped/scaled_batches.h"
+#include "flashinfer/ops/gemm/packed/prepare_quantized.h"
+#include "flashinfer/ops/gemm/scaled/bf16_fp4.h"
+#include "flashinfer/ops/gemm/scaled/scaled.h"
 
 namespace flashinfer {
 
@@ -57,10 +57,10 @@ struct BmmFp8 {
 Tensor bmm_fp8(const BmmFp8& args);
 
 /// Brings a weight into the layout that the CPU kernels read, once: [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, panels of
-/// 16 columns, k pair by k pair, each panel behind a line that describes it (ops/gemm/kernels/params.h). The result is an
-/// ordinary tensor (it can be saved, recorded, sliced along panels) that mm_bf16 takes in place of `b`; reading it with
-/// one row of `a` runs at memory speed, and products with many rows skip the packing that a plain weight costs at every
-/// call (about 10 %).
+/// 16 columns, k pair by k pair, each panel behind a line that describes it (ops/gemm/kernels/params.h). The result is
+/// an ordinary tensor (it can be saved, recorded, sliced along panels) that mm_bf16 takes in place of `b`; reading it
+/// with one row of `a` runs at memory speed, and products with many rows skip the packing that a plain weight costs at
+/// every call (about 10 %).
 struct PrepareMmWeights {
   TensorView b;                   // [k, n] bf16, any strides
   std::optional<TensorView> out;  // [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, contiguous; made when absent

@@ -23,23 +23,27 @@ struct Append {
   const std::optional<TensorView>* cache;
 };
 std::array<Append, 2> caches(const AppendPagedMlaKvCache& a) {
-  return {{{"ckv_cache", "append_ckv", &a.append_ckv, &a.ckv_cache}, {"kpe_cache", "append_kpe", &a.append_kpe, &a.kpe_cache}}};
+  return {{{"ckv_cache", "append_ckv", &a.append_ckv, &a.ckv_cache},
+           {"kpe_cache", "append_kpe", &a.append_kpe, &a.kpe_cache}}};
 }
 
 void validate_append(const AppendPagedMlaKvCache& a) {
-  FI_CHECK(a.ckv_cache || a.kpe_cache, ValueError, kAppend, ": ckv_cache is missing, and so is kpe_cache: there is nothing to write");
+  FI_CHECK(a.ckv_cache || a.kpe_cache, ValueError, kAppend,
+           ": ckv_cache is missing, and so is kpe_cache: there is nothing to write");
   if (a.ckv_cache && a.kpe_cache)
-    FI_CHECK(a.ckv_cache->size(0) == a.kpe_cache->size(0) && a.ckv_cache->size(1) == a.kpe_cache->size(1), ValueError, kAppend,
-             ": kpe_cache has ", a.kpe_cache->size(0), " pages of ", a.kpe_cache->size(1), " tokens, but ckv_cache ", a.ckv_cache->size(0),
-             " of ", a.ckv_cache->size(1));
+    FI_CHECK(a.ckv_cache->size(0) == a.kpe_cache->size(0) && a.ckv_cache->size(1) == a.kpe_cache->size(1), ValueError,
+             kAppend, ": kpe_cache has ", a.kpe_cache->size(0), " pages of ", a.kpe_cache->size(1),
+             " tokens, but ckv_cache ", a.ckv_cache->size(0), " of ", a.ckv_cache->size(1));
   for (const Append& x : caches(a)) {
     if (!*x.cache) continue;
     const TensorView& cache = **x.cache;
-    FI_CHECK(x.from->dtype() == cache.dtype(), ValueError, kAppend, ": ", x.from_name, ".dtype is ", name(x.from->dtype()), ", but ", x.name,
-             ".dtype is ", name(cache.dtype()), ": elements are copied as they are, convert (and scale) first");
-    FI_CHECK(x.from->size(1) == cache.size(2), ValueError, kAppend, ": ", x.from_name, ".shape[1] is ", x.from->size(1), ", but ", x.name,
-             ".shape[2] is ", cache.size(2));
-    FI_CHECK(cache.size(1) >= 1, ValueError, kAppend, ": ", x.name, ".shape[1] is 0, but a page holds at least one token");
+    FI_CHECK(x.from->dtype() == cache.dtype(), ValueError, kAppend, ": ", x.from_name, ".dtype is ",
+             name(x.from->dtype()), ", but ", x.name, ".dtype is ", name(cache.dtype()),
+             ": elements are copied as they are, convert (and scale) first");
+    FI_CHECK(x.from->size(1) == cache.size(2), ValueError, kAppend, ": ", x.from_name, ".shape[1] is ", x.from->size(1),
+             ", but ", x.name, ".shape[2] is ", cache.size(2));
+    FI_CHECK(cache.size(1) >= 1, ValueError, kAppend, ": ", x.name,
+             ".shape[1] is 0, but a page holds at least one token");
   }
   const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
   ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
@@ -47,7 +51,8 @@ void validate_append(const AppendPagedMlaKvCache& a) {
 }
 
 void launch_append(const AppendPagedMlaKvCache& a) {
-  const int64_t n = a.append_ckv.size(0), bytes = (a.append_ckv.size(1) + a.append_kpe.size(1)) * a.append_ckv.item_size();
+  const int64_t n = a.append_ckv.size(0),
+                bytes = (a.append_ckv.size(1) + a.append_kpe.size(1)) * a.append_ckv.item_size();
   const int64_t per_task = ops::rows_per_task(n, 2 * bytes);
   auto append = [&](int64_t t) {
     const int64_t b = op::index_at(a.batch_indices, t), position = op::index_at(a.positions, t);
@@ -55,7 +60,8 @@ void launch_append(const AppendPagedMlaKvCache& a) {
     for (const Append& x : caches(a)) {
       if (!*x.cache) continue;
       const TensorView& cache = **x.cache;
-      const int64_t page = op::index_at(a.kv_indices, op::index_at(a.kv_indptr, b) + position / cache.size(1)), item = cache.item_size();
+      const int64_t page = op::index_at(a.kv_indices, op::index_at(a.kv_indptr, b) + position / cache.size(1)),
+                    item = cache.item_size();
       std::memcpy(cache.data_as<char>() + (page * cache.stride(0) + position % cache.size(1) * cache.stride(1)) * item,
                   x.from->data_as<char>() + t * x.from->stride(0) * item, static_cast<size_t>(cache.size(2) * item));
     }
@@ -63,15 +69,16 @@ void launch_append(const AppendPagedMlaKvCache& a) {
   ops::for_rows(n, per_task, append);
 }
 op::Cost cost_append(const AppendPagedMlaKvCache& a) {
-  return {.bytes = 2.0 * static_cast<double>((a.ckv_cache ? a.append_ckv.nbytes() : 0) + (a.kpe_cache ? a.append_kpe.nbytes() : 0))};
+  return {.bytes = 2.0 * static_cast<double>((a.ckv_cache ? a.append_ckv.nbytes() : 0) +
+                                             (a.kpe_cache ? a.append_kpe.nbytes() : 0))};
 }
 
 constexpr const char* kConcat = "concat_mla_k";
 
 void validate_concat(const ConcatMlaK& a) {
   const int64_t sum = a.k_nope.size(2) + a.k_rope.size(2);
-  FI_CHECK(a.k.size(2) == sum, ValueError, kConcat, ": k.shape[2] is ", a.k.size(2), ", but must be ", sum, " (", a.k_nope.size(2),
-           " of k_nope and ", a.k_rope.size(2), " of k_rope)");
+  FI_CHECK(a.k.size(2) == sum, ValueError, kConcat, ": k.shape[2] is ", a.k.size(2), ", but must be ", sum, " (",
+           a.k_nope.size(2), " of k_nope and ", a.k_rope.size(2), " of k_rope)");
 }
 void launch_concat(const ConcatMlaK& a) {
   const int64_t heads = a.k.size(1), item = a.k.item_size(), row = a.k.size(2) * item;
@@ -113,15 +120,16 @@ constexpr op::Field concat_fields[] = {
 };
 constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append, launch_append>("cpu"),
                                                op::reference<ref::append_paged_mla_kv_cache>()};
-constexpr op::Candidate concat_candidates[] = {op::candidate<refuse_concat, launch_concat>("cpu"), op::reference<ref::concat_mla_k>()};
+constexpr op::Candidate concat_candidates[] = {op::candidate<refuse_concat, launch_concat>("cpu"),
+                                               op::reference<ref::concat_mla_k>()};
 }  // namespace
 
 constinit const op::Op append_op = op::define<AppendPagedMlaKvCache, validate_append, cost_append>(
-    kAppend, "flashinfer.page", "Copies new latent rows to their slots of a paged cache.", append_fields, append_candidates,
-    ops::mla::append_cases);
+    kAppend, "flashinfer.page", "Copies new latent rows to their slots of a paged cache.", append_fields,
+    append_candidates, ops::mla::append_cases);
 constinit const op::Op concat_op = op::define<ConcatMlaK, validate_concat, cost_concat>(
-    kConcat, "flashinfer.concat_ops", "k = (k_nope, k_rope of the token for every head).", concat_fields, concat_candidates,
-    ops::mla::concat_cases);
+    kConcat, "flashinfer.concat_ops", "k = (k_nope, k_rope of the token for every head).", concat_fields,
+    concat_candidates, ops::mla::concat_cases);
 
 }  // namespace mla
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// concat_mla_kv_quant_fp8: K and V of un-absorbed prefill in e4m3, from the product of the latent rows and the rotated part.
+// concat_mla_kv_quant_fp8: K and V of un-absorbed prefill in e4m3, from the product of the latent rows and the rotated
+// part.
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/kernels/concat_params.h"
@@ -10,18 +11,25 @@ namespace flashinfer {
 namespace mla {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/concat.h", "flashinfer::cpu::concat_mla_kv_quant", "flashinfer::ConcatQuantParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/concat.h", "flashinfer::cpu::concat_mla_kv_quant",
+                                     "flashinfer::ConcatQuantParams"};
 constexpr const char* kConcatQuant = "concat_mla_kv_quant_fp8";
 
 int64_t rope_of(const ConcatMlaKvQuantFp8& a) { return a.k_pe.size(-1); }
 void validate(const ConcatMlaKvQuantFp8& a) {
   const TensorView &kv = a.kv_nope, &pe = a.k_pe;
-  FI_CHECK(a.nope_dim >= 0 && a.nope_dim <= kv.size(2), ValueError, kConcatQuant, ": nope_dim is ", a.nope_dim, ", but kv_nope.shape[2] is ", kv.size(2));
-  FI_CHECK((pe.rank() == 2 || (pe.rank() == 3 && pe.size(1) == 1)) && pe.size(0) == kv.size(0), ValueError, kConcatQuant, ": k_pe is ", to_string(pe),
-           ", but must be [", kv.size(0), ", rope] or [", kv.size(0), ", 1, rope] (tokens of kv_nope)");
+  FI_CHECK(a.nope_dim >= 0 && a.nope_dim <= kv.size(2), ValueError, kConcatQuant, ": nope_dim is ", a.nope_dim,
+           ", but kv_nope.shape[2] is ", kv.size(2));
+  FI_CHECK((pe.rank() == 2 || (pe.rank() == 3 && pe.size(1) == 1)) && pe.size(0) == kv.size(0), ValueError,
+           kConcatQuant, ": k_pe is ", to_string(pe), ", but must be [", kv.size(0), ", rope] or [", kv.size(0),
+           ", 1, rope] (tokens of kv_nope)");
 }
-op::Shape key_shape(const ConcatMlaKvQuantFp8& a) { return {3, {a.kv_nope.size(0), a.kv_nope.size(1), a.nope_dim + rope_of(a)}}; }
-op::Shape value_shape(const ConcatMlaKvQuantFp8& a) { return {3, {a.kv_nope.size(0), a.kv_nope.size(1), a.kv_nope.size(2) - a.nope_dim}}; }
+op::Shape key_shape(const ConcatMlaKvQuantFp8& a) {
+  return {3, {a.kv_nope.size(0), a.kv_nope.size(1), a.nope_dim + rope_of(a)}};
+}
+op::Shape value_shape(const ConcatMlaKvQuantFp8& a) {
+  return {3, {a.kv_nope.size(0), a.kv_nope.size(1), a.kv_nope.size(2) - a.nope_dim}};
+}
 
 ConcatQuantConfig config_of(const ConcatMlaKvQuantFp8& a) { return {a.kv_nope.dtype(), a.k_pe.dtype()}; }
 op::Refusal refuse(const ConcatMlaKvQuantFp8& a) {
@@ -34,12 +42,14 @@ void launch(const ConcatMlaKvQuantFp8& a) {
   p.pe = a.k_pe.data(), p.pe_stride_n = a.k_pe.stride(0);
   p.key = a.key->data_as<e4m3_t>(), p.key_stride_n = a.key->stride(0), p.key_stride_h = a.key->stride(1);
   p.value = a.value->data_as<e4m3_t>(), p.value_stride_n = a.value->stride(0), p.value_stride_h = a.value->stride(1);
-  p.tokens = a.kv_nope.size(0), p.heads = a.kv_nope.size(1), p.nope = a.nope_dim, p.rope = rope_of(a), p.v = a.kv_nope.size(2) - a.nope_dim;
+  p.tokens = a.kv_nope.size(0), p.heads = a.kv_nope.size(1), p.nope = a.nope_dim, p.rope = rope_of(a),
+  p.v = a.kv_nope.size(2) - a.nope_dim;
   p.tokens_per_task = ops::rows_per_task(p.tokens, p.heads * (p.nope + p.v + p.rope) * (a.kv_nope.item_size() + 1));
   ops::run_rows(jit::cpu_kernel<kKernel>(config_of(a)).fn, p, p.tokens, p.tokens_per_task);
 }
 op::Cost cost(const ConcatMlaKvQuantFp8& a) {
-  return {.bytes = static_cast<double>(a.kv_nope.nbytes() + a.k_pe.nbytes() + a.kv_nope.numel() + a.kv_nope.size(0) * a.kv_nope.size(1) * rope_of(a))};
+  return {.bytes = static_cast<double>(a.kv_nope.nbytes() + a.k_pe.nbytes() + a.kv_nope.numel() +
+                                       a.kv_nope.size(0) * a.kv_nope.size(1) * rope_of(a))};
 }
 
 constexpr op::Field fields[] = {
@@ -50,12 +60,13 @@ constexpr op::Field fields[] = {
     op::attr<&ConcatMlaKvQuantFp8::nope_dim>("nope_dim", op::keyword_only),
     op::attr<&ConcatMlaKvQuantFp8::backend>("backend", op::choices("auto|specialized|cake")),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<ref::concat_mla_kv_quant_fp8>()};
+constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"),
+                                        op::reference<ref::concat_mla_kv_quant_fp8>()};
 }  // namespace
 
 constinit const op::Op concat_quant_op = op::define<ConcatMlaKvQuantFp8, validate, cost>(
-    kConcatQuant, "flashinfer", "key = (kv_nope[..., :nope_dim], k_pe for every head), value = the rest, in e4m3.", fields, candidates,
-    ops::mla::concat_quant_cases);
+    kConcatQuant, "flashinfer", "key = (kv_nope[..., :nope_dim], k_pe for every head), value = the rest, in e4m3.",
+    fields, candidates, ops::mla::concat_quant_cases);
 
 }  // namespace mla
 

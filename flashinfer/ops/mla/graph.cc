@@ -21,8 +21,10 @@ Plan initial_plan(const BatchMlaInit& a) {
 void fill_graph_buffers(Plan& p, const Plan& before) {
   p.use_cuda_graph = before.use_cuda_graph, p.fixed_batch_size = before.fixed_batch_size, p.buffers = before.buffers;
   if (!p.use_cuda_graph) return;
-  FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, kPlan, ": the batch has ", p.batch_size, " requests, but the buffers of "
-           "use_cuda_graph=True are for ", p.fixed_batch_size, ": pad it with empty requests");
+  FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, kPlan, ": the batch has ", p.batch_size,
+           " requests, but the buffers of "
+           "use_cuda_graph=True are for ",
+           p.fixed_batch_size, ": pad it with empty requests");
   attention::copy_to_buffer(kPlan, "qo_indptr", p.qo_indptr, p.buffers.qo_indptr);
   attention::copy_to_buffer(kPlan, "kv_indptr", p.kv_indptr, p.buffers.kv_indptr);
   attention::copy_to_buffer(kPlan, "kv_indices", p.kv_indices, p.buffers.kv_indices);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kClass = "BatchMLAPagedAttentionWrapper";
 constexpr const char* kModule = "flashinfer.mla";
-constexpr const char* kBackends = "auto|fa2|fa3|cutlass|cutile|trtllm-gen|xqa|cute-dsl|cute-dsl-monolithic|cute-dsl-modular";
+constexpr const char* kBackends =
+    "auto|fa2|fa3|cutlass|cutile|trtllm-gen|xqa|cute-dsl|cute-dsl-monolithic|cute-dsl-modular";
 constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
 constexpr const char* kLayouts = "split|packed";
 
@@ -28,15 +29,17 @@ const Plan& plan_of(const BatchMlaRun& a) {
 }
 
 void validate_init(const BatchMlaInit& a) {
-  throw_if_given(kInit, str("backend=", op::python_repr(a.backend)), a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
-             "this library has one implementation a device, backend='auto'");
+  throw_if_given(kInit, str("backend=", op::python_repr(a.backend)),
+                 a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
+                 "this library has one implementation a device, backend='auto'");
 }
 void launch_init(const BatchMlaInit& a) { a.self->set(initial_plan(a)); }
 
 void validate_plan(const BatchMlaPlan& a) {
   throw_if_given(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
   throw_if_given(kPlan, "skip_softmax=True", a.skip_softmax, kNeedsGpu);
-  throw_if_given(kPlan, "output_scale='per-tensor'", a.output_scale != "none", "it scales 8-bit outputs, which are not available");
+  throw_if_given(kPlan, "output_scale='per-tensor'", a.output_scale != "none",
+                 "it scales 8-bit outputs, which are not available");
 }
 void launch_plan(const BatchMlaPlan& a) {
   Plan p = make_plan(a);
@@ -49,8 +52,8 @@ void launch_plan(const BatchMlaPlan& a) {
 struct Parts {
   TensorView first, second;
 };
-Parts parts_of(const std::optional<op::PagedKv>& given, const std::optional<TensorView>& first, const std::optional<TensorView>& second,
-               int64_t width) {
+Parts parts_of(const std::optional<op::PagedKv>& given, const std::optional<TensorView>& first,
+               const std::optional<TensorView>& second, int64_t width) {
   if (given && given->stacked) {
     const TensorView& t = given->first;
     if (t.rank() != 3 || t.size(2) < width) return {t, {}};  // check_part says what is wrong
@@ -60,7 +63,9 @@ Parts parts_of(const std::optional<op::PagedKv>& given, const std::optional<Tens
   return {first ? *first : TensorView(), second ? *second : TensorView()};
 }
 Parts query_of(const BatchMlaRun& a, const Plan& p) { return parts_of(a.query, a.q_nope, a.q_pe, p.head_dim_ckv); }
-Parts cache_of(const BatchMlaRun& a, const Plan& p) { return parts_of(a.kv_cache, a.ckv_cache, a.kpe_cache, p.head_dim_ckv); }
+Parts cache_of(const BatchMlaRun& a, const Plan& p) {
+  return parts_of(a.kv_cache, a.ckv_cache, a.kpe_cache, p.head_dim_ckv);
+}
 
 struct Want {
   int64_t size[3];  // < 0: any
@@ -70,14 +75,15 @@ void check_part(const std::string& name, const TensorView& t, const Want& want) 
   bool fits = t.rank() == 3;
   for (int i = 0; fits && i < 3; ++i) fits = want.size[i] < 0 || t.size(i) == want.size[i];
   auto extent = [&](int i) { return want.size[i] < 0 ? std::string("pages") : std::to_string(want.size[i]); };
-  FI_CHECK(fits && t.dtype() == want.dtype, ValueError, kRun, ": ", name, " is ", t.defined() ? to_string(t) : "missing",
-           ", but plan() was told ", flashinfer::name(want.dtype), "[", extent(0), ", ", extent(1), ", ", extent(2), "]");
+  FI_CHECK(fits && t.dtype() == want.dtype, ValueError, kRun, ": ", name, " is ",
+           t.defined() ? to_string(t) : "missing", ", but plan() was told ", flashinfer::name(want.dtype), "[",
+           extent(0), ", ", extent(1), ", ", extent(2), "]");
 }
 /// A query or a cache: either one argument or two, of the planned shape.
-void check_parts(const char* whole, const char* first, const char* second, bool given, bool has_first, bool has_second, const Parts& t,
-                 const Want& want, int64_t second_dim) {
-  FI_CHECK(!given || (!has_first && !has_second), ValueError, kRun, ": ", whole, " was given, so ", first, " and ", second,
-           " must not be given beside it");
+void check_parts(const char* whole, const char* first, const char* second, bool given, bool has_first, bool has_second,
+                 const Parts& t, const Want& want, int64_t second_dim) {
+  FI_CHECK(!given || (!has_first && !has_second), ValueError, kRun, ": ", whole, " was given, so ", first, " and ",
+           second, " must not be given beside it");
   check_part(given ? str(whole, "[..., :", want.size[2], "]") : std::string(first), t.first, want);
   if (second_dim || t.second.defined())
     check_part(given ? str(whole, "[..., ", want.size[2], ":]") : std::string(second), t.second,
@@ -89,16 +95,19 @@ void check_parts(const char* whole, const char* first, const char* second, bool 
 void check_lse(const BatchMlaRun& a, const Plan& p) {
   const std::string mode = !a.return_lse ? "none" : a.return_lse_base_on_e ? "basee" : "base2";
   if (p.lse_mode != "any" && p.lse_mode != mode)
-    differs(str("return_lse=", a.return_lse ? "True" : "False", ", return_lse_base_on_e=", a.return_lse_base_on_e ? "True" : "False",
-                " is lse_mode ", op::python_repr(mode), ", but plan() was told ", op::python_repr(p.lse_mode)));
+    differs(str("return_lse=", a.return_lse ? "True" : "False",
+                ", return_lse_base_on_e=", a.return_lse_base_on_e ? "True" : "False", " is lse_mode ",
+                op::python_repr(mode), ", but plan() was told ", op::python_repr(p.lse_mode)));
 }
 void check_positive(const char* name, const std::optional<double>& v) {
-  FI_CHECK(!v || (*v > 0 && std::isfinite(*v)), ValueError, kRun, ": ", name, " is ", v.value_or(0), ", but must be positive and finite");
+  FI_CHECK(!v || (*v > 0 && std::isfinite(*v)), ValueError, kRun, ": ", name, " is ", v.value_or(0),
+           ", but must be positive and finite");
 }
 void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
   const bool kv = p.scale_mode == "kv-per-tensor", bmm = p.scale_mode == "bmm-scalar" || p.scale_mode == "bmm-tensor";
   auto belongs = [&](const char* name, bool given, bool mode) {
-    if (given && !mode) differs(str(name, " was given, but plan() was told scale_mode ", op::python_repr(p.scale_mode)));
+    if (given && !mode)
+      differs(str(name, " was given, but plan() was told scale_mode ", op::python_repr(p.scale_mode)));
   };
   belongs("ckv_scale", a.ckv_scale.has_value(), kv);
   belongs("ckv_scale_arr", a.ckv_scale_arr.has_value(), kv);
@@ -107,24 +116,28 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
   belongs("bmm2_scale", a.bmm2_scale.has_value(), bmm);
   if (kv) {
     if (a.ckv_scale.has_value() == a.ckv_scale_arr.has_value())
-      differs(str("ckv_scale or ckv_scale_arr, exactly one, belongs to scale_mode 'kv-per-tensor', but ", a.ckv_scale ? "both" : "none", " was given"));
+      differs(str("ckv_scale or ckv_scale_arr, exactly one, belongs to scale_mode 'kv-per-tensor', but ",
+                  a.ckv_scale ? "both" : "none", " was given"));
     if (p.head_dim_kpe && !a.kpe_scale) differs("kpe_scale is missing, which belongs to scale_mode 'kv-per-tensor'");
     check_positive("ckv_scale", a.ckv_scale);
     check_positive("kpe_scale", a.kpe_scale);
     const int64_t groups = (p.head_dim_ckv + kScaleGroup - 1) / kScaleGroup;
     if (const auto& s = a.ckv_scale_arr)
-      FI_CHECK(s->rank() == 3 && s->size(0) == cache.first.size(0) && s->size(1) == p.page_size && s->size(2) == groups, ValueError, kRun,
-               ": ckv_scale_arr is ", to_string(*s), ", but must be [", cache.first.size(0), ", ", p.page_size, ", ", groups,
-               "] (pages, page_size, groups of ", kScaleGroup, " channels)");
+      FI_CHECK(s->rank() == 3 && s->size(0) == cache.first.size(0) && s->size(1) == p.page_size && s->size(2) == groups,
+               ValueError, kRun, ": ckv_scale_arr is ", to_string(*s), ", but must be [", cache.first.size(0), ", ",
+               p.page_size, ", ", groups, "] (pages, page_size, groups of ", kScaleGroup, " channels)");
   }
   if (bmm && (!a.bmm1_scale || !a.bmm2_scale))
-    differs(str(a.bmm1_scale ? "bmm2_scale" : "bmm1_scale", " is missing, which belongs to scale_mode ", op::python_repr(p.scale_mode)));
+    differs(str(a.bmm1_scale ? "bmm2_scale" : "bmm1_scale", " is missing, which belongs to scale_mode ",
+                op::python_repr(p.scale_mode)));
   for (const auto& [name, s] : {std::pair("bmm1_scale", &a.bmm1_scale), std::pair("bmm2_scale", &a.bmm2_scale)}) {
     if (!*s) continue;
     const TensorView* t = (*s)->tensor();
     if ((t != nullptr) != (p.scale_mode == "bmm-tensor"))
-      differs(str(name, " is a ", t ? "tensor" : "number", ", but plan() was told scale_mode ", op::python_repr(p.scale_mode)));
-    FI_CHECK(!t || (t->numel() == 1 && t->dtype() == DType::kF32), ValueError, kRun, ": ", name, " is ", to_string(*t), ", but must be one float32");
+      differs(str(name, " is a ", t ? "tensor" : "number", ", but plan() was told scale_mode ",
+                  op::python_repr(p.scale_mode)));
+    FI_CHECK(!t || (t->numel() == 1 && t->dtype() == DType::kF32), ValueError, kRun, ": ", name, " is ", to_string(*t),
+             ", but must be one float32");
   }
 }
 
@@ -132,26 +145,32 @@ void validate_run(const BatchMlaRun& a) {
   const Plan& p = plan_of(a);
   throw_if_given(kRun, "profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
   throw_if_given(kRun, "kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
-  throw_if_given(kRun, "page_table", a.page_table.has_value(), "it belongs to backend='cutlass': plan() takes the page table");
+  throw_if_given(kRun, "page_table", a.page_table.has_value(),
+                 "it belongs to backend='cutlass': plan() takes the page table");
   if (a.o_scale) differs("o_scale was given, but plan() was told output_scale 'none'");
-  if (a.skip_softmax_threshold_scale_factor) differs("skip_softmax_threshold_scale_factor was given, but plan() was told skip_softmax=False");
+  if (a.skip_softmax_threshold_scale_factor)
+    differs("skip_softmax_threshold_scale_factor was given, but plan() was told skip_softmax=False");
   if (a.sinks.has_value() != p.use_sinks)
-    differs(str("sinks ", a.sinks ? "was given" : "is missing", ", but plan() was told use_sinks=", p.use_sinks ? "True" : "False"));
+    differs(str("sinks ", a.sinks ? "was given" : "is missing",
+                ", but plan() was told use_sinks=", p.use_sinks ? "True" : "False"));
   check_lse(a, p);
   const Parts q = query_of(a, p), kv = cache_of(a, p);
   check_parts("query", "q_nope", "q_pe", a.query.has_value(), a.q_nope.has_value(), a.q_pe.has_value(), q,
               {{p.nnz_qo, p.num_heads, p.head_dim_ckv}, p.q_data_type}, p.head_dim_kpe);
-  check_parts("kv_cache", "ckv_cache", "kpe_cache", a.kv_cache.has_value(), a.ckv_cache.has_value(), a.kpe_cache.has_value(), kv,
-              {{-1, p.page_size, p.head_dim_ckv}, p.kv_data_type}, p.head_dim_kpe);
+  check_parts("kv_cache", "ckv_cache", "kpe_cache", a.kv_cache.has_value(), a.ckv_cache.has_value(),
+              a.kpe_cache.has_value(), kv, {{-1, p.page_size, p.head_dim_ckv}, p.kv_data_type}, p.head_dim_kpe);
   check_scales(a, p, kv);
   if (a.sinks)
-    FI_CHECK(a.sinks->rank() == 1 && a.sinks->size(0) == p.num_heads, ValueError, kRun, ": sinks is ", to_string(*a.sinks), ", but must be [",
-             p.num_heads, "] (num_heads)");
+    FI_CHECK(a.sinks->rank() == 1 && a.sinks->size(0) == p.num_heads, ValueError, kRun, ": sinks is ",
+             to_string(*a.sinks), ", but must be [", p.num_heads, "] (num_heads)");
   const int64_t pages = kv.first.size(0);
-  FI_CHECK(p.max_page < pages, ValueError, kRun, ": kv_indices of plan() go up to ", p.max_page, ", but the cache has ", pages, " pages");
+  FI_CHECK(p.max_page < pages, ValueError, kRun, ": kv_indices of plan() go up to ", p.max_page, ", but the cache has ",
+           pages, " pages");
 }
 
-double number(const std::optional<op::ScalarOrTensor>& s) { return s->tensor() ? *s->tensor()->data_as<float>() : s->number(); }
+double number(const std::optional<op::ScalarOrTensor>& s) {
+  return s->tensor() ? *s->tensor()->data_as<float>() : s->number();
+}
 
 Call call_of(const BatchMlaRun& a) {
   const Plan& p = plan_of(a);
@@ -183,14 +202,16 @@ op::Cost cost(const BatchMlaRun& a) {
   op::Cost c;
   const double key = static_cast<double>(p.head_dim_ckv + p.head_dim_kpe);
   for (int64_t b = 0; b < p.batch_size; ++b) {
-    const double keys = p.kv_len.data_as<int32_t>()[b], rows = p.qo_indptr.data_as<int32_t>()[b + 1] - p.qo_indptr.data_as<int32_t>()[b];
+    const double keys = p.kv_len.data_as<int32_t>()[b],
+                 rows = p.qo_indptr.data_as<int32_t>()[b + 1] - p.qo_indptr.data_as<int32_t>()[b];
     double pairs = rows * keys;
     if (p.causal) pairs = keys >= rows ? rows * (keys - rows) + rows * (rows + 1) / 2 : keys * (keys + 1) / 2;
     c.flops += 2.0 * pairs * static_cast<double>(p.num_heads) * (key + static_cast<double>(p.head_dim_ckv));
     if (rows > 0) c.bytes += keys * key * static_cast<double>(size_of(p.kv_data_type));
   }
-  c.bytes += static_cast<double>(p.nnz_qo * p.num_heads) *
-             (key * static_cast<double>(size_of(p.q_data_type)) + static_cast<double>(p.head_dim_ckv * size_of(p.output_dtype)));
+  c.bytes +=
+      static_cast<double>(p.nnz_qo * p.num_heads) * (key * static_cast<double>(size_of(p.q_data_type)) +
+                                                     static_cast<double>(p.head_dim_ckv * size_of(p.output_dtype)));
   return c;
 }
 
@@ -228,11 +249,12 @@ constexpr op::Field plan_fields[] = {
     op::attr<&BatchMlaPlan::q_data_type>("q_data_type"),
     op::attr<&BatchMlaPlan::kv_data_type>("kv_data_type"),
     op::attr<&BatchMlaPlan::use_profiler>("use_profiler"),
-    op::attr<&BatchMlaPlan::metadata>(
-        "metadata", op::keyword_only,
-        op::structure("MLAPlanMetadata: csr(qo_indptr, kv_indptr, kv_indices, kv_len_arr); dense(cum_seq_lens_q, block_tables, seq_lens, "
-                      "max_q_len=None); dual(qo_indptr, kv_indptr, kv_indices, kv_len_arr, *, cum_seq_lens_q, block_tables, seq_lens, "
-                      "max_q_len=None)")),
+    op::attr<&BatchMlaPlan::metadata>("metadata", op::keyword_only,
+                                      op::structure("MLAPlanMetadata: csr(qo_indptr, kv_indptr, kv_indices, "
+                                                    "kv_len_arr); dense(cum_seq_lens_q, block_tables, seq_lens, "
+                                                    "max_q_len=None); dual(qo_indptr, kv_indptr, kv_indices, "
+                                                    "kv_len_arr, *, cum_seq_lens_q, block_tables, seq_lens, "
+                                                    "max_q_len=None)")),
     op::in<&BatchMlaPlan::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
     op::in<&BatchMlaPlan::block_tables>("block_tables", "b m", op::indices, op::any_layout),
     op::in<&BatchMlaPlan::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
@@ -276,19 +298,22 @@ constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_p
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 constinit const op::Op init_op = op::define<BatchMlaInit, validate_init>(
-    kInit, kModule, "Latent attention over a paged cache: all query heads share one KV head.", init_fields, init_candidates, nullptr, {}, &plan_type);
+    kInit, kModule, "Latent attention over a paged cache: all query heads share one KV head.", init_fields,
+    init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op plan_op = op::define<BatchMlaPlan, validate_plan>(
-    kPlan, kModule, "Takes the page table and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
-    nullptr, {}, &plan_type);
+    kPlan, kModule, "Takes the page table and everything that is the same for all layers of a step.", plan_fields,
+    plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op run_op = op::define<BatchMlaRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(sm_scale * (q_nope ckv^T + q_pe kpe^T)) ckv over each request's pages; lse in base 2.", run_fields,
+    kRun, kModule,
+    "out = softmax(sm_scale * (q_nope ckv^T + q_pe kpe^T)) ckv over each request's pages; lse in base 2.", run_fields,
     run_candidates, ops::mla::run_cases, {.rtol = -1, .atol = -1}, &plan_type);
 
 constexpr const op::Op* kOps[] = {&init_op, &plan_op, &run_op, &append_op, &concat_op, &concat_quant_op};
 }  // namespace
 }  // namespace mla
 
-BatchMLAPagedAttentionWrapper::BatchMLAPagedAttentionWrapper(BatchMlaInit a) : self_(mla::kClass, mla::kModule, mla::plan_type) {
+BatchMLAPagedAttentionWrapper::BatchMLAPagedAttentionWrapper(BatchMlaInit a)
+    : self_(mla::kClass, mla::kModule, mla::plan_type) {
   a.self = &self_;
   op::call(mla::init_op, a);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan: a batch's structure, checked once, as a value that run() takes and the recorder writes; and the list of works.
+// The plan: a batch's structure, checked once, as a value that run() takes and the recorder writes; and the list of
+// works.
 #pragma once
 #include <span>
 #include <string>
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "flashinfer/ops/attention/plan/plan.h"
-#include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/kernels/params.h"
+#include "flashinfer/ops/mla/op.h"
 
 namespace flashinfer::mla {
 
@@ -21,12 +22,14 @@ struct WorkList {
   std::vector<MlaMerge> merges;
   int64_t partial_rows = 0;
 };
-/// Rows of a batch as independent works. Pure; what it chooses changes speed, never results. `threads`: how many run at once.
-WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal, int threads);
+/// Rows of a batch as independent works. Pure; what it chooses changes speed, never results. `threads`: how many run at
+/// once.
+WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal,
+                   int threads);
 
 struct Plan {
   bool use_cuda_graph = false;
-  int64_t fixed_batch_size = 0;  // of use_cuda_graph
+  int64_t fixed_batch_size = 0;     // of use_cuda_graph
   attention::GraphBuffers buffers;  // not recorded: the caller's
   int64_t batch_size = 0, nnz_qo = 0, num_heads = 0, head_dim_ckv = 0, head_dim_kpe = 0, page_size = 0;
   bool causal = false;
@@ -36,7 +39,7 @@ struct Plan {
   std::string scale_mode = "default";
   bool use_sinks = false;
   Tensor qo_indptr, kv_indptr, kv_indices, kv_len;  // int32
-  int64_t max_page = -1;  // of those that kv_len needs
+  int64_t max_page = -1;                            // of those that kv_len needs
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type;

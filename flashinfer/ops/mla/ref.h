@@ -6,8 +6,8 @@
 
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/common/reference.h"
-#include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/kernels/params.h"
+#include "flashinfer/ops/mla/op.h"
 
 namespace flashinfer::ref {
 
@@ -20,19 +20,22 @@ inline void mla_request(const MlaConfig& c, const MlaParams& p, int64_t b) {
   auto latent = [&](int64_t j) {
     std::vector<double> x = row(c.kv, p.ckv, page(j) * p.ckv_stride_page + j % p.page_size * p.ckv_stride_n, p.dim_ckv);
     for (int64_t d = 0; p.ckv_scales && d < p.dim_ckv; ++d)
-      x[static_cast<size_t>(d)] *= p.ckv_scales[(page(j) * p.page_size + j % p.page_size) * groups + d / mla::kScaleGroup];
+      x[static_cast<size_t>(d)] *=
+          p.ckv_scales[(page(j) * p.page_size + j % p.page_size) * groups + d / mla::kScaleGroup];
     return x;
   };
   for (int64_t i = 0; i < qo_len; ++i) {
     const int64_t seen = p.causal ? std::min(kv_len, i + kv_len - qo_len + 1) : kv_len;
     for (int64_t h = 0; h < p.num_heads; ++h) {
-      const std::vector<double> q = row(c.q, p.q_nope, (first + i) * p.q_nope_stride_n + h * p.q_nope_stride_h, p.dim_ckv);
+      const std::vector<double> q =
+          row(c.q, p.q_nope, (first + i) * p.q_nope_stride_n + h * p.q_nope_stride_h, p.dim_ckv);
       const std::vector<double> qr = row(c.q, p.q_pe, (first + i) * p.q_pe_stride_n + h * p.q_pe_stride_h, p.dim_kpe);
       std::vector<double> x;
       double m = p.sinks ? static_cast<double>(p.sinks[h]) : -INFINITY;
       for (int64_t j = 0; j < seen; ++j) {
         const std::vector<double> k = latent(j);
-        const std::vector<double> kr = row(c.kv, p.kpe, page(j) * p.kpe_stride_page + j % p.page_size * p.kpe_stride_n, p.dim_kpe);
+        const std::vector<double> kr =
+            row(c.kv, p.kpe, page(j) * p.kpe_stride_page + j % p.page_size * p.kpe_stride_n, p.dim_kpe);
         double s = 0, t = 0;
         for (size_t d = 0; d < q.size(); ++d) s += q[d] * k[d];
         for (size_t d = 0; d < qr.size(); ++d) t += qr[d] * kr[d];
@@ -49,7 +52,8 @@ inline void mla_request(const MlaConfig& c, const MlaParams& p, int64_t b) {
       }
       const bool empty = seen <= 0;
       for (size_t d = 0; d < o.size(); ++d)
-        put(c.o, p.o, (first + i) * p.o_stride_n + h * p.o_stride_h + static_cast<int64_t>(d), empty ? 0.0 : o[d] / sum * p.v_scale);
+        put(c.o, p.o, (first + i) * p.o_stride_n + h * p.o_stride_h + static_cast<int64_t>(d),
+            empty ? 0.0 : o[d] / sum * p.v_scale);
       if (p.lse)
         p.lse[(first + i) * p.lse_stride_n + h * p.lse_stride_h] =
             static_cast<float>(sum == 0 ? -INFINITY : (m + std::log(sum)) / std::log(2.0) * p.lse_factor);
@@ -81,8 +85,10 @@ inline void concat_mla_k(const ConcatMlaK& a) {
 inline void concat_mla_kv_quant_fp8(const ConcatMlaKvQuantFp8& a) {
   const auto cast = [](double x) {
     e4m3_t y;
-    if (std::isnan(x)) y.bits = 0x7f;
-    else y = e4m3_t(round_to_odd(std::min(std::max(x, -448.0), 448.0)));
+    if (std::isnan(x))
+      y.bits = 0x7f;
+    else
+      y = e4m3_t(round_to_odd(std::min(std::max(x, -448.0), 448.0)));
     return y;
   };
   const auto put_code = [&](const TensorView& to, int64_t t, int64_t h, int64_t d, double x) {
@@ -91,8 +97,10 @@ inline void concat_mla_kv_quant_fp8(const ConcatMlaKvQuantFp8& a) {
   for (int64_t t = 0; t < a.kv_nope.size(0); ++t)
     for (int64_t h = 0; h < a.kv_nope.size(1); ++h) {
       for (int64_t d = 0; d < a.kv_nope.size(2); ++d)
-        if (d < a.nope_dim) put_code(*a.key, t, h, d, at(a.kv_nope, {t, h, d}));
-        else put_code(*a.value, t, h, d - a.nope_dim, at(a.kv_nope, {t, h, d}));
+        if (d < a.nope_dim)
+          put_code(*a.key, t, h, d, at(a.kv_nope, {t, h, d}));
+        else
+          put_code(*a.value, t, h, d - a.nope_dim, at(a.kv_nope, {t, h, d}));
       for (int64_t d = 0; d < a.k_pe.size(-1); ++d)
         put_code(*a.key, t, h, a.nope_dim + d, load_element(a.k_pe, t * a.k_pe.stride(0) + d));
     }

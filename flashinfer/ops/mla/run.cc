@@ -11,11 +11,15 @@
 namespace flashinfer::mla {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/mla.h", "flashinfer::cpu::mla_task", "flashinfer::MlaParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/mla/kernels/cpu/mla.h", "flashinfer::cpu::mla_task",
+                                     "flashinfer::MlaParams"};
 
 MlaConfig config_of(const Plan& p, const Call& c) {
-  return {.q = ops::compute_type(p.q_data_type, p.kv_data_type), .kv = p.kv_data_type, .o = p.output_dtype,
-          .few = p.num_heads <= kFewHeads, .grouped = c.ckv_scales != nullptr};
+  return {.q = ops::compute_type(p.q_data_type, p.kv_data_type),
+          .kv = p.kv_data_type,
+          .o = p.output_dtype,
+          .few = p.num_heads <= kFewHeads,
+          .grouped = c.ckv_scales != nullptr};
 }
 
 MlaParams params_of(const Plan& p, const Call& c) {
@@ -36,7 +40,8 @@ MlaParams params_of(const Plan& p, const Call& c) {
   a.causal = p.causal;
   a.qo_indptr = p.qo_indptr.data_as<int32_t>(), a.kv_indptr = p.kv_indptr.data_as<int32_t>();
   a.kv_indices = p.kv_indices.data_as<int32_t>(), a.kv_len = p.kv_len.data_as<int32_t>();
-  a.scale = static_cast<float>(c.scale), a.kpe_ratio = static_cast<float>(c.kpe_ratio), a.v_scale = static_cast<float>(c.v_scale);
+  a.scale = static_cast<float>(c.scale), a.kpe_ratio = static_cast<float>(c.kpe_ratio),
+  a.v_scale = static_cast<float>(c.v_scale);
   a.lse_factor = c.natural_lse ? 0.69314718f : 1.0f;
   if (c.sinks) a.sinks = c.sinks->data_as<float>();
   if (c.ckv_scales) a.ckv_scales = c.ckv_scales->data_as<float>();

@@ -7,15 +7,20 @@
 namespace flashinfer {
 namespace moe {
 namespace {
-void set_weights(const Moe& a, Weights& w, const TensorView& data, int64_t n, int64_t k, Scale sf, Scale grid, Scale factor) {
+void set_weights(const Moe& a, Weights& w, const TensorView& data, int64_t n, int64_t k, Scale sf, Scale grid,
+                 Scale factor) {
   const Mode mode = mode_of(a);
   w.data = data, w.fp4 = has_fp4_weights(mode), w.int4 = mode == Mode::kInt4, w.panels = has_panels(a);
   if (w.int4) w.grid_k = 128;  // values: routed
   if (const TensorView* t = scale_of(a, sf)) {
     const int64_t columns = k / weight_block(mode);
     const SfLayout layout = w.panels ? SfLayout::kPanels : weight_sf_layout(mode);
-    w.sf = {.bytes = static_cast<const uint8_t*>(t->data()), .columns = columns, .batch = sf_bytes(layout, n, columns), .block = weight_block(mode),
-            .layout = layout, .e8m0 = mode != Mode::kNvfp4};
+    w.sf = {.bytes = static_cast<const uint8_t*>(t->data()),
+            .columns = columns,
+            .batch = sf_bytes(layout, n, columns),
+            .block = weight_block(mode),
+            .layout = layout,
+            .e8m0 = mode != Mode::kNvfp4};
   }
   if (const TensorView* t = scale_of(a, grid))
     w.grid = gemm::check_grid(kName, "quant_scales", *t, false, t->size(0), n, k, 128, 128), w.grid_k = 128;
@@ -28,7 +33,8 @@ Tensor linear_input_sf(const Moe& a, const Layer& l) {
   const SfLayout layout = a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear;
   for (int64_t t = 0; t < l.tokens; ++t)
     for (int64_t c = 0; c < columns; ++c)
-      out.data_as<uint8_t>()[t * columns + c] = static_cast<const uint8_t*>(a.input_sf->data())[sf_offset(layout, t, c, columns)];
+      out.data_as<uint8_t>()[t * columns + c] =
+          static_cast<const uint8_t*>(a.input_sf->data())[sf_offset(layout, t, c, columns)];
   return out;
 }
 /// f32 scales [E, n, k / 128] of the experts that are used.
@@ -42,12 +48,16 @@ Tensor group_scales(const TensorView& t, const Layer& l, Weights& w) {
     ops::for_rows(l.experts * n, ops::rows_per_task(l.experts * n, columns * 6), [&](int64_t row) {
       if (!used[static_cast<size_t>(row / n)]) return;
       const T* from = t.data_as<T>() + row / n * t.stride(0) + row % n * t.stride(1);
-      for (int64_t c = 0; c < columns; ++c) out.data_as<float>()[row * columns + c] = static_cast<float>(from[c * t.stride(2)]);
+      for (int64_t c = 0; c < columns; ++c)
+        out.data_as<float>()[row * columns + c] = static_cast<float>(from[c * t.stride(2)]);
     });
   };
-  if (t.dtype() == DType::kBF16) convert(static_cast<const bf16_t*>(nullptr));
-  else if (t.dtype() == DType::kF16) convert(static_cast<const f16_t*>(nullptr));
-  else convert(static_cast<const float*>(nullptr));
+  if (t.dtype() == DType::kBF16)
+    convert(static_cast<const bf16_t*>(nullptr));
+  else if (t.dtype() == DType::kF16)
+    convert(static_cast<const f16_t*>(nullptr));
+  else
+    convert(static_cast<const float*>(nullptr));
   w.grid = {.p = out.data_as<float>(), .lines = 1, .line_stride = columns, .k_stride = 1, .batch = n * columns};
   return out;
 }
@@ -58,13 +68,16 @@ Layer routed(const Moe& a, Int4Scales& keep) {
   for (int64_t t = 0; t < l.tokens; ++t)
     for (int64_t j = 0; j < l.top_k; ++j) {
       const int64_t at = t * ids.stride(0) + j * ids.stride(1);
-      const int64_t e = (ids.dtype() == DType::kI32 ? ids.data_as<int32_t>()[at] : ids.data_as<int64_t>()[at]) - a.ep_rank * l.experts;
+      const int64_t e = (ids.dtype() == DType::kI32 ? ids.data_as<int32_t>()[at] : ids.data_as<int64_t>()[at]) -
+                        a.ep_rank * l.experts;
       l.ids.push_back(e >= 0 && e < l.experts ? static_cast<int32_t>(e) : -1);
-      l.weights.push_back(a.token_final_scales.data_as<float>()[t * a.token_final_scales.stride(0) + j * a.token_final_scales.stride(1)]);
+      l.weights.push_back(a.token_final_scales.data_as<float>()[t * a.token_final_scales.stride(0) +
+                                                                j * a.token_final_scales.stride(1)]);
     }
   if (a.input_sf) l.x_scales = linear_input_sf(a, l);
   if (mode_of(a) == Mode::kInt4)
-    keep = {group_scales(*scale_of(a, Scale::kGroups1), l, l.first), group_scales(*scale_of(a, Scale::kGroups2), l, l.second)};
+    keep = {group_scales(*scale_of(a, Scale::kGroups1), l, l.first),
+            group_scales(*scale_of(a, Scale::kGroups2), l, l.second)};
   return l;
 }
 void launch(const Moe& a) {
@@ -118,9 +131,10 @@ constexpr op::Field fields[] = {
     op::attr<&Moe::use_wfp4afp8_humming>("use_wfp4afp8_humming"),
     op::attr<&Moe::tune_max_num_tokens>("tune_max_num_tokens"),
     op::attr<&Moe::enable_pdl>("enable_pdl"),
-    op::attr<&Moe::activation_type>("activation_type", op::literal("ActivationType.Swiglu"),
-                                    op::enumeration("ActivationType: Gelu=0|Relu=1|Silu=2|Swiglu=3|Geglu=4|SwigluBias=5|Relu2=6|SwigluStep=7|"
-                                                    "GegluTanh=8|Identity=9|Situ=10|InvalidType=11|ClampedRelu2=12")),
+    op::attr<&Moe::activation_type>(
+        "activation_type", op::literal("ActivationType.Swiglu"),
+        op::enumeration("ActivationType: Gelu=0|Relu=1|Silu=2|Swiglu=3|Geglu=4|SwigluBias=5|Relu2=6|SwigluStep=7|"
+                        "GegluTanh=8|Identity=9|Situ=10|InvalidType=11|ClampedRelu2=12")),
     op::attr<&Moe::swizzled_input_sf>("swizzled_input_sf"),
     op::attr<&Moe::use_fused_finalize>("use_fused_finalize"),
     op::attr<&Moe::profile_ids>("profile_ids"),
@@ -154,10 +168,13 @@ Layer layer_of(const Moe& a) {
   set_weights(a, l.first, a.fc1_expert_weights, l.width, l.hidden, Scale::kSf1, Scale::kGrid1, Scale::kFactor1);
   set_weights(a, l.second, a.fc2_expert_weights, l.hidden, l.inter, Scale::kSf2, Scale::kGrid2, Scale::kFactor2);
   l.first.bias = a.fc1_expert_biases, l.second.bias = a.fc2_expert_biases, l.add_second_bias = a.tp_rank == 0;
-  if (mode == Mode::kNvfp4) l.x_encode = number(*scale_of(a, Scale::kInput)), l.inter_encode = number(*scale_of(a, Scale::kInter));
-  else if (const TensorView* t = scale_of(a, Scale::kInter)) l.inter_factor = *t;
+  if (mode == Mode::kNvfp4)
+    l.x_encode = number(*scale_of(a, Scale::kInput)), l.inter_encode = number(*scale_of(a, Scale::kInter));
+  else if (const TensorView* t = scale_of(a, Scale::kInter))
+    l.inter_factor = *t;
   if (mode == Mode::kInt4) l.x_cast = *scale_of(a, Scale::kCast1), l.inter_cast = *scale_of(a, Scale::kCast2);
-  l.alpha = a.swiglu_alpha, l.beta = a.swiglu_beta, l.limit = a.swiglu_limit, l.situ_beta = a.situ_beta, l.situ_linear = a.situ_linear_beta;
+  l.alpha = a.swiglu_alpha, l.beta = a.swiglu_beta, l.limit = a.swiglu_limit, l.situ_beta = a.situ_beta,
+  l.situ_linear = a.situ_linear_beta;
   if (a.clamped_relu2_limit) l.relu2_limit = number(*a.clamped_relu2_limit);
   if (a.output) l.out = *a.output;
   return l;
@@ -166,10 +183,9 @@ Layer layer_of(const Moe& a) {
 
 namespace ops::moe {
 constinit const op::Op fused_op = op::define<flashinfer::moe::Moe, flashinfer::moe::validate, flashinfer::moe::cost_of>(
-    flashinfer::moe::kName, "flashinfer.fused_moe", "A mixture of experts: both products, the activation between them and the weighted sum.",
-    flashinfer::moe::fields,
-    flashinfer::moe::candidates,
-    fused_cases);
+    flashinfer::moe::kName, "flashinfer.fused_moe",
+    "A mixture of experts: both products, the activation between them and the weighted sum.", flashinfer::moe::fields,
+    flashinfer::moe::candidates, fused_cases);
 }  // namespace ops::moe
 
 Tensor cutlass_fused_moe(const CutlassFusedMoe& a) { return op::call(ops::moe::fused_op, a); }

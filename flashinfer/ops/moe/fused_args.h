@@ -16,8 +16,8 @@ inline bool is_bytes(const TensorView& t) { return t.dtype() == DType::kU8 || t.
 inline bool has_panels(const Moe& a) { return a.fc1_expert_weights.rank() == 4; }
 inline Mode mode_of(const Moe& a) {
   if (is_bytes(a.fc1_expert_weights))
-    return a.use_w4_group_scaling     ? (a.quant_scales && a.quant_scales->size() == 8 ? Mode::kInt4 : Mode::kMxfp4)
-           : a.use_mxfp8_act_scaling  ? Mode::kMxfp4MxFp8
+    return a.use_w4_group_scaling    ? (a.quant_scales && a.quant_scales->size() == 8 ? Mode::kInt4 : Mode::kMxfp4)
+           : a.use_mxfp8_act_scaling ? Mode::kMxfp4MxFp8
            : a.quant_scales && a.quant_scales->size() == 5 ? Mode::kMxfp4Fp8
                                                            : Mode::kNvfp4;
   if (a.fc1_expert_weights.dtype() != DType::kF8E4M3) return Mode::kPlain;
@@ -27,24 +27,45 @@ inline bool has_four_bits(Mode m) { return m >= Mode::kNvfp4; }
 inline bool has_fp4_weights(Mode m) { return has_four_bits(m) && m != Mode::kInt4; }
 inline RowFormat rows_of(Mode m) {
   switch (m) {
-    case Mode::kFp8: case Mode::kMxfp4Fp8: case Mode::kInt4: return RowFormat::kFp8;
+    case Mode::kFp8:
+    case Mode::kMxfp4Fp8:
+    case Mode::kInt4: return RowFormat::kFp8;
     case Mode::kFp8Blocks: return RowFormat::kFp8Blocks;
-    case Mode::kMxFp8: case Mode::kMxfp4MxFp8: return RowFormat::kMxFp8;
+    case Mode::kMxFp8:
+    case Mode::kMxfp4MxFp8: return RowFormat::kMxFp8;
     case Mode::kNvfp4: return RowFormat::kNvfp4;
     default: return RowFormat::kPlain;
   }
 }
 /// Scale factors of a byte along k in the weights: their block, or 0.
-inline int32_t weight_block(Mode m) { return m == Mode::kNvfp4 ? 16 : m == Mode::kMxFp8 || has_fp4_weights(m) ? 32 : 0; }
+inline int32_t weight_block(Mode m) {
+  return m == Mode::kNvfp4 ? 16 : m == Mode::kMxFp8 || has_fp4_weights(m) ? 32 : 0;
+}
 inline SfLayout weight_sf_layout(Mode m) { return m == Mode::kMxfp4 ? SfLayout::kLinear : SfLayout::k128x4; }
 
 /// What each of quant_scales is.
-enum class Scale { kSf1, kSf2, kGrid1, kGrid2, kGroups1, kGroups2, kCast1, kCast2, kZeros, kFactor1, kFactor2, kInput, kInter, kUnused };
+enum class Scale {
+  kSf1,
+  kSf2,
+  kGrid1,
+  kGrid2,
+  kGroups1,
+  kGroups2,
+  kCast1,
+  kCast2,
+  kZeros,
+  kFactor1,
+  kFactor2,
+  kInput,
+  kInter,
+  kUnused
+};
 inline std::span<const Scale> scales_of(Mode m) {
   using enum Scale;
   static constexpr Scale kFp8[] = {kFactor1, kInter, kFactor2, kUnused}, kBlocks[] = {kGrid1, kGrid2},
-                         kFp4[] = {kInput, kSf1, kFactor1, kInter, kSf2, kFactor2},
-                         kW4[] = {kSf1, kSf2}, kMxInter[] = {kSf1, kFactor1, kInter, kSf2, kFactor2}, kMx[] = {kSf1, kFactor1, kSf2, kFactor2},
+                         kFp4[] = {kInput, kSf1, kFactor1, kInter, kSf2, kFactor2}, kW4[] = {kSf1, kSf2},
+                         kMxInter[] = {kSf1, kFactor1, kInter, kSf2, kFactor2},
+                         kMx[] = {kSf1, kFactor1, kSf2, kFactor2},
                          kInt4[] = {kGroups1, kGroups2, kCast1, kCast2, kZeros, kZeros, kFactor1, kFactor2};
   switch (m) {
     case Mode::kPlain: return {};

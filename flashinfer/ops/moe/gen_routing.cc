@@ -30,8 +30,12 @@ struct Chosen {
   std::vector<double> weights;
 };
 Chosen choose(const G& a, moe::Routed (*route)(const MoeRouting&)) {
-  MoeRouting r{.routing_logits = a.routing_logits, .routing_method = a.routing_method, .top_k = a.top_k, .routing_bias = a.routing_bias};
-  r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor, r.norm_topk_prob = a.norm_topk_prob;
+  MoeRouting r{.routing_logits = a.routing_logits,
+               .routing_method = a.routing_method,
+               .top_k = a.top_k,
+               .routing_bias = a.routing_bias};
+  r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor,
+  r.norm_topk_prob = a.norm_topk_prob;
   const moe::Routed routed = route(r);
   Chosen out;
   const auto experts = static_cast<int32_t>(a.routing_logits.size(1));
@@ -77,7 +81,8 @@ void launch(const G& a) {
   }
   ref::put(*a.num_non_exiting_ctas, {0}, static_cast<double>(used));
   ref::put(*a.total_num_padded_tokens, {0}, static_cast<double>(used * tile));
-  for (; used < tiles; ++used) ref::put(*a.cta_idx_xy_to_batch_idx, {used}, -1), ref::put(*a.cta_idx_xy_to_mn_limit, {used}, 0);
+  for (; used < tiles; ++used)
+    ref::put(*a.cta_idx_xy_to_batch_idx, {used}, -1), ref::put(*a.cta_idx_xy_to_mn_limit, {used}, 0);
   for (int64_t r = 0; r < tiles * tile; ++r) ref::put(*a.permuted_idx_to_token_idx, {r}, -1);
   for (size_t i = 0; i < chosen.ids.size(); ++i) {
     const int64_t e = local_of(a, chosen.ids[i]), at = static_cast<int64_t>(i);
@@ -99,7 +104,8 @@ void reference(const G& a) {
   int64_t row = 0, tiles = 0;
   for (const auto& [expert, list] : of) {
     for (size_t i = 0; i < list.size(); ++i) {
-      if (static_cast<int64_t>(i) % a.tile_tokens_dim == 0) ref::put(*a.cta_idx_xy_to_batch_idx, {tiles++}, static_cast<double>(expert));
+      if (static_cast<int64_t>(i) % a.tile_tokens_dim == 0)
+        ref::put(*a.cta_idx_xy_to_batch_idx, {tiles++}, static_cast<double>(expert));
       ref::put(*a.expanded_idx_to_permuted_idx, {list[i]}, static_cast<double>(row));
       ref::put(*a.permuted_idx_to_token_idx, {row}, static_cast<double>(list[i] / choices_of(a)));
       ref::put(*a.cta_idx_xy_to_mn_limit, {tiles - 1}, static_cast<double>(++row));
@@ -112,23 +118,32 @@ void reference(const G& a) {
 
 // ---- checks ----
 void validate(const G& a) {
-  const int64_t e = a.routing_logits.size(1), here = routed_here(a), shared = a.num_fused_shared_experts, tile = a.tile_tokens_dim;
-  MoeRouting r{.routing_logits = a.routing_logits, .routing_method = a.routing_method, .top_k = a.top_k, .routing_bias = a.routing_bias};
+  const int64_t e = a.routing_logits.size(1), here = routed_here(a), shared = a.num_fused_shared_experts,
+                tile = a.tile_tokens_dim;
+  MoeRouting r{.routing_logits = a.routing_logits,
+               .routing_method = a.routing_method,
+               .top_k = a.top_k,
+               .routing_bias = a.routing_bias};
   r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor;
   moe::check_routing(kName, r);
-  FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, kName, ": tile_tokens_dim is ", tile, ", but must be a power of two");
-  FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError, kName, ": local_expert_offset is ",
-           a.local_expert_offset, " and local_num_experts ", here, ", but they must lie within ", e, " experts (routing_logits.shape[1])");
-  FI_CHECK(shared == 0 || (shared > 0 && a.routing_method == 2 && a.n_group > 1 && here == e), ValueError, kName, ": num_fused_shared_experts is ", shared,
-           ", but fusing shared experts needs DeepSeekV3 routing with groups and all experts here (routing_method is ", a.routing_method, ", n_group ",
-           a.n_group, ", local_num_experts ", here, " of ", e, ")");
+  FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, kName, ": tile_tokens_dim is ", tile,
+           ", but must be a power of two");
+  FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError, kName,
+           ": local_expert_offset is ", a.local_expert_offset, " and local_num_experts ", here,
+           ", but they must lie within ", e, " experts (routing_logits.shape[1])");
+  FI_CHECK(shared == 0 || (shared > 0 && a.routing_method == 2 && a.n_group > 1 && here == e), ValueError, kName,
+           ": num_fused_shared_experts is ", shared,
+           ", but fusing shared experts needs DeepSeekV3 routing with groups and all experts here (routing_method is ",
+           a.routing_method, ", n_group ", a.n_group, ", local_num_experts ", here, " of ", e, ")");
 }
 op::Refusal refuse(const G& a) { return op::refuse_unless_cpu(ops::moe::gen_routing_op, &a); }
 op::Cost cost(const G& a) { return {.bytes = static_cast<double>(a.routing_logits.nbytes())}; }
 
 // ---- table ----
 /// The extents of results are asked before `validate` speaks.
-int64_t safe_tiles(const G& a) { return a.tile_tokens_dim > 0 && choices_of(a) > 0 && experts_here(a) > 0 ? tiles_of(a) : 0; }
+int64_t safe_tiles(const G& a) {
+  return a.tile_tokens_dim > 0 && choices_of(a) > 0 && experts_here(a) > 0 ? tiles_of(a) : 0;
+}
 op::Shape choices(const G& a) { return {2, {a.routing_logits.size(0), choices_of(a)}}; }
 op::Shape expanded(const G& a) { return {1, {a.routing_logits.size(0) * choices_of(a)}}; }
 op::Shape permuted(const G& a) { return {1, {safe_tiles(a) * a.tile_tokens_dim}}; }
@@ -146,27 +161,36 @@ constexpr op::Field fields[] = {
     op::attr<&G::local_expert_offset>("local_expert_offset"),
     op::attr<&G::local_num_experts>("local_num_experts"),
     op::attr<&G::routed_scaling_factor>("routed_scaling_factor"),
-    op::attr<&G::tile_tokens_dim>("tile_tokens_dim", op::doc("rows of a tile; each expert's rows are padded to whole tiles")),
+    op::attr<&G::tile_tokens_dim>("tile_tokens_dim",
+                                  op::doc("rows of a tile; each expert's rows are padded to whole tiles")),
     op::attr<&G::norm_topk_prob>("norm_topk_prob"),
     op::attr<&G::enable_pdl>("enable_pdl"),
-    op::result<&G::topk_ids>("topk_ids", nullptr, DType::kI32, op::shape<choices>, op::doc("experts of each token, or -1: elsewhere")),
+    op::result<&G::topk_ids>("topk_ids", nullptr, DType::kI32, op::shape<choices>,
+                             op::doc("experts of each token, or -1: elsewhere")),
     op::result<&G::topk_weights>("topk_weights", nullptr, DType::kBF16, op::shape<choices>),
-    op::result<&G::total_num_padded_tokens>("total_num_padded_tokens", nullptr, DType::kI32, op::shape<one>, op::doc("rows with their padding")),
-    op::result<&G::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32, op::shape<expanded>),
+    op::result<&G::total_num_padded_tokens>("total_num_padded_tokens", nullptr, DType::kI32, op::shape<one>,
+                                            op::doc("rows with their padding")),
+    op::result<&G::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32,
+                                                 op::shape<expanded>),
     op::result<&G::permuted_idx_to_token_idx>("permuted_idx_to_token_idx", nullptr, DType::kI32, op::shape<permuted>,
                                               op::doc("the token of each row, or -1: padding")),
     op::result<&G::cta_idx_xy_to_batch_idx>("cta_idx_xy_to_batch_idx", nullptr, DType::kI32, op::shape<tiles>,
                                             op::doc("the local expert of each tile, or -1: none")),
     op::result<&G::cta_idx_xy_to_mn_limit>("cta_idx_xy_to_mn_limit", nullptr, DType::kI32, op::shape<tiles>,
                                            op::doc("behind the last row of each tile that is no padding")),
-    op::result<&G::num_non_exiting_ctas>("num_non_exiting_ctas", nullptr, DType::kI32, op::shape<one>, op::doc("tiles that have rows")),
+    op::result<&G::num_non_exiting_ctas>("num_non_exiting_ctas", nullptr, DType::kI32, op::shape<one>,
+                                         op::doc("tiles that have rows")),
 };
 constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"renormalize", "routing_logits=f32:19x16 routing_bias=None routing_method=1 top_k=4"},
-    {"local", "routing_logits=bf16:9x16 routing_bias=None routing_method=0 top_k=3 local_expert_offset=4 local_num_experts=5 tile_tokens_dim=2"},
-    {"groups_shared", "routing_logits=f32:9x16 routing_bias=f32:16:normal(0,0.1) routing_method=2 top_k=4 num_fused_shared_experts=2 n_group=4 "
-                      "topk_group=2 routed_scaling_factor=2.5 tile_tokens_dim=4"},
+    {"local",
+     "routing_logits=bf16:9x16 routing_bias=None routing_method=0 top_k=3 local_expert_offset=4 local_num_experts=5 "
+     "tile_tokens_dim=2"},
+    {"groups_shared",
+     "routing_logits=f32:9x16 routing_bias=f32:16:normal(0,0.1) routing_method=2 top_k=4 num_fused_shared_experts=2 "
+     "n_group=4 "
+     "topk_group=2 routed_scaling_factor=2.5 tile_tokens_dim=4"},
     {"one_tile_a_row", "routing_logits=f32:5x4 routing_bias=None routing_method=3 top_k=1 tile_tokens_dim=1"},
     {"none", "routing_logits=f32:0x4 routing_bias=None routing_method=5 top_k=2"},
 };
@@ -175,7 +199,8 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::moe {
 constinit const op::Op gen_routing_op = op::define<G, validate, cost>(
-    kName, "flashinfer.fused_moe", "The experts of each token, and the rows of padded tiles into which they are sorted.", fields, candidates, cases);
+    kName, "flashinfer.fused_moe",
+    "The experts of each token, and the rows of padded tiles into which they are sorted.", fields, candidates, cases);
 }  // namespace ops::moe
 
 TrtllmGenRoutingResult trtllm_gen_routing(const G& a) {

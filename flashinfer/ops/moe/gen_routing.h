@@ -7,8 +7,9 @@
 
 namespace flashinfer {
 
-/// What moe_routing chooses, c = top_k + num_fused_shared_experts choices a token, and rows sorted by local expert, each expert's padded to
-/// whole tiles; within an expert by token, then by choice. A choice of an expert outside [local_expert_offset, + local_num_experts) has no row.
+/// What moe_routing chooses, c = top_k + num_fused_shared_experts choices a token, and rows sorted by local expert,
+/// each expert's padded to whole tiles; within an expert by token, then by choice. A choice of an expert outside
+/// [local_expert_offset, + local_num_experts) has no row.
 ///   topk_ids i32 [t, c]             experts, the shared ones last (e, e + 1, ...); -1: not a local one
 ///   topk_weights bf16 [t, c]        weights, of the shared ones 1; also those of experts that are not local
 ///   total_num_padded_tokens i32 [1] rows with their padding, p
@@ -19,8 +20,8 @@ namespace flashinfer {
 ///   num_non_exiting_ctas i32 [1]               tiles that have rows
 /// tiles is the most that any routing of t * c rows to that many local experts fills.
 ///
-/// ValueError: what moe_routing says; top_k above e; a tile that is no power of two; local experts outside [0, e); shared experts without
-/// DeepSeekV3's groups (n_group > 1) or with some experts elsewhere.
+/// ValueError: what moe_routing says; top_k above e; a tile that is no power of two; local experts outside [0, e);
+/// shared experts without DeepSeekV3's groups (n_group > 1) or with some experts elsewhere.
 struct TrtllmGenRouting {
   TensorView routing_logits;               // [t, e] f32|bf16|f16
   std::optional<TensorView> routing_bias;  // [e] f32|bf16|f16
@@ -35,12 +36,13 @@ struct TrtllmGenRouting {
   bool norm_topk_prob = true;
   std::optional<bool> enable_pdl = {};  // CUDA only
   // Ours: memory for the results.
-  std::optional<TensorView> topk_ids = {}, topk_weights = {}, total_num_padded_tokens = {}, expanded_idx_to_permuted_idx = {},
-                            permuted_idx_to_token_idx = {}, cta_idx_xy_to_batch_idx = {}, cta_idx_xy_to_mn_limit = {}, num_non_exiting_ctas = {};
+  std::optional<TensorView> topk_ids = {}, topk_weights = {}, total_num_padded_tokens = {},
+                            expanded_idx_to_permuted_idx = {}, permuted_idx_to_token_idx = {},
+                            cta_idx_xy_to_batch_idx = {}, cta_idx_xy_to_mn_limit = {}, num_non_exiting_ctas = {};
 };
 struct TrtllmGenRoutingResult {
-  Tensor topk_ids, topk_weights, total_num_padded_tokens, expanded_idx_to_permuted_idx, permuted_idx_to_token_idx, cta_idx_xy_to_batch_idx,
-      cta_idx_xy_to_mn_limit, num_non_exiting_ctas;
+  Tensor topk_ids, topk_weights, total_num_padded_tokens, expanded_idx_to_permuted_idx, permuted_idx_to_token_idx,
+      cta_idx_xy_to_batch_idx, cta_idx_xy_to_mn_limit, num_non_exiting_ctas;
 };
 TrtllmGenRoutingResult trtllm_gen_routing(const TrtllmGenRouting& args);
 

@@ -11,13 +11,16 @@
 
 namespace flashinfer::moe {
 namespace {
-inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
-inline constexpr jit::Kernel kCast{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_cast", "flashinfer::MoeCastParams"};
-inline constexpr jit::Kernel kSum{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_sum", "flashinfer::MoeSumParams"};
+inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_activate",
+                                       "flashinfer::MoeActParams"};
+inline constexpr jit::Kernel kCast{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_cast",
+                                   "flashinfer::MoeCastParams"};
+inline constexpr jit::Kernel kSum{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_sum",
+                                  "flashinfer::MoeSumParams"};
 
 // ---- rows sorted by expert ----
 struct Permutation {
-  std::vector<int32_t> row_of;  // [tokens * top_k], -1: not of this rank
+  std::vector<int32_t> row_of;               // [tokens * top_k], -1: not of this rank
   std::vector<int32_t> token_of, expert_of;  // [rows]
   std::vector<gemm::Group> groups;
   int64_t rows() const { return static_cast<int64_t>(token_of.size()); }
@@ -28,7 +31,8 @@ Permutation permute(const Layer& l) {
   for (const int32_t e : l.ids)
     if (e >= 0) ++next[static_cast<size_t>(e) + 1];
   for (size_t e = 0; e < static_cast<size_t>(l.experts); ++e) {
-    if (next[e + 1]) p.groups.push_back({.row = next[e], .rows = next[e + 1], .weight = static_cast<int64_t>(e), .sf_first = next[e]});
+    if (next[e + 1])
+      p.groups.push_back({.row = next[e], .rows = next[e + 1], .weight = static_cast<int64_t>(e), .sf_first = next[e]});
     next[e + 1] += next[e];
   }
   p.row_of.assign(l.ids.size(), -1);
@@ -49,7 +53,8 @@ Tensor gather(const TensorView& x, const std::vector<int32_t>& token_of) {
   const int64_t bytes = x.size(1) * x.item_size();
   Tensor out = Tensor::empty({rows, x.size(1)}, x.dtype());
   ops::for_rows(rows, ops::rows_per_task(rows, 2 * bytes), [&](int64_t r) {
-    std::memcpy(out.data_as<char>() + r * bytes, x.data_as<char>() + token_of[static_cast<size_t>(r)] * x.stride(0) * x.item_size(),
+    std::memcpy(out.data_as<char>() + r * bytes,
+                x.data_as<char>() + token_of[static_cast<size_t>(r)] * x.stride(0) * x.item_size(),
                 static_cast<size_t>(bytes));
   });
   return out;
@@ -94,9 +99,12 @@ struct Floats {
       return;
     }
     keep = Tensor::empty(t->shape(), DType::kF32);
-    if (t->dtype() == DType::kBF16) convert<bf16_t>(*t);
-    else if (t->dtype() == DType::kF16) convert<f16_t>(*t);
-    else convert<float>(*t);
+    if (t->dtype() == DType::kBF16)
+      convert<bf16_t>(*t);
+    else if (t->dtype() == DType::kF16)
+      convert<f16_t>(*t);
+    else
+      convert<float>(*t);
     p = keep.data_as<float>();
   }
   template <class T>
@@ -113,8 +121,14 @@ Rows cast_rows(const TensorView& x, const TensorView& scale) {
   Rows out;
   out.keep = Tensor::empty(x.shape(), DType::kF8E4M3);
   out.data = out.keep.view();
-  MoeCastParams p{.x = x.data(), .y = out.keep.data_as<e4m3_t>(), .scale = factor.p, .rows = x.size(0), .k = x.size(1), .x_stride = x.stride(0),
-                  .scale_step = scale.numel() > 1, .rows_per_task = 1};
+  MoeCastParams p{.x = x.data(),
+                  .y = out.keep.data_as<e4m3_t>(),
+                  .scale = factor.p,
+                  .rows = x.size(0),
+                  .k = x.size(1),
+                  .x_stride = x.stride(0),
+                  .scale_step = scale.numel() > 1,
+                  .rows_per_task = 1};
   p.rows_per_task = ops::rows_per_task(p.rows, p.k * 3);
   ops::run_rows(jit::cpu_kernel<kCast>(MoeConfig{x.dtype()}).fn, p, p.rows, p.rows_per_task);
   return out;
@@ -131,7 +145,10 @@ std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
   out.reserve(static_cast<size_t>(n));
   const int64_t turns = w.shuffle / 8;
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = !w.interleaved ? i : i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1, in = w.shuffle ? at % w.shuffle : 0;
+    const int64_t at = !w.interleaved ? i
+                       : i < n / 2    ? 2 * i
+                                      : 2 * (i - n / 2) + 1,
+                  in = w.shuffle ? at % w.shuffle : 0;
     out.push_back(static_cast<int32_t>(w.shuffle ? at - in + in % turns * 8 + in / turns : at));
   }
   return out;
@@ -141,19 +158,23 @@ const int32_t* pointer(const std::vector<int32_t>& v) { return v.empty() ? nullp
 /// The activations of the rows that product 1 gave.
 Tensor activate(const Layer& l, const Permutation& p, const Tensor& h, const std::vector<float>& row_weight) {
   Tensor inter = Tensor::empty({p.rows(), l.inter}, inter_dtype(l));
-  const Floats bias(l.first.bias), factor(l.first.column_factor), alpha(l.alpha), beta(l.beta), limit(l.limit), sb(l.situ_beta), sl(l.situ_linear);
+  const Floats bias(l.first.bias), factor(l.first.column_factor), alpha(l.alpha), beta(l.beta), limit(l.limit),
+      sb(l.situ_beta), sl(l.situ_linear);
   const std::vector<int32_t> column = columns_of(l.first, l.width);
   std::vector<float> row_factor, scale;
   if (l.row_factor || l.weights_on_input)
     for (size_t r = 0; r < p.token_of.size(); ++r)
-      row_factor.push_back((l.row_factor ? number(*l.row_factor, p.token_of[r]) : 1.0f) * (l.weights_on_input ? row_weight[r] : 1.0f));
+      row_factor.push_back((l.row_factor ? number(*l.row_factor, p.token_of[r]) : 1.0f) *
+                           (l.weights_on_input ? row_weight[r] : 1.0f));
   if (l.inter_factor)
     for (int64_t e = 0; e < l.experts; ++e) scale.push_back(number(*l.inter_factor, e));
   MoeActParams act{};
-  act.x = h.data_as<float>(), act.y = inter.data(), act.rows = p.rows(), act.inter = l.inter, act.expert = p.expert_of.data();
+  act.x = h.data_as<float>(), act.y = inter.data(), act.rows = p.rows(), act.inter = l.inter,
+  act.expert = p.expert_of.data();
   act.column = pointer(column);
   act.row_factor = row_factor.empty() ? nullptr : row_factor.data(), act.scale = scale.empty() ? nullptr : scale.data();
-  act.factor = factor.p, act.bias = bias.p, act.alpha = alpha.p, act.beta = beta.p, act.limit = limit.p, act.situ_beta = sb.p, act.situ_linear = sl.p;
+  act.factor = factor.p, act.bias = bias.p, act.alpha = alpha.p, act.beta = beta.p, act.limit = limit.p,
+  act.situ_beta = sb.p, act.situ_linear = sl.p;
   act.kind = l.kind, act.relu2_limit = l.relu2_limit;
   act.rows_per_task = ops::rows_per_task(act.rows, l.width * 4 + l.inter * 2);
   ops::run_rows(jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).fn, act, act.rows, act.rows_per_task);
@@ -169,9 +190,11 @@ void finish(const Layer& l, const Permutation& p, const Tensor& y) {
   const TensorView& out = sums ? l.out : l.rows_out;
   if (l.weights_on_input || !sums) std::fill(weights.begin(), weights.end(), 1.0f);
   if (!sums)
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i) < p.rows() ? static_cast<int32_t>(i) : -1;
+    for (size_t i = 0; i < rows.size(); ++i)
+      rows[i] = static_cast<int64_t>(i) < p.rows() ? static_cast<int32_t>(i) : -1;
   MoeSumParams sum{};
-  sum.y = y.data_as<float>(), sum.out = out.data(), sum.row = rows.data(), sum.expert = p.expert_of.data(), sum.column = pointer(column);
+  sum.y = y.data_as<float>(), sum.out = out.data(), sum.row = rows.data(), sum.expert = p.expert_of.data(),
+  sum.column = pointer(column);
   sum.scales = weights.data(), sum.factor = factor.p, sum.bias = bias.p;
   sum.tokens = out.size(0), sum.top_k = sums ? l.top_k : 1, sum.hidden = l.hidden, sum.out_stride = out.stride(0);
   sum.rows_per_task = ops::rows_per_task(sum.tokens, l.hidden * (4 * sum.top_k + 2));
@@ -187,13 +210,20 @@ Rows empty_rows(const Layer& l, const TensorView& x) {
   Rows out;
   out.keep = Tensor::empty({rows, fp4 ? k / 2 : k}, fp4 ? DType::kU8 : DType::kF8E4M3);
   out.data = out.keep.view();
-  out.scales = Tensor::empty({rows, k / scale_block(l.format)}, l.format == RowFormat::kFp8Blocks ? DType::kF32 : DType::kU8);
+  out.scales =
+      Tensor::empty({rows, k / scale_block(l.format)}, l.format == RowFormat::kFp8Blocks ? DType::kF32 : DType::kU8);
   return out;
 }
-gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out, std::vector<gemm::Group> groups) {
+gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out,
+                          std::vector<gemm::Group> groups) {
   static constexpr float kOne = 1;
   const Weights& w = which == 1 ? l.first : l.second;
-  gemm::GroupedWork work{.a = rows.data, .b = w.data, .out = out, .a_fp4 = l.format == RowFormat::kNvfp4, .b_fp4 = w.fp4, .b_int4 = w.int4};
+  gemm::GroupedWork work{.a = rows.data,
+                         .b = w.data,
+                         .out = out,
+                         .a_fp4 = l.format == RowFormat::kNvfp4,
+                         .b_fp4 = w.fp4,
+                         .b_int4 = w.int4};
   work.b_panels = w.panels, work.b_block_k = w.block_k;
   work.b_sf = w.sf, work.b_grid = w.grid, work.grid_k = w.grid_k;
   if (l.format == RowFormat::kFp8Blocks)
@@ -201,8 +231,11 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
   else if (w.grid_k)
     work.a_grid = {.p = &kOne, .lines = std::numeric_limits<int32_t>::max()};
   if (l.format == RowFormat::kMxFp8 || l.format == RowFormat::kNvfp4)
-    work.a_sf = {.bytes = rows.scales.data_as<uint8_t>(), .columns = rows.scales.size(1), .block = static_cast<int32_t>(scale_block(l.format)),
-                 .layout = SfLayout::kLinear, .e8m0 = l.format == RowFormat::kMxFp8};
+    work.a_sf = {.bytes = rows.scales.data_as<uint8_t>(),
+                 .columns = rows.scales.size(1),
+                 .block = static_cast<int32_t>(scale_block(l.format)),
+                 .layout = SfLayout::kLinear,
+                 .e8m0 = l.format == RowFormat::kMxFp8};
   if (w.factor)
     for (gemm::Group& g : groups) g.alpha = number(*w.factor, g.weight);
   work.groups = std::move(groups);
@@ -211,7 +244,8 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
 
 void run(const Layer& l) {
   const Permutation p = permute(l);
-  const Tensor h = Tensor::empty({p.rows(), l.width}, DType::kF32), y = Tensor::empty({p.rows(), l.hidden}, DType::kF32);
+  const Tensor h = Tensor::empty({p.rows(), l.width}, DType::kF32),
+               y = Tensor::empty({p.rows(), l.hidden}, DType::kF32);
   std::vector<float> row_weight(p.token_of.size());
   for (size_t i = 0; i < p.row_of.size(); ++i)
     if (p.row_of[i] >= 0) row_weight[static_cast<size_t>(p.row_of[i])] = l.weights[i];
@@ -232,16 +266,26 @@ void run(const Layer& l) {
 std::string refuse(const Layer& l) {
   const bool f16 = l.x.dtype() == DType::kF16 && l.first.data.dtype() == DType::kF16;
   if (l.format == RowFormat::kPlain && l.x.dtype() != DType::kBF16 && !f16)
-    return str("input is ", name(l.x.dtype()), " with weights of ", name(l.first.data.dtype()), ", but the kernels multiply bfloat16, or float16 by float16");
-  const auto a = l.format == RowFormat::kPlain ? gemm::format_of(l.x.dtype()) : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4 : GemmFormat::kE4M3;
+    return str("input is ", name(l.x.dtype()), " with weights of ", name(l.first.data.dtype()),
+               ", but the kernels multiply bfloat16, or float16 by float16");
+  const auto a = l.format == RowFormat::kPlain   ? gemm::format_of(l.x.dtype())
+                 : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4
+                                                 : GemmFormat::kE4M3;
   const auto product = [&](const Weights& w, int64_t n, int64_t k) {
     const GemmFormat b = w.int4 ? GemmFormat::kInt4 : gemm::format_of(w.data.dtype());
-    return gemm::refuse({.m = 9, .n = n, .k = k, .a = {.format = a, .step = 1}, .b = {.format = b, .step = 1}, .packed = w.panels,
-                         .grid_k = w.grid_k, .grouped = true});
+    return gemm::refuse({.m = 9,
+                         .n = n,
+                         .k = k,
+                         .a = {.format = a, .step = 1},
+                         .b = {.format = b, .step = 1},
+                         .packed = w.panels,
+                         .grid_k = w.grid_k,
+                         .grouped = true});
   };
   const DType out = l.out.defined() ? l.out.dtype() : DType::kBF16;
-  std::vector<std::string> all = {jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).refusal, jit::cpu_kernel<kSum>(MoeConfig{out}).refusal,
-                                  product(l.first, l.width, l.hidden), product(l.second, l.hidden, l.inter)};
+  std::vector<std::string> all = {jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).refusal,
+                                  jit::cpu_kernel<kSum>(MoeConfig{out}).refusal, product(l.first, l.width, l.hidden),
+                                  product(l.second, l.hidden, l.inter)};
   const auto quantiser = [&](DType t) {
     return l.format == RowFormat::kFp8Blocks ? jit::cpu_kernel<ops::kGroup8>(group_config(t)).refusal
                                              : jit::cpu_kernel<ops::kBlockQuantize>(quant_config(l.format, t)).refusal;
@@ -262,9 +306,11 @@ op::Cost cost(const Layer& l) {
   int64_t rows = 0;
   for (const int32_t e : l.ids)
     if (e >= 0) ++rows, used[static_cast<size_t>(e)] = 1;
-  const double weights = static_cast<double>(std::count(used.begin(), used.end(), 1)) *
-                         static_cast<double>((l.first.data.nbytes() + l.second.data.nbytes()) / std::max<int64_t>(l.experts, 1));
-  return {.bytes = weights + 2.0 * static_cast<double>(l.x.nbytes()), .flops = 2.0 * static_cast<double>(rows * (l.width * l.hidden + l.hidden * l.inter))};
+  const double weights =
+      static_cast<double>(std::count(used.begin(), used.end(), 1)) *
+      static_cast<double>((l.first.data.nbytes() + l.second.data.nbytes()) / std::max<int64_t>(l.experts, 1));
+  return {.bytes = weights + 2.0 * static_cast<double>(l.x.nbytes()),
+          .flops = 2.0 * static_cast<double>(rows * (l.width * l.hidden + l.hidden * l.inter))};
 }
 
 }  // namespace flashinfer::moe

@@ -19,35 +19,39 @@ enum class RowFormat {
   kMxFp8,      // e4m3 with a ue8m0 scale for 32
   kNvfp4,      // e2m1 with an e4m3 scale for 16, and a scale of the whole tensor
 };
-constexpr int64_t scale_block(RowFormat f) { return f == RowFormat::kFp8Blocks ? 128 : f == RowFormat::kMxFp8 ? 32 : 16; }
+constexpr int64_t scale_block(RowFormat f) {
+  return f == RowFormat::kFp8Blocks ? 128 : f == RowFormat::kMxFp8 ? 32 : 16;
+}
 constexpr bool has_scales(RowFormat f) { return f >= RowFormat::kFp8Blocks; }
 
 /// Experts' weights of one product. Stored row n of an expert is the logical row that `shuffle` and `interleaved` say.
 struct Weights {
-  TensorView data;  // [E, n, k], FP4 and int4: bytes [E, n, k / 2]; with block_k: [E, k / block_k, n, block_k]; or panels
+  TensorView
+      data;  // [E, n, k], FP4 and int4: bytes [E, n, k / 2]; with block_k: [E, k / block_k, n, block_k]; or panels
   bool fp4 = false, int4 = false;
   bool panels = false;  // of prepare_quantized_weights: [E, panels, lines, 64]
   int64_t block_k = 0;
-  ScaleFactors sf{};      // scales of a byte
+  ScaleFactors sf{};   // scales of a byte
   BlockScales grid{};  // f32 scales of blocks, grid_k along k
   int64_t grid_k = 0;
   std::optional<TensorView> factor{};         // f32 [E] or one: behind the product
   std::optional<TensorView> column_factor{};  // [E, n]: of each stored row
   std::optional<TensorView> bias{};           // [E, n], of each stored row
-  int shuffle = 0;           // rows of each block of 16 or 32 are dealt out (ops.md 2.5); 0: none
-  bool interleaved = false;  // pairs of (linear, gate) rows, before the shuffle
+  int shuffle = 0;                            // rows of each block of 16 or 32 are dealt out (ops.md 2.5); 0: none
+  bool interleaved = false;                   // pairs of (linear, gate) rows, before the shuffle
 };
 
 struct Layer {
   int64_t tokens = 0, top_k = 0, experts = 0, hidden = 0, inter = 0, width = 0;  // width: rows of `first`
-  TensorView x;           // [tokens, hidden]; FP4: bytes
-  Tensor x_scales;        // of an x that comes with them: u8 or f32 [tokens, hidden / scale_block]
+  TensorView x;                                                                  // [tokens, hidden]; FP4: bytes
+  Tensor x_scales;  // of an x that comes with them: u8 or f32 [tokens, hidden / scale_block]
   RowFormat format = RowFormat::kPlain;
-  float x_encode = 1, inter_encode = 1;        // NVFP4: global scales of x and of the activations
-  std::optional<TensorView> inter_factor{};    // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
-  std::optional<TensorView> x_cast{}, inter_cast{};  // kFp8: rows of 16 bits are cast after they counted this, one or one a column
-  std::optional<TensorView> row_factor{};      // f32 [tokens]: of product 1
-  bool weights_on_input = false;               // the token's weight counts behind product 1 instead of product 2
+  float x_encode = 1, inter_encode = 1;      // NVFP4: global scales of x and of the activations
+  std::optional<TensorView> inter_factor{};  // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
+  std::optional<TensorView> x_cast{},
+      inter_cast{};  // kFp8: rows of 16 bits are cast after they counted this, one or one a column
+  std::optional<TensorView> row_factor{};  // f32 [tokens]: of product 1
+  bool weights_on_input = false;           // the token's weight counts behind product 1 instead of product 2
   Weights first, second;
   MoeActivation kind = MoeActivation::kSwiglu;
   std::optional<TensorView> alpha{}, beta{}, limit{}, situ_beta{}, situ_linear{};  // f32 [E]
@@ -77,11 +81,14 @@ struct Rows {
 /// Of the shape and types that x [rows, k] has in the layer's format; not filled.
 Rows empty_rows(const Layer& l, const TensorView& x);
 /// Product `which` of rows sorted into groups.
-gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out, std::vector<gemm::Group> groups);
+gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const TensorView& out,
+                          std::vector<gemm::Group> groups);
 inline float number(const TensorView& t, int64_t i = 0) {
   return t.data_as<float>()[t.numel() == 1 || t.rank() == 0 ? 0 : i * t.stride(0)];
 }
-inline bool is_narrow(const TensorView& x) { return x.dtype() == DType::kF8E4M3 || x.dtype() == DType::kU8 || x.dtype() == DType::kF4E2M1x2; }
+inline bool is_narrow(const TensorView& x) {
+  return x.dtype() == DType::kF8E4M3 || x.dtype() == DType::kU8 || x.dtype() == DType::kF4E2M1x2;
+}
 inline DType inter_dtype(const Layer& l) {
   if (l.format == RowFormat::kFp8 && !l.inter_cast) return DType::kF8E4M3;
   return l.format == RowFormat::kPlain ? l.x.dtype() : DType::kBF16;

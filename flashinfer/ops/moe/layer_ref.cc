@@ -16,7 +16,8 @@ Rows quantise_reference(const Layer& l, const TensorView& x, float encode) {
   for (int64_t r = 0; r < rows; ++r) {
     const std::vector<float> v = ref::floats_of(x, {r});
     if (!groups) {
-      ref::quantize_row({block, !fp4, !fp4}, v, fp4 ? encode : 1.0f, out.data.select(0, r), out.scales.view(), SfLayout::kLinear, r);
+      ref::quantize_row({block, !fp4, !fp4}, v, fp4 ? encode : 1.0f, out.data.select(0, r), out.scales.view(),
+                        SfLayout::kLinear, r);
       continue;
     }
     for (int64_t g = 0; g < k / block; ++g) {
@@ -32,14 +33,17 @@ Tensor cast_reference(const TensorView& x, const TensorView& scale) {
   Tensor out = Tensor::empty(x.shape(), DType::kF8E4M3);
   for (int64_t r = 0; r < x.size(0); ++r)
     for (int64_t i = 0; i < x.size(1); ++i) {
-      const float s = static_cast<float>(scale.numel() > 1 ? ref::get(scale.view({x.size(1)}), i) : ref::get(scale.view({1}), 0));
+      const float s =
+          static_cast<float>(scale.numel() > 1 ? ref::get(scale.view({x.size(1)}), i) : ref::get(scale.view({1}), 0));
       ref::put(out.view(), {r, i}, std::clamp(static_cast<float>(ref::at(x, {r, i})) * s, -448.0f, 448.0f));
     }
   return out;
 }
 double activated(const Layer& l, int64_t e, double u, double g) {
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
-  const auto of = [e](const std::optional<TensorView>& t, double otherwise) { return t ? ref::at(*t, {e}) : otherwise; };
+  const auto of = [e](const std::optional<TensorView>& t, double otherwise) {
+    return t ? ref::at(*t, {e}) : otherwise;
+  };
   switch (l.kind) {
     case MoeActivation::kGelu: return ref::gelu(u);
     case MoeActivation::kRelu: return std::max(u, 0.0);
@@ -52,9 +56,11 @@ double activated(const Layer& l, int64_t e, double u, double g) {
     }
     case MoeActivation::kGeglu: return ref::gelu(g) * u;
     case MoeActivation::kGegluTanh: return ref::gelu_tanh(g) * u;
-    case MoeActivation::kSwigluStep: return std::min(ref::silu(g), of(l.limit, 7)) * std::clamp(u, -of(l.limit, 7), of(l.limit, 7));
+    case MoeActivation::kSwigluStep:
+      return std::min(ref::silu(g), of(l.limit, 7)) * std::clamp(u, -of(l.limit, 7), of(l.limit, 7));
     case MoeActivation::kSitu: {
-      const double b = of(l.situ_beta, 4), linear = of(l.situ_linear, 25), limit = of(l.limit, HUGE_VAL), clipped = std::min(g, limit);
+      const double b = of(l.situ_beta, 4), linear = of(l.situ_linear, 25), limit = of(l.limit, HUGE_VAL),
+                   clipped = std::min(g, limit);
       return b * std::tanh(clipped / b) * sigmoid(clipped) * linear * std::tanh(std::clamp(u, -limit, limit) / linear);
     }
     default: {
@@ -89,7 +95,8 @@ std::vector<double> one_product(const Layer& l, int which, const Rows& row, int6
 /// What expert e makes of token t, `weight` on the input.
 std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int64_t e, double weight) {
   Rows row{tokens.data.slice(0, t, t + 1),
-           tokens.scales.defined() ? Tensor::clone(tokens.scales.view().slice(0, t, t + 1)) : Tensor(), {}};
+           tokens.scales.defined() ? Tensor::clone(tokens.scales.view().slice(0, t, t + 1)) : Tensor(),
+           {}};
   const double factor = (l.row_factor ? static_cast<double>(number(*l.row_factor, t)) : 1.0) * weight;
   const std::vector<double> h = one_product(l, 1, row, e, factor);
   const Tensor inter = Tensor::empty({1, l.inter}, inter_dtype(l));
@@ -106,8 +113,9 @@ std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int
 
 void reference(const Layer& l) {
   const Tensor cast = l.x_cast ? cast_reference(l.x, *l.x_cast) : Tensor();
-  const Rows tokens = l.x_cast ? Rows{cast.view(), {}, {}}
-                     : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}} : quantise_reference(l, l.x, l.x_encode);
+  const Rows tokens = l.x_cast                                  ? Rows{cast.view(), {}, {}}
+                      : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}}
+                                                                : quantise_reference(l, l.x, l.x_encode);
   std::vector<int64_t> first(static_cast<size_t>(l.experts) + 1, 0);  // row of product 2 of each expert's first token
   for (const int32_t e : l.ids)
     for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];
@@ -117,13 +125,16 @@ void reference(const Layer& l) {
     for (int64_t j = 0; j < l.top_k; ++j) {
       const auto at = static_cast<size_t>(t * l.top_k + j);
       const int32_t e = l.ids[at];
-      if (!l.out.defined()) ref::put(l.row_of, {static_cast<int64_t>(at)}, e < 0 ? -1.0 : static_cast<double>(first[static_cast<size_t>(e)]));
+      if (!l.out.defined())
+        ref::put(l.row_of, {static_cast<int64_t>(at)},
+                 e < 0 ? -1.0 : static_cast<double>(first[static_cast<size_t>(e)]));
       if (e < 0) continue;
       const double weight = static_cast<double>(l.weights[at]);
       const std::vector<double> y = expert_of(l, tokens, t, e, l.weights_on_input ? weight : 1.0);
       for (size_t i = 0; i < y.size(); ++i) sum[i] += (l.weights_on_input ? 1.0 : weight) * y[i];
       if (l.out.defined()) continue;
-      for (int64_t i = 0; i < l.hidden; ++i) ref::put(l.rows_out, {first[static_cast<size_t>(e)], i}, y[static_cast<size_t>(i)]);
+      for (int64_t i = 0; i < l.hidden; ++i)
+        ref::put(l.rows_out, {first[static_cast<size_t>(e)], i}, y[static_cast<size_t>(i)]);
       ++first[static_cast<size_t>(e)];
     }
     for (int64_t i = 0; l.out.defined() && i < l.hidden; ++i) ref::put(l.out, {t, i}, sum[static_cast<size_t>(i)]);

@@ -15,7 +15,8 @@ namespace {
 using Fp8 = MoeGemmFp8NtGroupwise;
 using Mx = MoeGemmMxfp8NtGroupwise;
 namespace family = ops::moe;
-inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_activate", "flashinfer::MoeActParams"};
+inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "flashinfer::cpu::moe_activate",
+                                       "flashinfer::MoeActParams"};
 
 template <class B>
 constexpr const char* name_of = std::is_same_v<B, Fp8> ? "moe_gemm_fp8_nt_groupwise" : "moe_gemm_mxfp8_nt_groupwise";
@@ -30,38 +31,48 @@ int64_t scale_start(const TensorView& indptr, int64_t e) { return (gemm::index_a
 // ---- checks ----
 void check_scales(const Fp8& a) {
   const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1), blocks = (k + 127) / 128;
-  const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) { return std::ranges::equal(t.shape(), want); };
-  FI_CHECK((a.scale_granularity_mnk == std::vector<int64_t>{1, 128, 128}), ValueError, name_of<Fp8>, ": scale_granularity_mnk is ",
-           op::python_repr(op::to_value(a.scale_granularity_mnk)), ", but must be (1, 128, 128)");
-  FI_CHECK(fits(a.a_scale, {blocks, padded_rows(m, experts)}), ValueError, name_of<Fp8>, ": a_scale is ", to_string(a.a_scale), ", but must be [", blocks,
-           ", ", padded_rows(m, experts), "] (blocks of 128 of k, and ", m, " rows padded for ", experts, " experts)");
-  FI_CHECK(fits(a.b_scale, {experts, blocks, (n + 127) / 128}), ValueError, name_of<Fp8>, ": b_scale is ", to_string(a.b_scale), ", but must be [",
-           experts, ", ", blocks, ", ", (n + 127) / 128, "]");
+  const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
+    return std::ranges::equal(t.shape(), want);
+  };
+  FI_CHECK((a.scale_granularity_mnk == std::vector<int64_t>{1, 128, 128}), ValueError, name_of<Fp8>,
+           ": scale_granularity_mnk is ", op::python_repr(op::to_value(a.scale_granularity_mnk)),
+           ", but must be (1, 128, 128)");
+  FI_CHECK(fits(a.a_scale, {blocks, padded_rows(m, experts)}), ValueError, name_of<Fp8>, ": a_scale is ",
+           to_string(a.a_scale), ", but must be [", blocks, ", ", padded_rows(m, experts),
+           "] (blocks of 128 of k, and ", m, " rows padded for ", experts, " experts)");
+  FI_CHECK(fits(a.b_scale, {experts, blocks, (n + 127) / 128}), ValueError, name_of<Fp8>, ": b_scale is ",
+           to_string(a.b_scale), ", but must be [", experts, ", ", blocks, ", ", (n + 127) / 128, "]");
 }
 void check_scales(const Mx& a) {
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
-  FI_CHECK(g.size() == 3 && g[0] == 1 && g[1] == 1 && (g[2] == 32 || g[2] == 128), ValueError, name_of<Mx>, ": scale_granularity_mnk is ",
-           op::python_repr(op::to_value(g)), ", but must be (1, 1, 128) or (1, 1, 32)");
-  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1), words = (k + 4 * g[2] - 1) / (4 * g[2]);
-  FI_CHECK(k % g[2] == 0, ValueError, name_of<Mx>, ": k is ", k, " (from a.shape[1]), but must be a multiple of ", g[2]);
-  const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) { return std::ranges::equal(t.shape(), want); };
-  FI_CHECK(fits(a.a_scale, {padded_rows(m, experts), words}), ValueError, name_of<Mx>, ": a_scale is ", to_string(a.a_scale), ", but must be [",
-           padded_rows(m, experts), ", ", words, "] (", m, " rows padded for ", experts, " experts, four scales a number)");
-  FI_CHECK(fits(a.b_scale, {experts, n, words}), ValueError, name_of<Mx>, ": b_scale is ", to_string(a.b_scale), ", but must be [", experts, ", ", n, ", ",
-           words, "]");
+  FI_CHECK(g.size() == 3 && g[0] == 1 && g[1] == 1 && (g[2] == 32 || g[2] == 128), ValueError, name_of<Mx>,
+           ": scale_granularity_mnk is ", op::python_repr(op::to_value(g)), ", but must be (1, 1, 128) or (1, 1, 32)");
+  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1),
+                words = (k + 4 * g[2] - 1) / (4 * g[2]);
+  FI_CHECK(k % g[2] == 0, ValueError, name_of<Mx>, ": k is ", k, " (from a.shape[1]), but must be a multiple of ",
+           g[2]);
+  const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
+    return std::ranges::equal(t.shape(), want);
+  };
+  FI_CHECK(fits(a.a_scale, {padded_rows(m, experts), words}), ValueError, name_of<Mx>, ": a_scale is ",
+           to_string(a.a_scale), ", but must be [", padded_rows(m, experts), ", ", words, "] (", m, " rows padded for ",
+           experts, " experts, four scales a number)");
+  FI_CHECK(fits(a.b_scale, {experts, n, words}), ValueError, name_of<Mx>, ": b_scale is ", to_string(a.b_scale),
+           ", but must be [", experts, ", ", n, ", ", words, "]");
 }
 template <class B>
 void validate(const B& a) {
   const DType t = a.out_dtype.value_or(DType::kBF16);
   FI_CHECK(t == DType::kBF16, ValueError, name_of<B>, ": out_dtype is ", name(t), ", but must be bfloat16");
-  FI_CHECK(!a.is_gated || a.b.size(1) % 2 == 0, ValueError, name_of<B>, ": b.shape[1] is ", a.b.size(1), ", but must be even (linear half and gate)");
+  FI_CHECK(!a.is_gated || a.b.size(1) % 2 == 0, ValueError, name_of<B>, ": b.shape[1] is ", a.b.size(1),
+           ", but must be even (linear half and gate)");
   check_scales(a);
   if (a.a.device() != kCpu) return;
   gemm::groups_of(name_of<B>, "m_indptr", a.m_indptr, a.a.size(0));
   const int64_t experts = a.b.size(0);
-  FI_CHECK(gemm::index_at(a.m_indptr, 0) == 0 && gemm::index_at(a.m_indptr, experts) == a.a.size(0), ValueError, name_of<B>,
-           ": m_indptr goes from ", gemm::index_at(a.m_indptr, 0), " to ", gemm::index_at(a.m_indptr, experts), ", but must go from 0 to ", a.a.size(0),
-           " (from a.shape[0])");
+  FI_CHECK(gemm::index_at(a.m_indptr, 0) == 0 && gemm::index_at(a.m_indptr, experts) == a.a.size(0), ValueError,
+           name_of<B>, ": m_indptr goes from ", gemm::index_at(a.m_indptr, 0), " to ",
+           gemm::index_at(a.m_indptr, experts), ", but must go from 0 to ", a.a.size(0), " (from a.shape[0])");
 }
 
 // ---- the product ----
@@ -73,34 +84,47 @@ void set_scales(const Fp8& a, gemm::GroupedWork& w, std::vector<Tensor>& keep) {
     for (int64_t r = 0; r < g.rows; ++r)
       for (int64_t k = 0; k < blocks; ++k)
         rows.data_as<float>()[(g.row + r) * blocks + k] =
-            a.a_scale.data_as<float>()[k * a.a_scale.stride(0) + (scale_start(a.m_indptr, g.weight) + r) * a.a_scale.stride(1)];
+            a.a_scale.data_as<float>()[k * a.a_scale.stride(0) +
+                                       (scale_start(a.m_indptr, g.weight) + r) * a.a_scale.stride(1)];
   w.a_grid = {.p = rows.data_as<float>(), .lines = 1, .line_stride = blocks, .k_stride = 1};
-  w.b_grid = {.p = a.b_scale.data_as<float>(), .lines = 128, .line_stride = a.b_scale.stride(2), .k_stride = a.b_scale.stride(1), .batch = a.b_scale.stride(0)};
+  w.b_grid = {.p = a.b_scale.data_as<float>(),
+              .lines = 128,
+              .line_stride = a.b_scale.stride(2),
+              .k_stride = a.b_scale.stride(1),
+              .batch = a.b_scale.stride(0)};
   w.grid_k = 128;
 }
 void set_scales(const Mx& a, gemm::GroupedWork& w, std::vector<Tensor>& keep) {
-  const int64_t m = a.a.size(0), experts = a.b.size(0), n = a.b.size(1), columns = a.a.size(1) / 32, each = a.scale_granularity_mnk[2] / 32;
+  const int64_t m = a.a.size(0), experts = a.b.size(0), n = a.b.size(1), columns = a.a.size(1) / 32,
+                each = a.scale_granularity_mnk[2] / 32;
   const auto unpack = [&](const int32_t* from, int64_t step, uint8_t* to) {
-    for (int64_t c = 0; c < columns; ++c) to[c] = static_cast<uint8_t>(static_cast<uint32_t>(from[c / each / 4 * step]) >> (8 * (c / each % 4)));
+    for (int64_t c = 0; c < columns; ++c)
+      to[c] = static_cast<uint8_t>(static_cast<uint32_t>(from[c / each / 4 * step]) >> (8 * (c / each % 4)));
   };
   const Tensor rows = keep.emplace_back(Tensor::empty({m, columns}, DType::kU8));
   const Tensor matrices = keep.emplace_back(Tensor::empty({experts, n, columns}, DType::kU8));
   for (const gemm::Group& g : w.groups) {
     if (g.rows == 0) continue;
     for (int64_t r = 0; r < g.rows; ++r)
-      unpack(a.a_scale.data_as<int32_t>() + (scale_start(a.m_indptr, g.weight) + r) * a.a_scale.stride(0), a.a_scale.stride(1),
-             rows.data_as<uint8_t>() + (g.row + r) * columns);
+      unpack(a.a_scale.data_as<int32_t>() + (scale_start(a.m_indptr, g.weight) + r) * a.a_scale.stride(0),
+             a.a_scale.stride(1), rows.data_as<uint8_t>() + (g.row + r) * columns);
     ops::for_rows(n, ops::rows_per_task(n, 2 * columns), [&](int64_t i) {
-      unpack(a.b_scale.data_as<int32_t>() + g.weight * a.b_scale.stride(0) + i * a.b_scale.stride(1), a.b_scale.stride(2),
-             matrices.data_as<uint8_t>() + (g.weight * n + i) * columns);
+      unpack(a.b_scale.data_as<int32_t>() + g.weight * a.b_scale.stride(0) + i * a.b_scale.stride(1),
+             a.b_scale.stride(2), matrices.data_as<uint8_t>() + (g.weight * n + i) * columns);
     });
   }
   w.a_sf = {.bytes = rows.data_as<uint8_t>(), .columns = columns, .block = 32, .layout = SfLayout::kLinear, .e8m0 = 1};
-  w.b_sf = {.bytes = matrices.data_as<uint8_t>(), .columns = columns, .batch = n * columns, .block = 32, .layout = SfLayout::kLinear, .e8m0 = 1};
+  w.b_sf = {.bytes = matrices.data_as<uint8_t>(),
+            .columns = columns,
+            .batch = n * columns,
+            .block = 32,
+            .layout = SfLayout::kLinear,
+            .e8m0 = 1};
 }
 template <class B>
 gemm::GroupedWork work_of(const B& a, const TensorView& out, std::vector<Tensor>& keep) {
-  gemm::GroupedWork w{.a = a.a, .b = a.b, .out = out, .groups = gemm::groups_of(name_of<B>, "m_indptr", a.m_indptr, a.a.size(0))};
+  gemm::GroupedWork w{
+      .a = a.a, .b = a.b, .out = out, .groups = gemm::groups_of(name_of<B>, "m_indptr", a.m_indptr, a.a.size(0))};
   for (gemm::Group& g : w.groups) g.sf_first = g.row;
   set_scales(a, w, keep);
   return w;
@@ -139,21 +163,29 @@ void reference(const B& a) {
 }
 template <class B>
 constexpr const op::Op& op_of() {
-  if constexpr (std::is_same_v<B, Fp8>) return family::moe_gemm_fp8_op;
-  else return family::moe_gemm_mxfp8_op;
+  if constexpr (std::is_same_v<B, Fp8>)
+    return family::moe_gemm_fp8_op;
+  else
+    return family::moe_gemm_mxfp8_op;
 }
 template <class B>
 op::Refusal refuse(const B& a) {
   if (op::Refusal r = op::refuse_unless_cpu(op_of<B>(), &a); !r.empty()) return r;
   const std::string& act = jit::cpu_kernel<kActivate>(MoeConfig{DType::kBF16}).refusal;
   const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
-  std::string product = gemm::refuse({.m = 9, .n = a.b.size(1), .k = a.a.size(1), .a = rows, .b = rows,
-                                     .grid_k = std::is_same_v<B, Fp8> ? 128 : 0, .grouped = true});
+  std::string product = gemm::refuse({.m = 9,
+                                      .n = a.b.size(1),
+                                      .k = a.a.size(1),
+                                      .a = rows,
+                                      .b = rows,
+                                      .grid_k = std::is_same_v<B, Fp8> ? 128 : 0,
+                                      .grouped = true});
   return product.empty() && a.is_gated ? act : product;
 }
 template <class B>
 op::Cost cost(const B& a) {
-  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()), .flops = 2.0 * static_cast<double>(a.a.size(0) * a.b.size(1) * a.a.size(1))};
+  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()),
+          .flops = 2.0 * static_cast<double>(a.a.size(0) * a.b.size(1) * a.a.size(1))};
 }
 
 // ---- tables ----
@@ -166,7 +198,8 @@ inline constexpr op::Field kFields[] = {
     op::in<&B::a_scale>("a_scale", nullptr, kScales<B>, op::any_layout),
     op::in<&B::b_scale>("b_scale", nullptr, kScales<B>, op::any_layout),
     op::in<&B::m_indptr>("m_indptr", "e+1", DType::kI32),
-    op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk", op::literal(std::is_same_v<B, Fp8> ? "(1, 128, 128)" : "(1, 1, 128)")),
+    op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk",
+                                        op::literal(std::is_same_v<B, Fp8> ? "(1, 128, 128)" : "(1, 1, 128)")),
     op::attr<&B::scale_major_mode>("scale_major_mode", op::choices("MN")),
     op::attr<&B::backend>("backend", op::backends("cute:cuda")),
     op::out<&B::out>("out", nullptr, DType::kBF16, op::shape<out_shape<B>>),
@@ -174,19 +207,29 @@ inline constexpr op::Field kFields[] = {
     op::attr<&B::is_gated>("is_gated"),
 };
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse<B>, launch<B>>("cpu"), op::reference<reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse<B>, launch<B>>("cpu"),
+                                                op::reference<reference<B>>()};
 
 constexpr op::Case kFp8Cases[] = {
-    {"uneven", "a=e4m3:31x256 b=e4m3:3x140x256 a_scale=f32:2x40:uniform(0.01,0.1) b_scale=f32:3x2x2:uniform(0.01,0.1) m_indptr=i32:[0,1,20,31]",
+    {"uneven",
+     "a=e4m3:31x256 b=e4m3:3x140x256 a_scale=f32:2x40:uniform(0.01,0.1) b_scale=f32:3x2x2:uniform(0.01,0.1) "
+     "m_indptr=i32:[0,1,20,31]",
      "cpu", 0, -1, 1e-3},
-    {"gated", "a=e4m3:9x128 b=e4m3:2x64x128 a_scale=f32:1x12:uniform(0.01,0.03) b_scale=f32:2x1x1:uniform(0.01,0.03) m_indptr=i32:[0,0,9] is_gated=True",
+    {"gated",
+     "a=e4m3:9x128 b=e4m3:2x64x128 a_scale=f32:1x12:uniform(0.01,0.03) b_scale=f32:2x1x1:uniform(0.01,0.03) "
+     "m_indptr=i32:[0,0,9] is_gated=True",
      "cpu", 0, -1, 1e-3},
 };
 constexpr op::Case kMxCases[] = {
-    {"blocks_of_128", "a=e4m3:31x256 b=e4m3:3x33x256 a_scale=i32:40x1:const(2071690107) b_scale=i32:3x33x1:const(2088598652) m_indptr=i32:[0,1,20,31]",
+    {"blocks_of_128",
+     "a=e4m3:31x256 b=e4m3:3x33x256 a_scale=i32:40x1:const(2071690107) b_scale=i32:3x33x1:const(2088598652) "
+     "m_indptr=i32:[0,1,20,31]",
      "cpu", 0, -1, 1e-2},
-    {"blocks_of_32_gated", "a=e4m3:9x160 b=e4m3:2x64x160 a_scale=i32:12x2:const(2004318071) b_scale=i32:2x64x2:const(2021161080) m_indptr=i32:[0,4,9] "
-                           "scale_granularity_mnk=(1,1,32) is_gated=True", "cpu", 0, -1, 1e-2},
+    {"blocks_of_32_gated",
+     "a=e4m3:9x160 b=e4m3:2x64x160 a_scale=i32:12x2:const(2004318071) b_scale=i32:2x64x2:const(2021161080) "
+     "m_indptr=i32:[0,4,9] "
+     "scale_granularity_mnk=(1,1,32) is_gated=True",
+     "cpu", 0, -1, 1e-2},
 };
 std::span<const op::Case> fp8_cases() { return kFp8Cases; }
 std::span<const op::Case> mx_cases() { return kMxCases; }
@@ -194,12 +237,13 @@ std::span<const op::Case> mx_cases() { return kMxCases; }
 
 namespace ops::moe {
 constinit const op::Op moe_gemm_fp8_op = op::define<Fp8, validate<Fp8>, cost<Fp8>>(
-    name_of<Fp8>, "flashinfer.grouped_mm", "Each expert's rows times its matrix, FP8 with f32 scales of blocks, and SwiGLU behind it if asked.", kFields<Fp8>,
+    name_of<Fp8>, "flashinfer.grouped_mm",
+    "Each expert's rows times its matrix, FP8 with f32 scales of blocks, and SwiGLU behind it if asked.", kFields<Fp8>,
     kCandidates<Fp8>, fp8_cases);
 constinit const op::Op moe_gemm_mxfp8_op = op::define<Mx, validate<Mx>, cost<Mx>>(
-    name_of<Mx>, "flashinfer.grouped_mm", "Each expert's rows times its matrix, FP8 with packed power-of-two scales, and SwiGLU behind it if asked.",
-    kFields<Mx>,
-    kCandidates<Mx>, mx_cases);
+    name_of<Mx>, "flashinfer.grouped_mm",
+    "Each expert's rows times its matrix, FP8 with packed power-of-two scales, and SwiGLU behind it if asked.",
+    kFields<Mx>, kCandidates<Mx>, mx_cases);
 }  // namespace ops::moe
 
 Tensor moe_gemm_fp8_nt_groupwise(const Fp8& a) { return op::call(family::moe_gemm_fp8_op, a); }

@@ -4,10 +4,10 @@
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::moe {
-extern const op::Op routing_op, deepseek_op;  // routing.cc
-extern const op::Op gen_routing_op;           // gen_routing.cc
-extern const op::Op fused_op;                 // fused.cc
-extern const op::Op trtllm_ops[12];           // trtllm.cc
+extern const op::Op routing_op, deepseek_op;             // routing.cc
+extern const op::Op gen_routing_op;                      // gen_routing.cc
+extern const op::Op fused_op;                            // fused.cc
+extern const op::Op trtllm_ops[12];                      // trtllm.cc
 extern const op::Op moe_gemm_fp8_op, moe_gemm_mxfp8_op;  // moe_gemm.cc
-extern const op::Op workspace_op;             // workspace.cc
+extern const op::Op workspace_op;                        // workspace.cc
 }  // namespace flashinfer::ops::moe

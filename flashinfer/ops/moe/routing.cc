@@ -8,15 +8,26 @@
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/moe/cases.h"
-#include "flashinfer/ops/moe/routing.h"
 #include "flashinfer/ops/moe/ops.h"
+#include "flashinfer/ops/moe/routing.h"
 
 namespace flashinfer {
 namespace {
 namespace family = ops::moe;
 constexpr const char *kRouting = "moe_routing", *kDeepseek = "fused_topk_deepseek";
 
-enum Method { kDefault, kRenormalize, kDeepSeekV3, kLlama4, kRenormalizeNaive, kTopK, kSigmoidRenorm, kMiniMax2, kSigmoid, kTopKSigmoid };
+enum Method {
+  kDefault,
+  kRenormalize,
+  kDeepSeekV3,
+  kLlama4,
+  kRenormalizeNaive,
+  kTopK,
+  kSigmoidRenorm,
+  kMiniMax2,
+  kSigmoid,
+  kTopKSigmoid
+};
 
 /// One token's routing as the kernel and the reference take it.
 struct Rule {
@@ -26,8 +37,13 @@ struct Rule {
 };
 Rule rule_of(const MoeRouting& a) {
   const int64_t groups = a.routing_method == kDeepSeekV3 ? std::max<int64_t>(a.n_group, 1) : 1;
-  return {a.routing_method, a.routing_logits.size(1), a.top_k, groups, a.topk_group > 0 ? std::min(a.topk_group, groups) : groups,
-          a.routed_scaling_factor, a.norm_topk_prob};
+  return {a.routing_method,
+          a.routing_logits.size(1),
+          a.top_k,
+          groups,
+          a.topk_group > 0 ? std::min(a.topk_group, groups) : groups,
+          a.routed_scaling_factor,
+          a.norm_topk_prob};
 }
 Rule rule_of(const FusedTopkDeepseek& a) {
   return {kDeepSeekV3, a.scores.size(1), a.topk, a.n_group, a.topk_group, a.routed_scaling_factor, true};
@@ -56,8 +72,10 @@ void drop_groups(const Rule& r, const float* b, std::vector<char>& taken) {
   for (int64_t g = 0; g < r.groups; ++g) {
     float first = -std::numeric_limits<float>::infinity(), second = first;
     for (int64_t i = g * size; i < (g + 1) * size; ++i) {
-      if (b[i] > first) second = first, first = b[i];
-      else if (b[i] > second) second = b[i];
+      if (b[i] > first)
+        second = first, first = b[i];
+      else if (b[i] > second)
+        second = b[i];
     }
     score[static_cast<size_t>(g)] = size > 1 ? first + second : first;
   }
@@ -66,7 +84,8 @@ void drop_groups(const Rule& r, const float* b, std::vector<char>& taken) {
   choose(score.data(), r.groups, r.keep, kept, best.data());
   for (int64_t i = 0; i < r.experts; ++i) taken[static_cast<size_t>(i)] = !kept[static_cast<size_t>(i / size)];
 }
-void route(const Rule& r, const std::vector<float>& logits, const std::vector<float>& bias, int32_t* ids, float* weights) {
+void route(const Rule& r, const std::vector<float>& logits, const std::vector<float>& bias, int32_t* ids,
+           float* weights) {
   const int64_t n = r.experts;
   std::vector<float> keys(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
@@ -83,7 +102,8 @@ void route(const Rule& r, const std::vector<float>& logits, const std::vector<fl
   for (int64_t j = 0; j < r.top_k; ++j) {
     const float x = logits[static_cast<size_t>(ids[j])];
     switch (r.method) {
-      case kDefault: case kRenormalizeNaive: weights[j] = std::exp(x - most) / all; break;
+      case kDefault:
+      case kRenormalizeNaive: weights[j] = std::exp(x - most) / all; break;
       case kRenormalize: weights[j] = std::exp(x - most); break;
       case kTopK: weights[j] = x; break;
       default: weights[j] = sigmoid(x);
@@ -91,13 +111,15 @@ void route(const Rule& r, const std::vector<float>& logits, const std::vector<fl
     chosen += weights[j];
   }
   const bool scaled = by_bias(r.method);
-  if (r.method == kRenormalize || r.method == kRenormalizeNaive || (r.method == kSigmoidRenorm && r.renormalise) || scaled)
+  if (r.method == kRenormalize || r.method == kRenormalizeNaive || (r.method == kSigmoidRenorm && r.renormalise) ||
+      scaled)
     for (int64_t j = 0; j < r.top_k; ++j)
       weights[j] = scaled ? weights[j] / (chosen + 1e-20f) * static_cast<float>(r.factor) : weights[j] / chosen;
 }
 
 // ---- the reference: a stable sort, f64 ----
-void route_reference(const Rule& r, const std::vector<float>& logits, const std::vector<float>& bias, int32_t* ids, double* weights) {
+void route_reference(const Rule& r, const std::vector<float>& logits, const std::vector<float>& bias, int32_t* ids,
+                     double* weights) {
   const auto s = [](double x) { return 1 / (1 + std::exp(-x)); };
   std::vector<double> key(logits.size());
   for (size_t i = 0; i < key.size(); ++i) {
@@ -107,7 +129,8 @@ void route_reference(const Rule& r, const std::vector<float>& logits, const std:
   const auto order = [](const std::vector<double>& v) {
     std::vector<int32_t> o(v.size());
     std::iota(o.begin(), o.end(), 0);
-    std::stable_sort(o.begin(), o.end(), [&](int32_t a, int32_t b) { return v[static_cast<size_t>(a)] > v[static_cast<size_t>(b)]; });
+    std::stable_sort(o.begin(), o.end(),
+                     [&](int32_t a, int32_t b) { return v[static_cast<size_t>(a)] > v[static_cast<size_t>(b)]; });
     return o;
   };
   const size_t size = key.size() / static_cast<size_t>(r.groups);
@@ -120,7 +143,8 @@ void route_reference(const Rule& r, const std::vector<float>& logits, const std:
   const std::vector<int32_t> groups = order(group);
   std::vector<int32_t> legal;
   for (int32_t e : order(key))
-    if (std::find(groups.begin(), groups.begin() + r.keep, e / static_cast<int32_t>(size)) != groups.begin() + r.keep) legal.push_back(e);
+    if (std::find(groups.begin(), groups.begin() + r.keep, e / static_cast<int32_t>(size)) != groups.begin() + r.keep)
+      legal.push_back(e);
   double all = 0, chosen = 0;
   for (float x : logits) all += std::exp(static_cast<double>(x));
   for (int64_t j = 0; j < r.top_k; ++j) {
@@ -130,7 +154,8 @@ void route_reference(const Rule& r, const std::vector<float>& logits, const std:
     weights[j] = softmax ? std::exp(x) / all : r.method == kTopK ? x : s(x);
     chosen += weights[j];
   }
-  const bool divided = r.method == kRenormalize || r.method == kRenormalizeNaive || by_bias(r.method) || (r.method == kSigmoidRenorm && r.renormalise);
+  const bool divided = r.method == kRenormalize || r.method == kRenormalizeNaive || by_bias(r.method) ||
+                       (r.method == kSigmoidRenorm && r.renormalise);
   for (int64_t j = 0; divided && j < r.top_k; ++j) weights[j] *= (by_bias(r.method) ? r.factor : 1) / chosen;
 }
 
@@ -138,7 +163,8 @@ void route_reference(const Rule& r, const std::vector<float>& logits, const std:
 std::vector<float> row_of(const TensorView& x, int64_t r) {
   std::vector<float> out(static_cast<size_t>(x.size(-1)));
   for (int64_t i = 0; i < x.size(-1); ++i)
-    out[static_cast<size_t>(i)] = static_cast<float>(ref::load_element(x, (x.rank() == 2 ? r * x.stride(0) : 0) + i * x.stride(-1)));
+    out[static_cast<size_t>(i)] =
+        static_cast<float>(ref::load_element(x, (x.rank() == 2 ? r * x.stride(0) : 0) + i * x.stride(-1)));
   return out;
 }
 /// f(token, ids, weights) for all tokens, in parallel.
@@ -193,42 +219,49 @@ void reference(const B& a) {
 
 // ---- checks ----
 void check_groups(const char* op, int64_t experts, int64_t groups, int64_t keep, int64_t top_k) {
-  FI_CHECK(groups >= 1 && experts % groups == 0, ValueError, op, ": n_group is ", groups, ", but must divide ", experts, " experts");
-  FI_CHECK(keep >= 1 && keep <= groups, ValueError, op, ": topk_group is ", keep, ", but must be in [1, ", groups, "] (n_group)");
-  FI_CHECK(keep * (experts / groups) >= top_k, ValueError, op, ": top_k is ", top_k, ", but ", keep, " groups have ", keep * (experts / groups),
+  FI_CHECK(groups >= 1 && experts % groups == 0, ValueError, op, ": n_group is ", groups, ", but must divide ", experts,
            " experts");
+  FI_CHECK(keep >= 1 && keep <= groups, ValueError, op, ": topk_group is ", keep, ", but must be in [1, ", groups,
+           "] (n_group)");
+  FI_CHECK(keep * (experts / groups) >= top_k, ValueError, op, ": top_k is ", top_k, ", but ", keep, " groups have ",
+           keep * (experts / groups), " experts");
 }
 void validate_routing_as(const char* op, const MoeRouting& a) {
   const int64_t m = a.routing_method, e = a.routing_logits.size(1);
   FI_CHECK(m >= 0 && m <= kTopKSigmoid, ValueError, op, ": routing_method is ", m, ", but must be in [0, 9]");
-  FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, op, ": top_k is ", a.top_k, ", but must be in [1, ", e, "] (experts)");
+  FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, op, ": top_k is ", a.top_k, ", but must be in [1, ", e,
+           "] (experts)");
   FI_CHECK(m != kLlama4 || a.top_k == 1, ValueError, op, ": top_k is ", a.top_k, ", but Llama4 routes to one expert");
-  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, op, ": routing_bias is ", a.routing_bias ? "given" : "None",
+  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, op, ": routing_bias is ",
+           a.routing_bias ? "given" : "None",
            ", but DeepSeekV3 (2) and MiniMax2 (7), and only they, have one; routing_method is ", m);
   if (m == kDeepSeekV3) {
     const Rule r = rule_of(a);
     check_groups(op, e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
   } else {
-    FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, op, ": n_group is ", a.n_group, " and topk_group ", a.topk_group,
-             ", but only DeepSeekV3 has groups");
+    FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, op, ": n_group is ", a.n_group, " and topk_group ",
+             a.topk_group, ", but only DeepSeekV3 has groups");
   }
-  FI_CHECK(by_bias(m) || a.routed_scaling_factor == 1, ValueError, op, ": routed_scaling_factor is ", a.routed_scaling_factor,
-           ", but only DeepSeekV3 (2) and MiniMax2 (7) have one");
+  FI_CHECK(by_bias(m) || a.routed_scaling_factor == 1, ValueError, op, ": routed_scaling_factor is ",
+           a.routed_scaling_factor, ", but only DeepSeekV3 (2) and MiniMax2 (7) have one");
 }
 void validate_routing(const MoeRouting& a) { validate_routing_as(kRouting, a); }
 void validate_deepseek(const FusedTopkDeepseek& a) {
   const int64_t e = a.scores.size(1);
-  FI_CHECK(a.topk >= 1 && a.topk <= std::min<int64_t>(8, e), ValueError, kDeepseek, ": topk is ", a.topk, ", but must be in [1, ",
-           std::min<int64_t>(8, e), "]");
-  FI_CHECK(a.n_group >= 1 && a.n_group <= 32, ValueError, kDeepseek, ": n_group is ", a.n_group, ", but must be in [1, 32]");
+  FI_CHECK(a.topk >= 1 && a.topk <= std::min<int64_t>(8, e), ValueError, kDeepseek, ": topk is ", a.topk,
+           ", but must be in [1, ", std::min<int64_t>(8, e), "]");
+  FI_CHECK(a.n_group >= 1 && a.n_group <= 32, ValueError, kDeepseek, ": n_group is ", a.n_group,
+           ", but must be in [1, 32]");
   check_groups(kDeepseek, e, a.n_group, a.topk_group, a.topk);
   const int64_t size = e / a.n_group;
-  FI_CHECK(a.n_group > 1 || e <= 384, ValueError, kDeepseek, ": scores.shape[1] is ", e, ", but must be at most 384 with one group");
-  FI_CHECK(a.n_group == 1 || (size <= 32 && size * a.topk_group <= 128), ValueError, kDeepseek, ": groups have ", size, " experts, ", a.topk_group,
-           " of them ", size * a.topk_group, ", but at most 32 and 128 are allowed");
+  FI_CHECK(a.n_group > 1 || e <= 384, ValueError, kDeepseek, ": scores.shape[1] is ", e,
+           ", but must be at most 384 with one group");
+  FI_CHECK(a.n_group == 1 || (size <= 32 && size * a.topk_group <= 128), ValueError, kDeepseek, ": groups have ", size,
+           " experts, ", a.topk_group, " of them ", size * a.topk_group, ", but at most 32 and 128 are allowed");
   if (a.routing_replay_out)
-    FI_CHECK(a.routing_replay_out->size(0) >= a.scores.size(0) && a.routing_replay_out->size(1) == a.topk, ValueError, kDeepseek,
-             ": routing_replay_out is ", to_string(*a.routing_replay_out), ", but must be [", a.scores.size(0), " or more, ", a.topk, "]");
+    FI_CHECK(a.routing_replay_out->size(0) >= a.scores.size(0) && a.routing_replay_out->size(1) == a.topk, ValueError,
+             kDeepseek, ": routing_replay_out is ", to_string(*a.routing_replay_out), ", but must be [",
+             a.scores.size(0), " or more, ", a.topk, "]");
 }
 
 op::Cost cost_routing(const MoeRouting& a) { return {.bytes = static_cast<double>(a.routing_logits.nbytes())}; }
@@ -240,7 +273,8 @@ op::Refusal refuse(const B& a) {
 
 // ---- tables ----
 constexpr const char* kMethods =
-    "RoutingMethodType: Default=0|Renormalize=1|DeepSeekV3=2|Llama4=3|RenormalizeNaive=4|TopK=5|SigmoidRenorm=6|MiniMax2=7|Sigmoid=8|"
+    "RoutingMethodType: "
+    "Default=0|Renormalize=1|DeepSeekV3=2|Llama4=3|RenormalizeNaive=4|TopK=5|SigmoidRenorm=6|MiniMax2=7|Sigmoid=8|"
     "TopKSigmoid=9|Unspecified=10";
 op::Shape chosen(const MoeRouting& a) { return {2, {a.routing_logits.size(0), a.top_k}}; }
 using R = MoeRouting;
@@ -264,22 +298,26 @@ constexpr op::Field deepseek_fields[] = {
     op::attr<&D::topk_group>("topk_group", op::required),
     op::attr<&D::topk>("topk", op::required),
     op::attr<&D::routed_scaling_factor>("routed_scaling_factor", op::required),
-    op::out<&D::topk_values>("topk_values", "t k", op::same_as("scores"), op::contiguous, op::required, op::not_returned),
+    op::out<&D::topk_values>("topk_values", "t k", op::same_as("scores"), op::contiguous, op::required,
+                             op::not_returned),
     op::out<&D::topk_indices>("topk_indices", "t k", DType::kI32, op::contiguous, op::required, op::not_returned),
     op::attr<&D::launch_with_pdl>("launch_with_pdl"),
     op::inout<&D::routing_replay_out>("routing_replay_out", "rows k", DType::kI16, op::contiguous),
     op::attr<&D::backend>("backend", op::keyword_only, op::choices("default|cake")),
 };
-constexpr op::Candidate routing_candidates[] = {op::candidate<refuse<family::routing_op, R>, launch<R>>("cpu"), op::reference<reference<R>>()};
-constexpr op::Candidate deepseek_candidates[] = {op::candidate<refuse<family::deepseek_op, D>, launch<D>>("cpu"), op::reference<reference<D>>()};
+constexpr op::Candidate routing_candidates[] = {op::candidate<refuse<family::routing_op, R>, launch<R>>("cpu"),
+                                                op::reference<reference<R>>()};
+constexpr op::Candidate deepseek_candidates[] = {op::candidate<refuse<family::deepseek_op, D>, launch<D>>("cpu"),
+                                                 op::reference<reference<D>>()};
 }  // namespace
 
 namespace ops::moe {
 constinit const op::Op routing_op = op::define<R, validate_routing, cost_routing>(
-    kRouting, "flashinfer.fused_moe", "The experts of each token and their weights, by a routing method.", routing_fields, routing_candidates,
-    routing_cases);
+    kRouting, "flashinfer.fused_moe", "The experts of each token and their weights, by a routing method.",
+    routing_fields, routing_candidates, routing_cases);
 constinit const op::Op deepseek_op = op::define<D, validate_deepseek, cost_deepseek>(
-    kDeepseek, "flashinfer.fused_moe", "DeepSeek-V3's routing: sigmoid and bias, the best groups, the best experts of these.", deepseek_fields,
+    kDeepseek, "flashinfer.fused_moe",
+    "DeepSeek-V3's routing: sigmoid and bias, the best groups, the best experts of these.", deepseek_fields,
     deepseek_candidates, deepseek_cases);
 }  // namespace ops::moe
 

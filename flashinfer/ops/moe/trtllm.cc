@@ -71,14 +71,16 @@ inline constexpr op::Field kMembers[] = {
     op::attr<&B::use_routing_scales_on_input>("use_routing_scales_on_input"),
     op::attr<&B::routing_method_type>("routing_method_type"),
     op::attr<&B::use_shuffled_weight>("use_shuffled_weight"),
-    op::attr<&B::weight_layout>("weight_layout", op::literal(B::kFormat == MoeFormat::kBf16 ? "WeightLayout.BlockMajorK" : nullptr),
-                                op::enumeration(B::kFormat == MoeFormat::kBf16 ? "WeightLayout: MajorK=0|MajorMn=1|BlockMajorK=2" : nullptr)),
+    op::attr<&B::weight_layout>(
+        "weight_layout", op::literal(B::kFormat == MoeFormat::kBf16 ? "WeightLayout.BlockMajorK" : nullptr),
+        op::enumeration(B::kFormat == MoeFormat::kBf16 ? "WeightLayout: MajorK=0|MajorMn=1|BlockMajorK=2" : nullptr)),
     op::attr<&B::do_finalize>("do_finalize"),
     op::attr<&B::enable_pdl>("enable_pdl"),
     op::in<&B::gemm1_lora_delta>("gemm1_lora_delta", nullptr),
     op::attr<&B::tune_max_num_tokens>("tune_max_num_tokens"),
-    op::attr<&B::fp8_quantization_type>("fp8_quantization_type", op::literal("Fp8QuantizationType.DeepSeekFp8"),
-                                        op::enumeration("Fp8QuantizationType: NoneFp8=0|DeepSeekFp8=1|MxFp8=2|PerTensorFp8=3|PerChannelFp8=4")),
+    op::attr<&B::fp8_quantization_type>(
+        "fp8_quantization_type", op::literal("Fp8QuantizationType.DeepSeekFp8"),
+        op::enumeration("Fp8QuantizationType: NoneFp8=0|DeepSeekFp8=1|MxFp8=2|PerTensorFp8=3|PerChannelFp8=4")),
     op::attr<&B::activation_type>("activation_type"),
     op::in<&B::per_token_scale>("per_token_scale", nullptr),
     op::attr<&B::norm_topk_prob>("norm_topk_prob"),
@@ -88,9 +90,12 @@ inline constexpr op::Field kMembers[] = {
     op::attr<&B::valid_intermediate_size>("valid_intermediate_size"),
     op::attr<&B::hidden_states_scale_layout>("hidden_states_scale_layout"),
     op::out<&B::output>("output", nullptr, DType::kBF16, op::shape<tokens_by_hidden<B>>, op::when<finalized<B>>),
-    op::result<&B::gemm2_output>("gemm2_output", nullptr, DType::kBF16, op::shape<choices_by_hidden<B>>, op::when<apart<B>>),
-    op::result<&B::expert_weights>("expert_weights", nullptr, DType::kBF16, op::shape<tokens_by_choices<B>>, op::when<apart<B>>),
-    op::result<&B::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32, op::shape<choices<B>>, op::when<apart<B>>),
+    op::result<&B::gemm2_output>("gemm2_output", nullptr, DType::kBF16, op::shape<choices_by_hidden<B>>,
+                                 op::when<apart<B>>),
+    op::result<&B::expert_weights>("expert_weights", nullptr, DType::kBF16, op::shape<tokens_by_choices<B>>,
+                                   op::when<apart<B>>),
+    op::result<&B::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32,
+                                                 op::shape<choices<B>>, op::when<apart<B>>),
 };
 template <class B>
 consteval op::Field member(std::string_view name) {
@@ -129,11 +134,13 @@ consteval std::array<op::Field, N> table(std::string_view text) {
     out[n] = member<B>("output");
     out[n++].role = op::Role::kResult;
   }
-  for (const char* name : {"gemm2_output", "expert_weights", "expanded_idx_to_permuted_idx"}) out[n++] = member<B>(name);
+  for (const char* name : {"gemm2_output", "expert_weights", "expanded_idx_to_permuted_idx"})
+    out[n++] = member<B>(name);
   return out;
 }
 consteval size_t size_of_table(std::string_view text) {
-  return words(text) - (text.find("* ") != text.npos) + 3 + (text.find(" output ") == text.npos && !text.ends_with(" output"));
+  return words(text) - (text.find("* ") != text.npos) + 3 +
+         (text.find(" output ") == text.npos && !text.ends_with(" output"));
 }
 
 // ---- the ops ----
@@ -143,78 +150,78 @@ struct Entry {
 /// By format, then whether the routing is given.
 inline constexpr Entry kEntries[] = {
     {"trtllm_bf16_moe",
-    "routing_logits! routing_bias! hidden_states! gemm1_weights! gemm2_weights! num_experts! top_k! n_group! "
-    "topk_group! intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor "
-    "routing_method_type use_shuffled_weight weight_layout do_finalize enable_pdl tune_max_num_tokens "
-    "activation_type norm_topk_prob routing_replay_out gemm1_alpha gemm1_beta gemm1_clamp_limit output"},
+     "routing_logits! routing_bias! hidden_states! gemm1_weights! gemm2_weights! num_experts! top_k! n_group! "
+     "topk_group! intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor "
+     "routing_method_type use_shuffled_weight weight_layout do_finalize enable_pdl tune_max_num_tokens "
+     "activation_type norm_topk_prob routing_replay_out gemm1_alpha gemm1_beta gemm1_clamp_limit output"},
     {"trtllm_bf16_routed_moe",
-    "topk_ids! hidden_states! gemm1_weights! gemm2_weights! num_experts! top_k! n_group! topk_group! "
-    "intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor routing_method_type "
-    "use_shuffled_weight weight_layout do_finalize enable_pdl gemm1_lora_delta tune_max_num_tokens activation_type "
-    "routing_replay_out gemm1_alpha gemm1_beta gemm1_clamp_limit output"},
+     "topk_ids! hidden_states! gemm1_weights! gemm2_weights! num_experts! top_k! n_group! topk_group! "
+     "intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor routing_method_type "
+     "use_shuffled_weight weight_layout do_finalize enable_pdl gemm1_lora_delta tune_max_num_tokens activation_type "
+     "routing_replay_out gemm1_alpha gemm1_beta gemm1_clamp_limit output"},
     {"trtllm_fp8_per_tensor_scale_moe",
-    "routing_logits! routing_bias! hidden_states! gemm1_weights! output1_scales_scalar! output1_scales_gate_scalar! "
-    "gemm2_weights! output2_scales_scalar! num_experts! top_k! n_group! topk_group! intermediate_size! "
-    "local_expert_offset! local_num_experts! routed_scaling_factor! use_routing_scales_on_input! "
-    "routing_method_type do_finalize enable_pdl tune_max_num_tokens activation_type norm_topk_prob "
-    "routing_replay_out output gemm1_clamp_limit"},
+     "routing_logits! routing_bias! hidden_states! gemm1_weights! output1_scales_scalar! output1_scales_gate_scalar! "
+     "gemm2_weights! output2_scales_scalar! num_experts! top_k! n_group! topk_group! intermediate_size! "
+     "local_expert_offset! local_num_experts! routed_scaling_factor! use_routing_scales_on_input! "
+     "routing_method_type do_finalize enable_pdl tune_max_num_tokens activation_type norm_topk_prob "
+     "routing_replay_out output gemm1_clamp_limit"},
     {"trtllm_fp8_per_tensor_scale_routed_moe",
-    "topk_ids! routing_bias! hidden_states! gemm1_weights! output1_scales_scalar! output1_scales_gate_scalar! "
-    "gemm2_weights! output2_scales_scalar! num_experts! top_k! n_group! topk_group! intermediate_size! "
-    "local_expert_offset! local_num_experts! routed_scaling_factor! use_routing_scales_on_input! "
-    "routing_method_type do_finalize enable_pdl tune_max_num_tokens activation_type routing_replay_out output "
-    "gemm1_clamp_limit"},
+     "topk_ids! routing_bias! hidden_states! gemm1_weights! output1_scales_scalar! output1_scales_gate_scalar! "
+     "gemm2_weights! output2_scales_scalar! num_experts! top_k! n_group! topk_group! intermediate_size! "
+     "local_expert_offset! local_num_experts! routed_scaling_factor! use_routing_scales_on_input! "
+     "routing_method_type do_finalize enable_pdl tune_max_num_tokens activation_type routing_replay_out output "
+     "gemm1_clamp_limit"},
     {"trtllm_fp8_per_channel_scale_moe",
-    "routing_logits! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! "
-    "gemm1_per_channel_weight_scale! output1_scale_scalar! output1_scale_gate_scalar! gemm2_weights! "
-    "gemm2_per_channel_weight_scale! output2_scale_scalar! num_experts! top_k! n_group! topk_group! "
-    "intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! use_routing_scales_on_input! "
-    "routing_method_type do_finalize enable_pdl tune_max_num_tokens activation_type norm_topk_prob"},
+     "routing_logits! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! "
+     "gemm1_per_channel_weight_scale! output1_scale_scalar! output1_scale_gate_scalar! gemm2_weights! "
+     "gemm2_per_channel_weight_scale! output2_scale_scalar! num_experts! top_k! n_group! topk_group! "
+     "intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! use_routing_scales_on_input! "
+     "routing_method_type do_finalize enable_pdl tune_max_num_tokens activation_type norm_topk_prob"},
     {"trtllm_fp8_per_channel_scale_routed_moe",
-    "topk_ids! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_per_channel_weight_scale! "
-    "output1_scale_scalar! output1_scale_gate_scalar! gemm2_weights! gemm2_per_channel_weight_scale! "
-    "output2_scale_scalar! num_experts! top_k! n_group! topk_group! intermediate_size! local_expert_offset! "
-    "local_num_experts! routed_scaling_factor! use_routing_scales_on_input routing_method_type do_finalize "
-    "enable_pdl tune_max_num_tokens activation_type"},
+     "topk_ids! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_per_channel_weight_scale! "
+     "output1_scale_scalar! output1_scale_gate_scalar! gemm2_weights! gemm2_per_channel_weight_scale! "
+     "output2_scale_scalar! num_experts! top_k! n_group! topk_group! intermediate_size! local_expert_offset! "
+     "local_num_experts! routed_scaling_factor! use_routing_scales_on_input routing_method_type do_finalize "
+     "enable_pdl tune_max_num_tokens activation_type"},
     {"trtllm_fp8_block_scale_moe",
-    "routing_logits! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! "
-    "gemm2_weights! gemm2_weights_scale! num_experts! top_k! n_group! topk_group! intermediate_size! "
-    "local_expert_offset! local_num_experts! routed_scaling_factor! routing_method_type use_shuffled_weight "
-    "weight_layout do_finalize enable_pdl tune_max_num_tokens fp8_quantization_type num_fused_shared_experts "
-    "activation_type norm_topk_prob routing_replay_out gemm1_alpha gemm1_beta gemm1_clamp_limit output "
-    "valid_hidden_size valid_intermediate_size * gemm1_bias gemm2_bias"},
+     "routing_logits! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! "
+     "gemm2_weights! gemm2_weights_scale! num_experts! top_k! n_group! topk_group! intermediate_size! "
+     "local_expert_offset! local_num_experts! routed_scaling_factor! routing_method_type use_shuffled_weight "
+     "weight_layout do_finalize enable_pdl tune_max_num_tokens fp8_quantization_type num_fused_shared_experts "
+     "activation_type norm_topk_prob routing_replay_out gemm1_alpha gemm1_beta gemm1_clamp_limit output "
+     "valid_hidden_size valid_intermediate_size * gemm1_bias gemm2_bias"},
     {"trtllm_fp8_block_scale_routed_moe",
-    "topk_ids! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! gemm2_weights! "
-    "gemm2_weights_scale! num_experts! top_k! n_group! topk_group! intermediate_size! local_expert_offset! "
-    "local_num_experts! routed_scaling_factor! routing_method_type use_shuffled_weight weight_layout do_finalize "
-    "enable_pdl gemm1_lora_delta output tune_max_num_tokens fp8_quantization_type activation_type gemm1_alpha "
-    "gemm1_beta gemm1_clamp_limit valid_hidden_size valid_intermediate_size"},
+     "topk_ids! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! gemm2_weights! "
+     "gemm2_weights_scale! num_experts! top_k! n_group! topk_group! intermediate_size! local_expert_offset! "
+     "local_num_experts! routed_scaling_factor! routing_method_type use_shuffled_weight weight_layout do_finalize "
+     "enable_pdl gemm1_lora_delta output tune_max_num_tokens fp8_quantization_type activation_type gemm1_alpha "
+     "gemm1_beta gemm1_clamp_limit valid_hidden_size valid_intermediate_size"},
     {"trtllm_fp4_block_scale_moe",
-    "routing_logits! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! "
-    "gemm1_bias! gemm1_alpha! gemm1_beta! gemm1_clamp_limit! gemm2_weights! gemm2_weights_scale! gemm2_bias! "
-    "output1_scale_scalar! output1_scale_gate_scalar! output2_scale_scalar! num_experts! top_k! n_group! "
-    "topk_group! intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! "
-    "routing_method_type do_finalize enable_pdl activation_type per_token_scale output tune_max_num_tokens "
-    "norm_topk_prob routing_replay_out num_fused_shared_experts valid_hidden_size valid_intermediate_size "
-    "hidden_states_scale_layout"},
+     "routing_logits! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! "
+     "gemm1_bias! gemm1_alpha! gemm1_beta! gemm1_clamp_limit! gemm2_weights! gemm2_weights_scale! gemm2_bias! "
+     "output1_scale_scalar! output1_scale_gate_scalar! output2_scale_scalar! num_experts! top_k! n_group! "
+     "topk_group! intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! "
+     "routing_method_type do_finalize enable_pdl activation_type per_token_scale output tune_max_num_tokens "
+     "norm_topk_prob routing_replay_out num_fused_shared_experts valid_hidden_size valid_intermediate_size "
+     "hidden_states_scale_layout"},
     {"trtllm_fp4_block_scale_routed_moe",
-    "topk_ids! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! gemm1_bias! "
-    "gemm1_alpha! gemm1_beta! gemm1_clamp_limit! gemm2_weights! gemm2_weights_scale! gemm2_bias! "
-    "output1_scale_scalar! output1_scale_gate_scalar! output2_scale_scalar! num_experts! top_k! n_group! "
-    "topk_group! intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! "
-    "routing_method_type do_finalize enable_pdl activation_type per_token_scale output tune_max_num_tokens "
-    "gemm1_lora_delta valid_hidden_size valid_intermediate_size num_fused_shared_experts hidden_states_scale_layout"},
+     "topk_ids! routing_bias! hidden_states! hidden_states_scale! gemm1_weights! gemm1_weights_scale! gemm1_bias! "
+     "gemm1_alpha! gemm1_beta! gemm1_clamp_limit! gemm2_weights! gemm2_weights_scale! gemm2_bias! "
+     "output1_scale_scalar! output1_scale_gate_scalar! output2_scale_scalar! num_experts! top_k! n_group! "
+     "topk_group! intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! "
+     "routing_method_type do_finalize enable_pdl activation_type per_token_scale output tune_max_num_tokens "
+     "gemm1_lora_delta valid_hidden_size valid_intermediate_size num_fused_shared_experts hidden_states_scale_layout"},
     {"trtllm_mxint4_block_scale_moe",
-    "routing_logits! routing_bias! hidden_states! gemm1_weights! gemm1_weights_scale! gemm1_alpha! gemm1_beta! "
-    "gemm1_clamp_limit! gemm2_weights! gemm2_weights_scale! num_experts! top_k! n_group! topk_group! "
-    "intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! routing_method_type "
-    "do_finalize enable_pdl output tune_max_num_tokens norm_topk_prob routing_replay_out valid_hidden_size "
-    "valid_intermediate_size"},
+     "routing_logits! routing_bias! hidden_states! gemm1_weights! gemm1_weights_scale! gemm1_alpha! gemm1_beta! "
+     "gemm1_clamp_limit! gemm2_weights! gemm2_weights_scale! num_experts! top_k! n_group! topk_group! "
+     "intermediate_size! local_expert_offset! local_num_experts! routed_scaling_factor! routing_method_type "
+     "do_finalize enable_pdl output tune_max_num_tokens norm_topk_prob routing_replay_out valid_hidden_size "
+     "valid_intermediate_size"},
     {"trtllm_mxint4_block_scale_routed_moe",
-    "topk_ids! hidden_states! gemm1_weights! gemm1_weights_scale! gemm1_alpha! gemm1_beta! gemm1_clamp_limit! "
-    "gemm2_weights! gemm2_weights_scale! num_experts! top_k! n_group! topk_group! intermediate_size! "
-    "local_expert_offset! local_num_experts! routed_scaling_factor! routing_method_type do_finalize enable_pdl "
-    "gemm1_lora_delta output tune_max_num_tokens valid_hidden_size valid_intermediate_size"},
+     "topk_ids! hidden_states! gemm1_weights! gemm1_weights_scale! gemm1_alpha! gemm1_beta! gemm1_clamp_limit! "
+     "gemm2_weights! gemm2_weights_scale! num_experts! top_k! n_group! topk_group! intermediate_size! "
+     "local_expert_offset! local_num_experts! routed_scaling_factor! routing_method_type do_finalize enable_pdl "
+     "gemm1_lora_delta output tune_max_num_tokens valid_hidden_size valid_intermediate_size"},
 };
 template <class B>
 inline constexpr size_t kIndex = static_cast<size_t>(B::kFormat) * 2 + B::kGiven;
@@ -248,10 +255,12 @@ op::Cost cost_of(const B& a) {
   return cost(routed(without, route, keep));
 }
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cpu<B>, launch<B>>("cpu"), op::reference<compute_reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cpu<B>, launch<B>>("cpu"),
+                                                op::reference<compute_reference<B>>()};
 template <class B>
 constexpr op::Op make(const char* doc, op::CaseTable cases) {
-  return op::define<B, validate<B>, cost_of<B>>(kEntries[kIndex<B>].name, "flashinfer.fused_moe", doc, kFields<B>, kCandidates<B>, cases);
+  return op::define<B, validate<B>, cost_of<B>>(kEntries[kIndex<B>].name, "flashinfer.fused_moe", doc, kFields<B>,
+                                                kCandidates<B>, cases);
 }
 }  // namespace
 }  // namespace moe::trtllm
@@ -259,44 +268,58 @@ constexpr op::Op make(const char* doc, op::CaseTable cases) {
 namespace ops::moe {
 using flashinfer::moe::trtllm::make;
 constinit const op::Op trtllm_ops[12] = {
-    make<TrtllmBf16Moe>("A mixture of experts of bf16, routing included.",
-                                       trtllm_bf16_cases),
-    make<TrtllmBf16RoutedMoe>("A mixture of experts of bf16, with its routing given.",
-                                       trtllm_bf16_routed_cases),
+    make<TrtllmBf16Moe>("A mixture of experts of bf16, routing included.", trtllm_bf16_cases),
+    make<TrtllmBf16RoutedMoe>("A mixture of experts of bf16, with its routing given.", trtllm_bf16_routed_cases),
     make<TrtllmFp8PerTensorScaleMoe>("A mixture of experts of fp8 with a scale a tensor, routing included.",
-                                       trtllm_fp8_per_tensor_scale_cases),
+                                     trtllm_fp8_per_tensor_scale_cases),
     make<TrtllmFp8PerTensorScaleRoutedMoe>("A mixture of experts of fp8 with a scale a tensor, with its routing given.",
-                                       trtllm_fp8_per_tensor_scale_routed_cases),
+                                           trtllm_fp8_per_tensor_scale_routed_cases),
     make<TrtllmFp8PerChannelScaleMoe>("A mixture of experts of fp8 with a scale a row, routing included.",
-                                       trtllm_fp8_per_channel_scale_cases),
+                                      trtllm_fp8_per_channel_scale_cases),
     make<TrtllmFp8PerChannelScaleRoutedMoe>("A mixture of experts of fp8 with a scale a row, with its routing given.",
-                                       trtllm_fp8_per_channel_scale_routed_cases),
+                                            trtllm_fp8_per_channel_scale_routed_cases),
     make<TrtllmFp8BlockScaleMoe>("A mixture of experts of fp8 with scales of blocks, routing included.",
-                                       trtllm_fp8_block_scale_cases),
+                                 trtllm_fp8_block_scale_cases),
     make<TrtllmFp8BlockScaleRoutedMoe>("A mixture of experts of fp8 with scales of blocks, with its routing given.",
                                        trtllm_fp8_block_scale_routed_cases),
     make<TrtllmFp4BlockScaleMoe>("A mixture of experts of 4 bits with scales of blocks, routing included.",
-                                       trtllm_fp4_block_scale_cases),
+                                 trtllm_fp4_block_scale_cases),
     make<TrtllmFp4BlockScaleRoutedMoe>("A mixture of experts of 4 bits with scales of blocks, with its routing given.",
                                        trtllm_fp4_block_scale_routed_cases),
     make<TrtllmMxint4BlockScaleMoe>("A mixture of experts of int4 with scales of 32, routing included.",
-                                       trtllm_mxint4_block_scale_cases),
+                                    trtllm_mxint4_block_scale_cases),
     make<TrtllmMxint4BlockScaleRoutedMoe>("A mixture of experts of int4 with scales of 32, with its routing given.",
-                                       trtllm_mxint4_block_scale_routed_cases),
+                                          trtllm_mxint4_block_scale_routed_cases),
 };
 }  // namespace ops::moe
 
 op::Results trtllm_bf16_moe(const TrtllmBf16Moe& a) { return op::call(ops::moe::trtllm_ops[0], a); }
 op::Results trtllm_bf16_routed_moe(const TrtllmBf16RoutedMoe& a) { return op::call(ops::moe::trtllm_ops[1], a); }
-op::Results trtllm_fp8_per_tensor_scale_moe(const TrtllmFp8PerTensorScaleMoe& a) { return op::call(ops::moe::trtllm_ops[2], a); }
-op::Results trtllm_fp8_per_tensor_scale_routed_moe(const TrtllmFp8PerTensorScaleRoutedMoe& a) { return op::call(ops::moe::trtllm_ops[3], a); }
-op::Results trtllm_fp8_per_channel_scale_moe(const TrtllmFp8PerChannelScaleMoe& a) { return op::call(ops::moe::trtllm_ops[4], a); }
-op::Results trtllm_fp8_per_channel_scale_routed_moe(const TrtllmFp8PerChannelScaleRoutedMoe& a) { return op::call(ops::moe::trtllm_ops[5], a); }
+op::Results trtllm_fp8_per_tensor_scale_moe(const TrtllmFp8PerTensorScaleMoe& a) {
+  return op::call(ops::moe::trtllm_ops[2], a);
+}
+op::Results trtllm_fp8_per_tensor_scale_routed_moe(const TrtllmFp8PerTensorScaleRoutedMoe& a) {
+  return op::call(ops::moe::trtllm_ops[3], a);
+}
+op::Results trtllm_fp8_per_channel_scale_moe(const TrtllmFp8PerChannelScaleMoe& a) {
+  return op::call(ops::moe::trtllm_ops[4], a);
+}
+op::Results trtllm_fp8_per_channel_scale_routed_moe(const TrtllmFp8PerChannelScaleRoutedMoe& a) {
+  return op::call(ops::moe::trtllm_ops[5], a);
+}
 op::Results trtllm_fp8_block_scale_moe(const TrtllmFp8BlockScaleMoe& a) { return op::call(ops::moe::trtllm_ops[6], a); }
-op::Results trtllm_fp8_block_scale_routed_moe(const TrtllmFp8BlockScaleRoutedMoe& a) { return op::call(ops::moe::trtllm_ops[7], a); }
+op::Results trtllm_fp8_block_scale_routed_moe(const TrtllmFp8BlockScaleRoutedMoe& a) {
+  return op::call(ops::moe::trtllm_ops[7], a);
+}
 op::Results trtllm_fp4_block_scale_moe(const TrtllmFp4BlockScaleMoe& a) { return op::call(ops::moe::trtllm_ops[8], a); }
-op::Results trtllm_fp4_block_scale_routed_moe(const TrtllmFp4BlockScaleRoutedMoe& a) { return op::call(ops::moe::trtllm_ops[9], a); }
-op::Results trtllm_mxint4_block_scale_moe(const TrtllmMxint4BlockScaleMoe& a) { return op::call(ops::moe::trtllm_ops[10], a); }
-op::Results trtllm_mxint4_block_scale_routed_moe(const TrtllmMxint4BlockScaleRoutedMoe& a) { return op::call(ops::moe::trtllm_ops[11], a); }
+op::Results trtllm_fp4_block_scale_routed_moe(const TrtllmFp4BlockScaleRoutedMoe& a) {
+  return op::call(ops::moe::trtllm_ops[9], a);
+}
+op::Results trtllm_mxint4_block_scale_moe(const TrtllmMxint4BlockScaleMoe& a) {
+  return op::call(ops::moe::trtllm_ops[10], a);
+}
+op::Results trtllm_mxint4_block_scale_routed_moe(const TrtllmMxint4BlockScaleRoutedMoe& a) {
+  return op::call(ops::moe::trtllm_ops[11], a);
+}
 
 }  // namespace flashinfer

@@ -25,7 +25,8 @@ Routed given_routing(const op::PagedKv& ids, int64_t tokens, int64_t top_k) {
   return out;
 }
 
-Tensor int4_scales(const TensorView& scales, int64_t experts, int64_t n, int64_t columns, const std::vector<int32_t>& used) {
+Tensor int4_scales(const TensorView& scales, int64_t experts, int64_t n, int64_t columns,
+                   const std::vector<int32_t>& used) {
   Tensor out = Tensor::empty({experts, n, columns}, DType::kF32);
   std::vector<char> named(static_cast<size_t>(experts), 0);
   for (const int32_t e : used)
@@ -49,7 +50,8 @@ Tensor row_scales(const TensorView& scales, RowFormat format, int64_t tokens, in
     return out;
   }
   for (int64_t c = 0; c < columns; ++c)
-    for (int64_t t = 0; t < tokens; ++t) out.data_as<float>()[t * columns + c] = scales.data_as<float>()[c * scales.stride(0) + t * scales.stride(1)];
+    for (int64_t t = 0; t < tokens; ++t)
+      out.data_as<float>()[t * columns + c] = scales.data_as<float>()[c * scales.stride(0) + t * scales.stride(1)];
   return out;
 }
 

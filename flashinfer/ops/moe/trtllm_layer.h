@@ -52,10 +52,13 @@ int64_t hidden_of(const B& a) {
 template <class B>
 RowFormat rows_of(const B& a) {
   switch (B::kFormat) {
-    case MoeFormat::kFp8PerTensor: case MoeFormat::kFp8PerChannel: return RowFormat::kFp8;
+    case MoeFormat::kFp8PerTensor:
+    case MoeFormat::kFp8PerChannel: return RowFormat::kFp8;
     case MoeFormat::kFp8Block: return mx(a) ? RowFormat::kMxFp8 : RowFormat::kFp8Blocks;
     case MoeFormat::kFp4Block:
-      return is_bytes(a.hidden_states) ? RowFormat::kNvfp4 : a.hidden_states.dtype() == DType::kF8E4M3 ? RowFormat::kMxFp8 : RowFormat::kPlain;
+      return is_bytes(a.hidden_states)                   ? RowFormat::kNvfp4
+             : a.hidden_states.dtype() == DType::kF8E4M3 ? RowFormat::kMxFp8
+                                                         : RowFormat::kPlain;
     default: return RowFormat::kPlain;
   }
 }
@@ -77,27 +80,39 @@ SfLayout weight_sf_layout(const B& a) {
 
 template <class B>
 MoeRouting routing_of(const B& a) {
-  MoeRouting r{.routing_logits = a.routing_logits, .routing_method = a.routing_method_type, .top_k = a.top_k, .routing_bias = a.routing_bias};
+  MoeRouting r{.routing_logits = a.routing_logits,
+               .routing_method = a.routing_method_type,
+               .top_k = a.top_k,
+               .routing_bias = a.routing_bias};
   r.n_group = a.n_group.value_or(0), r.topk_group = a.topk_group.value_or(0);
   r.routed_scaling_factor = a.routed_scaling_factor.value_or(1.0), r.norm_topk_prob = a.norm_topk_prob;
   return r;
 }
 
 template <class B>
-void set_weights(const B& a, Layer& l, Weights& w, const TensorView& data, const std::optional<TensorView>& scale, int64_t n, int64_t k) {
+void set_weights(const B& a, Layer& l, Weights& w, const TensorView& data, const std::optional<TensorView>& scale,
+                 int64_t n, int64_t k) {
   w.data = data;
   w.fp4 = B::kFormat == MoeFormat::kFp4Block, w.int4 = B::kFormat == MoeFormat::kMxint4;
   if (a.weight_layout == 2) w.block_k = data.size(3);
   w.shuffle = !shuffled(a) ? 0 : deepseek(a) ? 16 : 32;
   w.interleaved = shuffled(a) && !deepseek(a) && &w == &l.first && has_gate(l.kind);
   if (deepseek(a)) {
-    w.grid = {.p = scale->template data_as<float>(), .lines = 128, .line_stride = scale->stride(1), .k_stride = scale->stride(2), .batch = scale->stride(0)};
+    w.grid = {.p = scale->template data_as<float>(),
+              .lines = 128,
+              .line_stride = scale->stride(1),
+              .k_stride = scale->stride(2),
+              .batch = scale->stride(0)};
     w.grid_k = 128;
   } else if (w.int4) {
     w.grid_k = 32;  // values: read_int4_scales
   } else if (const int64_t block = weight_block(a)) {
-    w.sf = {.bytes = static_cast<const uint8_t*>(scale->data()), .columns = k / block, .batch = sf_bytes(weight_sf_layout(a), n, k / block),
-            .block = static_cast<int32_t>(block), .layout = weight_sf_layout(a), .e8m0 = block == 32};
+    w.sf = {.bytes = static_cast<const uint8_t*>(scale->data()),
+            .columns = k / block,
+            .batch = sf_bytes(weight_sf_layout(a), n, k / block),
+            .block = static_cast<int32_t>(block),
+            .layout = weight_sf_layout(a),
+            .e8m0 = block == 32};
   }
 }
 /// Everything but the routing, the hidden states' scales and what is computed from scales.
@@ -124,7 +139,8 @@ Layer layer_of(const B& a) {
 /// Ids from the offset on, and weights, of a routing that is given.
 Routed given_routing(const op::PagedKv& ids, int64_t tokens, int64_t top_k);
 /// f32 scales of a bf16 tensor in the order of 128x4, [E, n, columns], of the experts that are used.
-Tensor int4_scales(const TensorView& scales, int64_t experts, int64_t n, int64_t columns, const std::vector<int32_t>& used);
+Tensor int4_scales(const TensorView& scales, int64_t experts, int64_t n, int64_t columns,
+                   const std::vector<int32_t>& used);
 /// Scales of hidden states as rows: f32 of [h / 128, t], or bytes of [t, columns].
 Tensor row_scales(const TensorView& scales, RowFormat format, int64_t tokens, int64_t columns);
 /// a * b of each of `experts`, and as many ones.
@@ -160,7 +176,8 @@ Layer routed(const B& a, Routed (*route_with)(const MoeRouting&), std::vector<Te
     l.situ_beta = a.gemm1_alpha ? *a.gemm1_alpha : hold(ones(l.experts));
     l.situ_linear = a.gemm1_beta ? *a.gemm1_beta : hold(ones(l.experts));
   }
-  if (a.output1_scale_gate_scalar) l.inter_factor = hold(quotient(*a.output1_scale_scalar, *a.output1_scale_gate_scalar, l.experts));
+  if (a.output1_scale_gate_scalar)
+    l.inter_factor = hold(quotient(*a.output1_scale_scalar, *a.output1_scale_gate_scalar, l.experts));
   if constexpr (B::kFormat == MoeFormat::kMxint4) {
     const auto grid = [&](Weights& w, const TensorView& scales, int64_t n, int64_t k) {
       const TensorView t = hold(int4_scales(scales, l.experts, n, k / 32, l.ids));

@@ -2,8 +2,8 @@
 #include "flashinfer/ops/moe/workspace.h"
 
 #include "flashinfer/ops/moe/cases.h"
-#include "flashinfer/ops/moe/ops.h"
 #include "flashinfer/ops/moe/kernels/params.h"
+#include "flashinfer/ops/moe/ops.h"
 
 namespace flashinfer {
 namespace {
@@ -20,27 +20,34 @@ void validate(const Size& a) {
   positive("num_experts_total", a.num_experts_total, 1);
   positive("top_k", a.top_k, 1);
   const auto rank = [](const char* size_name, int64_t size, const char* name, int64_t rank) {
-    FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, kName, ": ", name, " is ", rank, ", but must be in [0, ", size, ") (", size_name, ")");
+    FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, kName, ": ", name, " is ", rank,
+             ", but must be in [0, ", size, ") (", size_name, ")");
   };
   rank("tp_size", a.tp_size, "tp_rank", a.tp_rank);
   rank("ep_size", a.ep_size, "ep_rank", a.ep_rank);
-  FI_CHECK(a.num_experts_total % a.ep_size == 0, ValueError, kName, ": num_experts_total is ", a.num_experts_total, ", but must be a multiple of ep_size, ",
-           a.ep_size);
-  FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError, kName, ": activation_type is ", a.activation_type,
-           ", but must be an ActivationType");
-  const auto missing = [](bool set, const char* name) { FI_CHECK(!set, NotImplementedError, kName, ": ", name, " is True, but is not implemented"); };
+  FI_CHECK(a.num_experts_total % a.ep_size == 0, ValueError, kName, ": num_experts_total is ", a.num_experts_total,
+           ", but must be a multiple of ep_size, ", a.ep_size);
+  FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError, kName,
+           ": activation_type is ", a.activation_type, ", but must be an ActivationType");
+  const auto missing = [](bool set, const char* name) {
+    FI_CHECK(!set, NotImplementedError, kName, ": ", name, " is True, but is not implemented");
+  };
   missing(a.min_latency_mode, "min_latency_mode");
   missing(a.use_packed_weights, "use_packed_weights");
   missing(a.use_wfp4afp8_humming, "use_wfp4afp8_humming");
 }
 void compute(const Size& a) {
-  const int64_t rows = a.max_num_tokens * a.top_k, width = a.intermediate_size * (has_gate(static_cast<MoeActivation>(a.activation_type)) ? 2 : 1);
+  const int64_t rows = a.max_num_tokens * a.top_k,
+                width = a.intermediate_size * (has_gate(static_cast<MoeActivation>(a.activation_type)) ? 2 : 1);
   const int64_t item = size_of(a.x_dtype), scales = 4;  // scales: the widest, f32 for 128, take less than a byte for 16
   const int64_t products = rows * (width + a.hidden_size) * 4;
-  const int64_t gathered = rows * a.hidden_size * item, packed = rows * std::max(a.hidden_size, a.intermediate_size) * 2;
-  const int64_t quantised = (a.max_num_tokens + rows) * a.hidden_size + rows * a.intermediate_size, activated = rows * a.intermediate_size * 2;
+  const int64_t gathered = rows * a.hidden_size * item,
+                packed = rows * std::max(a.hidden_size, a.intermediate_size) * 2;
+  const int64_t quantised = (a.max_num_tokens + rows) * a.hidden_size + rows * a.intermediate_size,
+                activated = rows * a.intermediate_size * 2;
   const int64_t indices = rows * 24 + a.num_experts_total / a.ep_size * 64;
-  a.bytes->data_as<int64_t>()[0] = products + gathered + packed + quantised + quantised / 16 * scales + activated + indices;
+  a.bytes->data_as<int64_t>()[0] =
+      products + gathered + packed + quantised + quantised / 16 * scales + activated + indices;
 }
 
 constexpr op::Field fields[] = {
@@ -52,9 +59,10 @@ constexpr op::Field fields[] = {
     op::attr<&Size::x_dtype>("x_dtype", op::required, op::keyword_only),
     op::attr<&Size::weight_dtype>("weight_dtype", op::required),
     op::attr<&Size::output_dtype>("output_dtype"),
-    op::attr<&Size::activation_type>("activation_type", op::literal("ActivationType.Swiglu"),
-                                    op::enumeration("ActivationType: Gelu=0|Relu=1|Silu=2|Swiglu=3|Geglu=4|SwigluBias=5|Relu2=6|SwigluStep=7|"
-                                                    "GegluTanh=8|Identity=9|Situ=10|InvalidType=11|ClampedRelu2=12")),
+    op::attr<&Size::activation_type>(
+        "activation_type", op::literal("ActivationType.Swiglu"),
+        op::enumeration("ActivationType: Gelu=0|Relu=1|Silu=2|Swiglu=3|Geglu=4|SwigluBias=5|Relu2=6|SwigluStep=7|"
+                        "GegluTanh=8|Identity=9|Situ=10|InvalidType=11|ClampedRelu2=12")),
     op::attr<&Size::tp_size>("tp_size"),
     op::attr<&Size::tp_rank>("tp_rank"),
     op::attr<&Size::ep_size>("ep_size"),
@@ -73,14 +81,17 @@ constexpr op::Field fields[] = {
 op::Refusal never(const Size&) { return {}; }
 constexpr op::Candidate candidates[] = {op::candidate<never, compute>("cpu"), op::reference<compute>()};
 constexpr op::Case kCases[] = {
-    {"bf16", "max_num_tokens=64 hidden_size=2048 intermediate_size=1024 num_experts_total=64 top_k=8 x_dtype=bfloat16 weight_dtype=bfloat16"},
+    {"bf16",
+     "max_num_tokens=64 hidden_size=2048 intermediate_size=1024 num_experts_total=64 top_k=8 x_dtype=bfloat16 "
+     "weight_dtype=bfloat16"},
 };
 std::span<const op::Case> cases() { return kCases; }
 }  // namespace
 
 namespace ops::moe {
 constinit const op::Op workspace_op = op::define<Size, validate>(
-    kName, "flashinfer.fused_moe", "Bytes of scratch that cutlass_fused_moe takes from the allocator, at most.", fields, candidates, cases);
+    kName, "flashinfer.fused_moe", "Bytes of scratch that cutlass_fused_moe takes from the allocator, at most.", fields,
+    candidates, cases);
 }  // namespace ops::moe
 
 int64_t cutlass_fused_moe_workspace_size(const Size& a) {

@@ -8,10 +8,10 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/activation/op.h"
 #include "flashinfer/ops/norm/cases.h"
+#include "flashinfer/ops/norm/kernels/quant_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/op.h"
 #include "flashinfer/ops/norm/ops.h"
-#include "flashinfer/ops/norm/kernels/quant_params.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 
@@ -20,8 +20,10 @@ namespace {
 namespace family = ops::norm;
 using op::Shape;
 
-inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/kernels/cpu/fp4.h", "flashinfer::cpu::rmsnorm_fp4", "flashinfer::NormQuantParams"};
-inline constexpr jit::Kernel kSilu{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kFp4{"flashinfer/ops/norm/kernels/cpu/fp4.h", "flashinfer::cpu::rmsnorm_fp4",
+                                  "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kSilu{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant",
+                                   "flashinfer::NormQuantParams"};
 
 using Rms = RmsNormFp4Quant;
 using Add = AddRmsNormFp4Quant;
@@ -67,26 +69,32 @@ template <class B>
 DType scales_dtype(const B& a) {
   return a.block_scale ? a.block_scale->dtype() : power(a) ? DType::kU8 : DType::kF8E4M3;
 }
-DType linear_dtype(const Add& a) { return a.block_scale_unswizzled ? a.block_scale_unswizzled->dtype() : scales_dtype(a); }
+DType linear_dtype(const Add& a) {
+  return a.block_scale_unswizzled ? a.block_scale_unswizzled->dtype() : scales_dtype(a);
+}
 
 // ---- checks ----
 template <class B>
 void check_input(const B& a) {
-  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, kName<B>, ": input has rank ", a.input.rank(), " (", to_string(a.input),
-           "), but must be [rows, d] or [rows, heads, d]");
+  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, kName<B>, ": input has rank ", a.input.rank(), " (",
+           to_string(a.input), "), but must be [rows, d] or [rows, heads, d]");
   FI_CHECK(a.eps >= 0, ValueError, kName<B>, ": eps is ", a.eps, ", but must be at least 0");
-  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, kName<B>, ": weight.dtype is ", name(a.weight.dtype()),
-           ", but must be ", name(a.input.dtype()), " (as input) or float32");
+  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, kName<B>,
+           ": weight.dtype is ", name(a.weight.dtype()), ", but must be ", name(a.input.dtype()),
+           " (as input) or float32");
 }
 template <class B>
 void validate_fp4(const B& a) {
   check_input(a);
-  FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, kName<B>, ": block_size is ", a.block_size, ", but must be 16 or 32");
-  FI_CHECK(!a.scale_format || *a.scale_format == "e4m3" || *a.scale_format == "ue8m0", ValueError, kName<B>, ": scale_format is '",
-           *a.scale_format, "', but must be 'e4m3' or 'ue8m0'");
-  FI_CHECK(a.input.size(-1) >= 64, ValueError, kName<B>, ": the last dimension is ", a.input.size(-1), ", but must be at least 64");
+  FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, kName<B>, ": block_size is ", a.block_size,
+           ", but must be 16 or 32");
+  FI_CHECK(!a.scale_format || *a.scale_format == "e4m3" || *a.scale_format == "ue8m0", ValueError, kName<B>,
+           ": scale_format is '", *a.scale_format, "', but must be 'e4m3' or 'ue8m0'");
+  FI_CHECK(a.input.size(-1) >= 64, ValueError, kName<B>, ": the last dimension is ", a.input.size(-1),
+           ", but must be at least 64");
   ops::check_columns(kName<B>, a.input.size(-1), a.block_size);
-  FI_CHECK(!a.global_scale || !power(a), ValueError, kName<B>, ": global_scale is given, but scales of 'ue8m0' have none");
+  FI_CHECK(!a.global_scale || !power(a), ValueError, kName<B>,
+           ": global_scale is given, but scales of 'ue8m0' have none");
   if (a.global_scale) ops::global_scale(kName<B>, "global_scale", *a.global_scale);
   if constexpr (std::is_same_v<B, Add>)
     FI_CHECK(!a.block_scale_unswizzled || a.output_both_sf_layouts, ValueError, kName<B>,
@@ -98,22 +106,28 @@ void validate_silu(const Silu& a) {
   check_input(a);
   if (!a.out) return;
   const DType t = a.out->dtype();
-  FI_CHECK(t == a.input.dtype() || t == DType::kF8E4M3 || t == DType::kF4E2M1x2, ValueError, kName<Silu>, ": out.dtype is ", name(t), ", but must be ",
-           name(a.input.dtype()), " (as input), float8_e4m3fn or float4_e2m1fn_x2");
+  FI_CHECK(t == a.input.dtype() || t == DType::kF8E4M3 || t == DType::kF4E2M1x2, ValueError, kName<Silu>,
+           ": out.dtype is ", name(t), ", but must be ", name(a.input.dtype()),
+           " (as input), float8_e4m3fn or float4_e2m1fn_x2");
   if (!is_fp4(a)) return;
   ops::check_columns(kName<Silu>, a.input.size(1), 16);
   if (!a.block_scale) return;
   const TensorView& s = *a.block_scale;
   FI_CHECK(s.rank() == 2 && s.size(0) == a.input.size(0) && s.size(1) == a.input.size(1) / 16, ValueError, kName<Silu>,
-           ": block_scale shape mismatch: ", to_string(s), ", but must be [", a.input.size(0), ", ", a.input.size(1) / 16, "]");
-  FI_CHECK(s.dtype() == DType::kF8E4M3, ValueError, kName<Silu>, ": block_scale must be float8_e4m3fn, but is ", name(s.dtype()));
+           ": block_scale shape mismatch: ", to_string(s), ", but must be [", a.input.size(0), ", ",
+           a.input.size(1) / 16, "]");
+  FI_CHECK(s.dtype() == DType::kF8E4M3, ValueError, kName<Silu>, ": block_scale must be float8_e4m3fn, but is ",
+           name(s.dtype()));
 }
 
 // ---- launches ----
 template <class B>
 NormFp4Config config_of(const B& a) {
-  if constexpr (std::is_same_v<B, Silu>) return {a.input.dtype(), a.weight.dtype(), 0, 1, 16, 0};
-  else return {a.input.dtype(), a.weight.dtype(), std::is_same_v<B, Add>, 0, static_cast<unsigned char>(a.block_size), power(a)};
+  if constexpr (std::is_same_v<B, Silu>)
+    return {a.input.dtype(), a.weight.dtype(), 0, 1, 16, 0};
+  else
+    return {a.input.dtype(), a.weight.dtype(), std::is_same_v<B, Add>, 0, static_cast<unsigned char>(a.block_size),
+            power(a)};
 }
 NormQuantConfig plain_config(const Silu& a) {
   return {a.input.dtype(), a.weight.dtype(), a.out ? a.out->dtype() : a.input.dtype(), 0, 1};
@@ -144,7 +158,8 @@ void launch_silu(const Silu& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, *a.out, a.eps, 2)};
   q.norm.weight = a.weight.data();
   q.scale = 1;
-  if (!is_fp4(a)) return ops::run_rows(jit::cpu_kernel<kSilu>(plain_config(a)).fn, q, q.norm.rows, q.norm.rows_per_task);
+  if (!is_fp4(a))
+    return ops::run_rows(jit::cpu_kernel<kSilu>(plain_config(a)).fn, q, q.norm.rows, q.norm.rows_per_task);
   q.scales = a.block_scale->data_as<uint8_t>();
   run_fp4(config_of(a), q, false);
 }
@@ -157,7 +172,8 @@ Tensor f32_of(const TensorView& x) {
   });
   return out;
 }
-/// Codes are compared to the bit, so the row is that of the library's own rmsnorm in f32, which has a reference of its own.
+/// Codes are compared to the bit, so the row is that of the library's own rmsnorm in f32, which has a reference of its
+/// own.
 Tensor normalised(const TensorView& x, const TensorView& weight, double eps) {
   op::ForceCandidate any("");
   const Tensor x32 = f32_of(x), w32 = f32_of(weight);
@@ -168,16 +184,19 @@ Tensor silu_of(const Tensor& y) {
   const int64_t n = y.size(0), d = y.size(1);
   const Tensor gated = Tensor::empty({n, 2 * d}, DType::kF32);
   for (int64_t r = 0; r < n; ++r)
-    for (int64_t i = 0; i < 2 * d; ++i) gated.data_as<float>()[r * 2 * d + i] = i < d ? y.data_as<float>()[r * d + i] : 1.0f;
+    for (int64_t i = 0; i < 2 * d; ++i)
+      gated.data_as<float>()[r * 2 * d + i] = i < d ? y.data_as<float>()[r * d + i] : 1.0f;
   return silu_and_mul({.input = gated});
 }
-void quantise_rows(const ref::BlockRule& rule, const Tensor& y, float encode, const TensorView& codes, const TensorView& scales, SfLayout layout) {
+void quantise_rows(const ref::BlockRule& rule, const Tensor& y, float encode, const TensorView& codes,
+                   const TensorView& scales, SfLayout layout) {
   const int64_t d = y.view().size(-1), m = ops::row_count(y.view());
   const TensorView rows = y.view().view({m, d});
   const Tensor packed = Tensor::empty({m, d / 2}, DType::kU8);
   const TensorView bytes(scales.data(), DType::kU8, {scales.numel()});
   ref::clear(bytes);
-  for (int64_t r = 0; r < m; ++r) ref::quantize_row(rule, ref::floats_of(rows, {r}), encode, packed.view().select(0, r), bytes, layout, r);
+  for (int64_t r = 0; r < m; ++r)
+    ref::quantize_row(rule, ref::floats_of(rows, {r}), encode, packed.view().select(0, r), bytes, layout, r);
   ops::copy_strided(packed.view().view(codes.shape()), codes);
 }
 template <class B>
@@ -195,7 +214,8 @@ void reference_fp4(const B& a) {
   const Tensor y = normalised(x.view(), a.weight, a.eps);
   quantise_rows(rule, y, encode, *a.y_fp4, *a.block_scale, swizzled(a) ? SfLayout::k128x4 : SfLayout::kLinear);
   if constexpr (std::is_same_v<B, Add>) {
-    if (a.output_both_sf_layouts) quantise_rows(rule, y, encode, *a.y_fp4, *a.block_scale_unswizzled, SfLayout::kLinear);
+    if (a.output_both_sf_layouts)
+      quantise_rows(rule, y, encode, *a.y_fp4, *a.block_scale_unswizzled, SfLayout::kLinear);
     if (a.y_out)
       ref::for_each_row(y.view(), [&](const ref::Index& row) {
         for (int64_t i = 0; i < y.view().size(-1); ++i) ref::set(*a.y_out, row, i, ref::get(y.view(), row, i));
@@ -219,7 +239,8 @@ op::Cost cost(const B& a) {
   return {.bytes = n * ((std::is_same_v<B, Add> ? 3 : 1) * item + 0.5), .flops = 5 * n};
 }
 op::Cost cost_silu(const Silu& a) {
-  return {.bytes = static_cast<double>(a.input.nbytes()) + static_cast<double>(a.out ? a.out->nbytes() : a.input.nbytes())};
+  return {.bytes =
+              static_cast<double>(a.input.nbytes()) + static_cast<double>(a.out ? a.out->nbytes() : a.input.nbytes())};
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
@@ -237,7 +258,8 @@ constexpr op::Field rms_fields[] = {
     op::in<&Rms::input>("input", "... d", kHalves),
     op::in<&Rms::weight>("weight", "d", op::floats),
     op::out<&Rms::y_fp4>("y_fp4", nullptr, kCodes, op::shape<codes_shape<Rms>>, op::dtype<codes_dtype<Rms>>),
-    op::out<&Rms::block_scale>("block_scale", nullptr, kScales, op::contiguous, op::shape<scales_shape<Rms>>, op::dtype<scales_dtype<Rms>>),
+    op::out<&Rms::block_scale>("block_scale", nullptr, kScales, op::contiguous, op::shape<scales_shape<Rms>>,
+                               op::dtype<scales_dtype<Rms>>),
     op::in<&Rms::global_scale>("global_scale", nullptr, DType::kF32),
     op::attr<&Rms::eps>("eps"),
     op::attr<&Rms::block_size>("block_size"),
@@ -250,15 +272,16 @@ constexpr op::Field add_fields[] = {
     op::inout<&Add::residual>("residual", "... d", op::same_as("input")),
     op::in<&Add::weight>("weight", "d", op::floats),
     op::out<&Add::y_fp4>("y_fp4", nullptr, kCodes, op::shape<codes_shape<Add>>, op::dtype<codes_dtype<Add>>),
-    op::out<&Add::block_scale>("block_scale", nullptr, kScales, op::contiguous, op::shape<scales_shape<Add>>, op::dtype<scales_dtype<Add>>),
+    op::out<&Add::block_scale>("block_scale", nullptr, kScales, op::contiguous, op::shape<scales_shape<Add>>,
+                               op::dtype<scales_dtype<Add>>),
     op::in<&Add::global_scale>("global_scale", nullptr, DType::kF32),
     op::attr<&Add::eps>("eps"),
     op::attr<&Add::block_size>("block_size"),
     op::attr<&Add::scale_format>("scale_format"),
     op::attr<&Add::is_sf_swizzled_layout>("is_sf_swizzled_layout"),
     op::attr<&Add::output_both_sf_layouts>("output_both_sf_layouts"),
-    op::out<&Add::block_scale_unswizzled>("block_scale_unswizzled", nullptr, kScales, op::contiguous, op::shape<linear_shape>,
-                                          op::dtype<linear_dtype>, op::when<both>),
+    op::out<&Add::block_scale_unswizzled>("block_scale_unswizzled", nullptr, kScales, op::contiguous,
+                                          op::shape<linear_shape>, op::dtype<linear_dtype>, op::when<both>),
     op::inout<&Add::y_out>("y_out", "... d", op::same_as("input")),
     op::attr<&Add::enable_pdl>("enable_pdl"),
 };
@@ -273,12 +296,14 @@ constexpr op::Field silu_fields[] = {
     op::in<&Silu::weight>("weight", "d", op::floats),
     op::attr<&Silu::eps>("eps"),
     op::out<&Silu::out>("out", nullptr, op::shape<silu_shape<Silu>>, op::dtype<silu_dtype>),
-    op::out<&Silu::block_scale>("block_scale", nullptr, DType::kF8E4M3, op::contiguous, op::shape<silu_scales>, op::when<is_fp4>),
+    op::out<&Silu::block_scale>("block_scale", nullptr, DType::kF8E4M3, op::contiguous, op::shape<silu_scales>,
+                                op::when<is_fp4>),
 };
 constexpr op::Candidate rms_candidates[] = {op::candidate<refuse<family::rmsnorm_fp4_op, Rms>, launch_fp4<Rms>>("cpu"),
                                             op::reference<reference_fp4<Rms>>()};
-constexpr op::Candidate add_candidates[] = {op::candidate<refuse<family::add_rmsnorm_fp4_op, Add>, launch_fp4<Add>>("cpu"),
-                                            op::reference<reference_fp4<Add>>()};
+constexpr op::Candidate add_candidates[] = {
+    op::candidate<refuse<family::add_rmsnorm_fp4_op, Add>, launch_fp4<Add>>("cpu"),
+    op::reference<reference_fp4<Add>>()};
 constexpr op::Candidate silu_candidates[] = {op::candidate<refuse<family::rmsnorm_silu_op, Silu>, launch_silu>("cpu"),
                                              op::reference<reference_silu>()};
 constexpr const char* kModule = "flashinfer.norm";
@@ -286,12 +311,14 @@ constexpr const char* kModule = "flashinfer.norm";
 
 namespace ops::norm {
 constinit const op::Op rmsnorm_fp4_op = op::define<Rms, validate_fp4<Rms>, cost<Rms>>(
-    kName<Rms>, kModule, "rmsnorm as packed e2m1 codes with block scales.", rms_fields, rms_candidates, rmsnorm_fp4_cases);
+    kName<Rms>, kModule, "rmsnorm as packed e2m1 codes with block scales.", rms_fields, rms_candidates,
+    rmsnorm_fp4_cases);
 constinit const op::Op add_rmsnorm_fp4_op = op::define<Add, validate_fp4<Add>, cost<Add>>(
-    kName<Add>, kModule, "residual += input, then rmsnorm of the sum as packed e2m1 codes with block scales.", add_fields, add_candidates,
-    add_rmsnorm_fp4_cases);
+    kName<Add>, kModule, "residual += input, then rmsnorm of the sum as packed e2m1 codes with block scales.",
+    add_fields, add_candidates, add_rmsnorm_fp4_cases);
 constinit const op::Op rmsnorm_silu_op = op::define<Silu, validate_silu, cost_silu>(
-    kName<Silu>, kModule, "silu(rmsnorm(input)), also as 8-bit floats or packed e2m1 codes.", silu_fields, silu_candidates, rmsnorm_silu_cases);
+    kName<Silu>, kModule, "silu(rmsnorm(input)), also as 8-bit floats or packed e2m1 codes.", silu_fields,
+    silu_candidates, rmsnorm_silu_cases);
 }  // namespace ops::norm
 
 op::Results rmsnorm_fp4quant(const Rms& a) { return op::call(family::rmsnorm_fp4_op, a); }

@@ -16,12 +16,14 @@ using Sigmoid = RmsNormSigmoidGate;
 using Residual = GatedResidualRmsNorm;
 using Next = GatedResidualNextRmsNorm;
 namespace family = ops::norm;
-inline constexpr jit::Kernel kGated{"flashinfer/ops/norm/kernels/cpu/gated.h", "flashinfer::cpu::gated_norm", "flashinfer::GatedNormParams"};
+inline constexpr jit::Kernel kGated{"flashinfer/ops/norm/kernels/cpu/gated.h", "flashinfer::cpu::gated_norm",
+                                    "flashinfer::GatedNormParams"};
 
 // ---- what each op gives the kernel ----
 GatedNormParams rows_of(const TensorView& x, int64_t bytes_of_element) {
   GatedNormParams p{};
-  p.x = x.data(), p.d = x.size(-1), p.rows = p.d ? x.numel() / p.d : 0, p.inner = x.rank() > 2 ? std::max<int64_t>(x.size(1), 1) : 1;
+  p.x = x.data(), p.d = x.size(-1), p.rows = p.d ? x.numel() / p.d : 0,
+  p.inner = x.rank() > 2 ? std::max<int64_t>(x.size(1), 1) : 1;
   ops::norm::row_strides(x, p.x_stride);
   p.rows_per_task = ops::rows_per_task(p.rows, p.d * bytes_of_element);
   return p;
@@ -50,9 +52,12 @@ GatedNormParams params_of(const Residual& a) {
 GatedNormParams params_of(const Next& a) {
   GatedNormParams p = residual_params(a, *a.residual_out, a.post_eps);
   p.weight = data_of(a.post_weight), p.center = static_cast<float>(a.post_gain_center);
-  if (const TensorView* t = a.alpha.tensor()) p.alpha = t->data_as<float>();
-  else p.alpha_value = static_cast<float>(a.alpha.number());
-  p.next_weight = a.next_weight.data(), p.next_eps = static_cast<float>(a.next_eps), p.next_center = static_cast<float>(a.next_gain_center);
+  if (const TensorView* t = a.alpha.tensor())
+    p.alpha = t->data_as<float>();
+  else
+    p.alpha_value = static_cast<float>(a.alpha.number());
+  p.next_weight = a.next_weight.data(), p.next_eps = static_cast<float>(a.next_eps),
+  p.next_center = static_cast<float>(a.next_gain_center);
   p.y = a.ffn_input->data(), p.y_stride[0] = a.ffn_input->stride(0);
   return p;
 }
@@ -72,8 +77,8 @@ void check_eps(const char* op, const char* name, double eps) {
   FI_CHECK(eps >= 0, ValueError, op, ": ", name, " is ", eps, ", but must be at least 0");
 }
 void validate_sigmoid(const Sigmoid& a) {
-  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "rmsnorm_sigmoid_gate: input is ", to_string(a.input),
-           ", but must be [rows, d] or [rows, heads, d]");
+  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "rmsnorm_sigmoid_gate: input is ",
+           to_string(a.input), ", but must be [rows, d] or [rows, heads, d]");
   check_eps("rmsnorm_sigmoid_gate", "eps", a.eps);
 }
 void validate_residual(const Residual& a) { check_eps("gated_residual_rmsnorm", "eps", a.eps); }
@@ -82,8 +87,9 @@ void validate_next(const Next& a) {
   check_eps(kName, "post_eps", a.post_eps);
   check_eps(kName, "next_eps", a.next_eps);
   const TensorView* t = a.alpha.tensor();
-  FI_CHECK(!t || (t->rank() == 1 && t->size(0) == a.branch.size(1) && t->stride(0) == 1), ValueError, kName, ": alpha is ", t ? to_string(*t) : "",
-           ", but must be a number or float32[", a.branch.size(1), "] (from branch.shape[1])");
+  FI_CHECK(!t || (t->rank() == 1 && t->size(0) == a.branch.size(1) && t->stride(0) == 1), ValueError, kName,
+           ": alpha is ", t ? to_string(*t) : "", ", but must be a number or float32[", a.branch.size(1),
+           "] (from branch.shape[1])");
 }
 
 // ---- references ----
@@ -98,19 +104,23 @@ void reference_sigmoid(const Sigmoid& a) {
     std::vector<double> x;
     for (int64_t i = 0; i < d; ++i) x.push_back(ref::get(a.input, row, i));
     const double scale = 1 / std::sqrt(mean_square(x) + a.eps);
-    for (int64_t i = 0; i < d; ++i) ref::set(a.input, row, i, x[static_cast<size_t>(i)] * scale / (1 + std::exp(-ref::get(a.gate, row, i))));
+    for (int64_t i = 0; i < d; ++i)
+      ref::set(a.input, row, i, x[static_cast<size_t>(i)] * scale / (1 + std::exp(-ref::get(a.gate, row, i))));
   });
 }
 /// Row r of the stream, not rounded.
 template <class B>
 std::vector<double> stream(const B& a, const std::optional<TensorView>& weight, double center, double eps, int64_t r) {
   std::vector<double> x;
-  for (int64_t i = 0; i < a.branch.size(1); ++i) x.push_back(ref::at(a.branch, {r, i}) * (weight ? ref::at(*weight, {i}) + center : 1.0));
+  for (int64_t i = 0; i < a.branch.size(1); ++i)
+    x.push_back(ref::at(a.branch, {r, i}) * (weight ? ref::at(*weight, {i}) + center : 1.0));
   const double scale = 1 / std::sqrt(mean_square(x) + eps);
   for (int64_t i = 0; i < a.branch.size(1); ++i) {
     double alpha;
-    if constexpr (std::is_same_v<B, Next>) alpha = a.alpha.tensor() ? ref::at(*a.alpha.tensor(), {i}) : a.alpha.number();
-    else alpha = ref::at(a.alpha, {i});
+    if constexpr (std::is_same_v<B, Next>)
+      alpha = a.alpha.tensor() ? ref::at(*a.alpha.tensor(), {i}) : a.alpha.number();
+    else
+      alpha = ref::at(a.alpha, {i});
     double& v = x[static_cast<size_t>(i)];
     v = alpha * ref::at(a.residual, {r, i}) + ref::at(a.beta, {i}) * v * scale;
   }
@@ -134,7 +144,9 @@ void reference_next(const Next& a) {
   }
 }
 
-op::Cost cost_sigmoid(const Sigmoid& a) { return {.bytes = 3.0 * static_cast<double>(a.input.nbytes()), .flops = 8.0 * static_cast<double>(a.input.numel())}; }
+op::Cost cost_sigmoid(const Sigmoid& a) {
+  return {.bytes = 3.0 * static_cast<double>(a.input.nbytes()), .flops = 8.0 * static_cast<double>(a.input.numel())};
+}
 template <class B>
 op::Cost cost(const B& a) {
   const double ffn = std::is_same_v<B, Next> ? 2 : 1;
@@ -148,7 +160,8 @@ op::Refusal refuse(const B& a) {
 }
 
 // ---- tables ----
-constexpr const char *kAlpha = "factor of the residual, one a column", *kBeta = "factor of the normalised branch, one a column";
+constexpr const char *kAlpha = "factor of the residual, one a column",
+                     *kBeta = "factor of the normalised branch, one a column";
 constexpr op::Field sigmoid_fields[] = {
     op::inout<&Sigmoid::input>("input", "... d", op::floats),
     op::in<&Sigmoid::gate>("gate", "... d", op::same_as("input")),
@@ -181,11 +194,14 @@ constexpr op::Field next_fields[] = {
     op::attr<&Next::post_gain_center>("post_gain_center"),
     op::attr<&Next::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate sigmoid_candidates[] = {op::candidate<refuse<family::sigmoid_gate_op, Sigmoid>, launch<Sigmoid>>("cpu"),
-                                                op::reference<reference_sigmoid>()};
-constexpr op::Candidate residual_candidates[] = {op::candidate<refuse<family::gated_residual_op, Residual>, launch<Residual>>("cpu"),
-                                                 op::reference<reference_residual>()};
-constexpr op::Candidate next_candidates[] = {op::candidate<refuse<family::gated_next_op, Next>, launch<Next>>("cpu"), op::reference<reference_next>()};
+constexpr op::Candidate sigmoid_candidates[] = {
+    op::candidate<refuse<family::sigmoid_gate_op, Sigmoid>, launch<Sigmoid>>("cpu"),
+    op::reference<reference_sigmoid>()};
+constexpr op::Candidate residual_candidates[] = {
+    op::candidate<refuse<family::gated_residual_op, Residual>, launch<Residual>>("cpu"),
+    op::reference<reference_residual>()};
+constexpr op::Candidate next_candidates[] = {op::candidate<refuse<family::gated_next_op, Next>, launch<Next>>("cpu"),
+                                             op::reference<reference_next>()};
 
 constexpr op::Case kSigmoid[] = {
     {"heads", "input=bf16:5x3x64^pad5 gate=bf16:5x3x64 eps=1e-5", "cpu", op::kAot},
@@ -195,13 +211,16 @@ constexpr op::Case kSigmoid[] = {
     {"stream", "input=bf16:4096x32x64 gate=bf16:4096x32x64", "cpu", op::kBench},
 };
 constexpr op::Case kResidual[] = {
-    {"weight", "branch=bf16:5x8192 residual=f32:5x8192 weight=bf16:8192 alpha=f32:8192 beta=f32:8192 gain_center=1.0", "cpu", op::kAot | op::kBench},
+    {"weight", "branch=bf16:5x8192 residual=f32:5x8192 weight=bf16:8192 alpha=f32:8192 beta=f32:8192 gain_center=1.0",
+     "cpu", op::kAot | op::kBench},
     {"plain_odd", "branch=f16:7x333^pad3 residual=f32:7x333^pad1 weight=None alpha=f32:333 beta=f32:333 eps=1e-5"},
     {"f32", "branch=f32:3x64 residual=f32:3x64 weight=f32:64 alpha=f32:64 beta=f32:64"},
 };
 constexpr op::Case kNext[] = {
-    {"both_weights", "branch=bf16:5x8192 residual=f32:5x8192 next_weight=bf16:8192 alpha=f32:8192 beta=f32:8192 post_weight=bf16:8192 "
-                     "next_gain_center=1.0 post_gain_center=0.5", "cpu", op::kAot | op::kBench},
+    {"both_weights",
+     "branch=bf16:5x8192 residual=f32:5x8192 next_weight=bf16:8192 alpha=f32:8192 beta=f32:8192 post_weight=bf16:8192 "
+     "next_gain_center=1.0 post_gain_center=0.5",
+     "cpu", op::kAot | op::kBench},
     {"number", "branch=bf16:7x333^pad3 residual=f32:7x333 next_weight=bf16:333 alpha=0.75 beta=f32:333 post_eps=1e-5"},
     {"no_rows", "branch=bf16:0x64 residual=f32:0x64 next_weight=bf16:64 alpha=1.0 beta=f32:64"},
 };
@@ -212,13 +231,15 @@ std::span<const op::Case> next_cases() { return kNext; }
 
 namespace ops::norm {
 constinit const op::Op sigmoid_gate_op = op::define<Sigmoid, validate_sigmoid, cost_sigmoid>(
-    "rmsnorm_sigmoid_gate", "flashinfer", "In place: input / sqrt(mean(input^2) + eps) * sigmoid(gate).", sigmoid_fields, sigmoid_candidates, sigmoid_cases);
+    "rmsnorm_sigmoid_gate", "flashinfer", "In place: input / sqrt(mean(input^2) + eps) * sigmoid(gate).",
+    sigmoid_fields, sigmoid_candidates, sigmoid_cases);
 constinit const op::Op gated_residual_op = op::define<Residual, validate_residual, cost<Residual>>(
-    "gated_residual_rmsnorm", "flashinfer", "alpha * residual + beta * rmsnorm of a branch that is weighted before its statistics.", residual_fields,
+    "gated_residual_rmsnorm", "flashinfer",
+    "alpha * residual + beta * rmsnorm of a branch that is weighted before its statistics.", residual_fields,
     residual_candidates, residual_cases);
 constinit const op::Op gated_next_op = op::define<Next, validate_next, cost<Next>>(
-    "gated_residual_next_rmsnorm", "flashinfer", "gated_residual_rmsnorm and, of its result, the next layer's rmsnorm.", next_fields, next_candidates,
-    next_cases);
+    "gated_residual_next_rmsnorm", "flashinfer", "gated_residual_rmsnorm and, of its result, the next layer's rmsnorm.",
+    next_fields, next_candidates, next_cases);
 }  // namespace ops::norm
 
 void rmsnorm_sigmoid_gate(const Sigmoid& a) { op::call(family::sigmoid_gate_op, a); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with gates. Sums as in op.h; everything in f32 until the last rounding. ValueError: ranks, extents or dtypes that do not fit
-// together, a negative or NaN eps. Any d; no rows is a no-op.
+// Norms with gates. Sums as in op.h; everything in f32 until the last rounding. ValueError: ranks, extents or dtypes
+// that do not fit together, a negative or NaN eps. Any d; no rows is a no-op.
 #pragma once
 #include <optional>
 #include <utility>
@@ -18,7 +18,8 @@ struct RmsNormSigmoidGate {
 };
 void rmsnorm_sigmoid_gate(const RmsNormSigmoidGate& args);
 
-/// out = alpha * residual + beta * x / sqrt(mean(x^2) + eps), x = branch * (weight + gain_center), or branch without a weight.
+/// out = alpha * residual + beta * x / sqrt(mean(x^2) + eps), x = branch * (weight + gain_center), or branch without a
+/// weight.
 struct GatedResidualRmsNorm {
   TensorView branch;                 // [rows, d] bf16|f16|f32
   TensorView residual;               // [rows, d] f32
@@ -31,8 +32,8 @@ struct GatedResidualRmsNorm {
 };
 Tensor gated_residual_rmsnorm(const GatedResidualRmsNorm& args);
 
-/// residual_out = the same with post_eps, post_weight and post_gain_center; ffn_input = residual_out / sqrt(mean(residual_out^2) +
-/// next_eps) * (next_weight + next_gain_center), rounded to branch's dtype.
+/// residual_out = the same with post_eps, post_weight and post_gain_center; ffn_input = residual_out /
+/// sqrt(mean(residual_out^2) + next_eps) * (next_weight + next_gain_center), rounded to branch's dtype.
 struct GatedResidualNextRmsNorm {
   TensorView branch;         // [rows, d] bf16|f16|f32
   TensorView residual;       // [rows, d] f32

@@ -6,9 +6,9 @@
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/norm/cases.h"
 #include "flashinfer/ops/norm/cuda_launch.h"
+#include "flashinfer/ops/norm/kernels/params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
-#include "flashinfer/ops/norm/kernels/params.h"
 #include "flashinfer/ops/norm/ref.h"
 
 namespace flashinfer {
@@ -16,8 +16,10 @@ namespace {
 
 inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
                                       "flashinfer::NormParams"};
-inline constexpr jit::Kernel kRmsNormCuda{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm", "flashinfer::NormParams"};
-inline constexpr jit::Kernel kLayerNormCuda{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::layernorm", "flashinfer::NormParams"};
+inline constexpr jit::Kernel kRmsNormCuda{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm",
+                                          "flashinfer::NormParams"};
+inline constexpr jit::Kernel kLayerNormCuda{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::layernorm",
+                                            "flashinfer::NormParams"};
 inline constexpr jit::Kernel kLayerNorm{"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::layernorm",
                                         "flashinfer::NormParams"};
 
@@ -223,11 +225,21 @@ op::Refusal refuse_fused_cuda(const FusedAddRmsNorm& a) {
 }
 op::Refusal refuse_layer_cuda(const LayerNorm& a) { return refuse_cuda<kLayerNormCuda>(layernorm_op, config_of(a), a); }
 
-constexpr const op::Op* kOps[] = {&rmsnorm_op, &gemma_rmsnorm_op, &fused_add_rmsnorm_op, &gemma_fused_add_rmsnorm_op,
-                                  &layernorm_op, &ops::norm::rmsnorm_quant_op, &ops::norm::fused_add_quant_op,
-                                  &ops::norm::layernorm_quant_op, &ops::norm::fp8_block_op, &ops::norm::rmsnorm_fp4_op,
-                                  &ops::norm::add_rmsnorm_fp4_op, &ops::norm::rmsnorm_silu_op,
-                                  &ops::norm::sigmoid_gate_op, &ops::norm::gated_residual_op, &ops::norm::gated_next_op};
+constexpr const op::Op* kOps[] = {&rmsnorm_op,
+                                  &gemma_rmsnorm_op,
+                                  &fused_add_rmsnorm_op,
+                                  &gemma_fused_add_rmsnorm_op,
+                                  &layernorm_op,
+                                  &ops::norm::rmsnorm_quant_op,
+                                  &ops::norm::fused_add_quant_op,
+                                  &ops::norm::layernorm_quant_op,
+                                  &ops::norm::fp8_block_op,
+                                  &ops::norm::rmsnorm_fp4_op,
+                                  &ops::norm::add_rmsnorm_fp4_op,
+                                  &ops::norm::rmsnorm_silu_op,
+                                  &ops::norm::sigmoid_gate_op,
+                                  &ops::norm::gated_residual_op,
+                                  &ops::norm::gated_next_op};
 }  // namespace
 
 Tensor rmsnorm(const RmsNorm& a) { return op::call(rmsnorm_op, a); }

@@ -5,6 +5,6 @@
 
 namespace flashinfer::ops::norm {
 extern const op::Op rmsnorm_quant_op, fused_add_quant_op, layernorm_quant_op, fp8_block_op;  // quant.cc
-extern const op::Op rmsnorm_fp4_op, add_rmsnorm_fp4_op, rmsnorm_silu_op;                    // fp4.cc
+extern const op::Op rmsnorm_fp4_op, add_rmsnorm_fp4_op, rmsnorm_silu_op;                     // fp4.cc
 extern const op::Op sigmoid_gate_op, gated_residual_op, gated_next_op;                       // gated.cc
 }  // namespace flashinfer::ops::norm

@@ -8,18 +8,21 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/nvfp4_ref.h"
 #include "flashinfer/ops/norm/cases.h"
+#include "flashinfer/ops/norm/kernels/quant_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
-#include "flashinfer/ops/norm/kernels/quant_params.h"
 #include "flashinfer/ops/norm/ref.h"
 
 namespace flashinfer {
 namespace {
 namespace family = ops::norm;
 
-inline constexpr jit::Kernel kRms{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant", "flashinfer::NormQuantParams"};
-inline constexpr jit::Kernel kLayer{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::layernorm_quant", "flashinfer::NormQuantParams"};
-inline constexpr jit::Kernel kBlocks{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_fp8_blocks", "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kRms{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_quant",
+                                  "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kLayer{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::layernorm_quant",
+                                    "flashinfer::NormQuantParams"};
+inline constexpr jit::Kernel kBlocks{"flashinfer/ops/norm/kernels/cpu/quant.h", "flashinfer::cpu::rmsnorm_fp8_blocks",
+                                     "flashinfer::NormQuantParams"};
 
 using Rms = RmsNormQuant;
 using Add = FusedAddRmsNormQuant;
@@ -37,7 +40,9 @@ template <>
 constexpr const char* kName<Blocks> = "fused_add_rmsnorm_fp8_block_quant";
 
 // ---- checks ----
-float scale_of(const op::ScalarOrTensor& s) { return s.tensor() ? s.tensor()->data_as<float>()[0] : static_cast<float>(s.number()); }
+float scale_of(const op::ScalarOrTensor& s) {
+  return s.tensor() ? s.tensor()->data_as<float>()[0] : static_cast<float>(s.number());
+}
 
 void check_scale(const char* op, const op::ScalarOrTensor& s) {
   if (const TensorView* t = s.tensor()) {
@@ -48,10 +53,12 @@ void check_scale(const char* op, const op::ScalarOrTensor& s) {
   const float v = scale_of(s);
   FI_CHECK(v != 0 && std::isfinite(v), ValueError, op, ": scale is ", v, ", but must be a finite number other than 0");
 }
-void check_eps(const char* op, double eps) { FI_CHECK(eps >= 0, ValueError, op, ": eps is ", eps, ", but must be at least 0"); }
+void check_eps(const char* op, double eps) {
+  FI_CHECK(eps >= 0, ValueError, op, ": eps is ", eps, ", but must be at least 0");
+}
 void check_weight(const char* op, const TensorView& weight, const TensorView& input) {
-  FI_CHECK(weight.dtype() == input.dtype() || weight.dtype() == DType::kF32, ValueError, op, ": weight.dtype is ", name(weight.dtype()),
-           ", but must be ", name(input.dtype()), " (as input) or float32");
+  FI_CHECK(weight.dtype() == input.dtype() || weight.dtype() == DType::kF32, ValueError, op, ": weight.dtype is ",
+           name(weight.dtype()), ", but must be ", name(input.dtype()), " (as input) or float32");
 }
 template <class B>
 void validate_rms(const B& a) {
@@ -60,8 +67,10 @@ void validate_rms(const B& a) {
   check_scale(kName<B>, a.scale);
 }
 void validate_layer(const Layer& a) {
-  FI_CHECK(a.input.dtype() == DType::kBF16, RuntimeError, kName<Layer>, ": input must be bfloat16, but is ", name(a.input.dtype()));
-  FI_CHECK(a.input.is_contiguous(), RuntimeError, kName<Layer>, ": input must be contiguous, but is ", to_string(a.input));
+  FI_CHECK(a.input.dtype() == DType::kBF16, RuntimeError, kName<Layer>, ": input must be bfloat16, but is ",
+           name(a.input.dtype()));
+  FI_CHECK(a.input.is_contiguous(), RuntimeError, kName<Layer>, ": input must be contiguous, but is ",
+           to_string(a.input));
   check_eps(kName<Layer>, a.eps);
   check_scale(kName<Layer>, a.scale);
 }
@@ -71,8 +80,9 @@ void validate_blocks(const Blocks& a) {
   const int64_t d = a.input.size(1), n = a.input.size(0), step = d <= 8192 ? 256 : 512;
   FI_CHECK(d % step == 0 && d <= 16384, ValueError, kName<Blocks>, ": input.shape[1] is ", d,
            ", but must be a multiple of 256 up to 8192 or a multiple of 512 up to 16384");
-  FI_CHECK(a.block_scale.size(0) == d / 128 && a.block_scale.size(1) == sf_round_up(n, 4), ValueError, kName<Blocks>, ": block_scale is ",
-           to_string(a.block_scale), ", but must be [", d / 128, ", ", sf_round_up(n, 4), "] (d / 128, rows rounded up to 4)");
+  FI_CHECK(a.block_scale.size(0) == d / 128 && a.block_scale.size(1) == sf_round_up(n, 4), ValueError, kName<Blocks>,
+           ": block_scale is ", to_string(a.block_scale), ", but must be [", d / 128, ", ", sf_round_up(n, 4),
+           "] (d / 128, rows rounded up to 4)");
 }
 
 // ---- launches ----
@@ -158,7 +168,8 @@ void reference_blocks(const Blocks& a) {
       double amax = 1e-4;
       for (int64_t i = b * 128; i < (b + 1) * 128; ++i) amax = std::max(amax, std::fabs(ref::at(a.normed_out, {r, i})));
       ref::put(a.block_scale, {b, r}, amax / 448);
-      for (int64_t i = b * 128; i < (b + 1) * 128; ++i) put_fp8(a.out, r, i, ref::at(a.normed_out, {r, i}) * 448 / amax);
+      for (int64_t i = b * 128; i < (b + 1) * 128; ++i)
+        put_fp8(a.out, r, i, ref::at(a.normed_out, {r, i}) * 448 / amax);
     }
 }
 
@@ -210,30 +221,34 @@ constexpr op::Field block_fields[] = {
     op::attr<&Blocks::eps>("eps"),
     op::attr<&Blocks::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate rms_candidates[] = {op::candidate<refuse<family::rmsnorm_quant_op, kRms, Rms>, launch_rms<Rms>>("cpu"),
-                                            op::reference<reference_rms>()};
-constexpr op::Candidate add_candidates[] = {op::candidate<refuse<family::fused_add_quant_op, kRms, Add>, launch_rms<Add>>("cpu"),
-                                            op::reference<reference_add>()};
-constexpr op::Candidate layer_candidates[] = {op::candidate<refuse<family::layernorm_quant_op, kLayer, Layer>, launch_layer>("cpu"),
-                                              op::reference<reference_layer>()};
-constexpr op::Candidate block_candidates[] = {op::candidate<refuse<family::fp8_block_op, kBlocks, Blocks>, launch_blocks>("cpu"),
-                                              op::reference<reference_blocks>()};
+constexpr op::Candidate rms_candidates[] = {
+    op::candidate<refuse<family::rmsnorm_quant_op, kRms, Rms>, launch_rms<Rms>>("cpu"), op::reference<reference_rms>()};
+constexpr op::Candidate add_candidates[] = {
+    op::candidate<refuse<family::fused_add_quant_op, kRms, Add>, launch_rms<Add>>("cpu"),
+    op::reference<reference_add>()};
+constexpr op::Candidate layer_candidates[] = {
+    op::candidate<refuse<family::layernorm_quant_op, kLayer, Layer>, launch_layer>("cpu"),
+    op::reference<reference_layer>()};
+constexpr op::Candidate block_candidates[] = {
+    op::candidate<refuse<family::fp8_block_op, kBlocks, Blocks>, launch_blocks>("cpu"),
+    op::reference<reference_blocks>()};
 constexpr const char* kModule = "flashinfer.norm";
 }  // namespace
 
 namespace ops::norm {
-constinit const op::Op rmsnorm_quant_op = op::define<Rms, validate_rms<Rms>, cost<Rms>>(
-    kName<Rms>, kModule, "rmsnorm divided by a scale, as 8-bit floats.", rms_fields, rms_candidates, rmsnorm_quant_cases);
+constinit const op::Op rmsnorm_quant_op =
+    op::define<Rms, validate_rms<Rms>, cost<Rms>>(kName<Rms>, kModule, "rmsnorm divided by a scale, as 8-bit floats.",
+                                                  rms_fields, rms_candidates, rmsnorm_quant_cases);
 constinit const op::Op fused_add_quant_op = op::define<Add, validate_rms<Add>, cost<Add>>(
-    kName<Add>, kModule, "residual += input, then rmsnorm of the sum divided by a scale, as 8-bit floats.", add_fields, add_candidates,
-    fused_add_quant_cases);
+    kName<Add>, kModule, "residual += input, then rmsnorm of the sum divided by a scale, as 8-bit floats.", add_fields,
+    add_candidates, fused_add_quant_cases);
 constinit const op::Op layernorm_quant_op = op::define<Layer, validate_layer, cost<Layer>>(
-    kName<Layer>, kModule, "layernorm rounded to bf16 and divided by a scale, as 8-bit floats.", layer_fields, layer_candidates,
-    layernorm_quant_cases);
+    kName<Layer>, kModule, "layernorm rounded to bf16 and divided by a scale, as 8-bit floats.", layer_fields,
+    layer_candidates, layernorm_quant_cases);
 // A rounding of normed_out that falls the other way moves its block's scale by one step of the element type.
 constinit const op::Op fp8_block_op = op::define<Blocks, validate_blocks, cost<Blocks>>(
-    kName<Blocks>, kModule, "residual += input, its rmsnorm, and that as e4m3 with a scale for 128 columns of a row.", block_fields,
-    block_candidates, fp8_block_cases, {8e-3, 1e-6});
+    kName<Blocks>, kModule, "residual += input, its rmsnorm, and that as e4m3 with a scale for 128 columns of a row.",
+    block_fields, block_candidates, fp8_block_cases, {8e-3, 1e-6});
 }  // namespace ops::norm
 
 void rmsnorm_quant(const Rms& a) { op::call(family::rmsnorm_quant_op, a); }

@@ -13,7 +13,8 @@ inline AppendCudaConfig append_config(int item, const AppendParams& p) {
   uint64_t all = 0;
   for (const AppendPlane& x : p.plane)
     all |= reinterpret_cast<uintptr_t>(x.from) | reinterpret_cast<uintptr_t>(x.to) |
-           static_cast<uint64_t>((x.from_stride_n | x.from_stride_h | x.to_stride_page | x.to_stride_n | x.to_stride_h | x.dim) * item);
+           static_cast<uint64_t>(
+               (x.from_stride_n | x.from_stride_h | x.to_stride_page | x.to_stride_n | x.to_stride_h | x.dim) * item);
   return {.item = item, .aligned = all % 16 == 0, .threads = 128};
 }
 inline Launch append_launch(const AppendCudaConfig& c, const AppendParams& p, bool pdl) {

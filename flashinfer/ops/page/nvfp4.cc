@@ -19,22 +19,29 @@ struct Planes {
 };
 template <class Block>
 Planes planes_of(const char* op, const Block& a) {
-  return {ops::kv_planes(op, a.paged_kv_cache, a.kv_layout), ops::kv_planes(op, a.kv_cache_sf, a.kv_layout, "kv_cache_sf")};
+  return {ops::kv_planes(op, a.paged_kv_cache, a.kv_layout),
+          ops::kv_planes(op, a.kv_cache_sf, a.kv_layout, "kv_cache_sf")};
 }
 template <class Block>
 Planes check_planes(const char* op, const Block& a) {
   const Planes p = planes_of(op, a);
   for (const auto& [x, data, scale, who] : {std::tuple(&a.append_key, &p.data.k, &p.scale.k, "append_key"),
                                             std::tuple(&a.append_value, &p.data.v, &p.scale.v, "append_value")}) {
-    FI_CHECK(x->size(1) == data->heads, ValueError, op, ": ", who, ".shape[1] is ", x->size(1), ", but paged_kv_cache has ", data->heads,
-             " heads");
+    FI_CHECK(x->size(1) == data->heads, ValueError, op, ": ", who, ".shape[1] is ", x->size(1),
+             ", but paged_kv_cache has ", data->heads, " heads");
     ops::check_nvfp4_plane(op, "paged_kv_cache", *data, "kv_cache_sf", *scale, x->size(2));
   }
   return p;
 }
 
 Nvfp4Tensor tensor_of(const TensorView& x, const ops::KvPlane& data, const ops::KvPlane& scale, double global) {
-  return {ops::token_rows(x), ops::token_rows(data), ops::token_rows(scale), data.heads, x.size(-1), static_cast<float>(global), 0};
+  return {ops::token_rows(x),
+          ops::token_rows(data),
+          ops::token_rows(scale),
+          data.heads,
+          x.size(-1),
+          static_cast<float>(global),
+          0};
 }
 void launch(const TensorView& x, Nvfp4Params& p, const std::vector<int64_t>& slots) {
   p.slot = slots.data();
@@ -47,7 +54,8 @@ void validate_append(const Nvfp4AppendPagedKvCache& a) {
   ops::nvfp4_global(kAppend, "k_scale", a.k_scale, ErrorKind::kRuntimeError);
   ops::nvfp4_global(kAppend, "v_scale", a.v_scale, ErrorKind::kRuntimeError);
   ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
-  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages, p.data.k.page_size);
+  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages,
+                    p.data.k.page_size);
 }
 void launch_append(const Nvfp4AppendPagedKvCache& a) {
   const Planes c = planes_of(kAppend, a);
@@ -55,7 +63,8 @@ void launch_append(const Nvfp4AppendPagedKvCache& a) {
   p.tensor[0] = tensor_of(a.append_key, c.data.k, c.scale.k, a.k_scale);
   p.tensor[1] = tensor_of(a.append_value, c.data.v, c.scale.v, a.v_scale);
   launch(a.append_key, p,
-         ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.data.k.pages, c.data.k.page_size));
+         ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.data.k.pages,
+                           c.data.k.page_size));
 }
 
 double scale_of(const op::ScalarOrTensor& s) { return s.tensor() ? ref::load_element(*s.tensor(), 0) : s.number(); }
@@ -94,26 +103,28 @@ void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   ops::check_append(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size);
 }
 void launch_mla(const Nvfp4AppendPagedMlaKvCache& a) {
-  const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true), scale = ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true);
+  const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true),
+                     scale = ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true);
   Nvfp4Params p{};
   p.tensor[0] = tensor_of(a.append_ckv, data, scale, a.ckv_scale);
   p.fp8_from = ops::token_rows(a.append_kpe);
   p.fp8_to = ops::token_rows(ops::kv_plane(a.kpe_cache.unsqueeze(2), true));
   p.fp8_dim = a.append_kpe.size(1);
   p.fp8_factor = 1.0f / static_cast<float>(a.kpe_scale);
-  launch(a.append_ckv, p,
-         ops::append_slots(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
+  launch(
+      a.append_ckv, p,
+      ops::append_slots(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
 }
 
-#define FI_PAGE_TABLE(B)                                                                            \
-  op::in<&B::kv_indices>("kv_indices", "n", op::indices, op::any_layout),                           \
-      op::in<&B::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),                       \
+#define FI_PAGE_TABLE(B)                                                      \
+  op::in<&B::kv_indices>("kv_indices", "n", op::indices, op::any_layout),     \
+      op::in<&B::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout), \
       op::in<&B::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout)
-#define FI_TOKENS(B)                                                          \
+#define FI_TOKENS(B)                                                              \
   op::in<&B::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout), \
       op::in<&B::positions>("positions", "nnz", op::indices, op::any_layout)
-#define FI_CACHES(B)                                                                  \
-  op::paged_inout<&B::paged_kv_cache>("paged_kv_cache", nullptr, ops::kFp4Bytes),     \
+#define FI_CACHES(B)                                                              \
+  op::paged_inout<&B::paged_kv_cache>("paged_kv_cache", nullptr, ops::kFp4Bytes), \
       op::paged_inout<&B::kv_cache_sf>("kv_cache_sf", nullptr, ops::kScaleBytes)
 
 using Paged = Nvfp4AppendPagedKvCache;
@@ -153,40 +164,48 @@ template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
   if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   DType t;
-  if constexpr (requires { a.append_key; }) t = a.append_key.dtype();
-  else t = a.append_ckv.dtype();
+  if constexpr (requires { a.append_key; })
+    t = a.append_key.dtype();
+  else
+    t = a.append_ckv.dtype();
   return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{t}).refusal;
 }
 template <class B>
 op::Cost cost(const B& a) {
   double n = 0;
-  if constexpr (requires { a.append_key; }) n = static_cast<double>(a.append_key.numel() + a.append_value.numel());
-  else n = static_cast<double>(a.append_ckv.numel() + a.append_kpe.numel());
+  if constexpr (requires { a.append_key; })
+    n = static_cast<double>(a.append_key.numel() + a.append_value.numel());
+  else
+    n = static_cast<double>(a.append_ckv.numel() + a.append_kpe.numel());
   return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
 }
 constexpr op::Candidate append_candidates[] = {
     op::candidate<refuse<ops::page::nvfp4_append_op, Paged>, launch_append>("cpu"), op::reference<ref::nvfp4_append>()};
 constexpr op::Candidate slots_candidates[] = {
-    op::candidate<refuse<ops::page::nvfp4_append_slots_op, Slots>, launch_slots>("cpu"), op::reference<ref::nvfp4_append_slots>()};
-constexpr op::Candidate mla_candidates[] = {op::candidate<refuse<ops::page::nvfp4_append_mla_op, Mla>, launch_mla>("cpu"),
-                                            op::reference<ref::nvfp4_append_mla>()};
+    op::candidate<refuse<ops::page::nvfp4_append_slots_op, Slots>, launch_slots>("cpu"),
+    op::reference<ref::nvfp4_append_slots>()};
+constexpr op::Candidate mla_candidates[] = {
+    op::candidate<refuse<ops::page::nvfp4_append_mla_op, Mla>, launch_mla>("cpu"),
+    op::reference<ref::nvfp4_append_mla>()};
 constexpr const char* kModule = "flashinfer.page";
 }  // namespace
 
 namespace ops::page {
 constinit const op::Op nvfp4_append_op = op::define<Paged, validate_append, cost<Paged>>(
-    kAppend, kModule, "Quantises new keys and values to NVFP4 and writes them to their slots of a paged cache.", append_fields,
-    append_candidates, nvfp4_append_cases);
+    kAppend, kModule, "Quantises new keys and values to NVFP4 and writes them to their slots of a paged cache.",
+    append_fields, append_candidates, nvfp4_append_cases);
 constinit const op::Op nvfp4_append_slots_op = op::define<Slots, validate_slots, cost<Slots>>(
-    kSlots, kModule, "Quantises new keys and values to NVFP4 and writes them to given slots of a paged cache.", slots_fields,
-    slots_candidates, nvfp4_append_slots_cases);
+    kSlots, kModule, "Quantises new keys and values to NVFP4 and writes them to given slots of a paged cache.",
+    slots_fields, slots_candidates, nvfp4_append_slots_cases);
 constinit const op::Op nvfp4_append_mla_op = op::define<Mla, validate_mla, cost<Mla>>(
-    kMla, kModule, "Quantises new latents to NVFP4 and their rope parts to e4m3 and writes them to a paged MLA cache.", mla_fields,
-    mla_candidates, nvfp4_append_mla_cases);
+    kMla, kModule, "Quantises new latents to NVFP4 and their rope parts to e4m3 and writes them to a paged MLA cache.",
+    mla_fields, mla_candidates, nvfp4_append_mla_cases);
 }  // namespace ops::page
 
 void nvfp4_quantize_append_paged_kv_cache(const Paged& a) { op::call(ops::page::nvfp4_append_op, a); }
-void nvfp4_quantize_append_paged_kv_cache_with_slot_mapping(const Slots& a) { op::call(ops::page::nvfp4_append_slots_op, a); }
+void nvfp4_quantize_append_paged_kv_cache_with_slot_mapping(const Slots& a) {
+  op::call(ops::page::nvfp4_append_slots_op, a);
+}
 void nvfp4_quantize_append_paged_mla_kv_cache(const Mla& a) { op::call(ops::page::nvfp4_append_mla_op, a); }
 
 }  // namespace flashinfer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending to NVFP4 caches (attention.md 14 and 17.2, changes 0.7.2 section 11): 16 elements share an e4m3 scale, two e2m1 codes a
-// byte, the first in the low nibble. With a global decode scale g, every step in f32 rounded once to nearest even:
+// Appending to NVFP4 caches (attention.md 14 and 17.2, changes 0.7.2 section 11): 16 elements share an e4m3 scale, two
+// e2m1 codes a byte, the first in the low nibble. With a global decode scale g, every step in f32 rounded once to
+// nearest even:
 //   scale = e4m3(amax * (1 / (6 g))), code = e2m1(x * (1 / (scale g))), so that code * scale * g gives x back.
 // Both saturate. A block whose scale is 0 gets codes 0; a NaN makes the scale of its block NaN (0x7f).
 // Caches may be uint8 or float4_e2m1fn_x2, scales float8_e4m3fn or uint8. Errors write nothing.
@@ -11,7 +12,8 @@
 
 namespace flashinfer {
 
-/// Positions, page table and padding as in append_paged_kv_cache. RuntimeError: a scale that is not finite and positive.
+/// Positions, page table and padding as in append_paged_kv_cache. RuntimeError: a scale that is not finite and
+/// positive.
 struct Nvfp4AppendPagedKvCache {
   TensorView append_key;        // [nnz, Hkv, Dk] f16|bf16, rows and heads may be strided; Dk, Dv multiples of 16
   TensorView append_value;      // [nnz, Hkv, Dv]
@@ -42,15 +44,16 @@ struct Nvfp4AppendWithSlotMapping {
 };
 void nvfp4_quantize_append_paged_kv_cache_with_slot_mapping(const Nvfp4AppendWithSlotMapping& args);
 
-/// MLA: the latent as NVFP4, the rope part as e4m3(x * (1 / kpe_scale)), saturating. ValueError: a scale that is no positive normal f32.
+/// MLA: the latent as NVFP4, the rope part as e4m3(x * (1 / kpe_scale)), saturating. ValueError: a scale that is no
+/// positive normal f32.
 struct Nvfp4AppendPagedMlaKvCache {
-  TensorView append_ckv;        // [nnz, Dc] f16|bf16, Dc a multiple of 16 (512 in DeepSeek)
-  TensorView append_kpe;        // [nnz, Dr] as append_ckv
-  TensorView batch_indices;     // [nnz]
-  TensorView positions;         // [nnz]
-  TensorView ckv_cache;         // [P, ps, Dc/2]
-  TensorView ckv_sf_cache;      // [P, ps, Dc/16]
-  TensorView kpe_cache;         // [P, ps, Dr] e4m3
+  TensorView append_ckv;     // [nnz, Dc] f16|bf16, Dc a multiple of 16 (512 in DeepSeek)
+  TensorView append_kpe;     // [nnz, Dr] as append_ckv
+  TensorView batch_indices;  // [nnz]
+  TensorView positions;      // [nnz]
+  TensorView ckv_cache;      // [P, ps, Dc/2]
+  TensorView ckv_sf_cache;   // [P, ps, Dc/16]
+  TensorView kpe_cache;      // [P, ps, Dr] e4m3
   TensorView kv_indices;
   TensorView kv_indptr;         // [B+1]
   TensorView kv_last_page_len;  // [B]

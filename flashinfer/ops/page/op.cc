@@ -18,26 +18,31 @@ namespace flashinfer {
 namespace {
 
 constexpr const char* kAppend = "append_paged_kv_cache";
-inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/kernels/cuda/page.cuh", "flashinfer::cu::append_paged", "flashinfer::AppendParams"};
+inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/kernels/cuda/page.cuh", "flashinfer::cu::append_paged",
+                                         "flashinfer::AppendParams"};
 
 void validate_append(const AppendPagedKvCache& a) {
   const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
-  for (const auto& [plane, from, who] : {std::tuple(&kv.k, &a.append_key, "append_key"), std::tuple(&kv.v, &a.append_value, "append_value")}) {
+  for (const auto& [plane, from, who] :
+       {std::tuple(&kv.k, &a.append_key, "append_key"), std::tuple(&kv.v, &a.append_value, "append_value")}) {
     FI_CHECK(from->dtype() == plane->dtype, ValueError, kAppend, ": ", who, ".dtype is ", name(from->dtype()),
-             ", but paged_kv_cache.dtype is ", name(plane->dtype), ": elements are copied as they are, convert (and scale) first");
+             ", but paged_kv_cache.dtype is ", name(plane->dtype),
+             ": elements are copied as they are, convert (and scale) first");
     FI_CHECK(from->size(1) == plane->heads, ValueError, kAppend, ": ", who, ".shape[1] is ", from->size(1),
              ", but paged_kv_cache has ", plane->heads, " heads");
     FI_CHECK(from->size(2) == plane->dim, ValueError, kAppend, ": ", who, ".shape[2] is ", from->size(2),
              ", but paged_kv_cache has a head dim of ", plane->dim);
   }
-  // On a GPU the host cannot look at them without waiting for the stream: the kernel leaves out tokens whose page is not in the pool.
+  // On a GPU the host cannot look at them without waiting for the stream: the kernel leaves out tokens whose page is
+  // not in the pool.
   if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
   ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
   ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size);
 }
 
 /// Copies a token's heads; heads that are neighbours on both sides in one piece.
-void copy_heads(const ops::RowCopy& copy, const TensorView& from, int64_t token, const ops::KvPlane& to, int64_t page, int64_t entry) {
+void copy_heads(const ops::RowCopy& copy, const TensorView& from, int64_t token, const ops::KvPlane& to, int64_t page,
+                int64_t entry) {
   const int64_t item = from.item_size(), row = to.dim * item;
   const char* src = from.data_as<char>() + token * from.stride(0) * item;
   char* dst = static_cast<char*>(to.data) + (page * to.stride_page + entry * to.stride_n) * item;
@@ -45,8 +50,7 @@ void copy_heads(const ops::RowCopy& copy, const TensorView& from, int64_t token,
     copy(dst, src, row * to.heads);
     return;
   }
-  for (int64_t h = 0; h < to.heads; ++h)
-    copy(dst + h * to.stride_h * item, src + h * from.stride(1) * item, row);
+  for (int64_t h = 0; h < to.heads; ++h) copy(dst + h * to.stride_h * item, src + h * from.stride(1) * item, row);
 }
 
 void launch_append(const AppendPagedKvCache& a) {
@@ -62,7 +66,8 @@ void launch_append(const AppendPagedKvCache& a) {
   };
   // One token of a decode step is less than waking a thread costs: tasks of about 32 KB.
   const int64_t bytes = kv.k.heads * (kv.k.dim + kv.v.dim) * a.append_key.item_size();
-  const int64_t per_task = std::max<int64_t>(1, 32768 / std::max<int64_t>(bytes, 1)), tasks = (n + per_task - 1) / per_task;
+  const int64_t per_task = std::max<int64_t>(1, 32768 / std::max<int64_t>(bytes, 1)),
+                tasks = (n + per_task - 1) / per_task;
   auto task = [&](int64_t i) {
     for (int64_t t = i * per_task; t < std::min(n, (i + 1) * per_task); ++t) append(t);
     copy.finish();
@@ -73,12 +78,20 @@ void launch_append(const AppendPagedKvCache& a) {
 
 StridedIndices indices_of(const TensorView& t) { return {t.data(), t.stride(0), t.dtype() == DType::kI64}; }
 AppendPlane plane_of(const TensorView& from, const ops::KvPlane& to) {
-  return {from.data(), to.data, to.heads, to.dim, from.stride(0), from.stride(1), to.stride_page, to.stride_n, to.stride_h};
+  return {from.data(),    to.data,        to.heads,    to.dim,     from.stride(0),
+          from.stride(1), to.stride_page, to.stride_n, to.stride_h};
 }
 AppendParams append_params(const AppendPagedKvCache& a) {
   const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
-  return {{plane_of(a.append_key, kv.k), plane_of(a.append_value, kv.v)}, indices_of(a.batch_indices), indices_of(a.positions),
-          indices_of(a.kv_indices), indices_of(a.kv_indptr), a.append_key.size(0), kv.k.page_size, kv.k.pages, a.kv_indptr.size(0) - 1};
+  return {{plane_of(a.append_key, kv.k), plane_of(a.append_value, kv.v)},
+          indices_of(a.batch_indices),
+          indices_of(a.positions),
+          indices_of(a.kv_indices),
+          indices_of(a.kv_indptr),
+          a.append_key.size(0),
+          kv.k.page_size,
+          kv.k.pages,
+          a.kv_indptr.size(0) - 1};
 }
 AppendCudaConfig append_config(const AppendPagedKvCache& a, const AppendParams& p) {
   return cuda::append_config(static_cast<int>(a.append_key.item_size()), p);
@@ -99,8 +112,10 @@ void validate_positions(const GetBatchIndicesPositions& a) {
   const int64_t total = op::check_indptr(kPositions, "append_indptr", a.append_indptr);
   FI_CHECK(total <= std::numeric_limits<int32_t>::max(), ValueError, kPositions, ": append_indptr[-1] is ", total,
            ", but positions are int32");
-  FI_CHECK(a.nnz >= total, ValueError, kPositions, ": nnz is ", a.nnz, ", but append_indptr[-1] is ", total, ": there is no room for every new token");
-  op::check_index_range(kPositions, "seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(), "lengths are int32");
+  FI_CHECK(a.nnz >= total, ValueError, kPositions, ": nnz is ", a.nnz, ", but append_indptr[-1] is ", total,
+           ": there is no room for every new token");
+  op::check_index_range(kPositions, "seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(),
+                        "lengths are int32");
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t appended = op::index_at(a.append_indptr, b + 1) - op::index_at(a.append_indptr, b);
     FI_CHECK(appended <= op::index_at(a.seq_lens, b), ValueError, kPositions, ": seq_lens[", b, "] is ",
@@ -127,8 +142,8 @@ constexpr const char* kSeqLens = "get_seq_lens";
 void validate_seq_lens(const GetSeqLens& a) {
   const int64_t pages = op::check_indptr(kSeqLens, "kv_indptr", a.kv_indptr);
   FI_CHECK(a.page_size >= 1, ValueError, kSeqLens, ": page_size is ", a.page_size, ", but must be at least 1");
-  FI_CHECK(pages <= std::numeric_limits<int32_t>::max() / a.page_size, ValueError, kSeqLens, ": ", pages, " pages of ", a.page_size,
-           " tokens are more than an int32 length holds");
+  FI_CHECK(pages <= std::numeric_limits<int32_t>::max() / a.page_size, ValueError, kSeqLens, ": ", pages, " pages of ",
+           a.page_size, " tokens are more than an int32 length holds");
   op::check_index_range(kSeqLens, "kv_last_page_len", a.kv_last_page_len, 0, a.page_size + 1, "0..page_size");
 }
 void launch_seq_lens(const GetSeqLens& a) {
@@ -178,14 +193,14 @@ constexpr op::Candidate seq_lens_candidates[] = {op::candidate<refuse_seq_lens, 
                                                  op::reference<ref::get_seq_lens>()};
 
 constinit const op::Op append_op = op::define<AppendPagedKvCache, validate_append, cost_append>(
-    kAppend, "flashinfer.page", "Copies new keys and values to their slots of a paged cache.", append_fields, append_candidates,
-    ops::page::append_cases);
+    kAppend, "flashinfer.page", "Copies new keys and values to their slots of a paged cache.", append_fields,
+    append_candidates, ops::page::append_cases);
 constinit const op::Op positions_op = op::define<GetBatchIndicesPositions, validate_positions>(
-    kPositions, "flashinfer.page", "Request and position of every appended token; -1 and 0 for padding.", positions_fields,
-    positions_candidates, ops::page::batch_indices_cases);
-constinit const op::Op seq_lens_op = op::define<GetSeqLens, validate_seq_lens>(
-    kSeqLens, "flashinfer.page", "Lengths of requests from their page table.", seq_lens_fields, seq_lens_candidates,
-    ops::page::seq_lens_cases);
+    kPositions, "flashinfer.page", "Request and position of every appended token; -1 and 0 for padding.",
+    positions_fields, positions_candidates, ops::page::batch_indices_cases);
+constinit const op::Op seq_lens_op =
+    op::define<GetSeqLens, validate_seq_lens>(kSeqLens, "flashinfer.page", "Lengths of requests from their page table.",
+                                              seq_lens_fields, seq_lens_candidates, ops::page::seq_lens_cases);
 
 op::Refusal refuse_append(const AppendPagedKvCache& a) { return op::refuse_unless_cpu(append_op, &a); }
 op::Refusal refuse_append_cuda(const AppendPagedKvCache& a) {
@@ -203,7 +218,9 @@ constexpr const op::Op* kOps[] = {&append_op,
 }  // namespace
 
 void append_paged_kv_cache(const AppendPagedKvCache& a) { op::call(append_op, a); }
-std::pair<Tensor, Tensor> get_batch_indices_positions(const GetBatchIndicesPositions& a) { return op::call(positions_op, a); }
+std::pair<Tensor, Tensor> get_batch_indices_positions(const GetBatchIndicesPositions& a) {
+  return op::call(positions_op, a);
+}
 Tensor get_seq_lens(const GetSeqLens& a) { return op::call(seq_lens_op, a); }
 
 namespace ops::page {

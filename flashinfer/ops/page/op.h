@@ -11,25 +11,25 @@
 namespace flashinfer {
 
 /// Copies token t of append_key and append_value to slot positions[t] of request batch_indices[t], that is to entry
-/// positions[t] % page_size of page kv_indices[kv_indptr[b] + positions[t] / page_size]. A negative batch index (padding) is
-/// skipped. Elements are copied as they are: the cache must have the dtype of what is appended.
-/// ValueError: a page id outside the pool, a position beyond the request's pages, last_page_len outside 1..page_size, indptr that
-/// decreases. Nothing is written then.
+/// positions[t] % page_size of page kv_indices[kv_indptr[b] + positions[t] / page_size]. A negative batch index
+/// (padding) is skipped. Elements are copied as they are: the cache must have the dtype of what is appended.
+/// ValueError: a page id outside the pool, a position beyond the request's pages, last_page_len outside 1..page_size,
+/// indptr that decreases. Nothing is written then.
 struct AppendPagedKvCache {
-  TensorView append_key;         // [nnz, Hkv, Dk], rows and heads may be strided
-  TensorView append_value;       // [nnz, Hkv, Dv]
-  TensorView batch_indices;      // [nnz]
-  TensorView positions;          // [nnz]
-  op::PagedKv paged_kv_cache;    // written
-  TensorView kv_indices;         // page ids
-  TensorView kv_indptr;          // [B+1], in pages
-  TensorView kv_last_page_len;   // [B], after appending
+  TensorView append_key;        // [nnz, Hkv, Dk], rows and heads may be strided
+  TensorView append_value;      // [nnz, Hkv, Dv]
+  TensorView batch_indices;     // [nnz]
+  TensorView positions;         // [nnz]
+  op::PagedKv paged_kv_cache;   // written
+  TensorView kv_indices;        // page ids
+  TensorView kv_indptr;         // [B+1], in pages
+  TensorView kv_last_page_len;  // [B], after appending
   std::string kv_layout = "NHD";
 };
 void append_paged_kv_cache(const AppendPagedKvCache& args);
 
-/// For every appended token the request it belongs to and its position, batch = b and seq_lens[b] - append_indptr[b+1] + t; past
-/// append_indptr[B] it is -1 and 0. int32 [nnz] each.
+/// For every appended token the request it belongs to and its position, batch = b and seq_lens[b] - append_indptr[b+1]
+/// + t; past append_indptr[B] it is -1 and 0. int32 [nnz] each.
 struct GetBatchIndicesPositions {
   TensorView append_indptr;  // [B+1]
   TensorView seq_lens;       // [B], after appending

@@ -10,8 +10,9 @@ namespace flashinfer::ref {
 /// One of K and V: `plane` 0 or 1.
 inline void append_plane(const AppendPagedKvCache& a, const TensorView& from, int plane) {
   const bool nhd = a.kv_layout == "NHD", stacked = a.paged_kv_cache.stacked;
-  const TensorView cache = stacked ? a.paged_kv_cache.first.select(1, plane)
-                                   : plane == 0 ? a.paged_kv_cache.first : a.paged_kv_cache.second;
+  const TensorView cache = stacked      ? a.paged_kv_cache.first.select(1, plane)
+                           : plane == 0 ? a.paged_kv_cache.first
+                                        : a.paged_kv_cache.second;
   const bool flat = cache.rank() == 3;  // pages of one token
   const int64_t page_size = flat ? 1 : cache.size(nhd ? 1 : 2);
   for (int64_t t = 0; t < from.size(0); ++t) {
@@ -22,9 +23,12 @@ inline void append_plane(const AppendPagedKvCache& a, const TensorView& from, in
     for (int64_t h = 0; h < from.size(1); ++h)
       for (int64_t d = 0; d < from.size(2); ++d) {
         const double x = at(from, {t, h, d});
-        if (flat) put(cache, {page, h, d}, x);
-        else if (nhd) put(cache, {page, entry, h, d}, x);
-        else put(cache, {page, h, entry, d}, x);
+        if (flat)
+          put(cache, {page, h, d}, x);
+        else if (nhd)
+          put(cache, {page, entry, h, d}, x);
+        else
+          put(cache, {page, h, entry, d}, x);
       }
   }
 }
@@ -50,7 +54,8 @@ inline void get_batch_indices_positions(const GetBatchIndicesPositions& a) {
 inline void get_seq_lens(const GetSeqLens& a) {
   for (int64_t b = 0; b < a.kv_last_page_len.size(0); ++b) {
     const int64_t pages = op::index_at(a.kv_indptr, b + 1) - op::index_at(a.kv_indptr, b);
-    put(*a.out, {b}, static_cast<double>(std::max<int64_t>(pages - 1, 0) * a.page_size + op::index_at(a.kv_last_page_len, b)));
+    put(*a.out, {b},
+        static_cast<double>(std::max<int64_t>(pages - 1, 0) * a.page_size + op::index_at(a.kv_last_page_len, b)));
   }
 }
 

@@ -10,8 +10,8 @@ namespace {
 using namespace attention;
 
 constexpr const char* kClass = "BatchPODWithPagedKVCacheWrapper";
-constexpr const char *kInit = "BatchPODWithPagedKVCacheWrapper.__init__", *kPlan = "BatchPODWithPagedKVCacheWrapper.plan",
-                     *kRun = "BatchPODWithPagedKVCacheWrapper.run";
+constexpr const char *kInit = "BatchPODWithPagedKVCacheWrapper.__init__",
+                     *kPlan = "BatchPODWithPagedKVCacheWrapper.plan", *kRun = "BatchPODWithPagedKVCacheWrapper.run";
 
 void launch_init(const BatchPodInit& a) {
   check_workspace(kInit, a.float_workspace_buffer);
@@ -26,11 +26,18 @@ void launch_plan(const BatchPodPlan& a) {
   l.head_dim_qk = l.head_dim_vo = a.head_dim, l.page_size = a.page_size;
   l.q_data_type = a.q_data_type, l.o_data_type = ops::default_output(a.q_data_type);
   l.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
-  set_options(l, {.op = kPlan, .window_left = a.window_left, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale,
-                  .logits_soft_cap = {}, .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  set_options(l, {.op = kPlan,
+                  .window_left = a.window_left,
+                  .pos_encoding_mode = a.pos_encoding_mode,
+                  .sm_scale = a.sm_scale,
+                  .logits_soft_cap = {},
+                  .rope_scale = a.rope_scale,
+                  .rope_theta = a.rope_theta});
   Plan p = l, d = l;
-  set_page_table(p, kPlan, {"kv_indptr_p", "kv_indices_p", "last_page_len_p"}, a.kv_indptr_p, a.kv_indices_p, a.last_page_len_p);
-  set_page_table(d, kPlan, {"kv_indptr_d", "kv_indices_d", "last_page_len_d"}, a.kv_indptr_d, a.kv_indices_d, a.last_page_len_d);
+  set_page_table(p, kPlan, {"kv_indptr_p", "kv_indices_p", "last_page_len_p"}, a.kv_indptr_p, a.kv_indices_p,
+                 a.last_page_len_p);
+  set_page_table(d, kPlan, {"kv_indptr_d", "kv_indices_d", "last_page_len_d"}, a.kv_indptr_d, a.kv_indices_d,
+                 a.last_page_len_d);
   set_rows(p, kPlan, "qo_indptr_p", a.qo_indptr_p);
   set_rows(d, kPlan, "qo_indptr_d", a.qo_indptr_d);
   set_work(p);
@@ -61,9 +68,11 @@ Call call_of(const BatchPodRun& a, const TensorView& q, const op::PagedKv& kv, c
   c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
-void check_half(const Plan& p, const TensorView& q, const op::PagedKv& cache, const char* k, const char* v, const char* indices) {
+void check_half(const Plan& p, const TensorView& q, const op::PagedKv& cache, const char* k, const char* v,
+                const char* indices) {
   const Planes kv = cache_planes(kRun, cache, p.kv_layout);
-  FI_CHECK(kv.k.dtype != DType::kF4E2M1x2, NotImplementedError, kRun, ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
+  FI_CHECK(kv.k.dtype != DType::kF4E2M1x2, NotImplementedError, kRun,
+           ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
   check_run(kRun, p, q, kv, k, v);
   check_pool(kRun, p, kv, indices);
 }
@@ -101,7 +110,8 @@ op::Refusal refuse_run(const BatchPodRun& a) {
 void launch_plan_from_device(const BatchPodPlan& a) { ops::with_host_arrays(batch_pod_plan_op, a, launch_plan); }
 op::Refusal refuse_run_cuda(const BatchPodRun& a) {
   const Plans plans(kRun, a.self);
-  const Call p = call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p), d = call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d);
+  const Call p = call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p),
+             d = call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d);
   if (op::Refusal r = refuse_cuda(batch_pod_run_op, &a, prefill_half(a, plans), p); !r.empty()) return r;
   return refuse_cuda(batch_pod_run_op, &a, plans[1], d);
 }
@@ -157,26 +167,34 @@ constexpr op::Field run_fields[] = {
     op::attr<&BatchPodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&BatchPodRun::enable_pdl>("enable_pdl"),
     op::result<&BatchPodRun::out_p>("out_p", nullptr, op::floats, op::shape<out_shape<0>>, op::dtype<out_dtype>),
-    op::result<&BatchPodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_shape<0>>, op::when<&BatchPodRun::return_lse>, op::joined),
+    op::result<&BatchPodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_shape<0>>,
+                                    op::when<&BatchPodRun::return_lse>, op::joined),
     op::result<&BatchPodRun::out_d>("out_d", nullptr, op::floats, op::shape<out_shape<1>>, op::dtype<out_dtype>),
-    op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>, op::when<&BatchPodRun::return_lse>, op::joined),
+    op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>,
+                                    op::when<&BatchPodRun::return_lse>, op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_from_device>("cuda"),
-                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_from_device>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
-                                            op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
+                                            op::candidate<refuse_run, both<run>>("cpu"),
+                                            op::reference<both<run_reference>>()};
 }  // namespace
 
-constinit const op::Op batch_pod_init_op = op::define<BatchPodInit>(kInit, kModule, "A batch of prefills beside a batch of decodes.", init_fields,
-                                                                    init_candidates, nullptr, {}, &plan_list_type);
-constinit const op::Op batch_pod_plan_op = op::define<BatchPodPlan>(kPlan, kModule, "Takes the page tables of both halves.", plan_fields,
-                                                                    plan_candidates, nullptr, {}, &plan_list_type);
-constinit const op::Op batch_pod_run_op = op::define<BatchPodRun, validate_run, cost>(
-    kRun, kModule, "Batch prefill beside batch decode.", run_fields, run_candidates, ops::pod::batch_pod_cases, {}, &plan_list_type);
+constinit const op::Op batch_pod_init_op =
+    op::define<BatchPodInit>(kInit, kModule, "A batch of prefills beside a batch of decodes.", init_fields,
+                             init_candidates, nullptr, {}, &plan_list_type);
+constinit const op::Op batch_pod_plan_op =
+    op::define<BatchPodPlan>(kPlan, kModule, "Takes the page tables of both halves.", plan_fields, plan_candidates,
+                             nullptr, {}, &plan_list_type);
+constinit const op::Op batch_pod_run_op =
+    op::define<BatchPodRun, validate_run, cost>(kRun, kModule, "Batch prefill beside batch decode.", run_fields,
+                                                run_candidates, ops::pod::batch_pod_cases, {}, &plan_list_type);
 }  // namespace pod
 
-BatchPODWithPagedKVCacheWrapper::BatchPODWithPagedKVCacheWrapper(const TensorView& workspace, const std::string& kv_layout)
+BatchPODWithPagedKVCacheWrapper::BatchPODWithPagedKVCacheWrapper(const TensorView& workspace,
+                                                                 const std::string& kv_layout)
     : self_(pod::kClass, pod::kModule, attention::plan_list_type) {
   op::call(pod::batch_pod_init_op, BatchPodInit{&self_, workspace, kv_layout});
 }

@@ -22,7 +22,8 @@ void launch_init(const PodInit& a) {
   set_graph(p, kInit, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
                        GraphArgument{"paged_kv_indices_buffer", a.paged_kv_indices_buffer, &GraphBuffers::kv_indices},
-                       GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer, &GraphBuffers::last_page_len}});
+                       GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer,
+                                     &GraphBuffers::last_page_len}});
   a.self->set(std::move(p));
 }
 void launch_plan(const PodPlan& a) {
@@ -31,8 +32,13 @@ void launch_plan(const PodPlan& a) {
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
   p.q_data_type = a.q_data_type, p.o_data_type = ops::default_output(a.q_data_type);
   p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
-  set_options(p, {.op = kPlan, .window_left = a.window_left, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale,
-                  .logits_soft_cap = {}, .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  set_options(p, {.op = kPlan,
+                  .window_left = a.window_left,
+                  .pos_encoding_mode = a.pos_encoding_mode,
+                  .sm_scale = a.sm_scale,
+                  .logits_soft_cap = {},
+                  .rope_scale = a.rope_scale,
+                  .rope_theta = a.rope_theta});
   set_page_table(p, kPlan, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
   p.nnz_qo = p.batch_size;
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
@@ -47,7 +53,8 @@ SinglePrefill prefill_half(const PodRun& a) {
   SinglePrefill s{.q = a.q_p, .k = a.k_p, .v = a.v_p};
   s.custom_mask = a.custom_mask_p, s.packed_custom_mask = a.packed_custom_mask_p;
   s.causal = a.causal_p, s.kv_layout = a.kv_layout_p, s.pos_encoding_mode = a.pos_encoding_mode_p;
-  s.sm_scale = a.sm_scale_p, s.window_left = a.window_left_p, s.rope_scale = a.rope_scale_p, s.rope_theta = a.rope_theta_p;
+  s.sm_scale = a.sm_scale_p, s.window_left = a.window_left_p, s.rope_scale = a.rope_scale_p,
+  s.rope_theta = a.rope_theta_p;
   s.return_lse = a.return_lse_p, s.out = a.out_p, s.lse = a.lse_p;
   return s;
 }
@@ -78,15 +85,17 @@ void same_as_plan(const char* name, bool given, const T& now, const T& then) {
 void validate_run(const PodRun& a) {
   const Plan& p = plan_of(kRun, a.self);
   throw_if_given(kRun, "custom_mask_d", a.custom_mask_d.has_value(), "one row a request sees all of its keys");
-  throw_if_given(kRun, "packed_custom_mask_d", a.packed_custom_mask_d.has_value(), "one row a request sees all of its keys");
+  throw_if_given(kRun, "packed_custom_mask_d", a.packed_custom_mask_d.has_value(),
+                 "one row a request sees all of its keys");
   same_as_plan("kv_layout_d", a.kv_layout_d != "NHD", a.kv_layout_d, p.kv_layout);
   same_as_plan("pos_encoding_mode_d", a.pos_encoding_mode_d != "NONE", a.pos_encoding_mode_d, p.pos_encoding_mode);
   same_as_plan("sm_scale_d", a.sm_scale_d.has_value(), a.sm_scale_d.value_or(0), p.sm_scale);
   same_as_plan("window_left_d", a.window_left_d >= 0, a.window_left_d, p.window_left);
   same_as_plan("rope_scale_d", a.rope_scale_d.has_value(), a.rope_scale_d.value_or(0), p.rope_scale);
   same_as_plan("rope_theta_d", a.rope_theta_d.has_value(), a.rope_theta_d.value_or(0), p.rope_theta);
-  FI_CHECK(cache_type(a.paged_kv_cache_d.first.dtype()) != DType::kF4E2M1x2 && cache_type(a.k_p.dtype()) != DType::kF4E2M1x2, NotImplementedError,
-           kRun, ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
+  FI_CHECK(
+      cache_type(a.paged_kv_cache_d.first.dtype()) != DType::kF4E2M1x2 && cache_type(a.k_p.dtype()) != DType::kF4E2M1x2,
+      NotImplementedError, kRun, ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
   check_single(prefill_half(a));
   prefill_plan(a);
   const Planes kv = cache_planes(kRun, a.paged_kv_cache_d, p.kv_layout);
@@ -197,30 +206,37 @@ constexpr op::Field run_fields[] = {
     op::attr<&PodRun::enable_pdl>("enable_pdl"),
     op::attr<&PodRun::args>("args", op::rest),
     op::result<&PodRun::out_p>("out_p", nullptr, op::floats, op::shape<out_p_shape>, op::dtype<out_p_dtype>),
-    op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>, op::joined),
+    op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>,
+                               op::joined),
     op::result<&PodRun::out_d>("out_d", nullptr, op::floats, op::shape<out_d_shape>, op::dtype<out_d_dtype>),
-    op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>, op::joined),
+    op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>,
+                               op::joined),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<PodPlan>, launch_plan_from_device>("cuda"),
                                              op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
-                                            op::candidate<refuse_run, both<run>>("cpu"), op::reference<both<run_reference>>()};
+                                            op::candidate<refuse_run, both<run>>("cpu"),
+                                            op::reference<both<run_reference>>()};
 }  // namespace
 
-constinit const op::Op pod_init_op = op::define<PodInit>(kInit, kModule, "A prefill beside a batch of decodes.", init_fields,
-                                                                        init_candidates, nullptr, {}, &plan_type);
-constinit const op::Op pod_plan_op =
-    op::define<PodPlan>(kPlan, kModule, "Takes the page table of the decode half.", plan_fields, plan_candidates, nullptr, {}, &plan_type);
-constinit const op::Op pod_run_op = op::define<PodRun, validate_run, cost>(kRun, kModule, "single_prefill_with_kv_cache beside batch decode.",
-                                                                           run_fields, run_candidates, ops::pod::pod_cases, {}, &plan_type);
-constinit const op::Op pod_reset_op = reset_op("PODWithPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
+constinit const op::Op pod_init_op = op::define<PodInit>(kInit, kModule, "A prefill beside a batch of decodes.",
+                                                         init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op pod_plan_op = op::define<PodPlan>(kPlan, kModule, "Takes the page table of the decode half.",
+                                                         plan_fields, plan_candidates, nullptr, {}, &plan_type);
+constinit const op::Op pod_run_op =
+    op::define<PodRun, validate_run, cost>(kRun, kModule, "single_prefill_with_kv_cache beside batch decode.",
+                                           run_fields, run_candidates, ops::pod::pod_cases, {}, &plan_type);
+constinit const op::Op pod_reset_op =
+    reset_op("PODWithPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
 namespace {
-constexpr const op::Op* kOps[] = {&pod_init_op, &pod_plan_op, &pod_run_op, &pod_reset_op, &batch_pod_init_op, &batch_pod_plan_op, &batch_pod_run_op};
+constexpr const op::Op* kOps[] = {&pod_init_op,       &pod_plan_op,       &pod_run_op,      &pod_reset_op,
+                                  &batch_pod_init_op, &batch_pod_plan_op, &batch_pod_run_op};
 }  // namespace
 }  // namespace pod
 
-PODWithPagedKVCacheWrapper::PODWithPagedKVCacheWrapper(PodInit a) : self_(pod::kClass, pod::kModule, attention::plan_type) {
+PODWithPagedKVCacheWrapper::PODWithPagedKVCacheWrapper(PodInit a)
+    : self_(pod::kClass, pod::kModule, attention::plan_type) {
   a.self = &self_;
   op::call(pod::pod_init_op, a);
 }
@@ -234,7 +250,8 @@ op::Results PODWithPagedKVCacheWrapper::run(PodRun a) {
   a.self = &self_;
   return op::call(pod::pod_run_op, a);
 }
-void PODWithPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void PODWithPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                        const TensorView& int_workspace) {
   op::call(pod::pod_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A prefill and a batch of decodes in one call (attention.md 10; attention/op.h has the semantics that all attention shares). The
-// results are those of two independent calls. Upstream never returns the LSE of PODWithPagedKVCacheWrapper and ignores most arguments
-// that end in _d; here the LSE comes when it is asked for, and an argument that differs from the plan is an error.
+// A prefill and a batch of decodes in one call (attention.md 10; attention/op.h has the semantics that all attention
+// shares). The results are those of two independent calls. Upstream never returns the LSE of PODWithPagedKVCacheWrapper
+// and ignores most arguments that end in _d; here the LSE comes when it is asked for, and an argument that differs from
+// the plan is an error.
 #pragma once
 #include <optional>
 #include <string>
@@ -42,8 +43,8 @@ struct PodRun {
   std::optional<double> rope_scale_p{}, rope_theta_p{};
   bool return_lse_p = false;
   std::optional<TensorView> custom_mask_d{}, packed_custom_mask_d{};  // not served
-  bool causal_d = false;                                              // one row a request sees all of its keys either way
-  std::string kv_layout_d = "NHD", pos_encoding_mode_d = "NONE";      // the defaults, or the plan's
+  bool causal_d = false;                                          // one row a request sees all of its keys either way
+  std::string kv_layout_d = "NHD", pos_encoding_mode_d = "NONE";  // the defaults, or the plan's
   std::optional<double> sm_scale_d{};
   int64_t window_left_d = -1;
   std::optional<double> rope_scale_d{}, rope_theta_d{};
@@ -102,7 +103,8 @@ struct BatchPodRun {
 /// Returns out_p, out_d, or with return_lse out_p, lse_p, out_d, lse_d.
 class BatchPODWithPagedKVCacheWrapper {
  public:
-  explicit BatchPODWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
+  explicit BatchPODWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
+                                           const std::string& kv_layout = "NHD");
   void plan(BatchPodPlan args);
   op::Results run(BatchPodRun args);
   void begin_forward(BatchPodPlan args) { plan(std::move(args)); }

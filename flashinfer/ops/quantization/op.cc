@@ -7,14 +7,15 @@
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/cases.h"
-#include "flashinfer/ops/quantization/ops.h"
 #include "flashinfer/ops/quantization/kernels/params.h"
+#include "flashinfer/ops/quantization/ops.h"
 #include "flashinfer/ops/quantization/ref.h"
 
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kPack{"flashinfer/ops/quantization/kernels/cpu/packbits.h", "flashinfer::cpu::pack_bits", "flashinfer::PackBitsParams"};
+inline constexpr jit::Kernel kPack{"flashinfer/ops/quantization/kernels/cpu/packbits.h", "flashinfer::cpu::pack_bits",
+                                   "flashinfer::PackBitsParams"};
 constexpr const char* kPackBits = "packbits";
 constexpr const char* kSegments = "segment_packbits";
 
@@ -22,12 +23,14 @@ int64_t bytes_for(int64_t bits) { return bits > 0 ? (bits + 7) / 8 : 0; }
 op::Shape packed_shape(const PackBits& a) { return {1, {bytes_for(a.x.size(0))}}; }
 op::Shape packed_shape(const SegmentPackBits& a) {
   int64_t total = 0;
-  for (int64_t s = 0; s + 1 < a.indptr.size(0); ++s) total += bytes_for(op::index_at(a.indptr, s + 1) - op::index_at(a.indptr, s));
+  for (int64_t s = 0; s + 1 < a.indptr.size(0); ++s)
+    total += bytes_for(op::index_at(a.indptr, s + 1) - op::index_at(a.indptr, s));
   return {1, {total}};
 }
 
 PackBitsConfig config_of(const std::string& bitorder) { return {bitorder == "big"}; }
-void run(const TensorView& x, const TensorView& y, const std::string& bitorder, const int64_t* from, const int64_t* to, int64_t segments) {
+void run(const TensorView& x, const TensorView& y, const std::string& bitorder, const int64_t* from, const int64_t* to,
+         int64_t segments) {
   PackBitsParams p{static_cast<const uint8_t*>(x.data()), y.data_as<uint8_t>(), from, to, segments, 0};
   p.bytes_per_task = ops::rows_per_task(to[segments], 9);  // eight read, one written
   ops::run_rows(jit::cpu_kernel<kPack>(config_of(bitorder)).fn, p, to[segments], p.bytes_per_task);
@@ -40,7 +43,8 @@ void launch_packbits(const PackBits& a) {
 
 void validate_segments(const SegmentPackBits& a) {
   const int64_t last = op::check_indptr(kSegments, "indptr", a.indptr), n = a.x.size(0);
-  FI_CHECK(last == n, ValueError, kSegments, ": indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n, " elements");
+  FI_CHECK(last == n, ValueError, kSegments, ": indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n,
+           " elements");
 }
 void launch_segments(const SegmentPackBits& a) {
   const int64_t segments = a.indptr.size(0) - 1;
@@ -78,15 +82,17 @@ constexpr op::Field segments_fields[] = {
     op::result<&SegmentPackBits::y>("y", nullptr, DType::kU8, op::shape<kShape<SegmentPackBits>>),
     op::result<&SegmentPackBits::new_indptr>("new_indptr", "b+1", op::same_as("indptr")),
 };
-constexpr op::Candidate packbits_candidates[] = {op::candidate<refuse<PackBits>, launch_packbits>("cpu"), op::reference<ref::packbits>()};
+constexpr op::Candidate packbits_candidates[] = {op::candidate<refuse<PackBits>, launch_packbits>("cpu"),
+                                                 op::reference<ref::packbits>()};
 constexpr op::Candidate segments_candidates[] = {op::candidate<refuse<SegmentPackBits>, launch_segments>("cpu"),
                                                  op::reference<ref::segment_packbits>()};
 constexpr const char* kModule = "flashinfer.quantization";
 constinit const op::Op packbits_op = op::define<PackBits, nullptr, cost<PackBits>>(
-    kPackBits, kModule, "Eight booleans a byte, as numpy.packbits.", packbits_fields, packbits_candidates, ops::quantization::packbits_cases);
+    kPackBits, kModule, "Eight booleans a byte, as numpy.packbits.", packbits_fields, packbits_candidates,
+    ops::quantization::packbits_cases);
 constinit const op::Op segments_op = op::define<SegmentPackBits, validate_segments, cost<SegmentPackBits>>(
-    kSegments, kModule, "Eight booleans a byte, every segment from a byte of its own on.", segments_fields, segments_candidates,
-    ops::quantization::segment_packbits_cases);
+    kSegments, kModule, "Eight booleans a byte, every segment from a byte of its own on.", segments_fields,
+    segments_candidates, ops::quantization::segment_packbits_cases);
 
 template <class B>
 op::Refusal refuse(const B& a) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of booleans (attention.md section 15) and, in the other headers, quantising (ops.md section 8): rows to block formats (fp4.h,
-// mxfp8.h) and back (dequantize.h), orders of weights and scales (layout.h), KV caches (nvfp4.h).
+// Packing of booleans (attention.md section 15) and, in the other headers, quantising (ops.md section 8): rows to block
+// formats (fp4.h, mxfp8.h) and back (dequantize.h), orders of weights and scales (layout.h), KV caches (nvfp4.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -9,17 +9,17 @@
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/quantization/fp4/dequantize.h"
 #include "flashinfer/ops/quantization/fp4/fp4.h"
-#include "flashinfer/ops/quantization/fp8/group8.h"
 #include "flashinfer/ops/quantization/fp4/grouped.h"
-#include "flashinfer/ops/quantization/layout/layout.h"
-#include "flashinfer/ops/quantization/fp8/mxfp8.h"
 #include "flashinfer/ops/quantization/fp4/nvfp4.h"
+#include "flashinfer/ops/quantization/fp8/group8.h"
+#include "flashinfer/ops/quantization/fp8/mxfp8.h"
 #include "flashinfer/ops/quantization/fp8/swiglu.h"
+#include "flashinfer/ops/quantization/layout/layout.h"
 
 namespace flashinfer {
 
-/// Eight elements a byte, as numpy.packbits: any value but 0 is a 1; "big": element 0 is the highest bit, "little": the lowest; bits
-/// past the end are 0.
+/// Eight elements a byte, as numpy.packbits: any value but 0 is a 1; "big": element 0 is the highest bit, "little": the
+/// lowest; bits past the end are 0.
 struct PackBits {
   TensorView x;                      // [n] bool|uint8
   std::string bitorder = "big";      // or "little"
@@ -27,11 +27,11 @@ struct PackBits {
 };
 Tensor packbits(const PackBits& args);
 
-/// Segments x[indptr[i]] .. x[indptr[i+1] - 1] packed one by one, each from a byte of its own on: new_indptr[i+1] - new_indptr[i] is
-/// ceil(length / 8). ValueError: an indptr that does not start at 0, decreases, or does not end at n.
+/// Segments x[indptr[i]] .. x[indptr[i+1] - 1] packed one by one, each from a byte of its own on: new_indptr[i+1] -
+/// new_indptr[i] is ceil(length / 8). ValueError: an indptr that does not start at 0, decreases, or does not end at n.
 struct SegmentPackBits {
-  TensorView x;                               // [n] bool|uint8
-  TensorView indptr;                          // [b+1] i32|i64, in elements
+  TensorView x;       // [n] bool|uint8
+  TensorView indptr;  // [b+1] i32|i64, in elements
   std::string bitorder = "big";
   std::optional<TensorView> y = {};           // ours: memory for the results, uint8 [sum of ceil(length / 8)]
   std::optional<TensorView> new_indptr = {};  // [b+1] as indptr, in bytes

@@ -46,8 +46,8 @@ inline void nvfp4_kv_dequantize(const Nvfp4KvDequantize& a) {
   for (int64_t m = 0; m < a.fp4_data.size(0); ++m)
     for (int64_t d = 0; d < a.fp4_data.size(1) * 2; ++d)
       put(*a.output, {m, d},
-          nvfp4_element(a.fp4_data.data_as<uint8_t>() + m * a.fp4_data.stride(0), a.block_scales.data_as<uint8_t>() + m * a.block_scales.stride(0),
-                        d, global));
+          nvfp4_element(a.fp4_data.data_as<uint8_t>() + m * a.fp4_data.stride(0),
+                        a.block_scales.data_as<uint8_t>() + m * a.block_scales.stride(0), d, global));
 }
 
 inline double scale_number(const op::ScalarOrTensor& s) {
@@ -56,8 +56,11 @@ inline double scale_number(const op::ScalarOrTensor& s) {
 inline void nvfp4_kv_dequantize_paged(const Nvfp4KvDequantizePaged& a) {
   const bool nhd = a.kv_layout == "NHD";
   for (int plane = 0; plane < 2; ++plane) {
-    const auto pick = [&](const op::PagedKv& kv) { return kv.stacked ? kv.first.select(1, plane) : plane ? kv.second : kv.first; };
-    const ops::KvPlane data = ops::kv_plane(pick(a.paged_kv_cache), nhd), scale = ops::kv_plane(pick(a.kv_cache_sf), nhd);
+    const auto pick = [&](const op::PagedKv& kv) {
+      return kv.stacked ? kv.first.select(1, plane) : plane ? kv.second : kv.first;
+    };
+    const ops::KvPlane data = ops::kv_plane(pick(a.paged_kv_cache), nhd),
+                       scale = ops::kv_plane(pick(a.kv_cache_sf), nhd);
     const Tensor all = dequantize_nvfp4_plane(data, scale, scale_number(plane ? a.v_scale : a.k_scale));
     const TensorView& out = plane ? a.output_v : a.output_k;
     for (int64_t b = 0; b < a.seq_lens.size(0); ++b)
@@ -79,7 +82,9 @@ inline void nvfp4_quantize_paged_kv_cache(const Nvfp4QuantizePagedKvCache& a) {
     for_each_row(x, [&](const Index& row) {
       for (int64_t d = 0; d < x.size(3); ++d) amax = std::max(amax, std::fabs(get(x, row, d)));
     });
-    const float encode = given ? static_cast<float>(load_element(*given, 0)) : amax > 0 ? 448.0f / static_cast<float>(amax) : 1.0f;
+    const float encode = given      ? static_cast<float>(load_element(*given, 0))
+                         : amax > 0 ? 448.0f / static_cast<float>(amax)
+                                    : 1.0f;
     const float global = 1.0f / encode;
     put(*a.global_scale, {plane}, global);
     for (int64_t p = 0; p < x.size(0); ++p)
@@ -95,9 +100,11 @@ inline void nvfp4_quantize_paged_kv_cache(const Nvfp4QuantizePagedKvCache& a) {
               v[i] = static_cast<float>(at(x, {full[1], full[2], full[3], full[4]}));
             }
             const Nvfp4Block q = quantize_nvfp4_block(v, global);
-            for (int64_t i = 0; i < 8; ++i) store_element(*a.kv_cache_fp4, offset_of(*a.kv_cache_fp4, at5(t, b * 8 + i)), q.data[i]);
+            for (int64_t i = 0; i < 8; ++i)
+              store_element(*a.kv_cache_fp4, offset_of(*a.kv_cache_fp4, at5(t, b * 8 + i)), q.data[i]);
             const int64_t linear = plane ? t / 4 * 4 * blocks + 4 * b + t % 4 : t * blocks + b;
-            a.kv_cache_sf->data_as<uint8_t>()[offset_of(*a.kv_cache_sf, at5(linear / blocks, linear % blocks))] = q.scale;
+            a.kv_cache_sf->data_as<uint8_t>()[offset_of(*a.kv_cache_sf, at5(linear / blocks, linear % blocks))] =
+                q.scale;
           }
   }
 }

@@ -12,15 +12,17 @@
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/rope/cases.h"
 #include "flashinfer/ops/rope/cuda_launch.h"
-#include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/kernels/params.h"
+#include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/ref.h"
 
 namespace flashinfer {
 namespace {
 
-inline constexpr jit::Kernel kRope{"flashinfer/ops/rope/kernels/cpu/rope.h", "flashinfer::cpu::rope", "flashinfer::RopeParams"};
-inline constexpr jit::Kernel kRopeCuda{"flashinfer/ops/rope/kernels/cuda/rope.cuh", "flashinfer::cu::rope", "flashinfer::RopeParams"};
+inline constexpr jit::Kernel kRope{"flashinfer/ops/rope/kernels/cpu/rope.h", "flashinfer::cpu::rope",
+                                   "flashinfer::RopeParams"};
+inline constexpr jit::Kernel kRopeCuda{"flashinfer/ops/rope/kernels/cuda/rope.cuh", "flashinfer::cu::rope",
+                                       "flashinfer::RopeParams"};
 
 /// What makes the frequencies; low == high: no Llama 3.1 correction.
 struct Spectrum {
@@ -45,7 +47,8 @@ const double* frequencies(const Spectrum& s) {
   return values.data();
 }
 
-/// The same on a GPU or the emulator: copied once a device and spectrum and kept, so that later calls, captured ones too, find them.
+/// The same on a GPU or the emulator: copied once a device and spectrum and kept, so that later calls, captured ones
+/// too, find them.
 const double* frequencies_on(Device device, const Spectrum& s) {
   static std::mutex mutex;
   static auto& known = *new std::vector<std::tuple<Device, Spectrum, Tensor>>;
@@ -249,8 +252,9 @@ op::Refusal refuse_cpu(const B& a);
 template <class B>
 op::Refusal refuse_cuda(const B& a);
 template <class B>
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"), op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
-                                          op::reference<launch_reference<B>>()};
+constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"),
+                                         op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+                                         op::reference<launch_reference<B>>()};
 
 // Tables. The results of the plain forms are ours to name; the public functions return them as a pair.
 #define FI_ROPE_QK(B, role) op::role<&B::q>("q", "n hq d", op::floats), op::role<&B::k>("k", "n hk d", op::same_as("q"))
@@ -330,10 +334,18 @@ op::Refusal refuse_cuda(const B& a) {
   return ops::refuse_cuda<kRopeCuda>(*op_of<B>(), &a, [&] { return cuda::rope_config(config_of(v), params_of(v)); });
 }
 
-constexpr const op::Op* kOps[] = {&rope_op,    &rope_inplace_op,    &pos_ids_op,         &pos_ids_inplace_op,
-                                  &llama31_op, &llama31_inplace_op, &llama31_pos_ids_op, &llama31_pos_ids_inplace_op,
-                                  &cache_op,   &cache_inplace_op,
-                                  &ops::rope::quantize_op,      &ops::rope::mla_quantize_op,
+constexpr const op::Op* kOps[] = {&rope_op,
+                                  &rope_inplace_op,
+                                  &pos_ids_op,
+                                  &pos_ids_inplace_op,
+                                  &llama31_op,
+                                  &llama31_inplace_op,
+                                  &llama31_pos_ids_op,
+                                  &llama31_pos_ids_inplace_op,
+                                  &cache_op,
+                                  &cache_inplace_op,
+                                  &ops::rope::quantize_op,
+                                  &ops::rope::mla_quantize_op,
                                   &ops::rope::quantize_append_op};
 }  // namespace
 

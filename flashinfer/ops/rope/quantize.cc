@@ -8,8 +8,8 @@
 #include "flashinfer/ops/common/paged_kv.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/rope/cases.h"
-#include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/kernels/params.h"
+#include "flashinfer/ops/rope/ops.h"
 #include "flashinfer/ops/rope/quantize_ref.h"
 
 namespace flashinfer {
@@ -40,9 +40,13 @@ op::Shape shape_like(const std::optional<TensorView>& part, const TensorView& be
   return s;
 }
 template <class B>
-op::Shape q_rope_shape(const B& a) { return shape_like(a.q_rope, a.q_rope); }
+op::Shape q_rope_shape(const B& a) {
+  return shape_like(a.q_rope, a.q_rope);
+}
 template <class B>
-op::Shape q_nope_shape(const B& a) { return shape_like(a.q_nope, a.q_rope); }
+op::Shape q_nope_shape(const B& a) {
+  return shape_like(a.q_nope, a.q_rope);
+}
 op::Shape k_rope_shape(const Plain& a) { return shape_like(a.k_rope, a.k_rope); }
 op::Shape k_nope_shape(const Plain& a) { return shape_like(a.k_nope, a.k_rope); }
 
@@ -50,24 +54,28 @@ op::Shape k_nope_shape(const Plain& a) { return shape_like(a.k_nope, a.k_rope); 
 template <class B>
 void check_parts(const char* op, const B& a) {
   const int64_t n = a.q_rope.size(0), rd = a.cos_sin_cache.size(1);
-  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, op, ": cos_sin_cache.shape[1] is ", rd, ", but must be even and at least 2");
-  FI_CHECK(a.k_rope.rank() == 2 || a.k_rope.rank() == 3, ValueError, op, ": k_rope has rank ", a.k_rope.rank(), " (", to_string(a.k_rope),
-           "), but must be [n, rd] (one head for all, MLA) or [n, heads, rd]");
+  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, op, ": cos_sin_cache.shape[1] is ", rd,
+           ", but must be even and at least 2");
+  FI_CHECK(a.k_rope.rank() == 2 || a.k_rope.rank() == 3, ValueError, op, ": k_rope has rank ", a.k_rope.rank(), " (",
+           to_string(a.k_rope), "), but must be [n, rd] (one head for all, MLA) or [n, heads, rd]");
   for (const auto& [t, who] : {std::pair(&a.q_rope, "q_rope"), std::pair(&a.k_rope, "k_rope")})
-    FI_CHECK(t->size(-1) == rd, ValueError, op, ": ", who, ".shape[", t->rank() - 1, "] is ", t->size(-1), ", but cos_sin_cache has rows of ", rd,
-             ": the rope part is rotated as a whole");
-  FI_CHECK(a.k_rope.size(0) == n, ValueError, op, ": k_rope.shape[0] is ", a.k_rope.size(0), ", but n is ", n, " (from q_rope.shape[0])");
+    FI_CHECK(t->size(-1) == rd, ValueError, op, ": ", who, ".shape[", t->rank() - 1, "] is ", t->size(-1),
+             ", but cos_sin_cache has rows of ", rd, ": the rope part is rotated as a whole");
+  FI_CHECK(a.k_rope.size(0) == n, ValueError, op, ": k_rope.shape[0] is ", a.k_rope.size(0), ", but n is ", n,
+           " (from q_rope.shape[0])");
   if (a.k_nope) {
-    FI_CHECK(a.k_nope->rank() == a.k_rope.rank(), ValueError, op, ": k_nope has rank ", a.k_nope->rank(), ", but k_rope has rank ",
-             a.k_rope.rank());
+    FI_CHECK(a.k_nope->rank() == a.k_rope.rank(), ValueError, op, ": k_nope has rank ", a.k_nope->rank(),
+             ", but k_rope has rank ", a.k_rope.rank());
     for (int i = 0; i + 1 < a.k_rope.rank(); ++i)
-      FI_CHECK(a.k_nope->size(i) == a.k_rope.size(i), ValueError, op, ": k_nope.shape[", i, "] is ", a.k_nope->size(i), ", but k_rope.shape[",
-               i, "] is ", a.k_rope.size(i));
+      FI_CHECK(a.k_nope->size(i) == a.k_rope.size(i), ValueError, op, ": k_nope.shape[", i, "] is ", a.k_nope->size(i),
+               ", but k_rope.shape[", i, "] is ", a.k_rope.size(i));
   }
   const DType to = out_dtype(a);
   FI_CHECK(op::fp8.has(to), ValueError, op, ": quantize_dtype is ", name(to), ", but must be ", to_string(op::fp8));
-  for (const auto& [v, who] : {std::pair(a.quant_scale_q, "quant_scale_q"), std::pair(a.quant_scale_kv, "quant_scale_kv")})
-    FI_CHECK(std::isfinite(static_cast<float>(v)), ValueError, op, ": ", who, " is ", v, ", but must be a finite f32 number");
+  for (const auto& [v, who] :
+       {std::pair(a.quant_scale_q, "quant_scale_q"), std::pair(a.quant_scale_kv, "quant_scale_kv")})
+    FI_CHECK(std::isfinite(static_cast<float>(v)), ValueError, op, ": ", who, " is ", v,
+             ", but must be a finite f32 number");
 }
 template <const char* const& kOp>
 void validate_plain(const Plain& a) {
@@ -81,7 +89,8 @@ struct CachePlanes {
 };
 CachePlanes planes_of(const Append& a) {
   const TensorView &first = a.paged_kv_cache.first, &second = a.paged_kv_cache.second;
-  if (a.k_rope.rank() == 2) return {ops::kv_plane(second.unsqueeze(2), true), ops::kv_plane(first.unsqueeze(2), true), {}};
+  if (a.k_rope.rank() == 2)
+    return {ops::kv_plane(second.unsqueeze(2), true), ops::kv_plane(first.unsqueeze(2), true), {}};
   CachePlanes p;
   p.rope = p.nope = ops::kv_plane(first, a.kv_layout == "NHD");
   p.nope.data = static_cast<char*>(p.nope.data) + a.k_rope.size(-1);  // a byte an element
@@ -89,57 +98,67 @@ CachePlanes planes_of(const Append& a) {
   return p;
 }
 void check_width(const char* who, int64_t has, int64_t wants, const char* why) {
-  FI_CHECK(has == wants, ValueError, kAppend, ": ", who, " has rows of ", has, " elements, but must have ", wants, " (", why, ")");
+  FI_CHECK(has == wants, ValueError, kAppend, ": ", who, " has rows of ", has, " elements, but must have ", wants, " (",
+           why, ")");
 }
 void check_cache(const Append& a) {
   const bool mla = a.k_rope.rank() == 2;
   const op::PagedKv& kv = a.paged_kv_cache;
-  FI_CHECK(!kv.stacked, ValueError, kAppend, ": paged_kv_cache is one tensor, but must be a pair: ",
-           mla ? "(latent, rope)" : "(K, V)");
+  FI_CHECK(!kv.stacked, ValueError, kAppend,
+           ": paged_kv_cache is one tensor, but must be a pair: ", mla ? "(latent, rope)" : "(K, V)");
   for (const auto& [t, i] : {std::pair(&kv.first, 0), std::pair(&kv.second, 1)}) {
-    FI_CHECK(t->rank() == (mla ? 3 : 4), ValueError, kAppend, ": paged_kv_cache[", i, "] has rank ", t->rank(), " (", to_string(*t),
-             "), but must have ", mla ? 3 : 4, " with k_rope of rank ", a.k_rope.rank());
+    FI_CHECK(t->rank() == (mla ? 3 : 4), ValueError, kAppend, ": paged_kv_cache[", i, "] has rank ", t->rank(), " (",
+             to_string(*t), "), but must have ", mla ? 3 : 4, " with k_rope of rank ", a.k_rope.rank());
     FI_CHECK(t->dtype() == out_dtype(a), ValueError, kAppend, ": paged_kv_cache[", i, "].dtype is ", name(t->dtype()),
              ", but quantize_dtype is ", name(out_dtype(a)));
   }
-  FI_CHECK(a.v.has_value() != mla, ValueError, kAppend, mla ? ": v is given, but an MLA cache (k_rope of rank 2) holds no V"
-                                                            : ": v is missing, but the cache holds K and V (k_rope has rank 3)");
+  FI_CHECK(a.v.has_value() != mla, ValueError, kAppend,
+           mla ? ": v is given, but an MLA cache (k_rope of rank 2) holds no V"
+               : ": v is missing, but the cache holds K and V (k_rope has rank 3)");
   const int64_t dk = a.k_nope ? a.k_nope->size(-1) : 0, rd = a.k_rope.size(-1);
   const CachePlanes p = planes_of(a);
   for (const ops::KvPlane* q : {&p.rope, mla ? &p.nope : &p.v}) {
-    FI_CHECK(q->page_size == a.page_size, ValueError, kAppend, ": page_size is ", a.page_size, ", but paged_kv_cache has pages of ",
-             q->page_size, " tokens");
-    FI_CHECK(q->pages == p.rope.pages, ValueError, kAppend, ": paged_kv_cache has ", kv.first.size(0), " pages in one tensor and ",
-             kv.second.size(0), " in the other");
-    FI_CHECK(mla || q->heads == a.k_rope.size(1), ValueError, kAppend, ": paged_kv_cache has ", q->heads, " heads, but k_rope has ",
-             a.k_rope.size(1));
+    FI_CHECK(q->page_size == a.page_size, ValueError, kAppend, ": page_size is ", a.page_size,
+             ", but paged_kv_cache has pages of ", q->page_size, " tokens");
+    FI_CHECK(q->pages == p.rope.pages, ValueError, kAppend, ": paged_kv_cache has ", kv.first.size(0),
+             " pages in one tensor and ", kv.second.size(0), " in the other");
+    FI_CHECK(mla || q->heads == a.k_rope.size(1), ValueError, kAppend, ": paged_kv_cache has ", q->heads,
+             " heads, but k_rope has ", a.k_rope.size(1));
   }
   check_width("paged_kv_cache[0]", kv.first.size(-1), mla ? dk : rd + dk, mla ? "k_nope" : "k_rope, then k_nope");
   check_width("paged_kv_cache[1]", kv.second.size(-1), mla ? rd : a.v->size(-1), mla ? "k_rope" : "v");
   if (!mla)
     for (int i = 0; i < 2; ++i)
-      FI_CHECK(a.v->size(i) == a.k_rope.size(i), ValueError, kAppend, ": v.shape[", i, "] is ", a.v->size(i), ", but k_rope.shape[", i,
-               "] is ", a.k_rope.size(i));
+      FI_CHECK(a.v->size(i) == a.k_rope.size(i), ValueError, kAppend, ": v.shape[", i, "] is ", a.v->size(i),
+               ", but k_rope.shape[", i, "] is ", a.k_rope.size(i));
 }
 void validate_append(const Append& a) {
   check_parts(kAppend, a);
   check_cache(a);
   ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, nullptr, a.page_size);
-  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, a.paged_kv_cache.first.size(0), a.page_size);
+  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, a.paged_kv_cache.first.size(0),
+                    a.page_size);
   for (int64_t t = 0, most = a.cos_sin_cache.size(0); t < a.pos_ids.size(0); ++t) {
     const int64_t id = op::index_at(a.pos_ids, t);
-    FI_CHECK(op::index_at(a.batch_indices, t) < 0 || (id >= 0 && id < most), ValueError, kAppend, ": pos_ids[", t, "] is ", id,
-             ", but must be in [0, ", most, ") (rows of cos_sin_cache)");
+    FI_CHECK(op::index_at(a.batch_indices, t) < 0 || (id >= 0 && id < most), ValueError, kAppend, ": pos_ids[", t,
+             "] is ", id, ", but must be in [0, ", most, ") (rows of cos_sin_cache)");
   }
 }
 
 // ---- launches ----
-TokenRows rows_of(const TensorView& t) { return {t.data(), TokenRows::kOnePage, 0, t.stride(0), t.rank() == 3 ? t.stride(1) : 0}; }
+TokenRows rows_of(const TensorView& t) {
+  return {t.data(), TokenRows::kOnePage, 0, t.stride(0), t.rank() == 3 ? t.stride(1) : 0};
+}
 TokenRows rows_of(const ops::KvPlane& p) { return {p.data, p.page_size, p.stride_page, p.stride_n, p.stride_h}; }
 RopeQuantizePart part_of(const TensorView* from, const TokenRows& to, double scale, bool rotate, bool paged) {
   if (!from || from->size(-1) == 0) return {};
-  return {rows_of(*from), to, from->rank() == 3 ? from->size(1) : 1, from->size(-1), static_cast<float>(scale),
-          static_cast<unsigned char>(rotate), static_cast<unsigned char>(paged)};
+  return {rows_of(*from),
+          to,
+          from->rank() == 3 ? from->size(1) : 1,
+          from->size(-1),
+          static_cast<float>(scale),
+          static_cast<unsigned char>(rotate),
+          static_cast<unsigned char>(paged)};
 }
 const TensorView* pointer(const std::optional<TensorView>& t) { return t ? &*t : nullptr; }
 
@@ -169,8 +188,8 @@ void launch_plain(const Plain& a) {
 }
 void launch_append(const Append& a) {
   const CachePlanes c = planes_of(a);
-  const std::vector<int64_t> slots = ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages,
-                                                       a.page_size);
+  const std::vector<int64_t> slots =
+      ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages, a.page_size);
   RopeQuantizeParams p{};
   p.slot = slots.data();
   p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
@@ -195,63 +214,71 @@ op::Refusal refuse(const B& a) {
 }
 
 // ---- tables ----
-#define FI_PARTS(B)                                                                                                              \
-  op::in<&B::q_rope>("q_rope", "n hq rd", op::floats), op::in<&B::k_rope>("k_rope", nullptr, op::same_as("q_rope")),             \
-      op::in<&B::q_nope>("q_nope", "n hq dq", op::same_as("q_rope"), op::required),                                              \
+#define FI_PARTS(B)                                                                                                  \
+  op::in<&B::q_rope>("q_rope", "n hq rd", op::floats), op::in<&B::k_rope>("k_rope", nullptr, op::same_as("q_rope")), \
+      op::in<&B::q_nope>("q_nope", "n hq dq", op::same_as("q_rope"), op::required),                                  \
       op::in<&B::k_nope>("k_nope", nullptr, op::same_as("q_rope"), op::required)
-#define FI_TABLE(B) \
-  op::in<&B::cos_sin_cache>("cos_sin_cache", "max_pos rd", DType::kF32), op::in<&B::pos_ids>("pos_ids", "n", op::indices)
-#define FI_QUANTIZE(B)                                                                                 \
-  op::attr<&B::is_neox>("is_neox"), op::attr<&B::quantize_dtype>("quantize_dtype"),                    \
+#define FI_TABLE(B)                                                      \
+  op::in<&B::cos_sin_cache>("cos_sin_cache", "max_pos rd", DType::kF32), \
+      op::in<&B::pos_ids>("pos_ids", "n", op::indices)
+#define FI_QUANTIZE(B)                                                              \
+  op::attr<&B::is_neox>("is_neox"), op::attr<&B::quantize_dtype>("quantize_dtype"), \
       op::attr<&B::quant_scale_q>("quant_scale_q"), op::attr<&B::quant_scale_kv>("quant_scale_kv")
-#define FI_OUT(B, member, shape_function) \
-  op::out<&B::member>(#member, nullptr, op::fp8, op::dtype<static_cast<DType (*)(const B&)>(out_dtype)>, op::shape<shape_function>)
-#define FI_PLAIN_FIELDS                                                                                                        \
-  FI_PARTS(Plain), FI_TABLE(Plain), FI_QUANTIZE(Plain), FI_OUT(Plain, q_rope_out, q_rope_shape<Plain>),                        \
-      FI_OUT(Plain, k_rope_out, k_rope_shape), FI_OUT(Plain, q_nope_out, q_nope_shape<Plain>), FI_OUT(Plain, k_nope_out, k_nope_shape), \
-      op::attr<&Plain::enable_pdl>("enable_pdl")
-constexpr op::Field plain_fields[] = {FI_PLAIN_FIELDS, op::attr<&Plain::backend>("backend", op::backends("cuda:cuda|cutile:cuda"))};
+#define FI_OUT(B, member, shape_function)                                                                \
+  op::out<&B::member>(#member, nullptr, op::fp8, op::dtype<static_cast<DType (*)(const B&)>(out_dtype)>, \
+                      op::shape<shape_function>)
+#define FI_PLAIN_FIELDS                                                                                 \
+  FI_PARTS(Plain), FI_TABLE(Plain), FI_QUANTIZE(Plain), FI_OUT(Plain, q_rope_out, q_rope_shape<Plain>), \
+      FI_OUT(Plain, k_rope_out, k_rope_shape), FI_OUT(Plain, q_nope_out, q_nope_shape<Plain>),          \
+      FI_OUT(Plain, k_nope_out, k_nope_shape), op::attr<&Plain::enable_pdl>("enable_pdl")
+constexpr op::Field plain_fields[] = {FI_PLAIN_FIELDS,
+                                      op::attr<&Plain::backend>("backend", op::backends("cuda:cuda|cutile:cuda"))};
 constexpr op::Field mla_fields[] = {FI_PLAIN_FIELDS};
-constexpr op::Field append_fields[] = {FI_PARTS(Append),
-                                       op::in<&Append::v>("v", "n hk dv", op::same_as("q_rope"), op::required),
-                                       FI_TABLE(Append),
-                                       op::paged_inout<&Append::paged_kv_cache>("paged_kv_cache", nullptr, op::fp8),
-                                       op::in<&Append::kv_indices>("kv_indices", "pages", op::indices, op::any_layout),
-                                       op::in<&Append::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
-                                       op::in<&Append::batch_indices>("batch_indices", "n", op::indices, op::any_layout),
-                                       op::in<&Append::positions>("positions", "n", op::indices, op::any_layout),
-                                       FI_QUANTIZE(Append),
-                                       op::attr<&Append::page_size>("page_size"),
-                                       op::attr<&Append::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
-                                       FI_OUT(Append, q_rope_out, q_rope_shape<Append>),
-                                       FI_OUT(Append, q_nope_out, q_nope_shape<Append>),
-                                       op::attr<&Append::enable_pdl>("enable_pdl")};
+constexpr op::Field append_fields[] = {
+    FI_PARTS(Append),
+    op::in<&Append::v>("v", "n hk dv", op::same_as("q_rope"), op::required),
+    FI_TABLE(Append),
+    op::paged_inout<&Append::paged_kv_cache>("paged_kv_cache", nullptr, op::fp8),
+    op::in<&Append::kv_indices>("kv_indices", "pages", op::indices, op::any_layout),
+    op::in<&Append::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&Append::batch_indices>("batch_indices", "n", op::indices, op::any_layout),
+    op::in<&Append::positions>("positions", "n", op::indices, op::any_layout),
+    FI_QUANTIZE(Append),
+    op::attr<&Append::page_size>("page_size"),
+    op::attr<&Append::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
+    FI_OUT(Append, q_rope_out, q_rope_shape<Append>),
+    FI_OUT(Append, q_nope_out, q_nope_shape<Append>),
+    op::attr<&Append::enable_pdl>("enable_pdl")};
 
 namespace family = ops::rope;
 constexpr op::Candidate plain_candidates[] = {op::candidate<refuse<family::quantize_op, Plain>, launch_plain>("cpu"),
                                               op::reference<ref::rope_quantize_fp8>()};
 constexpr op::Candidate mla_candidates[] = {op::candidate<refuse<family::mla_quantize_op, Plain>, launch_plain>("cpu"),
                                             op::reference<ref::rope_quantize_fp8>()};
-constexpr op::Candidate append_candidates[] = {op::candidate<refuse<family::quantize_append_op, Append>, launch_append>("cpu"),
-                                               op::reference<ref::rope_quantize_fp8_append>()};
+constexpr op::Candidate append_candidates[] = {
+    op::candidate<refuse<family::quantize_append_op, Append>, launch_append>("cpu"),
+    op::reference<ref::rope_quantize_fp8_append>()};
 constexpr const char* kModule = "flashinfer.rope";
-constexpr const char* kDoc = "Rotates the rope parts of q and k by a table, multiplies all parts by their scales and casts them to FP8.";
+constexpr const char* kDoc =
+    "Rotates the rope parts of q and k by a table, multiplies all parts by their scales and casts them to FP8.";
 
 RopeQuantizeFp8Result result_of(const op::Results& r) { return {r[0], r[1], r[2], r[3]}; }
 }  // namespace
 
 namespace ops::rope {
-constinit const op::Op quantize_op = op::define<Plain, validate_plain<kName>, cost<Plain>>(kName, kModule, kDoc, plain_fields,
-                                                                                          plain_candidates, quantize_cases);
-constinit const op::Op mla_quantize_op = op::define<Plain, validate_plain<kMla>, cost<Plain>>(kMla, kModule, kDoc, mla_fields,
-                                                                                             mla_candidates, mla_quantize_cases);
+constinit const op::Op quantize_op = op::define<Plain, validate_plain<kName>, cost<Plain>>(
+    kName, kModule, kDoc, plain_fields, plain_candidates, quantize_cases);
+constinit const op::Op mla_quantize_op = op::define<Plain, validate_plain<kMla>, cost<Plain>>(
+    kMla, kModule, kDoc, mla_fields, mla_candidates, mla_quantize_cases);
 constinit const op::Op quantize_append_op = op::define<Append, validate_append, cost<Append>>(
-    kAppend, kModule, "rope_quantize_fp8 with K and V (or MLA's latent and rope part) written to a paged FP8 cache.", append_fields,
-    append_candidates, quantize_append_cases);
+    kAppend, kModule, "rope_quantize_fp8 with K and V (or MLA's latent and rope part) written to a paged FP8 cache.",
+    append_fields, append_candidates, quantize_append_cases);
 }  // namespace ops::rope
 
 RopeQuantizeFp8Result rope_quantize_fp8(const Plain& a) { return result_of(op::call(family::quantize_op, a)); }
 RopeQuantizeFp8Result mla_rope_quantize_fp8(const Plain& a) { return result_of(op::call(family::mla_quantize_op, a)); }
-std::pair<Tensor, Tensor> rope_quantize_fp8_append_paged_kv_cache(const Append& a) { return op::call(family::quantize_append_op, a); }
+std::pair<Tensor, Tensor> rope_quantize_fp8_append_paged_kv_cache(const Append& a) {
+  return op::call(family::quantize_append_op, a);
+}
 
 }  // namespace flashinfer

@@ -13,7 +13,8 @@ using Block = ChainSpeculativeSampling;
 
 inline constexpr jit::Kernel kChain{"flashinfer/ops/sampling/kernels/cpu/chain.h", "flashinfer::cpu::chain",
                                     "flashinfer::ChainParams"};
-inline constexpr jit::Kernel kChainCuda{"flashinfer/ops/sampling/kernels/cuda/chain.cuh", "flashinfer::cu::chain", "flashinfer::ChainCudaParams"};
+inline constexpr jit::Kernel kChainCuda{"flashinfer/ops/sampling/kernels/cuda/chain.cuh", "flashinfer::cu::chain",
+                                        "flashinfer::ChainCudaParams"};
 constexpr const char* kName = "chain_speculative_sampling";
 
 uint64_t used(const Block& a) {
@@ -25,7 +26,9 @@ void validate(const Block& a) {
   check_seeds(kName, a.seed, a.offset, a.draft_probs.size(0));
 }
 SamplingConfig config_of(const Block& a) { return {.dtype = a.draft_probs.dtype()}; }
-SampleCudaConfig cuda_config(const Block& a) { return cuda::sample_config(a.draft_probs.dtype(), a.draft_probs.size(2)); }
+SampleCudaConfig cuda_config(const Block& a) {
+  return cuda::sample_config(a.draft_probs.dtype(), a.draft_probs.size(2));
+}
 op::Refusal refuse_cuda(const Block& a) {
   op::Refusal r = ops::refuse_cuda<kChainCuda>(chain_op, &a, [&] { return cuda_config(a); });
   return r.empty() ? refuse_tokens(a.draft_probs, "draft_probs") : r;
@@ -79,7 +82,8 @@ void launch_cuda(const Block& a) {
   p.random = random_cuda(a, used(a));
   const SampleCudaConfig c = cuda_config(a);
   const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
-  const Tensor scratch = Tensor::empty({int64_t{l.grid[0]} * chain_cuda_words(p.v)}, DType::kF32, a.draft_probs.device());
+  const Tensor scratch =
+      Tensor::empty({int64_t{l.grid[0]} * chain_cuda_words(p.v)}, DType::kF32, a.draft_probs.device());
   p.scratch = scratch.data_as<float>();
   ops::launch_cuda<kChainCuda>(c, p, a.draft_probs.device(), l);
 }
@@ -119,7 +123,8 @@ constexpr op::Field fields[] = {
     op::result<&Block::output_accepted_token_num>("output_accepted_token_num", "b", DType::kI32),
     op::result<&Block::output_emitted_draft_token_num>("output_emitted_draft_token_num", "b", DType::kI32),
     op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"), op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
+                                        op::candidate<refuse_cpu, launch_cpu>("cpu"),
                                         op::reference<launch_reference>()};
 }  // namespace
 

@@ -25,10 +25,10 @@ struct ChainSpeculativeSampling {
 };
 /// (ids, accepted, emitted). Draft token i is emitted while u * draft < target (probabilities of that token, a fresh u
 /// each); at the first that is not, a token is drawn from max(target - draft, 0), after the last from target[n]; -1
-/// follows. `emitted` counts the draft tokens in front, `accepted` also those from there on that fresh numbers would have
-/// accepted. Where target and draft agree, the target serves. Given counters are increased in place and returned with
-/// the rest as i32. A row whose target has no usable probability where it is needed emits 0. ValueError: shapes that do
-/// not fit, seed without offset.
+/// follows. `emitted` counts the draft tokens in front, `accepted` also those from there on that fresh numbers would
+/// have accepted. Where target and draft agree, the target serves. Given counters are increased in place and returned
+/// with the rest as i32. A row whose target has no usable probability where it is needed emits 0. ValueError: shapes
+/// that do not fit, seed without offset.
 std::tuple<Tensor, Tensor, Tensor> chain_speculative_sampling(const ChainSpeculativeSampling& args);
 
 }  // namespace flashinfer

@@ -35,16 +35,18 @@ void check_threshold(const char* op, const char* name, const op::ScalarOrTensor&
              " is nan");
 }
 
-void check_integer_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what) {
+void check_integer_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows,
+                             const char* what) {
   check_length(op, name, v, rows, what);
   const TensorView* t = v.tensor();
-  FI_CHECK(t ? op::indices.has(t->dtype()) : std::holds_alternative<int64_t>(v.value), ValueError, op, ": ", name, " is ",
-           t ? std::string(flashinfer::name(t->dtype())) : std::to_string(v.number()),
+  FI_CHECK(t ? op::indices.has(t->dtype()) : std::holds_alternative<int64_t>(v.value), ValueError, op, ": ", name,
+           " is ", t ? std::string(flashinfer::name(t->dtype())) : std::to_string(v.number()),
            ", but must be an integer or int32 or int64");
   if (t && t->device() != kCpu) return;
   for (int64_t i = 0; i < (t ? t->size(0) : 1); ++i) {
     const int64_t k = t ? op::index_at(*t, i) : std::get<int64_t>(v.value);
-    FI_CHECK(k >= -1, ValueError, op, ": ", name, t ? str("[", i, "]") : "", " is ", k, ", but must be positive, or 0 or -1: off");
+    FI_CHECK(k >= -1, ValueError, op, ": ", name, t ? str("[", i, "]") : "", " is ", k,
+             ", but must be positive, or 0 or -1: off");
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernels of kernels/cuda/sampling.cuh, kernels/cuda/sample.cuh and kernels/cuda/gumbel.cuh are launched: pure functions of the call.
+// How the kernels of kernels/cuda/sampling.cuh, kernels/cuda/sample.cuh and kernels/cuda/gumbel.cuh are launched: pure
+// functions of the call.
 #pragma once
 #include <cstdint>
 
@@ -8,8 +9,8 @@
 
 namespace flashinfer::cuda {
 
-/// 1024 threads from 8192 elements on (a vocabulary is one row a block: a decode batch has fewer rows than the chip has SMs, so a
-/// row must be many loads in flight); 128 below. Depends on v alone, and with it the order of sums.
+/// 1024 threads from 8192 elements on (a vocabulary is one row a block: a decode batch has fewer rows than the chip has
+/// SMs, so a row must be many loads in flight); 128 below. Depends on v alone, and with it the order of sums.
 inline SoftmaxCudaConfig softmax_config(const SamplingConfig& c, DType temperature, const SoftmaxCudaParams& p) {
   const int64_t size = c.dtype == DType::kF32 ? 4 : 2;
   uint64_t all = reinterpret_cast<uintptr_t>(p.logits) | reinterpret_cast<uintptr_t>(p.out);
@@ -25,12 +26,13 @@ inline Launch softmax_launch(const SoftmaxCudaConfig& c, const SoftmaxCudaParams
   return l;
 }
 
-/// 256 threads from 16384 tokens on (with 512 the 64 registers that some compilers then choose spill); shorter rows have too few survey blocks for them.
+/// 256 threads from 16384 tokens on (with 512 the 64 registers that some compilers then choose spill); shorter rows
+/// have too few survey blocks for them.
 inline SampleCudaConfig sample_config(DType dtype, int64_t v) {
   return {.dtype = dtype, .threads = static_cast<short>(v >= cpu::kSurveyChunk ? 256 : 128)};
 }
-/// Samplers and filters: a block takes rows one after another. More blocks than 256 would only add scratch memory (2 to 3 words a
-/// token and block): the largest chip has 148 SMs.
+/// Samplers and filters: a block takes rows one after another. More blocks than 256 would only add scratch memory (2 to
+/// 3 words a token and block): the largest chip has 148 SMs.
 inline Launch sample_launch(const SampleCudaConfig& c, int64_t rows, int64_t v) {
   Launch l;
   l.grid[0] = static_cast<unsigned>(rows < 256 ? rows : 256);

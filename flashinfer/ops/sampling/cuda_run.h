@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the blocks of the samplers and filters to their CUDA kernels. Thresholds and seeds that are tensors are read by the
-// kernel, so nothing waits for the device and a captured graph reads new ones at each replay.
+// From the blocks of the samplers and filters to their CUDA kernels. Thresholds and seeds that are tensors are read by
+// the kernel, so nothing waits for the device and a captured graph reads new ones at each replay.
 #pragma once
 #include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/sampling/cuda_launch.h"
@@ -45,7 +45,8 @@ SampleCudaParams sample_cuda_params(const B& a, const TensorView& in, uint64_t u
 /// Beyond this the numbers of survey blocks outgrow shared memory.
 inline op::Refusal refuse_tokens(const TensorView& in, const char* name) {
   if (in.size(-1) <= kMostCudaTokens) return {};
-  return str(name, ".shape[", in.rank() - 1, "] is ", in.size(-1), ", but on a GPU a row has at most ", kMostCudaTokens, " tokens");
+  return str(name, ".shape[", in.rank() - 1, "] is ", in.size(-1), ", but on a GPU a row has at most ", kMostCudaTokens,
+             " tokens");
 }
 
 }  // namespace flashinfer::ops::sampling

@@ -48,7 +48,8 @@ void validate(const B& a) {
 
 template <class B>
 op::Refusal refuse_cuda(const B& a) {
-  op::Refusal r = ops::refuse_cuda<kFilterCuda>(op_of<B>(), &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
+  op::Refusal r = ops::refuse_cuda<kFilterCuda>(
+      op_of<B>(), &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
   return r.empty() ? refuse_tokens(input_of(a), kMask<B> ? "logits" : "probs") : r;
 }
 /// What both back ends are told alike.
@@ -152,14 +153,16 @@ constexpr op::Op define(const char* name, const char* doc, std::span<const op::F
 }  // namespace
 
 namespace ops::sampling {
-constinit const op::Op top_p_renorm_op = define<TopP>(
-    "top_p_renorm_probs", "Keeps the smallest set of largest probabilities whose mass reaches top_p, divided by its sum.",
-    top_p_fields, top_p_renorm_cases);
+constinit const op::Op top_p_renorm_op =
+    define<TopP>("top_p_renorm_probs",
+                 "Keeps the smallest set of largest probabilities whose mass reaches top_p, divided by its sum.",
+                 top_p_fields, top_p_renorm_cases);
 constinit const op::Op top_k_renorm_op =
     define<TopKOnly>("top_k_renorm_probs", "Keeps the k largest probabilities and their ties, divided by their sum.",
-                  top_k_fields, top_k_renorm_cases);
-constinit const op::Op top_k_mask_op = define<Mask>(
-    "top_k_mask_logits", "Keeps the k largest logits and their ties; the others become -inf.", mask_fields, top_k_mask_cases);
+                     top_k_fields, top_k_renorm_cases);
+constinit const op::Op top_k_mask_op =
+    define<Mask>("top_k_mask_logits", "Keeps the k largest logits and their ties; the others become -inf.", mask_fields,
+                 top_k_mask_cases);
 }  // namespace ops::sampling
 
 Tensor top_p_renorm_probs(const TopP& a) { return op::call(top_p_renorm_op, a); }

@@ -9,9 +9,9 @@
 namespace flashinfer {
 
 struct TopPRenormProbs {
-  TensorView probs;                     // [rows, v] f32|f16|bf16, rows may be strided
-  op::ScalarOrTensor top_p;             // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the largest stay
-  bool is_deterministic = false;        // accepted: it always is
+  TensorView probs;               // [rows, v] f32|f16|bf16, rows may be strided
+  op::ScalarOrTensor top_p;       // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the largest stay
+  bool is_deterministic = false;  // accepted: it always is
   std::optional<TensorView> renorm_probs = {};  // ours: memory for the result, [rows, v] f32
 };
 /// Keeps the values with less than top_p of probability above them, divided by their sum; the others become 0, as do
@@ -20,17 +20,17 @@ struct TopPRenormProbs {
 Tensor top_p_renorm_probs(const TopPRenormProbs& args);
 
 struct TopKRenormProbs {
-  TensorView probs;                     // [rows, v] f32|f16|bf16, rows may be strided
-  op::ScalarOrTensor top_k;             // a number or [rows] i32|i64; 0, negative or >= v: off
-  bool is_deterministic = false;        // accepted: it always is
+  TensorView probs;                             // [rows, v] f32|f16|bf16, rows may be strided
+  op::ScalarOrTensor top_k;                     // a number or [rows] i32|i64; 0, negative or >= v: off
+  bool is_deterministic = false;                // accepted: it always is
   std::optional<TensorView> renorm_probs = {};  // ours: [rows, v] as probs
 };
 /// Keeps the values with fewer than k larger ones, divided by their sum; else as top_p_renorm_probs.
 Tensor top_k_renorm_probs(const TopKRenormProbs& args);
 
 struct TopKMaskLogits {
-  TensorView logits;         // [rows, v] f32|f16|bf16, rows may be strided
-  op::ScalarOrTensor top_k;  // as above
+  TensorView logits;                             // [rows, v] f32|f16|bf16, rows may be strided
+  op::ScalarOrTensor top_k;                      // as above
   std::optional<TensorView> masked_logits = {};  // ours: [rows, v] as logits
 };
 /// Keeps the logits with fewer than k larger ones; the others and NaN become -inf.

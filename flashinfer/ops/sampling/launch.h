@@ -28,7 +28,8 @@ inline bool readable(const op::ScalarOrTensor& v) { return !v.tensor() || v.tens
 /// A number, or one for each row of `what`; a threshold is not NaN.
 void check_length(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
 void check_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
-void check_integer_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
+void check_integer_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows,
+                             const char* what);
 void check_seeds(const char* op, const std::optional<op::ScalarOrTensor>& seed,
                  const std::optional<op::ScalarOrTensor>& offset, int64_t rows);
 /// The first tensor of a sampler: its extent, its indices, NaN.

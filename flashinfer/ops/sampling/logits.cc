@@ -13,8 +13,8 @@ inline constexpr jit::Kernel kGumbel{"flashinfer/ops/sampling/kernels/cpu/gumbel
                                      "flashinfer::GumbelParams"};
 inline constexpr jit::Kernel kGumbelCuda{"flashinfer/ops/sampling/kernels/cuda/gumbel.cuh", "flashinfer::cu::gumbel",
                                          "flashinfer::SampleCudaParams"};
-inline constexpr jit::Kernel kGumbelLastCuda{"flashinfer/ops/sampling/kernels/cuda/gumbel.cuh", "flashinfer::cu::gumbel_last",
-                                             "flashinfer::SampleCudaParams"};
+inline constexpr jit::Kernel kGumbelLastCuda{"flashinfer/ops/sampling/kernels/cuda/gumbel.cuh",
+                                             "flashinfer::cu::gumbel_last", "flashinfer::SampleCudaParams"};
 constexpr const char* kName = "sampling_from_logits";
 
 uint64_t used(const Block& a) {
@@ -44,7 +44,8 @@ void launch_cuda(const Block& a) {
   }
   const SampleCudaConfig c = cuda_config(a);
   ops::launch_cuda<kGumbelCuda>(c, p, a.logits.device(), cuda::gumbel_launch(c, p.rows, p.v, false));
-  if (chunks > 1) ops::launch_cuda<kGumbelLastCuda>(kLast, p, a.logits.device(), cuda::gumbel_launch(kLast, p.rows, p.v, true));
+  if (chunks > 1)
+    ops::launch_cuda<kGumbelLastCuda>(kLast, p, a.logits.device(), cuda::gumbel_launch(kLast, p.rows, p.v, true));
 }
 
 op::Refusal refuse_cpu(const Block& a) {
@@ -88,19 +89,19 @@ op::Cost cost(const Block& a) {
 }
 op::Shape sample_shape(const Block& a) { return {.rank = 1, .size = {outputs_of(a, a.logits)}}; }
 
-constexpr op::Field fields[] = {
-    op::in<&Block::logits>("logits", "n v", op::floats),
-    op::in<&Block::indices>("indices", "b", op::indices),
-    op::attr<&Block::deterministic>("deterministic"),
-    op::attr<&Block::generator>("generator"),
-    op::attr<&Block::check_nan>("check_nan"),
-    op::in<&Block::seed>("seed", nullptr, kSeeds),
-    op::in<&Block::offset>("offset", nullptr, kSeeds),
-    op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous, op::shape<sample_shape>,
-                                op::dtype<sample_dtype<Block>>),
-    op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
+constexpr op::Field fields[] = {op::in<&Block::logits>("logits", "n v", op::floats),
+                                op::in<&Block::indices>("indices", "b", op::indices),
+                                op::attr<&Block::deterministic>("deterministic"),
+                                op::attr<&Block::generator>("generator"),
+                                op::attr<&Block::check_nan>("check_nan"),
+                                op::in<&Block::seed>("seed", nullptr, kSeeds),
+                                op::in<&Block::offset>("offset", nullptr, kSeeds),
+                                op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous,
+                                                            op::shape<sample_shape>, op::dtype<sample_dtype<Block>>),
+                                op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
 constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
-                                        op::candidate<refuse_cpu, launch_cpu>("cpu"), op::reference<launch_reference>()};
+                                        op::candidate<refuse_cpu, launch_cpu>("cpu"),
+                                        op::reference<launch_reference>()};
 }  // namespace
 
 namespace ops::sampling {

@@ -81,7 +81,8 @@ Thresholds thresholds(const B& a) {
 
 template <class B>
 op::Refusal refuse_cuda(const B& a) {
-  op::Refusal r = ops::refuse_cuda<kSampleCuda>(kOp<B>, &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
+  op::Refusal r = ops::refuse_cuda<kSampleCuda>(
+      kOp<B>, &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
   return r.empty() ? refuse_tokens(input_of(a), Is<B>::logits ? "logits" : "probs") : r;
 }
 template <class B>
@@ -97,7 +98,8 @@ void launch_cuda(const B& a) {
   p.logits = Is<B>::logits;
   const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
   const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
-  const Tensor scratch = Tensor::empty({int64_t{l.grid[0]} * sample_cuda_words(p.v, p.logits)}, DType::kF32, in.device());
+  const Tensor scratch =
+      Tensor::empty({int64_t{l.grid[0]} * sample_cuda_words(p.v, p.logits)}, DType::kF32, in.device());
   p.scratch = scratch.data_as<float>();
   ops::launch_cuda<kSampleCuda>(c, p, in.device(), l);
 }
@@ -155,8 +157,8 @@ void launch_reference(const B& a) {
     if (t.p.data) limits.p = static_cast<double>(t.p.data[mapped * t.p.stride]);
     if (t.min.data) limits.min = t.min.data[mapped * t.min.stride];
     ref::Sampler s(in, mapped, random.of_row(r));
-    const int64_t id = Is<B>::logits ? s.from_logits(limits, joint(a))
-                       : Is<B>::min_p ? s.min_p(limits.min)
+    const int64_t id = Is<B>::logits     ? s.from_logits(limits, joint(a))
+                       : Is<B>::min_p    ? s.min_p(limits.min)
                        : Is<B>::filtered ? s.top_k_top_p(limits, joint(a))
                                          : s.plain();
     ref::put(*a.samples, {r}, static_cast<double>(id < 0 ? 0 : id));
@@ -183,13 +185,13 @@ op::Shape sample_shape(const B& a) {
   op::attr<&B::deterministic>("deterministic"), op::attr<&B::generator>("generator"),  \
       op::attr<&B::check_nan>("check_nan"), op::in<&B::seed>("seed", nullptr, kSeeds), \
       op::in<&B::offset>("offset", nullptr, kSeeds)
-#define FI_SAMPLES(B)                                                                               \
+#define FI_SAMPLES(B)                                                                                  \
   op::result<&B::samples>("samples", nullptr, op::indices, op::contiguous, op::shape<sample_shape<B>>, \
                           op::dtype<sample_dtype<B>>)
-#define FI_VALID(B)                                                                                              \
-  op::attr<&B::return_valid>("return_valid"), FI_SAMPLES(B),                                                     \
-      op::result<&B::valid>("valid", nullptr, DType::kBool, op::contiguous, op::shape<sample_shape<B>>,             \
-                            op::when<&B::return_valid>),                                                          \
+#define FI_VALID(B)                                                                                     \
+  op::attr<&B::return_valid>("return_valid"), FI_SAMPLES(B),                                            \
+      op::result<&B::valid>("valid", nullptr, DType::kBool, op::contiguous, op::shape<sample_shape<B>>, \
+                            op::when<&B::return_valid>),                                                \
       op::attr<&B::implied_generator>("implied_generator", op::hidden)
 using Plain = SamplingFromProbs;
 constexpr op::Field plain_fields[] = {op::in<&Plain::probs>("probs", "n v", op::floats), FI_INDICES(Plain),
@@ -228,7 +230,8 @@ constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda<B>, launch_cud
                                         op::reference<launch_reference<B>>()};
 template <class B>
 constexpr op::Op define(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {
-  return op::define<B, validate<B>, cost<B>, prepare<B>>(name, "flashinfer.sampling", doc, fields, candidates<B>, cases);
+  return op::define<B, validate<B>, cost<B>, prepare<B>>(name, "flashinfer.sampling", doc, fields, candidates<B>,
+                                                         cases);
 }
 template <>
 constinit const op::Op kOp<Plain> = define<Plain>(
@@ -238,16 +241,18 @@ template <>
 constinit const op::Op kOp<TopKOnly> = define<TopKOnly>(
     "top_k_sampling_from_probs", "One token of each row, drawn among its top k.", top_k_fields, top_k_sampling_cases);
 template <>
-constinit const op::Op kOp<TopP> = define<TopP>(
-    "top_p_sampling_from_probs", "One token of each row, drawn among its top p of mass.", top_p_fields, top_p_sampling_cases);
+constinit const op::Op kOp<TopP> =
+    define<TopP>("top_p_sampling_from_probs", "One token of each row, drawn among its top p of mass.", top_p_fields,
+                 top_p_sampling_cases);
 template <>
-constinit const op::Op kOp<MinP> = define<MinP>(
-    "min_p_sampling_from_probs", "One token of each row, drawn among those with at least min_p of the largest probability.",
-    min_p_fields, min_p_sampling_cases);
+constinit const op::Op kOp<MinP> =
+    define<MinP>("min_p_sampling_from_probs",
+                 "One token of each row, drawn among those with at least min_p of the largest probability.",
+                 min_p_fields, min_p_sampling_cases);
 template <>
-constinit const op::Op kOp<Both> = define<Both>("top_k_top_p_sampling_from_probs",
-                                                "One token of each row, drawn among its top k and its top p of mass.",
-                                                both_fields, top_k_top_p_cases);
+constinit const op::Op kOp<Both> =
+    define<Both>("top_k_top_p_sampling_from_probs",
+                 "One token of each row, drawn among its top k and its top p of mass.", both_fields, top_k_top_p_cases);
 template <>
 constinit const op::Op kOp<Logits> =
     define<Logits>("top_k_top_p_sampling_from_logits",
@@ -259,9 +264,9 @@ Samples sampled(const B& a) {
   const op::Results r = op::call(kOp<B>, a);
   return {r[0], r.size() > 1 ? r[1] : Tensor()};
 }
-constexpr const op::Op* kOps[] = {&softmax_op, &kOp<Plain>, &sampling_from_logits_op, &kOp<TopKOnly>, &kOp<TopP>,
-                                  &kOp<MinP>, &kOp<Both>, &kOp<Logits>, &top_p_renorm_op, &top_k_renorm_op,
-                                  &top_k_mask_op, &chain_op};
+constexpr const op::Op* kOps[] = {
+    &softmax_op, &kOp<Plain>,  &sampling_from_logits_op, &kOp<TopKOnly>,   &kOp<TopP>,     &kOp<MinP>,
+    &kOp<Both>,  &kOp<Logits>, &top_p_renorm_op,         &top_k_renorm_op, &top_k_mask_op, &chain_op};
 }  // namespace
 
 Samples sampling_from_probs(const Plain& a) { return sampled(a); }

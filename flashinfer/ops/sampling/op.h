@@ -35,7 +35,8 @@ struct Softmax {
 };
 /// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0, and -1 for a row, gives equal
 /// probabilities (engines mark greedy rows so, and map them to top_k with k = 1). -inf gives 0; a row of -inf gives
-/// zeros; a NaN or +inf makes its row NaN. ValueError: shapes or dtypes that do not fit together, another negative temperature.
+/// zeros; a NaN or +inf makes its row NaN. ValueError: shapes or dtypes that do not fit together, another negative
+/// temperature.
 Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
@@ -145,8 +146,8 @@ struct SamplingFromLogits {
   std::optional<TensorView> samples = {};
   std::optional<op::Generator> implied_generator = {};
 };
-/// The token with the largest logit + Gumbel noise, -ln 2 * log2(-log2(u (1 - 2^-23))): a draw from softmax(logits). NaN
-/// and -inf are never drawn; a row with nothing else gives 0.
+/// The token with the largest logit + Gumbel noise, -ln 2 * log2(-log2(u (1 - 2^-23))): a draw from softmax(logits).
+/// NaN and -inf are never drawn; a row with nothing else gives 0.
 Tensor sampling_from_logits(const SamplingFromLogits& args);
 
 struct TopKTopPSamplingFromLogits {

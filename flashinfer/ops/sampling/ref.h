@@ -151,8 +151,8 @@ inline int64_t gumbel_max(const TensorView& logits, int64_t row, const Uniforms&
   int64_t at_best = 0;
   for (int64_t i = 0; i < v; ++i) {
     const uint64_t first = u.subsequence * static_cast<uint64_t>(v) + static_cast<uint64_t>(i - i % group);
-    const double uniform = static_cast<double>(static_cast<float>(
-        philox_uniform(u.seed, first, u.offset + static_cast<uint64_t>(i % group)) * (1 - 0x1p-23)));
+    const double uniform = static_cast<double>(
+        static_cast<float>(philox_uniform(u.seed, first, u.offset + static_cast<uint64_t>(i % group)) * (1 - 0x1p-23)));
     const double x = at(logits, {row, i}) - std::log(2.0) * std::log2(-std::log2(uniform));
     if (x > best) best = x, at_best = i;
   }
@@ -185,8 +185,8 @@ inline void mask_row(const TensorView& logits, int64_t r, int64_t k, const Tenso
 }
 
 /// (accepted, emitted) of row r; the ids go to `out`.
-inline std::pair<int64_t, int64_t> chain_row(const TensorView& draft, const TensorView& ids, const TensorView& target, int64_t r,
-                                             Uniforms u, const TensorView& out) {
+inline std::pair<int64_t, int64_t> chain_row(const TensorView& draft, const TensorView& ids, const TensorView& target,
+                                             int64_t r, Uniforms u, const TensorView& out) {
   const int64_t n = draft.size(1), v = draft.size(2);
   const auto accepts = [&](int64_t i) {
     const double x = u.next();
@@ -204,8 +204,8 @@ inline std::pair<int64_t, int64_t> chain_row(const TensorView& draft, const Tens
   for (bool minus : {true, false}) {
     if (sum > 0) break;
     for (int64_t i = 0; i < v; ++i)
-      sum += rest[static_cast<size_t>(i)] = std::max(
-          at(target, {r, emitted, i}) - (minus && emitted < n ? at(draft, {r, emitted, i}) : 0.0), 0.0);
+      sum += rest[static_cast<size_t>(i)] =
+          std::max(at(target, {r, emitted, i}) - (minus && emitted < n ? at(draft, {r, emitted, i}) : 0.0), 0.0);
   }
   int64_t token = 0;
   double run = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/call.h"
-#include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/common/cuda.h"
+#include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/sampling/cases.h"
 #include "flashinfer/ops/sampling/cuda_launch.h"
 #include "flashinfer/ops/sampling/launch.h"
@@ -13,7 +13,8 @@ namespace {
 inline constexpr jit::Kernel kSoftmax{"flashinfer/ops/sampling/kernels/cpu/softmax.h", "flashinfer::cpu::softmax",
                                       "flashinfer::SoftmaxParams"};
 
-inline constexpr jit::Kernel kSoftmaxCuda{"flashinfer/ops/sampling/kernels/cuda/sampling.cuh", "flashinfer::cu::softmax", "flashinfer::SoftmaxCudaParams"};
+inline constexpr jit::Kernel kSoftmaxCuda{"flashinfer/ops/sampling/kernels/cuda/sampling.cuh",
+                                          "flashinfer::cu::softmax", "flashinfer::SoftmaxCudaParams"};
 
 SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()}; }
 
@@ -22,10 +23,11 @@ void validate(const Softmax& a) {
   ops::sampling::check_length("softmax", "temperature", *a.temperature, a.logits.size(0), "logits");
   const TensorView* t = a.temperature->tensor();
   if (!t)
-    FI_CHECK(a.temperature->number() >= 0, ValueError, "softmax: temperature is ", a.temperature->number(), ", but must not be negative");
+    FI_CHECK(a.temperature->number() >= 0, ValueError, "softmax: temperature is ", a.temperature->number(),
+             ", but must not be negative");
   for (int64_t i = 0; t && t->device() == kCpu && i < t->size(0); ++i)
-    FI_CHECK(ref::get(*t, i) >= 0 || ref::get(*t, i) == -1, ValueError, "softmax: temperature[", i, "] is ", ref::get(*t, i),
-             ", but must not be negative (-1 marks a row whose token is chosen otherwise)");
+    FI_CHECK(ref::get(*t, i) >= 0 || ref::get(*t, i) == -1, ValueError, "softmax: temperature[", i, "] is ",
+             ref::get(*t, i), ", but must not be negative (-1 marks a row whose token is chosen otherwise)");
 }
 
 /// 1 / T in f32; T = 0, or -1 of a row, makes all logits equal.
@@ -47,9 +49,14 @@ op::Refusal refuse_cuda(const Softmax& a);
 const TensorView* temperatures(const Softmax& a) { return a.temperature ? a.temperature->tensor() : nullptr; }
 SoftmaxCudaParams cuda_params(const Softmax& a) {
   const TensorView* t = temperatures(a);
-  return {.logits = a.logits.data(), .out = a.out->data_as<float>(), .temperature = t ? t->data() : nullptr,
-          .temperature_stride = t && t->size(0) > 1 ? t->stride(0) : 0, .rows = a.logits.size(0), .v = a.logits.size(1),
-          .logits_stride = a.logits.stride(0), .out_stride = a.out->stride(0),
+  return {.logits = a.logits.data(),
+          .out = a.out->data_as<float>(),
+          .temperature = t ? t->data() : nullptr,
+          .temperature_stride = t && t->size(0) > 1 ? t->stride(0) : 0,
+          .rows = a.logits.size(0),
+          .v = a.logits.size(1),
+          .logits_stride = a.logits.stride(0),
+          .out_stride = a.out->stride(0),
           .inverse = a.temperature && !t ? inverse(a.temperature->number()) : 1.0f};
 }
 SoftmaxCudaConfig cuda_config(const Softmax& a, const SoftmaxCudaParams& p) {
@@ -103,7 +110,8 @@ constexpr op::Field fields[] = {
     op::attr<&Softmax::enable_pdl>("enable_pdl"),
     op::result<&Softmax::out>("out", "n v", DType::kF32),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"), op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
+                                        op::candidate<refuse_cpu, launch_cpu>("cpu"),
                                         op::reference<launch_reference>()};
 }  // namespace
 namespace ops::sampling {

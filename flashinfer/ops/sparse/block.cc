@@ -13,25 +13,27 @@ constexpr const char *kInit = "BlockSparseAttentionWrapper.__init__", *kPlan = "
                      *kRun = "BlockSparseAttentionWrapper.run", *kForward = "BlockSparseAttentionWrapper.forward";
 
 void validate_plan(const BlockSparsePlan& a) {
-  for (const auto& [name, given] : {std::pair("block_mask", &a.block_mask), std::pair("kv_block_lens", &a.kv_block_lens),
-                                    std::pair("q2k_indices", &a.q2k_indices), std::pair("q2k_num", &a.q2k_num),
-                                    std::pair("kv_splits", &a.kv_splits), std::pair("use_clc", &a.use_clc), std::pair("q_scale", &a.q_scale),
-                                    std::pair("k_scale", &a.k_scale), std::pair("v_scale", &a.v_scale)})
+  for (const auto& [name, given] :
+       {std::pair("block_mask", &a.block_mask), std::pair("kv_block_lens", &a.kv_block_lens),
+        std::pair("q2k_indices", &a.q2k_indices), std::pair("q2k_num", &a.q2k_num),
+        std::pair("kv_splits", &a.kv_splits), std::pair("use_clc", &a.use_clc), std::pair("q_scale", &a.q_scale),
+        std::pair("k_scale", &a.k_scale), std::pair("v_scale", &a.v_scale)})
     FI_CHECK(given->is_none(), ValueError, kPlan, ": ", name, " belongs to special back ends of GPUs");
   for (const auto& [name, n] : {std::pair("M", a.M), std::pair("N", a.N)})
     FI_CHECK(n >= 0 && n <= INT32_MAX, ValueError, kPlan, ": ", name, " is ", n);
   for (const auto& [name, n] : {std::pair("R", a.R), std::pair("C", a.C)})
     FI_CHECK(n >= 1 && n <= INT32_MAX, ValueError, kPlan, ": ", name, " is ", n, ", but must be at least 1");
-  FI_CHECK(a.M == (a.indptr.size(0) - 1) * a.R, ValueError, kPlan, ": M is ", a.M, ", but indptr describes ", a.indptr.size(0) - 1,
-           " row blocks of R=", a.R);
+  FI_CHECK(a.M == (a.indptr.size(0) - 1) * a.R, ValueError, kPlan, ": M is ", a.M, ", but indptr describes ",
+           a.indptr.size(0) - 1, " row blocks of R=", a.R);
   if (a.mask)
-    FI_CHECK(a.mask->rank() == 3 && a.mask->size(1) == a.R && a.mask->size(2) == a.C, ValueError, kPlan, ": mask is ", to_string(*a.mask),
-             ", but must be [blocks, R=", a.R, ", C=", a.C, "]");
+    FI_CHECK(a.mask->rank() == 3 && a.mask->size(1) == a.R && a.mask->size(2) == a.C, ValueError, kPlan, ": mask is ",
+             to_string(*a.mask), ", but must be [blocks, R=", a.R, ", C=", a.C, "]");
 }
 /// The element mask of all row blocks in the order of attention.
 Tensor ordered_mask(const BlockSparsePlan& a, const Plan& p) {
   const int64_t blocks = p.kv_indptr.data_as<int32_t>()[p.batch_size];
-  FI_CHECK(a.mask->size(0) == blocks, ValueError, kPlan, ": mask.shape[0] is ", a.mask->size(0), ", but indptr describes ", blocks, " blocks");
+  FI_CHECK(a.mask->size(0) == blocks, ValueError, kPlan, ": mask.shape[0] is ", a.mask->size(0),
+           ", but indptr describes ", blocks, " blocks");
   Tensor ordered = Tensor::empty({a.mask->numel()}, DType::kBool);
   convert_mask(*a.mask, a.indptr, ordered.data_as<bool>());
   return ordered;
@@ -44,8 +46,12 @@ void launch_plan(const BlockSparsePlan& a) {
   p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type));
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   p.causal = a.causal;
-  set_options(p, {.op = kPlan, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
-                  .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  set_options(p, {.op = kPlan,
+                  .pos_encoding_mode = a.pos_encoding_mode,
+                  .sm_scale = a.sm_scale,
+                  .logits_soft_cap = a.logits_soft_cap,
+                  .rope_scale = a.rope_scale,
+                  .rope_theta = a.rope_theta});
   const int64_t batch = a.indptr.size(0) - 1;
   Tensor full = Tensor::empty({batch}, DType::kI32), rows = Tensor::empty({batch + 1}, DType::kI32);
   for (int64_t b = 0; b <= batch; ++b) {
@@ -53,8 +59,8 @@ void launch_plan(const BlockSparsePlan& a) {
     if (b < batch) full.data_as<int32_t>()[b] = static_cast<int32_t>(a.C);
   }
   set_page_table(p, kPlan, {"indptr", "indices", "C"}, a.indptr, a.indices, full);
-  FI_CHECK((p.max_page + 1) * a.C <= a.N, ValueError, kPlan, ": indices has key block ", p.max_page, ", which ends at ", (p.max_page + 1) * a.C,
-           ", but N is ", a.N);
+  FI_CHECK((p.max_page + 1) * a.C <= a.N, ValueError, kPlan, ": indices has key block ", p.max_page, ", which ends at ",
+           (p.max_page + 1) * a.C, ", but N is ", a.N);
   set_rows(p, kPlan, "indptr", rows);
   const Tensor ordered = a.mask && !a.packed_mask ? ordered_mask(a, p) : Tensor();
   set_mask(p, kPlan, ordered.defined() ? std::optional<TensorView>(ordered.view()) : std::nullopt, a.packed_mask);
@@ -69,14 +75,16 @@ Call call_of_run(const BlockSparseRun& a) {
   c.q = a.q, c.kv = {pages_of(a.k, p.page_size), pages_of(a.v, p.page_size)};
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
-  set_head_scales(kRun, p, c, a.scale_q ? &*a.scale_q : nullptr, a.scale_k ? &*a.scale_k : nullptr, a.scale_v ? &*a.scale_v : nullptr);
+  set_head_scales(kRun, p, c, a.scale_q ? &*a.scale_q : nullptr, a.scale_k ? &*a.scale_k : nullptr,
+                  a.scale_v ? &*a.scale_v : nullptr);
   return c;
 }
 void check_tensors(const char* op, const BlockSparseRun& a) {
   const Plan& p = plan_of(op, a.self);
   check_run(op, p, a.q, call_of_run(a).kv, "k", "v");
   for (const auto& [t, who] : {std::pair(&a.k, "k"), std::pair(&a.v, "v")})
-    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, op, ": ", who, ".shape[0] is ", t->size(0), ", but plan() was told N=", p.nnz_kv);
+    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, op, ": ", who, ".shape[0] is ", t->size(0),
+             ", but plan() was told N=", p.nnz_kv);
 }
 void validate_run(const BlockSparseRun& a) { check_tensors(kRun, a); }
 op::Shape out_shape(const BlockSparseRun& a) {
@@ -92,7 +100,8 @@ op::Cost cost(const BlockSparseRun& a) { return cost_of(plan_of(kRun, a.self), a
 /// The last plan with what this older form of run() replaces.
 Plan forward_plan(const BlockSparseForward& a) {
   Plan p = plan_of(kForward, a.self);
-  set_options(p, {kForward, p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_options(
+      p, {kForward, p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   set_work(p);
   return p;
 }
@@ -114,9 +123,13 @@ op::Refusal refuse_forward(const BlockSparseForward& a) {
   return refuse(forward_plan(a), call_of_run(a));
 }
 void launch_forward(const BlockSparseForward& a) { run(forward_plan(a), call_of_run(a)); }
-op::Refusal refuse_run_cuda(const BlockSparseRun& a) { return refuse_cuda(block_run_op, &a, plan_of(kRun, a.self), call_of_run(a)); }
+op::Refusal refuse_run_cuda(const BlockSparseRun& a) {
+  return refuse_cuda(block_run_op, &a, plan_of(kRun, a.self), call_of_run(a));
+}
 void launch_run_cuda(const BlockSparseRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
-op::Refusal refuse_forward_cuda(const BlockSparseForward& a) { return refuse_cuda(block_forward_op, &a, forward_plan(a), call_of_run(a)); }
+op::Refusal refuse_forward_cuda(const BlockSparseForward& a) {
+  return refuse_cuda(block_forward_op, &a, forward_plan(a), call_of_run(a));
+}
 void launch_forward_cuda(const BlockSparseForward& a) { run_cuda(forward_plan(a), call_of_run(a)); }
 void reference_forward(const BlockSparseForward& a) { run_reference(forward_plan(a), call_of_run(a)); }
 
@@ -163,7 +176,8 @@ constexpr op::Field run_fields[] = {
     op::in<&BlockSparseRun::scale_k>("scale_k", nullptr, DType::kF32, op::any_layout),
     op::in<&BlockSparseRun::scale_v>("scale_v", nullptr, DType::kF32, op::any_layout),
     op::out<&BlockSparseRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
-    op::out<&BlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&BlockSparseRun::return_lse>),
+    op::out<&BlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>,
+                                  op::when<&BlockSparseRun::return_lse>),
     op::attr<&BlockSparseRun::return_lse>("return_lse"),
     op::attr<&BlockSparseRun::enable_pdl>("enable_pdl"),
 };
@@ -184,26 +198,30 @@ constexpr op::Field forward_fields[] = {
     op::result<&BlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
-                                                op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
+                                                op::candidate<refuse_forward, launch_forward>("cpu"),
+                                                op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<Plan>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BlockSparsePlan>, launch_plan_from_device>("cuda"),
-                                             op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
-                                            op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<BlockSparsePlan>, launch_plan_from_device>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
+                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
-constinit const op::Op block_init_op = op::define<SparseInit>(kInit, kModule, "Attention of row blocks to the key blocks that a pattern names.",
-                                                              init_fields, init_candidates, nullptr, {}, &sparse_plan_type);
+constinit const op::Op block_init_op =
+    op::define<SparseInit>(kInit, kModule, "Attention of row blocks to the key blocks that a pattern names.",
+                           init_fields, init_candidates, nullptr, {}, &sparse_plan_type);
 constinit const op::Op block_plan_op = op::define<BlockSparsePlan, validate_plan>(
-    kPlan, kModule, "Takes the pattern of blocks and everything that is the same for all layers.", plan_fields, plan_candidates, nullptr, {},
-    &sparse_plan_type);
+    kPlan, kModule, "Takes the pattern of blocks and everything that is the same for all layers.", plan_fields,
+    plan_candidates, nullptr, {}, &sparse_plan_type);
 constinit const op::Op block_run_op = op::define<BlockSparseRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row) v; lse in base 2.", run_fields, run_candidates, ops::sparse::block_cases,
-    {}, &sparse_plan_type);
+    kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row) v; lse in base 2.", run_fields,
+    run_candidates, ops::sparse::block_cases, {}, &sparse_plan_type);
 constinit const op::Op block_forward_op = op::define<BlockSparseForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates, ops::sparse::block_forward_cases, {},
-    &sparse_plan_type);
-constinit const op::Op block_reset_op = reset_op("BlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_plan_type);
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates,
+    ops::sparse::block_forward_cases, {}, &sparse_plan_type);
+constinit const op::Op block_reset_op =
+    reset_op("BlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_plan_type);
 }  // namespace sparse
 
 BlockSparseAttentionWrapper::BlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
@@ -222,7 +240,8 @@ Tensor BlockSparseAttentionWrapper::forward(BlockSparseForward a) {
   a.self = &self_;
   return op::call(sparse::block_forward_op, a);
 }
-void BlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void BlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                         const TensorView& int_workspace) {
   op::call(sparse::block_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 

@@ -21,7 +21,8 @@ namespace {
 constexpr const char* kConvert = "convert_bsr_mask_layout";
 void validate(const ConvertBsrMask& a) {
   const int64_t blocks = op::check_indptr(kConvert, "indptr", a.indptr);
-  FI_CHECK(blocks == a.mask.size(0), ValueError, kConvert, ": indptr[-1] is ", blocks, ", but mask.shape[0] is ", a.mask.size(0));
+  FI_CHECK(blocks == a.mask.size(0), ValueError, kConvert, ": indptr[-1] is ", blocks, ", but mask.shape[0] is ",
+           a.mask.size(0));
 }
 void launch(const ConvertBsrMask& a) { convert_mask(a.mask, a.indptr, a.out->data_as<bool>()); }
 /// Where each element goes, from its place.
@@ -44,10 +45,12 @@ extern const op::Op convert_op;
 op::Refusal refuse(const ConvertBsrMask& a) { return op::refuse_unless_cpu(convert_op, &a); }
 constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
 constinit const op::Op convert_op = op::define<ConvertBsrMask, validate>(
-    kConvert, kModule, "Elements of masked blocks in the order of attention's rows.", fields, candidates, ops::sparse::convert_cases);
+    kConvert, kModule, "Elements of masked blocks in the order of attention's rows.", fields, candidates,
+    ops::sparse::convert_cases);
 
-constexpr const op::Op* kOps[] = {&block_init_op,    &block_plan_op,    &block_run_op,    &block_forward_op,   &block_reset_op,   &variable_init_op,
-                                  &variable_plan_op, &variable_run_op, &variable_forward_op, &variable_reset_op, &convert_op};
+constexpr const op::Op* kOps[] = {&block_init_op,       &block_plan_op,     &block_run_op,     &block_forward_op,
+                                  &block_reset_op,      &variable_init_op,  &variable_plan_op, &variable_run_op,
+                                  &variable_forward_op, &variable_reset_op, &convert_op};
 }  // namespace
 }  // namespace sparse
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block-sparse attention (attention.md 12; attention/op.h has the semantics that all attention shares).
 //
-// BlockSparseAttentionWrapper: rows in blocks of R, keys in blocks of C, one pattern for all heads: row block r attends to the key
-// blocks indices[indptr[r] .. indptr[r+1]]. VariableBlockSparseAttentionWrapper: a pattern and block sizes for each KV head.
-// A key block is a page of the cache and a row block a request, so that no index is written for each token; where sizes vary, a page
-// is the greatest common divisor of all sizes and offsets.
+// BlockSparseAttentionWrapper: rows in blocks of R, keys in blocks of C, one pattern for all heads: row block r attends
+// to the key blocks indices[indptr[r] .. indptr[r+1]]. VariableBlockSparseAttentionWrapper: a pattern and block sizes
+// for each KV head. A key block is a page of the cache and a row block a request, so that no index is written for each
+// token; where sizes vary, a page is the greatest common divisor of all sizes and offsets.
 //
 // `causal` counts the gathered keys of a row block, as upstream does, not absolute positions: row i of R sees the first
 // gathered - R + i + 1 of them.
 //
-// ValueError: a key block beyond N, M that is not R times the row blocks, mask sizes. AssertionError: block maps and sizes that do not
-// fit together.
+// ValueError: a key block beyond N, M that is not R times the row blocks, mask sizes. AssertionError: block maps and
+// sizes that do not fit together.
 #pragma once
 #include <optional>
 #include <string>
@@ -30,8 +30,9 @@ struct BlockSparsePlan {
   TensorView indices;  // key blocks
   int64_t M = 0, N = 0, R = 0, C = 0;
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim = 0;
-  std::optional<TensorView> mask{};         // bool [blocks, R, C]
-  std::optional<TensorView> packed_mask{};  // u8: convert_bsr_mask_layout, then segment_packbits of each row block, little-endian
+  std::optional<TensorView> mask{};  // bool [blocks, R, C]
+  std::optional<TensorView>
+      packed_mask{};  // u8: convert_bsr_mask_layout, then segment_packbits of each row block, little-endian
   bool causal = false;
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;
@@ -40,14 +41,15 @@ struct BlockSparsePlan {
   std::optional<DType> kv_data_type{};
   std::optional<DType> o_data_type{};  // q's (upstream: f16, whatever q is)
   bool non_blocking = true;
-  op::Value block_mask{}, kv_block_lens{}, q2k_indices{}, q2k_num{}, kv_splits{}, use_clc{}, q_scale{}, k_scale{}, v_scale{};  // not served
+  op::Value block_mask{}, kv_block_lens{}, q2k_indices{}, q2k_num{}, kv_splits{}, use_clc{}, q_scale{}, k_scale{},
+      v_scale{};  // not served
 };
 struct BlockSparseRun {
   op::Object* self = nullptr;
-  TensorView q, k, v;                                // [M, Hq, D], [N, Hkv, D], [N, Hkv, D]
+  TensorView q, k, v;                                         // [M, Hq, D], [N, Hkv, D], [N, Hkv, D]
   std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // f32 [Hq], [Hkv], [Hkv]: factors of q, k, v
-  std::optional<TensorView> out{};                   // [M, Hq, D]
-  std::optional<TensorView> lse{};                   // [M, Hq] f32, base 2
+  std::optional<TensorView> out{};                            // [M, Hq, D]
+  std::optional<TensorView> lse{};                            // [M, Hq] f32, base 2
   bool return_lse = false;
   std::optional<bool> enable_pdl{};
 };
@@ -99,7 +101,8 @@ struct VariableBlockSparseForward : VariableBlockSparseRun {
 };
 class VariableBlockSparseAttentionWrapper {
  public:
-  explicit VariableBlockSparseAttentionWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
+  explicit VariableBlockSparseAttentionWrapper(const TensorView& float_workspace_buffer,
+                                               const std::string& backend = "auto");
   void plan(VariableBlockSparsePlan args);
   op::Results run(VariableBlockSparseRun args);
   Tensor forward(VariableBlockSparseForward args);
@@ -109,7 +112,8 @@ class VariableBlockSparseAttentionWrapper {
   op::Object self_;
 };
 
-/// Elements of `mask` [blocks, R, C] in the order of attention: for each row block, rows one after another, each over its blocks.
+/// Elements of `mask` [blocks, R, C] in the order of attention: for each row block, rows one after another, each over
+/// its blocks.
 struct ConvertBsrMask {
   TensorView mask;                  // bool [blocks, R, C]
   TensorView indptr;                // [row blocks + 1]

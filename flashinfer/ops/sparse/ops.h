@@ -22,7 +22,8 @@ inline constexpr op::Field init_fields[] = {
 };
 /// Rows of tokens [n, heads, dim] as pages of `page_size` of them; a rest is left out.
 inline ops::KvPlane pages_of(const TensorView& t, int64_t page_size) {
-  return {t.data(), t.dtype(), t.size(0) / page_size, page_size, t.size(1), t.size(2), t.stride(0) * page_size, t.stride(0), t.stride(1)};
+  return {t.data(),    t.dtype(),  t.size(0) / page_size, page_size, t.size(1), t.size(2), t.stride(0) * page_size,
+          t.stride(0), t.stride(1)};
 }
 /// bool [blocks, R, C] into row order (see ConvertBsrMask).
 void convert_mask(const TensorView& mask, const TensorView& indptr, bool* out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern and block sizes for each KV head: a plan a head, whose requests are row blocks and whose pages are the greatest common
-// divisor of all key block sizes and offsets.
+// A pattern and block sizes for each KV head: a plan a head, whose requests are row blocks and whose pages are the
+// greatest common divisor of all key block sizes and offsets.
 #include <numeric>
 
 #include "flashinfer/ops/attention/cuda/run.h"
@@ -12,10 +12,14 @@ namespace {
 using namespace attention;
 
 constexpr const char* kClass = "VariableBlockSparseAttentionWrapper";
-constexpr const char *kInit = "VariableBlockSparseAttentionWrapper.__init__", *kPlan = "VariableBlockSparseAttentionWrapper.plan",
-                     *kRun = "VariableBlockSparseAttentionWrapper.run", *kForward = "VariableBlockSparseAttentionWrapper.forward";
+constexpr const char *kInit = "VariableBlockSparseAttentionWrapper.__init__",
+                     *kPlan = "VariableBlockSparseAttentionWrapper.plan",
+                     *kRun = "VariableBlockSparseAttentionWrapper.run",
+                     *kForward = "VariableBlockSparseAttentionWrapper.forward";
 
-[[noreturn]] void assertion(const std::string& what) { throw_error(ErrorKind::kAssertionError, str(kPlan, ": ", what)); }
+[[noreturn]] void assertion(const std::string& what) {
+  throw_error(ErrorKind::kAssertionError, str(kPlan, ": ", what));
+}
 
 /// Sizes [heads, blocks] as starts [heads][blocks + 1].
 std::vector<std::vector<int64_t>> starts_of(const char* name, const TensorView& sizes) {
@@ -37,7 +41,8 @@ std::vector<std::vector<int64_t>> starts_of(const char* name, const TensorView& 
 }
 void validate_plan(const VariableBlockSparsePlan& a) {
   const TensorView &map = a.block_mask_map, &rows = a.block_row_sz, &cols = a.block_col_sz;
-  if (map.size(0) != a.num_kv_heads) assertion(str("block_mask_map.shape[0] is ", map.size(0), ", but num_kv_heads is ", a.num_kv_heads));
+  if (map.size(0) != a.num_kv_heads)
+    assertion(str("block_mask_map.shape[0] is ", map.size(0), ", but num_kv_heads is ", a.num_kv_heads));
   if (rows.size(0) != map.size(0) || rows.size(1) != map.size(1))
     assertion(str("block_row_sz is ", to_string(rows), ", but block_mask_map is ", to_string(map)));
   if (cols.size(0) != map.size(0) || cols.size(1) != map.size(2))
@@ -48,8 +53,11 @@ void validate_plan(const VariableBlockSparsePlan& a) {
 void set_head(Plan& p, const TensorView& map, const std::vector<int64_t>& rows, const std::vector<int64_t>& cols) {
   const int64_t mb = map.size(0), nb = map.size(1), g = p.page_size;
   p.batch_size = mb;
-  p.qo_indptr = Tensor::empty({mb + 1}, DType::kI32), p.kv_indptr = Tensor::empty({mb + 1}, DType::kI32), p.kv_len = Tensor::empty({mb}, DType::kI32);
-  auto visible = [&](int64_t r, int64_t c) { return map.data_as<uint8_t>()[r * map.stride(0) + c * map.stride(1)] != 0; };
+  p.qo_indptr = Tensor::empty({mb + 1}, DType::kI32), p.kv_indptr = Tensor::empty({mb + 1}, DType::kI32),
+  p.kv_len = Tensor::empty({mb}, DType::kI32);
+  auto visible = [&](int64_t r, int64_t c) {
+    return map.data_as<uint8_t>()[r * map.stride(0) + c * map.stride(1)] != 0;
+  };
   int64_t pages = 0;
   for (int64_t r = 0; r <= mb; ++r) {
     p.qo_indptr.data_as<int32_t>()[r] = static_cast<int32_t>(rows[static_cast<size_t>(r)]);
@@ -75,7 +83,8 @@ void set_head(Plan& p, const TensorView& map, const std::vector<int64_t>& rows, 
   p.nnz_qo = rows.back();
 }
 void check_mode(const char* op, const std::string& mode) {
-  FI_CHECK(mode != "ALIBI", NotImplementedError, op, ": pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which are attended "
+  FI_CHECK(mode != "ALIBI", NotImplementedError, op,
+           ": pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which are attended "
            "one group at a time");
 }
 void launch_plan(const VariableBlockSparsePlan& a) {
@@ -90,8 +99,12 @@ void launch_plan(const VariableBlockSparsePlan& a) {
   l.q_data_type = a.q_data_type, l.o_data_type = ops::default_output(a.q_data_type);
   l.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type));
   l.causal = a.causal;
-  set_options(l, {.op = kPlan, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
-                  .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  set_options(l, {.op = kPlan,
+                  .pos_encoding_mode = a.pos_encoding_mode,
+                  .sm_scale = a.sm_scale,
+                  .logits_soft_cap = a.logits_soft_cap,
+                  .rope_scale = a.rope_scale,
+                  .rope_theta = a.rope_theta});
   check_mode(kPlan, a.pos_encoding_mode);
   l.num_qo_heads /= l.num_kv_heads, l.num_kv_heads = 1;  // of each plan
   for (int64_t h = 0; h < a.num_kv_heads; ++h) {
@@ -115,7 +128,9 @@ void each_head(const VariableBlockSparseRun& a, const Plans& plans, F f) {
   const PlanList& l = state_of(a);
   for (size_t i = 0; i < plans.size(); ++i) {
     const auto h = static_cast<int64_t>(i);
-    auto group = [&](const TensorView& t) { return t.slice(0, h * l.num_qo_heads, (h + 1) * l.num_qo_heads).transpose(0, 1); };
+    auto group = [&](const TensorView& t) {
+      return t.slice(0, h * l.num_qo_heads, (h + 1) * l.num_qo_heads).transpose(0, 1);
+    };
     auto pages = [&](const TensorView& t) { return pages_of(t.select(0, h).unsqueeze(1), l.page_size); };
     Call c;
     c.q = group(a.q), c.kv = {pages(a.k), pages(a.v)};
@@ -127,9 +142,10 @@ void each_head(const VariableBlockSparseRun& a, const Plans& plans, F f) {
 }
 void check_tensors(const char* op, const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
-  FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, op, ": q.dtype is ", name(a.q.dtype()), ", but plan() was told q_data_type=", name(l.q_data_type));
-  FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, op, ": k.dtype is ", name(a.k.dtype()), ", but plan() was told kv_data_type=",
-           name(l.kv_data_type));
+  FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, op, ": q.dtype is ", name(a.q.dtype()),
+           ", but plan() was told q_data_type=", name(l.q_data_type));
+  FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, op, ": k.dtype is ", name(a.k.dtype()),
+           ", but plan() was told kv_data_type=", name(l.kv_data_type));
   auto want = [op](const char* what, int64_t n, const char* told, int64_t m) {
     FI_CHECK(n == m, ValueError, op, ": ", what, " is ", n, ", but plan() was told ", told, m);
   };
@@ -162,8 +178,12 @@ op::Cost cost(const VariableBlockSparseRun& a) {
 PlanList forward_plan(const VariableBlockSparseForward& a) {
   PlanList l = state_of(a);
   check_mode(kForward, a.pos_encoding_mode);
-  set_options(l, {.op = kForward, .pos_encoding_mode = a.pos_encoding_mode, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap,
-                  .rope_scale = a.rope_scale, .rope_theta = a.rope_theta});
+  set_options(l, {.op = kForward,
+                  .pos_encoding_mode = a.pos_encoding_mode,
+                  .sm_scale = a.sm_scale,
+                  .logits_soft_cap = a.logits_soft_cap,
+                  .rope_scale = a.rope_scale,
+                  .rope_theta = a.rope_theta});
   l.plans = split(l, kForward);
   return l;
 }
@@ -172,7 +192,9 @@ void validate_forward(const VariableBlockSparseForward& a) {
   forward_plan(a);
 }
 /// Patterns on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const VariableBlockSparsePlan& a) { ops::with_host_arrays(variable_plan_op, a, launch_plan); }
+void launch_plan_from_device(const VariableBlockSparsePlan& a) {
+  ops::with_host_arrays(variable_plan_op, a, launch_plan);
+}
 op::Refusal refuse_plan(const VariableBlockSparsePlan& a) { return op::refuse_unless_cpu(variable_plan_op, &a); }
 op::Refusal refuse_run(const VariableBlockSparseRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(variable_run_op, &a); !r.empty()) return r;
@@ -199,9 +221,13 @@ op::Refusal refuse_heads(const op::Op& op, const VariableBlockSparseRun& a, cons
   });
   return first;
 }
-op::Refusal refuse_run_cuda(const VariableBlockSparseRun& a) { return refuse_heads(variable_run_op, a, Plans(kRun, a.self)); }
+op::Refusal refuse_run_cuda(const VariableBlockSparseRun& a) {
+  return refuse_heads(variable_run_op, a, Plans(kRun, a.self));
+}
 void launch_run_cuda(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run_cuda); }
-op::Refusal refuse_forward_cuda(const VariableBlockSparseForward& a) { return refuse_heads(variable_forward_op, a, forward_plan(a).plans); }
+op::Refusal refuse_forward_cuda(const VariableBlockSparseForward& a) {
+  return refuse_heads(variable_forward_op, a, forward_plan(a).plans);
+}
 void launch_forward_cuda(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_cuda); }
 void reference_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_reference); }
 
@@ -214,7 +240,8 @@ constexpr op::Field plan_fields[] = {
     op::attr<&VariableBlockSparsePlan::num_kv_heads>("num_kv_heads", op::required),
     op::attr<&VariableBlockSparsePlan::head_dim>("head_dim", op::required),
     op::attr<&VariableBlockSparsePlan::causal>("causal"),
-    op::attr<&VariableBlockSparsePlan::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&VariableBlockSparsePlan::pos_encoding_mode>("pos_encoding_mode",
+                                                          op::choices(kModes, ErrorKind::kKeyError)),
     op::attr<&VariableBlockSparsePlan::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&VariableBlockSparsePlan::logits_soft_cap>("logits_soft_cap"),
     op::attr<&VariableBlockSparsePlan::sm_scale>("sm_scale"),
@@ -230,7 +257,8 @@ constexpr op::Field run_fields[] = {
     op::in<&VariableBlockSparseRun::k>("k", "g n d", op::floats | op::fp8),
     op::in<&VariableBlockSparseRun::v>("v", "g n d", op::same_as("k")),
     op::out<&VariableBlockSparseRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
-    op::out<&VariableBlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&VariableBlockSparseRun::return_lse>),
+    op::out<&VariableBlockSparseRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>,
+                                          op::when<&VariableBlockSparseRun::return_lse>),
     op::attr<&VariableBlockSparseRun::return_lse>("return_lse"),
     op::attr<&VariableBlockSparseRun::enable_pdl>("enable_pdl"),
 };
@@ -239,38 +267,45 @@ constexpr op::Field forward_fields[] = {
     op::in<&VariableBlockSparseForward::q>("q", "h m d", ops::kQueryTypes),
     op::in<&VariableBlockSparseForward::k>("k", "g n d", op::floats | op::fp8),
     op::in<&VariableBlockSparseForward::v>("v", "g n d", op::same_as("k")),
-    op::attr<&VariableBlockSparseForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+    op::attr<&VariableBlockSparseForward::pos_encoding_mode>("pos_encoding_mode",
+                                                             op::choices(kModes, ErrorKind::kKeyError)),
     op::attr<&VariableBlockSparseForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&VariableBlockSparseForward::logits_soft_cap>("logits_soft_cap"),
     op::attr<&VariableBlockSparseForward::sm_scale>("sm_scale"),
     op::attr<&VariableBlockSparseForward::rope_scale>("rope_scale"),
     op::attr<&VariableBlockSparseForward::rope_theta>("rope_theta"),
-    op::result<&VariableBlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
+    op::result<&VariableBlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>,
+                                                 op::dtype<out_dtype>),
 };
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
-                                                op::candidate<refuse_forward, launch_forward>("cpu"), op::reference<reference_forward>()};
+                                                op::candidate<refuse_forward, launch_forward>("cpu"),
+                                                op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<PlanList>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<VariableBlockSparsePlan>, launch_plan_from_device>("cuda"),
-                                             op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"), op::candidate<refuse_run, launch_run>("cpu"),
-                                            op::reference<reference>()};
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<VariableBlockSparsePlan>, launch_plan_from_device>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
+                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
-constinit const op::Op variable_init_op = op::define<SparseInit>(kInit, kModule, "Attention with a pattern of blocks of different sizes a KV head.",
-                                                                 init_fields, init_candidates, nullptr, {}, &sparse_list_type);
+constinit const op::Op variable_init_op =
+    op::define<SparseInit>(kInit, kModule, "Attention with a pattern of blocks of different sizes a KV head.",
+                           init_fields, init_candidates, nullptr, {}, &sparse_list_type);
 constinit const op::Op variable_plan_op = op::define<VariableBlockSparsePlan, validate_plan>(
-    kPlan, kModule, "Takes the patterns, the sizes and everything that is the same for all layers.", plan_fields, plan_candidates, nullptr, {},
-    &sparse_list_type);
+    kPlan, kModule, "Takes the patterns, the sizes and everything that is the same for all layers.", plan_fields,
+    plan_candidates, nullptr, {}, &sparse_list_type);
 constinit const op::Op variable_run_op = op::define<VariableBlockSparseRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row and head) v; lse in base 2.", run_fields, run_candidates,
-    ops::sparse::variable_cases, {}, &sparse_list_type);
+    kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row and head) v; lse in base 2.", run_fields,
+    run_candidates, ops::sparse::variable_cases, {}, &sparse_list_type);
 constinit const op::Op variable_forward_op = op::define<VariableBlockSparseForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates, ops::sparse::variable_forward_cases, {},
-    &sparse_list_type);
-constinit const op::Op variable_reset_op = reset_op("VariableBlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_list_type);
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates,
+    ops::sparse::variable_forward_cases, {}, &sparse_list_type);
+constinit const op::Op variable_reset_op =
+    reset_op("VariableBlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_list_type);
 }  // namespace sparse
 
-VariableBlockSparseAttentionWrapper::VariableBlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
+VariableBlockSparseAttentionWrapper::VariableBlockSparseAttentionWrapper(const TensorView& workspace,
+                                                                         const std::string& backend)
     : self_(sparse::kClass, sparse::kModule, attention::sparse_list_type) {
   op::call(sparse::variable_init_op, SparseInit{&self_, workspace, backend});
 }
@@ -286,7 +321,8 @@ Tensor VariableBlockSparseAttentionWrapper::forward(VariableBlockSparseForward a
   a.self = &self_;
   return op::call(sparse::variable_forward_op, a);
 }
-void VariableBlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void VariableBlockSparseAttentionWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                                 const TensorView& int_workspace) {
   op::call(sparse::variable_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 

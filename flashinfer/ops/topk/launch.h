@@ -8,7 +8,8 @@
 
 namespace flashinfer::ops::topk {
 
-inline constexpr jit::Kernel kTopK{"flashinfer/ops/topk/kernels/cpu/topk.h", "flashinfer::cpu::top_k", "flashinfer::TopKParams"};
+inline constexpr jit::Kernel kTopK{"flashinfer/ops/topk/kernels/cpu/topk.h", "flashinfer::cpu::top_k",
+                                   "flashinfer::TopKParams"};
 
 template <class B>
 TopKConfig config_of(const B& a) {

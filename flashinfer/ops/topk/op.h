@@ -39,9 +39,10 @@ struct TopKPageTableTransform {
   int64_t tie_break = 0;                        // as top_k
   bool dsa_graph_safe = false;                  // CUDA only
   std::optional<TensorView> row_starts = {};    // [rows] i32|i64; absent: 0
-  std::optional<TensorView> page_table_row_starts = {};  // [rows] i32|i64, in pages; absent: row_starts if page_size is 1
-  int64_t page_size = 1;                        // a power of two up to 2^30
-  std::optional<TensorView> out = {};           // [rows, k] i32
+  std::optional<TensorView> page_table_row_starts =
+      {};                                          // [rows] i32|i64, in pages; absent: row_starts if page_size is 1
+  int64_t page_size = 1;                           // a power of two up to 2^30
+  std::optional<TensorView> out = {};              // [rows, k] i32
   std::optional<TensorView> out_raw_indices = {};  // [rows, k] i32: receives the positions p
 };
 /// table[start + p / page_size] * page_size + p % page_size for each selected position p, table being the row's page

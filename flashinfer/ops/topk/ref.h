@@ -11,7 +11,8 @@
 namespace flashinfer::ref {
 
 /// Positions in [0, n) of the k largest of input[r, start .. start + n), in order of position.
-inline std::vector<int64_t> top_k_window(const TensorView& input, int64_t r, int64_t start, int64_t n, int64_t k, bool large) {
+inline std::vector<int64_t> top_k_window(const TensorView& input, int64_t r, int64_t start, int64_t n, int64_t k,
+                                         bool large) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   if (large) std::reverse(order.begin(), order.end());

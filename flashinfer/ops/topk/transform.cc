@@ -29,10 +29,11 @@ int64_t table_start(const Paged& a, int64_t r) {
 void validate_table(const Paged& a) {
   const char* op = op_name<Paged>();
   const int64_t rows = a.input.size(0), batch = a.src_page_table.size(0), pages = a.src_page_table.size(1);
-  FI_CHECK(a.page_size >= 1 && a.page_size <= (int64_t{1} << 30) && std::has_single_bit(static_cast<uint64_t>(a.page_size)),
-           ValueError, op, ": page_size is ", a.page_size, ", but must be a power of two in [1, 2^30]");
-  FI_CHECK(!a.row_starts || a.page_table_row_starts || a.page_size == 1, ValueError, op,
-           ": row_starts with page_size ", a.page_size, " needs page_table_row_starts");
+  FI_CHECK(
+      a.page_size >= 1 && a.page_size <= (int64_t{1} << 30) && std::has_single_bit(static_cast<uint64_t>(a.page_size)),
+      ValueError, op, ": page_size is ", a.page_size, ", but must be a power of two in [1, 2^30]");
+  FI_CHECK(!a.row_starts || a.page_table_row_starts || a.page_size == 1, ValueError, op, ": row_starts with page_size ",
+           a.page_size, " needs page_table_row_starts");
   FI_CHECK(a.row_to_batch || batch == rows, ValueError, op, ": src_page_table.shape[0] is ", batch,
            ", but without row_to_batch it must be ", rows, " (from input.shape[0])");
   if (a.src_page_table.device() != kCpu) return;
@@ -125,11 +126,11 @@ op::Shape output_shape(const B& a) {
 
 bool raw_wanted(const Paged& a) { return a.out_raw_indices.has_value(); }
 
-#define FI_TOPK_OPTIONS(B)                                                                    \
-  op::attr<&B::deterministic>("deterministic"),                                               \
-      op::attr<&B::tie_break>("tie_break", op::literal("TopKTieBreak.NONE"),                  \
-                              op::enumeration("TopKTieBreak: NONE=0|SMALL=1|LARGE=2")),       \
-      op::attr<&B::dsa_graph_safe>("dsa_graph_safe"),                                         \
+#define FI_TOPK_OPTIONS(B)                                                              \
+  op::attr<&B::deterministic>("deterministic"),                                         \
+      op::attr<&B::tie_break>("tie_break", op::literal("TopKTieBreak.NONE"),            \
+                              op::enumeration("TopKTieBreak: NONE=0|SMALL=1|LARGE=2")), \
+      op::attr<&B::dsa_graph_safe>("dsa_graph_safe"),                                   \
       op::in<&B::row_starts>("row_starts", "n", op::indices, op::any_layout)
 constexpr op::Field paged_fields[] = {
     op::in<&Paged::input>("input", "n d", op::floats),

@@ -4,22 +4,26 @@
 #include "flashinfer/ops/attention/kernels/cuda/attention_simt.cuh"
 
 using namespace flashinfer;
-#define ENTRY(name, ...)                                                     \
-  inline constexpr AttentionCudaConfig k_##name{__VA_ARGS__};                \
+#define ENTRY(name, ...)                                      \
+  inline constexpr AttentionCudaConfig k_##name{__VA_ARGS__}; \
   FI_CUDA_ENTRY_NAMED(name, AttentionCudaParams, cu::attention<k_##name>)
 ENTRY(bf16_64_few, .q = DType::kBF16, .o = DType::kBF16, .warps_k = 4, .dqk = 64, .dvo = 64, .threads = 128)
 ENTRY(bf16_64_many, .q = DType::kBF16, .o = DType::kBF16, .warps_k = 1, .dqk = 64, .dvo = 64, .threads = 128)
 ENTRY(f16_128_few, .q = DType::kF16, .o = DType::kF16, .warps_k = 4, .dqk = 128, .dvo = 128, .threads = 128)
 ENTRY(f16_128_many, .q = DType::kF16, .o = DType::kF16, .warps_k = 1, .dqk = 128, .dvo = 128, .threads = 256)
 ENTRY(f16_192_many, .q = DType::kF16, .o = DType::kF32, .warps_k = 1, .dqk = 192, .dvo = 128, .threads = 128)
-#define CORES(name, ...)                                                  \
-  inline constexpr AttentionCoresConfig k_##name{__VA_ARGS__};            \
+#define CORES(name, ...)                                       \
+  inline constexpr AttentionCoresConfig k_##name{__VA_ARGS__}; \
   FI_CUDA_ENTRY_NAMED(name, AttentionCudaParams, cu::attention_cores<k_##name>)
-CORES(cores_f32_64, .q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 64, .dvo = 64, .rope = 0, .threads = 128)
-CORES(cores_e4m3_128, .q = DType::kF16, .kv = DType::kF8E4M3, .o = DType::kF16, .rows = 4, .dqk = 128, .dvo = 128, .rope = 0, .threads = 128)
-CORES(cores_f32_256, .q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256, .rope = 0, .threads = 128)
+CORES(cores_f32_64, .q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 64, .dvo = 64, .rope = 0,
+      .threads = 128)
+CORES(cores_e4m3_128, .q = DType::kF16, .kv = DType::kF8E4M3, .o = DType::kF16, .rows = 4, .dqk = 128, .dvo = 128,
+      .rope = 0, .threads = 128)
+CORES(cores_f32_256, .q = DType::kF32, .kv = DType::kF32, .o = DType::kF32, .rows = 4, .dqk = 256, .dvo = 256,
+      .rope = 0, .threads = 128)
 inline constexpr AttentionMergeCudaConfig kMergeF32{.o = DType::kF32, .columns = 4, .dvo = 64, .threads = 128};
 FI_CUDA_ENTRY_NAMED(merge_f32, AttentionCudaParams, cu::attention_merge<kMergeF32>)
-inline constexpr AttentionMergeCudaConfig kMergeBF16{.o = DType::kBF16, .columns = 4, .dvo = 64, .threads = 128}, kMergeF16{.o = DType::kF16, .columns = 4, .dvo = 128, .threads = 128};
+inline constexpr AttentionMergeCudaConfig kMergeBF16{.o = DType::kBF16, .columns = 4, .dvo = 64, .threads = 128},
+    kMergeF16{.o = DType::kF16, .columns = 4, .dvo = 128, .threads = 128};
 FI_CUDA_ENTRY_NAMED(merge_bf16, AttentionCudaParams, cu::attention_merge<kMergeBF16>)
 FI_CUDA_ENTRY_NAMED(merge_f16, AttentionCudaParams, cu::attention_merge<kMergeF16>)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for tests of the emulator: each is right with kBug = false and has one bug with kBug = true. Built as a JIT artifact is.
+// Kernels for tests of the emulator: each is right with kBug = false and has one bug with kBug = true. Built as a JIT
+// artifact is.
 #include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/atomic.h"
 #include "flashinfer/kernels/cuda/cluster.h"
@@ -35,8 +36,10 @@ template <bool kBug>
 FI_GLOBAL_FN void shuffle_as_barrier(const P& p) {
   const uint32_t i = thread_x();
   tile()[i] = p.in[i];
-  if (kBug) p.out[i] = shuffle(1.0f, 0);
-  else sync_warp();
+  if (kBug)
+    p.out[i] = shuffle(1.0f, 0);
+  else
+    sync_warp();
   p.out[i] = tile()[i ^ 1];
 }
 /// One buffer for two rounds.
@@ -137,14 +140,18 @@ FI_GLOBAL_FN void diverged_barrier(const P& p) {
 }
 template <bool kBug>
 FI_GLOBAL_FN void deadlock(const P& p) {
-  if (warp() == 0) barrier_sync(1, kBug ? 128 : 64);
-  else if (warp() == 1) barrier_arrive(1, kBug ? 128 : 64);
+  if (warp() == 0)
+    barrier_sync(1, kBug ? 128 : 64);
+  else if (warp() == 1)
+    barrier_arrive(1, kBug ? 128 : 64);
   p.out[thread_x()] = 1.0f;
 }
 template <bool kBug>
 FI_GLOBAL_FN void barrier_counts(const P& p) {
-  if (warp() == 0) barrier_sync(1, 64);
-  else if (warp() == 1) barrier_sync(1, kBug ? 96 : 64);
+  if (warp() == 0)
+    barrier_sync(1, 64);
+  else if (warp() == 1)
+    barrier_sync(1, kBug ? 96 : 64);
   p.out[thread_x()] = 1.0f;
 }
 template <bool kBug>
@@ -195,8 +202,10 @@ FI_GLOBAL_FN void global_race(const P& p) {
 template <bool kBug>
 FI_GLOBAL_FN void count_without_atomic(const P& p) {
   if (thread_x() != 0) return;
-  if (kBug) *p.counter += 1;
-  else atomic_add(p.counter, 1u);
+  if (kBug)
+    *p.counter += 1;
+  else
+    atomic_add(p.counter, 1u);
 }
 /// The last block to come sums what the others left.
 template <bool kBug>
@@ -231,7 +240,8 @@ FI_GLOBAL_FN void grid_barrier_alone(const P& p) {
   if (kBug) sync_grid(p.counter);
 }
 
-/// out (16 x 8) = A (16 x 16) B (16 x 8) in bf16, from in: A row-major, then B row-major (k x n); kBug: one thing is wrong.
+/// out (16 x 8) = A (16 x 16) B (16 x 8) in bf16, from in: A row-major, then B row-major (k x n); kBug: one thing is
+/// wrong.
 enum class Wrong { kNothing, kSwizzle, kTransposed, kLane, kStore };
 template <Wrong kWrong>
 FI_GLOBAL_FN void product(const P& p) {
@@ -284,7 +294,9 @@ FI_GLOBAL_FN void matrix_rows(const P& p) {
   p.out[lane()] = static_cast<float>(x);
 }
 template <int kStride>
-FI_GLOBAL_FN void strided(const P& p) { p.out[lane()] = p.in[lane() * kStride]; }
+FI_GLOBAL_FN void strided(const P& p) {
+  p.out[lane()] = p.in[lane() * kStride];
+}
 FI_GLOBAL_FN void wide(const P& p) { store<Hint::kOnce>(p.out + 4 * lane(), load<4>(p.in + 4 * lane())); }
 /// Lane l makes l % 4 + 1 rounds: requests are matched by execution, not by time.
 FI_GLOBAL_FN void uneven(const P& p) {
@@ -295,25 +307,26 @@ FI_GLOBAL_FN void uneven(const P& p) {
 }  // namespace flashinfer::cu
 
 using namespace flashinfer;
-#define PAIR(name)                                                      \
-  FI_CUDA_ENTRY_NAMED(bug_##name, PlantedParams, cu::name<true>)        \
+#define PAIR(name)                                               \
+  FI_CUDA_ENTRY_NAMED(bug_##name, PlantedParams, cu::name<true>) \
   FI_CUDA_ENTRY_NAMED(right_##name, PlantedParams, cu::name<false>)
-PAIR(missing_sync) PAIR(missing_sync_warp) PAIR(shuffle_as_barrier) PAIR(missing_second_sync) PAIR(missing_async_wait)
-PAIR(wrong_pending_count) PAIR(wait_without_sync) PAIR(never_waited) PAIR(store_into_flight) PAIR(one_too_far) PAIR(before_the_start)
-PAIR(past_shared) PAIR(write_parameter) PAIR(skipped_barrier) PAIR(diverged_barrier) PAIR(deadlock) PAIR(barrier_counts)
-PAIR(uninitialised) PAIR(misaligned) PAIR(misaligned_async) PAIR(shuffle_after_exit) PAIR(shuffle_in_a_branch) PAIR(mask_without_self)
-PAIR(blocks_race) PAIR(global_race) PAIR(count_without_atomic) PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier)
-PAIR(grid_barrier_alone) PAIR(read_too_early)
-FI_CUDA_ENTRY_NAMED(product, PlantedParams, cu::product<cu::Wrong::kNothing>)
-FI_CUDA_ENTRY_NAMED(product_swizzle, PlantedParams, cu::product<cu::Wrong::kSwizzle>)
-FI_CUDA_ENTRY_NAMED(product_transposed, PlantedParams, cu::product<cu::Wrong::kTransposed>)
-FI_CUDA_ENTRY_NAMED(product_lane, PlantedParams, cu::product<cu::Wrong::kLane>)
-FI_CUDA_ENTRY_NAMED(product_store, PlantedParams, cu::product<cu::Wrong::kStore>)
-FI_CUDA_ENTRY_NAMED(column_32, PlantedParams, cu::column<32>)
-FI_CUDA_ENTRY_NAMED(column_33, PlantedParams, cu::column<33>)
-FI_CUDA_ENTRY_NAMED(rows_plain, PlantedParams, cu::matrix_rows<false>)
-FI_CUDA_ENTRY_NAMED(rows_swizzled, PlantedParams, cu::matrix_rows<true>)
-FI_CUDA_ENTRY_NAMED(stride_1, PlantedParams, cu::strided<1>)
-FI_CUDA_ENTRY_NAMED(stride_8, PlantedParams, cu::strided<8>)
-FI_CUDA_ENTRY_NAMED(wide, PlantedParams, cu::wide)
-FI_CUDA_ENTRY_NAMED(uneven, PlantedParams, cu::uneven)
+PAIR(missing_sync)
+PAIR(missing_sync_warp) PAIR(shuffle_as_barrier) PAIR(missing_second_sync) PAIR(missing_async_wait)
+    PAIR(wrong_pending_count) PAIR(wait_without_sync) PAIR(never_waited) PAIR(store_into_flight) PAIR(one_too_far) PAIR(
+        before_the_start) PAIR(past_shared) PAIR(write_parameter) PAIR(skipped_barrier) PAIR(diverged_barrier)
+        PAIR(deadlock) PAIR(barrier_counts) PAIR(uninitialised) PAIR(misaligned) PAIR(misaligned_async) PAIR(
+            shuffle_after_exit) PAIR(shuffle_in_a_branch) PAIR(mask_without_self) PAIR(blocks_race) PAIR(global_race)
+            PAIR(count_without_atomic) PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier) PAIR(grid_barrier_alone)
+                PAIR(read_too_early) FI_CUDA_ENTRY_NAMED(product, PlantedParams, cu::product<cu::Wrong::kNothing>)
+                    FI_CUDA_ENTRY_NAMED(product_swizzle, PlantedParams, cu::product<cu::Wrong::kSwizzle>)
+                        FI_CUDA_ENTRY_NAMED(product_transposed, PlantedParams, cu::product<cu::Wrong::kTransposed>)
+                            FI_CUDA_ENTRY_NAMED(product_lane, PlantedParams, cu::product<cu::Wrong::kLane>)
+                                FI_CUDA_ENTRY_NAMED(product_store, PlantedParams, cu::product<cu::Wrong::kStore>)
+                                    FI_CUDA_ENTRY_NAMED(column_32, PlantedParams, cu::column<32>)
+                                        FI_CUDA_ENTRY_NAMED(column_33, PlantedParams, cu::column<33>)
+                                            FI_CUDA_ENTRY_NAMED(rows_plain, PlantedParams, cu::matrix_rows<false>)
+                                                FI_CUDA_ENTRY_NAMED(rows_swizzled, PlantedParams, cu::matrix_rows<true>)
+                                                    FI_CUDA_ENTRY_NAMED(stride_1, PlantedParams, cu::strided<1>)
+                                                        FI_CUDA_ENTRY_NAMED(stride_8, PlantedParams, cu::strided<8>)
+                                                            FI_CUDA_ENTRY_NAMED(wide, PlantedParams, cu::wide)
+                                                                FI_CUDA_ENTRY_NAMED(uneven, PlantedParams, cu::uneven)

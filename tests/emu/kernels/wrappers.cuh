@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrappers that few kernels of the library use, each alone in a kernel whose answer is known. The emulator runs them; NVRTC compiles them.
+// Wrappers that few kernels of the library use, each alone in a kernel whose answer is known. The emulator runs them;
+// NVRTC compiles them.
 #pragma once
 #include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/cluster.h"
@@ -11,24 +12,28 @@
 
 namespace flashinfer::cu {
 
-/// out (16 x 8) = A (16 x 32) B (32 x 8) + out, in e4m3: fragments as mma.h draws them, four bytes of k a register. in: A row-major, then B's
-/// columns, one byte an element.
+/// out (16 x 8) = A (16 x 32) B (32 x 8) + out, in e4m3: fragments as mma.h draws them, four bytes of k a register. in:
+/// A row-major, then B's columns, one byte an element.
 FI_GLOBAL_FN void product_e4m3(const PlantedParams& p) {
   const uint32_t* a = reinterpret_cast<const uint32_t*>(p.in);  // 8 words a row
   const uint32_t* b = a + 128;                                  // 8 words a column
   const uint32_t g = lane() / 4, t = lane() % 4;
   Acc c;
   for (uint32_t i = 0; i < 4; ++i) c.r[i] = p.out[(g + i / 2 * 8) * 8 + 2 * t + i % 2];
-  c = mma<e4m3_t>({{a[8 * g + t], a[8 * (g + 8) + t], a[8 * g + t + 4], a[8 * (g + 8) + t + 4]}}, {{b[8 * g + t], b[8 * g + t + 4]}}, c);
+  c = mma<e4m3_t>({{a[8 * g + t], a[8 * (g + 8) + t], a[8 * g + t + 4], a[8 * (g + 8) + t + 4]}},
+                  {{b[8 * g + t], b[8 * g + t + 4]}}, c);
   for (uint32_t i = 0; i < 4; ++i) p.out[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = c.r[i];
 }
 
-/// A 16 x 16 tile of 16-bit numbers by stmatrix, from the layout of an mma's accumulators (matrix j: rows 8 (j % 2), columns 8 (j / 2)), then
-/// row by row to out. kSync: with the barrier that shows the stores to other lanes; kSwizzled: rows of 64 elements, else 16.
+/// A 16 x 16 tile of 16-bit numbers by stmatrix, from the layout of an mma's accumulators (matrix j: rows 8 (j % 2),
+/// columns 8 (j / 2)), then row by row to out. kSync: with the barrier that shows the stores to other lanes; kSwizzled:
+/// rows of 64 elements, else 16.
 template <bool kSync, bool kSwizzled>
 FI_GLOBAL_FN void store_tile(const PlantedParams& p) {
   constexpr uint32_t kPieces = kSwizzled ? 8 : 2;
-  const auto at = [](uint32_t row, uint32_t piece) { return shared() + 16 * (kSwizzled ? swizzle<kPieces>(row, piece) : row * kPieces + piece); };
+  const auto at = [](uint32_t row, uint32_t piece) {
+    return shared() + 16 * (kSwizzled ? swizzle<kPieces>(row, piece) : row * kPieces + piece);
+  };
   const uint32_t g = lane() / 4, t = lane() % 4;
   Frag4 f;
   for (uint32_t j = 0; j < 4; ++j) {
@@ -65,7 +70,8 @@ FI_GLOBAL_FN void copies(const PlantedParams& p) {
   copy_piece<float, 4>(from + 960, to + 960);
 }
 
-/// Two warps and a tile: warp 0 writes and only arrives, warp 1 waits, reads, and gives the tile back at another barrier, four times.
+/// Two warps and a tile: warp 0 writes and only arrives, warp 1 waits, reads, and gives the tile back at another
+/// barrier, four times.
 template <bool kBack>
 FI_GLOBAL_FN void hand_over(const PlantedParams& p) {
   float* tile = reinterpret_cast<float*>(shared());
@@ -90,7 +96,8 @@ FI_GLOBAL_FN void cluster_sum(const PlantedParams& p) {
   cluster_arrive();
   cluster_wait();
   float sum = 0;
-  for (uint32_t r = 0; r < cluster_blocks(); ++r) sum += *map_shared(mine + thread_x(), (cluster_rank() + r) % cluster_blocks());
+  for (uint32_t r = 0; r < cluster_blocks(); ++r)
+    sum += *map_shared(mine + thread_x(), (cluster_rank() + r) % cluster_blocks());
   p.out[block_x() * 32 + thread_x()] = sum;
   cluster_arrive();
   cluster_wait();  // nobody leaves while others read
@@ -101,7 +108,8 @@ FI_GLOBAL_FN void cluster_sum(const PlantedParams& p) {
 FI_GLOBAL_FN void special(const PlantedParams& p) {
   const float x = p.in[lane()];
   float* y = p.out + 8 * lane();
-  y[0] = exp2_fast(x), y[1] = log2_fast(x * x), y[2] = rcp_fast(x), y[3] = rsqrt_fast(x * x), y[4] = tanh_fast(x), y[5] = exp_fast(x), y[6] = sigmoid_fast(x);
+  y[0] = exp2_fast(x), y[1] = log2_fast(x * x), y[2] = rcp_fast(x), y[3] = rsqrt_fast(x * x), y[4] = tanh_fast(x),
+  y[5] = exp_fast(x), y[6] = sigmoid_fast(x);
 }
 
 }  // namespace flashinfer::cu

@@ -27,7 +27,7 @@ struct ActCudaConfig {
   DType dtype;
   Activation kind;
   short aligned;  // every half row begins at 16 bytes and d fills whole ones: wide loads
-  int threads;  // of a block
+  int threads;    // of a block
 
   static constexpr const char* kName = "flashinfer::ActCudaConfig";
   template <class V>

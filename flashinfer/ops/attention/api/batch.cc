@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/attention/api/methods.h"
+#include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -16,7 +16,9 @@ void launch_init(const BatchAttentionInit& a) {
   p.kv_layout = a.kv_layout;
   a.self->set(std::move(p));
 }
-void validate_plan(const BatchAttentionPlan& a) { throw_if_given(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu); }
+void validate_plan(const BatchAttentionPlan& a) {
+  throw_if_given(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
+}
 void launch_plan(const BatchAttentionPlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
@@ -24,8 +26,11 @@ void launch_plan(const BatchAttentionPlan& a) {
   p.q_data_type = a.q_data_type, p.o_data_type = ops::default_output(a.q_data_type);
   p.kv_data_type = cache_type(a.kv_data_type);
   p.causal = a.causal;
-  set_options(p, {.op = kPlan, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap, .rope_scale = {}, .rope_theta = {}});
-  set_page_table_of_lengths(p, kPlan, {"kv_indptr", "kv_indices", "kv_len_arr"}, a.kv_indptr, a.kv_indices, a.kv_len_arr);
+  set_options(
+      p,
+      {.op = kPlan, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap, .rope_scale = {}, .rope_theta = {}});
+  set_page_table_of_lengths(p, kPlan, {"kv_indptr", "kv_indices", "kv_len_arr"}, a.kv_indptr, a.kv_indices,
+                            a.kv_len_arr);
   set_rows(p, kPlan, "qo_indptr", a.qo_indptr);
   set_work(p);
   a.self->set(std::move(p));
@@ -45,8 +50,8 @@ Call call_of_run(const BatchAttentionRun& a) {
 void validate_run(const BatchAttentionRun& a) {
   const Plan& p = plan_of(kRun, a.self);
   throw_if_given(kRun, "profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
-  FI_CHECK(a.logits_soft_cap == 0 || a.logits_soft_cap == p.logits_soft_cap, ValueError, kRun, ": logits_soft_cap is ", a.logits_soft_cap,
-           ", but plan() was told ", p.logits_soft_cap);
+  FI_CHECK(a.logits_soft_cap == 0 || a.logits_soft_cap == p.logits_soft_cap, ValueError, kRun, ": logits_soft_cap is ",
+           a.logits_soft_cap, ", but plan() was told ", p.logits_soft_cap);
   const Planes kv = cache_planes(kRun, a.kv_cache, p.kv_layout);
   check_run(kRun, p, a.q, kv, "kv_cache (K)", "kv_cache (V)");
   check_pool(kRun, p, kv, "kv_indices");
@@ -70,7 +75,9 @@ op::Refusal refuse_run(const BatchAttentionRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(batch_run_op, &a); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
-op::Refusal refuse_run_cuda(const BatchAttentionRun& a) { return refuse_cuda(batch_run_op, &a, plan_of(kRun, a.self), call_of_run(a)); }
+op::Refusal refuse_run_cuda(const BatchAttentionRun& a) {
+  return refuse_cuda(batch_run_op, &a, plan_of(kRun, a.self), call_of_run(a));
+}
 void launch_run_cuda(const BatchAttentionRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
 void launch_run(const BatchAttentionRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
 void reference(const BatchAttentionRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
@@ -111,25 +118,27 @@ constexpr op::Field run_fields[] = {
     op::paged<&BatchAttentionRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchAttentionPlan>, launch_plan_from_device>("cuda"),
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<BatchAttentionPlan>, launch_plan_from_device>("cuda"),
     op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
-    op::candidate<refuse_run, launch_run>("cpu"),
-                                            op::reference<reference>()};
+                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
-constinit const op::Op batch_init_op = op::define<BatchAttentionInit>(kInit, kModule, "Prefill and decode requests in one batch.", init_fields,
-                                                                      init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op batch_init_op = op::define<BatchAttentionInit>(
+    kInit, kModule, "Prefill and decode requests in one batch.", init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op batch_plan_op = op::define<BatchAttentionPlan, validate_plan>(
-    kPlan, kModule, "Takes the page table and everything that is the same for all layers of a step.", plan_fields, plan_candidates, nullptr, {},
-    &plan_type);
+    kPlan, kModule, "Takes the page table and everything that is the same for all layers of a step.", plan_fields,
+    plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op batch_run_op = op::define<BatchAttentionRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(scale * q k^T, causal) v over each request's pages; lse in base 2.", run_fields, run_candidates,
-    ops::attention::batch_attention_cases, {}, &plan_type);
-constinit const op::Op batch_prewarm_op = prewarm_op("BatchAttention.prewarm_paged_kv_stride_variant", kModule, &plan_type);
+    kRun, kModule, "out = softmax(scale * q k^T, causal) v over each request's pages; lse in base 2.", run_fields,
+    run_candidates, ops::attention::batch_attention_cases, {}, &plan_type);
+constinit const op::Op batch_prewarm_op =
+    prewarm_op("BatchAttention.prewarm_paged_kv_stride_variant", kModule, &plan_type);
 }  // namespace attention
 
-BatchAttention::BatchAttention(BatchAttentionInit a) : self_(attention::kClass, attention::kModule, attention::plan_type) {
+BatchAttention::BatchAttention(BatchAttentionInit a)
+    : self_(attention::kClass, attention::kModule, attention::plan_type) {
   a.self = &self_;
   op::call(attention::batch_init_op, a);
 }

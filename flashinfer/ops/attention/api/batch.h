@@ -32,9 +32,10 @@ struct BatchAttentionRun {
   std::optional<TensorView> out{};  // [nnz, Hq, Dvo] as q
   std::optional<TensorView> lse{};  // [nnz, Hq] f32, base 2
   std::optional<double> k_scale{}, v_scale{};
-  double logits_soft_cap = 0.0;  // the plan's, or 0
+  double logits_soft_cap = 0.0;                 // the plan's, or 0
   std::optional<TensorView> profiler_buffer{};  // not served
-  std::optional<op::PagedKv> kv_cache_sf{};     // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
+  std::optional<op::PagedKv>
+      kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
 };
 /// Returns always both, out and lse.
 class BatchAttention {

@@ -28,7 +28,8 @@ inline void throw_if_given(std::string_view op, std::string_view argument, bool 
 }
 /// A plan's kv_data_type where run() has no place for the scales of an NVFP4 cache.
 inline DType type_without_scales(std::string_view op, DType t) {
-  throw_if_given(op, "kv_data_type=uint8", cache_type(t) == DType::kF4E2M1x2, "an NVFP4 cache needs kv_cache_sf, which run() does not take");
+  throw_if_given(op, "kv_data_type=uint8", cache_type(t) == DType::kF4E2M1x2,
+                 "an NVFP4 cache needs kv_cache_sf, which run() does not take");
   return t;
 }
 /// The plan of a receiver. AssertionError before plan().
@@ -39,20 +40,24 @@ inline const Plan& plan_of(std::string_view op, const op::Object* self) {
 }
 
 /// What the three run() methods check: tensors against the plan. `k_from`, `v_from` name K and V in messages.
-inline void check_run(std::string_view op, const Plan& p, const TensorView& q, const Planes& kv, std::string_view k_from,
-                      std::string_view v_from) {
-  FI_CHECK(q.dtype() == p.q_data_type, ValueError, op, ": q.dtype is ", name(q.dtype()), ", but plan() was told q_data_type=",
-           name(p.q_data_type));
+inline void check_run(std::string_view op, const Plan& p, const TensorView& q, const Planes& kv,
+                      std::string_view k_from, std::string_view v_from) {
+  FI_CHECK(q.dtype() == p.q_data_type, ValueError, op, ": q.dtype is ", name(q.dtype()),
+           ", but plan() was told q_data_type=", name(p.q_data_type));
   FI_CHECK(kv.k.dtype == p.kv_data_type, ValueError, op, ": ", k_from, ".dtype is ", name(kv.k.dtype),
            ", but plan() was told kv_data_type=", name(p.kv_data_type));
   FI_CHECK(q.size(0) == p.nnz_qo, ValueError, op, ": q.shape[0] is ", q.size(0), ", but plan() was told ", p.nnz_qo,
            " query tokens in all");
-  FI_CHECK(q.size(1) == p.num_qo_heads, ValueError, op, ": q.shape[1] is ", q.size(1), ", but plan() was told num_qo_heads=", p.num_qo_heads);
-  FI_CHECK(q.size(2) == p.head_dim_qk, ValueError, op, ": q.shape[2] is ", q.size(2), ", but plan() was told a head dim of ", p.head_dim_qk);
-  for (const auto& [plane, from, dim] : {std::tuple(&kv.k, k_from, p.head_dim_qk), std::tuple(&kv.v, v_from, p.head_dim_vo)}) {
+  FI_CHECK(q.size(1) == p.num_qo_heads, ValueError, op, ": q.shape[1] is ", q.size(1),
+           ", but plan() was told num_qo_heads=", p.num_qo_heads);
+  FI_CHECK(q.size(2) == p.head_dim_qk, ValueError, op, ": q.shape[2] is ", q.size(2),
+           ", but plan() was told a head dim of ", p.head_dim_qk);
+  for (const auto& [plane, from, dim] :
+       {std::tuple(&kv.k, k_from, p.head_dim_qk), std::tuple(&kv.v, v_from, p.head_dim_vo)}) {
     FI_CHECK(plane->heads == p.num_kv_heads, ValueError, op, ": ", from, " has ", plane->heads,
              " heads, but plan() was told num_kv_heads=", p.num_kv_heads);
-    FI_CHECK(plane->dim == dim, ValueError, op, ": ", from, " has a head dim of ", plane->dim, ", but plan() was told ", dim);
+    FI_CHECK(plane->dim == dim, ValueError, op, ": ", from, " has a head dim of ", plane->dim, ", but plan() was told ",
+             dim);
   }
 }
 inline void check_pool(std::string_view op, const Plan& p, const Planes& kv, const char* indices) {
@@ -62,15 +67,17 @@ inline void check_pool(std::string_view op, const Plan& p, const Planes& kv, con
   const int32_t* page = p.kv_indices.data_as<int32_t>();
   int64_t i = 0;
   while (page[i] < kv.k.pages) ++i;
-  throw ValueError(str(op, ": ", indices, "[", i, "] of plan() is ", page[i], ", but paged_kv_cache has ", kv.k.pages, " pages"));
+  throw ValueError(
+      str(op, ": ", indices, "[", i, "] of plan() is ", page[i], ", but paged_kv_cache has ", kv.k.pages, " pages"));
 }
 inline void check_window(std::string_view op, const Plan& p, const std::optional<int64_t>& window_left) {
   if (window_left && std::max<int64_t>(*window_left, -1) != p.window_left)
-    throw_error(ErrorKind::kAssertionError, str(op, ": window_left is ", *window_left, ", but plan() was told ", p.window_left));
+    throw_error(ErrorKind::kAssertionError,
+                str(op, ": window_left is ", *window_left, ", but plan() was told ", p.window_left));
 }
 inline void check_sinks(std::string_view op, const Plan& p, const std::optional<TensorView>& sinks) {
-  FI_CHECK(!sinks || (sinks->rank() == 1 && sinks->size(0) == p.num_qo_heads), ValueError, op, ": sinks is ", to_string(*sinks),
-           ", but must be [", p.num_qo_heads, "] (num_qo_heads)");
+  FI_CHECK(!sinks || (sinks->rank() == 1 && sinks->size(0) == p.num_qo_heads), ValueError, op, ": sinks is ",
+           to_string(*sinks), ", but must be [", p.num_qo_heads, "] (num_qo_heads)");
 }
 /// A scale for each of `heads` heads.
 inline const TensorView* head_scales(std::string_view op, const char* name, const TensorView* t, int64_t heads) {
@@ -79,7 +86,8 @@ inline const TensorView* head_scales(std::string_view op, const char* name, cons
            to_string(*t), ", but must be float32[", heads, "]: one for each head");
   return t;
 }
-inline void set_head_scales(std::string_view op, const Plan& p, Call& c, const TensorView* q, const TensorView* k, const TensorView* v) {
+inline void set_head_scales(std::string_view op, const Plan& p, Call& c, const TensorView* q, const TensorView* k,
+                            const TensorView* v) {
   c.q_head_scales = head_scales(op, "scale_q", q, p.num_qo_heads);
   c.k_head_scales = head_scales(op, "scale_k", k, p.num_kv_heads);
   c.v_head_scales = head_scales(op, "scale_v", v, p.num_kv_heads);
@@ -88,12 +96,13 @@ inline void set_head_scales(std::string_view op, const Plan& p, Call& c, const T
 inline void set_positional_scales(std::string_view op, const Plan& p, Call& c, const op::Value& args) {
   const auto* given = op::sequence_items(args);
   if (!given || given->empty() || !p.jit_args.is_none() || !op::fp8.has(p.q_data_type)) return;
-  FI_CHECK(given->size() == 3, TypeError, op, ": there are ", given->size(), " additional arguments, but an 8-bit q has three: scale_q, scale_k, scale_v");
+  FI_CHECK(given->size() == 3, TypeError, op, ": there are ", given->size(),
+           " additional arguments, but an 8-bit q has three: scale_q, scale_k, scale_v");
   const TensorView* scales[3];
   for (size_t i = 0; i < 3; ++i) {
     scales[i] = (*given)[i].tensor();
-    FI_CHECK(scales[i] || (*given)[i].is_none(), TypeError, op, ": additional argument ", i, " must be a tensor (scale_q, scale_k, scale_v), but is ",
-             op::type_name((*given)[i]));
+    FI_CHECK(scales[i] || (*given)[i].is_none(), TypeError, op, ": additional argument ", i,
+             " must be a tensor (scale_q, scale_k, scale_v), but is ", op::type_name((*given)[i]));
   }
   set_head_scales(op, p, c, scales[0], scales[1], scales[2]);
   c.args = {};
@@ -116,8 +125,10 @@ void check_paged_run(std::string_view op, const Plan& p, const Run& a, const cha
   const Planes kv = cache_planes(op, a.paged_kv_cache, p.kv_layout);
   check_run(op, p, a.q, kv, "paged_kv_cache (K)", "paged_kv_cache (V)");
   check_pool(op, p, kv, indices);
-  if constexpr (requires { a.kv_cache_sf; }) scale_planes(op, a.kv_cache_sf, p.kv_layout, kv, true);
-  else scale_planes(op, std::nullopt, p.kv_layout, kv, true);
+  if constexpr (requires { a.kv_cache_sf; })
+    scale_planes(op, a.kv_cache_sf, p.kv_layout, kv, true);
+  else
+    scale_planes(op, std::nullopt, p.kv_layout, kv, true);
   check_args(op, p, a);
 }
 /// run()'s scales, and where the results go.
@@ -150,8 +161,7 @@ void set_variant(Plan& p, std::string_view op, const Init& a) {
   if (!a.jit_args.is_none()) variant_from(op, a.jit_args);
   p.jit_args = a.jit_args;
   if constexpr (requires { a.jit_kwargs; }) check_jit_kwargs(op, a.jit_args, a.jit_kwargs);
-  if constexpr (requires { a.variant_owns_mask; })
-  {
+  if constexpr (requires { a.variant_owns_mask; }) {
     FI_CHECK(!a.variant_owns_mask || !a.jit_args.is_none(), ValueError, op, ": variant_owns_mask=True needs jit_args");
     p.variant_owns_mask = a.variant_owns_mask;
   }
@@ -160,18 +170,19 @@ void set_variant(Plan& p, std::string_view op, const Init& a) {
 // ---- the prefill wrappers ----
 template <class Init>
 void set_paged_prefill_graph(Plan& p, std::string_view op, const Init& a) {
-  const GraphArgument arguments[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
-                                     {"paged_kv_indptr_buf", a.paged_kv_indptr_buf, &GraphBuffers::kv_indptr},
-                                     {"paged_kv_indices_buf", a.paged_kv_indices_buf, &GraphBuffers::kv_indices},
-                                     {"paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf, &GraphBuffers::last_page_len},
-                                     {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
-                                     {"mask_indptr_buf", a.mask_indptr_buf, &GraphBuffers::mask_indptr, false}};
+  const GraphArgument arguments[] = {
+      {"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
+      {"paged_kv_indptr_buf", a.paged_kv_indptr_buf, &GraphBuffers::kv_indptr},
+      {"paged_kv_indices_buf", a.paged_kv_indices_buf, &GraphBuffers::kv_indices},
+      {"paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf, &GraphBuffers::last_page_len},
+      {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
+      {"mask_indptr_buf", a.mask_indptr_buf, &GraphBuffers::mask_indptr, false}};
   set_graph(p, op, a.use_cuda_graph, arguments);
 }
 template <class PlanArgs>
 void check_prefill_plan(std::string_view op, const PlanArgs& a) {
-  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, op, ": fixed_split_size is ", a.fixed_split_size.value_or(0),
-           ", but must be at least 1");
+  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, op, ": fixed_split_size is ",
+           a.fixed_split_size.value_or(0), ", but must be at least 1");
 }
 template <class PlanArgs>
 Plan prefill_plan(std::string_view op, const PlanArgs& a) {
@@ -216,7 +227,8 @@ Call set_lse_format(Call c, const Run& a) {
 template <class Run>
 void check_lse(std::string_view op, const Run& a) {
   if (a.lse && a.lse_layout == "HN")
-    FI_CHECK(a.lse->is_contiguous(), ValueError, op, ": lse must be contiguous with lse_layout='HN', but is ", to_string(*a.lse));
+    FI_CHECK(a.lse->is_contiguous(), ValueError, op, ": lse must be contiguous with lse_layout='HN', but is ",
+             to_string(*a.lse));
 }
 
 inline op::Shape rows_heads(int64_t rows, int64_t heads) { return {2, {rows, heads}}; }
@@ -254,11 +266,13 @@ inline op::Cost cost_of(const Plan& p, const TensorView& q) {
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const double rows = qo[b + 1] - qo[b], keys = kv[b];
     double pairs = rows * keys;
-    if (p.causal && !p.mask.defined()) pairs = keys >= rows ? rows * (keys - rows) + rows * (rows + 1) / 2 : keys * (keys + 1) / 2;
+    if (p.causal && !p.mask.defined())
+      pairs = keys >= rows ? rows * (keys - rows) + rows * (rows + 1) / 2 : keys * (keys + 1) / 2;
     c.flops += 2.0 * pairs * static_cast<double>(p.num_qo_heads * (p.head_dim_qk + p.head_dim_vo));
     if (rows > 0) c.bytes += keys * static_cast<double>(p.num_kv_heads * (p.head_dim_qk + p.head_dim_vo)) * kv_item;
   }
-  c.bytes += static_cast<double>(q.nbytes()) + static_cast<double>(p.nnz_qo * p.num_qo_heads * p.head_dim_vo * size_of(p.o_data_type));
+  c.bytes += static_cast<double>(q.nbytes()) +
+             static_cast<double>(p.nnz_qo * p.num_qo_heads * p.head_dim_vo * size_of(p.o_data_type));
   return c;
 }
 
@@ -275,12 +289,15 @@ Call single_call(const SinglePrefill& a);
 
 // Ops of the family's files.
 extern const op::Op single_decode_op, single_prefill_op;
-extern const op::Op decode_init_op, decode_plan_op, decode_run_op, decode_forward_op, decode_size_op, decode_reset_op, decode_prewarm_op,
-    fast_decode_plan_op;
-extern const op::Op graph_init_op, graph_plan_op, graph_run_op, graph_forward_op, graph_size_op, graph_reset_op, graph_prewarm_op;
-extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op, prefill_forward_op, prefill_size_op, prefill_reset_op, prefill_prewarm_op;
+extern const op::Op decode_init_op, decode_plan_op, decode_run_op, decode_forward_op, decode_size_op, decode_reset_op,
+    decode_prewarm_op, fast_decode_plan_op;
+extern const op::Op graph_init_op, graph_plan_op, graph_run_op, graph_forward_op, graph_size_op, graph_reset_op,
+    graph_prewarm_op;
+extern const op::Op prefill_init_op, prefill_plan_op, prefill_run_op, prefill_forward_op, prefill_size_op,
+    prefill_reset_op, prefill_prewarm_op;
 extern const op::Op sink_init_op, sink_plan_op, sink_run_op, sink_size_op, sink_reset_op, sink_prewarm_op;
-extern const op::Op ranges_init_op, ranges_plan_op, ranges_run_op, ranges_forward_op, ranges_size_op, ranges_reset_op, ranges_prewarm_op;
+extern const op::Op ranges_init_op, ranges_plan_op, ranges_run_op, ranges_forward_op, ranges_size_op, ranges_reset_op,
+    ranges_prewarm_op;
 extern const op::Op ragged_init_op, ragged_plan_op, ragged_run_op, ragged_forward_op, ragged_reset_op;
 extern const op::Op batch_init_op, batch_plan_op, batch_run_op, batch_prewarm_op;
 extern const op::Op dense_decode_op, dense_context_op;

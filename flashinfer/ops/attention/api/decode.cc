@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/core/warn.h"
+#include "flashinfer/ops/attention/api/decode_tables.h"
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/cuda/run.h"
-#include "flashinfer/ops/attention/api/decode_tables.h"
 
 namespace flashinfer {
 namespace attention {
@@ -11,8 +11,10 @@ using namespace decode;
 
 constexpr const char* kModule = "flashinfer.decode";
 struct Plain {
-  static constexpr const char *kInit = "BatchDecodeWithPagedKVCacheWrapper.__init__", *kPlan = "BatchDecodeWithPagedKVCacheWrapper.plan",
-                              *kRun = "BatchDecodeWithPagedKVCacheWrapper.run", *kForward = "BatchDecodeWithPagedKVCacheWrapper.forward";
+  static constexpr const char *kInit = "BatchDecodeWithPagedKVCacheWrapper.__init__",
+                              *kPlan = "BatchDecodeWithPagedKVCacheWrapper.plan",
+                              *kRun = "BatchDecodeWithPagedKVCacheWrapper.run",
+                              *kForward = "BatchDecodeWithPagedKVCacheWrapper.forward";
 };
 struct Graph {
   static constexpr const char *kInit = "CUDAGraphBatchDecodeWithPagedKVCacheWrapper.__init__",
@@ -30,7 +32,8 @@ Plan init_state(const char* op, const BatchDecodeInit& a) {
   set_graph(p, op, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
                        GraphArgument{"paged_kv_indices_buffer", a.paged_kv_indices_buffer, &GraphBuffers::kv_indices},
-                       GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer, &GraphBuffers::last_page_len}});
+                       GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer,
+                                     &GraphBuffers::last_page_len}});
   return p;
 }
 void launch_init(const BatchDecodeInit& a) { a.self->set(init_state(Plain::kInit, a)); }
@@ -47,27 +50,30 @@ void launch_graph_init(const CUDAGraphBatchDecodeInit& a) {
 template <class N>
 void validate_plan(const BatchDecodePlan& a) {
   throw_if_given(N::kPlan, "window_right", a.window_right != 0, "only 0 is");
-  FI_CHECK(a.q_len_per_req >= 1, ValueError, N::kPlan, ": q_len_per_req is ", a.q_len_per_req, ", but must be at least 1");
-  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, N::kPlan, ": fixed_split_size is ", a.fixed_split_size.value_or(0),
+  FI_CHECK(a.q_len_per_req >= 1, ValueError, N::kPlan, ": q_len_per_req is ", a.q_len_per_req,
            ", but must be at least 1");
-  FI_CHECK(!a.is_causal || *a.is_causal == (a.q_len_per_req > 1), NotImplementedError, N::kPlan, ": is_causal is ", a.is_causal.value_or(false),
-           ", but q_len_per_req is ", a.q_len_per_req, ": the tokens of a request are causal among themselves");
+  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, N::kPlan, ": fixed_split_size is ",
+           a.fixed_split_size.value_or(0), ", but must be at least 1");
+  FI_CHECK(!a.is_causal || *a.is_causal == (a.q_len_per_req > 1), NotImplementedError, N::kPlan, ": is_causal is ",
+           a.is_causal.value_or(false), ", but q_len_per_req is ", a.q_len_per_req,
+           ": the tokens of a request are causal among themselves");
 }
 /// q_len_per_req rows a request.
 void set_decode_rows(Plan& p, std::string_view op, int64_t q_len) {
   p.q_len_per_req = q_len;
   p.causal = q_len > 1;
   p.nnz_qo = p.batch_size * q_len;
-  FI_CHECK(p.nnz_qo <= INT32_MAX, ValueError, op, ": q_len_per_req is ", q_len, ", too large for ", p.batch_size, " requests");
+  FI_CHECK(p.nnz_qo <= INT32_MAX, ValueError, op, ": q_len_per_req is ", q_len, ", too large for ", p.batch_size,
+           " requests");
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * q_len);
   for (int64_t b = 0; b < p.batch_size && q_len > 1; ++b)
-    FI_CHECK(p.kv_len.data_as<int32_t>()[b] >= q_len, ValueError, op, ": request ", b, " has ", p.kv_len.data_as<int32_t>()[b],
-             " tokens, but q_len_per_req is ", q_len, ": they must be in the cache");
+    FI_CHECK(p.kv_len.data_as<int32_t>()[b] >= q_len, ValueError, op, ": request ", b, " has ",
+             p.kv_len.data_as<int32_t>()[b], " tokens, but q_len_per_req is ", q_len, ": they must be in the cache");
   if (!p.use_cuda_graph) return;
   if (!p.fixed_q_len) p.fixed_q_len = q_len;
-  FI_CHECK(p.fixed_q_len == q_len, ValueError, op, ": q_len_per_req is ", q_len, ", but the first plan() was told ", p.fixed_q_len,
-           ", and with use_cuda_graph=True it may not change");
+  FI_CHECK(p.fixed_q_len == q_len, ValueError, op, ": q_len_per_req is ", q_len, ", but the first plan() was told ",
+           p.fixed_q_len, ", and with use_cuda_graph=True it may not change");
 }
 Plan plan_of_arguments(std::string_view op, const BatchDecodePlan& a) {
   Plan p = next_plan(a.self);
@@ -94,7 +100,8 @@ void launch_plan(const BatchDecodePlan& a) {
 }
 void launch_size(const BatchDecodeWorkspaceSize& a) {
   const op::Object* self = a.self;
-  op::Object scratch(self->class_name, self->module, *self->type);  // a receiver of its own: nothing is planned, no buffer filled
+  op::Object scratch(self->class_name, self->module,
+                     *self->type);  // a receiver of its own: nothing is planned, no buffer filled
   Plan p;
   p.kv_layout = self->as<Plan>().kv_layout;
   scratch.set(std::move(p));
@@ -106,24 +113,25 @@ void launch_fast(const FastDecodePlan& a) {
   const Plan& before = plan_of(kFast, a.self);
   const std::optional<DType> given = a.q_data_type ? a.q_data_type : a.data_type;
   const DType q = given.value_or(before.q_data_type);
-  const BatchDecodePlan b{.self = a.self,
-                          .indptr = a.global_override_indptr_cpu.value_or(a.indptr),
-                          .indices = a.indices,
-                          .last_page_len = a.last_page_len,
-                          .num_qo_heads = a.num_qo_heads,
-                          .num_kv_heads = a.num_kv_heads,
-                          .head_dim = a.head_dim,
-                          .page_size = a.page_size,
-                          .pos_encoding_mode = a.pos_encoding_mode,
-                          .window_left = a.window_left,
-                          .logits_soft_cap = a.logits_soft_cap,
-                          .q_data_type = q,
-                          .kv_data_type = a.kv_data_type.value_or(a.data_type.value_or(given ? q : before.kv_data_type)),
-                          .o_data_type = given ? ops::default_output(q) : before.o_data_type,
-                          .sm_scale = a.sm_scale,
-                          .rope_scale = a.rope_scale,
-                          .rope_theta = a.rope_theta,
-                          .q_len_per_req = a.q_len_per_req};
+  const BatchDecodePlan b{
+      .self = a.self,
+      .indptr = a.global_override_indptr_cpu.value_or(a.indptr),
+      .indices = a.indices,
+      .last_page_len = a.last_page_len,
+      .num_qo_heads = a.num_qo_heads,
+      .num_kv_heads = a.num_kv_heads,
+      .head_dim = a.head_dim,
+      .page_size = a.page_size,
+      .pos_encoding_mode = a.pos_encoding_mode,
+      .window_left = a.window_left,
+      .logits_soft_cap = a.logits_soft_cap,
+      .q_data_type = q,
+      .kv_data_type = a.kv_data_type.value_or(a.data_type.value_or(given ? q : before.kv_data_type)),
+      .o_data_type = given ? ops::default_output(q) : before.o_data_type,
+      .sm_scale = a.sm_scale,
+      .rope_scale = a.rope_scale,
+      .rope_theta = a.rope_theta,
+      .q_len_per_req = a.q_len_per_req};
   try {
     a.self->set(plan_of_arguments(kFast, b));
   } catch (const Error& e) {
@@ -132,20 +140,27 @@ void launch_fast(const FastDecodePlan& a) {
 }
 
 template <class N, class Run>
-const char* op_name() { return std::is_same_v<Run, BatchDecodeForward> ? N::kForward : N::kRun; }
+const char* op_name() {
+  return std::is_same_v<Run, BatchDecodeForward> ? N::kForward : N::kRun;
+}
 /// The plan of run(); of forward() the last one with its replacements.
 template <class N>
-const Plan& used_plan(const BatchDecodeRun& a) { return plan_of(N::kRun, a.self); }
+const Plan& used_plan(const BatchDecodeRun& a) {
+  return plan_of(N::kRun, a.self);
+}
 template <class N>
-Plan used_plan(const BatchDecodeForward& a) { return forward_plan(N::kForward, a); }
+Plan used_plan(const BatchDecodeForward& a) {
+  return forward_plan(N::kForward, a);
+}
 
 template <class N>
 void validate_run(const BatchDecodeRun& a) {
   const Plan& p = plan_of(N::kRun, a.self);
-  throw_if_given(N::kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given(N::kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
+                 kNeedsGpu);
   check_window(N::kRun, p, a.window_left);
-  FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, N::kRun, ": q_len_per_req is ", a.q_len_per_req.value_or(0),
-           ", but plan() was told ", p.q_len_per_req);
+  FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, N::kRun, ": q_len_per_req is ",
+           a.q_len_per_req.value_or(0), ", but plan() was told ", p.q_len_per_req);
   if (a.q_len_per_req) deprecated(str(N::kRun, ": q_len_per_req is deprecated: plan() takes it"));
   check_sinks(N::kRun, p, a.sinks);
   check_paged_run(N::kRun, p, a, "indices");
@@ -159,16 +174,22 @@ op::Cost cost(const BatchDecodeRun& a) { return cost_of(plan_of(Plain::kRun, a.s
 template <class N>
 constexpr bool kIsPlain = std::is_same_v<N, Plain>;
 template <class Block>
-op::Refusal accept(const Block&) { return {}; }
+op::Refusal accept(const Block&) {
+  return {};
+}
 op::Refusal refuse_size(const BatchDecodeWorkspaceSize& a) { return op::refuse_unless_cpu(decode_size_op, &a); }
 op::Refusal refuse_fast(const FastDecodePlan& a) { return op::refuse_unless_cpu(fast_decode_plan_op, &a); }
 /// Engines give the buffers of the wrapper themselves.
 void launch_fast_there(const FastDecodePlan& a) { ops::with_host_arrays(fast_decode_plan_op, a, launch_fast); }
 template <class N>
-op::Refusal refuse_plan(const BatchDecodePlan& a) { return op::refuse_unless_cpu(kIsPlain<N> ? decode_plan_op : graph_plan_op, &a); }
+op::Refusal refuse_plan(const BatchDecodePlan& a) {
+  return op::refuse_unless_cpu(kIsPlain<N> ? decode_plan_op : graph_plan_op, &a);
+}
 /// Index arrays on a GPU: the plan is made by the host all the same.
 template <class N>
-void launch_plan_from_device(const BatchDecodePlan& a) { ops::with_host_arrays(kIsPlain<N> ? decode_plan_op : graph_plan_op, a, launch_plan<N>); }
+void launch_plan_from_device(const BatchDecodePlan& a) {
+  ops::with_host_arrays(kIsPlain<N> ? decode_plan_op : graph_plan_op, a, launch_plan<N>);
+}
 template <class N, class Run>
 const op::Op& run_op() {
   return std::is_same_v<Run, BatchDecodeRun> ? (kIsPlain<N> ? decode_run_op : graph_run_op)
@@ -202,16 +223,19 @@ void reference(const Run& a) {
 }
 
 constexpr op::Candidate init_candidates[] = {op::candidate<accept<BatchDecodeInit>, launch_init>("cpu")};
-constexpr op::Candidate graph_init_candidates[] = {op::candidate<accept<CUDAGraphBatchDecodeInit>, launch_graph_init>("cpu")};
+constexpr op::Candidate graph_init_candidates[] = {
+    op::candidate<accept<CUDAGraphBatchDecodeInit>, launch_graph_init>("cpu")};
 constexpr op::Candidate fast_candidates[] = {op::candidate<ops::accept_any<FastDecodePlan>, launch_fast_there>("cuda"),
-                                               op::candidate<refuse_fast, launch_fast>("cpu")};
+                                             op::candidate<refuse_fast, launch_fast>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
 template <class N>
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchDecodePlan>, launch_plan_from_device<N>>("cuda"),
-                                             op::candidate<refuse_plan<N>, launch_plan<N>>("cpu")};
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<BatchDecodePlan>, launch_plan_from_device<N>>("cuda"),
+    op::candidate<refuse_plan<N>, launch_plan<N>>("cpu")};
 template <class N, class Run>
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<N, Run>, launch_run_cuda<N, Run>>("cuda"),
-                                            op::candidate<refuse_run<N, Run>, launch_run<N, Run>>("cpu"), op::reference<reference<N, Run>>()};
+                                            op::candidate<refuse_run<N, Run>, launch_run<N, Run>>("cpu"),
+                                            op::reference<reference<N, Run>>()};
 
 constexpr const char* kPlanDoc = "Takes the page table and everything that is the same for all layers of a step.";
 constexpr const char* kRunDoc = "out = softmax(scale * q k^T) v over each request's pages; lse in base 2.";
@@ -219,52 +243,68 @@ constexpr const char* kForwardDoc = "run() with what plan() was told replaced.";
 constexpr const char* kSizeDoc = "Bytes of partial results and of index arrays that a plan takes.";
 template <class N>
 constexpr op::Op define_plan() {
-  return op::define<BatchDecodePlan, validate_plan<N>>(N::kPlan, kModule, kPlanDoc, plan_fields, plan_candidates<N>, nullptr, {}, &plan_type);
+  return op::define<BatchDecodePlan, validate_plan<N>>(N::kPlan, kModule, kPlanDoc, plan_fields, plan_candidates<N>,
+                                                       nullptr, {}, &plan_type);
 }
 template <class N>
 constexpr op::Op define_run(op::CaseTable cases) {
-  return op::define<BatchDecodeRun, validate_run<N>, cost>(N::kRun, kModule, kRunDoc, run_fields, run_candidates<N, BatchDecodeRun>, cases,
+  return op::define<BatchDecodeRun, validate_run<N>, cost>(N::kRun, kModule, kRunDoc, run_fields,
+                                                           run_candidates<N, BatchDecodeRun>, cases,
                                                            {.rtol = -1, .atol = -1}, &plan_type);
 }
 template <class N>
 constexpr op::Op define_forward(op::CaseTable cases) {
-  return op::define<BatchDecodeForward, validate_forward<N>>(N::kForward, kModule, kForwardDoc, forward_fields,
-                                                             run_candidates<N, BatchDecodeForward>, cases, {}, &plan_type);
+  return op::define<BatchDecodeForward, validate_forward<N>>(
+      N::kForward, kModule, kForwardDoc, forward_fields, run_candidates<N, BatchDecodeForward>, cases, {}, &plan_type);
 }
 constexpr op::Op define_size(const char* name) {
-  return op::define<BatchDecodeWorkspaceSize>(name, kModule, kSizeDoc, size_fields, size_candidates, nullptr, {}, &plan_type);
+  return op::define<BatchDecodeWorkspaceSize>(name, kModule, kSizeDoc, size_fields, size_candidates, nullptr, {},
+                                              &plan_type);
 }
 }  // namespace
 
-constinit const op::Op decode_init_op = op::define<BatchDecodeInit>(
-    Plain::kInit, kModule, "Batch decode over a paged KV cache: one query token a request.", init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op decode_init_op =
+    op::define<BatchDecodeInit>(Plain::kInit, kModule, "Batch decode over a paged KV cache: one query token a request.",
+                                init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op graph_init_op = op::define<CUDAGraphBatchDecodeInit>(
-    Graph::kInit, kModule, "Batch decode whose plan() also writes its arrays into buffers of fixed size.", graph_init_fields,
-    graph_init_candidates, nullptr, {}, &plan_type);
+    Graph::kInit, kModule, "Batch decode whose plan() also writes its arrays into buffers of fixed size.",
+    graph_init_fields, graph_init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op decode_plan_op = define_plan<Plain>(), graph_plan_op = define_plan<Graph>();
 constinit const op::Op decode_run_op = define_run<Plain>(ops::attention::batch_decode_cases),
                        graph_run_op = define_run<Graph>(ops::attention::graph_decode_cases);
 constinit const op::Op decode_forward_op = define_forward<Plain>(ops::attention::decode_forward_cases),
                        graph_forward_op = define_forward<Graph>(ops::attention::graph_forward_cases);
-constinit const op::Op fast_decode_plan_op = op::define<FastDecodePlan>(
-    kFast, kModule, "plan() from host arrays, with the data types of the last plan.", fast_fields, fast_candidates, nullptr, {}, &plan_type);
+constinit const op::Op fast_decode_plan_op =
+    op::define<FastDecodePlan>(kFast, kModule, "plan() from host arrays, with the data types of the last plan.",
+                               fast_fields, fast_candidates, nullptr, {}, &plan_type);
 constinit const op::Op decode_size_op = define_size(kSize),
                        graph_size_op = define_size("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.workspace_size");
-constinit const op::Op decode_reset_op = reset_op("BatchDecodeWithPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type),
-                       graph_reset_op = reset_op("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
-constinit const op::Op decode_prewarm_op =
-                           prewarm_op("BatchDecodeWithPagedKVCacheWrapper.prewarm_paged_kv_stride_variant", kModule, &plan_type),
+constinit const op::Op decode_reset_op =
+                           reset_op("BatchDecodeWithPagedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type),
+                       graph_reset_op = reset_op("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.reset_workspace_buffer",
+                                                 kModule, &plan_type);
+constinit const op::Op decode_prewarm_op = prewarm_op(
+                           "BatchDecodeWithPagedKVCacheWrapper.prewarm_paged_kv_stride_variant", kModule, &plan_type),
                        graph_prewarm_op =
-                           prewarm_op("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.prewarm_paged_kv_stride_variant", kModule, &plan_type);
+                           prewarm_op("CUDAGraphBatchDecodeWithPagedKVCacheWrapper.prewarm_paged_kv_stride_variant",
+                                      kModule, &plan_type);
 
 struct DecodeOps {
   const char* class_name;
   const op::Op *plan, *run, *forward, *size, *reset;
 };
 namespace {
-constexpr DecodeOps kPlainClass{"BatchDecodeWithPagedKVCacheWrapper", &decode_plan_op, &decode_run_op, &decode_forward_op, &decode_size_op,
+constexpr DecodeOps kPlainClass{"BatchDecodeWithPagedKVCacheWrapper",
+                                &decode_plan_op,
+                                &decode_run_op,
+                                &decode_forward_op,
+                                &decode_size_op,
                                 &decode_reset_op};
-constexpr DecodeOps kGraphClass{"CUDAGraphBatchDecodeWithPagedKVCacheWrapper", &graph_plan_op, &graph_run_op, &graph_forward_op, &graph_size_op,
+constexpr DecodeOps kGraphClass{"CUDAGraphBatchDecodeWithPagedKVCacheWrapper",
+                                &graph_plan_op,
+                                &graph_run_op,
+                                &graph_forward_op,
+                                &graph_size_op,
                                 &graph_reset_op};
 }  // namespace
 }  // namespace attention
@@ -272,12 +312,15 @@ constexpr DecodeOps kGraphClass{"CUDAGraphBatchDecodeWithPagedKVCacheWrapper", &
 using attention::kModule;
 BatchDecodeWithPagedKVCacheWrapper::BatchDecodeWithPagedKVCacheWrapper(const attention::DecodeOps* ops)
     : ops_(ops), self_(ops->class_name, kModule, attention::plan_type) {}
-BatchDecodeWithPagedKVCacheWrapper::BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit a) : BatchDecodeWithPagedKVCacheWrapper(&attention::kPlainClass) {
+BatchDecodeWithPagedKVCacheWrapper::BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit a)
+    : BatchDecodeWithPagedKVCacheWrapper(&attention::kPlainClass) {
   a.self = &self_;
   op::call(attention::decode_init_op, a);
 }
-BatchDecodeWithPagedKVCacheWrapper::BatchDecodeWithPagedKVCacheWrapper(const TensorView& workspace, const std::string& kv_layout)
-    : BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
+BatchDecodeWithPagedKVCacheWrapper::BatchDecodeWithPagedKVCacheWrapper(const TensorView& workspace,
+                                                                       const std::string& kv_layout)
+    : BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {
+}
 CUDAGraphBatchDecodeWithPagedKVCacheWrapper::CUDAGraphBatchDecodeWithPagedKVCacheWrapper(CUDAGraphBatchDecodeInit a)
     : BatchDecodeWithPagedKVCacheWrapper(&attention::kGraphClass) {
   a.self = &self_;
@@ -305,7 +348,8 @@ std::pair<int64_t, int64_t> BatchDecodeWithPagedKVCacheWrapper::workspace_size(c
   const Tensor sizes = op::call(*ops_->size, b);
   return {sizes.data_as<int64_t>()[0], sizes.data_as<int64_t>()[1]};
 }
-void BatchDecodeWithPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void BatchDecodeWithPagedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                                const TensorView& int_workspace) {
   op::call(*ops_->reset, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 

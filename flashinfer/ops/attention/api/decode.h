@@ -20,9 +20,10 @@ struct BatchDecodeInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   bool use_tensor_cores = false;
-  // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of the last one. A captured run() on a GPU reads page
-  // ids here at each replay: plan() checks those that it writes; ids that the caller writes after it must lie in the pool, or memory beyond
-  // it is read (nothing checks them). Entries from the last plan's indptr[B] on are not read.
+  // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of the last one. A captured
+  // run() on a GPU reads page ids here at each replay: plan() checks those that it writes; ids that the caller writes
+  // after it must lie in the pool, or memory beyond it is read (nothing checks them). Entries from the last plan's
+  // indptr[B] on are not read.
   std::optional<TensorView> paged_kv_indptr_buffer{}, paged_kv_indices_buffer{}, paged_kv_last_page_len_buffer{};
   std::string backend = "auto";
   op::Value jit_args{};
@@ -62,7 +63,8 @@ struct BatchDecodeRun {
   std::optional<TensorView> sinks{};     // [Hq] f32, natural units: join every row's denominator once
   std::optional<int64_t> q_len_per_req{};
   std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
-  std::optional<op::PagedKv> kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
+  std::optional<op::PagedKv>
+      kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
 };
 /// Old form of run() that replaces what plan() was told; window_left must still be the plan's.
 struct BatchDecodeForward {
@@ -76,7 +78,8 @@ struct BatchDecodeForward {
   bool return_lse = false;
   std::optional<TensorView> out{}, lse{};
 };
-/// plan() again from host arrays, as some engines call it: the data types stay those of the last plan unless they are given.
+/// plan() again from host arrays, as some engines call it: the data types stay those of the last plan unless they are
+/// given.
 struct FastDecodePlan {
   op::Object* self = nullptr;
   TensorView indptr, indices, last_page_len;
@@ -93,19 +96,23 @@ struct FastDecodePlan {
   std::optional<TensorView> global_override_indptr_cpu{};  // instead of indptr
 };
 struct BatchDecodeWorkspaceSize : BatchDecodePlan {
-  std::optional<TensorView> sizes{};  // i64 [2]: bytes of partial results and of index arrays that run() and plan() take
+  std::optional<TensorView>
+      sizes{};  // i64 [2]: bytes of partial results and of index arrays that run() and plan() take
 };
 /// One query token a request: plan() once a step with the page table, run() once a layer.
 class BatchDecodeWithPagedKVCacheWrapper {
  public:
-  explicit BatchDecodeWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
+  explicit BatchDecodeWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
+                                              const std::string& kv_layout = "NHD");
   explicit BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit args);
   void plan(BatchDecodePlan args);
   AttentionResult run(BatchDecodeRun args);
   AttentionResult run_return_lse(BatchDecodeRun args) { return args.return_lse = true, run(std::move(args)); }
   void begin_forward(BatchDecodePlan args) { plan(std::move(args)); }
   AttentionResult forward(BatchDecodeForward args);
-  AttentionResult forward_return_lse(BatchDecodeForward args) { return args.return_lse = true, forward(std::move(args)); }
+  AttentionResult forward_return_lse(BatchDecodeForward args) {
+    return args.return_lse = true, forward(std::move(args));
+  }
   void fast_decode_plan(FastDecodePlan args);
   /// (bytes of partial results, bytes of index arrays); the library takes them from the context's allocator.
   std::pair<int64_t, int64_t> workspace_size(const BatchDecodePlan& args);

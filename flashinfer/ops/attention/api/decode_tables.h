@@ -19,7 +19,9 @@ op::Shape lse_shape(const Run& a) {
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
 template <class Run>
-DType out_dtype(const Run& a) { return plan_of(kDecodeRun, a.self).o_data_type; }
+DType out_dtype(const Run& a) {
+  return plan_of(kDecodeRun, a.self).o_data_type;
+}
 
 inline constexpr op::Field init_fields[] = {
     op::self<&BatchDecodeInit::self>(),
@@ -42,7 +44,8 @@ inline constexpr op::Field plan_fields[] = {
     op::attr<&BatchDecodePlan::num_kv_heads>("num_kv_heads", op::required),
     op::attr<&BatchDecodePlan::head_dim>("head_dim", op::required),
     op::attr<&BatchDecodePlan::page_size>("page_size", op::required),
-    op::attr<&BatchDecodePlan::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError), op::was_positional),
+    op::attr<&BatchDecodePlan::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError),
+                                                  op::was_positional),
     op::attr<&BatchDecodePlan::window_left>("window_left", op::was_positional),
     op::attr<&BatchDecodePlan::window_right>("window_right"),
     op::attr<&BatchDecodePlan::logits_soft_cap>("logits_soft_cap", op::was_positional),
@@ -70,8 +73,10 @@ inline constexpr op::Field run_fields[] = {
     op::attr<&BatchDecodeRun::q_scale>("q_scale"),
     op::attr<&BatchDecodeRun::k_scale>("k_scale"),
     op::attr<&BatchDecodeRun::v_scale>("v_scale"),
-    op::out<&BatchDecodeRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchDecodeRun>>, op::dtype<out_dtype<BatchDecodeRun>>),
-    op::out<&BatchDecodeRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchDecodeRun>>, op::when<&BatchDecodeRun::return_lse>),
+    op::out<&BatchDecodeRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchDecodeRun>>,
+                                  op::dtype<out_dtype<BatchDecodeRun>>),
+    op::out<&BatchDecodeRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchDecodeRun>>,
+                                  op::when<&BatchDecodeRun::return_lse>),
     op::attr<&BatchDecodeRun::return_lse>("return_lse"),
     op::attr<&BatchDecodeRun::enable_pdl>("enable_pdl"),
     op::attr<&BatchDecodeRun::window_left>("window_left"),
@@ -130,9 +135,11 @@ inline constexpr op::Field fast_fields[] = {
     op::attr<&FastDecodePlan::fixed_split_size>("fixed_split_size"),
     op::attr<&FastDecodePlan::disable_split_kv>("disable_split_kv"),
     op::attr<&FastDecodePlan::q_len_per_req>("q_len_per_req"),
-    op::in<&FastDecodePlan::global_override_indptr_cpu>("global_override_indptr_cpu", "b+1", op::indices, op::any_layout),
+    op::in<&FastDecodePlan::global_override_indptr_cpu>("global_override_indptr_cpu", "b+1", op::indices,
+                                                        op::any_layout),
 };
-inline constexpr auto size_fields = without(plan_fields, {"window_right", "non_blocking", "is_causal"},
-                                     op::result<&BatchDecodeWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));
+inline constexpr auto size_fields =
+    without(plan_fields, {"window_right", "non_blocking", "is_causal"},
+            op::result<&BatchDecodeWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));
 
 }  // namespace flashinfer::attention::decode

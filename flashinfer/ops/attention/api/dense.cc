@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators without plan(): every call makes a plan whose page table is the caller's.
-#include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/api/checks.h"
+#include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
 namespace attention {
@@ -14,24 +14,30 @@ const char* op_of(const TrtllmBatchContext&) { return kContext; }
 double number_of(const char* op, const char* name, const op::ScalarOrTensor& s) {
   const TensorView* t = s.tensor();
   if (!t) return s.number();
-  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, op, ": ", name, " is ", to_string(*t), ", but must be a number or one float32");
+  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, op, ": ", name, " is ", to_string(*t),
+           ", but must be a number or one float32");
   return static_cast<double>(*t->data_as<float>());
 }
 void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
-  FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError, kDecode, ": cum_seq_lens_q and max_q_len must be given together");
+  FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError, kDecode,
+           ": cum_seq_lens_q and max_q_len must be given together");
   p.causal = true;
   if (a.cum_seq_lens_q) return set_rows(p, kDecode, "cum_seq_lens_q", *a.cum_seq_lens_q);
-  FI_CHECK(a.q_len_per_req >= 1 && p.batch_size * a.q_len_per_req <= INT32_MAX, ValueError, kDecode, ": q_len_per_req is ", a.q_len_per_req);
+  FI_CHECK(a.q_len_per_req >= 1 && p.batch_size * a.q_len_per_req <= INT32_MAX, ValueError, kDecode,
+           ": q_len_per_req is ", a.q_len_per_req);
   p.nnz_qo = p.batch_size * a.q_len_per_req;
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
-  for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.q_len_per_req);
+  for (int64_t b = 0; b <= p.batch_size; ++b)
+    p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.q_len_per_req);
 }
 void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
-  FI_CHECK(a.batch_size == p.batch_size, ValueError, kContext, ": batch_size is ", a.batch_size, ", but block_tables.shape[0] is ", p.batch_size);
+  FI_CHECK(a.batch_size == p.batch_size, ValueError, kContext, ": batch_size is ", a.batch_size,
+           ", but block_tables.shape[0] is ", p.batch_size);
   p.causal = a.causal;
   set_rows(p, kContext, "cum_seq_lens_q", a.cum_seq_lens_q);
 }
-void check_max(const char* op, const char* name, int64_t max, const char* what, const int32_t* from, int64_t n, bool differences) {
+void check_max(const char* op, const char* name, int64_t max, const char* what, const int32_t* from, int64_t n,
+               bool differences) {
   for (int64_t b = 0; b < n; ++b) {
     const int64_t x = differences ? from[b + 1] - from[b] : from[b];
     FI_CHECK(x <= max, ValueError, op, ": ", name, " is ", max, ", but request ", b, " has ", x, " ", what);
@@ -39,14 +45,18 @@ void check_max(const char* op, const char* name, int64_t max, const char* what, 
 }
 
 template <class Block>
-DType out_dtype(const Block& a) { return a.out ? a.out->dtype() : a.out_dtype.value_or(a.query.dtype()); }
+DType out_dtype(const Block& a) {
+  return a.out ? a.out->dtype() : a.out_dtype.value_or(a.query.dtype());
+}
 template <class Block>
 op::Shape out_shape(const Block& a) {
   const Planes kv = cache_planes(op_of(a), a.kv_cache, a.kv_layout);
   return rows_heads_dim(a.query.size(0), a.query.size(1), kv.v.dim);
 }
 template <class Block>
-op::Shape lse_shape(const Block& a) { return rows_heads(a.query.size(0), a.query.size(1)); }
+op::Shape lse_shape(const Block& a) {
+  return rows_heads(a.query.size(0), a.query.size(1));
+}
 
 template <class Block>
 Plan plan_of_block(const Block& a, bool work) {
@@ -54,11 +64,16 @@ Plan plan_of_block(const Block& a, bool work) {
   const Planes kv = cache_planes(op, a.kv_cache, a.kv_layout);
   Plan p;
   p.kv_layout = a.kv_layout;
-  p.num_qo_heads = a.query.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = a.query.size(2), p.head_dim_vo = kv.v.dim;
+  p.num_qo_heads = a.query.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = a.query.size(2),
+  p.head_dim_vo = kv.v.dim;
   p.page_size = kv.k.page_size;
   p.q_data_type = a.query.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = out_dtype(a);
-  set_options(p, {.op = op, .window_left = a.window_left, .sm_scale = number_of(op, "bmm1_scale", a.bmm1_scale), .logits_soft_cap = {},
-                  .rope_scale = {}, .rope_theta = {}});
+  set_options(p, {.op = op,
+                  .window_left = a.window_left,
+                  .sm_scale = number_of(op, "bmm1_scale", a.bmm1_scale),
+                  .logits_soft_cap = {},
+                  .rope_scale = {},
+                  .rope_theta = {}});
   set_dense_table(p, op, a.block_tables, a.seq_lens);
   set_rows_of(p, a);
   if (work) set_work(p);
@@ -81,18 +96,20 @@ Plan check_block(const Block& a) {
   const char* op = op_of(a);
   throw_if_given(op, "o_sf_scale", a.o_sf_scale.has_value(), "it belongs to an FP4 output");
   throw_if_given(op, "o_sf_vec_size", a.o_sf_vec_size.has_value(), "it belongs to an FP4 output");
-  throw_if_given(op, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given(op, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
+                 kNeedsGpu);
   throw_if_given(op, "uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
-  FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, op, ": out_dtype is ", name(*a.out_dtype), ", but must be ",
-           to_string(op::floats));
-  FI_CHECK(op::floats.has(out_dtype(a)), ValueError, op, ": out_dtype is None, which means query's, ", name(a.query.dtype()),
-           ", but outputs are ", to_string(op::floats), ": say which");
+  FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, op, ": out_dtype is ", name(*a.out_dtype),
+           ", but must be ", to_string(op::floats));
+  FI_CHECK(op::floats.has(out_dtype(a)), ValueError, op, ": out_dtype is None, which means query's, ",
+           name(a.query.dtype()), ", but outputs are ", to_string(op::floats), ": say which");
   const Plan p = plan_of_block(a, false);
   const Planes kv = cache_planes(op, a.kv_cache, a.kv_layout);
   check_run(op, p, a.query, kv, "kv_cache (K)", "kv_cache (V)");
-  FI_CHECK(!a.out_dtype || !a.out || *a.out_dtype == a.out->dtype(), ValueError, op, ": out.dtype is ", name(a.out->dtype()), ", but out_dtype is ",
-           name(*a.out_dtype));
-  FI_CHECK(p.max_page < kv.k.pages, ValueError, op, ": block_tables has page ", p.max_page, ", but kv_cache has ", kv.k.pages, " pages");
+  FI_CHECK(!a.out_dtype || !a.out || *a.out_dtype == a.out->dtype(), ValueError, op, ": out.dtype is ",
+           name(a.out->dtype()), ", but out_dtype is ", name(*a.out_dtype));
+  FI_CHECK(p.max_page < kv.k.pages, ValueError, op, ": block_tables has page ", p.max_page, ", but kv_cache has ",
+           kv.k.pages, " pages");
   check_sinks(op, p, a.sinks);
   scale_planes(op, a.kv_cache_sf, a.kv_layout, kv, true);
   return p;
@@ -110,32 +127,44 @@ void validate_decode(const TrtllmBatchDecode& a) {
   throw_if_given(kDecode, "request_order", !a.request_order.is_none(), kNeedsGpu);
   throw_if_given(kDecode, "request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
   const Plan p = check_block(a);
-  check_max(kDecode, "max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
-  if (a.max_q_len) check_max(kDecode, "max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+  check_max(kDecode, "max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
+            false);
+  if (a.max_q_len)
+    check_max(kDecode, "max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
 }
 void validate_context(const TrtllmBatchContext& a) {
   throw_if_given(kContext, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given(kContext, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   const Plan p = check_block(a);
-  check_max(kContext, "max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
+  check_max(kContext, "max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
+            false);
   check_max(kContext, "max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
-  FI_CHECK(a.cum_seq_lens_kv.size(0) == p.batch_size + 1, ValueError, kContext, ": cum_seq_lens_kv.shape[0] is ", a.cum_seq_lens_kv.size(0),
-           ", but there are ", p.batch_size, " requests");
+  FI_CHECK(a.cum_seq_lens_kv.size(0) == p.batch_size + 1, ValueError, kContext, ": cum_seq_lens_kv.shape[0] is ",
+           a.cum_seq_lens_kv.size(0), ", but there are ", p.batch_size, " requests");
 }
 template <class Block>
-op::Cost cost(const Block& a) { return cost_of(plan_of_block(a, false), a.query); }
+op::Cost cost(const Block& a) {
+  return cost_of(plan_of_block(a, false), a.query);
+}
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Block, TrtllmBatchDecode> ? dense_decode_op : dense_context_op, &a); !r.empty()) return r;
+  if (op::Refusal r =
+          op::refuse_unless_cpu(std::is_same_v<Block, TrtllmBatchDecode> ? dense_decode_op : dense_context_op, &a);
+      !r.empty())
+    return r;
   Plan p;  // what chooses the kernels
   p.work.tile = p.work.decode = true;
   p.q_data_type = a.query.dtype(), p.kv_data_type = cache_type(a.kv_cache.first.dtype()), p.o_data_type = out_dtype(a);
   return refuse(p, {});
 }
 template <class Block>
-void launch(const Block& a) { run(plan_of_block(a, true), call_of_block(a)); }
+void launch(const Block& a) {
+  run(plan_of_block(a, true), call_of_block(a));
+}
 template <class Block>
-void reference(const Block& a) { run_reference(plan_of_block(a, false), call_of_block(a)); }
+void reference(const Block& a) {
+  run_reference(plan_of_block(a, false), call_of_block(a));
+}
 
 using D = TrtllmBatchDecode;
 constexpr op::Field decode_fields[] = {
@@ -209,19 +238,25 @@ constexpr op::Field context_fields[] = {
     op::attr<&P::uses_spcompress>("uses_spcompress"),
     op::attr<&P::backend>("backend", op::backends("auto|trtllm-gen:cuda")),
 };
-constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block<D>, launch<D>>("cpu"), op::reference<reference<D>>()};
-constexpr op::Candidate context_candidates[] = {op::candidate<refuse_block<P>, launch<P>>("cpu"), op::reference<reference<P>>()};
+constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block<D>, launch<D>>("cpu"),
+                                               op::reference<reference<D>>()};
+constexpr op::Candidate context_candidates[] = {op::candidate<refuse_block<P>, launch<P>>("cpu"),
+                                                op::reference<reference<P>>()};
 }  // namespace
 
 constinit const op::Op dense_decode_op = op::define<D, validate_decode, cost<D>>(
-    kDecode, "flashinfer.decode", "Batch decode with a dense page table and no plan; lse in base 2.", decode_fields, decode_candidates,
-    ops::attention::dense_decode_cases);
+    kDecode, "flashinfer.decode", "Batch decode with a dense page table and no plan; lse in base 2.", decode_fields,
+    decode_candidates, ops::attention::dense_decode_cases);
 constinit const op::Op dense_context_op = op::define<P, validate_context, cost<P>>(
-    kContext, "flashinfer.prefill", "Batch prefill with a dense page table and no plan; lse in base 2.", context_fields, context_candidates,
-    ops::attention::dense_context_cases);
+    kContext, "flashinfer.prefill", "Batch prefill with a dense page table and no plan; lse in base 2.", context_fields,
+    context_candidates, ops::attention::dense_context_cases);
 }  // namespace attention
 
-AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& a) { return op::call(attention::dense_decode_op, a); }
-AttentionResult trtllm_batch_context_with_kv_cache(const TrtllmBatchContext& a) { return op::call(attention::dense_context_op, a); }
+AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& a) {
+  return op::call(attention::dense_decode_op, a);
+}
+AttentionResult trtllm_batch_context_with_kv_cache(const TrtllmBatchContext& a) {
+  return op::call(attention::dense_context_op, a);
+}
 
 }  // namespace flashinfer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention without plan(): a dense page table and lengths in every call (attention.md 13.3; attention/op.h has the semantics).
-// bmm1_scale is the whole scale of the logits (q * k * softmax scale), bmm2_scale that of the output; a number or one f32.
+// Attention without plan(): a dense page table and lengths in every call (attention.md 13.3; attention/op.h has the
+// semantics). bmm1_scale is the whole scale of the logits (q * k * softmax scale), bmm2_scale that of the output; a
+// number or one f32.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,9 +22,9 @@ struct TrtllmBatchDecode {
   int64_t window_left = -1;
   std::optional<TensorView> out{};  // as query
   std::optional<DType> out_dtype{};
-  std::optional<double> o_sf_scale{};       // not served: FP4 output
-  std::optional<int64_t> o_sf_vec_size{};   // not served
-  std::optional<TensorView> sinks{};        // [Hq] f32, natural units
+  std::optional<double> o_sf_scale{};      // not served: FP4 output
+  std::optional<int64_t> o_sf_vec_size{};  // not served
+  std::optional<TensorView> sinks{};       // [Hq] f32, natural units
   std::string kv_layout = "HND";
   std::optional<bool> enable_pdl{};
   std::string backend = "auto";
@@ -37,11 +38,12 @@ struct TrtllmBatchDecode {
   bool uses_shared_paged_kv_idx = true;  // false is not served
   std::optional<TensorView> lse{};       // [rows, Hq] f32, base 2
   bool return_lse = false;
-  op::Value bmm1_scale_log2{};                                // not served: bmm1_scale says it
-  std::optional<TensorView> multi_ctas_kv_counter_buffer{};   // workspace of a GPU kernel
-  bool enable_block_sparse_attention = false;                 // true is not served
-  int64_t cp_world = 1, cp_rank = 0;                          // others are not served: a context split over devices
-  op::Value causal_seqlens_kv_global{}, bf16q_fp8kv_transform_mode{}, request_order{}, request_order_plan{};  // not served
+  op::Value bmm1_scale_log2{};                               // not served: bmm1_scale says it
+  std::optional<TensorView> multi_ctas_kv_counter_buffer{};  // workspace of a GPU kernel
+  bool enable_block_sparse_attention = false;                // true is not served
+  int64_t cp_world = 1, cp_rank = 0;                         // others are not served: a context split over devices
+  op::Value causal_seqlens_kv_global{}, bf16q_fp8kv_transform_mode{}, request_order{},
+      request_order_plan{};  // not served
 };
 AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& args);
 
@@ -49,8 +51,8 @@ struct TrtllmBatchContext {
   TensorView query;  // [cum_seq_lens_q[B], Hq, D]
   op::PagedKv kv_cache;
   TensorView workspace_buffer;
-  TensorView block_tables, seq_lens;       // as above
-  int64_t max_q_len = 0, max_kv_len = 0;   // at least the lengths
+  TensorView block_tables, seq_lens;      // as above
+  int64_t max_q_len = 0, max_kv_len = 0;  // at least the lengths
   op::ScalarOrTensor bmm1_scale, bmm2_scale;
   int64_t batch_size = 0;
   TensorView cum_seq_lens_q;   // [B+1]

@@ -19,7 +19,9 @@ struct PrewarmStrides {
 };
 namespace methods_detail {
 template <class Block>
-op::Refusal never(const Block&) { return {}; }
+op::Refusal never(const Block&) {
+  return {};
+}
 template <class Block>
 void nothing(const Block&) {}
 inline void check_reset(const ResetWorkspace& a) {
@@ -42,26 +44,30 @@ inline constexpr op::Field prewarm_fields[] = {
     op::self<&PrewarmStrides::self>(),
     op::attr<&PrewarmStrides::variant>("variant", op::choices("independent")),
 };
-inline constexpr op::Candidate reset_candidates[] = {op::candidate<never<ResetWorkspace>, nothing<ResetWorkspace>>("cpu")};
-inline constexpr op::Candidate prewarm_candidates[] = {op::candidate<never<PrewarmStrides>, nothing<PrewarmStrides>>("cpu")};
+inline constexpr op::Candidate reset_candidates[] = {
+    op::candidate<never<ResetWorkspace>, nothing<ResetWorkspace>>("cpu")};
+inline constexpr op::Candidate prewarm_candidates[] = {
+    op::candidate<never<PrewarmStrides>, nothing<PrewarmStrides>>("cpu")};
 }  // namespace methods_detail
 
 /// The CPU keeps nothing in the workspaces: only checks.
 constexpr op::Op reset_op(const char* name, const char* module, const op::StateType* state,
                           std::span<const op::Field> fields = methods_detail::reset_fields) {
-  return op::define<ResetWorkspace, methods_detail::check_reset>(name, module, "Another workspace; the CPU needs none.", fields,
-                                                                 methods_detail::reset_candidates, nullptr, {}, state);
+  return op::define<ResetWorkspace, methods_detail::check_reset>(name, module, "Another workspace; the CPU needs none.",
+                                                                 fields, methods_detail::reset_candidates, nullptr, {},
+                                                                 state);
 }
 /// Strides of K and V are run-time values: there is nothing to build beforehand.
 constexpr op::Op prewarm_op(const char* name, const char* module, const op::StateType* state) {
   return op::define<PrewarmStrides, methods_detail::check_prewarm>(
-      name, module, "Builds the kernel for different strides of K and V; on the CPU it is the same.", methods_detail::prewarm_fields,
-      methods_detail::prewarm_candidates, nullptr, {}, state);
+      name, module, "Builds the kernel for different strides of K and V; on the CPU it is the same.",
+      methods_detail::prewarm_fields, methods_detail::prewarm_candidates, nullptr, {}, state);
 }
 
 /// `fields` without the names in `drop`, then `last`; every argument may be positional.
 template <size_t N, size_t M>
-constexpr std::array<op::Field, N - M + 1> without(const op::Field (&fields)[N], const char* const (&drop)[M], op::Field last) {
+constexpr std::array<op::Field, N - M + 1> without(const op::Field (&fields)[N], const char* const (&drop)[M],
+                                                   op::Field last) {
   std::array<op::Field, N - M + 1> out;
   size_t n = 0;
   for (const op::Field& f : fields) {
@@ -79,10 +85,12 @@ constexpr std::array<op::Field, N - M + 1> without(const op::Field (&fields)[N],
 /// Bytes of partial results that run() takes, and of the arrays of the plan.
 inline void put_sizes(const Plan& p, const TensorView& sizes) {
   int64_t arrays = 0;
-  for (const Tensor* t : {&p.qo_indptr, &p.kv_indptr, &p.kv_indices, &p.kv_len, &p.mask, &p.mask_indptr, &p.prefix_len, &p.token_pos})
+  for (const Tensor* t :
+       {&p.qo_indptr, &p.kv_indptr, &p.kv_indices, &p.kv_len, &p.mask, &p.mask_indptr, &p.prefix_len, &p.token_pos})
     arrays += t->defined() ? t->nbytes() : 0;
   sizes.data_as<int64_t>()[0] = p.work.partial_rows * (padded(p.head_dim_vo) + 3) * 4;
-  sizes.data_as<int64_t>()[sizes.stride(0)] = arrays + static_cast<int64_t>(p.work.works.size() * sizeof(AttentionWorkItem)) +
+  sizes.data_as<int64_t>()[sizes.stride(0)] = arrays +
+                                              static_cast<int64_t>(p.work.works.size() * sizeof(AttentionWorkItem)) +
                                               static_cast<int64_t>(p.work.merges.size() * sizeof(SplitKvReduction));
 }
 inline op::Shape two_numbers() { return {1, {2}}; }

@@ -20,9 +20,10 @@ struct BatchPrefillInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of paged_kv_last_page_len_buf.
-  // On a GPU: what decode.h says of page ids; of mask bits likewise those of the last plan's rows and keys are read, whatever they are.
-  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{}, paged_kv_last_page_len_buf{}, custom_mask_buf{},
-      mask_indptr_buf{};
+  // On a GPU: what decode.h says of page ids; of mask bits likewise those of the last plan's rows and keys are read,
+  // whatever they are.
+  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{},
+      paged_kv_last_page_len_buf{}, custom_mask_buf{}, mask_indptr_buf{};
   std::string backend = "auto";
   op::Value jit_args{}, jit_kwargs{};
   bool variant_owns_mask = false;
@@ -46,13 +47,14 @@ struct BatchPrefillPlan {
   DType q_data_type = DType::kF16;
   std::optional<DType> kv_data_type{}, o_data_type{};
   bool non_blocking = true;
-  // Multi-item scoring, instead of causal and masks: [B] u32; u16 rows of token_pos_in_items_len, the distance of the token at
-  // prefix_len + e from its item's delimiter (0 there); [B] u16. Keys from the prefix to the row's own delimiter are hidden.
+  // Multi-item scoring, instead of causal and masks: [B] u32; u16 rows of token_pos_in_items_len, the distance of the
+  // token at prefix_len + e from its item's delimiter (0 there); [B] u16. Keys from the prefix to the row's own
+  // delimiter are hidden.
   std::optional<TensorView> prefix_len_ptr{}, token_pos_in_items_ptr{};
   int64_t token_pos_in_items_len = 0;
   std::optional<TensorView> max_item_len_ptr{};
   std::optional<TensorView> seq_lens{}, seq_lens_q{};  // [B]; must agree with the index arrays
-  std::optional<TensorView> block_tables{};          // [B, pages]; must agree with the index arrays
+  std::optional<TensorView> block_tables{};            // [B, pages]; must agree with the index arrays
   std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
   std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
@@ -73,9 +75,10 @@ struct BatchPrefillRun {
   std::optional<bool> enable_pdl{};
   std::optional<int64_t> window_left{};  // must be the plan's
   std::optional<TensorView> sinks{};     // [Hq] f32, natural units: join every row's denominator once
-  std::optional<op::PagedKv> kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
+  std::optional<op::PagedKv>
+      kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
   std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
-  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};      // not served when true
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // not served when true
 };
 /// Old form of run() that replaces what plan() was told; window_left must still be the plan's.
 struct BatchPrefillForward {
@@ -92,19 +95,24 @@ struct BatchPrefillForward {
   std::optional<TensorView> out{}, lse{};
 };
 struct BatchPrefillWorkspaceSize : BatchPrefillPlan {
-  std::optional<TensorView> sizes{};  // i64 [2]: bytes of partial results and of index arrays that run() and plan() take
+  std::optional<TensorView>
+      sizes{};  // i64 [2]: bytes of partial results and of index arrays that run() and plan() take
 };
-/// Several query tokens a request, whose K and V are already in the cache (append first): plan() once a step, run() once a layer.
+/// Several query tokens a request, whose K and V are already in the cache (append first): plan() once a step, run()
+/// once a layer.
 class BatchPrefillWithPagedKVCacheWrapper {
  public:
-  explicit BatchPrefillWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
+  explicit BatchPrefillWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
+                                               const std::string& kv_layout = "NHD");
   explicit BatchPrefillWithPagedKVCacheWrapper(BatchPrefillInit args);
   void plan(BatchPrefillPlan args);
   AttentionResult run(BatchPrefillRun args);
   AttentionResult run_return_lse(BatchPrefillRun args) { return args.return_lse = true, run(std::move(args)); }
   void begin_forward(BatchPrefillPlan args) { plan(std::move(args)); }
   AttentionResult forward(BatchPrefillForward args);
-  AttentionResult forward_return_lse(BatchPrefillForward args) { return args.return_lse = true, forward(std::move(args)); }
+  AttentionResult forward_return_lse(BatchPrefillForward args) {
+    return args.return_lse = true, forward(std::move(args));
+  }
   /// (bytes of partial results, bytes of index arrays); the library takes them from the context's allocator.
   std::pair<int64_t, int64_t> workspace_size(const BatchPrefillPlan& args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
@@ -115,15 +123,15 @@ class BatchPrefillWithPagedKVCacheWrapper {
   op::Object self_;
 };
 
-/// The constructor's `pos_encoding_mode`, dtypes, dims and window are what plan() must be told; they exist because a GPU kernel is
-/// chosen there.
+/// The constructor's `pos_encoding_mode`, dtypes, dims and window are what plan() must be told; they exist because a
+/// GPU kernel is chosen there.
 struct BatchSinkInit {
   op::Object* self = nullptr;
   TensorView float_workspace_buffer;
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
-  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{}, paged_kv_last_page_len_buf{}, custom_mask_buf{},
-      mask_indptr_buf{};
+  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{},
+      paged_kv_last_page_len_buf{}, custom_mask_buf{}, mask_indptr_buf{};
   std::string backend = "auto";
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;

@@ -15,11 +15,17 @@ void validate_plan(std::string_view op, const BatchPrefillPlan& a);
 void launch_size(const BatchPrefillWorkspaceSize& a);
 
 template <class Run>
-op::Shape out_shape(const Run& a) { return prefill_out_shape(kAnyRun, a); }
+op::Shape out_shape(const Run& a) {
+  return prefill_out_shape(kAnyRun, a);
+}
 template <class Run>
-op::Shape lse_shape(const Run& a) { return prefill_lse_shape(kAnyRun, a); }
+op::Shape lse_shape(const Run& a) {
+  return prefill_lse_shape(kAnyRun, a);
+}
 template <class Run>
-DType out_dtype(const Run& a) { return plan_of(kAnyRun, a.self).o_data_type; }
+DType out_dtype(const Run& a) {
+  return plan_of(kAnyRun, a.self).o_data_type;
+}
 
 inline constexpr op::Field init_fields[] = {
     op::self<&BatchPrefillInit::self>(),
@@ -84,8 +90,10 @@ inline constexpr op::Field run_fields[] = {
     op::attr<&BatchPrefillRun::q_scale>("q_scale"),
     op::attr<&BatchPrefillRun::k_scale>("k_scale"),
     op::attr<&BatchPrefillRun::v_scale>("v_scale"),
-    op::out<&BatchPrefillRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchPrefillRun>>, op::dtype<out_dtype<BatchPrefillRun>>),
-    op::out<&BatchPrefillRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchPrefillRun>>, op::when<&BatchPrefillRun::return_lse>),
+    op::out<&BatchPrefillRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchPrefillRun>>,
+                                   op::dtype<out_dtype<BatchPrefillRun>>),
+    op::out<&BatchPrefillRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchPrefillRun>>,
+                                   op::when<&BatchPrefillRun::return_lse>),
     op::attr<&BatchPrefillRun::return_lse>("return_lse"),
     op::attr<&BatchPrefillRun::lse_base>("lse_base", op::choices("log2|ln")),
     op::attr<&BatchPrefillRun::lse_layout>("lse_layout", op::choices("NH|HN")),
@@ -118,6 +126,7 @@ inline constexpr op::Field forward_fields[] = {
                                           op::when<&BatchPrefillForward::return_lse>),
 };
 inline constexpr auto size_fields =
-    without(plan_fields, {"non_blocking"}, op::result<&BatchPrefillWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));
+    without(plan_fields, {"non_blocking"},
+            op::result<&BatchPrefillWorkspaceSize::sizes>("sizes", "2", DType::kI64, op::as_numbers));
 
 }  // namespace flashinfer::attention::prefill

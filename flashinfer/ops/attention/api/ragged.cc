@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/attention/api/methods.h"
+#include "flashinfer/ops/attention/cases.h"
+#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -68,7 +68,8 @@ template <class Run>
 void check_tensors(const char* op, const Plan& p, const Run& a) {
   const Planes kv = token_planes(a.k, a.v, p.kv_layout);
   check_run(op, p, a.q, kv, "k", "v");
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ", name(kv.k.dtype));
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
+           name(kv.k.dtype));
   for (const auto& [plane, who] : {std::pair(&kv.k, "k"), std::pair(&kv.v, "v")})
     FI_CHECK(plane->page_size == p.nnz_kv, ValueError, op, ": ", who, " has ", plane->page_size,
              " tokens, but kv_indptr[-1] of plan() is ", p.nnz_kv);
@@ -83,15 +84,22 @@ void validate_run(const BatchRaggedRun& a) {
 }
 void validate_forward(const BatchRaggedForward& a) {
   const Plan p = forward_plan(kForward, a);
-  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, kForward, ": an NVFP4 cache needs kv_cache_sf, which only run() takes");
+  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, kForward,
+           ": an NVFP4 cache needs kv_cache_sf, which only run() takes");
   check_tensors(kForward, p, a);
 }
 template <class Run>
-op::Shape out_shape(const Run& a) { return prefill_out_shape(kRun, a); }
+op::Shape out_shape(const Run& a) {
+  return prefill_out_shape(kRun, a);
+}
 template <class Run>
-op::Shape lse_shape(const Run& a) { return prefill_lse_shape(kRun, a); }
+op::Shape lse_shape(const Run& a) {
+  return prefill_lse_shape(kRun, a);
+}
 template <class Run>
-DType out_dtype(const Run& a) { return plan_of(kRun, a.self).o_data_type; }
+DType out_dtype(const Run& a) {
+  return plan_of(kRun, a.self).o_data_type;
+}
 op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
 const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(kRun, a.self); }
 Plan used_plan(const BatchRaggedForward& a) { return forward_plan(kForward, a); }
@@ -102,19 +110,29 @@ void launch_plan_from_device(const BatchRaggedPlan& a) { ops::with_host_arrays(r
 op::Refusal refuse_plan(const BatchRaggedPlan& a) { return op::refuse_unless_cpu(ragged_plan_op, &a); }
 template <class Run>
 op::Refusal refuse_run(const Run& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a); !r.empty()) return r;
+  if (op::Refusal r =
+          op::refuse_unless_cpu(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a);
+      !r.empty())
+    return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
 template <class Run>
-void launch_run(const Run& a) { run(used_plan(a), call_of_run(a)); }
-template <class Run>
-op::Refusal refuse_run_cuda(const Run& a) {
-  return refuse_cuda(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a, used_plan(a), call_of_run(a));
+void launch_run(const Run& a) {
+  run(used_plan(a), call_of_run(a));
 }
 template <class Run>
-void launch_run_cuda(const Run& a) { run_cuda(used_plan(a), call_of_run(a)); }
+op::Refusal refuse_run_cuda(const Run& a) {
+  return refuse_cuda(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a, used_plan(a),
+                     call_of_run(a));
+}
 template <class Run>
-void reference(const Run& a) { run_reference(used_plan(a), call_of_run(a)); }
+void launch_run_cuda(const Run& a) {
+  run_cuda(used_plan(a), call_of_run(a));
+}
+template <class Run>
+void reference(const Run& a) {
+  run_reference(used_plan(a), call_of_run(a));
+}
 
 constexpr op::Field init_fields[] = {
     op::self<&BatchRaggedInit::self>(),
@@ -177,8 +195,10 @@ constexpr op::Field run_fields[] = {
     op::attr<&BatchRaggedRun::k_scale>("k_scale"),
     op::attr<&BatchRaggedRun::v_scale>("v_scale"),
     op::attr<&BatchRaggedRun::o_scale>("o_scale"),
-    op::out<&BatchRaggedRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedRun>>, op::dtype<out_dtype<BatchRaggedRun>>),
-    op::out<&BatchRaggedRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedRun>>, op::when<&BatchRaggedRun::return_lse>),
+    op::out<&BatchRaggedRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedRun>>,
+                                  op::dtype<out_dtype<BatchRaggedRun>>),
+    op::out<&BatchRaggedRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedRun>>,
+                                  op::when<&BatchRaggedRun::return_lse>),
     op::attr<&BatchRaggedRun::return_lse>("return_lse"),
     op::attr<&BatchRaggedRun::lse_base>("lse_base", op::choices("log2|ln")),
     op::attr<&BatchRaggedRun::lse_layout>("lse_layout", op::choices("NH|HN")),
@@ -205,26 +225,30 @@ constexpr op::Field forward_fields[] = {
                                          op::when<&BatchRaggedForward::return_lse>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchRaggedPlan>, launch_plan_from_device>("cuda"),
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<BatchRaggedPlan>, launch_plan_from_device>("cuda"),
     op::candidate<refuse_plan, launch_plan>("cpu")};
 template <class Run>
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
-                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"), op::reference<reference<Run>>()};
+                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"),
+                                            op::reference<reference<Run>>()};
 
 }  // namespace
 
-constinit const op::Op ragged_init_op = op::define<BatchRaggedInit>(
-    kInit, kModule, "Batch prefill over keys and values of all requests one after another.", init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op ragged_init_op =
+    op::define<BatchRaggedInit>(kInit, kModule, "Batch prefill over keys and values of all requests one after another.",
+                                init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ragged_plan_op = op::define<BatchRaggedPlan, validate_plan>(
-    kPlan, kModule, "Takes the lengths, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
-    nullptr, {}, &plan_type);
+    kPlan, kModule, "Takes the lengths, the mask and everything that is the same for all layers of a step.",
+    plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ragged_run_op = op::define<BatchRaggedRun, validate_run, cost>(
-    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields, run_candidates<BatchRaggedRun>,
-    ops::attention::batch_ragged_cases, {}, &plan_type);
+    kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields,
+    run_candidates<BatchRaggedRun>, ops::attention::batch_ragged_cases, {}, &plan_type);
 constinit const op::Op ragged_forward_op = op::define<BatchRaggedForward, validate_forward>(
     kForward, kModule, "run() with what plan() was told replaced.", forward_fields, run_candidates<BatchRaggedForward>,
     ops::attention::ragged_forward_cases, {}, &plan_type);
-constinit const op::Op ragged_reset_op = reset_op("BatchPrefillWithRaggedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
+constinit const op::Op ragged_reset_op =
+    reset_op("BatchPrefillWithRaggedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
 }  // namespace attention
 
 BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit a)
@@ -232,8 +256,10 @@ BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(Batch
   a.self = &self_;
   op::call(attention::ragged_init_op, a);
 }
-BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(const TensorView& workspace, const std::string& kv_layout)
-    : BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
+BatchPrefillWithRaggedKVCacheWrapper::BatchPrefillWithRaggedKVCacheWrapper(const TensorView& workspace,
+                                                                           const std::string& kv_layout)
+    : BatchPrefillWithRaggedKVCacheWrapper(
+          BatchRaggedInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
 void BatchPrefillWithRaggedKVCacheWrapper::plan(BatchRaggedPlan a) {
   a.self = &self_;
   op::call(attention::ragged_plan_op, a);
@@ -246,7 +272,8 @@ AttentionResult BatchPrefillWithRaggedKVCacheWrapper::forward(BatchRaggedForward
   a.self = &self_;
   return op::call(attention::ragged_forward_op, a);
 }
-void BatchPrefillWithRaggedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
+void BatchPrefillWithRaggedKVCacheWrapper::reset_workspace_buffer(const TensorView& float_workspace,
+                                                                  const TensorView& int_workspace) {
   op::call(attention::ragged_reset_op, attention::ResetWorkspace{&self_, float_workspace, int_workspace});
 }
 

@@ -53,7 +53,7 @@ struct BatchRaggedRun {
   TensorView k;  // NHD [nnz_kv, Hkv, Dqk], HND [Hkv, nnz_kv, Dqk]
   TensorView v;  // NHD [nnz_kv, Hkv, Dvo], HND [Hkv, nnz_kv, Dvo]
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
-  op::Value args{};                // a custom variant's additional tensors, then scalars: a list
+  op::Value args{};                 // a custom variant's additional tensors, then scalars: a list
   std::optional<double> o_scale{};  // not served
   std::optional<TensorView> out{}, lse{};
   bool return_lse = false;
@@ -76,14 +76,17 @@ struct BatchRaggedForward {
 };
 class BatchPrefillWithRaggedKVCacheWrapper {
  public:
-  explicit BatchPrefillWithRaggedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
+  explicit BatchPrefillWithRaggedKVCacheWrapper(const TensorView& float_workspace_buffer,
+                                                const std::string& kv_layout = "NHD");
   explicit BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit args);
   void plan(BatchRaggedPlan args);
   AttentionResult run(BatchRaggedRun args);
   AttentionResult run_return_lse(BatchRaggedRun args) { return args.return_lse = true, run(std::move(args)); }
   void begin_forward(BatchRaggedPlan args) { plan(std::move(args)); }
   AttentionResult forward(BatchRaggedForward args);
-  AttentionResult forward_return_lse(BatchRaggedForward args) { return args.return_lse = true, forward(std::move(args)); }
+  AttentionResult forward_return_lse(BatchRaggedForward args) {
+    return args.return_lse = true, forward(std::move(args));
+  }
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 
  private:

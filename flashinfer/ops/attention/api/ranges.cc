@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/api/prefill_tables.h"
 #include "flashinfer/ops/attention/api/ranges.h"
+#include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
 namespace attention {
@@ -19,21 +19,25 @@ constexpr const char* kPlan = "BatchPrefillWithCausalBidirectionalRangesWrapper.
 constexpr const char* kRun = "BatchPrefillWithCausalBidirectionalRangesWrapper.run";
 
 void validate_init(const BatchRangesInit& a) {
-  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, kInit, ": pos_encoding_mode is ", op::python_repr(a.pos_encoding_mode),
-           ", but must be 'NONE': rotate q and k before");
-  for (const auto& [what, t] : {std::pair("q_data_type", a.q_data_type), std::pair("o_data_type", a.o_data_type.value_or(a.q_data_type))})
-    FI_CHECK(op::floats.has(t), ValueError, kInit, ": ", what, " is ", name(t), ", but must be float16, bfloat16 or float32");
+  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, kInit, ": pos_encoding_mode is ",
+           op::python_repr(a.pos_encoding_mode), ", but must be 'NONE': rotate q and k before");
+  for (const auto& [what, t] :
+       {std::pair("q_data_type", a.q_data_type), std::pair("o_data_type", a.o_data_type.value_or(a.q_data_type))})
+    FI_CHECK(op::floats.has(t), ValueError, kInit, ": ", what, " is ", name(t),
+             ", but must be float16, bfloat16 or float32");
 }
 void launch_init(const BatchRangesInit& a) {
   check_workspace(kInit, a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
-  p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type), p.o_data_type = a.o_data_type.value_or(a.q_data_type);
+  p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type),
+  p.o_data_type = a.o_data_type.value_or(a.q_data_type);
   p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo;
-  const GraphArgument arguments[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
-                                     {"paged_kv_indptr_buf", a.paged_kv_indptr_buf, &GraphBuffers::kv_indptr},
-                                     {"paged_kv_indices_buf", a.paged_kv_indices_buf, &GraphBuffers::kv_indices},
-                                     {"paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf, &GraphBuffers::last_page_len}};
+  const GraphArgument arguments[] = {
+      {"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
+      {"paged_kv_indptr_buf", a.paged_kv_indptr_buf, &GraphBuffers::kv_indptr},
+      {"paged_kv_indices_buf", a.paged_kv_indices_buf, &GraphBuffers::kv_indices},
+      {"paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf, &GraphBuffers::last_page_len}};
   set_graph(p, kInit, a.use_cuda_graph, arguments);
   a.self->set(std::move(p));
 }
@@ -42,15 +46,20 @@ void check_plan(const BatchRangesPlan& a) {
   const auto refuse = [](const char* what, bool given) {
     FI_CHECK(!given, ValueError, kPlan, ": ", what, " is given, but run()'s ranges and windows say what a row sees");
   };
-  refuse("causal=True", a.causal), refuse("custom_mask", a.custom_mask.has_value()), refuse("packed_custom_mask", a.packed_custom_mask.has_value());
+  refuse("causal=True", a.causal), refuse("custom_mask", a.custom_mask.has_value()),
+      refuse("packed_custom_mask", a.packed_custom_mask.has_value());
   refuse("window_left", a.window_left >= 0), refuse("prefix_len_ptr", a.prefix_len_ptr.has_value());
-  refuse("token_pos_in_items_ptr", a.token_pos_in_items_ptr.has_value()), refuse("token_pos_in_items_len", a.token_pos_in_items_len != 0);
+  refuse("token_pos_in_items_ptr", a.token_pos_in_items_ptr.has_value()),
+      refuse("token_pos_in_items_len", a.token_pos_in_items_len != 0);
   refuse("max_item_len_ptr", a.max_item_len_ptr.has_value());
-  const auto off = [](const char* what, bool given) { FI_CHECK(!given, ValueError, kPlan, ": ", what, " is not available with ranges"); };
-  off("logits_soft_cap", a.logits_soft_cap.value_or(0) != 0), off("use_fp16_qk_reduction=True", a.use_fp16_qk_reduction);
+  const auto off = [](const char* what, bool given) {
+    FI_CHECK(!given, ValueError, kPlan, ": ", what, " is not available with ranges");
+  };
+  off("logits_soft_cap", a.logits_soft_cap.value_or(0) != 0),
+      off("use_fp16_qk_reduction=True", a.use_fp16_qk_reduction);
   throw_if_given(kPlan, "max_sequence_kv", a.max_sequence_kv.has_value(), kNeedsGpu);
-  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, kPlan, ": pos_encoding_mode is ", op::python_repr(a.pos_encoding_mode),
-           ", but must be 'NONE': rotate q and k before");
+  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, kPlan, ": pos_encoding_mode is ",
+           op::python_repr(a.pos_encoding_mode), ", but must be 'NONE': rotate q and k before");
   check_prefill_plan(kPlan, a);
 }
 Plan planned(const BatchRangesPlan& a, const Plan& made) {
@@ -63,7 +72,8 @@ Plan planned(const BatchRangesPlan& a, const Plan& made) {
   same("head_dim_qk", a.head_dim_qk, made.head_dim_qk);
   same("head_dim_vo", a.head_dim_vo.value_or(made.head_dim_vo), made.head_dim_vo);
   BatchRangesPlan b = a;
-  b.q_data_type = made.q_data_type, b.kv_data_type = made.kv_data_type, b.o_data_type = made.o_data_type, b.head_dim_vo = made.head_dim_vo;
+  b.q_data_type = made.q_data_type, b.kv_data_type = made.kv_data_type, b.o_data_type = made.o_data_type,
+  b.head_dim_vo = made.head_dim_vo;
   return plan_of_arguments(kPlan, b);
 }
 void launch_plan(const BatchRangesPlan& a) {
@@ -88,7 +98,8 @@ const Plan& plan_of_run(const BatchRangesRun& a) {
 }
 void set_bits(uint8_t* bits, int64_t begin, int64_t end) {
   for (; begin < end && begin % 8; ++begin) bits[begin / 8] = static_cast<uint8_t>(bits[begin / 8] | 1 << begin % 8);
-  if (const int64_t bytes = (end - begin) / 8; bytes > 0) std::memset(bits + begin / 8, 255, static_cast<size_t>(bytes)), begin += bytes * 8;
+  if (const int64_t bytes = (end - begin) / 8; bytes > 0)
+    std::memset(bits + begin / 8, 255, static_cast<size_t>(bytes)), begin += bytes * 8;
   for (; begin < end; ++begin) bits[begin / 8] = static_cast<uint8_t>(bits[begin / 8] | 1 << begin % 8);
 }
 /// The plan with what each row sees.
@@ -107,7 +118,8 @@ Plan masked_plan(const BatchRangesRun& a) {
       set_bits(at, row + std::max<int64_t>(from, 0), row + std::min(position + 1, keys));
       const TensorView span = a.bidirectional_ranges.select(0, qo[b] + i);
       const int64_t nearest = a.range_window_left <= 0 ? 0 : position - a.range_window_left + 1;
-      set_bits(at, row + std::max({op::index_at(span, 0), nearest, int64_t{0}}), row + std::min(op::index_at(span, 1), keys - 1) + 1);
+      set_bits(at, row + std::max({op::index_at(span, 0), nearest, int64_t{0}}),
+               row + std::min(op::index_at(span, 1), keys - 1) + 1);
     }
     at += (rows * keys + 7) / 8;
   }
@@ -119,8 +131,9 @@ Plan masked_plan(const BatchRangesRun& a) {
 void validate_run(const BatchRangesRun& a) {
   const Plan& p = plan_of_run(a);
   check_paged_run(kRun, p, a, "paged_kv_indices");
-  FI_CHECK(a.bidirectional_ranges.size(0) == p.nnz_qo && a.bidirectional_ranges.size(1) == 2, ValueError, kRun, ": bidirectional_ranges is ",
-           to_string(a.bidirectional_ranges), ", but must be [", p.nnz_qo, ", 2] (query tokens)");
+  FI_CHECK(a.bidirectional_ranges.size(0) == p.nnz_qo && a.bidirectional_ranges.size(1) == 2, ValueError, kRun,
+           ": bidirectional_ranges is ", to_string(a.bidirectional_ranges), ", but must be [", p.nnz_qo,
+           ", 2] (query tokens)");
 }
 Call call_of_run(const BatchRangesRun& a) { return paged_call(kRun, plan_of_run(a), a); }
 op::Cost cost(const BatchRangesRun& a) { return cost_of(plan_of_run(a), a.q); }
@@ -158,11 +171,14 @@ constexpr op::Field ranges_init_fields[] = {
 };
 /// A paged prefill's, but q_data_type may be None, and without what run() says instead.
 constexpr auto ranges_plan_fields = [] {
-  constexpr const char* kDropped[] = {"rope_scale", "rope_theta", "seq_lens", "seq_lens_q", "block_tables", "uniform_q_len", "alibi_slopes"};
+  constexpr const char* kDropped[] = {"rope_scale",   "rope_theta",    "seq_lens",    "seq_lens_q",
+                                      "block_tables", "uniform_q_len", "alibi_slopes"};
   auto all = without(plan_fields, kDropped, op::Field{});
   std::array<op::Field, all.size() - 1> out;
   for (size_t i = 0; i < out.size(); ++i)
-    out[i] = std::string_view(all[i].name) == "q_data_type" ? op::attr<&BatchRangesPlan::planned_q_data_type>("q_data_type") : all[i];
+    out[i] = std::string_view(all[i].name) == "q_data_type"
+                 ? op::attr<&BatchRangesPlan::planned_q_data_type>("q_data_type")
+                 : all[i];
   return out;
 }();
 constexpr auto ranges_size_fields = [] {
@@ -184,7 +200,8 @@ constexpr op::Field ranges_run_fields[] = {
     op::attr<&BatchRangesRun::k_scale>("k_scale"),
     op::attr<&BatchRangesRun::v_scale>("v_scale"),
     op::out<&BatchRangesRun::out>("out", nullptr, op::floats, op::shape<ranges_out_shape>, op::dtype<ranges_out_dtype>),
-    op::out<&BatchRangesRun::lse>("lse", nullptr, DType::kF32, op::shape<ranges_lse_shape>, op::when<&BatchRangesRun::return_lse>),
+    op::out<&BatchRangesRun::lse>("lse", nullptr, DType::kF32, op::shape<ranges_lse_shape>,
+                                  op::when<&BatchRangesRun::return_lse>),
     op::attr<&BatchRangesRun::return_lse>("return_lse"),
     op::attr<&BatchRangesRun::enable_pdl>("enable_pdl"),
     op::paged<&BatchRangesRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
@@ -202,8 +219,10 @@ constexpr op::Field ranges_forward_fields[] = {
     op::attr<&BatchRangesRun::enable_pdl>("enable_pdl"),
     op::paged<&BatchRangesRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
     op::attr<&BatchRangesRun::return_lse>("return_lse", op::hidden),
-    op::result<&BatchRangesRun::out>("out", nullptr, op::floats, op::shape<ranges_out_shape>, op::dtype<ranges_out_dtype>),
-    op::result<&BatchRangesRun::lse>("lse", nullptr, DType::kF32, op::shape<ranges_lse_shape>, op::when<&BatchRangesRun::return_lse>),
+    op::result<&BatchRangesRun::out>("out", nullptr, op::floats, op::shape<ranges_out_shape>,
+                                     op::dtype<ranges_out_dtype>),
+    op::result<&BatchRangesRun::lse>("lse", nullptr, DType::kF32, op::shape<ranges_lse_shape>,
+                                     op::when<&BatchRangesRun::return_lse>),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
 constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
@@ -213,24 +232,25 @@ constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run
 }  // namespace
 
 constinit const op::Op ranges_init_op = op::define<BatchRangesInit, validate_init>(
-    kInit, kRangesModule, "Paged prefill, causal but for spans of keys that are seen in both directions.", ranges_init_fields, init_candidates,
-    nullptr, {}, &plan_type);
+    kInit, kRangesModule, "Paged prefill, causal but for spans of keys that are seen in both directions.",
+    ranges_init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ranges_plan_op = op::define<BatchRangesPlan, check_plan>(
-    kPlan, kRangesModule, "Takes the page table and everything that is the same for all layers of a step.", ranges_plan_fields, plan_candidates,
-    nullptr, {}, &plan_type);
+    kPlan, kRangesModule, "Takes the page table and everything that is the same for all layers of a step.",
+    ranges_plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ranges_run_op = op::define<BatchRangesRun, validate_run, cost>(
-    kRun, kRangesModule, "Paged prefill, causal or within each row's span of keys; lse in base 2.", ranges_run_fields, run_candidates,
-    ops::attention::ranges_cases, {}, &plan_type);
+    kRun, kRangesModule, "Paged prefill, causal or within each row's span of keys; lse in base 2.", ranges_run_fields,
+    run_candidates, ops::attention::ranges_cases, {}, &plan_type);
 constinit const op::Op ranges_forward_op = op::define<BatchRangesRun, validate_run, cost>(
-    "BatchPrefillWithCausalBidirectionalRangesWrapper.forward", kRangesModule, "run() by its old name.", ranges_forward_fields, run_candidates,
-    ops::attention::ranges_cases, {}, &plan_type);
+    "BatchPrefillWithCausalBidirectionalRangesWrapper.forward", kRangesModule, "run() by its old name.",
+    ranges_forward_fields, run_candidates, ops::attention::ranges_cases, {}, &plan_type);
 constinit const op::Op ranges_size_op = op::define<BatchRangesWorkspaceSize>(
-    "BatchPrefillWithCausalBidirectionalRangesWrapper.workspace_size", kRangesModule, "Bytes of partial results and of index arrays that a plan takes.",
-    ranges_size_fields, size_candidates, nullptr, {}, &plan_type);
+    "BatchPrefillWithCausalBidirectionalRangesWrapper.workspace_size", kRangesModule,
+    "Bytes of partial results and of index arrays that a plan takes.", ranges_size_fields, size_candidates, nullptr, {},
+    &plan_type);
 constinit const op::Op ranges_reset_op =
     reset_op("BatchPrefillWithCausalBidirectionalRangesWrapper.reset_workspace_buffer", kRangesModule, &plan_type);
-constinit const op::Op ranges_prewarm_op =
-    prewarm_op("BatchPrefillWithCausalBidirectionalRangesWrapper.prewarm_paged_kv_stride_variant", kRangesModule, &plan_type);
+constinit const op::Op ranges_prewarm_op = prewarm_op(
+    "BatchPrefillWithCausalBidirectionalRangesWrapper.prewarm_paged_kv_stride_variant", kRangesModule, &plan_type);
 }  // namespace attention
 
 using Ranges = BatchPrefillWithCausalBidirectionalRangesWrapper;

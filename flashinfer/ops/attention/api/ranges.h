@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paged prefill whose causal mask has holes: spans of keys that a row sees in both directions (an image's tokens in a prompt).
-// attention/op.h has the semantics that all attention shares.
+// Paged prefill whose causal mask has holes: spans of keys that a row sees in both directions (an image's tokens in a
+// prompt). attention/op.h has the semantics that all attention shares.
 //
 // Row i of a request, at position p = kv_len - qo_len + i, sees key j if
 //   j <= p and (causal_window_left < 0 or p - j <= causal_window_left), or
-//   start <= j <= end and (range_window_left <= 0 or p - j < range_window_left)     with [start, end] = bidirectional_ranges[row].
-// (-1, -1) is no span. The two windows count differently, as upstream's do: 0 means "itself only" in the first, "none" in the second.
+//   start <= j <= end and (range_window_left <= 0 or p - j < range_window_left)     with [start, end] =
+//   bidirectional_ranges[row].
+// (-1, -1) is no span. The two windows count differently, as upstream's do: 0 means "itself only" in the first, "none"
+// in the second.
 //
-// ValueError: plan() with causal, masks, a window, a cap, items, or dtypes and head dims other than the constructor's; run() before
-// plan(). NotImplementedError: another pos_encoding_mode than NONE, max_sequence_kv.
+// ValueError: plan() with causal, masks, a window, a cap, items, or dtypes and head dims other than the constructor's;
+// run() before plan(). NotImplementedError: another pos_encoding_mode than NONE, max_sequence_kv.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,7 +25,8 @@ struct BatchRangesInit {
   TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
-  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{}, paged_kv_last_page_len_buf{};
+  std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{},
+      paged_kv_last_page_len_buf{};
   std::string pos_encoding_mode = "NONE";
   DType q_data_type = DType::kBF16, kv_data_type = DType::kBF16;  // u8: NVFP4
   std::optional<DType> o_data_type{};                             // q's

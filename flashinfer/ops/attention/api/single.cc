@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two operators for one request.
 #include "flashinfer/core/transfer.h"
-#include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/api/checks.h"
+#include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
@@ -21,7 +21,9 @@ DType out_dtype(const SingleDecode& a) { return ops::default_output(a.q.dtype())
 DType out_dtype(const SinglePrefill& a) { return a.o_dtype.value_or(ops::default_output(a.q.dtype())); }
 
 template <class Block>
-int64_t tokens(const Block& a) { return a.k.size(a.kv_layout == "NHD" ? 0 : 1); }
+int64_t tokens(const Block& a) {
+  return a.k.size(a.kv_layout == "NHD" ? 0 : 1);
+}
 
 /// A batch of one request, without the list of works.
 template <class Block>
@@ -35,7 +37,8 @@ Plan plan_of_block(const Block& a) {
   p.num_qo_heads = q.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = q.size(2), p.head_dim_vo = kv.v.dim;
   p.nnz_qo = q.size(0), p.nnz_kv = tokens(a);
   p.q_data_type = q.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = out_dtype(a);
-  set_options(p, {op_of(a), a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_options(
+      p, {op_of(a), a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   return p;
 }
 void set_request(Plan& p) {
@@ -55,7 +58,8 @@ Plan plan_without_work(const SinglePrefill& a) {
   Plan p = plan_of_block(a);
   p.causal = a.causal;
   set_request(p);
-  const Tensor mask = a.custom_mask ? host_readable(*a.custom_mask) : Tensor(), packed = a.packed_custom_mask ? host_readable(*a.packed_custom_mask) : Tensor();
+  const Tensor mask = a.custom_mask ? host_readable(*a.custom_mask) : Tensor(),
+               packed = a.packed_custom_mask ? host_readable(*a.packed_custom_mask) : Tensor();
   const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
   set_mask(p, kPrefill, view(mask), view(packed));
   return p;
@@ -85,11 +89,13 @@ template <class Block>
 void check_kv(const Block& a) {
   const std::string_view op = op_of(a);
   const Planes kv = token_planes(a.k, a.v, a.kv_layout);
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ", name(kv.k.dtype));
-  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, op, ": k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1, "] is ", a.q.size(-1));
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
+           name(kv.k.dtype));
+  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, op, ": k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1,
+           "] is ", a.q.size(-1));
   FI_CHECK(kv.k.page_size <= INT32_MAX, ValueError, op, ": k has ", kv.k.page_size, " tokens, more than 32 bits hold");
-  FI_CHECK(a.q.rank() < 3 || a.q.size(0) <= INT32_MAX / a.q.size(1), ValueError, op, ": q has ", a.q.size(0), " tokens of ", a.q.size(1),
-           " heads, more than 32 bits hold");
+  FI_CHECK(a.q.rank() < 3 || a.q.size(0) <= INT32_MAX / a.q.size(1), ValueError, op, ": q has ", a.q.size(0),
+           " tokens of ", a.q.size(1), " heads, more than 32 bits hold");
   plan_of_block(a);
 }
 void validate(const SingleDecode& a) {
@@ -97,18 +103,18 @@ void validate(const SingleDecode& a) {
   scale_planes(kDecode, std::nullopt, a.kv_layout, token_planes(a.k, a.v, a.kv_layout), false);
 }
 void validate(const SinglePrefill& a) {
-  FI_CHECK(!a.o_dtype || op::floats.has(*a.o_dtype), ValueError, kPrefill, ": o_dtype is ", name(*a.o_dtype), ", but must be ",
-           to_string(op::floats));
+  FI_CHECK(!a.o_dtype || op::floats.has(*a.o_dtype), ValueError, kPrefill, ": o_dtype is ", name(*a.o_dtype),
+           ", but must be ", to_string(op::floats));
   check_kv(a);
   call_of_block(a);  // checks the scales
   if (a.custom_mask)
-    FI_CHECK(a.custom_mask->rank() == 2 && a.custom_mask->size(0) == a.q.size(0) && a.custom_mask->size(1) == tokens(a), ValueError,
-             kPrefill, ": custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ", tokens(a),
-             "] (tokens of q, tokens of k)");
+    FI_CHECK(a.custom_mask->rank() == 2 && a.custom_mask->size(0) == a.q.size(0) && a.custom_mask->size(1) == tokens(a),
+             ValueError, kPrefill, ": custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ",
+             tokens(a), "] (tokens of q, tokens of k)");
   const int64_t bytes = (a.q.size(0) * tokens(a) + 7) / 8;
   if (a.packed_custom_mask)
-    FI_CHECK(a.packed_custom_mask->numel() == bytes, ValueError, kPrefill, ": packed_custom_mask has ", a.packed_custom_mask->numel(),
-             " bytes, but ", a.q.size(0), " rows of ", tokens(a), " keys need ", bytes);
+    FI_CHECK(a.packed_custom_mask->numel() == bytes, ValueError, kPrefill, ": packed_custom_mask has ",
+             a.packed_custom_mask->numel(), " bytes, but ", a.q.size(0), " rows of ", tokens(a), " keys need ", bytes);
 }
 int64_t values(const TensorView& v) { return v.size(2) * (cache_type(v.dtype()) == DType::kF4E2M1x2 ? 2 : 1); }
 op::Shape out_shape(const SingleDecode& a) { return {2, {a.q.size(0), values(a.v)}}; }
@@ -126,7 +132,10 @@ op::Cost cost(const Block& a) {
 
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a); !r.empty()) return r;
+  if (op::Refusal r =
+          op::refuse_unless_cpu(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a);
+      !r.empty())
+    return r;
   return refuse(plan_of_block(a), call_of_block(a));
 }
 /// Calls `f(plan, call)` with `out` and `lse` as rows.
@@ -140,7 +149,9 @@ void with_call(const Block& a, const Plan& plan, F f) {
   f(plan, c);
 }
 template <class Block>
-void launch(const Block& a) { with_call(a, full_plan(a), run); }
+void launch(const Block& a) {
+  with_call(a, full_plan(a), run);
+}
 
 /// The plan of a call on a GPU: without the CPU's works.
 Plan plan_on_device(const SingleDecode& a) {
@@ -153,14 +164,17 @@ template <class Block>
 op::Refusal refuse_block_cuda(const Block& a) {
   Call c = call_of_block(a);
   c.out = a.q.rank() == 2 ? a.out->unsqueeze(0) : *a.out;
-  return refuse_cuda(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a, plan_of_block(a), c);
+  return refuse_cuda(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a, plan_of_block(a),
+                     c);
 }
 template <class Block>
 void launch_on_device(const Block& a) {
   with_call(a, plan_on_device(a), run_cuda);
 }
 template <class Block>
-void reference(const Block& a) { with_call(a, full_plan(a), run_reference); }
+void reference(const Block& a) {
+  with_call(a, full_plan(a), run_reference);
+}
 
 constexpr op::Field decode_fields[] = {
     op::in<&SingleDecode::q>("q", "h d", ops::kQueryTypes),
@@ -178,10 +192,12 @@ constexpr op::Field decode_fields[] = {
     op::attr<&SingleDecode::rope_scale>("rope_scale"),
     op::attr<&SingleDecode::rope_theta>("rope_theta"),
     op::attr<&SingleDecode::return_lse>("return_lse"),
-    op::result<&SingleDecode::out>("out", nullptr, op::floats, op::shape<static_cast<op::Shape (*)(const SingleDecode&)>(out_shape)>,
-                              op::dtype<static_cast<DType (*)(const SingleDecode&)>(out_dtype)>),
-    op::result<&SingleDecode::lse>("lse", nullptr, DType::kF32, op::shape<static_cast<op::Shape (*)(const SingleDecode&)>(lse_shape)>,
-                              op::when<&SingleDecode::return_lse>),
+    op::result<&SingleDecode::out>("out", nullptr, op::floats,
+                                   op::shape<static_cast<op::Shape (*)(const SingleDecode&)>(out_shape)>,
+                                   op::dtype<static_cast<DType (*)(const SingleDecode&)>(out_dtype)>),
+    op::result<&SingleDecode::lse>("lse", nullptr, DType::kF32,
+                                   op::shape<static_cast<op::Shape (*)(const SingleDecode&)>(lse_shape)>,
+                                   op::when<&SingleDecode::return_lse>),
 };
 constexpr op::Field prefill_fields[] = {
     op::in<&SinglePrefill::q>("q", "n h d", ops::kQueryTypes),
@@ -207,17 +223,20 @@ constexpr op::Field prefill_fields[] = {
     op::paged<&SinglePrefill::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
     op::attr<&SinglePrefill::k_scale>("k_scale"),
     op::attr<&SinglePrefill::v_scale>("v_scale"),
-    op::result<&SinglePrefill::out>("out", nullptr, op::floats, op::shape<static_cast<op::Shape (*)(const SinglePrefill&)>(out_shape)>,
-                              op::dtype<static_cast<DType (*)(const SinglePrefill&)>(out_dtype)>),
-    op::result<&SinglePrefill::lse>("lse", nullptr, DType::kF32, op::shape<static_cast<op::Shape (*)(const SinglePrefill&)>(lse_shape)>,
-                              op::when<&SinglePrefill::return_lse>),
+    op::result<&SinglePrefill::out>("out", nullptr, op::floats,
+                                    op::shape<static_cast<op::Shape (*)(const SinglePrefill&)>(out_shape)>,
+                                    op::dtype<static_cast<DType (*)(const SinglePrefill&)>(out_dtype)>),
+    op::result<&SinglePrefill::lse>("lse", nullptr, DType::kF32,
+                                    op::shape<static_cast<op::Shape (*)(const SinglePrefill&)>(lse_shape)>,
+                                    op::when<&SinglePrefill::return_lse>),
 };
-constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block_cuda<SingleDecode>, launch_on_device<SingleDecode>>("cuda"),
-                                               op::candidate<refuse_block<SingleDecode>, launch<SingleDecode>>("cpu"),
-                                               op::reference<reference<SingleDecode>>()};
-constexpr op::Candidate prefill_candidates[] = {op::candidate<refuse_block_cuda<SinglePrefill>, launch_on_device<SinglePrefill>>("cuda"),
-                                                op::candidate<refuse_block<SinglePrefill>, launch<SinglePrefill>>("cpu"),
-                                                op::reference<reference<SinglePrefill>>()};
+constexpr op::Candidate decode_candidates[] = {
+    op::candidate<refuse_block_cuda<SingleDecode>, launch_on_device<SingleDecode>>("cuda"),
+    op::candidate<refuse_block<SingleDecode>, launch<SingleDecode>>("cpu"), op::reference<reference<SingleDecode>>()};
+constexpr op::Candidate prefill_candidates[] = {
+    op::candidate<refuse_block_cuda<SinglePrefill>, launch_on_device<SinglePrefill>>("cuda"),
+    op::candidate<refuse_block<SinglePrefill>, launch<SinglePrefill>>("cpu"),
+    op::reference<reference<SinglePrefill>>()};
 
 }  // namespace
 
@@ -231,14 +250,16 @@ Call single_call(const SinglePrefill& a) {
 }
 
 constinit const op::Op single_decode_op = op::define<SingleDecode, validate, cost<SingleDecode>>(
-    kDecode, "flashinfer.decode", "out = softmax(scale * q k^T) v for one query token; lse in base 2.", decode_fields, decode_candidates,
-    ops::attention::single_decode_cases);
+    kDecode, "flashinfer.decode", "out = softmax(scale * q k^T) v for one query token; lse in base 2.", decode_fields,
+    decode_candidates, ops::attention::single_decode_cases);
 constinit const op::Op single_prefill_op = op::define<SinglePrefill, validate, cost<SinglePrefill>>(
-    kPrefill, "flashinfer.prefill", "out = softmax(scale * q k^T, masked) v for one request; lse in base 2.", prefill_fields,
-    prefill_candidates, ops::attention::single_prefill_cases);
+    kPrefill, "flashinfer.prefill", "out = softmax(scale * q k^T, masked) v for one request; lse in base 2.",
+    prefill_fields, prefill_candidates, ops::attention::single_prefill_cases);
 }  // namespace attention
 
 AttentionResult single_decode_with_kv_cache(const SingleDecode& a) { return op::call(attention::single_decode_op, a); }
-AttentionResult single_prefill_with_kv_cache(const SinglePrefill& a) { return op::call(attention::single_prefill_op, a); }
+AttentionResult single_prefill_with_kv_cache(const SinglePrefill& a) {
+  return op::call(attention::single_prefill_op, a);
+}
 
 }  // namespace flashinfer

@@ -22,7 +22,7 @@ struct SingleDecode {
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   int64_t window_left = -1;
   std::optional<double> logits_soft_cap{};
-  std::optional<double> sm_scale{};  // 1 / sqrt(D)
+  std::optional<double> sm_scale{};                  // 1 / sqrt(D)
   std::optional<double> rope_scale{}, rope_theta{};  // 1, 1e4
   bool return_lse = false;
   std::optional<TensorView> out{}, lse{};  // ours: memory for the results, [Hq, Dvo] as q and [Hq] f32
@@ -30,13 +30,13 @@ struct SingleDecode {
 AttentionResult single_decode_with_kv_cache(const SingleDecode& args);
 
 struct SinglePrefill {
-  TensorView q;  // [qo_len, Hq, Dqk]
-  TensorView k;  // NHD [kv_len, Hkv, Dqk], HND [Hkv, kv_len, Dqk]
-  TensorView v;  // NHD [kv_len, Hkv, Dvo], HND [Hkv, kv_len, Dvo]
+  TensorView q;                                               // [qo_len, Hq, Dqk]
+  TensorView k;                                               // NHD [kv_len, Hkv, Dqk], HND [Hkv, kv_len, Dqk]
+  TensorView v;                                               // NHD [kv_len, Hkv, Dvo], HND [Hkv, kv_len, Dvo]
   std::optional<TensorView> scale_q{}, scale_k{}, scale_v{};  // f32 [Hq], [Hkv], [Hkv]: factors of q, k, v
-  std::optional<DType> o_dtype{};                         // q's
-  std::optional<TensorView> custom_mask{};                // bool [qo_len, kv_len]
-  std::optional<TensorView> packed_custom_mask{};         // u8 [ceil(qo_len * kv_len / 8)], little-endian bits
+  std::optional<DType> o_dtype{};                             // q's
+  std::optional<TensorView> custom_mask{};                    // bool [qo_len, kv_len]
+  std::optional<TensorView> packed_custom_mask{};             // u8 [ceil(qo_len * kv_len / 8)], little-endian bits
   bool causal = false;
   std::string kv_layout = "NHD";
   std::string pos_encoding_mode = "NONE";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchAttentionWithAttentionSinkWrapper: paged prefill whose run() takes a sink and a scale by position (attention.md 9.2).
+// BatchAttentionWithAttentionSinkWrapper: paged prefill whose run() takes a sink and a scale by position
+// (attention.md 9.2).
+#include "flashinfer/ops/attention/api/prefill_tables.h"
 #include "flashinfer/ops/attention/cases.h"
 #include "flashinfer/ops/attention/cuda/run.h"
-#include "flashinfer/ops/attention/api/prefill_tables.h"
 
 namespace flashinfer {
 namespace attention {
@@ -17,7 +18,8 @@ constexpr const char* kRun = "BatchAttentionWithAttentionSinkWrapper.run";
 
 void validate_init(const BatchSinkInit& a) {
   if (a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3")
-    throw_error(ErrorKind::kAssertionError, str(kInit, ": backend is ", op::python_repr(a.backend), ", but must be one of auto, fa2, fa3"));
+    throw_error(ErrorKind::kAssertionError,
+                str(kInit, ": backend is ", op::python_repr(a.backend), ", but must be one of auto, fa2, fa3"));
 }
 void launch_init(const BatchSinkInit& a) {
   check_workspace(kInit, a.float_workspace_buffer);
@@ -49,12 +51,13 @@ void launch_plan(const BatchPrefillPlan& a) {
 void validate_run(const BatchSinkRun& a) {
   const Plan& p = plan_of(kRun, a.self);
   throw_if_given(kRun, "sinks", a.sinks.has_value(), "the argument `sink` says the same");
-  throw_if_given(kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given(kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
+                 kNeedsGpu);
   throw_if_given(kRun, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
   throw_if_given(kRun, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   check_window(kRun, p, a.window_left);
-  FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, kRun, ": sink.shape[0] is ", a.sink.size(0), ", but plan() was told num_qo_heads=",
-           p.num_qo_heads);
+  FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, kRun, ": sink.shape[0] is ", a.sink.size(0),
+           ", but plan() was told num_qo_heads=", p.num_qo_heads);
   FI_CHECK(a.sm_scale - a.sm_scale == 0, ValueError, kRun, ": sm_scale is ", a.sm_scale, ", but must be finite");
   check_paged_run(kRun, p, a, "paged_kv_indices");
   check_lse(kRun, a);
@@ -76,7 +79,9 @@ op::Refusal refuse_run(const BatchSinkRun& a) {
   if (op::Refusal r = op::refuse_unless_cpu(sink_run_op, &a); !r.empty()) return r;
   return refuse(plan_of(kRun, a.self), call_of_run(a));
 }
-op::Refusal refuse_run_cuda(const BatchSinkRun& a) { return refuse_cuda(sink_run_op, &a, plan_of(kRun, a.self), call_of_run(a)); }
+op::Refusal refuse_run_cuda(const BatchSinkRun& a) {
+  return refuse_cuda(sink_run_op, &a, plan_of(kRun, a.self), call_of_run(a));
+}
 void launch_run_cuda(const BatchSinkRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
 void launch_run(const BatchSinkRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
 void reference(const BatchSinkRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
@@ -110,8 +115,10 @@ constexpr op::Field sink_run_fields[] = {
     op::attr<&BatchSinkRun::q_scale>("q_scale", op::keyword_only),
     op::attr<&BatchSinkRun::k_scale>("k_scale"),
     op::attr<&BatchSinkRun::v_scale>("v_scale"),
-    op::out<&BatchSinkRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchSinkRun>>, op::dtype<out_dtype<BatchSinkRun>>),
-    op::out<&BatchSinkRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchSinkRun>>, op::when<&BatchSinkRun::return_lse>),
+    op::out<&BatchSinkRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchSinkRun>>,
+                                op::dtype<out_dtype<BatchSinkRun>>),
+    op::out<&BatchSinkRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchSinkRun>>,
+                                op::when<&BatchSinkRun::return_lse>),
     op::attr<&BatchSinkRun::return_lse>("return_lse"),
     op::attr<&BatchSinkRun::lse_base>("lse_base", op::choices("log2|ln")),
     op::attr<&BatchSinkRun::lse_layout>("lse_layout", op::choices("NH|HN")),
@@ -124,27 +131,33 @@ constexpr op::Field sink_run_fields[] = {
     op::attr<&BatchSinkRun::uses_spcompress>("uses_spcompress"),
 };
 constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_from_device>("cuda"),
-                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate plan_candidates[] = {
+    op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_from_device>("cuda"),
+    op::candidate<refuse_plan, launch_plan>("cpu")};
 constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
                                             op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 }  // namespace
 
-constinit const op::Op sink_init_op = op::define<BatchSinkInit, validate_init>(kInit, kSinkModule, "Paged prefill and decode with attention sinks.",
-                                                                          sink_init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op sink_init_op =
+    op::define<BatchSinkInit, validate_init>(kInit, kSinkModule, "Paged prefill and decode with attention sinks.",
+                                             sink_init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op sink_plan_op = op::define<BatchPrefillPlan, validate>(
-    kPlan, kSinkModule, "Takes the page table, the mask and everything that is the same for all layers of a step.", plan_fields, plan_candidates,
-    nullptr, {}, &plan_type);
+    kPlan, kSinkModule, "Takes the page table, the mask and everything that is the same for all layers of a step.",
+    plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op sink_run_op = op::define<BatchSinkRun, validate_run, cost>(
-    kRun, kSinkModule, "out = sum_j exp(x_j) v_j / (exp(sink) + sum_j exp(x_j)) over each request's pages; lse in base 2.", sink_run_fields,
-    run_candidates, ops::attention::sink_cases, {}, &plan_type);
-constinit const op::Op sink_size_op = op::define<BatchPrefillWorkspaceSize>(
-    "BatchAttentionWithAttentionSinkWrapper.workspace_size", kSinkModule, "Bytes of partial results and of index arrays that a plan takes.",
-    size_fields, size_candidates, nullptr, {}, &plan_type);
-constinit const op::Op sink_reset_op = reset_op("BatchAttentionWithAttentionSinkWrapper.reset_workspace_buffer", kSinkModule, &plan_type);
-constinit const op::Op sink_prewarm_op = prewarm_op("BatchAttentionWithAttentionSinkWrapper.prewarm_paged_kv_stride_variant", kSinkModule, &plan_type);
+    kRun, kSinkModule,
+    "out = sum_j exp(x_j) v_j / (exp(sink) + sum_j exp(x_j)) over each request's pages; lse in base 2.",
+    sink_run_fields, run_candidates, ops::attention::sink_cases, {}, &plan_type);
+constinit const op::Op sink_size_op =
+    op::define<BatchPrefillWorkspaceSize>("BatchAttentionWithAttentionSinkWrapper.workspace_size", kSinkModule,
+                                          "Bytes of partial results and of index arrays that a plan takes.",
+                                          size_fields, size_candidates, nullptr, {}, &plan_type);
+constinit const op::Op sink_reset_op =
+    reset_op("BatchAttentionWithAttentionSinkWrapper.reset_workspace_buffer", kSinkModule, &plan_type);
+constinit const op::Op sink_prewarm_op =
+    prewarm_op("BatchAttentionWithAttentionSinkWrapper.prewarm_paged_kv_stride_variant", kSinkModule, &plan_type);
 namespace {
 constexpr PrefillOps kSinkClass{kClass, kSinkModule, &sink_plan_op, nullptr, &sink_size_op, &sink_reset_op};
 }  // namespace

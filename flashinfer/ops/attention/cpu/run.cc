@@ -11,8 +11,8 @@
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/attention/plan/plan.h"
-#include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/attention/plan/rope_table.h"
+#include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
@@ -20,11 +20,12 @@
 namespace flashinfer::attention {
 namespace {
 
-inline constexpr jit::Kernel kVariantKernel{"flashinfer/ops/attention/kernels/cpu/prefill.h", "flashinfer::cpu::attention_variant_task",
-                                            "flashinfer::AttentionParams"};
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/kernels/cpu/prefill.h", "flashinfer::cpu::attention_task", "flashinfer::AttentionParams"};
-inline constexpr jit::Kernel kDecodeKernel{"flashinfer/ops/attention/kernels/cpu/decode.h", "flashinfer::cpu::attention_decode_task",
-                                           "flashinfer::AttentionParams"};
+inline constexpr jit::Kernel kVariantKernel{"flashinfer/ops/attention/kernels/cpu/prefill.h",
+                                            "flashinfer::cpu::attention_variant_task", "flashinfer::AttentionParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/kernels/cpu/prefill.h",
+                                     "flashinfer::cpu::attention_task", "flashinfer::AttentionParams"};
+inline constexpr jit::Kernel kDecodeKernel{"flashinfer/ops/attention/kernels/cpu/decode.h",
+                                           "flashinfer::cpu::attention_decode_task", "flashinfer::AttentionParams"};
 
 }  // namespace
 
@@ -32,22 +33,29 @@ namespace {
 /// scale_q[h] * scale_k[h / G] of every query head, or scale_v of every KV head; empty without.
 std::vector<double> logit_scales(const Plan& p, const Call& c) {
   if (!c.q_head_scales && !c.k_head_scales) return {};
-  const auto at = [](const TensorView* t, int64_t i) { return t ? static_cast<double>(t->data_as<float>()[i * t->stride(0)]) : 1.0; };
+  const auto at = [](const TensorView* t, int64_t i) {
+    return t ? static_cast<double>(t->data_as<float>()[i * t->stride(0)]) : 1.0;
+  };
   std::vector<double> s;
-  for (int64_t h = 0; h < p.num_qo_heads; ++h) s.push_back(at(c.q_head_scales, h) * at(c.k_head_scales, h / (p.num_qo_heads / p.num_kv_heads)));
+  for (int64_t h = 0; h < p.num_qo_heads; ++h)
+    s.push_back(at(c.q_head_scales, h) * at(c.k_head_scales, h / (p.num_qo_heads / p.num_kv_heads)));
   return s;
 }
 std::vector<double> output_scales(const Plan& p, const Call& c) {
   std::vector<double> s;
   const TensorView* t = c.v_head_scales;
-  for (int64_t h = 0; t && h < p.num_kv_heads; ++h) s.push_back(static_cast<double>(t->data_as<float>()[h * t->stride(0)]));
+  for (int64_t h = 0; t && h < p.num_kv_heads; ++h)
+    s.push_back(static_cast<double>(t->data_as<float>()[h * t->stride(0)]));
   return s;
 }
-bool all_equal(const std::vector<double>& s) { return std::adjacent_find(s.begin(), s.end(), std::not_equal_to<>()) == s.end(); }
+bool all_equal(const std::vector<double>& s) {
+  return std::adjacent_find(s.begin(), s.end(), std::not_equal_to<>()) == s.end();
+}
 }  // namespace
 
 AttentionConfig config_of(const Plan& p, const Call& c) {
-  // One scale for all heads is a factor of the logits; different ones are multiplied into q, which takes f32 to be exact.
+  // One scale for all heads is a factor of the logits; different ones are multiplied into q, which takes f32 to be
+  // exact.
   const DType q = all_equal(logit_scales(p, c)) ? ops::compute_type(p.q_data_type, p.kv_data_type) : DType::kF32;
   return {.q = q, .kv = p.kv_data_type, .o = p.o_data_type, .rope = p.pos_encoding_mode == "ROPE_LLAMA"};
 }
@@ -58,7 +66,8 @@ namespace {
 std::vector<float> alibi_slopes(int64_t heads) {
   const int64_t n = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
   std::vector<float> s;
-  for (int64_t i = 1; i <= n; ++i) s.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(n))));
+  for (int64_t i = 1; i <= n; ++i)
+    s.push_back(static_cast<float>(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(n))));
   for (int64_t i = 1; n + (i + 1) / 2 <= heads; i += 2)
     s.push_back(static_cast<float>(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(n))));
   return s;
@@ -91,7 +100,8 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   a.v_stride_page = c.kv.v.stride_page, a.v_stride_n = c.kv.v.stride_n, a.v_stride_h = c.kv.v.stride_h;
   a.num_qo_heads = static_cast<int32_t>(p.num_qo_heads), a.num_kv_heads = static_cast<int32_t>(p.num_kv_heads);
   a.head_dim_qk = static_cast<int32_t>(p.head_dim_qk), a.head_dim_vo = static_cast<int32_t>(p.head_dim_vo);
-  a.qo_indptr = p.qo_indptr.data_as<int32_t>(), a.kv_indptr = p.kv_indptr.data_as<int32_t>(), a.kv_len = p.kv_len.data_as<int32_t>();
+  a.qo_indptr = p.qo_indptr.data_as<int32_t>(), a.kv_indptr = p.kv_indptr.data_as<int32_t>(),
+  a.kv_len = p.kv_len.data_as<int32_t>();
   a.kv_indices = p.paged ? p.kv_indices.data_as<int32_t>() : nullptr;
   a.page_size = static_cast<int32_t>(p.page_size);
   a.causal = p.causal, a.window_left = static_cast<int32_t>(std::min<int64_t>(p.window_left, INT32_MAX));
@@ -99,8 +109,10 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   a.soft_cap = static_cast<float>(p.logits_soft_cap), a.v_scale = static_cast<float>(c.v_scale);
   if (c.kv_sf) {
     a.k_sf = static_cast<const uint8_t*>(c.kv_sf->k.data), a.v_sf = static_cast<const uint8_t*>(c.kv_sf->v.data);
-    a.k_sf_stride_page = c.kv_sf->k.stride_page, a.k_sf_stride_n = c.kv_sf->k.stride_n, a.k_sf_stride_h = c.kv_sf->k.stride_h;
-    a.v_sf_stride_page = c.kv_sf->v.stride_page, a.v_sf_stride_n = c.kv_sf->v.stride_n, a.v_sf_stride_h = c.kv_sf->v.stride_h;
+    a.k_sf_stride_page = c.kv_sf->k.stride_page, a.k_sf_stride_n = c.kv_sf->k.stride_n,
+    a.k_sf_stride_h = c.kv_sf->k.stride_h;
+    a.v_sf_stride_page = c.kv_sf->v.stride_page, a.v_sf_stride_n = c.kv_sf->v.stride_n,
+    a.v_sf_stride_h = c.kv_sf->v.stride_h;
   }
   if (c.sinks) a.sinks = c.sinks->data_as<float>();
   a.lse_factor = c.natural_lse ? 0.69314718f : 1.0f;
@@ -164,7 +176,8 @@ op::Refusal refuse(const Plan& p, const Call& c) {
   if (without_work(p)) {
     const int32_t* qo = p.qo_indptr.defined() ? p.qo_indptr.data_as<int32_t>() : nullptr;  // absent: one request
     for (int64_t b = 0; b < p.batch_size; ++b)
-      (to_decode(qo ? qo[b + 1] - qo[b] : p.nnz_qo, p.num_qo_heads / p.num_kv_heads, decode_serves(p)) ? decode : tile) = true;
+      (to_decode(qo ? qo[b + 1] - qo[b] : p.nnz_qo, p.num_qo_heads / p.num_kv_heads, decode_serves(p)) ? decode
+                                                                                                       : tile) = true;
   }
   if (tile)
     if (op::Refusal r = kernel_of(p, config).refusal; !r.empty()) return r;
@@ -213,13 +226,15 @@ void run(const Plan& planned, const Call& c) {
 }
 
 void run_reference(const Plan& p, const Call& c) {
-  FI_CHECK(p.jit_args.is_none(), NotImplementedError, "attention: a custom variant has no reference: it needs a C++ compiler");
+  FI_CHECK(p.jit_args.is_none(), NotImplementedError,
+           "attention: a custom variant has no reference: it needs a C++ compiler");
   const std::vector<float> slopes = slopes_of(p);
   const AttentionParams a = params_of(p, c, slopes);
   AttentionConfig config = config_of(p);
   config.q = p.q_data_type;
   const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
-  const ref::HeadScales heads{.logits = logits.empty() ? nullptr : logits.data(), .outputs = outputs.empty() ? nullptr : outputs.data()};
+  const ref::HeadScales heads{.logits = logits.empty() ? nullptr : logits.data(),
+                              .outputs = outputs.empty() ? nullptr : outputs.data()};
   for (int64_t b = 0; b < p.batch_size; ++b)
     ref::attention_request(config, a, {.scale = p.rope_scale, .theta = p.rope_theta}, b, heads);
 }

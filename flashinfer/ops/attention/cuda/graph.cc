@@ -20,8 +20,8 @@ Device device_of(const GraphBuffers& b, std::string_view op) {
   const TensorView* first = nullptr;
   for (const TensorView* v : {&b.qo_indptr, &b.kv_indptr, &b.kv_indices, &b.last_page_len, &b.mask, &b.mask_indptr}) {
     if (!v->defined()) continue;
-    FI_CHECK(!first || v->device() == first->device(), ValueError, op, ": the buffers of use_cuda_graph=True lie on ", to_string(first->device()),
-             " and ", to_string(v->device()), ", but must lie on one device");
+    FI_CHECK(!first || v->device() == first->device(), ValueError, op, ": the buffers of use_cuda_graph=True lie on ",
+             to_string(first->device()), " and ", to_string(v->device()), ", but must lie on one device");
     if (!first) first = v;
   }
   return first ? first->device() : kCpu;
@@ -38,7 +38,8 @@ constexpr int64_t kMostPositions = int64_t{1} << 18;
 
 /// What a captured launch holds by value.
 void check_unchanged(const Plan& p, const Plan& first, std::string_view op) {
-  same(op, "num_qo_heads", p.num_qo_heads, first.num_qo_heads), same(op, "num_kv_heads", p.num_kv_heads, first.num_kv_heads);
+  same(op, "num_qo_heads", p.num_qo_heads, first.num_qo_heads),
+      same(op, "num_kv_heads", p.num_kv_heads, first.num_kv_heads);
   same(op, "head_dim_qk", p.head_dim_qk, first.head_dim_qk), same(op, "head_dim_vo", p.head_dim_vo, first.head_dim_vo);
   same(op, "page_size", p.page_size, first.page_size), same(op, "causal", p.causal, first.causal);
   same(op, "window_left", p.window_left, first.window_left), same(op, "sm_scale", p.sm_scale, first.sm_scale);
@@ -48,7 +49,8 @@ void check_unchanged(const Plan& p, const Plan& first, std::string_view op) {
   same(op, "q_data_type", name(p.q_data_type), name(first.q_data_type));
   same(op, "kv_data_type", name(p.kv_data_type), name(first.kv_data_type));
   same(op, "o_data_type", name(p.o_data_type), name(first.o_data_type));
-  same(op, "custom_mask", std::string_view(p.mask.defined() ? "given" : "None"), std::string_view(first.mask.defined() ? "given" : "None"));
+  same(op, "custom_mask", std::string_view(p.mask.defined() ? "given" : "None"),
+       std::string_view(first.mask.defined() ? "given" : "None"));
   same(op, "prefix_len_ptr", std::string_view(p.prefix_len.defined() ? "given" : "None"),
        std::string_view(first.prefix_len.defined() ? "given" : "None"));
 }
@@ -73,35 +75,44 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, std::stri
   const GraphBuffers& b = p.buffers;
   g->max_keys = p.nnz_kv;
   const int group = group_of(p);
-  const int64_t keys = p.paged ? (b.kv_indices.defined() ? b.kv_indices.numel() : p.kv_indices.numel()) * p.page_size : p.nnz_kv;
+  const int64_t keys =
+      p.paged ? (b.kv_indices.defined() ? b.kv_indices.numel() : p.kv_indices.numel()) * p.page_size : p.nnz_kv;
   const int64_t most = (p.fixed_q_len ? p.fixed_q_len : p.max_rows) * group;  // rows of a request
   Layout layout;
   const auto requests = static_cast<size_t>(p.batch_size);
-  g->qo_indptr = layout.add((requests + 1) * 4), g->kv_indptr = layout.add((requests + 1) * 4), g->kv_len = layout.add(requests * 4);
+  g->qo_indptr = layout.add((requests + 1) * 4), g->kv_indptr = layout.add((requests + 1) * 4),
+  g->kv_len = layout.add(requests * 4);
   if (p.mask.defined()) g->mask_indptr = layout.add((requests + 1) * 8), g->mask_of_caller = b.mask.data_as<uint8_t>();
   if (p.prefix_len.defined()) {
     g->token_pos_len = p.token_pos.size(1);
-    g->prefix_len = layout.add(requests * 4), g->token_pos = layout.add(requests * static_cast<size_t>(g->token_pos_len) * 2);
+    g->prefix_len = layout.add(requests * 4),
+    g->token_pos = layout.add(requests * static_cast<size_t>(g->token_pos_len) * 2);
   }
   if (const size_t n = slopes_of(p).size(); n != 0) g->slopes = layout.add(n * 4);
-  if (p.paged && b.kv_indices.defined() && b.kv_indices.dtype() == DType::kI32) g->pages_of_caller = b.kv_indices.data_as<int32_t>();
-  else if (p.paged) g->kv_indices = layout.add(static_cast<size_t>(b.kv_indices.defined() ? b.kv_indices.numel() : p.kv_indices.numel()) * 4);
+  if (p.paged && b.kv_indices.defined() && b.kv_indices.dtype() == DType::kI32)
+    g->pages_of_caller = b.kv_indices.data_as<int32_t>();
+  else if (p.paged)
+    g->kv_indices =
+        layout.add(static_cast<size_t>(b.kv_indices.defined() ? b.kv_indices.numel() : p.kv_indices.numel()) * 4);
   int64_t partial = 0;
   for (const bool few : {true, false}) {
     Part part{.few = few};
-    if (g->cores) part.cores = cuda::attention_cores_config(config, a);
-    else part.config = cuda::attention_config(config, a, few, most);
-    const cuda::AttentionBound bound =
-        cuda::attention_bound(p.batch_size, p.max_rows * group, most, keys, g->cores ? part.cores.rows : part.config.rows(), few);
+    if (g->cores)
+      part.cores = cuda::attention_cores_config(config, a);
+    else
+      part.config = cuda::attention_config(config, a, few, most);
+    const cuda::AttentionBound bound = cuda::attention_bound(p.batch_size, p.max_rows * group, most, keys,
+                                                             g->cores ? part.cores.rows : part.config.rows(), few);
     // Every request of a decode has the same rows, so one of the two parts never has work.
     if (bound.tiles == 0 || (p.fixed_q_len && (most <= cuda::kFewRows) != few)) continue;
     part.tiles = bound.tiles, part.cuts = bound.cuts, part.partial_rows = bound.partial_rows;
-    part.tiles_at = layout.add(part.tiles * sizeof(AttentionTile)), part.cuts_at = layout.add(part.cuts * sizeof(AttentionCudaMerge));
+    part.tiles_at = layout.add(part.tiles * sizeof(AttentionTile)),
+    part.cuts_at = layout.add(part.cuts * sizeof(AttentionCudaMerge));
     partial = std::max(partial, bound.partial_rows);
     g->parts.push_back(part);
   }
-  FI_CHECK(layout.bytes < size_t{1} << 32, ValueError, op, ": the buffers of use_cuda_graph=True are for ", keys, " keys, which take ",
-           layout.bytes, " bytes of work lists: give smaller ones");
+  FI_CHECK(layout.bytes < size_t{1} << 32, ValueError, op, ": the buffers of use_cuda_graph=True are for ", keys,
+           " keys, which take ", layout.bytes, " bytes of work lists: give smaller ones");
   g->memory = Tensor::zeros({static_cast<int64_t>(layout.bytes)}, DType::kU8, device);
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
     g->rope_first = -p.max_rows, g->rope_end = std::min(std::max<int64_t>(keys, 1), kMostPositions);
@@ -127,16 +138,20 @@ class Image {
   std::vector<uint8_t> bytes_;  // zeros: a tile or cut without rows is nothing to do
 };
 
-/// What the plan's positions need of the table, where a captured kernel reads it. The table grows by doubling, so that most plans send nothing.
+/// What the plan's positions need of the table, where a captured kernel reads it. The table grows by doubling, so that
+/// most plans send nothing.
 void send_rope(const Plan& p, GraphArrays& g, std::string_view op) {
   if (!g.rope.defined()) return;
   const int32_t* kv = p.kv_len.data_as<int32_t>();
   const int64_t longest = p.batch_size ? *std::max_element(kv, kv + p.batch_size) : 0;
-  FI_CHECK(longest <= g.rope_end, ValueError, op, ": a request has ", longest, " keys, but with use_cuda_graph=True rotation is served for ", g.rope_end);
+  FI_CHECK(longest <= g.rope_end, ValueError, op, ": a request has ", longest,
+           " keys, but with use_cuda_graph=True rotation is served for ", g.rope_end);
   const std::shared_ptr<const RopeTable> table = rope_table_of(p);
   if (table == g.rope_of) return;
-  const int64_t begin = std::max(table->first, g.rope_first), end = std::min(table->end, g.rope_end), width = p.head_dim_qk;
-  copy_bytes(g.rope.data_as<float>() + (begin - g.rope_first) * width, g.device, table->values.data() + (begin - table->first) * width, kCpu,
+  const int64_t begin = std::max(table->first, g.rope_first), end = std::min(table->end, g.rope_end),
+                width = p.head_dim_qk;
+  copy_bytes(g.rope.data_as<float>() + (begin - g.rope_first) * width, g.device,
+             table->values.data() + (begin - table->first) * width, kCpu,
              static_cast<size_t>((end - begin) * width) * sizeof(float));
   g.rope_of = table;
 }
@@ -148,7 +163,8 @@ void send(const Plan& p, const GraphArrays& g, std::string_view op) {
   image.put(g.prefix_len, p.prefix_len);
   for (int64_t b = 0; g.token_pos >= 0 && b < p.batch_size; ++b) {
     const int64_t n = p.token_pos.size(1);
-    image.put(g.token_pos + b * g.token_pos_len * 2, p.token_pos.data_as<uint16_t>() + b * n, static_cast<size_t>(n) * 2);
+    image.put(g.token_pos + b * g.token_pos_len * 2, p.token_pos.data_as<uint16_t>() + b * n,
+              static_cast<size_t>(n) * 2);
   }
   const std::vector<float> slopes = slopes_of(p);
   image.put(g.slopes, slopes.data(), slopes.size() * 4);
@@ -156,9 +172,9 @@ void send(const Plan& p, const GraphArrays& g, std::string_view op) {
   for (const Part& part : g.parts) {
     const int rows = g.cores ? part.cores.rows : part.config.rows();
     const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), rows, part.few);
-    FI_CHECK(w.tiles.size() <= part.tiles && w.cuts.size() <= part.cuts && w.partial_rows <= part.partial_rows, InternalError, op, ": ",
-             w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows, " partial rows, but the bound is ", part.tiles, ", ",
-             part.cuts, ", ", part.partial_rows);
+    FI_CHECK(w.tiles.size() <= part.tiles && w.cuts.size() <= part.cuts && w.partial_rows <= part.partial_rows,
+             InternalError, op, ": ", w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows,
+             " partial rows, but the bound is ", part.tiles, ", ", part.cuts, ", ", part.partial_rows);
     image.put(part.tiles_at, w.tiles.data(), w.tiles.size() * sizeof(AttentionTile));
     image.put(part.cuts_at, w.cuts.data(), w.cuts.size() * sizeof(AttentionCudaMerge));
   }
@@ -176,7 +192,8 @@ std::shared_ptr<const void> plan_now(const void* state) {
 BesideGraph::BesideGraph(Device device) {
   if (device.type != DeviceType::kCUDA || !cuda::capturing(device.index, Context::current().stream)) return;
   static std::mutex mutex;
-  static auto& streams = *new std::map<std::pair<const void*, int>, std::unique_ptr<cuda::Stream>>;  // as long as the process
+  static auto& streams =
+      *new std::map<std::pair<const void*, int>, std::unique_ptr<cuda::Stream>>;  // as long as the process
   const std::lock_guard lock(mutex);
   auto& s = streams[{&cuda::driver(), device.index}];
   if (!s) s = std::make_unique<cuda::Stream>(device.index);
@@ -195,19 +212,22 @@ void BesideGraph::keep(std::shared_ptr<const void> what) const {
 void plan_graph(Plan& p, std::string_view op) {
   const Device device = device_of(p.buffers, op);
   if (device.type == DeviceType::kCPU) return;
-  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError, op, ": use_cuda_graph=True on GPUs does not serve NVFP4 caches");
+  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError, op,
+           ": use_cuda_graph=True on GPUs does not serve NVFP4 caches");
   if (!p.graph) {
     p.graph = make_arrays(p, device, op);
     static std::once_flag once;
     std::call_once(once, [] { record::follow_state(plan_type, plan_now); });
   } else {
     check_unchanged(p, *p.graph->latest, op);
-    FI_CHECK(p.paged || p.nnz_kv <= p.graph->max_keys, ValueError, op, ": there are ", p.nnz_kv, " keys, but the first plan() had ",
-             p.graph->max_keys, ", and with use_cuda_graph=True they may not grow");
-    FI_CHECK(!p.prefix_len.defined() || p.token_pos.size(1) <= p.graph->token_pos_len, ValueError, op, ": token_pos_in_items_len is ",
-             p.token_pos.size(1), ", but the first plan() had ", p.graph->token_pos_len, ", and with use_cuda_graph=True it may not grow");
+    FI_CHECK(p.paged || p.nnz_kv <= p.graph->max_keys, ValueError, op, ": there are ", p.nnz_kv,
+             " keys, but the first plan() had ", p.graph->max_keys, ", and with use_cuda_graph=True they may not grow");
+    FI_CHECK(!p.prefix_len.defined() || p.token_pos.size(1) <= p.graph->token_pos_len, ValueError, op,
+             ": token_pos_in_items_len is ", p.token_pos.size(1), ", but the first plan() had ", p.graph->token_pos_len,
+             ", and with use_cuda_graph=True it may not grow");
     const int64_t pages = p.graph->pages;
-    FI_CHECK(pages < 0 || p.max_page < pages, ValueError, op, ": the page table names page ", p.max_page, ", but the pool given to run() has ", pages);
+    FI_CHECK(pages < 0 || p.max_page < pages, ValueError, op, ": the page table names page ", p.max_page,
+             ", but the pool given to run() has ", pages);
   }
   send_rope(p, *p.graph, op);
   send(p, *p.graph, op);

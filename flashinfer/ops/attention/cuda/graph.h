@@ -28,28 +28,31 @@ struct GraphArrays {
   bool cores = false;  // without tensor cores
   Tensor memory;       // our own arrays; page ids and mask bits are read from the caller's buffers
   Tensor partial;      // f32
-  int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_indptr = -1, slopes = -1, prefix_len = -1, token_pos = -1;
+  int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_indptr = -1, slopes = -1, prefix_len = -1,
+          token_pos = -1;
   int64_t token_pos_len = 0;  // of a row of token_pos: the first plan's
-  Tensor rope;                // cosines and sines of positions [rope_first, rope_end), as far as plans have asked for them
+  Tensor rope;  // cosines and sines of positions [rope_first, rope_end), as far as plans have asked for them
   int64_t rope_first = 0, rope_end = 0;
   std::shared_ptr<const RopeTable> rope_of;  // whose values are there
   const int32_t* pages_of_caller = nullptr;  // kv_indices, when the caller's buffer is int32
   const uint8_t* mask_of_caller = nullptr;
   std::vector<Part> parts;
-  int64_t max_keys = 0;                       // ragged: rows of K and V
-  mutable std::atomic<int64_t> pages{-1};     // of the pool that run() was given
-  std::shared_ptr<const Plan> latest;         // its arrays are the device's
+  int64_t max_keys = 0;                    // ragged: rows of K and V
+  mutable std::atomic<int64_t> pages{-1};  // of the pool that run() was given
+  std::shared_ptr<const Plan> latest;      // its arrays are the device's
 
   template <class T>
-  const T* at(int64_t offset) const { return offset < 0 ? nullptr : reinterpret_cast<const T*>(memory.data_as<char>() + offset); }
+  const T* at(int64_t offset) const {
+    return offset < 0 ? nullptr : reinterpret_cast<const T*>(memory.data_as<char>() + offset);
+  }
 };
 
-/// For the end of plan() with use_cuda_graph=True; does nothing when the buffers are in host memory. ValueError for what a captured run
-/// cannot follow: other heads, types, scales, masks than the first plan's, more rows or keys.
+/// For the end of plan() with use_cuda_graph=True; does nothing when the buffers are in host memory. ValueError for
+/// what a captured run cannot follow: other heads, types, scales, masks than the first plan's, more rows or keys.
 void plan_graph(Plan& p, std::string_view op);
 
-/// While the current stream is captured, copies to the device go over a stream beside it, until the end of the scope; what the graph is to read is
-/// kept for good. Without a capture it does nothing.
+/// While the current stream is captured, copies to the device go over a stream beside it, until the end of the scope;
+/// what the graph is to read is kept for good. Without a capture it does nothing.
 class BesideGraph {
  public:
   explicit BesideGraph(Device device);

@@ -12,8 +12,8 @@
 
 namespace flashinfer::cuda {
 
-/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned. `async_copy`: the GPU has it
-/// (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
+/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned.
+/// `async_copy`: the GPU has it (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
 inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p, bool async_copy) {
   if (!async_copy) return "GPUs before sm_80 have neither cp.async nor m16n8k16 products";
   if (c.q != DType::kF16 && c.q != DType::kBF16) return "tensor cores take float16 and bfloat16 queries";
@@ -32,40 +32,59 @@ inline bool attention_aligned(const AttentionParams& p) {
   return ((address(p.q) | address(p.k) | address(p.v) | address(p.o) | static_cast<uint64_t>(strides * 2)) & 15) == 0;
 }
 
-/// Requests with few packed rows (decode, and short appends) go to tiles of 16 rows whose four warps divide the keys: with one warp
-/// of 16 rows a block would have too few loads in flight. The others go to tiles of 64 rows, or 128 where half the traffic of K
-/// and V pays and shared memory and registers allow it (D <= 128): K and V of a tile are then read for twice the rows. The kind
-/// depends on the request alone; 64 or 128 rows give the same bits.
+/// Requests with few packed rows (decode, and short appends) go to tiles of 16 rows whose four warps divide the keys:
+/// with one warp of 16 rows a block would have too few loads in flight. The others go to tiles of 64 rows, or 128 where
+/// half the traffic of K and V pays and shared memory and registers allow it (D <= 128): K and V of a tile are then
+/// read for twice the rows. The kind depends on the request alone; 64 or 128 rows give the same bits.
 inline constexpr int kFewRows = 16;
-inline AttentionCudaConfig attention_config(const AttentionConfig& c, const AttentionParams& p, bool few, int64_t most_rows) {
+inline AttentionCudaConfig attention_config(const AttentionConfig& c, const AttentionParams& p, bool few,
+                                            int64_t most_rows) {
   const bool wide = !few && most_rows > 64 && p.head_dim_qk <= 128;
-  return {.q = c.q, .o = c.o, .warps_k = few ? short{4} : short{1}, .dqk = p.head_dim_qk, .dvo = p.head_dim_vo, .threads = wide ? 256 : 128};
+  return {.q = c.q,
+          .o = c.o,
+          .warps_k = few ? short{4} : short{1},
+          .dqk = p.head_dim_qk,
+          .dvo = p.head_dim_vo,
+          .threads = wide ? 256 : 128};
 }
 
-/// The same of the kernel without tensor cores, which serves what they cannot: other element types, rotation, scales of heads.
+/// The same of the kernel without tensor cores, which serves what they cannot: other element types, rotation, scales of
+/// heads.
 inline std::string attention_cores_refusal(const AttentionConfig& c, const AttentionParams& p) {
   if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches have no kernel for GPUs";
   const int per = c.kv == DType::kF32 ? 4 : 8;
   for (const int d : {p.head_dim_qk, p.head_dim_vo})
-    if (d > 256 || d % per != 0) return per == 4 ? "head dimensions are multiples of 4 up to 256" : "head dimensions are multiples of 8 up to 256";
+    if (d > 256 || d % per != 0)
+      return per == 4 ? "head dimensions are multiples of 4 up to 256" : "head dimensions are multiples of 8 up to 256";
   if (c.rope && p.head_dim_qk % (2 * per) != 0)
-    return per == 4 ? "ROPE_LLAMA takes head dimensions that are multiples of 8" : "ROPE_LLAMA takes head dimensions that are multiples of 16";
+    return per == 4 ? "ROPE_LLAMA takes head dimensions that are multiples of 8"
+                    : "ROPE_LLAMA takes head dimensions that are multiples of 16";
   return {};
 }
 /// Four rows a tile: queries and outputs of four rows take 64 registers of a thread at 8 elements each.
 inline AttentionCoresConfig attention_cores_config(const AttentionConfig& c, const AttentionParams& p) {
-  return {.q = c.q, .kv = c.kv, .o = c.o, .rows = 4, .dqk = static_cast<short>(p.head_dim_qk), .dvo = static_cast<short>(p.head_dim_vo),
-          .rope = static_cast<short>(c.rope), .threads = 128};
+  return {.q = c.q,
+          .kv = c.kv,
+          .o = c.o,
+          .rows = 4,
+          .dqk = static_cast<short>(p.head_dim_qk),
+          .dvo = static_cast<short>(p.head_dim_vo),
+          .rope = static_cast<short>(c.rope),
+          .threads = 128};
 }
 
-/// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some 20 us, beside
-/// which launch and merge are small; 64 requests of 4096 keys and 8 heads make 2048 blocks. Requests with more rows have blocks enough.
-constexpr int64_t attention_chunk(int64_t rows) { return rows <= kFewRows ? 1024 : rows <= 64 ? 4096 : INT32_MAX / 64 * 64; }
+/// Keys of a chunk, a function of the request's shape. 1024 keys of D 128 are 512 KB: reading them takes a block some
+/// 20 us, beside which launch and merge are small; 64 requests of 4096 keys and 8 heads make 2048 blocks. Requests with
+/// more rows have blocks enough.
+constexpr int64_t attention_chunk(int64_t rows) {
+  return rows <= kFewRows ? 1024 : rows <= 64 ? 4096 : INT32_MAX / 64 * 64;
+}
 
 struct AttentionShape {
   int32_t tokens, keys;
 };
-/// The tiles of all requests of one kind, and where keys are cut. Longest first: the last blocks of a launch are then short ones.
+/// The tiles of all requests of one kind, and where keys are cut. Longest first: the last blocks of a launch are then
+/// short ones.
 struct AttentionWorkList {
   std::vector<AttentionTile> tiles;
   std::vector<AttentionCudaMerge> cuts;
@@ -82,7 +101,8 @@ inline AttentionWorkList attention_tiles(std::span<const AttentionShape> request
       const int64_t partial = chunks > 1 ? w.partial_rows : -1;
       for (int64_t c = 0; c < chunks; ++c)
         w.tiles.push_back({static_cast<int32_t>(b), static_cast<int32_t>(r), n, static_cast<int32_t>(c * chunk),
-                           static_cast<int32_t>(std::min(keys, (c + 1) * chunk)), 0, chunks > 1 ? partial + c * n : -1});
+                           static_cast<int32_t>(std::min(keys, (c + 1) * chunk)), 0,
+                           chunks > 1 ? partial + c * n : -1});
       if (chunks > 1) {
         w.cuts.push_back({static_cast<int32_t>(b), static_cast<int32_t>(r), n, static_cast<int32_t>(chunks), partial});
         w.partial_rows += chunks * n;
@@ -91,27 +111,32 @@ inline AttentionWorkList attention_tiles(std::span<const AttentionShape> request
   }
   // Under a causal mask the last rows see the most keys.
   std::stable_sort(w.tiles.begin(), w.tiles.end(), [](const AttentionTile& a, const AttentionTile& b) {
-    return a.key_end - a.key_begin != b.key_end - b.key_begin ? a.key_end - a.key_begin > b.key_end - b.key_begin : a.row_begin > b.row_begin;
+    return a.key_end - a.key_begin != b.key_end - b.key_begin ? a.key_end - a.key_begin > b.key_end - b.key_begin
+                                                              : a.row_begin > b.row_begin;
   });
   return w;
 }
 
-/// The most that attention_tiles() makes for `requests` requests of `rows` packed rows in all, `most` in one, and `keys` in all: the sizes of
-/// a captured graph. A request with keys k has ceil(k / chunk) <= 1 + k / chunk chunks, and is only cut when k > chunk.
+/// The most that attention_tiles() makes for `requests` requests of `rows` packed rows in all, `most` in one, and
+/// `keys` in all: the sizes of a captured graph. A request with keys k has ceil(k / chunk) <= 1 + k / chunk chunks, and
+/// is only cut when k > chunk.
 struct AttentionBound {
   size_t tiles = 0, cuts = 0;
   int64_t partial_rows = 0;
 };
-inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows, bool few) {
+inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t most, int64_t keys, int tile_rows,
+                                      bool few) {
   if (rows == 0 || (!few && most <= kFewRows)) return {};
   const int64_t cut_rows = std::min<int64_t>(most, few ? kFewRows : 64);  // a request with more is not cut
   const int64_t chunk = attention_chunk(cut_rows), per_request = (cut_rows + tile_rows - 1) / tile_rows;
   const int64_t more = keys / chunk, can_be_cut = std::min(requests, more);
   const int64_t whole = few ? requests * per_request : std::min(rows / tile_rows + requests, rows);  // row tiles
-  return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut), cut_rows * (can_be_cut + more)};
+  return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut),
+          cut_rows * (can_be_cut + more)};
 }
 
-/// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, and their states.
+/// Shared memory as the kernel lays it out (attn::Layout): tiles, or the f32 outputs of all warps in their place, and
+/// their states.
 constexpr unsigned attention_shared_bytes(const AttentionCudaConfig& c) {
   const int dqk = attention::cuda_pitch(c.dqk), dvo = attention::cuda_pitch(c.dvo);
   const int tiles = (c.rows() * dqk + attention::kCudaKeys * (dqk + dvo)) * 2, outputs = c.threads / 32 * 16 * dvo * 4;
@@ -142,7 +167,8 @@ inline Launch attention_cores_launch(const AttentionCoresConfig& c, const Attent
 inline AttentionMergeCudaConfig attention_merge_config(const AttentionConfig& c, int64_t dvo) {
   return {.o = c.o, .columns = 4, .dvo = static_cast<short>(dvo), .threads = 128};
 }
-inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts, bool pdl) {
+inline Launch attention_merge_launch(const AttentionMergeCudaConfig& c, const AttentionParams& p, size_t cuts,
+                                     bool pdl) {
   Launch l;
   l.grid[0] = static_cast<unsigned>(cuts);
   l.grid[1] = static_cast<unsigned>(p.num_kv_heads);

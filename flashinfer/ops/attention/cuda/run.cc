@@ -18,10 +18,14 @@
 namespace flashinfer::attention {
 namespace {
 
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/kernels/cuda/attention.cuh", "flashinfer::cu::attention", "flashinfer::AttentionCudaParams"};
-inline constexpr jit::Kernel kCores{"flashinfer/ops/attention/kernels/cuda/attention_simt.cuh", "flashinfer::cu::attention_cores", "flashinfer::AttentionCudaParams"};
-inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/kernels/cuda/attention.cuh", "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
-constexpr const char *kVariants = "flashinfer/ops/attention/kernels/cuda/variant.cuh", *kVariantParams = "flashinfer::AttentionVariantCudaParams";
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/kernels/cuda/attention.cuh", "flashinfer::cu::attention",
+                                     "flashinfer::AttentionCudaParams"};
+inline constexpr jit::Kernel kCores{"flashinfer/ops/attention/kernels/cuda/attention_simt.cuh",
+                                    "flashinfer::cu::attention_cores", "flashinfer::AttentionCudaParams"};
+inline constexpr jit::Kernel kMerge{"flashinfer/ops/attention/kernels/cuda/attention.cuh",
+                                    "flashinfer::cu::attention_merge", "flashinfer::AttentionCudaParams"};
+constexpr const char *kVariants = "flashinfer/ops/attention/kernels/cuda/variant.cuh",
+                     *kVariantParams = "flashinfer::AttentionVariantCudaParams";
 inline constexpr jit::Kernel kKernelVariant{kVariants, "flashinfer::cu::attention_variant", kVariantParams};
 inline constexpr jit::Kernel kCoresVariant{kVariants, "flashinfer::cu::attention_cores_variant", kVariantParams};
 inline constexpr jit::Kernel kMergeVariant{kVariants, "flashinfer::cu::attention_merge_variant", kVariantParams};
@@ -29,7 +33,8 @@ inline constexpr jit::Kernel kMergeVariant{kVariants, "flashinfer::cu::attention
 /// The kernels of a plan: the built-in ones, or those that are compiled with its custom variant.
 class Kernels {
  public:
-  Kernels(const Plan& p, Device device) : device_(device), merge_(cuda::attention_merge_config(cuda_config(p), p.head_dim_vo)) {
+  Kernels(const Plan& p, Device device)
+      : device_(device), merge_(cuda::attention_merge_config(cuda_config(p), p.head_dim_vo)) {
     if (!p.jit_args.is_none()) extension_ = extension_of(variant_from("attention", p.jit_args));
   }
   const jit::CudaLoaded& of(const Part& part, bool cores) const {
@@ -39,14 +44,17 @@ class Kernels {
   const AttentionMergeCudaConfig& merge_config() const { return merge_; }
   void launch(const jit::CudaLoaded& kernel, const AttentionVariantCudaParams& params, const cuda::Launch& l) const {
     if (l.grid[0] == 0 || l.grid[1] == 0) return;
-    if (extension_) jit::launch(kernel, params, l);
-    else jit::launch(kernel, params.base, l);
+    if (extension_)
+      jit::launch(kernel, params, l);
+    else
+      jit::launch(kernel, params.base, l);
   }
 
  private:
   template <const jit::Kernel& Plain, const jit::Kernel& Variant, class Config>
   const jit::CudaLoaded& get(const Config& config) const {
-    return extension_ ? jit::cuda_kernel<Variant>(config, device_, *extension_) : jit::cuda_kernel<Plain>(config, device_);
+    return extension_ ? jit::cuda_kernel<Variant>(config, device_, *extension_)
+                      : jit::cuda_kernel<Plain>(config, device_);
   }
   Device device_;
   AttentionMergeCudaConfig merge_;
@@ -88,11 +96,13 @@ bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
   };
   const int64_t pages = a.kv_indices ? a.k_stride_page | a.v_stride_page : 0;
   const uint64_t rows = bytes(a.o, a.o_stride_n | a.o_stride_h, c.o);
-  const uint64_t keys = bytes(a.k, a.k_stride_n | a.k_stride_h | pages, c.kv) | bytes(a.v, a.v_stride_n | a.v_stride_h, c.kv);
+  const uint64_t keys =
+      bytes(a.k, a.k_stride_n | a.k_stride_h | pages, c.kv) | bytes(a.v, a.v_stride_n | a.v_stride_h, c.kv);
   return rows % (4 * static_cast<uint64_t>(size_of(c.o))) == 0 && keys % (size_of(c.kv) == 1 ? 8 : 16) == 0;
 }
 
-std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, bool cores, std::vector<cuda::AttentionWorkList>* lists) {
+std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, bool cores,
+                           std::vector<cuda::AttentionWorkList>* lists) {
   const auto shapes = shapes_of(p);
   const int group = group_of(p);
   int64_t most = 0;
@@ -101,8 +111,10 @@ std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, bool cores, 
   const AttentionConfig config = cuda_config(p);
   for (const bool few : {true, false}) {
     Part part;
-    if (cores) part.cores = cuda::attention_cores_config(config, a);
-    else part.config = cuda::attention_config(config, a, few, most);
+    if (cores)
+      part.cores = cuda::attention_cores_config(config, a);
+    else
+      part.config = cuda::attention_config(config, a, few, most);
     cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group, cores ? part.cores.rows : part.config.rows(), few);
     if (w.tiles.empty()) continue;
     part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
@@ -116,7 +128,8 @@ bool rotates(const Plan& p) { return p.pos_encoding_mode == "ROPE_LLAMA"; }
 
 /// Arrays of a plan in one piece of device memory.
 struct OnDevice {
-  // What they were made of: a plan's arrays are replaced, never changed in place. Plans of a list that was read from a dump share owners.
+  // What they were made of: a plan's arrays are replaced, never changed in place. Plans of a list that was read from a
+  // dump share owners.
   std::weak_ptr<void> lengths, mask;
   const void* first_length = nullptr;
   int64_t requests = 0;
@@ -125,12 +138,14 @@ struct OnDevice {
   bool alibi = false, cores = false, rope = false;  // forward() may choose another pos_encoding_mode
 
   Tensor memory;
-  int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1, prefix_len = -1, token_pos = -1,
-          slopes = -1;
+  int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1,
+          prefix_len = -1, token_pos = -1, slopes = -1;
   std::vector<Part> parts;
 
   template <class T>
-  const T* at(int64_t offset) const { return offset < 0 ? nullptr : reinterpret_cast<const T*>(memory.data_as<char>() + offset); }
+  const T* at(int64_t offset) const {
+    return offset < 0 ? nullptr : reinterpret_cast<const T*>(memory.data_as<char>() + offset);
+  }
 };
 
 class Packer {
@@ -143,14 +158,17 @@ class Packer {
   }
   int64_t add(const Tensor& t) { return t.defined() ? add(t.data(), static_cast<size_t>(t.nbytes())) : -1; }
   template <class T>
-  int64_t add(const std::vector<T>& v) { return v.empty() ? -1 : add(v.data(), v.size() * sizeof(T)); }
+  int64_t add(const std::vector<T>& v) {
+    return v.empty() ? -1 : add(v.data(), v.size() * sizeof(T));
+  }
   Tensor send(Device device) const { return to_device(TensorView(std::span<const uint8_t>(bytes_)), device); }
 
  private:
   std::vector<uint8_t> bytes_;
 };
 
-std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, bool cores, Device device) {
+std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes,
+                                     bool cores, Device device) {
   auto d = std::make_shared<OnDevice>();
   d->lengths = p.kv_len.owner(), d->mask = p.mask.owner();
   d->first_length = p.kv_len.data(), d->requests = p.batch_size;
@@ -164,13 +182,15 @@ std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, co
   d->mask_bits = all.add(p.mask), d->mask_indptr = all.add(p.mask_indptr);
   d->prefix_len = all.add(p.prefix_len), d->token_pos = all.add(p.token_pos);
   d->slopes = all.add(slopes);
-  for (size_t i = 0; i < lists.size(); ++i) d->parts[i].tiles_at = all.add(lists[i].tiles), d->parts[i].cuts_at = all.add(lists[i].cuts);
+  for (size_t i = 0; i < lists.size(); ++i)
+    d->parts[i].tiles_at = all.add(lists[i].tiles), d->parts[i].cuts_at = all.add(lists[i].cuts);
   d->memory = all.send(device);
   return d;
 }
 
 /// The last plans' arrays. 32 plans are more than an engine alternates between; those that are gone make room first.
-std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes, bool cores, Device device) {
+std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes,
+                                          bool cores, Device device) {
   constexpr size_t kKept = 32;
   static std::mutex mutex;
   static auto& known = *new std::vector<std::shared_ptr<const OnDevice>>;
@@ -178,8 +198,9 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
   const std::lock_guard lock(mutex);
   std::erase_if(known, [](const auto& d) { return d->lengths.expired(); });
   for (const auto& d : known)
-    if (d->lengths.lock() == p.kv_len.owner() && d->first_length == p.kv_len.data() && d->requests == p.batch_size && d->mask.lock() == p.mask.owner() &&
-        d->device == device && d->group == group_of(p) && d->alibi == !slopes.empty() && d->cores == cores && d->rope == rotates(p)) {
+    if (d->lengths.lock() == p.kv_len.owner() && d->first_length == p.kv_len.data() && d->requests == p.batch_size &&
+        d->mask.lock() == p.mask.owner() && d->device == device && d->group == group_of(p) &&
+        d->alibi == !slopes.empty() && d->cores == cores && d->rope == rotates(p)) {
       beside.keep(d);
       return d;
     }
@@ -197,7 +218,9 @@ std::string graph_refusal(const Plan& p, const Call& c, Device device) {
   const GraphBuffers& b = p.buffers;
   if (!p.use_cuda_graph || (!p.graph && !b.kv_indptr.defined() && !b.qo_indptr.defined())) return {};
   if (!p.graph) return str("the buffers of use_cuda_graph=True are in host memory, but q is on ", to_string(device));
-  if (p.graph->device != device) return str("the buffers of use_cuda_graph=True are on ", to_string(p.graph->device), ", but q is on ", to_string(device));
+  if (p.graph->device != device)
+    return str("the buffers of use_cuda_graph=True are on ", to_string(p.graph->device), ", but q is on ",
+               to_string(device));
   if (p.paged) p.graph->pages = c.kv.k.pages;
   return {};
 }
@@ -214,16 +237,19 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
     const AttentionVariant v = variant_from("attention", p.jit_args);
     const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
     if (std::max(tensors, scalars) > size_t{kCudaExtras})
-      return str("the variant has ", tensors, " additional tensors and ", scalars, " scalars, but a launch carries ", kCudaExtras, " of each");
+      return str("the variant has ", tensors, " additional tensors and ", scalars, " scalars, but a launch carries ",
+                 kCudaExtras, " of each");
   }
   const AttentionConfig config = cuda_config(p);
   const AttentionParams a = params_of(p, c, {});
   const std::string no_tensor_cores = tensor_core_refusal(p, c, a);
   const bool cores = !no_tensor_cores.empty();
   if (cores) {
-    if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty()) return no_tensor_cores + "; without tensor cores: " + r;
+    if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty())
+      return no_tensor_cores + "; without tensor cores: " + r;
     if (!cores_aligned(config, a))
-      return "rows of k and v must begin at 16 bytes (8-bit ones at 8) and rows of out at 4 elements, which their addresses and strides do not give";
+      return "rows of k and v must begin at 16 bytes (8-bit ones at 8) and rows of out at 4 elements, which their "
+             "addresses and strides do not give";
   }
   if (p.graph && p.graph->cores != cores)
     return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
@@ -237,11 +263,14 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
 }
 
 namespace {
-/// The pointers of `d`, an OnDevice or GraphArrays; then each part, whose partial results `partial_of` gives memory for.
+/// The pointers of `d`, an OnDevice or GraphArrays; then each part, whose partial results `partial_of` gives memory
+/// for.
 template <class Arrays, class PartialOf>
-void run_parts(const Plan& p, const Call& c, AttentionVariantCudaParams& params, const Arrays& d, const PartialOf& partial_of) {
+void run_parts(const Plan& p, const Call& c, AttentionVariantCudaParams& params, const Arrays& d,
+               const PartialOf& partial_of) {
   AttentionParams& a = params.base.a;
-  a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr), a.kv_len = d.template at<int32_t>(d.kv_len);
+  a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr),
+  a.kv_len = d.template at<int32_t>(d.kv_len);
   a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
   if (const std::optional<Extras> extras = extras_of(p, c, a, d.device)) {
     std::copy_n(extras->tensors(), extras->num_tensors(), params.tensors);
@@ -254,9 +283,11 @@ void run_parts(const Plan& p, const Call& c, AttentionVariantCudaParams& params,
     if (states) a.partial_o = partial.data_as<float>(), a.softmax_state = a.partial_o + states * p.head_dim_vo;
     params.base.tiles = d.template at<AttentionTile>(part.tiles_at);
     params.base.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
-    kernels.launch(kernels.of(part, d.cores), params, d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
-                                                              : cuda::attention_launch(part.config, a, part.tiles, true));
-    if (part.cuts) kernels.launch(kernels.merge(), params, cuda::attention_merge_launch(kernels.merge_config(), a, part.cuts, true));
+    kernels.launch(kernels.of(part, d.cores), params,
+                   d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
+                           : cuda::attention_launch(part.config, a, part.tiles, true));
+    if (part.cuts)
+      kernels.launch(kernels.merge(), params, cuda::attention_merge_launch(kernels.merge_config(), a, part.cuts, true));
   }
 }
 }  // namespace
@@ -274,7 +305,8 @@ void run_cuda(const Plan& p, const Call& c) {
     const GraphArrays& g = *p.graph;
     a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
     a.mask = p.mask.defined() ? g.mask_of_caller : nullptr;
-    a.prefix_len = g.at<uint32_t>(g.prefix_len), a.token_pos = g.at<uint16_t>(g.token_pos), a.token_pos_len = g.token_pos_len;
+    a.prefix_len = g.at<uint32_t>(g.prefix_len), a.token_pos = g.at<uint16_t>(g.token_pos),
+    a.token_pos_len = g.token_pos_len;
     if (g.rope.defined()) a.rope = g.rope.data_as<float>(), a.rope_first = g.rope_first;
     return run_parts(p, c, params, g, [&](int64_t) { return g.partial; });
   }
@@ -290,7 +322,8 @@ void run_cuda(const Plan& p, const Call& c) {
     beside.keep(rope.owner());
     a.rope = rope.data_as<float>(), a.rope_first = table->first;
   }
-  run_parts(p, c, params, *d, [&](int64_t states) { return Tensor::empty({states * partial_width(p)}, DType::kF32, device); });
+  run_parts(p, c, params, *d,
+            [&](int64_t states) { return Tensor::empty({states * partial_width(p)}, DType::kF32, device); });
 }
 
 }  // namespace flashinfer::attention

@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a custom attention variant is made of (attention.md 18): a struct, given as source text or a header, that changes logits,
-// masks and outputs of the attention kernels. The same source serves every device; on the CPU and the emulator the CUDA qualifiers
-// mean nothing. Freestanding.
+// What a custom attention variant is made of (attention.md 18): a struct, given as source text or a header, that
+// changes logits, masks and outputs of the attention kernels. The same source serves every device; on the CPU and the
+// emulator the CUDA qualifiers mean nothing. Freestanding.
 //
 //   struct Sigmoid : AttentionVariantBase {
 //     static constexpr bool use_softmax = false;
 //     template <class Params>
-//     __device__ __host__ Sigmoid(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params, batch_idx) {}
-//     REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
-//       return math::ptx_rcp(1.f + math::ptx_exp2(-float(logits * params.sm_scale * math::log2e + params.sigmoid_bias)));
+//     __device__ __host__ Sigmoid(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params,
+//     batch_idx) {} REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+//       return math::ptx_rcp(1.f + math::ptx_exp2(-float(logits * params.sm_scale * math::log2e +
+//       params.sigmoid_bias)));
 //     })
 //   };
 //
-// `params` has what AttentionVariantParams has, and a member for every additional tensor (a pointer) and scalar by its name.
-// Hooks, each optional:
+// `params` has what AttentionVariantParams has, and a member for every additional tensor (a pointer) and scalar by its
+// name. Hooks, each optional:
 //   QueryTransform(params, q), KeyTransform(params, k)     one element; after them products are in f32
 //   LogitsTransform(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx)
-//                                                          of the raw dot product; the result times sm_scale_log2 is the exponent
-//                                                          of 2, or with use_softmax = false the weight of the value itself
+//                                                          of the raw dot product; the result times sm_scale_log2 is
+//                                                          the exponent of 2, or with use_softmax = false the weight of
+//                                                          the value itself
 //   LogitsMask(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx)
-//                                                          false hides the key; ANDed with the call's own causal flag, window, mask
+//                                                          false hides the key; ANDed with the call's own causal flag,
+//                                                          window, mask
 //   update_m_d(params, kv_tile_idx, qo_head_idx, m, d, scale)
-//                                                          once a row (kv_tile_idx 0): m the maximum in exponents of 2, d the
-//                                                          denominator relative to it; `scale` multiplies the row's sum of values
+//                                                          once a row (kv_tile_idx 0): m the maximum in exponents of 2,
+//                                                          d the denominator relative to it; `scale` multiplies the
+//                                                          row's sum of values
 //   OutputTransform(params, out, batch_idx, qo_idx, qo_head_idx, m, d, scale)
-//                                                          of the sum of weighted values; scale is v_scale. Without it: out * scale / d,
-//                                                          and out * scale with use_softmax = false
-// qo_idx and kv_idx count from the request's first token and key. The struct is made anew for every tile; it must not keep state
-// between calls of its hooks, whose order is not promised.
+//                                                          of the sum of weighted values; scale is v_scale. Without it:
+//                                                          out * scale / d, and out * scale with use_softmax = false
+// qo_idx and kv_idx count from the request's first token and key. The struct is made anew for every tile; it must not
+// keep state between calls of its hooks, whose order is not promised.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -40,43 +44,49 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #endif
 
-#define REGISTER_QUERY_TRANSFORM(params, q, ...)  \
-  template <class Params, class T>                \
-  __device__ __forceinline__ T QueryTransform(const Params& params, T q) const { __VA_ARGS__ }
-#define REGISTER_KEY_TRANSFORM(params, k, ...)  \
-  template <class Params, class T>              \
-  __device__ __forceinline__ T KeyTransform(const Params& params, T k) const { __VA_ARGS__ }
-#define REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, ...)              \
-  template <class Params, class T>                                                                                       \
-  __device__ __forceinline__ T LogitsTransform(const Params& params, T logits, uint32_t batch_idx, uint32_t qo_idx,      \
-                                               uint32_t kv_idx, uint32_t qo_head_idx, uint32_t kv_head_idx) const {      \
-    __VA_ARGS__                                                                                                          \
+#define REGISTER_QUERY_TRANSFORM(params, q, ...)                                 \
+  template <class Params, class T>                                               \
+  __device__ __forceinline__ T QueryTransform(const Params& params, T q) const { \
+    __VA_ARGS__                                                                  \
   }
-#define REGISTER_LOGITS_MASK(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, ...)                                \
-  template <class Params>                                                                                                \
-  __device__ __forceinline__ bool LogitsMask(const Params& params, uint32_t batch_idx, uint32_t qo_idx, uint32_t kv_idx, \
-                                             uint32_t qo_head_idx, uint32_t kv_head_idx) const {                         \
-    __VA_ARGS__                                                                                                          \
+#define REGISTER_KEY_TRANSFORM(params, k, ...)                                 \
+  template <class Params, class T>                                             \
+  __device__ __forceinline__ T KeyTransform(const Params& params, T k) const { \
+    __VA_ARGS__                                                                \
   }
-#define REGISTER_M_D_UPDATE(params, kv_tile_idx, qo_head_idx, m, d, scale, ...)                                          \
-  template <class Params, class T_M>                                                                                     \
-  __device__ __forceinline__ void update_m_d(const Params& params, uint32_t kv_tile_idx, uint32_t qo_head_idx, T_M& m,   \
-                                             float& d, float& scale) const {                                             \
-    __VA_ARGS__                                                                                                          \
+#define REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, ...)         \
+  template <class Params, class T>                                                                                  \
+  __device__ __forceinline__ T LogitsTransform(const Params& params, T logits, uint32_t batch_idx, uint32_t qo_idx, \
+                                               uint32_t kv_idx, uint32_t qo_head_idx, uint32_t kv_head_idx) const { \
+    __VA_ARGS__                                                                                                     \
   }
-#define REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale, ...)                           \
-  template <class Params, class T, class T_M>                                                                            \
-  __device__ __forceinline__ T OutputTransform(const Params& params, T output, uint32_t batch_idx, uint32_t qo_idx,      \
-                                               uint32_t qo_head_idx, T_M& m, float& d, float scale) const {              \
-    __VA_ARGS__                                                                                                          \
+#define REGISTER_LOGITS_MASK(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, ...)                    \
+  template <class Params>                                                                                         \
+  __device__ __forceinline__ bool LogitsMask(const Params& params, uint32_t batch_idx, uint32_t qo_idx,           \
+                                             uint32_t kv_idx, uint32_t qo_head_idx, uint32_t kv_head_idx) const { \
+    __VA_ARGS__                                                                                                   \
+  }
+#define REGISTER_M_D_UPDATE(params, kv_tile_idx, qo_head_idx, m, d, scale, ...)                                        \
+  template <class Params, class T_M>                                                                                   \
+  __device__ __forceinline__ void update_m_d(const Params& params, uint32_t kv_tile_idx, uint32_t qo_head_idx, T_M& m, \
+                                             float& d, float& scale) const {                                           \
+    __VA_ARGS__                                                                                                        \
+  }
+#define REGISTER_OUTPUT_TRANSFORM(params, output, batch_idx, qo_idx, qo_head_idx, m, d, scale, ...)                 \
+  template <class Params, class T, class T_M>                                                                       \
+  __device__ __forceinline__ T OutputTransform(const Params& params, T output, uint32_t batch_idx, uint32_t qo_idx, \
+                                               uint32_t qo_head_idx, T_M& m, float& d, float scale) const {         \
+    __VA_ARGS__                                                                                                     \
   }
 
 namespace flashinfer {
 
 namespace math {
-inline constexpr float log2e = 1.44269504088896340736f, loge2 = 0.693147180559945309417f, inf = __builtin_bit_cast(float, 0x7f800000);
+inline constexpr float log2e = 1.44269504088896340736f, loge2 = 0.693147180559945309417f,
+                       inf = __builtin_bit_cast(float, 0x7f800000);
 #if defined(__CUDACC__)
-/// The GPU's instructions: 2^x to 2^-22.5 of its value, log2 x to 2^-22, 1 / x to one unit in the last place; subnormals are 0.
+/// The GPU's instructions: 2^x to 2^-22.5 of its value, log2 x to 2^-22, 1 / x to one unit in the last place;
+/// subnormals are 0.
 __device__ __forceinline__ float ptx_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -93,7 +103,8 @@ __device__ __forceinline__ float ptx_rcp(float x) {
   return y;
 }
 #else
-/// 2^x to 2 ulp for |x| <= 126, 0 and about 2^127 beyond. Without branches or calls, so that loops over keys become vectors.
+/// 2^x to 2 ulp for |x| <= 126, 0 and about 2^127 beyond. Without branches or calls, so that loops over keys become
+/// vectors.
 __device__ __forceinline__ float ptx_exp2(float x) {
   x = x < -126.0f ? -126.0f : x;
   x = x > 127.0f ? 127.0f : x;
@@ -123,7 +134,8 @@ __device__ __forceinline__ float tanh(float x) {
 struct AttentionVariantParams : AttentionParams {
   float sm_scale;         // times q_scale and k_scale
   float logits_soft_cap;  // 0: none
-  __device__ __host__ explicit AttentionVariantParams(const AttentionParams& p) : AttentionParams(p), sm_scale(p.scale), logits_soft_cap(p.soft_cap) {}
+  __device__ __host__ explicit AttentionVariantParams(const AttentionParams& p)
+      : AttentionParams(p), sm_scale(p.scale), logits_soft_cap(p.soft_cap) {}
   __device__ __host__ uint32_t get_qo_len(uint32_t batch_idx) const {
     return qo_indptr ? static_cast<uint32_t>(qo_indptr[batch_idx + 1] - qo_indptr[batch_idx]) : 1;
   }
@@ -151,7 +163,8 @@ struct AttentionVariantHooks {
   static constexpr bool kKey = requires(const V v, const P p) { v.KeyTransform(p, 0.0f); };
   static constexpr bool kLogits = requires(const V v, const P p) { v.LogitsTransform(p, 0.0f, 0u, 0u, 0u, 0u, 0u); };
   static constexpr bool kMask = requires(const V v, const P p) { v.LogitsMask(p, 0u, 0u, 0u, 0u, 0u); };
-  static constexpr bool kUpdate = requires(const V v, const P p, float m, float d, float s) { v.update_m_d(p, 0u, 0u, m, d, s); };
+  static constexpr bool kUpdate =
+      requires(const V v, const P p, float m, float d, float s) { v.update_m_d(p, 0u, 0u, m, d, s); };
   static constexpr bool kOutput =
       requires(const V v, const P p, float m, float d) { v.OutputTransform(p, 0.0f, 0u, 0u, 0u, m, d, 1.0f); };
 };

@@ -59,15 +59,17 @@ void check_positive(std::string_view op, const char* name, int64_t value) {
 }
 /// What run() will take: plan() is where the caller named it.
 void check_types(std::string_view op, const Plan& p) {
-  for (const auto& [what, t, types] : {std::tuple("q_data_type", p.q_data_type, ops::kQueryTypes), std::tuple("kv_data_type", p.kv_data_type, kCacheTypes),
-                                       std::tuple("o_data_type", p.o_data_type, op::floats)})
+  for (const auto& [what, t, types] :
+       {std::tuple("q_data_type", p.q_data_type, ops::kQueryTypes),
+        std::tuple("kv_data_type", p.kv_data_type, kCacheTypes), std::tuple("o_data_type", p.o_data_type, op::floats)})
     FI_CHECK(types.has(t), ValueError, op, ": ", what, " is ", name(t), ", but must be ", to_string(types));
 }
 
 }  // namespace
 
 constexpr const char* kAliases =
-    "begin_forward=plan; run_return_lse=run(return_lse=True); forward_return_lse=forward(return_lse=True); end_forward=";
+    "begin_forward=plan; run_return_lse=run(return_lse=True); forward_return_lse=forward(return_lse=True); "
+    "end_forward=";
 constinit const op::StateType plan_type = op::state_type<Plan>(plan_fields, kAliases);
 
 namespace {
@@ -82,8 +84,10 @@ constexpr std::array<op::Field, N + 2> list_fields_of(const op::Field (&fields)[
 constexpr auto list_fields = list_fields_of(plan_fields);  // the base is the state's first member
 }  // namespace
 constinit const op::StateType plan_list_type = op::state_type<PlanList>(list_fields, kAliases),
-                              cascade_plan_type = op::state_type<PlanList>(list_fields, "begin_forward=plan; forward=run; end_forward="),
-                              sparse_list_type = op::state_type<PlanList>(list_fields, "begin_forward=plan; end_forward=");
+                              cascade_plan_type = op::state_type<PlanList>(
+                                  list_fields, "begin_forward=plan; forward=run; end_forward="),
+                              sparse_list_type =
+                                  op::state_type<PlanList>(list_fields, "begin_forward=plan; end_forward=");
 constinit const op::StateType sparse_plan_type = op::state_type<Plan>(plan_fields, "begin_forward=plan; end_forward=");
 
 void set_options(Plan& p, const Options& o) {
@@ -101,11 +105,12 @@ void set_options(Plan& p, const Options& o) {
   p.rope_scale = o.rope_scale.value_or(1.0);
   p.rope_theta = o.rope_theta.value_or(1e4);
   FI_CHECK(std::isfinite(p.sm_scale), ValueError, o.op, ": sm_scale is ", p.sm_scale, ", but must be finite");
-  FI_CHECK(p.logits_soft_cap >= 0 && std::isfinite(p.logits_soft_cap), ValueError, o.op, ": logits_soft_cap is ", p.logits_soft_cap,
-           ", but must be at least 0 (0: none) and finite");
+  FI_CHECK(p.logits_soft_cap >= 0 && std::isfinite(p.logits_soft_cap), ValueError, o.op, ": logits_soft_cap is ",
+           p.logits_soft_cap, ", but must be at least 0 (0: none) and finite");
   if (!p.jit_args.is_none()) check_variant(o.op, p);
   if (p.pos_encoding_mode != "ROPE_LLAMA") return;
-  FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, o.op, ": head_dim_qk is ", p.head_dim_qk, ", but ROPE_LLAMA turns pairs: it must be even");
+  FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, o.op, ": head_dim_qk is ", p.head_dim_qk,
+           ", but ROPE_LLAMA turns pairs: it must be even");
   FI_CHECK(p.rope_scale > 0, ValueError, o.op, ": rope_scale is ", p.rope_scale, ", but must be positive");
   FI_CHECK(p.rope_theta > 0, ValueError, o.op, ": rope_theta is ", p.rope_theta, ", but must be positive");
 }
@@ -117,21 +122,28 @@ bool decode_serves(const Plan& p) {
 void set_work(Plan& p) {
   const auto qo = p.qo_indptr.span<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
-    const int64_t rows = static_cast<int64_t>(qo[static_cast<size_t>(b + 1)] - qo[static_cast<size_t>(b)]) * p.num_qo_heads;
+    const int64_t rows =
+        static_cast<int64_t>(qo[static_cast<size_t>(b + 1)] - qo[static_cast<size_t>(b)]) * p.num_qo_heads;
     FI_CHECK(rows <= std::numeric_limits<int32_t>::max(), ValueError, "attention: request ", b, " has ", rows,
              " rows (tokens * heads), more than 32 bits hold");
   }
-  p.work = make_work({.qo_indptr = qo, .kv_len = p.kv_len.span<int32_t>(), .num_qo_heads = p.num_qo_heads, .num_kv_heads = p.num_kv_heads,
-                      .kv_bytes = static_cast<int64_t>(static_cast<double>(p.head_dim_qk + p.head_dim_vo) * cache_bytes(p.kv_data_type)),
+  p.work = make_work({.qo_indptr = qo,
+                      .kv_len = p.kv_len.span<int32_t>(),
+                      .num_qo_heads = p.num_qo_heads,
+                      .num_kv_heads = p.num_kv_heads,
+                      .kv_bytes = static_cast<int64_t>(static_cast<double>(p.head_dim_qk + p.head_dim_vo) *
+                                                       cache_bytes(p.kv_data_type)),
                       .causal = p.causal && !p.mask.defined(),
-                      .window_left = p.window_left, .heads_adjacent = p.kv_layout == "NHD", .decode = decode_serves(p),
+                      .window_left = p.window_left,
+                      .heads_adjacent = p.kv_layout == "NHD",
+                      .decode = decode_serves(p),
                       .threads = Context::current().executor.threads});
 }
 
 void restore(Plan& p, std::string_view op) {
   auto ints = [&](const char* name, Tensor& t, int64_t n) {
-    FI_CHECK(t.defined() && t.dtype() == DType::kI32 && t.rank() == 1 && t.size(0) == n && t.view().is_contiguous(), ValueError, op,
-             ": the plan's ", name, " is ", to_string(t.view()), ", but must be int32[", n, "]");
+    FI_CHECK(t.defined() && t.dtype() == DType::kI32 && t.rank() == 1 && t.size(0) == n && t.view().is_contiguous(),
+             ValueError, op, ": the plan's ", name, " is ", to_string(t.view()), ", but must be int32[", n, "]");
   };
   set_options(p, {op, p.window_left, p.pos_encoding_mode, p.sm_scale, p.logits_soft_cap, p.rope_scale, p.rope_theta});
   check_positive(op, "the plan's page_size", p.page_size);
@@ -139,18 +151,21 @@ void restore(Plan& p, std::string_view op) {
   ints("qo_indptr", p.qo_indptr, p.batch_size + 1);
   ints("kv_indptr", p.kv_indptr, p.batch_size + 1);
   ints("kv_len", p.kv_len, p.batch_size);
-  const int64_t rows = op::check_indptr(op, "qo_indptr", p.qo_indptr), used = op::check_indptr(op, "kv_indptr", p.kv_indptr);
+  const int64_t rows = op::check_indptr(op, "qo_indptr", p.qo_indptr),
+                used = op::check_indptr(op, "kv_indptr", p.kv_indptr);
   FI_CHECK(rows == p.nnz_qo, ValueError, op, ": the plan's nnz_qo is ", p.nnz_qo, ", but its qo_indptr ends at ", rows);
   const int32_t *first = p.kv_indptr.data_as<int32_t>(), *len = p.kv_len.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t room = static_cast<int64_t>(first[b + 1] - first[b]) * (p.paged ? p.page_size : 1);
-    FI_CHECK(len[b] >= 0 && len[b] <= room, ValueError, op, ": the plan's kv_len[", b, "] is ", len[b], ", but its tables hold ", room);
+    FI_CHECK(len[b] >= 0 && len[b] <= room, ValueError, op, ": the plan's kv_len[", b, "] is ", len[b],
+             ", but its tables hold ", room);
   }
   if (p.paged) {
     ints("kv_indices", p.kv_indices, used);
     op::check_index_range(op, "kv_indices", p.kv_indices, 0, p.max_page + 1, "the plan's max_page");
   } else {
-    FI_CHECK(used == p.nnz_kv, ValueError, op, ": the plan's nnz_kv is ", p.nnz_kv, ", but its kv_indptr ends at ", used);
+    FI_CHECK(used == p.nnz_kv, ValueError, op, ": the plan's nnz_kv is ", p.nnz_kv, ", but its kv_indptr ends at ",
+             used);
   }
   if (p.alibi_slopes.defined()) {
     const Tensor slopes = p.alibi_slopes;

@@ -24,7 +24,7 @@ struct GraphArrays;  // cuda/graph.h
 struct Plan {
   std::string kv_layout = "NHD";
   bool paged = true;
-  bool use_cuda_graph = false;  // sizes are those of the buffers and the first plan
+  bool use_cuda_graph = false;                                   // sizes are those of the buffers and the first plan
   int64_t fixed_batch_size = 0, max_rows = -1, fixed_q_len = 0;  // 0, -1, 0: not fixed (yet)
   int64_t batch_size = 0, num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0, head_dim_vo = 0, page_size = 1;
   int64_t nnz_qo = 0, nnz_kv = 0;  // rows of q; ragged: rows of K and V
@@ -41,14 +41,14 @@ struct Plan {
   Tensor alibi_slopes;           // f32 [Hq]; undefined: those of num_qo_heads heads
   op::Value jit_args;            // of __init__: a custom variant (custom.h); None without
   bool variant_owns_mask = false;
-  GraphBuffers buffers;  // not recorded: the caller's
+  GraphBuffers buffers;                // not recorded: the caller's
   std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers lie on a GPU
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type, sparse_plan_type;
 
-/// Plans that differ only in their arrays: levels of a cascade, halves of a batch, heads of a sparse pattern. The base holds what
-/// they share and their arrays one after another, so that the recorder writes them.
+/// Plans that differ only in their arrays: levels of a cascade, halves of a batch, heads of a sparse pattern. The base
+/// holds what they share and their arrays one after another, so that the recorder writes them.
 struct PlanList : Plan {
   int64_t count = 0;
   Tensor batches;           // i64 [count, 2]: requests of each plan, and whether it is causal
@@ -86,12 +86,13 @@ Tensor to_int32(std::string_view op, std::string_view name, const TensorView& v,
 struct PageTableNames {
   const char *indptr, *indices, *last_page_len;
 };
-void set_page_table(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr, const TensorView& indices,
-                    const TensorView& last_page_len);
+void set_page_table(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr,
+                    const TensorView& indices, const TensorView& last_page_len);
 /// The same from lengths in tokens (`names.last_page_len` is their name); more pages than a length needs are allowed.
 void set_page_table_of_lengths(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr,
                                const TensorView& indices, const TensorView& kv_len);
-/// Pages of a dense table [B, pages a request]: used as it is, ValueError for a length beyond it or a negative id that is used.
+/// Pages of a dense table [B, pages a request]: used as it is, ValueError for a length beyond it or a negative id that
+/// is used.
 void set_dense_table(Plan& p, std::string_view op, const TensorView& block_tables, const TensorView& seq_lens);
 /// A dense table that the caller also gave must name the pages of the index arrays.
 void check_block_tables(std::string_view op, const std::optional<TensorView>& given, const Plan& p);
@@ -113,8 +114,8 @@ struct GraphArgument {
   bool required = true;
 };
 void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<const GraphArgument> arguments);
-/// Elements of `from`, in host memory, to the front of a caller's buffer of any integer type, perhaps on a GPU (undefined: nothing is copied).
-/// ValueError where it is too small.
+/// Elements of `from`, in host memory, to the front of a caller's buffer of any integer type, perhaps on a GPU
+/// (undefined: nothing is copied). ValueError where it is too small.
 void copy_to_buffer(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer);
 /// ValueError unless the workspace begins at a multiple of 16 bytes. The CPU keeps nothing there.
 void check_workspace(std::string_view op, const TensorView& workspace);
@@ -124,13 +125,16 @@ inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>(
 /// In graph mode: what may not change since the first plan, then the arrays into the caller's buffers.
 void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_page_len);
 /// Bits of a mask over the requests of `p` (qo_indptr and kv_len set); clears it when neither is given.
-void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
+void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask,
+              const std::optional<TensorView>& packed);
 /// Slopes of the caller's heads (of all heads of the model, where these are a share of them).
 void set_slopes(Plan& p, std::string_view op, const std::optional<TensorView>& slopes);
 /// Lengths that the caller also gave must be those of the index arrays.
-void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
+void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given,
+                   const Tensor& lengths);
 /// A bound that the caller also gave must hold.
-void check_longest(std::string_view op, std::string_view name, const std::optional<int64_t>& bound, const Tensor& lengths);
+void check_longest(std::string_view op, std::string_view name, const std::optional<int64_t>& bound,
+                   const Tensor& lengths);
 /// Whether the decode kernel knows the plan's masks and positions.
 bool decode_serves(const Plan& p);
 void set_work(Plan& p);
@@ -150,9 +154,10 @@ struct Planes {
 Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout);
 /// K and V of a paged cache; a cache of bytes holds NVFP4 pairs, and its dims count values.
 Planes cache_planes(std::string_view op, const op::PagedKv& kv, std::string_view kv_layout);
-/// The e4m3 scales of `kv`, a paged or token cache of NVFP4; ValueError unless they are there exactly when needed and fit.
-std::optional<Planes> scale_planes(std::string_view op, const std::optional<op::PagedKv>& sf, std::string_view kv_layout, const Planes& kv,
-                                   bool paged);
+/// The e4m3 scales of `kv`, a paged or token cache of NVFP4; ValueError unless they are there exactly when needed and
+/// fit.
+std::optional<Planes> scale_planes(std::string_view op, const std::optional<op::PagedKv>& sf,
+                                   std::string_view kv_layout, const Planes& kv, bool paged);
 
 /// Tensors and numbers of one run.
 struct Call {
@@ -161,12 +166,13 @@ struct Call {
   bool lse_by_head = false;  // [Hq, rows]
   bool natural_lse = false;
   double q_scale = 1, k_scale = 1, v_scale = 1;
-  const TensorView *q_head_scales = nullptr, *k_head_scales = nullptr, *v_head_scales = nullptr;  // f32 [Hq], [Hkv], [Hkv]: further factors
-  std::optional<double> sm_scale;         // instead of the plan's
+  const TensorView *q_head_scales = nullptr, *k_head_scales = nullptr,
+                   *v_head_scales = nullptr;  // f32 [Hq], [Hkv], [Hkv]: further factors
+  std::optional<double> sm_scale;             // instead of the plan's
   Planes kv;
-  std::optional<Planes> kv_sf;            // e4m3 scales of an NVFP4 cache, planes of the same pages
-  const TensorView* sinks = nullptr;      // f32 [Hq], contiguous, natural units
-  op::Value args;                         // a custom variant's additional arguments
+  std::optional<Planes> kv_sf;        // e4m3 scales of an NVFP4 cache, planes of the same pages
+  const TensorView* sinks = nullptr;  // f32 [Hq], contiguous, natural units
+  op::Value args;                     // a custom variant's additional arguments
 };
 op::Refusal refuse(const Plan& p, const Call& c);
 void run(const Plan& p, const Call& c);

@@ -27,11 +27,12 @@ Tensor concatenated(const std::vector<Plan>& plans, Tensor Plan::* member) {
 class Slices {
  public:
   Slices(std::string_view op, const char* name, const Tensor& t) : op_(op), name_(name), t_(t) {
-    FI_CHECK(t.defined() && t.rank() == 1 && t.dtype() == DType::kI32, ValueError, op, ": the plan's ", name, " is ", to_string(t.view()),
-             ", but must be an int32 vector");
+    FI_CHECK(t.defined() && t.rank() == 1 && t.dtype() == DType::kI32, ValueError, op, ": the plan's ", name, " is ",
+             to_string(t.view()), ", but must be an int32 vector");
   }
   Tensor next(int64_t n) {
-    FI_CHECK(n >= 0 && at_ + n <= t_.size(0), ValueError, op_, ": the plan's ", name_, " has only ", t_.size(0), " entries");
+    FI_CHECK(n >= 0 && at_ + n <= t_.size(0), ValueError, op_, ": the plan's ", name_, " has only ", t_.size(0),
+             " entries");
     at_ += n;
     return Tensor(t_.view().slice(0, at_ - n, at_), t_.owner());
   }
@@ -60,10 +61,12 @@ void join(PlanList& l) {
 }
 
 std::vector<Plan> split(const PlanList& l, std::string_view op) {
-  FI_CHECK(l.batches.defined() && l.batches.dtype() == DType::kI64 && l.batches.rank() == 2 && l.batches.size(0) == l.count &&
-               l.batches.size(1) == 2 && l.batches.view().is_contiguous(),
-           ValueError, op, ": the plan's batches are ", to_string(l.batches.view()), ", but must be int64[", l.count, ", 2]");
-  Slices qo(op, "qo_indptr", l.qo_indptr), kv(op, "kv_indptr", l.kv_indptr), indices(op, "kv_indices", l.kv_indices), len(op, "kv_len", l.kv_len);
+  FI_CHECK(l.batches.defined() && l.batches.dtype() == DType::kI64 && l.batches.rank() == 2 &&
+               l.batches.size(0) == l.count && l.batches.size(1) == 2 && l.batches.view().is_contiguous(),
+           ValueError, op, ": the plan's batches are ", to_string(l.batches.view()), ", but must be int64[", l.count,
+           ", 2]");
+  Slices qo(op, "qo_indptr", l.qo_indptr), kv(op, "kv_indptr", l.kv_indptr), indices(op, "kv_indices", l.kv_indices),
+      len(op, "kv_len", l.kv_len);
   std::vector<Plan> plans;
   for (int64_t i = 0; i < l.count; ++i) {
     Plan p = l;

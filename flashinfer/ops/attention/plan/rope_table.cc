@@ -21,7 +21,8 @@ std::shared_ptr<const RopeTable> make(double theta, double scale, int64_t dim, i
   t->values.resize(static_cast<size_t>((end - first) * dim));
   std::vector<double> frequency(static_cast<size_t>(half));
   for (int64_t d = 0; d < half; ++d)
-    frequency[static_cast<size_t>(d)] = std::pow(theta, -2.0 * static_cast<double>(d) / static_cast<double>(dim)) / scale;
+    frequency[static_cast<size_t>(d)] =
+        std::pow(theta, -2.0 * static_cast<double>(d) / static_cast<double>(dim)) / scale;
   for (int64_t i = first; i < end; ++i) {
     float* row = t->values.data() + (i - first) * dim;
     for (int64_t d = 0; d < half; ++d) {
@@ -33,14 +34,17 @@ std::shared_ptr<const RopeTable> make(double theta, double scale, int64_t dim, i
   return t;
 }
 
-int64_t grown(int64_t n) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 512)))); }
+int64_t grown(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 512))));
+}
 
 }  // namespace
 
 std::shared_ptr<const RopeTable> rope_table(double theta, double scale, int64_t dim, int64_t first, int64_t end) {
   static std::vector<std::shared_ptr<const RopeTable>> kept;  // the last used one is the last
   const std::lock_guard lock(fork_lock(ForkLock::kRopeTables));
-  const auto same = std::find_if(kept.begin(), kept.end(), [&](const auto& t) { return t->theta == theta && t->scale == scale && t->dim == dim; });
+  const auto same = std::find_if(
+      kept.begin(), kept.end(), [&](const auto& t) { return t->theta == theta && t->scale == scale && t->dim == dim; });
   std::shared_ptr<const RopeTable> table;
   if (same != kept.end()) {
     table = *same;

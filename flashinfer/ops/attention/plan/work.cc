@@ -18,8 +18,8 @@ Chunks chunks_of(const Batch& a, int64_t t0, int64_t t1, int64_t qo_len, int64_t
   return {lo / chunk_keys, (hi + chunk_keys - 1) / chunk_keys, hi - lo};
 }
 
-/// Costs are in dot products of one row with one key and head: packing a block costs as much as 6 rows, reading a key in bf16 as 7
-/// (docs/attention-cpu.md); 16 keys stand for the start of a task.
+/// Costs are in dot products of one row with one key and head: packing a block costs as much as 6 rows, reading a key
+/// in bf16 as 7 (docs/attention-cpu.md); 16 keys stand for the start of a task.
 struct Item {
   AttentionWorkItem work;
   int64_t cost;
@@ -36,30 +36,36 @@ int64_t heads_of(const Batch& a, int64_t most, int64_t works_per_head) {
 void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, std::vector<Item>& items) {
   const int64_t group = a.num_qo_heads / a.num_kv_heads, batch = static_cast<int64_t>(a.kv_len.size());
   const int64_t qo_len = a.qo_indptr[b + 1] - a.qo_indptr[b], rows = end - row;
-  const Chunks c = chunks_of(a, row / group, (end - 1) / group + 1, qo_len, a.kv_len[b], decode ? kDecodeChunkKeys : kChunkKeys);
+  const Chunks c =
+      chunks_of(a, row / group, (end - 1) / group + 1, qo_len, a.kv_len[b], decode ? kDecodeChunkKeys : kChunkKeys);
   int64_t most = a.heads_adjacent ? kTileRows / rows : 1;
-  if (decode) most = std::min(kDecodeRows / (qo_len * pass_rows(group)), std::max<int64_t>(1, kDecodeBlockBytes / (kDecodeKeys * a.kv_bytes)));
+  if (decode)
+    most = std::min(kDecodeRows / (qo_len * pass_rows(group)),
+                    std::max<int64_t>(1, kDecodeBlockBytes / (kDecodeKeys * a.kv_bytes)));
   const int64_t heads = heads_of(a, most, batch * (c.end - c.begin));
   for (int64_t h = 0; h < a.num_kv_heads; h += heads) {
     const int64_t h_end = std::min(h + heads, a.num_kv_heads);
-    items.push_back({{static_cast<int32_t>(b), static_cast<int32_t>(h), static_cast<int32_t>(h_end), static_cast<int32_t>(row),
-                      static_cast<int32_t>(end), static_cast<int32_t>(c.begin), static_cast<int32_t>(c.end), decode, -1},
-                     (rows + (decode ? kReadRows : kPackRows)) * (c.keys + kStartKeys) * (h_end - h)});
+    items.push_back(
+        {{static_cast<int32_t>(b), static_cast<int32_t>(h), static_cast<int32_t>(h_end), static_cast<int32_t>(row),
+          static_cast<int32_t>(end), static_cast<int32_t>(c.begin), static_cast<int32_t>(c.end), decode, -1},
+         (rows + (decode ? kReadRows : kPackRows)) * (c.keys + kStartKeys) * (h_end - h)});
   }
 }
 
-/// Cuts what exceeds a twelfth of a thread's share at its chunks: the last task to end then costs a few per cent of the whole, and
-/// the states that are left a hundredth of the reads.
+/// Cuts what exceeds a twelfth of a thread's share at its chunks: the last task to end then costs a few per cent of the
+/// whole, and the states that are left a hundredth of the reads.
 void cut(const Item& item, int64_t limit, std::vector<Item>& parts, WorkList& out) {
   const AttentionWorkItem& w = item.work;
   const int64_t chunks = w.chunk_end - w.chunk_begin, pieces = std::min(chunks, (item.cost + limit - 1) / limit);
   if (pieces <= 1) return parts.push_back(item);
   const int64_t rows = static_cast<int64_t>(w.row_end - w.row_begin) * (w.head_end - w.head_begin);
   const int64_t each = (chunks + pieces - 1) / pieces;
-  out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks), w.decode, 0, out.partial_rows});
+  out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks),
+                        w.decode, 0, out.partial_rows});
   for (int64_t c = w.chunk_begin; c < w.chunk_end; c += each) {
     Item part = item;
-    part.work.chunk_begin = static_cast<int32_t>(c), part.work.chunk_end = static_cast<int32_t>(std::min<int64_t>(c + each, w.chunk_end));
+    part.work.chunk_begin = static_cast<int32_t>(c),
+    part.work.chunk_end = static_cast<int32_t>(std::min<int64_t>(c + each, w.chunk_end));
     part.work.partial = out.partial_rows;
     part.cost = item.cost * (part.work.chunk_end - part.work.chunk_begin) / chunks;
     out.partial_rows += rows * (part.work.chunk_end - part.work.chunk_begin);
@@ -67,18 +73,21 @@ void cut(const Item& item, int64_t limit, std::vector<Item>& parts, WorkList& ou
   }
 }
 
-/// Rows of the largest tiles: all that fit, but no fewer works than 8 a thread while packing stays cheap (96 rows: 8 %).
+/// Rows of the largest tiles: all that fit, but no fewer works than 8 a thread while packing stays cheap (96 rows: 8
+/// %).
 int64_t most_rows(const Batch& a) {
   const int64_t group = a.num_qo_heads / a.num_kv_heads, batch = static_cast<int64_t>(a.kv_len.size());
   int64_t most = kTileRows;
   for (; most > kTileRows / 4; most /= 2) {
     int64_t works = 0;
-    for (int64_t b = 0; b < batch; ++b) works += ((a.qo_indptr[b + 1] - a.qo_indptr[b]) * group + most - 1) / most * a.num_kv_heads;
+    for (int64_t b = 0; b < batch; ++b)
+      works += ((a.qo_indptr[b + 1] - a.qo_indptr[b]) * group + most - 1) / most * a.num_kv_heads;
     if (works >= 8 * a.threads) break;
   }
   return most;
 }
-/// Near equal parts of `rows`: one of 384 and one of 128 pack as often as two of 256, but less evenly. Whole register tiles.
+/// Near equal parts of `rows`: one of 384 and one of 128 pack as often as two of 256, but less evenly. Whole register
+/// tiles.
 int64_t tile_rows(int64_t rows, int64_t most) {
   const int64_t parts = std::max<int64_t>((rows + most - 1) / most, 1);
   return (rows + 6 * parts - 1) / (6 * parts) * 6;
@@ -101,7 +110,8 @@ WorkList make_work(const Batch& a) {
     const bool decode = to_decode(rows / group, group, a.decode);
     if (rows > 0) (decode ? out.decode : out.tile) = true;
     const int64_t step = decode ? rows : tile_rows(rows, most);
-    for (int64_t row = 0; row < rows; row += step) add_rows(a, b, row, std::min<int64_t>(row + step, rows), decode, items);
+    for (int64_t row = 0; row < rows; row += step)
+      add_rows(a, b, row, std::min<int64_t>(row + step, rows), decode, items);
   }
   int64_t total = 0;
   for (const Item& item : items) total += item.cost;

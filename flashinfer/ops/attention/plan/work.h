@@ -10,23 +10,24 @@
 namespace flashinfer::attention {
 
 struct WorkList {
-  std::vector<AttentionWorkItem> works;   // longest first
+  std::vector<AttentionWorkItem> works;  // longest first
   std::vector<SplitKvReduction> merges;
-  int64_t partial_rows = 0;  // of padded(Dvo) + 3 floats
+  int64_t partial_rows = 0;           // of padded(Dvo) + 3 floats
   bool tile = false, decode = false;  // which kernels they are for
 };
 
 struct Batch {
   std::span<const int32_t> qo_indptr, kv_len;  // [B+1], [B]
   int64_t num_qo_heads, num_kv_heads;
-  int64_t kv_bytes;      // of one key's K and V of one head
+  int64_t kv_bytes;  // of one key's K and V of one head
   bool causal;
   int64_t window_left;
-  bool heads_adjacent;   // the heads of a token are neighbours in memory (NHD)
-  bool decode;           // the decode kernel serves the plan's features: requests of few rows are given to it
-  int threads;           // how many tasks may run at once
+  bool heads_adjacent;  // the heads of a token are neighbours in memory (NHD)
+  bool decode;          // the decode kernel serves the plan's features: requests of few rows are given to it
+  int threads;          // how many tasks may run at once
 };
-/// Whether a request of `qo_len` tokens is given to the decode kernel. By its own length alone: results must not depend on mates.
+/// Whether a request of `qo_len` tokens is given to the decode kernel. By its own length alone: results must not depend
+/// on mates.
 bool to_decode(int64_t qo_len, int64_t group, bool served);
 WorkList make_work(const Batch& batch);
 

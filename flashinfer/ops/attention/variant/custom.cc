@@ -20,13 +20,20 @@ struct CType {
   bool integer;
 };
 constexpr CType kTypes[] = {
-    {"float", DType::kF32, "float", false},        {"double", DType::kF64, "double", false},
-    {"half", DType::kF16, "flashinfer::f16_t", false}, {"__half", DType::kF16, "flashinfer::f16_t", false},
-    {"nv_half", DType::kF16, "flashinfer::f16_t", false}, {"nv_bfloat16", DType::kBF16, "flashinfer::bf16_t", false},
-    {"__nv_bfloat16", DType::kBF16, "flashinfer::bf16_t", false}, {"bool", DType::kBool, "bool", true},
-    {"uint8_t", DType::kU8, "uint8_t", true},      {"uint16_t", DType::kU16, "uint16_t", true},
-    {"uint32_t", DType::kU32, "uint32_t", true},   {"int32_t", DType::kI32, "int32_t", true},
-    {"int", DType::kI32, "int32_t", true},         {"int64_t", DType::kI64, "int64_t", true},
+    {"float", DType::kF32, "float", false},
+    {"double", DType::kF64, "double", false},
+    {"half", DType::kF16, "flashinfer::f16_t", false},
+    {"__half", DType::kF16, "flashinfer::f16_t", false},
+    {"nv_half", DType::kF16, "flashinfer::f16_t", false},
+    {"nv_bfloat16", DType::kBF16, "flashinfer::bf16_t", false},
+    {"__nv_bfloat16", DType::kBF16, "flashinfer::bf16_t", false},
+    {"bool", DType::kBool, "bool", true},
+    {"uint8_t", DType::kU8, "uint8_t", true},
+    {"uint16_t", DType::kU16, "uint16_t", true},
+    {"uint32_t", DType::kU32, "uint32_t", true},
+    {"int32_t", DType::kI32, "int32_t", true},
+    {"int", DType::kI32, "int32_t", true},
+    {"int64_t", DType::kI64, "int64_t", true},
 };
 const CType& type_of(std::string_view op, const char* list, const std::string& name) {
   for (const CType& t : kTypes)
@@ -43,11 +50,13 @@ bool is_identifier(const std::string& s) {
 
 /// Members of AttentionVariantParams that a scalar of the same name sets.
 bool is_base_member(std::string_view name) { return name == "sm_scale" || name == "logits_soft_cap"; }
-constexpr std::array kFilledTensors = {"maybe_custom_mask", "maybe_mask_indptr", "maybe_alibi_slopes", "maybe_prefix_len_ptr",
-                                       "maybe_token_pos_in_items_ptr"};
+constexpr std::array kFilledTensors = {"maybe_custom_mask", "maybe_mask_indptr", "maybe_alibi_slopes",
+                                       "maybe_prefix_len_ptr", "maybe_token_pos_in_items_ptr"};
 constexpr std::array kFilledScalars = {"sm_scale", "logits_soft_cap", "token_pos_in_items_len"};
 template <class List>
-bool among(const List& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); }
+bool among(const List& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
 
 class Reader {
  public:
@@ -87,7 +96,8 @@ class Reader {
 
  private:
   const op::Value& next(const char* name) {
-    FI_CHECK(at_ < items_.size(), TypeError, op_, ": jit_args has ", items_.size(), " elements, but ", name, " is missing");
+    FI_CHECK(at_ < items_.size(), TypeError, op_, ": jit_args has ", items_.size(), " elements, but ", name,
+             " is missing");
     return items_[at_++];
   }
   std::string_view op_;
@@ -95,8 +105,10 @@ class Reader {
   size_t at_ = 0;
 };
 
-void check_names(std::string_view op, const char* list, const std::vector<std::string>& names, const std::vector<std::string>& types) {
-  FI_CHECK(names.size() == types.size(), ValueError, op, ": jit_args: ", list, " has ", names.size(), " names, but ", types.size(), " types");
+void check_names(std::string_view op, const char* list, const std::vector<std::string>& names,
+                 const std::vector<std::string>& types) {
+  FI_CHECK(names.size() == types.size(), ValueError, op, ": jit_args: ", list, " has ", names.size(), " names, but ",
+           types.size(), " types");
   for (const std::string& n : names)
     FI_CHECK(is_identifier(n), ValueError, op, ": jit_args: ", list, " holds '", n, "', which is no C++ name");
 }
@@ -109,14 +121,18 @@ AttentionVariant variant_from(std::string_view op, const op::Value& value) {
   Reader r(op, *items);
   AttentionVariant v;
   v.uri = r.text("uri");
-  v.dtype_q = r.dtype("dtype_q"), v.dtype_kv = r.dtype("dtype_kv"), v.dtype_o = r.dtype("dtype_o"), v.idtype = r.dtype("idtype");
+  v.dtype_q = r.dtype("dtype_q"), v.dtype_kv = r.dtype("dtype_kv"), v.dtype_o = r.dtype("dtype_o"),
+  v.idtype = r.dtype("idtype");
   v.head_dim_qk = r.integer("head_dim_qk"), v.head_dim_vo = r.integer("head_dim_vo");
-  v.additional_tensor_names = r.texts("additional_tensor_names"), v.additional_tensor_dtypes = r.texts("additional_tensor_dtypes");
-  v.additional_scalar_names = r.texts("additional_scalar_names"), v.additional_scalar_dtypes = r.texts("additional_scalar_dtypes");
+  v.additional_tensor_names = r.texts("additional_tensor_names"),
+  v.additional_tensor_dtypes = r.texts("additional_tensor_dtypes");
+  v.additional_scalar_names = r.texts("additional_scalar_names"),
+  v.additional_scalar_dtypes = r.texts("additional_scalar_dtypes");
   v.variant_name = r.text("variant_name"), v.variant_decl = r.text("variant_decl");
   check_names(op, "additional_tensor_names", v.additional_tensor_names, v.additional_tensor_dtypes);
   check_names(op, "additional_scalar_names", v.additional_scalar_names, v.additional_scalar_dtypes);
-  FI_CHECK(is_identifier(v.variant_name), ValueError, op, ": jit_args: variant_name is '", v.variant_name, "', which is no C++ name");
+  FI_CHECK(is_identifier(v.variant_name), ValueError, op, ": jit_args: variant_name is '", v.variant_name,
+           "', which is no C++ name");
   for (const std::string& t : v.additional_tensor_dtypes) type_of(op, "additional_tensor_dtypes", t);
   for (const std::string& t : v.additional_scalar_dtypes) type_of(op, "additional_scalar_dtypes", t);
   return v;
@@ -127,12 +143,15 @@ void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::
   const auto* dict = kwargs.as<op::DictValue>();
   FI_CHECK(dict, TypeError, op, ": jit_kwargs must be a dict, but is ", op::type_name(kwargs));
   FI_CHECK(dict->items.empty() || !jit_args.is_none(), TypeError, op, ": jit_kwargs needs jit_args");
-  constexpr std::array kKnown = {"use_sliding_window", "use_logits_soft_cap", "use_fp16_qk_reduction", "pos_encoding_mode", "fp8_enabled"};
+  constexpr std::array kKnown = {"use_sliding_window", "use_logits_soft_cap", "use_fp16_qk_reduction",
+                                 "pos_encoding_mode", "fp8_enabled"};
   for (const auto& [key, value] : dict->items) {
     const auto* name = key.as<std::string>();
-    FI_CHECK(name && among(kKnown, *name), TypeError, op, ": jit_kwargs got an unexpected keyword ", op::python_repr(key));
+    FI_CHECK(name && among(kKnown, *name), TypeError, op, ": jit_kwargs got an unexpected keyword ",
+             op::python_repr(key));
     const auto* mode = value.as<int64_t>();
-    FI_CHECK(*name != "pos_encoding_mode" || (mode && *mode == 0), ValueError, op, ": jit_kwargs: pos_encoding_mode is ", op::python_repr(value),
+    FI_CHECK(*name != "pos_encoding_mode" || (mode && *mode == 0), ValueError, op,
+             ": jit_kwargs: pos_encoding_mode is ", op::python_repr(value),
              ", but must be 0: a variant sees keys as they are");
   }
 }
@@ -140,28 +159,31 @@ void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::
 void check_variant(std::string_view op, const Plan& p) {
   const AttentionVariant v = variant_from(op, p.jit_args);
   const auto same_type = [&](const char* what, DType declared, DType have) {
-    FI_CHECK(declared == have, ValueError, op, ": ", what, " is ", flashinfer::name(have), ", but jit_args declares ", flashinfer::name(declared));
+    FI_CHECK(declared == have, ValueError, op, ": ", what, " is ", flashinfer::name(have), ", but jit_args declares ",
+             flashinfer::name(declared));
   };
   same_type("q's dtype", v.dtype_q, p.q_data_type);
   same_type("the dtype of K and V", v.dtype_kv, p.kv_data_type);
   same_type("the output's dtype", v.dtype_o, p.o_data_type);
   FI_CHECK(p.pos_encoding_mode == "NONE", ValueError, op, ": pos_encoding_mode is '", p.pos_encoding_mode,
            "', but must be 'NONE' with jit_args: positions are the variant's business");
-  FI_CHECK(v.head_dim_qk == p.head_dim_qk && v.head_dim_vo == p.head_dim_vo, ValueError, op, ": the head dims are ", p.head_dim_qk, " and ",
-           p.head_dim_vo, ", but jit_args declares ", v.head_dim_qk, " and ", v.head_dim_vo);
+  FI_CHECK(v.head_dim_qk == p.head_dim_qk && v.head_dim_vo == p.head_dim_vo, ValueError, op, ": the head dims are ",
+           p.head_dim_qk, " and ", p.head_dim_vo, ", but jit_args declares ", v.head_dim_qk, " and ", v.head_dim_vo);
 }
 
 jit::Extension extension_of(const AttentionVariant& v) {
   std::string members, init, body;
   for (size_t i = 0; i < v.additional_tensor_names.size(); ++i) {
-    const std::string type = str("const ", type_of("", "", v.additional_tensor_dtypes[i]).source, "*"), &name = v.additional_tensor_names[i];
+    const std::string type = str("const ", type_of("", "", v.additional_tensor_dtypes[i]).source, "*"),
+                      &name = v.additional_tensor_names[i];
     members += str("  ", type, " ", name, ";\n");
     init += str(",\n        ", name, "(static_cast<", type, ">(p.extra_tensors[", i, "]))");
   }
   for (size_t i = 0; i < v.additional_scalar_names.size(); ++i) {
     const CType& type = type_of("", "", v.additional_scalar_dtypes[i]);
-    const std::string &name = v.additional_scalar_names[i];
-    const std::string value = str("static_cast<", type.source, ">(p.extra_scalars[", i, "].", type.integer ? "integer" : "number", ")");
+    const std::string& name = v.additional_scalar_names[i];
+    const std::string value =
+        str("static_cast<", type.source, ">(p.extra_scalars[", i, "].", type.integer ? "integer" : "number", ")");
     if (is_base_member(name)) {
       body += str("    ", name, " = ", value, ";\n");
       continue;
@@ -171,10 +193,11 @@ jit::Extension extension_of(const AttentionVariant& v) {
   }
   jit::Extension e;
   e.label = v.variant_name;
-  e.text = str("struct FlashinferVariantParams : flashinfer::AttentionVariantParams {\n", members,
-               "  __device__ __host__ explicit FlashinferVariantParams(const flashinfer::AttentionParams& p)\n"
-               "      : flashinfer::AttentionVariantParams(p)", init, " {\n", body,
-               "  }\n};\nusing namespace flashinfer;\n#line 1 \"variant_decl\"\n", v.variant_decl, "\n");
+  e.text =
+      str("struct FlashinferVariantParams : flashinfer::AttentionVariantParams {\n", members,
+          "  __device__ __host__ explicit FlashinferVariantParams(const flashinfer::AttentionParams& p)\n"
+          "      : flashinfer::AttentionVariantParams(p)",
+          init, " {\n", body, "  }\n};\nusing namespace flashinfer;\n#line 1 \"variant_decl\"\n", v.variant_decl, "\n");
   e.arguments = "FlashinferVariantParams, " + v.variant_name;
   return e;
 }
@@ -183,8 +206,8 @@ namespace {
 /// What the library knows by this name; the declared type must be the one it has.
 const void* filled_tensor(std::string_view op, const std::string& name, const CType& type, const AttentionParams& p) {
   const auto of = [&](DType t, const void* data) {
-    FI_CHECK(type.dtype == t, ValueError, op, ": jit_args declares ", name, " as ", type.name, ", but the library's has elements of ",
-             flashinfer::name(t));
+    FI_CHECK(type.dtype == t, ValueError, op, ": jit_args declares ", name, " as ", type.name,
+             ", but the library's has elements of ", flashinfer::name(t));
     return data;
   };
   if (name == "maybe_custom_mask") return of(DType::kU8, p.mask);
@@ -199,13 +222,16 @@ AttentionScalar filled_scalar(const std::string& name, const AttentionParams& p)
   return {x, static_cast<int64_t>(x)};
 }
 
-const void* given_tensor(std::string_view op, const std::string& name, const CType& type, const op::Value& v, Device device) {
+const void* given_tensor(std::string_view op, const std::string& name, const CType& type, const op::Value& v,
+                         Device device) {
   if (v.is_none() && name.starts_with("maybe")) return nullptr;
   const TensorView* t = v.tensor();
   FI_CHECK(t, TypeError, op, ": ", name, " (of jit_args) must be a tensor, but is ", op::type_name(v));
-  FI_CHECK(t->dtype() == type.dtype, ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t->dtype()), ", but jit_args declares ", type.name);
+  FI_CHECK(t->dtype() == type.dtype, ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t->dtype()),
+           ", but jit_args declares ", type.name);
   FI_CHECK(t->is_contiguous(), ValueError, op, ": ", name, " must be contiguous, but is ", to_string(*t));
-  FI_CHECK(t->device() == device, ValueError, op, ": ", name, " is on ", to_string(t->device()), ", but q is on ", to_string(device));
+  FI_CHECK(t->device() == device, ValueError, op, ": ", name, " is on ", to_string(t->device()), ", but q is on ",
+           to_string(device));
   return t->data();
 }
 AttentionScalar given_scalar(std::string_view op, const std::string& name, const op::Value& v) {
@@ -216,7 +242,8 @@ AttentionScalar given_scalar(std::string_view op, const std::string& name, const
 }
 }  // namespace
 
-Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& args, const AttentionParams& p, Device device) {
+Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& args, const AttentionParams& p,
+               Device device) {
   static const std::vector<op::Value> none;
   const auto* given = args.is_none() ? &none : op::sequence_items(args);
   FI_CHECK(given, TypeError, op, ": args must be a list, but is ", op::type_name(args));
@@ -225,8 +252,9 @@ Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& 
   for (const std::string& n : v.additional_tensor_names) filled += among(kFilledTensors, n);
   for (const std::string& n : v.additional_scalar_names) filled += among(kFilledScalars, n);
   const bool all = given->size() == tensors + scalars;
-  FI_CHECK(all || given->size() == tensors + scalars - filled, TypeError, op, ": ", given->size(), " additional arguments, but jit_args declares ",
-           tensors, " tensors and ", scalars, " scalars", filled ? str(", of which the library fills ", filled) : "");
+  FI_CHECK(all || given->size() == tensors + scalars - filled, TypeError, op, ": ", given->size(),
+           " additional arguments, but jit_args declares ", tensors, " tensors and ", scalars, " scalars",
+           filled ? str(", of which the library fills ", filled) : "");
   size_t at = 0;
   for (size_t i = 0; i < tensors; ++i) {
     const std::string& name = v.additional_tensor_names[i];
@@ -235,7 +263,8 @@ Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& 
     tensors_.push_back(fill ? filled_tensor(op, name, type, p) : given_tensor(op, name, type, (*given)[at++], device));
   }
   for (const std::string& name : v.additional_scalar_names)
-    scalars_.push_back(!all && among(kFilledScalars, name) ? filled_scalar(name, p) : given_scalar(op, name, (*given)[at++]));
+    scalars_.push_back(!all && among(kFilledScalars, name) ? filled_scalar(name, p)
+                                                           : given_scalar(op, name, (*given)[at++]));
 }
 
 std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device) {
@@ -243,7 +272,8 @@ std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionPar
   FI_CHECK(!args || args->empty() || !p.jit_args.is_none(), TypeError, "attention: ", args->size(),
            " additional arguments were given, but there are no jit_args that declare any");
   if (p.jit_args.is_none()) return std::nullopt;
-  FI_CHECK(!c.sinks, ValueError, "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
+  FI_CHECK(!c.sinks, ValueError,
+           "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
   return Extras("attention", variant_from("attention", p.jit_args), c.args, params, device);
 }
 
@@ -256,9 +286,19 @@ op::Value AttentionVariant::value() const {
     return op::Value(std::move(l));
   };
   op::ListValue l;
-  l.items = {op::Value(uri), op::Value(dtype_q), op::Value(dtype_kv), op::Value(dtype_o), op::Value(idtype), op::Value(head_dim_qk),
-             op::Value(head_dim_vo), list(additional_tensor_names), list(additional_tensor_dtypes), list(additional_scalar_names),
-             list(additional_scalar_dtypes), op::Value(variant_name), op::Value(variant_decl)};
+  l.items = {op::Value(uri),
+             op::Value(dtype_q),
+             op::Value(dtype_kv),
+             op::Value(dtype_o),
+             op::Value(idtype),
+             op::Value(head_dim_qk),
+             op::Value(head_dim_vo),
+             list(additional_tensor_names),
+             list(additional_tensor_dtypes),
+             list(additional_scalar_names),
+             list(additional_scalar_dtypes),
+             op::Value(variant_name),
+             op::Value(variant_decl)};
   return l;
 }
 

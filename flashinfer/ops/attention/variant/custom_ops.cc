@@ -38,10 +38,12 @@ template <class Block>
 void validate(const Block& a) {
   const std::string_view op = op_of(a);
   const Planes kv = token_planes(a.k, a.v, a.kv_layout);
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ", name(kv.k.dtype));
-  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, op, ": k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1, "] is ", a.q.size(-1));
-  FI_CHECK(kv.v.heads == kv.k.heads && kv.v.page_size == kv.k.page_size, ValueError, op, ": v has ", kv.v.page_size, " tokens of ", kv.v.heads,
-           " heads, but k has ", kv.k.page_size, " of ", kv.k.heads);
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
+           name(kv.k.dtype));
+  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, op, ": k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1,
+           "] is ", a.q.size(-1));
+  FI_CHECK(kv.v.heads == kv.k.heads && kv.v.page_size == kv.k.page_size, ValueError, op, ": v has ", kv.v.page_size,
+           " tokens of ", kv.v.heads, " heads, but k has ", kv.k.page_size, " of ", kv.k.heads);
   plan_of_block(a);
 }
 void validate_prefill(const SinglePrefillWithJitModule& a) {
@@ -51,10 +53,14 @@ void validate_prefill(const SinglePrefillWithJitModule& a) {
 }
 op::Shape out_shape(const SingleDecodeWithJitModule& a) { return {2, {a.q.size(0), a.v.size(2)}}; }
 op::Shape lse_shape(const SingleDecodeWithJitModule& a) { return {1, {a.q.size(0)}}; }
-op::Shape out_shape(const SinglePrefillWithJitModule& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v.size(2)); }
+op::Shape out_shape(const SinglePrefillWithJitModule& a) {
+  return rows_heads_dim(a.q.size(0), a.q.size(1), a.v.size(2));
+}
 op::Shape lse_shape(const SinglePrefillWithJitModule& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
 template <class Block>
-DType out_dtype(const Block& a) { return variant_from(op_of(a), a.jit_module).dtype_o; }
+DType out_dtype(const Block& a) {
+  return variant_from(op_of(a), a.jit_module).dtype_o;
+}
 
 const op::Op& table_of(const SingleDecodeWithJitModule&);
 const op::Op& table_of(const SinglePrefillWithJitModule&);
@@ -95,11 +101,15 @@ void launch(const Block& a) {
 
 template <class Block>
 constexpr op::Field out_field() {
-  return op::result<&Block::out>("out", nullptr, op::floats, op::shape<static_cast<op::Shape (*)(const Block&)>(out_shape)>, op::dtype<out_dtype<Block>>);
+  return op::result<&Block::out>("out", nullptr, op::floats,
+                                 op::shape<static_cast<op::Shape (*)(const Block&)>(out_shape)>,
+                                 op::dtype<out_dtype<Block>>);
 }
 template <class Block>
 constexpr op::Field lse_field() {
-  return op::result<&Block::lse>("lse", nullptr, DType::kF32, op::shape<static_cast<op::Shape (*)(const Block&)>(lse_shape)>, op::when<&Block::return_lse>);
+  return op::result<&Block::lse>("lse", nullptr, DType::kF32,
+                                 op::shape<static_cast<op::Shape (*)(const Block&)>(lse_shape)>,
+                                 op::when<&Block::return_lse>);
 }
 constexpr op::Field decode_fields[] = {
     op::attr<&SingleDecodeWithJitModule::jit_module>("jit_module", op::required),
@@ -132,11 +142,11 @@ constexpr op::Candidate kCandidates[] = {op::candidate<refuse_block_cuda<Block>,
 }  // namespace
 
 constinit const op::Op custom_decode_op = op::define<SingleDecodeWithJitModule, validate<SingleDecodeWithJitModule>>(
-    kDecode, "flashinfer.decode", "single_decode_with_kv_cache with a custom variant's logits, masks and outputs.", decode_fields,
-    kCandidates<SingleDecodeWithJitModule>, nullptr);
+    kDecode, "flashinfer.decode", "single_decode_with_kv_cache with a custom variant's logits, masks and outputs.",
+    decode_fields, kCandidates<SingleDecodeWithJitModule>, nullptr);
 constinit const op::Op custom_prefill_op = op::define<SinglePrefillWithJitModule, validate_prefill>(
-    kPrefill, "flashinfer.prefill", "single_prefill_with_kv_cache with a custom variant's logits, masks and outputs.", prefill_fields,
-    kCandidates<SinglePrefillWithJitModule>, nullptr);
+    kPrefill, "flashinfer.prefill", "single_prefill_with_kv_cache with a custom variant's logits, masks and outputs.",
+    prefill_fields, kCandidates<SinglePrefillWithJitModule>, nullptr);
 namespace {
 const op::Op& table_of(const SingleDecodeWithJitModule&) { return custom_decode_op; }
 const op::Op& table_of(const SinglePrefillWithJitModule&) { return custom_prefill_op; }

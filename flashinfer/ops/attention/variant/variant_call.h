@@ -6,26 +6,28 @@
 #include <vector>
 
 #include "flashinfer/jit/jit.h"
-#include "flashinfer/ops/attention/variant/custom.h"
 #include "flashinfer/ops/attention/plan/plan.h"
+#include "flashinfer/ops/attention/variant/custom.h"
 
 namespace flashinfer::attention {
 
 /// From a call's jit_args. TypeError and ValueError name `op` and the element.
 AttentionVariant variant_from(std::string_view op, const op::Value& value);
-/// Further arguments of upstream's module makers: names it knows, numbers and bools. They choose among its precompiled forms and
-/// change nothing here; TypeError for others or without jit_args.
+/// Further arguments of upstream's module makers: names it knows, numbers and bools. They choose among its precompiled
+/// forms and change nothing here; TypeError for others or without jit_args.
 void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::Value& kwargs);
 /// A plan whose jit_args are set: ValueError unless heads' dims and dtypes are the variant's.
 void check_variant(std::string_view op, const Plan& p);
 /// The source that the kernels are instantiated with.
 jit::Extension extension_of(const AttentionVariant& variant);
 
-/// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. The names the
-/// library fills may be left out, all of them together. Tensors lie on `device`, as the pointers of `params` do.
+/// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. The
+/// names the library fills may be left out, all of them together. Tensors lie on `device`, as the pointers of `params`
+/// do.
 class Extras {
  public:
-  Extras(std::string_view op, const AttentionVariant& variant, const op::Value& args, const AttentionParams& params, Device device);
+  Extras(std::string_view op, const AttentionVariant& variant, const op::Value& args, const AttentionParams& params,
+         Device device);
   const void* const* tensors() const { return tensors_.data(); }
   const AttentionScalar* scalars() const { return scalars_.data(); }
   size_t num_tensors() const { return tensors_.size(); }
@@ -35,7 +37,8 @@ class Extras {
   std::vector<const void*> tensors_;
   std::vector<AttentionScalar> scalars_;
 };
-/// Those of a call whose plan has jit_args; nothing for others. TypeError for arguments that nobody declares, ValueError beside sinks.
+/// Those of a call whose plan has jit_args; nothing for others. TypeError for arguments that nobody declares,
+/// ValueError beside sinks.
 std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device);
 
 }  // namespace flashinfer::attention

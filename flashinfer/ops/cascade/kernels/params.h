@@ -24,7 +24,7 @@ struct MergeCudaConfig {
   DType dtype;
   DType out;
   short aligned;  // every row of v and v_out begins at 16 bytes and dim fills whole ones
-  int threads;  // of a block
+  int threads;    // of a block
 
   static constexpr const char* kName = "flashinfer::MergeCudaConfig";
   template <class V>
@@ -37,7 +37,8 @@ struct MergeCudaConfig {
   friend constexpr bool operator==(const MergeCudaConfig&, const MergeCudaConfig&) = default;
 };
 
-/// States 0..states-1 of row (n, h): with `pair`, state i is in v[i], s[i]; else at i * the state strides of v[0], s[0].
+/// States 0..states-1 of row (n, h): with `pair`, state i is in v[i], s[i]; else at i * the state strides of v[0],
+/// s[0].
 struct MergeParams {
   const void* v[2];
   const float* s[2];

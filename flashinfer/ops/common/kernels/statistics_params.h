@@ -17,7 +17,7 @@ struct StatisticsConfig {
 struct StatisticsParams {
   const void* data;  // contiguous
   int64_t numel, id;
-  DType dtype;       // f32 f16 bf16 i32 i64 u8
+  DType dtype;  // f32 f16 bf16 i32 i64 u8
 };
 
 }  // namespace flashinfer

@@ -5,14 +5,15 @@
 #include <array>
 #include <vector>
 
-#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "flashinfer/ops/gemm/cpu/launch_int8.h"
 #include "flashinfer/ops/gemm/cpu/launch_parts.h"
+#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 
 namespace flashinfer::gemm {
 namespace {
 
-inline constexpr jit::Kernel kGemm{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm", "flashinfer::GemmParams"};
+inline constexpr jit::Kernel kGemm{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm",
+                                   "flashinfer::GemmParams"};
 inline constexpr jit::Kernel kSums{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm_sums",
                                    "flashinfer::GemmSumsParams"};
 inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gemm_pack",
@@ -32,9 +33,7 @@ const void* advance(const void* p, int64_t bytes) { return static_cast<const cha
 /// A is read in place when its rows are bf16 with k contiguous and even.
 bool direct_a(const Product& x) { return x.a.format == GemmFormat::kBF16 && x.a.step == 1 && x.k % 2 == 0; }
 
-GemmConfig config_of(const Product& p) {
-  return {.b = p.b.format, .packed_b = p.packed, .grid = p.grid_k > 0};
-}
+GemmConfig config_of(const Product& p) { return {.b = p.b.format, .packed_b = p.packed, .grid = p.grid_k > 0}; }
 GemmPackConfig pack_config_of(const Product& p) { return {.from = p.a.format, .rows = 1}; }
 
 /// The parameters of one group, without A's packed form.
@@ -84,7 +83,8 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
 
 bool has_minima(const Product& x) { return is_gguf(x.b.format) && gguf_format(x.b.format)->minimum; }
 double bytes_of_element(const Product& x) {
-  if (!is_gguf(x.b.format)) return !x.packed ? 2 : x.b.format == GemmFormat::kFp4 ? 0.5 : static_cast<double>(item_of(x.b.format));
+  if (!is_gguf(x.b.format))
+    return !x.packed ? 2 : x.b.format == GemmFormat::kFp4 ? 0.5 : static_cast<double>(item_of(x.b.format));
   const GgufFormat& f = *gguf_format(x.b.format);
   return static_cast<double>(f.bytes) / static_cast<double>(f.elements);
 }
@@ -92,7 +92,11 @@ double bytes_of_element(const Product& x) {
 Tensor sums_of_rows(const Product& x, GemmParams& p) {
   if (!has_minima(x)) return {};
   const Tensor out = Tensor::empty({x.m, x.k / 32}, DType::kF32);
-  const GemmSumsParams s{.from = static_cast<const bf16_t*>(x.a.data), .line = x.a.line, .step = x.a.step, .k = x.k, .to = out.data_as<float>()};
+  const GemmSumsParams s{.from = static_cast<const bf16_t*>(x.a.data),
+                         .line = x.a.line,
+                         .step = x.a.step,
+                         .k = x.k,
+                         .to = out.data_as<float>()};
   const auto fn = jit::cpu_kernel<kSums>(pack_config_of(x)).fn;
   const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, x.k));
   parallel_for(divide_up(x.m, at_once), [&](int64_t i) {
@@ -106,7 +110,8 @@ int64_t tasks_of(const GemmParams& p) {
   return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task) * p.batch;
 }
 
-/// How one group's rows of A get into `to`: per batch the blocks, then the rest as plain rows of even length. Points p at them.
+/// How one group's rows of A get into `to`: per batch the blocks, then the rest as plain rows of even length. Points p
+/// at them.
 GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& blocks, bf16_t* to, GemmParams& p) {
   const int64_t row = 2 * divide_up(x.k, 2), rows = blocks.copy_rest ? g.rows : blocks.packed_rows;
   GemmPackParams pack{.from = p.a,
@@ -176,10 +181,18 @@ GemmFormat format_of(DType t) {
   }
 }
 Operand rows_of(const TensorView& a) {
-  return {.data = a.data(), .format = format_of(a.dtype()), .line = a.stride(-2), .step = a.stride(-1), .batch = a.rank() == 3 ? a.stride(0) : 0};
+  return {.data = a.data(),
+          .format = format_of(a.dtype()),
+          .line = a.stride(-2),
+          .step = a.stride(-1),
+          .batch = a.rank() == 3 ? a.stride(0) : 0};
 }
 Operand columns_of(const TensorView& b) {
-  return {.data = b.data(), .format = format_of(b.dtype()), .line = b.stride(-1), .step = b.stride(-2), .batch = b.rank() == 3 ? b.stride(0) : 0};
+  return {.data = b.data(),
+          .format = format_of(b.dtype()),
+          .line = b.stride(-1),
+          .step = b.stride(-2),
+          .batch = b.rank() == 3 ? b.stride(0) : 0};
 }
 void Product::set_out(const TensorView& t) {
   batch = t.rank() == 3 ? t.size(0) : 1;
@@ -191,15 +204,17 @@ void Product::set_out(const TensorView& t) {
   out_dtype = t.dtype();
 }
 
-Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads, double bytes_of_element) {
+Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads,
+                     double bytes_of_element) {
   Blocks out{};
-  // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once. Where they are
-  // copied anyway, full blocks come packed.
+  // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once.
+  // Where they are copied anyway, full blocks come packed.
   out.packed_rows = m > kBlockRows || !direct ? m / kBlockRows * kBlockRows : 0;
   out.copy_rest = !direct;
   // The unit is three panels, one register tile wide. Its time, from 30 GB/s of weights or 220 GFLOP/s a core:
   const int64_t panels = divide_up(n, 16), groups = divide_up(panels, 3);
-  const double bytes = 48.0 * bytes_of_element * static_cast<double>(k), flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
+  const double bytes = 48.0 * bytes_of_element * static_cast<double>(k),
+               flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
   const double group_ns = std::max(bytes / 30.0, flops / 220.0);
   // A task takes at least 4 us (a wake-up is 1.5 us when the pool spins), and every thread gets six, so that a core
   // that is slower or busy takes fewer. Rejected: 16 tasks a thread (1 row, k 576: 3 % slower), 2 (uneven cores: up to
@@ -210,7 +225,9 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(least), 1, std::max<int64_t>(groups, 1));
   // Few tasks are as many for each thread: 12 groups of 7 on two threads would be 7 and 5.
   const int64_t rounds = divide_up(groups * batch, per_task * std::max(threads, 1));
-  if (rounds <= 2) per_task = std::clamp<int64_t>(divide_up(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
+  if (rounds <= 2)
+    per_task =
+        std::clamp<int64_t>(divide_up(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
   per_task = std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
   if (groups > 0) per_task = divide_up(groups, divide_up(groups, per_task));  // as many tasks, of one size
   out.panels_per_task = 3 * per_task;

@@ -31,13 +31,13 @@ struct Group {
   float alpha = 1;
 };
 
-/// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b + bias, or with groups, out[rows of g] =
-/// (a[rows of g] . b[weight of g]) * scale_a * scale_b * alpha of g.
+/// What all products of the family are: out[i] = (a[i] . b[i]) * scale_a * scale_b + bias, or with groups, out[rows of
+/// g] = (a[rows of g] . b[weight of g]) * scale_a * scale_b * alpha of g.
 struct Product {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t split_k = 0;  // GemmParams
   Operand a, b;
-  bool packed = false;  // b is panels of a prepare op, `line` elements (bytes, but for bf16) apart
+  bool packed = false;         // b is panels of a prepare op, `line` elements (bytes, but for bf16) apart
   const void* bias = nullptr;  // bf16[n]
   float scale_a = 1, scale_b = 1;
   void* out = nullptr;
@@ -60,7 +60,8 @@ struct Blocks {
   int64_t packed_rows;  // rows of A brought into blocks of 8 first
   bool copy_rest;       // the rows after them are copied too: not bf16, k strided or odd
 };
-Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads, double bytes_of_element = 2);
+Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads,
+                     double bytes_of_element = 2);
 
 /// Why the kernels that `p` needs cannot run here; empty when they can.
 std::string refuse(const Product& p);

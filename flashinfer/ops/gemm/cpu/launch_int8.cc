@@ -5,22 +5,28 @@
 #include <vector>
 
 #include "flashinfer/core/ordered_ranges.h"
-#include "flashinfer/ops/gemm/kernels/int8_params.h"
-#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "flashinfer/ops/gemm/cpu/launch_parts.h"
+#include "flashinfer/ops/gemm/kernels/gguf_layout.h"
+#include "flashinfer/ops/gemm/kernels/int8_params.h"
 
 namespace flashinfer::gemm {
 namespace {
 
-inline constexpr jit::Kernel kGemmBytes{"flashinfer/ops/gemm/kernels/cpu/int8_gemm.h", "flashinfer::cpu::gemm_bytes", "flashinfer::ByteGemmParams"};
-inline constexpr jit::Kernel kGemmFp4{"flashinfer/ops/gemm/kernels/cpu/fp4_gemm.h", "flashinfer::cpu::gemm_fp4", "flashinfer::ByteGemmParams"};
-inline constexpr jit::Kernel kPackFp4{"flashinfer/ops/gemm/kernels/cpu/fp4_gemm.h", "flashinfer::cpu::pack_fp4_rows", "flashinfer::Fp4RowsParams"};
-inline constexpr jit::Kernel kQuantize{"flashinfer/ops/gemm/kernels/cpu/int8_gemm.h", "flashinfer::cpu::quantize_rows", "flashinfer::QuantizeRowsParams"};
+inline constexpr jit::Kernel kGemmBytes{"flashinfer/ops/gemm/kernels/cpu/int8_gemm.h", "flashinfer::cpu::gemm_bytes",
+                                        "flashinfer::ByteGemmParams"};
+inline constexpr jit::Kernel kGemmFp4{"flashinfer/ops/gemm/kernels/cpu/fp4_gemm.h", "flashinfer::cpu::gemm_fp4",
+                                      "flashinfer::ByteGemmParams"};
+inline constexpr jit::Kernel kPackFp4{"flashinfer/ops/gemm/kernels/cpu/fp4_gemm.h", "flashinfer::cpu::pack_fp4_rows",
+                                      "flashinfer::Fp4RowsParams"};
+inline constexpr jit::Kernel kQuantize{"flashinfer/ops/gemm/kernels/cpu/int8_gemm.h", "flashinfer::cpu::quantize_rows",
+                                       "flashinfer::QuantizeRowsParams"};
 
 constexpr int64_t kFewRows = 8;  // one group of rows
 
 /// Groups of rows to quantise in one task: a thread is woken for 16384 elements at least (some 4 us).
-int64_t groups_at_once(int64_t k, int64_t width) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width)); }
+int64_t groups_at_once(int64_t k, int64_t width) {
+  return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width));
+}
 
 ByteGemmConfig config_of(const Product& p) { return {.b = p.b.format, .packed_b = p.packed}; }
 QuantizeRowsConfig quantize_config_of(const Product& p) { return {.nibbles = nibble_order(p.b.format)}; }
@@ -32,9 +38,11 @@ struct QuantizedRows {
   int8_t* quads;
   ByteRow* rows;
 
-  QuantizedRows(int64_t m, int64_t k, int64_t blocks_per_32) : width(std::min<int64_t>(m, 8)), groups(divide_up(m, width)) {
+  QuantizedRows(int64_t m, int64_t k, int64_t blocks_per_32)
+      : width(std::min<int64_t>(m, 8)), groups(divide_up(m, width)) {
     const int64_t integers = divide_up(groups * width * k, 64) * 64;
-    memory = Tensor::empty({integers + groups * width * (k / 32) * blocks_per_32 * static_cast<int64_t>(sizeof(ByteRow))}, DType::kU8);
+    memory = Tensor::empty(
+        {integers + groups * width * (k / 32) * blocks_per_32 * static_cast<int64_t>(sizeof(ByteRow))}, DType::kU8);
     quads = memory.data_as<int8_t>();
     rows = reinterpret_cast<ByteRow*>(quads + integers);
   }
@@ -64,34 +72,43 @@ QuantizedRows quantize(const Product& x) {
   return out;
 }
 
-/// Few rows are bound by reading B: panels a task for stretches of tasks in order, about 1.5 us of 15 GB/s or 300 GFLOP/s a core, at most 32
-/// tasks a thread.
+/// Few rows are bound by reading B: panels a task for stretches of tasks in order, about 1.5 us of 15 GB/s or 300
+/// GFLOP/s a core, at most 32 tasks a thread.
 int64_t panels_of_piece(int64_t groups, int64_t m, int64_t n, int64_t k, double bytes_of_element) {
-  const double panel_ns = std::max(16.0 * bytes_of_element / 15.0, 32.0 * static_cast<double>(m) / 300.0) * static_cast<double>(k);
-  const int64_t panels = divide_up(n, 16), least = divide_up(groups * panels, 32LL * std::max(Context::current().executor.threads, 1));
-  return std::clamp<int64_t>(std::max(least, static_cast<int64_t>(1500.0 / std::max(panel_ns, 1.0))), 1, std::max<int64_t>(panels, 1));
+  const double panel_ns =
+      std::max(16.0 * bytes_of_element / 15.0, 32.0 * static_cast<double>(m) / 300.0) * static_cast<double>(k);
+  const int64_t panels = divide_up(n, 16),
+                least = divide_up(groups * panels, 32LL * std::max(Context::current().executor.threads, 1));
+  return std::clamp<int64_t>(std::max(least, static_cast<int64_t>(1500.0 / std::max(panel_ns, 1.0))), 1,
+                             std::max<int64_t>(panels, 1));
 }
 
 /// What all these products share; `groups` of them run at a time.
-ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, int64_t k, double bytes_of_element, int64_t groups = 1) {
+ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, int64_t k, double bytes_of_element,
+                         int64_t groups = 1) {
   const Blocks blocks = choose_blocks(groups, m, x.n, k, true, Context::current().executor.threads, bytes_of_element);
-  return {.a = a.quads,
-          .a_rows = a.rows,
-          .width = a.width,
-          .b = static_cast<const uint8_t*>(x.b.data),
-          .b_line = x.b.line,
-          .out = x.out,
-          .out_row = x.out_row,
-          .m = m,
-          .n = x.n,
-          .k = k,
-          .rows_per_task = blocks.rows_per_task,
-          .panels_per_task = m <= kFewRows ? panels_of_piece(groups, m, x.n, k, bytes_of_element) : blocks.panels_per_task,
-          .out_dtype = x.out_dtype};
+  return {
+      .a = a.quads,
+      .a_rows = a.rows,
+      .width = a.width,
+      .b = static_cast<const uint8_t*>(x.b.data),
+      .b_line = x.b.line,
+      .out = x.out,
+      .out_row = x.out_row,
+      .m = m,
+      .n = x.n,
+      .k = k,
+      .rows_per_task = blocks.rows_per_task,
+      .panels_per_task = m <= kFewRows ? panels_of_piece(groups, m, x.n, k, bytes_of_element) : blocks.panels_per_task,
+      .out_dtype = x.out_dtype};
 }
-int64_t tasks_of(const ByteGemmParams& p) { return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task); }
+int64_t tasks_of(const ByteGemmParams& p) {
+  return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task);
+}
 
-Fp4GemmConfig fp4_config_of(const Product& p, bool packed) { return {.groups = static_cast<unsigned char>(32 / p.b.sf.block), .packed_b = packed}; }
+Fp4GemmConfig fp4_config_of(const Product& p, bool packed) {
+  return {.groups = static_cast<unsigned char>(32 / p.b.sf.block), .packed_b = packed};
+}
 
 }  // namespace
 
@@ -107,13 +124,16 @@ void run_bytes(const Product& x) {
   const auto fn = jit::cpu_kernel<kGemmBytes>(config_of(x)).fn;
   const ByteGemmParams p = params_of(x, a, x.m, x.k, static_cast<double>(f.bytes) / static_cast<double>(f.elements));
   const auto one = [&](int64_t t) { fn(&p, t); };
-  if (x.m <= kFewRows) parallel_for_ordered(tasks_of(p), one);
-  else parallel_for(tasks_of(p), one);
+  if (x.m <= kFewRows)
+    parallel_for_ordered(tasks_of(p), one);
+  else
+    parallel_for(tasks_of(p), one);
 }
 
 bool is_fp4_product(const Product& p) {
-  return p.a.format == GemmFormat::kFp4 && p.b.format == GemmFormat::kFp4 && p.a.sf.bytes && p.b.sf.bytes && p.a.sf.block == p.b.sf.block &&
-         p.a.step == 1 && p.b.step == 1 && p.batch == 1 && p.grid_k == 0 && p.bias == nullptr;
+  return p.a.format == GemmFormat::kFp4 && p.b.format == GemmFormat::kFp4 && p.a.sf.bytes && p.b.sf.bytes &&
+         p.a.sf.block == p.b.sf.block && p.a.step == 1 && p.b.step == 1 && p.batch == 1 && p.grid_k == 0 &&
+         p.bias == nullptr;
 }
 std::string refuse_fp4(const Product& p) {
   const std::string &product = jit::cpu_kernel<kGemmFp4>(fp4_config_of(p, p.packed)).refusal,
@@ -127,7 +147,8 @@ void run_fp4(const Product& x, std::span<const Group> groups) {
   std::vector<QuantizedRows> rows;
   std::vector<Part<Fp4RowsParams>> packs;
   std::vector<Part<ByteGemmParams>> parts;
-  rows.reserve(static_cast<size_t>(busy)), packs.reserve(static_cast<size_t>(busy)), parts.reserve(static_cast<size_t>(busy));
+  rows.reserve(static_cast<size_t>(busy)), packs.reserve(static_cast<size_t>(busy)),
+      parts.reserve(static_cast<size_t>(busy));
   for (const Group& g : groups) {
     if (g.rows == 0) continue;
     const QuantizedRows& a = rows.emplace_back(g.rows, k, 32 / x.b.sf.block);
@@ -152,8 +173,10 @@ void run_fp4(const Product& x, std::span<const Group> groups) {
     parts.push_back({p, tasks});
     tasks += tasks_of(p);
   }
-  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks, groups_at_once(k, width));
-  run_parts<ByteGemmParams>(jit::cpu_kernel<kGemmFp4>(fp4_config_of(x, x.packed)).fn, parts, tasks, 1, x.m <= busy * kFewRows);
+  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks,
+                           groups_at_once(k, width));
+  run_parts<ByteGemmParams>(jit::cpu_kernel<kGemmFp4>(fp4_config_of(x, x.packed)).fn, parts, tasks, 1,
+                            x.m <= busy * kFewRows);
 }
 
 }  // namespace flashinfer::gemm

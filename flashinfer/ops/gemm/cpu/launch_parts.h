@@ -17,22 +17,27 @@ struct Part {
   Params params;
   int64_t first;
 };
-/// fn(params, task of the part) for all tasks, `at_once` a time; in stretches where reading a weight is what takes time.
+/// fn(params, task of the part) for all tasks, `at_once` a time; in stretches where reading a weight is what takes
+/// time.
 template <class Params>
-void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks, int64_t at_once, bool stretches = false) {
+void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks, int64_t at_once,
+               bool stretches = false) {
   if (tasks == 0) return;
   const auto some = [&](int64_t i) {
     int64_t t = i * at_once;
     const int64_t end = std::min(tasks, t + at_once);
-    auto part = std::prev(std::upper_bound(parts.begin(), parts.end(), t, [](int64_t x, const auto& p) { return x < p.first; }));
+    auto part = std::prev(
+        std::upper_bound(parts.begin(), parts.end(), t, [](int64_t x, const auto& p) { return x < p.first; }));
     for (; t < end; ++t) {
       while (part + 1 != parts.end() && (part + 1)->first <= t) ++part;
       fn(&part->params, t - part->first);
     }
   };
   const int64_t pieces = divide_up(tasks, at_once);
-  if (stretches) parallel_for_ordered(pieces, some);
-  else parallel_for(pieces, some);
+  if (stretches)
+    parallel_for_ordered(pieces, some);
+  else
+    parallel_for(pieces, some);
 }
 
 }  // namespace flashinfer::gemm

@@ -37,7 +37,8 @@ int type_of(DType t) {
   }
 }
 
-/// Column-major, as cuBLASLt sees a matrix of ours: [rows, columns] with `ld` elements between columns; transposed to be multiplied.
+/// Column-major, as cuBLASLt sees a matrix of ours: [rows, columns] with `ld` elements between columns; transposed to
+/// be multiplied.
 struct Matrix {
   int type = 0, transposed = 0, alignment = 0;
   int64_t rows = 0, columns = 0, ld = 0, batch_stride = 0;
@@ -49,7 +50,7 @@ struct Key {
   const void* library = nullptr;
   Matrix a, b, d;  // cuBLASLt's: our b, a, out
   int64_t batch = 1;
-  int bias = -1;   // its type
+  int bias = -1;  // its type
   bool fp8 = false;
   auto operator<=>(const Key&) const = default;
 };
@@ -59,21 +60,26 @@ int alignment_of(const void* p) {
   return static_cast<int>(std::min<uintptr_t>(256, at & (~at + 1)));
 }
 
-/// `v` [.., r, c] as the matrix that stands for its transpose: rows of ours are columns there. Empty without a dimension of stride 1.
+/// `v` [.., r, c] as the matrix that stands for its transpose: rows of ours are columns there. Empty without a
+/// dimension of stride 1.
 std::optional<Matrix> matrix_of(const TensorView& v) {
   const int64_t r = v.size(-2), c = v.size(-1), sr = v.stride(-2), sc = v.stride(-1);
   Matrix m{.type = type_of(v.dtype()), .alignment = alignment_of(v.data())};
   if (v.rank() == 3 && v.size(0) > 1) m.batch_stride = v.stride(0);
-  if ((sc == 1 || c == 1) && (sr >= c || r == 1)) m.rows = c, m.columns = r, m.ld = std::max(sr, c);
-  else if ((sr == 1 || r == 1) && (sc >= r || c == 1)) m.rows = r, m.columns = c, m.ld = std::max(sc, r), m.transposed = 1;
-  else return std::nullopt;
+  if ((sc == 1 || c == 1) && (sr >= c || r == 1))
+    m.rows = c, m.columns = r, m.ld = std::max(sr, c);
+  else if ((sr == 1 || r == 1) && (sc >= r || c == 1))
+    m.rows = r, m.columns = c, m.ld = std::max(sc, r), m.transposed = 1;
+  else
+    return std::nullopt;
   return m;
 }
 
 /// What names a product for other processes.
 std::string text_of(const Key& k) {
   const auto matrix = [](const Matrix& m) {
-    return str(" type ", m.type, m.transposed ? " transposed " : " ", m.rows, "x", m.columns, " ld ", m.ld, " step ", m.batch_stride, " at ", m.alignment, ";");
+    return str(" type ", m.type, m.transposed ? " transposed " : " ", m.rows, "x", m.columns, " ld ", m.ld, " step ",
+               m.batch_stride, " at ", m.alignment, ";");
   };
   return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias);
 }
@@ -89,19 +95,23 @@ struct Choice {
 };
 
 void set(Handle description, int attribute, const auto& value) {
-  cublaslt::check(cublaslt::library().cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+  cublaslt::check(cublaslt::library().cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
+                  "cublasLtMatmulDescSetAttribute");
 }
 
 Handle layout(const Matrix& m, int64_t batch) {
   const cublaslt::Library& lt = cublaslt::library();
   Handle h = nullptr;
-  cublaslt::check(lt.cublasLtMatrixLayoutCreate(&h, m.type, static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.columns), m.ld),
-                  "cublasLtMatrixLayoutCreate");
+  cublaslt::check(
+      lt.cublasLtMatrixLayoutCreate(&h, m.type, static_cast<uint64_t>(m.rows), static_cast<uint64_t>(m.columns), m.ld),
+      "cublasLtMatrixLayoutCreate");
   if (batch == 1) return h;
   const auto count = static_cast<int32_t>(batch);
-  cublaslt::check(lt.cublasLtMatrixLayoutSetAttribute(h, cublaslt::kBatchCount, &count, sizeof count), "cublasLtMatrixLayoutSetAttribute");
-  cublaslt::check(lt.cublasLtMatrixLayoutSetAttribute(h, cublaslt::kBatchOffset, &m.batch_stride, sizeof m.batch_stride),
+  cublaslt::check(lt.cublasLtMatrixLayoutSetAttribute(h, cublaslt::kBatchCount, &count, sizeof count),
                   "cublasLtMatrixLayoutSetAttribute");
+  cublaslt::check(
+      lt.cublasLtMatrixLayoutSetAttribute(h, cublaslt::kBatchOffset, &m.batch_stride, sizeof m.batch_stride),
+      "cublasLtMatrixLayoutSetAttribute");
   return h;
 }
 
@@ -120,7 +130,8 @@ Handle handle_of(int device) {
 /// Descriptors, then the heuristic's list. Descriptors stay with the choice for good.
 void choose(const Key& k, Choice& c) {
   const cublaslt::Library& lt = cublaslt::library();
-  cublaslt::check(lt.cublasLtMatmulDescCreate(&c.description, cublaslt::kCompute32F, cublaslt::kR32F), "cublasLtMatmulDescCreate");
+  cublaslt::check(lt.cublasLtMatmulDescCreate(&c.description, cublaslt::kCompute32F, cublaslt::kR32F),
+                  "cublasLtMatmulDescCreate");
   set(c.description, cublaslt::kTransA, int32_t{k.a.transposed ? cublaslt::kOpT : cublaslt::kOpN});
   set(c.description, cublaslt::kTransB, int32_t{k.b.transposed ? cublaslt::kOpT : cublaslt::kOpN});
   if (k.bias >= 0) {
@@ -132,23 +143,27 @@ void choose(const Key& k, Choice& c) {
   Handle preference = nullptr;
   cublaslt::check(lt.cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
   const auto prefer = [&](int attribute, const auto& value) {
-    cublaslt::check(lt.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+    cublaslt::check(lt.cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value),
+                    "cublasLtMatmulPreferenceSetAttribute");
   };
   prefer(cublaslt::kMaxWorkspace, uint64_t{kWorkspace});
-  prefer(cublaslt::kAlignmentA, static_cast<uint32_t>(k.a.alignment)), prefer(cublaslt::kAlignmentB, static_cast<uint32_t>(k.b.alignment));
-  prefer(cublaslt::kAlignmentC, static_cast<uint32_t>(k.d.alignment)), prefer(cublaslt::kAlignmentD, static_cast<uint32_t>(k.d.alignment));
+  prefer(cublaslt::kAlignmentA, static_cast<uint32_t>(k.a.alignment)),
+      prefer(cublaslt::kAlignmentB, static_cast<uint32_t>(k.b.alignment));
+  prefer(cublaslt::kAlignmentC, static_cast<uint32_t>(k.d.alignment)),
+      prefer(cublaslt::kAlignmentD, static_cast<uint32_t>(k.d.alignment));
   int found = 0;
   c.algorithms.resize(kAlgorithms);
-  const cublaslt::Status s =
-      lt.cublasLtMatmulAlgoGetHeuristic(handle_of(k.device), c.description, c.a, c.b, c.d, c.d, preference, kAlgorithms, c.algorithms.data(), &found);
+  const cublaslt::Status s = lt.cublasLtMatmulAlgoGetHeuristic(handle_of(k.device), c.description, c.a, c.b, c.d, c.d,
+                                                               preference, kAlgorithms, c.algorithms.data(), &found);
   lt.cublasLtMatmulPreferenceDestroy(preference);
   const cublaslt::Status first = s != 0 ? s : c.algorithms[0].state;
   c.algorithms.resize(s == 0 ? static_cast<size_t>(found) : 0);
   std::erase_if(c.algorithms, [](const cublaslt::HeuristicResult& r) { return r.state != 0; });
   c.settled = c.algorithms.size() < 2 || !env::flag("FLASHINFER_CUBLASLT_SEARCH");
   if (c.algorithms.empty())
-    c.refusal = str("cuBLASLt ", lt.version / 10000, ".", lt.version / 100 % 100, " has no algorithm for these types, layouts and alignments (",
-                    lt.cublasLtGetStatusName(first), ")");
+    c.refusal =
+        str("cuBLASLt ", lt.version / 10000, ".", lt.version / 100 % 100,
+            " has no algorithm for these types, layouts and alignments (", lt.cublasLtGetStatusName(first), ")");
 }
 
 Choice& choice_of(const Key& k) {
@@ -168,7 +183,9 @@ Choice& choice_of(const Key& k) {
 op::Refusal key_of(const LtProduct& p, Key& k) {
   k.device = p.out.device().index, k.library = &cublaslt::library();
   const auto a = matrix_of(p.b), b = matrix_of(p.a), d = matrix_of(p.out);
-  if (!a || !b) return str(a ? "a" : "b", " is ", to_string(a ? p.a : p.b), ": cuBLASLt needs one of a matrix's dimensions without gaps");
+  if (!a || !b)
+    return str(a ? "a" : "b", " is ", to_string(a ? p.a : p.b),
+               ": cuBLASLt needs one of a matrix's dimensions without gaps");
   if (!d || d->transposed) return str("out is ", to_string(p.out), ": cuBLASLt needs its rows without gaps");
   k.a = *a, k.b = *b, k.d = *d, k.batch = p.out.rank() == 3 ? p.out.size(0) : 1;
   k.bias = p.bias ? type_of(p.bias->dtype()) : -1;
@@ -179,19 +196,22 @@ op::Refusal key_of(const LtProduct& p, Key& k) {
   if (!k.fp8) return {};
   // A matrix whose other dimension is 1 has both layouts.
   const auto along_k = [](Matrix& m, bool is_a, int64_t depth) {
-    if (m.rows != depth && m.ld == m.rows && m.rows == 1) m.rows = depth, m.columns = 1, m.ld = depth, m.transposed = !m.transposed;
+    if (m.rows != depth && m.ld == m.rows && m.rows == 1)
+      m.rows = depth, m.columns = 1, m.ld = depth, m.transposed = !m.transposed;
     return m.transposed == (is_a ? 1 : 0);
   };
   const int64_t depth = p.a.size(-1);
   if (!along_k(k.a, true, depth) || !along_k(k.b, false, depth))
-    return "fp8 products of cuBLASLt read both matrices along k: a [m, k] row by row and b as the transposed view of a [n, k] weight";
+    return "fp8 products of cuBLASLt read both matrices along k: a [m, k] row by row and b as the transposed view of a "
+           "[n, k] weight";
   for (const auto& [name, m] : {std::pair("a", &k.b), std::pair("b", &k.a)})
     if (m->alignment % 16 != 0 || m->ld % 16 != 0 || (k.batch > 1 && m->batch_stride % 16 != 0))
       return str("fp8 rows of ", name, " must begin at 16 bytes, which its address and strides do not give");
   return {};
 }
 
-/// Memory that a stream's products share; those of one stream run one after another. Under capture it becomes the graph's own.
+/// Memory that a stream's products share; those of one stream run one after another. Under capture it becomes the
+/// graph's own.
 Tensor workspace_of(Device device, size_t bytes) {
   if (bytes == 0) return {};
   Handle const stream = Context::current().stream;
@@ -214,12 +234,14 @@ op::Refusal refuse_cublaslt(const op::Op& op, const void* block, const LtProduct
   const cublaslt::Library& lt = cublaslt::library();
   if (!lt.refusal.empty()) return lt.refusal;
   if (const int driver = cuda::driver().version; lt.version / 10000 > static_cast<size_t>(driver / 1000))
-    return str("the driver is for CUDA ", cuda::version_text(driver), ", but cuBLASLt is ", lt.version / 10000, ".", lt.version / 100 % 100,
-               ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");
+    return str("the driver is for CUDA ", cuda::version_text(driver), ", but cuBLASLt is ", lt.version / 10000, ".",
+               lt.version / 100 % 100, ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");
   const cuda::DeviceInfo& gpu = cuda::device_info(device.index);
   const int capability = gpu.major * 10 + gpu.minor;
-  if (size_of(p.a.dtype()) == 1 && capability < 89) return str("fp8 products need compute capability 8.9, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
-  if (capability < 80) return str("bfloat16 products need compute capability 8.0, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
+  if (size_of(p.a.dtype()) == 1 && capability < 89)
+    return str("fp8 products need compute capability 8.9, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
+  if (capability < 80)
+    return str("bfloat16 products need compute capability 8.0, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
   if (p.out.numel() == 0) return {};
   Key k;
   if (op::Refusal r = key_of(p, k); !r.empty()) return r;
@@ -247,9 +269,10 @@ void run_cublaslt(const LtProduct& p) {
   }
   const auto run = [&](size_t way) {
     const float one = 1, zero = 0;
-    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b.data(), c.a, p.a.data(), c.b, &zero, p.out.data(), c.d,
-                                              p.out.data(), c.d, &c.algorithms[way].algorithm, workspace.defined() ? workspace.data() : nullptr,
-                                              needs(way), stream);
+    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b.data(), c.a, p.a.data(),
+                                              c.b, &zero, p.out.data(), c.d, p.out.data(), c.d,
+                                              &c.algorithms[way].algorithm,
+                                              workspace.defined() ? workspace.data() : nullptr, needs(way), stream);
   };
   if (!c.settled) c.settled = settle(k.device, stream, text_of(k), c.algorithms, run, c.chosen);
   cublaslt::check(run(c.chosen), "cublasLtMatmul");

@@ -14,8 +14,8 @@
 namespace flashinfer::gemm {
 namespace {
 
-constexpr double kGain = 0.97;      // of the first way's time
-constexpr double kLong = 2e-3;      // s; a run this long needs no repetition
+constexpr double kGain = 0.97;  // of the first way's time
+constexpr double kLong = 2e-3;  // s; a run this long needs no repetition
 constexpr int kRounds = 3, kRuns = 5;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -64,16 +64,19 @@ size_t fastest_way(int device, cuda::Handle stream, size_t n, const std::functio
       if (runs[way] > 0) least[way] = std::min(least[way], time(way, runs[way]));
   const auto best = static_cast<size_t>(std::ranges::min_element(least) - least.begin());
   if (env::flag("FLASHINFER_JIT_VERBOSE"))
-    std::fprintf(stderr, "flashinfer: cublaslt: algorithm %zu of %zu takes %.1f us, the first %.1f us\n", best, n, least[best] * 1e6, least[0] * 1e6);
+    std::fprintf(stderr, "flashinfer: cublaslt: algorithm %zu of %zu takes %.1f us, the first %.1f us\n", best, n,
+                 least[best] * 1e6, least[0] * 1e6);
   return least[best] < kGain * least[0] ? best : 0;
 }
 
-bool settle(int device, cuda::Handle stream, const std::string& key, std::span<const cublaslt::HeuristicResult> algorithms,
-            const std::function<cublaslt::Status(size_t)>& run, size_t& chosen) {
+bool settle(int device, cuda::Handle stream, const std::string& key,
+            std::span<const cublaslt::HeuristicResult> algorithms, const std::function<cublaslt::Status(size_t)>& run,
+            size_t& chosen) {
   const jit::Environment environment = environment_of(device);
   if (const auto kept = jit::find_winner(environment, "cublaslt", key))
     for (size_t i = 0; i < algorithms.size(); ++i)
-      if (hex(algorithms[i].algorithm) == *kept) return chosen = i, true;  // what the heuristic does not name any more is measured anew
+      if (hex(algorithms[i].algorithm) == *kept)
+        return chosen = i, true;  // what the heuristic does not name any more is measured anew
   if (cuda::capturing(device, stream)) return false;
   chosen = fastest_way(device, stream, algorithms.size(), run);
   jit::keep_winner(environment, "cublaslt", key, hex(algorithms[chosen].algorithm));

@@ -34,7 +34,8 @@ void reference_part(const Part& x, double scale) {
 TensorView turned(const TensorView& t, bool yes) { return yes ? t.transpose(t.rank() - 2, t.rank() - 1) : t; }
 void clear(const TensorView& rows) {
   for (int64_t r = 0; r < rows.size(0); ++r)
-    std::memset(static_cast<char*>(rows.data()) + r * rows.stride(0) * rows.item_size(), 0, static_cast<size_t>(rows.size(1) * rows.item_size()));
+    std::memset(static_cast<char*>(rows.data()) + r * rows.stride(0) * rows.item_size(), 0,
+                static_cast<size_t>(rows.size(1) * rows.item_size()));
 }
 
 // ---- the parts of each op ----
@@ -83,9 +84,12 @@ void launch_added(const Added& a) {
   if (a.beta == 0) return gemm::run(product_of(part_of(a, a.c), a.alpha));
   const Tensor product = Tensor::empty(a.c.shape(), DType::kF32);
   gemm::run(product_of(part_of(a, product.view()), a.alpha));
-  if (a.c.dtype() == DType::kBF16) add_rows<bf16_t>(a, product);
-  else if (a.c.dtype() == DType::kF16) add_rows<f16_t>(a, product);
-  else add_rows<float>(a, product);
+  if (a.c.dtype() == DType::kBF16)
+    add_rows<bf16_t>(a, product);
+  else if (a.c.dtype() == DType::kF16)
+    add_rows<f16_t>(a, product);
+  else
+    add_rows<float>(a, product);
 }
 void reference_added(const Added& a) {
   const Tensor product = Tensor::empty(a.c.shape(), DType::kF64);
@@ -96,12 +100,17 @@ void reference_added(const Added& a) {
 }
 
 // ---- outputs, checks ----
-op::Shape masked_shape(const Masked& a) { return {3, {a.a.size(0), a.a.size(a.transpose_a ? 2 : 1), a.b.size(a.transpose_b ? 1 : 2)}}; }
-op::Shape ragged_shape(const Ragged& a) { return {2, {a.a.size(a.transpose_a ? 1 : 0), a.b.size(a.transpose_b ? 1 : 2)}}; }
+op::Shape masked_shape(const Masked& a) {
+  return {3, {a.a.size(0), a.a.size(a.transpose_a ? 2 : 1), a.b.size(a.transpose_b ? 1 : 2)}};
+}
+op::Shape ragged_shape(const Ragged& a) {
+  return {2, {a.a.size(a.transpose_a ? 1 : 0), a.b.size(a.transpose_b ? 1 : 2)}};
+}
 DType ragged_dtype(const Ragged& a) { return a.out_dtype.value_or(a.a.dtype()); }
 void check_depth(const char* op, const TensorView& a, bool turn_a, const TensorView& b, bool n_first) {
   const int64_t ka = a.size(turn_a ? -2 : -1), kb = b.size(n_first ? -1 : -2);
-  FI_CHECK(ka == kb, ValueError, op, ": b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a), " with k = ", ka);
+  FI_CHECK(ka == kb, ValueError, op, ": b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a),
+           " with k = ", ka);
 }
 void validate_masked(const Masked& a) {
   constexpr const char* kName = "masked_bmm";
@@ -110,7 +119,8 @@ void validate_masked(const Masked& a) {
   const int64_t m = a.a.size(a.transpose_a ? 2 : 1);
   for (int64_t q = 0; q < a.masked_m.size(0); ++q) {
     const int64_t rows = gemm::index_at(a.masked_m, q);
-    FI_CHECK(rows >= 0 && rows <= m, ValueError, kName, ": masked_m[", q, "] is ", rows, ", but must be in [0, ", m, "] (rows of a matrix of a)");
+    FI_CHECK(rows >= 0 && rows <= m, ValueError, kName, ": masked_m[", q, "] is ", rows, ", but must be in [0, ", m,
+             "] (rows of a matrix of a)");
   }
 }
 void validate_ragged(const Ragged& a) {
@@ -119,13 +129,15 @@ void validate_ragged(const Ragged& a) {
   gemm::check_out_dtype(kName, ragged_dtype(a), op::floats);
   if (a.a.device() != kCpu) return;
   for (const gemm::Group& g : gemm::groups_of(kName, "m_indptr", a.m_indptr, a.a.size(a.transpose_a ? 1 : 0)))
-    FI_CHECK(g.rows <= a.max_m, ValueError, kName, ": m_indptr makes segment ", g.weight, " ", g.rows, " rows long, but max_m is ", a.max_m);
+    FI_CHECK(g.rows <= a.max_m, ValueError, kName, ": m_indptr makes segment ", g.weight, " ", g.rows,
+             " rows long, but max_m is ", a.max_m);
 }
 void validate_added(const Added& a) {
   constexpr const char* kName = "gemm_alpha_beta";
   check_depth(kName, a.a, a.trans_a, a.b, a.trans_b);
   const int64_t m = a.a.size(a.trans_a ? 1 : 0), n = a.b.size(a.trans_b ? 0 : 1);
-  FI_CHECK(a.c.size(0) == m && a.c.size(1) == n, ValueError, kName, ": c is ", to_string(a.c), ", but must be [", m, ", ", n, "]");
+  FI_CHECK(a.c.size(0) == m && a.c.size(1) == n, ValueError, kName, ": c is ", to_string(a.c), ", but must be [", m,
+           ", ", n, "]");
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
@@ -136,9 +148,12 @@ op::Refusal refuse(const B& a) {
 template <class B>
 op::Cost cost(const B& a) {
   bool n_first;
-  if constexpr (std::is_same_v<B, Added>) n_first = a.trans_b;
-  else n_first = a.transpose_b;
-  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()), .flops = 2.0 * static_cast<double>(a.b.size(n_first ? -2 : -1) * a.a.numel())};
+  if constexpr (std::is_same_v<B, Added>)
+    n_first = a.trans_b;
+  else
+    n_first = a.transpose_b;
+  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()),
+          .flops = 2.0 * static_cast<double>(a.b.size(n_first ? -2 : -1) * a.a.numel())};
 }
 
 // ---- tables ----
@@ -174,17 +189,23 @@ constexpr op::Field added_fields[] = {
     op::attr<&Added::num_sms>("num_sms"),
     op::attr<&Added::backend>("backend", op::backends("cutile:cuda")),
 };
-constexpr op::Candidate masked_candidates[] = {op::candidate<refuse<family::masked_bmm_op, Masked>, launch<Masked>>("cpu"), op::reference<reference<Masked>>()};
-constexpr op::Candidate ragged_candidates[] = {op::candidate<refuse<family::ragged_bmm_op, Ragged>, launch<Ragged>>("cpu"), op::reference<reference<Ragged>>()};
-constexpr op::Candidate added_candidates[] = {op::candidate<refuse<family::alpha_beta_op, Added>, launch_added>("cpu"), op::reference<reference_added>()};
+constexpr op::Candidate masked_candidates[] = {
+    op::candidate<refuse<family::masked_bmm_op, Masked>, launch<Masked>>("cpu"), op::reference<reference<Masked>>()};
+constexpr op::Candidate ragged_candidates[] = {
+    op::candidate<refuse<family::ragged_bmm_op, Ragged>, launch<Ragged>>("cpu"), op::reference<reference<Ragged>>()};
+constexpr op::Candidate added_candidates[] = {op::candidate<refuse<family::alpha_beta_op, Added>, launch_added>("cpu"),
+                                              op::reference<reference_added>()};
 
 constexpr op::Case kMasked[] = {
     {"rows", "a=bf16:3x10x70 b=bf16:3x70x33 masked_m=i32:[10,0,3]", "cpu", 0, -1, 1e-2},
-    {"both_turned_f16", "a=f16:2x70x9 b=f16:2x17x70 masked_m=i32:[9,4] transpose_a=True transpose_b=True", "cpu", 0, -1, 1e-2},
+    {"both_turned_f16", "a=f16:2x70x9 b=f16:2x17x70 masked_m=i32:[9,4] transpose_a=True transpose_b=True", "cpu", 0, -1,
+     1e-2},
 };
 constexpr op::Case kRagged[] = {
     {"segments", "a=bf16:31x64 b=bf16:3x33x64 m_indptr=i32:[0,1,1,31] max_m=30", "cpu", 0, -1, 1e-2},
-    {"row_major_f32", "a=f16:70x9 b=f16:2x70x17 m_indptr=i32:[2,4,9] max_m=8 transpose_a=True transpose_b=False out_dtype=float32", "cpu", 0, -1, 1e-3},
+    {"row_major_f32",
+     "a=f16:70x9 b=f16:2x70x17 m_indptr=i32:[2,4,9] max_m=8 transpose_a=True transpose_b=False out_dtype=float32",
+     "cpu", 0, -1, 1e-3},
 };
 constexpr op::Case kAdded[] = {
     {"added", "a=bf16:9x64 b=bf16:33x64 c=bf16:9x33^pad3 alpha=0.5 beta=2.0", "cpu", 0, -1, 5e-2},
@@ -197,11 +218,14 @@ std::span<const op::Case> added_cases() { return kAdded; }
 
 namespace ops::gemm {
 constinit const op::Op masked_bmm_op = op::define<Masked, validate_masked, cost<Masked>>(
-    "masked_bmm", "flashinfer.gemm", "The first masked_m rows of each matrix of a batch times its weight.", masked_fields, masked_candidates, masked_cases);
+    "masked_bmm", "flashinfer.gemm", "The first masked_m rows of each matrix of a batch times its weight.",
+    masked_fields, masked_candidates, masked_cases);
 constinit const op::Op ragged_bmm_op = op::define<Ragged, validate_ragged, cost<Ragged>>(
-    "ragged_bmm", "flashinfer.gemm", "Each segment of rows times its matrix.", ragged_fields, ragged_candidates, ragged_cases);
+    "ragged_bmm", "flashinfer.gemm", "Each segment of rows times its matrix.", ragged_fields, ragged_candidates,
+    ragged_cases);
 constinit const op::Op alpha_beta_op = op::define<Added, validate_added, cost<Added>>(
-    "gemm_alpha_beta", "flashinfer.gemm", "c = alpha * a . b + beta * c, in place.", added_fields, added_candidates, added_cases);
+    "gemm_alpha_beta", "flashinfer.gemm", "c = alpha * a . b + beta * c, in place.", added_fields, added_candidates,
+    added_cases);
 }  // namespace ops::gemm
 
 Tensor masked_bmm(const Masked& a) { return op::call(family::masked_bmm_op, a); }

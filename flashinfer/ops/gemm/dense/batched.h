@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of products with rows that count, segments, and a product added to what is there. All sum in f32, in one order for an element
-// whatever its neighbours, and round once. ValueError: extents or dtypes that do not fit together.
+// Batches of products with rows that count, segments, and a product added to what is there. All sum in f32, in one
+// order for an element whatever its neighbours, and round once. ValueError: extents or dtypes that do not fit together.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,10 +22,10 @@ Tensor masked_bmm(const MaskedBmm& args);
 
 /// out[r] = a[r] . b[q] for r in [m_indptr[q], m_indptr[q + 1]); rows of no segment become 0.
 struct RaggedBmm {
-  TensorView a;         // [m, k], transpose_a: [k, m]; bf16|f16
-  TensorView b;         // [q, n, k]; without transpose_b: [q, k, n]; as a
-  TensorView m_indptr;  // i32 [q + 1]
-  int64_t max_m = 0;    // no segment is longer
+  TensorView a;                                 // [m, k], transpose_a: [k, m]; bf16|f16
+  TensorView b;                                 // [q, n, k]; without transpose_b: [q, k, n]; as a
+  TensorView m_indptr;                          // i32 [q + 1]
+  int64_t max_m = 0;                            // no segment is longer
   std::optional<TensorView> max_m_device = {};  // changes nothing
   bool transpose_a = false, transpose_b = true;
   std::optional<DType> out_dtype = {};  // bf16, f16 or f32; a's when absent

@@ -13,11 +13,13 @@ namespace flashinfer {
 namespace {
 
 namespace family = ops::gemm;
-constexpr const char *kTiny = "tinygemm_bf16", *kPrepare = "prepare_low_latency_gemm_weights", *kModule = "flashinfer.gemm";
+constexpr const char *kTiny = "tinygemm_bf16", *kPrepare = "prepare_low_latency_gemm_weights",
+                     *kModule = "flashinfer.gemm";
 
 // ---- router projections ----
 
-gemm::Product product(const TensorView& a, const TensorView& b, const TensorView& out, const std::optional<TensorView>& bias) {
+gemm::Product product(const TensorView& a, const TensorView& b, const TensorView& out,
+                      const std::optional<TensorView>& bias) {
   gemm::Product p{.k = a.size(1), .a = gemm::rows_of(a), .b = gemm::columns_of(b)};
   p.set_out(out);
   p.bias = bias ? bias->data() : nullptr;
@@ -28,14 +30,17 @@ gemm::Product product(const TinygemmBf16& a) { return product(a.input, a.weight.
 
 template <const op::Op& O, int64_t K, int64_t N>
 void validate_router(const RouterGemm& a) {
-  FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, O.name, ": mat_a.shape[0] is ", a.mat_a.size(0), ", but must be 1 to 16");
+  FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, O.name, ": mat_a.shape[0] is ", a.mat_a.size(0),
+           ", but must be 1 to 16");
   FI_CHECK(a.mat_a.size(1) == K, ValueError, O.name, ": mat_a.shape[1] is ", a.mat_a.size(1), ", but must be ", K);
   FI_CHECK(a.mat_b.size(1) == N, ValueError, O.name, ": mat_b.shape[1] is ", a.mat_b.size(1), ", but must be ", N);
   gemm::check_column_major(O.name, "mat_b", a.mat_b);
 }
 void validate_tiny(const TinygemmBf16& a) {
-  FI_CHECK(a.input.size(1) % 64 == 0, ValueError, kTiny, ": input.shape[1] is ", a.input.size(1), ", but must be a multiple of 64");
-  FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, kTiny, ": weight.shape[0] is ", a.weight.size(0), ", but must be a multiple of 16");
+  FI_CHECK(a.input.size(1) % 64 == 0, ValueError, kTiny, ": input.shape[1] is ", a.input.size(1),
+           ", but must be a multiple of 64");
+  FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, kTiny, ": weight.shape[0] is ", a.weight.size(0),
+           ", but must be a multiple of 16");
 }
 template <const op::Op& O, class B>
 op::Refusal refuse_cpu(const B& a) {
@@ -55,8 +60,12 @@ void reference_router(const RouterGemm& a) {
 void reference_tiny(const TinygemmBf16& a) {
   const int64_t depth = a.input.size(1);
   ref::nt_product(
-      a.out, 0, a.out.size(0), depth + 1, [&](int64_t i, int64_t k) { return k < depth ? ref::at(a.input, {i, k}) : 1.0; },
-      [&](int64_t j, int64_t k) { return k < depth ? ref::at(a.weight, {j, k}) : a.bias ? ref::get(*a.bias, j) : 0.0; }, 1);
+      a.out, 0, a.out.size(0), depth + 1,
+      [&](int64_t i, int64_t k) { return k < depth ? ref::at(a.input, {i, k}) : 1.0; },
+      [&](int64_t j, int64_t k) { return k < depth ? ref::at(a.weight, {j, k})
+                                         : a.bias  ? ref::get(*a.bias, j)
+                                                   : 0.0; },
+      1);
 }
 template <class B>
 op::Cost cost(const B& a) {
@@ -69,10 +78,14 @@ op::Cost cost(const B& a) {
 
 op::Shape prepared_shape(const PrepareLowLatencyGemmWeights& a) { return {3, {a.w.size(1) / 128, a.w.size(0), 128}}; }
 void validate_prepare(const PrepareLowLatencyGemmWeights& a) {
-  FI_CHECK(a.w.size(0) % 32 == 0, ValueError, kPrepare, ": w.shape[0] is ", a.w.size(0), ", but must be a multiple of 32");
-  FI_CHECK(a.w.size(1) % 128 == 0, ValueError, kPrepare, ": w.shape[1] is ", a.w.size(1), ", but must be a multiple of 128");
+  FI_CHECK(a.w.size(0) % 32 == 0, ValueError, kPrepare, ": w.shape[0] is ", a.w.size(0),
+           ", but must be a multiple of 32");
+  FI_CHECK(a.w.size(1) % 128 == 0, ValueError, kPrepare, ": w.shape[1] is ", a.w.size(1),
+           ", but must be a multiple of 128");
 }
-op::Refusal refuse_prepare(const PrepareLowLatencyGemmWeights& a) { return op::refuse_unless_cpu(family::prepare_low_latency_op, &a); }
+op::Refusal refuse_prepare(const PrepareLowLatencyGemmWeights& a) {
+  return op::refuse_unless_cpu(family::prepare_low_latency_op, &a);
+}
 void launch_prepare(const PrepareLowLatencyGemmWeights& a) {
   const int64_t n = a.w.size(0);
   parallel_for(a.out->size(0), [&](int64_t block) {
@@ -87,15 +100,19 @@ void reference_prepare(const PrepareLowLatencyGemmWeights& a) {
   for (int64_t turn = 0, place = 0; turn < 4; ++turn)
     for (int64_t i = turn; i < 32; i += 4, ++place)
       for (int64_t row = i; row < a.w.size(0); row += 32)
-        for (int64_t k = 0; k < a.w.size(1); ++k) ref::put(*a.out, {k / 128, row - i + place, k % 128}, ref::at(a.w, {row, k}));
+        for (int64_t k = 0; k < a.w.size(1); ++k)
+          ref::put(*a.out, {k / 128, row - i + place, k % 128}, ref::at(a.w, {row, k}));
 }
-op::Cost cost_prepare(const PrepareLowLatencyGemmWeights& a) { return {.bytes = 2.0 * static_cast<double>(a.w.nbytes())}; }
+op::Cost cost_prepare(const PrepareLowLatencyGemmWeights& a) {
+  return {.bytes = 2.0 * static_cast<double>(a.w.nbytes())};
+}
 
 constexpr op::Field f32_fields[] = {op::in<&RouterGemm::mat_a>("mat_a", "m k", DType::kBF16),
                                     op::in<&RouterGemm::mat_b>("mat_b", "k n", DType::kBF16, op::any_layout),
                                     op::inout<&RouterGemm::out>("out", "m n", DType::kF32),
                                     op::attr<&RouterGemm::launch_with_pdl>("launch_with_pdl")};
-constexpr op::Field bf16_fields[] = {f32_fields[0], f32_fields[1], op::inout<&RouterGemm::out>("out", "m n", DType::kBF16), f32_fields[3]};
+constexpr op::Field bf16_fields[] = {f32_fields[0], f32_fields[1],
+                                     op::inout<&RouterGemm::out>("out", "m n", DType::kBF16), f32_fields[3]};
 constexpr op::Field tiny_fields[] = {op::in<&TinygemmBf16::input>("input", "m k", DType::kBF16),
                                      op::in<&TinygemmBf16::weight>("weight", "n k", DType::kBF16),
                                      op::inout<&TinygemmBf16::out>("out", "m n", DType::kBF16),
@@ -104,20 +121,26 @@ constexpr op::Field tiny_fields[] = {op::in<&TinygemmBf16::input>("input", "m k"
 constexpr op::Field prepare_fields[] = {
     op::in<&PrepareLowLatencyGemmWeights::w>("w", "n k", DType::kF8E4M3),
     op::attr<&PrepareLowLatencyGemmWeights::permutation_indices_cache>("permutation_indices_cache", op::required),
-    op::result<&PrepareLowLatencyGemmWeights::out>("out", nullptr, DType::kF8E4M3, op::contiguous, op::shape<prepared_shape>)};
+    op::result<&PrepareLowLatencyGemmWeights::out>("out", nullptr, DType::kF8E4M3, op::contiguous,
+                                                   op::shape<prepared_shape>)};
 
 template <const op::Op& O>
-constexpr op::Candidate kRouter[] = {op::candidate<refuse_cpu<O, RouterGemm>, launch_cpu<RouterGemm>>("cpu"), op::reference<reference_router>()};
-constexpr op::Candidate tiny_candidates[] = {op::candidate<refuse_cpu<family::tinygemm_op, TinygemmBf16>, launch_cpu<TinygemmBf16>>("cpu"),
-                                             op::reference<reference_tiny>()};
-constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"), op::reference<reference_prepare>()};
+constexpr op::Candidate kRouter[] = {op::candidate<refuse_cpu<O, RouterGemm>, launch_cpu<RouterGemm>>("cpu"),
+                                     op::reference<reference_router>()};
+constexpr op::Candidate tiny_candidates[] = {
+    op::candidate<refuse_cpu<family::tinygemm_op, TinygemmBf16>, launch_cpu<TinygemmBf16>>("cpu"),
+    op::reference<reference_tiny>()};
+constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
+                                                op::reference<reference_prepare>()};
 
 }  // namespace
 
 namespace ops::gemm {
-#define FI_ROUTER(name, k, n, fields)                                                                                                  \
-  constinit const op::Op name##_op = op::define<RouterGemm, validate_router<family::name##_op, k, n>, cost<RouterGemm>>(               \
-      #name, kModule, "Router projection out = mat_a . mat_b of the shape in its name.", fields, kRouter<family::name##_op>, name##_cases)
+#define FI_ROUTER(name, k, n, fields)                                                                \
+  constinit const op::Op name##_op =                                                                 \
+      op::define<RouterGemm, validate_router<family::name##_op, k, n>, cost<RouterGemm>>(            \
+          #name, kModule, "Router projection out = mat_a . mat_b of the shape in its name.", fields, \
+          kRouter<family::name##_op>, name##_cases)
 FI_ROUTER(mm_M1_16_K6144_N256, 6144, 256, f32_fields);
 FI_ROUTER(mm_M1_16_K7168_N128, 7168, 128, f32_fields);
 FI_ROUTER(mm_M1_16_K7168_N256, 7168, 256, f32_fields);
@@ -129,8 +152,10 @@ FI_ROUTER(mm_M1_16_K7168_N896_bf16, 7168, 896, bf16_fields);
 #undef FI_ROUTER
 constinit const op::Op tinygemm_op = op::define<TinygemmBf16, validate_tiny, cost<TinygemmBf16>>(
     kTiny, kModule, "out = input . weight^T + bias.", tiny_fields, tiny_candidates, tinygemm_cases);
-constinit const op::Op prepare_low_latency_op = op::define<PrepareLowLatencyGemmWeights, validate_prepare, cost_prepare>(
-    kPrepare, "flashinfer", "A weight in the layout that mm_fp8 takes.", prepare_fields, prepare_candidates, prepare_low_latency_cases);
+constinit const op::Op prepare_low_latency_op =
+    op::define<PrepareLowLatencyGemmWeights, validate_prepare, cost_prepare>(
+        kPrepare, "flashinfer", "A weight in the layout that mm_fp8 takes.", prepare_fields, prepare_candidates,
+        prepare_low_latency_cases);
 }  // namespace ops::gemm
 
 void mm_M1_16_K6144_N256(const RouterGemm& a) { op::call(family::mm_M1_16_K6144_N256_op, a); }
@@ -142,6 +167,8 @@ void mm_M1_16_K7168_N384_bf16(const RouterGemm& a) { op::call(family::mm_M1_16_K
 void mm_M1_16_K7168_N896(const RouterGemm& a) { op::call(family::mm_M1_16_K7168_N896_op, a); }
 void mm_M1_16_K7168_N896_bf16(const RouterGemm& a) { op::call(family::mm_M1_16_K7168_N896_bf16_op, a); }
 void tinygemm_bf16(const TinygemmBf16& a) { op::call(family::tinygemm_op, a); }
-Tensor prepare_low_latency_gemm_weights(const PrepareLowLatencyGemmWeights& a) { return op::call(family::prepare_low_latency_op, a); }
+Tensor prepare_low_latency_gemm_weights(const PrepareLowLatencyGemmWeights& a) {
+  return op::call(family::prepare_low_latency_op, a);
+}
 
 }  // namespace flashinfer

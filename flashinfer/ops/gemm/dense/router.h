@@ -10,9 +10,9 @@ namespace flashinfer {
 
 /// out = mat_a . mat_b; the shape is in the op's name.
 struct RouterGemm {
-  TensorView mat_a;  // [m, k] bf16, 1 to 16 rows
-  TensorView mat_b;  // [k, n] bf16, column-major: the transposed view of a [n, k] weight
-  TensorView out;    // [m, n] f32, or bf16 with the names that end in _bf16
+  TensorView mat_a;             // [m, k] bf16, 1 to 16 rows
+  TensorView mat_b;             // [k, n] bf16, column-major: the transposed view of a [n, k] weight
+  TensorView out;               // [m, n] f32, or bf16 with the names that end in _bf16
   bool launch_with_pdl = true;  // CUDA only
 };
 void mm_M1_16_K6144_N256(const RouterGemm& args);

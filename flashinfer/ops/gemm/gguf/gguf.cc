@@ -7,9 +7,9 @@
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
+#include "flashinfer/ops/gemm/gguf/ref.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "flashinfer/ops/gemm/ops.h"
-#include "flashinfer/ops/gemm/gguf/ref.h"
 #include "flashinfer/ops/gemm/scaled/ref.h"
 
 namespace flashinfer {
@@ -17,17 +17,19 @@ namespace {
 
 namespace family = ops::gemm;
 constexpr const char *kMm = "mm_gguf", *kPrepare = "prepare_gguf_weights", *kDequantize = "gguf_dequantize";
-inline constexpr jit::Kernel kKernel{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gguf_dequantize", "flashinfer::GgufParams"};
+inline constexpr jit::Kernel kKernel{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gguf_dequantize",
+                                     "flashinfer::GgufParams"};
 
 const GgufFormat& format_of(const std::string& name) {
   for (const GgufFormat& f : kGgufFormats)
     if (name == f.name) return f;
-  throw_error(ErrorKind::kValueError, str("format is '", name, "', which is none of GGUF's that are known"));  // choices come first
+  throw_error(ErrorKind::kValueError,
+              str("format is '", name, "', which is none of GGUF's that are known"));  // choices come first
 }
 /// Elements of a row of `bytes`.
 int64_t elements_of(const char* op, const char* argument, const TensorView& t, const GgufFormat& f) {
-  FI_CHECK(t.size(1) % f.bytes == 0, ValueError, op, ": ", argument, ".shape[1] is ", t.size(1), ", but rows of ", f.name, " are blocks of ",
-           f.bytes, " bytes for ", f.elements, " elements");
+  FI_CHECK(t.size(1) % f.bytes == 0, ValueError, op, ": ", argument, ".shape[1] is ", t.size(1), ", but rows of ",
+           f.name, " are blocks of ", f.bytes, " bytes for ", f.elements, " elements");
   return t.size(1) / f.bytes * f.elements;
 }
 
@@ -39,19 +41,22 @@ int64_t prepared_columns(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
   const TensorView& b = a.b_blocks;
   const int64_t depth = a.a.size(1);
-  FI_CHECK(f.panels, ValueError, kMm, ": b_blocks is ", to_string(b), ", but ", f.name, " has no prepared form: it must be [n, bytes]");
-  FI_CHECK(b.size(2) == kPanelLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine)), ValueError, kMm, ": b_blocks is ",
-           to_string(b), ", but a prepared weight is [panels, lines, 64] with contiguous panels");
+  FI_CHECK(f.panels, ValueError, kMm, ": b_blocks is ", to_string(b), ", but ", f.name,
+           " has no prepared form: it must be [n, bytes]");
+  FI_CHECK(b.size(2) == kPanelLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine)), ValueError,
+           kMm, ": b_blocks is ", to_string(b),
+           ", but a prepared weight is [panels, lines, 64] with contiguous panels");
   if (b.size(0) == 0) return 0;
   int64_t k = 0, last_k = 0;
   const uint8_t* first = b.data_as<uint8_t>();
   const int64_t full = b.size(1) ? read_panel_header(first, f.format, &k) : 0;
   const int64_t last = full ? read_panel_header(first + (b.size(0) - 1) * b.stride(0), f.format, &last_k) : 0;
-  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, kMm, ": b_blocks is ", to_string(b),
-           ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
-  FI_CHECK(k == depth && last_k == k, ValueError, kMm, ": b_blocks was prepared for k = ", k, ", but a.shape[1] is ", depth);
-  FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, kMm, ": b_blocks.shape[1] is ", b.size(1), ", but its header says k = ", k,
-           ", which needs ", gguf_lines(f.format, k));
+  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, kMm, ": b_blocks is ",
+           to_string(b), ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
+  FI_CHECK(k == depth && last_k == k, ValueError, kMm, ": b_blocks was prepared for k = ", k, ", but a.shape[1] is ",
+           depth);
+  FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, kMm, ": b_blocks.shape[1] is ", b.size(1),
+           ", but its header says k = ", k, ", which needs ", gguf_lines(f.format, k));
   return kPanelWidth * (b.size(0) - 1) + last;
 }
 int64_t columns_of(const MmGguf& a) {
@@ -60,8 +65,8 @@ int64_t columns_of(const MmGguf& a) {
   FI_CHECK(a.b_blocks.rank() == 2, ValueError, kMm, ": b_blocks is ", to_string(a.b_blocks),
            ", but must be [n, bytes] or the result of prepare_gguf_weights");
   const int64_t k = elements_of(kMm, "b_blocks", a.b_blocks, f);
-  FI_CHECK(k == a.a.size(1), ValueError, kMm, ": b_blocks.shape[1] is ", a.b_blocks.size(1), ", which is ", k, " elements of ", f.name,
-           ", but k is ", a.a.size(1), " (from a.shape[1])");
+  FI_CHECK(k == a.a.size(1), ValueError, kMm, ": b_blocks.shape[1] is ", a.b_blocks.size(1), ", which is ", k,
+           " elements of ", f.name, ", but k is ", a.a.size(1), " (from a.shape[1])");
   return a.b_blocks.size(0);
 }
 op::Shape mm_shape(const MmGguf& a) {
@@ -69,8 +74,8 @@ op::Shape mm_shape(const MmGguf& a) {
 }
 void validate_mm(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
-  FI_CHECK(a.a.size(1) % f.elements == 0, ValueError, kMm, ": a.shape[1] is ", a.a.size(1), ", but k must be a multiple of ", f.elements,
-           ", the elements of a block of ", f.name);
+  FI_CHECK(a.a.size(1) % f.elements == 0, ValueError, kMm, ": a.shape[1] is ", a.a.size(1),
+           ", but k must be a multiple of ", f.elements, ", the elements of a block of ", f.name);
   if (!op::inferring()) columns_of(a);
   gemm::check_out_dtype(kMm, a.out_dtype, op::floats);
 }
@@ -90,7 +95,9 @@ void reference_mm(const MmGguf& a) {
   for (int64_t i = 0; a.quantize_a && i < a.a.size(0); ++i) rows.push_back(ref::quantized_row(a.a, i));
   ref::nt_product(
       *a.out, 0, a.out->size(0), a.a.size(1),
-      [&](int64_t i, int64_t k) { return a.quantize_a ? rows[static_cast<size_t>(i)][static_cast<size_t>(k)] : ref::at(a.a, {i, k}); },
+      [&](int64_t i, int64_t k) {
+        return a.quantize_a ? rows[static_cast<size_t>(i)][static_cast<size_t>(k)] : ref::at(a.a, {i, k});
+      },
       [&](int64_t j, int64_t k) {
         if (prepared(a)) return ref::gguf_panel_at(format, a.b_blocks, a.a.size(1), j, k).value();
         return ref::gguf_at(format, a.b_blocks.data_as<uint8_t>() + j * a.b_blocks.stride(0), k).value();
@@ -111,7 +118,9 @@ op::Cost cost_mm(const MmGguf& a) {
 
 op::Shape prepared_shape(const PrepareGgufWeights& a) {
   const GgufFormat& f = format_of(a.format);
-  return {3, {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of(kPrepare, "b_blocks", a.b_blocks, f)), kPanelLine}};
+  return {3,
+          {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of(kPrepare, "b_blocks", a.b_blocks, f)),
+           kPanelLine}};
 }
 /// The block of column c into its places of the panel's block.
 void place_block(GemmFormat format, const uint8_t* block, int64_t c, uint8_t* quants) {
@@ -136,7 +145,8 @@ void launch_prepare(const PrepareGgufWeights& a) {
     uint8_t* const scales = panel + kPanelLine + blocks * quants;
     for (int64_t c = 0; c < columns; ++c)
       for (int64_t b = 0; b < blocks; ++b) {
-        const uint8_t* from = a.b_blocks.data_as<uint8_t>() + (p * kPanelWidth + c) * a.b_blocks.stride(0) + b * f.bytes;
+        const uint8_t* from =
+            a.b_blocks.data_as<uint8_t>() + (p * kPanelWidth + c) * a.b_blocks.stride(0) + b * f.bytes;
         place_block(f.format, from, c, panel + kPanelLine + b * quants);
         std::memcpy(scales + (b * kPanelWidth + c) * 2, from, 2);
         if (f.minimum) std::memcpy(scales + ((blocks + b) * kPanelWidth + c) * 2, from + 2, 2);
@@ -158,14 +168,16 @@ void reference_prepare(const PrepareGgufWeights& a) {
       const int64_t block = i / quants, at = i % quants;
       int byte = 0;
       if (block >= blocks) {
-        const int64_t s = i - blocks * quants, of = s / 32 % std::max<int64_t>(blocks, 1), part = s / 32 / std::max<int64_t>(blocks, 1);
+        const int64_t s = i - blocks * quants, of = s / 32 % std::max<int64_t>(blocks, 1),
+                      part = s / 32 / std::max<int64_t>(blocks, 1);
         const int64_t column = p * 16 + s % 32 / 2;
         if (part <= (f.minimum ? 1 : 0) && column < n) byte = row(column)[of * f.bytes + part * 2 + s % 2];
       } else if (f.format == GemmFormat::kQ8_0) {
         const int64_t pair = at / 64 * 2 + at % 16 / 8, word = at % 64 / 16 * 8 + at % 8;
         byte = code(p * 16 + word / 2, block * 32 + pair * 2 + word % 2) & 255;
       } else {
-        const int64_t word = at % 64 / 2, k = block * 32 + at / 64 * 8 + at % 2 * 4 + word % 2, column = p * 16 + word / 2;
+        const int64_t word = at % 64 / 2, k = block * 32 + at / 64 * 8 + at % 2 * 4 + word % 2,
+                      column = p * 16 + word / 2;
         byte = code(column, k) | code(column, k + 2) << 4;
       }
       panel[kPanelLine + i] = static_cast<uint8_t>(byte);
@@ -187,7 +199,11 @@ op::Refusal refuse_dequantize(const GgufDequantize& a) {
   return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
 }
 void launch_dequantize(const GgufDequantize& a) {
-  const GgufParams p{.blocks = a.blocks.data_as<uint8_t>(), .row = a.blocks.stride(0), .to = a.out->data(), .to_row = a.out->stride(0), .k = a.out->size(1)};
+  const GgufParams p{.blocks = a.blocks.data_as<uint8_t>(),
+                     .row = a.blocks.stride(0),
+                     .to = a.out->data(),
+                     .to_row = a.out->stride(0),
+                     .k = a.out->size(1)};
   const auto fn = jit::cpu_kernel<kKernel>(config_of(a)).fn;
   const int64_t rows = a.blocks.size(0), at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.k));
   parallel_for((rows + at_once - 1) / at_once, [&](int64_t i) {
@@ -200,7 +216,9 @@ void reference_dequantize(const GgufDequantize& a) {
     for (int64_t k = 0; k < a.out->size(1); ++k)
       ref::put(*a.out, {i, k}, ref::gguf_at(format, a.blocks.data_as<uint8_t>() + i * a.blocks.stride(0), k).value());
 }
-op::Cost cost_dequantize(const GgufDequantize& a) { return {.bytes = static_cast<double>(a.blocks.nbytes() + a.out->nbytes())}; }
+op::Cost cost_dequantize(const GgufDequantize& a) {
+  return {.bytes = static_cast<double>(a.blocks.nbytes() + a.out->nbytes())};
+}
 
 // ---- tables ----
 
@@ -225,7 +243,8 @@ constexpr op::Field dequantize_fields[] = {
     op::out<&GgufDequantize::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<dequantized_shape>),
 };
 constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_mm, launch_mm>("cpu"), op::reference<reference_mm>()};
-constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"), op::reference<reference_prepare>()};
+constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
+                                                op::reference<reference_prepare>()};
 constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse_dequantize, launch_dequantize>("cpu"),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.gemm";
@@ -234,13 +253,15 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op mm_gguf_op = op::define<MmGguf, validate_mm, cost_mm>(
-    kMm, kModule, "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a as bf16 or in 8-bit blocks.", mm_fields,
-    mm_candidates, mm_gguf_cases);
+    kMm, kModule,
+    "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a as bf16 or in 8-bit blocks.",
+    mm_fields, mm_candidates, mm_gguf_cases);
 constinit const op::Op prepare_gguf_op = op::define<PrepareGgufWeights, nullptr, cost_prepare>(
-    kPrepare, kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.", prepare_fields, prepare_candidates,
-    prepare_gguf_weights_cases);
+    kPrepare, kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.", prepare_fields,
+    prepare_candidates, prepare_gguf_weights_cases);
 constinit const op::Op gguf_dequantize_op = op::define<GgufDequantize, validate_dequantize, cost_dequantize>(
-    kDequantize, kModule, "The values of GGUF blocks, rounded once.", dequantize_fields, dequantize_candidates, gguf_dequantize_cases);
+    kDequantize, kModule, "The values of GGUF blocks, rounded once.", dequantize_fields, dequantize_candidates,
+    gguf_dequantize_cases);
 }  // namespace ops::gemm
 
 Tensor mm_gguf(const MmGguf& a) { return op::call(family::mm_gguf_op, a); }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in the block formats of GGUF files, multiplied as they lie: Q4_0, Q4_1, Q8_0 (32 elements a block), Q4_K, Q6_K (256).
+// Weights in the block formats of GGUF files, multiplied as they lie: Q4_0, Q4_1, Q8_0 (32 elements a block), Q4_K,
+// Q6_K (256).
 //
-// Quants are multiplied exactly (bf16 dot products), a block's sum counts its f32 scale times, and sums of blocks are added in order: the
-// result is that of the dequantised weight in f32, not of one rounded to bf16. One order whatever m, threads and form of the weight.
+// Quants are multiplied exactly (bf16 dot products), a block's sum counts its f32 scale times, and sums of blocks are
+// added in order: the result is that of the dequantised weight in f32, not of one rounded to bf16. One order whatever
+// m, threads and form of the weight.
 //
-// With quantize_a the rows of a become blocks of 32 integers of 8 bits too: a block's sum is exact in integers and counts (scale of a * scale
-// of the weight) times. That is what llama.cpp does; it is twice as fast and costs some 0.4 % rms of the result.
+// With quantize_a the rows of a become blocks of 32 integers of 8 bits too: a block's sum is exact in integers and
+// counts (scale of a * scale of the weight) times. That is what llama.cpp does; it is twice as fast and costs some 0.4
+// % rms of the result.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,19 +29,19 @@ struct MmGguf {
 /// ValueError: k that is no multiple of the block, rows of another length, a prepared weight of another k or format.
 Tensor mm_gguf(const MmGguf& args);
 
-/// Brings rows of Q4_0, Q4_1 or Q8_0 blocks into panels of 16 columns (ops/gemm/kernels/gguf_layout.h), u8 [ceil(n / 16), lines, 64], as many
-/// bytes as before and a header a panel: one row times such a weight runs at memory speed.
+/// Brings rows of Q4_0, Q4_1 or Q8_0 blocks into panels of 16 columns (ops/gemm/kernels/gguf_layout.h), u8 [ceil(n /
+/// 16), lines, 64], as many bytes as before and a header a panel: one row times such a weight runs at memory speed.
 struct PrepareGgufWeights {
-  TensorView b_blocks;             // [n, bytes of k elements] u8
-  std::string format;              // "Q4_0", "Q4_1", "Q8_0"
-  std::optional<TensorView> out;   // as returned; made when absent
+  TensorView b_blocks;            // [n, bytes of k elements] u8
+  std::string format;             // "Q4_0", "Q4_1", "Q8_0"
+  std::optional<TensorView> out;  // as returned; made when absent
 };
 Tensor prepare_gguf_weights(const PrepareGgufWeights& args);
 
 /// out[n, k] = the values of the blocks, rounded once.
 struct GgufDequantize {
-  TensorView blocks;   // [n, bytes of k elements] u8
-  std::string format;  // as MmGguf
+  TensorView blocks;              // [n, bytes of k elements] u8
+  std::string format;             // as MmGguf
   DType out_dtype = DType::kF32;  // f32, bf16 or f16
   std::optional<TensorView> out;  // [n, k]
 };

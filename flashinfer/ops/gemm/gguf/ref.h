@@ -66,7 +66,8 @@ inline GgufElement gguf_at(GemmFormat format, const uint8_t* row, int64_t k) {
 /// Element (n, k) of a prepared weight, from the places that gguf_layout.h gives.
 inline GgufElement gguf_panel_at(GemmFormat format, const TensorView& b, int64_t depth, int64_t n, int64_t k) {
   const uint8_t* panel = b.data_as<uint8_t>() + n / 16 * b.stride(0) + kPanelLine;
-  const int64_t block = k / 32, pair = k % 32 / 2, word = n % 16 * 2 + k % 2, blocks = depth / 32, quants = gguf_quant_bytes(format);
+  const int64_t block = k / 32, pair = k % 32 / 2, word = n % 16 * 2 + k % 2, blocks = depth / 32,
+                quants = gguf_quant_bytes(format);
   const uint8_t *q = panel + block * quants, *scales = panel + blocks * quants + (block * 16 + n % 16) * 2;
   GgufElement out{0, half_of(scales), format == GemmFormat::kQ4_1 ? half_of(scales + blocks * 32) : 0.0};
   if (format == GemmFormat::kQ8_0) {
@@ -92,8 +93,11 @@ inline std::vector<double> quantized_row(const TensorView& a, int64_t i) {
     }
     for (size_t j = block; j < block + 32; ++j) {
       const auto x = static_cast<float>(at(a, {i, static_cast<int64_t>(j)}));
-      if (!finite) out[j] = std::nan("");
-      else out[j] = largest < 1e-36f ? 0.0 : static_cast<double>(largest / 127.0f) * std::nearbyint(x * (127.0f / largest));
+      if (!finite)
+        out[j] = std::nan("");
+      else
+        out[j] =
+            largest < 1e-36f ? 0.0 : static_cast<double>(largest / 127.0f) * std::nearbyint(x * (127.0f / largest));
     }
   }
   return out;

@@ -30,11 +30,16 @@ void set_padded_scales(std::string_view op, const B& a, bool e8m0, int32_t block
     g.sf_first = padded_start(a.m_indptr, static_cast<int64_t>(e));
     if (g.rows) least = g.sf_first + sf_round_up(g.rows, 128);
   }
-  const int64_t most = std::max(least, padded_start(a.m_indptr, experts)), line = sf_padded_columns(SfLayout::k128x4, columns);
+  const int64_t most = std::max(least, padded_start(a.m_indptr, experts)),
+                line = sf_padded_columns(SfLayout::k128x4, columns);
   const int64_t rows = line ? a.a_scale.numel() / line : 0;
-  FI_CHECK(rows * line == a.a_scale.numel() && rows >= least && rows <= most && a.a_scale.is_contiguous(), ValueError, op, ": a_scale is ",
-           to_string(a.a_scale), ", but the groups need between ", least, " and ", most, " rows of ", line, " scale factors, contiguous");
-  w.a_sf = {.bytes = static_cast<const uint8_t*>(a.a_scale.data()), .columns = columns, .block = block, .layout = SfLayout::k128x4,
+  FI_CHECK(rows * line == a.a_scale.numel() && rows >= least && rows <= most && a.a_scale.is_contiguous(), ValueError,
+           op, ": a_scale is ", to_string(a.a_scale), ", but the groups need between ", least, " and ", most,
+           " rows of ", line, " scale factors, contiguous");
+  w.a_sf = {.bytes = static_cast<const uint8_t*>(a.a_scale.data()),
+            .columns = columns,
+            .block = block,
+            .layout = SfLayout::k128x4,
             .e8m0 = e8m0};
   w.b_sf = gemm::check_sf(op, "b_scale", a.b_scale, SfLayout::k128x4, e8m0, experts, a.b.size(1), columns, block);
 }
@@ -49,8 +54,8 @@ GroupedWork work(const GroupGemmMxfp4NtGroupwise& a) {
   constexpr const char* kName = "group_gemm_mxfp4_nt_groupwise";
   check_tiles(kName, a);
   FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, kName, ": mma_sm is ", a.mma_sm, ", but must be 1 or 2");
-  FI_CHECK(a.b.size(2) * 2 == a.a.size(1), ValueError, kName, ": b.shape[2] is ", a.b.size(2), ", but must be ", a.a.size(1) / 2,
-           " (k / 2, from a.shape[1])");
+  FI_CHECK(a.b.size(2) * 2 == a.a.size(1), ValueError, kName, ": b.shape[2] is ", a.b.size(2), ", but must be ",
+           a.a.size(1) / 2, " (k / 2, from a.shape[1])");
   GroupedWork w = gemm::plain_work(kName, a);
   w.b_fp4 = true;
   set_padded_scales(kName, a, true, 32, w);
@@ -68,30 +73,44 @@ GroupedWork work(const GroupGemmNvfp4NtGroupwise& a) {
 }
 
 using Mxfp4 = GroupGemmMxfp4NtGroupwise;
-constexpr op::Field mxfp4_fields[] = {op::in<&Mxfp4::a>("a", "m k", op::fp8), op::in<&Mxfp4::b>("b", "e n kb", DType::kU8),
-                                      op::in<&Mxfp4::a_scale>("a_scale", nullptr, gemm::kByte), op::in<&Mxfp4::b_scale>("b_scale", nullptr, gemm::kByte),
-                                      gemm::m_indptr<Mxfp4>, op::attr<&Mxfp4::mma_sm>("mma_sm"), op::attr<&Mxfp4::tile_m>("tile_m"),
-                                      op::attr<&Mxfp4::tile_n>("tile_n"), op::attr<&Mxfp4::tile_k>("tile_k"),
-                                      op::attr<&Mxfp4::swap_ab>("swap_ab"), gemm::out_maybe<Mxfp4>, op::attr<&Mxfp4::out_dtype>("out_dtype")};
+constexpr op::Field mxfp4_fields[] = {op::in<&Mxfp4::a>("a", "m k", op::fp8),
+                                      op::in<&Mxfp4::b>("b", "e n kb", DType::kU8),
+                                      op::in<&Mxfp4::a_scale>("a_scale", nullptr, gemm::kByte),
+                                      op::in<&Mxfp4::b_scale>("b_scale", nullptr, gemm::kByte),
+                                      gemm::m_indptr<Mxfp4>,
+                                      op::attr<&Mxfp4::mma_sm>("mma_sm"),
+                                      op::attr<&Mxfp4::tile_m>("tile_m"),
+                                      op::attr<&Mxfp4::tile_n>("tile_n"),
+                                      op::attr<&Mxfp4::tile_k>("tile_k"),
+                                      op::attr<&Mxfp4::swap_ab>("swap_ab"),
+                                      gemm::out_maybe<Mxfp4>,
+                                      op::attr<&Mxfp4::out_dtype>("out_dtype")};
 using Nvfp4 = GroupGemmNvfp4NtGroupwise;
-constexpr op::Field nvfp4_fields[] = {op::in<&Nvfp4::a>("a", "m kb", gemm::kFp4Bytes), op::in<&Nvfp4::b>("b", "e n kb", gemm::kFp4Bytes),
+constexpr op::Field nvfp4_fields[] = {op::in<&Nvfp4::a>("a", "m kb", gemm::kFp4Bytes),
+                                      op::in<&Nvfp4::b>("b", "e n kb", gemm::kFp4Bytes),
                                       op::in<&Nvfp4::a_scale>("a_scale", nullptr, gemm::kSfBytes),
-                                      op::in<&Nvfp4::b_scale>("b_scale", nullptr, gemm::kSfBytes), gemm::m_indptr<Nvfp4>,
-                                      op::in<&Nvfp4::alpha>("alpha", "e", DType::kF32), op::attr<&Nvfp4::tile_m>("tile_m"),
-                                      op::attr<&Nvfp4::tile_n>("tile_n"), op::attr<&Nvfp4::tile_k>("tile_k"),
-                                      op::attr<&Nvfp4::swap_ab>("swap_ab"), gemm::out_maybe<Nvfp4>, op::attr<&Nvfp4::out_dtype>("out_dtype")};
+                                      op::in<&Nvfp4::b_scale>("b_scale", nullptr, gemm::kSfBytes),
+                                      gemm::m_indptr<Nvfp4>,
+                                      op::in<&Nvfp4::alpha>("alpha", "e", DType::kF32),
+                                      op::attr<&Nvfp4::tile_m>("tile_m"),
+                                      op::attr<&Nvfp4::tile_n>("tile_n"),
+                                      op::attr<&Nvfp4::tile_k>("tile_k"),
+                                      op::attr<&Nvfp4::swap_ab>("swap_ab"),
+                                      gemm::out_maybe<Nvfp4>,
+                                      op::attr<&Nvfp4::out_dtype>("out_dtype")};
 constexpr const char* kModule = "flashinfer.gemm";
 
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op group_gemm_mxfp4 = op::also_named(
-    flashinfer::gemm::define_grouped<group_gemm_mxfp4, Mxfp4, work>("group_gemm_mxfp4_nt_groupwise", kModule, "Each group of MXFP8 rows times an MXFP4 matrix.",
-                                                        mxfp4_fields, group_gemm_mxfp4_cases),
-    "group_gemm_mxfp8_mxfp4_nt_groupwise");
+constinit const op::Op group_gemm_mxfp4 =
+    op::also_named(flashinfer::gemm::define_grouped<group_gemm_mxfp4, Mxfp4, work>(
+                       "group_gemm_mxfp4_nt_groupwise", kModule, "Each group of MXFP8 rows times an MXFP4 matrix.",
+                       mxfp4_fields, group_gemm_mxfp4_cases),
+                   "group_gemm_mxfp8_mxfp4_nt_groupwise");
 constinit const op::Op group_gemm_nvfp4 = flashinfer::gemm::define_grouped<group_gemm_nvfp4, Nvfp4, work>(
-    "group_gemm_nvfp4_nt_groupwise", kModule, "Each group of NVFP4 rows times an NVFP4 matrix.",
-    nvfp4_fields, group_gemm_nvfp4_cases);
+    "group_gemm_nvfp4_nt_groupwise", kModule, "Each group of NVFP4 rows times an NVFP4 matrix.", nvfp4_fields,
+    group_gemm_nvfp4_cases);
 }  // namespace ops::gemm
 
 Tensor group_gemm_mxfp4_nt_groupwise(const Mxfp4& a) { return op::call(family::group_gemm_mxfp4, a); }

@@ -12,8 +12,8 @@ namespace {
 using gemm::GroupedWork;
 namespace family = ops::gemm;
 
-void set_grids(std::string_view op, const TensorView& a_scale, const TensorView& b_scale, bool mn, const std::vector<int64_t>& g,
-               GroupedWork& w) {
+void set_grids(std::string_view op, const TensorView& a_scale, const TensorView& b_scale, bool mn,
+               const std::vector<int64_t>& g, GroupedWork& w) {
   gemm::check_granularity(op, g);
   w.a_grid = gemm::check_grid(op, "a_scale", a_scale, mn, 0, w.a.size(0), w.a.size(1), g[0], g[2]);
   w.b_grid = gemm::check_grid(op, "b_scale", b_scale, mn, w.b.size(0), w.b.size(1), w.a.size(1), g[1], g[2]);
@@ -30,7 +30,10 @@ GroupedWork work(const GroupGemmFp8NtGroupwise& a) {
 }
 template <class B>
 GroupedWork indexed_work(std::string_view op, const B& a) {
-  GroupedWork w{.a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .groups = gemm::groups_of_rows(op, a.m_indices, a.b.size(0))};
+  GroupedWork w{.a = a.a,
+                .b = a.b,
+                .out = gemm::out_or_none(a.out),
+                .groups = gemm::groups_of_rows(op, a.m_indices, a.b.size(0))};
   set_grids(op, a.a_scale, a.b_scale, false, a.scale_granularity_mnk, w);
   return w;
 }
@@ -44,8 +47,8 @@ GroupedWork work(const GroupGemmFp8NtGroupwiseContiguous& a) {
   GroupedWork w = indexed_work(kName, a);
   int64_t row = 0, last = -1;
   for (const gemm::Group& g : w.groups) {
-    FI_CHECK(g.row == row && g.weight > last && g.row % 128 == 0, ValueError, kName, ": m_indices[", g.row, "] is ", g.weight, " after ", last,
-             ", but indices must not fall, have no -1, and change at multiples of 128 rows");
+    FI_CHECK(g.row == row && g.weight > last && g.row % 128 == 0, ValueError, kName, ": m_indices[", g.row, "] is ",
+             g.weight, " after ", last, ", but indices must not fall, have no -1, and change at multiples of 128 rows");
     row = g.row + g.rows, last = g.weight;
   }
   FI_CHECK(row == a.a.size(0), ValueError, kName, ": m_indices[", row, "] is -1, but every row needs a matrix");
@@ -57,7 +60,8 @@ GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
   gemm::check_granularity(kName, a.scale_granularity_mnk);
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
   const int64_t experts = a.a.size(0), rows = a.a.size(1), k = a.a.size(2);
-  FI_CHECK(rows % g[0] == 0, ValueError, kName, ": scale_granularity_mnk[0] is ", g[0], ", but must divide a.shape[1], ", rows);
+  FI_CHECK(rows % g[0] == 0, ValueError, kName, ": scale_granularity_mnk[0] is ", g[0],
+           ", but must divide a.shape[1], ", rows);
   gemm::check_grid(kName, "a_scale", a.a_scale, false, experts, rows, k, g[0], g[2]);
   GroupedWork w{.a = a.a.view({experts * rows, k}), .b = a.b, .out = {}};
   if (a.out) w.out = a.out->view({experts * rows, a.b.size(1)});
@@ -65,68 +69,95 @@ GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
   set_grids(kName, scales, a.b_scale, false, g, w);
   for (int64_t e = 0; e < experts; ++e) {
     const int64_t n = gemm::index_at(a.masked_m, e);
-    FI_CHECK(0 <= n && n <= rows, ValueError, kName, ": masked_m[", e, "] is ", n, ", but a has ", rows, " rows a matrix (from a.shape[1])");
+    FI_CHECK(0 <= n && n <= rows, ValueError, kName, ": masked_m[", e, "] is ", n, ", but a has ", rows,
+             " rows a matrix (from a.shape[1])");
     w.groups.push_back({.row = e * rows, .rows = n, .weight = e});
   }
   return w;
 }
 
 template <class B>
-constexpr op::Field granularity = op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk", op::literal("(1, 128, 128)"));
+constexpr op::Field granularity =
+    op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk", op::literal("(1, 128, 128)"));
 template <class B, auto Member>
 constexpr op::Field f32_scale(const char* name) {
   return op::in<Member>(name, nullptr, DType::kF32, op::any_layout);
 }
 
 using Groupwise = GroupGemmFp8NtGroupwise;
-constexpr op::Field groupwise_fields[] = {op::in<&Groupwise::a>("a", "m k", op::fp8), op::in<&Groupwise::b>("b", "e n k", op::fp8),
-                                          f32_scale<Groupwise, &Groupwise::a_scale>("a_scale"),
-                                          f32_scale<Groupwise, &Groupwise::b_scale>("b_scale"), gemm::m_indptr<Groupwise>, granularity<Groupwise>,
-                                          op::attr<&Groupwise::scale_major_mode>("scale_major_mode", op::choices("MN|K")),
-                                          op::attr<&Groupwise::mma_sm>("mma_sm"), gemm::out_maybe<Groupwise>,
-                                          op::attr<&Groupwise::out_dtype>("out_dtype"),
-                                          op::attr<&Groupwise::backend>("backend", op::backends("trtllm:cuda|cutlass:cuda|auto")),
-                                          op::attr<&Groupwise::segment_alignment>("segment_alignment")};
+constexpr op::Field groupwise_fields[] = {
+    op::in<&Groupwise::a>("a", "m k", op::fp8),
+    op::in<&Groupwise::b>("b", "e n k", op::fp8),
+    f32_scale<Groupwise, &Groupwise::a_scale>("a_scale"),
+    f32_scale<Groupwise, &Groupwise::b_scale>("b_scale"),
+    gemm::m_indptr<Groupwise>,
+    granularity<Groupwise>,
+    op::attr<&Groupwise::scale_major_mode>("scale_major_mode", op::choices("MN|K")),
+    op::attr<&Groupwise::mma_sm>("mma_sm"),
+    gemm::out_maybe<Groupwise>,
+    op::attr<&Groupwise::out_dtype>("out_dtype"),
+    op::attr<&Groupwise::backend>("backend", op::backends("trtllm:cuda|cutlass:cuda|auto")),
+    op::attr<&Groupwise::segment_alignment>("segment_alignment")};
 using Deep = GroupDeepgemmFp8NtGroupwise;
-constexpr op::Field deep_fields[] = {op::in<&Deep::a>("a", "m k", DType::kF8E4M3), op::in<&Deep::b>("b", "e n k", DType::kF8E4M3),
-                                     f32_scale<Deep, &Deep::a_scale>("a_scale"), f32_scale<Deep, &Deep::b_scale>("b_scale"),
-                                     op::in<&Deep::m_indices>("m_indices", "m", DType::kI32), granularity<Deep>, gemm::out_maybe<Deep>,
+constexpr op::Field deep_fields[] = {op::in<&Deep::a>("a", "m k", DType::kF8E4M3),
+                                     op::in<&Deep::b>("b", "e n k", DType::kF8E4M3),
+                                     f32_scale<Deep, &Deep::a_scale>("a_scale"),
+                                     f32_scale<Deep, &Deep::b_scale>("b_scale"),
+                                     op::in<&Deep::m_indices>("m_indices", "m", DType::kI32),
+                                     granularity<Deep>,
+                                     gemm::out_maybe<Deep>,
                                      op::attr<&Deep::out_dtype>("out_dtype")};
 using Contiguous = GroupGemmFp8NtGroupwiseContiguous;
-constexpr op::Field contiguous_fields[] = {
-    op::in<&Contiguous::a>("a", "m k", DType::kF8E4M3), op::in<&Contiguous::b>("b", "e n k", DType::kF8E4M3),
-    f32_scale<Contiguous, &Contiguous::a_scale>("a_scale"), f32_scale<Contiguous, &Contiguous::b_scale>("b_scale"),
-    op::in<&Contiguous::m_indices>("m_indices", "m", DType::kI32), granularity<Contiguous>, gemm::out_maybe<Contiguous>,
-    op::attr<&Contiguous::out_dtype>("out_dtype"), op::attr<&Contiguous::validate_indices>("validate_indices")};
+constexpr op::Field contiguous_fields[] = {op::in<&Contiguous::a>("a", "m k", DType::kF8E4M3),
+                                           op::in<&Contiguous::b>("b", "e n k", DType::kF8E4M3),
+                                           f32_scale<Contiguous, &Contiguous::a_scale>("a_scale"),
+                                           f32_scale<Contiguous, &Contiguous::b_scale>("b_scale"),
+                                           op::in<&Contiguous::m_indices>("m_indices", "m", DType::kI32),
+                                           granularity<Contiguous>,
+                                           gemm::out_maybe<Contiguous>,
+                                           op::attr<&Contiguous::out_dtype>("out_dtype"),
+                                           op::attr<&Contiguous::validate_indices>("validate_indices")};
 using Masked = BatchDeepgemmFp8NtGroupwise;
 constexpr op::Field masked_fields[] = {
-    op::in<&Masked::a>("a", "e m k", DType::kF8E4M3, op::contiguous), op::in<&Masked::b>("b", "e n k", DType::kF8E4M3),
-    op::in<&Masked::a_scale>("a_scale", nullptr, DType::kF32, op::contiguous), f32_scale<Masked, &Masked::b_scale>("b_scale"),
-    op::in<&Masked::masked_m>("masked_m", "e", DType::kI32), op::attr<&Masked::expected_m>("expected_m", op::required), granularity<Masked>,
-    op::out<&Masked::out>("out", "e m n", op::dtype<gemm::out_dtype_of<Masked>>, op::contiguous), op::attr<&Masked::out_dtype>("out_dtype"),
+    op::in<&Masked::a>("a", "e m k", DType::kF8E4M3, op::contiguous),
+    op::in<&Masked::b>("b", "e n k", DType::kF8E4M3),
+    op::in<&Masked::a_scale>("a_scale", nullptr, DType::kF32, op::contiguous),
+    f32_scale<Masked, &Masked::b_scale>("b_scale"),
+    op::in<&Masked::masked_m>("masked_m", "e", DType::kI32),
+    op::attr<&Masked::expected_m>("expected_m", op::required),
+    granularity<Masked>,
+    op::out<&Masked::out>("out", "e m n", op::dtype<gemm::out_dtype_of<Masked>>, op::contiguous),
+    op::attr<&Masked::out_dtype>("out_dtype"),
     op::attr<&Masked::backend>("backend", op::backends("deepgemm:cuda|auto"))};
 constexpr const char* kModule = "flashinfer.gemm";
 
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op group_gemm_fp8_groupwise = flashinfer::gemm::define_grouped<group_gemm_fp8_groupwise, Groupwise, work>(
-    "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.",
-    groupwise_fields, group_gemm_fp8_groupwise_cases);
+constinit const op::Op group_gemm_fp8_groupwise =
+    flashinfer::gemm::define_grouped<group_gemm_fp8_groupwise, Groupwise, work>(
+        "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.",
+        groupwise_fields, group_gemm_fp8_groupwise_cases);
 constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<group_deepgemm_fp8, Deep, work>(
-    "group_deepgemm_fp8_nt_groupwise", kModule, "Each row of a times the matrix of its index, FP8 with f32 scales of blocks.",
-    deep_fields, group_deepgemm_fp8_cases);
-constinit const op::Op group_gemm_fp8_contiguous = flashinfer::gemm::define_grouped<group_gemm_fp8_contiguous, Contiguous, work>(
-    "group_gemm_fp8_nt_groupwise_contiguous", kModule, "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.",
-    contiguous_fields, group_gemm_fp8_contiguous_cases);
+    "group_deepgemm_fp8_nt_groupwise", kModule,
+    "Each row of a times the matrix of its index, FP8 with f32 scales of blocks.", deep_fields,
+    group_deepgemm_fp8_cases);
+constinit const op::Op group_gemm_fp8_contiguous =
+    flashinfer::gemm::define_grouped<group_gemm_fp8_contiguous, Contiguous, work>(
+        "group_gemm_fp8_nt_groupwise_contiguous", kModule,
+        "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.", contiguous_fields,
+        group_gemm_fp8_contiguous_cases);
 constinit const op::Op batch_deepgemm_fp8 = flashinfer::gemm::define_grouped<batch_deepgemm_fp8, Masked, work>(
-    "batch_deepgemm_fp8_nt_groupwise", kModule, "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.",
-    masked_fields, batch_deepgemm_fp8_cases);
+    "batch_deepgemm_fp8_nt_groupwise", kModule,
+    "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.", masked_fields,
+    batch_deepgemm_fp8_cases);
 }  // namespace ops::gemm
 
 Tensor group_gemm_fp8_nt_groupwise(const Groupwise& a) { return op::call(family::group_gemm_fp8_groupwise, a); }
 Tensor group_deepgemm_fp8_nt_groupwise(const Deep& a) { return op::call(family::group_deepgemm_fp8, a); }
-Tensor group_gemm_fp8_nt_groupwise_contiguous(const Contiguous& a) { return op::call(family::group_gemm_fp8_contiguous, a); }
+Tensor group_gemm_fp8_nt_groupwise_contiguous(const Contiguous& a) {
+  return op::call(family::group_gemm_fp8_contiguous, a);
+}
 Tensor batch_deepgemm_fp8_nt_groupwise(const Masked& a) { return op::call(family::batch_deepgemm_fp8, a); }
 
 }  // namespace flashinfer

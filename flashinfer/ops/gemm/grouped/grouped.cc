@@ -34,7 +34,8 @@ void set_scales(std::string_view op, const B& a, bool e8m0, int32_t block, Group
   const int64_t k = w.depth();
   FI_CHECK(k % block == 0, ValueError, op, ": k is ", k, " (from a.shape[1]), but must be a multiple of ", block);
   w.a_sf = gemm::check_sf(op, "a_descale", a.a_descale, SfLayout::k128x4, e8m0, 1, a.a.size(0), k / block, block);
-  w.b_sf = gemm::check_sf(op, "b_descale", a.b_descale, SfLayout::k128x4, e8m0, a.b.size(0), a.b.size(1), k / block, block);
+  w.b_sf =
+      gemm::check_sf(op, "b_descale", a.b_descale, SfLayout::k128x4, e8m0, a.b.size(0), a.b.size(1), k / block, block);
   for (gemm::Group& g : w.groups) g.sf_first = g.row;
 }
 GroupedWork work(const GroupedMmMxfp8& a) {
@@ -51,8 +52,9 @@ GroupedWork work(const GroupedMmFp4& a) {
   FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, kName, ": block_size is ", a.block_size,
            ", but must be 16 (NVFP4) or 32 (MXFP4)");
   const DTypeSet legal = a.block_size == 16 ? DTypeSet(DType::kF8E4M3) | DType::kU8 : DTypeSet(DType::kU8);
-  FI_CHECK(legal.has(a.a_descale.dtype()) && legal.has(a.b_descale.dtype()), ValueError, kName, ": a_descale and b_descale are ",
-           name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()), ", but with block_size ", a.block_size, " must be ", to_string(legal));
+  FI_CHECK(legal.has(a.a_descale.dtype()) && legal.has(a.b_descale.dtype()), ValueError, kName,
+           ": a_descale and b_descale are ", name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()),
+           ", but with block_size ", a.block_size, " must be ", to_string(legal));
   GroupedWork w = gemm::plain_work(kName, a);
   w.a_fp4 = w.b_fp4 = true;
   w.alpha = gemm::one_or(a.alpha, 1);
@@ -61,28 +63,46 @@ GroupedWork work(const GroupedMmFp4& a) {
 }
 
 template <class B>
-constexpr op::Field cudnn = op::attr<&B::backend>("backend", op::backends("cudnn:cuda|cake:cuda|auto"), op::keyword_only);
+constexpr op::Field cudnn =
+    op::attr<&B::backend>("backend", op::backends("cudnn:cuda|cake:cuda|auto"), op::keyword_only);
 using Bf16 = GroupedMmBf16;
 constexpr op::Field bf16_fields[] = {op::in<&Bf16::a>("a", "m k", DType::kBF16, op::any_layout),
                                      op::in<&Bf16::b>("b", "e n k", DType::kBF16, op::any_layout),
-                                     gemm::m_indptr<Bf16>, gemm::out_of_dtype<Bf16>, op::attr<&Bf16::out_dtype>("out_dtype"), cudnn<Bf16>,
+                                     gemm::m_indptr<Bf16>,
+                                     gemm::out_of_dtype<Bf16>,
+                                     op::attr<&Bf16::out_dtype>("out_dtype"),
+                                     cudnn<Bf16>,
                                      op::attr<&Bf16::tactic>("tactic")};
 using Fp8 = GroupedMmFp8;
 constexpr op::Field fp8_fields[] = {op::in<&Fp8::a>("a", "m k", op::fp8, op::any_layout),
                                     op::in<&Fp8::b>("b", "e n k", op::fp8, op::any_layout),
-                                    gemm::m_indptr<Fp8>, op::in<&Fp8::alpha>("alpha", nullptr, DType::kF32), gemm::out_of_dtype<Fp8>,
-                                    op::attr<&Fp8::out_dtype>("out_dtype"), cudnn<Fp8>, op::attr<&Fp8::tactic>("tactic")};
+                                    gemm::m_indptr<Fp8>,
+                                    op::in<&Fp8::alpha>("alpha", nullptr, DType::kF32),
+                                    gemm::out_of_dtype<Fp8>,
+                                    op::attr<&Fp8::out_dtype>("out_dtype"),
+                                    cudnn<Fp8>,
+                                    op::attr<&Fp8::tactic>("tactic")};
 using Mxfp8 = GroupedMmMxfp8;
-constexpr op::Field mxfp8_fields[] = {op::in<&Mxfp8::a>("a", "m k", op::fp8), op::in<&Mxfp8::b>("b", "e n k", op::fp8),
+constexpr op::Field mxfp8_fields[] = {op::in<&Mxfp8::a>("a", "m k", op::fp8),
+                                      op::in<&Mxfp8::b>("b", "e n k", op::fp8),
                                       op::in<&Mxfp8::a_descale>("a_descale", nullptr, gemm::kByte),
-                                      op::in<&Mxfp8::b_descale>("b_descale", nullptr, gemm::kByte), gemm::m_indptr<Mxfp8>, gemm::out_of_dtype<Mxfp8>,
-                                      op::attr<&Mxfp8::out_dtype>("out_dtype"), cudnn<Mxfp8>, op::attr<&Mxfp8::tactic>("tactic")};
+                                      op::in<&Mxfp8::b_descale>("b_descale", nullptr, gemm::kByte),
+                                      gemm::m_indptr<Mxfp8>,
+                                      gemm::out_of_dtype<Mxfp8>,
+                                      op::attr<&Mxfp8::out_dtype>("out_dtype"),
+                                      cudnn<Mxfp8>,
+                                      op::attr<&Mxfp8::tactic>("tactic")};
 using Fp4 = GroupedMmFp4;
-constexpr op::Field fp4_fields[] = {op::in<&Fp4::a>("a", "m kb", gemm::kFp4Bytes), op::in<&Fp4::b>("b", "e n kb", gemm::kFp4Bytes),
+constexpr op::Field fp4_fields[] = {op::in<&Fp4::a>("a", "m kb", gemm::kFp4Bytes),
+                                    op::in<&Fp4::b>("b", "e n kb", gemm::kFp4Bytes),
                                     op::in<&Fp4::a_descale>("a_descale", nullptr, gemm::kSfBytes),
-                                    op::in<&Fp4::b_descale>("b_descale", nullptr, gemm::kSfBytes), gemm::m_indptr<Fp4>,
-                                    op::in<&Fp4::alpha>("alpha", nullptr, DType::kF32), gemm::out_of_dtype<Fp4>,
-                                    op::attr<&Fp4::out_dtype>("out_dtype"), op::attr<&Fp4::block_size>("block_size"), cudnn<Fp4>,
+                                    op::in<&Fp4::b_descale>("b_descale", nullptr, gemm::kSfBytes),
+                                    gemm::m_indptr<Fp4>,
+                                    op::in<&Fp4::alpha>("alpha", nullptr, DType::kF32),
+                                    gemm::out_of_dtype<Fp4>,
+                                    op::attr<&Fp4::out_dtype>("out_dtype"),
+                                    op::attr<&Fp4::block_size>("block_size"),
+                                    cudnn<Fp4>,
                                     op::attr<&Fp4::tactic>("tactic")};
 constexpr const char* kModule = "flashinfer.grouped_mm";
 
@@ -90,15 +110,15 @@ constexpr const char* kModule = "flashinfer.grouped_mm";
 
 namespace ops::gemm {
 constinit const op::Op grouped_mm_bf16 = flashinfer::gemm::define_grouped<grouped_mm_bf16, Bf16, work>(
-    "grouped_mm_bf16", kModule, "Each group of rows of a[m, k] times a matrix of b[e, n, k]^T.",
-    bf16_fields, grouped_mm_bf16_cases);
+    "grouped_mm_bf16", kModule, "Each group of rows of a[m, k] times a matrix of b[e, n, k]^T.", bf16_fields,
+    grouped_mm_bf16_cases);
 constinit const op::Op grouped_mm_fp8 = flashinfer::gemm::define_grouped<grouped_mm_fp8, Fp8, work>(
     "grouped_mm_fp8", kModule, "grouped_mm_bf16 of FP8 matrices, times alpha.", fp8_fields, grouped_mm_fp8_cases);
 constinit const op::Op grouped_mm_mxfp8 = flashinfer::gemm::define_grouped<grouped_mm_mxfp8, Mxfp8, work>(
     "grouped_mm_mxfp8", kModule, "grouped_mm_bf16 of MXFP8 matrices.", mxfp8_fields, grouped_mm_mxfp8_cases);
 constinit const op::Op grouped_mm_fp4 = flashinfer::gemm::define_grouped<grouped_mm_fp4, Fp4, work>(
-    "grouped_mm_fp4", kModule, "grouped_mm_bf16 of NVFP4 or MXFP4 matrices, times alpha.",
-    fp4_fields, grouped_mm_fp4_cases);
+    "grouped_mm_fp4", kModule, "grouped_mm_bf16 of NVFP4 or MXFP4 matrices, times alpha.", fp4_fields,
+    grouped_mm_fp4_cases);
 }  // namespace ops::gemm
 
 Tensor grouped_mm_bf16(const Bf16& a) { return op::call(family::grouped_mm_bf16, a); }

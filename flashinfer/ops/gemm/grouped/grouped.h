@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of which each group of rows has a weight of its own (ops.md section 10): experts of a mixture, adapters, segments.
+// Products of which each group of rows has a weight of its own (ops.md section 10): experts of a mixture, adapters,
+// segments.
 //
-// Groups may be empty and of any length. Rows that belong to no group (before m_indptr[0], from m_indptr[E] on, of index -1, masked)
-// are written as 0. An element's sum does not depend on the group that its row is in, nor on the other rows.
+// Groups may be empty and of any length. Rows that belong to no group (before m_indptr[0], from m_indptr[E] on, of
+// index -1, masked) are written as 0. An element's sum does not depend on the group that its row is in, nor on the
+// other rows.
 #pragma once
 #include <optional>
 #include <string>
@@ -39,8 +41,8 @@ Tensor grouped_mm_fp8(const GroupedMmFp8& args);
 
 /// The same of MXFP8 matrices.
 struct GroupedMmMxfp8 {
-  TensorView a, b;                   // e4m3 or e5m2
-  TensorView a_descale, b_descale;   // u8 ue8m0, 128x4, of all rows of a together; of each matrix of b
+  TensorView a, b;                  // e4m3 or e5m2
+  TensorView a_descale, b_descale;  // u8 ue8m0, 128x4, of all rows of a together; of each matrix of b
   TensorView m_indptr;
   std::optional<TensorView> out;
   DType out_dtype = DType::kBF16;
@@ -51,8 +53,8 @@ Tensor grouped_mm_mxfp8(const GroupedMmMxfp8& args);
 
 /// The same of NVFP4 (block_size 16) or MXFP4 (32) matrices, times alpha.
 struct GroupedMmFp4 {
-  TensorView a, b;                   // [m, k / 2], [e, n, k / 2] u8 or e2m1x2
-  TensorView a_descale, b_descale;   // e4m3 or ue8m0, 128x4, as in GroupedMmMxfp8
+  TensorView a, b;                  // [m, k / 2], [e, n, k / 2] u8 or e2m1x2
+  TensorView a_descale, b_descale;  // e4m3 or ue8m0, 128x4, as in GroupedMmMxfp8
   TensorView m_indptr;
   std::optional<TensorView> alpha;
   std::optional<TensorView> out;
@@ -81,9 +83,9 @@ Tensor group_gemm_fp8_nt_groupwise(const GroupGemmFp8NtGroupwise& args);
 
 /// Row r uses expert m_indices[r]; -1: none.
 struct GroupDeepgemmFp8NtGroupwise {
-  TensorView a, b;                // [m, k], [e, n, k] e4m3
-  TensorView a_scale, b_scale;    // f32 [m / gm, k / gk], [e, n / gn, k / gk]
-  TensorView m_indices;           // [m] i32
+  TensorView a, b;              // [m, k], [e, n, k] e4m3
+  TensorView a_scale, b_scale;  // f32 [m / gm, k / gk], [e, n / gn, k / gk]
+  TensorView m_indices;         // [m] i32
   std::vector<int64_t> scale_granularity_mnk = {1, 128, 128};
   std::optional<TensorView> out;
   std::optional<DType> out_dtype;
@@ -115,7 +117,8 @@ struct BatchDeepgemmFp8NtGroupwise {
 };
 Tensor batch_deepgemm_fp8_nt_groupwise(const BatchDeepgemmFp8NtGroupwise& args);
 
-/// a MXFP8, b MXFP4. The scale factors of group e start at row (m_indptr[e] + 127 e) / 128 * 128 of a_scale: each group is padded.
+/// a MXFP8, b MXFP4. The scale factors of group e start at row (m_indptr[e] + 127 e) / 128 * 128 of a_scale: each group
+/// is padded.
 struct GroupGemmMxfp4NtGroupwise {
   TensorView a;        // [m, k] e4m3 or e5m2
   TensorView b;        // [e, n, k / 2] u8
@@ -151,14 +154,15 @@ struct SegmentGemmReset {
   op::Object* self = nullptr;
   TensorView float_workspace_buffer, int_workspace_buffer;  // the CPU needs neither
 };
-/// Segment i of x times weights[weight_indices[i]], i when there are no indices. LoRA: one segment a request, one weight an adapter.
+/// Segment i of x times weights[weight_indices[i]], i when there are no indices. LoRA: one segment a request, one
+/// weight an adapter.
 struct SegmentGemmRun {
   op::Object* self = nullptr;
-  TensorView x;                                                        // [sum of lengths, d_in] bf16|f16 (f32: by the reference)
-  TensorView weights;                                                  // [w, d_out, d_in] when column-major, else [w, d_in, d_out]
-  int64_t batch_size = 0;                                              // segments
+  TensorView x;            // [sum of lengths, d_in] bf16|f16 (f32: by the reference)
+  TensorView weights;      // [w, d_out, d_in] when column-major, else [w, d_in, d_out]
+  int64_t batch_size = 0;  // segments
   bool weight_column_major = false;
-  std::optional<TensorView> out{};                                     // [sum of lengths, d_out] as x
+  std::optional<TensorView> out{};                                       // [sum of lengths, d_out] as x
   std::optional<TensorView> seg_lens{}, seg_indptr{}, weight_indices{};  // [s], [s + 1], [s]; one of the first two
 };
 class SegmentGEMMWrapper {

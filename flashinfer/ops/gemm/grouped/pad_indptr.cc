@@ -2,8 +2,8 @@
 // pad_indptr_to_multiple_of_4.
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/gemm/cases.h"
-#include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/grouped/scaled_batches.h"
+#include "flashinfer/ops/gemm/ops.h"
 
 namespace flashinfer {
 namespace {
@@ -11,7 +11,8 @@ constexpr const char* kName = "pad_indptr_to_multiple_of_4";
 using Pad = PadIndptr;
 
 void validate(const Pad& a) {
-  FI_CHECK(a.m_indptr.size(0) >= 1, ValueError, kName, ": m_indptr is empty, but must have an offset more than there are groups");
+  FI_CHECK(a.m_indptr.size(0) >= 1, ValueError, kName,
+           ": m_indptr is empty, but must have an offset more than there are groups");
   if (a.m_indptr.device() == kCpu) op::check_indptr(kName, "m_indptr", a.m_indptr);
 }
 op::Shape ranks(const Pad& a) {
@@ -22,7 +23,8 @@ template <class T>
 void pad(const Pad& a) {
   const T* from = a.m_indptr.data_as<T>();
   T *to = a.padded_m_indptr->data_as<T>(), *rank = a.padded_m_rank->data_as<T>();
-  const int64_t step = a.m_indptr.stride(0), to_step = a.padded_m_indptr->stride(0), rank_step = a.padded_m_rank->stride(0);
+  const int64_t step = a.m_indptr.stride(0), to_step = a.padded_m_indptr->stride(0),
+                rank_step = a.padded_m_rank->stride(0);
   T next = 0;
   to[0] = 0;
   for (int64_t q = 0; q + 1 < a.m_indptr.size(0); ++q) {
@@ -68,8 +70,9 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::gemm {
 constinit const op::Op pad_indptr_op = op::define<Pad, validate>(
-    kName, "flashinfer.gemm", "Offsets of groups of rows, each rounded up to a multiple of 4 rows, and the new place of each row.", fields, candidates,
-    cases);
+    kName, "flashinfer.gemm",
+    "Offsets of groups of rows, each rounded up to a multiple of 4 rows, and the new place of each row.", fields,
+    candidates, cases);
 }  // namespace ops::gemm
 
 std::pair<Tensor, Tensor> pad_indptr_to_multiple_of_4(const Pad& a) { return op::call(ops::gemm::pad_indptr_op, a); }

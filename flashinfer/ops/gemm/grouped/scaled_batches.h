@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped products of FP8 and FP4 with scales of blocks, whose groups are the rows that count of each matrix, or segments of rows. All sum
-// in f32, in one order for an element whatever its neighbours, and round once; rows of no group become 0. ValueError: extents, dtypes or
-// numbers of scales that do not fit together, transposed operands (only a[.., m, k] and b[q, n, k] exist), offsets that break a promise.
+// Grouped products of FP8 and FP4 with scales of blocks, whose groups are the rows that count of each matrix, or
+// segments of rows. All sum in f32, in one order for an element whatever its neighbours, and round once; rows of no
+// group become 0. ValueError: extents, dtypes or numbers of scales that do not fit together, transposed operands (only
+// a[.., m, k] and b[q, n, k] exist), offsets that break a promise.
 //
-// block_scale_type: "nvfp4" (e2m1, an e4m3 scale for 16 along k), "mxfp4" (e2m1, ue8m0 for 32), "mxfp8" (FP8, ue8m0 for 32), "mixed" (a as
-// mxfp8, b as mxfp4). Scales lie in tiles of 128x4, each matrix padded to whole tiles; any shape of so many bytes.
+// block_scale_type: "nvfp4" (e2m1, an e4m3 scale for 16 along k), "mxfp4" (e2m1, ue8m0 for 32), "mxfp8" (FP8, ue8m0 for
+// 32), "mixed" (a as mxfp8, b as mxfp4). Scales lie in tiles of 128x4, each matrix padded to whole tiles; any shape of
+// so many bytes.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,9 +18,9 @@ namespace flashinfer {
 
 /// out[q, r] = a[q, r] . b[q]^T for r < masked_m[q].
 struct MaskedScaledBmm {
-  TensorView a, b;               // [q, m, k], [q, n, k]; e2m1: bytes of two
-  TensorView a_scale, b_scale;   // u8 or e4m3
-  TensorView masked_m;           // i32 [q], in [0, m]
+  TensorView a, b;              // [q, m, k], [q, n, k]; e2m1: bytes of two
+  TensorView a_scale, b_scale;  // u8 or e4m3
+  TensorView masked_m;          // i32 [q], in [0, m]
   std::string block_scale_type;
   std::optional<TensorView> max_m_device = {};  // changes nothing
   bool transpose_a = false, transpose_b = true;
@@ -36,8 +38,8 @@ struct RaggedScaledBmm {
   int64_t max_m = 0;            // no segment is longer
   std::string block_scale_type;
   bool transpose_a = false, transpose_b = true;
-  bool static_persistent = true;   // CUDA only
-  bool swizzled_layout_a = true;   // only true
+  bool static_persistent = true;                                       // CUDA only
+  bool swizzled_layout_a = true;                                       // only true
   std::optional<TensorView> a_global_scale = {}, b_global_scale = {};  // one f32, f32 [q]; 1 when absent
   std::string backend = "cutile";
   std::optional<TensorView> out = {};  // ours: f32 [m, n]
@@ -59,18 +61,18 @@ struct RaggedBlockScaledBmm {
 };
 Tensor ragged_block_scaled_bmm(const RaggedBlockScaledBmm& args);
 
-/// out[:, :, q] = alpha[q] * lhs[:, :, q] . rhs[:, :, q]^T for the first masked_m[q] rows. All operands are views whose last axis, the
-/// experts, is the slowest: lhs (codes [m, k / 2, q], scales [32, 4, pad(m, 128) / 128, 4, pad(k / sf_vec_size, 4) / 4, q]), rhs likewise
-/// with n, as scaled_fp4_grouped_quantize makes them; e4m3 codes: [m, k, q].
+/// out[:, :, q] = alpha[q] * lhs[:, :, q] . rhs[:, :, q]^T for the first masked_m[q] rows. All operands are views whose
+/// last axis, the experts, is the slowest: lhs (codes [m, k / 2, q], scales [32, 4, pad(m, 128) / 128, 4, pad(k /
+/// sf_vec_size, 4) / 4, q]), rhs likewise with n, as scaled_fp4_grouped_quantize makes them; e4m3 codes: [m, k, q].
 struct GroupedGemmNtMasked {
-  op::PagedKv lhs, rhs;  // (codes, scales)
-  TensorView out;        // [m, n, q], written
-  TensorView masked_m;   // i32 [q], in [0, m]
-  std::string ab_dtype;  // "float4_e2m1fn" or "float8_e4m3fn", what lhs and rhs hold
-  std::string sf_dtype;  // "float8_e4m3fn" or "float8_e8m0fnu"
-  std::string c_dtype;   // "bfloat16", "float16" or "float32", out's
-  int64_t sf_vec_size = 0;  // 16 for e4m3 scales, 32 for ue8m0
-  std::optional<TensorView> alpha = {};     // f32 of q elements; 1 when absent
+  op::PagedKv lhs, rhs;                         // (codes, scales)
+  TensorView out;                               // [m, n, q], written
+  TensorView masked_m;                          // i32 [q], in [0, m]
+  std::string ab_dtype;                         // "float4_e2m1fn" or "float8_e4m3fn", what lhs and rhs hold
+  std::string sf_dtype;                         // "float8_e4m3fn" or "float8_e8m0fnu"
+  std::string c_dtype;                          // "bfloat16", "float16" or "float32", out's
+  int64_t sf_vec_size = 0;                      // 16 for e4m3 scales, 32 for ue8m0
+  std::optional<TensorView> alpha = {};         // f32 of q elements; 1 when absent
   std::optional<std::string> alpha_dtype = {};  // "float32"
   std::vector<int64_t> mma_tiler_mn = {128, 128}, cluster_shape_mn = {1, 1};  // CUDA only
   std::optional<int64_t> sm_count = {};                                       // CUDA only
@@ -78,9 +80,10 @@ struct GroupedGemmNtMasked {
 };
 void grouped_gemm_nt_masked(const GroupedGemmNtMasked& args);
 
-/// Offsets of the same groups, each rounded up to a multiple of 4 rows, and where each row of the old order lies in the new one.
+/// Offsets of the same groups, each rounded up to a multiple of 4 rows, and where each row of the old order lies in the
+/// new one.
 struct PadIndptr {
-  TensorView m_indptr;  // i32 or i64 [q + 1], from 0 on, not falling
+  TensorView m_indptr;                             // i32 or i64 [q + 1], from 0 on, not falling
   std::optional<TensorView> padded_m_indptr = {};  // ours: as m_indptr
   std::optional<TensorView> padded_m_rank = {};    // ours: as m_indptr, [m_indptr[q]]
 };

@@ -27,15 +27,16 @@ int64_t segment_columns(const SegmentGemmRun& a) { return a.weights.size(a.weigh
 op::Shape segment_shape(const SegmentGemmRun& a) { return {2, {a.x.size(0), segment_columns(a)}}; }
 
 std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
-  FI_CHECK(a.seg_lens || a.seg_indptr, ValueError, kSegmentRun, ": seg_lens and seg_indptr are both None, but one of them must be given");
+  FI_CHECK(a.seg_lens || a.seg_indptr, ValueError, kSegmentRun,
+           ": seg_lens and seg_indptr are both None, but one of them must be given");
   std::vector<gemm::Group> out;
   if (a.seg_indptr) {
-    FI_CHECK(a.seg_indptr->size(0) == a.batch_size + 1, ValueError, kSegmentRun, ": seg_indptr.shape[0] is ", a.seg_indptr->size(0),
-             ", but batch_size is ", a.batch_size, ", which needs ", a.batch_size + 1);
+    FI_CHECK(a.seg_indptr->size(0) == a.batch_size + 1, ValueError, kSegmentRun, ": seg_indptr.shape[0] is ",
+             a.seg_indptr->size(0), ", but batch_size is ", a.batch_size, ", which needs ", a.batch_size + 1);
     out = gemm::groups_of(kSegmentRun, "seg_indptr", *a.seg_indptr, a.x.size(0));
   } else {
-    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ", a.seg_lens->size(0),
-             ", but batch_size is ", a.batch_size);
+    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ",
+             a.seg_lens->size(0), ", but batch_size is ", a.batch_size);
     int64_t row = 0;
     for (int64_t i = 0; i < a.batch_size; ++i) {
       const int64_t n = gemm::index_at(*a.seg_lens, i);
@@ -46,49 +47,56 @@ std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
     }
   }
   if (a.seg_lens && a.seg_indptr) {
-    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ", a.seg_lens->size(0),
-             ", but batch_size is ", a.batch_size);
+    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ",
+             a.seg_lens->size(0), ", but batch_size is ", a.batch_size);
     for (size_t i = 0; i < out.size(); ++i)
-      FI_CHECK(gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)) == out[i].rows, ValueError, kSegmentRun, ": seg_lens[", i, "] is ",
-               gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)), ", but seg_indptr gives the segment ", out[i].rows, " rows");
+      FI_CHECK(gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)) == out[i].rows, ValueError, kSegmentRun,
+               ": seg_lens[", i, "] is ", gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)),
+               ", but seg_indptr gives the segment ", out[i].rows, " rows");
   }
   if (a.weight_indices)
-    FI_CHECK(a.weight_indices->size(0) == a.batch_size, ValueError, kSegmentRun, ": weight_indices.shape[0] is ", a.weight_indices->size(0),
-             ", but batch_size is ", a.batch_size);
+    FI_CHECK(a.weight_indices->size(0) == a.batch_size, ValueError, kSegmentRun, ": weight_indices.shape[0] is ",
+             a.weight_indices->size(0), ", but batch_size is ", a.batch_size);
   for (size_t i = 0; i < out.size(); ++i) {
     if (a.weight_indices) out[i].weight = gemm::index_at(*a.weight_indices, static_cast<int64_t>(i));
-    FI_CHECK(0 <= out[i].weight && out[i].weight < a.weights.size(0), ValueError, kSegmentRun, ": segment ", i, " takes weight ",
-             out[i].weight, ", but there are ", a.weights.size(0));
+    FI_CHECK(0 <= out[i].weight && out[i].weight < a.weights.size(0), ValueError, kSegmentRun, ": segment ", i,
+             " takes weight ", out[i].weight, ", but there are ", a.weights.size(0));
   }
   return out;
 }
 GroupedWork work(const SegmentGemmRun& a) {
   FI_CHECK(a.self->planned, RuntimeError, kSegmentRun, " before ", kSegmentInit);
   const TensorView b = a.weight_column_major ? a.weights : a.weights.transpose(1, 2);
-  FI_CHECK(b.size(2) == a.x.size(1), ValueError, kSegmentRun, ": weights is ", to_string(a.weights), ", but x.shape[1] is ", a.x.size(1),
-           " and weight_column_major is ", a.weight_column_major ? "True" : "False");
+  FI_CHECK(b.size(2) == a.x.size(1), ValueError, kSegmentRun, ": weights is ", to_string(a.weights),
+           ", but x.shape[1] is ", a.x.size(1), " and weight_column_major is ",
+           a.weight_column_major ? "True" : "False");
   return {.a = a.x, .b = b, .out = gemm::out_or_none(a.out), .groups = segments(a)};
 }
 /// The kernel multiplies bf16 exactly; f16 has more bits than that.
 op::Refusal refuse_type(const SegmentGemmRun& a) {
-  return gemm::kHalves.has(a.x.dtype()) ? op::Refusal() : str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16");
+  return gemm::kHalves.has(a.x.dtype())
+             ? op::Refusal()
+             : str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16");
 }
 constexpr op::Field segment_init_fields[] = {
-    op::self<&SegmentGemmInit::self>(), op::scratch<&SegmentGemmInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
+    op::self<&SegmentGemmInit::self>(),
+    op::scratch<&SegmentGemmInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
     op::attr<&SegmentGemmInit::backend>("backend", op::choices("auto|sm80|sm90"))};
 constexpr op::Field segment_reset_fields[] = {
-    op::self<&SegmentGemmReset::self>(), op::scratch<&SegmentGemmReset::float_workspace_buffer>("float_workspace_buffer", nullptr),
+    op::self<&SegmentGemmReset::self>(),
+    op::scratch<&SegmentGemmReset::float_workspace_buffer>("float_workspace_buffer", nullptr),
     op::scratch<&SegmentGemmReset::int_workspace_buffer>("int_workspace_buffer", nullptr)};
 using Segment = SegmentGemmRun;
-constexpr op::Field segment_fields[] = {op::self<&Segment::self>(),
-                                        op::in<&Segment::x>("x", "m k", op::floats, op::any_layout),
-                                        op::in<&Segment::weights>("weights", "w p q", op::same_as("x"), op::any_layout),
-                                        op::attr<&Segment::batch_size>("batch_size", op::required),
-                                        op::attr<&Segment::weight_column_major>("weight_column_major", op::required),
-                                        op::out<&Segment::out>("out", nullptr, op::same_as("x"), op::shape<segment_shape>),
-                                        op::in<&Segment::seg_lens>("seg_lens", "s", op::indices),
-                                        op::in<&Segment::seg_indptr>("seg_indptr", "t", op::indices),
-                                        op::in<&Segment::weight_indices>("weight_indices", "u", op::indices)};
+constexpr op::Field segment_fields[] = {
+    op::self<&Segment::self>(),
+    op::in<&Segment::x>("x", "m k", op::floats, op::any_layout),
+    op::in<&Segment::weights>("weights", "w p q", op::same_as("x"), op::any_layout),
+    op::attr<&Segment::batch_size>("batch_size", op::required),
+    op::attr<&Segment::weight_column_major>("weight_column_major", op::required),
+    op::out<&Segment::out>("out", nullptr, op::same_as("x"), op::shape<segment_shape>),
+    op::in<&Segment::seg_lens>("seg_lens", "s", op::indices),
+    op::in<&Segment::seg_indptr>("seg_indptr", "t", op::indices),
+    op::in<&Segment::weight_indices>("weight_indices", "u", op::indices)};
 op::Refusal never(const SegmentGemmInit&) { return {}; }
 constexpr op::Candidate segment_init_candidates[] = {op::candidate<never, launch_segment_init>("cpu")};
 op::Refusal never_reset(const SegmentGemmReset&) { return {}; }
@@ -99,22 +107,26 @@ constexpr const char* kModule = "flashinfer.gemm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op segment_init_op = op::define<SegmentGemmInit>(kSegmentInit, kModule, "Products of segments with weights of their own.",
-                                                                     segment_init_fields, segment_init_candidates, nullptr, {}, &segment_state);
-constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>("SegmentGEMMWrapper.reset_workspace_buffer", kModule,
-                                                                       "Another workspace; the CPU needs none.", segment_reset_fields,
-                                                                       segment_reset_candidates, nullptr, {}, &segment_state);
+constinit const op::Op segment_init_op =
+    op::define<SegmentGemmInit>(kSegmentInit, kModule, "Products of segments with weights of their own.",
+                                segment_init_fields, segment_init_candidates, nullptr, {}, &segment_state);
+constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>(
+    "SegmentGEMMWrapper.reset_workspace_buffer", kModule, "Another workspace; the CPU needs none.",
+    segment_reset_fields, segment_reset_candidates, nullptr, {}, &segment_state);
 constinit const op::Op segment_run_op = flashinfer::gemm::define_grouped<segment_run_op, Segment, work, refuse_type>(
-    kSegmentRun, kModule, "Each segment of x times the weight of its index.", segment_fields, segment_cases, &segment_state);
+    kSegmentRun, kModule, "Each segment of x times the weight of its index.", segment_fields, segment_cases,
+    &segment_state);
 }  // namespace ops::gemm
 
 SegmentGEMMWrapper::SegmentGEMMWrapper(const TensorView& workspace, const std::string& backend)
     : self_("SegmentGEMMWrapper", kModule, segment_state) {
-  op::call(family::segment_init_op, SegmentGemmInit{.self = &self_, .float_workspace_buffer = workspace, .backend = backend});
+  op::call(family::segment_init_op,
+           SegmentGemmInit{.self = &self_, .float_workspace_buffer = workspace, .backend = backend});
 }
 void SegmentGEMMWrapper::reset_workspace_buffer(const TensorView& float_workspace, const TensorView& int_workspace) {
   op::call(family::segment_reset_op,
-           SegmentGemmReset{.self = &self_, .float_workspace_buffer = float_workspace, .int_workspace_buffer = int_workspace});
+           SegmentGemmReset{
+               .self = &self_, .float_workspace_buffer = float_workspace, .int_workspace_buffer = int_workspace});
 }
 Tensor SegmentGEMMWrapper::run(SegmentGemmRun a) {
   a.self = &self_;

@@ -54,13 +54,15 @@ void reference_grouped(const B& a) {
 }
 /// `Type`: what the kernels do not multiply.
 template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&) = serves_all<B>>
-inline constexpr op::Candidate kGroupedCandidates[] = {op::candidate<refuse_grouped<O, B, Work, Type>, launch_grouped<B, Work>>("cpu"),
-                                                       op::reference<reference_grouped<B, Work>>()};
+inline constexpr op::Candidate kGroupedCandidates[] = {
+    op::candidate<refuse_grouped<O, B, Work, Type>, launch_grouped<B, Work>>("cpu"),
+    op::reference<reference_grouped<B, Work>>()};
 template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&) = serves_all<B>>
-constexpr op::Op define_grouped(const char* name, const char* module, const char* doc, std::span<const op::Field> fields, op::CaseTable cases,
+constexpr op::Op define_grouped(const char* name, const char* module, const char* doc,
+                                std::span<const op::Field> fields, op::CaseTable cases,
                                 const op::StateType* state = nullptr) {
-  return op::define<B, check_grouped<O, B, Work>, cost_grouped<B, Work>>(name, module, doc, fields, kGroupedCandidates<O, B, Work, Type>, cases, {},
-                                                                      state);
+  return op::define<B, check_grouped<O, B, Work>, cost_grouped<B, Work>>(
+      name, module, doc, fields, kGroupedCandidates<O, B, Work, Type>, cases, {}, state);
 }
 
 // ---- members ----

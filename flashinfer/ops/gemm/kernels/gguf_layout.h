@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block formats of GGUF files, and the panels that prepare_gguf_weights makes of them. Freestanding.
 //
-// A row of a weight is a row of blocks. All scales are f16. Q4_0, Q4_1: nibbles, element i in the low half and i + 16 in the high
-// half
-// of byte i. K formats: the interleavings written at their readers (kernels/cpu/gguf_sources.h).
+// A row of a weight is a row of blocks. All scales are f16. Q4_0, Q4_1: nibbles, element i in the low half and i + 16
+// in the high half of byte i. K formats: the interleavings written at their readers (kernels/cpu/gguf_sources.h).
 #pragma once
 #include <stdint.h>
 
@@ -52,14 +51,18 @@ struct GgufParams {
 };
 
 // ---- panels of 16 columns ----
-// u8 [panels, lines, 64]: a header line; the quants, block after block; the f16 scales [block][16]; with Q4_1 the f16 minima
-// [block][16]; the rest of the last line is 0. Quants of a block of 32 k: Q8_0 8 lines of two pairs, 8 bytes of one and 8 of
-// the other in turn, so that unpacking bytes within 128 bits leaves both in order (gguf_byte_place); the 4-bit formats 4 lines of words
-// [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line holds a few k pairs of all columns, as
-// in panels of bf16, and the bytes are those of the file.
-constexpr int64_t gguf_quant_bytes(GemmFormat f) { return f == GemmFormat::kQ8_0 ? 512 : 256; }  // of a block of a panel
+// u8 [panels, lines, 64]: a header line; the quants, block after block; the f16 scales [block][16]; with Q4_1 the f16
+// minima [block][16]; the rest of the last line is 0. Quants of a block of 32 k: Q8_0 8 lines of two pairs, 8 bytes of
+// one and 8 of the other in turn, so that unpacking bytes within 128 bits leaves both in order (gguf_byte_place); the
+// 4-bit formats 4 lines of words [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line
+// holds a few k pairs of all columns, as in panels of bf16, and the bytes are those of the file.
+constexpr int64_t gguf_quant_bytes(GemmFormat f) {
+  return f == GemmFormat::kQ8_0 ? 512 : 256;
+}  // of a block of a panel
 /// Of Q8_0's word (column * 2 + k % 2) of a pair, in the block.
-constexpr int64_t gguf_byte_place(int64_t pair, int64_t word) { return pair / 2 * 64 + word / 8 * 16 + pair % 2 * 8 + word % 8; }
+constexpr int64_t gguf_byte_place(int64_t pair, int64_t word) {
+  return pair / 2 * 64 + word / 8 * 16 + pair % 2 * 8 + word % 8;
+}
 constexpr int64_t gguf_scale_bytes(GemmFormat f) { return f == GemmFormat::kQ4_1 ? 64 : 32; }
 constexpr int64_t gguf_lines(GemmFormat f, int64_t k) {
   return 1 + (k / 32 * (gguf_quant_bytes(f) + gguf_scale_bytes(f)) + kPanelLine - 1) / kPanelLine;

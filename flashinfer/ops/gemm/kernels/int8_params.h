@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of operands that are both small integers times scales of blocks along k: u8 x s8 with exact sums. Freestanding.
+// Products of operands that are both small integers times scales of blocks along k: u8 x s8 with exact sums.
+// Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -7,8 +8,8 @@
 
 namespace flashinfer {
 
-/// What a row of A contributes to a group of k that shares scales: its scale, what the integer sum starts with (minus the zero point of B
-/// times the sum of the row's integers), and scale times that sum, which counts B's minimum times.
+/// What a row of A contributes to a group of k that shares scales: its scale, what the integer sum starts with (minus
+/// the zero point of B times the sum of the row's integers), and scale times that sum, which counts B's minimum times.
 struct ByteRow {
   float scale;
   int32_t start;
@@ -29,8 +30,8 @@ struct ByteGemmConfig {
   friend constexpr bool operator==(const ByteGemmConfig&, const ByteGemmConfig&) = default;
 };
 
-/// A comes in groups of `width` rows (8, or m when that is less): quad q (four k) of row r at ((q * width) + r) * 4 of its group, factors
-/// of group of k g at g * width + r. Which k a quad holds: byte_order.
+/// A comes in groups of `width` rows (8, or m when that is less): quad q (four k) of row r at ((q * width) + r) * 4 of
+/// its group, factors of group of k g at g * width + r. Which k a quad holds: byte_order.
 struct ByteGemmParams {
   const int8_t* a = nullptr;
   const ByteRow* a_rows = nullptr;
@@ -48,8 +49,8 @@ struct ByteGemmParams {
   float scale = 1;
 };
 
-/// GGUF: task t quantises the rows of group t, each in blocks of 32: scale = amax / 127, q = x * (127 / amax) rounded to nearest even. A block
-/// below 1e-36 counts as 0, one with an infinity or a NaN as NaN.
+/// GGUF: task t quantises the rows of group t, each in blocks of 32: scale = amax / 127, q = x * (127 / amax) rounded
+/// to nearest even. A block below 1e-36 counts as 0, one with an infinity or a NaN as NaN.
 struct QuantizeRowsParams {
   const bf16_t* from = nullptr;
   int64_t line = 0, step = 0;
@@ -70,8 +71,9 @@ struct QuantizeRowsConfig {
   friend constexpr bool operator==(const QuantizeRowsConfig&, const QuantizeRowsConfig&) = default;
 };
 
-/// Products of FP4 matrices: both are halves of integers, so that a block's sum is exact too and counts (scale of a x scale of b) times.
-/// Eight k are the low nibbles of four bytes, then the high ones; twice an e2m1 number plus 12 is a u8.
+/// Products of FP4 matrices: both are halves of integers, so that a block's sum is exact too and counts (scale of a x
+/// scale of b) times. Eight k are the low nibbles of four bytes, then the high ones; twice an e2m1 number plus 12 is a
+/// u8.
 struct Fp4GemmConfig {
   unsigned char groups;    // blocks in 32 k: 2 (NVFP4) or 1 (MXFP4)
   unsigned char packed_b;  // panels of prepare_quantized_weights
@@ -94,8 +96,8 @@ struct Fp4RowsParams {
   ScaleFactors sf{};
 };
 
-/// Place of element i of 32 among the 8 quads, as quad * 4 + byte. Nibble panels give even pairs of eight k by a mask and odd ones by a
-/// shift and a mask: 0 4 1 5, then 2 6 3 7.
+/// Place of element i of 32 among the 8 quads, as quad * 4 + byte. Nibble panels give even pairs of eight k by a mask
+/// and odd ones by a shift and a mask: 0 4 1 5, then 2 6 3 7.
 constexpr int byte_order(bool nibbles, int i) {
   return nibbles ? (i / 8 * 2 + i / 2 % 2) * 4 + i % 2 * 2 + i / 4 % 2 : i;
 }

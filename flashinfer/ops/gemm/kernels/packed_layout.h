@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prepared weights of bytes: the header of a panel of 16 columns, and the panels that prepare_quantized_weights makes. Freestanding.
+// Prepared weights of bytes: the header of a panel of 16 columns, and the panels that prepare_quantized_weights makes.
+// Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -7,7 +8,8 @@
 
 namespace flashinfer {
 
-// ---- the header: the first line of every panel, so that a prepared weight says what it is, and so do its panels alone ----
+// ---- the header: the first line of every panel, so that a prepared weight says what it is, and so do its panels alone
+// ----
 inline constexpr int64_t kPanelLine = 64, kPanelWidth = 16;
 inline constexpr unsigned char kPanelMagic[8] = {'F', 'I', 'p', 'a', 'n', 'e', 'l', 16};
 constexpr int64_t panels_of(int64_t n) { return (n + kPanelWidth - 1) / kPanelWidth; }
@@ -28,10 +30,11 @@ inline int64_t read_panel_header(const uint8_t* line, GemmFormat f, int64_t* k) 
 }
 
 // ---- e4m3 and FP4 ----
-// [panels, lines, 64] of bytes: the header, then a line for each four bytes along k, which it holds of all 16 columns: what one row needs
-// of a weight next lies side by side, and products of several rows convert lines on the way. FP4: column c's bytes at 4 c. e4m3: within a
-// quarter (four columns) first their lower two bytes, then the upper ones, so that unpacking bytes gives a k pair of each. k is padded
-// with zeros to a multiple of 32. Scale factors of a byte: SfLayout::kPanels.
+// [panels, lines, 64] of bytes: the header, then a line for each four bytes along k, which it holds of all 16 columns:
+// what one row needs of a weight next lies side by side, and products of several rows convert lines on the way. FP4:
+// column c's bytes at 4 c. e4m3: within a quarter (four columns) first their lower two bytes, then the upper ones, so
+// that unpacking bytes gives a k pair of each. k is padded with zeros to a multiple of 32. Scale factors of a byte:
+// SfLayout::kPanels.
 /// Elements in a word of four bytes.
 constexpr int64_t word_elements(GemmFormat f) { return f == GemmFormat::kFp4 ? 8 : 4; }
 constexpr int64_t word_lines(GemmFormat f, int64_t k) { return 1 + (k + 31) / 32 * (32 / word_elements(f)); }

@@ -40,8 +40,9 @@ struct GemmConfig {
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
-/// Scale factors of a byte for `block` elements along k, multiplied into the elements while packing: the products of e2m1 and
-/// e4m3, and of any of these types and a power of two, are bf16 numbers (below 2^-126 they count as 0, from 2^128 on as infinity).
+/// Scale factors of a byte for `block` elements along k, multiplied into the elements while packing: the products of
+/// e2m1 and e4m3, and of any of these types and a power of two, are bf16 numbers (below 2^-126 they count as 0, from
+/// 2^128 on as infinity).
 struct ScaleFactors {
   const uint8_t* bytes = nullptr;  // null: none
   int64_t columns = 0;             // of the matrix, without padding
@@ -51,21 +52,23 @@ struct ScaleFactors {
   SfLayout layout = SfLayout::kLinear;
   unsigned char e8m0 = 0;  // else e4m3
 };
-/// f32 scales of blocks of lines x k: that of (line, k block) at p[(first + line) / lines * line_stride + block * k_stride].
+/// f32 scales of blocks of lines x k: that of (line, k block) at p[(first + line) / lines * line_stride + block *
+/// k_stride].
 struct BlockScales {
   const float* p = nullptr;
   int64_t lines = 1, line_stride = 0, k_stride = 0, batch = 0, first = 0;
 };
 
-/// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias; with a grid the sum over k blocks of (A . B) * a_grid * b_grid.
-/// Task t is (batch, rows, panels) with panels fastest, so that tasks next to each other share rows of A.
+/// out[i, m, n] = (A[i] . B[i]) * scale_a * scale_b + bias; with a grid the sum over k blocks of (A . B) * a_grid *
+/// b_grid. Task t is (batch, rows, panels) with panels fastest, so that tasks next to each other share rows of A.
 struct GemmParams {
-  const void* a_blocks = nullptr;                 // packed rows (GemmPackParams), or null
-  int64_t a_block = 0, a_batch_blocks = 0;        // elements between blocks, between batches
+  const void* a_blocks = nullptr;           // packed rows (GemmPackParams), or null
+  int64_t a_block = 0, a_batch_blocks = 0;  // elements between blocks, between batches
   int64_t packed_rows = 0;
   const void* a = nullptr;  // bf16 rows from packed_rows on, k contiguous
   int64_t a_row = 0, a_batch = 0;
-  const void* b = nullptr;  // packed: panel p at p * b_panel (but GGUF: behind its header); else element (k, n) at k * b_k + n * b_n; FP4: bytes
+  const void* b = nullptr;  // packed: panel p at p * b_panel (but GGUF: behind its header); else element (k, n) at k *
+                            // b_k + n * b_n; FP4: bytes
   int64_t b_panel = 0, b_k = 0, b_n = 0, b_batch = 0;
   const void* bias = nullptr;  // bf16[n] or null
   void* out = nullptr;
@@ -75,12 +78,14 @@ struct GemmParams {
   int64_t pairs_per_block = 0;  // k pairs between visits to the f32 scratch; >= all pairs: no scratch
   float scale_a = 1, scale_b = 1;
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
-  int64_t b_block_k = 0, b_block_stride = 0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: not that layout
-  int64_t split_k = 0;        // f16: elements of a line; k is 3 for each of them, rounded up to 32
+  int64_t b_block_k = 0,
+          b_block_stride =
+              0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: not that layout
+  int64_t split_k = 0;              // f16: elements of a line; k is 3 for each of them, rounded up to 32
   unsigned char b_interleaved = 0;  // in which rows of each 32 are dealt out (prepare_low_latency_gemm_weights)
   ScaleFactors b_sf{};
   BlockScales a_grid{}, b_grid{};
-  int64_t grid_pairs = 0;  // k pairs of a grid's block: divides 128
+  int64_t grid_pairs = 0;         // k pairs of a grid's block: divides 128
   const float* a_sums = nullptr;  // GGUF formats with minima: the sum of A's row over each block of 32 k, [m, k / 32]
 };
 
@@ -99,16 +104,17 @@ struct GemmPackConfig {
 };
 struct GemmPackParams {
   const void* from = nullptr;
-  int64_t line = 0, step = 0, batch_stride = 0;  // elements (FP4: bytes) between rows of A (columns of B), along k, between batches
+  int64_t line = 0, step = 0,
+          batch_stride = 0;  // elements (FP4: bytes) between rows of A (columns of B), along k, between batches
   void* to = nullptr;
-  int64_t to_batch = 0;  // elements
+  int64_t to_batch = 0;      // elements
   int64_t lines = 0, k = 0;  // of one batch
   int64_t tasks_per_batch = 0;
   ScaleFactors sf{};
   int64_t split_k = 0;  // as GemmParams
 };
-/// k of a product of f16 numbers: each 32 of A come as high, high, low parts and of B as high, low, high ones, so that a.b is summed
-/// without its low times low, 2^-18 of it.
+/// k of a product of f16 numbers: each 32 of A come as high, high, low parts and of B as high, low, high ones, so that
+/// a.b is summed without its low times low, 2^-18 of it.
 constexpr int64_t split_depth(int64_t k) { return (k + 31) / 32 * 96; }
 
 /// Task t is row t: to[t][k / 32] = sums over blocks of 32.

@@ -21,7 +21,8 @@ int64_t matrices(const Prepare& a) { return a.b.rank() == 3 ? a.b.size(0) : 1; }
 int32_t block_of(const Prepare& a) { return static_cast<int32_t>(a.block_size.value_or(fp4(a) ? 16 : 32)); }
 bool has_scales(const Prepare& a) { return a.b_descale.has_value(); }
 ScaleFactors scales_of(const Prepare& a) {
-  return gemm::check_sf(kName, "b_descale", *a.b_descale, a.is_sf_swizzled_layout ? SfLayout::k128x4 : SfLayout::kLinear, false, matrices(a),
+  return gemm::check_sf(kName, "b_descale", *a.b_descale,
+                        a.is_sf_swizzled_layout ? SfLayout::k128x4 : SfLayout::kLinear, false, matrices(a),
                         a.b.size(-2), depth(a) / block_of(a), block_of(a));
 }
 op::Shape stacked(const Prepare& a, int64_t x, int64_t y, int64_t z) {
@@ -29,7 +30,8 @@ op::Shape stacked(const Prepare& a, int64_t x, int64_t y, int64_t z) {
   return {3, {x, y, z}};
 }
 void check_rank(const Prepare& a) {
-  FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, kName, ": b is ", to_string(a.b), ", but must be [n, k], FP4 [n, k / 2], or a stack of them");
+  FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, kName, ": b is ", to_string(a.b),
+           ", but must be [n, k], FP4 [n, k / 2], or a stack of them");
 }
 op::Shape weight_shape(const Prepare& a) {
   check_rank(a);
@@ -43,30 +45,34 @@ void validate(const Prepare& a) {
   check_rank(a);
   FI_CHECK(a.b.size(-1) <= 1 || a.b.stride(-1) == 1, ValueError, kName, ": b is ", to_string(a.b),
            ", but k must be contiguous: the [n, k] weight, not its transposed view");
-  FI_CHECK(!a.block_size || has_scales(a), ValueError, kName, ": block_size is ", a.block_size.value_or(0), ", but there is no b_descale");
+  FI_CHECK(!a.block_size || has_scales(a), ValueError, kName, ": block_size is ", a.block_size.value_or(0),
+           ", but there is no b_descale");
   if (!has_scales(a)) return;
-  FI_CHECK(block_of(a) == 32 || (block_of(a) == 16 && fp4(a)), ValueError, kName, ": block_size is ", block_of(a), ", but must be ",
-           fp4(a) ? "16 (NVFP4) or 32 (MXFP4)" : "32 (MXFP8)");
-  FI_CHECK(depth(a) % block_of(a) == 0, ValueError, kName, ": k is ", depth(a), " (from b.shape[", a.b.rank() - 1, "]), but must be a multiple of ",
-           block_of(a));
-  FI_CHECK(block_of(a) == 16 || a.b_descale->dtype() == DType::kU8, ValueError, kName, ": b_descale is ", to_string(*a.b_descale),
-           ", but scale factors for 32 are uint8 (ue8m0)");
+  FI_CHECK(block_of(a) == 32 || (block_of(a) == 16 && fp4(a)), ValueError, kName, ": block_size is ", block_of(a),
+           ", but must be ", fp4(a) ? "16 (NVFP4) or 32 (MXFP4)" : "32 (MXFP8)");
+  FI_CHECK(depth(a) % block_of(a) == 0, ValueError, kName, ": k is ", depth(a), " (from b.shape[", a.b.rank() - 1,
+           "]), but must be a multiple of ", block_of(a));
+  FI_CHECK(block_of(a) == 16 || a.b_descale->dtype() == DType::kU8, ValueError, kName, ": b_descale is ",
+           to_string(*a.b_descale), ", but scale factors for 32 are uint8 (ue8m0)");
   scales_of(a);
 }
 
 /// Panel p of matrix i.
 void fill_panel(const Prepare& a, int64_t i, int64_t p) {
   const GemmFormat f = gemm::format_of(a.b.dtype());
-  const int64_t n = a.b.size(-2), bytes = a.b.size(-1), columns = std::min(kPanelWidth, n - p * kPanelWidth), lines = word_lines(f, depth(a));
+  const int64_t n = a.b.size(-2), bytes = a.b.size(-1), columns = std::min(kPanelWidth, n - p * kPanelWidth),
+                lines = word_lines(f, depth(a));
   auto* const panel = static_cast<uint8_t*>(a.b_prepared->data()) + (i * panels_of(n) + p) * lines * kPanelLine;
   write_panel_header(panel, f, columns, depth(a));
   std::memset(panel + kPanelLine, 0, static_cast<size_t>((lines - 1) * kPanelLine));
   for (int64_t c = 0; c < columns; ++c) {
-    const auto* const from = static_cast<const uint8_t*>(a.b.data()) + (a.b.rank() == 3 ? i * a.b.stride(0) : 0) + (p * kPanelWidth + c) * a.b.stride(-2);
+    const auto* const from = static_cast<const uint8_t*>(a.b.data()) + (a.b.rank() == 3 ? i * a.b.stride(0) : 0) +
+                             (p * kPanelWidth + c) * a.b.stride(-2);
     const int64_t low = word_place(f, c, 0), high = word_place(f, c, 2);
     uint8_t* to = panel + kPanelLine;
     int64_t at = 0;
-    for (; at + 4 <= bytes; at += 4, to += kPanelLine) std::memcpy(to + low, from + at, 2), std::memcpy(to + high, from + at + 2, 2);
+    for (; at + 4 <= bytes; at += 4, to += kPanelLine)
+      std::memcpy(to + low, from + at, 2), std::memcpy(to + high, from + at + 2, 2);
     for (int64_t j = 0; at + j < bytes; ++j) to[word_place(f, c, j)] = from[at + j];
   }
   if (!has_scales(a)) return;
@@ -92,15 +98,18 @@ void reference(const Prepare& a) {
     const TensorView b = a.b.rank() == 3 ? a.b.select(0, t / panels) : a.b;
     write_panel_header(to, f, std::min<int64_t>(16, n - t % panels * 16), depth(a));
     to += kPanelLine;
-    for (int64_t at = 0; at < (lines - 1) * kPanelLine; ++at) *to++ = ref::prepared_byte(b, f == GemmFormat::kFp4, t % panels, at);
+    for (int64_t at = 0; at < (lines - 1) * kPanelLine; ++at)
+      *to++ = ref::prepared_byte(b, f == GemmFormat::kFp4, t % panels, at);
   }
   if (!has_scales(a)) return;
   const ScaleFactors s = scales_of(a);
   const int64_t padded = (s.columns + 3) / 4 * 4;
   auto* sf = static_cast<uint8_t*>(a.b_descale_prepared->data());
   for (int64_t at = 0; at < matrices(a) * panels * padded * 16; ++at) {
-    const int64_t panel = at / (padded * 16), matrix = panel / panels, row = panel % panels * 16 + at % 16, column = at / 16 % padded;
-    sf[at] = row < n && column < s.columns ? s.bytes[matrix * s.batch + sf_offset(s.layout, row, column, s.columns)] : uint8_t{0};
+    const int64_t panel = at / (padded * 16), matrix = panel / panels, row = panel % panels * 16 + at % 16,
+                  column = at / 16 % padded;
+    sf[at] = row < n && column < s.columns ? s.bytes[matrix * s.batch + sf_offset(s.layout, row, column, s.columns)]
+                                           : uint8_t{0};
   }
 }
 op::Refusal refuse(const Prepare& a) { return op::refuse_unless_cpu(family::prepare_quantized_op, &a); }
@@ -113,18 +122,22 @@ constexpr op::Field fields[] = {
     op::attr<&Prepare::block_size>("block_size"),
     op::attr<&Prepare::is_sf_swizzled_layout>("is_sf_swizzled_layout"),
     op::result<&Prepare::b_prepared>("b_prepared", nullptr, op::same_as("b"), op::contiguous, op::shape<weight_shape>),
-    op::result<&Prepare::b_descale_prepared>("b_descale_prepared", nullptr, op::same_as("b_descale"), op::contiguous, op::shape<scales_shape>,
-                                             op::when<has_scales>),
+    op::result<&Prepare::b_descale_prepared>("b_descale_prepared", nullptr, op::same_as("b_descale"), op::contiguous,
+                                             op::shape<scales_shape>, op::when<has_scales>),
 };
 constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op prepare_quantized_op = op::define<Prepare, validate, cost>(
-    kName, "flashinfer.gemm", "Brings a weight of FP8 or FP4, and its scale factors, into panels that products with few rows read at memory speed.",
-    fields, candidates, prepare_quantized_cases);
+constinit const op::Op prepare_quantized_op =
+    op::define<Prepare, validate, cost>(kName, "flashinfer.gemm",
+                                        "Brings a weight of FP8 or FP4, and its scale factors, into panels that "
+                                        "products with few rows read at memory speed.",
+                                        fields, candidates, prepare_quantized_cases);
 }  // namespace ops::gemm
 
-std::pair<Tensor, Tensor> prepare_quantized_weights(const Prepare& a) { return op::call(family::prepare_quantized_op, a); }
+std::pair<Tensor, Tensor> prepare_quantized_weights(const Prepare& a) {
+  return op::call(family::prepare_quantized_op, a);
+}
 
 }  // namespace flashinfer

@@ -13,7 +13,8 @@ using Prepare = PrepareBf16Fp4Weights;
 using Mm = MmBf16Fp4;
 namespace family = ops::gemm;
 constexpr const char *kPrepare = "prepare_bf16_fp4_weights", *kMm = "mm_bf16_fp4";
-constexpr const char* kBackends = "cudnn:cuda|cute-dsl:cuda|cute-dsl-native:cuda|blackwell-native:cuda|blackwell-tiled:cuda|auto";
+constexpr const char* kBackends =
+    "cudnn:cuda|cute-dsl:cuda|cute-dsl-native:cuda|blackwell-native:cuda|blackwell-tiled:cuda|auto";
 
 template <class B>
 ScaleFactors check_weight(const char* op, const B& a) {
@@ -26,7 +27,8 @@ ScaleFactors check_weight(const char* op, const B& a) {
 void validate_prepare(const Prepare& a) { check_weight(kPrepare, a); }
 void validate_mm(const Mm& a) {
   check_weight(kMm, a);
-  FI_CHECK(a.a.size(1) == 2 * a.b.size(1), ValueError, kMm, ": a.shape[1] is ", a.a.size(1), ", but k is ", 2 * a.b.size(1), " (from b.shape[1])");
+  FI_CHECK(a.a.size(1) == 2 * a.b.size(1), ValueError, kMm, ": a.shape[1] is ", a.a.size(1), ", but k is ",
+           2 * a.b.size(1), " (from b.shape[1])");
   gemm::check_out_dtype(kMm, a.out_dtype.value_or(DType::kBF16), op::floats);
 }
 
@@ -48,16 +50,19 @@ void reference(const Mm& a) {
   const ref::ScaleBytes scale{s.bytes, s.layout, false, s.columns, s.block};
   ref::nt_product(
       *a.out, 0, a.a.size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
-      [&](int64_t j, int64_t k) { return ref::narrow_at(a.b, true, j, k) * scale.at(j, k); }, static_cast<double>(gemm::one_or(a.alpha, 1)));
+      [&](int64_t j, int64_t k) { return ref::narrow_at(a.b, true, j, k) * scale.at(j, k); },
+      static_cast<double>(gemm::one_or(a.alpha, 1)));
 }
 op::Refusal never(const Prepare&) { return {}; }
 op::Refusal refuse(const Mm& a) {
   if (op::Refusal r = op::refuse_unless_cpu(family::mm_bf16_fp4_op, &a); !r.empty()) return r;
-  gemm::Product p{.m = a.a.size(0), .n = a.b.size(0), .k = a.a.size(1), .a = gemm::rows_of(a.a), .b = gemm::rows_of(a.b)};
+  gemm::Product p{
+      .m = a.a.size(0), .n = a.b.size(0), .k = a.a.size(1), .a = gemm::rows_of(a.a), .b = gemm::rows_of(a.b)};
   return gemm::refuse(p);
 }
 op::Cost cost(const Mm& a) {
-  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()), .flops = 4.0 * static_cast<double>(a.a.size(0)) * static_cast<double>(a.b.numel())};
+  return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()),
+          .flops = 4.0 * static_cast<double>(a.a.size(0)) * static_cast<double>(a.b.numel())};
 }
 
 op::Shape b_shape(const Prepare& a) { return {2, {a.b.size(0), a.b.size(1)}}; }
@@ -78,7 +83,8 @@ constexpr op::Field prepare_fields[] = {
     op::attr<&Prepare::backend>("backend", op::required, op::keyword_only, op::backends(kBackends)),
     op::attr<&Prepare::block_size>("block_size"),
     op::result<&Prepare::b_prepared>("b_prepared", nullptr, DType::kU8, op::shape<b_shape>),
-    op::result<&Prepare::b_descale_prepared>("b_descale_prepared", nullptr, op::same_as("b_descale"), op::shape<sf_shape>),
+    op::result<&Prepare::b_descale_prepared>("b_descale_prepared", nullptr, op::same_as("b_descale"),
+                                             op::shape<sf_shape>),
     op::result<&Prepare::alpha_prepared>("alpha_prepared", nullptr, DType::kF32, op::shape<one>),
 };
 constexpr op::Field mm_fields[] = {
@@ -99,9 +105,13 @@ constexpr op::Case kPrepareCases[] = {
     {"none", "b=u8:0x32 b_descale=e4m3:0 backend='auto'"},
 };
 constexpr op::Case kMmCases[] = {
-    {"row", "a=bf16:1x256 b=u8:33x128:randint(0,256) b_descale=u8:128x16:randint(40,56) alpha=f32:[0.5] backend='auto'", "cpu", 0, -1, 2e-2},
-    {"many", "a=bf16:40x80^pad8 b=u8:130x40:randint(0,256) b_descale=e4m3:2048:uniform(0.1,1) backend='auto' out_dtype=float32", "cpu", 0, -1, 1e-3},
-    {"decode", "a=bf16:1x4096 b=u8:14336x2048:randint(0,256) b_descale=u8:14336x256:randint(40,56) backend='auto'", "cpu", op::kBench},
+    {"row", "a=bf16:1x256 b=u8:33x128:randint(0,256) b_descale=u8:128x16:randint(40,56) alpha=f32:[0.5] backend='auto'",
+     "cpu", 0, -1, 2e-2},
+    {"many",
+     "a=bf16:40x80^pad8 b=u8:130x40:randint(0,256) b_descale=e4m3:2048:uniform(0.1,1) backend='auto' out_dtype=float32",
+     "cpu", 0, -1, 1e-3},
+    {"decode", "a=bf16:1x4096 b=u8:14336x2048:randint(0,256) b_descale=u8:14336x256:randint(40,56) backend='auto'",
+     "cpu", op::kBench},
 };
 std::span<const op::Case> prepare_cases() { return kPrepareCases; }
 std::span<const op::Case> mm_cases() { return kMmCases; }
@@ -109,13 +119,16 @@ std::span<const op::Case> mm_cases() { return kMmCases; }
 
 namespace ops::gemm {
 constinit const op::Op prepare_bf16_fp4_op = op::define<Prepare, validate_prepare>(
-    kPrepare, "flashinfer.gemm", "An NVFP4 weight for mm_bf16_fp4: copies, as the CPU multiplies weights where they lie.", prepare_fields, prepare_candidates,
-    prepare_cases);
-constinit const op::Op mm_bf16_fp4_op = op::define<Mm, validate_mm, cost>(kMm, "flashinfer.gemm", "bf16 rows times an NVFP4 weight.", mm_fields,
-                                                                         mm_candidates, mm_cases);
+    kPrepare, "flashinfer.gemm",
+    "An NVFP4 weight for mm_bf16_fp4: copies, as the CPU multiplies weights where they lie.", prepare_fields,
+    prepare_candidates, prepare_cases);
+constinit const op::Op mm_bf16_fp4_op = op::define<Mm, validate_mm, cost>(
+    kMm, "flashinfer.gemm", "bf16 rows times an NVFP4 weight.", mm_fields, mm_candidates, mm_cases);
 }  // namespace ops::gemm
 
-std::tuple<Tensor, Tensor, Tensor> prepare_bf16_fp4_weights(const Prepare& a) { return op::call(family::prepare_bf16_fp4_op, a); }
+std::tuple<Tensor, Tensor, Tensor> prepare_bf16_fp4_weights(const Prepare& a) {
+  return op::call(family::prepare_bf16_fp4_op, a);
+}
 Tensor mm_bf16_fp4(const Mm& a) { return op::call(family::mm_bf16_fp4_op, a); }
 
 }  // namespace flashinfer

@@ -17,14 +17,16 @@ namespace family = ops::gemm;
 constexpr int32_t kMxBlock = 32;
 
 void check_mx_depth(std::string_view op, std::string_view argument, int64_t k) {
-  FI_CHECK(k % kMxBlock == 0, ValueError, op, ": ", argument, ".shape[-1] is ", k, ", but k must be a multiple of 32 (one scale for 32)");
+  FI_CHECK(k % kMxBlock == 0, ValueError, op, ": ", argument, ".shape[-1] is ", k,
+           ", but k must be a multiple of 32 (one scale for 32)");
 }
 /// n of a `b` that is [`rows`, n], a transposed view, or prepared.
 template <class B>
 int64_t columns_of(const B& a, std::string_view op, int64_t rows, int64_t k) {
   if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns(op, "b", a.b, k);
-  FI_CHECK(a.b.rank() == 2 && a.b.size(0) == rows, ValueError, op, ": b is ", to_string(a.b), ", but must be [", rows, ", n] (from a.shape[1] = ",
-           a.a.size(1), "), the transposed view of a weight, or a weight from prepare_quantized_weights");
+  FI_CHECK(a.b.rank() == 2 && a.b.size(0) == rows, ValueError, op, ": b is ", to_string(a.b), ", but must be [", rows,
+           ", n] (from a.shape[1] = ", a.a.size(1),
+           "), the transposed view of a weight, or a weight from prepare_quantized_weights");
   gemm::check_column_major(op, "b", a.b);
   return a.b.size(1);
 }
@@ -38,13 +40,16 @@ SfLayout layout_of(bool eight) { return eight ? SfLayout::k8x4 : SfLayout::k128x
 ScaleFactors sf_a(const MmMxfp8& a) {
   FI_CHECK(a.a_descale.rank() == 1, ValueError, "mm_mxfp8: a_descale is ", to_string(a.a_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
-  return gemm::check_sf("mm_mxfp8", "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0), a.a.size(1) / kMxBlock, kMxBlock);
+  return gemm::check_sf("mm_mxfp8", "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0),
+                        a.a.size(1) / kMxBlock, kMxBlock);
 }
 ScaleFactors sf_b(const MmMxfp8& a) {
-  if (gemm::is_prepared(a.b)) return gemm::check_prepared_sf("mm_mxfp8", "b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
+  if (gemm::is_prepared(a.b))
+    return gemm::check_prepared_sf("mm_mxfp8", "b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
   FI_CHECK(a.b_descale.rank() == 1, ValueError, "mm_mxfp8: b_descale is ", to_string(a.b_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
-  return gemm::check_sf("mm_mxfp8", "b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1), a.a.size(1) / kMxBlock, kMxBlock);
+  return gemm::check_sf("mm_mxfp8", "b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1),
+                        a.a.size(1) / kMxBlock, kMxBlock);
 }
 void validate(const MmMxfp8& a) {
   check_mx_depth("mm_mxfp8", "a", a.a.size(1));
@@ -53,10 +58,12 @@ void validate(const MmMxfp8& a) {
   gemm::check_out_dtype("mm_mxfp8", a.out_dtype, gemm::kHalves);
 }
 ScaleFactors sf_a(const BmmMxfp8& a) {
-  return gemm::check_sf("bmm_mxfp8", "A_scale", a.A_scale, SfLayout::k128x4, true, a.A.size(0), a.A.size(1), a.A.size(2) / kMxBlock, kMxBlock);
+  return gemm::check_sf("bmm_mxfp8", "A_scale", a.A_scale, SfLayout::k128x4, true, a.A.size(0), a.A.size(1),
+                        a.A.size(2) / kMxBlock, kMxBlock);
 }
 ScaleFactors sf_b(const BmmMxfp8& a) {
-  return gemm::check_sf("bmm_mxfp8", "B_scale", a.B_scale, SfLayout::k128x4, true, a.B.size(0), a.B.size(2), a.A.size(2) / kMxBlock, kMxBlock);
+  return gemm::check_sf("bmm_mxfp8", "B_scale", a.B_scale, SfLayout::k128x4, true, a.B.size(0), a.B.size(2),
+                        a.A.size(2) / kMxBlock, kMxBlock);
 }
 void validate(const BmmMxfp8& a) {
   check_mx_depth("bmm_mxfp8", "A", a.A.size(2));
@@ -77,13 +84,16 @@ Product product(const BmmMxfp8& a) {
   return p;
 }
 /// One matrix: a [m, k], b [k, n] or bytes of FP4, scales as checked.
-void reference_sf(const TensorView& a, const TensorView& b, const TensorView& out, const ScaleFactors& sa, const ScaleFactors& sb, int64_t matrix,
-                  bool fp4, double alpha) {
-  const auto scales = [&](const ScaleFactors& s) { return ref::ScaleBytes{s.bytes + matrix * s.batch, s.layout, s.e8m0 != 0, s.columns, s.block}; };
+void reference_sf(const TensorView& a, const TensorView& b, const TensorView& out, const ScaleFactors& sa,
+                  const ScaleFactors& sb, int64_t matrix, bool fp4, double alpha) {
+  const auto scales = [&](const ScaleFactors& s) {
+    return ref::ScaleBytes{s.bytes + matrix * s.batch, s.layout, s.e8m0 != 0, s.columns, s.block};
+  };
   const ref::ScaleBytes fa = scales(sa), fb = scales(sb);
   const TensorView bt = gemm::rows_of_weight(b);
   ref::nt_product(
-      out, 0, out.size(0), a.size(1) * (fp4 ? 2 : 1), [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * fa.at(i, k); },
+      out, 0, out.size(0), a.size(1) * (fp4 ? 2 : 1),
+      [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * fa.at(i, k); },
       [&](int64_t j, int64_t k) { return ref::weight_at(bt, gemm::is_prepared(b), fp4, j, k) * fb.at(j, k); }, alpha);
 }
 void reference(const MmMxfp8& a) { reference_sf(a.a, a.b, *a.out, sf_a(a), sf_b(a), 0, false, 1); }
@@ -98,22 +108,25 @@ ScaleFactors fp4_sf(const MmFp4& a, std::string_view name, const TensorView& t, 
   const auto block = static_cast<int32_t>(a.block_size);
   return gemm::check_sf("mm_fp4", name, t, layout, !a.use_nvfp4, 1, lines, 2 * a.a.size(1) / block, block);
 }
-ScaleFactors sf_a(const MmFp4& a) { return fp4_sf(a, "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), a.a.size(0)); }
+ScaleFactors sf_a(const MmFp4& a) {
+  return fp4_sf(a, "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), a.a.size(0));
+}
 ScaleFactors sf_b(const MmFp4& a) {
   if (gemm::is_prepared(a.b))
-    return gemm::check_prepared_sf("mm_fp4", "b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1), static_cast<int32_t>(a.block_size));
+    return gemm::check_prepared_sf("mm_fp4", "b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1),
+                                   static_cast<int32_t>(a.block_size));
   return fp4_sf(a, "b_descale", a.b_descale, SfLayout::k128x4, a.b.size(1));
 }
 void validate(const MmFp4& a) {
   FI_CHECK(a.block_size == (a.use_nvfp4 ? 16 : 32), ValueError, "mm_fp4: block_size is ", a.block_size, ", but ",
            a.use_nvfp4 ? "NVFP4 has one scale for 16" : "MXFP4 (use_nvfp4 = False) has one scale for 32");
-  FI_CHECK(2 * a.a.size(1) % a.block_size == 0, ValueError, "mm_fp4: a.shape[1] is ", a.a.size(1), ", k = ", 2 * a.a.size(1),
-           ", but k must be a multiple of ", a.block_size);
+  FI_CHECK(2 * a.a.size(1) % a.block_size == 0, ValueError, "mm_fp4: a.shape[1] is ", a.a.size(1),
+           ", k = ", 2 * a.a.size(1), ", but k must be a multiple of ", a.block_size);
   FI_CHECK(a.use_nvfp4 || (a.a_descale.dtype() == DType::kU8 && a.b_descale.dtype() == DType::kU8), ValueError,
            "mm_fp4: a_descale and b_descale are ", name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()),
            ", but scales of MXFP4 are uint8 (ue8m0)");
-  FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, ValueError, "mm_fp4: a is ", to_string(a.a), " with stride ", a.a.stride(1),
-           " along k, but must be row-major");
+  FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, ValueError, "mm_fp4: a is ", to_string(a.a), " with stride ",
+           a.a.stride(1), " along k, but must be row-major");
   columns_of(a);
   gemm::check_one("mm_fp4", "alpha", a.alpha);
   gemm::check_out_dtype("mm_fp4", a.out_dtype, gemm::kHalves);
@@ -138,8 +151,9 @@ constexpr op::Field mm_mxfp8_fields[] = {
     op::out<&MmMxfp8::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<out_shape<MmMxfp8>>),
     op::attr<&MmMxfp8::out_dtype>("out_dtype"),
     op::attr<&MmMxfp8::use_8x4_sf_layout>("use_8x4_sf_layout"),
-    op::attr<&MmMxfp8::backend>("backend", op::backends("auto|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|trtllm:cuda|cudnn:cuda|"
-                                                        "b12x:cuda")),
+    op::attr<&MmMxfp8::backend>(
+        "backend", op::backends("auto|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|trtllm:cuda|cudnn:cuda|"
+                                "b12x:cuda")),
 };
 constexpr op::Field bmm_mxfp8_fields[] = {
     op::in<&BmmMxfp8::A>("A", "b m k", DType::kF8E4M3),
@@ -160,18 +174,22 @@ constexpr op::Field mm_fp4_fields[] = {
     op::out<&MmFp4::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<out_shape<MmFp4>>),
     op::attr<&MmFp4::block_size>("block_size"),
     op::attr<&MmFp4::use_8x4_sf_layout>("use_8x4_sf_layout"),
-    op::attr<&MmFp4::backend>("backend", op::backends("auto|cudnn:cuda|trtllm:cuda|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
-                                                      "b12x:cuda")),
+    op::attr<&MmFp4::backend>(
+        "backend", op::backends("auto|cudnn:cuda|trtllm:cuda|cutlass:cuda|cute-dsl:cuda|cutedsl_low_latency:cuda|"
+                                "b12x:cuda")),
     op::attr<&MmFp4::use_nvfp4>("use_nvfp4"),
     op::attr<&MmFp4::enable_pdl>("enable_pdl"),
 };
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op mm_mxfp8_op = flashinfer::gemm::define_scaled<mm_mxfp8_op, MmMxfp8, validate, product, reference>(
-    "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power of two for 32 along k.", mm_mxfp8_fields, mm_mxfp8_cases);
-constinit const op::Op bmm_mxfp8_op = flashinfer::gemm::define_scaled<bmm_mxfp8_op, BmmMxfp8, validate, product, reference>(
-    "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
+constinit const op::Op mm_mxfp8_op =
+    flashinfer::gemm::define_scaled<mm_mxfp8_op, MmMxfp8, validate, product, reference>(
+        "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power of two for 32 along k.", mm_mxfp8_fields,
+        mm_mxfp8_cases);
+constinit const op::Op bmm_mxfp8_op =
+    flashinfer::gemm::define_scaled<bmm_mxfp8_op, BmmMxfp8, validate, product, reference>(
+        "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
 constinit const op::Op mm_fp4_op = flashinfer::gemm::define_scaled<mm_fp4_op, MmFp4, validate, product, reference>(
     "mm_fp4", "Product of NVFP4 or MXFP4 matrices times alpha, in f32, rounded once.", mm_fp4_fields, mm_fp4_cases);
 }  // namespace ops::gemm

@@ -24,8 +24,9 @@ int64_t lines_of(const Block& a) { return a.weight_scale && a.weight_scale->size
 
 void check_operand(const char* name, const TensorView& t, const std::optional<TensorView>& scale) {
   const bool fp8 = t.dtype() == DType::kF8E4M3;
-  FI_CHECK(fp8 == scale.has_value(), ValueError, kName, ": ", name, "_scale is ", scale ? "given" : "None", ", but ", name, " is ",
-           flashinfer::name(t.dtype()), fp8 ? ", whose scales the caller has" : ", which is quantised here");
+  FI_CHECK(fp8 == scale.has_value(), ValueError, kName, ": ", name, "_scale is ", scale ? "given" : "None", ", but ",
+           name, " is ", flashinfer::name(t.dtype()),
+           fp8 ? ", whose scales the caller has" : ", which is quantised here");
 }
 void validate(const Block& a) {
   const int64_t n = a.weight.size(0), k = a.input.size(1);
@@ -46,7 +47,8 @@ struct Quantised {
   Tensor keep_codes{}, keep_scales{};
 };
 Quantised empty_like(const TensorView& x) {
-  Quantised q{.keep_codes = Tensor::empty(x.shape(), DType::kF8E4M3), .keep_scales = Tensor::empty({x.size(0), x.size(1) / kGroup}, DType::kF32)};
+  Quantised q{.keep_codes = Tensor::empty(x.shape(), DType::kF8E4M3),
+              .keep_scales = Tensor::empty({x.size(0), x.size(1) / kGroup}, DType::kF32)};
   q.codes = q.keep_codes.view(), q.scales = q.keep_scales.view();
   return q;
 }
@@ -68,10 +70,12 @@ Quantised quantise_reference(const TensorView& x, const std::optional<TensorView
   for (int64_t r = 0; r < x.size(0); ++r)
     for (int64_t g = 0; g < x.size(1) / kGroup; ++g) {
       float most = 1e-4f;
-      for (int64_t i = g * kGroup; i < (g + 1) * kGroup; ++i) most = std::max(most, std::fabs(static_cast<float>(ref::at(x, {r, i}))));
+      for (int64_t i = g * kGroup; i < (g + 1) * kGroup; ++i)
+        most = std::max(most, std::fabs(static_cast<float>(ref::at(x, {r, i}))));
       ref::put(q.scales, {r, g}, most / 448.0f);
       for (int64_t i = g * kGroup; i < (g + 1) * kGroup; ++i)
-        ref::put(q.codes, {r, i}, std::clamp(static_cast<float>(ref::at(x, {r, i})) / (most / 448.0f), -448.0f, 448.0f));
+        ref::put(q.codes, {r, i},
+                 std::clamp(static_cast<float>(ref::at(x, {r, i})) / (most / 448.0f), -448.0f, 448.0f));
     }
   return q;
 }
@@ -93,15 +97,19 @@ void launch(const Block& a) {
 void reference(const Block& a) {
   const Quantised x = quantise_reference(a.input, a.input_scale), w = quantise_reference(a.weight, a.weight_scale);
   ref::nt_product(
-      *a.out, 0, a.out->size(0), a.input.size(1), [&](int64_t i, int64_t k) { return ref::at(x.codes, {i, k}) * ref::at(x.scales, {i, k / kGroup}); },
-      [&](int64_t j, int64_t k) { return ref::at(w.codes, {j, k}) * ref::at(w.scales, {j / lines_of(a), k / kGroup}); }, 1);
+      *a.out, 0, a.out->size(0), a.input.size(1),
+      [&](int64_t i, int64_t k) { return ref::at(x.codes, {i, k}) * ref::at(x.scales, {i, k / kGroup}); },
+      [&](int64_t j, int64_t k) { return ref::at(w.codes, {j, k}) * ref::at(w.scales, {j / lines_of(a), k / kGroup}); },
+      1);
 }
 op::Refusal refuse(const Block& a) {
   if (op::Refusal r = op::refuse_unless_cpu(ops::gemm::blockscale_sm90_op, &a); !r.empty()) return r;
   if (!a.input_scale || !a.weight_scale)
-    if (op::Refusal r = jit::cpu_kernel<ops::kGroup8>(Group8Config{DType::kBF16, DType::kF8E4M3}).refusal; !r.empty()) return r;
+    if (op::Refusal r = jit::cpu_kernel<ops::kGroup8>(Group8Config{DType::kBF16, DType::kF8E4M3}).refusal; !r.empty())
+      return r;
   const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
-  return gemm::refuse({.m = a.input.size(0), .n = a.weight.size(0), .k = a.input.size(1), .a = rows, .b = rows, .grid_k = kGroup});
+  return gemm::refuse(
+      {.m = a.input.size(0), .n = a.weight.size(0), .k = a.input.size(1), .a = rows, .b = rows, .grid_k = kGroup});
 }
 op::Cost cost(const Block& a) {
   return {.bytes = static_cast<double>(a.input.nbytes() + a.weight.nbytes() + a.out->nbytes()),
@@ -120,9 +128,13 @@ constexpr op::Field fields[] = {
 constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"bf16", "input=bf16:9x256 weight=bf16:64x256", "cpu", 0, -1, 5e-2},
-    {"bf16_fp8_blocks", "input=bf16:1x256 weight=e4m3:192x256 weight_scale=f32:2x2:uniform(0.01,0.1)", "cpu", 0, -1, 1e-2},
-    {"fp8_rows", "input=e4m3:17x128 weight=e4m3:64x128 input_scale=f32:17x1:uniform(0.01,0.1) weight_scale=f32:64x1:uniform(0.01,0.1) "
-                 "out_dtype=float16", "cpu", 0, -1, 2e-3},
+    {"bf16_fp8_blocks", "input=bf16:1x256 weight=e4m3:192x256 weight_scale=f32:2x2:uniform(0.01,0.1)", "cpu", 0, -1,
+     1e-2},
+    {"fp8_rows",
+     "input=e4m3:17x128 weight=e4m3:64x128 input_scale=f32:17x1:uniform(0.01,0.1) "
+     "weight_scale=f32:64x1:uniform(0.01,0.1) "
+     "out_dtype=float16",
+     "cpu", 0, -1, 2e-3},
     {"none", "input=bf16:0x128 weight=bf16:64x128"},
 };
 std::span<const op::Case> cases() { return kCases; }
@@ -130,7 +142,8 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::gemm {
 constinit const op::Op blockscale_sm90_op = op::define<Block, validate, cost>(
-    kName, "flashinfer.gemm", "input . weight^T of FP8 with f32 scales of blocks; bf16 is quantised on the way.", fields, candidates, cases);
+    kName, "flashinfer.gemm", "input . weight^T of FP8 with f32 scales of blocks; bf16 is quantised on the way.",
+    fields, candidates, cases);
 }  // namespace ops::gemm
 
 Tensor fp8_blockscale_gemm_sm90(const Block& a) { return op::call(ops::gemm::blockscale_sm90_op, a); }

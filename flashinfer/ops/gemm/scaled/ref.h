@@ -40,7 +40,8 @@ struct ScaleBytes {
 using ElementOf = std::function<double(int64_t line, int64_t k)>;
 
 /// out[i, j] = alpha * sum over k of a(i, k) * b(j, k) for the rows [begin, end) of out.
-inline void nt_product(const TensorView& out, int64_t begin, int64_t end, int64_t depth, const ElementOf& a, const ElementOf& b, double alpha) {
+inline void nt_product(const TensorView& out, int64_t begin, int64_t end, int64_t depth, const ElementOf& a,
+                       const ElementOf& b, double alpha) {
   std::vector<double> row(static_cast<size_t>(depth)), columns(static_cast<size_t>(depth * out.size(1)));
   for (int64_t j = 0; j < out.size(1); ++j)
     for (int64_t k = 0; k < depth; ++k) columns[static_cast<size_t>(j * depth + k)] = b(j, k);
@@ -48,14 +49,15 @@ inline void nt_product(const TensorView& out, int64_t begin, int64_t end, int64_
     for (int64_t k = 0; k < depth; ++k) row[static_cast<size_t>(k)] = a(i, k);
     for (int64_t j = 0; j < out.size(1); ++j) {
       double sum = 0;
-      for (int64_t k = 0; k < depth; ++k) sum += row[static_cast<size_t>(k)] * columns[static_cast<size_t>(j * depth + k)];
+      for (int64_t k = 0; k < depth; ++k)
+        sum += row[static_cast<size_t>(k)] * columns[static_cast<size_t>(j * depth + k)];
       put(out, {i, j}, alpha * sum);
     }
   }
 }
 
-/// Column n of a weight that prepare_low_latency_gemm_weights brought into [k / 128, n, 128]: rows of each 32 are dealt out in
-/// four turns of eight.
+/// Column n of a weight that prepare_low_latency_gemm_weights brought into [k / 128, n, 128]: rows of each 32 are dealt
+/// out in four turns of eight.
 inline double low_latency_at(const TensorView& b, int64_t n, int64_t k) {
   int64_t place = 0;
   for (int64_t turn = 0, at = 0; turn < 4; ++turn)

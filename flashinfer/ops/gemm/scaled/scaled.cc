@@ -19,21 +19,26 @@ bool in_panels(const MmFp8& a) { return gemm::is_prepared(a.b); }
 bool in_blocks(const MmFp8& a) { return a.b.rank() == 3 && !in_panels(a); }  // of 128 along k
 int64_t columns_of(const MmFp8& a) {
   FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "mm_fp8: b is ", to_string(a.b),
-           ", but must be a plain [n, k] weight, [k / 128, n, 128] from prepare_low_latency_gemm_weights or one from prepare_quantized_weights");
+           ", but must be a plain [n, k] weight, [k / 128, n, 128] from prepare_low_latency_gemm_weights or one from "
+           "prepare_quantized_weights");
   if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("mm_fp8", "b", a.b, a.a.size(1));
   return a.b.size(in_blocks(a) ? 1 : 0);
 }
 op::Shape mm_fp8_shape(const MmFp8& a) { return {2, {a.a.size(0), columns_of(a)}}; }
 void validate(const MmFp8& a) {
   const int64_t n = columns_of(a), k = a.a.size(1);
-  FI_CHECK(a.b.rank() == 2 || a.b.dtype() == DType::kF8E4M3, ValueError, "mm_fp8: b is ", to_string(a.b), ", but prepared weights are float8_e4m3fn");
+  FI_CHECK(a.b.rank() == 2 || a.b.dtype() == DType::kF8E4M3, ValueError, "mm_fp8: b is ", to_string(a.b),
+           ", but prepared weights are float8_e4m3fn");
   if (in_blocks(a)) {
-    FI_CHECK(a.b.size(2) == 128 && a.b.size(0) * 128 == k, ValueError, "mm_fp8: b is ", to_string(a.b), ", but a.shape[1] is ", k,
-             ", which needs [k / 128, n, 128]");
-    FI_CHECK(n % 32 == 0, ValueError, "mm_fp8: b.shape[1] is ", n, ", but prepared weights have a multiple of 32 columns");
-    FI_CHECK(a.b.is_contiguous(), ValueError, "mm_fp8: b is ", to_string(a.b), ", but prepared weights must be contiguous");
+    FI_CHECK(a.b.size(2) == 128 && a.b.size(0) * 128 == k, ValueError, "mm_fp8: b is ", to_string(a.b),
+             ", but a.shape[1] is ", k, ", which needs [k / 128, n, 128]");
+    FI_CHECK(n % 32 == 0, ValueError, "mm_fp8: b.shape[1] is ", n,
+             ", but prepared weights have a multiple of 32 columns");
+    FI_CHECK(a.b.is_contiguous(), ValueError, "mm_fp8: b is ", to_string(a.b),
+             ", but prepared weights must be contiguous");
   } else if (!in_panels(a)) {
-    FI_CHECK(a.b.size(1) == k, ValueError, "mm_fp8: b.shape[1] is ", a.b.size(1), ", but k is ", k, " (from a.shape[1])");
+    FI_CHECK(a.b.size(1) == k, ValueError, "mm_fp8: b.shape[1] is ", a.b.size(1), ", but k is ", k,
+             " (from a.shape[1])");
     FI_CHECK(a.a.dtype() != DType::kF8E5M2 || a.b.dtype() != DType::kF8E5M2, ValueError,
              "mm_fp8: a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
   }
@@ -42,21 +47,30 @@ void validate(const MmFp8& a) {
 }
 Product product(const MmFp8& a) {
   Product p = gemm::product_with(a.a, a.b, *a.out);
-  if (in_blocks(a)) p.b = {.data = a.b.data(), .format = GemmFormat::kE4M3, .block_k = 128, .block_stride = a.b.size(1) * 128, .dealt = true};
+  if (in_blocks(a))
+    p.b = {.data = a.b.data(),
+           .format = GemmFormat::kE4M3,
+           .block_k = 128,
+           .block_stride = a.b.size(1) * 128,
+           .dealt = true};
   p.scale_a = gemm::one_or(a.alpha, 1);
   return p;
 }
 void reference(const MmFp8& a) {
   ref::nt_product(
       *a.out, 0, a.out->size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
-      [&](int64_t j, int64_t k) { return in_blocks(a) ? ref::low_latency_at(a.b, j, k) : ref::weight_at(a.b, in_panels(a), false, j, k); },
+      [&](int64_t j, int64_t k) {
+        return in_blocks(a) ? ref::low_latency_at(a.b, j, k) : ref::weight_at(a.b, in_panels(a), false, j, k);
+      },
       gemm::one_or(a.alpha, 1));
 }
 
 /// The weight as [k, n]; alpha as the scale of `a`.
 gemm::LtProduct lt_product(const MmFp8& a) {
   const int64_t shape[] = {a.b.size(1), a.b.size(0)}, strides[] = {a.b.stride(1), a.b.stride(0)};
-  return {.a = a.a, .b = TensorView(a.b.data(), a.b.dtype(), shape, strides, a.b.device()), .out = *a.out,
+  return {.a = a.a,
+          .b = TensorView(a.b.data(), a.b.dtype(), shape, strides, a.b.device()),
+          .out = *a.out,
           .scale_a = a.alpha ? a.alpha->data_as<float>() : nullptr};
 }
 op::Refusal refuse_cublaslt(const MmFp8& a) {
@@ -70,11 +84,14 @@ constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<refuse_cublaslt, la
 
 // ---- f32 scales of blocks ----
 template <class B>
-constexpr const char* name_of = std::is_same_v<B, GemmFp8NtGroupwise> ? "gemm_fp8_nt_groupwise" : "gemm_fp8_nt_blockscaled";
+constexpr const char* name_of =
+    std::is_same_v<B, GemmFp8NtGroupwise> ? "gemm_fp8_nt_groupwise" : "gemm_fp8_nt_blockscaled";
 template <class B>
 int64_t grid_columns(const B& a) {
-  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns(name_of<B>, "b", a.b, a.a.size(1));
-  FI_CHECK(a.b.rank() == 2 && a.b.size(1) == a.a.size(1), ValueError, name_of<B>, ": b is ", to_string(a.b), ", but must be [n, k] with k = ", a.a.size(1),
+  if (gemm::is_prepared(a.b))
+    return op::inferring() ? op::kAnyExtent : gemm::prepared_columns(name_of<B>, "b", a.b, a.a.size(1));
+  FI_CHECK(a.b.rank() == 2 && a.b.size(1) == a.a.size(1), ValueError, name_of<B>, ": b is ", to_string(a.b),
+           ", but must be [n, k] with k = ", a.a.size(1),
            " (from a.shape[1]), or a weight from prepare_quantized_weights");
   return a.b.size(0);
 }
@@ -90,11 +107,12 @@ Grids grids(const GemmFp8NtGroupwise& a) {
   constexpr const char* kName = name_of<GemmFp8NtGroupwise>;
   gemm::check_granularity(kName, a.scale_granularity_mnk);
   const bool plain = !a.scale_major_mode && a.backend == "trtllm", mn = a.scale_major_mode == "MN";
-  FI_CHECK(plain || mn || a.scale_major_mode == "K", ValueError, kName, ": scale_major_mode is ", a.scale_major_mode.value_or("None"),
-           ", but must be 'MN' or 'K' (None only with backend 'trtllm')");
+  FI_CHECK(plain || mn || a.scale_major_mode == "K", ValueError, kName, ": scale_major_mode is ",
+           a.scale_major_mode.value_or("None"), ", but must be 'MN' or 'K' (None only with backend 'trtllm')");
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
   return {gemm::check_grid(kName, "a_scale", a.a_scale, mn, 0, a.a.size(0), a.a.size(1), g[0], g[2]),
-          gemm::check_grid(kName, "b_scale", a.b_scale, mn || plain, 0, grid_columns(a), a.a.size(1), g[1], g[2]), g[2]};
+          gemm::check_grid(kName, "b_scale", a.b_scale, mn || plain, 0, grid_columns(a), a.a.size(1), g[1], g[2]),
+          g[2]};
 }
 Grids grids(const GemmFp8NtBlockscaled& a) {
   constexpr const char* kName = name_of<GemmFp8NtBlockscaled>;
@@ -134,8 +152,10 @@ void reference_grid(const B& a) {
     return static_cast<double>(s.p[line / s.lines * s.line_stride + k / g.k * s.k_stride]);
   };
   ref::nt_product(
-      *a.out, 0, a.out->size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}) * scale(g.a, i, k); },
-      [&](int64_t j, int64_t k) { return ref::weight_at(a.b, gemm::is_prepared(a.b), false, j, k) * scale(g.b, j, k); }, 1);
+      *a.out, 0, a.out->size(0), a.a.size(1),
+      [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}) * scale(g.a, i, k); },
+      [&](int64_t j, int64_t k) { return ref::weight_at(a.b, gemm::is_prepared(a.b), false, j, k) * scale(g.b, j, k); },
+      1);
 }
 void reference(const GemmFp8NtGroupwise& a) { reference_grid(a); }
 void reference(const GemmFp8NtBlockscaled& a) { reference_grid(a); }
@@ -147,8 +167,9 @@ constexpr op::Field mm_fp8_fields[] = {
     op::in<&MmFp8::alpha>("alpha", nullptr, DType::kF32),
     op::attr<&MmFp8::out_dtype>("out_dtype"),
     op::out<&MmFp8::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<mm_fp8_shape>),
-    op::attr<&MmFp8::backend>("backend", op::backends("trtllm_low_latency:cuda|cutedsl_low_latency:cuda|cublas:cuda|cudnn:cuda|"
-                                                      "cutlass:cuda|auto")),
+    op::attr<&MmFp8::backend>("backend",
+                              op::backends("trtllm_low_latency:cuda|cutedsl_low_latency:cuda|cublas:cuda|cudnn:cuda|"
+                                           "cutlass:cuda|auto")),
 };
 constexpr op::Field groupwise_fields[] = {
     op::in<&GemmFp8NtGroupwise::a>("a", "m k", op::fp8, op::any_layout),
@@ -158,7 +179,8 @@ constexpr op::Field groupwise_fields[] = {
     op::attr<&GemmFp8NtGroupwise::scale_major_mode>("scale_major_mode"),
     op::attr<&GemmFp8NtGroupwise::mma_sm>("mma_sm"),
     op::attr<&GemmFp8NtGroupwise::scale_granularity_mnk>("scale_granularity_mnk", op::literal("(1, 128, 128)")),
-    op::out<&GemmFp8NtGroupwise::out>("out", nullptr, op::dtype<grid_dtype<GemmFp8NtGroupwise>>, op::shape<grid_shape<GemmFp8NtGroupwise>>),
+    op::out<&GemmFp8NtGroupwise::out>("out", nullptr, op::dtype<grid_dtype<GemmFp8NtGroupwise>>,
+                                      op::shape<grid_shape<GemmFp8NtGroupwise>>),
     op::attr<&GemmFp8NtGroupwise::out_dtype>("out_dtype"),
     op::attr<&GemmFp8NtGroupwise::backend>("backend", op::backends("cutlass:cuda|trtllm:cuda|cutile:cuda|auto")),
 };
@@ -169,19 +191,25 @@ constexpr op::Field blockscaled_fields[] = {
     op::in<&GemmFp8NtBlockscaled::b_scale>("b_scale", nullptr, DType::kF32, op::any_layout),
     op::attr<&GemmFp8NtBlockscaled::scale_major_mode>("scale_major_mode", op::choices("MN|K")),
     op::attr<&GemmFp8NtBlockscaled::mma_sm>("mma_sm"),
-    op::out<&GemmFp8NtBlockscaled::out>("out", nullptr, op::dtype<grid_dtype<GemmFp8NtBlockscaled>>, op::shape<grid_shape<GemmFp8NtBlockscaled>>),
+    op::out<&GemmFp8NtBlockscaled::out>("out", nullptr, op::dtype<grid_dtype<GemmFp8NtBlockscaled>>,
+                                        op::shape<grid_shape<GemmFp8NtBlockscaled>>),
     op::attr<&GemmFp8NtBlockscaled::out_dtype>("out_dtype"),
 };
 }  // namespace
 
 namespace ops::gemm {
 constinit const op::Op mm_fp8_op = op::define<MmFp8, validate, flashinfer::gemm::cost_scaled<MmFp8, product>>(
-    "mm_fp8", "flashinfer.gemm", "Product of FP8 matrices, alpha * a[m, k] . b; b a plain [n, k] weight or a prepared one.", mm_fp8_fields,
+    "mm_fp8", "flashinfer.gemm",
+    "Product of FP8 matrices, alpha * a[m, k] . b; b a plain [n, k] weight or a prepared one.", mm_fp8_fields,
     mm_fp8_candidates, mm_fp8_cases);
-constinit const op::Op groupwise_op = flashinfer::gemm::define_scaled<groupwise_op, GemmFp8NtGroupwise, validate, product, reference>(
-    "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields, groupwise_cases);
-constinit const op::Op blockscaled_op = flashinfer::gemm::define_scaled<blockscaled_op, GemmFp8NtBlockscaled, validate, product, reference>(
-    "gemm_fp8_nt_blockscaled", "gemm_fp8_nt_groupwise with blocks of 128 x 128 on both sides.", blockscaled_fields, blockscaled_cases);
+constinit const op::Op groupwise_op =
+    flashinfer::gemm::define_scaled<groupwise_op, GemmFp8NtGroupwise, validate, product, reference>(
+        "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields,
+        groupwise_cases);
+constinit const op::Op blockscaled_op =
+    flashinfer::gemm::define_scaled<blockscaled_op, GemmFp8NtBlockscaled, validate, product, reference>(
+        "gemm_fp8_nt_blockscaled", "gemm_fp8_nt_groupwise with blocks of 128 x 128 on both sides.", blockscaled_fields,
+        blockscaled_cases);
 }  // namespace ops::gemm
 
 Tensor mm_fp8(const MmFp8& a) { return op::call(family::mm_fp8_op, a); }

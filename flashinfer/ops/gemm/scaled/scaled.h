@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of narrow matrices with scales (ops.md section 9; number formats and scale-factor layouts: section 2).
 //
-// Scale factors of a byte (mxfp8, nvfp4, mxfp4) count in the operands, where their products are exact; f32 scales of blocks count in
-// the sum of each block of k, in order. As in op.h, an element's sum has one order whatever m, its mates and threads are.
+// Scale factors of a byte (mxfp8, nvfp4, mxfp4) count in the operands, where their products are exact; f32 scales of
+// blocks count in the sum of each block of k, in order. As in op.h, an element's sum has one order whatever m, its
+// mates and threads are.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,8 +15,9 @@ namespace flashinfer {
 
 /// out[m, n] = alpha * a[m, :] . b[:, n]
 struct MmFp8 {
-  TensorView a;                     // [m, k] e4m3 or e5m2
-  TensorView b;                     // a plain [n, k] weight, or one from prepare_quantized_weights or prepare_low_latency_gemm_weights (e4m3)
+  TensorView a;  // [m, k] e4m3 or e5m2
+  TensorView
+      b;  // a plain [n, k] weight, or one from prepare_quantized_weights or prepare_low_latency_gemm_weights (e4m3)
   std::optional<TensorView> alpha;  // one f32; 1 when absent
   DType out_dtype = DType::kBF16;   // bf16
   std::optional<TensorView> out;    // [m, n]
@@ -26,11 +28,11 @@ Tensor mm_fp8(const MmFp8& args);
 
 /// out[m, n] = a[m, :] . b[:, n], elements e4m3 times 2^(scale - 127), one scale for 32 along k
 struct MmMxfp8 {
-  TensorView a;                   // [m, k] e4m3, k a multiple of 32
-  TensorView b;                   // [k, n] e4m3, column-major: the transposed view of a [n, k] weight; or a prepared weight
-  TensorView a_descale;           // [padded m * padded k/32] u8 ue8m0, 128x4 or 8x4
-  TensorView b_descale;           // [padded n * padded k/32] u8 ue8m0, 128x4; or prepare_quantized_weights's
-  std::optional<TensorView> out;  // [m, n]
+  TensorView a;          // [m, k] e4m3, k a multiple of 32
+  TensorView b;          // [k, n] e4m3, column-major: the transposed view of a [n, k] weight; or a prepared weight
+  TensorView a_descale;  // [padded m * padded k/32] u8 ue8m0, 128x4 or 8x4
+  TensorView b_descale;  // [padded n * padded k/32] u8 ue8m0, 128x4; or prepare_quantized_weights's
+  std::optional<TensorView> out;   // [m, n]
   DType out_dtype = DType::kBF16;  // bf16 or f16
   bool use_8x4_sf_layout = false;  // of a_descale
   std::string backend = "auto";
@@ -49,13 +51,14 @@ struct BmmMxfp8 {
 };
 Tensor bmm_mxfp8(const BmmMxfp8& args);
 
-/// out[m, n] = alpha * sum over k of (a * scale of a)(b * scale of b), e2m1 elements, two a byte along k, the even one low.
-/// NVFP4: e4m3 scales for 16. MXFP4: ue8m0 scales for 32.
+/// out[m, n] = alpha * sum over k of (a * scale of a)(b * scale of b), e2m1 elements, two a byte along k, the even one
+/// low. NVFP4: e4m3 scales for 16. MXFP4: ue8m0 scales for 32.
 struct MmFp4 {
-  TensorView a;                     // [m, k / 2] u8 or e2m1x2
-  TensorView b;                     // [k / 2, n] of the same, column-major: the transposed view of a [n, k / 2] weight; or a prepared one
+  TensorView a;  // [m, k / 2] u8 or e2m1x2
+  TensorView b;  // [k / 2, n] of the same, column-major: the transposed view of a [n, k / 2] weight; or a prepared one
   TensorView a_descale;             // padded m x padded k / block, 128x4 (or 8x4), as fp4_quantize returns it
-  TensorView b_descale;             // padded n x padded k / block, 128x4; a transposed view of it is taken too; or prepare_quantized_weights's
+  TensorView b_descale;             // padded n x padded k / block, 128x4; a transposed view of it is taken too; or
+                                    // prepare_quantized_weights's
   std::optional<TensorView> alpha;  // one f32, 1 / (global scale of a * of b); 1 when absent
   DType out_dtype = DType::kBF16;   // bf16 or f16
   std::optional<TensorView> out;    // [m, n]
@@ -74,8 +77,9 @@ struct GemmFp8NtGroupwise {
   TensorView b;        // [n, k] e4m3 or e5m2, or from prepare_quantized_weights
   TensorView a_scale;  // f32, "K": [m / gm, k / gk]; "MN": [k / gk, m / gm]; extents rounded up
   TensorView b_scale;  // f32, "K": [n / gn, k / gk]; "MN": [k / gk, n / gn]
-  std::optional<std::string> scale_major_mode;  // "MN" or "K"; with backend trtllm None: a_scale [m, k / gk], b_scale [k / gk, n / gn]
-  int64_t mma_sm = 1;                           // 1 or 2, CUDA only
+  std::optional<std::string>
+      scale_major_mode;  // "MN" or "K"; with backend trtllm None: a_scale [m, k / gk], b_scale [k / gk, n / gn]
+  int64_t mma_sm = 1;    // 1 or 2, CUDA only
   std::vector<int64_t> scale_granularity_mnk = {1, 128, 128};
   std::optional<TensorView> out;   // [m, n]
   std::optional<DType> out_dtype;  // bf16 or f16; out's, else bf16
@@ -94,9 +98,9 @@ struct GemmFp8NtBlockscaled {
 };
 Tensor gemm_fp8_nt_blockscaled(const GemmFp8NtBlockscaled& args);
 
-/// out = input . weight^T of FP8 with f32 scales for 128 along k. What comes as bf16 is quantised here, each 128 elements of a row with
-/// scale = max(amax, 1e-4) / 448 and codes e4m3(x / scale). ValueError: an FP8 input with a bf16 weight, FP8 without scales or bf16 with,
-/// k that is no multiple of 128, n that is none of 64.
+/// out = input . weight^T of FP8 with f32 scales for 128 along k. What comes as bf16 is quantised here, each 128
+/// elements of a row with scale = max(amax, 1e-4) / 448 and codes e4m3(x / scale). ValueError: an FP8 input with a bf16
+/// weight, FP8 without scales or bf16 with, k that is no multiple of 128, n that is none of 64.
 struct Fp8BlockscaleGemmSm90 {
   TensorView input;                             // [m, k] bf16 or e4m3
   TensorView weight;                            // [n, k] bf16 or e4m3

@@ -19,13 +19,17 @@ inline Product product_with(const TensorView& a, const TensorView& b, const Tens
 }
 template <class B>
 const TensorView& first_of(const B& a) {
-  if constexpr (requires { a.A; }) return a.A;
-  else return a.a;
+  if constexpr (requires { a.A; })
+    return a.A;
+  else
+    return a.a;
 }
 template <class B>
 const TensorView& second_of(const B& a) {
-  if constexpr (requires { a.B; }) return a.B;
-  else return a.b;
+  if constexpr (requires { a.B; })
+    return a.B;
+  else
+    return a.b;
 }
 template <class B, Product (*Of)(const B&)>
 op::Cost cost_scaled(const B& a) {
@@ -47,8 +51,10 @@ inline constexpr op::Candidate kScaledCpu = op::candidate<refuse_scaled<O, B, Of
 template <const op::Op& O, class B, Product (*Of)(const B&), void (*Reference)(const B&)>
 inline constexpr op::Candidate kScaledCandidates[] = {kScaledCpu<O, B, Of>, op::reference<Reference>()};
 template <const op::Op& O, class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
-constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {
-  return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields, kScaledCandidates<O, B, Of, Reference>, cases);
+constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields,
+                               op::CaseTable cases) {
+  return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields,
+                                                     kScaledCandidates<O, B, Of, Reference>, cases);
 }
 
 }  // namespace flashinfer::gemm

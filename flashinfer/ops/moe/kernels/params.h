@@ -20,25 +20,36 @@ struct MoeConfig {
 
 /// The numbers are those of the public enumeration ActivationType.
 enum class MoeActivation : int32_t {
-  kGelu = 0, kRelu, kSilu, kSwiglu, kGeglu, kSwigluBias, kRelu2, kSwigluStep, kGegluTanh, kIdentity, kSitu, kClampedRelu2 = 12
+  kGelu = 0,
+  kRelu,
+  kSilu,
+  kSwiglu,
+  kGeglu,
+  kSwigluBias,
+  kRelu2,
+  kSwigluStep,
+  kGegluTanh,
+  kIdentity,
+  kSitu,
+  kClampedRelu2 = 12
 };
 constexpr bool has_gate(MoeActivation a) {
-  return a == MoeActivation::kSwiglu || a == MoeActivation::kGeglu || a == MoeActivation::kSwigluBias || a == MoeActivation::kSwigluStep ||
-         a == MoeActivation::kGegluTanh || a == MoeActivation::kSitu;
+  return a == MoeActivation::kSwiglu || a == MoeActivation::kGeglu || a == MoeActivation::kSwigluBias ||
+         a == MoeActivation::kSwigluStep || a == MoeActivation::kGegluTanh || a == MoeActivation::kSitu;
 }
 
-/// y[r] = act(x[r] * row_factor[r] * factor[expert[r]] + bias[expert[r]]) * scale[expert[r]], x rows of 2 * inter (linear half, gate) or
-/// inter, whose logical column i is stored at column[i].
+/// y[r] = act(x[r] * row_factor[r] * factor[expert[r]] + bias[expert[r]]) * scale[expert[r]], x rows of 2 * inter
+/// (linear half, gate) or inter, whose logical column i is stored at column[i].
 struct MoeActParams {
   const float* x;
   void* y;
   int64_t rows, inter;
-  const int32_t* expert;    // [rows]
-  const int32_t* column;    // [width of x], null: as they are
-  const float* row_factor;  // [rows] or null
-  const float *factor, *bias;  // [experts, width of x], stored columns; or null
+  const int32_t* expert;                                        // [rows]
+  const int32_t* column;                                        // [width of x], null: as they are
+  const float* row_factor;                                      // [rows] or null
+  const float *factor, *bias;                                   // [experts, width of x], stored columns; or null
   const float *alpha, *beta, *limit, *situ_beta, *situ_linear;  // [experts] or null
-  const float* scale;          // [experts] or null
+  const float* scale;                                           // [experts] or null
   MoeActivation kind;
   float relu2_limit;
   int64_t rows_per_task;
@@ -52,14 +63,15 @@ struct MoeCastParams {
   int64_t rows, k, x_stride, scale_step, rows_per_task;
 };
 
-/// out[t] = sum over j of scales[t, j] * (y[row[t, j]] * factor[expert[row]] + bias[expert[row]]), j ascending; row -1: no part.
+/// out[t] = sum over j of scales[t, j] * (y[row[t, j]] * factor[expert[row]] + bias[expert[row]]), j ascending; row -1:
+/// no part.
 struct MoeSumParams {
   const float* y;  // [rows, hidden]
   void* out;
-  const int32_t* row;     // [tokens, top_k]
-  const int32_t* expert;  // [rows]
-  const int32_t* column;  // [hidden], null: as they are
-  const float* scales;    // [tokens, top_k]
+  const int32_t* row;          // [tokens, top_k]
+  const int32_t* expert;       // [rows]
+  const int32_t* column;       // [hidden], null: as they are
+  const float* scales;         // [tokens, top_k]
   const float *factor, *bias;  // [experts, hidden], stored columns; or null
   int64_t tokens, top_k, hidden, out_stride;
   int64_t rows_per_task;

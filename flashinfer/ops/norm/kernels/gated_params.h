@@ -21,11 +21,11 @@ struct GatedNormConfig {
 };
 
 struct GatedNormParams {
-  const void* x;     // input or branch
-  const void* gate;  // of the sigmoid
-  void* y;           // the sigmoid's result, ffn_input; null: none
-  const void* weight;       // before the norm, or null
-  const void* next_weight;  // of ffn_input
+  const void* x;                         // input or branch
+  const void* gate;                      // of the sigmoid
+  void* y;                               // the sigmoid's result, ffn_input; null: none
+  const void* weight;                    // before the norm, or null
+  const void* next_weight;               // of ffn_input
   const float *residual, *alpha, *beta;  // alpha null: alpha_value
   float* residual_out;
   int64_t rows, d, inner;  // row r is (r / inner, r % inner)

@@ -37,14 +37,14 @@ struct LayerNormConfig {
   friend constexpr bool operator==(const LayerNormConfig&, const LayerNormConfig&) = default;
 };
 
-/// Of rmsnorm on a GPU. A row is taken by `group` threads, 16 bytes of input each at a time: which thread adds which element, and
-/// so the order of the sum, depends on dtype and d alone.
+/// Of rmsnorm on a GPU. A row is taken by `group` threads, 16 bytes of input each at a time: which thread adds which
+/// element, and so the order of the sum, depends on dtype and d alone.
 struct NormCudaConfig {
   DType dtype, weight;
   unsigned char gemma, fused_add;
-  int aligned;            // every row and the weight begin at 16 bytes and d fills whole ones: wide loads
-  int group;              // 8 or 32 threads, or the whole block
-  int threads;            // of a block
+  int aligned;  // every row and the weight begin at 16 bytes and d fills whole ones: wide loads
+  int group;    // 8 or 32 threads, or the whole block
+  int threads;  // of a block
 
   static constexpr const char* kName = "flashinfer::NormCudaConfig";
   template <class V>

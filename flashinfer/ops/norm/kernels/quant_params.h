@@ -53,9 +53,9 @@ struct NormQuantParams {
   float scale;         // fp8: 1 / scale multiplies; layernorm: divides; fp4: the global scale
   float* block_scale;  // fp8 blocks: [d/128][row]
   int64_t block_scale_stride;
-  void* normed;        // fp8 blocks, fp4 where wanted: the normalised row in `dtype`; null: none
+  void* normed;  // fp8 blocks, fp4 where wanted: the normalised row in `dtype`; null: none
   int64_t normed_stride[2];
-  uint8_t* scales;     // fp4: scale bytes in `layout`, and once more linear
+  uint8_t* scales;  // fp4: scale bytes in `layout`, and once more linear
   uint8_t* linear_scales;
   SfLayout layout;
   int64_t padded_rows;  // of scales; rows behind norm.rows get 0

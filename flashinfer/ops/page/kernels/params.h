@@ -8,9 +8,9 @@
 namespace flashinfer {
 
 struct AppendCudaConfig {
-  int item;               // bytes of an element: 1, 2, 4
+  int item;     // bytes of an element: 1, 2, 4
   int aligned;  // every head begins at 16 bytes and fills whole ones, on both sides
-  int threads;            // of a block, which takes a token
+  int threads;  // of a block, which takes a token
 
   static constexpr const char* kName = "flashinfer::AppendCudaConfig";
   template <class V>

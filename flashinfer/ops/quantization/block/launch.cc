@@ -34,7 +34,8 @@ float global_scale(std::string_view op, std::string_view name, const TensorView&
 }
 
 void check_columns(std::string_view op, int64_t k, int64_t block) {
-  FI_CHECK(k % block == 0, ValueError, op, ": the last dimension is ", k, ", but must be a multiple of ", block, " (elements that share a scale)");
+  FI_CHECK(k % block == 0, ValueError, op, ": the last dimension is ", k, ", but must be a multiple of ", block,
+           " (elements that share a scale)");
 }
 
 int64_t row_count(const TensorView& x) {
@@ -49,8 +50,10 @@ Rows as_rows(const TensorView& x) {
   bool even = true;
   for (int i = x.rank() - 2; i >= 0; --i) {
     if (x.size(i) == 1) continue;
-    if (expected < 0) stride = x.stride(i);
-    else even = even && x.stride(i) == expected;
+    if (expected < 0)
+      stride = x.stride(i);
+    else
+      even = even && x.stride(i) == expected;
     expected = x.stride(i) * x.size(i);
   }
   const int64_t shape[2] = {m, k}, strides[2] = {stride, 1};
@@ -61,7 +64,8 @@ Rows as_rows(const TensorView& x) {
 
 void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p) {
   const int64_t item = config.dtype == DType::kF32 ? 4 : config.dtype == DType::kF8E4M3 ? 1 : 2;
-  const int64_t rows = p.batches * p.padded_rows, bytes = p.k * (config.gated ? 2 : 1) * item + p.k * (config.fp8 ? 2 : 1) / 2;
+  const int64_t rows = p.batches * p.padded_rows,
+                bytes = p.k * (config.gated ? 2 : 1) * item + p.k * (config.fp8 ? 2 : 1) / 2;
   p.rows_per_task = rows_per_task(rows, bytes);
   // Whole tiles of scales, so that no two threads write to a line; only where there are tasks enough.
   if (p.layout != SfLayout::kLinear && rows / 128 >= 4 * Context::current().executor.threads)

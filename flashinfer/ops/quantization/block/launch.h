@@ -10,12 +10,13 @@
 
 namespace flashinfer::ops {
 
-inline constexpr jit::Kernel kBlockQuantize{"flashinfer/ops/quantization/kernels/cpu/block.h", "flashinfer::cpu::block_quantize",
-                                            "flashinfer::BlockQuantParams"};
-inline constexpr jit::Kernel kBlockDequantize{"flashinfer/ops/quantization/kernels/cpu/block.h", "flashinfer::cpu::block_dequantize",
-                                              "flashinfer::BlockDequantParams"};
+inline constexpr jit::Kernel kBlockQuantize{"flashinfer/ops/quantization/kernels/cpu/block.h",
+                                            "flashinfer::cpu::block_quantize", "flashinfer::BlockQuantParams"};
+inline constexpr jit::Kernel kBlockDequantize{"flashinfer/ops/quantization/kernels/cpu/block.h",
+                                              "flashinfer::cpu::block_dequantize", "flashinfer::BlockDequantParams"};
 
-inline constexpr jit::Kernel kGroup8{"flashinfer/ops/quantization/kernels/cpu/group8.h", "flashinfer::cpu::group8", "flashinfer::Group8Params"};
+inline constexpr jit::Kernel kGroup8{"flashinfer/ops/quantization/kernels/cpu/group8.h", "flashinfer::cpu::group8",
+                                     "flashinfer::Group8Params"};
 
 inline constexpr const char* kSfLayouts = "SfLayout: layout_128x4=0|layout_8x4=1|layout_linear=2";
 inline constexpr const char* kUnset4Over6 = "<nvfp4_4over6 unset: read FLASHINFER_NVFP4_4OVER6*>";
@@ -44,8 +45,8 @@ void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p);
 /// Sets rows_per_task and runs.
 void run_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p);
 
-/// The largest magnitude of x (f16|bf16|f32, rank >= 1), NaN when it holds one, by the kernel of per_tensor_quant_fp8; and why it cannot
-/// run here, empty when it can.
+/// The largest magnitude of x (f16|bf16|f32, rank >= 1), NaN when it holds one, by the kernel of per_tensor_quant_fp8;
+/// and why it cannot run here, empty when it can.
 float largest_magnitude(const TensorView& x);
 std::string refuse_largest_magnitude(DType x);
 

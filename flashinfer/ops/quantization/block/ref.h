@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block formats from their definitions (ops.md 2.1 to 2.5, 8.3 to 8.5), an element at a time, each step in f32 rounded once.
+// Block formats from their definitions (ops.md 2.1 to 2.5, 8.3 to 8.5), an element at a time, each step in f32 rounded
+// once.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -20,14 +21,16 @@ struct BlockRule {
 /// Place of scale (r, c) of a matrix with `columns` columns, by the formulas of ops.md 2.4.
 inline int64_t scale_place(SfLayout layout, int64_t r, int64_t c, int64_t columns) {
   const int64_t padded = (columns + 3) / 4 * 4;
-  if (layout == SfLayout::k128x4) return (r / 128) * (128 * padded) + (c / 4) * 512 + (r % 32) * 16 + ((r % 128) / 32) * 4 + c % 4;
+  if (layout == SfLayout::k128x4)
+    return (r / 128) * (128 * padded) + (c / 4) * 512 + (r % 32) * 16 + ((r % 128) / 32) * 4 + c % 4;
   if (layout == SfLayout::k8x4) return (r / 8) * (8 * padded) + (c / 4) * 32 + (r % 8) * 4 + c % 4;
   return r * columns + c;
 }
 /// Row that a shuffle of blocks of 16 or 32 rows brings to row r: out[map[i]] = in[i] by the lists of ops.md 2.5.
 inline int64_t shuffle_source(int64_t r, int64_t block) {
   constexpr int kMap16[] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
-  constexpr int kMap32[] = {0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27, 4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31};
+  constexpr int kMap32[] = {0, 8,  16, 24, 1, 9,  17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
+                            4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31};
   const int* map = block == 16 ? kMap16 : kMap32;
   return r / block * block + (std::find(map, map + block, r % block) - map);
 }
@@ -62,9 +65,11 @@ inline int power_byte(float s) {
 /// Value of a ue8m0 byte.
 inline double power_value(int byte) { return byte == 255 ? NAN : std::ldexp(1.0, byte - 127); }
 
-/// One row to codes (u8 [k/2] or [k]) and its scales in a matrix at `row`. `half`: values are e4m3 and pass through f16.
-inline void quantize_row(const BlockRule& rule, std::vector<float> x, float encode, const TensorView& codes, const TensorView& scales,
-                         SfLayout layout, int64_t row, bool half = false, int64_t columns = 0) {
+/// One row to codes (u8 [k/2] or [k]) and its scales in a matrix at `row`. `half`: values are e4m3 and pass through
+/// f16.
+inline void quantize_row(const BlockRule& rule, std::vector<float> x, float encode, const TensorView& codes,
+                         const TensorView& scales, SfLayout layout, int64_t row, bool half = false,
+                         int64_t columns = 0) {
   constexpr float kMax = std::numeric_limits<float>::max();
   const auto k = static_cast<int64_t>(x.size());
   if (!columns) columns = k / rule.block;

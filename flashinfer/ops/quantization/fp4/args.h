@@ -24,7 +24,9 @@ struct Plan {
 
 inline Plan plan_of(const Fp4Quantize& a) {
   Plan p{{a.input.dtype(), static_cast<unsigned char>(a.sf_vec_size), a.sf_use_ue8m0, 0, 0},
-         !a.is_sf_swizzled_layout ? SfLayout::kLinear : a.is_sf_8x4_layout ? SfLayout::k8x4 : SfLayout::k128x4,
+         !a.is_sf_swizzled_layout ? SfLayout::kLinear
+         : a.is_sf_8x4_layout     ? SfLayout::k8x4
+                                  : SfLayout::k128x4,
          {}};
   if (a.global_scale) {
     const float g = a.global_scale->data_as<float>()[0];
@@ -50,7 +52,9 @@ inline Plan plan_of(const Nvfp4BatchedQuantize& a) {
   p.encode_batch = a.a_global_sf.numel() > 1;
   return p;
 }
-inline Plan plan_of(const Mxfp4Quantize& a) { return {{a.a.dtype(), 32, 1, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}}; }
+inline Plan plan_of(const Mxfp4Quantize& a) {
+  return {{a.a.dtype(), 32, 1, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}};
+}
 
 inline const TensorView& input_of(const Fp4Quantize& a) { return a.input; }
 template <class B>
@@ -71,13 +75,18 @@ inline Shape scales_shape(SfLayout layout, int64_t m, int64_t columns) {
   return {2, {sf_padded_rows(layout, m), sf_padded_columns(layout, columns)}};
 }
 inline Shape scales_of(const Fp4Quantize& a) {
-  const SfLayout layout = !a.is_sf_swizzled_layout ? SfLayout::kLinear : a.is_sf_8x4_layout ? SfLayout::k8x4 : SfLayout::k128x4;
+  const SfLayout layout = !a.is_sf_swizzled_layout ? SfLayout::kLinear
+                          : a.is_sf_8x4_layout     ? SfLayout::k8x4
+                                                   : SfLayout::k128x4;
   return scales_shape(layout, ops::row_count(a.input), a.input.size(-1) / a.sf_vec_size);
 }
 inline Shape scales_of(const Nvfp4Quantize& a) {
-  return scales_shape(a.do_shuffle ? SfLayout::k128x4 : static_cast<SfLayout>(a.sfLayout), ops::row_count(a.a), a.a.size(-1) / 16);
+  return scales_shape(a.do_shuffle ? SfLayout::k128x4 : static_cast<SfLayout>(a.sfLayout), ops::row_count(a.a),
+                      a.a.size(-1) / 16);
 }
-inline Shape scales_of(const Mxfp4Quantize& a) { return scales_shape(static_cast<SfLayout>(a.sfLayout), ops::row_count(a.a), a.a.size(-1) / 32); }
+inline Shape scales_of(const Mxfp4Quantize& a) {
+  return scales_shape(static_cast<SfLayout>(a.sfLayout), ops::row_count(a.a), a.a.size(-1) / 32);
+}
 inline Shape scales_of(const Nvfp4BatchedQuantize& a) {
   return {2, {a.a.size(0), sf_bytes(SfLayout::k128x4, a.a.size(1), a.a.size(2) / a.sf_vec_size)}};
 }
@@ -90,8 +99,8 @@ inline void check_input(const char* op, const TensorView& x, int64_t block) {
   ops::check_columns(op, x.size(-1), block);
 }
 inline void check_vec_size(const char* op, int64_t v, bool also_32) {
-  FI_CHECK(v == 16 || (also_32 && v == 32), NotImplementedError, op, ": sf_vec_size is ", v, ", but only ", also_32 ? "16 and 32 are" : "16 is",
-           " implemented");
+  FI_CHECK(v == 16 || (also_32 && v == 32), NotImplementedError, op, ": sf_vec_size is ", v, ", but only ",
+           also_32 ? "16 and 32 are" : "16 is", " implemented");
 }
 inline constexpr const char* kFp4 = "fp4_quantize";
 inline constexpr const char* kNvfp4 = "nvfp4_quantize";
@@ -114,23 +123,31 @@ inline void validate(const Nvfp4Quantize& a) {
   ops::sf_layout(kNvfp4, "sfLayout", a.sfLayout);
   ops::refuse_4over6(kNvfp4, a.nvfp4_4over6);
   const int64_t m = ops::row_count(a.a);
-  FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, kNvfp4, ": expanded_idx_to_permuted_idx is not implemented");
-  FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, kNvfp4, ": out_scale is given, but per_token_activation is False");
+  FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, kNvfp4,
+           ": expanded_idx_to_permuted_idx is not implemented");
+  FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, kNvfp4,
+           ": out_scale is given, but per_token_activation is False");
   FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, kNvfp4, ": sfLayout is ", a.sfLayout,
            ", but scales of shuffled weights (do_shuffle) lie in 128x4 (0)");
-  FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, kNvfp4, ": do_shuffle needs a multiple of 128 rows, but there are ", m);
-  FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError, kNvfp4, ": do_shuffle is for weights, but per_token_activation is True");
+  FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, kNvfp4,
+           ": do_shuffle needs a multiple of 128 rows, but there are ", m);
+  FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError, kNvfp4,
+           ": do_shuffle is for weights, but per_token_activation is True");
   FI_CHECK(!a.per_token_activation || kHalves.has(a.a.dtype()), ValueError, kNvfp4, ": a is ", name(a.a.dtype()),
            ", but per_token_activation takes float16 or bfloat16");
   const auto check = [&](double g) {
-    FI_CHECK(g >= 0x1p-126 && std::isfinite(g), ValueError, kNvfp4, ": a_global_sf is ", g, ", but must be a positive normal f32 number");
+    FI_CHECK(g >= 0x1p-126 && std::isfinite(g), ValueError, kNvfp4, ": a_global_sf is ", g,
+             ", but must be a positive normal f32 number");
     FI_CHECK(!a.per_token_activation || std::abs(g * 2688 - 1) <= 1e-3, ValueError, kNvfp4, ": a_global_sf is ", g,
              ", but with per_token_activation must be 1 / (448 * 6) = ", 1.0 / 2688);
   };
   if (const TensorView* t = a.a_global_sf.tensor()) {
-    FI_CHECK(t->dtype() == DType::kF32 && t->rank() <= 1 && (t->numel() == 1 || (t->numel() == m && !a.per_token_activation)), ValueError, kNvfp4,
-             ": a_global_sf is ", to_string(*t), ", but must be one f32 or one for each of ", m, " rows");
-    for (int64_t i = 0; t->device() == kCpu && i < t->numel(); ++i) check(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
+    FI_CHECK(t->dtype() == DType::kF32 && t->rank() <= 1 &&
+                 (t->numel() == 1 || (t->numel() == m && !a.per_token_activation)),
+             ValueError, kNvfp4, ": a_global_sf is ", to_string(*t), ", but must be one f32 or one for each of ", m,
+             " rows");
+    for (int64_t i = 0; t->device() == kCpu && i < t->numel(); ++i)
+      check(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
   } else {
     check(a.a_global_sf.number());
   }
@@ -141,8 +158,8 @@ inline void validate(const Nvfp4BatchedQuantize& a) {
   check_input(kBatched, a.a, 16);
   ops::refuse_4over6(kBatched, a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
-  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, kBatched, ": a_global_sf is ", to_string(g),
-           ", but must be one f32 or one for each of ", a.a.size(0), " batches");
+  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, kBatched, ": a_global_sf is ",
+           to_string(g), ", but must be one f32 or one for each of ", a.a.size(0), " batches");
   for (int64_t i = 0; g.device() == kCpu && i < g.numel(); ++i) {
     const float one[1] = {g.data_as<float>()[g.rank() ? i * g.stride(0) : 0]};
     ops::global_scale(kBatched, "a_global_sf", TensorView(one, {1}));

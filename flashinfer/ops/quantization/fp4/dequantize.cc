@@ -25,8 +25,16 @@ SfLayout layout_of(const E2m1ToFloat& a) {
   return !a.is_sf_swizzled_layout ? SfLayout::kLinear : a.is_sf_8x4_layout ? SfLayout::k8x4 : SfLayout::k128x4;
 }
 Fp4Rows rows_of(const E2m1ToFloat& a) {
-  return {"e2m1_and_ufp8sf_scale_to_float", a.e2m1_tensor, a.ufp8_scale_tensor, "ufp8_scale_tensor", layout_of(a), a.sf_vec_size, a.ufp8_type == 0,
-          a.global_scale_tensor && a.global_scale_tensor->device() == kCpu ? a.global_scale_tensor->data_as<float>()[0] : 1.0f, a.output};
+  return {"e2m1_and_ufp8sf_scale_to_float",
+          a.e2m1_tensor,
+          a.ufp8_scale_tensor,
+          "ufp8_scale_tensor",
+          layout_of(a),
+          a.sf_vec_size,
+          a.ufp8_type == 0,
+          a.global_scale_tensor && a.global_scale_tensor->device() == kCpu ? a.global_scale_tensor->data_as<float>()[0]
+                                                                           : 1.0f,
+          a.output};
 }
 Fp4Rows rows_of(const Mxfp4Dequantize& a) {
   return {"mxfp4_dequantize", a.a_fp4, a.a_sf, "a_sf", static_cast<SfLayout>(a.sfLayout), 32, true, 1.0f, a.output};
@@ -37,8 +45,10 @@ Fp4Rows rows_of(const Mxfp4DequantizeHost& a) {
 
 void check_own(const E2m1ToFloat& a) {
   const char* op = "e2m1_and_ufp8sf_scale_to_float";
-  FI_CHECK(a.sf_vec_size == 16 || a.sf_vec_size == 32, ValueError, op, ": sf_vec_size is ", a.sf_vec_size, ", but must be 16 or 32");
-  FI_CHECK(a.ufp8_type == 0 || a.ufp8_type == 1, ValueError, op, ": ufp8_type is ", a.ufp8_type, ", but must be 0 (ue8m0) or 1 (e4m3)");
+  FI_CHECK(a.sf_vec_size == 16 || a.sf_vec_size == 32, ValueError, op, ": sf_vec_size is ", a.sf_vec_size,
+           ", but must be 16 or 32");
+  FI_CHECK(a.ufp8_type == 0 || a.ufp8_type == 1, ValueError, op, ": ufp8_type is ", a.ufp8_type,
+           ", but must be 0 (ue8m0) or 1 (e4m3)");
   FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError, op,
            ": is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
   FI_CHECK(!a.global_scale_tensor || a.global_scale_tensor->numel() == 1, ValueError, op, ": global_scale_tensor is ",
@@ -46,8 +56,8 @@ void check_own(const E2m1ToFloat& a) {
 }
 void check_own(const Mxfp4Dequantize& a) { ops::sf_layout("mxfp4_dequantize", "sfLayout", a.sfLayout); }
 void check_own(const Mxfp4DequantizeHost& a) {
-  FI_CHECK(a.group_size > 0 && a.group_size % 16 == 0, ValueError, "mxfp4_dequantize_host: group_size is ", a.group_size,
-           ", but must be a multiple of 16");
+  FI_CHECK(a.group_size > 0 && a.group_size % 16 == 0, ValueError, "mxfp4_dequantize_host: group_size is ",
+           a.group_size, ", but must be a multiple of 16");
 }
 template <class B>
 void validate(const B& a) {
@@ -56,10 +66,11 @@ void validate(const B& a) {
   const int64_t m = r.codes.size(0), k = 2 * r.codes.size(1);
   ops::check_columns(r.op, k, r.block);
   const int64_t bytes = sf_bytes(r.layout, m, k / r.block);
-  FI_CHECK(r.scales.numel() == bytes, ValueError, r.op, ": ", r.scales_name, " has ", r.scales.numel(), " bytes, but ", m, " rows of ", k,
-           " elements need ", bytes, " in this layout");
+  FI_CHECK(r.scales.numel() == bytes, ValueError, r.op, ": ", r.scales_name, " has ", r.scales.numel(), " bytes, but ",
+           m, " rows of ", k, " elements need ", bytes, " in this layout");
   if constexpr (std::is_same_v<B, Mxfp4DequantizeHost>)
-    FI_CHECK(r.scales.size(0) == m, ValueError, r.op, ": scale.shape[0] is ", r.scales.size(0), ", but weight has ", m, " rows");
+    FI_CHECK(r.scales.size(0) == m, ValueError, r.op, ": scale.shape[0] is ", r.scales.size(0), ", but weight has ", m,
+             " rows");
 }
 
 template <class B>
@@ -71,7 +82,8 @@ void launch(const B& a) {
   p.code_stride = r.codes.stride(0), p.y_stride = r.output->stride(0);
   p.layout = r.layout;
   const bool strided = std::is_same_v<B, Mxfp4DequantizeHost>;
-  p.scale_row_stride = strided ? r.scales.stride(0) : p.k / r.block, p.scale_column_stride = strided ? r.scales.stride(1) : 1;
+  p.scale_row_stride = strided ? r.scales.stride(0) : p.k / r.block,
+  p.scale_column_stride = strided ? r.scales.stride(1) : 1;
   p.global = r.global;
   ops::run_block_dequantize({0, r.power}, p);
 }
@@ -83,7 +95,8 @@ void reference(const B& a) {
     for (int64_t i = 0; i < 2 * r.codes.size(1); ++i) {
       const uint8_t byte = r.codes.data_as<uint8_t>()[row * r.codes.stride(0) + i / 2];
       e4m3_t scale;
-      scale.bits = scales.data_as<uint8_t>()[ref::scale_place(r.layout, row, i / r.block, 2 * r.codes.size(1) / r.block)];
+      scale.bits =
+          scales.data_as<uint8_t>()[ref::scale_place(r.layout, row, i / r.block, 2 * r.codes.size(1) / r.block)];
       const double s = r.power ? ref::power_value(scale.bits) : static_cast<double>(static_cast<float>(scale));
       ref::put(*r.output, {row, i}, ref::e2m1_value(i % 2 ? byte >> 4 : byte & 15) * s * r.global);
     }
@@ -124,22 +137,24 @@ constexpr op::Field host_fields[] = {
     op::attr<&H::group_size>("group_size"),
     op::result<&H::output>("output", "m 2*half", DType::kF32),
 };
-constexpr op::Candidate to_float_candidates[] = {op::candidate<refuse<family::fp4_to_float_op, A>, launch<A>>("cpu"), op::reference<reference<A>>()};
+constexpr op::Candidate to_float_candidates[] = {op::candidate<refuse<family::fp4_to_float_op, A>, launch<A>>("cpu"),
+                                                 op::reference<reference<A>>()};
 constexpr op::Candidate mxfp4_candidates[] = {op::candidate<refuse<family::mxfp4_dequantize_op, M>, launch<M>>("cpu"),
                                               op::reference<reference<M>>()};
-constexpr op::Candidate host_candidates[] = {op::candidate<refuse<family::mxfp4_dequantize_host_op, H>, launch<H>>("cpu"),
-                                             op::reference<reference<H>>()};
+constexpr op::Candidate host_candidates[] = {
+    op::candidate<refuse<family::mxfp4_dequantize_host_op, H>, launch<H>>("cpu"), op::reference<reference<H>>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 
 namespace ops::quantization {
 constinit const op::Op fp4_to_float_op = op::define<A, validate<A>, cost<A>>(
-    "e2m1_and_ufp8sf_scale_to_float", kModule, "Packed e2m1 codes times block scales times the decode scale, as f32.", to_float_fields,
-    to_float_candidates, fp4_to_float_cases);
+    "e2m1_and_ufp8sf_scale_to_float", kModule, "Packed e2m1 codes times block scales times the decode scale, as f32.",
+    to_float_fields, to_float_candidates, fp4_to_float_cases);
 constinit const op::Op mxfp4_dequantize_op = op::define<M, validate<M>, cost<M>>(
     "mxfp4_dequantize", kModule, "MXFP4 rows as f32.", mxfp4_fields, mxfp4_candidates, mxfp4_dequantize_cases);
-constinit const op::Op mxfp4_dequantize_host_op = op::define<H, validate<H>, cost<H>>(
-    "mxfp4_dequantize_host", kModule, "MXFP4 rows with linear scales as f32.", host_fields, host_candidates, mxfp4_dequantize_host_cases);
+constinit const op::Op mxfp4_dequantize_host_op =
+    op::define<H, validate<H>, cost<H>>("mxfp4_dequantize_host", kModule, "MXFP4 rows with linear scales as f32.",
+                                        host_fields, host_candidates, mxfp4_dequantize_host_cases);
 }  // namespace ops::quantization
 
 Tensor e2m1_and_ufp8sf_scale_to_float(const A& a) { return op::call(family::fp4_to_float_op, a); }

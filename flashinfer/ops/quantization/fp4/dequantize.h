@@ -9,11 +9,11 @@ namespace flashinfer {
 
 /// ValueError: k that is no multiple of sf_vec_size, scales of another size than the layout has.
 struct E2m1ToFloat {
-  TensorView e2m1_tensor;        // [m, k/2] uint8
-  TensorView ufp8_scale_tensor;  // uint8|e4m3, contiguous, as many bytes as the layout has
+  TensorView e2m1_tensor;                              // [m, k/2] uint8
+  TensorView ufp8_scale_tensor;                        // uint8|e4m3, contiguous, as many bytes as the layout has
   std::optional<TensorView> global_scale_tensor = {};  // one f32 that multiplies; 1 when absent
-  int64_t sf_vec_size = 16;      // or 32
-  int64_t ufp8_type = 1;         // 0: powers of two (ue8m0), 1: e4m3
+  int64_t sf_vec_size = 16;                            // or 32
+  int64_t ufp8_type = 1;                               // 0: powers of two (ue8m0), 1: e4m3
   bool is_sf_swizzled_layout = true;
   bool is_sf_8x4_layout = false;
   std::optional<TensorView> output = {};  // ours: memory for the result, f32 [m, k]

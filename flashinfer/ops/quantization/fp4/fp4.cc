@@ -36,7 +36,8 @@ float token_factor(const Nvfp4Quantize& a) {
 float token_out(const Nvfp4Quantize& a) { return a.out_scale ? a.out_scale->data_as<float>()[0] : 1.0f; }
 BlockQuantParams extended(const Nvfp4Quantize& a, BlockQuantParams p) {
   if (a.do_shuffle) p.shuffle = 32;
-  if (a.per_token_activation) p.token_scale = a.per_token_scale->data_as<float>(), p.token_factor = token_factor(a), p.token_out = token_out(a);
+  if (a.per_token_activation)
+    p.token_scale = a.per_token_scale->data_as<float>(), p.token_factor = token_factor(a), p.token_out = token_out(a);
   return p;
 }
 Plan laid_out(const Nvfp4Quantize& a) {
@@ -81,12 +82,14 @@ void reference(const B& a) {
   const ref::BlockRule rule{plan.config.block, plan.config.ue8m0 != 0, false};
   ref::clear(*a.sf);
   const auto factor = [&](int64_t batch, int64_t row) {
-    return plan.encode.empty() ? 1.0f : plan.encode[static_cast<size_t>(batch * plan.encode_batch + row * plan.encode_row)];
+    return plan.encode.empty() ? 1.0f
+                               : plan.encode[static_cast<size_t>(batch * plan.encode_batch + row * plan.encode_row)];
   };
   if constexpr (std::is_same_v<B, Nvfp4BatchedQuantize>) {
     for (int64_t b = 0; b < x.size(0); ++b)
       for (int64_t r = 0; r < x.size(1); ++r)
-        ref::quantize_row(rule, ref::floats_of(x, {b, r}), factor(b, 0), a.x_q->select(0, b).select(0, r), a.sf->select(0, b), plan.layout, r);
+        ref::quantize_row(rule, ref::floats_of(x, {b, r}), factor(b, 0), a.x_q->select(0, b).select(0, r),
+                          a.sf->select(0, b), plan.layout, r);
   } else {
     const Tensor compact = Tensor::clone(x);
     const TensorView rows = compact.view().view({ops::row_count(x), x.size(-1)});
@@ -102,7 +105,8 @@ void reference(const B& a) {
       } else {
         values = ref::floats_of(rows, {source});
       }
-      ref::quantize_row(rule, values, encode, codes.view().select(0, r), *a.sf, plan.layout, r, rows.dtype() == DType::kF8E4M3);
+      ref::quantize_row(rule, values, encode, codes.view().select(0, r), *a.sf, plan.layout, r,
+                        rows.dtype() == DType::kF8E4M3);
     }
     ops::copy_strided(codes.view().view(a.x_q->shape()), *a.x_q);
   }
@@ -135,12 +139,14 @@ constexpr op::Field fp4_fields[] = {
     op::attr<&Fp4Quantize::backend>("backend", op::backends(kBackends)),
     op::attr<&Fp4Quantize::nvfp4_4over6>("nvfp4_4over6", op::literal(ops::kUnset4Over6)),
     op::result<&Fp4Quantize::x_q>("x_q", nullptr, DType::kU8, op::shape<codes_shape<Fp4Quantize>>),
-    op::result<&Fp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous, op::shape<static_cast<Shape (*)(const Fp4Quantize&)>(scales_of)>),
+    op::result<&Fp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous,
+                                 op::shape<static_cast<Shape (*)(const Fp4Quantize&)>(scales_of)>),
 };
 constexpr op::Field nvfp4_fields[] = {
     op::in<&Nvfp4Quantize::a>("a", nullptr, kQuantisable),
     op::in<&Nvfp4Quantize::a_global_sf>("a_global_sf", nullptr, op::required),
-    op::attr<&Nvfp4Quantize::sfLayout>("sfLayout", op::literal("SfLayout.layout_128x4"), op::enumeration(ops::kSfLayouts)),
+    op::attr<&Nvfp4Quantize::sfLayout>("sfLayout", op::literal("SfLayout.layout_128x4"),
+                                       op::enumeration(ops::kSfLayouts)),
     op::attr<&Nvfp4Quantize::do_shuffle>("do_shuffle"),
     op::attr<&Nvfp4Quantize::sf_vec_size>("sf_vec_size"),
     op::attr<&Nvfp4Quantize::enable_pdl>("enable_pdl"),
@@ -150,8 +156,10 @@ constexpr op::Field nvfp4_fields[] = {
     op::in<&Nvfp4Quantize::out_scale>("out_scale", nullptr, DType::kF32),
     op::attr<&Nvfp4Quantize::nvfp4_4over6>("nvfp4_4over6", op::literal(ops::kUnset4Over6)),
     op::result<&Nvfp4Quantize::x_q>("x_q", nullptr, DType::kU8, op::shape<codes_shape<Nvfp4Quantize>>),
-    op::result<&Nvfp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous, op::shape<static_cast<Shape (*)(const Nvfp4Quantize&)>(scales_of)>),
-    op::result<&Nvfp4Quantize::per_token_scale>("per_token_scale", nullptr, DType::kF32, op::contiguous, op::shape<tokens_of>, op::when<has_tokens>),
+    op::result<&Nvfp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous,
+                                   op::shape<static_cast<Shape (*)(const Nvfp4Quantize&)>(scales_of)>),
+    op::result<&Nvfp4Quantize::per_token_scale>("per_token_scale", nullptr, DType::kF32, op::contiguous,
+                                                op::shape<tokens_of>, op::when<has_tokens>),
 };
 constexpr op::Field batched_fields[] = {
     op::in<&Nvfp4BatchedQuantize::a>("a", "b m k", kHalves),
@@ -166,36 +174,45 @@ constexpr op::Field mxfp4_fields[] = {
     op::in<&Mxfp4Quantize::a>("a", nullptr, kHalves),
     op::attr<&Mxfp4Quantize::backend>("backend", op::backends("cuda:cuda|cute-dsl:cuda")),
     op::attr<&Mxfp4Quantize::enable_pdl>("enable_pdl"),
-    op::attr<&Mxfp4Quantize::sfLayout>("sfLayout", op::literal("SfLayout.layout_128x4"), op::enumeration(ops::kSfLayouts)),
+    op::attr<&Mxfp4Quantize::sfLayout>("sfLayout", op::literal("SfLayout.layout_128x4"),
+                                       op::enumeration(ops::kSfLayouts)),
     op::result<&Mxfp4Quantize::x_q>("x_q", nullptr, DType::kU8, op::shape<codes_shape<Mxfp4Quantize>>),
-    op::result<&Mxfp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous, op::shape<static_cast<Shape (*)(const Mxfp4Quantize&)>(scales_of)>),
+    op::result<&Mxfp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous,
+                                   op::shape<static_cast<Shape (*)(const Mxfp4Quantize&)>(scales_of)>),
 };
-constexpr op::Candidate fp4_candidates[] = {op::candidate<refuse<family::fp4_op, Fp4Quantize>, launch<Fp4Quantize>>("cpu"),
-                                            op::reference<reference<Fp4Quantize>>()};
-constexpr op::Candidate nvfp4_candidates[] = {op::candidate<refuse<family::nvfp4_op, Nvfp4Quantize>, launch<Nvfp4Quantize>>("cpu"),
-                                              op::reference<reference<Nvfp4Quantize>>()};
+constexpr op::Candidate fp4_candidates[] = {
+    op::candidate<refuse<family::fp4_op, Fp4Quantize>, launch<Fp4Quantize>>("cpu"),
+    op::reference<reference<Fp4Quantize>>()};
+constexpr op::Candidate nvfp4_candidates[] = {
+    op::candidate<refuse<family::nvfp4_op, Nvfp4Quantize>, launch<Nvfp4Quantize>>("cpu"),
+    op::reference<reference<Nvfp4Quantize>>()};
 constexpr op::Candidate batched_candidates[] = {
     op::candidate<refuse<family::batched_op, Nvfp4BatchedQuantize>, launch_batched_unless_empty>("cpu"),
     op::reference<reference<Nvfp4BatchedQuantize>>()};
-constexpr op::Candidate mxfp4_candidates[] = {op::candidate<refuse<family::mxfp4_op, Mxfp4Quantize>, launch<Mxfp4Quantize>>("cpu"),
-                                              op::reference<reference<Mxfp4Quantize>>()};
+constexpr op::Candidate mxfp4_candidates[] = {
+    op::candidate<refuse<family::mxfp4_op, Mxfp4Quantize>, launch<Mxfp4Quantize>>("cpu"),
+    op::reference<reference<Mxfp4Quantize>>()};
 }  // namespace
 
 namespace ops::quantization {
 constinit const op::Op fp4_op = op::define<Fp4Quantize, validate, cost<Fp4Quantize>>(
-    kFp4, kModule, "Rows as packed e2m1 codes with a scale byte for 16 or 32 elements (NVFP4, MXFP4).", fp4_fields, fp4_candidates, fp4_cases);
+    kFp4, kModule, "Rows as packed e2m1 codes with a scale byte for 16 or 32 elements (NVFP4, MXFP4).", fp4_fields,
+    fp4_candidates, fp4_cases);
 constinit const op::Op nvfp4_op = op::define<Nvfp4Quantize, validate, cost<Nvfp4Quantize>>(
-    kNvfp4, kModule, "Rows as NVFP4: e2m1 codes, an e4m3 scale for 16, a global scale or one for each row.", nvfp4_fields, nvfp4_candidates,
-    nvfp4_cases);
+    kNvfp4, kModule, "Rows as NVFP4: e2m1 codes, an e4m3 scale for 16, a global scale or one for each row.",
+    nvfp4_fields, nvfp4_candidates, nvfp4_cases);
 constinit const op::Op batched_op = op::define<Nvfp4BatchedQuantize, validate, cost<Nvfp4BatchedQuantize>>(
-    kBatched, kModule, "Matrices of a batch as NVFP4, each with its own 128x4 scales.", batched_fields, batched_candidates, batched_cases);
+    kBatched, kModule, "Matrices of a batch as NVFP4, each with its own 128x4 scales.", batched_fields,
+    batched_candidates, batched_cases);
 constinit const op::Op mxfp4_op = op::define<Mxfp4Quantize, validate, cost<Mxfp4Quantize>>(
     kMxfp4, kModule, "Rows as MXFP4: e2m1 codes, a power of two for 32.", mxfp4_fields, mxfp4_candidates, mxfp4_cases);
 }  // namespace ops::quantization
 
 std::pair<Tensor, Tensor> fp4_quantize(const Fp4Quantize& a) { return op::call(family::fp4_op, a); }
 op::Results nvfp4_quantize(const Nvfp4Quantize& a) { return op::call(family::nvfp4_op, a); }
-std::pair<Tensor, Tensor> nvfp4_batched_quantize(const Nvfp4BatchedQuantize& a) { return op::call(family::batched_op, a); }
+std::pair<Tensor, Tensor> nvfp4_batched_quantize(const Nvfp4BatchedQuantize& a) {
+  return op::call(family::batched_op, a);
+}
 std::pair<Tensor, Tensor> mxfp4_quantize(const Mxfp4Quantize& a) { return op::call(family::mxfp4_op, a); }
 
 }  // namespace flashinfer

@@ -14,25 +14,29 @@ namespace {
 namespace family = ops::quantization;
 using Make = MakeNvfp4GlobalScale;
 constexpr const char* kName = "make_nvfp4_global_scale";
-constexpr float kMost = std::numeric_limits<float>::max(), kLargest = 448.0f * 6.0f;  // of an element: e4m3's times e2m1's
+constexpr float kMost = std::numeric_limits<float>::max(),
+                kLargest = 448.0f * 6.0f;  // of an element: e4m3's times e2m1's
 
 op::Shape one(const Make&) { return {1, {1}}; }
 bool needs_amax(const Make& a) { return !a.per_token_activation && !a.global_scale; }
 
 void validate(const Make& a) {
-  FI_CHECK(a.nvfp4_4over6_config.is_none(), NotImplementedError, kName, ": nvfp4_4over6_config is ", op::python_repr(a.nvfp4_4over6_config),
-           ", but only None is implemented");
-  FI_CHECK(!needs_amax(a) || (a.input_tensor.rank() >= 1 && a.input_tensor.numel() > 0), ValueError, kName, ": input_tensor is ",
-           to_string(a.input_tensor), ", but must have at least one dimension and one element");
+  FI_CHECK(a.nvfp4_4over6_config.is_none(), NotImplementedError, kName, ": nvfp4_4over6_config is ",
+           op::python_repr(a.nvfp4_4over6_config), ", but only None is implemented");
+  FI_CHECK(!needs_amax(a) || (a.input_tensor.rank() >= 1 && a.input_tensor.numel() > 0), ValueError, kName,
+           ": input_tensor is ", to_string(a.input_tensor), ", but must have at least one dimension and one element");
   if (!a.global_scale) return;
-  FI_CHECK(!a.per_token_activation, ValueError, kName, ": global_scale is ", *a.global_scale, ", but with per_token_activation it is 1 / (448 * 6)");
+  FI_CHECK(!a.per_token_activation, ValueError, kName, ": global_scale is ", *a.global_scale,
+           ", but with per_token_activation it is 1 / (448 * 6)");
   const auto g = static_cast<float>(*a.global_scale);
   FI_CHECK(g >= 0x1p-126f && std::isfinite(g), ValueError, kName, ": global_scale is ", *a.global_scale,
            ", but must be a positive normal f32 number");
 }
 float from_amax(float amax) { return std::isnan(amax) ? amax : std::min(kLargest / amax, kMost); }
 void put(const Make& a, float amax) {
-  a.out->data_as<float>()[0] = a.per_token_activation ? 1.0f / kLargest : a.global_scale ? static_cast<float>(*a.global_scale) : from_amax(amax);
+  a.out->data_as<float>()[0] = a.per_token_activation ? 1.0f / kLargest
+                               : a.global_scale       ? static_cast<float>(*a.global_scale)
+                                                      : from_amax(amax);
 }
 void launch(const Make& a) { put(a, needs_amax(a) ? ops::largest_magnitude(a.input_tensor) : 0.0f); }
 
@@ -57,8 +61,10 @@ op::Refusal refuse(const Make& a) {
 
 constexpr op::Field fields[] = {
     op::in<&Make::input_tensor>("input_tensor", nullptr, op::floats, op::doc("what the scale is for")),
-    op::attr<&Make::per_token_activation>("per_token_activation", op::required, op::doc("the scale of quantisation with a scale for each row")),
-    op::attr<&Make::global_scale>("global_scale", op::doc("per tensor: taken instead of 448 * 6 over the largest magnitude")),
+    op::attr<&Make::per_token_activation>("per_token_activation", op::required,
+                                          op::doc("the scale of quantisation with a scale for each row")),
+    op::attr<&Make::global_scale>("global_scale",
+                                  op::doc("per tensor: taken instead of 448 * 6 over the largest magnitude")),
     op::attr<&Make::nvfp4_4over6_config>("nvfp4_4over6_config"),
     op::result<&Make::out>("out", nullptr, DType::kF32, op::shape<one>),
 };
@@ -67,7 +73,8 @@ constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op
 
 namespace ops::quantization {
 constinit const op::Op global_scale_op = op::define<Make, validate, cost>(
-    kName, "flashinfer.quantization", "The global scale of NVFP4, from the largest magnitude of a tensor.", fields, candidates, global_scale_cases);
+    kName, "flashinfer.quantization", "The global scale of NVFP4, from the largest magnitude of a tensor.", fields,
+    candidates, global_scale_cases);
 }  // namespace ops::quantization
 
 Tensor make_nvfp4_global_scale(const Make& a) { return op::call(family::global_scale_op, a); }

@@ -19,7 +19,8 @@ using Grouped = Fp4GroupedQuantize;
 inline constexpr DTypeSet kHalves = DTypeSet(DType::kF16) | DType::kBF16;
 constexpr const char* kSilu = "silu_and_mul_nvfp4_quantize";
 template <bool kGated>
-constexpr const char* kGroupedName = kGated ? "silu_and_mul_scaled_nvfp4_experts_quantize" : "scaled_fp4_grouped_quantize";
+constexpr const char* kGroupedName =
+    kGated ? "silu_and_mul_scaled_nvfp4_experts_quantize" : "scaled_fp4_grouped_quantize";
 
 BlockQuantConfig config_of(DType t, bool gated) { return {t, 16, 0, 0, gated}; }
 
@@ -29,11 +30,15 @@ SfLayout layout_of(const Silu& a) {
 }
 Shape silu_codes(const Silu& a) { return {2, {ops::row_count(a.input), a.input.size(-1) / 4}}; }
 Shape silu_scales(const Silu& a) {
-  return {2, {sf_padded_rows(layout_of(a), ops::row_count(a.input)), sf_padded_columns(layout_of(a), a.input.size(-1) / 32)}};
+  return {
+      2,
+      {sf_padded_rows(layout_of(a), ops::row_count(a.input)), sf_padded_columns(layout_of(a), a.input.size(-1) / 32)}};
 }
 void validate_silu(const Silu& a) {
-  FI_CHECK(a.input.rank() >= 2, ValueError, kSilu, ": input is ", to_string(a.input), ", but must have at least two dimensions");
-  FI_CHECK(a.sf_vec_size == 16, NotImplementedError, kSilu, ": sf_vec_size is ", a.sf_vec_size, ", but only 16 is implemented");
+  FI_CHECK(a.input.rank() >= 2, ValueError, kSilu, ": input is ", to_string(a.input),
+           ", but must have at least two dimensions");
+  FI_CHECK(a.sf_vec_size == 16, NotImplementedError, kSilu, ": sf_vec_size is ", a.sf_vec_size,
+           ", but only 16 is implemented");
   FI_CHECK(a.input.size(-1) % 32 == 0, ValueError, kSilu, ": the last dimension is ", a.input.size(-1),
            ", but must be a multiple of 32 (two halves of blocks of 16)");
   FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError, kSilu,
@@ -63,7 +68,8 @@ void reference_silu(const Silu& a) {
   const Tensor y = gated(x);
   ref::clear(*a.sf);
   for (int64_t r = 0; r < x.size(0); ++r)
-    ref::quantize_row({16, false, false}, ref::floats_of(y.view(), {r}), a.global_scale.data_as<float>()[0], a.x_q->select(0, r), *a.sf, layout_of(a), r);
+    ref::quantize_row({16, false, false}, ref::floats_of(y.view(), {r}), a.global_scale.data_as<float>()[0],
+                      a.x_q->select(0, r), *a.sf, layout_of(a), r);
 }
 
 // ---- experts ----
@@ -93,11 +99,12 @@ template <bool kGated>
 void validate_grouped(const Grouped& a) {
   const char* op = kGroupedName<kGated>;
   const int64_t step = kGated ? 32 : 16, m = a.a.size(1);
-  FI_CHECK(a.a.size(2) % step == 0, ValueError, op, ": a.shape[2] is ", a.a.size(2), ", but must be a multiple of ", step);
+  FI_CHECK(a.a.size(2) % step == 0, ValueError, op, ": a.shape[2] is ", a.a.size(2), ", but must be a multiple of ",
+           step);
   ops::refuse_4over6(op, a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
-  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, op, ": a_global_sf is ", to_string(g),
-           ", but must be one f32 or one for each of ", a.a.size(0), " experts");
+  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, op, ": a_global_sf is ",
+           to_string(g), ", but must be one f32 or one for each of ", a.a.size(0), " experts");
   if (a.mask.device() != kCpu || g.device() != kCpu) return;
   op::check_index_range(op, "mask", a.mask, 0, m + 1, "rows of a");
   for (int64_t i = 0; i < g.numel(); ++i) {
@@ -141,8 +148,9 @@ void reference_grouped(const Grouped& a) {
   for (int64_t b = 0; b < a.a.size(0); ++b)
     for (int64_t r = 0; r < op::index_at(a.mask, b); ++r)
       ref::quantize_row({16, false, false}, ref::floats_of(y.view(), {b, r}),
-                        a.a_global_sf.data_as<float>()[a.a_global_sf.numel() > 1 ? b * a.a_global_sf.stride(0) : 0], a.x_q->select(2, b).select(0, r),
-                        scales.view().slice(0, b * bytes, (b + 1) * bytes), SfLayout::k128x4, r);
+                        a.a_global_sf.data_as<float>()[a.a_global_sf.numel() > 1 ? b * a.a_global_sf.stride(0) : 0],
+                        a.x_q->select(2, b).select(0, r), scales.view().slice(0, b * bytes, (b + 1) * bytes),
+                        SfLayout::k128x4, r);
   ops::copy_strided(TensorView(scales.data(), DType::kF8E4M3, a.sf->shape(), scales_strides<kGated>(a).span()), *a.sf);
 }
 
@@ -183,29 +191,38 @@ constexpr op::Field grouped_fields[] = {
     op::in<&Grouped::mask>("mask", "b", DType::kI32, op::any_layout, op::doc("rows of each group that count")),
     op::in<&Grouped::a_global_sf>("a_global_sf", nullptr, DType::kF32),
     op::attr<&Grouped::nvfp4_4over6>("nvfp4_4over6", op::literal(ops::kUnset4Over6)),
-    op::result<&Grouped::x_q>("x_q", nullptr, DType::kU8, op::any_layout, op::shape<codes_shape<kGated>>, op::strides<codes_strides<kGated>>),
-    op::result<&Grouped::sf>("sf", nullptr, DType::kF8E4M3, op::any_layout, op::shape<scales_shape<kGated>>, op::strides<scales_strides<kGated>>),
+    op::result<&Grouped::x_q>("x_q", nullptr, DType::kU8, op::any_layout, op::shape<codes_shape<kGated>>,
+                              op::strides<codes_strides<kGated>>),
+    op::result<&Grouped::sf>("sf", nullptr, DType::kF8E4M3, op::any_layout, op::shape<scales_shape<kGated>>,
+                             op::strides<scales_strides<kGated>>),
 };
-constexpr op::Candidate silu_candidates[] = {op::candidate<refuse_silu, launch_silu>("cpu"), op::reference<reference_silu>()};
-constexpr op::Candidate grouped_candidates[] = {op::candidate<refuse_grouped<family::grouped_fp4_op, false>, launch_grouped<false>>("cpu"),
-                                                op::reference<reference_grouped<false>>()};
-constexpr op::Candidate experts_candidates[] = {op::candidate<refuse_grouped<family::silu_experts_fp4_op, true>, launch_grouped<true>>("cpu"),
-                                                op::reference<reference_grouped<true>>()};
+constexpr op::Candidate silu_candidates[] = {op::candidate<refuse_silu, launch_silu>("cpu"),
+                                             op::reference<reference_silu>()};
+constexpr op::Candidate grouped_candidates[] = {
+    op::candidate<refuse_grouped<family::grouped_fp4_op, false>, launch_grouped<false>>("cpu"),
+    op::reference<reference_grouped<false>>()};
+constexpr op::Candidate experts_candidates[] = {
+    op::candidate<refuse_grouped<family::silu_experts_fp4_op, true>, launch_grouped<true>>("cpu"),
+    op::reference<reference_grouped<true>>()};
 }  // namespace
 
 namespace ops::quantization {
 constinit const op::Op silu_fp4_op = op::define<Silu, validate_silu, cost_silu>(
-    kSilu, "flashinfer.quantization", "silu(input[..., :k]) * input[..., k:], rounded, as NVFP4.", silu_fields, silu_candidates, silu_fp4_cases);
+    kSilu, "flashinfer.quantization", "silu(input[..., :k]) * input[..., k:], rounded, as NVFP4.", silu_fields,
+    silu_candidates, silu_fp4_cases);
 constinit const op::Op grouped_fp4_op = op::define<Grouped, validate_grouped<false>, cost_grouped<false>>(
-    kGroupedName<false>, "flashinfer.quantization", "The first mask[b] rows of each expert as NVFP4.", grouped_fields<false>, grouped_candidates,
-    grouped_fp4_cases);
+    kGroupedName<false>, "flashinfer.quantization", "The first mask[b] rows of each expert as NVFP4.",
+    grouped_fields<false>, grouped_candidates, grouped_fp4_cases);
 constinit const op::Op silu_experts_fp4_op = op::define<Grouped, validate_grouped<true>, cost_grouped<true>>(
-    kGroupedName<true>, "flashinfer.activation", "silu_and_mul of the first mask[b] rows of each expert, rounded, as NVFP4.", grouped_fields<true>,
+    kGroupedName<true>, "flashinfer.activation",
+    "silu_and_mul of the first mask[b] rows of each expert, rounded, as NVFP4.", grouped_fields<true>,
     experts_candidates, silu_experts_fp4_cases);
 }  // namespace ops::quantization
 
 std::pair<Tensor, Tensor> silu_and_mul_nvfp4_quantize(const Silu& a) { return op::call(family::silu_fp4_op, a); }
 std::pair<Tensor, Tensor> scaled_fp4_grouped_quantize(const Grouped& a) { return op::call(family::grouped_fp4_op, a); }
-std::pair<Tensor, Tensor> silu_and_mul_scaled_nvfp4_experts_quantize(const Grouped& a) { return op::call(family::silu_experts_fp4_op, a); }
+std::pair<Tensor, Tensor> silu_and_mul_scaled_nvfp4_experts_quantize(const Grouped& a) {
+  return op::call(family::silu_experts_fp4_op, a);
+}
 
 }  // namespace flashinfer

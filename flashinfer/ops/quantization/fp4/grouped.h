@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 of silu(gate) * up and of the tokens of experts (ops.md section 4). Codes and scales as fp4.h says; what is quantised after silu
-// is silu_and_mul's result, rounded to the input's dtype. ValueError as there, and for a mask outside [0, m].
+// NVFP4 of silu(gate) * up and of the tokens of experts (ops.md section 4). Codes and scales as fp4.h says; what is
+// quantised after silu is silu_and_mul's result, rounded to the input's dtype. ValueError as there, and for a mask
+// outside [0, m].
 #pragma once
 #include <optional>
 #include <utility>
@@ -10,8 +11,8 @@
 namespace flashinfer {
 
 struct SiluNvfp4Quantize {
-  TensorView input;         // [..., 2k] f16|bf16, gate first; rank >= 2, leading dimensions are m rows
-  TensorView global_scale;  // gs, one f32
+  TensorView input;          // [..., 2k] f16|bf16, gate first; rank >= 2, leading dimensions are m rows
+  TensorView global_scale;   // gs, one f32
   int64_t sf_vec_size = 16;  // only 16
   bool is_sf_swizzled_layout = true;
   bool is_sf_8x4_layout = false;
@@ -22,8 +23,8 @@ struct SiluNvfp4Quantize {
 };
 std::pair<Tensor, Tensor> silu_and_mul_nvfp4_quantize(const SiluNvfp4Quantize& args);
 
-/// The first mask[b] rows of each expert b; codes and scales of the others are 0. Results are views whose last axis is the expert:
-/// codes of memory [b, m, k/2], scales of memory [b, tiles of 128x4].
+/// The first mask[b] rows of each expert b; codes and scales of the others are 0. Results are views whose last axis is
+/// the expert: codes of memory [b, m, k/2], scales of memory [b, tiles of 128x4].
 struct Fp4GroupedQuantize {
   TensorView a;            // [b, m, k] f16|bf16 (silu form: [b, m, 2k])
   TensorView mask;         // [b] i32

@@ -16,11 +16,13 @@ constexpr const char* kQuantize = "nvfp4_kv_quantize";
 constexpr const char* kDequantize = "nvfp4_kv_dequantize";
 constexpr const char* kPaged = "nvfp4_kv_dequantize_paged";
 constexpr const char* kWhole = "nvfp4_quantize_paged_kv_cache";
-inline constexpr jit::Kernel kAmax{"flashinfer/kernels/cpu/nvfp4.h", "flashinfer::cpu::nvfp4_amax", "flashinfer::Nvfp4AmaxParams"};
+inline constexpr jit::Kernel kAmax{"flashinfer/kernels/cpu/nvfp4.h", "flashinfer::cpu::nvfp4_amax",
+                                   "flashinfer::Nvfp4AmaxParams"};
 
 /// The one f32 of a scale tensor. ValueError unless it is positive and normal.
 float one_scale(const char* op, const char* who, const TensorView& t) {
-  FI_CHECK(t.numel() == 1 && t.dtype() == DType::kF32, ValueError, op, ": ", who, " is ", to_string(t), ", but must be one f32");
+  FI_CHECK(t.numel() == 1 && t.dtype() == DType::kF32, ValueError, op, ": ", who, " is ", to_string(t),
+           ", but must be one f32");
   return ops::nvfp4_global(op, who, t.data_as<float>()[0], ErrorKind::kValueError);
 }
 float one_scale(const char* op, const char* who, const op::ScalarOrTensor& s) {
@@ -43,8 +45,8 @@ void launch_quantize(const Nvfp4KvQuantize& a) {
 }
 void validate_dequantize(const Nvfp4KvDequantize& a) {
   if (a.global_scale.device() == kCpu) one_scale(kDequantize, "global_scale", a.global_scale);
-  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kDequantize, ": output_dtype is ", name(a.output_dtype), ", but must be ",
-           to_string(op::floats));
+  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kDequantize, ": output_dtype is ", name(a.output_dtype),
+           ", but must be ", to_string(op::floats));
 }
 void launch_dequantize(const Nvfp4KvDequantize& a) {
   Nvfp4Params p = rows_of(*a.output, a.fp4_data, a.block_scales, a.global_scale.data_as<float>()[0]);
@@ -64,18 +66,21 @@ void validate_paged(const Nvfp4KvDequantizePaged& a) {
   const int64_t page_size = data.k.page_size, most = std::min(a.output_k.size(1), a.block_tables.size(1) * page_size);
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t length = op::index_at(a.seq_lens, b);
-    FI_CHECK(length >= 0 && length <= most, ValueError, kPaged, ": seq_lens[", b, "] is ", length, ", but must be in [0, ", most,
-             "] (output_k has ", a.output_k.size(1), " tokens, block_tables ", a.block_tables.size(1), " pages of ", page_size, ")");
+    FI_CHECK(length >= 0 && length <= most, ValueError, kPaged, ": seq_lens[", b, "] is ", length,
+             ", but must be in [0, ", most, "] (output_k has ", a.output_k.size(1), " tokens, block_tables ",
+             a.block_tables.size(1), " pages of ", page_size, ")");
     const TensorView pages = a.block_tables.select(0, b);
     for (int64_t i = 0; i * page_size < length; ++i) {
       const int64_t page = op::index_at(pages, i);
-      FI_CHECK(page >= 0 && page < data.k.pages, ValueError, kPaged, ": block_tables[", b, "][", i, "] is ", page, ", but the pool has ",
-               data.k.pages, " pages");
+      FI_CHECK(page >= 0 && page < data.k.pages, ValueError, kPaged, ": block_tables[", b, "][", i, "] is ", page,
+               ", but the pool has ", data.k.pages, " pages");
     }
   }
 }
 /// [b, tokens, heads, dim]
-TokenRows batch_rows(const TensorView& t) { return {t.data(), std::max<int64_t>(t.size(1), 1), t.stride(0), t.stride(1), t.stride(2)}; }
+TokenRows batch_rows(const TensorView& t) {
+  return {t.data(), std::max<int64_t>(t.size(1), 1), t.stride(0), t.stride(1), t.stride(2)};
+}
 void launch_paged(const Nvfp4KvDequantizePaged& a) {
   const ops::KvPlanes data = ops::kv_planes(kPaged, a.paged_kv_cache, a.kv_layout),
                       scale = ops::kv_planes(kPaged, a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
@@ -87,10 +92,20 @@ void launch_paged(const Nvfp4KvDequantizePaged& a) {
       slots[static_cast<size_t>(b * longest + t)] = op::index_at(pages, t / page_size) * page_size + t % page_size;
   }
   Nvfp4Params p{};
-  p.tensor[0] = {batch_rows(a.output_k), ops::token_rows(data.k), ops::token_rows(scale.k), data.k.heads, a.output_k.size(3),
-                 one_scale(kPaged, "k_scale", a.k_scale), 0};
-  p.tensor[1] = {batch_rows(a.output_v), ops::token_rows(data.v), ops::token_rows(scale.v), data.v.heads, a.output_v.size(3),
-                 one_scale(kPaged, "v_scale", a.v_scale), 0};
+  p.tensor[0] = {batch_rows(a.output_k),
+                 ops::token_rows(data.k),
+                 ops::token_rows(scale.k),
+                 data.k.heads,
+                 a.output_k.size(3),
+                 one_scale(kPaged, "k_scale", a.k_scale),
+                 0};
+  p.tensor[1] = {batch_rows(a.output_v),
+                 ops::token_rows(data.v),
+                 ops::token_rows(scale.v),
+                 data.v.heads,
+                 a.output_v.size(3),
+                 one_scale(kPaged, "v_scale", a.v_scale),
+                 0};
   p.slot = slots.data();
   p.tokens = static_cast<int64_t>(slots.size());
   ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_k.dtype()}).fn, p);
@@ -140,8 +155,13 @@ void launch_whole(const Nvfp4QuantizePagedKvCache& a) {
     const float encode = given ? given->data_as<float>()[0] : encode_scale(who, plain, x.dtype());
     const float global = ops::nvfp4_global(kWhole, who, 1.0f / encode, ErrorKind::kValueError);
     a.global_scale->data_as<float>()[i * a.global_scale->stride(0)] = global;
-    p.tensor[i] = {ops::token_rows(plain), ops::token_rows(ops::kv_plane(a.kv_cache_fp4->select(0, i), nhd)),
-                   ops::token_rows(ops::kv_plane(a.kv_cache_sf->select(0, i), nhd)), plain.heads, plain.dim, global, i};
+    p.tensor[i] = {ops::token_rows(plain),
+                   ops::token_rows(ops::kv_plane(a.kv_cache_fp4->select(0, i), nhd)),
+                   ops::token_rows(ops::kv_plane(a.kv_cache_sf->select(0, i), nhd)),
+                   plain.heads,
+                   plain.dim,
+                   global,
+                   i};
     p.tokens = plain.pages * plain.page_size;
   }
   ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.k_cache.dtype()}).fn, p);
@@ -154,21 +174,23 @@ constexpr op::Field quantize_fields[] = {op::in<&Quantize::input>("input", "m 16
                                          op::result<&Quantize::fp4_output>("fp4_output", "m 8*blocks", DType::kU8),
                                          op::result<&Quantize::block_scales>("block_scales", "m blocks", DType::kU8)};
 using Dequantize = Nvfp4KvDequantize;
-constexpr op::Field dequantize_fields[] = {op::in<&Dequantize::fp4_data>("fp4_data", "m 8*blocks", ops::kFp4Bytes),
-                                           op::in<&Dequantize::block_scales>("block_scales", "m blocks", ops::kScaleBytes),
-                                           op::in<&Dequantize::global_scale>("global_scale", nullptr, DType::kF32),
-                                           op::attr<&Dequantize::output_dtype>("output_dtype"),
-                                           op::result<&Dequantize::output>("output", "m 16*blocks", op::dtype_from("output_dtype"))};
+constexpr op::Field dequantize_fields[] = {
+    op::in<&Dequantize::fp4_data>("fp4_data", "m 8*blocks", ops::kFp4Bytes),
+    op::in<&Dequantize::block_scales>("block_scales", "m blocks", ops::kScaleBytes),
+    op::in<&Dequantize::global_scale>("global_scale", nullptr, DType::kF32),
+    op::attr<&Dequantize::output_dtype>("output_dtype"),
+    op::result<&Dequantize::output>("output", "m 16*blocks", op::dtype_from("output_dtype"))};
 using Paged = Nvfp4KvDequantizePaged;
-constexpr op::Field paged_fields[] = {op::paged<&Paged::paged_kv_cache>("paged_kv_cache", nullptr, ops::kFp4Bytes),
-                                      op::paged<&Paged::kv_cache_sf>("kv_cache_sf", nullptr, ops::kScaleBytes),
-                                      op::in<&Paged::block_tables>("block_tables", "b max_pages", op::indices, op::any_layout),
-                                      op::in<&Paged::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
-                                      op::in<&Paged::k_scale>("k_scale", nullptr, op::required),
-                                      op::in<&Paged::v_scale>("v_scale", nullptr, op::required),
-                                      op::inout<&Paged::output_k>("output_k", "b max_len hkv dk", op::floats),
-                                      op::inout<&Paged::output_v>("output_v", "b max_len hkv dv", op::same_as("output_k")),
-                                      op::attr<&Paged::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError))};
+constexpr op::Field paged_fields[] = {
+    op::paged<&Paged::paged_kv_cache>("paged_kv_cache", nullptr, ops::kFp4Bytes),
+    op::paged<&Paged::kv_cache_sf>("kv_cache_sf", nullptr, ops::kScaleBytes),
+    op::in<&Paged::block_tables>("block_tables", "b max_pages", op::indices, op::any_layout),
+    op::in<&Paged::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
+    op::in<&Paged::k_scale>("k_scale", nullptr, op::required),
+    op::in<&Paged::v_scale>("v_scale", nullptr, op::required),
+    op::inout<&Paged::output_k>("output_k", "b max_len hkv dk", op::floats),
+    op::inout<&Paged::output_v>("output_v", "b max_len hkv dv", op::same_as("output_k")),
+    op::attr<&Paged::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError))};
 using Whole = Nvfp4QuantizePagedKvCache;
 constexpr op::Field whole_fields[] = {
     op::in<&Whole::k_cache>("k_cache", "p x y d", ops::kHalves),
@@ -183,11 +205,15 @@ constexpr op::Field whole_fields[] = {
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
   if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
-  if constexpr (std::is_same_v<B, Quantize>) return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).refusal;
-  else if constexpr (std::is_same_v<B, Dequantize>) return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_dtype}).refusal;
-  else if constexpr (std::is_same_v<B, Paged>) return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_k.dtype()}).refusal;
+  if constexpr (std::is_same_v<B, Quantize>)
+    return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).refusal;
+  else if constexpr (std::is_same_v<B, Dequantize>)
+    return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_dtype}).refusal;
+  else if constexpr (std::is_same_v<B, Paged>)
+    return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_k.dtype()}).refusal;
   else {
-    const op::Refusal amax = jit::cpu_kernel<kAmax>(Nvfp4Config{a.k_cache.dtype()}).refusal;  // both are asked for, so that both are listed
+    const op::Refusal amax =
+        jit::cpu_kernel<kAmax>(Nvfp4Config{a.k_cache.dtype()}).refusal;  // both are asked for, so that both are listed
     const op::Refusal quantize = jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.k_cache.dtype()}).refusal;
     return amax.empty() ? quantize : amax;
   }
@@ -195,42 +221,52 @@ op::Refusal refuse(const B& a) {
 template <class B>
 op::Cost cost(const B& a) {
   double n = 0;
-  if constexpr (std::is_same_v<B, Quantize>) n = static_cast<double>(a.input.numel());
-  else if constexpr (std::is_same_v<B, Dequantize>) n = 2 * static_cast<double>(a.fp4_data.numel());
-  else if constexpr (std::is_same_v<B, Paged>) n = static_cast<double>(a.output_k.numel() + a.output_v.numel());
-  else n = static_cast<double>(a.k_cache.numel() + a.v_cache.numel());
+  if constexpr (std::is_same_v<B, Quantize>)
+    n = static_cast<double>(a.input.numel());
+  else if constexpr (std::is_same_v<B, Dequantize>)
+    n = 2 * static_cast<double>(a.fp4_data.numel());
+  else if constexpr (std::is_same_v<B, Paged>)
+    n = static_cast<double>(a.output_k.numel() + a.output_v.numel());
+  else
+    n = static_cast<double>(a.k_cache.numel() + a.v_cache.numel());
   return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
 }
 namespace family = ops::quantization;
-constexpr op::Candidate quantize_candidates[] = {op::candidate<refuse<family::kv_quantize_op, Quantize>, launch_quantize>("cpu"),
-                                                 op::reference<ref::nvfp4_kv_quantize>()};
-constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse<family::kv_dequantize_op, Dequantize>, launch_dequantize>("cpu"),
-                                                   op::reference<ref::nvfp4_kv_dequantize>()};
-constexpr op::Candidate paged_candidates[] = {op::candidate<refuse<family::kv_dequantize_paged_op, Paged>, launch_paged>("cpu"),
-                                              op::reference<ref::nvfp4_kv_dequantize_paged>()};
-constexpr op::Candidate whole_candidates[] = {op::candidate<refuse<family::quantize_paged_op, Whole>, launch_whole>("cpu"),
-                                              op::reference<ref::nvfp4_quantize_paged_kv_cache>()};
+constexpr op::Candidate quantize_candidates[] = {
+    op::candidate<refuse<family::kv_quantize_op, Quantize>, launch_quantize>("cpu"),
+    op::reference<ref::nvfp4_kv_quantize>()};
+constexpr op::Candidate dequantize_candidates[] = {
+    op::candidate<refuse<family::kv_dequantize_op, Dequantize>, launch_dequantize>("cpu"),
+    op::reference<ref::nvfp4_kv_dequantize>()};
+constexpr op::Candidate paged_candidates[] = {
+    op::candidate<refuse<family::kv_dequantize_paged_op, Paged>, launch_paged>("cpu"),
+    op::reference<ref::nvfp4_kv_dequantize_paged>()};
+constexpr op::Candidate whole_candidates[] = {
+    op::candidate<refuse<family::quantize_paged_op, Whole>, launch_whole>("cpu"),
+    op::reference<ref::nvfp4_quantize_paged_kv_cache>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 
 namespace ops::quantization {
 constinit const op::Op kv_quantize_op = op::define<Quantize, validate_quantize, cost<Quantize>>(
-    kQuantize, kModule, "Quantises rows to NVFP4: two e2m1 codes a byte, an e4m3 scale for 16.", quantize_fields, quantize_candidates,
-    kv_quantize_cases);
+    kQuantize, kModule, "Quantises rows to NVFP4: two e2m1 codes a byte, an e4m3 scale for 16.", quantize_fields,
+    quantize_candidates, kv_quantize_cases);
 constinit const op::Op kv_dequantize_op = op::define<Dequantize, validate_dequantize, cost<Dequantize>>(
-    kDequantize, kModule, "Rows of NVFP4 as floats: code * scale * global_scale.", dequantize_fields, dequantize_candidates,
-    kv_dequantize_cases);
+    kDequantize, kModule, "Rows of NVFP4 as floats: code * scale * global_scale.", dequantize_fields,
+    dequantize_candidates, kv_dequantize_cases);
 constinit const op::Op kv_dequantize_paged_op = op::define<Paged, validate_paged, cost<Paged>>(
     kPaged, kModule, "Requests of a paged NVFP4 cache as contiguous rows of floats.", paged_fields, paged_candidates,
     kv_dequantize_paged_cases);
 constinit const op::Op quantize_paged_op = op::define<Whole, validate_whole, cost<Whole>>(
-    kWhole, kModule, "Quantises a paged cache to NVFP4, V's scales interleaved by four tokens.", whole_fields, whole_candidates,
-    quantize_paged_cases);
+    kWhole, kModule, "Quantises a paged cache to NVFP4, V's scales interleaved by four tokens.", whole_fields,
+    whole_candidates, quantize_paged_cases);
 }  // namespace ops::quantization
 
 std::pair<Tensor, Tensor> nvfp4_kv_quantize(const Quantize& a) { return op::call(family::kv_quantize_op, a); }
 Tensor nvfp4_kv_dequantize(const Dequantize& a) { return op::call(family::kv_dequantize_op, a); }
 void nvfp4_kv_dequantize_paged(const Paged& a) { op::call(family::kv_dequantize_paged_op, a); }
-std::tuple<Tensor, Tensor, Tensor> nvfp4_quantize_paged_kv_cache(const Whole& a) { return op::call(family::quantize_paged_op, a); }
+std::tuple<Tensor, Tensor, Tensor> nvfp4_quantize_paged_kv_cache(const Whole& a) {
+  return op::call(family::quantize_paged_op, a);
+}
 
 }  // namespace flashinfer

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 for KV caches (attention.md 17.2): 16 elements share an e4m3 scale, two e2m1 codes a byte, the first in the low nibble, and
-// a tensor has a decode scale g: element = code * scale * g. Quantising, every step in f32 rounded once to nearest even, saturating:
-// scale = e4m3(amax * (1 / (6 g))), code = e2m1(x * (1 / (scale g))); a block whose scale is 0 gets codes 0, one with a NaN the scale NaN.
+// NVFP4 for KV caches (attention.md 17.2): 16 elements share an e4m3 scale, two e2m1 codes a byte, the first in the low
+// nibble, and a tensor has a decode scale g: element = code * scale * g. Quantising, every step in f32 rounded once to
+// nearest even, saturating: scale = e4m3(amax * (1 / (6 g))), code = e2m1(x * (1 / (scale g))); a block whose scale is
+// 0 gets codes 0, one with a NaN the scale NaN.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,7 +13,8 @@
 
 namespace flashinfer {
 
-/// Rows of K elements, scales in rows of K/16. ValueError: K that is no multiple of 16, g that is no positive normal number.
+/// Rows of K elements, scales in rows of K/16. ValueError: K that is no multiple of 16, g that is no positive normal
+/// number.
 struct Nvfp4KvQuantize {
   TensorView input;                             // [m, k] f16|bf16
   TensorView global_scale;                      // g, one f32
@@ -31,8 +33,9 @@ struct Nvfp4KvDequantize {
 };
 Tensor nvfp4_kv_dequantize(const Nvfp4KvDequantize& args);
 
-/// Requests of a paged cache as contiguous rows. Token t of request b lies in page block_tables[b, t / page_size]; rows of tokens from
-/// seq_lens[b] on are left as they are. ValueError: a length beyond the outputs or the table, a page id outside the pool.
+/// Requests of a paged cache as contiguous rows. Token t of request b lies in page block_tables[b, t / page_size]; rows
+/// of tokens from seq_lens[b] on are left as they are. ValueError: a length beyond the outputs or the table, a page id
+/// outside the pool.
 struct Nvfp4KvDequantizePaged {
   op::PagedKv paged_kv_cache;  // rows of D/2 bytes
   op::PagedKv kv_cache_sf;     // rows of D/16 scales, linear, pages as in paged_kv_cache
@@ -40,16 +43,17 @@ struct Nvfp4KvDequantizePaged {
   TensorView seq_lens;         // [b]
   op::ScalarOrTensor k_scale;  // g of K and of V: a number or one f32
   op::ScalarOrTensor v_scale;
-  TensorView output_k;         // [b, max_len, Hkv, Dk] f16|bf16|f32, written
-  TensorView output_v;         // [b, max_len, Hkv, Dv]
+  TensorView output_k;  // [b, max_len, Hkv, Dk] f16|bf16|f32, written
+  TensorView output_v;  // [b, max_len, Hkv, Dv]
   std::string kv_layout = "NHD";
 };
 void nvfp4_kv_dequantize_paged(const Nvfp4KvDequantizePaged& args);
 
-/// A whole cache. The encode scale of K and of V is 448 / amax (1 for a cache of zeros) unless it is given; g is its reciprocal. K's
-/// scales are linear. V's are interleaved by four tokens within a page and head: token t's scale s lies where a linear page of S = D/16
-/// columns has its element (t / 4) * 4 S + 4 s + t % 4. ValueError: page_size no multiple of 4, D no multiple of 64 or beyond 4096, K
-/// and V of different shapes, infinities or NaN where the scale is to be found.
+/// A whole cache. The encode scale of K and of V is 448 / amax (1 for a cache of zeros) unless it is given; g is its
+/// reciprocal. K's scales are linear. V's are interleaved by four tokens within a page and head: token t's scale s lies
+/// where a linear page of S = D/16 columns has its element (t / 4) * 4 S + 4 s + t % 4. ValueError: page_size no
+/// multiple of 4, D no multiple of 64 or beyond 4096, K and V of different shapes, infinities or NaN where the scale is
+/// to be found.
 struct Nvfp4QuantizePagedKvCache {
   TensorView k_cache;  // [P, Hkv, ps, D] (HND) or [P, ps, Hkv, D] f16|bf16
   TensorView v_cache;

@@ -47,7 +47,8 @@ Shape scales_shape(const Group& a) {
 }
 Shape scales_strides(const Group& a) {
   Shape s = scales_shape(a);
-  const int64_t groups = s.size[s.rank - 1], m = ops::row_count(a.x), rows = a.scale_tma_aligned ? sf_round_up(m, 4) : m;
+  const int64_t groups = s.size[s.rank - 1], m = ops::row_count(a.x),
+                rows = a.scale_tma_aligned ? sf_round_up(m, 4) : m;
   int64_t stride = a.column_major_scales ? 1 : groups;
   s.size[s.rank - 1] = a.column_major_scales ? rows : 1;
   for (int i = s.rank - 2; i >= 0; --i) {
@@ -63,14 +64,18 @@ void validate_group(const Group& a) {
   FI_CHECK(a.x.rank() >= 1, ValueError, kGroup, ": x is ", to_string(a.x), ", but must have at least one dimension");
   FI_CHECK(a.group_size > 0 && a.x.size(-1) % a.group_size == 0, ValueError, kGroup, ": group_size is ", a.group_size,
            ", but must be positive and divide the last dimension, ", a.x.size(-1));
-  FI_CHECK(a.eps >= 0x1p-100 && std::isfinite(a.eps), ValueError, kGroup, ": eps is ", a.eps, ", but must be at least 2^-100");
+  FI_CHECK(a.eps >= 0x1p-100 && std::isfinite(a.eps), ValueError, kGroup, ": eps is ", a.eps,
+           ", but must be at least 2^-100");
   const DType t = out_of(a);
-  FI_CHECK(op::fp8.has(t) || t == DType::kI8, ValueError, kGroup, ": dst_dtype is ", name(t), ", but must be float8_e4m3fn, float8_e5m2 or int8");
-  FI_CHECK(!a.scale_tma_aligned || a.column_major_scales, ValueError, kGroup, ": scale_tma_aligned is True, but column_major_scales is False");
+  FI_CHECK(op::fp8.has(t) || t == DType::kI8, ValueError, kGroup, ": dst_dtype is ", name(t),
+           ", but must be float8_e4m3fn, float8_e5m2 or int8");
+  FI_CHECK(!a.scale_tma_aligned || a.column_major_scales, ValueError, kGroup,
+           ": scale_tma_aligned is True, but column_major_scales is False");
 }
 void validate_whole(const Whole& a) {
   FI_CHECK(a.x.rank() >= 1, ValueError, kWhole, ": x is ", to_string(a.x), ", but must have at least one dimension");
-  FI_CHECK(op::fp8.has(a.dst_dtype), ValueError, kWhole, ": dst_dtype is ", name(a.dst_dtype), ", but must be float8_e4m3fn or float8_e5m2");
+  FI_CHECK(op::fp8.has(a.dst_dtype), ValueError, kWhole, ": dst_dtype is ", name(a.dst_dtype),
+           ", but must be float8_e4m3fn or float8_e5m2");
   if (a.scale) ops::global_scale(kWhole, "scale", *a.scale);
 }
 
@@ -98,7 +103,8 @@ void launch_group(const Group& a) {
   const int64_t groups = p.k / p.group;
   const Shape natural = scales_strides(a);
   bool direct = true;
-  for (int i = 0; i < natural.rank; ++i) direct = direct && (a.x_s->size(i) <= 1 || a.x_s->stride(i) == natural.size[i]);
+  for (int i = 0; i < natural.rank; ++i)
+    direct = direct && (a.x_s->size(i) <= 1 || a.x_s->stride(i) == natural.size[i]);
   const Tensor rows = direct ? Tensor() : Tensor::empty({p.rows, groups}, DType::kF32);
   p.scales = direct ? a.x_s->data_as<float>() : rows.data_as<float>();
   p.scale_group_stride = direct ? natural.size[natural.rank - 1] : 1;
@@ -136,8 +142,10 @@ void launch_whole(const Whole& a) {
 // ---- references ----
 void put_quotient(const TensorView& q, const ref::Index& row, int64_t i, float x, float scale) {
   const float v = x / scale, most = qmax_of(q.dtype());
-  if (q.dtype() == DType::kI8) ref::set(q, row, i, std::isnan(v) ? 0 : std::nearbyint(std::clamp(v, -128.0f, 127.0f)));
-  else ref::set(q, row, i, std::isnan(v) ? v : std::clamp(v, -most, most));
+  if (q.dtype() == DType::kI8)
+    ref::set(q, row, i, std::isnan(v) ? 0 : std::nearbyint(std::clamp(v, -128.0f, 127.0f)));
+  else
+    ref::set(q, row, i, std::isnan(v) ? v : std::clamp(v, -most, most));
 }
 void reference_group(const Group& a) {
   ref::for_each_row(a.x, [&](const ref::Index& row) {
@@ -166,7 +174,8 @@ void reference_whole(const Whole& a) {
   const float scale = a.scale ? a.scale->data_as<float>()[0] : scale_for(amax, a.dst_dtype);
   ref::put(*a.x_s, {0}, scale);
   ref::for_each_row(a.x, [&](const ref::Index& row) {
-    for (int64_t i = 0; i < a.x.size(-1); ++i) put_quotient(*a.x_q, row, i, static_cast<float>(ref::get(a.x, row, i)), scale);
+    for (int64_t i = 0; i < a.x.size(-1); ++i)
+      put_quotient(*a.x_q, row, i, static_cast<float>(ref::get(a.x, row, i)), scale);
   });
 }
 
@@ -195,7 +204,8 @@ constexpr op::Field group_fields[] = {
     op::attr<&Group::scale_ue8m0>("scale_ue8m0"),
     op::attr<&Group::backend>("backend", op::backends("cutile:cuda")),
     op::result<&Group::x_q>("x_q", nullptr, op::shape<same_shape<Group>>, op::dtype<out_dtype<Group>>),
-    op::result<&Group::x_s>("x_s", nullptr, DType::kF32, op::any_layout, op::shape<scales_shape>, op::strides<scales_strides>),
+    op::result<&Group::x_s>("x_s", nullptr, DType::kF32, op::any_layout, op::shape<scales_shape>,
+                            op::strides<scales_strides>),
 };
 constexpr op::Field whole_fields[] = {
     op::in<&Whole::x>("x", nullptr, op::floats),
@@ -213,7 +223,8 @@ constexpr const char* kModule = "flashinfer.quantization";
 
 namespace ops::quantization {
 constinit const op::Op group8_op = op::define<Group, validate_group, cost<Group>>(
-    kGroup, kModule, "8-bit floats or integers with an f32 scale for each group of a row.", group_fields, group_candidates, group8_cases);
+    kGroup, kModule, "8-bit floats or integers with an f32 scale for each group of a row.", group_fields,
+    group_candidates, group8_cases);
 constinit const op::Op tensor8_op = op::define<Whole, validate_whole, cost<Whole>>(
     kWhole, kModule, "8-bit floats with one f32 scale.", whole_fields, whole_candidates, tensor8_cases);
 }  // namespace ops::quantization
@@ -226,7 +237,9 @@ float ops::largest_magnitude(const TensorView& x) {
   p.rows_per_task = rows_per_task(p.rows, p.k * rows.view.item_size());
   return largest_of_rows(jit::cpu_kernel<kGroup8>(Group8Config{x.dtype(), DType::kF8E4M3}).fn, p);
 }
-std::string ops::refuse_largest_magnitude(DType x) { return jit::cpu_kernel<kGroup8>(Group8Config{x, DType::kF8E4M3}).refusal; }
+std::string ops::refuse_largest_magnitude(DType x) {
+  return jit::cpu_kernel<kGroup8>(Group8Config{x, DType::kF8E4M3}).refusal;
+}
 
 std::pair<Tensor, Tensor> per_token_group_quant_8bit(const Group& a) { return op::call(family::group8_op, a); }
 std::pair<Tensor, Tensor> per_tensor_quant_fp8(const Whole& a) { return op::call(family::tensor8_op, a); }

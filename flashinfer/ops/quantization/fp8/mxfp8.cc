@@ -31,12 +31,16 @@ Shape codes_shape(const Mxfp8Quantize& a) {
   s.size[s.rank - 1] = padded_k(a);
   return s;
 }
-Shape scales_shape(const Mxfp8Quantize& a) { return {1, {sf_bytes(layout_of(a), ops::row_count(a.input), padded_k(a) / 32)}}; }
+Shape scales_shape(const Mxfp8Quantize& a) {
+  return {1, {sf_bytes(layout_of(a), ops::row_count(a.input), padded_k(a) / 32)}};
+}
 
 void validate_quantize(const Mxfp8Quantize& a) {
-  FI_CHECK(a.input.rank() >= 2, ValueError, kQuantize, ": input is ", to_string(a.input), ", but must have at least two dimensions");
+  FI_CHECK(a.input.rank() >= 2, ValueError, kQuantize, ": input is ", to_string(a.input),
+           ", but must have at least two dimensions");
   ops::check_columns(kQuantize, a.input.size(-1), 32);
-  FI_CHECK(a.alignment > 0 && a.alignment % 32 == 0, ValueError, kQuantize, ": alignment is ", a.alignment, ", but must be a multiple of 32");
+  FI_CHECK(a.alignment > 0 && a.alignment % 32 == 0, ValueError, kQuantize, ": alignment is ", a.alignment,
+           ", but must be a multiple of 32");
   check_layout(kQuantize, a);
 }
 BlockQuantConfig config_of(const Mxfp8Quantize& a) { return {a.input.dtype(), 32, 1, 1, 0}; }
@@ -58,7 +62,8 @@ void reference_quantize(const Mxfp8Quantize& a) {
   const Tensor codes = Tensor::zeros({m, k}, DType::kF8E4M3);
   ref::clear(*a.sf);
   for (int64_t r = 0; r < m; ++r)
-    ref::quantize_row({32, true, true}, ref::floats_of(rows, {r}), 1.0f, codes.view().select(0, r), *a.sf, layout_of(a), r, false, k / 32);
+    ref::quantize_row({32, true, true}, ref::floats_of(rows, {r}), 1.0f, codes.view().select(0, r), *a.sf, layout_of(a),
+                      r, false, k / 32);
   ops::copy_strided(codes.view().view(a.x_q->shape()), *a.x_q);
 }
 
@@ -67,8 +72,8 @@ void validate_dequantize(const Mxfp8Dequantize& a) {
   check_layout(kDequantize, a);
   ops::check_columns(kDequantize, a.input.size(1), 32);
   const int64_t bytes = sf_bytes(layout_of(a), a.input.size(0), a.input.size(1) / 32);
-  FI_CHECK(a.scale_tensor.numel() == bytes, ValueError, kDequantize, ": scale_tensor has ", a.scale_tensor.numel(), " bytes, but ",
-           a.input.size(0), " rows of ", a.input.size(1), " elements need ", bytes, " in this layout");
+  FI_CHECK(a.scale_tensor.numel() == bytes, ValueError, kDequantize, ": scale_tensor has ", a.scale_tensor.numel(),
+           " bytes, but ", a.input.size(0), " rows of ", a.input.size(1), " elements need ", bytes, " in this layout");
 }
 void launch_dequantize(const Mxfp8Dequantize& a) {
   BlockDequantParams p{};
@@ -85,7 +90,8 @@ void reference_dequantize(const Mxfp8Dequantize& a) {
     for (int64_t i = 0; i < a.input.size(1); ++i) {
       e4m3_t code;
       code.bits = a.input.data_as<uint8_t>()[r * a.input.stride(0) + i];
-      const uint8_t scale = a.scale_tensor.data_as<uint8_t>()[ref::scale_place(layout_of(a), r, i / 32, a.input.size(1) / 32)];
+      const uint8_t scale =
+          a.scale_tensor.data_as<uint8_t>()[ref::scale_place(layout_of(a), r, i / 32, a.input.size(1) / 32)];
       ref::put(*a.output, {r, i}, static_cast<double>(static_cast<float>(code)) * ref::power_value(scale));
     }
 }
@@ -122,7 +128,8 @@ constexpr op::Field dequantize_fields[] = {
     op::attr<&Mxfp8Dequantize::sf_swizzle_layout>("sf_swizzle_layout", op::enumeration(ops::kSfLayouts)),
     op::result<&Mxfp8Dequantize::output>("output", "m k", DType::kF32),
 };
-constexpr op::Candidate quantize_candidates[] = {op::candidate<refuse_quantize, launch_quantize>("cpu"), op::reference<reference_quantize>()};
+constexpr op::Candidate quantize_candidates[] = {op::candidate<refuse_quantize, launch_quantize>("cpu"),
+                                                 op::reference<reference_quantize>()};
 constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse_dequantize, launch_dequantize>("cpu"),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.quantization";
@@ -130,7 +137,8 @@ constexpr const char* kModule = "flashinfer.quantization";
 
 namespace ops::quantization {
 constinit const op::Op mxfp8_op = op::define<Mxfp8Quantize, validate_quantize, cost_quantize>(
-    kQuantize, kModule, "Rows as MXFP8: e4m3 codes, a power of two for 32.", quantize_fields, quantize_candidates, mxfp8_cases);
+    kQuantize, kModule, "Rows as MXFP8: e4m3 codes, a power of two for 32.", quantize_fields, quantize_candidates,
+    mxfp8_cases);
 constinit const op::Op mxfp8_dequantize_op = op::define<Mxfp8Dequantize, validate_dequantize, cost_dequantize>(
     kDequantize, kModule, "MXFP8 rows as f32.", dequantize_fields, dequantize_candidates, mxfp8_dequantize_cases);
 }  // namespace ops::quantization

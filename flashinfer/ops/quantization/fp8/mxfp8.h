@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXFP8 (ops.md 8.3): e4m3 codes, and a power of two for 32 elements of a row. scale = 2^e, the least >= amax(block) / 448 (byte e + 127;
-// subnormal quotients up to 2^-127 give byte 0), code = e4m3(x / scale), saturating, rounded to nearest even. Byte 0 stands for codes of
-// 0; an infinity or NaN in a block gives byte 255 (NaN).
+// MXFP8 (ops.md 8.3): e4m3 codes, and a power of two for 32 elements of a row. scale = 2^e, the least >= amax(block) /
+// 448 (byte e + 127; subnormal quotients up to 2^-127 give byte 0), code = e4m3(x / scale), saturating, rounded to
+// nearest even. Byte 0 stands for codes of 0; an infinity or NaN in a block gives byte 255 (NaN).
 #pragma once
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@ namespace flashinfer {
 
 /// ValueError: k that is no multiple of 32, an alignment that is none, dtypes and shapes that do not fit together.
 struct Mxfp8Quantize {
-  TensorView input;  // [..., k] f16|bf16|f32; rank >= 2
+  TensorView input;                   // [..., k] f16|bf16|f32; rank >= 2
   bool is_sf_swizzled_layout = true;  // 128x4, else linear
   int64_t alignment = 32;             // columns of x_q are padded to a multiple of it, with 0
   std::optional<bool> enable_pdl = {};

@@ -7,8 +7,8 @@
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
-#include "flashinfer/ops/quantization/ops.h"
 #include "flashinfer/ops/quantization/kernels/swiglu_params.h"
+#include "flashinfer/ops/quantization/ops.h"
 
 namespace flashinfer {
 namespace {
@@ -16,8 +16,10 @@ using Forward = SiluAndMulMxfp8Quantize;
 using Backward = SiluAndMulMxfp8QuantizeBackward;
 using Smooth = Nvfp4QuantizeSmooth;
 namespace family = ops::quantization;
-inline constexpr jit::Kernel kSwiglu{"flashinfer/ops/quantization/kernels/cpu/swiglu.h", "flashinfer::cpu::swiglu_mxfp8", "flashinfer::SwigluMxfp8Params"};
-inline constexpr jit::Kernel kSmooth{"flashinfer/ops/quantization/kernels/cpu/swiglu.h", "flashinfer::cpu::smooth_row", "flashinfer::SmoothParams"};
+inline constexpr jit::Kernel kSwiglu{"flashinfer/ops/quantization/kernels/cpu/swiglu.h",
+                                     "flashinfer::cpu::swiglu_mxfp8", "flashinfer::SwigluMxfp8Params"};
+inline constexpr jit::Kernel kSmooth{"flashinfer/ops/quantization/kernels/cpu/swiglu.h", "flashinfer::cpu::smooth_row",
+                                     "flashinfer::SmoothParams"};
 constexpr const char* kSmoothName = "nvfp4_quantize_smooth";
 
 template <class B>
@@ -26,8 +28,10 @@ template <class B>
 constexpr const char* name_of = kBackward<B> ? "silu_and_mul_mxfp8_quantize_backward" : "silu_and_mul_mxfp8_quantize";
 template <class B>
 constexpr const op::Op& op_of() {
-  if constexpr (kBackward<B>) return family::swiglu_mxfp8_backward_op;
-  else return family::swiglu_mxfp8_op;
+  if constexpr (kBackward<B>)
+    return family::swiglu_mxfp8_backward_op;
+  else
+    return family::swiglu_mxfp8_op;
 }
 template <class B>
 int64_t width_of(const B& a) {
@@ -62,11 +66,11 @@ op::Shape column_scales_shape(const B& a) {
 template <class B>
 void validate(const B& a) {
   const int64_t m = a.gated_input.size(0), k = a.gated_input.size(1) / 2;
-  FI_CHECK(m % 128 == 0 && a.gated_input.size(1) % 256 == 0, ValueError, name_of<B>, ": gated_input is ", to_string(a.gated_input),
-           ", but must be [m, 2k] with m and k multiples of 128");
+  FI_CHECK(m % 128 == 0 && a.gated_input.size(1) % 256 == 0, ValueError, name_of<B>, ": gated_input is ",
+           to_string(a.gated_input), ", but must be [m, 2k] with m and k multiples of 128");
   if constexpr (kBackward<B>)
-    FI_CHECK(a.grad_output.size(0) == m && a.grad_output.size(1) == k, ValueError, name_of<B>, ": grad_output is ", to_string(a.grad_output),
-             ", but must be [", m, ", ", k, "]");
+    FI_CHECK(a.grad_output.size(0) == m && a.grad_output.size(1) == k, ValueError, name_of<B>, ": grad_output is ",
+             to_string(a.grad_output), ", but must be [", m, ", ", k, "]");
 }
 template <class B>
 SwigluMxfp8Config config_of(const B& a) {
@@ -75,9 +79,11 @@ SwigluMxfp8Config config_of(const B& a) {
 template <class B>
 void launch(const B& a) {
   SwigluMxfp8Params p{};
-  p.x = a.gated_input.data(), p.m = a.gated_input.size(0), p.k = a.gated_input.size(1) / 2, p.x_stride = a.gated_input.stride(0);
+  p.x = a.gated_input.data(), p.m = a.gated_input.size(0), p.k = a.gated_input.size(1) / 2,
+  p.x_stride = a.gated_input.stride(0);
   if constexpr (kBackward<B>) p.grad = a.grad_output.data(), p.grad_stride = a.grad_output.stride(0);
-  if (a.rowwise) p.rows = static_cast<uint8_t*>(a.row_output->data()), p.row_scales = a.row_scales->template data_as<uint8_t>();
+  if (a.rowwise)
+    p.rows = static_cast<uint8_t*>(a.row_output->data()), p.row_scales = a.row_scales->template data_as<uint8_t>();
   const bool direct = a.colwise && a.column_output->transpose(0, 1).is_contiguous();
   const Tensor turned = a.colwise && !direct ? Tensor::empty({width_of(a), p.m}, DType::kF8E4M3) : Tensor();
   if (a.colwise) {
@@ -95,7 +101,8 @@ void reference(const B& a) {
   std::vector<std::vector<float>> y(static_cast<size_t>(m), std::vector<float>(static_cast<size_t>(w)));
   for (int64_t r = 0; r < m; ++r)
     for (int64_t i = 0; i < k; ++i) {
-      const double g = ref::at(a.gated_input, {r, i}), u = ref::at(a.gated_input, {r, k + i}), s = 1 / (1 + std::exp(-g));
+      const double g = ref::at(a.gated_input, {r, i}), u = ref::at(a.gated_input, {r, k + i}),
+                   s = 1 / (1 + std::exp(-g));
       auto& row = y[static_cast<size_t>(r)];
       if constexpr (kBackward<B>) {
         const double d = ref::at(a.grad_output, {r, i});
@@ -107,7 +114,8 @@ void reference(const B& a) {
     }
   constexpr ref::BlockRule kRule{32, true, true};
   for (int64_t r = 0; a.rowwise && r < m; ++r)
-    ref::quantize_row(kRule, y[static_cast<size_t>(r)], 1.0f, a.row_output->select(0, r), *a.row_scales, SfLayout::kLinear, r);
+    ref::quantize_row(kRule, y[static_cast<size_t>(r)], 1.0f, a.row_output->select(0, r), *a.row_scales,
+                      SfLayout::kLinear, r);
   for (int64_t c = 0; a.colwise && c < w; ++c) {
     std::vector<float> column;
     for (int64_t r = 0; r < m; ++r) column.push_back(y[static_cast<size_t>(r)][static_cast<size_t>(c)]);
@@ -136,7 +144,8 @@ void validate_smooth(const Smooth& a) {
 constexpr BlockQuantConfig kFloatRows{DType::kF32, 16, 0, 0, 0};
 void launch_smooth(const Smooth& a) {
   const int64_t m = a.x.size(0), k = a.x.size(1), tile = 128 * sf_padded_columns(SfLayout::k128x4, k / 16);
-  const jit::CpuFn multiply = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).fn, quantise = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).fn;
+  const jit::CpuFn multiply = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).fn,
+                   quantise = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).fn;
   // Eight rows at a time stay in the cache between the two; a task is one tile of scales.
   parallel_for((m + 127) / 128, [&](int64_t task) {
     constexpr int64_t kAtOnce = 8;
@@ -144,14 +153,19 @@ void launch_smooth(const Smooth& a) {
     std::memset(a.sf->data_as<uint8_t>() + task * tile, 0, static_cast<size_t>(tile));
     for (int64_t first = task * 128; first < std::min(m, (task + 1) * 128); first += kAtOnce) {
       const int64_t rows = std::min(kAtOnce, m - first);
-      const SmoothParams s{.x = static_cast<const char*>(a.x.data()) + first * a.x.stride(0) * a.x.item_size(), .scale = a.pre_quant_scale.data(),
-                           .y = buffer.data_as<float>(), .k = k, .x_stride = a.x.stride(0), .y_stride = k};
+      const SmoothParams s{.x = static_cast<const char*>(a.x.data()) + first * a.x.stride(0) * a.x.item_size(),
+                           .scale = a.pre_quant_scale.data(),
+                           .y = buffer.data_as<float>(),
+                           .k = k,
+                           .x_stride = a.x.stride(0),
+                           .y_stride = k};
       for (int64_t r = 0; r < rows; ++r) multiply(&s, r);
       for (int64_t r = 0; r < rows; ++r) {
         BlockQuantParams p{};
         p.x = buffer.data_as<float>() + r * k, p.codes = a.xq->data_as<uint8_t>() + (first + r) * a.xq->stride(0);
         p.scales = a.sf->data_as<uint8_t>() + sf_row_offset(SfLayout::k128x4, first + r, k / 16);
-        p.batches = 1, p.rows = p.padded_rows = p.rows_per_task = 1, p.k = p.padded_k = k, p.row_stride = k, p.code_row_stride = k / 2;
+        p.batches = 1, p.rows = p.padded_rows = p.rows_per_task = 1, p.k = p.padded_k = k, p.row_stride = k,
+        p.code_row_stride = k / 2;
         p.layout = SfLayout::k128x4, p.encode = a.global_scale.data_as<float>();
         quantise(&p, 0);
       }
@@ -162,14 +176,17 @@ void reference_smooth(const Smooth& a) {
   ref::clear(*a.sf);
   for (int64_t r = 0; r < a.x.size(0); ++r) {
     std::vector<float> v = ref::floats_of(a.x, {r});
-    for (size_t i = 0; i < v.size(); ++i) v[i] *= static_cast<float>(ref::at(a.pre_quant_scale, {static_cast<int64_t>(i)}));
-    ref::quantize_row({16, false, false}, v, a.global_scale.data_as<float>()[0], a.xq->select(0, r), *a.sf, SfLayout::k128x4, r);
+    for (size_t i = 0; i < v.size(); ++i)
+      v[i] *= static_cast<float>(ref::at(a.pre_quant_scale, {static_cast<int64_t>(i)}));
+    ref::quantize_row({16, false, false}, v, a.global_scale.data_as<float>()[0], a.xq->select(0, r), *a.sf,
+                      SfLayout::k128x4, r);
   }
 }
 op::Cost cost_smooth(const Smooth& a) { return {.bytes = static_cast<double>(a.x.nbytes()) * 1.28}; }
 op::Refusal refuse_smooth(const Smooth& a) {
   if (op::Refusal r = op::refuse_unless_cpu(family::smooth_op, &a); !r.empty()) return r;
-  const std::string &first = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).refusal, &second = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).refusal;
+  const std::string &first = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).refusal,
+                    &second = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).refusal;
   return first.empty() ? second : first;
 }
 
@@ -180,16 +197,28 @@ inline constexpr op::Field kOutputs[] = {
     op::attr<&B::rowwise>("rowwise", op::keyword_only),
     op::attr<&B::colwise>("colwise"),
     op::result<&B::row_output>("row_output", nullptr, DType::kF8E4M3, op::shape<row_shape<B>>, op::contiguous),
-    op::result<&B::column_output>("column_output", nullptr, DType::kF8E4M3, op::shape<column_shape<B>>, op::strides<column_strides<B>>, op::any_layout),
+    op::result<&B::column_output>("column_output", nullptr, DType::kF8E4M3, op::shape<column_shape<B>>,
+                                  op::strides<column_strides<B>>, op::any_layout),
     op::result<&B::row_scales>("row_scales", nullptr, DType::kU8, op::shape<row_scales_shape<B>>, op::contiguous),
-    op::result<&B::column_scales>("column_scales", nullptr, DType::kU8, op::shape<column_scales_shape<B>>, op::contiguous),
+    op::result<&B::column_scales>("column_scales", nullptr, DType::kU8, op::shape<column_scales_shape<B>>,
+                                  op::contiguous),
 };
-constexpr op::Field forward_fields[] = {op::in<&Forward::gated_input>("gated_input", "m n", kHalves), kOutputs<Forward>[0], kOutputs<Forward>[1],
-                                        kOutputs<Forward>[2], kOutputs<Forward>[3], kOutputs<Forward>[4], kOutputs<Forward>[5]};
-constexpr op::Field backward_fields[] = {op::in<&Backward::gated_input>("gated_input", "m n", kHalves),
-                                         op::in<&Backward::grad_output>("grad_output", "m k", op::same_as("gated_input")),
-                                         kOutputs<Backward>[0], kOutputs<Backward>[1], kOutputs<Backward>[2], kOutputs<Backward>[3],
-                                         kOutputs<Backward>[4], kOutputs<Backward>[5]};
+constexpr op::Field forward_fields[] = {op::in<&Forward::gated_input>("gated_input", "m n", kHalves),
+                                        kOutputs<Forward>[0],
+                                        kOutputs<Forward>[1],
+                                        kOutputs<Forward>[2],
+                                        kOutputs<Forward>[3],
+                                        kOutputs<Forward>[4],
+                                        kOutputs<Forward>[5]};
+constexpr op::Field backward_fields[] = {
+    op::in<&Backward::gated_input>("gated_input", "m n", kHalves),
+    op::in<&Backward::grad_output>("grad_output", "m k", op::same_as("gated_input")),
+    kOutputs<Backward>[0],
+    kOutputs<Backward>[1],
+    kOutputs<Backward>[2],
+    kOutputs<Backward>[3],
+    kOutputs<Backward>[4],
+    kOutputs<Backward>[5]};
 constexpr op::Field smooth_fields[] = {
     op::in<&Smooth::x>("x", "m k", kHalves),
     op::in<&Smooth::pre_quant_scale>("pre_quant_scale", "k", op::same_as("x")),
@@ -200,8 +229,10 @@ constexpr op::Field smooth_fields[] = {
     op::result<&Smooth::sf>("sf", nullptr, DType::kU8, op::shape<sf_shape>, op::contiguous),
 };
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse<B>, launch<B>>("cpu"), op::reference<reference<B>>()};
-constexpr op::Candidate smooth_candidates[] = {op::candidate<refuse_smooth, launch_smooth>("cpu"), op::reference<reference_smooth>()};
+inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse<B>, launch<B>>("cpu"),
+                                                op::reference<reference<B>>()};
+constexpr op::Candidate smooth_candidates[] = {op::candidate<refuse_smooth, launch_smooth>("cpu"),
+                                               op::reference<reference_smooth>()};
 
 constexpr op::Case kForward[] = {
     {"both", "gated_input=bf16:128x512^pad8 rowwise=True colwise=True", "cpu", op::kAot, 0.13, 1e-2},
@@ -211,7 +242,8 @@ constexpr op::Case kForward[] = {
     {"stream", "gated_input=bf16:4096x16384", "cpu", op::kBench, 0.13, 1e-2},
 };
 constexpr op::Case kBack[] = {
-    {"both", "gated_input=bf16:128x512 grad_output=bf16:128x256^pad8 rowwise=True colwise=True", "cpu", op::kAot, 0.13, 1e-2},
+    {"both", "gated_input=bf16:128x512 grad_output=bf16:128x256^pad8 rowwise=True colwise=True", "cpu", op::kAot, 0.13,
+     1e-2},
     {"rows", "gated_input=f16:128x256 grad_output=f16:128x128", "cpu", 0, 0.13, 1e-2},
 };
 constexpr op::Case kSmooths[] = {
@@ -227,16 +259,19 @@ std::span<const op::Case> smooth_cases() { return kSmooths; }
 
 namespace ops::quantization {
 constinit const op::Op swiglu_mxfp8_op = op::define<Forward, validate<Forward>, cost<Forward>>(
-    name_of<Forward>, "flashinfer", "silu(gate) * linear half to MXFP8, by rows and by columns.", forward_fields, kCandidates<Forward>, forward_cases);
+    name_of<Forward>, "flashinfer", "silu(gate) * linear half to MXFP8, by rows and by columns.", forward_fields,
+    kCandidates<Forward>, forward_cases);
 constinit const op::Op swiglu_mxfp8_backward_op = op::define<Backward, validate<Backward>, cost<Backward>>(
-    name_of<Backward>, "flashinfer", "The gradients of silu(gate) * linear half to MXFP8, by rows and by columns.", backward_fields, kCandidates<Backward>,
-    back_cases);
+    name_of<Backward>, "flashinfer", "The gradients of silu(gate) * linear half to MXFP8, by rows and by columns.",
+    backward_fields, kCandidates<Backward>, back_cases);
 constinit const op::Op smooth_op = op::define<Smooth, validate_smooth, cost_smooth>(
     kSmoothName, "flashinfer", "NVFP4 of x times a scale a column.", smooth_fields, smooth_candidates, smooth_cases);
 }  // namespace ops::quantization
 
 op::Results silu_and_mul_mxfp8_quantize(const Forward& a) { return op::call(family::swiglu_mxfp8_op, a); }
-op::Results silu_and_mul_mxfp8_quantize_backward(const Backward& a) { return op::call(family::swiglu_mxfp8_backward_op, a); }
+op::Results silu_and_mul_mxfp8_quantize_backward(const Backward& a) {
+  return op::call(family::swiglu_mxfp8_backward_op, a);
+}
 std::pair<Tensor, Tensor> nvfp4_quantize_smooth(const Smooth& a) { return op::call(family::smooth_op, a); }
 
 }  // namespace flashinfer

@@ -9,8 +9,9 @@
 
 namespace flashinfer {
 
-/// y = silu(gate) * linear in f32, quantised without rounding in between: by rows, 32 columns a scale, and by columns, 32 rows a scale,
-/// each scale the least power of two >= amax / 448. What is not wanted has no elements. ValueError: m or k that is no multiple of 128.
+/// y = silu(gate) * linear in f32, quantised without rounding in between: by rows, 32 columns a scale, and by columns,
+/// 32 rows a scale, each scale the least power of two >= amax / 448. What is not wanted has no elements. ValueError: m
+/// or k that is no multiple of 128.
 struct SiluAndMulMxfp8Quantize {
   TensorView gated_input;  // [m, 2k] bf16|f16: gate, linear half
   bool rowwise = true, colwise = false;
@@ -21,8 +22,8 @@ struct SiluAndMulMxfp8Quantize {
 };
 op::Results silu_and_mul_mxfp8_quantize(const SiluAndMulMxfp8Quantize& args);
 
-/// The same of the gradients of the gate and of the linear half, side by side [m, 2k]: grad * linear * s * (1 + gate * (1 - s)) and
-/// grad * gate * s, s = sigmoid(gate).
+/// The same of the gradients of the gate and of the linear half, side by side [m, 2k]: grad * linear * s * (1 + gate *
+/// (1 - s)) and grad * gate * s, s = sigmoid(gate).
 struct SiluAndMulMxfp8QuantizeBackward {
   TensorView gated_input;  // [m, 2k] bf16|f16
   TensorView grad_output;  // [m, k] as gated_input
@@ -31,11 +32,12 @@ struct SiluAndMulMxfp8QuantizeBackward {
 };
 op::Results silu_and_mul_mxfp8_quantize_backward(const SiluAndMulMxfp8QuantizeBackward& args);
 
-/// nvfp4_quantize of x * pre_quant_scale, whose products are not rounded; scales in tiles of 128x4. ValueError: k that is no multiple of 16.
+/// nvfp4_quantize of x * pre_quant_scale, whose products are not rounded; scales in tiles of 128x4. ValueError: k that
+/// is no multiple of 16.
 struct Nvfp4QuantizeSmooth {
-  TensorView x;                // [m, k] bf16|f16
-  TensorView pre_quant_scale;  // [k] as x
-  TensorView global_scale;     // f32, one
+  TensorView x;                         // [m, k] bf16|f16
+  TensorView pre_quant_scale;           // [k] as x
+  TensorView global_scale;              // f32, one
   std::optional<bool> enable_pdl = {};  // CUDA only
   std::string backend = "auto";
   std::optional<TensorView> xq = {};  // uint8 [m, k / 2]

@@ -9,11 +9,11 @@
 namespace flashinfer {
 
 struct BlockQuantConfig {
-  DType dtype;           // of x: f16, bf16, f32, or e4m3 with 4-bit codes
-  unsigned char block;   // elements that share a scale: 16 or 32
-  unsigned char ue8m0;   // scales are powers of two, else e4m3
-  unsigned char fp8;     // codes are e4m3, else e2m1
-  unsigned char gated;   // x has rows of 2k: silu(first half) * second half, rounded to dtype, is quantised
+  DType dtype;          // of x: f16, bf16, f32, or e4m3 with 4-bit codes
+  unsigned char block;  // elements that share a scale: 16 or 32
+  unsigned char ue8m0;  // scales are powers of two, else e4m3
+  unsigned char fp8;    // codes are e4m3, else e2m1
+  unsigned char gated;  // x has rows of 2k: silu(first half) * second half, rounded to dtype, is quantised
 
   static constexpr const char* kName = "flashinfer::BlockQuantConfig";
   template <class V>
@@ -31,20 +31,20 @@ struct BlockQuantParams {
   const void* x;
   uint8_t* codes;
   uint8_t* scales;
-  int64_t batches, rows, k;        // k: columns that are quantised; x has 2k when gated
-  int64_t padded_k;                // columns of codes, those from k on are 0
-  int64_t padded_rows;             // rows of scales of a batch, those from `rows` on are 0
+  int64_t batches, rows, k;                    // k: columns that are quantised; x has 2k when gated
+  int64_t padded_k;                            // columns of codes, those from k on are 0
+  int64_t padded_rows;                         // rows of scales of a batch, those from `rows` on are 0
   int64_t batch_stride, row_stride;            // of x, in elements
   int64_t code_batch_stride, code_row_stride;  // in bytes
   int64_t scale_batch_stride;
   SfLayout layout;
-  int32_t shuffle;                 // output row r of each block of 16 or 32 rows is another row of the block (ops.md 2.5); 0: its own
-  const float* encode;             // factor of amax / 6; of batch b and row r: encode[b * encode_batch + r * encode_row]; null: 1
+  int32_t shuffle;  // output row r of each block of 16 or 32 rows is another row of the block (ops.md 2.5); 0: its own
+  const float* encode;  // factor of amax / 6; of batch b and row r: encode[b * encode_batch + r * encode_row]; null: 1
   int64_t encode_batch, encode_row;
-  const int32_t* mask;             // [batches] rows that count, the others get zeros; null: all
-  float* token_scale;              // [rows]: amax of the row times token_factor, its reciprocal is the factor; null: none
-  float token_factor, token_out;   // token_scale is stored times token_out
-  int64_t rows_per_task;           // of batches * padded_rows
+  const int32_t* mask;  // [batches] rows that count, the others get zeros; null: all
+  float* token_scale;   // [rows]: amax of the row times token_factor, its reciprocal is the factor; null: none
+  float token_factor, token_out;  // token_scale is stored times token_out
+  int64_t rows_per_task;          // of batches * padded_rows
 };
 
 struct BlockDequantConfig {

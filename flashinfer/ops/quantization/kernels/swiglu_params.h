@@ -20,11 +20,11 @@ struct SwigluMxfp8Config {
   friend constexpr bool operator==(const SwigluMxfp8Config&, const SwigluMxfp8Config&) = default;
 };
 
-/// A task is 32 rows by 128 columns of the activation; m and k are multiples of 128. Codes by rows are [m, w], by columns [w, m]; w is k, or
-/// 2 k backward, the gate's half first.
+/// A task is 32 rows by 128 columns of the activation; m and k are multiples of 128. Codes by rows are [m, w], by
+/// columns [w, m]; w is k, or 2 k backward, the gate's half first.
 struct SwigluMxfp8Params {
-  const void* x;     // [m, 2k]: gate, linear half
-  const void* grad;  // [m, k], backward
+  const void* x;                                         // [m, 2k]: gate, linear half
+  const void* grad;                                      // [m, k], backward
   uint8_t *rows, *row_scales, *columns, *column_scales;  // null: not wanted
   int64_t m, k, x_stride, grad_stride;
 };

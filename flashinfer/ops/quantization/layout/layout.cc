@@ -13,8 +13,9 @@ namespace flashinfer {
 namespace {
 namespace family = ops::quantization;
 using op::Shape;
-constexpr const char *kInterleave = "nvfp4_block_scale_interleave", *kShuffle = "shuffle_matrix_a", *kShuffleScales = "shuffle_matrix_sf_a",
-                     *kReorder = "reorder_rows_for_gated_act_gemm", *kBlocks = "convert_to_block_layout";
+constexpr const char *kInterleave = "nvfp4_block_scale_interleave", *kShuffle = "shuffle_matrix_a",
+                     *kShuffleScales = "shuffle_matrix_sf_a", *kReorder = "reorder_rows_for_gated_act_gemm",
+                     *kBlocks = "convert_to_block_layout";
 
 // ---- rows that move ----
 /// Row r of `to` is row source(r) of `from`.
@@ -22,8 +23,8 @@ template <class Source>
 void move_rows(const TensorView& from, const TensorView& to, Source source) {
   const int64_t bytes = from.size(1) * from.item_size();
   ops::for_rows(to.size(0), ops::rows_per_task(to.size(0), 2 * bytes), [&](int64_t r) {
-    std::memcpy(to.data_as<char>() + r * to.stride(0) * to.item_size(), from.data_as<char>() + source(r) * from.stride(0) * from.item_size(),
-                static_cast<size_t>(bytes));
+    std::memcpy(to.data_as<char>() + r * to.stride(0) * to.item_size(),
+                from.data_as<char>() + source(r) * from.stride(0) * from.item_size(), static_cast<size_t>(bytes));
   });
 }
 int64_t shuffle_block(int64_t epilogue_tile_m) { return epilogue_tile_m % 128 == 0 ? 32 : 16; }
@@ -61,8 +62,8 @@ Shape interleaved(const I& a) {
   return {1, {(x.rank() == 3 ? x.size(0) : 1) * sf_bytes(SfLayout::k128x4, x.size(-2), x.size(-1))}};
 }
 void validate_interleave(const I& a) {
-  FI_CHECK(a.unswizzled_sf.rank() == 2 || a.unswizzled_sf.rank() == 3, ValueError, kInterleave, ": unswizzled_sf is ", to_string(a.unswizzled_sf),
-           ", but must be [rows, columns] or [experts, rows, columns]");
+  FI_CHECK(a.unswizzled_sf.rank() == 2 || a.unswizzled_sf.rank() == 3, ValueError, kInterleave, ": unswizzled_sf is ",
+           to_string(a.unswizzled_sf), ", but must be [rows, columns] or [experts, rows, columns]");
 }
 template <class F>
 void each_matrix(const I& a, F f) {
@@ -79,7 +80,8 @@ void place_scales(const TensorView& from, char* to, int64_t block) {
     for (int64_t c = 0; c < from.size(1); ++c) {
       const int64_t source = block ? ref::shuffle_source(r, block) : r;
       std::memcpy(to + ref::scale_place(SfLayout::k128x4, r, c, from.size(1)) * item,
-                  from.data_as<char>() + (source * from.stride(0) + c * from.stride(1)) * item, static_cast<size_t>(item));
+                  from.data_as<char>() + (source * from.stride(0) + c * from.stride(1)) * item,
+                  static_cast<size_t>(item));
     }
 }
 void reference_interleave(const I& a) {
@@ -89,7 +91,9 @@ void reference_interleave(const I& a) {
 
 // ---- shuffles ----
 using S = ShuffleMatrixA;
-void validate_shuffle(const S& a) { check_tile(kShuffle, a.epilogue_tile_m, a.input_tensor.size(0), shuffle_block(a.epilogue_tile_m)); }
+void validate_shuffle(const S& a) {
+  check_tile(kShuffle, a.epilogue_tile_m, a.input_tensor.size(0), shuffle_block(a.epilogue_tile_m));
+}
 void launch_shuffle(const S& a) {
   const int64_t block = shuffle_block(a.epilogue_tile_m);
   move_rows(a.input_tensor, *a.output, [block](int64_t r) { return shuffled_from(r, block); });
@@ -108,11 +112,13 @@ void reference_shuffle(const S& a) {
 }
 
 using F = ShuffleMatrixSfA;
-Shape shuffled_scales(const F& a) { return {1, {sf_bytes(SfLayout::k128x4, a.input_tensor.size(0), a.input_tensor.size(1))}}; }
+Shape shuffled_scales(const F& a) {
+  return {1, {sf_bytes(SfLayout::k128x4, a.input_tensor.size(0), a.input_tensor.size(1))}};
+}
 void validate_shuffle_scales(const F& a) {
   check_tile(kShuffleScales, a.epilogue_tile_m, a.input_tensor.size(0), 128);
-  FI_CHECK(a.num_elts_per_sf == 16 || a.num_elts_per_sf == 32, ValueError, kShuffleScales, ": num_elts_per_sf is ", a.num_elts_per_sf,
-           ", but must be 16 or 32");
+  FI_CHECK(a.num_elts_per_sf == 16 || a.num_elts_per_sf == 32, ValueError, kShuffleScales, ": num_elts_per_sf is ",
+           a.num_elts_per_sf, ", but must be 16 or 32");
 }
 void launch_shuffle_scales(const F& a) {
   const int64_t block = shuffle_block(a.epilogue_tile_m);
@@ -148,11 +154,13 @@ void validate_blocks(const C& a) {
 }
 void launch_blocks(const C& a) {
   for (int64_t b = 0; b < a.output->size(0); ++b)
-    move_rows(a.input_tensor.slice(1, b * a.blockK, (b + 1) * a.blockK), a.output->select(0, b), [](int64_t r) { return r; });
+    move_rows(a.input_tensor.slice(1, b * a.blockK, (b + 1) * a.blockK), a.output->select(0, b),
+              [](int64_t r) { return r; });
 }
 void reference_blocks(const C& a) {
   for (int64_t b = 0; b < a.output->size(0); ++b)
-    reference_rows(a.input_tensor.slice(1, b * a.blockK, (b + 1) * a.blockK), a.output->select(0, b), [](int64_t r) { return r; });
+    reference_rows(a.input_tensor.slice(1, b * a.blockK, (b + 1) * a.blockK), a.output->select(0, b),
+                   [](int64_t r) { return r; });
 }
 
 const TensorView& input_of(const I& a) { return a.unswizzled_sf; }
@@ -173,7 +181,8 @@ op::Refusal refuse(const B& a) {
 // ---- tables ----
 constexpr op::Field interleave_fields[] = {
     op::in<&I::unswizzled_sf>("unswizzled_sf", nullptr, DTypeSet(DType::kU8) | DType::kBF16),
-    op::out<&I::out>("out", nullptr, op::same_as("unswizzled_sf"), op::shape<interleaved>, op::contiguous, op::keyword_only)};
+    op::out<&I::out>("out", nullptr, op::same_as("unswizzled_sf"), op::shape<interleaved>, op::contiguous,
+                     op::keyword_only)};
 constexpr op::Field shuffle_fields[] = {op::in<&S::input_tensor>("input_tensor", "m k"),
                                         op::attr<&S::epilogue_tile_m>("epilogue_tile_m", op::required),
                                         op::result<&S::output>("output", "m k", op::same_as("input_tensor"))};
@@ -181,15 +190,18 @@ constexpr op::Field shuffle_scales_fields[] = {
     op::in<&F::input_tensor>("input_tensor", "m c", DTypeSet(DType::kU8) | DType::kF8E4M3),
     op::attr<&F::epilogue_tile_m>("epilogue_tile_m", op::required), op::attr<&F::num_elts_per_sf>("num_elts_per_sf"),
     op::result<&F::output>("output", nullptr, op::same_as("input_tensor"), op::shape<shuffled_scales>, op::contiguous)};
-constexpr op::Field reorder_fields[] = {op::in<&R::x>("x", "m k"), op::result<&R::output>("output", "m k", op::same_as("x"))};
-constexpr op::Field blocks_fields[] = {op::in<&C::input_tensor>("input_tensor", "m k"), op::attr<&C::blockK>("blockK", op::required),
-                                       op::result<&C::output>("output", nullptr, op::same_as("input_tensor"), op::shape<block_shape>)};
-constexpr op::Candidate interleave_candidates[] = {op::candidate<refuse<family::interleave_op, I>, launch_interleave>("cpu"),
-                                                   op::reference<reference_interleave>()};
+constexpr op::Field reorder_fields[] = {op::in<&R::x>("x", "m k"),
+                                        op::result<&R::output>("output", "m k", op::same_as("x"))};
+constexpr op::Field blocks_fields[] = {
+    op::in<&C::input_tensor>("input_tensor", "m k"), op::attr<&C::blockK>("blockK", op::required),
+    op::result<&C::output>("output", nullptr, op::same_as("input_tensor"), op::shape<block_shape>)};
+constexpr op::Candidate interleave_candidates[] = {
+    op::candidate<refuse<family::interleave_op, I>, launch_interleave>("cpu"), op::reference<reference_interleave>()};
 constexpr op::Candidate shuffle_candidates[] = {op::candidate<refuse<family::shuffle_op, S>, launch_shuffle>("cpu"),
                                                 op::reference<reference_shuffle>()};
-constexpr op::Candidate shuffle_scales_candidates[] = {op::candidate<refuse<family::shuffle_scales_op, F>, launch_shuffle_scales>("cpu"),
-                                                       op::reference<reference_shuffle_scales>()};
+constexpr op::Candidate shuffle_scales_candidates[] = {
+    op::candidate<refuse<family::shuffle_scales_op, F>, launch_shuffle_scales>("cpu"),
+    op::reference<reference_shuffle_scales>()};
 constexpr op::Candidate reorder_candidates[] = {op::candidate<refuse<family::reorder_op, R>, launch_reorder>("cpu"),
                                                 op::reference<reference_reorder>()};
 constexpr op::Candidate blocks_candidates[] = {op::candidate<refuse<family::block_layout_op, C>, launch_blocks>("cpu"),
@@ -198,17 +210,20 @@ constexpr const char *kModule = "flashinfer.quantization", *kMoe = "flashinfer.f
 }  // namespace
 
 namespace ops::quantization {
-constinit const op::Op interleave_op = op::also_named(
-    op::define<I, validate_interleave, cost<I>>(kInterleave, kModule, "Linear block scales to tiles of 128 rows x 4 columns.",
-                                                interleave_fields, interleave_candidates, interleave_cases),
-    "block_scale_interleave");
+constinit const op::Op interleave_op =
+    op::also_named(op::define<I, validate_interleave, cost<I>>(
+                       kInterleave, kModule, "Linear block scales to tiles of 128 rows x 4 columns.", interleave_fields,
+                       interleave_candidates, interleave_cases),
+                   "block_scale_interleave");
 constinit const op::Op shuffle_op = op::define<S, validate_shuffle, cost<S>>(
-    kShuffle, kModule, "Rows of a weight in the order that tile-programmed kernels read.", shuffle_fields, shuffle_candidates, shuffle_cases);
+    kShuffle, kModule, "Rows of a weight in the order that tile-programmed kernels read.", shuffle_fields,
+    shuffle_candidates, shuffle_cases);
 constinit const op::Op shuffle_scales_op = op::define<F, validate_shuffle_scales, cost<F>>(
-    kShuffleScales, kModule, "Linear block scales shuffled as shuffle_matrix_a does, then in tiles of 128x4.", shuffle_scales_fields,
-    shuffle_scales_candidates, shuffle_scales_cases);
+    kShuffleScales, kModule, "Linear block scales shuffled as shuffle_matrix_a does, then in tiles of 128x4.",
+    shuffle_scales_fields, shuffle_scales_candidates, shuffle_scales_cases);
 constinit const op::Op reorder_op = op::define<R, validate_reorder, cost<R>>(
-    kReorder, kMoe, "Rows of both halves in turn: out[2i] = x[i], out[2i+1] = x[m/2 + i].", reorder_fields, reorder_candidates, reorder_cases);
+    kReorder, kMoe, "Rows of both halves in turn: out[2i] = x[i], out[2i+1] = x[m/2 + i].", reorder_fields,
+    reorder_candidates, reorder_cases);
 constinit const op::Op block_layout_op = op::define<C, validate_blocks, cost<C>>(
     kBlocks, kMoe, "[m, k] to [k / blockK, m, blockK].", blocks_fields, blocks_candidates, block_layout_cases);
 }  // namespace ops::quantization

@@ -26,8 +26,9 @@ struct RopeConfig {
 struct RopeCudaConfig {
   DType dtype;
   unsigned char interleave;
-  short aligned;  // every head begins at 16 bytes; half of rotary (interleaved: rotary) and what follows fill whole ones
-  int threads;            // of a block, which takes a token
+  short
+      aligned;  // every head begins at 16 bytes; half of rotary (interleaved: rotary) and what follows fill whole ones
+  int threads;  // of a block, which takes a token
 
   static constexpr const char* kName = "flashinfer::RopeCudaConfig";
   template <class V>

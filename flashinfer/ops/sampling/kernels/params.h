@@ -20,13 +20,13 @@ struct SamplingConfig {
 };
 
 /// A row may be cut into chunks: the tasks of phase 1 (a chunk each) leave exponentials relative to their block's
-/// maximum in `out` and maxima and sums of blocks in `blocks`; those of phase 2 scale. Phase 0 does both for whole rows.
-/// softmax on a GPU.
+/// maximum in `out` and maxima and sums of blocks in `blocks`; those of phase 2 scale. Phase 0 does both for whole
+/// rows. softmax on a GPU.
 struct SoftmaxCudaConfig {
-  DType dtype;  // of logits
+  DType dtype;        // of logits
   DType temperature;  // of the tensor, if there is one
   short aligned;      // every row of logits and out begins at 16 bytes
-  int threads;  // of a block, which takes a row
+  int threads;        // of a block, which takes a row
 
   static constexpr const char* kName = "flashinfer::SoftmaxCudaConfig";
   template <class V>
@@ -115,9 +115,9 @@ struct FilterParams {
 // ---- on a GPU ----
 /// A block takes a row; values that the host would read are read by the kernel.
 struct SampleCudaConfig {
-  DType dtype;          // of the input
-  unsigned char zero;   // no padding
-  short threads;        // of a block; results do not depend on it
+  DType dtype;         // of the input
+  unsigned char zero;  // no padding
+  short threads;       // of a block; results do not depend on it
 
   static constexpr const char* kName = "flashinfer::SampleCudaConfig";
   template <class V>
@@ -132,9 +132,9 @@ struct Column {
   const void* data;  // null: the number
   int64_t stride;    // 0: one for all rows
   DType dtype;
-  uint8_t given;     // else the limit is off
-  int64_t whole;     // the number, of integers
-  float real;        // of others
+  uint8_t given;  // else the limit is off
+  int64_t whole;  // the number, of integers
+  float real;     // of others
 };
 struct RandomCudaParams {
   Column seed, offset;
@@ -172,8 +172,8 @@ struct ChainArguments {
   const void *draft, *target;
   const void* ids;
   int32_t* out;
-  void *accepted, *emitted;              // read and written
-  int32_t *accepted_now, *emitted_now;   // counts after this call, of their own
+  void *accepted, *emitted;             // read and written
+  int32_t *accepted_now, *emitted_now;  // counts after this call, of their own
   int64_t ids_wide, accepted_wide, emitted_wide, accepted_given, emitted_given;
   int64_t rows, n, v;
   int64_t draft_row, draft_step, target_row, target_step, ids_row, out_row;

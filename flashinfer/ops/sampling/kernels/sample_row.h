@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing a token from a row: what the samplers do, written once for the CPU and the GPU. A machine M gives the passes over
-// a row (survey, what is above a value, collecting, the draw by running sums); each has one result for a row, bit for bit,
-// whichever machine makes it. What is between the passes is here, so the token does not depend on the back end.
+// Drawing a token from a row: what the samplers do, written once for the CPU and the GPU. A machine M gives the passes
+// over a row (survey, what is above a value, collecting, the draw by running sums); each has one result for a row, bit
+// for bit, whichever machine makes it. What is between the passes is here, so the token does not depend on the back
+// end.
 //
 // On a GPU all threads of a block run this code with the same values.
 #pragma once
@@ -40,20 +41,20 @@ struct Surveyed {
 
 /// Memory of a row's task.
 struct Room {
-  Survey row, inner;     // of the row, of what was collected
-  float* sums[2];        // of what is above a value
+  Survey row, inner;  // of the row, of what was collected
+  float* sums[2];     // of what is above a value
   float* inner_sums[2];
-  float* values;         // collected, with their positions; together also room for kth_value()
+  float* values;  // collected, with their positions; together also room for kth_value()
   uint32_t* positions;
-  float* probs;          // of logits
+  float* probs;  // of logits
 };
 
 /// A row's thresholds, made plain.
 struct Thresholds {
-  int64_t k;       // n: off
-  float p, min;    // infinity, 0: off
+  int64_t k;     // n: off
+  float p, min;  // infinity, 0: off
   bool has_k, has_min;
-  bool joint;      // top_k and top_p on the probabilities as they are
+  bool joint;  // top_k and top_p on the probabilities as they are
 };
 
 /// Where the rejection loop stands: tokens above `low`, of `mass` in all, are drawn from.
@@ -64,12 +65,12 @@ struct Loop {
   bool done;
 };
 
-/// Rejection: draw above `low`; accept when the filter allows what is above the drawn value; else raise `low` by bisection
-/// between the value and `high`. The interval shrinks each round, so it ends. Number i of the row's uniform numbers serves
-/// round i. Returns early, not done, once few elements are left above `low`.
+/// Rejection: draw above `low`; accept when the filter allows what is above the drawn value; else raise `low` by
+/// bisection between the value and `high`. The interval shrinks each round, so it ends. Number i of the row's uniform
+/// numbers serves round i. Returns early, not done, once few elements are left above `low`.
 template <class M, class T>
-FI_SAMPLE_STEP void reject(const M& m, const Surveyed<T>& row, float* sums, float* const spare[2], const Filter& f, Uniforms& u,
-                   bool may_leave, Loop& s) {
+FI_SAMPLE_STEP void reject(const M& m, const Surveyed<T>& row, float* sums, float* const spare[2], const Filter& f,
+                           Uniforms& u, bool may_leave, Loop& s) {
   const float top = m.top_of(row.s.tops, survey_blocks(row.n));
   while (s.low < s.high) {
     const int64_t t = m.draw(row.x, row.n, sums, s.low, static_cast<double>(m.next(u)) * s.mass);
@@ -100,8 +101,8 @@ FI_SAMPLE_STEP void reject(const M& m, const Surveyed<T>& row, float* sums, floa
 
 /// Draws by rejection from a row whose positive elements sum to `mass`; -1 when there are none.
 template <class M, class T>
-FI_SAMPLE_STEP int64_t draw_filtered(const M& m, const Surveyed<T>& row, const Filter& f, double scale, double mass, Uniforms& u,
-                             const Room& r) {
+FI_SAMPLE_STEP int64_t draw_filtered(const M& m, const Surveyed<T>& row, const Filter& f, double scale, double mass,
+                                     Uniforms& u, const Room& r) {
   const float top = m.top_of(row.s.tops, survey_blocks(row.n));
   float* const spare[2] = {r.sums[0], r.sums[1]};
   const float whole = static_cast<float>(scale);

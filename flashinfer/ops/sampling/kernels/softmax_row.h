@@ -4,9 +4,9 @@
 // maximum - the row's) / the row's sum, from the cache. Blocks lie at fixed places, so a row may be cut anywhere
 // between them.
 #pragma once
+#include "flashinfer/kernels/common/select_scratch.h"
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
-#include "flashinfer/kernels/common/select_scratch.h"
 
 namespace flashinfer::cpu {
 
@@ -16,11 +16,11 @@ struct SoftmaxBlocks {
 };
 inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + survey_blocks(v)}; }
 
-/// top(p, n) is the maximum of a block, scaled(top) what s.tops keeps of it: its x / T; power(x, shift) is exp(x / T - shift / T) for
-/// vectors, shift the maximum.
+/// top(p, n) is the maximum of a block, scaled(top) what s.tops keeps of it: its x / T; power(x, shift) is exp(x / T -
+/// shift / T) for vectors, shift the maximum.
 template <class T, class Top, class Scaled, class Power>
-FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s, Top top_of, Scaled scaled,
-                                    Power power) {
+FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
+                                    Top top_of, Scaled scaled, Power power) {
   for (int64_t b = begin; b < end; b += kSurveyBlock) {
     const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
     const T* p = x + b;
@@ -43,7 +43,8 @@ FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t
         });
   }
 }
-/// Elements [begin, end), begin at a block's, by exp() alone: what samplers draw from, which a GPU repeats operation by operation.
+/// Elements [begin, end), begin at a block's, by exp() alone: what samplers draw from, which a GPU repeats operation by
+/// operation.
 template <class T>
 FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s) {
   softmax_first_by(
@@ -58,10 +59,12 @@ FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t en
   if (power_of_2 > 0.0f && power_of_2 < __builtin_inff()) {
     const Vec by = splat(power_of_2);
     return softmax_first_by(
-        x, y, begin, end, s, [](const T* p, int64_t n) { return max_row(p, n); }, [&](float top) { return top * inverse_temperature; },
+        x, y, begin, end, s, [](const T* p, int64_t n) { return max_row(p, n); },
+        [&](float top) { return top * inverse_temperature; },
         [&](Vec v, Vec shift) { return exp2_falling((v - shift) * by); });
   }
-  // x / T falls with x, is equal for all or infinite. A masked token stays masked at T = 0, where 0 * -inf would be NaN.
+  // x / T falls with x, is equal for all or infinite. A masked token stays masked at T = 0, where 0 * -inf would be
+  // NaN.
   const Vec low = splat(-__builtin_inff()), inverse = splat(inverse_temperature);
   const auto scaled = [&](Vec v) { return select(v == low, low, v * inverse); };
   const auto top_of = [&](const T* p, int64_t n) {
@@ -71,10 +74,12 @@ FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t en
         [](Vec a, Vec c) { return max(a, c); }));
   };
   softmax_first_by(
-      x, y, begin, end, s, top_of, [](float top) { return top; }, [&](Vec v, Vec shift) { return exp(scaled(v) - shift); });
+      x, y, begin, end, s, top_of, [](float top) { return top; },
+      [&](Vec v, Vec shift) { return exp(scaled(v) - shift); });
 }
 
-/// What blocks are scaled by, once all are there. Many at a time: one by one these exponentials took a tenth of a row of 131072 on two threads.
+/// What blocks are scaled by, once all are there. Many at a time: one by one these exponentials took a tenth of a row
+/// of 131072 on two threads.
 struct SoftmaxScale {
   float top, inverse_sum;
   Vec of(Vec block_tops) const {
@@ -98,7 +103,8 @@ FI_VEC_INLINE SoftmaxScale softmax_scale(const SoftmaxBlocks& s, int64_t v) {
   return r;
 }
 /// begin is a block's.
-FI_VEC_INLINE void softmax_second(float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s, const SoftmaxScale& scale) {
+FI_VEC_INLINE void softmax_second(float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
+                                  const SoftmaxScale& scale) {
   const int64_t first = begin / kSurveyBlock, last = (end + kSurveyBlock - 1) / kSurveyBlock;
   float by[Vec::kLanes];
   for (int64_t b = first; b < last; ++b) {

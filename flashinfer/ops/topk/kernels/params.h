@@ -30,14 +30,14 @@ struct RowIndices {
 
 struct TopKParams {
   const void* input;
-  void* values;      // top_k only
-  int64_t* indices;  // top_k only
+  void* values;       // top_k only
+  int64_t* indices;   // top_k only
   uint32_t* scratch;  // of this task: top_k_words(d, k); none when k is 1
   float* surveys;     // of all rows, made by tasks of phase 0 of a chunk each; null: each row makes its own
   int64_t rows, d, k, rows_per_task;
   int64_t input_stride, values_stride, indices_stride;  // of rows, in elements
   int32_t sorted;
-  int32_t large;    // the larger index wins a tie
+  int32_t large;      // the larger index wins a tie
   int32_t surveying;  // this launch makes the surveys
   // Transforms: the window [start, start + length) of a row, positions counted from its start.
   int32_t transform;  // output = position + offset, through a page table when there is one

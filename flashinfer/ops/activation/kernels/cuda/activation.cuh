@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gated activations on a GPU: each element on its own, one read of both halves and one write. A block takes a stretch of one row: in
-// blocks of a row the row's place is computed once, whatever the rank.
+// Gated activations on a GPU: each element on its own, one read of both halves and one write. A block takes a stretch
+// of one row: in blocks of a row the row's place is computed once, whatever the rank.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -11,9 +11,12 @@ namespace flashinfer::cu {
 
 template <Activation K>
 FI_GLOBAL_FN float activate(float x) {
-  if constexpr (K == Activation::kSilu) return x / (1.0f + exp_fast(-x));
-  else if constexpr (K == Activation::kGelu) return 0.5f * x * erfcf(x * -0.70710678f);  // the lower tail keeps its digits
-  else return x / (1.0f + exp_fast(x * -2.0f * 0.7978845608f * (1.0f + 0.044715f * x * x)));
+  if constexpr (K == Activation::kSilu)
+    return x / (1.0f + exp_fast(-x));
+  else if constexpr (K == Activation::kGelu)
+    return 0.5f * x * erfcf(x * -0.70710678f);  // the lower tail keeps its digits
+  else
+    return x / (1.0f + exp_fast(x * -2.0f * 0.7978845608f * (1.0f + 0.044715f * x * x)));
 }
 
 template <ActCudaConfig C>

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode attention on the CPU: few rows (query heads) a key, so reading K and V is the limit and every element read serves all
-// query heads of its KV head (docs/attention-cpu.md has the counts). A work is some KV heads of one request over some chunks; per
-// block of 32 keys, head and token: products of q with K as it lies, softmax over the block, products with V. Accumulation order:
-// blocks of 32 keys from the request's first, states folded every kDecodeChunkKeys keys in ascending order; inside a block a fixed
-// order that depends on G, dims and types alone. So results do not depend on batch mates, threads, works or page size.
+// Decode attention on the CPU: few rows (query heads) a key, so reading K and V is the limit and every element read
+// serves all query heads of its KV head (docs/attention-cpu.md has the counts). A work is some KV heads of one request
+// over some chunks; per block of 32 keys, head and token: products of q with K as it lies, softmax over the block,
+// products with V. Accumulation order: blocks of 32 keys from the request's first, states folded every kDecodeChunkKeys
+// keys in ascending order; inside a block a fixed order that depends on G, dims and types alone. So results do not
+// depend on batch mates, threads, works or page size.
 //
 // The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.
 #pragma once
-#include "flashinfer/ops/attention/kernels/cpu/decode/nvfp4.h"
-#include "flashinfer/ops/attention/kernels/cpu/decode/fused.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
+#include "flashinfer/ops/attention/kernels/cpu/decode/fused.h"
+#include "flashinfer/ops/attention/kernels/cpu/decode/nvfp4.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/pairs.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/read.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/vec.h"
@@ -35,20 +36,26 @@ struct Decode {
   LogitsOf logits;
   int64_t tokens, width, token_rows = 0;
   int passes = 0;
-  bool codes, cells;  // what is multiplied: NVFP4 codes, rows of bf16 in passes of cells; neither: rows of f32
+  bool codes, cells;   // what is multiplied: NVFP4 codes, rows of bf16 in passes of cells; neither: rows of f32
   bool fused = false;  // rows become bf16 while they are multiplied
   Pass pass[kDecodeRows];
   Range range[kMaxDecodeQueryTokens];
-  Block blocks[2];      // the one that is worked on and the next, `found` of which is the first key
+  Block blocks[2];  // the one that is worked on and the next, `found` of which is the first key
   int side = 0;
   int64_t found = -1;
   DecodeReader<C> in;
 
   Decode(const AttentionParams& params, const AttentionWorkItem& work)
-      : p(params), w(work), r(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo), logits(params),
-        tokens(r.qo_len), width(padded(params.head_dim_vo)),
+      : p(params),
+        w(work),
+        r(params, work.request),
+        s(params.scratch, params.head_dim_qk, params.head_dim_vo),
+        logits(params),
+        tokens(r.qo_len),
+        width(padded(params.head_dim_vo)),
         codes(T::kCodes && r.group <= kCodesRows && params.head_dim_qk % 128 == 0 && params.head_dim_vo % 128 == 0),
-        cells(T::kPairs && !codes), in(params, work, s) {
+        cells(T::kPairs && !codes),
+        in(params, work, s) {
     const int64_t wide = padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo);
     memset(s.zeros, 0, static_cast<size_t>(4 * wide));
     for (int left = static_cast<int>(r.group); left > 0; ++passes) {
@@ -66,21 +73,27 @@ struct Decode {
       for (int k = 0; k < passes; ++k) pack(u, pass[k]);
   }
 
-  /// A unit is one token's G heads of one KV head; its rows of q, o are token_rows, of which pass k has [first, first + width).
+  /// A unit is one token's G heads of one KV head; its rows of q, o are token_rows, of which pass k has [first, first +
+  /// width).
   int64_t units() const { return (w.head_end - w.head_begin) * tokens; }
   int64_t head_of(int64_t unit) const { return w.head_begin + unit / tokens; }
   float* o_of(int64_t unit, const Pass& a) const { return s.o + (unit * token_rows + a.first) * width; }
-  uint32_t* q_of(int64_t unit, const Pass& a) const { return s.q + (unit * token_rows + a.first) * padded(p.head_dim_qk) / (kPairs ? 2 : 1); }
+  uint32_t* q_of(int64_t unit, const Pass& a) const {
+    return s.q + (unit * token_rows + a.first) * padded(p.head_dim_qk) / (kPairs ? 2 : 1);
+  }
   /// One a pass of cells, else one a row.
   float* s_of(int64_t unit, const Pass& a) const { return s.s + (unit * token_rows + a.first) * kDecodeKeys; }
-  uint32_t* cell_of(int64_t unit, const Pass& a) const { return s.cell + (unit * token_rows + a.first) * kDecodeKeys / 2; }
+  uint32_t* cell_of(int64_t unit, const Pass& a) const {
+    return s.cell + (unit * token_rows + a.first) * kDecodeKeys / 2;
+  }
   Running& running(int64_t unit, int k) const { return s.running[unit * states() + (cells ? k : pass[k].first)]; }
   int64_t states() const { return cells ? passes : token_rows; }
 
   void pack(int64_t unit, const Pass& a) {
     const Q* rows[16];
     for (int i = 0; i < a.rows; ++i)
-      rows[i] = static_cast<const Q*>(p.q) + (r.q_first + unit % tokens) * p.q_stride_n + (head_of(unit) * r.group + a.first + i) * p.q_stride_h;
+      rows[i] = static_cast<const Q*>(p.q) + (r.q_first + unit % tokens) * p.q_stride_n +
+                (head_of(unit) * r.group + a.first + i) * p.q_stride_h;
 #if defined(__AVX512BF16__)
 #if defined(__AVX512VBMI__)
     if constexpr (T::kCodes)
@@ -104,12 +117,14 @@ struct Decode {
   /// run_keys with NVFP4 codes. Scales of keys that a token does not see are zeros: weights of 0, whatever the codes.
   template <bool Values>
   void run_codes(const Block& at, int64_t h, int64_t begin, int64_t end, int64_t first) {
-    const int64_t row = h * (Values ? p.v_stride_h : p.k_stride_h), sf = h * (Values ? p.v_sf_stride_h : p.k_sf_stride_h);
+    const int64_t row = h * (Values ? p.v_stride_h : p.k_stride_h),
+                  sf = h * (Values ? p.v_sf_stride_h : p.k_sf_stride_h);
     const int64_t dim = Values ? p.head_dim_vo : p.head_dim_qk;
     bf16_t* scale = reinterpret_cast<bf16_t*>(s.k);
     for (int64_t t = 0; t < tokens; ++t) {
       const Shown b = shown(first, t);
-      const int64_t lo = b.lo > begin ? b.lo : begin, hi = b.hi < end ? b.hi : end, unit = (h - w.head_begin) * tokens + t;
+      const int64_t lo = b.lo > begin ? b.lo : begin, hi = b.hi < end ? b.hi : end,
+                    unit = (h - w.head_begin) * tokens + t;
       if (lo >= hi) continue;
       const uint8_t* rows[kDecodeKeys];
       for (int64_t j = begin; j < end; ++j)
@@ -118,15 +133,18 @@ struct Decode {
       in.ahead.template ask<8>();
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {
-          if constexpr (W <= 4 && Values) codes::values<W>(rows, scale, lo, hi, s_of(unit, pass[n]), dim, o_of(unit, pass[n]), width, in.ahead);
-          if constexpr (W <= 4 && !Values) codes::scores<W>(rows, scale, lo, hi, q_of(unit, pass[n]), dim, s_of(unit, pass[n]), in.ahead);
+          if constexpr (W <= 4 && Values)
+            codes::values<W>(rows, scale, lo, hi, s_of(unit, pass[n]), dim, o_of(unit, pass[n]), width, in.ahead);
+          if constexpr (W <= 4 && !Values)
+            codes::scores<W>(rows, scale, lo, hi, q_of(unit, pass[n]), dim, s_of(unit, pass[n]), in.ahead);
         });
     }
   }
 #endif
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-  /// run_keys of a whole block that is converted on the way. Keys that are not seen are codes of zeros, under scales of zero.
+  /// run_keys of a whole block that is converted on the way. Keys that are not seen are codes of zeros, under scales of
+  /// zero.
   template <bool Values>
   void run_fused(const Block& at, int64_t h, int64_t first) {
     const Shown b = shown(first, 0);
@@ -135,10 +153,13 @@ struct Decode {
     const KV* rows[kDecodeKeys];
     const uint8_t* sf[kDecodeKeys];
     in.head_rows(Values ? at.v : at.k, h * (Values ? p.v_stride_h : p.k_stride_h), b, rows);
-    if constexpr (T::kFp4) in.head_rows(Values ? at.v_sf : at.k_sf, h * (Values ? p.v_sf_stride_h : p.k_sf_stride_h), b, sf);
+    if constexpr (T::kFp4)
+      in.head_rows(Values ? at.v_sf : at.k_sf, h * (Values ? p.v_sf_stride_h : p.k_sf_stride_h), b, sf);
     const auto source = [&] {
-      if constexpr (T::kFp4) return fused::Nibbles{rows, sf};
-      else return fused::Bytes<KV>{rows};
+      if constexpr (T::kFp4)
+        return fused::Nibbles{rows, sf};
+      else
+        return fused::Bytes<KV>{rows};
     }();
     const fused::Cells cells{reinterpret_cast<bf16_t*>(s.k), ld, passes > 1 ? kDecodeKeys : 16};
     const Cell* made[kDecodeKeys];
@@ -147,9 +168,14 @@ struct Decode {
     for (int n = 0; n < passes; ++n)
       with_width(n, [&]<int W>() {
         if constexpr (W >= 8) {
-          if constexpr (Values) fused::values<W>(source, b.lo, b.hi, cell_of(unit, pass[n]), p.head_dim_vo, o_of(unit, pass[n]), width, in.ahead);
-          else if (n == 0) fused::scores<W>(source, cells, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s_of(unit, pass[n]), in.ahead);
-          else multiply_k<W>(made, b.lo, b.hi, unit, n);
+          if constexpr (Values)
+            fused::values<W>(source, b.lo, b.hi, cell_of(unit, pass[n]), p.head_dim_vo, o_of(unit, pass[n]), width,
+                             in.ahead);
+          else if (n == 0)
+            fused::scores<W>(source, cells, b.lo, b.hi, q_of(unit, pass[n]), p.head_dim_qk, s_of(unit, pass[n]),
+                             in.ahead);
+          else
+            multiply_k<W>(made, b.lo, b.hi, unit, n);
         }
       });
   }
@@ -161,13 +187,15 @@ struct Decode {
 #if defined(__AVX512BF16__)
     if constexpr (kPairs) pairs::scores<W, T::kShare>(k, lo, hi, q_of(unit, a), p.head_dim_qk, s_of(unit, a), in.ahead);
 #endif
-    if constexpr (!kPairs) f32::scores<W>(k, lo, hi, reinterpret_cast<const float*>(q_of(unit, a)), p.head_dim_qk, s_of(unit, a), in.ahead);
+    if constexpr (!kPairs)
+      f32::scores<W>(k, lo, hi, reinterpret_cast<const float*>(q_of(unit, a)), p.head_dim_qk, s_of(unit, a), in.ahead);
   }
   template <int W>
   void multiply_v(const Cell* const* v, int64_t lo, int64_t hi, int64_t unit, int n) {
     const Pass& a = pass[n];
 #if defined(__AVX512BF16__)
-    if constexpr (kPairs) pairs::values<W, T::kShare>(v, lo, hi, cell_of(unit, a), p.head_dim_vo, o_of(unit, a), width, in.ahead);
+    if constexpr (kPairs)
+      pairs::values<W, T::kShare>(v, lo, hi, cell_of(unit, a), p.head_dim_vo, o_of(unit, a), width, in.ahead);
 #endif
     if constexpr (!kPairs) f32::values<W>(v, lo, hi, s_of(unit, a), p.head_dim_vo, o_of(unit, a), width, in.ahead);
   }
@@ -175,7 +203,8 @@ struct Decode {
   void weigh(const Shown& b, int64_t unit, int n) {
     const Pass& a = pass[n];
     if constexpr (kPairs)
-      if (cells) return softmax<W, true>(logits, b, s_of(unit, a), running(unit, n), o_of(unit, a), width, cell_of(unit, a));
+      if (cells)
+        return softmax<W, true>(logits, b, s_of(unit, a), running(unit, n), o_of(unit, a), width, cell_of(unit, a));
     softmax_rows<W>(b, unit, n, o_of(unit, a));
   }
   /// f(integral constant W) for the width of pass `n`.
@@ -185,8 +214,10 @@ struct Decode {
       case 1: return f.template operator()<1>();
       case 2: return f.template operator()<2>();
       case 4: return f.template operator()<4>();
-      case 8: if constexpr (kPairs) return f.template operator()<8>();
-      default: if constexpr (kPairs) return f.template operator()<16>();
+      case 8:
+        if constexpr (kPairs) return f.template operator()<8>();
+      default:
+        if constexpr (kPairs) return f.template operator()<16>();
     }
   }
 
@@ -207,11 +238,12 @@ struct Decode {
   }
   Shown shown(int64_t first, int64_t token) const {
     const Range& seen = range[token];
-    return {seen.lo > first ? seen.lo - first : 0, seen.hi - first < kDecodeKeys ? seen.hi - first : kDecodeKeys, nullptr,
-            static_cast<float>(first - token)};
+    return {seen.lo > first ? seen.lo - first : 0, seen.hi - first < kDecodeKeys ? seen.hi - first : kDecodeKeys,
+            nullptr, static_cast<float>(first - token)};
   }
 
-  /// Products of one side of keys [begin, end) of a block, of all rows of head `h`. Keys that a token does not see are zeros.
+  /// Products of one side of keys [begin, end) of a block, of all rows of head `h`. Keys that a token does not see are
+  /// zeros.
   template <bool Values>
   void run_keys(const Block& at, int64_t h, int64_t begin, int64_t end, int64_t first) {
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
@@ -225,10 +257,12 @@ struct Decode {
     bool ready = !T::kConvert;
     for (int64_t t = 0; t < tokens; ++t) {
       const Shown b = shown(first, t);
-      const int64_t lo = b.lo > begin ? b.lo : begin, hi = b.hi < end ? b.hi : end, unit = (h - w.head_begin) * tokens + t;
+      const int64_t lo = b.lo > begin ? b.lo : begin, hi = b.hi < end ? b.hi : end,
+                    unit = (h - w.head_begin) * tokens + t;
       if (lo >= hi) continue;
       if (!ready) {
-        const int64_t from = at.first > begin ? at.first : begin, to = at.first + at.count < end ? at.first + at.count : end;  // of all tokens
+        const int64_t from = at.first > begin ? at.first : begin,
+                      to = at.first + at.count < end ? at.first + at.count : end;  // of all tokens
         if constexpr (T::kConvert) in.template convert<Values>(at, h, from, to);
         ready = true;
       }
@@ -241,8 +275,10 @@ struct Decode {
       }
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {
-          if constexpr (Values) multiply_v<W>(row, lo, hi, unit, n);
-          else multiply_k<W>(row, lo, hi, unit, n);
+          if constexpr (Values)
+            multiply_v<W>(row, lo, hi, unit, n);
+          else
+            multiply_k<W>(row, lo, hi, unit, n);
         });
     }
   }
@@ -257,9 +293,10 @@ struct Decode {
       }
     }
   }
-  /// All heads of a block, where they lie side by side. Reading 32 rows of 256 bytes head by head costs a fifth of the bandwidth even without
-  /// arithmetic (105 cycles for 512 bytes instead of 83); tiles of 8 keys are near the order of memory, which the hardware's own
-  /// prefetching follows (90). From 4 rows on, loading and storing outputs for each tile costs as much; so do rows that are converted.
+  /// All heads of a block, where they lie side by side. Reading 32 rows of 256 bytes head by head costs a fifth of the
+  /// bandwidth even without arithmetic (105 cycles for 512 bytes instead of 83); tiles of 8 keys are near the order of
+  /// memory, which the hardware's own prefetching follows (90). From 4 rows on, loading and storing outputs for each
+  /// tile costs as much; so do rows that are converted.
   void run_tiles(const Block& block, const Block* next, int64_t first) {
     constexpr int64_t tile = kPairs ? 8 : 16, parts = 2 * kDecodeKeys / tile;
     for (int64_t i = 0; i < parts; ++i) {
@@ -268,8 +305,10 @@ struct Decode {
         for (int64_t h = w.head_begin; h < w.head_end; ++h) weigh_head(h, first);
       const int64_t begin = i * tile % kDecodeKeys;
       for (int64_t h = w.head_begin; h < w.head_end; ++h) {
-        if (2 * i < parts) run_keys<false>(block, h, begin, begin + tile, first);
-        else run_keys<true>(block, h, begin, begin + tile, first);
+        if (2 * i < parts)
+          run_keys<false>(block, h, begin, begin + tile, first);
+        else
+          run_keys<true>(block, h, begin, begin + tile, first);
       }
     }
   }
@@ -300,8 +339,10 @@ struct Decode {
         continue;
       }
       for (int64_t h = w.head_begin; h < w.head_end; ++h) {
-        if (adjacent) in.look_ahead(next, h - w.head_begin, w.head_end - w.head_begin);
-        else in.look_at_head(*here, next, h);
+        if (adjacent)
+          in.look_ahead(next, h - w.head_begin, w.head_end - w.head_begin);
+        else
+          in.look_at_head(*here, next, h);
         run_head(*here, h, first);
       }
     }
@@ -331,7 +372,8 @@ struct Decode {
           const float* o = o_of(unit, pass[n]) + i * width;
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
           if constexpr (T::kCodes)
-            if (codes) codes::in_order(o, width, reinterpret_cast<float*>(s.k)), o = reinterpret_cast<const float*>(s.k);
+            if (codes)
+              codes::in_order(o, width, reinterpret_cast<float*>(s.k)), o = reinterpret_cast<const float*>(s.k);
 #endif
           const int64_t row = unit * r.group + pass[n].first + i;
           const State mine = state(unit, n, i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing for the CPU kernel: q rows, K blocks (transposed: lanes are keys) and V blocks (lanes are dims), as 4-byte cells that
-// hold one f32 or, with a BF16 dot product, two bf16 of neighbouring dims (q, K) or neighbouring keys (P, V).
+// Packing for the CPU kernel: q rows, K blocks (transposed: lanes are keys) and V blocks (lanes are dims), as 4-byte
+// cells that hold one f32 or, with a BF16 dot product, two bf16 of neighbouring dims (q, K) or neighbouring keys (P,
+// V).
 #pragma once
 #include "flashinfer/kernels/cpu/narrow.h"
 #include "flashinfer/ops/attention/kernels/params.h"
@@ -8,8 +9,8 @@
 namespace flashinfer::cpu::attention {
 using namespace flashinfer::attention;
 
-/// One row of an NVFP4 cache: two values a byte, and an e4m3 scale for every 16. Products of the two have 6 significant bits, so
-/// they are exact in bf16. Vectors start at multiples of their length.
+/// One row of an NVFP4 cache: two values a byte, and an e4m3 scale for every 16. Products of the two have 6 significant
+/// bits, so they are exact in bf16. Vectors start at multiples of their length.
 struct Fp4Row {
   const uint8_t *x, *scales;
   int64_t at = 0;
@@ -49,15 +50,16 @@ struct Types {
   using O = scalar_of_t<C.o>;
 #if defined(__AVX512BF16__)
   // 8 and 4 bit values are exact in bf16.
-  static constexpr bool kPairs = C.q == DType::kBF16 && C.kv != DType::kF16 && C.kv != DType::kF32 && !C.rope && !Elements;
+  static constexpr bool kPairs =
+      C.q == DType::kBF16 && C.kv != DType::kF16 && C.kv != DType::kF32 && !C.rope && !Elements;
 #else
   static constexpr bool kPairs = false;  // two FMAs a pair would cost more than f32 cells
 #endif
   static constexpr int kPerCell = kPairs ? 2 : 1;
 };
 
-/// Rows that the next block will read. Their lines are asked for a few at a time between register tiles: in bursts they would fill
-/// the miss queue and stall. To L2 (T1), as L1 is full of packed cells.
+/// Rows that the next block will read. Their lines are asked for a few at a time between register tiles: in bursts they
+/// would fill the miss queue and stall. To L2 (T1), as L1 is full of packed cells.
 struct Ahead {
   const char* rows[2 * kTileKeys];
   int64_t bytes = 0, at = 0, d = 0, count = 0;
@@ -74,7 +76,9 @@ struct Ahead {
 
 /// Cells of a row of `dim` elements.
 template <class T>
-constexpr int64_t cells(int64_t dim) { return (dim + T::kPerCell - 1) / T::kPerCell; }
+constexpr int64_t cells(int64_t dim) {
+  return (dim + T::kPerCell - 1) / T::kPerCell;
+}
 
 template <class R>
 inline void copy_row(R x, int64_t dim, float* out) {
@@ -134,7 +138,9 @@ FI_VEC_INLINE __m512i load_cells(R x, int64_t n) {
     return n >= 32 ? load_pairs(x).r : load_pairs_n(x, n).r;
   } else {
 #if defined(__AVX512BF16__)
-    const Vec low = n >= 16 ? load(x) : load_n(x, n), high = n >= 32 ? load(x + 16) : n > 16 ? load_n(x + 16, n - 16) : zero();
+    const Vec low = n >= 16 ? load(x) : load_n(x, n), high = n >= 32  ? load(x + 16)
+                                                             : n > 16 ? load_n(x + 16, n - 16)
+                                                                      : zero();
     return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.r, low.r));
 #endif
   }
@@ -187,8 +193,8 @@ inline void pack_q(const typename T::Q* x, int64_t dim, uint32_t* out) {
   }
 }
 
-/// out[key / kPerCell][padded(dim)]: a cell holds dim d of one key, or of two neighbouring keys. False when a value is infinite
-/// or NaN: found by a multiplication with 0 of what is loaded anyway.
+/// out[key / kPerCell][padded(dim)]: a cell holds dim d of one key, or of two neighbouring keys. False when a value is
+/// infinite or NaN: found by a multiplication with 0 of what is loaded anyway.
 template <class T, class R>
 inline bool pack_v(const R* rows, int64_t keys, int64_t dim, uint32_t* out) {
   const int64_t width = padded(dim);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on the CPU for many rows, paged and not: the tile kernel (few rows: kernels/cpu/decode.h). A task is a tile of rows of one KV head. Per block of 128
-// keys: pack K and V, then for 6 rows at a time multiply and turn logits to weights, then for 6 rows at a time accumulate outputs.
-// The order in which an output is summed is params.h's and nothing else's. Counts and measurements: docs/attention-cpu.md.
+// Attention on the CPU for many rows, paged and not: the tile kernel (few rows: kernels/cpu/decode.h). A task is a tile
+// of rows of one KV head. Per block of 128 keys: pack K and V, then for 6 rows at a time multiply and turn logits to
+// weights, then for 6 rows at a time accumulate outputs. The order in which an output is summed is params.h's and
+// nothing else's. Counts and measurements: docs/attention-cpu.md.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/attention/kernels/cpu/variant.h"
@@ -61,9 +62,16 @@ struct Tile {
   Ahead ahead;
 
   Tile(const AttentionParams& params, const AttentionWorkItem& work)
-      : p(params), w(work), r(params, work.request), hooks(params, work.request), s(params.scratch, params.head_dim_qk, params.head_dim_vo),
-        logits(logits_of(params)), local(work.row_end - work.row_begin), rows(local * (work.head_end - work.head_begin)),
-        width(padded(params.head_dim_vo)), q_cells(padded(params.head_dim_qk) / T::kPerCell),
+      : p(params),
+        w(work),
+        r(params, work.request),
+        hooks(params, work.request),
+        s(params.scratch, params.head_dim_qk, params.head_dim_vo),
+        logits(logits_of(params)),
+        local(work.row_end - work.row_begin),
+        rows(local * (work.head_end - work.head_begin)),
+        width(padded(params.head_dim_vo)),
+        q_cells(padded(params.head_dim_qk) / T::kPerCell),
         dense(!params.mask && !params.prefix_len && !H::kCustom) {
     if constexpr (H::kCustom) logits.factor = hooks.factor();
     memset(s.zeros, 0, static_cast<size_t>(4 * padded(p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo)));
@@ -82,7 +90,8 @@ struct Tile {
     const int64_t bytes = p.head_dim_qk * static_cast<int64_t>(sizeof(typename T::Q));
     for (i = 0; i < rows; ++i) {
       if (i + kAhead < rows)
-        for (int64_t d = 0; d < bytes; d += 64) __builtin_prefetch(reinterpret_cast<const char*>(q_of(i + kAhead)) + d, 0, 2);
+        for (int64_t d = 0; d < bytes; d += 64)
+          __builtin_prefetch(reinterpret_cast<const char*>(q_of(i + kAhead)) + d, 0, 2);
       pack_row(q_of(i), i);
     }
   }
@@ -118,8 +127,8 @@ struct Tile {
       }
   }
 
-  /// Packs K and V of one head and 64 keys. Slots that hold no visible key are taken from zeros, so that unused slots of a page are
-  /// never read.
+  /// Packs K and V of one head and 64 keys. Slots that hold no visible key are taken from zeros, so that unused slots
+  /// of a page are never read.
   void pack_half(const Rows<KV>& at, int64_t start, int64_t kv_head, uint32_t* k_out, uint32_t* v_out) {
     typename T::Row k[kBlockKeys], v[kBlockKeys];
     const int64_t end = at.first + at.count;
@@ -127,8 +136,10 @@ struct Tile {
     for (int64_t j = 0; j < kBlockKeys; ++j) {
       const bool there = j >= at.first && j < end, scaled = there && p.k_sf;
       const auto* zero_scale = static_cast<const uint8_t*>(s.zeros);
-      k[j] = Cache<C.kv>::row(there ? at.k[j] + kv_head * p.k_stride_h : none, scaled ? at.k_sf[j] + kv_head * p.k_sf_stride_h : zero_scale);
-      v[j] = Cache<C.kv>::row(there ? at.v[j] + kv_head * p.v_stride_h : none, scaled ? at.v_sf[j] + kv_head * p.v_sf_stride_h : zero_scale);
+      k[j] = Cache<C.kv>::row(there ? at.k[j] + kv_head * p.k_stride_h : none,
+                              scaled ? at.k_sf[j] + kv_head * p.k_sf_stride_h : zero_scale);
+      v[j] = Cache<C.kv>::row(there ? at.v[j] + kv_head * p.v_stride_h : none,
+                              scaled ? at.v_sf[j] + kv_head * p.v_sf_stride_h : zero_scale);
     }
     if constexpr (C.rope || H::kElements) {
       const float* turned[kBlockKeys];
@@ -152,7 +163,8 @@ struct Tile {
     if (dense && visible.lo <= first && visible.hi >= first + kTileKeys) {
       for (int64_t x = 0; x < kHalves; ++x) bits[x] = ~0ull;
     } else {
-      for (int64_t x = 0; x < kHalves; ++x) bits[x] = visible_bits(p, r, w.request, tokens[i], visible, first + x * kBlockKeys);
+      for (int64_t x = 0; x < kHalves; ++x)
+        bits[x] = visible_bits(p, r, w.request, tokens[i], visible, first + x * kBlockKeys);
     }
     if constexpr (H::kCustom) {
       for (int64_t x = 0; x < kHalves; ++x)
@@ -170,8 +182,8 @@ struct Tile {
   void weigh(int64_t first, int64_t i, int64_t n, int64_t end, const Range* visible) {
     for (int64_t x = 0; x * kBlockKeys < end; ++x) {
       const int64_t columns = end - x * kBlockKeys < kBlockKeys ? round_up(end - x * kBlockKeys, 32) : kBlockKeys;
-      product_rows<T::kPairs>(n, s.q + i * q_cells, q_cells, s.k + x * kBlockKeys * q_cells, kBlockKeys, s.s + x * kBlockKeys, kTileKeys,
-                              cells<T>(p.head_dim_qk), columns, false);
+      product_rows<T::kPairs>(n, s.q + i * q_cells, q_cells, s.k + x * kBlockKeys * q_cells, kBlockKeys,
+                              s.s + x * kBlockKeys, kTileKeys, cells<T>(p.head_dim_qk), columns, false);
     }
     for (int64_t x = 0; x < n; ++x) {
       float* row = s.s + x * kTileKeys;
@@ -193,13 +205,16 @@ struct Tile {
   /// Outputs of rows [i, i + n) of the packed block, of which they see keys up to `end`.
   void accumulate(int64_t i, int64_t n, int64_t end) {
     if (finite) {
-      product_rows<T::kPairs>(n, s.p + i * kPCells, kPCells, s.v, width, s.o + i * width, width, cells<T>(end), width, true);
+      product_rows<T::kPairs>(n, s.p + i * kPCells, kPCells, s.v, width, s.o + i * width, width, cells<T>(end), width,
+                              true);
       return;
     }
-    // 0 * infinity is NaN: a row must not even multiply a hidden key's value. The sums are those of the line above, in its order.
+    // 0 * infinity is NaN: a row must not even multiply a hidden key's value. The sums are those of the line above, in
+    // its order.
     for (int64_t x = i; x < i + n; ++x) {
       hide_v<T>(s.v, kTileKeys, width, s.seen + x * kHalves, s.v_seen);
-      product_rows<T::kPairs>(1, s.p + x * kPCells, kPCells, s.v_seen, width, s.o + x * width, width, cells<T>(end), width, true);
+      product_rows<T::kPairs>(1, s.p + x * kPCells, kPCells, s.v_seen, width, s.o + x * width, width, cells<T>(end),
+                              width, true);
     }
   }
 
@@ -240,7 +255,8 @@ struct Tile {
         look_ahead(h, more);
         finite = true;
         for (int64_t x = 0; x < kHalves && first + x * kBlockKeys < hi; ++x)
-          pack_half(here[x], first + x * kBlockKeys, h, s.k + x * kBlockKeys * q_cells, s.v + x * kBlockKeys / T::kPerCell * width);
+          pack_half(here[x], first + x * kBlockKeys, h, s.k + x * kBlockKeys * q_cells,
+                    s.v + x * kBlockKeys / T::kPerCell * width);
         const int64_t base = (h - w.head_begin) * local;
         multiply_block(first, base + a, base + z);
       }
@@ -260,12 +276,16 @@ struct Tile {
   void finish_row(int64_t i, float* o, State st) {
     constexpr int64_t kAhead = 16;
     if (i + kAhead < rows) {
-      const char* line = static_cast<const char*>(p.o) + ((r.q_first + tokens[i + kAhead]) * p.o_stride_n + heads[i + kAhead] * p.o_stride_h) *
-                         static_cast<int64_t>(sizeof(typename T::O));
-      for (int64_t d = 0; d < p.head_dim_vo * static_cast<int64_t>(sizeof(typename T::O)); d += 64) __builtin_prefetch(line + d, 1);
+      const char* line = static_cast<const char*>(p.o) +
+                         ((r.q_first + tokens[i + kAhead]) * p.o_stride_n + heads[i + kAhead] * p.o_stride_h) *
+                             static_cast<int64_t>(sizeof(typename T::O));
+      for (int64_t d = 0; d < p.head_dim_vo * static_cast<int64_t>(sizeof(typename T::O)); d += 64)
+        __builtin_prefetch(line + d, 1);
     }
-    if constexpr (H::kCustom) finish_custom<typename T::O>(hooks, p, r, r.q_first + tokens[i], heads[i], o, st, logits.factor);
-    else finish<typename T::O>(p, r.q_first + tokens[i], heads[i], o, st, logits.factor);
+    if constexpr (H::kCustom)
+      finish_custom<typename T::O>(hooks, p, r, r.q_first + tokens[i], heads[i], o, st, logits.factor);
+    else
+      finish<typename T::O>(p, r.q_first + tokens[i], heads[i], o, st, logits.factor);
   }
 
   void run() {
@@ -300,8 +320,10 @@ void merge(const AttentionParams& p, const SplitKvReduction& g) {
   if constexpr (H::kCustom) factor = hooks.factor();
   merge_chunks<H::kSoftmax>(p, g, Scratch(p.scratch, p.head_dim_qk, p.head_dim_vo).total, factor,
                             [&](const Request& r, int64_t token, int64_t head, float* o, const State& s) {
-                              if constexpr (H::kCustom) finish_custom<typename Types<C>::O>(hooks, p, r, token, head, o, s, factor);
-                              else finish<typename Types<C>::O>(p, token, head, o, s, factor);
+                              if constexpr (H::kCustom)
+                                finish_custom<typename Types<C>::O>(hooks, p, r, token, head, o, s, factor);
+                              else
+                                finish<typename Types<C>::O>(p, token, head, o, s, factor);
                             });
 }
 }  // namespace attention
@@ -309,8 +331,10 @@ void merge(const AttentionParams& p, const SplitKvReduction& g) {
 /// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
 template <AttentionConfig C, class H = attention::NoHooks>
 void attention_task(const AttentionParams& p, int64_t task) {
-  if (task >= 0) attention::Tile<C, H>(p, p.work[task]).run();
-  else attention::merge<C, H>(p, p.merges[-1 - task]);
+  if (task >= 0)
+    attention::Tile<C, H>(p, p.work[task]).run();
+  else
+    attention::merge<C, H>(p, p.merges[-1 - task]);
 }
 /// The same with a custom variant: P is the generated struct of its parameters, V the user's.
 template <AttentionConfig C, class P, class V>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU kernels share: where the rows and keys of a request lie, which keys a row sees, the state of a row, how chunks are
-// folded and how a row is written.
+// What the CPU kernels share: where the rows and keys of a request lie, which keys a row sees, the state of a row, how
+// chunks are folded and how a row is written.
 #pragma once
 #include <math.h>
 
@@ -22,29 +22,39 @@ struct State {
   float m, l, lse;
 };
 
-/// x * factor + base with one rounding on every target: near -2.5e5 the rounding of the product alone would move an exponent by 0.01.
+/// x * factor + base with one rounding on every target: near -2.5e5 the rounding of the product alone would move an
+/// exponent by 0.01.
 FI_VEC_INLINE Vec exponent(Vec x, Vec factor, Vec base) {
 #if defined(__AVX512F__) || defined(__AVX2__)
   return fma(x, factor, base);
 #else
   typedef double Doubles __attribute__((vector_size(2 * sizeof(x.r))));
-  const Doubles wide = __builtin_convertvector(x.r, Doubles) * __builtin_convertvector(factor.r, Doubles) + __builtin_convertvector(base.r, Doubles);
+  const Doubles wide = __builtin_convertvector(x.r, Doubles) * __builtin_convertvector(factor.r, Doubles) +
+                       __builtin_convertvector(base.r, Doubles);
   return {__builtin_convertvector(wide, decltype(x.r))};
 #endif
 }
 
-/// 2^t for probabilities, t <= 8 or -inf: relative error 2.6e-6 (f32: 9.1e-8), where a bf16 keeps 2e-3. exp.h's is exact to 1.3 ulp and
-/// costs more terms, a clamp and a rounding; here -inf passes through vreduceps as 0 and makes vscalefps 0. vscalefps takes the floor
-/// of its exponent, so that the fraction above it spares a subtraction; in f32 the longer interval would cost a term.
+/// 2^t for probabilities, t <= 8 or -inf: relative error 2.6e-6 (f32: 9.1e-8), where a bf16 keeps 2e-3. exp.h's is
+/// exact to 1.3 ulp and costs more terms, a clamp and a rounding; here -inf passes through vreduceps as 0 and makes
+/// vscalefps 0. vscalefps takes the floor of its exponent, so that the fraction above it spares a subtraction; in f32
+/// the longer interval would cost a term.
 template <bool Pairs>
 FI_VEC_INLINE Vec probability(Vec t) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
   if constexpr (Pairs) {
-    constexpr float kC[] = {1.0000026226043701f, 0.6930038332939148f, 0.2414427548646927f, 0.052011460065841675f, 0.013534167781472206f};
-    return {_mm512_scalef_ps(cpu::detail::horner(Vec{_mm512_reduce_ps(t.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}, kC).r, t.r)};
+    constexpr float kC[] = {1.0000026226043701f, 0.6930038332939148f, 0.2414427548646927f, 0.052011460065841675f,
+                            0.013534167781472206f};
+    return {_mm512_scalef_ps(
+        cpu::detail::horner(Vec{_mm512_reduce_ps(t.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}, kC).r, t.r)};
   } else {
     const Vec f{_mm512_reduce_ps(t.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}, n = t - f;
-    constexpr float kC[] = {1.0f, 0.6931470036506653f, 0.24022242426872253f, 0.05550733581185341f, 0.009671512991189957f, 0.001326472731307149f};
+    constexpr float kC[] = {1.0f,
+                            0.6931470036506653f,
+                            0.24022242426872253f,
+                            0.05550733581185341f,
+                            0.009671512991189957f,
+                            0.001326472731307149f};
     return ldexp(cpu::detail::horner(f, kC), n);
   }
 #else
@@ -76,7 +86,8 @@ inline Range visible_range(const AttentionParams& p, const Request& r, int64_t t
 }
 inline uint64_t low_bits(int64_t n) { return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1; }
 /// Bit j: key `first + j` is visible to `token`.
-inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t b, int64_t token, Range range, int64_t first) {
+inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t b, int64_t token, Range range,
+                             int64_t first) {
   uint64_t bits = low_bits(range.hi - first) & ~low_bits(range.lo - first);
   if (!bits) return 0;
   if (p.prefix_len) {  // a window hides from the left, items from the end of the prefix to the row's own delimiter
@@ -90,7 +101,8 @@ inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t
   if (!p.mask) return bits;
   const uint8_t* mask = p.mask + p.mask_indptr[b];
   const int64_t bit = token * r.kv_len + first, last = bit + (r.kv_len - first < 64 ? r.kv_len - first : 64) - 1;
-  const int64_t byte = bit >> 3, shift = bit & 7, bytes = (last >> 3) - byte + 1;  // 1..9, never past the request's mask
+  const int64_t byte = bit >> 3, shift = bit & 7,
+                bytes = (last >> 3) - byte + 1;  // 1..9, never past the request's mask
   uint64_t word = 0;
   memcpy(&word, mask + byte, static_cast<size_t>(bytes < 8 ? bytes : 8));
   word >>= shift;
@@ -127,7 +139,8 @@ struct Rows {
           k_sf[i] = p.k_sf + pool * p.k_sf_stride_page + e * p.k_sf_stride_n;
           v_sf[i] = p.v_sf + pool * p.v_sf_stride_page + e * p.v_sf_stride_n;
         }
-      for (; j < first + count && entry < end; ++j, ++entry) k[j] = kp + entry * p.k_stride_n, v[j] = vp + entry * p.v_stride_n;
+      for (; j < first + count && entry < end; ++j, ++entry)
+        k[j] = kp + entry * p.k_stride_n, v[j] = vp + entry * p.v_stride_n;
     }
   }
 };
@@ -166,7 +179,8 @@ inline void store_row(const AttentionParams& p, int64_t token, int64_t head, con
 template <class O>
 inline void finish(const AttentionParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
   const bool empty = s.m == -INFINITY;
-  const float v_scale = p.v_head_scales ? p.v_scale * p.v_head_scales[head / (p.num_qo_heads / p.num_kv_heads)] : p.v_scale;
+  const float v_scale =
+      p.v_head_scales ? p.v_scale * p.v_head_scales[head / (p.num_qo_heads / p.num_kv_heads)] : p.v_scale;
   float weight = v_scale / s.l, lse = p.lse ? s.m * factor + log2f(s.lse) : 0;
   if (p.sinks) {
     const float sink = p.sinks[head] * 1.44269504f, m = s.m * factor, top = empty || sink > m ? sink : m;
@@ -185,12 +199,14 @@ inline void finish(const AttentionParams& p, int64_t token, int64_t head, const 
 template <bool Softmax, class Write>
 void merge_chunks(const AttentionParams& p, const SplitKvReduction& g, float* total, float factor, Write write) {
   const Request r(p, g.request);
-  const int64_t width = padded(p.head_dim_vo), local = g.row_end - g.row_begin, rows = local * (g.head_end - g.head_begin);
+  const int64_t width = padded(p.head_dim_vo), local = g.row_end - g.row_begin,
+                rows = local * (g.head_end - g.head_begin);
   for (int64_t i = 0; i < rows; ++i) {
     State state{-INFINITY, 0, 0};
     for (int64_t c = 0; c < g.chunks; ++c) {
       const int64_t at = g.partial + c * rows + i;
-      fold<Softmax>(total, state, p.partial_o + at * width, reinterpret_cast<const State*>(p.softmax_state)[at], factor, width);
+      fold<Softmax>(total, state, p.partial_o + at * width, reinterpret_cast<const State*>(p.softmax_state)[at], factor,
+                    width);
     }
     const int64_t row = g.row_begin + i % local, head = (g.head_begin + i / local) * r.group + row % r.group;
     write(r, r.q_first + row / r.group, head, total, state);

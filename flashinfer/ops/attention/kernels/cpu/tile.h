@@ -19,13 +19,14 @@ static_assert(kMaxRows <= 8);  // rows of the logits buffer
 struct Nothing {
   void operator()() const {}
 };
-/// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..], n >= 1; keep = 0 takes c as 0 whatever it holds. One chain per
-/// element, ascending in cells.
+/// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..], n >= 1; keep = 0 takes c as 0 whatever it holds. One
+/// chain per element, ascending in cells.
 template <bool Pairs, int MR, int NV, class Each = Nothing>
-inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n, float keep,
-                    Each each = {}) {
+inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
+                    float keep, Each each = {}) {
 #if defined(FI_CPU_TILE_ASM)
-  if constexpr (MR == 6 && NV == 4 && __is_same(Each, Nothing)) return tile_6x4<Pairs>(a, lda, b, ldb, c, ldc, n, keep != 0);  // 0 or 1
+  if constexpr (MR == 6 && NV == 4 && __is_same(Each, Nothing))
+    return tile_6x4<Pairs>(a, lda, b, ldb, c, ldc, n, keep != 0);  // 0 or 1
 #endif
   constexpr int kL = Vec::kLanes;
   Vec acc[MR][NV];
@@ -71,8 +72,8 @@ inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t l
 }
 
 template <bool Pairs, int MR>
-inline void product_columns(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
-                            int64_t columns, bool add) {
+inline void product_columns(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc,
+                            int64_t n, int64_t columns, bool add) {
   int64_t j = 0;
   for (; j + kMaxCols * Vec::kLanes <= columns; j += kMaxCols * Vec::kLanes)
     product<Pairs, MR, kMaxCols>(a, lda, b + j, ldb, c + j, ldc, n, add ? 1.0f : 0.0f);
@@ -81,8 +82,8 @@ inline void product_columns(const uint32_t* a, int64_t lda, const uint32_t* b, i
 
 /// rows <= kMaxRows; columns a multiple of 32.
 template <bool Pairs>
-inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc,
-                         int64_t n, int64_t columns, bool add) {
+inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c,
+                         int64_t ldc, int64_t n, int64_t columns, bool add) {
   switch (rows) {
 #if defined(__AVX512F__)
     case 6: return product_columns<Pairs, 6>(a, lda, b, ldb, c, ldc, n, columns, add);
@@ -106,10 +107,11 @@ FI_VEC_INLINE Mask lanes_of(uint64_t word, int first) {
 #endif
 }
 
-/// How raw dot products become logits. Plain: the maximum is taken of the raw products and `factor` folded into the exponent,
-/// so that logits near -2.5e5 lose nothing to rounding. Otherwise `x` is transformed to log2 units first and factor is 1.
+/// How raw dot products become logits. Plain: the maximum is taken of the raw products and `factor` folded into the
+/// exponent, so that logits near -2.5e5 lose nothing to rounding. Otherwise `x` is transformed to log2 units first and
+/// factor is 1.
 struct Logits {
-  float factor;     // of the exponent, > 0
+  float factor;  // of the exponent, > 0
   bool transformed;
   float scale, cap;  // x = scale * s; x += bias; x = cap * tanh(x / cap)
 };
@@ -133,17 +135,20 @@ inline void transform(const Logits& t, float* s, int64_t keys, float bias, float
 /// Neighbours first. Not a loop over steps: g++ 12 keeps its array in memory, which took a third of the softmax.
 template <int N>
 FI_VEC_INLINE Vec add_all(const Vec* x) {
-  if constexpr (N == 1) return x[0];
-  else return add_all<N / 2>(x) + add_all<N / 2>(x + N / 2);
+  if constexpr (N == 1)
+    return x[0];
+  else
+    return add_all<N / 2>(x) + add_all<N / 2>(x + N / 2);
 }
 
-/// State of a row: `m` the maximum that exponents are relative to, `l` the lanes of the denominator: of the probabilities as they
-/// enter the product (rounded with bf16 cells), then of the exact ones, which the LSE wants. `m` lags behind the true maximum
-/// while no lane of a block's probabilities sums to more than 2^8: that spares most rescaling, and finding the maximum.
-/// Turns logits s[N] into probabilities `cell` (bf16 or f32) and updates the state; `o` has `width` floats. Bit j of visible: key j.
+/// State of a row: `m` the maximum that exponents are relative to, `l` the lanes of the denominator: of the
+/// probabilities as they enter the product (rounded with bf16 cells), then of the exact ones, which the LSE wants. `m`
+/// lags behind the true maximum while no lane of a block's probabilities sums to more than 2^8: that spares most
+/// rescaling, and finding the maximum. Turns logits s[N] into probabilities `cell` (bf16 or f32) and updates the state;
+/// `o` has `width` floats. Bit j of visible: key j.
 template <bool Pairs, int N = kBlockKeys>
-__attribute__((noinline)) void softmax_row(const float* s, const uint64_t* visible, float factor, float& m, float* l, float* o, int64_t width,
-                               uint32_t* cell) {
+__attribute__((noinline)) void softmax_row(const float* s, const uint64_t* visible, float factor, float& m, float* l,
+                                           float* o, int64_t width, uint32_t* cell) {
   constexpr int kN = N / Vec::kLanes, kWord = 64 / Vec::kLanes;
   Vec x[kN], t[kN];
 #pragma GCC unroll 32

@@ -22,9 +22,12 @@ struct Hooks : AttentionVariantHooks<P, V> {
   const V variant;
   const uint32_t batch;
   Hooks(const AttentionParams& p, int64_t b)
-      : params(static_cast<const P&>(p)), variant(static_cast<const P&>(p), static_cast<uint32_t>(b), nullptr), batch(static_cast<uint32_t>(b)) {}
+      : params(static_cast<const P&>(p)),
+        variant(static_cast<const P&>(p), static_cast<uint32_t>(b), nullptr),
+        batch(static_cast<uint32_t>(b)) {}
 
-  /// Of the exponents. Rows are kept relative to their greatest logit, so that a factor of 0 or below is applied to the logits instead.
+  /// Of the exponents. Rows are kept relative to their greatest logit, so that a factor of 0 or below is applied to the
+  /// logits instead.
   float factor() const { return kSoftmax && variant.sm_scale_log2 > 0 ? variant.sm_scale_log2 : 1.0f; }
 
   void query(float* x, int64_t n) const {
@@ -36,11 +39,11 @@ struct Hooks : AttentionVariantHooks<P, V> {
       for (int64_t i = 0; i < n; ++i) x[i] = variant.KeyTransform(params, x[i]);
   }
 
-  /// Logits s[64] of one row against the keys from `first`; clears the bits that LogitsMask hides, and transforms the others (in
-  /// a loop that can be a vector where all are seen).
+  /// Logits s[64] of one row against the keys from `first`; clears the bits that LogitsMask hides, and transforms the
+  /// others (in a loop that can be a vector where all are seen).
   void logits(float* s, uint64_t& visible, int64_t token, int64_t first, int64_t head, int64_t kv_head) const {
-    const uint32_t row = static_cast<uint32_t>(token), k = static_cast<uint32_t>(first), h = static_cast<uint32_t>(head),
-                   g = static_cast<uint32_t>(kv_head);
+    const uint32_t row = static_cast<uint32_t>(token), k = static_cast<uint32_t>(first),
+                   h = static_cast<uint32_t>(head), g = static_cast<uint32_t>(kv_head);
     if constexpr (kMask)
       for (uint32_t j = 0; j < static_cast<uint32_t>(kBlockKeys); ++j)
         if (visible >> j & 1 && !variant.LogitsMask(params, batch, row, k + j, h, g)) visible &= ~(1ull << j);
@@ -57,14 +60,15 @@ struct Hooks : AttentionVariantHooks<P, V> {
       for (int j = 0; j < kBlockKeys; ++j) s[j] *= variant.sm_scale_log2;
   }
 
-  /// One row of outputs in place: the sum of weighted values `o`, its maximum `m` (in exponents of 2) and denominator `d`.
-  /// A row that saw nothing is zeros unless update_m_d gives it a denominator.
+  /// One row of outputs in place: the sum of weighted values `o`, its maximum `m` (in exponents of 2) and denominator
+  /// `d`. A row that saw nothing is zeros unless update_m_d gives it a denominator.
   void output(float* o, int64_t n, int64_t token, int64_t head, float& m, float& d, float v_scale) const {
     const uint32_t row = static_cast<uint32_t>(token), h = static_cast<uint32_t>(head);
     float rescale = 1.0f;
     if constexpr (kUpdate) variant.update_m_d(params, 0u, h, m, d, rescale);
     if constexpr (kOutput) {
-      for (int64_t i = 0; i < n; ++i) o[i] = variant.OutputTransform(params, o[i] * rescale, batch, row, h, m, d, v_scale);
+      for (int64_t i = 0; i < n; ++i)
+        o[i] = variant.OutputTransform(params, o[i] * rescale, batch, row, h, m, d, v_scale);
     } else {
       const float weight = !kSoftmax ? v_scale : d > 0 || d != d ? rescale * v_scale / d : 0.0f;
       for (int64_t i = 0; i < n; ++i) o[i] *= weight;
@@ -74,18 +78,22 @@ struct Hooks : AttentionVariantHooks<P, V> {
 
 /// What a variant makes of a row. The LSE of one without softmax has no meaning: NaN, so that nobody merges by it.
 template <class O, class H>
-inline void finish_custom(const H& hooks, const AttentionParams& p, const Request& r, int64_t token, int64_t head, float* o, State s,
-                          float factor) {
+inline void finish_custom(const H& hooks, const AttentionParams& p, const Request& r, int64_t token, int64_t head,
+                          float* o, State s, float factor) {
   if constexpr (H::kCustom) {
     const bool empty = s.m == -INFINITY;
-    float m = empty ? -INFINITY : s.m * factor, d = empty ? 0.0f : s.l, exact_m = m, exact = empty ? 0.0f : s.lse, scale = 1.0f;
+    float m = empty ? -INFINITY : s.m * factor, d = empty ? 0.0f : s.l, exact_m = m, exact = empty ? 0.0f : s.lse,
+          scale = 1.0f;
     if (empty) memset(o, 0, static_cast<size_t>(p.head_dim_vo) * 4);
     hooks.output(o, p.head_dim_vo, token - r.q_first, head, m, d, p.v_scale);
     store_row<O>(p, token, head, o, splat(1.0f));
     if (!p.lse) return;
-    if constexpr (H::kUpdate) hooks.variant.update_m_d(hooks.params, 0u, static_cast<uint32_t>(head), exact_m, exact, scale);
-    p.lse[token * p.lse_stride_n + head * p.lse_stride_h] =
-        !H::kSoftmax ? NAN : exact > 0 || exact != exact ? (exact_m + log2f(exact)) * p.lse_factor : -INFINITY;
+    if constexpr (H::kUpdate)
+      hooks.variant.update_m_d(hooks.params, 0u, static_cast<uint32_t>(head), exact_m, exact, scale);
+    p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = !H::kSoftmax ? NAN
+                                                            : exact > 0 || exact != exact
+                                                                ? (exact_m + log2f(exact)) * p.lse_factor
+                                                                : -INFINITY;
   }
 }
 
@@ -94,8 +102,10 @@ template <bool Pairs>
 inline void weights_row(const float* s, uint64_t visible, uint32_t* cell) {
   for (int j = 0; j < kBlockKeys; ++j) {
     const float x = visible >> j & 1 ? s[j] : 0.0f;
-    if constexpr (Pairs) reinterpret_cast<bf16_t*>(cell)[j] = bf16_t(x);
-    else reinterpret_cast<float*>(cell)[j] = x;
+    if constexpr (Pairs)
+      reinterpret_cast<bf16_t*>(cell)[j] = bf16_t(x);
+    else
+      reinterpret_cast<float*>(cell)[j] = x;
   }
 }
 

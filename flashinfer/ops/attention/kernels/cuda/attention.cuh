@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on tensor cores, FlashAttention-2's loop: Q stays in shared memory, K and V come in tiles of 64 keys by cp.async, S and P
-// stay in registers. One source for prefill (each warp 16 rows) and decode (16 rows, four warps share them and divide the keys).
+// Attention on tensor cores, FlashAttention-2's loop: Q stays in shared memory, K and V come in tiles of 64 keys by
+// cp.async, S and P stay in registers. One source for prefill (each warp 16 rows) and decode (16 rows, four warps share
+// them and divide the keys).
 //
 //   K0, V0 in flight | wait K | S = Q K | barrier, K next | softmax | wait V | O += P V | barrier, V next | ...
 //
-// so that the next K travels under softmax and P V, the next V under S. Rows of shared memory are swizzled: ldmatrix reads 8 rows in
-// one pass.
+// so that the next K travels under softmax and P V, the next V under S. Rows of shared memory are swizzled: ldmatrix
+// reads 8 rows in one pass.
 #pragma once
 #include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/mma.h"
@@ -17,13 +18,14 @@ namespace attn {
 using flashinfer::attention::cuda_pitch;
 using flashinfer::attention::kCudaKeys;
 
-/// Shared memory: Q, K, V; when the loop is over, f32 outputs of all warps in their place; then maxima and denominators.
+/// Shared memory: Q, K, V; when the loop is over, f32 outputs of all warps in their place; then maxima and
+/// denominators.
 template <AttentionCudaConfig C>
 struct Layout {
   static constexpr int kWarps = C.threads / 32, kRows = C.rows();
-  static constexpr int kPitchQk = cuda_pitch(C.dqk), kPitchVo = cuda_pitch(C.dvo);                // elements of a row
+  static constexpr int kPitchQk = cuda_pitch(C.dqk), kPitchVo = cuda_pitch(C.dvo);  // elements of a row
   static constexpr int kQ = kRows * kPitchQk, kK = kCudaKeys * kPitchQk, kV = kCudaKeys * kPitchVo;
-  static constexpr int kTiles = (kQ + kK + kV) * 2, kOutputs = kWarps * 16 * kPitchVo * 4;         // bytes
+  static constexpr int kTiles = (kQ + kK + kV) * 2, kOutputs = kWarps * 16 * kPitchVo * 4;  // bytes
   static constexpr int kState = kTiles > kOutputs ? kTiles : kOutputs;
   static constexpr int kBytes = kState + kWarps * 16 * 2 * 4;
 };
@@ -31,9 +33,9 @@ struct Layout {
 /// Pieces of 16 bytes of a row that products read; the last one may lie beyond the row, and is zeros.
 constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(dim + 15) / 16 * 2; }
 
-/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are dealt to rows by their pitch, mostly a
-/// power of two, so that a thread keeps its column and rows are few registers; those beyond the row have nothing to do. Eight copies at
-/// once: with the sixteen of D 256 registers were spilled.
+/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are dealt to rows
+/// by their pitch, mostly a power of two, so that a thread keeps its column and rows are few registers; those beyond
+/// the row have nothing to do. Eight copies at once: with the sixteen of D 256 registers were spilled.
 template <AttentionCudaConfig C, int kRows, int kDim, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
   constexpr uint32_t kPieces = cuda_pitch(kDim) / 8, kAll = kRows * kPieces;
@@ -46,8 +48,8 @@ FI_GLOBAL_FN void own_pieces(F f) {
 
 /// Keys [first, first + 64) of one head; those from `end` on are zeros.
 template <AttentionCudaConfig C, int kDim, class T>
-FI_GLOBAL_FN void copy_keys(T* to, const T* from, const AttentionParams& p, const Seq& s, int32_t first, int32_t end, int64_t stride_page,
-                            int64_t stride_n) {
+FI_GLOBAL_FN void copy_keys(T* to, const T* from, const AttentionParams& p, const Seq& s, int32_t first, int32_t end,
+                            int64_t stride_page, int64_t stride_n) {
   own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) {
     const int32_t key = first + static_cast<int32_t>(row);
     const bool there = key < end && piece < kDim / 8;
@@ -57,14 +59,15 @@ FI_GLOBAL_FN void copy_keys(T* to, const T* from, const AttentionParams& p, cons
 }
 
 template <AttentionCudaConfig C, class T>
-FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
+FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, const AttentionTile& t, uint32_t kv_head,
+                               uint32_t group) {
   own_pieces<C, C.rows(), C.dqk>([&](uint32_t row, uint32_t piece) {
     const bool there = row < static_cast<uint32_t>(t.rows) && piece < C.dqk / 8;
     const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row;
     const int64_t token = s.q_first + packed / group, head = kv_head * group + packed % group;
     const T* q = static_cast<const T*>(p.q);
-    copy_async<16>(to + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8, there ? q + token * p.q_stride_n + head * p.q_stride_h + piece * 8 : q,
-                   there ? 16u : 0u);
+    copy_async<16>(to + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8,
+                   there ? q + token * p.q_stride_n + head * p.q_stride_h + piece * 8 : q, there ? 16u : 0u);
   });
 }
 
@@ -90,8 +93,8 @@ struct Place {
 template <AttentionCudaConfig C, int kBlocks, class T>
 FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const T* q, const T* k, Place at) {
   constexpr uint32_t kPieces = cuda_pitch(C.dqk) / 8;
-  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none. D 64 in blocks of 256 threads takes sm_80 128 registers
-  // with one step, room for two blocks an SM, and 158 with all four.
+  // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none. D 64 in blocks of 256 threads
+  // takes sm_80 128 registers with one step, room for two blocks an SM, and 158 with all four.
   constexpr int kSteps = C.dqk <= 64 ? 1 : 8;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
@@ -118,8 +121,8 @@ FI_GLOBAL_FN void add_values(Acc (&o)[kColumns<C>], const Acc (&s)[kBlocks], con
   constexpr uint32_t kPieces = cuda_pitch(C.dvo) / 8;
 #pragma unroll
   for (int n = 0; n < kBlocks; n += 2) {
-    const Frag4 a{{pack2<T>(s[n].r[0], s[n].r[1]), pack2<T>(s[n].r[2], s[n].r[3]), pack2<T>(s[n + 1].r[0], s[n + 1].r[1]),
-                   pack2<T>(s[n + 1].r[2], s[n + 1].r[3])}};
+    const Frag4 a{{pack2<T>(s[n].r[0], s[n].r[1]), pack2<T>(s[n].r[2], s[n].r[3]),
+                   pack2<T>(s[n + 1].r[0], s[n + 1].r[1]), pack2<T>(s[n + 1].r[2], s[n + 1].r[3])}};
     const uint32_t row = at.key + static_cast<uint32_t>(n) * 8 + lane() % 16;
 #pragma unroll
     for (uint32_t d = 0; d < kColumns<C>; d += 2) {
@@ -138,9 +141,11 @@ struct RowState {
   float slope[2];
 };
 
-/// The logits of a variant: what LogitsTransform makes of those that are seen. Without softmax they are weights, and P at once.
+/// The logits of a variant: what LogitsTransform makes of those that are seen. Without softmax they are weights, and P
+/// at once.
 template <class H, int kBlocks>
-FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const H& hooks, const Seq& seq, int32_t first, int32_t end, bool check) {
+FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const H& hooks, const Seq& seq, int32_t first,
+                                int32_t end, bool check) {
 #pragma unroll
   for (int h = 0; h < 2; ++h)
 #pragma unroll
@@ -158,9 +163,10 @@ FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const H& hooks,
 
 /// S becomes P; O and l are rescaled to the new maxima. `check`: some row may not see some key of the tile.
 template <AttentionCudaConfig C, class H, int kBlocks>
-FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks, const Seq& seq,
-                               int32_t first, int32_t end, bool check) {
-  // Nearly always an exponent of 2 is the product times a constant, which joins the subtraction of the maximum in one instruction.
+FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p,
+                               const H& hooks, const Seq& seq, int32_t first, int32_t end, bool check) {
+  // Nearly always an exponent of 2 is the product times a constant, which joins the subtraction of the maximum in one
+  // instruction.
   const bool special = !H::kCustom && (p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
   float factor = special ? 1.0f : p.scale * kLog2e;
   if constexpr (H::kCustom) {
@@ -202,11 +208,11 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
   }
 }
 
-/// f32 outputs through shared memory: warps of the same rows are added, then rows leave in whole sectors. 32-byte groups of a row are
-/// permuted by the row, so that neither side has bank conflicts.
+/// f32 outputs through shared memory: warps of the same rows are added, then rows leave in whole sectors. 32-byte
+/// groups of a row are permuted by the row, so that neither side has bank conflicts.
 template <AttentionCudaConfig C, class H>
-FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks, const Seq& seq,
-                             const AttentionTile& t, uint32_t kv_head, uint32_t group) {
+FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks,
+                             const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group) {
   using L = Layout<C>;
   using O = scalar_of_t<C.o>;
   float* outputs = reinterpret_cast<float*>(shared());
@@ -220,7 +226,8 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const At
     if (lane() % 4 == 0) state[2 * row] = m, state[2 * row + 1] = l;
 #pragma unroll
     for (uint32_t d = 0; d < kColumns<C>; ++d)
-      store_shared(outputs + row * L::kPitchVo + (d ^ (row & 7)) * 8 + lane() % 4 * 2, Pack<float, 2>{{o[d].r[2 * h], o[d].r[2 * h + 1]}});
+      store_shared(outputs + row * L::kPitchVo + (d ^ (row & 7)) * 8 + lane() % 4 * 2,
+                   Pack<float, 2>{{o[d].r[2 * h], o[d].r[2 * h + 1]}});
   }
   sync_threads();
   constexpr uint32_t kQuads = C.dvo / 4, kWarpsQ = C.rows() / 16;
@@ -259,10 +266,12 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   const T* v_head = static_cast<const T*>(p.v) + kv_head * p.v_stride_h;
   const Place at{warp() % kWarpsQ * 16, warp() / kWarpsQ * kMine};
 
-  const int32_t i0 = t.row_begin / static_cast<int32_t>(group), i1 = (t.row_begin + t.rows - 1) / static_cast<int32_t>(group);
+  const int32_t i0 = t.row_begin / static_cast<int32_t>(group),
+                i1 = (t.row_begin + t.rows - 1) / static_cast<int32_t>(group);
   const KeyRange range = key_range(p, seq, i0, i1);
   const int32_t end = range.end < t.key_end ? range.end : t.key_end;
-  const int32_t first = range.first > t.key_begin ? range.first / kCudaKeys * kCudaKeys : t.key_begin;  // tiles lie at fixed places
+  const int32_t first =
+      range.first > t.key_begin ? range.first / kCudaKeys * kCudaKeys : t.key_begin;  // tiles lie at fixed places
   RowState st;
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
@@ -307,7 +316,8 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   depend_launch();
 }
 
-/// One block a (cut, KV head): rows one after another, a thread four columns of a row. States are added in ascending order of keys.
+/// One block a (cut, KV head): rows one after another, a thread four columns of a row. States are added in ascending
+/// order of keys.
 template <AttentionMergeCudaConfig C, class H>
 FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Params& p) {
   static_assert(C.columns == 4);
@@ -318,7 +328,9 @@ FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Par
   constexpr uint32_t kQuads = C.dvo / C.columns;
   for (uint32_t i = thread_x(); i < static_cast<uint32_t>(cut.rows) * kQuads; i += C.threads) {
     const uint32_t row = i / kQuads, quad = i % kQuads;
-    const auto at = [&](int32_t c) { return (cut.partial + static_cast<int64_t>(c) * cut.rows + row) * p.num_kv_heads + kv_head; };
+    const auto at = [&](int32_t c) {
+      return (cut.partial + static_cast<int64_t>(c) * cut.rows + row) * p.num_kv_heads + kv_head;
+    };
     const auto top = [&](int32_t c) { return p.softmax_state[H::kCustom ? 2 * at(c) : at(c)]; };
     float m = -kInf, l = 0.0f, sum[4] = {};
     for (int32_t c = 0; c < cut.chunks; ++c) m = Max{}(top(c), m);
@@ -330,7 +342,8 @@ FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Par
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
     }
-    write_output<scalar_of_t<C.o>>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(cut.row_begin) + row, quad, m, l, sum);
+    write_output<scalar_of_t<C.o>>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(cut.row_begin) + row, quad, m,
+                                   l, sum);
   }
   depend_launch();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention without tensor cores: f32 and 8-bit caches and queries, mixed types, rotation on the fly. A group of lanes reads a key's row,
-// 8 or 16 bytes a lane, straight into registers, for up to four query rows; groups of the block take keys in turn, four at a time, so that
-// eight loads of a lane are in flight. States of the groups are added in shared memory at the end.
+// Attention without tensor cores: f32 and 8-bit caches and queries, mixed types, rotation on the fly. A group of lanes
+// reads a key's row, 8 or 16 bytes a lane, straight into registers, for up to four query rows; groups of the block take
+// keys in turn, four at a time, so that eight loads of a lane are in flight. States of the groups are added in shared
+// memory at the end.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
 
@@ -42,8 +43,8 @@ FI_GLOBAL_FN void widen_row(const typename Cores<C>::Row& from, uint32_t rank, f
   }
 }
 
-/// Rotates a lane's elements of a row of dqk (halves d and d + dqk / 2 are the pairs); the other element of each pair is read from `row`
-/// again. `table`: cosines and sines of the row's position.
+/// Rotates a lane's elements of a row of dqk (halves d and d + dqk / 2 are the pairs); the other element of each pair
+/// is read from `row` again. `table`: cosines and sines of the row's position.
 template <AttentionCoresConfig C, class T>
 FI_GLOBAL_FN void rotate(const T* row, const float* table, uint32_t rank, float (&x)[Cores<C>::kHas]) {
   using X = Cores<C>;
@@ -127,11 +128,13 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
       float x[X::kHas] = {}, y[X::kHas] = {};
       if (there[j]) {
         widen_row<C, X::kPiecesK>(k[j], rank, x), widen_row<C, X::kPiecesV>(v[j], rank, y);
-        if constexpr (C.rope) rotate<C>(k_head + key_offset(p, seq, key, p.k_stride_page, p.k_stride_n), table(key), rank, x);
+        if constexpr (C.rope)
+          rotate<C>(k_head + key_offset(p, seq, key, p.k_stride_page, p.k_stride_n), table(key), rank, x);
         if constexpr (H::kKey) {
 #pragma unroll
           for (int e = 0; e < X::kHas; ++e)
-            if (X::kPiecesK == X::kLanes * X::kLoads || rank + e / X::kPer * X::kLanes < X::kPiecesK) x[e] = hooks.key(x[e]);
+            if (X::kPiecesK == X::kLanes * X::kLoads || rank + e / X::kPer * X::kLanes < X::kPiecesK)
+              x[e] = hooks.key(x[e]);
         }
       }
 #pragma unroll
@@ -161,8 +164,8 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
     }
   }
 
-  float* outputs = reinterpret_cast<float*>(shared());            // [group][row][dvo]
-  float* state = outputs + X::kGroups * R * C.dvo;                // [group][row][2]
+  float* outputs = reinterpret_cast<float*>(shared());  // [group][row][dvo]
+  float* state = outputs + X::kGroups * R * C.dvo;      // [group][row][2]
 #pragma unroll
   for (int r = 0; r < R; ++r) {
     const uint32_t at = mine * R + r;
@@ -170,7 +173,8 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
 #pragma unroll
     for (int e = 0; e < X::kHas; ++e) {
       const uint32_t piece = rank + e / X::kPer * X::kLanes;
-      if (X::kPiecesV == X::kLanes * X::kLoads || piece < X::kPiecesV) outputs[at * C.dvo + piece * X::kPer + e % X::kPer] = o[r][e];
+      if (X::kPiecesV == X::kLanes * X::kLoads || piece < X::kPiecesV)
+        outputs[at * C.dvo + piece * X::kPer + e % X::kPer] = o[r][e];
     }
   }
   sync_threads();

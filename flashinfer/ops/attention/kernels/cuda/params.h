@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the attention kernels of GPUs take beside AttentionParams. Freestanding.
 //
-// Work: a tile is some packed rows (token * G + head % G) of one request and a stretch of its keys; the grid is tiles by KV heads.
-// Where keys are cut depends on the request's own shape alone (cuda/launch.h), so that a row's result does not depend on its batch.
+// Work: a tile is some packed rows (token * G + head % G) of one request and a stretch of its keys; the grid is tiles
+// by KV heads. Where keys are cut depends on the request's own shape alone (cuda/launch.h), so that a row's result does
+// not depend on its batch.
 #pragma once
 #include "flashinfer/ops/attention/kernels/params.h"
 
 namespace flashinfer {
 
-/// Tensor cores, 16-bit elements. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with other keys. Products are
-/// made in steps of 16 elements, so that a dim of 72 costs what 80 does; rows of shared memory are whole multiples of 64 elements.
+/// Tensor cores, 16-bit elements. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with other
+/// keys. Products are made in steps of 16 elements, so that a dim of 72 costs what 80 does; rows of shared memory are
+/// whole multiples of 64 elements.
 struct AttentionCudaConfig {
-  DType q;           // f16 or bf16, also of the cache
-  DType o;           // f16, bf16, f32
-  short warps_k;     // 1 or 4
-  int dqk, dvo;      // multiples of 8 up to 256; dvo <= dqk
-  int threads;       // of a block
+  DType q;        // f16 or bf16, also of the cache
+  DType o;        // f16, bf16, f32
+  short warps_k;  // 1 or 4
+  int dqk, dvo;   // multiples of 8 up to 256; dvo <= dqk
+  int threads;    // of a block
 
   static constexpr const char* kName = "flashinfer::AttentionCudaConfig";
   template <class V>
@@ -42,7 +44,8 @@ struct AttentionTile {
   int32_t request, row_begin, rows;  // rows at most the Config's
   int32_t key_begin, key_end;
   int32_t pad;
-  int64_t partial;  // < 0: write the output; else row i of KV head h leaves its state at (partial + i) * num_kv_heads + h
+  int64_t
+      partial;  // < 0: write the output; else row i of KV head h leaves its state at (partial + i) * num_kv_heads + h
 };
 /// Rows whose keys were cut: chunk c of row i lies at partial + c * rows + i.
 struct AttentionCudaMerge {
@@ -50,8 +53,8 @@ struct AttentionCudaMerge {
   int64_t partial;
 };
 struct AttentionCudaParams {
-  // partial_o: [..][Dvo] outputs of partial rows, divided by their denominators; softmax_state: their LSE, base 2. With a custom variant
-  // sums that are not divided, and pairs of maximum and denominator.
+  // partial_o: [..][Dvo] outputs of partial rows, divided by their denominators; softmax_state: their LSE, base 2. With
+  // a custom variant sums that are not divided, and pairs of maximum and denominator.
   AttentionParams a;
   const AttentionTile* tiles;
   const AttentionCudaMerge* cuts;
@@ -69,11 +72,11 @@ struct AttentionVariantCudaParams {
 
 /// Without tensor cores: any of the element types that a cache has but NVFP4. A tile has few rows.
 struct AttentionCoresConfig {
-  DType q, kv, o;              // q, kv: f32, f16, bf16, e4m3, e5m2; o: f32, f16, bf16
-  unsigned char rows;          // of a tile: 4
-  short dqk, dvo;              // multiples of 8 (f32: 4) up to 256
-  short rope;                  // 1: rotate q and k (ROPE_LLAMA)
-  short threads;               // of a block: 128
+  DType q, kv, o;      // q, kv: f32, f16, bf16, e4m3, e5m2; o: f32, f16, bf16
+  unsigned char rows;  // of a tile: 4
+  short dqk, dvo;      // multiples of 8 (f32: 4) up to 256
+  short rope;          // 1: rotate q and k (ROPE_LLAMA)
+  short threads;       // of a block: 128
 
   static constexpr const char* kName = "flashinfer::AttentionCoresConfig";
   template <class V>
@@ -88,9 +91,11 @@ struct AttentionCoresConfig {
     v("threads", threads);
   }
   friend constexpr bool operator==(const AttentionCoresConfig&, const AttentionCoresConfig&) = default;
-  /// A load takes 16 bytes of a key's row; 8 of 8-bit types, whose 16 elements for four rows would not fit in registers.
+  /// A load takes 16 bytes of a key's row; 8 of 8-bit types, whose 16 elements for four rows would not fit in
+  /// registers.
   constexpr int per() const { return kv == DType::kF32 ? 4 : 8; }
-  /// A group of lanes takes a row: a power of two of them, so that they reduce by shuffles; those beyond the row have zeros.
+  /// A group of lanes takes a row: a power of two of them, so that they reduce by shuffles; those beyond the row have
+  /// zeros.
   constexpr int lanes() const {
     const int pieces = (dqk > dvo ? dqk : dvo) / per();
     int n = 1;

@@ -25,10 +25,12 @@ FI_GLOBAL_FN Seq sequence(const AttentionParams& p, int32_t b) {
   return s;
 }
 /// Offset of a key's row, without its head.
-FI_GLOBAL_FN int64_t key_offset(const AttentionParams& p, const Seq& s, int32_t key, int64_t stride_page, int64_t stride_n) {
+FI_GLOBAL_FN int64_t key_offset(const AttentionParams& p, const Seq& s, int32_t key, int64_t stride_page,
+                                int64_t stride_n) {
   if (!p.kv_indices) return (s.kv_first + key) * stride_n;
   const uint32_t page = static_cast<uint32_t>(key) / static_cast<uint32_t>(p.page_size);
-  return p.kv_indices[s.kv_first + page] * stride_page + static_cast<int64_t>(key - static_cast<int32_t>(page) * p.page_size) * stride_n;
+  return p.kv_indices[s.kv_first + page] * stride_page +
+         static_cast<int64_t>(key - static_cast<int32_t>(page) * p.page_size) * stride_n;
 }
 
 /// Whether token i of the request sees key j (both exist).
@@ -71,7 +73,8 @@ FI_GLOBAL_FN float tanh_exp(float x) { return 1.0f - 2.0f * rcp_fast(1.0f + exp2
 FI_GLOBAL_FN float exponent(const AttentionParams& p, float dot, float slope, int32_t i, int32_t j) {
   float x = dot * p.scale;
   if (p.alibi_slopes) x += slope * static_cast<float>(j - i);
-  if (p.soft_cap > 0.0f) x = p.soft_cap * tanh_exp(x * rcp_fast(p.soft_cap));  // a division is a call, and costs registers around it
+  if (p.soft_cap > 0.0f)
+    x = p.soft_cap * tanh_exp(x * rcp_fast(p.soft_cap));  // a division is a call, and costs registers around it
   return x * kLog2e;
 }
 
@@ -82,7 +85,8 @@ struct NoHooks {
   FI_GLOBAL_FN NoHooks(const AttentionParams&, int32_t) {}
 };
 
-/// The factor that makes a row's output of its sum over values with maximum m (exponents of 2) and denominator l; and its LSE.
+/// The factor that makes a row's output of its sum over values with maximum m (exponents of 2) and denominator l; and
+/// its LSE.
 struct Finish {
   float scale, lse;
 };
@@ -98,10 +102,11 @@ FI_GLOBAL_FN Finish finish(const AttentionParams& p, uint32_t head, uint32_t kv_
   return {scale * p.v_scale, lse * p.lse_factor};
 }
 
-/// Columns [4 quad, 4 quad + 4) of a packed row of a request's output: of `sum` over values with maximum m (exponents of 2) and denominator l.
+/// Columns [4 quad, 4 quad + 4) of a packed row of a request's output: of `sum` over values with maximum m (exponents
+/// of 2) and denominator l.
 template <class O, class H>
-FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const Seq& seq, uint32_t kv_head, uint32_t group, uint32_t packed,
-                               uint32_t quad, float m, float l, float (&sum)[4]) {
+FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const Seq& seq, uint32_t kv_head,
+                               uint32_t group, uint32_t packed, uint32_t quad, float m, float l, float (&sum)[4]) {
   const uint32_t head = kv_head * group + packed % group, i = packed / group;
   const int64_t token = seq.q_first + i;
   float lse;
@@ -122,15 +127,20 @@ FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const S
 
 /// The same for row `row` of a tile: to the output, or where a cut row's state is left.
 template <class O, int kDim, class H>
-FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq& seq, const AttentionTile& t, uint32_t kv_head, uint32_t group,
-                             uint32_t row, uint32_t quad, float m, float l, float (&sum)[4]) {
-  if (t.partial < 0) return write_output<O>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(t.row_begin) + row, quad, m, l, sum);
+FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq& seq, const AttentionTile& t,
+                             uint32_t kv_head, uint32_t group, uint32_t row, uint32_t quad, float m, float l,
+                             float (&sum)[4]) {
+  if (t.partial < 0)
+    return write_output<O>(p, hooks, seq, kv_head, group, static_cast<uint32_t>(t.row_begin) + row, quad, m, l, sum);
   const int64_t at = (t.partial + row) * p.num_kv_heads + kv_head;
   const float scale = H::kCustom ? 1.0f : m == -kInf ? 0.0f : rcp_fast(l);
-  store(p.partial_o + at * kDim + quad * 4, Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
+  store(p.partial_o + at * kDim + quad * 4,
+        Pack<float, 4>{{sum[0] * scale, sum[1] * scale, sum[2] * scale, sum[3] * scale}});
   if (quad != 0) return;
-  if constexpr (H::kCustom) p.softmax_state[2 * at] = m, p.softmax_state[2 * at + 1] = l;
-  else p.softmax_state[at] = m == -kInf ? -kInf : m + log2f(l);
+  if constexpr (H::kCustom)
+    p.softmax_state[2 * at] = m, p.softmax_state[2 * at + 1] = l;
+  else
+    p.softmax_state[at] = m == -kInf ? -kInf : m + log2f(l);
 }
 
 }  // namespace flashinfer::cu::attn

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention kernels of GPUs with a custom variant: the struct that kernels/cpu/variant.h compiles for the CPU, from the same text. Transforms of
-// q's and K's elements are rounded to their type on tensor cores; without them all is f32, as on the CPU.
+// The attention kernels of GPUs with a custom variant: the struct that kernels/cpu/variant.h compiles for the CPU, from
+// the same text. Transforms of q's and K's elements are rounded to their type on tensor cores; without them all is f32,
+// as on the CPU.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cuda/attention.cuh"
 #include "flashinfer/ops/attention/kernels/cuda/attention_simt.cuh"
@@ -20,10 +21,13 @@ struct Hooks : AttentionVariantHooks<P, V> {
   const V variant;
   const uint32_t batch, group;
   FI_GLOBAL_FN Hooks(const P& p, int32_t b)
-      : params(p), variant(p, static_cast<uint32_t>(b), static_cast<uint8_t*>(nullptr)), batch(static_cast<uint32_t>(b)),
+      : params(p),
+        variant(p, static_cast<uint32_t>(b), static_cast<uint8_t*>(nullptr)),
+        batch(static_cast<uint32_t>(b)),
         group(static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads)) {}
 
-  /// Of the exponents. A factor of 0 or below is applied to the logits instead: rows are kept relative to their greatest.
+  /// Of the exponents. A factor of 0 or below is applied to the logits instead: rows are kept relative to their
+  /// greatest.
   FI_GLOBAL_FN float factor() const { return variant.sm_scale_log2 > 0.0f ? variant.sm_scale_log2 : 1.0f; }
   FI_GLOBAL_FN float query(float x) const {
     if constexpr (Has::kQuery) x = variant.QueryTransform(params, x);
@@ -35,16 +39,19 @@ struct Hooks : AttentionVariantHooks<P, V> {
   }
   /// Whether token i sees key j, which the call shows.
   FI_GLOBAL_FN bool shows(int32_t i, int32_t j, uint32_t head) const {
-    if constexpr (Has::kMask) return variant.LogitsMask(params, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head, head / group);
+    if constexpr (Has::kMask)
+      return variant.LogitsMask(params, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head, head / group);
     return true;
   }
   FI_GLOBAL_FN float logit(float x, int32_t i, int32_t j, uint32_t head) const {
     if constexpr (Has::kLogits)
-      x = variant.LogitsTransform(params, x, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head, head / group);
+      x = variant.LogitsTransform(params, x, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head,
+                                  head / group);
     return Has::kSoftmax && !(variant.sm_scale_log2 > 0.0f) ? x * variant.sm_scale_log2 : x;
   }
-  /// Four columns of token i's row: `o` is the sum of weighted values, m its maximum (exponents of 2), d the denominator. A row that saw
-  /// nothing is zeros unless update_m_d gives it a denominator. The LSE of a variant without softmax has no meaning: NaN.
+  /// Four columns of token i's row: `o` is the sum of weighted values, m its maximum (exponents of 2), d the
+  /// denominator. A row that saw nothing is zeros unless update_m_d gives it a denominator. The LSE of a variant
+  /// without softmax has no meaning: NaN.
   FI_GLOBAL_FN float output(float (&o)[4], uint32_t i, uint32_t head, float m, float d) const {
     float rescale = 1.0f;
     if constexpr (Has::kUpdate) variant.update_m_d(params, 0u, head, m, d, rescale);
@@ -53,8 +60,10 @@ struct Hooks : AttentionVariantHooks<P, V> {
     if constexpr (Has::kSoftmax) weight = some ? rescale * params.v_scale / d : 0.0f;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      if constexpr (Has::kOutput) o[e] = variant.OutputTransform(params, o[e] * rescale, batch, i, head, m, d, params.v_scale);
-      else o[e] *= weight;
+      if constexpr (Has::kOutput)
+        o[e] = variant.OutputTransform(params, o[e] * rescale, batch, i, head, m, d, params.v_scale);
+      else
+        o[e] *= weight;
     }
     return !Has::kSoftmax ? __builtin_bit_cast(float, 0x7fffffffu) : some ? (m + log2f(d)) * params.lse_factor : -kInf;
   }

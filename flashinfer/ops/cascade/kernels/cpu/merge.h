@@ -16,7 +16,8 @@ inline const float* lse_of(const MergeParams& p, int64_t i, int64_t n, int64_t h
 template <class T>
 inline const T* value_of(const MergeParams& p, int64_t i, int64_t n, int64_t h) {
   const int64_t x = p.pair ? i : 0;
-  return static_cast<const T*>(p.v[x]) + n * p.v_stride_n[x] + h * p.v_stride_h[x] + (p.pair ? 0 : i * p.v_stride_state);
+  return static_cast<const T*>(p.v[x]) + n * p.v_stride_n[x] + h * p.v_stride_h[x] +
+         (p.pair ? 0 : i * p.v_stride_state);
 }
 inline float exp2(float x) {
   float lanes[Vec::kLanes];
@@ -43,8 +44,10 @@ inline void row(const MergeParams& p, int64_t n, int64_t h) {
       const T* v = value_of<T>(p, i, n, h) + d;
       acc = fma(rest >= Vec::kLanes ? load(v) : load_n(v, rest), splat(exp2(s - m)), acc);
     }
-    if (rest >= Vec::kLanes) store(out + d, acc * inv);
-    else store_n(out + d, acc * inv, rest);
+    if (rest >= Vec::kLanes)
+      store(out + d, acc * inv);
+    else
+      store_n(out + d, acc * inv, rest);
   }
   p.s_out[n * p.s_out_stride_n + h * p.s_out_stride_h] = m == -INFINITY ? m : m + log2f(sum);
 }

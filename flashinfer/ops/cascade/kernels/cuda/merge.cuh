@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging attention states on a GPU: a thread takes a piece of one row (token, head) over all its states, in ascending order, in f32.
+// Merging attention states on a GPU: a thread takes a piece of one row (token, head) over all its states, in ascending
+// order, in f32.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -16,7 +17,8 @@ FI_GLOBAL_FN float lse(const MergeParams& p, int64_t i, int64_t n, int64_t h) {
 template <class T>
 FI_GLOBAL_FN const T* value(const MergeParams& p, int64_t i, int64_t n, int64_t h) {
   const int64_t x = p.pair ? i : 0;
-  return static_cast<const T*>(p.v[x]) + n * p.v_stride_n[x] + h * p.v_stride_h[x] + (p.pair ? 0 : i * p.v_stride_state);
+  return static_cast<const T*>(p.v[x]) + n * p.v_stride_n[x] + h * p.v_stride_h[x] +
+         (p.pair ? 0 : i * p.v_stride_state);
 }
 
 /// The threads of a row: the power of two from 1 to 32 that its pieces fill.
@@ -27,7 +29,8 @@ FI_GLOBAL_FN uint32_t threads_of(uint32_t pieces) {
 }
 }  // namespace merge
 
-/// The outputs may be state 0 itself: a piece is read before it is written by its own thread, and all LSE of a row before its own.
+/// The outputs may be state 0 itself: a piece is read before it is written by its own thread, and all LSE of a row
+/// before its own.
 template <MergeCudaConfig C>
 FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   using T = scalar_of_t<C.dtype>;
@@ -36,7 +39,8 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   constexpr bool kAligned = C.aligned != 0;
   depend_wait();
   // Rows are counted in 32 bits: a 64-bit division is a call of some hundred instructions.
-  const uint32_t pieces = static_cast<uint32_t>(p.dim + N - 1) / N, width = merge::threads_of(pieces), heads = static_cast<uint32_t>(p.heads);
+  const uint32_t pieces = static_cast<uint32_t>(p.dim + N - 1) / N, width = merge::threads_of(pieces),
+                 heads = static_cast<uint32_t>(p.heads);
   const uint32_t row = block_x() * (C.threads / width) + thread_x() / width, rank = thread_x() % width;
   const bool there = row < p.tokens * p.heads;
   const int64_t n = there ? row / heads : 0, h = there ? row % heads : 0;

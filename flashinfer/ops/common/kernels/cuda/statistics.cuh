@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Min, max, mean and counts of a tensor, printed by one block: a part of a captured graph, where the host cannot look. Unlike the
-// host's statistics, NaN is left out of all three, Inf of the mean; sums are in double, in one order.
+// Min, max, mean and counts of a tensor, printed by one block: a part of a captured graph, where the host cannot look.
+// Unlike the host's statistics, NaN is left out of all three, Inf of the mean; sums are in double, in one order.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
 #include "flashinfer/kernels/cuda/print.h"
@@ -18,8 +18,10 @@ struct MaxOfDouble {
 
 template <class T>
 FI_GLOBAL_FN double to_double(T x) {
-  if constexpr (kSame<T, f16_t> || kSame<T, bf16_t>) return static_cast<double>(to_f32(x));
-  else return static_cast<double>(x);
+  if constexpr (kSame<T, f16_t> || kSame<T, bf16_t>)
+    return static_cast<double>(to_f32(x));
+  else
+    return static_cast<double>(x);
 }
 
 struct StatisticsPart {
@@ -38,8 +40,10 @@ FI_GLOBAL_FN StatisticsPart statistics_of_thread(const StatisticsParams& p, int 
       continue;
     }
     s.min = x < s.min ? x : s.min, s.max = x > s.max ? x : s.max;
-    if (x == infinity || x == -infinity) s.inf += 1;
-    else s.sum += x, s.finite += 1;
+    if (x == infinity || x == -infinity)
+      s.inf += 1;
+    else
+      s.sum += x, s.finite += 1;
   }
   return s;
 }
@@ -67,11 +71,13 @@ FI_GLOBAL_FN void print_statistics(const StatisticsParams& p) {
   s.finite = block_reduce<C.threads>(s.finite, Sum{}, scratch);
   if (thread_x() != 0) return;
   const long long id = p.id, numel = p.numel, nan = static_cast<long long>(s.nan), inf = static_cast<long long>(s.inf);
-  if (numel == 0) print("[flashinfer stats] id=%lld numel=0 (empty tensor)\n", id);
-  else if (s.finite == 0) print("[flashinfer stats] id=%lld numel=%lld (all non-finite) nan=%lld inf=%lld\n", id, numel, nan, inf);
+  if (numel == 0)
+    print("[flashinfer stats] id=%lld numel=0 (empty tensor)\n", id);
+  else if (s.finite == 0)
+    print("[flashinfer stats] id=%lld numel=%lld (all non-finite) nan=%lld inf=%lld\n", id, numel, nan, inf);
   else
-    print("[flashinfer stats] id=%lld numel=%lld min=%.6f max=%.6f mean=%.6f nan=%lld inf=%lld\n", id, numel, s.min, s.max,
-          s.sum / s.finite, nan, inf);
+    print("[flashinfer stats] id=%lld numel=%lld min=%.6f max=%.6f mean=%.6f nan=%lld inf=%lld\n", id, numel, s.min,
+          s.max, s.sum / s.finite, nan, inf);
 }
 
 }  // namespace flashinfer::cu

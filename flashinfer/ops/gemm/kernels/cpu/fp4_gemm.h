@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of FP4 matrices, rows of both as they lie, or the weight in panels of words (kernels/packed_layout.h): a block's sum is exact in integers
-// (kernels/cpu/int8_tile.h). 16 rows of B are transposed four bytes at a time, so that a lane has eight k of a column; a look-up in 16 bytes makes a
-// nibble what vpdpbusd takes.
+// Products of FP4 matrices, rows of both as they lie, or the weight in panels of words (kernels/packed_layout.h): a
+// block's sum is exact in integers (kernels/cpu/int8_tile.h). 16 rows of B are transposed four bytes at a time, so that
+// a lane has eight k of a column; a look-up in 16 bytes makes a nibble what vpdpbusd takes.
 #pragma once
 #include "flashinfer/ops/gemm/kernels/cpu/int8_tile.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
@@ -57,7 +57,8 @@ struct Fp4Quads {
   }
 #endif
   void bytes(int64_t block, uint8_t* w) const {
-    for (int i = 0; i < 512; ++i) w[i] = kFp4Positive[words[block * 256 + i / 128 * 64 + i % 64] >> (i / 64 % 2 * 4) & 15];
+    for (int i = 0; i < 512; ++i)
+      w[i] = kFp4Positive[words[block * 256 + i / 128 * 64 + i % 64] >> (i / 64 % 2 * 4) & 15];
   }
 };
 
@@ -73,19 +74,27 @@ struct Fp4Blocks {
   const ByteGemmParams& p;
 
   Fp4Blocks(const ByteGemmParams& params, int64_t panel)
-      : rows(params.b + panel * kPanelColumns * params.b_line), line(params.b_line), columns(params.n - panel * kPanelColumns), p(params) {
+      : rows(params.b + panel * kPanelColumns * params.b_line),
+        line(params.b_line),
+        columns(params.n - panel * kPanelColumns),
+        p(params) {
     for (int64_t c = 0; c < kPanelColumns; ++c)  // a missing column has row 0's: it is computed and not stored
-      sf_rows[c] = p.b_sf.bytes + sf_row_offset(p.b_sf.layout, p.b_sf.first + panel * kPanelColumns + (c < columns ? c : 0), p.b_sf.columns);
-    side_by_side = p.b_sf.layout == SfLayout::k128x4 && columns >= kPanelColumns && (p.b_sf.first + panel * kPanelColumns) % kPanelColumns == 0;
+      sf_rows[c] =
+          p.b_sf.bytes +
+          sf_row_offset(p.b_sf.layout, p.b_sf.first + panel * kPanelColumns + (c < columns ? c : 0), p.b_sf.columns);
+    side_by_side = p.b_sf.layout == SfLayout::k128x4 && columns >= kPanelColumns &&
+                   (p.b_sf.first + panel * kPanelColumns) % kPanelColumns == 0;
   }
 
   /// Whether nothing lies between rows.
   bool in_line() const { return line == p.b_k / 2; }
-  /// What lies as far behind these rows, in the order of memory, as blocks from `first` on behind their first: the next 16 rows.
+  /// What lies as far behind these rows, in the order of memory, as blocks from `first` on behind their first: the next
+  /// 16 rows.
   const uint8_t* next(int64_t first) const { return in_line() ? rows + kPanelColumns * line + first * 256 : nullptr; }
 
   void fill(int64_t first, int64_t count) {
-    for (int64_t block = 0; block < count; block += 4) fill_words((first + block) * 16, block, count - block < 4 ? count - block : 4);
+    for (int64_t block = 0; block < count; block += 4)
+      fill_words((first + block) * 16, block, count - block < 4 ? count - block : 4);
     for (int64_t g = 0; g < count * Groups; g += 4) fill_scales(first * Groups + g, g, count * Groups - g);
   }
 
@@ -95,7 +104,8 @@ struct Fp4Blocks {
     uint8_t* const to = words + block * 256;
 #if FI_VNNI
     if (columns >= kPanelColumns && at + 64 <= p.b_k / 2) {
-      if (!in_line()) {  // 512 bytes further on, or as many into the rows after these: 16 streams are more than the hardware follows
+      if (!in_line()) {  // 512 bytes further on, or as many into the rows after these: 16 streams are more than the
+                         // hardware follows
         const uint8_t* const ahead = rows + at + 512 + (at + 512 < p.b_k / 2 ? 0 : kPanelColumns * line - p.b_k / 2);
         for (int c = 0; c < kPanelColumns; ++c) __builtin_prefetch(ahead + c * line, 0, 2);
       }
@@ -104,7 +114,8 @@ struct Fp4Blocks {
 #endif
     memset(to, 0, static_cast<size_t>(blocks * 256));
     for (int64_t c = 0; c < kPanelColumns && c < columns; ++c)
-      for (int64_t i = 0; i < blocks * 16 && at + i < p.b_k / 2; ++i) to[i / 4 * 64 + c * 4 + i % 4] = rows[c * line + at + i];
+      for (int64_t i = 0; i < blocks * 16 && at + i < p.b_k / 2; ++i)
+        to[i / 4 * 64 + c * 4 + i % 4] = rows[c * line + at + i];
   }
 #if FI_VNNI
   /// Four columns of scales of 16 rows: the words of four bytes picked from the tile, then a byte after the other.
@@ -112,8 +123,10 @@ struct Fp4Blocks {
     const uint8_t* const from = sf_rows[0] + sf_column_offset(p.b_sf.layout, column);
     const auto word = static_cast<int>((sf_rows[0] - p.b_sf.bytes) % 16 / 4);  // of each 16 bytes
     const auto rows_at = [&](int i) { return _mm512_loadu_si512(from - 4 * word + 64 * i); };
-    const __m512i pick = _mm512_add_epi32(_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0), _mm512_set1_epi32(word));
-    const __m512i low = _mm512_permutex2var_epi32(rows_at(0), pick, rows_at(1)), high = _mm512_permutex2var_epi32(rows_at(2), pick, rows_at(3));
+    const __m512i pick = _mm512_add_epi32(_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0),
+                                          _mm512_set1_epi32(word));
+    const __m512i low = _mm512_permutex2var_epi32(rows_at(0), pick, rows_at(1)),
+                  high = _mm512_permutex2var_epi32(rows_at(2), pick, rows_at(3));
     __m512i four = _mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i, four = _mm512_srli_epi32(four, 8))
@@ -161,7 +174,8 @@ void gemm_fp4(const ByteGemmParams& p, int64_t task) {
     if constexpr (C.packed_b) {
       const uint8_t* const words = p.b + panel * p.b_line;
       const detail::Fp4Quads<C.groups, true> b{
-          words, nullptr, p.b_sf.bytes + sf_row_offset(SfLayout::kPanels, panel * kPanelColumns, p.b_sf.columns), words + detail::kWordsAhead};
+          words, nullptr, p.b_sf.bytes + sf_row_offset(SfLayout::kPanels, panel * kPanelColumns, p.b_sf.columns),
+          words + detail::kWordsAhead};
       alignas(64) float sums[kBlockRows * kPanelColumns];
       return detail::each_group(p, C.groups, begin, end, [&](int64_t r, int64_t rows, const BytesOfA& a) {
         multiply_byte_rows(rows, b, p.k / 32, a, sums, true);
@@ -181,13 +195,16 @@ namespace detail {
 /// 32 codes to quads `step` bytes apart, and the sums of both halves.
 FI_VEC_INLINE void unpack_fp4(const uint8_t* from, int8_t* to, int64_t step, int32_t (&sums)[2]) {
 #if FI_VNNI
-  const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(kFp4Twice)), nibble = _mm_set1_epi8(15), ones = _mm_set1_epi8(1);
+  const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(kFp4Twice)), nibble = _mm_set1_epi8(15),
+                ones = _mm_set1_epi8(1);
   const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  const __m128i low = _mm_shuffle_epi8(table, _mm_and_si128(x, nibble)), high = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(x, 4), nibble));
+  const __m128i low = _mm_shuffle_epi8(table, _mm_and_si128(x, nibble)),
+                high = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(x, 4), nibble));
   alignas(16) int32_t words[3][4];
   _mm_store_si128(reinterpret_cast<__m128i*>(words[0]), low);
   _mm_store_si128(reinterpret_cast<__m128i*>(words[1]), high);
-  _mm_store_si128(reinterpret_cast<__m128i*>(words[2]), _mm_dpbusd_epi32(_mm_dpbusd_epi32(_mm_setzero_si128(), ones, low), ones, high));
+  _mm_store_si128(reinterpret_cast<__m128i*>(words[2]),
+                  _mm_dpbusd_epi32(_mm_dpbusd_epi32(_mm_setzero_si128(), ones, low), ones, high));
   for (int word = 0; word < 4; ++word) {
     memcpy(to + 2 * word * step, &words[0][word], 4);
     memcpy(to + (2 * word + 1) * step, &words[1][word], 4);
@@ -210,7 +227,8 @@ void pack_fp4_rows(const Fp4RowsParams& p, int64_t task) {
   int8_t* const to = p.to + task * p.width * blocks * 32;
   ByteRow* const factors = p.rows + task * p.width * blocks * C.groups;
   for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t *from = p.from + (first + r) * p.line, *sf = p.sf.bytes + sf_row_offset(p.sf.layout, p.sf.first + first + r, p.sf.columns);
+    const uint8_t *from = p.from + (first + r) * p.line,
+                  *sf = p.sf.bytes + sf_row_offset(p.sf.layout, p.sf.first + first + r, p.sf.columns);
     for (int64_t block = 0; block < blocks; ++block) {
       uint8_t codes[16] = {};  // of the last block there may be half
       const bool whole = block * 32 + 32 <= p.k;
@@ -219,7 +237,8 @@ void pack_fp4_rows(const Fp4RowsParams& p, int64_t task) {
       detail::unpack_fp4(whole ? from + block * 16 : codes, to + (block * 8 * p.width + r) * 4, 4 * p.width, sums);
       for (int g = 0; g < C.groups; ++g) {
         const int64_t column = block * C.groups + g;
-        const float scale = column < p.sf.columns ? scale_of_byte(sf[sf_column_offset(p.sf.layout, column)], p.sf.e8m0) : 0.0f;
+        const float scale =
+            column < p.sf.columns ? scale_of_byte(sf[sf_column_offset(p.sf.layout, column)], p.sf.e8m0) : 0.0f;
         factors[column * p.width + r] = {0.25f * scale, -12 * (C.groups == 2 ? sums[g] : sums[0] + sums[1]), 0.0f};
       }
     }

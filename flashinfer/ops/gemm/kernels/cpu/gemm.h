@@ -2,18 +2,19 @@
 // mm and bmm on the CPU: a task is some rows by some panels of 16 columns. The engine is kernels/cpu/gemm.h.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
-#include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/gemv.h"
-#include "flashinfer/ops/gemm/kernels/params.h"
+#include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/packed_unpack.h"
+#include "flashinfer/ops/gemm/kernels/params.h"
 
 namespace flashinfer::cpu {
 namespace detail {
 
-inline constexpr int64_t kBlockPairs = 128;   // k pairs of B packed on the way: 24 KB for three panels, in L1
-/// The same for up to 8 rows of a plain bf16 weight, whose time is memory's: blocks of one transposition spread the reads evenly over
-/// the products. With long ones the processor reads while it packs and reads nothing while it multiplies.
+inline constexpr int64_t kBlockPairs = 128;  // k pairs of B packed on the way: 24 KB for three panels, in L1
+/// The same for up to 8 rows of a plain bf16 weight, whose time is memory's: blocks of one transposition spread the
+/// reads evenly over the products. With long ones the processor reads while it packs and reads nothing while it
+/// multiplies.
 inline constexpr int64_t kFewRowsPairs = kPackPairs;
 /// Up to here B is packed whole, and once for all rows of a task: 61 KB for three panels, in L2.
 inline constexpr int64_t kWholePairs = 320;
@@ -22,8 +23,8 @@ inline constexpr int64_t kScratchRows = 256;
 
 /// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
 template <GemmFormat F, class Fn>
-FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t ahead, const ScaleFactors& sf, int64_t split_k, bool of_b,
-                              int64_t batch, int64_t first, Fn f) {
+FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t ahead, const ScaleFactors& sf,
+                              int64_t split_k, bool of_b, int64_t batch, int64_t first, Fn f) {
   using S = gemm_scalar_t<F>;
   const S* const from = static_cast<const S*>(p) + first * line;
   if constexpr (is_gguf(F)) return f(GgufLines<F>{from, line});
@@ -31,7 +32,8 @@ FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t
   if constexpr (F == GemmFormat::kF16) return f(SplitLines{from, line, step, split_k, of_b});
   if constexpr (F == GemmFormat::kFp4 || F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2)
     if (sf.bytes) return f(ScaledLines<F>(from, line, sf, batch, first));
-  if constexpr (F == GemmFormat::kBF16 || F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2) f(Lines<S>{from, line, step, ahead});
+  if constexpr (F == GemmFormat::kBF16 || F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2)
+    f(Lines<S>{from, line, step, ahead});
 }
 
 /// Whether a packed B is panels of words.
@@ -52,15 +54,18 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
     in.panel = pairs * 2 * kPanelColumns;
     for (int64_t i = 0; i < count; ++i) {
       const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, p.k);
-      for (int64_t at = 0; at < pairs; at += 16) from.unpack((k + at) / 16, buffer + i * in.panel + at * 2 * kPanelColumns);
+      for (int64_t at = 0; at < pairs; at += 16)
+        from.unpack((k + at) / 16, buffer + i * in.panel + at * 2 * kPanelColumns);
     }
   } else if constexpr (has_words<C>()) {
     in.b = buffer;
     in.panel = pairs * 2 * kPanelColumns;
     for (int64_t i = 0; i < count; ++i) {
       const ScaleFactors& sf = p.b_sf;
-      const uint8_t* const scales = sf.bytes ? sf.bytes + sf_row_offset(SfLayout::kPanels, (panel + i) * kPanelColumns, sf.columns) : nullptr;
-      WordPanel<C.b>{static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, scales, sf.block, sf.e8m0 != 0}.unpack(k, pairs, buffer + i * in.panel);
+      const uint8_t* const scales =
+          sf.bytes ? sf.bytes + sf_row_offset(SfLayout::kPanels, (panel + i) * kPanelColumns, sf.columns) : nullptr;
+      WordPanel<C.b>{static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, scales, sf.block, sf.e8m0 != 0}.unpack(
+          k, pairs, buffer + i * in.panel);
     }
   } else if constexpr (C.packed_b) {
     in.b = static_cast<const bf16_t*>(p.b) + batch * p.b_batch + panel * p.b_panel + k * 2 * kPanelColumns;
@@ -75,8 +80,10 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
       const int64_t column = (panel + i) * kPanelColumns, left = p.n - column;
       if constexpr (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kBF16) {
         if (p.b_block_k) {
-          const BlockedLines<gemm_scalar_t<C.b>> lines{static_cast<const gemm_scalar_t<C.b>*>(b), p.b_block_k, p.b_block_stride, column, p.b_interleaved != 0};
-          pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k, buffer + i * in.panel);
+          const BlockedLines<gemm_scalar_t<C.b>> lines{static_cast<const gemm_scalar_t<C.b>*>(b), p.b_block_k,
+                                                       p.b_block_stride, column, p.b_interleaved != 0};
+          pack_lines<kPanelColumns>(lines, left < kPanelColumns ? left : kPanelColumns, 2 * k, 2 * (k + pairs), p.k,
+                                    buffer + i * in.panel);
           continue;
         }
       }
@@ -95,7 +102,8 @@ FI_VEC_INLINE float grid_at(const BlockScales& g, int64_t batch, int64_t line, i
 /// Rows [begin, end) times the k pairs of `in`, which start at pair k: one scaled sum after another.
 /// Scales and minima of the columns of `Panels` panels in a block of the grid.
 template <GemmConfig C, int Panels>
-FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t panel, int64_t block, float* scales, float* minima) {
+FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t panel, int64_t block, float* scales,
+                                  float* minima) {
   if constexpr (is_gguf(C.b) && C.packed_b) {
     for (int64_t i = 0; i < Panels; ++i) {
       const GgufPanel<C.b> from(static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, p.k);
@@ -106,7 +114,8 @@ FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t pa
     }
   } else {
     if constexpr (!is_gguf(C.b)) {
-      if (p.b_grid.lines % kPanelColumns == 0 && p.b_grid.first % kPanelColumns == 0) {  // a panel has one scale; what is past n is not stored
+      if (p.b_grid.lines % kPanelColumns == 0 &&
+          p.b_grid.first % kPanelColumns == 0) {  // a panel has one scale; what is past n is not stored
         for (int64_t i = 0; i < Panels; ++i) {
           const Vec scale = splat(grid_at(p.b_grid, batch, (panel + i) * kPanelColumns, block));
           for (int64_t c = 0; c < kPanelColumns; c += Vec::kLanes) store(scales + i * kPanelColumns + c, scale);
@@ -117,7 +126,8 @@ FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t pa
     for (int64_t c = 0; c < Panels * kPanelColumns; ++c) {
       const int64_t n = panel * kPanelColumns + c;
       if constexpr (is_gguf(C.b)) {
-        const GgufScale s = n < p.n ? GgufLines<C.b>{static_cast<const uint8_t*>(p.b), p.b_n}.scale(n, block) : GgufScale{0.0f, 0.0f};
+        const GgufScale s =
+            n < p.n ? GgufLines<C.b>{static_cast<const uint8_t*>(p.b), p.b_n}.scale(n, block) : GgufScale{0.0f, 0.0f};
         scales[c] = s.scale, minima[c] = s.minimum;
       } else {
         scales[c] = n < p.n ? grid_at(p.b_grid, batch, n, block) : 0.0f;
@@ -132,9 +142,11 @@ constexpr bool has_minima() {
 }
 
 template <GemmConfig C, int Panels>
-void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel, int64_t k,
-                   const TileInput& in, float* sums) {
-  constexpr Scales kScales = !is_gguf(C.b) ? Scales::kBoth : has_minima<C>() ? Scales::kColumnsAndMinima : Scales::kColumns;
+void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel,
+                   int64_t k, const TileInput& in, float* sums) {
+  constexpr Scales kScales = !is_gguf(C.b)     ? Scales::kBoth
+                             : has_minima<C>() ? Scales::kColumnsAndMinima
+                                               : Scales::kColumns;
   for (int64_t at = 0; at < in.pairs; at += p.grid_pairs) {
     const int64_t block = (k + at) / p.grid_pairs, left = in.pairs - at;
     alignas(64) float columns[Panels * kPanelColumns], minima[Panels * kPanelColumns];
@@ -145,7 +157,8 @@ void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t
     multiply_scaled_rows<Panels, kScales>(
         a, begin, end, {.k = k + at, .first = block == 0, .last = false}, part,
         [&](int64_t r) {
-          return RowFactors{is_gguf(C.b) ? 1.0f : grid_at(p.a_grid, batch, r, block), has_minima<C>() ? p.a_sums[r * (p.k / 32) + block] : 0.0f};
+          return RowFactors{is_gguf(C.b) ? 1.0f : grid_at(p.a_grid, batch, r, block),
+                            has_minima<C>() ? p.a_sums[r * (p.k / 32) + block] : 0.0f};
         },
         columns, minima, sums);
   }
@@ -165,12 +178,17 @@ inline Output output_of(const GemmParams& p, int64_t batch, int64_t column) {
 
 template <GemmConfig C, int Panels>
 void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel) {
-  constexpr int64_t kBytesOfPair = Panels * kPanelColumns * 4, kPackBytes = kInPlace<C> ? 0 : kBlockPairs * kBytesOfPair;
+  constexpr int64_t kBytesOfPair = Panels * kPanelColumns * 4,
+                    kPackBytes = kInPlace<C> ? 0 : kBlockPairs * kBytesOfPair;
   alignas(64) unsigned char room[kPackBytes + kScratchRows * kBytesOfPair];  // packed pairs, then sums
   static_assert(kInPlace<C> || (kWholePairs + kBlockRows) * kBytesOfPair <= static_cast<int64_t>(sizeof room));
   const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2;
-  const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows, whole = !C.grid && all <= kWholePairs;
-  const int64_t block = kInPlace<C> ? p.pairs_per_block : few ? kFewRowsPairs : whole ? (all > 0 ? all : 1) : kBlockPairs;
+  const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows,
+             whole = !C.grid && all <= kWholePairs;
+  const int64_t block = kInPlace<C> ? p.pairs_per_block
+                        : few       ? kFewRowsPairs
+                        : whole     ? (all > 0 ? all : 1)
+                                    : kBlockPairs;
   bf16_t* const buffer = reinterpret_cast<bf16_t*>(room);
   float* const sums = reinterpret_cast<float*>(room + (kInPlace<C> ? 0 : block * kBytesOfPair));
   const int64_t rows_at_once = block >= all && !C.grid ? end - begin : kScratchRows;
@@ -191,10 +209,11 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
   }
 }
 
-/// Rows times prepared panels of GGUF blocks, 8 rows at a time: converting the quants anew for each 8 costs less than the way through a
-/// buffer of bf16 (128 rows, k 576, one core: 194 against 165 GFLOP/s).
+/// Rows times prepared panels of GGUF blocks, 8 rows at a time: converting the quants anew for each 8 costs less than
+/// the way through a buffer of bf16 (128 rows, k 576, one core: 194 against 165 GFLOP/s).
 template <GemmConfig C>
-void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, int64_t end, int64_t panel, int64_t last) {
+void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, int64_t end, int64_t panel,
+                          int64_t last) {
   alignas(64) float sums[kBlockRows * kPanelColumns];
   const int64_t blocks = p.k / 32;
   for (; panel < last; ++panel) {
@@ -219,7 +238,8 @@ void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, 
 template <GemmConfig C>
 constexpr bool has_one_row() {
   if (has_words<C>()) return C.b == GemmFormat::kE4M3 || !C.grid;
-  return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 || (C.b == GemmFormat::kFp4 && !C.grid));
+  return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 ||
+                         (C.b == GemmFormat::kFp4 && !C.grid));
 }
 /// Whether kernels/cpu/gemv.h takes it.
 template <GemmConfig C>
@@ -232,7 +252,8 @@ bool fits_one_row(const GemmParams& p, const bf16_t* a) {
 }
 /// Row `row`, which is not packed, times panels [panel, panel + P).
 template <GemmConfig C, int P>
-void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batch, int64_t panel, bool more) {
+void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batch, int64_t panel,
+                             bool more) {
   alignas(64) bf16_t buffer[P * kBlockPairs * 2 * kPanelColumns];
   alignas(64) float sums[P * kPanelColumns], totals[P * kPanelColumns] = {};
   using S = gemm_scalar_t<C.b>;
@@ -255,9 +276,11 @@ void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, 
   const bool linear = p.b_sf.layout == SfLayout::kLinear, scaled = p.b_sf.bytes != nullptr;
   const uint8_t* sf[P] = {};
   for (int64_t i = 0; scaled && i < P; ++i)
-    sf[i] = p.b_sf.bytes + batch * p.b_sf.batch + sf_row_offset(p.b_sf.layout, p.b_sf.first + column + i * kPanelColumns, p.b_sf.columns);
+    sf[i] = p.b_sf.bytes + batch * p.b_sf.batch +
+            sf_row_offset(p.b_sf.layout, p.b_sf.first + column + i * kPanelColumns, p.b_sf.columns);
   const OneRow x{.a = a,
-                 .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch + (C.packed_b ? panel * p.b_panel : column * p.b_n)),
+                 .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch +
+                                                    (C.packed_b ? panel * p.b_panel : column * p.b_n)),
                  .stride = (C.packed_b ? p.b_panel : p.b_n) * static_cast<int64_t>(sizeof(S)),
                  .k = p.k,
                  .span = C.grid ? 2 * p.grid_pairs : p.k,
@@ -292,8 +315,10 @@ void gemm(const GemmParams& p, int64_t task) {
                   .packed_rows = p.packed_rows,
                   .rows = static_cast<const bf16_t*>(p.a) + batch * p.a_batch,
                   .row = p.a_row};
-  if constexpr (is_gguf(C.b) && C.packed_b)  // Q8_0 costs more to convert: many rows go through a buffer (169 against 149 GFLOP/s)
-    if (C.b != GemmFormat::kQ8_0 || end - begin <= kBlockRows) return detail::multiply_gguf_panels<C>(p, a, begin, end, panel, last);
+  if constexpr (is_gguf(C.b) &&
+                C.packed_b)  // Q8_0 costs more to convert: many rows go through a buffer (169 against 149 GFLOP/s)
+    if (C.b != GemmFormat::kQ8_0 || end - begin <= kBlockRows)
+      return detail::multiply_gguf_panels<C>(p, a, begin, end, panel, last);
 #if FI_ONE_ROW
   if constexpr (detail::has_one_row<C>()) {
     const bf16_t* const row = a.rows + begin * a.row;
@@ -301,7 +326,8 @@ void gemm(const GemmParams& p, int64_t task) {
       const int64_t whole = last < p.n / kPanelColumns ? last : p.n / kPanelColumns;
       for (; panel + kTilePanels <= whole; panel += kTilePanels)
         detail::multiply_one_row_panels<C, kTilePanels>(p, row, begin, batch, panel, panel + 2 * kTilePanels <= whole);
-      for (; panel < whole; ++panel) detail::multiply_one_row_panels<C, 1>(p, row, begin, batch, panel, panel + 1 < whole);
+      for (; panel < whole; ++panel)
+        detail::multiply_one_row_panels<C, 1>(p, row, begin, batch, panel, panel + 1 < whole);
     }
   }
 #endif
@@ -359,7 +385,8 @@ void gguf_dequantize(const GgufParams& p, int64_t task) {
     lines.gather(task, k, p.k, q);
     for (int64_t g = 0; g < 32; g += kGrid) {
       const GgufScale s = lines.scale(task, (k + g) / kGrid);
-      for (int64_t i = g; i < g + kGrid; i += Vec::kLanes) store(y + k + i, fma(load(q + i), splat(s.scale), splat(s.minimum)));
+      for (int64_t i = g; i < g + kGrid; i += Vec::kLanes)
+        store(y + k + i, fma(load(q + i), splat(s.scale), splat(s.minimum)));
     }
   }
 }

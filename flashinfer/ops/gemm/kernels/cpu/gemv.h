@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with one row: bound by reading B. Panels of words (kernels/packed_layout.h) are converted and multiplied as they are read. Of B's columns as
-// they lie with k contiguous, 64 bytes of each of 48 columns are transposed as words of four bytes first. Both in the order of the tiles (gemm.h), so
-// that the bits are theirs.
+// A product with one row: bound by reading B. Panels of words (kernels/packed_layout.h) are converted and multiplied as
+// they are read. Of B's columns as they lie with k contiguous, 64 bytes of each of 48 columns are transposed as words
+// of four bytes first. Both in the order of the tiles (gemm.h), so that the bits are theirs.
 //
-// Three panels at a time, as a column's sum is one chain of dots of six cycles each. While one tile of 48 columns is multiplied, the lines
-// of the next are asked for in the order of memory, a few at each word: 48 streams are more than the hardware follows, and without this
-// reads reach a third. Every second line is not enough (half of the speed).
+// Three panels at a time, as a column's sum is one chain of dots of six cycles each. While one tile of 48 columns is
+// multiplied, the lines of the next are asked for in the order of memory, a few at each word: 48 streams are more than
+// the hardware follows, and without this reads reach a third. Every second line is not enough (half of the speed).
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
-#include "flashinfer/ops/gemm/kernels/params.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/packed_unpack.h"
+#include "flashinfer/ops/gemm/kernels/params.h"
 
 #if FI_ONE_ROW
 
@@ -37,15 +37,17 @@ struct Ahead {
 /// How far behind the lines that are used those of a panel are asked for: panels follow one another.
 inline constexpr int64_t kPanelAhead = 4096;
 
-/// Scales that are powers of two need not be multiplied into elements: a chain in units of its block's scale is the same chain as long as
-/// nothing leaves the normal numbers, and from block to block the sum changes its unit. With |a| in [2^-64, 2^31) or 0 and scales in
-/// [2^-22, 2^22], every sum is a multiple of 2^-124 in either unit (e4m3: a 2^-71, b 2^-9, scale 2^-22, unit 2^22) and far from overflow.
+/// Scales that are powers of two need not be multiplied into elements: a chain in units of its block's scale is the
+/// same chain as long as nothing leaves the normal numbers, and from block to block the sum changes its unit. With |a|
+/// in [2^-64, 2^31) or 0 and scales in [2^-22, 2^22], every sum is a multiple of 2^-124 in either unit (e4m3: a 2^-71,
+/// b 2^-9, scale 2^-22, unit 2^22) and far from overflow.
 inline constexpr int kLeastScale = 127 - 22, kScaleRange = 44;
 inline bool row_in_range(const bf16_t* a, int64_t k) {
   const __m512i magnitude = _mm512_set1_epi16(0x7fff), one = _mm512_set1_epi16(1);
   __m512i least = _mm512_set1_epi16(-1), most = _mm512_setzero_si512();
   for (int64_t i = 0; i < k; i += 32) {
-    const __m512i x = _mm512_and_si512(_mm512_maskz_loadu_epi16(k - i < 32 ? ~0u >> (32 - (k - i)) : ~0u, a + i), magnitude);
+    const __m512i x =
+        _mm512_and_si512(_mm512_maskz_loadu_epi16(k - i < 32 ? ~0u >> (32 - (k - i)) : ~0u, a + i), magnitude);
     least = _mm512_min_epu16(least, _mm512_sub_epi16(x, one));  // 0 becomes the largest
     most = _mm512_max_epu16(most, x);
   }
@@ -65,21 +67,24 @@ struct Unit {
 /// What a product with one row needs.
 struct OneRow {
   const bf16_t* a;
-  const char* b;   // first column of the panels; packed: their lines
-  int64_t stride;  // bytes between columns; packed: between panels
-  int64_t k, span;  // span: of a sum that is scaled, else k
+  const char* b;             // first column of the panels; packed: their lines
+  int64_t stride;            // bytes between columns; packed: between panels
+  int64_t k, span;           // span: of a sum that is scaled, else k
   const uint8_t* const* sf;  // scale factors of the first column of each panel
-  int64_t sf_stride, sf_step;  // bytes between columns of a panel, between fours of blocks; packed: of SfLayout::kPanels
-  bool more;       // whether panels follow
+  int64_t sf_stride,
+      sf_step;  // bytes between columns of a panel, between fours of blocks; packed: of SfLayout::kPanels
+  bool more;    // whether panels follow
 };
 
 inline constexpr int64_t kTileLines = 16;  // lines of a row in a tile
 
-/// sums[16 P] = the row times P panels. slow(k, elements, sums): continues sums by other means. close(first k, end, sums of the span): after each span.
+/// sums[16 P] = the row times P panels. slow(k, elements, sums): continues sums by other means. close(first k, end,
+/// sums of the span): after each span.
 template <GemmFormat F, bool Packed, bool Scaled, int P, class Slow, class Close>
 FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
   using Words = WordPairs<F>;
-  constexpr int64_t kChunk = 16 * Words::kElements, kStep = Scaled ? 128 : kChunk, kBlockWords = Scaled ? 32 / Words::kElements : 16;
+  constexpr int64_t kChunk = 16 * Words::kElements, kStep = Scaled ? 128 : kChunk,
+                    kBlockWords = Scaled ? 32 / Words::kElements : 16;
   const Words convert;
   alignas(64) char words[P][1024];
   alignas(64) uint32_t scales[2][P][kPanelColumns];
@@ -89,14 +94,16 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
   Unit unit[P];
   const auto fill = [&](int64_t step) {
     for (int p = 0; p < P; ++p)
-      for (int i = 0; i < kPanelColumns; ++i) memcpy(&scales[step & 1][p][i], x.sf[p] + step * x.sf_step + i * x.sf_stride, 4);
+      for (int i = 0; i < kPanelColumns; ++i)
+        memcpy(&scales[step & 1][p][i], x.sf[p] + step * x.sf_step + i * x.sf_stride, 4);
   };
   bool ones = !Scaled;  // whether sums are in units of 1, for good
   const auto leave = [&] {
     for (int p = 0; p < P && !ones; ++p) {
       unit[p].change(_mm512_set1_epi32(127), acc[p]);
       // A NaN is of b's codes; those that packing scales have no sign.
-      acc[p].r = _mm512_mask_mov_ps(acc[p].r, _mm512_cmpunord_ps_mask(acc[p].r, acc[p].r), _mm512_set1_ps(__builtin_nanf("")));
+      acc[p].r =
+          _mm512_mask_mov_ps(acc[p].r, _mm512_cmpunord_ps_mask(acc[p].r, acc[p].r), _mm512_set1_ps(__builtin_nanf("")));
     }
     ones = true;
     for (int p = 0; p < P; ++p) store(sums + p * kPanelColumns, acc[p]);
@@ -109,11 +116,12 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
   const auto transpose = [&](int64_t chunk) {
     if (chunk % kTileLines == 0) {
       const int64_t next = chunk + kTileLines, here = next < chunks ? next : 0, left = chunks - here;
-      ahead.start(x.b + (next < chunks ? 0 : P * kPanelColumns * x.stride) + here * 64, x.stride, left < kTileLines ? left : kTileLines,
-                  next < chunks || x.more ? P * kPanelColumns : 0);
+      ahead.start(x.b + (next < chunks ? 0 : P * kPanelColumns * x.stride) + here * 64, x.stride,
+                  left < kTileLines ? left : kTileLines, next < chunks || x.more ? P * kPanelColumns : 0);
     }
 #pragma GCC unroll 1
-    for (int p = 0; p < P; ++p) transpose_16x16<Words::kUnit>(x.b + p * kPanelColumns * x.stride + chunk * 64, x.stride, words[p]);
+    for (int p = 0; p < P; ++p)
+      transpose_16x16<Words::kUnit>(x.b + p * kPanelColumns * x.stride + chunk * 64, x.stride, words[p]);
   };
   const auto word_of = [&](int p, int64_t k, int64_t word) {
     if constexpr (!Packed) return _mm512_load_si512(words[p] + word % 16 * 64);
@@ -133,8 +141,10 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
         __mmask64 far = 0;
 #pragma GCC unroll 4
         for (int p = 0; p < P; ++p) {
-          s[p] = Packed ? _mm512_loadu_si512(x.sf[p] + k / 2) : _mm512_load_si512(scales[k / kStep & 1][p]);  // 16 bytes for 32 k
-          far |= _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(s[p], _mm512_set1_epi8(kLeastScale)), _mm512_set1_epi8(kScaleRange));
+          s[p] = Packed ? _mm512_loadu_si512(x.sf[p] + k / 2)
+                        : _mm512_load_si512(scales[k / kStep & 1][p]);  // 16 bytes for 32 k
+          far |= _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(s[p], _mm512_set1_epi8(kLeastScale)),
+                                        _mm512_set1_epi8(kScaleRange));
         }
         if (ones || far != 0) {  // and from there on, as sums may have become small
           by_slow(k, kStep);
@@ -148,7 +158,9 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
         if constexpr (Scaled) {
 #pragma GCC unroll 4
           for (int p = 0; p < P; ++p) {
-            unit[p].change(Packed ? _mm512_cvtepu8_epi32(_mm512_castsi512_si128(s[p])) : _mm512_and_si512(s[p], _mm512_set1_epi32(255)), acc[p]);
+            unit[p].change(Packed ? _mm512_cvtepu8_epi32(_mm512_castsi512_si128(s[p]))
+                                  : _mm512_and_si512(s[p], _mm512_set1_epi32(255)),
+                           acc[p]);
             s[p] = Packed ? _mm512_alignr_epi64(s[p], s[p], 2) : _mm512_srli_epi32(s[p], 8);
           }
         }

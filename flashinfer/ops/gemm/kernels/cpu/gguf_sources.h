@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of GGUF blocks as operands: quants become bf16 exactly (at most 8 bits and a sign), scales stay f32 factors of sums over a block.
+// Rows of GGUF blocks as operands: quants become bf16 exactly (at most 8 bits and a sign), scales stay f32 factors of
+// sums over a block.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -18,20 +19,23 @@ struct GgufScale {
   float scale, minimum;
 };
 
-/// One block format: quants of elements [k % block, + 32) as integers in float, scale of the group of 32 (Q6_K: 16) number g in it.
+/// One block format: quants of elements [k % block, + 32) as integers in float, scale of the group of 32 (Q6_K: 16)
+/// number g in it.
 template <GemmFormat F>
 struct Gguf;
 template <>
 struct Gguf<GemmFormat::kQ4_0> {
   static FI_VEC_INLINE void quants(const uint8_t* p, int64_t, float* y) {
-    for (int i = 0; i < 16; ++i) y[i] = static_cast<float>((p[2 + i] & 15) - 8), y[i + 16] = static_cast<float>((p[2 + i] >> 4) - 8);
+    for (int i = 0; i < 16; ++i)
+      y[i] = static_cast<float>((p[2 + i] & 15) - 8), y[i + 16] = static_cast<float>((p[2 + i] >> 4) - 8);
   }
   static FI_VEC_INLINE GgufScale scale(const uint8_t* p, int64_t) { return {gguf_half(p), 0.0f}; }
 };
 template <>
 struct Gguf<GemmFormat::kQ4_1> {
   static FI_VEC_INLINE void quants(const uint8_t* p, int64_t, float* y) {
-    for (int i = 0; i < 16; ++i) y[i] = static_cast<float>(p[4 + i] & 15), y[i + 16] = static_cast<float>(p[4 + i] >> 4);
+    for (int i = 0; i < 16; ++i)
+      y[i] = static_cast<float>(p[4 + i] & 15), y[i + 16] = static_cast<float>(p[4 + i] >> 4);
   }
   static FI_VEC_INLINE GgufScale scale(const uint8_t* p, int64_t) { return {gguf_half(p), gguf_half(p + 2)}; }
 };
@@ -42,7 +46,8 @@ struct Gguf<GemmFormat::kQ8_0> {
   }
   static FI_VEC_INLINE GgufScale scale(const uint8_t* p, int64_t) { return {gguf_half(p), 0.0f}; }
 };
-/// f16 d, f16 dmin, 12 bytes of eight 6-bit scales and eight 6-bit minima, 128 bytes: 32 j .. 32 j + 31 hold group 2 j low, 2 j + 1 high.
+/// f16 d, f16 dmin, 12 bytes of eight 6-bit scales and eight 6-bit minima, 128 bytes: 32 j .. 32 j + 31 hold group 2 j
+/// low, 2 j + 1 high.
 template <>
 struct Gguf<GemmFormat::kQ4_K> {
   static FI_VEC_INLINE void quants(const uint8_t* p, int64_t k, float* y) {
@@ -57,8 +62,8 @@ struct Gguf<GemmFormat::kQ4_K> {
     return {gguf_half(p) * static_cast<float>(scale), -gguf_half(p + 2) * static_cast<float>(minimum)};
   }
 };
-/// 128 bytes of low nibbles, 64 of high bit pairs, 16 signed scales, f16 d. Element 128 h + 32 j + i: nibble of byte 64 h + 32 (j % 2) + i,
-/// high when j >= 2; bits 2 j of byte 32 h + i; minus 32.
+/// 128 bytes of low nibbles, 64 of high bit pairs, 16 signed scales, f16 d. Element 128 h + 32 j + i: nibble of byte 64
+/// h + 32 (j % 2) + i, high when j >= 2; bits 2 j of byte 32 h + i; minus 32.
 template <>
 struct Gguf<GemmFormat::kQ6_K> {
   static FI_VEC_INLINE void quants(const uint8_t* p, int64_t k, float* y) {
@@ -125,19 +130,22 @@ FI_VEC_INLINE void each_pair(const uint8_t* q, Fn f) {
     for (int line = 0; line < 8; ++line) {
       const __m512i x = _mm512_loadu_si512(q + line * 64), magnitude = _mm512_abs_epi8(x);
       const __m512i low = _mm512_permutex2var_epi8(low0, magnitude, low1);
-      const __m512i high = _mm512_ternarylogic_epi32(_mm512_permutex2var_epi8(high0, magnitude, high1), x, sign, 0xf8);  // a | (b & c)
+      const __m512i high =
+          _mm512_ternarylogic_epi32(_mm512_permutex2var_epi8(high0, magnitude, high1), x, sign, 0xf8);  // a | (b & c)
       const __m512i right = _mm512_mask_mov_epi8(high, _mm512_cmpeq_epi8_mask(x, sign), least);
       f(2 * line, Pairs{_mm512_unpacklo_epi8(low, right)});
       f(2 * line + 1, Pairs{_mm512_unpackhi_epi8(low, right)});
     }
   } else {
     // The look-up takes five bits of a word; the fifth is another element's, so the table holds everything twice.
-    alignas(64) static constexpr uint16_t kPlain[32] = {0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120,
-                                                        0x4130, 0x4140, 0x4150, 0x4160, 0x4170, 0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0,
-                                                        0x40c0, 0x40e0, 0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170};
-    alignas(64) static constexpr uint16_t kMinus8[32] = {0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0,      0x3f80, 0x4000,
-                                                         0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
-                                                         0xc000, 0xbf80, 0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
+    alignas(64) static constexpr uint16_t kPlain[32] = {0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0,
+                                                        0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170,
+                                                        0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0,
+                                                        0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170};
+    alignas(64) static constexpr uint16_t kMinus8[32] = {
+        0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0,      0x3f80, 0x4000,
+        0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
+        0xc000, 0xbf80, 0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
     const __m512i table = _mm512_load_si512(F == GemmFormat::kQ4_0 ? kMinus8 : kPlain);
 #pragma GCC unroll 4
     for (int line = 0; line < 4; ++line) {
@@ -157,13 +165,15 @@ struct GgufPanel {
   const uint8_t* quants;  // of block 0
   const uint8_t* scales;
 
-  GgufPanel(const uint8_t* panel, int64_t k) : quants(panel + kPanelLine), scales(panel + kPanelLine + k / 32 * kQuants), blocks_(k / 32) {}
+  GgufPanel(const uint8_t* panel, int64_t k)
+      : quants(panel + kPanelLine), scales(panel + kPanelLine + k / 32 * kQuants), blocks_(k / 32) {}
   FI_VEC_INLINE const f16_t* scale(int64_t block) const { return reinterpret_cast<const f16_t*>(scales + block * 32); }
   FI_VEC_INLINE const f16_t* minimum(int64_t block) const { return scale(blocks_ + block); }
 
-  /// Asks for 16 KB further on, into L2; panels follow one another. Scales lie between the quants of two panels, so what is asked for
-  /// advances by the lines of a block and its scales. (By a block's quants alone, 8 KB on, a fifth was never asked for: 0.76 of the read bandwidth
-  /// over the weights of a small model where this gives 0.88; 8 and 32 KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
+  /// Asks for 16 KB further on, into L2; panels follow one another. Scales lie between the quants of two panels, so
+  /// what is asked for advances by the lines of a block and its scales. (By a block's quants alone, 8 KB on, a fifth
+  /// was never asked for: 0.76 of the read bandwidth over the weights of a small model where this gives 0.88; 8 and 32
+  /// KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
   FI_VEC_INLINE void ask_ahead(int64_t block) const {
     constexpr int64_t kAhead = 16384, kBytes = kQuants + gguf_scale_bytes(F);
 #pragma GCC unroll 16
@@ -202,8 +212,8 @@ struct GgufPanel {
 /// Few rows times a panel, quants converted as they are used: bound by reading them. The same chains as the tiles'.
 /// `sums_of_a`: [row][block].
 template <GemmFormat F, int Rows>
-__attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, int64_t blocks, const TileInput& in, const float* sums_of_a,
-                                                   int64_t sums_row, float* sums) {
+__attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, int64_t blocks, const TileInput& in,
+                                                   const float* sums_of_a, int64_t sums_row, float* sums) {
   Vec acc[Rows][kPanelVecs];
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < kPanelVecs; ++v) acc[r][v] = zero();
@@ -224,7 +234,8 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
     for (int pair = 0; pair < 16; ++pair)
       for (int r = 0; r < Rows; ++r)
         for (int v = 0; v < kPanelVecs; ++v)
-          part[r][v] = dot_pairs(part[r][v], splat_pair(a + r * in.row + pair * in.pair), load_pairs(w + pair * 32 + v * 2 * Vec::kLanes));
+          part[r][v] = dot_pairs(part[r][v], splat_pair(a + r * in.row + pair * in.pair),
+                                 load_pairs(w + pair * 32 + v * 2 * Vec::kLanes));
 #endif
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r)
@@ -238,8 +249,8 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
     for (int v = 0; v < kPanelVecs; ++v) store(sums + r * kPanelColumns + v * Vec::kLanes, acc[r][v]);
 }
 template <GemmFormat F, int Rows = kBlockRows>
-void multiply_gguf_rows(int64_t rows, const GgufPanel<F>& panel, int64_t blocks, const TileInput& in, const float* sums_of_a, int64_t sums_row,
-                        float* sums) {
+void multiply_gguf_rows(int64_t rows, const GgufPanel<F>& panel, int64_t blocks, const TileInput& in,
+                        const float* sums_of_a, int64_t sums_row, float* sums) {
   if (rows == Rows) return multiply_gguf_panel<F, Rows>(panel, blocks, in, sums_of_a, sums_row, sums);
   if constexpr (Rows > 1) return multiply_gguf_rows<F, Rows - 1>(rows, panel, blocks, in, sums_of_a, sums_row, sums);
 }

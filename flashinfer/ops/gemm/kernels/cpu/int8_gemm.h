@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in GGUF blocks times activations in 8-bit blocks: quantising the rows, and the product. The tile: kernels/cpu/int8_tile.h.
+// Weights in GGUF blocks times activations in 8-bit blocks: quantising the rows, and the product. The tile:
+// kernels/cpu/int8_tile.h.
 #pragma once
+#include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/int8_tile.h"
 #include "flashinfer/ops/gemm/kernels/int8_params.h"
-#include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
 
 namespace flashinfer::cpu {
 namespace detail {
@@ -32,7 +33,8 @@ FI_VEC_INLINE void quantize_block(const bf16_t* x, QuantizedBlock& out) {
   const Vec inverse = splat(bad || amax < 1e-36f ? 0.0f : 127.0f / amax);
 #if FI_VNNI
   const __m512i zeros = _mm512_setzero_si512();  // 0 times infinity is no integer
-  const __m512i low = bad ? zeros : _mm512_cvtps_epi32(round(v[0] * inverse).r), high = bad ? zeros : _mm512_cvtps_epi32(round(v[1] * inverse).r);
+  const __m512i low = bad ? zeros : _mm512_cvtps_epi32(round(v[0] * inverse).r),
+                high = bad ? zeros : _mm512_cvtps_epi32(round(v[1] * inverse).r);
   out.sums[0] = _mm512_reduce_add_epi32(low), out.sums[1] = _mm512_reduce_add_epi32(high);
   __m128i a = _mm512_cvtepi32_epi8(low), b = _mm512_cvtepi32_epi8(high);
   if constexpr (Nibbles) {
@@ -72,8 +74,10 @@ struct GgufPanelBytes {
     for (int line = 0; line < kLines; ++line) {
       const __m512i x = _mm512_loadu_si512(q + line * 64);
       if constexpr (F == GemmFormat::kQ8_0) {
-        // Two pairs of four columns in a quarter, one after the other: side by side, and the sign bit flipped to count from -128.
-        const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+        // Two pairs of four columns in a quarter, one after the other: side by side, and the sign bit flipped to count
+        // from -128.
+        const __m512i order =
+            _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
         f(line, _mm512_xor_si512(_mm512_shuffle_epi8(x, order), _mm512_set1_epi8(-128)));
       } else {
         const __m512i nibble = _mm512_set1_epi8(15);
@@ -110,7 +114,8 @@ struct GgufByteBlocks {
       for (int64_t b = 0; b < count; ++b) {
         float y[32];
         const int64_t k = (first + b) * 32;
-        Gguf<F>::quants(lines.p + c * lines.line + k / lines.kFormat.elements * lines.kFormat.bytes, k % lines.kFormat.elements, y);
+        Gguf<F>::quants(lines.p + c * lines.line + k / lines.kFormat.elements * lines.kFormat.bytes,
+                        k % lines.kFormat.elements, y);
         for (int i = 0; i < 32; ++i) {
           const int at = byte_order(nibble_order(F), i);
           quads[b * 512 + at / 4 * 64 + c * 4 + at % 4] = static_cast<uint8_t>(static_cast<int>(y[i]) + byte_zero(F));
@@ -130,8 +135,10 @@ void multiply_byte_panel(const ByteGemmParams& p, int64_t begin, int64_t end, in
   alignas(64) float sums[kBlockRows * kPanelColumns];
   each_group(p, 1, begin, end, [&](int64_t r, int64_t rows, const BytesOfA& a) {
     // Once is enough: asking for each of 64 groups of rows took up to 8 % of their rate.
-    if (r > begin && rows == kBlockRows) multiply_bytes<kBlockRows>(GgufPanelBytes<F, false>{at}, p.k / 32, a, sums, true);
-    else multiply_byte_rows(rows, GgufPanelBytes<F, true>{at}, p.k / 32, a, sums, true);
+    if (r > begin && rows == kBlockRows)
+      multiply_bytes<kBlockRows>(GgufPanelBytes<F, false>{at}, p.k / 32, a, sums, true);
+    else
+      multiply_byte_rows(rows, GgufPanelBytes<F, true>{at}, p.k / 32, a, sums, true);
     finish_rows(out, sums, kPanelColumns, r, rows);
   });
 }
@@ -176,7 +183,8 @@ void quantize_rows(const QuantizeRowsParams& p, int64_t task) {
       for (int i = 0; i < 8; ++i) memcpy(quads + i * 4 * p.width, q.q + 4 * i, 4);
       for (int g = 0; g < p.groups_per_32; ++g) {
         const int32_t sum = p.groups_per_32 == 2 ? q.sums[g] : q.sums[0] + q.sums[1];
-        factors[(block * p.groups_per_32 + g) * p.width + r] = {q.scale, -p.zero * sum, q.scale * static_cast<float>(sum)};
+        factors[(block * p.groups_per_32 + g) * p.width + r] = {q.scale, -p.zero * sum,
+                                                                q.scale * static_cast<float>(sum)};
       }
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of s8 times columns of u8: the integer sum of a group of k (16 or 32) is exact, then one FMA adds it times (scale of the row x
-// scale of the column). Groups are added in order, so a result depends neither on the rows beside it nor, where there is an FMA, on the ISA.
+// Rows of s8 times columns of u8: the integer sum of a group of k (16 or 32) is exact, then one FMA adds it times
+// (scale of the row x scale of the column). Groups are added in order, so a result depends neither on the rows beside
+// it nor, where there is an FMA, on the ISA.
 //
-// B is read 64 bytes at a time, four k ("a quad") of 16 columns, which is what one vpdpbusd multiplies: twice as many products an
-// instruction as the bf16 dot has. A source of B says
+// B is read 64 bytes at a time, four k ("a quad") of 16 columns, which is what one vpdpbusd multiplies: twice as many
+// products an instruction as the bf16 dot has. A source of B says
 //   kGroups                   groups in 32 k: 1 or 2
 //   kMinima                   whether columns have minima
 //   scale(block, g, v), minimum(block, g, v)   vector v of the 16 columns' factors
@@ -66,12 +67,14 @@ FI_VEC_INLINE void sum_group(const Source& b, int64_t block, int g, const BytesO
 
 /// sums[Rows][16] += A times `blocks` blocks of 32 k of a panel; the first ones start at 0.
 template <int Rows, class Source>
-__attribute__((noinline)) void multiply_bytes(const Source& b, int64_t blocks, const BytesOfA& a, float* sums, bool first) {
+__attribute__((noinline)) void multiply_bytes(const Source& b, int64_t blocks, const BytesOfA& a, float* sums,
+                                              bool first) {
   Vec total[Rows][kPanelVecs];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kPanelVecs; ++v) total[r][v] = first ? zero() : load(sums + r * kPanelColumns + v * Vec::kLanes);
+    for (int v = 0; v < kPanelVecs; ++v)
+      total[r][v] = first ? zero() : load(sums + r * kPanelColumns + v * Vec::kLanes);
   }
   for (int64_t block = 0; block < blocks; ++block) {
 #pragma GCC unroll 2
@@ -142,11 +145,11 @@ FI_VEC_INLINE void each_group(const ByteGemmParams& p, int groups_per_32, int64_
   }
 }
 
-/// Rows [begin, end) times a panel of which fill(first block, blocks) brings `at_once` blocks into `b` at a time, while the sums of up to
-/// 128 rows wait.
+/// Rows [begin, end) times a panel of which fill(first block, blocks) brings `at_once` blocks into `b` at a time, while
+/// the sums of up to 128 rows wait.
 template <class Source, class Fill>
-FI_VEC_INLINE void multiply_filled(const ByteGemmParams& p, const Source& b, int64_t at_once, int64_t begin, int64_t end, const Output& out,
-                                   Fill fill) {
+FI_VEC_INLINE void multiply_filled(const ByteGemmParams& p, const Source& b, int64_t at_once, int64_t begin,
+                                   int64_t end, const Output& out, Fill fill) {
   constexpr int64_t kRows = 128;
   const int64_t blocks = p.k / 32;
   alignas(64) float sums[kRows * kPanelColumns];
@@ -166,12 +169,14 @@ FI_VEC_INLINE void multiply_filled(const ByteGemmParams& p, const Source& b, int
   }
 }
 
-/// fn(panel, begin, end, output of the panel) for the panels and rows of task t: some rows by some panels, panels fastest.
+/// fn(panel, begin, end, output of the panel) for the panels and rows of task t: some rows by some panels, panels
+/// fastest.
 template <class Fn>
 FI_VEC_INLINE void each_panel(const ByteGemmParams& p, int64_t task, Fn fn) {
   const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t panel_tasks = (panels + p.panels_per_task - 1) / p.panels_per_task;
-  const int64_t begin = task / panel_tasks * p.rows_per_task, end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
+  const int64_t begin = task / panel_tasks * p.rows_per_task,
+                end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
   int64_t panel = task % panel_tasks * p.panels_per_task;
   const int64_t last = panels - panel < p.panels_per_task ? panels : panel + p.panels_per_task;
   const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;

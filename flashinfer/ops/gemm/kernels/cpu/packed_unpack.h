@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels of prepare_quantized_weights (kernels/packed_layout.h) as bf16: a line of 64 bytes is one word of four bytes of each of 16 columns.
+// Panels of prepare_quantized_weights (kernels/packed_layout.h) as bf16: a line of 64 bytes is one word of four bytes
+// of each of 16 columns.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
-#include "flashinfer/ops/gemm/kernels/packed_layout.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
+#include "flashinfer/ops/gemm/kernels/packed_layout.h"
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__) && defined(__AVX512BW__)
 #define FI_ONE_ROW 1
@@ -26,13 +27,15 @@ template <GemmFormat F>
 struct WordPairs<F> {
   static constexpr int kUnit = 2, kElements = 4;
   const Fp8Bytes& t = bytes_of(static_cast<const gemm_scalar_t<F>*>(nullptr));
-  const __m512i low0 = _mm512_load_si512(t.low), low1 = _mm512_load_si512(t.low + 64), high0 = _mm512_load_si512(t.high),
-                high1 = _mm512_load_si512(t.high + 64), sign = _mm512_set1_epi8(-128);
+  const __m512i low0 = _mm512_load_si512(t.low), low1 = _mm512_load_si512(t.low + 64),
+                high0 = _mm512_load_si512(t.high), high1 = _mm512_load_si512(t.high + 64),
+                sign = _mm512_set1_epi8(-128);
 
   template <class Fn>
   FI_VEC_INLINE void each(__m512i x, Fn f) const {
     const __m512i low = _mm512_permutex2var_epi8(low0, x, low1);
-    const __m512i high = _mm512_ternarylogic_epi32(_mm512_permutex2var_epi8(high0, x, high1), x, sign, 0xf8);  // a | (b & c)
+    const __m512i high =
+        _mm512_ternarylogic_epi32(_mm512_permutex2var_epi8(high0, x, high1), x, sign, 0xf8);  // a | (b & c)
     f(0, Pairs{_mm512_unpacklo_epi8(low, high)});
     f(1, Pairs{_mm512_unpackhi_epi8(low, high)});
   }
@@ -41,17 +44,18 @@ template <>
 struct WordPairs<GemmFormat::kFp4> {
   static constexpr int kUnit = 4, kElements = 8;
   // A look-up takes five bits: a code and one of the next.
-  const __m512i values = _mm512_broadcast_i64x4(
-      _mm256_setr_epi16(0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, static_cast<short>(0x8000), static_cast<short>(0xbf00),
-                        static_cast<short>(0xbf80), static_cast<short>(0xbfc0), static_cast<short>(0xc000), static_cast<short>(0xc040),
-                        static_cast<short>(0xc080), static_cast<short>(0xc0c0)));
+  const __m512i values = _mm512_broadcast_i64x4(_mm256_setr_epi16(
+      0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, static_cast<short>(0x8000), static_cast<short>(0xbf00),
+      static_cast<short>(0xbf80), static_cast<short>(0xbfc0), static_cast<short>(0xc000), static_cast<short>(0xc040),
+      static_cast<short>(0xc080), static_cast<short>(0xc0c0)));
   const __m512i bits = _mm512_set1_epi64(0x2424202004040000);  // where the codes of a pair begin in each of two columns
 
   template <class Fn>
   FI_VEC_INLINE void each(__m512i x, Fn f) const {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
-      const __m512i codes = _mm512_multishift_epi64_epi8(_mm512_add_epi8(bits, _mm512_set1_epi8(static_cast<char>(8 * i))), x);
+      const __m512i codes =
+          _mm512_multishift_epi64_epi8(_mm512_add_epi8(bits, _mm512_set1_epi8(static_cast<char>(8 * i))), x);
       f(i, Pairs{_mm512_permutexvar_epi16(codes, values)});
     }
   }
@@ -71,8 +75,8 @@ FI_VEC_INLINE void scales_of_bytes(const uint8_t* from, bool e8m0, float* to) {
 template <GemmFormat F>
 struct WordPanel {
   static constexpr int64_t kElements = F == GemmFormat::kFp4 ? 8 : 4, kLines = 32 / kElements;  // of a word; of 32 k
-  const uint8_t* lines;  // behind the header
-  const uint8_t* sf;     // of SfLayout::kPanels, or null
+  const uint8_t* lines;                                                                         // behind the header
+  const uint8_t* sf;  // of SfLayout::kPanels, or null
   int64_t sf_block;
   bool e8m0;
 
@@ -96,8 +100,9 @@ struct WordPanel {
     }
 #if FI_ONE_ROW
     const WordPairs<F> words;
-    const __m512i order = _mm512_setr_epi64(0x0011000100100000, 0x0013000300120002, 0x0015000500140004, 0x0017000700160006, 0x0019000900180008,
-                                            0x001b000b001a000a, 0x001d000d001c000c, 0x001f000f001e000e);  // lane c, lane 16 + c
+    const __m512i order = _mm512_setr_epi64(0x0011000100100000, 0x0013000300120002, 0x0015000500140004,
+                                            0x0017000700160006, 0x0019000900180008, 0x001b000b001a000a,
+                                            0x001d000d001c000c, 0x001f000f001e000e);  // lane c, lane 16 + c
     const __m512i nan = _mm512_set1_epi8(-1), high = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
 #pragma GCC unroll 2
     for (int64_t line = 0; line < kLines; ++line, to += kElements * kPanelColumns) {
@@ -107,12 +112,14 @@ struct WordPanel {
         continue;
       }
       // A scaled NaN has no sign.
-      if constexpr (F == GemmFormat::kE4M3) x = _mm512_mask_mov_epi8(x, _mm512_cmpeq_epi8_mask(x, nan), _mm512_set1_epi8(127));
+      if constexpr (F == GemmFormat::kE4M3)
+        x = _mm512_mask_mov_epi8(x, _mm512_cmpeq_epi8_mask(x, nan), _mm512_set1_epi8(127));
       const __m512 scale = _mm512_load_ps(scales[line >= kLines / 2]);
       words.each(x, [&](int i, Pairs w) {
         const __m512 even = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(w.r, 16)), scale);
         const __m512 odd = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(w.r, high)), scale);
-        _mm512_storeu_si512(to + i * 32, _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even))));
+        _mm512_storeu_si512(to + i * 32,
+                            _mm512_permutexvar_epi16(order, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(odd, even))));
       });
     }
 #else
@@ -123,8 +130,10 @@ struct WordPanel {
       for (int64_t i = 0; i < 32; ++i) {
         const int64_t c = i / 2, e = k % kElements + i % 2;
         const uint8_t byte = line[word_place(F, c, F == GemmFormat::kFp4 ? e / 2 : e)];
-        if (F == GemmFormat::kFp4) y[i] = e2m1_to_f32(byte >> (e % 2 * 4) & 15);
-        else memcpy(&codes[i], &byte, 1);
+        if (F == GemmFormat::kFp4)
+          y[i] = e2m1_to_f32(byte >> (e % 2 * 4) & 15);
+        else
+          memcpy(&codes[i], &byte, 1);
         factors[i] = sf ? scales[k >= 16][c] : 1.0f;
       }
       if constexpr (F == GemmFormat::kE4M3) {  // a NaN as the vectors have it

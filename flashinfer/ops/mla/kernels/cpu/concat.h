@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// key = (first part of kv, pe for every head), value = the rest of kv, in e4m3: saturated, ties to even, any NaN as 0x7f.
+// key = (first part of kv, pe for every head), value = the rest of kv, in e4m3: saturated, ties to even, any NaN as
+// 0x7f.
 #pragma once
 #include "flashinfer/kernels/cpu/narrow.h"
 #include "flashinfer/ops/mla/kernels/concat_params.h"
@@ -19,7 +20,8 @@ void concat_mla_kv_quant(const ConcatQuantParams& p, int64_t task) {
   using namespace concat_detail;
   using Nope = scalar_of_t<C.nope>;
   using Pe = scalar_of_t<C.pe>;
-  const int64_t begin = task * p.tokens_per_task, end = begin + p.tokens_per_task < p.tokens ? begin + p.tokens_per_task : p.tokens;
+  const int64_t begin = task * p.tokens_per_task,
+                end = begin + p.tokens_per_task < p.tokens ? begin + p.tokens_per_task : p.tokens;
   for (int64_t n = begin; n < end; ++n) {
     const Pe* pe = static_cast<const Pe*>(p.pe) + n * p.pe_stride_n;
     for (int64_t h = 0; h < p.heads; ++h) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few rows against a block of keys as they lie: memory is the limit, packing would cost more than the products. Logits: lanes are
-// dims, four keys at a time, sums across lanes at the end. Values: lanes are dims; with a BF16 dot product two keys at a time.
+// Few rows against a block of keys as they lie: memory is the limit, packing would cost more than the products. Logits:
+// lanes are dims, four keys at a time, sums across lanes at the end. Values: lanes are dims; with a BF16 dot product
+// two keys at a time.
 #pragma once
 #include "flashinfer/ops/mla/kernels/cpu/tile.h"
 
@@ -39,7 +40,8 @@ struct FewRows {
 
   /// acc += <q, key> over one part (kpe or ckv) of four keys.
   template <int R>
-  FI_VEC_INLINE void dots(const uint32_t* qr, const Row* const* keys, int64_t dim, Vec (&acc)[R][4], Ahead& ahead) const {
+  FI_VEC_INLINE void dots(const uint32_t* qr, const Row* const* keys, int64_t dim, Vec (&acc)[R][4],
+                          Ahead& ahead) const {
     for (int64_t d = 0; d < dim; d += kStep) {
       const int64_t left = dim - d;
       ahead.line();
@@ -89,7 +91,8 @@ struct FewRows {
       dots<R>(nope, block.ckv + j, p.dim_ckv, acc, ahead);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) sums_of_four(acc[r], out + r * kBlockKeys + j);
-      // 2 lines a step here and 1 for every 2 of the values are 1088 of a block's 1152: what is missing would be waited for.
+      // 2 lines a step here and 1 for every 2 of the values are 1088 of a block's 1152: what is missing would be waited
+      // for.
       for (int x = 0; x < 4; ++x) ahead.line();
     }
   }
@@ -152,7 +155,8 @@ struct FewRows {
           const Vec v = n >= kStep ? load(a + y * kStep) : load_n(a + y * kStep, n);
 #pragma GCC unroll 4
           for (int r = 0; r < R; ++r)
-            acc[r][y] = fma(splat(reinterpret_cast<const float*>(probabilities + (i + r) * kBlockKeys)[j]), v, acc[r][y]);
+            acc[r][y] =
+                fma(splat(reinterpret_cast<const float*>(probabilities + (i + r) * kBlockKeys)[j]), v, acc[r][y]);
         }
       }
     }
@@ -164,7 +168,9 @@ struct FewRows {
   template <int R>
   void values_of(int64_t i, int64_t keys, Ahead& ahead) const {
     // 16 accumulators with AVX-512, half as many where there are 16 registers.
-    constexpr int kRegisters = Vec::kLanes == 16 ? 16 : 8, kVecs = R == 1 ? kRegisters : R == 2 ? kRegisters / 2 : kRegisters / 4;
+    constexpr int kRegisters = Vec::kLanes == 16 ? 16 : 8, kVecs = R == 1   ? kRegisters
+                                                                   : R == 2 ? kRegisters / 2
+                                                                            : kRegisters / 4;
     constexpr int kLines = kPairs ? kVecs / 2 : kVecs;
     int64_t d = 0;
     for (; d + kLines * kStep <= p.dim_ckv; d += kLines * kStep) columns<R, kLines>(i, d, p.dim_ckv - d, keys, ahead);

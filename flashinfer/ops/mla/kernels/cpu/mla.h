@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLA on the CPU. A task is a tile of rows of one request over a range of its keys. Per block of 64 keys: with many rows, pack K
-// once, multiply, softmax row by row, pack V once, multiply; with few heads, dot products with the keys where they lie
-// (kernels/cpu/decode.h). The order in which an output is summed is params.h's and nothing else's.
+// MLA on the CPU. A task is a tile of rows of one request over a range of its keys. Per block of 64 keys: with many
+// rows, pack K once, multiply, softmax row by row, pack V once, multiply; with few heads, dot products with the keys
+// where they lie (kernels/cpu/decode.h). The order in which an output is summed is params.h's and nothing else's.
 #pragma once
 #include "flashinfer/ops/mla/kernels/cpu/decode.h"
 #include "flashinfer/ops/mla/kernels/cpu/tile.h"
@@ -50,7 +50,7 @@ struct Tile {
   Scratch s;
   int64_t q_first, offset, kv_len, rows, width, q_cells;
   float factor;
-  bool plain;  // logits need no transformation: the scale is in the exponent
+  bool plain;             // logits need no transformation: the scale is in the exponent
   int32_t hi[kTileRows];  // keys [0, hi) are visible
   Rows<KV> here, next;
   const float *here_scales[kBlockKeys], *next_scales[kBlockKeys];
@@ -58,8 +58,12 @@ struct Tile {
   Ahead ahead;
 
   Tile(const MlaParams& params, const MlaWork& work)
-      : p(params), w(work), s(params.scratch, params.dim_ckv, params.dim_kpe), rows(work.row_end - work.row_begin),
-        width(padded(params.dim_ckv)), q_cells((width + padded(params.dim_kpe)) / T::kPerCell) {
+      : p(params),
+        w(work),
+        s(params.scratch, params.dim_ckv, params.dim_kpe),
+        rows(work.row_end - work.row_begin),
+        width(padded(params.dim_ckv)),
+        q_cells((width + padded(params.dim_kpe)) / T::kPerCell) {
     q_first = p.qo_indptr[w.request];
     kv_len = p.kv_len[w.request];
     offset = kv_len - (p.qo_indptr[w.request + 1] - q_first);
@@ -69,9 +73,10 @@ struct Tile {
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t at = token(i) + offset + 1, n = p.causal && at < kv_len ? at : kv_len;
       hi[i] = static_cast<int32_t>(n > 0 ? n : 0);
-      const auto* pe = static_cast<const typename T::Q*>(p.q_pe) + (q_first + token(i)) * p.q_pe_stride_n + head(i) * p.q_pe_stride_h;
-      const auto* nope =
-          static_cast<const typename T::Q*>(p.q_nope) + (q_first + token(i)) * p.q_nope_stride_n + head(i) * p.q_nope_stride_h;
+      const auto* pe = static_cast<const typename T::Q*>(p.q_pe) + (q_first + token(i)) * p.q_pe_stride_n +
+                       head(i) * p.q_pe_stride_h;
+      const auto* nope = static_cast<const typename T::Q*>(p.q_nope) + (q_first + token(i)) * p.q_nope_stride_n +
+                         head(i) * p.q_nope_stride_h;
       uint32_t* to = s.q + i * q_cells;
       if (p.dim_kpe) packing::pack_q<typename T::Pack>(pe, p.dim_kpe, to);
       packing::pack_q<typename T::Pack>(nope, p.dim_ckv, to + padded(p.dim_kpe) / T::kPerCell);
@@ -99,10 +104,11 @@ struct Tile {
   /// Row i of the block at `first`, its logits in `row`, to probabilities.
   void softmax(int64_t i, int64_t first, float* row) {
     if (!plain)
-      for (int64_t j = 0; j < kBlockKeys; j += Vec::kLanes) store(row + j, load(row + j) * splat(p.scale * 1.44269504f));
+      for (int64_t j = 0; j < kBlockKeys; j += Vec::kLanes)
+        store(row + j, load(row + j) * splat(p.scale * 1.44269504f));
     const uint64_t visible = low_bits(hi[i] - first);
-    packing::softmax_row<T::kPairs>(row, visible == ~0ull ? nullptr : &visible, factor, s.m[i], s.l + i * 32, s.o + i * width, width,
-                                    s.p + i * kPCells);
+    packing::softmax_row<T::kPairs>(row, visible == ~0ull ? nullptr : &visible, factor, s.m[i], s.l + i * 32,
+                                    s.o + i * width, width, s.p + i * kPCells);
   }
 
   /// How many of rows [i, end) to take in one register tile: near equal parts, as 6 + 6 + 4 is slower than 6 + 5 + 5.
@@ -119,9 +125,11 @@ struct Tile {
       n = part(rows - i, kMaxRows);
       const uint32_t* q = s.q + i * q_cells;
       if (p.dim_kpe)
-        product_rows<T::kPairs>(n, q, q_cells, s.k, s.s, kBlockKeys, packing::cells<typename T::Pack>(p.dim_kpe), kBlockKeys, 0.0f, ahead);
+        product_rows<T::kPairs>(n, q, q_cells, s.k, s.s, kBlockKeys, packing::cells<typename T::Pack>(p.dim_kpe),
+                                kBlockKeys, 0.0f, ahead);
       product_rows<T::kPairs>(n, q + pe_cells, q_cells, s.k + pe_cells * kBlockKeys, s.s, kBlockKeys,
-                              packing::cells<typename T::Pack>(p.dim_ckv), kBlockKeys, p.dim_kpe ? p.kpe_ratio : 0.0f, ahead);
+                              packing::cells<typename T::Pack>(p.dim_ckv), kBlockKeys, p.dim_kpe ? p.kpe_ratio : 0.0f,
+                              ahead);
       for (int64_t x = 0; x < n; ++x) softmax(i + x, first, s.s + x * kBlockKeys);
     }
   }
@@ -135,8 +143,8 @@ struct Tile {
       packing::pack_v<typename T::Pack>(v, keys, dims, s.v);
       for (int64_t x = i, n; x < end; x += n) {
         n = part(end - x, kMaxRows);
-        product_rows<T::kPairs>(n, s.p + x * kPCells, kPCells, s.v, s.o + x * width + d, width, packing::cells<typename T::Pack>(keys),
-                                columns, 1.0f, ahead);
+        product_rows<T::kPairs>(n, s.p + x * kPCells, kPCells, s.v, s.o + x * width + d, width,
+                                packing::cells<typename T::Pack>(keys), columns, 1.0f, ahead);
       }
     }
   }
@@ -172,7 +180,8 @@ struct Tile {
     for (int64_t i = 0; i < rows; ++i) s.m[i] = -INFINITY;
     memset(s.l, 0, static_cast<size_t>(rows) * 128);
     memset(s.o, 0, static_cast<size_t>(rows * width) * 4);
-    const int64_t begin = chunk * kChunkKeys, last = hi[rows - 1], end = last < begin + kChunkKeys ? last : begin + kChunkKeys;
+    const int64_t begin = chunk * kChunkKeys, last = hi[rows - 1],
+                  end = last < begin + kChunkKeys ? last : begin + kChunkKeys;
     auto count = [&](int64_t first) { return end - first < kBlockKeys ? end - first : kBlockKeys; };
     if (begin >= end) return;
     find_rows(p, w.request, begin, count(begin), s.zeros, here, here_scales);
@@ -230,10 +239,12 @@ void merge_chunks(const MlaParams& p, const MlaMerge& g) {
     State total{-INFINITY, 0, 0};
     for (int64_t c = 0; c < g.chunks; ++c) {
       const int64_t at = g.partial + c * g.stride + i;
-      fold(s.total, total, p.partial_o + at * width, reinterpret_cast<const State*>(p.softmax_state)[at], factor, width);
+      fold(s.total, total, p.partial_o + at * width, reinterpret_cast<const State*>(p.softmax_state)[at], factor,
+           width);
     }
     const int64_t row = g.row_begin + i;
-    finish<typename Types<C>::O>(p, p.qo_indptr[g.request] + row / p.num_heads, row % p.num_heads, s.total, total, factor);
+    finish<typename Types<C>::O>(p, p.qo_indptr[g.request] + row / p.num_heads, row % p.num_heads, s.total, total,
+                                 factor);
   }
 }
 }  // namespace mla
@@ -241,8 +252,10 @@ void merge_chunks(const MlaParams& p, const MlaMerge& g) {
 /// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
 template <MlaConfig C>
 void mla_task(const MlaParams& p, int64_t task) {
-  if (task >= 0) mla::Tile<C>(p, p.work[task]).run();
-  else mla::merge_chunks<C>(p, p.merges[-1 - task]);
+  if (task >= 0)
+    mla::Tile<C>(p, p.work[task]).run();
+  else
+    mla::merge_chunks<C>(p, p.merges[-1 - task]);
 }
 
 }  // namespace flashinfer::cpu

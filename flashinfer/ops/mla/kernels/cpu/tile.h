@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both MLA kernels stand on: where the keys of a block lie, asking for the next block's lines, conversion of 8-bit caches,
-// the register-tiled product of packed cells, states of rows.
+// What both MLA kernels stand on: where the keys of a block lie, asking for the next block's lines, conversion of 8-bit
+// caches, the register-tiled product of packed cells, states of rows.
 #pragma once
 #include <math.h>
 
@@ -12,8 +12,8 @@ namespace flashinfer::cpu::mla {
 using namespace flashinfer::mla;
 namespace packing = flashinfer::cpu::attention;  // pack_q, pack_k, pack_v, softmax_row, fold
 
-/// 8-bit caches are converted once a block: to bf16, which holds every e4m3 and e5m2 value, for a bf16 q, else to f32. Scales of
-/// groups are applied then, in f32.
+/// 8-bit caches are converted once a block: to bf16, which holds every e4m3 and e5m2 value, for a bf16 q, else to f32.
+/// Scales of groups are applied then, in f32.
 template <MlaConfig C>
 struct Types {
   static constexpr bool kStaged = C.grouped || C.kv == DType::kF8E4M3 || C.kv == DType::kF8E5M2;
@@ -55,8 +55,8 @@ inline void find_rows(const MlaParams& p, int64_t b, int64_t start, int64_t coun
   for (; j < kBlockKeys; ++j) out.ckv[j] = out.kpe[j] = static_cast<const T*>(zeros);
 }
 
-/// Lines that the next block will read, asked for a few at a time while this one is worked on: in bursts they would fill the miss
-/// queue and stall, and memory would idle between. To L2 (T1): the block alone is more than L1 holds.
+/// Lines that the next block will read, asked for a few at a time while this one is worked on: in bursts they would
+/// fill the miss queue and stall, and memory would idle between. To L2 (T1): the block alone is more than L1 holds.
 struct Ahead {
   const char *rows[2 * kBlockKeys], *at = nullptr, *end = nullptr;
   int32_t bytes[2];  // of a ckv and of a kpe row
@@ -98,8 +98,10 @@ inline void stage_row(const S* from, int64_t dim, const float* scales, float* to
     const int64_t n = dim - d;
     Vec x = n >= Vec::kLanes ? load(from + d) : load_n(from + d, n);
     if (scales) x = x * splat(scales[d / kScaleGroup]);
-    if (n >= Vec::kLanes) store(to + d, x);
-    else store_n(to + d, x, n);
+    if (n >= Vec::kLanes)
+      store(to + d, x);
+    else
+      store_n(to + d, x, n);
   }
 }
 template <class S>
@@ -112,19 +114,21 @@ using packing::kMaxRows;
 
 /// Rows of a register tile of `rows` <= kMaxRows over `columns` (32 or 64) of one panel.
 template <bool Pairs, int MR = kMaxRows>
-inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, float* c, int64_t ldc, int64_t n,
-                         int64_t columns, float keep, Ahead& ahead) {
+inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, float* c, int64_t ldc,
+                         int64_t n, int64_t columns, float keep, Ahead& ahead) {
   if constexpr (MR > 1)
     if (rows < MR) return product_rows<Pairs, MR - 1>(rows, a, lda, b, c, ldc, n, columns, keep, ahead);
   constexpr int64_t kWide = kMaxCols * Vec::kLanes, kSlim = 2 * Vec::kLanes;
   const auto line = [&ahead]() { ahead.line(); };
   int64_t j = 0;
-  for (; j + kWide <= columns; j += kWide) packing::product<Pairs, MR, kMaxCols>(a, lda, b + j, columns, c + j, ldc, n, keep, line);
+  for (; j + kWide <= columns; j += kWide)
+    packing::product<Pairs, MR, kMaxCols>(a, lda, b + j, columns, c + j, ldc, n, keep, line);
   if constexpr (kWide != kSlim)
     for (; j < columns; j += kSlim) packing::product<Pairs, MR, 2>(a, lda, b + j, columns, c + j, ldc, n, keep, line);
 }
 
-/// o / l in the output's dtype; zeros and -inf for a row that saw nothing. A sink adds its weight to the denominator alone.
+/// o / l in the output's dtype; zeros and -inf for a row that saw nothing. A sink adds its weight to the denominator
+/// alone.
 template <class O>
 inline void finish(const MlaParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
   O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;

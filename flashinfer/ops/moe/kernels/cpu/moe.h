@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies between and behind the two products of a mixture of experts on the CPU. The products are the grouped ones of gemm/.
+// What lies between and behind the two products of a mixture of experts on the CPU. The products are the grouped ones
+// of gemm/.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -33,7 +34,8 @@ FI_VEC_INLINE void write_activated(scalar_of_t<C.out>* y, int64_t n, Vec scale, 
 template <MoeConfig C>
 void moe_activate(const MoeActParams& p, int64_t task) {
   using T = scalar_of_t<C.out>;
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  const int64_t begin = task * p.rows_per_task,
+                end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   const int64_t n = p.inter, width = has_gate(p.kind) ? 2 * n : n;
   const Vec one = splat(1.0f), none = zero();
   for (int64_t r = begin; r < end; ++r) {
@@ -48,7 +50,9 @@ void moe_activate(const MoeActParams& p, int64_t task) {
       if (factor) v = v * load_columns(factor, p.column, i, left);
       return !bias ? v : v + load_columns(bias, p.column, i, left);
     };
-    const auto alone = [&](auto act) { write_activated<C>(y, n, scale, [&](int64_t i, int64_t left) { return act(at(i, left)); }); };
+    const auto alone = [&](auto act) {
+      write_activated<C>(y, n, scale, [&](int64_t i, int64_t left) { return act(at(i, left)); });
+    };
     const auto gated = [&](auto act) {
       write_activated<C>(y, n, scale, [&](int64_t i, int64_t left) { return act(at(n + i, left), at(i, left)); });
     };
@@ -105,12 +109,14 @@ void moe_activate(const MoeActParams& p, int64_t task) {
 template <MoeConfig C>
 void moe_cast(const MoeCastParams& p, int64_t task) {
   using T = scalar_of_t<C.out>;
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  const int64_t begin = task * p.rows_per_task,
+                end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   for (int64_t r = begin; r < end; ++r) {
     const T* x = static_cast<const T*>(p.x) + r * p.x_stride;
     e4m3_t* y = p.y + r * p.k;
     int64_t i = 0;
-    for (; i + Vec::kLanes <= p.k; i += Vec::kLanes) store_saturated(y + i, load(x + i) * (p.scale_step ? load(p.scale + i) : splat(*p.scale)));
+    for (; i + Vec::kLanes <= p.k; i += Vec::kLanes)
+      store_saturated(y + i, load(x + i) * (p.scale_step ? load(p.scale + i) : splat(*p.scale)));
     if (i == p.k) continue;
     const int64_t n = p.k - i;
     store_saturated_n(y + i, load_n(x + i, n) * (p.scale_step ? load_n(p.scale + i, n) : splat(*p.scale)), n);
@@ -120,7 +126,8 @@ void moe_cast(const MoeCastParams& p, int64_t task) {
 template <MoeConfig C>
 void moe_sum(const MoeSumParams& p, int64_t task) {
   using T = scalar_of_t<C.out>;
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.tokens ? begin + p.rows_per_task : p.tokens;
+  const int64_t begin = task * p.rows_per_task,
+                end = begin + p.rows_per_task < p.tokens ? begin + p.rows_per_task : p.tokens;
   for (int64_t t = begin; t < end; ++t) {
     const int32_t* row = p.row + t * p.top_k;
     const float* scales = p.scales + t * p.top_k;

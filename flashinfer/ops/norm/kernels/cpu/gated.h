@@ -8,7 +8,9 @@
 namespace flashinfer::cpu {
 
 /// 1 / sqrt(mean + eps) from the sum of squares.
-FI_VEC_INLINE Vec root_factor(float sum, int64_t d, float eps) { return splat(1.0f / __builtin_sqrtf(sum / static_cast<float>(d) + eps)); }
+FI_VEC_INLINE Vec root_factor(float sum, int64_t d, float eps) {
+  return splat(1.0f / __builtin_sqrtf(sum / static_cast<float>(d) + eps));
+}
 template <class T>
 FI_VEC_INLINE Vec load_some(const T* p, int64_t n) {
   return n >= Vec::kLanes ? load(p) : load_n(p, n);
@@ -40,11 +42,13 @@ template <GatedNormConfig C>
 void gated_norm(const GatedNormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
   constexpr int64_t L = Vec::kLanes;
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  const int64_t begin = task * p.rows_per_task,
+                end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   for (int64_t r = begin; r < end; ++r) {
     const int64_t a = r / p.inner, b = r - a * p.inner;
     const auto at = [&](const int64_t* stride) { return a * stride[0] + b * stride[1]; };
-    const Branch<T> row{static_cast<const T*>(p.x) + at(p.x_stride), C.residual ? static_cast<const T*>(p.weight) : nullptr, splat(p.center)};
+    const Branch<T> row{static_cast<const T*>(p.x) + at(p.x_stride),
+                        C.residual ? static_cast<const T*>(p.weight) : nullptr, splat(p.center)};
     const Vec scale = root_factor(row.squares(p.d), p.d, p.eps);
     T* const y = p.y ? static_cast<T*>(p.y) + at(p.y_stride) : nullptr;
     if constexpr (!C.residual) {

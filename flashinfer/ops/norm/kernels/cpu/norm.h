@@ -25,7 +25,9 @@ struct NormRow {
   const T* x;
   T* residual;
   FI_VEC_INLINE Vec at(int64_t i) const { return kAdd ? load(x + i) + load(residual + i) : load(x + i); }
-  FI_VEC_INLINE Vec at(int64_t i, int64_t n) const { return kAdd ? load_n(x + i, n) + load_n(residual + i, n) : load_n(x + i, n); }
+  FI_VEC_INLINE Vec at(int64_t i, int64_t n) const {
+    return kAdd ? load_n(x + i, n) + load_n(residual + i, n) : load_n(x + i, n);
+  }
 #if defined(FI_NARROW_AVX512)
   FI_VEC_INLINE Split split(int64_t i) const {
     const Split v = load_split(x + i);
@@ -56,7 +58,8 @@ FI_VEC_INLINE float sum_of_squares(const Row& row, int64_t d) {
       });
 }
 #if defined(FI_NARROW_AVX512)
-/// The same sum in the same order to the bit, its lanes dealt to even and odd ones: two operations for 16 elements instead of three.
+/// The same sum in the same order to the bit, its lanes dealt to even and odd ones: two operations for 16 elements
+/// instead of three.
 template <bool kAdd>
 FI_VEC_INLINE float sum_of_squares(const NormRow<bf16_t, kAdd>& row, int64_t d) {
   Split a{zero(), zero()}, b = a;  // elements 0 to 31 and 32 to 63 of each 64
@@ -82,8 +85,8 @@ FI_VEC_INLINE Vec rms_factor(const Row& row, int64_t d, double eps) {
   return splat(1.0f / __builtin_sqrtf(sum_of_squares(row, d) / static_cast<float>(d) + static_cast<float>(eps)));
 }
 
-/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add residual becomes x rounded. The second pass adds again
-/// instead of keeping x: input and residual of a row are in L1 by then.
+/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add residual becomes x rounded. The second pass
+/// adds again instead of keeping x: input and residual of a row are in L1 by then.
 template <NormConfig C>
 void rmsnorm(const NormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
@@ -91,7 +94,8 @@ void rmsnorm(const NormParams& p, int64_t task) {
   const W* w = static_cast<const W*>(p.weight);
   const Vec one = splat(1.0f);
   for_rows(p, task, [&](int64_t input_at, int64_t residual_at, int64_t out_at) {
-    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at, C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
+    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at,
+                                      C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
     const Vec scale = rms_factor(row, p.d, p.eps);
     write_row(
         static_cast<T*>(p.out) + out_at, p.d,
@@ -114,7 +118,9 @@ struct LayerNormRow {
   const T* x;
   Vec mean, scale;
   FI_VEC_INLINE Vec at(int64_t i, Vec w, Vec b) const { return fma((load(x + i) - mean) * scale, w, b); }
-  FI_VEC_INLINE Vec at(int64_t i, int64_t n, Vec w, Vec b) const { return fma((load_n(x + i, n) - mean) * scale, w, b); }
+  FI_VEC_INLINE Vec at(int64_t i, int64_t n, Vec w, Vec b) const {
+    return fma((load_n(x + i, n) - mean) * scale, w, b);
+  }
 };
 template <class T>
 FI_VEC_INLINE LayerNormRow<T> layernorm_row(const T* x, int64_t d, double eps) {

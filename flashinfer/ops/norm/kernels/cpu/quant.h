@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with quantised results on the CPU: the sums of kernels/cpu/norm.h, then each element once more from L1, quantised while it is made.
+// Norms with quantised results on the CPU: the sums of kernels/cpu/norm.h, then each element once more from L1,
+// quantised while it is made.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/kernels/cpu/e4m3_rows.h"
@@ -27,12 +28,14 @@ FI_VEC_INLINE __m512i words_of(Split v, const bf16_t*) {
   return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(rounded(v.even), 16), rounded(v.odd));
 }
 FI_VEC_INLINE __m512i words_of(Split v, const f16_t*) {
-  return detail::even_odd_words(_mm512_cvtepu16_epi32(detail::narrow_f16(v.even)), _mm512_cvtepu16_epi32(detail::narrow_f16(v.odd)));
+  return detail::even_odd_words(_mm512_cvtepu16_epi32(detail::narrow_f16(v.even)),
+                                _mm512_cvtepu16_epi32(detail::narrow_f16(v.odd)));
 }
-/// x * scale * w * inverse to e4m3, 64 at a time; returns how many were made. slow(i) makes 64 of which some are NaN or saturate.
+/// x * scale * w * inverse to e4m3, 64 at a time; returns how many were made. slow(i) makes 64 of which some are NaN or
+/// saturate.
 template <class T, bool kAdd, class W, class Slow>
-FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& row, const int64_t (&ahead)[2], Vec scale, const W* w, Vec inverse,
-                                 Slow slow) {
+FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& row, const int64_t (&ahead)[2],
+                                 Vec scale, const W* w, Vec inverse, Slow slow) {
   const Vec unit = inverse * splat(kE4m3Unit);
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
@@ -74,7 +77,8 @@ void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
   const Vec inverse = splat(1.0f / q.scale);
   const int axis = p.inner == 1 ? 0 : 1;
   for_rows(p, task, [&](int64_t input_at, int64_t residual_at, int64_t out_at) {
-    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at, C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
+    const NormRow<T, C.fused_add> row{static_cast<const T*>(p.input) + input_at,
+                                      C.fused_add ? static_cast<T*>(p.residual) + residual_at : nullptr};
     const Vec scale = rms_factor(row, p.d, p.eps);
     const auto finish = [&](Vec y) { return C.silu ? silu(y) : y * inverse; };
     const auto full = [&](int64_t i) {
@@ -92,12 +96,14 @@ void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
     if constexpr (C.out != C.dtype) {
       const auto part = [&](int64_t at, int64_t n) {
         write_saturated(
-            y + at, n, [&](int64_t i) { return full(at + i); }, [&](int64_t i, int64_t left) { return tail(at + i, left); });
+            y + at, n, [&](int64_t i) { return full(at + i); },
+            [&](int64_t i, int64_t left) { return tail(at + i, left); });
       };
       int64_t done = 0;
 #if defined(FI_NARROW_AVX512)
       if constexpr (C.out == DType::kF8E4M3 && sizeof(T) == 2 && !C.silu)
-        done = write_e4m3(y, p.d, row, {p.input_stride[axis], p.residual_stride[axis]}, scale, w, inverse, [&](int64_t i) { part(i, 64); });
+        done = write_e4m3(y, p.d, row, {p.input_stride[axis], p.residual_stride[axis]}, scale, w, inverse,
+                          [&](int64_t i) { part(i, 64); });
 #endif
       part(done, p.d - done);
     }
@@ -122,7 +128,9 @@ void layernorm_quant(const NormQuantParams& q, int64_t task) {
       const int64_t n = p.d - at < kChunk ? p.d - at : kChunk;
       write_row(
           rounded, n, [&](int64_t i) { return row.at(at + i, load(w + at + i), load(b + at + i)); },
-          [&](int64_t i, int64_t left) { return row.at(at + i, left, load_n(w + at + i, left), load_n(b + at + i, left)); });
+          [&](int64_t i, int64_t left) {
+            return row.at(at + i, left, load_n(w + at + i, left), load_n(b + at + i, left));
+          });
       write_saturated(
           y + at, n, [&](int64_t i) { return load(rounded + i) / divisor; },
           [&](int64_t i, int64_t left) { return load_n(rounded + i, left) / divisor; });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between the passes, as they
-// lie in memory; all of them, and the weights', are asked for before the first is looked at: one after another, a row would take as many
-// round trips to memory as a thread has pieces. Launch heuristics (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
+// Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between
+// the passes, as they lie in memory; all of them, and the weights', are asked for before the first is looked at: one
+// after another, a row would take as many round trips to memory as a thread has pieces. Launch heuristics
+// (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -29,8 +30,10 @@ FI_GLOBAL_FN NormRow norm_row(const NormParams& p) {
 }
 template <int kGroup>
 FI_GLOBAL_FN float norm_sum(float x) {
-  if constexpr (kGroup <= 32) return warp_reduce<kGroup>(x, Sum{});
-  else return block_reduce<kGroup>(x, Sum{}, reinterpret_cast<float*>(shared()));
+  if constexpr (kGroup <= 32)
+    return warp_reduce<kGroup>(x, Sum{});
+  else
+    return block_reduce<kGroup>(x, Sum{}, reinterpret_cast<float*>(shared()));
 }
 
 /// What of a row is kept between the passes.
@@ -46,8 +49,8 @@ struct NormPiece {
   }
 };
 
-/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add, x is input + residual in f32, never rounded, and
-/// residual becomes x rounded.
+/// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add, x is input + residual in f32, never
+/// rounded, and residual becomes x rounded.
 template <NormCudaConfig C>
 FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   using T = scalar_of_t<C.dtype>;
@@ -66,14 +69,14 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
     load_raw<kAligned, N, Hint::kOnce>(x, at, d, piece.input);
     if constexpr (C.fused_add != 0) load_raw<kAligned, N, Hint::kOnce>(s, at, d, piece.residual);
   };
-  const auto value = [&](int64_t at, float (&v)[N]) {
+  const auto value = [&](int64_t at, float(&v)[N]) {
     Piece piece;
     ask(at, piece);
     piece.widen(v);
   };
   const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };
   float sum = 0.0f;
-  const auto square = [&](const float (&v)[N]) {
+  const auto square = [&](const float(&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) sum += v[i] * v[i];
   };
@@ -98,7 +101,7 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   }
   sum = norm_sum<C.group>(sum);
   const float scale = rsqrt_fast(sum * rcp_fast(static_cast<float>(p.d)) + static_cast<float>(p.eps));
-  const auto write = [&](int64_t at, float (&v)[N], const RawPiece<W, N>& g) {
+  const auto write = [&](int64_t at, float(&v)[N], const RawPiece<W, N>& g) {
     if constexpr (C.fused_add != 0) store_piece<kAligned, N>(s, at, d, v);
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = v[i] * scale * (C.gemma ? g[i] + 1.0f : g[i]);
@@ -123,7 +126,8 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   depend_launch();
 }
 
-/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta; the variance is taken about the mean (two passes: no cancellation).
+/// out = (x - mean) * (1 / sqrt(var + eps)) * weight + beta; the variance is taken about the mean (two passes: no
+/// cancellation).
 template <LayerNormCudaConfig C>
 FI_GLOBAL_FN void layernorm(const NormParams& p) {
   using T = scalar_of_t<C.dtype>;
@@ -160,18 +164,18 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
   };
   const float n_inv = rcp_fast(static_cast<float>(p.d));
   float sum = 0.0f;
-  each([&](int64_t, const float (&v)[N]) {
+  each([&](int64_t, const float(&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) sum += v[i];
   });
   const float mean = norm_sum<C.group>(sum) * n_inv;
   float squares = 0.0f;
-  each([&](int64_t at, const float (&v)[N]) {
+  each([&](int64_t at, const float(&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) squares += at + i < d ? (v[i] - mean) * (v[i] - mean) : 0.0f;
   });
   const float scale = rsqrt_fast(norm_sum<C.group>(squares) * n_inv + static_cast<float>(p.eps));
-  each([&](int64_t at, float (&v)[N]) {
+  each([&](int64_t at, float(&v)[N]) {
     float g[N], beta[N];
     load_piece<kAligned, N>(w, at, d, g);
     load_piece<kAligned, N>(b, at, d, beta);

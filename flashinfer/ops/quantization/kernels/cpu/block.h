@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows to block formats and back on the CPU. A row of scales is written as the layout asks while its codes are. With 128x4 tiles that
-// would be four bytes in each 512, lines of eight sets of L1 that 16 rows share (0.34 of memcpy where linear scales gave 0.56, one
-// thread): the scales of a tile's 128 rows are collected first.
+// Rows to block formats and back on the CPU. A row of scales is written as the layout asks while its codes are. With
+// 128x4 tiles that would be four bytes in each 512, lines of eight sets of L1 that 16 rows share (0.34 of memcpy where
+// linear scales gave 0.56, one thread): the scales of a tile's 128 rows are collected first.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/ops/activation/kernels/cpu/activation.h"
@@ -9,7 +9,8 @@
 
 namespace flashinfer::cpu {
 
-/// The row that is moved to row `to` when blocks of 16 or 32 rows are shuffled: row i of a block goes to i % parts * 8 + i / parts.
+/// The row that is moved to row `to` when blocks of 16 or 32 rows are shuffled: row i of a block goes to i % parts * 8
+/// + i / parts.
 FI_VEC_INLINE int64_t shuffled_from(int64_t to, int32_t block) {
   const int64_t inside = to % block, parts = block / 8;
   return to - inside + inside % 8 * parts + inside / 8;
@@ -27,7 +28,8 @@ struct Quantised<DType::kF8E4M3> {
 
 /// Elements [at, at + n) of row x, n a multiple of 16, in memory: the row itself, or made in `buffer`.
 template <BlockQuantConfig C>
-FI_VEC_INLINE const typename Quantised<C.dtype>::type* chunk_of(const scalar_of_t<C.dtype>* x, int64_t k, int64_t at, int64_t n, float encode,
+FI_VEC_INLINE const typename Quantised<C.dtype>::type* chunk_of(const scalar_of_t<C.dtype>* x, int64_t k, int64_t at,
+                                                                int64_t n, float encode,
                                                                 typename Quantised<C.dtype>::type* buffer) {
   if constexpr (C.gated) {
     const auto *gate = x + at, *up = x + k + at;
@@ -68,8 +70,8 @@ template <BlockQuantConfig C>
 using RowRule = BlockRule<BlockFormat{C.block, C.ue8m0, C.fp8}, typename Quantised<C.dtype>::type>;
 
 template <BlockQuantConfig C>
-FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rule, const scalar_of_t<C.dtype>* x, uint8_t* codes, SfLayout layout,
-                                uint8_t* scales, float encode) {
+FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rule, const scalar_of_t<C.dtype>* x,
+                                uint8_t* codes, SfLayout layout, uint8_t* scales, float encode) {
   constexpr int64_t kPerByte = C.fp8 ? 1 : 2;
   using Q = typename Quantised<C.dtype>::type;
   constexpr bool kMade = C.gated || C.dtype == DType::kF8E4M3;
@@ -89,8 +91,8 @@ FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rul
 
 /// Row `row` of a batch, with the rule of the row before it where that is the same.
 template <BlockQuantConfig C>
-__attribute__((noinline)) void quantize_source(const BlockQuantParams& p, RowRule<C>& rule, float& ruled, int64_t batch, int64_t row, SfLayout layout,
-                                               uint8_t* scales) {
+__attribute__((noinline)) void quantize_source(const BlockQuantParams& p, RowRule<C>& rule, float& ruled, int64_t batch,
+                                               int64_t row, SfLayout layout, uint8_t* scales) {
   const int64_t source = p.shuffle ? shuffled_from(row, p.shuffle) : row;
   const auto* x = static_cast<const scalar_of_t<C.dtype>*>(p.x) + batch * p.batch_stride + source * p.row_stride;
   float encode = p.encode ? p.encode[batch * p.encode_batch + source * p.encode_row] : 1.0f;
@@ -135,13 +137,16 @@ void block_quantize(const BlockQuantParams& p, int64_t task) {
     const int64_t batch = i / p.padded_rows, row = i - batch * p.padded_rows;
     uint8_t* scales = p.scales + batch * p.scale_batch_stride + sf_row_offset(p.layout, row, columns);
     if (tiles && row % 128 == 0 && row + 128 <= p.rows && i + 128 <= end) {
-      quantize_tile(scales, columns, [&](int64_t r, uint8_t* line) { quantize_source<C>(p, rule, ruled, batch, row + r, SfLayout::kLinear, line); });
+      quantize_tile(scales, columns, [&](int64_t r, uint8_t* line) {
+        quantize_source<C>(p, rule, ruled, batch, row + r, SfLayout::kLinear, line);
+      });
       i += 127;
     } else if (row >= p.rows) {
       clear_scales(p.layout, scales, 0, padded);
     } else if (p.mask && row >= p.mask[batch]) {
       clear_scales(p.layout, scales, 0, padded);
-      memset(p.codes + batch * p.code_batch_stride + row * p.code_row_stride, 0, static_cast<size_t>(C.fp8 ? p.padded_k : p.padded_k / 2));
+      memset(p.codes + batch * p.code_batch_stride + row * p.code_row_stride, 0,
+             static_cast<size_t>(C.fp8 ? p.padded_k : p.padded_k / 2));
     } else {
       quantize_source<C>(p, rule, ruled, batch, row, p.layout, scales);
     }
@@ -151,7 +156,8 @@ void block_quantize(const BlockQuantParams& p, int64_t task) {
 /// y = code * scale * global: the first product is exact (unless a subnormal), the second rounded.
 template <BlockDequantConfig C>
 void block_dequantize(const BlockDequantParams& p, int64_t task) {
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  const int64_t begin = task * p.rows_per_task,
+                end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   const int64_t blocks = p.k / p.block;
   const Vec global = splat(p.global);
   for (int64_t r = begin; r < end; ++r) {

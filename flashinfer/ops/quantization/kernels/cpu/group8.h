@@ -7,8 +7,9 @@
 
 namespace flashinfer::cpu {
 
-/// x / s rounded as a division, where s lies in [2^-60, 2^60]: with r = 1 / s rounded, one correction of x * r by the exact remainder
-/// gives the quotient's rounding (Markstein). Three operations where a division of 16 lanes takes ten cycles.
+/// x / s rounded as a division, where s lies in [2^-60, 2^60]: with r = 1 / s rounded, one correction of x * r by the
+/// exact remainder gives the quotient's rounding (Markstein). Three operations where a division of 16 lanes takes ten
+/// cycles.
 struct Divisor {
   Vec s, r;
   bool safe;
@@ -34,8 +35,10 @@ FI_VEC_INLINE Vec divide(Vec x, const Divisor& d) {
 
 template <class T>
 FI_VEC_INLINE uint32_t magnitude_order(T x) {
-  if constexpr (sizeof(T) == 4) return scalar_detail::bits(x) & 0x7fffffffu;
-  else return x.bits & 0x7fffu;
+  if constexpr (sizeof(T) == 4)
+    return scalar_detail::bits(x) & 0x7fffffffu;
+  else
+    return x.bits & 0x7fffu;
 }
 /// The largest magnitude of n elements, NaN beats all.
 template <class T>
@@ -69,8 +72,10 @@ FI_VEC_INLINE void write_group(const T* x, Q* q, int64_t n, Quotient quotient) {
 template <class T, class Q>
 FI_VEC_INLINE void write_divided(const T* x, Q* q, int64_t n, float s) {
   const Divisor d = divisor_of(s);
-  if (d.safe) [[likely]] write_group(x, q, n, [&](Vec v) { return divide(v, d); });
-  else write_group(x, q, n, [&](Vec v) { return v / d.s; });
+  if (d.safe) [[likely]]
+    write_group(x, q, n, [&](Vec v) { return divide(v, d); });
+  else
+    write_group(x, q, n, [&](Vec v) { return v / d.s; });
 }
 /// n elements over s. `ahead`: elements to what will be read next, when the scales of these groups are long known.
 template <class T, class Q>
@@ -94,7 +99,8 @@ FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s, int64_t ah
 /// Scales of a row's groups first, so that what leads to one hides behind the others'; at most kGroupChunk of them.
 constexpr int64_t kGroupChunk = 64, kGivenAhead = 1024;
 template <class T>
-FI_VEC_INLINE void group_scales(const T* x, int64_t group, int64_t groups, float eps, float most, bool power, float* s) {
+FI_VEC_INLINE void group_scales(const T* x, int64_t group, int64_t groups, float eps, float most, bool power,
+                                float* s) {
   constexpr int64_t L = Vec::kLanes;
   for (int64_t g = 0; g < groups; ++g) s[g] = span_magnitude(x + g * group, group);
   for (int64_t g = groups; g % L; ++g) s[g] = 0;
@@ -110,7 +116,8 @@ void group8(const Group8Params& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
   using Q = typename Stored<C.out>::type;
   constexpr float kMost = C.out == DType::kI8 ? 127.0f : C.out == DType::kF8E4M3 ? 448.0f : 57344.0f;
-  const int64_t begin = task * p.rows_per_task, end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
+  const int64_t begin = task * p.rows_per_task,
+                end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   float most = 0, s[kGroupChunk];
   for (int64_t r = begin; r < end; ++r) {
     const T* x = static_cast<const T*>(p.x) + r * p.x_stride;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwiGLU and its gradient, quantised to MXFP8 by rows and by columns from one read of the input; rows scaled by columns.
+// SwiGLU and its gradient, quantised to MXFP8 by rows and by columns from one read of the input; rows scaled by
+// columns.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/kernels/cpu/exp.h"
@@ -11,7 +12,8 @@ inline constexpr int64_t kSwigluRows = 32, kSwigluColumns = 128;
 inline constexpr BlockFormat kMxfp8{32, 1, 1};
 
 /// The codes and scales of a tile of 32 x 128 values at (row, column) of [m, w].
-FI_VEC_INLINE void quantize_tile(const SwigluMxfp8Params& p, const BlockRule<kMxfp8, float>& rule, const float* tile, int64_t row, int64_t column, int64_t w) {
+FI_VEC_INLINE void quantize_tile(const SwigluMxfp8Params& p, const BlockRule<kMxfp8, float>& rule, const float* tile,
+                                 int64_t row, int64_t column, int64_t w) {
   uint8_t scale[kBlockChunk];
   if (p.rows)
     for (int64_t r = 0; r < kSwigluRows; ++r) {
@@ -36,7 +38,8 @@ FI_VEC_INLINE void quantize_tile(const SwigluMxfp8Params& p, const BlockRule<kMx
 template <SwigluMxfp8Config C>
 void swiglu_mxfp8(const SwigluMxfp8Params& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
-  const int64_t across = p.k / kSwigluColumns, row = task / across * kSwigluRows, column = task % across * kSwigluColumns;
+  const int64_t across = p.k / kSwigluColumns, row = task / across * kSwigluRows,
+                column = task % across * kSwigluColumns;
   alignas(64) float first[kSwigluRows * kSwigluColumns];
   alignas(64) float second[C.backward ? kSwigluRows * kSwigluColumns : 1];
   const Vec one = splat(1.0f);

@@ -17,8 +17,8 @@ FI_VEC_INLINE void quantize_row(To* y, int64_t n, float scale, Full value, Tail 
 
 /// Pairs [first, first + n) of a row whose rotary part has `half` pairs; c and s are theirs.
 template <bool kInterleave, class From, class To>
-FI_VEC_INLINE void rotate_quantize(const From* x, To* y, int64_t half, int64_t first, int64_t n, const float* c, const float* s,
-                                   float scale) {
+FI_VEC_INLINE void rotate_quantize(const From* x, To* y, int64_t half, int64_t first, int64_t n, const float* c,
+                                   const float* s, float scale) {
   if constexpr (kInterleave) {
     x += 2 * first;
     quantize_row(
@@ -35,23 +35,30 @@ FI_VEC_INLINE void rotate_quantize(const From* x, To* y, int64_t half, int64_t f
     const From *a = x + first, *b = x + half + first;
     quantize_row(
         y + first, n, scale, [&](int64_t i) { return fnma(load(b + i), load(s + i), load(a + i) * load(c + i)); },
-        [&](int64_t i, int64_t m) { return fnma(load_n(b + i, m), load_n(s + i, m), load_n(a + i, m) * load_n(c + i, m)); });
+        [&](int64_t i, int64_t m) {
+          return fnma(load_n(b + i, m), load_n(s + i, m), load_n(a + i, m) * load_n(c + i, m));
+        });
     quantize_row(
         y + half + first, n, scale, [&](int64_t i) { return fma(load(a + i), load(s + i), load(b + i) * load(c + i)); },
-        [&](int64_t i, int64_t m) { return fma(load_n(a + i, m), load_n(s + i, m), load_n(b + i, m) * load_n(c + i, m)); });
+        [&](int64_t i, int64_t m) {
+          return fma(load_n(a + i, m), load_n(s + i, m), load_n(b + i, m) * load_n(c + i, m));
+        });
   }
 }
 
 /// The heads of one part of one token.
 template <RopeQuantizeConfig C>
-FI_VEC_INLINE void rope_quantize_heads(const RopeQuantizeParams& p, const RopeQuantizePart& r, int64_t token, int64_t slot) {
+FI_VEC_INLINE void rope_quantize_heads(const RopeQuantizeParams& p, const RopeQuantizePart& r, int64_t token,
+                                       int64_t slot) {
   using From = scalar_of_t<C.dtype>;
   using To = scalar_of_t<C.out>;
   const From* x = token_row<From>(r.from, token);
   To* y = token_row<To>(r.to, r.paged ? slot : token);
   if (!r.rotate) {
     for (int64_t h = 0; h < r.heads; ++h, x += r.from.stride_h, y += r.to.stride_h)
-      quantize_row(y, r.dim, r.scale, [&](int64_t i) { return load(x + i); }, [&](int64_t i, int64_t m) { return load_n(x + i, m); });
+      quantize_row(
+          y, r.dim, r.scale, [&](int64_t i) { return load(x + i); },
+          [&](int64_t i, int64_t m) { return load_n(x + i, m); });
     return;
   }
   const int64_t half = p.rope.rotary / 2, position = index_at(p.rope.positions, token);
@@ -73,8 +80,8 @@ FI_VEC_INLINE void rope_quantize_part(const RopeQuantizeParams& p, const RopeQua
     memset(token_row<uint8_t>(r.to, token) + h * r.to.stride_h, 0, static_cast<size_t>(r.dim));
 }
 
-// Q of a task's tokens, then K, then V: fewer streams at a time. The two parts of a head are often slices of one row, so they go
-// together.
+// Q of a task's tokens, then K, then V: fewer streams at a time. The two parts of a head are often slices of one row,
+// so they go together.
 template <RopeQuantizeConfig C>
 void rope_quantize(const RopeQuantizeParams& p, int64_t task) {
   const int64_t begin = task * p.tokens_per_task;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE on a GPU: a block takes a token. A thread computes cos and sin of its pairs once and turns them in every head it meets, of q
-// and of k. In place or not is the same code: a thread reads its pairs before it writes them.
+// RoPE on a GPU: a block takes a token. A thread computes cos and sin of its pairs once and turns them in every head it
+// meets, of q and of k. In place or not is the same code: a thread reads its pairs before it writes them.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"
@@ -42,7 +42,8 @@ FI_GLOBAL_FN void rope(const RopeParams& p) {
   const int64_t token = block_x(), position = rope_position(p, token);
   const int64_t half = p.rotary / 2, turned = C.interleave ? p.rotary : half;
   constexpr uint32_t kThreads = C.threads;
-  const uint32_t turns = static_cast<uint32_t>((turned + N - 1) / N), units = turns + static_cast<uint32_t>((p.d - p.rotary + N - 1) / N);
+  const uint32_t turns = static_cast<uint32_t>((turned + N - 1) / N),
+                 units = turns + static_cast<uint32_t>((p.d - p.rotary + N - 1) / N);
   const uint32_t width = units < kThreads ? units : kThreads, slots = kThreads / width, slot = thread_x() / width;
   for (uint32_t u = thread_x() % width; slot < slots && u < units; u += width) {
     const int64_t at = u < turns ? static_cast<int64_t>(u) * N : p.rotary + static_cast<int64_t>(u - turns) * N;

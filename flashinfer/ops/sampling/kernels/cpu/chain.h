@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speculative sampling along a chain of draft tokens, on the CPU.
 #pragma once
-#include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/common/philox.h"
+#include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/ops/sampling/kernels/params.h"
 #include "flashinfer/ops/sampling/kernels/sample_row.h"
 
@@ -94,7 +94,8 @@ inline void chain_row(const ChainParams& p, int64_t r) {
   }
   out[emitted] = static_cast<int32_t>(token < 0 ? 0 : token);
   for (int64_t i = emitted + 1; i <= p.n; ++i) out[i] = -1;
-  p.accepted_now[r] = static_cast<int32_t>(sampling::add_count(p.accepted, p.accepted_wide, p.accepted_given, r, accepted));
+  p.accepted_now[r] =
+      static_cast<int32_t>(sampling::add_count(p.accepted, p.accepted_wide, p.accepted_given, r, accepted));
   p.emitted_now[r] = static_cast<int32_t>(sampling::add_count(p.emitted, p.emitted_wide, p.emitted_given, r, emitted));
 }
 

@@ -24,8 +24,14 @@ FI_VEC_INLINE double kept_mass(const T* x, int64_t n, float least, const float* 
     if (!(tops[b / kSurveyBlock] >= least)) continue;
     sum += static_cast<double>(sum_row(
         n - b < kSurveyBlock ? n - b : kSurveyBlock,
-        [&](Vec a, int64_t i) { const Vec v = load(x + b + i); return detail::add_where(low <= v, a, v); },
-        [&](Vec a, int64_t i, int64_t left) { const Vec v = load_n(x + b + i, left); return detail::add_where(first_n(left) & (low <= v), a, v); }));
+        [&](Vec a, int64_t i) {
+          const Vec v = load(x + b + i);
+          return detail::add_where(low <= v, a, v);
+        },
+        [&](Vec a, int64_t i, int64_t left) {
+          const Vec v = load_n(x + b + i, left);
+          return detail::add_where(first_n(left) & (low <= v), a, v);
+        }));
   }
   return sum;
 }

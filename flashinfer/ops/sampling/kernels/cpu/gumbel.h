@@ -4,8 +4,8 @@
 // the group (row 0 where a row has a seed of its own), one word each. 64 tokens are done at a time; no
 // logarithms are taken when the largest uniform number would not lift the largest logit above the best so far.
 #pragma once
-#include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/common/philox.h"
+#include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/select.h"
 #include "flashinfer/ops/sampling/kernels/params.h"
 
@@ -66,8 +66,9 @@ inline void gumbel_uniforms(const GumbelRow& g, uint64_t first, float* out) {
     float u[kGroup][8];
     for (int w = 0; w < kGroup; ++w)
       for (int i = 0; i < 8; ++i)
-        u[w][i] = (static_cast<float>(static_cast<uint32_t>(c[shift + static_cast<uint64_t>(w)][i])) * 0x1p-32f + 0x1p-33f) *
-                  (1.0f - 0x1p-23f);
+        u[w][i] =
+            (static_cast<float>(static_cast<uint32_t>(c[shift + static_cast<uint64_t>(w)][i])) * 0x1p-32f + 0x1p-33f) *
+            (1.0f - 0x1p-23f);
     for (int i = 0; i < 8; ++i)
       for (int w = 0; w < kGroup; ++w) out[t + i * kGroup + w] = u[w][i];
   }
@@ -117,7 +118,8 @@ void gumbel(const GumbelParams& p, int64_t task) {
                                      : r;
     const uint64_t subsequence = p.random.own_seed ? 0 : static_cast<uint64_t>(r) * static_cast<uint64_t>(p.v);
     const T* x = static_cast<const T*>(p.logits) + mapped * p.logits_stride;
-    const GumbelRow g{p.random.seed[r * p.random.seed_stride], subsequence, p.random.offset[r * p.random.offset_stride]};
+    const GumbelRow g{p.random.seed[r * p.random.seed_stride], subsequence,
+                      p.random.offset[r * p.random.offset_stride]};
     if (p.v % 4 == 0) return gumbel_best<4>(x, begin, end, g);
     return p.v % 2 == 0 ? gumbel_best<2>(x, begin, end, g) : gumbel_best<1>(x, begin, end, g);
   };

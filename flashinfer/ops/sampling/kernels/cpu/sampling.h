@@ -58,14 +58,18 @@ inline sampling::Room room_of(float* words, int64_t v) {
 struct RowPasses {
   float next(sampling::Uniforms& u) const { return u.next(); }
   template <class T>
-  float value(T x) const { return to_f32(x); }
+  float value(T x) const {
+    return to_f32(x);
+  }
   void copy(float* to, const float* from, int64_t n) const {
     for (int64_t i = 0; i < n; ++i) to[i] = from[i];
   }
   float top_of(const float* tops, int64_t blocks) const { return cpu::top_of(tops, blocks); }
   double total(const float* sums, int64_t blocks) const { return cpu::total(sums, blocks); }
   template <class T>
-  void survey(const T* x, int64_t n, const Survey& s) const { cpu::survey<true>(x, 0, n, s); }
+  void survey(const T* x, int64_t n, const Survey& s) const {
+    cpu::survey<true>(x, 0, n, s);
+  }
   template <class T>
   int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
     return cpu::draw(x, n, sums, low, target);
@@ -79,7 +83,9 @@ struct RowPasses {
     return cpu::collect(x, n, bound, tops, values, positions);
   }
   template <class T>
-  int64_t first_top(const T* x, int64_t n) const { return arg_max(x, n, false); }
+  int64_t first_top(const T* x, int64_t n) const {
+    return arg_max(x, n, false);
+  }
   template <class T>
   float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float* values, uint32_t* positions) const {
     return cpu::kth_value(x, n, s, k, values, positions);
@@ -129,7 +135,8 @@ void sample(const SamplingParams& p, int64_t task) {
     if (!p.surveys) survey<true>(row.x, 0, p.v, row.s);
     const sampling::Thresholds limits = thresholds_of(p, mapped);
     sampling::Uniforms u = uniforms_of(p.random, r);
-    const int64_t t = p.logits ? sample_logits(passes, row, limits, u, room) : sample_probs(passes, row, limits, u, room);
+    const int64_t t =
+        p.logits ? sample_logits(passes, row, limits, u, room) : sample_probs(passes, row, limits, u, room);
     sampling::put_sample(p.samples, p.samples_wide, r, t < 0 ? 0 : t);
     if (p.valid) p.valid[r] = t >= 0;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// chain_speculative_sampling on a GPU: a block takes a row. Acceptance is kernels/cpu/chain.h's products; what is left of the target over the
-// draft is written to scratch and drawn from by the passes of kernels/cuda/row.cuh, whose sums have the CPU's order: the tokens are the CPU's.
+// chain_speculative_sampling on a GPU: a block takes a row. Acceptance is kernels/cpu/chain.h's products; what is left
+// of the target over the draft is written to scratch and drawn from by the passes of kernels/cuda/row.cuh, whose sums
+// have the CPU's order: the tokens are the CPU's.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/ops/sampling/kernels/cuda/sample.cuh"
@@ -9,7 +10,8 @@ namespace flashinfer::cu {
 
 /// A token drawn by u from max(target - draft, 0), or from the target without a draft; -1 when it has no mass.
 template <int kThreads, class T>
-FI_GLOBAL_FN int64_t draw_residual(const RowPasses<kThreads>& m, const T* target, const T* draft, int64_t n, double u, const sampling::Room& room) {
+FI_GLOBAL_FN int64_t draw_residual(const RowPasses<kThreads>& m, const T* target, const T* draft, int64_t n, double u,
+                                   const sampling::Room& room) {
   sync_threads();  // the room may still be read
   for (int64_t i = thread_x(); i < n; i += kThreads) {
     const float t = to_f32(target[i]), v = draft ? t - to_f32(draft[i]) : t;
@@ -36,7 +38,8 @@ FI_GLOBAL_FN void chain(const ChainCudaParams& p) {
     const auto accepts = [&](int64_t i) {
       const int64_t id = id_at(i);
       const float x = m.next(u);
-      return id >= 0 && id < p.v && mul_rn(x, to_f32(draft[i * p.draft_step + id])) < to_f32(target[i * p.target_step + id]);
+      return id >= 0 && id < p.v &&
+             mul_rn(x, to_f32(draft[i * p.draft_step + id])) < to_f32(target[i * p.target_step + id]);
     };
     int64_t emitted = 0;
     while (emitted < p.n && accepts(emitted)) ++emitted;
@@ -46,12 +49,18 @@ FI_GLOBAL_FN void chain(const ChainCudaParams& p) {
     const T* at = target + emitted * p.target_step;
     int64_t token = -1;
     if (emitted < p.n) token = draw_residual(m, at, draft + emitted * p.draft_step, p.v, x, room);
-    if (token < 0) token = draw_residual(m, at, static_cast<const T*>(nullptr), p.v, x, room);  // nothing is left of their difference
+    if (token < 0)
+      token =
+          draw_residual(m, at, static_cast<const T*>(nullptr), p.v, x, room);  // nothing is left of their difference
     for (int64_t i = thread_x(); i <= p.n; i += C.threads)
-      out[i] = i < emitted ? static_cast<int32_t>(id_at(i)) : i == emitted ? static_cast<int32_t>(token < 0 ? 0 : token) : -1;
+      out[i] = i < emitted    ? static_cast<int32_t>(id_at(i))
+               : i == emitted ? static_cast<int32_t>(token < 0 ? 0 : token)
+                              : -1;
     if (thread_x() == 0) {
-      p.accepted_now[r] = static_cast<int32_t>(sampling::add_count(p.accepted, p.accepted_wide, p.accepted_given, r, accepted));
-      p.emitted_now[r] = static_cast<int32_t>(sampling::add_count(p.emitted, p.emitted_wide, p.emitted_given, r, emitted));
+      p.accepted_now[r] =
+          static_cast<int32_t>(sampling::add_count(p.accepted, p.accepted_wide, p.accepted_given, r, accepted));
+      p.emitted_now[r] =
+          static_cast<int32_t>(sampling::add_count(p.emitted, p.emitted_wide, p.emitted_given, r, emitted));
     }
   }
   depend_launch();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling_from_logits on a GPU: the largest logit plus Gumbel noise, by kernels/cpu/gumbel.h's arithmetic. A block takes a chunk of a
-// row, a thread four neighbouring tokens at a time; the keys of several chunks meet in a second launch.
+// sampling_from_logits on a GPU: the largest logit plus Gumbel noise, by kernels/cpu/gumbel.h's arithmetic. A block
+// takes a chunk of a row, a thread four neighbouring tokens at a time; the keys of several chunks meet in a second
+// launch.
 #pragma once
 #include "flashinfer/ops/sampling/kernels/cuda/sample.cuh"
 
@@ -15,10 +16,13 @@ FI_GLOBAL_FN uint32_t word_of(const cpu::PhiloxBlock& a, const cpu::PhiloxBlock&
 
 /// The best key of tokens [at, at + 4) of row `x`; `group` tokens share a counter.
 template <class T>
-FI_GLOBAL_FN uint64_t gumbel_four(const T* x, int64_t at, int64_t end, bool aligned, uint64_t base, int group, uint64_t seed, uint64_t offset) {
+FI_GLOBAL_FN uint64_t gumbel_four(const T* x, int64_t at, int64_t end, bool aligned, uint64_t base, int group,
+                                  uint64_t seed, uint64_t offset) {
   float v[4];
-  if (aligned && at + 4 <= end) load_piece<true, 4>(x, at, end, v);
-  else load_piece<false, 4>(x, at, end, v);
+  if (aligned && at + 4 <= end)
+    load_piece<true, 4>(x, at, end, v);
+  else
+    load_piece<false, 4>(x, at, end, v);
   const int shift = static_cast<int>(offset % 4);
   uint64_t best = 0;
   cpu::PhiloxBlock a{}, b{};
@@ -44,7 +48,8 @@ template <SampleCudaConfig C>
 FI_GLOBAL_FN void gumbel(const SampleCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   const RowPasses<C.threads> m = row_passes<C.threads>();
-  const int64_t chunks = cpu::survey_chunks(p.v), r = block_x() / chunks, begin = block_x() % chunks * cpu::kSurveyChunk;
+  const int64_t chunks = cpu::survey_chunks(p.v), r = block_x() / chunks,
+                begin = block_x() % chunks * cpu::kSurveyChunk;
   const int64_t end = p.v - begin < cpu::kSurveyChunk ? p.v : begin + cpu::kSurveyChunk;
   depend_wait();
   const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);
@@ -62,8 +67,10 @@ FI_GLOBAL_FN void gumbel(const SampleCudaParams& p) {
   }
   best = m.largest(best);
   if (thread_x() == 0) {
-    if (chunks > 1) p.best[block_x()] = best;
-    else sampling::put_sample(p.samples, p.samples_wide, r, best ? cpu::key_index(best, false) : 0);
+    if (chunks > 1)
+      p.best[block_x()] = best;
+    else
+      sampling::put_sample(p.samples, p.samples_wide, r, best ? cpu::key_index(best, false) : 0);
   }
   depend_launch();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of sample_row.h by a block of threads: a warp takes survey blocks of 1024 elements, lane l the CPU's lanes 2l and
-// 2l + 1, so that sums have the CPU's order. What must run in order (adding up blocks, the walk inside one block) one thread does,
-// from shared memory. Every pass ends with a barrier: its results are there for all.
+// The passes of sample_row.h by a block of threads: a warp takes survey blocks of 1024 elements, lane l the CPU's lanes
+// 2l and 2l + 1, so that sums have the CPU's order. What must run in order (adding up blocks, the walk inside one
+// block) one thread does, from shared memory. Every pass ends with a barrier: its results are there for all.
 #pragma once
 #include "flashinfer/kernels/cuda/atomic.h"
 #include "flashinfer/kernels/cuda/convert.h"
@@ -10,8 +10,9 @@
 #include "flashinfer/kernels/cuda/warp.h"
 #include "flashinfer/ops/sampling/kernels/sample_row.h"
 
-/// A call in the kernel: inlined at each use the passes took NVRTC ten times as long, and spilled. Loops that do not wait for
-/// many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes NVRTC 1.5 s instead of 2.0.
+/// A call in the kernel: inlined at each use the passes took NVRTC ten times as long, and spilled. Loops that do not
+/// wait for many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes
+/// NVRTC 1.5 s instead of 2.0.
 #if defined(__CUDACC__)
 #define FI_PASS __device__ __noinline__
 #else
@@ -25,14 +26,18 @@ using cpu::Above, cpu::Survey, cpu::kSurveyBlock, cpu::survey_blocks;
 template <int kThreads>
 struct RowPasses {
   static constexpr int kWarps = kThreads / 32, kBins = 2048;
-  uint32_t* bins;  // shared, kBins words; also the values of one survey block
+  uint32_t* bins;   // shared, kBins words; also the values of one survey block
   uint64_t* slots;  // shared, 2 + kWarps words: what one thread found, what each warp counted
 
   template <class T>
-  FI_GLOBAL_FN static float value(T x) { return to_f32(x); }
+  FI_GLOBAL_FN static float value(T x) {
+    return to_f32(x);
+  }
 
   FI_GLOBAL_FN static float next(sampling::Uniforms& u) { return uniform(u.seed, u.subsequence, u.offset++); }
-  FI_PASS static float uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) { return cpu::philox_uniform(seed, subsequence, offset); }
+  FI_PASS static float uniform(uint64_t seed, uint64_t subsequence, uint64_t offset) {
+    return cpu::philox_uniform(seed, subsequence, offset);
+  }
 
   /// f() of one thread, for all.
   template <class F>
@@ -81,9 +86,7 @@ struct RowPasses {
     }
   }
   /// Lane sums to one sum, in the order of kernels/cpu/lanes.h.
-  FI_GLOBAL_FN static float join(float even, float odd) {
-    return warp_reduce(even, Sum{}) + warp_reduce(odd, Sum{});
-  }
+  FI_GLOBAL_FN static float join(float even, float odd) { return warp_reduce(even, Sum{}) + warp_reduce(odd, Sum{}); }
   /// f(b) for the survey blocks, by whole warps.
   template <class F>
   FI_GLOBAL_FN static void each_block(int64_t n, F f) {
@@ -185,7 +188,8 @@ struct RowPasses {
 
   /// A warp has neighbouring blocks: it counts what it keeps, learns what lies before, and writes.
   template <class T>
-  FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values, uint32_t* positions) const {
+  FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
+                          uint32_t* positions) const {
     const int64_t blocks = survey_blocks(n), share = (blocks + kWarps - 1) / kWarps;
     const int64_t first = warp() * share, last = first + share < blocks ? first + share : blocks;
     int kept = 0;
@@ -248,7 +252,8 @@ struct RowPasses {
     return key;
   }
 
-  /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is not there; with fewer than k others the least.
+  /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is not there; with fewer than k
+  /// others the least.
   template <class T>
   FI_PASS float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*, uint32_t*) const {
     uint32_t prefix = 0, mask = 0;
@@ -285,7 +290,8 @@ struct RowPasses {
     sync_threads();
     uint32_t mine = 0;
 #pragma unroll 1
-    for (int i = static_cast<int>(lane()); i < kShare; i += 32) mine += bins[warp() * kShare + static_cast<uint32_t>(i)];
+    for (int i = static_cast<int>(lane()); i < kShare; i += 32)
+      mine += bins[warp() * kShare + static_cast<uint32_t>(i)];
     const int32_t of_warp = warp_reduce(static_cast<int32_t>(mine), Sum{});
     if (lane() == 0) slots[2 + warp()] = static_cast<uint64_t>(of_warp);
     return by_one([&] {
@@ -331,12 +337,14 @@ struct RowPasses {
     const int64_t blocks = survey_blocks(n);
     const float top = top_of(s.tops, blocks);
 #pragma unroll 1
-    for (int64_t b = thread_x(); b < blocks; b += kThreads) factors[b] = s.tops[b] > -kInf ? exp_exact(add_rn(s.tops[b], -top)) : 0.0f;
+    for (int64_t b = thread_x(); b < blocks; b += kThreads)
+      factors[b] = s.tops[b] > -kInf ? exp_exact(add_rn(s.tops[b], -top)) : 0.0f;
     const float inverse = by_one([&] {
       double sum = 0;
       for (int64_t b = 0; b < blocks; ++b)
         if (s.sums[b] != 0.0f)  // NaN too
-          sum = add_rn(sum, mul_rn(static_cast<double>(s.sums[b]), s.tops[b] > -kInf ? static_cast<double>(factors[b]) : 1.0));
+          sum = add_rn(
+              sum, mul_rn(static_cast<double>(s.sums[b]), s.tops[b] > -kInf ? static_cast<double>(factors[b]) : 1.0));
       return sum == 0 ? 0.0f : static_cast<float>(1.0 / sum);
     });
     each_block(n, [&](int64_t b) {

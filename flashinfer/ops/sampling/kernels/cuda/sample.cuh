@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samplers and filters on a GPU: a block takes a row at a time. The passes are kernels/cuda/row.cuh's and what is between them is
-// sample_row.h's, which the CPU runs too, so a seed and an offset give the CPU's token.
+// Samplers and filters on a GPU: a block takes a row at a time. The passes are kernels/cuda/row.cuh's and what is
+// between them is sample_row.h's, which the CPU runs too, so a seed and an offset give the CPU's token.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"
@@ -87,11 +87,14 @@ FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
 /// The least value above 0 with less than `mass` above it: bisection on keys, whose sums are those of survey blocks.
 template <class M, class T>
 FI_GLOBAL_FN float mass_value(const M& m, const T* x, int64_t n, const Survey& s, float* sums, double mass) {
-  uint32_t low = cpu::value_key(0.0f), high = cpu::value_key(m.top_of(s.tops, survey_blocks(n)));  // nothing lies above the top
-  while (high - low > 1) {  // low does not pass
+  uint32_t low = cpu::value_key(0.0f),
+           high = cpu::value_key(m.top_of(s.tops, survey_blocks(n)));  // nothing lies above the top
+  while (high - low > 1) {                                             // low does not pass
     const uint32_t mid = low + (high - low) / 2;
-    if (m.above(x, n, cpu::key_value(mid), s.tops, sums).sum < mass) high = mid;
-    else low = mid;
+    if (m.above(x, n, cpu::key_value(mid), s.tops, sums).sum < mass)
+      high = mid;
+    else
+      low = mid;
   }
   return cpu::key_value(high);
 }
@@ -103,18 +106,23 @@ FI_GLOBAL_FN void write_kept(const T* x, U* y, int64_t n, float least, float sca
   for (int64_t at = static_cast<int64_t>(thread_x()) * N; at < n; at += int64_t{kThreads} * N) {
     const bool whole = aligned && at + N <= n;
     float v[N];
-    if (whole) load_piece<true, N>(x, at, n, v);
-    else load_piece<false, N>(x, at, n, v);
+    if (whole)
+      load_piece<true, N>(x, at, n, v);
+    else
+      load_piece<false, N>(x, at, n, v);
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = v[i] >= least ? v[i] * scale : other;
-    if (whole) store_piece<true, N>(y, at, n, v);
-    else store_piece<false, N>(y, at, n, v);
+    if (whole)
+      store_piece<true, N>(y, at, n, v);
+    else
+      store_piece<false, N>(y, at, n, v);
   }
 }
 
 /// What stays: its least value and the sum of it (mask: 1).
 template <class M, class T>
-FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x, int64_t r, const Survey& s, float* sums, double& sum) {
+FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x, int64_t r, const Survey& s,
+                              float* sums, double& sum) {
   const int64_t blocks = survey_blocks(p.v);
   int64_t k = p.top_k.given ? whole_of(p.top_k, r) : p.v;
   if (k <= 0 || k > p.v) k = p.v;
@@ -122,12 +130,16 @@ FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x,
   if (k < p.v || !p.mask) m.survey(x, p.v, s);
   if (p.mask) return k < p.v ? m.kth_value(x, p.v, s, k, nullptr, nullptr) : -kInf;
   sum = m.total(s.sums, blocks);
-  if (!(sum > 0) || sum > sampling::kMostSum) return __builtin_bit_cast(float, 0x7fc00000u);  // NaN, infinite, nothing positive: all becomes 0
+  if (!(sum > 0) || sum > sampling::kMostSum)
+    return __builtin_bit_cast(float, 0x7fc00000u);  // NaN, infinite, nothing positive: all becomes 0
   const float top_p = p.top_p.given ? real_of(p.top_p, r) : 1.0f;
   float least = 0.0f;
-  if (top_p <= 0.0f) least = m.top_of(s.tops, blocks);
-  else if (top_p < 1.0f) least = mass_value(m, x, p.v, s, sums, static_cast<double>(top_p));
-  else if (k < p.v) least = m.kth_value(x, p.v, s, k, nullptr, nullptr);
+  if (top_p <= 0.0f)
+    least = m.top_of(s.tops, blocks);
+  else if (top_p < 1.0f)
+    least = mass_value(m, x, p.v, s, sums, static_cast<double>(top_p));
+  else if (k < p.v)
+    least = m.kth_value(x, p.v, s, k, nullptr, nullptr);
   if (!(least > 0.0f)) return sampling::kLeastPositive;  // nothing else has mass
   sum = m.above(x, p.v, cpu::key_value(cpu::value_key(least) - 1), s.tops, sums).sum;
   return least;
@@ -144,8 +156,10 @@ FI_GLOBAL_FN void filter(const FilterCudaParams& p) {
     double sum;
     const float least = least_kept(m, p, x, r, room.row, room.sums[0], sum);
     const float scale = p.mask ? 1.0f : static_cast<float>(1.0 / sum), other = p.mask ? -kInf : 0.0f;
-    if (p.top_p.given) write_kept<C.threads>(x, static_cast<float*>(p.out) + r * p.out_stride, p.v, least, scale, other);
-    else write_kept<C.threads>(x, static_cast<T*>(p.out) + r * p.out_stride, p.v, least, scale, other);
+    if (p.top_p.given)
+      write_kept<C.threads>(x, static_cast<float*>(p.out) + r * p.out_stride, p.v, least, scale, other);
+    else
+      write_kept<C.threads>(x, static_cast<T*>(p.out) + r * p.out_stride, p.v, least, scale, other);
   }
   depend_launch();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax on a GPU: a block takes a row. One pass keeps a maximum and a sum relative to it for every thread, a second one writes: two
-// reads (the second from L2 up to a few thousand rows) and one write. Sums have one order for a given v.
+// Softmax on a GPU: a block takes a row. One pass keeps a maximum and a sum relative to it for every thread, a second
+// one writes: two reads (the second from L2 up to a few thousand rows) and one write. Sums have one order for a given
+// v.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -30,13 +31,15 @@ FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   const auto each = [&](auto f) {
     for (int64_t at = thread_x() * static_cast<int64_t>(N); at < p.v; at += static_cast<int64_t>(C.threads) * N) {
       float v[N];
-      if (at + N <= p.v) load_piece<kAligned, N>(x, at, p.v, v);
-      else load_piece<false, N>(x, at, p.v, v);
+      if (at + N <= p.v)
+        load_piece<kAligned, N>(x, at, p.v, v);
+      else
+        load_piece<false, N>(x, at, p.v, v);
       f(at, v);
     }
   };
   float m = -kInf, sum = 0.0f;
-  each([&](int64_t at, const float (&v)[N]) {
+  each([&](int64_t at, const float(&v)[N]) {
     float top = m;
 #pragma unroll
     for (int i = 0; i < N; ++i)
@@ -52,11 +55,13 @@ FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   const float shift = top == -kInf ? 0.0f : top;  // a row of -inf: exp gives zeros
   sum = block_reduce<C.threads>(m == -kInf ? sum : sum * exp_fast(m - shift), Sum{}, scratch);
   const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
-  each([&](int64_t at, float (&v)[N]) {
+  each([&](int64_t at, float(&v)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) v[i] = exp_fast(scaled(v[i]) - shift) * scale;
-    if (at + N <= p.v) store_piece<kAligned, N>(y, at, p.v, v);
-    else store_piece<false, N>(y, at, p.v, v);
+    if (at + N <= p.v)
+      store_piece<kAligned, N>(y, at, p.v, v);
+    else
+      store_piece<false, N>(y, at, p.v, v);
   });
   depend_launch();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 8-bit and 4-bit caches to the type that the decode kernel multiplies: bf16 for vdpbf16ps, which holds e4m3, e5m2 and e2m1
-// times an e4m3 scale exactly (at most 6 significant bits, exponents within bf16's), or f32.
+// Rows of 8-bit and 4-bit caches to the type that the decode kernel multiplies: bf16 for vdpbf16ps, which holds e4m3,
+// e5m2 and e2m1 times an e4m3 scale exactly (at most 6 significant bits, exponents within bf16's), or f32.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
 
@@ -67,7 +67,9 @@ FI_VEC_INLINE void widen_row(const T* in, int64_t dim, bf16_t* out) {
   const Wide<T> wide;
   for (int64_t d = 0; d < dim; d += 64) {
     const int64_t n = dim - d;
-    wide.store(n >= 64 ? _mm512_loadu_si512(in + d) : _mm512_maskz_loadu_epi8(_bzhi_u64(~0ull, static_cast<uint64_t>(n)), in + d), out + d, n > 32);
+    wide.store(n >= 64 ? _mm512_loadu_si512(in + d)
+                       : _mm512_maskz_loadu_epi8(_bzhi_u64(~0ull, static_cast<uint64_t>(n)), in + d),
+               out + d, n > 32);
   }
 }
 
@@ -86,17 +88,21 @@ struct ScaledGrids {
 };
 inline constexpr ScaledGrids kGrids;
 
-/// 32 values a step: nibbles to the low bits of words (d | d << 12 does both of a byte), then one lookup in the two blocks' grids.
+/// 32 values a step: nibbles to the low bits of words (d | d << 12 does both of a byte), then one lookup in the two
+/// blocks' grids.
 FI_VEC_INLINE void widen_row(const uint8_t* in, const uint8_t* sf, int64_t dim, bf16_t* out) {
-  const __m512i low = _mm512_set1_epi16(15), second = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
+  const __m512i low = _mm512_set1_epi16(15),
+                second = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
   for (int64_t d = 0; d < dim; d += 32) {
     const bool two = dim - d > 16;
     const __m512i b = _mm512_cvtepu8_epi32(two ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + d / 2))
                                                : _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in + d / 2)));
-    const __m512i at = _mm512_ternarylogic_epi64(_mm512_or_si512(b, _mm512_slli_epi32(b, 12)), low, second, 0xea);  // (a & b) | c
+    const __m512i at =
+        _mm512_ternarylogic_epi64(_mm512_or_si512(b, _mm512_slli_epi32(b, 12)), low, second, 0xea);  // (a & b) | c
     const __m256i first = _mm256_load_si256(reinterpret_cast<const __m256i*>(kGrids.of[sf[d / 16]]));
     const __m256i other = _mm256_load_si256(reinterpret_cast<const __m256i*>(kGrids.of[two ? sf[d / 16 + 1] : 0]));
-    _mm512_storeu_si512(out + d, _mm512_permutexvar_epi16(at, _mm512_inserti64x4(_mm512_castsi256_si512(first), other, 1)));
+    _mm512_storeu_si512(out + d,
+                        _mm512_permutexvar_epi16(at, _mm512_inserti64x4(_mm512_castsi256_si512(first), other, 1)));
   }
 }
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the decode kernel on bf16 with vdpbf16ps (AVX-512 BF16). K rows are used as they lie: a pass of W query heads fills
-// the 16 lanes with W heads x 16/W pairs of dims, and the 32/W elements of K that they meet are broadcast by the load. So W heads
-// cost the least number of dot products, D/32 * W a key, nothing is transposed, and only 16/W lanes are left to be added (none
-// at W = 16). V: rows of two keys are interleaved in registers (vpermt2w) and met by broadcast pairs of probabilities.
+// Products of the decode kernel on bf16 with vdpbf16ps (AVX-512 BF16). K rows are used as they lie: a pass of W query
+// heads fills the 16 lanes with W heads x 16/W pairs of dims, and the 32/W elements of K that they meet are broadcast
+// by the load. So W heads cost the least number of dot products, D/32 * W a key, nothing is transposed, and only 16/W
+// lanes are left to be added (none at W = 16). V: rows of two keys are interleaved in registers (vpermt2w) and met by
+// broadcast pairs of probabilities.
 #pragma once
 #if defined(__AVX512BF16__)
 #include "flashinfer/kernels/cpu/tile.h"
@@ -16,8 +17,9 @@ namespace pairs {
 FI_VEC_INLINE __m512 dot(__m512 acc, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
 }
-/// dot(acc, a, the pair at `b` in all lanes) as one instruction; g++ 12 makes two. The reorder buffer then holds twice as many products, which
-/// hides more of what memory takes: at 8 heads 111 instead of 117 cycles a key, at 16 up to a tenth beside other programs.
+/// dot(acc, a, the pair at `b` in all lanes) as one instruction; g++ 12 makes two. The reorder buffer then holds twice
+/// as many products, which hides more of what memory takes: at 8 heads 111 instead of 117 cycles a key, at 16 up to a
+/// tenth beside other programs.
 FI_VEC_INLINE __m512 dot_each(__m512 acc, __m512i a, const void* b) {
   struct Pair {
     uint32_t bits;
@@ -52,15 +54,19 @@ FI_VEC_INLINE __m512i spread(const bf16_t* k) {
 }
 template <int W>
 FI_VEC_INLINE __m512 dot_spread(__m512 acc, __m512i q, const bf16_t* k) {
-  if constexpr (W == 16) return dot_each(acc, q, k);
-  else return dot(acc, q, spread<W>(k));
+  if constexpr (W == 16)
+    return dot_each(acc, q, k);
+  else
+    return dot(acc, q, spread<W>(k));
 }
 /// spread with n < 32 / W elements.
 template <int W>
 FI_VEC_INLINE __m512i spread_n(const bf16_t* k, int64_t n) {
   if constexpr (W == 1) return load32_n(k, n);
   const __m128i some = _mm_maskz_loadu_epi16(static_cast<__mmask8>(_bzhi_u32(0xff, static_cast<uint32_t>(n & 15))), k);
-  if constexpr (W == 2) return _mm512_broadcast_i64x4(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<uint32_t>(n))), k));
+  if constexpr (W == 2)
+    return _mm512_broadcast_i64x4(
+        _mm256_maskz_loadu_epi16(static_cast<__mmask16>(_bzhi_u32(0xffff, static_cast<uint32_t>(n))), k));
   if constexpr (W == 4) return _mm512_broadcast_i32x4(some);
   if constexpr (W == 8) return _mm512_broadcastq_epi64(some);
   return _mm512_broadcastd_epi32(some);
@@ -80,8 +86,12 @@ inline void pack_q(const bf16_t* const* rows, int count, int64_t dim, uint32_t* 
 template <int S>
 FI_VEC_INLINE __m512 meet(__m512 a, __m512 b) {
   constexpr __mmask16 kSet = S == 1 ? 0xaaaa : S == 2 ? 0xcccc : 0xf0f0, kClear = static_cast<__mmask16>(~kSet);
-  if constexpr (S == 4) return _mm512_add_ps(_mm512_mask_shuffle_f32x4(a, kSet, b, b, 0xb1), _mm512_mask_shuffle_f32x4(b, kClear, a, a, 0xb1));
-  else return _mm512_add_ps(_mm512_mask_permute_ps(a, kSet, b, S == 1 ? 0xb1 : 0x4e), _mm512_mask_permute_ps(b, kClear, a, S == 1 ? 0xb1 : 0x4e));
+  if constexpr (S == 4)
+    return _mm512_add_ps(_mm512_mask_shuffle_f32x4(a, kSet, b, b, 0xb1),
+                         _mm512_mask_shuffle_f32x4(b, kClear, a, a, 0xb1));
+  else
+    return _mm512_add_ps(_mm512_mask_permute_ps(a, kSet, b, S == 1 ? 0xb1 : 0x4e),
+                         _mm512_mask_permute_ps(b, kClear, a, S == 1 ? 0xb1 : 0x4e));
 }
 /// Sums of 8 keys from lanes of rows x parts to the logits' order.
 template <int W>
@@ -107,7 +117,8 @@ FI_VEC_INLINE void add_parts(const __m512 (&acc)[8], float* s) {
 
 /// Logits of keys [begin, end), rounded outwards to 8.
 template <int W, int Share>
-__attribute__((noinline)) void scores(const bf16_t* const* k, int64_t begin, int64_t end, const uint32_t* q, int64_t dim, float* s, Lines& ahead) {
+__attribute__((noinline)) void scores(const bf16_t* const* k, int64_t begin, int64_t end, const uint32_t* q,
+                                      int64_t dim, float* s, Lines& ahead) {
   constexpr int64_t kE = 32 / W;
   for (int64_t j = begin / 8 * 8; j < end; j += 8) {
     const bf16_t* row[8];
@@ -151,8 +162,8 @@ struct Mix {
 
 /// o[W][width] += P V for dims [d, d + 32 N) (of the last group only `n` exist when Tail).
 template <int W, int N, bool Tail, int Share>
-FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n, const uint32_t* cell, float* o,
-                               int64_t width, const Mix& mix, Lines& ahead) {
+FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n,
+                               const uint32_t* cell, float* o, int64_t width, const Mix& mix, Lines& ahead) {
   __m512 acc[W][2 * N];
 #pragma GCC unroll 16
   for (int h = 0; h < W; ++h)
@@ -166,7 +177,8 @@ FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t en
     __m512i y[2 * N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
-      const __m512i x = Tail ? load32_n(a + 32 * i, n) : load32(a + 32 * i), z = Tail ? load32_n(b + 32 * i, n) : load32(b + 32 * i);
+      const __m512i x = Tail ? load32_n(a + 32 * i, n) : load32(a + 32 * i),
+                    z = Tail ? load32_n(b + 32 * i, n) : load32(b + 32 * i);
       y[2 * i] = _mm512_permutex2var_epi16(x, mix.lo, z), y[2 * i + 1] = _mm512_permutex2var_epi16(x, mix.hi, z);
     }
 #pragma GCC unroll 16
@@ -185,8 +197,8 @@ FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t en
 
 /// 16 rows fill the registers with 16 dims: half of what two loads bring, which is read twice.
 template <bool Tail, int Share>
-FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n, const uint32_t* cell, float* o,
-                               int64_t width, __m512i mix, Lines& ahead) {
+FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n,
+                               const uint32_t* cell, float* o, int64_t width, __m512i mix, Lines& ahead) {
   __m512 acc[16];
 #pragma GCC unroll 16
   for (int h = 0; h < 16; ++h) acc[h] = _mm512_loadu_ps(o + h * width);
@@ -195,7 +207,8 @@ FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t en
     const bf16_t *a = v[2 * pair] + d, *b = v[2 * pair + 1] + d;
     const uint32_t* p = cell + pair * 16;
     ahead.share<1, Share>(pair);
-    const __m512i x = Tail ? load32_n(a, n) : load32(a), z = Tail ? load32_n(b, n) : load32(b), y = _mm512_permutex2var_epi16(x, mix, z);
+    const __m512i x = Tail ? load32_n(a, n) : load32(a), z = Tail ? load32_n(b, n) : load32(b),
+                  y = _mm512_permutex2var_epi16(x, mix, z);
 #pragma GCC unroll 16
     for (int h = 0; h < 16; ++h) acc[h] = dot_each(acc[h], y, p + h);
   }
@@ -205,8 +218,8 @@ FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t en
 
 /// o[W][width] += P V over keys [begin, end), rounded outwards to 2.
 template <int W, int Share>
-__attribute__((noinline)) void values(const bf16_t* const* v, int64_t begin, int64_t end, const uint32_t* cell, int64_t dim, float* o, int64_t width,
-                   Lines& ahead) {
+__attribute__((noinline)) void values(const bf16_t* const* v, int64_t begin, int64_t end, const uint32_t* cell,
+                                      int64_t dim, float* o, int64_t width, Lines& ahead) {
   const Mix mix;
   int64_t d = 0;
   if constexpr (W == 16) {
@@ -217,9 +230,12 @@ __attribute__((noinline)) void values(const bf16_t* const* v, int64_t begin, int
     if (d < dim) values_half<true, Share>(v, begin, end, d, dim - d, cell, o + d, width, mix.lo, ahead);
     if (d + 16 < dim) values_half<true, Share>(v, begin, end, d, dim - d, cell, o + d + 16, width, mix.hi, ahead);
   } else {
-    constexpr int kN = W <= 2 ? 4 : W == 4 ? 2 : 1;  // 16 accumulators (8 of one row), as many groups of 32 dims as that allows
+    constexpr int kN = W <= 2   ? 4
+                       : W == 4 ? 2
+                                : 1;  // 16 accumulators (8 of one row), as many groups of 32 dims as that allows
     if constexpr (kN > 1)
-      for (; d + 32 * kN <= dim; d += 32 * kN) values_tile<W, kN, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);
+      for (; d + 32 * kN <= dim; d += 32 * kN)
+        values_tile<W, kN, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);
     if constexpr (kN > 2)
       for (; d + 64 <= dim; d += 64) values_tile<W, 2, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);
     for (; d + 32 <= dim; d += 32) values_tile<W, 1, false, Share>(v, begin, end, d, 0, cell, o, width, mix, ahead);

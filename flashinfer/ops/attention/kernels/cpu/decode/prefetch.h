@@ -7,10 +7,10 @@
 namespace flashinfer::cpu::attention {
 using namespace flashinfer::attention;
 
-/// Lines that the next block will read, in the order in which they are asked for: four runs at a time, one line of each in turn.
-/// One core gets 16-19 GB/s from one run of prefetches and 22-24 from four (Zen 4, pages of 64 KB in random order), as much as the
-/// page sum. They are asked for at the rate at which the loops read, so that memory never idles: bursts fill the miss queue and
-/// stall. To L2 (T1): the current block leaves no room in L1.
+/// Lines that the next block will read, in the order in which they are asked for: four runs at a time, one line of each
+/// in turn. One core gets 16-19 GB/s from one run of prefetches and 22-24 from four (Zen 4, pages of 64 KB in random
+/// order), as much as the page sum. They are asked for at the rate at which the loops read, so that memory never idles:
+/// bursts fill the miss queue and stall. To L2 (T1): the current block leaves no room in L1.
 struct Lines {
   static constexpr int kMost = 2048, kRuns = 4 * kBlockKeys;
   const char* lines[kMost + 32];
@@ -34,7 +34,8 @@ struct Lines {
         r[j] = &runs[at < used ? at : used - 1];
         even &= at < used && r[j]->bytes == r[0]->bytes;
       }
-      if (even) list_four(r[0]->at, r[1]->at, r[2]->at, r[3]->at, r[0]->bytes);
+      if (even)
+        list_four(r[0]->at, r[1]->at, r[2]->at, r[3]->at, r[0]->bytes);
       else
         for (int j = 0; j < 4 && i + j * quarter < used; ++j)
           for (int64_t d = 0; d < r[j]->bytes && count < kMost; d += 64) lines[count++] = r[j]->at + d;
@@ -44,7 +45,8 @@ struct Lines {
   /// One store for four lines: while the list is made memory waits.
   FI_VEC_INLINE void list_four(const char* a, const char* b, const char* c, const char* d, int64_t bytes) {
     typedef int64_t Four __attribute__((vector_size(32)));
-    Four from = {reinterpret_cast<int64_t>(a), reinterpret_cast<int64_t>(b), reinterpret_cast<int64_t>(c), reinterpret_cast<int64_t>(d)};
+    Four from = {reinterpret_cast<int64_t>(a), reinterpret_cast<int64_t>(b), reinterpret_cast<int64_t>(c),
+                 reinterpret_cast<int64_t>(d)};
     const int64_t most = (kMost - count) / 4, n = (bytes + 63) / 64;
     const char** to = lines + count;
     for (int64_t i = 0; i < (n < most ? n : most); ++i, from += 64, to += 4) memcpy(to, &from, 32);
@@ -58,8 +60,10 @@ struct Lines {
   /// N lines every D calls; `i` counts the calls.
   template <int N, int D>
   FI_VEC_INLINE void share(int64_t i) {
-    if constexpr (N >= D) ask<N / D>();
-    else if (i % (D / N) == 0) ask<1>();
+    if constexpr (N >= D)
+      ask<N / D>();
+    else if (i % (D / N) == 0)
+      ask<1>();
   }
   template <int N>
   FI_VEC_INLINE void ask() {

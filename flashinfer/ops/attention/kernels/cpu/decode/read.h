@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side of the decode kernel that reads: where a block's rows lie, which lines are asked for while another block is worked on, and
-// rows that become bf16 in scratch before they are multiplied.
+// The side of the decode kernel that reads: where a block's rows lie, which lines are asked for while another block is
+// worked on, and rows that become bf16 in scratch before they are multiplied.
 #pragma once
-#include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
+#include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/scratch.h"
 
 namespace flashinfer::cpu::attention {
@@ -19,7 +19,8 @@ struct DecodeReader {
   const DecodeScratch& s;
   Lines ahead;
 
-  DecodeReader(const AttentionParams& params, const AttentionWorkItem& work, const DecodeScratch& scratch) : p(params), w(work), s(scratch) {}
+  DecodeReader(const AttentionParams& params, const AttentionWorkItem& work, const DecodeScratch& scratch)
+      : p(params), w(work), s(scratch) {}
 
   /// The rows of keys [first, first + kDecodeKeys) that lie in [lo, hi).
   void find(Block& at, int64_t first, int64_t lo, int64_t hi) const {
@@ -30,13 +31,14 @@ struct DecodeReader {
     const int64_t item = static_cast<int64_t>(sizeof(KV));
     return p.k_stride_h * item == T::bytes(p.head_dim_qk) && p.v_stride_h * item == T::bytes(p.head_dim_vo);
   }
-  /// What to ask for while part `part` of `parts` of a block is worked on, where the heads of a token lie side by side: as large a part of
-  /// the next block's tokens, in the order of memory.
+  /// What to ask for while part `part` of `parts` of a block is worked on, where the heads of a token lie side by side:
+  /// as large a part of the next block's tokens, in the order of memory.
   void look_ahead(const Block* next, int64_t part, int64_t parts) {
     ahead.clear();
     if (next) {
       const int64_t n = next->count;
-      add_rows(*next, next->first + n * part / parts, next->first + n * (part + 1) / parts, w.head_begin, w.head_end - w.head_begin);
+      add_rows(*next, next->first + n * part / parts, next->first + n * (part + 1) / parts, w.head_begin,
+               w.head_end - w.head_begin);
     }
     ahead.start(s.zeros);
   }
@@ -53,13 +55,16 @@ struct DecodeReader {
     for (int64_t j = begin; j < end; ++j) ahead.add(block.v[j] + head * p.v_stride_h, many * T::bytes(p.head_dim_vo));
     if constexpr (T::kFp4) {
       ahead.list();
-      for (int64_t j = begin; j < end; ++j) ahead.add(block.k_sf[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
-      for (int64_t j = begin; j < end; ++j) ahead.add(block.v_sf[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
+      for (int64_t j = begin; j < end; ++j)
+        ahead.add(block.k_sf[j] + head * p.k_sf_stride_h, many * p.head_dim_qk / 16);
+      for (int64_t j = begin; j < end; ++j)
+        ahead.add(block.v_sf[j] + head * p.v_sf_stride_h, many * p.head_dim_vo / 16);
     }
   }
 
-  /// Asks for one line of every 4 KB that rows lie in, so that the page walks of a block overlap: a prefetch does not retire before its
-  /// translation. One of every row instead (of 2 KB) fills the miss queue: 5 to 10 % slower on one core.
+  /// Asks for one line of every 4 KB that rows lie in, so that the page walks of a block overlap: a prefetch does not
+  /// retire before its translation. One of every row instead (of 2 KB) fills the miss queue: 5 to 10 % slower on one
+  /// core.
   void touch(const Block& block) const {
     uintptr_t k = 0, v = 0;
     for (int64_t j = block.first; j < block.first + block.count; ++j) {
@@ -80,7 +85,8 @@ struct DecodeReader {
       for (int64_t j = 0; j < kDecodeKeys; ++j) out[j] = rows[j] + offset;
       return;
     }
-    for (int64_t j = 0; j < kDecodeKeys; ++j) out[j] = j >= seen.lo && j < seen.hi ? rows[j] + offset : reinterpret_cast<const E*>(s.zeros);
+    for (int64_t j = 0; j < kDecodeKeys; ++j)
+      out[j] = j >= seen.lo && j < seen.hi ? rows[j] + offset : reinterpret_cast<const E*>(s.zeros);
   }
   /// The row of key j of one head, as it lies.
   template <bool Values>
@@ -95,8 +101,10 @@ struct DecodeReader {
   /// Its cells: as they lie or, converted, in scratch.
   template <bool Values>
   FI_VEC_INLINE const Cell* cells(const Block& at, int64_t head, int64_t j) const {
-    if constexpr (!T::kConvert) return row_of<Values>(at, head, j);
-    else return scratch_of<Values>(j);
+    if constexpr (!T::kConvert)
+      return row_of<Values>(at, head, j);
+    else
+      return scratch_of<Values>(j);
   }
   template <bool Values>
   void convert(const Block& at, int64_t head, int64_t begin, int64_t end) {
@@ -105,8 +113,10 @@ struct DecodeReader {
       const KV* row = row_of<Values>(at, head, j);
       Cell* to = scratch_of<Values>(j);
       ahead.ask<1>();
-      if constexpr (!T::kFp4) widen_row(row, dim, to);
-      else widen_row(row, Values ? at.v_sf[j] + head * p.v_sf_stride_h : at.k_sf[j] + head * p.k_sf_stride_h, dim, to);
+      if constexpr (!T::kFp4)
+        widen_row(row, dim, to);
+      else
+        widen_row(row, Values ? at.v_sf[j] + head * p.v_sf_stride_h : at.k_sf[j] + head * p.k_sf_stride_h, dim, to);
     }
   }
 };

@@ -6,8 +6,8 @@
 
 namespace flashinfer::cpu::attention {
 
-/// NVFP4: groups of more heads gain more from rows of bf16, which cost once what codes cost a row. Cycles a key at D 128 from L2, codes and
-/// rows: G = 1 48 and 87, G = 4 96 and 114, G = 8 174 and 144.
+/// NVFP4: groups of more heads gain more from rows of bf16, which cost once what codes cost a row. Cycles a key at D
+/// 128 from L2, codes and rows: G = 1 48 and 87, G = 4 96 and 114, G = 8 174 and 144.
 inline constexpr int kCodesRows = 4;
 
 struct DecodeScratch {
@@ -49,13 +49,16 @@ struct DecodeTypes {
 #else
   static constexpr bool kPairs = false;
 #endif
-  static constexpr bool kCodes = kFp4 && kPairs;  // codes as they lie, where the dims allow it
+  static constexpr bool kCodes = kFp4 && kPairs;                 // codes as they lie, where the dims allow it
   static constexpr bool kConvert = kFp4 || (kNarrow && kPairs);  // a block of rows before it is multiplied
-  static constexpr DType kCell = !kConvert ? C.kv == DType::kF4E2M1x2 ? DType::kF32 : C.kv : kPairs ? DType::kBF16 : DType::kF32;
+  static constexpr DType kCell = !kConvert ? C.kv == DType::kF4E2M1x2 ? DType::kF32 : C.kv
+                                 : kPairs  ? DType::kBF16
+                                           : DType::kF32;
   using Q = scalar_of_t<C.q>;
   using KV = scalar_of_t<kFp4 ? DType::kU8 : C.kv>;
   using Cell = scalar_of_t<kCell>;
-  /// Every how many lines that the products read one is asked for: conversion reads (and asks for) half of what there is.
+  /// Every how many lines that the products read one is asked for: conversion reads (and asks for) half of what there
+  /// is.
   static constexpr int kShare = !kConvert ? 1 : kFp4 ? 8 : 4;
   static constexpr int64_t bytes(int64_t dim) { return kFp4 ? dim / 2 : dim * static_cast<int64_t>(sizeof(KV)); }
 };

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Online softmax over one block for the decode kernel: W rows (query heads of one token) at once, lanes are rows x keys.
+// Online softmax over one block for the decode kernel: W rows (query heads of one token) at once, lanes are rows x
+// keys.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/rows.h"
 #include "flashinfer/ops/attention/kernels/decode_params.h"
 
 namespace flashinfer::cpu::attention {
 
-/// Lane of logit (row, key) of a block in a pass of W rows: vectors of kLanes / W keys, in a vector row-major. W = 1: just keys.
+/// Lane of logit (row, key) of a block in a pass of W rows: vectors of kLanes / W keys, in a vector row-major. W = 1:
+/// just keys.
 template <int W>
 struct Lanes {
-  static constexpr int kKeys = Vec::kLanes / W;               // of one vector
-  static constexpr int kVecs = kDecodeKeys / kKeys;            // of a block
+  static constexpr int kKeys = Vec::kLanes / W;      // of one vector
+  static constexpr int kVecs = kDecodeKeys / kKeys;  // of a block
   static constexpr int row(int lane) { return lane / kKeys; }
   static constexpr int key(int lane) { return lane % kKeys; }
   /// Cell (two probabilities in bf16) of keys 2 pair, 2 pair + 1: row 0; the others follow at kCellStep.
@@ -19,9 +21,9 @@ struct Lanes {
   static constexpr int cell_row(int lane) { return W == 16 ? lane : lane % 8 / kCellStep; }
 };
 
-/// State of the rows of a pass. `m`: the exponents' base in log2 units, once a lane; it lags behind the maximum by at most 8, which
-/// spares most rescaling. `l`: the denominator's parts, of probabilities as they enter the product; `exact`: not rounded, which
-/// the LSE wants.
+/// State of the rows of a pass. `m`: the exponents' base in log2 units, once a lane; it lags behind the maximum by at
+/// most 8, which spares most rescaling. `l`: the denominator's parts, of probabilities as they enter the product;
+/// `exact`: not rounded, which the LSE wants.
 struct Running {
   float m[16], l[16], exact[16];
   void reset() {
@@ -47,18 +49,23 @@ FI_VEC_INLINE Vec row_max(Vec v) {
 }
 #endif
 
-/// How raw products become logits, of the rows of one pass. Plain: the maximum is taken of raw products and `factor` folded into
-/// the exponent. Otherwise x = scale * s; x += slope * (key - query); x = cap * tanh(x / cap), and factor is log2 e.
+/// How raw products become logits, of the rows of one pass. Plain: the maximum is taken of raw products and `factor`
+/// folded into the exponent. Otherwise x = scale * s; x += slope * (key - query); x = cap * tanh(x / cap), and factor
+/// is log2 e.
 struct LogitsOf {
   float factor, scale, cap;
   bool transformed;
   explicit LogitsOf(const AttentionParams& p)
-      : factor(1.44269504f), scale(p.scale), cap(p.soft_cap), transformed(p.soft_cap > 0 || p.alibi_slopes || !(p.scale > 0)) {
+      : factor(1.44269504f),
+        scale(p.scale),
+        cap(p.soft_cap),
+        transformed(p.soft_cap > 0 || p.alibi_slopes || !(p.scale > 0)) {
     if (!transformed) factor *= p.scale;
   }
 };
 
-/// What a block shows to the rows of a pass: keys [lo, hi) of its 64. `slopes`: of the rows (null: none); `distance`: first key - query.
+/// What a block shows to the rows of a pass: keys [lo, hi) of its 64. `slopes`: of the rows (null: none); `distance`:
+/// first key - query.
 struct Shown {
   int64_t lo, hi;
   const float* slopes;
@@ -70,7 +77,8 @@ template <int W>
 inline void shape_logits(const LogitsOf& t, const Shown& b, float* s) {
   using L = Lanes<W>;
   float key[Vec::kLanes], slope[Vec::kLanes];
-  for (int i = 0; i < Vec::kLanes; ++i) key[i] = static_cast<float>(L::key(i)), slope[i] = b.slopes ? b.slopes[L::row(i)] : 0.0f;
+  for (int i = 0; i < Vec::kLanes; ++i)
+    key[i] = static_cast<float>(L::key(i)), slope[i] = b.slopes ? b.slopes[L::row(i)] : 0.0f;
   const Vec lo = splat(static_cast<float>(b.lo)), hi = splat(static_cast<float>(b.hi));
   for (int j = 0; j < L::kVecs; ++j) {
     const Vec at = load(key) + splat(static_cast<float>(j * L::kKeys));
@@ -106,7 +114,8 @@ __attribute__((noinline)) void rescale(Running& r, const float* top, float* o, i
 
 /// Logits s[kVecs][kLanes] -> probabilities: cells of bf16 at `cell`, or f32 in place.
 template <int W, bool Cells>
-inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, float* o, int64_t width, [[maybe_unused]] uint32_t* cell) {
+inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, float* o, int64_t width,
+                    [[maybe_unused]] uint32_t* cell) {
   using L = Lanes<W>;
   constexpr int kL = Vec::kLanes;
   if (t.transformed || b.lo > 0 || b.hi < kDecodeKeys) shape_logits<W>(t, b, s);
@@ -116,7 +125,8 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
 #pragma GCC unroll 1
   for (int j = 0; j < L::kVecs; j += kTops)
 #pragma GCC unroll 4
-    for (int i = 0; i < kTops; ++i) tops[i] = max(load(s + (j + i) * kL), tops[i]);  // a NaN in the first operand is dropped
+    for (int i = 0; i < kTops; ++i)
+      tops[i] = max(load(s + (j + i) * kL), tops[i]);  // a NaN in the first operand is dropped
   const Vec top = row_max<W>(max(max(tops[0], tops[1]), max(tops[2], tops[3]))) * factor;
   const Vec m = load(r.m);
   if (any(m < top & !(top - m <= splat(8.0f)))) {

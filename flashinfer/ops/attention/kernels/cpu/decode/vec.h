@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the decode kernel in f32, on every ISA and for every type that vec.h loads. Lanes are dims; R rows (1, 2 or 4) meet
-// kLanes / R keys at once, so that each element of K is converted once for R rows and the kLanes sums are added in one tree.
+// Products of the decode kernel in f32, on every ISA and for every type that vec.h loads. Lanes are dims; R rows (1, 2
+// or 4) meet kLanes / R keys at once, so that each element of K is converted once for R rows and the kLanes sums are
+// added in one tree.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
@@ -11,10 +12,17 @@ namespace flashinfer::cpu::attention::f32 {
 #if defined(__AVX512F__)
 template <int S>
 FI_VEC_INLINE __m512 meet(__m512 a, __m512 b) {  // lanes with bit S clear: a[l] + a[l ^ S]; set: of b
-  constexpr __mmask16 kSet = S == 1 ? 0xaaaa : S == 2 ? 0xcccc : S == 4 ? 0xf0f0 : 0xff00, kClear = static_cast<__mmask16>(~kSet);
+  constexpr __mmask16 kSet = S == 1   ? 0xaaaa
+                             : S == 2 ? 0xcccc
+                             : S == 4 ? 0xf0f0
+                                      : 0xff00,
+                      kClear = static_cast<__mmask16>(~kSet);
   constexpr int kSwap = S == 1 ? 0xb1 : S == 2 ? 0x4e : S == 4 ? 0xb1 : 0x4e;
-  if constexpr (S >= 4) return _mm512_add_ps(_mm512_mask_shuffle_f32x4(a, kSet, b, b, kSwap), _mm512_mask_shuffle_f32x4(b, kClear, a, a, kSwap));
-  else return _mm512_add_ps(_mm512_mask_permute_ps(a, kSet, b, kSwap), _mm512_mask_permute_ps(b, kClear, a, kSwap));
+  if constexpr (S >= 4)
+    return _mm512_add_ps(_mm512_mask_shuffle_f32x4(a, kSet, b, b, kSwap),
+                         _mm512_mask_shuffle_f32x4(b, kClear, a, a, kSwap));
+  else
+    return _mm512_add_ps(_mm512_mask_permute_ps(a, kSet, b, kSwap), _mm512_mask_permute_ps(b, kClear, a, kSwap));
 }
 FI_VEC_INLINE Vec sum_lanes(const Vec (&v)[16]) {
   __m512 r[8];
@@ -40,7 +48,8 @@ FI_VEC_INLINE Vec sum_lanes(const Vec (&v)[Vec::kLanes]) {
 
 /// Logits s[R][kDecodeKeys] of keys [begin, end), rounded outwards to kLanes / R; q[R][padded(dim)].
 template <int R, class T>
-__attribute__((noinline)) void scores(const T* const* k, int64_t begin, int64_t end, const float* q, int64_t dim, float* s, Lines& ahead) {
+__attribute__((noinline)) void scores(const T* const* k, int64_t begin, int64_t end, const float* q, int64_t dim,
+                                      float* s, Lines& ahead) {
   constexpr int kL = Vec::kLanes, kKeys = kL / R;
   static_assert(kKeys >= 1);
   const int64_t ld = padded(dim);
@@ -51,7 +60,7 @@ __attribute__((noinline)) void scores(const T* const* k, int64_t begin, int64_t 
     int64_t d = 0;
 #pragma GCC unroll 1
     for (; d + kL <= dim; d += kL) {
-      ahead.ask<kKeys * static_cast<int>(sizeof(T)) * kL / 64 + 1>();
+      ahead.ask<kKeys* static_cast<int>(sizeof(T)) * kL / 64 + 1>();
       Vec y[R];
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) y[r] = load(q + r * ld + d);
@@ -78,8 +87,8 @@ __attribute__((noinline)) void scores(const T* const* k, int64_t begin, int64_t 
 }
 
 template <int R, int N, bool Tail, class T>
-FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, int64_t d, int64_t n, const float* p, float* o,
-                               int64_t width, Lines& ahead) {
+FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, int64_t d, int64_t n, const float* p,
+                               float* o, int64_t width, Lines& ahead) {
   constexpr int kL = Vec::kLanes;
   Vec acc[R][N];
 #pragma GCC unroll 4
@@ -108,7 +117,8 @@ FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, in
 
 /// o[R][width] += p[R][kDecodeKeys] V over keys [begin, end).
 template <int R, class T>
-__attribute__((noinline)) void values(const T* const* v, int64_t begin, int64_t end, const float* p, int64_t dim, float* o, int64_t width, Lines& ahead) {
+__attribute__((noinline)) void values(const T* const* v, int64_t begin, int64_t end, const float* p, int64_t dim,
+                                      float* o, int64_t width, Lines& ahead) {
   constexpr int kL = Vec::kLanes;
 #if defined(__AVX512F__)
   constexpr int kN = R == 4 ? 4 : 8;  // 16 accumulators of 32 registers
