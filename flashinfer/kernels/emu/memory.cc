@@ -136,7 +136,7 @@ void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t fl
     if (o.gang != gang_) return map.per_gang || t.acquired.contains(o.gang);
     return o.thread == t.index || clocks_.of(t.index)[o.thread] >= o.clock;
   };
-  const auto report = [&](const Touch& o, bool wrote) {
+  const auto report_race = [&](const Touch& o, bool wrote) {
     const std::string other = o.gang == gang_ ? who(*threads_[o.thread]) : "a thread of another block";
     const std::string place = map.per_gang ? str("shared+", hex(at - reinterpret_cast<uintptr_t>(t.of->shared)))
                                            : str("global memory, ", hex(at));
@@ -157,10 +157,10 @@ void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t fl
     const size_t first = (at & 4095) >> page->log2, last = ((at & 4095) + piece - 1) >> page->log2;
     for (size_t i = first; i <= last; ++i) {
       Cell& c = page->cells[i];
-      if (!known(c.write)) report(c.write, true);
+      if (!known(c.write)) report_race(c.write, true);
       if (write) {
         for (Touch& r : c.read) {
-          if (!known(r)) report(r, false);
+          if (!known(r)) report_race(r, false);
           r.gang = 0;
         }
         c.write = mine;
