@@ -81,7 +81,7 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   row.candidate = s.candidate ? s.candidate->name : "";
   FI_CHECK(!gpu || row.candidate.starts_with("cuda"), ValueError, op.name, " ", c.name, ": no candidate serves it on ",
            to_string(options.device), s.refusals.empty() ? "" : ": " + s.refusals.front().second);
-  const cases::Outputs keep = cases::run_block(b);  // compiles; from here outputs have their memory
+  const cases::Outputs keep = cases::run_block(b);  // compiles; afterwards all outputs have memory
   const Traffic t = traffic(op, b);
   row.cost = cost_of(op, b, t);
   row.copy_bandwidth = copy_rate(options.device);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kLeastSamples = 5, kMostSamples = 2000;
 
-/// Two events around `work` on the current stream; the time is there once the second is done.
+/// Two events around `work` on the current stream; the time is available once the second is done.
 struct Span {
   cuda::Event start, end;
   explicit Span(int index) : start(index, true), end(index, true) {}
@@ -44,8 +44,8 @@ Samples time_on_gpu(int index, const GpuTiming& how, const std::function<void()>
   Span once(index);
   once.around(call);
   const double estimate = std::max(once.seconds(), 1e-6);
-  // Cold calls lie behind the overwriting, warm ones behind each other: the host is ahead of the GPU, and its own time
-  // does not show.
+  // Cold calls follow the overwriting, warm ones each other: the host runs ahead of the GPU, so its own time does not
+  // count.
   const int calls = how.cold ? 1 : static_cast<int>(std::clamp(1e-3 / estimate, 1.0, 1000.0));
   constexpr size_t kInFlight = 8;
   std::deque<Span> flying;

@@ -22,7 +22,7 @@ double now() { return static_cast<double>(op::detail::monotonic_ns()) * 1e-9; }
 template <class F>
 double best_seconds(int repeats, F&& f) {
   double best = 1e30;
-  for (int i = 0; i < repeats + 1; ++i) {  // the first touches pages and wakes threads
+  for (int i = 0; i < repeats + 1; ++i) {  // the first run touches pages and wakes threads
     const double t = now();
     f();
     if (i) best = std::min(best, now() - t);
@@ -37,7 +37,7 @@ double peak(PeakConfig::Kind kind) {
   const Tensor sink = Tensor::zeros({threads * 16}, DType::kF32);
   PeakParams p{.data = nullptr, .bytes_per_task = 0, .iterations = 2'000'000, .sink = sink.data_as<float>()};
   const double s = best_seconds(3, [&] { parallel_for(threads, [&](int64_t t) { kernel.fn(&p, t); }); });
-  // Lanes are not visible here: count by the widest vector the host build of the kernel uses.
+  // Lane counts are not visible here: use the widest vector of the kernels' host build.
 #if defined(__x86_64__)
   const double lanes = __builtin_cpu_supports("avx512bw") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 4;
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine can do right now. Bandwidth of shared machines changes within seconds, so limits are measured beside
+// Limits of the machine, measured. Bandwidth of shared machines changes within seconds, so limits are measured beside
 // each benchmark, on the same threads.
 #pragma once
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Samples {
   double median() const { return quantile(0.5); }
 };
 
-/// Bytes/s of memcpy counted as read + written, over buffers of `bytes` each (default four times a 32 MB last-level
-/// cache), best of `repeats`. The destination has been written before.
+/// Bytes/s of memcpy, reads plus writes, over buffers of `bytes` each (default four times a 32 MB last-level cache),
+/// best of `repeats`. The destination has been written before.
 double copy_bandwidth(int64_t bytes = 128 << 20, int repeats = 3);
 /// Bytes/s of streaming reads.
 double read_bandwidth(int64_t bytes = 128 << 20, int repeats = 3);

@@ -25,12 +25,12 @@ std::string index_text(const std::vector<int64_t>& index) {
   return s + "]";
 }
 
-/// With all digits: a difference in the last bit must show.
+/// With all digits, so that a difference in the last bit is visible.
 std::string element(const TensorView& v, int64_t i) { return op::python_repr(ref::load_element(v, i)); }
 
 TensorView on_host(const TensorView& v) { return TensorView(v.data(), v.dtype(), v.shape(), v.strides()); }
 
-/// `excess(i, x, y, diff)` of a pair that is not the same to the bit: 0 or less when it passes all the same.
+/// `excess(i, x, y, diff)` of a pair that is not bitwise equal: 0 or less when it is within tolerance.
 template <class Excess>
 Comparison elements(const TensorView& got, const TensorView& want, bool exact, const std::string& how, Excess excess) {
   Comparison c;
@@ -80,7 +80,7 @@ Comparison compare(const TensorView& got, const TensorView& want, double rtol, d
   if (!is_floating(want.dtype()) || want.dtype() == DType::kF4E2M1x2) return compare_bits(got, want);
   return elements(got, want, false, str("rtol ", rtol, ", atol ", atol), [rtol, atol](double x, double y, double diff) {
     if (x == y || (std::isnan(x) && std::isnan(y))) return 0.0;
-    if (!std::isfinite(y) || !std::isfinite(diff)) return HUGE_VAL;  // an infinity equals itself alone
+    if (!std::isfinite(y) || !std::isfinite(diff)) return HUGE_VAL;  // an infinity equals only itself
     return diff - (atol + rtol * std::abs(y));
   });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two tensors differ: for cases against the reference, repetitions against each other, and replay against a
-// recording.
+// Compares two tensors: a case with its reference, repetitions with each other, a replay with its recording.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,14 +11,15 @@ namespace flashinfer::cases {
 struct Comparison {
   bool equal = true;
   double max_abs = 0, max_rel = 0;
-  int64_t mismatches = 0, worst = -1;  // elements; linear index of the largest excess, of the first mismatch when exact
-  std::vector<int64_t> index;          // the same by dimension
-  std::string text;  // empty when equal: "differs in 2 of 6 elements, worst at [0, 1]: 2.0 instead of ..."
+  int64_t mismatches = 0,
+          worst = -1;          // elements; linear index of the largest excess, or of the first mismatch when exact
+  std::vector<int64_t> index;  // the same index by dimension
+  std::string text;            // empty when equal: "differs in 2 of 6 elements, worst at [0, 1]: 2.0 instead of ..."
 };
-/// Floats: |a - b| <= atol + rtol * |b| element by element, NaN equal to NaN, infinities by sign. Everything else: by
-/// its bytes.
+/// Floats: |a - b| <= atol + rtol * |b| element by element, NaN equal to NaN, infinities by sign. Other types: by
+/// bytes.
 Comparison compare(const TensorView& got, const TensorView& want, double rtol, double atol);
-/// The bytes of each element.
+/// Compares the bytes of each element.
 Comparison compare_bits(const TensorView& got, const TensorView& want);
 
 /// Tolerances for results of this dtype: f32 1e-5, f16 1e-3, bf16 1e-2, fp8 1.25e-1 (one step), f64 1e-12, integers 0.

@@ -80,7 +80,7 @@ void fill_probs(const TensorView& t, uint64_t seed) {
   });
 }
 
-/// A weight as prepare_mm_weights packs it: normal values behind the header line of each panel.
+/// A weight packed by prepare_mm_weights: normal values after the header line of each panel.
 void fill_packed(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
   if (t.rank() != 3 || t.dtype() != DType::kBF16 || t.size(0) != packed_panels(n) || t.size(1) != packed_lines(k) ||
       t.size(2) != kPackedWidth)
@@ -91,8 +91,8 @@ void fill_packed(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
     write_packed_header(t.data_as<bf16_t>() + p * t.stride(0), std::min<int64_t>(16, n - 16 * p), k);
 }
 
-/// A weight as prepare_quantized_weights makes it, [..., panels, lines, 64] of (k, n): normal values or random codes
-/// behind the headers.
+/// A weight packed by prepare_quantized_weights, [..., panels, lines, 64] of (k, n): normal values or random codes
+/// after the headers.
 void fill_panels(const TensorView& t, int64_t k, int64_t n, uint64_t seed) {
   const GemmFormat f = t.dtype() == DType::kF8E4M3 ? GemmFormat::kE4M3 : GemmFormat::kFp4;
   if (t.rank() < 3 || t.size(-3) != panels_of(n) || t.size(-2) != word_lines(f, k) || t.size(-1) != kPanelLine)
@@ -112,7 +112,7 @@ void put_half(uint8_t* p, double v) {
   const f16_t h(static_cast<float>(v));
   std::memcpy(p, &h.bits, 2);
 }
-/// GGUF blocks, [n, bytes], or a weight as prepare_gguf_weights makes it, [panels, lines, 64] of (k, n): random quants,
+/// GGUF blocks, [n, bytes], or a weight packed by prepare_gguf_weights, [panels, lines, 64] of (k, n): random quants,
 /// small scales.
 void fill_gguf(const TensorView& t, const GgufFormat& f, int64_t k, int64_t n, uint64_t seed) {
   each(t, [&](int64_t i, int64_t o) {

@@ -9,7 +9,7 @@
 
 namespace flashinfer::cases {
 
-/// Fills `t` by the rule of parse.h; `literal` holds the values when rule is "literal". ValueError: an unknown rule.
+/// Fills `t` by a fill rule of parse.h; `literal` holds the values when rule is "literal". ValueError: an unknown rule.
 void fill(const TensorView& t, std::string_view rule, const std::vector<double>& literal, uint64_t seed);
 /// Copies elements between two host views of one shape and dtype.
 void copy_elements(const TensorView& from, const TensorView& to);

@@ -139,10 +139,10 @@ std::unique_ptr<GuardedTensor> allocate(std::string argument, std::span<const in
   return g;
 }
 
-/// Puts a tensor that lies in host memory, and its guards, where the case runs.
+/// Moves a tensor in host memory, and its guards, to the device where the case runs.
 void move_to(GuardedTensor& g, Device device) {
   if (device.type == DeviceType::kCPU) return;
-  const int64_t guard = device.type == DeviceType::kEmu ? kGuard : 0;  // bytes that stay behind on each side
+  const int64_t guard = device.type == DeviceType::kEmu ? kGuard : 0;  // bytes that are not moved, on each side
   const TensorView whole = g.allocation.view().slice(0, guard, g.allocation.numel() - guard), v = g.tensor.view();
   const Tensor there = to_device(whole, device);
   if (!g.before.empty()) g.before.assign(whole.data_as<uint8_t>(), whole.data_as<uint8_t>() + whole.nbytes());
@@ -237,7 +237,7 @@ class Builder {
 
   const op::Op& op_;
   BuildOptions options_;
-  Device device_ = kCpu;  // of the tensors that are made next
+  Device device_ = kCpu;  // of the tensors created next
   Built out_;
   std::vector<std::pair<std::string_view, std::string_view>> entries_;
 };

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Case text -> a block with its tensors. The same text always gives the same bytes.
+// Parses case text into a block with its tensors. The same text always gives the same bytes.
 //
 //   input=bf16:4x5120 weight=bf16:5120 eps=1e-5 out=@input kv_layout='NHD' indptr=i32:[0,3,3,9] probs=f32:2x100:probs
 //
-// value   := None | True | False | 12 | 1e-5 | 'text' | bfloat16 | @argument | gen(seed,offset) | (value, value) |
-// tensor tensor  := dtype ':' extents [':' fill] ['^' layout] dtype   := f32 f16 bf16 e4m3 e5m2 f64 u8 i8 u16 i16 u32
-// i32 u64 i64 bool fp4x2 extents := 4x5120 | [1,2,3] (a vector with these values) | nothing (a scalar tensor) fill :=
-// normal(mean,std) | uniform(a,b) | randint(a,b) (b excluded) | const(v) | range(first) | perm | probs | nan |
-// packed(k,n) | panels(k,n)
-//            Q4_0 Q4_1 Q8_0 Q4_K Q6_K (rows of GGUF blocks), with (k,n) as prepare_gguf_weights makes them
-//            default: normal(0,1) for floats, randint(0,100) for integers, fair coins for bool
-// layout  := pad8 (rows 8 elements longer than they are used) | t (last two axes swapped in memory) | perm(1,0,2)
-// (order of the
-//            axes in memory, outermost first)
+//  value   := None | True | False | 12 | 1e-5 | 'text' | bfloat16 | @argument | gen(seed,offset) |
+//             (value, value) | tensor
+//  tensor  := dtype ':' extents [':' fill] ['^' layout]
+//  dtype   := f32 f16 bf16 e4m3 e5m2 f64 u8 i8 u16 i16 u32 i32 u64 i64 bool fp4x2
+//  extents := 4x5120 | [1,2,3] (a vector with these values) | nothing (a scalar tensor)
+//  fill    := normal(mean,std) | uniform(a,b) | randint(a,b) (b excluded) | const(v) | range(first) | perm | probs |
+//             nan | packed(k,n) | panels(k,n)
+//             Q4_0 Q4_1 Q8_0 Q4_K Q6_K (rows of GGUF blocks), with (k,n) as packed by prepare_gguf_weights
+//             default: normal(0,1) for floats, randint(0,100) for integers, fair coins for bool
+//  layout  := pad8 (8 unused elements after each row) | t (last two axes swapped in memory) |
+//             perm(1,0,2) (order of the axes in memory, outermost first)
 // `init.name=value` and `plan.name=value` are arguments of the receiver's __init__ and plan when the op is a method.
 #pragma once
 #include <memory>
@@ -24,11 +25,11 @@
 
 namespace flashinfer::cases {
 
-/// A tensor of a case lies between guards, and gaps of strided layouts hold a pattern: bytes that no op may touch.
+/// A tensor of a case has guards on both sides, and gaps of strided layouts hold a pattern: bytes that no op may touch.
 struct GuardedTensor {
   std::string argument;
   Tensor tensor;
-  Tensor allocation;            // u8[...], with the guards; on the emulator without: it finds whoever leaves a tensor
+  Tensor allocation;  // u8[...], with the guards; without them on the emulator, which detects accesses outside a tensor
   std::vector<uint8_t> before;  // its bytes before the call
 };
 
@@ -47,7 +48,7 @@ struct Built {
 
 /// ValueError with the position for text that does not parse; runs __init__ and plan for methods.
 Built build(const op::Op& op, std::string_view args, const BuildOptions& options = {});
-/// A guarded, patterned tensor (for outputs that the case leaves to the op).
+/// A guarded, patterned tensor (for absent outputs).
 std::unique_ptr<GuardedTensor> guarded(std::string argument, std::span<const int64_t> shape, DType dtype,
                                        Device device = kCpu);
 /// Empty, or which bytes outside the elements (of inputs: any bytes) changed.

@@ -74,7 +74,7 @@ void check_padded(const op::Op& op, const op::Case& c, const Outputs& first, Dev
   try {
     Built b = build(op, c.args, {.device = device, .pad_inputs = true});
     expect_same(first, run_guarded(op, b, "padded rows"), "padded rows");
-  } catch (const Error& e) {  // an op may demand contiguous arguments, if it says so
+  } catch (const Error& e) {  // an op may require contiguous arguments, if its error says so
     const std::string_view m = e.message();
     if (m.find("contiguous") == m.npos && m.find("stride") == m.npos) throw;
   }
@@ -115,7 +115,7 @@ Outputs run_block(Built& b) {
 
 namespace {
 
-/// Empty, or why another candidate than `wanted` would serve.
+/// Empty, or why a candidate other than `wanted` is selected.
 std::string served_by_another(const op::Op& op, const Built& b, std::string_view wanted) {
   const op::Selection s = op::explain(op, b.block.data());
   if (s.candidate && s.candidate->name == wanted) return {};
@@ -132,14 +132,14 @@ void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, cons
   }
 }
 
-/// "cuda", or the name behind which a GPU's candidate of this op goes ("cuda_cublaslt").
+/// "cuda", or the name of the op's GPU candidate that has another name ("cuda_cublaslt").
 const char* gpu_candidate(const op::Op& op) {
   for (const op::Candidate& c : op.candidates)
     if (std::string_view(c.name).starts_with("cuda")) return c.name;
   return "cuda";
 }
 
-/// What the candidate for GPUs says against the row; empty: it takes it.
+/// Why the GPU candidate does not support the row; empty: it does.
 std::string check_all(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   const bool cpu = run.device.type == DeviceType::kCPU;
   Built b = build(op, c.args, {.device = run.device});
@@ -177,7 +177,7 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   return r;
 }
 
-/// A kernel of a library, "cuda_<library>", is not on the emulator.
+/// Candidates named "cuda_<library>" call a library, which the emulator cannot run.
 bool serves(const op::Op& op, Device device) {
   for (const op::Candidate& c : op.candidates) {
     const std::string_view name = c.name;

@@ -22,13 +22,13 @@ Outputs run_block(Built& b);
 struct CaseResult {
   bool passed = true;
   std::string failure;  // what went wrong, one line
-  std::string refused;  // on a GPU or the emulator: why the candidate `cuda` does not take this row; nothing was run
+  std::string refused;  // on a GPU or the emulator: why the candidate `cuda` does not support this row; nothing was run
   std::string repro;    // flashinfer cases rmsnorm --args 'input=...'
 };
 CaseResult run_case(const op::Op& op, const op::Case& c);
 
-/// The same on a GPU or the emulator, where the candidate `cuda` serves: tensors are copied there, results back. On the
-/// emulator every run is made under `seeds` schedules and must give the same bits.
+/// The same on a GPU or the emulator, with the candidate `cuda`: tensors are copied there, results back. On the
+/// emulator every run uses `seeds` schedules, which must give the same bits.
 struct DeviceRun {
   Device device = kCpu;
   int seeds = 3;

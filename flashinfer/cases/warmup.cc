@@ -18,7 +18,7 @@ const op::Op& find(const std::string& name) {
   return *op;
 }
 
-/// Selects without launching, so that candidates ask for their kernels.
+/// Selects without launching, so that candidates look up their kernels.
 op::Selection select(const op::Op& op, std::string_view args, Device device = kCpu) {
   cases::BuildOptions options;
   options.device = device;

@@ -2,10 +2,10 @@
 // The `flashinfer` command. A subcommand is one file flashinfer/cli/cmd_<name>.cc that defines
 //   namespace flashinfer::cli { void add_<name>(CLI::App& app, int& exit_code); }
 // which adds its CLI11 subcommand(s) to `app` and whose callback sets `exit_code` (0 unless set). CMake finds the file
-// and calls the function; nothing else is edited. Text goes through print() and print_error(), since the command may
-// run inside another program (Python's `flashinfer` is made from this table). Exit codes: 0 all well, 1 a failure that
-// the command exists to find (a mismatch), 2 wrong usage or unreadable input. A flashinfer::Error or std::exception
-// thrown by a callback prints one line and exits 2.
+// and calls the function; nothing else is edited. Text is written with print() and print_error(), since the command may
+// run inside another program (Python's `flashinfer` is generated from this table). Exit codes: 0 success, 1 a failure
+// that the command exists to find (a mismatch), 2 wrong usage or unreadable input. A flashinfer::Error or
+// std::exception thrown by a callback prints one line and exits 2.
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -16,12 +16,12 @@ namespace flashinfer::cli {
 /// Generated: calls every add_<name>.
 void add_commands(CLI::App& app, int& exit_code);
 
-/// As printf, to the standard output and the standard error, or to the program that runs the command.
+/// As printf, to stdout and stderr, or to the program that runs the command.
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
-/// Whether somebody watches: colours and lines that are rewritten are welcome.
+/// Whether the output is a terminal: colours and rewritten lines are allowed.
 bool is_terminal();
-/// What the host language says about itself.
+/// Sections that the host language provides.
 std::vector<Section> host_sections();
 
 }  // namespace flashinfer::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer aot`: compiles the kernels of the case tables ahead, for machines without a compiler.
+// `flashinfer aot`: precompiles the kernels of the case tables, for machines without a compiler.
 #include <optional>
 #include <set>
 #include <string>
@@ -32,7 +32,7 @@ std::vector<const op::Op*> chosen(const std::vector<std::string>& names) {
   return ops;
 }
 
-/// One line that is rewritten on a terminal, one line each ten percent elsewhere.
+/// One rewritten line on a terminal, elsewhere one line each ten percent.
 void show(const jit::Progress& p) {
   const bool terminal = is_terminal();
   const int64_t step = std::max<int64_t>(1, p.total / 10);
@@ -46,7 +46,7 @@ void show(const jit::Progress& p) {
 
 using Listed = std::vector<std::pair<jit::Target, std::vector<jit::Request>>>;
 
-/// The kernels by target: a GPU's heuristics may choose others than its neighbour's.
+/// The kernels by target: heuristics may choose different kernels for different GPUs.
 Listed list_kernels(const Options& o, std::vector<std::string>& problems) {
   const auto ops = chosen(o.ops);
   const unsigned tags = o.all ? 0u : unsigned{op::kAot};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer collect-env`: a report for bug reports. It always succeeds: what cannot be found out is said to be
-// missing.
+// `flashinfer collect-env`: a report for bug reports. It always succeeds: facts that cannot be determined are reported
+// as missing.
 #include <gnu/libc-version.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// What follows `name` and a separator in a file of such lines; empty when there is none.
+/// The text after `name` and a separator in a file of such lines; empty when there is none.
 std::string value_in(const std::string& path, const std::string& name) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);)

@@ -13,7 +13,7 @@ namespace {
 int run(const std::string& path) {
   auto commands = nlohmann::ordered_json::array();
   for (const auto& m : jit::module_statuses({})) {
-    // Artifacts made ahead may have been built elsewhere: the folder they lie in now is where their command works.
+    // Precompiled artifacts may have been built elsewhere: their command works in the folder that holds them now.
     commands.push_back({{"directory", m.directory},
                         {"arguments", m.meta.arguments},
                         {"file", jit::source_path(m.directory, m.target)}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer list-modules [NAME]`: the kernels of the case tables and of the cache; with NAME (or its beginning) the
-// details.
+// `flashinfer list-modules [NAME]`: the kernels of the case tables and of the cache; with NAME (or its beginning), in
+// detail.
 #include <string>
 
 #include "flashinfer/cli/cli.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts follow FlashInfer's replay command; scripts parse them. Exit codes are ours: 0 all that was compared
+// The texts are those of FlashInfer's replay command, which scripts parse. Exit codes are ours: 0 all that was compared
 // passed, 1 not, 2 wrong usage or nothing readable.
 #include <chrono>
 #include <memory>
@@ -97,7 +97,7 @@ Json to_json(const replay::Report& report, const std::string& dir) {
           {"calls", calls}};
 }
 
-/// Every second one line on stderr while results do not show by themselves.
+/// One line on stderr every second while no results are printed.
 void show_progress(size_t done, size_t total) {
   static auto last = std::chrono::steady_clock::now();
   const auto now = std::chrono::steady_clock::now();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `flashinfer show-config`: what this library is, what it runs on, and every environment variable with its meaning and
-// value.
+// `flashinfer show-config`: the library, the machine, and every environment variable with its meaning and value.
 #include <string>
 
 #include "flashinfer/cli/cli.h"

@@ -8,7 +8,7 @@ namespace flashinfer::cli {
 std::string cpu_model();
 /// "x86-64-v4, x86-64-v3, portable": the targets whose kernels this CPU runs.
 std::string runnable_targets();
-/// The C++ compiler that makes kernels, or why there is none.
+/// The C++ compiler for kernels, or why there is none.
 std::string kernel_compiler();
 
 }  // namespace flashinfer::cli

@@ -8,9 +8,9 @@
 
 namespace flashinfer::cli {
 
-/// The kernels of the ops' case tables (those compiled ahead) and whatever else is on disk.
+/// The kernels of the ops' case tables (those that `aot` compiles) and all others on disk.
 std::vector<jit::ModuleStatus> all_modules();
-/// "norm.rmsnorm{dtype=bfloat16}", with the target behind it when it is not the selected one.
+/// "norm.rmsnorm{dtype=bfloat16}", followed by the target when it is not the selected one.
 std::string shown_name(const jit::ModuleStatus& m);
 /// Local time, "2026-11-21 10:16:06".
 std::string time_text(int64_t unix_seconds);

@@ -18,7 +18,7 @@
 namespace flashinfer::cli {
 namespace {
 
-/// The host of the command that runs now; replay prints from its workers, so this is not per thread.
+/// The host of the running command; replay prints from its workers, so this is not per thread.
 struct Running {
   std::mutex one_command, one_text;
   const Host* host = nullptr;
@@ -36,10 +36,10 @@ void write(bool error, std::string_view text) {
   if (r.host == nullptr || !r.host->write) {
     std::FILE* file = error ? stderr : stdout;
     std::fwrite(text.data(), 1, text.size(), file);
-    std::fflush(file);  // what was said before a crash is on the screen or in the file
+    std::fflush(file);  // text printed before a crash must not be lost
     return;
   }
-  if (r.failure) return;  // nobody listens any more
+  if (r.failure) return;  // the host failed: drop output
   try {
     r.host->write(error, text);
   } catch (...) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line as a function, for programs in other languages that are to have the same one.
+// The command line as a function, for programs in other languages.
 #pragma once
 #include <functional>
 #include <string>
@@ -15,19 +15,19 @@ struct Section {
   std::vector<std::pair<std::string, std::string>> lines;
 };
 
-/// Who runs the command and reads what it says.
+/// The program that runs the command and receives its output.
 struct Host {
   std::function<void(bool error, std::string_view text)> write = {};  // empty: the program's stdout and stderr
   bool terminal = false;                                              // with write: whether it ends on a terminal
   std::function<std::vector<Section>()> sections =
-      {};  // of the language around us; collect-env puts their lines behind its own
+      {};  // of the host language; collect-env appends their lines to its own
 };
 
-/// Runs `flashinfer <args>` and returns its exit code (cli.h). One at a time in a process: a second call waits. What
-/// `write` throws is thrown when the command has ended.
+/// Runs `flashinfer <args>` and returns its exit code (cli.h). One at a time in a process: a second call waits. An
+/// exception of `write` is rethrown when the command has ended.
 int run(const std::vector<std::string>& args, const Host& host = {});
 
-/// The subcommands as JSON, for making the same ones elsewhere (run_c.h).
+/// The subcommands as JSON, for generating them in another language (run_c.h).
 std::string commands_json();
 
 }  // namespace flashinfer::cli

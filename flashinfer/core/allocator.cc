@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default allocator. Decode steps ask for the same sizes again and again; a freed block waits in its size class, so
+// The default allocator. Decode steps request the same sizes again and again; a freed block waits in its size class, so
 // that a result of some MB costs neither a system call nor page faults (0.25 us per 4 KB page) each time.
 #include <sys/mman.h>
 
@@ -100,12 +100,12 @@ class CachingAllocator {
     if (bytes >= kHugePage && align < kHugePage) align = kHugePage;
     void* p = nullptr;
     if (posix_memalign(&p, align, bytes) != 0) return nullptr;
-    // Huge pages save TLB misses: paged caches and weights are read all over.
+    // Huge pages reduce TLB misses: caches and weights are read at scattered addresses.
     if (bytes >= kHugePage) madvise(p, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
     return p;
   }
 
-  /// Gives all cached blocks back to the system.
+  /// Returns all cached blocks to the system.
   void trim() {
     const std::lock_guard lock(mutex_);
     for (Free*& head : free_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors. Every message a user sees names the op, the argument and both values; its kind is the Python exception class
-// that users of the Python interface would catch.
+// Errors. Every message names the op, the argument and both values; its kind is the Python exception class that the
+// Python interface raises.
 #pragma once
 #include <sstream>
 #include <stdexcept>
@@ -47,12 +47,12 @@ struct RuntimeError : Error {
 struct NotImplementedError : Error {
   explicit NotImplementedError(const std::string& m) : Error(ErrorKind::kNotImplementedError, m) {}
 };
-/// A bug of ours, never the caller's fault.
+/// A bug in the library, never the caller's fault.
 struct InternalError : Error {
   explicit InternalError(const std::string& m) : Error(ErrorKind::kInternalError, m) {}
 };
 
-/// Throws the class that belongs to `kind`.
+/// Throws the class of `kind`.
 [[noreturn]] void throw_error(ErrorKind kind, const std::string& message);
 
 /// str("page id ", id, " is outside the pool of ", n, " pages")

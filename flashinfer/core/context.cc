@@ -11,10 +11,10 @@ namespace flashinfer {
 namespace {
 
 thread_local const Context* t_context = nullptr;
-thread_local bool t_in_task = false;  // this thread is inside a parallel task: further parallel calls run inline
+thread_local bool t_in_task = false;  // this thread is inside a parallel task: nested parallel calls run inline
 
-/// One parallel call. Whoever's threads run the tasks, they see the caller's context, and an exception comes back to
-/// the caller.
+/// One parallel call. On whichever threads its tasks run, they see the caller's context, and an exception is rethrown
+/// in the caller.
 struct ParallelCall {
   void (*task)(void*, int64_t);
   void* arg;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call runs with: device, stream, threads, memory. One context is current per thread; the default one serves
-// programs that never mention contexts.
+// Execution context of a call: device, stream, threads, memory. One context is current per thread; the default one is
+// for programs that do not use contexts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace flashinfer {
 
-/// Runs `n` independent tasks, on any threads, and returns when all are done. An engine lends its own pool through
-/// this. Results never depend on how many threads there are.
+/// Runs `n` independent tasks, on any threads, and returns when all are done. An engine passes its own pool this way.
+/// Results do not depend on the number of threads.
 struct Executor {
   using Task = void (*)(void* arg, int64_t index);
   void* self = nullptr;
-  int threads = 1;  // how many tasks may usefully run at once
+  int threads = 1;  // number of tasks that can usefully run at once
   void (*run)(void* self, int64_t n, Task task, void* arg) = nullptr;
 };
 /// The library's pool: FLASHINFER_NUM_THREADS threads (default: the cores this process may use), started at the first
-/// parallel call, spinning briefly between calls, then sleeping; made anew in a forked child.
+/// parallel call. Workers spin briefly between calls, then sleep. A forked child gets a new pool.
 Executor default_executor();
-/// A pool of its own with `threads` threads (for tests and engines); lives as long as the pointer.
+/// A separate pool with `threads` threads (for tests and engines); lives as long as the pointer.
 std::shared_ptr<const Executor> make_thread_pool(int threads);
 
 /// Memory for results and scratch. The default keeps freed blocks in size classes for reuse (decode steps repeat their
@@ -55,8 +55,7 @@ class ContextScope {
   const Context* previous_;
 };
 
-/// Runs f(i) for i in [0, n) on the current context's executor. Exceptions thrown by tasks are rethrown (the first)
-/// here.
+/// Runs f(i) for i in [0, n) on the current context's executor. The first exception thrown by a task is rethrown here.
 template <class F>
 void parallel_for(int64_t n, F&& f);
 

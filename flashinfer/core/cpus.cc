@@ -25,7 +25,7 @@ int affinity_cpus() {
   return 1;
 }
 
-/// CPUs that a quota of `quota` per `period` microseconds allows, rounded up; 0: no limit.
+/// Number of CPUs allowed by a quota of `quota` per `period` microseconds, rounded up; 0: no limit.
 int quota_cpus(double quota, double period) {
   if (quota <= 0 || period <= 0) return 0;
   return std::max(1, static_cast<int>((quota + period - 1) / period));
@@ -66,8 +66,8 @@ int cgroup_cpus() {
     if (controllers.find(",cpu,") != std::string::npos)
       limit = smaller_limit(limit, quota_of("/sys/fs/cgroup/cpu", folder, false));
   }
-  // In a container the folder named there is often the host's and not visible; its own limits then lie at the mount's
-  // root.
+  // In a container the folder named there is often the host's and not visible; the container's limits are then at the
+  // root of the mount.
   limit = smaller_limit(limit, quota_of("/sys/fs/cgroup", "", true));
   return smaller_limit(limit, quota_of("/sys/fs/cgroup/cpu", "", false));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a CUDA kernel is launched. Freestanding: the emulator takes it as the driver does.
+// Launch parameters of a CUDA kernel, for the driver and the emulator. Freestanding.
 #pragma once
 
 namespace flashinfer::cuda {
@@ -10,7 +10,7 @@ struct Launch {
   unsigned cluster[3] = {1, 1, 1};  // blocks a cluster, dividing the grid; more than one needs sm_90
   unsigned shared_bytes = 0;        // dynamic shared memory of a block
   bool cooperative = false;         // all blocks run at once (grid-wide barriers)
-  bool pdl = false;  // programmatic dependent launch: may start before the kernel in front has ended (griddepcontrol)
+  bool pdl = false;  // programmatic dependent launch: may start before the previous kernel has ended (griddepcontrol)
 };
 
 }  // namespace flashinfer::cuda

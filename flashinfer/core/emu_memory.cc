@@ -14,7 +14,7 @@ namespace flashinfer::emu_memory {
 namespace {
 
 constexpr size_t kRed = 256;
-/// Blocks from here on are mapped and take memory where they are touched: addresses beyond 2^31 elements are tested so.
+/// Larger blocks are mapped sparsely and use memory only where touched, for tests of addresses beyond 2^31 elements.
 constexpr size_t kSparse = size_t{1} << 30;
 
 struct State {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the emulated GPU, `emu:0`: host memory between red zones, which the emulator knows block by block.
+// Memory of the emulated GPU, `emu:0`: host memory between red zones, tracked block by block.
 #pragma once
 #include <cstddef>
 #include <vector>
 
 namespace flashinfer::emu_memory {
 
-/// 256-byte aligned, as on a GPU; at least 256 bytes before and behind belong to no other block. Filled with 0xff bytes
-/// (NaN); from 1 GiB on with zeros, and only what is touched takes memory.
+/// 256-byte aligned, as on a GPU; at least 256 bytes before and after belong to no other block. Filled with 0xff bytes
+/// (NaN); from 1 GiB on with zeros, and only touched pages use memory.
 void* allocate(size_t bytes);
 void release(void* p);
 
@@ -15,7 +15,7 @@ struct Range {
   const void* begin;
   size_t bytes;
 };
-/// All blocks there are, by address.
+/// All live blocks, by address.
 std::vector<Range> ranges();
 
 }  // namespace flashinfer::emu_memory

@@ -158,7 +158,7 @@ std::string_view strip(std::string_view s) {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Drops the underscores that Python allows between two digits; nothing when one stands elsewhere.
+/// Drops underscores between two digits, as Python allows; nullopt when one is elsewhere.
 std::optional<std::string> without_underscores(std::string_view s) {
   std::string out;
   for (size_t i = 0; i < s.size(); ++i) {
@@ -171,7 +171,7 @@ std::optional<std::string> without_underscores(std::string_view s) {
   return out;
 }
 
-/// Numbers beyond 64 bits, which Python has, become the nearest that we have.
+/// Numbers beyond 64 bits, which Python has, are clamped.
 std::optional<int64_t> parse_integer(std::string_view text) {
   auto s = without_underscores(strip(text));
   if (!s || s->empty()) return std::nullopt;
@@ -208,7 +208,7 @@ bool listed(std::string_view choices, std::string_view value) {
   }
 }
 
-/// What is wrong with `value`, or nothing after filling `out`.
+/// An error text for `value`, or null after filling `out`.
 const char* parse(const Row& row, const std::string& value, Parsed& out) {
   out.text = value;
   switch (row.kind) {
@@ -254,7 +254,7 @@ Parsed read(const Row& row) {
 struct Store {
   std::mutex& mutex = fork_lock(ForkLock::kEnvironment);
   std::map<std::string_view, std::unique_ptr<const Parsed>> parsed;
-  std::vector<std::unique_ptr<const Parsed>> forgotten;  // text() handed out references to these
+  std::vector<std::unique_ptr<const Parsed>> forgotten;  // text() returned references to these
 };
 Store& store() {
   static Store& s = *new Store;  // never destroyed: exit handlers read variables too

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every environment variable the library reads, in one table, parsed once. A bad value warns once on stderr and falls
-// back to the default; nothing else in the library calls getenv.
+// back to the default; no other code of the library calls getenv.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,21 +17,21 @@ struct Variable {
 };
 /// The whole table in a fixed order, for `flashinfer show-config` and the docs.
 std::span<const Variable> table();
-/// The value in force as text (what the environment said if legal, else the default) and whether it was set.
+/// The effective value as text (the environment's if legal, else the default) and whether it was set.
 struct Current {
   std::string value;
   bool set;
 };
 Current current(std::string_view name);
 
-/// Typed access; `name` must be in the table (InternalError otherwise). Parsed at the first call and kept.
+/// Typed access; `name` must be in the table (InternalError otherwise). Parsed at the first call and cached.
 int64_t integer(std::string_view name);
 double number(std::string_view name);
 bool flag(std::string_view name);  // exactly "1"
 const std::string& text(std::string_view name);
 std::vector<std::string> list(std::string_view name);  // comma separated, blanks stripped, empty entries dropped
 
-/// Forgets what was parsed, so that the next access reads the environment again (tests; a re-imported Python module).
+/// Drops the parsed values, so that the next access reads the environment again (tests; a re-imported Python module).
 void reload();
 
 }  // namespace flashinfer::env

@@ -20,7 +20,7 @@ void take_all() {
 void release_all() {
   for (size_t i = kCount; i-- > 0;) g_locks[i].mutex.unlock();
 }
-// When the library is loaded, so before what its parts do in a child: they find the mutexes free.
+// Registered when the library is loaded, so before its parts register their own handlers, which find the mutexes free.
 [[maybe_unused]] const int registered = pthread_atfork(take_all, release_all, release_all);
 
 }  // namespace

@@ -137,7 +137,7 @@ std::optional<FileId> file_id(const std::string& path) {
 FileLock::FileLock(const std::string& path, double patience_seconds, const std::function<void()>& on_slow) {
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd_ < 0) return;
-  // Polled, because flock() has no timeout: 10 ms is little beside the compiler run that the holder is busy with.
+  // Polled, because flock() has no timeout: 10 ms is little compared with the compiler run of the holder.
   constexpr double kStep = 0.01;
   for (double waited = 0; ::flock(fd_, LOCK_EX | LOCK_NB) != 0; waited += kStep) {
     if (errno == EWOULDBLOCK && waited < patience_seconds) {

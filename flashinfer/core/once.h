@@ -5,9 +5,9 @@
 
 namespace flashinfer {
 
-/// A value made at its first use and never destroyed, as a local static is, but for fork(): a child forked while
-/// another thread makes it makes its own, where a static would have it wait for a thread that it does not have (libc's
-/// once, below call_once, knows of fork).
+/// Fork-safe lazy initialisation of a value that is never destroyed. A local static could deadlock in a child forked
+/// while another thread initialises it; here the child initialises its own value (libc's once, below call_once, handles
+/// fork).
 template <class T>
 class Once {
  public:

@@ -18,7 +18,7 @@ namespace {
 /// runtimes too.
 using Parallel = void (*)(void (*fn)(void*), void* data, unsigned num_threads, unsigned flags);
 
-/// GOMP_parallel of a runtime that is loaded; none is loaded for this.
+/// GOMP_parallel of a runtime that is already loaded; loads none.
 Parallel find_parallel() {
   void* found = nullptr;
   dl_iterate_phdr(
@@ -50,7 +50,7 @@ struct Job {
   std::atomic<int64_t> next{0};
 };
 
-/// What each thread does: claims tasks in shrinking runs, so that unequal tasks end together.
+/// Body of each thread: claims tasks in shrinking runs, so that unequal tasks end together.
 void work(void* data) {
   Job& job = *static_cast<Job*>(data);
   int64_t at = job.next.load(std::memory_order_relaxed);

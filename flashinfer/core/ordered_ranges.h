@@ -10,11 +10,11 @@
 namespace flashinfer {
 namespace detail {
 
-/// Indices that are left, of which its thread takes the first and others the last.
+/// Remaining indices of a range: its own thread takes the first, thieves the last.
 class alignas(64) Stretch {
  public:
   void assign(int64_t begin, int64_t end) { left_.store(pack(begin, end), std::memory_order_relaxed); }
-  /// Whether there was an index left; *i is it.
+  /// Takes an index into *i; false when the range is empty.
   bool take(bool first, int64_t* i) {
     uint64_t s = left_.load(std::memory_order_relaxed);
     for (;;) {
@@ -36,9 +36,9 @@ class alignas(64) Stretch {
 
 }  // namespace detail
 
-/// Runs f(i) for i in [0, n) as parallel_for does, but every thread goes through a stretch of its own in order, so that
-/// what one index asks ahead for is what the same thread reads next; who is done helps the others from the ends of
-/// their stretches, which nobody asked for yet. Pieces may therefore be small (a claim costs some ns), and threads end
+/// Runs f(i) for i in [0, n) as parallel_for does, but every thread processes its own contiguous range in order, so
+/// that the data prefetched at one index is read next by the same thread. Idle threads steal from the ends of other
+/// ranges, which are not prefetched yet. Tasks may therefore be small (a claim costs some ns), and threads end
 /// together.
 template <class F>
 void parallel_for_ordered(int64_t n, F&& f) {

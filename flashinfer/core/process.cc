@@ -24,8 +24,8 @@ constexpr size_t kMaxOutput = 1 << 20;
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-/// The child: stdin from /dev/null, stdout and stderr to `pipe_fd`, a process group of its own (so that a timeout
-/// reaches the compiler's own children), no signal blocked or ignored by inheritance.
+/// In the child: stdin from /dev/null, stdout and stderr to `pipe_fd`, a new process group (so that a timeout reaches
+/// the compiler's own children), no inherited blocked or ignored signals.
 int spawn(const std::vector<std::string>& argv, const std::string& cwd, int pipe_fd, pid_t* pid) {
   std::vector<char*> args;
   for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
@@ -56,7 +56,7 @@ struct Child {
   bool reaped = false;
   int exit_code = 0;
 
-  /// True when it has ended. `options` as of waitpid.
+  /// True when it has ended. `options` as for waitpid.
   bool reap(int options) {
     int status = 0;
     pid_t rc = 0;
@@ -64,21 +64,20 @@ struct Child {
     }
     if (reaped || rc == 0) return reaped;
     reaped = true;
-    // No status: the host reaps all children itself (SIGCHLD ignored). The caller looks at what was produced.
+    // No status: the host reaps all children itself (SIGCHLD ignored). The caller checks the program's output files.
     if (rc == pid) exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return true;
   }
 };
 
-/// Reads until the output is closed, the child has ended or time is up (false). A process that another thread forks
-/// meanwhile inherits our end of the pipe, so that the end of the output alone may come late or never.
+/// Reads until the output is closed, the child has ended or the time is up (false). A process that another thread forks
+/// meanwhile inherits our end of the pipe, so the end of the output may come late or never.
 bool collect(int fd, Child& child, const Options& options, Clock::time_point start, std::string& output) {
   bool told = !options.on_slow, ended = false;
   char buffer[16384];
   for (;;) {
     const double now = seconds_since(start);
-    if (!told &&
-        now >= options.slow_after_seconds) {  // also when this thread was kept from running until the time was up
+    if (!told && now >= options.slow_after_seconds) {  // also when this thread was delayed beyond that time
       told = true;
       options.on_slow();
     }
@@ -86,7 +85,7 @@ bool collect(int fd, Child& child, const Options& options, Clock::time_point sta
     pollfd p{fd, POLLIN, 0};
     const int ready = ::poll(&p, 1, ended ? 0 : 20);
     if (ready < 0 && errno != EINTR) return true;
-    if (ready == 0 && ended) return true;  // all that it wrote has been read
+    if (ready == 0 && ended) return true;  // all output has been read
     if (ready <= 0) {
       ended = child.reap(WNOHANG);
       continue;
@@ -139,8 +138,7 @@ std::string find_executable(const std::string& name, const std::string& search_p
   for (size_t begin = 0; begin < search_path.size();) {
     const size_t end = std::min(search_path.find(':', begin), search_path.size());
     const std::string folder = search_path.substr(begin, end - begin);
-    // Entries that are not absolute (an empty one means ".") are passed over: a cache key must not depend on the
-    // folder.
+    // Relative entries (an empty one means ".") are skipped: a cache key must not depend on the current folder.
     if (!folder.empty() && folder[0] == '/' && usable(folder + "/" + name)) return folder + "/" + name;
     begin = end + 1;
   }

@@ -17,22 +17,22 @@ struct Options {
 struct Result {
   int exit_code = -1;  // 128 + signal when a signal ended it; 127 when it could not be started
   bool timed_out = false;
-  std::string output;  // stdout and stderr as they came, at most the first 1 MB
+  std::string output;  // stdout and stderr interleaved, at most the first 1 MB
   double seconds = 0;
   bool ok() const { return exit_code == 0 && !timed_out; }
 };
 
-/// Waits for argv[0] (a path, or a name on PATH) with stdin from /dev/null. Never throws for what the child does.
+/// Waits for argv[0] (a path, or a name on PATH) with stdin from /dev/null. Never throws for failures of the child.
 Result run(const std::vector<std::string>& argv, const Options& options = {});
 
-/// The absolute path of an executable: `name` itself when it has a slash, else the first on `search_path` (as in PATH)
-/// that `accept` (if given) takes. Empty when there is none.
+/// The absolute path of an executable: `name` itself when it has a slash, else the first on `search_path` (as PATH)
+/// that `accept` (if given) accepts. Empty when there is none.
 std::string find_executable(const std::string& name, const std::string& search_path,
                             const std::function<bool(const std::string&)>& accept = {});
 
 /// A line that a POSIX shell splits back into argv.
 std::string shell_line(const std::vector<std::string>& argv);
-/// Splits at blanks, honouring '...' and "..." as compilers' flags variables are written.
+/// Splits at blanks, honouring '...' and "...", as compiler flags in variables are written.
 std::vector<std::string> split_words(const std::string& text);
 
 }  // namespace flashinfer::process

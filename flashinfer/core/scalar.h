@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The element type enum, storage types of the narrow floats and their exact conversions. Freestanding (no standard
-// headers but <stdint.h>): kernels compiled just in time, the references and the statistics include it. All roundings
-// are to nearest even.
+// header except <stdint.h>): JIT-compiled kernels, references and statistics include it. All roundings are to nearest
+// even.
 #pragma once
 #include <stdint.h>
 
@@ -31,7 +31,7 @@ namespace scalar_detail {
 inline uint32_t bits(float x) { return __builtin_bit_cast(uint32_t, x); }
 inline float from_bits(uint32_t u) { return __builtin_bit_cast(float, u); }
 
-/// Round a finite or non-finite float to a small float with `E` exponent bits (bias 2^(E-1)-1) and `M` mantissa bits.
+/// Rounds a finite or non-finite float to a small float with `E` exponent bits (bias 2^(E-1)-1) and `M` mantissa bits.
 /// FiniteOnly: e4m3fn style, no infinity, all-ones is NaN; overflow gives NaN (as torch) and never saturates:
 /// saturating quantisers clamp first.
 template <int E, int M, bool FiniteOnly>
@@ -44,7 +44,7 @@ inline uint32_t encode(float x) {
   const int exp = static_cast<int>(mag >> 23) - 127;
   uint64_t significand;  // in units of 2^-(23 + 1) relative to 2^exp, so that halves stay visible
   int shift;
-  if (mag < 0x00800000u) return sign;  // float subnormals lie far below every narrow subnormal
+  if (mag < 0x00800000u) return sign;  // float subnormals are far below every narrow subnormal
   significand = (mag & 0x7fffffu) | 0x800000u;
   if (exp < 1 - kBias) {
     shift = 23 - M + (1 - kBias - exp);
@@ -107,7 +107,7 @@ struct e5m2_t {
   explicit operator float() const { return scalar_detail::decode<5, 2, false>(bits); }
 };
 
-/// The C++ type an element of `T` is stored as.
+/// The C++ type of a stored element of `T`.
 template <DType T>
 struct scalar_of;
 template <>

@@ -210,8 +210,7 @@ Tensor Tensor::zeros(std::span<const int64_t> shape, DType dtype, Device device)
 
 namespace {
 
-/// Copies the elements of `v` from `from` to compact memory at `to`; the last dimension goes in one piece when it is
-/// contiguous.
+/// Copies the elements of `v` from `from` to compact memory at `to`; a contiguous last dimension is copied at once.
 char* copy_elements(const TensorView& v, int dim, const char* from, char* to) {
   const int64_t item = v.item_size();
   const bool rest_compact = v.rank() - dim == 1 && (v.stride(dim) == 1 || v.size(dim) <= 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorView: a non-owning strided view, passed by value. Tensor: owns its memory, reference counted; what calls
-// return.
+// TensorView: a non-owning strided view, passed by value. Tensor: owns its memory, reference counted; returned by
+// calls.
 #pragma once
 #include <array>
 #include <concepts>
@@ -52,9 +52,9 @@ struct dtype_of<int64_t> : std::integral_constant<DType, DType::kI64> {};
 template <>
 struct dtype_of<bool> : std::integral_constant<DType, DType::kBool> {};
 
-/// A strided view of memory somebody else owns. Extents and strides are in elements and live in the view, so a view
-/// stays valid whatever happens to the object it was made from, as long as the memory does. A view of read-only memory
-/// is made by the same constructors: arguments with role `in` are never written through.
+/// A strided view of memory owned elsewhere. Extents and strides (in elements) are stored in the view, so a view stays
+/// valid as long as the memory does, whatever happens to the object it was made from. Views of read-only memory use the
+/// same constructors: arguments with role `in` are never written through.
 class TensorView {
  public:
   static constexpr int kMaxRank = 8;
@@ -145,7 +145,7 @@ class Tensor {
   static Tensor clone(const TensorView& v);
   /// A view kept alive by `owner` (which may be null: then the caller guarantees the lifetime).
   Tensor(const TensorView& view, std::shared_ptr<void> owner) : view_(view), owner_(std::move(owner)) {}
-  /// Takes the capsule over: its deleter runs when the last copy is gone.
+  /// Takes ownership of the capsule: its deleter runs when the last copy is gone.
   static Tensor from_dlpack(DLManagedTensorVersioned* managed);
   /// A new capsule that shares this tensor's memory; the consumer calls its deleter.
   DLManagedTensorVersioned* to_dlpack() const;

@@ -21,9 +21,9 @@
 namespace flashinfer {
 namespace {
 
-constexpr int64_t kMaxRound = int64_t{1} << 30;  // tasks counted in 32 bits; more go in rounds
-// Idle workers watch this long. The gaps between the calls of a decode step are shorter (1-20 us, a sampling step 50
-// us); a program that stopped calling gets its cores back after this.
+constexpr int64_t kMaxRound = int64_t{1} << 30;  // tasks are counted in 32 bits; more go in rounds
+// Idle workers spin this long. The gaps between the calls of a decode step are shorter (1-20 us, a sampling step 50
+// us); afterwards the cores are free for others.
 constexpr auto kSpin = std::chrono::microseconds(100);
 constexpr auto kSpinWithoutYield = std::chrono::microseconds(20);
 
@@ -35,8 +35,8 @@ inline void cpu_pause() {
 #endif
 }
 
-/// Polls until ready() or `limit` has passed. After 20 us it offers the core to other runnable threads (another
-/// library's OpenMP workers, a descheduled worker of ours) at every look at the clock.
+/// Polls until ready() or `limit` has passed. After 20 us it yields the core to other runnable threads (another
+/// library's OpenMP workers, a descheduled worker of ours) at every check of the clock.
 template <class Ready>
 bool poll(std::chrono::microseconds limit, Ready&& ready) {
   if (ready()) return true;
@@ -53,7 +53,7 @@ bool poll(std::chrono::microseconds limit, Ready&& ready) {
   }
 }
 
-/// Signals are for the host program's threads, but faults of a kernel belong to the thread that made them.
+/// Signals are for the host program's threads, but a kernel's faults are delivered to the thread that caused them.
 class BlockSignals {
  public:
   BlockSignals() {
@@ -70,22 +70,21 @@ class BlockSignals {
 
 }  // namespace
 
-// `state` holds the number of the call (high half) and how many of its tasks nobody has claimed (low half). A worker
-// claims by compare-and-swap, so one that comes late can neither take a task of a finished call nor lose one of the
-// next; the caller waits for claimed tasks only, never for a worker that is still asleep. The job's fields are read
-// after a claim and written after all claimed tasks are reported in `done`: no lock, and nothing for the caller to
-// reset.
+// `state` holds the number of the call (high half) and the number of its unclaimed tasks (low half). A worker claims by
+// compare-and-swap, so a late one can neither take a task of a finished call nor lose one of the next; the caller waits
+// for claimed tasks only, never for a worker that is still asleep. The job's fields are read after a claim and written
+// after all claimed tasks are reported in `done`: no lock, and nothing for the caller to reset.
 struct ThreadPool::Workers {
   explicit Workers(int threads)
       : threads(threads), spin(threads <= usable_cpus() ? kSpin : std::chrono::microseconds(0)) {}
 
   const int threads;
-  const std::chrono::microseconds spin;  // more threads than CPUs: watching would only delay those that work
+  const std::chrono::microseconds spin;  // more threads than CPUs: spinning would only delay the busy ones
   std::vector<std::thread> started;
   const std::unique_ptr<std::atomic<bool>[]> asleep{
       new std::atomic<bool>[static_cast<size_t>(threads)] {}};  // by place in `started`
 
-  alignas(64) std::atomic<bool> taken{false};  // a caller has the workers
+  alignas(64) std::atomic<bool> taken{false};  // a caller uses the workers
   Task task = nullptr;
   void* arg = nullptr;
   int64_t first = 0;
@@ -99,8 +98,8 @@ struct ThreadPool::Workers {
 
   static uint32_t unclaimed(uint64_t s) { return static_cast<uint32_t>(s); }
 
-  /// Claims and runs tasks until none is left; returns how many. Many tasks are claimed in shrinking runs (one atomic
-  /// operation each), the last ones singly, so that unequal tasks still end together.
+  /// Claims and runs tasks until none is left; returns their number. Many tasks are claimed in shrinking runs (one
+  /// atomic operation each), the last ones singly, so that unequal tasks still end together.
   uint32_t work() {
     uint32_t count = 0;
     uint64_t s = state.load(std::memory_order_relaxed);
@@ -142,17 +141,17 @@ struct ThreadPool::Workers {
     try {
       for (int i = 1; i < threads; ++i) started.emplace_back([this, i] { worker(static_cast<size_t>(i - 1)); });
     } catch (const std::system_error&) {
-      // The process may not have more threads: those that started, and the caller, do the work.
+      // The process may not create more threads: those that started, and the caller, do the work.
     }
   }
 
   /// A guest's idle CPUs are halted, which Linux takes for "not available": it queues woken threads on the waker's own
-  /// CPU, and they wait there for 4 to 8 ms behind the caller whom they should help (2 CPUs under KVM: calls of 90 us
-  /// took 160 us that long). So sleepers may not wake on this CPU; they stay off it until they are woken the next time.
+  /// CPU, where they wait for 4 to 8 ms behind the caller whom they should help (2 CPUs under KVM: calls of 90 us took
+  /// 160 us that long). So sleepers may not wake on this CPU; they stay off it until they are woken the next time.
   /// About 1 us, of the 30 to 75 of a wake-up.
   void keep_sleepers_off_this_cpu() {
 #if defined(__linux__)
-    constexpr int kMost = 16;  // among more CPUs a few on the wrong one matter little, and the calls add up
+    constexpr int kMost = 16;  // with more CPUs a few threads on the wrong one matter little, and calls add up
     cpu_set_t others;
     const int here = sched_getcpu();
     if (here < 0 || threads > kMost || sched_getaffinity(0, sizeof others, &others) != 0 ||
@@ -200,8 +199,8 @@ struct ThreadPool::Workers {
   }
 };
 
-/// Pools that exist, and what fork() does to them: a child has none of the parent's threads, so each pool gets new
-/// workers there. The old ones are left as they are (their threads cannot be joined).
+/// Registry of pools for fork(): a child has none of the parent's threads, so each pool gets new workers there. The old
+/// ones are abandoned (their threads cannot be joined).
 struct ForkGuard {
   std::mutex& mutex = fork_lock(ForkLock::kWorkers);
   std::vector<ThreadPool*> pools;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's own executor. A decode step makes about 330 parallel calls of 10-50 us each, and waking a sleeping
-// thread costs 30-75 us, so idle workers watch for the next call for a short while before they sleep.
+// thread costs 30-75 us, so idle workers spin for a short while before they sleep.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace flashinfer {
 
 /// The library's pool, whatever default_executor() is.
 Executor own_executor();
-/// Contexts made from now on run on `e` when they are not given another.
+/// Sets the executor of contexts created from now on without another one.
 void set_default_executor(const Executor& e);
 
-/// How many CPUs this process may use: its affinity mask, reduced by a cgroup quota (rounded up). At least 1.
+/// Number of CPUs this process may use: its affinity mask, reduced by a cgroup quota (rounded up). At least 1.
 int usable_cpus();
 
 class ThreadPool {
  public:
   using Task = void (*)(void* arg, int64_t index);
 
-  /// Threads are started by the first call of run().
+  /// Threads start at the first call of run().
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -29,7 +29,7 @@ class ThreadPool {
 
   int threads() const { return threads_; }
   /// Runs task(arg, 0..n-1) on the caller and the workers; tasks must not throw. Several threads may call at once:
-  /// while one has the workers, the others run their own tasks themselves and take over as soon as the workers are
+  /// while one uses the workers, the others run their own tasks themselves and use the workers as soon as they are
   /// free.
   void run(int64_t n, Task task, void* arg);
 

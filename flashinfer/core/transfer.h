@@ -11,14 +11,14 @@ inline bool host_can_read(Device d) { return d.type != DeviceType::kCUDA; }
 /// DLPack's extension device (12) is the emulator here.
 inline constexpr int kDlpackEmu = 12;
 DLDevice to_dlpack(Device d);
-/// Pinned host memory is the CPU's, managed memory the GPU's; ValueError for kinds of devices that this library does
-/// not know.
+/// Pinned host memory is the CPU's, managed memory the GPU's; ValueError for device kinds that this library does not
+/// support.
 Device from_dlpack(DLDevice d);
 
-/// Copies bytes between any two devices; when it returns, host memory that takes part holds the data or may be reused.
+/// Copies bytes between any two devices; on return, host memory that takes part holds the data or may be reused.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes);
 
-/// A copy on `device` with the same shape and strides; gaps between elements come along.
+/// A copy on `device` with the same shape and strides, including gaps between elements.
 Tensor to_device(const TensorView& v, Device device);
 
 /// `v` itself when the host can read it, else a copy in host memory that lives as long as the result. RuntimeError

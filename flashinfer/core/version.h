@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this library is and how it was built: for the banner, the metadata of a recording, `show-config` and the JIT's
-// key.
+// Version and build of this library: for the banner, the metadata of a recording, `show-config` and the JIT's key.
 #pragma once
 
 namespace flashinfer::build {
@@ -10,8 +9,8 @@ const char* commit();           // git commit, 12 digits, or "unknown"
 const char* compiler();         // "GCC 12.2.0", "Clang 19.1.7"
 const char* build_type();       // "Release", "Debug"
 const char* sanitizer_flags();  // "-fsanitize=address,undefined ..." or ""; JIT artifacts must be built with them too
-/// The folder that holds flashinfer/ (sources and kernel headers) and the build folder, as they were when this was
-/// built; an installed library may find neither.
+/// The folder of flashinfer/ (sources and kernel headers) and the build folder, at build time; an installed library may
+/// find neither.
 const char* source_root();
 const char* build_root();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warnings: things a user should know that are no errors. Printed to stderr unless the program takes them.
+// Warnings, printed to stderr unless the program handles them.
 #pragma once
 #include <string>
 
@@ -7,13 +7,13 @@ namespace flashinfer {
 
 enum class WarningKind { kUser, kDeprecation };
 
-/// Passes `message` to the handler. Callers see to it that a warning comes once.
+/// Passes `message` to the handler. Callers make sure that a warning is given once.
 void warn(const std::string& message);
-/// A way of calling that upstream will drop. Passed to the handler each time, which knows the place of the call;
-/// without a handler nobody is told: in C++ it is a way like others.
+/// A calling convention that upstream will drop. Passed to the handler on each call, which knows the calling line;
+/// ignored without a handler, as it is not deprecated in C++.
 void deprecated(const std::string& message);
 
-/// Who takes warnings from now on; null: stderr, as "flashinfer: warning: ...". Called from the thread of the call that
+/// Sets the handler of warnings; null: stderr, as "flashinfer: warning: ...". It runs on the thread of the call that
 /// warns.
 using WarningHandler = void (*)(const std::string& message, WarningKind kind);
 void set_warning_handler(WarningHandler handler);

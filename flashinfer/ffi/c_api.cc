@@ -19,7 +19,7 @@ struct flashinfer_generator {
   op::Generator generator;
 };
 
-/// A result as C sees it: a tree of values whose tensors and extents live here.
+/// A result as C sees it: a tree of values that owns its tensors and extents.
 struct flashinfer_result {
   explicit flashinfer_result(op::Value v) : source(std::move(v)) { root = convert(source); }
 

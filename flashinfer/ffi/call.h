@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C interface and TVM-FFI share: objects that hold their state, made and called by name.
+// Shared by the C interface and TVM-FFI: objects with state, constructed and called by name.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace flashinfer::ffi {
 /// 'rmsnorm'?"
 const op::Op& op_named(std::string_view name);
 
-/// Makes an object of the class and runs its `__init__` with these arguments (self excluded).
+/// Constructs an object of the class and runs its `__init__` with these arguments (self excluded).
 std::unique_ptr<op::Object> make_object(std::string_view class_name, op::Passed passed);
 
 /// The value of `self` for a method of `object`.

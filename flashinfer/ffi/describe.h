@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry as text, for languages that make their own functions from it.
+// The registry as text, from which other languages generate their functions.
 #pragma once
 #include <string>
 

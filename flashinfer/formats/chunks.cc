@@ -20,9 +20,9 @@
 namespace flashinfer::formats {
 namespace {
 
-/// A ring lets go of whole packs, so a small recording has small ones.
+/// A ring deletes whole packs, so a small recording has small ones.
 uint64_t pack_size(uint64_t limit) { return std::clamp<uint64_t>(limit / 16, 256 << 10, 64 << 20); }
-constexpr size_t kBatchBytes = 512 << 10;  // chunks written by one writev: hashed a moment ago, so still in the cache
+constexpr size_t kBatchBytes = 512 << 10;  // chunks written by one writev: still in the cache after hashing
 
 ChunkId id_of(const void* data, size_t bytes) {
   XXH128_canonical_t canonical;
@@ -68,7 +68,7 @@ void ChunkStore::open_pack() {
   packs_[pack_] = {0, 0};
 }
 
-/// After a failed write: what is in the pack ends at the last whole batch, and the next chunk starts a new pack.
+/// After a failed write: the pack is cut back to the last whole batch, and the next chunk starts a new pack.
 void ChunkStore::roll_back(uint64_t to) {
   for (const ChunkId& id : pending_ids_) known_.erase(id);
   pending_.clear();
@@ -162,7 +162,7 @@ ChunkStore::Content ChunkStore::add(const TensorView& view, int64_t chunk, std::
     const uint8_t* p = view.data_as<const uint8_t>();
     for (int64_t at = 0; at < c.bytes; at += chunk) take(p + at, static_cast<size_t>(std::min(chunk, c.bytes - at)));
   } else {
-    // The pieces of stream() live until it returns to us, so what refers to them is written before that.
+    // The pieces of stream() are valid until it gets control back, so references to them are written before that.
     std::vector<uint8_t> rest;
     stream(view, [&](const uint8_t* p, size_t n) {
       const uint8_t* end = p + n;
@@ -203,7 +203,7 @@ std::set<uint32_t> ChunkStore::write(const std::filesystem::path& file, std::spa
   std::set<uint32_t> packs;
   WriteReport r;
   const std::lock_guard lock(mutex_);
-  // Packs may be deleted under us: then everything is unknown again.
+  // Packs may be deleted by another process: then no chunk is known any more.
   struct stat st;
   if (fd_ >= 0 && (::fstat(fd_, &st) != 0 || st.st_nlink == 0)) forget();
   const uint64_t before = bytes_;
@@ -256,7 +256,7 @@ void ChunkStore::release(std::span<const uint32_t> packs) {
   const std::lock_guard lock(mutex_);
   for (const uint32_t p : packs)
     if (const auto it = packs_.find(p); it != packs_.end()) --it->second.second;
-  // What a write that failed had stored has no call either.
+  // A write that failed stored chunks that no call refers to.
   std::erase_if(packs_, [this](const auto& entry) {
     const auto& [number, use] = entry;
     if (use.second > 0 || (number == pack_ && fd_ >= 0)) return false;

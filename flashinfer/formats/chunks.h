@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunk store of a recording: tensor content cut into chunks that are kept once and named by their hash.
+// The chunk store of a recording: tensor content cut into chunks that are stored once and named by their hash.
 //
 //   <session>/chunks/<prefix>-<n>.pack      a run of records: ChunkHeader, then `bytes` bytes; only ever appended to
 //   <session>/<call>/inputs.chunks          JSON: {"chunks_version": 1, "tensors": [{"key", "dtype", "shape",
-//   "requires_grad",
-//                                           "id", "bytes", "chunk", "depth"}, ...]}
+//                                           "requires_grad", "id", "bytes", "chunk", "depth"}, ...]}
 //
 // The id of a chunk is the XXH3-128 of its bytes (canonical, high half first), in JSON as 32 hex digits. A tensor's
 // content is its elements in row-major order, cut every `chunk` bytes. depth 0: `id` is the one chunk that is the
@@ -43,7 +42,7 @@ inline constexpr char kChunksEnding[] = ".chunks";
 inline constexpr int64_t kChunkBytes = 64 << 10;
 inline constexpr int kFanOut = 256;
 
-/// The store may not grow.
+/// The store has reached its limit.
 struct StoreFull : RuntimeError {
   StoreFull() : RuntimeError("the recording is full") {}
 };
@@ -57,27 +56,27 @@ struct ChunkIdHash {
   size_t operator()(const ChunkId& id) const;
 };
 
-/// Appends chunks that are not there yet. One process writes a pack, so nothing is shared; a process that dies leaves
-/// at most a torn last record, which readers drop.
+/// Appends chunks that are not stored yet. Each process writes its own packs; a process that dies leaves at most a torn
+/// last record, which readers drop.
 class ChunkStore {
  public:
-  /// `prefix` names this process's packs; the folder is made (0700) at the first write.
+  /// `prefix` names this process's packs; the folder is created (0700) at the first write.
   ChunkStore(std::filesystem::path folder, std::string prefix);
   ~ChunkStore();
   ChunkStore(const ChunkStore&) = delete;
   ChunkStore& operator=(const ChunkStore&) = delete;
 
-  /// Refuses (StoreFull) to let the packs grow beyond this.
+  /// Throws StoreFull instead of letting the packs grow beyond this.
   void set_limit(uint64_t bytes) { limit_ = bytes; }
-  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of all packs that are alive
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of all live packs
 
-  /// Stores `tensors` and writes `file`, which must lie in a call's folder of this session. `chunk_bytes` (empty, or
-  /// one per tensor; 0: kChunkBytes) lets a paged pool be cut at its pages. Returns the packs that the file refers to.
+  /// Stores `tensors` and writes `file`, which must be in a call's folder of this session. `chunk_bytes` (empty, or one
+  /// per tensor; 0: kChunkBytes) allows a paged pool to be cut at its pages. Returns the packs that the file refers to.
   std::set<uint32_t> write(const std::filesystem::path& file, std::span<const NamedTensor> tensors,
                            std::span<const int64_t> chunk_bytes, WriteReport* report);
 
-  /// Files that referred to `packs`, one entry for each, are gone. Packs that nobody refers to are removed, except the
-  /// one being written.
+  /// Releases the references of deleted files to `packs`, one entry for each. Packs without references are removed,
+  /// except the one being written.
   void release(std::span<const uint32_t> packs);
 
  private:
@@ -112,16 +111,16 @@ class ChunkStore {
   std::unordered_map<uint32_t, std::pair<uint64_t, int64_t>> packs_;  // number -> bytes, calls that refer to it
 };
 
-/// Finds chunks in every pack of a session. Damaged tails are skipped; what is returned was checked against its id.
+/// Finds chunks in every pack of a session. Damaged tails are skipped; returned chunks are checked against their id.
 class ChunkReader {
  public:
   explicit ChunkReader(std::filesystem::path folder);
   ~ChunkReader();
   /// ValueError: no such chunk ("chunk <id> is not in <folder>"), or its bytes do not have this id.
   Bytes chunk(const ChunkId& id);
-  /// The tensors of a .chunks file, each a copy in memory of its own. ValueError that says what is missing or damaged.
+  /// The tensors of a .chunks file, each an independent copy. ValueError that says what is missing or damaged.
   std::vector<StoredTensor> read(const std::filesystem::path& file);
-  /// What was wrong with packs, one sentence each (torn tail, not a pack).
+  /// Problems of the packs, one sentence each (torn tail, not a pack).
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
@@ -133,7 +132,7 @@ class ChunkReader {
   std::unordered_map<ChunkId, Bytes, ChunkIdHash> index_;
   std::vector<std::string> problems_;
 };
-/// With the packs of <file>/../../chunks.
+/// Uses the packs of <file>/../../chunks.
 std::vector<StoredTensor> read_chunks(const std::filesystem::path& file);
 
 }  // namespace flashinfer::formats

@@ -11,7 +11,7 @@
 namespace flashinfer::formats {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 40;  // of one tensor: beyond that a file lies
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;  // of one tensor: a larger size means a damaged file
 
 std::string hex(const ChunkId& id) {
   static constexpr char kDigits[] = "0123456789abcdef";

@@ -64,7 +64,7 @@ FileSizeLimit::~FileSizeLimit() {
   sigemptyset(&limit);
   sigaddset(&limit, SIGXFSZ);
   const timespec now{};
-  while (sigtimedwait(&limit, nullptr, &now) > 0) {  // the signal of a write that failed above
+  while (sigtimedwait(&limit, nullptr, &now) > 0) {  // the signal of the failed write
   }
   pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr);
 }
@@ -123,7 +123,7 @@ void FileWriter::write_beside(const uint8_t* data, size_t bytes,
   }
   parallel_for(2, [&](int64_t task) {
     if (task == 0) {
-      const FileSizeLimit limit;  // it may be a thread of the pool
+      const FileSizeLimit limit;  // it may run on a thread of the pool
       write(data, bytes);
     } else {
       for (size_t at = 0; at < bytes; at += kPiece) also(data + at, std::min(kPiece, bytes - at));

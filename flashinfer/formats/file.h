@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as the readers and writers of dumps use them: a private mapping that tensors keep alive, and a writer whose
-// file appears under its name only when it is whole.
+// Files for readers and writers of dumps: a private mapping that tensors keep alive, and a writer whose file appears
+// under its name only when it is complete.
 #pragma once
 #include <csignal>
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace flashinfer::formats {
 
 using Bytes = std::span<const uint8_t>;
 
-/// A copy-on-write mapping of a whole regular file: an op that works in place may write to it, the file never changes.
+/// A copy-on-write mapping of a whole regular file: an op that works in place may write to the memory, never to the
+/// file.
 class MappedFile {
  public:
   /// RuntimeError with the errno text; ValueError when it is not a regular file.
@@ -33,8 +34,8 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// Within the scope a write beyond RLIMIT_FSIZE fails with EFBIG in this thread instead of raising SIGXFSZ, whose
-/// default kills the process.
+/// Within the scope a write beyond RLIMIT_FSIZE fails with EFBIG in this thread instead of raising SIGXFSZ, which kills
+/// the process by default.
 class FileSizeLimit {
  public:
   FileSizeLimit();
@@ -46,9 +47,9 @@ class FileSizeLimit {
   sigset_t old_mask_;
 };
 
-/// Writes `<path>.tmp` (mode 0600) and renames it by commit(); the destructor removes what was not committed. Any
-/// failure, a short write or a full disk included, throws RuntimeError with the errno text; a file size limit
-/// (RLIMIT_FSIZE) is reported the same way and does not kill the process.
+/// Writes `<path>.tmp` (mode 0600) and renames it in commit(); the destructor removes an uncommitted file. Any failure,
+/// a short write or a full disk included, throws RuntimeError with the errno text; a file size limit (RLIMIT_FSIZE) is
+/// reported the same way and does not kill the process.
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path path);
@@ -56,10 +57,10 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  /// Pieces below 32 KB are collected; larger ones go to the kernel directly, together with what was collected.
+  /// Pieces below 32 KB are buffered; larger ones are written directly, together with the buffer.
   void write(const void* data, size_t bytes);
-  /// Writes memory in one piece while another thread of the context hands it to `also` in pieces that fit the
-  /// second-level cache (a checksum costs 0.1 to 0.4 of a write to the page cache, so beside it next to nothing).
+  /// Writes memory in one piece while another thread of the context passes it to `also` in pieces that fit the
+  /// second-level cache (a checksum takes 0.1 to 0.4 of the time of a write to the page cache, so it is nearly free).
   void write_beside(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also);
   void write(std::string_view text) { write(text.data(), text.size()); }
   uint64_t position() const { return position_; }

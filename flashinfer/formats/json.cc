@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMaxDepth = 200;
 
-/// Replaces the literals that Python's json writes for non-finite numbers, outside strings; counts nesting on the way.
+/// Replaces the literals that Python's json writes for non-finite numbers, outside strings, and checks nesting.
 std::string tag_literals(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kLiterals[] = {
       {"-Infinity", R"({"type": "float", "value": "-inf"})"},
@@ -75,8 +75,8 @@ Json parse_json(std::string_view text) {
 }
 
 std::string dump_json(const Json& value) {
-  // nlohmann's compact form has no blanks, its indented form line breaks; Python's default separators need a walk of
-  // our own.
+  // nlohmann's compact form has no blanks, its indented form line breaks; Python's default separators need our own
+  // traversal.
   if (value.is_object()) {
     std::string out = "{";
     for (const auto& [key, item] : value.items())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as dumps use it: strict when written, tolerant of Python's literals when read.
+// JSON for dumps: strict when written, tolerant of Python's literals when read.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,14 +9,14 @@ namespace flashinfer::formats {
 
 using Json = nlohmann::ordered_json;
 
-/// A number that JSON can say, else {"type": "float", "value": "inf" | "-inf" | "nan"}.
+/// A number that JSON can represent, else {"type": "float", "value": "inf" | "-inf" | "nan"}.
 Json number_to_json(double v);
 
 /// Parses one document. NaN, Infinity and -Infinity outside strings become the tagged form. ValueError with the byte
 /// offset: not JSON, nesting beyond 200, a key twice in one object.
 Json parse_json(std::string_view text);
 
-/// One line as Python's json.dumps writes it: ", " and ": ", ASCII only; bytes that are no UTF-8 become U+FFFD.
+/// One line as Python's json.dumps writes it: ", " and ": ", ASCII only; invalid UTF-8 bytes become U+FFFD.
 std::string dump_json(const Json& value);
 
 }  // namespace flashinfer::formats

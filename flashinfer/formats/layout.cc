@@ -61,7 +61,7 @@ class Planner {
   }
 
  private:
-  /// Puts the extents into one storage if that stores no byte that none of them needs (much).
+  /// Puts the extents into one storage if that stores (almost) no byte that none of them needs.
   bool share(std::span<const Extent> group) {
     uintptr_t begin = group[0].begin, end = 0;
     int64_t logical = 0;
@@ -86,7 +86,7 @@ class Planner {
     return true;
   }
 
-  /// Together if possible; else each view that spans no gap becomes a storage that takes along the views inside it.
+  /// One storage if possible; otherwise each view without gaps becomes a storage that includes the views inside it.
   void place_group(std::span<Extent> group) {
     if (share(group)) return;
     std::sort(group.begin(), group.end(), [](const Extent& a, const Extent& b) {
@@ -123,7 +123,7 @@ class Planner {
     plan_.storages.push_back({nullptr, v.nbytes(), true, v, v.dtype(), false});
   }
 
-  /// Storages in the order in which the tensors name them, as torch numbers them.
+  /// Numbers storages in the order in which the tensors refer to them, as torch does.
   void renumber() {
     std::vector<int> order(plan_.storages.size(), -1);
     std::vector<Storage> sorted;
@@ -159,7 +159,7 @@ void stream(const Storage& s, const ByteSink& sink) {
 void stream(const TensorView& v, const ByteSink& sink) {
   if (v.numel() == 0) return;
   if (v.is_contiguous()) return stream_memory(v.data_as<const uint8_t>(), v.nbytes(), sink);
-  // The inner dimensions that are compact form a run; the others are counted through like an odometer.
+  // Compact inner dimensions form a run; the others are iterated like an odometer.
   const int64_t item = v.item_size();
   int outer = v.rank();
   int64_t run = item;

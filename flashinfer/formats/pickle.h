@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pickle as torch.save writes it. Reading builds values and nothing else: a global that is not in a short list of
-// tensor constructors, storage classes, dtypes and containers is an error, and no name is ever looked up or called.
+// Pickle as torch.save writes it. Reading only builds values: a global outside a short list of tensor constructors,
+// storage classes, dtypes and containers is an error, and no name is ever looked up or called.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace flashinfer::formats {
 
-/// A Python value that torch.save can hold: numbers, strings, containers, dtypes, devices, tensors.
+/// A Python value that torch.save can store: numbers, strings, containers, dtypes, devices, tensors.
 struct Object {
   enum class Kind : uint8_t {
     kNone,
@@ -48,7 +48,7 @@ struct StorageMemory {
 /// Finds the storage that a pickle names ("0", "1", ...); throws when there is none.
 using StorageSource = std::function<StorageMemory(const std::string& key)>;
 
-/// ValueError with the byte offset when the pickle is cut off, nests deeper than 100, repeats shared parts beyond 1
+/// ValueError with the byte offset when the pickle is truncated, nests deeper than 100, repeats shared parts beyond 1
 /// million values, names a global outside the list or a tensor outside its storage.
 Object unpickle(Bytes pickle, const StorageSource& storages);
 

@@ -206,7 +206,7 @@ void Unpickler::rebuild(const std::vector<uint32_t>& a, Global how) {
   const int64_t offset = nodes_[a[1]].integer, item = size_of(dtype);
   if (shape.size() != strides.size()) fail("a shape and strides of different length");
   if (shape.size() > TensorView::kMaxRank) fail(str("a tensor of ", shape.size(), " dimensions; at most 8 are read"));
-  int64_t last = offset, numel = 1;  // the last element reached; the checks keep every product in range
+  int64_t last = offset, numel = 1;  // the last element addressed; the checks prevent overflow of every product
   bool overflow = offset < 0;
   for (size_t i = 0; i < shape.size(); ++i)
     overflow |= __builtin_mul_overflow(numel, std::max<int64_t>(shape[i], 1), &numel);

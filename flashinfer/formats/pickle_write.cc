@@ -122,7 +122,7 @@ void tensor(Pickler& p, const NamedTensor& t, const Placement& at, const Storage
 }  // namespace
 
 std::string pickle_tensors(std::span<const NamedTensor> tensors, const StoragePlan& plan) {
-  constexpr size_t kBatch = 1000;  // CPython's pickler hands a dict over in batches
+  constexpr size_t kBatch = 1000;  // CPython's pickler writes a dict in batches
   Pickler p;
   p.out += '}';
   p.remember();

@@ -15,8 +15,8 @@
 namespace flashinfer::formats {
 namespace {
 
-/// The tensor whose row-major elements are exactly the storage's bytes, so that one pass serves both; -1 when there is
-/// none.
+/// The tensor whose row-major elements are exactly the storage's bytes, so that one pass computes both checksums; -1
+/// when there is none.
 int whole_tensor(std::span<const NamedTensor> tensors, const StoragePlan& plan, int storage) {
   const Storage& s = plan.storages[static_cast<size_t>(storage)];
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -27,7 +27,7 @@ int whole_tensor(std::span<const NamedTensor> tensors, const StoragePlan& plan, 
   return -1;
 }
 
-/// torch writes forty digits that identify the content; these come from the names and checksums of the storages.
+/// torch writes forty digits that identify the content; ours are a hash of the names and checksums of the storages.
 std::string serialization_id(const std::string& pickle, const std::vector<uint32_t>& crcs) {
   char text[41];
   std::snprintf(text, sizeof text, "%020llu%020llu",

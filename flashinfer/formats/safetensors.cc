@@ -87,7 +87,7 @@ Item read_item(const std::string& key, const Json& j) {
 void write_safetensors(const std::filesystem::path& file, std::span<const NamedTensor> tensors, WriteReport* report) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0);
-  // Wide elements first: with no gaps between tensors, which the format forbids, all stay aligned.
+  // Wide elements first: the format forbids gaps between tensors, and in this order all stay aligned.
   std::ranges::sort(order, {}, [&](size_t i) { return std::pair(-tensors[i].view.item_size(), i); });
   for (const NamedTensor& t : tensors)
     FI_CHECK(t.view.device().type != DeviceType::kCUDA, ValueError, t.key, " is on ", to_string(t.view.device()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The opcodes. What is missing here (instances, extension registry, classes with state) a file of tensors does not use.
+// The supported opcodes. Files of tensors do not use the others (instances, extension registry, classes with state).
 #include "flashinfer/formats/unpickler.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ bool Unpickler::structure(uint8_t op) {
       extend(Kind::kDict, items);
       return true;
     }
-    case 'b':  // attributes of an OrderedDict (a module's state_dict has some) carry no tensor that is asked for
+    case 'b':  // attributes of an OrderedDict (a module's state_dict has some) hold no tensors of the dict
       pop();
       if (top().kind != Kind::kDict) fail("attributes for something that is no dict");
       return true;
@@ -103,7 +103,7 @@ bool Unpickler::memo(uint8_t op) {
     }
     case 'Q': persistent(); return true;
     case 'R': reduce(); return true;
-    case 0x95: u(8); return true;  // a frame; its length is a hint
+    case 0x95: u(8); return true;  // a frame; its length is only a hint
     default: return false;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine behind unpickle(): a stack, a memo and a list of value nodes. Private to formats/.
+// Implementation of unpickle(): a stack, a memo and a list of value nodes. Private to formats/.
 #pragma once
 #include <unordered_map>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subset of zip that torch.save uses: stored entries, data aligned to 64 bytes, zip64 where sizes ask for it.
+// The subset of zip that torch.save uses: stored entries, data aligned to 64 bytes, zip64 where sizes need it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,14 +11,14 @@
 
 namespace flashinfer::formats {
 
-/// Streams entries into a FileWriter. An entry's checksum follows its data, so nothing is read or written twice.
+/// Writes entries to a FileWriter. An entry's checksum follows its data, so data is read and written once.
 class ZipWriter {
  public:
   explicit ZipWriter(FileWriter* file) : file_(file) {}
-  /// `bytes` must be what the following add() calls bring.
+  /// `bytes` must be the total of the following add() calls.
   void begin(std::string name, uint64_t bytes);
   void add(const uint8_t* data, size_t bytes);
-  /// The same for memory that is there as a whole; `also` sees the pieces too.
+  /// The same for an entry in one piece of memory; `also` receives the pieces too.
   void add(const uint8_t* data, size_t bytes, const std::function<void(const uint8_t*, size_t)>& also);
   /// Returns the entry's CRC32.
   uint32_t end();
@@ -38,9 +38,8 @@ class ZipWriter {
   std::vector<Entry> entries_;
 };
 
-/// Where the entries of an archive in memory are. Everything is checked before the constructor returns: signatures,
-/// bounds, that no two entries share a byte or a name, that names stay inside the archive's folder, that nothing is
-/// compressed or encrypted.
+/// The entries of an archive in memory. The constructor checks signatures, bounds, that no two entries share a byte or
+/// a name, that names stay inside the archive's folder, and that no entry is compressed or encrypted.
 class ZipReader {
  public:
   struct Entry {
@@ -51,7 +50,7 @@ class ZipReader {
   explicit ZipReader(Bytes archive);
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
   const Entry* find(std::string_view name) const;
-  /// ValueError when the bytes do not have the CRC32 that the archive records.
+  /// ValueError when the CRC32 of the bytes is not that of the archive.
   static void verify(std::string_view name, const Entry& e);
 
  private:

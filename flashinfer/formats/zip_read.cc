@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kMax32 = 0xffffffffu;
 
-/// Little-endian fields of a byte range; reading past its end is an error with the name of what was being read.
+/// Little-endian fields of a byte range; reading past its end is an error that names the structure.
 class Fields {
  public:
   Fields(Bytes bytes, const char* what) : bytes_(bytes), what_(what) {}

@@ -19,7 +19,7 @@ struct Job {
   Target target;
 };
 
-/// One artifact: kept when it is there and made from the same things, else compiled.
+/// One artifact: kept when it exists and was made from the same inputs, else compiled.
 Outcome make_one(const std::string& out_dir, const Job& job, const Toolchain& toolchain) {
   const BuildKey key = build_key(*job.request, job.target, toolchain);
   const std::string parent = out_dir + "/" + name(job.target);

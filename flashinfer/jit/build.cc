@@ -18,14 +18,14 @@
 namespace flashinfer::jit {
 namespace {
 
-/// Field by field with lengths, so that no two lists of fields give one text.
+/// Joins fields with their lengths, so that different lists give different texts.
 std::string joined(std::initializer_list<std::string_view> parts) {
   std::string text;
   for (const std::string_view p : parts) text += std::to_string(p.size()) + ":" + std::string(p) + "\n";
   return text;
 }
 
-/// The command as it can be pasted anywhere: from the artifact's folder, giving the same bytes.
+/// The command in a form that can be pasted anywhere: it runs in the artifact's folder and gives the same bytes.
 std::string pasteable(const std::string& dir, const std::vector<std::string>& argv) {
   return "cd " + process::shell_line({dir}) + " && " + process::shell_line(argv);
 }
@@ -113,7 +113,7 @@ int64_t count_ahead() {
 
 namespace {
 
-/// The command's words, without launcher and place: what meta.json and the companions show.
+/// The command's words, without launcher and paths: for meta.json and the companions.
 std::vector<std::string> command_of(Target target, const Toolchain& toolchain) {
   const Flags flags = kernel_flags(target);
   const std::string out = artifact_path("x", name(target)).substr(2), in = source_path("x", name(target)).substr(2);
@@ -172,7 +172,7 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
     std::fprintf(stderr, "flashinfer: %s: compiled in %.2f s\n%s", request.text().c_str(), result.seconds,
                  result.output.c_str());
 
-  // What was compiled may not be what the key says: somebody saved a header meanwhile. Start over.
+  // A header was saved meanwhile, so the key may not describe what was compiled. Start over.
   if (headers_hash_now(include_root(), request.header) != key.wanted.headers) {
     fs::remove_tree(temporary);
     forget_sources();
@@ -186,7 +186,7 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   meta.created = ahead ? 0 : static_cast<int64_t>(std::time(nullptr));
   meta.bytes = image->size();
   meta.checksum = hash_hex(*image);
-  ::chmod(artifact.c_str(), 0700);  // whatever umask the linker ran under
+  ::chmod(artifact.c_str(), 0700);  // whatever umask the linker used
   fs::write_plain(temporary + "/meta.json", to_json(meta));
   publish(temporary, final_dir);
   return {artifact_path(final_dir, name(target)), "compiled", result.seconds};
@@ -212,7 +212,7 @@ Artifact find_or_compile_once(const Request& request, Target target, const Toolc
     if (!quiet)
       std::fprintf(stderr, "flashinfer: waiting for another process that compiles %s ...\n", request.text().c_str());
   };
-  // Processes that miss together queue here and find the first one's work. The lock file stays until clear-cache:
+  // Processes that miss together queue here and find the first one's result. The lock file stays until clear-cache:
   // removing it would let a third process lock another file of the same name.
   const fs::FileLock lock(folders.write + "/.lock-" + key.folder, 300, tell);
   if (!discard)

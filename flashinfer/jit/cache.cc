@@ -34,7 +34,7 @@ void warn_once(const std::string& text) {
   std::fprintf(stderr, "flashinfer: warning: %s\n", text.c_str());
 }
 
-/// One per process, removed when it exits; a forked child makes its own.
+/// One per process, removed at exit; a forked child makes its own.
 std::string private_folder() {
   const std::lock_guard lock(fork_lock(ForkLock::kFolders));
   if (private_owner == ::getpid() && fs::is_dir(private_path)) return private_path;
@@ -53,7 +53,7 @@ std::string base_folder() {
   return base.empty() ? base : fs::canonical(std::filesystem::absolute(base).lexically_normal());
 }
 
-/// Why the cache at `root` (cache_path()) cannot hold this target's artifacts; makes the folders when they are missing.
+/// Why the cache at `root` (cache_path()) cannot hold this target's artifacts; creates missing folders.
 std::string prepare(const std::string& folder) {
   const std::string base = base_folder();
   try {
@@ -61,7 +61,7 @@ std::string prepare(const std::string& folder) {
   } catch (const Error& e) {
     return e.message();
   }
-  // The way down: parents may be sticky (as /tmp), our own folders may be written by nobody else.
+  // Parent folders may be sticky (as /tmp); our own folders must not be writable by others.
   std::vector<std::string> ours;
   for (std::string f = folder; f.size() > base.size() + std::strlen("/.cache"); f.resize(f.rfind('/')))
     ours.push_back(f);
@@ -213,7 +213,7 @@ int64_t clear_cache() {
   const std::string all = root.substr(0, root.rfind('/'));
   if (const std::string why = fs::unsafe_folder(all); !why.empty()) throw RuntimeError("not cleared: " + why);
   int64_t artifacts = 0;
-  // Only what has this library's shape goes: other programs keep folders of their own under the same name.
+  // Removes only files of this library's form: other programs keep folders under the same name.
   for (const std::string& version : fs::list_dir(all)) {
     const std::string measured = all + "/" + version + "/autotune/v2";  // winners.h
     if (fs::is_dir(measured) && !fs::remove_tree(measured))
@@ -227,7 +227,7 @@ int64_t clear_cache() {
           continue;
         if (!fs::remove_tree(dir)) throw RuntimeError(str("cannot remove ", dir, ": ", std::strerror(errno)));
         artifacts += artifact && !entry.starts_with(".");
-        ::rmdir((all + "/" + version + "/" + target).c_str());  // the last one takes the folder along
+        ::rmdir((all + "/" + version + "/" + target).c_str());  // removing the last target also removes the folder
       }
     ::rmdir((all + "/" + version).c_str());
   }

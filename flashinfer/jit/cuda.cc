@@ -13,7 +13,7 @@
 namespace flashinfer::jit {
 namespace {
 
-/// The newest CUDA version whose features the compiler in use has, as 12080; a version that nobody knows counts as new.
+/// The newest CUDA version that the compiler in use supports, as 12080; an unknown version is treated as new.
 int compiler_version() {
   const Toolchain t = cuda_toolchain();
   return t.maker == Maker::kNvrtc && t.refusal.empty() ? nvrtc().major * 1000 + nvrtc().minor * 10 : 99000;
@@ -87,8 +87,8 @@ void launch(const CudaLoaded& loaded, const void* params, size_t bytes, const cu
   const CudaKernel& k = kernel_of(loaded);
   if (k.device.type == DeviceType::kCUDA)
     return cuda::launch(k.function, params, l, Context::current().stream, k.name.c_str());
-  // The largest block's shared memory of any GPU (228 KB of sm_90 less 1 KB): what a target has less is for its
-  // heuristics to know.
+  // The largest block's shared memory of any GPU (228 KB of sm_90 less 1 KB): heuristics respect smaller limits of a
+  // target.
   cuda::check_launch(l, true, 232448, k.name.c_str());
   run_emulated(k, params, bytes, l);
 }

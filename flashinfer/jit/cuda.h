@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA kernels: the same function template compiled for the GPU of a tensor, or for the emulator when the tensor is on
 // `emu`.
-//   template <Config C> FI_GLOBAL_FN void f(const Params& p)      in flashinfer/ops/<family>/cuda.cuh
+//   template <Config C> FI_GLOBAL_FN void f(const Params& p)      in flashinfer/ops/<family>/kernels/cuda/<file>.cuh
 //   inline constexpr jit::Kernel kRmsNorm{"flashinfer/ops/norm/kernels/cuda/norm.cuh", "flashinfer::cu::rmsnorm",
-//   "flashinfer::NormParams"}; const jit::CudaLoaded& k = jit::cuda_kernel<kRmsNorm>(config, device);   jit::launch(k,
-//   params, launch);
-// A Config of a CUDA kernel has a member `threads`, the most threads of a block.
+//                                         "flashinfer::NormParams"};
+//   const jit::CudaLoaded& k = jit::cuda_kernel<kRmsNorm>(config, device);
+//   jit::launch(k, params, launch);
+// The Config of a CUDA kernel has a member `threads`, the maximum number of threads of a block.
 #pragma once
 #include <cstring>
 #include <functional>
@@ -19,13 +20,13 @@
 namespace flashinfer::jit {
 
 struct CudaKernel;
-/// As Loaded; there is a kernel unless the refusal says why not. It lives as long as the process.
+/// As Loaded, but lives as long as the process. There is a kernel unless `refusal` says why not.
 struct CudaLoaded : Loaded {
   const CudaKernel* kernel = nullptr;
 };
 
-/// The kernel K for `config` on `device` (cuda:N or emu). Never throws for a missing driver, GPU or compiler: the
-/// refusal says so. RuntimeError with the compiler's log, which quotes the line, for a kernel that does not compile.
+/// The kernel K for `config` on `device` (cuda:N or emu). Never throws for a missing driver, GPU or compiler: see the
+/// refusal. RuntimeError with the compiler's log, which quotes the line, for a kernel that does not compile.
 template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device);
 /// With a user's source (jit.h): found by its text, some microseconds a lookup.
@@ -33,7 +34,7 @@ template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device, const Extension& extension);
 
 /// Enqueues on the current context's stream (cuda), or runs now (emu). ValueError for a launch that the device does not
-/// take; RuntimeError of the driver, or what the emulator found: a race, an access out of bounds, ...
+/// support; RuntimeError of the driver, or with the emulator's findings: a race, an access out of bounds, ...
 void launch(const CudaLoaded& kernel, const void* params, size_t bytes, const cuda::Launch& launch);
 template <class Params>
 void launch(const CudaLoaded& kernel, const Params& params, const cuda::Launch& l) {
@@ -42,7 +43,7 @@ void launch(const CudaLoaded& kernel, const Params& params, const cuda::Launch& 
   launch(kernel, &params, sizeof(Params), l);
 }
 
-/// What a compiled kernel needs of a multiprocessor; zeros on the emulator.
+/// Resources of a compiled kernel; zeros on the emulator.
 struct Resources {
   int registers = 0, local_bytes = 0, shared_bytes = 0;
 };
@@ -53,7 +54,7 @@ int occupancy(const CudaLoaded& kernel, int threads, size_t shared_bytes);
 int multiprocessors(Device device);
 
 namespace detail {
-/// A Config and where it is to run: the key in memory.
+/// A Config and its device: the key in memory.
 template <class Config>
 struct [[gnu::packed]] OnDevice {
   Config config;
@@ -87,7 +88,7 @@ const CudaLoaded& cuda_kernel(const Config& config, Device device) {
     loaded = &detail::miss<K, Config>(key, hash, device);
   if (op::config_wanted()) [[unlikely]]
     op::report_config(kernel_text<K>(config));
-  return static_cast<const CudaLoaded&>(*loaded);  // obtain_cuda() gives nothing else
+  return static_cast<const CudaLoaded&>(*loaded);  // obtain_cuda() returns nothing else
 }
 
 template <const Kernel& K, class Config>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine asks about CUDA kernels: which target a device takes, why it can take none, and the way from an
-// artifact to a kernel.
+// Used by the engine for CUDA kernels: a device's target, why it has none, and loading of artifacts.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,12 +20,12 @@ struct CudaKernel {
 /// A CUDA kernel's header ends with .cuh.
 inline bool is_cuda(const Request& r) { return r.header.ends_with(".cuh"); }
 
-/// The best target for the device among FLASHINFER_CUDA_ARCH_LIST (all, when it is not set) that the compiler knows;
-/// when there is none, the best of all. Target::kEmu for the emulator.
+/// The best target for the device among FLASHINFER_CUDA_ARCH_LIST (all, when it is not set) that the compiler supports,
+/// else the best of all. Target::kEmu for the emulator.
 Target cuda_target(Device device);
-/// Targets whose artifacts made ahead run on the device, best first.
+/// Targets whose AOT artifacts run on the device, best first.
 std::vector<Target> cuda_stand_ins(Device device);
-/// Why cuda:`index` runs no kernel for `target` (no driver, no such GPU, a driver older than the compiler, ...), or
+/// Why cuda:`index` cannot run kernels for `target` (no driver, no such GPU, a driver older than the compiler, ...), or
 /// empty.
 std::string cuda_refusal(int index, Target target);
 /// Null, with `error` set, for an artifact that does not load.

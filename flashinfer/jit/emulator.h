@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches on `emu`: under which schedule they run, and what they did.
+// Launches on `emu`: their schedules and results.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,11 +20,11 @@ struct CudaKernel;
 struct EmulatedLaunch {
   std::string kernel;  // "norm.rmsnorm{...}"
   cuda::Launch launch;
-  std::shared_ptr<const emu::Counts> counts;  // null unless asked for (kernels/emu/emu.h)
+  std::shared_ptr<const emu::Counts> counts;  // null unless requested (kernels/emu/emu.h)
 };
 
-/// While it lives, launches of this thread on the emulator run under `seed` (0: in order; others: another schedule
-/// each), are counted if asked, and are listed. Without one the seed is FLASHINFER_EMU_SEED.
+/// While it lives, launches of this thread on the emulator use the schedule `seed` (0: in order; others: a different
+/// schedule each), are counted on request, and are listed. Without one the seed is FLASHINFER_EMU_SEED.
 class Emulation {
  public:
   explicit Emulation(uint64_t seed, bool count = false);
@@ -43,7 +43,7 @@ class Emulation {
 
 /// The entry of an artifact for the emulator, bound to it; null with `error` set when it does not load.
 void (*load_emulated(const std::string& path, std::string& error))(const void*);
-/// RuntimeError with what the emulator found, a line each.
+/// RuntimeError with the emulator's findings, a line each.
 void run_emulated(const CudaKernel& kernel, const void* params, size_t bytes, const cuda::Launch& launch);
 
 }  // namespace flashinfer::jit

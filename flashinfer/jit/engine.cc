@@ -35,8 +35,8 @@ enum class State { kNew, kBusy, kReady, kFailed };
 
 struct Entry {
   State state = State::kNew;
-  CudaLoaded loaded;  // of a CPU kernel its base alone
-  std::string error;  // kFailed: the RuntimeError's text; a kernel that does not compile is not tried again
+  CudaLoaded loaded;  // for a CPU kernel only the base is used
+  std::string error;  // kFailed: the RuntimeError's text; a failed compilation is not repeated
   Module module;
 };
 
@@ -45,14 +45,13 @@ struct Engine {
   std::condition_variable changed;
   std::unordered_map<std::string, std::unique_ptr<Entry>> entries;  // by target and source
   std::vector<Entry*> order;
-  std::vector<std::unique_ptr<Entry>> forgotten;  // tables gave out references into these
+  std::vector<std::unique_ptr<Entry>> forgotten;  // tables hold references into these
   Stats stats;
 };
 
 Engine* engine_pointer = nullptr;
 
-/// A child that forks while another thread compiles inherits a half-done entry and nobody to finish it: it starts it
-/// anew.
+/// After fork, resets entries that another thread of the parent was compiling.
 void after_fork_child() {
   new (&engine_pointer->changed) std::condition_variable;
   for (auto& [key, entry] : engine_pointer->entries)
@@ -62,7 +61,7 @@ void after_fork_child() {
 Engine& engine() {
   static constinit Once<Engine*> e;
   return *e.get([] {
-    auto* made = new Engine;  // never destroyed: kernels may be asked for by exit handlers
+    auto* made = new Engine;  // never destroyed: exit handlers may look up kernels
     engine_pointer = made;
     pthread_atfork(nullptr, nullptr, after_fork_child);
     return made;
@@ -71,7 +70,7 @@ Engine& engine() {
 
 thread_local std::vector<Request>* recorder = nullptr;
 thread_local int foreign_source = 0;
-thread_local bool quiet = false;  // prefetch with a progress callback speaks for itself
+thread_local bool quiet = false;  // prefetch with a progress callback reports by itself
 
 CpuFn load(const std::string& path, std::string& error) {
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -83,7 +82,7 @@ CpuFn load(const std::string& path, std::string& error) {
   return reinterpret_cast<CpuFn>(symbol);
 }
 
-/// Targets whose artifacts made ahead may stand in for `t` when nothing can be compiled, best first.
+/// Targets whose AOT artifacts may stand in for `t` when nothing can be compiled, best first.
 std::vector<Target> stand_ins(Target t) {
   std::vector<Target> list;
   for (const Target s : {Target::kNative, Target::kX86V4, Target::kX86V3, Target::kPortable}) {
@@ -94,8 +93,7 @@ std::vector<Target> stand_ins(Target t) {
   return list;
 }
 
-/// What a thread makes of an entry before it takes the engine's lock again: a child forked meanwhile finds the entry
-/// untouched.
+/// The result that a thread prepares without the engine's lock: a child forked meanwhile finds the entry untouched.
 struct Made {
   CudaLoaded loaded;
   Module module;

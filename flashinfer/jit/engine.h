@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs and tools ask of the JIT beyond one kernel: compile a list ahead, know what happened, start anew.
+// The JIT's interface for programs and tools: compile a list of kernels beforehand, statistics, reset.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,27 +19,27 @@ struct Stats {
   int64_t compiled = 0;
   double compile_seconds = 0;  // of the compilers, summed; parallel ones overlap
   int64_t disk_hits = 0;       // loaded from the disk cache
-  int64_t aot_hits = 0;        // loaded from artifacts made ahead
-  int64_t memory_hits = 0;     // lookups on the launch path that found their kernel; a lower bound when threads race
+  int64_t aot_hits = 0;        // loaded from AOT artifacts
+  int64_t memory_hits = 0;     // lookups on the launch path that hit; a lower bound when threads race
   int64_t failed = 0;          // did not compile or load
-  int64_t refused = 0;         // no compiler, nothing made ahead
+  int64_t refused = 0;         // no compiler and no AOT artifact
   double load_seconds = 0;     // of dlopen and checks, compiling not included
 };
 Stats stats();
 void reset_stats();
 
-/// Kernels this process asked for, in the order of asking.
+/// Kernels requested by this process, in order.
 struct Module {
   std::string text;  // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
   std::string target;
   std::string origin;  // "compiled", "disk", "aot", "refused" or "failed"
   std::string path;    // of kernel.so or kernel.cubin; empty when there is none
-  double seconds = 0;  // from asking to having it
+  double seconds = 0;  // from the request to the loaded kernel
 };
 std::vector<Module> modules();
 
-/// While it lives, jit::cpu_kernel on this thread loads and compiles nothing: it notes what was asked and refuses
-/// ("being listed, not run"). Running the `refuse` of every case of every op's table this way gives the list for AOT
+/// While it lives, kernel lookups of this thread load and compile nothing: they record the request and return a refusal
+/// ("being listed, not run"). Selecting a candidate for every case of every op's table this way gives the list for AOT
 /// and warm-up.
 class KernelCollector {
  public:
@@ -47,7 +47,7 @@ class KernelCollector {
   ~KernelCollector();
   KernelCollector(const KernelCollector&) = delete;
   KernelCollector& operator=(const KernelCollector&) = delete;
-  /// What was asked since, without repeats, in order.
+  /// The requests so far, without repeats, in order.
   std::vector<Request> take();
 
  private:
@@ -58,7 +58,7 @@ class KernelCollector {
 enum class Outcome { kMemory, kDisk, kAot, kCompiled, kRefused, kFailed };
 const char* name(Outcome o);
 struct Progress {
-  int64_t done, total;  // done counts this one
+  int64_t done, total;  // `done` includes this one
   const Request* request;
   Outcome outcome;
   double seconds;              // this one
@@ -69,7 +69,7 @@ struct Prefetched {
   double seconds = 0;
   std::string message;
 };
-/// Loads or compiles all of `requests`, `jobs` at a time (0: MAX_JOBS, else one per core), so that launches later find
+/// Loads or compiles all `requests`, `jobs` at a time (0: MAX_JOBS, else one per core), so that later launches find
 /// them. `progress` is called after each, one call at a time. Never throws for a kernel: see the results, in the order
 /// of requests.
 std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs = 0,
@@ -82,8 +82,8 @@ void for_each_job(int64_t n, int jobs, const std::function<void(int64_t)>& work)
 /// empty.
 std::string compiler_refusal(Target t = Target::kNative);
 
-/// Forgets kernels, compilers, headers and folders (not what is loaded: kernels in use stay valid), so that the next
-/// call looks anew: after the environment or a header changed.
+/// Drops kernels, compilers, headers and folders (loaded kernels stay valid), so that the next call searches again:
+/// after the environment or a header changed.
 void reset();
 
 }  // namespace flashinfer::jit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of jit.h: the lookup is inline, everything behind a miss is out of line.
+// Bodies of jit.h: the lookup is inline, the miss path is out of line.
 #pragma once
 #include <type_traits>
 
@@ -10,9 +10,11 @@
 namespace flashinfer::jit {
 namespace detail {
 
-/// How many threads are recording (engine.h: KernelCollector); while any is, every lookup asks the engine.
+/// Number of threads that are collecting kernels (engine.h: KernelCollector); while it is not 0, every lookup goes to
+/// the engine.
 extern std::atomic<int> recordings;
-/// The engine: loads or compiles, once per kernel and process. `keep`: the answer is final and may be kept in a table.
+/// The engine: loads or compiles, once per kernel and process. `keep`: the result is final and may be stored in a
+/// table.
 const Loaded& obtain(const Request& request, bool& keep);
 /// The same for a request that holds a user's source.
 const Loaded& obtain_extended(const Request& request, bool& keep);
@@ -36,7 +38,7 @@ std::string kernel_text(const Config& config) {
   return detail::make_request(K, Config::kName, detail::members(config)).text();
 }
 
-/// A recorded call names the last kernel that its launch looked up.
+/// A recorded call stores the name of the last kernel that its launch looked up.
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config) {
   static_assert(std::has_unique_object_representations_v<Config>, "a Config is hashed and compared by its bytes");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels compiled just in time. A kernel is a function template in a header, `template <Config C> void f(const
-// Params&, int64_t task)`; the struct `Config` is the template argument, the key in memory and on disk, and the line in
-// the log.
+// JIT-compiled kernels. A kernel is a function template in a header, `template <Config C> void f(const Params&, int64_t
+// task)`; the struct `Config` is the template argument, the key in memory and on disk, and the text in the log.
 //
-// A Config names itself and its members, so that the generated source can be written from it:
+// A Config has a name and visits its members, so that the generated source can be written from it:
 //   struct NormConfig {
 //     DType dtype;
 //     int gemma;
@@ -21,39 +20,39 @@
 
 namespace flashinfer::jit {
 
-/// Where a kernel template lives: {"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
+/// Location of a kernel template: {"flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer::cpu::rmsnorm",
 /// "flashinfer::NormParams"}.
 struct Kernel {
   const char* header;
   const char* function;
-  const char* params;  // the type behind the entry's pointer
+  const char* params;  // the type of the entry's pointer argument
 };
 
-/// The one C entry of a CPU artifact. Tasks 0..n-1 are independent; how many there are is the launcher's business.
+/// The one C entry of a CPU artifact. Tasks 0..n-1 are independent; the launcher decides how many there are.
 using CpuFn = void (*)(const void* params, int64_t task);
 
 /// A kernel for this machine, or why there is none.
 struct Loaded {
   CpuFn fn = nullptr;
   std::string
-      refusal;  // empty when fn is there: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts"
+      refusal;  // empty when fn is set: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts"
 };
 
 /// The kernel K for `config`: from memory (one hash of the config's bytes, no lock, no string), from the disk cache,
-/// from the artifacts shipped with the library, or compiled now. Never throws for a missing compiler: the refusal says
-/// so. A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
+/// from the AOT artifacts shipped with the library, or compiled now. Never throws for a missing compiler: see the
+/// refusal. A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
 ///   inline constexpr jit::Kernel kRmsNorm{...};   const jit::Loaded& k = jit::cpu_kernel<kRmsNorm>(config);
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config);
 
-/// Source text that a kernel is instantiated with beside its Config: how users extend one.
+/// Source text added to a kernel's instantiation, through which users extend a kernel.
 struct Extension {
   std::string label;      // in names: "FlashSigmoid"
   std::string text;       // declarations, put after the kernel's header
   std::string arguments;  // template arguments after the Config: "Params, FlashSigmoid"
 };
-/// The kernel K for `config` and a user's source. Found by its text (some microseconds a lookup). A recording that is
-/// replayed must not bring code along: under ForeignSource, RuntimeError unless FLASHINFER_ALLOW_RECORDED_SOURCE is 1.
+/// The kernel K for `config` and a user's source. Found by its text (some microseconds a lookup). A replayed recording
+/// must not execute code of its own: under ForeignSource, RuntimeError unless FLASHINFER_ALLOW_RECORDED_SOURCE is 1.
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config, const Extension& extension);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that exist or could: what `list-modules`, `module-status` and `export-compile-commands` show.
+// The kernels that exist or could be compiled, for `list-modules`, `module-status` and `export-compile-commands`.
 #pragma once
 #include <span>
 #include <string>
@@ -14,14 +14,14 @@ namespace flashinfer::jit {
 struct ModuleStatus {
   std::string text;       // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
   std::string target;     // "native"
-  std::string kind;       // "jit": in the disk cache; "aot": made ahead; empty: not compiled
+  std::string kind;       // "jit": in the disk cache; "aot": precompiled; empty: not compiled
   std::string directory;  // of the artifact
   Meta meta;              // of the artifact
   bool compiled() const { return !kind.empty(); }
 };
 
-/// `known` for the selected target, compiled or not, then all other whole artifacts of this version on disk that were
-/// made from the headers as they are now. Sorted by text and target.
+/// `known` for the selected target, compiled or not, then all other complete artifacts of this version on disk that
+/// were made from the current headers. Sorted by text and target.
 std::vector<ModuleStatus> module_statuses(std::span<const Request> known);
 
 }  // namespace flashinfer::jit

@@ -35,8 +35,8 @@ struct Api {
   int (*cubin)(Program, char*);
 };
 
-/// NVRTC has no system headers; these are what freestanding kernel headers include (functions of the last two are built
-/// in).
+/// NVRTC has no system headers; these are the ones that freestanding kernel headers include (functions of the last two
+/// are built in).
 constexpr const char* kHeaderNames[] = {"stdint.h", "stddef.h", "math.h", "string.h"};
 constexpr const char* kHeaderTexts[] = {
     "#pragma once\n"
@@ -84,8 +84,7 @@ State open_nvrtc() {
                              "pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC to another");
         return s;
       }
-      // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not look beside NVRTC for
-      // it.
+      // NVRTC opens this companion by its bare name; an interposed dlopen (sanitizers) does not search NVRTC's folder.
       const std::string folder = s.info.path.substr(0, s.info.path.rfind('/'));
       for (const std::string& entry : fs::list_dir(folder))
         if (entry.starts_with("libnvrtc-builtins.so")) ::dlopen((folder + "/" + entry).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -103,7 +102,7 @@ std::atomic<const State*> opened{nullptr};
 const State& state() {
   if (const State* s = opened.load(std::memory_order_acquire)) return *s;
   static auto& all =
-      *new std::vector<std::unique_ptr<const State>>;  // never destroyed: forgotten ones may still be named
+      *new std::vector<std::unique_ptr<const State>>;  // never destroyed: dropped ones may still be referenced
   const std::lock_guard lock(fork_lock(ForkLock::kNvrtc));
   if (const State* s = opened.load(std::memory_order_relaxed)) return *s;
   const State* s = all.emplace_back(std::make_unique<const State>(open_nvrtc())).get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA kernels compiled in process by NVRTC, opened at run time: one binary serves machines with and without it.
-// Compiling needs no GPU and no driver.
+// In-process compilation of CUDA kernels by NVRTC, opened at run time: one binary works on machines with and without
+// it. Compiling needs no GPU and no driver.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,21 +13,21 @@ namespace flashinfer::jit {
 struct Nvrtc {
   std::string path;  // of the library
   int major = 0, minor = 0;
-  std::string refusal;  // why there is none, with the places that were searched
+  std::string refusal;  // why there is none, with the places searched
 };
 const Nvrtc& nvrtc();
-/// Looks for it anew at the next question; what was loaded stays loaded.
+/// Searches for it again at the next use; loaded libraries stay loaded.
 void forget_nvrtc();
 
 /// CUDA C++ to a cubin (an ELF image) for "sm_80", "sm_90a", "sm_100a", "sm_120a", ... `headers` is the -I folder of
 /// our kernel headers (none when empty); functions without __host__ or __device__ are device functions, so that headers
 /// shared with the CPU need no CUDA words; <stdint.h>, <stddef.h>, <math.h> and <string.h> are there.
-/// NotImplementedError when there is no NVRTC; ValueError for an architecture this NVRTC does not know; RuntimeError
-/// with the compiler's log when it does not compile.
+/// NotImplementedError when there is no NVRTC; ValueError for an architecture that this NVRTC does not support;
+/// RuntimeError with the compiler's log when it does not compile.
 std::string nvrtc_compile(const std::string& source, const std::string& arch, const std::string& headers = {},
                           const std::vector<std::string>& options = {});
-/// The same with all options given (--gpu-architecture=... among them); `log` gets what the compiler says, also when it
-/// succeeds. Empty: it did not compile.
+/// The same with all options given (--gpu-architecture=... among them); `log` receives the compiler's output, also on
+/// success. Empty: it did not compile.
 std::string nvrtc_compile_words(const std::string& source, const std::vector<std::string>& words, std::string& log);
 
 }  // namespace flashinfer::jit

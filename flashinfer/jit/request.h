@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel wanted, as text: what the engine compiles, the cache keys and the CLI shows.
+// A requested kernel as text: compiled by the engine, hashed by the cache, shown by the CLI.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -26,8 +26,8 @@ struct Request {
 
 namespace detail {
 
-/// A member of a Config: its name, its value as an integer literal (enums as their number, bools as 0 and 1) and as
-/// people read it (element types by name).
+/// A member of a Config: its name, its value as an integer literal (enums as their number, bools as 0 and 1) and in
+/// readable form (element types by name).
 struct Member {
   const char* name;
   std::string value, shown;

@@ -27,8 +27,8 @@ std::string last_part(const std::string& qualified) {
   return colon == std::string::npos ? qualified : qualified.substr(colon + 1);
 }
 
-/// The op's family, whatever folders a kernel has below it ("flashinfer/ops/norm/kernels/cpu/norm.h" -> "norm"); of a
-/// header elsewhere the folder that holds it.
+/// The op's family, whatever folders a kernel has below it ("flashinfer/ops/norm/kernels/cpu/norm.h" -> "norm"); for
+/// other headers, the folder that holds them.
 std::string family_of(const std::string& header) {
   constexpr std::string_view kOps = "flashinfer/ops/";
   if (header.starts_with(kOps)) return header.substr(kOps.size(), header.find('/', kOps.size()) - kOps.size());
@@ -130,7 +130,7 @@ class Walker {
  public:
   explicit Walker(const std::string& root) : root_(root) { XXH3_128bits_reset(&hash_); }
 
-  /// `path` as given to the compiler; true when the file was there.
+  /// `path` as given to the compiler; true when the file exists.
   bool visit(const std::string& path) {
     const std::string full = path.starts_with('/') ? path : root_ + "/" + path;
     if (seen_.contains(full)) return true;
@@ -157,7 +157,8 @@ class Walker {
 
  private:
   void follow(const std::string& folder, const std::string& name, bool quoted) {
-    if (quoted && !folder.empty() && visit(folder + name)) return;  // the compiler looks beside the file first
+    if (quoted && !folder.empty() && visit(folder + name))
+      return;  // the compiler searches the including file's folder first
     if (quoted || name.starts_with("flashinfer/")) visit(name);
   }
 

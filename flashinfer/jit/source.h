@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the kernel headers are and what they hold: the part of the key that makes an edited header a new artifact.
+// Location and content hash of the kernel headers: the hash is the part of the key that makes an edited header a new
+// artifact.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace flashinfer::jit {
 
-/// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library lies in its
+/// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library is in its
 /// build folder, else <prefix>/share/flashinfer/include or <prefix>/include of the installed library. Empty when there
 /// is none.
 std::string include_root();
@@ -16,8 +17,8 @@ std::string include_root();
 std::string hash_hex(std::string_view bytes);
 
 /// Hash over path and content of `header` and all that it includes, directly or not, by "..." or <flashinfer/...> from
-/// `root` or the including file's folder. Both branches of an #if count. System headers do not: the compiler's identity
-/// stands for them. Remembered per process until forget_sources().
+/// `root` or the including file's folder. Both branches of an #if are included. System headers are not: the compiler's
+/// identity stands for them. Cached per process until forget_sources().
 std::string headers_hash(const std::string& root, const std::string& header);
 /// The same, read now.
 std::string headers_hash_now(const std::string& root, const std::string& header);

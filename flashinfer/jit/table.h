@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lookup on the launch path: config -> kernel. One hash of the config's bytes and one probe of an open table that
-// readers walk without a lock; entries are never changed or freed once published (a kernel lives as long as the
-// process).
+// The lookup on the launch path: config -> kernel. One hash of the config's bytes and one probe of an open-addressing
+// table that readers use without a lock; entries are never changed or freed once published (a kernel lives as long as
+// the process).
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Loaded;
 
 namespace detail {
 
-/// Two words to one; the multiply-and-fold of wyhash and friends: full avalanche for a few cycles.
+/// Hashes two words to one with the multiply-and-fold of wyhash: full avalanche for a few cycles.
 inline uint64_t fold(uint64_t a, uint64_t b) {
   __extension__ using u128 = unsigned __int128;
   const u128 product = static_cast<u128>(a) * b;
@@ -42,14 +42,14 @@ uint64_t hash_bytes(const Config& config) {
   return h;
 }
 
-/// Writers of all tables take this one lock; they are rare.
+/// All tables share this lock for writing, which is rare.
 std::mutex& table_mutex();
-/// Empties all tables; how often their lookups found something.
+/// Empties all tables; returns the number of hits of their lookups.
 void forget_tables();
 uint64_t count_memory_hits();
 
-/// What tables of all Config types share: membership in the list that reset() empties. Constant-initialised, never
-/// destroyed.
+/// Common part of the tables of all Config types: membership in the list that reset() empties. Constant-initialised,
+/// never destroyed.
 class TableBase {
  public:
   constexpr explicit TableBase(void (*forget)(TableBase*)) : forget_(forget) {}
@@ -62,12 +62,12 @@ class TableBase {
   void (*forget_)(TableBase*);
   TableBase* next_ = nullptr;
   bool listed_ = false;
-  /// Relaxed load and store without a locked add, which would cost as much as the lookup: exact while one thread
-  /// launches, a lower bound otherwise.
+  /// Updated by relaxed load and store without a locked add, which would cost as much as the lookup: exact while one
+  /// thread launches, a lower bound otherwise.
   mutable std::atomic<uint64_t> hits_{0};
 };
 
-/// Puts the table on the list of all, once. Under the lock.
+/// Adds the table to the list of all tables, once. Requires the lock.
 void enlist(TableBase* table, bool& listed, TableBase*& next);
 
 template <class Config>
@@ -115,7 +115,7 @@ class Table : public TableBase {
     uint64_t mask;
     std::atomic<const Node*>* node;
     const Slots*
-        older;  // outgrown or forgotten arrays stay: a reader may be walking one. At most twice the last in sum.
+        older;  // outgrown or dropped arrays stay: a reader may still use one. Together at most twice the last.
   };
 
   const Slots* grow(const Slots* old) {
@@ -132,7 +132,7 @@ class Table : public TableBase {
     return slots;
   }
 
-  /// Under the lock. The old array stays reachable so that a leak checker knows it.
+  /// Requires the lock. The old array stays reachable for leak checkers.
   void forget() {
     const Slots* old = slots_.load(std::memory_order_relaxed);
     if (old == nullptr) return;

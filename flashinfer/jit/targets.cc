@@ -36,7 +36,7 @@ thread_local int emulated = 90;
 
 Target target_at(size_t row) { return static_cast<Target>(static_cast<size_t>(Target::kCuda) + row); }
 
-/// How well code for `a` uses a GPU it runs on: suffixes open features; among equals the nearest.
+/// Rank of code for `a` on a GPU that runs it: suffixes enable features; among equals the nearest.
 int rank(const Arch& a) { return a.number * 4 + (a.suffix == 'a' ? 2 : a.suffix == 'f' ? 1 : 0); }
 
 Target parse_arch(const std::string& word) {

@@ -64,7 +64,7 @@ Toolchain with_launcher(std::vector<std::string> words, const std::string& searc
   return t;
 }
 
-/// Sanitized builds need the runtime of the compiler that built the library.
+/// Compiler names to search. Sanitized builds need the runtime of the compiler that built the library.
 std::vector<std::string> usual_names() {
   std::vector<std::string> names = {"c++", "g++", "clang++"};
   if (build::sanitizer_flags()[0] == '\0') return names;
@@ -106,7 +106,7 @@ Toolchain find_toolchain() {
   return none;
 }
 
-/// NVRTC has no program: the command is what nvcc would need, for people who look at an artifact.
+/// NVRTC has no program: the command is the equivalent of nvcc, for readers of an artifact.
 Toolchain find_nvrtc() {
   Toolchain t;
   t.maker = Maker::kNvrtc;
@@ -145,7 +145,7 @@ Toolchain find_nvcc() {
 }
 
 #if defined(__x86_64__)
-/// The features of a level that decide in practice, named as in /proc/cpuinfo.
+/// The deciding features of a level, named as in /proc/cpuinfo.
 std::string missing_for(Target t) {
   __builtin_cpu_init();
 #define FI_NEED(feature) \
@@ -237,9 +237,9 @@ void add(std::vector<std::string>& to, const std::vector<std::string>& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-/// The emulator is told of every access by calls that -fsanitize=thread puts there; their bodies are in the artifact,
-/// and no sanitizer's runtime is linked (-nodefaultlibs), whatever the library was built with. Merged or vectorised
-/// accesses would hide what a thread does.
+/// The emulator sees every access through calls that -fsanitize=thread inserts; their bodies are in the artifact, and
+/// no sanitizer runtime is linked (-nodefaultlibs), however the library was built. Merged or vectorised accesses would
+/// hide what a thread does.
 Flags emulator_flags() {
   Flags f;
   f.compile = {"-std=c++20",
@@ -286,15 +286,14 @@ Flags gpu_flags(Target t) {
 Flags kernel_flags(Target t) {
   if (t == Target::kEmu) return emulator_flags();
   if (is_gpu(t)) return gpu_flags(t);
-  // Values depend on the source alone: no -ffast-math, and no contraction of a*b+c that the source did not ask for,
-  // because it differs between the vector body and the tail of a loop. The two flags that let loops with sqrt or a
-  // condition be vectorised change no value.
+  // Results depend on the source alone: no -ffast-math, and no implicit contraction of a*b+c, because it differs
+  // between the vector body and the tail of a loop. The two flags that allow vectorising loops with sqrt or a condition
+  // change no value.
   Flags f;
   f.compile = {"-std=c++20",         "-fPIC",     "-shared",           "-fvisibility=hidden",
                "-fno-exceptions",    "-fno-rtti", "-ffp-contract=off", "-fno-math-errno",
                "-fno-trapping-math", "-w"};
-  // Under sanitizers -O1: an attention kernel then compiles in 2.2 s instead of 20 s (g++ 12), and its checks are the
-  // same.
+  // Under sanitizers -O1: an attention kernel then compiles in 2.2 s instead of 20 s (g++ 12), with the same checks.
   const bool sanitized = build::sanitizer_flags()[0] != '\0';
   add(f.compile, env::flag("FLASHINFER_JIT_DEBUG") ? std::vector<std::string>{"-O0", "-g"}
                                                    : std::vector<std::string>{sanitized ? "-O1" : "-O3", "-DNDEBUG"});

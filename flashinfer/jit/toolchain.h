@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makers of kernels: the host's C++ compiler for CPU kernels and the emulator, NVRTC or nvcc for GPUs; with which
-// flags, for which target.
+// Compilers of kernels: the host's C++ compiler for CPU kernels and the emulator, NVRTC or nvcc for GPUs; their flags
+// and targets.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace flashinfer::jit {
 
-/// What CPU kernels are compiled for. `portable` is the architecture's baseline without -march: the fallback paths of
-/// kernels/cpu/vec.h, for tests and old machines.
-/// `emu` is the CUDA emulator. GPUs follow from kCuda on, one for each row of arch_table() (targets.h).
+/// Target of a kernel. `portable` is the architecture's baseline without -march: the fallback paths of
+/// kernels/cpu/vec.h, for tests and old machines. `emu` is the CUDA emulator. GPUs follow from kCuda on, one for each
+/// row of arch_table() (targets.h).
 enum class Target { kNative, kX86V3, kX86V4, kPortable, kEmu, kCuda };
 inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4,
                                       Target::kPortable};  // of CPU kernels
@@ -25,7 +25,7 @@ Target parse_target(const std::string& text);
 Target selected_target();
 /// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
 std::string target_refusal(Target t);
-/// What distinguishes this CPU for -march=native: family, model and feature words as CPUID gives them, in hex.
+/// Identifies this CPU for -march=native: family, model and feature words of CPUID, in hex.
 const std::string& cpu_features();
 
 enum class Maker { kHost, kNvrtc, kNvcc };
@@ -34,20 +34,20 @@ struct Toolchain {
   Maker maker = Maker::kHost;
   std::vector<std::string> command;  // launcher and compiler, the compiler's path absolute
   std::string compiler;              // its path
-  std::string identity;              // "path size mtime" of each program in `command`: no subprocess is run to get it
+  std::string identity;              // "path size mtime" of each program in `command`, obtained without a subprocess
   std::string refusal;               // why there is none: "no C++ compiler: looked for c++, g++, clang++ on PATH"
 };
-/// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are passed over there: their
-/// identity says nothing about the compiler behind them). Remembered until forget_toolchain().
+/// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are skipped there: their
+/// identity does not identify the compiler). Cached until forget_toolchain().
 Toolchain host_toolchain();
 /// NVRTC, or with FLASHINFER_TOOLCHAIN=nvcc the nvcc of FLASHINFER_NVCC, CUDA_HOME, CUDA_PATH or PATH.
 Toolchain cuda_toolchain();
-/// The one that makes kernels for `t`.
+/// The compiler of kernels for `t`.
 inline Toolchain toolchain_for(Target t) { return is_gpu(t) ? cuda_toolchain() : host_toolchain(); }
 void forget_toolchain();
 
-/// Compiler flags, without input, output and include folder, sanitizers of the library's own build and
-/// FLASHINFER_EXTRA_CFLAGS included; linker flags are to follow the source file.
+/// Compiler flags, without input, output and include folder, with the sanitizers of the library's own build and
+/// FLASHINFER_EXTRA_CFLAGS; linker flags go after the source file.
 struct Flags {
   std::vector<std::string> compile, link;
 };

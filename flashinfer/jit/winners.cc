@@ -33,7 +33,7 @@ Place place_of(const std::string& root, const Environment& environment, const st
   return {folder, folder + "/entries/" + hash_hex(runner + "\n" + key).substr(0, 24) + ".json"};
 }
 
-/// A folder that a user names is used when nobody else can write to it.
+/// A folder set by the user is used if others cannot write to it.
 CacheFolders folders() {
   const std::string& named = env::text("FLASHINFER_AUTOTUNE_CACHE_DIR");
   if (named.empty()) return cache_folders("autotune");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits for a flush is written at exit and on SIGTERM. A signal handler may do next to nothing, so it wakes a
-// thread, which flushes and then sends the signal again with its former handler.
+// Flushes pending captured calls at exit and on SIGTERM. A signal handler may do almost nothing, so it wakes a thread,
+// which flushes and then raises the signal again with its former handler.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ void pass_on() {
   ::kill(::getpid(), SIGTERM);
 }
 
-/// The second signal does not wait for the first one's flush.
+/// A second signal does not wait for the first one's flush.
 void on_sigterm(int) {
   const int error = errno;
   g_signals = g_signals + 1;
@@ -72,7 +72,7 @@ void watch_sigterm() {
   if (::sigaction(SIGTERM, nullptr, &now) != 0 || now.sa_handler == SIG_IGN || ::pipe2(g_wake, O_CLOEXEC) != 0) return;
   sigset_t all, mine;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &mine);  // the thread's, so that signals go to the program's own
+  pthread_sigmask(SIG_SETMASK, &all, &mine);  // blocked in this thread, so that signals go to the program's own threads
   std::thread([] {
     char c;
     while (::read(g_wake[0], &c, 1) < 0 && errno == EINTR) {

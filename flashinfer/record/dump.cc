@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call: what its files hold and what its records say.
+// Files and records of one call.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ bool same_view(const TensorView& a, const TensorView& b) {
          std::ranges::equal(a.strides(), b.strides());
 }
 
-/// The capture that the current stream is in, when the call has a tensor on its GPU.
+/// The capture of the current stream, when the call has a tensor on its GPU.
 uint64_t capture_of(const Side& side) {
   for (const Leaf& l : side.leaves)
     if (const Device d = l.tensor.view.device(); d.type == DeviceType::kCUDA)
@@ -177,7 +177,7 @@ Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* 
   r[kGraphCapture] = dump.graph != 0;
   if (call.self_id != 0) r[kSelfId] = call.self_id;
   r[kDumpDir] = dump.path;
-  // From here on our own.
+  // Keys of our own follow.
   r[kFormat] = kFormatVersion;
   r[kSequence] = call.sequence;
   r[kArgNames] = dump.arg_names;
@@ -256,7 +256,7 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
   return nullptr;
 }
 
-/// StoreFull when `bytes` more would go over the limit and nothing can go for them.
+/// StoreFull when `bytes` more would exceed the limit and nothing can be evicted for them.
 void Recorder::check_room(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (settings_.keep_last)
@@ -295,7 +295,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
       }
       add_details(dump, out, captured ? nullptr : &report, keys, &bytes);
     } catch (const std::exception& e) {
-      // The inputs are safe and the call did complete: that is still worth a line.
+      // The inputs are stored and the call completed, which is still worth a record.
       Json r = record(call, dump, kCompleted, out.metadata, Json::array(), &bytes);
       r[kOutputsLost] = type_and_message(e).second;
       append(dump.path, r);

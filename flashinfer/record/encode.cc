@@ -98,7 +98,7 @@ Json plain_list(const op::Value& v) {
   return out;
 }
 
-/// A tensor that the library cannot look into.
+/// A tensor of a type that the library does not support.
 Json described_tensor(const op::TupleValue& t) {
   const auto text = [&t](size_t i) {
     return t.items[i].as<std::string>() ? *t.items[i].as<std::string>() : std::string();
@@ -110,7 +110,7 @@ Json described_tensor(const op::TupleValue& t) {
           {"is_contiguous", flag(5)},   {kStored, kStoredNothing}};
 }
 
-/// The text that torch gives its generators, and beside it what makes another one go on from the same place.
+/// The text that torch prints for a generator, and its state, from which another one can continue.
 Json torch_generator(Side& side, const std::string& key, const op::TupleValue& t, const char* role) {
   const auto* text = t.items[0].as<op::OpaqueValue>();
   const auto* state = t.items[2].as<op::TensorValue>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From values to what a recording holds of them: tensors under keys, JSON for the rest.
+// Converts values to their recorded form: tensors under keys, JSON for the rest.
 #pragma once
 #include <span>
 #include <string>
@@ -14,38 +14,39 @@ namespace flashinfer::record {
 
 using formats::Json;
 
-/// A tensor somewhere in the arguments or results.
+/// A tensor anywhere in the arguments or results.
 struct Leaf {
   std::string key;
   op::TensorValue tensor;
   const char* role = nullptr;   // "in", "out", ...; null for a callable that has no schema
   bool described_only = false;  // a workspace
   bool names_pages = false;     // an index array whose values are pages
-  std::string same_as;          // the key of a result that is this very view
-  std::vector<int64_t> pages;   // used pages, rising; empty: the whole tensor is stored
+  std::string same_as;          // the key of an identical view among the results
+  std::vector<int64_t> pages;   // used pages, ascending; empty: the whole tensor is stored
   Tensor used;                  // [pages, ...], a compact copy
   bool stored() const { return !described_only && same_as.empty(); }
   int64_t bytes() const;  // of what is stored
-  Tensor host;            // of device memory: a copy that the host can read
+  Tensor host;            // of device memory: a host copy
   const TensorView& content() const { return host.defined() ? host.view() : pages.empty() ? tensor.view : used.view(); }
 };
 
-/// What one side of a call (its inputs or its outputs) is made of.
+/// The recorded values of one side of a call, its inputs or its outputs.
 struct Side {
   std::vector<Leaf> leaves;
   Json metadata = Json::object();
 
   uint64_t bytes() const;  // of what is stored
-  /// An argument or tuple element: a tensor becomes a leaf and has no metadata, anything else is encoded.
+  /// An argument or tuple element: a tensor is added to `tensors` and has no metadata, anything else is encoded.
   void add(const std::string& key, const op::Value& v, const char* role, std::string_view name = {});
-  /// What a call returned: result, or result_<i>.
+  /// The return value: result, or result_<i>.
   void add_result(const op::Value& result);
 };
 
 /// Members of an object's state, as `prefix`<member>.
 void add_state(Side& side, const op::StateType& type, const void* state, const std::string& prefix);
 
-/// The encoding of recorder.md 3.3; tensors inside become leaves of `side`.
+/// Encodes a value as JSON: numbers, strings, None and bools directly, other types as objects with "type" (format.h).
+/// Tensors inside are added to `side`.
 Json encode(Side& side, const std::string& key, const op::Value& v, const char* role, int depth = 0);
 
 /// True for the tuples that are the parts of one object (format.h), not several results.
@@ -54,24 +55,24 @@ bool stands_for_object(const op::TupleValue& t);
 /// "in", "inout", ...
 const char* role_name(op::Role r);
 
-/// Finds the pages that the call names (integer tensors called indices, kv_indices, page_table, ...) and marks paged
-/// pools to be cut down to them. A pool stays whole when no array names pages or when nearly all are named.
+/// Finds the pages that the call uses (integer tensors called indices, kv_indices, page_table, ...) and marks paged
+/// pools to be cut down to them. A pool is stored whole when no array names pages or when nearly all are used.
 void find_used_pages(Side& side);
-/// Gives `outputs`' pools the pages that the inputs of the same argument have.
+/// Gives pools of `outputs` the used pages of the same argument's inputs.
 void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix);
-/// Copies the marked pages; after the limits have let the call pass.
+/// Copies the marked pages; called after the limits have admitted the call.
 void gather_used_pages(Side& side);
 
-/// Copies what is stored and lies on a GPU to the host, in the order of the call's stream. RuntimeError while that is
-/// being captured.
+/// Copies stored device memory to the host, in the order of the call's stream. RuntimeError while that stream is being
+/// captured.
 void bring_to_host(Side& side);
 
-/// Tensors to be written, with the page lists; the pointers of `side` stay in use.
+/// The tensors to write, with the page lists; they point into `side`.
 std::vector<formats::NamedTensor> stored_tensors(const Side& side, std::vector<Tensor>& keep);
-/// Bytes at which a leaf's content is cut into chunks (pages for pools), one per entry of stored_tensors().
+/// Chunk sizes of the tensors' content in bytes (pages for pools), one per entry of stored_tensors().
 std::vector<int64_t> chunk_sizes(const Side& side);
 
-/// Groups of leaves whose memory overlaps.
+/// Groups of tensors whose memory overlaps.
 class StorageNumbers {
  public:
   void add(const Side& side);
@@ -88,7 +89,7 @@ class StorageNumbers {
   std::vector<Range> ranges_;
 };
 
-/// tensor_details of a leaf. `checksum` empty: nothing is stored.
+/// tensor_details of a tensor. `checksum` empty: nothing is stored.
 Json details(const Leaf& leaf, const StorageNumbers& storages, const std::string& checksum);
 
 }  // namespace flashinfer::record

@@ -6,16 +6,16 @@
 namespace flashinfer::record {
 namespace {
 
-/// The class that starts at pattern[0] == '['; 0 when it is never closed, else its length.
+/// Length of the class that starts at pattern[0] == '['; 0 when it is never closed.
 size_t class_length(std::string_view pattern) {
   size_t i = 1;
   if (i < pattern.size() && pattern[i] == '!') ++i;
-  if (i < pattern.size() && pattern[i] == ']') ++i;  // a ] that comes first stands for itself
+  if (i < pattern.size() && pattern[i] == ']') ++i;  // a leading ] is literal
   while (i < pattern.size() && pattern[i] != ']') ++i;
   return i < pattern.size() ? i + 1 : 0;
 }
 
-bool in_class(std::string_view cls, char c) {  // cls has its brackets
+bool in_class(std::string_view cls, char c) {  // cls includes its brackets
   cls = cls.substr(1, cls.size() - 2);
   const bool negated = !cls.empty() && cls[0] == '!';
   if (negated) cls.remove_prefix(1);

@@ -7,10 +7,10 @@
 
 namespace flashinfer::record {
 
-/// Python's fnmatchcase: * ? [abc] [!abc] [a-z]; a [ that is never closed is itself.
+/// Python's fnmatchcase: * ? [abc] [!abc] [a-z]; an unclosed [ is literal.
 bool glob_match(std::string_view pattern, std::string_view text);
 
-/// True when `include` is empty or one of it matches, and none of `exclude` does.
+/// True when `include` is empty or one of its patterns matches, and none of `exclude` does.
 bool passes(const std::vector<std::string>& include, const std::vector<std::string>& exclude, std::string_view name);
 
 }  // namespace flashinfer::record

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dump's names, written once for the recorder and the replayer: files, metadata keys, tensor keys, encodings of
-// values.
+// Names in a dump, shared by the recorder and the replayer: files, metadata keys, tensor keys, encodings of values.
 #pragma once
 
 namespace flashinfer::record {
@@ -25,17 +24,17 @@ inline constexpr const char* kFormatChunks = "chunks";            // .chunks: na
 inline constexpr const char* kArgPrefix = "arg_";
 inline constexpr const char* kKwargPrefix = "kwarg_";
 inline constexpr const char* kResult = "result";
-/// In the outputs: content after the call of an argument the call wrote to (roles inout, out, paged inout):
+/// In the outputs: content after the call of an argument that the call wrote (roles inout, out, paged inout):
 /// after__arg_2.
 inline constexpr const char* kAfterPrefix = "after__";
 /// Members of the receiver's state (the plan), tensors in the inputs and plain values in input_metadata:
 /// self__plan__<member>.
 inline constexpr const char* kPlanPrefix = "self__plan__";
 /// A paged pool of which only the used pages are stored: <key> is [used, ...], <key>__pages the page numbers (int64,
-/// rising).
+/// ascending).
 inline constexpr const char* kPagesSuffix = "__pages";
 
-// ---- metadata keys, upstream's in upstream's order ----
+// ---- metadata keys of FlashInfer, in its order ----
 inline constexpr const char* kFunctionName = "function_name";
 inline constexpr const char* kModule = "module";
 inline constexpr const char* kCallSequence = "call_sequence";
@@ -54,8 +53,8 @@ inline constexpr const char* kExecutionStatus = "execution_status";
 inline constexpr const char* kGraphCapture = "graph_capture";
 inline constexpr const char* kSelfId = "self_id";
 inline constexpr const char* kDumpDir = "dump_dir";
-// after kDumpDir, once a call that was captured into a CUDA graph has been flushed; the last one in the snapshot's own
-// record
+// after kDumpDir, once a call that was captured into a CUDA graph has been flushed; the last key only in the snapshot's
+// own record
 inline constexpr const char* kFlushed = "graph_capture_flushed";         // true
 inline constexpr const char* kFlushIndex = "graph_capture_flush_index";  // from 1
 inline constexpr const char* kSnapshotDir =
@@ -70,15 +69,15 @@ inline constexpr const char* kFailed = "failed";
 inline constexpr const char* kPendingFlush =
     "graph_capture_pending_flush";  // both records of a captured call until it is flushed
 
-// ---- metadata keys of ours ----
+// ---- additional metadata keys ----
 inline constexpr const char* kFormat = "format_version";  // kFormatVersion
 inline constexpr const char* kSequence = "sequence";      // over all functions and threads of the process, from 1
 inline constexpr const char* kArgNames = "arg_names";     // parameter names of the positional arguments, in order
 inline constexpr const char* kOpVersion = "op_version";   // Op::version
 inline constexpr const char* kError = "error";            // with kFailed: {"type": "ValueError", "message": "..."}
 inline constexpr const char* kOutputsLost =
-    "outputs_lost";  // with kCompleted: why the outputs are not there (a limit, a full disk)
-/// List of keys, with kGraphCapture: inputs that the call itself overwrites, so that what a flush finds is from after
+    "outputs_lost";  // with kCompleted: why the outputs are missing (a limit, a full disk)
+/// List of keys, with kGraphCapture: inputs that the call itself overwrites, so that a flush stores their content after
 /// the call.
 inline constexpr const char* kOverwritten = "graph_capture_overwritten";
 inline constexpr const char* kErrorType = "type";
@@ -93,14 +92,15 @@ inline constexpr const char* kHost = "host";
 inline constexpr const char* kRank = "rank";
 inline constexpr const char* kDeviceModel = "device_model";
 inline constexpr const char* kDriver = "driver_version";
-inline constexpr const char* kBackend = "backend";  // the candidate that served
+inline constexpr const char* kBackend = "backend";  // the selected candidate
 inline constexpr const char* kConfig = "config";
 inline constexpr const char* kGitCommit = "git_commit";
 inline constexpr const char* kDepth = "depth";           // 0: not inside another recorded call
 inline constexpr const char* kSelfClass = "self_class";  // "BatchDecodeWithPagedKVCacheWrapper"
 inline constexpr const char* kPlanned = "self_planned";  // bool: plan() had run
 
-// in tensor_details.<key>, after upstream's shape, dtype, stride, device (all of the caller's tensor, not of the file)
+// in tensor_details.<key>, after FlashInfer's shape, dtype, stride, device (all of the caller's tensor, not of the
+// file)
 inline constexpr const char* kShape = "shape";
 inline constexpr const char* kDType = "dtype";  // "torch.bfloat16"
 inline constexpr const char* kStride = "stride";
@@ -114,11 +114,11 @@ inline constexpr const char* kStored =
     "stored";  // kStoredPages, kStoredBytes or kStoredNothing; absent: the whole tensor
 inline constexpr const char* kStoredPages = "pages";
 inline constexpr const char* kStoredBytes =
-    "bytes";  // u8 [..., bytes of an element]: a type this library does not have
+    "bytes";  // u8 [..., bytes of an element]: an element type this library does not support
 inline constexpr const char* kStoredNothing = "description";  // a workspace: shape and dtype only
-inline constexpr const char* kSameAs = "same_as";             // this view is that key's, bit for bit: not stored twice
+inline constexpr const char* kSameAs = "same_as";             // identical to the view of that key: not stored twice
 inline constexpr const char* kAddress = "address";            // "0x...", of the first element
-inline constexpr const char* kPageDim = "page_dim";           // with kStoredPages: the dimension that counts pages
+inline constexpr const char* kPageDim = "page_dim";           // with kStoredPages: the dimension of the pages
 
 // ---- values ("type" of a tagged object) ----
 inline constexpr const char* kType = "type";
@@ -126,12 +126,12 @@ inline constexpr const char* kValue = "value";
 inline constexpr const char* kTypeTensor = "torch.Tensor";  // nested; with tensor_key
 inline constexpr const char* kTensorKey = "tensor_key";
 inline constexpr const char* kTypeDType = "torch.dtype";  // {"type", "value": "torch.float16"}
-inline constexpr const char* kRepr = "repr";          // of everything without an encoding of its own, as upstream does
-inline constexpr const char* kTypeDevice = "device";  // {"type", "repr": "cuda:0"}
-inline constexpr const char* kTypeEnum = "enum";      // {"type", "name": "Class.NAME", "value": v}
+inline constexpr const char* kRepr = "repr";              // of all values without another encoding, as FlashInfer does
+inline constexpr const char* kTypeDevice = "device";      // {"type", "repr": "cuda:0"}
+inline constexpr const char* kTypeEnum = "enum";          // {"type", "name": "Class.NAME", "value": v}
 inline constexpr const char* kTypeGenerator =
     "Generator";  // {"type", "repr", "seed": n, "offset": n}, as before the call
-/// A tuple of this type is PyTorch's generator: what it prints as, its seed and its state (u8), which becomes a tensor.
+/// A tuple of this type is PyTorch's generator: its text, its seed and its state (u8), which is stored as a tensor.
 inline constexpr const char* kTypeTorchGenerator =
     "torch.Generator";  // {"type": "Generator", "repr", "seed", "state": nested tensor}
 inline constexpr const char* kTypeFp4Tensor = "FP4Tensor";  // a tuple: data, scale, scale_start_index, original_shape

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that were captured into a CUDA graph: their tensors are kept in mind, and written when somebody says that the
-// graph ran.
+// Calls captured into a CUDA graph: their tensors are retained and written by flush_graph_dumps().
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@ namespace {
 
 constexpr const char* kSides[] = {kInputsStem, kOutputsStem};
 
-/// The record with `more` behind kDumpDir.
+/// The record with `more` after kDumpDir.
 Json with(const Json& record, const std::vector<std::pair<const char*, Json>>& more) {
   Json r = Json::object();
   for (const auto& [key, value] : record.items()) {
@@ -38,8 +37,8 @@ std::string flush_folder(const Dump& dump) {
   return dump.path + "/" + kFlushesFolder + text;
 }
 
-/// The file of the call's own folder becomes the one of the snapshot, at once; a link, as the snapshot's is never
-/// written again.
+/// Atomically replaces the file in the call's own folder with the snapshot's, by a hard link, as a snapshot is never
+/// rewritten.
 void put_latest(const std::string& snapshot, const std::string& latest) {
   const std::string beside = latest + ".new";
   ::unlink(beside.c_str());
@@ -69,7 +68,7 @@ void follow_state(const op::StateType& type, StateNow now) {
   f.types[&type] = now;
 }
 
-/// The state that the replay used, in place of the one at the capture.
+/// Replaces the state at the capture by the one that the replay used.
 void Recorder::renew_state(Deferred& d) {
   Dump& dump = *d.dump;
   if (d.outputs || !dump.self_type || !dump.state) return;
@@ -91,7 +90,7 @@ void Recorder::renew_state(Deferred& d) {
   add_state(d.side, *dump.self_type, now.get(), kPlanPrefix);
   d.memory.resize(d.side.leaves.size());
   for (Leaf& l : d.side.leaves)
-    if (of_state(l.key)) l.tensor.owner = std::const_pointer_cast<void>(now);  // its arrays live as long as it
+    if (of_state(l.key)) l.tensor.owner = std::const_pointer_cast<void>(now);  // keeps the arrays of the state alive
   dump.inputs.metadata = d.side.metadata;
 }
 
@@ -101,7 +100,7 @@ void Recorder::defer(Dump& dump, bool outputs, Side side) {
     const Device device = l.tensor.view.device();
     d.memory.push_back(
         device.type == DeviceType::kCUDA && l.stored() ? cuda::allocation_id(l.tensor.view.data(), device.index) : 0);
-    // Host memory is as the kernels' launches found it, and may be gone when the graph runs.
+    // Host memory is stored now, as the launches read it; it may be gone when the graph runs.
     if (host_can_read(device) && l.stored()) l.host = to_device(l.tensor.view, kCpu);
   }
   flush_at_the_end(*this);
@@ -161,7 +160,7 @@ int64_t Recorder::clear_graphs() {
   return n;
 }
 
-/// Writes the files. ValueError: the memory is not there any more.
+/// Writes the files. ValueError: the memory was freed.
 void Recorder::flush_one(Deferred& d, const std::string& snapshot) {
   renew_state(d);
   for (size_t i = 0; i < d.side.leaves.size(); ++i) {

@@ -19,7 +19,7 @@
 namespace flashinfer::record {
 namespace {
 
-/// An open file with a lock; drop_lines may have put another file in its place while we waited for the lock.
+/// A locked file; reopened if drop_lines replaced the file while we waited for the lock.
 class LockedFile {
  public:
   LockedFile(const std::string& path, int flags, int lock) {
@@ -47,7 +47,7 @@ class LockedFile {
   int fd_ = -1;
 };
 
-/// True when the file does not end with a line end: someone died or ran out of disk while writing.
+/// True when the last line has no line end: a writer died or ran out of disk space.
 bool torn(int fd) {
   struct stat st;
   char last = '\n';
@@ -74,7 +74,7 @@ void append_line(const std::string& path, std::string_view line) {
     const LockedFile file(path, kFlags, LOCK_SH);
     if (!torn(file.fd())) return append(file.fd(), path, line);
   }
-  // Torn, or the size of a file into which another thread is just writing: alone with the file one sees which.
+  // Either torn, or another thread is writing: only the lock tells.
   const LockedFile file(path, kFlags, LOCK_EX);
   append(file.fd(), path, torn(file.fd()) ? "\n" + std::string(line) : std::string(line));
 }

@@ -8,7 +8,7 @@
 namespace flashinfer::record {
 
 /// Appends `line` (with its line end) to a file with one write; creates it with mode 0600. RuntimeError with the errno
-/// text. A short write is followed by a line end when the next line comes, so that only the torn line is lost.
+/// text. After a short write the next line starts with a line end, so that only the torn line is lost.
 void append_line(const std::string& path, std::string_view line);
 
 /// Takes the lines of calls whose folders (as recorded in dump_dir) are gone out of a session, under a lock that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of the process and the machine for recordings and the banner.
+// Facts about the process and the machine, for recordings and the banner.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,17 +15,17 @@ struct Gpu {
   std::string name;
   int major = 0, minor = 0;
 };
-/// What the CUDA driver says; `driver` is empty without one.
+/// CUDA versions as the driver reports them; `driver` is empty without one.
 struct Cuda {
   std::string driver;  // "13.0"
   std::vector<Gpu> gpus;
 };
 const Cuda& cuda();
 
-/// What record::add_version was told: name and version, in the order of the first telling.
+/// Names and versions passed to record::add_version, in order of first use.
 std::vector<std::pair<std::string, std::string>> other_versions();
 
-/// The system-info banner, its rulers and the empty line behind it.
+/// The system-info banner with its rulers and the empty line after it.
 std::string banner();
 /// "FlashInfer 0.1.0 (commit 01234567)\n".
 std::string version_line();

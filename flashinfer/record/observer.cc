@@ -28,9 +28,9 @@
 namespace flashinfer::record {
 namespace {
 
-/// Statistics and checksums run on the library's own threads, also where calls share torch's: OpenMP waits for every
-/// worker of a region, and one whose core is taken by another program comes milliseconds later; the own pool waits only
-/// for tasks that somebody took. 4 MB beside one busy program: 5 ms instead of 35.
+/// Statistics and checksums run on the library's own threads, even where calls share torch's: OpenMP waits for every
+/// worker of a region, and a descheduled one is milliseconds late; the own pool waits only for claimed tasks. 4 MB
+/// beside one busy program: 5 ms instead of 35.
 class OwnThreads {
  public:
   explicit OwnThreads(bool wanted) {
@@ -46,7 +46,7 @@ class OwnThreads {
   std::optional<ContextScope> scope_;
 };
 
-/// Settings in force with what belongs to them. Never deleted: a call may still run under settings that were replaced.
+/// Effective settings and the objects made for them. Never deleted: a call may still use replaced settings.
 struct Active {
   Settings settings;
   Sink* sink = nullptr;
@@ -63,7 +63,7 @@ struct Logged {
   std::shared_ptr<Dump> dump;
 };
 
-thread_local std::string t_text;  // of one record; keeps its memory
+thread_local std::string t_text;  // of one record; keeps its capacity
 
 constexpr size_t kKeepText = 1 << 20;
 
@@ -79,7 +79,7 @@ void log_error_to(Sink& sink, std::string_view name, std::string_view phase, std
 void put_in_force(const Settings& s);
 void install_observer();
 
-/// Looks at the control file at most every 50 ms.
+/// Checks the control file at most every 50 ms.
 class Control {
  public:
   void poll(const std::string& path) {
@@ -219,7 +219,7 @@ std::string list_text(const std::vector<std::string>& items) {
   return s + "]";
 }
 
-/// Level 10 tells on stdout what it is about to do, wherever the log goes.
+/// Level 10 prints on stdout what it is about to do, wherever the log goes.
 void print_security_block(const Settings& s) {
   std::string t(kDoubleRuler);
   t += "WARNING: FlashInfer API Logging is set to Level 10 (Tensor Dumping).\n"
@@ -238,7 +238,7 @@ void print_security_block(const Settings& s) {
   Sink::open("stdout").write(t);
 }
 
-/// A recorder goes on with its counters unless what it writes to changes.
+/// A recorder keeps its counters unless its destination changes.
 bool same_recording(const Settings& a, const Settings& b) {
   return a.level >= 10 && b.level >= 10 && a.dump_dir == b.dump_dir && a.safetensors == b.safetensors &&
          a.dedup == b.dedup && a.keep_last == b.keep_last && a.pages == b.pages && a.max_count == b.max_count &&
@@ -274,7 +274,7 @@ void put_in_force(const Settings& s) {
   actives.push_back(std::move(next));
 }
 
-/// Python is told, so under no ForkLock. Whichever thread comes last installs what is in force.
+/// Calls Python, so it must not be called under a ForkLock. The last thread installs the effective settings.
 void install_observer() {
   const Active* a = nullptr;
   while (a != g_active.load(std::memory_order_acquire)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log and the flight recorder: what they do is in docs/recorder.md. The environment configures them at the first
-// call of any op; these functions re-aim them while the program runs.
+// The log and the flight recorder, described in docs/recorder.md. The environment configures them at the first call of
+// any op; these functions reconfigure them while the program runs.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -27,15 +27,15 @@ struct Settings {
   bool dedup = false;
   enum class Pages : uint8_t { kDefault, kUsed, kFull } pages = Pages::kDefault;  // default: used with dedup, else full
   bool sync = false;
-  std::string control;  // a file of lines as in apply(), looked at while calls run
+  std::string control;  // a file of lines as in apply(), checked while calls run
 };
 
-/// What the environment asks for.
+/// The settings of the environment.
 Settings settings_from_env();
-/// What is in force.
+/// The effective settings.
 Settings settings();
-/// Puts settings into force for the calls that begin after it; those that are running finish with the old ones.
-/// Counters and limits start anew when dump_dir changes or recording starts.
+/// Applies settings to calls that begin afterwards; running calls finish with the old ones. Counters and limits are
+/// reset when dump_dir changes or recording starts.
 void configure(const Settings& s);
 /// configure() with the level raised to at least `level` (10 records), or back to 0.
 void start(int level = 10);
@@ -44,11 +44,11 @@ void stop();
 /// dedup, pages, sync) or by "start" or "stop". ValueError that names the line.
 void apply(Settings& s, std::string_view line);
 
-/// What the log or the recorder wants to know of a call of this name that begins now.
+/// What the log or the recorder needs of a call of this name that begins now.
 enum class Wanted : uint8_t { kNothing, kName, kValues, kDump };
 Wanted wanted(std::string_view name);
 
-/// An error that another language raised inside a call: the record names its type.
+/// An error raised by another language inside a call: the record names its type.
 class ForeignError : public std::exception {
  public:
   ForeignError(std::string type, std::string message) : type_(std::move(type)), message_(std::move(message)) {}
@@ -58,15 +58,14 @@ class ForeignError : public std::exception {
  private:
   std::string type_, message_;
 };
-/// The line that tells of an error in turning a call's values into what is recorded; `phase`: "(pre-execution)",
-/// "(outputs)".
+/// Logs an error in the encoding of a call's values; `phase`: "(pre-execution)", "(outputs)".
 void log_error(std::string_view name, std::string_view phase, std::string_view message);
 
-/// The version of something else in this process, for the banner ("torch") and for what records call `versions`.
+/// The version of other software in this process, for the banner ("torch") and the records' `versions`.
 void add_version(const std::string& name, const std::string& version);
 
-/// From its second call on: forgets the environment and what was configured, and begins as a new process would. A
-/// Python module calls it when it is imported.
+/// From its second call on: drops the environment and the configuration, and starts as a new process would. A Python
+/// module calls it when it is imported.
 void restart_from_env();
 
 /// Reads the environment once per process; op::start_observing calls it before the first call.
@@ -82,15 +81,15 @@ struct Totals {
 Totals totals();
 
 /// A call on a stream that is being captured into a CUDA graph copies nothing: its tensors hold their values only when
-/// the graph runs. Its record waits (`graph_capture_pending_flush`) until this is called after a replay, which writes
-/// what the tensors hold now; again after each further replay. Returns how many entries were written (inputs and
-/// outputs of a call are two). `graph`: those of one capture (cuda::capture_id() during it); 0: all. `synchronize`:
+/// the graph runs. Its record waits (`graph_capture_pending_flush`) until this is called after a replay and writes the
+/// current content of the tensors; again after each further replay. Returns the number of entries written (inputs and
+/// outputs of a call are two). `graph`: those of one capture (cuda::capture_id() during it); 0: all. `synchronise`:
 /// waits for the device first. Also done at exit and on SIGTERM.
 int64_t flush_graph_dumps(bool synchronize = true, uint64_t graph = 0);
-/// For classes whose captured calls read what a later plan() writes: `now` gives, for an object's state at the capture,
-/// the one that holds now (null: the same). A flush records that one.
+/// For classes whose captured calls read what a later plan() writes: `now` maps an object's state at the capture to the
+/// current one (null: unchanged). A flush records that one.
 void follow_state(const op::StateType& type, std::shared_ptr<const void> (*now)(const void* state));
-/// Forgets what waits, and how often it was flushed; returns how many entries.
+/// Drops pending entries and their flush counters; returns the number of entries.
 int64_t clear_graph_dumps();
 
 }  // namespace flashinfer::record

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits, the ring, folders and lines. What a call's record says is in dump.cc.
+// Limits, the ring, folders and lines. The content of a call's record is in dump.cc.
 #include "flashinfer/record/recorder.h"
 
 #include <sys/stat.h>
@@ -37,8 +37,8 @@ Recorder::Recorder(Settings settings, Sink& sink) : settings_(std::move(settings
 
 void Recorder::open_chunks() {
   if (!settings_.dedup) return;
-  // A forked child's is as some thread of the parent left it, perhaps half-changed: it stays, unused, where a leak
-  // checker finds it.
+  // In a forked child the store may be half-changed by a thread of the parent: it stays, unused, where a leak checker
+  // finds it.
   static auto& inherited = *new std::vector<std::unique_ptr<formats::ChunkStore>>;
   if (chunks_) inherited.push_back(std::move(chunks_));
   chunks_ = std::make_unique<formats::ChunkStore>(settings_.dump_dir + "/" + kChunkFolder, pack_prefix());
@@ -60,7 +60,7 @@ void Recorder::become_own() {
   ring_.clear();
   evicted_.clear();
   open_chunks();
-  pid_.store(pid, std::memory_order_release);  // last: who reads it without the lock finds everything done
+  pid_.store(pid, std::memory_order_release);  // last: a thread that reads it without the lock finds everything done
 }
 
 uint64_t Recorder::cap() const {
@@ -116,7 +116,7 @@ bool Recorder::admit(const std::string& name, uint64_t bytes, Dump& dump) {
   }
   dump.call_sequence = ++sequences_[name];
   const uint64_t held = bytes_ + (chunks_ ? chunks_->bytes() : 0);
-  // Content that is there already costs nothing with dedup: the store refuses what is new and too much.
+  // With dedup, stored content costs nothing: the store rejects only new content beyond the limit.
   const bool too_large = std::isless(settings_.max_size_gb, 0.0) || (settings_.keep_last ? bytes > cap() && !chunks_
                                                                      : chunks_           ? full_ && bytes > 0
                                                                                          : held + bytes > cap());
@@ -148,7 +148,7 @@ void Recorder::make_folder(Dump& dump) {
   std::snprintf(sequence, sizeof sequence, "%04llu", static_cast<unsigned long long>(dump.call_sequence));
   const std::string base =
       str(settings_.dump_dir, "/", dump.timestamp, "_pid", ::getpid(), "_", name.substr(0, 150), "_call", sequence);
-  // Another host may have the same process id at the same millisecond: its folder is left alone.
+  // Another host may have the same process id in the same millisecond: its folder is not reused.
   for (int i = 1; i < 1000; ++i) {
     dump.path = i == 1 ? base : str(base, "_", i);
     if (::mkdir(dump.path.c_str(), 0700) == 0) return;
@@ -169,7 +169,7 @@ void Recorder::append(const std::string& folder, const Json& record) {
   append_line(settings_.dump_dir + "/" + kSessionFile, line);
 }
 
-/// The call is over: from here on the ring may let it go.
+/// The call is over: the ring may evict it from now on.
 void Recorder::finish(Dump& dump, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   bytes_ += bytes;
@@ -177,7 +177,7 @@ void Recorder::finish(Dump& dump, uint64_t bytes) {
   if (settings_.keep_last) ring_.push_back({dump.path, dump.disk_bytes, dump.packs, dump.weak_from_this()});
 }
 
-/// Inputs could not be written: nothing stays of this call.
+/// The inputs could not be written: removes everything of this call.
 void Recorder::abandon(Dump& dump) {
   if (!dump.path.empty()) fs::remove_tree(dump.path);
   const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flight recorder: a folder per call, written before and after it. Nothing here throws into a call: the observer
-// catches.
+// The flight recorder: a folder per call, written before and after it. Exceptions never reach the call: the observer
+// catches them.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -20,7 +20,7 @@
 
 namespace flashinfer::record {
 
-/// A call of which the inputs are on disk.
+/// A call whose inputs are on disk.
 struct Dump : std::enable_shared_from_this<Dump> {
   std::string path;  // dump_dir as configured / folder of the call
   std::string name, module, timestamp;
@@ -28,26 +28,26 @@ struct Dump : std::enable_shared_from_this<Dump> {
   Side inputs;
   StorageNumbers storages;
   Json arg_names = Json::array(), details = Json::object(), input_keys = Json::array();
-  uint64_t input_bytes = 0;                              // as upstream counts: elements of the stored tensors
-  uint64_t disk_bytes = 0;                               // what this call added to the disk
-  std::vector<uint32_t> packs;                           // one entry for each file that refers to it
-  std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of what the call may write
+  uint64_t input_bytes = 0;                              // bytes of the stored tensors' elements, as FlashInfer counts
+  uint64_t disk_bytes = 0;                               // added to the disk by this call
+  std::vector<uint32_t> packs;                           // one entry for each file that refers to a pack
+  std::vector<std::pair<std::string, op::Arg>> written;  // key and argument of tensors that the call may write
   const op::Object* self = nullptr;                      // while the call runs
   const op::StateType* self_type = nullptr;
   std::shared_ptr<const void> state;  // of self, before the call
   int64_t wall_ns = 0;
-  uint64_t graph = 0;  // the capture the call is part of: nothing of it is written before a flush
+  uint64_t graph = 0;  // the capture that the call is part of: nothing is written before a flush
   int flushes = 0;
   Json record;                        // the last one, of a captured call
   std::atomic<bool> evicted = false;  // by the ring
 };
 
-/// One side of a captured call, until it is flushed and after, for the next flush.
+/// The inputs or outputs of a captured call, kept until it is flushed and for later flushes.
 struct Deferred {
   std::shared_ptr<Dump> dump;
   bool outputs;
   Side side;
-  std::vector<uint64_t> memory;  // of each leaf: cuda::allocation_id() while it was captured
+  std::vector<uint64_t> memory;  // of each tensor: cuda::allocation_id() during the capture
 };
 
 class Recorder {
@@ -60,14 +60,14 @@ class Recorder {
   void after(op::Invocation& call, Dump& dump, const op::Value& result);
   void failed(op::Invocation& call, Dump& dump, const std::exception& error);
 
-  /// What record.h says, of this recorder's calls.
+  /// As in record.h, for this recorder's calls.
   int64_t flush_graphs(bool synchronize, uint64_t graph);
   int64_t clear_graphs();
 
   Totals totals() const;
   const Settings& settings() const { return settings_; }
-  /// In a forked child counters, packs and the ring are the parent's: the first thread that records or asks begins anew
-  /// while the others wait.
+  /// In a forked child counters, packs and the ring are the parent's: the first thread that uses the recorder resets
+  /// them while the others wait.
   void become_own();
   Sink& sink() const { return sink_; }
 
@@ -94,7 +94,7 @@ class Recorder {
   void check_room(uint64_t bytes);
   Json record(const op::Invocation& call, const Dump& dump, const char* status, const Json& output_metadata,
               const Json& output_keys, const uint64_t* output_bytes) const;
-  /// To `folder`'s metadata and to the session.
+  /// Appends to `folder`'s metadata and to the session.
   void append(const std::string& folder, const Json& record);
   void finish(Dump& dump, uint64_t bytes);
   void abandon(Dump& dump);
@@ -104,10 +104,10 @@ class Recorder {
 
   const Settings settings_;
   Sink& sink_;
-  std::mutex& mutex_ = fork_lock(ForkLock::kRecorder);  // one recorder is in force at a time
-  std::atomic<int> pid_;                                // whose the rest is
+  std::mutex& mutex_ = fork_lock(ForkLock::kRecorder);  // only one recorder is active at a time
+  std::atomic<int> pid_;                                // the process that owns the other members
   std::map<std::string, uint64_t> sequences_;
-  uint64_t admitted_ = 0;  // calls that count against max_count
+  uint64_t admitted_ = 0;  // calls counted against max_count
   uint64_t bytes_ = 0;
   Totals totals_;
   std::set<std::string> warned_;
@@ -119,9 +119,9 @@ class Recorder {
   std::vector<Deferred> deferred_;  // in the order of the calls
 };
 
-/// Puts `r` among those that flush_graph_dumps() asks; at the first one, arranges that exit and SIGTERM flush too.
+/// Adds `r` to the recorders flushed at exit; the first call installs the exit and SIGTERM handlers.
 void flush_at_the_end(Recorder& r);
-/// In a forked child: nobody else's graphs are flushed here, and SIGTERM means again what it did.
+/// In a forked child: drops the parent's graphs, and restores the program's SIGTERM handler.
 void forget_graphs();
 
 }  // namespace flashinfer::record

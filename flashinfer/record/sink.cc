@@ -58,7 +58,7 @@ Sink& Sink::open(const std::string& destination) {
 }
 
 void Sink::write(std::string_view record) {
-  if (fd_ == STDOUT_FILENO) std::fflush(stdout);  // what the program printed before the call stays before it
+  if (fd_ == STDOUT_FILENO) std::fflush(stdout);  // keeps the order with the program's own output
   std::optional<formats::FileSizeLimit> limit;
   if (limited_) limit.emplace();
   const int saved = errno;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included by stats_kernels.cc once per instruction set, inside a namespace of its own, with kVectorBytes defined
-// there.
+// Included by stats_kernels.cc once per instruction set, in different namespaces, with kVectorBytes defined there.
 
 typedef float F __attribute__((vector_size(kVectorBytes)));
 typedef uint32_t U __attribute__((vector_size(kVectorBytes)));
@@ -8,13 +7,13 @@ typedef int32_t I __attribute__((vector_size(kVectorBytes)));
 constexpr int kWidth = kVectorBytes / 4;
 constexpr int kVectors = kLanes / kWidth;
 
-/// Elements of `Bits` bits in a word, the one at `Position`: sign, magnitude shifted so that its exponent field lies
-/// where a float's does, times 2^(difference of the biases). Subnormals come out exact; Inf and NaN come out as large
-/// finite numbers, which the caller sees in min and max.
+/// Elements of `Bits` bits in a word, the one at `Position`: sign, magnitude shifted so that its exponent field is
+/// where a float's is, times 2^(difference of the biases). Subnormals are exact; Inf and NaN become large finite
+/// numbers, which the caller detects in min and max.
 template <int Bits, int Position, int Shift, int Bias>
 struct Narrow {
   static void take(const U& word, F& x) {
-    const U top = word << (32 - Bits * (Position + 1));  // the sign where a float has it
+    const U top = word << (32 - Bits * (Position + 1));  // the sign in a float's position
     const U placed = (U)((I)top >> (32 - Bits - Shift)) & (0x80000000u | ((1u << (Bits - 1)) - 1) << Shift);
     x = (F)placed * __builtin_bit_cast(float, static_cast<uint32_t>(127 + 127 - Bias) << 23);
   }

@@ -21,9 +21,9 @@ using stats_detail::kBlockBytes;
 using stats_detail::kLanes;
 
 constexpr int64_t kTaskBytes = 256 << 10;
-constexpr int64_t kParallelBytes = 1 << 20;  // below, waking a thread costs more than it brings
+constexpr int64_t kParallelBytes = 1 << 20;  // below, waking a thread costs more than it saves
 
-/// Of some run of elements; runs are combined in the order of memory.
+/// Statistics of a run of elements; runs are combined in memory order.
 struct Part {
   double sum = 0;
   float min = std::numeric_limits<float>::infinity(), max = -std::numeric_limits<float>::infinity();
@@ -38,7 +38,7 @@ struct Part {
   }
 };
 
-/// Element by element: what the kernels leave over, types without a kernel, blocks that hold Inf or NaN.
+/// Element by element: for remainders, types without a kernel, blocks with Inf or NaN.
 template <class T>
 void scan_floats(const uint8_t* data, int64_t bytes, Part& part) {
   for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof(T))) {
@@ -93,7 +93,7 @@ stats_detail::Kernel kernel_of(DType t) {
   return stats_detail::portable_kernel(t);
 }
 
-/// Magnitudes from here on stand for Inf or NaN in what the kernels return for narrow types.
+/// Magnitudes from here on represent Inf or NaN in the kernels' results for narrow types.
 float first_special(DType t) {
   switch (t) {
     case DType::kF16:
@@ -120,7 +120,7 @@ struct Scanner {
         p.min = std::min(p.min, lanes.min[i]), p.max = std::max(p.max, lanes.max[i]);
         p.sum += static_cast<double>(lanes.sum[i]);
       }
-      // A NaN or an Inf stays in its lane's sum; a finite sum that overflowed is looked at again too.
+      // A NaN or an Inf stays in its lane's sum; a finite sum that overflowed is computed again too.
       if (std::isfinite(p.sum) && p.max < special && p.min > -special)
         part.add(p);
       else
@@ -157,7 +157,7 @@ Part scan_contiguous(const TensorView& v) {
   return total;
 }
 
-/// A tensor of a captured call: a kernel in the graph will say what it holds.
+/// A tensor of a captured call: a kernel in the graph prints its statistics.
 void append_deferred(std::string& out, const TensorView& v) {
   const int64_t id = print_statistics(v);
   if (id == 0) {

@@ -9,7 +9,7 @@
 namespace flashinfer::record {
 
 struct Statistics {
-  bool integer = false;  // min and max are the integers, there are no counts
+  bool integer = false;  // min and max are integers, there are no counts
   int64_t int_min = 0, int_max = 0;
   float min = 0, max = 0, mean = 0;  // of the values as float; all NaN when one is NaN
   int64_t nan_count = 0, inf_count = 0;
@@ -20,7 +20,7 @@ bool has_statistics(DType t);
 /// Device memory is copied to the host first, in the order of the current stream. The view must not be empty.
 Statistics statistics(const TensorView& v);
 
-/// The lines of the log, each at `indent` pairs of blanks and with its line end: `min=%.6f` and so on; nothing for an
+/// The lines of the log, each at `indent` pairs of blanks and with its line end: `min=%.6f` and so on; none for an
 /// empty view.
 void append_statistics(std::string& out, const TensorView& v, int indent);
 

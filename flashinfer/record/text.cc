@@ -62,14 +62,14 @@ struct Printer {
       out += '[';
       append_integer(out, static_cast<int64_t>(i));
       out += "]: ";
-      value(items[i], indent + 1);  // with its own indent, glued behind the label
+      value(items[i], indent + 1);  // with its own indent, directly after the label
       out += '\n';
     }
     blanks(indent);
     out += brackets[1];
   }
 
-  /// A tensor that the library cannot look into: the values of the lines.
+  /// A tensor of a type that the library does not support: prints the recorded properties.
   void described_tensor(const op::TupleValue& t, int indent) {
     out += "Tensor(\n";
     constexpr const char* kLabels[] = {"shape=",  "stride=",        "dtype=torch.",

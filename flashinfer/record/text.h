@@ -10,15 +10,15 @@
 
 namespace flashinfer::record {
 
-/// Appends `v` at `indent` pairs of blanks, without a line end. With `statistics` tensors have their min, max, mean and
-/// counts.
+/// Appends `v` at `indent` pairs of blanks, without a line end. `statistics`: with min, max, mean and counts of
+/// tensors.
 void append_value(std::string& out, const op::Value& v, int indent, bool statistics);
 /// The record before a call: name, arguments, defaults.
 void append_before(std::string& out, std::string_view name, std::span<const op::Arg> args, bool statistics);
 /// The record after a call that returned.
 void append_after(std::string& out, const op::Value& result, bool statistics);
 
-/// A tensor as its caller sees it, also when its element type is one this library does not have.
+/// Shape and dtype of a tensor as its caller sees it, also for element types that this library does not support.
 class Extents {
  public:
   explicit Extents(const op::TensorValue& t);

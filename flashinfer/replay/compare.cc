@@ -67,7 +67,7 @@ class Comparer {
     out_.differences.push_back(difference(key, std::move(text)));
   }
 
-  /// The top level of a result: a tensor, a tuple whose tensors have keys of their own, or a value of metadata.
+  /// The top level of a result: a tensor, a tuple whose tensors have their own keys, or a value of metadata.
   void results(const Value& result) {
     if (const auto* tuple = result.as<op::TupleValue>(); tuple && !record::stands_for_object(*tuple)) {
       for (size_t i = 0; i < tuple->items.size(); ++i) result_at(str(record::kResult, "_", i), tuple->items[i]);
@@ -92,7 +92,7 @@ class Comparer {
     if (!have.is_none()) out_.notes.push_back(str(key, " was not recorded"));
   }
 
-  /// Of a torch.Generator seed and state; the text holds an address.
+  /// Compares seed and state of a torch.Generator; the text contains an address.
   void generators(const std::string& key, const op::TupleValue& have, const op::TupleValue& want) {
     for (size_t i = 1; i < std::min(have.items.size(), want.items.size()); ++i)
       tree(str(key, i == 1 ? ".seed" : ".state"), have.items[i], want.items[i]);
@@ -123,7 +123,7 @@ class Comparer {
       }
       return;
     }
-    if (have.is_none() && want.is_none()) return;  // agrees, but shows nothing
+    if (have.is_none() && want.is_none()) return;  // equal, but proves nothing
     ++out_.compared;
     if (!plain_equal(have, want))
       differs(key, str(key, " is ", op::python_repr(have), ", but ", op::python_repr(want), " was recorded"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares what a call returned and wrote with what was recorded.
+// Compares a call's results and written arguments with the recorded ones.
 #pragma once
 #include <optional>
 
@@ -20,11 +20,11 @@ std::optional<Difference> compare_tensors(const std::string& key, const TensorVi
                                           const Tolerances& tolerances);
 
 struct Comparison {
-  int compared = 0;  // tensors and plain values that the dump holds
+  int compared = 0;  // tensors and plain values in the dump
   std::vector<Difference> differences;
   std::vector<std::string> notes;
 };
-/// `result` is what the call returned, `arguments` its tensors after it by key, `self` the receiver of a method (or
+/// `result` is the return value, `arguments` the tensors after the call by key, `self` the receiver of a method (or
 /// null); `stored` and `values` the recorded outputs (output_metadata), `details` the recorded tensor_details.
 Comparison compare_outputs(const op::Value& result, const Tensors& arguments, const op::Object* self,
                            const std::vector<formats::StoredTensor>& stored, const Json& values, const Json& details,

@@ -13,7 +13,7 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-/// The lines of a metadata file with the format they now have; torn lines are left out.
+/// The lines of a metadata file with their new format; torn lines are dropped.
 std::string plain_lines(const std::string& text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

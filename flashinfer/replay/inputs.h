@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a dump back to a call: tensors in the layout the caller had, values, the receiver with its plan.
+// From a dump back to a call: tensors in the caller's layout, values, the receiver with its plan.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,19 +14,19 @@ namespace flashinfer::replay {
 
 using Tensors = std::map<std::string, Tensor, std::less<>>;
 
-/// A value of metadata; tensors are looked up by their key. Text that stands for something unknown stays an
-/// OpaqueValue. ValueError: a tensor that is not there, nesting beyond 64.
+/// Decodes a value of metadata; tensors are looked up by their key. Text of an unknown value stays an OpaqueValue.
+/// ValueError: a missing tensor, nesting beyond 64.
 op::Value decode(const Json& j, const Tensors& tensors);
 
-/// Puts stored tensors where their details say they were: true strides, views of one memory again views of one memory,
-/// pages at their place in the pool, workspaces as memory of any content. `device`: where they go; absent: where they
-/// were. ValueError: details that do not fit, a device that this machine lacks.
+/// Restores stored tensors to the layout in their details: true strides, views of one memory share memory again, pages
+/// at their place in the pool, workspaces with arbitrary content. `device`: the target; absent: the recorded device.
+/// ValueError: inconsistent details, a device that this machine lacks.
 Tensors place(const std::vector<formats::StoredTensor>& stored, const Json& details, std::optional<Device> device);
 
 /// The elements of `v` on the pages of dimension `dim` named by `pages` (int64), compact. ValueError: a page outside.
 Tensor take_pages(const TensorView& v, int dim, const TensorView& pages);
 
-/// Everything one execution needs; a new one for each, since calls write to their arguments.
+/// Inputs of one execution; each execution needs its own, since calls write to their arguments.
 struct Inputs {
   Inputs(const Session& session, const Call& call, const op::Op& op, std::optional<Device> device);
   Inputs(const Inputs&) = delete;

@@ -14,9 +14,9 @@
 namespace flashinfer::replay {
 namespace {
 
-constexpr int64_t kMaxMemory = int64_t{1} << 38;  // a pool's address range; only pages that are written take memory
+constexpr int64_t kMaxMemory = int64_t{1} << 38;  // a pool's address range; only written pages use memory
 
-/// Zeroed memory that the system fills in as it is touched: a pool of which few pages were recorded costs those.
+/// Zeroed memory that the system allocates as it is touched: a pool with few recorded pages costs only those.
 Tensor zeroed(int64_t bytes) {
   if (bytes == 0) return Tensor::empty({0}, DType::kU8);
   const size_t n = static_cast<size_t>(bytes);
@@ -49,13 +49,13 @@ int64_t page_at(const TensorView& pages, int64_t i, int64_t count) {
   return page;
 }
 
-/// What a tensor was to the caller.
+/// The caller's layout of a tensor.
 struct Layout {
   std::string key;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape, strides;
   int64_t offset = 0;    // elements
-  int64_t storage = -1;  // -1: shares with nobody
+  int64_t storage = -1;  // -1: not shared
   Device device;
   std::string stored;
   int page_dim = 0;
@@ -89,7 +89,7 @@ std::vector<int64_t> sizes(const Json& j, const char* key) {
 Device device_of(const Json& d, std::optional<Device> wanted, const std::string& key) {
   Device device = kCpu;
   const std::string text = string_of(d, record::kDevice);
-  // A plan is made and read by the host, whatever device its runs are for.
+  // A plan is made and read by the host, whatever the device of its runs.
   if (key.starts_with(record::kPlanPrefix) && text == "cpu") return kCpu;
   if (wanted) {
     device = *wanted;
@@ -135,7 +135,7 @@ Layout layout_of(const std::string& key, const Json& d, const Tensor* content, s
   return l;
 }
 
-/// The same bytes where the call is to find them: `memory` itself when that is host memory.
+/// The same bytes on the call's device: `memory` itself when that is host memory.
 Tensor memory_on(const Tensor& memory, Device device) {
   if (device.type == DeviceType::kCPU || memory.numel() == 0) return memory;
   return to_device(memory.view(), device);
@@ -156,7 +156,7 @@ void fill(const Layout& l, const TensorView& to) {
   }
 }
 
-/// Gives the members of one storage one memory.
+/// Allocates one memory for the members of one storage.
 void place_group(const std::vector<Layout>& group, Tensors* out) {
   if (group.size() == 1 && group[0].content && group[0].stored.empty()) {
     const Layout& l = group[0];
@@ -177,7 +177,7 @@ void place_group(const std::vector<Layout>& group, Tensors* out) {
   const Tensor memory = zeroed(end - begin);
   const auto at = [&](const Layout& l) { return l.offset * size_of(l.dtype) - begin; };
   for (const Layout& l : group) fill(l, TensorView(memory.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides));
-  const Device device = group[0].device;  // one storage lies on one device
+  const Device device = group[0].device;  // one storage is on one device
   const Tensor there = memory_on(memory, device);
   for (const Layout& l : group)
     (*out)[l.key] =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs recorded calls again and compares what they return with what was recorded. Reading a dump executes nothing of
-// it: a dump names an op of the registry or nothing.
+// Runs recorded calls again and compares the results with the recorded ones. Reading a dump executes none of its
+// content: a dump can only name an op of the registry.
 //
 //   auto report = flashinfer::replay::replay("flashinfer_dumps", {.device = flashinfer::kCpu});
 //   return report.exit_code();
@@ -17,11 +17,11 @@
 namespace flashinfer::replay {
 
 enum class Outcome : uint8_t {
-  kPassed,          // every recorded output compared equal; or it failed as recorded, with the same kind of error
-  kMismatch,        // an output differs, or the call fails where it succeeded (and the reverse)
+  kPassed,          // every recorded output compared equal; or the call failed as recorded, with the same kind of error
+  kMismatch,        // an output differs, or the call fails where the recorded one succeeded, or the reverse
   kError,           // the dump could not be read, or the call raised an error
-  kNeverCompleted,  // inputs were saved, but the call never came back
-  kNotCompared,     // ran, but the dump holds nothing to compare with
+  kNeverCompleted,  // inputs were saved, but the call never returned
+  kNotCompared,     // ran, but the dump has no outputs to compare
   kUnknownOp,       // no op of this name in the registry
 };
 /// "passed", "mismatch", "error", "never_completed", "not_compared", "unknown_op".
@@ -44,7 +44,7 @@ struct CallResult {
   Outcome outcome = Outcome::kError;
   std::string message;  // one line: why it did not pass
   std::vector<Difference> differences;
-  std::vector<std::string> notes;  // torn lines and what else did not stop it
+  std::vector<std::string> notes;  // torn lines and other problems that did not stop it
   int compared = 0;                // outputs
   double seconds = 0;              // of the call itself, the fastest repetition
 };
@@ -62,11 +62,11 @@ struct Report {
 };
 
 struct Options {
-  std::optional<Device> device;      // where tensors go; absent: where they were
+  std::optional<Device> device;      // target of tensors; absent: the recorded device
   std::optional<double> rtol, atol;  // for every float result; absent: the op's, else the dtype's
   std::string filter;                // glob over function names; empty: all
-  int repeat = 1;                    // times each call runs; every time it must give the same bits
-  bool bitwise = false;              // every result must have the recorded bits
+  int repeat = 1;                    // times each call runs; every run must give the same bits
+  bool bitwise = false;              // every result must be bitwise equal to the recorded one
   int jobs = 1;                      // calls that run at once
   bool run_incomplete = false;       // also run calls that never completed
   /// Called for each call in order, as soon as it and all before it are done; `total` is known from the start.
@@ -76,8 +76,8 @@ struct Options {
 /// `folder` is one call's dump or a session. ValueError: there is no such folder or nothing recorded in it.
 Report replay(const std::filesystem::path& folder, const Options& options = {});
 
-/// Copies a recording to `to`, which must not exist, with every tensor in files of its own (.pt, or .safetensors where
-/// the recording used them) instead of the chunk store. Returns one line per call that could not be copied whole.
+/// Copies a recording to `to`, which must not exist, with separate files for every tensor (.pt, or .safetensors where
+/// the recording used them) instead of the chunk store. Returns one line per call that could not be copied completely.
 std::vector<std::string> export_session(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace flashinfer::replay

@@ -63,7 +63,7 @@ class Runner {
     return std::move(r_);
   }
 
-  /// False when nothing more is to be run.
+  /// False when no more runs are needed.
   bool once(int repetition) {
     Inputs inputs(session_, call_, *op_, options_.device);
     op::Value result;
@@ -107,7 +107,7 @@ class Runner {
     r_.message = std::move(message);
   }
 
-  /// What a captured call had overwritten when its inputs were saved: it ran from other values then.
+  /// Inputs that a captured call had overwritten when they were saved: the recorded run started from other values.
   std::string overwritten() const {
     std::string keys;
     const auto list = call_.record.find(record::kOverwritten);
@@ -154,7 +154,7 @@ class Runner {
     return lost.empty() ? "the dump holds no output to compare with" : "its outputs were not saved: " + lost;
   }
 
-  /// Recorded outputs whose file is gone are an error, not "nothing to compare".
+  /// Missing files of recorded outputs are an error, not "nothing to compare".
   void require_outputs(const std::vector<formats::StoredTensor>& stored) const {
     const Json& info = object_of(call_.record, record::kTensorInfo);
     const auto keys = info.find(record::kOutputTensorKeys);
@@ -166,7 +166,7 @@ class Runner {
     }
   }
 
-  /// Of everything the call returned or may have written.
+  /// Hash of the return value and of all arguments that may have been written.
   static uint64_t fingerprint(const op::Value& result, const Inputs& inputs, const Json& details) {
     uint64_t h = 0;
     const auto add = [&](const TensorView& v) {
@@ -178,7 +178,7 @@ class Runner {
         for (const op::Value& x : t->items) self(self, x);
     };
     add_all(add_all, result);
-    for (const auto& [key, tensor] : inputs.tensors)  // but workspaces, whose content means nothing
+    for (const auto& [key, tensor] : inputs.tensors)  // except workspaces, whose content is arbitrary
       if (string_of(object_of(details, key.c_str()), record::kStored) != record::kStoredNothing) add(tensor.view());
     return h;
   }

@@ -6,7 +6,7 @@
 
 namespace flashinfer::replay {
 
-/// Never throws: whatever goes wrong is the result's outcome and message.
+/// Never throws: errors become the result's outcome and message.
 CallResult run_call(const Session& session, const Call& call, const Options& options);
 
 }  // namespace flashinfer::replay

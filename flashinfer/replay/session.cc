@@ -15,7 +15,7 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-/// ValueError when `path`, links resolved, lies outside `root`.
+/// ValueError when `path`, links resolved, is outside `root`.
 void stay_inside(const stdfs::path& root, const stdfs::path& path) {
   const stdfs::path base = stdfs::weakly_canonical(root), real = stdfs::weakly_canonical(path);
   const auto [end, at] = std::mismatch(base.begin(), base.end(), real.begin(), real.end());
@@ -39,7 +39,7 @@ Call read_call(const stdfs::path& root, const stdfs::path& folder) {
   return call;
 }
 
-/// "<host>:<pid>": sequence numbers and objects belong to a process.
+/// "<host>:<pid>": sequence numbers and object ids are per process.
 std::string process_of(const Call& c) {
   return string_of(c.record, record::kHost) + ":" + std::to_string(integer_of(c.record, record::kProcessId));
 }
@@ -60,8 +60,8 @@ void sort_calls(std::vector<Call>& calls) {
   std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
 }
 
-/// Calls that session.jsonl lists although nothing else is left of them. A ring of the last calls removes the oldest
-/// folders before their lines, so what is older than everything that is left makes one note, not one each.
+/// Calls that session.jsonl lists but that have no folder. A ring of the last calls removes the oldest folders before
+/// their lines, so lines older than all remaining folders give one note, not one each.
 void note_missing(Session* s) {
   const auto text = fs::read_file((s->root / record::kSessionFile).string());
   if (!text) return;
@@ -77,7 +77,7 @@ void note_missing(Session* s) {
     try {
       const Json j = formats::parse_json(line);
       const stdfs::path where =
-          string_of(j, record::kBaseDumpDir, string_of(j, record::kDumpDir));  // of a snapshot, its call's
+          string_of(j, record::kBaseDumpDir, string_of(j, record::kDumpDir));  // of a snapshot: its call's
       const std::string folder = where.filename().string();
       if (!folder.empty() && !have.contains(folder)) missing[folder] = string_of(j, record::kFunctionName);
     } catch (const Error&) {
@@ -185,7 +185,7 @@ std::vector<formats::StoredTensor> load_tensors(const Session& session, const st
   if (file.empty()) return {};
   stay_inside(session.root, file);
   if (file.extension() != formats::kChunksEnding && file.extension() != ".safetensors") {
-    // The recorded checksums name the tensor that was changed; without them the archive's own have to do.
+    // The recorded checksums identify a changed tensor; without them the archive's own checksums are used.
     auto tensors = formats::read_pt(file, false);
     const bool known = std::ranges::all_of(
         tensors, [&](const auto& t) { return object_of(details, t.key.c_str()).contains(record::kChecksum); });

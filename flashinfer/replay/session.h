@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds recorded calls and reads their metadata; whatever is torn or missing becomes a sentence.
+// Finds recorded calls and reads their metadata; torn or missing parts are reported as sentences.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -14,7 +14,8 @@ namespace flashinfer::replay {
 
 using formats::Json;
 
-/// The last whole record among the lines of a metadata file; `notes` says what was torn. ValueError: no line is whole.
+/// The last complete record among the lines of a metadata file; `notes` receives what was torn. ValueError: none is
+/// complete.
 Json last_record(std::string_view text, std::vector<std::string>* notes);
 
 /// Reads members of metadata that may be absent or of another type.
@@ -32,7 +33,7 @@ struct Call {
 };
 
 struct Session {
-  std::filesystem::path root;  // folders and their files stay inside
+  std::filesystem::path root;  // folders and their files must be inside
   bool single = false;
   std::vector<Call> calls;  // processes by their first call, calls of a process by sequence number
   std::vector<std::string> notes;
@@ -42,8 +43,7 @@ struct Session {
 Session open_session(const std::filesystem::path& folder);
 
 /// Tensors of `<folder>/<stem>.{pt,safetensors,chunks}`; empty when the call has no such file. Each is compared with
-/// the checksum in `details` (ValueError names those that were changed). ValueError: a damaged file, a link out of the
-/// session.
+/// the checksum in `details` (ValueError names changed ones). ValueError: a damaged file, a link out of the session.
 std::vector<formats::StoredTensor> load_tensors(const Session& session, const std::filesystem::path& folder,
                                                 const std::string& stem, const Json& details);
 /// The file load_tensors would read; empty when there is none.

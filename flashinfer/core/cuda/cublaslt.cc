@@ -51,7 +51,7 @@ const Library& library() {
   if (const Library* l = opened.load(std::memory_order_acquire)) return *l;
   const std::lock_guard lock(mutex);
   if (const Library* l = opened.load(std::memory_order_relaxed)) return *l;
-  static auto& all = *new std::vector<std::unique_ptr<Library>>;  // as the driver's: never destroyed
+  static auto& all = *new std::vector<std::unique_ptr<Library>>;  // never destroyed, like the driver's
   Library* l = all.emplace_back(std::make_unique<Library>()).get();
   open(*l);
   opened.store(l, std::memory_order_release);

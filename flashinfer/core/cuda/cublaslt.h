@@ -75,7 +75,7 @@ struct Library {
 #undef FI_CUBLASLT_MEMBER
   std::string path;
   size_t version = 0;   // 130100 for 13.1
-  std::string refusal;  // why it cannot be used, and what to do
+  std::string refusal;  // why it cannot be used, and how to fix that
 };
 /// FLASHINFER_CUBLASLT, else the wheel nvidia-cublas of the active Python environment, CUDA_HOME, the loader's path;
 /// opened once.
@@ -85,7 +85,7 @@ const Library& library();
 void check(Status status, const char* what);
 
 namespace detail {
-/// Forgets the library (tests; what was loaded stays loaded).
+/// Closes nothing, but searches again at the next use (tests; libraries stay loaded).
 void forget();
 }  // namespace detail
 }  // namespace flashinfer::cublaslt

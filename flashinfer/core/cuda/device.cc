@@ -94,8 +94,8 @@ std::string device_refusal(int index) {
 
 namespace {
 
-/// Unused memory that the driver's pool keeps over a wait. As it comes, each wait gives all of it back to the system,
-/// and the next allocation maps it anew. Whoever set more keeps that.
+/// Unused memory that the driver's pool keeps across a synchronisation. By default each wait returns all of it to the
+/// system, and the next allocation maps it again. A larger value set by the program is kept.
 constexpr uint64_t kPoolKeeps = uint64_t{1} << 30;
 
 void keep_pool(const Api& a, int ordinal) {

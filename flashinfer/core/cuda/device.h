@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs, their primary contexts, streams and events. Streams are the driver's CUstream handles (void*); null is the
-// legacy default stream. All throw NotImplementedError without a usable driver, ValueError for a GPU that is not there,
+// legacy default stream. All functions throw NotImplementedError without a usable driver, ValueError for a missing GPU,
 // RuntimeError for the driver's errors.
 #pragma once
 #include <cstdint>
@@ -22,13 +22,13 @@ struct DeviceInfo {
   bool memory_pools = false;  // cuMemAllocAsync
   bool clusters = false;
 };
-/// What the driver says of cuda:`index`; asked once.
+/// Attributes of cuda:`index`; queried once.
 const DeviceInfo& device_info(int index);
-/// Empty when cuda:`index` can be used, else a sentence.
+/// Empty when cuda:`index` can be used, else the reason.
 std::string device_refusal(int index);
 
-/// Makes the primary context of cuda:`index` current in this thread until the end of the scope; the one before comes
-/// back.
+/// Makes the primary context of cuda:`index` current in this thread until the end of the scope, then restores the
+/// previous one.
 class Current {
  public:
   explicit Current(int index);
@@ -40,7 +40,7 @@ class Current {
   bool pushed_ = false;
 };
 
-/// A stream of its own (non-blocking with respect to the default stream).
+/// A new stream (non-blocking with respect to the default stream).
 class Stream {
  public:
   explicit Stream(int index);
@@ -72,9 +72,9 @@ class Event {
   int index_;
 };
 
-/// While it lives, this thread may load modules, allocate, and ask or wait for events although some other stream is
-/// being captured (they become no part of the graph; in mode "global" each would end the capture). A context must be
-/// current.
+/// While it lives, this thread may load modules, allocate, and query or wait for events although another stream is
+/// being captured: these calls do not become part of the graph (in mode "global" each would end the capture). A context
+/// must be current.
 class BesideCapture {
  public:
   BesideCapture();
@@ -83,7 +83,7 @@ class BesideCapture {
   BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
-  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; the thread's own in exchange
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; afterwards the thread's previous mode
 };
 
 /// Waits for all work of `stream` on cuda:`index`; faults of kernels on it surface here.
@@ -92,7 +92,7 @@ void synchronize(int index, Handle stream);
 void synchronize_device(int index);
 /// True while `stream` is being captured into a graph.
 bool capturing(int index, Handle stream);
-/// The driver's number of the capture that `stream` takes part in (unique in the process); 0: it is not being captured.
+/// The driver's id of the capture of `stream` (unique in the process); 0: it is not being captured.
 uint64_t capture_id(int index, Handle stream);
 
 }  // namespace flashinfer::cuda

@@ -27,7 +27,7 @@ std::string text_of(const Api& a, Status status) {
   return str(name ? name : "an unknown error", " (", status, ")", sentence ? ": " : "", sentence ? sentence : "");
 }
 
-/// The context, and with it every allocation and kernel of the process, is lost after these.
+/// After these errors the context, and with it every allocation and kernel of the process, is lost.
 bool is_sticky(Status s) {
   return s == kIllegalAddress || s == 702 || s == 709 || s == 710 || (s >= 714 && s <= 719) || s == 214 || s == 220 ||
          s == 226;
@@ -94,8 +94,7 @@ const Driver& driver() {
   if (const Driver* d = opened.load(std::memory_order_acquire)) return *d;
   const std::lock_guard lock(mutex);
   if (const Driver* d = opened.load(std::memory_order_relaxed)) return *d;
-  // Never destroyed: memory may be released by exit handlers, and forgotten drivers are still named by what they
-  // allocated.
+  // Never destroyed: memory may be released by exit handlers, and allocations refer to the driver that made them.
   static auto& all = *new std::vector<std::unique_ptr<Driver>>;
   Driver* d = all.emplace_back(std::make_unique<Driver>()).get();
   open(*d);
@@ -135,7 +134,7 @@ std::string sticky_error() {
 namespace detail {
 void forget_driver() {
   const std::lock_guard lock(mutex);
-  opened.store(nullptr);  // the old one stays: somebody may hold a reference
+  opened.store(nullptr);  // the old one stays: it may still be referenced
   sticky.clear();
 }
 }  // namespace detail

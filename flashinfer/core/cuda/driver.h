@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcuda, opened at run time: the entry points this library uses, and errors as sentences. Types are the driver's ABI,
-// so that nothing of a CUDA toolkit is needed to build.
+// libcuda, opened at run time: the entry points this library uses, and readable errors. Types match the driver's ABI,
+// so that the build needs no CUDA toolkit.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -51,8 +51,8 @@ struct LaunchConfig {
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
-/// X-macro: name in libcuda, arguments. Versions of names are spelled out: a bare cuMemAlloc would be an interface of
-/// CUDA 3.
+/// X-macro: name in libcuda, arguments. Names include their version: a bare cuMemAlloc would be the interface of CUDA
+/// 3.
 #define FI_CUDA_API(X)                                                                                \
   X(cuInit, (unsigned))                                                                               \
   X(cuDriverGetVersion, (int*))                                                                       \
@@ -115,23 +115,23 @@ struct Driver {
   std::string path;  // as given to the loader
   int version = 0;   // 12040 for CUDA 12.4
   int devices = 0;
-  std::string refusal;  // why no GPU can be used, and what to do; empty: all is well
+  std::string refusal;  // why no GPU can be used, and how to fix that; empty: usable
 };
 /// libcuda of FLASHINFER_LIBCUDA, else libcuda.so.1; opened and initialised once. Needs CUDA 12.0 (cuLaunchKernelEx).
 const Driver& driver();
-/// Its entry points. NotImplementedError with the refusal when there is no usable driver.
+/// The entry points. NotImplementedError with the refusal when there is no usable driver.
 const Api& api();
 /// "12.4"
 std::string version_text(int version);
 
-/// Throws RuntimeError unless `status` is 0: what was done, the driver's name, number and sentence of the error, and
-/// what helps. An error that ruins the context (an illegal address in a kernel) is remembered: see sticky_error().
+/// Throws RuntimeError unless `status` is 0, with the failed action, the driver's name, number and text of the error,
+/// and advice. An error that ruins the context (an illegal address in a kernel) is kept: see sticky_error().
 void check(Status status, const char* what);
-/// The first error after which nothing more runs on the GPU in this process; empty: none.
+/// The first error after which nothing can run on the GPU in this process; empty: none.
 std::string sticky_error();
 
 namespace detail {
-/// Forgets the driver, devices and errors (tests; what was loaded stays loaded).
+/// Drops driver, devices and errors (tests; libraries stay loaded).
 void forget_driver();
 }  // namespace detail
 }  // namespace flashinfer::cuda

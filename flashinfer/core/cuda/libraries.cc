@@ -9,7 +9,7 @@
 namespace flashinfer::cuda {
 namespace {
 
-/// <stem>.<number> (or without) in a folder, the highest version first.
+/// Files <stem>.<number> (or without number) in a folder, the highest version first.
 std::vector<std::string> libraries_in(const std::string& folder, const std::string& stem) {
   std::vector<std::string> found;
   for (const std::string& entry : fs::list_dir(folder))
@@ -42,7 +42,7 @@ std::vector<std::string> library_candidates(const char* variable, const std::str
     return fs::is_dir(set) ? libraries_in(set, stem) : std::vector<std::string>{set};
   }
   std::vector<std::string> environments = {env::text("VIRTUAL_ENV"), env::text("CONDA_PREFIX")};
-  // A library is run when it is opened: one of the current folder only if nobody else could have put it there.
+  // Opening a library runs its code, so it is loaded only from directories that others cannot write to.
   if (fs::is_dir(".venv") && fs::unsafe_folder(".").empty() && fs::unsafe_folder(".venv").empty())
     environments.push_back(fs::canonical(".venv"));
   for (const std::string& e : environments)

@@ -17,9 +17,9 @@ Address address(const void* p) { return reinterpret_cast<Address>(p); }
 
 struct Block {
   Handle stream;
-  uint64_t capture;  // that `stream` took part in, when it is memory of a graph; else 0
+  uint64_t capture;  // of `stream` at the allocation, for memory of a graph; else 0
   bool pooled;
-  const Driver* from;  // that gave it
+  const Driver* from;  // the driver that allocated it
 };
 struct Blocks {
   std::mutex mutex;
@@ -30,7 +30,7 @@ Blocks& blocks() {
   return b;
 }
 
-/// Two buffers of 4 MB a GPU: while one piece is on the bus the other is copied by the host.
+/// Two buffers of 4 MB a GPU: while one piece is transferred the host copies the other.
 constexpr size_t kPiece = size_t{4} << 20;
 struct Staging {
   std::mutex mutex;  // held by one copy at a time
@@ -58,7 +58,7 @@ void refuse_capture(int index, Handle stream, const char* what) {
            "yet; do it before the capture or after a replay");
 }
 
-/// As capture_id(), for the current context; 0 when the driver does not say.
+/// As capture_id(), for the current context; 0 when the driver does not tell.
 uint64_t capture_of(const Api& a, Handle stream) {
   int state = 0;
   unsigned long long id = 0;
@@ -98,11 +98,10 @@ void release(void* p, int index) noexcept try {
     block = it->second;
     b.list.erase(it);
   }
-  if (block.from != &driver()) return;  // a driver that was forgotten took it along
+  if (block.from != &driver()) return;  // allocated by a dropped driver
   const Current current(index);
   const Api& a = api();
-  // A stream that is being captured frees only what the capture allocated; asked for anything else it may end the
-  // capture.
+  // A stream that is being captured frees only what the capture allocated; other calls may end the capture.
   const uint64_t capture = block.pooled ? capture_of(a, block.stream) : 0;
   if (block.pooled && (capture == 0 || capture == block.capture) && a.cuMemFreeAsync(address(p), block.stream) == kOk)
     return;
@@ -157,7 +156,7 @@ void upload(void* to, const void* from, size_t bytes, int index, Handle stream) 
     check(a.cuMemcpyHtoDAsync_v2(address(to) + at, s.buffer[i % 2]->data(), n, stream), "cuMemcpyHtoDAsync");
     s.ready[i % 2]->record(stream);
   }
-  for (const auto& e : s.ready) e->wait();  // the buffers serve the next copy, perhaps of another stream
+  for (const auto& e : s.ready) e->wait();  // the next copy, perhaps on another stream, reuses the buffers
 }
 
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream) {

@@ -7,20 +7,20 @@
 
 namespace flashinfer::cuda {
 
-/// Memory of cuda:`index`, usable on `stream` at once and on others after they waited for it; 256-byte aligned.
-/// RuntimeError when there is not enough: what was asked and what is free.
+/// Memory of cuda:`index`, usable on `stream` at once and on other streams after they waited for it; 256-byte aligned.
+/// RuntimeError when out of memory, with the requested and the free bytes.
 void* allocate(size_t bytes, int index, Handle stream);
-/// Gives it back in the order of the stream it was allocated on. Never throws; after a fault the memory is gone with
+/// Frees it in the order of the stream it was allocated on. Never throws; after a sticky error the memory is gone with
 /// its context.
 void release(void* p, int index) noexcept;
 
-/// The driver's number of the allocation that `p` points into, never given twice in a process; 0: there is none (any
-/// more), or the driver does not say (memory of a graph).
+/// The driver's id of the allocation that `p` points into, never reused in a process; 0: no (longer an) allocation, or
+/// the driver does not tell (memory of a graph).
 uint64_t allocation_id(const void* p, int index);
 
-/// Copies `bytes` in the order of `stream`. The first two return when the host memory may be used again (download:
-/// holds the data); they go through pinned memory in pieces, so that any host memory serves. RuntimeError while the
-/// stream is being captured.
+/// Copies `bytes` in the order of `stream`. The first two return when the host memory may be reused (download: holds
+/// the data); they copy through pinned memory in pieces, so any host memory is allowed. RuntimeError while the stream
+/// is being captured.
 void download(void* to, const void* from, size_t bytes, int index, Handle stream);
 void upload(void* to, const void* from, size_t bytes, int index, Handle stream);
 void copy(void* to, const void* from, size_t bytes, int index, Handle stream);     // device to device, asynchronous

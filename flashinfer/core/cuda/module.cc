@@ -72,7 +72,7 @@ void launch(const Function& f, const void* params, const Launch& l, Handle strea
     for (int i = 0; i < 3; ++i) a.dim[i] = l.cluster[i];
   }
   if (l.cooperative) add(LaunchAttribute::kCooperative).on = 1;
-  // Before sm_90 the attribute is unknown, and a kernel starts after the one in front as always.
+  // Before sm_90 the attribute is unknown, and a kernel always starts after the previous one.
   if (l.pdl && info.major >= 9) add(LaunchAttribute::kProgrammaticStreamSerialization).on = 1;
   void* arguments[] = {const_cast<void*>(params)};
   const Current current(f.device);

@@ -8,7 +8,8 @@
 
 namespace flashinfer::cuda {
 
-/// A kernel of a loaded cubin; as long as the process (modules are never unloaded: graphs may hold their kernels).
+/// A kernel of a loaded cubin; lives as long as the process (modules are never unloaded: graphs may hold their
+/// kernels).
 struct Function {
   Handle handle = nullptr;
   int device = 0;
@@ -17,16 +18,16 @@ struct Function {
   int shared_bytes = 0;  // static
   int max_threads = 0;   // a block
 };
-/// Loads `cubin` (an ELF image) into cuda:`index` and finds `name`. Allows it as much dynamic shared memory as a block
-/// may have. RuntimeError with the driver's sentence.
+/// Loads `cubin` (an ELF image) into cuda:`index` and finds `name`. Allows it the device's maximum of dynamic shared
+/// memory a block. RuntimeError with the driver's text.
 Function load(const std::string& cubin, const char* name, int index);
 
-/// Enqueues the kernel on `stream` with one argument of bytes, copied now. ValueError for a launch that no GPU or not
-/// this one takes (grid limits, cluster sizes, shared memory), with both numbers; RuntimeError with the driver's
-/// sentence. `what` names the kernel.
+/// Enqueues the kernel on `stream` with one argument of `bytes`, copied now. ValueError for a launch that exceeds the
+/// limits of CUDA or of this GPU (grid limits, cluster sizes, shared memory), with both numbers; RuntimeError with the
+/// driver's text. `what` names the kernel.
 void launch(const Function& f, const void* params, const Launch& launch, Handle stream, const char* what);
 
-/// How many blocks of this size run on one multiprocessor at once.
+/// Number of blocks of this size that run on one multiprocessor at once.
 int occupancy(const Function& f, int threads, size_t shared_bytes);
 
 /// Checks that hold for every target; `clusters`, `shared_limit`: of the device.

@@ -82,8 +82,9 @@ op::Value described_tensor(tvm::PackedArgs args) {
   }
   return v;
 }
-/// (dtype, content, rank, extents..., strides...): a tensor that only has a type. Its memory holds zeros (content 0) or
-/// 0, 1, 2, ... (content 1), so that a shape that depends on values shows itself. It is 64 KiB, whatever the extents.
+/// (dtype, content, rank, extents..., strides...): a tensor of which only the type matters. Its memory holds zeros
+/// (content 0) or 0, 1, 2, ... (content 1), so that a shape that depends on values is noticed. It is 64 KiB, whatever
+/// the extents.
 op::Value typed_tensor(tvm::PackedArgs args) {
   static const auto zeros = std::make_unique<std::array<int64_t, 8192>>();
   static const auto ramps = [] {

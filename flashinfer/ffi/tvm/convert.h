@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of TVM-FFI as ours and back.
+// Converts values between TVM-FFI and this library.
 #pragma once
 #include <tvm/ffi/any.h>
 #include <tvm/ffi/function.h>
@@ -14,7 +14,7 @@ namespace flashinfer::ffi {
 
 namespace tvm = ::tvm::ffi;
 
-/// What the other language holds of an object with state.
+/// Handle of an object with state in the other language.
 class Handle : public tvm::Object {
  public:
   std::unique_ptr<op::Object> object;
@@ -25,8 +25,8 @@ class HandleRef : public tvm::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(HandleRef, tvm::ObjectRef, Handle);
 };
 
-/// What TVM-FFI has no type for, made by "flashinfer.value.<kind>": a generator, an enum member, a list that is no
-/// tuple, a tensor with what DLPack does not say, ...
+/// A value that TVM-FFI has no type for, made by "flashinfer.value.<kind>": a generator, an enum member, a list that is
+/// not a tuple, a tensor with properties that DLPack lacks, ...
 class Boxed : public tvm::Object {
  public:
   op::Value value;
@@ -37,13 +37,13 @@ class BoxedRef : public tvm::ObjectRef {
   TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(BoxedRef, tvm::ObjectRef, Boxed);
 };
 
-/// TypeError, ValueError: not something the library takes. Tensors that come as objects are kept alive by the value
-/// when `own`: a plan or a recorder may look at them after the caller let go.
+/// TypeError, ValueError: not a supported value. With `own` the value keeps tensors passed as objects alive: a plan or
+/// a recorder may read them after the caller dropped them.
 op::Value from_tvm(tvm::AnyView v, bool own = true, int depth = 0);
 tvm::Any to_tvm(const op::Value& v);
 tvm::Any to_tvm(const Tensor& t);
 
-/// Runs f; our errors become TVM-FFI's of the same kind, which Python turns into its own exceptions.
+/// Runs f; our errors become TVM-FFI's of the same kind, which Python raises as its own exceptions.
 template <class F>
 void translated(F&& f) {
   try {

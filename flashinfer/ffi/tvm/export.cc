@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op of the registry as a TVM-FFI global function "flashinfer.<name>", and every class as one that makes an
+// Every op of the registry as a TVM-FFI global function "flashinfer.<name>", and every class as one that constructs an
 // object:
 //
 //   rmsnorm = tvm_ffi.get_global_func("flashinfer.rmsnorm")
@@ -8,7 +8,7 @@
 //   decode = tvm_ffi.get_global_func("flashinfer.BatchDecodeWithPagedKVCacheWrapper")(workspace, "NHD")
 //   tvm_ffi.get_global_func("flashinfer.BatchDecodeWithPagedKVCacheWrapper.run")(decode, q, (k_cache, v_cache))
 //
-// One function serves them all: the schema binds the arguments.
+// One function implements them all: the schema binds the arguments.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/map.h>
 #include <tvm/ffi/container/tensor.h>

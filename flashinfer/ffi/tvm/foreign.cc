@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of functions that are not ours (decorated Python functions) on their way to the recorder. The other language
-// describes a function once (record.callable), a split of its arguments once (record.form), and then hands over values
-// as rows (rows.h).
+// Passes calls of functions outside the library (decorated Python functions) to the recorder. The other language
+// describes a function once (record.callable), a split of its arguments once (record.form), and then passes values as
+// rows (rows.h).
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
@@ -31,7 +31,7 @@ struct Callable {
 struct Form {
   const Callable* callable = nullptr;
   std::vector<op::Arg> args{};  // with the values of constant defaults
-  std::vector<size_t> sent{};   // which of them get a value with each call
+  std::vector<size_t> sent{};   // those passed with each call
 };
 
 std::deque<Callable> g_callables;
@@ -44,7 +44,7 @@ T& entry(std::deque<T>& all, int64_t id) {
   return all[static_cast<size_t>(id)];
 }
 
-/// The observed foreign calls of this thread that have not come back, innermost last.
+/// The observed foreign calls of this thread that have not returned, innermost last.
 thread_local std::vector<std::pair<int64_t, std::unique_ptr<op::detail::ObservedCall>>> t_calls;
 thread_local int64_t t_last = 0;
 
@@ -53,7 +53,7 @@ op::Observer* current_observer() {
   return o ? op::detail::resolve_observer(o) : nullptr;
 }
 
-/// 0: nothing more to do. 1: the values are wanted. 2: and their str(), for a recording.
+/// 0: nothing more to do. 1: the values are needed. 2: and their str(), for a recording.
 int64_t begin(int64_t id) {
   op::Observer* o = current_observer();
   if (!o) return 0;
@@ -68,7 +68,7 @@ int64_t begin(int64_t id) {
   return wanted == record::Wanted::kDump ? 2 : wanted == record::Wanted::kValues ? 1 : 0;
 }
 
-/// enter(form, self_id, codes, values...): a number for leave() or fail(); 0 when nobody observes any more.
+/// enter(form, self_id, codes, values...): a number for leave() or fail(); 0 when calls are no longer observed.
 int64_t enter(tvm::PackedArgs args) {
   op::Observer* o = current_observer();
   if (!o) return 0;
@@ -88,7 +88,7 @@ int64_t enter(tvm::PackedArgs args) {
   return t_last;
 }
 
-/// Ends the call of this number with f(call), and those inside it that never came back.
+/// Ends the call of this number with f(call), and nested ones that never returned.
 template <class F>
 void end(int64_t token, int64_t now, F&& f) {
   while (!t_calls.empty() && t_calls.back().first > token) t_calls.pop_back();
@@ -106,8 +106,8 @@ int64_t add_callable(tvm::String name, tvm::String module, tvm::String signature
 }
 
 /// form(callable, names of the positional arguments, of the keywords, of the defaults, constant, codes, values...):
-/// `constant` has '1' for each default that never changes, whose value follows, and '0' for each that comes with every
-/// call.
+/// `constant` has '1' for each default that never changes, whose value follows, and '0' for each that is passed with
+/// every call.
 int64_t add_form(tvm::PackedArgs args) {
   Form form;
   form.callable = &entry(g_callables, args[0].cast<int64_t>());
@@ -146,7 +146,7 @@ void log_error(int64_t callable, tvm::String phase, tvm::String message) {
   record::log_error(entry(g_callables, callable).name, where, what);
 }
 
-/// For an object of the other language: never used again, and far from the numbers of the library's own (op/object.h).
+/// An id for an object of the other language: never reused, and far from the ids of the library's own (op/object.h).
 int64_t object_number() {
   static std::atomic<int64_t> next{int64_t{1} << 32};
   return next.fetch_add(1, std::memory_order_relaxed);

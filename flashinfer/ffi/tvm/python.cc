@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Python package calls (python/flashinfer/_native.py). For every op a function "flashinfer.python.<name>" that
-// takes all parameters of the public signature by position, then hidden members (is_trailing): the Python function has
-// bound the call already, so this is the short way. It returns only what the caller does not hold:
+// Functions for the Python package (python/flashinfer/_native.py). For every op a function "flashinfer.python.<name>"
+// takes all parameters of the public signature by position, then hidden members (is_trailing): Python has already bound
+// the call, so this is the fast path. It returns only what the caller does not hold:
 //   one output that may be returned:  the new tensor, or None when the caller passed the memory
 //   several:                          an array; an integer i stands for the tensor passed for output i
-// "flashinfer.python.flat.<name>", for ops whose results have a form (op::as_numbers, ...), returns the tensors as they
-// are.
+// "flashinfer.python.flat.<name>", for ops whose results have a form (op::as_numbers, ...), returns the plain tensors.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
@@ -32,7 +31,7 @@
 namespace flashinfer::ffi {
 namespace {
 
-/// What of an op is the same for all calls.
+/// Per-op data shared by all calls.
 struct Prepared {
   const op::Op* op;
   std::vector<const op::Field*> parameters;  // in the order of the packed arguments
@@ -40,8 +39,8 @@ struct Prepared {
   bool formed = false;                       // some of them not as the tensors they are (op::as_numbers, ...)
 };
 
-/// Hidden members that Python may fill: generators that a call draws from when it names none, what an alias of a method
-/// sets. None: left alone.
+/// Hidden members that Python may set: generators that a call draws from when it names none, and the member that an
+/// alias of a method sets. None: not set.
 bool is_trailing(const op::Field& f) { return f.hidden && f.role == op::Role::kAttr; }
 
 Prepared prepare(const op::Op& op) {
@@ -95,7 +94,7 @@ op::Value value_of(const op::Op& op, const op::Field& f, tvm::AnyView v, bool ow
   }
 }
 
-/// Which of the returned outputs the caller passed: bit i for output i.
+/// The returned outputs that the caller passed: bit i for output i.
 unsigned given_outputs(const Prepared& p, const void* block) {
   unsigned bits = 0;
   const TensorView* v[2];
@@ -126,7 +125,7 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   for (int i = 0; i < args.size(); ++i) {
     const op::Field& f = *p.parameters[static_cast<size_t>(i)];
     const tvm::AnyView v = args[i];
-    if (v.type_index() == kTVMFFINone && (f.optional || f.hidden)) continue;  // absent, as the block is made
+    if (v.type_index() == kTVMFFINone && (f.optional || f.hidden)) continue;  // absent: keep the default
     set(op, block, f, value_of(op, f, v, false));
   }
 }
@@ -157,7 +156,7 @@ void infer(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
   *result = out;
 }
 
-/// (n, positional..., name, value, name, value, ...): the caller's own split, for whoever observes.
+/// (n, positional..., name, value, name, value, ...): the caller's own split, for observers.
 void call_observed(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
   const op::Op& op = *p.op;
   op::Passed passed;
@@ -189,7 +188,7 @@ void export_op(const op::Op& op) {
          [p](tvm::PackedArgs args, tvm::Any* result) { translated([&] { call_observed(*p, args, result); }); });
 }
 
-/// The value with tensors of its own, strides included.
+/// A copy of the value with new tensors, strides included.
 tvm::Any copied(const op::Value& v) {
   if (const TensorView* t = v.tensor()) {
     const int64_t bytes = t->span_bytes();
@@ -210,7 +209,7 @@ tvm::Any copied(const op::Value& v) {
   return to_tvm(v);
 }
 
-/// The object of a class, before its __init__ runs (which is an op like the others).
+/// The object of a class, before its __init__ runs (which is an ordinary op).
 void make_object_of(tvm::PackedArgs args, tvm::Any* result) {
   translated([&] {
     const std::string class_name(args[0].cast<tvm::String>());
@@ -221,8 +220,8 @@ void make_object_of(tvm::PackedArgs args, tvm::Any* result) {
   });
 }
 
-/// (op, number of a case) -> [name, value, name, value, ...] of its arguments, or None: there is no such case. Methods'
-/// receivers are left out.
+/// (op, number of a case) -> [name, value, name, value, ...] of its arguments without a method's receiver, or None:
+/// there is no such case.
 void case_arguments(tvm::PackedArgs args, tvm::Any* result) {
   translated([&] {
     const op::Op& op = op_named(std::string(args[0].cast<tvm::String>()));
@@ -234,7 +233,7 @@ void case_arguments(tvm::PackedArgs args, tvm::Any* result) {
       if (f.role == op::Role::kSelf || f.role == op::Role::kResult) continue;
       const op::Value v = f.get(built.block.data());
       if (v.is_none() || (!f.required && op::same_value(v, f.get(op::default_block(op))))) continue;
-      if (f.hidden) return;  // not what the public function takes
+      if (f.hidden) return;  // not a parameter of the public function
       out.push_back(tvm::String(f.name));
       out.push_back(copied(v));
     }
@@ -266,7 +265,7 @@ std::shared_ptr<const Executor> pool_of(int threads) {
   if (!pool) pool = make_thread_pool(threads);
   return pool;
 }
-/// Calls of this thread use `threads` threads from now on; 0: the library's default. Returns what was set before.
+/// Sets the number of threads for calls of this thread; 0: the library's default. Returns the previous value.
 int64_t set_threads(int64_t threads) {
   static thread_local std::unique_ptr<ThreadContext> t_context;
   FI_CHECK(threads >= 0 && threads <= 4096, ValueError, "set_num_threads: ", threads,
@@ -280,12 +279,11 @@ int64_t set_threads(int64_t threads) {
   return before;
 }
 
-// The Python functions that are told of things. Set once, never freed: calls may be on their way while the interpreter
-// ends.
+// Python callbacks. Set once, never freed: calls may be in progress while the interpreter ends.
 tvm::Function* g_on_observer = nullptr;
 tvm::Function* g_on_warning = nullptr;
 
-/// Whether how a call's arguments were passed matters: the log's levels 1 and 2 print names only.
+/// Whether the split into positional and keyword arguments matters: the log's levels 1 and 2 print names only.
 bool arguments_wanted() {
   if (!op::observed()) return false;
   const record::Settings s = record::settings();

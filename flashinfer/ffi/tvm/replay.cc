@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Python needs to replay calls by itself: the replayer's reader and its comparer.
+// The replayer's reader and comparer, for Python code that runs the calls itself.
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/reflection/registry.h>
 
@@ -21,7 +21,7 @@ std::optional<Device> device_named(const std::string& name) {
   return d;
 }
 
-/// The folders of a session's calls in the order of the recording, and what was wrong with it.
+/// The folders of a session's calls in the order of the recording, and the problems found.
 tvm::String list(tvm::String folder) {
   const Session s = replay::open_session(std::string(folder));
   Json out{{"single", s.single}, {"notes", s.notes}, {"calls", Json::array()}};
@@ -71,7 +71,7 @@ tvm::Any load(const std::string& folder, const std::string& device, bool outputs
   return out;
 }
 
-/// The receiver of a recorded method, with the plan that it had.
+/// The receiver of a recorded method, with its recorded plan.
 tvm::Any restore(const std::string& folder, const std::string& device) {
   const Opened o = open_one(folder);
   auto handle = tvm::make_object<Handle>();

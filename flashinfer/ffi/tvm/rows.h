@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as a flat row of arguments, which is the fastest way for them to come out of Python: one letter of `codes` for
-// each, followed by what the letter takes.
+// Values as a flat row of arguments, the fastest way to pass them from Python: one letter of `codes` for each, followed
+// by the arguments of that letter.
 //
-//   v  a value that says what it is (None, bool, int, float, str, tensor)      g  a tensor that requires grad
+//   v  a self-describing value (None, bool, int, float, str, tensor)           g  a tensor that requires grad
 //   b  a tensor [..., item size] of bytes, the name of its element type, does it require grad
 //   d  the name of an element type                 D  the name of a device
 //   e  an enum: "Class.NAME", str() of the value, is it a number               c  real and imaginary part

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the scale factors of block formats lie (ops.md 2.4) and what a byte of them means (2.1, 2.3): for quantisers,
-// their inverses and products. A matrix of scales has one row for a row of elements and one column for a block of
-// elements along k, a byte each.
+// Layouts of the scale factors of block formats, and the value of a scale byte: for quantisers, dequantisers and matrix
+// products. A matrix of scales has one row for each row of elements and one column for each block of elements along k,
+// one byte each.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -13,12 +13,12 @@ enum class SfLayout : unsigned char {
   k128x4 = 0,   // tiles of 128 rows x 4 columns: 512 bytes, row r % 32 outermost, then (r / 32) % 4, then the column
   k8x4 = 1,     // tiles of 8 rows x 4 columns: 32 bytes, row by row
   kLinear = 2,  // row-major, nothing padded
-  kPanels = 3,  // ours, of weights from prepare_quantized_weights: [rows / 16][columns][16], rows padded to 16 and
+  kPanels = 3,  // packed weights of prepare_quantized_weights: [rows / 16][columns][16], rows padded to 16 and
                 // columns to 4
 };
 
 constexpr int64_t sf_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
-/// Rows and columns with padding; the bytes of a matrix are their product. Batches lie one after another.
+/// Rows and columns with padding; the bytes of a matrix are their product. Batches follow one another.
 constexpr int64_t sf_padded_rows(SfLayout layout, int64_t rows) {
   return layout == SfLayout::kLinear ? rows
                                      : sf_round_up(rows, layout == SfLayout::k128x4 ? 128
@@ -32,8 +32,8 @@ constexpr int64_t sf_bytes(SfLayout layout, int64_t rows, int64_t columns) {
   return sf_padded_rows(layout, rows) * sf_padded_columns(layout, columns);
 }
 
-/// Byte of (row, column); `columns` without padding. = sf_row_offset(row) + sf_column_offset(column): what a loop over
-/// one of them computes once.
+/// Byte of (row, column); `columns` without padding. Equals sf_row_offset(row) + sf_column_offset(column), so a loop
+/// over one of them can hoist the other.
 constexpr int64_t sf_row_offset(SfLayout layout, int64_t row, int64_t columns) {
   const int64_t padded = sf_padded_columns(layout, columns);
   switch (layout) {
@@ -62,8 +62,8 @@ inline float e8m0_to_f32(uint8_t byte) {
   memcpy(&f, &u, sizeof f);
   return f;
 }
-/// The least power of two that is not below s >= 0, as quantisers write it: of subnormal s only those above 2^-127 give
-/// 1, the rest 0; 254 is the largest.
+/// Smallest power of two >= s (s >= 0), as quantisers write it. A subnormal s above 2^-127 gives 1, a smaller one 0;
+/// 254 is the largest result.
 inline uint8_t e8m0_round_up(float s) {
   uint32_t u;
   memcpy(&u, &s, sizeof u);
@@ -73,7 +73,7 @@ inline uint8_t e8m0_round_up(float s) {
   return static_cast<uint8_t>(exponent + (mantissa > 0));
 }
 
-/// e2m1 by its four bits (bit 3 the sign, so 8 is -0); two a byte, the element of even index in the low nibble.
+/// e2m1 from its four bits (bit 3 is the sign, so 8 is -0). Two codes share a byte, the even element in the low nibble.
 inline float e2m1_to_f32(uint8_t nibble) {
   constexpr float kMagnitude[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
   const float x = kMagnitude[nibble & 7];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory the selection of kernels/cpu/block_stats.h and select.h needs, for launchers. Everything counts in
-// 4-byte words.
+// Scratch sizes of the selection in kernels/cpu/block_stats.h and select.h, for launchers. All sizes are in 4-byte
+// words.
 #pragma once
 #include <stdint.h>
 
@@ -8,14 +8,14 @@ namespace flashinfer::cpu {
 
 inline constexpr int64_t kSurveyBlock = 1024;   // elements behind one sum and one maximum
 inline constexpr int64_t kSurveySpan = 4096;    // elements behind 64 maxima of a lane each
-inline constexpr int64_t kSurveyChunk = 16384;  // elements that one task surveys when a row is split: whole spans
+inline constexpr int64_t kSurveyChunk = 16384;  // elements of one task's chunk when a row is split: whole spans
 
 constexpr int64_t survey_blocks(int64_t n) { return (n + kSurveyBlock - 1) / kSurveyBlock; }
 constexpr int64_t survey_groups(int64_t n) { return (n + kSurveySpan - 1) / kSurveySpan * 64; }
 constexpr int64_t survey_chunks(int64_t n) { return n > 0 ? (n + kSurveyChunk - 1) / kSurveyChunk : 1; }
-/// The survey of a row: a sum and a maximum for each block, then the maxima of groups.
+/// Statistics of a row: a sum and a maximum for each block, then the maxima of groups.
 constexpr int64_t survey_words(int64_t n) { return 2 * survey_blocks(n) + survey_groups(n); }
-/// Values and positions of up to n collected elements; compressed stores write a whole vector.
+/// Values and positions of up to n collected elements; 64 more because compressed stores write a whole vector.
 constexpr int64_t collect_words(int64_t n) { return 2 * (n + 64); }
 
 }  // namespace flashinfer::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows by token and head, of a ragged tensor or of a paged pool in either layout. Freestanding.
+// Rows addressed by token and head, in a ragged tensor or in a paged pool of either layout. Freestanding.
 #pragma once
 #include <stdint.h>
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of 16 or 32 elements of a row that share a scale byte (ops.md 8.3 to 8.5), every step in f32 rounded once to
-// nearest even:
-//   e4m3 scales (NVFP4): scale = e4m3(amax * a), code = e2m1(x * min(1 / (scale * b), FLT_MAX)). A block whose scale is
-//   0 (all zero, or
-//     too small for e4m3) gets codes 0; a NaN makes its block's scale NaN (0x7f) and its codes 0.
-//   ue8m0 scales (MX): scale = the least power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code = x * (a /
-//   scale). Scale
-//     byte 0 multiplies by 0; an amax that is infinite or NaN gives byte 255, and finite elements codes of 0.
-// All conversions saturate. Fused ops call quantize_blocks on rows that they have just made.
+// Blocks of 16 or 32 elements of a row that share a scale byte. Every step is in f32, rounded once to nearest even:
+//   e4m3 scales (NVFP4): scale = e4m3(amax * a), code = e2m1(x * min(1 / (scale * b), FLT_MAX)). A block whose
+//     scale is 0 (all zero, or too small for e4m3) gets codes 0; a NaN makes its block's scale NaN (0x7f) and its codes
+//     0.
+//   ue8m0 scales (MX): scale = smallest power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code =
+//     x * (a / scale). Scale byte 0 multiplies by 0; an infinite or NaN amax gives byte 255, and finite elements codes
+//     of 0.
+// All conversions saturate. Fused ops call quantize_blocks on rows that they have just computed.
 #pragma once
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/kernels/cpu/e4m3_rows.h"
@@ -26,11 +25,11 @@ struct BlockFormat {
 
 namespace cpu {
 
-/// Blocks that are worked on together: their scales are computed as vectors.
+/// Blocks processed together: their scales are computed as vectors.
 constexpr int64_t kBlockChunk = 128;
 constexpr float kFltMax = __FLT_MAX__;
 
-/// The largest magnitude of n (a multiple of 16) elements; NaN is larger than all numbers, as its bits are.
+/// The largest magnitude of n (a multiple of 16) elements. NaN beats all numbers, as its bit pattern is larger.
 template <class T>
 FI_VEC_INLINE T block_magnitude(const T* x, int64_t n) {
   T r;
@@ -62,8 +61,8 @@ FI_VEC_INLINE float block_magnitude(const float* x, int64_t n) {
 }
 
 #if defined(FI_NARROW_AVX512)
-/// The largest magnitudes of 16 runs of 16 elements of 16 bits: pairs of vectors are folded into one, so that a run
-/// costs three operations where one alone costs six.
+/// The largest magnitudes of 16 runs of 16 elements of 16 bits. Pairs of vectors are folded into one: three operations
+/// a run instead of six.
 template <class T>
 FI_VEC_INLINE __m256i sixteen_magnitudes(const T* x) {
   const __m512i bits = _mm512_set1_epi16(0x7fff);
@@ -85,7 +84,7 @@ FI_VEC_INLINE __m256i sixteen_magnitudes(const T* x) {
       _mm512_castsi256_si512(_mm256_setr_epi16(0, 16, 2, 18, 4, 20, 6, 22, 1, 17, 3, 19, 5, 21, 7, 23));
   return _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, all));
 }
-/// The same of f32: bits of the magnitudes.
+/// The same for f32, as the bits of the magnitudes.
 FI_VEC_INLINE __m512i sixteen_magnitudes(const float* x) {
   const auto run = [&](int i) {
     return _mm512_and_si512(_mm512_loadu_si512(x + 16 * i), _mm512_set1_epi32(0x7fffffff));
@@ -147,7 +146,7 @@ FI_VEC_INLINE float e8m0_reciprocal(uint8_t byte) {
   return byte == 0 || byte == 255 ? 0.0f : e8m0_to_f32(static_cast<uint8_t>(254 - byte));
 }
 
-/// What is the same for all blocks of a tensor (a and b as above), computed once.
+/// Constants of all blocks of a tensor (a and b as above), computed once.
 template <BlockFormat F, class T>
 struct BlockRule {
   float a, b;
@@ -202,7 +201,7 @@ FI_VEC_INLINE void e8m0_factors(const uint8_t* scale, float* factor, int64_t n, 
 #endif
 }
 
-/// Scale bytes of n blocks with largest magnitudes amax[]; arrays hold kBlockChunk.
+/// Scale bytes of n blocks with largest magnitudes amax[]; arrays hold kBlockChunk elements.
 template <BlockFormat F, class T>
 FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scale) {
   constexpr int64_t L = Vec::kLanes;
@@ -215,7 +214,7 @@ FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scal
     for (int64_t i = 0; i < n; i += L) store_saturated(code + i, load(amax + i) * splat(a));
   }
 }
-/// Multipliers of their elements; scale[] holds kBlockChunk bytes too.
+/// Factors of the elements; scale[] also holds kBlockChunk bytes.
 template <BlockFormat F>
 FI_VEC_INLINE void block_factors(const uint8_t* scale, int64_t n, float a, float b, float* factor) {
   if constexpr (F.ue8m0) {
@@ -274,8 +273,9 @@ FI_VEC_INLINE void store_codes(const BlockRule<F, T>& rule, const T* x, uint8_t*
   e4m3_t* to = reinterpret_cast<e4m3_t*>(codes);
 #if defined(FI_NARROW_AVX512)
   if constexpr (F.fp8 && F.block == 32 && sizeof(T) == 2) {
-    const T* const next = x + n * F.block;  // read while nothing else is: the magnitudes of these n blocks are known
-    for (; i + 2 <= n; i += 2) {            // until a block with infinities or NaN, or a factor that is infinite here
+    // Prefetch the next blocks: the magnitudes of these are computed, so nothing else reads memory.
+    const T* const next = x + n * F.block;
+    for (; i + 2 <= n; i += 2) {  // until a block with infinities or NaN, or one with an infinite factor
       const Vec unit[2] = {splat(factor[i] * kE4m3Unit), splat(factor[i + 1] * kE4m3Unit)};
       __builtin_prefetch(next + i * 32, 0, 2);
       __builtin_prefetch(next + i * 32 + 32, 0, 2);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over a row of values that tells later passes where to look. Blocks of 1024 elements get the sum of their
-// positive elements and their maximum; spans of 4096 elements get 64 maxima (of every 64th element), of which the k-th
-// largest is a value that at least k elements reach. Everything depends on the row alone: a row may be surveyed in
-// chunks, on any threads.
+// Block statistics of a row of values, computed in one pass, let later passes skip most of it. Each block of 1024
+// elements gets the sum of its positive elements and its maximum; each span of 4096 elements gets 64 maxima (of every
+// 64th element), whose k-th largest is a bound that at least k elements reach. Results depend on the row alone: its
+// chunks may be processed by any threads.
 //
-// What it buys (Zen 4, 131072 f32): the survey runs at the memory's speed; a pass over the cached row that only
-// compares takes a fifth of that, and blocks below a threshold are not looked at.
+// Measured (Zen 4, 131072 f32): this pass runs at memory speed; a pass over the cached row that only compares takes a
+// fifth of that, and skips blocks below its threshold.
 #pragma once
 #include "flashinfer/kernels/common/select_types.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -23,7 +23,7 @@ FI_VEC_INLINE uint32_t lane_bits(Mask m) {
 #endif
 }
 
-/// Surveys elements [begin, end) of a row; begin is a multiple of kSurveySpan.
+/// Statistics of elements [begin, end) of a row; begin is a multiple of kSurveySpan.
 template <bool kSums, class T>
 FI_VEC_INLINE void survey(const T* x, int64_t begin, int64_t end, const Survey& s) {
   static_assert(kRowLanes == 64);
@@ -87,8 +87,8 @@ FI_VEC_INLINE int64_t count_reaching(const float* x, int64_t n, float bound) {  
   return count;
 }
 
-/// A value that at least k elements reach: as many maxima do. Little more than k reach it while k is small against the
-/// number of groups; with k equal to it, a ninth of the row. -inf when k is larger.
+/// A value that at least k elements reach, because k of the maxima do. Few more than k elements reach it while k is
+/// small against the number of groups; with k equal to it, a ninth of the row. -inf when k is larger.
 FI_VEC_INLINE float reached_by(const float* maxima, int64_t groups, int64_t k) {
   if (k > groups) return -__builtin_inff();
   Vec least = load(maxima), most = least;
@@ -115,7 +115,7 @@ FI_VEC_INLINE int64_t append(Mask m, Vec v, uint32_t first, float* values, uint3
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32(static_cast<int>(first)));
-  // Compressing into a register and storing all of it: the form with a memory operand takes 130 cycles on Zen 4.
+  // Compress into a register and store all of it: the form with a memory operand takes 130 cycles on Zen 4.
   _mm512_storeu_ps(values + found, _mm512_maskz_compress_ps(m.r, v.r));
   if (positions) _mm512_storeu_si512(positions + found, _mm512_maskz_compress_epi32(m.r, at));
   return found + __builtin_popcount(m.r);
@@ -162,7 +162,8 @@ FI_VEC_INLINE int64_t collect(const T* x, int64_t n, float bound, const float* t
   return found;
 }
 
-/// What is above `value`; `sums` receives the block sums of it. Blocks below it by `tops` are not read.
+/// The elements above `value`; `sums` receives their sum for each block. Blocks whose maximum (`tops`) is not above are
+/// not read.
 template <class T>
 FI_VEC_INLINE Above above(const T* x, int64_t n, float value, const float* tops, float* sums) {
   const Vec low = splat(value);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// 64 elements to e4m3 at a time (AVX-512). One core issues two operations of 512 bits a cycle, so a quantiser is bound
-// by their number: 12 for 16 elements here, divisions included, where store_saturated on contiguous vectors takes 19.
-// What is saved: magnitudes are rounded and the signs of all 64 put in by one operation, elements of even and odd index
-// meet in a word, and whole lines are stored.
+// Converts 64 elements at a time to e4m3 (AVX-512). A core issues two 512-bit operations a cycle, so a quantiser is
+// bound by their number: 12 for 16 elements here, divisions included, against 19 for store_saturated on contiguous
+// vectors. Savings: one operation rounds magnitudes, one sets the signs of all 64, even and odd elements are combined
+// in one word, and stores write whole cache lines.
 #pragma once
 #include "flashinfer/kernels/cpu/narrow.h"
 
@@ -14,14 +14,14 @@ inline namespace avx512bf16 {
 inline namespace avx512 {
 #endif
 
-/// What 64 elements are rounded from: 8 times their values, so that the exponent of the sum below has the code's low
-/// bits. Up to 464, half a step above the largest code's value, rounding needs no saturation (the largest of a group
-/// may divide to a little more than 448).
+/// Unit of the rounding: 8 times the value, so that the exponent of the sum below holds the code's low bits. Up to 464,
+/// half a step above the largest code's value, rounding needs no saturation (the largest element of a group may be a
+/// little above 448 after division).
 constexpr float kE4m3Unit = 8.0f, kE4m3Most = 464.0f * kE4m3Unit;
 
 namespace detail {
-/// Codes, in seven bits with others above them, of kE4m3Unit * m for magnitudes m <= 464. Rounded as narrow.h's
-/// encode_saturated does.
+/// Codes of the magnitudes m <= 464 given as kE4m3Unit * m: seven bits, with unspecified bits above them. Rounds as
+/// encode_saturated of narrow.h.
 FI_VEC_INLINE __m512i e4m3_codes(Vec m) {
   const __m512i least =
       _mm512_max_epu32(_mm512_castps_si512(m.r), _mm512_castps_si512(_mm512_set1_ps(0x1p-6f * kE4m3Unit)));
@@ -57,8 +57,8 @@ FI_VEC_INLINE void store_e4m3_codes(e4m3_t* p, const __m512i (&words)[2], const 
 }
 }  // namespace detail
 
-/// 64 elements x of 16 bits; f(half, m) gives kE4m3Unit times the values of 16 magnitudes of the first or second 32.
-/// False, and nothing stored, when one is NaN or would saturate.
+/// 64 elements x of 16 bits; f(half, m) returns kE4m3Unit times the values for 16 magnitudes of the first or second 32.
+/// Returns false and stores nothing when one is NaN or would saturate.
 template <class T, class F>
 FI_VEC_INLINE bool store_e4m3_scaled(e4m3_t* p, const T* x, F f) {
   static_assert(sizeof(T) == 2);
@@ -74,7 +74,7 @@ FI_VEC_INLINE bool store_e4m3_scaled(e4m3_t* p, const T* x, F f) {
   detail::store_e4m3_codes(p, words, signs);
   return true;
 }
-/// The same of values: f(half) is the Split of 32 of them, times kE4m3Unit.
+/// The same for values: f(half) is the Split of 32 of them, times kE4m3Unit.
 template <class F>
 FI_VEC_INLINE bool store_e4m3_split(e4m3_t* p, F f) {
   __m512i words[2], signs[2];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exponentials and the activations made of them, on vectors of f32. Polynomials are least-maximum fits of ours over the
-// reduced range; errors below were measured against double on 2^22 points of each range (tests/kernels/cpu/vec_test.cc
-// holds them).
+// Exponentials and activations made of them, on vectors of f32. Polynomials are our own least-maximum fits over the
+// reduced range; errors were measured against double on 2^22 points of each range (tests/kernels/cpu/vec_test.cc holds
+// them).
 //   exp2, exp     <= 1.3 ulp (1.5 without a fused multiply-add); -inf -> 0, above the f32 range -> inf, subnormal
-//   results kept, NaN -> NaN tanh, erf     <= 2 ulp silu, gelu_tanh, gelu_erf: relative error of the tails too (no 1 -
-//   something near 1)
+//                 results kept, NaN -> NaN
+//   tanh, erf     <= 2 ulp
+//   silu, gelu_tanh, gelu_erf: small relative error in the tails too (never 1 - something near 1)
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -32,7 +33,7 @@ FI_VEC_INLINE Vec exp2(Vec x) {
   return ldexp(fma(f, detail::horner(f, kC), splat(1.0f)), n);
 }
 
-/// 2^x for x <= 0, to 2.3 ulp, where a softmax needs no more: 8 operations instead of 13 with AVX-512, whose vreduceps
+/// 2^x for x <= 0, to 2.3 ulp, which is enough for softmax: 8 operations instead of 13 with AVX-512, where vreduceps
 /// gives x - floor(x) and vscalefps multiplies by 2^floor(x). -inf -> 0, NaN -> NaN.
 FI_VEC_INLINE Vec exp2_falling(Vec x) {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -83,8 +84,8 @@ FI_VEC_INLINE Vec erf_near(Vec x) {
                           0.004700778517872095f};
   return fma(x, horner(x * x, kC), x);
 }
-/// erfc(z) for z in [0.5, 10.2]: e^(-z^2) times a polynomial in t = (z - 2) / (z + 2). The caller gives z^2 as sq -
-/// low, since the rounding error of the square is amplified by the exponential.
+/// erfc(z) for z in [0.5, 10.2]: e^(-z^2) times a polynomial in t = (z - 2) / (z + 2). The caller passes z^2 as sq -
+/// low, since the exponential amplifies the rounding error of the square.
 FI_VEC_INLINE Vec erfc_far(Vec z, Vec sq, Vec low) {
   constexpr float kC[] = {0.25539568066596985f,    -0.42718586325645447f,  0.24165815114974976f,
                           -0.07897847145795822f,   0.003733833786100149f,  0.006995631847530603f,
@@ -101,8 +102,8 @@ FI_VEC_INLINE Vec erf(Vec x) {
   return select(is_nan(x), x, select(a < splat(0.5f), detail::erf_near(x), far));
 }
 
-/// GELU by erf: x * Phi(x), Phi the normal distribution function; the lower tail goes through erfc, so it keeps its
-/// digits.
+/// GELU by erf: x * Phi(x), Phi the normal distribution function. The lower tail uses erfc and keeps its relative
+/// precision.
 FI_VEC_INLINE Vec gelu_erf(Vec x) {
   const Vec z = x * splat(0.70710678f), a = abs(z), y = min(splat(14.4f), abs(x)), sq = y * y, half = splat(0.5f);
   const Vec tail = half * detail::erfc_far(min(splat(10.2f), a), half * sq, half * fnma(y, y, sq));  // Phi(-|x|)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// e2m1 codes of 16-bit elements without arithmetic in f32 (AVX-512). Within a block the code of |x| is a step function
-// of the 15 bits of its magnitude, and blocks whose scales differ by a power of two have the same steps, moved by whole
-// exponents. So a tensor has as many sets of steps as e4m3 has mantissas, eight (ue8m0: one); they are computed once,
-// from the very roundings that are specified (rn(x * factor), then e2m1 with ties to even), and 16 elements cost ten
-// operations on 16-bit lanes where multiplying in f32 costs ten of twice the width (and a division a block).
+// e2m1 codes of 16-bit elements without f32 arithmetic (AVX-512). Within a block the code of |x| is a step function of
+// the 15 bits of its magnitude, and blocks whose scales differ by a power of two have the same steps, shifted by whole
+// exponents. So a tensor has as many sets of steps as e4m3 has mantissas: eight (ue8m0: one). They are computed once,
+// with the specified roundings (rn(x * factor), then e2m1 with ties to even). 16 elements then take ten operations on
+// 16-bit lanes, where multiplying in f32 takes ten of twice the width (and a division a block).
 //
-// With M bits of mantissa let W = 2^(M-1), half an octave. Steps T_1 < ... < T_7 are put so that T_4 = 6 W; then no two
-// fall into one bucket [k W, k W + W) but for T_4 at its beginning (neighbours T_j, T_j+1 from the third on lie 0.8 W
-// to 1.2 W apart, with period 2 W; the first three farther). The code of d is floor((d + addend[d / W]) / W).
+// With M bits of mantissa let W = 2^(M-1), half an octave. Steps T_1 < ... < T_7 are placed so that T_4 = 6 W; then no
+// two fall into one bucket [k W, k W + W) except T_4 at its start (neighbours T_j, T_j+1 from the third on are 0.8 W to
+// 1.2 W apart, with period 2 W; the first three farther). The code of d is floor((d + addend[d / W]) / W).
 #pragma once
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/kernels/cpu/vec.h"
@@ -34,7 +34,7 @@ struct Fp4Bits<f16_t> {
 
 struct Fp4Steps {
   alignas(32) uint16_t addend[8][16];  // by mantissa of the scale and bucket
-  alignas(32) int32_t origin[8];       // magnitude that d counts from, for a scale in [1, 2)
+  alignas(32) int32_t origin[8];       // magnitude at which d is 0, for a scale in [1, 2)
   bool usable;                         // no product or quotient below leaves the normal numbers
 };
 
@@ -79,16 +79,15 @@ FI_VEC_INLINE void make_fp4_steps(Fp4Steps& s, __m256 factor) {
                 end = _mm256_add_epi16(begin, width);
   for (int c = 0; c < 8; ++c) {
     __m256i sum = _mm256_sub_epi16(_mm256_setzero_si256(), begin);
-    for (int j = 0; j < 7; ++j)  // a step below the bucket counts W, one inside it the rest of the bucket
+    for (int j = 0; j < 7; ++j)  // a step below the bucket adds W, one inside it the rest of the bucket
       sum = _mm256_add_epi16(
           sum, _mm256_min_epu16(_mm256_subs_epu16(end, _mm256_set1_epi16(static_cast<short>(t[j][c]))), width));
     _mm256_store_si256(reinterpret_cast<__m256i*>(s.addend[c]), sum);
   }
 }
 
-/// Where blocks begin to count, twice in each lane, and their sets; n scales; the arrays hold n rounded up to 16. False
-/// when one of them does not follow the rule (a scale that is subnormal or saturated, magnitudes in T's subnormal
-/// numbers).
+/// Origins of the blocks, twice in each lane, and their sets, for n scales; the arrays hold n rounded up to 16. False
+/// when the rule does not hold for a scale (subnormal or saturated, or magnitudes in T's subnormal range).
 template <class T, bool kUe8m0>
 FI_VEC_INLINE bool fp4_places(const Fp4Steps& s, const uint8_t* scale, int64_t n, uint32_t* base, uint32_t* set) {
   constexpr int M = Fp4Bits<T>::kMantissa;
@@ -129,7 +128,7 @@ FI_VEC_INLINE __m256i fp4_pairs(const void* x, uint32_t base, const uint16_t* ad
       _mm256_subs_epu16(_mm256_and_si256(v, _mm256_set1_epi16(0x7fff)), _mm256_set1_epi32(static_cast<int>(base)));
   const __m256i table = _mm256_load_si256(reinterpret_cast<const __m256i*>(addend));
   const __m256i sum = _mm256_add_epi16(d, _mm256_permutexvar_epi16(_mm256_srli_epi16(d, M - 1), table));
-  // Shifts by multiplication: the units of shifts are busy with permutations.
+  // Shift by multiplication: the shift units are busy with permutations.
   const __m256i code = _mm256_mulhi_epu16(sum, _mm256_set1_epi16(1 << (17 - M))),
                 sign = _mm256_mulhi_epu16(v, _mm256_set1_epi16(16));
   const __m256i nibble = _mm256_ternarylogic_epi32(code, sign, _mm256_set1_epi16(8), 0xf8);  // code | (sign & 8)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of e4m3 or e5m2 to bf16, which holds all their values (a NaN of either gives a quiet NaN).
+// Converts rows of e4m3 or e5m2 to bf16, which is exact (a NaN gives a quiet NaN).
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -21,7 +21,7 @@ constexpr Fp8Bytes fp8_bytes() {
     } else if (code == 0) {
       bits = 0;
     } else {
-      if (e == 0)  // subnormal: bf16 has the exponent for it
+      if (e == 0)  // subnormal: bf16's exponent range covers it
         for (e = 1; m < first; --e) m *= 2;
       bits = (e - Bias + 127) << 7 | (m & (first - 1)) << (7 - Mantissa);
     }
@@ -34,7 +34,7 @@ inline const Fp8Bytes& bytes_of(const e4m3_t*) { return kE4m3Bytes; }
 inline const Fp8Bytes& bytes_of(const e5m2_t*) { return kE5m2Bytes; }
 }  // namespace detail
 
-/// to[0..n) = from[0..n). With VBMI 9 instructions for 64 elements: two look-ups in 128 bytes; through f32 it takes 30
+/// to[0..n) = from[0..n). With VBMI 9 instructions for 64 elements: two look-ups in 128 bytes. Through f32 it takes 30
 /// for 16.
 template <class S>
 inline void widen_row(const S* from, int64_t n, bf16_t* to) {
@@ -71,7 +71,7 @@ inline void widen_row(const S* from, int64_t n, bf16_t* to) {
 
 #if defined(__AVX512VBMI__) && defined(__AVX512BW__)
 /// 32 elements of each of 16 lines (line i at `at(i)`) as bf16 pairs, to[16 pairs][16 lines][2]. Bytes are transposed
-/// before they are widened, four k of a line as one word: half the exchanges that transposing bf16 takes.
+/// before they are widened, four k of a line as one word: half the exchanges of a bf16 transposition.
 template <class S, class At>
 FI_VEC_INLINE void widen_lines(At at, bf16_t* to) {
   const detail::Fp8Bytes& t = detail::bytes_of(static_cast<const S*>(nullptr));
@@ -80,7 +80,7 @@ FI_VEC_INLINE void widen_lines(At at, bf16_t* to) {
                 sign = _mm512_set1_epi8(-128);
   __m512i x[8], y[8];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i)  // line i below line i + 8
+  for (int i = 0; i < 8; ++i)  // line i beside line i + 8
     x[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at(i)))),
                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at(i + 8))), 1);
 #pragma GCC unroll 4
@@ -93,7 +93,7 @@ FI_VEC_INLINE void widen_lines(At at, bf16_t* to) {
   }
   // x[4 g + j] holds, in its quarters, words j and 4 + j of lines 4 g .. 4 g + 3, then of lines 8 + 4 g .. 11 + 4 g.
   const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-  // Pairs of four lines, first all first ones: unpacking within a quarter gives a pair each.
+  // Pairs of four lines, all first pairs before all second ones, so that unpacking within a quarter yields pairs.
   const __m512i order = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
 #pragma GCC unroll 8
   for (int word = 0; word < 8; ++word) {

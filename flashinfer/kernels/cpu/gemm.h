@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense products on bf16 operands with f32 accumulation: the register tile and the loops around it. Packing:
-// gemm_pack.h.
+// Dense matrix products of bf16 operands with f32 accumulation: the register tile and the loops around it. Packing is
+// in gemm_pack.h.
 //
-// One order for every output element: its accumulator starts at 0 and takes the k pairs one after another, k ascending,
-// one vdpbf16ps (or two FMAs) each. Tiles, blocks, threads, m and the choice of path decide only where the accumulator
-// lives, so row i of a product is bitwise the same alone and among 512 others.
+// Every output element is accumulated in one order: the accumulator starts at 0 and adds the k pairs one after another,
+// k ascending, one vdpbf16ps (or two FMAs) each. Tiles, blocks, threads, m and the chosen path do not change it, so row
+// i of a product is bitwise the same alone and among 512 others.
 //
-// B is read as panels of 16 columns, [K/2][16][2]: one 64-byte line holds a k pair of a panel, a panel is one stream,
-// and a product with one row is a dot instruction per line: bound by memory, not by arithmetic. A is read as blocks of
-// 8 rows, [K/2][8][2], or straight from rows with contiguous k when there are few of them.
+// B is stored as panels of 16 columns, [K/2][16][2]: a 64-byte line holds one k pair of a panel, a panel is one
+// contiguous stream, and a product with one row takes one dot instruction a line, so it is memory-bound. A is stored as
+// blocks of 8 rows, [K/2][8][2]; a few rows with contiguous k are read unpacked.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm_pack.h"
 #include "flashinfer/kernels/cpu/vec.h"
@@ -26,7 +26,7 @@ inline constexpr int kTileRows = 4, kTilePanels = 1;
 #endif
 inline constexpr int kPanelVecs = kPanelColumns / Vec::kLanes;
 
-/// What a tile multiplies: A rows `a + r * row` with pairs `pair` elements apart; B panels `b + p * panel`.
+/// Operands of a tile: A rows `a + r * row` with pairs `pair` elements apart; B panels `b + p * panel`.
 struct TileInput {
   const bf16_t* a;
   int64_t row, pair;
@@ -35,20 +35,20 @@ struct TileInput {
   int64_t pairs;
 };
 
-// How far ahead of its use a line of B is asked for, into L2. The hardware follows a panel, but starts anew at each;
-// with 8 rows the products of a line also fill the out-of-order window, so that reads and arithmetic would take turns
-// (8 rows from memory: 123 GFLOP/s without, 136 with 16, 154 with 32, 157 with 64 pairs; into L1: 122; one row: no
-// difference).
+// Prefetch distance of B into L2, in k pairs. The hardware prefetcher follows a panel but restarts at each one; with 8
+// rows the products of one line also fill the out-of-order window, so that loads and arithmetic would alternate instead
+// of overlapping (8 rows from memory: 123 GFLOP/s without prefetch, 136 with 16, 154 with 32, 157 with 64 pairs; into
+// L1: 122; one row: no difference).
 inline constexpr int64_t kPairsAhead = 32;
 
-/// acc += A * B over `pairs` k pairs. `Packed`: A is in a block, so its addresses need one register.
+/// acc += A * B over `pairs` k pairs. `Packed`: A is a packed block, so its addresses need one register.
 template <int Rows, int Panels, bool Packed>
 FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * kPanelVecs]) {
   constexpr int kVecs = Panels * kPanelVecs;
   const bf16_t* a = in.a;
   const bf16_t* b = in.b;
   const int64_t row = Packed ? 2 : in.row, pair = Packed ? 2 * kBlockRows : in.pair;
-  // Past the end of these panels lie the next ones.
+  // The next panels follow these in memory.
   const int64_t near = in.pairs - kPairsAhead, next = Panels * in.panel - in.pairs * 2 * kPanelColumns;
   for (int64_t k = 0; k < in.pairs; ++k, a += pair, b += 2 * kPanelColumns) {
     const bf16_t* const ahead = b + kPairsAhead * 2 * kPanelColumns + (k < near ? 0 : next);
@@ -67,9 +67,9 @@ FI_VEC_INLINE void multiply_tile(const TileInput& in, Vec (&acc)[Rows][Panels * 
   }
 }
 
-/// Adds a tile to `sums` [Rows][row]; the first k block finds zeros there whatever it holds. The sums pass through
-/// memory even if k is not blocked: 48 loads and stores beside thousands of products, and a third of the code to
-/// compile.
+/// Adds a tile to `sums` [Rows][row]; the first k block starts from zero and ignores the old contents. Sums pass
+/// through memory even if k is not blocked: 48 loads and stores beside thousands of products, for a third of the code
+/// to compile.
 template <int Rows, int Panels, bool Packed>
 __attribute__((noinline)) void run_tile(const TileInput& in, float* sums, int64_t row, bool first) {
   constexpr int kVecs = Panels * kPanelVecs;
@@ -87,20 +87,20 @@ __attribute__((noinline)) void run_tile(const TileInput& in, float* sums, int64_
   }
 }
 
-/// A tile of 1..kTileRows rows read where they lie.
+/// A tile of 1..kTileRows unpacked rows.
 template <int Panels, int Rows = kTileRows>
 void run_rows(int64_t rows, const TileInput& in, float* sums, int64_t row, bool first) {
   if (rows == Rows) return run_tile<Rows, Panels, false>(in, sums, row, first);
   if constexpr (Rows > 1) return run_rows<Panels, Rows - 1>(rows, in, sums, row, first);
 }
 
-/// Where finished sums go.
+/// Destination of finished sums.
 struct Output {
   void* out;           // row 0 of the first column
   int64_t row;         // in elements
   const bf16_t* bias;  // of the first column, or null
   float scale_a, scale_b;
-  int64_t columns;  // that exist, counted from the first
+  int64_t columns;  // valid columns, from the first
   DType dtype;
 };
 template <class T>
@@ -123,17 +123,18 @@ __attribute__((noinline)) void finish_rows_as(const Output& o, const float* sums
   }
 }
 
-/// The type is a run-time value: products take far longer than the choice, and artifacts are a third as many.
+/// The output type is a run-time value: products take far longer than this branch, and there are a third as many
+/// artifacts.
 inline void finish_rows(const Output& o, const float* sums, int64_t sums_row, int64_t begin, int64_t rows) {
   if (o.dtype == DType::kBF16) return finish_rows_as<bf16_t>(o, sums, sums_row, begin, rows);
   if (o.dtype == DType::kF16) return finish_rows_as<f16_t>(o, sums, sums_row, begin, rows);
   finish_rows_as<float>(o, sums, sums_row, begin, rows);
 }
 
-/// The rows of A that a task multiplies: full blocks are packed, the rest is read where it lies (k contiguous).
+/// Rows of A of one task: full blocks are packed, the remaining rows are unpacked (k contiguous).
 struct RowsOfA {
-  const bf16_t* blocks;  // block of kBlockRows rows i at blocks + i * block; null: none is packed
-  int64_t block;         // elements
+  const bf16_t* blocks;  // block i of kBlockRows rows at blocks + i * block; null: none is packed
+  int64_t block;         // in elements
   int64_t packed_rows;   // rows before this one are in blocks
   const bf16_t* rows;    // row r >= packed_rows at rows + r * row
   int64_t row;
@@ -151,7 +152,7 @@ FI_VEC_INLINE bool point_at_rows(const RowsOfA& a, int64_t r, int64_t k, TileInp
   return false;
 }
 
-/// One block of k of `Panels` adjacent panels: rows [begin, end) of A times `in.b`. `last` finishes them.
+/// One K block of `Panels` adjacent panels: rows [begin, end) of A times `in.b`. `last` finishes them.
 struct KBlock {
   int64_t k;  // first pair
   bool first, last;
@@ -160,7 +161,7 @@ template <int Panels>
 void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, TileInput in, float* sums,
                    const Output& out) {
   constexpr int64_t kRow = Panels * kPanelColumns;
-  const bool blocked = !(block.first && block.last);  // else every tile may use the same sums
+  const bool blocked = !(block.first && block.last);  // otherwise every tile may use the same sums
   for (int64_t r = begin; r < end;) {
     const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
     float* const here = sums + (blocked ? (r - begin) * kRow : 0);
@@ -173,12 +174,12 @@ void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, T
   }
 }
 
-/// The same where each block of k is a sum of its own, which counts rows[r] * columns[c] times: one chain inside a
-/// block, then one FMA a block, in order.
+/// The same with scales: each K block's partial sum is scaled by rows[r] * columns[c]. One accumulation chain inside a
+/// block, then one FMA a block, in ascending order.
 enum class Scales {
   kBoth,              // of rows and of columns
   kColumns,           // of columns
-  kColumnsAndMinima,  // and the columns' minima, which count times the sum of A's row
+  kColumnsAndMinima,  // and the columns' minima, multiplied by the sum of A's row
 };
 struct TileScale {
   const float* rows;     // of the tile
@@ -217,7 +218,7 @@ void run_scaled_rows(int64_t rows, const TileInput& in, TileScale scale, float* 
   if constexpr (Rows > 1) return run_scaled_rows<Panels, S, Rows - 1>(rows, in, scale, sums, row, first);
 }
 
-/// `factors(r)` are those of row r in this block of k.
+/// `factors(r)` are the factors of row r in this K block.
 struct RowFactors {
   float scale, sum;
 };

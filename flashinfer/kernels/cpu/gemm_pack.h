@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of the matrix product (gemm.h) brought into the layout its tiles read, converted to bf16 on the way: exact
-// for bf16, e4m3 and e5m2, whose values are all bf16 values.
+// Packs operands of the matrix product (gemm.h) into the layout of its tiles and converts them to bf16, which is exact
+// for bf16, e4m3 and e5m2.
 #pragma once
 #include "flashinfer/kernels/cpu/fp8_rows.h"
 #include "flashinfer/kernels/cpu/vec.h"
 
 namespace flashinfer::cpu {
 
-// Layouts are the same on every ISA: packed weights travel between machines, and the launcher need not know the tile.
-inline constexpr int kPanelColumns = 16;  // of B in a panel
-inline constexpr int kBlockRows = 8;      // of A in a block
-/// Pairs converted at a time: 16 vectors x 16 pairs, which is one transposition of 16 x 16 32-bit words with AVX-512.
+// Layouts are the same on every ISA: packed weights may move between machines, and the launcher is independent of the
+// tile.
+inline constexpr int kPanelColumns = 16;  // columns of B in a panel
+inline constexpr int kBlockRows = 8;      // rows of A in a block
+/// Pairs converted at a time: 16 vectors x 16 pairs, one transposition of 16 x 16 32-bit words with AVX-512.
 inline constexpr int kPackPairs = 16;
 
 namespace detail {
@@ -36,7 +37,8 @@ FI_VEC_INLINE void gather_line(const S* p, int64_t step, int64_t k, int64_t k_en
   if (have < n) memset(static_cast<void*>(to + have), 0, static_cast<size_t>(n - have) * sizeof(bf16_t));
 }
 
-/// to[pair][line] for lines that are neighbours in memory (a row-major B): both elements of a pair are rows of lines.
+/// to[pair][line] for lines that are adjacent in memory (a row-major B): both elements of a pair come from rows of
+/// lines.
 template <int Width, class S>
 FI_VEC_INLINE void interleave_rows(const S* p, int64_t step, int64_t lines, int64_t have, int pairs, bf16_t* to) {
   for (int k = 0; k < pairs; ++k, to += 2 * Width) {
@@ -107,10 +109,11 @@ FI_VEC_INLINE void transpose_pairs<16>(const bf16_t* from, int64_t line, bf16_t*
 #endif
 }  // namespace detail
 
-/// Vectors along k: element (i, k) at p + i * line + k * step. With `ahead`, the element that many further on is asked
-/// for as this one is read: sixteen streams at once are more than the hardware follows.
+/// Vectors along k: element (i, k) at p + i * line + k * step. If `ahead` is not 0, reading an element prefetches the
+/// one that many elements further on: sixteen streams are more than the hardware prefetcher follows.
 ///
-/// What pack_lines takes: gather() and, where a source has a shorter way, pack(). Others: gemm_source.h.
+/// The interface that pack_lines needs: gather() and, where a source has a faster way, pack(). The other sources are in
+/// ops/gemm/kernels/cpu/pack_sources.h and gguf_sources.h.
 template <class S>
 struct Lines {
   const S* p;
@@ -120,7 +123,7 @@ struct Lines {
   FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t k_end, bf16_t* to) const {
     detail::gather_line(p + i * line, step, k, k_end, to);
   }
-  /// Packs `pairs` k pairs from k on at once and says so, if it can.
+  /// Packs `pairs` k pairs from k on and returns true, or returns false where this fast path does not apply.
   template <int Width>
   FI_VEC_INLINE bool pack(int64_t lines, int64_t k, int64_t k_end, int pairs, bf16_t* to) const {
     if constexpr (__is_same(S, bf16_t)) {
@@ -149,8 +152,8 @@ struct Lines {
   }
 };
 
-/// Interleaves `lines` <= Width vectors by k pairs: to[k / 2][Width][2], zeros in the places of missing lines and of k
-/// >= k_end. Writes pairs [k / 2, (k_to + 1) / 2), k even. A panel of B: its lines are columns. A block of A: rows.
+/// Interleaves `lines` <= Width vectors by k pairs: to[k / 2][Width][2], with zeros for missing lines and for k >=
+/// k_end. Writes pairs [k / 2, (k_to + 1) / 2), k even. For a panel of B the lines are columns, for a block of A rows.
 template <int Width, class Source>
 void pack_lines(const Source& from, int64_t lines, int64_t k, int64_t k_to, int64_t k_end, bf16_t* to) {
   alignas(64) bf16_t tile[Width * 2 * kPackPairs];

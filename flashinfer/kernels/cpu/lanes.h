@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one summation order of row kernels, the same on every ISA: element i of a row belongs to lane i % 64; a lane adds
-// its elements in order; then lane j meets lane j + 32, j + 16, ... j + 1. Four AVX-512 accumulators (eight AVX2) hide
-// the latency of the adds.
+// The summation order of row kernels, the same on every ISA: element i of a row belongs to lane i % 64; a lane adds its
+// elements in order; then lane j is combined with lane j + 32, j + 16, ... j + 1. Four AVX-512 accumulators (eight
+// AVX2) hide the latency of the adds.
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -10,8 +10,8 @@ namespace flashinfer::cpu {
 inline constexpr int64_t kRowLanes = 64;
 inline constexpr int kRowVecs = static_cast<int>(kRowLanes) / Vec::kLanes;
 
-/// acc = full(acc, i) for every vector of elements [i, i + Vec::kLanes), acc = tail(acc, i, n - i) for the rest; the
-/// lanes of all accumulators (64 in all) are combined by `join`, which is associative in the fixed tree above. Returns
+/// acc = full(acc, i) for every vector of elements [i, i + Vec::kLanes), acc = tail(acc, i, n - i) for the rest.
+/// `join`, which is associative, combines the lanes of all accumulators (64 in all) in the fixed tree above. Returns
 /// the last vector.
 template <class Full, class Tail, class Join>
 FI_VEC_INLINE Vec fold_row(int64_t n, Vec start, Full full, Tail tail, Join join) {
@@ -55,7 +55,7 @@ FI_VEC_INLINE float max_row(const T* x, int64_t n) {
       [](Vec a, Vec b) { return max(a, b); }));
 }
 
-/// Lane 2i and lane 2i + 1 exchanged.
+/// Swaps lanes 2i and 2i + 1.
 FI_VEC_INLINE Vec swap_neighbours(Vec v) {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
   return {_mm512_permute_ps(v.r, 0xb1)};
@@ -66,9 +66,9 @@ FI_VEC_INLINE Vec swap_neighbours(Vec v) {
 #endif
 }
 
-/// Two vectors to consecutive memory. bf16 on AVX-512 BF16: one instruction rounds both, where the integer rounding of
-/// store() takes a dozen. It takes subnormal values (below 2^-126) as 0, so write_tail does so too: an element's value
-/// must not depend on where in the row it lies.
+/// Stores two vectors to consecutive memory. With AVX-512 BF16 one instruction rounds both to bf16, where the integer
+/// rounding of store() takes a dozen. It flushes subnormals (below 2^-126) to 0, so write_tail does too: a result must
+/// not depend on the element's position in the row.
 template <class T>
 FI_VEC_INLINE void write_pair(T* p, Vec a, Vec b) {
 #if defined(__AVX512BF16__) && defined(__AVX512BW__)
@@ -92,8 +92,8 @@ FI_VEC_INLINE void write_tail(T* p, Vec v, int64_t n) {
 }
 
 /// y[i] = full(i) for every vector of [0, n), two at a time; tail(i, left) computes the rest. A pair is computed before
-/// it is stored, so y may be the memory that `full` reads. Stores past the caches (movnt) were measured and reached
-/// 0.65-0.7 of a memcpy where these reach 0.95-1.0 (Zen 4, 256 MB).
+/// it is stored, so y may alias the input of `full`. Non-temporal stores (movnt) reached 0.65-0.7 of memcpy where these
+/// reach 0.95-1.0 (Zen 4, 256 MB).
 template <class T, class Full, class Tail>
 FI_VEC_INLINE void write_row(T* y, int64_t n, Full full, Tail tail) {
   constexpr int64_t L = Vec::kLanes;

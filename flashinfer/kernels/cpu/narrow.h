@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 to e4m3, e5m2 and e2m1 (FP4) and from e2m1, by vectors, for quantising and for reading NVFP4 caches. Stores round
-// to nearest, ties to the even code, and saturate: +-448, +-57344, +-6 (infinities too). NaN becomes 0x7f in the 8-bit
-// types; e2m1 has none, there it becomes +-6, so that callers look at the block's scale (quantize_nvfp4_row does).
+// Vector conversions from f32 to e4m3, e5m2 and e2m1 (FP4) and from e2m1, for quantisers and readers of NVFP4 caches.
+// Stores round to nearest, ties to the even code, and saturate: +-448, +-57344, +-6 (infinities too). NaN becomes 0x7f
+// in the 8-bit types; e2m1 has no NaN and gives +-6, so callers check the block's scale (quantize_nvfp4_row does).
 //
-//   store_saturated(p, v)  store_saturated_n(p, v, n)       p = e4m3_t*, e5m2_t*, int8_t*: Vec::kLanes or n elements
-//   store_e2m1_16(p, f)    f(i) is the Vec of elements [i, i + kLanes) of 16; 8 bytes, the even element in the low
-//   nibble store_e2m1_32(p, even, odd), load_split(p)  AVX-512 only: 32 elements at a time load_e2m1(p) Vec::kLanes
-//   elements from kLanes / 2 bytes
+//   store_saturated(p, v)  store_saturated_n(p, v, n)   p = e4m3_t*, e5m2_t*, int8_t*: Vec::kLanes or n elements
+//   store_e2m1_16(p, f)    f(i) is the Vec of elements [i, i + kLanes) of 16; 8 bytes, the even element low
+//   store_e2m1_32(p, even, odd), load_split(p)           AVX-512 only: 32 elements at a time
+//   load_e2m1(p)           Vec::kLanes elements from kLanes / 2 bytes
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
@@ -32,8 +32,8 @@ typedef uint8_t ByteLanes __attribute__((vector_size(Vec::kLanes)));
 FI_VEC_INLINE Lanes bits_of(Vec v) { return reinterpret_cast<Lanes>(v.r); }
 
 /// Codes of magnitudes (sign bits cleared) that are at most the largest value of a float with E exponent and M mantissa
-/// bits, bias 2^(E-1) - 1, rounded to nearest even by the adder: beside a number that is 2^(23-M) times the magnitude's
-/// power of two (at least the smallest normal one), the last place is that of the code.
+/// bits, bias 2^(E-1) - 1. The FP adder rounds to nearest even: when a number 2^(23-M) times the magnitude's power of
+/// two (at least the smallest normal one) is added, the last place of the sum is that of the code.
 template <int E, int M>
 FI_VEC_INLINE Lanes encode_magnitude(Vec a) {
   constexpr uint32_t kFirst = 128 - ((1u << (E - 1)) - 1);  // biased exponent, in f32, of the smallest normal number
@@ -45,8 +45,8 @@ FI_VEC_INLINE Lanes encode_magnitude(Vec a) {
 template <int E, int M>
 FI_VEC_INLINE Lanes encode_saturated(Vec v, float largest) {
 #if FI_NARROW_AVX512
-  // The same with eleven operations: the sum's low bits count steps, 2^M for the first bit included, its high ones hold
-  // the exponent. Bits above the code's byte are left as they come.
+  // The same in eleven operations: the sum's low bits hold the number of steps, including 2^M for the implicit bit, its
+  // high bits the exponent. Bits above the code's byte are unspecified.
   constexpr uint32_t kSmallest = 128 - ((1u << (E - 1)) - 1);
   const __m512i a = _mm512_castps_si512(_mm512_min_ps(_mm512_abs_ps(v.r), _mm512_set1_ps(largest)));
   const __m512i least = _mm512_max_epu32(a, _mm512_set1_epi32(static_cast<int>(kSmallest << 23)));
@@ -94,9 +94,9 @@ FI_VEC_INLINE Lanes encode(Vec v, const int8_t*) {
   return bits_of(min(splat(127.0f), max(splat(-128.0f), v)) + splat(12582912.0f)) & 0xff;
 }
 
-/// Codes of e2m1 with the sign in bit 3. The codes count steps of 0.5, 1 and 2 in three ranges, and in each range its
-/// own step gives the smallest count; adding 2^22 makes the adder round to steps of 0.5, and so on. Seven operations
-/// where a table of the seven thresholds takes fourteen.
+/// Codes of e2m1 with the sign in bit 3. Codes are multiples of 0.5, 1 and 2 in three ranges, and in each range its own
+/// step gives the smallest code; adding 2^22 makes the adder round to steps of 0.5, and so on. Seven operations where a
+/// table of the seven thresholds takes fourteen.
 FI_VEC_INLINE Lanes encode_e2m1(Vec v) {
   constexpr uint32_t kHalves = 0x4a800000u, kOnes = 0x4b000000u, kTwos = 0x4b800000u;  // 2^22, 2^23, 2^24
   const Vec a = min(abs(v), splat(6.0f));
@@ -152,9 +152,9 @@ FI_VEC_INLINE void store_e2m1_16(uint8_t* p, F f) {
 
 #if FI_NARROW_AVX512
 namespace detail {
-/// For each bucket of magnitudes in [0.25, 6] that begin with the same exponent and first mantissa bit, by the low four
-/// bits of those: what added to the f32's bits gives the code in bits 22 to 24. A bucket has at most one place where
-/// the code changes, in its middle (ties to the even code: odd buckets include it) or behind its first number; the
+/// For each bucket of magnitudes in [0.25, 6] with the same exponent and first mantissa bit, indexed by the low four
+/// bits of those: the addend to the f32's bits that gives the code in bits 22 to 24. A bucket has at most one place
+/// where the code changes, in its middle (ties to the even code: odd buckets include it) or after its first number; the
 /// addition carries there.
 constexpr uint32_t e2m1_addend(uint32_t top, uint32_t code, uint32_t carry) { return ((code - top) << 22) + carry; }
 inline constexpr uint32_t kE2m1Addends[16] = {e2m1_addend(256, 4, 0x1fffff),
@@ -181,8 +181,8 @@ FI_VEC_INLINE __m512i e2m1_sum(__m512 v) {
   return _mm512_add_epi32(u, _mm512_permutexvar_epi32(_mm512_srli_epi32(u, 22), _mm512_loadu_si512(kE2m1Addends)));
 }
 }  // namespace detail
-/// 32 elements, those of even index in `even`, to 16 bytes: as store_e2m1_16, with 9 operations for 16 elements instead
-/// of 17; one less without the clamp, where all magnitudes are below 8.
+/// 32 elements, those of even index in `even`, to 16 bytes, as store_e2m1_16. 9 operations for 16 elements instead of
+/// 17; one less without the clamp, which is not needed when all magnitudes are below 8.
 template <bool kClamp = true>
 FI_VEC_INLINE void store_e2m1_32(uint8_t* p, Vec even, Vec odd) {
   const __m512i e = _mm512_srli_epi32(detail::e2m1_sum<kClamp>(even.r), 22),
@@ -214,8 +214,7 @@ FI_VEC_INLINE Vec load_e2m1(const uint8_t* p) {
 #if FI_NARROW_AVX512
   const __m512 values = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6);
   const __m512i q = _mm512_cvtepu8_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  return {
-      _mm512_permutexvar_ps(_mm512_or_si512(q, _mm512_slli_epi64(q, 28)), values)};  // it looks at four bits of a lane
+  return {_mm512_permutexvar_ps(_mm512_or_si512(q, _mm512_slli_epi64(q, 28)), values)};  // uses four bits of a lane
 #elif FI_NARROW_AVX2
   int32_t four;
   memcpy(&four, p, sizeof four);

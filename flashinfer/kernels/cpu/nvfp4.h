@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 rows (attention.md 17.2): 16 elements share an e4m3 scale, a tensor shares an f32 `global`; element = e2m1 *
-// scale * global. Quantising, every step rounded once to nearest even:
+// NVFP4 rows: 16 elements share an e4m3 scale, a tensor shares an f32 `global`; element = e2m1 * scale * global.
+// Quantising, every step rounded once to nearest even:
 //   scale = e4m3(amax * rn(1 / rn(6 * global))), code = e2m1(rn(x * rn(1 / rn(scale * global)))), both saturating,
 //   reciprocals at most FLT_MAX. A block whose scale is 0 (all zero, or too small for e4m3) gets codes 0. A NaN makes
 //   its block's scale NaN (0x7f).
-// Bytes decide: 2 are read and 0.56 written an element, so a block of 16 may take about 20 vector operations; amax is
-// one phminposuw on the 16-bit magnitudes instead of a float reduction.
+// Memory traffic is 2 bytes read and 0.56 written an element, so a block of 16 may take about 20 vector operations;
+// amax is one phminposuw on the 16-bit magnitudes instead of a float reduction.
 #pragma once
 #include "flashinfer/kernels/common/token_rows.h"
 #include "flashinfer/kernels/cpu/block_quantize.h"
@@ -13,7 +13,7 @@
 namespace flashinfer {
 
 struct Nvfp4Config {
-  DType dtype;  // of the plain side, 16 bits when quantising
+  DType dtype;  // of the unquantised side, 16 bits when quantising
 
   static constexpr const char* kName = "flashinfer::Nvfp4Config";
   template <class V>
@@ -28,16 +28,15 @@ struct Nvfp4Tensor {
   TokenRows plain, data, scale;
   int64_t heads, dim;
   float global;
-  /// Scales of four tokens of a page interleaved: that of (t, s) lies where a linear page of dim/16 columns has its
-  /// element (t / 4) * 4 * dim/16 + 4 * s + t % 4.
+  /// Scales of four tokens of a page interleaved: the scale of (t, s) is at the position of element (t / 4) * 4 *
+  /// dim/16 + 4 * s + t % 4 of a linear page with dim/16 columns.
   int32_t interleaved;
 };
 struct Nvfp4Params {
   Nvfp4Tensor tensor[2];
-  const int64_t*
-      slot;  // [tokens] where data and scale of a token are, negative: skip it; null: at the token's own index
+  const int64_t* slot;  // [tokens] slot of a token's data and scale, negative: skip it; null: the token's own index
   int64_t tokens, tokens_per_task;
-  // Beside them, heads of 16-bit rows cast to e4m3 after a multiplication (the rope part of MLA); fp8_dim 0: none.
+  // Additional heads of 16-bit rows cast to e4m3 after a multiplication (the rope part of MLA); fp8_dim 0: none.
   TokenRows fp8_from, fp8_to;
   int64_t fp8_dim;
   float fp8_factor;
@@ -54,7 +53,7 @@ namespace cpu {
 constexpr int64_t kNvfp4Block = 16;
 template <class T>
 using Nvfp4Rule = BlockRule<BlockFormat{}, T>;
-/// `blocks` blocks of x; sf gets a byte a block.
+/// Quantises `blocks` blocks of x; sf receives one byte a block.
 template <class T>
 FI_VEC_INLINE void quantize_nvfp4(const Nvfp4Rule<T>& rule, const T* x, uint8_t* q, uint8_t* sf, int64_t blocks) {
   uint8_t scale[kBlockChunk];
@@ -91,7 +90,7 @@ FI_VEC_INLINE void store_interleaved(const Nvfp4Tensor& p, uint8_t* page, int64_
   }
 }
 
-/// The heads of a token are one row everywhere: a longer row hides the latency of a block's scale.
+/// Whether the heads of a token are one contiguous row everywhere: a longer row hides the latency of a block's scale.
 FI_VEC_INLINE bool heads_adjoin(const Nvfp4Tensor& p) {
   return !p.interleaved && p.plain.stride_h == p.dim && p.data.stride_h * 2 == p.dim &&
          p.scale.stride_h * kNvfp4Block == p.dim;
@@ -110,7 +109,7 @@ FI_VEC_INLINE void quantize_nvfp4_token(const Nvfp4Rule<T>& rule, const Nvfp4Ten
       continue;
     }
     const int64_t page = slot / p.scale.page_size;
-    uint8_t row[256];  // head dims to 4096: the launcher refuses more
+    uint8_t row[256];  // head dims up to 4096: the launcher rejects larger ones
     quantize_nvfp4(rule, x + h * p.plain.stride_h, q + h * p.data.stride_h, row, blocks);
     uint8_t* scales = static_cast<uint8_t*>(p.scale.data) + page * p.scale.stride_page + h * p.scale.stride_h;
     store_interleaved(p, scales, slot - page * p.scale.page_size, row);
@@ -139,7 +138,7 @@ FI_VEC_INLINE void each_slot(const Nvfp4Params& p, int64_t task, F f) {
   }
 }
 
-// All rows of K of a task, then all of V: fewer streams at a time.
+// All rows of K of a task, then all of V: fewer memory streams at a time.
 template <Nvfp4Config C>
 void nvfp4_quantize(const Nvfp4Params& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact selection of the largest elements of a row with a defined winner of every tie. An element becomes a 64-bit key,
-// its value in the high half in an order that integers compare (NaN lowest, -0 as +0) and its index in the low half, so
-// all keys differ and ties are settled by the index: the smaller one wins, or the larger one when asked. Results never
-// depend on how a row is cut.
+// Exact selection of the largest elements of a row with defined tie-breaking. An element becomes a 64-bit key: its
+// value in the high half, in an order that integers compare (NaN lowest, -0 as +0), and its index in the low half. All
+// keys differ and ties are decided by the index: the smaller one wins, or the larger one on request. Results do not
+// depend on how a row is split.
 #pragma once
 #include "flashinfer/kernels/cpu/block_stats.h"
 
 namespace flashinfer::cpu {
 
-/// The k-th largest of n different keys (1 <= k <= n), a byte at a time from the top; stops once a bucket holds one
-/// key.
+/// The k-th largest of n different keys (1 <= k <= n) by radix selection, a byte at a time from the top; stops once a
+/// bucket holds one key.
 inline uint64_t kth_key(const uint64_t* keys, int64_t n, int64_t k) {
   uint64_t prefix = 0, mask = 0;
   for (int shift = 56; shift >= 0; shift -= 8) {
@@ -46,8 +46,8 @@ inline void sort_descending(uint64_t* a, int64_t n) {  // heapsort: no allocatio
   }
 }
 
-/// The k largest of n keys, at the start of `keys`: largest first, or in their present order. `room` has n words. Up to
-/// 256 are ranked by counting, which vectorises: 60 keys take 0.2 us where radix passes and a heap took 2.
+/// Moves the k largest of n keys to the start of `keys`: largest first, or in their present order. `room` has n words.
+/// Up to 256 keys are ranked by counting, which vectorises: 60 keys take 0.2 us where radix passes and a heap took 2.
 inline void keep_largest(uint64_t* keys, int64_t n, int64_t k, bool sorted, uint64_t* room) {
   constexpr int64_t kFew = 256;
   if (n <= kFew) {
@@ -70,8 +70,8 @@ inline void keep_largest(uint64_t* keys, int64_t n, int64_t k, bool sorted, uint
   if (sorted) sort_descending(keys, k);
 }
 
-/// Index of the largest element; the first of equal ones, or the last when `large`. One pass: maxima of blocks of 4096,
-/// then a look into the one block that holds the answer (49152 logits: 48 KB more at most, all in L1).
+/// Index of the largest element; the first of equal ones, or the last when `large`. One pass computes maxima of blocks
+/// of 4096, then only the block with the answer is searched (49152 logits: 48 KB more at most, all in L1).
 template <class T>
 FI_VEC_INLINE int64_t arg_max(const T* x, int64_t n, bool large) {
   constexpr int64_t kBlock = 4096;
@@ -84,7 +84,7 @@ FI_VEC_INLINE int64_t arg_max(const T* x, int64_t n, bool large) {
       at = b;
     }
   }
-  int64_t begin = 0, end = n;  // nothing above -inf: look everywhere
+  int64_t begin = 0, end = n;  // nothing above -inf: search everywhere
   if (best > -__builtin_inff()) begin = at, end = n - at < kBlock ? n : at + kBlock;
   int64_t found = -1, i = begin;
   const Vec want = splat(best);

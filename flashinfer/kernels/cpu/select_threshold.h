@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least value that passes a filter, without sorting the row: a value passes when fewer than `count` elements lie
-// above it, or when their positive ones sum to less than `sum`. Equal values pass or fail together.
+// above it, or when the positive ones above it sum to less than `sum`. Equal values pass or fail together.
 //
-// 128 elements at fixed distances give 8 pivots; one pass counts or sums exactly what is above each, which tells
-// between which two the answer lies (a fifth of the row at most, expected), and a second keeps those elements. What is
-// kept is narrowed in the same way until 256 are left, which are sorted. When all lies between the same two pivots, the
-// range of values is halved instead. Sums of the sample itself would not do: a row's mass may sit in a few tokens.
+// 128 elements at fixed distances give 8 pivots; one pass computes the exact number or sum above each, which brackets
+// the answer between two of them (a fifth of the row at most, expected), and a second pass keeps those elements. This
+// repeats until 256 are left, which are sorted. When all lie between the same two pivots, the range of values is halved
+// instead. Sums of the sample itself would not do: a row's mass may be concentrated in a few tokens.
 #pragma once
 #include "flashinfer/kernels/cpu/block_stats.h"
 
@@ -26,7 +26,7 @@ inline void sort_descending(const float* in, float* out, int n) {
 
 inline float positive(float v) { return v > 0.0f ? v : 0.0f; }
 
-/// The answer among few candidates, of which the largest passes.
+/// The answer among a few sorted candidates, of which the largest passes.
 inline float last_allowed(const float* sorted, int n, double above, bool counts, double limit) {
   float answer = sorted[0];
   for (int i = 0; i < n && above < limit;) {
@@ -36,7 +36,7 @@ inline float last_allowed(const float* sorted, int n, double above, bool counts,
   return answer;
 }
 
-/// Falling; closer where a row's mass or a small k is likely to be decided.
+/// Pivots in descending order; closer together where the boundary of a row's mass or of a small k is likely.
 template <class T>
 inline void find_pivots(const T* c, int64_t n, float* pivots) {
   constexpr int kRank[kPivots] = {1, 4, 12, 25, 42, 60, 84, 108};
@@ -58,7 +58,7 @@ FI_VEC_INLINE Vec add_where(Mask m, Vec acc, Vec v) {
 #endif
 }
 
-/// How many elements, or how much of them, lie above each pivot.
+/// The number or the sum of the elements above each pivot.
 template <bool kCounts, class T>
 FI_VEC_INLINE void tally(const T* c, int64_t n, const float* pivots, double* out) {
   for (int i = 0; i < kPivots; ++i) out[i] = 0;
@@ -136,7 +136,7 @@ inline double sum_reaching(const float* maxima, int64_t groups, float bound) {
   return static_cast<double>(reduce_add(sum));
 }
 
-/// One step: the candidates among c[0..n), in `out`; their number. `above` becomes what is above them.
+/// One step: writes the candidates among c[0..n) to `out` and returns their number. `above` becomes what is above them.
 template <class T>
 FI_VEC_INLINE int64_t narrow(const T* c, int64_t n, const float* pivots, bool counts, double limit, double& above,
                              float* out) {
@@ -178,7 +178,7 @@ inline float threshold(const T* x, int64_t n, const Filter& f, float* c, float* 
   int64_t m = detail::narrow(x, n, pivots, counts, limit, above, c);
   bool stuck = m == n;
   while (m > detail::kFew) {
-    if (stuck) {  // of equal samples
+    if (stuck) {  // equal samples
       bool same;
       detail::pivots_between(c, m, pivots, same);
       if (same) return c[0];
@@ -197,7 +197,7 @@ inline float threshold(const T* x, int64_t n, const Filter& f, float* c, float* 
   return detail::last_allowed(next, static_cast<int>(m), above, counts, limit);
 }
 
-/// The k-th largest element of a surveyed row; `values` and `positions` as in collect().
+/// The k-th largest element of a row with statistics; `values` and `positions` as in collect().
 template <class T>
 inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float* values, uint32_t* positions) {
   float* other = reinterpret_cast<float*>(positions);
@@ -208,9 +208,9 @@ inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*
 }
 
 /// The least element with less than `mass` above it. A peaked row is decided by the few values above a bound that 512
-/// reach, most others by the ninth of the row that reaches the least of the groups' maxima. The sum of the maxima above
-/// a bound tells, without a look at the row, where trying is in vain: of the 512 most are maxima, of a ninth of the row
-/// an eighth is.
+/// reach, most others by the ninth of the row that reaches the smallest group maximum. The sum of the maxima above a
+/// bound tells, without reading the row, whether that bound can suffice: of the 512 values most are maxima, of a ninth
+/// of the row an eighth is.
 template <class T>
 inline float mass_value(const T* x, int64_t n, const Survey& s, double mass, float* values, uint32_t* positions) {
   float* other = reinterpret_cast<float*>(positions);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The register tile of AVX-512 products: 6 rows x 4 vectors of accumulators, 4 vectors of B and 4 broadcasts of A fill
-// the 32 registers. In assembly because g++ 12 does not keep 24 accumulators in registers: from intrinsics it spills B
-// or reads it again for every row, and reaches 0.81 of the peak from L1 where this reaches 0.97. Per step 24 products
-// need 4 loads and 6 broadcasts.
+// the 32 registers. Written in assembly because g++ 12 does not keep 24 accumulators in registers: with intrinsics it
+// spills B or reloads it for every row, and reaches 0.81 of the peak from L1 where this reaches 0.97. 24 products take
+// 4 loads and 6 broadcasts.
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 
-// AddressSanitizer does not see into assembly; under it products are made of intrinsics.
+// AddressSanitizer does not instrument assembly, so its builds use intrinsics.
 #if defined(__AVX512F__) && !defined(__SANITIZE_ADDRESS__)
 #define FI_CPU_TILE_ASM 1
 #if defined(__has_feature)
@@ -21,11 +21,15 @@ namespace flashinfer::cpu {
 namespace detail {
 
 #define FI_TILE_EACH(OP, R0, R1, R2, R3, AT) OP(R0, AT, 0) OP(R1, AT, 64) OP(R2, AT, 128) OP(R3, AT, 192)
-#define FI_TILE_ROWS(OP)                                                                             \
-  FI_TILE_EACH(OP, 0, 1, 2, 3, "(%[c])")                                                             \
-  FI_TILE_EACH(OP, 4, 5, 6, 7, "(%[c],%[ldc])") FI_TILE_EACH(OP, 8, 9, 10, 11, "(%[c],%[ldc],2)")    \
-      FI_TILE_EACH(OP, 12, 13, 14, 15, "(%[c3])") FI_TILE_EACH(OP, 16, 17, 18, 19, "(%[c3],%[ldc])") \
-          FI_TILE_EACH(OP, 20, 21, 22, 23, "(%[c3],%[ldc],2)")
+// clang-format off
+#define FI_TILE_ROWS(OP)                                 \
+  FI_TILE_EACH(OP, 0, 1, 2, 3, "(%[c])")                 \
+  FI_TILE_EACH(OP, 4, 5, 6, 7, "(%[c],%[ldc])")          \
+  FI_TILE_EACH(OP, 8, 9, 10, 11, "(%[c],%[ldc],2)")      \
+  FI_TILE_EACH(OP, 12, 13, 14, 15, "(%[c3])")            \
+  FI_TILE_EACH(OP, 16, 17, 18, 19, "(%[c3],%[ldc])")     \
+  FI_TILE_EACH(OP, 20, 21, 22, 23, "(%[c3],%[ldc],2)")
+// clang-format on
 #define FI_TILE_LOAD(R, AT, OFFSET) "vmovups " #OFFSET AT ", %%zmm" #R "\n"
 #define FI_TILE_STORE(R, AT, OFFSET) "vmovups %%zmm" #R ", " #OFFSET AT "\n"
 #define FI_TILE_ZERO(R, AT, OFFSET) "vpxord %%zmm" #R ", %%zmm" #R ", %%zmm" #R "\n"

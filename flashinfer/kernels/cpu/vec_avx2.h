@@ -19,7 +19,7 @@ FI_VEC_INLINE __m256i mask_i32(int64_t n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane);
 }
-// No masked load below 32 bits: a copy on the stack never touches memory past the count.
+// There is no masked load below 32 bits: copy to the stack, so that memory past the end is never read.
 template <class T>
 FI_VEC_INLINE __m128i load_bytes_n(const T* p, int64_t n) {
   alignas(16) char buf[16] = {};
@@ -56,8 +56,8 @@ FI_VEC_INLINE __m256 power_of_two(__m256i n) {  // n in [-126, 127]
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
 }  // namespace detail
-// Two factors of half the exponent each: both normal for |n| <= 252, and only the second product can round when |x| is
-// near 1.
+// Two factors of half the exponent each: both are normal for |n| <= 252, and only the second product can round when
+// x| is near 1.
 FI_VEC_INLINE Vec ldexp(Vec x, Vec n) {
   const __m256i i = _mm256_cvtps_epi32(n.r), a = _mm256_srai_epi32(i, 1), b = _mm256_sub_epi32(i, a);
   return {_mm256_mul_ps(_mm256_mul_ps(x.r, detail::power_of_two(a)), detail::power_of_two(b))};
@@ -78,7 +78,7 @@ FI_VEC_INLINE Vec widen_bf16(__m128i h) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16))};
 }
 FI_VEC_INLINE Vec widen_f16(__m128i h) { return {_mm256_cvtph_ps(h)}; }
-// e4m3 bits moved into an f16 mean 2^-8 of the value, subnormals included; only NaN (all ones) needs care.
+// e4m3 bits shifted into an f16 are 2^-8 times the value, subnormals included; only NaN (all ones) is a special case.
 FI_VEC_INLINE Vec widen_e4m3(__m128i b) {
   const __m128i h = _mm_cvtepu8_epi16(b);
   const __m128i sign = _mm_slli_epi16(_mm_and_si128(h, _mm_set1_epi16(0x80)), 8);

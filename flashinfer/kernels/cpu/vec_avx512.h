@@ -52,7 +52,7 @@ FI_VEC_INLINE Vec widen_bf16(__m256i h) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16))};
 }
 FI_VEC_INLINE Vec widen_f16(__m256i h) { return {_mm512_cvtph_ps(h)}; }
-// e4m3 bits moved into an f16 mean 2^-8 of the value, subnormals included; only NaN (all ones) needs care.
+// e4m3 bits shifted into an f16 are 2^-8 times the value, subnormals included; only NaN (all ones) is a special case.
 FI_VEC_INLINE Vec widen_e4m3(__m128i b) {
   const __m256i h = _mm256_cvtepu8_epi16(b);
   const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(h, _mm256_set1_epi16(0x80)), 8);

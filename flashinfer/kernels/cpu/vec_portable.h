@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vec on the compiler's generic 16-byte vectors: SSE2, NEON, anything. Included by vec.h only. fma() here is a multiply
-// and an add (two roundings) unless the target fuses them: a libm call per lane would cost 20 times as much.
+// Vec on the compiler's generic 16-byte vectors: SSE2, NEON and others. Included by vec.h only. fma() is a multiply and
+// an add (two roundings) unless the target fuses them: a libm call per lane would be 20 times slower.
 #pragma once
 #include <math.h>
 
@@ -54,7 +54,7 @@ FI_VEC_INLINE Vec abs(Vec a) {
   const U32x4 m = {0x7fffffffu, 0x7fffffffu, 0x7fffffffu, 0x7fffffffu};
   return {reinterpret_cast<F32x4>(reinterpret_cast<U32x4>(a.r) & m)};
 }
-// Adding 1.5 * 2^23 leaves no bits for a fraction; larger magnitudes are integers already.
+// Adding 1.5 * 2^23 rounds off the fraction; larger magnitudes are integers already.
 FI_VEC_INLINE Vec round(Vec a) {
   const Vec magic = splat(12582912.0f);
   return select(abs(a) < splat(4194304.0f), (a + magic) - magic, a);
@@ -63,8 +63,8 @@ FI_VEC_INLINE Vec round(Vec a) {
 namespace detail {
 FI_VEC_INLINE F32x4 power_of_two(I32x4 n) { return reinterpret_cast<F32x4>((reinterpret_cast<U32x4>(n) + 127u) << 23); }
 }  // namespace detail
-// Two factors of half the exponent each: both normal for |n| <= 252, and only the second product can round when |x| is
-// near 1.
+// Two factors of half the exponent each: both are normal for |n| <= 252, and only the second product can round when
+// x| is near 1.
 FI_VEC_INLINE Vec ldexp(Vec x, Vec n) {
   const I32x4 i = __builtin_convertvector(n.r, I32x4), a = i >> 1, b = i - a;
   return {x.r * detail::power_of_two(a) * detail::power_of_two(b)};

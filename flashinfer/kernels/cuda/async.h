@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// cp.async: copies from global to shared memory that pass by the registers and land later. Copies since the last commit
-// make a group; groups land in order. What has landed for one thread is seen by others after a barrier that follows its
-// wait:
+// cp.async: asynchronous copies from global to shared memory that bypass the registers. Copies since the last commit
+// form a group; groups complete in order. Data that has arrived for one thread is visible to others after a barrier
+// that follows its wait:
 //
 //   copy_async<16>(tile + i, x + i, n);  commit_async();   // stage 0
 //   ...                                  commit_async();   // stage 1
 //   wait_async<1>();  sync_threads();    read stage 0
 //
-// The emulator fills the target with NaN at once, copies at the wait, and reports reads and writes in between.
-// Room for Hopper: TMA's bulk copies land on an mbarrier instead of a group; they will be a header beside this one, on
+// The emulator fills the target with NaN at once, copies at the wait, and reports reads and writes in between. For
+// Hopper: TMA's bulk copies complete on an mbarrier instead of a group; they will be a header beside this one, using
 // the same Machine states (in flight, initialised).
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
 namespace flashinfer::cu {
 
-/// kBytes (4, 8, 16) from global memory, of which the first `from` are read and the others become 0: from = 0 reads
-/// nothing (the address may be anything). Both addresses are multiples of kBytes. 16 bytes bypass L1.
+/// Copies kBytes (4, 8, 16) from global memory: the first `from` bytes are read, the rest becomes 0; from = 0 reads
+/// nothing (the address may be invalid). Both addresses are multiples of kBytes. 16 bytes bypass L1.
 template <int kBytes>
 FI_CU void copy_async(void* shared_to, const void* global_from, uint32_t from = kBytes) {
 #if defined(__CUDACC__)
@@ -31,7 +31,7 @@ FI_CU void copy_async(void* shared_to, const void* global_from, uint32_t from = 
   emu::api->async_copy(shared_to, global_from, kBytes, from, FI_EMU_PC);
 #endif
 }
-/// Closes this thread's group (it may be empty: every thread counts the same groups).
+/// Closes this thread's group (it may be empty: every thread numbers the same groups).
 FI_CU void commit_async() {
 #if defined(__CUDACC__)
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -39,7 +39,7 @@ FI_CU void commit_async() {
   emu::api->async_commit(FI_EMU_PC);
 #endif
 }
-/// Until at most kPending of this thread's groups are in flight.
+/// Waits until at most kPending of this thread's groups are in flight.
 template <int kPending>
 FI_CU void wait_async() {
 #if defined(__CUDACC__)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics of global memory, at the scope of the GPU. They acquire and release: what a thread wrote before one is seen
-// by a thread that comes to the same address later.
+// Atomics on global memory, at GPU scope, with acquire-release order: a thread's writes before one are visible to a
+// thread that later accesses the same address atomically.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -27,7 +27,7 @@ __attribute__((noinline, no_sanitize("thread"))) inline void exchange_if(void* p
 }  // namespace twin
 #endif
 
-/// Adds; the value before. T: uint32_t, int32_t, float, unsigned long long.
+/// Adds; returns the old value. T: uint32_t, int32_t, float, unsigned long long.
 template <class T>
 FI_CU T atomic_add(T* p, T value) {
 #if defined(__CUDACC__)
@@ -41,7 +41,7 @@ FI_CU T atomic_add(T* p, T value) {
   return c.old;
 #endif
 }
-/// Adds to a counter in shared memory; orders nothing (a barrier must follow before anybody reads).
+/// Adds to a counter in shared memory, without memory order (a barrier must precede any read).
 FI_CU void atomic_count(uint32_t* p, uint32_t value) {
 #if defined(__CUDACC__)
   atomicAdd(p, value);
@@ -50,7 +50,7 @@ FI_CU void atomic_count(uint32_t* p, uint32_t value) {
   emu::api->atomic(p, sizeof(uint32_t), twin::add<uint32_t>, &c, FI_EMU_PC);
 #endif
 }
-/// Stores `value` if `compare` is there; the value before.
+/// Stores `value` if the current value is `compare`; returns the old value.
 template <class T>
 FI_CU T atomic_cas(T* p, T compare, T value) {
 #if defined(__CUDACC__)
@@ -65,12 +65,14 @@ FI_CU T atomic_cas(T* p, T compare, T value) {
 #endif
 }
 
-/// All threads of a cooperative grid. `counter`: a word of global memory, 0 before the first launch that uses it.
+/// Barrier of all threads of a cooperative grid. `counter`: a word of global memory, 0 before the first launch that
+/// uses it.
 FI_CU void sync_grid(uint32_t* counter) {
 #if defined(__CUDACC__)
   __syncthreads();
   if (threadIdx.x == 0) {
-    // The first block adds what the others lack to 2^31, so that the top bit flips when all have come.
+    // The first block adds what is missing to 2^31 after the others' increments, so the top bit flips when all have
+    // arrived.
     const uint32_t blocks = gridDim.x * gridDim.y * gridDim.z;
     const bool first = blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0;
     __threadfence();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters (blocks that run together and see each other's shared memory) and the dependence on the kernel in front.
-// Both are sm_90's; before it a cluster is one block and the dependence is the stream's order, so that kernels need no
-// second source.
+// Clusters (blocks scheduled together that can access each other's shared memory) and programmatic dependent launch.
+// Both need sm_90; on older targets a cluster is one block and stream order gives the dependence, so that kernels need
+// only one source.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -13,7 +13,7 @@ namespace flashinfer::cu {
 #define FI_SM90 0
 #endif
 
-/// Of the block in its cluster.
+/// Rank of the block in its cluster.
 FI_CU uint32_t cluster_rank() {
 #if !defined(__CUDACC__)
   return emu::api->now->cluster_rank;
@@ -25,7 +25,7 @@ FI_CU uint32_t cluster_rank() {
   return 0;
 #endif
 }
-/// Blocks of the cluster.
+/// Number of blocks in the cluster.
 FI_CU uint32_t cluster_blocks() {
 #if !defined(__CUDACC__)
   return emu::api->now->cluster_dim[0] * emu::api->now->cluster_dim[1] * emu::api->now->cluster_dim[2];
@@ -37,8 +37,8 @@ FI_CU uint32_t cluster_blocks() {
   return 1;
 #endif
 }
-/// All threads of the cluster: what they wrote before arriving is seen after waiting. Between the two nobody may touch
-/// what others write. A block must not return while others may still read its shared memory.
+/// Barrier of all threads of the cluster: writes before arrive are visible after wait. Between the two no thread may
+/// access data that others write. A block must not return while others may still read its shared memory.
 FI_CU void cluster_arrive() {
 #if !defined(__CUDACC__)
   emu::api->cluster_barrier(1, 0, FI_EMU_PC);
@@ -55,7 +55,7 @@ FI_CU void cluster_wait() {
   __syncthreads();
 #endif
 }
-/// The address in block `rank` of the cluster that `p` has in this block's shared memory.
+/// The address in block `rank` of the cluster that corresponds to `p` in this block's shared memory.
 template <class T>
 FI_CU T* map_shared(T* p, uint32_t rank) {
 #if !defined(__CUDACC__)
@@ -69,9 +69,9 @@ FI_CU T* map_shared(T* p, uint32_t rank) {
 #endif
 }
 
-/// Programmatic dependent launch: a kernel may start before the one in front of it in the stream has ended. What that
-/// one wrote is there after depend_wait(); a kernel calls it before its first access. depend_launch() lets the next one
-/// start.
+/// Programmatic dependent launch: a kernel may start before the previous one in the stream has ended. The previous
+/// kernel's writes are visible after depend_wait(), which a kernel calls before its first access. depend_launch()
+/// allows the next kernel to start.
 FI_CU void depend_wait() {
 #if !defined(__CUDACC__)
   emu::api->depend_wait();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types to f32 and back: the GPU's cvt instructions on the device (core/scalar.h has the types and, in
-// integers, the same roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3
-// and e5m2 need sm_89; before it they are shifted into wider floats. Kernels store none of them.
+// Converts element types to f32 and back with the GPU's cvt instructions (core/scalar.h has the types and, in integers,
+// the same roundings for the host). bf16 to f32 is a shift; f32 to bf16 is an instruction from sm_80 on. e4m3 and e5m2
+// need sm_89; before it they are shifted into wider floats. No kernel stores them.
 #pragma once
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cuda/cu.h"
@@ -23,14 +23,14 @@ FI_GLOBAL_FN float to_f32(f16_t x) {
 #endif
 }
 #if defined(__CUDACC__)
-/// Exponent and mantissa lie as in a float whose exponent is 120 lower; the product is exact, subnormals too.
+/// Exponent and mantissa have the bits of a float whose exponent is 120 lower; the product is exact, subnormals too.
 FI_GLOBAL_FN float to_f32(e4m3_t x) {
   const uint32_t magnitude = x.bits & 0x7fu, sign = static_cast<uint32_t>(x.bits & 0x80u) << 24;
   const float y = magnitude == 0x7fu ? __builtin_bit_cast(float, 0x7ff00000u)
                                      : __builtin_bit_cast(float, magnitude << 20) * 0x1p120f;
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, y) | sign);
 }
-/// The upper half of a float16.
+/// e5m2 is the upper half of a float16.
 FI_GLOBAL_FN float to_f32(e5m2_t x) {
   f16_t y;
   y.bits = static_cast<uint16_t>(x.bits << 8);
@@ -41,7 +41,7 @@ FI_GLOBAL_FN float to_f32(e4m3_t x) { return static_cast<float>(x); }
 FI_GLOBAL_FN float to_f32(e5m2_t x) { return static_cast<float>(x); }
 #endif
 
-/// N elements at once: a GPU from sm_89 on converts 8-bit floats in pairs.
+/// Converts N elements at once: GPUs from sm_89 on convert 8-bit floats in pairs.
 template <int N, class T>
 FI_GLOBAL_FN void widen(const T (&x)[N], float (&y)[N]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -78,7 +78,7 @@ FI_GLOBAL_FN T from_f32(float x) {
 #if __CUDA_ARCH__ >= 800
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
 #else
-    const uint32_t u = __builtin_bit_cast(uint32_t, x);  // to the nearest, halves to even
+    const uint32_t u = __builtin_bit_cast(uint32_t, x);  // round to nearest even
     y.bits = static_cast<uint16_t>(x != x ? u >> 16 | 0x40u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 #endif
     return y;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of kernels/cuda: one source, two compilers. Under NVRTC the wrappers are the GPU's instructions; built by
-// the host compiler (FI_EMU) each has a twin that calls the emulator (kernels/emu, docs/cuda.md). A kernel includes
-// nothing else of the GPU, writes `template <Config C> FI_GLOBAL_FN void f(const Params& p)`, and has only dynamic
-// shared memory: cu::shared().
+// Base of kernels/cuda: one source, two compilers. Under NVRTC the wrappers are GPU instructions; the host compiler
+// (FI_EMU) gets an emulated version of each, its twin, which calls the emulator (kernels/emu, docs/cuda.md). A kernel
+// includes no other GPU header, is written as `template <Config C> FI_GLOBAL_FN void f(const Params& p)`, and has only
+// dynamic shared memory: cu::shared().
 //
-// Twins are never inlined and not instrumented: the emulator sees the accesses that the GPU would make, with the
-// address of the caller, and nothing of the twins' own.
+// Twins are never inlined and not instrumented: the emulator sees the accesses of the GPU, with the caller's address,
+// and not those inside a twin.
 #pragma once
 #include <math.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #if defined(__CUDACC__)
 #define FI_CU __device__ __forceinline__         // a wrapper
-#define FI_GLOBAL_FN __device__ __forceinline__  // a kernel's body, or a function that must be a part of it
+#define FI_GLOBAL_FN __device__ __forceinline__  // a kernel's body, or a function that must be inlined into it
 #define FI_CUDA_ENTRY(Params, threads, ...)                                                                        \
   extern "C" __global__ void __launch_bounds__(threads) flashinfer_kernel(const __grid_constant__ Params params) { \
     __VA_ARGS__(params);                                                                                           \
@@ -47,10 +47,10 @@ FI_CU uint32_t block_z() { return blockIdx.z; }
 FI_CU uint32_t threads_x() { return blockDim.x; }
 FI_CU uint32_t blocks_x() { return gridDim.x; }
 FI_CU uint32_t blocks_y() { return gridDim.y; }
-/// Of the thread in its warp. Blocks are one-dimensional: warp w holds threads 32w .. 32w + 31.
+/// Lane of the thread in its warp. Blocks are one-dimensional: warp w holds threads 32w .. 32w + 31.
 FI_CU uint32_t lane() { return threadIdx.x & 31u; }
-/// Of the warp in its block. Not a shuffle, which would tell the compiler that it is uniform: one thread alone may ask,
-/// and the other lanes would not come.
+/// Index of the warp in its block. Not computed with a shuffle, which would tell the compiler that it is uniform: a
+/// single thread may call this, without the other lanes.
 FI_CU uint32_t warp() { return threadIdx.x >> 5; }
 
 /// Dynamic shared memory of the block, 128-byte aligned.
@@ -59,19 +59,19 @@ FI_CU char* shared() {
   return fi_shared_memory;
 }
 
-/// All threads of the block that have not returned; orders their accesses to shared and global memory.
+/// Barrier of all threads of the block that have not returned; orders their accesses to shared and global memory.
 FI_CU void sync_threads() { __syncthreads(); }
-/// Barrier `id` (1..15; 0 is sync_threads) for `threads` threads, whole warps: those that wait and those that only
-/// arrive.
+/// Barrier `id` (1..15; 0 is sync_threads) for `threads` threads, whole warps, counting those that wait and those that
+/// only arrive.
 FI_CU void barrier_sync(uint32_t id, uint32_t threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 FI_CU void barrier_arrive(uint32_t id, uint32_t threads) {
   asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-/// The lanes of the mask; orders their accesses to memory. Shuffles, votes and mma do not.
+/// Synchronises the lanes of the mask and orders their memory accesses. Shuffles, votes and mma do not.
 FI_CU void sync_warp(uint32_t mask = kFullMask) { __syncwarp(mask); }
-/// A kernel's own check, for what must not happen; only the emulator knows it.
+/// An assertion in a kernel; has an effect only in the emulator.
 FI_CU void fail(const char*) {}
 #else
 FI_CU uint32_t thread_x() { return emu::api->now->thread[0]; }

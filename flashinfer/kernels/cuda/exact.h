@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that gives the CPU kernels' bits: each operation rounds where it stands (NVRTC would contract a * b + c),
-// and the functions are the polynomials of kernels/cpu/exp.h and of its sampler, on one number. For results that must
-// not depend on the back end, as the token of a sampler; 15 to 25 instructions where the special function unit takes
-// one.
+// Arithmetic that is bitwise equal to the CPU kernels': no contraction of a * b + c (NVRTC would fuse it), and the
+// polynomials of kernels/cpu/exp.h and of the CPU sampler, on one number. For results that must not depend on the back
+// end, such as the token of a sampler. 15 to 25 instructions where the special function unit takes one.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -55,7 +54,7 @@ FI_GLOBAL_FN float exp_exact(float x) {
   return mul_rn(mul_rn(y, power(half)), power(whole - half));
 }
 
-/// log2 of a normal positive number, as the CPU's sampler takes it.
+/// log2 of a normal positive number, bitwise equal to the CPU sampler's.
 FI_GLOBAL_FN float log2_exact(float x) {
   const uint32_t shifted = __builtin_bit_cast(uint32_t, x) - 0x3f3504f3u;
   const float e = static_cast<float>(static_cast<int32_t>(shifted) >> 23);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU's special functions: one instruction, about 16 a clock on an SM (a quarter of the multiply-adds). Errors as
-// NVIDIA's PTX manual states them; the twins are libm's, so that values differ from a GPU's within these bounds.
+// The GPU's special functions: one instruction each, about 16 a clock on an SM (a quarter of the multiply-add rate).
+// Errors are those of NVIDIA's PTX manual; the emulated versions use libm, so values differ from a GPU's within these
+// bounds.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 

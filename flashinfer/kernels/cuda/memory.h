@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of 1 to 16 bytes in one instruction, with cache hints. Plain accesses (p[i]) are as good where one
-// element of up to 8 bytes moves. Addresses are multiples of the size; 16 bytes a lane are 512 a warp, four full lines
+// Loads and stores of 1 to 16 bytes in one instruction, with cache hints. Plain accesses (p[i]) are as good for single
+// elements of up to 8 bytes. Addresses are multiples of the size; 16 bytes a lane are 512 bytes a warp, four full lines
 // of 128.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
 namespace flashinfer::cu {
 
-/// kOnce: nobody reads it again soon (loads: no place in L1; stores: first to be evicted); kKeep: others will.
+/// kOnce: not read again soon (loads: no allocation in L1; stores: first to be evicted). kKeep: will be read again.
 enum class Hint : unsigned char { kKeep, kOnce };
 
-/// N elements that travel together, in registers.
+/// N elements moved together, in registers.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T v[N];
@@ -76,8 +76,8 @@ FI_CU Pack<T, N> load(const T* p) {
 #endif
   return x;
 }
-/// N elements from global memory if `there`, else zeros; never a branch, so that loads that follow each other are in
-/// flight together. Whole words.
+/// N elements from global memory if `in_range`, else zeros. Predicated, not a branch, so that consecutive loads are in
+/// flight together. 8 or 16 bytes.
 template <int N, Hint H = Hint::kKeep, class T>
 FI_CU Pack<T, N> load_if(bool there, const T* p) {
   static_assert(sizeof(T) * N == 16 || sizeof(T) * N == 8);
@@ -109,8 +109,7 @@ FI_CU Pack<T, N> load_if(bool there, const T* p) {
 #endif
   return x;
 }
-/// The compiler forgets what it knows of the bits: what was computed of them is computed again where it is used, and
-/// takes no register until then.
+/// Optimization barrier: values computed from x before it are recomputed after it instead of being kept in registers.
 template <class T, int N>
 FI_CU void forget(Pack<T, N>& x) {
 #if defined(__CUDACC__)
@@ -134,7 +133,7 @@ FI_CU void store(T* p, Pack<T, N> x) {
   __builtin_memcpy(static_cast<void*>(p), &x, sizeof(x));
 #endif
 }
-/// The same for shared memory: the compiler's own instructions, in one piece.
+/// The same for shared memory: ordinary accesses, as one instruction.
 template <int N, class T>
 FI_CU Pack<T, N> load_shared(const T* p) {
 #if defined(__CUDACC__)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor cores as sm_80 has them: a warp multiplies 16 x 8 tiles from registers. Lane l = 4g + t (g = l / 4 is 0..7, t
-// = l % 4):
+// Tensor core instructions of sm_80: a warp multiplies 16 x 8 tiles from registers. Lane l = 4g + t (g = l / 4 is 0..7,
+// t = l % 4):
 //
 //   A, 16 x 16, row-major              B, 16 x 8 (k x n), column-major     C, D, 16 x 8
 //          k 2t,2t+1   2t+8,2t+9               n g                                 n 2t,2t+1
@@ -8,19 +8,20 @@
 //   row g+8  a[1]        a[3]           k 2t+8,2t+9   b[1]                 row g+8  c[2] c[3]
 //
 // A register holds two neighbouring elements, the lower index in the lower half. With e4m3 (k 32) it holds four: 2t
-// becomes 4t, 8 becomes 16. So two accumulators of neighbouring n, rounded to pairs, are the A of a product over n: P
-// of attention never leaves the registers.
+// becomes 4t, 8 becomes 16. So two accumulators of neighbouring n, rounded to pairs, are the A operand of a product
+// over n: attention keeps P in registers.
 //
 // ldmatrix loads 8 x 8 matrices of 16-bit elements: lane l of 8j..8j+7 gives the address of row l - 8j of matrix j (16
 // bytes, in shared memory), and lane 4g + t gets elements (g, 2t), (g, 2t + 1) of each matrix; transposed: (2t, g), (2t
-// + 1, g). Rows 16 bytes apart in all 32 banks need no second pass; rows of 64 or 128 elements need the swizzle below.
+// + 1, g). 8 rows of 16 bytes that cover all 32 banks are read without conflicts; rows of 64 or 128 elements need the
+// swizzle below.
 #pragma once
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/cuda/cu.h"
 
 namespace flashinfer::cu {
 
-/// Values that wrappers take and give (by value: an array whose address escapes would live in memory on the host).
+/// Operands and results of the wrappers (by value: an array whose address escapes would be kept in memory on the host).
 struct Frag4 {
   uint32_t r[4];
 };
@@ -31,9 +32,9 @@ struct Acc {
   float r[4];
 };
 
-/// Index of a 16-byte piece in shared rows of kPieces pieces (a power of two from 2 on): pieces are permuted within
-/// groups of 8 by the row, so that the 8 rows of a matrix lie in 8 different bank groups, for any column. An
-/// involution: loads and stores use the same.
+/// Index of a 16-byte piece in shared rows of kPieces pieces (a power of two >= 2): pieces are permuted within groups
+/// of 8 by the row, so that the 8 rows of a matrix fall into 8 different bank groups, for any column. It is its own
+/// inverse: loads and stores use the same.
 template <uint32_t kPieces>
 FI_GLOBAL_FN constexpr uint32_t swizzle(uint32_t row, uint32_t piece) {
   if constexpr (kPieces >= 8)
@@ -85,8 +86,8 @@ struct Mma {
   Frag2 b;
   Acc c, d;
 };
-/// Elements in f32, without branches, so that loops over them become vectors (scalar.h's conversions took most of an
-/// mma's time).
+/// Elements in f32, without branches, so that loops over them vectorise (the conversions of scalar.h took most of the
+/// time of an emulated mma).
 __attribute__((always_inline, no_sanitize("thread"))) inline float widen(uint32_t bits, int exponent_bits,
                                                                          int mantissa_bits, bool finite_only) {
   const uint32_t magnitude = bits & ((1u << (exponent_bits + mantissa_bits)) - 1),
@@ -108,7 +109,7 @@ __attribute__((always_inline, no_sanitize("thread"))) inline float element(T x) 
   else
     return widen(x.bits, 4, 3, true);
 }
-/// The sum is taken in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the largest
+/// The sum is computed in double and rounded once; a GPU's own order and truncation stay within 2^-10 of the largest
 /// product.
 template <class T>
 FI_TWIN void multiply(void* const* operands, uint32_t) {
@@ -140,7 +141,7 @@ FI_TWIN void multiply(void* const* operands, uint32_t) {
 }  // namespace twin
 #endif
 
-/// Four 8 x 8 matrices: lane l gives the address of row l % 8 of matrix l / 8. All lanes must come.
+/// Loads four 8 x 8 matrices: lane l gives the address of row l % 8 of matrix l / 8. All lanes must participate.
 FI_CU Frag4 load_matrix4(const void* row) {
 #if defined(__CUDACC__)
   Frag4 f;
@@ -168,8 +169,8 @@ FI_CU Frag4 load_matrix4_transposed(const void* row) {
   return {{m.r[0], m.r[1], m.r[2], m.r[3]}};
 #endif
 }
-/// Four matrices to shared memory, addresses as for load_matrix4. An instruction of sm_90's; before it, four stores a
-/// lane.
+/// Stores four matrices to shared memory, addresses as for load_matrix4. One instruction on sm_90; before it, four
+/// stores a lane.
 FI_CU void store_matrix4(void* row, Frag4 f) {
 #if !defined(__CUDACC__)
   twin::Matrix m{row, 4, 0, {f.r[0], f.r[1], f.r[2], f.r[3]}};
@@ -192,7 +193,7 @@ FI_CU void store_matrix4(void* row, Frag4 f) {
 }
 
 /// a * b + c for T = f16_t or bf16_t (m16n8k16), e4m3_t (m16n8k32, sm_89), products and sums in f32. All lanes must
-/// come.
+/// participate.
 template <class T>
 FI_CU Acc mma(Frag4 a, Frag2 b, Acc c) {
 #if defined(__CUDACC__)
@@ -219,7 +220,7 @@ FI_CU Acc mma(Frag4 a, Frag2 b, Acc c) {
 #endif
 }
 
-/// Two f32 rounded to a register of two T, `low` in the lower half.
+/// Rounds two f32 to a register of two T, `low` in the lower half.
 template <class T>
 FI_CU uint32_t pack2(float low, float high) {
 #if defined(__CUDACC__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// printf of a kernel: to the process's stdout, on a GPU when somebody next waits for it.
+// printf in a kernel: to the process's stdout; on a GPU it is flushed at the next synchronisation.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 

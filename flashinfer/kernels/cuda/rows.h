@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a tensor in pieces of 16 bytes: piece i belongs to thread i modulo the threads that share the row, whatever
-// the alignment, so that sums have one order. Where rows are aligned a piece is one load; else it is loaded element by
+// the alignment, so that sums have one order. If rows are aligned a piece is one load, else it is loaded element by
 // element.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
@@ -27,14 +27,13 @@ FI_GLOBAL_FN void load_piece(const T* x, int64_t at, int64_t d, float (&to)[N]) 
     for (int i = 0; i < N; ++i) to[i] = at + i < d ? to_f32(x[at + i]) : 0.0f;
   }
 }
-/// N elements as they lie in memory: a kernel that asks for several pieces before it looks at the first has all of them
-/// in flight.
+/// N elements in their memory format. Issues several loads before using the first, so that all are in flight together.
 template <class T, int N>
 struct RawPiece {
   static constexpr int kStep = N * sizeof(T) > 16 ? 16 / static_cast<int>(sizeof(T)) : N;
   Pack<T, kStep> part[N / kStep];
   FI_GLOBAL_FN float operator[](int i) const { return to_f32(part[i / kStep][i % kStep]); }
-  /// Between two passes, so that the first one's conversions are not kept (memory.h).
+  /// Called between two passes, so that the conversions of the first are not kept in registers (memory.h).
   FI_GLOBAL_FN void forget() {
     if constexpr (sizeof(T) * kStep >= 8) {
 #pragma unroll
@@ -42,7 +41,7 @@ struct RawPiece {
     }
   }
 };
-/// As load_piece; beyond d all are zeros.
+/// Like load_piece; elements from `d` on are zeros.
 template <bool kAligned, int N, Hint H = Hint::kKeep, class T>
 FI_GLOBAL_FN void load_raw(const T* x, int64_t at, int64_t d, RawPiece<T, N>& to) {
   constexpr int kStep = RawPiece<T, N>::kStep;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shuffles, votes and reductions. Sums are taken in one fixed order: lanes 16, 8, 4, 2, 1 apart, then warps in
-// ascending order.
+// Shuffles, votes and reductions. Sums have one fixed order: lanes 16, 8, 4, 2, 1 apart, then warps in ascending order.
 #pragma once
 #include "flashinfer/kernels/cuda/cu.h"
 
@@ -11,8 +10,8 @@ namespace twin {
 struct Shuffle {
   uint32_t value, source, result;
 };
-/// Every lane of the mask gets the value of its source lane; a source that is not in the mask gives 0xdeadbeef
-/// (undefined on a GPU).
+/// Every lane of the mask gets the value of its source lane; a source outside the mask gives 0xdeadbeef (undefined on a
+/// GPU).
 __attribute__((noinline, no_sanitize("thread"))) inline void shuffle_all(void* const* operands, uint32_t mask) {
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(mask >> i & 1)) continue;
@@ -41,8 +40,7 @@ __attribute__((noinline, no_sanitize("thread"))) inline void vote_all(void* cons
 }  // namespace twin
 #endif
 
-/// The value of lane `source` (below 32; every lane of the mask names one of the mask). All lanes of the mask must
-/// come.
+/// The value of lane `source` (below 32 and in the mask). All lanes of the mask must participate.
 FI_CU uint32_t shuffle_bits(uint32_t value, uint32_t source, uint32_t mask = kFullMask) {
 #if defined(__CUDACC__)
   return __shfl_sync(mask, value, static_cast<int>(source));
@@ -58,7 +56,7 @@ FI_CU uint32_t shuffle_xor_bits(uint32_t value, uint32_t distance, uint32_t mask
   return twin::shuffle(mask, value, (emu::api->now->linear & 31u) ^ distance, FI_EMU_PC);
 #endif
 }
-/// One bit a lane of the mask.
+/// One bit for each lane of the mask.
 FI_CU uint32_t ballot(bool predicate, uint32_t mask = kFullMask) {
 #if defined(__CUDACC__)
   return __ballot_sync(mask, predicate);
@@ -104,14 +102,14 @@ struct Max {
     return -kInf;
   }
 };
-/// The same in the GPU's one instruction, which takes either zero for the larger one.
+/// The same as the GPU's one instruction, which may return either zero of -0 and +0.
 struct Top : Max {
 #if defined(__CUDACC__)
   FI_GLOBAL_FN float operator()(float a, float b) const { return fmaxf(a, b); }
 #endif
 };
 
-/// Over groups of `kWidth` (1, 2, 4, ... 32) neighbouring lanes; every lane gets the result, bit for bit the same one.
+/// Reduces groups of `kWidth` (1, 2, 4, ... 32) neighbouring lanes; every lane gets the same result, bit for bit.
 template <uint32_t kWidth = 32, class T, class F>
 FI_GLOBAL_FN T warp_reduce(T x, F f) {
 #pragma unroll
@@ -119,8 +117,8 @@ FI_GLOBAL_FN T warp_reduce(T x, F f) {
   return x;
 }
 
-/// Over the block's `kThreads` threads; all must come, every one gets the result. `scratch`: kThreads / 32 elements of
-/// shared memory, free again after the call's second barrier, so that calls may follow each other.
+/// Reduces over the block's `kThreads` threads, which must all participate and all get the result. `scratch`: kThreads
+/// / 32 elements of shared memory, free again after the call's second barrier, so that calls may follow each other.
 template <uint32_t kThreads, class T, class F>
 FI_GLOBAL_FN T block_reduce(T x, F f, T* scratch) {
   x = warp_reduce(x, f);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an emulated kernel and the emulator know of each other. Freestanding: the wrappers of kernels/cuda include it
-// when the host compiler builds them (FI_EMU). An artifact has no symbols in common with the library: it gets this
-// table once, through flashinfer_emu_bind, so that it works whatever loaded the library, also beside a real
-// ThreadSanitizer.
+// Interface between an emulated kernel and the emulator. Freestanding: the wrappers of kernels/cuda include it when the
+// host compiler builds them (FI_EMU). An artifact shares no symbols with the library: it receives this table once,
+// through flashinfer_emu_bind, so that it works however the library was loaded, also beside a real ThreadSanitizer.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
 namespace flashinfer::emu {
 
-/// The thread that runs, as the kernel sees it.
+/// The running thread, as the kernel sees it.
 struct ThreadInfo {
   uint32_t thread[3], block[3], block_dim[3], grid_dim[3], cluster_dim[3];
   uint32_t linear;        // in the block: x fastest
@@ -22,12 +21,12 @@ enum Access : uint32_t {
   kRead = 0,
   kWrite = 1,
   kAtomic = 2,     // never races with another atomic
-  kUnaligned = 4,  // the compiler knew that it may be misaligned (the GPU splits it)
+  kUnaligned = 4,  // known to the compiler as possibly misaligned (the GPU splits it)
   kMatrix = 8,     // ldmatrix, stmatrix
   kAsync = 16,     // source of cp.async
 };
 
-/// What a warp meets at; printed in reports.
+/// Kind of a warp-level synchronisation; printed in reports.
 enum class Meeting : uint32_t { kSync, kShuffle, kVote, kMma, kMatrixLoad, kMatrixStore, kElect };
 
 /// Counted instructions.
@@ -38,22 +37,23 @@ struct Api {
   uintptr_t stack_begin, stack_bytes;  // all fibers' stacks: accesses there are local variables
 
   void (*access)(const void* p, uint32_t bytes, uint32_t flags, const void* pc);
-  /// Barrier `id` of the block for `threads` threads (0: all that live); arrives only when `wait` is 0.
+  /// Barrier `id` of the block for `threads` threads (0: all live ones); `wait` 0: arrives only.
   void (*barrier)(uint32_t id, uint32_t threads, uint32_t wait, const void* pc);
-  /// The lanes of `mask` meet; the last to come runs `compute` on all operands (indexed by lane), then all go on.
+  /// Synchronises the lanes of `mask`; the last to arrive runs `compute` on all operands (indexed by lane), then all
+  /// continue.
   void (*meet)(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const* operands, uint32_t mask),
                const void* pc);
   /// cp.async: `from` bytes of `source`, then zeros up to `bytes`.
   void (*async_copy)(void* target, const void* source, uint32_t bytes, uint32_t from, const void* pc);
   void (*async_commit)(const void* pc);
   void (*async_wait)(uint32_t pending, const void* pc);
-  /// `apply` on memory, atomically; acquires and releases.
+  /// Runs `apply` on memory, atomically, with acquire-release order.
   void (*atomic)(void* p, uint32_t bytes, void (*apply)(void* p, void* operand), void* operand, const void* pc);
   void (*cluster_barrier)(uint32_t arrive, uint32_t wait, const void* pc);
   void (*grid_barrier)(const void* pc);
   /// The same address in the shared memory of another block of the cluster.
   void* (*map_shared)(const void* p, uint32_t rank, const void* pc);
-  /// What the kernel in front wrote is there from here on (programmatic dependent launch).
+  /// The writes of the previous kernel in the stream are visible from here on (programmatic dependent launch).
   void (*depend_wait)();
   void (*count)(Count what, uint32_t n);
   void (*fail)(const char* sentence, const void* pc);

@@ -17,7 +17,7 @@ void Counter::close(WarpLog& log) {
   const auto instruction = [](const Logged& a) {
     return uint64_t{a.pc} << 2 | (a.shared ? 2u : 0u) | (a.write ? 1u : 0u);
   };
-  // By instruction and lane, in the order of execution: the n-th of each lane belong together.
+  // By instruction and lane, in the order of execution: the n-th executions of all lanes belong together.
   std::stable_sort(list.begin(), list.end(), [&](const Logged& a, const Logged& b) {
     return instruction(a) != instruction(b) ? instruction(a) < instruction(b) : a.lane < b.lane;
   });
@@ -34,7 +34,7 @@ void Counter::close(WarpLog& log) {
 }
 
 namespace {
-/// Distinct units of 2^shift bytes that the accesses of [first, last) touch, ascending.
+/// Distinct units of 2^shift bytes touched by the accesses of [first, last), ascending.
 template <class Keep>
 const std::vector<uintptr_t>& units_of(const Logged* first, const Logged* last, int shift, Keep keep) {
   static std::vector<uintptr_t> units;  // one run at a time
@@ -49,8 +49,9 @@ const std::vector<uintptr_t>& units_of(const Logged* first, const Logged* last, 
 }
 }  // namespace
 
-/// Global memory moves sectors of 32 bytes. Shared memory has 32 banks of 4 bytes: a pass serves each bank one word
-/// (any number of lanes); wide accesses are taken in phases of 128 bytes: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
+/// Global memory moves sectors of 32 bytes. Shared memory has 32 banks of 4 bytes: in one pass each bank delivers one
+/// word (to any number of lanes); wide accesses are split into phases of 128 bytes: 32 lanes of up to 4 bytes, 16 of 8,
+/// 8 of 16.
 void Counter::request(const Logged* first, const Logged* last) {
   Line& line = lines_[{first->pc, first->shared}];
   ++line.requests;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting what a warp's requests cost: each lane logs its accesses; when the warp meets again (barrier, collective,
-// exit) the logs are closed and the n-th execution of an instruction by all lanes is taken as one request.
+// Counts the cost of a warp's memory requests: each lane logs its accesses; when the warp synchronises (barrier,
+// collective, exit) the logs are closed, and the n-th execution of an instruction by all lanes is one request.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@ namespace flashinfer::emu {
 struct Logged {
   uint32_t pc, bytes;  // pc: offset in the artifact
   uintptr_t at;
-  uint32_t nth;  // execution of that instruction by this lane since the log was opened, known when it is closed
+  uint32_t nth;  // execution number of that instruction by this lane since the log was opened, set when it is closed
   uint8_t lane;
   bool shared, write;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA emulator: runs one launch of a kernel that the host compiler built with kernels/cuda's twins. Strict where
-// hardware is lucky: docs/emulator.md says what it finds, and by what means.
+// The CUDA emulator: runs one launch of a kernel that the host compiler built with the twins of kernels/cuda. Stricter
+// than hardware: docs/emulator.md describes what it finds, and how.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace flashinfer::emu {
 
-/// Global memory that the kernel may touch.
+/// Global memory that the kernel may access.
 struct Range {
   const void* begin;
   size_t bytes;
 };
 
 struct Options {
-  uint64_t seed = 0;  // 0: blocks and threads in order, no preemption; others: another schedule each
+  uint64_t seed = 0;  // 0: blocks and threads in order, no preemption; others: a different schedule each
   bool races = true;
   bool count = false;
-  std::span<const Range> memory = {};  // sorted by begin; empty: global accesses are not checked for bounds
+  std::span<const Range> memory = {};  // sorted by begin; empty: global accesses are not bounds-checked
 };
 
 /// One source line's worst shared request, or its global requests together.
@@ -30,19 +30,19 @@ struct LineCount {
   std::string where;
   uint64_t requests = 0;  // warp-wide instructions
   uint64_t units = 0;     // global: 32-byte sectors; shared: passes over the banks
-  uint64_t least = 0;     // units that the same bytes need at least
+  uint64_t least = 0;     // minimum for the same bytes
   bool shared = false, write = false;
 };
 struct Counts {
-  uint64_t global_load_bytes = 0, global_store_bytes = 0;      // asked for by lanes
+  uint64_t global_load_bytes = 0, global_store_bytes = 0;      // requested by lanes
   uint64_t global_load_sectors = 0, global_store_sectors = 0;  // of 32 bytes, by request
-  uint64_t least_load_sectors = 0, least_store_sectors = 0;    // if each request's bytes lay side by side
+  uint64_t least_load_sectors = 0, least_store_sectors = 0;    // if each request's bytes were contiguous
   uint64_t global_requests = 0;
   uint64_t shared_load_bytes = 0, shared_store_bytes = 0, shared_requests = 0;
-  uint64_t shared_passes = 0, least_shared_passes = 0;  // the difference is the bank conflicts
+  uint64_t shared_passes = 0, least_shared_passes = 0;  // the difference is the number of bank conflicts
   uint64_t mma = 0, matrix = 0, shuffles = 0, votes = 0, barriers = 0, async_copies = 0, atomics = 0,
            special = 0;          // warp-wide
-  std::vector<LineCount> lines;  // the dearest first
+  std::vector<LineCount> lines;  // most expensive first
   uint64_t bank_conflicts() const { return shared_passes - least_shared_passes; }
   std::string text() const;
 };
@@ -52,14 +52,14 @@ struct Report {
   std::vector<std::string> errors;  // sentences with source lines
   Counts counts;
   uint64_t switches = 0;
-  uint64_t lost_readers = 0;  // reads that the race detector had to forget
+  uint64_t lost_readers = 0;  // reads dropped by the race detector
 };
 
-/// What an artifact's flashinfer_emu_bind takes.
+/// The argument of an artifact's flashinfer_emu_bind.
 void* hooks();
 
 /// Runs `kernel` (flashinfer_emu_kernel of an artifact) on a copy of the parameter block, on the calling thread; one
-/// run at a time in a process. A kernel that writes out of bounds or cannot go on is stopped where it stands.
+/// run at a time in a process. A kernel that writes out of bounds or cannot continue is stopped there.
 Report run(void (*kernel)(const void*), const void* params, size_t bytes, const cuda::Launch& launch,
            const Options& options = {});
 

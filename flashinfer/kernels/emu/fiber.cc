@@ -6,7 +6,8 @@
 #include "flashinfer/core/check.h"
 
 #if defined(__x86_64__)
-// Saves what the System V ABI asks a callee to keep. mxcsr and the x87 word are left alone: nobody here changes them.
+// Saves the callee-saved registers of the System V ABI, except mxcsr and the x87 control word, which no code here
+// changes.
 asm(R"(
 .text
 .p2align 4
@@ -41,7 +42,7 @@ void switch_context(Context& from, Context& to) { flashinfer_emu_switch(&from.sp
 void prepare_context(Context& context, char*, char* top, void (*entry)()) {
   // `ret` must leave rsp 8 below a multiple of 16, as a call would.
   void** at = reinterpret_cast<void**>(reinterpret_cast<uintptr_t>(top) & ~uintptr_t{15}) - 1;
-  *at = nullptr;  // nobody returns here
+  *at = nullptr;  // return address, never used
   *--at = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--at = nullptr;
   context.sp = at;

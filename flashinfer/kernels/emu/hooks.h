@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside an emulated artifact: the table it was given, and the functions that code built with -fsanitize=thread calls
-// before every load and store. They are hidden, so that a real ThreadSanitizer in the process is another one. Included
-// by cu.h, once in an artifact.
+// Inside an emulated artifact: the emulator's function table, and the functions that code built with -fsanitize=thread
+// calls before every load and store. They are hidden, so that they do not clash with a real ThreadSanitizer in the
+// process. Included by cu.h, once in an artifact.
 #pragma once
 #include "flashinfer/kernels/emu/api.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulated machine while a launch runs. A gang is what must run at the same time: a block, the blocks of a cluster,
-// or a cooperative grid; gangs run one after another.
+// State of the emulated machine during a launch. A gang is a set of blocks that must run concurrently: a block, the
+// blocks of a cluster, or a cooperative grid; gangs run one after another.
 #pragma once
 #include <deque>
 #include <map>
@@ -33,15 +33,15 @@ struct Thread : ThreadInfo {
   Block* of = nullptr;
   Warp* warp = nullptr;
   bool done = false;
-  bool depended = true;             // the kernel in front has ended for it
+  bool depended = true;             // the previous kernel has ended, as far as this thread knows
   const char* waits_for = nullptr;  // null: can run
   const void* waits_at = nullptr;
   std::vector<std::vector<AsyncCopy>> groups;  // committed, oldest first
   std::vector<AsyncCopy> open;                 // not committed yet
-  std::set<uint32_t> acquired;                 // gangs whose writes it knows of through atomics
+  std::set<uint32_t> acquired;                 // gangs whose writes are ordered before this thread by atomics
 };
 
-/// Lanes that came to a shuffle, vote, mma or sync_warp.
+/// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
 struct Met {
   Meeting kind;
   uint32_t mask, here;
@@ -58,8 +58,8 @@ struct Warp {
 
 struct Barrier {
   std::vector<Thread*> waiting, came;
-  uint32_t threads = 0;      // 0: all that live
-  const void* pc = nullptr;  // of the first to come
+  uint32_t threads = 0;      // 0: all live ones
+  const void* pc = nullptr;  // of the first to arrive
   std::vector<int32_t> clock;
   std::set<uint32_t> acquired;
 };
@@ -79,7 +79,7 @@ class Machine {
           const Options& options);
   Report run();
 
-  // What the artifact calls (run.cc binds them).
+  // Called by the artifact (bound in run.cc).
   void access(const void* p, uint32_t bytes, uint32_t flags, const void* pc);
   void barrier(uint32_t id, uint32_t threads, bool wait, const void* pc);
   void meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(void* const*, uint32_t), const void* pc);
@@ -96,10 +96,10 @@ class Machine {
   }
   void fail(const char* sentence, const void* pc);
 
-  void thread_main();  // a fiber's life
+  void thread_main();  // body of a fiber
 
  private:
-  // run.cc: gangs and the queue of those that can run
+  // run.cc: gangs and the queue of runnable threads
   void start_gang(uint64_t first_block);
   void run_gang();
   Thread* next();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every access of a kernel: whose memory it is, whether it may be touched so, and who touched it before.
+// Checks every access of a kernel: the owner of the memory, whether the access is allowed, and earlier accesses to it.
 #include <algorithm>
 #include <cstring>
 #include <iomanip>
@@ -113,7 +113,7 @@ void Machine::global_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
     r = after == options_.memory.begin() ? nullptr : &*(after - 1);
     if (r == nullptr || !inside(*r)) {
       out_of_bounds(at, bytes, flags, r, after == options_.memory.end() ? nullptr : &*after, pc);
-      stop();  // with no string alive: this stack is never unwound
+      stop();  // stop() with no string alive: this stack is never unwound
     }
     last_range_ = r;
   }
@@ -131,7 +131,7 @@ void Machine::check_race(PageMap& map, uintptr_t at, uint32_t bytes, uint32_t fl
   Thread& t = *now_;
   const bool write = flags & kWrite, atomic = flags & kAtomic;
   const Touch mine{gang_, clocks_.of(t.index)[t.index], lines_.offset(pc), static_cast<uint16_t>(t.index), atomic};
-  const auto known = [&](const Touch& o) {  // nothing there, or ordered before this access
+  const auto known = [&](const Touch& o) {  // no earlier access, or ordered before this one
     if (o.gang == 0 || (o.atomic && atomic)) return true;
     if (o.gang != gang_) return map.per_gang || t.acquired.contains(o.gang);
     return o.thread == t.index || clocks_.of(t.index)[o.thread] >= o.clock;
@@ -200,7 +200,7 @@ void Machine::async_commit() {
   now_->open.clear();
 }
 
-/// The copy happens as late as it may: source and target must still be there.
+/// The copy happens as late as allowed: source and target must still be valid.
 void Machine::land(Thread& t, const AsyncCopy& c, const void*) {
   std::memset(t.of->state + (c.target - t.of->shared), kInitialised, c.bytes);
   if (options_.races) check_race(shared_pages_, reinterpret_cast<uintptr_t>(c.target), c.bytes, kWrite | kAsync, c.pc);

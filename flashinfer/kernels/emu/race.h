@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who touched which memory last, and who knows of it: vector clocks and FastTrack cells (Flanagan and Freund, 2009).
-// Only barriers,
-// __syncwarp and atomics order threads: shuffles and mma do not.
+// Race detection with vector clocks and FastTrack cells (Flanagan and Freund, 2009). Only barriers, __syncwarp and
+// atomics order threads: shuffles and mma do not.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,7 +23,7 @@ struct Cell {
 };
 
 /// Cells of 4096 bytes. Granules start at 16 bytes and are split when an access needs finer ones: f32 kernels use 4,
-/// bf16 2.
+/// bf16 kernels 2.
 struct Page {
   uint8_t log2 = 4;
   std::vector<Cell> cells;
@@ -34,9 +33,9 @@ struct Page {
 class PageMap {
  public:
   explicit PageMap(bool per_gang_) : per_gang(per_gang_) {}
-  static constexpr size_t kMostPages = 1 << 14;  // 64 MB of memory; what lies beyond is not watched
-  const bool per_gang;                           // shared memory: what an earlier gang did there is forgotten
-  /// Null when there are too many.
+  static constexpr size_t kMostPages = 1 << 14;  // 64 MB of memory; accesses beyond are not checked
+  const bool per_gang;                           // shared memory: accesses of earlier gangs are dropped
+  /// Null when the limit is reached.
   Page* page(uintptr_t at);
   void clear() { pages_.clear(), last_ = nullptr, last_at_ = ~uintptr_t{0}; }
 
@@ -46,14 +45,14 @@ class PageMap {
   Page* last_ = nullptr;
 };
 
-/// What each thread of a gang knows of every other's time. Never reset: times go on from gang to gang.
+/// Vector clocks of the threads of a gang. Never reset: time continues from gang to gang.
 class Clocks {
  public:
   void resize(size_t threads);
   size_t size() const { return n_; }
   int32_t* of(size_t t) { return all_.data() + t * n_; }
   const int32_t* of(size_t t) const { return all_.data() + t * n_; }
-  /// The thread's own time passes: later events are distinct from those before.
+  /// Advances the thread's own clock: later events are distinct from earlier ones.
   void tick(size_t t) { ++of(t)[t]; }
   void join(std::vector<int32_t>& into, size_t t) const;
   void take(size_t t, const std::vector<int32_t>& from);

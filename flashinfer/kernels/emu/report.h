@@ -16,7 +16,7 @@ class Lines {
   explicit Lines(const void* code);
   /// "norm/kernels/cuda/norm.cuh:33", then "< warp.h:80" for each function it was inlined into.
   std::string at(const void* pc);
-  /// Asks for many at once.
+  /// Resolves many addresses at once.
   void load(const std::vector<const void*>& pcs);
   uint32_t offset(const void* pc) const { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pc) - base_); }
   const void* pc(uint32_t offset) const { return reinterpret_cast<const void*>(base_ + offset); }
@@ -28,7 +28,7 @@ class Lines {
   std::map<uintptr_t, std::string> known_;
 };
 
-/// A sentence with places in it: "%1" and "%2" stand for source lines.
+/// A report text with locations: "%1" and "%2" stand for source lines.
 struct Finding {
   std::string text;
   const void* pc1 = nullptr;
@@ -37,7 +37,7 @@ struct Finding {
 class Findings {
  public:
   static constexpr size_t kMost = 20;
-  /// One of each kind and pair of places is kept.
+  /// Keeps one of each kind and pair of locations.
   void add(const char* kind, Finding f);
   bool empty() const { return list_.empty(); }
   std::vector<std::string> sentences(Lines& lines) const;

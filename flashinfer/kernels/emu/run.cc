@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch: gangs of blocks one after another, their threads as fibers from one queue.
+// Runs a launch: gangs of blocks one after another, their threads as fibers from one queue.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -14,7 +14,7 @@ namespace flashinfer::emu {
 Machine* machine = nullptr;
 namespace {
 std::mutex one_run;
-constexpr size_t kRed = 1024;  // between the shared memories of two blocks
+constexpr size_t kRed = 1024;  // red zone between the shared memories of two blocks
 
 void fiber_main() { machine->thread_main(); }
 
@@ -123,7 +123,7 @@ void Machine::start_gang(uint64_t first) {
     Block& block = blocks_[b];
     if (launch_.cooperative) {
       block.id[0] = b % g[0], block.id[1] = b / g[0] % g[1], block.id[2] = b / g[0] / g[1];
-    } else {  // `first` counts clusters
+    } else {  // `first` is in clusters
       const unsigned across[2] = {g[0] / c[0], g[1] / c[1]};
       const uint64_t at[3] = {first % across[0], first / across[0] % across[1], first / across[0] / across[1]};
       const uint32_t in[3] = {b % c[0], b / c[0] % c[1], b / c[0] / c[1]};
@@ -174,12 +174,12 @@ void Machine::start(Thread* t) {
   ++switches_;
 }
 void Machine::to_scheduler() { switch_context(now_->context, scheduler_); }
-/// Straight to the next thread that can run: half the switches of a way through the scheduler.
+/// Switches directly to the next runnable thread: half the switches of going through the scheduler.
 void Machine::leave() {
   Thread* from = now_;
   Thread* t = next();
-  if (t == nullptr) return to_scheduler();  // the gang is done, or nobody can run
-  if (t == from) return;                    // preempted for nobody
+  if (t == nullptr) return to_scheduler();  // the gang is done, or no thread can run
+  if (t == from) return;                    // preempted, but no other thread is runnable
   start(t);
   switch_context(from->context, t->context);
 }

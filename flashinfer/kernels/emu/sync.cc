@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where threads meet: barriers of a block, a cluster, a grid; collectives of a warp.
+// Synchronisation: barriers of a block, a cluster, a grid; warp collectives.
 #include <algorithm>
 
 #include "flashinfer/core/check.h"
@@ -25,7 +25,7 @@ void Machine::close_log(Warp& w) {
   if (counter_) counter_->close(w.log);
 }
 
-/// The same instruction may have two copies in the code (the compiler duplicates paths): lines decide.
+/// The same instruction may exist twice in the code (the compiler duplicates paths), so source lines are compared.
 void Machine::check_places(const char* what, const void* a, const void* b, const Thread& t) {
   if (a == b || lines_.at(a) == lines_.at(b)) return;
   report("diverged", str("diverged ", what, ": ", who(t), " is at %2, others at %1"), a, b);
@@ -60,7 +60,7 @@ void Machine::barrier(uint32_t id, uint32_t threads, bool wait, const void* pc) 
     stop();
   }
   count(Count::kBarrier, 1);
-  // The last lane of the warp to come: the others' accesses before the barrier are all in the log.
+  // The last lane of the warp to arrive: the others' accesses before the barrier are all in the log.
   if (counter_ && ++t.warp->arrived >= static_cast<uint32_t>(__builtin_popcount(t.warp->live)))
     t.warp->arrived = 0, close_log(*t.warp);
   Barrier& b = t.of->barrier[id];
@@ -142,7 +142,7 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
     if ((mask >> j & 1) && j != lane) wake(w.lane[j]);
 }
 
-/// cluster_[0] is the phase being gathered, cluster_[1] remembers what the phase before it knew.
+/// cluster_[0] is the phase being gathered, cluster_[1] keeps the state of the previous phase.
 void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
   Thread& t = *now_;
   preempt();
@@ -161,7 +161,7 @@ void Machine::cluster_barrier(bool arrive, bool wait, const void* pc) {
     }
   }
   if (!wait) return;
-  if (std::find(b.came.begin(), b.came.end(), &t) == b.came.end()) {  // the phase it arrived in is over
+  if (std::find(b.came.begin(), b.came.end(), &t) == b.came.end()) {  // its arrival phase is over
     if (options_.races && !cluster_[1].clock.empty()) clocks_.take(t.index, cluster_[1].clock);
     return;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an activation kernel needs to know. Freestanding.
+// Config and Params of the activation kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -22,11 +22,11 @@ struct ActConfig {
   friend constexpr bool operator==(const ActConfig&, const ActConfig&) = default;
 };
 
-/// On a GPU.
+/// The same on a GPU.
 struct ActCudaConfig {
   DType dtype;
   Activation kind;
-  short aligned;  // every half row begins at 16 bytes and d fills whole ones: wide loads
+  short aligned;  // every half row is 16-byte aligned and d is a whole number of 16-byte pieces: wide loads
   int threads;    // of a block
 
   static constexpr const char* kName = "flashinfer::ActCudaConfig";

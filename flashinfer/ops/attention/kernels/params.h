@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention kernels take. Freestanding.
+// Parameters of the attention kernels. Freestanding.
 //
 // Shapes: a row is one (query token, query head) pair. Rows of one KV head are packed token-major, row = token * G +
 // head % G, so that every K and V element is loaded once for the G heads that share it.
 //
-// Order of accumulation, which makes results independent of batch, tiles, page size and threads: keys are taken in
-// blocks of kTileKeys and chunks of kChunkKeys (decode kernel: kBlockKeys, kDecodeChunkKeys), both at fixed positions
-// counted from the request's first key. A row's state (maximum, denominator, output) inside a chunk depends on that
-// row's own logits alone; chunks are folded in ascending order. The two kernels sum inside a block in different orders.
+// Accumulation order, which makes results independent of batch, tiles, page size and threads: keys are processed in
+// blocks of kTileKeys and chunks of kChunkKeys (decode kernel: kDecodeKeys, kDecodeChunkKeys), both at fixed positions
+// from the request's first key. A row's state (maximum, denominator, output) inside a chunk depends on that row's own
+// logits alone; chunks are folded in ascending order. The two kernels sum inside a block in different orders.
 #pragma once
 #include <stdint.h>
 
@@ -37,28 +37,29 @@ inline constexpr int kBlockKeys = 64;
 /// of a chunk (D + 2 floats a row) is a thousandth of that.
 inline constexpr int kChunkKeys = 2048;
 /// Keys that the tile kernel packs and multiplies at a time: its f32 outputs are read and written once for so many, and
-/// K or V of one head (32 KB at D 128 in bf16) meets all rows of the tile from L2.
+/// all rows of the tile read K or V of one head (32 KB at D 128 in bf16) from L2.
 inline constexpr int kTileKeys = 128;
-/// Rows of a tile: 64 register tiles of 6. Packing 128 keys costs as much as the arithmetic of 8 rows, so that 384 keep
-/// it at 2 %; q, weights and f32 outputs (400 KB at D 128) stay in L2 beside the packed block.
+/// Rows of a tile: 64 register tiles of 6. Packing 128 keys costs as much as the arithmetic of 8 rows, so with 384 it
+/// is 2 %; q, weights and f32 outputs (400 KB at D 128) stay in L2 beside the packed block.
 inline constexpr int kTileRows = 384;
 }  // namespace attention
 
 /// Rows [row_begin, row_end) of KV heads [head_begin, head_end) of one request, over chunks [chunk_begin, chunk_end);
-/// heads * rows <= kTileRows. Several heads make sense where their rows are neighbours in memory (NHD decode: whole
-/// pages are read in order). `partial` < 0: write the output; else leave the states of its chunks at `partial` (in
-/// rows), one after another, for a merge. `decode`: which kernel's work it is, and so the length of its chunks.
+/// heads * rows <= kTileRows. Several heads make sense where their rows are adjacent in memory (NHD decode: whole pages
+/// are read in order). `partial` < 0: write the output; else store the states of its chunks from row `partial` on, one
+/// after another, for a merge. `decode`: whether the work is the decode kernel's, which also decides the length of its
+/// chunks.
 struct AttentionWorkItem {
   int32_t request, head_begin, head_end, row_begin, row_end, chunk_begin, chunk_end, decode;
   int64_t partial;
 };
-/// Rows whose chunks were left by several works: states at partial, partial + rows, ... (`chunks` of them).
+/// Rows whose chunks are spread over several work items: states at partial, partial + rows, ... (`chunks` of them).
 struct SplitKvReduction {
   int32_t request, head_begin, head_end, row_begin, row_end, chunks, decode, pad;
   int64_t partial;
 };
 
-/// An additional scalar of a custom variant, in both forms.
+/// An additional scalar of a custom variant, as a floating-point number and as an integer.
 struct AttentionScalar {
   double number;
   int64_t integer;
@@ -70,12 +71,12 @@ struct AttentionParams {
   const void* k;
   const void* v;
   void* o;
-  float* lse;  // null: not wanted
+  float* lse;  // null: not computed
   int64_t q_stride_n, q_stride_h, o_stride_n, o_stride_h, lse_stride_n, lse_stride_h;
   int64_t k_stride_page, k_stride_n, k_stride_h;  // the page stride is unused without a page table
   int64_t v_stride_page, v_stride_n, v_stride_h;
-  // NVFP4 only: e4m3 scales of 16 elements each, [.., D / 16], addressed like the cache; global scales are in `scale`,
-  // `v_scale`.
+  // NVFP4 only: e4m3 scales of 16 elements each, [.., D / 16], addressed like the cache; global scales are included in
+  // `scale`, `v_scale`.
   const uint8_t* k_sf;
   const uint8_t* v_sf;
   int64_t k_sf_stride_page, k_sf_stride_n, k_sf_stride_h;
@@ -98,12 +99,12 @@ struct AttentionParams {
   const float* alibi_slopes;   // [Hq] or null
   const uint8_t* mask;         // packed bits, or null
   const int64_t* mask_indptr;  // [B+1], bytes
-  // Multi-item scoring (attention.md 3; causal is set, no mask): token_pos[b][p - prefix_len[b]] is the distance of
-  // position p from its item's delimiter. Keys from prefix_len[b] to p - distance are hidden from p.
+  // Multi-item scoring (causal is set, no mask): token_pos[b][p - prefix_len[b]] is the distance of position p from its
+  // item's delimiter. Keys from prefix_len[b] to p - distance are hidden from p.
   const uint32_t* prefix_len;  // [B], or null
   const uint16_t* token_pos;   // [B][token_pos_len]
   int64_t token_pos_len;
-  const float* sinks;  // [Hq] logits in natural units, not scaled, that join every denominator once; or null
+  const float* sinks;  // [Hq] logits in natural units, unscaled, added to every denominator once; or null
   const float* rope;   // [positions][2][Dqk/2]: cos, sin; null without rope
   int64_t rope_first;  // the position of the table's first row, <= 0
 
@@ -115,12 +116,12 @@ struct AttentionParams {
   const SplitKvReduction* merges;
   float* partial_o;      // [rows][Dvo], unnormalised
   float* softmax_state;  // [rows][3]: maximum, denominator, denominator of the LSE
-  void* scratch;         // attention_scratch_bytes(), 64-byte aligned, of the calling thread
+  void* scratch;         // attention::scratch_bytes() or decode_scratch_bytes(), 64-byte aligned, one a thread
 };
 
 namespace attention {
 constexpr int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-/// Packed rows of q and tiles are padded to whole vectors of 16.
+/// Rows of q and tiles are padded to a multiple of 32 elements.
 constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
 /// Bytes of AttentionParams::scratch; the layout is kernels/cpu/prefill.h's.
 constexpr int64_t scratch_bytes(int64_t dqk, int64_t dvo) {

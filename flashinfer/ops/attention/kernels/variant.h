@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a custom attention variant is made of (attention.md 18): a struct, given as source text or a header, that
-// changes logits, masks and outputs of the attention kernels. The same source serves every device; on the CPU and the
-// emulator the CUDA qualifiers mean nothing. Freestanding.
+// Interface of a custom attention variant: a struct, given as source text or a header, that changes logits, masks and
+// outputs of the attention kernels. The same source compiles for every device; on the CPU and the emulator the CUDA
+// qualifiers mean nothing. Freestanding.
 //
 //   struct Sigmoid : AttentionVariantBase {
 //     static constexpr bool use_softmax = false;
 //     template <class Params>
-//     __device__ __host__ Sigmoid(const Params& params, uint32_t batch_idx, uint8_t*) : AttentionVariantBase(params,
-//     batch_idx) {} REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
-//       return math::ptx_rcp(1.f + math::ptx_exp2(-float(logits * params.sm_scale * math::log2e +
-//       params.sigmoid_bias)));
+//     __device__ __host__ Sigmoid(const Params& params, uint32_t batch_idx, uint8_t*)
+//         : AttentionVariantBase(params, batch_idx) {}
+//     REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+//       return math::ptx_rcp(
+//           1.f + math::ptx_exp2(-float(logits * params.sm_scale * math::log2e + params.sigmoid_bias)));
 //     })
 //   };
 //
-// `params` has what AttentionVariantParams has, and a member for every additional tensor (a pointer) and scalar by its
+// `params` has the members of AttentionVariantParams and one for every additional tensor (a pointer) and scalar, by
 // name. Hooks, each optional:
 //   QueryTransform(params, q), KeyTransform(params, k)     one element; after them products are in f32
 //   LogitsTransform(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx)
-//                                                          of the raw dot product; the result times sm_scale_log2 is
-//                                                          the exponent of 2, or with use_softmax = false the weight of
-//                                                          the value itself
+//                                                          of the dot product; the result times sm_scale_log2 is the
+//                                                          exponent of 2, or with use_softmax = false the weight of the
+//                                                          value itself
 //   LogitsMask(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx)
 //                                                          false hides the key; ANDed with the call's own causal flag,
 //                                                          window, mask
@@ -30,8 +31,8 @@
 //   OutputTransform(params, out, batch_idx, qo_idx, qo_head_idx, m, d, scale)
 //                                                          of the sum of weighted values; scale is v_scale. Without it:
 //                                                          out * scale / d, and out * scale with use_softmax = false
-// qo_idx and kv_idx count from the request's first token and key. The struct is made anew for every tile; it must not
-// keep state between calls of its hooks, whose order is not promised.
+// qo_idx and kv_idx start at the request's first token and key. The struct is constructed for every tile; it must not
+// keep state between calls of its hooks, whose order is unspecified.
 #pragma once
 #include <math.h>
 #include <stdint.h>
@@ -103,8 +104,7 @@ __device__ __forceinline__ float ptx_rcp(float x) {
   return y;
 }
 #else
-/// 2^x to 2 ulp for |x| <= 126, 0 and about 2^127 beyond. Without branches or calls, so that loops over keys become
-/// vectors.
+/// 2^x to 2 ulp for |x| <= 126, 0 and about 2^127 beyond. Without branches or calls, so that loops over keys vectorise.
 __device__ __forceinline__ float ptx_exp2(float x) {
   x = x < -126.0f ? -126.0f : x;
   x = x > 127.0f ? 127.0f : x;
@@ -123,16 +123,16 @@ __device__ __forceinline__ float ptx_rcp(float x) { return 1.0f / x; }
 #endif
 __device__ __forceinline__ float exp(float x) { return ptx_exp2(x * log2e); }
 __device__ __forceinline__ float tanh(float x) {
-  const float e = ptx_exp2(-2.0f * log2e * (x < 0 ? -x : x));  // in (0, 1]: no cancellation but near 0
+  const float e = ptx_exp2(-2.0f * log2e * (x < 0 ? -x : x));  // in (0, 1]: no cancellation except near 0
   const float u = x * x, near = x + x * u * (-0.33333333f + u * (0.13333333f - 0.05396825f * u));
   const float far = (1.0f - e) / (1.0f + e);
   return u < 0.01f ? near : x < 0 ? -far : far;
 }
 }  // namespace math
 
-/// What `params` is to a variant, beside its own additional members.
+/// The type of `params`, without the variant's own additional members.
 struct AttentionVariantParams : AttentionParams {
-  float sm_scale;         // times q_scale and k_scale
+  float sm_scale;         // includes q_scale and k_scale
   float logits_soft_cap;  // 0: none
   __device__ __host__ explicit AttentionVariantParams(const AttentionParams& p)
       : AttentionParams(p), sm_scale(p.scale), logits_soft_cap(p.soft_cap) {}
@@ -145,7 +145,7 @@ struct AttentionVariantParams : AttentionParams {
 struct AttentionVariantBase {
   static constexpr bool use_softmax = true;
   uint32_t qo_len = 0, kv_len = 0, window_left = 0;
-  float sm_scale_log2 = 0;  // plain softmax attention; a variant whose logits are scaled already sets it to log2e
+  float sm_scale_log2 = 0;  // plain softmax attention; a variant whose logits are already scaled sets it to log2e
   AttentionVariantBase() = default;
   template <class Params>
   __device__ __host__ AttentionVariantBase(const Params& params, uint32_t batch_idx)
@@ -155,7 +155,7 @@ struct AttentionVariantBase {
         sm_scale_log2(params.sm_scale * math::log2e) {}
 };
 
-/// Which hooks V has, for every kernel.
+/// The hooks of V, for every kernel.
 template <class P, class V>
 struct AttentionVariantHooks {
   static constexpr bool kSoftmax = V::use_softmax;

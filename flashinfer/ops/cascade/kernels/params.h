@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the merge kernel takes. Freestanding.
+// Parameters of the merge kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -19,11 +19,11 @@ struct MergeConfig {
   friend constexpr bool operator==(const MergeConfig&, const MergeConfig&) = default;
 };
 
-/// On a GPU.
+/// The same on a GPU.
 struct MergeCudaConfig {
   DType dtype;
   DType out;
-  short aligned;  // every row of v and v_out begins at 16 bytes and dim fills whole ones
+  short aligned;  // every row of v and v_out is 16-byte aligned and dim is a whole number of 16-byte pieces
   int threads;    // of a block
 
   static constexpr const char* kName = "flashinfer::MergeCudaConfig";
@@ -47,7 +47,7 @@ struct MergeParams {
   void* v_out;
   float* s_out;
   int64_t v_out_stride_n, v_out_stride_h, s_out_stride_n, s_out_stride_h;
-  const uint8_t* mask;  // [tokens] or null: 0 leaves a token as it is
+  const uint8_t* mask;  // [tokens] or null: 0 leaves a token unchanged
   int64_t mask_stride;
   int64_t tokens, heads, dim, states, tokens_per_task;
   int64_t pair;

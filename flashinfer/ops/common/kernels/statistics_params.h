@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of a tensor that a kernel prints. Freestanding.
+// Parameters of the kernel that prints statistics of a tensor. Freestanding.
 #pragma once
 #include "flashinfer/core/scalar.h"
 

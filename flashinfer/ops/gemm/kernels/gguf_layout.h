@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block formats of GGUF files, and the panels that prepare_gguf_weights makes of them. Freestanding.
+// Block formats of GGUF files, and the packed layout of prepare_gguf_weights. Freestanding.
 //
 // A row of a weight is a row of blocks. All scales are f16. Q4_0, Q4_1: nibbles, element i in the low half and i + 16
-// in the high half of byte i. K formats: the interleavings written at their readers (kernels/cpu/gguf_sources.h).
+// in the high half of byte i. K formats: the interleavings are described at their readers (kernels/cpu/gguf_sources.h).
 #pragma once
 #include <stdint.h>
 
@@ -16,7 +16,7 @@ struct GgufFormat {
   int64_t elements, bytes;  // of a block
   int64_t grid;             // elements that share a scale
   bool minimum;             // value = scale * q - or + minimum
-  bool panels;              // prepare_gguf_weights takes it
+  bool panels;              // supported by prepare_gguf_weights
 };
 inline constexpr GgufFormat kGgufFormats[] = {
     {"Q4_0", GemmFormat::kQ4_0, 32, 18, 32, false, true},    {"Q4_1", GemmFormat::kQ4_1, 32, 20, 32, true, true},
@@ -50,12 +50,12 @@ struct GgufParams {
   int64_t k = 0;
 };
 
-// ---- panels of 16 columns ----
+// ---- packed layout: panels of 16 columns ----
 // u8 [panels, lines, 64]: a header line; the quants, block after block; the f16 scales [block][16]; with Q4_1 the f16
 // minima [block][16]; the rest of the last line is 0. Quants of a block of 32 k: Q8_0 8 lines of two pairs, 8 bytes of
-// one and 8 of the other in turn, so that unpacking bytes within 128 bits leaves both in order (gguf_byte_place); the
-// 4-bit formats 4 lines of words [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line
-// holds a few k pairs of all columns, as in panels of bf16, and the bytes are those of the file.
+// one and 8 of the other alternately, so that unpacking bytes within 128 bits leaves both in order (gguf_byte_place);
+// the 4-bit formats 4 lines of words [16 columns][2], whose nibble t (lowest first) is of pair 4 * line + t. So a line
+// holds a few k pairs of all columns, as in panels of bf16, and the number of bytes is that of the file.
 constexpr int64_t gguf_quant_bytes(GemmFormat f) {
   return f == GemmFormat::kQ8_0 ? 512 : 256;
 }  // of a block of a panel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the matrix-product kernels need to know, at compile time (Config) and at run time (Params). Freestanding.
+// Config and Params of the matrix-product kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -8,7 +8,7 @@
 
 namespace flashinfer {
 
-/// What the elements of an operand are. Tiles multiply bf16; packing converts, exactly.
+/// Format of an operand's elements. Tiles multiply bf16; packing converts, exactly.
 enum class GemmFormat : unsigned char {
   kBF16,
   kE4M3,
@@ -24,10 +24,10 @@ enum class GemmFormat : unsigned char {
 };
 constexpr bool is_gguf(GemmFormat f) { return f >= GemmFormat::kQ4_0; }
 
-/// One artifact a form of B. Types of the output, extents, strides, blocks, bias are run-time values.
+/// One artifact for each form of B. Types of the output, extents, strides, blocks, bias are run-time values.
 struct GemmConfig {
   GemmFormat b;
-  unsigned char packed_b;  // panels of a prepare op; else B is packed by blocks on the way
+  unsigned char packed_b;  // packed weight; else B is packed by blocks on the fly
   unsigned char grid;      // sums over blocks of k are scaled (BlockScales); else all of k is one sum
 
   static constexpr const char* kName = "flashinfer::GemmConfig";
@@ -40,9 +40,9 @@ struct GemmConfig {
   friend constexpr bool operator==(const GemmConfig&, const GemmConfig&) = default;
 };
 
-/// Scale factors of a byte for `block` elements along k, multiplied into the elements while packing: the products of
-/// e2m1 and e4m3, and of any of these types and a power of two, are bf16 numbers (below 2^-126 they count as 0, from
-/// 2^128 on as infinity).
+/// Scale factors of one byte for `block` elements along k, multiplied into the elements while packing: the products of
+/// e2m1 and e4m3, and of any of these types and a power of two, are bf16 numbers (below 2^-126 they become 0, from
+/// 2^128 on infinity).
 struct ScaleFactors {
   const uint8_t* bytes = nullptr;  // null: none
   int64_t columns = 0;             // of the matrix, without padding
@@ -52,7 +52,7 @@ struct ScaleFactors {
   SfLayout layout = SfLayout::kLinear;
   unsigned char e8m0 = 0;  // else e4m3
 };
-/// f32 scales of blocks of lines x k: that of (line, k block) at p[(first + line) / lines * line_stride + block *
+/// f32 scales of blocks of lines x k: that of (line, k block) is p[(first + line) / lines * line_stride + block *
 /// k_stride].
 struct BlockScales {
   const float* p = nullptr;
@@ -67,7 +67,7 @@ struct GemmParams {
   int64_t packed_rows = 0;
   const void* a = nullptr;  // bf16 rows from packed_rows on, k contiguous
   int64_t a_row = 0, a_batch = 0;
-  const void* b = nullptr;  // packed: panel p at p * b_panel (but GGUF: behind its header); else element (k, n) at k *
+  const void* b = nullptr;  // packed: panel p at p * b_panel (GGUF: after its header); else element (k, n) at k *
                             // b_k + n * b_n; FP4: bytes
   int64_t b_panel = 0, b_k = 0, b_n = 0, b_batch = 0;
   const void* bias = nullptr;  // bf16[n] or null
@@ -75,24 +75,24 @@ struct GemmParams {
   int64_t out_row = 0, out_batch = 0;
   int64_t batch = 0, m = 0, n = 0, k = 0;
   int64_t rows_per_task = 0, panels_per_task = 0;
-  int64_t pairs_per_block = 0;  // k pairs between visits to the f32 scratch; >= all pairs: no scratch
+  int64_t pairs_per_block = 0;  // k pairs between updates of the f32 scratch; >= all pairs: no scratch
   float scale_a = 1, scale_b = 1;
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
   int64_t b_block_k = 0,
           b_block_stride =
-              0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: not that layout
-  int64_t split_k = 0;              // f16: elements of a line; k is 3 for each of them, rounded up to 32
-  unsigned char b_interleaved = 0;  // in which rows of each 32 are dealt out (prepare_low_latency_gemm_weights)
+              0;  // B of bf16 or e4m3 as [k / b_block_k, n, b_block_k]: elements between blocks; 0: another layout
+  int64_t split_k = 0;              // f16: elements of a line; each takes 3 k, rounded up to 32 elements
+  unsigned char b_interleaved = 0;  // rows within each 32 are interleaved (prepare_low_latency_gemm_weights)
   ScaleFactors b_sf{};
   BlockScales a_grid{}, b_grid{};
-  int64_t grid_pairs = 0;         // k pairs of a grid's block: divides 128
+  int64_t grid_pairs = 0;         // k pairs of a block of the scale grid: divides 128
   const float* a_sums = nullptr;  // GGUF formats with minima: the sum of A's row over each block of 32 k, [m, k / 32]
 };
 
-/// Packing, one artifact a source type.
+/// Packing, one artifact for each source type.
 struct GemmPackConfig {
   GemmFormat from;
-  unsigned char rows;  // 1: A into blocks of rows and a tail of plain rows; 0: B into panels with headers
+  unsigned char rows;  // 1: A into blocks of rows and a tail of unpacked rows; 0: B into panels with headers
 
   static constexpr const char* kName = "flashinfer::GemmPackConfig";
   template <class V>
@@ -113,8 +113,8 @@ struct GemmPackParams {
   ScaleFactors sf{};
   int64_t split_k = 0;  // as GemmParams
 };
-/// k of a product of f16 numbers: each 32 of A come as high, high, low parts and of B as high, low, high ones, so that
-/// a.b is summed without its low times low, 2^-18 of it.
+/// k of a product of f16 numbers: each 32 of A become high, high, low parts and of B high, low, high ones, so that a.b
+/// is summed without low times low, 2^-18 of it.
 constexpr int64_t split_depth(int64_t k) { return (k + 31) / 32 * 96; }
 
 /// Task t is row t: to[t][k / 32] = sums over blocks of 32.
@@ -125,12 +125,12 @@ struct GemmSumsParams {
 };
 
 // ---- the layout of packed weights: bf16 [panels, 1 + ceil(k / 2), 32] ----
-/// Line 0 of each panel describes it, so that a packed weight is an ordinary tensor that says what it is wherever it
-/// goes, and a slice of panels is a packed weight again. It holds bytes b as the bf16 of bits 0x0100 | b (about 2^-125:
-/// no NaN, no infinity, invisible in statistics): 8 of magic, 1 of columns in the panel (1..16), 8 of k, little-endian.
+/// Line 0 of each panel is a header, so that a packed weight is an ordinary tensor that identifies itself, and a slice
+/// of panels is a packed weight again. It holds bytes b as the bf16 of bits 0x0100 | b (about 2^-125: no NaN, no
+/// infinity, invisible in statistics): 8 of magic, 1 of columns in the panel (1..16), 8 of k, little-endian.
 inline constexpr int kPackedMagicBytes = 8, kPackedHeaderBytes = 17;
 inline constexpr unsigned char kPackedMagic[kPackedMagicBytes] = {'F', 'I', 'm', 'm', 'W', '1', 16, 2};
-/// The first extent, given n; the second, given k; the third.
+/// Extents of a packed weight: the first, given n; the second, given k; the third.
 constexpr int64_t packed_panels(int64_t n) { return (n + 15) / 16; }
 constexpr int64_t packed_lines(int64_t k) { return 1 + (k + 1) / 2; }
 inline constexpr int64_t kPackedWidth = 32;
@@ -141,7 +141,7 @@ inline void write_packed_header(bf16_t* line, int64_t columns, int64_t k) {
   line[8].bits = static_cast<uint16_t>(0x0100 | columns);
   for (int i = 0; i < 8; ++i) line[9 + i].bits = static_cast<uint16_t>(0x0100 | ((k >> (8 * i)) & 0xff));
 }
-/// Columns in the panel, or 0 when the line is not such a header.
+/// Columns in the panel, or 0 when the line is not a header.
 inline int64_t read_packed_header(const bf16_t* line, int64_t* k) {
   for (int i = 0; i < kPackedMagicBytes; ++i)
     if (line[i].bits != (0x0100 | kPackedMagic[i])) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the quantising concatenation takes. Freestanding.
+// Parameters of the quantising concatenation. Freestanding.
 #pragma once
 #include <stdint.h>
 

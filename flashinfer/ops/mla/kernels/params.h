@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the MLA kernels take. Freestanding. docs/attention-cpu.md says why the sizes are what they are.
+// Parameters of the MLA kernels. Freestanding. docs/attention-cpu.md explains the sizes.
 //
 // A row is one (query token, query head) pair, row = token * H + head of its request. All rows of a request share the
 // one latent KV head: key j is (ckv[j], kpe[j]), its value is ckv[j].
 //
-// Order of accumulation, which makes results independent of batch, tiles, page size and threads: keys are taken in
-// blocks of kBlockKeys and chunks of kChunkKeys, both at fixed positions counted from the request's first key. A row's
-// state inside a chunk depends on that row's own logits alone; chunks are folded in ascending order. A dot product
-// takes kpe first, then ckv.
+// Accumulation order, which makes results independent of batch, tiles, page size and threads: keys are processed in
+// blocks of kBlockKeys and chunks of kChunkKeys, both at fixed positions from the request's first key. A row's state
+// inside a chunk depends on that row's own logits alone; chunks are folded in ascending order. A dot product takes kpe
+// first, then ckv.
 #pragma once
 #include <stdint.h>
 
@@ -19,8 +19,8 @@ struct MlaConfig {
   DType q;       // f32, f16, bf16
   DType kv;      // f32, f16, bf16, f8_e4m3fn, f8_e5m2
   DType o;       // f32, f16, bf16
-  bool few;      // few heads: keys are read where they lie; else they are packed once a block
-  bool grouped;  // ckv has scales of its own for every token and kScaleGroup channels: rows are made f32, then
+  bool few;      // few heads: keys are read unpacked; else they are packed once a block
+  bool grouped;  // ckv has a scale for each token and kScaleGroup channels: rows are converted to f32, then
                  // multiplied
   static constexpr const char* kName = "flashinfer::MlaConfig";
   template <class V>
@@ -38,9 +38,9 @@ namespace mla {
 inline constexpr int kBlockKeys = 64;
 /// One long request is spread over threads by chunks. 1024 keys of 576 bf16 are 1.2 MB; a row's partial state is 2 KB.
 inline constexpr int kChunkKeys = 1024;
-/// Heads up to which packing a block costs more than it saves (measured: 8 heads 0.65 of the dot peak without packing
-/// and 0.43 with, 16 heads 0.64 both ways). It hangs on the heads alone, so that a decode row is summed like the
-/// prefill row of its position.
+/// Up to this many heads packing a block costs more than it saves (measured: 8 heads 0.65 of the dot peak without
+/// packing and 0.43 with, 16 heads 0.64 both ways). It depends on the heads alone, so that a decode row is summed like
+/// the prefill row of its position.
 inline constexpr int kFewHeads = 12;
 /// Rows of a tile. Their q (147 KB in bf16), f32 outputs (256 KB) and the packed block (140 KB) stay in an L2 of 1 MB.
 inline constexpr int kTileRows = 128;
@@ -49,12 +49,12 @@ inline constexpr int kScaleGroup = 128;
 }  // namespace mla
 
 /// Rows [row_begin, row_end) of one request over chunks [chunk_begin, chunk_end). `partial` < 0: write the output; else
-/// leave the state of the one chunk at row `partial` for mla_merge.
+/// store the state of the one chunk at row `partial` for mla_merge.
 struct MlaWork {
   int32_t request, row_begin, row_end, chunk_begin, chunk_end, pad;
   int64_t partial;
 };
-/// Rows whose chunks were left by several works: the state of row i in chunk c at partial + c * stride + i.
+/// Rows whose chunks are spread over several work items: the state of row i in chunk c at partial + c * stride + i.
 struct MlaMerge {
   int32_t request, row_begin, row_end, chunks;
   int64_t partial, stride;
@@ -64,7 +64,7 @@ struct MlaMerge {
 struct MlaParams {
   const void *q_nope, *q_pe, *ckv, *kpe;
   void* o;
-  float* lse;  // null: not wanted
+  float* lse;  // null: not computed
   int64_t q_nope_stride_n, q_nope_stride_h, q_pe_stride_n, q_pe_stride_h, o_stride_n, o_stride_h, lse_stride_n,
       lse_stride_h;
   int64_t ckv_stride_page, ckv_stride_n, kpe_stride_page, kpe_stride_n;
@@ -86,7 +86,7 @@ struct MlaParams {
   const MlaMerge* merges;
   float* partial_o;      // [rows][padded(dim_ckv)], unnormalised
   float* softmax_state;  // [rows][3]: maximum, denominator, denominator of the LSE
-  void* scratch;         // scratch_bytes(), 64-byte aligned, of the calling thread
+  void* scratch;         // scratch_bytes(), 64-byte aligned, one a thread
 };
 
 namespace mla {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels between the products of a mixture need to know. Freestanding.
+// Parameters of the kernels around the products of a mixture of experts. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -45,7 +45,7 @@ struct MoeActParams {
   void* y;
   int64_t rows, inter;
   const int32_t* expert;                                        // [rows]
-  const int32_t* column;                                        // [width of x], null: as they are
+  const int32_t* column;                                        // [width of x], null: identity
   const float* row_factor;                                      // [rows] or null
   const float *factor, *bias;                                   // [experts, width of x], stored columns; or null
   const float *alpha, *beta, *limit, *situ_beta, *situ_linear;  // [experts] or null
@@ -63,14 +63,14 @@ struct MoeCastParams {
   int64_t rows, k, x_stride, scale_step, rows_per_task;
 };
 
-/// out[t] = sum over j of scales[t, j] * (y[row[t, j]] * factor[expert[row]] + bias[expert[row]]), j ascending; row -1:
-/// no part.
+/// out[t] = sum over j of scales[t, j] * (y[row[t, j]] * factor[expert[row]] + bias[expert[row]]), j ascending; row -1
+/// contributes nothing.
 struct MoeSumParams {
   const float* y;  // [rows, hidden]
   void* out;
   const int32_t* row;          // [tokens, top_k]
   const int32_t* expert;       // [rows]
-  const int32_t* column;       // [hidden], null: as they are
+  const int32_t* column;       // [hidden], null: identity
   const float* scales;         // [tokens, top_k]
   const float *factor, *bias;  // [experts, hidden], stored columns; or null
   int64_t tokens, top_k, hidden, out_stride;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of gated.h need to know. Freestanding.
+// Parameters of the gated norm kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -22,7 +22,7 @@ struct GatedNormConfig {
 
 struct GatedNormParams {
   const void* x;                         // input or branch
-  const void* gate;                      // of the sigmoid
+  const void* gate;                      // argument of the sigmoid
   void* y;                               // the sigmoid's result, ffn_input; null: none
   const void* weight;                    // before the norm, or null
   const void* next_weight;               // of ffn_input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a norm kernel needs to know, at compile time (Config) and at run time (Params). Freestanding.
+// Config and Params of the norm kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -7,8 +7,8 @@
 
 namespace flashinfer {
 
-/// One artifact a (dtypes, kind): widths, strides and eps are run-time values (specialising the width gained nothing
-/// measurable on rows of 576 to 8192 elements: the loop is bound by loads).
+/// One artifact for each (dtypes, kind): widths, strides and eps are run-time values (specialising the width gained
+/// nothing measurable on rows of 576 to 8192 elements: the loop is bound by loads).
 struct NormConfig {
   DType dtype;              // of input, residual and output
   DType weight;             // `dtype` or f32
@@ -37,12 +37,12 @@ struct LayerNormConfig {
   friend constexpr bool operator==(const LayerNormConfig&, const LayerNormConfig&) = default;
 };
 
-/// Of rmsnorm on a GPU. A row is taken by `group` threads, 16 bytes of input each at a time: which thread adds which
-/// element, and so the order of the sum, depends on dtype and d alone.
+/// rmsnorm on a GPU. `group` threads process a row, 16 bytes of input each at a time: which thread adds which element,
+/// and so the order of the sum, depends on dtype and d alone.
 struct NormCudaConfig {
   DType dtype, weight;
   unsigned char gemma, fused_add;
-  int aligned;  // every row and the weight begin at 16 bytes and d fills whole ones: wide loads
+  int aligned;  // every row and the weight are 16-byte aligned and d is a whole number of 16-byte pieces: wide loads
   int group;    // 8 or 32 threads, or the whole block
   int threads;  // of a block
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the norm kernels with quantised results need to know. Freestanding.
+// Parameters of the norm kernels with quantised results. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ struct NormQuantConfig {
   DType weight;             // `dtype` or f32
   DType out;                // e4m3, e5m2 or `dtype`
   unsigned char fused_add;  // residual is added first and updated
-  unsigned char silu;       // of the normalised row
+  unsigned char silu;       // applied to the normalised row
 
   static constexpr const char* kName = "flashinfer::NormQuantConfig";
   template <class V>
@@ -53,12 +53,12 @@ struct NormQuantParams {
   float scale;         // fp8: 1 / scale multiplies; layernorm: divides; fp4: the global scale
   float* block_scale;  // fp8 blocks: [d/128][row]
   int64_t block_scale_stride;
-  void* normed;  // fp8 blocks, fp4 where wanted: the normalised row in `dtype`; null: none
+  void* normed;  // fp8 blocks, optional with fp4: the normalised row in `dtype`; null: none
   int64_t normed_stride[2];
-  uint8_t* scales;  // fp4: scale bytes in `layout`, and once more linear
+  uint8_t* scales;  // fp4: scale bytes in `layout`, and additionally linear
   uint8_t* linear_scales;
   SfLayout layout;
-  int64_t padded_rows;  // of scales; rows behind norm.rows get 0
+  int64_t padded_rows;  // of scales; rows after norm.rows get 0
 };
 
 }  // namespace flashinfer

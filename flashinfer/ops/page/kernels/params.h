@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the append kernel of GPUs takes (on the CPU it is a memcpy a head). Freestanding.
+// Parameters of the GPU append kernel (on the CPU it is one memcpy a head). Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -9,8 +9,8 @@ namespace flashinfer {
 
 struct AppendCudaConfig {
   int item;     // bytes of an element: 1, 2, 4
-  int aligned;  // every head begins at 16 bytes and fills whole ones, on both sides
-  int threads;  // of a block, which takes a token
+  int aligned;  // every head is 16-byte aligned and a whole number of 16-byte pieces, on both sides
+  int threads;  // of a block, which processes a token
 
   static constexpr const char* kName = "flashinfer::AppendCudaConfig";
   template <class V>
@@ -38,7 +38,7 @@ struct AppendPlane {
 struct AppendParams {
   AppendPlane plane[2];
   StridedIndices batch_indices, positions, kv_indices, kv_indptr;  // of token t; a negative request is padding
-  int64_t tokens, page_size, pages, batch;  // tokens of no request, position or page that exists are left out
+  int64_t tokens, page_size, pages, batch;  // tokens whose request, position or page does not exist are skipped
 };
 
 }  // namespace flashinfer

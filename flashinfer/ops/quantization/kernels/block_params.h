@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of block formats need to know. Freestanding.
+// Parameters of the kernels of block formats. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -38,10 +38,10 @@ struct BlockQuantParams {
   int64_t code_batch_stride, code_row_stride;  // in bytes
   int64_t scale_batch_stride;
   SfLayout layout;
-  int32_t shuffle;  // output row r of each block of 16 or 32 rows is another row of the block (ops.md 2.5); 0: its own
+  int32_t shuffle;      // rows of each block of 16 or 32 are permuted (kernels/cpu/block.h, shuffled_from); 0: not
   const float* encode;  // factor of amax / 6; of batch b and row r: encode[b * encode_batch + r * encode_row]; null: 1
   int64_t encode_batch, encode_row;
-  const int32_t* mask;  // [batches] rows that count, the others get zeros; null: all
+  const int32_t* mask;  // [batches] valid rows, the others get zeros; null: all
   float* token_scale;   // [rows]: amax of the row times token_factor, its reciprocal is the factor; null: none
   float token_factor, token_out;  // token_scale is stored times token_out
   int64_t rows_per_task;          // of batches * padded_rows

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of group8.h need to know. Freestanding.
+// Parameters of the kernels that quantise groups of a row to 8 bits. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -27,8 +27,8 @@ struct Group8Params {
   int64_t x_stride, q_stride, scale_row_stride, scale_group_stride;
   float eps;
   int32_t power;       // scales are powers of two
-  int32_t amax_only;   // scales[task] = the largest magnitude of the task's rows, nothing else
-  const float* given;  // the scale of everything; null: from each group
+  int32_t amax_only;   // scales[task] = the largest magnitude of the task's rows; no other output
+  const float* given;  // the scale of all elements; null: computed for each group
   int64_t rows_per_task;
 };
 

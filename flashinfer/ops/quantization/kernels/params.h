@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the packing kernel needs to know. Freestanding.
+// Parameters of the packing kernel. Freestanding.
 #pragma once
 #include <stdint.h>
 

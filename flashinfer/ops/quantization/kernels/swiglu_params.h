@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of swiglu.h need to know. Freestanding.
+// Parameters of the SwiGLU kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -25,11 +25,11 @@ struct SwigluMxfp8Config {
 struct SwigluMxfp8Params {
   const void* x;                                         // [m, 2k]: gate, linear half
   const void* grad;                                      // [m, k], backward
-  uint8_t *rows, *row_scales, *columns, *column_scales;  // null: not wanted
+  uint8_t *rows, *row_scales, *columns, *column_scales;  // null: not computed
   int64_t m, k, x_stride, grad_stride;
 };
 
-/// y = x * s by columns, unrounded: f32 rows for the quantiser that follows.
+/// y = x * s by columns, unrounded: f32 rows as input of the quantiser.
 struct SmoothConfig {
   DType dtype;
 

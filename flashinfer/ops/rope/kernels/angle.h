@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/// A function of the CPU's kernels and the GPU's: NVRTC takes every function for both, nvcc does not.
+/// Qualifiers of a function of CPU and GPU kernels: NVRTC compiles every function for the device, nvcc does not.
 #if defined(__CUDACC__)
 #define FI_ROPE_FN __host__ __device__ inline
 #else
@@ -14,7 +14,7 @@
 namespace flashinfer {
 
 /// cos and sin of t: reduced in double to [-pi/4, pi/4] and a quadrant, then Taylor sums in f32 (first dropped terms
-/// 2e-9 and 2e-10). Written without branches so that the loop over angles vectorises.
+/// 2e-9 and 2e-10). Branch-free, so that the loop over angles vectorises.
 FI_ROPE_FN void cos_sin(double t, float* c, float* s) {
   constexpr double kPi = 3.14159265358979323846;
   t -= 2 * kPi * rint(t * (0.5 / kPi));

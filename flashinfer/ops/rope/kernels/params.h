@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the RoPE kernel needs to know. Freestanding.
+// Config and Params of the RoPE kernels. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -22,13 +22,13 @@ struct RopeConfig {
   friend constexpr bool operator==(const RopeConfig&, const RopeConfig&) = default;
 };
 
-/// On a GPU.
+/// The same on a GPU.
 struct RopeCudaConfig {
   DType dtype;
   unsigned char interleave;
-  short
-      aligned;  // every head begins at 16 bytes; half of rotary (interleaved: rotary) and what follows fill whole ones
-  int threads;  // of a block, which takes a token
+  short aligned;  // every head is 16-byte aligned; half of rotary (interleaved: rotary) and the rest are whole 16-byte
+                  // pieces
+  int threads;    // of a block, which processes a token
 
   static constexpr const char* kName = "flashinfer::RopeCudaConfig";
   template <class V>
@@ -50,7 +50,7 @@ FI_ROPE_FN int64_t index_at(const IndexArray& a, int64_t i) {
   return a.wide ? static_cast<const int64_t*>(a.data)[i] : static_cast<const int32_t*>(a.data)[i];
 }
 
-/// One of q and k.
+/// q or k.
 struct RopeTensor {
   const void* in;
   void* out;
@@ -72,7 +72,7 @@ struct RopeParams {
 // ---- with a cast to FP8 ----
 
 struct RopeQuantizeConfig {
-  DType dtype;               // of what is read
+  DType dtype;               // of the input
   DType out;                 // e4m3 or e5m2
   unsigned char interleave;  // pairs (2i, 2i + 1)
 
@@ -86,18 +86,18 @@ struct RopeQuantizeConfig {
   friend constexpr bool operator==(const RopeQuantizeConfig&, const RopeQuantizeConfig&) = default;
 };
 
-/// Heads that are read, rotated as a whole or not at all, multiplied and cast.
+/// Heads that are read, rotated (all of their dims) or not, scaled and cast.
 struct RopeQuantizePart {
   TokenRows from, to;
   int64_t heads, dim;  // dim 0: absent
   float scale;
   unsigned char rotate, paged;  // paged: `to` is addressed by the token's slot
 };
-inline constexpr int kRopeQuantizeParts = 5;  // Q's rope part and its other one, K's, V
+inline constexpr int kRopeQuantizeParts = 5;  // Q's rope part and its other part, K's two, V
 struct RopeQuantizeParams {
   RopeParams rope;  // positions and table
   RopeQuantizePart part[kRopeQuantizeParts];
-  const int64_t* slot;  // [tokens], negative: rows that are not paged become 0, nothing else; or null
+  const int64_t* slot;  // [tokens], negative: padding, rows that are not paged become 0; or null
   int64_t tokens, tokens_per_task;
 };
 

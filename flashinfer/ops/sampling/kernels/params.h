@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax, the samplers and the filters need to know. Freestanding.
+// Config and Params of softmax, the samplers and the filters. Freestanding.
 #pragma once
 #include <stdint.h>
 
@@ -19,14 +19,14 @@ struct SamplingConfig {
   friend constexpr bool operator==(const SamplingConfig&, const SamplingConfig&) = default;
 };
 
-/// A row may be cut into chunks: the tasks of phase 1 (a chunk each) leave exponentials relative to their block's
-/// maximum in `out` and maxima and sums of blocks in `blocks`; those of phase 2 scale. Phase 0 does both for whole
-/// rows. softmax on a GPU.
+/// A row may be split into chunks: the tasks of phase 1 (a chunk each) write exponentials relative to their block's
+/// maximum to `out` and maxima and sums of blocks to `blocks`; those of phase 2 scale. Phase 0 does both for whole
+/// rows. SoftmaxCudaConfig: softmax on a GPU.
 struct SoftmaxCudaConfig {
   DType dtype;        // of logits
   DType temperature;  // of the tensor, if there is one
-  short aligned;      // every row of logits and out begins at 16 bytes
-  int threads;        // of a block, which takes a row
+  short aligned;      // every row of logits and out is 16-byte aligned
+  int threads;        // of a block, which processes a row
 
   static constexpr const char* kName = "flashinfer::SoftmaxCudaConfig";
   template <class V>
@@ -39,7 +39,7 @@ struct SoftmaxCudaConfig {
   friend constexpr bool operator==(const SoftmaxCudaConfig&, const SoftmaxCudaConfig&) = default;
 };
 
-/// As SoftmaxParams; the host does not see the temperatures.
+/// As SoftmaxParams; temperatures are read by the kernel.
 struct SoftmaxCudaParams {
   const void* logits;
   float* out;
@@ -65,7 +65,7 @@ struct SoftmaxParams {
 struct RandomParams {
   const uint64_t *seed, *offset;
   int64_t seed_stride, offset_stride;
-  int64_t own_seed;  // every row has its seed: subsequence 0
+  int64_t own_seed;  // each row has its own seed: subsequence 0
 };
 
 /// Output row r reads row indices[r] of the input, and the thresholds of that row.
@@ -81,10 +81,10 @@ struct SamplingParams {
   const float* top_p;
   const float* min_p;
   int64_t top_k_stride, top_p_stride, min_p_stride;
-  int64_t joint;      // top_k and top_p on the probabilities as they are
+  int64_t joint;      // top_k and top_p both apply to the given probabilities
   int64_t logits;     // the input holds logits
-  float* surveys;     // of all output rows, made by tasks of a chunk each; null: each row makes its own
-  int64_t surveying;  // this launch makes the surveys
+  float* surveys;     // of all output rows, computed by tasks of a chunk each; null: each row computes its own
+  int64_t surveying;  // this launch computes the statistics
   float* scratch;     // of this task: sampling_words(v)
 };
 
@@ -96,11 +96,11 @@ struct GumbelParams {
   int64_t indices_wide, samples_wide;
   int64_t rows, v, rows_per_task, logits_stride;
   RandomParams random;
-  uint64_t* best;  // of chunks, when rows are cut: a key each; phase 1 makes them, phase 2 takes the best of a row
+  uint64_t* best;  // a key for each chunk, when rows are split; phase 1 computes them, phase 2 takes the best of a row
   int64_t phase;
 };
 
-/// Which elements stay: fewer than top_k above them, less than top_p above them.
+/// The kept elements: fewer than top_k above them, less than top_p above them.
 struct FilterParams {
   const void* input;
   void* out;
@@ -108,12 +108,13 @@ struct FilterParams {
   const int64_t* top_k;  // null: off
   const float* top_p;
   int64_t top_k_stride, top_p_stride;
-  int64_t mask;    // logits: -inf in place of the others; else probabilities: 0, and what stays is divided by its sum
+  int64_t
+      mask;  // logits: -inf in place of the others; else probabilities: 0, and the kept ones are divided by their sum
   float* scratch;  // of this task: filter_words(v)
 };
 
 // ---- on a GPU ----
-/// A block takes a row; values that the host would read are read by the kernel.
+/// A block processes a row; the kernel reads values that the CPU's host code would read.
 struct SampleCudaConfig {
   DType dtype;         // of the input
   unsigned char zero;  // no padding
@@ -132,15 +133,15 @@ struct Column {
   const void* data;  // null: the number
   int64_t stride;    // 0: one for all rows
   DType dtype;
-  uint8_t given;  // else the limit is off
-  int64_t whole;  // the number, of integers
-  float real;     // of others
+  uint8_t given;  // otherwise the limit is off
+  int64_t whole;  // the number, if an integer
+  float real;     // the number, otherwise
 };
 struct RandomCudaParams {
   Column seed, offset;
   int64_t own_seed;
 };
-/// As SamplingParams. Rows that `indices` names and the input has not give token 0, not valid.
+/// As SamplingParams. Rows of `indices` that the input does not have give token 0, not valid.
 struct SampleCudaParams {
   const void* input;
   const void* indices;
@@ -162,7 +163,7 @@ struct FilterCudaParams {
   int64_t mask;
 };
 
-/// Words of global memory a block: what is collected, its positions, and probabilities where the input holds logits.
+/// Words of global memory a block: collected elements, their positions, and probabilities where the input holds logits.
 constexpr int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 * 64 * (logits ? 3 : 2); }
 /// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each survey block.
 constexpr int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::survey_blocks(v) * 32; }
@@ -173,7 +174,7 @@ struct ChainArguments {
   const void* ids;
   int32_t* out;
   void *accepted, *emitted;             // read and written
-  int32_t *accepted_now, *emitted_now;  // counts after this call, of their own
+  int32_t *accepted_now, *emitted_now;  // counts of this call alone
   int64_t ids_wide, accepted_wide, emitted_wide, accepted_given, emitted_given;
   int64_t rows, n, v;
   int64_t draft_row, draft_step, target_row, target_step, ids_row, out_row;
@@ -189,8 +190,8 @@ struct ChainCudaParams : ChainArguments {
 constexpr int64_t chain_cuda_words(int64_t v) { return (v + 63) / 64 * 64; }
 
 namespace cpu {
-/// 4-byte words of a sampler's task: the survey, two more rows of block sums, what was collected, its survey, and the
-/// row as probabilities where the input holds logits.
+/// 4-byte words of a sampler's task: the statistics, two more rows of block sums, the collected elements, their
+/// statistics, and the row as probabilities where the input holds logits.
 inline int64_t sampling_words(int64_t v, bool logits) {
   return 2 * survey_words(v) + 4 * survey_blocks(v) + collect_words(v) + (logits ? v + 64 : 0);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing a token from a row: what the samplers do, written once for the CPU and the GPU. A machine M gives the passes
-// over a row (survey, what is above a value, collecting, the draw by running sums); each has one result for a row, bit
-// for bit, whichever machine makes it. What is between the passes is here, so the token does not depend on the back
-// end.
+// Sampling a token from a row, written once for the CPU and the GPU. A machine M provides the passes over a row
+// (statistics, elements above a value, collecting, the draw by running sums); each pass has one bitwise result for a
+// row on every machine. The steps between the passes are here, so the token does not depend on the back end.
 //
 // On a GPU all threads of a block run this code with the same values.
 #pragma once
@@ -12,7 +11,7 @@
 namespace flashinfer::sampling {
 using cpu::Above, cpu::Filter, cpu::Survey, cpu::survey_blocks;
 
-/// A call on a GPU: inlined at each use (13 of reject()) the steps took NVRTC a third of its time.
+/// Not inlined on a GPU: inlined at each use (13 of reject()) the steps took NVRTC a third of its time.
 #if defined(__CUDACC__)
 #define FI_SAMPLE_STEP __device__ __noinline__
 #define FI_SAMPLE_FN __device__ __forceinline__
@@ -31,7 +30,7 @@ struct Uniforms {
   constexpr float next() { return cpu::philox_uniform(seed, subsequence, offset++); }
 };
 
-/// A row (or what was collected of one) with its survey.
+/// A row (or the elements collected from one) with its statistics.
 template <class T>
 struct Surveyed {
   const T* x;
@@ -39,25 +38,25 @@ struct Surveyed {
   Survey s;
 };
 
-/// Memory of a row's task.
+/// Scratch of a row's task.
 struct Room {
-  Survey row, inner;  // of the row, of what was collected
-  float* sums[2];     // of what is above a value
+  Survey row, inner;  // of the row, of the collected elements
+  float* sums[2];     // of the elements above a value
   float* inner_sums[2];
-  float* values;  // collected, with their positions; together also room for kth_value()
+  float* values;  // collected, with their positions; together also space for kth_value()
   uint32_t* positions;
   float* probs;  // of logits
 };
 
-/// A row's thresholds, made plain.
+/// A row's thresholds with defaults resolved.
 struct Thresholds {
   int64_t k;     // n: off
   float p, min;  // infinity, 0: off
   bool has_k, has_min;
-  bool joint;  // top_k and top_p on the probabilities as they are
+  bool joint;  // top_k and top_p both apply to the given probabilities
 };
 
-/// Where the rejection loop stands: tokens above `low`, of `mass` in all, are drawn from.
+/// State of the rejection loop: tokens above `low`, of `mass` in all, are candidates.
 struct Loop {
   float low, high;
   double mass;
@@ -65,9 +64,9 @@ struct Loop {
   bool done;
 };
 
-/// Rejection: draw above `low`; accept when the filter allows what is above the drawn value; else raise `low` by
-/// bisection between the value and `high`. The interval shrinks each round, so it ends. Number i of the row's uniform
-/// numbers serves round i. Returns early, not done, once few elements are left above `low`.
+/// Rejection sampling: draws above `low`; accepts when the filter allows the mass above the drawn value; else raises
+/// `low` by bisection between the value and `high`. The interval shrinks each round, so it ends. Round i uses number i
+/// of the row's uniform numbers. Returns early, not done, once few elements are left above `low`.
 template <class M, class T>
 FI_SAMPLE_STEP void reject(const M& m, const Surveyed<T>& row, float* sums, float* const spare[2], const Filter& f,
                            Uniforms& u, bool may_leave, Loop& s) {
@@ -107,11 +106,11 @@ FI_SAMPLE_STEP int64_t draw_filtered(const M& m, const Surveyed<T>& row, const F
   float* const spare[2] = {r.sums[0], r.sums[1]};
   const float whole = static_cast<float>(scale);
   Loop s{0.0f, top > whole ? top : whole, mass, -1, false};
-  // The sums of the survey are needed once: they may be overwritten only when they are the row's own.
+  // The sums of the statistics are needed once: they may be overwritten only when they are the row's own.
   m.copy(spare[0], row.s.sums, survey_blocks(row.n));
   reject(m, row, spare[0], spare, f, u, true, s);
   if (s.done) return s.token;
-  // What is above `low` strictly: collected from the next float on.
+  // Elements strictly above `low`: collected from the next float on.
   const float next = cpu::key_value(cpu::value_key(s.low) + 1);
   const int64_t left = m.collect(row.x, row.n, next, row.s.tops, r.values, r.positions);
   const Surveyed<float> few{r.values, left, r.inner};
@@ -148,7 +147,7 @@ template <class M, class T>
 FI_SAMPLE_FN int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
   const int64_t blocks = survey_blocks(in.n);
   const double mass = m.total(in.s.sums, blocks);
-  if (!(mass > 0) || mass > kMostSum) return -1;  // NaN, infinite, nothing positive
+  if (!(mass > 0) || mass > kMostSum) return -1;  // NaN, infinite, or no positive element
   if (t.p <= 0.0f) return m.first_top(in.x, in.n);
   const auto from = [&](float least) {
     return m.collect(in.x, in.n, least > kLeastPositive ? least : kLeastPositive, in.s.tops, r.values, r.positions);
@@ -156,7 +155,7 @@ FI_SAMPLE_FN int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thres
   if (t.has_min) return draw_collected(m, from(m.top_of(in.s.tops, blocks) * t.min), kInfinite, u, r);
   const bool all = t.k >= in.n, any_mass = t.p > 1.0f;
   if (all && any_mass) {
-    const bool renormalised = !t.joint && t.has_k;  // the others take the probabilities as they are
+    const bool renormalised = !t.joint && t.has_k;  // the others use the given probabilities
     return m.draw(in.x, in.n, in.s.sums, 0.0f, static_cast<double>(m.next(u)) * (renormalised ? mass : 1.0));
   }
   const Filter f{all ? in.n + 1 : t.k, static_cast<double>(t.p)};
@@ -165,7 +164,7 @@ FI_SAMPLE_FN int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thres
   return draw_collected(m, from(m.kth_value(in.x, in.n, in.s, t.k, r.values, r.positions)), t.p, u, r);
 }
 
-/// Logits. "top_k_first": the k largest are kept, and only they need exponentials; otherwise the whole row does.
+/// Logits. "top_k_first": the k largest are kept, and only they need exponentials; otherwise the whole row.
 template <class M, class T>
 FI_SAMPLE_FN int64_t sample_logits(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
   if (!t.joint && t.k < in.n) {
@@ -193,7 +192,7 @@ FI_SAMPLE_FN void put_sample(void* samples, int64_t wide, int64_t r, int64_t id)
   else
     static_cast<int32_t*>(samples)[r] = static_cast<int32_t>(id);
 }
-/// A counter that the caller gave goes on from what it holds.
+/// A counter given by the caller is increased.
 FI_SAMPLE_FN int64_t add_count(void* counts, int64_t wide, int64_t given, int64_t r, int64_t n) {
   if (!given) return n;
   if (wide) return static_cast<int64_t*>(counts)[r] += n;

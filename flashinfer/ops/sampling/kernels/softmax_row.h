@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax of a row in two passes. The first leaves, for each block of 1024 elements, exp(x - the block's maximum) with
-// its maximum and sum: one visit to memory, the exponentials hidden behind it. The second scales by exp(the block's
-// maximum - the row's) / the row's sum, from the cache. Blocks lie at fixed places, so a row may be cut anywhere
+// Softmax of a row in two passes. The first computes, for each block of 1024 elements, exp(x - the block's maximum),
+// its maximum and its sum: one read from memory, which overlaps the exponentials. The second scales by exp(the block's
+// maximum - the row's) / the row's sum, from the cache. Blocks start at fixed places, so a row may be split anywhere
 // between them.
 #pragma once
 #include "flashinfer/kernels/common/select_scratch.h"
@@ -16,8 +16,8 @@ struct SoftmaxBlocks {
 };
 inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + survey_blocks(v)}; }
 
-/// top(p, n) is the maximum of a block, scaled(top) what s.tops keeps of it: its x / T; power(x, shift) is exp(x / T -
-/// shift / T) for vectors, shift the maximum.
+/// top(p, n) is the maximum of a block, scaled(top) is stored in s.tops: the maximum of x / T; power(x, shift) is exp(x
+/// / T - shift / T) for vectors, shift the maximum.
 template <class T, class Top, class Scaled, class Power>
 FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
                                     Top top_of, Scaled scaled, Power power) {
@@ -43,7 +43,7 @@ FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t
         });
   }
 }
-/// Elements [begin, end), begin at a block's, by exp() alone: what samplers draw from, which a GPU repeats operation by
+/// Elements [begin, end), begin at a block's, by exp() alone: for samplers, whose arithmetic a GPU repeats operation by
 /// operation.
 template <class T>
 FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s) {
@@ -51,7 +51,7 @@ FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t en
       x, y, begin, end, s, [](const T* p, int64_t n) { return max_row(p, n); }, [](float top) { return top; },
       [](Vec v, Vec shift) { return exp(v - shift); });
 }
-/// The same of x / T, by fewer operations, last bits differ.
+/// The same of x / T, with fewer operations; last bits differ.
 template <class T>
 FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t end, float inverse_temperature,
                                  const SoftmaxBlocks& s) {
@@ -63,8 +63,8 @@ FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t en
         [&](float top) { return top * inverse_temperature; },
         [&](Vec v, Vec shift) { return exp2_falling((v - shift) * by); });
   }
-  // x / T falls with x, is equal for all or infinite. A masked token stays masked at T = 0, where 0 * -inf would be
-  // NaN.
+  // x / T: a negative T reverses the order, others make all logits equal or infinite. A masked token stays masked at T
+  // = 0, where 0 * -inf would be NaN.
   const Vec low = splat(-__builtin_inff()), inverse = splat(inverse_temperature);
   const auto scaled = [&](Vec v) { return select(v == low, low, v * inverse); };
   const auto top_of = [&](const T* p, int64_t n) {
@@ -78,7 +78,7 @@ FI_VEC_INLINE void softmax_first(const T* x, float* y, int64_t begin, int64_t en
       [&](Vec v, Vec shift) { return exp(scaled(v) - shift); });
 }
 
-/// What blocks are scaled by, once all are there. Many at a time: one by one these exponentials took a tenth of a row
+/// Factors of the blocks, once all are known. Computed as vectors: one by one these exponentials took a tenth of a row
 /// of 131072 on two threads.
 struct SoftmaxScale {
   float top, inverse_sum;
@@ -102,7 +102,7 @@ FI_VEC_INLINE SoftmaxScale softmax_scale(const SoftmaxBlocks& s, int64_t v) {
   r.inverse_sum = sum == 0 ? 0.0f : static_cast<float>(1.0 / sum);
   return r;
 }
-/// begin is a block's.
+/// `begin` is at a block's start.
 FI_VEC_INLINE void softmax_second(float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
                                   const SoftmaxScale& scale) {
   const int64_t first = begin / kSurveyBlock, last = (end + kSurveyBlock - 1) / kSurveyBlock;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of one task of the top-k kernel. Freestanding.
+// Scratch size of one task of the top-k kernel. Freestanding.
 #pragma once
 #include "flashinfer/kernels/common/select_scratch.h"
 
 namespace flashinfer::cpu {
 
 inline constexpr int64_t kTopKRoom = 256;
-/// 4-byte words for rows of up to n elements: keys, room to rank few of them, what was collected, the survey.
+/// 4-byte words for rows of up to n elements: keys, space to rank few of them, collected elements, the statistics.
 inline int64_t top_k_words(int64_t n) { return 2 * (n + kTopKRoom) + collect_words(n) + survey_words(n); }
 
 }  // namespace flashinfer::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gated activations on the CPU: one pass, each element on its own.
+// Gated activations on the CPU, elementwise in one pass.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -7,11 +7,11 @@
 
 namespace flashinfer::cpu {
 
-// Where the result is rounded to 16 bits, short polynomials (fits of ours) do. Together their errors stay below 0.3 of
-// a unit in the last place: 1e-4 of the value for f16, 1.3e-3 for bf16, whose polynomials are shorter still.
+// Where the result is rounded to 16 bits, short polynomials of our own suffice. Their total error stays below 0.3 of a
+// unit in the last place: 1e-4 of the value for f16, 1.3e-3 for bf16, whose polynomials are shorter still.
 
 /// 2^x to 3e-6 of its value (bf16: 7.5e-5). vreduceps gives x - floor(x) and vscalefps multiplies by 2^floor(x);
-/// infinities need no care there.
+/// infinities need no special case.
 template <DType T>
 FI_VEC_INLINE Vec short_exp2(Vec x) {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -24,8 +24,8 @@ FI_VEC_INLINE Vec short_exp2(Vec x) {
 #endif
 }
 
-/// log2 of Phi(x) / (1 - Phi(x)), Phi the normal distribution function: x times a polynomial in x^2, from |x| = 6
-/// (bf16: 5) on a line. To 1.2e-4 for |x| < 4.6 and 1.2e-3 up to 6; bf16: 5e-4, 1.8e-3 up to 5.
+/// log2 of Phi(x) / (1 - Phi(x)), Phi the normal distribution function: x times a polynomial in x^2, linear from
+/// x| = 6 (bf16: 5) on. To 1.2e-4 for |x| < 4.6 and 1.2e-3 up to 6; bf16: 5e-4, 1.8e-3 up to 5.
 template <DType T>
 FI_VEC_INLINE Vec normal_logit2(Vec x) {
   constexpr float kF16[] = {2.301856041f,     0.10536163300f,     -3.158338077e-4f, -1.2051256656e-4f,
@@ -83,8 +83,8 @@ void act_and_mul(const ActParams& p, int64_t task) {
     }
     const T* gate = static_cast<const T*>(p.input) + in_at + rest * p.input_stride[0];
     const T* up = gate + p.d;
-    // The next row's place in both halves: two streams and the exponentials leave the hardware's prefetch behind (0.75
-    // of a memcpy without, 0.85 with).
+    // Prefetch the next row at the same place in both halves: two streams and the exponentials are too much for the
+    // hardware prefetcher (0.75 of a memcpy without, 0.85 with).
     const int64_t ahead = r + 1 < end ? p.input_stride[p.outer - 1] : 0;
     write_row(
         static_cast<T*>(p.out) + out_at + rest * p.out_stride[0], p.d,

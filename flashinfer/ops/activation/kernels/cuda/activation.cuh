@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gated activations on a GPU: each element on its own, one read of both halves and one write. A block takes a stretch
-// of one row: in blocks of a row the row's place is computed once, whatever the rank.
+// Gated activations on a GPU, elementwise: one read of both halves and one write. A block processes a section of one
+// row, so that the row's address is computed once in a block, whatever the rank.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -14,7 +14,7 @@ FI_GLOBAL_FN float activate(float x) {
   if constexpr (K == Activation::kSilu)
     return x / (1.0f + exp_fast(-x));
   else if constexpr (K == Activation::kGelu)
-    return 0.5f * x * erfcf(x * -0.70710678f);  // the lower tail keeps its digits
+    return 0.5f * x * erfcf(x * -0.70710678f);  // erfc keeps the relative precision of the lower tail
   else
     return x / (1.0f + exp_fast(x * -2.0f * 0.7978845608f * (1.0f + 0.044715f * x * x)));
 }
@@ -24,9 +24,9 @@ FI_GLOBAL_FN void act_and_mul(const ActParams& p) {
   using T = scalar_of_t<C.dtype>;
   constexpr int N = kPiece<T>;
   depend_wait();
-  // Rows and pieces in 32 bits: a 64-bit division is a call of some hundred instructions.
+  // 32-bit indices: a 64-bit division is a call of some hundred instructions.
   const uint32_t pieces = static_cast<uint32_t>((p.d + N - 1) / N), stretches = (pieces + C.threads - 1) / C.threads;
-  // Narrow rows share a block: all its threads have pieces.
+  // Narrow rows share a block, so that all its threads have work.
   constexpr uint32_t kThreads = C.threads;
   const uint32_t across = pieces < kThreads ? pieces : kThreads, together = kThreads / across;
   const uint32_t stretch = block_x() % stretches, r = block_x() / stretches * together + thread_x() / across;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode attention on the CPU: few rows (query heads) a key, so reading K and V is the limit and every element read
-// serves all query heads of its KV head (docs/attention-cpu.md has the counts). A work is some KV heads of one request
-// over some chunks; per block of 32 keys, head and token: products of q with K as it lies, softmax over the block,
-// products with V. Accumulation order: blocks of 32 keys from the request's first, states folded every kDecodeChunkKeys
-// keys in ascending order; inside a block a fixed order that depends on G, dims and types alone. So results do not
-// depend on batch mates, threads, works or page size.
+// Decode attention on the CPU: few query rows for each key, so reading K and V is the bottleneck, and every element
+// read is used by all query heads of its KV head (docs/attention-cpu.md has the numbers). A work item is some KV heads
+// of one request over some chunks. For each block of 32 keys, head and token: products of q with K, softmax over the
+// block, products with V. Accumulation order: blocks of 32 keys from the request's first; states are folded every
+// kDecodeChunkKeys keys in ascending order; inside a block a fixed order that depends on G, dims and types alone. So
+// results do not depend on other requests of the batch, threads, work items or page size.
 //
-// The keys that a row does not see take no part at all: their V is replaced by zeros, for 0 * NaN would be NaN.
+// Masked keys contribute nothing: their V rows are replaced by zeros, as 0 * NaN would be NaN.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/fused.h"
@@ -36,11 +36,11 @@ struct Decode {
   LogitsOf logits;
   int64_t tokens, width, token_rows = 0;
   int passes = 0;
-  bool codes, cells;   // what is multiplied: NVFP4 codes, rows of bf16 in passes of cells; neither: rows of f32
-  bool fused = false;  // rows become bf16 while they are multiplied
+  bool codes, cells;   // operands: NVFP4 codes, or rows of bf16 in passes of cells; neither: rows of f32
+  bool fused = false;  // rows are converted to bf16 during the products
   Pass pass[kDecodeRows];
   Range range[kMaxDecodeQueryTokens];
-  Block blocks[2];  // the one that is worked on and the next, `found` of which is the first key
+  Block blocks[2];  // the current block and the next one, whose first key is `found`
   int side = 0;
   int64_t found = -1;
   DecodeReader<C> in;
@@ -73,15 +73,15 @@ struct Decode {
       for (int k = 0; k < passes; ++k) pack(u, pass[k]);
   }
 
-  /// A unit is one token's G heads of one KV head; its rows of q, o are token_rows, of which pass k has [first, first +
-  /// width).
+  /// A unit is one token's G heads of one KV head. It has token_rows rows of q and o, of which pass k has [first, first
+  /// + width).
   int64_t units() const { return (w.head_end - w.head_begin) * tokens; }
   int64_t head_of(int64_t unit) const { return w.head_begin + unit / tokens; }
   float* o_of(int64_t unit, const Pass& a) const { return s.o + (unit * token_rows + a.first) * width; }
   uint32_t* q_of(int64_t unit, const Pass& a) const {
     return s.q + (unit * token_rows + a.first) * padded(p.head_dim_qk) / (kPairs ? 2 : 1);
   }
-  /// One a pass of cells, else one a row.
+  /// One a pass with cells, else one a row.
   float* s_of(int64_t unit, const Pass& a) const { return s.s + (unit * token_rows + a.first) * kDecodeKeys; }
   uint32_t* cell_of(int64_t unit, const Pass& a) const {
     return s.cell + (unit * token_rows + a.first) * kDecodeKeys / 2;
@@ -114,7 +114,7 @@ struct Decode {
   }
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-  /// run_keys with NVFP4 codes. Scales of keys that a token does not see are zeros: weights of 0, whatever the codes.
+  /// run_keys for NVFP4 codes. Scales of masked keys are zeros, so their weights are 0 whatever the codes.
   template <bool Values>
   void run_codes(const Block& at, int64_t h, int64_t begin, int64_t end, int64_t first) {
     const int64_t row = h * (Values ? p.v_stride_h : p.k_stride_h),
@@ -143,8 +143,7 @@ struct Decode {
 #endif
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
-  /// run_keys of a whole block that is converted on the way. Keys that are not seen are codes of zeros, under scales of
-  /// zero.
+  /// run_keys of a whole block that is converted during the products. Masked keys have codes and scales of zero.
   template <bool Values>
   void run_fused(const Block& at, int64_t h, int64_t first) {
     const Shown b = shown(first, 0);
@@ -207,7 +206,7 @@ struct Decode {
         return softmax<W, true>(logits, b, s_of(unit, a), running(unit, n), o_of(unit, a), width, cell_of(unit, a));
     softmax_rows<W>(b, unit, n, o_of(unit, a));
   }
-  /// f(integral constant W) for the width of pass `n`.
+  /// Calls f with the width W of pass `n` as a template argument.
   template <class F>
   void with_width(int n, F f) const {
     switch (pass[n].width) {
@@ -242,8 +241,7 @@ struct Decode {
             nullptr, static_cast<float>(first - token)};
   }
 
-  /// Products of one side of keys [begin, end) of a block, of all rows of head `h`. Keys that a token does not see are
-  /// zeros.
+  /// Products of K or V for keys [begin, end) of a block, all rows of head `h`. Masked keys are zeros.
   template <bool Values>
   void run_keys(const Block& at, int64_t h, int64_t begin, int64_t end, int64_t first) {
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
@@ -262,7 +260,7 @@ struct Decode {
       if (lo >= hi) continue;
       if (!ready) {
         const int64_t from = at.first > begin ? at.first : begin,
-                      to = at.first + at.count < end ? at.first + at.count : end;  // of all tokens
+                      to = at.first + at.count < end ? at.first + at.count : end;  // keys of all tokens
         if constexpr (T::kConvert) in.template convert<Values>(at, h, from, to);
         ready = true;
       }
@@ -293,10 +291,10 @@ struct Decode {
       }
     }
   }
-  /// All heads of a block, where they lie side by side. Reading 32 rows of 256 bytes head by head costs a fifth of the
-  /// bandwidth even without arithmetic (105 cycles for 512 bytes instead of 83); tiles of 8 keys are near the order of
-  /// memory, which the hardware's own prefetching follows (90). From 4 rows on, loading and storing outputs for each
-  /// tile costs as much; so do rows that are converted.
+  /// All heads of a block together, where they are adjacent in memory. Reading 32 rows of 256 bytes head by head costs
+  /// a fifth of the bandwidth even without arithmetic (105 cycles for 512 bytes instead of 83); tiles of 8 keys come
+  /// close to memory order, which the hardware prefetcher follows (90). From 4 rows on, loading and storing outputs for
+  /// each tile costs as much, and so do rows that are converted.
   void run_tiles(const Block& block, const Block* next, int64_t first) {
     constexpr int64_t tile = kPairs ? 8 : 16, parts = 2 * kDecodeKeys / tile;
     for (int64_t i = 0; i < parts; ++i) {
@@ -322,10 +320,11 @@ struct Decode {
     memset(s.o, 0, static_cast<size_t>(units() * token_rows * width) * 4);
     for (int64_t i = 0; i < units() * states(); ++i) s.running[i].reset();
     int64_t t = 0;
-    while (t < tokens && range[t].hi == 0) ++t;  // rows that see nothing come first (qo_len > kv_len)
+    while (t < tokens && range[t].hi == 0) ++t;  // rows without visible keys come first (qo_len > kv_len)
     if (t == tokens) return;
     const int64_t begin = chunk * kDecodeChunkKeys, limit = int64_t{w.chunk_end} * kDecodeChunkKeys;
-    const int64_t lo = range[t].lo, all = range[tokens - 1].hi < limit ? range[tokens - 1].hi : limit;  // of this work
+    const int64_t lo = range[t].lo,
+                  all = range[tokens - 1].hi < limit ? range[tokens - 1].hi : limit;  // of this work item
     const int64_t hi = all < begin + kDecodeChunkKeys ? all : begin + kDecodeChunkKeys;
     int64_t first = lo > begin ? lo / kDecodeKeys * kDecodeKeys : begin;
     if (first < hi && found != first) in.find(blocks[side], first, lo, all);
@@ -364,7 +363,7 @@ struct Decode {
     return {};
   }
 
-  /// What becomes of a chunk's states: left for the merge, written, or folded into the total.
+  /// Stores a chunk's states for the reduction, writes the outputs, or folds them into the total.
   void emit(int64_t chunk, bool single) {
     for (int64_t unit = 0; unit < units(); ++unit)
       for (int n = 0; n < passes; ++n)
@@ -408,7 +407,7 @@ struct Decode {
 
 }  // namespace attention
 
-/// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
+/// Task i >= 0: work[i]; then, when all are done, task -1 - i: merges[i].
 template <AttentionConfig C>
 void attention_decode_task(const AttentionParams& p, int64_t task) {
   using namespace attention;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing for the CPU kernel: q rows, K blocks (transposed: lanes are keys) and V blocks (lanes are dims), as 4-byte
+// Packing for the tile kernel: q rows, K blocks (transposed: lanes are keys) and V blocks (lanes are dims), as 4-byte
 // cells that hold one f32 or, with a BF16 dot product, two bf16 of neighbouring dims (q, K) or neighbouring keys (P,
 // V).
 #pragma once
@@ -27,7 +27,7 @@ FI_VEC_INLINE Vec load_n(Fp4Row r, int64_t n) {  // a cache's dims are a multipl
   return n > 0 ? load(r) : zero();
 }
 
-/// How a cache of type D is addressed: elements, or bytes of NVFP4, and what stands for a row.
+/// Address arithmetic of a cache of type D: elements, or bytes of NVFP4, and the row type.
 template <DType D>
 struct Cache {
   using Element = scalar_of_t<D>;
@@ -41,7 +41,7 @@ struct Cache<DType::kF4E2M1x2> {
   static Row row(const uint8_t* x, const uint8_t* scales) { return {x, scales}; }
 };
 
-/// `Elements`: q and K are changed one by one on the way, so they go through f32.
+/// `Elements`: q and K are transformed element by element while packing, so they pass through f32.
 template <AttentionConfig C, bool Elements = false>
 struct Types {
   using Q = scalar_of_t<C.q>;
@@ -58,12 +58,12 @@ struct Types {
   static constexpr int kPerCell = kPairs ? 2 : 1;
 };
 
-/// Rows that the next block will read. Their lines are asked for a few at a time between register tiles: in bursts they
-/// would fill the miss queue and stall. To L2 (T1), as L1 is full of packed cells.
+/// Rows of the next block. A few of their lines are prefetched between register tiles: bursts would fill the miss queue
+/// and stall. Into L2 (T1), as L1 is full of packed cells.
 struct Ahead {
   const char* rows[2 * kTileKeys];
   int64_t bytes = 0, at = 0, d = 0, count = 0;
-  /// As many lines as the whole, asked for in `parts`.
+  /// Lines to prefetch in each of `parts` calls.
   int64_t each(int64_t parts) const { return count * ((bytes + 63) / 64) / parts + 1; }
   void ask(int64_t lines) {
     for (; lines > 0 && at < count; --lines) {
@@ -74,7 +74,7 @@ struct Ahead {
   }
 };
 
-/// Cells of a row of `dim` elements.
+/// Number of cells of a row of `dim` elements.
 template <class T>
 constexpr int64_t cells(int64_t dim) {
   return (dim + T::kPerCell - 1) / T::kPerCell;
@@ -146,7 +146,7 @@ FI_VEC_INLINE __m512i load_cells(R x, int64_t n) {
   }
 }
 
-/// out[cell][kBlockKeys] = K rows transposed; whole groups of 16 keys, `keys` of them wanted.
+/// out[cell][kBlockKeys] = K rows transposed; whole groups of 16 keys, of which `keys` are needed.
 template <class T, class R>
 inline void pack_k(const R* rows, int64_t keys, int64_t dim, uint32_t* out) {
   constexpr int64_t kElems = 16 * T::kPerCell;
@@ -193,8 +193,8 @@ inline void pack_q(const typename T::Q* x, int64_t dim, uint32_t* out) {
   }
 }
 
-/// out[key / kPerCell][padded(dim)]: a cell holds dim d of one key, or of two neighbouring keys. False when a value is
-/// infinite or NaN: found by a multiplication with 0 of what is loaded anyway.
+/// out[key / kPerCell][padded(dim)]: a cell holds dim d of one key, or of two neighbouring keys. Returns false when a
+/// value is infinite or NaN, found by multiplying the loaded values by 0.
 template <class T, class R>
 inline bool pack_v(const R* rows, int64_t keys, int64_t dim, uint32_t* out) {
   const int64_t width = padded(dim);
@@ -230,7 +230,7 @@ inline bool pack_v(const R* rows, int64_t keys, int64_t dim, uint32_t* out) {
   return !any(is_nan(odd));
 }
 
-/// Packed V without the keys whose bits are 0: hidden keys' values become 0.
+/// Copies packed V with the values of masked keys (bits of 0) set to 0.
 template <class T>
 inline void hide_v(const uint32_t* v, int64_t keys, int64_t width, const uint64_t* visible, uint32_t* out) {
   for (int64_t j = 0; j < keys; j += T::kPerCell, v += width, out += width) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on the CPU for many rows, paged and not: the tile kernel (few rows: kernels/cpu/decode.h). A task is a tile
-// of rows of one KV head. Per block of 128 keys: pack K and V, then for 6 rows at a time multiply and turn logits to
-// weights, then for 6 rows at a time accumulate outputs. The order in which an output is summed is params.h's and
-// nothing else's. Counts and measurements: docs/attention-cpu.md.
+// Attention on the CPU for many rows, paged or not: the tile kernel (for few rows: kernels/cpu/decode.h). A task is a
+// tile of rows of some KV heads. For each block of 128 keys: pack K and V, then for 6 rows at a time multiply and turn
+// logits into weights, then for 6 rows at a time accumulate outputs. The summation order of an output is that of
+// params.h and depends on nothing else. Numbers: docs/attention-cpu.md.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/attention/kernels/cpu/variant.h"
@@ -10,7 +10,7 @@
 namespace flashinfer::cpu {
 namespace attention {
 
-/// The parts of AttentionParams::scratch.
+/// Layout of AttentionParams::scratch.
 struct Scratch {
   uint32_t *q, *k, *v, *v_seen, *p;
   float *s, *o, *total, *l, *m, *rotated;
@@ -55,7 +55,7 @@ struct Tile {
   Logits logits;
   int64_t local, rows, width, q_cells;  // rows of a head, of all heads; row i belongs to head i / local
   bool dense;                           // a row sees all keys of its range
-  bool finite;                          // V of the packed block
+  bool finite;                          // V of the packed block has no infinity or NaN
   Range range[kTileRows];               // of the rows of one head
   int32_t tokens[kTileRows], heads[kTileRows];
   Rows<KV> here[kHalves], next[kHalves];
@@ -85,7 +85,7 @@ struct Tile {
         if (++head == r.group) head = 0, ++token;
       }
     }
-    // Rows lie far apart, where the hardware does not follow.
+    // Rows are far apart, so the hardware prefetcher does not help.
     constexpr int64_t kAhead = 48;
     const int64_t bytes = p.head_dim_qk * static_cast<int64_t>(sizeof(typename T::Q));
     for (i = 0; i < rows; ++i) {
@@ -112,7 +112,7 @@ struct Tile {
     }
   }
 
-  /// Sets what to prefetch while head `h` is worked on: the rows of the next head, or of the next block.
+  /// Selects the prefetches during head `h`: the rows of the next head, or of the next block.
   void look_ahead(int64_t h, bool more) {
     ahead.at = ahead.d = ahead.count = 0;
     const bool same = h + 1 < w.head_end;
@@ -127,8 +127,8 @@ struct Tile {
       }
   }
 
-  /// Packs K and V of one head and 64 keys. Slots that hold no visible key are taken from zeros, so that unused slots
-  /// of a page are never read.
+  /// Packs K and V of one head and 64 keys. Slots without a visible key are packed as zeros, so that unused slots of a
+  /// page are never read.
   void pack_half(const Rows<KV>& at, int64_t start, int64_t kv_head, uint32_t* k_out, uint32_t* v_out) {
     typename T::Row k[kBlockKeys], v[kBlockKeys];
     const int64_t end = at.first + at.count;
@@ -157,7 +157,8 @@ struct Tile {
     finite &= pack_v<T>(v, end, p.head_dim_vo, v_out);
   }
 
-  /// What row i sees of the block at `first`, in its logits' own buffer: transforms and masks. Null: all keys.
+  /// Applies transforms and masks to the logits of row i of the block at `first`, in place. Returns the bits of visible
+  /// keys; null: all.
   const uint64_t* see(int64_t i, Range visible, int64_t first, float* row) {
     uint64_t* bits = s.seen + i * kHalves;
     if (dense && visible.lo <= first && visible.hi >= first + kTileKeys) {
@@ -178,7 +179,8 @@ struct Tile {
     return nullptr;
   }
 
-  /// Weights of rows [i, i + n), which see keys up to `end`, of the packed block at `first`.
+  /// Softmax weights of rows [i, i + n) over the packed block at `first`; keys from `end` on are masked for all of
+  /// them.
   void weigh(int64_t first, int64_t i, int64_t n, int64_t end, const Range* visible) {
     for (int64_t x = 0; x * kBlockKeys < end; ++x) {
       const int64_t columns = end - x * kBlockKeys < kBlockKeys ? round_up(end - x * kBlockKeys, 32) : kBlockKeys;
@@ -202,15 +204,15 @@ struct Tile {
     }
   }
 
-  /// Outputs of rows [i, i + n) of the packed block, of which they see keys up to `end`.
+  /// Accumulates outputs of rows [i, i + n) over the packed block; keys from `end` on are masked for all of them.
   void accumulate(int64_t i, int64_t n, int64_t end) {
     if (finite) {
       product_rows<T::kPairs>(n, s.p + i * kPCells, kPCells, s.v, width, s.o + i * width, width, cells<T>(end), width,
                               true);
       return;
     }
-    // 0 * infinity is NaN: a row must not even multiply a hidden key's value. The sums are those of the line above, in
-    // its order.
+    // 0 * infinity is NaN, so the value of a masked key must not be multiplied at all. Sums and order are those of the
+    // product above.
     for (int64_t x = i; x < i + n; ++x) {
       hide_v<T>(s.v, kTileKeys, width, s.seen + x * kHalves, s.v_seen);
       product_rows<T::kPairs>(1, s.p + x * kPCells, kPCells, s.v_seen, width, s.o + x * width, width, cells<T>(end),
@@ -218,7 +220,7 @@ struct Tile {
     }
   }
 
-  /// Rows [r0, r1) of one head against the packed block at key `first`.
+  /// Rows [r0, r1) of one head times the packed block at key `first`.
   void multiply_block(int64_t first, int64_t r0, int64_t r1) {
     const Range* visible = range - r0 / local * local;
     const int64_t lines = ahead.each(2 * ((r1 - r0 + kMaxRows - 1) / kMaxRows));
@@ -239,7 +241,7 @@ struct Tile {
     memset(s.o, 0, static_cast<size_t>(rows * width) * 4);
     const int64_t begin = chunk * kChunkKeys, end = begin + kChunkKeys;
     int64_t r0 = 0;
-    while (r0 < local && range[r0].hi == 0) ++r0;  // rows that see nothing come first (qo_len > kv_len)
+    while (r0 < local && range[r0].hi == 0) ++r0;  // rows without visible keys come first (qo_len > kv_len)
     if (r0 == local) return;
     const int64_t lo = range[r0].lo, hi = range[local - 1].hi < end ? range[local - 1].hi : end;
     int64_t first = lo > begin ? lo / kTileKeys * kTileKeys : begin;
@@ -328,7 +330,7 @@ void merge(const AttentionParams& p, const SplitKvReduction& g) {
 }
 }  // namespace attention
 
-/// Task i >= 0: works[i]; then, when all are done, task -1 - i: merges[i].
+/// Task i >= 0: work[i]; then, when all are done, task -1 - i: merges[i].
 template <AttentionConfig C, class H = attention::NoHooks>
 void attention_task(const AttentionParams& p, int64_t task) {
   if (task >= 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU kernels share: where the rows and keys of a request lie, which keys a row sees, the state of a row, how
-// chunks are folded and how a row is written.
+// Code shared by the CPU kernels: addresses of the rows and keys of a request, visible keys, the state of a row,
+// folding of chunks, and writing of outputs.
 #pragma once
 #include <math.h>
 
@@ -22,8 +22,8 @@ struct State {
   float m, l, lse;
 };
 
-/// x * factor + base with one rounding on every target: near -2.5e5 the rounding of the product alone would move an
-/// exponent by 0.01.
+/// x * factor + base with one rounding on every target: near -2.5e5 rounding the product alone would shift an exponent
+/// by 0.01.
 FI_VEC_INLINE Vec exponent(Vec x, Vec factor, Vec base) {
 #if defined(__AVX512F__) || defined(__AVX2__)
   return fma(x, factor, base);
@@ -35,10 +35,10 @@ FI_VEC_INLINE Vec exponent(Vec x, Vec factor, Vec base) {
 #endif
 }
 
-/// 2^t for probabilities, t <= 8 or -inf: relative error 2.6e-6 (f32: 9.1e-8), where a bf16 keeps 2e-3. exp.h's is
-/// exact to 1.3 ulp and costs more terms, a clamp and a rounding; here -inf passes through vreduceps as 0 and makes
-/// vscalefps 0. vscalefps takes the floor of its exponent, so that the fraction above it spares a subtraction; in f32
-/// the longer interval would cost a term.
+/// 2^t for probabilities, t <= 8 or -inf: relative error 2.6e-6 (f32: 9.1e-8), where a bf16 has 2e-3. exp.h's exp2 is
+/// good to 1.3 ulp and costs more terms, a clamp and a rounding; here -inf passes through vreduceps as 0 and vscalefps
+/// makes it 0. vscalefps takes the floor of its exponent, so the fraction in [0, 1) saves a subtraction; in f32 the
+/// longer interval would cost a term.
 template <bool Pairs>
 FI_VEC_INLINE Vec probability(Vec t) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
@@ -62,7 +62,7 @@ FI_VEC_INLINE Vec probability(Vec t) {
 #endif
 }
 
-/// Where the rows of a request lie.
+/// Rows and keys of a request.
 struct Request {
   int64_t q_first, qo_len, kv_len, offset, group;  // offset = kv_len - qo_len
   Request(const AttentionParams& p, int64_t b) {
@@ -74,7 +74,7 @@ struct Request {
   }
 };
 
-/// Keys that row `token` may see before a custom mask: [lo, hi).
+/// Keys [lo, hi) that row `token` may see before a custom mask.
 struct Range {
   int32_t lo, hi;
 };
@@ -90,7 +90,8 @@ inline uint64_t visible_bits(const AttentionParams& p, const Request& r, int64_t
                              int64_t first) {
   uint64_t bits = low_bits(range.hi - first) & ~low_bits(range.lo - first);
   if (!bits) return 0;
-  if (p.prefix_len) {  // a window hides from the left, items from the end of the prefix to the row's own delimiter
+  if (p.prefix_len) {  // a window masks from the left, multi-item scoring from the end of the prefix to the row's own
+                       // delimiter
     const int64_t prefix = p.prefix_len[b], at = token + r.offset;
     if (at >= prefix) {
       const int64_t distance = at - prefix < p.token_pos_len ? p.token_pos[b * p.token_pos_len + at - prefix] : 0;
@@ -115,7 +116,7 @@ template <class KV>
 struct Rows {
   const KV *k[kBlockKeys], *v[kBlockKeys];
   const uint8_t *k_sf[kBlockKeys], *v_sf[kBlockKeys];  // NVFP4 only
-  int64_t first, count;  // keys [first, first + count) of the block exist and are visible to somebody
+  int64_t first, count;  // keys [first, first + count) of the block exist and are visible to some row
 
   /// Keys [lo, hi) of the block that starts at `start`.
   void find(const AttentionParams& p, int64_t b, int64_t start, int64_t lo, int64_t hi) {
@@ -145,8 +146,8 @@ struct Rows {
   }
 };
 
-/// Adds a later chunk to the total of a row. The first one with keys is taken as it is.
-template <bool Softmax = true>  // without: chunks are added
+/// Adds a later chunk to the total of a row. The first chunk with keys is copied.
+template <bool Softmax = true>  // without softmax: chunks are added
 inline void fold(float* total, State& t, const float* o, State s, float factor, int64_t width) {
   if (s.m == -INFINITY) return;
   if (t.m == -INFINITY) {
@@ -165,7 +166,7 @@ inline void fold(float* total, State& t, const float* o, State s, float factor, 
   t = {top, t.l * wa + s.l * wb, t.lse * wa + s.lse * wb};
 }
 
-/// One row of outputs, times `weight`. Adding 0 makes -0 (from underflow) +0.
+/// Writes one row of outputs, times `weight`. Adding 0 makes -0 (from underflow) +0.
 template <class O>
 inline void store_row(const AttentionParams& p, int64_t token, int64_t head, const float* o, Vec weight) {
   O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;
@@ -175,7 +176,7 @@ inline void store_row(const AttentionParams& p, int64_t token, int64_t head, con
   if (d < dim) store_n(out + d, fma(load(o + d), weight, zero()), dim - d);
 }
 
-/// o / l in the output's dtype; zeros and -inf (with a sink: its logit) for a row that saw nothing.
+/// o / l in the output's dtype; zeros and -inf (with a sink: its logit) for a row without visible keys.
 template <class O>
 inline void finish(const AttentionParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
   const bool empty = s.m == -INFINITY;
@@ -194,8 +195,8 @@ inline void finish(const AttentionParams& p, int64_t token, int64_t head, const 
   if (p.lse) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse * p.lse_factor;
 }
 
-/// After all works: folds the states of the chunks of one merge, in ascending order, and writes each row by
-/// write(request, token of q, head, output, state). `total`: room for one row.
+/// After all work items: folds the states of the chunks of one merge, in ascending order, and writes each row with
+/// write(request, token of q, head, output, state). `total`: space for one row.
 template <bool Softmax, class Write>
 void merge_chunks(const AttentionParams& p, const SplitKvReduction& g, float* total, float factor, Write write) {
   const Request r(p, g.request);

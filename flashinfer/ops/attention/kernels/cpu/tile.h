@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two inner loops of the CPU kernel: a register-tiled product of packed cells, and one row of online softmax.
+// The two inner loops of the tile kernel: a register-tiled product of packed cells, and one row of online softmax.
 #pragma once
 #include "flashinfer/kernels/cpu/tile.h"
 #include "flashinfer/ops/attention/kernels/cpu/pack.h"
@@ -15,12 +15,12 @@ inline constexpr int kMaxRows = 4, kMaxCols = 2;
 #endif
 static_assert(kMaxRows <= 8);  // rows of the logits buffer
 
-/// What a caller does once a cell of a product, beside the arithmetic.
+/// Callback once a cell of a product, used for prefetching.
 struct Nothing {
   void operator()() const {}
 };
-/// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..], n >= 1; keep = 0 takes c as 0 whatever it holds. One
-/// chain per element, ascending in cells.
+/// c[MR][NV vectors] = c * keep + a[MR][n cells] * b[n cells][..], n >= 1; keep = 0 ignores the old c. One chain per
+/// element, ascending in cells.
 template <bool Pairs, int MR, int NV, class Each = Nothing>
 inline void product(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb, float* c, int64_t ldc, int64_t n,
                     float keep, Each each = {}) {
@@ -107,7 +107,7 @@ FI_VEC_INLINE Mask lanes_of(uint64_t word, int first) {
 #endif
 }
 
-/// How raw dot products become logits. Plain: the maximum is taken of the raw products and `factor` folded into the
+/// How dot products become logits. Plain: the maximum is taken of the dot products and `factor` is applied in the
 /// exponent, so that logits near -2.5e5 lose nothing to rounding. Otherwise `x` is transformed to log2 units first and
 /// factor is 1.
 struct Logits {
@@ -132,7 +132,8 @@ inline void transform(const Logits& t, float* s, int64_t keys, float bias, float
   }
 }
 
-/// Neighbours first. Not a loop over steps: g++ 12 keeps its array in memory, which took a third of the softmax.
+/// Combines neighbours first. Not a loop over steps: g++ 12 keeps its array in memory, which took a third of the
+/// softmax.
 template <int N>
 FI_VEC_INLINE Vec add_all(const Vec* x) {
   if constexpr (N == 1)
@@ -141,11 +142,11 @@ FI_VEC_INLINE Vec add_all(const Vec* x) {
     return add_all<N / 2>(x) + add_all<N / 2>(x + N / 2);
 }
 
-/// State of a row: `m` the maximum that exponents are relative to, `l` the lanes of the denominator: of the
-/// probabilities as they enter the product (rounded with bf16 cells), then of the exact ones, which the LSE wants. `m`
-/// lags behind the true maximum while no lane of a block's probabilities sums to more than 2^8: that spares most
-/// rescaling, and finding the maximum. Turns logits s[N] into probabilities `cell` (bf16 or f32) and updates the state;
-/// `o` has `width` floats. Bit j of visible: key j.
+/// One row of online softmax: turns logits s[N] into probabilities `cell` (bf16 or f32) and updates the state. `m`: the
+/// maximum that exponents are relative to. It lags behind the true maximum as long as no lane of a block's
+/// probabilities sums to more than 2^8, which avoids most rescaling and maximum searches. `l`: lanes of the
+/// denominator, of probabilities as rounded for the product (bf16 cells), then of exact ones, for the LSE. `o` has
+/// `width` floats. Bit j of visible: key j.
 template <bool Pairs, int N = kBlockKeys>
 __attribute__((noinline)) void softmax_row(const float* s, const uint64_t* visible, float factor, float& m, float* l,
                                            float* o, int64_t width, uint32_t* cell) {
@@ -171,13 +172,13 @@ __attribute__((noinline)) void softmax_row(const float* s, const uint64_t* visib
 #pragma GCC unroll 32
     for (int j = 1; j < kN; ++j) high = max(x[j], high), nan = nan | is_nan(x[j]);
     const float top = reduce_max(high);
-    if (!fresh) {  // else all of them are 0
+    if (!fresh) {  // otherwise all of them are 0
       const float down = exp2((m - top) * factor);
       for (int64_t d = 0; d < width; d += Vec::kLanes) store(o + d, load(o + d) * splat(down));
       store(l, load(l) * splat(down));
       if constexpr (Pairs) store(l + 16, load(l + 16) * splat(down));
     }
-    m = top == -INFINITY && any(nan) ? 0.0f : top;  // a NaN in q or K must not pass for an empty row
+    m = top == -INFINITY && any(nan) ? 0.0f : top;  // a NaN in q or K must not look like an empty row
     exponentiate(splat(m == -INFINITY ? 0.0f : -m * factor));
   }
   if constexpr (Pairs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a custom variant enters the CPU kernel. NoHooks compiles to nothing.
+// Connects a custom variant to the CPU kernel. NoHooks compiles to nothing.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/rows.h"
 #include "flashinfer/ops/attention/kernels/variant.h"
@@ -26,8 +26,8 @@ struct Hooks : AttentionVariantHooks<P, V> {
         variant(static_cast<const P&>(p), static_cast<uint32_t>(b), nullptr),
         batch(static_cast<uint32_t>(b)) {}
 
-  /// Of the exponents. Rows are kept relative to their greatest logit, so that a factor of 0 or below is applied to the
-  /// logits instead.
+  /// Factor of the exponents. Rows are kept relative to their greatest logit, so a factor of 0 or below is applied to
+  /// the logits instead.
   float factor() const { return kSoftmax && variant.sm_scale_log2 > 0 ? variant.sm_scale_log2 : 1.0f; }
 
   void query(float* x, int64_t n) const {
@@ -39,8 +39,8 @@ struct Hooks : AttentionVariantHooks<P, V> {
       for (int64_t i = 0; i < n; ++i) x[i] = variant.KeyTransform(params, x[i]);
   }
 
-  /// Logits s[64] of one row against the keys from `first`; clears the bits that LogitsMask hides, and transforms the
-  /// others (in a loop that can be a vector where all are seen).
+  /// Logits s[64] of one row for the keys from `first`; clears the bits that LogitsMask hides, and transforms the other
+  /// logits (in a vectorisable loop when all are visible).
   void logits(float* s, uint64_t& visible, int64_t token, int64_t first, int64_t head, int64_t kv_head) const {
     const uint32_t row = static_cast<uint32_t>(token), k = static_cast<uint32_t>(first),
                    h = static_cast<uint32_t>(head), g = static_cast<uint32_t>(kv_head);
@@ -60,8 +60,8 @@ struct Hooks : AttentionVariantHooks<P, V> {
       for (int j = 0; j < kBlockKeys; ++j) s[j] *= variant.sm_scale_log2;
   }
 
-  /// One row of outputs in place: the sum of weighted values `o`, its maximum `m` (in exponents of 2) and denominator
-  /// `d`. A row that saw nothing is zeros unless update_m_d gives it a denominator.
+  /// Transforms one row of outputs in place: the sum of weighted values `o`, its maximum `m` (in exponents of 2) and
+  /// denominator `d`. A row without visible keys is zeros unless update_m_d gives it a denominator.
   void output(float* o, int64_t n, int64_t token, int64_t head, float& m, float& d, float v_scale) const {
     const uint32_t row = static_cast<uint32_t>(token), h = static_cast<uint32_t>(head);
     float rescale = 1.0f;
@@ -76,7 +76,7 @@ struct Hooks : AttentionVariantHooks<P, V> {
   }
 };
 
-/// What a variant makes of a row. The LSE of one without softmax has no meaning: NaN, so that nobody merges by it.
+/// Finishes a row of a variant. Without softmax the LSE has no meaning and is NaN, so that a merge by it fails visibly.
 template <class O, class H>
 inline void finish_custom(const H& hooks, const AttentionParams& p, const Request& r, int64_t token, int64_t head,
                           float* o, State s, float factor) {
@@ -97,7 +97,7 @@ inline void finish_custom(const H& hooks, const AttentionParams& p, const Reques
   }
 }
 
-/// A row whose weights are the logits themselves: cells of the product, no maximum, no denominator.
+/// A row whose weights are the logits themselves: converted to cells of the product, no maximum, no denominator.
 template <bool Pairs>
 inline void weights_row(const float* s, uint64_t visible, uint32_t* cell) {
   for (int j = 0; j < kBlockKeys; ++j) {

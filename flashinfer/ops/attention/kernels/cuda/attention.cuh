@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on tensor cores, FlashAttention-2's loop: Q stays in shared memory, K and V come in tiles of 64 keys by
-// cp.async, S and P stay in registers. One source for prefill (each warp 16 rows) and decode (16 rows, four warps share
-// them and divide the keys).
+// Attention on tensor cores, FlashAttention-2's loop: Q stays in shared memory, K and V arrive in tiles of 64 keys by
+// cp.async, S and P stay in registers. One source for prefill (16 rows a warp) and decode (16 rows shared by four
+// warps, which divide the keys).
 //
 //   K0, V0 in flight | wait K | S = Q K | barrier, K next | softmax | wait V | O += P V | barrier, V next | ...
 //
-// so that the next K travels under softmax and P V, the next V under S. Rows of shared memory are swizzled: ldmatrix
-// reads 8 rows in one pass.
+// The copy of the next K overlaps softmax and P V, that of the next V overlaps S. Rows of shared memory are swizzled:
+// ldmatrix reads 8 rows without bank conflicts.
 #pragma once
 #include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/mma.h"
@@ -18,8 +18,7 @@ namespace attn {
 using flashinfer::attention::cuda_pitch;
 using flashinfer::attention::kCudaKeys;
 
-/// Shared memory: Q, K, V; when the loop is over, f32 outputs of all warps in their place; then maxima and
-/// denominators.
+/// Shared memory: Q, K, V; after the loop, f32 outputs of all warps in their place; then maxima and denominators.
 template <AttentionCudaConfig C>
 struct Layout {
   static constexpr int kWarps = C.threads / 32, kRows = C.rows();
@@ -30,12 +29,12 @@ struct Layout {
   static constexpr int kBytes = kState + kWarps * 16 * 2 * 4;
 };
 
-/// Pieces of 16 bytes of a row that products read; the last one may lie beyond the row, and is zeros.
+/// 16-byte pieces of a row that products read; the last one may lie beyond the row and is zeros.
 constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(dim + 15) / 16 * 2; }
 
-/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are dealt to rows
-/// by their pitch, mostly a power of two, so that a thread keeps its column and rows are few registers; those beyond
-/// the row have nothing to do. Eight copies at once: with the sixteen of D 256 registers were spilled.
+/// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are assigned to
+/// rows by the pitch, mostly a power of two, so that a thread keeps its column and row addresses need few registers;
+/// those beyond the row are idle. Eight copies at once: sixteen at D 256 spilled registers.
 template <AttentionCudaConfig C, int kRows, int kDim, class F>
 FI_GLOBAL_FN void own_pieces(F f) {
   constexpr uint32_t kPieces = cuda_pitch(kDim) / 8, kAll = kRows * kPieces;
@@ -71,7 +70,7 @@ FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, co
   });
 }
 
-/// A variant's transform of elements, by the thread that copied them and has waited for them; rounded to T again.
+/// Applies a variant's transform to elements, in the thread that copied them and waited for them; rounds to T again.
 template <AttentionCudaConfig C, int kRows, class T, class F>
 FI_GLOBAL_FN void transform_own(T* tile, F f) {
   own_pieces<C, kRows, C.dqk>([&](uint32_t row, uint32_t piece) {
@@ -84,7 +83,7 @@ FI_GLOBAL_FN void transform_own(T* tile, F f) {
   });
 }
 
-/// Where this warp's rows and keys lie.
+/// This warp's part of the tile.
 struct Place {
   uint32_t row, key;  // first row in the tile of rows; first key in the tile of keys
 };
@@ -94,7 +93,7 @@ template <AttentionCudaConfig C, int kBlocks, class T>
 FI_GLOBAL_FN void logits(Acc (&s)[kBlocks], const T* q, const T* k, Place at) {
   constexpr uint32_t kPieces = cuda_pitch(C.dqk) / 8;
   // NVRTC 13.5: with the sixteen steps of D 256 sm_80 spills 64 bytes, with eight none. D 64 in blocks of 256 threads
-  // takes sm_80 128 registers with one step, room for two blocks an SM, and 158 with all four.
+  // takes 128 registers on sm_80 with one step, which allows two blocks an SM, and 158 with all four.
   constexpr int kSteps = C.dqk <= 64 ? 1 : 8;
 #pragma unroll
   for (int n = 0; n < kBlocks; ++n) s[n] = {};
@@ -141,8 +140,7 @@ struct RowState {
   float slope[2];
 };
 
-/// The logits of a variant: what LogitsTransform makes of those that are seen. Without softmax they are weights, and P
-/// at once.
+/// Logits of a variant: LogitsTransform of the visible ones. Without softmax they are the weights, so this gives P.
 template <class H, int kBlocks>
 FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const H& hooks, const Seq& seq, int32_t first,
                                 int32_t end, bool check) {
@@ -161,12 +159,12 @@ FI_GLOBAL_FN void custom_logits(Acc (&s)[kBlocks], RowState& st, const H& hooks,
       }
 }
 
-/// S becomes P; O and l are rescaled to the new maxima. `check`: some row may not see some key of the tile.
+/// S becomes P; O and l are rescaled to the new maxima. `check`: some key of the tile may be masked for some row.
 template <AttentionCudaConfig C, class H, int kBlocks>
 FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p,
                                const H& hooks, const Seq& seq, int32_t first, int32_t end, bool check) {
-  // Nearly always an exponent of 2 is the product times a constant, which joins the subtraction of the maximum in one
-  // instruction.
+  // Nearly always an exponent of 2 is the product times a constant, which is fused with the subtraction of the maximum
+  // into one instruction.
   const bool special = !H::kCustom && (p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
   float factor = special ? 1.0f : p.scale * kLog2e;
   if constexpr (H::kCustom) {
@@ -208,7 +206,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
   }
 }
 
-/// f32 outputs through shared memory: warps of the same rows are added, then rows leave in whole sectors. 32-byte
+/// f32 outputs through shared memory: warps of the same rows are added, then rows are written in whole sectors. 32-byte
 /// groups of a row are permuted by the row, so that neither side has bank conflicts.
 template <AttentionCudaConfig C, class H>
 FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const AttentionParams& p, const H& hooks,
@@ -250,7 +248,7 @@ FI_GLOBAL_FN void write_rows(const Acc (&o)[kColumns<C>], RowState& st, const At
   }
 }
 
-/// One tile of rows. H: NoHooks or a custom variant's, whose parameters are `p`.
+/// One tile of rows. H: NoHooks or the hooks of a custom variant, whose parameters are `p`.
 template <AttentionCudaConfig C, class H>
 FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Params& p) {
   using T = scalar_of_t<C.q>;
@@ -271,14 +269,14 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   const KeyRange range = key_range(p, seq, i0, i1);
   const int32_t end = range.end < t.key_end ? range.end : t.key_end;
   const int32_t first =
-      range.first > t.key_begin ? range.first / kCudaKeys * kCudaKeys : t.key_begin;  // tiles lie at fixed places
+      range.first > t.key_begin ? range.first / kCudaKeys * kCudaKeys : t.key_begin;  // tiles start at fixed places
   RowState st;
 #pragma unroll
   for (uint32_t h = 0; h < 2; ++h) {
     const uint32_t packed = static_cast<uint32_t>(t.row_begin) + at.row + lane() / 4 + 8 * h;
     st.token[h] = static_cast<int32_t>(packed / group);
     const bool there = at.row + lane() / 4 + 8 * h < static_cast<uint32_t>(t.rows);
-    if (!there) st.token[h] = i0;  // any that exists
+    if (!there) st.token[h] = i0;  // any valid one
     st.head[h] = kv_head * group + packed % group;
     st.slope[h] = p.alibi_slopes ? p.alibi_slopes[st.head[h]] : 0.0f;
   }
@@ -310,14 +308,14 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
     if (next < end) copy_keys<C, C.dvo>(v, v_head, p, seq, next, end, p.v_stride_page, p.v_stride_n);
     commit_async();
   }
-  wait_async<0>();  // of an empty range: Q and a tile that nobody read
+  wait_async<0>();  // of an empty range: Q and an unused tile
   sync_threads();
   write_rows<C>(o, st, p, hooks, seq, t, kv_head, group);
   depend_launch();
 }
 
-/// One block a (cut, KV head): rows one after another, a thread four columns of a row. States are added in ascending
-/// order of keys.
+/// One block a (split row group, KV head): rows one after another, a thread four columns of a row. States are added in
+/// ascending order of keys.
 template <AttentionMergeCudaConfig C, class H>
 FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Params& p) {
   static_assert(C.columns == 4);
@@ -334,7 +332,7 @@ FI_GLOBAL_FN void merge_cut(const AttentionCudaParams& pp, const typename H::Par
     const auto top = [&](int32_t c) { return p.softmax_state[H::kCustom ? 2 * at(c) : at(c)]; };
     float m = -kInf, l = 0.0f, sum[4] = {};
     for (int32_t c = 0; c < cut.chunks; ++c) m = Max{}(top(c), m);
-#pragma unroll 1  // unrolled, NVRTC 13 aims at 32 registers on sm_90 and spills three
+#pragma unroll 1  // unrolled, NVRTC 13 targets 32 registers on sm_90 and spills three
     for (int32_t c = 0; c < cut.chunks && m != -kInf; ++c) {
       const float weight = exp2_fast(top(c) - m);
       const Pack<float, 4> x = load<4>(static_cast<const float*>(p.partial_o) + at(c) * C.dvo + quad * 4);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention without tensor cores: f32 and 8-bit caches and queries, mixed types, rotation on the fly. A group of lanes
-// reads a key's row, 8 or 16 bytes a lane, straight into registers, for up to four query rows; groups of the block take
-// keys in turn, four at a time, so that eight loads of a lane are in flight. States of the groups are added in shared
-// memory at the end.
+// reads a key's row, 8 or 16 bytes a lane, directly into registers, for up to four query rows. The groups of a block
+// take keys in turn, four at a time, so that eight loads of a lane are in flight. The states of the groups are added in
+// shared memory at the end.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
 
@@ -43,8 +43,8 @@ FI_GLOBAL_FN void widen_row(const typename Cores<C>::Row& from, uint32_t rank, f
   }
 }
 
-/// Rotates a lane's elements of a row of dqk (halves d and d + dqk / 2 are the pairs); the other element of each pair
-/// is read from `row` again. `table`: cosines and sines of the row's position.
+/// Rotates a lane's elements of a row of dqk (pairs are d and d + dqk / 2); the other element of each pair is read from
+/// `row` again. `table`: cosines and sines of the row's position.
 template <AttentionCoresConfig C, class T>
 FI_GLOBAL_FN void rotate(const T* row, const float* table, uint32_t rank, float (&x)[Cores<C>::kHas]) {
   using X = Cores<C>;
@@ -64,7 +64,7 @@ FI_GLOBAL_FN void rotate(const T* row, const float* table, uint32_t rank, float 
   }
 }
 
-/// One tile of rows. H: NoHooks or a custom variant's, whose parameters are `p`.
+/// One tile of rows. H: NoHooks or the hooks of a custom variant, whose parameters are `p`.
 template <AttentionCoresConfig C, class H>
 FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Params& p) {
   using X = Cores<C>;
@@ -109,7 +109,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   }
   const KeyRange range = key_range(p, seq, token[0], token[t.rows > 0 ? (t.rows < R ? t.rows : R) - 1 : 0]);
   const int32_t end = range.end < t.key_end ? range.end : t.key_end;
-  constexpr int32_t kTurn = X::kGroups * X::kStep;  // keys of the block's turn; turns begin at fixed places
+  constexpr int32_t kTurn = X::kGroups * X::kStep;  // keys of an iteration of the block, which starts at a fixed place
   const int32_t first = range.first > t.key_begin ? range.first / kTurn * kTurn : t.key_begin;
   for (int32_t turn = first; turn < end; turn += kTurn) {
     typename X::Row k[X::kStep], v[X::kStep];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention kernels of GPUs take beside AttentionParams. Freestanding.
+// Parameters of the GPU attention kernels in addition to AttentionParams. Freestanding.
 //
-// Work: a tile is some packed rows (token * G + head % G) of one request and a stretch of its keys; the grid is tiles
-// by KV heads. Where keys are cut depends on the request's own shape alone (cuda/launch.h), so that a row's result does
-// not depend on its batch.
+// A tile is some packed rows (token * G + head % G) of one request and a range of its keys; the grid is tiles by KV
+// heads. Where keys are split depends on the request's own shape alone (attention/cuda/launch.h), so a row's result
+// does not depend on its batch.
 #pragma once
 #include "flashinfer/ops/attention/kernels/params.h"
 
 namespace flashinfer {
 
-/// Tensor cores, 16-bit elements. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with other
-/// keys. Products are made in steps of 16 elements, so that a dim of 72 costs what 80 does; rows of shared memory are
-/// whole multiples of 64 elements.
+/// Tensor cores, 16-bit elements. threads / 32 warps of 16 rows each, `warps_k` of them on the same rows, with
+/// different keys. Products are computed in steps of 16 elements, so a dim of 72 costs as much as 80; rows of shared
+/// memory are whole multiples of 64 elements.
 struct AttentionCudaConfig {
   DType q;        // f16 or bf16, also of the cache
   DType o;        // f16, bf16, f32
@@ -45,23 +45,23 @@ struct AttentionTile {
   int32_t key_begin, key_end;
   int32_t pad;
   int64_t
-      partial;  // < 0: write the output; else row i of KV head h leaves its state at (partial + i) * num_kv_heads + h
+      partial;  // < 0: write the output; else the state of row i, KV head h goes to (partial + i) * num_kv_heads + h
 };
-/// Rows whose keys were cut: chunk c of row i lies at partial + c * rows + i.
+/// Rows whose keys are split: chunk c of row i is at partial + c * rows + i.
 struct AttentionCudaMerge {
   int32_t request, row_begin, rows, chunks;
   int64_t partial;
 };
 struct AttentionCudaParams {
   // partial_o: [..][Dvo] outputs of partial rows, divided by their denominators; softmax_state: their LSE, base 2. With
-  // a custom variant sums that are not divided, and pairs of maximum and denominator.
+  // a custom variant, undivided sums, and pairs of maximum and denominator.
   AttentionParams a;
   const AttentionTile* tiles;
   const AttentionCudaMerge* cuts;
   const float *q_head_scales, *k_head_scales;  // [Hq], [Hkv]: factors of the logits, without tensor cores; or null
 };
 namespace attention {
-/// Additional arguments of a custom variant, which travel with the launch.
+/// Number of additional arguments of a custom variant, which are passed by value with the launch.
 inline constexpr int kCudaExtras = 24;
 }  // namespace attention
 struct AttentionVariantCudaParams {
@@ -70,7 +70,7 @@ struct AttentionVariantCudaParams {
   AttentionScalar scalars[attention::kCudaExtras];
 };
 
-/// Without tensor cores: any of the element types that a cache has but NVFP4. A tile has few rows.
+/// Without tensor cores: any cache element type except NVFP4. A tile has few rows.
 struct AttentionCoresConfig {
   DType q, kv, o;      // q, kv: f32, f16, bf16, e4m3, e5m2; o: f32, f16, bf16
   unsigned char rows;  // of a tile: 4
@@ -91,11 +91,10 @@ struct AttentionCoresConfig {
     v("threads", threads);
   }
   friend constexpr bool operator==(const AttentionCoresConfig&, const AttentionCoresConfig&) = default;
-  /// A load takes 16 bytes of a key's row; 8 of 8-bit types, whose 16 elements for four rows would not fit in
+  /// A load takes 16 bytes of a key's row; 8 bytes for 8-bit types, whose 16 elements for four rows would not fit in
   /// registers.
   constexpr int per() const { return kv == DType::kF32 ? 4 : 8; }
-  /// A group of lanes takes a row: a power of two of them, so that they reduce by shuffles; those beyond the row have
-  /// zeros.
+  /// A group of lanes reads a row: a power of two, so that they reduce with shuffles; lanes beyond the row have zeros.
   constexpr int lanes() const {
     const int pieces = (dqk > dvo ? dqk : dvo) / per();
     int n = 1;
@@ -105,10 +104,10 @@ struct AttentionCoresConfig {
   constexpr int groups() const { return threads / lanes(); }
 };
 
-/// Merges what cut rows left.
+/// Merges the states of split rows.
 struct AttentionMergeCudaConfig {
   DType o;
-  unsigned char columns;  // of a row that a thread takes: 4
+  unsigned char columns;  // columns of a row for one thread: 4
   short dvo;
   int threads;
 

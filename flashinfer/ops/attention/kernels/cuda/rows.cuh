@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention kernels of GPUs share: who sees whom, where rows lie, and a row's end.
+// Code shared by the GPU attention kernels: visibility, row addresses, and writing of outputs.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -9,7 +9,7 @@
 
 namespace flashinfer::cu::attn {
 
-/// One request as the kernels see it.
+/// One request, as used by the kernels.
 struct Seq {
   int32_t index, tokens, keys, offset;  // offset: position of token 0
   int64_t q_first, kv_first;            // in tokens; kv_first in pages when paged
@@ -48,7 +48,7 @@ FI_GLOBAL_FN bool visible(const AttentionParams& p, const Seq& s, int32_t i, int
   if (at < prefix || j < prefix) return true;
   return j > at - static_cast<int32_t>(p.token_pos[s.index * p.token_pos_len + at - prefix]);
 }
-/// Keys [first, end) that some token of [i0, i1] may see; those in [all_first, all_end) are seen by all of them.
+/// Keys [first, end) visible to some token of [i0, i1]; those in [all_first, all_end) are visible to all of them.
 struct KeyRange {
   int32_t first, end, all_first, all_end;
 };
@@ -69,7 +69,7 @@ FI_GLOBAL_FN KeyRange key_range(const AttentionParams& p, const Seq& s, int32_t 
 /// tanh from one exponential: to 2^-21 absolutely. tanh.approx's 2^-11 times a cap of 50 would be 0.02 of a logit.
 FI_GLOBAL_FN float tanh_exp(float x) { return 1.0f - 2.0f * rcp_fast(1.0f + exp2_fast(2.0f * kLog2e * x)); }
 
-/// A raw dot product as the exponent of 2 of its weight.
+/// A dot product as the base-2 exponent of its weight.
 FI_GLOBAL_FN float exponent(const AttentionParams& p, float dot, float slope, int32_t i, int32_t j) {
   float x = dot * p.scale;
   if (p.alibi_slopes) x += slope * static_cast<float>(j - i);
@@ -78,15 +78,15 @@ FI_GLOBAL_FN float exponent(const AttentionParams& p, float dot, float slope, in
   return x * kLog2e;
 }
 
-/// How a custom variant (kernels/cuda/variant.cuh) enters the kernels. NoHooks compiles to nothing.
+/// Connects a custom variant (kernels/cuda/variant.cuh) to the kernels. NoHooks compiles to nothing.
 struct NoHooks {
   using Params = AttentionParams;
   static constexpr bool kCustom = false, kSoftmax = true, kQuery = false, kKey = false;
   FI_GLOBAL_FN NoHooks(const AttentionParams&, int32_t) {}
 };
 
-/// The factor that makes a row's output of its sum over values with maximum m (exponents of 2) and denominator l; and
-/// its LSE.
+/// The factor that turns a row's sum over values, with maximum m (exponents of 2) and denominator l, into its output;
+/// and the LSE.
 struct Finish {
   float scale, lse;
 };
@@ -102,8 +102,8 @@ FI_GLOBAL_FN Finish finish(const AttentionParams& p, uint32_t head, uint32_t kv_
   return {scale * p.v_scale, lse * p.lse_factor};
 }
 
-/// Columns [4 quad, 4 quad + 4) of a packed row of a request's output: of `sum` over values with maximum m (exponents
-/// of 2) and denominator l.
+/// Writes columns [4 quad, 4 quad + 4) of a packed row of a request's output from `sum` over values with maximum m
+/// (exponents of 2) and denominator l.
 template <class O, class H>
 FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const Seq& seq, uint32_t kv_head,
                                uint32_t group, uint32_t packed, uint32_t quad, float m, float l, float (&sum)[4]) {
@@ -125,7 +125,7 @@ FI_GLOBAL_FN void write_output(const AttentionParams& p, const H& hooks, const S
   if (p.lse && quad == 0) p.lse[token * p.lse_stride_n + head * p.lse_stride_h] = lse;
 }
 
-/// The same for row `row` of a tile: to the output, or where a cut row's state is left.
+/// The same for row `row` of a tile: writes the output, or stores the state of a split row.
 template <class O, int kDim, class H>
 FI_GLOBAL_FN void write_quad(const AttentionParams& p, const H& hooks, const Seq& seq, const AttentionTile& t,
                              uint32_t kv_head, uint32_t group, uint32_t row, uint32_t quad, float m, float l,

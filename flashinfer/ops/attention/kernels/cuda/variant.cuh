@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention kernels of GPUs with a custom variant: the struct that kernels/cpu/variant.h compiles for the CPU, from
-// the same text. Transforms of q's and K's elements are rounded to their type on tensor cores; without them all is f32,
-// as on the CPU.
+// The GPU attention kernels with a custom variant: the struct that kernels/cpu/variant.h compiles for the CPU, from the
+// same text. On tensor cores transformed elements of q and K are rounded to their type; elsewhere all is f32, as on the
+// CPU.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cuda/attention.cuh"
 #include "flashinfer/ops/attention/kernels/cuda/attention_simt.cuh"
@@ -26,8 +26,8 @@ struct Hooks : AttentionVariantHooks<P, V> {
         batch(static_cast<uint32_t>(b)),
         group(static_cast<uint32_t>(p.num_qo_heads / p.num_kv_heads)) {}
 
-  /// Of the exponents. A factor of 0 or below is applied to the logits instead: rows are kept relative to their
-  /// greatest.
+  /// Factor of the exponents. A factor of 0 or below is applied to the logits instead, because rows are kept relative
+  /// to their greatest logit.
   FI_GLOBAL_FN float factor() const { return variant.sm_scale_log2 > 0.0f ? variant.sm_scale_log2 : 1.0f; }
   FI_GLOBAL_FN float query(float x) const {
     if constexpr (Has::kQuery) x = variant.QueryTransform(params, x);
@@ -37,7 +37,7 @@ struct Hooks : AttentionVariantHooks<P, V> {
     if constexpr (Has::kKey) x = variant.KeyTransform(params, x);
     return x;
   }
-  /// Whether token i sees key j, which the call shows.
+  /// Whether the variant lets token i see key j, which the call does not mask.
   FI_GLOBAL_FN bool shows(int32_t i, int32_t j, uint32_t head) const {
     if constexpr (Has::kMask)
       return variant.LogitsMask(params, batch, static_cast<uint32_t>(i), static_cast<uint32_t>(j), head, head / group);
@@ -50,7 +50,7 @@ struct Hooks : AttentionVariantHooks<P, V> {
     return Has::kSoftmax && !(variant.sm_scale_log2 > 0.0f) ? x * variant.sm_scale_log2 : x;
   }
   /// Four columns of token i's row: `o` is the sum of weighted values, m its maximum (exponents of 2), d the
-  /// denominator. A row that saw nothing is zeros unless update_m_d gives it a denominator. The LSE of a variant
+  /// denominator. A row without visible keys is zeros unless update_m_d gives it a denominator. The LSE of a variant
   /// without softmax has no meaning: NaN.
   FI_GLOBAL_FN float output(float (&o)[4], uint32_t i, uint32_t head, float m, float d) const {
     float rescale = 1.0f;
@@ -69,7 +69,7 @@ struct Hooks : AttentionVariantHooks<P, V> {
   }
 };
 
-/// The parameters as the variant sees them, its additional ones among them.
+/// The parameters as the variant sees them, with its additional arguments.
 FI_GLOBAL_FN AttentionParams with_extras(const AttentionVariantCudaParams& p) {
   AttentionParams a = p.base.a;
   a.extra_tensors = p.tensors, a.extra_scalars = p.scalars;

@@ -30,7 +30,7 @@ inline void row(const MergeParams& p, int64_t n, int64_t h) {
   float m = -INFINITY, sum = 0;
   for (int64_t i = 0; i < p.states; ++i) {
     const float s = *lse_of(p, i, n, h);
-    if (!(s <= m)) m = s;  // a NaN stays
+    if (!(s <= m)) m = s;  // keeps a NaN
   }
   for (int64_t i = 0; i < p.states && m != -INFINITY; ++i) sum += exp2(*lse_of(p, i, n, h) - m);
   const Vec inv = splat(m == -INFINITY ? 0.0f : 1.0f / sum);
@@ -40,7 +40,7 @@ inline void row(const MergeParams& p, int64_t n, int64_t h) {
     Vec acc = zero();
     for (int64_t i = 0; i < p.states; ++i) {
       const float s = *lse_of(p, i, n, h);
-      if (s == -INFINITY) continue;  // the value of an empty state counts for nothing, not even when it is NaN
+      if (s == -INFINITY) continue;  // the value of an empty state is ignored, even if it is NaN
       const T* v = value_of<T>(p, i, n, h) + d;
       acc = fma(rest >= Vec::kLanes ? load(v) : load_n(v, rest), splat(exp2(s - m)), acc);
     }
@@ -53,7 +53,7 @@ inline void row(const MergeParams& p, int64_t n, int64_t h) {
 }
 }  // namespace merge
 
-/// Task: tokens [task * tokens_per_task, ...). The outputs may be state 0 itself.
+/// Task: tokens [task * tokens_per_task, ...). The outputs may alias state 0.
 template <MergeConfig C>
 void merge_states(const MergeParams& p, int64_t task) {
   const int64_t begin = task * p.tokens_per_task, end = begin + p.tokens_per_task;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging attention states on a GPU: a thread takes a piece of one row (token, head) over all its states, in ascending
-// order, in f32.
+// Merging attention states on a GPU: a thread processes a piece of one row (token, head) over all its states, in
+// ascending order, in f32.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -21,7 +21,7 @@ FI_GLOBAL_FN const T* value(const MergeParams& p, int64_t i, int64_t n, int64_t 
          (p.pair ? 0 : i * p.v_stride_state);
 }
 
-/// The threads of a row: the power of two from 1 to 32 that its pieces fill.
+/// Threads of a row: the smallest power of two from 1 to 32 that covers its pieces.
 FI_GLOBAL_FN uint32_t threads_of(uint32_t pieces) {
   uint32_t n = 1;
   while (n < 32 && n < pieces) n *= 2;
@@ -29,8 +29,7 @@ FI_GLOBAL_FN uint32_t threads_of(uint32_t pieces) {
 }
 }  // namespace merge
 
-/// The outputs may be state 0 itself: a piece is read before it is written by its own thread, and all LSE of a row
-/// before its own.
+/// The outputs may alias state 0: a piece is read before its own thread writes it, and all LSE of a row before its own.
 template <MergeCudaConfig C>
 FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   using T = scalar_of_t<C.dtype>;
@@ -38,7 +37,7 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   constexpr int N = 8;
   constexpr bool kAligned = C.aligned != 0;
   depend_wait();
-  // Rows are counted in 32 bits: a 64-bit division is a call of some hundred instructions.
+  // 32-bit row indices: a 64-bit division is a call of some hundred instructions.
   const uint32_t pieces = static_cast<uint32_t>(p.dim + N - 1) / N, width = merge::threads_of(pieces),
                  heads = static_cast<uint32_t>(p.heads);
   const uint32_t row = block_x() * (C.threads / width) + thread_x() / width, rank = thread_x() % width;
@@ -49,7 +48,7 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   if (live) {
     for (int64_t i = 0; i < p.states; ++i) {
       const float s = merge::lse(p, i, n, h);
-      if (!(s <= m)) m = s;  // a NaN stays
+      if (!(s <= m)) m = s;  // keeps a NaN
     }
     for (int64_t i = 0; i < p.states && m != -kInf; ++i) sum += exp2_fast(merge::lse(p, i, n, h) - m);
     const float inv = m == -kInf ? 0.0f : 1.0f / sum;
@@ -57,7 +56,7 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
       float acc[N] = {};
       for (int64_t i = 0; i < p.states; ++i) {
         const float s = merge::lse(p, i, n, h);
-        if (s == -kInf) continue;  // the value of an empty state counts for nothing, not even when it is NaN
+        if (s == -kInf) continue;  // the value of an empty state is ignored, even if it is NaN
         const float weight = exp2_fast(s - m);
         float v[N];
         load_piece<kAligned, N>(merge::value<T>(p, i, n, h), at, p.dim, v);
@@ -69,7 +68,7 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
       store_piece<kAligned, N>(static_cast<U*>(p.v_out) + n * p.v_out_stride_n + h * p.v_out_stride_h, at, p.dim, acc);
     }
   }
-  sync_warp();  // the LSE of state 0 may be where the result goes
+  sync_warp();  // the result may overwrite the LSE of state 0
   if (live && rank == 0) p.s_out[n * p.s_out_stride_n + h * p.s_out_stride_h] = m == -kInf ? m : m + log2f(sum);
   depend_launch();
 }

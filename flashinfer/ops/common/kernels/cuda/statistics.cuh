@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Min, max, mean and counts of a tensor, printed by one block: a part of a captured graph, where the host cannot look.
-// Unlike the host's statistics, NaN is left out of all three, Inf of the mean; sums are in double, in one order.
+// Min, max, mean and counts of a tensor, printed by one block: for captured graphs, whose tensors the host cannot read
+// during replay. Unlike the host's statistics, NaN is left out of all three, Inf of the mean; sums are in double, in
+// one order.
 #pragma once
 #include "flashinfer/kernels/cuda/convert.h"
 #include "flashinfer/kernels/cuda/print.h"
@@ -25,7 +26,7 @@ FI_GLOBAL_FN double to_double(T x) {
 }
 
 struct StatisticsPart {
-  double min, max, sum, nan, inf, finite;  // counts as double: exact to 2^53
+  double min, max, sum, nan, inf, finite;  // counts as double: exact up to 2^53
 };
 
 template <class T>

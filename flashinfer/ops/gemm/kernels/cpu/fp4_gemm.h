@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of FP4 matrices, rows of both as they lie, or the weight in panels of words (kernels/packed_layout.h): a
-// block's sum is exact in integers (kernels/cpu/int8_tile.h). 16 rows of B are transposed four bytes at a time, so that
-// a lane has eight k of a column; a look-up in 16 bytes makes a nibble what vpdpbusd takes.
+// Products of FP4 matrices; the weight unpacked or packed (kernels/packed_layout.h). A block's sum is exact in integers
+// (kernels/cpu/int8_tile.h). 16 unpacked rows of B are transposed four bytes at a time, so that a lane has eight k of a
+// column; a look-up in 16 bytes converts a nibble to an operand of vpdpbusd.
 #pragma once
 #include "flashinfer/ops/gemm/kernels/cpu/int8_tile.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
@@ -13,7 +13,7 @@ namespace detail {
 alignas(16) inline constexpr int8_t kFp4Twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 alignas(16) inline constexpr uint8_t kFp4Positive[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
-/// How far behind the words and the scales that are used a panel is asked for, in bytes; panels follow one another.
+/// Prefetch distance of packed words and of scales, in bytes; panels are contiguous.
 inline constexpr int64_t kWordsAhead = 8192, kScalesAhead = 1024;
 
 template <int Groups, bool Packed>
@@ -23,7 +23,7 @@ struct Fp4Quads {
   const uint8_t* words;  // [block][4][16][4]
   const float* scales;   // [block][group][16]; Packed: sf, the same in bytes, of 32 ue8m0 and of 16 e4m3
   const uint8_t* sf = nullptr;
-  // 64 bytes to ask for with each word, so that they do not wait for each other; or null.
+  // 64 bytes to prefetch with each word, spread out so that prefetches do not wait for each other; or null.
   const uint8_t* ahead = nullptr;
 
   FI_VEC_INLINE Vec scale(int64_t block, int g, int v) const {
@@ -70,7 +70,7 @@ struct Fp4Blocks {
   alignas(64) float scales[kBlocks * Groups * kPanelColumns];
   const uint8_t *rows, *sf_rows[kPanelColumns];
   int64_t line, columns;
-  bool side_by_side;  // the scales of the 16 rows: 16 bytes apart, as in a tile of the 128x4 layout
+  bool side_by_side;  // the scales of the 16 rows are 16 bytes apart, as in a tile of the 128x4 layout
   const ByteGemmParams& p;
 
   Fp4Blocks(const ByteGemmParams& params, int64_t panel)
@@ -78,7 +78,7 @@ struct Fp4Blocks {
         line(params.b_line),
         columns(params.n - panel * kPanelColumns),
         p(params) {
-    for (int64_t c = 0; c < kPanelColumns; ++c)  // a missing column has row 0's: it is computed and not stored
+    for (int64_t c = 0; c < kPanelColumns; ++c)  // a missing column uses row 0's: it is computed and not stored
       sf_rows[c] =
           p.b_sf.bytes +
           sf_row_offset(p.b_sf.layout, p.b_sf.first + panel * kPanelColumns + (c < columns ? c : 0), p.b_sf.columns);
@@ -86,10 +86,10 @@ struct Fp4Blocks {
                    (p.b_sf.first + panel * kPanelColumns) % kPanelColumns == 0;
   }
 
-  /// Whether nothing lies between rows.
+  /// Whether the rows are contiguous.
   bool in_line() const { return line == p.b_k / 2; }
-  /// What lies as far behind these rows, in the order of memory, as blocks from `first` on behind their first: the next
-  /// 16 rows.
+  /// The memory to prefetch while blocks from `first` on are processed: the same place in the next 16 rows, if rows are
+  /// contiguous.
   const uint8_t* next(int64_t first) const { return in_line() ? rows + kPanelColumns * line + first * 256 : nullptr; }
 
   void fill(int64_t first, int64_t count) {
@@ -104,8 +104,8 @@ struct Fp4Blocks {
     uint8_t* const to = words + block * 256;
 #if FI_VNNI
     if (columns >= kPanelColumns && at + 64 <= p.b_k / 2) {
-      if (!in_line()) {  // 512 bytes further on, or as many into the rows after these: 16 streams are more than the
-                         // hardware follows
+      if (!in_line()) {  // 512 bytes further on, or as many into the rows after these: the hardware prefetcher does not
+                         // follow 16 streams
         const uint8_t* const ahead = rows + at + 512 + (at + 512 < p.b_k / 2 ? 0 : kPanelColumns * line - p.b_k / 2);
         for (int c = 0; c < kPanelColumns; ++c) __builtin_prefetch(ahead + c * line, 0, 2);
       }
@@ -118,10 +118,11 @@ struct Fp4Blocks {
         to[i / 4 * 64 + c * 4 + i % 4] = rows[c * line + at + i];
   }
 #if FI_VNNI
-  /// Four columns of scales of 16 rows: the words of four bytes picked from the tile, then a byte after the other.
+  /// Four columns of scales of 16 rows: selects the 4-byte words of the rows from the tile, then splits them into
+  /// bytes.
   FI_VEC_INLINE void convert_scales(int64_t column, float* to) const {
     const uint8_t* const from = sf_rows[0] + sf_column_offset(p.b_sf.layout, column);
-    const auto word = static_cast<int>((sf_rows[0] - p.b_sf.bytes) % 16 / 4);  // of each 16 bytes
+    const auto word = static_cast<int>((sf_rows[0] - p.b_sf.bytes) % 16 / 4);  // within each 16 bytes
     const auto rows_at = [&](int i) { return _mm512_loadu_si512(from - 4 * word + 64 * i); };
     const __m512i pick = _mm512_add_epi32(_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0),
                                           _mm512_set1_epi32(word));
@@ -133,7 +134,7 @@ struct Fp4Blocks {
       store(to + i * kPanelColumns, scale_values(_mm512_and_si512(four, _mm512_set1_epi32(255)), p.b_sf.e8m0));
   }
 #endif
-  /// Four columns of scale factors, which lie side by side except in the linear layout; beyond the matrix they are 0.
+  /// Four columns of scale factors, which are adjacent except in the linear layout; beyond the matrix they are 0.
   void fill_scales(int64_t column, int64_t group, int64_t groups) {
     alignas(64) uint32_t four[kPanelColumns];
     const int64_t left = p.b_sf.columns - column;
@@ -186,7 +187,7 @@ void gemm_fp4(const ByteGemmParams& p, int64_t task) {
     detail::Fp4Quads<C.groups, false> b{some.words, some.scales};
     detail::multiply_filled(p, b, Blocks::kBlocks, begin, end, out, [&](int64_t first, int64_t count) {
       some.fill(first, count);
-      if (end - begin <= kBlockRows) b.ahead = some.next(first);  // more rows read the words again
+      if (end - begin <= kBlockRows) b.ahead = some.next(first);  // with more rows the words are read again
     });
   });
 }
@@ -230,7 +231,7 @@ void pack_fp4_rows(const Fp4RowsParams& p, int64_t task) {
     const uint8_t *from = p.from + (first + r) * p.line,
                   *sf = p.sf.bytes + sf_row_offset(p.sf.layout, p.sf.first + first + r, p.sf.columns);
     for (int64_t block = 0; block < blocks; ++block) {
-      uint8_t codes[16] = {};  // of the last block there may be half
+      uint8_t codes[16] = {};  // the last block may be half a block
       const bool whole = block * 32 + 32 <= p.k;
       if (!whole) memcpy(codes, from + block * 16, 8);
       int32_t sums[2];

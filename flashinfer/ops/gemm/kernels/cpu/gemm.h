@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mm and bmm on the CPU: a task is some rows by some panels of 16 columns. The engine is kernels/cpu/gemm.h.
+// mm and bmm on the CPU: a task is some rows by some panels of 16 columns. The inner loops are in kernels/cpu/gemm.h.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/kernels/cpu/gemv.h"
@@ -11,14 +11,13 @@
 namespace flashinfer::cpu {
 namespace detail {
 
-inline constexpr int64_t kBlockPairs = 128;  // k pairs of B packed on the way: 24 KB for three panels, in L1
-/// The same for up to 8 rows of a plain bf16 weight, whose time is memory's: blocks of one transposition spread the
-/// reads evenly over the products. With long ones the processor reads while it packs and reads nothing while it
-/// multiplies.
+inline constexpr int64_t kBlockPairs = 128;  // k pairs of B packed at a time: 24 KB for three panels, in L1
+/// The same for up to 8 rows of a plain bf16 weight, which is memory-bound: blocks of one transposition spread the
+/// reads evenly over the products. With long blocks memory idles while the processor multiplies.
 inline constexpr int64_t kFewRowsPairs = kPackPairs;
-/// Up to here B is packed whole, and once for all rows of a task: 61 KB for three panels, in L2.
+/// Up to this size B is packed whole, once for all rows of a task: 61 KB for three panels, in L2.
 inline constexpr int64_t kWholePairs = 320;
-/// Rows whose sums wait between k blocks: 48 KB for three panels. B is packed anew for each so many.
+/// Rows whose sums are kept between k blocks: 48 KB for three panels. B is packed again for each group of this size.
 inline constexpr int64_t kScratchRows = 256;
 
 /// f(source) with the lines of a panel or a block: line 0 is line `first` of `batch` at `p`.
@@ -36,7 +35,7 @@ FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t
     f(Lines<S>{from, line, step, ahead});
 }
 
-/// Whether a packed B is panels of words.
+/// Whether the packed B has panels of bytes (packed_layout.h), which are converted to bf16 on the fly.
 template <GemmConfig C>
 constexpr bool has_words() {
   return C.packed_b && (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4);
@@ -44,7 +43,7 @@ constexpr bool has_words() {
 template <GemmConfig C>
 constexpr bool kInPlace = C.packed_b && C.b == GemmFormat::kBF16;
 
-/// Where B's k pairs [k, k + pairs) of panels [panel, panel + count) lie: in place, or packed into `buffer`.
+/// Points `in` at B's k pairs [k, k + pairs) of panels [panel, panel + count): in place, or packed into `buffer`.
 template <GemmConfig C>
 FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int64_t count, int64_t k, int64_t pairs,
                           bf16_t* buffer, TileInput& in) {
@@ -73,7 +72,7 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
   } else {
     in.b = buffer;
     in.panel = pairs * 2 * kPanelColumns;
-    // 256 k further on, or as many into the panels after these.
+    // 256 k further on, or as many into the next panels.
     const int64_t ahead = 2 * kBlockPairs - (2 * k + 2 * kBlockPairs < p.k ? 0 : p.k - count * kPanelColumns * p.b_n);
     const void* const b = static_cast<const gemm_scalar_t<C.b>*>(p.b) + batch * p.b_batch;
     for (int64_t i = 0; i < count; ++i) {
@@ -99,8 +98,7 @@ FI_VEC_INLINE float grid_at(const BlockScales& g, int64_t batch, int64_t line, i
   return g.p[batch * g.batch + (g.first + line) / g.lines * g.line_stride + block * g.k_stride];
 }
 
-/// Rows [begin, end) times the k pairs of `in`, which start at pair k: one scaled sum after another.
-/// Scales and minima of the columns of `Panels` panels in a block of the grid.
+/// Scales and minima of the columns of `Panels` panels in one K block of the scale grid.
 template <GemmConfig C, int Panels>
 FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t panel, int64_t block, float* scales,
                                   float* minima) {
@@ -115,7 +113,7 @@ FI_VEC_INLINE void column_factors(const GemmParams& p, int64_t batch, int64_t pa
   } else {
     if constexpr (!is_gguf(C.b)) {
       if (p.b_grid.lines % kPanelColumns == 0 &&
-          p.b_grid.first % kPanelColumns == 0) {  // a panel has one scale; what is past n is not stored
+          p.b_grid.first % kPanelColumns == 0) {  // one scale for a panel; columns past n are not stored
         for (int64_t i = 0; i < Panels; ++i) {
           const Vec scale = splat(grid_at(p.b_grid, batch, (panel + i) * kPanelColumns, block));
           for (int64_t c = 0; c < kPanelColumns; c += Vec::kLanes) store(scales + i * kPanelColumns + c, scale);
@@ -141,6 +139,7 @@ constexpr bool has_minima() {
   return false;
 }
 
+/// Rows [begin, end) times the k pairs of `in`, which start at pair k: one scaled sum for each block of the scale grid.
 template <GemmConfig C, int Panels>
 void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t begin, int64_t end, int64_t panel,
                    int64_t k, const TileInput& in, float* sums) {
@@ -164,7 +163,7 @@ void multiply_grid(const GemmParams& p, const RowsOfA& a, int64_t batch, int64_t
   }
 }
 
-/// The results of one batch from `column` on.
+/// Output of one batch from `column` on.
 inline Output output_of(const GemmParams& p, int64_t batch, int64_t column) {
   const int64_t item = p.out_dtype == DType::kF32 ? 4 : 2;
   return {.out = static_cast<char*>(p.out) + (batch * p.out_batch + column) * item,
@@ -209,8 +208,8 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
   }
 }
 
-/// Rows times prepared panels of GGUF blocks, 8 rows at a time: converting the quants anew for each 8 costs less than
-/// the way through a buffer of bf16 (128 rows, k 576, one core: 194 against 165 GFLOP/s).
+/// Rows times packed GGUF panels, 8 rows at a time: converting the quants again for each 8 rows costs less than a
+/// buffer of bf16 (128 rows, k 576, one core: 194 against 165 GFLOP/s).
 template <GemmConfig C>
 void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, int64_t end, int64_t panel,
                           int64_t last) {
@@ -241,7 +240,7 @@ constexpr bool has_one_row() {
   return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 ||
                          (C.b == GemmFormat::kFp4 && !C.grid));
 }
-/// Whether kernels/cpu/gemv.h takes it.
+/// Whether kernels/cpu/gemv.h supports the product.
 template <GemmConfig C>
 bool fits_one_row(const GemmParams& p, const bf16_t* a) {
   if ((!C.packed_b && (p.b_k != 1 || p.b_block_k != 0)) || p.k == 0) return false;
@@ -250,7 +249,7 @@ bool fits_one_row(const GemmParams& p, const bf16_t* a) {
   return (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4) && p.b_sf.e8m0 && p.b_sf.layout != SfLayout::k8x4 &&
          p.b_sf.first % kPanelColumns == 0 && row_in_range(a, p.k);
 }
-/// Row `row`, which is not packed, times panels [panel, panel + P).
+/// Unpacked row `row` times panels [panel, panel + P).
 template <GemmConfig C, int P>
 void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batch, int64_t panel,
                              bool more) {
@@ -316,7 +315,7 @@ void gemm(const GemmParams& p, int64_t task) {
                   .rows = static_cast<const bf16_t*>(p.a) + batch * p.a_batch,
                   .row = p.a_row};
   if constexpr (is_gguf(C.b) &&
-                C.packed_b)  // Q8_0 costs more to convert: many rows go through a buffer (169 against 149 GFLOP/s)
+                C.packed_b)  // Q8_0 costs more to convert: many rows use a buffer of bf16 (169 against 149 GFLOP/s)
     if (C.b != GemmFormat::kQ8_0 || end - begin <= kBlockRows)
       return detail::multiply_gguf_panels<C>(p, a, begin, end, panel, last);
 #if FI_ONE_ROW
@@ -336,8 +335,8 @@ void gemm(const GemmParams& p, int64_t task) {
   for (; panel < last; ++panel) detail::multiply_panels<C, 1>(p, a, batch, begin, end, panel);
 }
 
-/// A: task i of a batch is rows [8 i, 8 i + 8), blocks first, the rest as plain rows of 2 * ceil(k / 2) elements after
-/// them. B: task i is panel i, its header line first.
+/// A: task i of a batch is rows [8 i, 8 i + 8), blocks first, then the remaining rows unpacked, with 2 * ceil(k / 2)
+/// elements each. B: task i is panel i, starting with its header line.
 template <GemmPackConfig C>
 void gemm_pack(const GemmPackParams& p, int64_t task) {
   constexpr int kWidth = C.rows ? kBlockRows : kPanelColumns;

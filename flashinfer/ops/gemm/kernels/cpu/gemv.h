@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with one row: bound by reading B. Panels of words (kernels/packed_layout.h) are converted and multiplied as
-// they are read. Of B's columns as they lie with k contiguous, 64 bytes of each of 48 columns are transposed as words
-// of four bytes first. Both in the order of the tiles (gemm.h), so that the bits are theirs.
+// GEMV: bound by reading B. Packed panels of bytes (kernels/packed_layout.h) are converted and multiplied as they are
+// read. For an unpacked B with contiguous k, 64 bytes of each of 48 columns are first transposed as 4-byte words. Both
+// use the accumulation order of the tiles (gemm.h), so results are bitwise the same.
 //
-// Three panels at a time, as a column's sum is one chain of dots of six cycles each. While one tile of 48 columns is
-// multiplied, the lines of the next are asked for in the order of memory, a few at each word: 48 streams are more than
-// the hardware follows, and without this reads reach a third. Every second line is not enough (half of the speed).
+// Three panels at a time, because a column's sum is one chain of dot products with a latency of six cycles each. While
+// one tile of 48 columns is multiplied, the lines of the next are prefetched in memory order, a few at each word: the
+// hardware prefetcher does not follow 48 streams, and without this reads reach a third of the bandwidth. Prefetching
+// every second line reaches half.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
@@ -34,13 +35,13 @@ struct Ahead {
   }
 };
 
-/// How far behind the lines that are used those of a panel are asked for: panels follow one another.
+/// Prefetch distance within packed panels, which are contiguous.
 inline constexpr int64_t kPanelAhead = 4096;
 
-/// Scales that are powers of two need not be multiplied into elements: a chain in units of its block's scale is the
-/// same chain as long as nothing leaves the normal numbers, and from block to block the sum changes its unit. With |a|
-/// in [2^-64, 2^31) or 0 and scales in [2^-22, 2^22], every sum is a multiple of 2^-124 in either unit (e4m3: a 2^-71,
-/// b 2^-9, scale 2^-22, unit 2^22) and far from overflow.
+/// Scales that are powers of two need not be multiplied into the elements: a chain in units of its block's scale has
+/// the same roundings as long as no value leaves the normal range, and from block to block the sum is converted to the
+/// new unit. With |a| in [2^-64, 2^31) or 0 and scales in [2^-22, 2^22], every sum is a multiple of 2^-124 in either
+/// unit (e4m3: a 2^-71, b 2^-9, scale 2^-22, unit 2^22) and far from overflow.
 inline constexpr int kLeastScale = 127 - 22, kScaleRange = 44;
 inline bool row_in_range(const bf16_t* a, int64_t k) {
   const __m512i magnitude = _mm512_set1_epi16(0x7fff), one = _mm512_set1_epi16(1);
@@ -54,7 +55,7 @@ inline bool row_in_range(const bf16_t* a, int64_t k) {
   const __m512i low = _mm512_set1_epi16((127 - 64) << 7), high = _mm512_set1_epi16((127 + 31) << 7);
   return _mm512_cmplt_epu16_mask(least, _mm512_sub_epi16(low, one)) == 0 && _mm512_cmpge_epu16_mask(most, high) == 0;
 }
-/// The unit of the sums of 16 columns, as the scale's byte.
+/// The unit of the sums of 16 columns, as a scale byte.
 struct Unit {
   __m512i byte = _mm512_set1_epi32(127);
   FI_VEC_INLINE void change(__m512i to, Vec& acc) {
@@ -64,12 +65,12 @@ struct Unit {
   }
 };
 
-/// What a product with one row needs.
+/// Operands of a GEMV.
 struct OneRow {
   const bf16_t* a;
   const char* b;             // first column of the panels; packed: their lines
   int64_t stride;            // bytes between columns; packed: between panels
-  int64_t k, span;           // span: of a sum that is scaled, else k
+  int64_t k, span;           // span: k of one scaled sum, else all of k
   const uint8_t* const* sf;  // scale factors of the first column of each panel
   int64_t sf_stride,
       sf_step;  // bytes between columns of a panel, between fours of blocks; packed: of SfLayout::kPanels
@@ -78,8 +79,8 @@ struct OneRow {
 
 inline constexpr int64_t kTileLines = 16;  // lines of a row in a tile
 
-/// sums[16 P] = the row times P panels. slow(k, elements, sums): continues sums by other means. close(first k, end,
-/// sums of the span): after each span.
+/// sums[16 P] = the row times P panels. slow(k, elements, sums) continues sums without the fast path. close(first k,
+/// end, sums of the span) is called after each span.
 template <GemmFormat F, bool Packed, bool Scaled, int P, class Slow, class Close>
 FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
   using Words = WordPairs<F>;
@@ -97,11 +98,11 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
       for (int i = 0; i < kPanelColumns; ++i)
         memcpy(&scales[step & 1][p][i], x.sf[p] + step * x.sf_step + i * x.sf_stride, 4);
   };
-  bool ones = !Scaled;  // whether sums are in units of 1, for good
+  bool ones = !Scaled;  // whether sums are in units of 1 for the rest
   const auto leave = [&] {
     for (int p = 0; p < P && !ones; ++p) {
       unit[p].change(_mm512_set1_epi32(127), acc[p]);
-      // A NaN is of b's codes; those that packing scales have no sign.
+      // A NaN comes from b's codes; packed scaling gives them no sign.
       acc[p].r =
           _mm512_mask_mov_ps(acc[p].r, _mm512_cmpunord_ps_mask(acc[p].r, acc[p].r), _mm512_set1_ps(__builtin_nanf("")));
     }
@@ -146,7 +147,7 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
           far |= _mm512_cmpgt_epu8_mask(_mm512_sub_epi8(s[p], _mm512_set1_epi8(kLeastScale)),
                                         _mm512_set1_epi8(kScaleRange));
         }
-        if (ones || far != 0) {  // and from there on, as sums may have become small
+        if (ones || far != 0) {  // and for the rest, as sums may have become small
           by_slow(k, kStep);
           continue;
         }
@@ -166,7 +167,7 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
         }
 #pragma GCC unroll 2
         for (int64_t w = 0; w < kBlockWords; ++w) {
-          if (!Packed) ahead.ask(P);  // 16 P for 16 words; all at once would wait for each other
+          if (!Packed) ahead.ask(P);  // 16 P for 16 words; all at once they would wait for each other
 #pragma GCC unroll 4
           for (int p = 0; p < P; ++p)
             convert.each(word_of(p, k, word + w), [&](int i, Pairs b) {

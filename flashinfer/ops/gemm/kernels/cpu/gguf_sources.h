@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of GGUF blocks as operands: quants become bf16 exactly (at most 8 bits and a sign), scales stay f32 factors of
-// sums over a block.
+// Rows of GGUF blocks as operands: quants are converted to bf16 exactly (at most 8 bits and a sign), scales stay f32
+// factors of the sums over a block.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -19,8 +19,8 @@ struct GgufScale {
   float scale, minimum;
 };
 
-/// One block format: quants of elements [k % block, + 32) as integers in float, scale of the group of 32 (Q6_K: 16)
-/// number g in it.
+/// One block format: quants of elements [k % block, + 32) as integers in float, and the scale of its group number g of
+/// 32 (Q6_K: 16).
 template <GemmFormat F>
 struct Gguf;
 template <>
@@ -47,7 +47,7 @@ struct Gguf<GemmFormat::kQ8_0> {
   static FI_VEC_INLINE GgufScale scale(const uint8_t* p, int64_t) { return {gguf_half(p), 0.0f}; }
 };
 /// f16 d, f16 dmin, 12 bytes of eight 6-bit scales and eight 6-bit minima, 128 bytes: 32 j .. 32 j + 31 hold group 2 j
-/// low, 2 j + 1 high.
+/// in the low and 2 j + 1 in the high nibbles.
 template <>
 struct Gguf<GemmFormat::kQ4_K> {
   static FI_VEC_INLINE void quants(const uint8_t* p, int64_t k, float* y) {
@@ -78,7 +78,7 @@ struct Gguf<GemmFormat::kQ6_K> {
   }
 };
 
-/// Rows of blocks, as pack_lines takes them.
+/// Rows of blocks, as a source of pack_lines.
 template <GemmFormat F>
 struct GgufLines {
   static constexpr GgufFormat kFormat = *gguf_format(F);
@@ -122,7 +122,7 @@ inline constexpr GgufMagnitudes kMagnitudes = gguf_magnitudes();
 template <GemmFormat F, class Fn>
 FI_VEC_INLINE void each_pair(const uint8_t* q, Fn f) {
   if constexpr (F == GemmFormat::kQ8_0) {
-    // Both bytes of the bf16 value of a magnitude are looked up; -128 alone has none in the table.
+    // Both bytes of the bf16 value are looked up by magnitude; only -128 is not in the table.
     const __m512i low0 = _mm512_load_si512(kMagnitudes.low), low1 = _mm512_load_si512(kMagnitudes.low + 64);
     const __m512i high0 = _mm512_load_si512(kMagnitudes.high), high1 = _mm512_load_si512(kMagnitudes.high + 64);
     const __m512i sign = _mm512_set1_epi8(-128), least = _mm512_set1_epi8(static_cast<char>(0xc3));
@@ -137,7 +137,7 @@ FI_VEC_INLINE void each_pair(const uint8_t* q, Fn f) {
       f(2 * line + 1, Pairs{_mm512_unpackhi_epi8(low, right)});
     }
   } else {
-    // The look-up takes five bits of a word; the fifth is another element's, so the table holds everything twice.
+    // The look-up uses five bits of a word; the fifth belongs to another element, so the table holds everything twice.
     alignas(64) static constexpr uint16_t kPlain[32] = {0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0,
                                                         0x4100, 0x4110, 0x4120, 0x4130, 0x4140, 0x4150, 0x4160, 0x4170,
                                                         0,      0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0,
@@ -170,10 +170,10 @@ struct GgufPanel {
   FI_VEC_INLINE const f16_t* scale(int64_t block) const { return reinterpret_cast<const f16_t*>(scales + block * 32); }
   FI_VEC_INLINE const f16_t* minimum(int64_t block) const { return scale(blocks_ + block); }
 
-  /// Asks for 16 KB further on, into L2; panels follow one another. Scales lie between the quants of two panels, so
-  /// what is asked for advances by the lines of a block and its scales. (By a block's quants alone, 8 KB on, a fifth
-  /// was never asked for: 0.76 of the read bandwidth over the weights of a small model where this gives 0.88; 8 and 32
-  /// KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
+  /// Prefetches 16 KB further on, into L2; panels are contiguous. The scales lie between the quants of two panels, so
+  /// the prefetch advances by the lines of a block including its scales. (Advancing by a block's quants alone, 8 KB on,
+  /// missed a fifth of the lines: 0.76 of the read bandwidth over the weights of a small model where this gives 0.88; 8
+  /// and 32 KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
   FI_VEC_INLINE void ask_ahead(int64_t block) const {
     constexpr int64_t kAhead = 16384, kBytes = kQuants + gguf_scale_bytes(F);
 #pragma GCC unroll 16
@@ -209,8 +209,8 @@ struct GgufPanel {
   int64_t blocks_;
 };
 
-/// Few rows times a panel, quants converted as they are used: bound by reading them. The same chains as the tiles'.
-/// `sums_of_a`: [row][block].
+/// Few rows times a panel, with quants converted as they are used: bound by reading them. Accumulates in the order of
+/// the tiles. `sums_of_a`: [row][block].
 template <GemmFormat F, int Rows>
 __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, int64_t blocks, const TileInput& in,
                                                    const float* sums_of_a, int64_t sums_row, float* sums) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in GGUF blocks times activations in 8-bit blocks: quantising the rows, and the product. The tile:
+// Weights in GGUF blocks times activations in 8-bit blocks: quantising the rows, and the product. The tile is in
 // kernels/cpu/int8_tile.h.
 #pragma once
 #include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
@@ -9,7 +9,7 @@
 namespace flashinfer::cpu {
 namespace detail {
 
-/// The integers of 32 elements, its scale, and the sums of both halves.
+/// 32 quantised elements, their scale, and the sums of both halves.
 struct QuantizedBlock {
   alignas(32) int8_t q[32];  // in the order of the quads
   float scale;
@@ -32,7 +32,7 @@ FI_VEC_INLINE void quantize_block(const bf16_t* x, QuantizedBlock& out) {
   out.scale = bad ? __builtin_nanf("") : amax < 1e-36f ? 0.0f : amax / 127.0f;
   const Vec inverse = splat(bad || amax < 1e-36f ? 0.0f : 127.0f / amax);
 #if FI_VNNI
-  const __m512i zeros = _mm512_setzero_si512();  // 0 times infinity is no integer
+  const __m512i zeros = _mm512_setzero_si512();  // 0 times infinity cannot be converted to an integer
   const __m512i low = bad ? zeros : _mm512_cvtps_epi32(round(v[0] * inverse).r),
                 high = bad ? zeros : _mm512_cvtps_epi32(round(v[1] * inverse).r);
   out.sums[0] = _mm512_reduce_add_epi32(low), out.sums[1] = _mm512_reduce_add_epi32(high);
@@ -55,7 +55,7 @@ FI_VEC_INLINE void quantize_block(const bf16_t* x, QuantizedBlock& out) {
 #endif
 }
 
-/// Blocks of a panel in the form of prepare_gguf_weights, read where they lie. `Ask`: for what follows it in memory.
+/// Blocks of a panel of prepare_gguf_weights, read in place. `Prefetch`: also prefetches.
 template <GemmFormat F, bool Ask>
 struct GgufPanelBytes {
   static constexpr int kGroups = 1;
@@ -74,8 +74,8 @@ struct GgufPanelBytes {
     for (int line = 0; line < kLines; ++line) {
       const __m512i x = _mm512_loadu_si512(q + line * 64);
       if constexpr (F == GemmFormat::kQ8_0) {
-        // Two pairs of four columns in a quarter, one after the other: side by side, and the sign bit flipped to count
-        // from -128.
+        // A quarter holds two pairs of four columns, one after the other: put them side by side, and flip the sign bit,
+        // so that values start at -128.
         const __m512i order =
             _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
         f(line, _mm512_xor_si512(_mm512_shuffle_epi8(x, order), _mm512_set1_epi8(-128)));
@@ -99,7 +99,7 @@ struct GgufPanelBytes {
   }
 };
 
-/// Some blocks of 16 rows as in the file, as quads.
+/// Some blocks of 16 unpacked rows, as quads.
 template <GemmFormat F>
 struct GgufByteBlocks {
   static constexpr int kBlocks = 16, kGroups = static_cast<int>(32 / GgufLines<F>::kFormat.grid);
@@ -134,7 +134,7 @@ void multiply_byte_panel(const ByteGemmParams& p, int64_t begin, int64_t end, in
   const GgufPanel<F> at(p.b + panel * p.b_line, p.k);
   alignas(64) float sums[kBlockRows * kPanelColumns];
   each_group(p, 1, begin, end, [&](int64_t r, int64_t rows, const BytesOfA& a) {
-    // Once is enough: asking for each of 64 groups of rows took up to 8 % of their rate.
+    // Prefetching once is enough: doing it for each of 64 groups of rows cost up to 8 %.
     if (r > begin && rows == kBlockRows)
       multiply_bytes<kBlockRows>(GgufPanelBytes<F, false>{at}, p.k / 32, a, sums, true);
     else
@@ -143,7 +143,7 @@ void multiply_byte_panel(const ByteGemmParams& p, int64_t begin, int64_t end, in
   });
 }
 
-/// Rows as in the file.
+/// Unpacked rows, as in the file.
 template <GemmFormat F>
 void multiply_byte_lines(const ByteGemmParams& p, int64_t begin, int64_t end, int64_t panel, const Output& out) {
   using Blocks = GgufByteBlocks<F>;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of s8 times columns of u8: the integer sum of a group of k (16 or 32) is exact, then one FMA adds it times
-// (scale of the row x scale of the column). Groups are added in order, so a result depends neither on the rows beside
-// it nor, where there is an FMA, on the ISA.
+// (scale of the row x scale of the column). Groups are added in order, so a result depends neither on the other rows
+// nor, where there is an FMA, on the ISA.
 //
-// B is read 64 bytes at a time, four k ("a quad") of 16 columns, which is what one vpdpbusd multiplies: twice as many
-// products an instruction as the bf16 dot has. A source of B says
+// B is read 64 bytes at a time, four k ("a quad") of 16 columns, the operand of one vpdpbusd: twice as many products an
+// instruction as the bf16 dot. A source of B defines
 //   kGroups                   groups in 32 k: 1 or 2
 //   kMinima                   whether columns have minima
 //   scale(block, g, v), minimum(block, g, v)   vector v of the 16 columns' factors
-//   each_quad(block, g, f)    f(quad, __m512i) for the quads of group g, with VNNI; bytes(block, w) [8][16][4] without
+//   each_quad(block, g, f)    f(quad, __m512i) for the quads of group g, with VNNI
+//   bytes(block, w)           the same as bytes [8][16][4], without VNNI
 #pragma once
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/kernels/int8_params.h"
@@ -65,7 +66,7 @@ FI_VEC_INLINE void sum_group(const Source& b, int64_t block, int g, const BytesO
 }
 }  // namespace detail
 
-/// sums[Rows][16] += A times `blocks` blocks of 32 k of a panel; the first ones start at 0.
+/// sums[Rows][16] += A times `blocks` blocks of 32 k of a panel; `first`: the sums start at 0.
 template <int Rows, class Source>
 __attribute__((noinline)) void multiply_bytes(const Source& b, int64_t blocks, const BytesOfA& a, float* sums,
                                               bool first) {
@@ -107,7 +108,7 @@ void multiply_byte_rows(int64_t rows, const Source& b, int64_t blocks, const Byt
   if constexpr (Rows > 1) return multiply_byte_rows<Source, Rows - 1>(rows, b, blocks, a, sums, first);
 }
 
-/// Blocks of B brought into memory as quads, with f32 factors [block][group][16].
+/// Blocks of B in memory as quads, with f32 factors [block][group][16].
 template <int Groups, bool Minima>
 struct ByteBlocks {
   static constexpr int kGroups = Groups;
@@ -145,8 +146,8 @@ FI_VEC_INLINE void each_group(const ByteGemmParams& p, int groups_per_32, int64_
   }
 }
 
-/// Rows [begin, end) times a panel of which fill(first block, blocks) brings `at_once` blocks into `b` at a time, while
-/// the sums of up to 128 rows wait.
+/// Rows [begin, end) times a panel. fill(first block, blocks) converts `at_once` blocks into `b` at a time; the sums of
+/// up to 128 rows are kept meanwhile.
 template <class Source, class Fill>
 FI_VEC_INLINE void multiply_filled(const ByteGemmParams& p, const Source& b, int64_t at_once, int64_t begin,
                                    int64_t end, const Output& out, Fill fill) {

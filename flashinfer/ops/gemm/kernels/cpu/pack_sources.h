@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of the matrix product that carry scale factors of a byte (ScaleFactors): the elements that pack_lines puts
-// into blocks and panels are the scaled ones, exact in bf16.
+// Operands of the matrix product with scale factors of one byte (ScaleFactors): pack_lines packs the scaled elements,
+// which are exact in bf16.
 #pragma once
 #include "flashinfer/kernels/cpu/gemm_pack.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -29,7 +29,7 @@ template <>
 struct gemm_scalar<GemmFormat::kE5M2> {
   using type = e5m2_t;
 };
-/// What strides count: bytes for FP4, which has two elements in one, and for GGUF.
+/// Elements in a unit of the strides: bytes for FP4, which has two elements in one, and for GGUF.
 template <GemmFormat F>
 using gemm_scalar_t = typename gemm_scalar<F>::type;
 
@@ -82,7 +82,7 @@ struct ScaledLines {
     else
       return load(from + k);
   }
-  /// 32 elements from k on count `even` times in the first half, `odd` times in the second.
+  /// 32 elements from k on, scaled by `even` in the first half, by `odd` in the second.
   static FI_VEC_INLINE void convert(const gemm_scalar_t<F>* from, int64_t k, float even, float odd, bf16_t* to) {
     constexpr int64_t L = Vec::kLanes;
 #if defined(__AVX512BF16__)
@@ -124,8 +124,8 @@ struct ScaledLines {
   }
 };
 
-/// Columns of a weight in the layout [k / block, n, block], k a multiple of the block, the block of 32. `dealt`, of
-/// prepare_low_latency_gemm_weights: column c lies at row 8 * (c % 4) + c % 32 / 4 of its 32.
+/// Columns of a weight in the layout [k / block, n, block], k a multiple of the block, the block of 32. `interleaved`
+/// (prepare_low_latency_gemm_weights): column c is stored at row 8 * (c % 4) + c % 32 / 4 of its 32.
 template <class T>
 struct BlockedLines {
   const T* p;
@@ -158,8 +158,8 @@ struct BlockedLines {
   FI_VEC_INLINE int64_t row_of(int64_t c) const { return dealt ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c; }
 };
 
-/// Lines of f16 numbers as sums of two bf16, exact: 11 bits in 8 and 8. 32 elements are 96 of k: those of A high, high,
-/// low, those of B high, low, high. An infinite element makes NaN.
+/// Lines of f16 numbers as sums of two bf16, exact: 11 bits in 8 and 8. 32 elements become 96 of k: those of A high,
+/// high, low, those of B high, low, high. An infinite element gives NaN.
 struct SplitLines {
   const f16_t* p;
   int64_t line, step, depth;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels of prepare_quantized_weights (kernels/packed_layout.h) as bf16: a line of 64 bytes is one word of four bytes
-// of each of 16 columns.
+// Converts panels of prepare_quantized_weights (kernels/packed_layout.h) to bf16: a line of 64 bytes holds one 4-byte
+// word of each of 16 columns.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
@@ -13,7 +13,7 @@
 namespace flashinfer::cpu::detail {
 
 #if FI_ONE_ROW
-/// f(i, the 16 columns of k pair i) for the pairs of a line, without scales.
+/// f(i, the 16 columns of k pair i) for the pairs of a line, unscaled.
 template <GemmFormat F>
 struct WordPairs {  // bf16
   static constexpr int kUnit = 4, kElements = 2;
@@ -43,12 +43,12 @@ struct WordPairs<F> {
 template <>
 struct WordPairs<GemmFormat::kFp4> {
   static constexpr int kUnit = 4, kElements = 8;
-  // A look-up takes five bits: a code and one of the next.
+  // A look-up uses five bits: a code and one bit of the next.
   const __m512i values = _mm512_broadcast_i64x4(_mm256_setr_epi16(
       0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, static_cast<short>(0x8000), static_cast<short>(0xbf00),
       static_cast<short>(0xbf80), static_cast<short>(0xbfc0), static_cast<short>(0xc000), static_cast<short>(0xc040),
       static_cast<short>(0xc080), static_cast<short>(0xc0c0)));
-  const __m512i bits = _mm512_set1_epi64(0x2424202004040000);  // where the codes of a pair begin in each of two columns
+  const __m512i bits = _mm512_set1_epi64(0x2424202004040000);  // where the codes of a pair start in each of two columns
 
   template <class Fn>
   FI_VEC_INLINE void each(__m512i x, Fn f) const {
@@ -71,11 +71,11 @@ FI_VEC_INLINE void scales_of_bytes(const uint8_t* from, bool e8m0, float* to) {
 #endif
 }
 
-/// One panel; its scale factors count in the elements, as ScaledLines has them.
+/// One panel; scale factors are multiplied into the elements, as in ScaledLines.
 template <GemmFormat F>
 struct WordPanel {
   static constexpr int64_t kElements = F == GemmFormat::kFp4 ? 8 : 4, kLines = 32 / kElements;  // of a word; of 32 k
-  const uint8_t* lines;                                                                         // behind the header
+  const uint8_t* lines;                                                                         // after the header
   const uint8_t* sf;  // of SfLayout::kPanels, or null
   int64_t sf_block;
   bool e8m0;
@@ -136,7 +136,7 @@ struct WordPanel {
           memcpy(&codes[i], &byte, 1);
         factors[i] = sf ? scales[k >= 16][c] : 1.0f;
       }
-      if constexpr (F == GemmFormat::kE4M3) {  // a NaN as the vectors have it
+      if constexpr (F == GemmFormat::kE4M3) {  // NaNs as in the vector code
         if (!sf) {
           widen_row(codes, 32, to);
           continue;

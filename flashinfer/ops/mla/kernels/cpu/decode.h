@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few rows against a block of keys as they lie: memory is the limit, packing would cost more than the products. Logits:
+// Few rows times a block of unpacked keys: memory is the bottleneck, packing would cost more than the products. Logits:
 // lanes are dims, four keys at a time, sums across lanes at the end. Values: lanes are dims; with a BF16 dot product
 // two keys at a time.
 #pragma once
@@ -9,7 +9,7 @@ namespace flashinfer::cpu::mla {
 
 inline constexpr int kFewRows = 4;
 
-/// Sums of the lanes of four vectors. Every one by the same tree.
+/// Sums of the lanes of four vectors, each by the same tree.
 FI_VEC_INLINE void sums_of_four(const Vec (&x)[4], float* out) {
 #if defined(__AVX512F__)
   const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(x[0].r, x[1].r), _mm512_unpackhi_ps(x[0].r, x[1].r));
@@ -91,8 +91,8 @@ struct FewRows {
       dots<R>(nope, block.ckv + j, p.dim_ckv, acc, ahead);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) sums_of_four(acc[r], out + r * kBlockKeys + j);
-      // 2 lines a step here and 1 for every 2 of the values are 1088 of a block's 1152: what is missing would be waited
-      // for.
+      // 2 lines a step here and 1 for every 2 of the values prefetch 1088 of a block's 1152 lines; the rest are cache
+      // misses.
       for (int x = 0; x < 4; ++x) ahead.line();
     }
   }
@@ -176,7 +176,7 @@ struct FewRows {
     for (; d + kLines * kStep <= p.dim_ckv; d += kLines * kStep) columns<R, kLines>(i, d, p.dim_ckv - d, keys, ahead);
     for (; d < p.dim_ckv; d += kStep) columns<R, 1>(i, d, p.dim_ckv - d, keys, ahead);
   }
-  /// Rows [i, i + n) see the first `keys` of the block, and read no other.
+  /// Accumulates rows [i, i + n) over the first `keys` keys of the block; no other key is read.
   void values(int64_t i, int64_t n, int64_t keys, Ahead& ahead) const {
     switch (n) {
       case 4: return values_of<4>(i, keys, ahead);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MLA on the CPU. A task is a tile of rows of one request over a range of its keys. Per block of 64 keys: with many
-// rows, pack K once, multiply, softmax row by row, pack V once, multiply; with few heads, dot products with the keys
-// where they lie (kernels/cpu/decode.h). The order in which an output is summed is params.h's and nothing else's.
+// MLA on the CPU. A task is a tile of rows of one request over a range of its keys. For each block of 64 keys: with
+// many rows, pack K once, multiply, softmax row by row, pack V once, multiply; with few heads, dot products with
+// unpacked keys (kernels/cpu/decode.h). The summation order of an output is that of params.h and depends on nothing
+// else.
 #pragma once
 #include "flashinfer/ops/mla/kernels/cpu/decode.h"
 #include "flashinfer/ops/mla/kernels/cpu/tile.h"
@@ -9,7 +10,7 @@
 namespace flashinfer::cpu {
 namespace mla {
 
-/// The parts of MlaParams::scratch.
+/// Layout of MlaParams::scratch.
 struct Scratch {
   uint32_t *q, *k, *v, *p;
   float *s, *o, *total, *l, *m;
@@ -50,7 +51,7 @@ struct Tile {
   Scratch s;
   int64_t q_first, offset, kv_len, rows, width, q_cells;
   float factor;
-  bool plain;             // logits need no transformation: the scale is in the exponent
+  bool plain;             // logits need no transformation: the scale is applied in the exponent
   int32_t hi[kTileRows];  // keys [0, hi) are visible
   Rows<KV> here, next;
   const float *here_scales[kBlockKeys], *next_scales[kBlockKeys];
@@ -85,7 +86,7 @@ struct Tile {
   int64_t token(int64_t i) const { return (w.row_begin + i) / p.num_heads; }
   int64_t head(int64_t i) const { return (w.row_begin + i) % p.num_heads; }
 
-  /// The block's rows in the type that is multiplied.
+  /// Converts the block's rows to the type that is multiplied.
   void stage(int64_t keys) {
     if constexpr (T::kStaged) {
       Row* to = static_cast<Row*>(s.staged);
@@ -101,7 +102,7 @@ struct Tile {
     }
   }
 
-  /// Row i of the block at `first`, its logits in `row`, to probabilities.
+  /// Turns the logits `row` of row i of the block at `first` into probabilities.
   void softmax(int64_t i, int64_t first, float* row) {
     if (!plain)
       for (int64_t j = 0; j < kBlockKeys; j += Vec::kLanes)
@@ -111,7 +112,7 @@ struct Tile {
                                     s.o + i * width, width, s.p + i * kPCells);
   }
 
-  /// How many of rows [i, end) to take in one register tile: near equal parts, as 6 + 6 + 4 is slower than 6 + 5 + 5.
+  /// Rows of [i, end) in the next register tile: nearly equal parts, as 6 + 6 + 4 is slower than 6 + 5 + 5.
   static int64_t part(int64_t rest, int64_t most) {
     const int64_t parts = (rest + most - 1) / most;
     return (rest + parts - 1) / parts;
@@ -134,7 +135,8 @@ struct Tile {
     }
   }
 
-  /// Rows [i, end) see the first `keys` of the block. Hidden keys are packed as zeros: 0 * NaN would be NaN.
+  /// Rows [i, end) times the values of the first `keys` keys of the block. Masked keys are packed as zeros: 0 * NaN
+  /// would be NaN.
   void values_packed(int64_t i, int64_t end, int64_t keys) {
     const Row* v[kBlockKeys];
     for (int64_t d = 0; d < p.dim_ckv; d += 64) {
@@ -151,7 +153,7 @@ struct Tile {
 
   void multiply_block(int64_t first, int64_t keys) {
     int64_t a = 0;
-    while (a < rows && hi[a] <= first) ++a;  // tokens ascend, and with them what they see
+    while (a < rows && hi[a] <= first) ++a;  // tokens ascend, and so do their visible keys
     stage(keys);
     const FewRows<T> few{p, block, s.q, q_cells, s.p, s.o, width, static_cast<const Row*>(s.zeros)};
     if constexpr (C.few) {
@@ -163,7 +165,7 @@ struct Tile {
     } else {
       logits_packed(a, first);
     }
-    while (a < rows) {  // rows that see equally many keys
+    while (a < rows) {  // rows with equally many visible keys
       const int64_t seen = hi[a] - first < keys ? hi[a] - first : keys;
       int64_t end = a + 1;
       while (end < rows && (hi[end] - first < keys ? hi[end] - first : keys) == seen) ++end;
@@ -188,7 +190,7 @@ struct Tile {
     for (int64_t first = begin; first < end; first += kBlockKeys) {
       const int64_t then = first + kBlockKeys;
       ahead.clear();
-      if (then < last && then / kChunkKeys < w.chunk_end) {  // the next block, even if it is the next chunk's
+      if (then < last && then / kChunkKeys < w.chunk_end) {  // the next block, possibly of the next chunk
         const int64_t keys = last - then < kBlockKeys ? last - then : kBlockKeys;
         find_rows(p, w.request, then, keys, s.zeros, next, next_scales);
         ahead.set(next, keys, p.dim_ckv, p.dim_kpe);
@@ -229,7 +231,7 @@ struct Tile {
   }
 };
 
-/// After all works: folds the states of the chunks of one merge, in ascending order.
+/// After all work items: folds the states of the chunks of one merge, in ascending order.
 template <MlaConfig C>
 void merge_chunks(const MlaParams& p, const MlaMerge& g) {
   const Scratch s(p.scratch, p.dim_ckv, p.dim_kpe);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both MLA kernels stand on: where the keys of a block lie, asking for the next block's lines, conversion of 8-bit
+// Code shared by both MLA kernels: addresses of the keys of a block, prefetching of the next block, conversion of 8-bit
 // caches, the register-tiled product of packed cells, states of rows.
 #pragma once
 #include <math.h>
@@ -12,7 +12,7 @@ namespace flashinfer::cpu::mla {
 using namespace flashinfer::mla;
 namespace packing = flashinfer::cpu::attention;  // pack_q, pack_k, pack_v, softmax_row, fold
 
-/// 8-bit caches are converted once a block: to bf16, which holds every e4m3 and e5m2 value, for a bf16 q, else to f32.
+/// 8-bit caches are converted once a block: for a bf16 q to bf16, which holds every e4m3 and e5m2 value, else to f32.
 /// Scales of groups are applied then, in f32.
 template <MlaConfig C>
 struct Types {
@@ -30,7 +30,7 @@ struct Types {
 static_assert(kBlockKeys == packing::kBlockKeys);  // softmax_row and pack_k work on whole blocks
 using packing::fold, packing::State, packing::low_bits;
 
-/// Addresses of the rows of one block; slots without a key hold `zeros`, so that unused slots of a page are never read.
+/// Row addresses of one block; slots without a key point to `zeros`, so that unused slots of a page are never read.
 template <class T>
 struct Rows {
   const T *ckv[kBlockKeys], *kpe[kBlockKeys];
@@ -55,8 +55,8 @@ inline void find_rows(const MlaParams& p, int64_t b, int64_t start, int64_t coun
   for (; j < kBlockKeys; ++j) out.ckv[j] = out.kpe[j] = static_cast<const T*>(zeros);
 }
 
-/// Lines that the next block will read, asked for a few at a time while this one is worked on: in bursts they would
-/// fill the miss queue and stall, and memory would idle between. To L2 (T1): the block alone is more than L1 holds.
+/// Lines of the next block, prefetched a few at a time while the current one is processed: bursts would fill the miss
+/// queue and stall, and memory would idle between them. Into L2 (T1): the block alone is larger than L1.
 struct Ahead {
   const char *rows[2 * kBlockKeys], *at = nullptr, *end = nullptr;
   int32_t bytes[2];  // of a ckv and of a kpe row
@@ -127,8 +127,8 @@ inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uin
     for (; j < columns; j += kSlim) packing::product<Pairs, MR, 2>(a, lda, b + j, columns, c + j, ldc, n, keep, line);
 }
 
-/// o / l in the output's dtype; zeros and -inf for a row that saw nothing. A sink adds its weight to the denominator
-/// alone.
+/// o / l in the output's dtype; zeros and -inf for a row without visible keys. A sink adds its weight to the
+/// denominator only.
 template <class O>
 inline void finish(const MlaParams& p, int64_t token, int64_t head, const float* o, State s, float factor) {
   O* out = static_cast<O*>(p.o) + token * p.o_stride_n + head * p.o_stride_h;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies between and behind the two products of a mixture of experts on the CPU. The products are the grouped ones
-// of gemm/.
+// The kernels between and after the two products of a mixture of experts on the CPU. The products are the grouped ones
+// of ops/gemm.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -9,7 +9,7 @@
 
 namespace flashinfer::cpu {
 
-/// Elements i.. of logical columns that lie at column[i].. of x.
+/// Elements of logical columns i.., which are stored at column[i].. of x.
 FI_VEC_INLINE Vec load_columns(const float* x, const int32_t* column, int64_t i, int64_t left) {
   const bool whole = left >= Vec::kLanes;
   if (!column) return whole ? load(x + i) : load_n(x + i, left);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with FP4 results on the CPU: the row is never rounded on the way from f32 to its codes. 2048 elements at a time
-// are made, their blocks' largest magnitudes found, then scales and codes, all from L1.
+// Norms with FP4 results on the CPU: the row is not rounded between f32 and its codes. For 2048 elements at a time:
+// normalise, find the blocks' largest magnitudes, then scales and codes, all in L1.
 #pragma once
 #include "flashinfer/ops/norm/kernels/cpu/quant.h"
 
 namespace flashinfer::cpu {
 
 #if defined(FI_NARROW_AVX512)
-// Rows of 16-bit elements whose sum is finite, by weights that are: no product is NaN then, so magnitudes need no care
-// of it. Elements of even and odd index stay in vectors of their own from the row to the codes, which saves the
-// permutations between.
+// Rows of 16-bit elements with finite sum and finite weights: no product is NaN, so magnitudes need no NaN handling.
+// Elements of even and odd index stay in separate vectors from the row to the codes, which saves the permutations
+// between.
 
-/// The largest magnitudes of 16 runs of 16 elements, f(j) the even and odd ones of runs 2 j and 2 j + 1.
+/// The largest magnitudes of 16 runs of 16 elements, f(j) returns the even and odd ones of runs 2 j and 2 j + 1.
 template <class F>
 FI_VEC_INLINE __m512 split_magnitudes(F f) {
   const auto run = [&](int j) {
@@ -33,7 +33,7 @@ FI_VEC_INLINE __m512 split_magnitudes(F f) {
 }
 
 /// Elements [at, at + n) of the row times scale and weight, n a multiple of 256: y gets those of even index of each 32,
-/// then the odd ones, amax the blocks' magnitudes. `ahead` leads to the next row.
+/// then the odd ones, amax the blocks' magnitudes. `ahead`: distance to the next row, for prefetching.
 template <int kBlock, class T, bool kAdd, class W>
 FI_VEC_INLINE void split_row(const NormRow<T, kAdd>& row, Vec scale, const W* w, int64_t at, int64_t n,
                              const int64_t (&ahead)[2], float* y, float* amax) {
@@ -62,8 +62,8 @@ FI_VEC_INLINE void split_row(const NormRow<T, kAdd>& row, Vec scale, const W* w,
 }
 
 /// Whether no element of the n blocks, a multiple of 8, can exceed 8 once divided by its scale, so that codes need no
-/// upper clamp: an e4m3 scale that is normal and not saturated is at most 1/17 below its block's largest magnitude
-/// over 6.
+/// upper clamp: an e4m3 scale that is normal and not saturated is at most 1/17 below its block's largest magnitude over
+/// 6.
 template <BlockFormat F>
 FI_VEC_INLINE bool ordinary_scales(const uint8_t* scale, int64_t n) {
   uint32_t odd = 0;
@@ -89,7 +89,7 @@ FI_VEC_INLINE void store_split_codes(const float* y, uint8_t* codes, const float
   }
 }
 
-/// The order of memory again.
+/// Restores memory order.
 FI_VEC_INLINE void join_split(float* y, int64_t n) {
   const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   for (int64_t i = 0; i < n; i += 32) {
@@ -99,7 +99,7 @@ FI_VEC_INLINE void join_split(float* y, int64_t n) {
   }
 }
 
-/// n elements (a multiple of 256) of the row from `at` to codes and scale bytes, by way of y.
+/// n elements (a multiple of 256) of the row from `at` to codes and scale bytes, through y.
 template <BlockFormat F, class T, bool kAdd, class W>
 FI_VEC_INLINE void quantize_split(const BlockRule<F, float>& rule, const NormRow<T, kAdd>& row, Vec scale, const W* w,
                                   int64_t at, int64_t n, const int64_t (&ahead)[2], float* y, uint8_t* codes,
@@ -119,7 +119,7 @@ FI_VEC_INLINE void quantize_split(const BlockRule<F, float>& rule, const NormRow
 
 template <class W>
 inline bool all_finite(const W* w, int64_t n) {
-  Vec sum = zero();  // of zeros, unless one is infinite or NaN
+  Vec sum = zero();  // 0, unless a weight is infinite or NaN
   int64_t i = 0;
   for (; i + Vec::kLanes <= n; i += Vec::kLanes) sum = fma(load(w + i), zero(), sum);
   if (i < n) sum = fma(load_n(w + i, n - i), zero(), sum);
@@ -156,7 +156,7 @@ void rmsnorm_fp4(const NormQuantParams& q, int64_t task) {
     const Vec scale = rms_factor(row, p.d, p.eps);
     for (int64_t at = 0; at < p.d; at += chunk) {
       const int64_t n = p.d - at < chunk ? p.d - at : chunk, blocks = n / C.block;
-      int64_t i = 0;  // made the fast way
+      int64_t i = 0;  // elements done by the fast path
 #if defined(FI_NARROW_AVX512)
       if constexpr (kSplit) {
         if (split && any((zero() < scale) & (scale < splat(__builtin_inff())))) {  // a finite sum

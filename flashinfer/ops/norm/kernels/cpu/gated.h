@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with gates on the CPU: memory sees each row once, the passes after the first find it in L1.
+// Norms with gates on the CPU: each row is read from memory once; later passes read it from L1.
 #pragma once
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"

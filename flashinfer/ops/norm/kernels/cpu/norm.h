@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms on the CPU. A row is read two or three times; at 4096 bf16 it stays in L1 between the passes, so memory sees
-// one read and one write. Sums are taken in the order of kernels/cpu/lanes.h, whatever the rows around it.
+// Norms on the CPU. A row is read two or three times; at 4096 bf16 it stays in L1 between the passes, so memory traffic
+// is one read and one write. Sums use the order of kernels/cpu/lanes.h, independent of other rows.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/kernels/cpu/narrow.h"
@@ -19,7 +19,7 @@ FI_VEC_INLINE void for_rows(const NormParams& p, int64_t task, F f) {
   }
 }
 
-/// Elements of a row; with kAdd those of input + residual in f32, never rounded.
+/// Elements of a row; with kAdd those of input + residual in f32, unrounded.
 template <class T, bool kAdd>
 struct NormRow {
   const T* x;
@@ -58,8 +58,8 @@ FI_VEC_INLINE float sum_of_squares(const Row& row, int64_t d) {
       });
 }
 #if defined(FI_NARROW_AVX512)
-/// The same sum in the same order to the bit, its lanes dealt to even and odd ones: two operations for 16 elements
-/// instead of three.
+/// The same sum in the same order to the bit, with even and odd elements in separate vectors: two operations for 16
+/// elements instead of three.
 template <bool kAdd>
 FI_VEC_INLINE float sum_of_squares(const NormRow<bf16_t, kAdd>& row, int64_t d) {
   Split a{zero(), zero()}, b = a;  // elements 0 to 31 and 32 to 63 of each 64
@@ -70,7 +70,7 @@ FI_VEC_INLINE float sum_of_squares(const NormRow<bf16_t, kAdd>& row, int64_t d) 
   };
   int64_t i = 0;
   for (; i + 64 <= d; i += 64) add(row, i);
-  if (i < d) {  // zeros change no sum of squares
+  if (i < d) {  // zeros do not change a sum of squares
     bf16_t rest[kAdd ? 2 : 1][64] = {};
     memcpy(rest[0], row.x + i, static_cast<size_t>(d - i) * sizeof(bf16_t));
     if constexpr (kAdd) memcpy(rest[1], row.residual + i, static_cast<size_t>(d - i) * sizeof(bf16_t));
@@ -86,7 +86,7 @@ FI_VEC_INLINE Vec rms_factor(const Row& row, int64_t d, double eps) {
 }
 
 /// out = x * (1 / sqrt(mean(x^2) + eps)) * (weight + gemma); with fused_add residual becomes x rounded. The second pass
-/// adds again instead of keeping x: input and residual of a row are in L1 by then.
+/// adds again instead of storing x: input and residual of the row are in L1 by then.
 template <NormConfig C>
 void rmsnorm(const NormParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;

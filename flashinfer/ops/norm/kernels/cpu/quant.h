@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with quantised results on the CPU: the sums of kernels/cpu/norm.h, then each element once more from L1,
-// quantised while it is made.
+// Norms with quantised results on the CPU: the sums of kernels/cpu/norm.h, then one more pass over the row in L1 that
+// normalises and quantises each element.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/kernels/cpu/e4m3_rows.h"
@@ -10,7 +10,7 @@
 
 namespace flashinfer::cpu {
 
-/// y[i] = full(i) saturated to 8 bits for all of a row; tail(i, left) makes the rest.
+/// y[i] = full(i) saturated to 8 bits for a whole row; tail(i, left) computes the rest.
 template <class T, class Full, class Tail>
 FI_VEC_INLINE void write_saturated(T* y, int64_t n, Full full, Tail tail) {
   int64_t i = 0;
@@ -19,9 +19,9 @@ FI_VEC_INLINE void write_saturated(T* y, int64_t n, Full full, Tail tail) {
 }
 
 #if defined(FI_NARROW_AVX512)
-/// The bf16 or f16 words of 32 values in order, as store() makes them.
+/// The bf16 or f16 words of 32 values in order, rounded as by store().
 FI_VEC_INLINE __m512i words_of(Split v, const bf16_t*) {
-  const auto rounded = [](Vec a) {  // finite: NaN never comes here
+  const auto rounded = [](Vec a) {  // finite: NaN is excluded by the caller
     const __m512i u = _mm512_castps_si512(a.r), last = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     return _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), last);
   };
@@ -31,8 +31,8 @@ FI_VEC_INLINE __m512i words_of(Split v, const f16_t*) {
   return detail::even_odd_words(_mm512_cvtepu16_epi32(detail::narrow_f16(v.even)),
                                 _mm512_cvtepu16_epi32(detail::narrow_f16(v.odd)));
 }
-/// x * scale * w * inverse to e4m3, 64 at a time; returns how many were made. slow(i) makes 64 of which some are NaN or
-/// saturate.
+/// x * scale * w * inverse to e4m3, 64 at a time; returns the number converted. slow(i) converts 64 of which some are
+/// NaN or saturate.
 template <class T, bool kAdd, class W, class Slow>
 FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& row, const int64_t (&ahead)[2],
                                  Vec scale, const W* w, Vec inverse, Slow slow) {
@@ -40,7 +40,7 @@ FI_VEC_INLINE int64_t write_e4m3(e4m3_t* y, int64_t n, const NormRow<T, kAdd>& r
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
     __m512i kept[2];
-    for (int j = 0; j < 64; j += 32) {  // the next row, for the pass that only sums
+    for (int j = 0; j < 64; j += 32) {  // prefetch the next row, whose first pass only sums
       __builtin_prefetch(row.x + i + j + ahead[0], 0, 2);
       if (kAdd) __builtin_prefetch(row.residual + i + j + ahead[1], 0, 2);
     }
@@ -110,7 +110,7 @@ void rmsnorm_quant(const NormQuantParams& q, int64_t task) {
   });
 }
 
-/// Element i of a layernorm is rounded to T, as layernorm's result would be, before it is divided.
+/// Element i of a layernorm is rounded to T, as layernorm's result would be, before the division.
 template <NormQuantConfig C>
 void layernorm_quant(const NormQuantParams& q, int64_t task) {
   using T = scalar_of_t<C.dtype>;
@@ -138,7 +138,7 @@ void layernorm_quant(const NormQuantParams& q, int64_t task) {
   });
 }
 
-/// 128 columns at a time: rounded to normed, from there to e4m3.
+/// 128 columns at a time: rounded to `normed`, from there to e4m3.
 template <NormQuantConfig C>
 void rmsnorm_fp8_blocks(const NormQuantParams& q, int64_t task) {
   using T = scalar_of_t<C.dtype>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms on a GPU: one read and one write of memory. The first kNormKeep pieces of a thread stay in registers between
-// the passes, as they lie in memory; all of them, and the weights', are asked for before the first is looked at: one
-// after another, a row would take as many round trips to memory as a thread has pieces. Launch heuristics
-// (cuda_launch.h) choose the group so that this is all of a row up to 2048 pieces (16384 bf16).
+// the passes, in their memory format. Loads of all of them and of the weights are batched to overlap latency: one by
+// one, a row would take as many memory round trips as a thread has pieces. Launch heuristics (norm/cuda_launch.h)
+// choose the group so that this covers rows of up to 2048 pieces (16384 bf16).
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -14,7 +14,7 @@ namespace flashinfer::cu {
 
 inline constexpr int kNormKeep = 4;
 
-/// Offsets of the row of this thread's group; rows past the end exist too (their threads take part in reductions).
+/// Offsets of the row of this thread's group; rows past the end are included (their threads take part in reductions).
 struct NormRow {
   int64_t input, residual, out;
   bool there;
@@ -23,7 +23,7 @@ struct NormRow {
 template <int kGroup, int kThreads>
 FI_GLOBAL_FN NormRow norm_row(const NormParams& p) {
   const int64_t r = static_cast<int64_t>(block_x()) * (kThreads / kGroup) + thread_x() / kGroup;
-  // In 32 bits: a 64-bit division is a call of some hundred instructions, and a grid has fewer than 2^31 blocks.
+  // 32-bit: a 64-bit division is a call of some hundred instructions, and a grid has fewer than 2^31 blocks.
   const int64_t a = p.inner == 1 ? r : static_cast<uint32_t>(r) / static_cast<uint32_t>(p.inner), b = r - a * p.inner;
   return {a * p.input_stride[0] + b * p.input_stride[1], a * p.residual_stride[0] + b * p.residual_stride[1],
           a * p.out_stride[0] + b * p.out_stride[1], r < p.rows, static_cast<int>(thread_x() % kGroup)};
@@ -36,7 +36,7 @@ FI_GLOBAL_FN float norm_sum(float x) {
     return block_reduce<kGroup>(x, Sum{}, reinterpret_cast<float*>(shared()));
 }
 
-/// What of a row is kept between the passes.
+/// The part of a row that is kept between the passes.
 template <class T, int N, bool kAdd>
 struct NormPiece {
   RawPiece<T, N> input, residual;
@@ -93,7 +93,7 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
     square(v);
   }
   constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
-#pragma unroll 1  // few rows are so long; unrolled, this is where registers are short
+#pragma unroll 1  // few rows are so long; unrolled, registers would spill
   for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
     float v[N];
     value(at, v);
@@ -115,7 +115,7 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
     kept[k].widen(v);
     write(place(k), v, weights[k]);
   }
-#pragma unroll 1  // few rows are so long; unrolled, this is where registers are short
+#pragma unroll 1  // few rows are so long; unrolled, registers would spill
   for (int64_t at = kNormKeep * kStep + row.rank * N; at < d; at += kStep) {
     float v[N];
     RawPiece<W, N> g;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending to a paged cache on a GPU: a block copies one token's K and V. Bits are moved, whatever their type.
+// Appending to a paged cache on a GPU: a block copies one token's K and V, bitwise, whatever their type.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/memory.h"
@@ -17,11 +17,11 @@ FI_GLOBAL_FN void append_paged(const AppendParams& p) {
   depend_wait();
   const int64_t t = block_x(), b = strided_index(p.batch_indices, t);
   if (b >= 0 && b < p.batch) {
-    // In 32 bits: a 64-bit division is a call of some hundred instructions.
+    // 32-bit: a 64-bit division is a call of some hundred instructions.
     const uint32_t position = static_cast<uint32_t>(strided_index(p.positions, t)),
                    page_size = static_cast<uint32_t>(p.page_size);
     const int64_t at = strided_index(p.kv_indptr, b) + position / page_size, entry = position % page_size;
-    // The host has not seen the indices: what does not exist is left out.
+    // The host has not checked the indices: tokens of missing pages are skipped.
     const int64_t page = at < strided_index(p.kv_indptr, b + 1) ? strided_index(p.kv_indices, at) : -1;
     const bool there = page >= 0 && page < p.pages;
     for (const AppendPlane& x : p.plane) {

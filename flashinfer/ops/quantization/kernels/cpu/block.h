@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows to block formats and back on the CPU. A row of scales is written as the layout asks while its codes are. With
-// 128x4 tiles that would be four bytes in each 512, lines of eight sets of L1 that 16 rows share (0.34 of memcpy where
-// linear scales gave 0.56, one thread): the scales of a tile's 128 rows are collected first.
+// Rows to block formats and back on the CPU. Scales are written in their layout along with the codes. In 128x4 tiles
+// that would be four bytes in each 512, lines of eight sets of L1 that 16 rows share (0.34 of memcpy where linear
+// scales gave 0.56, one thread), so the scales of a tile's 128 rows are collected first.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/ops/activation/kernels/cpu/activation.h"
@@ -9,14 +9,14 @@
 
 namespace flashinfer::cpu {
 
-/// The row that is moved to row `to` when blocks of 16 or 32 rows are shuffled: row i of a block goes to i % parts * 8
-/// + i / parts.
+/// Source row of row `to` when blocks of 16 or 32 rows are shuffled: row i of a block moves to i % parts * 8 + i /
+/// parts, parts = block / 8. GPU kernels that multiply in tiles read weights in this order.
 FI_VEC_INLINE int64_t shuffled_from(int64_t to, int32_t block) {
   const int64_t inside = to % block, parts = block / 8;
   return to - inside + inside % 8 * parts + inside / 8;
 }
 
-/// Element types of what is quantised: e4m3 input passes through f16.
+/// Element type that is quantised: e4m3 input is converted to f16.
 template <DType T>
 struct Quantised {
   using type = scalar_of_t<T>;
@@ -26,7 +26,7 @@ struct Quantised<DType::kF8E4M3> {
   using type = f16_t;
 };
 
-/// Elements [at, at + n) of row x, n a multiple of 16, in memory: the row itself, or made in `buffer`.
+/// Elements [at, at + n) of row x, n a multiple of 16, in memory: the row itself, or computed in `buffer`.
 template <BlockQuantConfig C>
 FI_VEC_INLINE const typename Quantised<C.dtype>::type* chunk_of(const scalar_of_t<C.dtype>* x, int64_t k, int64_t at,
                                                                 int64_t n, float encode,
@@ -34,7 +34,7 @@ FI_VEC_INLINE const typename Quantised<C.dtype>::type* chunk_of(const scalar_of_
   if constexpr (C.gated) {
     const auto *gate = x + at, *up = x + k + at;
     const auto value = [&](int64_t i) {
-      __builtin_prefetch(gate + i + n, 0, 2);  // of the next chunk, as act_and_mul does
+      __builtin_prefetch(gate + i + n, 0, 2);  // prefetch the next chunk, as act_and_mul does
       __builtin_prefetch(up + i + n, 0, 2);
       return activate<ActConfig{C.dtype, Activation::kSilu}>(load(gate + i)) * load(up + i);
     };
@@ -54,7 +54,7 @@ template <class T>
 FI_VEC_INLINE uint32_t order_of(T magnitude) {
   return magnitude.bits;
 }
-/// The largest magnitude of a row; NaN beats all.
+/// The largest magnitude of a row; NaN beats all numbers.
 template <class T>
 FI_VEC_INLINE float row_magnitude(const T* x, int64_t k) {
   T most;
@@ -89,7 +89,7 @@ FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rul
   clear_scales(layout, scales, done, sf_padded_columns(layout, columns));
 }
 
-/// Row `row` of a batch, with the rule of the row before it where that is the same.
+/// Row `row` of a batch; reuses the previous row's rule where the factor is the same.
 template <BlockQuantConfig C>
 __attribute__((noinline)) void quantize_source(const BlockQuantParams& p, RowRule<C>& rule, float& ruled, int64_t batch,
                                                int64_t row, SfLayout layout, uint8_t* scales) {
@@ -110,7 +110,7 @@ __attribute__((noinline)) void quantize_source(const BlockQuantParams& p, RowRul
   quantize_row<C>(p, rule, x, p.codes + batch * p.code_batch_stride + row * p.code_row_stride, layout, scales, encode);
 }
 
-/// 128 rows of one tile of scales; columns <= kTileColumns.
+/// Scales of the 128 rows of one tile; columns <= kTileColumns.
 constexpr int64_t kTileColumns = 512;
 template <class Row>
 FI_VEC_INLINE void quantize_tile(uint8_t* scales, int64_t columns, Row row) {
@@ -132,7 +132,7 @@ void block_quantize(const BlockQuantParams& p, int64_t task) {
   const int64_t columns = p.padded_k / C.block, padded = sf_padded_columns(p.layout, columns);
   const bool tiles = p.layout == SfLayout::k128x4 && !p.mask && padded <= kTileColumns;
   RowRule<C> rule;
-  float ruled = -1;  // the factor that `rule` is for
+  float ruled = -1;  // the factor of `rule`
   for (int64_t i = begin; i < end; ++i) {
     const int64_t batch = i / p.padded_rows, row = i - batch * p.padded_rows;
     uint8_t* scales = p.scales + batch * p.scale_batch_stride + sf_row_offset(p.layout, row, columns);

@@ -7,9 +7,8 @@
 
 namespace flashinfer::cpu {
 
-/// x / s rounded as a division, where s lies in [2^-60, 2^60]: with r = 1 / s rounded, one correction of x * r by the
-/// exact remainder gives the quotient's rounding (Markstein). Three operations where a division of 16 lanes takes ten
-/// cycles.
+/// x / s rounded as a division, for s in [2^-60, 2^60]: with r = 1 / s rounded, one correction of x * r by the exact
+/// remainder gives the quotient's rounding (Markstein). Three operations where a division of 16 lanes takes ten cycles.
 struct Divisor {
   Vec s, r;
   bool safe;
@@ -27,7 +26,7 @@ FI_VEC_INLINE Vec divide_magnitude(Vec x, const Divisor& d) {
   const Vec q = x * d.r;
   return fma(fnma(q, d.s, x), d.r, q);
 }
-/// For any x: -0 stays what it is, and an infinite remainder does not meet an infinite quotient.
+/// For any x: keeps -0, and an infinite remainder is not combined with an infinite quotient.
 FI_VEC_INLINE Vec divide(Vec x, const Divisor& d) {
   const Vec q = min(splat(0x1p60f), max(splat(-0x1p60f), x * d.r));
   return fnma(fma(q, d.s, -x), d.r, q);
@@ -40,7 +39,7 @@ FI_VEC_INLINE uint32_t magnitude_order(T x) {
   else
     return x.bits & 0x7fffu;
 }
-/// The largest magnitude of n elements, NaN beats all.
+/// The largest magnitude of n elements; NaN beats all numbers.
 template <class T>
 FI_VEC_INLINE float span_magnitude(const T* x, int64_t n) {
   T most;
@@ -77,7 +76,7 @@ FI_VEC_INLINE void write_divided(const T* x, Q* q, int64_t n, float s) {
   else
     write_group(x, q, n, [&](Vec v) { return v / d.s; });
 }
-/// n elements over s. `ahead`: elements to what will be read next, when the scales of these groups are long known.
+/// n elements divided by s. `ahead`: prefetch distance in elements, when the scales of these groups are already known.
 template <class T, class Q>
 FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s, int64_t ahead) {
   int64_t i = 0;
@@ -96,7 +95,7 @@ FI_VEC_INLINE void write_scaled(const T* x, Q* q, int64_t n, float s, int64_t ah
   write_divided(x + i, q + i, n - i, s);
 }
 
-/// Scales of a row's groups first, so that what leads to one hides behind the others'; at most kGroupChunk of them.
+/// Scales of up to kGroupChunk groups of a row are computed first, so that their latencies overlap.
 constexpr int64_t kGroupChunk = 64, kGivenAhead = 1024;
 template <class T>
 FI_VEC_INLINE void group_scales(const T* x, int64_t group, int64_t groups, float eps, float most, bool power,

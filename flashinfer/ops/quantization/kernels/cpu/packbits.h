@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of booleans on the CPU. Eight bytes are read for one written: 64 (32) elements a step by the instruction that
-// turns bytes into a mask, eight by a multiplication elsewhere.
+// Packing of booleans on the CPU. Eight bytes are read for each byte written: 64 (32) elements a step by the
+// instruction that turns bytes into a mask, elsewhere eight by a multiplication.
 #pragma once
 #include "flashinfer/kernels/cpu/vec.h"
 #include "flashinfer/ops/quantization/kernels/params.h"
 
 namespace flashinfer::cpu {
 
-/// Eight elements, as one byte. Their lowest bits, at multiples of 8, are moved side by side into the top byte; no two
-/// terms of the product meet in a bit.
+/// Eight elements as one byte. Their lowest bits, at multiples of 8, are moved side by side into the top byte; no two
+/// terms of the product share a bit.
 template <bool kBig>
 FI_VEC_INLINE uint8_t pack_eight(const uint8_t* x) {
   uint64_t u;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwiGLU and its gradient, quantised to MXFP8 by rows and by columns from one read of the input; rows scaled by
+// SwiGLU and its gradient, quantised to MXFP8 by rows and by columns from one read of the input; and rows scaled by
 // columns.
 #pragma once
 #include "flashinfer/kernels/cpu/block_quantize.h"

@@ -71,7 +71,7 @@ FI_VEC_INLINE void rope_quantize_heads(const RopeQuantizeParams& p, const RopeQu
   }
 }
 
-/// One part of one token, or zeros where the token is padding and the part no cache.
+/// One part of one token; zeros where the token is padding and the part is not a cache.
 template <RopeQuantizeConfig C>
 FI_VEC_INLINE void rope_quantize_part(const RopeQuantizeParams& p, const RopeQuantizePart& r, int64_t token) {
   const int64_t slot = p.slot ? p.slot[token] : token;
@@ -80,8 +80,8 @@ FI_VEC_INLINE void rope_quantize_part(const RopeQuantizeParams& p, const RopeQua
     memset(token_row<uint8_t>(r.to, token) + h * r.to.stride_h, 0, static_cast<size_t>(r.dim));
 }
 
-// Q of a task's tokens, then K, then V: fewer streams at a time. The two parts of a head are often slices of one row,
-// so they go together.
+// Q of a task's tokens, then K, then V: fewer memory streams at a time. The two parts of a head are often slices of one
+// row, so they are processed together.
 template <RopeQuantizeConfig C>
 void rope_quantize(const RopeQuantizeParams& p, int64_t task) {
   const int64_t begin = task * p.tokens_per_task;

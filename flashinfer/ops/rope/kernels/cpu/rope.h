@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE on the CPU: cos and sin of a token's angles once, then all heads of q and k. In place or not is the same code: a
+// RoPE on the CPU: cos and sin of a token's angles once, then all heads of q and k. In-place calls use the same code: a
 // pair is read before it is written.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -8,7 +8,7 @@
 
 namespace flashinfer::cpu {
 
-inline constexpr int64_t kRopeChunk = 256;  // pairs handled at a time: 4 KB of cos and sin on the stack, any head size
+inline constexpr int64_t kRopeChunk = 256;  // pairs at a time: 4 KB of cos and sin on the stack, for any head size
 
 /// cos and sin of pairs [first, first + n) of one token; interleaved: every value twice, sin as (-sin, +sin).
 template <bool kInterleave>

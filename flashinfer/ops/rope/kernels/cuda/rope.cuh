@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE on a GPU: a block takes a token. A thread computes cos and sin of its pairs once and turns them in every head it
-// meets, of q and of k. In place or not is the same code: a thread reads its pairs before it writes them.
+// RoPE on a GPU: a block processes a token. A thread computes cos and sin of its pairs once and rotates them in every
+// head of q and of k. In-place calls use the same code: a thread reads its pairs before it writes them.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"
@@ -31,11 +31,11 @@ FI_GLOBAL_FN void rope_angle(const RopeParams& p, int64_t position, int64_t i, f
   }
 }
 
-/// Units of a head: pieces of the half (interleaved: of all) that is turned, then pieces that are copied.
+/// Work units of a head: pieces of the half (interleaved: of all) that is rotated, then pieces that are copied.
 template <RopeCudaConfig C>
 FI_GLOBAL_FN void rope(const RopeParams& p) {
   using T = scalar_of_t<C.dtype>;
-  // Single elements ask for more registers: with whole pieces ptxas spilled for sm_80.
+  // Single elements need more registers: with whole pieces ptxas spilled on sm_80.
   constexpr int N = C.aligned ? kPiece<T> : kPiece<T> / 2;
   constexpr bool kAligned = C.aligned != 0;
   depend_wait();

@@ -26,7 +26,7 @@ struct Residual {
   }
 };
 
-/// A token drawn by u from the distribution; -1 when it has no mass. Block sums as in survey.h.
+/// A token drawn by u from the distribution; -1 when it has no mass. Block sums as in kernels/cpu/block_stats.h.
 template <class T>
 inline int64_t draw_residual(const Residual<T>& p, int64_t n, double u) {
   const auto sum_of = [&](int64_t b) {

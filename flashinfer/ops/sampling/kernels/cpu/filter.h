@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Top-k and top-p as filters on the CPU: the threshold is found exactly without a sort, then one pass writes the row.
+// Top-k and top-p as filters on the CPU: the threshold is found exactly without sorting, then one pass writes the row.
 #pragma once
 #include "flashinfer/kernels/cpu/select_threshold.h"
 #include "flashinfer/ops/sampling/kernels/params.h"
@@ -68,7 +68,7 @@ inline void filter_row(const FilterParams& p, int64_t r) {
   if (least > 0.0f)
     sum = kept_mass(x, p.v, least, s.tops);
   else
-    least = 1.40129846e-45f;  // the smallest positive float: nothing else has mass
+    least = 1.40129846e-45f;  // the smallest positive float: no other element has mass
   write_kept(x, y, p.v, least, static_cast<float>(1.0 / sum), 0.0f);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampling_from_logits on the CPU: the largest logit plus Gumbel noise -ln 2 * log2(-log2(u (1 - 2^-23))), the smallest
-// index of equal ones. A group of g = gcd(4, v) tokens shares a Philox counter: subsequence = row * v + first token of
-// the group (row 0 where a row has a seed of its own), one word each. 64 tokens are done at a time; no
-// logarithms are taken when the largest uniform number would not lift the largest logit above the best so far.
+// index among equal ones. A group of g = gcd(4, v) tokens shares a Philox counter: subsequence = row * v + first token
+// of the group (row 0 where each row has its own seed), one word each. 64 tokens are processed at a time; no logarithms
+// are computed when the largest uniform number would not lift the largest logit above the best so far.
 #pragma once
 #include "flashinfer/kernels/common/philox.h"
 #include "flashinfer/kernels/cpu/exp.h"
@@ -14,7 +14,8 @@ namespace flashinfer::cpu {
 inline constexpr int kGumbelTokens = 64;
 inline constexpr float kGumbelMost = 15.75f;  // noise at u = 1 is 15.6
 
-/// log2 of 64 normal positive numbers; relative error below 3e-7 near 1 too. Integer steps, so that loops vectorise.
+/// log2 of 64 normal positive numbers; relative error below 3e-7 near 1 too. Uses integer steps, so that loops
+/// vectorise.
 FI_VEC_INLINE void log2_lanes(float* x) {
   for (int i = 0; i < kGumbelTokens; ++i) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x[i]);
@@ -80,7 +81,7 @@ inline void gumbel_noise(float* u) {
   for (int i = 0; i < kGumbelTokens; ++i) u[i] *= -0.693147181f;
 }
 
-/// A uniform number whose noise is below `needed`, by more than what rounding can do.
+/// A uniform number whose noise is below `needed`, with a margin for rounding.
 inline float never_enough(float needed) {
   float lane[Vec::kLanes];
   store(lane, exp2(-exp2(splat((0.01f - needed) * 1.44269504f))));

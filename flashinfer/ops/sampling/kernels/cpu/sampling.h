@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling on the CPU. A survey of the row (sums and maxima of blocks of 1024, in f32 over 64 lanes; blocks added in
-// double) serves the draws: the block where one lands is found by the sums, and inside it elements are added one by one
-// in double. Later passes skip blocks by their maxima. The order of sums depends on the row alone.
+// Sampling on the CPU. Statistics of the row (sums and maxima of blocks of 1024, in f32 over 64 lanes; blocks added in
+// double) speed up the draws: the sums locate the block of a draw, inside which elements are added one by one in
+// double. Later passes skip blocks by their maxima. The order of sums depends on the row alone.
 #pragma once
 #include "flashinfer/kernels/cpu/select.h"
 #include "flashinfer/kernels/cpu/select_threshold.h"
@@ -12,7 +12,8 @@
 namespace flashinfer::cpu {
 
 /// The first element above `low` (>= 0) whose inclusive running sum over such elements exceeds `target`; the last one
-/// above `low` when rounding leaves none; -1 when nothing is above it. `sums` are the block sums of what is above.
+/// above `low` when rounding leaves none; -1 when no element is above it. `sums` are the block sums of elements above
+/// `low`.
 template <class T>
 inline int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) {
   double before = 0;

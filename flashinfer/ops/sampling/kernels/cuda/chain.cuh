@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// chain_speculative_sampling on a GPU: a block takes a row. Acceptance is kernels/cpu/chain.h's products; what is left
-// of the target over the draft is written to scratch and drawn from by the passes of kernels/cuda/row.cuh, whose sums
-// have the CPU's order: the tokens are the CPU's.
+// chain_speculative_sampling on a GPU: a block processes a row. Acceptance uses the products of kernels/cpu/chain.h;
+// the residual of target minus draft is written to scratch and sampled by the passes of kernels/cuda/row.cuh, whose
+// sums have the CPU's order: the tokens are the CPU's.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/ops/sampling/kernels/cuda/sample.cuh"
@@ -12,7 +12,7 @@ namespace flashinfer::cu {
 template <int kThreads, class T>
 FI_GLOBAL_FN int64_t draw_residual(const RowPasses<kThreads>& m, const T* target, const T* draft, int64_t n, double u,
                                    const sampling::Room& room) {
-  sync_threads();  // the room may still be read
+  sync_threads();  // `room` may still be read
   for (int64_t i = thread_x(); i < n; i += kThreads) {
     const float t = to_f32(target[i]), v = draft ? t - to_f32(draft[i]) : t;
     room.values[i] = v > 0.0f ? v : 0.0f;
@@ -50,8 +50,7 @@ FI_GLOBAL_FN void chain(const ChainCudaParams& p) {
     int64_t token = -1;
     if (emitted < p.n) token = draw_residual(m, at, draft + emitted * p.draft_step, p.v, x, room);
     if (token < 0)
-      token =
-          draw_residual(m, at, static_cast<const T*>(nullptr), p.v, x, room);  // nothing is left of their difference
+      token = draw_residual(m, at, static_cast<const T*>(nullptr), p.v, x, room);  // the residual has no mass
     for (int64_t i = thread_x(); i <= p.n; i += C.threads)
       out[i] = i < emitted    ? static_cast<int32_t>(id_at(i))
                : i == emitted ? static_cast<int32_t>(token < 0 ? 0 : token)

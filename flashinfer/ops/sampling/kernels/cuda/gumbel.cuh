@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// sampling_from_logits on a GPU: the largest logit plus Gumbel noise, by kernels/cpu/gumbel.h's arithmetic. A block
-// takes a chunk of a row, a thread four neighbouring tokens at a time; the keys of several chunks meet in a second
-// launch.
+// sampling_from_logits on a GPU: the largest logit plus Gumbel noise, by the arithmetic of kernels/cpu/gumbel.h. A
+// block processes a chunk of a row, a thread four neighbouring tokens at a time; a second launch combines the keys of
+// several chunks.
 #pragma once
 #include "flashinfer/ops/sampling/kernels/cuda/sample.cuh"
 
 namespace flashinfer::cu {
 
-/// Word `w` of two counters in a row; registers cannot be indexed.
+/// Word `w` of two consecutive counters; registers cannot be indexed.
 FI_GLOBAL_FN uint32_t word_of(const cpu::PhiloxBlock& a, const cpu::PhiloxBlock& b, int w) {
   const cpu::PhiloxBlock& c = w < 4 ? a : b;
   const int i = w & 3;
@@ -75,7 +75,7 @@ FI_GLOBAL_FN void gumbel(const SampleCudaParams& p) {
   depend_launch();
 }
 
-/// A thread takes a row's keys.
+/// A thread combines a row's keys.
 template <SampleCudaConfig C>
 FI_GLOBAL_FN void gumbel_last(const SampleCudaParams& p) {
   depend_wait();

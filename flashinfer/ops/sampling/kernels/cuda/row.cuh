@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of sample_row.h by a block of threads: a warp takes survey blocks of 1024 elements, lane l the CPU's lanes
-// 2l and 2l + 1, so that sums have the CPU's order. What must run in order (adding up blocks, the walk inside one
-// block) one thread does, from shared memory. Every pass ends with a barrier: its results are there for all.
+// The passes of sample_row.h by a block of threads: a warp processes statistics blocks of 1024 elements, lane l the
+// CPU's lanes 2l and 2l + 1, so that sums have the CPU's order. Sequential parts (adding up blocks, the scan inside one
+// block) run on one thread, from shared memory. Every pass ends with a barrier: its results are visible to all threads.
 #pragma once
 #include "flashinfer/kernels/cuda/atomic.h"
 #include "flashinfer/kernels/cuda/convert.h"
@@ -10,9 +10,9 @@
 #include "flashinfer/kernels/cuda/warp.h"
 #include "flashinfer/ops/sampling/kernels/sample_row.h"
 
-/// A call in the kernel: inlined at each use the passes took NVRTC ten times as long, and spilled. Loops that do not
-/// wait for many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes
-/// NVRTC 1.5 s instead of 2.0.
+/// Not inlined: inlined at each use, the passes took NVRTC ten times as long, and spilled. Loops that do not wait for
+/// many loads of global memory are not unrolled (NVRTC's default is fourfold): a bf16 sampler then takes NVRTC 1.5 s
+/// instead of 2.0.
 #if defined(__CUDACC__)
 #define FI_PASS __device__ __noinline__
 #else
@@ -22,12 +22,12 @@
 namespace flashinfer::cu {
 using cpu::Above, cpu::Survey, cpu::kSurveyBlock, cpu::survey_blocks;
 
-/// A row by a block of kThreads.
+/// A row processed by a block of kThreads.
 template <int kThreads>
 struct RowPasses {
   static constexpr int kWarps = kThreads / 32, kBins = 2048;
-  uint32_t* bins;   // shared, kBins words; also the values of one survey block
-  uint64_t* slots;  // shared, 2 + kWarps words: what one thread found, what each warp counted
+  uint32_t* bins;   // shared, kBins words; also the values of one statistics block
+  uint64_t* slots;  // shared, 2 + kWarps words: one thread's result, each warp's count
 
   template <class T>
   FI_GLOBAL_FN static float value(T x) {
@@ -39,7 +39,7 @@ struct RowPasses {
     return cpu::philox_uniform(seed, subsequence, offset);
   }
 
-  /// f() of one thread, for all.
+  /// f() evaluated by one thread, returned to all.
   template <class F>
   FI_GLOBAL_FN auto by_one(F f) const {
     using V = decltype(f());
@@ -66,7 +66,7 @@ struct RowPasses {
   FI_GLOBAL_FN static int64_t length(int64_t n, int64_t b) {
     return n - b * kSurveyBlock < kSurveyBlock ? n - b * kSurveyBlock : kSurveyBlock;
   }
-  /// each(i, x[i]) of two neighbours a lane and 64 elements a step, in order. All lanes come.
+  /// each(i, x[i]) for two neighbours a lane and 64 elements a step, in order. All lanes participate.
   template <int kUnroll = 8, class T, class F>
   FI_GLOBAL_FN static void pairs(const T* x, int64_t n, F each) {
     if (n == kSurveyBlock && reinterpret_cast<uintptr_t>(x) % (2 * sizeof(T)) == 0) {
@@ -87,7 +87,7 @@ struct RowPasses {
   }
   /// Lane sums to one sum, in the order of kernels/cpu/lanes.h.
   FI_GLOBAL_FN static float join(float even, float odd) { return warp_reduce(even, Sum{}) + warp_reduce(odd, Sum{}); }
-  /// f(b) for the survey blocks, by whole warps.
+  /// f(b) for the statistics blocks, by whole warps.
   template <class F>
   FI_GLOBAL_FN static void each_block(int64_t n, F f) {
     for (int64_t b = warp(); b < survey_blocks(n); b += kWarps) f(b);
@@ -149,7 +149,7 @@ struct RowPasses {
     return {count, total(sums, survey_blocks(n))};
   }
 
-  /// The blocks are walked, then the elements of the one where the target lies.
+  /// Scans the blocks, then the elements of the one that contains the target.
   template <class T>
   FI_PASS int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
     struct Found {
@@ -186,7 +186,7 @@ struct RowPasses {
     });
   }
 
-  /// A warp has neighbouring blocks: it counts what it keeps, learns what lies before, and writes.
+  /// A warp has adjacent blocks: it counts the elements it keeps, gets its offset, and writes.
   template <class T>
   FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
                           uint32_t* positions) const {
@@ -252,8 +252,8 @@ struct RowPasses {
     return key;
   }
 
-  /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is not there; with fewer than k
-  /// others the least.
+  /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is excluded; with fewer than k
+  /// others, the least.
   template <class T>
   FI_PASS float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*, uint32_t*) const {
     uint32_t prefix = 0, mask = 0;
@@ -273,7 +273,7 @@ struct RowPasses {
         });
       });
       const Digit d = digit_of(k);
-      if (d.bin < 0) return -kInf;  // nothing but NaN
+      if (d.bin < 0) return -kInf;  // all NaN
       k = d.left;
       prefix |= static_cast<uint32_t>(d.bin) << shift;
       mask |= digits << shift;
@@ -284,7 +284,7 @@ struct RowPasses {
     int64_t left;  // the rank within the bin
     int bin;       // -1: all are empty
   };
-  /// The bin of the k-th largest, or the lowest that is not empty. Warps add up their share, then one thread walks.
+  /// The bin of the k-th largest, or the lowest that is not empty. Warps add up their share, then one thread scans.
   FI_GLOBAL_FN Digit digit_of(int64_t k) const {
     constexpr int kShare = kBins / kWarps;
     sync_threads();

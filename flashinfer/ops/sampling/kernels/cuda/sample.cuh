@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samplers and filters on a GPU: a block takes a row at a time. The passes are kernels/cuda/row.cuh's and what is
-// between them is sample_row.h's, which the CPU runs too, so a seed and an offset give the CPU's token.
+// Samplers and filters on a GPU: a block processes a row at a time. The passes are those of kernels/cuda/row.cuh, the
+// steps between them those of sample_row.h, which the CPU runs too, so a seed and an offset give the CPU's token.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"
@@ -84,11 +84,11 @@ FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
   depend_launch();
 }
 
-/// The least value above 0 with less than `mass` above it: bisection on keys, whose sums are those of survey blocks.
+/// The least value above 0 with less than `mass` above it: bisection on keys, with sums of statistics blocks.
 template <class M, class T>
 FI_GLOBAL_FN float mass_value(const M& m, const T* x, int64_t n, const Survey& s, float* sums, double mass) {
   uint32_t low = cpu::value_key(0.0f),
-           high = cpu::value_key(m.top_of(s.tops, survey_blocks(n)));  // nothing lies above the top
+           high = cpu::value_key(m.top_of(s.tops, survey_blocks(n)));  // no element is above the top
   while (high - low > 1) {                                             // low does not pass
     const uint32_t mid = low + (high - low) / 2;
     if (m.above(x, n, cpu::key_value(mid), s.tops, sums).sum < mass)
@@ -119,7 +119,7 @@ FI_GLOBAL_FN void write_kept(const T* x, U* y, int64_t n, float least, float sca
   }
 }
 
-/// What stays: its least value and the sum of it (mask: 1).
+/// The least value that is kept and the sum of the kept ones (mask: 1).
 template <class M, class T>
 FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x, int64_t r, const Survey& s,
                               float* sums, double& sum) {
@@ -131,7 +131,7 @@ FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x,
   if (p.mask) return k < p.v ? m.kth_value(x, p.v, s, k, nullptr, nullptr) : -kInf;
   sum = m.total(s.sums, blocks);
   if (!(sum > 0) || sum > sampling::kMostSum)
-    return __builtin_bit_cast(float, 0x7fc00000u);  // NaN, infinite, nothing positive: all becomes 0
+    return __builtin_bit_cast(float, 0x7fc00000u);  // NaN, infinite, or no positive element: all becomes 0
   const float top_p = p.top_p.given ? real_of(p.top_p, r) : 1.0f;
   float least = 0.0f;
   if (top_p <= 0.0f)
@@ -140,7 +140,7 @@ FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x,
     least = mass_value(m, x, p.v, s, sums, static_cast<double>(top_p));
   else if (k < p.v)
     least = m.kth_value(x, p.v, s, k, nullptr, nullptr);
-  if (!(least > 0.0f)) return sampling::kLeastPositive;  // nothing else has mass
+  if (!(least > 0.0f)) return sampling::kLeastPositive;  // no other element has mass
   sum = m.above(x, p.v, cpu::key_value(cpu::value_key(least) - 1), s.tops, sums).sum;
   return least;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax on a GPU: a block takes a row. One pass keeps a maximum and a sum relative to it for every thread, a second
-// one writes: two reads (the second from L2 up to a few thousand rows) and one write. Sums have one order for a given
-// v.
+// Softmax on a GPU: a block processes a row. The first pass keeps a maximum and a sum relative to it in every thread,
+// the second writes: two reads (the second from L2 up to a few thousand rows) and one write. Sums have one order for a
+// given v.
 #pragma once
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
@@ -24,7 +24,7 @@ FI_GLOBAL_FN void softmax(const SoftmaxCudaParams& p) {
   float inverse = p.inverse;
   if (p.temperature) {
     const float t = to_f32(static_cast<const scalar_of_t<C.temperature>*>(p.temperature)[r * p.temperature_stride]);
-    inverse = t == 0.0f || t == -1.0f ? 0.0f : 1.0f / t;  // they make all logits equal
+    inverse = t == 0.0f || t == -1.0f ? 0.0f : 1.0f / t;  // all logits become equal
   }
   // A masked token stays masked at T = 0 (0 * -inf would be NaN).
   const auto scaled = [&](float v) { return v == -kInf ? v : v * inverse; };

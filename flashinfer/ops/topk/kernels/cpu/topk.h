@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Top-k on the CPU: exact, with a defined winner of every tie. k = 1 is one vectorised pass. Else a survey of the row
-// gives a value that at least k elements reach; those that reach it are collected, and the best k of them are taken.
+// Top-k on the CPU: exact, with defined tie-breaking. k = 1 is one vectorised pass. Otherwise statistics of the row
+// give a bound that at least k elements reach; those that reach it are collected, and the best k of them are kept.
 #pragma once
 #include "flashinfer/kernels/cpu/select.h"
 #include "flashinfer/kernels/cpu/select_threshold.h"
@@ -21,7 +21,7 @@ inline uint64_t* top_keys(const T* x, int64_t n, int64_t k, bool large, bool sor
   int64_t found = -1;
   if (n > kTopKRoom && k < n) {
     if (!surveyed) survey<false>(x, 0, n, s);
-    // Few keys are ranked faster than their exact bound is found.
+    // Ranking a few keys is faster than finding their exact bound.
     const float bound = k <= survey_groups(n) / 16 ? reached_by(s.maxima, survey_groups(n), k)
                                                    : kth_value(x, n, s, k, values, positions);
     if (bound > -__builtin_inff()) found = collect(x, n, bound, s.tops, values, positions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 8-bit and 4-bit caches to the type that the decode kernel multiplies: bf16 for vdpbf16ps, which holds e4m3,
-// e5m2 and e2m1 times an e4m3 scale exactly (at most 6 significant bits, exponents within bf16's), or f32.
+// Converts rows of 8-bit and 4-bit caches to the operand type of the decode kernel: bf16 for vdpbf16ps, which holds
+// e4m3, e5m2 and e2m1 times an e4m3 scale exactly (at most 6 significant bits, exponents within bf16's), or f32.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
 
@@ -22,7 +22,7 @@ constexpr uint16_t bf16_of_e5m2(int code) {
   return code == 0 ? 0 : e == 0 ? bf16_bits(f, -16) : bf16_bits(4 + f, e - 17);
 }
 
-/// Values of a row of two e2m1 codes a byte under one e4m3 scale for every 16.
+/// Values of a row of packed e2m1 codes (two a byte), with one e4m3 scale for every 16.
 inline void widen_row(const uint8_t* in, const uint8_t* sf, int64_t dim, float* out) {
   constexpr float kGrid[16] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
   for (int64_t d = 0; d < dim; d += 16) {
@@ -49,7 +49,7 @@ struct Wide {
   const __m512i low0 = _mm512_load_si512(kTables.low), low1 = _mm512_load_si512(kTables.low + 64);
   const __m512i high0 = _mm512_load_si512(kTables.high), high1 = _mm512_load_si512(kTables.high + 64);
   const __m512i sign = _mm512_set1_epi8(static_cast<char>(0x80));
-  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);  // so that unpacking leaves natural order
+  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);  // so that unpacking gives natural order
 
   FI_VEC_INLINE __m512i low(__m512i x) const { return _mm512_permutex2var_epi8(low0, x, low1); }
   FI_VEC_INLINE __m512i high(__m512i x) const {
@@ -88,8 +88,8 @@ struct ScaledGrids {
 };
 inline constexpr ScaledGrids kGrids;
 
-/// 32 values a step: nibbles to the low bits of words (d | d << 12 does both of a byte), then one lookup in the two
-/// blocks' grids.
+/// 32 values a step: nibbles move to the low bits of words (d | d << 12 does both of a byte), then one lookup in the
+/// grids of the two blocks.
 FI_VEC_INLINE void widen_row(const uint8_t* in, const uint8_t* sf, int64_t dim, bf16_t* out) {
   const __m512i low = _mm512_set1_epi16(15),
                 second = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);

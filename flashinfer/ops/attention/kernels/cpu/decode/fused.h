@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the decode kernel with 8-bit and 4-bit rows and 8 or 16 query heads a pass: converted on the way, because
-// the dot products leave other units idle (on Zen 4 they fill two of four vector pipes; lookups and stores use the
-// others). While 8 keys are multiplied the next 8 rows of K become bf16 in scratch, from where the products broadcast
-// them; V becomes bf16 in registers and is never stored. The products, their order and so the bits are those of rows
-// that were converted before.
+// Products of the decode kernel with 8-bit and 4-bit rows and 8 or 16 query heads a pass, with the conversion fused in,
+// because the dot products leave other units idle (on Zen 4 they use two of four vector pipes; lookups and stores use
+// the others). While 8 keys are multiplied, the next 8 rows of K are converted to bf16 in scratch, from which the
+// products broadcast them; V is converted to bf16 in registers and never stored. The products, their order and thus the
+// bits are those of rows converted beforehand.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
@@ -11,8 +11,8 @@
 
 namespace flashinfer::cpu::attention::fused {
 
-/// Bytes of words (a0, b0, a1, b1, ..) of two keys: of lookups of the low and the high bytes, a's 32 dims before b's;
-/// and of 16 dims.
+/// Byte permutations to words (a0, b0, a1, b1, ..) of two keys: of lookups of the low and the high bytes, a's 32 dims
+/// before b's; and of 16 dims.
 struct Orders {
   alignas(64) uint8_t first[64], second[64], twice[64];
   constexpr Orders() : first(), second(), twice() {
@@ -31,7 +31,7 @@ inline constexpr Orders kOrders;
 /// e4m3 or e5m2.
 template <class T>
 struct Bytes {
-  static constexpr int kEvery = 1;  // a line to ask for every so many times 64 codes
+  static constexpr int kEvery = 1;  // one prefetch for every so many times 64 codes
   const T* const* rows;
   const Wide<T> wide{};
   const __m512i first = _mm512_load_si512(kOrders.first), second = _mm512_load_si512(kOrders.second),
@@ -103,7 +103,7 @@ struct Nibbles {
   FI_VEC_INLINE void two(int64_t j, int64_t d, __m512i (&y)[2]) const { y[0] = one(j, d), y[1] = one(j, d + 16); }
 };
 
-/// Where rows of K in bf16 go: `many` (16 or all, a power of two) of them in turn; 16 are what the products need and
+/// Scratch for rows of K in bf16: `many` (16 or all, a power of two) rows used cyclically; the products need 16, which
 /// leave more of L1 to others.
 struct Cells {
   bf16_t* first;
@@ -111,7 +111,7 @@ struct Cells {
   FI_VEC_INLINE bf16_t* row(int64_t j) const { return first + (j & (many - 1)) * ld; }
 };
 
-/// Sums of 8 keys; with Next the codes of the 8 keys that follow become rows meanwhile.
+/// Sums of 8 keys; with Next the following 8 keys are converted meanwhile.
 template <int W, bool Next, class Codes>
 FI_VEC_INLINE void eight_keys(const Codes& codes, int64_t j, const Cells& cells, const uint32_t* q, int64_t dim,
                               __m512 (&acc)[8], Lines& ahead) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the decode kernel with NVFP4 codes as they lie (AVX-512 BF16 and VBMI, dims that are multiples of 128).
-// Codes become bf16 in registers, 32 for a bit-field copy (vpmultishiftqb) and a lookup (vpermw); nothing passes
-// through scratch. Block scales meet vectors whose lanes belong to known blocks: 16 codes of K are the 8 bytes of one
-// 64-bit lane, so that a key's sum of products is multiplied once, in f32; scales of V are multiplied with the
-// probability, once a key and block, and rounded with it. Counted instructions of a key at D 128: K 9 + 8 a row, V 14 +
-// 8 a row, where rows of bf16 in scratch took about 100 + 7 a row.
+// Products of the decode kernel directly with NVFP4 codes (AVX-512 BF16 and VBMI, dims that are multiples of 128).
+// Codes become bf16 in registers, 32 with one bit-field copy (vpmultishiftqb) and one lookup (vpermw), without scratch.
+// Block scales are applied to vectors whose lanes belong to known blocks: 16 codes of K are the 8 bytes of one 64-bit
+// lane, so that a key's sum of products is multiplied once, in f32; scales of V are multiplied with the probability,
+// once a key and block, and rounded with it. Instructions for a key at D 128: K 9 + 8 a row, V 14 + 8 a row, where rows
+// of bf16 in scratch took about 100 + 7 a row.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
@@ -21,8 +21,8 @@ struct Grid {
 };
 inline constexpr Grid kGrid;
 
-/// Bit offsets in 64-bit lanes, of 4 codes a lane for each of 4 steps: a key's neighbours, or two codes of two keys in
-/// turn.
+/// Bit offsets in 64-bit lanes, of 4 codes a lane for each of 4 steps: adjacent codes of one key, or two codes of two
+/// keys alternately.
 struct Fields {
   alignas(64) uint8_t of[4][64];
   constexpr explicit Fields(bool two_keys) : of() {
@@ -43,7 +43,7 @@ FI_VEC_INLINE __m512i widen(__m512i fields, __m512i x, __m512i grid) {
   return _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(fields, x), grid);
 }
 
-/// q rows in the order of widened codes, zero past `count`.
+/// q rows in the order of widened codes, zeros past `count`.
 inline void pack_q(const bf16_t* const* rows, int count, int width, int64_t dim, uint32_t* out) {
   bf16_t* to = reinterpret_cast<bf16_t*>(out);
   for (int h = 0; h < width; ++h)
@@ -57,8 +57,8 @@ inline void in_order(const float* o, int64_t dim, float* out) {
     for (int at = 0; at < 128; ++at) out[part + dim_of(at / 64, at / 16 % 4, at % 16)] = o[part + at];
 }
 
-/// Block scales of keys [begin, end) of a block to bf16 [keys][blocks], zeros where not in [lo, hi). `blocks` is a
-/// multiple of 8, keys of 16.
+/// Block scales of keys [begin, end) of a block to bf16 [keys][blocks], zeros outside [lo, hi). `blocks` is a multiple
+/// of 8, keys of 16.
 inline void widen_scales(const uint8_t* const* rows, int64_t offset, int64_t blocks, int64_t begin, int64_t end,
                          int64_t lo, int64_t hi, bf16_t* out) {
   alignas(64) uint8_t raw[kDecodeKeys * 8] = {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of the decode kernel on bf16 with vdpbf16ps (AVX-512 BF16). K rows are used as they lie: a pass of W query
-// heads fills the 16 lanes with W heads x 16/W pairs of dims, and the 32/W elements of K that they meet are broadcast
-// by the load. So W heads cost the least number of dot products, D/32 * W a key, nothing is transposed, and only 16/W
-// lanes are left to be added (none at W = 16). V: rows of two keys are interleaved in registers (vpermt2w) and met by
-// broadcast pairs of probabilities.
+// Products of the decode kernel on bf16 with vdpbf16ps (AVX-512 BF16). K rows are used unpacked: a pass of W query
+// heads fills the 16 lanes with W heads x 16/W pairs of dims, and the load broadcasts the matching 32/W elements of K.
+// So W heads take the least number of dot products, D/32 * W a key, nothing is transposed, and only 16/W lanes remain
+// to be added (none at W = 16). V: rows of two keys are interleaved in registers (vpermt2w) and multiplied by broadcast
+// pairs of probabilities.
 #pragma once
 #if defined(__AVX512BF16__)
 #include "flashinfer/kernels/cpu/tile.h"
@@ -18,8 +18,8 @@ FI_VEC_INLINE __m512 dot(__m512 acc, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
 }
 /// dot(acc, a, the pair at `b` in all lanes) as one instruction; g++ 12 makes two. The reorder buffer then holds twice
-/// as many products, which hides more of what memory takes: at 8 heads 111 instead of 117 cycles a key, at 16 up to a
-/// tenth beside other programs.
+/// as many products, which hides more memory latency: at 8 heads 111 instead of 117 cycles a key, at 16 up to a tenth
+/// less while other programs run.
 FI_VEC_INLINE __m512 dot_each(__m512 acc, __m512i a, const void* b) {
   struct Pair {
     uint32_t bits;
@@ -195,7 +195,7 @@ FI_VEC_INLINE void values_tile(const bf16_t* const* v, int64_t begin, int64_t en
     for (int i = 0; i < 2 * N; ++i) _mm512_storeu_ps(o + h * width + d + i * 16, acc[h][i]);
 }
 
-/// 16 rows fill the registers with 16 dims: half of what two loads bring, which is read twice.
+/// 16 rows fill the registers with 16 dims: half of what two loads provide, so V is read twice.
 template <bool Tail, int Share>
 FI_VEC_INLINE void values_half(const bf16_t* const* v, int64_t begin, int64_t end, int64_t d, int64_t n,
                                const uint32_t* cell, float* o, int64_t width, __m512i mix, Lines& ahead) {

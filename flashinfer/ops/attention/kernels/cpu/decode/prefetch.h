@@ -7,10 +7,10 @@
 namespace flashinfer::cpu::attention {
 using namespace flashinfer::attention;
 
-/// Lines that the next block will read, in the order in which they are asked for: four runs at a time, one line of each
-/// in turn. One core gets 16-19 GB/s from one run of prefetches and 22-24 from four (Zen 4, pages of 64 KB in random
-/// order), as much as the page sum. They are asked for at the rate at which the loops read, so that memory never idles:
-/// bursts fill the miss queue and stall. To L2 (T1): the current block leaves no room in L1.
+/// Cache lines of the next block, in prefetch order: four runs at a time, one line of each in turn. One core gets 16-19
+/// GB/s from one run of prefetches and 22-24 from four (Zen 4, pages of 64 KB in random order), as much as a plain sum
+/// over the pages. Prefetches are issued at the rate at which the loops read, so that memory never idles: bursts fill
+/// the miss queue and stall. Into L2 (T1): the current block leaves no room in L1.
 struct Lines {
   static constexpr int kMost = 2048, kRuns = 4 * kBlockKeys;
   const char* lines[kMost + 32];
@@ -23,7 +23,7 @@ struct Lines {
 
   void clear() { at = count = used = 0; }
   void add(const void* p, int64_t bytes) { runs[used++] = {static_cast<const char*>(p), bytes}; }
-  /// Lists the lines of what was added since the last call. Runs of one call should be of one length.
+  /// Appends the lines of the runs added since the last call. Runs of one call should have the same length.
   void list() {
     const int quarter = (used + 3) / 4;
     for (int i = 0; i < quarter; ++i) {
@@ -42,7 +42,7 @@ struct Lines {
     }
     used = 0;
   }
-  /// One store for four lines: while the list is made memory waits.
+  /// One store for four lines: memory idles while the list is built.
   FI_VEC_INLINE void list_four(const char* a, const char* b, const char* c, const char* d, int64_t bytes) {
     typedef int64_t Four __attribute__((vector_size(32)));
     Four from = {reinterpret_cast<int64_t>(a), reinterpret_cast<int64_t>(b), reinterpret_cast<int64_t>(c),
@@ -52,12 +52,13 @@ struct Lines {
     for (int64_t i = 0; i < (n < most ? n : most); ++i, from += 64, to += 4) memcpy(to, &from, 32);
     count = static_cast<int>(to - lines);
   }
-  /// After the last add. `idle`: any line in use, asked for when nothing is left, which costs less than a branch.
+  /// Called after the last add. `idle`: any line in use, prefetched when the list is exhausted, which costs less than a
+  /// branch.
   void start(const void* idle) {
     if (used > 0) list();
     for (int j = 0; j < 32; ++j) lines[count + j] = static_cast<const char*>(idle);
   }
-  /// N lines every D calls; `i` counts the calls.
+  /// Prefetches N lines every D calls; `i` counts the calls.
   template <int N, int D>
   FI_VEC_INLINE void share(int64_t i) {
     if constexpr (N >= D)

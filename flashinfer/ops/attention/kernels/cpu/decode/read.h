@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side of the decode kernel that reads: where a block's rows lie, which lines are asked for while another block is
-// worked on, and rows that become bf16 in scratch before they are multiplied.
+// Memory access of the decode kernel: the rows of a block, the prefetches issued while another block is processed, and
+// the conversion of rows to bf16 in scratch before they are multiplied.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
@@ -22,7 +22,7 @@ struct DecodeReader {
   DecodeReader(const AttentionParams& params, const AttentionWorkItem& work, const DecodeScratch& scratch)
       : p(params), w(work), s(scratch) {}
 
-  /// The rows of keys [first, first + kDecodeKeys) that lie in [lo, hi).
+  /// Finds the rows of keys [first, first + kDecodeKeys) that are in [lo, hi).
   void find(Block& at, int64_t first, int64_t lo, int64_t hi) const {
     at.find(p, w.request, first, lo, first + kDecodeKeys < hi ? first + kDecodeKeys : hi);
   }
@@ -31,8 +31,8 @@ struct DecodeReader {
     const int64_t item = static_cast<int64_t>(sizeof(KV));
     return p.k_stride_h * item == T::bytes(p.head_dim_qk) && p.v_stride_h * item == T::bytes(p.head_dim_vo);
   }
-  /// What to ask for while part `part` of `parts` of a block is worked on, where the heads of a token lie side by side:
-  /// as large a part of the next block's tokens, in the order of memory.
+  /// Lists the prefetches for part `part` of `parts` of a block, where the heads of a token are adjacent in memory: as
+  /// large a part of the next block's tokens, in memory order.
   void look_ahead(const Block* next, int64_t part, int64_t parts) {
     ahead.clear();
     if (next) {
@@ -42,7 +42,7 @@ struct DecodeReader {
     }
     ahead.start(s.zeros);
   }
-  /// While head `h` of `here` is worked on, where they do not: the next head's rows.
+  /// The same while head `h` of `current` is processed, where heads are not adjacent: the next head's rows.
   void look_at_head(const Block& here, const Block* next, int64_t h) {
     ahead.clear();
     const bool last = h + 1 == w.head_end;
@@ -62,9 +62,9 @@ struct DecodeReader {
     }
   }
 
-  /// Asks for one line of every 4 KB that rows lie in, so that the page walks of a block overlap: a prefetch does not
-  /// retire before its translation. One of every row instead (of 2 KB) fills the miss queue: 5 to 10 % slower on one
-  /// core.
+  /// Prefetches one line of every 4 KB page that holds rows, so that the page walks of a block overlap: a prefetch does
+  /// not retire before its translation. One line of every row (of 2 KB) instead fills the miss queue: 5 to 10 % slower
+  /// on one core.
   void touch(const Block& block) const {
     uintptr_t k = 0, v = 0;
     for (int64_t j = block.first; j < block.first + block.count; ++j) {
@@ -78,7 +78,7 @@ struct DecodeReader {
     last = page;
   }
 
-  /// Rows of one head; zeros for keys that are not seen.
+  /// Rows of one head; zeros for masked keys.
   template <class E>
   void head_rows(const E* const* rows, int64_t offset, const Shown& seen, const E** out) const {
     if (seen.lo == 0 && seen.hi == kDecodeKeys) {
@@ -88,17 +88,17 @@ struct DecodeReader {
     for (int64_t j = 0; j < kDecodeKeys; ++j)
       out[j] = j >= seen.lo && j < seen.hi ? rows[j] + offset : reinterpret_cast<const E*>(s.zeros);
   }
-  /// The row of key j of one head, as it lies.
+  /// The unconverted row of key j of one head.
   template <bool Values>
   FI_VEC_INLINE const KV* row_of(const Block& at, int64_t head, int64_t j) const {
     return Values ? at.v[j] + head * p.v_stride_h : at.k[j] + head * p.k_stride_h;
   }
-  /// Where its cells are converted to.
+  /// Destination of its conversion.
   template <bool Values>
   FI_VEC_INLINE Cell* scratch_of(int64_t j) const {
     return reinterpret_cast<Cell*>(Values ? s.v : s.k) + j * padded(Values ? p.head_dim_vo : p.head_dim_qk);
   }
-  /// Its cells: as they lie or, converted, in scratch.
+  /// Its cells: unconverted or, converted, in scratch.
   template <bool Values>
   FI_VEC_INLINE const Cell* cells(const Block& at, int64_t head, int64_t j) const {
     if constexpr (!T::kConvert)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the decode kernel keeps what, and what it multiplies.
+// Scratch layout of the decode kernel, and the types that it reads and multiplies.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
 #include "flashinfer/ops/attention/kernels/decode_params.h"
 
 namespace flashinfer::cpu::attention {
 
-/// NVFP4: groups of more heads gain more from rows of bf16, which cost once what codes cost a row. Cycles a key at D
-/// 128 from L2, codes and rows: G = 1 48 and 87, G = 4 96 and 114, G = 8 174 and 144.
+/// NVFP4: up to this many heads codes are multiplied directly; larger groups gain more from rows of bf16, whose
+/// conversion costs once what codes cost for each row. Cycles a key at D 128 from L2, codes and rows: G = 1 48 and 87,
+/// G = 4 96 and 114, G = 8 174 and 144.
 inline constexpr int kCodesRows = 4;
 
 struct DecodeScratch {
@@ -37,7 +38,7 @@ struct DecodeScratch {
   }
 };
 
-/// What the kernel reads and what it multiplies.
+/// Types that the kernel reads and types that it multiplies.
 template <AttentionConfig C>
 struct DecodeTypes {
   static constexpr bool kFp4 = C.kv == DType::kF4E2M1x2;
@@ -49,16 +50,16 @@ struct DecodeTypes {
 #else
   static constexpr bool kPairs = false;
 #endif
-  static constexpr bool kCodes = kFp4 && kPairs;                 // codes as they lie, where the dims allow it
-  static constexpr bool kConvert = kFp4 || (kNarrow && kPairs);  // a block of rows before it is multiplied
+  static constexpr bool kCodes = kFp4 && kPairs;                 // multiply codes directly, where the dims allow it
+  static constexpr bool kConvert = kFp4 || (kNarrow && kPairs);  // convert a block of rows before it is multiplied
   static constexpr DType kCell = !kConvert ? C.kv == DType::kF4E2M1x2 ? DType::kF32 : C.kv
                                  : kPairs  ? DType::kBF16
                                            : DType::kF32;
   using Q = scalar_of_t<C.q>;
   using KV = scalar_of_t<kFp4 ? DType::kU8 : C.kv>;
   using Cell = scalar_of_t<kCell>;
-  /// Every how many lines that the products read one is asked for: conversion reads (and asks for) half of what there
-  /// is.
+  /// The products prefetch one of every kShare lines that they read; the conversion, which prefetches too, reads half
+  /// of the lines.
   static constexpr int kShare = !kConvert ? 1 : kFp4 ? 8 : 4;
   static constexpr int64_t bytes(int64_t dim) { return kFp4 ? dim / 2 : dim * static_cast<int64_t>(sizeof(KV)); }
 };

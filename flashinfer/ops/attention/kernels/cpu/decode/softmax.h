@@ -15,15 +15,15 @@ struct Lanes {
   static constexpr int kVecs = kDecodeKeys / kKeys;  // of a block
   static constexpr int row(int lane) { return lane / kKeys; }
   static constexpr int key(int lane) { return lane % kKeys; }
-  /// Cell (two probabilities in bf16) of keys 2 pair, 2 pair + 1: row 0; the others follow at kCellStep.
+  /// Cell (two probabilities in bf16) of keys 2 pair, 2 pair + 1 of row 0; the other rows follow at distance kCellStep.
   static constexpr int kCellStep = W == 16 ? 1 : kKeys / 2;
   static constexpr int64_t cell(int64_t pair) { return W == 16 ? pair * 16 : pair / kCellStep * 8 + pair % kCellStep; }
   static constexpr int cell_row(int lane) { return W == 16 ? lane : lane % 8 / kCellStep; }
 };
 
-/// State of the rows of a pass. `m`: the exponents' base in log2 units, once a lane; it lags behind the maximum by at
-/// most 8, which spares most rescaling. `l`: the denominator's parts, of probabilities as they enter the product;
-/// `exact`: not rounded, which the LSE wants.
+/// State of the rows of a pass. `m`: the base of the exponents in log2 units, once a lane; it lags behind the maximum
+/// by at most 8, which avoids most rescaling. `l`: partial denominators, of probabilities as rounded for the product;
+/// `exact`: unrounded, for the LSE.
 struct Running {
   float m[16], l[16], exact[16];
   void reset() {
@@ -49,8 +49,8 @@ FI_VEC_INLINE Vec row_max(Vec v) {
 }
 #endif
 
-/// How raw products become logits, of the rows of one pass. Plain: the maximum is taken of raw products and `factor`
-/// folded into the exponent. Otherwise x = scale * s; x += slope * (key - query); x = cap * tanh(x / cap), and factor
+/// How the rows of one pass turn dot products into logits. Plain: the maximum is taken of the dot products and `factor`
+/// is applied in the exponent. Otherwise x = scale * s; x += slope * (key - query); x = cap * tanh(x / cap), and factor
 /// is log2 e.
 struct LogitsOf {
   float factor, scale, cap;
@@ -64,15 +64,15 @@ struct LogitsOf {
   }
 };
 
-/// What a block shows to the rows of a pass: keys [lo, hi) of its 64. `slopes`: of the rows (null: none); `distance`:
-/// first key - query.
+/// Visible keys [lo, hi) of a block of kDecodeKeys for the rows of a pass. `slopes`: of the rows (null: none);
+/// `distance`: first key - query.
 struct Shown {
   int64_t lo, hi;
   const float* slopes;
   float distance;
 };
 
-/// Logits in place: transformed, hidden ones -inf.
+/// Transforms logits in place; masked ones become -inf.
 template <int W>
 inline void shape_logits(const LogitsOf& t, const Shown& b, float* s) {
   using L = Lanes<W>;
@@ -134,7 +134,7 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
     store(tops_of, top);
     rescale<W, Cells>(r, tops_of, o, width);
   }
-  const Vec base = -max(load(r.m), splat(-3e38f));  // nothing seen yet: -inf - -inf would be NaN
+  const Vec base = -max(load(r.m), splat(-3e38f));  // no key so far: -inf - -inf would be NaN
   Vec exact = load(r.exact);
 #if defined(__AVX512BF16__)
   if constexpr (Cells) {
@@ -179,7 +179,7 @@ inline void softmax(const LogitsOf& t, const Shown& b, float* s, Running& r, flo
   store(r.exact, exact);
 }
 
-/// State of row `i` of a pass. A NaN in q or K must not pass for a row that saw nothing.
+/// State of row `i` of a pass. A NaN in q or K must not look like a row without keys.
 template <int W, bool Cells>
 inline State state_of(const Running& r, int i) {
   using L = Lanes<W>;

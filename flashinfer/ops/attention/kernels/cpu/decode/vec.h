@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of the decode kernel in f32, on every ISA and for every type that vec.h loads. Lanes are dims; R rows (1, 2
-// or 4) meet kLanes / R keys at once, so that each element of K is converted once for R rows and the kLanes sums are
-// added in one tree.
+// or 4) are multiplied with kLanes / R keys at once, so that each element of K is converted once for R rows and the
+// kLanes sums are added in one tree.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
@@ -11,7 +11,7 @@ namespace flashinfer::cpu::attention::f32 {
 /// Lane i of the result: the sum of v[i]'s lanes.
 #if defined(__AVX512F__)
 template <int S>
-FI_VEC_INLINE __m512 meet(__m512 a, __m512 b) {  // lanes with bit S clear: a[l] + a[l ^ S]; set: of b
+FI_VEC_INLINE __m512 meet(__m512 a, __m512 b) {  // combines lanes with bit S clear: a[l] + a[l ^ S]; set: of b
   constexpr __mmask16 kSet = S == 1   ? 0xaaaa
                              : S == 2 ? 0xcccc
                              : S == 4 ? 0xf0f0
