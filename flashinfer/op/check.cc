@@ -22,7 +22,7 @@ std::string dim_text(const Dim& d) {
   return s;
 }
 
-/// A symbol that no tensor bound may be an integer attribute of the same name.
+/// The value of a symbol; a symbol not bound by any tensor may be an integer attribute of the same name.
 const Bindings::Entry* find_or_attribute(const Op& op, const void* block, Bindings& b, std::string_view symbol) {
   if (const auto* e = b.find(symbol)) return e;
   for (const Field& f : op.fields) {

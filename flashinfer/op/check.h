@@ -33,13 +33,13 @@ class Bindings {
 
 /// Throws ValueError, KeyError or NotImplementedError; fills `b` from the inputs and checks outputs that are given.
 void check(const Op& op, const void* block, Bindings& b);
-/// The same without the question whether outputs share memory with other arguments (for tensors that have no memory).
+/// The same without the check whether outputs share memory with other arguments (for tensors without memory).
 void check_fields(const Op& op, const void* block, Bindings& b);
 /// Shape and dtype of an output that is absent.
 Shape output_shape(const Op& op, const Field& f, const void* block, const Bindings& b);
 DType output_dtype(const Op& op, const Field& f, const void* block);
-/// True unless the two views surely share no byte: besides disjoint spans it sees slices of one row-major buffer (q, k,
-/// v of a fused projection, K and V planes of a stacked pool).
+/// False only if the two views certainly share no byte: disjoint spans, and slices of one row-major buffer (q, k, v of
+/// a fused projection, K and V planes of a stacked pool).
 bool overlap(const TensorView& a, const TensorView& b);
 
 }  // namespace flashinfer::op

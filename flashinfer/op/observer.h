@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one hook for everything observed: log, recorder, trace. `call()` tells the observer, if there is one, before and
-// after.
+// The one hook for observation: log, recorder, trace. `call()` notifies the observer, if any, before and after.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,7 +15,7 @@ namespace flashinfer::op {
 
 /// One argument as the caller passed it.
 struct Arg {
-  /// kImplied: a hidden plain value, what the call took from the process; recorded, not printed.
+  /// kImplied: a hidden plain value that the call took from the process; recorded, not printed.
   enum How : uint8_t { kPositional, kKeyword, kDefault, kImplied };
   std::string name;
   How how = kPositional;
@@ -25,14 +24,14 @@ struct Arg {
   const Field* field = nullptr;   // null for a foreign callable
 };
 
-/// Arguments handed over by another language, in the caller's own split.
+/// Arguments passed by another language, in the caller's own split.
 struct Passed {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keyword;
 };
 
-/// A call while it runs. For an op of ours `op` and `block` are set; a foreign callable (a decorated Python function)
-/// gives its arguments itself.
+/// A running call. For an op `op` and `block` are set; a foreign callable (a decorated Python function) provides its
+/// arguments itself.
 struct Invocation {
   std::string_view name;
   std::string_view module;
@@ -45,7 +44,7 @@ struct Invocation {
   uint64_t sequence = 0;             // over all functions and threads of the process, from 1; set when observed
   int depth = 0;                     // 0 for a call that is not inside another observed call of this thread
   int64_t start_ns = 0, end_ns = 0;  // CLOCK_MONOTONIC around the kernel
-  const char* candidate = nullptr;   // that served
+  const char* candidate = nullptr;   // the selected one
   std::string config;                // the kernel's Config as text, when the candidate reports it (report_config)
   std::shared_ptr<void> state;       // the observer's own
 
@@ -57,27 +56,27 @@ struct Invocation {
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// Before checks and launch. Whatever it throws is swallowed by call(): observing never breaks a call.
+  /// Called before checks and launch. call() swallows exceptions: observing never breaks a call.
   virtual void before(Invocation& call) = 0;
   virtual void after(Invocation& call, const Value& result) = 0;
   virtual void failed(Invocation& call, const std::exception& error) = 0;
 };
 
 namespace detail {
-extern std::atomic<Observer*> g_observer;  // starts as a marker: "nobody has looked at the environment yet"
-/// Turns the marker into the observer in force (null: none), looking at the environment once.
+extern std::atomic<Observer*> g_observer;  // initially a sentinel: environment not read
+/// Replaces the sentinel by the effective observer (null: none), reading the environment once.
 Observer* resolve_observer(Observer* o);
 int64_t monotonic_ns();
 }  // namespace detail
 /// The relaxed load that a call at level 0 pays.
 inline Observer* observer() { return detail::g_observer.load(std::memory_order_relaxed); }
-/// Installs `o` (null: none); returns the one before. The caller keeps both alive until no call can be inside them.
+/// Installs `o` (null: none); returns the previous one. The caller keeps both alive until no call can be inside them.
 Observer* set_observer(Observer* o);
 
-/// `changed` is called after every set_observer, from the thread that made it (null: nobody is told). A language that
-/// keeps a faster way for calls that nobody observes listens here.
+/// `changed` is called after every set_observer, on the calling thread (null: no notification), for languages that have
+/// a fast path for unobserved calls.
 void listen_to_observer(void (*changed)());
-/// True when an observer is in force; looks at the environment if nobody has yet.
+/// True when an observer is installed; reads the environment if that was not done yet.
 bool observed();
 
 /// Called once, at the first call of any op; record/ defines it and installs its observer if the environment asks for
@@ -85,7 +84,7 @@ bool observed();
 void start_observing();
 
 namespace detail {
-/// One observed call: tells the observer, keeps depth and sequence, and never lets observing break the call.
+/// One observed call: notifies the observer, maintains depth and sequence, and never lets observing break the call.
 class ObservedCall {
  public:
   ObservedCall(Observer& o, const Op& op, const void* block, const Passed* passed);
@@ -105,9 +104,9 @@ class ObservedCall {
 };
 }  // namespace detail
 
-/// Candidates may tell which Config they chose; kept only when someone observes.
+/// Candidates may report their chosen Config; stored only when an observer is installed.
 void report_config(const std::string& text);
-/// True when report_config has a listener in this thread (so that the text is built only then).
+/// True when report_config has a listener in this thread, so that the text is built only then.
 bool config_wanted();
 
 }  // namespace flashinfer::op

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of an argument block's members. It is the only description of a signature: checks and their messages, log,
-// dump, replay, other languages, cases and docs all come from it.
+// dump, replay, other languages, cases and docs are derived from it.
 //
 //   constexpr op::Field fields[] = {
 //       op::in<&RmsNorm::input>("input", "... d", op::floats),
@@ -28,8 +28,8 @@ enum class Role : uint8_t {
   kOut,         // written; a parameter of the public signature; allocated when absent; returned unless not_returned
   kResult,      // returned, not in the public signature; a C++ caller may still supply the memory
   kAttr,        // a plain value
-  kScratch,     // workspace: content means nothing, the recorder keeps only its description
-  kPaged,       // a paged pool, read: pages named by the op's index arrays may be recorded alone
+  kScratch,     // workspace: arbitrary content, the recorder stores only its description
+  kPaged,       // a paged pool, read: the recorder may store only pages named by the op's index arrays
   kPagedInOut,  // a paged pool, written
   kSelf,        // Object*: the receiver of a method
 };
@@ -44,8 +44,8 @@ struct Field {
   const char* name = nullptr;
   Role role = Role::kAttr;
   const char* type = "object";  // of the member, for other languages: "Tensor", "float", ... (detail::type_text)
-  bool optional = false;        // None is a value of its own
-  const char* doc = nullptr;    // what it means, when name, shape and type do not say it
+  bool optional = false;        // None is a distinct value
+  const char* doc = nullptr;    // its meaning, when name, shape and type do not tell
   Dims dims;
   DTypeSet dtypes;                   // empty: any
   const char* same_as = nullptr;     // dtype equal to that of this argument
@@ -139,9 +139,9 @@ constexpr MayAlias may_alias(const char* n) { return {n}; }
 constexpr Literal literal(const char* t) { return {t}; }
 constexpr Choices choices(const char* names, ErrorKind e = ErrorKind::kValueError) { return {names, e}; }
 constexpr Doc doc(const char* t) { return {t}; }
-/// A member that chooses among implementations by name. Besides these names, those of the op's candidates are legal. A
-/// name for another kind of device than the tensors' is a warning, once, and the call is served as by default; a name
-/// of this kind must serve.
+/// A member that chooses among implementations by name. The names of the op's candidates are legal too. A name for
+/// another kind of device than the tensors' gives a warning, once, and the default is used; a name of this kind must be
+/// supported.
 constexpr Backends backends(const char* names) { return {names}; }
 constexpr Enumeration enumeration(const char* text) { return {text}; }
 /// "MLAPlanMetadata: csr(qo_indptr, kv_indptr); dense(block_tables, max_q_len=None)": the class and the ways to make

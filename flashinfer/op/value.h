@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Value is any argument or result of a call in the form that the log, the recorder, the replayer and other languages
-// see: the values of Python's world, with tensors as views.
+// A Value is any argument or result of a call as the log, the recorder, the replayer and other languages see it: a
+// Python-like value, with tensors as views.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -20,7 +20,7 @@ class Generator {
   explicit Generator(uint64_t seed = 0, uint64_t offset = 0) : state_(std::make_shared<State>(seed, offset)) {}
   uint64_t seed() const { return state_->seed; }
   uint64_t offset() const { return state_->offset.load(std::memory_order_relaxed); }
-  /// Reserves `n` numbers, rounded up to a multiple of 4; returns the offset after them (ops.md 5.2).
+  /// Reserves `n` numbers, rounded up to a multiple of 4 (a Philox counter gives 4); returns the offset after them.
   uint64_t advance(uint64_t n) {
     const uint64_t step = (n + 3) / 4 * 4;
     return state_->offset.fetch_add(step, std::memory_order_relaxed) + step;
@@ -42,7 +42,8 @@ struct TensorValue {
   TensorView view;
   std::shared_ptr<void> owner;  // may be null: the caller of the op keeps the memory alive
   bool requires_grad = false;
-  /// Set for an element type this library does not have ("complex64"): the view is [..., bytes of an element] u8.
+  /// Set for an element type that this library does not support ("complex64"): the view is [..., bytes of an element]
+  /// u8.
   std::string bytes_of{};
 };
 struct EnumValue {
@@ -57,7 +58,7 @@ struct ObjectValue {
   std::string module;
   uint64_t id = 0;
 };
-/// Anything else: only its class and its texts are known.
+/// Anything else: only its class and texts are available.
 struct OpaqueValue {
   std::string type;
   std::string repr;
@@ -104,8 +105,8 @@ struct Value : std::variant<std::monostate, bool, int64_t, double, std::string, 
 const std::vector<Value>* sequence_items(const Value& v);
 /// "int", "Tensor", "NoneType", ...: Python's name of the value's type, for messages.
 std::string type_name(const Value& v);
-/// What Python's str() prints: `None`, `True`, `3`, `1e-05`, `torch.bfloat16`, `cpu`; strings with repr() (quotes).
-/// Lists and tensors in one line (messages, signatures); the log has a layout of its own (record/).
+/// The text of Python's str(): `None`, `True`, `3`, `1e-05`, `torch.bfloat16`, `cpu`; strings with repr() (quotes).
+/// Lists and tensors in one line (messages, signatures); the log has its own layout (record/).
 std::string python_repr(const Value& v);
 /// Python's repr() of a float: shortest text that reads back the same, `1e-06`, `1.0`, `inf`, `nan`.
 std::string python_repr(double v);
@@ -113,7 +114,7 @@ std::string python_repr(const std::string& v);
 /// Equal in type and value; tensors never (identity of memory is not equality of content).
 bool same_value(const Value& a, const Value& b);
 
-/// K and V of a paged cache, either one stacked tensor or a pair (attention.md 1.2).
+/// K and V of a paged cache, either one stacked tensor [pages, 2, ...] or a pair.
 struct PagedKv {
   PagedKv() = default;
   PagedKv(const TensorView& stacked) : first(stacked), stacked(true) {}

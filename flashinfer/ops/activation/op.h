@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gated activations (ops.md section 4): the first half of a row is the gate, the second half is multiplied by it. f32
-// inside, one rounding at the end.
+// Gated activations: the first half of a row is the gate, the second half is multiplied by it. Computed in f32, one
+// rounding at the end.
 #pragma once
 #include <optional>
 
@@ -10,11 +10,11 @@ namespace flashinfer {
 
 struct ActAndMul {
   TensorView input;  // [..., 2*d] f16|bf16|f32, rank >= 1, last dimension contiguous, other strides free
-  std::optional<TensorView> out = {};   // [..., d] dtype of input; made when absent; may not overlap input
+  std::optional<TensorView> out = {};   // [..., d] dtype of input; allocated when absent; may not overlap input
   std::optional<bool> enable_pdl = {};  // CUDA only
 };
 /// out = silu(input[..., :d]) * input[..., d:], silu(x) = x / (1 + e^-x). ValueError: an odd last dimension, shapes or
-/// dtypes that do not fit together, a strided last dimension. The same for all three.
+/// dtypes that are inconsistent, a strided last dimension. The same for all three.
 Tensor silu_and_mul(const ActAndMul& args);
 /// gelu(x) = x/2 * (1 + erf(x / sqrt 2))
 Tensor gelu_and_mul(const ActAndMul& args);

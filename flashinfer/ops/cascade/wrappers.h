@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over keys in levels (attention.md 11). Level 0 is the most shared one: few long segments, each with the
-// query rows of many requests; the last level is each request's own suffix. Every level is read once for all rows of a
-// segment, and its states are merged in f32: the result is that of one attention over the keys of all levels, up to
-// rounding.
+// Attention over keys in levels. Level 0 is the most shared one: few long segments, each with the query rows of many
+// requests; the last level is each request's own suffix. Every level is read once for all rows of a segment, and its
+// states are merged in f32: the result is that of one attention over the keys of all levels, up to rounding.
 //
-// `causal` concerns the last level alone; keys of the levels before it precede all rows. Window, RoPE and ALiBi count
-// positions within a level, so they mean something only with one level: more are refused.
+// `causal` applies to the last level only; keys of the levels before it precede all rows. Window, RoPE and ALiBi use
+// positions within a level, so they are supported with one level only.
 #pragma once
 #include <optional>
 #include <string>
@@ -27,7 +26,7 @@ struct CascadeInit {
 };
 struct CascadePlan {
   op::Object* self = nullptr;
-  // One a level, as BatchPrefillPlan's; all levels have the same number of rows and share one pool of pages.
+  // One per level, as in BatchPrefillPlan; all levels have the same number of rows and share one pool of pages.
   std::vector<TensorView> qo_indptr_arr, paged_kv_indptr_arr, paged_kv_indices_arr, paged_kv_last_page_len;
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim = 0, page_size = 0;
   bool causal = false;
@@ -43,7 +42,7 @@ struct CascadeRun {
   op::Object* self = nullptr;
   TensorView q;  // [nnz, Hq, D]
   op::PagedKv paged_kv_cache;
-  std::optional<TensorView> out{};  // ours: memory for the result, as q
+  std::optional<TensorView> out{};  // C++ only: memory for the result, as q
 };
 class MultiLevelCascadeAttentionWrapper {
  public:
@@ -66,7 +65,7 @@ struct SharedPrefixInit {
 };
 struct SharedDecodePlan {
   op::Object* self = nullptr;
-  TensorView unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len;  // of the keys that each request has alone
+  TensorView unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len;  // of each request's own keys
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim = 0, page_size = 0;
   DType data_type = DType::kF16;
 };
@@ -77,7 +76,7 @@ struct SharedDecodeForward {
   op::PagedKv unique_kv_cache;
   std::optional<TensorView> out{};
 };
-/// Deprecated upstream; MultiLevelCascadeAttentionWrapper does the same with pages.
+/// Deprecated FlashInfer; MultiLevelCascadeAttentionWrapper does the same with pages.
 class BatchDecodeWithSharedPrefixPagedKVCacheWrapper {
  public:
   explicit BatchDecodeWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
@@ -100,7 +99,7 @@ struct SharedPrefillForward {
   TensorView q;                   // [nnz, Hq, D]
   TensorView k_shared, v_shared;  // as above
   op::PagedKv unique_kv_cache;
-  bool causal = false;  // among each request's own keys
+  bool causal = false;  // within each request's own keys
   bool use_fp16_qk_reduction = false;
   std::optional<double> sm_scale{}, rope_scale{}, rope_theta{};  // without RoPE the last two change nothing
   std::optional<TensorView> out{};

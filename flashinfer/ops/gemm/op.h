@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense matrix products (ops.md section 9): f32 accumulation, one rounding at the end.
+// Dense matrix products: f32 accumulation, one rounding at the end.
 //
 // Every output element is summed over k in one order that depends on nothing else: row i of a product is bitwise the
-// same for m = 1, 8, 512, for any number of threads, and for a weight packed beforehand or not.
+// same for m = 1, 8, 512, for any number of threads, and for a packed or unpacked weight.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,19 +26,18 @@ struct MmBf16 {
                  // weight from prepare_mm_weights
   std::optional<TensorView> bias;  // [n] bf16
   bool pdl = false;                // CUDA only
-  std::optional<TensorView> out;   // [m, n] of out_dtype; made when absent
+  std::optional<TensorView> out;   // [m, n] of out_dtype; allocated when absent
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
-  std::string backend = "cudnn";   // upstream's names choose among GPU kernels; the CPU has one
+  std::string backend = "cudnn";   // FlashInfer's names of GPU kernels are accepted; the CPU has one kernel
 };
-/// ValueError: extents or dtypes that do not fit, a packed weight of another k or of no known layout, an unknown
-/// backend.
+/// ValueError: inconsistent extents or dtypes, a packed weight of another k or of unknown layout, an unknown backend.
 Tensor mm_bf16(const MmBf16& args);
 
 /// out[i] = A[i] . B[i]
 struct BmmBf16 {
   TensorView A;                    // [b, m, k] bf16, any strides
   TensorView B;                    // [b, k, n] bf16, any strides
-  std::optional<TensorView> out;   // [b, m, n] of out_dtype; made when absent
+  std::optional<TensorView> out;   // [b, m, n] of out_dtype; allocated when absent
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
   std::string backend = "cudnn";
 };
@@ -51,19 +50,18 @@ struct BmmFp8 {
   TensorView A_scale;             // one f32
   TensorView B_scale;             // one f32
   DType dtype = DType::kBF16;     // bf16 or f16
-  std::optional<TensorView> out;  // [b, m, n] of dtype; made when absent
+  std::optional<TensorView> out;  // [b, m, n] of dtype; allocated when absent
   std::string backend = "cublas";
 };
 Tensor bmm_fp8(const BmmFp8& args);
 
-/// Brings a weight into the layout that the CPU kernels read, once: [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, panels of
-/// 16 columns, k pair by k pair, each panel behind a line that describes it (ops/gemm/kernels/params.h). The result is
-/// an ordinary tensor (it can be saved, recorded, sliced along panels) that mm_bf16 takes in place of `b`; reading it
-/// with one row of `a` runs at memory speed, and products with many rows skip the packing that a plain weight costs at
-/// every call (about 10 %).
+/// Packs a weight for the CPU kernels, once: [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, panels of 16 columns, k pair by
+/// k pair, each panel after a header line (ops/gemm/kernels/params.h). The result is an ordinary tensor (it can be
+/// saved, recorded, sliced along panels) that mm_bf16 accepts as `b`; a GEMV reads it at memory speed, and products
+/// with many rows save the packing of an unpacked weight at every call (about 10 %).
 struct PrepareMmWeights {
   TensorView b;                   // [k, n] bf16, any strides
-  std::optional<TensorView> out;  // [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, contiguous; made when absent
+  std::optional<TensorView> out;  // [ceil(n / 16), 1 + ceil(k / 2), 32] bf16, contiguous; allocated when absent
 };
 Tensor prepare_mm_weights(const PrepareMmWeights& args);
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head latent attention with absorbed weights (attention.md section 13): all query heads share one latent KV
-// head, key j is (ckv[j], kpe[j]) and its value is ckv[j].
+// Multi-head latent attention with absorbed weights: all query heads share one latent KV head, key j is (ckv[j],
+// kpe[j]) and its value is ckv[j].
 //   x = sm_scale * (<q_nope, ckv> + <q_pe, kpe>);  out = softmax(x) ckv;  lse = log2 sum_j exp(x_j) (base 2), or
 //   natural on request
-// `causal` shows query row i of a request the keys up to i + kv_len - qo_len; a row that sees no key gives zeros and
-// -inf. A slot that no row sees, unused or hidden, is never multiplied, whatever it holds. Any head count, dims
+// `causal` makes the keys up to i + kv_len - qo_len visible to query row i of a request; a row without visible keys
+// gives zeros and -inf. Unused and masked slots are never multiplied, whatever their content. Any head count, dims
 // (head_dim_kpe may be 0), page size and strides (last dimension contiguous): ckv and kpe may be views of one tensor.
 // Sums are in f32.
 //
 // An 8-bit query is converted exactly to bf16 (or to the cache's wider type) and gives bf16 unless output_dtype says
-// otherwise. Results do not depend on the batch, the page size, how a prompt is cut into prefills, or threads. Errors:
-// ValueError for shapes, lengths beyond the page table, page ids outside the pool, and arguments of run() that differ
-// from what plan() was told; RuntimeError for run() before plan(); NotImplementedError, naming the argument, for what
-// is not served. For un-absorbed prefill (192 and 128 wide heads) see BatchPrefillWithRaggedKVCacheWrapper.
+// otherwise. Results do not depend on the batch, the page size, how a prompt is split into prefills, or threads.
+// Errors: ValueError for shapes, lengths beyond the page table, page ids outside the pool, and arguments of run() that
+// differ from those of plan(); RuntimeError for run() before plan(); NotImplementedError, naming the argument, for
+// unsupported values. For un-absorbed prefill (192 and 128 wide heads) see BatchPrefillWithRaggedKVCacheWrapper.
 #pragma once
 #include <optional>
 #include <string>
@@ -36,7 +36,7 @@ struct BatchMlaPlan {
   op::Object* self = nullptr;
   std::optional<TensorView> qo_indptr{};   // [B+1], in query tokens
   std::optional<TensorView> kv_indptr{};   // [B+1], in pages
-  std::optional<TensorView> kv_indices{};  // page ids; only those that kv_len_arr needs are looked at
+  std::optional<TensorView> kv_indices{};  // page ids; only those that kv_len_arr needs are read
   std::optional<TensorView> kv_len_arr{};  // [B], in tokens
   std::optional<int64_t> num_heads{}, head_dim_ckv{}, head_dim_kpe{}, page_size{};  // required
   std::optional<bool> causal{};                                                     // required
@@ -48,7 +48,7 @@ struct BatchMlaPlan {
   std::optional<TensorView> block_tables{};    // [B, max pages]
   std::optional<TensorView> seq_lens{};        // [B]
   std::optional<int64_t> max_q_len{};          // at least the longest request's
-  std::optional<std::string> query_layout{}, kv_cache_layout{};  // split, packed; run() takes either
+  std::optional<std::string> query_layout{}, kv_cache_layout{};  // split, packed; run() accepts either
   std::string lse_mode = "none";                                 // none, base2, basee
   std::optional<DType> output_dtype{};                           // q_data_type
   std::string output_scale = "none";
@@ -68,16 +68,16 @@ struct BatchMlaRun {
   bool return_lse = false;
   std::optional<TensorView> profiler_buffer{}, kv_len{}, page_table{};  // of GPU back ends
   bool return_lse_base_on_e = false;
-  std::optional<double> o_scale{};        // of 8-bit outputs: not served
+  std::optional<double> o_scale{};        // of 8-bit outputs: unsupported
   std::optional<op::PagedKv> query{};     // instead of q_nope and q_pe: one [n, H, ckv + kpe], or the pair
   std::optional<op::PagedKv> kv_cache{};  // instead of the caches: one [P, ps, ckv + kpe], or the pair
   std::optional<double> ckv_scale{};      // value of one unit of ckv_cache
   std::optional<TensorView>
       ckv_scale_arr{};  // instead: f32 [P, ps, ceil(head_dim_ckv / 128)], one per token and 128 channels
   std::optional<double> kpe_scale{};
-  std::optional<TensorView> sinks{};  // f32 [H]: logits that take part in the denominator (and the lse) alone
+  std::optional<TensorView> sinks{};  // f32 [H]: logits added to the denominator (and the lse) only
   std::optional<double> skip_softmax_threshold_scale_factor{};
-  std::optional<op::ScalarOrTensor> bmm1_scale{};  // in place of sm_scale, and
+  std::optional<op::ScalarOrTensor> bmm1_scale{};  // instead of sm_scale, and
   std::optional<op::ScalarOrTensor>
       bmm2_scale{};  // factor of the output: with scale_mode bmm-scalar or bmm-tensor (f32 [1])
 };
@@ -122,7 +122,7 @@ void concat_mla_k(const ConcatMlaK& args);
 
 /// key[t, h] = (kv_nope[t, h, :nope_dim], k_pe[t]) for every head h, value[t, h] = kv_nope[t, h, nope_dim:], cast to
 /// e4m3: saturated (infinities become +-448), any NaN as byte 0x7f. Returns (key, value). ValueError for ranks and
-/// extents that do not fit.
+/// extents that are inconsistent.
 struct ConcatMlaKvQuantFp8 {
   TensorView kv_nope;                 // [n, H, nope + v] f32|f16|bf16
   TensorView k_pe;                    // [n, rope] or [n, 1, rope]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A routing alone, with the order of rows in which grouped products of padded tiles want it (ops.md 11.4).
+// Routing alone, with the order of rows for grouped products of padded tiles.
 #pragma once
 #include <optional>
 
@@ -7,8 +7,8 @@
 
 namespace flashinfer {
 
-/// What moe_routing chooses, c = top_k + num_fused_shared_experts choices a token, and rows sorted by local expert,
-/// each expert's padded to whole tiles; within an expert by token, then by choice. A choice of an expert outside
+/// The choices of moe_routing, c = top_k + num_fused_shared_experts a token, and rows sorted by local expert, each
+/// expert's padded to whole tiles; within an expert by token, then by choice. A choice of an expert outside
 /// [local_expert_offset, + local_num_experts) has no row.
 ///   topk_ids i32 [t, c]             experts, the shared ones last (e, e + 1, ...); -1: not a local one
 ///   topk_weights bf16 [t, c]        weights, of the shared ones 1; also those of experts that are not local
@@ -16,12 +16,12 @@ namespace flashinfer {
 ///   expanded_idx_to_permuted_idx i32 [t * c]   the row of each choice, or -1
 ///   permuted_idx_to_token_idx i32 [tiles * tile_tokens_dim]   the token of each row; -1 for padding
 ///   cta_idx_xy_to_batch_idx i32 [tiles]        the local expert of each tile; -1 from num_non_exiting_ctas on
-///   cta_idx_xy_to_mn_limit i32 [tiles]         behind the last row of each tile that is no padding; 0 from there on
+///   cta_idx_xy_to_mn_limit i32 [tiles]         end of the rows of each tile without padding; 0 from there on
 ///   num_non_exiting_ctas i32 [1]               tiles that have rows
-/// tiles is the most that any routing of t * c rows to that many local experts fills.
+/// `tiles` is the maximum for any routing of t * c rows to that many local experts.
 ///
-/// ValueError: what moe_routing says; top_k above e; a tile that is no power of two; local experts outside [0, e);
-/// shared experts without DeepSeekV3's groups (n_group > 1) or with some experts elsewhere.
+/// ValueError: as moe_routing; top_k above e; a tile that is not a power of two; local experts outside [0, e); shared
+/// experts without DeepSeekV3's groups (n_group > 1) or with some experts on other ranks.
 struct TrtllmGenRouting {
   TensorView routing_logits;               // [t, e] f32|bf16|f16
   std::optional<TensorView> routing_bias;  // [e] f32|bf16|f16
@@ -35,7 +35,7 @@ struct TrtllmGenRouting {
   int64_t tile_tokens_dim = 8;
   bool norm_topk_prob = true;
   std::optional<bool> enable_pdl = {};  // CUDA only
-  // Ours: memory for the results.
+  // C++ only: memory for the results.
   std::optional<TensorView> topk_ids = {}, topk_weights = {}, total_num_padded_tokens = {},
                             expanded_idx_to_permuted_idx = {}, permuted_idx_to_token_idx = {},
                             cta_idx_xy_to_batch_idx = {}, cta_idx_xy_to_mn_limit = {}, num_non_exiting_ctas = {};

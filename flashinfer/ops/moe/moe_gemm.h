@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped products of tokens sorted by expert, whose scales are padded to 4 rows an expert, and the SwiGLU behind them.
+// Grouped products of tokens sorted by expert, whose scales are padded to 4 rows an expert, with optional SwiGLU.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace flashinfer {
 
-/// out[r] = a[r] . b[e] of the expert whose rows [m_indptr[e], m_indptr[e + 1]) hold r, sums over blocks of 128 along k
-/// times a_scale and b_scale. With is_gated b's rows are first the linear half, then the gate: out = silu(gate) *
-/// linear, of n / 2 columns, from sums that are not rounded. ValueError: another granularity, scale shapes, an m_indptr
-/// that falls or does not end at m.
+/// out[r] = a[r] . b[e] of the expert whose rows [m_indptr[e], m_indptr[e + 1]) contain r, sums over blocks of 128
+/// along k times a_scale and b_scale. With is_gated b's rows are first the linear half, then the gate: out = silu(gate)
+/// * linear, of n / 2 columns, from unrounded sums. ValueError: another granularity, scale shapes, an m_indptr that
+/// decreases or does not end at m.
 struct MoeGemmFp8NtGroupwise {
   TensorView a;        // [m, k] e4m3
   TensorView b;        // [E, n, k] e4m3
@@ -28,8 +28,8 @@ struct MoeGemmFp8NtGroupwise {
 };
 Tensor moe_gemm_fp8_nt_groupwise(const MoeGemmFp8NtGroupwise& args);
 
-/// The same with ue8m0 scales for 128 or 32 elements along k of each row of a and b, four in an int32, the first
-/// lowest.
+/// The same with ue8m0 scales for 128 or 32 elements along k of each row of a and b, four in an int32, the first in the
+/// lowest byte.
 struct MoeGemmMxfp8NtGroupwise {
   TensorView a;        // [m, k] e4m3, k a multiple of the granularity
   TensorView b;        // [E, n, k] e4m3

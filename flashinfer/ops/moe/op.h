@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixtures of experts (ops.md section 11): which experts a token goes to, and the experts themselves. Results do not
-// depend on the number of threads nor on the other tokens: the k experts of a token are added in the order that it
-// names them.
+// Mixtures of experts: routing of tokens to experts, and the experts themselves. Results do not depend on the number of
+// threads nor on the other tokens: the k experts of a token are added in the order of its routing.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,13 +15,12 @@
 
 namespace flashinfer {
 
-/// Ours: top_k experts of each token by one of the routing methods (RoutingMethodType), in f32, the largest first, ties
-/// to the smaller id, NaN never chosen before a number.
+/// Not in FlashInfer: top_k experts of each token by one of the routing methods (RoutingMethodType), in f32, the
+/// largest first, ties to the smaller id, NaN after all numbers.
 ///   0 Default            softmax over all, weights are those of the chosen
 ///   1 Renormalize        softmax over the chosen logits
 ///   2 DeepSeekV3         s = sigmoid(logit), b = s + bias; a group's score is the sum of its two largest b; experts of
-///   the topk_group
-///                        best of n_group groups by b; weight s / (sum + 1e-20) * routed_scaling_factor
+///                        the topk_group best of n_group groups by b; weight s / (sum + 1e-20) * routed_scaling_factor
 ///   3 Llama4             top_k = 1, weight sigmoid(logit)
 ///   4 RenormalizeNaive   as 0, divided by their sum
 ///   5 TopK               weight is the logit
@@ -40,13 +38,13 @@ struct MoeRouting {
   int64_t topk_group = 0;                       // 0: all groups
   double routed_scaling_factor = 1.0;
   bool norm_topk_prob = true;
-  std::optional<TensorView> topk_ids = {};      // ours: memory for the results, i32 [t, top_k]
+  std::optional<TensorView> topk_ids = {};      // C++ only: memory for the results, i32 [t, top_k]
   std::optional<TensorView> topk_weights = {};  // f32 [t, top_k]
 };
 std::pair<Tensor, Tensor> moe_routing(const MoeRouting& args);
 
-/// Method 2 into given memory. ValueError: what moe_routing says, topk > 8, n_group > 32, e / n_group > 32 or e /
-/// n_group * topk_group > 128 with groups, e > 384 without, a tensor that is not contiguous.
+/// Method 2 into given memory. ValueError: as moe_routing, topk > 8, n_group > 32, e / n_group > 32 or e / n_group *
+/// topk_group > 128 with groups, e > 384 without, a tensor that is not contiguous.
 struct FusedTopkDeepseek {
   TensorView scores;  // [t, e] f32|f16|bf16, logits
   TensorView bias;    // [e] as scores
@@ -63,31 +61,32 @@ void fused_topk_deepseek(const FusedTopkDeepseek& args);
 /// out[t] = sum over j of token_final_scales[t, j] * (fc2[e] . act(fc1[e] . input[t] + bias1[e]) + bias2[e]), e =
 /// token_selected_experts[t, j], over the experts of this rank: [ep_rank * E, ep_rank * E + E). The rows of fc1 are
 /// first the linear ("up") half, then the gate. quant_scales by the weights' dtype and the flags; "sf": ue8m0 or e4m3
-/// scale factors of each expert, "factor": f32 [E] or one, behind a product:
+/// scale factors of each expert, "factor": f32 [E] or one, applied after a product:
 ///   bf16          none: the activation is rounded to bf16, everything else stays in f32
-///   e4m3          factor 1, the activations' before their cast to e4m3 [1], factor 2, and one that is not used; an
-///   input of e4m3 e4m3, use_deepseek_fp8_block_scale    f32 [E, n/128, k/128] for both weights; rows are quantised by
-///   128 columns (amax / 448) on the way e4m3, use_mxfp8_act_scaling           sf 1 (128x4), factor 1, sf 2, factor 2;
-///   the input is quantised, or e4m3 with input_sf uint8 (NVFP4) gs of the input [1], sf 1 (e4m3, 128x4), factor 1, gs
-///   of the activation [1], sf 2, factor 2; an input of 16 bits is
-///                 quantised, one of uint8 comes with input_sf
+///   e4m3          factor 1, the activations' before their cast to e4m3 [1], factor 2, and one that is unused; an input
+///                 of e4m3
+///   e4m3, use_deepseek_fp8_block_scale    f32 [E, n/128, k/128] for both weights; rows are quantised by 128 columns
+///                 (amax / 448) on the fly
+///   e4m3, use_mxfp8_act_scaling           sf 1 (128x4), factor 1, sf 2, factor 2; the input is quantised, or e4m3 with
+///                 input_sf
+///   uint8 (NVFP4) gs of the input [1], sf 1 (e4m3, 128x4), factor 1, gs of the activation [1], sf 2, factor 2; an
+///                 input of 16 bits is quantised, one of uint8 needs input_sf
 ///   uint8 (MXFP4), use_w4_group_scaling   sf 1, sf 2, linear [E, n, k/32]; rows of 16 bits are not quantised
-///   uint8 (int4 in two's complement), use_w4_group_scaling, eight scales: [E, n, k/128] for both weights, what rows
-///   and activations count
-///                 before their cast to e4m3 (one number, or one a column) for both products, two without elements (no
-///                 zeros), factor 1 and 2
+///   uint8 (int4 in two's complement), use_w4_group_scaling, eight scales: [E, n, k/128] for both weights,
+///                 pre-quantization scales of rows and activations (one number, or one a column) for both products, two
+///                 without elements (no zeros), factor 1 and 2
 ///   uint8 (MXFP4), use_mxfp8_act_scaling  sf 1 (128x4), factor 1, sf 2, factor 2; input as for e4m3
 ///   uint8 (MXFP4), five scales            sf 1 (128x4), factor 1, the activations' before their cast to e4m3, sf 2,
-///   factor 2; an input of e4m3
+///                 factor 2; an input of e4m3
 /// Activations (ActivationType): Gelu 0, Relu 1, Silu 2, Swiglu 3 silu(g) u, Geglu 4 gelu(g) u, SwigluBias 5 (also 3
 /// with alpha, beta or limit): g = min(g, limit), u = clamp(u, -limit, limit), g sigmoid(alpha g) (u + beta), Relu2 6,
 /// SwigluStep 7 min(silu(g), 7) clamp(u, -7, 7), GegluTanh 8, Identity 9, Situ 10 b tanh(g / b) sigmoid(g) l tanh(u /
 /// l), ClampedRelu2 12 (limit tanh(relu(x) / limit))^2; 3, 4, 5, 7, 8, 10 have a gate. With tp_size > 1, i is this
-/// rank's share, the result is to be summed over ranks, and rank 0 adds bias2.
+/// rank's share, the result must be summed over ranks, and rank 0 adds bias2.
 ///
-/// ValueError: extents, dtypes or ranks that do not fit together, an expert outside all ranks' (enable_alltoall: such
-/// entries are skipped), arguments of another activation or mode. NotImplementedError: the modes whose flag is set, a
-/// cluster of more than one.
+/// ValueError: inconsistent extents, dtypes or ranks, an expert outside all ranks' (enable_alltoall: such entries are
+/// skipped), arguments of another activation or mode. NotImplementedError: the modes whose flag is set, a cluster of
+/// more than one.
 struct CutlassFusedMoe {
   TensorView input;                   // [t, h] bf16|f16|f32, e4m3, or uint8 [t, h/2]
   TensorView token_selected_experts;  // [t, k] i32|i64

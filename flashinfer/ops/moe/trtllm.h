@@ -1,55 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The family of mixtures that route on their way or take a routing, and whose weights lie as tiled kernels want them
-// (ops.md 11.4, 2.5). The k experts of a token are added in the order in which the routing names them, whatever the
-// batch and the threads.
+// The family of mixtures that compute or receive a routing, with weights in the layouts of tiled GPU kernels. The k
+// experts of a token are added in the order of the routing, whatever the batch and the threads.
 #pragma once
 #include "flashinfer/op/call.h"
 
 namespace flashinfer {
 
-/// How the weights (and the rows that meet them) are stored.
+/// Storage formats of the weights and of the rows multiplied with them.
 enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Block, kMxint4 };
 
 /// out[t] = sum over j of w[t, j] * (gemm2[e] . act(gemm1[e] . hidden[t] + bias1[e]) + bias2[e]), e = the j-th expert
-/// of token t, over the experts [local_expert_offset, local_expert_offset + local_num_experts), whose weights these
-/// are. The logical rows of gemm1 are first the linear half, then the gate; n is 2 * intermediate_size with a gate,
+/// of token t, over the experts [local_expert_offset, local_expert_offset + local_num_experts), whose weights are
+/// given. The logical rows of gemm1 are first the linear half, then the gate; n is 2 * intermediate_size with a gate,
 /// else intermediate_size; k of gemm1 is h.
 ///
 /// Formats of weights, scales and hidden states:
 ///   bf16           all bf16
-///   fp8 per tensor e4m3; the sums of product 1 count output1_scales_gate_scalar[e], activations are cast to e4m3 after
-///   they counted
-///                  output1_scales_scalar[e] / output1_scales_gate_scalar[e], the sums of product 2 count
-///                  output2_scales_scalar[e]
+///   fp8 per tensor e4m3; the sums of GEMM 1 are scaled by output1_scales_gate_scalar[e], activations are then scaled
+///                  by output1_scales_scalar[e] / output1_scales_gate_scalar[e] and cast to e4m3, the sums of GEMM 2
+///                  are scaled by output2_scales_scalar[e]
 ///   fp8 per channel as per tensor, and hidden_states_scale[t] and a factor of each (stored) row of the weights
 ///   fp8 block      DeepSeekFp8: e4m3 with f32 scales [E, n/128, k/128], hidden states e4m3 with hidden_states_scale
-///   [h/128, t] (of 16 bits:
-///                  quantised here); activations are quantised by 128 columns. MxFp8: e4m3 with ue8m0 scales of 32
-///                  along k, of weights 128x4 when they are shuffled, else linear; of hidden states linear [t, h/32]
-///   fp4 block      e2m1 with scales of 16 (e4m3: NVFP4) or 32 (ue8m0: MXFP4) along k, 128x4; hidden states uint8 [t,
-///   h/2] (NVFP4), e4m3 with
-///                  ue8m0 scales (MXFP4 weights) or bf16; activations in the same format. The scalars as per tensor;
-///                  absent: 1
+///                  [h/128, t] (of 16 bits: quantised here); activations are quantised by 128 columns. MxFp8: e4m3 with
+///                  ue8m0 scales of 32 along k, of weights 128x4 when they are shuffled, else linear; of hidden states
+///                  linear [t, h/32]
+///   fp4 block      e2m1 with scales of 16 (e4m3: NVFP4) or 32 (ue8m0: MXFP4) along k, 128x4; hidden states uint8
+///                  [t, h/2] (NVFP4), e4m3 with ue8m0 scales (MXFP4 weights) or bf16; activations in the same format.
+///                  The scalars as per tensor; absent: 1
 ///   mxint4         int4 in two's complement, bf16 scales of 32 along k in the order of 128x4; all else bf16
 ///
-/// Layout of weights: rows of a gated gemm1 are interleaved (linear, gate, linear, ...), then rows of each 32
-/// (DeepSeekFp8: 16, and not interleaved) are dealt out as shuffle_matrix_a does; biases, factors and scale factors of
-/// rows likewise. bf16 and fp8 block may come as they are (use_shuffled_weight = false), and blocked: [E, k / b, n, b]
+/// Layout of weights: rows of a gated gemm1 are interleaved (linear, gate, linear, ...), then rows within each 32
+/// (DeepSeekFp8: 16, and not interleaved) are permuted as by shuffle_matrix_a; biases, factors and scale factors of
+/// rows likewise. bf16 and fp8 block may be unshuffled (use_shuffled_weight = false), and blocked: [E, k / b, n, b]
 /// with blocks of 128 bytes (weight_layout 2; 0: [E, n, k]).
 ///
-/// num_fused_shared_experts (fp8 block, fp4 block): every token also goes to that many experts, whose weights lie
-/// behind the routed ones, with weight 1; only with DeepSeekV3 routing and all experts here (else ValueError). They
-/// count among the choices of a token.
+/// num_fused_shared_experts (fp8 block, fp4 block): every token also goes to that many experts, whose weights follow
+/// the routed ones, with weight 1; only with DeepSeekV3 routing and all experts on this rank (else ValueError). They
+/// are included in the choices of a token.
 ///
 /// With do_finalize = false the results are instead: gemm2_output bf16 [t * top_k, h], rows sorted by expert,
 /// unweighted; expert_weights bf16 [t, top_k]; expanded_idx_to_permuted_idx i32 [t * top_k], the row of each choice or
 /// -1.
 ///
-/// ValueError: what moe_routing says; extents, dtypes or layouts that do not fit together; arguments of another format.
-/// Activations are those of cutlass_fused_moe but ClampedRelu2. SwigluStep's limit is gemm1_clamp_limit[e], times
+/// ValueError: as moe_routing; inconsistent extents, dtypes or layouts; arguments of another format. Activations are
+/// those of cutlass_fused_moe except ClampedRelu2. SwigluStep's limit is gemm1_clamp_limit[e], times
 /// output1_scale_gate_scalar[e] where there is one; 7 when absent. Situ (beta tanh(u / beta) alpha tanh(g / alpha)
-/// sigmoid(g)) takes alpha, beta and a limit of its inputs from gemm1_*; 1, 1 and none when absent; else they must be
-/// finite and positive.
+/// sigmoid(g)) takes alpha, beta and a limit of its inputs from gemm1_*; 1, 1 and none when absent; otherwise they must
+/// be finite and positive.
 ///
 /// NotImplementedError: LoRA deltas, valid sizes below the full ones.
 template <MoeFormat F, bool Given>
@@ -77,7 +74,7 @@ struct TrtllmMoe {
   std::optional<int64_t> n_group = {}, topk_group = {};
   int64_t intermediate_size = 0, local_expert_offset = 0, local_num_experts = 0;
   std::optional<double> routed_scaling_factor = {};
-  bool use_routing_scales_on_input = false;  // the routing's weight counts behind product 1, not behind product 2
+  bool use_routing_scales_on_input = false;  // apply the routing weight after GEMM 1 instead of GEMM 2
   int64_t routing_method_type = 0;
   bool use_shuffled_weight = F == MoeFormat::kBf16;
   int64_t weight_layout = F == MoeFormat::kBf16 ? 2 : 0;
@@ -87,14 +84,14 @@ struct TrtllmMoe {
   int64_t tune_max_num_tokens = 8192;  // CUDA only
   int64_t fp8_quantization_type = 1;   // DeepSeekFp8 1, MxFp8 2
   int64_t activation_type = 3;
-  std::optional<TensorView> per_token_scale = {};  // f32 [t]: counts behind product 1
+  std::optional<TensorView> per_token_scale = {};  // f32 [t]: factor applied after GEMM 1
   bool norm_topk_prob = true;
   std::optional<TensorView> routing_replay_out = {};  // i16 [>= t, top_k]: the first t rows get the ids
   std::optional<int64_t> num_fused_shared_experts = {}, valid_hidden_size = {}, valid_intermediate_size = {};
   std::optional<int64_t> hidden_states_scale_layout = {};  // None or SfLayout.layout_linear (2)
   std::optional<TensorView> output = {};                   // bf16 [t, h]
   std::optional<TensorView> gemm2_output = {}, expert_weights = {},
-                            expanded_idx_to_permuted_idx = {};  // ours: memory for the other results
+                            expanded_idx_to_permuted_idx = {};  // C++ only: memory for the other results
 };
 using TrtllmBf16Moe = TrtllmMoe<MoeFormat::kBf16, false>;
 using TrtllmBf16RoutedMoe = TrtllmMoe<MoeFormat::kBf16, true>;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms whose results are e2m1 codes with block scales (ops.md section 3), and the norm with silu. The normalised row
-// stays in f32 until it is quantised as quantization/fp4/fp4.h says: e4m3 scales (NVFP4, by gs) for 16, powers of two
-// (MXFP4) for 32.
+// Norms whose results are e2m1 codes with block scales, and the norm with silu. The normalised row stays in f32 until
+// it is quantised as in quantization/fp4/fp4.h: e4m3 scales (NVFP4, by gs) for 16, powers of two (MXFP4) for 32.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,7 +15,7 @@ namespace flashinfer {
 struct RmsNormFp4Quant {
   TensorView input;                      // [..., d] f16|bf16, rank 2 or 3
   TensorView weight;                     // [d], dtype of input or f32
-  std::optional<TensorView> y_fp4 = {};  // [..., d/2] fp4x2|uint8; made when absent
+  std::optional<TensorView> y_fp4 = {};  // [..., d/2] fp4x2|uint8; allocated when absent
   std::optional<TensorView> block_scale =
       {};  // linear [..., d/block]; swizzled: flat, the bytes of 128x4 tiles; e4m3|uint8, contiguous
   std::optional<TensorView> global_scale = {};  // gs, one f32; 1 when absent
@@ -48,15 +47,15 @@ struct AddRmsNormFp4Quant {
 /// (y_fp4, block_scale), with output_both_sf_layouts (y_fp4, block_scale, block_scale_unswizzled).
 op::Results add_rmsnorm_fp4quant(const AddRmsNormFp4Quant& args);
 
-/// silu(rmsnorm(input)), silu(x) = x / (1 + e^-x). The dtype of `out` says the format: input's, e4m3 (saturating), or
-/// fp4x2 with e4m3 scales for 16 (gs = 1). ValueError: d no multiple of 16 for fp4x2, a block_scale of another shape or
-/// dtype.
+/// silu(rmsnorm(input)), silu(x) = x / (1 + e^-x). The dtype of `out` decides the format: input's, e4m3 (saturating),
+/// or fp4x2 with e4m3 scales for 16 (gs = 1). ValueError: d not a multiple of 16 for fp4x2, a block_scale of another
+/// shape or dtype.
 struct FusedRmsNormSilu {
   TensorView input;   // [n, d] f16|bf16|f32
   TensorView weight;  // [d], dtype of input or f32
   double eps = 1e-6;
   std::optional<TensorView> out = {};          // [n, d], fp4x2: [n, d/2]
-  std::optional<TensorView> block_scale = {};  // [n, d/16] e4m3; made when absent; ignored unless out is fp4x2
+  std::optional<TensorView> block_scale = {};  // [n, d/16] e4m3; allocated when absent; ignored unless out is fp4x2
 };
 /// out, for fp4x2 (out, block_scale).
 op::Results fused_rmsnorm_silu(const FusedRmsNormSilu& args);

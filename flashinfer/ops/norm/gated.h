@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms with gates. Sums as in op.h; everything in f32 until the last rounding. ValueError: ranks, extents or dtypes
-// that do not fit together, a negative or NaN eps. Any d; no rows is a no-op.
+// Norms with gates. Sums as in op.h; everything in f32 until the last rounding. ValueError: inconsistent ranks, extents
+// or dtypes, a negative or NaN eps. Any d; no rows is a no-op.
 #pragma once
 #include <optional>
 #include <utility>

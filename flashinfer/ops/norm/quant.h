@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms whose results are quantised to 8 bits (ops.md section 3). Conversions round to nearest even and saturate; NaN
-// stays NaN. `scale` is a number or a tensor of one f32; ValueError: more elements, a scale that is 0, infinite or NaN,
-// and what op.h says.
+// Norms whose results are quantised to 8 bits. Conversions round to nearest even and saturate; NaN stays NaN. `scale`
+// is a number or a tensor of one f32; ValueError: more elements, a scale that is 0, infinite or NaN, and as in op.h.
 #pragma once
 #include <optional>
 
@@ -29,8 +28,8 @@ struct FusedAddRmsNormQuant {
   double eps = 1e-6;
   std::optional<bool> enable_pdl = {};
 };
-/// s = input + residual in f32; residual = round(s); out = s / sqrt(mean(s^2) + eps) * weight * (1 / scale), of the s
-/// that is not rounded.
+/// s = input + residual in f32; residual = round(s); out = s / sqrt(mean(s^2) + eps) * weight * (1 / scale), of the
+/// unrounded s.
 void fused_add_rmsnorm_quant(const FusedAddRmsNormQuant& args);
 
 struct LayerNormQuant {
@@ -46,8 +45,8 @@ void layernorm_quant(const LayerNormQuant& args);
 
 /// residual = round(s), s = input + residual in f32; normed_out = round(rmsnorm of the unrounded s); for each row and
 /// 128 columns a = max(amax(normed_out), 1e-4): block_scale[column / 128][row] = a / 448, out = e4m3(normed_out * (448
-/// / a)). Entries of block_scale behind the last row stay as they are. ValueError: d that is no multiple of 128 or, as
-/// upstream, of 256 up to 8192, of 512 up to 16384, or beyond.
+/// / a)). Entries of block_scale after the last row are unchanged. ValueError: d that is not a multiple of 128 or, as
+/// in FlashInfer, of 256 up to 8192, of 512 up to 16384, or larger.
 struct FusedAddRmsNormFp8BlockQuant {
   TensorView out;          // [n, d] e4m3, written
   TensorView block_scale;  // f32 [d/128, n rounded up to 4], written

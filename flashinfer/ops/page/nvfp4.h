@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending to NVFP4 caches (attention.md 14 and 17.2, changes 0.7.2 section 11): 16 elements share an e4m3 scale, two
-// e2m1 codes a byte, the first in the low nibble. With a global decode scale g, every step in f32 rounded once to
-// nearest even:
-//   scale = e4m3(amax * (1 / (6 g))), code = e2m1(x * (1 / (scale g))), so that code * scale * g gives x back.
-// Both saturate. A block whose scale is 0 gets codes 0; a NaN makes the scale of its block NaN (0x7f).
-// Caches may be uint8 or float4_e2m1fn_x2, scales float8_e4m3fn or uint8. Errors write nothing.
+// Appending to NVFP4 caches: 16 elements share an e4m3 scale, two e2m1 codes a byte, the first in the low nibble. With
+// a global decode scale g, every step in f32 rounded once to nearest even:
+//   scale = e4m3(amax * (1 / (6 g))), code = e2m1(x * (1 / (scale g))), so that code * scale * g approximates x.
+// Both saturate. A block whose scale is 0 gets codes 0; a NaN makes the scale of its block NaN (0x7f). Caches may be
+// uint8 or float4_e2m1fn_x2, scales float8_e4m3fn or uint8. Errors write nothing.
 #pragma once
 #include <string>
 
@@ -31,7 +30,7 @@ struct Nvfp4AppendPagedKvCache {
 void nvfp4_quantize_append_paged_kv_cache(const Nvfp4AppendPagedKvCache& args);
 
 /// The same with flat slots, page * page_size + entry; a slot that is negative or past the pool is skipped. Rows past
-/// slot_mapping's are not looked at.
+/// slot_mapping's are not read.
 struct Nvfp4AppendWithSlotMapping {
   TensorView append_key;    // [rows >= nnz, Hkv, Dk]
   TensorView append_value;  // [rows >= nnz, Hkv, Dv]
@@ -44,7 +43,7 @@ struct Nvfp4AppendWithSlotMapping {
 };
 void nvfp4_quantize_append_paged_kv_cache_with_slot_mapping(const Nvfp4AppendWithSlotMapping& args);
 
-/// MLA: the latent as NVFP4, the rope part as e4m3(x * (1 / kpe_scale)), saturating. ValueError: a scale that is no
+/// MLA: the latent as NVFP4, the rope part as e4m3(x * (1 / kpe_scale)), saturating. ValueError: a scale that is not a
 /// positive normal f32.
 struct Nvfp4AppendPagedMlaKvCache {
   TensorView append_ckv;     // [nnz, Dc] f16|bf16, Dc a multiple of 16 (512 in DeepSeek)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Page table helpers (attention.md section 14). Index arrays are int32 or int64 in host memory.
+// Page table helpers. Index arrays are int32 or int64 in host memory.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace flashinfer {
 
 /// Copies token t of append_key and append_value to slot positions[t] of request batch_indices[t], that is to entry
 /// positions[t] % page_size of page kv_indices[kv_indptr[b] + positions[t] / page_size]. A negative batch index
-/// (padding) is skipped. Elements are copied as they are: the cache must have the dtype of what is appended.
+/// (padding) is skipped. Elements are copied without conversion: the cache must have the dtype of the appended tensors.
 /// ValueError: a page id outside the pool, a position beyond the request's pages, last_page_len outside 1..page_size,
 /// indptr that decreases. Nothing is written then.
 struct AppendPagedKvCache {
@@ -28,13 +28,13 @@ struct AppendPagedKvCache {
 };
 void append_paged_kv_cache(const AppendPagedKvCache& args);
 
-/// For every appended token the request it belongs to and its position, batch = b and seq_lens[b] - append_indptr[b+1]
-/// + t; past append_indptr[B] it is -1 and 0. int32 [nnz] each.
+/// The request and the position of every appended token, batch = b and seq_lens[b] - append_indptr[b+1] + t; past
+/// append_indptr[B] they are -1 and 0. int32 [nnz] each.
 struct GetBatchIndicesPositions {
   TensorView append_indptr;  // [B+1]
   TensorView seq_lens;       // [B], after appending
   int64_t nnz = 0;
-  std::optional<TensorView> batch_indices{}, positions{};  // int32 [nnz]; made when absent
+  std::optional<TensorView> batch_indices{}, positions{};  // int32 [nnz]; allocated when absent
 };
 std::pair<Tensor, Tensor> get_batch_indices_positions(const GetBatchIndicesPositions& args);
 
@@ -43,7 +43,7 @@ struct GetSeqLens {
   TensorView kv_indptr;         // [B+1], in pages
   TensorView kv_last_page_len;  // [B]
   int64_t page_size = 0;
-  std::optional<TensorView> out{};  // ours: memory for the result
+  std::optional<TensorView> out{};  // C++ only: memory for the result
 };
 Tensor get_seq_lens(const GetSeqLens& args);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A prefill and a batch of decodes in one call (attention.md 10; attention/op.h has the semantics that all attention
-// shares). The results are those of two independent calls. Upstream never returns the LSE of PODWithPagedKVCacheWrapper
-// and ignores most arguments that end in _d; here the LSE comes when it is asked for, and an argument that differs from
-// the plan is an error.
+// A prefill and a batch of decodes in one call (semantics: attention/op.h). The results are those of two independent
+// calls. FlashInfer never returns the LSE of PODWithPagedKVCacheWrapper and ignores most arguments that end in _d; here
+// the LSE is returned on request, and an argument that differs from the plan is an error.
 #pragma once
 #include <optional>
 #include <string>
@@ -42,8 +41,8 @@ struct PodRun {
   int64_t window_left_p = -1;
   std::optional<double> rope_scale_p{}, rope_theta_p{};
   bool return_lse_p = false;
-  std::optional<TensorView> custom_mask_d{}, packed_custom_mask_d{};  // not served
-  bool causal_d = false;                                          // one row a request sees all of its keys either way
+  std::optional<TensorView> custom_mask_d{}, packed_custom_mask_d{};  // unsupported
+  bool causal_d = false;  // one row a request sees all of its keys with either value
   std::string kv_layout_d = "NHD", pos_encoding_mode_d = "NONE";  // the defaults, or the plan's
   std::optional<double> sm_scale_d{};
   int64_t window_left_d = -1;
@@ -53,7 +52,7 @@ struct PodRun {
   bool use_fp16_qk_reduction = false;
   std::optional<bool> enable_pdl{};
   op::Value args{};  // a custom variant's additional tensors, then scalars, of both halves: a list
-  std::optional<TensorView> out_p{}, lse_p{}, out_d{}, lse_d{};  // ours: memory for the results
+  std::optional<TensorView> out_p{}, lse_p{}, out_d{}, lse_d{};  // C++ only: memory for the results
 };
 /// Returns out_p, [lse_p,] out_d[, lse_d].
 class PODWithPagedKVCacheWrapper {
@@ -98,7 +97,7 @@ struct BatchPodRun {
   bool return_lse = false;
   bool use_fp16_qk_reduction = false;
   std::optional<bool> enable_pdl{};
-  std::optional<TensorView> out_p{}, lse_p{}, out_d{}, lse_d{};  // ours: memory for the results
+  std::optional<TensorView> out_p{}, lse_p{}, out_d{}, lse_d{};  // C++ only: memory for the results
 };
 /// Returns out_p, out_d, or with return_lse out_p, lse_p, out_d, lse_d.
 class BatchPODWithPagedKVCacheWrapper {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of booleans (attention.md section 15) and, in the other headers, quantising (ops.md section 8): rows to block
-// formats (fp4.h, mxfp8.h) and back (dequantize.h), orders of weights and scales (layout.h), KV caches (nvfp4.h).
+// Packing of booleans and, in the other headers, quantising: rows to block formats (fp4.h, mxfp8.h) and back
+// (dequantize.h), orders of weights and scales (layout.h), KV caches (nvfp4.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -23,17 +23,17 @@ namespace flashinfer {
 struct PackBits {
   TensorView x;                      // [n] bool|uint8
   std::string bitorder = "big";      // or "little"
-  std::optional<TensorView> y = {};  // ours: memory for the result, uint8 [ceil(n / 8)]
+  std::optional<TensorView> y = {};  // C++ only: memory for the result, uint8 [ceil(n / 8)]
 };
 Tensor packbits(const PackBits& args);
 
-/// Segments x[indptr[i]] .. x[indptr[i+1] - 1] packed one by one, each from a byte of its own on: new_indptr[i+1] -
+/// Segments x[indptr[i]] .. x[indptr[i+1] - 1] packed one by one, each starting on a byte boundary: new_indptr[i+1] -
 /// new_indptr[i] is ceil(length / 8). ValueError: an indptr that does not start at 0, decreases, or does not end at n.
 struct SegmentPackBits {
   TensorView x;       // [n] bool|uint8
   TensorView indptr;  // [b+1] i32|i64, in elements
   std::string bitorder = "big";
-  std::optional<TensorView> y = {};           // ours: memory for the results, uint8 [sum of ceil(length / 8)]
+  std::optional<TensorView> y = {};           // C++ only: memory for the results, uint8 [sum of ceil(length / 8)]
   std::optional<TensorView> new_indptr = {};  // [b+1] as indptr, in bytes
 };
 std::pair<Tensor, Tensor> segment_packbits(const SegmentPackBits& args);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding (attention.md section 16). With angle phi = position * f[i], a pair (a, b) becomes
-// (a cos phi - b sin phi, b cos phi + a sin phi). Pairs are elements (i, i + rd/2), or (2i, 2i + 1) when interleaved;
-// rd is rotary_dim, even, at most d (its default); elements from rd on are copied. Angles are taken in double, so that
-// large positions (1e6 and more) keep the precision of small ones; cos and sin are computed once a token and shared by
-// all heads.
+// Rotary position embedding. With angle phi = position * f[i], a pair (a, b) becomes
+// (a cos phi - b sin phi, b cos phi + a sin phi).
+// Pairs are elements (i, i + rd/2), or (2i, 2i + 1) when interleaved; rd is rotary_dim, even, at most d (its default);
+// elements from rd on are copied. Angles are computed in double, so that large positions (1e6 and more) keep the
+// precision of small ones; cos and sin are computed once a token and shared by all heads.
 //
 // The plain functions return (q, k), rotated copies; the _inplace ones write over q and k and return nothing. q and k
-// may be strided (slices of a fused projection), last dimension contiguous. ValueError: shapes or dtypes that do not
-// fit together, a rotary_dim that is odd or outside [2, d], an indptr that does not start at 0, decreases, or does not
-// end at n, a position outside the cache, a theta or scale that is not positive.
+// may be strided (slices of a fused projection), last dimension contiguous. ValueError: inconsistent shapes or dtypes,
+// a rotary_dim that is odd or outside [2, d], an indptr that does not start at 0, decreases, or does not end at n, a
+// position outside the cache, a theta or scale that is not positive.
 #pragma once
 #include <optional>
 #include <utility>
@@ -22,12 +22,12 @@ struct ApplyRope {
   TensorView q;                            // [n, hq, d] f16|bf16|f32
   TensorView k;                            // [n, hk, d] as q
   TensorView indptr;                       // [b+1] i32|i64: request r has tokens indptr[r] .. indptr[r+1] - 1
-  TensorView offsets;                      // [b] i32|i64: position of a request's first token here
+  TensorView offsets;                      // [b] i32|i64: position of the request's first token
   std::optional<int64_t> rotary_dim = {};  // rd
   bool interleave = false;
   double rope_scale = 1;  // f[i] = theta^(-2i/rd) / rope_scale
   double rope_theta = 1e4;
-  std::optional<TensorView> q_rope = {};  // ours: memory for the results, as q and k; not for the _inplace form
+  std::optional<TensorView> q_rope = {};  // C++ only: memory for the results, as q and k; not for the _inplace form
   std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_rope(const ApplyRope& args);
@@ -84,7 +84,7 @@ struct ApplyLlama31RopePosIds {
 std::pair<Tensor, Tensor> apply_llama31_rope_pos_ids(const ApplyLlama31RopePosIds& args);
 void apply_llama31_rope_pos_ids_inplace(const ApplyLlama31RopePosIds& args);
 
-/// cos and sin from a table: row p holds cos of the rd/2 angles of position p, then sin. f32 on purpose: 16 bits cost
+/// cos and sin from a table: row p holds cos of the rd/2 angles of position p, then sin. It must be f32: 16 bits cost
 /// visible accuracy. RuntimeError: head_size smaller than the table's rd.
 struct ApplyRopeCosSinCache {
   TensorView positions;  // [n] i32|i64, each in [0, max_pos)
@@ -93,7 +93,7 @@ struct ApplyRopeCosSinCache {
   int64_t head_size = 0;
   TensorView cos_sin_cache;               // [max_pos, rd] f32
   bool is_neox = true;                    // pairs (i, i + rd/2); false: interleaved
-  std::optional<TensorView> q_rope = {};  // ours: memory for the results
+  std::optional<TensorView> q_rope = {};  // C++ only: memory for the results
   std::optional<TensorView> k_rope = {};
 };
 std::pair<Tensor, Tensor> apply_rope_with_cos_sin_cache(const ApplyRopeCosSinCache& args);

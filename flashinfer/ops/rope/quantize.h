@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// RoPE by a table of cos and sin, then a cast to FP8 (attention.md section 16): rope parts are rotated in f32, every
-// part is multiplied by its scale and cast to e4m3 or e5m2, to nearest even, saturating at +-448 or +-57344 (NaN
-// becomes 0x7f).
+// RoPE with a table of cos and sin, then a cast to FP8: rope parts are rotated in f32, every part is multiplied by its
+// scale and cast to e4m3 or e5m2, to nearest even, saturating at +-448 or +-57344 (NaN becomes 0x7f).
 //
 // A head is a rope part, which is rotated as a whole (its width is that of the table), and a part that is only cast
 // ("nope"), which may be absent. K has a head each for MHA and GQA (rank 3), or one for all (rank 2: MLA). ValueError:
-// shapes or dtypes that do not fit together, a table that is not f32 (16 bits cost visible accuracy: convert it once),
-// positions outside the table.
+// inconsistent shapes or dtypes, a table that is not f32 (16 bits cost visible accuracy: convert it once), positions
+// outside the table.
 #pragma once
 #include <optional>
 #include <string>
@@ -33,7 +32,7 @@ struct RopeQuantizeFp8 {
   std::optional<TensorView> q_nope_out = {};
   std::optional<TensorView> k_nope_out = {};
   bool enable_pdl = false;       // CUDA only
-  std::string backend = "cuda";  // GPU kernels; tensors in host memory are served by the CPU's
+  std::string backend = "cuda";  // FlashInfer's name of GPU kernels; tensors in host memory use the CPU kernel
 };
 struct RopeQuantizeFp8Result {
   Tensor q_rope, k_rope, q_nope, k_nope;
@@ -45,7 +44,7 @@ RopeQuantizeFp8Result mla_rope_quantize_fp8(const RopeQuantizeFp8& args);
 /// The same, with K and V written to a paged cache of FP8. MHA and GQA: the cache is (K, V), a head of K is its rope
 /// part followed by its other part, and v is cast with quant_scale_kv. MLA (k_rope of rank 2): the cache is (latent [P,
 /// ps, dk], rope [P, ps, rd]), v must be absent. Tokens with a negative batch index write nothing to the cache, their
-/// ids are not looked at, and their rows of q are 0.
+/// ids are not read, and their rows of q are 0.
 struct RopeQuantizeFp8Append {
   TensorView q_rope;
   TensorView k_rope;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and sampling (ops.md section 5); filters.h and chain.h hold the rest of the section. Rows are handled alone
-// and sums run in one order (blocks of 1024 elements, each over 64 lanes, blocks added in double), so a result depends
-// on its row, seed and offset, never on threads or batch mates.
+// Softmax and sampling; filters.h and chain.h have filters and speculative sampling. Rows are processed alone and sums
+// have one order (blocks of 1024 elements, each over 64 lanes, blocks added in double), so a result depends on its row,
+// seed and offset, never on threads or other requests of the batch.
 //
 // Random numbers: Philox4x32-10, u = bits * 2^-32 + 2^-33 in (0, 1]. One seed for the batch: the subsequence is the
-// output row. A seed for each row: the subsequence is 0, so that a request draws the same tokens wherever it sits in
-// the batch (upstream keeps the row). Without `seed` and `offset`, a generator gives them: `generator`, or one of this
+// output row. A seed for each row: the subsequence is 0, so that a request draws the same tokens wherever it is in the
+// batch (FlashInfer uses the row). Without `seed` and `offset`, a generator provides them: `generator`, or one of this
 // process with seed 0; it advances by 4 * ceil(n / 4) numbers a call, and the offset after that is used; n = rows
-// (sampling_from_probs, min_p), 32 * rows (those that draw by rejection) or rows * v (sampling_from_logits).
+// (sampling_from_probs, min_p), 32 * rows (rejection sampling) or rows * v (sampling_from_logits).
 //
 // Thresholds (top_k, top_p, min_p) are a number or one a row of the input, read at the row drawn from. A row with no
-// usable probability (nothing positive, a NaN or infinity anywhere, a sum beyond f32) gives id 0 and valid = false; the
-// other rows are not touched by it. Negative probabilities count as 0. Tokens with equal probabilities pass a filter
-// together: top_k = 1 is not argmax on ties, the op top_k is.
+// usable probability (nothing positive, a NaN or infinity anywhere, a sum beyond f32) gives id 0 and valid = false,
+// without affecting the other rows. Negative probabilities are treated as 0. Tokens with equal probabilities pass a
+// filter together: top_k = 1 is not argmax on ties, the op top_k is.
 //
-// ValueError, all of them: shapes or dtypes that do not fit, an index outside the rows, seed without offset, a number
-// with a tensor, a NaN threshold or one for another number of rows, a NaN in the input with check_nan.
+// All throw ValueError for inconsistent shapes or dtypes, an index outside the rows, seed without offset, a number with
+// a tensor, a NaN threshold or one for another number of rows, a NaN in the input with check_nan.
 #pragma once
 #include <optional>
 #include <string>
@@ -31,18 +31,18 @@ struct Softmax {
   TensorView logits;                                   // [rows, v] f32|f16|bf16, rows may be strided
   std::optional<op::ScalarOrTensor> temperature = {};  // a number or [rows] f32|f16|bf16|f64; absent: 1
   std::optional<bool> enable_pdl = {};                 // CUDA only
-  std::optional<TensorView> out = {};                  // ours: memory for the result, [rows, v] f32
+  std::optional<TensorView> out = {};                  // C++ only: memory for the result, [rows, v] f32
 };
 /// exp(logits / T - max) / sum in f32, where logits / T is logits times 1 / T. T = 0, and -1 for a row, gives equal
-/// probabilities (engines mark greedy rows so, and map them to top_k with k = 1). -inf gives 0; a row of -inf gives
-/// zeros; a NaN or +inf makes its row NaN. ValueError: shapes or dtypes that do not fit together, another negative
+/// probabilities (engines mark greedy rows this way and use top_k with k = 1 for them). -inf gives 0; a row of -inf
+/// gives zeros; a NaN or +inf makes its row NaN. ValueError: inconsistent shapes or dtypes, another negative
 /// temperature.
 Tensor softmax(const Softmax& args);
 
 /// Returned by the samplers: samples, and with return_valid also valid.
 struct Samples {
   Tensor samples;  // [n] i32, or the dtype of indices
-  Tensor valid;    // [n] bool; undefined unless asked for
+  Tensor valid;    // [n] bool; undefined unless requested
   operator Tensor() const { return samples; }
 };
 
@@ -55,9 +55,9 @@ struct SamplingFromProbs {
   std::optional<op::ScalarOrTensor> seed = {};  // a number or [1] or [n] i64|u64; with offset, or neither
   std::optional<op::ScalarOrTensor> offset = {};
   bool return_valid = false;
-  std::optional<TensorView> samples = {};  // ours: memory for the results
+  std::optional<TensorView> samples = {};  // C++ only: memory for the results
   std::optional<TensorView> valid = {};
-  std::optional<op::Generator> implied_generator = {};  // the library fills it: what an unseeded call draws from
+  std::optional<op::Generator> implied_generator = {};  // set by the library: what an unseeded call draws from
 };
 /// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding
 /// leaves none.
@@ -131,8 +131,8 @@ struct TopKTopPSamplingFromProbs {
   std::optional<op::Generator> implied_generator = {};
 };
 /// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first":
-/// the k largest (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the
-/// probabilities as they are. top_p <= 0: the likeliest token, the smallest index. ValueError also: another order.
+/// the k largest (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the given
+/// probabilities. top_p <= 0: the likeliest token, the smallest index. ValueError also: another order.
 Samples top_k_top_p_sampling_from_probs(const TopKTopPSamplingFromProbs& args);
 
 struct SamplingFromLogits {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block-sparse attention (attention.md 12; attention/op.h has the semantics that all attention shares).
+// Block-sparse attention (semantics: attention/op.h).
 //
 // BlockSparseAttentionWrapper: rows in blocks of R, keys in blocks of C, one pattern for all heads: row block r attends
 // to the key blocks indices[indptr[r] .. indptr[r+1]]. VariableBlockSparseAttentionWrapper: a pattern and block sizes
 // for each KV head. A key block is a page of the cache and a row block a request, so that no index is written for each
 // token; where sizes vary, a page is the greatest common divisor of all sizes and offsets.
 //
-// `causal` counts the gathered keys of a row block, as upstream does, not absolute positions: row i of R sees the first
-// gathered - R + i + 1 of them.
+// `causal` uses positions among the gathered keys of a row block, as in FlashInfer, not absolute ones: row i of R sees
+// the first gathered - R + i + 1 of them.
 //
-// ValueError: a key block beyond N, M that is not R times the row blocks, mask sizes. AssertionError: block maps and
-// sizes that do not fit together.
+// ValueError: a key block beyond N, M that is not R times the row blocks, mask sizes. AssertionError: inconsistent
+// block maps and sizes.
 #pragma once
 #include <optional>
 #include <string>
@@ -39,10 +39,10 @@ struct BlockSparsePlan {
   std::optional<double> logits_soft_cap{}, sm_scale{}, rope_scale{}, rope_theta{};
   DType q_data_type = DType::kF16;
   std::optional<DType> kv_data_type{};
-  std::optional<DType> o_data_type{};  // q's (upstream: f16, whatever q is)
+  std::optional<DType> o_data_type{};  // q's (FlashInfer: f16, whatever q is)
   bool non_blocking = true;
   op::Value block_mask{}, kv_block_lens{}, q2k_indices{}, q2k_num{}, kv_splits{}, use_clc{}, q_scale{}, k_scale{},
-      v_scale{};  // not served
+      v_scale{};  // unsupported
 };
 struct BlockSparseRun {
   op::Object* self = nullptr;
@@ -53,7 +53,7 @@ struct BlockSparseRun {
   bool return_lse = false;
   std::optional<bool> enable_pdl{};
 };
-/// Old form of run() that replaces what plan() was told.
+/// Deprecated form of run() that overrides arguments of plan().
 struct BlockSparseForward : BlockSparseRun {
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;
@@ -117,7 +117,7 @@ class VariableBlockSparseAttentionWrapper {
 struct ConvertBsrMask {
   TensorView mask;                  // bool [blocks, R, C]
   TensorView indptr;                // [row blocks + 1]
-  std::optional<TensorView> out{};  // ours: memory for the result, bool [blocks * R * C]
+  std::optional<TensorView> out{};  // C++ only: memory for the result, bool [blocks * R * C]
 };
 Tensor convert_bsr_mask_layout(const ConvertBsrMask& args);
 

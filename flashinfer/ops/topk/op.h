@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact top-k (ops.md section 6). Always deterministic: equal values are ranked by index, so the set, and with `sorted`
-// the order, is defined. -0 equals +0; NaN ranks below everything. Greedy decoding is k = 1: one vectorised pass, the
-// smallest index of equal logits wins (or the largest with tie_break = 2), whatever the batch or threads.
+// Exact top-k. Always deterministic: equal values are ranked by index, so the set, and with `sorted` the order, is
+// defined. -0 equals +0; NaN ranks below everything. Greedy decoding is k = 1: one vectorised pass, the smallest index
+// of equal logits wins (or the largest with tie_break = 2), whatever the batch or threads.
 //
 // The two transforms select for sparse attention: row r's scores are input[r, row_starts[r] .. + lengths[r]), positions
-// p count from there. A row of at most k scores gives all its positions in order, else the k largest in order of
-// position; slots after them are -1.
+// p are relative to that start. A row of at most k scores gives all its positions in order, else the k largest in order
+// of position; slots after them are -1.
 #pragma once
 #include <optional>
 #include <utility>
@@ -21,12 +21,12 @@ struct TopK {
   bool deterministic = false;              // accepted: it always is
   int64_t tie_break = 0;                   // which of equal values is taken: 0 and 1 the smaller index, 2 the larger
   bool dsa_graph_safe = false;             // CUDA only
-  std::optional<TensorView> values = {};   // ours: memory for the results, [rows, k] as input
+  std::optional<TensorView> values = {};   // C++ only: memory for the results, [rows, k] as input
   std::optional<TensorView> indices = {};  // [rows, k] i64
 };
 /// (values, indices). A row with fewer than k elements above -inf gives all of them, then -inf at distinct positions,
-/// then NaN. ValueError: k outside [1, d], a tie_break outside [0, 2], shapes or dtypes that do not fit, a strided last
-/// dimension.
+/// then NaN. ValueError: k outside [1, d], a tie_break outside [0, 2], shapes or dtypes that are inconsistent, a
+/// strided last dimension.
 std::pair<Tensor, Tensor> top_k(const TopK& args);
 
 struct TopKPageTableTransform {
@@ -45,10 +45,10 @@ struct TopKPageTableTransform {
   std::optional<TensorView> out = {};              // [rows, k] i32
   std::optional<TensorView> out_raw_indices = {};  // [rows, k] i32: receives the positions p
 };
-/// table[start + p / page_size] * page_size + p % page_size for each selected position p, table being the row's page
+/// table[start + p / page_size] * page_size + p % page_size for each selected position p, where table is the row's page
 /// table and start its page_table_row_starts. ValueError: a window outside its row, a page outside its table, a batch
-/// index outside the tables, row_starts without page_table_row_starts where pages hold more than one token, tables that
-/// do not match the rows.
+/// index outside the tables, row_starts without page_table_row_starts where pages hold more than one token,
+/// inconsistent tables and rows.
 Tensor top_k_page_table_transform(const TopKPageTableTransform& args);
 
 struct TopKRaggedTransform {
@@ -60,7 +60,7 @@ struct TopKRaggedTransform {
   int64_t tie_break = 0;                      // as top_k
   bool dsa_graph_safe = false;                // CUDA only
   std::optional<TensorView> row_starts = {};  // [rows] i32|i64; absent: 0
-  std::optional<TensorView> output = {};      // ours: memory for the result, [rows, k] i32
+  std::optional<TensorView> output = {};      // C++ only: memory for the result, [rows, k] i32
 };
 /// p + offsets[row] for each selected position p. ValueError: a window outside its row.
 Tensor top_k_ragged_transform(const TopKRaggedTransform& args);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchAttention: prefill and decode requests in one batch (attention/op.h has the semantics that all share).
+// BatchAttention: prefill and decode requests in one batch (semantics: attention/op.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@ namespace flashinfer {
 struct BatchAttentionInit {
   op::Object* self = nullptr;
   std::string kv_layout = "NHD";
-  Device device{DeviceType::kCUDA};  // of the workspace that a GPU needs; the tensors of run() say where it runs
+  Device device{DeviceType::kCUDA};  // of the workspace of GPUs; the tensors of run() decide where it runs
 };
 struct BatchAttentionPlan {
   op::Object* self = nullptr;
@@ -23,7 +23,7 @@ struct BatchAttentionPlan {
   bool causal = false;
   std::optional<double> sm_scale{}, logits_soft_cap{};
   DType q_data_type = DType::kBF16, kv_data_type = DType::kBF16;
-  bool use_profiler = false;  // not served
+  bool use_profiler = false;  // unsupported
 };
 struct BatchAttentionRun {
   op::Object* self = nullptr;
@@ -33,11 +33,11 @@ struct BatchAttentionRun {
   std::optional<TensorView> lse{};  // [nnz, Hq] f32, base 2
   std::optional<double> k_scale{}, v_scale{};
   double logits_soft_cap = 0.0;                 // the plan's, or 0
-  std::optional<TensorView> profiler_buffer{};  // not served
+  std::optional<TensorView> profiler_buffer{};  // unsupported
   std::optional<op::PagedKv>
       kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
 };
-/// Returns always both, out and lse.
+/// Always returns both out and lse.
 class BatchAttention {
  public:
   explicit BatchAttention(BatchAttentionInit args = {});

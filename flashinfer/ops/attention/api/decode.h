@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch decode over a paged cache (attention/op.h has the semantics that all share).
+// Batch decode over a paged cache (semantics: attention/op.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -22,7 +22,7 @@ struct BatchDecodeInit {
   bool use_tensor_cores = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of the last one. A captured
   // run() on a GPU reads page ids here at each replay: plan() checks those that it writes; ids that the caller writes
-  // after it must lie in the pool, or memory beyond it is read (nothing checks them). Entries from the last plan's
+  // later must be inside the pool, or memory beyond it is read (they are not checked). Entries from the last plan's
   // indptr[B] on are not read.
   std::optional<TensorView> paged_kv_indptr_buffer{}, paged_kv_indices_buffer{}, paged_kv_last_page_len_buffer{};
   std::string backend = "auto";
@@ -47,7 +47,8 @@ struct BatchDecodePlan {
   bool disable_split_kv = false;
   int64_t q_len_per_req = 1;  // L > 1: L trailing tokens a request, causal among themselves
   std::optional<bool> is_causal{};
-  std::optional<TensorView> alibi_slopes{};  // f32 [Hq], ours: of a share of the heads; those of num_qo_heads heads
+  std::optional<TensorView>
+      alibi_slopes{};  // f32 [Hq], extension: for a share of the heads; default: those of num_qo_heads heads
 };
 struct BatchDecodeRun {
   op::Object* self = nullptr;
@@ -60,13 +61,13 @@ struct BatchDecodeRun {
   bool return_lse = false;
   std::optional<bool> enable_pdl{};
   std::optional<int64_t> window_left{};  // must be the plan's
-  std::optional<TensorView> sinks{};     // [Hq] f32, natural units: join every row's denominator once
+  std::optional<TensorView> sinks{};     // [Hq] f32, natural units: added to every row's denominator once
   std::optional<int64_t> q_len_per_req{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
   std::optional<op::PagedKv>
       kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
 };
-/// Old form of run() that replaces what plan() was told; window_left must still be the plan's.
+/// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
 struct BatchDecodeForward {
   op::Object* self = nullptr;
   TensorView q;
@@ -78,8 +79,7 @@ struct BatchDecodeForward {
   bool return_lse = false;
   std::optional<TensorView> out{}, lse{};
 };
-/// plan() again from host arrays, as some engines call it: the data types stay those of the last plan unless they are
-/// given.
+/// plan() again from host arrays, as some engines call it: data types default to those of the last plan.
 struct FastDecodePlan {
   op::Object* self = nullptr;
   TensorView indptr, indices, last_page_len;
@@ -114,7 +114,7 @@ class BatchDecodeWithPagedKVCacheWrapper {
     return args.return_lse = true, forward(std::move(args));
   }
   void fast_decode_plan(FastDecodePlan args);
-  /// (bytes of partial results, bytes of index arrays); the library takes them from the context's allocator.
+  /// (bytes of partial results, bytes of index arrays); allocated by the context's allocator.
   std::pair<int64_t, int64_t> workspace_size(const BatchDecodePlan& args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention without plan(): a dense page table and lengths in every call (attention.md 13.3; attention/op.h has the
-// semantics). bmm1_scale is the whole scale of the logits (q * k * softmax scale), bmm2_scale that of the output; a
-// number or one f32.
+// Attention without plan(): a dense page table and lengths in every call (semantics: attention/op.h). bmm1_scale is the
+// whole scale of the logits (q * k * softmax scale), bmm2_scale that of the output; a number or one f32.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,28 +21,28 @@ struct TrtllmBatchDecode {
   int64_t window_left = -1;
   std::optional<TensorView> out{};  // as query
   std::optional<DType> out_dtype{};
-  std::optional<double> o_sf_scale{};      // not served: FP4 output
-  std::optional<int64_t> o_sf_vec_size{};  // not served
+  std::optional<double> o_sf_scale{};      // unsupported: FP4 output
+  std::optional<int64_t> o_sf_vec_size{};  // unsupported
   std::optional<TensorView> sinks{};       // [Hq] f32, natural units
   std::string kv_layout = "HND";
   std::optional<bool> enable_pdl{};
   std::string backend = "auto";
   int64_t q_len_per_req = 1;
-  double o_scale = 1.0;                // not served
-  std::optional<TensorView> mask{};    // not served
+  double o_scale = 1.0;                // unsupported
+  std::optional<TensorView> mask{};    // unsupported
   std::optional<int64_t> max_q_len{};  // with cum_seq_lens_q
   std::optional<TensorView> cum_seq_lens_q{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
   std::optional<op::PagedKv> kv_cache_sf{};
-  bool uses_shared_paged_kv_idx = true;  // false is not served
+  bool uses_shared_paged_kv_idx = true;  // false is unsupported
   std::optional<TensorView> lse{};       // [rows, Hq] f32, base 2
   bool return_lse = false;
-  op::Value bmm1_scale_log2{};                               // not served: bmm1_scale says it
+  op::Value bmm1_scale_log2{};                               // unsupported: use bmm1_scale
   std::optional<TensorView> multi_ctas_kv_counter_buffer{};  // workspace of a GPU kernel
-  bool enable_block_sparse_attention = false;                // true is not served
-  int64_t cp_world = 1, cp_rank = 0;                         // others are not served: a context split over devices
+  bool enable_block_sparse_attention = false;                // true is unsupported
+  int64_t cp_world = 1, cp_rank = 0;                         // others are unsupported: a context split over devices
   op::Value causal_seqlens_kv_global{}, bf16q_fp8kv_transform_mode{}, request_order{},
-      request_order_plan{};  // not served
+      request_order_plan{};  // unsupported
 };
 AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& args);
 
@@ -56,23 +55,23 @@ struct TrtllmBatchContext {
   op::ScalarOrTensor bmm1_scale, bmm2_scale;
   int64_t batch_size = 0;
   TensorView cum_seq_lens_q;   // [B+1]
-  TensorView cum_seq_lens_kv;  // [B+1]; seq_lens says the lengths
+  TensorView cum_seq_lens_kv;  // [B+1]; lengths are those of seq_lens
   int64_t window_left = -1;
   std::optional<TensorView> out{};
   std::optional<DType> out_dtype{};
-  std::optional<double> o_sf_scale{};      // not served
-  std::optional<int64_t> o_sf_vec_size{};  // not served
+  std::optional<double> o_sf_scale{};      // unsupported
+  std::optional<int64_t> o_sf_vec_size{};  // unsupported
   std::string kv_layout = "HND";
   std::optional<bool> enable_pdl{};
   std::optional<TensorView> sinks{};
   std::optional<op::PagedKv> kv_cache_sf{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
   bool uses_shared_paged_kv_idx = true;
   bool causal = true;
   std::optional<TensorView> lse{};
   bool return_lse = false;
   std::optional<TensorView> multi_ctas_kv_counter_buffer{};   // workspace of a GPU kernel
-  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};  // not served when true
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};  // unsupported when true
   std::string backend = "trtllm-gen";
 };
 AttentionResult trtllm_batch_context_with_kv_cache(const TrtllmBatchContext& args);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch prefill over a paged cache (attention/op.h has the semantics that all share).
+// Batch prefill over a paged cache (semantics: attention/op.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -20,8 +20,8 @@ struct BatchPrefillInit {
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of paged_kv_last_page_len_buf.
-  // On a GPU: what decode.h says of page ids; of mask bits likewise those of the last plan's rows and keys are read,
-  // whatever they are.
+  // On a GPU, page ids are read at each replay (decode.h); likewise mask bits of the last plan's rows and keys,
+  // unchecked.
   std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{},
       paged_kv_last_page_len_buf{}, custom_mask_buf{}, mask_indptr_buf{};
   std::string backend = "auto";
@@ -37,7 +37,7 @@ struct BatchPrefillPlan {
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0, page_size = 0;
   std::optional<int64_t> head_dim_vo{};            // head_dim_qk
   std::optional<TensorView> custom_mask{};         // bool, [qo_len, kv_len] of each request one after another
-  std::optional<TensorView> packed_custom_mask{};  // u8, little-endian bits, every request from a byte of its own
+  std::optional<TensorView> packed_custom_mask{};  // u8, little-endian bits, every request starts on a byte boundary
   bool causal = false;
   std::string pos_encoding_mode = "NONE";
   bool use_fp16_qk_reduction = false;
@@ -48,8 +48,8 @@ struct BatchPrefillPlan {
   std::optional<DType> kv_data_type{}, o_data_type{};
   bool non_blocking = true;
   // Multi-item scoring, instead of causal and masks: [B] u32; u16 rows of token_pos_in_items_len, the distance of the
-  // token at prefix_len + e from its item's delimiter (0 there); [B] u16. Keys from the prefix to the row's own
-  // delimiter are hidden.
+  // token at prefix_len + e from its item's delimiter (0 for the delimiter); [B] u16. Keys from the prefix to the row's
+  // own delimiter are hidden.
   std::optional<TensorView> prefix_len_ptr{}, token_pos_in_items_ptr{};
   int64_t token_pos_in_items_len = 0;
   std::optional<TensorView> max_item_len_ptr{};
@@ -59,7 +59,8 @@ struct BatchPrefillPlan {
   std::optional<int64_t> fixed_split_size{};
   bool disable_split_kv = false;
   std::optional<int64_t> uniform_q_len{};
-  std::optional<TensorView> alibi_slopes{};  // f32 [Hq], ours: of a share of the heads; those of num_qo_heads heads
+  std::optional<TensorView>
+      alibi_slopes{};  // f32 [Hq], extension: for a share of the heads; default: those of num_qo_heads heads
 };
 struct BatchPrefillRun {
   op::Object* self = nullptr;
@@ -74,13 +75,13 @@ struct BatchPrefillRun {
   std::string lse_layout = "NH";  // or "HN"
   std::optional<bool> enable_pdl{};
   std::optional<int64_t> window_left{};  // must be the plan's
-  std::optional<TensorView> sinks{};     // [Hq] f32, natural units: join every row's denominator once
+  std::optional<TensorView> sinks{};     // [Hq] f32, natural units: added to every row's denominator once
   std::optional<op::PagedKv>
       kv_cache_sf{};  // of an NVFP4 cache (u8, dims halved): e4m3 scales, [.., D / 16], as the cache
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
-  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // not served when true
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // unsupported when true
 };
-/// Old form of run() that replaces what plan() was told; window_left must still be the plan's.
+/// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
 struct BatchPrefillForward {
   op::Object* self = nullptr;
   TensorView q;
@@ -113,7 +114,7 @@ class BatchPrefillWithPagedKVCacheWrapper {
   AttentionResult forward_return_lse(BatchPrefillForward args) {
     return args.return_lse = true, forward(std::move(args));
   }
-  /// (bytes of partial results, bytes of index arrays); the library takes them from the context's allocator.
+  /// (bytes of partial results, bytes of index arrays); allocated by the context's allocator.
   std::pair<int64_t, int64_t> workspace_size(const BatchPrefillPlan& args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 
@@ -123,8 +124,8 @@ class BatchPrefillWithPagedKVCacheWrapper {
   op::Object self_;
 };
 
-/// The constructor's `pos_encoding_mode`, dtypes, dims and window are what plan() must be told; they exist because a
-/// GPU kernel is chosen there.
+/// plan() must be given the constructor's `pos_encoding_mode`, dtypes, dims and window; FlashInfer chooses a GPU kernel
+/// by them.
 struct BatchSinkInit {
   op::Object* self = nullptr;
   TensorView float_workspace_buffer;
@@ -142,7 +143,7 @@ struct BatchSinkRun {
   op::Object* self = nullptr;
   TensorView q;
   op::PagedKv paged_kv_cache;
-  TensorView sink;      // [Hq] f32, natural units, not scaled
+  TensorView sink;      // [Hq] f32, natural units, unscaled
   double sm_scale = 0;  // instead of the plan's
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   std::optional<TensorView> out{}, lse{};
@@ -150,18 +151,18 @@ struct BatchSinkRun {
   std::string lse_base = "log2", lse_layout = "NH";
   std::optional<bool> enable_pdl{};
   std::optional<int64_t> window_left{};
-  std::optional<TensorView> sinks{};  // not served: `sink` says it
+  std::optional<TensorView> sinks{};  // unsupported: use `sink`
   std::optional<op::PagedKv> kv_cache_sf{};
-  std::optional<double> skip_softmax_threshold_scale_factor{};  // not served
-  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // not served when true
+  std::optional<double> skip_softmax_threshold_scale_factor{};  // unsupported
+  std::optional<bool> use_fp16_softmax{}, uses_spcompress{};    // unsupported when true
 };
-/// Paged prefill whose every row's softmax has one more logit, sink[h], without a value:
-/// out = sum_j exp(x_j) v_j / (exp(sink) + sum_j exp(x_j)); the LSE contains the sink.
+/// Paged prefill with an additional logit sink[h], without a value, in every row's softmax: out = sum_j exp(x_j) v_j /
+/// (exp(sink) + sum_j exp(x_j)); the LSE includes the sink.
 class BatchAttentionWithAttentionSinkWrapper : public BatchPrefillWithPagedKVCacheWrapper {
  public:
   explicit BatchAttentionWithAttentionSinkWrapper(BatchSinkInit args);
   AttentionResult run(BatchSinkRun args);
-  AttentionResult forward(BatchPrefillForward args) = delete;  // it has no place for a sink
+  AttentionResult forward(BatchPrefillForward args) = delete;  // it has no argument for a sink
   AttentionResult run_return_lse(BatchSinkRun args) { return args.return_lse = true, run(std::move(args)); }
 };
 

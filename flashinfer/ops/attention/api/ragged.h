@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch prefill over K and V of all requests one after another (attention/op.h has the semantics that all share).
+// Batch prefill over K and V of all requests, concatenated (semantics: attention/op.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -43,9 +43,10 @@ struct BatchRaggedPlan {
   bool disable_split_kv = false;
   std::optional<TensorView> seq_lens{}, seq_lens_q{};
   std::optional<int64_t> max_token_per_sequence{}, max_sequence_kv{};
-  std::optional<TensorView> v_indptr{}, o_indptr{};  // not served
+  std::optional<TensorView> v_indptr{}, o_indptr{};  // unsupported
   std::optional<int64_t> uniform_q_len{};
-  std::optional<TensorView> alibi_slopes{};  // f32 [Hq], ours: of a share of the heads; those of num_qo_heads heads
+  std::optional<TensorView>
+      alibi_slopes{};  // f32 [Hq], extension: for a share of the heads; default: those of num_qo_heads heads
 };
 struct BatchRaggedRun {
   op::Object* self = nullptr;
@@ -54,7 +55,7 @@ struct BatchRaggedRun {
   TensorView v;  // NHD [nnz_kv, Hkv, Dvo], HND [Hkv, nnz_kv, Dvo]
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   op::Value args{};                 // a custom variant's additional tensors, then scalars: a list
-  std::optional<double> o_scale{};  // not served
+  std::optional<double> o_scale{};  // unsupported
   std::optional<TensorView> out{}, lse{};
   bool return_lse = false;
   std::string lse_base = "log2";
@@ -62,7 +63,7 @@ struct BatchRaggedRun {
   std::optional<bool> enable_pdl{};
   std::optional<op::PagedKv> kv_cache_sf{};  // (k_sf, v_sf) of NVFP4 K and V
 };
-/// Old form of run() that replaces what plan() was told; window_left must still be the plan's.
+/// Deprecated form of run() that overrides arguments of plan(); window_left must still be the plan's.
 struct BatchRaggedForward {
   op::Object* self = nullptr;
   TensorView q, k, v;

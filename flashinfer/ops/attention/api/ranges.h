@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paged prefill whose causal mask has holes: spans of keys that a row sees in both directions (an image's tokens in a
-// prompt). attention/op.h has the semantics that all attention shares.
+// prompt). Other semantics: attention/op.h.
 //
 // Row i of a request, at position p = kv_len - qo_len + i, sees key j if
 //   j <= p and (causal_window_left < 0 or p - j <= causal_window_left), or
-//   start <= j <= end and (range_window_left <= 0 or p - j < range_window_left)     with [start, end] =
-//   bidirectional_ranges[row].
-// (-1, -1) is no span. The two windows count differently, as upstream's do: 0 means "itself only" in the first, "none"
-// in the second.
+//   start <= j <= end and (range_window_left <= 0 or p - j < range_window_left)
+//                                                                       with [start, end] = bidirectional_ranges[row].
+// (-1, -1) is no span. The two windows are defined differently, as in FlashInfer: 0 means "itself only" for the first,
+// "no window" for the second.
 //
 // ValueError: plan() with causal, masks, a window, a cap, items, or dtypes and head dims other than the constructor's;
 // run() before plan(). NotImplementedError: another pos_encoding_mode than NONE, max_sequence_kv.
@@ -33,7 +33,7 @@ struct BatchRangesInit {
   int64_t head_dim_qk = 128, head_dim_vo = 128;
 };
 struct BatchRangesPlan : BatchPrefillPlan {
-  std::optional<DType> planned_q_data_type{};  // the argument q_data_type: the constructor's, or absent
+  std::optional<DType> planned_q_data_type{};  // the constructor's q_data_type, or absent
 };
 struct BatchRangesRun {
   op::Object* self = nullptr;

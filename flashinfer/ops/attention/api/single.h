@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of one request (attention/op.h has the semantics that all share).
+// Attention of one request (semantics: attention/op.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace flashinfer {
 
-/// What an attention call returns: o, or {o, lse} with return_lse.
+/// Result of an attention call: o, or {o, lse} with return_lse.
 using AttentionResult = op::Results;
 
 struct SingleDecode {
@@ -25,7 +25,7 @@ struct SingleDecode {
   std::optional<double> sm_scale{};                  // 1 / sqrt(D)
   std::optional<double> rope_scale{}, rope_theta{};  // 1, 1e4
   bool return_lse = false;
-  std::optional<TensorView> out{}, lse{};  // ours: memory for the results, [Hq, Dvo] as q and [Hq] f32
+  std::optional<TensorView> out{}, lse{};  // C++ only: memory for the results, [Hq, Dvo] as q and [Hq] f32
 };
 AttentionResult single_decode_with_kv_cache(const SingleDecode& args);
 
@@ -49,7 +49,7 @@ struct SinglePrefill {
   bool return_lse = false;
   std::optional<op::PagedKv> kv_cache_sf{};  // (k_sf, v_sf) of NVFP4 K and V (u8, dims halved): e4m3, one for 16 values
   std::optional<double> k_scale{}, v_scale{};
-  std::optional<TensorView> out{}, lse{};  // ours: memory for the results
+  std::optional<TensorView> out{}, lse{};  // C++ only: memory for the results
 };
 AttentionResult single_prefill_with_kv_cache(const SinglePrefill& args);
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom attention variants (attention.md 18): a C++ struct, as text, that the attention kernels are compiled with just
-// in time. What the struct may define is in variant.h.
+// Custom attention variants: a C++ struct, as text, with which the attention kernels are JIT-compiled. Its interface is
+// described in attention/kernels/variant.h.
 //
-//   const AttentionVariant sigmoid{.dtype_q = DType::kBF16, .dtype_kv = DType::kBF16, .dtype_o = DType::kBF16,
-//   .head_dim_qk = 128,
-//                                  .head_dim_vo = 128, .additional_scalar_names = {"sigmoid_bias"},
-//                                  .additional_scalar_dtypes = {"float"}, .variant_name = "Sigmoid", .variant_decl =
-//                                  kSource};
-//   single_prefill_with_kv_cache_with_jit_module({.jit_module = sigmoid.value(), .q = q, .k = k, .v = v, .args =
-//   {0.5}}); BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .jit_args =
-//   sigmoid.value()});
+//   const AttentionVariant sigmoid{
+//       .dtype_q = DType::kBF16, .dtype_kv = DType::kBF16, .dtype_o = DType::kBF16, .head_dim_qk = 128,
+//       .head_dim_vo = 128, .additional_scalar_names = {"sigmoid_bias"}, .additional_scalar_dtypes = {"float"},
+//       .variant_name = "Sigmoid", .variant_decl = kSource};
+//   single_prefill_with_kv_cache_with_jit_module(
+//       {.jit_module = sigmoid.value(), .q = q, .k = k, .v = v, .args = {0.5}});
+//   BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .jit_args = sigmoid.value()});
 //
-// A recording keeps the source, and a replay compiles it only with FLASHINFER_ALLOW_RECORDED_SOURCE=1.
+// A recording contains the source, and a replay compiles it only with FLASHINFER_ALLOW_RECORDED_SOURCE=1.
 #pragma once
 #include <optional>
 #include <string>
@@ -27,21 +26,20 @@ struct AttentionVariant {
   DType dtype_q = DType::kF16, dtype_kv = DType::kF16, dtype_o = DType::kF16, idtype = DType::kI32;
   int64_t head_dim_qk = 0, head_dim_vo = 0;
   /// Members of `params`: tensors as `const T*` to the first element of a contiguous tensor, then scalars. Types are C
-  /// names
-  /// ("float", "half", "nv_bfloat16", "uint8_t", "int32_t", "int64_t", "double", "bool"). A tensor whose name starts
-  /// with `maybe` may be None. Names the library fills itself need no argument: maybe_custom_mask, maybe_mask_indptr,
-  /// maybe_alibi_slopes, maybe_prefix_len_ptr, maybe_token_pos_in_items_ptr; logits_soft_cap, sm_scale,
-  /// token_pos_in_items_len.
+  /// names ("float", "half", "nv_bfloat16", "uint8_t", "int32_t", "int64_t", "double", "bool"). A tensor whose name
+  /// starts with `maybe` may be None. Names that the library fills itself need no argument: maybe_custom_mask,
+  /// maybe_mask_indptr, maybe_alibi_slopes, maybe_prefix_len_ptr, maybe_token_pos_in_items_ptr; logits_soft_cap,
+  /// sm_scale, token_pos_in_items_len.
   std::vector<std::string> additional_tensor_names{}, additional_tensor_dtypes{};
   std::vector<std::string> additional_scalar_names{}, additional_scalar_dtypes{};
   std::string variant_name{}, variant_decl{};
 
-  /// The form that calls take, logs show and recordings keep: a list of the members in this order.
+  /// The form used in calls, logs and recordings: a list of the members in this order.
   op::Value value() const;
 };
 
 /// One request with a custom variant. `jit_module`: AttentionVariant::value(). `args`: its additional tensors, then
-/// scalars, in declared order (a list); NVFP4 caches, sinks and position modes are the variant's business.
+/// scalars, in declared order (a list); the variant itself handles NVFP4 caches, sinks and position modes.
 struct SingleDecodeWithJitModule {
   op::Value jit_module{};
   TensorView q;  // [Hq, Dqk], dtype_q
@@ -61,7 +59,7 @@ struct SinglePrefillWithJitModule {
   TensorView k;  // NHD [kv_len, Hkv, Dqk], HND [Hkv, kv_len, Dqk], dtype_kv
   TensorView v;  // as k, [.., Dvo]
   std::string kv_layout = "NHD";
-  int64_t mask_mode = 0;  // 0 all keys, 1 causal, 2 and 3 what the variant's LogitsMask says
+  int64_t mask_mode = 0;  // 0 all keys, 1 causal, 2 and 3 the variant's LogitsMask
   int64_t window_left = -1;
   bool return_lse = false;
   op::Value args{};
@@ -69,7 +67,7 @@ struct SinglePrefillWithJitModule {
 };
 op::Results single_prefill_with_kv_cache_with_jit_module(const SinglePrefillWithJitModule& args);
 
-/// `path`'s text as a variant_decl. RuntimeError when it cannot be read. Includes in it must be absolute or
+/// The text of `path` as a variant_decl. RuntimeError when it cannot be read. Its includes must be absolute or
 /// "flashinfer/...".
 std::string variant_decl_from_header(const std::string& path);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of products with rows that count, segments, and a product added to what is there. All sum in f32, in one
-// order for an element whatever its neighbours, and round once. ValueError: extents or dtypes that do not fit together.
+// Batches of products with masked rows, segments, and products added to an existing matrix. All sum in f32, in one
+// order for an element whatever the other rows, and round once. ValueError: inconsistent extents or dtypes.
 #pragma once
 #include <optional>
 #include <string>
@@ -25,16 +25,16 @@ struct RaggedBmm {
   TensorView a;                                 // [m, k], transpose_a: [k, m]; bf16|f16
   TensorView b;                                 // [q, n, k]; without transpose_b: [q, k, n]; as a
   TensorView m_indptr;                          // i32 [q + 1]
-  int64_t max_m = 0;                            // no segment is longer
-  std::optional<TensorView> max_m_device = {};  // changes nothing
+  int64_t max_m = 0;                            // upper bound of the segment lengths
+  std::optional<TensorView> max_m_device = {};  // ignored
   bool transpose_a = false, transpose_b = true;
   std::optional<DType> out_dtype = {};  // bf16, f16 or f32; a's when absent
   std::string backend = "cutile";
-  std::optional<TensorView> out = {};  // ours: memory for the result, [m, n]
+  std::optional<TensorView> out = {};  // C++ only: memory for the result, [m, n]
 };
 Tensor ragged_bmm(const RaggedBmm& args);
 
-/// c = alpha * a . b + beta * c, in place; beta = 0: what c holds does not count. Returns c.
+/// c = alpha * a . b + beta * c, in place; with beta = 0 the old c is ignored. Returns c.
 struct GemmAlphaBeta {
   TensorView a;  // [m, k], trans_a: [k, m]; bf16|f16
   TensorView b;  // [n, k]; without trans_b: [k, n]; as a

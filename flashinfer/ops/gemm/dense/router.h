@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small products of fixed shape (ops.md section 9): router projections, and the weight layout of mm_fp8.
+// Small products of fixed shape: router projections, and the weight layout of mm_fp8.
 #pragma once
 #include <optional>
 
@@ -34,11 +34,11 @@ struct TinygemmBf16 {
 };
 void tinygemm_bf16(const TinygemmBf16& args);
 
-/// A weight in the layout that mm_fp8 takes: rows of each 32 dealt out in four turns of eight, then blocks of 128 k:
-/// out[b, 32 g + j] = w[32 g + 4 (j % 8) + j / 8, 128 b : 128 b + 128].
+/// Converts a weight to the layout of mm_fp8: rows within each 32 are interleaved 4 x 8, then blocks of 128 k: out[b,
+/// 32 g + j] = w[32 g + 4 (j % 8) + j / 8, 128 b : 128 b + 128].
 struct PrepareLowLatencyGemmWeights {
   TensorView w;                           // [n, k] e4m3, n a multiple of 32, k of 128
-  op::Value permutation_indices_cache{};  // upstream keeps index tables in it; here it is not needed
+  op::Value permutation_indices_cache{};  // FlashInfer keeps index tables in it; unused here
   std::optional<TensorView> out;          // [k / 128, n, 128]
 };
 Tensor prepare_low_latency_gemm_weights(const PrepareLowLatencyGemmWeights& args);

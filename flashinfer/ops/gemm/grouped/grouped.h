@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of which each group of rows has a weight of its own (ops.md section 10): experts of a mixture, adapters,
-// segments.
+// Products in which each group of rows has its own weight: experts of a mixture, adapters, segments.
 //
-// Groups may be empty and of any length. Rows that belong to no group (before m_indptr[0], from m_indptr[E] on, of
-// index -1, masked) are written as 0. An element's sum does not depend on the group that its row is in, nor on the
-// other rows.
+// Groups may be empty and of any length. Rows of no group (before m_indptr[0], from m_indptr[E] on, of index -1,
+// masked) are written as 0. An element's sum depends neither on its row's group nor on the other rows.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,7 +17,7 @@ namespace flashinfer {
 struct GroupedMmBf16 {
   TensorView a;                    // [m, k] bf16
   TensorView b;                    // [e, n, k] bf16
-  TensorView m_indptr;             // [e + 1] i32, not falling, at most m
+  TensorView m_indptr;             // [e + 1] i32, non-decreasing, at most m
   std::optional<TensorView> out;   // [m, n]
   DType out_dtype = DType::kBF16;  // bf16, f16 or f32
   std::string backend = "cudnn";
@@ -77,7 +75,7 @@ struct GroupGemmFp8NtGroupwise {
   std::optional<TensorView> out;
   std::optional<DType> out_dtype;
   std::string backend = "trtllm";
-  int64_t segment_alignment = 1;  // what m_indptr must be multiples of, >= 1
+  int64_t segment_alignment = 1;  // m_indptr has multiples of it, >= 1
 };
 Tensor group_gemm_fp8_nt_groupwise(const GroupGemmFp8NtGroupwise& args);
 
@@ -92,7 +90,7 @@ struct GroupDeepgemmFp8NtGroupwise {
 };
 Tensor group_deepgemm_fp8_nt_groupwise(const GroupDeepgemmFp8NtGroupwise& args);
 
-/// The same with m_indices that never fall and start at multiples of 128 rows, no -1.
+/// The same with non-decreasing m_indices without -1, whose groups start at multiples of 128 rows.
 struct GroupGemmFp8NtGroupwiseContiguous {
   TensorView a, b;
   TensorView a_scale, b_scale;
@@ -100,7 +98,7 @@ struct GroupGemmFp8NtGroupwiseContiguous {
   std::vector<int64_t> scale_granularity_mnk = {1, 128, 128};
   std::optional<TensorView> out;
   std::optional<DType> out_dtype;  // bf16
-  bool validate_indices = false;   // here they are always looked at
+  bool validate_indices = false;   // ignored: they are always checked
 };
 Tensor group_gemm_fp8_nt_groupwise_contiguous(const GroupGemmFp8NtGroupwiseContiguous& args);
 
@@ -109,7 +107,7 @@ struct BatchDeepgemmFp8NtGroupwise {
   TensorView a, b;              // [e, m, k], [e, n, k] e4m3
   TensorView a_scale, b_scale;  // f32 [e, m / gm, k / gk], [e, n / gn, k / gk]
   TensorView masked_m;          // [e] i32, at most m
-  int64_t expected_m = 0;       // a hint
+  int64_t expected_m = 0;       // a hint, ignored
   std::vector<int64_t> scale_granularity_mnk = {1, 128, 128};
   std::optional<TensorView> out;  // [e, m, n]
   std::optional<DType> out_dtype;
@@ -152,7 +150,7 @@ struct SegmentGemmInit {
 };
 struct SegmentGemmReset {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer, int_workspace_buffer;  // the CPU needs neither
+  TensorView float_workspace_buffer, int_workspace_buffer;  // unused on the CPU
 };
 /// Segment i of x times weights[weight_indices[i]], i when there are no indices. LoRA: one segment a request, one
 /// weight an adapter.
@@ -168,7 +166,7 @@ struct SegmentGemmRun {
 class SegmentGEMMWrapper {
  public:
   explicit SegmentGEMMWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
-  /// ValueError: neither lengths nor indptr, extents that do not fit, an index that is no weight.
+  /// ValueError: neither lengths nor indptr, extents that are inconsistent, an index that is no weight.
   Tensor run(SegmentGemmRun args);
   void reset_workspace_buffer(const TensorView& float_workspace_buffer, const TensorView& int_workspace_buffer);
 

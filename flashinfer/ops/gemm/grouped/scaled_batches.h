@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped products of FP8 and FP4 with scales of blocks, whose groups are the rows that count of each matrix, or
-// segments of rows. All sum in f32, in one order for an element whatever its neighbours, and round once; rows of no
-// group become 0. ValueError: extents, dtypes or numbers of scales that do not fit together, transposed operands (only
-// a[.., m, k] and b[q, n, k] exist), offsets that break a promise.
+// Grouped products of FP8 and FP4 with block scales, whose groups are the valid rows of each matrix, or segments of
+// rows. All sum in f32, in one order for an element whatever the other rows, and round once; rows of no group become 0.
+// ValueError: inconsistent extents, dtypes or numbers of scales, transposed operands (only a[.., m, k] and b[q, n, k]
+// are supported), misaligned offsets.
 //
 // block_scale_type: "nvfp4" (e2m1, an e4m3 scale for 16 along k), "mxfp4" (e2m1, ue8m0 for 32), "mxfp8" (FP8, ue8m0 for
-// 32), "mixed" (a as mxfp8, b as mxfp4). Scales lie in tiles of 128x4, each matrix padded to whole tiles; any shape of
-// so many bytes.
+// 32), "mixed" (a as mxfp8, b as mxfp4). Scales are in tiles of 128x4, each matrix padded to whole tiles; any shape
+// with that number of bytes.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,11 +22,11 @@ struct MaskedScaledBmm {
   TensorView a_scale, b_scale;  // u8 or e4m3
   TensorView masked_m;          // i32 [q], in [0, m]
   std::string block_scale_type;
-  std::optional<TensorView> max_m_device = {};  // changes nothing
+  std::optional<TensorView> max_m_device = {};  // ignored
   bool transpose_a = false, transpose_b = true;
   std::optional<DType> out_dtype = {};  // bf16 (when absent), f16 or f32
   std::string backend = "cutile";
-  std::optional<TensorView> out = {};  // ours: memory for the result, [q, m, n]
+  std::optional<TensorView> out = {};  // C++ only: memory for the result, [q, m, n]
 };
 Tensor masked_scaled_bmm(const MaskedScaledBmm& args);
 
@@ -35,14 +35,14 @@ struct RaggedScaledBmm {
   TensorView a, b;              // [m, k], [q, n, k]; e2m1: bytes of two
   TensorView a_scale, b_scale;  // of all rows of a together
   TensorView m_indptr;          // i32 [q + 1], multiples of 128
-  int64_t max_m = 0;            // no segment is longer
+  int64_t max_m = 0;            // upper bound of the segment lengths
   std::string block_scale_type;
   bool transpose_a = false, transpose_b = true;
   bool static_persistent = true;                                       // CUDA only
   bool swizzled_layout_a = true;                                       // only true
   std::optional<TensorView> a_global_scale = {}, b_global_scale = {};  // one f32, f32 [q]; 1 when absent
   std::string backend = "cutile";
-  std::optional<TensorView> out = {};  // ours: f32 [m, n]
+  std::optional<TensorView> out = {};  // C++ only: f32 [m, n]
 };
 Tensor ragged_scaled_bmm(const RaggedScaledBmm& args);
 
@@ -57,7 +57,7 @@ struct RaggedBlockScaledBmm {
   std::optional<DType> out_dtype = {};  // bf16 (when absent), f16 or f32
   int64_t segment_alignment = 128;
   std::string backend = "cutile";
-  std::optional<TensorView> out = {};  // ours: [m, n]
+  std::optional<TensorView> out = {};  // C++ only: [m, n]
 };
 Tensor ragged_block_scaled_bmm(const RaggedBlockScaledBmm& args);
 
@@ -80,12 +80,11 @@ struct GroupedGemmNtMasked {
 };
 void grouped_gemm_nt_masked(const GroupedGemmNtMasked& args);
 
-/// Offsets of the same groups, each rounded up to a multiple of 4 rows, and where each row of the old order lies in the
-/// new one.
+/// Offsets of the same groups, each padded to a multiple of 4 rows, and the new position of each row.
 struct PadIndptr {
-  TensorView m_indptr;                             // i32 or i64 [q + 1], from 0 on, not falling
-  std::optional<TensorView> padded_m_indptr = {};  // ours: as m_indptr
-  std::optional<TensorView> padded_m_rank = {};    // ours: as m_indptr, [m_indptr[q]]
+  TensorView m_indptr;                             // i32 or i64 [q + 1], from 0 on, non-decreasing
+  std::optional<TensorView> padded_m_indptr = {};  // C++ only: as m_indptr
+  std::optional<TensorView> padded_m_rank = {};    // C++ only: as m_indptr, [m_indptr[q]]
 };
 std::pair<Tensor, Tensor> pad_indptr_to_multiple_of_4(const PadIndptr& args);
 

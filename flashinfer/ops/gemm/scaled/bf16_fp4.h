@@ -9,8 +9,8 @@
 
 namespace flashinfer {
 
-/// What mm_bf16_fp4 takes of a weight. The CPU multiplies weights as they lie, so these are copies of the arguments,
-/// and alpha 1 when there is none. ValueError: k that is no multiple of 16, another number of scales.
+/// Converts a weight for mm_bf16_fp4. The CPU uses unpacked weights, so the results are copies of the arguments, and
+/// alpha 1 when absent. ValueError: k that is not a multiple of 16, another number of scales.
 struct PrepareBf16Fp4Weights {
   TensorView b;                          // [n, k / 2] uint8, two e2m1 codes a byte, the even element low
   TensorView b_descale;                  // e4m3|uint8, pad(n, 128) * pad(k / 16, 4) in tiles of 128x4
@@ -18,7 +18,7 @@ struct PrepareBf16Fp4Weights {
   std::string backend = "auto";
   int64_t block_size = 16;
   std::optional<TensorView> b_prepared = {}, b_descale_prepared = {},
-                            alpha_prepared = {};  // ours: memory for the results
+                            alpha_prepared = {};  // C++ only: memory for the results
 };
 std::tuple<Tensor, Tensor, Tensor> prepare_bf16_fp4_weights(const PrepareBf16Fp4Weights& args);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of narrow matrices with scales (ops.md section 9; number formats and scale-factor layouts: section 2).
+// Products of narrow matrices with scales. Layouts of scale factors: kernels/common/scale_layout.h.
 //
-// Scale factors of a byte (mxfp8, nvfp4, mxfp4) count in the operands, where their products are exact; f32 scales of
-// blocks count in the sum of each block of k, in order. As in op.h, an element's sum has one order whatever m, its
-// mates and threads are.
+// One-byte scale factors (mxfp8, nvfp4, mxfp4) are multiplied into the operands, exactly; f32 block scales multiply the
+// sum of each block of k, in order. As in op.h, an element's sum has one order whatever m, the other rows and threads
+// are.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,13 +23,13 @@ struct MmFp8 {
   std::optional<TensorView> out;    // [m, n]
   std::string backend = "trtllm_low_latency";
 };
-/// ValueError: extents that do not fit, both operands e5m2, alpha of more than one value, another out_dtype.
+/// ValueError: extents that are inconsistent, both operands e5m2, alpha of more than one value, another out_dtype.
 Tensor mm_fp8(const MmFp8& args);
 
 /// out[m, n] = a[m, :] . b[:, n], elements e4m3 times 2^(scale - 127), one scale for 32 along k
 struct MmMxfp8 {
   TensorView a;          // [m, k] e4m3, k a multiple of 32
-  TensorView b;          // [k, n] e4m3, column-major: the transposed view of a [n, k] weight; or a prepared weight
+  TensorView b;          // [k, n] e4m3, column-major: the transposed view of a [n, k] weight; or a packed weight
   TensorView a_descale;  // [padded m * padded k/32] u8 ue8m0, 128x4 or 8x4
   TensorView b_descale;  // [padded n * padded k/32] u8 ue8m0, 128x4; or prepare_quantized_weights's
   std::optional<TensorView> out;   // [m, n]
@@ -55,7 +55,7 @@ Tensor bmm_mxfp8(const BmmMxfp8& args);
 /// low. NVFP4: e4m3 scales for 16. MXFP4: ue8m0 scales for 32.
 struct MmFp4 {
   TensorView a;  // [m, k / 2] u8 or e2m1x2
-  TensorView b;  // [k / 2, n] of the same, column-major: the transposed view of a [n, k / 2] weight; or a prepared one
+  TensorView b;  // [k / 2, n] of the same, column-major: the transposed view of a [n, k / 2] weight; or a packed one
   TensorView a_descale;             // padded m x padded k / block, 128x4 (or 8x4), as fp4_quantize returns it
   TensorView b_descale;             // padded n x padded k / block, 128x4; a transposed view of it is taken too; or
                                     // prepare_quantized_weights's
@@ -98,9 +98,9 @@ struct GemmFp8NtBlockscaled {
 };
 Tensor gemm_fp8_nt_blockscaled(const GemmFp8NtBlockscaled& args);
 
-/// out = input . weight^T of FP8 with f32 scales for 128 along k. What comes as bf16 is quantised here, each 128
-/// elements of a row with scale = max(amax, 1e-4) / 448 and codes e4m3(x / scale). ValueError: an FP8 input with a bf16
-/// weight, FP8 without scales or bf16 with, k that is no multiple of 128, n that is none of 64.
+/// out = input . weight^T of FP8 with f32 scales for 128 along k. bf16 operands are quantised here, each 128 elements
+/// of a row with scale = max(amax, 1e-4) / 448 and codes e4m3(x / scale). ValueError: an FP8 input with a bf16 weight,
+/// FP8 without scales or bf16 with, k that is not a multiple of 128, n that is not a multiple of 64.
 struct Fp8BlockscaleGemmSm90 {
   TensorView input;                             // [m, k] bf16 or e4m3
   TensorView weight;                            // [n, k] bf16 or e4m3

@@ -7,7 +7,7 @@
 
 namespace flashinfer {
 
-/// ValueError: k that is no multiple of sf_vec_size, scales of another size than the layout has.
+/// ValueError: k that is not a multiple of sf_vec_size, scales of another size than the layout has.
 struct E2m1ToFloat {
   TensorView e2m1_tensor;                              // [m, k/2] uint8
   TensorView ufp8_scale_tensor;                        // uint8|e4m3, contiguous, as many bytes as the layout has
@@ -16,7 +16,7 @@ struct E2m1ToFloat {
   int64_t ufp8_type = 1;                               // 0: powers of two (ue8m0), 1: e4m3
   bool is_sf_swizzled_layout = true;
   bool is_sf_8x4_layout = false;
-  std::optional<TensorView> output = {};  // ours: memory for the result, f32 [m, k]
+  std::optional<TensorView> output = {};  // C++ only: memory for the result, f32 [m, k]
 };
 Tensor e2m1_and_ufp8sf_scale_to_float(const E2m1ToFloat& args);
 

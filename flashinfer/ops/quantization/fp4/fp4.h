@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 and MXFP4 (ops.md 8.4, 8.5): two e2m1 codes a byte, the even element in the low nibble, and a scale byte for 16
-// or 32 of a row.
-//   NVFP4: gs = 448 * 6 / amax(tensor) is the usual global scale; scale = e4m3(amax(block) * (gs * (1/6))), code =
-//   e2m1(x * m) with
-//     m = min(1 / (scale * (1 / gs)), FLT_MAX); element = code * scale / gs. A block whose scale is 0 gets codes 0.
-//   MXFP4: scale = 2^e, the least power of two >= amax(block) / 6 (kernels/common/scale_layout.h), code = e2m1(x /
-//   scale).
+// NVFP4 and MXFP4: two e2m1 codes a byte, the even element in the low nibble, and a scale byte for 16 or 32 of a row.
+//   NVFP4: gs = 448 * 6 / amax(tensor) is the usual global scale; scale = e4m3(amax(block) * (gs * (1/6))),
+//     code = e2m1(x * m) with m = min(1 / (scale * (1 / gs)), FLT_MAX); element = code * scale / gs. A block whose
+//     scale is 0 gets codes 0.
+//   MXFP4: scale = 2^e, the least power of two >= amax(block) / 6 (kernels/common/scale_layout.h),
+//     code = e2m1(x / scale).
 // Each step is rounded once to nearest even in f32, conversions saturate: FlashInfer's exact mode
 // (FLASHINFER_DISABLE_FP4_QUANT_FAST_MATH=1), bit for bit. e4m3 input: x * (6 / gs) is rounded to f16 first. A NaN
-// makes its block's scale NaN. Scales lie in tiles of 128x4 or 8x4 with padding of 0, or linear (ops.md 2.4).
+// makes its block's scale NaN. Scales are in tiles of 128x4 or 8x4 with padding of 0, or linear
+// (kernels/common/scale_layout.h).
 //
-// All throw ValueError for a k that is no multiple of the block, a scale that is not positive and normal, shapes and
-// dtypes that do not fit together; NotImplementedError for an nvfp4_4over6 that is not None.
+// All throw ValueError for a k that is not a multiple of the block, a scale that is not positive and normal,
+// inconsistent shapes and dtypes; NotImplementedError for an nvfp4_4over6 that is not None.
 #pragma once
 #include <optional>
 #include <string>
@@ -33,7 +33,7 @@ struct Fp4Quantize {
   std::optional<bool> enable_pdl = {};    // CUDA only
   std::string backend = "cuda";
   op::Value nvfp4_4over6 = {};
-  std::optional<TensorView> x_q = {};  // ours: memory for the results, uint8 [..., k/2]
+  std::optional<TensorView> x_q = {};  // C++ only: memory for the results, uint8 [..., k/2]
   std::optional<TensorView> sf = {};   // uint8 [rows padded, k/v padded], contiguous; linear: [m, k/v]
 };
 std::pair<Tensor, Tensor> fp4_quantize(const Fp4Quantize& args);
@@ -51,7 +51,7 @@ struct Nvfp4Quantize {
   /// of itself); a row of zeros has scale 0. f16 and bf16 only.
   bool per_token_activation = false;
   std::optional<TensorView> expanded_idx_to_permuted_idx = {};  // NotImplementedError when given
-  std::optional<TensorView> out_scale = {};  // one f32 that the returned row scales are multiplied by
+  std::optional<TensorView> out_scale = {};                     // one f32, a factor of the returned row scales
   op::Value nvfp4_4over6 = {};
   std::optional<TensorView> x_q = {};
   std::optional<TensorView> sf = {};
@@ -68,7 +68,7 @@ struct MakeNvfp4GlobalScale {
   bool per_token_activation = false;
   std::optional<double> global_scale = {};
   op::Value nvfp4_4over6_config = {};
-  std::optional<TensorView> out = {};  // ours: memory for the result, f32 [1]
+  std::optional<TensorView> out = {};  // C++ only: memory for the result, f32 [1]
 };
 Tensor make_nvfp4_global_scale(const MakeNvfp4GlobalScale& args);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 of silu(gate) * up and of the tokens of experts (ops.md section 4). Codes and scales as fp4.h says; what is
-// quantised after silu is silu_and_mul's result, rounded to the input's dtype. ValueError as there, and for a mask
-// outside [0, m].
+// NVFP4 of silu(gate) * up and of the tokens of experts. Codes and scales as in fp4.h; silu_and_mul's result is rounded
+// to the input's dtype before it is quantised. ValueError as there, and for a mask outside [0, m].
 #pragma once
 #include <optional>
 #include <utility>
@@ -18,7 +17,7 @@ struct SiluNvfp4Quantize {
   bool is_sf_8x4_layout = false;
   std::optional<bool> enable_pdl = {};
   op::Value nvfp4_4over6 = {};
-  std::optional<TensorView> x_q = {};  // ours: memory for the results, uint8 [m, k/2]
+  std::optional<TensorView> x_q = {};  // C++ only: memory for the results, uint8 [m, k/2]
   std::optional<TensorView> sf = {};   // uint8, as fp4_quantize's
 };
 std::pair<Tensor, Tensor> silu_and_mul_nvfp4_quantize(const SiluNvfp4Quantize& args);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXFP8 (ops.md 8.3): e4m3 codes, and a power of two for 32 elements of a row. scale = 2^e, the least >= amax(block) /
-// 448 (byte e + 127; subnormal quotients up to 2^-127 give byte 0), code = e4m3(x / scale), saturating, rounded to
-// nearest even. Byte 0 stands for codes of 0; an infinity or NaN in a block gives byte 255 (NaN).
+// MXFP8: e4m3 codes, and a power of two for 32 elements of a row. scale = 2^e, the least >= amax(block) / 448 (byte e +
+// 127; subnormal quotients up to 2^-127 give byte 0), code = e4m3(x / scale), saturating, rounded to nearest even. Byte
+// 0 implies codes of 0; an infinity or NaN in a block gives byte 255 (NaN).
 #pragma once
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace flashinfer {
 
-/// ValueError: k that is no multiple of 32, an alignment that is none, dtypes and shapes that do not fit together.
+/// ValueError: k that is not a multiple of 32, an invalid alignment, inconsistent dtypes and shapes.
 struct Mxfp8Quantize {
   TensorView input;                   // [..., k] f16|bf16|f32; rank >= 2
   bool is_sf_swizzled_layout = true;  // 128x4, else linear
@@ -19,7 +19,7 @@ struct Mxfp8Quantize {
   std::optional<bool> enable_pdl = {};
   std::string backend = "cuda";
   std::optional<int64_t> sf_swizzle_layout = {};  // SfLayout; instead of is_sf_swizzled_layout
-  std::optional<TensorView> x_q = {};             // ours: memory for the results, e4m3 [..., pad(k, alignment)]
+  std::optional<TensorView> x_q = {};             // C++ only: memory for the results, e4m3 [..., pad(k, alignment)]
   std::optional<TensorView> sf = {};              // uint8 [bytes of the layout], contiguous
 };
 std::pair<Tensor, Tensor> mxfp8_quantize(const Mxfp8Quantize& args);
@@ -30,7 +30,7 @@ struct Mxfp8Dequantize {
   TensorView scale_tensor;  // uint8, contiguous, as many bytes as the layout has
   bool is_sf_swizzled_layout = true;
   std::optional<int64_t> sf_swizzle_layout = {};
-  std::optional<TensorView> output = {};  // ours: memory for the result, f32 [m, k]
+  std::optional<TensorView> output = {};  // C++ only: memory for the result, f32 [m, k]
 };
 Tensor mxfp8_dequantize_host(const Mxfp8Dequantize& args);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisers of values that are made on the way: SwiGLU to MXFP8 in two directions, smoothed rows to NVFP4.
+// Quantisers of computed values: SwiGLU to MXFP8 in two directions, smoothed rows to NVFP4.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 namespace flashinfer {
 
 /// y = silu(gate) * linear in f32, quantised without rounding in between: by rows, 32 columns a scale, and by columns,
-/// 32 rows a scale, each scale the least power of two >= amax / 448. What is not wanted has no elements. ValueError: m
-/// or k that is no multiple of 128.
+/// 32 rows a scale, each scale the least power of two >= amax / 448. Results that are not requested have no elements.
+/// ValueError: m or k that is not a multiple of 128.
 struct SiluAndMulMxfp8Quantize {
   TensorView gated_input;  // [m, 2k] bf16|f16: gate, linear half
   bool rowwise = true, colwise = false;
@@ -32,8 +32,8 @@ struct SiluAndMulMxfp8QuantizeBackward {
 };
 op::Results silu_and_mul_mxfp8_quantize_backward(const SiluAndMulMxfp8QuantizeBackward& args);
 
-/// nvfp4_quantize of x * pre_quant_scale, whose products are not rounded; scales in tiles of 128x4. ValueError: k that
-/// is no multiple of 16.
+/// nvfp4_quantize of x * pre_quant_scale, with unrounded products; scales in tiles of 128x4. ValueError: k that is not
+/// a multiple of 16.
 struct Nvfp4QuantizeSmooth {
   TensorView x;                         // [m, k] bf16|f16
   TensorView pre_quant_scale;           // [k] as x
