@@ -21,7 +21,6 @@ struct Empty {
   std::optional<TensorView> out;
   std::optional<bool> enable_pdl;
 };
-op::Refusal accept(const Empty& a);
 void nothing(const Empty&) {}
 constexpr op::Field kFields[] = {
     op::in<&Empty::input>("input", "... d", op::floats),
@@ -30,27 +29,21 @@ constexpr op::Field kFields[] = {
     op::out<&Empty::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
     op::attr<&Empty::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate kCandidates[] = {op::candidate<accept, nothing>("cpu")};
+constexpr op::Candidate kCandidates[] = {op::cpu<nothing>()};
 constinit const op::Op kEmpty = op::define<Empty>("empty", "bench", "", kFields, kCandidates, nullptr);
-op::Refusal accept(const Empty& a) { return op::refuse_unless_cpu(kEmpty, &a); }
 
 inline constexpr jit::Kernel kKernel{"bench/empty.cuh", "bench_empty::empty", "bench_empty::Params"};
-op::Refusal accept_cuda(const Empty& a);
 bench_empty::Params params_of(const Empty& a) { return {a.input.data(), a.weight.data(), a.out->data(), a.eps}; }
 cuda::Launch one_warp() {
   cuda::Launch l;
   l.block[0] = 32;
   return l;
 }
-void launch_cuda(const Empty& a) {
-  ops::launch_cuda<kKernel>(bench_empty::Config{32}, params_of(a), a.input.device(), one_warp());
+op::Prepared prepare_cuda(const Empty& a, const op::Call& call) {
+  return ops::prepare_cuda<kKernel>(bench_empty::Config{32}, params_of(a), call.device, one_warp());
 }
-constexpr op::Candidate kCudaCandidates[] = {op::candidate<accept_cuda, launch_cuda>("cuda")};
+constexpr op::Candidate kCudaCandidates[] = {op::cuda<prepare_cuda>()};
 constinit const op::Op kEmptyCuda = op::define<Empty>("empty_cuda", "bench", "", kFields, kCudaCandidates, nullptr);
-op::Refusal accept_cuda(const Empty& a) {
-  return ops::refuse_cuda<kKernel>(kEmptyCuda, &a, [] { return bench_empty::Config{32}; });
-}
-
 std::vector<bf16_t> g_x(4 * 64), g_w(64), g_y(4 * 64);
 Empty block() {
   return {.input = {g_x.data(), {4, 64}},

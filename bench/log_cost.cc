@@ -29,11 +29,10 @@ struct Nothing {
   std::optional<TensorView> out = {};
 };
 void launch(const Nothing&) {}
-op::Refusal refuse(const Nothing&) { return {}; }
 constexpr op::Field kFields[] = {op::in<&Nothing::a>("a", "n", DType::kF32), op::in<&Nothing::b>("b", "n", DType::kF32),
                                  op::in<&Nothing::c>("c", "n", DType::kF32),
                                  op::out<&Nothing::out>("out", "n", op::same_as("a"))};
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu")};
+constexpr op::Candidate kCandidates[] = {op::host<launch>()};
 std::span<const op::Case> cases() { return {}; }
 constinit const op::Op kOp = op::define<Nothing>("bench_nothing", "bench", "nothing", kFields, kCandidates, cases);
 

@@ -17,16 +17,13 @@ struct Traffic {
   int64_t widest_input = 0;  // bytes of an element
 };
 
-void add_traffic(void* ctx, const op::Field& f, const TensorView& v) {
-  auto& t = *static_cast<Traffic*>(ctx);
-  const bool both = f.role == op::Role::kInOut || f.role == op::Role::kPagedInOut;
-  t.bytes += static_cast<double>(v.nbytes()) * (both ? 2 : 1);
-  if (f.role == op::Role::kIn && is_floating(v.dtype())) t.widest_input = std::max(t.widest_input, v.item_size());
-}
-
 Traffic traffic(const op::Op& op, const cases::Built& b) {
   Traffic t;
-  op::for_each_tensor(op, b.block.data(), add_traffic, &t);
+  op::for_each_tensor(op, b.block.data(), [&](const op::Field& f, const TensorView& v) {
+    const bool both = f.role == op::Role::kInOut || f.role == op::Role::kPagedInOut;
+    t.bytes += static_cast<double>(v.nbytes()) * (both ? 2 : 1);
+    if (f.role == op::Role::kIn && is_floating(v.dtype())) t.widest_input = std::max(t.widest_input, v.item_size());
+  });
   return t;
 }
 op::Cost cost_of(const op::Op& op, const cases::Built& b, const Traffic& t) {
@@ -79,8 +76,8 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   cases::Built b = cases::build(op, c.args, {.device = options.device, .keep_bytes = false});
   const op::Selection s = op::explain(op, b.block.data());
   row.candidate = s.candidate ? s.candidate->name : "";
-  FI_CHECK(!gpu || row.candidate.starts_with("cuda"), ValueError, op.name, " ", c.name, ": no candidate serves it on ",
-           to_string(options.device), s.refusals.empty() ? "" : ": " + s.refusals.front().second);
+  FI_CHECK(s.candidate, ValueError, op.name, " ", c.name, ": no candidate supports it on ", to_string(options.device),
+           s.rejections.empty() ? "" : ": " + s.rejections.front().why);
   const cases::Outputs keep = cases::run_block(b);  // compiles; afterwards all outputs have memory
   const Traffic t = traffic(op, b);
   row.cost = cost_of(op, b, t);

@@ -40,7 +40,7 @@ Outputs run_guarded(const op::Op& op, Built& b, const char* variant) {
 }
 
 void check_reference(const op::Op& op, const op::Case& c, const Outputs& got) {
-  if (std::string_view(op.candidates.back().name) != "reference") return;
+  if (op.candidates.back().backend != op::Backend::kReference) return;
   Built b = build(op, c.args);
   op::ForceCandidate force("reference");
   const Outputs want = run_block(b);
@@ -115,13 +115,13 @@ Outputs run_block(Built& b) {
 
 namespace {
 
-/// Empty, or why a candidate other than `wanted` is selected.
+/// Empty, or why another candidate than `wanted` would run the call.
 std::string served_by_another(const op::Op& op, const Built& b, std::string_view wanted) {
   const op::Selection s = op::explain(op, b.block.data());
   if (s.candidate && s.candidate->name == wanted) return {};
   std::string refusals;
-  for (const auto& [who, why] : s.refusals) refusals += str("; ", who, ": ", why);
-  return str("served by ", s.candidate ? s.candidate->name : "nothing", " instead of ", wanted, refusals);
+  for (const auto& [who, why] : s.rejections) refusals += str("; ", who->name, ": ", why);
+  return str("run by ", s.candidate ? s.candidate->name : "nothing", " instead of ", wanted, refusals);
 }
 
 void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, const DeviceRun& run) {
@@ -135,7 +135,7 @@ void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, cons
 /// "cuda", or the name of the op's GPU candidate that has another name ("cuda_cublaslt").
 const char* gpu_candidate(const op::Op& op) {
   for (const op::Candidate& c : op.candidates)
-    if (std::string_view(c.name).starts_with("cuda")) return c.name;
+    if (op::place(c.backend) == op::Place::kGpu) return c.name;
   return "cuda";
 }
 
@@ -177,13 +177,12 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   return r;
 }
 
-/// Candidates named "cuda_<library>" call a library, which the emulator cannot run.
-bool serves(const op::Op& op, Device device) {
+/// A library's kernels are not on the emulator.
+bool supports(const op::Op& op, Device device) {
   for (const op::Candidate& c : op.candidates) {
-    const std::string_view name = c.name;
-    if (device.type == DeviceType::kEmu ? name == "cuda"
-                                        : name.starts_with("cuda") == (device.type != DeviceType::kCPU))
-      return true;
+    const op::Place place = op::place(c.backend);
+    if (device.type == DeviceType::kEmu && c.backend == op::Backend::kCublasLt) continue;
+    if (place == op::Place::kAnywhere || (place == op::Place::kGpu) == (device.type != DeviceType::kCPU)) return true;
   }
   return false;
 }

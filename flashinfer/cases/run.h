@@ -35,6 +35,6 @@ struct DeviceRun {
 };
 CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run);
 /// Whether any implementation of the op runs on the device.
-bool serves(const op::Op& op, Device device);
+bool supports(const op::Op& op, Device device);
 
 }  // namespace flashinfer::cases

@@ -60,8 +60,8 @@ Availability is_available(const std::string& name, const std::string& args) {
   const op::Selection s = select(find(name), args);
   Availability a;
   if (s.candidate != nullptr) a.candidate = s.candidate->name;
-  a.available = s.candidate != nullptr && a.candidate != "reference";
-  for (const auto& [candidate, refusal] : s.refusals) a.refusals.emplace_back(candidate, refusal);
+  a.available = s.candidate != nullptr && s.candidate->backend != op::Backend::kReference;
+  for (const auto& [candidate, why] : s.rejections) a.refusals.emplace_back(candidate->name, why);
   return a;
 }
 
@@ -73,7 +73,7 @@ std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned ta
   jit::KernelCollector recording;
   for (const op::Op* op : ops)
     for (const op::Case& c : op->cases()) {
-      if (!serves(*op, device)) continue;
+      if (!supports(*op, device)) continue;
       if (tags != 0 && (c.tags & tags) == 0) continue;
       try {
         select(*op, c.args, device);

@@ -28,7 +28,7 @@ int run(const Options& o) {
   FI_CHECK(device, ValueError, "--device ", o.device, " is none of cpu, cuda, cuda:N, emu");
   auto one = [&](const op::Op& op, const op::Case& c) {
     if (!o.name.empty() && o.name != c.name) return;
-    if (o.op.empty() && !cases::serves(op, *device)) return;
+    if (o.op.empty() && !cases::supports(op, *device)) return;
     if (o.list) {
       print("%s %s: %s\n", op.name, c.name, c.args);
       return;

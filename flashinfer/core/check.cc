@@ -17,7 +17,16 @@ std::string_view name(ErrorKind k) {
 }
 
 Error::Error(ErrorKind kind, const std::string& message)
-    : std::runtime_error(std::string(name(kind)) + ": " + message), kind_(kind), message_(message) {}
+    : std::runtime_error(message), kind_(kind), message_(message), what_(str(name(kind), ": ", message)) {}
+
+void Error::set_op(std::string_view op) {
+  const bool named = message_.size() > op.size() && message_.starts_with(op) && message_[op.size()] == ':';
+  if (!has_op_ && !named) {
+    message_ = str(op, ": ", message_);
+    what_ = str(name(kind_), ": ", message_);
+  }
+  has_op_ = true;
+}
 
 void throw_error(ErrorKind kind, const std::string& message) {
   switch (kind) {

@@ -26,10 +26,15 @@ class Error : public std::runtime_error {
   Error(ErrorKind kind, const std::string& message);
   ErrorKind kind() const { return kind_; }
   const std::string& message() const { return message_; }  // without the kind
+  const char* what() const noexcept override { return what_.c_str(); }
+  /// Puts "<op>: " in front of the message, once: an error keeps the name of the innermost op that it left. Checks and
+  /// kernels therefore do not name their op; the one call of this is in op/call.cc.
+  void set_op(std::string_view op);
 
  private:
   ErrorKind kind_;
-  std::string message_;
+  bool has_op_ = false;
+  std::string message_, what_;
 };
 
 struct ValueError : Error {
@@ -63,7 +68,7 @@ std::string str(const T&... parts) {
   return s.str();
 }
 
-/// FI_CHECK(cond, ValueError, "rmsnorm: eps is ", eps, ", but must be positive"); the message is built only on failure.
+/// FI_CHECK(cond, ValueError, "eps is ", eps, ", but must be positive"); the message is built only on failure.
 #define FI_CHECK(cond, Kind, ...)                               \
   do {                                                          \
     if (!(cond)) [[unlikely]]                                   \

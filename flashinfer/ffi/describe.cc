@@ -62,7 +62,9 @@ Json describe(const op::Op& op, const op::Field& f) {
   if (f.backends) {
     j["backends"] = Json::object();
     for (const op::BackendName& b : op::backend_names(op, f))
-      j["backends"][std::string(b.name)] = std::string(b.device);
+      j["backends"][std::string(b.name)] = b.place == op::Place::kAnywhere ? ""
+                                           : b.place == op::Place::kGpu    ? "cuda"
+                                                                           : "cpu";
   }
   text_if("enumeration", f.enumeration);
   text_if("structure", f.structure);

@@ -13,7 +13,7 @@ namespace flashinfer::op {
 
 struct BackendName {
   std::string_view name;
-  std::string_view device;  // "cpu", "cuda"; empty: every kind
+  Place place;  // where its tensors are
 };
 /// The legal names of a field with `backends`: those of the table, then those of the op's candidates.
 std::vector<BackendName> backend_names(const Op& op, const Field& f);

@@ -27,8 +27,9 @@ void Block::set(std::string_view name, const Value& v) {
   FI_CHECK(f, TypeError, op_->name, "() got an unexpected keyword argument '", name, "'");
   try {
     f->set(data_, v, *f);
-  } catch (const Error& e) {
-    throw_error(e.kind(), str(op_->name, ": ", e.message()));
+  } catch (Error& e) {
+    e.set_op(op_->name);
+    throw;
   }
   keep_.push_back(v);
 }

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "flashinfer/op/index_checks.h"
 #include "flashinfer/op/observer.h"
 #include "flashinfer/op/op.h"
+#include "flashinfer/op/select.h"
 
 namespace flashinfer::op {
 
@@ -86,11 +88,11 @@ class Block {
   std::vector<Value> keep_;
 };
 
-/// Checks, allocates absent outputs and selects, without launching: which candidate would serve, and every refusal on
+/// Checks, allocates absent outputs and selects, without launching: which candidate would run, and every rejection on
 /// the way.
 struct Selection {
   const Candidate* candidate = nullptr;
-  std::vector<std::pair<const char*, Refusal>> refusals;
+  std::vector<Rejection> rejections;
 };
 Selection explain(const Op& op, const void* block);
 
@@ -107,33 +109,8 @@ inline constexpr int64_t kAnyExtent = -1;
 /// True inside infer_outputs, for shape functions that would read a tensor's content.
 bool inferring();
 
-/// Within the scope, calls of this thread use only the candidate of this name (cases, bench); it throws RuntimeError
-/// with the refusal when that one refuses.
-class ForceCandidate {
- public:
-  explicit ForceCandidate(std::string name);
-  ~ForceCandidate();
-  ForceCandidate(const ForceCandidate&) = delete;
-  ForceCandidate& operator=(const ForceCandidate&) = delete;
-
- private:
-  const std::string* previous_;
-  std::string name_;
-};
-
-// ---- pieces that candidates and validators share ----
-/// The views of all tensor members; for cost models and device checks.
-void for_each_tensor(const Op& op, const void* block, void (*fn)(void* ctx, const Field& f, const TensorView& v),
-                     void* ctx);
-/// "query is on cuda:0, but this kernel runs on the CPU", or empty when every tensor is in host memory.
-Refusal refuse_unless_cpu(const Op& op, const void* block);
-/// ValueError unless lo <= every value < hi: "op: name[3] is 17, but must be in [0, 16) (pages of the pool)". int32 or
-/// int64.
-void check_index_range(std::string_view op, std::string_view name, const TensorView& v, int64_t lo, int64_t hi,
-                       std::string_view why);
-/// ValueError unless v[0] == 0 and v never decreases; returns the last value.
-int64_t check_indptr(std::string_view op, std::string_view name, const TensorView& v);
-/// Element i of an int32/int64/uint32/bool... host tensor of rank 1, any stride.
-int64_t index_at(const TensorView& v, int64_t i);
+/// For observers, in before(): this call waits for the device after its launch, so that an asynchronous fault is its
+/// own.
+void wait_after_launch();
 
 }  // namespace flashinfer::op

@@ -40,21 +40,21 @@ void check_extent(const Op& op, const Field& f, const void* block, const std::st
                   int axis, const Dim& d, Bindings& b) {
   const int64_t n = t.size(axis);
   if (d.literal()) {
-    FI_CHECK(n == d.add, ValueError, op.name, ": ", who, ".shape[", axis, "] is ", n, ", but must be ", d.add);
+    FI_CHECK(n == d.add, ValueError, who, ".shape[", axis, "] is ", n, ", but must be ", d.add);
     return;
   }
   const auto* e = find_or_attribute(op, block, b, d.name());
   if (!e) {
     const int64_t v = (n - d.add) / d.mul;
-    FI_CHECK(v >= 0 && v * d.mul + d.add == n, ValueError, op.name, ": ", who, ".shape[", axis, "] is ", n,
-             ", but must be ", dim_text(d), " for some ", d.name(), d.mul == 2 && !d.add ? " (must be even)" : "");
+    FI_CHECK(v >= 0 && v * d.mul + d.add == n, ValueError, who, ".shape[", axis, "] is ", n, ", but must be ",
+             dim_text(d), " for some ", d.name(), d.mul == 2 && !d.add ? " (must be even)" : "");
     b.bind(d.name(), v, &f, axis);
     return;
   }
   const int64_t want = e->value * d.mul + d.add;
   if (n == want) return;
   const bool plain = d.mul == 1 && d.add == 0;
-  throw ValueError(str(op.name, ": ", who, ".shape[", axis, "] is ", n, ", but ", dim_text(d), " is ", want, " (",
+  throw ValueError(str(who, ".shape[", axis, "] is ", n, ", but ", dim_text(d), " is ", want, " (",
                        plain ? "" : str(d.name(), " is ", e->value, ", "), "from ", where(*e), ")"));
 }
 
@@ -63,8 +63,8 @@ void check_shape(const Op& op, const Field& f, const void* block, const std::str
   const Dims& dims = f.dims;
   if (dims.count < 0) return;
   const int lead = t.rank() - dims.count;
-  FI_CHECK(dims.ellipsis ? lead >= 0 : lead == 0, ValueError, op.name, ": ", who, " has rank ", t.rank(), " (",
-           to_string(t), "), but must be [", dims.text, "]");
+  FI_CHECK(dims.ellipsis ? lead >= 0 : lead == 0, ValueError, who, " has rank ", t.rank(), " (", to_string(t),
+           "), but must be [", dims.text, "]");
   if (dims.ellipsis) {
     if (!b.lead_field) {
       b.lead_field = &f;
@@ -73,8 +73,8 @@ void check_shape(const Op& op, const Field& f, const void* block, const std::str
     } else {
       bool same = b.lead.rank == lead;
       for (int i = 0; same && i < lead; ++i) same = b.lead.size[i] == t.size(i);
-      FI_CHECK(same, ValueError, op.name, ": ", who, " is ", to_string(t),
-               ", but its leading extents must be those of ", b.lead_field->name, " (", b.lead.rank, " of them",
+      FI_CHECK(same, ValueError, who, " is ", to_string(t), ", but its leading extents must be those of ",
+               b.lead_field->name, " (", b.lead.rank, " of them",
                b.lead.rank ? str(", the first is ", b.lead.size[0]) : "", ")");
     }
   }
@@ -96,38 +96,36 @@ std::optional<DType> dtype_attribute(const Op& op, const Field& f, const void* b
 
 void check_dtype(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t) {
   if (f.dtypes.bits)
-    FI_CHECK(f.dtypes.has(t.dtype()), ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but must be ",
+    FI_CHECK(f.dtypes.has(t.dtype()), ValueError, who, ".dtype is ", name(t.dtype()), ", but must be ",
              to_string(f.dtypes));
   if (const auto want = dtype_attribute(op, f, block)) {
-    FI_CHECK(t.dtype() == *want, ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but ", f.dtype_from,
-             " is ", name(*want));
+    FI_CHECK(t.dtype() == *want, ValueError, who, ".dtype is ", name(t.dtype()), ", but ", f.dtype_from, " is ",
+             name(*want));
     return;
   }
   if (f.dtype && is_output(f.role)) {
     const DType want = f.dtype(block);
-    FI_CHECK(t.dtype() == want, ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but must be ",
-             name(want));
+    FI_CHECK(t.dtype() == want, ValueError, who, ".dtype is ", name(t.dtype()), ", but must be ", name(want));
   }
   if (!f.same_as) return;
   const TensorView* other = first_tensor(find_field(op, f.same_as), block);
   if (other)
-    FI_CHECK(t.dtype() == other->dtype(), ValueError, op.name, ": ", who, ".dtype is ", name(t.dtype()), ", but ",
-             f.same_as, ".dtype is ", name(other->dtype()));
+    FI_CHECK(t.dtype() == other->dtype(), ValueError, who, ".dtype is ", name(t.dtype()), ", but ", f.same_as,
+             ".dtype is ", name(other->dtype()));
 }
 
-void check_layout(const Op& op, const Field& f, const std::string& who, const TensorView& t) {
+void check_layout(const Field& f, const std::string& who, const TensorView& t) {
   const int64_t n = t.numel();
-  FI_CHECK(t.data() || n == 0, ValueError, op.name, ": ", who, " is ", to_string(t), ", but its data pointer is null");
+  FI_CHECK(t.data() || n == 0, ValueError, who, " is ", to_string(t), ", but its data pointer is null");
   if (n == 0) return;
-  if (f.contiguous)
-    FI_CHECK(t.is_contiguous(), ValueError, op.name, ": ", who, " must be contiguous, but is ", to_string(t));
+  if (f.contiguous) FI_CHECK(t.is_contiguous(), ValueError, who, " must be contiguous, but is ", to_string(t));
   if (!f.any_layout)
-    FI_CHECK(t.last_dim_contiguous(), ValueError, op.name, ": ", who, ".stride(-1) is ", t.stride(-1),
+    FI_CHECK(t.last_dim_contiguous(), ValueError, who, ".stride(-1) is ", t.stride(-1),
              ", but the last dimension must be contiguous");
   if (is_output(f.role))
     for (int i = 0; i < t.rank(); ++i)
-      FI_CHECK(t.size(i) <= 1 || t.stride(i) != 0, ValueError, op.name, ": ", who, ".stride(", i, ") is 0 over ",
-               t.size(i), " elements, but it is written: its elements must not share memory");
+      FI_CHECK(t.size(i) <= 1 || t.stride(i) != 0, ValueError, who, ".stride(", i, ") is 0 over ", t.size(i),
+               " elements, but it is written: its elements must not share memory");
 }
 
 bool same_view(const TensorView& a, const TensorView& b) {
@@ -153,8 +151,8 @@ void check_aliasing(const Op& op, const void* block) {
         for (int y = 0; y < nc; ++y) {
           if (!overlap(*a[x], *c[y])) continue;
           if (f.may_alias && std::string_view(f.may_alias) == g.name && same_view(*a[x], *c[y])) continue;
-          throw ValueError(str(op.name, ": ", label(f, x, na), " (", to_string(*a[x]), ") shares memory with ",
-                               label(g, y, nc), " (", to_string(*c[y]), "), but ",
+          throw ValueError(str(label(f, x, na), " (", to_string(*a[x]), ") shares memory with ", label(g, y, nc), " (",
+                               to_string(*c[y]), "), but ",
                                f.may_alias && std::string_view(f.may_alias) == g.name
                                    ? "may only be exactly the same view"
                                    : "must not overlap it"));
@@ -163,7 +161,7 @@ void check_aliasing(const Op& op, const void* block) {
   }
 }
 
-void check_choice(const Op& op, const Field& f, const void* block) {
+void check_choice(const Field& f, const void* block) {
   const Value v = f.get(block);
   const auto* s = v.as<std::string>();
   if (!s) return;
@@ -175,7 +173,7 @@ void check_choice(const Op& op, const Field& f, const void* block) {
   }
   std::string names(f.choices);
   for (size_t p; (p = names.find('|')) != std::string::npos;) names.replace(p, 1, ", ");
-  throw_error(f.choice_error, str(op.name, ": ", f.name, " is ", python_repr(*s), ", but must be one of ", names));
+  throw_error(f.choice_error, str(f.name, " is ", python_repr(*s), ", but must be one of ", names));
 }
 
 }  // namespace
@@ -204,25 +202,24 @@ bool overlap(const TensorView& a, const TensorView& b) {
 
 void check_fields(const Op& op, const void* block, Bindings& b) {
   for (const Field& f : op.fields) {
-    if (f.choices) check_choice(op, f, block);
+    if (f.choices) check_choice(f, block);
     if (!f.tensors) {
-      if (f.role == Role::kSelf && f.get(block).is_none()) throw ValueError(str(op.name, ": self is missing"));
+      if (f.role == Role::kSelf && f.get(block).is_none()) throw ValueError("self is missing");
       continue;
     }
     const TensorView* v[2];
     const int n = f.tensors(block, v);
-    if (n == 0 && f.required && !f.optional && f.get(block).is_none())
-      throw ValueError(str(op.name, ": ", f.name, " is missing"));
+    if (n == 0 && f.required && !f.optional && f.get(block).is_none()) throw ValueError(str(f.name, " is missing"));
     for (int i = 0; i < n; ++i) {
       const std::string who = n > 1 ? label(f, i, n) : std::string(f.name);
       check_shape(op, f, block, who, *v[i], b);
       check_dtype(op, f, block, who, *v[i]);
-      check_layout(op, f, who, *v[i]);
+      check_layout(f, who, *v[i]);
       if (f.shape && is_output(f.role)) {
         const Shape want = f.shape(block);
         bool same = want.rank == v[i]->rank();
         for (int d = 0; same && d < want.rank; ++d) same = want.size[d] == v[i]->size(d);
-        FI_CHECK(same, ValueError, op.name, ": ", who, " is ", to_string(*v[i]), ", but must be ",
+        FI_CHECK(same, ValueError, who, " is ", to_string(*v[i]), ", but must be ",
                  to_string(TensorView(nullptr, v[i]->dtype(), want.span())));
       }
     }
@@ -243,8 +240,7 @@ Shape output_shape(const Op& op, const Field& f, const void* block, const Bindin
   for (int i = 0; i < f.dims.count; ++i) {
     const Dim& d = f.dims.dim[i];
     const auto* e = d.literal() ? nullptr : find_or_attribute(op, block, known, d.name());
-    if (!d.literal() && !e)
-      throw InternalError(str(op.name, ": ", f.name, " needs ", d.name(), ", which nothing binds"));
+    if (!d.literal() && !e) throw InternalError(str(f.name, " needs ", d.name(), ", which nothing binds"));
     s.size[s.rank++] = d.literal() ? d.add : e->value * d.mul + d.add;
   }
   return s;

@@ -10,20 +10,118 @@
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/core/tensor.h"
 #include "flashinfer/op/object.h"
+#include "flashinfer/op/prepared.h"
 #include "flashinfer/op/schema.h"
 
 namespace flashinfer::op {
 
-/// Why a candidate does not serve a call, as a sentence for users; empty: it serves.
-using Refusal = std::string;
-
-/// One implementation. `refuse` looks, `launch` does; the first candidate that does not refuse serves.
-struct Candidate {
-  const char* name = nullptr;  // "cpu", "cuda", "reference"
-  Refusal (*refuse)(const void* block) = nullptr;
-  void (*launch)(void* block) = nullptr;
+/// What a candidate runs on.
+enum class Backend : unsigned char {
+  kCpu,        // kernels on the host's threads
+  kCuda,       // kernels on a GPU or the emulator
+  kCublasLt,   // cuBLASLt on a GPU
+  kHost,       // host code that no array's device matters to (plans, constructors)
+  kReference,  // double precision on the host
 };
+/// The name in logs, recordings, `backend=` and case rows: "cpu", "cuda", "cuda_cublaslt", "cpu", "reference".
+constexpr const char* name(Backend b) {
+  constexpr const char* kNames[] = {"cpu", "cuda", "cuda_cublaslt", "cpu", "reference"};
+  return kNames[static_cast<int>(b)];
+}
+/// Where a back end's tensors must be: selection passes over a candidate for another place, so no candidate checks it.
+enum class Place : unsigned char { kHost, kGpu, kAnywhere };
+constexpr Place place(Backend b) {
+  if (b == Backend::kCuda || b == Backend::kCublasLt) return Place::kGpu;
+  return b == Backend::kHost ? Place::kAnywhere : Place::kHost;
+}
+
+struct Op;
+/// What prepare() is given. The block passed the schema's checks, every output that is wanted has memory, and all
+/// tensors are where the candidate's back end needs them: in host memory, or on the one GPU `device`.
+struct Call {
+  const Op& op;
+  void* block;
+  Device device;
+};
+
+/// One implementation. The first in an op's list whose prepare() gives a launch runs the call.
+struct Candidate {
+  Backend backend;
+  const char* name;
+  Prepared (*prepare)(const Call& call);
+};
+namespace detail {
+template <auto F>
+struct Prepare;
+template <class B, Prepared (*F)(B&)>  // B may be const
+struct Prepare<F> {
+  static Prepared of(const Call& c) { return F(*static_cast<B*>(c.block)); }
+};
+template <class B, Prepared (*F)(B&, const Call&)>
+struct Prepare<F> {
+  static Prepared of(const Call& c) { return F(*static_cast<B*>(c.block), c); }
+};
+template <class B, void (*F)(B&)>  // supports every call that gets here
+struct Prepare<F> {
+  static Prepared of(const Call& c) {
+    return [b = static_cast<B*>(c.block)] { F(*b); };
+  }
+};
+/// Replaces the tensors of `block` that are not in host memory, but for scratch, with copies that are; returns the
+/// copies.
+std::vector<Tensor> copy_arrays_to_host(const Op& op, void* block);
+template <auto F>
+struct HostArrays;
+template <class B, void (*F)(B&)>
+struct HostArrays<F> {
+  static Prepared of(const Call& c) {
+    B* b = static_cast<B*>(c.block);
+    if (c.device.type == DeviceType::kCPU) return [b] { F(*b); };
+    return [b, op = &c.op] {
+      std::remove_const_t<B> copy = *b;
+      const std::vector<Tensor> keep = copy_arrays_to_host(*op, &copy);
+      F(copy);
+    };
+  }
+};
+}  // namespace detail
+
+/// candidate<prepare_cpu>(Backend::kCpu), with `Prepared prepare_cpu(const Block&)`, which may take the `const Call&`
+/// too, or with `void launch(const Block&)` where nothing can be unsupported. A prepare() that uses several kernels
+/// looks all of them up before it returns, so that one pass over it lists them for AOT and warm-up.
+template <auto F>
+constexpr Candidate candidate(Backend backend) {
+  return {backend, name(backend), &detail::Prepare<F>::of};
+}
+template <auto F>
+constexpr Candidate cpu() {
+  return candidate<F>(Backend::kCpu);
+}
+template <auto F>
+constexpr Candidate cuda() {
+  return candidate<F>(Backend::kCuda);
+}
+/// Host code that follows no array's data, or says itself how.
+template <auto F>
+constexpr Candidate host() {
+  return candidate<F>(Backend::kHost);
+}
+/// Host code that reads arrays (a plan): those that are not in host memory are copied there first, which waits for
+/// their stream. Scratch is passed as it is.
+template <auto F>
+constexpr Candidate host_arrays() {
+  return {Backend::kHost, name(Backend::kHost), &detail::HostArrays<F>::of};
+}
+/// The double-precision reference: last, supports everything that passes the checks on host memory.
+template <auto F>
+constexpr Candidate reference() {
+  return candidate<F>(Backend::kReference);
+}
+
+// ---- the older form, of families that are not converted yet ----
+using Refusal = std::string;
 namespace detail {
 template <auto F>
 struct Fn;
@@ -32,20 +130,22 @@ struct Fn<F> {
   static Refusal refuse(const void* b) { return F(*static_cast<const B*>(b)); }
 };
 template <class B, void (*F)(B&)>
-struct Fn<F> {  // B may be const
+struct Fn<F> {
   static void launch(void* b) { F(*static_cast<B*>(b)); }
 };
+template <auto Refuse, auto Launch>
+Prepared prepare_legacy(const Call& c) {
+  if (Refusal r = Fn<Refuse>::refuse(c.block); !r.empty()) return Unsupported{std::move(r)};
+  return [b = c.block] { Fn<Launch>::launch(b); };
+}
 }  // namespace detail
-/// candidate<refuse_cpu, launch_cpu>("cpu"), with Refusal refuse_cpu(const Block&) and void launch_cpu(const Block&).
-/// When launch runs, the block passed the schema's checks and every output that is wanted has memory.
 template <auto Refuse, auto Launch>
 constexpr Candidate candidate(const char* name) {
-  return {name, &detail::Fn<Refuse>::refuse, &detail::Fn<Launch>::launch};
-}
-/// The double-precision reference: last, serves everything that passes the checks on host memory.
-template <auto Launch>
-constexpr Candidate reference() {
-  return {"reference", [](const void*) -> Refusal { return {}; }, &detail::Fn<Launch>::launch};
+  const std::string_view n = name;
+  return {n == "cuda"            ? Backend::kCuda
+          : n == "cuda_cublaslt" ? Backend::kCublasLt
+                                 : Backend::kCpu,
+          name, &detail::prepare_legacy<Refuse, Launch>};
 }
 
 /// A row of an op's case table. `args` is "name=value ..." (cases/parse.h); plans of methods are written
@@ -93,9 +193,9 @@ struct Op {
   std::span<const Candidate> candidates;
   CaseTable cases_of = nullptr;                   // may be null: none
   void (*validate)(const void* block) = nullptr;  // what the table cannot say
-  /// Before anybody observes: fills hidden members with what the call takes from the process (a default generator), so
+  /// Before the observer: fills internal members with what the call takes from the process (a default generator), so
   /// that a recording holds it.
-  void (*prepare)(void* block) = nullptr;
+  void (*fill_internal)(void* block) = nullptr;
   Cost (*cost)(const void* block) = nullptr;
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
@@ -115,14 +215,14 @@ inline constexpr bool given =
     !std::is_same_v<std::integral_constant<decltype(F), F>, std::integral_constant<decltype(F), nullptr>>;
 }  // namespace detail
 template <class B, void (*Validate)(const B&) = nullptr, Cost (*CostOf)(const B&) = nullptr,
-          void (*Prepare)(B&) = nullptr>
+          void (*FillInternal)(B&) = nullptr>
 constexpr Op define(const char* name, const char* module, const char* doc, std::span<const Field> fields,
                     std::span<const Candidate> candidates, CaseTable cases, Tolerance tolerance = {},
                     const StateType* state = nullptr, int version = 1) {
   Op op{name, module, doc, block_type<B>(), fields, candidates, cases};
   if constexpr (detail::given<Validate>) op.validate = [](const void* b) { Validate(*static_cast<const B*>(b)); };
   if constexpr (detail::given<CostOf>) op.cost = [](const void* b) { return CostOf(*static_cast<const B*>(b)); };
-  if constexpr (detail::given<Prepare>) op.prepare = [](void* b) { Prepare(*static_cast<B*>(b)); };
+  if constexpr (detail::given<FillInternal>) op.fill_internal = [](void* b) { FillInternal(*static_cast<B*>(b)); };
   op.tolerance = tolerance;
   op.state = state;
   op.version = version;

@@ -9,7 +9,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/version.h"
-#include "flashinfer/op/device.h"
+#include "flashinfer/op/call.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/record/machine.h"
 #include "flashinfer/record/recorder.h"

@@ -17,7 +17,7 @@
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/openmp.h"
 #include "flashinfer/core/thread_pool.h"
-#include "flashinfer/op/device.h"
+#include "flashinfer/op/call.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/record/machine.h"
 #include "flashinfer/record/record.h"

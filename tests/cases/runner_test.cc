@@ -69,7 +69,7 @@ TEST(Runner, FindsWritesToInputs) { EXPECT_FINDS("writes_input", "first run: x: 
 TEST(Runner, FindsUnstableResults) { EXPECT_FINDS("unstable", "second run: out is not bitwise equal"); }
 TEST(Runner, FindsDependenceOnThreads) { EXPECT_FINDS("threads", "three threads: out is not bitwise equal"); }
 TEST(Runner, FindsIgnoredStrides) { EXPECT_FINDS("ignores_strides", "padded rows"); }
-TEST(Runner, FindsFallingThrough) { EXPECT_FINDS("refuses", "served by reference instead of cpu; cpu: it refuses"); }
+TEST(Runner, FindsFallingThrough) { EXPECT_FINDS("refuses", "run by reference instead of cpu; cpu: it refuses"); }
 TEST(Runner, ReportsExceptions) { EXPECT_FINDS("throws", "threw RuntimeError: the kernel gave up"); }
 
 TEST(Compare, CountsAndLocates) {

@@ -119,7 +119,7 @@ TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
   BatchMLAPagedAttentionWrapper mla({.float_workspace_buffer = workspace_.view()});
   const Tensor one = to_device(indices({0, 1}).view(), kEmu), length = indices({5}), page = indices({0});
   expect_error(ErrorKind::kNotImplementedError,
-               "BatchMLAPagedAttentionWrapper.plan: no implementation serves this call; this op has no kernel for GPUs "
+               "BatchMLAPagedAttentionWrapper.plan: no implementation supports this call; this op has no kernel for GPUs "
                "yet, and a tensor is on emu:0: copy it to the host",
                [&] {
                  mla.plan({.qo_indptr = one,

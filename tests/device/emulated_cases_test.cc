@@ -52,7 +52,7 @@ class CaseTest : public testing::Test {
 const bool registered = [] {
   for (const op::Op* op : op::all_ops())
     for (const op::Case& c : op->cases()) {
-      if (c.tags == op::kBench || !cases::serves(*op, kEmu)) continue;
+      if (c.tags == op::kBench || !cases::supports(*op, kEmu)) continue;
       ++tally[op].rows;
       std::string suite = op->name;
       for (char& letter : suite)

@@ -28,8 +28,9 @@ struct Scale {
   std::optional<TensorView> out;
 };
 inline constexpr jit::Kernel kScale{"tests/op/one_op_kernel.h", "one_op::scale", "one_op::Params"};
-op::Refusal refuse(const Scale& a) { return jit::cpu_kernel<kScale>(one_op::Config{a.x.dtype()}).refusal; }
-void launch(const Scale& a) {
+op::Prepared prepare(const Scale& a) {
+  const jit::Loaded& kernel = jit::cpu_kernel<kScale>(one_op::Config{a.x.dtype()});
+  if (!kernel.fn) return op::Unsupported{kernel.refusal};
   const one_op::Params p{.x = a.x.data(),
                          .out = a.out->data(),
                          .rows = a.x.size(0),
@@ -37,8 +38,7 @@ void launch(const Scale& a) {
                          .x_stride = a.x.stride(0),
                          .out_stride = a.out->stride(0),
                          .factor = static_cast<float>(a.factor)};
-  const auto fn = jit::cpu_kernel<kScale>(one_op::Config{a.x.dtype()}).fn;
-  parallel_for(p.rows, [&](int64_t row) { fn(&p, row); });
+  return [fn = kernel.fn, p] { parallel_for(p.rows, [&](int64_t row) { fn(&p, row); }); };
 }
 void reference(const Scale& a) {
   ref::for_each_row(a.x, [&](const ref::Index& row) {
@@ -47,7 +47,7 @@ void reference(const Scale& a) {
 }
 constexpr op::Field kFields[] = {op::in<&Scale::x>("x", "n d", op::floats), op::attr<&Scale::factor>("factor"),
                                  op::out<&Scale::out>("out", "n d", op::same_as("x"), op::may_alias("x"))};
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate kCandidates[] = {op::cpu<prepare>(), op::reference<reference>()};
 constexpr op::Case kRows[] = {{"odd", "x=bf16:3x37 factor=0.5"},
                               {"in_place", "x=f32:2x16 out=@x"},
                               {"empty", "x=f16:0x8"},

@@ -20,11 +20,6 @@ struct Axpy {
   std::string mode = "exact";
   std::optional<TensorView> out;
 };
-int g_refused = 0;
-op::Refusal refuse_odd(const Axpy& a) {
-  ++g_refused;
-  return a.x.size(-1) % 2 ? str("d is ", a.x.size(-1), ", but this one takes even d") : std::string();
-}
 void launch(const Axpy& a) {
   const int64_t d = a.x.size(-1), rows = d ? a.x.numel() / d : 0;
   for (int64_t r = 0; r < rows; ++r)
@@ -39,7 +34,11 @@ constexpr op::Field kFields[] = {
     op::attr<&Axpy::mode>("mode", op::choices("exact|fast", ErrorKind::kKeyError)),
     op::out<&Axpy::out>("out", "n d", op::same_as("x"), op::may_alias("x")),
 };
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse_odd, launch>("cpu"), op::reference<launch>()};
+op::Prepared prepare_even(const Axpy& a) {
+  if (a.x.size(-1) % 2) return op::Unsupported{str("d is ", a.x.size(-1), ", but this one takes even d")};
+  return [&a] { launch(a); };
+}
+constexpr op::Candidate kCandidates[] = {op::cpu<prepare_even>(), op::reference<launch>()};
 constexpr op::Case kRows[] = {{"even", "x=f32:3x4 y=f32:4 alpha=2.5"}, {"in_place", "x=f32:3x4 y=f32:4 out=@x"}};
 std::span<const op::Case> rows() { return kRows; }
 constinit const op::Op kAxpy = op::define<Axpy>("test_axpy", "tests.op", "alpha * x + y", kFields, kCandidates, rows);
@@ -124,17 +123,18 @@ TEST(Check, SlicesOfOneBufferDoNotOverlap) {
   a.out = TensorView(fused.data() + 3, DType::kF32, shape, stride);
   EXPECT_NE(message(a).find("may only be exactly the same view"), std::string::npos) << message(a);
 }
-TEST(Select, FirstThatDoesNotRefuse) {
+TEST(Select, FirstThatSupportsTheCall) {
   Axpy a = good();
   EXPECT_STREQ(op::explain(kAxpy, &a).candidate->name, "cpu");
   a.x = TensorView(g_x.data(), {4, 3});
   a.y = TensorView(g_y.data(), {3});
   const op::Selection s = op::explain(kAxpy, &a);
   EXPECT_STREQ(s.candidate->name, "reference");
-  ASSERT_EQ(s.refusals.size(), 1u);
-  EXPECT_EQ(s.refusals[0].second, "d is 3, but this one takes even d");
+  ASSERT_EQ(s.rejections.size(), 1u);
+  EXPECT_STREQ(s.rejections[0].candidate->name, "cpu");
+  EXPECT_EQ(s.rejections[0].why, "d is 3, but this one takes even d");
   op::ForceCandidate force("cpu");
-  EXPECT_NE(message(a).find("NotImplementedError: test_axpy: no implementation serves this call; cpu: d is 3"),
+  EXPECT_NE(message(a).find("NotImplementedError: test_axpy: no implementation supports this call; cpu: d is 3"),
             std::string::npos);
 }
 TEST(CallValues, BindsAsPythonDoes) {
@@ -174,14 +174,13 @@ void launch_sum(const Sum& a) {
     for (const op::Value& v : *items) total += static_cast<float>(*v.as<int64_t>());
   a.out->data_as<float>()[0] = a.negate ? -total : total;
 }
-op::Refusal never(const Sum&) { return {}; }
 constexpr op::Field sum_fields[] = {
     op::in<&Sum::x>("x", "n", DType::kF32),
     op::attr<&Sum::args>("args", op::rest),
     op::attr<&Sum::negate>("negate", op::keyword_only),
     op::result<&Sum::out>("out", "n", op::same_as("x")),
 };
-constexpr op::Candidate sum_candidates[] = {op::candidate<never, launch_sum>("cpu")};
+constexpr op::Candidate sum_candidates[] = {op::host<launch_sum>()};
 constinit const op::Op kSum =
     op::define<Sum>("test_sum", "tests", "x plus the rest.", sum_fields, sum_candidates, nullptr);
 

@@ -61,8 +61,7 @@ inline constexpr op::Field kFields[] = {
     op::paged_inout<&Probe::pool>("pool", nullptr),
     op::out<&Probe::out>("out", "n", op::same_as("x")),
 };
-inline op::Refusal refuse_never(const Probe&) { return {}; }
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse_never, run_probe>("cpu")};
+inline constexpr op::Candidate kCandidates[] = {op::host<run_probe>()};
 inline std::span<const op::Case> no_cases() { return {}; }
 inline constinit const op::Op kOp =
     op::define<Probe>("probe", "tests.record", "alpha * x", kFields, kCandidates, no_cases);

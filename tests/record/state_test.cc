@@ -37,10 +37,6 @@ void launch_run(const RunArgs& a) {
   a.out->data_as<float>()[0] =
       a.pool.data_as<float>()[a.self->as<State>().indices.data_as<int32_t>()[0] * a.pool.stride(0)];
 }
-template <class B>
-op::Refusal never(const B&) {
-  return {};
-}
 op::Shape one_number(const RunArgs&) { return {1, {1}}; }
 
 constexpr op::Field kPlanFields[] = {op::self<&PlanArgs::self>(),
@@ -49,8 +45,8 @@ constexpr op::Field kRunFields[] = {op::self<&RunArgs::self>(),
                                     op::paged<&RunArgs::pool>("pool", nullptr, op::required),
                                     op::attr<&RunArgs::generator>("generator"),
                                     op::out<&RunArgs::out>("out", nullptr, op::same_as("pool"), op::shape<one_number>)};
-constexpr op::Candidate kPlanCandidates[] = {op::candidate<never<PlanArgs>, launch_plan>("cpu")};
-constexpr op::Candidate kRunCandidates[] = {op::candidate<never<RunArgs>, launch_run>("cpu")};
+constexpr op::Candidate kPlanCandidates[] = {op::host<launch_plan>()};
+constexpr op::Candidate kRunCandidates[] = {op::host<launch_run>()};
 constinit const op::Op kPlanOp = op::define<PlanArgs>("ProbeWrapper.plan", "tests.record", "plans", kPlanFields,
                                                       kPlanCandidates, no_cases, {}, &kState);
 constinit const op::Op kRunOp =

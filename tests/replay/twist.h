@@ -37,7 +37,6 @@ inline void run(const Twist& a) {
     for (int64_t i = 0; i < page.numel(); ++i) page.data_as<float>()[i] += static_cast<float>(a.scale) + g_bend;
   }
 }
-inline op::Refusal never(const Twist&) { return {}; }
 inline constexpr op::Field kFields[] = {
     op::in<&Twist::x>("x", "n", DType::kF32, op::any_layout),
     op::attr<&Twist::scale>("scale"),
@@ -49,7 +48,7 @@ inline constexpr op::Field kFields[] = {
     op::out<&Twist::out>("out", "n", op::same_as("x"), op::may_alias("x"), op::any_layout),
     op::out<&Twist::count>("count", "n", DType::kI64),
 };
-inline constexpr op::Candidate kCandidates[] = {op::candidate<never, run>("cpu")};
+inline constexpr op::Candidate kCandidates[] = {op::host<run>()};
 inline constinit const op::Op kOp =
     op::define<Twist>("twist", "tests.replay", "scale * x", kFields, kCandidates, nullptr);
 
@@ -81,14 +80,12 @@ inline void run_planned(const RunPlanned& a) {
   for (int64_t i = 0; i < a.x.size(0); ++i)
     a.out->data_as<float>()[i] = a.x.data_as<float>()[i] * static_cast<float>(a.self->as<State>().sum);
 }
-inline op::Refusal never_plan(const Plan&) { return {}; }
-inline op::Refusal never_run(const RunPlanned&) { return {}; }
 inline constexpr op::Field kPlanFields[] = {op::self<&Plan::self>(),
                                             op::in<&Plan::indices>("indices", "n", DType::kI64)};
 inline constexpr op::Field kRunFields[] = {op::self<&RunPlanned::self>(), op::in<&RunPlanned::x>("x", "n", DType::kF32),
                                            op::out<&RunPlanned::out>("out", "n", op::same_as("x"))};
-inline constexpr op::Candidate kPlanCandidates[] = {op::candidate<never_plan, plan>("cpu")};
-inline constexpr op::Candidate kRunCandidates[] = {op::candidate<never_run, run_planned>("cpu")};
+inline constexpr op::Candidate kPlanCandidates[] = {op::host<plan>()};
+inline constexpr op::Candidate kRunCandidates[] = {op::host<run_planned>()};
 inline constinit const op::Op kPlanOp =
     op::define<Plan>("TwistWrapper.plan", "tests.replay", "", kPlanFields, kPlanCandidates, nullptr, {}, &kState);
 inline constinit const op::Op kRunOp =

@@ -114,7 +114,6 @@ op::Refusal refuse_cuda(const ActAndMul& a) {  // the three have one table
 }
 template <Activation K>
 op::Refusal refuse_cpu(const ActAndMul& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(silu_op, &a); !r.empty()) return r;  // the three have one table
   return jit::cpu_kernel<kActAndMul>(config_of<K>(a)).refusal;
 }
 

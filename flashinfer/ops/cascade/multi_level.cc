@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
@@ -16,14 +17,14 @@ constexpr const char *kInit = "MultiLevelCascadeAttentionWrapper.__init__",
                      *kPlan = "MultiLevelCascadeAttentionWrapper.plan", *kRun = "MultiLevelCascadeAttentionWrapper.run";
 
 size_t levels_of(int64_t n) { return static_cast<size_t>(n); }
-void check_count(const char* op, const char* name, size_t n, size_t levels) {
-  FI_CHECK(n == levels, ValueError, op, ": ", name, " has ", n, " tensors, but there are ", levels, " levels");
+void check_count(const char* name, size_t n, size_t levels) {
+  FI_CHECK(n == levels, ValueError, name, " has ", n, " tensors, but there are ", levels, " levels");
 }
 void validate_init(const CascadeInit& a) {
-  FI_CHECK(a.num_levels >= 1, ValueError, kInit, ": num_levels is ", a.num_levels, ", but must be at least 1");
+  FI_CHECK(a.num_levels >= 1, ValueError, "num_levels is ", a.num_levels, ", but must be at least 1");
 }
 void launch_init(const CascadeInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   PlanList l;
   l.kv_layout = a.kv_layout, l.use_cuda_graph = a.use_cuda_graph, l.count = a.num_levels;
   const std::pair<const char*, const std::optional<std::vector<TensorView>>*> arrays[] = {
@@ -34,7 +35,7 @@ void launch_init(const CascadeInit& a) {
   constexpr TensorView GraphBuffers::* members[] = {&GraphBuffers::qo_indptr, &GraphBuffers::kv_indptr,
                                                     &GraphBuffers::kv_indices, &GraphBuffers::last_page_len};
   for (const auto& [name, given] : arrays)
-    if (*given) check_count(kInit, name, (*given)->size(), levels_of(a.num_levels));
+    if (*given) check_count(name, (*given)->size(), levels_of(a.num_levels));
   for (size_t i = 0; i < levels_of(a.num_levels); ++i) {
     std::optional<TensorView> buffers[4];
     std::vector<GraphArgument> arguments;
@@ -44,7 +45,7 @@ void launch_init(const CascadeInit& a) {
     }
     Plan p;
     p.kv_layout = a.kv_layout;
-    set_graph(p, kInit, a.use_cuda_graph, arguments);
+    set_graph(p, a.use_cuda_graph, arguments);
     l.plans.push_back(std::move(p));
   }
   a.self->set(std::move(l));
@@ -52,31 +53,30 @@ void launch_init(const CascadeInit& a) {
 
 void validate_plan(const CascadePlan& a) {
   const size_t n = levels_of(a.self->as<PlanList>().count);
-  check_count(kPlan, "qo_indptr_arr", a.qo_indptr_arr.size(), n);
-  check_count(kPlan, "paged_kv_indptr_arr", a.paged_kv_indptr_arr.size(), n);
-  check_count(kPlan, "paged_kv_indices_arr", a.paged_kv_indices_arr.size(), n);
-  check_count(kPlan, "paged_kv_last_page_len", a.paged_kv_last_page_len.size(), n);
+  check_count("qo_indptr_arr", a.qo_indptr_arr.size(), n);
+  check_count("paged_kv_indptr_arr", a.paged_kv_indptr_arr.size(), n);
+  check_count("paged_kv_indices_arr", a.paged_kv_indices_arr.size(), n);
+  check_count("paged_kv_last_page_len", a.paged_kv_last_page_len.size(), n);
   for (const auto* v : {&a.qo_indptr_arr, &a.paged_kv_indptr_arr, &a.paged_kv_indices_arr, &a.paged_kv_last_page_len})
     for (const TensorView& t : *v)
-      FI_CHECK(t.rank() == 1 && op::indices.has(t.dtype()), ValueError, kPlan, ": an index array is ", to_string(t),
+      FI_CHECK(t.rank() == 1 && op::indices.has(t.dtype()), ValueError, "an index array is ", to_string(t),
                ", but must be a vector of int32 or int64");
-  FI_CHECK(n == 1 || (a.window_left < 0 && a.pos_encoding_mode == "NONE"), ValueError, kPlan, ": window_left is ",
-           a.window_left, " and pos_encoding_mode ", op::python_repr(a.pos_encoding_mode),
+  FI_CHECK(n == 1 || (a.window_left < 0 && a.pos_encoding_mode == "NONE"), ValueError, "window_left is ", a.window_left,
+           " and pos_encoding_mode ", op::python_repr(a.pos_encoding_mode),
            ", but positions count within a level: with ", n, " levels neither has a meaning");
 }
 Plan level_plan(const CascadePlan& a, const Plan& before, size_t level) {
   Plan p = next_plan(before);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
-  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type)),
+  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(a.kv_data_type.value_or(a.q_data_type)),
   p.o_data_type = DType::kF32;
   p.causal = a.causal && level + 1 == a.qo_indptr_arr.size();
-  set_options(p,
-              {kPlan, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
-  set_page_table(p, kPlan, {"paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"},
+  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_page_table(p, {"paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"},
                  a.paged_kv_indptr_arr[level], a.paged_kv_indices_arr[level], a.paged_kv_last_page_len[level]);
-  set_rows(p, kPlan, "qo_indptr_arr", a.qo_indptr_arr[level]);
-  fill_graph_buffers(p, kPlan, &a.paged_kv_last_page_len[level]);
+  set_rows(p, "qo_indptr_arr", a.qo_indptr_arr[level]);
+  fill_graph_buffers(p, &a.paged_kv_last_page_len[level]);
   set_work(p);
   return p;
 }
@@ -85,7 +85,7 @@ void launch_plan(const CascadePlan& a) {
   PlanList l;
   for (size_t i = 0; i < a.qo_indptr_arr.size(); ++i) {
     Plan p = level_plan(a, before.plans.empty() ? static_cast<const Plan&>(before) : before.plans[i], i);
-    FI_CHECK(i == 0 || p.nnz_qo == l.plans[0].nnz_qo, ValueError, kPlan, ": qo_indptr_arr[", i, "][-1] is ", p.nnz_qo,
+    FI_CHECK(i == 0 || p.nnz_qo == l.plans[0].nnz_qo, ValueError, "qo_indptr_arr[", i, "][-1] is ", p.nnz_qo,
              ", but that of level 0 is ", l.plans[0].nnz_qo, ": every level has all query tokens");
     l.plans.push_back(std::move(p));
   }
@@ -96,21 +96,21 @@ void launch_plan(const CascadePlan& a) {
 }
 
 const PlanList& state_of(const CascadeRun& a) {
-  plan_of(kRun, a.self);
+  plan_of(a.self);
   return a.self->as<PlanList>();
 }
 std::vector<Level> levels_of(const CascadeRun& a, const Plans& plans) {
   Call c;
-  c.q = a.q, c.kv = cache_planes(kRun, a.paged_kv_cache, state_of(a).kv_layout);
+  c.q = a.q, c.kv = cache_planes(a.paged_kv_cache, state_of(a).kv_layout);
   std::vector<Level> levels;
   for (size_t i = 0; i < plans.size(); ++i) levels.push_back({&plans[i], c});
   return levels;
 }
 void validate_run(const CascadeRun& a) {
   const PlanList& l = state_of(a);
-  const Planes kv = cache_planes(kRun, a.paged_kv_cache, l.kv_layout);
-  check_run(kRun, l, a.q, kv, "paged_kv_cache (K)", "paged_kv_cache (V)");
-  check_pool(kRun, l, kv, "paged_kv_indices_arr");
+  const Planes kv = cache_planes(a.paged_kv_cache, l.kv_layout);
+  check_run(l, a.q, kv, "paged_kv_cache (K)", "paged_kv_cache (V)");
+  check_pool(l, kv, "paged_kv_indices_arr");
 }
 op::Shape out_shape(const CascadeRun& a) {
   const PlanList& l = state_of(a);
@@ -119,16 +119,15 @@ op::Shape out_shape(const CascadeRun& a) {
 DType out_dtype(const CascadeRun& a) { return ops::default_output(state_of(a).q_data_type); }
 op::Cost cost(const CascadeRun& a) {
   op::Cost all;
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   for (size_t i = 0; i < plans.size(); ++i) {
     const op::Cost c = cost_of(plans[i], a.q);
     all.bytes += c.bytes, all.flops += c.flops;
   }
   return all;
 }
-op::Refusal accept(const CascadeInit&) { return {}; }
 /// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const CascadePlan& a) {
+void launch_plan_from_any(const CascadePlan& a) {
   CascadePlan here = a;
   std::vector<Tensor> keep;
   for (auto* list :
@@ -140,28 +139,26 @@ void launch_plan_from_device(const CascadePlan& a) {
     }
   launch_plan(here);
 }
-op::Refusal refuse_plan(const CascadePlan& a) { return op::refuse_unless_cpu(level_plan_op, &a); }
 op::Refusal refuse_run(const CascadeRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(level_run_op, &a); !r.empty()) return r;
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   return refuse_levels(levels_of(a, plans), out_dtype(a));
 }
 op::Refusal refuse_run_cuda(const CascadeRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   return refuse_levels_cuda(level_run_op, &a, levels_of(a, plans), out_dtype(a));
 }
 void launch_run_cuda(const CascadeRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   std::vector<Level> levels = levels_of(a, plans);
   run_levels_cuda(levels, *a.out);
 }
 void launch_run(const CascadeRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   std::vector<Level> levels = levels_of(a, plans);
   run_levels(levels, *a.out);
 }
 void reference(const CascadeRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   std::vector<Level> levels = levels_of(a, plans);
   reference_levels(levels, *a.out);
 }
@@ -204,10 +201,8 @@ constexpr op::Field run_fields[] = {
     op::paged<&CascadeRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
     op::result<&CascadeRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<CascadePlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host<launch_plan_from_any>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
                                             op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace

@@ -134,7 +134,6 @@ const op::Op& op_of(const MergeStateInPlace&) { return in_place_op; }
 const op::Op& op_of(const MergeStates&) { return many_op; }
 template <class Block>
 op::Refusal refuse(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(op_of(a), &a); !r.empty()) return r;
   return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
 }
 template <class Block>

@@ -23,11 +23,9 @@ constexpr const char *kDecodeInit = "BatchDecodeWithSharedPrefixPagedKVCacheWrap
                      *kPrefillInit = "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.__init__",
                      *kPrefillPlan = "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.begin_forward",
                      *kPrefillForward = "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.forward";
-const char* op_of(const SharedDecodeForward&) { return kDecodeForward; }
-const char* op_of(const SharedPrefillForward&) { return kPrefillForward; }
 
 void launch_init(const SharedPrefixInit& a) {
-  check_workspace(kDecodeInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   a.self->set(std::move(p));
@@ -36,10 +34,10 @@ void launch_decode_plan(const SharedDecodePlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
-  p.q_data_type = p.kv_data_type = type_without_scales(kDecodePlan, a.data_type), p.o_data_type = DType::kF32;
-  set_options(p, {.op = kDecodePlan, .sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
-  set_page_table(p, kDecodePlan, {"unique_kv_indptr", "unique_kv_indices", "unique_kv_last_page_len"},
-                 a.unique_kv_indptr, a.unique_kv_indices, a.unique_kv_last_page_len);
+  p.q_data_type = p.kv_data_type = type_without_scales(a.data_type), p.o_data_type = DType::kF32;
+  set_options(p, {.sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
+  set_page_table(p, {"unique_kv_indptr", "unique_kv_indices", "unique_kv_last_page_len"}, a.unique_kv_indptr,
+                 a.unique_kv_indices, a.unique_kv_last_page_len);
   p.nnz_qo = p.batch_size;
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b);
@@ -52,40 +50,38 @@ void launch_prefill_plan(const SharedPrefillPlan& a) {
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
   p.o_data_type = DType::kF32;
-  set_options(p, {.op = kPrefillPlan, .sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
-  set_page_table(p, kPrefillPlan, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr,
+  set_options(p, {.sm_scale = {}, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
+  set_page_table(p, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr,
                  a.paged_kv_indices, a.paged_kv_last_page_len);
-  set_rows(p, kPrefillPlan, "qo_indptr", a.qo_indptr);
+  set_rows(p, "qo_indptr", a.qo_indptr);
   set_work(p);
   a.self->set(std::move(p));
   a.self->planned = true;
 }
 
 /// The plan of each request's own keys: the prefill wrapper learns types, mask and scale only now.
-Plan unique_plan(const SharedDecodeForward& a) { return plan_of(kDecodeForward, a.self); }
+Plan unique_plan(const SharedDecodeForward& a) { return plan_of(a.self); }
 Plan unique_plan(const SharedPrefillForward& a) {
-  Plan p = plan_of(kPrefillForward, a.self);
+  Plan p = plan_of(a.self);
   p.q_data_type = a.q.dtype(), p.kv_data_type = a.k_shared.dtype();
   p.causal = a.causal;
-  set_options(
-      p, {.op = kPrefillForward, .sm_scale = a.sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
+  set_options(p, {.sm_scale = a.sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
   set_work(p);
   return p;
 }
 template <class Block>
 void validate(const Block& a) {
-  const char* op = op_of(a);
   const Plan p = unique_plan(a);
-  const Planes unique = cache_planes(op, a.unique_kv_cache, p.kv_layout),
+  const Planes unique = cache_planes(a.unique_kv_cache, p.kv_layout),
                shared = token_planes(a.k_shared, a.v_shared, p.kv_layout);
-  FI_CHECK(p.kv_data_type != DType::kU8 && unique.k.dtype != DType::kF4E2M1x2, NotImplementedError, op,
-           ": an NVFP4 cache is not supported");
-  check_run(op, p, a.q, unique, "unique_kv_cache (K)", "unique_kv_cache (V)");
-  check_run(op, p, a.q, shared, "k_shared", "v_shared");
-  check_pool(op, p, unique, "the indices");
-  FI_CHECK(shared.v.dtype == shared.k.dtype && shared.v.page_size == shared.k.page_size, ValueError, op,
-           ": v_shared is ", to_string(a.v_shared), ", but k_shared is ", to_string(a.k_shared));
-  FI_CHECK(shared.k.page_size <= INT32_MAX && p.nnz_qo * p.num_qo_heads <= INT32_MAX, ValueError, op, ": k_shared has ",
+  FI_CHECK(p.kv_data_type != DType::kU8 && unique.k.dtype != DType::kF4E2M1x2, NotImplementedError,
+           "an NVFP4 cache is not supported");
+  check_run(p, a.q, unique, "unique_kv_cache (K)", "unique_kv_cache (V)");
+  check_run(p, a.q, shared, "k_shared", "v_shared");
+  check_pool(p, unique, "the indices");
+  FI_CHECK(shared.v.dtype == shared.k.dtype && shared.v.page_size == shared.k.page_size, ValueError, "v_shared is ",
+           to_string(a.v_shared), ", but k_shared is ", to_string(a.k_shared));
+  FI_CHECK(shared.k.page_size <= INT32_MAX && p.nnz_qo * p.num_qo_heads <= INT32_MAX, ValueError, "k_shared has ",
            shared.k.page_size, " tokens for ", p.nnz_qo, " rows, more than 32 bits hold");
 }
 struct Both {
@@ -100,30 +96,18 @@ std::unique_ptr<Both> both_of(const Block& a) {
   both->shared = shared_plan(both->unique, a.q.size(0), shared.k.page_size);
   both->levels[0].plan = &both->shared, both->levels[0].call.kv = shared;
   both->levels[1].plan = &both->unique,
-  both->levels[1].call.kv = cache_planes(op_of(a), a.unique_kv_cache, both->unique.kv_layout);
+  both->levels[1].call.kv = cache_planes(a.unique_kv_cache, both->unique.kv_layout);
   for (Level& l : both->levels) l.call.q = a.q;
   return both;
 }
 template <class Block>
 op::Shape out_shape(const Block& a) {
-  const Plan& p = plan_of(op_of(a), a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 template <class Block>
 DType out_dtype(const Block& a) {
   return ops::default_output(a.q.dtype());
-}
-op::Refusal accept(const SharedPrefixInit&) { return {}; }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_decode_plan_there(const SharedDecodePlan& a) {
-  ops::with_host_arrays(shared_decode_plan_op, a, launch_decode_plan);
-}
-void launch_prefill_plan_there(const SharedPrefillPlan& a) {
-  ops::with_host_arrays(shared_prefill_plan_op, a, launch_prefill_plan);
-}
-op::Refusal refuse_decode_plan(const SharedDecodePlan& a) { return op::refuse_unless_cpu(shared_decode_plan_op, &a); }
-op::Refusal refuse_prefill_plan(const SharedPrefillPlan& a) {
-  return op::refuse_unless_cpu(shared_prefill_plan_op, &a);
 }
 template <class Block>
 const op::Op& forward_op() {
@@ -131,7 +115,6 @@ const op::Op& forward_op() {
 }
 template <class Block>
 op::Refusal refuse_forward(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(forward_op<Block>(), &a); !r.empty()) return r;
   return refuse_levels(both_of(a)->levels, out_dtype(a));
 }
 template <class Block>
@@ -201,13 +184,9 @@ constexpr op::Field prefill_fields[] = {
     op::result<&SharedPrefillForward::out>("out", nullptr, op::floats, op::shape<out_shape<SharedPrefillForward>>,
                                            op::dtype<out_dtype<SharedPrefillForward>>),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate decode_plan_candidates[] = {
-    op::candidate<ops::accept_any<SharedDecodePlan>, launch_decode_plan_there>("cuda"),
-    op::candidate<refuse_decode_plan, launch_decode_plan>("cpu")};
-constexpr op::Candidate prefill_plan_candidates[] = {
-    op::candidate<ops::accept_any<SharedPrefillPlan>, launch_prefill_plan_there>("cuda"),
-    op::candidate<refuse_prefill_plan, launch_prefill_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate decode_plan_candidates[] = {op::host_arrays<launch_decode_plan>()};
+constexpr op::Candidate prefill_plan_candidates[] = {op::host_arrays<launch_prefill_plan>()};
 template <class Block>
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda<Block>, launch_cuda<Block>>("cuda"),
                                                 op::candidate<refuse_forward<Block>, launch<Block>>("cpu"),

@@ -28,23 +28,23 @@ inline TokenRows token_rows(const TensorView& t) {
 
 /// ValueError unless `dim` is a multiple of 16 and the planes hold dim/2 bytes and dim/16 scales for the same pages and
 /// heads.
-inline void check_nvfp4_plane(std::string_view op, std::string_view data_name, const KvPlane& data,
-                              std::string_view scale_name, const KvPlane& scale, int64_t dim) {
-  FI_CHECK(dim > 0 && dim % 16 == 0, ValueError, op, ": the head dim is ", dim,
+inline void check_nvfp4_plane(std::string_view data_name, const KvPlane& data, std::string_view scale_name,
+                              const KvPlane& scale, int64_t dim) {
+  FI_CHECK(dim > 0 && dim % 16 == 0, ValueError, "the head dim is ", dim,
            ", but NVFP4 needs a multiple of 16 (one scale for 16)");
-  FI_CHECK(data.dim * 2 == dim, ValueError, op, ": ", data_name, " has ", data.dim, " bytes a row, but must have ",
-           dim / 2, " (two elements of ", dim, " a byte)");
-  FI_CHECK(scale.dim * 16 == dim, ValueError, op, ": ", scale_name, " has ", scale.dim, " scales a row, but must have ",
-           dim / 16, " (one for 16 elements of ", dim, ")");
-  FI_CHECK(scale.pages == data.pages && scale.page_size == data.page_size && scale.heads == data.heads, ValueError, op,
-           ": ", scale_name, " has ", scale.pages, " pages of ", scale.page_size, " tokens and ", scale.heads,
-           " heads, but ", data_name, " has ", data.pages, ", ", data.page_size, " and ", data.heads);
+  FI_CHECK(data.dim * 2 == dim, ValueError, data_name, " has ", data.dim, " bytes a row, but must have ", dim / 2,
+           " (two elements of ", dim, " a byte)");
+  FI_CHECK(scale.dim * 16 == dim, ValueError, scale_name, " has ", scale.dim, " scales a row, but must have ", dim / 16,
+           " (one for 16 elements of ", dim, ")");
+  FI_CHECK(scale.pages == data.pages && scale.page_size == data.page_size && scale.heads == data.heads, ValueError,
+           scale_name, " has ", scale.pages, " pages of ", scale.page_size, " tokens and ", scale.heads, " heads, but ",
+           data_name, " has ", data.pages, ", ", data.page_size, " and ", data.heads);
 }
 /// A global scale as the f32 that kernels use; `error` unless it is a positive normal f32 number.
-inline float nvfp4_global(std::string_view op, std::string_view name, double v, ErrorKind error) {
+inline float nvfp4_global(std::string_view name, double v, ErrorKind error) {
   const float f = static_cast<float>(v);
   if (!(f >= std::numeric_limits<float>::min() && std::isfinite(f)))
-    throw_error(error, str(op, ": ", name, " is ", v, ", but must be a positive normal f32 number"));
+    throw_error(error, str(name, " is ", v, ", but must be a positive normal f32 number"));
   return f;
 }
 

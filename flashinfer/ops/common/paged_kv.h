@@ -33,29 +33,28 @@ inline KvPlane kv_plane(const TensorView& t, bool nhd) {
 
 /// `what` names the argument. ValueError: a rank or extents that are none of the forms, K and V that do not fit
 /// together.
-inline KvPlanes kv_planes(std::string_view op, const op::PagedKv& kv, std::string_view kv_layout,
-                          std::string_view what = "paged_kv_cache") {
+inline KvPlanes kv_planes(const op::PagedKv& kv, std::string_view kv_layout, std::string_view what = "paged_kv_cache") {
   const bool nhd = kv_layout == "NHD";
   KvPlanes out;
   if (kv.stacked) {
     const TensorView& t = kv.first;
-    FI_CHECK(t.rank() == 4 || t.rank() == 5, ValueError, op, ": ", what, " has rank ", t.rank(), " (", to_string(t),
+    FI_CHECK(t.rank() == 4 || t.rank() == 5, ValueError, what, " has rank ", t.rank(), " (", to_string(t),
              "), but a stacked cache is [pages, 2, ", nhd ? "page_size, heads" : "heads, page_size",
              ", dim], or [pages, 2, heads, dim] with pages of one token");
-    FI_CHECK(t.size(1) == 2, ValueError, op, ": ", what, ".shape[1] is ", t.size(1), ", but must be 2 (K and V)");
+    FI_CHECK(t.size(1) == 2, ValueError, what, ".shape[1] is ", t.size(1), ", but must be 2 (K and V)");
     out = {kv_plane(t.select(1, 0), nhd), kv_plane(t.select(1, 1), nhd)};
   } else {
     for (const TensorView* t : {&kv.first, &kv.second})
-      FI_CHECK(t->rank() == 3 || t->rank() == 4, ValueError, op, ": ", what, "[", t == &kv.second, "] has rank ",
-               t->rank(), " (", to_string(*t), "), but must be [pages, ", nhd ? "page_size, heads" : "heads, page_size",
+      FI_CHECK(t->rank() == 3 || t->rank() == 4, ValueError, what, "[", t == &kv.second, "] has rank ", t->rank(), " (",
+               to_string(*t), "), but must be [pages, ", nhd ? "page_size, heads" : "heads, page_size",
                ", dim], or [pages, heads, dim] with pages of one token");
     out = {kv_plane(kv.first, nhd), kv_plane(kv.second, nhd)};
   }
-  FI_CHECK(out.k.dtype == out.v.dtype, ValueError, op, ": ", what, "[1].dtype is ", name(out.v.dtype),
-           ", but that of K is ", name(out.k.dtype));
+  FI_CHECK(out.k.dtype == out.v.dtype, ValueError, what, "[1].dtype is ", name(out.v.dtype), ", but that of K is ",
+           name(out.k.dtype));
   FI_CHECK(out.k.pages == out.v.pages && out.k.page_size == out.v.page_size && out.k.heads == out.v.heads, ValueError,
-           op, ": ", what, " has ", out.v.pages, " pages of ", out.v.page_size, " tokens and ", out.v.heads,
-           " heads for V, but ", out.k.pages, ", ", out.k.page_size, " and ", out.k.heads, " for K");
+           what, " has ", out.v.pages, " pages of ", out.v.page_size, " tokens and ", out.v.heads, " heads for V, but ",
+           out.k.pages, ", ", out.k.page_size, " and ", out.k.heads, " for K");
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/op/prepared.h"
 
 namespace flashinfer::ops {
 
@@ -40,6 +41,14 @@ void run_rows(jit::CpuFn fn, const Params& params, int64_t rows, int64_t per_tas
   const int64_t tasks = (rows + per_task - 1) / per_task;
   if (tasks == 1) return fn(&params, 0);
   if (tasks > 1) parallel_for(tasks, [&](int64_t task) { fn(&params, task); });
+}
+
+/// A launch of the CPU kernel K for `config` over all tasks of `per_task` rows.
+template <const jit::Kernel& K, class Config, class Params>
+op::Prepared prepare_rows(const Config& config, const Params& params, int64_t rows, int64_t per_task) {
+  const jit::Loaded& kernel = jit::cpu_kernel<K>(config);
+  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  return [fn = kernel.fn, params, rows, per_task] { run_rows(fn, params, rows, per_task); };
 }
 
 }  // namespace flashinfer::ops

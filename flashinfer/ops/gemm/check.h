@@ -13,19 +13,19 @@ namespace flashinfer::gemm {
 inline constexpr DTypeSet kFp4Bytes = DTypeSet(DType::kU8) | DType::kF4E2M1x2;
 inline constexpr DTypeSet kHalves = DTypeSet(DType::kBF16) | DType::kF16;
 
-inline void check_out_dtype(std::string_view op, DType t, DTypeSet set, std::string_view name_of = "out_dtype") {
-  FI_CHECK(set.has(t), ValueError, op, ": ", name_of, " is ", name(t), ", but must be ", to_string(set));
+inline void check_out_dtype(DType t, DTypeSet set, std::string_view name_of = "out_dtype") {
+  FI_CHECK(set.has(t), ValueError, name_of, " is ", name(t), ", but must be ", to_string(set));
 }
-inline void check_one(std::string_view op, std::string_view argument, const std::optional<TensorView>& t) {
-  FI_CHECK(!t || t->numel() == 1, ValueError, op, ": ", argument, " is ", to_string(*t), ", but must hold one value");
+inline void check_one(std::string_view argument, const std::optional<TensorView>& t) {
+  FI_CHECK(!t || t->numel() == 1, ValueError, argument, " is ", to_string(*t), ", but must hold one value");
 }
 inline float one_or(const std::optional<TensorView>& t, float otherwise) {
   return t ? *t->data_as<float>() : otherwise;
 }
 
 /// ValueError unless the last two axes are column-major, k contiguous: the transposed view of [n, k].
-inline void check_column_major(std::string_view op, std::string_view argument, const TensorView& t) {
-  FI_CHECK(t.size(-2) <= 1 || t.stride(-2) == 1, ValueError, op, ": ", argument, " is ", to_string(t), " with strides ",
+inline void check_column_major(std::string_view argument, const TensorView& t) {
+  FI_CHECK(t.size(-2) <= 1 || t.stride(-2) == 1, ValueError, argument, " is ", to_string(t), " with strides ",
            t.stride(-2), " and ", t.stride(-1),
            ", but must be column-major: the transposed view of a contiguous [n, k] matrix");
 }
@@ -33,10 +33,10 @@ inline void check_column_major(std::string_view op, std::string_view argument, c
 /// The scale factors `t` of `batch` matrices of rows x columns as the kernels read them; ValueError when there are more
 /// or fewer bytes than the layout has, or they are not dense. Of two axes either may be the contiguous one: weights'
 /// scales come transposed.
-inline ScaleFactors check_sf(std::string_view op, std::string_view argument, const TensorView& t, SfLayout layout,
-                             bool e8m0, int64_t batch, int64_t rows, int64_t columns, int32_t block) {
+inline ScaleFactors check_sf(std::string_view argument, const TensorView& t, SfLayout layout, bool e8m0, int64_t batch,
+                             int64_t rows, int64_t columns, int32_t block) {
   const int64_t bytes = sf_bytes(layout, rows, columns);
-  FI_CHECK(t.numel() == batch * bytes, ValueError, op, ": ", argument, " is ", to_string(t), ", ", t.numel(),
+  FI_CHECK(t.numel() == batch * bytes, ValueError, argument, " is ", to_string(t), ", ", t.numel(),
            " scale factors, but ", batch == 1 ? "" : str(batch, " matrices of "), rows, " x ", columns,
            " of them need ", batch * bytes, " in the ",
            layout == SfLayout::k128x4 ? "128x4"
@@ -44,7 +44,7 @@ inline ScaleFactors check_sf(std::string_view op, std::string_view argument, con
                                       : "linear",
            " layout (", sf_padded_rows(layout, rows), " x ", sf_padded_columns(layout, columns), ")");
   const bool transposed = t.rank() == 2 && t.transpose(0, 1).is_contiguous();
-  FI_CHECK(t.is_contiguous() || transposed, ValueError, op, ": ", argument, " is ", to_string(t),
+  FI_CHECK(t.is_contiguous() || transposed, ValueError, argument, " is ", to_string(t),
            ", but its bytes must follow one another without gaps");
   return {.bytes = static_cast<const uint8_t*>(t.data()),
           .columns = columns,
@@ -56,12 +56,12 @@ inline ScaleFactors check_sf(std::string_view op, std::string_view argument, con
 
 /// f32 scales of blocks: `lines` x `k` of granularity g_lines x g_k, [lines, k] or, with `k_first`, [k, lines], each
 /// rounded up, behind `batch` when that is > 0.
-inline BlockScales check_grid(std::string_view op, std::string_view argument, const TensorView& t, bool k_first,
-                              int64_t batch, int64_t lines, int64_t k, int64_t g_lines, int64_t g_k) {
+inline BlockScales check_grid(std::string_view argument, const TensorView& t, bool k_first, int64_t batch,
+                              int64_t lines, int64_t k, int64_t g_lines, int64_t g_k) {
   const int64_t l = (lines + g_lines - 1) / g_lines, d = (k + g_k - 1) / g_k, first = batch ? 1 : 0;
   const int64_t x = k_first ? d : l, y = k_first ? l : d;
   FI_CHECK(t.rank() == 2 + first && (!batch || t.size(0) == batch) && t.size(-2) == x && t.size(-1) == y, ValueError,
-           op, ": ", argument, " is ", to_string(t), ", but must be [", batch ? str(batch, ", ") : "", x, ", ", y,
+           argument, " is ", to_string(t), ", but must be [", batch ? str(batch, ", ") : "", x, ", ", y,
            "] (one scale for ", g_lines, " of ", lines, " by ", g_k, " of k = ", k, ")");
   return {.p = t.data_as<float>(),
           .lines = g_lines,
@@ -71,8 +71,8 @@ inline BlockScales check_grid(std::string_view op, std::string_view argument, co
 }
 
 /// ValueError unless there are three positive numbers.
-inline void check_granularity(std::string_view op, const std::vector<int64_t>& g) {
-  FI_CHECK(g.size() == 3 && g[0] > 0 && g[1] > 0 && g[2] > 0, ValueError, op, ": scale_granularity_mnk is ",
+inline void check_granularity(const std::vector<int64_t>& g) {
+  FI_CHECK(g.size() == 3 && g[0] > 0 && g[1] > 0 && g[2] > 0, ValueError, "scale_granularity_mnk is ",
            op::python_repr(op::to_value(g)), ", but must be three positive numbers");
 }
 

@@ -216,13 +216,9 @@ op::Refusal refuse_cublaslt(const Block& a) {
 }
 template <class Block>
 op::Refusal refuse_cpu(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(op_of<Block>(), &a); !r.empty()) return r;
   return gemm::refuse(product(a));
 }
-op::Refusal refuse_prepare(const PrepareMmWeights& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(prepare_op, &a); !r.empty()) return r;
-  return gemm::refuse_pack_weights(a.b);
-}
+op::Refusal refuse_prepare(const PrepareMmWeights& a) { return gemm::refuse_pack_weights(a.b); }
 
 constexpr const op::Op* kOps[] = {&mm_op,
                                   &bmm_op,

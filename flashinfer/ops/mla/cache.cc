@@ -28,26 +28,24 @@ std::array<Append, 2> caches(const AppendPagedMlaKvCache& a) {
 }
 
 void validate_append(const AppendPagedMlaKvCache& a) {
-  FI_CHECK(a.ckv_cache || a.kpe_cache, ValueError, kAppend,
-           ": ckv_cache is missing, and so is kpe_cache: there is nothing to write");
+  FI_CHECK(a.ckv_cache || a.kpe_cache, ValueError,
+           "ckv_cache is missing, and so is kpe_cache: there is nothing to write");
   if (a.ckv_cache && a.kpe_cache)
     FI_CHECK(a.ckv_cache->size(0) == a.kpe_cache->size(0) && a.ckv_cache->size(1) == a.kpe_cache->size(1), ValueError,
-             kAppend, ": kpe_cache has ", a.kpe_cache->size(0), " pages of ", a.kpe_cache->size(1),
-             " tokens, but ckv_cache ", a.ckv_cache->size(0), " of ", a.ckv_cache->size(1));
+             "kpe_cache has ", a.kpe_cache->size(0), " pages of ", a.kpe_cache->size(1), " tokens, but ckv_cache ",
+             a.ckv_cache->size(0), " of ", a.ckv_cache->size(1));
   for (const Append& x : caches(a)) {
     if (!*x.cache) continue;
     const TensorView& cache = **x.cache;
-    FI_CHECK(x.from->dtype() == cache.dtype(), ValueError, kAppend, ": ", x.from_name, ".dtype is ",
-             name(x.from->dtype()), ", but ", x.name, ".dtype is ", name(cache.dtype()),
-             ": elements are copied as they are, convert (and scale) first");
-    FI_CHECK(x.from->size(1) == cache.size(2), ValueError, kAppend, ": ", x.from_name, ".shape[1] is ", x.from->size(1),
-             ", but ", x.name, ".shape[2] is ", cache.size(2));
-    FI_CHECK(cache.size(1) >= 1, ValueError, kAppend, ": ", x.name,
-             ".shape[1] is 0, but a page holds at least one token");
+    FI_CHECK(x.from->dtype() == cache.dtype(), ValueError, x.from_name, ".dtype is ", name(x.from->dtype()), ", but ",
+             x.name, ".dtype is ", name(cache.dtype()), ": elements are copied as they are, convert (and scale) first");
+    FI_CHECK(x.from->size(1) == cache.size(2), ValueError, x.from_name, ".shape[1] is ", x.from->size(1), ", but ",
+             x.name, ".shape[2] is ", cache.size(2));
+    FI_CHECK(cache.size(1) >= 1, ValueError, x.name, ".shape[1] is 0, but a page holds at least one token");
   }
   const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
-  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
-  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, any.size(0), any.size(1));
+  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, any.size(0), any.size(1));
 }
 
 void launch_append(const AppendPagedMlaKvCache& a) {
@@ -77,8 +75,8 @@ constexpr const char* kConcat = "concat_mla_k";
 
 void validate_concat(const ConcatMlaK& a) {
   const int64_t sum = a.k_nope.size(2) + a.k_rope.size(2);
-  FI_CHECK(a.k.size(2) == sum, ValueError, kConcat, ": k.shape[2] is ", a.k.size(2), ", but must be ", sum, " (",
-           a.k_nope.size(2), " of k_nope and ", a.k_rope.size(2), " of k_rope)");
+  FI_CHECK(a.k.size(2) == sum, ValueError, "k.shape[2] is ", a.k.size(2), ", but must be ", sum, " (", a.k_nope.size(2),
+           " of k_nope and ", a.k_rope.size(2), " of k_rope)");
 }
 void launch_concat(const ConcatMlaK& a) {
   const int64_t heads = a.k.size(1), item = a.k.item_size(), row = a.k.size(2) * item;
@@ -98,9 +96,6 @@ op::Cost cost_concat(const ConcatMlaK& a) {
   return {.bytes = static_cast<double>(a.k.nbytes() + a.k_nope.nbytes() + a.k_rope.nbytes())};
 }
 
-op::Refusal refuse_append(const AppendPagedMlaKvCache& a) { return op::refuse_unless_cpu(append_op, &a); }
-op::Refusal refuse_concat(const ConcatMlaK& a) { return op::refuse_unless_cpu(concat_op, &a); }
-
 constexpr op::Field append_fields[] = {
     op::in<&AppendPagedMlaKvCache::append_ckv>("append_ckv", "nnz dc", op::floats | op::fp8),
     op::in<&AppendPagedMlaKvCache::append_kpe>("append_kpe", "nnz dp", op::floats | op::fp8),
@@ -118,10 +113,9 @@ constexpr op::Field concat_fields[] = {
     op::in<&ConcatMlaK::k_rope>("k_rope", "n 1 dr", op::same_as("k")),
     op::attr<&ConcatMlaK::backend>("backend", op::choices("default"), op::keyword_only),
 };
-constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append, launch_append>("cpu"),
+constexpr op::Candidate append_candidates[] = {op::cpu<launch_append>(),
                                                op::reference<ref::append_paged_mla_kv_cache>()};
-constexpr op::Candidate concat_candidates[] = {op::candidate<refuse_concat, launch_concat>("cpu"),
-                                               op::reference<ref::concat_mla_k>()};
+constexpr op::Candidate concat_candidates[] = {op::cpu<launch_concat>(), op::reference<ref::concat_mla_k>()};
 }  // namespace
 
 constinit const op::Op append_op = op::define<AppendPagedMlaKvCache, validate_append, cost_append>(

@@ -18,11 +18,10 @@ constexpr const char* kConcatQuant = "concat_mla_kv_quant_fp8";
 int64_t rope_of(const ConcatMlaKvQuantFp8& a) { return a.k_pe.size(-1); }
 void validate(const ConcatMlaKvQuantFp8& a) {
   const TensorView &kv = a.kv_nope, &pe = a.k_pe;
-  FI_CHECK(a.nope_dim >= 0 && a.nope_dim <= kv.size(2), ValueError, kConcatQuant, ": nope_dim is ", a.nope_dim,
+  FI_CHECK(a.nope_dim >= 0 && a.nope_dim <= kv.size(2), ValueError, "nope_dim is ", a.nope_dim,
            ", but kv_nope.shape[2] is ", kv.size(2));
-  FI_CHECK((pe.rank() == 2 || (pe.rank() == 3 && pe.size(1) == 1)) && pe.size(0) == kv.size(0), ValueError,
-           kConcatQuant, ": k_pe is ", to_string(pe), ", but must be [", kv.size(0), ", rope] or [", kv.size(0),
-           ", 1, rope] (tokens of kv_nope)");
+  FI_CHECK((pe.rank() == 2 || (pe.rank() == 3 && pe.size(1) == 1)) && pe.size(0) == kv.size(0), ValueError, "k_pe is ",
+           to_string(pe), ", but must be [", kv.size(0), ", rope] or [", kv.size(0), ", 1, rope] (tokens of kv_nope)");
 }
 op::Shape key_shape(const ConcatMlaKvQuantFp8& a) {
   return {3, {a.kv_nope.size(0), a.kv_nope.size(1), a.nope_dim + rope_of(a)}};
@@ -32,10 +31,7 @@ op::Shape value_shape(const ConcatMlaKvQuantFp8& a) {
 }
 
 ConcatQuantConfig config_of(const ConcatMlaKvQuantFp8& a) { return {a.kv_nope.dtype(), a.k_pe.dtype()}; }
-op::Refusal refuse(const ConcatMlaKvQuantFp8& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(concat_quant_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
-}
+op::Refusal refuse(const ConcatMlaKvQuantFp8& a) { return jit::cpu_kernel<kKernel>(config_of(a)).refusal; }
 void launch(const ConcatMlaKvQuantFp8& a) {
   ConcatQuantParams p{};
   p.kv = a.kv_nope.data(), p.kv_stride_n = a.kv_nope.stride(0), p.kv_stride_h = a.kv_nope.stride(1);

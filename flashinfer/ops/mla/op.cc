@@ -19,26 +19,26 @@ constexpr const char* kLayouts = "split|packed";
 
 extern const op::Op init_op, plan_op, run_op;
 
-void throw_if_given(const char* op, std::string_view argument, bool given, std::string_view why) {
-  if (given) throw NotImplementedError(str(op, ": ", argument, " is not supported: ", why));
+void throw_if_given(std::string_view argument, bool given, std::string_view why) {
+  if (given) throw NotImplementedError(str(argument, " is not supported: ", why));
 }
 const Plan& plan_of(const BatchMlaRun& a) {
   const Plan& p = a.self->as<Plan>();
-  if (!p.qo_indptr.defined()) throw RuntimeError(str(kRun, ": plan() has not been called"));
+  if (!p.qo_indptr.defined()) throw RuntimeError(str("plan() has not been called"));
   return p;
 }
 
 void validate_init(const BatchMlaInit& a) {
-  throw_if_given(kInit, str("backend=", op::python_repr(a.backend)),
+  throw_if_given(str("backend=", op::python_repr(a.backend)),
                  a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3",
                  "this library has one implementation a device, backend='auto'");
 }
 void launch_init(const BatchMlaInit& a) { a.self->set(initial_plan(a)); }
 
 void validate_plan(const BatchMlaPlan& a) {
-  throw_if_given(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
-  throw_if_given(kPlan, "skip_softmax=True", a.skip_softmax, kNeedsGpu);
-  throw_if_given(kPlan, "output_scale='per-tensor'", a.output_scale != "none",
+  throw_if_given("use_profiler=True", a.use_profiler, kNeedsGpu);
+  throw_if_given("skip_softmax=True", a.skip_softmax, kNeedsGpu);
+  throw_if_given("output_scale='per-tensor'", a.output_scale != "none",
                  "it scales 8-bit outputs, which are not available");
 }
 void launch_plan(const BatchMlaPlan& a) {
@@ -75,22 +75,22 @@ void check_part(const std::string& name, const TensorView& t, const Want& want) 
   bool fits = t.rank() == 3;
   for (int i = 0; fits && i < 3; ++i) fits = want.size[i] < 0 || t.size(i) == want.size[i];
   auto extent = [&](int i) { return want.size[i] < 0 ? std::string("pages") : std::to_string(want.size[i]); };
-  FI_CHECK(fits && t.dtype() == want.dtype, ValueError, kRun, ": ", name, " is ",
-           t.defined() ? to_string(t) : "missing", ", but plan() was told ", flashinfer::name(want.dtype), "[",
-           extent(0), ", ", extent(1), ", ", extent(2), "]");
+  FI_CHECK(fits && t.dtype() == want.dtype, ValueError, name, " is ", t.defined() ? to_string(t) : "missing",
+           ", but plan() was told ", flashinfer::name(want.dtype), "[", extent(0), ", ", extent(1), ", ", extent(2),
+           "]");
 }
 /// A query or a cache: either one argument or two, of the planned shape.
 void check_parts(const char* whole, const char* first, const char* second, bool given, bool has_first, bool has_second,
                  const Parts& t, const Want& want, int64_t second_dim) {
-  FI_CHECK(!given || (!has_first && !has_second), ValueError, kRun, ": ", whole, " was given, so ", first, " and ",
-           second, " must not be given beside it");
+  FI_CHECK(!given || (!has_first && !has_second), ValueError, whole, " was given, so ", first, " and ", second,
+           " must not be given beside it");
   check_part(given ? str(whole, "[..., :", want.size[2], "]") : std::string(first), t.first, want);
   if (second_dim || t.second.defined())
     check_part(given ? str(whole, "[..., ", want.size[2], ":]") : std::string(second), t.second,
                {{t.first.size(0), t.first.size(1), second_dim}, want.dtype});
 }
 
-[[noreturn]] void differs(const std::string& what) { throw ValueError(str(kRun, ": MLA planned run argument ", what)); }
+[[noreturn]] void differs(const std::string& what) { throw ValueError(str("MLA planned run argument ", what)); }
 
 void check_lse(const BatchMlaRun& a, const Plan& p) {
   const std::string mode = !a.return_lse ? "none" : a.return_lse_base_on_e ? "basee" : "base2";
@@ -100,7 +100,7 @@ void check_lse(const BatchMlaRun& a, const Plan& p) {
                 op::python_repr(mode), ", but plan() was told ", op::python_repr(p.lse_mode)));
 }
 void check_positive(const char* name, const std::optional<double>& v) {
-  FI_CHECK(!v || (*v > 0 && std::isfinite(*v)), ValueError, kRun, ": ", name, " is ", v.value_or(0),
+  FI_CHECK(!v || (*v > 0 && std::isfinite(*v)), ValueError, name, " is ", v.value_or(0),
            ", but must be positive and finite");
 }
 void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
@@ -124,7 +124,7 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
     const int64_t groups = (p.head_dim_ckv + kScaleGroup - 1) / kScaleGroup;
     if (const auto& s = a.ckv_scale_arr)
       FI_CHECK(s->rank() == 3 && s->size(0) == cache.first.size(0) && s->size(1) == p.page_size && s->size(2) == groups,
-               ValueError, kRun, ": ckv_scale_arr is ", to_string(*s), ", but must be [", cache.first.size(0), ", ",
+               ValueError, "ckv_scale_arr is ", to_string(*s), ", but must be [", cache.first.size(0), ", ",
                p.page_size, ", ", groups, "] (pages, page_size, groups of ", kScaleGroup, " channels)");
   }
   if (bmm && (!a.bmm1_scale || !a.bmm2_scale))
@@ -136,16 +136,16 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
     if ((t != nullptr) != (p.scale_mode == "bmm-tensor"))
       differs(str(name, " is a ", t ? "tensor" : "number", ", but plan() was told scale_mode ",
                   op::python_repr(p.scale_mode)));
-    FI_CHECK(!t || (t->numel() == 1 && t->dtype() == DType::kF32), ValueError, kRun, ": ", name, " is ", to_string(*t),
+    FI_CHECK(!t || (t->numel() == 1 && t->dtype() == DType::kF32), ValueError, name, " is ", to_string(*t),
              ", but must be one float32");
   }
 }
 
 void validate_run(const BatchMlaRun& a) {
   const Plan& p = plan_of(a);
-  throw_if_given(kRun, "profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
-  throw_if_given(kRun, "kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
-  throw_if_given(kRun, "page_table", a.page_table.has_value(),
+  throw_if_given("profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
+  throw_if_given("kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
+  throw_if_given("page_table", a.page_table.has_value(),
                  "it belongs to backend='cutlass': plan() takes the page table");
   if (a.o_scale) differs("o_scale was given, but plan() was told output_scale 'none'");
   if (a.skip_softmax_threshold_scale_factor)
@@ -161,11 +161,11 @@ void validate_run(const BatchMlaRun& a) {
               a.kpe_cache.has_value(), kv, {{-1, p.page_size, p.head_dim_ckv}, p.kv_data_type}, p.head_dim_kpe);
   check_scales(a, p, kv);
   if (a.sinks)
-    FI_CHECK(a.sinks->rank() == 1 && a.sinks->size(0) == p.num_heads, ValueError, kRun, ": sinks is ",
-             to_string(*a.sinks), ", but must be [", p.num_heads, "] (num_heads)");
+    FI_CHECK(a.sinks->rank() == 1 && a.sinks->size(0) == p.num_heads, ValueError, "sinks is ", to_string(*a.sinks),
+             ", but must be [", p.num_heads, "] (num_heads)");
   const int64_t pages = kv.first.size(0);
-  FI_CHECK(p.max_page < pages, ValueError, kRun, ": kv_indices of plan() go up to ", p.max_page, ", but the cache has ",
-           pages, " pages");
+  FI_CHECK(p.max_page < pages, ValueError, "kv_indices of plan() go up to ", p.max_page, ", but the cache has ", pages,
+           " pages");
 }
 
 double number(const std::optional<op::ScalarOrTensor>& s) {
@@ -215,12 +215,7 @@ op::Cost cost(const BatchMlaRun& a) {
   return c;
 }
 
-op::Refusal refuse_init(const BatchMlaInit&) { return {}; }
-op::Refusal refuse_plan(const BatchMlaPlan& a) { return op::refuse_unless_cpu(plan_op, &a); }
-op::Refusal refuse_run(const BatchMlaRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(run_op, &a); !r.empty()) return r;
-  return refuse(plan_of(a), call_of(a));
-}
+op::Refusal refuse_run(const BatchMlaRun& a) { return refuse(plan_of(a), call_of(a)); }
 void launch_run(const BatchMlaRun& a) { run(plan_of(a), call_of(a)); }
 void reference(const BatchMlaRun& a) { run_reference(plan_of(a), call_of(a)); }
 
@@ -293,8 +288,8 @@ constexpr op::Field run_fields[] = {
     op::in<&BatchMlaRun::bmm1_scale>("bmm1_scale", nullptr),
     op::in<&BatchMlaRun::bmm2_scale>("bmm2_scale", nullptr),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::cpu<launch_plan>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 constinit const op::Op init_op = op::define<BatchMlaInit, validate_init>(

@@ -23,7 +23,7 @@ void set_weights(const Moe& a, Weights& w, const TensorView& data, int64_t n, in
             .e8m0 = mode != Mode::kNvfp4};
   }
   if (const TensorView* t = scale_of(a, grid))
-    w.grid = gemm::check_grid(kName, "quant_scales", *t, false, t->size(0), n, k, 128, 128), w.grid_k = 128;
+    w.grid = gemm::check_grid("quant_scales", *t, false, t->size(0), n, k, 128, 128), w.grid_k = 128;
   if (const TensorView* t = scale_of(a, factor)) w.factor = *t;
 }
 /// Scale factors of a packed input as linear rows.
@@ -90,10 +90,7 @@ void reference(const Moe& a) {
 }
 
 // ---- selection and tables ----
-op::Refusal refuse(const Moe& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(ops::moe::fused_op, &a); !r.empty()) return r;
-  return refuse(layer_of(a));
-}
+op::Refusal refuse(const Moe& a) { return refuse(layer_of(a)); }
 op::Cost cost_of(const Moe& a) {
   Int4Scales keep;
   return cost(routed(a, keep));
@@ -154,7 +151,7 @@ Layer extents_of(const Moe& a) {
   l.tokens = a.input.size(0), l.top_k = a.token_selected_experts.size(1), l.experts = a.fc1_expert_weights.size(0);
   if (has_panels(a)) {
     l.hidden = a.input.size(1) * (is_bytes(a.input) ? 2 : 1);
-    l.width = op::inferring() ? 0 : gemm::prepared_columns(kName, "fc1_expert_weights", a.fc1_expert_weights, l.hidden);
+    l.width = op::inferring() ? 0 : gemm::prepared_columns("fc1_expert_weights", a.fc1_expert_weights, l.hidden);
   } else {
     l.hidden = a.fc1_expert_weights.size(2) * (has_four_bits(mode) ? 2 : 1), l.width = a.fc1_expert_weights.size(1);
   }

@@ -10,31 +10,31 @@ namespace {
 
 void check_flags(const Moe& a) {
   const auto flag = [](bool set, const char* name) {
-    FI_CHECK(!set, NotImplementedError, kName, ": ", name, " is True, but is not implemented");
+    FI_CHECK(!set, NotImplementedError, name, " is True, but is not implemented");
   };
   flag(a.min_latency_mode, "min_latency_mode");
   flag(a.use_packed_weights, "use_packed_weights");
   flag(a.use_wfp4afp8_humming, "use_wfp4afp8_humming");
-  FI_CHECK(a.cluster_size == 1 && a.cluster_rank == 0, NotImplementedError, kName, ": cluster_size is ", a.cluster_size,
+  FI_CHECK(a.cluster_size == 1 && a.cluster_rank == 0, NotImplementedError, "cluster_size is ", a.cluster_size,
            ", but only 1 is implemented");
   const bool fp8 = a.fc1_expert_weights.dtype() == DType::kF8E4M3, bytes = is_bytes(a.fc1_expert_weights);
   const auto needs = [&](bool set, bool fits, const char* name, const char* what) {
-    FI_CHECK(!set || fits, ValueError, kName, ": ", name, " is True, but fc1_expert_weights.dtype is ",
+    FI_CHECK(!set || fits, ValueError, name, " is True, but fc1_expert_weights.dtype is ",
              flashinfer::name(a.fc1_expert_weights.dtype()), ", not ", what);
   };
   needs(a.use_deepseek_fp8_block_scale, fp8, "use_deepseek_fp8_block_scale", "float8_e4m3fn");
   needs(a.use_w4_group_scaling, bytes, "use_w4_group_scaling", "uint8 (MXFP4)");
   needs(a.use_mxfp8_act_scaling, fp8 || bytes, "use_mxfp8_act_scaling", "float8_e4m3fn or uint8 (MXFP4)");
-  FI_CHECK(a.use_deepseek_fp8_block_scale + a.use_w4_group_scaling + a.use_mxfp8_act_scaling <= 1, ValueError, kName,
-           ": of use_deepseek_fp8_block_scale, use_w4_group_scaling and use_mxfp8_act_scaling more than one is True");
+  FI_CHECK(a.use_deepseek_fp8_block_scale + a.use_w4_group_scaling + a.use_mxfp8_act_scaling <= 1, ValueError,
+           "of use_deepseek_fp8_block_scale, use_w4_group_scaling and use_mxfp8_act_scaling more than one is True");
 }
 void check_rank(const char* size_name, int64_t size, const char* rank_name, int64_t rank) {
-  FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, kName, ": ", rank_name, " is ", rank,
-           ", but must be in [0, ", size, ") (", size_name, ")");
+  FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, rank_name, " is ", rank, ", but must be in [0, ", size,
+           ") (", size_name, ")");
 }
 void check_shape(const char* name, const TensorView& t, std::initializer_list<int64_t> want) {
   FI_CHECK(
-      std::ranges::equal(t.shape(), want), ValueError, kName, ": ", name, " is ", to_string(t), ", but must be [",
+      std::ranges::equal(t.shape(), want), ValueError, name, " is ", to_string(t), ", but must be [",
       [&] {
         std::string s;
         for (int64_t n : want) s += (s.empty() ? "" : ", ") + std::to_string(n);
@@ -44,16 +44,16 @@ void check_shape(const char* name, const TensorView& t, std::initializer_list<in
 }
 void check_floats(const char* name, const std::optional<TensorView>& t, int64_t experts, bool used) {
   if (!t) return;
-  FI_CHECK(used, ValueError, kName, ": ", name, " is given, but the activation does not take it");
-  FI_CHECK(t->dtype() == DType::kF32, ValueError, kName, ": ", name, ".dtype is ", flashinfer::name(t->dtype()),
+  FI_CHECK(used, ValueError, name, " is given, but the activation does not take it");
+  FI_CHECK(t->dtype() == DType::kF32, ValueError, name, ".dtype is ", flashinfer::name(t->dtype()),
            ", but must be float32");
   check_shape(name, *t, {experts});
 }
 void check_activation(const Moe& a, const Layer& x) {
   const MoeActivation kind = static_cast<MoeActivation>(a.activation_type);
-  FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError, kName,
-           ": activation_type is ", a.activation_type, ", but must be an ActivationType");
-  FI_CHECK(!has_gate(kind) || x.width % 2 == 0, ValueError, kName, ": fc1_expert_weights.shape[1] is ", x.width,
+  FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError,
+           "activation_type is ", a.activation_type, ", but must be an ActivationType");
+  FI_CHECK(!has_gate(kind) || x.width % 2 == 0, ValueError, "fc1_expert_weights.shape[1] is ", x.width,
            ", but must be even (the linear half and the gate)");
   const bool swiglu = kind == MoeActivation::kSwiglu || kind == MoeActivation::kSwigluBias,
              situ = kind == MoeActivation::kSitu;
@@ -63,31 +63,31 @@ void check_activation(const Moe& a, const Layer& x) {
   check_floats("situ_beta", a.situ_beta, x.experts, situ);
   check_floats("situ_linear_beta", a.situ_linear_beta, x.experts, situ);
   const bool clamped = kind == MoeActivation::kClampedRelu2;
-  FI_CHECK(clamped == a.clamped_relu2_limit.has_value(), ValueError, kName, ": clamped_relu2_limit is ",
+  FI_CHECK(clamped == a.clamped_relu2_limit.has_value(), ValueError, "clamped_relu2_limit is ",
            a.clamped_relu2_limit ? "given" : "None",
            ", but ClampedRelu2 (12), and only it, has one; activation_type is ", a.activation_type);
   if (!clamped) return;
-  FI_CHECK(a.clamped_relu2_limit->numel() == 1 && a.clamped_relu2_limit->dtype() == DType::kF32, ValueError, kName,
-           ": clamped_relu2_limit is ", to_string(*a.clamped_relu2_limit), ", but must be one float32");
-  FI_CHECK(!a.fc1_expert_biases, ValueError, kName, ": fc1_expert_biases is given, but ClampedRelu2 takes none");
+  FI_CHECK(a.clamped_relu2_limit->numel() == 1 && a.clamped_relu2_limit->dtype() == DType::kF32, ValueError,
+           "clamped_relu2_limit is ", to_string(*a.clamped_relu2_limit), ", but must be one float32");
+  FI_CHECK(!a.fc1_expert_biases, ValueError, "fc1_expert_biases is given, but ClampedRelu2 takes none");
 }
 void check_factor(const char* what, const TensorView& t, int64_t experts) {
-  FI_CHECK(t.dtype() == DType::kF32 && (t.numel() == 1 || (t.rank() == 1 && t.size(0) == experts)), ValueError, kName,
-           ": quant_scales, ", what, ", is ", to_string(t), ", but must be float32[", experts, "] or one float32");
+  FI_CHECK(t.dtype() == DType::kF32 && (t.numel() == 1 || (t.rank() == 1 && t.size(0) == experts)), ValueError,
+           "quant_scales, ", what, ", is ", to_string(t), ", but must be float32[", experts, "] or one float32");
 }
 void check_gs(const char* what, const TensorView& t) {
-  FI_CHECK(t.dtype() == DType::kF32, ValueError, kName, ": quant_scales, ", what, ", is ", to_string(t),
+  FI_CHECK(t.dtype() == DType::kF32, ValueError, "quant_scales, ", what, ", is ", to_string(t),
            ", but must be one float32");
-  ops::global_scale(kName, str("quant_scales, ", what, ",").c_str(), t);
+  ops::global_scale(str("quant_scales, ", what, ",").c_str(), t);
 }
 void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool panels, int64_t experts, int64_t rows,
                      int64_t k) {
   if (panels) {
-    gemm::check_prepared_sf(kName, str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
+    gemm::check_prepared_sf(str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
     return;
   }
   const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
-  FI_CHECK(t.nbytes() == bytes && t.is_contiguous(), ValueError, kName, ": quant_scales, ", what, ", is ", to_string(t),
+  FI_CHECK(t.nbytes() == bytes && t.is_contiguous(), ValueError, "quant_scales, ", what, ", is ", to_string(t),
            ", but must be ", bytes, " bytes, contiguous (",
            weight_sf_layout(mode) == SfLayout::kLinear ? "linear" : "128x4", " for each of ", experts, " experts)");
 }
@@ -101,31 +101,31 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
     case Scale::kGrid1:
     case Scale::kGrid2: {
       const bool first = s == Scale::kGrid1;
-      FI_CHECK(t.dtype() == DType::kF32, ValueError, kName, ": quant_scales, block scales of gemm", first ? 1 : 2,
-               ", is ", to_string(t), ", but must be float32");
+      FI_CHECK(t.dtype() == DType::kF32, ValueError, "quant_scales, block scales of gemm", first ? 1 : 2, ", is ",
+               to_string(t), ", but must be float32");
       gemm::check_grid(
-          kName, first ? "quant_scales, gemm1 weights block scales," : "quant_scales, gemm2 weights block scales,", t,
-          false, x.experts, first ? x.width : x.hidden, first ? x.hidden : x.inter, 128, 128);
+          first ? "quant_scales, gemm1 weights block scales," : "quant_scales, gemm2 weights block scales,", t, false,
+          x.experts, first ? x.width : x.hidden, first ? x.hidden : x.inter, 128, 128);
       return;
     }
     case Scale::kGroups1:
     case Scale::kGroups2: {
       const bool first = s == Scale::kGroups1;
-      FI_CHECK(op::floats.has(t.dtype()), ValueError, kName, ": quant_scales, group scales of gemm", first ? 1 : 2,
-               ", is ", to_string(t), ", but must be ", to_string(op::floats));
+      FI_CHECK(op::floats.has(t.dtype()), ValueError, "quant_scales, group scales of gemm", first ? 1 : 2, ", is ",
+               to_string(t), ", but must be ", to_string(op::floats));
       return check_shape(first ? "quant_scales, group scales of gemm1," : "quant_scales, group scales of gemm2,", t,
                          {x.experts, first ? x.width : x.hidden, (first ? x.hidden : x.inter) / 128});
     }
     case Scale::kCast1:
     case Scale::kCast2: {
       const int64_t k = s == Scale::kCast1 ? x.hidden : x.inter;
-      FI_CHECK(op::floats.has(t.dtype()) && t.is_contiguous() && (t.numel() == 1 || t.numel() == k), ValueError, kName,
-               ": quant_scales, activation scale of gemm", s == Scale::kCast1 ? 1 : 2, ", is ", to_string(t),
+      FI_CHECK(op::floats.has(t.dtype()) && t.is_contiguous() && (t.numel() == 1 || t.numel() == k), ValueError,
+               "quant_scales, activation scale of gemm", s == Scale::kCast1 ? 1 : 2, ", is ", to_string(t),
                ", but must be one number or ", k);
       return;
     }
     case Scale::kZeros:
-      FI_CHECK(t.numel() == 0, NotImplementedError, kName, ": quant_scales, weight zeros, is ", to_string(t),
+      FI_CHECK(t.numel() == 0, NotImplementedError, "quant_scales, weight zeros, is ", to_string(t),
                ", but only none are implemented");
       return;
     case Scale::kFactor1: return check_factor("gemm1 dequant scale", t, x.experts);
@@ -142,12 +142,12 @@ void check_ranks(const Moe& a) {
   const TensorView &fc1 = a.fc1_expert_weights, &fc2 = a.fc2_expert_weights;
   const bool narrow = fc1.dtype() == DType::kF8E4M3 || is_bytes(fc1),
              panels = fc1.rank() == 4 && fc1.size(3) == kPanelLine && narrow;
-  FI_CHECK(fc1.rank() == 3 || panels, ValueError, kName, ": fc1_expert_weights is ", to_string(fc1),
+  FI_CHECK(fc1.rank() == 3 || panels, ValueError, "fc1_expert_weights is ", to_string(fc1),
            ", but must be [experts, n, k], or FP8 or FP4 from prepare_quantized_weights");
   FI_CHECK(fc2.rank() == fc1.rank() && (!panels || (fc2.size(3) == kPanelLine && fc2.size(0) == fc1.size(0))),
-           ValueError, kName, ": fc2_expert_weights is ", to_string(fc2), ", but fc1_expert_weights is ",
-           to_string(fc1), panels ? ": both or none must be prepared, for as many experts" : "");
-  FI_CHECK(!panels || mode_of(a) != Mode::kInt4, ValueError, kName, ": fc1_expert_weights is ", to_string(fc1),
+           ValueError, "fc2_expert_weights is ", to_string(fc2), ", but fc1_expert_weights is ", to_string(fc1),
+           panels ? ": both or none must be prepared, for as many experts" : "");
+  FI_CHECK(!panels || mode_of(a) != Mode::kInt4, ValueError, "fc1_expert_weights is ", to_string(fc1),
            ", but weights of 4-bit integers (8 quant_scales) have no prepared form");
 }
 /// The input's dtype and scale factors.
@@ -156,10 +156,10 @@ void check_input(const Moe& a, const Layer& x) {
   const DType t = a.input.dtype(), w = a.fc1_expert_weights.dtype();
   const bool half = t == DType::kBF16 || t == DType::kF16, packed = is_narrow(a.input);
   FI_CHECK(!a.input_sf || (packed && (x.format == RowFormat::kNvfp4 || x.format == RowFormat::kMxFp8)), ValueError,
-           kName, ": input_sf is given, but the input is ", name(t), " with weights of ", name(w));
+           "input_sf is given, but the input is ", name(t), " with weights of ", name(w));
   const auto want = [&](bool fits, const char* what) {
-    FI_CHECK(fits, ValueError, kName, ": input.dtype is ", name(t), ", but weights of ", name(w),
-             " with these scales take ", what);
+    FI_CHECK(fits, ValueError, "input.dtype is ", name(t), ", but weights of ", name(w), " with these scales take ",
+             what);
   };
   switch (x.format) {
     case RowFormat::kPlain:
@@ -174,21 +174,21 @@ void check_input(const Moe& a, const Layer& x) {
     case RowFormat::kMxFp8: want(half || t == DType::kF8E4M3, "bfloat16, float16 or float8_e4m3fn"); break;
     case RowFormat::kNvfp4: want(half || is_bytes(a.input), "bfloat16, float16 or packed codes"); break;
   }
-  FI_CHECK(packed == a.input_sf.has_value(), ValueError, kName, ": input_sf is ", a.input_sf ? "given" : "None",
+  FI_CHECK(packed == a.input_sf.has_value(), ValueError, "input_sf is ", a.input_sf ? "given" : "None",
            ", but the input is ", name(t));
   if (!packed) return;
   const int64_t bytes =
       sf_bytes(a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear, x.tokens, x.hidden / scale_block(x.format));
-  FI_CHECK(a.input_sf->nbytes() == bytes && a.input_sf->is_contiguous(), ValueError, kName, ": input_sf is ",
+  FI_CHECK(a.input_sf->nbytes() == bytes && a.input_sf->is_contiguous(), ValueError, "input_sf is ",
            to_string(*a.input_sf), ", but ", x.tokens, " rows of ", x.hidden, " elements need ", bytes,
            " bytes, contiguous");
 }
 void check_scales(const Moe& a) {
-  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kName, ": output_dtype is ", name(a.output_dtype),
-           ", but must be ", to_string(op::floats));
+  FI_CHECK(op::floats.has(a.output_dtype), ValueError, "output_dtype is ", name(a.output_dtype), ", but must be ",
+           to_string(op::floats));
   const auto scales = scales_of(mode_of(a));
   const size_t given = a.quant_scales ? a.quant_scales->size() : 0;
-  FI_CHECK(given == scales.size(), ValueError, kName, ": quant_scales has ", given, " tensors, but weights of ",
+  FI_CHECK(given == scales.size(), ValueError, "quant_scales has ", given, " tensors, but weights of ",
            name(a.fc1_expert_weights.dtype()), " with these flags need ", scales.size(),
            is_bytes(a.fc1_expert_weights) && scales.size() == 6 ? " (or 5: MXFP4 with rows of float8_e4m3fn)" : "");
 }
@@ -205,18 +205,18 @@ void validate(const Moe& a) {
   const Layer x = extents_of(a);
   check_activation(a, x);
   const int64_t per = has_four_bits(mode) ? 2 : 1;
-  FI_CHECK(a.fc2_expert_weights.dtype() == a.fc1_expert_weights.dtype(), ValueError, kName,
-           ": fc2_expert_weights.dtype is ", name(a.fc2_expert_weights.dtype()), ", but fc1_expert_weights.dtype is ",
+  FI_CHECK(a.fc2_expert_weights.dtype() == a.fc1_expert_weights.dtype(), ValueError, "fc2_expert_weights.dtype is ",
+           name(a.fc2_expert_weights.dtype()), ", but fc1_expert_weights.dtype is ",
            name(a.fc1_expert_weights.dtype()));
   const int64_t block =
       x.format == RowFormat::kFp8Blocks || mode == Mode::kInt4 ? 128 : std::max<int64_t>(weight_block(mode), 1);
-  FI_CHECK(x.hidden % block == 0 && x.inter % block == 0, ValueError, kName, ": the hidden size is ", x.hidden,
+  FI_CHECK(x.hidden % block == 0 && x.inter % block == 0, ValueError, "the hidden size is ", x.hidden,
            " and the intermediate size ", x.inter, ", but rows must have a multiple of ", block,
            " elements (that share a scale)");
   if (has_panels(a)) {
-    const int64_t n = gemm::prepared_columns(kName, "fc2_expert_weights", a.fc2_expert_weights, x.inter);
-    FI_CHECK(n == x.hidden, ValueError, kName, ": fc2_expert_weights is prepared for ", n,
-             " columns, but the hidden size is ", x.hidden, " (from input)");
+    const int64_t n = gemm::prepared_columns("fc2_expert_weights", a.fc2_expert_weights, x.inter);
+    FI_CHECK(n == x.hidden, ValueError, "fc2_expert_weights is prepared for ", n, " columns, but the hidden size is ",
+             x.hidden, " (from input)");
   } else {
     check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});
   }
@@ -231,8 +231,8 @@ void validate(const Moe& a) {
   for (int64_t t = 0; t < x.tokens; ++t)
     for (int64_t j = 0; j < x.top_k; ++j) {
       const int64_t e = static_cast<int64_t>(ref::at(a.token_selected_experts, {t, j}));
-      FI_CHECK(e >= 0 && e < x.experts * a.ep_size, ValueError, kName, ": token_selected_experts[", t, "][", j, "] is ",
-               e, ", but must be in [0, ", x.experts * a.ep_size, ") (", x.experts, " experts on each of ", a.ep_size,
+      FI_CHECK(e >= 0 && e < x.experts * a.ep_size, ValueError, "token_selected_experts[", t, "][", j, "] is ", e,
+               ", but must be in [0, ", x.experts * a.ep_size, ") (", x.experts, " experts on each of ", a.ep_size,
                " ranks)");
     }
 }

@@ -125,18 +125,17 @@ void validate(const G& a) {
                .top_k = a.top_k,
                .routing_bias = a.routing_bias};
   r.n_group = a.n_group, r.topk_group = a.topk_group, r.routed_scaling_factor = a.routed_scaling_factor;
-  moe::check_routing(kName, r);
-  FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, kName, ": tile_tokens_dim is ", tile,
+  moe::check_routing(r);
+  FI_CHECK(tile >= 1 && (tile & (tile - 1)) == 0, ValueError, "tile_tokens_dim is ", tile,
            ", but must be a power of two");
-  FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError, kName,
-           ": local_expert_offset is ", a.local_expert_offset, " and local_num_experts ", here,
+  FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError,
+           "local_expert_offset is ", a.local_expert_offset, " and local_num_experts ", here,
            ", but they must lie within ", e, " experts (routing_logits.shape[1])");
-  FI_CHECK(shared == 0 || (shared > 0 && a.routing_method == 2 && a.n_group > 1 && here == e), ValueError, kName,
-           ": num_fused_shared_experts is ", shared,
+  FI_CHECK(shared == 0 || (shared > 0 && a.routing_method == 2 && a.n_group > 1 && here == e), ValueError,
+           "num_fused_shared_experts is ", shared,
            ", but fusing shared experts needs DeepSeekV3 routing with groups and all experts here (routing_method is ",
            a.routing_method, ", n_group ", a.n_group, ", local_num_experts ", here, " of ", e, ")");
 }
-op::Refusal refuse(const G& a) { return op::refuse_unless_cpu(ops::moe::gen_routing_op, &a); }
 op::Cost cost(const G& a) { return {.bytes = static_cast<double>(a.routing_logits.nbytes())}; }
 
 // ---- table ----
@@ -181,7 +180,7 @@ constexpr op::Field fields[] = {
     op::result<&G::num_non_exiting_ctas>("num_non_exiting_ctas", nullptr, DType::kI32, op::shape<one>,
                                          op::doc("tiles that have rows")),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"renormalize", "routing_logits=f32:19x16 routing_bias=None routing_method=1 top_k=4"},
     {"local",

@@ -34,45 +34,43 @@ void check_scales(const Fp8& a) {
   const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
     return std::ranges::equal(t.shape(), want);
   };
-  FI_CHECK((a.scale_granularity_mnk == std::vector<int64_t>{1, 128, 128}), ValueError, name_of<Fp8>,
-           ": scale_granularity_mnk is ", op::python_repr(op::to_value(a.scale_granularity_mnk)),
-           ", but must be (1, 128, 128)");
-  FI_CHECK(fits(a.a_scale, {blocks, padded_rows(m, experts)}), ValueError, name_of<Fp8>, ": a_scale is ",
-           to_string(a.a_scale), ", but must be [", blocks, ", ", padded_rows(m, experts),
-           "] (blocks of 128 of k, and ", m, " rows padded for ", experts, " experts)");
-  FI_CHECK(fits(a.b_scale, {experts, blocks, (n + 127) / 128}), ValueError, name_of<Fp8>, ": b_scale is ",
-           to_string(a.b_scale), ", but must be [", experts, ", ", blocks, ", ", (n + 127) / 128, "]");
+  FI_CHECK((a.scale_granularity_mnk == std::vector<int64_t>{1, 128, 128}), ValueError, "scale_granularity_mnk is ",
+           op::python_repr(op::to_value(a.scale_granularity_mnk)), ", but must be (1, 128, 128)");
+  FI_CHECK(fits(a.a_scale, {blocks, padded_rows(m, experts)}), ValueError, "a_scale is ", to_string(a.a_scale),
+           ", but must be [", blocks, ", ", padded_rows(m, experts), "] (blocks of 128 of k, and ", m,
+           " rows padded for ", experts, " experts)");
+  FI_CHECK(fits(a.b_scale, {experts, blocks, (n + 127) / 128}), ValueError, "b_scale is ", to_string(a.b_scale),
+           ", but must be [", experts, ", ", blocks, ", ", (n + 127) / 128, "]");
 }
 void check_scales(const Mx& a) {
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
-  FI_CHECK(g.size() == 3 && g[0] == 1 && g[1] == 1 && (g[2] == 32 || g[2] == 128), ValueError, name_of<Mx>,
-           ": scale_granularity_mnk is ", op::python_repr(op::to_value(g)), ", but must be (1, 1, 128) or (1, 1, 32)");
+  FI_CHECK(g.size() == 3 && g[0] == 1 && g[1] == 1 && (g[2] == 32 || g[2] == 128), ValueError,
+           "scale_granularity_mnk is ", op::python_repr(op::to_value(g)), ", but must be (1, 1, 128) or (1, 1, 32)");
   const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1),
                 words = (k + 4 * g[2] - 1) / (4 * g[2]);
-  FI_CHECK(k % g[2] == 0, ValueError, name_of<Mx>, ": k is ", k, " (from a.shape[1]), but must be a multiple of ",
-           g[2]);
+  FI_CHECK(k % g[2] == 0, ValueError, "k is ", k, " (from a.shape[1]), but must be a multiple of ", g[2]);
   const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
     return std::ranges::equal(t.shape(), want);
   };
-  FI_CHECK(fits(a.a_scale, {padded_rows(m, experts), words}), ValueError, name_of<Mx>, ": a_scale is ",
-           to_string(a.a_scale), ", but must be [", padded_rows(m, experts), ", ", words, "] (", m, " rows padded for ",
-           experts, " experts, four scales a number)");
-  FI_CHECK(fits(a.b_scale, {experts, n, words}), ValueError, name_of<Mx>, ": b_scale is ", to_string(a.b_scale),
-           ", but must be [", experts, ", ", n, ", ", words, "]");
+  FI_CHECK(fits(a.a_scale, {padded_rows(m, experts), words}), ValueError, "a_scale is ", to_string(a.a_scale),
+           ", but must be [", padded_rows(m, experts), ", ", words, "] (", m, " rows padded for ", experts,
+           " experts, four scales a number)");
+  FI_CHECK(fits(a.b_scale, {experts, n, words}), ValueError, "b_scale is ", to_string(a.b_scale), ", but must be [",
+           experts, ", ", n, ", ", words, "]");
 }
 template <class B>
 void validate(const B& a) {
   const DType t = a.out_dtype.value_or(DType::kBF16);
-  FI_CHECK(t == DType::kBF16, ValueError, name_of<B>, ": out_dtype is ", name(t), ", but must be bfloat16");
-  FI_CHECK(!a.is_gated || a.b.size(1) % 2 == 0, ValueError, name_of<B>, ": b.shape[1] is ", a.b.size(1),
+  FI_CHECK(t == DType::kBF16, ValueError, "out_dtype is ", name(t), ", but must be bfloat16");
+  FI_CHECK(!a.is_gated || a.b.size(1) % 2 == 0, ValueError, "b.shape[1] is ", a.b.size(1),
            ", but must be even (linear half and gate)");
   check_scales(a);
   if (a.a.device() != kCpu) return;
-  gemm::groups_of(name_of<B>, "m_indptr", a.m_indptr, a.a.size(0));
+  gemm::groups_of("m_indptr", a.m_indptr, a.a.size(0));
   const int64_t experts = a.b.size(0);
   FI_CHECK(gemm::index_at(a.m_indptr, 0) == 0 && gemm::index_at(a.m_indptr, experts) == a.a.size(0), ValueError,
-           name_of<B>, ": m_indptr goes from ", gemm::index_at(a.m_indptr, 0), " to ",
-           gemm::index_at(a.m_indptr, experts), ", but must go from 0 to ", a.a.size(0), " (from a.shape[0])");
+           "m_indptr goes from ", gemm::index_at(a.m_indptr, 0), " to ", gemm::index_at(a.m_indptr, experts),
+           ", but must go from 0 to ", a.a.size(0), " (from a.shape[0])");
 }
 
 // ---- the product ----
@@ -123,8 +121,7 @@ void set_scales(const Mx& a, gemm::GroupedWork& w, std::vector<Tensor>& keep) {
 }
 template <class B>
 gemm::GroupedWork work_of(const B& a, const TensorView& out, std::vector<Tensor>& keep) {
-  gemm::GroupedWork w{
-      .a = a.a, .b = a.b, .out = out, .groups = gemm::groups_of(name_of<B>, "m_indptr", a.m_indptr, a.a.size(0))};
+  gemm::GroupedWork w{.a = a.a, .b = a.b, .out = out, .groups = gemm::groups_of("m_indptr", a.m_indptr, a.a.size(0))};
   for (gemm::Group& g : w.groups) g.sf_first = g.row;
   set_scales(a, w, keep);
   return w;
@@ -170,7 +167,6 @@ constexpr const op::Op& op_of() {
 }
 template <class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(op_of<B>(), &a); !r.empty()) return r;
   const std::string& act = jit::cpu_kernel<kActivate>(MoeConfig{DType::kBF16}).refusal;
   const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
   std::string product = gemm::refuse({.m = 9,

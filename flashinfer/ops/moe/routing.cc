@@ -218,58 +218,50 @@ void reference(const B& a) {
 }
 
 // ---- checks ----
-void check_groups(const char* op, int64_t experts, int64_t groups, int64_t keep, int64_t top_k) {
-  FI_CHECK(groups >= 1 && experts % groups == 0, ValueError, op, ": n_group is ", groups, ", but must divide ", experts,
+void check_groups(int64_t experts, int64_t groups, int64_t keep, int64_t top_k) {
+  FI_CHECK(groups >= 1 && experts % groups == 0, ValueError, "n_group is ", groups, ", but must divide ", experts,
            " experts");
-  FI_CHECK(keep >= 1 && keep <= groups, ValueError, op, ": topk_group is ", keep, ", but must be in [1, ", groups,
+  FI_CHECK(keep >= 1 && keep <= groups, ValueError, "topk_group is ", keep, ", but must be in [1, ", groups,
            "] (n_group)");
-  FI_CHECK(keep * (experts / groups) >= top_k, ValueError, op, ": top_k is ", top_k, ", but ", keep, " groups have ",
+  FI_CHECK(keep * (experts / groups) >= top_k, ValueError, "top_k is ", top_k, ", but ", keep, " groups have ",
            keep * (experts / groups), " experts");
 }
-void validate_routing_as(const char* op, const MoeRouting& a) {
+void validate_routing_as(const MoeRouting& a) {
   const int64_t m = a.routing_method, e = a.routing_logits.size(1);
-  FI_CHECK(m >= 0 && m <= kTopKSigmoid, ValueError, op, ": routing_method is ", m, ", but must be in [0, 9]");
-  FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, op, ": top_k is ", a.top_k, ", but must be in [1, ", e,
-           "] (experts)");
-  FI_CHECK(m != kLlama4 || a.top_k == 1, ValueError, op, ": top_k is ", a.top_k, ", but Llama4 routes to one expert");
-  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, op, ": routing_bias is ",
-           a.routing_bias ? "given" : "None",
+  FI_CHECK(m >= 0 && m <= kTopKSigmoid, ValueError, "routing_method is ", m, ", but must be in [0, 9]");
+  FI_CHECK(a.top_k >= 1 && a.top_k <= e, ValueError, "top_k is ", a.top_k, ", but must be in [1, ", e, "] (experts)");
+  FI_CHECK(m != kLlama4 || a.top_k == 1, ValueError, "top_k is ", a.top_k, ", but Llama4 routes to one expert");
+  FI_CHECK(by_bias(m) == a.routing_bias.has_value(), ValueError, "routing_bias is ", a.routing_bias ? "given" : "None",
            ", but DeepSeekV3 (2) and MiniMax2 (7), and only they, have one; routing_method is ", m);
   if (m == kDeepSeekV3) {
     const Rule r = rule_of(a);
-    check_groups(op, e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
+    check_groups(e, r.groups, a.topk_group > 0 ? a.topk_group : r.keep, a.top_k);
   } else {
-    FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, op, ": n_group is ", a.n_group, " and topk_group ",
+    FI_CHECK(a.n_group <= 1 && a.topk_group <= 1, ValueError, "n_group is ", a.n_group, " and topk_group ",
              a.topk_group, ", but only DeepSeekV3 has groups");
   }
-  FI_CHECK(by_bias(m) || a.routed_scaling_factor == 1, ValueError, op, ": routed_scaling_factor is ",
-           a.routed_scaling_factor, ", but only DeepSeekV3 (2) and MiniMax2 (7) have one");
+  FI_CHECK(by_bias(m) || a.routed_scaling_factor == 1, ValueError, "routed_scaling_factor is ", a.routed_scaling_factor,
+           ", but only DeepSeekV3 (2) and MiniMax2 (7) have one");
 }
-void validate_routing(const MoeRouting& a) { validate_routing_as(kRouting, a); }
+void validate_routing(const MoeRouting& a) { validate_routing_as(a); }
 void validate_deepseek(const FusedTopkDeepseek& a) {
   const int64_t e = a.scores.size(1);
-  FI_CHECK(a.topk >= 1 && a.topk <= std::min<int64_t>(8, e), ValueError, kDeepseek, ": topk is ", a.topk,
-           ", but must be in [1, ", std::min<int64_t>(8, e), "]");
-  FI_CHECK(a.n_group >= 1 && a.n_group <= 32, ValueError, kDeepseek, ": n_group is ", a.n_group,
-           ", but must be in [1, 32]");
-  check_groups(kDeepseek, e, a.n_group, a.topk_group, a.topk);
+  FI_CHECK(a.topk >= 1 && a.topk <= std::min<int64_t>(8, e), ValueError, "topk is ", a.topk, ", but must be in [1, ",
+           std::min<int64_t>(8, e), "]");
+  FI_CHECK(a.n_group >= 1 && a.n_group <= 32, ValueError, "n_group is ", a.n_group, ", but must be in [1, 32]");
+  check_groups(e, a.n_group, a.topk_group, a.topk);
   const int64_t size = e / a.n_group;
-  FI_CHECK(a.n_group > 1 || e <= 384, ValueError, kDeepseek, ": scores.shape[1] is ", e,
-           ", but must be at most 384 with one group");
-  FI_CHECK(a.n_group == 1 || (size <= 32 && size * a.topk_group <= 128), ValueError, kDeepseek, ": groups have ", size,
-           " experts, ", a.topk_group, " of them ", size * a.topk_group, ", but at most 32 and 128 are allowed");
+  FI_CHECK(a.n_group > 1 || e <= 384, ValueError, "scores.shape[1] is ", e, ", but must be at most 384 with one group");
+  FI_CHECK(a.n_group == 1 || (size <= 32 && size * a.topk_group <= 128), ValueError, "groups have ", size, " experts, ",
+           a.topk_group, " of them ", size * a.topk_group, ", but at most 32 and 128 are allowed");
   if (a.routing_replay_out)
     FI_CHECK(a.routing_replay_out->size(0) >= a.scores.size(0) && a.routing_replay_out->size(1) == a.topk, ValueError,
-             kDeepseek, ": routing_replay_out is ", to_string(*a.routing_replay_out), ", but must be [",
-             a.scores.size(0), " or more, ", a.topk, "]");
+             "routing_replay_out is ", to_string(*a.routing_replay_out), ", but must be [", a.scores.size(0),
+             " or more, ", a.topk, "]");
 }
 
 op::Cost cost_routing(const MoeRouting& a) { return {.bytes = static_cast<double>(a.routing_logits.nbytes())}; }
 op::Cost cost_deepseek(const FusedTopkDeepseek& a) { return {.bytes = static_cast<double>(a.scores.nbytes())}; }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return op::refuse_unless_cpu(O, &a);
-}
 
 // ---- tables ----
 constexpr const char* kMethods =
@@ -305,10 +297,8 @@ constexpr op::Field deepseek_fields[] = {
     op::inout<&D::routing_replay_out>("routing_replay_out", "rows k", DType::kI16, op::contiguous),
     op::attr<&D::backend>("backend", op::keyword_only, op::choices("default|cake")),
 };
-constexpr op::Candidate routing_candidates[] = {op::candidate<refuse<family::routing_op, R>, launch<R>>("cpu"),
-                                                op::reference<reference<R>>()};
-constexpr op::Candidate deepseek_candidates[] = {op::candidate<refuse<family::deepseek_op, D>, launch<D>>("cpu"),
-                                                 op::reference<reference<D>>()};
+constexpr op::Candidate routing_candidates[] = {op::cpu<launch<R>>(), op::reference<reference<R>>()};
+constexpr op::Candidate deepseek_candidates[] = {op::cpu<launch<D>>(), op::reference<reference<D>>()};
 }  // namespace
 
 namespace ops::moe {
@@ -322,7 +312,7 @@ constinit const op::Op deepseek_op = op::define<D, validate_deepseek, cost_deeps
 }  // namespace ops::moe
 
 namespace moe {
-void check_routing(const char* op, const MoeRouting& a) { validate_routing_as(op, a); }
+void check_routing(const MoeRouting& a) { validate_routing_as(a); }
 Routed route(const MoeRouting& a) { return all_tokens<float>(a, flashinfer::route); }
 Routed route_reference(const MoeRouting& a) { return all_tokens<double>(a, flashinfer::route_reference); }
 }  // namespace moe

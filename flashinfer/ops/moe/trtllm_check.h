@@ -11,24 +11,21 @@ namespace flashinfer::moe::trtllm {
 
 /// Errors of one op.
 struct Check {
-  const char* op;
-
   void shape(const char* name, const TensorView& t, std::initializer_list<int64_t> want) const {
     std::string text;
     for (int64_t n : want) text += (text.empty() ? "" : ", ") + std::to_string(n);
-    FI_CHECK(std::ranges::equal(t.shape(), want), ValueError, op, ": ", name, " is ", to_string(t), ", but must be [",
-             text, "]");
+    FI_CHECK(std::ranges::equal(t.shape(), want), ValueError, name, " is ", to_string(t), ", but must be [", text, "]");
   }
   void dtype(const char* name, const TensorView& t, DTypeSet set) const {
-    FI_CHECK(set.has(t.dtype()), ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t.dtype()),
-             ", but must be ", to_string(set));
+    FI_CHECK(set.has(t.dtype()), ValueError, name, ".dtype is ", flashinfer::name(t.dtype()), ", but must be ",
+             to_string(set));
   }
   /// f32, `experts` numbers or one.
   void factor(const char* name, const std::optional<TensorView>& t, int64_t experts) const {
     if (!t) return;
     dtype(name, *t, DType::kF32);
-    FI_CHECK(t->numel() == 1 || (t->rank() == 1 && t->size(0) == experts), ValueError, op, ": ", name, " is ",
-             to_string(*t), ", but must be [", experts, "] or one number");
+    FI_CHECK(t->numel() == 1 || (t->rank() == 1 && t->size(0) == experts), ValueError, name, " is ", to_string(*t),
+             ", but must be [", experts, "] or one number");
   }
   void rows(const char* name, const std::optional<TensorView>& t, int64_t experts, int64_t n) const {
     if (!t) return;
@@ -36,15 +33,15 @@ struct Check {
     shape(name, *t, {experts, n});
   }
   void bytes(const char* name, const TensorView& t, int64_t want, const std::string& why) const {
-    FI_CHECK(t.numel() == want && t.is_contiguous(), ValueError, op, ": ", name, " is ", to_string(t), ", but must be ",
-             want, " scales, contiguous (", why, ")");
+    FI_CHECK(t.numel() == want && t.is_contiguous(), ValueError, name, " is ", to_string(t), ", but must be ", want,
+             " scales, contiguous (", why, ")");
   }
   void given(const char* name, const std::optional<TensorView>& t, bool wanted, const char* why) const {
-    FI_CHECK(t.has_value() == wanted, ValueError, op, ": ", name, " is ", t ? "given" : "None", ", but ", why);
+    FI_CHECK(t.has_value() == wanted, ValueError, name, " is ", t ? "given" : "None", ", but ", why);
   }
   template <class T>
   void refused(const char* name, const std::optional<T>& t) const {
-    FI_CHECK(!t, NotImplementedError, op, ": ", name, " is given, but is not implemented");
+    FI_CHECK(!t, NotImplementedError, name, " is given, but is not implemented");
   }
 };
 
@@ -52,44 +49,41 @@ template <class B>
 void check_extents(const Check& c, const B& a) {
   FI_CHECK(a.num_experts > 0 && a.local_num_experts > 0 && a.local_expert_offset >= 0 &&
                a.local_expert_offset + a.local_num_experts <= a.num_experts,
-           ValueError, c.op, ": local_expert_offset is ", a.local_expert_offset, " and local_num_experts ",
-           a.local_num_experts, ", but they must lie within num_experts, ", a.num_experts);
-  FI_CHECK(a.top_k >= 1 && a.top_k <= a.num_experts, ValueError, c.op, ": top_k is ", a.top_k, ", but must be in [1, ",
+           ValueError, "local_expert_offset is ", a.local_expert_offset, " and local_num_experts ", a.local_num_experts,
+           ", but they must lie within num_experts, ", a.num_experts);
+  FI_CHECK(a.top_k >= 1 && a.top_k <= a.num_experts, ValueError, "top_k is ", a.top_k, ", but must be in [1, ",
            a.num_experts, "] (num_experts)");
-  FI_CHECK(a.intermediate_size > 0, ValueError, c.op, ": intermediate_size is ", a.intermediate_size,
-           ", but must be positive");
+  FI_CHECK(a.intermediate_size > 0, ValueError, "intermediate_size is ", a.intermediate_size, ", but must be positive");
   const int64_t kind = a.activation_type;
-  FI_CHECK(kind >= 0 && kind <= 12 && kind != 11, ValueError, c.op, ": activation_type is ", kind,
+  FI_CHECK(kind >= 0 && kind <= 12 && kind != 11, ValueError, "activation_type is ", kind,
            ", but must be an ActivationType");
-  FI_CHECK(kind != 12, ValueError, c.op,
-           ": activation_type is 12, ClampedRelu2, but this op has no argument for its limit");
+  FI_CHECK(kind != 12, ValueError, "activation_type is 12, ClampedRelu2, but this op has no argument for its limit");
   const bool swiglu = kind == 3 || kind == 5, situ = kind == 10;
   const auto parameter = [&](const char* name, const std::optional<TensorView>& t, bool has, const char* whose) {
     if (!t) return;
-    FI_CHECK(has, ValueError, c.op, ": ", name, " is given, but belongs to ", whose, "; activation_type is ", kind);
+    FI_CHECK(has, ValueError, name, " is given, but belongs to ", whose, "; activation_type is ", kind);
     c.dtype(name, *t, DType::kF32);
     c.shape(name, *t, {experts_of(a)});
     for (int64_t e = 0; situ && t->device() == kCpu && e < t->size(0); ++e)
-      FI_CHECK(number(*t, e) > 0 && std::isfinite(number(*t, e)), ValueError, c.op, ": ", name, "[", e, "] is ",
-               number(*t, e), ", but must be finite and positive for Situ");
+      FI_CHECK(number(*t, e) > 0 && std::isfinite(number(*t, e)), ValueError, name, "[", e, "] is ", number(*t, e),
+               ", but must be finite and positive for Situ");
   };
   parameter("gemm1_alpha", a.gemm1_alpha, swiglu || situ, "Swiglu 3, SwigluBias 5 and Situ 10");
   parameter("gemm1_beta", a.gemm1_beta, swiglu || situ, "Swiglu 3, SwigluBias 5 and Situ 10");
   parameter("gemm1_clamp_limit", a.gemm1_clamp_limit, swiglu || situ || kind == 7,
             "Swiglu 3, SwigluBias 5, SwigluStep 7 and Situ 10");
   const auto full = [&](const char* name, const std::optional<int64_t>& t, int64_t size) {
-    FI_CHECK(!t || *t == size, NotImplementedError, c.op, ": ", name, " is ", *t, ", but only the full size, ", size,
+    FI_CHECK(!t || *t == size, NotImplementedError, name, " is ", *t, ", but only the full size, ", size,
              ", is implemented");
   };
   full("valid_hidden_size", a.valid_hidden_size, hidden_of(a));
   full("valid_intermediate_size", a.valid_intermediate_size, a.intermediate_size);
   const int64_t shared = shared_of(a);
   constexpr bool kShares = B::kFormat == MoeFormat::kFp8Block || B::kFormat == MoeFormat::kFp4Block;
-  FI_CHECK(shared == 0 || kShares, ValueError, c.op, ": num_fused_shared_experts is ", shared,
-           ", but this format has none");
+  FI_CHECK(shared == 0 || kShares, ValueError, "num_fused_shared_experts is ", shared, ", but this format has none");
   FI_CHECK(
       shared == 0 || (shared > 0 && a.local_num_experts == a.num_experts && (B::kGiven || a.routing_method_type == 2)),
-      ValueError, c.op, ": num_fused_shared_experts is ", shared,
+      ValueError, "num_fused_shared_experts is ", shared,
       ", but shared experts need DeepSeekV3 routing and all experts here (local_num_experts is ", a.local_num_experts,
       " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
   full("hidden_states_scale_layout", a.hidden_states_scale_layout, 2);
@@ -98,8 +92,8 @@ void check_extents(const Check& c, const B& a) {
     c.dtype("per_token_scale", *a.per_token_scale, DType::kF32);
     c.shape("per_token_scale", *a.per_token_scale, {a.hidden_states.size(0)});
   }
-  FI_CHECK(a.fp8_quantization_type == 1 || a.fp8_quantization_type == 2, ValueError, c.op,
-           ": fp8_quantization_type is ", a.fp8_quantization_type, ", but must be DeepSeekFp8 (1) or MxFp8 (2)");
+  FI_CHECK(a.fp8_quantization_type == 1 || a.fp8_quantization_type == 2, ValueError, "fp8_quantization_type is ",
+           a.fp8_quantization_type, ", but must be DeepSeekFp8 (1) or MxFp8 (2)");
 }
 
 template <class B>
@@ -114,17 +108,17 @@ void check_weight(const Check& c, const B& a, bool first, const TensorView& w, c
           kFp8             ? DTypeSet(DType::kF8E4M3)
           : four_bits<B>() ? DTypeSet(DType::kU8) | DType::kF4E2M1x2
                            : DTypeSet(DType::kBF16));
-  FI_CHECK(a.weight_layout == 0 || (a.weight_layout == 2 && !mx(a)), ValueError, c.op, ": weight_layout is ",
-           a.weight_layout, ", but must be MajorK (0)", mx(a) ? "" : " or BlockMajorK (2)");
+  FI_CHECK(a.weight_layout == 0 || (a.weight_layout == 2 && !mx(a)), ValueError, "weight_layout is ", a.weight_layout,
+           ", but must be MajorK (0)", mx(a) ? "" : " or BlockMajorK (2)");
   const int64_t block = a.weight_layout == 2 ? 128 / w.item_size() : 0,
                 step = deepseek(a) ? 128 : std::max<int64_t>(weight_block(a), 1);
-  FI_CHECK(k % std::max(block, step) == 0, ValueError, c.op, ": rows of ", name, " have ", k,
+  FI_CHECK(k % std::max(block, step) == 0, ValueError, "rows of ", name, " have ", k,
            " elements, but must have a multiple of ", std::max(block, step));
   if (block)
     c.shape(name, w, {e, k / block, n, block});
   else
     c.shape(name, w, {e, n, four_bits<B>() ? k / 2 : k});
-  FI_CHECK(!shuffled(a) || n % 32 == 0, ValueError, c.op, ": ", name, " has ", n,
+  FI_CHECK(!shuffled(a) || n % 32 == 0, ValueError, name, " has ", n,
            " rows, but shuffled weights have a multiple of 32");
   if (deepseek(a)) {
     c.dtype(scale_name, *scale, DType::kF32);
@@ -170,13 +164,13 @@ template <class B>
 void check_routing_arguments(const Check& c, const B& a) {
   const int64_t t = a.hidden_states.size(0);
   if (a.routing_replay_out)
-    FI_CHECK(a.routing_replay_out->size(0) >= t && a.routing_replay_out->size(1) == a.top_k, ValueError, c.op,
-             ": routing_replay_out is ", to_string(*a.routing_replay_out), ", but must be [", t, " or more, ", a.top_k,
+    FI_CHECK(a.routing_replay_out->size(0) >= t && a.routing_replay_out->size(1) == a.top_k, ValueError,
+             "routing_replay_out is ", to_string(*a.routing_replay_out), ", but must be [", t, " or more, ", a.top_k,
              "]");
   if constexpr (!B::kGiven) {
     c.shape("routing_logits", a.routing_logits, {t, a.num_experts});
     if (a.routing_bias) c.shape("routing_bias", *a.routing_bias, {a.num_experts});
-    check_routing(c.op, routing_of(a));
+    check_routing(routing_of(a));
   } else {
     c.given("routing_bias", a.routing_bias, false, "the routing is given");
     c.dtype("topk_ids", a.topk_ids.first, DType::kI32);
@@ -188,15 +182,15 @@ void check_routing_arguments(const Check& c, const B& a) {
     if (a.hidden_states.device() != kCpu) return;
     const Routed r = given_routing(a.topk_ids, t, a.top_k);
     for (size_t i = 0; i < r.ids.size(); ++i)
-      FI_CHECK(r.ids[i] >= -1 && r.ids[i] < a.num_experts, ValueError, c.op, ": topk_ids[",
-               static_cast<int64_t>(i) / a.top_k, "][", static_cast<int64_t>(i) % a.top_k, "] names expert ", r.ids[i],
-               ", but must name one of ", a.num_experts, ", or -1: none");
+      FI_CHECK(r.ids[i] >= -1 && r.ids[i] < a.num_experts, ValueError, "topk_ids[", static_cast<int64_t>(i) / a.top_k,
+               "][", static_cast<int64_t>(i) % a.top_k, "] names expert ", r.ids[i], ", but must name one of ",
+               a.num_experts, ", or -1: none");
   }
 }
 
 template <class B>
-void check(const char* op, const B& a) {
-  const Check c{op};
+void check(const B& a) {
+  const Check c;
   check_extents(c, a);
   constexpr bool kPerChannel = B::kFormat == MoeFormat::kFp8PerChannel,
                  kPerTensor = B::kFormat == MoeFormat::kFp8PerTensor;
@@ -230,13 +224,12 @@ void check(const char* op, const B& a) {
   c.factor("output1_scale_gate_scalar", a.output1_scale_gate_scalar, e);
   c.factor("output2_scale_scalar", a.output2_scale_scalar, e);
   check_hidden(c, a);
-  FI_CHECK(a.do_finalize || !a.output, ValueError, op, ": output is given, but do_finalize is False");
-  FI_CHECK(!a.use_routing_scales_on_input || kPerTensor || kPerChannel, ValueError, op,
-           ": use_routing_scales_on_input is True, but this format has none");
+  FI_CHECK(a.do_finalize || !a.output, ValueError, "output is given, but do_finalize is False");
+  FI_CHECK(!a.use_routing_scales_on_input || kPerTensor || kPerChannel, ValueError,
+           "use_routing_scales_on_input is True, but this format has none");
   if (a.hidden_states.device() == kCpu && a.output1_scale_gate_scalar)
     for (int64_t i = 0; i < a.output1_scale_gate_scalar->numel(); ++i)
-      FI_CHECK(number(*a.output1_scale_gate_scalar, i) != 0, ValueError, op, ": output1_scale_gate_scalar[", i,
-               "] is 0");
+      FI_CHECK(number(*a.output1_scale_gate_scalar, i) != 0, ValueError, "output1_scale_gate_scalar[", i, "] is 0");
   check_routing_arguments(c, a);
 }
 

@@ -12,7 +12,7 @@ constexpr const char* kName = "cutlass_fused_moe_workspace_size";
 
 void validate(const Size& a) {
   const auto positive = [](const char* name, int64_t v, int64_t least) {
-    FI_CHECK(v >= least, ValueError, kName, ": ", name, " is ", v, ", but must be at least ", least);
+    FI_CHECK(v >= least, ValueError, name, " is ", v, ", but must be at least ", least);
   };
   positive("max_num_tokens", a.max_num_tokens, 0);
   positive("hidden_size", a.hidden_size, 1);
@@ -20,17 +20,17 @@ void validate(const Size& a) {
   positive("num_experts_total", a.num_experts_total, 1);
   positive("top_k", a.top_k, 1);
   const auto rank = [](const char* size_name, int64_t size, const char* name, int64_t rank) {
-    FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, kName, ": ", name, " is ", rank,
-             ", but must be in [0, ", size, ") (", size_name, ")");
+    FI_CHECK(size >= 1 && rank >= 0 && rank < size, ValueError, name, " is ", rank, ", but must be in [0, ", size,
+             ") (", size_name, ")");
   };
   rank("tp_size", a.tp_size, "tp_rank", a.tp_rank);
   rank("ep_size", a.ep_size, "ep_rank", a.ep_rank);
-  FI_CHECK(a.num_experts_total % a.ep_size == 0, ValueError, kName, ": num_experts_total is ", a.num_experts_total,
+  FI_CHECK(a.num_experts_total % a.ep_size == 0, ValueError, "num_experts_total is ", a.num_experts_total,
            ", but must be a multiple of ep_size, ", a.ep_size);
-  FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError, kName,
-           ": activation_type is ", a.activation_type, ", but must be an ActivationType");
+  FI_CHECK(a.activation_type >= 0 && a.activation_type <= 12 && a.activation_type != 11, ValueError,
+           "activation_type is ", a.activation_type, ", but must be an ActivationType");
   const auto missing = [](bool set, const char* name) {
-    FI_CHECK(!set, NotImplementedError, kName, ": ", name, " is True, but is not implemented");
+    FI_CHECK(!set, NotImplementedError, name, " is True, but is not implemented");
   };
   missing(a.min_latency_mode, "min_latency_mode");
   missing(a.use_packed_weights, "use_packed_weights");
@@ -78,8 +78,7 @@ constexpr op::Field fields[] = {
     op::attr<&Size::backend>("backend", op::backends("cutlass:cuda|cake:cuda")),
     op::result<&Size::bytes>("bytes", "1", DType::kI64, op::as_numbers),
 };
-op::Refusal never(const Size&) { return {}; }
-constexpr op::Candidate candidates[] = {op::candidate<never, compute>("cpu"), op::reference<compute>()};
+constexpr op::Candidate candidates[] = {op::host<compute>(), op::reference<compute>()};
 constexpr op::Case kCases[] = {
     {"bf16",
      "max_num_tokens=64 hidden_size=2048 intermediate_size=1024 num_experts_total=64 top_k=8 x_dtype=bfloat16 "

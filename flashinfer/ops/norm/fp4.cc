@@ -76,48 +76,43 @@ DType linear_dtype(const Add& a) {
 // ---- checks ----
 template <class B>
 void check_input(const B& a) {
-  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, kName<B>, ": input has rank ", a.input.rank(), " (",
+  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "input has rank ", a.input.rank(), " (",
            to_string(a.input), "), but must be [rows, d] or [rows, heads, d]");
-  FI_CHECK(a.eps >= 0, ValueError, kName<B>, ": eps is ", a.eps, ", but must be at least 0");
-  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, kName<B>,
-           ": weight.dtype is ", name(a.weight.dtype()), ", but must be ", name(a.input.dtype()),
-           " (as input) or float32");
+  FI_CHECK(a.eps >= 0, ValueError, "eps is ", a.eps, ", but must be at least 0");
+  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, "weight.dtype is ",
+           name(a.weight.dtype()), ", but must be ", name(a.input.dtype()), " (as input) or float32");
 }
 template <class B>
 void validate_fp4(const B& a) {
   check_input(a);
-  FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, kName<B>, ": block_size is ", a.block_size,
+  FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, "block_size is ", a.block_size,
            ", but must be 16 or 32");
-  FI_CHECK(!a.scale_format || *a.scale_format == "e4m3" || *a.scale_format == "ue8m0", ValueError, kName<B>,
-           ": scale_format is '", *a.scale_format, "', but must be 'e4m3' or 'ue8m0'");
-  FI_CHECK(a.input.size(-1) >= 64, ValueError, kName<B>, ": the last dimension is ", a.input.size(-1),
-           ", but must be at least 64");
-  ops::check_columns(kName<B>, a.input.size(-1), a.block_size);
-  FI_CHECK(!a.global_scale || !power(a), ValueError, kName<B>,
-           ": global_scale is given, but scales of 'ue8m0' have none");
-  if (a.global_scale) ops::global_scale(kName<B>, "global_scale", *a.global_scale);
+  FI_CHECK(!a.scale_format || *a.scale_format == "e4m3" || *a.scale_format == "ue8m0", ValueError, "scale_format is '",
+           *a.scale_format, "', but must be 'e4m3' or 'ue8m0'");
+  FI_CHECK(a.input.size(-1) >= 64, ValueError, "the last dimension is ", a.input.size(-1), ", but must be at least 64");
+  ops::check_columns(a.input.size(-1), a.block_size);
+  FI_CHECK(!a.global_scale || !power(a), ValueError, "global_scale is given, but scales of 'ue8m0' have none");
+  if (a.global_scale) ops::global_scale("global_scale", *a.global_scale);
   if constexpr (std::is_same_v<B, Add>)
-    FI_CHECK(!a.block_scale_unswizzled || a.output_both_sf_layouts, ValueError, kName<B>,
-             ": block_scale_unswizzled is given, but output_both_sf_layouts is False");
+    FI_CHECK(!a.block_scale_unswizzled || a.output_both_sf_layouts, ValueError,
+             "block_scale_unswizzled is given, but output_both_sf_layouts is False");
 }
 bool is_fp4(const Silu& a) { return a.out && a.out->dtype() == DType::kF4E2M1x2; }
 void validate_silu(const Silu& a) {
-  FI_CHECK(a.input.rank() == 2, ValueError, kName<Silu>, ": input is ", to_string(a.input), ", but must be [rows, d]");
+  FI_CHECK(a.input.rank() == 2, ValueError, "input is ", to_string(a.input), ", but must be [rows, d]");
   check_input(a);
   if (!a.out) return;
   const DType t = a.out->dtype();
-  FI_CHECK(t == a.input.dtype() || t == DType::kF8E4M3 || t == DType::kF4E2M1x2, ValueError, kName<Silu>,
-           ": out.dtype is ", name(t), ", but must be ", name(a.input.dtype()),
-           " (as input), float8_e4m3fn or float4_e2m1fn_x2");
+  FI_CHECK(t == a.input.dtype() || t == DType::kF8E4M3 || t == DType::kF4E2M1x2, ValueError, "out.dtype is ", name(t),
+           ", but must be ", name(a.input.dtype()), " (as input), float8_e4m3fn or float4_e2m1fn_x2");
   if (!is_fp4(a)) return;
-  ops::check_columns(kName<Silu>, a.input.size(1), 16);
+  ops::check_columns(a.input.size(1), 16);
   if (!a.block_scale) return;
   const TensorView& s = *a.block_scale;
-  FI_CHECK(s.rank() == 2 && s.size(0) == a.input.size(0) && s.size(1) == a.input.size(1) / 16, ValueError, kName<Silu>,
-           ": block_scale shape mismatch: ", to_string(s), ", but must be [", a.input.size(0), ", ",
-           a.input.size(1) / 16, "]");
-  FI_CHECK(s.dtype() == DType::kF8E4M3, ValueError, kName<Silu>, ": block_scale must be float8_e4m3fn, but is ",
-           name(s.dtype()));
+  FI_CHECK(s.rank() == 2 && s.size(0) == a.input.size(0) && s.size(1) == a.input.size(1) / 16, ValueError,
+           "block_scale shape mismatch: ", to_string(s), ", but must be [", a.input.size(0), ", ", a.input.size(1) / 16,
+           "]");
+  FI_CHECK(s.dtype() == DType::kF8E4M3, ValueError, "block_scale must be float8_e4m3fn, but is ", name(s.dtype()));
 }
 
 // ---- launches ----
@@ -244,7 +239,6 @@ op::Cost cost_silu(const Silu& a) {
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   if constexpr (std::is_same_v<B, Silu>)
     if (!is_fp4(a)) return jit::cpu_kernel<kSilu>(plain_config(a)).refusal;
   return jit::cpu_kernel<kFp4>(config_of(a)).refusal;

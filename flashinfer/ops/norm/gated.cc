@@ -73,23 +73,21 @@ void launch(const B& a) {
 }
 
 // ---- checks ----
-void check_eps(const char* op, const char* name, double eps) {
-  FI_CHECK(eps >= 0, ValueError, op, ": ", name, " is ", eps, ", but must be at least 0");
+void check_eps(const char* name, double eps) {
+  FI_CHECK(eps >= 0, ValueError, name, " is ", eps, ", but must be at least 0");
 }
 void validate_sigmoid(const Sigmoid& a) {
   FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "rmsnorm_sigmoid_gate: input is ",
            to_string(a.input), ", but must be [rows, d] or [rows, heads, d]");
-  check_eps("rmsnorm_sigmoid_gate", "eps", a.eps);
+  check_eps("eps", a.eps);
 }
-void validate_residual(const Residual& a) { check_eps("gated_residual_rmsnorm", "eps", a.eps); }
+void validate_residual(const Residual& a) { check_eps("eps", a.eps); }
 void validate_next(const Next& a) {
-  constexpr const char* kName = "gated_residual_next_rmsnorm";
-  check_eps(kName, "post_eps", a.post_eps);
-  check_eps(kName, "next_eps", a.next_eps);
+  check_eps("post_eps", a.post_eps);
+  check_eps("next_eps", a.next_eps);
   const TensorView* t = a.alpha.tensor();
-  FI_CHECK(!t || (t->rank() == 1 && t->size(0) == a.branch.size(1) && t->stride(0) == 1), ValueError, kName,
-           ": alpha is ", t ? to_string(*t) : "", ", but must be a number or float32[", a.branch.size(1),
-           "] (from branch.shape[1])");
+  FI_CHECK(!t || (t->rank() == 1 && t->size(0) == a.branch.size(1) && t->stride(0) == 1), ValueError, "alpha is ",
+           t ? to_string(*t) : "", ", but must be a number or float32[", a.branch.size(1), "] (from branch.shape[1])");
 }
 
 // ---- references ----
@@ -155,7 +153,6 @@ op::Cost cost(const B& a) {
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<kGated>(config_of(a)).refusal;
 }
 

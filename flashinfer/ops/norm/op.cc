@@ -34,26 +34,17 @@ NormConfig config_of(const FusedAddRmsNorm& a) {
 LayerNormConfig config_of(const LayerNorm& a) { return {.dtype = a.input.dtype()}; }
 
 template <class Block>
-void check_input(const char* name, const Block& a) {
-  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, name, ": input has rank ", a.input.rank(), " (",
+void check_input(const Block& a) {
+  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "input has rank ", a.input.rank(), " (",
            to_string(a.input), "), but must be [rows, d] or [rows, heads, d]");
-  FI_CHECK(a.eps >= 0, ValueError, name, ": eps is ", a.eps, ", but must be at least 0");
+  FI_CHECK(a.eps >= 0, ValueError, "eps is ", a.eps, ", but must be at least 0");
 }
 template <class Block>
-void check_weight(const char* op, const Block& a) {
-  check_input(op, a);
-  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, op, ": weight.dtype is ",
+void check_weight(const Block& a) {
+  check_input(a);
+  FI_CHECK(a.weight.dtype() == a.input.dtype() || a.weight.dtype() == DType::kF32, ValueError, "weight.dtype is ",
            name(a.weight.dtype()), ", but must be ", name(a.input.dtype()), " (as input) or float32");
 }
-template <int kGemma>
-void validate_rms(const RmsNorm& a) {
-  check_weight(kGemma ? "gemma_rmsnorm" : "rmsnorm", a);
-}
-template <int kGemma>
-void validate_fused(const FusedAddRmsNorm& a) {
-  check_weight(kGemma ? "gemma_fused_add_rmsnorm" : "fused_add_rmsnorm", a);
-}
-void validate_layernorm(const LayerNorm& a) { check_input("layernorm", a); }
 
 /// `streams`: tensors of input's size that move.
 template <int kStreams, class Block>
@@ -61,18 +52,6 @@ op::Cost cost(const Block& a) {
   const double n = static_cast<double>(a.input.numel());
   return {.bytes = kStreams * n * static_cast<double>(a.input.item_size()), .flops = 4 * n};
 }
-
-template <int kGemma>
-op::Refusal refuse_rms(const RmsNorm& a);
-template <int kGemma>
-op::Refusal refuse_fused(const FusedAddRmsNorm& a);
-op::Refusal refuse_layer(const LayerNorm& a);
-
-template <int kGemma>
-op::Refusal refuse_rms_cuda(const RmsNorm& a);
-template <int kGemma>
-op::Refusal refuse_fused_cuda(const FusedAddRmsNorm& a);
-op::Refusal refuse_layer_cuda(const LayerNorm& a);
 
 NormParams params_of(const RmsNorm& a) {
   NormParams p = ops::norm::params_of(a.input, *a.out, a.eps, 2);
@@ -93,42 +72,31 @@ NormParams params_of(const LayerNorm& a) {
   return p;
 }
 
-template <int kGemma>
-void launch_rms(const RmsNorm& a) {
+template <const jit::Kernel& K, class Block, class Config>
+op::Prepared prepare_cpu(const Block& a, const Config& config) {
   const NormParams p = params_of(a);
-  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+  return ops::prepare_rows<K>(config, p, p.rows, p.rows_per_task);
 }
-template <int kGemma>
-void launch_fused(const FusedAddRmsNorm& a) {
-  const NormParams p = params_of(a);
-  ops::run_rows(jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).fn, p, p.rows, p.rows_per_task);
+template <int kGemma, class Block>
+op::Prepared prepare_rms(const Block& a) {
+  return prepare_cpu<kRmsNorm>(a, config_of<kGemma>(a));
 }
-void launch_layer(const LayerNorm& a) {
-  const NormParams p = params_of(a);
-  ops::run_rows(jit::cpu_kernel<kLayerNorm>(config_of(a)).fn, p, p.rows, p.rows_per_task);
-}
+op::Prepared prepare_layer(const LayerNorm& a) { return prepare_cpu<kLayerNorm>(a, config_of(a)); }
 
-/// For all blocks alike; `config` is that of the CPU kernel: dtypes and kind.
-template <const jit::Kernel& K, class Config, class Block>
-op::Refusal refuse_cuda(const op::Op& op, const Config& config, const Block& a) {
-  return ops::refuse_cuda<K>(op, &a, [&] { return cuda::norm_config(config, params_of(a)); });
-}
-template <const jit::Kernel& K, class Config, class Block>
-void launch_cuda(const Config& config, const Block& a, bool pdl) {
+/// `config` is that of the CPU kernel: dtypes and kind.
+template <const jit::Kernel& K, class Block, class Config>
+op::Prepared prepare_cuda(const Block& a, const Config& config, const op::Call& call, bool pdl) {
   const NormParams p = params_of(a);
-  if (p.d == 0) return;
   const auto c = cuda::norm_config(config, p);
-  ops::launch_cuda<K>(c, p, a.input.device(), cuda::norm_launch(c, p, pdl));
+  return ops::prepare_cuda<K>(c, p, call.device, p.d ? cuda::norm_launch(c, p, pdl) : ops::kNoBlocks);
 }
-template <int kGemma>
-void launch_rms_cuda(const RmsNorm& a) {
-  launch_cuda<kRmsNormCuda>(config_of<kGemma>(a), a, ops::wants_pdl(a.enable_pdl));
+template <int kGemma, class Block>
+op::Prepared prepare_rms_cuda(const Block& a, const op::Call& call) {
+  return prepare_cuda<kRmsNormCuda>(a, config_of<kGemma>(a), call, ops::wants_pdl(a.enable_pdl));
 }
-template <int kGemma>
-void launch_fused_cuda(const FusedAddRmsNorm& a) {
-  launch_cuda<kRmsNormCuda>(config_of<kGemma>(a), a, ops::wants_pdl(a.enable_pdl));
+op::Prepared prepare_layer_cuda(const LayerNorm& a, const op::Call& call) {
+  return prepare_cuda<kLayerNormCuda>(a, config_of(a), call, true);
 }
-void launch_layer_cuda(const LayerNorm& a) { launch_cuda<kLayerNormCuda>(config_of(a), a, true); }
 
 template <int kGemma>
 void reference_rms(const RmsNorm& a) {
@@ -161,69 +129,39 @@ constexpr op::Field layer_fields[] = {
     op::attr<&LayerNorm::eps>("eps"),
     op::result<&LayerNorm::out>("out", "... d", op::same_as("input"), op::may_alias("input")),
 };
-constexpr op::Candidate rms_candidates[] = {op::candidate<refuse_rms_cuda<0>, launch_rms_cuda<0>>("cuda"),
-                                            op::candidate<refuse_rms<0>, launch_rms<0>>("cpu"),
-                                            op::reference<reference_rms<0>>()};
-constexpr op::Candidate gemma_rms_candidates[] = {op::candidate<refuse_rms_cuda<1>, launch_rms_cuda<1>>("cuda"),
-                                                  op::candidate<refuse_rms<1>, launch_rms<1>>("cpu"),
-                                                  op::reference<reference_rms<1>>()};
-constexpr op::Candidate fused_candidates[] = {op::candidate<refuse_fused_cuda<0>, launch_fused_cuda<0>>("cuda"),
-                                              op::candidate<refuse_fused<0>, launch_fused<0>>("cpu"),
-                                              op::reference<reference_fused<0>>()};
-constexpr op::Candidate gemma_fused_candidates[] = {op::candidate<refuse_fused_cuda<1>, launch_fused_cuda<1>>("cuda"),
-                                                    op::candidate<refuse_fused<1>, launch_fused<1>>("cpu"),
-                                                    op::reference<reference_fused<1>>()};
-constexpr op::Candidate layer_candidates[] = {op::candidate<refuse_layer_cuda, launch_layer_cuda>("cuda"),
-                                              op::candidate<refuse_layer, launch_layer>("cpu"),
+template <int kGemma>
+constexpr op::Candidate rms_candidates[] = {op::cuda<prepare_rms_cuda<kGemma, RmsNorm>>(),
+                                            op::cpu<prepare_rms<kGemma, RmsNorm>>(),
+                                            op::reference<reference_rms<kGemma>>()};
+template <int kGemma>
+constexpr op::Candidate fused_candidates[] = {op::cuda<prepare_rms_cuda<kGemma, FusedAddRmsNorm>>(),
+                                              op::cpu<prepare_rms<kGemma, FusedAddRmsNorm>>(),
+                                              op::reference<reference_fused<kGemma>>()};
+constexpr op::Candidate layer_candidates[] = {op::cuda<prepare_layer_cuda>(), op::cpu<prepare_layer>(),
                                               op::reference<reference_layer>()};
 
-constinit const op::Op rmsnorm_op = op::define<RmsNorm, validate_rms<0>, cost<2, RmsNorm>>(
+constinit const op::Op rmsnorm_op = op::define<RmsNorm, check_weight<RmsNorm>, cost<2, RmsNorm>>(
     "rmsnorm", "flashinfer.norm", "Root mean square normalisation: input / sqrt(mean(input^2) + eps) * weight.",
-    rms_fields, rms_candidates, ops::norm::rmsnorm_cases);
-constinit const op::Op gemma_rmsnorm_op = op::define<RmsNorm, validate_rms<1>, cost<2, RmsNorm>>(
+    rms_fields, rms_candidates<0>, ops::norm::rmsnorm_cases);
+constinit const op::Op gemma_rmsnorm_op = op::define<RmsNorm, check_weight<RmsNorm>, cost<2, RmsNorm>>(
     "gemma_rmsnorm", "flashinfer.norm",
     "Gemma's root mean square normalisation: input / sqrt(mean(input^2) + eps) * (1 + weight).", rms_fields,
-    gemma_rms_candidates, ops::norm::gemma_rmsnorm_cases);
-constinit const op::Op fused_add_rmsnorm_op = op::define<FusedAddRmsNorm, validate_fused<0>, cost<4, FusedAddRmsNorm>>(
+    rms_candidates<1>, ops::norm::gemma_rmsnorm_cases);
+constinit const op::Op fused_add_rmsnorm_op = op::define<FusedAddRmsNorm, check_weight<FusedAddRmsNorm>,
+                                                         cost<4, FusedAddRmsNorm>>(
     "fused_add_rmsnorm", "flashinfer.norm",
     "residual += input, then input = rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * weight.",
-    fused_fields, fused_candidates, ops::norm::fused_add_rmsnorm_cases);
+    fused_fields, fused_candidates<0>, ops::norm::fused_add_rmsnorm_cases);
 constinit const op::Op gemma_fused_add_rmsnorm_op =
-    op::define<FusedAddRmsNorm, validate_fused<1>, cost<4, FusedAddRmsNorm>>(
+    op::define<FusedAddRmsNorm, check_weight<FusedAddRmsNorm>, cost<4, FusedAddRmsNorm>>(
         "gemma_fused_add_rmsnorm", "flashinfer.norm",
         "residual += input, then input = Gemma rmsnorm of the sum before its rounding: sum / sqrt(mean(sum^2) + eps) * "
         "(1 + weight).",
-        fused_fields, gemma_fused_candidates, ops::norm::gemma_fused_add_rmsnorm_cases);
-constinit const op::Op layernorm_op = op::define<LayerNorm, validate_layernorm, cost<2, LayerNorm>>(
+        fused_fields, fused_candidates<1>, ops::norm::gemma_fused_add_rmsnorm_cases);
+constinit const op::Op layernorm_op = op::define<LayerNorm, check_input<LayerNorm>, cost<2, LayerNorm>>(
     "layernorm", "flashinfer.norm",
     "Layer normalisation: (input - mean) / sqrt(var + eps) * gemma + beta, population variance.", layer_fields,
     layer_candidates, ops::norm::layernorm_cases);
-
-template <int kGemma>
-op::Refusal refuse_rms(const RmsNorm& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(kGemma ? gemma_rmsnorm_op : rmsnorm_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).refusal;
-}
-template <int kGemma>
-op::Refusal refuse_fused(const FusedAddRmsNorm& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(kGemma ? gemma_fused_add_rmsnorm_op : fused_add_rmsnorm_op, &a); !r.empty())
-    return r;
-  return jit::cpu_kernel<kRmsNorm>(config_of<kGemma>(a)).refusal;
-}
-op::Refusal refuse_layer(const LayerNorm& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(layernorm_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kLayerNorm>(config_of(a)).refusal;
-}
-
-template <int kGemma>
-op::Refusal refuse_rms_cuda(const RmsNorm& a) {
-  return refuse_cuda<kRmsNormCuda>(kGemma ? gemma_rmsnorm_op : rmsnorm_op, config_of<kGemma>(a), a);
-}
-template <int kGemma>
-op::Refusal refuse_fused_cuda(const FusedAddRmsNorm& a) {
-  return refuse_cuda<kRmsNormCuda>(kGemma ? gemma_fused_add_rmsnorm_op : fused_add_rmsnorm_op, config_of<kGemma>(a), a);
-}
-op::Refusal refuse_layer_cuda(const LayerNorm& a) { return refuse_cuda<kLayerNormCuda>(layernorm_op, config_of(a), a); }
 
 constexpr const op::Op* kOps[] = {&rmsnorm_op,
                                   &gemma_rmsnorm_op,

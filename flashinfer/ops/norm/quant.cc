@@ -44,44 +44,40 @@ float scale_of(const op::ScalarOrTensor& s) {
   return s.tensor() ? s.tensor()->data_as<float>()[0] : static_cast<float>(s.number());
 }
 
-void check_scale(const char* op, const op::ScalarOrTensor& s) {
+void check_scale(const op::ScalarOrTensor& s) {
   if (const TensorView* t = s.tensor()) {
-    FI_CHECK(t->numel() == 1, ValueError, op, ": scale must be a scalar tensor, but is ", to_string(*t));
-    FI_CHECK(t->dtype() == DType::kF32, ValueError, op, ": scale.dtype is ", name(t->dtype()), ", but must be float32");
+    FI_CHECK(t->numel() == 1, ValueError, "scale must be a scalar tensor, but is ", to_string(*t));
+    FI_CHECK(t->dtype() == DType::kF32, ValueError, "scale.dtype is ", name(t->dtype()), ", but must be float32");
     if (t->device() != kCpu) return;
   }
   const float v = scale_of(s);
-  FI_CHECK(v != 0 && std::isfinite(v), ValueError, op, ": scale is ", v, ", but must be a finite number other than 0");
+  FI_CHECK(v != 0 && std::isfinite(v), ValueError, "scale is ", v, ", but must be a finite number other than 0");
 }
-void check_eps(const char* op, double eps) {
-  FI_CHECK(eps >= 0, ValueError, op, ": eps is ", eps, ", but must be at least 0");
-}
-void check_weight(const char* op, const TensorView& weight, const TensorView& input) {
-  FI_CHECK(weight.dtype() == input.dtype() || weight.dtype() == DType::kF32, ValueError, op, ": weight.dtype is ",
+void check_eps(double eps) { FI_CHECK(eps >= 0, ValueError, "eps is ", eps, ", but must be at least 0"); }
+void check_weight(const TensorView& weight, const TensorView& input) {
+  FI_CHECK(weight.dtype() == input.dtype() || weight.dtype() == DType::kF32, ValueError, "weight.dtype is ",
            name(weight.dtype()), ", but must be ", name(input.dtype()), " (as input) or float32");
 }
 template <class B>
 void validate_rms(const B& a) {
-  check_eps(kName<B>, a.eps);
-  check_weight(kName<B>, a.weight, a.input);
-  check_scale(kName<B>, a.scale);
+  check_eps(a.eps);
+  check_weight(a.weight, a.input);
+  check_scale(a.scale);
 }
 void validate_layer(const Layer& a) {
-  FI_CHECK(a.input.dtype() == DType::kBF16, RuntimeError, kName<Layer>, ": input must be bfloat16, but is ",
-           name(a.input.dtype()));
-  FI_CHECK(a.input.is_contiguous(), RuntimeError, kName<Layer>, ": input must be contiguous, but is ",
-           to_string(a.input));
-  check_eps(kName<Layer>, a.eps);
-  check_scale(kName<Layer>, a.scale);
+  FI_CHECK(a.input.dtype() == DType::kBF16, RuntimeError, "input must be bfloat16, but is ", name(a.input.dtype()));
+  FI_CHECK(a.input.is_contiguous(), RuntimeError, "input must be contiguous, but is ", to_string(a.input));
+  check_eps(a.eps);
+  check_scale(a.scale);
 }
 void validate_blocks(const Blocks& a) {
-  check_eps(kName<Blocks>, a.eps);
-  check_weight(kName<Blocks>, a.weight, a.input);
+  check_eps(a.eps);
+  check_weight(a.weight, a.input);
   const int64_t d = a.input.size(1), n = a.input.size(0), step = d <= 8192 ? 256 : 512;
-  FI_CHECK(d % step == 0 && d <= 16384, ValueError, kName<Blocks>, ": input.shape[1] is ", d,
+  FI_CHECK(d % step == 0 && d <= 16384, ValueError, "input.shape[1] is ", d,
            ", but must be a multiple of 256 up to 8192 or a multiple of 512 up to 16384");
-  FI_CHECK(a.block_scale.size(0) == d / 128 && a.block_scale.size(1) == sf_round_up(n, 4), ValueError, kName<Blocks>,
-           ": block_scale is ", to_string(a.block_scale), ", but must be [", d / 128, ", ", sf_round_up(n, 4),
+  FI_CHECK(a.block_scale.size(0) == d / 128 && a.block_scale.size(1) == sf_round_up(n, 4), ValueError,
+           "block_scale is ", to_string(a.block_scale), ", but must be [", d / 128, ", ", sf_round_up(n, 4),
            "] (d / 128, rows rounded up to 4)");
 }
 
@@ -181,7 +177,6 @@ op::Cost cost(const B& a) {
 }
 template <const op::Op& O, const jit::Kernel& K, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<K>(config_of(a)).refusal;
 }
 

@@ -18,18 +18,17 @@ struct Planes {
   ops::KvPlanes data, scale;
 };
 template <class Block>
-Planes planes_of(const char* op, const Block& a) {
-  return {ops::kv_planes(op, a.paged_kv_cache, a.kv_layout),
-          ops::kv_planes(op, a.kv_cache_sf, a.kv_layout, "kv_cache_sf")};
+Planes planes_of(const Block& a) {
+  return {ops::kv_planes(a.paged_kv_cache, a.kv_layout), ops::kv_planes(a.kv_cache_sf, a.kv_layout, "kv_cache_sf")};
 }
 template <class Block>
-Planes check_planes(const char* op, const Block& a) {
-  const Planes p = planes_of(op, a);
+Planes check_planes(const Block& a) {
+  const Planes p = planes_of(a);
   for (const auto& [x, data, scale, who] : {std::tuple(&a.append_key, &p.data.k, &p.scale.k, "append_key"),
                                             std::tuple(&a.append_value, &p.data.v, &p.scale.v, "append_value")}) {
-    FI_CHECK(x->size(1) == data->heads, ValueError, op, ": ", who, ".shape[1] is ", x->size(1),
-             ", but paged_kv_cache has ", data->heads, " heads");
-    ops::check_nvfp4_plane(op, "paged_kv_cache", *data, "kv_cache_sf", *scale, x->size(2));
+    FI_CHECK(x->size(1) == data->heads, ValueError, who, ".shape[1] is ", x->size(1), ", but paged_kv_cache has ",
+             data->heads, " heads");
+    ops::check_nvfp4_plane("paged_kv_cache", *data, "kv_cache_sf", *scale, x->size(2));
   }
   return p;
 }
@@ -50,37 +49,36 @@ void launch(const TensorView& x, Nvfp4Params& p, const std::vector<int64_t>& slo
 }
 
 void validate_append(const Nvfp4AppendPagedKvCache& a) {
-  const Planes p = check_planes(kAppend, a);
-  ops::nvfp4_global(kAppend, "k_scale", a.k_scale, ErrorKind::kRuntimeError);
-  ops::nvfp4_global(kAppend, "v_scale", a.v_scale, ErrorKind::kRuntimeError);
-  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
-  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages,
-                    p.data.k.page_size);
+  const Planes p = check_planes(a);
+  ops::nvfp4_global("k_scale", a.k_scale, ErrorKind::kRuntimeError);
+  ops::nvfp4_global("v_scale", a.v_scale, ErrorKind::kRuntimeError);
+  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages, p.data.k.page_size);
 }
 void launch_append(const Nvfp4AppendPagedKvCache& a) {
-  const Planes c = planes_of(kAppend, a);
+  const Planes c = planes_of(a);
   Nvfp4Params p{};
   p.tensor[0] = tensor_of(a.append_key, c.data.k, c.scale.k, a.k_scale);
   p.tensor[1] = tensor_of(a.append_value, c.data.v, c.scale.v, a.v_scale);
-  launch(a.append_key, p,
-         ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.data.k.pages,
-                           c.data.k.page_size));
+  launch(
+      a.append_key, p,
+      ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.data.k.pages, c.data.k.page_size));
 }
 
 double scale_of(const op::ScalarOrTensor& s) { return s.tensor() ? ref::load_element(*s.tensor(), 0) : s.number(); }
 void validate_slots(const Nvfp4AppendWithSlotMapping& a) {
-  check_planes(kSlots, a);
+  check_planes(a);
   for (const auto& [s, who] : {std::pair(&a.k_scale, "k_scale"), std::pair(&a.v_scale, "v_scale")}) {
     if (const TensorView* t = s->tensor())
-      FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, kSlots, ": ", who, " is ", to_string(*t),
+      FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, who, " is ", to_string(*t),
                ", but must be a number or one f32");
-    ops::nvfp4_global(kSlots, who, scale_of(*s), ErrorKind::kRuntimeError);
+    ops::nvfp4_global(who, scale_of(*s), ErrorKind::kRuntimeError);
   }
   const int64_t n = a.slot_mapping.size(0), rows = a.append_key.size(0);
-  FI_CHECK(rows >= n, ValueError, kSlots, ": append_key.shape[0] is ", rows, ", but slot_mapping has ", n, " tokens");
+  FI_CHECK(rows >= n, ValueError, "append_key.shape[0] is ", rows, ", but slot_mapping has ", n, " tokens");
 }
 void launch_slots(const Nvfp4AppendWithSlotMapping& a) {
-  const Planes c = planes_of(kSlots, a);
+  const Planes c = planes_of(a);
   const int64_t pool = c.data.k.pages * c.data.k.page_size;
   std::vector<int64_t> slots(static_cast<size_t>(a.slot_mapping.size(0)));
   for (size_t t = 0; t < slots.size(); ++t) {
@@ -95,12 +93,12 @@ void launch_slots(const Nvfp4AppendWithSlotMapping& a) {
 
 void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   const int64_t pages = a.ckv_cache.size(0), page_size = a.ckv_cache.size(1);
-  ops::check_nvfp4_plane(kMla, "ckv_cache", ops::kv_plane(a.ckv_cache.unsqueeze(2), true), "ckv_sf_cache",
+  ops::check_nvfp4_plane("ckv_cache", ops::kv_plane(a.ckv_cache.unsqueeze(2), true), "ckv_sf_cache",
                          ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true), a.append_ckv.size(1));
-  ops::nvfp4_global(kMla, "ckv_scale", a.ckv_scale, ErrorKind::kValueError);
-  ops::nvfp4_global(kMla, "kpe_scale", a.kpe_scale, ErrorKind::kValueError);
-  ops::check_page_table(kMla, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
-  ops::check_append(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size);
+  ops::nvfp4_global("ckv_scale", a.ckv_scale, ErrorKind::kValueError);
+  ops::nvfp4_global("kpe_scale", a.kpe_scale, ErrorKind::kValueError);
+  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size);
 }
 void launch_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true),
@@ -111,9 +109,8 @@ void launch_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   p.fp8_to = ops::token_rows(ops::kv_plane(a.kpe_cache.unsqueeze(2), true));
   p.fp8_dim = a.append_kpe.size(1);
   p.fp8_factor = 1.0f / static_cast<float>(a.kpe_scale);
-  launch(
-      a.append_ckv, p,
-      ops::append_slots(kMla, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
+  launch(a.append_ckv, p,
+         ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
 }
 
 #define FI_PAGE_TABLE(B)                                                      \
@@ -162,7 +159,6 @@ constexpr op::Field mla_fields[] = {op::in<&Mla::append_ckv>("append_ckv", "nnz 
 
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   DType t;
   if constexpr (requires { a.append_key; })
     t = a.append_key.dtype();

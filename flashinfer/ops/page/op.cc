@@ -22,22 +22,22 @@ inline constexpr jit::Kernel kAppendCuda{"flashinfer/ops/page/kernels/cuda/page.
                                          "flashinfer::AppendParams"};
 
 void validate_append(const AppendPagedKvCache& a) {
-  const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
+  const ops::KvPlanes kv = ops::kv_planes(a.paged_kv_cache, a.kv_layout);
   for (const auto& [plane, from, who] :
        {std::tuple(&kv.k, &a.append_key, "append_key"), std::tuple(&kv.v, &a.append_value, "append_value")}) {
-    FI_CHECK(from->dtype() == plane->dtype, ValueError, kAppend, ": ", who, ".dtype is ", name(from->dtype()),
+    FI_CHECK(from->dtype() == plane->dtype, ValueError, who, ".dtype is ", name(from->dtype()),
              ", but paged_kv_cache.dtype is ", name(plane->dtype),
              ": elements are copied as they are, convert (and scale) first");
-    FI_CHECK(from->size(1) == plane->heads, ValueError, kAppend, ": ", who, ".shape[1] is ", from->size(1),
+    FI_CHECK(from->size(1) == plane->heads, ValueError, who, ".shape[1] is ", from->size(1),
              ", but paged_kv_cache has ", plane->heads, " heads");
-    FI_CHECK(from->size(2) == plane->dim, ValueError, kAppend, ": ", who, ".shape[2] is ", from->size(2),
+    FI_CHECK(from->size(2) == plane->dim, ValueError, who, ".shape[2] is ", from->size(2),
              ", but paged_kv_cache has a head dim of ", plane->dim);
   }
   // On a GPU the host cannot look at them without waiting for the stream: the kernel leaves out tokens whose page is
   // not in the pool.
   if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
-  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
-  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size);
+  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size);
 }
 
 /// Copies a token's heads; heads that are neighbours on both sides in one piece.
@@ -54,7 +54,7 @@ void copy_heads(const ops::RowCopy& copy, const TensorView& from, int64_t token,
 }
 
 void launch_append(const AppendPagedKvCache& a) {
-  const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
+  const ops::KvPlanes kv = ops::kv_planes(a.paged_kv_cache, a.kv_layout);
   const int64_t n = a.append_key.size(0), page_size = kv.k.page_size;
   const ops::RowCopy copy(a.append_key.nbytes() + a.append_value.nbytes());
   auto append = [&](int64_t t) {
@@ -82,7 +82,7 @@ AppendPlane plane_of(const TensorView& from, const ops::KvPlane& to) {
           from.stride(1), to.stride_page, to.stride_n, to.stride_h};
 }
 AppendParams append_params(const AppendPagedKvCache& a) {
-  const ops::KvPlanes kv = ops::kv_planes(kAppend, a.paged_kv_cache, a.kv_layout);
+  const ops::KvPlanes kv = ops::kv_planes(a.paged_kv_cache, a.kv_layout);
   return {{plane_of(a.append_key, kv.k), plane_of(a.append_value, kv.v)},
           indices_of(a.batch_indices),
           indices_of(a.positions),
@@ -109,17 +109,16 @@ op::Cost cost_append(const AppendPagedKvCache& a) {
 constexpr const char* kPositions = "get_batch_indices_positions";
 
 void validate_positions(const GetBatchIndicesPositions& a) {
-  const int64_t total = op::check_indptr(kPositions, "append_indptr", a.append_indptr);
-  FI_CHECK(total <= std::numeric_limits<int32_t>::max(), ValueError, kPositions, ": append_indptr[-1] is ", total,
+  const int64_t total = op::check_indptr("append_indptr", a.append_indptr);
+  FI_CHECK(total <= std::numeric_limits<int32_t>::max(), ValueError, "append_indptr[-1] is ", total,
            ", but positions are int32");
-  FI_CHECK(a.nnz >= total, ValueError, kPositions, ": nnz is ", a.nnz, ", but append_indptr[-1] is ", total,
+  FI_CHECK(a.nnz >= total, ValueError, "nnz is ", a.nnz, ", but append_indptr[-1] is ", total,
            ": there is no room for every new token");
-  op::check_index_range(kPositions, "seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(),
-                        "lengths are int32");
+  op::check_index_range("seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(), "lengths are int32");
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t appended = op::index_at(a.append_indptr, b + 1) - op::index_at(a.append_indptr, b);
-    FI_CHECK(appended <= op::index_at(a.seq_lens, b), ValueError, kPositions, ": seq_lens[", b, "] is ",
-             op::index_at(a.seq_lens, b), ", but append_indptr gives request ", b, " ", appended, " new tokens");
+    FI_CHECK(appended <= op::index_at(a.seq_lens, b), ValueError, "seq_lens[", b, "] is ", op::index_at(a.seq_lens, b),
+             ", but append_indptr gives request ", b, " ", appended, " new tokens");
   }
 }
 void launch_positions(const GetBatchIndicesPositions& a) {
@@ -140,11 +139,11 @@ void launch_positions(const GetBatchIndicesPositions& a) {
 constexpr const char* kSeqLens = "get_seq_lens";
 
 void validate_seq_lens(const GetSeqLens& a) {
-  const int64_t pages = op::check_indptr(kSeqLens, "kv_indptr", a.kv_indptr);
-  FI_CHECK(a.page_size >= 1, ValueError, kSeqLens, ": page_size is ", a.page_size, ", but must be at least 1");
-  FI_CHECK(pages <= std::numeric_limits<int32_t>::max() / a.page_size, ValueError, kSeqLens, ": ", pages, " pages of ",
-           a.page_size, " tokens are more than an int32 length holds");
-  op::check_index_range(kSeqLens, "kv_last_page_len", a.kv_last_page_len, 0, a.page_size + 1, "0..page_size");
+  const int64_t pages = op::check_indptr("kv_indptr", a.kv_indptr);
+  FI_CHECK(a.page_size >= 1, ValueError, "page_size is ", a.page_size, ", but must be at least 1");
+  FI_CHECK(pages <= std::numeric_limits<int32_t>::max() / a.page_size, ValueError, pages, " pages of ", a.page_size,
+           " tokens are more than an int32 length holds");
+  op::check_index_range("kv_last_page_len", a.kv_last_page_len, 0, a.page_size + 1, "0..page_size");
 }
 void launch_seq_lens(const GetSeqLens& a) {
   int32_t* out = a.out->data_as<int32_t>();
@@ -180,17 +179,12 @@ constexpr op::Field seq_lens_fields[] = {
     op::result<&GetSeqLens::out>("out", "b", DType::kI32),
 };
 
-op::Refusal refuse_append(const AppendPagedKvCache& a);
 op::Refusal refuse_append_cuda(const AppendPagedKvCache& a);
-op::Refusal refuse_positions(const GetBatchIndicesPositions& a);
-op::Refusal refuse_seq_lens(const GetSeqLens& a);
 constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append_cuda, launch_append_cuda>("cuda"),
-                                               op::candidate<refuse_append, launch_append>("cpu"),
-                                               op::reference<ref::append_paged_kv_cache>()};
-constexpr op::Candidate positions_candidates[] = {op::candidate<refuse_positions, launch_positions>("cpu"),
+                                               op::cpu<launch_append>(), op::reference<ref::append_paged_kv_cache>()};
+constexpr op::Candidate positions_candidates[] = {op::cpu<launch_positions>(),
                                                   op::reference<ref::get_batch_indices_positions>()};
-constexpr op::Candidate seq_lens_candidates[] = {op::candidate<refuse_seq_lens, launch_seq_lens>("cpu"),
-                                                 op::reference<ref::get_seq_lens>()};
+constexpr op::Candidate seq_lens_candidates[] = {op::cpu<launch_seq_lens>(), op::reference<ref::get_seq_lens>()};
 
 constinit const op::Op append_op = op::define<AppendPagedKvCache, validate_append, cost_append>(
     kAppend, "flashinfer.page", "Copies new keys and values to their slots of a paged cache.", append_fields,
@@ -202,12 +196,9 @@ constinit const op::Op seq_lens_op =
     op::define<GetSeqLens, validate_seq_lens>(kSeqLens, "flashinfer.page", "Lengths of requests from their page table.",
                                               seq_lens_fields, seq_lens_candidates, ops::page::seq_lens_cases);
 
-op::Refusal refuse_append(const AppendPagedKvCache& a) { return op::refuse_unless_cpu(append_op, &a); }
 op::Refusal refuse_append_cuda(const AppendPagedKvCache& a) {
   return ops::refuse_cuda<kAppendCuda>(append_op, &a, [&] { return append_config(a, append_params(a)); });
 }
-op::Refusal refuse_positions(const GetBatchIndicesPositions& a) { return op::refuse_unless_cpu(positions_op, &a); }
-op::Refusal refuse_seq_lens(const GetSeqLens& a) { return op::refuse_unless_cpu(seq_lens_op, &a); }
 
 constexpr const op::Op* kOps[] = {&append_op,
                                   &positions_op,

@@ -14,7 +14,7 @@ constexpr const char *kInit = "BatchPODWithPagedKVCacheWrapper.__init__",
                      *kPlan = "BatchPODWithPagedKVCacheWrapper.plan", *kRun = "BatchPODWithPagedKVCacheWrapper.run";
 
 void launch_init(const BatchPodInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   PlanList l;
   l.kv_layout = a.kv_layout;
   a.self->set(std::move(l));
@@ -25,21 +25,20 @@ void launch_plan(const BatchPodPlan& a) {
   l.num_qo_heads = a.num_qo_heads, l.num_kv_heads = a.num_kv_heads;
   l.head_dim_qk = l.head_dim_vo = a.head_dim, l.page_size = a.page_size;
   l.q_data_type = a.q_data_type, l.o_data_type = ops::default_output(a.q_data_type);
-  l.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
-  set_options(l, {.op = kPlan,
-                  .window_left = a.window_left,
+  l.kv_data_type = type_without_scales(a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
+  set_options(l, {.window_left = a.window_left,
                   .pos_encoding_mode = a.pos_encoding_mode,
                   .sm_scale = a.sm_scale,
                   .logits_soft_cap = {},
                   .rope_scale = a.rope_scale,
                   .rope_theta = a.rope_theta});
   Plan p = l, d = l;
-  set_page_table(p, kPlan, {"kv_indptr_p", "kv_indices_p", "last_page_len_p"}, a.kv_indptr_p, a.kv_indices_p,
+  set_page_table(p, {"kv_indptr_p", "kv_indices_p", "last_page_len_p"}, a.kv_indptr_p, a.kv_indices_p,
                  a.last_page_len_p);
-  set_page_table(d, kPlan, {"kv_indptr_d", "kv_indices_d", "last_page_len_d"}, a.kv_indptr_d, a.kv_indices_d,
+  set_page_table(d, {"kv_indptr_d", "kv_indices_d", "last_page_len_d"}, a.kv_indptr_d, a.kv_indices_d,
                  a.last_page_len_d);
-  set_rows(p, kPlan, "qo_indptr_p", a.qo_indptr_p);
-  set_rows(d, kPlan, "qo_indptr_d", a.qo_indptr_d);
+  set_rows(p, "qo_indptr_p", a.qo_indptr_p);
+  set_rows(d, "qo_indptr_d", a.qo_indptr_d);
   set_work(p);
   set_work(d);
   l.plans = {std::move(p), std::move(d)};
@@ -55,14 +54,14 @@ Plan prefill_half(const BatchPodRun& a, const Plans& plans) {
   const Tensor mask = a.custom_mask_p ? host_readable(*a.custom_mask_p) : Tensor();
   const Tensor packed = a.packed_custom_mask_p ? host_readable(*a.packed_custom_mask_p) : Tensor();
   const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
-  set_mask(p, kRun, view(mask), view(packed));
+  set_mask(p, view(mask), view(packed));
   set_work(p);
   return p;
 }
 Call call_of(const BatchPodRun& a, const TensorView& q, const op::PagedKv& kv, const std::optional<TensorView>& out,
              const std::optional<TensorView>& lse) {
   Call c;
-  c.q = q, c.kv = cache_planes(kRun, kv, a.self->as<PlanList>().kv_layout);
+  c.q = q, c.kv = cache_planes(kv, a.self->as<PlanList>().kv_layout);
   if (out) c.out = *out;
   if (lse) c.lse = &*lse;
   c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
@@ -70,46 +69,41 @@ Call call_of(const BatchPodRun& a, const TensorView& q, const op::PagedKv& kv, c
 }
 void check_half(const Plan& p, const TensorView& q, const op::PagedKv& cache, const char* k, const char* v,
                 const char* indices) {
-  const Planes kv = cache_planes(kRun, cache, p.kv_layout);
-  FI_CHECK(kv.k.dtype != DType::kF4E2M1x2, NotImplementedError, kRun,
-           ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
-  check_run(kRun, p, q, kv, k, v);
-  check_pool(kRun, p, kv, indices);
+  const Planes kv = cache_planes(cache, p.kv_layout);
+  FI_CHECK(kv.k.dtype != DType::kF4E2M1x2, NotImplementedError,
+           "an NVFP4 cache is not supported: run() takes no kv_cache_sf");
+  check_run(p, q, kv, k, v);
+  check_pool(p, kv, indices);
 }
 void validate_run(const BatchPodRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   check_half(plans[0], a.q_p, a.paged_kv_cache_p, "paged_kv_cache_p (K)", "paged_kv_cache_p (V)", "kv_indices_p");
   check_half(plans[1], a.q_d, a.paged_kv_cache_d, "paged_kv_cache_d (K)", "paged_kv_cache_d (V)", "kv_indices_d");
   if (a.custom_mask_p || a.packed_custom_mask_p) prefill_half(a, plans);
 }
 template <int kHalf>
 op::Shape out_shape(const BatchPodRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   return rows_heads_dim(plans[kHalf].nnz_qo, plans[kHalf].num_qo_heads, plans[kHalf].head_dim_vo);
 }
 template <int kHalf>
 op::Shape lse_shape(const BatchPodRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   return rows_heads(plans[kHalf].nnz_qo, plans[kHalf].num_qo_heads);
 }
 DType out_dtype(const BatchPodRun& a) { return ops::default_output(a.q_p.dtype()); }
 op::Cost cost(const BatchPodRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   const op::Cost p = cost_of(prefill_half(a, plans), a.q_p), d = cost_of(plans[1], a.q_d);
   return {p.bytes + d.bytes, p.flops + d.flops};
 }
-op::Refusal accept(const BatchPodInit&) { return {}; }
-op::Refusal refuse_plan(const BatchPodPlan& a) { return op::refuse_unless_cpu(batch_pod_plan_op, &a); }
 op::Refusal refuse_run(const BatchPodRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(batch_pod_run_op, &a); !r.empty()) return r;
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   if (op::Refusal r = refuse(prefill_half(a, plans), {}); !r.empty()) return r;
   return refuse(plans[1], {});
 }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const BatchPodPlan& a) { ops::with_host_arrays(batch_pod_plan_op, a, launch_plan); }
 op::Refusal refuse_run_cuda(const BatchPodRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   const Call p = call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p),
              d = call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d);
   if (op::Refusal r = refuse_cuda(batch_pod_run_op, &a, prefill_half(a, plans), p); !r.empty()) return r;
@@ -117,7 +111,7 @@ op::Refusal refuse_run_cuda(const BatchPodRun& a) {
 }
 template <auto Run>
 void both(const BatchPodRun& a) {
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   Run(prefill_half(a, plans), call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p));
   Run(plans[1], call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d));
 }
@@ -173,10 +167,8 @@ constexpr op::Field run_fields[] = {
     op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>,
                                     op::when<&BatchPodRun::return_lse>, op::joined),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BatchPodPlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
                                             op::candidate<refuse_run, both<run>>("cpu"),
                                             op::reference<both<run_reference>>()};

@@ -15,11 +15,11 @@ constexpr const char *kInit = "PODWithPagedKVCacheWrapper.__init__", *kPlan = "P
                      *kRun = "PODWithPagedKVCacheWrapper.run";
 
 void launch_init(const PodInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
-  set_variant(p, kInit, a);
-  set_graph(p, kInit, a.use_cuda_graph,
+  set_variant(p, a);
+  set_graph(p, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
                        GraphArgument{"paged_kv_indices_buffer", a.paged_kv_indices_buffer, &GraphBuffers::kv_indices},
                        GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer,
@@ -31,19 +31,18 @@ void launch_plan(const PodPlan& a) {
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.page_size;
   p.q_data_type = a.q_data_type, p.o_data_type = ops::default_output(a.q_data_type);
-  p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
-  set_options(p, {.op = kPlan,
-                  .window_left = a.window_left,
+  p.kv_data_type = type_without_scales(a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
+  set_options(p, {.window_left = a.window_left,
                   .pos_encoding_mode = a.pos_encoding_mode,
                   .sm_scale = a.sm_scale,
                   .logits_soft_cap = {},
                   .rope_scale = a.rope_scale,
                   .rope_theta = a.rope_theta});
-  set_page_table(p, kPlan, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
+  set_page_table(p, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
   p.nnz_qo = p.batch_size;
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b);
-  fill_graph_buffers(p, kPlan, &a.last_page_len);
+  fill_graph_buffers(p, &a.last_page_len);
   set_work(p);
   a.self->set(std::move(p));
   a.self->planned = true;
@@ -62,16 +61,16 @@ SinglePrefill prefill_half(const PodRun& a) {
 Plan prefill_plan(const PodRun& a) {
   const SinglePrefill s = prefill_half(a);
   Plan p = single_plan(s);
-  p.jit_args = plan_of(kRun, a.self).jit_args;
+  p.jit_args = plan_of(a.self).jit_args;
   if (p.jit_args.is_none()) return p;
-  check_variant(kRun, p);
+  check_variant(p);
   set_work(p);
   return p;
 }
 Call decode_half(const PodRun& a) {
   Call c;
   c.args = a.args;
-  c.q = a.q_d, c.kv = cache_planes(kRun, a.paged_kv_cache_d, a.self->as<Plan>().kv_layout);
+  c.q = a.q_d, c.kv = cache_planes(a.paged_kv_cache_d, a.self->as<Plan>().kv_layout);
   if (a.out_d) c.out = *a.out_d;
   if (a.lse_d) c.lse = &*a.lse_d;
   c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
@@ -80,13 +79,12 @@ Call decode_half(const PodRun& a) {
 /// An argument of run() that repeats the plan must say the same.
 template <class T>
 void same_as_plan(const char* name, bool given, const T& now, const T& then) {
-  FI_CHECK(!given || now == then, ValueError, kRun, ": ", name, " is ", now, ", but plan() was told ", then);
+  FI_CHECK(!given || now == then, ValueError, name, " is ", now, ", but plan() was told ", then);
 }
 void validate_run(const PodRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
-  throw_if_given(kRun, "custom_mask_d", a.custom_mask_d.has_value(), "one row a request sees all of its keys");
-  throw_if_given(kRun, "packed_custom_mask_d", a.packed_custom_mask_d.has_value(),
-                 "one row a request sees all of its keys");
+  const Plan& p = plan_of(a.self);
+  throw_if_given("custom_mask_d", a.custom_mask_d.has_value(), "one row a request sees all of its keys");
+  throw_if_given("packed_custom_mask_d", a.packed_custom_mask_d.has_value(), "one row a request sees all of its keys");
   same_as_plan("kv_layout_d", a.kv_layout_d != "NHD", a.kv_layout_d, p.kv_layout);
   same_as_plan("pos_encoding_mode_d", a.pos_encoding_mode_d != "NONE", a.pos_encoding_mode_d, p.pos_encoding_mode);
   same_as_plan("sm_scale_d", a.sm_scale_d.has_value(), a.sm_scale_d.value_or(0), p.sm_scale);
@@ -95,40 +93,35 @@ void validate_run(const PodRun& a) {
   same_as_plan("rope_theta_d", a.rope_theta_d.has_value(), a.rope_theta_d.value_or(0), p.rope_theta);
   FI_CHECK(
       cache_type(a.paged_kv_cache_d.first.dtype()) != DType::kF4E2M1x2 && cache_type(a.k_p.dtype()) != DType::kF4E2M1x2,
-      NotImplementedError, kRun, ": an NVFP4 cache is not supported: run() takes no kv_cache_sf");
+      NotImplementedError, "an NVFP4 cache is not supported: run() takes no kv_cache_sf");
   check_single(prefill_half(a));
   prefill_plan(a);
-  const Planes kv = cache_planes(kRun, a.paged_kv_cache_d, p.kv_layout);
-  check_run(kRun, p, a.q_d, kv, "paged_kv_cache_d (K)", "paged_kv_cache_d (V)");
-  check_pool(kRun, p, kv, "indices");
+  const Planes kv = cache_planes(a.paged_kv_cache_d, p.kv_layout);
+  check_run(p, a.q_d, kv, "paged_kv_cache_d (K)", "paged_kv_cache_d (V)");
+  check_pool(p, kv, "indices");
 }
 op::Shape out_p_shape(const PodRun& a) { return rows_heads_dim(a.q_p.size(0), a.q_p.size(1), a.v_p.size(2)); }
 op::Shape lse_p_shape(const PodRun& a) { return rows_heads(a.q_p.size(0), a.q_p.size(1)); }
 op::Shape out_d_shape(const PodRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 op::Shape lse_d_shape(const PodRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
 DType out_p_dtype(const PodRun& a) { return ops::default_output(a.q_p.dtype()); }
-DType out_d_dtype(const PodRun& a) { return plan_of(kRun, a.self).o_data_type; }
+DType out_d_dtype(const PodRun& a) { return plan_of(a.self).o_data_type; }
 op::Cost cost(const PodRun& a) {
-  const op::Cost d = cost_of(plan_of(kRun, a.self), a.q_d), p = cost_of(prefill_plan(a), a.q_p);
+  const op::Cost d = cost_of(plan_of(a.self), a.q_d), p = cost_of(prefill_plan(a), a.q_p);
   return {d.bytes + p.bytes, d.flops + p.flops};
 }
-op::Refusal accept(const PodInit&) { return {}; }
-op::Refusal refuse_plan(const PodPlan& a) { return op::refuse_unless_cpu(pod_plan_op, &a); }
 op::Refusal refuse_run(const PodRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(pod_run_op, &a); !r.empty()) return r;
   if (op::Refusal r = refuse(prefill_plan(a), {}); !r.empty()) return r;
-  return refuse(plan_of(kRun, a.self), decode_half(a));
+  return refuse(plan_of(a.self), decode_half(a));
 }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const PodPlan& a) { ops::with_host_arrays(pod_plan_op, a, launch_plan); }
 op::Refusal refuse_run_cuda(const PodRun& a) {
-  const Plan& d = plan_of(kRun, a.self);
+  const Plan& d = plan_of(a.self);
   const SinglePrefill p = prefill_half(a);
   const Call c = single_call(p);
   if (op::Refusal r = refuse_cuda(pod_run_op, &a, prefill_plan(a), c); !r.empty()) return r;
@@ -140,7 +133,7 @@ void both(const PodRun& a) {
   Call c = single_call(p);
   c.args = a.args;
   Run(prefill_plan(a), c);
-  Run(plan_of(kRun, a.self), decode_half(a));
+  Run(plan_of(a.self), decode_half(a));
 }
 
 constexpr op::Field init_fields[] = {
@@ -212,9 +205,8 @@ constexpr op::Field run_fields[] = {
     op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>,
                                op::joined),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<ops::accept_any<PodPlan>, launch_plan_from_device>("cuda"),
-                                             op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
                                             op::candidate<refuse_run, both<run>>("cpu"),
                                             op::reference<both<run_reference>>()};

@@ -42,9 +42,8 @@ void launch_packbits(const PackBits& a) {
 }
 
 void validate_segments(const SegmentPackBits& a) {
-  const int64_t last = op::check_indptr(kSegments, "indptr", a.indptr), n = a.x.size(0);
-  FI_CHECK(last == n, ValueError, kSegments, ": indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n,
-           " elements");
+  const int64_t last = op::check_indptr("indptr", a.indptr), n = a.x.size(0);
+  FI_CHECK(last == n, ValueError, "indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n, " elements");
 }
 void launch_segments(const SegmentPackBits& a) {
   const int64_t segments = a.indptr.size(0) - 1;
@@ -96,8 +95,6 @@ constinit const op::Op segments_op = op::define<SegmentPackBits, validate_segmen
 
 template <class B>
 op::Refusal refuse(const B& a) {
-  const op::Op& op = std::is_same_v<B, PackBits> ? packbits_op : segments_op;
-  if (op::Refusal r = op::refuse_unless_cpu(op, &a); !r.empty()) return r;
   return jit::cpu_kernel<kPack>(config_of(a.bitorder)).refusal;
 }
 

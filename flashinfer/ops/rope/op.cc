@@ -95,7 +95,7 @@ constexpr const char* base_name<ApplyRopeCosSinCache>() {
 
 template <class B>
 View view_of(const B& a) {
-  View v{.op = base_name<B>(), .in = {a.q, a.k}, .out = {a.q_rope.value_or(a.q), a.k_rope.value_or(a.k)}};
+  View v{.in = {a.q, a.k}, .out = {a.q_rope.value_or(a.q), a.k_rope.value_or(a.k)}};
   if constexpr (requires { a.pos_ids; }) {
     v.pos = &a.pos_ids;
   } else {
@@ -118,8 +118,7 @@ TensorView split_heads(const TensorView& t, int64_t d) {
 }
 View view_of(const ApplyRopeCosSinCache& a) {
   const int64_t d = a.head_size;
-  View v{.op = base_name<ApplyRopeCosSinCache>(),
-         .in = {split_heads(a.query, d), split_heads(a.key, d)},
+  View v{.in = {split_heads(a.query, d), split_heads(a.key, d)},
          .out = {split_heads(a.q_rope.value_or(a.query), d), split_heads(a.k_rope.value_or(a.key), d)}};
   v.pos = &a.positions;
   v.table = &a.cos_sin_cache;
@@ -130,40 +129,38 @@ View view_of(const ApplyRopeCosSinCache& a) {
 
 void check_rotary(const View& v) {
   const int64_t rd = v.spectrum.rd, d = v.d();
-  FI_CHECK(rd >= 2 && rd <= d && rd % 2 == 0, ValueError, v.op, ": rotary_dim is ", rd,
-           ", but must be even and in [2, ", d, "] (head_dim, from q.shape[2])");
-  FI_CHECK(v.spectrum.theta > 0, ValueError, v.op, ": rope_theta is ", v.spectrum.theta, ", but must be positive");
-  FI_CHECK(v.spectrum.scale > 0, ValueError, v.op, ": rope_scale is ", v.spectrum.scale, ", but must be positive");
+  FI_CHECK(rd >= 2 && rd <= d && rd % 2 == 0, ValueError, "rotary_dim is ", rd, ", but must be even and in [2, ", d,
+           "] (head_dim, from q.shape[2])");
+  FI_CHECK(v.spectrum.theta > 0, ValueError, "rope_theta is ", v.spectrum.theta, ", but must be positive");
+  FI_CHECK(v.spectrum.scale > 0, ValueError, "rope_scale is ", v.spectrum.scale, ", but must be positive");
 }
 template <class B>
 void validate(const B& a) {
   const View v = view_of(a);
   check_rotary(v);
   if constexpr (requires { a.low_freq_factor; })
-    FI_CHECK(a.high_freq_factor > a.low_freq_factor, ValueError, v.op, ": high_freq_factor is ", a.high_freq_factor,
+    FI_CHECK(a.high_freq_factor > a.low_freq_factor, ValueError, "high_freq_factor is ", a.high_freq_factor,
              ", but must be larger than low_freq_factor, ", a.low_freq_factor);
   if constexpr (requires { a.indptr; }) {
     if (a.indptr.device() != kCpu) return;
-    const int64_t last = op::check_indptr(v.op, "indptr", a.indptr);
-    FI_CHECK(last == a.q.size(0), ValueError, v.op, ": indptr[", a.indptr.size(0) - 1, "] is ", last, ", but q has ",
+    const int64_t last = op::check_indptr("indptr", a.indptr);
+    FI_CHECK(last == a.q.size(0), ValueError, "indptr[", a.indptr.size(0) - 1, "] is ", last, ", but q has ",
              a.q.size(0), " tokens");
   }
 }
 template <>
 void validate(const ApplyRopeCosSinCache& a) {
-  const char* op = base_name<ApplyRopeCosSinCache>();
   const int64_t d = a.head_size, rd = a.cos_sin_cache.size(1);
-  FI_CHECK(d > 0, ValueError, op, ": head_size is ", d, ", but must be positive");
-  FI_CHECK(d >= rd, RuntimeError, op, ": head_size is ", d, ", but must be at least rotary_dim, ", rd,
+  FI_CHECK(d > 0, ValueError, "head_size is ", d, ", but must be positive");
+  FI_CHECK(d >= rd, RuntimeError, "head_size is ", d, ", but must be at least rotary_dim, ", rd,
            " (from cos_sin_cache.shape[1])");
-  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, op, ": cos_sin_cache.shape[1] is ", rd,
-           ", but must be even and at least 2");
-  FI_CHECK(a.query.size(1) % d == 0, ValueError, op, ": query.shape[1] is ", a.query.size(1),
+  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, "cos_sin_cache.shape[1] is ", rd, ", but must be even and at least 2");
+  FI_CHECK(a.query.size(1) % d == 0, ValueError, "query.shape[1] is ", a.query.size(1),
            ", but must be a multiple of head_size, ", d);
-  FI_CHECK(a.key.size(1) % d == 0, ValueError, op, ": key.shape[1] is ", a.key.size(1),
+  FI_CHECK(a.key.size(1) % d == 0, ValueError, "key.shape[1] is ", a.key.size(1),
            ", but must be a multiple of head_size, ", d);
   if (a.positions.device() == kCpu)
-    op::check_index_range(op, "positions", a.positions, 0, a.cos_sin_cache.size(0), "rows of cos_sin_cache");
+    op::check_index_range("positions", a.positions, 0, a.cos_sin_cache.size(0), "rows of cos_sin_cache");
 }
 /// The _inplace forms take no memory for results.
 template <class B>
@@ -325,7 +322,6 @@ constexpr const op::Op* op_of() {
 }
 template <class B>
 op::Refusal refuse_cpu(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(*op_of<B>(), &a); !r.empty()) return r;
   return jit::cpu_kernel<kRope>(config_of(view_of(a))).refusal;
 }
 template <class B>

@@ -52,35 +52,33 @@ op::Shape k_nope_shape(const Plain& a) { return shape_like(a.k_nope, a.k_rope); 
 
 // ---- checks ----
 template <class B>
-void check_parts(const char* op, const B& a) {
+void check_parts(const B& a) {
   const int64_t n = a.q_rope.size(0), rd = a.cos_sin_cache.size(1);
-  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, op, ": cos_sin_cache.shape[1] is ", rd,
-           ", but must be even and at least 2");
-  FI_CHECK(a.k_rope.rank() == 2 || a.k_rope.rank() == 3, ValueError, op, ": k_rope has rank ", a.k_rope.rank(), " (",
+  FI_CHECK(rd >= 2 && rd % 2 == 0, ValueError, "cos_sin_cache.shape[1] is ", rd, ", but must be even and at least 2");
+  FI_CHECK(a.k_rope.rank() == 2 || a.k_rope.rank() == 3, ValueError, "k_rope has rank ", a.k_rope.rank(), " (",
            to_string(a.k_rope), "), but must be [n, rd] (one head for all, MLA) or [n, heads, rd]");
   for (const auto& [t, who] : {std::pair(&a.q_rope, "q_rope"), std::pair(&a.k_rope, "k_rope")})
-    FI_CHECK(t->size(-1) == rd, ValueError, op, ": ", who, ".shape[", t->rank() - 1, "] is ", t->size(-1),
+    FI_CHECK(t->size(-1) == rd, ValueError, who, ".shape[", t->rank() - 1, "] is ", t->size(-1),
              ", but cos_sin_cache has rows of ", rd, ": the rope part is rotated as a whole");
-  FI_CHECK(a.k_rope.size(0) == n, ValueError, op, ": k_rope.shape[0] is ", a.k_rope.size(0), ", but n is ", n,
+  FI_CHECK(a.k_rope.size(0) == n, ValueError, "k_rope.shape[0] is ", a.k_rope.size(0), ", but n is ", n,
            " (from q_rope.shape[0])");
   if (a.k_nope) {
-    FI_CHECK(a.k_nope->rank() == a.k_rope.rank(), ValueError, op, ": k_nope has rank ", a.k_nope->rank(),
+    FI_CHECK(a.k_nope->rank() == a.k_rope.rank(), ValueError, "k_nope has rank ", a.k_nope->rank(),
              ", but k_rope has rank ", a.k_rope.rank());
     for (int i = 0; i + 1 < a.k_rope.rank(); ++i)
-      FI_CHECK(a.k_nope->size(i) == a.k_rope.size(i), ValueError, op, ": k_nope.shape[", i, "] is ", a.k_nope->size(i),
+      FI_CHECK(a.k_nope->size(i) == a.k_rope.size(i), ValueError, "k_nope.shape[", i, "] is ", a.k_nope->size(i),
                ", but k_rope.shape[", i, "] is ", a.k_rope.size(i));
   }
   const DType to = out_dtype(a);
-  FI_CHECK(op::fp8.has(to), ValueError, op, ": quantize_dtype is ", name(to), ", but must be ", to_string(op::fp8));
+  FI_CHECK(op::fp8.has(to), ValueError, "quantize_dtype is ", name(to), ", but must be ", to_string(op::fp8));
   for (const auto& [v, who] :
        {std::pair(a.quant_scale_q, "quant_scale_q"), std::pair(a.quant_scale_kv, "quant_scale_kv")})
-    FI_CHECK(std::isfinite(static_cast<float>(v)), ValueError, op, ": ", who, " is ", v,
-             ", but must be a finite f32 number");
+    FI_CHECK(std::isfinite(static_cast<float>(v)), ValueError, who, " is ", v, ", but must be a finite f32 number");
 }
 template <const char* const& kOp>
 void validate_plain(const Plain& a) {
-  check_parts(kOp, a);
-  op::check_index_range(kOp, "pos_ids", a.pos_ids, 0, a.cos_sin_cache.size(0), "rows of cos_sin_cache");
+  check_parts(a);
+  op::check_index_range("pos_ids", a.pos_ids, 0, a.cos_sin_cache.size(0), "rows of cos_sin_cache");
 }
 
 /// Where K's rope part, its other part and V go. MLA: (rope, latent, none).
@@ -98,18 +96,17 @@ CachePlanes planes_of(const Append& a) {
   return p;
 }
 void check_width(const char* who, int64_t has, int64_t wants, const char* why) {
-  FI_CHECK(has == wants, ValueError, kAppend, ": ", who, " has rows of ", has, " elements, but must have ", wants, " (",
-           why, ")");
+  FI_CHECK(has == wants, ValueError, who, " has rows of ", has, " elements, but must have ", wants, " (", why, ")");
 }
 void check_cache(const Append& a) {
   const bool mla = a.k_rope.rank() == 2;
   const op::PagedKv& kv = a.paged_kv_cache;
-  FI_CHECK(!kv.stacked, ValueError, kAppend,
-           ": paged_kv_cache is one tensor, but must be a pair: ", mla ? "(latent, rope)" : "(K, V)");
+  FI_CHECK(!kv.stacked, ValueError,
+           "paged_kv_cache is one tensor, but must be a pair: ", mla ? "(latent, rope)" : "(K, V)");
   for (const auto& [t, i] : {std::pair(&kv.first, 0), std::pair(&kv.second, 1)}) {
-    FI_CHECK(t->rank() == (mla ? 3 : 4), ValueError, kAppend, ": paged_kv_cache[", i, "] has rank ", t->rank(), " (",
+    FI_CHECK(t->rank() == (mla ? 3 : 4), ValueError, "paged_kv_cache[", i, "] has rank ", t->rank(), " (",
              to_string(*t), "), but must have ", mla ? 3 : 4, " with k_rope of rank ", a.k_rope.rank());
-    FI_CHECK(t->dtype() == out_dtype(a), ValueError, kAppend, ": paged_kv_cache[", i, "].dtype is ", name(t->dtype()),
+    FI_CHECK(t->dtype() == out_dtype(a), ValueError, "paged_kv_cache[", i, "].dtype is ", name(t->dtype()),
              ", but quantize_dtype is ", name(out_dtype(a)));
   }
   FI_CHECK(a.v.has_value() != mla, ValueError, kAppend,
@@ -118,30 +115,30 @@ void check_cache(const Append& a) {
   const int64_t dk = a.k_nope ? a.k_nope->size(-1) : 0, rd = a.k_rope.size(-1);
   const CachePlanes p = planes_of(a);
   for (const ops::KvPlane* q : {&p.rope, mla ? &p.nope : &p.v}) {
-    FI_CHECK(q->page_size == a.page_size, ValueError, kAppend, ": page_size is ", a.page_size,
+    FI_CHECK(q->page_size == a.page_size, ValueError, "page_size is ", a.page_size,
              ", but paged_kv_cache has pages of ", q->page_size, " tokens");
-    FI_CHECK(q->pages == p.rope.pages, ValueError, kAppend, ": paged_kv_cache has ", kv.first.size(0),
-             " pages in one tensor and ", kv.second.size(0), " in the other");
-    FI_CHECK(mla || q->heads == a.k_rope.size(1), ValueError, kAppend, ": paged_kv_cache has ", q->heads,
+    FI_CHECK(q->pages == p.rope.pages, ValueError, "paged_kv_cache has ", kv.first.size(0), " pages in one tensor and ",
+             kv.second.size(0), " in the other");
+    FI_CHECK(mla || q->heads == a.k_rope.size(1), ValueError, "paged_kv_cache has ", q->heads,
              " heads, but k_rope has ", a.k_rope.size(1));
   }
   check_width("paged_kv_cache[0]", kv.first.size(-1), mla ? dk : rd + dk, mla ? "k_nope" : "k_rope, then k_nope");
   check_width("paged_kv_cache[1]", kv.second.size(-1), mla ? rd : a.v->size(-1), mla ? "k_rope" : "v");
   if (!mla)
     for (int i = 0; i < 2; ++i)
-      FI_CHECK(a.v->size(i) == a.k_rope.size(i), ValueError, kAppend, ": v.shape[", i, "] is ", a.v->size(i),
+      FI_CHECK(a.v->size(i) == a.k_rope.size(i), ValueError, "v.shape[", i, "] is ", a.v->size(i),
                ", but k_rope.shape[", i, "] is ", a.k_rope.size(i));
 }
 void validate_append(const Append& a) {
-  check_parts(kAppend, a);
+  check_parts(a);
   check_cache(a);
-  ops::check_page_table(kAppend, a.kv_indices, a.kv_indptr, nullptr, a.page_size);
-  ops::check_append(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, a.paged_kv_cache.first.size(0),
+  ops::check_page_table(a.kv_indices, a.kv_indptr, nullptr, a.page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, a.paged_kv_cache.first.size(0),
                     a.page_size);
   for (int64_t t = 0, most = a.cos_sin_cache.size(0); t < a.pos_ids.size(0); ++t) {
     const int64_t id = op::index_at(a.pos_ids, t);
-    FI_CHECK(op::index_at(a.batch_indices, t) < 0 || (id >= 0 && id < most), ValueError, kAppend, ": pos_ids[", t,
-             "] is ", id, ", but must be in [0, ", most, ") (rows of cos_sin_cache)");
+    FI_CHECK(op::index_at(a.batch_indices, t) < 0 || (id >= 0 && id < most), ValueError, "pos_ids[", t, "] is ", id,
+             ", but must be in [0, ", most, ") (rows of cos_sin_cache)");
   }
 }
 
@@ -189,7 +186,7 @@ void launch_plain(const Plain& a) {
 void launch_append(const Append& a) {
   const CachePlanes c = planes_of(a);
   const std::vector<int64_t> slots =
-      ops::append_slots(kAppend, {a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages, a.page_size);
+      ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages, a.page_size);
   RopeQuantizeParams p{};
   p.slot = slots.data();
   p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
@@ -209,7 +206,6 @@ op::Cost cost(const B& a) {
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<kQuantize>(config_of(a)).refusal;
 }
 

@@ -22,8 +22,8 @@ uint64_t used(const Block& a) {
 }
 void validate(const Block& a) {
   const int64_t v = a.draft_probs.size(2);
-  FI_CHECK(v > 0 && v <= INT32_MAX, ValueError, kName, ": draft_probs.shape[2] is ", v, ", but must be in [1, 2^31)");
-  check_seeds(kName, a.seed, a.offset, a.draft_probs.size(0));
+  FI_CHECK(v > 0 && v <= INT32_MAX, ValueError, "draft_probs.shape[2] is ", v, ", but must be in [1, 2^31)");
+  check_seeds(a.seed, a.offset, a.draft_probs.size(0));
 }
 SamplingConfig config_of(const Block& a) { return {.dtype = a.draft_probs.dtype()}; }
 SampleCudaConfig cuda_config(const Block& a) {
@@ -33,10 +33,7 @@ op::Refusal refuse_cuda(const Block& a) {
   op::Refusal r = ops::refuse_cuda<kChainCuda>(chain_op, &a, [&] { return cuda_config(a); });
   return r.empty() ? refuse_tokens(a.draft_probs, "draft_probs") : r;
 }
-op::Refusal refuse_cpu(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(chain_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kChain>(config_of(a)).refusal;
-}
+op::Refusal refuse_cpu(const Block& a) { return jit::cpu_kernel<kChain>(config_of(a)).refusal; }
 
 bool wide(const TensorView& t) { return t.dtype() == DType::kI64; }
 void counter(const std::optional<TensorView>& t, void*& data, int64_t& is_wide, int64_t& given) {

@@ -38,12 +38,12 @@ const TensorView& output_of(const B& a) {
 
 template <class B>
 void validate(const B& a) {
-  const char *op = op_of<B>().name, *name = kMask<B> ? "logits" : "probs";
-  check_rows(op, name, input_of(a), {}, false);
+  const char* name = kMask<B> ? "logits" : "probs";
+  check_rows(name, input_of(a), {}, false);
   if constexpr (kTopP<B>)
-    check_threshold(op, "top_p", a.top_p, a.probs.size(0), name);
+    check_threshold("top_p", a.top_p, a.probs.size(0), name);
   else
-    check_integer_threshold(op, "top_k", a.top_k, input_of(a).size(0), name);
+    check_integer_threshold("top_k", a.top_k, input_of(a).size(0), name);
 }
 
 template <class B>
@@ -81,7 +81,6 @@ void launch_cuda(const B& a) {
 
 template <class B>
 op::Refusal refuse_cpu(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(op_of<B>(), &a); !r.empty()) return r;
   return jit::cpu_kernel<kFilter>(SamplingConfig{.dtype = input_of(a).dtype()}).refusal;
 }
 

@@ -26,15 +26,13 @@ void prepare(B& a) {
 /// Whether the host can look at the value; what lies on a GPU only a kernel reads.
 inline bool readable(const op::ScalarOrTensor& v) { return !v.tensor() || v.tensor()->device() == kCpu; }
 /// A number, or one for each row of `what`; a threshold is not NaN.
-void check_length(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
-void check_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
-void check_integer_threshold(const char* op, const char* name, const op::ScalarOrTensor& v, int64_t rows,
-                             const char* what);
-void check_seeds(const char* op, const std::optional<op::ScalarOrTensor>& seed,
-                 const std::optional<op::ScalarOrTensor>& offset, int64_t rows);
+void check_length(const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
+void check_threshold(const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
+void check_integer_threshold(const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);
+void check_seeds(const std::optional<op::ScalarOrTensor>& seed, const std::optional<op::ScalarOrTensor>& offset,
+                 int64_t rows);
 /// The first tensor of a sampler: its extent, its indices, NaN.
-void check_rows(const char* op, const char* name, const TensorView& t, const std::optional<TensorView>& indices,
-                bool check_nan);
+void check_rows(const char* name, const TensorView& t, const std::optional<TensorView>& indices, bool check_nan);
 
 /// Numbers of a batch as an array: one, or one for each row.
 template <class T>

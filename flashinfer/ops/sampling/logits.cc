@@ -21,8 +21,8 @@ uint64_t used(const Block& a) {
   return static_cast<uint64_t>(outputs_of(a, a.logits)) * static_cast<uint64_t>(a.logits.size(1));
 }
 void validate(const Block& a) {
-  check_rows(kName, "logits", a.logits, a.indices, a.check_nan);
-  check_seeds(kName, a.seed, a.offset, outputs_of(a, a.logits));
+  check_rows("logits", a.logits, a.indices, a.check_nan);
+  check_seeds(a.seed, a.offset, outputs_of(a, a.logits));
 }
 SamplingConfig config_of(const Block& a) { return {.dtype = a.logits.dtype()}; }
 SampleCudaConfig cuda_config(const Block& a) { return cuda::sample_config(a.logits.dtype(), a.logits.size(1)); }
@@ -48,10 +48,7 @@ void launch_cuda(const Block& a) {
     ops::launch_cuda<kGumbelLastCuda>(kLast, p, a.logits.device(), cuda::gumbel_launch(kLast, p.rows, p.v, true));
 }
 
-op::Refusal refuse_cpu(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(sampling_from_logits_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kGumbel>(config_of(a)).refusal;
-}
+op::Refusal refuse_cpu(const Block& a) { return jit::cpu_kernel<kGumbel>(config_of(a)).refusal; }
 
 void launch_cpu(const Block& a) {
   const Randomness random = randomness(a, used(a));

@@ -50,18 +50,18 @@ uint64_t used(const B& a) {
 
 template <class B>
 void validate(const B& a) {
-  const char *op = kOp<B>.name, *name = Is<B>::logits ? "logits" : "probs";
+  const char* name = Is<B>::logits ? "logits" : "probs";
   const TensorView& in = input_of(a);
-  check_rows(op, name, in, a.indices, a.check_nan);
-  check_seeds(op, a.seed, a.offset, rows_of(a));
-  if constexpr (Is<B>::top_k) check_integer_threshold(op, "top_k", a.top_k, in.size(0), name);
-  if constexpr (Is<B>::top_p) check_threshold(op, "top_p", a.top_p, in.size(0), name);
+  check_rows(name, in, a.indices, a.check_nan);
+  check_seeds(a.seed, a.offset, rows_of(a));
+  if constexpr (Is<B>::top_k) check_integer_threshold("top_k", a.top_k, in.size(0), name);
+  if constexpr (Is<B>::top_p) check_threshold("top_p", a.top_p, in.size(0), name);
   if constexpr (Is<B>::min_p) {
-    check_threshold(op, "min_p", a.min_p, in.size(0), name);
+    check_threshold("min_p", a.min_p, in.size(0), name);
     if (!readable(a.min_p)) return;
     const Numbers<float> p = numbers<float>(a.min_p);
     for (int64_t i = 0; i < (p.stride ? in.size(0) : 1); ++i)
-      FI_CHECK(p.data[i] <= 1, ValueError, op, ": min_p is ", p.data[i], ", but must be at most 1");
+      FI_CHECK(p.data[i] <= 1, ValueError, "min_p is ", p.data[i], ", but must be at most 1");
   }
 }
 
@@ -106,7 +106,6 @@ void launch_cuda(const B& a) {
 
 template <class B>
 op::Refusal refuse_cpu(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(kOp<B>, &a); !r.empty()) return r;
   return jit::cpu_kernel<kSample>(SamplingConfig{.dtype = input_of(a).dtype()}).refusal;
 }
 

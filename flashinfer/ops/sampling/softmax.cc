@@ -20,7 +20,7 @@ SamplingConfig config_of(const Softmax& a) { return {.dtype = a.logits.dtype()};
 
 void validate(const Softmax& a) {
   if (!a.temperature) return;
-  ops::sampling::check_length("softmax", "temperature", *a.temperature, a.logits.size(0), "logits");
+  ops::sampling::check_length("temperature", *a.temperature, a.logits.size(0), "logits");
   const TensorView* t = a.temperature->tensor();
   if (!t)
     FI_CHECK(a.temperature->number() >= 0, ValueError, "softmax: temperature is ", a.temperature->number(),
@@ -123,10 +123,7 @@ namespace {
 op::Refusal refuse_cuda(const Softmax& a) {
   return ops::refuse_cuda<kSoftmaxCuda>(ops::sampling::softmax_op, &a, [&] { return cuda_config(a, cuda_params(a)); });
 }
-op::Refusal refuse_cpu(const Softmax& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(ops::sampling::softmax_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kSoftmax>(config_of(a)).refusal;
-}
+op::Refusal refuse_cpu(const Softmax& a) { return jit::cpu_kernel<kSoftmax>(config_of(a)).refusal; }
 }  // namespace
 
 Tensor softmax(const Softmax& a) { return op::call(ops::sampling::softmax_op, a); }

@@ -18,22 +18,22 @@ void validate_plan(const BlockSparsePlan& a) {
         std::pair("q2k_indices", &a.q2k_indices), std::pair("q2k_num", &a.q2k_num),
         std::pair("kv_splits", &a.kv_splits), std::pair("use_clc", &a.use_clc), std::pair("q_scale", &a.q_scale),
         std::pair("k_scale", &a.k_scale), std::pair("v_scale", &a.v_scale)})
-    FI_CHECK(given->is_none(), ValueError, kPlan, ": ", name, " belongs to special back ends of GPUs");
+    FI_CHECK(given->is_none(), ValueError, name, " belongs to special back ends of GPUs");
   for (const auto& [name, n] : {std::pair("M", a.M), std::pair("N", a.N)})
-    FI_CHECK(n >= 0 && n <= INT32_MAX, ValueError, kPlan, ": ", name, " is ", n);
+    FI_CHECK(n >= 0 && n <= INT32_MAX, ValueError, name, " is ", n);
   for (const auto& [name, n] : {std::pair("R", a.R), std::pair("C", a.C)})
-    FI_CHECK(n >= 1 && n <= INT32_MAX, ValueError, kPlan, ": ", name, " is ", n, ", but must be at least 1");
-  FI_CHECK(a.M == (a.indptr.size(0) - 1) * a.R, ValueError, kPlan, ": M is ", a.M, ", but indptr describes ",
+    FI_CHECK(n >= 1 && n <= INT32_MAX, ValueError, name, " is ", n, ", but must be at least 1");
+  FI_CHECK(a.M == (a.indptr.size(0) - 1) * a.R, ValueError, "M is ", a.M, ", but indptr describes ",
            a.indptr.size(0) - 1, " row blocks of R=", a.R);
   if (a.mask)
-    FI_CHECK(a.mask->rank() == 3 && a.mask->size(1) == a.R && a.mask->size(2) == a.C, ValueError, kPlan, ": mask is ",
+    FI_CHECK(a.mask->rank() == 3 && a.mask->size(1) == a.R && a.mask->size(2) == a.C, ValueError, "mask is ",
              to_string(*a.mask), ", but must be [blocks, R=", a.R, ", C=", a.C, "]");
 }
 /// The element mask of all row blocks in the order of attention.
 Tensor ordered_mask(const BlockSparsePlan& a, const Plan& p) {
   const int64_t blocks = p.kv_indptr.data_as<int32_t>()[p.batch_size];
-  FI_CHECK(a.mask->size(0) == blocks, ValueError, kPlan, ": mask.shape[0] is ", a.mask->size(0),
-           ", but indptr describes ", blocks, " blocks");
+  FI_CHECK(a.mask->size(0) == blocks, ValueError, "mask.shape[0] is ", a.mask->size(0), ", but indptr describes ",
+           blocks, " blocks");
   Tensor ordered = Tensor::empty({a.mask->numel()}, DType::kBool);
   convert_mask(*a.mask, a.indptr, ordered.data_as<bool>());
   return ordered;
@@ -43,11 +43,10 @@ void launch_plan(const BlockSparsePlan& a) {
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim, p.page_size = a.C;
   p.nnz_kv = a.N;
-  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type));
+  p.q_data_type = a.q_data_type, p.kv_data_type = type_without_scales(a.kv_data_type.value_or(a.q_data_type));
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
   p.causal = a.causal;
-  set_options(p, {.op = kPlan,
-                  .pos_encoding_mode = a.pos_encoding_mode,
+  set_options(p, {.pos_encoding_mode = a.pos_encoding_mode,
                   .sm_scale = a.sm_scale,
                   .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale,
@@ -58,75 +57,65 @@ void launch_plan(const BlockSparsePlan& a) {
     rows.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.R);
     if (b < batch) full.data_as<int32_t>()[b] = static_cast<int32_t>(a.C);
   }
-  set_page_table(p, kPlan, {"indptr", "indices", "C"}, a.indptr, a.indices, full);
-  FI_CHECK((p.max_page + 1) * a.C <= a.N, ValueError, kPlan, ": indices has key block ", p.max_page, ", which ends at ",
+  set_page_table(p, {"indptr", "indices", "C"}, a.indptr, a.indices, full);
+  FI_CHECK((p.max_page + 1) * a.C <= a.N, ValueError, "indices has key block ", p.max_page, ", which ends at ",
            (p.max_page + 1) * a.C, ", but N is ", a.N);
-  set_rows(p, kPlan, "indptr", rows);
+  set_rows(p, "indptr", rows);
   const Tensor ordered = a.mask && !a.packed_mask ? ordered_mask(a, p) : Tensor();
-  set_mask(p, kPlan, ordered.defined() ? std::optional<TensorView>(ordered.view()) : std::nullopt, a.packed_mask);
+  set_mask(p, ordered.defined() ? std::optional<TensorView>(ordered.view()) : std::nullopt, a.packed_mask);
   set_work(p);
   a.self->set(std::move(p));
   a.self->planned = true;
 }
 
 Call call_of_run(const BlockSparseRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   Call c;
   c.q = a.q, c.kv = {pages_of(a.k, p.page_size), pages_of(a.v, p.page_size)};
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
-  set_head_scales(kRun, p, c, a.scale_q ? &*a.scale_q : nullptr, a.scale_k ? &*a.scale_k : nullptr,
+  set_head_scales(p, c, a.scale_q ? &*a.scale_q : nullptr, a.scale_k ? &*a.scale_k : nullptr,
                   a.scale_v ? &*a.scale_v : nullptr);
   return c;
 }
-void check_tensors(const char* op, const BlockSparseRun& a) {
-  const Plan& p = plan_of(op, a.self);
-  check_run(op, p, a.q, call_of_run(a).kv, "k", "v");
+void check_tensors(const BlockSparseRun& a) {
+  const Plan& p = plan_of(a.self);
+  check_run(p, a.q, call_of_run(a).kv, "k", "v");
   for (const auto& [t, who] : {std::pair(&a.k, "k"), std::pair(&a.v, "v")})
-    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, op, ": ", who, ".shape[0] is ", t->size(0),
+    FI_CHECK(t->size(0) == p.nnz_kv, ValueError, who, ".shape[0] is ", t->size(0),
              ", but plan() was told N=", p.nnz_kv);
 }
-void validate_run(const BlockSparseRun& a) { check_tensors(kRun, a); }
+void validate_run(const BlockSparseRun& a) { check_tensors(a); }
 op::Shape out_shape(const BlockSparseRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 op::Shape lse_shape(const BlockSparseRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
-DType out_dtype(const BlockSparseRun& a) { return plan_of(kRun, a.self).o_data_type; }
-op::Cost cost(const BlockSparseRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+DType out_dtype(const BlockSparseRun& a) { return plan_of(a.self).o_data_type; }
+op::Cost cost(const BlockSparseRun& a) { return cost_of(plan_of(a.self), a.q); }
 /// The last plan with what this older form of run() replaces.
 Plan forward_plan(const BlockSparseForward& a) {
-  Plan p = plan_of(kForward, a.self);
-  set_options(
-      p, {kForward, p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  Plan p = plan_of(a.self);
+  set_options(p, {p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   set_work(p);
   return p;
 }
 void validate_forward(const BlockSparseForward& a) {
-  check_tensors(kForward, a);
+  check_tensors(a);
   forward_plan(a);
 }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const BlockSparsePlan& a) { ops::with_host_arrays(block_plan_op, a, launch_plan); }
-op::Refusal refuse_plan(const BlockSparsePlan& a) { return op::refuse_unless_cpu(block_plan_op, &a); }
-op::Refusal refuse_run(const BlockSparseRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(block_run_op, &a); !r.empty()) return r;
-  return refuse(plan_of(kRun, a.self), call_of_run(a));
-}
-void launch_run(const BlockSparseRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
-void reference(const BlockSparseRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
-op::Refusal refuse_forward(const BlockSparseForward& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(block_forward_op, &a); !r.empty()) return r;
-  return refuse(forward_plan(a), call_of_run(a));
-}
+op::Refusal refuse_run(const BlockSparseRun& a) { return refuse(plan_of(a.self), call_of_run(a)); }
+void launch_run(const BlockSparseRun& a) { run(plan_of(a.self), call_of_run(a)); }
+void reference(const BlockSparseRun& a) { run_reference(plan_of(a.self), call_of_run(a)); }
+op::Refusal refuse_forward(const BlockSparseForward& a) { return refuse(forward_plan(a), call_of_run(a)); }
 void launch_forward(const BlockSparseForward& a) { run(forward_plan(a), call_of_run(a)); }
 op::Refusal refuse_run_cuda(const BlockSparseRun& a) {
-  return refuse_cuda(block_run_op, &a, plan_of(kRun, a.self), call_of_run(a));
+  return refuse_cuda(block_run_op, &a, plan_of(a.self), call_of_run(a));
 }
-void launch_run_cuda(const BlockSparseRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
+void launch_run_cuda(const BlockSparseRun& a) { run_cuda(plan_of(a.self), call_of_run(a)); }
 op::Refusal refuse_forward_cuda(const BlockSparseForward& a) {
   return refuse_cuda(block_forward_op, &a, forward_plan(a), call_of_run(a));
 }
@@ -200,10 +189,8 @@ constexpr op::Field forward_fields[] = {
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
                                                 op::candidate<refuse_forward, launch_forward>("cpu"),
                                                 op::reference<reference_forward>()};
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<Plan>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BlockSparsePlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init<Plan>>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
                                             op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace

@@ -20,9 +20,8 @@ void convert_mask(const TensorView& mask, const TensorView& indptr, bool* out) {
 namespace {
 constexpr const char* kConvert = "convert_bsr_mask_layout";
 void validate(const ConvertBsrMask& a) {
-  const int64_t blocks = op::check_indptr(kConvert, "indptr", a.indptr);
-  FI_CHECK(blocks == a.mask.size(0), ValueError, kConvert, ": indptr[-1] is ", blocks, ", but mask.shape[0] is ",
-           a.mask.size(0));
+  const int64_t blocks = op::check_indptr("indptr", a.indptr);
+  FI_CHECK(blocks == a.mask.size(0), ValueError, "indptr[-1] is ", blocks, ", but mask.shape[0] is ", a.mask.size(0));
 }
 void launch(const ConvertBsrMask& a) { convert_mask(a.mask, a.indptr, a.out->data_as<bool>()); }
 /// Where each element goes, from its place.
@@ -42,8 +41,7 @@ constexpr op::Field fields[] = {
     op::result<&ConvertBsrMask::out>("out", nullptr, DType::kBool, op::contiguous, op::shape<out_shape>),
 };
 extern const op::Op convert_op;
-op::Refusal refuse(const ConvertBsrMask& a) { return op::refuse_unless_cpu(convert_op, &a); }
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
 constinit const op::Op convert_op = op::define<ConvertBsrMask, validate>(
     kConvert, kModule, "Elements of masked blocks in the order of attention's rows.", fields, candidates,
     ops::sparse::convert_cases);

@@ -11,10 +11,9 @@ namespace flashinfer::sparse {
 inline constexpr const char *kModule = "flashinfer.sparse", *kBackends = "auto|fa2:cuda|fa3:cuda";
 template <class State>
 void launch_init(const SparseInit& a) {
-  attention::check_workspace("__init__", a.float_workspace_buffer);
+  attention::check_workspace(a.float_workspace_buffer);
   a.self->set(State());
 }
-inline op::Refusal accept(const SparseInit&) { return {}; }
 inline constexpr op::Field init_fields[] = {
     op::self<&SparseInit::self>(),
     op::scratch<&SparseInit::float_workspace_buffer>("float_workspace_buffer", nullptr),

@@ -17,9 +17,7 @@ constexpr const char *kInit = "VariableBlockSparseAttentionWrapper.__init__",
                      *kRun = "VariableBlockSparseAttentionWrapper.run",
                      *kForward = "VariableBlockSparseAttentionWrapper.forward";
 
-[[noreturn]] void assertion(const std::string& what) {
-  throw_error(ErrorKind::kAssertionError, str(kPlan, ": ", what));
-}
+[[noreturn]] void assertion(const std::string& what) { throw_error(ErrorKind::kAssertionError, str("", what)); }
 
 /// Sizes [heads, blocks] as starts [heads][blocks + 1].
 std::vector<std::vector<int64_t>> starts_of(const char* name, const TensorView& sizes) {
@@ -68,7 +66,7 @@ void set_head(Plan& p, const TensorView& map, const std::vector<int64_t>& rows, 
       if (visible(r, c)) keys += cols[static_cast<size_t>(c) + 1] - cols[static_cast<size_t>(c)];
     p.kv_len.data_as<int32_t>()[r] = static_cast<int32_t>(keys);
     pages += keys / g;
-    FI_CHECK(pages <= INT32_MAX, ValueError, kPlan, ": the pattern names more than 2^31 pages of ", g, " keys");
+    FI_CHECK(pages <= INT32_MAX, ValueError, "the pattern names more than 2^31 pages of ", g, " keys");
   }
   p.kv_indices = Tensor::empty({pages}, DType::kI32);
   int32_t* out = p.kv_indices.data_as<int32_t>();
@@ -82,9 +80,9 @@ void set_head(Plan& p, const TensorView& map, const std::vector<int64_t>& rows, 
   p.max_page = p.nnz_kv / g - 1;
   p.nnz_qo = rows.back();
 }
-void check_mode(const char* op, const std::string& mode) {
-  FI_CHECK(mode != "ALIBI", NotImplementedError, op,
-           ": pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which are attended "
+void check_mode(const std::string& mode) {
+  FI_CHECK(mode != "ALIBI", NotImplementedError,
+           "pos_encoding_mode='ALIBI' is not supported: slopes belong to heads, which are attended "
            "one group at a time");
 }
 void launch_plan(const VariableBlockSparsePlan& a) {
@@ -97,15 +95,14 @@ void launch_plan(const VariableBlockSparsePlan& a) {
   l.head_dim_qk = l.head_dim_vo = a.head_dim, l.page_size = std::max<int64_t>(page, 1);
   l.nnz_kv = cols.empty() ? 0 : cols[0].back();
   l.q_data_type = a.q_data_type, l.o_data_type = ops::default_output(a.q_data_type);
-  l.kv_data_type = type_without_scales(kPlan, a.kv_data_type.value_or(a.q_data_type));
+  l.kv_data_type = type_without_scales(a.kv_data_type.value_or(a.q_data_type));
   l.causal = a.causal;
-  set_options(l, {.op = kPlan,
-                  .pos_encoding_mode = a.pos_encoding_mode,
+  set_options(l, {.pos_encoding_mode = a.pos_encoding_mode,
                   .sm_scale = a.sm_scale,
                   .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale,
                   .rope_theta = a.rope_theta});
-  check_mode(kPlan, a.pos_encoding_mode);
+  check_mode(a.pos_encoding_mode);
   l.num_qo_heads /= l.num_kv_heads, l.num_kv_heads = 1;  // of each plan
   for (int64_t h = 0; h < a.num_kv_heads; ++h) {
     Plan p = l;
@@ -119,7 +116,7 @@ void launch_plan(const VariableBlockSparsePlan& a) {
 }
 
 const PlanList& state_of(const VariableBlockSparseRun& a) {
-  plan_of(kRun, a.self);
+  plan_of(a.self);
   return a.self->as<PlanList>();
 }
 /// Calls f(plan, call) for each KV head.
@@ -140,14 +137,14 @@ void each_head(const VariableBlockSparseRun& a, const Plans& plans, F f) {
     f(plans[i], c);
   }
 }
-void check_tensors(const char* op, const VariableBlockSparseRun& a) {
+void check_tensors(const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
-  FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, op, ": q.dtype is ", name(a.q.dtype()),
+  FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, "q.dtype is ", name(a.q.dtype()),
            ", but plan() was told q_data_type=", name(l.q_data_type));
-  FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, op, ": k.dtype is ", name(a.k.dtype()),
+  FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, "k.dtype is ", name(a.k.dtype()),
            ", but plan() was told kv_data_type=", name(l.kv_data_type));
-  auto want = [op](const char* what, int64_t n, const char* told, int64_t m) {
-    FI_CHECK(n == m, ValueError, op, ": ", what, " is ", n, ", but plan() was told ", told, m);
+  auto want = [](const char* what, int64_t n, const char* told, int64_t m) {
+    FI_CHECK(n == m, ValueError, what, " is ", n, ", but plan() was told ", told, m);
   };
   want("q.shape[0]", a.q.size(0), "num_qo_heads=", l.num_qo_heads * l.count);
   want("q.shape[1]", a.q.size(1), "a sum of block_row_sz of ", l.nnz_qo);
@@ -155,7 +152,7 @@ void check_tensors(const char* op, const VariableBlockSparseRun& a) {
   want("k.shape[0]", a.k.size(0), "num_kv_heads=", l.count);
   want("k.shape[1]", a.k.size(1), "a sum of block_col_sz of ", l.nnz_kv);
 }
-void validate_run(const VariableBlockSparseRun& a) { check_tensors(kRun, a); }
+void validate_run(const VariableBlockSparseRun& a) { check_tensors(a); }
 DType out_dtype(const VariableBlockSparseRun& a) { return state_of(a).o_data_type; }
 op::Shape out_shape(const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
@@ -167,7 +164,7 @@ op::Shape lse_shape(const VariableBlockSparseRun& a) {
 }
 op::Cost cost(const VariableBlockSparseRun& a) {
   op::Cost all;
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   for (size_t i = 0; i < plans.size(); ++i) {
     const op::Cost c = cost_of(plans[i], a.q.slice(0, 0, plans[i].num_qo_heads));
     all.bytes += c.bytes, all.flops += c.flops;
@@ -177,36 +174,28 @@ op::Cost cost(const VariableBlockSparseRun& a) {
 /// The last plan with what this older form of run() replaces.
 PlanList forward_plan(const VariableBlockSparseForward& a) {
   PlanList l = state_of(a);
-  check_mode(kForward, a.pos_encoding_mode);
-  set_options(l, {.op = kForward,
-                  .pos_encoding_mode = a.pos_encoding_mode,
+  check_mode(a.pos_encoding_mode);
+  set_options(l, {.pos_encoding_mode = a.pos_encoding_mode,
                   .sm_scale = a.sm_scale,
                   .logits_soft_cap = a.logits_soft_cap,
                   .rope_scale = a.rope_scale,
                   .rope_theta = a.rope_theta});
-  l.plans = split(l, kForward);
+  l.plans = split(l);
   return l;
 }
 void validate_forward(const VariableBlockSparseForward& a) {
-  check_tensors(kForward, a);
+  check_tensors(a);
   forward_plan(a);
 }
-/// Patterns on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const VariableBlockSparsePlan& a) {
-  ops::with_host_arrays(variable_plan_op, a, launch_plan);
-}
-op::Refusal refuse_plan(const VariableBlockSparsePlan& a) { return op::refuse_unless_cpu(variable_plan_op, &a); }
 op::Refusal refuse_run(const VariableBlockSparseRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(variable_run_op, &a); !r.empty()) return r;
-  const Plans plans(kRun, a.self);
+  const Plans plans(a.self);
   for (size_t i = 0; i < plans.size(); ++i)
     if (op::Refusal r = refuse(plans[i], {}); !r.empty()) return r;
   return {};
 }
-void launch_run(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run); }
-void reference(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run_reference); }
+void launch_run(const VariableBlockSparseRun& a) { each_head(a, Plans(a.self), run); }
+void reference(const VariableBlockSparseRun& a) { each_head(a, Plans(a.self), run_reference); }
 op::Refusal refuse_forward(const VariableBlockSparseForward& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(variable_forward_op, &a); !r.empty()) return r;
   for (const Plan& p : forward_plan(a).plans)
     if (op::Refusal r = refuse(p, {}); !r.empty()) return r;
   return {};
@@ -221,10 +210,8 @@ op::Refusal refuse_heads(const op::Op& op, const VariableBlockSparseRun& a, cons
   });
   return first;
 }
-op::Refusal refuse_run_cuda(const VariableBlockSparseRun& a) {
-  return refuse_heads(variable_run_op, a, Plans(kRun, a.self));
-}
-void launch_run_cuda(const VariableBlockSparseRun& a) { each_head(a, Plans(kRun, a.self), run_cuda); }
+op::Refusal refuse_run_cuda(const VariableBlockSparseRun& a) { return refuse_heads(variable_run_op, a, Plans(a.self)); }
+void launch_run_cuda(const VariableBlockSparseRun& a) { each_head(a, Plans(a.self), run_cuda); }
 op::Refusal refuse_forward_cuda(const VariableBlockSparseForward& a) {
   return refuse_heads(variable_forward_op, a, forward_plan(a).plans);
 }
@@ -280,10 +267,8 @@ constexpr op::Field forward_fields[] = {
 constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
                                                 op::candidate<refuse_forward, launch_forward>("cpu"),
                                                 op::reference<reference_forward>()};
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init<PlanList>>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<VariableBlockSparsePlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init<PlanList>>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
                                             op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace

@@ -29,8 +29,8 @@ TopKParams params_of(const B& a) {
 }
 /// What all of them ask of input, k and tie_break.
 template <class B>
-void check_common(const char* op, const B& a) {
-  FI_CHECK(a.tie_break >= 0 && a.tie_break <= 2, ValueError, op, ": tie_break is ", a.tie_break,
+void check_common(const B& a) {
+  FI_CHECK(a.tie_break >= 0 && a.tie_break <= 2, ValueError, "tie_break is ", a.tie_break,
            ", but must be 0 (any), 1 (smaller index) or 2 (larger index)");
 }
 inline RowIndices row_indices(const std::optional<TensorView>& t) {

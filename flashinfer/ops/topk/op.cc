@@ -14,7 +14,7 @@ void validate(const TopK& a) {
   FI_CHECK(a.k >= 1 && a.k <= d, ValueError, "top_k: k is ", a.k, ", but must be in [1, ", d,
            "] (d, from input.shape[1])");
   FI_CHECK(d < (int64_t{1} << 32), ValueError, "top_k: input.shape[1] is ", d, ", but must be below 2^32");
-  check_common("top_k", a);
+  check_common(a);
 }
 
 op::Refusal refuse_cpu(const TopK& a);
@@ -62,10 +62,7 @@ constinit const op::Op top_k_op = op::define<TopK, validate, cost>(
     "top_k", "flashinfer.topk", "The k largest elements of each row and their indices, exactly.", fields, candidates,
     ops::topk::top_k_cases);
 
-op::Refusal refuse_cpu(const TopK& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(top_k_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kTopK>(config_of(a)).refusal;
-}
+op::Refusal refuse_cpu(const TopK& a) { return jit::cpu_kernel<kTopK>(config_of(a)).refusal; }
 
 constexpr const op::Op* kOps[] = {&top_k_op, &page_table_op, &ragged_op};
 }  // namespace

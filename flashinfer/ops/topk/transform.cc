@@ -27,36 +27,34 @@ int64_t table_start(const Paged& a, int64_t r) {
 }
 
 void validate_table(const Paged& a) {
-  const char* op = op_name<Paged>();
   const int64_t rows = a.input.size(0), batch = a.src_page_table.size(0), pages = a.src_page_table.size(1);
   FI_CHECK(
       a.page_size >= 1 && a.page_size <= (int64_t{1} << 30) && std::has_single_bit(static_cast<uint64_t>(a.page_size)),
-      ValueError, op, ": page_size is ", a.page_size, ", but must be a power of two in [1, 2^30]");
-  FI_CHECK(!a.row_starts || a.page_table_row_starts || a.page_size == 1, ValueError, op, ": row_starts with page_size ",
+      ValueError, "page_size is ", a.page_size, ", but must be a power of two in [1, 2^30]");
+  FI_CHECK(!a.row_starts || a.page_table_row_starts || a.page_size == 1, ValueError, "row_starts with page_size ",
            a.page_size, " needs page_table_row_starts");
-  FI_CHECK(a.row_to_batch || batch == rows, ValueError, op, ": src_page_table.shape[0] is ", batch,
+  FI_CHECK(a.row_to_batch || batch == rows, ValueError, "src_page_table.shape[0] is ", batch,
            ", but without row_to_batch it must be ", rows, " (from input.shape[0])");
   if (a.src_page_table.device() != kCpu) return;
-  if (a.row_to_batch) op::check_index_range(op, "row_to_batch", *a.row_to_batch, 0, batch, "rows of src_page_table");
+  if (a.row_to_batch) op::check_index_range("row_to_batch", *a.row_to_batch, 0, batch, "rows of src_page_table");
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t first = table_start(a, r), n = op::index_at(a.lengths, r);
     const int64_t last = n > 0 ? first + (n - 1) / a.page_size : first;
-    FI_CHECK(first >= 0 && (n == 0 || last < pages), ValueError, op, ": row ", r, " needs pages [", first, ", ", last,
+    FI_CHECK(first >= 0 && (n == 0 || last < pages), ValueError, "row ", r, " needs pages [", first, ", ", last,
              "] of its table, but src_page_table.shape[1] is ", pages);
   }
 }
 
 template <class B>
 void validate(const B& a) {
-  const char* op = op_name<B>();
   const int64_t d = a.input.size(1);
-  FI_CHECK(a.k >= 1, ValueError, op, ": k is ", a.k, ", but must be at least 1");
-  FI_CHECK(d <= INT32_MAX, ValueError, op, ": input.shape[1] is ", d, ", but must be below 2^31");
-  check_common(op, a);
+  FI_CHECK(a.k >= 1, ValueError, "k is ", a.k, ", but must be at least 1");
+  FI_CHECK(d <= INT32_MAX, ValueError, "input.shape[1] is ", d, ", but must be below 2^31");
+  check_common(a);
   if (a.input.device() != kCpu) return;
   for (int64_t r = 0; r < a.input.size(0); ++r) {
     const int64_t start = at(a.row_starts, r, 0), n = op::index_at(a.lengths, r);
-    FI_CHECK(n >= 0 && start >= 0 && start + n <= d, ValueError, op, ": lengths[", r, "] is ", n, " from ", start,
+    FI_CHECK(n >= 0 && start >= 0 && start + n <= d, ValueError, "lengths[", r, "] is ", n, " from ", start,
              " on, but a row has ", d, " (from input.shape[1])");
   }
   if constexpr (kPaged<B>) validate_table(a);
@@ -170,7 +168,6 @@ constinit const op::Op ragged_op = op::define<Ragged, validate<Ragged>, cost<Rag
 namespace {
 template <class B>
 op::Refusal refuse_cpu(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(kPaged<B> ? page_table_op : ragged_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<kTopK>(config_of(a)).refusal;
 }
 }  // namespace

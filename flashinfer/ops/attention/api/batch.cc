@@ -16,9 +16,7 @@ void launch_init(const BatchAttentionInit& a) {
   p.kv_layout = a.kv_layout;
   a.self->set(std::move(p));
 }
-void validate_plan(const BatchAttentionPlan& a) {
-  throw_if_given(kPlan, "use_profiler=True", a.use_profiler, kNeedsGpu);
-}
+void validate_plan(const BatchAttentionPlan& a) { throw_if_given("use_profiler=True", a.use_profiler, kNeedsGpu); }
 void launch_plan(const BatchAttentionPlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
@@ -26,12 +24,9 @@ void launch_plan(const BatchAttentionPlan& a) {
   p.q_data_type = a.q_data_type, p.o_data_type = ops::default_output(a.q_data_type);
   p.kv_data_type = cache_type(a.kv_data_type);
   p.causal = a.causal;
-  set_options(
-      p,
-      {.op = kPlan, .sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap, .rope_scale = {}, .rope_theta = {}});
-  set_page_table_of_lengths(p, kPlan, {"kv_indptr", "kv_indices", "kv_len_arr"}, a.kv_indptr, a.kv_indices,
-                            a.kv_len_arr);
-  set_rows(p, kPlan, "qo_indptr", a.qo_indptr);
+  set_options(p, {.sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap, .rope_scale = {}, .rope_theta = {}});
+  set_page_table_of_lengths(p, {"kv_indptr", "kv_indices", "kv_len_arr"}, a.kv_indptr, a.kv_indices, a.kv_len_arr);
+  set_rows(p, "qo_indptr", a.qo_indptr);
   set_work(p);
   a.self->set(std::move(p));
   a.self->planned = true;
@@ -40,47 +35,40 @@ void launch_plan(const BatchAttentionPlan& a) {
 Call call_of_run(const BatchAttentionRun& a) {
   const Plan& p = a.self->as<Plan>();
   Call c;
-  c.q = a.q, c.kv = cache_planes(kRun, a.kv_cache, p.kv_layout);
-  c.kv_sf = scale_planes(kRun, a.kv_cache_sf, p.kv_layout, c.kv, true);
+  c.q = a.q, c.kv = cache_planes(a.kv_cache, p.kv_layout);
+  c.kv_sf = scale_planes(a.kv_cache_sf, p.kv_layout, c.kv, true);
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
 void validate_run(const BatchAttentionRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
-  throw_if_given(kRun, "profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
-  FI_CHECK(a.logits_soft_cap == 0 || a.logits_soft_cap == p.logits_soft_cap, ValueError, kRun, ": logits_soft_cap is ",
+  const Plan& p = plan_of(a.self);
+  throw_if_given("profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
+  FI_CHECK(a.logits_soft_cap == 0 || a.logits_soft_cap == p.logits_soft_cap, ValueError, "logits_soft_cap is ",
            a.logits_soft_cap, ", but plan() was told ", p.logits_soft_cap);
-  const Planes kv = cache_planes(kRun, a.kv_cache, p.kv_layout);
-  check_run(kRun, p, a.q, kv, "kv_cache (K)", "kv_cache (V)");
-  check_pool(kRun, p, kv, "kv_indices");
-  scale_planes(kRun, a.kv_cache_sf, p.kv_layout, kv, true);
+  const Planes kv = cache_planes(a.kv_cache, p.kv_layout);
+  check_run(p, a.q, kv, "kv_cache (K)", "kv_cache (V)");
+  check_pool(p, kv, "kv_indices");
+  scale_planes(a.kv_cache_sf, p.kv_layout, kv, true);
 }
 op::Shape out_shape(const BatchAttentionRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 op::Shape lse_shape(const BatchAttentionRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
-DType out_dtype(const BatchAttentionRun& a) { return plan_of(kRun, a.self).o_data_type; }
-op::Cost cost(const BatchAttentionRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
-op::Refusal accept(const BatchAttentionInit&) { return {}; }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const BatchAttentionPlan& a) { ops::with_host_arrays(batch_plan_op, a, launch_plan); }
-op::Refusal refuse_plan(const BatchAttentionPlan& a) { return op::refuse_unless_cpu(batch_plan_op, &a); }
-op::Refusal refuse_run(const BatchAttentionRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(batch_run_op, &a); !r.empty()) return r;
-  return refuse(plan_of(kRun, a.self), call_of_run(a));
-}
+DType out_dtype(const BatchAttentionRun& a) { return plan_of(a.self).o_data_type; }
+op::Cost cost(const BatchAttentionRun& a) { return cost_of(plan_of(a.self), a.q); }
+op::Refusal refuse_run(const BatchAttentionRun& a) { return refuse(plan_of(a.self), call_of_run(a)); }
 op::Refusal refuse_run_cuda(const BatchAttentionRun& a) {
-  return refuse_cuda(batch_run_op, &a, plan_of(kRun, a.self), call_of_run(a));
+  return refuse_cuda(batch_run_op, &a, plan_of(a.self), call_of_run(a));
 }
-void launch_run_cuda(const BatchAttentionRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
-void launch_run(const BatchAttentionRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
-void reference(const BatchAttentionRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
+void launch_run_cuda(const BatchAttentionRun& a) { run_cuda(plan_of(a.self), call_of_run(a)); }
+void launch_run(const BatchAttentionRun& a) { run(plan_of(a.self), call_of_run(a)); }
+void reference(const BatchAttentionRun& a) { run_reference(plan_of(a.self), call_of_run(a)); }
 
 constexpr op::Field init_fields[] = {
     op::self<&BatchAttentionInit::self>(),
@@ -117,10 +105,8 @@ constexpr op::Field run_fields[] = {
     op::scratch<&BatchAttentionRun::profiler_buffer>("profiler_buffer", nullptr),
     op::paged<&BatchAttentionRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BatchAttentionPlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
                                             op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace

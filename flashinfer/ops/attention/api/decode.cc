@@ -24,58 +24,57 @@ struct Graph {
 };
 constexpr const char *kFast = "fast_decode_plan", *kSize = "BatchDecodeWithPagedKVCacheWrapper.workspace_size";
 
-Plan init_state(const char* op, const BatchDecodeInit& a) {
-  check_workspace(op, a.float_workspace_buffer);
+Plan init_state(const BatchDecodeInit& a) {
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
-  set_variant(p, op, a);
-  set_graph(p, op, a.use_cuda_graph,
+  set_variant(p, a);
+  set_graph(p, a.use_cuda_graph,
             std::array{GraphArgument{"paged_kv_indptr_buffer", a.paged_kv_indptr_buffer, &GraphBuffers::kv_indptr},
                        GraphArgument{"paged_kv_indices_buffer", a.paged_kv_indices_buffer, &GraphBuffers::kv_indices},
                        GraphArgument{"paged_kv_last_page_len_buffer", a.paged_kv_last_page_len_buffer,
                                      &GraphBuffers::last_page_len}});
   return p;
 }
-void launch_init(const BatchDecodeInit& a) { a.self->set(init_state(Plain::kInit, a)); }
+void launch_init(const BatchDecodeInit& a) { a.self->set(init_state(a)); }
 void launch_graph_init(const CUDAGraphBatchDecodeInit& a) {
-  a.self->set(init_state(Graph::kInit, {.float_workspace_buffer = a.workspace_buffer,
-                                        .kv_layout = a.kv_layout,
-                                        .use_cuda_graph = true,
-                                        .use_tensor_cores = a.use_tensor_cores,
-                                        .paged_kv_indptr_buffer = a.indptr_buffer,
-                                        .paged_kv_indices_buffer = a.indices_buffer,
-                                        .paged_kv_last_page_len_buffer = a.last_page_len_buffer}));
+  a.self->set(init_state({.float_workspace_buffer = a.workspace_buffer,
+                          .kv_layout = a.kv_layout,
+                          .use_cuda_graph = true,
+                          .use_tensor_cores = a.use_tensor_cores,
+                          .paged_kv_indptr_buffer = a.indptr_buffer,
+                          .paged_kv_indices_buffer = a.indices_buffer,
+                          .paged_kv_last_page_len_buffer = a.last_page_len_buffer}));
 }
 
 template <class N>
 void validate_plan(const BatchDecodePlan& a) {
-  throw_if_given(N::kPlan, "window_right", a.window_right != 0, "only 0 is");
-  FI_CHECK(a.q_len_per_req >= 1, ValueError, N::kPlan, ": q_len_per_req is ", a.q_len_per_req,
-           ", but must be at least 1");
-  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, N::kPlan, ": fixed_split_size is ",
+  throw_if_given("window_right", a.window_right != 0, "only 0 is");
+  FI_CHECK(a.q_len_per_req >= 1, ValueError, "q_len_per_req is ", a.q_len_per_req, ", but must be at least 1");
+  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, "fixed_split_size is ",
            a.fixed_split_size.value_or(0), ", but must be at least 1");
-  FI_CHECK(!a.is_causal || *a.is_causal == (a.q_len_per_req > 1), NotImplementedError, N::kPlan, ": is_causal is ",
+  FI_CHECK(!a.is_causal || *a.is_causal == (a.q_len_per_req > 1), NotImplementedError, "is_causal is ",
            a.is_causal.value_or(false), ", but q_len_per_req is ", a.q_len_per_req,
            ": the tokens of a request are causal among themselves");
 }
 /// q_len_per_req rows a request.
-void set_decode_rows(Plan& p, std::string_view op, int64_t q_len) {
+void set_decode_rows(Plan& p, int64_t q_len) {
   p.q_len_per_req = q_len;
   p.causal = q_len > 1;
   p.nnz_qo = p.batch_size * q_len;
-  FI_CHECK(p.nnz_qo <= INT32_MAX, ValueError, op, ": q_len_per_req is ", q_len, ", too large for ", p.batch_size,
+  FI_CHECK(p.nnz_qo <= INT32_MAX, ValueError, "q_len_per_req is ", q_len, ", too large for ", p.batch_size,
            " requests");
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   for (int64_t b = 0; b <= p.batch_size; ++b) p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * q_len);
   for (int64_t b = 0; b < p.batch_size && q_len > 1; ++b)
-    FI_CHECK(p.kv_len.data_as<int32_t>()[b] >= q_len, ValueError, op, ": request ", b, " has ",
+    FI_CHECK(p.kv_len.data_as<int32_t>()[b] >= q_len, ValueError, "request ", b, " has ",
              p.kv_len.data_as<int32_t>()[b], " tokens, but q_len_per_req is ", q_len, ": they must be in the cache");
   if (!p.use_cuda_graph) return;
   if (!p.fixed_q_len) p.fixed_q_len = q_len;
-  FI_CHECK(p.fixed_q_len == q_len, ValueError, op, ": q_len_per_req is ", q_len, ", but the first plan() was told ",
+  FI_CHECK(p.fixed_q_len == q_len, ValueError, "q_len_per_req is ", q_len, ", but the first plan() was told ",
            p.fixed_q_len, ", and with use_cuda_graph=True it may not change");
 }
-Plan plan_of_arguments(std::string_view op, const BatchDecodePlan& a) {
+Plan plan_of_arguments(const BatchDecodePlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
   p.head_dim_qk = p.head_dim_vo = a.head_dim;
@@ -83,19 +82,19 @@ Plan plan_of_arguments(std::string_view op, const BatchDecodePlan& a) {
   p.q_data_type = a.q_data_type;
   p.kv_data_type = cache_type(a.kv_data_type.value_or(a.data_type.value_or(a.q_data_type)));
   p.o_data_type = a.o_data_type.value_or(ops::default_output(a.q_data_type));
-  set_options(p, {op, a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
-  set_page_table(p, op, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
-  set_slopes(p, op, a.alibi_slopes);
-  check_lengths(op, "seq_lens", a.seq_lens, p.kv_len);
-  check_block_tables(op, a.block_tables, p);
-  set_decode_rows(p, op, a.q_len_per_req);
-  fill_graph_buffers(p, op, &a.last_page_len);
+  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_page_table(p, {"indptr", "indices", "last_page_len"}, a.indptr, a.indices, a.last_page_len);
+  set_slopes(p, a.alibi_slopes);
+  check_lengths("seq_lens", a.seq_lens, p.kv_len);
+  check_block_tables(a.block_tables, p);
+  set_decode_rows(p, a.q_len_per_req);
+  fill_graph_buffers(p, &a.last_page_len);
   set_work(p);
   return p;
 }
 template <class N>
 void launch_plan(const BatchDecodePlan& a) {
-  a.self->set(plan_of_arguments(N::kPlan, a));
+  a.self->set(plan_of_arguments(a));
   a.self->planned = true;
 }
 void launch_size(const BatchDecodeWorkspaceSize& a) {
@@ -107,10 +106,10 @@ void launch_size(const BatchDecodeWorkspaceSize& a) {
   scratch.set(std::move(p));
   BatchDecodePlan b = a;
   b.self = &scratch;
-  put_sizes(plan_of_arguments(kSize, b), *a.sizes);
+  put_sizes(plan_of_arguments(b), *a.sizes);
 }
 void launch_fast(const FastDecodePlan& a) {
-  const Plan& before = plan_of(kFast, a.self);
+  const Plan& before = plan_of(a.self);
   const std::optional<DType> given = a.q_data_type ? a.q_data_type : a.data_type;
   const DType q = given.value_or(before.q_data_type);
   const BatchDecodePlan b{
@@ -133,7 +132,7 @@ void launch_fast(const FastDecodePlan& a) {
       .rope_theta = a.rope_theta,
       .q_len_per_req = a.q_len_per_req};
   try {
-    a.self->set(plan_of_arguments(kFast, b));
+    a.self->set(plan_of_arguments(b));
   } catch (const Error& e) {
     throw RuntimeError(str("Error in standard plan: ", e.message()));
   }
@@ -146,50 +145,33 @@ const char* op_name() {
 /// The plan of run(); of forward() the last one with its replacements.
 template <class N>
 const Plan& used_plan(const BatchDecodeRun& a) {
-  return plan_of(N::kRun, a.self);
+  return plan_of(a.self);
 }
 template <class N>
 Plan used_plan(const BatchDecodeForward& a) {
-  return forward_plan(N::kForward, a);
+  return forward_plan(a);
 }
 
 template <class N>
 void validate_run(const BatchDecodeRun& a) {
-  const Plan& p = plan_of(N::kRun, a.self);
-  throw_if_given(N::kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
-                 kNeedsGpu);
-  check_window(N::kRun, p, a.window_left);
-  FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, N::kRun, ": q_len_per_req is ",
+  const Plan& p = plan_of(a.self);
+  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  check_window(p, a.window_left);
+  FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, "q_len_per_req is ",
            a.q_len_per_req.value_or(0), ", but plan() was told ", p.q_len_per_req);
-  if (a.q_len_per_req) deprecated(str(N::kRun, ": q_len_per_req is deprecated: plan() takes it"));
-  check_sinks(N::kRun, p, a.sinks);
-  check_paged_run(N::kRun, p, a, "indices");
+  if (a.q_len_per_req) deprecated(str(": q_len_per_req is deprecated: plan() takes it"));
+  check_sinks(p, a.sinks);
+  check_paged_run(p, a, "indices");
 }
 template <class N>
 void validate_forward(const BatchDecodeForward& a) {
-  check_paged_run(N::kForward, forward_plan(N::kForward, a), a, "indices");
+  check_paged_run(forward_plan(a), a, "indices");
 }
-op::Cost cost(const BatchDecodeRun& a) { return cost_of(plan_of(Plain::kRun, a.self), a.q); }
+op::Cost cost(const BatchDecodeRun& a) { return cost_of(plan_of(a.self), a.q); }
 
 template <class N>
 constexpr bool kIsPlain = std::is_same_v<N, Plain>;
-template <class Block>
-op::Refusal accept(const Block&) {
-  return {};
-}
-op::Refusal refuse_size(const BatchDecodeWorkspaceSize& a) { return op::refuse_unless_cpu(decode_size_op, &a); }
-op::Refusal refuse_fast(const FastDecodePlan& a) { return op::refuse_unless_cpu(fast_decode_plan_op, &a); }
 /// Engines give the buffers of the wrapper themselves.
-void launch_fast_there(const FastDecodePlan& a) { ops::with_host_arrays(fast_decode_plan_op, a, launch_fast); }
-template <class N>
-op::Refusal refuse_plan(const BatchDecodePlan& a) {
-  return op::refuse_unless_cpu(kIsPlain<N> ? decode_plan_op : graph_plan_op, &a);
-}
-/// Index arrays on a GPU: the plan is made by the host all the same.
-template <class N>
-void launch_plan_from_device(const BatchDecodePlan& a) {
-  ops::with_host_arrays(kIsPlain<N> ? decode_plan_op : graph_plan_op, a, launch_plan<N>);
-}
 template <class N, class Run>
 const op::Op& run_op() {
   return std::is_same_v<Run, BatchDecodeRun> ? (kIsPlain<N> ? decode_run_op : graph_run_op)
@@ -197,41 +179,36 @@ const op::Op& run_op() {
 }
 template <class N, class Run>
 op::Refusal refuse_run(const Run& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(run_op<N, Run>(), &a); !r.empty()) return r;
-  const Plan& p = plan_of(op_name<N, Run>(), a.self);
-  return refuse(p, paged_call(op_name<N, Run>(), p, a));
+  const Plan& p = plan_of(a.self);
+  return refuse(p, paged_call(p, a));
 }
 template <class N, class Run>
 op::Refusal refuse_run_cuda(const Run& a) {
   const Plan& p = used_plan<N>(a);
-  return refuse_cuda(run_op<N, Run>(), &a, p, paged_call(op_name<N, Run>(), p, a));
+  return refuse_cuda(run_op<N, Run>(), &a, p, paged_call(p, a));
 }
 template <class N, class Run>
 void launch_run_cuda(const Run& a) {
   const Plan& p = used_plan<N>(a);
-  run_cuda(p, paged_call(op_name<N, Run>(), p, a));
+  run_cuda(p, paged_call(p, a));
 }
 template <class N, class Run>
 void launch_run(const Run& a) {
   const Plan& p = used_plan<N>(a);
-  run(p, paged_call(op_name<N, Run>(), p, a));
+  run(p, paged_call(p, a));
 }
 template <class N, class Run>
 void reference(const Run& a) {
   const Plan& p = used_plan<N>(a);
-  run_reference(p, paged_call(op_name<N, Run>(), p, a));
+  run_reference(p, paged_call(p, a));
 }
 
-constexpr op::Candidate init_candidates[] = {op::candidate<accept<BatchDecodeInit>, launch_init>("cpu")};
-constexpr op::Candidate graph_init_candidates[] = {
-    op::candidate<accept<CUDAGraphBatchDecodeInit>, launch_graph_init>("cpu")};
-constexpr op::Candidate fast_candidates[] = {op::candidate<ops::accept_any<FastDecodePlan>, launch_fast_there>("cuda"),
-                                             op::candidate<refuse_fast, launch_fast>("cpu")};
-constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate graph_init_candidates[] = {op::host<launch_graph_init>()};
+constexpr op::Candidate fast_candidates[] = {op::host_arrays<launch_fast>()};
+constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
 template <class N>
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BatchDecodePlan>, launch_plan_from_device<N>>("cuda"),
-    op::candidate<refuse_plan<N>, launch_plan<N>>("cpu")};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan<N>>()};
 template <class N, class Run>
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<N, Run>, launch_run_cuda<N, Run>>("cuda"),
                                             op::candidate<refuse_run<N, Run>, launch_run<N, Run>>("cpu"),

@@ -10,17 +10,17 @@ inline constexpr const char* kDecodeRun = "BatchDecodeWithPagedKVCacheWrapper.ru
 
 template <class Run>
 op::Shape out_shape(const Run& a) {
-  const Plan& p = plan_of(kDecodeRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
 }
 template <class Run>
 op::Shape lse_shape(const Run& a) {
-  const Plan& p = plan_of(kDecodeRun, a.self);
+  const Plan& p = plan_of(a.self);
   return rows_heads(p.nnz_qo, p.num_qo_heads);
 }
 template <class Run>
 DType out_dtype(const Run& a) {
-  return plan_of(kDecodeRun, a.self).o_data_type;
+  return plan_of(a.self).o_data_type;
 }
 
 inline constexpr op::Field init_fields[] = {

@@ -8,39 +8,36 @@ namespace attention {
 namespace {
 
 constexpr const char *kDecode = "trtllm_batch_decode_with_kv_cache", *kContext = "trtllm_batch_context_with_kv_cache";
-const char* op_of(const TrtllmBatchDecode&) { return kDecode; }
-const char* op_of(const TrtllmBatchContext&) { return kContext; }
 
-double number_of(const char* op, const char* name, const op::ScalarOrTensor& s) {
+double number_of(const char* name, const op::ScalarOrTensor& s) {
   const TensorView* t = s.tensor();
   if (!t) return s.number();
-  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, op, ": ", name, " is ", to_string(*t),
+  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, name, " is ", to_string(*t),
            ", but must be a number or one float32");
   return static_cast<double>(*t->data_as<float>());
 }
 void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
-  FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError, kDecode,
-           ": cum_seq_lens_q and max_q_len must be given together");
+  FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError,
+           "cum_seq_lens_q and max_q_len must be given together");
   p.causal = true;
-  if (a.cum_seq_lens_q) return set_rows(p, kDecode, "cum_seq_lens_q", *a.cum_seq_lens_q);
-  FI_CHECK(a.q_len_per_req >= 1 && p.batch_size * a.q_len_per_req <= INT32_MAX, ValueError, kDecode,
-           ": q_len_per_req is ", a.q_len_per_req);
+  if (a.cum_seq_lens_q) return set_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q);
+  FI_CHECK(a.q_len_per_req >= 1 && p.batch_size * a.q_len_per_req <= INT32_MAX, ValueError, "q_len_per_req is ",
+           a.q_len_per_req);
   p.nnz_qo = p.batch_size * a.q_len_per_req;
   p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
   for (int64_t b = 0; b <= p.batch_size; ++b)
     p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.q_len_per_req);
 }
 void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
-  FI_CHECK(a.batch_size == p.batch_size, ValueError, kContext, ": batch_size is ", a.batch_size,
-           ", but block_tables.shape[0] is ", p.batch_size);
+  FI_CHECK(a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size, ", but block_tables.shape[0] is ",
+           p.batch_size);
   p.causal = a.causal;
-  set_rows(p, kContext, "cum_seq_lens_q", a.cum_seq_lens_q);
+  set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
 }
-void check_max(const char* op, const char* name, int64_t max, const char* what, const int32_t* from, int64_t n,
-               bool differences) {
+void check_max(const char* name, int64_t max, const char* what, const int32_t* from, int64_t n, bool differences) {
   for (int64_t b = 0; b < n; ++b) {
     const int64_t x = differences ? from[b + 1] - from[b] : from[b];
-    FI_CHECK(x <= max, ValueError, op, ": ", name, " is ", max, ", but request ", b, " has ", x, " ", what);
+    FI_CHECK(x <= max, ValueError, name, " is ", max, ", but request ", b, " has ", x, " ", what);
   }
 }
 
@@ -50,7 +47,7 @@ DType out_dtype(const Block& a) {
 }
 template <class Block>
 op::Shape out_shape(const Block& a) {
-  const Planes kv = cache_planes(op_of(a), a.kv_cache, a.kv_layout);
+  const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
   return rows_heads_dim(a.query.size(0), a.query.size(1), kv.v.dim);
 }
 template <class Block>
@@ -60,21 +57,19 @@ op::Shape lse_shape(const Block& a) {
 
 template <class Block>
 Plan plan_of_block(const Block& a, bool work) {
-  const char* op = op_of(a);
-  const Planes kv = cache_planes(op, a.kv_cache, a.kv_layout);
+  const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.num_qo_heads = a.query.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = a.query.size(2),
   p.head_dim_vo = kv.v.dim;
   p.page_size = kv.k.page_size;
   p.q_data_type = a.query.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = out_dtype(a);
-  set_options(p, {.op = op,
-                  .window_left = a.window_left,
-                  .sm_scale = number_of(op, "bmm1_scale", a.bmm1_scale),
+  set_options(p, {.window_left = a.window_left,
+                  .sm_scale = number_of("bmm1_scale", a.bmm1_scale),
                   .logits_soft_cap = {},
                   .rope_scale = {},
                   .rope_theta = {}});
-  set_dense_table(p, op, a.block_tables, a.seq_lens);
+  set_dense_table(p, a.block_tables, a.seq_lens);
   set_rows_of(p, a);
   if (work) set_work(p);
   return p;
@@ -82,64 +77,60 @@ Plan plan_of_block(const Block& a, bool work) {
 template <class Block>
 Call call_of_block(const Block& a) {
   Call c;
-  c.q = a.query, c.kv = cache_planes(op_of(a), a.kv_cache, a.kv_layout);
-  c.kv_sf = scale_planes(op_of(a), a.kv_cache_sf, a.kv_layout, c.kv, true);
+  c.q = a.query, c.kv = cache_planes(a.kv_cache, a.kv_layout);
+  c.kv_sf = scale_planes(a.kv_cache_sf, a.kv_layout, c.kv, true);
   if (a.out) c.out = *a.out;
   if (a.lse) c.lse = &*a.lse;
   if (a.sinks) c.sinks = &*a.sinks;
-  c.v_scale = number_of(op_of(a), "bmm2_scale", a.bmm2_scale);
+  c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
   return c;
 }
 
 template <class Block>
 Plan check_block(const Block& a) {
-  const char* op = op_of(a);
-  throw_if_given(op, "o_sf_scale", a.o_sf_scale.has_value(), "it belongs to an FP4 output");
-  throw_if_given(op, "o_sf_vec_size", a.o_sf_vec_size.has_value(), "it belongs to an FP4 output");
-  throw_if_given(op, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
-                 kNeedsGpu);
-  throw_if_given(op, "uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
-  FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, op, ": out_dtype is ", name(*a.out_dtype),
+  throw_if_given("o_sf_scale", a.o_sf_scale.has_value(), "it belongs to an FP4 output");
+  throw_if_given("o_sf_vec_size", a.o_sf_vec_size.has_value(), "it belongs to an FP4 output");
+  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given("uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
+  FI_CHECK(!a.out_dtype || op::floats.has(*a.out_dtype), ValueError, "out_dtype is ", name(*a.out_dtype),
            ", but must be ", to_string(op::floats));
-  FI_CHECK(op::floats.has(out_dtype(a)), ValueError, op, ": out_dtype is None, which means query's, ",
-           name(a.query.dtype()), ", but outputs are ", to_string(op::floats), ": say which");
+  FI_CHECK(op::floats.has(out_dtype(a)), ValueError, "out_dtype is None, which means query's, ", name(a.query.dtype()),
+           ", but outputs are ", to_string(op::floats), ": say which");
   const Plan p = plan_of_block(a, false);
-  const Planes kv = cache_planes(op, a.kv_cache, a.kv_layout);
-  check_run(op, p, a.query, kv, "kv_cache (K)", "kv_cache (V)");
-  FI_CHECK(!a.out_dtype || !a.out || *a.out_dtype == a.out->dtype(), ValueError, op, ": out.dtype is ",
-           name(a.out->dtype()), ", but out_dtype is ", name(*a.out_dtype));
-  FI_CHECK(p.max_page < kv.k.pages, ValueError, op, ": block_tables has page ", p.max_page, ", but kv_cache has ",
-           kv.k.pages, " pages");
-  check_sinks(op, p, a.sinks);
-  scale_planes(op, a.kv_cache_sf, a.kv_layout, kv, true);
+  const Planes kv = cache_planes(a.kv_cache, a.kv_layout);
+  check_run(p, a.query, kv, "kv_cache (K)", "kv_cache (V)");
+  FI_CHECK(!a.out_dtype || !a.out || *a.out_dtype == a.out->dtype(), ValueError, "out.dtype is ", name(a.out->dtype()),
+           ", but out_dtype is ", name(*a.out_dtype));
+  FI_CHECK(p.max_page < kv.k.pages, ValueError, "block_tables has page ", p.max_page, ", but kv_cache has ", kv.k.pages,
+           " pages");
+  check_sinks(p, a.sinks);
+  scale_planes(a.kv_cache_sf, a.kv_layout, kv, true);
   return p;
 }
 void validate_decode(const TrtllmBatchDecode& a) {
-  throw_if_given(kDecode, "o_scale", a.o_scale != 1.0, "only 1.0 is");
-  throw_if_given(kDecode, "mask", a.mask.has_value(), kNeedsGpu);
-  throw_if_given(kDecode, "bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
-  throw_if_given(kDecode, "enable_block_sparse_attention=True", a.enable_block_sparse_attention, kNeedsGpu);
+  throw_if_given("o_scale", a.o_scale != 1.0, "only 1.0 is");
+  throw_if_given("mask", a.mask.has_value(), kNeedsGpu);
+  throw_if_given("bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
+  throw_if_given("enable_block_sparse_attention=True", a.enable_block_sparse_attention, kNeedsGpu);
   const char* one_device = "the context of a request lies on one device";
-  throw_if_given(kDecode, "cp_world", a.cp_world != 1, one_device);
-  throw_if_given(kDecode, "cp_rank", a.cp_rank != 0, one_device);
-  throw_if_given(kDecode, "causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
-  throw_if_given(kDecode, "bf16q_fp8kv_transform_mode", !a.bf16q_fp8kv_transform_mode.is_none(), kNeedsGpu);
-  throw_if_given(kDecode, "request_order", !a.request_order.is_none(), kNeedsGpu);
-  throw_if_given(kDecode, "request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
+  throw_if_given("cp_world", a.cp_world != 1, one_device);
+  throw_if_given("cp_rank", a.cp_rank != 0, one_device);
+  throw_if_given("causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
+  throw_if_given("bf16q_fp8kv_transform_mode", !a.bf16q_fp8kv_transform_mode.is_none(), kNeedsGpu);
+  throw_if_given("request_order", !a.request_order.is_none(), kNeedsGpu);
+  throw_if_given("request_order_plan", !a.request_order_plan.is_none(), kNeedsGpu);
   const Plan p = check_block(a);
-  check_max(kDecode, "max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
-            false);
+  check_max("max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
   if (a.max_q_len)
-    check_max(kDecode, "max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+    check_max("max_q_len", *a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
 }
 void validate_context(const TrtllmBatchContext& a) {
-  throw_if_given(kContext, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
-  throw_if_given(kContext, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
+  throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   const Plan p = check_block(a);
-  check_max(kContext, "max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
-            false);
-  check_max(kContext, "max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
-  FI_CHECK(a.cum_seq_lens_kv.size(0) == p.batch_size + 1, ValueError, kContext, ": cum_seq_lens_kv.shape[0] is ",
+  check_max("max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
+  check_max("max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+  FI_CHECK(a.cum_seq_lens_kv.size(0) == p.batch_size + 1, ValueError, "cum_seq_lens_kv.shape[0] is ",
            a.cum_seq_lens_kv.size(0), ", but there are ", p.batch_size, " requests");
 }
 template <class Block>
@@ -148,10 +139,6 @@ op::Cost cost(const Block& a) {
 }
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
-  if (op::Refusal r =
-          op::refuse_unless_cpu(std::is_same_v<Block, TrtllmBatchDecode> ? dense_decode_op : dense_context_op, &a);
-      !r.empty())
-    return r;
   Plan p;  // what chooses the kernels
   p.work.tile = p.work.decode = true;
   p.q_data_type = a.query.dtype(), p.kv_data_type = cache_type(a.kv_cache.first.dtype()), p.o_data_type = out_dtype(a);

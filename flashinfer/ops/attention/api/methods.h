@@ -19,14 +19,8 @@ struct PrewarmStrides {
 };
 namespace methods_detail {
 template <class Block>
-op::Refusal never(const Block&) {
-  return {};
-}
-template <class Block>
 void nothing(const Block&) {}
-inline void check_reset(const ResetWorkspace& a) {
-  check_workspace("reset_workspace_buffer", a.float_workspace_buffer);
-}
+inline void check_reset(const ResetWorkspace& a) { check_workspace(a.float_workspace_buffer); }
 inline void check_prewarm(const PrewarmStrides& a) {
   FI_CHECK(a.self->planned, RuntimeError, "prewarm_paged_kv_stride_variant: plan() has not been called");
 }
@@ -44,10 +38,8 @@ inline constexpr op::Field prewarm_fields[] = {
     op::self<&PrewarmStrides::self>(),
     op::attr<&PrewarmStrides::variant>("variant", op::choices("independent")),
 };
-inline constexpr op::Candidate reset_candidates[] = {
-    op::candidate<never<ResetWorkspace>, nothing<ResetWorkspace>>("cpu")};
-inline constexpr op::Candidate prewarm_candidates[] = {
-    op::candidate<never<PrewarmStrides>, nothing<PrewarmStrides>>("cpu")};
+inline constexpr op::Candidate reset_candidates[] = {op::host<nothing<ResetWorkspace>>()};
+inline constexpr op::Candidate prewarm_candidates[] = {op::host<nothing<PrewarmStrides>>()};
 }  // namespace methods_detail
 
 /// The CPU keeps nothing in the workspaces: only checks.

@@ -9,14 +9,14 @@ namespace flashinfer {
 namespace attention {
 namespace prefill {
 
-void validate_plan(std::string_view op, const BatchPrefillPlan& a) { check_prefill_plan(op, a); }
-Plan plan_of_arguments(std::string_view op, const BatchPrefillPlan& a) {
-  Plan p = prefill_plan(op, a);
+void validate_plan(const BatchPrefillPlan& a) { check_prefill_plan(a); }
+Plan plan_of_arguments(const BatchPrefillPlan& a) {
+  Plan p = prefill_plan(a);
   p.page_size = a.page_size;
-  set_page_table(p, op, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr,
+  set_page_table(p, {"paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"}, a.paged_kv_indptr,
                  a.paged_kv_indices, a.paged_kv_last_page_len);
-  check_block_tables(op, a.block_tables, p);
-  finish_prefill_plan(p, op, a, &a.paged_kv_last_page_len);
+  check_block_tables(a.block_tables, p);
+  finish_prefill_plan(p, a, &a.paged_kv_last_page_len);
   return p;
 }
 void launch_size(const BatchPrefillWorkspaceSize& a) {
@@ -28,7 +28,7 @@ void launch_size(const BatchPrefillWorkspaceSize& a) {
   scratch.set(std::move(p));
   BatchPrefillPlan b = a;
   b.self = &scratch;
-  put_sizes(plan_of_arguments("workspace_size", b), *a.sizes);
+  put_sizes(plan_of_arguments(b), *a.sizes);
 }
 
 }  // namespace prefill
@@ -43,52 +43,40 @@ constexpr const char* kRun = "BatchPrefillWithPagedKVCacheWrapper.run";
 constexpr const char* kForward = "BatchPrefillWithPagedKVCacheWrapper.forward";
 
 void launch_init(const BatchPrefillInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
-  set_variant(p, kInit, a);
-  set_paged_prefill_graph(p, kInit, a);
+  set_variant(p, a);
+  set_paged_prefill_graph(p, a);
   a.self->set(std::move(p));
 }
-void validate(const BatchPrefillPlan& a) { validate_plan(kPlan, a); }
+void validate(const BatchPrefillPlan& a) { validate_plan(a); }
 void launch_plan(const BatchPrefillPlan& a) {
-  a.self->set(plan_of_arguments(kPlan, a));
+  a.self->set(plan_of_arguments(a));
   a.self->planned = true;
 }
 
 void validate_run(const BatchPrefillRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
-  throw_if_given(kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
-                 kNeedsGpu);
-  throw_if_given(kRun, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
-  throw_if_given(kRun, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
-  check_window(kRun, p, a.window_left);
-  check_sinks(kRun, p, a.sinks);
-  check_paged_run(kRun, p, a, "paged_kv_indices");
-  check_lse(kRun, a);
+  const Plan& p = plan_of(a.self);
+  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
+  check_window(p, a.window_left);
+  check_sinks(p, a.sinks);
+  check_paged_run(p, a, "paged_kv_indices");
+  check_lse(a);
 }
-void validate_forward(const BatchPrefillForward& a) {
-  check_paged_run(kForward, forward_plan(kForward, a), a, "paged_kv_indices");
-}
-op::Cost cost(const BatchPrefillRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+void validate_forward(const BatchPrefillForward& a) { check_paged_run(forward_plan(a), a, "paged_kv_indices"); }
+op::Cost cost(const BatchPrefillRun& a) { return cost_of(plan_of(a.self), a.q); }
 
-const Plan& used_plan(const BatchPrefillRun& a) { return plan_of(kRun, a.self); }
-Plan used_plan(const BatchPrefillForward& a) { return forward_plan(kForward, a); }
-Call call_of_run(const BatchPrefillRun& a) { return set_lse_format(paged_call(kRun, plan_of(kRun, a.self), a), a); }
-Call call_of_run(const BatchPrefillForward& a) { return paged_call(kForward, plan_of(kForward, a.self), a); }
+const Plan& used_plan(const BatchPrefillRun& a) { return plan_of(a.self); }
+Plan used_plan(const BatchPrefillForward& a) { return forward_plan(a); }
+Call call_of_run(const BatchPrefillRun& a) { return set_lse_format(paged_call(plan_of(a.self), a), a); }
+Call call_of_run(const BatchPrefillForward& a) { return paged_call(plan_of(a.self), a); }
 
-op::Refusal accept(const BatchPrefillInit&) { return {}; }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const BatchPrefillPlan& a) { ops::with_host_arrays(prefill_plan_op, a, launch_plan); }
-op::Refusal refuse_plan(const BatchPrefillPlan& a) { return op::refuse_unless_cpu(prefill_plan_op, &a); }
-op::Refusal refuse_size(const BatchPrefillWorkspaceSize& a) { return op::refuse_unless_cpu(prefill_size_op, &a); }
 template <class Run>
 op::Refusal refuse_run(const Run& a) {
-  if (op::Refusal r =
-          op::refuse_unless_cpu(std::is_same_v<Run, BatchPrefillRun> ? prefill_run_op : prefill_forward_op, &a);
-      !r.empty())
-    return r;
-  return refuse(plan_of(kRun, a.self), call_of_run(a));
+  return refuse(plan_of(a.self), call_of_run(a));
 }
 template <class Run>
 void launch_run(const Run& a) {
@@ -108,11 +96,9 @@ void reference(const Run& a) {
   run_reference(used_plan(a), call_of_run(a));
 }
 
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
+constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
 template <class Run>
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
                                             op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"),

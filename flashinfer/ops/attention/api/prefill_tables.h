@@ -10,21 +10,21 @@ inline constexpr const char* kModule = "flashinfer.prefill";
 inline constexpr const char* kAnyRun = "BatchPrefillWithPagedKVCacheWrapper.run";
 
 /// Of the block types below: what plan() says.
-Plan plan_of_arguments(std::string_view op, const BatchPrefillPlan& a);
-void validate_plan(std::string_view op, const BatchPrefillPlan& a);
+Plan plan_of_arguments(const BatchPrefillPlan& a);
+void validate_plan(const BatchPrefillPlan& a);
 void launch_size(const BatchPrefillWorkspaceSize& a);
 
 template <class Run>
 op::Shape out_shape(const Run& a) {
-  return prefill_out_shape(kAnyRun, a);
+  return prefill_out_shape(a);
 }
 template <class Run>
 op::Shape lse_shape(const Run& a) {
-  return prefill_lse_shape(kAnyRun, a);
+  return prefill_lse_shape(a);
 }
 template <class Run>
 DType out_dtype(const Run& a) {
-  return plan_of(kAnyRun, a.self).o_data_type;
+  return plan_of(a.self).o_data_type;
 }
 
 inline constexpr op::Field init_fields[] = {

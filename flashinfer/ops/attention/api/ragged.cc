@@ -16,33 +16,33 @@ constexpr const char* kForward = "BatchPrefillWithRaggedKVCacheWrapper.forward";
 constexpr const char* kModule = "flashinfer.prefill";
 
 void launch_init(const BatchRaggedInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.paged = false;
-  set_variant(p, kInit, a);
+  set_variant(p, a);
   const GraphArgument buffers[] = {{"qo_indptr_buf", a.qo_indptr_buf, &GraphBuffers::qo_indptr},
                                    {"kv_indptr_buf", a.kv_indptr_buf, &GraphBuffers::kv_indptr},
                                    {"custom_mask_buf", a.custom_mask_buf, &GraphBuffers::mask, false},
                                    {"mask_indptr_buf", a.mask_indptr_buf, &GraphBuffers::mask_indptr, false}};
-  set_graph(p, kInit, a.use_cuda_graph, buffers);
+  set_graph(p, a.use_cuda_graph, buffers);
   a.self->set(std::move(p));
 }
 
 void validate_plan(const BatchRaggedPlan& a) {
-  check_prefill_plan(kPlan, a);
-  throw_if_given(kPlan, "v_indptr", a.v_indptr.has_value(), kNeedsGpu);
-  throw_if_given(kPlan, "o_indptr", a.o_indptr.has_value(), kNeedsGpu);
+  check_prefill_plan(a);
+  throw_if_given("v_indptr", a.v_indptr.has_value(), kNeedsGpu);
+  throw_if_given("o_indptr", a.o_indptr.has_value(), kNeedsGpu);
 }
 void launch_plan(const BatchRaggedPlan& a) {
-  Plan p = prefill_plan(kPlan, a);
+  Plan p = prefill_plan(a);
   p.batch_size = a.kv_indptr.size(0) - 1;
-  p.nnz_kv = op::check_indptr(kPlan, "kv_indptr", a.kv_indptr);
-  p.kv_indptr = to_int32(kPlan, "kv_indptr", a.kv_indptr, p.batch_size + 1);
+  p.nnz_kv = op::check_indptr("kv_indptr", a.kv_indptr);
+  p.kv_indptr = to_int32("kv_indptr", a.kv_indptr, p.batch_size + 1);
   p.kv_len = Tensor::empty({p.batch_size}, DType::kI32);
   const int32_t* first = p.kv_indptr.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) p.kv_len.data_as<int32_t>()[b] = first[b + 1] - first[b];
-  finish_prefill_plan(p, kPlan, a);
+  finish_prefill_plan(p, a);
   a.self->set(std::move(p));
   a.self->planned = true;
 }
@@ -59,62 +59,53 @@ Call call_of_run(const Run& a) {
     if (a.lse) c.lse = &*a.lse;
     return c;
   } else {
-    Call c = set_lse_format(call_of(kRun, p, a, kv), a);
-    c.kv_sf = scale_planes(kRun, a.kv_cache_sf, p.kv_layout, kv, false);
+    Call c = set_lse_format(call_of(p, a, kv), a);
+    c.kv_sf = scale_planes(a.kv_cache_sf, p.kv_layout, kv, false);
     return c;
   }
 }
 template <class Run>
-void check_tensors(const char* op, const Plan& p, const Run& a) {
+void check_tensors(const Plan& p, const Run& a) {
   const Planes kv = token_planes(a.k, a.v, p.kv_layout);
-  check_run(op, p, a.q, kv, "k", "v");
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
+  check_run(p, a.q, kv, "k", "v");
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, "v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
            name(kv.k.dtype));
   for (const auto& [plane, who] : {std::pair(&kv.k, "k"), std::pair(&kv.v, "v")})
-    FI_CHECK(plane->page_size == p.nnz_kv, ValueError, op, ": ", who, " has ", plane->page_size,
+    FI_CHECK(plane->page_size == p.nnz_kv, ValueError, who, " has ", plane->page_size,
              " tokens, but kv_indptr[-1] of plan() is ", p.nnz_kv);
 }
 void validate_run(const BatchRaggedRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
-  throw_if_given(kRun, "o_scale", a.o_scale.has_value(), kNeedsGpu);
-  check_tensors(kRun, p, a);
-  scale_planes(kRun, a.kv_cache_sf, p.kv_layout, token_planes(a.k, a.v, p.kv_layout), false);
-  check_lse(kRun, a);
-  check_args(kRun, p, a);
+  const Plan& p = plan_of(a.self);
+  throw_if_given("o_scale", a.o_scale.has_value(), kNeedsGpu);
+  check_tensors(p, a);
+  scale_planes(a.kv_cache_sf, p.kv_layout, token_planes(a.k, a.v, p.kv_layout), false);
+  check_lse(a);
+  check_args(p, a);
 }
 void validate_forward(const BatchRaggedForward& a) {
-  const Plan p = forward_plan(kForward, a);
-  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, kForward,
-           ": an NVFP4 cache needs kv_cache_sf, which only run() takes");
-  check_tensors(kForward, p, a);
+  const Plan p = forward_plan(a);
+  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, "an NVFP4 cache needs kv_cache_sf, which only run() takes");
+  check_tensors(p, a);
 }
 template <class Run>
 op::Shape out_shape(const Run& a) {
-  return prefill_out_shape(kRun, a);
+  return prefill_out_shape(a);
 }
 template <class Run>
 op::Shape lse_shape(const Run& a) {
-  return prefill_lse_shape(kRun, a);
+  return prefill_lse_shape(a);
 }
 template <class Run>
 DType out_dtype(const Run& a) {
-  return plan_of(kRun, a.self).o_data_type;
+  return plan_of(a.self).o_data_type;
 }
-op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
-const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(kRun, a.self); }
-Plan used_plan(const BatchRaggedForward& a) { return forward_plan(kForward, a); }
+op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(a.self), a.q); }
+const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(a.self); }
+Plan used_plan(const BatchRaggedForward& a) { return forward_plan(a); }
 
-op::Refusal refuse_init(const BatchRaggedInit&) { return {}; }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const BatchRaggedPlan& a) { ops::with_host_arrays(ragged_plan_op, a, launch_plan); }
-op::Refusal refuse_plan(const BatchRaggedPlan& a) { return op::refuse_unless_cpu(ragged_plan_op, &a); }
 template <class Run>
 op::Refusal refuse_run(const Run& a) {
-  if (op::Refusal r =
-          op::refuse_unless_cpu(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a);
-      !r.empty())
-    return r;
-  return refuse(plan_of(kRun, a.self), call_of_run(a));
+  return refuse(plan_of(a.self), call_of_run(a));
 }
 template <class Run>
 void launch_run(const Run& a) {
@@ -224,10 +215,8 @@ constexpr op::Field forward_fields[] = {
     op::result<&BatchRaggedForward::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedForward>>,
                                          op::when<&BatchRaggedForward::return_lse>),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<refuse_init, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BatchRaggedPlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 template <class Run>
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
                                             op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"),

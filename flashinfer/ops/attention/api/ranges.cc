@@ -19,15 +19,14 @@ constexpr const char* kPlan = "BatchPrefillWithCausalBidirectionalRangesWrapper.
 constexpr const char* kRun = "BatchPrefillWithCausalBidirectionalRangesWrapper.run";
 
 void validate_init(const BatchRangesInit& a) {
-  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, kInit, ": pos_encoding_mode is ",
+  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, "pos_encoding_mode is ",
            op::python_repr(a.pos_encoding_mode), ", but must be 'NONE': rotate q and k before");
   for (const auto& [what, t] :
        {std::pair("q_data_type", a.q_data_type), std::pair("o_data_type", a.o_data_type.value_or(a.q_data_type))})
-    FI_CHECK(op::floats.has(t), ValueError, kInit, ": ", what, " is ", name(t),
-             ", but must be float16, bfloat16 or float32");
+    FI_CHECK(op::floats.has(t), ValueError, what, " is ", name(t), ", but must be float16, bfloat16 or float32");
 }
 void launch_init(const BatchRangesInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type),
@@ -38,13 +37,13 @@ void launch_init(const BatchRangesInit& a) {
       {"paged_kv_indptr_buf", a.paged_kv_indptr_buf, &GraphBuffers::kv_indptr},
       {"paged_kv_indices_buf", a.paged_kv_indices_buf, &GraphBuffers::kv_indices},
       {"paged_kv_last_page_len_buf", a.paged_kv_last_page_len_buf, &GraphBuffers::last_page_len}};
-  set_graph(p, kInit, a.use_cuda_graph, arguments);
+  set_graph(p, a.use_cuda_graph, arguments);
   a.self->set(std::move(p));
 }
 
 void check_plan(const BatchRangesPlan& a) {
   const auto refuse = [](const char* what, bool given) {
-    FI_CHECK(!given, ValueError, kPlan, ": ", what, " is given, but run()'s ranges and windows say what a row sees");
+    FI_CHECK(!given, ValueError, what, " is given, but run()'s ranges and windows say what a row sees");
   };
   refuse("causal=True", a.causal), refuse("custom_mask", a.custom_mask.has_value()),
       refuse("packed_custom_mask", a.packed_custom_mask.has_value());
@@ -53,18 +52,18 @@ void check_plan(const BatchRangesPlan& a) {
       refuse("token_pos_in_items_len", a.token_pos_in_items_len != 0);
   refuse("max_item_len_ptr", a.max_item_len_ptr.has_value());
   const auto off = [](const char* what, bool given) {
-    FI_CHECK(!given, ValueError, kPlan, ": ", what, " is not available with ranges");
+    FI_CHECK(!given, ValueError, what, " is not available with ranges");
   };
   off("logits_soft_cap", a.logits_soft_cap.value_or(0) != 0),
       off("use_fp16_qk_reduction=True", a.use_fp16_qk_reduction);
-  throw_if_given(kPlan, "max_sequence_kv", a.max_sequence_kv.has_value(), kNeedsGpu);
-  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, kPlan, ": pos_encoding_mode is ",
+  throw_if_given("max_sequence_kv", a.max_sequence_kv.has_value(), kNeedsGpu);
+  FI_CHECK(a.pos_encoding_mode == "NONE", NotImplementedError, "pos_encoding_mode is ",
            op::python_repr(a.pos_encoding_mode), ", but must be 'NONE': rotate q and k before");
-  check_prefill_plan(kPlan, a);
+  check_prefill_plan(a);
 }
 Plan planned(const BatchRangesPlan& a, const Plan& made) {
   const auto same = [](const char* what, const auto& now, const auto& then) {
-    FI_CHECK(now == then, ValueError, kPlan, ": ", what, " is ", now, ", but __init__ was told ", then);
+    FI_CHECK(now == then, ValueError, what, " is ", now, ", but __init__ was told ", then);
   };
   same("q_data_type", name(a.planned_q_data_type.value_or(made.q_data_type)), name(made.q_data_type));
   same("kv_data_type", name(cache_type(a.kv_data_type.value_or(made.kv_data_type))), name(made.kv_data_type));
@@ -74,7 +73,7 @@ Plan planned(const BatchRangesPlan& a, const Plan& made) {
   BatchRangesPlan b = a;
   b.q_data_type = made.q_data_type, b.kv_data_type = made.kv_data_type, b.o_data_type = made.o_data_type,
   b.head_dim_vo = made.head_dim_vo;
-  return plan_of_arguments(kPlan, b);
+  return plan_of_arguments(b);
 }
 void launch_plan(const BatchRangesPlan& a) {
   a.self->set(planned(a, a.self->as<Plan>()));
@@ -93,7 +92,7 @@ void launch_size(const BatchRangesWorkspaceSize& a) {
 
 const Plan& plan_of_run(const BatchRangesRun& a) {
   const Plan& p = a.self->as<Plan>();
-  FI_CHECK(p.qo_indptr.defined(), ValueError, kRun, ": plan() has not been called");
+  FI_CHECK(p.qo_indptr.defined(), ValueError, "plan() has not been called");
   return p;
 }
 void set_bits(uint8_t* bits, int64_t begin, int64_t end) {
@@ -124,28 +123,24 @@ Plan masked_plan(const BatchRangesRun& a) {
     at += (rows * keys + 7) / 8;
   }
   p.causal = false;
-  set_mask(p, kRun, std::nullopt, bits.view());
+  set_mask(p, std::nullopt, bits.view());
   set_work(p);
   return p;
 }
 void validate_run(const BatchRangesRun& a) {
   const Plan& p = plan_of_run(a);
-  check_paged_run(kRun, p, a, "paged_kv_indices");
-  FI_CHECK(a.bidirectional_ranges.size(0) == p.nnz_qo && a.bidirectional_ranges.size(1) == 2, ValueError, kRun,
-           ": bidirectional_ranges is ", to_string(a.bidirectional_ranges), ", but must be [", p.nnz_qo,
+  check_paged_run(p, a, "paged_kv_indices");
+  FI_CHECK(a.bidirectional_ranges.size(0) == p.nnz_qo && a.bidirectional_ranges.size(1) == 2, ValueError,
+           "bidirectional_ranges is ", to_string(a.bidirectional_ranges), ", but must be [", p.nnz_qo,
            ", 2] (query tokens)");
 }
-Call call_of_run(const BatchRangesRun& a) { return paged_call(kRun, plan_of_run(a), a); }
+Call call_of_run(const BatchRangesRun& a) { return paged_call(plan_of_run(a), a); }
 op::Cost cost(const BatchRangesRun& a) { return cost_of(plan_of_run(a), a.q); }
 op::Shape ranges_out_shape(const BatchRangesRun& a) { return plan_of_run(a), out_shape(a); }
 op::Shape ranges_lse_shape(const BatchRangesRun& a) { return plan_of_run(a), lse_shape(a); }
 DType ranges_out_dtype(const BatchRangesRun& a) { return plan_of_run(a).o_data_type; }
 
-op::Refusal accept(const BatchRangesInit&) { return {}; }
-op::Refusal refuse_plan(const BatchRangesPlan& a) { return op::refuse_unless_cpu(ranges_plan_op, &a); }
-op::Refusal refuse_size(const BatchRangesWorkspaceSize& a) { return op::refuse_unless_cpu(ranges_size_op, &a); }
 op::Refusal refuse_run(const BatchRangesRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(ranges_run_op, &a); !r.empty()) return r;
   Plan p = plan_of_run(a);
   p.work.tile = true, p.work.decode = false;  // as with its mask
   return refuse(p, call_of_run(a));
@@ -224,9 +219,9 @@ constexpr op::Field ranges_forward_fields[] = {
     op::result<&BatchRangesRun::lse>("lse", nullptr, DType::kF32, op::shape<ranges_lse_shape>,
                                      op::when<&BatchRangesRun::return_lse>),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::cpu<launch_plan>()};
+constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 }  // namespace

@@ -15,8 +15,6 @@ constexpr const char* kPrefill = "single_prefill_with_kv_cache";
 /// q as [rows, Hq, D].
 TensorView rows_of(const SingleDecode& a) { return a.q.unsqueeze(0); }
 TensorView rows_of(const SinglePrefill& a) { return a.q; }
-std::string_view op_of(const SingleDecode&) { return kDecode; }
-std::string_view op_of(const SinglePrefill&) { return kPrefill; }
 DType out_dtype(const SingleDecode& a) { return ops::default_output(a.q.dtype()); }
 DType out_dtype(const SinglePrefill& a) { return a.o_dtype.value_or(ops::default_output(a.q.dtype())); }
 
@@ -37,8 +35,7 @@ Plan plan_of_block(const Block& a) {
   p.num_qo_heads = q.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = q.size(2), p.head_dim_vo = kv.v.dim;
   p.nnz_qo = q.size(0), p.nnz_kv = tokens(a);
   p.q_data_type = q.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = out_dtype(a);
-  set_options(
-      p, {op_of(a), a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
+  set_options(p, {a.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   return p;
 }
 void set_request(Plan& p) {
@@ -61,7 +58,7 @@ Plan plan_without_work(const SinglePrefill& a) {
   const Tensor mask = a.custom_mask ? host_readable(*a.custom_mask) : Tensor(),
                packed = a.packed_custom_mask ? host_readable(*a.packed_custom_mask) : Tensor();
   const auto view = [](const Tensor& t) { return t.defined() ? std::optional<TensorView>(t.view()) : std::nullopt; };
-  set_mask(p, kPrefill, view(mask), view(packed));
+  set_mask(p, view(mask), view(packed));
   return p;
 }
 Plan full_plan(const SinglePrefill& a) {
@@ -78,42 +75,41 @@ Call call_of_block(const SingleDecode& a) {
 Call call_of_block(const SinglePrefill& a) {
   Call c;
   c.q = a.q, c.kv = token_planes(a.k, a.v, a.kv_layout);
-  c.kv_sf = scale_planes(kPrefill, a.kv_cache_sf, a.kv_layout, c.kv, false);
+  c.kv_sf = scale_planes(a.kv_cache_sf, a.kv_layout, c.kv, false);
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   const auto pointer = [](const std::optional<TensorView>& t) { return t ? &*t : nullptr; };
-  set_head_scales(kPrefill, plan_of_block(a), c, pointer(a.scale_q), pointer(a.scale_k), pointer(a.scale_v));
+  set_head_scales(plan_of_block(a), c, pointer(a.scale_q), pointer(a.scale_k), pointer(a.scale_v));
   return c;
 }
 
 template <class Block>
 void check_kv(const Block& a) {
-  const std::string_view op = op_of(a);
   const Planes kv = token_planes(a.k, a.v, a.kv_layout);
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, "v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
            name(kv.k.dtype));
-  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, op, ": k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1,
-           "] is ", a.q.size(-1));
-  FI_CHECK(kv.k.page_size <= INT32_MAX, ValueError, op, ": k has ", kv.k.page_size, " tokens, more than 32 bits hold");
-  FI_CHECK(a.q.rank() < 3 || a.q.size(0) <= INT32_MAX / a.q.size(1), ValueError, op, ": q has ", a.q.size(0),
-           " tokens of ", a.q.size(1), " heads, more than 32 bits hold");
+  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, "k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1, "] is ",
+           a.q.size(-1));
+  FI_CHECK(kv.k.page_size <= INT32_MAX, ValueError, "k has ", kv.k.page_size, " tokens, more than 32 bits hold");
+  FI_CHECK(a.q.rank() < 3 || a.q.size(0) <= INT32_MAX / a.q.size(1), ValueError, "q has ", a.q.size(0), " tokens of ",
+           a.q.size(1), " heads, more than 32 bits hold");
   plan_of_block(a);
 }
 void validate(const SingleDecode& a) {
   check_kv(a);
-  scale_planes(kDecode, std::nullopt, a.kv_layout, token_planes(a.k, a.v, a.kv_layout), false);
+  scale_planes(std::nullopt, a.kv_layout, token_planes(a.k, a.v, a.kv_layout), false);
 }
 void validate(const SinglePrefill& a) {
-  FI_CHECK(!a.o_dtype || op::floats.has(*a.o_dtype), ValueError, kPrefill, ": o_dtype is ", name(*a.o_dtype),
-           ", but must be ", to_string(op::floats));
+  FI_CHECK(!a.o_dtype || op::floats.has(*a.o_dtype), ValueError, "o_dtype is ", name(*a.o_dtype), ", but must be ",
+           to_string(op::floats));
   check_kv(a);
   call_of_block(a);  // checks the scales
   if (a.custom_mask)
     FI_CHECK(a.custom_mask->rank() == 2 && a.custom_mask->size(0) == a.q.size(0) && a.custom_mask->size(1) == tokens(a),
-             ValueError, kPrefill, ": custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ",
-             tokens(a), "] (tokens of q, tokens of k)");
+             ValueError, "custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ", tokens(a),
+             "] (tokens of q, tokens of k)");
   const int64_t bytes = (a.q.size(0) * tokens(a) + 7) / 8;
   if (a.packed_custom_mask)
-    FI_CHECK(a.packed_custom_mask->numel() == bytes, ValueError, kPrefill, ": packed_custom_mask has ",
+    FI_CHECK(a.packed_custom_mask->numel() == bytes, ValueError, "packed_custom_mask has ",
              a.packed_custom_mask->numel(), " bytes, but ", a.q.size(0), " rows of ", tokens(a), " keys need ", bytes);
 }
 int64_t values(const TensorView& v) { return v.size(2) * (cache_type(v.dtype()) == DType::kF4E2M1x2 ? 2 : 1); }
@@ -132,10 +128,6 @@ op::Cost cost(const Block& a) {
 
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
-  if (op::Refusal r =
-          op::refuse_unless_cpu(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a);
-      !r.empty())
-    return r;
   return refuse(plan_of_block(a), call_of_block(a));
 }
 /// Calls `f(plan, call)` with `out` and `lse` as rows.

@@ -19,24 +19,24 @@ constexpr const char* kRun = "BatchAttentionWithAttentionSinkWrapper.run";
 void validate_init(const BatchSinkInit& a) {
   if (a.backend != "auto" && a.backend != "fa2" && a.backend != "fa3")
     throw_error(ErrorKind::kAssertionError,
-                str(kInit, ": backend is ", op::python_repr(a.backend), ", but must be one of auto, fa2, fa3"));
+                str("backend is ", op::python_repr(a.backend), ", but must be one of auto, fa2, fa3"));
 }
 void launch_init(const BatchSinkInit& a) {
-  check_workspace(kInit, a.float_workspace_buffer);
+  check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
   p.pos_encoding_mode = a.pos_encoding_mode;
   p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type);
   p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo, p.window_left = std::max<int64_t>(a.window_left, -1);
-  set_paged_prefill_graph(p, kInit, a);
+  set_paged_prefill_graph(p, a);
   a.self->set(std::move(p));
 }
-void validate(const BatchPrefillPlan& a) { validate_plan(kPlan, a); }
+void validate(const BatchPrefillPlan& a) { validate_plan(a); }
 void launch_plan(const BatchPrefillPlan& a) {
   const Plan& made = a.self->as<Plan>();
-  Plan p = plan_of_arguments(kPlan, a);
+  Plan p = plan_of_arguments(a);
   auto same = [](const char* name, const auto& now, const auto& then) {
-    FI_CHECK(now == then, ValueError, kPlan, ": ", name, " is ", now, ", but __init__ was told ", then);
+    FI_CHECK(now == then, ValueError, name, " is ", now, ", but __init__ was told ", then);
   };
   same("q_data_type", name(p.q_data_type), name(made.q_data_type));
   same("kv_data_type", name(p.kv_data_type), name(made.kv_data_type));
@@ -49,42 +49,33 @@ void launch_plan(const BatchPrefillPlan& a) {
 }
 
 void validate_run(const BatchSinkRun& a) {
-  const Plan& p = plan_of(kRun, a.self);
-  throw_if_given(kRun, "sinks", a.sinks.has_value(), "the argument `sink` says the same");
-  throw_if_given(kRun, "skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(),
-                 kNeedsGpu);
-  throw_if_given(kRun, "use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
-  throw_if_given(kRun, "uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
-  check_window(kRun, p, a.window_left);
-  FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, kRun, ": sink.shape[0] is ", a.sink.size(0),
+  const Plan& p = plan_of(a.self);
+  throw_if_given("sinks", a.sinks.has_value(), "the argument `sink` says the same");
+  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
+  check_window(p, a.window_left);
+  FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, "sink.shape[0] is ", a.sink.size(0),
            ", but plan() was told num_qo_heads=", p.num_qo_heads);
-  FI_CHECK(a.sm_scale - a.sm_scale == 0, ValueError, kRun, ": sm_scale is ", a.sm_scale, ", but must be finite");
-  check_paged_run(kRun, p, a, "paged_kv_indices");
-  check_lse(kRun, a);
+  FI_CHECK(a.sm_scale - a.sm_scale == 0, ValueError, "sm_scale is ", a.sm_scale, ", but must be finite");
+  check_paged_run(p, a, "paged_kv_indices");
+  check_lse(a);
 }
 Call call_of_run(const BatchSinkRun& a) {
-  Call c = set_lse_format(paged_call(kRun, plan_of(kRun, a.self), a), a);
+  Call c = set_lse_format(paged_call(plan_of(a.self), a), a);
   c.sinks = &a.sink;
   c.sm_scale = a.sm_scale;
   return c;
 }
-op::Cost cost(const BatchSinkRun& a) { return cost_of(plan_of(kRun, a.self), a.q); }
+op::Cost cost(const BatchSinkRun& a) { return cost_of(plan_of(a.self), a.q); }
 
-op::Refusal accept(const BatchSinkInit&) { return {}; }
-op::Refusal refuse_plan(const BatchPrefillPlan& a) { return op::refuse_unless_cpu(sink_plan_op, &a); }
-/// Index arrays on a GPU: the plan is made by the host all the same.
-void launch_plan_from_device(const BatchPrefillPlan& a) { ops::with_host_arrays(sink_plan_op, a, launch_plan); }
-op::Refusal refuse_size(const BatchPrefillWorkspaceSize& a) { return op::refuse_unless_cpu(sink_size_op, &a); }
-op::Refusal refuse_run(const BatchSinkRun& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(sink_run_op, &a); !r.empty()) return r;
-  return refuse(plan_of(kRun, a.self), call_of_run(a));
-}
+op::Refusal refuse_run(const BatchSinkRun& a) { return refuse(plan_of(a.self), call_of_run(a)); }
 op::Refusal refuse_run_cuda(const BatchSinkRun& a) {
-  return refuse_cuda(sink_run_op, &a, plan_of(kRun, a.self), call_of_run(a));
+  return refuse_cuda(sink_run_op, &a, plan_of(a.self), call_of_run(a));
 }
-void launch_run_cuda(const BatchSinkRun& a) { run_cuda(plan_of(kRun, a.self), call_of_run(a)); }
-void launch_run(const BatchSinkRun& a) { run(plan_of(kRun, a.self), call_of_run(a)); }
-void reference(const BatchSinkRun& a) { run_reference(plan_of(kRun, a.self), call_of_run(a)); }
+void launch_run_cuda(const BatchSinkRun& a) { run_cuda(plan_of(a.self), call_of_run(a)); }
+void launch_run(const BatchSinkRun& a) { run(plan_of(a.self), call_of_run(a)); }
+void reference(const BatchSinkRun& a) { run_reference(plan_of(a.self), call_of_run(a)); }
 
 constexpr op::Field sink_init_fields[] = {
     op::self<&BatchSinkInit::self>(),
@@ -130,11 +121,9 @@ constexpr op::Field sink_run_fields[] = {
     op::attr<&BatchSinkRun::use_fp16_softmax>("use_fp16_softmax"),
     op::attr<&BatchSinkRun::uses_spcompress>("uses_spcompress"),
 };
-constexpr op::Candidate init_candidates[] = {op::candidate<accept, launch_init>("cpu")};
-constexpr op::Candidate plan_candidates[] = {
-    op::candidate<ops::accept_any<BatchPrefillPlan>, launch_plan_from_device>("cuda"),
-    op::candidate<refuse_plan, launch_plan>("cpu")};
-constexpr op::Candidate size_candidates[] = {op::candidate<refuse_size, launch_size>("cpu")};
+constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
+constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
 constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
                                             op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 

@@ -167,7 +167,7 @@ bool without_work(const Plan& p) { return p.batch_size > 0 && p.nnz_qo > 0 && p.
 /// The tile kernel of a plan: the built-in one, or one compiled with its custom variant.
 const jit::Loaded& kernel_of(const Plan& p, const AttentionConfig& config) {
   if (p.jit_args.is_none()) return jit::cpu_kernel<kKernel>(config);
-  return jit::cpu_kernel<kVariantKernel>(config, extension_of(variant_from("attention", p.jit_args)));
+  return jit::cpu_kernel<kVariantKernel>(config, extension_of(variant_from(p.jit_args)));
 }
 
 op::Refusal refuse(const Plan& p, const Call& c) {
@@ -187,7 +187,7 @@ op::Refusal refuse(const Plan& p, const Call& c) {
 void run(const Plan& planned, const Call& c) {
   if (without_work(planned)) {
     Plan p = planned;
-    restore(p, "attention");
+    restore(p);
     return run(p, c);
   }
   const Plan& p = planned;

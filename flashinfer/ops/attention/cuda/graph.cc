@@ -16,11 +16,11 @@ namespace flashinfer::attention {
 namespace {
 
 /// The device of the buffers. ValueError when they lie on several.
-Device device_of(const GraphBuffers& b, std::string_view op) {
+Device device_of(const GraphBuffers& b) {
   const TensorView* first = nullptr;
   for (const TensorView* v : {&b.qo_indptr, &b.kv_indptr, &b.kv_indices, &b.last_page_len, &b.mask, &b.mask_indptr}) {
     if (!v->defined()) continue;
-    FI_CHECK(!first || v->device() == first->device(), ValueError, op, ": the buffers of use_cuda_graph=True lie on ",
+    FI_CHECK(!first || v->device() == first->device(), ValueError, "the buffers of use_cuda_graph=True lie on ",
              to_string(first->device()), " and ", to_string(v->device()), ", but must lie on one device");
     if (!first) first = v;
   }
@@ -28,8 +28,8 @@ Device device_of(const GraphBuffers& b, std::string_view op) {
 }
 
 template <class T>
-void same(std::string_view op, const char* what, const T& now, const T& then) {
-  FI_CHECK(now == then, ValueError, op, ": ", what, " is ", now, ", but the first plan() had ", then,
+void same(const char* what, const T& now, const T& then) {
+  FI_CHECK(now == then, ValueError, what, " is ", now, ", but the first plan() had ", then,
            ", and with use_cuda_graph=True it may not change: the captured kernel was told");
 }
 
@@ -37,21 +37,20 @@ void same(std::string_view op, const char* what, const T& now, const T& then) {
 constexpr int64_t kMostPositions = int64_t{1} << 18;
 
 /// What a captured launch holds by value.
-void check_unchanged(const Plan& p, const Plan& first, std::string_view op) {
-  same(op, "num_qo_heads", p.num_qo_heads, first.num_qo_heads),
-      same(op, "num_kv_heads", p.num_kv_heads, first.num_kv_heads);
-  same(op, "head_dim_qk", p.head_dim_qk, first.head_dim_qk), same(op, "head_dim_vo", p.head_dim_vo, first.head_dim_vo);
-  same(op, "page_size", p.page_size, first.page_size), same(op, "causal", p.causal, first.causal);
-  same(op, "window_left", p.window_left, first.window_left), same(op, "sm_scale", p.sm_scale, first.sm_scale);
-  same(op, "logits_soft_cap", p.logits_soft_cap, first.logits_soft_cap);
-  same(op, "pos_encoding_mode", p.pos_encoding_mode, first.pos_encoding_mode);
-  same(op, "rope_scale", p.rope_scale, first.rope_scale), same(op, "rope_theta", p.rope_theta, first.rope_theta);
-  same(op, "q_data_type", name(p.q_data_type), name(first.q_data_type));
-  same(op, "kv_data_type", name(p.kv_data_type), name(first.kv_data_type));
-  same(op, "o_data_type", name(p.o_data_type), name(first.o_data_type));
-  same(op, "custom_mask", std::string_view(p.mask.defined() ? "given" : "None"),
+void check_unchanged(const Plan& p, const Plan& first) {
+  same("num_qo_heads", p.num_qo_heads, first.num_qo_heads), same("num_kv_heads", p.num_kv_heads, first.num_kv_heads);
+  same("head_dim_qk", p.head_dim_qk, first.head_dim_qk), same("head_dim_vo", p.head_dim_vo, first.head_dim_vo);
+  same("page_size", p.page_size, first.page_size), same("causal", p.causal, first.causal);
+  same("window_left", p.window_left, first.window_left), same("sm_scale", p.sm_scale, first.sm_scale);
+  same("logits_soft_cap", p.logits_soft_cap, first.logits_soft_cap);
+  same("pos_encoding_mode", p.pos_encoding_mode, first.pos_encoding_mode);
+  same("rope_scale", p.rope_scale, first.rope_scale), same("rope_theta", p.rope_theta, first.rope_theta);
+  same("q_data_type", name(p.q_data_type), name(first.q_data_type));
+  same("kv_data_type", name(p.kv_data_type), name(first.kv_data_type));
+  same("o_data_type", name(p.o_data_type), name(first.o_data_type));
+  same("custom_mask", std::string_view(p.mask.defined() ? "given" : "None"),
        std::string_view(first.mask.defined() ? "given" : "None"));
-  same(op, "prefix_len_ptr", std::string_view(p.prefix_len.defined() ? "given" : "None"),
+  same("prefix_len_ptr", std::string_view(p.prefix_len.defined() ? "given" : "None"),
        std::string_view(first.prefix_len.defined() ? "given" : "None"));
 }
 
@@ -65,7 +64,7 @@ struct Layout {
   }
 };
 
-std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, std::string_view op) {
+std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device) {
   auto g = std::make_shared<GraphArrays>();
   g->device = device;
   AttentionParams a{};
@@ -111,7 +110,7 @@ std::shared_ptr<GraphArrays> make_arrays(const Plan& p, Device device, std::stri
     partial = std::max(partial, bound.partial_rows);
     g->parts.push_back(part);
   }
-  FI_CHECK(layout.bytes < size_t{1} << 32, ValueError, op, ": the buffers of use_cuda_graph=True are for ", keys,
+  FI_CHECK(layout.bytes < size_t{1} << 32, ValueError, "the buffers of use_cuda_graph=True are for ", keys,
            " keys, which take ", layout.bytes, " bytes of work lists: give smaller ones");
   g->memory = Tensor::zeros({static_cast<int64_t>(layout.bytes)}, DType::kU8, device);
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
@@ -140,11 +139,11 @@ class Image {
 
 /// What the plan's positions need of the table, where a captured kernel reads it. The table grows by doubling, so that
 /// most plans send nothing.
-void send_rope(const Plan& p, GraphArrays& g, std::string_view op) {
+void send_rope(const Plan& p, GraphArrays& g) {
   if (!g.rope.defined()) return;
   const int32_t* kv = p.kv_len.data_as<int32_t>();
   const int64_t longest = p.batch_size ? *std::max_element(kv, kv + p.batch_size) : 0;
-  FI_CHECK(longest <= g.rope_end, ValueError, op, ": a request has ", longest,
+  FI_CHECK(longest <= g.rope_end, ValueError, "a request has ", longest,
            " keys, but with use_cuda_graph=True rotation is served for ", g.rope_end);
   const std::shared_ptr<const RopeTable> table = rope_table_of(p);
   if (table == g.rope_of) return;
@@ -156,7 +155,7 @@ void send_rope(const Plan& p, GraphArrays& g, std::string_view op) {
   g.rope_of = table;
 }
 
-void send(const Plan& p, const GraphArrays& g, std::string_view op) {
+void send(const Plan& p, const GraphArrays& g) {
   Image image(static_cast<size_t>(g.memory.nbytes()));
   image.put(g.qo_indptr, p.qo_indptr), image.put(g.kv_indptr, p.kv_indptr), image.put(g.kv_len, p.kv_len);
   image.put(g.kv_indices, p.kv_indices), image.put(g.mask_indptr, p.mask_indptr);
@@ -173,7 +172,7 @@ void send(const Plan& p, const GraphArrays& g, std::string_view op) {
     const int rows = g.cores ? part.cores.rows : part.config.rows();
     const cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group_of(p), rows, part.few);
     FI_CHECK(w.tiles.size() <= part.tiles && w.cuts.size() <= part.cuts && w.partial_rows <= part.partial_rows,
-             InternalError, op, ": ", w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows,
+             InternalError, w.tiles.size(), " tiles, ", w.cuts.size(), " cuts and ", w.partial_rows,
              " partial rows, but the bound is ", part.tiles, ", ", part.cuts, ", ", part.partial_rows);
     image.put(part.tiles_at, w.tiles.data(), w.tiles.size() * sizeof(AttentionTile));
     image.put(part.cuts_at, w.cuts.data(), w.cuts.size() * sizeof(AttentionCudaMerge));
@@ -209,28 +208,28 @@ void BesideGraph::keep(std::shared_ptr<const void> what) const {
   if (std::find(kept.begin(), kept.end(), what) == kept.end()) kept.push_back(std::move(what));
 }
 
-void plan_graph(Plan& p, std::string_view op) {
-  const Device device = device_of(p.buffers, op);
+void plan_graph(Plan& p) {
+  const Device device = device_of(p.buffers);
   if (device.type == DeviceType::kCPU) return;
-  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError, op,
-           ": use_cuda_graph=True on GPUs does not serve NVFP4 caches");
+  FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError,
+           "use_cuda_graph=True on GPUs does not serve NVFP4 caches");
   if (!p.graph) {
-    p.graph = make_arrays(p, device, op);
+    p.graph = make_arrays(p, device);
     static std::once_flag once;
     std::call_once(once, [] { record::follow_state(plan_type, plan_now); });
   } else {
-    check_unchanged(p, *p.graph->latest, op);
-    FI_CHECK(p.paged || p.nnz_kv <= p.graph->max_keys, ValueError, op, ": there are ", p.nnz_kv,
+    check_unchanged(p, *p.graph->latest);
+    FI_CHECK(p.paged || p.nnz_kv <= p.graph->max_keys, ValueError, "there are ", p.nnz_kv,
              " keys, but the first plan() had ", p.graph->max_keys, ", and with use_cuda_graph=True they may not grow");
-    FI_CHECK(!p.prefix_len.defined() || p.token_pos.size(1) <= p.graph->token_pos_len, ValueError, op,
-             ": token_pos_in_items_len is ", p.token_pos.size(1), ", but the first plan() had ", p.graph->token_pos_len,
+    FI_CHECK(!p.prefix_len.defined() || p.token_pos.size(1) <= p.graph->token_pos_len, ValueError,
+             "token_pos_in_items_len is ", p.token_pos.size(1), ", but the first plan() had ", p.graph->token_pos_len,
              ", and with use_cuda_graph=True it may not grow");
     const int64_t pages = p.graph->pages;
-    FI_CHECK(pages < 0 || p.max_page < pages, ValueError, op, ": the page table names page ", p.max_page,
+    FI_CHECK(pages < 0 || p.max_page < pages, ValueError, "the page table names page ", p.max_page,
              ", but the pool given to run() has ", pages);
   }
-  send_rope(p, *p.graph, op);
-  send(p, *p.graph, op);
+  send_rope(p, *p.graph);
+  send(p, *p.graph);
   auto latest = std::make_shared<Plan>(p);
   latest->graph = nullptr;
   p.graph->latest = std::move(latest);

@@ -49,7 +49,7 @@ struct GraphArrays {
 
 /// For the end of plan() with use_cuda_graph=True; does nothing when the buffers are in host memory. ValueError for
 /// what a captured run cannot follow: other heads, types, scales, masks than the first plan's, more rows or keys.
-void plan_graph(Plan& p, std::string_view op);
+void plan_graph(Plan& p);
 
 /// While the current stream is captured, copies to the device go over a stream beside it, until the end of the scope;
 /// what the graph is to read is kept for good. Without a capture it does nothing.

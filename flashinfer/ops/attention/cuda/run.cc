@@ -35,7 +35,7 @@ class Kernels {
  public:
   Kernels(const Plan& p, Device device)
       : device_(device), merge_(cuda::attention_merge_config(cuda_config(p), p.head_dim_vo)) {
-    if (!p.jit_args.is_none()) extension_ = extension_of(variant_from("attention", p.jit_args));
+    if (!p.jit_args.is_none()) extension_ = extension_of(variant_from(p.jit_args));
   }
   const jit::CudaLoaded& of(const Part& part, bool cores) const {
     return cores ? get<kCores, kCoresVariant>(part.cores) : get<kKernel, kKernelVariant>(part.config);
@@ -227,14 +227,13 @@ std::string graph_refusal(const Plan& p, const Call& c, Device device) {
 }  // namespace
 
 op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, const Call& c) {
-  Device device;
-  if (op::Refusal r = op::refuse_unless_gpu(op, block, device); !r.empty()) return r;
+  const Device device = op::device_of(op, block);
   if (op::Refusal r = graph_refusal(p, c, device); !r.empty()) return r;
   if (c.kv_sf) return "NVFP4 caches are read by the CPU's kernels only";
   for (const TensorView* t : {c.q_head_scales, c.k_head_scales, c.v_head_scales})
     if (t && !t->is_contiguous()) return "scales for each head must be contiguous on a GPU";
   if (!p.jit_args.is_none()) {
-    const AttentionVariant v = variant_from("attention", p.jit_args);
+    const AttentionVariant v = variant_from(p.jit_args);
     const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
     if (std::max(tensors, scalars) > size_t{kCudaExtras})
       return str("the variant has ", tensors, " additional tensors and ", scalars, " scalars, but a launch carries ",

@@ -20,9 +20,9 @@ void put(const TensorView& to, int64_t at, int64_t x) {
 
 }  // namespace
 
-void copy_to_buffer(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer) {
+void copy_to_buffer(const char* what, const TensorView& from, const TensorView& buffer) {
   if (!buffer.defined() || from.data() == buffer.data()) return;
-  FI_CHECK(from.numel() <= buffer.numel(), ValueError, op, ": ", what, " has ", from.numel(),
+  FI_CHECK(from.numel() <= buffer.numel(), ValueError, what, " has ", from.numel(),
            " entries, but the buffer given to __init__ has ", buffer.numel());
   const TensorView to = buffer.is_contiguous() && buffer.rank() != 1 ? buffer.view({buffer.numel()}) : buffer;
   if (to.device().type == DeviceType::kCPU) {
@@ -34,20 +34,19 @@ void copy_to_buffer(std::string_view op, const char* what, const TensorView& fro
   copy_bytes(to.data(), to.device(), image.data(), kCpu, static_cast<size_t>(image.nbytes()));
 }
 
-void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<const GraphArgument> arguments) {
+void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> arguments) {
   p.use_cuda_graph = use_cuda_graph;
   for (const GraphArgument& a : arguments) {
-    FI_CHECK(use_cuda_graph || !a.given, ValueError, op, ": ", a.name,
-             " belongs to use_cuda_graph=True, which is False");
-    FI_CHECK(!use_cuda_graph || !a.required || a.given, ValueError, op, ": use_cuda_graph=True needs ", a.name,
+    FI_CHECK(use_cuda_graph || !a.given, ValueError, a.name, " belongs to use_cuda_graph=True, which is False");
+    FI_CHECK(!use_cuda_graph || !a.required || a.given, ValueError, "use_cuda_graph=True needs ", a.name,
              ", which is None");
     if (!a.given) continue;
     const bool mask = a.buffer == &GraphBuffers::mask;
     FI_CHECK(a.given->rank() == 1 && (mask ? a.given->dtype() == DType::kU8 : op::indices.has(a.given->dtype())),
-             ValueError, op, ": ", a.name, " is ", to_string(*a.given), ", but must be a vector of ",
+             ValueError, a.name, " is ", to_string(*a.given), ", but must be a vector of ",
              mask ? "uint8" : "int32 or int64");
-    FI_CHECK(a.given->device().type == DeviceType::kCPU || a.given->is_contiguous(), ValueError, op, ": ", a.name,
-             " is ", to_string(*a.given), ", but on a GPU it must be contiguous");
+    FI_CHECK(a.given->device().type == DeviceType::kCPU || a.given->is_contiguous(), ValueError, a.name, " is ",
+             to_string(*a.given), ", but on a GPU it must be contiguous");
     p.buffers.*a.buffer = *a.given;
   }
   if (!use_cuda_graph) return;
@@ -57,17 +56,17 @@ void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<cons
     const bool indptr = a.buffer == &GraphBuffers::qo_indptr || a.buffer == &GraphBuffers::kv_indptr ||
                         a.buffer == &GraphBuffers::mask_indptr;
     if (indptr && a.given)
-      FI_CHECK(a.given->size(0) == n + 1, ValueError, op, ": ", a.name, " has ", a.given->size(0),
-               " entries, but a batch of ", n, " needs ", n + 1);
+      FI_CHECK(a.given->size(0) == n + 1, ValueError, a.name, " has ", a.given->size(0), " entries, but a batch of ", n,
+               " needs ", n + 1);
   }
-  FI_CHECK(b.mask.defined() == b.mask_indptr.defined(), ValueError, op,
-           ": custom_mask_buf and mask_indptr_buf must be given together");
+  FI_CHECK(b.mask.defined() == b.mask_indptr.defined(), ValueError,
+           "custom_mask_buf and mask_indptr_buf must be given together");
   p.fixed_batch_size = n;
 }
 
-void check_workspace(std::string_view op, const TensorView& workspace) {
-  FI_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError, op,
-           ": the workspace must be aligned to 16 bytes, but begins at ", workspace.data());
+void check_workspace(const TensorView& workspace) {
+  FI_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError,
+           "the workspace must be aligned to 16 bytes, but begins at ", workspace.data());
 }
 
 Plan next_plan(const Plan& before) {
@@ -80,27 +79,27 @@ Plan next_plan(const Plan& before) {
   return p;
 }
 
-void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_page_len) {
+void fill_graph_buffers(Plan& p, const TensorView* last_page_len) {
   if (!p.use_cuda_graph) return;
-  FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, op, ": the batch has ", p.batch_size,
+  FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, "the batch has ", p.batch_size,
            " requests, but the buffers of "
            "use_cuda_graph=True are for ",
            p.fixed_batch_size, ": pad it with empty requests");
   if (p.max_rows < 0) p.max_rows = p.nnz_qo;
-  FI_CHECK(p.nnz_qo <= p.max_rows, ValueError, op, ": there are ", p.nnz_qo, " query tokens, but the first plan() had ",
+  FI_CHECK(p.nnz_qo <= p.max_rows, ValueError, "there are ", p.nnz_qo, " query tokens, but the first plan() had ",
            p.max_rows, ", and with use_cuda_graph=True they may not grow");
   const GraphBuffers& b = p.buffers;
-  copy_to_buffer(op, "qo_indptr", p.qo_indptr, b.qo_indptr);
-  copy_to_buffer(op, "the page table's indptr", p.kv_indptr, b.kv_indptr);
-  if (p.paged) copy_to_buffer(op, "the page table", p.kv_indices, b.kv_indices);
-  if (last_page_len) copy_to_buffer(op, "last_page_len", *last_page_len, b.last_page_len);
-  if (!p.mask.defined()) return plan_graph(p, op);
-  FI_CHECK(b.mask.defined() || !b.qo_indptr.defined(), ValueError, op,
-           ": a custom mask with use_cuda_graph=True needs custom_mask_buf and "
+  copy_to_buffer("qo_indptr", p.qo_indptr, b.qo_indptr);
+  copy_to_buffer("the page table's indptr", p.kv_indptr, b.kv_indptr);
+  if (p.paged) copy_to_buffer("the page table", p.kv_indices, b.kv_indices);
+  if (last_page_len) copy_to_buffer("last_page_len", *last_page_len, b.last_page_len);
+  if (!p.mask.defined()) return plan_graph(p);
+  FI_CHECK(b.mask.defined() || !b.qo_indptr.defined(), ValueError,
+           "a custom mask with use_cuda_graph=True needs custom_mask_buf and "
            "mask_indptr_buf of __init__");
-  copy_to_buffer(op, "the packed mask", p.mask, b.mask);
-  copy_to_buffer(op, "mask_indptr", p.mask_indptr, b.mask_indptr);
-  plan_graph(p, op);
+  copy_to_buffer("the packed mask", p.mask, b.mask);
+  copy_to_buffer("mask_indptr", p.mask_indptr, b.mask_indptr);
+  plan_graph(p);
 }
 
 DType cache_type(DType t) { return t == DType::kU8 ? DType::kF4E2M1x2 : t; }
@@ -126,37 +125,37 @@ Planes planes_of_tokens(const TensorView& k, const TensorView& v, std::string_vi
 Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout) {
   return values_of(planes_of_tokens(k, v, kv_layout));
 }
-Planes cache_planes(std::string_view op, const op::PagedKv& kv, std::string_view kv_layout) {
-  const ops::KvPlanes planes = ops::kv_planes(op, kv, kv_layout);
+Planes cache_planes(const op::PagedKv& kv, std::string_view kv_layout) {
+  const ops::KvPlanes planes = ops::kv_planes(kv, kv_layout);
   return values_of({planes.k, planes.v});
 }
 
-std::optional<Planes> scale_planes(std::string_view op, const std::optional<op::PagedKv>& sf,
-                                   std::string_view kv_layout, const Planes& kv, bool paged) {
+std::optional<Planes> scale_planes(const std::optional<op::PagedKv>& sf, std::string_view kv_layout, const Planes& kv,
+                                   bool paged) {
   const bool packed = kv.k.dtype == DType::kF4E2M1x2;
-  FI_CHECK(packed == sf.has_value(), ValueError, op,
-           packed ? ": K and V are NVFP4 pairs in bytes, so kv_cache_sf, their e4m3 scales, is needed"
-                  : str(": kv_cache_sf belongs to an NVFP4 cache of uint8, but K is ", name(kv.k.dtype)));
+  FI_CHECK(packed == sf.has_value(), ValueError,
+           packed ? "K and V are NVFP4 pairs in bytes, so kv_cache_sf, their e4m3 scales, is needed"
+                  : str("kv_cache_sf belongs to an NVFP4 cache of uint8, but K is ", name(kv.k.dtype)));
   if (!sf) return std::nullopt;
-  FI_CHECK(paged || !sf->stacked, ValueError, op, ": kv_cache_sf must be a tuple (k_sf, v_sf)");
+  FI_CHECK(paged || !sf->stacked, ValueError, "kv_cache_sf must be a tuple (k_sf, v_sf)");
   for (const TensorView* t : {&sf->first, &sf->second})
-    FI_CHECK(paged || t->rank() == 3, ValueError, op, ": kv_cache_sf[", t == &sf->second, "] is ", to_string(*t),
+    FI_CHECK(paged || t->rank() == 3, ValueError, "kv_cache_sf[", t == &sf->second, "] is ", to_string(*t),
              ", but must have rank 3 as K");
   Planes out;
   if (paged) {
-    const ops::KvPlanes planes = ops::kv_planes(str(op, ": kv_cache_sf"), *sf, kv_layout);
+    const ops::KvPlanes planes = ops::kv_planes(*sf, kv_layout);
     out = {planes.k, planes.v};
   } else {
     out = planes_of_tokens(sf->first, sf->second, kv_layout);
   }
   for (const auto& [scales, values, who] : {std::tuple(&out.k, &kv.k, "K"), std::tuple(&out.v, &kv.v, "V")}) {
-    FI_CHECK(values->dim % 16 == 0, ValueError, op, ": the head dim of ", who, " is ", values->dim,
+    FI_CHECK(values->dim % 16 == 0, ValueError, "the head dim of ", who, " is ", values->dim,
              ", but NVFP4 scales are for 16 values each");
     FI_CHECK(scales->pages == values->pages && scales->page_size == values->page_size &&
                  scales->heads == values->heads && scales->dim == values->dim / 16,
-             ValueError, op, ": kv_cache_sf has ", scales->pages, " pages of ", scales->page_size, " tokens, ",
-             scales->heads, " heads and ", scales->dim, " scales for ", who, ", but needs ", values->pages, ", ",
-             values->page_size, ", ", values->heads, " and ", values->dim / 16);
+             ValueError, "kv_cache_sf has ", scales->pages, " pages of ", scales->page_size, " tokens, ", scales->heads,
+             " heads and ", scales->dim, " scales for ", who, ", but needs ", values->pages, ", ", values->page_size,
+             ", ", values->heads, " and ", values->dim / 16);
   }
   return out;
 }

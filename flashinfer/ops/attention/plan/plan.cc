@@ -54,15 +54,15 @@ constexpr op::Field plan_fields[] = {
     op::attr<&Plan::variant_owns_mask>("variant_owns_mask"),
 };
 
-void check_positive(std::string_view op, const char* name, int64_t value) {
-  FI_CHECK(value >= 1, ValueError, op, ": ", name, " is ", value, ", but must be at least 1");
+void check_positive(const char* name, int64_t value) {
+  FI_CHECK(value >= 1, ValueError, name, " is ", value, ", but must be at least 1");
 }
 /// What run() will take: plan() is where the caller named it.
-void check_types(std::string_view op, const Plan& p) {
+void check_types(const Plan& p) {
   for (const auto& [what, t, types] :
        {std::tuple("q_data_type", p.q_data_type, ops::kQueryTypes),
         std::tuple("kv_data_type", p.kv_data_type, kCacheTypes), std::tuple("o_data_type", p.o_data_type, op::floats)})
-    FI_CHECK(types.has(t), ValueError, op, ": ", what, " is ", name(t), ", but must be ", to_string(types));
+    FI_CHECK(types.has(t), ValueError, what, " is ", name(t), ", but must be ", to_string(types));
 }
 
 }  // namespace
@@ -91,28 +91,28 @@ constinit const op::StateType plan_list_type = op::state_type<PlanList>(list_fie
 constinit const op::StateType sparse_plan_type = op::state_type<Plan>(plan_fields, "begin_forward=plan; end_forward=");
 
 void set_options(Plan& p, const Options& o) {
-  check_positive(o.op, "num_qo_heads", p.num_qo_heads);
-  check_positive(o.op, "num_kv_heads", p.num_kv_heads);
-  FI_CHECK(p.num_qo_heads % p.num_kv_heads == 0, ValueError, o.op, ": num_qo_heads is ", p.num_qo_heads,
+  check_positive("num_qo_heads", p.num_qo_heads);
+  check_positive("num_kv_heads", p.num_kv_heads);
+  FI_CHECK(p.num_qo_heads % p.num_kv_heads == 0, ValueError, "num_qo_heads is ", p.num_qo_heads,
            ", but must be a multiple of num_kv_heads, which is ", p.num_kv_heads);
-  check_positive(o.op, "head_dim_qk", p.head_dim_qk);
-  check_positive(o.op, "head_dim_vo", p.head_dim_vo);
-  check_types(o.op, p);
+  check_positive("head_dim_qk", p.head_dim_qk);
+  check_positive("head_dim_vo", p.head_dim_vo);
+  check_types(p);
   p.window_left = std::max<int64_t>(o.window_left, -1);
   p.pos_encoding_mode = o.pos_encoding_mode;
   p.sm_scale = o.sm_scale.value_or(1.0 / std::sqrt(static_cast<double>(p.head_dim_qk)));
   p.logits_soft_cap = o.logits_soft_cap.value_or(0.0);
   p.rope_scale = o.rope_scale.value_or(1.0);
   p.rope_theta = o.rope_theta.value_or(1e4);
-  FI_CHECK(std::isfinite(p.sm_scale), ValueError, o.op, ": sm_scale is ", p.sm_scale, ", but must be finite");
-  FI_CHECK(p.logits_soft_cap >= 0 && std::isfinite(p.logits_soft_cap), ValueError, o.op, ": logits_soft_cap is ",
+  FI_CHECK(std::isfinite(p.sm_scale), ValueError, "sm_scale is ", p.sm_scale, ", but must be finite");
+  FI_CHECK(p.logits_soft_cap >= 0 && std::isfinite(p.logits_soft_cap), ValueError, "logits_soft_cap is ",
            p.logits_soft_cap, ", but must be at least 0 (0: none) and finite");
-  if (!p.jit_args.is_none()) check_variant(o.op, p);
+  if (!p.jit_args.is_none()) check_variant(p);
   if (p.pos_encoding_mode != "ROPE_LLAMA") return;
-  FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, o.op, ": head_dim_qk is ", p.head_dim_qk,
+  FI_CHECK(p.head_dim_qk % 2 == 0, ValueError, "head_dim_qk is ", p.head_dim_qk,
            ", but ROPE_LLAMA turns pairs: it must be even");
-  FI_CHECK(p.rope_scale > 0, ValueError, o.op, ": rope_scale is ", p.rope_scale, ", but must be positive");
-  FI_CHECK(p.rope_theta > 0, ValueError, o.op, ": rope_theta is ", p.rope_theta, ", but must be positive");
+  FI_CHECK(p.rope_scale > 0, ValueError, "rope_scale is ", p.rope_scale, ", but must be positive");
+  FI_CHECK(p.rope_theta > 0, ValueError, "rope_theta is ", p.rope_theta, ", but must be positive");
 }
 
 bool decode_serves(const Plan& p) {
@@ -140,45 +140,43 @@ void set_work(Plan& p) {
                       .threads = Context::current().executor.threads});
 }
 
-void restore(Plan& p, std::string_view op) {
+void restore(Plan& p) {
   auto ints = [&](const char* name, Tensor& t, int64_t n) {
     FI_CHECK(t.defined() && t.dtype() == DType::kI32 && t.rank() == 1 && t.size(0) == n && t.view().is_contiguous(),
-             ValueError, op, ": the plan's ", name, " is ", to_string(t.view()), ", but must be int32[", n, "]");
+             ValueError, "the plan's ", name, " is ", to_string(t.view()), ", but must be int32[", n, "]");
   };
-  set_options(p, {op, p.window_left, p.pos_encoding_mode, p.sm_scale, p.logits_soft_cap, p.rope_scale, p.rope_theta});
-  check_positive(op, "the plan's page_size", p.page_size);
-  FI_CHECK(p.batch_size >= 0, ValueError, op, ": the plan's batch_size is ", p.batch_size);
+  set_options(p, {p.window_left, p.pos_encoding_mode, p.sm_scale, p.logits_soft_cap, p.rope_scale, p.rope_theta});
+  check_positive("the plan's page_size", p.page_size);
+  FI_CHECK(p.batch_size >= 0, ValueError, "the plan's batch_size is ", p.batch_size);
   ints("qo_indptr", p.qo_indptr, p.batch_size + 1);
   ints("kv_indptr", p.kv_indptr, p.batch_size + 1);
   ints("kv_len", p.kv_len, p.batch_size);
-  const int64_t rows = op::check_indptr(op, "qo_indptr", p.qo_indptr),
-                used = op::check_indptr(op, "kv_indptr", p.kv_indptr);
-  FI_CHECK(rows == p.nnz_qo, ValueError, op, ": the plan's nnz_qo is ", p.nnz_qo, ", but its qo_indptr ends at ", rows);
+  const int64_t rows = op::check_indptr("qo_indptr", p.qo_indptr), used = op::check_indptr("kv_indptr", p.kv_indptr);
+  FI_CHECK(rows == p.nnz_qo, ValueError, "the plan's nnz_qo is ", p.nnz_qo, ", but its qo_indptr ends at ", rows);
   const int32_t *first = p.kv_indptr.data_as<int32_t>(), *len = p.kv_len.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t room = static_cast<int64_t>(first[b + 1] - first[b]) * (p.paged ? p.page_size : 1);
-    FI_CHECK(len[b] >= 0 && len[b] <= room, ValueError, op, ": the plan's kv_len[", b, "] is ", len[b],
+    FI_CHECK(len[b] >= 0 && len[b] <= room, ValueError, "the plan's kv_len[", b, "] is ", len[b],
              ", but its tables hold ", room);
   }
   if (p.paged) {
     ints("kv_indices", p.kv_indices, used);
-    op::check_index_range(op, "kv_indices", p.kv_indices, 0, p.max_page + 1, "the plan's max_page");
+    op::check_index_range("kv_indices", p.kv_indices, 0, p.max_page + 1, "the plan's max_page");
   } else {
-    FI_CHECK(used == p.nnz_kv, ValueError, op, ": the plan's nnz_kv is ", p.nnz_kv, ", but its kv_indptr ends at ",
-             used);
+    FI_CHECK(used == p.nnz_kv, ValueError, "the plan's nnz_kv is ", p.nnz_kv, ", but its kv_indptr ends at ", used);
   }
   if (p.alibi_slopes.defined()) {
     const Tensor slopes = p.alibi_slopes;
-    set_slopes(p, op, slopes.view());
+    set_slopes(p, slopes.view());
   }
   if (p.mask.defined()) {
     const Tensor bits = p.mask;
-    set_mask(p, op, std::nullopt, bits.view());  // checks the size
+    set_mask(p, std::nullopt, bits.view());  // checks the size
   }
   if (p.prefix_len.defined()) {
     const Tensor prefix = p.prefix_len, pos = p.token_pos;
-    FI_CHECK(pos.defined() && pos.rank() == 2, ValueError, op, ": the plan's token_pos is ", to_string(pos.view()));
-    set_items(p, op, {prefix.view(), pos.view(), pos.size(1), std::nullopt});
+    FI_CHECK(pos.defined() && pos.rank() == 2, ValueError, "the plan's token_pos is ", to_string(pos.view()));
+    set_items(p, {prefix.view(), pos.view(), pos.size(1), std::nullopt});
   }
   set_work(p);
 }

@@ -58,10 +58,10 @@ extern const op::StateType plan_list_type, cascade_plan_type, sparse_list_type;
 /// The arrays of `plans` into those of the base.
 void join(PlanList& l);
 /// The plans of a receiver; made anew when the state was read from a dump. AssertionError before plan().
-std::vector<Plan> split(const PlanList& l, std::string_view op);
+std::vector<Plan> split(const PlanList& l);
 class Plans {
  public:
-  Plans(std::string_view op, const op::Object* self);
+  Plans(const op::Object* self);
   const Plan& operator[](size_t i) const { return plans_[i]; }
   size_t size() const { return plans_.size(); }
 
@@ -72,7 +72,6 @@ class Plans {
 
 /// What all callers of the kernel share, from the public arguments.
 struct Options {
-  std::string_view op;
   int64_t window_left = -1;
   std::string_view pos_encoding_mode = "NONE";
   std::optional<double> sm_scale, logits_soft_cap, rope_scale, rope_theta;
@@ -81,23 +80,23 @@ struct Options {
 void set_options(Plan& p, const Options& o);
 
 /// Host copy as int32. ValueError for an element that does not fit.
-Tensor to_int32(std::string_view op, std::string_view name, const TensorView& v, int64_t n);
+Tensor to_int32(std::string_view name, const TensorView& v, int64_t n);
 /// Checks the page table (`names`: of indptr, indices, last_page_len) and sets kv_indptr, kv_indices, kv_len.
 struct PageTableNames {
   const char *indptr, *indices, *last_page_len;
 };
-void set_page_table(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr,
-                    const TensorView& indices, const TensorView& last_page_len);
+void set_page_table(Plan& p, const PageTableNames& names, const TensorView& indptr, const TensorView& indices,
+                    const TensorView& last_page_len);
 /// The same from lengths in tokens (`names.last_page_len` is their name); more pages than a length needs are allowed.
-void set_page_table_of_lengths(Plan& p, std::string_view op, const PageTableNames& names, const TensorView& indptr,
+void set_page_table_of_lengths(Plan& p, const PageTableNames& names, const TensorView& indptr,
                                const TensorView& indices, const TensorView& kv_len);
 /// Pages of a dense table [B, pages a request]: used as it is, ValueError for a length beyond it or a negative id that
 /// is used.
-void set_dense_table(Plan& p, std::string_view op, const TensorView& block_tables, const TensorView& seq_lens);
+void set_dense_table(Plan& p, const TensorView& block_tables, const TensorView& seq_lens);
 /// A dense table that the caller also gave must name the pages of the index arrays.
-void check_block_tables(std::string_view op, const std::optional<TensorView>& given, const Plan& p);
+void check_block_tables(const std::optional<TensorView>& given, const Plan& p);
 /// Query rows of the requests; nnz_qo, qo_indptr.
-void set_rows(Plan& p, std::string_view op, std::string_view name, const TensorView& qo_indptr);
+void set_rows(Plan& p, std::string_view name, const TensorView& qo_indptr);
 /// Multi-item scoring (attention.md 3): prefix_len [B], token_pos [B * len] or [B, len], max_item_len [B].
 struct Items {
   const std::optional<TensorView>& prefix_len;
@@ -105,7 +104,7 @@ struct Items {
   int64_t token_pos_len;
   const std::optional<TensorView>& max_item_len;
 };
-void set_items(Plan& p, std::string_view op, const Items& items);
+void set_items(Plan& p, const Items& items);
 /// __init__ with use_cuda_graph: ValueError for a buffer that is missing or of a wrong length, or given without it.
 struct GraphArgument {
   const char* name;
@@ -113,33 +112,30 @@ struct GraphArgument {
   TensorView GraphBuffers::* buffer;
   bool required = true;
 };
-void set_graph(Plan& p, std::string_view op, bool use_cuda_graph, std::span<const GraphArgument> arguments);
+void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> arguments);
 /// Elements of `from`, in host memory, to the front of a caller's buffer of any integer type, perhaps on a GPU
 /// (undefined: nothing is copied). ValueError where it is too small.
-void copy_to_buffer(std::string_view op, const char* what, const TensorView& from, const TensorView& buffer);
+void copy_to_buffer(const char* what, const TensorView& from, const TensorView& buffer);
 /// ValueError unless the workspace begins at a multiple of 16 bytes. The CPU keeps nothing there.
-void check_workspace(std::string_view op, const TensorView& workspace);
+void check_workspace(const TensorView& workspace);
 /// What __init__ set, for the next plan.
 Plan next_plan(const Plan& before);
 inline Plan next_plan(const op::Object* self) { return next_plan(self->as<Plan>()); }
 /// In graph mode: what may not change since the first plan, then the arrays into the caller's buffers.
-void fill_graph_buffers(Plan& p, std::string_view op, const TensorView* last_page_len);
+void fill_graph_buffers(Plan& p, const TensorView* last_page_len);
 /// Bits of a mask over the requests of `p` (qo_indptr and kv_len set); clears it when neither is given.
-void set_mask(Plan& p, std::string_view op, const std::optional<TensorView>& mask,
-              const std::optional<TensorView>& packed);
+void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optional<TensorView>& packed);
 /// Slopes of the caller's heads (of all heads of the model, where these are a share of them).
-void set_slopes(Plan& p, std::string_view op, const std::optional<TensorView>& slopes);
+void set_slopes(Plan& p, const std::optional<TensorView>& slopes);
 /// Lengths that the caller also gave must be those of the index arrays.
-void check_lengths(std::string_view op, std::string_view name, const std::optional<TensorView>& given,
-                   const Tensor& lengths);
+void check_lengths(std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
 /// A bound that the caller also gave must hold.
-void check_longest(std::string_view op, std::string_view name, const std::optional<int64_t>& bound,
-                   const Tensor& lengths);
+void check_longest(std::string_view name, const std::optional<int64_t>& bound, const Tensor& lengths);
 /// Whether the decode kernel knows the plan's masks and positions.
 bool decode_serves(const Plan& p);
 void set_work(Plan& p);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then set_work.
-void restore(Plan& p, std::string_view op);
+void restore(Plan& p);
 
 /// The element type that a plan knows for `kv_data_type`: bytes hold NVFP4 pairs.
 DType cache_type(DType kv_data_type);
@@ -153,11 +149,11 @@ struct Planes {
 /// K and V of the single and ragged operators as planes of one page.
 Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout);
 /// K and V of a paged cache; a cache of bytes holds NVFP4 pairs, and its dims count values.
-Planes cache_planes(std::string_view op, const op::PagedKv& kv, std::string_view kv_layout);
+Planes cache_planes(const op::PagedKv& kv, std::string_view kv_layout);
 /// The e4m3 scales of `kv`, a paged or token cache of NVFP4; ValueError unless they are there exactly when needed and
 /// fit.
-std::optional<Planes> scale_planes(std::string_view op, const std::optional<op::PagedKv>& sf,
-                                   std::string_view kv_layout, const Planes& kv, bool paged);
+std::optional<Planes> scale_planes(const std::optional<op::PagedKv>& sf, std::string_view kv_layout, const Planes& kv,
+                                   bool paged);
 
 /// Tensors and numbers of one run.
 struct Call {

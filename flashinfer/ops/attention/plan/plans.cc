@@ -26,19 +26,17 @@ Tensor concatenated(const std::vector<Plan>& plans, Tensor Plan::* member) {
 /// Takes slices of an array one after another.
 class Slices {
  public:
-  Slices(std::string_view op, const char* name, const Tensor& t) : op_(op), name_(name), t_(t) {
-    FI_CHECK(t.defined() && t.rank() == 1 && t.dtype() == DType::kI32, ValueError, op, ": the plan's ", name, " is ",
+  Slices(const char* name, const Tensor& t) : name_(name), t_(t) {
+    FI_CHECK(t.defined() && t.rank() == 1 && t.dtype() == DType::kI32, ValueError, "the plan's ", name, " is ",
              to_string(t.view()), ", but must be an int32 vector");
   }
   Tensor next(int64_t n) {
-    FI_CHECK(n >= 0 && at_ + n <= t_.size(0), ValueError, op_, ": the plan's ", name_, " has only ", t_.size(0),
-             " entries");
+    FI_CHECK(n >= 0 && at_ + n <= t_.size(0), ValueError, "the plan's ", name_, " has only ", t_.size(0), " entries");
     at_ += n;
     return Tensor(t_.view().slice(0, at_ - n, at_), t_.owner());
   }
 
  private:
-  std::string_view op_;
   const char* name_;
   const Tensor& t_;
   int64_t at_ = 0;
@@ -60,13 +58,12 @@ void join(PlanList& l) {
   }
 }
 
-std::vector<Plan> split(const PlanList& l, std::string_view op) {
+std::vector<Plan> split(const PlanList& l) {
   FI_CHECK(l.batches.defined() && l.batches.dtype() == DType::kI64 && l.batches.rank() == 2 &&
                l.batches.size(0) == l.count && l.batches.size(1) == 2 && l.batches.view().is_contiguous(),
-           ValueError, op, ": the plan's batches are ", to_string(l.batches.view()), ", but must be int64[", l.count,
-           ", 2]");
-  Slices qo(op, "qo_indptr", l.qo_indptr), kv(op, "kv_indptr", l.kv_indptr), indices(op, "kv_indices", l.kv_indices),
-      len(op, "kv_len", l.kv_len);
+           ValueError, "the plan's batches are ", to_string(l.batches.view()), ", but must be int64[", l.count, ", 2]");
+  Slices qo("qo_indptr", l.qo_indptr), kv("kv_indptr", l.kv_indptr), indices("kv_indices", l.kv_indices),
+      len("kv_len", l.kv_len);
   std::vector<Plan> plans;
   for (int64_t i = 0; i < l.count; ++i) {
     Plan p = l;
@@ -75,16 +72,16 @@ std::vector<Plan> split(const PlanList& l, std::string_view op) {
     p.qo_indptr = qo.next(p.batch_size + 1), p.kv_indptr = kv.next(p.batch_size + 1), p.kv_len = len.next(p.batch_size);
     p.kv_indices = indices.next(p.kv_indptr.data_as<int32_t>()[p.batch_size]);
     p.nnz_qo = p.qo_indptr.data_as<int32_t>()[p.batch_size];
-    restore(p, op);
+    restore(p);
     plans.push_back(std::move(p));
   }
   return plans;
 }
 
-Plans::Plans(std::string_view op, const op::Object* self) {
+Plans::Plans(const op::Object* self) {
   const PlanList& l = self->as<PlanList>();
-  if (!l.qo_indptr.defined()) throw_error(ErrorKind::kAssertionError, str(op, ": plan() has not been called"));
-  if (l.plans.empty() && l.count) made_ = split(l, op);
+  if (!l.qo_indptr.defined()) throw_error(ErrorKind::kAssertionError, str("plan() has not been called"));
+  if (l.plans.empty() && l.count) made_ = split(l);
   plans_ = l.plans.empty() ? std::span<const Plan>(made_) : std::span<const Plan>(l.plans);
 }
 

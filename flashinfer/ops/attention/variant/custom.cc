@@ -35,12 +35,12 @@ constexpr CType kTypes[] = {
     {"int", DType::kI32, "int32_t", true},
     {"int64_t", DType::kI64, "int64_t", true},
 };
-const CType& type_of(std::string_view op, const char* list, const std::string& name) {
+const CType& type_of(const char* list, const std::string& name) {
   for (const CType& t : kTypes)
     if (name == t.name) return t;
   std::string known;
   for (const CType& t : kTypes) known += str(known.empty() ? "" : ", ", t.name);
-  throw ValueError(str(op, ": ", list, " holds '", name, "', but must hold C types: ", known));
+  throw ValueError(str(list, " holds '", name, "', but must hold C types: ", known));
 }
 
 bool is_identifier(const std::string& s) {
@@ -60,11 +60,11 @@ bool among(const List& list, std::string_view name) {
 
 class Reader {
  public:
-  Reader(std::string_view op, const std::vector<op::Value>& items) : op_(op), items_(items) {}
+  explicit Reader(const std::vector<op::Value>& items) : items_(items) {}
   std::string text(const char* name) {
     const op::Value& v = next(name);
     const auto* s = v.as<std::string>();
-    FI_CHECK(s, TypeError, op_, ": jit_args: ", name, " must be a string, but is ", op::type_name(v));
+    FI_CHECK(s, TypeError, "jit_args: ", name, " must be a string, but is ", op::type_name(v));
     return *s;
   }
   DType dtype(const char* name) {
@@ -72,23 +72,23 @@ class Reader {
     if (const auto* t = v.as<DType>()) return *t;
     const auto* s = v.as<std::string>();
     const auto t = s ? parse_dtype(*s) : std::nullopt;
-    FI_CHECK(t.has_value(), TypeError, op_, ": jit_args: ", name, " must be a dtype, but is ", op::python_repr(v));
+    FI_CHECK(t.has_value(), TypeError, "jit_args: ", name, " must be a dtype, but is ", op::python_repr(v));
     return *t;
   }
   int64_t integer(const char* name) {
     const op::Value& v = next(name);
     const auto* i = v.as<int64_t>();
-    FI_CHECK(i, TypeError, op_, ": jit_args: ", name, " must be an integer, but is ", op::type_name(v));
+    FI_CHECK(i, TypeError, "jit_args: ", name, " must be an integer, but is ", op::type_name(v));
     return *i;
   }
   std::vector<std::string> texts(const char* name) {
     const op::Value& v = next(name);
     const auto* list = op::sequence_items(v);
-    FI_CHECK(list, TypeError, op_, ": jit_args: ", name, " must be a list of strings, but is ", op::type_name(v));
+    FI_CHECK(list, TypeError, "jit_args: ", name, " must be a list of strings, but is ", op::type_name(v));
     std::vector<std::string> out;
     for (const op::Value& x : *list) {
       const auto* s = x.as<std::string>();
-      FI_CHECK(s, TypeError, op_, ": jit_args: ", name, " must be a list of strings, but holds ", op::type_name(x));
+      FI_CHECK(s, TypeError, "jit_args: ", name, " must be a list of strings, but holds ", op::type_name(x));
       out.push_back(*s);
     }
     return out;
@@ -96,29 +96,26 @@ class Reader {
 
  private:
   const op::Value& next(const char* name) {
-    FI_CHECK(at_ < items_.size(), TypeError, op_, ": jit_args has ", items_.size(), " elements, but ", name,
-             " is missing");
+    FI_CHECK(at_ < items_.size(), TypeError, "jit_args has ", items_.size(), " elements, but ", name, " is missing");
     return items_[at_++];
   }
-  std::string_view op_;
   const std::vector<op::Value>& items_;
   size_t at_ = 0;
 };
 
-void check_names(std::string_view op, const char* list, const std::vector<std::string>& names,
-                 const std::vector<std::string>& types) {
-  FI_CHECK(names.size() == types.size(), ValueError, op, ": jit_args: ", list, " has ", names.size(), " names, but ",
+void check_names(const char* list, const std::vector<std::string>& names, const std::vector<std::string>& types) {
+  FI_CHECK(names.size() == types.size(), ValueError, "jit_args: ", list, " has ", names.size(), " names, but ",
            types.size(), " types");
   for (const std::string& n : names)
-    FI_CHECK(is_identifier(n), ValueError, op, ": jit_args: ", list, " holds '", n, "', which is no C++ name");
+    FI_CHECK(is_identifier(n), ValueError, "jit_args: ", list, " holds '", n, "', which is no C++ name");
 }
 
 }  // namespace
 
-AttentionVariant variant_from(std::string_view op, const op::Value& value) {
+AttentionVariant variant_from(const op::Value& value) {
   const auto* items = op::sequence_items(value);
-  FI_CHECK(items, TypeError, op, ": jit_args must be a list, but is ", op::type_name(value));
-  Reader r(op, *items);
+  FI_CHECK(items, TypeError, "jit_args must be a list, but is ", op::type_name(value));
+  Reader r(*items);
   AttentionVariant v;
   v.uri = r.text("uri");
   v.dtype_q = r.dtype("dtype_q"), v.dtype_kv = r.dtype("dtype_kv"), v.dtype_o = r.dtype("dtype_o"),
@@ -129,58 +126,56 @@ AttentionVariant variant_from(std::string_view op, const op::Value& value) {
   v.additional_scalar_names = r.texts("additional_scalar_names"),
   v.additional_scalar_dtypes = r.texts("additional_scalar_dtypes");
   v.variant_name = r.text("variant_name"), v.variant_decl = r.text("variant_decl");
-  check_names(op, "additional_tensor_names", v.additional_tensor_names, v.additional_tensor_dtypes);
-  check_names(op, "additional_scalar_names", v.additional_scalar_names, v.additional_scalar_dtypes);
-  FI_CHECK(is_identifier(v.variant_name), ValueError, op, ": jit_args: variant_name is '", v.variant_name,
+  check_names("additional_tensor_names", v.additional_tensor_names, v.additional_tensor_dtypes);
+  check_names("additional_scalar_names", v.additional_scalar_names, v.additional_scalar_dtypes);
+  FI_CHECK(is_identifier(v.variant_name), ValueError, "jit_args: variant_name is '", v.variant_name,
            "', which is no C++ name");
-  for (const std::string& t : v.additional_tensor_dtypes) type_of(op, "additional_tensor_dtypes", t);
-  for (const std::string& t : v.additional_scalar_dtypes) type_of(op, "additional_scalar_dtypes", t);
+  for (const std::string& t : v.additional_tensor_dtypes) type_of("additional_tensor_dtypes", t);
+  for (const std::string& t : v.additional_scalar_dtypes) type_of("additional_scalar_dtypes", t);
   return v;
 }
 
-void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::Value& kwargs) {
+void check_jit_kwargs(const op::Value& jit_args, const op::Value& kwargs) {
   if (kwargs.is_none()) return;
   const auto* dict = kwargs.as<op::DictValue>();
-  FI_CHECK(dict, TypeError, op, ": jit_kwargs must be a dict, but is ", op::type_name(kwargs));
-  FI_CHECK(dict->items.empty() || !jit_args.is_none(), TypeError, op, ": jit_kwargs needs jit_args");
+  FI_CHECK(dict, TypeError, "jit_kwargs must be a dict, but is ", op::type_name(kwargs));
+  FI_CHECK(dict->items.empty() || !jit_args.is_none(), TypeError, "jit_kwargs needs jit_args");
   constexpr std::array kKnown = {"use_sliding_window", "use_logits_soft_cap", "use_fp16_qk_reduction",
                                  "pos_encoding_mode", "fp8_enabled"};
   for (const auto& [key, value] : dict->items) {
     const auto* name = key.as<std::string>();
-    FI_CHECK(name && among(kKnown, *name), TypeError, op, ": jit_kwargs got an unexpected keyword ",
-             op::python_repr(key));
+    FI_CHECK(name && among(kKnown, *name), TypeError, "jit_kwargs got an unexpected keyword ", op::python_repr(key));
     const auto* mode = value.as<int64_t>();
-    FI_CHECK(*name != "pos_encoding_mode" || (mode && *mode == 0), ValueError, op,
-             ": jit_kwargs: pos_encoding_mode is ", op::python_repr(value),
-             ", but must be 0: a variant sees keys as they are");
+    FI_CHECK(*name != "pos_encoding_mode" || (mode && *mode == 0), ValueError, "jit_kwargs: pos_encoding_mode is ",
+             op::python_repr(value), ", but must be 0: a variant sees keys as they are");
   }
 }
 
-void check_variant(std::string_view op, const Plan& p) {
-  const AttentionVariant v = variant_from(op, p.jit_args);
+void check_variant(const Plan& p) {
+  const AttentionVariant v = variant_from(p.jit_args);
   const auto same_type = [&](const char* what, DType declared, DType have) {
-    FI_CHECK(declared == have, ValueError, op, ": ", what, " is ", flashinfer::name(have), ", but jit_args declares ",
+    FI_CHECK(declared == have, ValueError, what, " is ", flashinfer::name(have), ", but jit_args declares ",
              flashinfer::name(declared));
   };
   same_type("q's dtype", v.dtype_q, p.q_data_type);
   same_type("the dtype of K and V", v.dtype_kv, p.kv_data_type);
   same_type("the output's dtype", v.dtype_o, p.o_data_type);
-  FI_CHECK(p.pos_encoding_mode == "NONE", ValueError, op, ": pos_encoding_mode is '", p.pos_encoding_mode,
+  FI_CHECK(p.pos_encoding_mode == "NONE", ValueError, "pos_encoding_mode is '", p.pos_encoding_mode,
            "', but must be 'NONE' with jit_args: positions are the variant's business");
-  FI_CHECK(v.head_dim_qk == p.head_dim_qk && v.head_dim_vo == p.head_dim_vo, ValueError, op, ": the head dims are ",
+  FI_CHECK(v.head_dim_qk == p.head_dim_qk && v.head_dim_vo == p.head_dim_vo, ValueError, "the head dims are ",
            p.head_dim_qk, " and ", p.head_dim_vo, ", but jit_args declares ", v.head_dim_qk, " and ", v.head_dim_vo);
 }
 
 jit::Extension extension_of(const AttentionVariant& v) {
   std::string members, init, body;
   for (size_t i = 0; i < v.additional_tensor_names.size(); ++i) {
-    const std::string type = str("const ", type_of("", "", v.additional_tensor_dtypes[i]).source, "*"),
+    const std::string type = str("const ", type_of("", v.additional_tensor_dtypes[i]).source, "*"),
                       &name = v.additional_tensor_names[i];
     members += str("  ", type, " ", name, ";\n");
     init += str(",\n        ", name, "(static_cast<", type, ">(p.extra_tensors[", i, "]))");
   }
   for (size_t i = 0; i < v.additional_scalar_names.size(); ++i) {
-    const CType& type = type_of("", "", v.additional_scalar_dtypes[i]);
+    const CType& type = type_of("", v.additional_scalar_dtypes[i]);
     const std::string& name = v.additional_scalar_names[i];
     const std::string value =
         str("static_cast<", type.source, ">(p.extra_scalars[", i, "].", type.integer ? "integer" : "number", ")");
@@ -204,9 +199,9 @@ jit::Extension extension_of(const AttentionVariant& v) {
 
 namespace {
 /// What the library knows by this name; the declared type must be the one it has.
-const void* filled_tensor(std::string_view op, const std::string& name, const CType& type, const AttentionParams& p) {
+const void* filled_tensor(const std::string& name, const CType& type, const AttentionParams& p) {
   const auto of = [&](DType t, const void* data) {
-    FI_CHECK(type.dtype == t, ValueError, op, ": jit_args declares ", name, " as ", type.name,
+    FI_CHECK(type.dtype == t, ValueError, "jit_args declares ", name, " as ", type.name,
              ", but the library's has elements of ", flashinfer::name(t));
     return data;
   };
@@ -222,49 +217,47 @@ AttentionScalar filled_scalar(const std::string& name, const AttentionParams& p)
   return {x, static_cast<int64_t>(x)};
 }
 
-const void* given_tensor(std::string_view op, const std::string& name, const CType& type, const op::Value& v,
-                         Device device) {
+const void* given_tensor(const std::string& name, const CType& type, const op::Value& v, Device device) {
   if (v.is_none() && name.starts_with("maybe")) return nullptr;
   const TensorView* t = v.tensor();
-  FI_CHECK(t, TypeError, op, ": ", name, " (of jit_args) must be a tensor, but is ", op::type_name(v));
-  FI_CHECK(t->dtype() == type.dtype, ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t->dtype()),
+  FI_CHECK(t, TypeError, name, " (of jit_args) must be a tensor, but is ", op::type_name(v));
+  FI_CHECK(t->dtype() == type.dtype, ValueError, name, ".dtype is ", flashinfer::name(t->dtype()),
            ", but jit_args declares ", type.name);
-  FI_CHECK(t->is_contiguous(), ValueError, op, ": ", name, " must be contiguous, but is ", to_string(*t));
-  FI_CHECK(t->device() == device, ValueError, op, ": ", name, " is on ", to_string(t->device()), ", but q is on ",
+  FI_CHECK(t->is_contiguous(), ValueError, name, " must be contiguous, but is ", to_string(*t));
+  FI_CHECK(t->device() == device, ValueError, name, " is on ", to_string(t->device()), ", but q is on ",
            to_string(device));
   return t->data();
 }
-AttentionScalar given_scalar(std::string_view op, const std::string& name, const op::Value& v) {
+AttentionScalar given_scalar(const std::string& name, const op::Value& v) {
   if (const auto* d = v.as<double>()) return {*d, static_cast<int64_t>(*d)};
   if (const auto* i = v.as<int64_t>()) return {static_cast<double>(*i), *i};
   if (const auto* b = v.as<bool>()) return {*b ? 1.0 : 0.0, *b};
-  throw TypeError(str(op, ": ", name, " (of jit_args) must be a number, but is ", op::type_name(v)));
+  throw TypeError(str(name, " (of jit_args) must be a number, but is ", op::type_name(v)));
 }
 }  // namespace
 
-Extras::Extras(std::string_view op, const AttentionVariant& v, const op::Value& args, const AttentionParams& p,
-               Device device) {
+Extras::Extras(const AttentionVariant& v, const op::Value& args, const AttentionParams& p, Device device) {
   static const std::vector<op::Value> none;
   const auto* given = args.is_none() ? &none : op::sequence_items(args);
-  FI_CHECK(given, TypeError, op, ": args must be a list, but is ", op::type_name(args));
+  FI_CHECK(given, TypeError, "args must be a list, but is ", op::type_name(args));
   const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
   size_t filled = 0;
   for (const std::string& n : v.additional_tensor_names) filled += among(kFilledTensors, n);
   for (const std::string& n : v.additional_scalar_names) filled += among(kFilledScalars, n);
   const bool all = given->size() == tensors + scalars;
-  FI_CHECK(all || given->size() == tensors + scalars - filled, TypeError, op, ": ", given->size(),
+  FI_CHECK(all || given->size() == tensors + scalars - filled, TypeError, given->size(),
            " additional arguments, but jit_args declares ", tensors, " tensors and ", scalars, " scalars",
            filled ? str(", of which the library fills ", filled) : "");
   size_t at = 0;
   for (size_t i = 0; i < tensors; ++i) {
     const std::string& name = v.additional_tensor_names[i];
-    const CType& type = type_of(op, "additional_tensor_dtypes", v.additional_tensor_dtypes[i]);
+    const CType& type = type_of("additional_tensor_dtypes", v.additional_tensor_dtypes[i]);
     const bool fill = !all && among(kFilledTensors, name);
-    tensors_.push_back(fill ? filled_tensor(op, name, type, p) : given_tensor(op, name, type, (*given)[at++], device));
+    tensors_.push_back(fill ? filled_tensor(name, type, p) : given_tensor(name, type, (*given)[at++], device));
   }
   for (const std::string& name : v.additional_scalar_names)
     scalars_.push_back(!all && among(kFilledScalars, name) ? filled_scalar(name, p)
-                                                           : given_scalar(op, name, (*given)[at++]));
+                                                           : given_scalar(name, (*given)[at++]));
 }
 
 std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device) {
@@ -274,7 +267,7 @@ std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionPar
   if (p.jit_args.is_none()) return std::nullopt;
   FI_CHECK(!c.sinks, ValueError,
            "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
-  return Extras("attention", variant_from("attention", p.jit_args), c.args, params, device);
+  return Extras(variant_from(p.jit_args), c.args, params, device);
 }
 
 }  // namespace attention

@@ -11,8 +11,6 @@ namespace {
 constexpr const char* kDecode = "single_decode_with_kv_cache_with_jit_module";
 constexpr const char* kPrefill = "single_prefill_with_kv_cache_with_jit_module";
 
-std::string_view op_of(const SingleDecodeWithJitModule&) { return kDecode; }
-std::string_view op_of(const SinglePrefillWithJitModule&) { return kPrefill; }
 TensorView rows_of(const SingleDecodeWithJitModule& a) { return a.q.unsqueeze(0); }
 TensorView rows_of(const SinglePrefillWithJitModule& a) { return a.q; }
 bool is_causal(const SingleDecodeWithJitModule&) { return false; }
@@ -27,27 +25,26 @@ Plan plan_of_block(const Block& a) {
   p.num_qo_heads = q.size(1), p.num_kv_heads = kv.k.heads, p.head_dim_qk = q.size(2), p.head_dim_vo = kv.v.dim;
   p.nnz_qo = q.size(0), p.nnz_kv = kv.k.page_size;
   p.jit_args = a.jit_module;
-  const AttentionVariant v = variant_from(op_of(a), a.jit_module);
+  const AttentionVariant v = variant_from(a.jit_module);
   p.q_data_type = q.dtype(), p.kv_data_type = kv.k.dtype, p.o_data_type = v.dtype_o;
   p.causal = is_causal(a);
-  set_options(p, {op_of(a), a.window_left, "NONE", std::nullopt, std::nullopt, std::nullopt, std::nullopt});
+  set_options(p, {a.window_left, "NONE", std::nullopt, std::nullopt, std::nullopt, std::nullopt});
   return p;
 }
 
 template <class Block>
 void validate(const Block& a) {
-  const std::string_view op = op_of(a);
   const Planes kv = token_planes(a.k, a.v, a.kv_layout);
-  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, op, ": v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
+  FI_CHECK(kv.v.dtype == kv.k.dtype, ValueError, "v.dtype is ", name(kv.v.dtype), ", but k.dtype is ",
            name(kv.k.dtype));
-  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, op, ": k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1,
-           "] is ", a.q.size(-1));
-  FI_CHECK(kv.v.heads == kv.k.heads && kv.v.page_size == kv.k.page_size, ValueError, op, ": v has ", kv.v.page_size,
+  FI_CHECK(kv.k.dim == a.q.size(-1), ValueError, "k.shape[2] is ", kv.k.dim, ", but q.shape[", a.q.rank() - 1, "] is ",
+           a.q.size(-1));
+  FI_CHECK(kv.v.heads == kv.k.heads && kv.v.page_size == kv.k.page_size, ValueError, "v has ", kv.v.page_size,
            " tokens of ", kv.v.heads, " heads, but k has ", kv.k.page_size, " of ", kv.k.heads);
   plan_of_block(a);
 }
 void validate_prefill(const SinglePrefillWithJitModule& a) {
-  FI_CHECK(a.mask_mode >= 0 && a.mask_mode <= 3, ValueError, kPrefill, ": mask_mode is ", a.mask_mode,
+  FI_CHECK(a.mask_mode >= 0 && a.mask_mode <= 3, ValueError, "mask_mode is ", a.mask_mode,
            ", but must be 0 (all keys), 1 (causal), 2 or 3 (what the variant's LogitsMask says)");
   validate(a);
 }
@@ -59,7 +56,7 @@ op::Shape out_shape(const SinglePrefillWithJitModule& a) {
 op::Shape lse_shape(const SinglePrefillWithJitModule& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
 template <class Block>
 DType out_dtype(const Block& a) {
-  return variant_from(op_of(a), a.jit_module).dtype_o;
+  return variant_from(a.jit_module).dtype_o;
 }
 
 const op::Op& table_of(const SingleDecodeWithJitModule&);
@@ -73,7 +70,6 @@ Call call_of_block(const Block& a) {
 }
 template <class Block>
 op::Refusal refuse_block(const Block& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(table_of(a), &a); !r.empty()) return r;
   return refuse(plan_of_block(a), {});
 }
 template <class Block>

@@ -12,12 +12,12 @@
 namespace flashinfer::attention {
 
 /// From a call's jit_args. TypeError and ValueError name `op` and the element.
-AttentionVariant variant_from(std::string_view op, const op::Value& value);
+AttentionVariant variant_from(const op::Value& value);
 /// Further arguments of upstream's module makers: names it knows, numbers and bools. They choose among its precompiled
 /// forms and change nothing here; TypeError for others or without jit_args.
-void check_jit_kwargs(std::string_view op, const op::Value& jit_args, const op::Value& kwargs);
+void check_jit_kwargs(const op::Value& jit_args, const op::Value& kwargs);
 /// A plan whose jit_args are set: ValueError unless heads' dims and dtypes are the variant's.
-void check_variant(std::string_view op, const Plan& p);
+void check_variant(const Plan& p);
 /// The source that the kernels are instantiated with.
 jit::Extension extension_of(const AttentionVariant& variant);
 
@@ -26,8 +26,7 @@ jit::Extension extension_of(const AttentionVariant& variant);
 /// do.
 class Extras {
  public:
-  Extras(std::string_view op, const AttentionVariant& variant, const op::Value& args, const AttentionParams& params,
-         Device device);
+  Extras(const AttentionVariant& variant, const op::Value& args, const AttentionParams& params, Device device);
   const void* const* tensors() const { return tensors_.data(); }
   const AttentionScalar* scalars() const { return scalars_.data(); }
   size_t num_tensors() const { return tensors_.size(); }

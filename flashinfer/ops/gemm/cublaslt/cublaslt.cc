@@ -14,7 +14,7 @@
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/op/device.h"
+#include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cublaslt/search.h"
 
 namespace flashinfer::gemm {
@@ -227,8 +227,7 @@ Tensor workspace_of(Device device, size_t bytes) {
 }  // namespace
 
 op::Refusal refuse_cublaslt(const op::Op& op, const void* block, const LtProduct& p) {
-  Device device;
-  if (op::Refusal r = op::refuse_unless_gpu(op, block, device); !r.empty()) return r;
+  const Device device = op::device_of(op, block);
   if (device.type != DeviceType::kCUDA) return "cuBLASLt runs on GPUs, not on the emulator";
   if (std::string why = cuda::device_refusal(device.index); !why.empty()) return why;
   const cublaslt::Library& lt = cublaslt::library();

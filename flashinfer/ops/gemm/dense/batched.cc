@@ -54,7 +54,7 @@ template <class F>
 void each_part(const Ragged& a, F f) {
   const TensorView x = turned(a.a, a.transpose_a), w = turned(a.b, !a.transpose_b);
   int64_t row = 0;
-  for (const gemm::Group& g : gemm::groups_of("ragged_bmm", "m_indptr", a.m_indptr, x.size(0))) {
+  for (const gemm::Group& g : gemm::groups_of("m_indptr", a.m_indptr, x.size(0))) {
     clear(a.out->slice(0, row, g.row));
     row = g.row + g.rows;
     f(Part{x.slice(0, g.row, row), w.select(0, g.weight), a.out->slice(0, g.row, row)});
@@ -107,41 +107,37 @@ op::Shape ragged_shape(const Ragged& a) {
   return {2, {a.a.size(a.transpose_a ? 1 : 0), a.b.size(a.transpose_b ? 1 : 2)}};
 }
 DType ragged_dtype(const Ragged& a) { return a.out_dtype.value_or(a.a.dtype()); }
-void check_depth(const char* op, const TensorView& a, bool turn_a, const TensorView& b, bool n_first) {
+void check_depth(const TensorView& a, bool turn_a, const TensorView& b, bool n_first) {
   const int64_t ka = a.size(turn_a ? -2 : -1), kb = b.size(n_first ? -1 : -2);
-  FI_CHECK(ka == kb, ValueError, op, ": b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a),
+  FI_CHECK(ka == kb, ValueError, "b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a),
            " with k = ", ka);
 }
 void validate_masked(const Masked& a) {
-  constexpr const char* kName = "masked_bmm";
-  check_depth(kName, a.a, a.transpose_a, a.b, a.transpose_b);
+  check_depth(a.a, a.transpose_a, a.b, a.transpose_b);
   if (a.a.device() != kCpu) return;
   const int64_t m = a.a.size(a.transpose_a ? 2 : 1);
   for (int64_t q = 0; q < a.masked_m.size(0); ++q) {
     const int64_t rows = gemm::index_at(a.masked_m, q);
-    FI_CHECK(rows >= 0 && rows <= m, ValueError, kName, ": masked_m[", q, "] is ", rows, ", but must be in [0, ", m,
+    FI_CHECK(rows >= 0 && rows <= m, ValueError, "masked_m[", q, "] is ", rows, ", but must be in [0, ", m,
              "] (rows of a matrix of a)");
   }
 }
 void validate_ragged(const Ragged& a) {
-  constexpr const char* kName = "ragged_bmm";
-  check_depth(kName, a.a, a.transpose_a, a.b, a.transpose_b);
-  gemm::check_out_dtype(kName, ragged_dtype(a), op::floats);
+  check_depth(a.a, a.transpose_a, a.b, a.transpose_b);
+  gemm::check_out_dtype(ragged_dtype(a), op::floats);
   if (a.a.device() != kCpu) return;
-  for (const gemm::Group& g : gemm::groups_of(kName, "m_indptr", a.m_indptr, a.a.size(a.transpose_a ? 1 : 0)))
-    FI_CHECK(g.rows <= a.max_m, ValueError, kName, ": m_indptr makes segment ", g.weight, " ", g.rows,
+  for (const gemm::Group& g : gemm::groups_of("m_indptr", a.m_indptr, a.a.size(a.transpose_a ? 1 : 0)))
+    FI_CHECK(g.rows <= a.max_m, ValueError, "m_indptr makes segment ", g.weight, " ", g.rows,
              " rows long, but max_m is ", a.max_m);
 }
 void validate_added(const Added& a) {
-  constexpr const char* kName = "gemm_alpha_beta";
-  check_depth(kName, a.a, a.trans_a, a.b, a.trans_b);
+  check_depth(a.a, a.trans_a, a.b, a.trans_b);
   const int64_t m = a.a.size(a.trans_a ? 1 : 0), n = a.b.size(a.trans_b ? 0 : 1);
-  FI_CHECK(a.c.size(0) == m && a.c.size(1) == n, ValueError, kName, ": c is ", to_string(a.c), ", but must be [", m,
-           ", ", n, "]");
+  FI_CHECK(a.c.size(0) == m && a.c.size(1) == n, ValueError, "c is ", to_string(a.c), ", but must be [", m, ", ", n,
+           "]");
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   const gemm::Operand rows{.format = gemm::format_of(a.a.dtype())};  // strided: packed whatever the rows
   return gemm::refuse({.m = 9, .n = 16, .k = 32, .a = rows, .b = rows});
 }

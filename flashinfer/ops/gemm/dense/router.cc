@@ -30,21 +30,20 @@ gemm::Product product(const TinygemmBf16& a) { return product(a.input, a.weight.
 
 template <const op::Op& O, int64_t K, int64_t N>
 void validate_router(const RouterGemm& a) {
-  FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, O.name, ": mat_a.shape[0] is ", a.mat_a.size(0),
+  FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, "mat_a.shape[0] is ", a.mat_a.size(0),
            ", but must be 1 to 16");
-  FI_CHECK(a.mat_a.size(1) == K, ValueError, O.name, ": mat_a.shape[1] is ", a.mat_a.size(1), ", but must be ", K);
-  FI_CHECK(a.mat_b.size(1) == N, ValueError, O.name, ": mat_b.shape[1] is ", a.mat_b.size(1), ", but must be ", N);
-  gemm::check_column_major(O.name, "mat_b", a.mat_b);
+  FI_CHECK(a.mat_a.size(1) == K, ValueError, "mat_a.shape[1] is ", a.mat_a.size(1), ", but must be ", K);
+  FI_CHECK(a.mat_b.size(1) == N, ValueError, "mat_b.shape[1] is ", a.mat_b.size(1), ", but must be ", N);
+  gemm::check_column_major("mat_b", a.mat_b);
 }
 void validate_tiny(const TinygemmBf16& a) {
-  FI_CHECK(a.input.size(1) % 64 == 0, ValueError, kTiny, ": input.shape[1] is ", a.input.size(1),
+  FI_CHECK(a.input.size(1) % 64 == 0, ValueError, "input.shape[1] is ", a.input.size(1),
            ", but must be a multiple of 64");
-  FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, kTiny, ": weight.shape[0] is ", a.weight.size(0),
+  FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, "weight.shape[0] is ", a.weight.size(0),
            ", but must be a multiple of 16");
 }
 template <const op::Op& O, class B>
 op::Refusal refuse_cpu(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return gemm::refuse(product(a));
 }
 template <class B>
@@ -78,13 +77,8 @@ op::Cost cost(const B& a) {
 
 op::Shape prepared_shape(const PrepareLowLatencyGemmWeights& a) { return {3, {a.w.size(1) / 128, a.w.size(0), 128}}; }
 void validate_prepare(const PrepareLowLatencyGemmWeights& a) {
-  FI_CHECK(a.w.size(0) % 32 == 0, ValueError, kPrepare, ": w.shape[0] is ", a.w.size(0),
-           ", but must be a multiple of 32");
-  FI_CHECK(a.w.size(1) % 128 == 0, ValueError, kPrepare, ": w.shape[1] is ", a.w.size(1),
-           ", but must be a multiple of 128");
-}
-op::Refusal refuse_prepare(const PrepareLowLatencyGemmWeights& a) {
-  return op::refuse_unless_cpu(family::prepare_low_latency_op, &a);
+  FI_CHECK(a.w.size(0) % 32 == 0, ValueError, "w.shape[0] is ", a.w.size(0), ", but must be a multiple of 32");
+  FI_CHECK(a.w.size(1) % 128 == 0, ValueError, "w.shape[1] is ", a.w.size(1), ", but must be a multiple of 128");
 }
 void launch_prepare(const PrepareLowLatencyGemmWeights& a) {
   const int64_t n = a.w.size(0);
@@ -130,8 +124,7 @@ constexpr op::Candidate kRouter[] = {op::candidate<refuse_cpu<O, RouterGemm>, la
 constexpr op::Candidate tiny_candidates[] = {
     op::candidate<refuse_cpu<family::tinygemm_op, TinygemmBf16>, launch_cpu<TinygemmBf16>>("cpu"),
     op::reference<reference_tiny>()};
-constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
-                                                op::reference<reference_prepare>()};
+constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
 
 }  // namespace
 

@@ -27,9 +27,9 @@ const GgufFormat& format_of(const std::string& name) {
               str("format is '", name, "', which is none of GGUF's that are known"));  // choices come first
 }
 /// Elements of a row of `bytes`.
-int64_t elements_of(const char* op, const char* argument, const TensorView& t, const GgufFormat& f) {
-  FI_CHECK(t.size(1) % f.bytes == 0, ValueError, op, ": ", argument, ".shape[1] is ", t.size(1), ", but rows of ",
-           f.name, " are blocks of ", f.bytes, " bytes for ", f.elements, " elements");
+int64_t elements_of(const char* argument, const TensorView& t, const GgufFormat& f) {
+  FI_CHECK(t.size(1) % f.bytes == 0, ValueError, argument, ".shape[1] is ", t.size(1), ", but rows of ", f.name,
+           " are blocks of ", f.bytes, " bytes for ", f.elements, " elements");
   return t.size(1) / f.bytes * f.elements;
 }
 
@@ -41,32 +41,30 @@ int64_t prepared_columns(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
   const TensorView& b = a.b_blocks;
   const int64_t depth = a.a.size(1);
-  FI_CHECK(f.panels, ValueError, kMm, ": b_blocks is ", to_string(b), ", but ", f.name,
+  FI_CHECK(f.panels, ValueError, "b_blocks is ", to_string(b), ", but ", f.name,
            " has no prepared form: it must be [n, bytes]");
   FI_CHECK(b.size(2) == kPanelLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine)), ValueError,
-           kMm, ": b_blocks is ", to_string(b),
-           ", but a prepared weight is [panels, lines, 64] with contiguous panels");
+           "b_blocks is ", to_string(b), ", but a prepared weight is [panels, lines, 64] with contiguous panels");
   if (b.size(0) == 0) return 0;
   int64_t k = 0, last_k = 0;
   const uint8_t* first = b.data_as<uint8_t>();
   const int64_t full = b.size(1) ? read_panel_header(first, f.format, &k) : 0;
   const int64_t last = full ? read_panel_header(first + (b.size(0) - 1) * b.stride(0), f.format, &last_k) : 0;
-  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, kMm, ": b_blocks is ",
-           to_string(b), ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
-  FI_CHECK(k == depth && last_k == k, ValueError, kMm, ": b_blocks was prepared for k = ", k, ", but a.shape[1] is ",
-           depth);
-  FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, kMm, ": b_blocks.shape[1] is ", b.size(1),
+  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, "b_blocks is ", to_string(b),
+           ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
+  FI_CHECK(k == depth && last_k == k, ValueError, "b_blocks was prepared for k = ", k, ", but a.shape[1] is ", depth);
+  FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, "b_blocks.shape[1] is ", b.size(1),
            ", but its header says k = ", k, ", which needs ", gguf_lines(f.format, k));
   return kPanelWidth * (b.size(0) - 1) + last;
 }
 int64_t columns_of(const MmGguf& a) {
   if (prepared(a)) return prepared_columns(a);
   const GgufFormat& f = format_of(a.format);
-  FI_CHECK(a.b_blocks.rank() == 2, ValueError, kMm, ": b_blocks is ", to_string(a.b_blocks),
+  FI_CHECK(a.b_blocks.rank() == 2, ValueError, "b_blocks is ", to_string(a.b_blocks),
            ", but must be [n, bytes] or the result of prepare_gguf_weights");
-  const int64_t k = elements_of(kMm, "b_blocks", a.b_blocks, f);
-  FI_CHECK(k == a.a.size(1), ValueError, kMm, ": b_blocks.shape[1] is ", a.b_blocks.size(1), ", which is ", k,
-           " elements of ", f.name, ", but k is ", a.a.size(1), " (from a.shape[1])");
+  const int64_t k = elements_of("b_blocks", a.b_blocks, f);
+  FI_CHECK(k == a.a.size(1), ValueError, "b_blocks.shape[1] is ", a.b_blocks.size(1), ", which is ", k, " elements of ",
+           f.name, ", but k is ", a.a.size(1), " (from a.shape[1])");
   return a.b_blocks.size(0);
 }
 op::Shape mm_shape(const MmGguf& a) {
@@ -74,10 +72,10 @@ op::Shape mm_shape(const MmGguf& a) {
 }
 void validate_mm(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
-  FI_CHECK(a.a.size(1) % f.elements == 0, ValueError, kMm, ": a.shape[1] is ", a.a.size(1),
-           ", but k must be a multiple of ", f.elements, ", the elements of a block of ", f.name);
+  FI_CHECK(a.a.size(1) % f.elements == 0, ValueError, "a.shape[1] is ", a.a.size(1), ", but k must be a multiple of ",
+           f.elements, ", the elements of a block of ", f.name);
   if (!op::inferring()) columns_of(a);
-  gemm::check_out_dtype(kMm, a.out_dtype, op::floats);
+  gemm::check_out_dtype(a.out_dtype, op::floats);
 }
 gemm::Product product(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
@@ -104,10 +102,7 @@ void reference_mm(const MmGguf& a) {
       },
       1);
 }
-op::Refusal refuse_mm(const MmGguf& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::mm_gguf_op, &a); !r.empty()) return r;
-  return gemm::refuse(product(a));
-}
+op::Refusal refuse_mm(const MmGguf& a) { return gemm::refuse(product(a)); }
 void launch_mm(const MmGguf& a) { gemm::run(product(a)); }
 op::Cost cost_mm(const MmGguf& a) {
   return {.bytes = static_cast<double>(a.a.nbytes() + a.b_blocks.nbytes() + a.out->nbytes()),
@@ -118,9 +113,7 @@ op::Cost cost_mm(const MmGguf& a) {
 
 op::Shape prepared_shape(const PrepareGgufWeights& a) {
   const GgufFormat& f = format_of(a.format);
-  return {3,
-          {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of(kPrepare, "b_blocks", a.b_blocks, f)),
-           kPanelLine}};
+  return {3, {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of("b_blocks", a.b_blocks, f)), kPanelLine}};
 }
 /// The block of column c into its places of the panel's block.
 void place_block(GemmFormat format, const uint8_t* block, int64_t c, uint8_t* quants) {
@@ -184,20 +177,16 @@ void reference_prepare(const PrepareGgufWeights& a) {
     }
   }
 }
-op::Refusal refuse_prepare(const PrepareGgufWeights& a) { return op::refuse_unless_cpu(family::prepare_gguf_op, &a); }
 op::Cost cost_prepare(const PrepareGgufWeights& a) { return {.bytes = 2.0 * static_cast<double>(a.b_blocks.nbytes())}; }
 
 // ---- gguf_dequantize ----
 
 op::Shape dequantized_shape(const GgufDequantize& a) {
-  return {2, {a.blocks.size(0), elements_of(kDequantize, "blocks", a.blocks, format_of(a.format))}};
+  return {2, {a.blocks.size(0), elements_of("blocks", a.blocks, format_of(a.format))}};
 }
-void validate_dequantize(const GgufDequantize& a) { gemm::check_out_dtype(kDequantize, a.out_dtype, op::floats); }
+void validate_dequantize(const GgufDequantize& a) { gemm::check_out_dtype(a.out_dtype, op::floats); }
 GgufConfig config_of(const GgufDequantize& a) { return {.from = format_of(a.format).format, .to = a.out_dtype}; }
-op::Refusal refuse_dequantize(const GgufDequantize& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::gguf_dequantize_op, &a); !r.empty()) return r;
-  return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
-}
+op::Refusal refuse_dequantize(const GgufDequantize& a) { return jit::cpu_kernel<kKernel>(config_of(a)).refusal; }
 void launch_dequantize(const GgufDequantize& a) {
   const GgufParams p{.blocks = a.blocks.data_as<uint8_t>(),
                      .row = a.blocks.stride(0),
@@ -243,8 +232,7 @@ constexpr op::Field dequantize_fields[] = {
     op::out<&GgufDequantize::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<dequantized_shape>),
 };
 constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_mm, launch_mm>("cpu"), op::reference<reference_mm>()};
-constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
-                                                op::reference<reference_prepare>()};
+constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
 constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse_dequantize, launch_dequantize>("cpu"),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.gemm";

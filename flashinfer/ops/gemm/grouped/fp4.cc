@@ -12,18 +12,18 @@ namespace {
 using gemm::GroupedWork;
 namespace family = ops::gemm;
 
-void check_tile(std::string_view op, const char* what, int64_t tile, std::initializer_list<int64_t> legal) {
+void check_tile(const char* what, int64_t tile, std::initializer_list<int64_t> legal) {
   for (const int64_t t : legal)
     if (tile == t) return;
-  throw_error(ErrorKind::kValueError, str(op, ": ", what, " is ", tile, ", which no back end has"));
+  throw_error(ErrorKind::kValueError, str("", what, " is ", tile, ", which no back end has"));
 }
 /// Where the scale factors of group e start, in rows.
 int64_t padded_start(const TensorView& indptr, int64_t e) { return (gemm::index_at(indptr, e) + 127 * e) / 128 * 128; }
 
 template <class B>
-void set_padded_scales(std::string_view op, const B& a, bool e8m0, int32_t block, GroupedWork& w) {
+void set_padded_scales(const B& a, bool e8m0, int32_t block, GroupedWork& w) {
   const int64_t k = w.depth(), experts = a.b.size(0), columns = k / block;
-  FI_CHECK(k % block == 0, ValueError, op, ": k is ", k, " (from a.shape[1]), but must be a multiple of ", block);
+  FI_CHECK(k % block == 0, ValueError, "k is ", k, " (from a.shape[1]), but must be a multiple of ", block);
   int64_t least = 0;
   for (size_t e = 0; e < w.groups.size(); ++e) {
     gemm::Group& g = w.groups[e];
@@ -34,39 +34,37 @@ void set_padded_scales(std::string_view op, const B& a, bool e8m0, int32_t block
                 line = sf_padded_columns(SfLayout::k128x4, columns);
   const int64_t rows = line ? a.a_scale.numel() / line : 0;
   FI_CHECK(rows * line == a.a_scale.numel() && rows >= least && rows <= most && a.a_scale.is_contiguous(), ValueError,
-           op, ": a_scale is ", to_string(a.a_scale), ", but the groups need between ", least, " and ", most,
-           " rows of ", line, " scale factors, contiguous");
+           "a_scale is ", to_string(a.a_scale), ", but the groups need between ", least, " and ", most, " rows of ",
+           line, " scale factors, contiguous");
   w.a_sf = {.bytes = static_cast<const uint8_t*>(a.a_scale.data()),
             .columns = columns,
             .block = block,
             .layout = SfLayout::k128x4,
             .e8m0 = e8m0};
-  w.b_sf = gemm::check_sf(op, "b_scale", a.b_scale, SfLayout::k128x4, e8m0, experts, a.b.size(1), columns, block);
+  w.b_sf = gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, e8m0, experts, a.b.size(1), columns, block);
 }
 template <class B>
-void check_tiles(std::string_view op, const B& a) {
-  gemm::check_out_dtype(op, gemm::out_dtype_of(a), gemm::kHalves);
-  check_tile(op, "tile_m", a.tile_m, {128});
-  check_tile(op, "tile_n", a.tile_n, {32, 64, 128, 192, 256});
-  check_tile(op, "tile_k", a.tile_k, {128, 256});
+void check_tiles(const B& a) {
+  gemm::check_out_dtype(gemm::out_dtype_of(a), gemm::kHalves);
+  check_tile("tile_m", a.tile_m, {128});
+  check_tile("tile_n", a.tile_n, {32, 64, 128, 192, 256});
+  check_tile("tile_k", a.tile_k, {128, 256});
 }
 GroupedWork work(const GroupGemmMxfp4NtGroupwise& a) {
-  constexpr const char* kName = "group_gemm_mxfp4_nt_groupwise";
-  check_tiles(kName, a);
-  FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, kName, ": mma_sm is ", a.mma_sm, ", but must be 1 or 2");
-  FI_CHECK(a.b.size(2) * 2 == a.a.size(1), ValueError, kName, ": b.shape[2] is ", a.b.size(2), ", but must be ",
-           a.a.size(1) / 2, " (k / 2, from a.shape[1])");
-  GroupedWork w = gemm::plain_work(kName, a);
+  check_tiles(a);
+  FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, "mma_sm is ", a.mma_sm, ", but must be 1 or 2");
+  FI_CHECK(a.b.size(2) * 2 == a.a.size(1), ValueError, "b.shape[2] is ", a.b.size(2), ", but must be ", a.a.size(1) / 2,
+           " (k / 2, from a.shape[1])");
+  GroupedWork w = gemm::plain_work(a);
   w.b_fp4 = true;
-  set_padded_scales(kName, a, true, 32, w);
+  set_padded_scales(a, true, 32, w);
   return w;
 }
 GroupedWork work(const GroupGemmNvfp4NtGroupwise& a) {
-  constexpr const char* kName = "group_gemm_nvfp4_nt_groupwise";
-  check_tiles(kName, a);
-  GroupedWork w = gemm::plain_work(kName, a);
+  check_tiles(a);
+  GroupedWork w = gemm::plain_work(a);
   w.a_fp4 = w.b_fp4 = true;
-  set_padded_scales(kName, a, false, 16, w);
+  set_padded_scales(a, false, 16, w);
   if (a.alpha)
     for (gemm::Group& g : w.groups) g.alpha = a.alpha->data_as<float>()[g.weight * a.alpha->stride(0)];
   return w;

@@ -12,64 +12,58 @@ namespace {
 using gemm::GroupedWork;
 namespace family = ops::gemm;
 
-void set_grids(std::string_view op, const TensorView& a_scale, const TensorView& b_scale, bool mn,
-               const std::vector<int64_t>& g, GroupedWork& w) {
-  gemm::check_granularity(op, g);
-  w.a_grid = gemm::check_grid(op, "a_scale", a_scale, mn, 0, w.a.size(0), w.a.size(1), g[0], g[2]);
-  w.b_grid = gemm::check_grid(op, "b_scale", b_scale, mn, w.b.size(0), w.b.size(1), w.a.size(1), g[1], g[2]);
+void set_grids(const TensorView& a_scale, const TensorView& b_scale, bool mn, const std::vector<int64_t>& g,
+               GroupedWork& w) {
+  gemm::check_granularity(g);
+  w.a_grid = gemm::check_grid("a_scale", a_scale, mn, 0, w.a.size(0), w.a.size(1), g[0], g[2]);
+  w.b_grid = gemm::check_grid("b_scale", b_scale, mn, w.b.size(0), w.b.size(1), w.a.size(1), g[1], g[2]);
   w.grid_k = g[2];
 }
 GroupedWork work(const GroupGemmFp8NtGroupwise& a) {
-  constexpr const char* kName = "group_gemm_fp8_nt_groupwise";
-  gemm::check_out_dtype(kName, gemm::out_dtype_of(a), gemm::kHalves);
-  FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, kName, ": mma_sm is ", a.mma_sm, ", but must be 1 or 2");
-  gemm::check_alignment(kName, a.m_indptr, a.segment_alignment);
-  GroupedWork w = gemm::plain_work(kName, a);
-  set_grids(kName, a.a_scale, a.b_scale, a.scale_major_mode == "MN", a.scale_granularity_mnk, w);
+  gemm::check_out_dtype(gemm::out_dtype_of(a), gemm::kHalves);
+  FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, "mma_sm is ", a.mma_sm, ", but must be 1 or 2");
+  gemm::check_alignment(a.m_indptr, a.segment_alignment);
+  GroupedWork w = gemm::plain_work(a);
+  set_grids(a.a_scale, a.b_scale, a.scale_major_mode == "MN", a.scale_granularity_mnk, w);
   return w;
 }
 template <class B>
-GroupedWork indexed_work(std::string_view op, const B& a) {
-  GroupedWork w{.a = a.a,
-                .b = a.b,
-                .out = gemm::out_or_none(a.out),
-                .groups = gemm::groups_of_rows(op, a.m_indices, a.b.size(0))};
-  set_grids(op, a.a_scale, a.b_scale, false, a.scale_granularity_mnk, w);
+GroupedWork indexed_work(const B& a) {
+  GroupedWork w{
+      .a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .groups = gemm::groups_of_rows(a.m_indices, a.b.size(0))};
+  set_grids(a.a_scale, a.b_scale, false, a.scale_granularity_mnk, w);
   return w;
 }
 GroupedWork work(const GroupDeepgemmFp8NtGroupwise& a) {
-  gemm::check_out_dtype("group_deepgemm_fp8_nt_groupwise", gemm::out_dtype_of(a), gemm::kHalves);
-  return indexed_work("group_deepgemm_fp8_nt_groupwise", a);
+  gemm::check_out_dtype(gemm::out_dtype_of(a), gemm::kHalves);
+  return indexed_work(a);
 }
 GroupedWork work(const GroupGemmFp8NtGroupwiseContiguous& a) {
-  constexpr const char* kName = "group_gemm_fp8_nt_groupwise_contiguous";
-  gemm::check_out_dtype(kName, gemm::out_dtype_of(a), DType::kBF16);
-  GroupedWork w = indexed_work(kName, a);
+  gemm::check_out_dtype(gemm::out_dtype_of(a), DType::kBF16);
+  GroupedWork w = indexed_work(a);
   int64_t row = 0, last = -1;
   for (const gemm::Group& g : w.groups) {
-    FI_CHECK(g.row == row && g.weight > last && g.row % 128 == 0, ValueError, kName, ": m_indices[", g.row, "] is ",
-             g.weight, " after ", last, ", but indices must not fall, have no -1, and change at multiples of 128 rows");
+    FI_CHECK(g.row == row && g.weight > last && g.row % 128 == 0, ValueError, "m_indices[", g.row, "] is ", g.weight,
+             " after ", last, ", but indices must not fall, have no -1, and change at multiples of 128 rows");
     row = g.row + g.rows, last = g.weight;
   }
-  FI_CHECK(row == a.a.size(0), ValueError, kName, ": m_indices[", row, "] is -1, but every row needs a matrix");
+  FI_CHECK(row == a.a.size(0), ValueError, "m_indices[", row, "] is -1, but every row needs a matrix");
   return w;
 }
 GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
-  constexpr const char* kName = "batch_deepgemm_fp8_nt_groupwise";
-  gemm::check_out_dtype(kName, gemm::out_dtype_of(a), gemm::kHalves);
-  gemm::check_granularity(kName, a.scale_granularity_mnk);
+  gemm::check_out_dtype(gemm::out_dtype_of(a), gemm::kHalves);
+  gemm::check_granularity(a.scale_granularity_mnk);
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
   const int64_t experts = a.a.size(0), rows = a.a.size(1), k = a.a.size(2);
-  FI_CHECK(rows % g[0] == 0, ValueError, kName, ": scale_granularity_mnk[0] is ", g[0],
-           ", but must divide a.shape[1], ", rows);
-  gemm::check_grid(kName, "a_scale", a.a_scale, false, experts, rows, k, g[0], g[2]);
+  FI_CHECK(rows % g[0] == 0, ValueError, "scale_granularity_mnk[0] is ", g[0], ", but must divide a.shape[1], ", rows);
+  gemm::check_grid("a_scale", a.a_scale, false, experts, rows, k, g[0], g[2]);
   GroupedWork w{.a = a.a.view({experts * rows, k}), .b = a.b, .out = {}};
   if (a.out) w.out = a.out->view({experts * rows, a.b.size(1)});
   const TensorView scales = a.a_scale.view({experts * a.a_scale.size(1), a.a_scale.size(2)});
-  set_grids(kName, scales, a.b_scale, false, g, w);
+  set_grids(scales, a.b_scale, false, g, w);
   for (int64_t e = 0; e < experts; ++e) {
     const int64_t n = gemm::index_at(a.masked_m, e);
-    FI_CHECK(0 <= n && n <= rows, ValueError, kName, ": masked_m[", e, "] is ", n, ", but a has ", rows,
+    FI_CHECK(0 <= n && n <= rows, ValueError, "masked_m[", e, "] is ", n, ", but a has ", rows,
              " rows a matrix (from a.shape[1])");
     w.groups.push_back({.row = e * rows, .rows = n, .weight = e});
   }

@@ -11,54 +11,50 @@ namespace {
 using gemm::GroupedWork;
 namespace family = ops::gemm;
 
-void check_not_both_e5m2(std::string_view op, const TensorView& a, const TensorView& b) {
-  FI_CHECK(a.dtype() != DType::kF8E5M2 || b.dtype() != DType::kF8E5M2, ValueError, op,
-           ": a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
+void check_not_both_e5m2(const TensorView& a, const TensorView& b) {
+  FI_CHECK(a.dtype() != DType::kF8E5M2 || b.dtype() != DType::kF8E5M2, ValueError,
+           "a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
 }
 GroupedWork work(const GroupedMmBf16& a) {
-  gemm::check_out_dtype("grouped_mm_bf16", a.out_dtype, op::floats);
-  return gemm::plain_work("grouped_mm_bf16", a);
+  gemm::check_out_dtype(a.out_dtype, op::floats);
+  return gemm::plain_work(a);
 }
 GroupedWork work(const GroupedMmFp8& a) {
-  constexpr const char* kName = "grouped_mm_fp8";
-  gemm::check_out_dtype(kName, a.out_dtype, op::floats);
-  gemm::check_one(kName, "alpha", a.alpha);
-  check_not_both_e5m2(kName, a.a, a.b);
-  GroupedWork w = gemm::plain_work(kName, a);
+  gemm::check_out_dtype(a.out_dtype, op::floats);
+  gemm::check_one("alpha", a.alpha);
+  check_not_both_e5m2(a.a, a.b);
+  GroupedWork w = gemm::plain_work(a);
   w.alpha = gemm::one_or(a.alpha, 1);
   return w;
 }
 /// Scale factors of all rows of a together, and of each matrix of b.
 template <class B>
-void set_scales(std::string_view op, const B& a, bool e8m0, int32_t block, GroupedWork& w) {
+void set_scales(const B& a, bool e8m0, int32_t block, GroupedWork& w) {
   const int64_t k = w.depth();
-  FI_CHECK(k % block == 0, ValueError, op, ": k is ", k, " (from a.shape[1]), but must be a multiple of ", block);
-  w.a_sf = gemm::check_sf(op, "a_descale", a.a_descale, SfLayout::k128x4, e8m0, 1, a.a.size(0), k / block, block);
-  w.b_sf =
-      gemm::check_sf(op, "b_descale", a.b_descale, SfLayout::k128x4, e8m0, a.b.size(0), a.b.size(1), k / block, block);
+  FI_CHECK(k % block == 0, ValueError, "k is ", k, " (from a.shape[1]), but must be a multiple of ", block);
+  w.a_sf = gemm::check_sf("a_descale", a.a_descale, SfLayout::k128x4, e8m0, 1, a.a.size(0), k / block, block);
+  w.b_sf = gemm::check_sf("b_descale", a.b_descale, SfLayout::k128x4, e8m0, a.b.size(0), a.b.size(1), k / block, block);
   for (gemm::Group& g : w.groups) g.sf_first = g.row;
 }
 GroupedWork work(const GroupedMmMxfp8& a) {
-  constexpr const char* kName = "grouped_mm_mxfp8";
-  gemm::check_out_dtype(kName, a.out_dtype, op::floats);
-  GroupedWork w = gemm::plain_work(kName, a);
-  set_scales(kName, a, true, 32, w);
+  gemm::check_out_dtype(a.out_dtype, op::floats);
+  GroupedWork w = gemm::plain_work(a);
+  set_scales(a, true, 32, w);
   return w;
 }
 GroupedWork work(const GroupedMmFp4& a) {
-  constexpr const char* kName = "grouped_mm_fp4";
-  gemm::check_out_dtype(kName, a.out_dtype, op::floats);
-  gemm::check_one(kName, "alpha", a.alpha);
-  FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, kName, ": block_size is ", a.block_size,
+  gemm::check_out_dtype(a.out_dtype, op::floats);
+  gemm::check_one("alpha", a.alpha);
+  FI_CHECK(a.block_size == 16 || a.block_size == 32, ValueError, "block_size is ", a.block_size,
            ", but must be 16 (NVFP4) or 32 (MXFP4)");
   const DTypeSet legal = a.block_size == 16 ? DTypeSet(DType::kF8E4M3) | DType::kU8 : DTypeSet(DType::kU8);
-  FI_CHECK(legal.has(a.a_descale.dtype()) && legal.has(a.b_descale.dtype()), ValueError, kName,
-           ": a_descale and b_descale are ", name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()),
-           ", but with block_size ", a.block_size, " must be ", to_string(legal));
-  GroupedWork w = gemm::plain_work(kName, a);
+  FI_CHECK(legal.has(a.a_descale.dtype()) && legal.has(a.b_descale.dtype()), ValueError, "a_descale and b_descale are ",
+           name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()), ", but with block_size ", a.block_size,
+           " must be ", to_string(legal));
+  GroupedWork w = gemm::plain_work(a);
   w.a_fp4 = w.b_fp4 = true;
   w.alpha = gemm::one_or(a.alpha, 1);
-  set_scales(kName, a, a.block_size == 32, static_cast<int32_t>(a.block_size), w);
+  set_scales(a, a.block_size == 32, static_cast<int32_t>(a.block_size), w);
   return w;
 }
 

@@ -11,9 +11,9 @@ constexpr const char* kName = "pad_indptr_to_multiple_of_4";
 using Pad = PadIndptr;
 
 void validate(const Pad& a) {
-  FI_CHECK(a.m_indptr.size(0) >= 1, ValueError, kName,
-           ": m_indptr is empty, but must have an offset more than there are groups");
-  if (a.m_indptr.device() == kCpu) op::check_indptr(kName, "m_indptr", a.m_indptr);
+  FI_CHECK(a.m_indptr.size(0) >= 1, ValueError,
+           "m_indptr is empty, but must have an offset more than there are groups");
+  if (a.m_indptr.device() == kCpu) op::check_indptr("m_indptr", a.m_indptr);
 }
 op::Shape ranks(const Pad& a) {
   if (op::inferring() || a.m_indptr.device() != kCpu) return {1, {op::kAnyExtent}};
@@ -52,14 +52,13 @@ void reference(const Pad& a) {
   }
   close_until(rows);
 }
-op::Refusal refuse(const Pad& a) { return op::refuse_unless_cpu(ops::gemm::pad_indptr_op, &a); }
 
 constexpr op::Field fields[] = {
     op::in<&Pad::m_indptr>("m_indptr", "n", op::indices),
     op::result<&Pad::padded_m_indptr>("padded_m_indptr", "n", op::same_as("m_indptr")),
     op::result<&Pad::padded_m_rank>("padded_m_rank", nullptr, op::same_as("m_indptr"), op::shape<ranks>),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"groups", "m_indptr=i32:[0,3,3,7,15,16]"},
     {"none", "m_indptr=i64:[0]"},

@@ -24,51 +24,51 @@ BlockType block_type(const std::string& name) {
   return {false, name == "mixed", true, 32};
 }
 template <class B>
-void check_nt(const char* op, const B& a) {
-  FI_CHECK(!a.transpose_a && a.transpose_b, ValueError, op, ": transpose_a is ", a.transpose_a ? "True" : "False",
+void check_nt(const B& a) {
+  FI_CHECK(!a.transpose_a && a.transpose_b, ValueError, "transpose_a is ", a.transpose_a ? "True" : "False",
            " and transpose_b ", a.transpose_b ? "True" : "False",
            ", but only a[.., m, k] and b[q, n, k] exist (False and True)");
 }
-void check_codes(const char* op, const char* name, const TensorView& t, bool fp4, const std::string& type) {
+void check_codes(const char* name, const TensorView& t, bool fp4, const std::string& type) {
   const DTypeSet legal = fp4 ? gemm::kFp4Bytes : op::fp8;
-  FI_CHECK(legal.has(t.dtype()), ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t.dtype()),
+  FI_CHECK(legal.has(t.dtype()), ValueError, name, ".dtype is ", flashinfer::name(t.dtype()),
            ", but block_scale_type '", type, "' needs ", to_string(legal));
 }
 /// k, once both operands have it.
-int64_t depth_of(const char* op, const TensorView& a, const TensorView& b, const BlockType& t) {
+int64_t depth_of(const TensorView& a, const TensorView& b, const BlockType& t) {
   const int64_t ka = a.size(-1) * (t.a_fp4 ? 2 : 1), kb = b.size(-1) * (t.b_fp4 ? 2 : 1);
-  FI_CHECK(ka == kb, ValueError, op, ": b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a),
+  FI_CHECK(ka == kb, ValueError, "b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a),
            " with k = ", ka);
-  FI_CHECK(ka % t.block == 0, ValueError, op, ": k is ", ka, " (from a), but must be a multiple of ", t.block);
+  FI_CHECK(ka % t.block == 0, ValueError, "k is ", ka, " (from a), but must be a multiple of ", t.block);
   return ka;
 }
-void check_scale_dtype(const char* op, const char* name, const TensorView& t, bool e8m0, const std::string& type) {
-  FI_CHECK(!e8m0 || t.dtype() == DType::kU8, ValueError, op, ": ", name, ".dtype is ", flashinfer::name(t.dtype()),
+void check_scale_dtype(const char* name, const TensorView& t, bool e8m0, const std::string& type) {
+  FI_CHECK(!e8m0 || t.dtype() == DType::kU8, ValueError, name, ".dtype is ", flashinfer::name(t.dtype()),
            ", but scales of '", type, "' are uint8 (ue8m0)");
 }
 template <class B>
-BlockType check_block_type(const char* op, const B& a) {
-  check_nt(op, a);
+BlockType check_block_type(const B& a) {
+  check_nt(a);
   const BlockType t = block_type(a.block_scale_type);
-  check_codes(op, "a", a.a, t.a_fp4, a.block_scale_type);
-  check_codes(op, "b", a.b, t.b_fp4, a.block_scale_type);
-  check_scale_dtype(op, "a_scale", a.a_scale, t.e8m0, a.block_scale_type);
-  check_scale_dtype(op, "b_scale", a.b_scale, t.e8m0, a.block_scale_type);
+  check_codes("a", a.a, t.a_fp4, a.block_scale_type);
+  check_codes("b", a.b, t.b_fp4, a.block_scale_type);
+  check_scale_dtype("a_scale", a.a_scale, t.e8m0, a.block_scale_type);
+  check_scale_dtype("b_scale", a.b_scale, t.e8m0, a.block_scale_type);
   return t;
 }
-int64_t masked_rows(const char* op, const TensorView& masked_m, int64_t q, int64_t rows) {
+int64_t masked_rows(const TensorView& masked_m, int64_t q, int64_t rows) {
   const int64_t n = gemm::index_at(masked_m, q);
-  FI_CHECK(0 <= n && n <= rows, ValueError, op, ": masked_m[", q, "] is ", n, ", but must be in [0, ", rows,
+  FI_CHECK(0 <= n && n <= rows, ValueError, "masked_m[", q, "] is ", n, ", but must be in [0, ", rows,
            "] (rows of a matrix)");
   return n;
 }
 /// Segments that keep what the caller says of them.
 template <class B>
-std::vector<gemm::Group> segments(const char* op, const B& a, int64_t alignment) {
-  gemm::check_alignment(op, a.m_indptr, alignment);
-  std::vector<gemm::Group> groups = gemm::groups_of(op, "m_indptr", a.m_indptr, a.a.size(0));
+std::vector<gemm::Group> segments(const B& a, int64_t alignment) {
+  gemm::check_alignment(a.m_indptr, alignment);
+  std::vector<gemm::Group> groups = gemm::groups_of("m_indptr", a.m_indptr, a.a.size(0));
   for (const gemm::Group& g : groups)
-    FI_CHECK(g.rows <= a.max_m, ValueError, op, ": m_indptr makes segment ", g.weight, " ", g.rows,
+    FI_CHECK(g.rows <= a.max_m, ValueError, "m_indptr makes segment ", g.weight, " ", g.rows,
              " rows long, but max_m is ", a.max_m);
   return groups;
 }
@@ -78,33 +78,31 @@ DType out_dtype(const Masked& a) { return a.out_dtype.value_or(DType::kBF16); }
 DType out_dtype(const Blocks& a) { return a.out_dtype.value_or(DType::kBF16); }
 
 GroupedWork work(const Masked& a) {
-  constexpr const char* kName = "masked_scaled_bmm";
-  const BlockType t = check_block_type(kName, a);
-  gemm::check_out_dtype(kName, out_dtype(a), op::floats);
-  const int64_t q = a.a.size(0), m = a.a.size(1), n = a.b.size(1), k = depth_of(kName, a.a, a.b, t);
+  const BlockType t = check_block_type(a);
+  gemm::check_out_dtype(out_dtype(a), op::floats);
+  const int64_t q = a.a.size(0), m = a.a.size(1), n = a.b.size(1), k = depth_of(a.a, a.b, t);
   GroupedWork w{.a = a.a.view({q * m, a.a.size(2)}), .b = a.b, .out = {}, .a_fp4 = t.a_fp4, .b_fp4 = t.b_fp4};
   if (a.out) w.out = a.out->view({q * m, n});
-  w.a_sf = gemm::check_sf(kName, "a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, q, m, k / t.block, t.block);
-  w.b_sf = gemm::check_sf(kName, "b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, q, n, k / t.block, t.block);
+  w.a_sf = gemm::check_sf("a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, q, m, k / t.block, t.block);
+  w.b_sf = gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, q, n, k / t.block, t.block);
   for (int64_t i = 0; i < q; ++i)
     w.groups.push_back({.row = i * m,
-                        .rows = masked_rows(kName, a.masked_m, i, m),
+                        .rows = masked_rows(a.masked_m, i, m),
                         .weight = i,
                         .sf_first = i * sf_padded_rows(SfLayout::k128x4, m)});
   return w;
 }
 GroupedWork work(const Ragged& a) {
-  constexpr const char* kName = "ragged_scaled_bmm";
-  const BlockType t = check_block_type(kName, a);
-  FI_CHECK(a.swizzled_layout_a, ValueError, kName, ": swizzled_layout_a is False, but scales lie in tiles of 128x4");
-  gemm::check_one(kName, "a_global_scale", a.a_global_scale);
-  const int64_t k = depth_of(kName, a.a, a.b, t);
+  const BlockType t = check_block_type(a);
+  FI_CHECK(a.swizzled_layout_a, ValueError, "swizzled_layout_a is False, but scales lie in tiles of 128x4");
+  gemm::check_one("a_global_scale", a.a_global_scale);
+  const int64_t k = depth_of(a.a, a.b, t);
   GroupedWork w{.a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .a_fp4 = t.a_fp4, .b_fp4 = t.b_fp4};
-  w.a_sf = gemm::check_sf(kName, "a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, 1, a.a.size(0), k / t.block, t.block);
-  w.b_sf = gemm::check_sf(kName, "b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, a.b.size(0), a.b.size(1), k / t.block,
-                          t.block);
+  w.a_sf = gemm::check_sf("a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, 1, a.a.size(0), k / t.block, t.block);
+  w.b_sf =
+      gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, a.b.size(0), a.b.size(1), k / t.block, t.block);
   w.alpha = gemm::one_or(a.a_global_scale, 1);
-  w.groups = segments(kName, a, 128);
+  w.groups = segments(a, 128);
   for (gemm::Group& g : w.groups) {
     g.sf_first = g.row;
     if (a.b_global_scale) g.alpha = a.b_global_scale->data_as<float>()[g.weight * a.b_global_scale->stride(0)];
@@ -112,12 +110,11 @@ GroupedWork work(const Ragged& a) {
   return w;
 }
 GroupedWork work(const Blocks& a) {
-  constexpr const char* kName = "ragged_block_scaled_bmm";
-  check_nt(kName, a);
-  gemm::check_out_dtype(kName, out_dtype(a), op::floats);
-  GroupedWork w{.a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .groups = segments(kName, a, a.segment_alignment)};
-  w.a_grid = gemm::check_grid(kName, "a_scale", a.a_scale, false, 0, a.a.size(0), a.a.size(1), 1, 128);
-  w.b_grid = gemm::check_grid(kName, "b_scale", a.b_scale, false, a.b.size(0), a.b.size(1), a.a.size(1), 128, 128);
+  check_nt(a);
+  gemm::check_out_dtype(out_dtype(a), op::floats);
+  GroupedWork w{.a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .groups = segments(a, a.segment_alignment)};
+  w.a_grid = gemm::check_grid("a_scale", a.a_scale, false, 0, a.a.size(0), a.a.size(1), 1, 128);
+  w.b_grid = gemm::check_grid("b_scale", a.b_scale, false, a.b.size(0), a.b.size(1), a.a.size(1), 128, 128);
   w.grid_k = 128;
   return w;
 }
@@ -128,12 +125,11 @@ constexpr const char* kNt = "grouped_gemm_nt_masked";
 
 /// [x, y, experts] as [experts, x, y], rows contiguous and experts slowest.
 TensorView experts_first(const char* name, const TensorView& t) {
-  FI_CHECK(t.rank() == 3, ValueError, kNt, ": ", name, " is ", to_string(t),
-           ", but must have three axes, experts last");
+  FI_CHECK(t.rank() == 3, ValueError, name, " is ", to_string(t), ", but must have three axes, experts last");
   const TensorView turned = t.transpose(1, 2).transpose(0, 1);
-  FI_CHECK(turned.is_contiguous(), ValueError, kNt, ": ", name, " is ", to_string(t), " with strides ", t.stride(0),
-           ", ", t.stride(1), " and ", t.stride(2), ", but must be the permuted view of contiguous memory [", t.size(2),
-           ", ", t.size(0), ", ", t.size(1), "]: the axis of the experts is the slowest");
+  FI_CHECK(turned.is_contiguous(), ValueError, name, " is ", to_string(t), " with strides ", t.stride(0), ", ",
+           t.stride(1), " and ", t.stride(2), ", but must be the permuted view of contiguous memory [", t.size(2), ", ",
+           t.size(0), ", ", t.size(1), "]: the axis of the experts is the slowest");
   return turned;
 }
 /// Scales [32, 4, tiles of rows, 4, tiles of columns, experts] of memory [experts, tiles of rows, tiles of columns, 32,
@@ -144,38 +140,37 @@ TensorView scale_bytes(const char* name, const TensorView& t, int64_t experts, i
                 step[6] = {16, 4, across * 512, 1, 512, tiles * across * 512};
   bool fits = t.rank() == 6;
   for (int i = 0; fits && i < 6; ++i) fits = t.size(i) == want[i] && (want[i] == 1 || t.stride(i) == step[i]);
-  FI_CHECK(fits, ValueError, kNt, ": ", name, " is ", to_string(t), ", but must be [32, 4, ", tiles, ", 4, ", across,
-           ", ", experts, "], the permuted view of contiguous memory [", experts, ", ", tiles, ", ", across,
-           ", 32, 4, 4]");
+  FI_CHECK(fits, ValueError, name, " is ", to_string(t), ", but must be [32, 4, ", tiles, ", 4, ", across, ", ",
+           experts, "], the permuted view of contiguous memory [", experts, ", ", tiles, ", ", across, ", 32, 4, 4]");
   return TensorView(t.data(), t.dtype(), {experts * tiles * across * 512}, t.device());
 }
 DType dtype_named(const char* argument, const std::string& text) {
   for (const DType t : {DType::kBF16, DType::kF16, DType::kF32})
     if (name(t) == text) return t;
   throw_error(ErrorKind::kValueError,
-              str(kNt, ": ", argument, " is '", text, "', but must be 'bfloat16', 'float16' or 'float32'"));
+              str("", argument, " is '", text, "', but must be 'bfloat16', 'float16' or 'float32'"));
 }
 void check_nt_types(const Nt& a, bool fp4, bool e8m0) {
-  FI_CHECK(!a.lhs.stacked && !a.rhs.stacked, ValueError, kNt, ": lhs and rhs must be pairs (codes, scales)");
+  FI_CHECK(!a.lhs.stacked && !a.rhs.stacked, ValueError, "lhs and rhs must be pairs (codes, scales)");
   const DTypeSet codes = fp4 ? gemm::kFp4Bytes : DTypeSet(DType::kF8E4M3), scales = e8m0 ? gemm::kByte : gemm::kSfBytes;
   const auto check = [](const char* what, const TensorView& t, DTypeSet set, const char* why, const std::string& type) {
-    FI_CHECK(set.has(t.dtype()), ValueError, kNt, ": ", what, ".dtype is ", name(t.dtype()), ", but ", why, " '", type,
-             "' needs ", to_string(set));
+    FI_CHECK(set.has(t.dtype()), ValueError, what, ".dtype is ", name(t.dtype()), ", but ", why, " '", type, "' needs ",
+             to_string(set));
   };
   check("lhs[0]", a.lhs.first, codes, "ab_dtype", a.ab_dtype);
   check("rhs[0]", a.rhs.first, codes, "ab_dtype", a.ab_dtype);
   check("lhs[1]", a.lhs.second, scales, "sf_dtype", a.sf_dtype);
   check("rhs[1]", a.rhs.second, scales, "sf_dtype", a.sf_dtype);
-  FI_CHECK(fp4 || e8m0, ValueError, kNt, ": sf_dtype is '", a.sf_dtype, "', but codes of '", a.ab_dtype,
+  FI_CHECK(fp4 || e8m0, ValueError, "sf_dtype is '", a.sf_dtype, "', but codes of '", a.ab_dtype,
            "' have scales of 'float8_e8m0fnu'");
-  FI_CHECK(a.sf_vec_size == (e8m0 ? 32 : 16), ValueError, kNt, ": sf_vec_size is ", a.sf_vec_size, ", but scales of '",
+  FI_CHECK(a.sf_vec_size == (e8m0 ? 32 : 16), ValueError, "sf_vec_size is ", a.sf_vec_size, ", but scales of '",
            a.sf_dtype, "' count for ", e8m0 ? 32 : 16);
-  FI_CHECK(dtype_named("c_dtype", a.c_dtype) == a.out.dtype(), ValueError, kNt, ": c_dtype is '", a.c_dtype,
+  FI_CHECK(dtype_named("c_dtype", a.c_dtype) == a.out.dtype(), ValueError, "c_dtype is '", a.c_dtype,
            "', but out.dtype is ", name(a.out.dtype()));
-  FI_CHECK(!a.alpha_dtype || *a.alpha_dtype == "float32", ValueError, kNt, ": alpha_dtype is '",
-           a.alpha_dtype.value_or(""), "', but must be 'float32'");
-  FI_CHECK(!a.dst_signals, NotImplementedError, kNt,
-           ": dst_signals is given, but is not implemented: it signals between kernels of a GPU");
+  FI_CHECK(!a.alpha_dtype || *a.alpha_dtype == "float32", ValueError, "alpha_dtype is '", a.alpha_dtype.value_or(""),
+           "', but must be 'float32'");
+  FI_CHECK(!a.dst_signals, NotImplementedError,
+           "dst_signals is given, but is not implemented: it signals between kernels of a GPU");
 }
 GroupedWork work(const Nt& a) {
   const bool fp4 = a.ab_dtype == "float4_e2m1fn", e8m0 = a.sf_dtype == "float8_e8m0fnu";
@@ -184,22 +179,22 @@ GroupedWork work(const Nt& a) {
                    out = experts_first("out", a.out);
   const int64_t q = x.size(0), m = x.size(1), n = y.size(1);
   const auto block = static_cast<int32_t>(a.sf_vec_size);
-  FI_CHECK(y.size(0) == q && a.masked_m.size(0) == q, ValueError, kNt, ": rhs[0] is ", to_string(a.rhs.first),
+  FI_CHECK(y.size(0) == q && a.masked_m.size(0) == q, ValueError, "rhs[0] is ", to_string(a.rhs.first),
            " and masked_m ", to_string(a.masked_m), ", but lhs[0] has ", q, " experts (its last axis)");
-  FI_CHECK(out.size(0) == q && out.size(1) == m && out.size(2) == n, ValueError, kNt, ": out is ", to_string(a.out),
+  FI_CHECK(out.size(0) == q && out.size(1) == m && out.size(2) == n, ValueError, "out is ", to_string(a.out),
            ", but must be [", m, ", ", n, ", ", q, "]");
-  const int64_t k = depth_of(kNt, x, y, {fp4, fp4, e8m0, block});
+  const int64_t k = depth_of(x, y, {fp4, fp4, e8m0, block});
   GroupedWork w{.a = x.view({q * m, x.size(2)}), .b = y, .out = out.view({q * m, n}), .a_fp4 = fp4, .b_fp4 = fp4};
-  w.a_sf = gemm::check_sf(kNt, "lhs[1]", scale_bytes("lhs[1]", a.lhs.second, q, m, k / block), SfLayout::k128x4, e8m0,
-                          q, m, k / block, block);
-  w.b_sf = gemm::check_sf(kNt, "rhs[1]", scale_bytes("rhs[1]", a.rhs.second, q, n, k / block), SfLayout::k128x4, e8m0,
-                          q, n, k / block, block);
+  w.a_sf = gemm::check_sf("lhs[1]", scale_bytes("lhs[1]", a.lhs.second, q, m, k / block), SfLayout::k128x4, e8m0, q, m,
+                          k / block, block);
+  w.b_sf = gemm::check_sf("rhs[1]", scale_bytes("rhs[1]", a.rhs.second, q, n, k / block), SfLayout::k128x4, e8m0, q, n,
+                          k / block, block);
   if (a.alpha)
-    FI_CHECK(a.alpha->numel() == q && a.alpha->is_contiguous(), ValueError, kNt, ": alpha is ", to_string(*a.alpha),
+    FI_CHECK(a.alpha->numel() == q && a.alpha->is_contiguous(), ValueError, "alpha is ", to_string(*a.alpha),
              ", but must be one number for each of ", q, " experts, contiguous");
   for (int64_t i = 0; i < q; ++i)
     w.groups.push_back({.row = i * m,
-                        .rows = masked_rows(kNt, a.masked_m, i, m),
+                        .rows = masked_rows(a.masked_m, i, m),
                         .weight = i,
                         .sf_first = i * sf_padded_rows(SfLayout::k128x4, m),
                         .alpha = a.alpha ? a.alpha->data_as<float>()[i] : 1.0f});

@@ -27,49 +27,48 @@ int64_t segment_columns(const SegmentGemmRun& a) { return a.weights.size(a.weigh
 op::Shape segment_shape(const SegmentGemmRun& a) { return {2, {a.x.size(0), segment_columns(a)}}; }
 
 std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
-  FI_CHECK(a.seg_lens || a.seg_indptr, ValueError, kSegmentRun,
-           ": seg_lens and seg_indptr are both None, but one of them must be given");
+  FI_CHECK(a.seg_lens || a.seg_indptr, ValueError,
+           "seg_lens and seg_indptr are both None, but one of them must be given");
   std::vector<gemm::Group> out;
   if (a.seg_indptr) {
-    FI_CHECK(a.seg_indptr->size(0) == a.batch_size + 1, ValueError, kSegmentRun, ": seg_indptr.shape[0] is ",
-             a.seg_indptr->size(0), ", but batch_size is ", a.batch_size, ", which needs ", a.batch_size + 1);
-    out = gemm::groups_of(kSegmentRun, "seg_indptr", *a.seg_indptr, a.x.size(0));
+    FI_CHECK(a.seg_indptr->size(0) == a.batch_size + 1, ValueError, "seg_indptr.shape[0] is ", a.seg_indptr->size(0),
+             ", but batch_size is ", a.batch_size, ", which needs ", a.batch_size + 1);
+    out = gemm::groups_of("seg_indptr", *a.seg_indptr, a.x.size(0));
   } else {
-    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ",
-             a.seg_lens->size(0), ", but batch_size is ", a.batch_size);
+    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, "seg_lens.shape[0] is ", a.seg_lens->size(0),
+             ", but batch_size is ", a.batch_size);
     int64_t row = 0;
     for (int64_t i = 0; i < a.batch_size; ++i) {
       const int64_t n = gemm::index_at(*a.seg_lens, i);
-      FI_CHECK(n >= 0 && row + n <= a.x.size(0), ValueError, kSegmentRun, ": seg_lens[", i, "] is ", n, " after ", row,
+      FI_CHECK(n >= 0 && row + n <= a.x.size(0), ValueError, "seg_lens[", i, "] is ", n, " after ", row,
                " rows, but x has ", a.x.size(0));
       out.push_back({.row = row, .rows = n, .weight = i});
       row += n;
     }
   }
   if (a.seg_lens && a.seg_indptr) {
-    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, kSegmentRun, ": seg_lens.shape[0] is ",
-             a.seg_lens->size(0), ", but batch_size is ", a.batch_size);
+    FI_CHECK(a.seg_lens->size(0) == a.batch_size, ValueError, "seg_lens.shape[0] is ", a.seg_lens->size(0),
+             ", but batch_size is ", a.batch_size);
     for (size_t i = 0; i < out.size(); ++i)
-      FI_CHECK(gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)) == out[i].rows, ValueError, kSegmentRun,
-               ": seg_lens[", i, "] is ", gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)),
-               ", but seg_indptr gives the segment ", out[i].rows, " rows");
+      FI_CHECK(gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)) == out[i].rows, ValueError, "seg_lens[", i, "] is ",
+               gemm::index_at(*a.seg_lens, static_cast<int64_t>(i)), ", but seg_indptr gives the segment ", out[i].rows,
+               " rows");
   }
   if (a.weight_indices)
-    FI_CHECK(a.weight_indices->size(0) == a.batch_size, ValueError, kSegmentRun, ": weight_indices.shape[0] is ",
+    FI_CHECK(a.weight_indices->size(0) == a.batch_size, ValueError, "weight_indices.shape[0] is ",
              a.weight_indices->size(0), ", but batch_size is ", a.batch_size);
   for (size_t i = 0; i < out.size(); ++i) {
     if (a.weight_indices) out[i].weight = gemm::index_at(*a.weight_indices, static_cast<int64_t>(i));
-    FI_CHECK(0 <= out[i].weight && out[i].weight < a.weights.size(0), ValueError, kSegmentRun, ": segment ", i,
-             " takes weight ", out[i].weight, ", but there are ", a.weights.size(0));
+    FI_CHECK(0 <= out[i].weight && out[i].weight < a.weights.size(0), ValueError, "segment ", i, " takes weight ",
+             out[i].weight, ", but there are ", a.weights.size(0));
   }
   return out;
 }
 GroupedWork work(const SegmentGemmRun& a) {
   FI_CHECK(a.self->planned, RuntimeError, kSegmentRun, " before ", kSegmentInit);
   const TensorView b = a.weight_column_major ? a.weights : a.weights.transpose(1, 2);
-  FI_CHECK(b.size(2) == a.x.size(1), ValueError, kSegmentRun, ": weights is ", to_string(a.weights),
-           ", but x.shape[1] is ", a.x.size(1), " and weight_column_major is ",
-           a.weight_column_major ? "True" : "False");
+  FI_CHECK(b.size(2) == a.x.size(1), ValueError, "weights is ", to_string(a.weights), ", but x.shape[1] is ",
+           a.x.size(1), " and weight_column_major is ", a.weight_column_major ? "True" : "False");
   return {.a = a.x, .b = b, .out = gemm::out_or_none(a.out), .groups = segments(a)};
 }
 /// The kernel multiplies bf16 exactly; f16 has more bits than that.
@@ -97,11 +96,9 @@ constexpr op::Field segment_fields[] = {
     op::in<&Segment::seg_lens>("seg_lens", "s", op::indices),
     op::in<&Segment::seg_indptr>("seg_indptr", "t", op::indices),
     op::in<&Segment::weight_indices>("weight_indices", "u", op::indices)};
-op::Refusal never(const SegmentGemmInit&) { return {}; }
-constexpr op::Candidate segment_init_candidates[] = {op::candidate<never, launch_segment_init>("cpu")};
-op::Refusal never_reset(const SegmentGemmReset&) { return {}; }
+constexpr op::Candidate segment_init_candidates[] = {op::host<launch_segment_init>()};
 void launch_segment_reset(const SegmentGemmReset&) {}
-constexpr op::Candidate segment_reset_candidates[] = {op::candidate<never_reset, launch_segment_reset>("cpu")};
+constexpr op::Candidate segment_reset_candidates[] = {op::host<launch_segment_reset>()};
 constexpr const char* kModule = "flashinfer.gemm";
 
 }  // namespace

@@ -16,8 +16,8 @@ DType out_dtype_of(const B& a) {
 inline TensorView out_or_none(const std::optional<TensorView>& out) { return out ? *out : TensorView(); }
 /// Groups by m_indptr, no scales.
 template <class B>
-GroupedWork plain_work(std::string_view op, const B& a) {
-  return {.a = a.a, .b = a.b, .out = out_or_none(a.out), .groups = groups_of(op, "m_indptr", a.m_indptr, a.a.size(0))};
+GroupedWork plain_work(const B& a) {
+  return {.a = a.a, .b = a.b, .out = out_or_none(a.out), .groups = groups_of("m_indptr", a.m_indptr, a.a.size(0))};
 }
 
 // ---- candidates ----
@@ -27,7 +27,7 @@ op::Refusal serves_all(const B&) {
 }
 template <const op::Op& O, class B, GroupedWork (*Work)(const B&)>
 void check_grouped(const B& a) {
-  if (op::refuse_unless_cpu(O, &a).empty()) Work(a);  // reads offsets
+  if (!op::placement_of(O, &a).on_device) Work(a);  // reads offsets
 }
 template <class B, GroupedWork (*Work)(const B&)>
 op::Cost cost_grouped(const B& a) {
@@ -40,7 +40,6 @@ op::Cost cost_grouped(const B& a) {
 }
 template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&)>
 op::Refusal refuse_grouped(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   if (op::Refusal r = Type(a); !r.empty()) return r;
   return refuse(Work(a).product());
 }

@@ -47,33 +47,31 @@ inline int64_t index_at(const TensorView& t, int64_t i) {
 }
 
 /// [indptr[e], indptr[e + 1]) of `rows` rows; ValueError when it falls or leaves the rows.
-inline std::vector<Group> groups_of(std::string_view op, std::string_view argument, const TensorView& indptr,
-                                    int64_t rows) {
+inline std::vector<Group> groups_of(std::string_view argument, const TensorView& indptr, int64_t rows) {
   std::vector<Group> out;
   for (int64_t e = 0; e + 1 < indptr.size(0); ++e) {
     const int64_t begin = index_at(indptr, e), end = index_at(indptr, e + 1);
-    FI_CHECK(0 <= begin && begin <= end && end <= rows, ValueError, op, ": ", argument, "[", e, "] and the next are ",
-             begin, " and ", end, ", but must not fall and lie within ", rows, " rows");
+    FI_CHECK(0 <= begin && begin <= end && end <= rows, ValueError, argument, "[", e, "] and the next are ", begin,
+             " and ", end, ", but must not fall and lie within ", rows, " rows");
     out.push_back({.row = begin, .rows = end - begin, .weight = e});
   }
   return out;
 }
 
 /// ValueError unless every offset keeps the caller's promise.
-inline void check_alignment(std::string_view op, const TensorView& indptr, int64_t alignment) {
-  FI_CHECK(alignment >= 1, ValueError, op, ": segment_alignment is ", alignment, ", but must be at least 1");
+inline void check_alignment(const TensorView& indptr, int64_t alignment) {
+  FI_CHECK(alignment >= 1, ValueError, "segment_alignment is ", alignment, ", but must be at least 1");
   for (int64_t i = 0; i < indptr.size(0); ++i)
-    FI_CHECK(index_at(indptr, i) % alignment == 0, ValueError, op, ": m_indptr[", i, "] is ", index_at(indptr, i),
+    FI_CHECK(index_at(indptr, i) % alignment == 0, ValueError, "m_indptr[", i, "] is ", index_at(indptr, i),
              ", but must be a multiple of ", alignment);
 }
 
 /// Runs of equal indices; -1: rows of no group.
-inline std::vector<Group> groups_of_rows(std::string_view op, const TensorView& indices, int64_t weights) {
+inline std::vector<Group> groups_of_rows(const TensorView& indices, int64_t weights) {
   std::vector<Group> out;
   for (int64_t r = 0; r < indices.size(0); ++r) {
     const int64_t w = index_at(indices, r);
-    FI_CHECK(-1 <= w && w < weights, ValueError, op, ": m_indices[", r, "] is ", w, ", but b has ", weights,
-             " matrices");
+    FI_CHECK(-1 <= w && w < weights, ValueError, "m_indices[", r, "] is ", w, ", but b has ", weights, " matrices");
     if (w < 0) continue;
     if (!out.empty() && out.back().weight == w && out.back().row + out.back().rows == r)
       ++out.back().rows;

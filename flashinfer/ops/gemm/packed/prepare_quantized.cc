@@ -21,16 +21,15 @@ int64_t matrices(const Prepare& a) { return a.b.rank() == 3 ? a.b.size(0) : 1; }
 int32_t block_of(const Prepare& a) { return static_cast<int32_t>(a.block_size.value_or(fp4(a) ? 16 : 32)); }
 bool has_scales(const Prepare& a) { return a.b_descale.has_value(); }
 ScaleFactors scales_of(const Prepare& a) {
-  return gemm::check_sf(kName, "b_descale", *a.b_descale,
-                        a.is_sf_swizzled_layout ? SfLayout::k128x4 : SfLayout::kLinear, false, matrices(a),
-                        a.b.size(-2), depth(a) / block_of(a), block_of(a));
+  return gemm::check_sf("b_descale", *a.b_descale, a.is_sf_swizzled_layout ? SfLayout::k128x4 : SfLayout::kLinear,
+                        false, matrices(a), a.b.size(-2), depth(a) / block_of(a), block_of(a));
 }
 op::Shape stacked(const Prepare& a, int64_t x, int64_t y, int64_t z) {
   if (a.b.rank() == 3) return {4, {a.b.size(0), x, y, z}};
   return {3, {x, y, z}};
 }
 void check_rank(const Prepare& a) {
-  FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, kName, ": b is ", to_string(a.b),
+  FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "b is ", to_string(a.b),
            ", but must be [n, k], FP4 [n, k / 2], or a stack of them");
 }
 op::Shape weight_shape(const Prepare& a) {
@@ -43,16 +42,16 @@ op::Shape scales_shape(const Prepare& a) {
 }
 void validate(const Prepare& a) {
   check_rank(a);
-  FI_CHECK(a.b.size(-1) <= 1 || a.b.stride(-1) == 1, ValueError, kName, ": b is ", to_string(a.b),
+  FI_CHECK(a.b.size(-1) <= 1 || a.b.stride(-1) == 1, ValueError, "b is ", to_string(a.b),
            ", but k must be contiguous: the [n, k] weight, not its transposed view");
-  FI_CHECK(!a.block_size || has_scales(a), ValueError, kName, ": block_size is ", a.block_size.value_or(0),
+  FI_CHECK(!a.block_size || has_scales(a), ValueError, "block_size is ", a.block_size.value_or(0),
            ", but there is no b_descale");
   if (!has_scales(a)) return;
-  FI_CHECK(block_of(a) == 32 || (block_of(a) == 16 && fp4(a)), ValueError, kName, ": block_size is ", block_of(a),
+  FI_CHECK(block_of(a) == 32 || (block_of(a) == 16 && fp4(a)), ValueError, "block_size is ", block_of(a),
            ", but must be ", fp4(a) ? "16 (NVFP4) or 32 (MXFP4)" : "32 (MXFP8)");
-  FI_CHECK(depth(a) % block_of(a) == 0, ValueError, kName, ": k is ", depth(a), " (from b.shape[", a.b.rank() - 1,
+  FI_CHECK(depth(a) % block_of(a) == 0, ValueError, "k is ", depth(a), " (from b.shape[", a.b.rank() - 1,
            "]), but must be a multiple of ", block_of(a));
-  FI_CHECK(block_of(a) == 16 || a.b_descale->dtype() == DType::kU8, ValueError, kName, ": b_descale is ",
+  FI_CHECK(block_of(a) == 16 || a.b_descale->dtype() == DType::kU8, ValueError, "b_descale is ",
            to_string(*a.b_descale), ", but scale factors for 32 are uint8 (ue8m0)");
   scales_of(a);
 }
@@ -112,7 +111,6 @@ void reference(const Prepare& a) {
                                            : uint8_t{0};
   }
 }
-op::Refusal refuse(const Prepare& a) { return op::refuse_unless_cpu(family::prepare_quantized_op, &a); }
 op::Cost cost(const Prepare& a) { return {.bytes = 2.0 * static_cast<double>(a.b.nbytes())}; }
 
 constexpr op::Field fields[] = {
@@ -125,7 +123,7 @@ constexpr op::Field fields[] = {
     op::result<&Prepare::b_descale_prepared>("b_descale_prepared", nullptr, op::same_as("b_descale"), op::contiguous,
                                              op::shape<scales_shape>, op::when<has_scales>),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::gemm {

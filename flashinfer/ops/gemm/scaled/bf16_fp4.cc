@@ -17,19 +17,19 @@ constexpr const char* kBackends =
     "cudnn:cuda|cute-dsl:cuda|cute-dsl-native:cuda|blackwell-native:cuda|blackwell-tiled:cuda|auto";
 
 template <class B>
-ScaleFactors check_weight(const char* op, const B& a) {
-  FI_CHECK(a.block_size == 16, ValueError, op, ": block_size is ", a.block_size, ", but NVFP4 has one scale for 16");
+ScaleFactors check_weight(const B& a) {
+  FI_CHECK(a.block_size == 16, ValueError, "block_size is ", a.block_size, ", but NVFP4 has one scale for 16");
   const int64_t k = 2 * a.b.size(1);
-  FI_CHECK(k % 16 == 0, ValueError, op, ": b is ", to_string(a.b), ", k = ", k, ", but k must be a multiple of 16");
-  gemm::check_one(op, "alpha", a.alpha);
-  return gemm::check_sf(op, "b_descale", a.b_descale, SfLayout::k128x4, false, 1, a.b.size(0), k / 16, 16);
+  FI_CHECK(k % 16 == 0, ValueError, "b is ", to_string(a.b), ", k = ", k, ", but k must be a multiple of 16");
+  gemm::check_one("alpha", a.alpha);
+  return gemm::check_sf("b_descale", a.b_descale, SfLayout::k128x4, false, 1, a.b.size(0), k / 16, 16);
 }
-void validate_prepare(const Prepare& a) { check_weight(kPrepare, a); }
+void validate_prepare(const Prepare& a) { check_weight(a); }
 void validate_mm(const Mm& a) {
-  check_weight(kMm, a);
-  FI_CHECK(a.a.size(1) == 2 * a.b.size(1), ValueError, kMm, ": a.shape[1] is ", a.a.size(1), ", but k is ",
-           2 * a.b.size(1), " (from b.shape[1])");
-  gemm::check_out_dtype(kMm, a.out_dtype.value_or(DType::kBF16), op::floats);
+  check_weight(a);
+  FI_CHECK(a.a.size(1) == 2 * a.b.size(1), ValueError, "a.shape[1] is ", a.a.size(1), ", but k is ", 2 * a.b.size(1),
+           " (from b.shape[1])");
+  gemm::check_out_dtype(a.out_dtype.value_or(DType::kBF16), op::floats);
 }
 
 void prepare(const Prepare& a) {
@@ -40,22 +40,20 @@ void prepare(const Prepare& a) {
 gemm::Product product(const Mm& a) {
   gemm::Product p{.k = a.a.size(1), .a = gemm::rows_of(a.a), .b = gemm::rows_of(a.b)};
   p.set_out(*a.out);
-  p.b.sf = check_weight(kMm, a);
+  p.b.sf = check_weight(a);
   p.scale_a = gemm::one_or(a.alpha, 1);
   return p;
 }
 void launch(const Mm& a) { gemm::run(product(a)); }
 void reference(const Mm& a) {
-  const ScaleFactors s = check_weight(kMm, a);
+  const ScaleFactors s = check_weight(a);
   const ref::ScaleBytes scale{s.bytes, s.layout, false, s.columns, s.block};
   ref::nt_product(
       *a.out, 0, a.a.size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
       [&](int64_t j, int64_t k) { return ref::narrow_at(a.b, true, j, k) * scale.at(j, k); },
       static_cast<double>(gemm::one_or(a.alpha, 1)));
 }
-op::Refusal never(const Prepare&) { return {}; }
 op::Refusal refuse(const Mm& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::mm_bf16_fp4_op, &a); !r.empty()) return r;
   gemm::Product p{
       .m = a.a.size(0), .n = a.b.size(0), .k = a.a.size(1), .a = gemm::rows_of(a.a), .b = gemm::rows_of(a.b)};
   return gemm::refuse(p);
@@ -98,7 +96,7 @@ constexpr op::Field mm_fields[] = {
     op::attr<&Mm::block_size>("block_size"),
     op::attr<&Mm::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate prepare_candidates[] = {op::candidate<never, prepare>("cpu"), op::reference<prepare>()};
+constexpr op::Candidate prepare_candidates[] = {op::host<prepare>(), op::reference<prepare>()};
 constexpr op::Candidate mm_candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
 constexpr op::Case kPrepareCases[] = {
     {"alpha", "b=u8:33x32:randint(0,256) b_descale=u8:128x4:randint(40,56) alpha=f32:[0.5] backend='auto'"},

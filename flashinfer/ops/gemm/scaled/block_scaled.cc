@@ -16,22 +16,22 @@ namespace family = ops::gemm;
 // ---- mxfp8 ----
 constexpr int32_t kMxBlock = 32;
 
-void check_mx_depth(std::string_view op, std::string_view argument, int64_t k) {
-  FI_CHECK(k % kMxBlock == 0, ValueError, op, ": ", argument, ".shape[-1] is ", k,
+void check_mx_depth(std::string_view argument, int64_t k) {
+  FI_CHECK(k % kMxBlock == 0, ValueError, argument, ".shape[-1] is ", k,
            ", but k must be a multiple of 32 (one scale for 32)");
 }
 /// n of a `b` that is [`rows`, n], a transposed view, or prepared.
 template <class B>
-int64_t columns_of(const B& a, std::string_view op, int64_t rows, int64_t k) {
-  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns(op, "b", a.b, k);
-  FI_CHECK(a.b.rank() == 2 && a.b.size(0) == rows, ValueError, op, ": b is ", to_string(a.b), ", but must be [", rows,
+int64_t columns_of(const B& a, int64_t rows, int64_t k) {
+  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, k);
+  FI_CHECK(a.b.rank() == 2 && a.b.size(0) == rows, ValueError, "b is ", to_string(a.b), ", but must be [", rows,
            ", n] (from a.shape[1] = ", a.a.size(1),
            "), the transposed view of a weight, or a weight from prepare_quantized_weights");
-  gemm::check_column_major(op, "b", a.b);
+  gemm::check_column_major("b", a.b);
   return a.b.size(1);
 }
-int64_t columns_of(const MmMxfp8& a) { return columns_of(a, "mm_mxfp8", a.a.size(1), a.a.size(1)); }
-int64_t columns_of(const MmFp4& a) { return columns_of(a, "mm_fp4", a.a.size(1), 2 * a.a.size(1)); }
+int64_t columns_of(const MmMxfp8& a) { return columns_of(a, a.a.size(1), a.a.size(1)); }
+int64_t columns_of(const MmFp4& a) { return columns_of(a, a.a.size(1), 2 * a.a.size(1)); }
 template <class B>
 op::Shape out_shape(const B& a) {
   return {2, {a.a.size(0), columns_of(a)}};
@@ -40,36 +40,36 @@ SfLayout layout_of(bool eight) { return eight ? SfLayout::k8x4 : SfLayout::k128x
 ScaleFactors sf_a(const MmMxfp8& a) {
   FI_CHECK(a.a_descale.rank() == 1, ValueError, "mm_mxfp8: a_descale is ", to_string(a.a_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
-  return gemm::check_sf("mm_mxfp8", "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0),
+  return gemm::check_sf("a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0),
                         a.a.size(1) / kMxBlock, kMxBlock);
 }
 ScaleFactors sf_b(const MmMxfp8& a) {
   if (gemm::is_prepared(a.b))
-    return gemm::check_prepared_sf("mm_mxfp8", "b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
+    return gemm::check_prepared_sf("b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
   FI_CHECK(a.b_descale.rank() == 1, ValueError, "mm_mxfp8: b_descale is ", to_string(a.b_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
-  return gemm::check_sf("mm_mxfp8", "b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1),
-                        a.a.size(1) / kMxBlock, kMxBlock);
+  return gemm::check_sf("b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1), a.a.size(1) / kMxBlock,
+                        kMxBlock);
 }
 void validate(const MmMxfp8& a) {
-  check_mx_depth("mm_mxfp8", "a", a.a.size(1));
+  check_mx_depth("a", a.a.size(1));
   columns_of(a), sf_a(a);
   if (!gemm::is_prepared(a.b) || !op::inferring()) sf_b(a);
-  gemm::check_out_dtype("mm_mxfp8", a.out_dtype, gemm::kHalves);
+  gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
 }
 ScaleFactors sf_a(const BmmMxfp8& a) {
-  return gemm::check_sf("bmm_mxfp8", "A_scale", a.A_scale, SfLayout::k128x4, true, a.A.size(0), a.A.size(1),
-                        a.A.size(2) / kMxBlock, kMxBlock);
+  return gemm::check_sf("A_scale", a.A_scale, SfLayout::k128x4, true, a.A.size(0), a.A.size(1), a.A.size(2) / kMxBlock,
+                        kMxBlock);
 }
 ScaleFactors sf_b(const BmmMxfp8& a) {
-  return gemm::check_sf("bmm_mxfp8", "B_scale", a.B_scale, SfLayout::k128x4, true, a.B.size(0), a.B.size(2),
-                        a.A.size(2) / kMxBlock, kMxBlock);
+  return gemm::check_sf("B_scale", a.B_scale, SfLayout::k128x4, true, a.B.size(0), a.B.size(2), a.A.size(2) / kMxBlock,
+                        kMxBlock);
 }
 void validate(const BmmMxfp8& a) {
-  check_mx_depth("bmm_mxfp8", "A", a.A.size(2));
-  gemm::check_column_major("bmm_mxfp8", "B", a.B);
+  check_mx_depth("A", a.A.size(2));
+  gemm::check_column_major("B", a.B);
   sf_a(a), sf_b(a);
-  gemm::check_out_dtype("bmm_mxfp8", a.dtype, gemm::kHalves, "dtype");
+  gemm::check_out_dtype(a.dtype, gemm::kHalves, "dtype");
 }
 Product product(const MmMxfp8& a) {
   Product p = gemm::product_with(a.a, gemm::rows_of_weight(a.b), *a.out);
@@ -106,14 +106,14 @@ void reference(const BmmMxfp8& a) {
 
 ScaleFactors fp4_sf(const MmFp4& a, std::string_view name, const TensorView& t, SfLayout layout, int64_t lines) {
   const auto block = static_cast<int32_t>(a.block_size);
-  return gemm::check_sf("mm_fp4", name, t, layout, !a.use_nvfp4, 1, lines, 2 * a.a.size(1) / block, block);
+  return gemm::check_sf(name, t, layout, !a.use_nvfp4, 1, lines, 2 * a.a.size(1) / block, block);
 }
 ScaleFactors sf_a(const MmFp4& a) {
   return fp4_sf(a, "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), a.a.size(0));
 }
 ScaleFactors sf_b(const MmFp4& a) {
   if (gemm::is_prepared(a.b))
-    return gemm::check_prepared_sf("mm_fp4", "b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1),
+    return gemm::check_prepared_sf("b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1),
                                    static_cast<int32_t>(a.block_size));
   return fp4_sf(a, "b_descale", a.b_descale, SfLayout::k128x4, a.b.size(1));
 }
@@ -128,8 +128,8 @@ void validate(const MmFp4& a) {
   FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, ValueError, "mm_fp4: a is ", to_string(a.a), " with stride ",
            a.a.stride(1), " along k, but must be row-major");
   columns_of(a);
-  gemm::check_one("mm_fp4", "alpha", a.alpha);
-  gemm::check_out_dtype("mm_fp4", a.out_dtype, gemm::kHalves);
+  gemm::check_one("alpha", a.alpha);
+  gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
   sf_a(a);
   if (!gemm::is_prepared(a.b) || !op::inferring()) sf_b(a);
 }

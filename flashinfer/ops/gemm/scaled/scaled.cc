@@ -21,7 +21,7 @@ int64_t columns_of(const MmFp8& a) {
   FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "mm_fp8: b is ", to_string(a.b),
            ", but must be a plain [n, k] weight, [k / 128, n, 128] from prepare_low_latency_gemm_weights or one from "
            "prepare_quantized_weights");
-  if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("mm_fp8", "b", a.b, a.a.size(1));
+  if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, a.a.size(1));
   return a.b.size(in_blocks(a) ? 1 : 0);
 }
 op::Shape mm_fp8_shape(const MmFp8& a) { return {2, {a.a.size(0), columns_of(a)}}; }
@@ -42,8 +42,8 @@ void validate(const MmFp8& a) {
     FI_CHECK(a.a.dtype() != DType::kF8E5M2 || a.b.dtype() != DType::kF8E5M2, ValueError,
              "mm_fp8: a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
   }
-  gemm::check_one("mm_fp8", "alpha", a.alpha);
-  gemm::check_out_dtype("mm_fp8", a.out_dtype, DType::kBF16);
+  gemm::check_one("alpha", a.alpha);
+  gemm::check_out_dtype(a.out_dtype, DType::kBF16);
 }
 Product product(const MmFp8& a) {
   Product p = gemm::product_with(a.a, a.b, *a.out);
@@ -88,9 +88,8 @@ constexpr const char* name_of =
     std::is_same_v<B, GemmFp8NtGroupwise> ? "gemm_fp8_nt_groupwise" : "gemm_fp8_nt_blockscaled";
 template <class B>
 int64_t grid_columns(const B& a) {
-  if (gemm::is_prepared(a.b))
-    return op::inferring() ? op::kAnyExtent : gemm::prepared_columns(name_of<B>, "b", a.b, a.a.size(1));
-  FI_CHECK(a.b.rank() == 2 && a.b.size(1) == a.a.size(1), ValueError, name_of<B>, ": b is ", to_string(a.b),
+  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, a.a.size(1));
+  FI_CHECK(a.b.rank() == 2 && a.b.size(1) == a.a.size(1), ValueError, "b is ", to_string(a.b),
            ", but must be [n, k] with k = ", a.a.size(1),
            " (from a.shape[1]), or a weight from prepare_quantized_weights");
   return a.b.size(0);
@@ -104,21 +103,18 @@ struct Grids {
   int64_t k;
 };
 Grids grids(const GemmFp8NtGroupwise& a) {
-  constexpr const char* kName = name_of<GemmFp8NtGroupwise>;
-  gemm::check_granularity(kName, a.scale_granularity_mnk);
+  gemm::check_granularity(a.scale_granularity_mnk);
   const bool plain = !a.scale_major_mode && a.backend == "trtllm", mn = a.scale_major_mode == "MN";
-  FI_CHECK(plain || mn || a.scale_major_mode == "K", ValueError, kName, ": scale_major_mode is ",
+  FI_CHECK(plain || mn || a.scale_major_mode == "K", ValueError, "scale_major_mode is ",
            a.scale_major_mode.value_or("None"), ", but must be 'MN' or 'K' (None only with backend 'trtllm')");
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
-  return {gemm::check_grid(kName, "a_scale", a.a_scale, mn, 0, a.a.size(0), a.a.size(1), g[0], g[2]),
-          gemm::check_grid(kName, "b_scale", a.b_scale, mn || plain, 0, grid_columns(a), a.a.size(1), g[1], g[2]),
-          g[2]};
+  return {gemm::check_grid("a_scale", a.a_scale, mn, 0, a.a.size(0), a.a.size(1), g[0], g[2]),
+          gemm::check_grid("b_scale", a.b_scale, mn || plain, 0, grid_columns(a), a.a.size(1), g[1], g[2]), g[2]};
 }
 Grids grids(const GemmFp8NtBlockscaled& a) {
-  constexpr const char* kName = name_of<GemmFp8NtBlockscaled>;
   const bool mn = a.scale_major_mode == "MN";
-  return {gemm::check_grid(kName, "a_scale", a.a_scale, mn, 0, a.a.size(0), a.a.size(1), 128, 128),
-          gemm::check_grid(kName, "b_scale", a.b_scale, mn, 0, grid_columns(a), a.a.size(1), 128, 128), 128};
+  return {gemm::check_grid("a_scale", a.a_scale, mn, 0, a.a.size(0), a.a.size(1), 128, 128),
+          gemm::check_grid("b_scale", a.b_scale, mn, 0, grid_columns(a), a.a.size(1), 128, 128), 128};
 }
 template <class B>
 DType grid_dtype(const B& a) {
@@ -126,11 +122,10 @@ DType grid_dtype(const B& a) {
 }
 template <class B>
 void validate_grid(const B& a) {
-  constexpr const char* name = name_of<B>;
   grid_columns(a);
   if (!gemm::is_prepared(a.b) || !op::inferring()) grids(a);
-  FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, name, ": mma_sm is ", a.mma_sm, ", but must be 1 or 2");
-  gemm::check_out_dtype(name, grid_dtype(a), gemm::kHalves);
+  FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, "mma_sm is ", a.mma_sm, ", but must be 1 or 2");
+  gemm::check_out_dtype(grid_dtype(a), gemm::kHalves);
 }
 void validate(const GemmFp8NtGroupwise& a) { validate_grid(a); }
 void validate(const GemmFp8NtBlockscaled& a) { validate_grid(a); }

@@ -39,7 +39,6 @@ op::Cost cost_scaled(const B& a) {
 }
 template <const op::Op& O, class B, Product (*Of)(const B&)>
 op::Refusal refuse_scaled(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return refuse(Of(a));
 }
 template <class B, Product (*Of)(const B&)>

@@ -11,30 +11,30 @@
 
 namespace flashinfer::ops {
 
-SfLayout sf_layout(std::string_view op, std::string_view name, int64_t value) {
-  FI_CHECK(value >= 0 && value <= 2, ValueError, op, ": ", name, " is ", value,
+SfLayout sf_layout(std::string_view name, int64_t value) {
+  FI_CHECK(value >= 0 && value <= 2, ValueError, name, " is ", value,
            ", but must be SfLayout.layout_128x4 (0), layout_8x4 (1) or layout_linear (2)");
   return static_cast<SfLayout>(value);
 }
 
-void refuse_4over6(std::string_view op, const op::Value& setting) {
+void refuse_4over6(const op::Value& setting) {
   const auto* opaque = setting.as<op::OpaqueValue>();
   if (setting.is_none() || (opaque && opaque->repr == kUnset4Over6)) return;
-  FI_CHECK(false, NotImplementedError, op, ": nvfp4_4over6 is ", op::python_repr(setting),
+  FI_CHECK(false, NotImplementedError, "nvfp4_4over6 is ", op::python_repr(setting),
            ", but choosing between two scales a block is not implemented: pass None");
 }
 
-float global_scale(std::string_view op, std::string_view name, const TensorView& t) {
-  FI_CHECK(t.numel() == 1, ValueError, op, ": ", name, " is ", to_string(t), ", but must be one f32");
+float global_scale(std::string_view name, const TensorView& t) {
+  FI_CHECK(t.numel() == 1, ValueError, name, " is ", to_string(t), ", but must be one f32");
   if (t.device() != kCpu) return 1.0f;  // its value cannot be seen from here
   const float v = t.data_as<float>()[0];
-  FI_CHECK(v >= std::numeric_limits<float>::min() && std::isfinite(v), ValueError, op, ": ", name, " is ", v,
+  FI_CHECK(v >= std::numeric_limits<float>::min() && std::isfinite(v), ValueError, name, " is ", v,
            ", but must be a positive normal f32 number");
   return v;
 }
 
-void check_columns(std::string_view op, int64_t k, int64_t block) {
-  FI_CHECK(k % block == 0, ValueError, op, ": the last dimension is ", k, ", but must be a multiple of ", block,
+void check_columns(int64_t k, int64_t block) {
+  FI_CHECK(k % block == 0, ValueError, "the last dimension is ", k, ", but must be a multiple of ", block,
            " (elements that share a scale)");
 }
 

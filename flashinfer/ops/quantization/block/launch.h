@@ -22,13 +22,13 @@ inline constexpr const char* kSfLayouts = "SfLayout: layout_128x4=0|layout_8x4=1
 inline constexpr const char* kUnset4Over6 = "<nvfp4_4over6 unset: read FLASHINFER_NVFP4_4OVER6*>";
 
 /// ValueError unless `value` is one of SfLayout.
-SfLayout sf_layout(std::string_view op, std::string_view name, int64_t value);
+SfLayout sf_layout(std::string_view name, int64_t value);
 /// NotImplementedError for anything but None and the default that says "not given".
-void refuse_4over6(std::string_view op, const op::Value& setting);
+void refuse_4over6(const op::Value& setting);
 /// A global scale of one f32: ValueError unless it is one positive normal number.
-float global_scale(std::string_view op, std::string_view name, const TensorView& t);
+float global_scale(std::string_view name, const TensorView& t);
 /// ValueError unless k is a multiple of `block`.
-void check_columns(std::string_view op, int64_t k, int64_t block);
+void check_columns(int64_t k, int64_t block);
 
 /// [..., k] as rows of one stride: a view where the axes allow it, else of a copy that `keep` holds.
 struct Rows {

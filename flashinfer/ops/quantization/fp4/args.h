@@ -94,12 +94,12 @@ inline Shape tokens_of(const Nvfp4Quantize& a) { return {1, {ops::row_count(a.a)
 inline bool has_tokens(const Nvfp4Quantize& a) { return a.per_token_activation; }
 
 // ---- checks ----
-inline void check_input(const char* op, const TensorView& x, int64_t block) {
-  FI_CHECK(x.rank() >= 2, ValueError, op, ": the input is ", to_string(x), ", but must have at least two dimensions");
-  ops::check_columns(op, x.size(-1), block);
+inline void check_input(const TensorView& x, int64_t block) {
+  FI_CHECK(x.rank() >= 2, ValueError, "the input is ", to_string(x), ", but must have at least two dimensions");
+  ops::check_columns(x.size(-1), block);
 }
-inline void check_vec_size(const char* op, int64_t v, bool also_32) {
-  FI_CHECK(v == 16 || (also_32 && v == 32), NotImplementedError, op, ": sf_vec_size is ", v, ", but only ",
+inline void check_vec_size(int64_t v, bool also_32) {
+  FI_CHECK(v == 16 || (also_32 && v == 32), NotImplementedError, "sf_vec_size is ", v, ", but only ",
            also_32 ? "16 and 32 are" : "16 is", " implemented");
 }
 inline constexpr const char* kFp4 = "fp4_quantize";
@@ -108,66 +108,62 @@ inline constexpr const char* kBatched = "nvfp4_batched_quantize";
 inline constexpr const char* kMxfp4 = "mxfp4_quantize";
 
 inline void validate(const Fp4Quantize& a) {
-  check_vec_size(kFp4, a.sf_vec_size, true);
-  check_input(kFp4, a.input, a.sf_vec_size);
-  ops::refuse_4over6(kFp4, a.nvfp4_4over6);
-  FI_CHECK(!a.sf_use_ue8m0 || a.input.dtype() != DType::kF8E4M3, ValueError, kFp4,
-           ": input is float8_e4m3fn, which only e4m3 scales take (sf_use_ue8m0=False)");
-  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError, kFp4,
-           ": is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
-  if (a.global_scale) ops::global_scale(kFp4, "global_scale", *a.global_scale);
+  check_vec_size(a.sf_vec_size, true);
+  check_input(a.input, a.sf_vec_size);
+  ops::refuse_4over6(a.nvfp4_4over6);
+  FI_CHECK(!a.sf_use_ue8m0 || a.input.dtype() != DType::kF8E4M3, ValueError,
+           "input is float8_e4m3fn, which only e4m3 scales take (sf_use_ue8m0=False)");
+  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
+           "is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
+  if (a.global_scale) ops::global_scale("global_scale", *a.global_scale);
 }
 inline void validate(const Nvfp4Quantize& a) {
-  check_vec_size(kNvfp4, a.sf_vec_size, false);
-  check_input(kNvfp4, a.a, 16);
-  ops::sf_layout(kNvfp4, "sfLayout", a.sfLayout);
-  ops::refuse_4over6(kNvfp4, a.nvfp4_4over6);
+  check_vec_size(a.sf_vec_size, false);
+  check_input(a.a, 16);
+  ops::sf_layout("sfLayout", a.sfLayout);
+  ops::refuse_4over6(a.nvfp4_4over6);
   const int64_t m = ops::row_count(a.a);
-  FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, kNvfp4,
-           ": expanded_idx_to_permuted_idx is not implemented");
-  FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, kNvfp4,
-           ": out_scale is given, but per_token_activation is False");
-  FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, kNvfp4, ": sfLayout is ", a.sfLayout,
+  FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, "expanded_idx_to_permuted_idx is not implemented");
+  FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, "out_scale is given, but per_token_activation is False");
+  FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, "sfLayout is ", a.sfLayout,
            ", but scales of shuffled weights (do_shuffle) lie in 128x4 (0)");
-  FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, kNvfp4,
-           ": do_shuffle needs a multiple of 128 rows, but there are ", m);
-  FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError, kNvfp4,
-           ": do_shuffle is for weights, but per_token_activation is True");
-  FI_CHECK(!a.per_token_activation || kHalves.has(a.a.dtype()), ValueError, kNvfp4, ": a is ", name(a.a.dtype()),
+  FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, "do_shuffle needs a multiple of 128 rows, but there are ", m);
+  FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError,
+           "do_shuffle is for weights, but per_token_activation is True");
+  FI_CHECK(!a.per_token_activation || kHalves.has(a.a.dtype()), ValueError, "a is ", name(a.a.dtype()),
            ", but per_token_activation takes float16 or bfloat16");
   const auto check = [&](double g) {
-    FI_CHECK(g >= 0x1p-126 && std::isfinite(g), ValueError, kNvfp4, ": a_global_sf is ", g,
+    FI_CHECK(g >= 0x1p-126 && std::isfinite(g), ValueError, "a_global_sf is ", g,
              ", but must be a positive normal f32 number");
-    FI_CHECK(!a.per_token_activation || std::abs(g * 2688 - 1) <= 1e-3, ValueError, kNvfp4, ": a_global_sf is ", g,
+    FI_CHECK(!a.per_token_activation || std::abs(g * 2688 - 1) <= 1e-3, ValueError, "a_global_sf is ", g,
              ", but with per_token_activation must be 1 / (448 * 6) = ", 1.0 / 2688);
   };
   if (const TensorView* t = a.a_global_sf.tensor()) {
     FI_CHECK(t->dtype() == DType::kF32 && t->rank() <= 1 &&
                  (t->numel() == 1 || (t->numel() == m && !a.per_token_activation)),
-             ValueError, kNvfp4, ": a_global_sf is ", to_string(*t), ", but must be one f32 or one for each of ", m,
-             " rows");
+             ValueError, "a_global_sf is ", to_string(*t), ", but must be one f32 or one for each of ", m, " rows");
     for (int64_t i = 0; t->device() == kCpu && i < t->numel(); ++i)
       check(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
   } else {
     check(a.a_global_sf.number());
   }
-  if (a.out_scale) ops::global_scale(kNvfp4, "out_scale", *a.out_scale);
+  if (a.out_scale) ops::global_scale("out_scale", *a.out_scale);
 }
 inline void validate(const Nvfp4BatchedQuantize& a) {
-  check_vec_size(kBatched, a.sf_vec_size, false);
-  check_input(kBatched, a.a, 16);
-  ops::refuse_4over6(kBatched, a.nvfp4_4over6);
+  check_vec_size(a.sf_vec_size, false);
+  check_input(a.a, 16);
+  ops::refuse_4over6(a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
-  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, kBatched, ": a_global_sf is ",
-           to_string(g), ", but must be one f32 or one for each of ", a.a.size(0), " batches");
+  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, "a_global_sf is ", to_string(g),
+           ", but must be one f32 or one for each of ", a.a.size(0), " batches");
   for (int64_t i = 0; g.device() == kCpu && i < g.numel(); ++i) {
     const float one[1] = {g.data_as<float>()[g.rank() ? i * g.stride(0) : 0]};
-    ops::global_scale(kBatched, "a_global_sf", TensorView(one, {1}));
+    ops::global_scale("a_global_sf", TensorView(one, {1}));
   }
 }
 inline void validate(const Mxfp4Quantize& a) {
-  check_input(kMxfp4, a.a, 32);
-  ops::sf_layout(kMxfp4, "sfLayout", a.sfLayout);
+  check_input(a.a, 32);
+  ops::sf_layout("sfLayout", a.sfLayout);
 }
 
 }  // namespace flashinfer::fp4

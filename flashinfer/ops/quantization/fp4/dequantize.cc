@@ -44,17 +44,16 @@ Fp4Rows rows_of(const Mxfp4DequantizeHost& a) {
 }
 
 void check_own(const E2m1ToFloat& a) {
-  const char* op = "e2m1_and_ufp8sf_scale_to_float";
-  FI_CHECK(a.sf_vec_size == 16 || a.sf_vec_size == 32, ValueError, op, ": sf_vec_size is ", a.sf_vec_size,
+  FI_CHECK(a.sf_vec_size == 16 || a.sf_vec_size == 32, ValueError, "sf_vec_size is ", a.sf_vec_size,
            ", but must be 16 or 32");
-  FI_CHECK(a.ufp8_type == 0 || a.ufp8_type == 1, ValueError, op, ": ufp8_type is ", a.ufp8_type,
+  FI_CHECK(a.ufp8_type == 0 || a.ufp8_type == 1, ValueError, "ufp8_type is ", a.ufp8_type,
            ", but must be 0 (ue8m0) or 1 (e4m3)");
-  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError, op,
-           ": is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
-  FI_CHECK(!a.global_scale_tensor || a.global_scale_tensor->numel() == 1, ValueError, op, ": global_scale_tensor is ",
+  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
+           "is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
+  FI_CHECK(!a.global_scale_tensor || a.global_scale_tensor->numel() == 1, ValueError, "global_scale_tensor is ",
            to_string(*a.global_scale_tensor), ", but must be one f32");
 }
-void check_own(const Mxfp4Dequantize& a) { ops::sf_layout("mxfp4_dequantize", "sfLayout", a.sfLayout); }
+void check_own(const Mxfp4Dequantize& a) { ops::sf_layout("sfLayout", a.sfLayout); }
 void check_own(const Mxfp4DequantizeHost& a) {
   FI_CHECK(a.group_size > 0 && a.group_size % 16 == 0, ValueError, "mxfp4_dequantize_host: group_size is ",
            a.group_size, ", but must be a multiple of 16");
@@ -64,12 +63,12 @@ void validate(const B& a) {
   check_own(a);
   const Fp4Rows r = rows_of(a);
   const int64_t m = r.codes.size(0), k = 2 * r.codes.size(1);
-  ops::check_columns(r.op, k, r.block);
+  ops::check_columns(k, r.block);
   const int64_t bytes = sf_bytes(r.layout, m, k / r.block);
-  FI_CHECK(r.scales.numel() == bytes, ValueError, r.op, ": ", r.scales_name, " has ", r.scales.numel(), " bytes, but ",
-           m, " rows of ", k, " elements need ", bytes, " in this layout");
+  FI_CHECK(r.scales.numel() == bytes, ValueError, r.scales_name, " has ", r.scales.numel(), " bytes, but ", m,
+           " rows of ", k, " elements need ", bytes, " in this layout");
   if constexpr (std::is_same_v<B, Mxfp4DequantizeHost>)
-    FI_CHECK(r.scales.size(0) == m, ValueError, r.op, ": scale.shape[0] is ", r.scales.size(0), ", but weight has ", m,
+    FI_CHECK(r.scales.size(0) == m, ValueError, "scale.shape[0] is ", r.scales.size(0), ", but weight has ", m,
              " rows");
 }
 
@@ -108,7 +107,6 @@ op::Cost cost(const B& a) {
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<ops::kBlockDequantize>(BlockDequantConfig{0, rows_of(a).power}).refusal;
 }
 

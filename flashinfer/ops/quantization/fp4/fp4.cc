@@ -120,7 +120,6 @@ op::Cost cost(const B& a) {
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<ops::kBlockQuantize>(plan_of(a).config).refusal;
 }
 

@@ -21,15 +21,15 @@ op::Shape one(const Make&) { return {1, {1}}; }
 bool needs_amax(const Make& a) { return !a.per_token_activation && !a.global_scale; }
 
 void validate(const Make& a) {
-  FI_CHECK(a.nvfp4_4over6_config.is_none(), NotImplementedError, kName, ": nvfp4_4over6_config is ",
+  FI_CHECK(a.nvfp4_4over6_config.is_none(), NotImplementedError, "nvfp4_4over6_config is ",
            op::python_repr(a.nvfp4_4over6_config), ", but only None is implemented");
-  FI_CHECK(!needs_amax(a) || (a.input_tensor.rank() >= 1 && a.input_tensor.numel() > 0), ValueError, kName,
-           ": input_tensor is ", to_string(a.input_tensor), ", but must have at least one dimension and one element");
+  FI_CHECK(!needs_amax(a) || (a.input_tensor.rank() >= 1 && a.input_tensor.numel() > 0), ValueError, "input_tensor is ",
+           to_string(a.input_tensor), ", but must have at least one dimension and one element");
   if (!a.global_scale) return;
-  FI_CHECK(!a.per_token_activation, ValueError, kName, ": global_scale is ", *a.global_scale,
+  FI_CHECK(!a.per_token_activation, ValueError, "global_scale is ", *a.global_scale,
            ", but with per_token_activation it is 1 / (448 * 6)");
   const auto g = static_cast<float>(*a.global_scale);
-  FI_CHECK(g >= 0x1p-126f && std::isfinite(g), ValueError, kName, ": global_scale is ", *a.global_scale,
+  FI_CHECK(g >= 0x1p-126f && std::isfinite(g), ValueError, "global_scale is ", *a.global_scale,
            ", but must be a positive normal f32 number");
 }
 float from_amax(float amax) { return std::isnan(amax) ? amax : std::min(kLargest / amax, kMost); }
@@ -54,10 +54,7 @@ void reference(const Make& a) {
 }
 
 op::Cost cost(const Make& a) { return {.bytes = needs_amax(a) ? static_cast<double>(a.input_tensor.nbytes()) : 0.0}; }
-op::Refusal refuse(const Make& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::global_scale_op, &a); !r.empty()) return r;
-  return ops::refuse_largest_magnitude(a.input_tensor.dtype());
-}
+op::Refusal refuse(const Make& a) { return ops::refuse_largest_magnitude(a.input_tensor.dtype()); }
 
 constexpr op::Field fields[] = {
     op::in<&Make::input_tensor>("input_tensor", nullptr, op::floats, op::doc("what the scale is for")),

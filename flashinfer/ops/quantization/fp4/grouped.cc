@@ -35,16 +35,14 @@ Shape silu_scales(const Silu& a) {
       {sf_padded_rows(layout_of(a), ops::row_count(a.input)), sf_padded_columns(layout_of(a), a.input.size(-1) / 32)}};
 }
 void validate_silu(const Silu& a) {
-  FI_CHECK(a.input.rank() >= 2, ValueError, kSilu, ": input is ", to_string(a.input),
-           ", but must have at least two dimensions");
-  FI_CHECK(a.sf_vec_size == 16, NotImplementedError, kSilu, ": sf_vec_size is ", a.sf_vec_size,
-           ", but only 16 is implemented");
-  FI_CHECK(a.input.size(-1) % 32 == 0, ValueError, kSilu, ": the last dimension is ", a.input.size(-1),
+  FI_CHECK(a.input.rank() >= 2, ValueError, "input is ", to_string(a.input), ", but must have at least two dimensions");
+  FI_CHECK(a.sf_vec_size == 16, NotImplementedError, "sf_vec_size is ", a.sf_vec_size, ", but only 16 is implemented");
+  FI_CHECK(a.input.size(-1) % 32 == 0, ValueError, "the last dimension is ", a.input.size(-1),
            ", but must be a multiple of 32 (two halves of blocks of 16)");
-  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError, kSilu,
-           ": is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
-  ops::refuse_4over6(kSilu, a.nvfp4_4over6);
-  ops::global_scale(kSilu, "global_scale", a.global_scale);
+  FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
+           "is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
+  ops::refuse_4over6(a.nvfp4_4over6);
+  ops::global_scale("global_scale", a.global_scale);
 }
 void launch_silu(const Silu& a) {
   const ops::Rows x = ops::as_rows(a.input);
@@ -97,19 +95,17 @@ Shape scales_strides(const Grouped& a) {
 }
 template <bool kGated>
 void validate_grouped(const Grouped& a) {
-  const char* op = kGroupedName<kGated>;
   const int64_t step = kGated ? 32 : 16, m = a.a.size(1);
-  FI_CHECK(a.a.size(2) % step == 0, ValueError, op, ": a.shape[2] is ", a.a.size(2), ", but must be a multiple of ",
-           step);
-  ops::refuse_4over6(op, a.nvfp4_4over6);
+  FI_CHECK(a.a.size(2) % step == 0, ValueError, "a.shape[2] is ", a.a.size(2), ", but must be a multiple of ", step);
+  ops::refuse_4over6(a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
-  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, op, ": a_global_sf is ",
-           to_string(g), ", but must be one f32 or one for each of ", a.a.size(0), " experts");
+  FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, "a_global_sf is ", to_string(g),
+           ", but must be one f32 or one for each of ", a.a.size(0), " experts");
   if (a.mask.device() != kCpu || g.device() != kCpu) return;
-  op::check_index_range(op, "mask", a.mask, 0, m + 1, "rows of a");
+  op::check_index_range("mask", a.mask, 0, m + 1, "rows of a");
   for (int64_t i = 0; i < g.numel(); ++i) {
     const float one[1] = {g.data_as<float>()[g.rank() ? i * g.stride(0) : 0]};
-    ops::global_scale(op, "a_global_sf", TensorView(one, {1}));
+    ops::global_scale("a_global_sf", TensorView(one, {1}));
   }
 }
 /// Memory in the order that the kernel writes: the output itself, or a copy that is moved afterwards.
@@ -164,12 +160,10 @@ op::Cost cost_grouped(const Grouped& a) {
   return {.bytes = n * (kGated ? 2 + 0.25 + 1.0 / 32 : 2 + 0.5 + 1.0 / 16)};
 }
 op::Refusal refuse_silu(const Silu& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::silu_fp4_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<ops::kBlockQuantize>(config_of(a.input.dtype(), true)).refusal;
 }
 template <const op::Op& O, bool kGated>
 op::Refusal refuse_grouped(const Grouped& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<ops::kBlockQuantize>(config_of(a.a.dtype(), kGated)).refusal;
 }
 

@@ -20,18 +20,17 @@ inline constexpr jit::Kernel kAmax{"flashinfer/kernels/cpu/nvfp4.h", "flashinfer
                                    "flashinfer::Nvfp4AmaxParams"};
 
 /// The one f32 of a scale tensor. ValueError unless it is positive and normal.
-float one_scale(const char* op, const char* who, const TensorView& t) {
-  FI_CHECK(t.numel() == 1 && t.dtype() == DType::kF32, ValueError, op, ": ", who, " is ", to_string(t),
-           ", but must be one f32");
-  return ops::nvfp4_global(op, who, t.data_as<float>()[0], ErrorKind::kValueError);
+float one_scale(const char* who, const TensorView& t) {
+  FI_CHECK(t.numel() == 1 && t.dtype() == DType::kF32, ValueError, who, " is ", to_string(t), ", but must be one f32");
+  return ops::nvfp4_global(who, t.data_as<float>()[0], ErrorKind::kValueError);
 }
-float one_scale(const char* op, const char* who, const op::ScalarOrTensor& s) {
-  return s.tensor() ? one_scale(op, who, *s.tensor()) : ops::nvfp4_global(op, who, s.number(), ErrorKind::kValueError);
+float one_scale(const char* who, const op::ScalarOrTensor& s) {
+  return s.tensor() ? one_scale(who, *s.tensor()) : ops::nvfp4_global(who, s.number(), ErrorKind::kValueError);
 }
 
 // ---- rows ----
 void validate_quantize(const Nvfp4KvQuantize& a) {
-  if (a.global_scale.device() == kCpu) one_scale(kQuantize, "global_scale", a.global_scale);
+  if (a.global_scale.device() == kCpu) one_scale("global_scale", a.global_scale);
 }
 Nvfp4Params rows_of(const TensorView& plain, const TensorView& data, const TensorView& scale, float global) {
   Nvfp4Params p{};
@@ -44,9 +43,9 @@ void launch_quantize(const Nvfp4KvQuantize& a) {
   ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).fn, p);
 }
 void validate_dequantize(const Nvfp4KvDequantize& a) {
-  if (a.global_scale.device() == kCpu) one_scale(kDequantize, "global_scale", a.global_scale);
-  FI_CHECK(op::floats.has(a.output_dtype), ValueError, kDequantize, ": output_dtype is ", name(a.output_dtype),
-           ", but must be ", to_string(op::floats));
+  if (a.global_scale.device() == kCpu) one_scale("global_scale", a.global_scale);
+  FI_CHECK(op::floats.has(a.output_dtype), ValueError, "output_dtype is ", name(a.output_dtype), ", but must be ",
+           to_string(op::floats));
 }
 void launch_dequantize(const Nvfp4KvDequantize& a) {
   Nvfp4Params p = rows_of(*a.output, a.fp4_data, a.block_scales, a.global_scale.data_as<float>()[0]);
@@ -55,24 +54,24 @@ void launch_dequantize(const Nvfp4KvDequantize& a) {
 
 // ---- pages to rows ----
 void validate_paged(const Nvfp4KvDequantizePaged& a) {
-  const ops::KvPlanes data = ops::kv_planes(kPaged, a.paged_kv_cache, a.kv_layout),
-                      scale = ops::kv_planes(kPaged, a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
-  ops::check_nvfp4_plane(kPaged, "paged_kv_cache", data.k, "kv_cache_sf", scale.k, a.output_k.size(3));
-  ops::check_nvfp4_plane(kPaged, "paged_kv_cache", data.v, "kv_cache_sf", scale.v, a.output_v.size(3));
-  FI_CHECK(a.output_k.size(2) == data.k.heads, ValueError, kPaged, ": output_k.shape[2] is ", a.output_k.size(2),
+  const ops::KvPlanes data = ops::kv_planes(a.paged_kv_cache, a.kv_layout),
+                      scale = ops::kv_planes(a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
+  ops::check_nvfp4_plane("paged_kv_cache", data.k, "kv_cache_sf", scale.k, a.output_k.size(3));
+  ops::check_nvfp4_plane("paged_kv_cache", data.v, "kv_cache_sf", scale.v, a.output_v.size(3));
+  FI_CHECK(a.output_k.size(2) == data.k.heads, ValueError, "output_k.shape[2] is ", a.output_k.size(2),
            ", but paged_kv_cache has ", data.k.heads, " heads");
-  one_scale(kPaged, "k_scale", a.k_scale);
-  one_scale(kPaged, "v_scale", a.v_scale);
+  one_scale("k_scale", a.k_scale);
+  one_scale("v_scale", a.v_scale);
   const int64_t page_size = data.k.page_size, most = std::min(a.output_k.size(1), a.block_tables.size(1) * page_size);
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
     const int64_t length = op::index_at(a.seq_lens, b);
-    FI_CHECK(length >= 0 && length <= most, ValueError, kPaged, ": seq_lens[", b, "] is ", length,
-             ", but must be in [0, ", most, "] (output_k has ", a.output_k.size(1), " tokens, block_tables ",
-             a.block_tables.size(1), " pages of ", page_size, ")");
+    FI_CHECK(length >= 0 && length <= most, ValueError, "seq_lens[", b, "] is ", length, ", but must be in [0, ", most,
+             "] (output_k has ", a.output_k.size(1), " tokens, block_tables ", a.block_tables.size(1), " pages of ",
+             page_size, ")");
     const TensorView pages = a.block_tables.select(0, b);
     for (int64_t i = 0; i * page_size < length; ++i) {
       const int64_t page = op::index_at(pages, i);
-      FI_CHECK(page >= 0 && page < data.k.pages, ValueError, kPaged, ": block_tables[", b, "][", i, "] is ", page,
+      FI_CHECK(page >= 0 && page < data.k.pages, ValueError, "block_tables[", b, "][", i, "] is ", page,
                ", but the pool has ", data.k.pages, " pages");
     }
   }
@@ -82,8 +81,8 @@ TokenRows batch_rows(const TensorView& t) {
   return {t.data(), std::max<int64_t>(t.size(1), 1), t.stride(0), t.stride(1), t.stride(2)};
 }
 void launch_paged(const Nvfp4KvDequantizePaged& a) {
-  const ops::KvPlanes data = ops::kv_planes(kPaged, a.paged_kv_cache, a.kv_layout),
-                      scale = ops::kv_planes(kPaged, a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
+  const ops::KvPlanes data = ops::kv_planes(a.paged_kv_cache, a.kv_layout),
+                      scale = ops::kv_planes(a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
   const int64_t longest = a.output_k.size(1), page_size = data.k.page_size;
   std::vector<int64_t> slots(static_cast<size_t>(a.seq_lens.size(0) * longest), -1);
   for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
@@ -97,14 +96,14 @@ void launch_paged(const Nvfp4KvDequantizePaged& a) {
                  ops::token_rows(scale.k),
                  data.k.heads,
                  a.output_k.size(3),
-                 one_scale(kPaged, "k_scale", a.k_scale),
+                 one_scale("k_scale", a.k_scale),
                  0};
   p.tensor[1] = {batch_rows(a.output_v),
                  ops::token_rows(data.v),
                  ops::token_rows(scale.v),
                  data.v.heads,
                  a.output_v.size(3),
-                 one_scale(kPaged, "v_scale", a.v_scale),
+                 one_scale("v_scale", a.v_scale),
                  0};
   p.slot = slots.data();
   p.tokens = static_cast<int64_t>(slots.size());
@@ -123,12 +122,12 @@ op::Shape sf_shape(const Nvfp4QuantizePagedKvCache& a) { return whole_shape(a, 1
 op::Shape two(const Nvfp4QuantizePagedKvCache&) { return {1, {2}}; }
 void validate_whole(const Nvfp4QuantizePagedKvCache& a) {
   const ops::KvPlane k = ops::kv_plane(a.k_cache, a.kv_layout == "NHD");
-  FI_CHECK(k.page_size % 4 == 0, ValueError, kWhole, ": page_size is ", k.page_size,
+  FI_CHECK(k.page_size % 4 == 0, ValueError, "page_size is ", k.page_size,
            ", but must be a multiple of 4 (V's scales are interleaved by four tokens)");
-  FI_CHECK(k.dim % 64 == 0 && k.dim > 0 && k.dim <= 4096, ValueError, kWhole, ": the head dim is ", k.dim,
+  FI_CHECK(k.dim % 64 == 0 && k.dim > 0 && k.dim <= 4096, ValueError, "the head dim is ", k.dim,
            ", but must be a multiple of 64 and at most 4096");
-  if (a.k_global_sf) one_scale(kWhole, "k_global_sf", *a.k_global_sf);
-  if (a.v_global_sf) one_scale(kWhole, "v_global_sf", *a.v_global_sf);
+  if (a.k_global_sf) one_scale("k_global_sf", *a.k_global_sf);
+  if (a.v_global_sf) one_scale("v_global_sf", *a.v_global_sf);
 }
 /// 448 / the largest magnitude; its reciprocal is the scale to decode with.
 float encode_scale(const char* who, const ops::KvPlane& plane, DType t) {
@@ -141,7 +140,7 @@ float encode_scale(const char* who, const ops::KvPlane& plane, DType t) {
   ops::run_rows(jit::cpu_kernel<kAmax>(Nvfp4Config{t}).fn, p, p.tokens, p.tokens_per_task);
   float amax = 0;
   for (float x : largest) amax = x <= amax ? amax : x;  // keeps a NaN
-  FI_CHECK(std::isfinite(amax), ValueError, kWhole, ": ", who, " holds an infinity or NaN: no scale fits it");
+  FI_CHECK(std::isfinite(amax), ValueError, who, " holds an infinity or NaN: no scale fits it");
   return amax > 0 ? 448.0f / amax : 1.0f;
 }
 void launch_whole(const Nvfp4QuantizePagedKvCache& a) {
@@ -153,7 +152,7 @@ void launch_whole(const Nvfp4QuantizePagedKvCache& a) {
     const char* who = i ? "v_cache" : "k_cache";
     const ops::KvPlane plain = ops::kv_plane(x, nhd);
     const float encode = given ? given->data_as<float>()[0] : encode_scale(who, plain, x.dtype());
-    const float global = ops::nvfp4_global(kWhole, who, 1.0f / encode, ErrorKind::kValueError);
+    const float global = ops::nvfp4_global(who, 1.0f / encode, ErrorKind::kValueError);
     a.global_scale->data_as<float>()[i * a.global_scale->stride(0)] = global;
     p.tensor[i] = {ops::token_rows(plain),
                    ops::token_rows(ops::kv_plane(a.kv_cache_fp4->select(0, i), nhd)),
@@ -204,7 +203,6 @@ constexpr op::Field whole_fields[] = {
 
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   if constexpr (std::is_same_v<B, Quantize>)
     return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).refusal;
   else if constexpr (std::is_same_v<B, Dequantize>)

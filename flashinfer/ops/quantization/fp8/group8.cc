@@ -61,22 +61,21 @@ Shape one(const Whole&) { return {1, {1}}; }
 
 // ---- checks ----
 void validate_group(const Group& a) {
-  FI_CHECK(a.x.rank() >= 1, ValueError, kGroup, ": x is ", to_string(a.x), ", but must have at least one dimension");
-  FI_CHECK(a.group_size > 0 && a.x.size(-1) % a.group_size == 0, ValueError, kGroup, ": group_size is ", a.group_size,
+  FI_CHECK(a.x.rank() >= 1, ValueError, "x is ", to_string(a.x), ", but must have at least one dimension");
+  FI_CHECK(a.group_size > 0 && a.x.size(-1) % a.group_size == 0, ValueError, "group_size is ", a.group_size,
            ", but must be positive and divide the last dimension, ", a.x.size(-1));
-  FI_CHECK(a.eps >= 0x1p-100 && std::isfinite(a.eps), ValueError, kGroup, ": eps is ", a.eps,
-           ", but must be at least 2^-100");
+  FI_CHECK(a.eps >= 0x1p-100 && std::isfinite(a.eps), ValueError, "eps is ", a.eps, ", but must be at least 2^-100");
   const DType t = out_of(a);
-  FI_CHECK(op::fp8.has(t) || t == DType::kI8, ValueError, kGroup, ": dst_dtype is ", name(t),
+  FI_CHECK(op::fp8.has(t) || t == DType::kI8, ValueError, "dst_dtype is ", name(t),
            ", but must be float8_e4m3fn, float8_e5m2 or int8");
-  FI_CHECK(!a.scale_tma_aligned || a.column_major_scales, ValueError, kGroup,
-           ": scale_tma_aligned is True, but column_major_scales is False");
+  FI_CHECK(!a.scale_tma_aligned || a.column_major_scales, ValueError,
+           "scale_tma_aligned is True, but column_major_scales is False");
 }
 void validate_whole(const Whole& a) {
-  FI_CHECK(a.x.rank() >= 1, ValueError, kWhole, ": x is ", to_string(a.x), ", but must have at least one dimension");
-  FI_CHECK(op::fp8.has(a.dst_dtype), ValueError, kWhole, ": dst_dtype is ", name(a.dst_dtype),
+  FI_CHECK(a.x.rank() >= 1, ValueError, "x is ", to_string(a.x), ", but must have at least one dimension");
+  FI_CHECK(op::fp8.has(a.dst_dtype), ValueError, "dst_dtype is ", name(a.dst_dtype),
            ", but must be float8_e4m3fn or float8_e5m2");
-  if (a.scale) ops::global_scale(kWhole, "scale", *a.scale);
+  if (a.scale) ops::global_scale("scale", *a.scale);
 }
 
 // ---- launches ----
@@ -189,7 +188,6 @@ op::Cost cost(const Whole& a) {
 }
 template <const op::Op& O, class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(O, &a); !r.empty()) return r;
   return jit::cpu_kernel<kGroup8>(config_of(a)).refusal;
 }
 

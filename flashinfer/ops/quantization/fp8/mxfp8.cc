@@ -19,8 +19,8 @@ SfLayout layout_of(const B& a) {
   return a.is_sf_swizzled_layout ? SfLayout::k128x4 : SfLayout::kLinear;
 }
 template <class B>
-void check_layout(const char* op, const B& a) {
-  if (a.sf_swizzle_layout) ops::sf_layout(op, "sf_swizzle_layout", *a.sf_swizzle_layout);
+void check_layout(const B& a) {
+  if (a.sf_swizzle_layout) ops::sf_layout("sf_swizzle_layout", *a.sf_swizzle_layout);
 }
 
 // ---- quantising ----
@@ -36,12 +36,11 @@ Shape scales_shape(const Mxfp8Quantize& a) {
 }
 
 void validate_quantize(const Mxfp8Quantize& a) {
-  FI_CHECK(a.input.rank() >= 2, ValueError, kQuantize, ": input is ", to_string(a.input),
-           ", but must have at least two dimensions");
-  ops::check_columns(kQuantize, a.input.size(-1), 32);
-  FI_CHECK(a.alignment > 0 && a.alignment % 32 == 0, ValueError, kQuantize, ": alignment is ", a.alignment,
+  FI_CHECK(a.input.rank() >= 2, ValueError, "input is ", to_string(a.input), ", but must have at least two dimensions");
+  ops::check_columns(a.input.size(-1), 32);
+  FI_CHECK(a.alignment > 0 && a.alignment % 32 == 0, ValueError, "alignment is ", a.alignment,
            ", but must be a multiple of 32");
-  check_layout(kQuantize, a);
+  check_layout(a);
 }
 BlockQuantConfig config_of(const Mxfp8Quantize& a) { return {a.input.dtype(), 32, 1, 1, 0}; }
 void launch_quantize(const Mxfp8Quantize& a) {
@@ -69,11 +68,11 @@ void reference_quantize(const Mxfp8Quantize& a) {
 
 // ---- dequantising ----
 void validate_dequantize(const Mxfp8Dequantize& a) {
-  check_layout(kDequantize, a);
-  ops::check_columns(kDequantize, a.input.size(1), 32);
+  check_layout(a);
+  ops::check_columns(a.input.size(1), 32);
   const int64_t bytes = sf_bytes(layout_of(a), a.input.size(0), a.input.size(1) / 32);
-  FI_CHECK(a.scale_tensor.numel() == bytes, ValueError, kDequantize, ": scale_tensor has ", a.scale_tensor.numel(),
-           " bytes, but ", a.input.size(0), " rows of ", a.input.size(1), " elements need ", bytes, " in this layout");
+  FI_CHECK(a.scale_tensor.numel() == bytes, ValueError, "scale_tensor has ", a.scale_tensor.numel(), " bytes, but ",
+           a.input.size(0), " rows of ", a.input.size(1), " elements need ", bytes, " in this layout");
 }
 void launch_dequantize(const Mxfp8Dequantize& a) {
   BlockDequantParams p{};
@@ -103,11 +102,9 @@ op::Cost cost_quantize(const Mxfp8Quantize& a) {
 op::Cost cost_dequantize(const Mxfp8Dequantize& a) { return {.bytes = 5 * static_cast<double>(a.input.numel())}; }
 
 op::Refusal refuse_quantize(const Mxfp8Quantize& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::mxfp8_op, &a); !r.empty()) return r;
   return jit::cpu_kernel<ops::kBlockQuantize>(config_of(a)).refusal;
 }
-op::Refusal refuse_dequantize(const Mxfp8Dequantize& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::mxfp8_dequantize_op, &a); !r.empty()) return r;
+op::Refusal refuse_dequantize(const Mxfp8Dequantize&) {
   return jit::cpu_kernel<ops::kBlockDequantize>(BlockDequantConfig{1, 1}).refusal;
 }
 

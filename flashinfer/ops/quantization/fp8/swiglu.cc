@@ -66,10 +66,10 @@ op::Shape column_scales_shape(const B& a) {
 template <class B>
 void validate(const B& a) {
   const int64_t m = a.gated_input.size(0), k = a.gated_input.size(1) / 2;
-  FI_CHECK(m % 128 == 0 && a.gated_input.size(1) % 256 == 0, ValueError, name_of<B>, ": gated_input is ",
-           to_string(a.gated_input), ", but must be [m, 2k] with m and k multiples of 128");
+  FI_CHECK(m % 128 == 0 && a.gated_input.size(1) % 256 == 0, ValueError, "gated_input is ", to_string(a.gated_input),
+           ", but must be [m, 2k] with m and k multiples of 128");
   if constexpr (kBackward<B>)
-    FI_CHECK(a.grad_output.size(0) == m && a.grad_output.size(1) == k, ValueError, name_of<B>, ": grad_output is ",
+    FI_CHECK(a.grad_output.size(0) == m && a.grad_output.size(1) == k, ValueError, "grad_output is ",
              to_string(a.grad_output), ", but must be [", m, ", ", k, "]");
 }
 template <class B>
@@ -130,7 +130,6 @@ op::Cost cost(const B& a) {
 }
 template <class B>
 op::Refusal refuse(const B& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(op_of<B>(), &a); !r.empty()) return r;
   return jit::cpu_kernel<kSwiglu>(config_of(a)).refusal;
 }
 
@@ -138,8 +137,8 @@ op::Refusal refuse(const B& a) {
 op::Shape codes_shape(const Smooth& a) { return {2, {a.x.size(0), a.x.size(1) / 2}}; }
 op::Shape sf_shape(const Smooth& a) { return {1, {sf_bytes(SfLayout::k128x4, a.x.size(0), a.x.size(1) / 16)}}; }
 void validate_smooth(const Smooth& a) {
-  ops::check_columns(kSmoothName, a.x.size(1), 16);
-  ops::global_scale(kSmoothName, "global_scale", a.global_scale);
+  ops::check_columns(a.x.size(1), 16);
+  ops::global_scale("global_scale", a.global_scale);
 }
 constexpr BlockQuantConfig kFloatRows{DType::kF32, 16, 0, 0, 0};
 void launch_smooth(const Smooth& a) {
@@ -184,7 +183,6 @@ void reference_smooth(const Smooth& a) {
 }
 op::Cost cost_smooth(const Smooth& a) { return {.bytes = static_cast<double>(a.x.nbytes()) * 1.28}; }
 op::Refusal refuse_smooth(const Smooth& a) {
-  if (op::Refusal r = op::refuse_unless_cpu(family::smooth_op, &a); !r.empty()) return r;
   const std::string &first = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).refusal,
                     &second = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).refusal;
   return first.empty() ? second : first;

@@ -50,9 +50,9 @@ void interleave(const TensorView& from, char* to, Source source) {
   });
 }
 
-void check_tile(const char* op, int64_t tile, int64_t m, int64_t block) {
-  FI_CHECK(tile > 0, ValueError, op, ": epilogue_tile_m is ", tile, ", but must be positive");
-  FI_CHECK(m % block == 0, ValueError, op, ": input_tensor.shape[0] is ", m, ", but must be a multiple of ", block);
+void check_tile(int64_t tile, int64_t m, int64_t block) {
+  FI_CHECK(tile > 0, ValueError, "epilogue_tile_m is ", tile, ", but must be positive");
+  FI_CHECK(m % block == 0, ValueError, "input_tensor.shape[0] is ", m, ", but must be a multiple of ", block);
 }
 
 // ---- nvfp4_block_scale_interleave ----
@@ -62,7 +62,7 @@ Shape interleaved(const I& a) {
   return {1, {(x.rank() == 3 ? x.size(0) : 1) * sf_bytes(SfLayout::k128x4, x.size(-2), x.size(-1))}};
 }
 void validate_interleave(const I& a) {
-  FI_CHECK(a.unswizzled_sf.rank() == 2 || a.unswizzled_sf.rank() == 3, ValueError, kInterleave, ": unswizzled_sf is ",
+  FI_CHECK(a.unswizzled_sf.rank() == 2 || a.unswizzled_sf.rank() == 3, ValueError, "unswizzled_sf is ",
            to_string(a.unswizzled_sf), ", but must be [rows, columns] or [experts, rows, columns]");
 }
 template <class F>
@@ -92,7 +92,7 @@ void reference_interleave(const I& a) {
 // ---- shuffles ----
 using S = ShuffleMatrixA;
 void validate_shuffle(const S& a) {
-  check_tile(kShuffle, a.epilogue_tile_m, a.input_tensor.size(0), shuffle_block(a.epilogue_tile_m));
+  check_tile(a.epilogue_tile_m, a.input_tensor.size(0), shuffle_block(a.epilogue_tile_m));
 }
 void launch_shuffle(const S& a) {
   const int64_t block = shuffle_block(a.epilogue_tile_m);
@@ -116,9 +116,9 @@ Shape shuffled_scales(const F& a) {
   return {1, {sf_bytes(SfLayout::k128x4, a.input_tensor.size(0), a.input_tensor.size(1))}};
 }
 void validate_shuffle_scales(const F& a) {
-  check_tile(kShuffleScales, a.epilogue_tile_m, a.input_tensor.size(0), 128);
-  FI_CHECK(a.num_elts_per_sf == 16 || a.num_elts_per_sf == 32, ValueError, kShuffleScales, ": num_elts_per_sf is ",
-           a.num_elts_per_sf, ", but must be 16 or 32");
+  check_tile(a.epilogue_tile_m, a.input_tensor.size(0), 128);
+  FI_CHECK(a.num_elts_per_sf == 16 || a.num_elts_per_sf == 32, ValueError, "num_elts_per_sf is ", a.num_elts_per_sf,
+           ", but must be 16 or 32");
 }
 void launch_shuffle_scales(const F& a) {
   const int64_t block = shuffle_block(a.epilogue_tile_m);
@@ -132,7 +132,7 @@ void reference_shuffle_scales(const F& a) {
 // ---- weights of gated experts ----
 using R = ReorderRowsForGatedActGemm;
 void validate_reorder(const R& a) {
-  FI_CHECK(a.x.size(0) % 2 == 0, ValueError, kReorder, ": x.shape[0] is ", a.x.size(0), ", but must be even");
+  FI_CHECK(a.x.size(0) % 2 == 0, ValueError, "x.shape[0] is ", a.x.size(0), ", but must be even");
 }
 int64_t reordered_from(int64_t r, int64_t m) { return r % 2 ? m / 2 + r / 2 : r / 2; }
 void launch_reorder(const R& a) {
@@ -149,7 +149,7 @@ void reference_reorder(const R& a) {
 using C = ConvertToBlockLayout;
 Shape block_shape(const C& a) { return {3, {a.input_tensor.size(1) / a.blockK, a.input_tensor.size(0), a.blockK}}; }
 void validate_blocks(const C& a) {
-  FI_CHECK(a.blockK > 0 && a.input_tensor.size(1) % a.blockK == 0, ValueError, kBlocks, ": blockK is ", a.blockK,
+  FI_CHECK(a.blockK > 0 && a.input_tensor.size(1) % a.blockK == 0, ValueError, "blockK is ", a.blockK,
            ", but must divide input_tensor.shape[1] = ", a.input_tensor.size(1));
 }
 void launch_blocks(const C& a) {
@@ -173,10 +173,6 @@ template <class B>
 op::Cost cost(const B& a) {
   return {.bytes = 2 * static_cast<double>(input_of(a).nbytes())};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return op::refuse_unless_cpu(O, &a);
-}
 
 // ---- tables ----
 constexpr op::Field interleave_fields[] = {
@@ -195,17 +191,12 @@ constexpr op::Field reorder_fields[] = {op::in<&R::x>("x", "m k"),
 constexpr op::Field blocks_fields[] = {
     op::in<&C::input_tensor>("input_tensor", "m k"), op::attr<&C::blockK>("blockK", op::required),
     op::result<&C::output>("output", nullptr, op::same_as("input_tensor"), op::shape<block_shape>)};
-constexpr op::Candidate interleave_candidates[] = {
-    op::candidate<refuse<family::interleave_op, I>, launch_interleave>("cpu"), op::reference<reference_interleave>()};
-constexpr op::Candidate shuffle_candidates[] = {op::candidate<refuse<family::shuffle_op, S>, launch_shuffle>("cpu"),
-                                                op::reference<reference_shuffle>()};
-constexpr op::Candidate shuffle_scales_candidates[] = {
-    op::candidate<refuse<family::shuffle_scales_op, F>, launch_shuffle_scales>("cpu"),
-    op::reference<reference_shuffle_scales>()};
-constexpr op::Candidate reorder_candidates[] = {op::candidate<refuse<family::reorder_op, R>, launch_reorder>("cpu"),
-                                                op::reference<reference_reorder>()};
-constexpr op::Candidate blocks_candidates[] = {op::candidate<refuse<family::block_layout_op, C>, launch_blocks>("cpu"),
-                                               op::reference<reference_blocks>()};
+constexpr op::Candidate interleave_candidates[] = {op::cpu<launch_interleave>(), op::reference<reference_interleave>()};
+constexpr op::Candidate shuffle_candidates[] = {op::cpu<launch_shuffle>(), op::reference<reference_shuffle>()};
+constexpr op::Candidate shuffle_scales_candidates[] = {op::cpu<launch_shuffle_scales>(),
+                                                       op::reference<reference_shuffle_scales>()};
+constexpr op::Candidate reorder_candidates[] = {op::cpu<launch_reorder>(), op::reference<reference_reorder>()};
+constexpr op::Candidate blocks_candidates[] = {op::cpu<launch_blocks>(), op::reference<reference_blocks>()};
 constexpr const char *kModule = "flashinfer.quantization", *kMoe = "flashinfer.fused_moe";
 }  // namespace
 

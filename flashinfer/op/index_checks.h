@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of index arrays that ops share.
+#pragma once
+#include <string_view>
+
+#include "flashinfer/core/tensor.h"
+
+namespace flashinfer::op {
+
+/// ValueError unless lo <= every value < hi: "name[3] is 17, but must be in [0, 16) (pages of the pool)". int32 or
+/// int64. An array on a GPU is not read.
+void check_index_range(std::string_view name, const TensorView& v, int64_t lo, int64_t hi, std::string_view why);
+/// ValueError unless v[0] == 0 and v never decreases; returns the last value.
+int64_t check_indptr(std::string_view name, const TensorView& v);
+/// Element i of an int32/int64/uint32/bool... host tensor of rank 1, any stride.
+int64_t index_at(const TensorView& v, int64_t i);
+
+}  // namespace flashinfer::op
