@@ -8,24 +8,22 @@
 extern "C" {
 #endif
 
-/* Who runs a command and reads what it says. No function may throw. */
+/* The program that runs a command and receives its output. No function may throw. */
 typedef struct FlashinferHost {
-  void* self;                                                          /* given back to the functions */
+  void* self;                                                          /* passed to the functions */
   void (*write)(void* self, int error, const char* text, size_t size); /* null: the program's stdout and stderr */
   int terminal;                                                        /* with write: whether it ends on a terminal */
-  /* For reports about the environment: hands JSON {title: {key: value}} to `take`, whose memory is `to`. May be null.
-   */
+  /* For reports about the environment: passes JSON {title: {key: value}} to `take` with `to`. May be null. */
   void (*sections)(void* self, void (*take)(void* to, const char* json, size_t size), void* to);
 } FlashinferHost;
 
-/* Runs `flashinfer <args>` and returns its exit code: 0 all well, 1 a failure the command looks for, 2 wrong usage or
+/* Runs `flashinfer <args>` and returns its exit code: 0 success, 1 a failure the command looks for, 2 wrong usage or
  * unreadable input. One at a time in a process: a second call waits. */
 int flashinfer_run_command(int count, const char* const* args, const FlashinferHost* host);
 
-/* The subcommands as JSON, for making the same ones elsewhere; lives as long as the program. [{"name", "help",
- * "parameters":
- * [{"names": ["-o", "--output"], "positional": "path" or "", "help", "type": "TEXT", "INT...", "FLOAT..." or
- * "TEXT:{a,b}", "flag", "required", "multiple", "default"}]}] */
+/* The subcommands as JSON, for generating them in another language; lives as long as the program. [{"name", "help",
+ * "parameters": [{"names": ["-o", "--output"], "positional": "path" or "", "help", "type": "TEXT", "INT...",
+ * "FLOAT..." or "TEXT:{a,b}", "flag", "required", "multiple", "default"}]}] */
 const char* flashinfer_commands(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The plain C interface: every op by name, with arguments by position or by name, as its Python signature says
+ * The plain C interface: every op by name, with arguments by position or by name, as in its Python signature
  * (flashinfer_op_signature). Checked, logged, recorded and replayed like calls from C++.
  *
  *   const char* names[] = {NULL, NULL, "eps"};
@@ -9,11 +9,9 @@
  *   ... flashinfer_result_value(y)->as.tensor ...
  *   flashinfer_result_free(y);
  *
- * Objects with state (the *Wrapper classes) are made with flashinfer_object_new and are the first argument of their
- * methods
- * ("BatchDecodeWithPagedKVCacheWrapper.run"). All functions may be called from any thread; one object from one at a
- * time.
- */
+ * Objects with state (the *Wrapper classes) are constructed by flashinfer_object_new and are the first argument of
+ * their methods ("BatchDecodeWithPagedKVCacheWrapper.run"). All functions may be called from any thread; one object
+ * from one thread at a time. */
 #ifndef FLASHINFER_FFI_FLASHINFER_C_H_
 #define FLASHINFER_FFI_FLASHINFER_C_H_
 
@@ -32,7 +30,7 @@ typedef enum {
   FLASHINFER_BOOL,
   FLASHINFER_INT,
   FLASHINFER_FLOAT,
-  FLASHINFER_STRING, /* also names an element type, "bfloat16", a device or an enum's member where one is wanted */
+  FLASHINFER_STRING, /* also names an element type, "bfloat16", a device or an enum's member where one is expected */
   FLASHINFER_TENSOR,
   FLASHINFER_LIST,
   FLASHINFER_TUPLE, /* several results; K and V of a paged cache */
@@ -47,7 +45,7 @@ typedef struct flashinfer_value {
     int64_t integer; /* bool and int */
     double number;
     const char* string;
-    const DLTensor* tensor; /* the memory must stay until the call returns; null strides: compact */
+    const DLTensor* tensor; /* the memory must stay valid until the call returns; null strides: compact */
     const struct flashinfer_value* items;
     flashinfer_object* object;
     flashinfer_generator* generator;
@@ -95,7 +93,7 @@ static inline flashinfer_value flashinfer_self(flashinfer_object* o) {
   return v;
 }
 
-/* What a function returns: 0, or the kind of the error. */
+/* Return value of a function: 0, or the kind of the error. */
 typedef enum {
   FLASHINFER_OK = 0,
   FLASHINFER_VALUE_ERROR,
@@ -107,23 +105,22 @@ typedef enum {
   FLASHINFER_INTERNAL_ERROR
 } flashinfer_status;
 /* "ValueError: rmsnorm: weight.shape[0] is 3, but d is 4 (from input.shape[1])": of this thread's last call that
- * failed; valid until its next one. Never null. */
+ * failed; valid until the next failure. Never null. */
 const char* flashinfer_last_error(void);
 
 /* Runs an op. names[i] is null for positional arguments, which come first. `result` (which may be null) receives a
- * value to be freed, and null when the call failed. Tensors that were passed as `out` are written and returned as well.
- */
+ * value that the caller frees, or null when the call failed. Tensors passed as `out` are written and also returned. */
 flashinfer_status flashinfer_call(const char* op, const char* const* names, const flashinfer_value* values, int32_t n,
                                   flashinfer_result** result);
-/* None, a tensor, or a tuple of tensors; lives until flashinfer_result_free. Tensors of the library's own memory, too.
- */
+/* None, a tensor, or a tuple of tensors; valid until flashinfer_result_free, and so is memory that the library allocated
+ * for them. */
 const flashinfer_value* flashinfer_result_value(const flashinfer_result* result);
-/* Tensor `index` as a capsule of its own, which may outlive the result; the caller runs its deleter. Null: no such
+/* Tensor `index` as a separate capsule, which may outlive the result; the caller runs its deleter. Null: no such
  * tensor. */
 DLManagedTensorVersioned* flashinfer_result_dlpack(const flashinfer_result* result, int32_t index);
 void flashinfer_result_free(flashinfer_result* result);
 
-/* `ClassName.__init__` with these arguments (without self). The object is to be freed. */
+/* `ClassName.__init__` with these arguments (without self). The caller frees the object. */
 flashinfer_status flashinfer_object_new(const char* class_name, const char* const* names,
                                         const flashinfer_value* values, int32_t n, flashinfer_object** object);
 void flashinfer_object_free(flashinfer_object* object);
@@ -134,36 +131,35 @@ void flashinfer_generator_free(flashinfer_generator* generator);
 /* The registry. */
 int32_t flashinfer_op_count(void);
 const char* flashinfer_op_name(int32_t index);       /* null: no such op */
-const char* flashinfer_op_signature(const char* op); /* null: no such op; valid until this thread's next call of it */
+const char* flashinfer_op_signature(const char* op); /* null: no such op; valid until this thread's next call */
 const char* flashinfer_version(void);
 /* All ops with their arguments as one JSON array (keys: ffi/describe.h); lives as long as the library. For languages
- * that make functions from it. */
+ * that generate functions from it. */
 const char* flashinfer_describe_ops(void);
 
-/* 1 when calls are logged or recorded; looks at the environment, as the first call would, if nobody has yet. */
+/* 1 when calls are logged or recorded; reads the environment, as the first call would, if that was not done yet. */
 int flashinfer_observed(void);
-/* The log and the recorder while the program runs. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null:
- * unchanged. */
+/* Starts the log or the recorder. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null: unchanged. */
 flashinfer_status flashinfer_record_start(int32_t level, const char* dump_dir);
 flashinfer_status flashinfer_record_stop(void);
-/* One "name=value": level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup, pages, sync.
- */
+/* One setting "name=value": level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup,
+ * pages, sync. */
 flashinfer_status flashinfer_record_set(const char* setting);
-/* The level in force. */
+/* The effective level. */
 int32_t flashinfer_record_level(void);
-/* Begins as a new process would: reads the environment again, from the second call of this on. For a language whose
- * packages can be loaded anew while the library stays. */
+/* From the second call on: starts as a new process would and reads the environment again. For a language whose
+ * packages can be reloaded while the library stays loaded. */
 flashinfer_status flashinfer_record_restart(void);
-/* Writes what calls that were captured into a CUDA graph left for later (flashinfer/record/record.h); returns how many
- * entries, -1 on an error. `graph`: the driver's number of one capture, 0 for all. */
+/* Writes the pending records of calls captured into a CUDA graph (flashinfer/record/record.h); returns the number of
+ * entries, -1 on an error. `graph`: the driver's id of one capture, 0 for all. */
 int64_t flashinfer_flush_graph_dumps(int32_t synchronize, uint64_t graph);
-/* Drops it; returns how many entries. */
+/* Drops the pending records; returns the number of entries. */
 int64_t flashinfer_clear_graph_dumps(void);
-/* The version of something else in this process ("torch"), for the log's banner and the recordings. */
+/* The version of other software in this process ("torch"), for the log's banner and the recordings. */
 flashinfer_status flashinfer_add_version(const char* name, const char* version);
 
-/* Lends `threads` threads to calls of this thread: `run` executes task(arg, 0..n-1), on any threads, and returns when
- * all are done. Null gives the library's own pool back. */
+/* Sets an executor with `threads` threads for calls of this thread: `run` executes task(arg, 0..n-1), on any threads,
+ * and returns when all are done. Null restores the library's own pool. */
 typedef void (*flashinfer_task)(void* arg, int64_t index);
 typedef void (*flashinfer_run_tasks)(void* self, int64_t n, flashinfer_task task, void* arg);
 void flashinfer_set_executor(flashinfer_run_tasks run, void* self, int32_t threads);
