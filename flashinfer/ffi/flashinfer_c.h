@@ -112,8 +112,8 @@ const char* flashinfer_last_error(void);
  * value that the caller frees, or null when the call failed. Tensors passed as `out` are written and also returned. */
 flashinfer_status flashinfer_call(const char* op, const char* const* names, const flashinfer_value* values, int32_t n,
                                   flashinfer_result** result);
-/* None, a tensor, or a tuple of tensors; valid until flashinfer_result_free, and so is memory that the library allocated
- * for them. */
+/* None, a tensor, or a tuple of tensors; valid until flashinfer_result_free, and so is memory that the library
+ * allocated for them. */
 const flashinfer_value* flashinfer_result_value(const flashinfer_result* result);
 /* Tensor `index` as a separate capsule, which may outlive the result; the caller runs its deleter. Null: no such
  * tensor. */
