@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# All headers are installed: programs include flashinfer/flashinfer.h, the JIT compiles the kernel headers from there.
+# Programs find the public headers in include/, the JIT finds the kernel headers in share/flashinfer/include.
 include(CMakePackageConfigHelpers)
+function(install_headers include)  # install_headers(FOLDER [options of install()])
+  install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+    set(GENERATED \"${PROJECT_BINARY_DIR}/generated/include\")
+    set(PUBLIC \"\${CMAKE_INSTALL_PREFIX}/${include}\")
+    set(KERNELS \"\${CMAKE_INSTALL_PREFIX}/share/flashinfer/include\")
+    include(\"${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake\")" ${ARGN})
+endfunction()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/flashinfer)
 install(TARGETS flashinfer EXPORT flashinferTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(target flashinfer_cli flashinfer_commands flashinfer_tvm_ffi)
@@ -8,9 +15,8 @@ foreach(target flashinfer_cli flashinfer_commands flashinfer_tvm_ffi)
     install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/flashinfer/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/flashinfer
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "cli" EXCLUDE)
-install(FILES ${PROJECT_BINARY_DIR}/generated/include/flashinfer/ops.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/flashinfer)
+install_headers(${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flashinfer)
 install(EXPORT flashinferTargets NAMESPACE flashinfer:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/flashinferConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/flashinferConfig.cmake INSTALL_DESTINATION ${package_dir})
@@ -18,17 +24,16 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/flashinferConfigVersion.c
 install(FILES ${PROJECT_BINARY_DIR}/flashinferConfig.cmake ${PROJECT_BINARY_DIR}/flashinferConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# The package of Python: the library and what it needs at run time, laid out as in a prefix, under the module's folder.
+# The Python package: the library and what it needs at run time, laid out as in a prefix, in the module's folder.
 if(TARGET flashinfer_tvm_ffi)
   set(python_component DESTINATION lib COMPONENT python EXCLUDE_FROM_ALL)
   install(TARGETS flashinfer_commands flashinfer_tvm_ffi LIBRARY ${python_component})
   # One file under the name that is looked for: wheels have no links.
   install(PROGRAMS $<TARGET_FILE:flashinfer> RENAME $<TARGET_SONAME_FILE_NAME:flashinfer> ${python_component})
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/flashinfer/ DESTINATION include/flashinfer COMPONENT python EXCLUDE_FROM_ALL
-          FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "cli" EXCLUDE)
+  install_headers(include COMPONENT python EXCLUDE_FROM_ALL)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION lib/flashinfer/aot COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/stubs/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
-  # What not every machine has: with it the package needs nothing but libc, libstdc++ and TVM-FFI.
+  # Libraries that not every machine has: with them the package needs only libc, libstdc++ and TVM-FFI.
   install(CODE "file(GET_RUNTIME_DEPENDENCIES LIBRARIES $<TARGET_FILE:flashinfer> RESOLVED_DEPENDENCIES_VAR found
                      PRE_INCLUDE_REGEXES libxxhash libdeflate PRE_EXCLUDE_REGEXES .*)
     foreach(library IN LISTS found)
@@ -36,16 +41,16 @@ if(TARGET flashinfer_tvm_ffi)
       file(REAL_PATH \${library} library)
       file(INSTALL \${library} DESTINATION \${CMAKE_INSTALL_PREFIX}/lib RENAME \${name})
     endforeach()" COMPONENT python EXCLUDE_FROM_ALL)
-  foreach(package libxxhash0 libdeflate0 nlohmann-json3-dev libcli11-dev)  # the terms under which they may be passed on
+  foreach(package libxxhash0 libdeflate0 nlohmann-json3-dev libcli11-dev)  # their licences
     install(FILES /usr/share/doc/${package}/copyright DESTINATION licenses RENAME ${package}.txt COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   endforeach()
 endif()
 
-# Kernels for machines without a compiler: those that the case tables mark, for x86-64-v3 and -v4. Some minutes the first time,
-# so not part of `all`; `cmake --build ... --target aot` before the install, or `make install`, adds them.
+# Precompiled kernels for machines without a compiler: those that the case tables mark, for x86-64-v3 and -v4. They take some
+# minutes the first time and are not part of `all`: `cmake --build ... --target aot` before the install, or `make install`.
 if(TARGET flashinfer_cli)
   add_custom_target(aot COMMAND flashinfer_cli aot --out-dir ${PROJECT_BINARY_DIR}/aot USES_TERMINAL
-                    COMMENT "Compiling kernels ahead")
+                    COMMENT "Precompiling kernels")
   install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/flashinfer/aot OPTIONAL)
 endif()
 

@@ -64,11 +64,8 @@ def pack(build, target):
         shutil.copy(program, target / "bin" / name)
         for library in needed_libraries(program):
             shutil.copy(library.resolve(), target / "lib" / library.name)
-    for header in (HERE.parent / "flashinfer").rglob("*"):
-        if header.suffix in (".h", ".cuh"):
-            place = target / "share" / "flashinfer" / "include" / header.relative_to(HERE.parent)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(header, place)
+    subprocess.run(["cmake", f"-DSOURCE={HERE.parent}", f"-DKERNELS={target.resolve()}/share/flashinfer/include", "-P",
+                    str(HERE.parent / "cmake" / "install_headers.cmake")], check=True, stdout=subprocess.DEVNULL)
     for script in (HERE / "gpu_check.sh", HERE / "gpu_check.py", HERE / "gpu_check_lib.py", HERE.parent / "bench" / "gpu_torch.py"):
         shutil.copy(script, target / script.name)
     size = sum(p.stat().st_size for p in target.rglob("*") if p.is_file())

@@ -79,7 +79,7 @@ namespace {
 
 std::string find_include_root() {
   if (const auto set = env::current("FLASHINFER_JIT_INCLUDE"); !set.value.empty()) return fs::canonical(set.value);
-  const auto holds = [](const std::string& root) { return fs::is_file(root + "/flashinfer/jit/jit.h"); };
+  const auto holds = [](const std::string& root) { return fs::is_file(root + "/flashinfer/kernels/cpu/vec.h"); };
   const std::string library = fs::object_of(reinterpret_cast<const void*>(&find_include_root));
   const std::string build = fs::canonical(build::build_root());
   if (library.starts_with(build + "/") && holds(build::source_root())) return fs::canonical(build::source_root());
@@ -87,8 +87,7 @@ std::string find_include_root() {
   std::string folder = library;
   for (int up = 0; up < 3; ++up) {
     folder.resize(std::min(folder.size(), folder.rfind('/')));
-    for (const char* below : {"/share/flashinfer/include", "/include"})
-      if (holds(folder + below)) return folder + below;
+    if (holds(folder + "/share/flashinfer/include")) return folder + "/share/flashinfer/include";
   }
   return {};
 }

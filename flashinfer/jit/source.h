@@ -9,8 +9,7 @@
 namespace flashinfer::jit {
 
 /// The folder for -I, holding flashinfer/: FLASHINFER_JIT_INCLUDE, else the source tree when this library is in its
-/// build folder, else <prefix>/share/flashinfer/include or <prefix>/include of the installed library. Empty when there
-/// is none.
+/// build folder, else <prefix>/share/flashinfer/include of the installed library. Empty when there is none.
 std::string include_root();
 
 /// XXH3-128 in hex, 32 digits.

@@ -82,8 +82,11 @@ def test_what_the_wheel_holds(wheel):
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/py.typed", "flashinfer/norm.pyi", "flashinfer/lib/libflashinfer_tvm_ffi.so",
-                   "flashinfer/include/flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer/include/flashinfer/kernels/cpu/vec.h"):
+                   "flashinfer/share/flashinfer/include/flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer/include/flashinfer/flashinfer.h",
+                   "flashinfer/include/flashinfer/ops.h"):
         assert wanted in names
+    assert {n.rsplit("/", 1)[1] for n in names if ".dist-info/licenses/" in n} == {"LICENSE", "NOTICE"}
+    assert not [n for n in names if n.startswith("flashinfer/include/") and "/kernels/" in n]
     assert any(n.startswith("flashinfer/lib/flashinfer/aot/x86-64-v3/") and n.endswith("kernel.so") for n in names)
     assert not [n for n in names if n.endswith((".cc", ".o", "CMakeLists.txt")) and "/aot/" not in n]
     metadata = zipfile.ZipFile(wheel).read(next(n for n in names if n.endswith("METADATA"))).decode()
