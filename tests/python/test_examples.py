@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of examples/python and the code of docs/python.md run and say what they should."""
+"""The programs of examples/python and the code of docs/python.md and of the README run and say what they should."""
 import pathlib
 import re
 import subprocess
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+ARTIFACT = {"kernel.cc", "compile_command.sh"}  # of the compiled kernels' folders
 
 
 def run(path, *args):
@@ -35,16 +38,22 @@ def test_recorder(tmp_path):
     assert "Summary: 3 passed, 1 failed/mismatch" in command.stdout
 
 
-def test_code_of_the_manual():
-    text = (ROOT / "docs/python.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    assert len(blocks) >= 4
+@pytest.mark.parametrize("page, least", [("docs/python.md", 4), ("README.md", 1)])
+def test_code_of_the_manual(page, least):
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
+    assert len(blocks) >= least
     program = "\n".join(blocks)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_manual_names_what_exists():
-    text = (ROOT / "docs/python.md").read_text()
-    for path in re.findall(r"`((?:docs|examples|tests|tools)/[\w./]+)`", text):
+@pytest.mark.parametrize("page", [str(p.relative_to(ROOT)) for p in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))])
+def test_the_manual_names_what_exists(page):
+    text = (ROOT / page).read_text()
+    for path in re.findall(r"`((?:docs|examples|tests|tools|flashinfer|bench|cmake|fuzz)/[\w./]+)`", text):
         assert (ROOT / path).exists(), path
+    files = {p.name for folder in ("flashinfer", "tests", "bench", "tools", "examples", "cmake") for p in (ROOT / folder).rglob("*.*")}
+    for path in re.findall(r"`([\w./-]+\.(?:h|cc|cuh|py|sh|cmake))`", text):
+        assert path.rsplit("/", 1)[-1] in files | ARTIFACT, path
+    for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (ROOT / page).parent.joinpath(path).exists(), path
