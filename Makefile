@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# make demo   a language model through this library: build, download, serve, record, replay; DEVICE=cuda: on a GPU
-# make test   everything that must hold; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": the compile test of the GPU kernels is for these
+# make demo   a language model on this library: builds, downloads, serves, records, replays; DEVICE=cuda: on a GPU
+# make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
 # make bench  the benchmark programs
-# make install PREFIX=/usr/local   the library, its headers, the command, and kernels compiled ahead
-# make wheel  dist/*.whl: the Python package with kernels compiled ahead, for machines without a compiler too
+# make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
+# make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local

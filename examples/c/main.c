@@ -90,7 +90,7 @@ int main(void) {
   printf("flashinfer %s: decoded %d requests, out[0][0][0] = %.6f, largest error %.2g\n", flashinfer_version(),
          kRequests, o[0], worst);
 
-  /* Errors are sentences. */
+  /* An error's text names the argument and both values. */
   const flashinfer_value wrong[] = {flashinfer_self(decode), flashinfer_tensor(&pool_t), flashinfer_tensor(&pool_t)};
   if (flashinfer_call("BatchDecodeWithPagedKVCacheWrapper.run", NULL, wrong, 3, NULL) == FLASHINFER_OK) return 1;
   printf("and refused a wrong q: %s\n", flashinfer_last_error());

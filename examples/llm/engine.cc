@@ -25,8 +25,8 @@ void PagePool::give_back(std::vector<int32_t>* pages) {
 Engine::Engine(Model* model, const EngineOptions& options)
     : model_(model), options_(options), pool_(static_cast<int32_t>(model->pages())), sampler_(options.sampling) {}
 
-/// Pages for its whole life, so that a running request never lacks one: nothing is ever evicted and computed again,
-/// which would take other paths through the kernels than the first time.
+/// Pages for the whole request, so that a running request never lacks one: nothing is evicted and recomputed, which
+/// would take other paths through the kernels than the first time.
 static int64_t lifetime_pages(const Request& r, int64_t page_size) {
   return (static_cast<int64_t>(r.prompt.size()) + r.max_new - 1 + page_size - 1) /
          page_size;  // the last token is never fed back
@@ -58,7 +58,7 @@ void Engine::start_clock() {
   for (Request* r : waiting_) r->submitted = Clock::now();
 }
 
-/// First come, first served; who does not get pages waits, and those behind do too.
+/// In the order of arrival: a request without pages waits, and so do those behind it.
 void Engine::admit() {
   while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < options_.max_batch) {
     Request* r = waiting_.front();

@@ -16,7 +16,7 @@ namespace llm {
 
 using Clock = std::chrono::steady_clock;
 
-/// The pages of the KV cache that belong to nobody, last freed first reused.
+/// The free pages of the KV cache, last freed first reused.
 class PagePool {
  public:
   explicit PagePool(int32_t pages);
@@ -46,7 +46,7 @@ struct Request {
 
 struct EngineStats {
   int64_t prefill_tokens = 0, decode_tokens = 0, steps = 0, largest_batch = 0, most_pages = 0;
-  double prefill_seconds = 0, decode_seconds = 0;  // a mixed step's time is shared out by rows
+  double prefill_seconds = 0, decode_seconds = 0;  // a mixed step's time is split by rows
 };
 
 struct EngineOptions {
@@ -58,8 +58,8 @@ struct EngineOptions {
 
 class Engine {
  public:
-  /// Prompts are cut at multiples of this, wherever they are in a batch, so that a request's arithmetic never depends
-  /// on others.
+  /// Prompts are cut at multiples of this, whatever the batch, so that a request's arithmetic does not depend on the
+  /// other requests.
   static constexpr int64_t kChunk = 512;
   static int64_t max_rows(int64_t max_batch) { return max_batch + kChunk; }
 

@@ -14,12 +14,12 @@
 
 namespace llm {
 
-/// What a user did or gave wrongly; what() is one line that names the file or the option.
+/// An error of the user; what() is one line that names the file or the option.
 struct UserError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Storage types by their number in the file; only those that dequantize() knows have a name here.
+/// Storage types by their number in the file; only those that dequantize() supports have a name here.
 enum class GgmlType : uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -76,7 +76,8 @@ class Gguf {
   }
 
   bool has_tensor(std::string_view name) const { return tensors_.find(name) != tensors_.end(); }
-  /// UserError when it is missing, has other extents (`dims`, fastest first) or a type that dequantize() does not know.
+  /// UserError when it is missing, has other extents (`dims`, fastest first) or a type that dequantize() does not
+  /// support.
   const GgufTensor& tensor(std::string_view name, std::span<const int64_t> dims) const;
   const GgufTensor& tensor(std::string_view name, std::initializer_list<int64_t> dims) const {
     return tensor(name, std::span<const int64_t>(dims.begin(), dims.size()));

@@ -90,7 +90,7 @@ void define(CLI::App& app, Options& o) {
   app.add_flag("--warmup,!--no-warmup", o.warmup, "load or compile the kernels before the clock starts (on)");
 }
 
-/// One short request through prefill, decode and sampling, so that every kernel is there before the first real one.
+/// One short request through prefill, decode and sampling, so that every kernel is compiled before the first real one.
 double warm_up(Model* model, const EngineOptions& options) {
   Progress progress("kernels");
   progress.update("compiling");

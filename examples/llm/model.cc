@@ -134,7 +134,7 @@ int64_t outputs_of(const Parts& parts) {
   for (const Part& p : parts) n += p.outputs;
   return n;
 }
-/// The format in which all parts are multiplied as they are; empty when they must become bf16.
+/// The format that all parts share and mm_gguf supports; empty when they must be converted to bf16.
 std::string common_format(const Gguf& file, int64_t inputs, const Parts& parts) {
   const GgmlType type = file.tensor(parts.front().name, {inputs, parts.front().outputs}).type;
   for (const Part& p : parts)
@@ -376,7 +376,7 @@ TensorView Model::forward(const Batch& batch) {
   for (const Layer& layer : layers_) {
     if (first)
       flashinfer::rmsnorm({.input = residual, .weight = layer.attention_norm, .eps = shape_.eps, .out = hidden});
-    else  // the residual stream takes the previous layer's output up on the way
+    else  // the same call adds the previous layer's output to the residual stream
       flashinfer::fused_add_rmsnorm(
           {.input = hidden, .residual = residual, .weight = layer.attention_norm, .eps = shape_.eps});
     first = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Llama-type model on this library's operators: weights as the file has them (or bf16), packed once, a paged KV
+// A Llama-type model on this library's operators: weights in the file's format (or bf16), packed once, a paged KV
 // cache, one forward pass over a ragged batch.
 #pragma once
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Batch {
   Part decode, prefill;
   std::vector<int32_t> tokens, positions;  // of every row
   std::vector<int32_t> request_of_row;     // counts through decode and prefill
-  std::vector<int32_t> logit_rows;         // rows whose logits are wanted
+  std::vector<int32_t> logit_rows;         // rows whose logits are needed
   Part all;                                // decode and prefill together, for the append
 
   void clear();
@@ -47,8 +47,8 @@ struct Batch {
            bool decoding, bool wants_logits);
 };
 
-/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty. On a GPU it is plain: bf16
-/// [outputs, inputs].
+/// A linear layer, packed: of blocks in the file's `format`, or of bf16 when that is empty. On a GPU it is
+/// unpacked: bf16 [outputs, inputs].
 struct Weight {
   flashinfer::Tensor data;
   std::string format;
@@ -57,10 +57,10 @@ struct Weight {
 class Model {
  public:
   using Progress = std::function<void(double done)>;
-  /// Packs all weights, Q4_0, Q4_1 and Q8_0 as they are for mm_gguf, others decoded for mm_bf16. `max_rows` bounds a
+  /// Packs all weights, Q4_0, Q4_1 and Q8_0 for mm_gguf, others decoded to bf16 for mm_bf16. `max_rows` bounds a
   /// batch. UserError as Gguf and ModelShape. The rows that mm_gguf multiplies are quantised to 8-bit blocks until
   /// quantize_activations(false). On a GPU all weights are bf16 and every operator runs there; on the emulator all but
-  /// the products, which the CPU makes.
+  /// the products, which run on the CPU.
   Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress,
         flashinfer::Device device = flashinfer::kCpu);
 
@@ -70,7 +70,7 @@ class Model {
   int64_t page_size() const { return page_size_; }
   int64_t kv_bytes() const { return pages_ * page_size_ * shape_.kv_bytes_per_token(); }
   flashinfer::Device device() const { return device_; }
-  /// Runs all rows; returns the wanted rows' logits, f32 [logit_rows, vocabulary] on the model's device, valid until
+  /// Runs all rows; returns those rows' logits, f32 [logit_rows, vocabulary] on the model's device, valid until
   /// the next call.
   flashinfer::TensorView forward(const Batch& batch);
 
@@ -80,7 +80,7 @@ class Model {
     Weight qkv, output, gate_up, down;
     flashinfer::Tensor kv;  // [pages, 2, page_size, kv_heads, head_dim]
   };
-  /// A step's index arrays where the operators want them.
+  /// A step's index arrays on the operators' device.
   struct Indices {
     flashinfer::Tensor positions, request_of_row, pages, page_indptr, last_page_len;
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is going on, on stderr, for anything that takes longer than a second: rewritten in place on a terminal, a line
-// now and then otherwise.
+// Progress on stderr, for whatever takes longer than a second: rewritten in place on a terminal, otherwise a line now
+// and then.
 #pragma once
 #include <unistd.h>
 

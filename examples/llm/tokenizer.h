@@ -14,8 +14,8 @@ namespace llm {
 
 class Tokenizer {
  public:
-  /// UserError: another tokenizer than byte-level BPE, a pre-tokenizer this program has no rules for, merges that name
-  /// no token.
+  /// UserError: another tokenizer than byte-level BPE, a pre-tokenizer that this program does not support, merges that
+  /// name no token.
   explicit Tokenizer(const Gguf& file);
   ~Tokenizer();
 

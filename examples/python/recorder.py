@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flight recorder from Python: a program is recorded, its recording is looked at and replayed, and a forged result is found out.
+"""The flight recorder from Python: record a program, inspect its recording, replay it, and find a forged result.
 
     python examples/python/recorder.py [FOLDER]
 """
@@ -16,7 +16,7 @@ import flashinfer
 from flashinfer.api_logging import replay_from_dump, replay_sequence
 
 
-# ---- the program that is recorded: nothing in it knows of the recorder ----
+# ---- the program that is recorded: nothing in it refers to the recorder ----
 def fp8_bmm():
     """A batched product of fp8 matrices; b is column-major, as weights are kept."""
     a, a_scale = to_fp8(torch.randn(4, 48, 64))
@@ -79,7 +79,7 @@ def replay(folder):
 
 
 def main(folder):
-    # Recording is a matter of the environment. FLASHINFER_LOGLEVEL=3 would log the arguments; 10 also records them.
+    # The environment turns recording on. FLASHINFER_LOGLEVEL=3 would log the arguments; 10 also records them.
     subprocess.run([sys.executable, __file__, "--program"], check=True,
                    env={**os.environ, "FLASHINFER_LOGLEVEL": "10", "FLASHINFER_DUMP_DIR": folder,
                         "FLASHINFER_LOGDEST": os.path.join(folder, "log.txt")})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with rules of one's own: sigmoid attention, and a bias learned for every head and distance. The structs
+// Custom attention variants: sigmoid attention, and a bias learned for every head and distance. The structs
 // below are text; the library compiles its attention kernels with them at the first call and keeps the result on disk.
 #include <flashinfer/flashinfer.h>
 
@@ -9,7 +9,7 @@
 
 using namespace flashinfer;
 
-// Each key has a weight of its own, 1 / (1 + e^-(scale q.k + bias)), instead of a share of 1.
+// The weight of a key is 1 / (1 + e^-(scale q.k + bias)), without a softmax.
 constexpr const char* kSigmoid = R"(
 struct SigmoidAttention : AttentionVariantBase {
   static constexpr bool use_softmax = false;
