@@ -15,15 +15,6 @@ std::string candidates(const op::Op& op) {
   return s;
 }
 
-/// Whether the op writes a tensor. One that does not (a constructor, `plan`) runs on the host, wherever its tensors
-/// lie.
-bool computes(const op::Op& op) {
-  return std::any_of(op.fields.begin(), op.fields.end(), [](const op::Field& f) {
-    return f.role == op::Role::kInOut || f.role == op::Role::kOut || f.role == op::Role::kResult ||
-           f.role == op::Role::kPagedInOut;
-  });
-}
-
 /// A function, or a class with its methods.
 struct Row {
   std::string name, module, doc;
@@ -31,8 +22,8 @@ struct Row {
 
   void add(const op::Op& op) {
     for (const op::Candidate& c : op.candidates) {
-      const std::string back_end = c.name;
-      if (back_end == "reference" || (back_end.starts_with("cuda") && !computes(op))) continue;
+      if (c.backend == op::Backend::kReference) continue;
+      const std::string back_end = op::name(c.backend);
       if (std::find(back_ends.begin(), back_ends.end(), back_end) == back_ends.end()) back_ends.push_back(back_end);
     }
     std::sort(back_ends.begin(), back_ends.end());  // cpu, cuda, cuda_cublaslt
