@@ -4,12 +4,14 @@
 # make bench  the benchmark programs
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too
+# make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
+# make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
 BUILD := build/release
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench asan tsan install wheel clean
+.PHONY: all demo test bench asan tsan isa format format-check lint install wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -38,6 +40,27 @@ asan tsan:
 	@cmake --preset $@ >/dev/null
 	cmake --build build/$@ -j $(JOBS)
 	@tools/test.sh build/$@
+
+isa:
+	@tools/setup.sh test
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli
+	@failed=0; for isa in x86-64-v3 portable; do echo "== $$isa"; \
+	  FLASHINFER_WORKSPACE_BASE=$(abspath $(BUILD))/jit-cache FLASHINFER_CPU_ISA=$$isa FLASHINFER_EXTRA_CFLAGS=-O1 $(BUILD)/bin/flashinfer cases \
+	    >$(BUILD)/cases-$$isa.txt || failed=1; grep -v '^ok ' $(BUILD)/cases-$$isa.txt; done; exit $$failed
+
+format:
+	@tools/setup.sh lint
+	@tools/format.sh
+
+format-check:
+	@tools/setup.sh lint
+	@tools/format.sh --check
+
+lint:
+	@tools/setup.sh lint
+	@cmake --preset release >/dev/null
+	@tools/lint.sh $(FILES)
 
 install: all
 	cmake --build $(BUILD) --target aot

@@ -11,11 +11,22 @@ find_program(PYTHON3 python3)
 
 # One entry per program: a process per case would cost more than most cases. GTEST_OUTPUT lets tools/test.sh count cases.
 set(fi_test_environment
-    FLASHINFER_WORKSPACE_BASE=${PROJECT_BINARY_DIR}/jit-cache
+    FLASHINFER_WORKSPACE_BASE=${FLASHINFER_TEST_JIT_CACHE}
     FLASHINFER_BUILD_DIR=${PROJECT_BINARY_DIR}
     ASAN_OPTIONS=detect_stack_use_after_return=0:allocator_may_return_null=1
     UBSAN_OPTIONS=print_stacktrace=1
     "TSAN_OPTIONS=halt_on_error=1 die_after_fork=0")
+
+# ctest starts what costs most first, so that no long program runs alone at the end. Seconds, roughly, with an empty JIT cache.
+set(fi_cost_cases 400)
+set(fi_cost_ops 400)
+set(fi_cost_device 300)
+set(fi_cost_llm 100)
+function(fi_set_cost test name)
+  if(fi_cost_${name})
+    set_tests_properties(${test} PROPERTIES COST ${fi_cost_${name}})
+  endif()
+endfunction()
 
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
 foreach(dir IN LISTS test_dirs)
@@ -35,6 +46,7 @@ foreach(dir IN LISTS test_dirs)
     add_test(NAME ${name} COMMAND ${name}_tests WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800
       ENVIRONMENT "${fi_test_environment};GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/test-results/${name}.json")
+    fi_set_cost(${name} ${name})
   endif()
   if(FLASHINFER_SANITIZE AND name STREQUAL "install")
     continue()  # a consumer without the sanitizer cannot load the library

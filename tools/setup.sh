@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tools/setup.sh build|demo|wheel|test|ci: installs what is missing for that, and nothing else. Distribution packages with apt when it
+# tools/setup.sh build|demo|wheel|test|ci|lint: installs what is missing for that, and nothing else. Distribution packages with apt when it
 # is run as root or sudo needs no password (else it prints the command and stops), Python packages into .venv. Fast when all is there.
 set -eu
 cd "$(dirname "$0")/.."
 mode=${1:-build}
 
-packages="g++ cmake ninja-build pkg-config nlohmann-json3-dev libcli11-dev libxxhash-dev libdeflate-dev libpcre2-dev"
+# ccache from the first command on: installed later it would change each compile line, and all objects would be built again.
+packages="g++ cmake ninja-build ccache pkg-config nlohmann-json3-dev libcli11-dev libxxhash-dev libdeflate-dev libpcre2-dev"
 python_packages=""
+oracle=""
+format="clang-format==19.1.7"
 case $mode in
   build) ;;
   demo) packages="$packages python3 python3-venv" ;;
@@ -16,13 +19,18 @@ case $mode in
     python_packages="apache-tvm-ffi click scikit-build-core"
     ;;
   test | ci)
-    packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev ccache"
+    packages="$packages git python3 python3-venv python3-dev libgtest-dev libbenchmark-dev"
     python_packages="torch==2.13.0 numpy safetensors apache-tvm-ffi nvidia-cuda-nvrtc
-                     nvidia-ml-py einops tqdm tabulate requests click packaging pytest scikit-build-core"
+                     nvidia-ml-py einops tqdm tabulate requests click packaging pytest scikit-build-core $format"
+    oracle="flashinfer-python==0.7.2.post1"
     [ "$mode" = ci ] && packages="$packages clang-19 libclang-rt-19-dev"
     ;;
+  lint)
+    packages="$packages git python3 python3-venv clang-tidy-19 libgtest-dev"
+    python_packages="$format"
+    ;;
   *)
-    echo "usage: tools/setup.sh build|demo|wheel|test|ci" >&2
+    echo "usage: tools/setup.sh build|demo|wheel|test|ci|lint" >&2
     exit 2
     ;;
 esac
@@ -68,8 +76,6 @@ if ! [ -x .venv/bin/python ]; then
   python3 -m venv .venv
 fi
 [ -n "$python_packages" ] || exit 0
-oracle="flashinfer-python==0.7.2.post1"
-[ "$mode" = wheel ] && oracle=""
 stamp=.venv/.installed-$(printf '%s' "$python_packages $oracle" | cksum | cut -d' ' -f1)
 if ! [ -e "$stamp" ]; then
   echo "setup: installing Python packages into .venv${oracle:+ (PyTorch and the compatibility oracle: some minutes the first time)}"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every instruction set that the kernels are written for: rows of the case tables again, compiled for AVX-512 without
-// BF16, AVX2 and plain vectors (the tables themselves run on what the machine has). Rows are chosen to share few
-// kernels: five of attention, one of each other family.
+// BF16, AVX2 and plain vectors (the tables themselves run on what the machine has, and as test cases.x86-64-v3). Rows
+// are chosen to share few kernels: five of attention, one of each other family.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -9,9 +9,7 @@ foreach(fake fake_libcuda fake_cublaslt fake_nvrtc)
 endforeach()
 set_property(TARGET cuda_tests PROPERTY SOURCES ${test_sources})
 target_sources(fake_libcuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/fake_streams.cc ${CMAKE_CURRENT_LIST_DIR}/fake_launch.cc)
-foreach(part gguf dequantize model sampler)  # of the demo
-  target_sources(cuda_tests PRIVATE ${PROJECT_SOURCE_DIR}/examples/llm/${part}.cc)
-endforeach()
+target_link_libraries(cuda_tests PRIVATE example_llm_parts $<TARGET_NAME_IF_EXISTS:fi::pcre2>)
 add_dependencies(cuda_tests fake_libcuda fake_cublaslt fake_nvrtc)
 target_compile_definitions(cuda_tests PRIVATE FI_TEST_FAKE_LIBCUDA="$<TARGET_FILE:fake_libcuda>"
                                               FI_TEST_FAKE_CUBLASLT="$<TARGET_FILE:fake_cublaslt>"

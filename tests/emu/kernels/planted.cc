@@ -311,13 +311,14 @@ using namespace flashinfer;
   FI_CUDA_ENTRY_NAMED(bug_##name, PlantedParams, cu::name<true>) \
   FI_CUDA_ENTRY_NAMED(right_##name, PlantedParams, cu::name<false>)
 PAIR(missing_sync)
-PAIR(missing_sync_warp) PAIR(shuffle_as_barrier) PAIR(missing_second_sync) PAIR(missing_async_wait)
-    PAIR(wrong_pending_count) PAIR(wait_without_sync) PAIR(never_waited) PAIR(store_into_flight) PAIR(one_too_far) PAIR(
-        before_the_start) PAIR(past_shared) PAIR(write_parameter) PAIR(skipped_barrier) PAIR(diverged_barrier)
-        PAIR(deadlock) PAIR(barrier_counts) PAIR(uninitialised) PAIR(misaligned) PAIR(misaligned_async) PAIR(
-            shuffle_after_exit) PAIR(shuffle_in_a_branch) PAIR(mask_without_self) PAIR(blocks_race) PAIR(global_race)
-            PAIR(count_without_atomic) PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier) PAIR(grid_barrier_alone)
-                PAIR(read_too_early) FI_CUDA_ENTRY_NAMED(product, PlantedParams, cu::product<cu::Wrong::kNothing>)
+PAIR(missing_sync_warp)
+PAIR(shuffle_as_barrier) PAIR(missing_second_sync) PAIR(missing_async_wait) PAIR(wrong_pending_count)
+    PAIR(wait_without_sync) PAIR(never_waited) PAIR(store_into_flight) PAIR(one_too_far) PAIR(before_the_start) PAIR(
+        past_shared) PAIR(write_parameter) PAIR(skipped_barrier) PAIR(diverged_barrier) PAIR(deadlock)
+        PAIR(barrier_counts) PAIR(uninitialised) PAIR(misaligned) PAIR(misaligned_async) PAIR(shuffle_after_exit) PAIR(
+            shuffle_in_a_branch) PAIR(mask_without_self) PAIR(blocks_race) PAIR(global_race) PAIR(count_without_atomic)
+            PAIR(last_block) PAIR(cluster_race) PAIR(grid_barrier) PAIR(grid_barrier_alone) PAIR(read_too_early)
+                FI_CUDA_ENTRY_NAMED(product, PlantedParams, cu::product<cu::Wrong::kNothing>)
                     FI_CUDA_ENTRY_NAMED(product_swizzle, PlantedParams, cu::product<cu::Wrong::kSwizzle>)
                         FI_CUDA_ENTRY_NAMED(product_transposed, PlantedParams, cu::product<cu::Wrong::kTransposed>)
                             FI_CUDA_ENTRY_NAMED(product_lane, PlantedParams, cu::product<cu::Wrong::kLane>)
