@@ -47,7 +47,7 @@ constinit const op::Op kOnBoth = define("on_both", kBoth);
 constexpr op::Candidate kHostOnly[] = {op::cpu<launch_on_cpu>()};
 constinit const op::Op kOnHost = define("on_host", kHostOnly);
 
-class Select : public testing::Test {
+class Candidates : public testing::Test {
  protected:
   const Tensor host = Tensor::zeros({3}, DType::kF32), gpu = to_device(host, kEmu);
 };
@@ -61,7 +61,7 @@ std::string error_of(const op::Op& op, const Pair& a) {
   return "no error";
 }
 
-TEST_F(Select, CandidatesOfAnotherPlaceArePassedOver) {
+TEST_F(Candidates, CandidatesOfAnotherPlaceArePassedOver) {
   op::call(kOnBoth, Pair{.x = gpu, .y = gpu});
   EXPECT_EQ(g_seen.who, "cuda");
   EXPECT_EQ(g_seen.device, kEmu);
@@ -74,7 +74,7 @@ TEST_F(Select, CandidatesOfAnotherPlaceArePassedOver) {
   EXPECT_EQ(s.rejections[0].why, "it never does");
 }
 
-TEST_F(Select, TensorsOfOneCallAreInOnePlace) {
+TEST_F(Candidates, TensorsOfOneCallAreInOnePlace) {
   EXPECT_EQ(
       error_of(kOnBoth, {.x = gpu, .y = host}),
       "NotImplementedError: on_both: no implementation supports this call; cuda: y is in host memory, but this "
@@ -92,7 +92,7 @@ TEST_F(Select, TensorsOfOneCallAreInOnePlace) {
   EXPECT_EQ(at.elsewhere, nullptr);
 }
 
-TEST_F(Select, AForcedCandidateIsTheOnlyOne) {
+TEST_F(Candidates, AForcedCandidateIsTheOnlyOne) {
   const op::ForceCandidate force("cpu");
   EXPECT_EQ(
       error_of(kOnBoth, {.x = host, .y = host}),
@@ -100,7 +100,7 @@ TEST_F(Select, AForcedCandidateIsTheOnlyOne) {
       "never does; reference: only 'cpu' is requested");
 }
 
-TEST_F(Select, HostCodeReadsCopiesOfArraysElsewhereButKeepsScratch) {
+TEST_F(Candidates, HostCodeReadsCopiesOfArraysElsewhereButKeepsScratch) {
   static constexpr op::Candidate candidates[] = {op::host_arrays<launch_on_host>()};
   static constinit const op::Op plan = define("plan", candidates);
   const Tensor x = Tensor::zeros({3}, DType::kF32);
@@ -143,7 +143,7 @@ void launch_outer(const Pair& a) { op::call(kInnerOp, a); }
 constexpr op::Candidate kOuter[] = {op::cpu<launch_outer>()};
 constinit const op::Op kOuterOp = define("outer", kOuter);
 
-TEST_F(Select, AnErrorCarriesTheNameOfTheInnermostOpOnce) {
+TEST_F(Candidates, AnErrorCarriesTheNameOfTheInnermostOpOnce) {
   try {
     op::call(kOuterOp, Pair{.x = host, .y = host});
     FAIL();
