@@ -38,11 +38,6 @@ void set_outer(ActParams& p, const TensorView& in, const TensorView& out) {
   }
 }
 
-template <Activation K>
-op::Refusal refuse_cpu(const ActAndMul& a);
-template <Activation K>
-op::Refusal refuse_cuda(const ActAndMul& a);
-
 ActParams params_of(const ActAndMul& a) {
   const TensorView& out = *a.out;
   ActParams p{};
@@ -56,18 +51,16 @@ ActParams params_of(const ActAndMul& a) {
 }
 
 template <Activation K>
-void launch_cpu(const ActAndMul& a) {
+op::Prepared prepare_cpu(const ActAndMul& a) {
   const ActParams p = params_of(a);
-  ops::run_rows(jit::cpu_kernel<kActAndMul>(config_of<K>(a)).fn, p, p.rows, p.rows_per_task);
+  return ops::prepare_rows<kActAndMul>(config_of<K>(a), p, p.rows, p.rows_per_task);
 }
-
 template <Activation K>
-void launch_cuda(const ActAndMul& a) {
+op::Prepared prepare_cuda(const ActAndMul& a, const op::Call& call) {
   const ActParams p = params_of(a);
   const auto c = cuda::act_config(config_of<K>(a), p);
-  ops::launch_cuda<kActAndMulCuda>(c, p, a.input.device(), cuda::act_launch(c, p, ops::wants_pdl(a.enable_pdl)));
+  return ops::prepare_cuda<kActAndMulCuda>(c, p, call.device, cuda::act_launch(c, p, ops::wants_pdl(a.enable_pdl)));
 }
-
 template <double (*Act)(double)>
 void launch_reference(const ActAndMul& a) {
   ref::act_and_mul(a.input, *a.out, Act);
@@ -83,39 +76,21 @@ constexpr op::Field fields[] = {
     op::out<&ActAndMul::out>("out", "... d", op::same_as("input")),
     op::attr<&ActAndMul::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate silu_candidates[] = {
-    op::candidate<refuse_cuda<Activation::kSilu>, launch_cuda<Activation::kSilu>>("cuda"),
-    op::candidate<refuse_cpu<Activation::kSilu>, launch_cpu<Activation::kSilu>>("cpu"),
-    op::reference<launch_reference<ref::silu>>()};
-constexpr op::Candidate gelu_candidates[] = {
-    op::candidate<refuse_cuda<Activation::kGelu>, launch_cuda<Activation::kGelu>>("cuda"),
-    op::candidate<refuse_cpu<Activation::kGelu>, launch_cpu<Activation::kGelu>>("cpu"),
-    op::reference<launch_reference<ref::gelu>>()};
-constexpr op::Candidate gelu_tanh_candidates[] = {
-    op::candidate<refuse_cuda<Activation::kGeluTanh>, launch_cuda<Activation::kGeluTanh>>("cuda"),
-    op::candidate<refuse_cpu<Activation::kGeluTanh>, launch_cpu<Activation::kGeluTanh>>("cpu"),
-    op::reference<launch_reference<ref::gelu_tanh>>()};
+template <Activation K, double (*Act)(double)>
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<K>>(), op::cpu<prepare_cpu<K>>(),
+                                        op::reference<launch_reference<Act>>()};
 
 constinit const op::Op silu_op = op::define<ActAndMul, nullptr, cost>(
     "silu_and_mul", "flashinfer.activation", "silu(input[..., :d]) * input[..., d:], silu(x) = x / (1 + exp(-x)).",
-    fields, silu_candidates, ops::activation::silu_cases);
+    fields, candidates<Activation::kSilu, ref::silu>, ops::activation::silu_cases);
 constinit const op::Op gelu_op = op::define<ActAndMul, nullptr, cost>(
     "gelu_and_mul", "flashinfer.activation",
-    "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + erf(x / sqrt(2))).", fields, gelu_candidates,
-    ops::activation::gelu_cases);
+    "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + erf(x / sqrt(2))).", fields,
+    candidates<Activation::kGelu, ref::gelu>, ops::activation::gelu_cases);
 constinit const op::Op gelu_tanh_op = op::define<ActAndMul, nullptr, cost>(
     "gelu_tanh_and_mul", "flashinfer.activation",
     "gelu(input[..., :d]) * input[..., d:], gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))).", fields,
-    gelu_tanh_candidates, ops::activation::gelu_tanh_cases);
-
-template <Activation K>
-op::Refusal refuse_cuda(const ActAndMul& a) {  // the three have one table
-  return ops::refuse_cuda<kActAndMulCuda>(silu_op, &a, [&] { return cuda::act_config(config_of<K>(a), params_of(a)); });
-}
-template <Activation K>
-op::Refusal refuse_cpu(const ActAndMul& a) {
-  return jit::cpu_kernel<kActAndMul>(config_of<K>(a)).refusal;
-}
+    candidates<Activation::kGeluTanh, ref::gelu_tanh>, ops::activation::gelu_tanh_cases);
 
 constexpr const op::Op* kOps[] = {&silu_op, &gelu_op, &gelu_tanh_op};
 }  // namespace

@@ -11,14 +11,26 @@ namespace flashinfer::ops {
 /// The launch of a call with nothing to do.
 inline constexpr cuda::Launch kNoBlocks{.grid = {0, 0, 0}};
 
-/// A launch of the kernel K for `config`; a grid without blocks is nothing to do.
-template <const jit::Kernel& K, class Config, class Params>
-op::Prepared prepare_cuda(const Config& config, const Params& params, Device device, const cuda::Launch& launch) {
+/// A grid without blocks is nothing to do.
+template <class Params>
+void launch_unless_empty(const jit::CudaLoaded& kernel, const Params& params, const cuda::Launch& launch) {
+  if (launch.grid[0] != 0 && launch.grid[1] != 0 && launch.grid[2] != 0) jit::launch(kernel, params, launch);
+}
+
+/// launch(kernel), with the kernel K for `config`, when there is one: for launches that need more than Params (scratch,
+/// a generator's numbers, several kernels).
+template <const jit::Kernel& K, class Config, class F>
+op::Prepared with_cuda_kernel(const Config& config, Device device, F launch) {
   const jit::CudaLoaded& kernel = jit::cuda_kernel<K>(config, device);
   if (!kernel.refusal.empty()) return op::Unsupported{kernel.refusal};
-  return [&kernel, params, launch] {
-    if (launch.grid[0] != 0 && launch.grid[1] != 0 && launch.grid[2] != 0) jit::launch(kernel, params, launch);
-  };
+  return [&kernel, launch = std::move(launch)] { launch(kernel); };
+}
+
+/// A launch of the kernel K for `config`.
+template <const jit::Kernel& K, class Config, class Params>
+op::Prepared prepare_cuda(const Config& config, const Params& params, Device device, const cuda::Launch& launch) {
+  return with_cuda_kernel<K>(
+      config, device, [params, launch](const jit::CudaLoaded& kernel) { launch_unless_empty(kernel, params, launch); });
 }
 
 // ---- the older form, of families that are not converted yet ----

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
@@ -41,6 +42,15 @@ void run_rows(jit::CpuFn fn, const Params& params, int64_t rows, int64_t per_tas
   const int64_t tasks = (rows + per_task - 1) / per_task;
   if (tasks == 1) return fn(&params, 0);
   if (tasks > 1) parallel_for(tasks, [&](int64_t task) { fn(&params, task); });
+}
+
+/// launch(fn), with the CPU kernel K for `config`, when there is one: for launches that need more than Params (scratch,
+/// several passes).
+template <const jit::Kernel& K, class Config, class F>
+op::Prepared with_kernel(const Config& config, F launch) {
+  const jit::Loaded& kernel = jit::cpu_kernel<K>(config);
+  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  return [fn = kernel.fn, launch = std::move(launch)]() mutable { launch(fn); };
 }
 
 /// A launch of the CPU kernel K for `config` over all tasks of `per_task` rows.

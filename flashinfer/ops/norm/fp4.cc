@@ -127,13 +127,13 @@ NormFp4Config config_of(const B& a) {
 NormQuantConfig plain_config(const Silu& a) {
   return {a.input.dtype(), a.weight.dtype(), a.out ? a.out->dtype() : a.input.dtype(), 0, 1};
 }
-void run_fp4(const NormFp4Config& config, NormQuantParams q, bool tiles) {
+op::Prepared prepare_fp4(const NormFp4Config& config, NormQuantParams q, bool tiles) {
   q.layout = tiles ? SfLayout::k128x4 : SfLayout::kLinear;
   q.padded_rows = sf_padded_rows(q.layout, q.norm.rows);
-  ops::run_rows(jit::cpu_kernel<kFp4>(config).fn, q, q.padded_rows, q.norm.rows_per_task);
+  return ops::prepare_rows<kFp4>(config, q, q.padded_rows, q.norm.rows_per_task);
 }
 template <class B>
-void launch_fp4(const B& a) {
+op::Prepared prepare(const B& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, *a.y_fp4, a.eps, std::is_same_v<B, Add> ? 3 : 1)};
   q.norm.weight = a.weight.data();
   q.scale = a.global_scale ? a.global_scale->template data_as<float>()[0] : 1.0f;
@@ -147,16 +147,15 @@ void launch_fp4(const B& a) {
     }
     if (a.output_both_sf_layouts) q.linear_scales = a.block_scale_unswizzled->template data_as<uint8_t>();
   }
-  run_fp4(config_of(a), q, swizzled(a));
+  return prepare_fp4(config_of(a), q, swizzled(a));
 }
-void launch_silu(const Silu& a) {
+op::Prepared prepare_silu(const Silu& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, *a.out, a.eps, 2)};
   q.norm.weight = a.weight.data();
   q.scale = 1;
-  if (!is_fp4(a))
-    return ops::run_rows(jit::cpu_kernel<kSilu>(plain_config(a)).fn, q, q.norm.rows, q.norm.rows_per_task);
+  if (!is_fp4(a)) return ops::prepare_rows<kSilu>(plain_config(a), q, q.norm.rows, q.norm.rows_per_task);
   q.scales = a.block_scale->data_as<uint8_t>();
-  run_fp4(config_of(a), q, false);
+  return prepare_fp4(config_of(a), q, false);
 }
 
 // ---- references ----
@@ -237,13 +236,6 @@ op::Cost cost_silu(const Silu& a) {
   return {.bytes =
               static_cast<double>(a.input.nbytes()) + static_cast<double>(a.out ? a.out->nbytes() : a.input.nbytes())};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  if constexpr (std::is_same_v<B, Silu>)
-    if (!is_fp4(a)) return jit::cpu_kernel<kSilu>(plain_config(a)).refusal;
-  return jit::cpu_kernel<kFp4>(config_of(a)).refusal;
-}
-
 // ---- tables ----
 inline constexpr DTypeSet kHalves = DTypeSet(DType::kF16) | DType::kBF16;
 inline constexpr DTypeSet kCodes = DTypeSet(DType::kF4E2M1x2) | DType::kU8;
@@ -293,13 +285,9 @@ constexpr op::Field silu_fields[] = {
     op::out<&Silu::block_scale>("block_scale", nullptr, DType::kF8E4M3, op::contiguous, op::shape<silu_scales>,
                                 op::when<is_fp4>),
 };
-constexpr op::Candidate rms_candidates[] = {op::candidate<refuse<family::rmsnorm_fp4_op, Rms>, launch_fp4<Rms>>("cpu"),
-                                            op::reference<reference_fp4<Rms>>()};
-constexpr op::Candidate add_candidates[] = {
-    op::candidate<refuse<family::add_rmsnorm_fp4_op, Add>, launch_fp4<Add>>("cpu"),
-    op::reference<reference_fp4<Add>>()};
-constexpr op::Candidate silu_candidates[] = {op::candidate<refuse<family::rmsnorm_silu_op, Silu>, launch_silu>("cpu"),
-                                             op::reference<reference_silu>()};
+constexpr op::Candidate rms_candidates[] = {op::cpu<prepare<Rms>>(), op::reference<reference_fp4<Rms>>()};
+constexpr op::Candidate add_candidates[] = {op::cpu<prepare<Add>>(), op::reference<reference_fp4<Add>>()};
+constexpr op::Candidate silu_candidates[] = {op::cpu<prepare_silu>(), op::reference<reference_silu>()};
 constexpr const char* kModule = "flashinfer.norm";
 }  // namespace
 

@@ -67,9 +67,9 @@ GatedNormConfig config_of(const B& a) {
   return {a.branch.dtype(), 1};
 }
 template <class B>
-void launch(const B& a) {
+op::Prepared prepare(const B& a) {
   const GatedNormParams p = params_of(a);
-  ops::run_rows(jit::cpu_kernel<kGated>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+  return ops::prepare_rows<kGated>(config_of(a), p, p.rows, p.rows_per_task);
 }
 
 // ---- checks ----
@@ -77,8 +77,8 @@ void check_eps(const char* name, double eps) {
   FI_CHECK(eps >= 0, ValueError, name, " is ", eps, ", but must be at least 0");
 }
 void validate_sigmoid(const Sigmoid& a) {
-  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "rmsnorm_sigmoid_gate: input is ",
-           to_string(a.input), ", but must be [rows, d] or [rows, heads, d]");
+  FI_CHECK(a.input.rank() == 2 || a.input.rank() == 3, ValueError, "input is ", to_string(a.input),
+           ", but must be [rows, d] or [rows, heads, d]");
   check_eps("eps", a.eps);
 }
 void validate_residual(const Residual& a) { check_eps("eps", a.eps); }
@@ -151,11 +151,6 @@ op::Cost cost(const B& a) {
   return {.bytes = ffn * static_cast<double>(a.branch.nbytes()) + 2.0 * static_cast<double>(a.residual.nbytes()),
           .flops = 8.0 * static_cast<double>(a.branch.numel())};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<kGated>(config_of(a)).refusal;
-}
-
 // ---- tables ----
 constexpr const char *kAlpha = "factor of the residual, one a column",
                      *kBeta = "factor of the normalised branch, one a column";
@@ -191,14 +186,9 @@ constexpr op::Field next_fields[] = {
     op::attr<&Next::post_gain_center>("post_gain_center"),
     op::attr<&Next::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate sigmoid_candidates[] = {
-    op::candidate<refuse<family::sigmoid_gate_op, Sigmoid>, launch<Sigmoid>>("cpu"),
-    op::reference<reference_sigmoid>()};
-constexpr op::Candidate residual_candidates[] = {
-    op::candidate<refuse<family::gated_residual_op, Residual>, launch<Residual>>("cpu"),
-    op::reference<reference_residual>()};
-constexpr op::Candidate next_candidates[] = {op::candidate<refuse<family::gated_next_op, Next>, launch<Next>>("cpu"),
-                                             op::reference<reference_next>()};
+constexpr op::Candidate sigmoid_candidates[] = {op::cpu<prepare<Sigmoid>>(), op::reference<reference_sigmoid>()};
+constexpr op::Candidate residual_candidates[] = {op::cpu<prepare<Residual>>(), op::reference<reference_residual>()};
+constexpr op::Candidate next_candidates[] = {op::cpu<prepare<Next>>(), op::reference<reference_next>()};
 
 constexpr op::Case kSigmoid[] = {
     {"heads", "input=bf16:5x3x64^pad5 gate=bf16:5x3x64 eps=1e-5", "cpu", op::kAot},

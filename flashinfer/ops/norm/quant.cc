@@ -88,11 +88,11 @@ NormQuantConfig config_of(const Layer& a) { return {a.input.dtype(), DType::kF32
 NormQuantConfig config_of(const Blocks& a) { return {a.input.dtype(), a.weight.dtype(), DType::kF8E4M3, 1, 0}; }
 
 template <const jit::Kernel& K, class B>
-void run(const B& a, NormQuantParams q) {
-  ops::run_rows(jit::cpu_kernel<K>(config_of(a)).fn, q, q.norm.rows, q.norm.rows_per_task);
+op::Prepared prepare(const B& a, const NormQuantParams& q) {
+  return ops::prepare_rows<K>(config_of(a), q, q.norm.rows, q.norm.rows_per_task);
 }
 template <class B>
-void launch_rms(const B& a) {
+op::Prepared prepare_rms(const B& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, a.out, a.eps, 2)};
   q.norm.weight = a.weight.data();
   if constexpr (std::is_same_v<B, Add>) {
@@ -100,16 +100,16 @@ void launch_rms(const B& a) {
     ops::norm::row_strides(a.residual, q.norm.residual_stride);
   }
   q.scale = scale_of(a.scale);
-  run<kRms>(a, q);
+  return prepare<kRms>(a, q);
 }
-void launch_layer(const Layer& a) {
+op::Prepared prepare_layer(const Layer& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, a.out, a.eps, 2)};
   q.norm.weight = a.gemma.data();
   q.norm.beta = a.beta.data();
   q.scale = scale_of(a.scale);
-  run<kLayer>(a, q);
+  return prepare<kLayer>(a, q);
 }
-void launch_blocks(const Blocks& a) {
+op::Prepared prepare_blocks(const Blocks& a) {
   NormQuantParams q{.norm = ops::norm::params_of(a.input, a.out, a.eps, 4)};
   q.norm.weight = a.weight.data();
   q.norm.residual = a.residual.data();
@@ -118,7 +118,7 @@ void launch_blocks(const Blocks& a) {
   q.block_scale_stride = a.block_scale.stride(0);
   q.normed = a.normed_out.data();
   ops::norm::row_strides(a.normed_out, q.normed_stride);
-  run<kBlocks>(a, q);
+  return prepare<kBlocks>(a, q);
 }
 
 // ---- references ----
@@ -175,11 +175,6 @@ op::Cost cost(const B& a) {
   const double streams = std::is_same_v<B, Add> ? 3 : std::is_same_v<B, Blocks> ? 4 : 1;
   return {.bytes = n * (streams * item + 1), .flops = 5 * n};
 }
-template <const op::Op& O, const jit::Kernel& K, class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<K>(config_of(a)).refusal;
-}
-
 // ---- tables ----
 constexpr op::Field rms_fields[] = {
     op::out<&Rms::out>("out", "n d", op::fp8, op::required, op::not_returned),
@@ -216,17 +211,10 @@ constexpr op::Field block_fields[] = {
     op::attr<&Blocks::eps>("eps"),
     op::attr<&Blocks::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate rms_candidates[] = {
-    op::candidate<refuse<family::rmsnorm_quant_op, kRms, Rms>, launch_rms<Rms>>("cpu"), op::reference<reference_rms>()};
-constexpr op::Candidate add_candidates[] = {
-    op::candidate<refuse<family::fused_add_quant_op, kRms, Add>, launch_rms<Add>>("cpu"),
-    op::reference<reference_add>()};
-constexpr op::Candidate layer_candidates[] = {
-    op::candidate<refuse<family::layernorm_quant_op, kLayer, Layer>, launch_layer>("cpu"),
-    op::reference<reference_layer>()};
-constexpr op::Candidate block_candidates[] = {
-    op::candidate<refuse<family::fp8_block_op, kBlocks, Blocks>, launch_blocks>("cpu"),
-    op::reference<reference_blocks>()};
+constexpr op::Candidate rms_candidates[] = {op::cpu<prepare_rms<Rms>>(), op::reference<reference_rms>()};
+constexpr op::Candidate add_candidates[] = {op::cpu<prepare_rms<Add>>(), op::reference<reference_add>()};
+constexpr op::Candidate layer_candidates[] = {op::cpu<prepare_layer>(), op::reference<reference_layer>()};
+constexpr op::Candidate block_candidates[] = {op::cpu<prepare_blocks>(), op::reference<reference_blocks>()};
 constexpr const char* kModule = "flashinfer.norm";
 }  // namespace
 

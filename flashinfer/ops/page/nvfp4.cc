@@ -42,10 +42,14 @@ Nvfp4Tensor tensor_of(const TensorView& x, const ops::KvPlane& data, const ops::
           static_cast<float>(global),
           0};
 }
-void launch(const TensorView& x, Nvfp4Params& p, const std::vector<int64_t>& slots) {
-  p.slot = slots.data();
-  p.tokens = static_cast<int64_t>(slots.size());
-  ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{x.dtype()}).fn, p);
+/// p.tensor[..] say what is written; `slots` says where.
+op::Prepared prepare(const TensorView& x, const Nvfp4Params& params, std::vector<int64_t> slots) {
+  return ops::with_kernel<ops::kNvfp4Quantize>(Nvfp4Config{x.dtype()},
+                                               [p = params, slots = std::move(slots)](jit::CpuFn fn) mutable {
+                                                 p.slot = slots.data();
+                                                 p.tokens = static_cast<int64_t>(slots.size());
+                                                 ops::run_nvfp4(fn, p);
+                                               });
 }
 
 void validate_append(const Nvfp4AppendPagedKvCache& a) {
@@ -55,12 +59,12 @@ void validate_append(const Nvfp4AppendPagedKvCache& a) {
   ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
   ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages, p.data.k.page_size);
 }
-void launch_append(const Nvfp4AppendPagedKvCache& a) {
+op::Prepared prepare_append(const Nvfp4AppendPagedKvCache& a) {
   const Planes c = planes_of(a);
   Nvfp4Params p{};
   p.tensor[0] = tensor_of(a.append_key, c.data.k, c.scale.k, a.k_scale);
   p.tensor[1] = tensor_of(a.append_value, c.data.v, c.scale.v, a.v_scale);
-  launch(
+  return prepare(
       a.append_key, p,
       ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.data.k.pages, c.data.k.page_size));
 }
@@ -77,7 +81,7 @@ void validate_slots(const Nvfp4AppendWithSlotMapping& a) {
   const int64_t n = a.slot_mapping.size(0), rows = a.append_key.size(0);
   FI_CHECK(rows >= n, ValueError, "append_key.shape[0] is ", rows, ", but slot_mapping has ", n, " tokens");
 }
-void launch_slots(const Nvfp4AppendWithSlotMapping& a) {
+op::Prepared prepare_slots(const Nvfp4AppendWithSlotMapping& a) {
   const Planes c = planes_of(a);
   const int64_t pool = c.data.k.pages * c.data.k.page_size;
   std::vector<int64_t> slots(static_cast<size_t>(a.slot_mapping.size(0)));
@@ -88,7 +92,7 @@ void launch_slots(const Nvfp4AppendWithSlotMapping& a) {
   Nvfp4Params p{};
   p.tensor[0] = tensor_of(a.append_key, c.data.k, c.scale.k, scale_of(a.k_scale));
   p.tensor[1] = tensor_of(a.append_value, c.data.v, c.scale.v, scale_of(a.v_scale));
-  launch(a.append_key, p, slots);
+  return prepare(a.append_key, p, std::move(slots));
 }
 
 void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
@@ -100,7 +104,7 @@ void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
   ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size);
 }
-void launch_mla(const Nvfp4AppendPagedMlaKvCache& a) {
+op::Prepared prepare_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true),
                      scale = ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true);
   Nvfp4Params p{};
@@ -109,8 +113,9 @@ void launch_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   p.fp8_to = ops::token_rows(ops::kv_plane(a.kpe_cache.unsqueeze(2), true));
   p.fp8_dim = a.append_kpe.size(1);
   p.fp8_factor = 1.0f / static_cast<float>(a.kpe_scale);
-  launch(a.append_ckv, p,
-         ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
+  return prepare(
+      a.append_ckv, p,
+      ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
 }
 
 #define FI_PAGE_TABLE(B)                                                      \
@@ -157,15 +162,6 @@ constexpr op::Field mla_fields[] = {op::in<&Mla::append_ckv>("append_ckv", "nnz 
 #undef FI_TOKENS
 #undef FI_CACHES
 
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  DType t;
-  if constexpr (requires { a.append_key; })
-    t = a.append_key.dtype();
-  else
-    t = a.append_ckv.dtype();
-  return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{t}).refusal;
-}
 template <class B>
 op::Cost cost(const B& a) {
   double n = 0;
@@ -175,14 +171,9 @@ op::Cost cost(const B& a) {
     n = static_cast<double>(a.append_ckv.numel() + a.append_kpe.numel());
   return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
 }
-constexpr op::Candidate append_candidates[] = {
-    op::candidate<refuse<ops::page::nvfp4_append_op, Paged>, launch_append>("cpu"), op::reference<ref::nvfp4_append>()};
-constexpr op::Candidate slots_candidates[] = {
-    op::candidate<refuse<ops::page::nvfp4_append_slots_op, Slots>, launch_slots>("cpu"),
-    op::reference<ref::nvfp4_append_slots>()};
-constexpr op::Candidate mla_candidates[] = {
-    op::candidate<refuse<ops::page::nvfp4_append_mla_op, Mla>, launch_mla>("cpu"),
-    op::reference<ref::nvfp4_append_mla>()};
+constexpr op::Candidate append_candidates[] = {op::cpu<prepare_append>(), op::reference<ref::nvfp4_append>()};
+constexpr op::Candidate slots_candidates[] = {op::cpu<prepare_slots>(), op::reference<ref::nvfp4_append_slots>()};
+constexpr op::Candidate mla_candidates[] = {op::cpu<prepare_mla>(), op::reference<ref::nvfp4_append_mla>()};
 constexpr const char* kModule = "flashinfer.page";
 }  // namespace
 

@@ -96,10 +96,10 @@ AppendParams append_params(const AppendPagedKvCache& a) {
 AppendCudaConfig append_config(const AppendPagedKvCache& a, const AppendParams& p) {
   return cuda::append_config(static_cast<int>(a.append_key.item_size()), p);
 }
-void launch_append_cuda(const AppendPagedKvCache& a) {
+op::Prepared prepare_append_cuda(const AppendPagedKvCache& a, const op::Call& call) {
   const AppendParams p = append_params(a);
   const AppendCudaConfig c = append_config(a, p);
-  ops::launch_cuda<kAppendCuda>(c, p, a.append_key.device(), cuda::append_launch(c, p, true));
+  return ops::prepare_cuda<kAppendCuda>(c, p, call.device, cuda::append_launch(c, p, true));
 }
 
 op::Cost cost_append(const AppendPagedKvCache& a) {
@@ -179,9 +179,8 @@ constexpr op::Field seq_lens_fields[] = {
     op::result<&GetSeqLens::out>("out", "b", DType::kI32),
 };
 
-op::Refusal refuse_append_cuda(const AppendPagedKvCache& a);
-constexpr op::Candidate append_candidates[] = {op::candidate<refuse_append_cuda, launch_append_cuda>("cuda"),
-                                               op::cpu<launch_append>(), op::reference<ref::append_paged_kv_cache>()};
+constexpr op::Candidate append_candidates[] = {op::cuda<prepare_append_cuda>(), op::cpu<launch_append>(),
+                                               op::reference<ref::append_paged_kv_cache>()};
 constexpr op::Candidate positions_candidates[] = {op::cpu<launch_positions>(),
                                                   op::reference<ref::get_batch_indices_positions>()};
 constexpr op::Candidate seq_lens_candidates[] = {op::cpu<launch_seq_lens>(), op::reference<ref::get_seq_lens>()};
@@ -195,10 +194,6 @@ constinit const op::Op positions_op = op::define<GetBatchIndicesPositions, valid
 constinit const op::Op seq_lens_op =
     op::define<GetSeqLens, validate_seq_lens>(kSeqLens, "flashinfer.page", "Lengths of requests from their page table.",
                                               seq_lens_fields, seq_lens_candidates, ops::page::seq_lens_cases);
-
-op::Refusal refuse_append_cuda(const AppendPagedKvCache& a) {
-  return ops::refuse_cuda<kAppendCuda>(append_op, &a, [&] { return append_config(a, append_params(a)); });
-}
 
 constexpr const op::Op* kOps[] = {&append_op,
                                   &positions_op,

@@ -29,23 +29,23 @@ op::Shape packed_shape(const SegmentPackBits& a) {
 }
 
 PackBitsConfig config_of(const std::string& bitorder) { return {bitorder == "big"}; }
-void run(const TensorView& x, const TensorView& y, const std::string& bitorder, const int64_t* from, const int64_t* to,
+void run(jit::CpuFn fn, const TensorView& x, const TensorView& y, const int64_t* from, const int64_t* to,
          int64_t segments) {
   PackBitsParams p{static_cast<const uint8_t*>(x.data()), y.data_as<uint8_t>(), from, to, segments, 0};
   p.bytes_per_task = ops::rows_per_task(to[segments], 9);  // eight read, one written
-  ops::run_rows(jit::cpu_kernel<kPack>(config_of(bitorder)).fn, p, to[segments], p.bytes_per_task);
+  ops::run_rows(fn, p, to[segments], p.bytes_per_task);
 }
 
-void launch_packbits(const PackBits& a) {
+void launch(const PackBits& a, jit::CpuFn fn) {
   const int64_t from[2] = {0, a.x.size(0)}, to[2] = {0, bytes_for(a.x.size(0))};
-  run(a.x, *a.y, a.bitorder, from, to, 1);
+  run(fn, a.x, *a.y, from, to, 1);
 }
 
 void validate_segments(const SegmentPackBits& a) {
   const int64_t last = op::check_indptr("indptr", a.indptr), n = a.x.size(0);
   FI_CHECK(last == n, ValueError, "indptr[", a.indptr.size(0) - 1, "] is ", last, ", but x has ", n, " elements");
 }
-void launch_segments(const SegmentPackBits& a) {
+void launch(const SegmentPackBits& a, jit::CpuFn fn) {
   const int64_t segments = a.indptr.size(0) - 1;
   std::vector<int64_t> from(static_cast<size_t>(segments) + 1), to(from.size());
   for (size_t s = 0; s < from.size(); ++s) {
@@ -56,15 +56,17 @@ void launch_segments(const SegmentPackBits& a) {
     else
       a.new_indptr->data_as<int32_t>()[static_cast<int64_t>(s) * a.new_indptr->stride(0)] = static_cast<int32_t>(to[s]);
   }
-  run(a.x, *a.y, a.bitorder, from.data(), to.data(), segments);
+  run(fn, a.x, *a.y, from.data(), to.data(), segments);
+}
+template <class B>
+op::Prepared prepare(const B& a) {
+  return ops::with_kernel<kPack>(config_of(a.bitorder), [&a](jit::CpuFn fn) { launch(a, fn); });
 }
 
 template <class B>
 op::Cost cost(const B& a) {
   return {.bytes = 1.125 * static_cast<double>(a.x.numel())};
 }
-template <class B>
-op::Refusal refuse(const B& a);
 
 inline constexpr DTypeSet kBytes = DTypeSet(DType::kBool) | DType::kU8;
 template <class B>
@@ -81,9 +83,8 @@ constexpr op::Field segments_fields[] = {
     op::result<&SegmentPackBits::y>("y", nullptr, DType::kU8, op::shape<kShape<SegmentPackBits>>),
     op::result<&SegmentPackBits::new_indptr>("new_indptr", "b+1", op::same_as("indptr")),
 };
-constexpr op::Candidate packbits_candidates[] = {op::candidate<refuse<PackBits>, launch_packbits>("cpu"),
-                                                 op::reference<ref::packbits>()};
-constexpr op::Candidate segments_candidates[] = {op::candidate<refuse<SegmentPackBits>, launch_segments>("cpu"),
+constexpr op::Candidate packbits_candidates[] = {op::cpu<prepare<PackBits>>(), op::reference<ref::packbits>()};
+constexpr op::Candidate segments_candidates[] = {op::cpu<prepare<SegmentPackBits>>(),
                                                  op::reference<ref::segment_packbits>()};
 constexpr const char* kModule = "flashinfer.quantization";
 constinit const op::Op packbits_op = op::define<PackBits, nullptr, cost<PackBits>>(
@@ -92,11 +93,6 @@ constinit const op::Op packbits_op = op::define<PackBits, nullptr, cost<PackBits
 constinit const op::Op segments_op = op::define<SegmentPackBits, validate_segments, cost<SegmentPackBits>>(
     kSegments, kModule, "Eight booleans a byte, every segment from a byte of its own on.", segments_fields,
     segments_candidates, ops::quantization::segment_packbits_cases);
-
-template <class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<kPack>(config_of(a.bitorder)).refusal;
-}
 
 constexpr const op::Op* kOps[] = {&packbits_op,
                                   &segments_op,

@@ -201,23 +201,22 @@ RopeParams params_of(const View& v) {
 }
 
 template <class B>
-void launch_cpu(const B& a) {
+op::Prepared prepare_cpu(const B& a) {
   const View v = view_of(a);
   RopeParams p = params_of(v);
   if (!v.table) p.frequency = frequencies(v.spectrum);
   p.tokens_per_task =
       ops::rows_per_task(p.tokens, 2 * (p.tensor[0].heads + p.tensor[1].heads) * p.d * v.in[0].item_size());
-  ops::run_rows(jit::cpu_kernel<kRope>(config_of(v)).fn, p, p.tokens, p.tokens_per_task);
+  return ops::prepare_rows<kRope>(config_of(v), p, p.tokens, p.tokens_per_task);
 }
 
 template <class B>
-void launch_cuda(const B& a) {
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
   const View v = view_of(a);
-  const Device device = v.in[0].device();
   RopeParams p = params_of(v);
-  if (!v.table) p.frequency = frequencies_on(device, v.spectrum);
+  if (!v.table) p.frequency = frequencies_on(call.device, v.spectrum);
   const auto c = cuda::rope_config(config_of(v), p);
-  ops::launch_cuda<kRopeCuda>(c, p, device, cuda::rope_launch(c, p, true));
+  return ops::prepare_cuda<kRopeCuda>(c, p, call.device, cuda::rope_launch(c, p, true));
 }
 
 template <class B>
@@ -245,12 +244,7 @@ op::Cost cost(const B& a) {
 }
 
 template <class B>
-op::Refusal refuse_cpu(const B& a);
-template <class B>
-op::Refusal refuse_cuda(const B& a);
-template <class B>
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"),
-                                         op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+constexpr op::Candidate kCandidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),
                                          op::reference<launch_reference<B>>()};
 
 // Tables. The results of the plain forms are ours to name; the public functions return them as a pair.
@@ -306,29 +300,6 @@ FI_ROPE_OP(pos_ids, ApplyRopePosIds, "apply_rope_pos_ids", kDoc);
 FI_ROPE_OP(llama31, ApplyLlama31Rope, "apply_llama31_rope", kDocLlama31);
 FI_ROPE_OP(llama31_pos_ids, ApplyLlama31RopePosIds, "apply_llama31_rope_pos_ids", kDocLlama31);
 FI_ROPE_OP(cache, ApplyRopeCosSinCache, "apply_rope_with_cos_sin_cache", kDocCache);
-
-template <class B>
-constexpr const op::Op* op_of() {
-  if constexpr (std::is_same_v<B, ApplyRope>)
-    return &rope_op;
-  else if constexpr (std::is_same_v<B, ApplyRopePosIds>)
-    return &pos_ids_op;
-  else if constexpr (std::is_same_v<B, ApplyLlama31Rope>)
-    return &llama31_op;
-  else if constexpr (std::is_same_v<B, ApplyLlama31RopePosIds>)
-    return &llama31_pos_ids_op;
-  else
-    return &cache_op;
-}
-template <class B>
-op::Refusal refuse_cpu(const B& a) {
-  return jit::cpu_kernel<kRope>(config_of(view_of(a))).refusal;
-}
-template <class B>
-op::Refusal refuse_cuda(const B& a) {
-  const View v = view_of(a);
-  return ops::refuse_cuda<kRopeCuda>(*op_of<B>(), &a, [&] { return cuda::rope_config(config_of(v), params_of(v)); });
-}
 
 constexpr const op::Op* kOps[] = {&rope_op,
                                   &rope_inplace_op,

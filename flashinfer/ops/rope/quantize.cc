@@ -164,7 +164,7 @@ RopeQuantizeConfig config_of(const B& a) {
   return {a.q_rope.dtype(), out_dtype(a), static_cast<unsigned char>(!a.is_neox)};
 }
 template <class B>
-void run(const B& a, RopeQuantizeParams& p) {
+op::Prepared prepare(const B& a, RopeQuantizeParams p, std::vector<int64_t> slots = {}) {
   p.rope.rotary = a.cos_sin_cache.size(1);
   p.rope.positions = {a.pos_ids.data(), a.pos_ids.dtype() == DType::kI64};
   p.rope.table = a.cos_sin_cache.template data_as<float>();
@@ -173,28 +173,30 @@ void run(const B& a, RopeQuantizeParams& p) {
   int64_t elements = 0;
   for (const RopeQuantizePart& r : p.part) elements += r.heads * r.dim;
   p.tokens_per_task = ops::rows_per_task(p.tokens, elements * (a.q_rope.item_size() + 1));
-  ops::run_rows(jit::cpu_kernel<kQuantize>(config_of(a)).fn, p, p.tokens, p.tokens_per_task);
+  return ops::with_kernel<kQuantize>(config_of(a), [p, slots = std::move(slots)](jit::CpuFn fn) mutable {
+    p.slot = slots.data();
+    ops::run_rows(fn, p, p.tokens, p.tokens_per_task);
+  });
 }
-void launch_plain(const Plain& a) {
+op::Prepared prepare_plain(const Plain& a) {
   RopeQuantizeParams p{};
   p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
   p.part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
   p.part[2] = part_of(&a.k_rope, rows_of(*a.k_rope_out), a.quant_scale_kv, true, false);
   p.part[3] = part_of(pointer(a.k_nope), rows_of(*a.k_nope_out), a.quant_scale_kv, false, false);
-  run(a, p);
+  return prepare(a, p);
 }
-void launch_append(const Append& a) {
+op::Prepared prepare_append(const Append& a) {
   const CachePlanes c = planes_of(a);
-  const std::vector<int64_t> slots =
+  std::vector<int64_t> slots =
       ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, c.rope.pages, a.page_size);
   RopeQuantizeParams p{};
-  p.slot = slots.data();
   p.part[0] = part_of(&a.q_rope, rows_of(*a.q_rope_out), a.quant_scale_q, true, false);
   p.part[1] = part_of(pointer(a.q_nope), rows_of(*a.q_nope_out), a.quant_scale_q, false, false);
   p.part[2] = part_of(&a.k_rope, rows_of(c.rope), a.quant_scale_kv, true, true);
   p.part[3] = part_of(pointer(a.k_nope), rows_of(c.nope), a.quant_scale_kv, false, true);
   p.part[4] = part_of(pointer(a.v), rows_of(c.v), a.quant_scale_kv, false, true);
-  run(a, p);
+  return prepare(a, p, std::move(slots));
 }
 
 template <class B>
@@ -204,11 +206,6 @@ op::Cost cost(const B& a) {
   if constexpr (requires { a.v; }) n += a.v ? static_cast<double>(a.v->numel()) : 0;
   return {.bytes = n * static_cast<double>(a.q_rope.item_size() + 1)};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<kQuantize>(config_of(a)).refusal;
-}
-
 // ---- tables ----
 #define FI_PARTS(B)                                                                                                  \
   op::in<&B::q_rope>("q_rope", "n hq rd", op::floats), op::in<&B::k_rope>("k_rope", nullptr, op::same_as("q_rope")), \
@@ -247,13 +244,10 @@ constexpr op::Field append_fields[] = {
     op::attr<&Append::enable_pdl>("enable_pdl")};
 
 namespace family = ops::rope;
-constexpr op::Candidate plain_candidates[] = {op::candidate<refuse<family::quantize_op, Plain>, launch_plain>("cpu"),
-                                              op::reference<ref::rope_quantize_fp8>()};
-constexpr op::Candidate mla_candidates[] = {op::candidate<refuse<family::mla_quantize_op, Plain>, launch_plain>("cpu"),
-                                            op::reference<ref::rope_quantize_fp8>()};
-constexpr op::Candidate append_candidates[] = {
-    op::candidate<refuse<family::quantize_append_op, Append>, launch_append>("cpu"),
-    op::reference<ref::rope_quantize_fp8_append>()};
+constexpr op::Candidate plain_candidates[] = {op::cpu<prepare_plain>(), op::reference<ref::rope_quantize_fp8>()};
+constexpr op::Candidate mla_candidates[] = {op::cpu<prepare_plain>(), op::reference<ref::rope_quantize_fp8>()};
+constexpr op::Candidate append_candidates[] = {op::cpu<prepare_append>(),
+                                               op::reference<ref::rope_quantize_fp8_append>()};
 constexpr const char* kModule = "flashinfer.rope";
 constexpr const char* kDoc =
     "Rotates the rope parts of q and k by a table, multiplies all parts by their scales and casts them to FP8.";

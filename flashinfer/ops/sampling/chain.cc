@@ -29,12 +29,6 @@ SamplingConfig config_of(const Block& a) { return {.dtype = a.draft_probs.dtype(
 SampleCudaConfig cuda_config(const Block& a) {
   return cuda::sample_config(a.draft_probs.dtype(), a.draft_probs.size(2));
 }
-op::Refusal refuse_cuda(const Block& a) {
-  op::Refusal r = ops::refuse_cuda<kChainCuda>(chain_op, &a, [&] { return cuda_config(a); });
-  return r.empty() ? refuse_tokens(a.draft_probs, "draft_probs") : r;
-}
-op::Refusal refuse_cpu(const Block& a) { return jit::cpu_kernel<kChain>(config_of(a)).refusal; }
-
 bool wide(const TensorView& t) { return t.dtype() == DType::kI64; }
 void counter(const std::optional<TensorView>& t, void*& data, int64_t& is_wide, int64_t& given) {
   given = t.has_value();
@@ -64,25 +58,33 @@ void fill(const Block& a, ChainArguments& p) {
   p.out_row = a.output_token_ids->stride(0);
 }
 
-void launch_cpu(const Block& a) {
+void launch_cpu(const Block& a, jit::CpuFn kernel) {
   const Randomness random = randomness(a, used(a));
   ChainParams p{};
   fill(a, p);
   p.random = random.params();
   p.rows_per_task = ops::rows_per_task(p.rows, 2 * p.v * a.draft_probs.item_size());
-  ops::run_rows(jit::cpu_kernel<kChain>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+  ops::run_rows(kernel, p, p.rows, p.rows_per_task);
+}
+op::Prepared prepare_cpu(const Block& a) {
+  return ops::with_kernel<kChain>(config_of(a), [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
-void launch_cuda(const Block& a) {
+void launch_cuda(const Block& a, const jit::CudaLoaded& kernel) {
   ChainCudaParams p{};
   fill(a, p);
   p.random = random_cuda(a, used(a));
-  const SampleCudaConfig c = cuda_config(a);
-  const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
+  const cuda::Launch l = cuda::sample_launch(cuda_config(a), p.rows, p.v);
   const Tensor scratch =
       Tensor::empty({int64_t{l.grid[0]} * chain_cuda_words(p.v)}, DType::kF32, a.draft_probs.device());
   p.scratch = scratch.data_as<float>();
-  ops::launch_cuda<kChainCuda>(c, p, a.draft_probs.device(), l);
+  ops::launch_unless_empty(kernel, p, l);
+}
+op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
+  if (std::string why = too_many_tokens(a.draft_probs, "draft_probs"); !why.empty())
+    return op::Unsupported{std::move(why)};
+  return ops::with_cuda_kernel<kChainCuda>(cuda_config(a), call.device,
+                                           [&a](const jit::CudaLoaded& kernel) { launch_cuda(a, kernel); });
 }
 
 double count(const std::optional<TensorView>& t, int64_t r, int64_t n) {
@@ -120,8 +122,7 @@ constexpr op::Field fields[] = {
     op::result<&Block::output_accepted_token_num>("output_accepted_token_num", "b", DType::kI32),
     op::result<&Block::output_emitted_draft_token_num>("output_emitted_draft_token_num", "b", DType::kI32),
     op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
-                                        op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
                                         op::reference<launch_reference>()};
 }  // namespace
 

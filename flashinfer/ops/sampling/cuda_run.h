@@ -42,8 +42,8 @@ SampleCudaParams sample_cuda_params(const B& a, const TensorView& in, uint64_t u
   return p;
 }
 
-/// Beyond this the numbers of survey blocks outgrow shared memory.
-inline op::Refusal refuse_tokens(const TensorView& in, const char* name) {
+/// Empty, or why a GPU does not take rows of this length.
+inline std::string too_many_tokens(const TensorView& in, const char* name) {
   if (in.size(-1) <= kMostCudaTokens) return {};
   return str(name, ".shape[", in.rank() - 1, "] is ", in.size(-1), ", but on a GPU a row has at most ", kMostCudaTokens,
              " tokens");

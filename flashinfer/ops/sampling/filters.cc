@@ -46,13 +46,7 @@ void validate(const B& a) {
     check_integer_threshold("top_k", a.top_k, input_of(a).size(0), name);
 }
 
-template <class B>
-op::Refusal refuse_cuda(const B& a) {
-  op::Refusal r = ops::refuse_cuda<kFilterCuda>(
-      op_of<B>(), &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
-  return r.empty() ? refuse_tokens(input_of(a), kMask<B> ? "logits" : "probs") : r;
-}
-/// What both back ends are told alike.
+/// What both back ends take.
 template <class P, class B>
 P filter_params(const B& a) {
   const TensorView &in = input_of(a), &out = output_of(a);
@@ -68,24 +62,21 @@ P filter_params(const B& a) {
 }
 
 template <class B>
-void launch_cuda(const B& a) {
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
   const TensorView& in = input_of(a);
+  if (std::string why = too_many_tokens(in, kMask<B> ? "logits" : "probs"); !why.empty())
+    return op::Unsupported{std::move(why)};
   FilterCudaParams p = filter_params<FilterCudaParams>(a);
   if constexpr (kTopP<B>)
     p.top_p = column(a.top_p);
   else
     p.top_k = column(a.top_k);
   const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
-  ops::launch_cuda<kFilterCuda>(c, p, in.device(), cuda::sample_launch(c, p.rows, p.v));
+  return ops::prepare_cuda<kFilterCuda>(c, p, call.device, cuda::sample_launch(c, p.rows, p.v));
 }
 
 template <class B>
-op::Refusal refuse_cpu(const B& a) {
-  return jit::cpu_kernel<kFilter>(SamplingConfig{.dtype = input_of(a).dtype()}).refusal;
-}
-
-template <class B>
-void launch_cpu(const B& a) {
+void launch_cpu(const B& a, jit::CpuFn kernel) {
   const TensorView &in = input_of(a), &out = output_of(a);
   Numbers<int64_t> k;
   Numbers<float> top_p;
@@ -99,8 +90,12 @@ void launch_cpu(const B& a) {
   p.top_p = top_p.data;
   p.top_p_stride = top_p.stride;
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * (in.item_size() + out.item_size()));
-  ops::run_rows_with_scratch(jit::cpu_kernel<kFilter>(SamplingConfig{.dtype = in.dtype()}).fn, p, p.rows,
-                             p.rows_per_task, cpu::filter_words(p.v));
+  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::filter_words(p.v));
+}
+template <class B>
+op::Prepared prepare_cpu(const B& a) {
+  return ops::with_kernel<kFilter>(SamplingConfig{.dtype = input_of(a).dtype()},
+                                   [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
 template <class B>
@@ -142,8 +137,7 @@ constexpr op::Field mask_fields[] = {op::in<&Mask::logits>("logits", "n v", op::
                                      op::in<&Mask::top_k>("top_k", nullptr, op::required),
                                      op::result<&Mask::masked_logits>("masked_logits", "n v", op::same_as("logits"))};
 template <class B>
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"),
-                                        op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),
                                         op::reference<launch_reference<B>>()};
 template <class B>
 constexpr op::Op define(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {

@@ -28,29 +28,26 @@ SamplingConfig config_of(const Block& a) { return {.dtype = a.logits.dtype()}; }
 SampleCudaConfig cuda_config(const Block& a) { return cuda::sample_config(a.logits.dtype(), a.logits.size(1)); }
 /// The second launch reads no logits: one kernel serves all element types.
 constexpr SampleCudaConfig kLast{.dtype = DType::kF32, .threads = 128};
-op::Refusal refuse_cuda(const Block& a) {
-  op::Refusal r = ops::refuse_cuda<kGumbelCuda>(sampling_from_logits_op, &a, [&] { return cuda_config(a); });
-  if (r.empty()) r = refuse_tokens(a.logits, "logits");
-  if (!r.empty() || cpu::survey_chunks(a.logits.size(1)) == 1) return r;
-  return jit::cuda_kernel<kGumbelLastCuda>(kLast, a.logits.device()).refusal;
-}
-void launch_cuda(const Block& a) {
+/// `last` is the kernel of the second launch, null when one launch sees a whole row.
+void launch_cuda(const Block& a, const jit::CudaLoaded& kernel, const jit::CudaLoaded* last) {
   SampleCudaParams p = sample_cuda_params(a, a.logits, used(a));
-  const int64_t chunks = cpu::survey_chunks(p.v);
-  Tensor best;
-  if (chunks > 1) {
-    best = Tensor::empty({p.rows * chunks}, DType::kU64, a.logits.device());
-    p.best = best.data_as<uint64_t>();
-  }
-  const SampleCudaConfig c = cuda_config(a);
-  ops::launch_cuda<kGumbelCuda>(c, p, a.logits.device(), cuda::gumbel_launch(c, p.rows, p.v, false));
-  if (chunks > 1)
-    ops::launch_cuda<kGumbelLastCuda>(kLast, p, a.logits.device(), cuda::gumbel_launch(kLast, p.rows, p.v, true));
+  const Tensor best =
+      last ? Tensor::empty({p.rows * cpu::survey_chunks(p.v)}, DType::kU64, a.logits.device()) : Tensor();
+  if (last) p.best = best.data_as<uint64_t>();
+  ops::launch_unless_empty(kernel, p, cuda::gumbel_launch(cuda_config(a), p.rows, p.v, false));
+  if (last) ops::launch_unless_empty(*last, p, cuda::gumbel_launch(kLast, p.rows, p.v, true));
+}
+op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
+  if (std::string why = too_many_tokens(a.logits, "logits"); !why.empty()) return op::Unsupported{std::move(why)};
+  const jit::CudaLoaded& kernel = jit::cuda_kernel<kGumbelCuda>(cuda_config(a), call.device);
+  const jit::CudaLoaded* last =
+      cpu::survey_chunks(a.logits.size(1)) > 1 ? &jit::cuda_kernel<kGumbelLastCuda>(kLast, call.device) : nullptr;
+  if (!kernel.refusal.empty()) return op::Unsupported{kernel.refusal};
+  if (last && !last->refusal.empty()) return op::Unsupported{last->refusal};
+  return [&a, &kernel, last] { launch_cuda(a, kernel, last); };
 }
 
-op::Refusal refuse_cpu(const Block& a) { return jit::cpu_kernel<kGumbel>(config_of(a)).refusal; }
-
-void launch_cpu(const Block& a) {
+void launch_cpu(const Block& a, jit::CpuFn kernel) {
   const Randomness random = randomness(a, used(a));
   GumbelParams p{};
   p.logits = a.logits.data();
@@ -60,7 +57,6 @@ void launch_cpu(const Block& a) {
   set_rows_and_samples(p, a);
   p.random = random.params();
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * a.logits.item_size());
-  const jit::CpuFn kernel = jit::cpu_kernel<kGumbel>(config_of(a)).fn;
   if (!ops::worth_splitting(p.rows, p.v * a.logits.item_size()))
     return ops::run_rows(kernel, p, p.rows, p.rows_per_task);
   const Tensor best = Tensor::empty({p.rows * cpu::survey_chunks(p.v)}, DType::kU64);
@@ -70,6 +66,10 @@ void launch_cpu(const Block& a) {
   p.phase = 2;
   p.rows_per_task = p.rows;
   kernel(&p, 0);
+}
+
+op::Prepared prepare_cpu(const Block& a) {
+  return ops::with_kernel<kGumbel>(config_of(a), [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
 void launch_reference(const Block& a) {
@@ -96,8 +96,7 @@ constexpr op::Field fields[] = {op::in<&Block::logits>("logits", "n v", op::floa
                                 op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous,
                                                             op::shape<sample_shape>, op::dtype<sample_dtype<Block>>),
                                 op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
-                                        op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
                                         op::reference<launch_reference>()};
 }  // namespace
 

@@ -80,13 +80,7 @@ Thresholds thresholds(const B& a) {
 }
 
 template <class B>
-op::Refusal refuse_cuda(const B& a) {
-  op::Refusal r = ops::refuse_cuda<kSampleCuda>(
-      kOp<B>, &a, [&] { return cuda::sample_config(input_of(a).dtype(), input_of(a).size(1)); });
-  return r.empty() ? refuse_tokens(input_of(a), Is<B>::logits ? "logits" : "probs") : r;
-}
-template <class B>
-void launch_cuda(const B& a) {
+void launch_cuda(const B& a, const jit::CudaLoaded& kernel, const SampleCudaConfig& c) {
   const TensorView& in = input_of(a);
   SampleCudaParams p = sample_cuda_params(a, in, used(a));
   if constexpr (!Is<B>::logits)
@@ -96,21 +90,24 @@ void launch_cuda(const B& a) {
   if constexpr (Is<B>::min_p) p.min_p = column(a.min_p);
   p.joint = joint(a);
   p.logits = Is<B>::logits;
-  const SampleCudaConfig c = cuda::sample_config(in.dtype(), p.v);
   const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
   const Tensor scratch =
       Tensor::empty({int64_t{l.grid[0]} * sample_cuda_words(p.v, p.logits)}, DType::kF32, in.device());
   p.scratch = scratch.data_as<float>();
-  ops::launch_cuda<kSampleCuda>(c, p, in.device(), l);
+  ops::launch_unless_empty(kernel, p, l);
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const TensorView& in = input_of(a);
+  if (std::string why = too_many_tokens(in, Is<B>::logits ? "logits" : "probs"); !why.empty())
+    return op::Unsupported{std::move(why)};
+  const SampleCudaConfig c = cuda::sample_config(in.dtype(), in.size(1));
+  return ops::with_cuda_kernel<kSampleCuda>(c, call.device,
+                                            [&a, c](const jit::CudaLoaded& kernel) { launch_cuda(a, kernel, c); });
 }
 
 template <class B>
-op::Refusal refuse_cpu(const B& a) {
-  return jit::cpu_kernel<kSample>(SamplingConfig{.dtype = input_of(a).dtype()}).refusal;
-}
-
-template <class B>
-void launch_cpu(const B& a) {
+void launch_cpu(const B& a, jit::CpuFn kernel) {
   const Randomness random = randomness(a, used(a));
   const Thresholds t = thresholds(a);
   const TensorView& in = input_of(a);
@@ -132,7 +129,6 @@ void launch_cpu(const B& a) {
   p.joint = joint(a);
   p.logits = Is<B>::logits;
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * in.item_size());
-  const jit::CpuFn kernel = jit::cpu_kernel<kSample>(SamplingConfig{.dtype = in.dtype()}).fn;
   Tensor surveys;
   if (ops::worth_splitting(p.rows, p.v * in.item_size())) {
     surveys = Tensor::empty({p.rows * cpu::survey_words(p.v)}, DType::kF32);
@@ -142,6 +138,11 @@ void launch_cpu(const B& a) {
     p.surveying = 0;
   }
   ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::sampling_words(p.v, Is<B>::logits));
+}
+template <class B>
+op::Prepared prepare_cpu(const B& a) {
+  return ops::with_kernel<kSample>(SamplingConfig{.dtype = input_of(a).dtype()},
+                                   [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
 template <class B>
@@ -224,8 +225,7 @@ constexpr op::Field logits_fields[] = {op::in<&Logits::logits>("logits", "n v", 
                                        op::attr<&Logits::implied_generator>("implied_generator", op::hidden)};
 
 template <class B>
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda<B>, launch_cuda<B>>("cuda"),
-                                        op::candidate<refuse_cpu<B>, launch_cpu<B>>("cpu"),
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),
                                         op::reference<launch_reference<B>>()};
 template <class B>
 constexpr op::Op define(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {

@@ -43,9 +43,6 @@ Tensor inverses(const Softmax& a) {
   return out;
 }
 
-op::Refusal refuse_cpu(const Softmax& a);
-op::Refusal refuse_cuda(const Softmax& a);
-
 const TensorView* temperatures(const Softmax& a) { return a.temperature ? a.temperature->tensor() : nullptr; }
 SoftmaxCudaParams cuda_params(const Softmax& a) {
   const TensorView* t = temperatures(a);
@@ -63,13 +60,13 @@ SoftmaxCudaConfig cuda_config(const Softmax& a, const SoftmaxCudaParams& p) {
   const TensorView* t = temperatures(a);
   return cuda::softmax_config(config_of(a), t ? t->dtype() : DType::kF32, p);
 }
-void launch_cuda(const Softmax& a) {
+op::Prepared prepare_cuda(const Softmax& a, const op::Call& call) {
   const SoftmaxCudaParams p = cuda_params(a);
   const SoftmaxCudaConfig c = cuda_config(a, p);
-  ops::launch_cuda<kSoftmaxCuda>(c, p, a.logits.device(), cuda::softmax_launch(c, p, ops::wants_pdl(a.enable_pdl)));
+  return ops::prepare_cuda<kSoftmaxCuda>(c, p, call.device, cuda::softmax_launch(c, p, ops::wants_pdl(a.enable_pdl)));
 }
 
-void launch_cpu(const Softmax& a) {
+void launch_cpu(const Softmax& a, jit::CpuFn kernel) {
   const Tensor inverse_temperature = inverses(a);
   SoftmaxParams p{};
   p.logits = a.logits.data();
@@ -82,7 +79,6 @@ void launch_cpu(const Softmax& a) {
   p.out_stride = a.out->stride(0);
   const int64_t row_bytes = p.v * (a.logits.item_size() + 4);
   p.rows_per_task = ops::rows_per_task(p.rows, row_bytes);
-  const jit::CpuFn kernel = jit::cpu_kernel<kSoftmax>(config_of(a)).fn;
   const int64_t words = 2 * cpu::survey_blocks(p.v);
   if (!ops::worth_splitting(p.rows, row_bytes))
     return ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, words);
@@ -90,6 +86,10 @@ void launch_cpu(const Softmax& a) {
   p.blocks = blocks.data_as<float>();
   for (p.phase = 1; p.phase <= 2; ++p.phase)
     parallel_for(p.rows * cpu::survey_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
+}
+
+op::Prepared prepare_cpu(const Softmax& a) {
+  return ops::with_kernel<kSoftmax>(config_of(a), [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
 void launch_reference(const Softmax& a) {
@@ -110,8 +110,7 @@ constexpr op::Field fields[] = {
     op::attr<&Softmax::enable_pdl>("enable_pdl"),
     op::result<&Softmax::out>("out", "n v", DType::kF32),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cuda, launch_cuda>("cuda"),
-                                        op::candidate<refuse_cpu, launch_cpu>("cpu"),
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
                                         op::reference<launch_reference>()};
 }  // namespace
 namespace ops::sampling {
@@ -119,13 +118,6 @@ constinit const op::Op softmax_op = op::define<Softmax, validate, cost>(
     "softmax", "flashinfer.sampling", "exp(logits / temperature) over the sum of its row, in f32.", fields, candidates,
     softmax_cases);
 }  // namespace ops::sampling
-namespace {
-op::Refusal refuse_cuda(const Softmax& a) {
-  return ops::refuse_cuda<kSoftmaxCuda>(ops::sampling::softmax_op, &a, [&] { return cuda_config(a, cuda_params(a)); });
-}
-op::Refusal refuse_cpu(const Softmax& a) { return jit::cpu_kernel<kSoftmax>(config_of(a)).refusal; }
-}  // namespace
-
 Tensor softmax(const Softmax& a) { return op::call(ops::sampling::softmax_op, a); }
 
 }  // namespace flashinfer

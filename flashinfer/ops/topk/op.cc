@@ -11,22 +11,18 @@ using namespace ops::topk;
 
 void validate(const TopK& a) {
   const int64_t d = a.input.size(1);
-  FI_CHECK(a.k >= 1 && a.k <= d, ValueError, "top_k: k is ", a.k, ", but must be in [1, ", d,
-           "] (d, from input.shape[1])");
-  FI_CHECK(d < (int64_t{1} << 32), ValueError, "top_k: input.shape[1] is ", d, ", but must be below 2^32");
+  FI_CHECK(a.k >= 1 && a.k <= d, ValueError, "k is ", a.k, ", but must be in [1, ", d, "] (d, from input.shape[1])");
+  FI_CHECK(d < (int64_t{1} << 32), ValueError, "input.shape[1] is ", d, ", but must be below 2^32");
   check_common(a);
 }
 
-op::Refusal refuse_cpu(const TopK& a);
-
-void launch_cpu(const TopK& a) {
+void launch_cpu(const TopK& a, jit::CpuFn kernel) {
   TopKParams p = params_of(a);
   p.values = a.values->data();
   p.indices = a.indices->data_as<int64_t>();
   p.values_stride = a.values->stride(0);
   p.indices_stride = a.indices->stride(0);
   p.sorted = a.sorted;
-  const jit::CpuFn kernel = jit::cpu_kernel<kTopK>(config_of(a)).fn;
   if (p.k == 1) return ops::run_rows(kernel, p, p.rows, p.rows_per_task);
   Tensor surveys;
   if (ops::worth_splitting(p.rows, p.d * a.input.item_size())) {
@@ -37,6 +33,10 @@ void launch_cpu(const TopK& a) {
     p.surveying = 0;
   }
   ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_words(p.d));
+}
+
+op::Prepared prepare_cpu(const TopK& a) {
+  return ops::with_kernel<kTopK>(config_of(a), [&a](jit::CpuFn kernel) { launch_cpu(a, kernel); });
 }
 
 void launch_reference(const TopK& a) { ref::top_k(a.input, a.k, a.sorted, a.tie_break == 2, *a.values, *a.indices); }
@@ -56,13 +56,10 @@ constexpr op::Field fields[] = {
     op::result<&TopK::values>("values", "n k", op::same_as("input")),
     op::result<&TopK::indices>("indices", "n k", DType::kI64),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse_cpu, launch_cpu>("cpu"),
-                                        op::reference<launch_reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<launch_reference>()};
 constinit const op::Op top_k_op = op::define<TopK, validate, cost>(
     "top_k", "flashinfer.topk", "The k largest elements of each row and their indices, exactly.", fields, candidates,
     ops::topk::top_k_cases);
-
-op::Refusal refuse_cpu(const TopK& a) { return jit::cpu_kernel<kTopK>(config_of(a)).refusal; }
 
 constexpr const op::Op* kOps[] = {&top_k_op, &page_table_op, &ragged_op};
 }  // namespace

@@ -60,14 +60,11 @@ void validate(const B& a) {
   if constexpr (kPaged<B>) validate_table(a);
 }
 
-template <class B>
-op::Refusal refuse_cpu(const B& a);
-
 const TensorView& output_of(const Paged& a) { return *a.out; }
 const TensorView& output_of(const Ragged& a) { return *a.output; }
 
 template <class B>
-void launch_cpu(const B& a) {
+op::Prepared prepare_cpu(const B& a) {
   TopKParams p = params_of(a);
   p.transform = 1;
   p.output = output_of(a).template data_as<int32_t>();
@@ -87,8 +84,9 @@ void launch_cpu(const B& a) {
   } else {
     p.offsets = row_indices(a.offsets);
   }
-  ops::run_rows_with_scratch(jit::cpu_kernel<kTopK>(config_of(a)).fn, p, p.rows, p.rows_per_task,
-                             cpu::top_k_words(p.d));
+  return ops::with_kernel<kTopK>(config_of(a), [p](jit::CpuFn kernel) {
+    ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_words(p.d));
+  });
 }
 
 template <class B>
@@ -148,9 +146,8 @@ constexpr op::Field ragged_fields[] = {
     op::attr<&Ragged::k>("k", op::required),
     FI_TOPK_OPTIONS(Ragged),
     op::result<&Ragged::output>("output", nullptr, DType::kI32, op::shape<output_shape<Ragged>>)};
-constexpr op::Candidate paged_candidates[] = {op::candidate<refuse_cpu<Paged>, launch_cpu<Paged>>("cpu"),
-                                              op::reference<launch_reference<Paged>>()};
-constexpr op::Candidate ragged_candidates[] = {op::candidate<refuse_cpu<Ragged>, launch_cpu<Ragged>>("cpu"),
+constexpr op::Candidate paged_candidates[] = {op::cpu<prepare_cpu<Paged>>(), op::reference<launch_reference<Paged>>()};
+constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare_cpu<Ragged>>(),
                                                op::reference<launch_reference<Ragged>>()};
 }  // namespace
 
@@ -164,13 +161,6 @@ constinit const op::Op ragged_op = op::define<Ragged, validate<Ragged>, cost<Rag
     "The positions of the k largest scores of each row plus its offset; -1 behind them.", ragged_fields,
     ragged_candidates, ragged_cases);
 }  // namespace ops::topk
-
-namespace {
-template <class B>
-op::Refusal refuse_cpu(const B& a) {
-  return jit::cpu_kernel<kTopK>(config_of(a)).refusal;
-}
-}  // namespace
 
 Tensor top_k_page_table_transform(const Paged& a) { return op::call(page_table_op, a); }
 Tensor top_k_ragged_transform(const Ragged& a) { return op::call(ragged_op, a); }

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "flashinfer/ops/common/reference.h"
-#include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer::ops {
 
@@ -17,7 +16,7 @@ SfLayout sf_layout(std::string_view name, int64_t value) {
   return static_cast<SfLayout>(value);
 }
 
-void refuse_4over6(const op::Value& setting) {
+void reject_4over6(const op::Value& setting) {
   const auto* opaque = setting.as<op::OpaqueValue>();
   if (setting.is_none() || (opaque && opaque->repr == kUnset4Over6)) return;
   FI_CHECK(false, NotImplementedError, "nvfp4_4over6 is ", op::python_repr(setting),
@@ -62,7 +61,7 @@ Rows as_rows(const TensorView& x) {
   return {copy.view().view({m, k}), copy};
 }
 
-void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p) {
+void run_block_quantize(jit::CpuFn fn, const BlockQuantConfig& config, BlockQuantParams p) {
   const int64_t item = config.dtype == DType::kF32 ? 4 : config.dtype == DType::kF8E4M3 ? 1 : 2;
   const int64_t rows = p.batches * p.padded_rows,
                 bytes = p.k * (config.gated ? 2 : 1) * item + p.k * (config.fp8 ? 2 : 1) / 2;
@@ -70,12 +69,12 @@ void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p) {
   // Whole tiles of scales, so that no two threads write to a line; only where there are tasks enough.
   if (p.layout != SfLayout::kLinear && rows / 128 >= 4 * Context::current().executor.threads)
     p.rows_per_task = sf_round_up(p.rows_per_task, 128);
-  run_rows(jit::cpu_kernel<kBlockQuantize>(config).fn, p, rows, p.rows_per_task);
+  run_rows(fn, p, rows, p.rows_per_task);
 }
 
-void run_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p) {
+op::Prepared prepare_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p) {
   p.rows_per_task = rows_per_task(p.rows, p.k * 5);
-  run_rows(jit::cpu_kernel<kBlockDequantize>(config).fn, p, p.rows, p.rows_per_task);
+  return prepare_rows<kBlockDequantize>(config, p, p.rows, p.rows_per_task);
 }
 
 void copy_strided(const TensorView& from, const TensorView& to) {

@@ -6,6 +6,7 @@
 
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/kernels/block_params.h"
 
 namespace flashinfer::ops {
@@ -24,7 +25,7 @@ inline constexpr const char* kUnset4Over6 = "<nvfp4_4over6 unset: read FLASHINFE
 /// ValueError unless `value` is one of SfLayout.
 SfLayout sf_layout(std::string_view name, int64_t value);
 /// NotImplementedError for anything but None and the default that says "not given".
-void refuse_4over6(const op::Value& setting);
+void reject_4over6(const op::Value& setting);
 /// A global scale of one f32: ValueError unless it is one positive normal number.
 float global_scale(std::string_view name, const TensorView& t);
 /// ValueError unless k is a multiple of `block`.
@@ -40,15 +41,14 @@ Rows as_rows(const TensorView& x);
 int64_t row_count(const TensorView& x);
 
 /// Strides, extents and pointers of [b, m, k] or [m, k] x, codes and scales; the rest of `p` is the caller's.
-void run_block_quantize(const BlockQuantConfig& config, BlockQuantParams p);
+void run_block_quantize(jit::CpuFn fn, const BlockQuantConfig& config, BlockQuantParams p);
 
-/// Sets rows_per_task and runs.
-void run_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p);
+/// Sets rows_per_task.
+op::Prepared prepare_block_dequantize(const BlockDequantConfig& config, BlockDequantParams p);
 
-/// The largest magnitude of x (f16|bf16|f32, rank >= 1), NaN when it holds one, by the kernel of per_tensor_quant_fp8;
-/// and why it cannot run here, empty when it can.
-float largest_magnitude(const TensorView& x);
-std::string refuse_largest_magnitude(DType x);
+/// The largest magnitude of x (f16|bf16|f32, rank >= 1), NaN when it holds one, by `fn`, the kernel of
+/// per_tensor_quant_fp8 for x's dtype.
+float largest_magnitude(jit::CpuFn fn, const TensorView& x);
 
 /// Copies elements between tensors of the same shape and item size, any strides.
 void copy_strided(const TensorView& from, const TensorView& to);

@@ -110,7 +110,7 @@ inline constexpr const char* kMxfp4 = "mxfp4_quantize";
 inline void validate(const Fp4Quantize& a) {
   check_vec_size(a.sf_vec_size, true);
   check_input(a.input, a.sf_vec_size);
-  ops::refuse_4over6(a.nvfp4_4over6);
+  ops::reject_4over6(a.nvfp4_4over6);
   FI_CHECK(!a.sf_use_ue8m0 || a.input.dtype() != DType::kF8E4M3, ValueError,
            "input is float8_e4m3fn, which only e4m3 scales take (sf_use_ue8m0=False)");
   FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
@@ -121,7 +121,7 @@ inline void validate(const Nvfp4Quantize& a) {
   check_vec_size(a.sf_vec_size, false);
   check_input(a.a, 16);
   ops::sf_layout("sfLayout", a.sfLayout);
-  ops::refuse_4over6(a.nvfp4_4over6);
+  ops::reject_4over6(a.nvfp4_4over6);
   const int64_t m = ops::row_count(a.a);
   FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, "expanded_idx_to_permuted_idx is not implemented");
   FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, "out_scale is given, but per_token_activation is False");
@@ -152,7 +152,7 @@ inline void validate(const Nvfp4Quantize& a) {
 inline void validate(const Nvfp4BatchedQuantize& a) {
   check_vec_size(a.sf_vec_size, false);
   check_input(a.a, 16);
-  ops::refuse_4over6(a.nvfp4_4over6);
+  ops::reject_4over6(a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
   FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, "a_global_sf is ", to_string(g),
            ", but must be one f32 or one for each of ", a.a.size(0), " batches");

@@ -55,8 +55,8 @@ void check_own(const E2m1ToFloat& a) {
 }
 void check_own(const Mxfp4Dequantize& a) { ops::sf_layout("sfLayout", a.sfLayout); }
 void check_own(const Mxfp4DequantizeHost& a) {
-  FI_CHECK(a.group_size > 0 && a.group_size % 16 == 0, ValueError, "mxfp4_dequantize_host: group_size is ",
-           a.group_size, ", but must be a multiple of 16");
+  FI_CHECK(a.group_size > 0 && a.group_size % 16 == 0, ValueError, "group_size is ", a.group_size,
+           ", but must be a multiple of 16");
 }
 template <class B>
 void validate(const B& a) {
@@ -73,7 +73,7 @@ void validate(const B& a) {
 }
 
 template <class B>
-void launch(const B& a) {
+op::Prepared prepare(const B& a) {
   const Fp4Rows r = rows_of(a);
   BlockDequantParams p{};
   p.codes = r.codes.data_as<uint8_t>(), p.scales = r.scales.data_as<uint8_t>(), p.y = r.output->data_as<float>();
@@ -84,7 +84,7 @@ void launch(const B& a) {
   p.scale_row_stride = strided ? r.scales.stride(0) : p.k / r.block,
   p.scale_column_stride = strided ? r.scales.stride(1) : 1;
   p.global = r.global;
-  ops::run_block_dequantize({0, r.power}, p);
+  return ops::prepare_block_dequantize({0, r.power}, p);
 }
 template <class B>
 void reference(const B& a) {
@@ -105,11 +105,6 @@ op::Cost cost(const B& a) {
   const Fp4Rows r = rows_of(a);
   return {.bytes = 9 * static_cast<double>(r.codes.numel()) + static_cast<double>(r.scales.numel())};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<ops::kBlockDequantize>(BlockDequantConfig{0, rows_of(a).power}).refusal;
-}
-
 using A = E2m1ToFloat;
 constexpr op::Field to_float_fields[] = {
     op::in<&A::e2m1_tensor>("e2m1_tensor", "m half", DTypeSet(DType::kU8) | DType::kF4E2M1x2),
@@ -135,12 +130,9 @@ constexpr op::Field host_fields[] = {
     op::attr<&H::group_size>("group_size"),
     op::result<&H::output>("output", "m 2*half", DType::kF32),
 };
-constexpr op::Candidate to_float_candidates[] = {op::candidate<refuse<family::fp4_to_float_op, A>, launch<A>>("cpu"),
-                                                 op::reference<reference<A>>()};
-constexpr op::Candidate mxfp4_candidates[] = {op::candidate<refuse<family::mxfp4_dequantize_op, M>, launch<M>>("cpu"),
-                                              op::reference<reference<M>>()};
-constexpr op::Candidate host_candidates[] = {
-    op::candidate<refuse<family::mxfp4_dequantize_host_op, H>, launch<H>>("cpu"), op::reference<reference<H>>()};
+constexpr op::Candidate to_float_candidates[] = {op::cpu<prepare<A>>(), op::reference<reference<A>>()};
+constexpr op::Candidate mxfp4_candidates[] = {op::cpu<prepare<M>>(), op::reference<reference<M>>()};
+constexpr op::Candidate host_candidates[] = {op::cpu<prepare<H>>(), op::reference<reference<H>>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 

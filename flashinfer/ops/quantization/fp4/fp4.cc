@@ -51,21 +51,25 @@ Plan laid_out(const B& a) {
 }
 
 template <class B>
-void launch(const B& a) {
-  const Plan plan = laid_out(a);
-  const ops::Rows x = ops::as_rows(input_of(a)), codes = ops::as_rows(*a.x_q);
-  ops::run_block_quantize(plan.config, extended(a, params_of(x.view, codes.view, *a.sf, plan)));
-  if (codes.keep.defined()) ops::copy_strided(codes.keep.view(), *a.x_q);
+op::Prepared prepare(const B& a) {
+  Plan plan = laid_out(a);
+  const BlockQuantConfig config = plan.config;
+  return ops::with_kernel<ops::kBlockQuantize>(config, [&a, plan = std::move(plan)](jit::CpuFn fn) {
+    const ops::Rows x = ops::as_rows(input_of(a)), codes = ops::as_rows(*a.x_q);
+    ops::run_block_quantize(fn, plan.config, extended(a, params_of(x.view, codes.view, *a.sf, plan)));
+    if (codes.keep.defined()) ops::copy_strided(codes.keep.view(), *a.x_q);
+  });
 }
-void launch_batched(const Nvfp4BatchedQuantize& a) {
-  const Plan plan = plan_of(a);
-  BlockQuantParams p = params_of(a.a.select(0, 0), a.x_q->select(0, 0), *a.sf, plan);
-  p.batches = a.a.size(0);
-  p.batch_stride = a.a.stride(0), p.code_batch_stride = a.x_q->stride(0), p.scale_batch_stride = a.sf->size(1);
-  ops::run_block_quantize(plan.config, p);
-}
-void launch_batched_unless_empty(const Nvfp4BatchedQuantize& a) {
-  if (a.a.size(0)) launch_batched(a);
+op::Prepared prepare_batched(const Nvfp4BatchedQuantize& a) {
+  Plan plan = plan_of(a);
+  const BlockQuantConfig config = plan.config;
+  return ops::with_kernel<ops::kBlockQuantize>(config, [&a, plan = std::move(plan)](jit::CpuFn fn) {
+    if (a.a.size(0) == 0) return;
+    BlockQuantParams p = params_of(a.a.select(0, 0), a.x_q->select(0, 0), *a.sf, plan);
+    p.batches = a.a.size(0);
+    p.batch_stride = a.a.stride(0), p.code_batch_stride = a.x_q->stride(0), p.scale_batch_stride = a.sf->size(1);
+    ops::run_block_quantize(fn, plan.config, p);
+  });
 }
 
 // ---- references ----
@@ -118,11 +122,6 @@ op::Cost cost(const B& a) {
   const double n = static_cast<double>(x.numel());
   return {.bytes = n * (static_cast<double>(x.item_size()) + 0.5) + static_cast<double>(a.sf ? a.sf->numel() : 0)};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<ops::kBlockQuantize>(plan_of(a).config).refusal;
-}
-
 // ---- tables ----
 constexpr const char* kModule = "flashinfer.quantization";
 constexpr const char* kBackends = "cuda:cuda|cute-dsl:cuda|cake:cuda";
@@ -179,18 +178,13 @@ constexpr op::Field mxfp4_fields[] = {
     op::result<&Mxfp4Quantize::sf>("sf", nullptr, DType::kU8, op::contiguous,
                                    op::shape<static_cast<Shape (*)(const Mxfp4Quantize&)>(scales_of)>),
 };
-constexpr op::Candidate fp4_candidates[] = {
-    op::candidate<refuse<family::fp4_op, Fp4Quantize>, launch<Fp4Quantize>>("cpu"),
-    op::reference<reference<Fp4Quantize>>()};
-constexpr op::Candidate nvfp4_candidates[] = {
-    op::candidate<refuse<family::nvfp4_op, Nvfp4Quantize>, launch<Nvfp4Quantize>>("cpu"),
-    op::reference<reference<Nvfp4Quantize>>()};
-constexpr op::Candidate batched_candidates[] = {
-    op::candidate<refuse<family::batched_op, Nvfp4BatchedQuantize>, launch_batched_unless_empty>("cpu"),
-    op::reference<reference<Nvfp4BatchedQuantize>>()};
-constexpr op::Candidate mxfp4_candidates[] = {
-    op::candidate<refuse<family::mxfp4_op, Mxfp4Quantize>, launch<Mxfp4Quantize>>("cpu"),
-    op::reference<reference<Mxfp4Quantize>>()};
+constexpr op::Candidate fp4_candidates[] = {op::cpu<prepare<Fp4Quantize>>(), op::reference<reference<Fp4Quantize>>()};
+constexpr op::Candidate nvfp4_candidates[] = {op::cpu<prepare<Nvfp4Quantize>>(),
+                                              op::reference<reference<Nvfp4Quantize>>()};
+constexpr op::Candidate batched_candidates[] = {op::cpu<prepare_batched>(),
+                                                op::reference<reference<Nvfp4BatchedQuantize>>()};
+constexpr op::Candidate mxfp4_candidates[] = {op::cpu<prepare<Mxfp4Quantize>>(),
+                                              op::reference<reference<Mxfp4Quantize>>()};
 }  // namespace
 
 namespace ops::quantization {

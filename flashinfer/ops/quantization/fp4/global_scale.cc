@@ -7,6 +7,7 @@
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
 #include "flashinfer/ops/quantization/fp4/fp4.h"
+#include "flashinfer/ops/quantization/kernels/group8_params.h"
 #include "flashinfer/ops/quantization/ops.h"
 
 namespace flashinfer {
@@ -38,7 +39,11 @@ void put(const Make& a, float amax) {
                                : a.global_scale       ? static_cast<float>(*a.global_scale)
                                                       : from_amax(amax);
 }
-void launch(const Make& a) { put(a, needs_amax(a) ? ops::largest_magnitude(a.input_tensor) : 0.0f); }
+op::Prepared prepare(const Make& a) {
+  return ops::with_kernel<ops::kGroup8>(Group8Config{a.input_tensor.dtype(), DType::kF8E4M3}, [&a](jit::CpuFn fn) {
+    put(a, needs_amax(a) ? ops::largest_magnitude(fn, a.input_tensor) : 0.0f);
+  });
+}
 
 void reference(const Make& a) {
   double amax = 0;
@@ -54,7 +59,6 @@ void reference(const Make& a) {
 }
 
 op::Cost cost(const Make& a) { return {.bytes = needs_amax(a) ? static_cast<double>(a.input_tensor.nbytes()) : 0.0}; }
-op::Refusal refuse(const Make& a) { return ops::refuse_largest_magnitude(a.input_tensor.dtype()); }
 
 constexpr op::Field fields[] = {
     op::in<&Make::input_tensor>("input_tensor", nullptr, op::floats, op::doc("what the scale is for")),
@@ -65,7 +69,7 @@ constexpr op::Field fields[] = {
     op::attr<&Make::nvfp4_4over6_config>("nvfp4_4over6_config"),
     op::result<&Make::out>("out", nullptr, DType::kF32, op::shape<one>),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::quantization {

@@ -41,10 +41,10 @@ void validate_silu(const Silu& a) {
            ", but must be a multiple of 32 (two halves of blocks of 16)");
   FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
            "is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
-  ops::refuse_4over6(a.nvfp4_4over6);
+  ops::reject_4over6(a.nvfp4_4over6);
   ops::global_scale("global_scale", a.global_scale);
 }
-void launch_silu(const Silu& a) {
+op::Prepared prepare_silu(const Silu& a) {
   const ops::Rows x = ops::as_rows(a.input);
   BlockQuantParams p{};
   p.x = x.view.data(), p.codes = a.x_q->data_as<uint8_t>(), p.scales = a.sf->data_as<uint8_t>();
@@ -53,7 +53,9 @@ void launch_silu(const Silu& a) {
   p.layout = layout_of(a);
   p.padded_rows = sf_padded_rows(p.layout, p.rows);
   p.encode = a.global_scale.data_as<float>();
-  ops::run_block_quantize(config_of(a.input.dtype(), true), p);
+  const BlockQuantConfig config = config_of(a.input.dtype(), true);
+  return ops::with_kernel<ops::kBlockQuantize>(
+      config, [config, p, x](jit::CpuFn fn) { ops::run_block_quantize(fn, config, p); });
 }
 /// By the library's own silu_and_mul, which has a reference of its own: codes are compared to the bit.
 Tensor gated(const TensorView& x) {
@@ -97,7 +99,7 @@ template <bool kGated>
 void validate_grouped(const Grouped& a) {
   const int64_t step = kGated ? 32 : 16, m = a.a.size(1);
   FI_CHECK(a.a.size(2) % step == 0, ValueError, "a.shape[2] is ", a.a.size(2), ", but must be a multiple of ", step);
-  ops::refuse_4over6(a.nvfp4_4over6);
+  ops::reject_4over6(a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
   FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, "a_global_sf is ", to_string(g),
            ", but must be one f32 or one for each of ", a.a.size(0), " experts");
@@ -118,7 +120,7 @@ Tensor in_order(const TensorView& out, const Shape& strides) {
   return Tensor(TensorView(memory.data(), out.dtype(), out.shape(), strides.span()), memory.owner());
 }
 template <bool kGated>
-void launch_grouped(const Grouped& a) {
+void launch_grouped(const Grouped& a, jit::CpuFn fn) {
   const Tensor codes = in_order(*a.x_q, codes_strides<kGated>(a)), scales = in_order(*a.sf, scales_strides<kGated>(a));
   const Tensor mask = Tensor::clone(a.mask), encode = Tensor::clone(a.a_global_sf);
   BlockQuantParams p{};
@@ -131,7 +133,7 @@ void launch_grouped(const Grouped& a) {
   p.scale_batch_stride = sf_bytes(p.layout, p.rows, p.k / 16);
   p.encode = encode.data_as<float>(), p.encode_batch = encode.numel() > 1;
   p.mask = mask.data_as<int32_t>();
-  ops::run_block_quantize(config_of(a.a.dtype(), kGated), p);
+  ops::run_block_quantize(fn, config_of(a.a.dtype(), kGated), p);
   if (codes.data() != a.x_q->data()) ops::copy_strided(codes.view(), *a.x_q);
   if (scales.data() != a.sf->data()) ops::copy_strided(scales.view(), *a.sf);
 }
@@ -150,6 +152,12 @@ void reference_grouped(const Grouped& a) {
   ops::copy_strided(TensorView(scales.data(), DType::kF8E4M3, a.sf->shape(), scales_strides<kGated>(a).span()), *a.sf);
 }
 
+template <bool kGated>
+op::Prepared prepare_grouped(const Grouped& a) {
+  return ops::with_kernel<ops::kBlockQuantize>(config_of(a.a.dtype(), kGated),
+                                               [&a](jit::CpuFn fn) { launch_grouped<kGated>(a, fn); });
+}
+
 op::Cost cost_silu(const Silu& a) {
   const double n = static_cast<double>(a.input.numel());
   return {.bytes = n * (2 + 0.25 + 1.0 / 32)};
@@ -159,14 +167,6 @@ op::Cost cost_grouped(const Grouped& a) {
   const double n = static_cast<double>(a.a.numel());
   return {.bytes = n * (kGated ? 2 + 0.25 + 1.0 / 32 : 2 + 0.5 + 1.0 / 16)};
 }
-op::Refusal refuse_silu(const Silu& a) {
-  return jit::cpu_kernel<ops::kBlockQuantize>(config_of(a.input.dtype(), true)).refusal;
-}
-template <const op::Op& O, bool kGated>
-op::Refusal refuse_grouped(const Grouped& a) {
-  return jit::cpu_kernel<ops::kBlockQuantize>(config_of(a.a.dtype(), kGated)).refusal;
-}
-
 // ---- tables ----
 constexpr op::Field silu_fields[] = {
     op::in<&Silu::input>("input", nullptr, kHalves),
@@ -190,14 +190,11 @@ constexpr op::Field grouped_fields[] = {
     op::result<&Grouped::sf>("sf", nullptr, DType::kF8E4M3, op::any_layout, op::shape<scales_shape<kGated>>,
                              op::strides<scales_strides<kGated>>),
 };
-constexpr op::Candidate silu_candidates[] = {op::candidate<refuse_silu, launch_silu>("cpu"),
-                                             op::reference<reference_silu>()};
-constexpr op::Candidate grouped_candidates[] = {
-    op::candidate<refuse_grouped<family::grouped_fp4_op, false>, launch_grouped<false>>("cpu"),
-    op::reference<reference_grouped<false>>()};
-constexpr op::Candidate experts_candidates[] = {
-    op::candidate<refuse_grouped<family::silu_experts_fp4_op, true>, launch_grouped<true>>("cpu"),
-    op::reference<reference_grouped<true>>()};
+constexpr op::Candidate silu_candidates[] = {op::cpu<prepare_silu>(), op::reference<reference_silu>()};
+constexpr op::Candidate grouped_candidates[] = {op::cpu<prepare_grouped<false>>(),
+                                                op::reference<reference_grouped<false>>()};
+constexpr op::Candidate experts_candidates[] = {op::cpu<prepare_grouped<true>>(),
+                                                op::reference<reference_grouped<true>>()};
 }  // namespace
 
 namespace ops::quantization {

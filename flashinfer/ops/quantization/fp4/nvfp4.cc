@@ -38,18 +38,25 @@ Nvfp4Params rows_of(const TensorView& plain, const TensorView& data, const Tenso
   p.tokens = plain.size(0);
   return p;
 }
-void launch_quantize(const Nvfp4KvQuantize& a) {
+template <const jit::Kernel& K>
+op::Prepared prepare(DType t, const Nvfp4Params& params, std::vector<int64_t> slots = {}) {
+  return ops::with_kernel<K>(Nvfp4Config{t}, [p = params, slots = std::move(slots)](jit::CpuFn fn) mutable {
+    if (!slots.empty()) p.slot = slots.data();
+    ops::run_nvfp4(fn, p);
+  });
+}
+op::Prepared prepare_quantize(const Nvfp4KvQuantize& a) {
   Nvfp4Params p = rows_of(a.input, *a.fp4_output, *a.block_scales, a.global_scale.data_as<float>()[0]);
-  ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).fn, p);
+  return prepare<ops::kNvfp4Quantize>(a.input.dtype(), p);
 }
 void validate_dequantize(const Nvfp4KvDequantize& a) {
   if (a.global_scale.device() == kCpu) one_scale("global_scale", a.global_scale);
   FI_CHECK(op::floats.has(a.output_dtype), ValueError, "output_dtype is ", name(a.output_dtype), ", but must be ",
            to_string(op::floats));
 }
-void launch_dequantize(const Nvfp4KvDequantize& a) {
+op::Prepared prepare_dequantize(const Nvfp4KvDequantize& a) {
   Nvfp4Params p = rows_of(*a.output, a.fp4_data, a.block_scales, a.global_scale.data_as<float>()[0]);
-  ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_dtype}).fn, p);
+  return prepare<ops::kNvfp4Dequantize>(a.output_dtype, p);
 }
 
 // ---- pages to rows ----
@@ -80,7 +87,7 @@ void validate_paged(const Nvfp4KvDequantizePaged& a) {
 TokenRows batch_rows(const TensorView& t) {
   return {t.data(), std::max<int64_t>(t.size(1), 1), t.stride(0), t.stride(1), t.stride(2)};
 }
-void launch_paged(const Nvfp4KvDequantizePaged& a) {
+op::Prepared prepare_paged(const Nvfp4KvDequantizePaged& a) {
   const ops::KvPlanes data = ops::kv_planes(a.paged_kv_cache, a.kv_layout),
                       scale = ops::kv_planes(a.kv_cache_sf, a.kv_layout, "kv_cache_sf");
   const int64_t longest = a.output_k.size(1), page_size = data.k.page_size;
@@ -105,9 +112,8 @@ void launch_paged(const Nvfp4KvDequantizePaged& a) {
                  a.output_v.size(3),
                  one_scale("v_scale", a.v_scale),
                  0};
-  p.slot = slots.data();
   p.tokens = static_cast<int64_t>(slots.size());
-  ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_k.dtype()}).fn, p);
+  return prepare<ops::kNvfp4Dequantize>(a.output_k.dtype(), p, std::move(slots));
 }
 
 // ---- a whole cache ----
@@ -130,20 +136,20 @@ void validate_whole(const Nvfp4QuantizePagedKvCache& a) {
   if (a.v_global_sf) one_scale("v_global_sf", *a.v_global_sf);
 }
 /// 448 / the largest magnitude; its reciprocal is the scale to decode with.
-float encode_scale(const char* who, const ops::KvPlane& plane, DType t) {
+float encode_scale(const char* who, const ops::KvPlane& plane, jit::CpuFn amax_of_rows) {
   Nvfp4AmaxParams p{};
   p.plain = ops::token_rows(plane);
   p.heads = plane.heads, p.dim = plane.dim, p.tokens = plane.pages * plane.page_size;
   p.tokens_per_task = ops::rows_per_task(p.tokens, plane.heads * plane.dim * 2);
   std::vector<float> largest(static_cast<size_t>((p.tokens + p.tokens_per_task - 1) / p.tokens_per_task), 0.0f);
   p.largest = largest.data();
-  ops::run_rows(jit::cpu_kernel<kAmax>(Nvfp4Config{t}).fn, p, p.tokens, p.tokens_per_task);
+  ops::run_rows(amax_of_rows, p, p.tokens, p.tokens_per_task);
   float amax = 0;
   for (float x : largest) amax = x <= amax ? amax : x;  // keeps a NaN
   FI_CHECK(std::isfinite(amax), ValueError, who, " holds an infinity or NaN: no scale fits it");
   return amax > 0 ? 448.0f / amax : 1.0f;
 }
-void launch_whole(const Nvfp4QuantizePagedKvCache& a) {
+void launch_whole(const Nvfp4QuantizePagedKvCache& a, jit::CpuFn amax_of_rows, jit::CpuFn quantize) {
   const bool nhd = a.kv_layout == "NHD";
   Nvfp4Params p{};
   for (int i = 0; i < 2; ++i) {
@@ -151,7 +157,7 @@ void launch_whole(const Nvfp4QuantizePagedKvCache& a) {
     const auto& given = i ? a.v_global_sf : a.k_global_sf;
     const char* who = i ? "v_cache" : "k_cache";
     const ops::KvPlane plain = ops::kv_plane(x, nhd);
-    const float encode = given ? given->data_as<float>()[0] : encode_scale(who, plain, x.dtype());
+    const float encode = given ? given->data_as<float>()[0] : encode_scale(who, plain, amax_of_rows);
     const float global = ops::nvfp4_global(who, 1.0f / encode, ErrorKind::kValueError);
     a.global_scale->data_as<float>()[i * a.global_scale->stride(0)] = global;
     p.tensor[i] = {ops::token_rows(plain),
@@ -163,7 +169,14 @@ void launch_whole(const Nvfp4QuantizePagedKvCache& a) {
                    i};
     p.tokens = plain.pages * plain.page_size;
   }
-  ops::run_nvfp4(jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.k_cache.dtype()}).fn, p);
+  ops::run_nvfp4(quantize, p);
+}
+op::Prepared prepare_whole(const Nvfp4QuantizePagedKvCache& a) {
+  const Nvfp4Config config{a.k_cache.dtype()};
+  const jit::Loaded &amax = jit::cpu_kernel<kAmax>(config), &quantize = jit::cpu_kernel<ops::kNvfp4Quantize>(config);
+  for (const jit::Loaded* kernel : {&amax, &quantize})
+    if (!kernel->fn) return op::Unsupported{kernel->refusal};
+  return [&a, amax = amax.fn, quantize = quantize.fn] { launch_whole(a, amax, quantize); };
 }
 
 // ---- tables ----
@@ -201,21 +214,6 @@ constexpr op::Field whole_fields[] = {
     op::result<&Whole::kv_cache_sf>("kv_cache_sf", nullptr, DType::kF8E4M3, op::shape<sf_shape>, op::unstacked),
     op::result<&Whole::global_scale>("global_scale", nullptr, DType::kF32, op::shape<two>, op::as_numbers)};
 
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  if constexpr (std::is_same_v<B, Quantize>)
-    return jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.input.dtype()}).refusal;
-  else if constexpr (std::is_same_v<B, Dequantize>)
-    return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_dtype}).refusal;
-  else if constexpr (std::is_same_v<B, Paged>)
-    return jit::cpu_kernel<ops::kNvfp4Dequantize>(Nvfp4Config{a.output_k.dtype()}).refusal;
-  else {
-    const op::Refusal amax =
-        jit::cpu_kernel<kAmax>(Nvfp4Config{a.k_cache.dtype()}).refusal;  // both are asked for, so that both are listed
-    const op::Refusal quantize = jit::cpu_kernel<ops::kNvfp4Quantize>(Nvfp4Config{a.k_cache.dtype()}).refusal;
-    return amax.empty() ? quantize : amax;
-  }
-}
 template <class B>
 op::Cost cost(const B& a) {
   double n = 0;
@@ -230,18 +228,13 @@ op::Cost cost(const B& a) {
   return {.bytes = n * (2 + 0.5 + 1.0 / 16)};
 }
 namespace family = ops::quantization;
-constexpr op::Candidate quantize_candidates[] = {
-    op::candidate<refuse<family::kv_quantize_op, Quantize>, launch_quantize>("cpu"),
-    op::reference<ref::nvfp4_kv_quantize>()};
-constexpr op::Candidate dequantize_candidates[] = {
-    op::candidate<refuse<family::kv_dequantize_op, Dequantize>, launch_dequantize>("cpu"),
-    op::reference<ref::nvfp4_kv_dequantize>()};
-constexpr op::Candidate paged_candidates[] = {
-    op::candidate<refuse<family::kv_dequantize_paged_op, Paged>, launch_paged>("cpu"),
-    op::reference<ref::nvfp4_kv_dequantize_paged>()};
-constexpr op::Candidate whole_candidates[] = {
-    op::candidate<refuse<family::quantize_paged_op, Whole>, launch_whole>("cpu"),
-    op::reference<ref::nvfp4_quantize_paged_kv_cache>()};
+constexpr op::Candidate quantize_candidates[] = {op::cpu<prepare_quantize>(), op::reference<ref::nvfp4_kv_quantize>()};
+constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
+                                                   op::reference<ref::nvfp4_kv_dequantize>()};
+constexpr op::Candidate paged_candidates[] = {op::cpu<prepare_paged>(),
+                                              op::reference<ref::nvfp4_kv_dequantize_paged>()};
+constexpr op::Candidate whole_candidates[] = {op::cpu<prepare_whole>(),
+                                              op::reference<ref::nvfp4_quantize_paged_kv_cache>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 

@@ -96,7 +96,7 @@ struct Io {
     if (q.keep.defined()) ops::copy_strided(q.view.view(a.x_q->shape()), *a.x_q);
   }
 };
-void launch_group(const Group& a) {
+void launch(const Group& a, jit::CpuFn fn) {
   const Io io(a);
   Group8Params p = io.params(a.group_size);
   const int64_t groups = p.k / p.group;
@@ -110,7 +110,7 @@ void launch_group(const Group& a) {
   p.scale_row_stride = !direct ? groups : a.column_major_scales ? 1 : groups;
   p.eps = static_cast<float>(a.eps);
   p.power = a.scale_ue8m0;
-  ops::run_rows(jit::cpu_kernel<kGroup8>(config_of(a)).fn, p, p.rows, p.rows_per_task);
+  ops::run_rows(fn, p, p.rows, p.rows_per_task);
   io.finish(a);
   if (!direct) ops::copy_strided(rows.view().view(a.x_s->shape()), *a.x_s);
 }
@@ -126,9 +126,8 @@ float largest_of_rows(jit::CpuFn fn, Group8Params p) {
   return amax;
 }
 float scale_for(float amax, DType out) { return amax > 0 || std::isnan(amax) ? amax / qmax_of(out) : 1.0f; }
-void launch_whole(const Whole& a) {
+void launch(const Whole& a, jit::CpuFn fn) {
   const Io io(a);
-  const jit::CpuFn fn = jit::cpu_kernel<kGroup8>(config_of(a)).fn;
   Group8Params p = io.params(std::max<int64_t>(io.x.view.size(1), 1));
   float scale = a.scale ? a.scale->data_as<float>()[0] : 0.0f;
   if (!a.scale) scale = scale_for(largest_of_rows(fn, p), a.dst_dtype);
@@ -136,6 +135,11 @@ void launch_whole(const Whole& a) {
   p.given = &scale;
   ops::run_rows(fn, p, p.rows, p.rows_per_task);
   io.finish(a);
+}
+
+template <class B>
+op::Prepared prepare(const B& a) {
+  return ops::with_kernel<kGroup8>(config_of(a), [&a](jit::CpuFn fn) { launch(a, fn); });
 }
 
 // ---- references ----
@@ -186,11 +190,6 @@ template <>
 op::Cost cost(const Whole& a) {
   return {.bytes = static_cast<double>(a.x.numel() * (a.x.item_size() * (a.scale ? 1 : 2) + 1))};
 }
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<kGroup8>(config_of(a)).refusal;
-}
-
 // ---- tables ----
 constexpr op::Field group_fields[] = {
     op::in<&Group::x>("x", nullptr, op::floats),
@@ -212,10 +211,8 @@ constexpr op::Field whole_fields[] = {
     op::result<&Whole::x_q>("x_q", nullptr, op::shape<same_shape<Whole>>, op::dtype<out_dtype<Whole>>),
     op::result<&Whole::x_s>("x_s", nullptr, DType::kF32, op::shape<one>),
 };
-constexpr op::Candidate group_candidates[] = {op::candidate<refuse<family::group8_op, Group>, launch_group>("cpu"),
-                                              op::reference<reference_group>()};
-constexpr op::Candidate whole_candidates[] = {op::candidate<refuse<family::tensor8_op, Whole>, launch_whole>("cpu"),
-                                              op::reference<reference_whole>()};
+constexpr op::Candidate group_candidates[] = {op::cpu<prepare<Group>>(), op::reference<reference_group>()};
+constexpr op::Candidate whole_candidates[] = {op::cpu<prepare<Whole>>(), op::reference<reference_whole>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace
 
@@ -227,16 +224,13 @@ constinit const op::Op tensor8_op = op::define<Whole, validate_whole, cost<Whole
     kWhole, kModule, "8-bit floats with one f32 scale.", whole_fields, whole_candidates, tensor8_cases);
 }  // namespace ops::quantization
 
-float ops::largest_magnitude(const TensorView& x) {
+float ops::largest_magnitude(jit::CpuFn fn, const TensorView& x) {
   const Rows rows = as_rows(x);
   Group8Params p{};
   p.x = rows.view.data(), p.rows = rows.view.size(0), p.k = rows.view.size(1), p.group = std::max<int64_t>(p.k, 1);
   p.x_stride = rows.view.stride(0);
   p.rows_per_task = rows_per_task(p.rows, p.k * rows.view.item_size());
-  return largest_of_rows(jit::cpu_kernel<kGroup8>(Group8Config{x.dtype(), DType::kF8E4M3}).fn, p);
-}
-std::string ops::refuse_largest_magnitude(DType x) {
-  return jit::cpu_kernel<kGroup8>(Group8Config{x, DType::kF8E4M3}).refusal;
+  return largest_of_rows(fn, p);
 }
 
 std::pair<Tensor, Tensor> per_token_group_quant_8bit(const Group& a) { return op::call(family::group8_op, a); }

@@ -43,7 +43,7 @@ void validate_quantize(const Mxfp8Quantize& a) {
   check_layout(a);
 }
 BlockQuantConfig config_of(const Mxfp8Quantize& a) { return {a.input.dtype(), 32, 1, 1, 0}; }
-void launch_quantize(const Mxfp8Quantize& a) {
+void launch_quantize(const Mxfp8Quantize& a, jit::CpuFn fn) {
   const ops::Rows x = ops::as_rows(a.input), codes = ops::as_rows(*a.x_q);
   BlockQuantParams p{};
   p.x = x.view.data(), p.codes = codes.view.data_as<uint8_t>(), p.scales = a.sf->data_as<uint8_t>();
@@ -51,8 +51,11 @@ void launch_quantize(const Mxfp8Quantize& a) {
   p.row_stride = x.view.stride(0), p.code_row_stride = codes.view.stride(0);
   p.layout = layout_of(a);
   p.padded_rows = sf_padded_rows(p.layout, p.rows);
-  ops::run_block_quantize(config_of(a), p);
+  ops::run_block_quantize(fn, config_of(a), p);
   if (codes.keep.defined()) ops::copy_strided(codes.keep.view(), *a.x_q);
+}
+op::Prepared prepare_quantize(const Mxfp8Quantize& a) {
+  return ops::with_kernel<ops::kBlockQuantize>(config_of(a), [&a](jit::CpuFn fn) { launch_quantize(a, fn); });
 }
 void reference_quantize(const Mxfp8Quantize& a) {
   const Tensor compact = Tensor::clone(a.input);
@@ -74,7 +77,7 @@ void validate_dequantize(const Mxfp8Dequantize& a) {
   FI_CHECK(a.scale_tensor.numel() == bytes, ValueError, "scale_tensor has ", a.scale_tensor.numel(), " bytes, but ",
            a.input.size(0), " rows of ", a.input.size(1), " elements need ", bytes, " in this layout");
 }
-void launch_dequantize(const Mxfp8Dequantize& a) {
+op::Prepared prepare_dequantize(const Mxfp8Dequantize& a) {
   BlockDequantParams p{};
   p.codes = a.input.data_as<uint8_t>(), p.scales = a.scale_tensor.data_as<uint8_t>(), p.y = a.output->data_as<float>();
   p.rows = a.input.size(0), p.k = a.input.size(1), p.block = 32;
@@ -82,7 +85,7 @@ void launch_dequantize(const Mxfp8Dequantize& a) {
   p.layout = layout_of(a);
   p.scale_row_stride = p.k / 32, p.scale_column_stride = 1;
   p.global = 1;
-  ops::run_block_dequantize({1, 1}, p);
+  return ops::prepare_block_dequantize({1, 1}, p);
 }
 void reference_dequantize(const Mxfp8Dequantize& a) {
   for (int64_t r = 0; r < a.input.size(0); ++r)
@@ -101,13 +104,6 @@ op::Cost cost_quantize(const Mxfp8Quantize& a) {
 }
 op::Cost cost_dequantize(const Mxfp8Dequantize& a) { return {.bytes = 5 * static_cast<double>(a.input.numel())}; }
 
-op::Refusal refuse_quantize(const Mxfp8Quantize& a) {
-  return jit::cpu_kernel<ops::kBlockQuantize>(config_of(a)).refusal;
-}
-op::Refusal refuse_dequantize(const Mxfp8Dequantize&) {
-  return jit::cpu_kernel<ops::kBlockDequantize>(BlockDequantConfig{1, 1}).refusal;
-}
-
 constexpr op::Field quantize_fields[] = {
     op::in<&Mxfp8Quantize::input>("input", nullptr, op::floats),
     op::attr<&Mxfp8Quantize::is_sf_swizzled_layout>("is_sf_swizzled_layout"),
@@ -125,9 +121,8 @@ constexpr op::Field dequantize_fields[] = {
     op::attr<&Mxfp8Dequantize::sf_swizzle_layout>("sf_swizzle_layout", op::enumeration(ops::kSfLayouts)),
     op::result<&Mxfp8Dequantize::output>("output", "m k", DType::kF32),
 };
-constexpr op::Candidate quantize_candidates[] = {op::candidate<refuse_quantize, launch_quantize>("cpu"),
-                                                 op::reference<reference_quantize>()};
-constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse_dequantize, launch_dequantize>("cpu"),
+constexpr op::Candidate quantize_candidates[] = {op::cpu<prepare_quantize>(), op::reference<reference_quantize>()};
+constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.quantization";
 }  // namespace

@@ -77,7 +77,7 @@ SwigluMxfp8Config config_of(const B& a) {
   return {a.gated_input.dtype(), kBackward<B>};
 }
 template <class B>
-void launch(const B& a) {
+void launch(const B& a, jit::CpuFn fn) {
   SwigluMxfp8Params p{};
   p.x = a.gated_input.data(), p.m = a.gated_input.size(0), p.k = a.gated_input.size(1) / 2,
   p.x_stride = a.gated_input.stride(0);
@@ -90,8 +90,12 @@ void launch(const B& a) {
     p.columns = static_cast<uint8_t*>(direct ? a.column_output->data() : turned.data());
     p.column_scales = a.column_scales->template data_as<uint8_t>();
   }
-  ops::run_rows(jit::cpu_kernel<kSwiglu>(config_of(a)).fn, p, p.m / 32 * (p.k / 128), 1);
+  ops::run_rows(fn, p, p.m / 32 * (p.k / 128), 1);
   if (turned.defined()) ops::copy_strided(turned.view().transpose(0, 1), *a.column_output);
+}
+template <class B>
+op::Prepared prepare(const B& a) {
+  return ops::with_kernel<kSwiglu>(config_of(a), [&a](jit::CpuFn fn) { launch(a, fn); });
 }
 
 // ---- references ----
@@ -128,11 +132,6 @@ op::Cost cost(const B& a) {
   const double out = static_cast<double>(a.gated_input.size(0) * width_of(a)) * (a.rowwise + a.colwise);
   return {.bytes = static_cast<double>(a.gated_input.nbytes()) * (kBackward<B> ? 1.5 : 1.0) + out};
 }
-template <class B>
-op::Refusal refuse(const B& a) {
-  return jit::cpu_kernel<kSwiglu>(config_of(a)).refusal;
-}
-
 // ---- smoothed rows ----
 op::Shape codes_shape(const Smooth& a) { return {2, {a.x.size(0), a.x.size(1) / 2}}; }
 op::Shape sf_shape(const Smooth& a) { return {1, {sf_bytes(SfLayout::k128x4, a.x.size(0), a.x.size(1) / 16)}}; }
@@ -141,10 +140,8 @@ void validate_smooth(const Smooth& a) {
   ops::global_scale("global_scale", a.global_scale);
 }
 constexpr BlockQuantConfig kFloatRows{DType::kF32, 16, 0, 0, 0};
-void launch_smooth(const Smooth& a) {
+void launch_smooth(const Smooth& a, jit::CpuFn multiply, jit::CpuFn quantise) {
   const int64_t m = a.x.size(0), k = a.x.size(1), tile = 128 * sf_padded_columns(SfLayout::k128x4, k / 16);
-  const jit::CpuFn multiply = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).fn,
-                   quantise = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).fn;
   // Eight rows at a time stay in the cache between the two; a task is one tile of scales.
   parallel_for((m + 127) / 128, [&](int64_t task) {
     constexpr int64_t kAtOnce = 8;
@@ -171,6 +168,13 @@ void launch_smooth(const Smooth& a) {
     }
   });
 }
+op::Prepared prepare_smooth(const Smooth& a) {
+  const jit::Loaded &multiply = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}),
+                    &quantise = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows);
+  for (const jit::Loaded* kernel : {&multiply, &quantise})
+    if (!kernel->fn) return op::Unsupported{kernel->refusal};
+  return [&a, multiply = multiply.fn, quantise = quantise.fn] { launch_smooth(a, multiply, quantise); };
+}
 void reference_smooth(const Smooth& a) {
   ref::clear(*a.sf);
   for (int64_t r = 0; r < a.x.size(0); ++r) {
@@ -182,12 +186,6 @@ void reference_smooth(const Smooth& a) {
   }
 }
 op::Cost cost_smooth(const Smooth& a) { return {.bytes = static_cast<double>(a.x.nbytes()) * 1.28}; }
-op::Refusal refuse_smooth(const Smooth& a) {
-  const std::string &first = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}).refusal,
-                    &second = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows).refusal;
-  return first.empty() ? second : first;
-}
-
 // ---- tables ----
 constexpr DTypeSet kHalves = DTypeSet(DType::kBF16) | DType::kF16;
 template <class B>
@@ -227,10 +225,8 @@ constexpr op::Field smooth_fields[] = {
     op::result<&Smooth::sf>("sf", nullptr, DType::kU8, op::shape<sf_shape>, op::contiguous),
 };
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse<B>, launch<B>>("cpu"),
-                                                op::reference<reference<B>>()};
-constexpr op::Candidate smooth_candidates[] = {op::candidate<refuse_smooth, launch_smooth>("cpu"),
-                                               op::reference<reference_smooth>()};
+inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
+constexpr op::Candidate smooth_candidates[] = {op::cpu<prepare_smooth>(), op::reference<reference_smooth>()};
 
 constexpr op::Case kForward[] = {
     {"both", "gated_input=bf16:128x512^pad8 rowwise=True colwise=True", "cpu", op::kAot, 0.13, 1e-2},
