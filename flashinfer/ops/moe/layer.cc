@@ -84,7 +84,8 @@ Rows quantise(const Layer& l, const TensorView& x, float encode) {
   p.row_stride = x.stride(0), p.code_row_stride = out.data.size(1);
   p.layout = SfLayout::kLinear;
   if (l.format == RowFormat::kNvfp4) p.encode = &encode;
-  ops::run_block_quantize(quant_config(l.format, x.dtype()), p);
+  const BlockQuantConfig config = quant_config(l.format, x.dtype());
+  ops::run_block_quantize(jit::cpu_kernel<ops::kBlockQuantize>(config).fn, config, p);
   return out;
 }
 
