@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs headers; what else lies in the source tree stays private. Runs at install time, and alone:
+# Installs headers; all others in the source tree are private. Runs at install time, and alone:
 #   cmake -DSOURCE=<source root> [-DGENERATED=<folder of flashinfer/ops.h> -DPUBLIC=<folder>] -DKERNELS=<folder> -P install_headers.cmake
 # PUBLIC gets what programs include: the headers named here and all that these include, directly or not.
 # KERNELS gets what is compiled just in time: everything below folders named `kernels`, and what that includes.

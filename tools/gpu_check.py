@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks and times the library on a GPU (or, what it can serve, on the emulator). Every step is a process with a time limit, and its
+"""Checks and times the library on a GPU (or, as far as it can, on the emulator). Every step is a process with a time limit, and its
 failure a row; the run itself ends within --budget seconds. Writes gpu_check.json, gpu_check.md and, of what went wrong, gpu_check.log, all
 of them after every row. Needs Python alone; see gpu_check.sh."""
 import argparse
@@ -325,8 +325,8 @@ STEPS = ("build", "device", "probes", "cases", "timings", "recordings", "killed"
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda:0", help="cuda:N, or emu: what the emulator can serve")
-    parser.add_argument("--tree", help="a build folder, or a tree made by --pack (default: beside this script, else it is built)")
+    parser.add_argument("--device", default="cuda:0", help="cuda:N, or emu: the steps that the emulator supports")
+    parser.add_argument("--tree", help="a build folder, or a tree made by --pack (default: next to this script, else it is built)")
     parser.add_argument("--out", default=os.environ.get("OUT", "gpu_check"), help="folder of gpu_check.json and gpu_check.md (default $OUT, else gpu_check)")
     parser.add_argument("--steps", default=",".join(STEPS), help="of " + ", ".join(STEPS))
     parser.add_argument("--only", default="", metavar="REGEX", help="ops of cases, timings, recordings and sanitizer whose names match")

@@ -56,9 +56,9 @@ def returned(op):
     one = "_T" if op.first_array != "None" else "Array"
     always = [f for f in op.returned if "conditional" not in f]
     if not always:
-        return f"Union[{one}, tuple[{one}, ...]]"  # what is asked for
+        return f"Union[{one}, tuple[{one}, ...]]"  # the requested form
     plain = one if len(always) == 1 else "tuple[" + ", ".join([one] * len(always)) + "]"
-    return plain if len(always) == len(op.returned) else f"Union[{plain}, Any]"  # more of them when asked for
+    return plain if len(always) == len(op.returned) else f"Union[{plain}, Any]"  # more of them on request
 
 
 def indented(text, indent):

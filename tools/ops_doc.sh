@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tools/ops_doc.sh [BUILD]: writes docs/ops.md anew from the registry of a build (default build/release).
+# tools/ops_doc.sh [BUILD]: writes docs/ops.md from the registry of a build (default build/release).
 set -eu
 cd "$(dirname "$0")/.."
 tables=$("${1:-build/release}/bin/flashinfer" list-ops --markdown)

@@ -80,7 +80,7 @@ stamp=.venv/.installed-$(printf '%s' "$python_packages $oracle" | cksum | cut -d
 if ! [ -e "$stamp" ]; then
   echo "setup: installing Python packages into .venv${oracle:+ (PyTorch and the compatibility oracle: some minutes the first time)}"
   .venv/bin/python -m pip install -q --disable-pip-version-check $python_packages
-  # Without its dependencies: they want CUDA, and it is only imported, logged and recorded with here.
+  # Without its dependencies, which need CUDA: it is only imported, and its log and recorder are compared.
   [ -z "$oracle" ] || .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps $oracle
   touch "$stamp"
 fi

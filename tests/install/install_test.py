@@ -97,7 +97,7 @@ class Install(unittest.TestCase):
             self.assertNotIn(str(ROOT), done.stdout + done.stderr)  # nothing came from the source tree
             self.assertIn(str(prefix / "share/flashinfer/include"), done.stderr)  # where the kernel was compiled from
             self.assertEqual(0, run(str(consumer / "build/from_c"), env=environment).returncode)
-            # Precompiled kernels lie beside the library; with them nothing is compiled.
+            # With precompiled kernels next to the library nothing is compiled.
             libraries = next(prefix.rglob("libflashinfer.so")).parent
             self.assertEqual(0, run(str(prefix / "bin/flashinfer"), "aot", "--op", "rmsnorm", "--quiet", "--target", "x86-64-v3",
                                     "--all", "--out-dir", str(libraries / "flashinfer/aot"), env=environment).returncode)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/gpu_check.sh without a GPU: what the emulator serves passes; a step that fails is a row and ends nothing."""
+"""tools/gpu_check.sh without a GPU: the steps that the emulator supports pass; a step that fails is a row and the run goes on."""
 import json
 import os
 import pathlib
@@ -31,7 +31,7 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("| ok | killed | single_prefill of 192 tokens |", table)
 
     def test_a_carried_tree_runs_elsewhere(self):
-        """What --pack copies is enough: no build folder, no source tree, third-party libraries beside it; the issue allows 60 MB."""
+        """What --pack copies is enough: no build folder, no source tree, its own third-party libraries; at most 60 MB."""
         with tempfile.TemporaryDirectory() as place:
             packed = subprocess.run(["sh", str(ROOT / "tools" / "gpu_check.sh"), "--tree", BUILD, "--pack", place + "/carried"],
                                     capture_output=True, text=True, timeout=120)
@@ -72,7 +72,7 @@ class GpuCheck(unittest.TestCase):
             self.assertIn("exit status -11", detail, step)
 
     def test_output_of_what_fails_or_hangs_is_kept(self):
-        """A second run on the GPU must not be needed to see what was said; the files are there while the run goes on."""
+        """The output is in files while the run goes on, so that a second run on the GPU is not needed to see it."""
         with tempfile.TemporaryDirectory() as tree, tempfile.TemporaryDirectory() as out:
             program = pathlib.Path(tree) / "bin" / "flashinfer"
             program.parent.mkdir()
