@@ -40,8 +40,8 @@ Comparison elements(const TensorView& got, const TensorView& want, bool exact, c
     return c;
   }
   if (got.numel() == 0) return c;
-  const Tensor here = host_readable(got), there = host_readable(want);
-  const Tensor a = Tensor::clone(on_host(here.view())), b = Tensor::clone(on_host(there.view()));
+  const Tensor host_got = host_readable(got), host_want = host_readable(want);
+  const Tensor a = Tensor::clone(on_host(host_got.view())), b = Tensor::clone(on_host(host_want.view()));
   const size_t item = static_cast<size_t>(a.view().item_size());
   const auto *p = a.data_as<const uint8_t>(), *q = b.data_as<const uint8_t>();
   if (std::memcmp(p, q, static_cast<size_t>(a.nbytes())) == 0) return c;

@@ -144,12 +144,12 @@ void move_to(GuardedTensor& g, Device device) {
   if (device.type == DeviceType::kCPU) return;
   const int64_t guard = device.type == DeviceType::kEmu ? kGuard : 0;  // bytes that are not moved, on each side
   const TensorView whole = g.allocation.view().slice(0, guard, g.allocation.numel() - guard), v = g.tensor.view();
-  const Tensor there = to_device(whole, device);
+  const Tensor moved = to_device(whole, device);
   if (!g.before.empty()) g.before.assign(whole.data_as<uint8_t>(), whole.data_as<uint8_t>() + whole.nbytes());
   const int64_t offset = v.data_as<uint8_t>() - whole.data_as<uint8_t>();
   g.tensor =
-      Tensor(TensorView(there.data_as<uint8_t>() + offset, v.dtype(), v.shape(), v.strides(), device), there.owner());
-  g.allocation = there;
+      Tensor(TensorView(moved.data_as<uint8_t>() + offset, v.dtype(), v.shape(), v.strides(), device), moved.owner());
+  g.allocation = moved;
 }
 
 class Builder {
@@ -273,9 +273,9 @@ std::string check_guards(const GuardedTensor& t, bool written) {
   std::vector<uint8_t> expected = t.before;
   const Tensor now = host_readable(t.allocation.view());
   const auto* base = now.data_as<uint8_t>();
-  const TensorView& there = t.tensor.view();
-  const int64_t first = there.data_as<uint8_t>() - t.allocation.data_as<uint8_t>();
-  const TensorView v(base + first, there.dtype(), there.shape(), there.strides());
+  const TensorView& view = t.tensor.view();
+  const int64_t first = view.data_as<uint8_t>() - t.allocation.data_as<uint8_t>();
+  const TensorView v(base + first, view.dtype(), view.shape(), view.strides());
   if (written && v.numel() > 0)
     copy_elements(v, TensorView(expected.data() + first, v.dtype(), v.shape(), v.strides()));
   for (size_t i = 0; i < expected.size(); ++i)

@@ -98,7 +98,7 @@ int run(const Options& o) {
 
 void add_aot(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("aot", "Compile kernels ahead, for machines without a compiler");
+  CLI::App* c = app.add_subcommand("aot", "Precompile kernels, for machines without a compiler");
   c->add_option("--out-dir,--out", o->out_dir,
                 "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
   c->add_option("--target,--targets", o->targets,

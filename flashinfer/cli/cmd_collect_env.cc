@@ -57,9 +57,9 @@ Section this_library() {
              {"kernel compiler", kernel_compiler()},
              {"kernels compiled for", jit::name(jit::selected_target())},
              {"kernel cache", or_else(jit::cache_path(), "none")}}};
-  std::string ahead;
-  for (const std::string& folder : jit::aot_folders()) ahead += (ahead.empty() ? "" : ", ") + folder;
-  s.lines.emplace_back("kernels made ahead", or_else(ahead, "none"));
+  std::string aot;
+  for (const std::string& folder : jit::aot_folders()) aot += (aot.empty() ? "" : ", ") + folder;
+  s.lines.emplace_back("precompiled kernels", or_else(aot, "none"));
   return s;
 }
 

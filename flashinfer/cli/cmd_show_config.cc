@@ -66,7 +66,7 @@ void show_jit() {
   print("\n");
   section("Artifact Path");
   line("Cache", jit::cache_path());
-  for (const std::string& folder : jit::aot_folders()) line("Made ahead", folder);
+  for (const std::string& folder : jit::aot_folders()) line("Precompiled", folder);
   print("\n");
   section("Module Status");
   int64_t compiled = 0, damaged = 0;

@@ -80,13 +80,13 @@ void run(void* self, int64_t n, Executor::Task task, void* arg) {
 
 Executor openmp_executor(int threads) {
   static constinit Once<bool> found;
-  const bool there = found.get([] {
+  const bool available = found.get([] {
     g_parallel = find_parallel();
     if (g_parallel) pthread_atfork(nullptr, nullptr, [] { g_forked.store(true, std::memory_order_relaxed); });
     return g_parallel != nullptr;
   });
   Executor e;
-  if (!there) return e;
+  if (!available) return e;
   e.self = reinterpret_cast<void*>(static_cast<intptr_t>(std::max(threads, 1)));
   e.threads = std::max(threads, 1);
   e.run = run;

@@ -11,7 +11,7 @@ namespace flashinfer {
 namespace detail {
 
 /// Remaining indices of a range: its own thread takes the first, thieves the last.
-class alignas(64) Stretch {
+class alignas(64) IndexRange {
  public:
   void assign(int64_t begin, int64_t end) { left_.store(pack(begin, end), std::memory_order_relaxed); }
   /// Takes an index into *i; false when the range is empty.
@@ -45,12 +45,11 @@ void parallel_for_ordered(int64_t n, F&& f) {
   constexpr int64_t kMostThreads = 64;
   const int64_t threads = Context::current().executor.threads;
   if (n <= threads || threads > kMostThreads || n > INT64_C(0xffffffff)) return parallel_for(n, f);
-  std::array<detail::Stretch, kMostThreads> stretches;
-  for (int64_t t = 0; t < threads; ++t)
-    stretches[static_cast<size_t>(t)].assign(n * t / threads, n * (t + 1) / threads);
+  std::array<detail::IndexRange, kMostThreads> ranges;
+  for (int64_t t = 0; t < threads; ++t) ranges[static_cast<size_t>(t)].assign(n * t / threads, n * (t + 1) / threads);
   parallel_for(threads, [&](int64_t t) {
     for (int64_t turn = 0, i = 0; turn < threads; ++turn)
-      while (stretches[static_cast<size_t>((t + turn) % threads)].take(turn == 0, &i)) f(i);
+      while (ranges[static_cast<size_t>((t + turn) % threads)].take(turn == 0, &i)) f(i);
   });
 }
 

@@ -73,12 +73,12 @@ struct Child {
 /// Reads until the output is closed, the child has ended or the time is up (false). A process that another thread forks
 /// meanwhile inherits our end of the pipe, so the end of the output may come late or never.
 bool collect(int fd, Child& child, const Options& options, Clock::time_point start, std::string& output) {
-  bool told = !options.on_slow, ended = false;
+  bool reported = !options.on_slow, ended = false;
   char buffer[16384];
   for (;;) {
     const double now = seconds_since(start);
-    if (!told && now >= options.slow_after_seconds) {  // also when this thread was delayed beyond that time
-      told = true;
+    if (!reported && now >= options.slow_after_seconds) {  // also when this thread was delayed beyond that time
+      reported = true;
       options.on_slow();
     }
     if (now >= options.timeout_seconds) return false;

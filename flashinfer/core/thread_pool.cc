@@ -153,11 +153,10 @@ struct ThreadPool::Workers {
 #if defined(__linux__)
     constexpr int kMost = 16;  // with more CPUs a few threads on the wrong one matter little, and calls add up
     cpu_set_t others;
-    const int here = sched_getcpu();
-    if (here < 0 || threads > kMost || sched_getaffinity(0, sizeof others, &others) != 0 ||
-        CPU_COUNT(&others) < threads)
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || threads > kMost || sched_getaffinity(0, sizeof others, &others) != 0 || CPU_COUNT(&others) < threads)
       return;
-    CPU_CLR(here, &others);
+    CPU_CLR(cpu, &others);
     for (size_t i = 0; i < started.size(); ++i)
       if (asleep[i].load(std::memory_order_relaxed))
         pthread_setaffinity_np(started[i].native_handle(), sizeof others, &others);

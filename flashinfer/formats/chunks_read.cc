@@ -120,20 +120,20 @@ Bytes ChunkReader::chunk(const ChunkId& id) {
 
 void ChunkReader::content(const ChunkId& id, int depth, uint64_t bytes, uint64_t chunk_bytes, uint8_t*& out,
                           uint8_t* end) {
-  const Bytes here = chunk(id);
+  const Bytes data = chunk(id);
   if (depth == 0) {
-    FI_CHECK(here.size() == bytes && static_cast<uint64_t>(end - out) >= bytes, ValueError, "chunk ", hex(id), " has ",
-             here.size(), " bytes, but must have ", bytes);
-    std::memcpy(out, here.data(), here.size());
-    out += here.size();
+    FI_CHECK(data.size() == bytes && static_cast<uint64_t>(end - out) >= bytes, ValueError, "chunk ", hex(id), " has ",
+             data.size(), " bytes, but must have ", bytes);
+    std::memcpy(out, data.data(), data.size());
+    out += data.size();
     return;
   }
   const uint64_t child = span_of(chunk_bytes, depth), count = (bytes + child - 1) / child;
-  FI_CHECK(here.size() == count * sizeof(ChunkId) && count <= kFanOut, ValueError, "node ", hex(id), " has ",
-           here.size(), " bytes, but must name ", count, " parts");
+  FI_CHECK(data.size() == count * sizeof(ChunkId) && count <= kFanOut, ValueError, "node ", hex(id), " has ",
+           data.size(), " bytes, but must name ", count, " parts");
   for (uint64_t i = 0; i < count; ++i) {
     ChunkId next;
-    std::memcpy(next.bytes, here.data() + i * sizeof next, sizeof next);
+    std::memcpy(next.bytes, data.data() + i * sizeof next, sizeof next);
     content(next, depth - 1, std::min(child, bytes - i * child), chunk_bytes, out, end);
   }
 }

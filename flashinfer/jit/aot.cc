@@ -23,10 +23,10 @@ struct Job {
 Outcome make_one(const std::string& out_dir, const Job& job, const Toolchain& toolchain) {
   const BuildKey key = build_key(*job.request, job.target, toolchain);
   const std::string parent = out_dir + "/" + name(job.target);
-  const std::string dir = parent + "/" + key.ahead;
+  const std::string dir = parent + "/" + key.aot_folder;
   if (const auto meta = read_artifact(dir); meta && serves(*meta, key.wanted)) return Outcome::kAot;
   fs::remove_tree(dir);
-  compile_into(*job.request, job.target, toolchain, key, parent, key.ahead, /*quiet=*/true, /*ahead=*/true);
+  compile_into(*job.request, job.target, toolchain, key, parent, key.aot_folder, /*quiet=*/true, /*aot=*/true);
   return Outcome::kCompiled;
 }
 
@@ -65,7 +65,8 @@ AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::
     result.compiled += outcome == Outcome::kCompiled;
     result.kept += outcome == Outcome::kAot;
     if (!error.empty()) result.errors.push_back(error);
-    const std::string dir = root + "/" + name(job.target) + "/" + build_key(*job.request, job.target, toolchain).ahead;
+    const std::string dir =
+        root + "/" + name(job.target) + "/" + build_key(*job.request, job.target, toolchain).aot_folder;
     if (const auto id = fs::file_id(artifact_path(dir, name(job.target))))
       result.bytes += id->bytes, result.bytes_of[job.target] += id->bytes;
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();

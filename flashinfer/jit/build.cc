@@ -74,16 +74,16 @@ BuildKey build_key(const Request& request, Target target, const Toolchain& toolc
   m.compiler = toolchain.identity;
   m.headers = root.empty() ? "" : headers_hash(root, request.header);
   key.folder = m.name + "-" + hash_hex(joined({m.source, m.target, m.version, m.flags, m.cpu, m.compiler, m.headers}));
-  key.ahead = m.name + "-" + hash_hex(joined({m.source, m.target}));
+  key.aot_folder = m.name + "-" + hash_hex(joined({m.source, m.target}));
   return key;
 }
 
-std::optional<Artifact> find_ahead(const Request& request, Target target) {
+std::optional<Artifact> find_aot(const Request& request, Target target) {
   const auto folders = aot_folders();
   if (folders.empty()) return std::nullopt;
   const BuildKey key = build_key(request, target, Toolchain{});
   for (const std::string& folder : folders) {
-    const std::string dir = folder + "/" + name(target) + "/" + key.ahead;
+    const std::string dir = folder + "/" + name(target) + "/" + key.aot_folder;
     const auto meta = read_artifact(dir);
     if (meta && serves(*meta, key.wanted)) return Artifact{artifact_path(dir, name(target)), "aot"};
   }
@@ -103,7 +103,7 @@ std::optional<Artifact> find_cached(const Request& request, Target target) {
   return std::nullopt;
 }
 
-int64_t count_ahead() {
+int64_t count_aot() {
   int64_t n = 0;
   for (const std::string& folder : aot_folders())
     for (const Target t : all_targets())
@@ -151,11 +151,11 @@ process::Result run_compiler(const Request& request, Target target, const Toolch
 }  // namespace
 
 Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
-                      const std::string& parent, const std::string& entry, bool quiet, bool ahead) {
+                      const std::string& parent, const std::string& entry, bool quiet, bool aot) {
   const bool verbose = env::flag("FLASHINFER_JIT_VERBOSE");
   const std::string temporary = fs::make_temp_dir(parent, ".build-");
   const std::string final_dir = parent + "/" + entry,
-                    shown_dir = ahead ? std::string(name(target)) + "/" + entry : final_dir;
+                    shown_dir = aot ? std::string(name(target)) + "/" + entry : final_dir;
   const std::vector<std::string> argv = command_of(target, toolchain);
   fs::write_plain(source_path(temporary, name(target)), request.source);
   write_companions(temporary, shown_dir, argv);
@@ -182,8 +182,8 @@ Artifact compile_into(const Request& request, Target target, const Toolchain& to
   meta.compiler = toolchain.identity;
   meta.directory = shown_dir;
   meta.arguments = argv;
-  meta.seconds = ahead ? 0 : result.seconds;
-  meta.created = ahead ? 0 : static_cast<int64_t>(std::time(nullptr));
+  meta.seconds = aot ? 0 : result.seconds;
+  meta.created = aot ? 0 : static_cast<int64_t>(std::time(nullptr));
   meta.bytes = image->size();
   meta.checksum = hash_hex(*image);
   ::chmod(artifact.c_str(), 0700);  // whatever umask the linker used

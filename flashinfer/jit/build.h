@@ -12,9 +12,9 @@ namespace flashinfer::jit {
 
 /// The properties that decide whether an artifact can be used, collected without running a program.
 struct BuildKey {
-  Meta wanted;         // meta.json of a matching artifact (flags, headers, compiler, cpu, ...)
-  std::string folder;  // "<name>-<hash>" in the disk cache: a hash of all of `wanted` and the source
-  std::string ahead;   // "<name>-<hash>" among AOT artifacts: source and target only, the rest is compared
+  Meta wanted;             // meta.json of a matching artifact (flags, headers, compiler, cpu, ...)
+  std::string folder;      // "<name>-<hash>" in the disk cache: a hash of all of `wanted` and the source
+  std::string aot_folder;  // "<name>-<hash>" among AOT artifacts: source and target only, the rest is compared
 };
 BuildKey build_key(const Request& request, Target target, const Toolchain& toolchain);
 /// Whether an artifact was made from the same source, headers (when they are available), flags, version and CPU; the
@@ -28,14 +28,14 @@ struct Artifact {
 };
 
 /// A complete AOT artifact for exactly this target, headers, flags (and CPU, for native).
-std::optional<Artifact> find_ahead(const Request& request, Target target);
+std::optional<Artifact> find_aot(const Request& request, Target target);
 
 /// A complete artifact in the disk cache for this target, headers, flags and CPU, from any compiler: for machines that
 /// have none (any more).
 std::optional<Artifact> find_cached(const Request& request, Target target);
 
 /// Number of AOT artifacts, for the refusal's text.
-int64_t count_ahead();
+int64_t count_aot();
 
 /// From the disk cache, else compiled into it: once, when several processes miss together. RuntimeError with the
 /// compiler's output and the command when it does not compile. `discard`: the existing artifact does not load; rebuild
@@ -48,6 +48,6 @@ struct HeadersChanged {};
 /// Compiles into `parent`/`entry` (published by rename). Used for both the cache and AOT. `aot`: the artifact contains
 /// nothing that differs between runs (times, the folder's path).
 Artifact compile_into(const Request& request, Target target, const Toolchain& toolchain, const BuildKey& key,
-                      const std::string& parent, const std::string& entry, bool quiet, bool ahead = false);
+                      const std::string& parent, const std::string& entry, bool quiet, bool aot = false);
 
 }  // namespace flashinfer::jit

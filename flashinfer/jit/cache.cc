@@ -202,7 +202,7 @@ std::vector<std::string> aot_folders() {
     if (why.empty())
       folders.push_back(fs::canonical(f));
     else
-      warn_once("artifacts made ahead are not used: " + why);
+      warn_once("precompiled artifacts are not used: " + why);
   }
   return folders;
 }

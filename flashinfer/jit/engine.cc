@@ -123,12 +123,12 @@ void make(const Request& request, Device device, Target target, Made& entry) {
   for (const Target t : no_compiler.empty() ? std::vector<Target>{target}
                         : is_cuda(request)  ? cuda_stand_ins(device)
                                             : stand_ins(target))
-    if (const auto ahead = find_ahead(request, t); ahead && use(*ahead).empty()) return;
+    if (const auto aot = find_aot(request, t); aot && use(*aot).empty()) return;
   const Toolchain toolchain = toolchain_for(target);
   if (!no_compiler.empty()) {
-    const int64_t count = count_ahead();
+    const int64_t count = count_aot();
     entry.loaded.refusal = str(no_compiler, ", and ", request.text(), " is not among the ", count,
-                               count == 1 ? " artifact" : " artifacts", " made ahead");
+                               count == 1 ? " precompiled artifact" : " precompiled artifacts");
     return;
   }
   Artifact artifact = find_or_compile(request, target, toolchain, quiet);
@@ -292,7 +292,7 @@ std::vector<Request> KernelCollector::take() {
 }
 
 const char* name(Outcome o) {
-  constexpr const char* kNames[] = {"in memory", "from disk", "made ahead", "compiled", "refused", "failed"};
+  constexpr const char* kNames[] = {"in memory", "from disk", "precompiled", "compiled", "refused", "failed"};
   return kNames[static_cast<int>(o)];
 }
 

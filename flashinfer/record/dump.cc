@@ -37,8 +37,8 @@ bool same_view(const TensorView& a, const TensorView& b) {
 }
 
 /// The capture of the current stream, when the call has a tensor on its GPU.
-uint64_t capture_of(const Side& side) {
-  for (const Leaf& l : side.leaves)
+uint64_t capture_of(const CallValues& recorded) {
+  for (const RecordedTensor& l : recorded.tensors)
     if (const Device d = l.tensor.view.device(); d.type == DeviceType::kCUDA)
       return cuda::device_refusal(d.index).empty() ? cuda::capture_id(d.index, Context::current().stream) : 0;
   return 0;
@@ -47,15 +47,15 @@ uint64_t capture_of(const Side& side) {
 /// Inputs that share memory with something the call writes.
 Json overwritten(const Dump& dump) {
   Json keys = Json::array();
-  for (const Leaf& in : dump.inputs.leaves) {
+  for (const RecordedTensor& in : dump.inputs.tensors) {
     if (!in.stored() || (in.role && std::string_view(in.role) == role_name(op::Role::kOut))) continue;
     const auto begin = [](const TensorView& v) { return reinterpret_cast<uintptr_t>(v.data()); };
     const TensorView& a = in.tensor.view;
     bool hit = false;
     for (const auto& [key, arg] : dump.written) {
-      Side side;
-      side.add(key, arg.value, nullptr);
-      for (const Leaf& l : side.leaves) {
+      CallValues recorded;
+      recorded.add(key, arg.value, nullptr);
+      for (const RecordedTensor& l : recorded.tensors) {
         const TensorView& b = l.tensor.view;
         hit = hit || (a.numel() > 0 && b.numel() > 0 && begin(a) < begin(b) + static_cast<uintptr_t>(b.span_bytes()) &&
                       begin(b) < begin(a) + static_cast<uintptr_t>(a.span_bytes()));
@@ -111,14 +111,15 @@ void Recorder::describe(op::Invocation& call, const std::vector<op::Arg>& args, 
   if (dump.graph == 0 && use_pages()) find_used_pages(dump.inputs);  // a replay may use other pages than the capture
 }
 
-formats::WriteReport Recorder::write(Dump& dump, const std::string& folder, const char* stem, const Side& side) {
+formats::WriteReport Recorder::write(Dump& dump, const std::string& folder, const char* stem,
+                                     const CallValues& recorded) {
   std::vector<Tensor> keep;
-  const std::vector<formats::NamedTensor> tensors = stored_tensors(side, keep);
+  const std::vector<formats::NamedTensor> tensors = stored_tensors(recorded, keep);
   formats::WriteReport report;
   if (tensors.empty()) return report;
   const std::string base = folder + "/" + stem;
   if (chunks_) {
-    const std::vector<int64_t> sizes = chunk_sizes(side);
+    const std::vector<int64_t> sizes = chunk_sizes(recorded);
     for (;;) {
       try {
         const auto used = chunks_->write(base + formats::kChunksEnding, tensors, sizes, &report);
@@ -138,10 +139,10 @@ formats::WriteReport Recorder::write(Dump& dump, const std::string& folder, cons
   return report;
 }
 
-void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteReport* report, Json& keys,
+void Recorder::add_details(Dump& dump, const CallValues& recorded, const formats::WriteReport* report, Json& keys,
                            uint64_t* bytes) {
   size_t i = 0;
-  for (const Leaf& l : side.leaves) {
+  for (const RecordedTensor& l : recorded.tensors) {
     std::string checksum;
     if (l.stored()) {
       if (report) checksum = formats::checksum_text(report->checksums.at(i));
@@ -150,7 +151,7 @@ void Recorder::add_details(Dump& dump, const Side& side, const formats::WriteRep
     }
     dump.details[l.key] = details(l, dump.storages, checksum);
   }
-  *bytes = side.bytes();
+  *bytes = recorded.bytes();
 }
 
 Json Recorder::record(const op::Invocation& call, const Dump& dump, const char* status, const Json& output_metadata,
@@ -231,7 +232,8 @@ std::shared_ptr<Dump> Recorder::before(op::Invocation& call, const std::vector<o
     const std::lock_guard lock(mutex_);
     dump->disk_bytes = chunks_ ? 0 : report.tensor_bytes;
     bytes_ += dump->disk_bytes;
-    for (Leaf& l : dump->inputs.leaves) l.used = l.host = Tensor();  // only the page numbers are needed after the call
+    for (RecordedTensor& l : dump->inputs.tensors)
+      l.used = l.host = Tensor();  // only the page numbers are needed after the call
     warned_.erase("inputs");
     const uint64_t shown = settings_.keep_last ? ring_.size() + 1 : admitted_;
     sink_.write(str("Dumped inputs to: ", dump->path,
@@ -266,16 +268,16 @@ void Recorder::check_room(uint64_t bytes) {
 }
 
 void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) {
-  Side out;
+  CallValues out;
   out.add_result(result);
-  const size_t results = out.leaves.size();
+  const size_t results = out.tensors.size();
   for (const auto& [key, arg] : dump.written) {
-    Side side;
-    side.add(std::string(kAfterPrefix) + key, arg.value, role_name(arg.field->role));
-    for (Leaf& l : side.leaves) {
+    CallValues recorded;
+    recorded.add(std::string(kAfterPrefix) + key, arg.value, role_name(arg.field->role));
+    for (RecordedTensor& l : recorded.tensors) {
       for (size_t i = 0; i < results; ++i)
-        if (same_view(out.leaves[i].tensor.view, l.tensor.view)) l.same_as = out.leaves[i].key;
-      out.leaves.push_back(std::move(l));
+        if (same_view(out.tensors[i].tensor.view, l.tensor.view)) l.same_as = out.tensors[i].key;
+      out.tensors.push_back(std::move(l));
     }
   }
   if (dump.self && dump.self->state != dump.state && dump.self->state)

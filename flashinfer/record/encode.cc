@@ -25,27 +25,27 @@ Json extents(std::span<const int64_t> v) {
 
 Json opaque(const std::string& type, const std::string& repr) { return {{kType, type}, {kRepr, repr.substr(0, 1000)}}; }
 
-Json items(Side& side, const std::string& key, const std::vector<Value>& values, const std::string& type,
+Json items(CallValues& recorded, const std::string& key, const std::vector<Value>& values, const std::string& type,
            const char* role, int depth) {
   Json out{{kType, type}, {"length", values.size()}};
   if (depth < kMaxDepth) {
     Json list = Json::array();
     for (size_t i = 0; i < values.size(); ++i)
-      list.push_back(encode(side, key + "__" + std::to_string(i), values[i], role, depth + 1));
+      list.push_back(encode(recorded, key + "__" + std::to_string(i), values[i], role, depth + 1));
     out["items"] = std::move(list);
   }
   out["truncated"] = depth >= kMaxDepth;
   return out;
 }
 
-Json dict(Side& side, const std::string& key, const op::DictValue& d, const char* role, int depth) {
+Json dict(CallValues& recorded, const std::string& key, const op::DictValue& d, const char* role, int depth) {
   Json out{{kType, kTypeDict}, {"length", d.items.size()}};
   if (depth < kMaxDepth) {
     Json list = Json::array();
     for (size_t i = 0; i < d.items.size(); ++i) {
       Json entry;
-      entry["key"] = encode(side, key + "__key_" + std::to_string(i), d.items[i].first, role, depth + 1);
-      entry["value"] = encode(side, key + "__value_" + std::to_string(i), d.items[i].second, role, depth + 1);
+      entry["key"] = encode(recorded, key + "__key_" + std::to_string(i), d.items[i].first, role, depth + 1);
+      entry["value"] = encode(recorded, key + "__value_" + std::to_string(i), d.items[i].second, role, depth + 1);
       list.push_back(std::move(entry));
     }
     out["items"] = std::move(list);
@@ -68,8 +68,8 @@ Json enum_value(const op::EnumValue& e) {
   return {{kType, kTypeEnum}, {"name", e.name}, {kValue, std::move(value)}};
 }
 
-Leaf make_leaf(const std::string& key, const op::TensorValue& t, const char* role) {
-  Leaf l;
+RecordedTensor recorded_tensor(const std::string& key, const op::TensorValue& t, const char* role) {
+  RecordedTensor l;
   l.key = key;
   l.tensor = t;
   l.role = role;
@@ -77,7 +77,7 @@ Leaf make_leaf(const std::string& key, const op::TensorValue& t, const char* rol
   return l;
 }
 
-Json nested_tensor(Side& side, const std::string& key, const op::TensorValue& t, const char* role) {
+Json nested_tensor(CallValues& recorded, const std::string& key, const op::TensorValue& t, const char* role) {
   const Extents of(t);
   Json out{{kType, kTypeTensor},
            {kShape, extents(of.shape())},
@@ -87,7 +87,7 @@ Json nested_tensor(Side& side, const std::string& key, const op::TensorValue& t,
            {"requires_grad", t.requires_grad},
            {"is_contiguous", t.view.is_contiguous()},
            {kTensorKey, key}};
-  side.leaves.push_back(make_leaf(key, t, role));
+  recorded.tensors.push_back(recorded_tensor(key, t, role));
   return out;
 }
 
@@ -111,12 +111,12 @@ Json described_tensor(const op::TupleValue& t) {
 }
 
 /// The text that torch prints for a generator, and its state, from which another one can continue.
-Json torch_generator(Side& side, const std::string& key, const op::TupleValue& t, const char* role) {
+Json torch_generator(CallValues& recorded, const std::string& key, const op::TupleValue& t, const char* role) {
   const auto* text = t.items[0].as<op::OpaqueValue>();
   const auto* state = t.items[2].as<op::TensorValue>();
   Json out = opaque(kTypeGenerator, text ? text->repr : "");
-  out[kSeed] = encode(side, key, t.items[1], role);
-  if (state) out[kState] = nested_tensor(side, key + "__state", *state, role);
+  out[kSeed] = encode(recorded, key, t.items[1], role);
+  if (state) out[kState] = nested_tensor(recorded, key + "__state", *state, role);
   return out;
 }
 
@@ -133,7 +133,7 @@ std::string hex(uint64_t v) {
   return "0x" + std::string(text, end);
 }
 
-bool is_pool(const Leaf& l) {
+bool is_pool(const RecordedTensor& l) {
   return (l.role == role_name(op::Role::kPaged) || l.role == role_name(op::Role::kPagedInOut)) &&
          l.tensor.view.rank() > 1 && l.tensor.view.device().type != DeviceType::kCUDA;
 }
@@ -187,23 +187,23 @@ const char* role_name(op::Role r) {
   return nullptr;
 }
 
-Json encode(Side& side, const std::string& key, const Value& v, const char* role, int depth) {
+Json encode(CallValues& recorded, const std::string& key, const Value& v, const char* role, int depth) {
   if (v.is_none()) return nullptr;
   if (const auto* b = v.as<bool>()) return *b;
   if (const auto* i = v.as<int64_t>()) return *i;
   if (const auto* d = v.as<double>()) return formats::number_to_json(*d);
   if (const auto* s = v.as<std::string>()) return *s;
-  if (const auto* t = v.as<op::TensorValue>()) return nested_tensor(side, key, *t, role);
+  if (const auto* t = v.as<op::TensorValue>()) return nested_tensor(recorded, key, *t, role);
   if (const auto* t = v.as<DType>()) return {{kType, kTypeDType}, {kValue, "torch." + std::string(name(*t))}};
   if (const auto* d = v.as<Device>()) return opaque(kTypeDevice, to_string(*d));
   if (const auto* e = v.as<op::EnumValue>()) return enum_value(*e);
-  if (const auto* l = v.as<op::ListValue>()) return items(side, key, l->items, kTypeList, role, depth);
+  if (const auto* l = v.as<op::ListValue>()) return items(recorded, key, l->items, kTypeList, role, depth);
   if (const auto* t = v.as<op::TupleValue>()) {
     if (t->type == kTypeTensor && t->items.size() == 6) return described_tensor(*t);
-    if (t->type == kTypeTorchGenerator && t->items.size() == 3) return torch_generator(side, key, *t, role);
-    return items(side, key, t->items, t->type, role, depth);
+    if (t->type == kTypeTorchGenerator && t->items.size() == 3) return torch_generator(recorded, key, *t, role);
+    return items(recorded, key, t->items, t->type, role, depth);
   }
-  if (const auto* d = v.as<op::DictValue>()) return dict(side, key, *d, role, depth);
+  if (const auto* d = v.as<op::DictValue>()) return dict(recorded, key, *d, role, depth);
   if (const auto* g = v.as<op::Generator>()) {
     Json out = opaque(kTypeGenerator, op::python_repr(v));
     out[kSeed] = g->seed();
@@ -230,16 +230,16 @@ bool stands_for_object(const op::TupleValue& t) {
   return t.type == kTypeTorchGenerator || t.type == kTypeTensor || t.type == kTypeFp4Tensor;
 }
 
-void Side::add(const std::string& key, const Value& v, const char* role, std::string_view name) {
+void CallValues::add(const std::string& key, const Value& v, const char* role, std::string_view name) {
   if (const auto* t = v.as<op::TensorValue>()) {
-    leaves.push_back(make_leaf(key, *t, role));
-    leaves.back().names_pages = names_pages(name);
+    tensors.push_back(recorded_tensor(key, *t, role));
+    tensors.back().names_pages = names_pages(name);
   } else {
     metadata[key] = encode(*this, key, v, role);
   }
 }
 
-void Side::add_result(const Value& result) {
+void CallValues::add_result(const Value& result) {
   const char* role = role_name(op::Role::kResult);
   if (const auto* t = result.as<op::TupleValue>(); t && !stands_for_object(*t)) {
     for (size_t i = 0; i < t->items.size(); ++i) add(std::string(kResult) + "_" + std::to_string(i), t->items[i], role);
@@ -248,27 +248,27 @@ void Side::add_result(const Value& result) {
   }
 }
 
-void add_state(Side& side, const op::StateType& type, const void* state, const std::string& prefix) {
-  for (const op::Field& f : type.fields) side.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
+void add_state(CallValues& recorded, const op::StateType& type, const void* state, const std::string& prefix) {
+  for (const op::Field& f : type.fields) recorded.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
 }
 
-uint64_t Side::bytes() const {
+uint64_t CallValues::bytes() const {
   uint64_t n = 0;
-  for (const Leaf& l : leaves) n += static_cast<uint64_t>(l.bytes());
+  for (const RecordedTensor& l : tensors) n += static_cast<uint64_t>(l.bytes());
   return n;
 }
 
-int64_t Leaf::bytes() const {
+int64_t RecordedTensor::bytes() const {
   if (!stored()) return 0;
   const int64_t all = tensor.view.nbytes();
   return pages.empty() ? all : all / tensor.view.size(0) * static_cast<int64_t>(pages.size());
 }
 
-void find_used_pages(Side& side) {
-  for (Leaf& pool : side.leaves) {
+void find_used_pages(CallValues& recorded) {
+  for (RecordedTensor& pool : recorded.tensors) {
     if (!is_pool(pool)) continue;
     std::vector<uint8_t> used(static_cast<size_t>(pool.tensor.view.size(0)));
-    for (const Leaf& l : side.leaves) {
+    for (const RecordedTensor& l : recorded.tensors) {
       const TensorView& v = l.tensor.view;
       const bool integer = v.dtype() == DType::kI32 || v.dtype() == DType::kI64;
       if (l.names_pages && integer && v.device().type != DeviceType::kCUDA) mark_pages(v, used);
@@ -280,27 +280,27 @@ void find_used_pages(Side& side) {
   }
 }
 
-void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix) {
-  for (Leaf& out : outputs.leaves) {
+void copy_used_pages(CallValues& outputs, const CallValues& inputs, std::string_view prefix) {
+  for (RecordedTensor& out : outputs.tensors) {
     if (!out.stored() || !std::string_view(out.key).starts_with(prefix)) continue;
-    for (const Leaf& in : inputs.leaves)
+    for (const RecordedTensor& in : inputs.tensors)
       if (std::string_view(out.key).substr(prefix.size()) == in.key) out.pages = in.pages;
   }
 }
 
-void gather_used_pages(Side& side) {
-  for (Leaf& l : side.leaves)
+void gather_used_pages(CallValues& recorded) {
+  for (RecordedTensor& l : recorded.tensors)
     if (!l.pages.empty()) l.used = gather_pages(l.tensor.view, l.pages);
 }
 
-void bring_to_host(Side& side) {
-  for (Leaf& l : side.leaves)
+void bring_to_host(CallValues& recorded) {
+  for (RecordedTensor& l : recorded.tensors)
     if (l.stored() && !host_can_read(l.tensor.view.device())) l.host = to_device(l.tensor.view, kCpu);
 }
 
-std::vector<formats::NamedTensor> stored_tensors(const Side& side, std::vector<Tensor>& keep) {
+std::vector<formats::NamedTensor> stored_tensors(const CallValues& recorded, std::vector<Tensor>& keep) {
   std::vector<formats::NamedTensor> out;
-  for (const Leaf& l : side.leaves) {
+  for (const RecordedTensor& l : recorded.tensors) {
     if (!l.stored()) continue;
     out.push_back({l.key, l.content(), l.tensor.requires_grad});
     if (l.pages.empty()) continue;
@@ -310,9 +310,9 @@ std::vector<formats::NamedTensor> stored_tensors(const Side& side, std::vector<T
   return out;
 }
 
-std::vector<int64_t> chunk_sizes(const Side& side) {
+std::vector<int64_t> chunk_sizes(const CallValues& recorded) {
   std::vector<int64_t> out;
-  for (const Leaf& l : side.leaves) {
+  for (const RecordedTensor& l : recorded.tensors) {
     if (!l.stored()) continue;
     int64_t chunk = 0;
     if (is_pool(l) && l.tensor.view.size(0) > 0) {
@@ -332,9 +332,9 @@ std::vector<int64_t> chunk_sizes(const Side& side) {
   return out;
 }
 
-void StorageNumbers::add(const Side& side) {
+void StorageNumbers::add(const CallValues& recorded) {
   std::vector<Range> fresh;
-  for (const Leaf& l : side.leaves) {
+  for (const RecordedTensor& l : recorded.tensors) {
     const TensorView& v = l.tensor.view;
     if (v.numel() == 0 || find(v).id >= 0) continue;
     const auto begin = reinterpret_cast<uintptr_t>(v.data());
@@ -357,23 +357,23 @@ StorageNumbers::Place StorageNumbers::find(const TensorView& v) const {
   return {-1, 0};
 }
 
-Json details(const Leaf& leaf, const StorageNumbers& storages, const std::string& checksum) {
-  const TensorView& v = leaf.tensor.view;
-  const Extents of(leaf.tensor);
+Json details(const RecordedTensor& tensor, const StorageNumbers& storages, const std::string& checksum) {
+  const TensorView& v = tensor.tensor.view;
+  const Extents of(tensor.tensor);
   Json d{{kShape, extents(of.shape())},
          {kDType, "torch." + std::string(of.dtype)},
          {kStride, extents(of.strides())},
          {kDevice, to_string(v.device())}};
   if (const auto place = storages.find(v); place.id >= 0) {
-    d[kStorageOffset] = place.byte_offset / (leaf.tensor.bytes_of.empty() ? v.item_size() : v.size(-1));
+    d[kStorageOffset] = place.byte_offset / (tensor.tensor.bytes_of.empty() ? v.item_size() : v.size(-1));
     d[kStorageId] = place.id;
     d[kAddress] = hex(reinterpret_cast<uintptr_t>(v.data()));
   }
-  if (leaf.role) d[kRole] = leaf.role;
-  if (!leaf.same_as.empty()) d[kSameAs] = leaf.same_as;
-  if (leaf.described_only) d[kStored] = kStoredNothing;
-  if (!leaf.tensor.bytes_of.empty()) d[kStored] = kStoredBytes;
-  if (!leaf.pages.empty()) {
+  if (tensor.role) d[kRole] = tensor.role;
+  if (!tensor.same_as.empty()) d[kSameAs] = tensor.same_as;
+  if (tensor.described_only) d[kStored] = kStoredNothing;
+  if (!tensor.tensor.bytes_of.empty()) d[kStored] = kStoredBytes;
+  if (!tensor.pages.empty()) {
     d[kStored] = kStoredPages;
     d[kPageDim] = 0;
   }

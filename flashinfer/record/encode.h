@@ -15,7 +15,7 @@ namespace flashinfer::record {
 using formats::Json;
 
 /// A tensor anywhere in the arguments or results.
-struct Leaf {
+struct RecordedTensor {
   std::string key;
   op::TensorValue tensor;
   const char* role = nullptr;   // "in", "out", ...; null for a callable that has no schema
@@ -31,8 +31,8 @@ struct Leaf {
 };
 
 /// The recorded values of one side of a call, its inputs or its outputs.
-struct Side {
-  std::vector<Leaf> leaves;
+struct CallValues {
+  std::vector<RecordedTensor> tensors;
   Json metadata = Json::object();
 
   uint64_t bytes() const;  // of what is stored
@@ -43,11 +43,11 @@ struct Side {
 };
 
 /// Members of an object's state, as `prefix`<member>.
-void add_state(Side& side, const op::StateType& type, const void* state, const std::string& prefix);
+void add_state(CallValues& recorded, const op::StateType& type, const void* state, const std::string& prefix);
 
 /// Encodes a value as JSON: numbers, strings, None and bools directly, other types as objects with "type" (format.h).
-/// Tensors inside are added to `side`.
-Json encode(Side& side, const std::string& key, const op::Value& v, const char* role, int depth = 0);
+/// Tensors inside are added to `recorded`.
+Json encode(CallValues& recorded, const std::string& key, const op::Value& v, const char* role, int depth = 0);
 
 /// True for the tuples that are the parts of one object (format.h), not several results.
 bool stands_for_object(const op::TupleValue& t);
@@ -57,25 +57,25 @@ const char* role_name(op::Role r);
 
 /// Finds the pages that the call uses (integer tensors called indices, kv_indices, page_table, ...) and marks paged
 /// pools to be cut down to them. A pool is stored whole when no array names pages or when nearly all are used.
-void find_used_pages(Side& side);
+void find_used_pages(CallValues& recorded);
 /// Gives pools of `outputs` the used pages of the same argument's inputs.
-void copy_used_pages(Side& outputs, const Side& inputs, std::string_view prefix);
+void copy_used_pages(CallValues& outputs, const CallValues& inputs, std::string_view prefix);
 /// Copies the marked pages; called after the limits have admitted the call.
-void gather_used_pages(Side& side);
+void gather_used_pages(CallValues& recorded);
 
 /// Copies stored device memory to the host, in the order of the call's stream. RuntimeError while that stream is being
 /// captured.
-void bring_to_host(Side& side);
+void bring_to_host(CallValues& recorded);
 
-/// The tensors to write, with the page lists; they point into `side`.
-std::vector<formats::NamedTensor> stored_tensors(const Side& side, std::vector<Tensor>& keep);
+/// The tensors to write, with the page lists; they point into `recorded`.
+std::vector<formats::NamedTensor> stored_tensors(const CallValues& recorded, std::vector<Tensor>& keep);
 /// Chunk sizes of the tensors' content in bytes (pages for pools), one per entry of stored_tensors().
-std::vector<int64_t> chunk_sizes(const Side& side);
+std::vector<int64_t> chunk_sizes(const CallValues& recorded);
 
 /// Groups of tensors whose memory overlaps.
 class StorageNumbers {
  public:
-  void add(const Side& side);
+  void add(const CallValues& recorded);
   struct Place {
     int id;
     int64_t byte_offset;
@@ -90,6 +90,6 @@ class StorageNumbers {
 };
 
 /// tensor_details of a tensor. `checksum` empty: nothing is stored.
-Json details(const Leaf& leaf, const StorageNumbers& storages, const std::string& checksum);
+Json details(const RecordedTensor& tensor, const StorageNumbers& storages, const std::string& checksum);
 
 }  // namespace flashinfer::record

@@ -81,22 +81,22 @@ void Recorder::renew_state(Deferred& d) {
   }
   if (!now) return;
   const auto of_state = [](const std::string& key) { return key.starts_with(kPlanPrefix); };
-  std::erase_if(d.side.leaves, [&](const Leaf& l) { return of_state(l.key); });  // behind all others
-  d.memory.resize(d.side.leaves.size());
+  std::erase_if(d.recorded.tensors, [&](const RecordedTensor& l) { return of_state(l.key); });  // behind all others
+  d.memory.resize(d.recorded.tensors.size());
   Json rest = Json::object();
-  for (const auto& [key, value] : d.side.metadata.items())
+  for (const auto& [key, value] : d.recorded.metadata.items())
     if (!of_state(key)) rest[key] = value;
-  d.side.metadata = std::move(rest);
-  add_state(d.side, *dump.self_type, now.get(), kPlanPrefix);
-  d.memory.resize(d.side.leaves.size());
-  for (Leaf& l : d.side.leaves)
+  d.recorded.metadata = std::move(rest);
+  add_state(d.recorded, *dump.self_type, now.get(), kPlanPrefix);
+  d.memory.resize(d.recorded.tensors.size());
+  for (RecordedTensor& l : d.recorded.tensors)
     if (of_state(l.key)) l.tensor.owner = std::const_pointer_cast<void>(now);  // keeps the arrays of the state alive
-  dump.inputs.metadata = d.side.metadata;
+  dump.inputs.metadata = d.recorded.metadata;
 }
 
-void Recorder::defer(Dump& dump, bool outputs, Side side) {
-  Deferred d{dump.shared_from_this(), outputs, std::move(side), {}};
-  for (Leaf& l : d.side.leaves) {
+void Recorder::defer(Dump& dump, bool outputs, CallValues recorded) {
+  Deferred d{dump.shared_from_this(), outputs, std::move(recorded), {}};
+  for (RecordedTensor& l : d.recorded.tensors) {
     const Device device = l.tensor.view.device();
     d.memory.push_back(
         device.type == DeviceType::kCUDA && l.stored() ? cuda::allocation_id(l.tensor.view.data(), device.index) : 0);
@@ -115,7 +115,7 @@ int64_t Recorder::flush_graphs(bool synchronize, uint64_t graph) {
   const auto wanted = [&](const Deferred& d) { return graph == 0 || d.dump->graph == graph; };
   std::set<int> devices;
   for (const Deferred& d : deferred_)
-    for (const Leaf& l : d.side.leaves)
+    for (const RecordedTensor& l : d.recorded.tensors)
       if (const Device on = l.tensor.view.device(); wanted(d) && on.type == DeviceType::kCUDA) devices.insert(on.index);
   if (synchronize)
     for (const int index : devices) cuda::synchronize_device(index);
@@ -145,7 +145,7 @@ int64_t Recorder::flush_graphs(bool synchronize, uint64_t graph) {
                 str("[DUMP ERROR (", kSides[d.outputs], ") in ", d.dump->name, "]: ", e.what()));
       if (dynamic_cast<const ValueError*>(&e)) lost.insert(&d);
     }
-    for (Leaf& l : d.side.leaves)
+    for (RecordedTensor& l : d.recorded.tensors)
       if (!host_can_read(l.tensor.view.device())) l.host = Tensor();
   }
   std::erase_if(deferred_, [&](const Deferred& d) { return lost.contains(&d); });
@@ -163,25 +163,25 @@ int64_t Recorder::clear_graphs() {
 /// Writes the files. ValueError: the memory was freed.
 void Recorder::flush_one(Deferred& d, const std::string& snapshot) {
   renew_state(d);
-  for (size_t i = 0; i < d.side.leaves.size(); ++i) {
-    const Leaf& l = d.side.leaves[i];
+  for (size_t i = 0; i < d.recorded.tensors.size(); ++i) {
+    const RecordedTensor& l = d.recorded.tensors[i];
     if (d.memory[i] == 0) continue;
-    const bool there = cuda::allocation_id(l.tensor.view.data(), l.tensor.view.device().index) == d.memory[i];
-    FI_CHECK(there, ValueError, "the memory of ", l.key,
+    const bool alive = cuda::allocation_id(l.tensor.view.data(), l.tensor.view.device().index) == d.memory[i];
+    FI_CHECK(alive, ValueError, "the memory of ", l.key,
              " was freed after its call was captured into a graph; it is not flushed any more");
   }
   Dump& dump = *d.dump;
-  check_room(d.side.bytes());
-  bring_to_host(d.side);
+  check_room(d.recorded.bytes());
+  bring_to_host(d.recorded);
   fs::make_dirs(snapshot);
-  const formats::WriteReport report = write(dump, snapshot, kSides[d.outputs], d.side);
+  const formats::WriteReport report = write(dump, snapshot, kSides[d.outputs], d.recorded);
   for (const char* ending : {".pt", ".safetensors", formats::kChunksEnding}) {
     const std::string file = str("/", kSides[d.outputs], ending);
     if (fs::is_file(snapshot + file)) put_latest(snapshot + file, dump.path + file);
   }
   Json keys = Json::array();
   uint64_t bytes = 0;
-  add_details(dump, d.side, &report, keys, &bytes);
+  add_details(dump, d.recorded, &report, keys, &bytes);
   if (!d.outputs) dump.input_keys = keys;
   if (chunks_) return;
   const std::lock_guard lock(mutex_);

@@ -26,9 +26,9 @@ class LockedFile {
     for (int attempt = 0; attempt < 100; ++attempt) {
       fd_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600);
       FI_CHECK(fd_ >= 0, RuntimeError, "cannot open ", path, ": ", std::strerror(errno));
-      struct stat here, there;
+      struct stat opened, current;
       if (::flock(fd_, lock) != 0) return;  // a file system without locks
-      if (::fstat(fd_, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino) return;
+      if (::fstat(fd_, &opened) == 0 && ::stat(path.c_str(), &current) == 0 && opened.st_ino == current.st_ino) return;
       let_go();
     }
     throw RuntimeError(str("cannot lock ", path));

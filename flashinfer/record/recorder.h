@@ -25,7 +25,7 @@ struct Dump : std::enable_shared_from_this<Dump> {
   std::string path;  // dump_dir as configured / folder of the call
   std::string name, module, timestamp;
   uint64_t call_sequence = 0;
-  Side inputs;
+  CallValues inputs;
   StorageNumbers storages;
   Json arg_names = Json::array(), details = Json::object(), input_keys = Json::array();
   uint64_t input_bytes = 0;                              // bytes of the stored tensors' elements, as FlashInfer counts
@@ -46,7 +46,7 @@ struct Dump : std::enable_shared_from_this<Dump> {
 struct Deferred {
   std::shared_ptr<Dump> dump;
   bool outputs;
-  Side side;
+  CallValues recorded;
   std::vector<uint64_t> memory;  // of each tensor: cuda::allocation_id() during the capture
 };
 
@@ -84,10 +84,11 @@ class Recorder {
   void evict_oldest();
   void describe(op::Invocation& call, const std::vector<op::Arg>& args, Dump& dump);
   void make_folder(Dump& dump);
-  formats::WriteReport write(Dump& dump, const std::string& folder, const char* stem, const Side& side);
+  formats::WriteReport write(Dump& dump, const std::string& folder, const char* stem, const CallValues& recorded);
   /// `report` null: nothing is stored yet.
-  void add_details(Dump& dump, const Side& side, const formats::WriteReport* report, Json& keys, uint64_t* bytes);
-  void defer(Dump& dump, bool outputs, Side side);
+  void add_details(Dump& dump, const CallValues& recorded, const formats::WriteReport* report, Json& keys,
+                   uint64_t* bytes);
+  void defer(Dump& dump, bool outputs, CallValues recorded);
   void renew_state(Deferred& d);
   void flush_one(Deferred& d, const std::string& snapshot);
   void append_flushed(const Deferred& d, const std::string& snapshot);

@@ -178,10 +178,10 @@ void place_group(const std::vector<Layout>& group, Tensors* out) {
   const auto at = [&](const Layout& l) { return l.offset * size_of(l.dtype) - begin; };
   for (const Layout& l : group) fill(l, TensorView(memory.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides));
   const Device device = group[0].device;  // one storage is on one device
-  const Tensor there = memory_on(memory, device);
+  const Tensor moved = memory_on(memory, device);
   for (const Layout& l : group)
     (*out)[l.key] =
-        Tensor(TensorView(there.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides, device), there.owner());
+        Tensor(TensorView(moved.data_as<uint8_t>() + at(l), l.dtype, l.shape, l.strides, device), moved.owner());
 }
 
 bool is_output(const std::string& key) {

@@ -160,8 +160,8 @@ class Runner {
     const auto keys = info.find(record::kOutputTensorKeys);
     if (keys == info.end() || !keys->is_array()) return;
     for (const Json& key : *keys) {
-      const bool there = key.is_string() && std::ranges::any_of(stored, [&](const auto& t) { return key == t.key; });
-      FI_CHECK(there, ValueError, "the recorded output ", key.is_string() ? key.get<std::string>() : key.dump(),
+      const bool found = key.is_string() && std::ranges::any_of(stored, [&](const auto& t) { return key == t.key; });
+      FI_CHECK(found, ValueError, "the recorded output ", key.is_string() ? key.get<std::string>() : key.dump(),
                " is missing", stored.empty() ? str(" (no ", record::kOutputsStem, ".pt or .safetensors)") : "");
     }
   }

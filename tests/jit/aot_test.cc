@@ -36,7 +36,7 @@ TEST_F(Aot, ArtifactsMadeAheadServeWithoutACompiler) {
   EXPECT_EQ(jit::modules().at(0).origin, "aot");
   EXPECT_NE(jit::modules().at(0).path.find("/ahead/native/"), std::string::npos);  // the best that runs here
   EXPECT_EQ(jit::stats().aot_hits, 1);
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 0}).refusal.find("t.sum{a=3,b=0} is not among the 4 artifacts made ahead"),
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 0}).refusal.find("t.sum{a=3,b=0} is not among the 4 precompiled artifacts"),
             std::string::npos);
   EXPECT_TRUE(artifacts().empty()) << "nothing is copied to the cache";
 }
@@ -83,7 +83,7 @@ TEST_F(Aot, FoldersThatOthersCanWriteAreNotUsed) {
   ::testing::internal::CaptureStderr();
   without_compiler();
   EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).refusal, "");
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("artifacts made ahead are not used: others can write to"),
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("precompiled artifacts are not used: others can write to"),
             std::string::npos);
 }
 

@@ -84,7 +84,7 @@ TEST_F(Engine, WithoutACompilerTheRefusalSaysWhereItLooked) {
   const jit::Loaded& k = jit::cpu_kernel<kSum>(Config{3, 4});
   EXPECT_EQ(k.fn, nullptr);
   EXPECT_TRUE(k.refusal.starts_with("no C++ compiler: looked for ")) << k.refusal;
-  EXPECT_TRUE(k.refusal.ends_with("and t.sum{a=3,b=4} is not among the 0 artifacts made ahead")) << k.refusal;
+  EXPECT_TRUE(k.refusal.ends_with("and t.sum{a=3,b=4} is not among the 0 precompiled artifacts")) << k.refusal;
   EXPECT_EQ(jit::stats().refused, 1);
 
   set("FLASHINFER_CXX", root_ + "/none");

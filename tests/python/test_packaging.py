@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel of this build in a fresh environment: only its two dependencies, no compiler, nothing of the checkout in reach.
 
-The wheel is made from the build folder (as `make wheel` does), with kernels compiled ahead for two ops, to be quick."""
+The wheel is made from the build folder (as `make wheel` does), with kernels precompiled for two ops, to be quick."""
 import importlib.metadata
 import os
 import pathlib
@@ -115,7 +115,7 @@ def test_the_command(environment):
     command = environment / "bin/flashinfer"
     text = run(command, "show-config", env=bare(environment))
     assert "C++ compiler: no C++ compiler" in text
-    assert f"Made ahead: {environment}" in text
+    assert f"Precompiled: {environment}" in text
     assert "Torch Version Info" in text and "cannot be imported" in text
     version = run(command, "--version", env=bare(environment))
     assert version == run(environment / "bin/python", "-m", "flashinfer", "--version", env=bare(environment))
@@ -141,7 +141,7 @@ def test_pip_sees_all_requirements(environment):
 
 def test_with_a_compiler_the_package_compiles_from_its_own_headers(environment, tmp_path):
     env = bare(environment, HOME=str(tmp_path), PATH=f"{environment}/bin:{os.environ['PATH']}", FLASHINFER_JIT_VERBOSE="1",
-               FLASHINFER_CPU_ISA="portable")  # made ahead for x86-64-v3 only
+               FLASHINFER_CPU_ISA="portable")  # precompiled for x86-64-v3 only
     done = subprocess.run([environment / "bin/flashinfer", "cases", "rmsnorm", "--args", "input=f32:4x768 weight=f32:768"], env=env,
                           capture_output=True, text=True)
     assert "1 passed, 0 failed" in done.stdout

@@ -50,15 +50,15 @@ Known& known(int index) {
   check(a.cuDeviceGetName(name, sizeof name, ordinal), "cuDeviceGetName");
   DeviceInfo& i = k->info;
   i.name = name;
-  const auto ask = [&](int attribute) {
+  const auto query = [&](int attribute) {
     int value = 0;
     check(a.cuDeviceGetAttribute(&value, attribute, ordinal), "cuDeviceGetAttribute");
     return value;
   };
-  i.major = ask(kMajor), i.minor = ask(kMinor), i.sms = ask(kMultiprocessors),
-  i.shared_per_block = ask(kSharedPerBlockOptin);
-  i.shared_per_sm = ask(kSharedPerSm), i.registers_per_sm = ask(kRegistersPerSm), i.l2_bytes = ask(kL2Bytes);
-  i.memory_pools = ask(kMemoryPools) != 0, i.clusters = ask(kClusterLaunch) != 0;
+  i.major = query(kMajor), i.minor = query(kMinor), i.sms = query(kMultiprocessors),
+  i.shared_per_block = query(kSharedPerBlockOptin);
+  i.shared_per_sm = query(kSharedPerSm), i.registers_per_sm = query(kRegistersPerSm), i.l2_bytes = query(kL2Bytes);
+  i.memory_pools = query(kMemoryPools) != 0, i.clusters = query(kClusterLaunch) != 0;
   size_t bytes = 0;
   check(a.cuDeviceTotalMem_v2(&bytes, ordinal), "cuDeviceTotalMem");
   i.memory = bytes;

@@ -45,11 +45,11 @@ Function load(const std::string& cubin, const char* name, int index) {
   Function f;
   f.device = index;
   check(a.cuModuleGetFunction(&f.handle, module, name), "cuModuleGetFunction");
-  const auto ask = [&](int attribute, int& value) {
+  const auto query = [&](int attribute, int& value) {
     check(a.cuFuncGetAttribute(&value, attribute, f.handle), "cuFuncGetAttribute");
   };
-  ask(kRegisters, f.registers), ask(kLocalBytes, f.local_bytes), ask(kSharedBytes, f.shared_bytes),
-      ask(kMaxThreads, f.max_threads);
+  query(kRegisters, f.registers), query(kLocalBytes, f.local_bytes), query(kSharedBytes, f.shared_bytes),
+      query(kMaxThreads, f.max_threads);
   const int most = device_info(index).shared_per_block - f.shared_bytes;
   if (most > 0) check(a.cuFuncSetAttribute(f.handle, kMaxDynamicShared, most), "cuFuncSetAttribute");
   if (device_info(index).clusters) check(a.cuFuncSetAttribute(f.handle, kNonPortableCluster, 1), "cuFuncSetAttribute");

@@ -8,13 +8,13 @@
 
 namespace flashinfer::cpu {
 
-struct Survey {
+struct BlockStats {
   float* sums;    // [blocks] of positive elements; NaN or infinite when the block holds such an element
   float* tops;    // [blocks] NaN ignored; -inf when there is nothing else
   float* maxima;  // [groups]; not computed on GPUs
 };
-constexpr Survey survey_at(float* words, int64_t n) {
-  return {words, words + survey_blocks(n), words + 2 * survey_blocks(n)};
+constexpr BlockStats stats_at(float* words, int64_t n) {
+  return {words, words + stats_blocks(n), words + 2 * stats_blocks(n)};
 }
 
 /// The elements above a value: their number, and the sum of the positive ones.

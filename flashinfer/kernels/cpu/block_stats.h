@@ -23,16 +23,16 @@ FI_VEC_INLINE uint32_t lane_bits(Mask m) {
 #endif
 }
 
-/// Statistics of elements [begin, end) of a row; begin is a multiple of kSurveySpan.
+/// Statistics of elements [begin, end) of a row; begin is a multiple of kStatsSpan.
 template <bool kSums, class T>
-FI_VEC_INLINE void survey(const T* x, int64_t begin, int64_t end, const Survey& s) {
+FI_VEC_INLINE void block_stats(const T* x, int64_t begin, int64_t end, const BlockStats& s) {
   static_assert(kRowLanes == 64);
   const Vec low = splat(-__builtin_inff());
-  for (int64_t span = begin; span < end; span += kSurveySpan) {
+  for (int64_t span = begin; span < end; span += kStatsSpan) {
     Vec maxima[kRowVecs];
     for (int j = 0; j < kRowVecs; ++j) maxima[j] = low;
-    for (int64_t b = span; b < end && b < span + kSurveySpan; b += kSurveyBlock) {
-      const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
+    for (int64_t b = span; b < end && b < span + kStatsSpan; b += kStatsBlock) {
+      const int64_t n = end - b < kStatsBlock ? end - b : kStatsBlock;
       const T* p = x + b;
       Vec sum[kRowVecs], top[kRowVecs];
       for (int j = 0; j < kRowVecs; ++j) sum[j] = zero(), top[j] = low;
@@ -61,10 +61,10 @@ FI_VEC_INLINE void survey(const T* x, int64_t begin, int64_t end, const Survey& 
           top[j] = max(top[j], top[j + w]);
           if constexpr (kSums) sum[j] = sum[j] + sum[j + w];
         }
-      s.tops[b / kSurveyBlock] = reduce_max(top[0]);
-      if constexpr (kSums) s.sums[b / kSurveyBlock] = reduce_add(sum[0]);
+      s.tops[b / kStatsBlock] = reduce_max(top[0]);
+      if constexpr (kSums) s.sums[b / kStatsBlock] = reduce_add(sum[0]);
     }
-    for (int j = 0; j < kRowVecs; ++j) store(s.maxima + span / kSurveySpan * kRowLanes + j * Vec::kLanes, maxima[j]);
+    for (int j = 0; j < kRowVecs; ++j) store(s.maxima + span / kStatsSpan * kRowLanes + j * Vec::kLanes, maxima[j]);
   }
 }
 
@@ -139,9 +139,9 @@ FI_VEC_INLINE int64_t collect(const T* x, int64_t n, float bound, const float* t
   const Vec low = splat(bound);
   int64_t found = 0;
   constexpr int64_t L = Vec::kLanes;
-  for (int64_t b = 0; b < n; b += kSurveyBlock) {
-    if (tops && tops[b / kSurveyBlock] < bound) continue;
-    const int64_t end = n - b < kSurveyBlock ? n : b + kSurveyBlock;
+  for (int64_t b = 0; b < n; b += kStatsBlock) {
+    if (tops && tops[b / kStatsBlock] < bound) continue;
+    const int64_t end = n - b < kStatsBlock ? n : b + kStatsBlock;
     int64_t i = b;
     for (; i + 4 * L <= end; i += 4 * L) {
       const Vec v0 = load(x + i), v1 = load(x + i + L), v2 = load(x + i + 2 * L), v3 = load(x + i + 3 * L);
@@ -168,12 +168,12 @@ template <class T>
 FI_VEC_INLINE Above above(const T* x, int64_t n, float value, const float* tops, float* sums) {
   const Vec low = splat(value);
   Above r;
-  for (int64_t b = 0; b < n; b += kSurveyBlock) {
-    float& out = sums[b / kSurveyBlock];
+  for (int64_t b = 0; b < n; b += kStatsBlock) {
+    float& out = sums[b / kStatsBlock];
     out = 0.0f;
-    if (!(tops[b / kSurveyBlock] > value)) continue;
+    if (!(tops[b / kStatsBlock] > value)) continue;
     const T* p = x + b;
-    const int64_t len = n - b < kSurveyBlock ? n - b : kSurveyBlock;
+    const int64_t len = n - b < kStatsBlock ? n - b : kStatsBlock;
     int64_t count = 0;
     out = sum_row(
         len,

@@ -164,12 +164,12 @@ void multiply_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock block, T
   const bool blocked = !(block.first && block.last);  // otherwise every tile may use the same sums
   for (int64_t r = begin; r < end;) {
     const int64_t rows = end - r < kTileRows ? end - r : kTileRows;
-    float* const here = sums + (blocked ? (r - begin) * kRow : 0);
+    float* const tile_sums = sums + (blocked ? (r - begin) * kRow : 0);
     if (point_at_rows(a, r, block.k, in))
-      run_tile<kTileRows, Panels, true>(in, here, kRow, block.first);
+      run_tile<kTileRows, Panels, true>(in, tile_sums, kRow, block.first);
     else
-      run_rows<Panels>(rows, in, here, kRow, block.first);
-    if (block.last) finish_rows(out, here, kRow, r, rows);
+      run_rows<Panels>(rows, in, tile_sums, kRow, block.first);
+    if (block.last) finish_rows(out, tile_sums, kRow, r, rows);
     r += rows;
   }
 }
@@ -234,11 +234,11 @@ void multiply_scaled_rows(const RowsOfA& a, int64_t begin, int64_t end, KBlock b
       scales[i] = f.scale, row_sums[i] = f.sum;
     }
     const TileScale scale{scales, columns, minima, row_sums};
-    float* const here = sums + (r - begin) * kRow;
+    float* const tile_sums = sums + (r - begin) * kRow;
     if (point_at_rows(a, r, block.k, in))
-      run_scaled_tile<kTileRows, Panels, true, S>(in, scale, here, kRow, block.first);
+      run_scaled_tile<kTileRows, Panels, true, S>(in, scale, tile_sums, kRow, block.first);
     else
-      run_scaled_rows<Panels, S>(rows, in, scale, here, kRow, block.first);
+      run_scaled_rows<Panels, S>(rows, in, scale, tile_sums, kRow, block.first);
   }
 }
 

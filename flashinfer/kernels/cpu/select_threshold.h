@@ -65,8 +65,8 @@ FI_VEC_INLINE void tally(const T* c, int64_t n, const float* pivots, double* out
   const Vec one = splat(1.0f);
   Vec low[kPivots];
   for (int i = 0; i < kPivots; ++i) low[i] = splat(pivots[i]);
-  for (int64_t block = 0; block < n; block += kSurveyBlock) {
-    const int64_t end = n - block < kSurveyBlock ? n : block + kSurveyBlock;
+  for (int64_t block = 0; block < n; block += kStatsBlock) {
+    const int64_t end = n - block < kStatsBlock ? n : block + kStatsBlock;
     Vec acc[kPivots];
     for (int i = 0; i < kPivots; ++i) acc[i] = zero();
     int64_t i = block;
@@ -104,9 +104,9 @@ FI_VEC_INLINE int64_t keep_reaching(const T* x, int64_t n, float bound, const fl
   const Vec low = splat(bound);
   int64_t kept = 0;
   sum = 0;
-  for (int64_t b = 0; b < n; b += kSurveyBlock) {
-    if (!(tops[b / kSurveyBlock] >= bound)) continue;
-    const int64_t len = n - b < kSurveyBlock ? n - b : kSurveyBlock;
+  for (int64_t b = 0; b < n; b += kStatsBlock) {
+    if (!(tops[b / kStatsBlock] >= bound)) continue;
+    const int64_t len = n - b < kStatsBlock ? n - b : kStatsBlock;
     const auto keep = [&](Vec a, Vec v, Mask m) {
       if (!any(m)) return a;
       kept = append(m, v, 0, out, nullptr, kept);
@@ -199,9 +199,9 @@ inline float threshold(const T* x, int64_t n, const Filter& f, float* c, float* 
 
 /// The k-th largest element of a row with statistics; `values` and `positions` as in collect().
 template <class T>
-inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float* values, uint32_t* positions) {
+inline float kth_value(const T* x, int64_t n, const BlockStats& s, int64_t k, float* values, uint32_t* positions) {
   float* other = reinterpret_cast<float*>(positions);
-  const float bound = reached_by(s.maxima, survey_groups(n), k);
+  const float bound = reached_by(s.maxima, stats_groups(n), k);
   if (!(bound > -__builtin_inff())) return threshold(x, n, {k, __builtin_inf()}, values, other);
   const int64_t m = collect(x, n, bound, s.tops, values, positions);
   return threshold(values, m, {k, __builtin_inf()}, other, values);
@@ -212,9 +212,9 @@ inline float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*
 /// bound tells, without reading the row, whether that bound can suffice: of the 512 values most are maxima, of a ninth
 /// of the row an eighth is.
 template <class T>
-inline float mass_value(const T* x, int64_t n, const Survey& s, double mass, float* values, uint32_t* positions) {
+inline float mass_value(const T* x, int64_t n, const BlockStats& s, double mass, float* values, uint32_t* positions) {
   float* other = reinterpret_cast<float*>(positions);
-  const int64_t groups = survey_groups(n);
+  const int64_t groups = stats_groups(n);
   const int64_t reaching[] = {512, groups};
   const double share[] = {0.5, 0.125};
   for (int i = 0; i < 2; ++i) {

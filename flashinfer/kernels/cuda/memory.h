@@ -79,12 +79,12 @@ FI_CU Pack<T, N> load(const T* p) {
 /// N elements from global memory if `in_range`, else zeros. Predicated, not a branch, so that consecutive loads are in
 /// flight together. 8 or 16 bytes.
 template <int N, Hint H = Hint::kKeep, class T>
-FI_CU Pack<T, N> load_if(bool there, const T* p) {
+FI_CU Pack<T, N> load_if(bool in_range, const T* p) {
   static_assert(sizeof(T) * N == 16 || sizeof(T) * N == 8);
   Pack<T, N> x{};
 #if defined(__CUDACC__)
   uint32_t* w = reinterpret_cast<uint32_t*>(x.v);
-  const int32_t yes = there;
+  const int32_t yes = in_range;
 #define FI_LOAD_IF(op)                                                                                        \
   if constexpr (sizeof(T) * N == 16)                                                                          \
     asm volatile("{\n .reg .pred yes;\n setp.ne.s32 yes, %5, 0;\n @yes " op ".v4.u32 {%0,%1,%2,%3}, [%4];\n}" \
@@ -103,7 +103,7 @@ FI_CU Pack<T, N> load_if(bool there, const T* p) {
   }
 #undef FI_LOAD_IF
 #else
-  if (!there) return x;
+  if (!in_range) return x;
   emu::api->access(p, sizeof(x), emu::kRead, FI_EMU_PC);
   __builtin_memcpy(&x, p, sizeof(x));
 #endif

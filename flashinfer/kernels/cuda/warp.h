@@ -16,8 +16,8 @@ __attribute__((noinline, no_sanitize("thread"))) inline void shuffle_all(void* c
   for (uint32_t i = 0; i < 32; ++i) {
     if (!(mask >> i & 1)) continue;
     Shuffle* s = static_cast<Shuffle*>(operands[i]);
-    const bool there = s->source < 32 && (mask >> s->source & 1);
-    s->result = there ? static_cast<const Shuffle*>(operands[s->source])->value : 0xdeadbeefu;
+    const bool in_range = s->source < 32 && (mask >> s->source & 1);
+    s->result = in_range ? static_cast<const Shuffle*>(operands[s->source])->value : 0xdeadbeefu;
   }
 }
 __attribute__((noinline, no_sanitize("thread"))) inline uint32_t shuffle(uint32_t mask, uint32_t value, uint32_t source,

@@ -44,7 +44,7 @@ struct Thread : ThreadInfo {
 /// Lanes that have arrived at a shuffle, vote, mma or sync_warp.
 struct Met {
   Meeting kind;
-  uint32_t mask, here;
+  uint32_t mask, arrived;
   void* operand[32];
   const void* pc[32];
 };

@@ -227,7 +227,7 @@ void Machine::thread_ends(Thread& t) {
   }
   for (const Met& m : t.warp->open)
     if (m.mask >> (t.linear % 32) & 1) {
-      const int other = __builtin_ctz(m.here);
+      const int other = __builtin_ctz(m.arrived);
       report("exit", str(who(t), " returned, but lanes of its warp wait for it at %1"), m.pc[other]);
       stop();
     }

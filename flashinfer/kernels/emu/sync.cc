@@ -113,7 +113,7 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
       report("diverged",
              str("diverged warp: ", who(t), " is at ", name(kind), " (%2), lanes it shares a mask with at ",
                  name(m.kind), " (%1)"),
-             m.pc[__builtin_ctz(m.here)], pc);
+             m.pc[__builtin_ctz(m.arrived)], pc);
       stop();
     }
     break;
@@ -121,10 +121,10 @@ void Machine::meet(Meeting kind, uint32_t mask, void* operand, void (*compute)(v
   if (i == w.open.size())
     w.open.push_back({kind, mask, 0, {}, {}});
   else
-    check_places(name(kind), w.open[i].pc[__builtin_ctz(w.open[i].here)], pc, t);
+    check_places(name(kind), w.open[i].pc[__builtin_ctz(w.open[i].arrived)], pc, t);
   Met& m = w.open[i];
-  m.here |= bit, m.operand[lane] = operand, m.pc[lane] = pc;
-  if (m.here != mask) {
+  m.arrived |= bit, m.operand[lane] = operand, m.pc[lane] = pc;
+  if (m.arrived != mask) {
     block_on(name(kind), pc);
     return;
   }

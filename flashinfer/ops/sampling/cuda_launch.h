@@ -27,9 +27,9 @@ inline Launch softmax_launch(const SoftmaxCudaConfig& c, const SoftmaxCudaParams
 }
 
 /// 256 threads from 16384 tokens on (with 512 the 64 registers that some compilers then choose spill); shorter rows
-/// have too few survey blocks for them.
+/// have too few statistics blocks for them.
 inline SampleCudaConfig sample_config(DType dtype, int64_t v) {
-  return {.dtype = dtype, .threads = static_cast<short>(v >= cpu::kSurveyChunk ? 256 : 128)};
+  return {.dtype = dtype, .threads = static_cast<short>(v >= cpu::kStatsChunk ? 256 : 128)};
 }
 /// Samplers and filters: a block takes rows one after another. More blocks than 256 would only add scratch memory (2 to
 /// 3 words a token and block): the largest chip has 148 SMs.
@@ -44,7 +44,7 @@ inline Launch sample_launch(const SampleCudaConfig& c, int64_t rows, int64_t v) 
 /// sampling_from_logits: a block for each chunk of 16384 tokens; `last`: a thread for each row.
 inline Launch gumbel_launch(const SampleCudaConfig& c, int64_t rows, int64_t v, bool last) {
   Launch l = sample_launch(c, rows, v);
-  l.grid[0] = static_cast<unsigned>(last ? (rows + c.threads - 1) / c.threads : rows * cpu::survey_chunks(v));
+  l.grid[0] = static_cast<unsigned>(last ? (rows + c.threads - 1) / c.threads : rows * cpu::stats_chunks(v));
   return l;
 }
 

@@ -32,7 +32,7 @@ constexpr SampleCudaConfig kLast{.dtype = DType::kF32, .threads = 128};
 void launch_cuda(const Block& a, const jit::CudaLoaded& kernel, const jit::CudaLoaded* last) {
   SampleCudaParams p = sample_cuda_params(a, a.logits, used(a));
   const Tensor best =
-      last ? Tensor::empty({p.rows * cpu::survey_chunks(p.v)}, DType::kU64, a.logits.device()) : Tensor();
+      last ? Tensor::empty({p.rows * cpu::stats_chunks(p.v)}, DType::kU64, a.logits.device()) : Tensor();
   if (last) p.best = best.data_as<uint64_t>();
   ops::launch_unless_empty(kernel, p, cuda::gumbel_launch(cuda_config(a), p.rows, p.v, false));
   if (last) ops::launch_unless_empty(*last, p, cuda::gumbel_launch(kLast, p.rows, p.v, true));
@@ -41,7 +41,7 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
   if (std::string why = too_many_tokens(a.logits, "logits"); !why.empty()) return op::Unsupported{std::move(why)};
   const jit::CudaLoaded& kernel = jit::cuda_kernel<kGumbelCuda>(cuda_config(a), call.device);
   const jit::CudaLoaded* last =
-      cpu::survey_chunks(a.logits.size(1)) > 1 ? &jit::cuda_kernel<kGumbelLastCuda>(kLast, call.device) : nullptr;
+      cpu::stats_chunks(a.logits.size(1)) > 1 ? &jit::cuda_kernel<kGumbelLastCuda>(kLast, call.device) : nullptr;
   if (!kernel.refusal.empty()) return op::Unsupported{kernel.refusal};
   if (last && !last->refusal.empty()) return op::Unsupported{last->refusal};
   return [&a, &kernel, last] { launch_cuda(a, kernel, last); };
@@ -59,7 +59,7 @@ void launch_cpu(const Block& a, jit::CpuFn kernel) {
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * a.logits.item_size());
   if (!ops::worth_splitting(p.rows, p.v * a.logits.item_size()))
     return ops::run_rows(kernel, p, p.rows, p.rows_per_task);
-  const Tensor best = Tensor::empty({p.rows * cpu::survey_chunks(p.v)}, DType::kU64);
+  const Tensor best = Tensor::empty({p.rows * cpu::stats_chunks(p.v)}, DType::kU64);
   p.best = best.data_as<uint64_t>();
   p.phase = 1;
   parallel_for(best.numel(), [&](int64_t task) { kernel(&p, task); });

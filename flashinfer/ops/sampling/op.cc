@@ -129,13 +129,13 @@ void launch_cpu(const B& a, jit::CpuFn kernel) {
   p.joint = joint(a);
   p.logits = Is<B>::logits;
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * in.item_size());
-  Tensor surveys;
+  Tensor stats;
   if (ops::worth_splitting(p.rows, p.v * in.item_size())) {
-    surveys = Tensor::empty({p.rows * cpu::survey_words(p.v)}, DType::kF32);
-    p.surveys = surveys.data_as<float>();
-    p.surveying = 1;
-    parallel_for(p.rows * cpu::survey_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
-    p.surveying = 0;
+    stats = Tensor::empty({p.rows * cpu::stats_words(p.v)}, DType::kF32);
+    p.stats = stats.data_as<float>();
+    p.compute_stats = 1;
+    parallel_for(p.rows * cpu::stats_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
+    p.compute_stats = 0;
   }
   ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::sampling_words(p.v, Is<B>::logits));
 }

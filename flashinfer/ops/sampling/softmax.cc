@@ -79,13 +79,13 @@ void launch_cpu(const Softmax& a, jit::CpuFn kernel) {
   p.out_stride = a.out->stride(0);
   const int64_t row_bytes = p.v * (a.logits.item_size() + 4);
   p.rows_per_task = ops::rows_per_task(p.rows, row_bytes);
-  const int64_t words = 2 * cpu::survey_blocks(p.v);
+  const int64_t words = 2 * cpu::stats_blocks(p.v);
   if (!ops::worth_splitting(p.rows, row_bytes))
     return ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, words);
   const Tensor blocks = Tensor::empty({p.rows * words}, DType::kF32);
   p.blocks = blocks.data_as<float>();
   for (p.phase = 1; p.phase <= 2; ++p.phase)
-    parallel_for(p.rows * cpu::survey_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
+    parallel_for(p.rows * cpu::stats_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
 }
 
 op::Prepared prepare_cpu(const Softmax& a) {

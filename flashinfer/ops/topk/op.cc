@@ -24,13 +24,13 @@ void launch_cpu(const TopK& a, jit::CpuFn kernel) {
   p.indices_stride = a.indices->stride(0);
   p.sorted = a.sorted;
   if (p.k == 1) return ops::run_rows(kernel, p, p.rows, p.rows_per_task);
-  Tensor surveys;
+  Tensor stats;
   if (ops::worth_splitting(p.rows, p.d * a.input.item_size())) {
-    surveys = Tensor::empty({p.rows * cpu::survey_words(p.d)}, DType::kF32);
-    p.surveys = surveys.data_as<float>();
-    p.surveying = 1;
-    parallel_for(p.rows * cpu::survey_chunks(p.d), [&](int64_t task) { kernel(&p, task); });
-    p.surveying = 0;
+    stats = Tensor::empty({p.rows * cpu::stats_words(p.d)}, DType::kF32);
+    p.stats = stats.data_as<float>();
+    p.compute_stats = 1;
+    parallel_for(p.rows * cpu::stats_chunks(p.d), [&](int64_t task) { kernel(&p, task); });
+    p.compute_stats = 0;
   }
   ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_words(p.d));
 }

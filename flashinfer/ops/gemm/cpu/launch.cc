@@ -60,7 +60,7 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
                .b_block_k = x.b.block_k,
                .b_block_stride = x.b.block_stride,
                .split_k = x.split_k,
-               .b_interleaved = x.b.dealt,
+               .b_interleaved = x.b.interleaved,
                .b_sf = x.b.sf,
                .a_grid = x.a_grid,
                .b_grid = x.b_grid,

@@ -16,7 +16,7 @@ struct Operand {
   int64_t line = 0, step = 0, batch = 0;
   ScaleFactors sf{};
   int64_t block_k = 0, block_stride = 0;  // GemmParams::b_block_k
-  bool dealt = false;
+  bool interleaved = false;
 };
 GemmFormat format_of(DType t);  // bf16, f16, e4m3, e5m2; FP4 for its two names
 /// [batch, m, k], [m, k], FP4: [..., k / 2]

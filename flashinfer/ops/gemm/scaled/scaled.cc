@@ -52,7 +52,7 @@ Product product(const MmFp8& a) {
            .format = GemmFormat::kE4M3,
            .block_k = 128,
            .block_stride = a.b.size(1) * 128,
-           .dealt = true};
+           .interleaved = true};
   p.scale_a = gemm::one_or(a.alpha, 1);
   return p;
 }

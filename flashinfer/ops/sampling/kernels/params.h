@@ -56,7 +56,7 @@ struct SoftmaxParams {
   int64_t inverse_stride;
   int64_t rows, v, rows_per_task;
   int64_t logits_stride, out_stride;
-  float* blocks;   // phases 1, 2: 2 * survey_blocks(v) words a row
+  float* blocks;   // phases 1, 2: 2 * stats_blocks(v) words a row
   float* scratch;  // phase 0: the same for the task's row
   int64_t phase;
 };
@@ -81,11 +81,11 @@ struct SamplingParams {
   const float* top_p;
   const float* min_p;
   int64_t top_k_stride, top_p_stride, min_p_stride;
-  int64_t joint;      // top_k and top_p both apply to the given probabilities
-  int64_t logits;     // the input holds logits
-  float* surveys;     // of all output rows, computed by tasks of a chunk each; null: each row computes its own
-  int64_t surveying;  // this launch computes the statistics
-  float* scratch;     // of this task: sampling_words(v)
+  int64_t joint;          // top_k and top_p both apply to the given probabilities
+  int64_t logits;         // the input holds logits
+  float* stats;           // of all output rows, computed by tasks of a chunk each; null: each row computes its own
+  int64_t compute_stats;  // this launch computes the statistics
+  float* scratch;         // of this task: sampling_words(v)
 };
 
 /// Gumbel noise for sampling_from_logits.
@@ -165,8 +165,8 @@ struct FilterCudaParams {
 
 /// Words of global memory a block: collected elements, their positions, and probabilities where the input holds logits.
 constexpr int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 * 64 * (logits ? 3 : 2); }
-/// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each survey block.
-constexpr int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::survey_blocks(v) * 32; }
+/// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each statistics block.
+constexpr int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::stats_blocks(v) * 32; }
 inline constexpr int64_t kMostCudaTokens = 1 << 20;  // 41 KB of shared memory
 
 struct ChainArguments {
@@ -193,9 +193,9 @@ namespace cpu {
 /// 4-byte words of a sampler's task: the statistics, two more rows of block sums, the collected elements, their
 /// statistics, and the row as probabilities where the input holds logits.
 inline int64_t sampling_words(int64_t v, bool logits) {
-  return 2 * survey_words(v) + 4 * survey_blocks(v) + collect_words(v) + (logits ? v + 64 : 0);
+  return 2 * stats_words(v) + 4 * stats_blocks(v) + collect_words(v) + (logits ? v + 64 : 0);
 }
-inline int64_t filter_words(int64_t v) { return survey_words(v) + collect_words(v); }
+inline int64_t filter_words(int64_t v) { return stats_words(v) + collect_words(v); }
 }  // namespace cpu
 
 }  // namespace flashinfer

@@ -9,7 +9,7 @@
 #include "flashinfer/kernels/common/select_types.h"
 
 namespace flashinfer::sampling {
-using cpu::Above, cpu::Filter, cpu::Survey, cpu::survey_blocks;
+using cpu::Above, cpu::Filter, cpu::BlockStats, cpu::stats_blocks;
 
 /// Not inlined on a GPU: inlined at each use (13 of reject()) the steps took NVRTC a third of its time.
 #if defined(__CUDACC__)
@@ -32,16 +32,16 @@ struct Uniforms {
 
 /// A row (or the elements collected from one) with its statistics.
 template <class T>
-struct Surveyed {
+struct RowWithStats {
   const T* x;
   int64_t n;
-  Survey s;
+  BlockStats s;
 };
 
 /// Scratch of a row's task.
 struct Room {
-  Survey row, inner;  // of the row, of the collected elements
-  float* sums[2];     // of the elements above a value
+  BlockStats row, inner;  // of the row, of the collected elements
+  float* sums[2];         // of the elements above a value
   float* inner_sums[2];
   float* values;  // collected, with their positions; together also space for kth_value()
   uint32_t* positions;
@@ -68,9 +68,9 @@ struct Loop {
 /// `low` by bisection between the value and `high`. The interval shrinks each round, so it ends. Round i uses number i
 /// of the row's uniform numbers. Returns early, not done, once few elements are left above `low`.
 template <class M, class T>
-FI_SAMPLE_STEP void reject(const M& m, const Surveyed<T>& row, float* sums, float* const spare[2], const Filter& f,
+FI_SAMPLE_STEP void reject(const M& m, const RowWithStats<T>& row, float* sums, float* const spare[2], const Filter& f,
                            Uniforms& u, bool may_leave, Loop& s) {
-  const float top = m.top_of(row.s.tops, survey_blocks(row.n));
+  const float top = m.top_of(row.s.tops, stats_blocks(row.n));
   while (s.low < s.high) {
     const int64_t t = m.draw(row.x, row.n, sums, s.low, static_cast<double>(m.next(u)) * s.mass);
     if (t < 0) break;
@@ -100,24 +100,24 @@ FI_SAMPLE_STEP void reject(const M& m, const Surveyed<T>& row, float* sums, floa
 
 /// Draws by rejection from a row whose positive elements sum to `mass`; -1 when there are none.
 template <class M, class T>
-FI_SAMPLE_STEP int64_t draw_filtered(const M& m, const Surveyed<T>& row, const Filter& f, double scale, double mass,
+FI_SAMPLE_STEP int64_t draw_filtered(const M& m, const RowWithStats<T>& row, const Filter& f, double scale, double mass,
                                      Uniforms& u, const Room& r) {
-  const float top = m.top_of(row.s.tops, survey_blocks(row.n));
+  const float top = m.top_of(row.s.tops, stats_blocks(row.n));
   float* const spare[2] = {r.sums[0], r.sums[1]};
   const float whole = static_cast<float>(scale);
   Loop s{0.0f, top > whole ? top : whole, mass, -1, false};
   // The sums of the statistics are needed once: they may be overwritten only when they are the row's own.
-  m.copy(spare[0], row.s.sums, survey_blocks(row.n));
+  m.copy(spare[0], row.s.sums, stats_blocks(row.n));
   reject(m, row, spare[0], spare, f, u, true, s);
   if (s.done) return s.token;
   // Elements strictly above `low`: collected from the next float on.
   const float next = cpu::key_value(cpu::value_key(s.low) + 1);
   const int64_t left = m.collect(row.x, row.n, next, row.s.tops, r.values, r.positions);
-  const Surveyed<float> few{r.values, left, r.inner};
-  m.survey(few.x, left, few.s);
+  const RowWithStats<float> few{r.values, left, r.inner};
+  m.block_stats(few.x, left, few.s);
   const int64_t before = s.token;
   s.token = -1;
-  m.copy(r.inner_sums[0], few.s.sums, survey_blocks(left));
+  m.copy(r.inner_sums[0], few.s.sums, stats_blocks(left));
   float* const inner[2] = {r.inner_sums[0], r.inner_sums[1]};
   reject(m, few, inner[0], inner, f, u, false, s);
   return s.token < 0 ? before : r.positions[s.token];
@@ -126,9 +126,9 @@ FI_SAMPLE_STEP int64_t draw_filtered(const M& m, const Surveyed<T>& row, const F
 /// Draws from the n collected elements, those with less than top_p of their mass above them.
 template <class M>
 FI_SAMPLE_STEP int64_t draw_collected(const M& m, int64_t n, float top_p, Uniforms& u, const Room& r) {
-  const Surveyed<float> kept{r.values, n, r.inner};
-  m.survey(kept.x, n, kept.s);
-  const int64_t blocks = survey_blocks(n);
+  const RowWithStats<float> kept{r.values, n, r.inner};
+  m.block_stats(kept.x, n, kept.s);
+  const int64_t blocks = stats_blocks(n);
   const double mass = m.total(kept.s.sums, blocks);
   if (!(mass > 0)) return -1;
   if (top_p >= 1.0f) {
@@ -144,8 +144,9 @@ FI_SAMPLE_STEP int64_t draw_collected(const M& m, int64_t n, float top_p, Unifor
 }
 
 template <class M, class T>
-FI_SAMPLE_FN int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
-  const int64_t blocks = survey_blocks(in.n);
+FI_SAMPLE_FN int64_t sample_probs(const M& m, const RowWithStats<T>& in, const Thresholds& t, Uniforms& u,
+                                  const Room& r) {
+  const int64_t blocks = stats_blocks(in.n);
   const double mass = m.total(in.s.sums, blocks);
   if (!(mass > 0) || mass > kMostSum) return -1;  // NaN, infinite, or no positive element
   if (t.p <= 0.0f) return m.first_top(in.x, in.n);
@@ -166,9 +167,10 @@ FI_SAMPLE_FN int64_t sample_probs(const M& m, const Surveyed<T>& in, const Thres
 
 /// Logits. "top_k_first": the k largest are kept, and only they need exponentials; otherwise the whole row.
 template <class M, class T>
-FI_SAMPLE_FN int64_t sample_logits(const M& m, const Surveyed<T>& in, const Thresholds& t, Uniforms& u, const Room& r) {
+FI_SAMPLE_FN int64_t sample_logits(const M& m, const RowWithStats<T>& in, const Thresholds& t, Uniforms& u,
+                                   const Room& r) {
   if (!t.joint && t.k < in.n) {
-    const double sum = m.total(in.s.sums, survey_blocks(in.n));
+    const double sum = m.total(in.s.sums, stats_blocks(in.n));
     if (!(sum <= kMostSum)) return -1;
     if (t.p <= 0.0f) return m.first_top(in.x, in.n);
     const float least = m.kth_value(in.x, in.n, in.s, t.k, r.values, r.positions);
@@ -177,8 +179,8 @@ FI_SAMPLE_FN int64_t sample_logits(const M& m, const Surveyed<T>& in, const Thre
     return draw_collected(m, n, t.p, u, r);
   }
   m.softmax(in.x, r.probs, in.n, r.inner, r.sums[0]);
-  const Surveyed<float> probs{r.probs, in.n, r.row};
-  m.survey(probs.x, in.n, probs.s);
+  const RowWithStats<float> probs{r.probs, in.n, r.row};
+  m.block_stats(probs.x, in.n, probs.s);
   return sample_probs(m, probs, t, u, r);
 }
 

@@ -14,24 +14,24 @@ struct SoftmaxBlocks {
   float* tops;
   float* sums;
 };
-inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + survey_blocks(v)}; }
+inline SoftmaxBlocks softmax_blocks(float* words, int64_t v) { return {words, words + stats_blocks(v)}; }
 
 /// top(p, n) is the maximum of a block, scaled(top) is stored in s.tops: the maximum of x / T; power(x, shift) is exp(x
 /// / T - shift / T) for vectors, shift the maximum.
 template <class T, class Top, class Scaled, class Power>
 FI_VEC_INLINE void softmax_first_by(const T* x, float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
                                     Top top_of, Scaled scaled, Power power) {
-  for (int64_t b = begin; b < end; b += kSurveyBlock) {
-    const int64_t n = end - b < kSurveyBlock ? end - b : kSurveyBlock;
+  for (int64_t b = begin; b < end; b += kStatsBlock) {
+    const int64_t n = end - b < kStatsBlock ? end - b : kStatsBlock;
     const T* p = x + b;
     float* q = y + b;
     const float top = top_of(p, n);
     const Vec shift = splat(top > -__builtin_inff() ? top : 0.0f);  // a block of -inf: zeros
-    s.tops[b / kSurveyBlock] = scaled(top);
-    s.sums[b / kSurveyBlock] = sum_row(
+    s.tops[b / kStatsBlock] = scaled(top);
+    s.sums[b / kStatsBlock] = sum_row(
         n,
         [&](Vec a, int64_t i) {
-          __builtin_prefetch(p + i + kSurveyBlock);  // the next block, while this one is computed
+          __builtin_prefetch(p + i + kStatsBlock);  // the next block, while this one is computed
           const Vec e = power(load(p + i), shift);
           store(q + i, e);
           return a + e;
@@ -90,7 +90,7 @@ struct SoftmaxScale {
 /// `n` <= Vec::kLanes values of x.
 FI_VEC_INLINE Vec load_some(const float* x, int64_t n) { return n >= Vec::kLanes ? load(x) : load_n(x, n); }
 FI_VEC_INLINE SoftmaxScale softmax_scale(const SoftmaxBlocks& s, int64_t v) {
-  const int64_t n = survey_blocks(v);
+  const int64_t n = stats_blocks(v);
   SoftmaxScale r{max_row(s.tops, n), 1.0f};
   double sum = 0;
   for (int64_t b = 0; b < n; b += Vec::kLanes) {
@@ -105,15 +105,15 @@ FI_VEC_INLINE SoftmaxScale softmax_scale(const SoftmaxBlocks& s, int64_t v) {
 /// `begin` is at a block's start.
 FI_VEC_INLINE void softmax_second(float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
                                   const SoftmaxScale& scale) {
-  const int64_t first = begin / kSurveyBlock, last = (end + kSurveyBlock - 1) / kSurveyBlock;
+  const int64_t first = begin / kStatsBlock, last = (end + kStatsBlock - 1) / kStatsBlock;
   float by[Vec::kLanes];
   for (int64_t b = first; b < last; ++b) {
     const int64_t lane = (b - first) % Vec::kLanes;
     if (lane == 0) store(by, scale.of(load_some(s.tops + b, last - b)));
     if (by[lane] == 1.0f) continue;
     const Vec f = splat(by[lane]);
-    float* q = y + b * kSurveyBlock;
-    const int64_t n = end - b * kSurveyBlock < kSurveyBlock ? end - b * kSurveyBlock : kSurveyBlock;
+    float* q = y + b * kStatsBlock;
+    const int64_t n = end - b * kStatsBlock < kStatsBlock ? end - b * kStatsBlock : kStatsBlock;
     write_row(
         q, n, [&](int64_t i) { return load(q + i) * f; }, [&](int64_t i, int64_t m) { return load_n(q + i, m) * f; });
   }

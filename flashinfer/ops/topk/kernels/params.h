@@ -33,12 +33,12 @@ struct TopKParams {
   void* values;       // top_k only
   int64_t* indices;   // top_k only
   uint32_t* scratch;  // of this task: top_k_words(d, k); none when k is 1
-  float* surveys;     // of all rows, computed by tasks of phase 0, a chunk each; null: each row computes its own
+  float* stats;       // of all rows, computed by tasks of phase 0, a chunk each; null: each row computes its own
   int64_t rows, d, k, rows_per_task;
   int64_t input_stride, values_stride, indices_stride;  // of rows, in elements
   int32_t sorted;
-  int32_t large;      // the larger index wins a tie
-  int32_t surveying;  // this launch computes the statistics
+  int32_t large;          // the larger index wins a tie
+  int32_t compute_stats;  // this launch computes the statistics
   // Transforms: the window [start, start + length) of a row, positions counted from its start.
   int32_t transform;  // output = position + offset, through a page table when there is one
   int32_t* output;

@@ -130,7 +130,7 @@ struct Decode {
       for (int64_t j = begin; j < end; ++j)
         rows[j] = j >= lo && j < hi ? (Values ? at.v : at.k)[j] + row : reinterpret_cast<const uint8_t*>(s.zeros);
       codes::widen_scales(Values ? at.v_sf : at.k_sf, sf, dim / 16, begin, end, lo, hi, scale);
-      in.ahead.template ask<8>();
+      in.ahead.template issue_prefetch<8>();
       for (int n = 0; n < passes; ++n)
         with_width(n, [&]<int W>() {
           if constexpr (W <= 4 && Values)
@@ -199,7 +199,7 @@ struct Decode {
     if constexpr (!kPairs) f32::values<W>(v, lo, hi, s_of(unit, a), p.head_dim_vo, o_of(unit, a), width, in.ahead);
   }
   template <int W>
-  void weigh(const Shown& b, int64_t unit, int n) {
+  void softmax_weights(const Shown& b, int64_t unit, int n) {
     const Pass& a = pass[n];
     if constexpr (kPairs)
       if (cells)
@@ -280,14 +280,14 @@ struct Decode {
         });
     }
   }
-  void weigh_head(int64_t h, int64_t first) {
+  void softmax_head(int64_t h, int64_t first) {
     for (int64_t t = 0; t < tokens; ++t) {
       const Shown seen = shown(first, t);
       if (seen.lo >= seen.hi) continue;
       for (int n = 0; n < passes; ++n) {
         float slopes[16] = {};
         const Shown b = with_slopes(seen, h, n, slopes);
-        with_width(n, [&]<int W>() { weigh<W>(b, (h - w.head_begin) * tokens + t, n); });
+        with_width(n, [&]<int W>() { softmax_weights<W>(b, (h - w.head_begin) * tokens + t, n); });
       }
     }
   }
@@ -298,9 +298,9 @@ struct Decode {
   void run_tiles(const Block& block, const Block* next, int64_t first) {
     constexpr int64_t tile = kPairs ? 8 : 16, parts = 2 * kDecodeKeys / tile;
     for (int64_t i = 0; i < parts; ++i) {
-      in.look_ahead(next, i, parts);
+      in.plan_prefetch(next, i, parts);
       if (2 * i == parts)
-        for (int64_t h = w.head_begin; h < w.head_end; ++h) weigh_head(h, first);
+        for (int64_t h = w.head_begin; h < w.head_end; ++h) softmax_head(h, first);
       const int64_t begin = i * tile % kDecodeKeys;
       for (int64_t h = w.head_begin; h < w.head_end; ++h) {
         if (2 * i < parts)
@@ -312,7 +312,7 @@ struct Decode {
   }
   void run_head(const Block& block, int64_t h, int64_t first) {
     run_keys<false>(block, h, 0, kDecodeKeys, first);
-    weigh_head(h, first);
+    softmax_head(h, first);
     run_keys<true>(block, h, 0, kDecodeKeys, first);
   }
 
@@ -331,18 +331,18 @@ struct Decode {
     for (; first < hi; first += kDecodeKeys, side ^= 1) {
       found = first + kDecodeKeys < all ? first + kDecodeKeys : -1;  // also the next chunk's first block
       if (found >= 0) in.find(blocks[side ^ 1], found, lo, all), in.touch(blocks[side ^ 1]);
-      const Block *here = &blocks[side], *next = found >= 0 ? &blocks[side ^ 1] : nullptr;
+      const Block *current = &blocks[side], *next = found >= 0 ? &blocks[side ^ 1] : nullptr;
       const bool adjacent = in.heads_adjacent();
       if (adjacent && !T::kConvert && token_rows <= 2) {
-        run_tiles(*here, next, first);
+        run_tiles(*current, next, first);
         continue;
       }
       for (int64_t h = w.head_begin; h < w.head_end; ++h) {
         if (adjacent)
-          in.look_ahead(next, h - w.head_begin, w.head_end - w.head_begin);
+          in.plan_prefetch(next, h - w.head_begin, w.head_end - w.head_begin);
         else
-          in.look_at_head(*here, next, h);
-        run_head(*here, h, first);
+          in.plan_head_prefetch(*current, next, h);
+        run_head(*current, h, first);
       }
     }
   }

@@ -60,12 +60,12 @@ struct Types {
 
 /// Rows of the next block. A few of their lines are prefetched between register tiles: bursts would fill the miss queue
 /// and stall. Into L2 (T1), as L1 is full of packed cells.
-struct Ahead {
+struct Prefetcher {
   const char* rows[2 * kTileKeys];
   int64_t bytes = 0, at = 0, d = 0, count = 0;
   /// Lines to prefetch in each of `parts` calls.
   int64_t each(int64_t parts) const { return count * ((bytes + 63) / 64) / parts + 1; }
-  void ask(int64_t lines) {
+  void issue_prefetch(int64_t lines) {
     for (; lines > 0 && at < count; --lines) {
       __builtin_prefetch(rows[at] + d, 0, 2);
       d += 64;

@@ -20,9 +20,9 @@ struct Scratch {
   Scratch(void* base, int64_t dqk, int64_t dvo) {
     char* at = static_cast<char*>(base);
     auto take = [&](int64_t cells) {
-      char* here = at;
+      char* begin = at;
       at += round_up(cells * 4, 64);
-      return here;
+      return begin;
     };
     q = reinterpret_cast<uint32_t*>(take(kTileRows * padded(dqk)));
     k = reinterpret_cast<uint32_t*>(take(kTileKeys * padded(dqk)));
@@ -58,8 +58,8 @@ struct Tile {
   bool finite;                          // V of the packed block has no infinity or NaN
   Range range[kTileRows];               // of the rows of one head
   int32_t tokens[kTileRows], heads[kTileRows];
-  Rows<KV> here[kHalves], next[kHalves];
-  Ahead ahead;
+  Rows<KV> current[kHalves], next[kHalves];
+  Prefetcher ahead;
 
   Tile(const AttentionParams& params, const AttentionWorkItem& work)
       : p(params),
@@ -113,14 +113,14 @@ struct Tile {
   }
 
   /// Selects the prefetches during head `h`: the rows of the next head, or of the next block.
-  void look_ahead(int64_t h, bool more) {
+  void plan_prefetch(int64_t h, bool more) {
     ahead.at = ahead.d = ahead.count = 0;
     const bool same = h + 1 < w.head_end;
     if (!same && !more) return;
     const int64_t dim = p.head_dim_qk > p.head_dim_vo ? p.head_dim_qk : p.head_dim_vo;
     ahead.bytes = C.kv == DType::kF4E2M1x2 ? dim / 2 : dim * static_cast<int64_t>(sizeof(KV));
     const int64_t head = same ? h + 1 : w.head_begin;
-    for (const Rows<KV>& half : same ? here : next)
+    for (const Rows<KV>& half : same ? current : next)
       for (int64_t j = half.first; j < half.first + half.count; ++j) {
         ahead.rows[ahead.count++] = reinterpret_cast<const char*>(half.k[j] + head * p.k_stride_h);
         ahead.rows[ahead.count++] = reinterpret_cast<const char*>(half.v[j] + head * p.v_stride_h);
@@ -134,11 +134,11 @@ struct Tile {
     const int64_t end = at.first + at.count;
     const KV* none = static_cast<const KV*>(s.zeros);
     for (int64_t j = 0; j < kBlockKeys; ++j) {
-      const bool there = j >= at.first && j < end, scaled = there && p.k_sf;
+      const bool in_range = j >= at.first && j < end, scaled = in_range && p.k_sf;
       const auto* zero_scale = static_cast<const uint8_t*>(s.zeros);
-      k[j] = Cache<C.kv>::row(there ? at.k[j] + kv_head * p.k_stride_h : none,
+      k[j] = Cache<C.kv>::row(in_range ? at.k[j] + kv_head * p.k_stride_h : none,
                               scaled ? at.k_sf[j] + kv_head * p.k_sf_stride_h : zero_scale);
-      v[j] = Cache<C.kv>::row(there ? at.v[j] + kv_head * p.v_stride_h : none,
+      v[j] = Cache<C.kv>::row(in_range ? at.v[j] + kv_head * p.v_stride_h : none,
                               scaled ? at.v_sf[j] + kv_head * p.v_sf_stride_h : zero_scale);
     }
     if constexpr (C.rope || H::kElements) {
@@ -159,7 +159,7 @@ struct Tile {
 
   /// Applies transforms and masks to the logits of row i of the block at `first`, in place. Returns the bits of visible
   /// keys; null: all.
-  const uint64_t* see(int64_t i, Range visible, int64_t first, float* row) {
+  const uint64_t* apply_mask(int64_t i, Range visible, int64_t first, float* row) {
     uint64_t* bits = s.seen + i * kHalves;
     if (dense && visible.lo <= first && visible.hi >= first + kTileKeys) {
       for (int64_t x = 0; x < kHalves; ++x) bits[x] = ~0ull;
@@ -181,7 +181,7 @@ struct Tile {
 
   /// Softmax weights of rows [i, i + n) over the packed block at `first`; keys from `end` on are masked for all of
   /// them.
-  void weigh(int64_t first, int64_t i, int64_t n, int64_t end, const Range* visible) {
+  void softmax_weights(int64_t first, int64_t i, int64_t n, int64_t end, const Range* visible) {
     for (int64_t x = 0; x * kBlockKeys < end; ++x) {
       const int64_t columns = end - x * kBlockKeys < kBlockKeys ? round_up(end - x * kBlockKeys, 32) : kBlockKeys;
       product_rows<T::kPairs>(n, s.q + i * q_cells, q_cells, s.k + x * kBlockKeys * q_cells, kBlockKeys,
@@ -190,7 +190,7 @@ struct Tile {
     for (int64_t x = 0; x < n; ++x) {
       float* row = s.s + x * kTileKeys;
       uint32_t* weights = s.p + (i + x) * kPCells;
-      const uint64_t* bits = see(i + x, visible[x], first, row);
+      const uint64_t* bits = apply_mask(i + x, visible[x], first, row);
       if constexpr (H::kSoftmax) {
         const auto softmax = end > kBlockKeys ? softmax_row<T::kPairs, kTileKeys> : softmax_row<T::kPairs, kBlockKeys>;
         softmax(row, bits, logits.factor, s.m[i + x], s.l + (i + x) * 32, s.o + (i + x) * width, width, weights);
@@ -228,10 +228,10 @@ struct Tile {
       for (int64_t i = r0; i < r1; i += kMaxRows) {
         const int64_t n = r1 - i < kMaxRows ? r1 - i : kMaxRows, end = visible[i + n - 1].hi - first;
         f(i, n, end < kTileKeys ? end : kTileKeys);
-        ahead.ask(lines);
+        ahead.issue_prefetch(lines);
       }
     };
-    groups([&](int64_t i, int64_t n, int64_t end) { weigh(first, i, n, end, visible + i); });
+    groups([&](int64_t i, int64_t n, int64_t end) { softmax_weights(first, i, n, end, visible + i); });
     groups([&](int64_t i, int64_t n, int64_t end) { accumulate(i, n, end); });
   }
 
@@ -246,7 +246,7 @@ struct Tile {
     const int64_t lo = range[r0].lo, hi = range[local - 1].hi < end ? range[local - 1].hi : end;
     int64_t first = lo > begin ? lo / kTileKeys * kTileKeys : begin;
     if (first >= hi) return;
-    find(here, first, lo, hi);
+    find(current, first, lo, hi);
     for (; first < hi; first += kTileKeys) {
       int64_t a = r0, z = local;  // both bounds of the ranges ascend with the row
       while (a < z && range[a].hi <= first) ++a;
@@ -254,15 +254,15 @@ struct Tile {
       const bool more = first + kTileKeys < hi;
       if (more) find(next, first + kTileKeys, lo, hi);
       for (int64_t h = w.head_begin; h < w.head_end && a < z; ++h) {
-        look_ahead(h, more);
+        plan_prefetch(h, more);
         finite = true;
         for (int64_t x = 0; x < kHalves && first + x * kBlockKeys < hi; ++x)
-          pack_half(here[x], first + x * kBlockKeys, h, s.k + x * kBlockKeys * q_cells,
+          pack_half(current[x], first + x * kBlockKeys, h, s.k + x * kBlockKeys * q_cells,
                     s.v + x * kBlockKeys / T::kPerCell * width);
         const int64_t base = (h - w.head_begin) * local;
         multiply_block(first, base + a, base + z);
       }
-      memcpy(here, next, sizeof here);
+      memcpy(current, next, sizeof current);
     }
   }
   void find(Rows<KV>* halves, int64_t first, int64_t lo, int64_t hi) {

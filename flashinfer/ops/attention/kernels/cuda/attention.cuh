@@ -51,9 +51,9 @@ FI_GLOBAL_FN void copy_keys(T* to, const T* from, const AttentionParams& p, cons
                             int64_t stride_page, int64_t stride_n) {
   own_pieces<C, kCudaKeys, kDim>([&](uint32_t row, uint32_t piece) {
     const int32_t key = first + static_cast<int32_t>(row);
-    const bool there = key < end && piece < kDim / 8;
-    const T* x = there ? from + key_offset(p, s, key, stride_page, stride_n) + piece * 8 : from;
-    copy_async<16>(to + swizzle<cuda_pitch(kDim) / 8>(row, piece) * 8, x, there ? 16u : 0u);
+    const bool in_range = key < end && piece < kDim / 8;
+    const T* x = in_range ? from + key_offset(p, s, key, stride_page, stride_n) + piece * 8 : from;
+    copy_async<16>(to + swizzle<cuda_pitch(kDim) / 8>(row, piece) * 8, x, in_range ? 16u : 0u);
   });
 }
 
@@ -61,12 +61,12 @@ template <AttentionCudaConfig C, class T>
 FI_GLOBAL_FN void copy_queries(T* to, const AttentionParams& p, const Seq& s, const AttentionTile& t, uint32_t kv_head,
                                uint32_t group) {
   own_pieces<C, C.rows(), C.dqk>([&](uint32_t row, uint32_t piece) {
-    const bool there = row < static_cast<uint32_t>(t.rows) && piece < C.dqk / 8;
+    const bool in_range = row < static_cast<uint32_t>(t.rows) && piece < C.dqk / 8;
     const uint32_t packed = static_cast<uint32_t>(t.row_begin) + row;
     const int64_t token = s.q_first + packed / group, head = kv_head * group + packed % group;
     const T* q = static_cast<const T*>(p.q);
     copy_async<16>(to + swizzle<cuda_pitch(C.dqk) / 8>(row, piece) * 8,
-                   there ? q + token * p.q_stride_n + head * p.q_stride_h + piece * 8 : q, there ? 16u : 0u);
+                   in_range ? q + token * p.q_stride_n + head * p.q_stride_h + piece * 8 : q, in_range ? 16u : 0u);
   });
 }
 
@@ -275,8 +275,8 @@ FI_GLOBAL_FN void run_tile(const AttentionCudaParams& pp, const typename H::Para
   for (uint32_t h = 0; h < 2; ++h) {
     const uint32_t packed = static_cast<uint32_t>(t.row_begin) + at.row + lane() / 4 + 8 * h;
     st.token[h] = static_cast<int32_t>(packed / group);
-    const bool there = at.row + lane() / 4 + 8 * h < static_cast<uint32_t>(t.rows);
-    if (!there) st.token[h] = i0;  // any valid one
+    const bool in_range = at.row + lane() / 4 + 8 * h < static_cast<uint32_t>(t.rows);
+    if (!in_range) st.token[h] = i0;  // any valid one
     st.head[h] = kv_head * group + packed % group;
     st.slope[h] = p.alibi_slopes ? p.alibi_slopes[st.head[h]] : 0.0f;
   }

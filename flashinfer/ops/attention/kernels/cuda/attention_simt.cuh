@@ -113,12 +113,12 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
   const int32_t first = range.first > t.key_begin ? range.first / kTurn * kTurn : t.key_begin;
   for (int32_t turn = first; turn < end; turn += kTurn) {
     typename X::Row k[X::kStep], v[X::kStep];
-    bool there[X::kStep];
+    bool in_range[X::kStep];
 #pragma unroll
     for (int j = 0; j < X::kStep; ++j) {
       const int32_t key = turn + j * X::kGroups + static_cast<int32_t>(mine);
-      there[j] = key >= range.first && key < end;
-      if (!there[j]) continue;
+      in_range[j] = key >= range.first && key < end;
+      if (!in_range[j]) continue;
       load_row<C, X::kPiecesK>(k_head + key_offset(p, seq, key, p.k_stride_page, p.k_stride_n), rank, k[j]);
       load_row<C, X::kPiecesV>(v_head + key_offset(p, seq, key, p.v_stride_page, p.v_stride_n), rank, v[j]);
     }
@@ -126,7 +126,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
     for (int j = 0; j < X::kStep; ++j) {
       const int32_t key = turn + j * X::kGroups + static_cast<int32_t>(mine);
       float x[X::kHas] = {}, y[X::kHas] = {};
-      if (there[j]) {
+      if (in_range[j]) {
         widen_row<C, X::kPiecesK>(k[j], rank, x), widen_row<C, X::kPiecesV>(v[j], rank, y);
         if constexpr (C.rope)
           rotate<C>(k_head + key_offset(p, seq, key, p.k_stride_page, p.k_stride_n), table(key), rank, x);
@@ -143,7 +143,7 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
 #pragma unroll
         for (int e = 0; e < X::kHas; ++e) dot += q[r][e] * x[e];
         dot = warp_reduce<X::kLanes>(dot, Sum{});
-        bool seen = there[j] && visible(p, seq, token[r], key);
+        bool seen = in_range[j] && visible(p, seq, token[r], key);
         if constexpr (H::kCustom) {
           seen = seen && hooks.shows(token[r], key, head[r]);
           if (seen) dot = hooks.logit(dot, token[r], key, head[r]) * (H::kSoftmax ? hooks.factor() : 1.0f);

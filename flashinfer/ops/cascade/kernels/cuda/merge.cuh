@@ -41,10 +41,10 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   const uint32_t pieces = static_cast<uint32_t>(p.dim + N - 1) / N, width = merge::threads_of(pieces),
                  heads = static_cast<uint32_t>(p.heads);
   const uint32_t row = block_x() * (C.threads / width) + thread_x() / width, rank = thread_x() % width;
-  const bool there = row < p.tokens * p.heads;
-  const int64_t n = there ? row / heads : 0, h = there ? row % heads : 0;
+  const bool in_range = row < p.tokens * p.heads;
+  const int64_t n = in_range ? row / heads : 0, h = in_range ? row % heads : 0;
   float m = -kInf, sum = 0.0f;
-  const bool live = there && !(p.mask && !p.mask[n * p.mask_stride]);
+  const bool live = in_range && !(p.mask && !p.mask[n * p.mask_stride]);
   if (live) {
     for (int64_t i = 0; i < p.states; ++i) {
       const float s = merge::lse(p, i, n, h);

@@ -37,7 +37,7 @@ FI_VEC_INLINE void with_lines(const void* p, int64_t line, int64_t step, int64_t
 
 /// Whether the packed B has panels of bytes (packed_layout.h), which are converted to bf16 on the fly.
 template <GemmConfig C>
-constexpr bool has_words() {
+constexpr bool has_byte_panels() {
   return C.packed_b && (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4);
 }
 template <GemmConfig C>
@@ -56,15 +56,15 @@ FI_VEC_INLINE void find_b(const GemmParams& p, int64_t batch, int64_t panel, int
       for (int64_t at = 0; at < pairs; at += 16)
         from.unpack((k + at) / 16, buffer + i * in.panel + at * 2 * kPanelColumns);
     }
-  } else if constexpr (has_words<C>()) {
+  } else if constexpr (has_byte_panels<C>()) {
     in.b = buffer;
     in.panel = pairs * 2 * kPanelColumns;
     for (int64_t i = 0; i < count; ++i) {
       const ScaleFactors& sf = p.b_sf;
       const uint8_t* const scales =
           sf.bytes ? sf.bytes + sf_row_offset(SfLayout::kPanels, (panel + i) * kPanelColumns, sf.columns) : nullptr;
-      WordPanel<C.b>{static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, scales, sf.block, sf.e8m0 != 0}.unpack(
-          k, pairs, buffer + i * in.panel);
+      PackedPanel<C.b>{static_cast<const uint8_t*>(p.b) + (panel + i) * p.b_panel, scales, sf.block, sf.e8m0 != 0}
+          .unpack(k, pairs, buffer + i * in.panel);
     }
   } else if constexpr (C.packed_b) {
     in.b = static_cast<const bf16_t*>(p.b) + batch * p.b_batch + panel * p.b_panel + k * 2 * kPanelColumns;
@@ -233,26 +233,25 @@ void multiply_gguf_panels(const GemmParams& p, const RowsOfA& a, int64_t begin, 
   }
 }
 
-#if FI_ONE_ROW
+#if FI_GEMV
 template <GemmConfig C>
-constexpr bool has_one_row() {
-  if (has_words<C>()) return C.b == GemmFormat::kE4M3 || !C.grid;
+constexpr bool has_gemv() {
+  if (has_byte_panels<C>()) return C.b == GemmFormat::kE4M3 || !C.grid;
   return !C.packed_b && (C.b == GemmFormat::kBF16 || C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kE5M2 ||
                          (C.b == GemmFormat::kFp4 && !C.grid));
 }
 /// Whether kernels/cpu/gemv.h supports the product.
 template <GemmConfig C>
-bool fits_one_row(const GemmParams& p, const bf16_t* a) {
+bool gemv_supports(const GemmParams& p, const bf16_t* a) {
   if ((!C.packed_b && (p.b_k != 1 || p.b_block_k != 0)) || p.k == 0) return false;
-  if (C.grid) return !p.b_sf.bytes && 2 * p.grid_pairs % (16 * WordPairs<C.b>::kElements) == 0;
+  if (C.grid) return !p.b_sf.bytes && 2 * p.grid_pairs % (16 * PackedPairs<C.b>::kElements) == 0;
   if (!p.b_sf.bytes) return C.b != GemmFormat::kFp4;
   return (C.b == GemmFormat::kE4M3 || C.b == GemmFormat::kFp4) && p.b_sf.e8m0 && p.b_sf.layout != SfLayout::k8x4 &&
          p.b_sf.first % kPanelColumns == 0 && row_in_range(a, p.k);
 }
 /// Unpacked row `row` times panels [panel, panel + P).
 template <GemmConfig C, int P>
-void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batch, int64_t panel,
-                             bool more) {
+void gemv_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batch, int64_t panel, bool more) {
   alignas(64) bf16_t buffer[P * kBlockPairs * 2 * kPanelColumns];
   alignas(64) float sums[P * kPanelColumns], totals[P * kPanelColumns] = {};
   using S = gemm_scalar_t<C.b>;
@@ -277,16 +276,16 @@ void multiply_one_row_panels(const GemmParams& p, const bf16_t* a, int64_t row, 
   for (int64_t i = 0; scaled && i < P; ++i)
     sf[i] = p.b_sf.bytes + batch * p.b_sf.batch +
             sf_row_offset(p.b_sf.layout, p.b_sf.first + column + i * kPanelColumns, p.b_sf.columns);
-  const OneRow x{.a = a,
-                 .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch +
-                                                    (C.packed_b ? panel * p.b_panel : column * p.b_n)),
-                 .stride = (C.packed_b ? p.b_panel : p.b_n) * static_cast<int64_t>(sizeof(S)),
-                 .k = p.k,
-                 .span = C.grid ? 2 * p.grid_pairs : p.k,
-                 .sf = sf,
-                 .sf_stride = linear ? p.b_sf.columns : 16,
-                 .sf_step = linear ? 4 : 512,
-                 .more = more};
+  const GemvOperands x{.a = a,
+                       .b = reinterpret_cast<const char*>(static_cast<const S*>(p.b) + batch * p.b_batch +
+                                                          (C.packed_b ? panel * p.b_panel : column * p.b_n)),
+                       .stride = (C.packed_b ? p.b_panel : p.b_n) * static_cast<int64_t>(sizeof(S)),
+                       .k = p.k,
+                       .span = C.grid ? 2 * p.grid_pairs : p.k,
+                       .sf = sf,
+                       .sf_stride = linear ? p.b_sf.columns : 16,
+                       .sf_step = linear ? 4 : 512,
+                       .more = more};
   if constexpr (C.b == GemmFormat::kFp4) {
     gemv<C.b, C.packed_b, true, P>(x, sums, slow, close);
   } else {
@@ -318,15 +317,14 @@ void gemm(const GemmParams& p, int64_t task) {
                 C.packed_b)  // Q8_0 costs more to convert: many rows use a buffer of bf16 (169 against 149 GFLOP/s)
     if (C.b != GemmFormat::kQ8_0 || end - begin <= kBlockRows)
       return detail::multiply_gguf_panels<C>(p, a, begin, end, panel, last);
-#if FI_ONE_ROW
-  if constexpr (detail::has_one_row<C>()) {
+#if FI_GEMV
+  if constexpr (detail::has_gemv<C>()) {
     const bf16_t* const row = a.rows + begin * a.row;
-    if (end - begin == 1 && begin >= a.packed_rows && detail::fits_one_row<C>(p, row)) {
+    if (end - begin == 1 && begin >= a.packed_rows && detail::gemv_supports<C>(p, row)) {
       const int64_t whole = last < p.n / kPanelColumns ? last : p.n / kPanelColumns;
       for (; panel + kTilePanels <= whole; panel += kTilePanels)
-        detail::multiply_one_row_panels<C, kTilePanels>(p, row, begin, batch, panel, panel + 2 * kTilePanels <= whole);
-      for (; panel < whole; ++panel)
-        detail::multiply_one_row_panels<C, 1>(p, row, begin, batch, panel, panel + 1 < whole);
+        detail::gemv_panels<C, kTilePanels>(p, row, begin, batch, panel, panel + 2 * kTilePanels <= whole);
+      for (; panel < whole; ++panel) detail::gemv_panels<C, 1>(p, row, begin, batch, panel, panel + 1 < whole);
     }
   }
 #endif

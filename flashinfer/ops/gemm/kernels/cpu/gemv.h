@@ -13,19 +13,19 @@
 #include "flashinfer/ops/gemm/kernels/cpu/packed_unpack.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
 
-#if FI_ONE_ROW
+#if FI_GEMV
 
 namespace flashinfer::cpu::detail {
 
 /// The lines of memory of a tile, row by row.
-struct Ahead {
+struct Prefetcher {
   const char *row = nullptr, *at = nullptr;
   int64_t stride = 0, width = 0, left = 0, rows = 0;  // width, left: lines of a row
 
   FI_VEC_INLINE void start(const char* from, int64_t row_stride, int64_t lines, int64_t count) {
     row = at = from, stride = row_stride, width = left = lines, rows = lines > 0 ? count : 0;
   }
-  FI_VEC_INLINE void ask(int64_t n) {
+  FI_VEC_INLINE void issue_prefetch(int64_t n) {
     while (n > 0 && rows > 0) {
       const int64_t now = n < left ? n : left;
       for (int64_t i = 0; i < now; ++i, at += 64) __builtin_prefetch(at, 0, 2);
@@ -66,7 +66,7 @@ struct Unit {
 };
 
 /// Operands of a GEMV.
-struct OneRow {
+struct GemvOperands {
   const bf16_t* a;
   const char* b;             // first column of the panels; packed: their lines
   int64_t stride;            // bytes between columns; packed: between panels
@@ -82,15 +82,15 @@ inline constexpr int64_t kTileLines = 16;  // lines of a row in a tile
 /// sums[16 P] = the row times P panels. slow(k, elements, sums) continues sums without the fast path. close(first k,
 /// end, sums of the span) is called after each span.
 template <GemmFormat F, bool Packed, bool Scaled, int P, class Slow, class Close>
-FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
-  using Words = WordPairs<F>;
+FI_VEC_INLINE void gemv(const GemvOperands& x, float* sums, Slow slow, Close close) {
+  using Words = PackedPairs<F>;
   constexpr int64_t kChunk = 16 * Words::kElements, kStep = Scaled ? 128 : kChunk,
                     kBlockWords = Scaled ? 32 / Words::kElements : 16;
   const Words convert;
   alignas(64) char words[P][1024];
   alignas(64) uint32_t scales[2][P][kPanelColumns];
   const int64_t chunks = x.k / kChunk;
-  Ahead ahead;
+  Prefetcher ahead;
   Vec acc[P];
   Unit unit[P];
   const auto fill = [&](int64_t step) {
@@ -116,8 +116,8 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
   };
   const auto transpose = [&](int64_t chunk) {
     if (chunk % kTileLines == 0) {
-      const int64_t next = chunk + kTileLines, here = next < chunks ? next : 0, left = chunks - here;
-      ahead.start(x.b + (next < chunks ? 0 : P * kPanelColumns * x.stride) + here * 64, x.stride,
+      const int64_t next = chunk + kTileLines, from = next < chunks ? next : 0, left = chunks - from;
+      ahead.start(x.b + (next < chunks ? 0 : P * kPanelColumns * x.stride) + from * 64, x.stride,
                   left < kTileLines ? left : kTileLines, next < chunks || x.more ? P * kPanelColumns : 0);
     }
 #pragma GCC unroll 1
@@ -167,7 +167,7 @@ FI_VEC_INLINE void gemv(const OneRow& x, float* sums, Slow slow, Close close) {
         }
 #pragma GCC unroll 2
         for (int64_t w = 0; w < kBlockWords; ++w) {
-          if (!Packed) ahead.ask(P);  // 16 P for 16 words; all at once they would wait for each other
+          if (!Packed) ahead.issue_prefetch(P);  // 16 P for 16 words; all at once they would wait for each other
 #pragma GCC unroll 4
           for (int p = 0; p < P; ++p)
             convert.each(word_of(p, k, word + w), [&](int i, Pairs b) {

@@ -174,7 +174,7 @@ struct GgufPanel {
   /// the prefetch advances by the lines of a block including its scales. (Advancing by a block's quants alone, 8 KB on,
   /// missed a fifth of the lines: 0.76 of the read bandwidth over the weights of a small model where this gives 0.88; 8
   /// and 32 KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
-  FI_VEC_INLINE void ask_ahead(int64_t block) const {
+  FI_VEC_INLINE void prefetch_ahead(int64_t block) const {
     constexpr int64_t kAhead = 16384, kBytes = kQuants + gguf_scale_bytes(F);
 #pragma GCC unroll 16
     for (int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(quants + block * kBytes + kAhead + i, 0, 2);
@@ -222,7 +222,7 @@ __attribute__((noinline)) void multiply_gguf_panel(const GgufPanel<F>& panel, in
     Vec part[Rows][kPanelVecs];
     for (int r = 0; r < Rows; ++r)
       for (int v = 0; v < kPanelVecs; ++v) part[r][v] = zero();
-    panel.ask_ahead(b);
+    panel.prefetch_ahead(b);
 #if defined(FI_GGUF_PAIRS)
     each_pair<F>(panel.quants + b * GgufPanel<F>::kQuants, [&](int pair, Pairs w) {
 #pragma GCC unroll 8

@@ -56,7 +56,7 @@ FI_VEC_INLINE void quantize_block(const bf16_t* x, QuantizedBlock& out) {
 }
 
 /// Blocks of a panel of prepare_gguf_weights, read in place. `Prefetch`: also prefetches.
-template <GemmFormat F, bool Ask>
+template <GemmFormat F, bool Prefetch>
 struct GgufPanelBytes {
   static constexpr int kGroups = 1;
   static constexpr bool kMinima = GgufLines<F>::kFormat.minimum;
@@ -69,7 +69,7 @@ struct GgufPanelBytes {
   FI_VEC_INLINE void each_quad(int64_t block, int, Fn f) const {
     constexpr int kLines = static_cast<int>(GgufPanel<F>::kQuants / 64);
     const uint8_t* const q = panel.quants + block * GgufPanel<F>::kQuants;
-    if constexpr (Ask) panel.ask_ahead(block);
+    if constexpr (Prefetch) panel.prefetch_ahead(block);
 #pragma GCC unroll 8
     for (int line = 0; line < kLines; ++line) {
       const __m512i x = _mm512_loadu_si512(q + line * 64);

@@ -130,7 +130,7 @@ template <class T>
 struct BlockedLines {
   const T* p;
   int64_t block, stride, first;
-  bool dealt;
+  bool interleaved;
 
   FI_VEC_INLINE void gather(int64_t i, int64_t k, int64_t, bf16_t* to) const {
     const T* const from = p + k / block * stride + row_of(first + i) * block + k % block;
@@ -155,7 +155,7 @@ struct BlockedLines {
   }
 
  private:
-  FI_VEC_INLINE int64_t row_of(int64_t c) const { return dealt ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c; }
+  FI_VEC_INLINE int64_t row_of(int64_t c) const { return interleaved ? c / 32 * 32 + c % 4 * 8 + c % 32 / 4 : c; }
 };
 
 /// Lines of f16 numbers as sums of two bf16, exact: 11 bits in 8 and 8. 32 elements become 96 of k: those of A high,

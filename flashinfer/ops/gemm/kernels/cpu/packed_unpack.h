@@ -7,15 +7,15 @@
 #include "flashinfer/ops/gemm/kernels/packed_layout.h"
 
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__) && defined(__AVX512BW__)
-#define FI_ONE_ROW 1
+#define FI_GEMV 1
 #endif
 
 namespace flashinfer::cpu::detail {
 
-#if FI_ONE_ROW
+#if FI_GEMV
 /// f(i, the 16 columns of k pair i) for the pairs of a line, unscaled.
 template <GemmFormat F>
-struct WordPairs {  // bf16
+struct PackedPairs {  // bf16
   static constexpr int kUnit = 4, kElements = 2;
   template <class Fn>
   FI_VEC_INLINE void each(__m512i x, Fn f) const {
@@ -24,7 +24,7 @@ struct WordPairs {  // bf16
 };
 template <GemmFormat F>
   requires(F == GemmFormat::kE4M3 || F == GemmFormat::kE5M2)
-struct WordPairs<F> {
+struct PackedPairs<F> {
   static constexpr int kUnit = 2, kElements = 4;
   const Fp8Bytes& t = bytes_of(static_cast<const gemm_scalar_t<F>*>(nullptr));
   const __m512i low0 = _mm512_load_si512(t.low), low1 = _mm512_load_si512(t.low + 64),
@@ -41,7 +41,7 @@ struct WordPairs<F> {
   }
 };
 template <>
-struct WordPairs<GemmFormat::kFp4> {
+struct PackedPairs<GemmFormat::kFp4> {
   static constexpr int kUnit = 4, kElements = 8;
   // A look-up uses five bits: a code and one bit of the next.
   const __m512i values = _mm512_broadcast_i64x4(_mm256_setr_epi16(
@@ -73,7 +73,7 @@ FI_VEC_INLINE void scales_of_bytes(const uint8_t* from, bool e8m0, float* to) {
 
 /// One panel; scale factors are multiplied into the elements, as in ScaledLines.
 template <GemmFormat F>
-struct WordPanel {
+struct PackedPanel {
   static constexpr int64_t kElements = F == GemmFormat::kFp4 ? 8 : 4, kLines = 32 / kElements;  // of a word; of 32 k
   const uint8_t* lines;                                                                         // after the header
   const uint8_t* sf;  // of SfLayout::kPanels, or null
@@ -98,8 +98,8 @@ struct WordPanel {
       scales_of_bytes(at, e8m0, scales[0]);
       scales_of_bytes(sf_block == 16 ? at + kPanelColumns : at, e8m0, scales[1]);
     }
-#if FI_ONE_ROW
-    const WordPairs<F> words;
+#if FI_GEMV
+    const PackedPairs<F> words;
     const __m512i order = _mm512_setr_epi64(0x0011000100100000, 0x0013000300120002, 0x0015000500140004,
                                             0x0017000700160006, 0x0019000900180008, 0x001b000b001a000a,
                                             0x001d000d001c000c, 0x001f000f001e000e);  // lane c, lane 16 + c

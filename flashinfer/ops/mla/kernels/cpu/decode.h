@@ -41,11 +41,11 @@ struct FewRows {
   /// acc += <q, key> over one part (kpe or ckv) of four keys.
   template <int R>
   FI_VEC_INLINE void dots(const uint32_t* qr, const Row* const* keys, int64_t dim, Vec (&acc)[R][4],
-                          Ahead& ahead) const {
+                          Prefetcher& ahead) const {
     for (int64_t d = 0; d < dim; d += kStep) {
       const int64_t left = dim - d;
-      ahead.line();
-      ahead.line();
+      ahead.issue_prefetch();
+      ahead.issue_prefetch();
       if constexpr (kPairs) {
         Pairs y[4];
 #pragma GCC unroll 4
@@ -70,7 +70,7 @@ struct FewRows {
     }
   }
   template <int R>
-  void logits_of(int64_t i, float* out, Ahead& ahead) const {
+  void logits_of(int64_t i, float* out, Prefetcher& ahead) const {
     const uint32_t* pe = q + i * q_cells;
     const uint32_t* nope = pe + padded(p.dim_kpe) / T::kPerCell;
     for (int64_t j = 0; j < kBlockKeys; j += 4) {
@@ -93,11 +93,11 @@ struct FewRows {
       for (int r = 0; r < R; ++r) sums_of_four(acc[r], out + r * kBlockKeys + j);
       // 2 lines a step here and 1 for every 2 of the values prefetch 1088 of a block's 1152 lines; the rest are cache
       // misses.
-      for (int x = 0; x < 4; ++x) ahead.line();
+      for (int x = 0; x < 4; ++x) ahead.issue_prefetch();
     }
   }
   /// out[n][kBlockKeys] = logits of rows [i, i + n).
-  void logits(int64_t i, int64_t n, float* out, Ahead& ahead) const {
+  void logits(int64_t i, int64_t n, float* out, Prefetcher& ahead) const {
     switch (n) {
       case 4: return logits_of<4>(i, out, ahead);
       case 3: return logits_of<3>(i, out, ahead);
@@ -108,7 +108,7 @@ struct FewRows {
 
   /// o[R][d .. d + L * kStep) += P * V over `keys`; `left`: dims that exist from d on.
   template <int R, int L>
-  FI_VEC_INLINE void columns(int64_t i, int64_t d, int64_t left, int64_t keys, Ahead& ahead) const {
+  FI_VEC_INLINE void columns(int64_t i, int64_t d, int64_t left, int64_t keys, Prefetcher& ahead) const {
     constexpr int kVecs = kPairs ? 2 * L : L, kL = Vec::kLanes;
     Vec acc[R][kVecs];
     float* to = o + i * width + d;
@@ -132,7 +132,7 @@ struct FewRows {
           x[r] = splat_pair(reinterpret_cast<const bf16_t*>(probabilities + (i + r) * (kBlockKeys / 2)) + j);
 #pragma GCC unroll 8
         for (int y = 0; y < L; ++y) {
-          ahead.line();
+          ahead.issue_prefetch();
           const int64_t n = left - y * kStep;
           const __m512i ya = n >= kStep ? load_pairs(a + y * kStep).r : load_pairs_n(a + y * kStep, n).r;
           const __m512i yb = n >= kStep ? load_pairs(b + y * kStep).r : load_pairs_n(b + y * kStep, n).r;
@@ -150,7 +150,7 @@ struct FewRows {
         const Row* a = block.ckv[j] + d;
 #pragma GCC unroll 16
         for (int y = 0; y < L; ++y) {
-          ahead.line();
+          ahead.issue_prefetch();
           const int64_t n = left - y * kStep;
           const Vec v = n >= kStep ? load(a + y * kStep) : load_n(a + y * kStep, n);
 #pragma GCC unroll 4
@@ -166,7 +166,7 @@ struct FewRows {
       for (int v = 0; v < kVecs; ++v) store(to + r * width + v * kL, acc[r][v]);
   }
   template <int R>
-  void values_of(int64_t i, int64_t keys, Ahead& ahead) const {
+  void values_of(int64_t i, int64_t keys, Prefetcher& ahead) const {
     // 16 accumulators with AVX-512, half as many where there are 16 registers.
     constexpr int kRegisters = Vec::kLanes == 16 ? 16 : 8, kVecs = R == 1   ? kRegisters
                                                                    : R == 2 ? kRegisters / 2
@@ -177,7 +177,7 @@ struct FewRows {
     for (; d < p.dim_ckv; d += kStep) columns<R, 1>(i, d, p.dim_ckv - d, keys, ahead);
   }
   /// Accumulates rows [i, i + n) over the first `keys` keys of the block; no other key is read.
-  void values(int64_t i, int64_t n, int64_t keys, Ahead& ahead) const {
+  void values(int64_t i, int64_t n, int64_t keys, Prefetcher& ahead) const {
     switch (n) {
       case 4: return values_of<4>(i, keys, ahead);
       case 3: return values_of<3>(i, keys, ahead);

@@ -20,9 +20,9 @@ struct Scratch {
     const int64_t width = padded(dim_ckv), key = width + padded(dim_kpe);
     char* at = static_cast<char*>(base);
     auto take = [&](int64_t cells) {
-      char* here = at;
+      char* begin = at;
       at += round_up(cells * 4, 64);
-      return here;
+      return begin;
     };
     q = reinterpret_cast<uint32_t*>(take(kTileRows * key));
     k = reinterpret_cast<uint32_t*>(take(kBlockKeys * key));
@@ -53,10 +53,10 @@ struct Tile {
   float factor;
   bool plain;             // logits need no transformation: the scale is applied in the exponent
   int32_t hi[kTileRows];  // keys [0, hi) are visible
-  Rows<KV> here, next;
-  const float *here_scales[kBlockKeys], *next_scales[kBlockKeys];
+  Rows<KV> current, next;
+  const float *current_scales[kBlockKeys], *next_scales[kBlockKeys];
   Rows<Row> block;
-  Ahead ahead;
+  Prefetcher ahead;
 
   Tile(const MlaParams& params, const MlaWork& work)
       : p(params),
@@ -92,13 +92,13 @@ struct Tile {
       Row* to = static_cast<Row*>(s.staged);
       const int64_t stride = width + padded(p.dim_kpe);
       for (int64_t j = 0; j < keys; ++j, to += stride) {
-        stage_row(here.ckv[j], p.dim_ckv, p.ckv_scales ? here_scales[j] : nullptr, to);
-        if (p.dim_kpe) stage_row(here.kpe[j], p.dim_kpe, nullptr, to + width);
+        stage_row(current.ckv[j], p.dim_ckv, p.ckv_scales ? current_scales[j] : nullptr, to);
+        if (p.dim_kpe) stage_row(current.kpe[j], p.dim_kpe, nullptr, to + width);
         block.ckv[j] = to, block.kpe[j] = to + width;
       }
       for (int64_t j = keys; j < kBlockKeys; ++j) block.ckv[j] = block.kpe[j] = static_cast<const Row*>(s.zeros);
     } else {
-      block = here;
+      block = current;
     }
   }
 
@@ -186,7 +186,7 @@ struct Tile {
                   end = last < begin + kChunkKeys ? last : begin + kChunkKeys;
     auto count = [&](int64_t first) { return end - first < kBlockKeys ? end - first : kBlockKeys; };
     if (begin >= end) return;
-    find_rows(p, w.request, begin, count(begin), s.zeros, here, here_scales);
+    find_rows(p, w.request, begin, count(begin), s.zeros, current, current_scales);
     for (int64_t first = begin; first < end; first += kBlockKeys) {
       const int64_t then = first + kBlockKeys;
       ahead.clear();
@@ -197,8 +197,8 @@ struct Tile {
       }
       multiply_block(first, count(first));
       if (then >= end) break;
-      here = next;
-      memcpy(here_scales, next_scales, sizeof here_scales);
+      current = next;
+      memcpy(current_scales, next_scales, sizeof current_scales);
     }
   }
 

@@ -57,7 +57,7 @@ inline void find_rows(const MlaParams& p, int64_t b, int64_t start, int64_t coun
 
 /// Lines of the next block, prefetched a few at a time while the current one is processed: bursts would fill the miss
 /// queue and stall, and memory would idle between them. Into L2 (T1): the block alone is larger than L1.
-struct Ahead {
+struct Prefetcher {
   const char *rows[2 * kBlockKeys], *at = nullptr, *end = nullptr;
   int32_t bytes[2];  // of a ckv and of a kpe row
   int row = 0, count = 0;
@@ -83,7 +83,7 @@ struct Ahead {
       ++row;
     }
   }
-  FI_VEC_INLINE void line() {
+  FI_VEC_INLINE void issue_prefetch() {
     if (at >= end) return;
     __builtin_prefetch(at, 0, 2);
     at += 64;
@@ -115,11 +115,11 @@ using packing::kMaxRows;
 /// Rows of a register tile of `rows` <= kMaxRows over `columns` (32 or 64) of one panel.
 template <bool Pairs, int MR = kMaxRows>
 inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, float* c, int64_t ldc,
-                         int64_t n, int64_t columns, float keep, Ahead& ahead) {
+                         int64_t n, int64_t columns, float keep, Prefetcher& ahead) {
   if constexpr (MR > 1)
     if (rows < MR) return product_rows<Pairs, MR - 1>(rows, a, lda, b, c, ldc, n, columns, keep, ahead);
   constexpr int64_t kWide = kMaxCols * Vec::kLanes, kSlim = 2 * Vec::kLanes;
-  const auto line = [&ahead]() { ahead.line(); };
+  const auto line = [&ahead]() { ahead.issue_prefetch(); };
   int64_t j = 0;
   for (; j + kWide <= columns; j += kWide)
     packing::product<Pairs, MR, kMaxCols>(a, lda, b + j, columns, c + j, ldc, n, keep, line);

@@ -17,7 +17,7 @@ inline constexpr int kNormKeep = 4;
 /// Offsets of the row of this thread's group; rows past the end are included (their threads take part in reductions).
 struct NormRow {
   int64_t input, residual, out;
-  bool there;
+  bool in_range;
   int rank;  // of the thread in its group
 };
 template <int kGroup, int kThreads>
@@ -62,16 +62,16 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   T* s = C.fused_add ? static_cast<T*>(p.residual) + row.residual : nullptr;
   T* y = static_cast<T*>(p.out) + row.out;
   const W* w = static_cast<const W*>(p.weight);
-  const int64_t d = row.there ? p.d : 0;
+  const int64_t d = row.in_range ? p.d : 0;
   constexpr bool kAligned = C.aligned != 0;
   using Piece = NormPiece<T, N, C.fused_add != 0>;
-  const auto ask = [&](int64_t at, Piece& piece) {
+  const auto load_at = [&](int64_t at, Piece& piece) {
     load_raw<kAligned, N, Hint::kOnce>(x, at, d, piece.input);
     if constexpr (C.fused_add != 0) load_raw<kAligned, N, Hint::kOnce>(s, at, d, piece.residual);
   };
   const auto value = [&](int64_t at, float(&v)[N]) {
     Piece piece;
-    ask(at, piece);
+    load_at(at, piece);
     piece.widen(v);
   };
   const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };
@@ -83,7 +83,7 @@ FI_GLOBAL_FN void rmsnorm(const NormParams& p) {
   Piece kept[kNormKeep];
   RawPiece<W, N> weights[kNormKeep];
 #pragma unroll
-  for (int k = 0; k < kNormKeep; ++k) ask(place(k), kept[k]);
+  for (int k = 0; k < kNormKeep; ++k) load_at(place(k), kept[k]);
 #pragma unroll
   for (int k = 0; k < kNormKeep; ++k) load_raw<kAligned, N>(w, place(k), d, weights[k]);
 #pragma unroll
@@ -138,7 +138,7 @@ FI_GLOBAL_FN void layernorm(const NormParams& p) {
   const T* x = static_cast<const T*>(p.input) + row.input;
   T* y = static_cast<T*>(p.out) + row.out;
   const float *w = static_cast<const float*>(p.weight), *b = static_cast<const float*>(p.beta);
-  const int64_t d = row.there ? p.d : 0;
+  const int64_t d = row.in_range ? p.d : 0;
   constexpr int64_t kStep = static_cast<int64_t>(C.group) * N;
   RawPiece<T, N> kept[kNormKeep];
   const auto place = [&](int k) { return (k * C.group + row.rank) * static_cast<int64_t>(N); };

@@ -23,13 +23,13 @@ FI_GLOBAL_FN void append_paged(const AppendParams& p) {
     const int64_t at = strided_index(p.kv_indptr, b) + position / page_size, entry = position % page_size;
     // The host has not checked the indices: tokens of missing pages are skipped.
     const int64_t page = at < strided_index(p.kv_indptr, b + 1) ? strided_index(p.kv_indices, at) : -1;
-    const bool there = page >= 0 && page < p.pages;
+    const bool in_range = page >= 0 && page < p.pages;
     for (const AppendPlane& x : p.plane) {
       const char* from = static_cast<const char*>(x.from) + t * x.from_stride_n * C.item;
       char* to = static_cast<char*>(x.to) + (page * x.to_stride_page + entry * x.to_stride_n) * C.item;
       const uint32_t pieces = static_cast<uint32_t>(x.dim * C.item / kBytes),
                      all = static_cast<uint32_t>(x.heads) * pieces;
-      for (uint32_t i = thread_x(); there && i < all; i += C.threads) {
+      for (uint32_t i = thread_x(); in_range && i < all; i += C.threads) {
         const int64_t h = i / pieces, piece = static_cast<int64_t>(i % pieces) * kBytes;
         store(to + h * x.to_stride_h * C.item + piece,
               load<kBytes, Hint::kOnce>(from + h * x.from_stride_h * C.item + piece));

@@ -30,23 +30,23 @@ struct Residual {
 template <class T>
 inline int64_t draw_residual(const Residual<T>& p, int64_t n, double u) {
   const auto sum_of = [&](int64_t b) {
-    const int64_t len = n - b < kSurveyBlock ? n - b : kSurveyBlock;
+    const int64_t len = n - b < kStatsBlock ? n - b : kStatsBlock;
     return static_cast<double>(sum_row(
         len, [&](Vec a, int64_t i) { return a + p.at(b + i); },
         [&](Vec a, int64_t i, int64_t m) { return a + p.at_n(b + i, m); }));
   };
   double mass = 0;
-  for (int64_t b = 0; b < n; b += kSurveyBlock) mass += sum_of(b);
+  for (int64_t b = 0; b < n; b += kStatsBlock) mass += sum_of(b);
   if (!(mass > 0) || mass > 3.4028234663852886e38) return -1;
   const double target = u * mass;
   double before = 0;
   int64_t last = -1;
-  for (int64_t b = 0; b < n; b += kSurveyBlock) {
+  for (int64_t b = 0; b < n; b += kStatsBlock) {
     const double sum = sum_of(b);
     if (!(sum > 0)) continue;
     const bool reached = before + sum > target;
     double run = before;
-    for (int64_t i = b; i < n && i < b + kSurveyBlock; ++i) {
+    for (int64_t i = b; i < n && i < b + kStatsBlock; ++i) {
       const float v = p.one(i);
       if (!(v > 0.0f)) continue;
       last = i;

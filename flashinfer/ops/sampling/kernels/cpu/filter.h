@@ -20,10 +20,10 @@ template <class T>
 FI_VEC_INLINE double kept_mass(const T* x, int64_t n, float least, const float* tops) {
   const Vec low = splat(least);
   double sum = 0;
-  for (int64_t b = 0; b < n; b += kSurveyBlock) {
-    if (!(tops[b / kSurveyBlock] >= least)) continue;
+  for (int64_t b = 0; b < n; b += kStatsBlock) {
+    if (!(tops[b / kStatsBlock] >= least)) continue;
     sum += static_cast<double>(sum_row(
-        n - b < kSurveyBlock ? n - b : kSurveyBlock,
+        n - b < kStatsBlock ? n - b : kStatsBlock,
         [&](Vec a, int64_t i) {
           const Vec v = load(x + b + i);
           return detail::add_where(low <= v, a, v);
@@ -40,21 +40,21 @@ template <class T, class U>
 inline void filter_row(const FilterParams& p, int64_t r) {
   const T* x = static_cast<const T*>(p.input) + r * p.input_stride;
   U* y = static_cast<U*>(p.out) + r * p.out_stride;
-  const Survey s = survey_at(p.scratch, p.v);
-  float* values = p.scratch + survey_words(p.v);
+  const BlockStats s = stats_at(p.scratch, p.v);
+  float* values = p.scratch + stats_words(p.v);
   uint32_t* positions = reinterpret_cast<uint32_t*>(values + p.v + 64);
   int64_t k = p.top_k ? p.top_k[r * p.top_k_stride] : p.v;
   if (k <= 0 || k > p.v) k = p.v;
   if (p.mask) {
     float least = -__builtin_inff();
     if (k < p.v) {
-      survey<false>(x, 0, p.v, s);
+      block_stats<false>(x, 0, p.v, s);
       least = kth_value(x, p.v, s, k, values, positions);
     }
     return write_kept(x, y, p.v, least, 1.0f, -__builtin_inff());
   }
-  survey<true>(x, 0, p.v, s);
-  const int64_t blocks = survey_blocks(p.v);
+  block_stats<true>(x, 0, p.v, s);
+  const int64_t blocks = stats_blocks(p.v);
   double sum = total(s.sums, blocks);
   if (!(sum > 0) || sum > 3.4028234663852886e38) return write_kept(x, y, p.v, __builtin_nanf(""), 0.0f, 0.0f);
   const float top_p = p.top_p ? p.top_p[r * p.top_p_stride] : 1.0f;

@@ -124,10 +124,10 @@ void gumbel(const GumbelParams& p, int64_t task) {
     if (p.v % 4 == 0) return gumbel_best<4>(x, begin, end, g);
     return p.v % 2 == 0 ? gumbel_best<2>(x, begin, end, g) : gumbel_best<1>(x, begin, end, g);
   };
-  const int64_t chunks = survey_chunks(p.v);
+  const int64_t chunks = stats_chunks(p.v);
   if (p.phase == 1) {
-    const int64_t begin = task % chunks * kSurveyChunk;
-    p.best[task] = best_of(task / chunks, begin, p.v - begin < kSurveyChunk ? p.v : begin + kSurveyChunk);
+    const int64_t begin = task % chunks * kStatsChunk;
+    p.best[task] = best_of(task / chunks, begin, p.v - begin < kStatsChunk ? p.v : begin + kStatsChunk);
     return;
   }
   const int64_t begin = task * p.rows_per_task;

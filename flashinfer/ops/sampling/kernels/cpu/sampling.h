@@ -19,7 +19,7 @@ inline int64_t draw(const T* x, int64_t n, const float* sums, float low, double 
   double before = 0;
   int64_t block = -1;
   bool reached = false;
-  for (int64_t b = 0; b < survey_blocks(n); ++b) {
+  for (int64_t b = 0; b < stats_blocks(n); ++b) {
     if (!(sums[b] > 0.0f)) continue;
     block = b;
     reached = before + static_cast<double>(sums[b]) > target;
@@ -27,7 +27,7 @@ inline int64_t draw(const T* x, int64_t n, const float* sums, float low, double 
     before += static_cast<double>(sums[b]);
   }
   if (block < 0) return -1;
-  const int64_t begin = block * kSurveyBlock, end = n - begin < kSurveyBlock ? n : begin + kSurveyBlock;
+  const int64_t begin = block * kStatsBlock, end = n - begin < kStatsBlock ? n : begin + kStatsBlock;
   int64_t last = -1;
   for (int64_t i = begin; i < end; ++i) {
     const float v = to_f32(x[i]);
@@ -41,15 +41,15 @@ inline int64_t draw(const T* x, int64_t n, const float* sums, float low, double 
 
 inline sampling::Room room_of(float* words, int64_t v) {
   sampling::Room r;
-  const int64_t blocks = survey_blocks(v);
-  r.row = survey_at(words, v);
-  r.sums[0] = words + survey_words(v);
+  const int64_t blocks = stats_blocks(v);
+  r.row = stats_at(words, v);
+  r.sums[0] = words + stats_words(v);
   r.sums[1] = r.sums[0] + blocks;
   r.values = r.sums[1] + blocks;
   r.positions = reinterpret_cast<uint32_t*>(r.values + v + 64);
   float* const inner = r.values + collect_words(v);
-  r.inner = survey_at(inner, v);
-  r.inner_sums[0] = inner + survey_words(v);
+  r.inner = stats_at(inner, v);
+  r.inner_sums[0] = inner + stats_words(v);
   r.inner_sums[1] = r.inner_sums[0] + blocks;
   r.probs = r.inner_sums[1] + blocks;
   return r;
@@ -68,8 +68,8 @@ struct RowPasses {
   float top_of(const float* tops, int64_t blocks) const { return cpu::top_of(tops, blocks); }
   double total(const float* sums, int64_t blocks) const { return cpu::total(sums, blocks); }
   template <class T>
-  void survey(const T* x, int64_t n, const Survey& s) const {
-    cpu::survey<true>(x, 0, n, s);
+  void block_stats(const T* x, int64_t n, const BlockStats& s) const {
+    cpu::block_stats<true>(x, 0, n, s);
   }
   template <class T>
   int64_t draw(const T* x, int64_t n, const float* sums, float low, double target) const {
@@ -88,11 +88,11 @@ struct RowPasses {
     return arg_max(x, n, false);
   }
   template <class T>
-  float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float* values, uint32_t* positions) const {
+  float kth_value(const T* x, int64_t n, const BlockStats& s, int64_t k, float* values, uint32_t* positions) const {
     return cpu::kth_value(x, n, s, k, values, positions);
   }
   template <class T>
-  void softmax(const T* x, float* y, int64_t n, const Survey& room, float*) const {
+  void softmax(const T* x, float* y, int64_t n, const BlockStats& room, float*) const {
     const SoftmaxBlocks s{room.tops, room.sums};
     softmax_first(x, y, 0, n, s);
     softmax_second(y, 0, n, s, softmax_scale(s, n));
@@ -119,10 +119,10 @@ void sample(const SamplingParams& p, int64_t task) {
   const auto in = [&](int64_t r) {
     return static_cast<const T*>(p.probs) + sampling::index_of(p.indices, p.indices_wide, r) * p.probs_stride;
   };
-  if (p.surveying) {
-    const int64_t chunks = survey_chunks(p.v), r = task / chunks, begin = task % chunks * kSurveyChunk;
-    const int64_t end = p.v - begin < kSurveyChunk ? p.v : begin + kSurveyChunk;
-    survey<true>(in(r), begin, end, survey_at(p.surveys + r * survey_words(p.v), p.v));
+  if (p.compute_stats) {
+    const int64_t chunks = stats_chunks(p.v), r = task / chunks, begin = task % chunks * kStatsChunk;
+    const int64_t end = p.v - begin < kStatsChunk ? p.v : begin + kStatsChunk;
+    block_stats<true>(in(r), begin, end, stats_at(p.stats + r * stats_words(p.v), p.v));
     return;
   }
   const sampling::Room room = room_of(p.scratch, p.v);
@@ -131,9 +131,9 @@ void sample(const SamplingParams& p, int64_t task) {
   const int64_t end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;
   for (int64_t r = begin; r < end; ++r) {
     const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);
-    const Survey own = p.surveys ? survey_at(p.surveys + r * survey_words(p.v), p.v) : room.row;
-    const sampling::Surveyed<T> row{in(r), p.v, own};
-    if (!p.surveys) survey<true>(row.x, 0, p.v, row.s);
+    const BlockStats own = p.stats ? stats_at(p.stats + r * stats_words(p.v), p.v) : room.row;
+    const sampling::RowWithStats<T> row{in(r), p.v, own};
+    if (!p.stats) block_stats<true>(row.x, 0, p.v, row.s);
     const sampling::Thresholds limits = thresholds_of(p, mapped);
     sampling::Uniforms u = uniforms_of(p.random, r);
     const int64_t t =

@@ -11,9 +11,9 @@ void softmax(const SoftmaxParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
   const auto in = [&](int64_t r) { return static_cast<const T*>(p.logits) + r * p.logits_stride; };
   if (p.phase) {
-    const int64_t chunks = survey_chunks(p.v), r = task / chunks, begin = task % chunks * kSurveyChunk;
-    const int64_t end = p.v - begin < kSurveyChunk ? p.v : begin + kSurveyChunk;
-    const SoftmaxBlocks s = softmax_blocks(p.blocks + r * 2 * survey_blocks(p.v), p.v);
+    const int64_t chunks = stats_chunks(p.v), r = task / chunks, begin = task % chunks * kStatsChunk;
+    const int64_t end = p.v - begin < kStatsChunk ? p.v : begin + kStatsChunk;
+    const SoftmaxBlocks s = softmax_blocks(p.blocks + r * 2 * stats_blocks(p.v), p.v);
     float* y = p.out + r * p.out_stride;
     if (p.phase == 1)
       softmax_first(in(r), y, begin, end, p.inverse_temperature[r * p.inverse_stride], s);

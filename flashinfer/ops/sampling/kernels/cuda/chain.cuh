@@ -17,8 +17,8 @@ FI_GLOBAL_FN int64_t draw_residual(const RowPasses<kThreads>& m, const T* target
     const float t = to_f32(target[i]), v = draft ? t - to_f32(draft[i]) : t;
     room.values[i] = v > 0.0f ? v : 0.0f;
   }
-  m.survey(static_cast<const float*>(room.values), n, room.row);
-  const double mass = m.total(room.row.sums, survey_blocks(n));
+  m.block_stats(static_cast<const float*>(room.values), n, room.row);
+  const double mass = m.total(room.row.sums, stats_blocks(n));
   if (!(mass > 0) || mass > sampling::kMostSum) return -1;
   return m.draw(static_cast<const float*>(room.values), n, room.row.sums, 0.0f, u * mass);
 }

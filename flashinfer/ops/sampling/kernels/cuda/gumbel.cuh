@@ -48,9 +48,8 @@ template <SampleCudaConfig C>
 FI_GLOBAL_FN void gumbel(const SampleCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   const RowPasses<C.threads> m = row_passes<C.threads>();
-  const int64_t chunks = cpu::survey_chunks(p.v), r = block_x() / chunks,
-                begin = block_x() % chunks * cpu::kSurveyChunk;
-  const int64_t end = p.v - begin < cpu::kSurveyChunk ? p.v : begin + cpu::kSurveyChunk;
+  const int64_t chunks = cpu::stats_chunks(p.v), r = block_x() / chunks, begin = block_x() % chunks * cpu::kStatsChunk;
+  const int64_t end = p.v - begin < cpu::kStatsChunk ? p.v : begin + cpu::kStatsChunk;
   depend_wait();
   const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);
   uint64_t best = 0;
@@ -79,7 +78,7 @@ FI_GLOBAL_FN void gumbel(const SampleCudaParams& p) {
 template <SampleCudaConfig C>
 FI_GLOBAL_FN void gumbel_last(const SampleCudaParams& p) {
   depend_wait();
-  const int64_t chunks = cpu::survey_chunks(p.v), r = static_cast<int64_t>(block_x()) * C.threads + thread_x();
+  const int64_t chunks = cpu::stats_chunks(p.v), r = static_cast<int64_t>(block_x()) * C.threads + thread_x();
   if (r < p.rows) {
     uint64_t best = 0;
     for (int64_t c = 0; c < chunks; ++c) best = p.best[r * chunks + c] > best ? p.best[r * chunks + c] : best;

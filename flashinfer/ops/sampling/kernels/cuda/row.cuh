@@ -20,7 +20,7 @@
 #endif
 
 namespace flashinfer::cu {
-using cpu::Above, cpu::Survey, cpu::kSurveyBlock, cpu::survey_blocks;
+using cpu::Above, cpu::BlockStats, cpu::kStatsBlock, cpu::stats_blocks;
 
 /// A row processed by a block of kThreads.
 template <int kThreads>
@@ -64,14 +64,14 @@ struct RowPasses {
   }
 
   FI_GLOBAL_FN static int64_t length(int64_t n, int64_t b) {
-    return n - b * kSurveyBlock < kSurveyBlock ? n - b * kSurveyBlock : kSurveyBlock;
+    return n - b * kStatsBlock < kStatsBlock ? n - b * kStatsBlock : kStatsBlock;
   }
   /// each(i, x[i]) for two neighbours a lane and 64 elements a step, in order. All lanes participate.
   template <int kUnroll = 8, class T, class F>
   FI_GLOBAL_FN static void pairs(const T* x, int64_t n, F each) {
-    if (n == kSurveyBlock && reinterpret_cast<uintptr_t>(x) % (2 * sizeof(T)) == 0) {
+    if (n == kStatsBlock && reinterpret_cast<uintptr_t>(x) % (2 * sizeof(T)) == 0) {
 #pragma unroll kUnroll
-      for (int g = 0; g < kSurveyBlock / 64; ++g) {
+      for (int g = 0; g < kStatsBlock / 64; ++g) {
         const int at = g * 64 + static_cast<int>(lane()) * 2;
         const Pack<T, 2> v = load<2>(x + at);
         each(at, to_f32(v[0]), 0);
@@ -90,7 +90,7 @@ struct RowPasses {
   /// f(b) for the statistics blocks, by whole warps.
   template <class F>
   FI_GLOBAL_FN static void each_block(int64_t n, F f) {
-    for (int64_t b = warp(); b < survey_blocks(n); b += kWarps) f(b);
+    for (int64_t b = warp(); b < stats_blocks(n); b += kWarps) f(b);
   }
 
   FI_PASS void copy(float* to, const float* from, int64_t n) const {
@@ -114,11 +114,11 @@ struct RowPasses {
   }
 
   template <class T>
-  FI_PASS void survey(const T* x, int64_t n, const Survey& s) const {
+  FI_PASS void block_stats(const T* x, int64_t n, const BlockStats& s) const {
     sync_threads();
     each_block(n, [&](int64_t b) {
       float top = -kInf, sum[2] = {0.0f, 0.0f};
-      pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int odd) {
+      pairs(x + b * kStatsBlock, length(n, b), [&](int, float v, int odd) {
         top = v > top ? v : top;
         sum[odd] += 0.0f > v ? 0.0f : v;  // keeps a NaN
       });
@@ -137,7 +137,7 @@ struct RowPasses {
       float sum[2] = {0.0f, 0.0f};
       int found = 0;
       if (tops[b] > value)
-        pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int odd) {
+        pairs(x + b * kStatsBlock, length(n, b), [&](int, float v, int odd) {
           found += v > value;
           sum[odd] += v > value && v > 0.0f ? v : 0.0f;
         });
@@ -146,7 +146,7 @@ struct RowPasses {
       if (lane() == 0) sums[b] = all;
     });
     count = sum_of_warps(count, before);
-    return {count, total(sums, survey_blocks(n))};
+    return {count, total(sums, stats_blocks(n))};
   }
 
   /// Scans the blocks, then the elements of the one that contains the target.
@@ -158,7 +158,7 @@ struct RowPasses {
     };
     const Found found = by_one([&] {
       Found f{0, -1, 0};
-      for (int b = 0; b < static_cast<int>(survey_blocks(n)); ++b) {
+      for (int b = 0; b < static_cast<int>(stats_blocks(n)); ++b) {
         if (!(sums[b] > 0.0f)) continue;
         f.block = b;
         f.reached = f.before + static_cast<double>(sums[b]) > target;
@@ -168,7 +168,7 @@ struct RowPasses {
       return f;
     });
     if (found.block < 0) return -1;
-    const int64_t begin = found.block * kSurveyBlock;
+    const int64_t begin = found.block * kStatsBlock;
     const int len = static_cast<int>(length(n, found.block));
     float* tile = reinterpret_cast<float*>(bins);
     for (int i = static_cast<int>(thread_x()); i < len; i += kThreads) tile[i] = to_f32(x[begin + i]);
@@ -190,18 +190,18 @@ struct RowPasses {
   template <class T>
   FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
                           uint32_t* positions) const {
-    const int64_t blocks = survey_blocks(n), share = (blocks + kWarps - 1) / kWarps;
+    const int64_t blocks = stats_blocks(n), share = (blocks + kWarps - 1) / kWarps;
     const int64_t first = warp() * share, last = first + share < blocks ? first + share : blocks;
     int kept = 0;
 #pragma unroll 1
     for (int64_t b = first; b < last; ++b)
-      if (!(tops[b] < bound)) pairs(x + b * kSurveyBlock, length(n, b), [&](int, float v, int) { kept += v >= bound; });
+      if (!(tops[b] < bound)) pairs(x + b * kStatsBlock, length(n, b), [&](int, float v, int) { kept += v >= bound; });
     int64_t at = 0;
     const int64_t all = sum_of_warps(warp_reduce(kept, Sum{}), at);
 #pragma unroll 1
     for (int64_t b = first; b < last; ++b) {
       if (tops[b] < bound) continue;
-      const int64_t begin = b * kSurveyBlock;
+      const int64_t begin = b * kStatsBlock;
       const int len = static_cast<int>(length(n, b));
 #pragma unroll 1
       for (int i = static_cast<int>(lane()); i - static_cast<int>(lane()) < len; i += 32) {
@@ -255,7 +255,7 @@ struct RowPasses {
   /// The k-th largest by the digits of its key, 11 + 11 + 10 bits, from the top. NaN is excluded; with fewer than k
   /// others, the least.
   template <class T>
-  FI_PASS float kth_value(const T* x, int64_t n, const Survey& s, int64_t k, float*, uint32_t*) const {
+  FI_PASS float kth_value(const T* x, int64_t n, const BlockStats& s, int64_t k, float*, uint32_t*) const {
     uint32_t prefix = 0, mask = 0;
 #pragma unroll 1
     for (int pass = 0; pass < 3; ++pass) {
@@ -267,7 +267,7 @@ struct RowPasses {
       sync_threads();
       each_block(n, [&](int64_t b) {
         if (cpu::value_key(s.tops[b]) < prefix) return;
-        pairs<4>(x + b * kSurveyBlock, length(n, b), [&](int, float v, int) {
+        pairs<4>(x + b * kStatsBlock, length(n, b), [&](int, float v, int) {
           const uint32_t key = cpu::value_key(v);
           if (key != 0 && (key & mask) == prefix) atomic_count(&bins[key >> shift & digits], 1);
         });
@@ -316,11 +316,11 @@ struct RowPasses {
 
   /// softmax_row.h: exponentials of blocks relative to their own maximum, then a factor for each block.
   template <class T>
-  FI_PASS void softmax(const T* x, float* y, int64_t n, const Survey& s, float* factors) const {
+  FI_PASS void softmax(const T* x, float* y, int64_t n, const BlockStats& s, float* factors) const {
     sync_threads();
     each_block(n, [&](int64_t b) {
-      const T* from = x + b * kSurveyBlock;
-      float* to = y + b * kSurveyBlock;
+      const T* from = x + b * kStatsBlock;
+      float* to = y + b * kStatsBlock;
       float top = -kInf, sum[2] = {0.0f, 0.0f};
       pairs(from, length(n, b), [&](int, float v, int) { top = v > top ? v : top; });
       top = warp_reduce(top, Max{});
@@ -334,7 +334,7 @@ struct RowPasses {
       if (lane() == 0) s.tops[b] = top, s.sums[b] = all;
     });
     sync_threads();
-    const int64_t blocks = survey_blocks(n);
+    const int64_t blocks = stats_blocks(n);
     const float top = top_of(s.tops, blocks);
 #pragma unroll 1
     for (int64_t b = thread_x(); b < blocks; b += kThreads)
@@ -350,7 +350,7 @@ struct RowPasses {
     each_block(n, [&](int64_t b) {
       const float f = mul_rn(factors[b], inverse);
       if (f == 1.0f) return;
-      float* to = y + b * kSurveyBlock;
+      float* to = y + b * kStatsBlock;
       pairs(to, length(n, b), [&](int at, float v, int) { to[at] = mul_rn(v, f); });
     });
     sync_threads();

@@ -45,7 +45,7 @@ FI_GLOBAL_FN RowPasses<kThreads> row_passes() {
 }
 /// `scratch`: of the block.
 FI_GLOBAL_FN sampling::Room room_of(float* scratch, int64_t v) {
-  const int64_t blocks = survey_blocks(v), row = (v + 63) / 64 * 64;
+  const int64_t blocks = stats_blocks(v), row = (v + 63) / 64 * 64;
   float* at = reinterpret_cast<float*>(shared() + 8192 + 256);
   const auto next = [&] { return at += blocks, at - blocks; };
   sampling::Room r;
@@ -69,8 +69,8 @@ FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
     const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);
     int64_t token = -1;
     if (mapped >= 0 && mapped < p.input_rows) {
-      const sampling::Surveyed<T> row{static_cast<const T*>(p.input) + mapped * p.stride, p.v, room.row};
-      m.survey(row.x, p.v, row.s);
+      const sampling::RowWithStats<T> row{static_cast<const T*>(p.input) + mapped * p.stride, p.v, room.row};
+      m.block_stats(row.x, p.v, row.s);
       const sampling::Thresholds limits = thresholds_of(p, mapped);
       sampling::Uniforms u = uniforms_of(p.random, r);
       token = p.logits ? sample_logits(m, row, limits, u, room) : sample_probs(m, row, limits, u, room);
@@ -86,10 +86,10 @@ FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
 
 /// The least value above 0 with less than `mass` above it: bisection on keys, with sums of statistics blocks.
 template <class M, class T>
-FI_GLOBAL_FN float mass_value(const M& m, const T* x, int64_t n, const Survey& s, float* sums, double mass) {
+FI_GLOBAL_FN float mass_value(const M& m, const T* x, int64_t n, const BlockStats& s, float* sums, double mass) {
   uint32_t low = cpu::value_key(0.0f),
-           high = cpu::value_key(m.top_of(s.tops, survey_blocks(n)));  // no element is above the top
-  while (high - low > 1) {                                             // low does not pass
+           high = cpu::value_key(m.top_of(s.tops, stats_blocks(n)));  // no element is above the top
+  while (high - low > 1) {                                            // low does not pass
     const uint32_t mid = low + (high - low) / 2;
     if (m.above(x, n, cpu::key_value(mid), s.tops, sums).sum < mass)
       high = mid;
@@ -121,13 +121,13 @@ FI_GLOBAL_FN void write_kept(const T* x, U* y, int64_t n, float least, float sca
 
 /// The least value that is kept and the sum of the kept ones (mask: 1).
 template <class M, class T>
-FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x, int64_t r, const Survey& s,
+FI_GLOBAL_FN float least_kept(const M& m, const FilterCudaParams& p, const T* x, int64_t r, const BlockStats& s,
                               float* sums, double& sum) {
-  const int64_t blocks = survey_blocks(p.v);
+  const int64_t blocks = stats_blocks(p.v);
   int64_t k = p.top_k.given ? whole_of(p.top_k, r) : p.v;
   if (k <= 0 || k > p.v) k = p.v;
   sum = 1;
-  if (k < p.v || !p.mask) m.survey(x, p.v, s);
+  if (k < p.v || !p.mask) m.block_stats(x, p.v, s);
   if (p.mask) return k < p.v ? m.kth_value(x, p.v, s, k, nullptr, nullptr) : -kInf;
   sum = m.total(s.sums, blocks);
   if (!(sum > 0) || sum > sampling::kMostSum)

@@ -11,19 +11,19 @@ namespace flashinfer::cpu {
 
 /// The keys of the k largest elements, in scratch.
 template <class T>
-inline uint64_t* top_keys(const T* x, int64_t n, int64_t k, bool large, bool sorted, const float* surveyed,
+inline uint64_t* top_keys(const T* x, int64_t n, int64_t k, bool large, bool sorted, const float* row_stats,
                           uint32_t* scratch) {
   uint64_t* keys = reinterpret_cast<uint64_t*>(scratch);
   uint64_t* room = keys + n;
   float* values = reinterpret_cast<float*>(room + kTopKRoom);
   uint32_t* positions = reinterpret_cast<uint32_t*>(values + n + 64);
-  Survey s = survey_at(surveyed ? const_cast<float*>(surveyed) : values + collect_words(n), n);
+  BlockStats s = stats_at(row_stats ? const_cast<float*>(row_stats) : values + collect_words(n), n);
   int64_t found = -1;
   if (n > kTopKRoom && k < n) {
-    if (!surveyed) survey<false>(x, 0, n, s);
+    if (!row_stats) block_stats<false>(x, 0, n, s);
     // Ranking a few keys is faster than finding their exact bound.
-    const float bound = k <= survey_groups(n) / 16 ? reached_by(s.maxima, survey_groups(n), k)
-                                                   : kth_value(x, n, s, k, values, positions);
+    const float bound =
+        k <= stats_groups(n) / 16 ? reached_by(s.maxima, stats_groups(n), k) : kth_value(x, n, s, k, values, positions);
     if (bound > -__builtin_inff()) found = collect(x, n, bound, s.tops, values, positions);
   }
   if (found >= k) {
@@ -47,8 +47,8 @@ inline void top_k_row(const TopKParams& p, int64_t r) {
     values[0] = x[indices[0]];
     return;
   }
-  const float* surveyed = p.surveys ? p.surveys + r * survey_words(p.d) : nullptr;
-  const uint64_t* keys = top_keys(x, p.d, p.k, large, p.sorted != 0, surveyed, p.scratch);
+  const float* row_stats = p.stats ? p.stats + r * stats_words(p.d) : nullptr;
+  const uint64_t* keys = top_keys(x, p.d, p.k, large, p.sorted != 0, row_stats, p.scratch);
   for (int64_t i = 0; i < p.k; ++i) {
     indices[i] = key_index(keys[i], large);
     values[i] = x[indices[i]];
@@ -79,11 +79,11 @@ inline void transform_row(const TopKParams& p, int64_t r) {
 template <TopKConfig C>
 void top_k(const TopKParams& p, int64_t task) {
   using T = scalar_of_t<C.dtype>;
-  if (p.surveying) {
-    const int64_t chunks = survey_chunks(p.d), r = task / chunks, begin = task % chunks * kSurveyChunk;
-    const int64_t end = p.d - begin < kSurveyChunk ? p.d : begin + kSurveyChunk;
-    survey<false>(static_cast<const T*>(p.input) + r * p.input_stride, begin, end,
-                  survey_at(p.surveys + r * survey_words(p.d), p.d));
+  if (p.compute_stats) {
+    const int64_t chunks = stats_chunks(p.d), r = task / chunks, begin = task % chunks * kStatsChunk;
+    const int64_t end = p.d - begin < kStatsChunk ? p.d : begin + kStatsChunk;
+    block_stats<false>(static_cast<const T*>(p.input) + r * p.input_stride, begin, end,
+                       stats_at(p.stats + r * stats_words(p.d), p.d));
     return;
   }
   const int64_t begin = task * p.rows_per_task;

@@ -98,7 +98,7 @@ __attribute__((noinline)) void scores(const uint8_t* const* k, const bf16_t* sca
   const int64_t parts = dim / 128;
 #pragma GCC unroll 1
   for (int64_t j = begin / kKeys * kKeys; j < end; j += kKeys) {
-    ahead.ask<8 / W>();
+    ahead.issue_prefetch<8 / W>();
     __m512 r[16];
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) r[i] = _mm512_setzero_ps();
@@ -149,7 +149,7 @@ FI_VEC_INLINE void values_half(const uint8_t* const* v, const bf16_t* scale, int
     for (int i = 0; i < 4; ++i) acc[h][i] = _mm512_loadu_ps(o + h * width + i * 16);
 #pragma GCC unroll 1
   for (int64_t pair = begin / 2; pair < (end + 1) / 2; ++pair) {
-    ahead.ask<1>();
+    ahead.issue_prefetch<1>();
     const __m512i a = _mm512_loadu_si512(v[2 * pair]), b = _mm512_loadu_si512(v[2 * pair + 1]);
     const __m512i x = Half ? _mm512_unpackhi_epi8(a, b) : _mm512_unpacklo_epi8(a, b);
     const bf16_t* at = scale + 2 * pair * blocks;

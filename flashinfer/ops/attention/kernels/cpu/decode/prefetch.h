@@ -62,12 +62,12 @@ struct Lines {
   template <int N, int D>
   FI_VEC_INLINE void share(int64_t i) {
     if constexpr (N >= D)
-      ask<N / D>();
+      issue_prefetch<N / D>();
     else if (i % (D / N) == 0)
-      ask<1>();
+      issue_prefetch<1>();
   }
   template <int N>
-  FI_VEC_INLINE void ask() {
+  FI_VEC_INLINE void issue_prefetch() {
     static_assert(N <= 32);
     const char* const* p = lines + at;
 #pragma GCC unroll 16

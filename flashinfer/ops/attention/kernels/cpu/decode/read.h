@@ -33,7 +33,7 @@ struct DecodeReader {
   }
   /// Lists the prefetches for part `part` of `parts` of a block, where the heads of a token are adjacent in memory: as
   /// large a part of the next block's tokens, in memory order.
-  void look_ahead(const Block* next, int64_t part, int64_t parts) {
+  void plan_prefetch(const Block* next, int64_t part, int64_t parts) {
     ahead.clear();
     if (next) {
       const int64_t n = next->count;
@@ -43,10 +43,10 @@ struct DecodeReader {
     ahead.start(s.zeros);
   }
   /// The same while head `h` of `current` is processed, where heads are not adjacent: the next head's rows.
-  void look_at_head(const Block& here, const Block* next, int64_t h) {
+  void plan_head_prefetch(const Block& current, const Block* next, int64_t h) {
     ahead.clear();
     const bool last = h + 1 == w.head_end;
-    if (const Block* block = last ? next : &here)
+    if (const Block* block = last ? next : &current)
       add_rows(*block, block->first, block->first + block->count, last ? w.head_begin : h + 1, 1);
     ahead.start(s.zeros);
   }
@@ -112,7 +112,7 @@ struct DecodeReader {
     for (int64_t j = begin; j < end; ++j) {
       const KV* row = row_of<Values>(at, head, j);
       Cell* to = scratch_of<Values>(j);
-      ahead.ask<1>();
+      ahead.issue_prefetch<1>();
       if constexpr (!T::kFp4)
         widen_row(row, dim, to);
       else

@@ -32,9 +32,9 @@ struct DecodeScratch {
   }
   template <class T>
   T* take(int64_t bytes) {
-    char* here = at;
+    char* begin = at;
     at += round_up(bytes, 64);
-    return reinterpret_cast<T*>(here);
+    return reinterpret_cast<T*>(begin);
   }
 };
 

@@ -11,7 +11,7 @@ namespace flashinfer::cpu::attention::f32 {
 /// Lane i of the result: the sum of v[i]'s lanes.
 #if defined(__AVX512F__)
 template <int S>
-FI_VEC_INLINE __m512 meet(__m512 a, __m512 b) {  // combines lanes with bit S clear: a[l] + a[l ^ S]; set: of b
+FI_VEC_INLINE __m512 combine(__m512 a, __m512 b) {  // combines lanes with bit S clear: a[l] + a[l ^ S]; set: of b
   constexpr __mmask16 kSet = S == 1   ? 0xaaaa
                              : S == 2 ? 0xcccc
                              : S == 4 ? 0xf0f0
@@ -27,10 +27,10 @@ FI_VEC_INLINE __m512 meet(__m512 a, __m512 b) {  // combines lanes with bit S cl
 FI_VEC_INLINE Vec sum_lanes(const Vec (&v)[16]) {
   __m512 r[8];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) r[i] = meet<1>(v[2 * i].r, v[2 * i + 1].r);
+  for (int i = 0; i < 8; ++i) r[i] = combine<1>(v[2 * i].r, v[2 * i + 1].r);
 #pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) r[i] = meet<2>(r[2 * i], r[2 * i + 1]);
-  return {meet<8>(meet<4>(r[0], r[1]), meet<4>(r[2], r[3]))};
+  for (int i = 0; i < 4; ++i) r[i] = combine<2>(r[2 * i], r[2 * i + 1]);
+  return {combine<8>(combine<4>(r[0], r[1]), combine<4>(r[2], r[3]))};
 }
 #elif defined(__AVX2__)
 FI_VEC_INLINE Vec sum_lanes(const Vec (&v)[8]) {
@@ -60,7 +60,7 @@ __attribute__((noinline)) void scores(const T* const* k, int64_t begin, int64_t 
     int64_t d = 0;
 #pragma GCC unroll 1
     for (; d + kL <= dim; d += kL) {
-      ahead.ask<kKeys* static_cast<int>(sizeof(T)) * kL / 64 + 1>();
+      ahead.issue_prefetch<kKeys* static_cast<int>(sizeof(T)) * kL / 64 + 1>();
       Vec y[R];
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) y[r] = load(q + r * ld + d);
@@ -98,7 +98,7 @@ FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, in
 #pragma GCC unroll 1
   for (int64_t j = begin; j < end; ++j) {
     const T* at = v[j] + d;
-    ahead.ask<(N * kL * static_cast<int>(sizeof(T)) + 63) / 64>();
+    ahead.issue_prefetch<(N * kL * static_cast<int>(sizeof(T)) + 63) / 64>();
     Vec w[R];
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) w[r] = splat(p[r * kDecodeKeys + j]);
