@@ -25,7 +25,7 @@ namespace flashinfer {
 namespace {
 
 constexpr Device kEmu{DeviceType::kEmu, 0};
-/// Under a sanitizer, whose business is the host's code, one other schedule and one GPU are enough.
+/// Under a sanitizer, whose business is the host's code, one other schedule, one GPU and every third row are enough.
 const int kSeeds = sanitized() ? 1 : 2;
 
 struct Tally {
@@ -53,6 +53,7 @@ const bool registered = [] {
   for (const op::Op* op : op::all_ops())
     for (const op::Case& c : op->cases()) {
       if (c.tags == op::kBench || !cases::supports(*op, kEmu)) continue;
+      if (sanitized() && (&c - op->cases().data()) % 3) continue;
       ++tally[op].rows;
       std::string suite = op->name;
       for (char& letter : suite)
@@ -67,6 +68,7 @@ const bool registered = [] {
 class MostRowsAreServed : public testing::Environment {
  public:
   void TearDown() override {
+    if (sanitized()) return;  // not all rows
     for (const auto& [op, n] : tally) {
       const std::string_view name = op->name;
       if (name.starts_with("CUDAGraph") || n.ran != n.rows) continue;  // the first are refused as a whole: docs/cuda.md
