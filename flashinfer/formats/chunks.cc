@@ -13,6 +13,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/formats/file.h"
 #include "flashinfer/formats/hash.h"
 #include "flashinfer/formats/json.h"
@@ -30,13 +31,6 @@ ChunkId id_of(const void* data, size_t bytes) {
   ChunkId id;
   std::memcpy(id.bytes, canonical.digest, sizeof id.bytes);
   return id;
-}
-
-std::string hex(const ChunkId& id) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string s;
-  for (const uint8_t b : id.bytes) s += kDigits[b >> 4], s += kDigits[b & 15];
-  return s;
 }
 
 }  // namespace
@@ -194,7 +188,7 @@ ChunkStore::Content ChunkStore::add(const TensorView& view, int64_t chunk, std::
     ids = std::move(parents);
     ++c.depth;
   }
-  if (!ids.empty()) c.id = hex(ids[0]);
+  if (!ids.empty()) c.id = hex_bytes(ids[0].bytes, sizeof ids[0].bytes);
   return c;
 }
 

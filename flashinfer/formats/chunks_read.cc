@@ -4,6 +4,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/formats/chunks.h"
 #include "flashinfer/formats/file.h"
 #include "flashinfer/formats/json.h"
@@ -13,12 +14,7 @@ namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;  // of one tensor: a larger size means a damaged file
 
-std::string hex(const ChunkId& id) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string s;
-  for (const uint8_t b : id.bytes) s += kDigits[b >> 4], s += kDigits[b & 15];
-  return s;
-}
+std::string hex(const ChunkId& id) { return hex_bytes(id.bytes, sizeof id.bytes); }
 
 ChunkId parse_id(const std::string& text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/formats/hash.h"
 #include "flashinfer/formats/zip.h"
 
@@ -53,11 +54,7 @@ uint64_t checksum(const TensorView& view) {
   return hash.digest();
 }
 
-std::string checksum_text(uint64_t checksum) {
-  char text[24];
-  std::snprintf(text, sizeof text, "xxh3:%016llx", static_cast<unsigned long long>(checksum));
-  return text;
-}
+std::string checksum_text(uint64_t checksum) { return "xxh3:" + hex_word(checksum); }
 
 void write_pt(const std::filesystem::path& file, std::span<const NamedTensor> tensors, WriteReport* report) {
   const StoragePlan plan = plan_storages(tensors);

@@ -14,6 +14,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/jit.h"
@@ -102,12 +103,10 @@ State& state() {
   return s;
 }
 
-std::string hex(const XXH128_hash_t& h) {
+std::string text_of(const XXH128_hash_t& h) {
   XXH128_canonical_t bytes;
   XXH128_canonicalFromHash(&bytes, h);
-  std::string text;
-  for (const unsigned char b : bytes.digest) text += {"0123456789abcdef"[b >> 4], "0123456789abcdef"[b & 15]};
-  return text;
+  return hex_bytes(bytes.digest, sizeof bytes.digest);
 }
 
 /// The name in `#include "x"` or `#include <x>`, with its opening character in front; empty for any other line.
@@ -147,7 +146,7 @@ class Walker {
     }
     return true;
   }
-  std::string digest() { return hex(XXH3_128bits_digest(&hash_)); }
+  std::string digest() { return text_of(XXH3_128bits_digest(&hash_)); }
   void add(std::string_view text) {
     const uint64_t n = text.size();
     XXH3_128bits_update(&hash_, &n, sizeof(n));
@@ -168,7 +167,7 @@ class Walker {
 
 }  // namespace
 
-std::string hash_hex(std::string_view bytes) { return hex(XXH3_128bits(bytes.data(), bytes.size())); }
+std::string hash_hex(std::string_view bytes) { return text_of(XXH3_128bits(bytes.data(), bytes.size())); }
 
 std::string include_root() {
   State& s = state();

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flashinfer/core/hex.h"
 #include "flashinfer/op/object.h"
 
 namespace flashinfer::op {
@@ -50,11 +51,9 @@ std::string python_repr(const std::string& s) {
       out += "\\r";
     else if (c == '\t')
       out += "\\t";
-    else if (c < 0x20 || c == 0x7f) {
-      char b[8];
-      std::snprintf(b, sizeof b, "\\x%02x", c);
-      out += b;
-    } else
+    else if (c < 0x20 || c == 0x7f)
+      out += "\\x" + hex_bytes(&c, 1);
+    else
       out += static_cast<char>(c);  // UTF-8 passes through, as printable text does in Python
   }
   return out + quote;
@@ -107,9 +106,7 @@ std::string python_repr(const Value& v) {
           [](const EnumValue& e) { return "<" + e.name + ": " + (e.numeric ? e.value : python_repr(e.value)) + ">"; },
           [](const Generator& g) { return str("Generator(seed=", g.seed(), ", offset=", g.offset(), ")"); },
           [](const ObjectValue& o) {
-            char at[32];
-            std::snprintf(at, sizeof at, "0x%llx", static_cast<unsigned long long>(o.id));
-            return "<" + o.module + "." + o.class_name + " object at " + at + ">";
+            return "<" + o.module + "." + o.class_name + " object at " + hex(o.id) + ">";
           },
           [](const ListValue& l) { return "[" + join(l.items) + "]"; },
           [](const TupleValue& t) { return "(" + join(t.items) + (t.items.size() == 1 ? ",)" : ")"); },

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flashinfer/core/hex.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/record/text.h"
@@ -125,12 +126,6 @@ bool names_pages(std::string_view key) {
                            "block_tables", "block_table", "kv_indices_buf"})
     if (key == name) return true;
   return false;
-}
-
-std::string hex(uint64_t v) {
-  char text[24];
-  const auto end = std::to_chars(text, text + sizeof text, v, 16).ptr;
-  return "0x" + std::string(text, end);
 }
 
 bool is_pool(const RecordedTensor& l) {

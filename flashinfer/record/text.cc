@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "flashinfer/core/hex.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/record/sink.h"
 #include "flashinfer/record/stats.h"
@@ -187,9 +188,7 @@ void append_fixed6(std::string& out, double v) {
 }
 
 std::string object_text(const op::ObjectValue& o) {
-  char at[32];
-  const uint64_t address = o.object ? reinterpret_cast<uintptr_t>(o.object) : o.id;
-  std::snprintf(at, sizeof at, "0x%llx", static_cast<unsigned long long>(address));
+  const std::string at = hex(o.object ? reinterpret_cast<uintptr_t>(o.object) : o.id);
   return "<" + (o.object ? std::string("flashinfer") : o.module) + "." + o.class_name + " object at " + at + ">";
 }
 

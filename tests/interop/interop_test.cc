@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/formats/json.h"
 #include "flashinfer/formats/pt.h"
@@ -15,12 +16,7 @@ namespace {
 
 std::string hex(const TensorView& v) {
   std::string out;
-  stream(v, [&](const uint8_t* p, size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-      out += "0123456789abcdef"[p[i] >> 4];
-      out += "0123456789abcdef"[p[i] & 15];
-    }
-  });
+  stream(v, [&](const uint8_t* p, size_t n) { out += hex_bytes(p, n); });
   return out;
 }
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <iomanip>
-#include <sstream>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/kernels/emu/machine.h"
 
 namespace flashinfer::emu {
@@ -15,11 +15,6 @@ const char* verb(uint32_t flags) {
          : flags & kAsync ? (flags & kWrite ? "cp.async to" : "cp.async from")
          : flags & kWrite ? "write"
                           : "read";
-}
-std::string hex(uintptr_t x) {
-  std::ostringstream s;
-  s << "0x" << std::hex << x;
-  return s.str();
 }
 }  // namespace
 

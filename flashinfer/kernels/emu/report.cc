@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/core/process.h"
 
 namespace flashinfer::emu {
@@ -59,10 +60,8 @@ void Lines::load(const std::vector<const void*>& pcs) {
   // The call is the instruction before the return address. "-a" prints an address before its lines.
   std::vector<std::string> argv = {"addr2line", "-a", "-i", "-e", object_};
   for (const uintptr_t at : wanted) {
-    std::ostringstream hex;
-    hex << "0x" << std::hex << at - base_ - 1;
-    argv.push_back(hex.str());
-    known_[at] = "code+" + hex.str();
+    argv.push_back(hex(at - base_ - 1));
+    known_[at] = "code+" + argv.back();
   }
   const process::Result r = process::run(argv);
   if (!r.ok()) return;

@@ -2,13 +2,13 @@
 #include "flashinfer/ops/gemm/cublaslt/search.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/hex.h"
 #include "flashinfer/jit/winners.h"
 
 namespace flashinfer::gemm {
@@ -20,13 +20,9 @@ constexpr int kRounds = 3, kRuns = 5;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// An algorithm as text: cuBLASLt documents it as data that may be stored and used again with the same version.
-std::string hex(const cublaslt::Algorithm& a) {
+std::string text_of(const cublaslt::Algorithm& a) {
   std::string text;
-  char word[17];
-  for (const uint64_t x : a.data) {
-    std::snprintf(word, sizeof word, "%016llx", static_cast<unsigned long long>(x));
-    text += word;
-  }
+  for (const uint64_t x : a.data) text += hex_word(x);
   return text;
 }
 
@@ -75,11 +71,11 @@ bool settle(int device, cuda::Handle stream, const std::string& key,
   const jit::Environment environment = environment_of(device);
   if (const auto kept = jit::find_winner(environment, "cublaslt", key))
     for (size_t i = 0; i < algorithms.size(); ++i)
-      if (hex(algorithms[i].algorithm) == *kept)
+      if (text_of(algorithms[i].algorithm) == *kept)
         return chosen = i, true;  // what the heuristic does not name any more is measured anew
   if (cuda::capturing(device, stream)) return false;
   chosen = fastest_way(device, stream, algorithms.size(), run);
-  jit::keep_winner(environment, "cublaslt", key, hex(algorithms[chosen].algorithm));
+  jit::keep_winner(environment, "cublaslt", key, text_of(algorithms[chosen].algorithm));
   return true;
 }
 
