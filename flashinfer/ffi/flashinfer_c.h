@@ -142,8 +142,7 @@ int flashinfer_observed(void);
 /* Starts the log or the recorder. `level` as FLASHINFER_LOGLEVEL (10 records); `dump_dir` null: unchanged. */
 flashinfer_status flashinfer_record_start(int32_t level, const char* dump_dir);
 flashinfer_status flashinfer_record_stop(void);
-/* One setting "name=value": level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep, dedup,
- * pages, sync. */
+/* One "name=value", as in the control file of docs/recorder.md ("While the program runs"). */
 flashinfer_status flashinfer_record_set(const char* setting);
 /* The effective level. */
 int32_t flashinfer_record_level(void);

@@ -238,13 +238,6 @@ void print_security_block(const Settings& s) {
   Sink::open("stdout").write(t);
 }
 
-/// A recorder keeps its counters unless its destination changes.
-bool same_recording(const Settings& a, const Settings& b) {
-  return a.level >= 10 && b.level >= 10 && a.dump_dir == b.dump_dir && a.safetensors == b.safetensors &&
-         a.dedup == b.dedup && a.keep_last == b.keep_last && a.pages == b.pages && a.max_count == b.max_count &&
-         a.max_size_gb == b.max_size_gb && a.sync == b.sync && a.destination == b.destination;
-}
-
 }  // namespace
 
 namespace {
@@ -261,7 +254,7 @@ void put_in_force(const Settings& s) {
   if (on) next->sink = &Sink::open(s.destination);
   if (on && (!old || old->settings.level == 0)) next->sink->write(banner());
   if (s.level >= 10) {
-    if (old && same_recording(old->settings, s)) {
+    if (old && old->settings.level >= 10 && same_recording(old->settings, s)) {
       next->recorder = old->recorder;
     } else {
       print_security_block(s);

@@ -40,9 +40,12 @@ void configure(const Settings& s);
 /// configure() with the level raised to at least `level` (10 records), or back to 0.
 void start(int level = 10);
 void stop();
-/// Changes `s` by one "name=value" (level, dest, dir, max_size_gb, max_count, include, exclude, safetensors, keep,
-/// dedup, pages, sync) or by "start" or "stop". ValueError that names the line.
+/// Changes `s` by one "name=value" (setting_names()) or by "start" or "stop". ValueError that names the line.
 void apply(Settings& s, std::string_view line);
+/// "level", "dest", "dir", ...: docs/recorder.md says what they mean.
+std::vector<std::string_view> setting_names();
+/// Whether a recorder goes on with its counters when settings at level 10 change from `a` to `b`.
+bool same_recording(const Settings& a, const Settings& b);
 
 /// What the log or the recorder needs of a call of this name that begins now.
 enum class Wanted : uint8_t { kNothing, kName, kValues, kDump };

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fs.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/record/stats.h"
 #include "flashinfer/record/text.h"
@@ -217,6 +218,26 @@ TEST(Settings, LinesNameWhatIsWrong) {
       EXPECT_NE(std::string(e.what()).find(line), std::string::npos) << e.what();
     }
   }
+}
+
+TEST(Settings, AllNamesAreInTheDocumentation) {
+  const auto text = fs::read_file(std::filesystem::path(FI_TEST_SOURCE_ROOT) / "docs/recorder.md");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(record::setting_names().size(), 12u);
+  for (const std::string_view name : record::setting_names())
+    EXPECT_NE(text->find("`" + std::string(name) + "=`"), std::string::npos) << name;
+}
+
+TEST(Settings, ARecorderGoesOnUnlessWhatItWritesChanges) {
+  const auto goes_on = [](const char* line) {
+    record::Settings a, b;
+    record::apply(b, line);
+    return record::same_recording(a, b);
+  };
+  for (const char* line : {"level=5", "include=a*", "exclude=b", "keep=first"}) EXPECT_TRUE(goes_on(line)) << line;
+  for (const char* line : {"dest=stderr", "dir=x", "max_size_gb=1", "max_count=3", "safetensors=1", "keep=last",
+                           "dedup=1", "pages=full", "sync=1"})
+    EXPECT_FALSE(goes_on(line)) << line;
 }
 
 /// Sets variables for a scope.
