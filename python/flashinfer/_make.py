@@ -15,6 +15,9 @@ on by position. For `rmsnorm` that is
 
 While somebody observes (log, recorder), the code of every function is another one, which keeps apart what the caller passed by
 position, by name, and not at all. Functions keep their identity: `from flashinfer import rmsnorm` sees both.
+
+Why text: one closure over (*args, **kwargs) that puts arguments in order itself was measured in its place. rmsnorm of one row of 64
+takes 1.26 us by position and 1.31 us with three arguments by name; the closure 1.43 us (+13 %) and 1.93 us (+47 %).
 """
 import os
 import sys
