@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include <flashinfer/flashinfer.h>
+
 namespace llm {
 
 /// An error of the user; what() is one line that names the file or the option.
@@ -39,9 +41,6 @@ struct BlockSize {
 };
 BlockSize block_size(GgmlType type);
 
-/// Decodes `n` elements (a multiple of the block's) to f32.
-void dequantize(GgmlType type, const std::byte* source, int64_t n, float* out);
-
 struct GgufTensor {
   std::string name;
   std::vector<int64_t> dims;  // fastest first, as the file has them: a linear layer is {inputs, outputs}
@@ -49,6 +48,9 @@ struct GgufTensor {
   const std::byte* data;  // in the mapping
   int64_t row_bytes;      // of dims[0] elements
 };
+
+/// Rows first, first + 1, ... of a matrix (a vector is one row) as bf16 into `out`, [rows, dims[0]], rows contiguous.
+void dequantize(const GgufTensor& t, int64_t first, const flashinfer::TensorView& out);
 
 struct GgufArray;
 using GgufValue = std::variant<int64_t, uint64_t, double, bool, std::string_view, std::shared_ptr<GgufArray>>;

@@ -83,16 +83,10 @@ void Batch::add(std::span<const int32_t> new_tokens, int64_t length, std::span<c
 
 namespace {
 
-void to_bf16(const float* x, int64_t n, bf16_t* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = bf16_t(x[i]);
-}
-
 Tensor vector_bf16(const Gguf& file, const std::string& name, int64_t n, Device device) {
   const GgufTensor& t = file.tensor(name, {n});
-  std::vector<float> values(static_cast<size_t>(n));
-  dequantize(t.type, t.data, n, values.data());
   Tensor out = Tensor::empty({n}, DType::kBF16);
-  to_bf16(values.data(), n, out.data_as<bf16_t>());
+  dequantize(t, 0, out.view().unsqueeze(0));
   return device == flashinfer::kCpu ? out : flashinfer::to_device(out, device);
 }
 
@@ -187,11 +181,11 @@ void each_rows(const Gguf& file, int64_t inputs, const Parts& parts, const F& fn
 /// The parts as one matrix, bf16 [outputs, inputs].
 Tensor decoded(const Gguf& file, int64_t inputs, const Parts& parts) {
   const Tensor weight = Tensor::empty({outputs_of(parts), inputs}, DType::kBF16);
-  each_rows(file, inputs, parts, [&](const GgufTensor& t, int64_t from, int64_t to) {
-    std::vector<float> row(static_cast<size_t>(inputs));
-    dequantize(t.type, t.data + from * t.row_bytes, inputs, row.data());
-    to_bf16(row.data(), inputs, weight.data_as<bf16_t>() + to * inputs);
-  });
+  int64_t first = 0;
+  for (const Part& p : parts) {
+    dequantize(file.tensor(p.name, {inputs, p.outputs}), 0, weight.view().slice(0, first, first + p.outputs));
+    first += p.outputs;
+  }
   return weight;
 }
 
@@ -271,7 +265,6 @@ Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_row
   attention_ = buffer(q);
   gate_up_ = buffer(2 * s.hidden);
   activated_ = buffer(s.hidden);
-  row_.resize(static_cast<size_t>(s.width));
 }
 
 // ---- forward ----
@@ -298,11 +291,10 @@ void Model::multiply(const TensorView& a, const Weight& w, const TensorView& out
 }
 
 void Model::embed(std::span<const int32_t> tokens) {
-  bf16_t* out = embedded_.data_as<bf16_t>();
-  for (int32_t t : tokens) {
-    dequantize(embedding_->type, embedding_->data + t * embedding_->row_bytes, shape_.width, row_.data());
-    to_bf16(row_.data(), shape_.width, out);
-    out += shape_.width;
+  const TensorView out = for_cpu(embedded_);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    dequantize(*embedding_, tokens[i], out.slice(0, row, row + 1));
   }
   if (embedded_.data() != residual_.data())
     flashinfer::copy_bytes(residual_.data(), device_, embedded_.data(), flashinfer::kCpu,

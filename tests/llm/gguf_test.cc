@@ -85,9 +85,12 @@ TEST(Gguf, AnyDamagedByteIsSurvived) {
 TEST(Dequantize, BlockFormats) {
   float y[256];
   const auto decode = [&](llm::GgmlType type, const std::string& bytes) {
-    const int64_t n = llm::block_size(type).elements;
-    EXPECT_EQ(static_cast<int64_t>(bytes.size()), llm::block_size(type).bytes);
-    llm::dequantize(type, reinterpret_cast<const std::byte*>(bytes.data()), n, y);
+    const llm::BlockSize block = llm::block_size(type);
+    EXPECT_EQ(static_cast<int64_t>(bytes.size()), block.bytes);
+    flashinfer::bf16_t out[256];
+    llm::dequantize({"", {block.elements, 1}, type, reinterpret_cast<const std::byte*>(bytes.data()), block.bytes}, 0,
+                    flashinfer::TensorView(out, {1, block.elements}));
+    for (int64_t i = 0; i < block.elements; ++i) y[i] = static_cast<float>(out[i]);
   };
   const std::string two("\x00\x40", 2), minus_one("\x00\xbc", 2), half("\x00\x38", 2);
   decode(llm::GgmlType::kQ4_0, two + "\x1f" + std::string(15, '\0'));
@@ -116,7 +119,7 @@ TEST(Dequantize, BlockFormats) {
   decode(llm::GgmlType::kQ4_K, two + half + packed + quants);
   EXPECT_EQ(y[0], 2.0f * 1 * 3 - 0.5f * 5);
   EXPECT_EQ(y[32], 2.0f * 2 * 7 - 0.5f * 6);
-  EXPECT_EQ(y[128], 2.0f * 41 * 15 - 0.5f * 19);
+  EXPECT_EQ(y[128], static_cast<float>(flashinfer::bf16_t(2.0f * 41 * 15 - 0.5f * 19)));
 
   // Q6_K: element 32 + 1 (k = 1) of half 1, q = low 5 | high 2 << 4 = 37; scale of its group of 16 is -3.
   std::string low(128, '\0'), high(64, '\0'), scales(16, '\1');
