@@ -71,12 +71,12 @@ Json describe(const op::Op& op, const op::Field& f) {
   text_if("doc", f.doc ? f.doc : op::meaning(f.name));
   flag_if("keyword_only", f.keyword_only);
   flag_if("was_positional", f.was_positional);
-  flag_if("rest", f.rest);
+  flag_if("varargs", f.varargs);
   flag_if("not_returned", f.not_returned);
-  flag_if("hidden", f.hidden);
+  flag_if("internal", f.internal);
   flag_if("as_numbers", f.as_numbers);
   flag_if("unstacked", f.unstacked);
-  flag_if("joined", f.joined);
+  flag_if("tuple_with_previous", f.tuple_with_previous);
   flag_if("conditional", f.when != nullptr);
   return j;
 }

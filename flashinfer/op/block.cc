@@ -37,14 +37,14 @@ void Block::set(std::string_view name, const Value& v) {
 void Block::bind(const Passed& passed) {
   std::vector<const Field*> order;
   for (const Field& f : op_->fields)
-    if (f.role != Role::kResult && !f.hidden) order.push_back(&f);
+    if (f.role != Role::kResult && !f.internal) order.push_back(&f);
   const Positional by_position = positional(*op_);
   const size_t n = passed.positional.size(), limit = by_position.fields.size(), old = limit - by_position.count;
-  FI_CHECK(by_position.rest || n <= limit, TypeError, op_->name, "() takes ", by_position.count,
+  FI_CHECK(by_position.varargs || n <= limit, TypeError, op_->name, "() takes ", by_position.count,
            " positional arguments", old ? str(" and ", old, " deprecated ones") : "", " but ", n, " were given");
   std::vector<const Field*> given;
   if (n > limit)
-    set(by_position.rest->name,
+    set(by_position.varargs->name,
         TupleValue{{passed.positional.begin() + static_cast<ptrdiff_t>(limit), passed.positional.end()}});
   for (size_t i = 0; i < std::min(n, limit); ++i) {
     set(by_position.fields[i]->name, passed.positional[i]);

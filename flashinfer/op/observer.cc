@@ -118,7 +118,7 @@ std::vector<Arg> Invocation::args() const {
   if (passed) {
     const Positional by_position = positional(*op);
     for (size_t i = 0; i < passed->positional.size(); ++i) {
-      const Field* f = i < by_position.fields.size() ? by_position.fields[i] : by_position.rest;
+      const Field* f = i < by_position.fields.size() ? by_position.fields[i] : by_position.varargs;
       if (!f) break;  // too many: the call will say so
       out.push_back({f->name, Arg::kPositional, passed->positional[i], nullptr, f});
       used.push_back(f);
@@ -144,15 +144,15 @@ std::vector<Arg> Invocation::args() const {
       continue;
     }
     Value value = f.get(block), standard = f.get(defaults);
-    if (f.rest) {
+    if (f.varargs) {
       if (const auto* items = sequence_items(value); items && !passed)
         for (const Value& item : *items) out.push_back({f.name, Arg::kPositional, item, nullptr, &f});
       continue;
     }
     const bool is_default =
-        (passed && !f.hidden) || (value.is_none() && standard.is_none()) || same_value(value, standard);
-    const bool extra = f.role == Role::kResult || f.hidden;  // not in the public signature
-    const Arg::How how = f.hidden && f.role == Role::kAttr ? Arg::kImplied : Arg::kKeyword;
+        (passed && !f.internal) || (value.is_none() && standard.is_none()) || same_value(value, standard);
+    const bool extra = f.role == Role::kResult || f.internal;  // not in the public signature
+    const Arg::How how = f.internal && f.role == Role::kAttr ? Arg::kImplied : Arg::kKeyword;
     if (!is_default)
       keyword.push_back({f.name, how, std::move(value), nullptr, &f});
     else if (!extra)

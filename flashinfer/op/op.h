@@ -239,7 +239,7 @@ const Field* find_field(const Op& op, std::string_view name);
 struct Positional {
   std::vector<const Field*> fields;
   size_t count = 0;
-  const Field* rest = nullptr;  // takes whatever follows the first `count`
+  const Field* varargs = nullptr;  // takes whatever follows the first `count`
 };
 Positional positional(const Op& op);
 /// "(input, weight, eps=1e-06, out=None, enable_pdl=None)".

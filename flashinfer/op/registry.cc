@@ -61,9 +61,9 @@ Positional positional(const Op& op) {
   Positional p;
   bool open = true;
   for (const Field& f : op.fields) {
-    if (f.role == Role::kResult || f.hidden) continue;
-    if (f.rest) p.rest = &f;
-    open = open && !f.keyword_only && !f.rest;
+    if (f.role == Role::kResult || f.internal) continue;
+    if (f.varargs) p.varargs = &f;
+    open = open && !f.keyword_only && !f.varargs;
     if (open || f.was_positional) p.fields.push_back(&f);
     p.count += open;
   }
@@ -102,9 +102,9 @@ std::string signature(const Op& op) {
   std::string s = "(";
   bool star = false;
   for (const Field& f : op.fields) {
-    if (f.role == Role::kResult || f.hidden) continue;
+    if (f.role == Role::kResult || f.internal) continue;
     if (s.size() > 1) s += ", ";
-    if (f.rest) {
+    if (f.varargs) {
       s += str("*", f.name);
       star = true;
       continue;

@@ -20,7 +20,7 @@ TupleValue slices(const Tensor& t) {
 
 Value Results::value(const std::function<Value(int)>& tensor) const {
   std::vector<Value> items;
-  bool open = false;  // the last item is a tuple that `joined` made
+  bool open = false;  // the last item is a tuple that `tuple_with_previous` made
   for (int i = 0; i < count_; ++i) {
     const Tensor& t = (*this)[i];
     const Field* f = field(i);
@@ -29,7 +29,7 @@ Value Results::value(const std::function<Value(int)>& tensor) const {
       continue;
     }
     Value v = f && f->unstacked ? Value(slices(t)) : tensor(i);
-    if (!f || !f->joined || items.empty()) {
+    if (!f || !f->tuple_with_previous || items.empty()) {
       items.push_back(std::move(v));
       open = false;
       continue;

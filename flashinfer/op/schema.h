@@ -62,16 +62,16 @@ struct Field {
   bool required = false;      // no default
   bool keyword_only = false;  // this one and all after it
   bool was_positional =
-      false;          // keyword-only now; taken by position behind the others, in the table's order, with a warning
-  bool rest = false;  // a Value that takes all further positional arguments (`*args`); only required ones before it
+      false;             // keyword-only now; taken by position behind the others, in the table's order, with a warning
+  bool varargs = false;  // a Value that takes all further positional arguments (`*args`); only required ones before it
   bool not_returned = false;  // an output the public function does not return
   // The form in which a result is returned by name (other languages, log, recorder); C++ returns the tensor.
   bool as_numbers = false;                      // its elements, each a number of its own
   bool unstacked = false;                       // a tuple of its slices along the first dimension
-  bool joined = false;                          // in one tuple with the output before it
+  bool tuple_with_previous = false;             // in one tuple with the output before it
   bool any_layout = false;                      // the last dimension may be strided (the op says what it takes)
   bool contiguous = false;                      // must be contiguous as a whole
-  bool hidden = false;                          // ours, not in the public signature; shown only when given
+  bool internal = false;                        // ours, not in the public signature; shown only when given
   bool (*when)(const void* block) = nullptr;    // results: produced only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
   DType (*dtype)(const void* block) = nullptr;  // outputs: the element type, when no argument says it (a plan does)
@@ -116,14 +116,14 @@ struct Structure {
 struct RequiredOption {};
 struct KeywordOnly {};
 struct WasPositional {};
-struct Rest {};
+struct Varargs {};
 struct NotReturned {};
 struct AsNumbers {};
 struct Unstacked {};
-struct Joined {};
+struct TupleWithPrevious {};
 struct AnyLayout {};
 struct Contiguous {};
-struct HiddenOption {};
+struct InternalOption {};
 template <auto Member>
 struct When {};
 template <auto Function>
@@ -150,14 +150,14 @@ constexpr Structure structure(const char* makers) { return {makers}; }
 inline constexpr RequiredOption required{};
 inline constexpr KeywordOnly keyword_only{};
 inline constexpr WasPositional was_positional{};
-inline constexpr Rest rest{};
+inline constexpr Varargs varargs{};
 inline constexpr NotReturned not_returned{};
 inline constexpr AsNumbers as_numbers{};
 inline constexpr Unstacked unstacked{};
-inline constexpr Joined joined{};
+inline constexpr TupleWithPrevious tuple_with_previous{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
-inline constexpr HiddenOption hidden{};
+inline constexpr InternalOption internal{};
 template <auto Member>
 inline constexpr When<Member> when{};  // a bool member of the block, or bool(const Block&)
 template <auto Function>
@@ -335,14 +335,14 @@ constexpr void apply(Field& f, Structure s) { f.structure = s.makers; }
 constexpr void apply(Field& f, RequiredOption) { f.required = true; }
 constexpr void apply(Field& f, KeywordOnly) { f.keyword_only = true; }
 constexpr void apply(Field& f, WasPositional) { f.keyword_only = f.was_positional = true; }
-constexpr void apply(Field& f, Rest) { f.rest = true; }
+constexpr void apply(Field& f, Varargs) { f.varargs = true; }
 constexpr void apply(Field& f, NotReturned) { f.not_returned = true; }
 constexpr void apply(Field& f, AsNumbers) { f.as_numbers = true; }
 constexpr void apply(Field& f, Unstacked) { f.unstacked = true; }
-constexpr void apply(Field& f, Joined) { f.joined = true; }
+constexpr void apply(Field& f, TupleWithPrevious) { f.tuple_with_previous = true; }
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
-constexpr void apply(Field& f, HiddenOption) { f.hidden = true; }
+constexpr void apply(Field& f, InternalOption) { f.internal = true; }
 template <auto M>
 struct Predicate;
 template <class B, bool B::* M>

@@ -26,7 +26,7 @@ def _line(f):
         notes.append("its elements, each a number of its own")
     if "unstacked" in f:
         notes.append("a tuple of its slices along the first dimension")
-    if "joined" in f:
+    if "tuple_with_previous" in f:
         notes.append("in one tuple with the one before it")
     if "may_alias" in f:
         notes.append(f"may be {f['may_alias']} itself")

@@ -37,15 +37,15 @@ class Op:
         self.module = description["module"]
         self.fields = description["fields"]
         self.class_name, _, self.method = self.name.rpartition(".")
-        self.public = [f for f in self.fields if f["role"] != "result" and "hidden" not in f]
+        self.public = [f for f in self.fields if f["role"] != "result" and "internal" not in f]
         self.names = [f["name"] for f in self.public]
-        self.positional = next((i for i, f in enumerate(self.public) if f.keys() & {"keyword_only", "rest"}), len(self.public))
+        self.positional = next((i for i, f in enumerate(self.public) if f.keys() & {"keyword_only", "varargs"}), len(self.public))
         self.was_positional = any("was_positional" in f for f in self.public)
-        self.rest = next((f["name"] for f in self.public if "rest" in f), None)
+        self.rest = next((f["name"] for f in self.public if "varargs" in f), None)
         self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
         self.is_custom_op = not self.class_name and all(f["role"] != "self" for f in self.fields)  # of torch, in compiled programs
-        self.trailing = [f for f in self.fields if "hidden" in f and f["role"] == "attr"]
-        self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "joined"} for f in self.returned)
+        self.trailing = [f for f in self.fields if "internal" in f and f["role"] == "attr"]
+        self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "tuple_with_previous"} for f in self.returned)
         self.many = self.is_formed or len(self.returned) > 1
         self.tuple = None  # of many results that would be hard to tell apart by place alone
         if len(self.returned) > 4 and not self.is_formed:
@@ -117,7 +117,7 @@ def parameters(op, namespace, changed=()):
     """"input, weight, eps=1e-06, out=None"."""
     parts, star = [], False
     for f in op.public:
-        if f.get("rest"):
+        if f.get("varargs"):
             parts.append("*" + f["name"])
             star = True
             continue

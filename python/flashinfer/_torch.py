@@ -38,7 +38,7 @@ def torch_dtype(value):
 
 def _is_passed(field):
     """Whether a custom op takes it: of what is no tensor, number or text only required values, which are plain data, as JSON text."""
-    return field["type"] != "object" or field.get("rest") or field.get("required")
+    return field["type"] != "object" or field.get("varargs") or field.get("required")
 
 
 def encoded(value):
@@ -84,7 +84,7 @@ class Variant:
     @staticmethod
     def _names(field):
         name = field["name"]
-        if field.get("rest"):
+        if field.get("varargs"):
             return [name + "__tensors", name + "__numbers", name + "__order"]
         return [name + "__number", name + "__tensor"] if field["type"] == "ScalarOrTensor" else [name]
 
@@ -94,7 +94,7 @@ class Variant:
             optional = "?" if f.get("optional") and f["name"] not in self.given else ""
             kind = f["type"]
             alias = f"(a{next(letters)}!)" if f["name"] in mutated else ""
-            if f.get("rest"):
+            if f.get("varargs"):
                 parts += [f"Tensor[] {f['name']}__tensors", f"Scalar[] {f['name']}__numbers", f"str {f['name']}__order"]
             elif kind == "object":
                 parts.append(f"str {f['name']}")
@@ -118,7 +118,7 @@ class Variant:
         bound = {}
         for f in self.fields:
             name, kind = f["name"], f["type"]
-            if f.get("rest"):
+            if f.get("varargs"):
                 kinds = {"t": iter(values[name + "__tensors"]), "n": iter(values[name + "__numbers"]), "-": itertools.repeat(None)}
                 bound[name] = tuple(next(kinds[letter]) for letter in values[name + "__order"])
             elif kind == "object":
@@ -141,7 +141,7 @@ class Variant:
 
     def _run(self, *args):
         bound = self._bound(args)
-        rest = next((f["name"] for f in self.fields if f.get("rest")), None)
+        rest = next((f["name"] for f in self.fields if f.get("varargs")), None)
         positional = [bound.pop(name) for name in self.op.names[:self.op.positional]] + [*bound.pop(rest)] if rest else []
         result = self.function(*positional, **bound)
         if not self.new:
@@ -274,7 +274,7 @@ def inferred(op, bound):
 def _packed(field):
     """The expression(s) for a custom op's arguments from those of the public function."""
     name, kind = field["name"], field["type"]
-    if field.get("rest"):
+    if field.get("varargs"):
         return [f"[_detached(a) for a in {name} if _is_tensor(a)]", f"[a for a in {name} if a is not None and not _is_tensor(a)]",
                 f"_order({name})"]
     if kind == "object":
@@ -327,7 +327,7 @@ def _result(variant):
         value = f["name"] if f["name"] in variant.given else next(new)
         if "as_numbers" in f:
             items.append([f"*{value}.unbind(0)"])  # tensors of no dimension: a program that is traced has no numbers yet
-        elif "joined" in f and items:
+        elif "tuple_with_previous" in f and items:
             items[-1].append(value)
         else:
             items.append([value + ".unbind(0)" if "unstacked" in f else value])

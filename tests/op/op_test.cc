@@ -176,7 +176,7 @@ void launch_sum(const Sum& a) {
 }
 constexpr op::Field sum_fields[] = {
     op::in<&Sum::x>("x", "n", DType::kF32),
-    op::attr<&Sum::args>("args", op::rest),
+    op::attr<&Sum::args>("args", op::varargs),
     op::attr<&Sum::negate>("negate", op::keyword_only),
     op::result<&Sum::out>("out", "n", op::same_as("x")),
 };

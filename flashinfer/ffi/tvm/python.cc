@@ -41,18 +41,18 @@ struct Prepared {
 
 /// Hidden members that Python may set: generators that a call draws from when it names none, and the member that an
 /// alias of a method sets. None: not set.
-bool is_trailing(const op::Field& f) { return f.hidden && f.role == op::Role::kAttr; }
+bool is_trailing(const op::Field& f) { return f.internal && f.role == op::Role::kAttr; }
 
 Prepared prepare(const op::Op& op) {
   Prepared p{&op, {}, {}, false};
   for (const op::Field& f : op.fields) {
-    if (f.role != op::Role::kResult && !f.hidden) p.parameters.push_back(&f);
+    if (f.role != op::Role::kResult && !f.internal) p.parameters.push_back(&f);
     if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors)
       p.returned.push_back(&f);
   }
   for (const op::Field& f : op.fields)
     if (is_trailing(f)) p.parameters.push_back(&f);
-  for (const op::Field* f : p.returned) p.formed |= f->as_numbers || f->unstacked || f->joined;
+  for (const op::Field* f : p.returned) p.formed |= f->as_numbers || f->unstacked || f->tuple_with_previous;
   return p;
 }
 
@@ -125,7 +125,7 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
   for (int i = 0; i < args.size(); ++i) {
     const op::Field& f = *p.parameters[static_cast<size_t>(i)];
     const tvm::AnyView v = args[i];
-    if (v.type_index() == kTVMFFINone && (f.optional || f.hidden)) continue;  // absent: keep the default
+    if (v.type_index() == kTVMFFINone && (f.optional || f.internal)) continue;  // absent: keep the default
     set(op, block, f, value_of(op, f, v, false));
   }
 }
@@ -233,7 +233,7 @@ void case_arguments(tvm::PackedArgs args, tvm::Any* result) {
       if (f.role == op::Role::kSelf || f.role == op::Role::kResult) continue;
       const op::Value v = f.get(built.block.data());
       if (v.is_none() || (!f.required && op::same_value(v, f.get(op::default_block(op))))) continue;
-      if (f.hidden) return;  // not a parameter of the public function
+      if (f.internal) return;  // not a parameter of the public function
       out.push_back(tvm::String(f.name));
       out.push_back(copied(v));
     }

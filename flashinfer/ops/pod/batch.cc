@@ -162,10 +162,10 @@ constexpr op::Field run_fields[] = {
     op::attr<&BatchPodRun::enable_pdl>("enable_pdl"),
     op::result<&BatchPodRun::out_p>("out_p", nullptr, op::floats, op::shape<out_shape<0>>, op::dtype<out_dtype>),
     op::result<&BatchPodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_shape<0>>,
-                                    op::when<&BatchPodRun::return_lse>, op::joined),
+                                    op::when<&BatchPodRun::return_lse>, op::tuple_with_previous),
     op::result<&BatchPodRun::out_d>("out_d", nullptr, op::floats, op::shape<out_shape<1>>, op::dtype<out_dtype>),
     op::result<&BatchPodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_shape<1>>,
-                                    op::when<&BatchPodRun::return_lse>, op::joined),
+                                    op::when<&BatchPodRun::return_lse>, op::tuple_with_previous),
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};

@@ -197,13 +197,13 @@ constexpr op::Field run_fields[] = {
     op::attr<&PodRun::return_lse_d>("return_lse_d"),
     op::attr<&PodRun::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
     op::attr<&PodRun::enable_pdl>("enable_pdl"),
-    op::attr<&PodRun::args>("args", op::rest),
+    op::attr<&PodRun::args>("args", op::varargs),
     op::result<&PodRun::out_p>("out_p", nullptr, op::floats, op::shape<out_p_shape>, op::dtype<out_p_dtype>),
     op::result<&PodRun::lse_p>("lse_p", nullptr, DType::kF32, op::shape<lse_p_shape>, op::when<&PodRun::return_lse_p>,
-                               op::joined),
+                               op::tuple_with_previous),
     op::result<&PodRun::out_d>("out_d", nullptr, op::floats, op::shape<out_d_shape>, op::dtype<out_d_dtype>),
     op::result<&PodRun::lse_d>("lse_d", nullptr, DType::kF32, op::shape<lse_d_shape>, op::when<&PodRun::return_lse_d>,
-                               op::joined),
+                               op::tuple_with_previous),
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};

@@ -121,7 +121,7 @@ constexpr op::Field fields[] = {
     op::result<&Block::output_token_ids>("output_token_ids", "b n+1", DType::kI32),
     op::result<&Block::output_accepted_token_num>("output_accepted_token_num", "b", DType::kI32),
     op::result<&Block::output_emitted_draft_token_num>("output_emitted_draft_token_num", "b", DType::kI32),
-    op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
+    op::attr<&Block::implied_generator>("implied_generator", op::internal)};
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
                                         op::reference<launch_reference>()};
 }  // namespace

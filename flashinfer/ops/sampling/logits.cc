@@ -95,7 +95,7 @@ constexpr op::Field fields[] = {op::in<&Block::logits>("logits", "n v", op::floa
                                 op::in<&Block::offset>("offset", nullptr, kSeeds),
                                 op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous,
                                                             op::shape<sample_shape>, op::dtype<sample_dtype<Block>>),
-                                op::attr<&Block::implied_generator>("implied_generator", op::hidden)};
+                                op::attr<&Block::implied_generator>("implied_generator", op::internal)};
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
                                         op::reference<launch_reference>()};
 }  // namespace

@@ -192,7 +192,7 @@ op::Shape sample_shape(const B& a) {
   op::attr<&B::return_valid>("return_valid"), FI_SAMPLES(B),                                            \
       op::result<&B::valid>("valid", nullptr, DType::kBool, op::contiguous, op::shape<sample_shape<B>>, \
                             op::when<&B::return_valid>),                                                \
-      op::attr<&B::implied_generator>("implied_generator", op::hidden)
+      op::attr<&B::implied_generator>("implied_generator", op::internal)
 using Plain = SamplingFromProbs;
 constexpr op::Field plain_fields[] = {op::in<&Plain::probs>("probs", "n v", op::floats), FI_INDICES(Plain),
                                       FI_OPTIONS(Plain), FI_VALID(Plain)};
@@ -222,7 +222,7 @@ constexpr op::Field logits_fields[] = {op::in<&Logits::logits>("logits", "n v", 
                                        FI_ORDER(Logits),
                                        FI_OPTIONS(Logits),
                                        FI_SAMPLES(Logits),
-                                       op::attr<&Logits::implied_generator>("implied_generator", op::hidden)};
+                                       op::attr<&Logits::implied_generator>("implied_generator", op::internal)};
 
 template <class B>
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),

@@ -213,7 +213,7 @@ constexpr op::Field ranges_forward_fields[] = {
     op::attr<&BatchRangesRun::v_scale>("v_scale"),
     op::attr<&BatchRangesRun::enable_pdl>("enable_pdl"),
     op::paged<&BatchRangesRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
-    op::attr<&BatchRangesRun::return_lse>("return_lse", op::hidden),
+    op::attr<&BatchRangesRun::return_lse>("return_lse", op::internal),
     op::result<&BatchRangesRun::out>("out", nullptr, op::floats, op::shape<ranges_out_shape>,
                                      op::dtype<ranges_out_dtype>),
     op::result<&BatchRangesRun::lse>("lse", nullptr, DType::kF32, op::shape<ranges_lse_shape>,
