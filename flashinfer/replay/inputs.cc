@@ -133,7 +133,7 @@ std::string keyword_name(const std::string& key) {
 /// The parameter at position i, or null.
 const op::Field* parameter(const op::Op& op, size_t i) {
   for (const op::Field& f : op.fields)
-    if (f.role != op::Role::kResult && !f.hidden && i-- == 0) return &f;
+    if (f.role != op::Role::kResult && !f.internal && i-- == 0) return &f;
   return nullptr;
 }
 

@@ -18,7 +18,7 @@ TEST(Glossary, EveryArgumentHasASentence) {
   for (const op::Op* o : op::all_ops())
     for (const op::Field& f : o->fields) {
       used.insert(f.name);
-      const bool shown = f.role != op::Role::kResult && f.role != op::Role::kSelf && !f.hidden;
+      const bool shown = f.role != op::Role::kResult && f.role != op::Role::kSelf && !f.internal;
       if (shown && !f.doc && !op::meaning(f.name)) without += str(" ", o->name, ".", f.name);
     }
   EXPECT_EQ(without, "") << "add them to op/glossary.cc, or op::doc to the field";
