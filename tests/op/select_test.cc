@@ -78,12 +78,12 @@ TEST_F(Candidates, TensorsOfOneCallAreInOnePlace) {
   EXPECT_EQ(
       error_of(kOnBoth, {.x = gpu, .y = host}),
       "NotImplementedError: on_both: no implementation supports this call; cuda: y is in host memory, but this "
-      "implementation runs on GPUs; cpu: x is on emu, but this implementation runs on the CPU; reference: x is on "
-      "emu, but this implementation runs on the CPU");
+      "implementation runs on GPUs; cpu: x is on emu:0, but this implementation runs on the CPU; reference: x is on "
+      "emu:0, but this implementation runs on the CPU");
   EXPECT_EQ(
       error_of(kOnHost, {.x = host, .y = gpu}),
       "NotImplementedError: on_host: no implementation supports this call; this op has no kernel for GPUs yet, and "
-      "a tensor is on emu: copy it to the host; cpu: y is on emu, but this implementation runs on the CPU");
+      "a tensor is on emu:0: copy it to the host; cpu: y is on emu:0, but this implementation runs on the CPU");
   const Pair mixed{.x = gpu, .y = host};
   const op::Placement at = op::placement_of(kOnBoth, &mixed);
   EXPECT_EQ(at.device, kEmu);
