@@ -105,9 +105,7 @@ std::string python_repr(const Value& v) {
           [](const TensorValue& t) { return "Tensor(" + to_string(t.view) + ")"; },
           [](const EnumValue& e) { return "<" + e.name + ": " + (e.numeric ? e.value : python_repr(e.value)) + ">"; },
           [](const Generator& g) { return str("Generator(seed=", g.seed(), ", offset=", g.offset(), ")"); },
-          [](const ObjectValue& o) {
-            return "<" + o.module + "." + o.class_name + " object at " + hex(o.id) + ">";
-          },
+          [](const ObjectValue& o) { return "<" + o.module + "." + o.class_name + " object at " + hex(o.id) + ">"; },
           [](const ListValue& l) { return "[" + join(l.items) + "]"; },
           [](const TupleValue& t) { return "(" + join(t.items) + (t.items.size() == 1 ? ",)" : ")"); },
           [](const DictValue& d) {
