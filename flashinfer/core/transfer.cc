@@ -10,16 +10,16 @@ namespace flashinfer {
 
 DLDevice to_dlpack(Device d) {
   if (d.type == DeviceType::kCPU) return {kDLCPU, 0};
-  return {d.type == DeviceType::kCUDA ? kDLCUDA : static_cast<DLDeviceType>(kDlpackEmu), d.index};
+  return {d.type == DeviceType::kCUDA ? kDLCUDA : kDLExtDev, d.index};
 }
 
 Device from_dlpack(DLDevice d) {
-  switch (static_cast<int>(d.device_type)) {
+  switch (d.device_type) {
     case kDLCPU:
     case kDLCUDAHost: return kCpu;
     case kDLCUDA:
     case kDLCUDAManaged: return {DeviceType::kCUDA, static_cast<int16_t>(d.device_id)};
-    case kDlpackEmu: return {DeviceType::kEmu, 0};
+    case kDLExtDev: return {DeviceType::kEmu, 0};
     default: break;
   }
   throw ValueError(

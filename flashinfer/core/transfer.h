@@ -8,8 +8,7 @@ namespace flashinfer {
 /// Whether the host may read and write the memory: on the CPU and on the emulator.
 inline bool host_can_read(Device d) { return d.type != DeviceType::kCUDA; }
 
-/// DLPack's extension device (12) is the emulator here.
-inline constexpr int kDlpackEmu = 12;
+/// DLPack's extension device (kDLExtDev) is the emulator here.
 DLDevice to_dlpack(Device d);
 /// Pinned host memory is the CPU's, managed memory the GPU's; ValueError for device kinds that this library does not
 /// support.

@@ -157,6 +157,10 @@ TEST(Tensor, ForeignCapsuleOfAnUnknownKindIsDeletedAndRefused) {
   rank.managed.dl_tensor.ndim = 9;
   EXPECT_EQ(error_of([&] { Tensor::from_dlpack(&rank.managed); }),
             "ValueError: DLPack tensor has rank 9, but at most 8 is supported");
+  Foreign rocm;
+  rocm.managed.dl_tensor.device = {kDLROCM, 0};
+  EXPECT_EQ(error_of([&] { Tensor::from_dlpack(&rocm.managed); }),
+            "ValueError: DLPack device type 10 is not one of cpu (1), cuda (2, 3, 13), emu (12)");
   Foreign version;
   version.managed.version.major = 2;
   EXPECT_EQ(error_of([&] { Tensor::from_dlpack(&version.managed); }),
