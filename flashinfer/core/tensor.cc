@@ -119,6 +119,13 @@ bool TensorView::may_overlap(const TensorView& other) const {
   return std::less<>()(a0, b1) && std::less<>()(b0, a1);
 }
 
+bool TensorView::same_elements(const TensorView& other) const {
+  if (data_ != other.data_ || rank_ != other.rank_ || dtype_ != other.dtype_) return false;
+  for (int i = 0; i < rank_; ++i)
+    if (size(i) != other.size(i) || (size(i) > 1 && stride(i) != other.stride(i))) return false;
+  return true;
+}
+
 TensorView TensorView::select(int dim, int64_t index) const {
   const int d = normalize(*this, dim);
   FI_CHECK(index >= 0 && index < size(d), ValueError, "index ", index, " is outside dimension ", dim, " of extent ",

@@ -99,6 +99,8 @@ class TensorView {
   int64_t span_bytes() const;
   /// True when some byte may belong to both views (spans intersect).
   bool may_overlap(const TensorView& other) const;
+  /// The same memory, shape, element type and strides; the strides of extents of 1 do not matter.
+  bool same_elements(const TensorView& other) const;
 
   TensorView select(int dim, int64_t index) const;  // drops `dim`
   TensorView slice(int dim, int64_t begin, int64_t end) const;

@@ -23,11 +23,6 @@ bool has_negative_stride(const TensorView& v) {
   return false;
 }
 
-bool same_view(const TensorView& a, const TensorView& b) {
-  return a.data() == b.data() && a.dtype() == b.dtype() && std::ranges::equal(a.shape(), b.shape()) &&
-         std::ranges::equal(a.strides(), b.strides());
-}
-
 class Planner {
  public:
   explicit Planner(std::span<const NamedTensor> tensors) : tensors_(tensors), plan_{{}, {}} {
@@ -109,7 +104,7 @@ class Planner {
     for (size_t i = 0; i < tensors_.size(); ++i) {
       const Placement& p = plan_.placements[i];
       if (v.numel() == 0 || static_cast<int>(i) == index || p.storage < 0) continue;
-      if (plan_.storages[p.storage].gather && same_view(tensors_[i].view, v)) {
+      if (plan_.storages[p.storage].gather && tensors_[i].view.same_elements(v)) {
         plan_.placements[index] = p;
         return;
       }

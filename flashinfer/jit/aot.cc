@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/jobs.h"
 #include "flashinfer/jit/build.h"
 #include "flashinfer/jit/cuda_load.h"
 

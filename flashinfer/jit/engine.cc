@@ -18,6 +18,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/jobs.h"
 #include "flashinfer/core/once.h"
 #include "flashinfer/jit/build.h"
 #include "flashinfer/jit/cuda.h"

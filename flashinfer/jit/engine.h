@@ -75,9 +75,6 @@ struct Prefetched {
 std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs = 0,
                                  const std::function<void(const Progress&)>& progress = {});
 
-/// Runs `work(i)` for i in [0, n) on `jobs` threads (0 as above).
-void for_each_job(int64_t n, int jobs, const std::function<void(int64_t)>& work);
-
 /// Why no kernel for `t` can be compiled on this machine ("FLASHINFER_DISABLE_JIT is 1", "no C++ compiler: ..."), or
 /// empty.
 std::string compiler_refusal(Target t = Target::kNative);

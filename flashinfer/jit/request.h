@@ -41,10 +41,30 @@ std::string literal(T value) {
     return std::to_string(+value);
 }
 
+/// Whether visit() names every member of Config once. A member that is left out would be 0 in the generated source:
+/// another kernel. Without padding, distinct members whose sizes add up to the whole are all of them; names and order
+/// are checked by the designated initializers of the generated source. A member that only fills padding has no name.
 template <class Config>
+consteval bool visits_every_member() {
+  static_assert(std::has_unique_object_representations_v<Config>, "padding between members of a Config");
+  const Config config{};
+  const void* seen[sizeof(Config)] = {};
+  size_t count = 0, bytes = 0;
+  bool distinct = true;
+  config.visit([&](const char*, const auto& member) {
+    for (size_t i = 0; i < count; ++i) distinct = distinct && seen[i] != &member;
+    if (distinct) seen[count++] = &member;
+    bytes += sizeof member;
+  });
+  return distinct && bytes == sizeof(Config);
+}
+
+template <class Config>
+  requires(visits_every_member<Config>())
 std::vector<Member> members(const Config& config) {
   std::vector<Member> list;
   config.visit([&](const char* name, auto value) {
+    if (name == nullptr) return;  // padding
     static_assert(std::is_integral_v<decltype(value)> || std::is_enum_v<decltype(value)>, "ints, bools and enums only");
     std::string text = literal(value), shown = text;
     if constexpr (std::is_same_v<decltype(value), DType>) shown = flashinfer::name(value);

@@ -128,13 +128,6 @@ void check_layout(const Field& f, const std::string& who, const TensorView& t) {
                " elements, but it is written: its elements must not share memory");
 }
 
-bool same_view(const TensorView& a, const TensorView& b) {
-  if (a.data() != b.data() || a.rank() != b.rank() || a.dtype() != b.dtype()) return false;
-  for (int i = 0; i < a.rank(); ++i)
-    if (a.size(i) != b.size(i) || (a.size(i) > 1 && a.stride(i) != b.stride(i))) return false;
-  return true;
-}
-
 /// An output must not share memory with any other tensor, except as exactly the input it may alias.
 void check_aliasing(const Op& op, const void* block) {
   for (size_t i = 0; i < op.fields.size(); ++i) {
@@ -150,7 +143,7 @@ void check_aliasing(const Op& op, const void* block) {
       for (int x = 0; x < na; ++x)
         for (int y = 0; y < nc; ++y) {
           if (!overlap(*a[x], *c[y])) continue;
-          if (f.may_alias && std::string_view(f.may_alias) == g.name && same_view(*a[x], *c[y])) continue;
+          if (f.may_alias && std::string_view(f.may_alias) == g.name && a[x]->same_elements(*c[y])) continue;
           throw ValueError(str(label(f, x, na), " (", to_string(*a[x]), ") shares memory with ", label(g, y, nc), " (",
                                to_string(*c[y]), "), but ",
                                f.may_alias && std::string_view(f.may_alias) == g.name

@@ -31,11 +31,6 @@ bool may_be_written(const op::Arg& a) {
   return r == op::Role::kOut || r == op::Role::kInOut || r == op::Role::kPagedInOut || r == op::Role::kResult;
 }
 
-bool same_view(const TensorView& a, const TensorView& b) {
-  return a.data() == b.data() && a.dtype() == b.dtype() && std::ranges::equal(a.shape(), b.shape()) &&
-         std::ranges::equal(a.strides(), b.strides());
-}
-
 /// The capture of the current stream, when the call has a tensor on its GPU.
 uint64_t capture_of(const CallValues& recorded) {
   for (const RecordedTensor& l : recorded.tensors)
@@ -276,7 +271,7 @@ void Recorder::after(op::Invocation& call, Dump& dump, const op::Value& result) 
     recorded.add(std::string(kAfterPrefix) + key, arg.value, role_name(arg.field->role));
     for (RecordedTensor& l : recorded.tensors) {
       for (size_t i = 0; i < results; ++i)
-        if (same_view(out.tensors[i].tensor.view, l.tensor.view)) l.same_as = out.tensors[i].key;
+        if (out.tensors[i].tensor.view.same_elements(l.tensor.view)) l.same_as = out.tensors[i].key;
       out.tensors.push_back(std::move(l));
     }
   }

@@ -2,22 +2,23 @@
 #include "flashinfer/replay/replay.h"
 
 #include <algorithm>
-#include <atomic>
+#include <functional>
 #include <mutex>
-#include <thread>
+#include <vector>
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/jobs.h"
 #include "flashinfer/record/filter.h"
 #include "flashinfer/replay/run_call.h"
 
 namespace flashinfer::replay {
 namespace {
 
-/// Runs calls on several threads and reports them in order.
-class Pool {
+/// Runs calls, several at a time, and reports them in order.
+class Runner {
  public:
-  Pool(const Session& session, const Options& options, Report* report)
+  Runner(const Session& session, const Options& options, Report* report)
       : session_(session), options_(options), report_(report) {
     report_->calls.resize(session.calls.size());
     done_.resize(session.calls.size());
@@ -25,36 +26,35 @@ class Pool {
 
   void run() {
     const int jobs = std::clamp(options_.jobs, 1, static_cast<int>(std::max<size_t>(1, session_.calls.size())));
-    if (jobs == 1) return work();
+    const auto n = static_cast<int64_t>(session_.calls.size());
+    const auto one = [this](int64_t i) { run_one(static_cast<size_t>(i)); };
+    if (jobs == 1) {  // in the caller's context; an error of on_result ends it at once
+      for (int64_t i = 0; i < n; ++i) one(i);
+      return;
+    }
     const int threads = std::max(1, default_executor().threads / jobs);
-    std::vector<std::thread> workers;
-    for (int i = 0; i < jobs; ++i)
-      workers.emplace_back([&] {
-        const auto executor = make_thread_pool(threads);
-        Context context;
-        context.executor = *executor;
-        const ContextScope scope(context);
-        work();
-      });
-    for (std::thread& t : workers) t.join();
+    for_each_job(n, jobs, one, [threads](const std::function<void()>& loop) {
+      const auto executor = make_thread_pool(threads);
+      Context context;
+      context.executor = *executor;
+      const ContextScope scope(context);
+      loop();
+    });
   }
 
  private:
-  void work() {
-    for (size_t i; (i = next_.fetch_add(1)) < session_.calls.size();) {
-      CallResult r = run_call(session_, session_.calls[i], options_);
-      std::lock_guard lock(mutex_);
-      report_->calls[i] = std::move(r);
-      done_[i] = true;
-      for (; reported_ < done_.size() && done_[reported_]; ++reported_)
-        if (options_.on_result) options_.on_result(report_->calls[reported_], reported_, done_.size());
-    }
+  void run_one(size_t i) {
+    CallResult r = run_call(session_, session_.calls[i], options_);
+    std::lock_guard lock(mutex_);
+    report_->calls[i] = std::move(r);
+    done_[i] = true;
+    for (; reported_ < done_.size() && done_[reported_]; ++reported_)
+      if (options_.on_result) options_.on_result(report_->calls[reported_], reported_, done_.size());
   }
 
   const Session& session_;
   const Options& options_;
   Report* report_;
-  std::atomic<size_t> next_{0};
   std::mutex mutex_;
   std::vector<char> done_;
   size_t reported_ = 0;
@@ -83,7 +83,7 @@ Report replay(const std::filesystem::path& folder, const Options& options) {
   report.notes = session.notes;
   if (!options.filter.empty())
     std::erase_if(session.calls, [&](const Call& c) { return !record::glob_match(options.filter, c.function()); });
-  Pool(session, options, &report).run();
+  Runner(session, options, &report).run();
   return report;
 }
 

@@ -79,6 +79,18 @@ TEST(TensorView, OverlapIsOfBytes) {
   EXPECT_TRUE(TensorView(x + 4, DType::kF32, extent, backwards).may_overlap(low));
 }
 
+TEST(TensorView, SameElementsAreOfOneMemoryShapeTypeAndOrder) {
+  float x[8] = {};
+  const int64_t shape[] = {1, 4}, strides[] = {77, 1}, wide[] = {4, 2};
+  const TensorView a(x, {1, 4});
+  EXPECT_TRUE(a.same_elements(TensorView(x, DType::kF32, shape, strides)));  // of an extent of 1
+  EXPECT_FALSE(a.same_elements(TensorView(x, DType::kF32, shape, wide)));
+  EXPECT_FALSE(a.same_elements(TensorView(x, DType::kI32, shape)));
+  EXPECT_FALSE(a.same_elements(TensorView(x, {4})));
+  EXPECT_FALSE(a.same_elements(TensorView(x, {1, 3})));
+  EXPECT_FALSE(a.same_elements(TensorView(x + 1, {1, 4})));
+}
+
 TEST(TensorView, ContiguityFollowsTorch) {
   float x[8] = {};
   const int64_t shape[2] = {1, 4}, strides[2] = {99, 1};

@@ -124,6 +124,7 @@ struct SampleCudaConfig {
   template <class V>
   constexpr void visit(V&& v) const {
     v("dtype", dtype);
+    v(nullptr, zero);
     v("threads", threads);
   }
   friend constexpr bool operator==(const SampleCudaConfig&, const SampleCudaConfig&) = default;
