@@ -188,8 +188,10 @@ class Builder {
   void call(const op::Op& op, std::string_view prefix, const op::Value& self) {
     op::Block block(op);
     block.set("self", self);
+    called_ = &op, prefix_ = prefix;
     for (const auto& [name, value] : entries_)
       if (name.starts_with(prefix)) block.set(name.substr(prefix.size()), parse(name, value));
+    called_ = &op_, prefix_ = {};
     op::run(op, block.data());
   }
   op::Value parse(std::string_view name, std::string_view v) {
@@ -220,7 +222,7 @@ class Builder {
   }
   op::Value tensor(std::string name, const TensorText& t) {
     std::vector<int64_t> strides;
-    const int64_t elements = layout_strides(t, options_.pad_inputs, strides);
+    const int64_t elements = layout_strides(t, options_.pad_inputs && !must_be_contiguous(name), strides);
     auto g = allocate(name, t.shape, strides, elements, t.dtype);
     fill(g->tensor.view(), t.fill, t.literal, fnv(name));
     if (options_.keep_bytes)
@@ -229,6 +231,12 @@ class Builder {
     out_.tensors.push_back(std::move(g));
     return out_.tensors.back()->tensor;
   }
+  /// By the schema of the op that is called, for an argument or an item of one ("plan.kv[0]").
+  bool must_be_contiguous(std::string_view argument) const {
+    const std::string_view name = argument.substr(prefix_.size());
+    const op::Field* f = op::find_field(*called_, name.substr(0, name.find('[')));
+    return f && f->contiguous;
+  }
   static uint64_t fnv(std::string_view s) {
     uint64_t h = 1469598103934665603ull;
     for (unsigned char c : s) h = (h ^ c) * 1099511628211ull;
@@ -236,6 +244,8 @@ class Builder {
   }
 
   const op::Op& op_;
+  const op::Op* called_ = &op_;  // takes the arguments that are made next, whose names begin with prefix_
+  std::string_view prefix_;
   BuildOptions options_;
   Device device_ = kCpu;  // of the tensors created next
   Built out_;

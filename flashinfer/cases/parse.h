@@ -35,7 +35,7 @@ struct GuardedTensor {
 
 struct BuildOptions {
   Device device = kCpu;     // of the block's tensors; those of __init__ and plan stay in host memory
-  bool pad_inputs = false;  // every tensor of rank >= 2 without an explicit layout gets rows that are 8 elements longer
+  bool pad_inputs = false;  // rows get 8 elements more: rank >= 2, no explicit layout, no schema that says contiguous
   bool keep_bytes = true;   // fill GuardedTensor::before
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/check.h"
 
+#include "flashinfer/core/layout_error.h"
+
 namespace flashinfer::op {
 namespace {
 
@@ -118,9 +120,9 @@ void check_layout(const Field& f, const std::string& who, const TensorView& t) {
   const int64_t n = t.numel();
   FI_CHECK(t.data() || n == 0, ValueError, who, " is ", to_string(t), ", but its data pointer is null");
   if (n == 0) return;
-  if (f.contiguous) FI_CHECK(t.is_contiguous(), ValueError, who, " must be contiguous, but is ", to_string(t));
+  if (f.contiguous) FI_CHECK(t.is_contiguous(), LayoutError, who, " must be contiguous, but is ", to_string(t));
   if (!f.any_layout)
-    FI_CHECK(t.last_dim_contiguous(), ValueError, who, ".stride(-1) is ", t.stride(-1),
+    FI_CHECK(t.last_dim_contiguous(), LayoutError, who, ".stride(-1) is ", t.stride(-1),
              ", but the last dimension must be contiguous");
   if (is_output(f.role))
     for (int i = 0; i < t.rank(); ++i)

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
 
@@ -25,7 +26,7 @@ inline float one_or(const std::optional<TensorView>& t, float otherwise) {
 
 /// ValueError unless the last two axes are column-major, k contiguous: the transposed view of [n, k].
 inline void check_column_major(std::string_view argument, const TensorView& t) {
-  FI_CHECK(t.size(-2) <= 1 || t.stride(-2) == 1, ValueError, argument, " is ", to_string(t), " with strides ",
+  FI_CHECK(t.size(-2) <= 1 || t.stride(-2) == 1, LayoutError, argument, " is ", to_string(t), " with strides ",
            t.stride(-2), " and ", t.stride(-1),
            ", but must be column-major: the transposed view of a contiguous [n, k] matrix");
 }
@@ -44,7 +45,7 @@ inline ScaleFactors check_sf(std::string_view argument, const TensorView& t, SfL
                                       : "linear",
            " layout (", sf_padded_rows(layout, rows), " x ", sf_padded_columns(layout, columns), ")");
   const bool transposed = t.rank() == 2 && t.transpose(0, 1).is_contiguous();
-  FI_CHECK(t.is_contiguous() || transposed, ValueError, argument, " is ", to_string(t),
+  FI_CHECK(t.is_contiguous() || transposed, LayoutError, argument, " is ", to_string(t),
            ", but its bytes must follow one another without gaps");
   return {.bytes = static_cast<const uint8_t*>(t.data()),
           .columns = columns,

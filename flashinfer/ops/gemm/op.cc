@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/gemm/op.h"
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
@@ -22,7 +23,7 @@ int64_t packed_columns(const MmBf16& a) {
   FI_CHECK(b.size(2) == kPackedWidth, ValueError, "mm_bf16: b is ", to_string(b),
            ", but must be [k, n], or a packed weight ",
            "[panels, 1 + ceil(k / 2), 32] as prepare_mm_weights returns it");
-  FI_CHECK(b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth), ValueError, "mm_bf16: b is ",
+  FI_CHECK(b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth), LayoutError, "mm_bf16: b is ",
            to_string(b), ", but the panels of a packed weight must be contiguous");
   if (b.size(0) == 0) return 0;
   FI_CHECK(b.device().type != DeviceType::kCUDA, NotImplementedError, "mm_bf16: b is a packed weight on ",

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/nvfp4_ref.h"
 #include "flashinfer/ops/norm/cases.h"
@@ -66,7 +67,8 @@ void validate_rms(const B& a) {
 }
 void validate_layer(const Layer& a) {
   FI_CHECK(a.input.dtype() == DType::kBF16, RuntimeError, "input must be bfloat16, but is ", name(a.input.dtype()));
-  FI_CHECK(a.input.is_contiguous(), RuntimeError, "input must be contiguous, but is ", to_string(a.input));
+  FI_CHECK(a.input.is_contiguous(), LayoutErrorOf<RuntimeError>, "input must be contiguous, but is ",
+           to_string(a.input));
   check_eps(a.eps);
   check_scale(a.scale);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
@@ -224,7 +225,7 @@ Call set_lse_format(Call c, const Run& a) {
 template <class Run>
 void check_lse(const Run& a) {
   if (a.lse && a.lse_layout == "HN")
-    FI_CHECK(a.lse->is_contiguous(), ValueError, "lse must be contiguous with lse_layout='HN', but is ",
+    FI_CHECK(a.lse->is_contiguous(), LayoutError, "lse must be contiguous with lse_layout='HN', but is ",
              to_string(*a.lse));
 }
 

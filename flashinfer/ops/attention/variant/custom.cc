@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 
 namespace flashinfer {
@@ -223,7 +224,7 @@ const void* given_tensor(const std::string& name, const CType& type, const op::V
   FI_CHECK(t, TypeError, name, " (of jit_args) must be a tensor, but is ", op::type_name(v));
   FI_CHECK(t->dtype() == type.dtype, ValueError, name, ".dtype is ", flashinfer::name(t->dtype()),
            ", but jit_args declares ", type.name);
-  FI_CHECK(t->is_contiguous(), ValueError, name, " must be contiguous, but is ", to_string(*t));
+  FI_CHECK(t->is_contiguous(), LayoutError, name, " must be contiguous, but is ", to_string(*t));
   FI_CHECK(t->device() == device, ValueError, name, " is on ", to_string(t->device()), ", but q is on ",
            to_string(device));
   return t->data();

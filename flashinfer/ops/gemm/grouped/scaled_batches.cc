@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/gemm/grouped/scaled_batches.h"
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/grouped/tables.h"
 #include "flashinfer/ops/gemm/ops.h"
@@ -127,7 +128,7 @@ constexpr const char* kNt = "grouped_gemm_nt_masked";
 TensorView experts_first(const char* name, const TensorView& t) {
   FI_CHECK(t.rank() == 3, ValueError, name, " is ", to_string(t), ", but must have three axes, experts last");
   const TensorView turned = t.transpose(1, 2).transpose(0, 1);
-  FI_CHECK(turned.is_contiguous(), ValueError, name, " is ", to_string(t), " with strides ", t.stride(0), ", ",
+  FI_CHECK(turned.is_contiguous(), LayoutError, name, " is ", to_string(t), " with strides ", t.stride(0), ", ",
            t.stride(1), " and ", t.stride(2), ", but must be the permuted view of contiguous memory [", t.size(2), ", ",
            t.size(0), ", ", t.size(1), "]: the axis of the experts is the slowest");
   return turned;

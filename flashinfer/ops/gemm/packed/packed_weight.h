@@ -2,6 +2,7 @@
 // Weights from prepare_quantized_weights as arguments of products: what they must be, and what the kernels read of
 // them.
 #pragma once
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/check.h"
 #include "flashinfer/ops/gemm/kernels/packed_layout.h"
 
@@ -16,7 +17,7 @@ inline bool is_prepared(const TensorView& b, int plain = 2) {
 /// k, or its matrices differ.
 inline int64_t prepared_columns(std::string_view argument, const TensorView& b, int64_t k) {
   const GemmFormat f = format_of(b.dtype());
-  FI_CHECK(b.numel() == 0 || (b.stride(-1) == 1 && b.stride(-2) == kPanelLine), ValueError, argument, " is ",
+  FI_CHECK(b.numel() == 0 || (b.stride(-1) == 1 && b.stride(-2) == kPanelLine), LayoutError, argument, " is ",
            to_string(b), ", but the panels of a prepared weight must be contiguous");
   FI_CHECK(b.size(-2) == word_lines(f, k), ValueError, argument, ".shape[", b.rank() - 2, "] is ", b.size(-2),
            ", but k is ", k, ", which a prepared weight of ", name(b.dtype()), " has ", word_lines(f, k), " lines for");
@@ -62,7 +63,7 @@ inline ScaleFactors check_prepared_sf(std::string_view argument, const TensorVie
            ValueError, argument, " is ", to_string(t), ", but beside a prepared weight of ", n, " columns and k = ", k,
            " must be [", batch > 1 ? str(batch, ", ") : "", panels, ", ", padded,
            ", 16], as prepare_quantized_weights returns it");
-  FI_CHECK(t.is_contiguous(), ValueError, argument, " is ", to_string(t),
+  FI_CHECK(t.is_contiguous(), LayoutError, argument, " is ", to_string(t),
            ", but its bytes must follow one another without gaps");
   return {.bytes = static_cast<const uint8_t*>(t.data()),
           .columns = columns,

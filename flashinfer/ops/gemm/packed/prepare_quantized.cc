@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/ops.h"
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
@@ -42,7 +43,7 @@ op::Shape scales_shape(const Prepare& a) {
 }
 void validate(const Prepare& a) {
   check_rank(a);
-  FI_CHECK(a.b.size(-1) <= 1 || a.b.stride(-1) == 1, ValueError, "b is ", to_string(a.b),
+  FI_CHECK(a.b.size(-1) <= 1 || a.b.stride(-1) == 1, LayoutError, "b is ", to_string(a.b),
            ", but k must be contiguous: the [n, k] weight, not its transposed view");
   FI_CHECK(!a.block_size || has_scales(a), ValueError, "block_size is ", a.block_size.value_or(0),
            ", but there is no b_descale");

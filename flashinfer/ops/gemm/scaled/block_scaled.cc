@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of MXFP8, NVFP4 and MXFP4: scales of a byte for each block.
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 
 #include "flashinfer/ops/gemm/cases.h"
@@ -125,7 +126,7 @@ void validate(const MmFp4& a) {
   FI_CHECK(a.use_nvfp4 || (a.a_descale.dtype() == DType::kU8 && a.b_descale.dtype() == DType::kU8), ValueError,
            "mm_fp4: a_descale and b_descale are ", name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()),
            ", but scales of MXFP4 are uint8 (ue8m0)");
-  FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, ValueError, "mm_fp4: a is ", to_string(a.a), " with stride ",
+  FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, LayoutError, "mm_fp4: a is ", to_string(a.a), " with stride ",
            a.a.stride(1), " along k, but must be row-major");
   columns_of(a);
   gemm::check_one("alpha", a.alpha);

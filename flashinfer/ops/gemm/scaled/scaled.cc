@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/gemm/scaled/scaled.h"
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 #include "flashinfer/ops/gemm/ops.h"
@@ -34,7 +35,7 @@ void validate(const MmFp8& a) {
              ", but a.shape[1] is ", k, ", which needs [k / 128, n, 128]");
     FI_CHECK(n % 32 == 0, ValueError, "mm_fp8: b.shape[1] is ", n,
              ", but prepared weights have a multiple of 32 columns");
-    FI_CHECK(a.b.is_contiguous(), ValueError, "mm_fp8: b is ", to_string(a.b),
+    FI_CHECK(a.b.is_contiguous(), LayoutError, "mm_fp8: b is ", to_string(a.b),
              ", but prepared weights must be contiguous");
   } else if (!in_panels(a)) {
     FI_CHECK(a.b.size(1) == k, ValueError, "mm_fp8: b.shape[1] is ", a.b.size(1), ", but k is ", k,
