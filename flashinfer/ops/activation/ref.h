@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about gated activations, in double precision and plain loops.
+// Reference gated activations in double precision and plain loops.
 #pragma once
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about norms, in double precision and plain loops, on strided views of any rank.
+// Reference norms in double precision and plain loops, on strided views of any rank.
 #pragma once
 #include <cmath>
 #include <vector>
