@@ -12,11 +12,12 @@
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/ref.h"
+#include "flashinfer/ops/common/reference.h"
 
 namespace flashinfer {
 namespace {
 
-/// Memory whose bounds the emulator knows, 256-byte aligned, of exactly the size asked for.
+/// Memory whose bounds the emulator knows, 256-byte aligned, of exactly the size requested.
 class Memory {
  public:
   template <class T>
@@ -174,15 +175,11 @@ class Attention {
   std::pair<double, double> worst() {
     std::vector<char> o(static_cast<size_t>(rows_ * s_.dvo) * 4);
     std::vector<float> lse(static_cast<size_t>(rows_));
-    AttentionParams r = p_;
-    r.o = o.data(), r.lse = lse.data();
     for (size_t b = 0; b < s_.requests.size(); ++b)
-      ref::attention_request({s_.dtype, s_.cache.value_or(s_.dtype), DType::kF32, false}, r, {},
-                             static_cast<int64_t>(b));
+      define(static_cast<int64_t>(b), reinterpret_cast<float*>(o.data()), lse.data());
     std::pair<double, double> w{0, 0};
     for (int64_t i = 0; i < rows_ * s_.dvo; ++i) {
-      const double mine = ref::attention_detail::element(s_.out, o_, i),
-                   truth = reinterpret_cast<const float*>(o.data())[i];
+      const double mine = element(s_.out, o_, i), truth = reinterpret_cast<const float*>(o.data())[i];
       w.first = std::isnan(mine) ? INFINITY : std::fmax(w.first, std::fabs(mine - truth));
     }
     for (int64_t i = 0; i < rows_; ++i) {
@@ -196,6 +193,46 @@ class Attention {
   const emu::Counts& counts() const { return counts_; }
 
  private:
+  static double element(DType t, const void* p, int64_t i) { return ref::load_element(TensorView(p, t, {i + 1}), i); }
+  static std::vector<double> row(DType t, const void* p, int64_t at, int64_t n) {
+    std::vector<double> x;
+    for (int64_t d = 0; d < n; ++d) x.push_back(element(t, p, at + d));
+    return x;
+  }
+  /// Request b by the definition.
+  void define(int64_t b, float* o, float* lse) const {
+    const int64_t first = p_.qo_indptr[b], keys = p_.kv_len[b];
+    const int64_t rows = p_.qo_indptr[b + 1] - first;
+    const DType cache = s_.cache.value_or(s_.dtype);
+    const auto slot = [&](int64_t j) -> int64_t {
+      if (!s_.page) return p_.kv_indptr[b] + j;
+      return int64_t{p_.kv_indices[p_.kv_indptr[b] + j / s_.page]} * s_.page + j % s_.page;
+    };
+    ref::AttentionRequest r{.rows = rows, .keys = keys, .heads = s_.heads, .kv_heads = s_.kv_heads, .dim_vo = s_.dvo};
+    r.query = [&](int64_t i, int64_t h) { return row(s_.dtype, p_.q, ((first + i) * s_.heads + h) * s_.dqk, s_.dqk); };
+    r.key = [&](int64_t j, int64_t g) { return row(cache, p_.k, (slot(j) * s_.kv_heads + g) * s_.dqk, s_.dqk); };
+    r.value = [&](int64_t j, int64_t g) { return row(cache, p_.v, (slot(j) * s_.kv_heads + g) * s_.dvo, s_.dvo); };
+    r.visible = [&](int64_t i, int64_t j) {
+      const int64_t at = i + keys - rows, bit = i * keys + j;
+      if (s_.window >= 0 && j < at - s_.window) return false;
+      if (s_.mask) return (p_.mask[p_.mask_indptr[b] + bit / 8] >> (bit % 8) & 1) != 0;
+      return !s_.causal || j <= at;
+    };
+    r.logit = [&](int64_t i, int64_t j, int64_t h, double dot) {
+      double x = dot / std::sqrt(static_cast<double>(s_.dqk));
+      if (s_.alibi) x += static_cast<double>(p_.alibi_slopes[h]) * static_cast<double>(j - i);
+      return s_.cap > 0 ? s_.cap * std::tanh(x / s_.cap) : x;
+    };
+    if (s_.sinks) r.sink = [&](int64_t h) { return static_cast<double>(p_.sinks[h]); };
+    r.store = [&](int64_t i, int64_t h, const std::vector<double>& out, double l) {
+      const int64_t at = (first + i) * s_.heads + h;
+      for (int64_t d = 0; d < s_.dvo; ++d)
+        o[at * s_.dvo + d] = static_cast<float>(1.5 * out[static_cast<size_t>(d)]);  // v_scale
+      lse[at] = static_cast<float>(l / std::log(2.0));
+    };
+    ref::attention(r);
+  }
+
   Call s_;
   Memory memory_;
   AttentionParams p_{};

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a plan and tensors to the kernel: parameters, scratch, threads.
-
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
 #include "flashinfer/ops/mla/plan.h"
-#include "flashinfer/ops/mla/ref.h"
 
 namespace flashinfer::mla {
 namespace {
@@ -92,13 +90,6 @@ void run(const Plan& planned, const Call& c) {
   const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config).fn;
   run_tasks(fn, a, static_cast<int64_t>(list.works.size()), false);
   run_tasks(fn, a, static_cast<int64_t>(list.merges.size()), true);
-}
-
-void run_reference(const Plan& p, const Call& c) {
-  const MlaParams a = params_of(p, c);
-  MlaConfig config = config_of(p, c);
-  config.q = p.q_data_type;
-  for (int64_t b = 0; b < p.batch_size; ++b) ref::mla_request(config, a, b);
 }
 
 }  // namespace flashinfer::mla

@@ -12,7 +12,6 @@
 #include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/attention/plan/rope_table.h"
-#include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
@@ -223,20 +222,6 @@ void run(const Plan& planned, const Call& c) {
   if (p.work.decode) kernels.decode = jit::cpu_kernel<kDecodeKernel>(config).fn;
   run_tasks(kernels, a, p.work.works, false);
   run_tasks(kernels, a, p.work.merges, true);
-}
-
-void run_reference(const Plan& p, const Call& c) {
-  FI_CHECK(p.jit_args.is_none(), NotImplementedError,
-           "attention: a custom variant has no reference: it needs a C++ compiler");
-  const std::vector<float> slopes = slopes_of(p);
-  const AttentionParams a = params_of(p, c, slopes);
-  AttentionConfig config = config_of(p);
-  config.q = p.q_data_type;
-  const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
-  const ref::HeadScales heads{.logits = logits.empty() ? nullptr : logits.data(),
-                              .outputs = outputs.empty() ? nullptr : outputs.data()};
-  for (int64_t b = 0; b < p.batch_size; ++b)
-    ref::attention_request(config, a, {.scale = p.rope_scale, .theta = p.rope_theta}, b, heads);
 }
 
 }  // namespace flashinfer::attention
