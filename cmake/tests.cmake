@@ -45,7 +45,7 @@ foreach(dir IN LISTS test_dirs)
                                                      FI_TEST_PYTHON="${fi_python}")
     add_test(NAME ${name} COMMAND ${name}_tests WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800
-      ENVIRONMENT "${fi_test_environment};GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/test-results/${name}.json")
+      ENVIRONMENT "${fi_test_environment};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml")
     fi_set_cost(${name} ${name})
   endif()
   if(FLASHINFER_SANITIZE AND name STREQUAL "install")

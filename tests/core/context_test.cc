@@ -44,7 +44,7 @@ TEST_P(Pool, StretchesRunEveryTaskOnceAndMostlyInOrder) {
     parallel_for_ordered(n, [&](int64_t i) { ran[static_cast<size_t>(i)].fetch_add(1); });
     for (auto& r : ran) ASSERT_EQ(r.load(), 1) << n;
   }
-  // Run by one thread, whoever comes first takes the first stretch in order and the others from their ends.
+  // With one thread running, the first range is taken in order and the others are stolen from their ends.
   Context alone = context_;
   alone.executor = {&alone, threads, [](void*, int64_t n, Executor::Task task, void* arg) {
                       for (int64_t i = 0; i < n; ++i) task(arg, i);
@@ -175,7 +175,7 @@ TEST(ThreadPool, UsesItsThreads) {
 }
 
 TEST(ThreadPool, SleepersWakeOffTheCallersCpu) {
-  if (usable_cpus() < 2) return;
+  if (usable_cpus() < 2) GTEST_SKIP() << "needs two CPUs";
   const auto pool = make_thread_pool(2);
   Context context;
   context.executor = *pool;

@@ -24,7 +24,7 @@ std::vector<bf16_t> random_bf16(int64_t n, unsigned seed) {
   return v;
 }
 
-class GemmTest : public testing::TestWithParam<const GemmEntry*> {
+class GemmTest : public IsaTest<GemmEntry> {
  protected:
   const GemmEntry& kernels = *GetParam();
 
@@ -33,7 +33,7 @@ class GemmTest : public testing::TestWithParam<const GemmEntry*> {
     bool packed = true, blocks = true;
   };
 
-  /// Packs what `cut` asks for and runs all tasks; a [m, k], b [n, k] (a weight).
+  /// Packs as `cut` says and runs all tasks; a [m, k], b [n, k] (a weight).
   std::vector<float> multiply(const std::vector<bf16_t>& a, const std::vector<bf16_t>& b, int64_t m, int64_t n,
                               int64_t k, Cut cut) {
     const int64_t even = 2 * ((k + 1) / 2);
@@ -303,17 +303,8 @@ TEST_P(GemmTest, Fp8OperandsAreConvertedExactly) {
     }
 }
 
-std::vector<const GemmEntry*> entries() {
-  std::vector<const GemmEntry*> list = {&kGemmPortable};
-  if (has_isa(Isa::kV3)) list.push_back(&kGemmV3);
-  if (has_isa(Isa::kV4)) list.push_back(&kGemmV4);
-  if (has_isa(Isa::kBf16)) list.push_back(&kGemmBf16);
-  return list;
-}
-INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::ValuesIn(entries()),
-                         [](const testing::TestParamInfo<const GemmEntry*>& info) {
-                           return std::string(info.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Isa, GemmTest, testing::Values(&kGemmPortable, &kGemmV3, &kGemmV4, &kGemmBf16),
+                         isa_name<GemmEntry>);
 
 }  // namespace
 }  // namespace flashinfer::test

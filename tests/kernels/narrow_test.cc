@@ -8,12 +8,13 @@
 #include <limits>
 #include <vector>
 
-#include "vec_entries.h"
+#include "isa.h"
+#include "vec_entry.h"
 
 namespace flashinfer::test {
 namespace {
 
-class NarrowTest : public testing::TestWithParam<const VecEntry*> {
+class NarrowTest : public IsaTest<VecEntry> {
  protected:
   const VecEntry& v = *GetParam();
 };
@@ -119,10 +120,8 @@ TEST_P(NarrowTest, E2m1WidensEveryByte) {
   EXPECT_EQ(y[512], -7.0f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, NarrowTest, testing::ValuesIn(vec_entries()),
-                         [](const testing::TestParamInfo<const VecEntry*>& info) {
-                           return std::string(info.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Isa, NarrowTest, testing::Values(&kVecPortable, &kVecV3, &kVecV4, &kVecBf16),
+                         isa_name<VecEntry>);
 
 }  // namespace
 }  // namespace flashinfer::test

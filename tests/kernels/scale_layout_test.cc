@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels/common/scale_layout.h: each byte of a padded matrix is one (row, column), where ops.md 2.4 says; values of
-// the narrow types.
+// kernels/common/scale_layout.h: each byte of a padded matrix is one (row, column), where the formulas of the layouts
+// say; values of the narrow types.
 #include "flashinfer/kernels/common/scale_layout.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The same kernel headers once per ISA, as the JIT compiles them; the test asks the machine which it can run.
+# The same kernel headers once per ISA, as the JIT compiles them; tests of what the machine cannot run are skipped.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # GCC 12 takes the "undefined" operands inside its own AVX-512 intrinsics for uses of uninitialised variables (its bug 105593).
   set(quiet "-Wno-uninitialized;-Wno-maybe-uninitialized")

@@ -11,7 +11,8 @@
 #include <random>
 #include <vector>
 
-#include "vec_entries.h"
+#include "isa.h"
+#include "vec_entry.h"
 
 namespace flashinfer::test {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-class VecTest : public testing::TestWithParam<const VecEntry*> {
+class VecTest : public IsaTest<VecEntry> {
  protected:
   const VecEntry& v = *GetParam();
   std::vector<float> map(Unary f, const std::vector<float>& x) {
@@ -251,10 +252,7 @@ TEST_P(VecTest, DotOfPairs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isa, VecTest, testing::ValuesIn(vec_entries()),
-                         [](const testing::TestParamInfo<const VecEntry*>& info) {
-                           return std::string(info.param->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(Isa, VecTest, testing::Values(&kVecPortable, &kVecV3, &kVecV4, &kVecBf16), isa_name<VecEntry>);
 
 }  // namespace
 }  // namespace flashinfer::test
