@@ -200,7 +200,7 @@ TEST(Allocator, EverySizeHasRoomForItsBytes) {
   for (size_t bytes = 1; bytes < 40000; bytes = bytes + 1 + bytes / 7) {
     void* p = a.allocate(a.self, bytes, 64, kCpu);
     ASSERT_EQ(reinterpret_cast<uintptr_t>(p) % 64, 0u);
-    std::memset(p, 0xab, bytes);  // ASan and the next block's contents tell
+    std::memset(p, 0xab, bytes);  // an overrun shows in ASan or in the next block's contents
     void* q = a.allocate(a.self, bytes, 64, kCpu);
     std::memset(q, 0xcd, bytes);
     ASSERT_EQ(static_cast<unsigned char*>(p)[bytes - 1], 0xab) << bytes;

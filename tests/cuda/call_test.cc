@@ -19,7 +19,7 @@ TEST_F(Call, RunsOnTheGpuOfItsTensors) {
   ASSERT_EQ(l.attributes.size(), 1u);
   EXPECT_EQ(l.attributes[0].name, cuda::LaunchAttribute::kProgrammaticStreamSerialization);
   EXPECT_EQ(reinterpret_cast<const NormParams*>(l.params)->input, input_.data());
-  EXPECT_EQ(gpu().pending(stream_->get()), 1);  // nobody waited
+  EXPECT_EQ(gpu().pending(stream_->get()), 1);  // not synchronized
   expect_right(y.view());
   ASSERT_FALSE(jit::modules().empty());
   EXPECT_EQ(jit::modules()[0].target, "sm_90a");

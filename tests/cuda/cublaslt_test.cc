@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products through cuBLASLt: what it is told, what comes of it, what is refused and why.
+// Products through cuBLASLt: the arguments passed to it, the results, what is unsupported and why.
 #include <dlfcn.h>
 #include <sys/stat.h>
 
@@ -132,7 +132,7 @@ TEST_F(CublasLt, MmFp8TakesAPlainWeight) {
   expect_same(mm_fp8({.a = ga, .b = gb}), mm_fp8({.a = a, .b = b}));
 }
 
-/// An algorithm is asked for once for each shape, layout and alignment; a later call only launches.
+/// The heuristic runs once for each shape, layout and alignment; a later call only launches.
 TEST_F(CublasLt, TheAlgorithmIsKept) {
   const Tensor a = to_device(numbers<bf16_t>({7, 24}, DType::kBF16).view(), kGpu),
                b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu),
@@ -147,7 +147,7 @@ TEST_F(CublasLt, TheAlgorithmIsKept) {
   cuda::synchronize(0, stream_->get());
 }
 
-/// One product whose algorithms take what `lt_->ms` says; each call returns which of them served, and how many products
+/// One product whose algorithms take what `lt_->ms` says; each call returns which of them ran, and how many products
 /// ran.
 class CublasLtSearch : public CublasLt {
  protected:
@@ -181,13 +181,13 @@ TEST_F(CublasLtSearch, TheFastestServesAndIsKeptForOtherProcesses) {
   EXPECT_GT(products, 4u * 3);
   using Served = std::pair<size_t, size_t>;
   EXPECT_EQ(call(), Served(2, 1));
-  lt_->ms = {1, 2, 3, 4};  // nobody looks again
+  lt_->ms = {1, 2, 3, 4};  // not measured again
   EXPECT_EQ(call_of_another_process(), Served(2, 1));
   EXPECT_NE(fs::read_file(entry()).value().find("a type 14 40x24 ld 40 step 0 at 256; b type 14 24x9"),
             std::string::npos)
       << *fs::read_file(entry());
   // On another GPU times are others; a file that is torn, or names an algorithm that the heuristic does not, is
-  // nobody's.
+  // not used.
   gpu().minor = 3;
   again();
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);

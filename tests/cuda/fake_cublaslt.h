@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcublasLt for tests: keeps what it was told, refuses what cuBLASLt documents as unsupported, and multiplies on
-// the host when the stream's turn comes.
+// A libcublasLt for tests: keeps the arguments it was passed, rejects what cuBLASLt documents as unsupported, and
+// multiplies on the host when the stream's turn comes.
 #pragma once
 #include <string>
 #include <vector>
@@ -29,13 +29,13 @@ struct LtCall {
   const void *pa, *pb, *workspace;
   void* pd;
   size_t workspace_bytes;
-  uint32_t alignment[4];  // that the heuristic was told
+  uint32_t alignment[4];  // passed to the heuristic
   Handle stream;
   size_t algorithm;
 };
 struct Lt {
   size_t version = 130100;
-  int heuristics = 0;            // how often it was asked
+  int heuristics = 0;            // how often it ran
   int fail = 0;                  // the status of the next product
   size_t workspace = 1024;       // what the algorithms need
   std::vector<double> ms = {1};  // what each of the heuristic's algorithms takes; below 0: it fails

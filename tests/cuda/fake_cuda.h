@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda for tests: the driver's entry points over host memory, stricter than a GPU. Nothing that is enqueued
-// happens before somebody waits for it; device addresses crash the host that follows them; memory that is not allocated
+// happens before a wait for it; device addresses crash the host that follows them; memory that is not allocated
 // any more, copies from pageable memory, and calls that a capture forbids are found.
 #pragma once
 #include <cstdint>
@@ -51,7 +51,7 @@ struct Gpu {
   int kernel_status = 0;                        // what a wait finds after a kernel ran: 700 is a fault
   double clock_ms = 0;  // operations of other libraries may turn it; events lie 1.5 ms more apart
 
-  void (*reset)();  // forgets all of the above and every handle
+  void (*reset)();  // clears all of the above and every handle
   void (*begin_capture)(Handle stream);
   int (*end_capture)(Handle stream);  // how many operations were captured; -1: the capture was invalidated
   void (*replay)();                   // what was captured last, now
@@ -59,7 +59,7 @@ struct Gpu {
   void (*launch_graph)(uint64_t graph, Handle stream);  // enqueues what was captured, as cuGraphLaunch does
   int (*enqueue)(Handle stream, const char* what,
                  std::function<void()> run);  // an operation of another library; a status
-  int (*pending)(Handle stream);              // operations that nobody waited for yet
+  int (*pending)(Handle stream);              // operations not synchronized yet
 };
 
 }  // namespace fake

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake driver: modules, launches, and the tests' way to all of it.
+// The fake driver: modules, launches, and the tests' access to all of it.
 #include <elf.h>
 
 #include <mutex>

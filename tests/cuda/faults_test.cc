@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way in which a GPU is not there or not able: a sentence that says what to do, after which the CPU serves the
-// same process.
+// Every reason for which a GPU cannot be used: an error that says what to do, after which the CPU works in the same
+// process.
 #include "call.h"
 #include "flashinfer/ops/attention/op.h"
 
@@ -56,7 +56,8 @@ TEST_F(Faults, NvrtcTooOld) {
   again();
   expect_said({"NVRTC is 12.3 (", "but 12.4 or newer is needed: pip install -U nvidia-cuda-nvrtc"}, [&] { norm(); });
 }
-/// nvcc as the second toolchain: where it is looked for, what it is told, and its own words when it fails.
+/// nvcc as the second toolchain: where it is searched for, the arguments passed to it, and its own message when it
+/// fails.
 TEST_F(Faults, NvccMissingToldAndFailing) {
   set("FLASHINFER_TOOLCHAIN", "nvcc");
   set("FLASHINFER_NVCC", "/nowhere/nvcc");

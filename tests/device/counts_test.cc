@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels ask of memory, beside the least that the call needs: a kernel whose layout gets worse fails here,
+// The memory traffic of the kernels, beside the least that the call needs: a kernel whose layout gets worse fails here,
 // without a GPU. `flashinfer bench --device emu --counts` prints the same for any call.
 #include <gtest/gtest.h>
 

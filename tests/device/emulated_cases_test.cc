@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row of every op that has a CUDA kernel, on the emulator under several schedules; and each kernel that the rows ask for, compiled
+// Every row of every op that has a CUDA kernel, on the emulator under several schedules; and each kernel that the rows need, compiled
 // for four GPUs, or for those of FLASHINFER_CUDA_ARCH_LIST. No GPU and no driver take part.
 #include <gtest/gtest.h>
 
@@ -64,14 +64,14 @@ const bool registered = [] {
   return true;
 }();
 
-/// A candidate that refuses every row would pass every test above. Looked at when all rows of an op were run.
+/// A candidate that supports no row would pass every test above. Checked when all rows of an op were run.
 class MostRowsAreServed : public testing::Environment {
  public:
   void TearDown() override {
     if (sanitized()) return;  // not all rows
     for (const auto& [op, n] : tally) {
       const std::string_view name = op->name;
-      if (name.starts_with("CUDAGraph") || n.ran != n.rows) continue;  // the first are refused as a whole: docs/cuda.md
+      if (name.starts_with("CUDAGraph") || n.ran != n.rows) continue;  // the first are unsupported as a whole: docs/cuda.md
       EXPECT_GT(n.served, 0) << name << ": its CUDA candidate refused every row";
     }
   }
@@ -90,8 +90,8 @@ class Gpus : public testing::Test {
   std::vector<const op::Op*> ops_;
 };
 
-/// Functions of the samplers are calls (cuda_row.cuh): what is saved around one counts as spilled. All others spill
-/// nothing.
+/// Functions of the samplers are calls (cuda_row.cuh): registers saved around one are reported as spills. All others
+/// spill nothing.
 bool makes_calls(const jit::Request& r) {
   const std::string text = r.text();
   for (const char* name : {"sampling.sample{", "sampling.filter{", "sampling.chain{"})

@@ -428,7 +428,7 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {
   const Tensor indptr3 = ints(many.indptr), indices3 = ints(many.indices), last3 = ints(many.last);
   expect_error(kValue, "the page table has 102 entries, but the buffer given to __init__ has 100",
                [&] { graph.plan(decode_plan(many, indptr3, indices3, last3)); });
-  graph.plan(first);  // what was refused left nothing behind
+  graph.plan(first);  // the failed call left nothing behind
   graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
 
   // Buffers and tensors on different devices.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator finds each planted bug, says where, and has nothing to say of the same kernel without it; and counts
-// what is known.
+// The emulator finds each planted bug, says where, and reports nothing for the same kernel without it; and its counts
+// are those computed by hand.
 #include <cmath>
 
 #include "flashinfer/core/check.h"

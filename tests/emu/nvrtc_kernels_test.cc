@@ -19,8 +19,8 @@ namespace {
 
 struct Kernel {
   const char *header, *config, *values, *params, *function;
-  bool calls = false;  // its passes are functions: registers saved around a call would count as spilled (36 bytes at
-                       // most, NVRTC 13)
+  bool calls = false;  // its passes are functions: registers saved around a call would be reported as spills (36 bytes
+                       // at most, NVRTC 13)
 };
 const Kernel kKernels[] = {
     {"norm/cuda", "NormCudaConfig",

@@ -149,7 +149,7 @@ TEST(Writer, NoTensorsOneTensorAndMany) {
   EXPECT_EQ(checksum(back[2499].tensor.view()), checksum(many[2499].view));
 }
 
-/// Every single-byte change of a small file is either harmless or refused with a message; under the sanitizers also
+/// Every single-byte change of a small file is either harmless or an error with a message; under the sanitizers also
 /// safe.
 void mutate(const std::filesystem::path& file,
             const std::function<void(std::span<uint8_t>, std::shared_ptr<void>)>& read) {

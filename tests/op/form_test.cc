@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table says of the way back (op::unstacked, as_numbers, joined) and of arguments that once were positional.
+// What a table says of the conversion back to Python (op::unstacked, as_numbers, joined) and of arguments that once
+// were positional.
 #include <gtest/gtest.h>
 
 #include "flashinfer/core/warn.h"

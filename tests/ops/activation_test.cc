@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of gated activations: elements on their own, special values, refusals.
+// Gated activations, beyond the case tables: elements on their own, special values, errors.
 #include <gtest/gtest.h>
 
 #include <cmath>

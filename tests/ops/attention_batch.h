@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches for attention tests: a paged cache with NaN in every slot that no request owns, masks, items, sinks; and the
-// comparison of what serves a call with the double-precision reference.
+// comparison of the selected kernel with the double-precision reference.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -154,7 +154,7 @@ inline void expect_near(const Tensor& got, const Tensor& want, double tolerance,
   const cases::Comparison c = cases::compare(got.view(), want.view(), tolerance, tolerance);
   EXPECT_TRUE(c.equal) << what << ": " << c.text;
 }
-/// `run` as it is served, against the reference. Spec 25's bounds; a rotation's angle is rounded to f32 where the
+/// `run` by the selected kernel, against the reference; a rotation's angle is rounded to f32 where the
 /// kernel reads it.
 template <class Run>
 void expect_reference(const Features& s, Run run) {

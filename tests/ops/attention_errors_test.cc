@@ -4,7 +4,7 @@
 #include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/pod/op.h"
 #include "flashinfer/ops/sparse/op.h"
-#include "tests/ops/attention_lessons.h"
+#include "tests/ops/attention_regression.h"
 
 namespace flashinfer::attention_test {
 namespace {

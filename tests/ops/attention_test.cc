@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of attention: rows that must be equal bit by bit, memory that must not be read,
-// refusals.
+// Attention, beyond the case tables: rows that must be equal bit by bit, memory that must not be read,
+// errors.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -141,8 +141,8 @@ std::pair<Tensor, Tensor> single_decodes(const Tensor& q, const Tensor& k, const
   return {o, lse};
 }
 
-/// Single prefill against every other way to the same rows, and single decode against batch decode: bit by bit. Decode
-/// against prefill: within rounding. 2150 tokens cross a chunk of 2048, and four of 512.
+/// Single prefill against all other operators that compute the same rows, and single decode against batch decode: bit
+/// by bit. Decode against prefill: within rounding. 2150 tokens cross a chunk of 2048, and four of 512.
 template <class T>
 void expect_same_rows(int64_t n, double bound) {
   const Tensor q = random_tensor<T>({n, kHq, kD}, 1), k = random_tensor<T>({n, kHkv, kD}, 2),
@@ -224,8 +224,8 @@ TEST(Attention, ANaNInAQueryShows) {
   EXPECT_FALSE(std::isnan(static_cast<float>(r.first.data_as<bf16_t>()[kD])));
 }
 
-/// Rows that do not see a key must not notice what it holds; rows that see it must. Key 77 lies in a block whose first
-/// keys many rows see.
+/// Rows that do not see a key must not depend on what it holds; rows that see it must. Key 77 lies in a block whose
+/// first keys many rows see.
 template <class T>
 void expect_hidden(SinglePrefill a, const Tensor& k, const Tensor& v, const std::function<bool(int64_t)>& sees,
                    const std::string& what) {

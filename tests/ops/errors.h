@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls that must fail say.
+// The error that a call must throw.
 #pragma once
 #include <gtest/gtest.h>
 

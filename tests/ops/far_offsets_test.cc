@@ -49,7 +49,7 @@ TEST(FarOffsets, DenseProducts) {
   EXPECT_TRUE(same_bytes(mm_bf16({.a = fa.view, .b = fb.view.transpose(0, 1)}), want));
   mm_bf16({.a = a, .b = b.view().transpose(0, 1), .out = far_out.view});
   EXPECT_TRUE(same_bytes(far_out.view, want));
-  const Tensor one = mm_bf16({.a = a.view().slice(0, 0, 1), .b = fb.view.transpose(0, 1)});  // the kernel of one row
+  const Tensor one = mm_bf16({.a = a.view().slice(0, 0, 1), .b = fb.view.transpose(0, 1)});  // the GEMV kernel
   EXPECT_TRUE(same_bytes(one, want.view().slice(0, 0, 1)));
   const Tensor packed = prepare_mm_weights({.b = fb.view.transpose(0, 1)});
   EXPECT_TRUE(same_bytes(mm_bf16({.a = fa.view, .b = packed}), want));

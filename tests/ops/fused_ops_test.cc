@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that fuse two steps, against the steps and against numbers written out; what they refuse.
+// Ops that fuse two steps, against the steps and against numbers written out; their errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -62,7 +62,7 @@ TEST(MoeGemm, TheSecondHalfGatesTheFirst) {
     }
 }
 TEST(MoeGemm, PackedPowersOfTwoAreReadByByte) {
-  // One row, k = 256: the first 128 count 2^0 * 2^1, the second 2^-1 * 2^2.
+  // One row, k = 256: the first 128 are scaled by 2^0 * 2^1, the second by 2^-1 * 2^2.
   std::vector<e4m3_t> ones(256, e4m3_t(1.0f));
   const TensorView a = made(ones, {1, 256}), b = made(ones, {1, 1, 256});
   const TensorView a_scale = made<int32_t>({127 | 126 << 8, 0, 0, 0}, {4, 1}),

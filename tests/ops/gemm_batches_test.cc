@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masked and ragged products with scales of blocks: the bits of the products that they consist of, and what is refused.
+// Masked and ragged products with scales of blocks: the bits of the products that they consist of, and what is an
+// error.
 #include <gtest/gtest.h>
 
 #include "flashinfer/ops/gemm/op.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with scales, of groups and of GGUF blocks: one order of accumulation whatever m, threads, groups and form of
-// the weight; what is refused. Correctness over shapes is in the case tables.
+// the weight; what is an error. Correctness over shapes is in the case tables.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of MLA: rows that must be equal bit by bit, memory that must not be read, refusals.
+// MLA, beyond the case tables: rows that must be equal bit by bit, memory that must not be read, errors.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -89,8 +89,8 @@ std::pair<Tensor, Tensor> rows(const Pool<T>& pool, const Tensor& q, const std::
   return w.run({.return_lse = true, .query = op::PagedKv(all), .kv_cache = op::PagedKv(pool.cache)});
 }
 
-/// One prefill against every other way to the same rows: cut in two, decode steps, other page sizes, threads. 1031 rows
-/// cross a chunk of 1024 keys.
+/// One prefill against all other calls that compute the same rows: cut in two, decode steps, other page sizes, threads.
+/// 1031 rows cross a chunk of 1024 keys.
 template <class T>
 void expect_same_rows(int64_t heads, int64_t n) {
   const Tensor q = random_tensor<T>({n, heads, kAll}, 1), kv = random_tensor<T>({n, kAll}, 2);
@@ -388,7 +388,7 @@ TEST(Mla, RandomShapes) {
       qo.push_back(qo.back() + (below(3) ? below(30) : 1));
       kv.push_back(kv.back() + static_cast<int32_t>((len.back() + page - 1) / page));
     }
-    for (int32_t i = 0; i < kv.back(); ++i) pages.push_back(kv.back() - i);  // page 0 is nobody's
+    for (int32_t i = 0; i < kv.back(); ++i) pages.push_back(kv.back() - i);  // page 0 belongs to no request
     Tensor cache = Tensor::empty({kv.back() + 1, page, ckv + kpe}, DType::kBF16);
     for (bf16_t& x : cache.span<bf16_t>()) x = bf16_t(NAN);
     std::normal_distribution<float> normal;
@@ -430,9 +430,17 @@ TEST(Mla, RandomShapes) {
 
 TEST(Mla, UnneededPageIdsAreNotLookedAt) {
   Request r;
-  r.indices.data_as<int32_t>()[1] = -1, r.len.data_as<int32_t>()[0] = 16;
-  r.w.plan(r.plan());
-  r.w.run(r.run());
+  r.len.data_as<int32_t>()[0] = 16;  // the keys of the first page
+  const Tensor one_page = ints({0, 1});
+  BatchMlaPlan plan = r.plan();
+  plan.kv_indptr = one_page, plan.kv_indices = r.indices.view().slice(0, 0, 1);
+  r.w.plan(plan);
+  const Tensor want = r.w.run(r.run());
+  for (const int32_t unneeded : {-1, 0, 2, 1 << 30}) {
+    r.indices.data_as<int32_t>()[1] = unneeded;
+    r.w.plan(r.plan());
+    expect_bits(r.w.run(r.run()), want, str("second id ", unneeded));
+  }
 }
 
 TEST(Mla, ArgumentsThatDifferFromThePlanAreRefused) {

@@ -72,7 +72,7 @@ TEST(Moe, ATokenDoesNotDependOnItsNeighbours) {
   }
 }
 /// Weights of several blocks of k, columns that fill no panels, an odd k: up to 8 rows of an expert and more take
-/// different ways.
+/// different kernels.
 TEST(Moe, ATokenAmongFewAndAmongManyIsTheSame) {
   const TensorView x = pattern<bf16_t>({64, 600}, 1), fc1 = pattern<bf16_t>({4, 626, 600}, 0.05),
                    fc2 = pattern<bf16_t>({4, 600, 313}, 0.05);

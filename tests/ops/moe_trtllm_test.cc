@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trtllm family against cutlass_fused_moe: the same experts, whose weights went through the public functions that
-// shuffle, interleave and block them, give the same bits. And what is refused.
+// shuffle, interleave and block them, give the same bits. And what is an error.
 #include <gtest/gtest.h>
 
 #include <cmath>

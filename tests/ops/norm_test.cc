@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of norms: rows that must be equal bit by bit, offsets beyond 2^31, the rounding of
-// the sum, refusals.
+// Norms, beyond the case tables: rows that must be equal bit by bit, offsets beyond 2^31, the rounding of
+// the sum, errors.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -99,8 +99,8 @@ TEST(Norm, RefusalsNameTheArgument) {
             std::string::npos);
 }
 
-// Products with NaN or infinities reach only their own block; the fast way to FP4 does not look for NaN and so must not
-// be taken then.
+// Products with NaN or infinities reach only their own block; the fast conversion to FP4 does not test for NaN and so
+// must not be taken then.
 TEST(RmsNormFp4Quant, NanSpoilsItsBlockAlone) {
   constexpr int64_t kD = 512, kBad = 37, kBlock = kBad / 16;
   const Tensor x = random_tensor<bf16_t>({2, kD}, 5), w = random_tensor<bf16_t>({kD}, 6),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVFP4 by numbers written out, the way there and back, the interleaved scales of V, and what is refused.
+// NVFP4 by numbers written out, to codes and back, the interleaved scales of V, and what is an error.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -109,7 +109,7 @@ TEST(Nvfp4, TheErrorIsThatOfTheFormat) {
 }
 
 TEST(Nvfp4, VScalesAreInterleavedByFourTokens) {
-  // One page of 8 tokens and one head of 64: four scales a token, each block's scale tells (token, column) apart.
+  // One page of 8 tokens and one head of 64: four scales a token, each block's scale identifies its (token, column).
   std::vector<float> x(8 * 64);
   for (int t = 0; t < 8; ++t)
     for (int i = 0; i < 64; ++i)
@@ -141,7 +141,7 @@ TEST(Nvfp4, TheScaleOfACacheIsFound) {
 }
 
 TEST(Nvfp4, PagedRowsComeBackAndTheRestIsLeftAlone) {
-  // Pages past a request's length are not looked at: their ids may be anything.
+  // Pages past a request's length are not read: their ids may be anything.
   const Tensor fp4 = Tensor::zeros({2, 2, 4, 1, 8}, DType::kU8), sf = Tensor::zeros({2, 2, 4, 1, 1}, DType::kU8);
   std::memset(fp4.data(), 0x22, static_cast<size_t>(fp4.nbytes()));  // 1, 1, ...
   std::memset(sf.data(), 0x38, static_cast<size_t>(sf.nbytes()));    // 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// packbits by numbers written out, byte alignment of segments, given memory, refusals.
+// packbits by numbers written out, byte alignment of segments, given memory, errors.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -37,7 +37,7 @@ TEST(PackBits, EveryElementReachesItsBit) {
       }
 }
 // flashinfer PR#2201: offsets of packed masks are bytes, and every segment begins with a byte of its own.
-TEST(PackBits, LessonSegmentsBeginAtBytes) {
+TEST(PackBits, SegmentsBeginAtBytes) {
   const Tensor x = bytes(std::vector<uint8_t>(20, 1)), ptr = ints<int64_t>({0, 3, 3, 12, 20});
   const auto [y, to] = segment_packbits({.x = x, .indptr = ptr, .bitorder = "little"});
   const std::vector<int64_t> want = {0, 1, 1, 3, 4};
@@ -47,7 +47,7 @@ TEST(PackBits, LessonSegmentsBeginAtBytes) {
   EXPECT_EQ(std::memcmp(y.data(), packed, 4), 0);
 }
 // sglang PR#12790: no allocation (and, on a GPU, no wait) when the caller brings the memory.
-TEST(PackBits, LessonResultsGoWhereTheCallerSays) {
+TEST(PackBits, ResultsGoWhereTheCallerSays) {
   const Tensor x = bytes(std::vector<uint8_t>(20, 1)), ptr = ints<int32_t>({0, 9, 20}),
                y = bytes(std::vector<uint8_t>(4, 0)), to = ints<int32_t>({7, 7, 7});
   const auto [a, b] = segment_packbits({.x = x, .indptr = ptr, .y = y, .new_indptr = to});

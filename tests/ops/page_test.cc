@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals of the page operators, and that a refused append writes nothing.
+// Errors of the page operators, and that a refused append writes nothing.
 #include "flashinfer/ops/page/op.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights from prepare_quantized_weights: the same bits as with the weight as it lies, whatever the number of rows is;
-// what is refused.
+// Weights from prepare_quantized_weights: the same bits as with the unpacked weight, whatever the number of rows is;
+// what is an error.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ TEST(PreparedWeights, Fp8BlockScales) {
                                     .scale_granularity_mnk = {1, fine ? 1 : 128, 128}});
     });
 }
-/// Scales that count as units of sums, some far off them, and all.
+/// Scales that the kernel multiplies into units of its sums; some, or all, out of their range.
 TEST(PreparedWeights, Mxfp8) {
   const Tensor a = random_bytes({21, kK}, 1, 0, 0x60, DType::kF8E4M3), b = e4m3_weight(),
                of_a = random_bytes({128 * 48}, 3, 120, 130);

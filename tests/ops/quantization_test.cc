@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block formats by numbers written out, every layout of scales back to the same values, and what is refused.
+// Block formats by numbers written out, every layout of scales back to the same values, and what is an error.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RoPE with a cast to FP8: parts that are only cast bit for bit, rotation against apply_rope_with_cos_sin_cache,
-// scales, padding, refusals.
+// scales, padding, errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -81,7 +81,7 @@ TEST(RopeQuantize, RotatesAsThePlainOperatorDoes) {
   }
 }
 // flashinfer#1023, #4979: scales that were accepted and ignored.
-TEST(RopeQuantize, LessonScalesChangeTheOutput) {
+TEST(RopeQuantize, ScalesChangeTheOutput) {
   Inputs in;
   const RopeQuantizeFp8Result one = rope_quantize_fp8(in.args());
   RopeQuantizeFp8 a = in.args();
@@ -136,7 +136,7 @@ struct Paged : Inputs {
 };
 TEST(RopeQuantize, AppendWritesWhatThePlainFormReturns) {
   Paged p;
-  p.pos = ints<int32_t>({0, 49, -1000, 7});  // the padding's id is not looked at
+  p.pos = ints<int32_t>({0, 49, -1000, 7});  // the padding's id is not read
   const auto [q, qn] = rope_quantize_fp8_append_paged_kv_cache(p.append());
   p.pos = ints<int32_t>({0, 49, 7, 7});
   const RopeQuantizeFp8Result r = rope_quantize_fp8(p.args());

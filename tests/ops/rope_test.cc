@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of RoPE: slices of a fused projection, large positions, in place against copies,
-// refusals.
+// RoPE, beyond the case tables: slices of a fused projection, large positions, in place against copies,
+// errors.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Distributions of every sampler (chi-square), exactness of thresholds against a full sort in double precision,
-// independence of position, batch and threads, and refusals of the filters.
+// independence of position, batch and threads, and errors of the filters.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -283,7 +283,7 @@ TEST(Filters, RowsWithoutUsableProbabilityBecomeZeros) {
   std::vector<float> p = repeated({0.1f, 0.2f, 0.3f, 0.4f}, 4);
   p[1 * 4 + 3] = NAN;
   for (size_t i = 0; i < 4; ++i) p[2 * 4 + i] = 0;
-  p[3 * 4] = -1;  // counts as 0
+  p[3 * 4] = -1;  // taken as 0
   const Tensor y = top_p_renorm_probs({.probs = f32(p, 4), .top_p = 0.6}),
                z = top_k_renorm_probs({.probs = f32(p, 4), .top_k = 2});
   for (const Tensor* t : {&y, &z})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the case tables cannot say of softmax, sampling and top-k: distributions, rows without a usable probability
-// among others, independence of the batch, generators, ties of greedy decoding, refusals.
+// Softmax, sampling and top-k, beyond the case tables: distributions, rows without a usable probability
+// among others, independence of the batch, generators, ties of greedy decoding, errors.
 #include <gtest/gtest.h>
 
 #include <cmath>

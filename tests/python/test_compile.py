@@ -204,7 +204,7 @@ def test_an_op_that_writes_an_argument_and_returns_two_or_three_tensors(both):
 
 
 def test_packed_weights():
-    """The extent that only the packed bytes tell is a symbol of the graph."""
+    """The extent that only the packed bytes hold is a symbol of the graph."""
     a, packed = torch.randn(3, 40).bfloat16(), flashinfer.prepare_mm_weights(torch.randn(40, 21).bfloat16())
     expected, out = flashinfer.mm_bf16(a, packed).float() * 2, torch.zeros(3, 21).bfloat16()
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):

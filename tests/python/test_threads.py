@@ -56,7 +56,7 @@ def test_many_python_threads_at_once():
 
 
 def test_the_gil_is_released_while_a_kernel_runs():
-    """Python goes on in another thread in the middle of a call. Several tries: on a busy machine nobody may get a turn in one."""
+    """Python goes on in another thread in the middle of a call. Several tries: on a busy machine no thread may get a turn in one."""
     a, b = torch.randn(1024, 2048).bfloat16(), torch.randn(2048, 2048).bfloat16().t()
     flashinfer.mm_bf16(a[:4], b)
 

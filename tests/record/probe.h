@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op whose kernel does what a test asks for, and helpers to read what the recorder left.
+// An op whose kernel does what a test sets, and helpers to read what the recorder left.
 #pragma once
 #include <gtest/gtest.h>
 #include <sys/wait.h>

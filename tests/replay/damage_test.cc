@@ -52,7 +52,7 @@ TEST_F(Damage, TornLastLine) {
 
 TEST_F(Damage, EmptyAndUnreadableMetadata) {
   write(dump() / "metadata.jsonl", "");
-  auto report = replay::replay(session());  // an empty file has no sequence number: order is not asked for
+  auto report = replay::replay(session());  // an empty file has no sequence number: order is not checked
   EXPECT_EQ(report.passed(), 1);
   EXPECT_EQ(report.count(Outcome::kError), 1);
   for (const auto& c : report.calls)

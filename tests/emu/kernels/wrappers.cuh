@@ -49,7 +49,7 @@ FI_GLOBAL_FN void store_tile(const PlantedParams& p) {
   }
 }
 
-/// Copies of 1, 2, 4, 8 and 16 bytes a lane, each with both hints; two go by way of shared memory.
+/// Copies of 1, 2, 4, 8 and 16 bytes a lane, each with both hints; two go through shared memory.
 template <class T, int N>
 FI_GLOBAL_FN void copy_piece(const char* from, char* to) {
   const T* x = reinterpret_cast<const T*>(from) + N * lane();
@@ -100,7 +100,7 @@ FI_GLOBAL_FN void cluster_sum(const PlantedParams& p) {
     sum += *map_shared(mine + thread_x(), (cluster_rank() + r) % cluster_blocks());
   p.out[block_x() * 32 + thread_x()] = sum;
   cluster_arrive();
-  cluster_wait();  // nobody leaves while others read
+  cluster_wait();  // no block leaves while others read
   depend_launch();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row alone takes a way of its own through weights as they lie (ops/gemm/kernels/cpu/gemv.h) and has the bits that it
-// has among others.
+// A product of one row runs the GEMV kernel for unpacked weights (ops/gemm/kernels/cpu/gemv.h): its bits are those that
+// the row has among others.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -26,20 +26,20 @@ void expect_rows_alone(const std::function<Tensor(int64_t, int64_t)>& product) {
   EXPECT_TRUE(some);
 }
 
-TEST(OneRow, Bf16) {
+TEST(Gemv, Bf16) {
   const Tensor a = random_tensor<bf16_t>({kRows, kK}, 1, 1), b = random_tensor<bf16_t>({kN, kK}, 2, 1);
   expect_rows_alone([&](int64_t i, int64_t m) {
     return mm_bf16({.a = a.view().slice(0, i, i + m), .b = b.view().transpose(0, 1), .out_dtype = DType::kF32});
   });
 }
-TEST(OneRow, Fp8WithEveryCode) {
+TEST(Gemv, Fp8WithEveryCode) {
   const Tensor a = random_bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3),
                b = random_bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3);
   for (int64_t i = 0; i < b.numel(); ++i)  // NaN in one column only
     if (auto& x = static_cast<uint8_t*>(b.data())[i]; (x & 127) == 127 && i / kK != 5) x = 1;
   expect_rows_alone([&](int64_t i, int64_t m) { return mm_fp8({.a = a.view().slice(0, i, i + m), .b = b}); });
 }
-TEST(OneRow, Fp8BlockScales) {
+TEST(Gemv, Fp8BlockScales) {
   const Tensor a = random_bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3),
                b = random_bytes({kN, kK}, 2, 0, 0x70, DType::kF8E4M3);
   const Tensor of_a = random_scales({kRows, 12}, 3), of_blocks = random_scales({1, 12}, 4),
@@ -55,7 +55,7 @@ TEST(OneRow, Fp8BlockScales) {
     });
 }
 
-/// Scales that one_row.h takes in units of its sums; two far ones in the middle; rows out of its range.
+/// Scales that gemv.h takes in units of its sums; two far ones in the middle; rows out of its range.
 struct Scales {
   const char* name;
   int from, to;
@@ -68,7 +68,7 @@ void set_far(const Tensor& sf) {
   auto* p = static_cast<uint8_t*>(sf.data());
   p[sf.nbytes() / 3] = 60, p[sf.nbytes() / 2] = 0, p[sf.nbytes() / 5] = 200;
 }
-TEST(OneRow, Mxfp8) {
+TEST(Gemv, Mxfp8) {
   const Tensor b = random_bytes({kN, kK}, 2, 0, 256, DType::kF8E4M3),
                a = random_bytes({kRows, kK}, 1, 0, 0x60, DType::kF8E4M3);
   for (const Scales& s : kScales) {
@@ -88,7 +88,7 @@ TEST(OneRow, Mxfp8) {
   }
 }
 /// Products of integers; k over several blocks of both kinds, every scale but NaN.
-TEST(OneRow, Fp4) {
+TEST(Gemv, Fp4) {
   const Tensor a = random_bytes({kRows, kK / 2}, 1, 0, 256), b = random_bytes({kN, kK / 2}, 2, 0, 256);
   for (const bool nvfp4 : {true, false}) {
     const int64_t columns = nvfp4 ? 92 : 48;
@@ -106,7 +106,7 @@ TEST(OneRow, Fp4) {
     });
   }
 }
-TEST(OneRow, Mxfp4Experts) {
+TEST(Gemv, Mxfp4Experts) {
   constexpr int64_t kInter = 160,
                     kHidden = 1408;  // k of the first product: eleven steps; of the second: one and a rest
   const Tensor fc1 = random_bytes({2, kInter, kHidden / 2}, 1, 0, 256),

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of FlashInfer report as having hurt them, and its quirks: a test for each that can be seen on a CPU, named
-// by what it proves. The definition they are compared with is in attention_lessons.h.
+// Faults that users of FlashInfer reported, and its special cases: one test for each that shows on a CPU, named after
+// what it proves. attention_regression.h holds the definition they are compared with.
 //
 // What other tests hold:
-//   wrong mask sizes, page ids outside the pool, last_page_len, indptr       Attention.BadTablesAreRefused
-//   window at run() only, dtypes, shapes, page size other than planned Attention.TensorsThatDifferFromThePlanAreRefused
-//   a paged plan without a mask after one with it Attention.APlanWithoutAMaskForgetsTheLastOne rows without keys, more
-//   rows than keys                                   Attention.ARowThatSeesNothingIsZeroAndMinusInfinity NaN in unused
-//   slots and hidden keys                                      Attention.WhatAHiddenKeyHoldsStaysHidden*,
-//   AttentionDecode.* offsets past 2^31 Attention.OffsetsPast2To31Elements, Mla., AppendLessons. results independent of
-//   batch, page size, threads, splits                 Attention.RowsAreBitwiseTheSame*, AttentionDecode.Splitting*
-//   appends: padding, wrong dtype, wrong axis, one long request              AppendLessons.*
-//   segments of packed bits, fp32 cos/sin                                    PackBits.Lesson*, Rope.*
-//   a variable block-sparse pattern with empty and full rows                 case tables of
-//   VariableBlockSparseAttentionWrapper
-#include "tests/ops/attention_lessons.h"
+// - wrong mask sizes, page ids outside the pool, last_page_len, indptr: Attention.BadTablesAreRefused
+// - window at run() only, dtypes, shapes, other page size: Attention.TensorsThatDifferFromThePlanAreRefused
+// - a paged plan without a mask after one with it: Attention.APlanWithoutAMaskForgetsTheLastOne
+// - rows without keys, more rows than keys: Attention.ARowThatSeesNothingIsZeroAndMinusInfinity
+// - NaN in unused slots and hidden keys: Attention.WhatAHiddenKeyHoldsStaysHidden*, AttentionDecode.*
+// - offsets past 2^31: Attention.OffsetsPast2To31Elements, Mla.*, AppendRegression.*
+// - independence of batch, page size, threads, splits: Attention.RowsAreBitwiseTheSame*, AttentionDecode.Splitting*
+// - appends (padding, wrong dtype, wrong axis, one long request): AppendRegression.*
+// - segments of packed bits, fp32 cos/sin: PackBits.*, Rope.*
+// - a variable block-sparse pattern with empty and full rows: case tables of VariableBlockSparseAttentionWrapper
+#include "tests/ops/attention_regression.h"
 
 #include "flashinfer/ops/cascade/op.h"
 
@@ -22,7 +21,7 @@ namespace flashinfer::attention_test {
 namespace {
 
 // ---- the LSE ----
-TEST(AttentionLessons, LseIsInBaseTwoUnlessAskedOtherwise) {
+TEST(AttentionRegression, LseIsInBaseTwoUnlessAskedOtherwise) {
   const Problem p;
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 5});
@@ -36,7 +35,7 @@ TEST(AttentionLessons, LseIsInBaseTwoUnlessAskedOtherwise) {
   expect_values(e.second, want.lse, 2e-5, "base e");
 }
 
-TEST(AttentionLessons, StatesOfTwoHalvesMergeToTheWhole) {
+TEST(AttentionRegression, StatesOfTwoHalvesMergeToTheWhole) {
   Problem p(5, 40);
   const auto half = [&](int64_t from, int64_t to) -> std::pair<Tensor, Tensor> {
     return single_prefill_with_kv_cache(
@@ -53,7 +52,7 @@ TEST(AttentionLessons, StatesOfTwoHalvesMergeToTheWhole) {
 }
 
 // ---- masks are -inf ----
-TEST(AttentionLessons, AVeryNegativeLogitBeatsAMask) {
+TEST(AttentionRegression, AVeryNegativeLogitBeatsAMask) {
   for (const int64_t rows : {1, 12}) {  // both kernels
     Problem p(rows, 90, 4, 2, 32);
     for (int64_t i = 0; i < p.q.numel(); ++i) p.q.data_as<float>()[i] = i % 32 == 0 ? -2500.0f : 0.0f;
@@ -67,7 +66,7 @@ TEST(AttentionLessons, AVeryNegativeLogitBeatsAMask) {
   }
 }
 
-TEST(AttentionLessons, BlocksAndChunksWithoutVisibleKeysLeaveNoNaN) {
+TEST(AttentionRegression, BlocksAndChunksWithoutVisibleKeysLeaveNoNaN) {
   Problem p(12, 4500, 2, 1, 16);  // chunks of 512 and 2048 keys
   Tensor mask = Tensor::zeros({12, 4500}, DType::kBool);
   const auto seen = [](int64_t i, int64_t j) { return i != 3 && (j == 5 + i || j == 4400 + i); };  // row 3 sees none
@@ -84,7 +83,7 @@ TEST(AttentionLessons, BlocksAndChunksWithoutVisibleKeysLeaveNoNaN) {
 }
 
 // ---- windows and alignment ----
-TEST(AttentionLessons, AWindowCountsTheKeysBeforeTheRow) {
+TEST(AttentionRegression, AWindowCountsTheKeysBeforeTheRow) {
   for (const int64_t rows : {1, 4, 20})
     for (const bool is_causal : {true, false}) {
       const Problem p(rows, 37);
@@ -98,7 +97,7 @@ TEST(AttentionLessons, AWindowCountsTheKeysBeforeTheRow) {
     }
 }
 
-TEST(AttentionLessons, CausalIsAlignedAtTheLastKey) {
+TEST(AttentionRegression, CausalIsAlignedAtTheLastKey) {
   // 3 rows, 5 keys:  1 1 1 0 0 / 1 1 1 1 0 / 1 1 1 1 1. With values of one dim each, a row's output shows what it sees.
   Problem p(3, 5, 1, 1, 8);
   std::memset(p.v.data(), 0, static_cast<size_t>(p.v.nbytes()));
@@ -112,7 +111,7 @@ TEST(AttentionLessons, CausalIsAlignedAtTheLastKey) {
   }
 }
 
-TEST(AttentionLessons, AWindowInForwardAloneIsRefused) {
+TEST(AttentionRegression, AWindowInForwardAloneIsRefused) {
   const Problem p;
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 5});
@@ -123,7 +122,7 @@ TEST(AttentionLessons, AWindowInForwardAloneIsRefused) {
 }
 
 // ---- tables ----
-TEST(AttentionLessons, LayoutsAndWaysGiveTheSameBits) {
+TEST(AttentionRegression, LayoutsAndWaysGiveTheSameBits) {
   const Problem p(5, 70);
   const Tensor workspace = no_workspace(), qo = ints({0, 5}), kv = ints({0, 70});
   const Tensor want = single_prefill_with_kv_cache({.q = p.q, .k = p.k, .v = p.v, .causal = true});
@@ -148,7 +147,7 @@ TEST(AttentionLessons, LayoutsAndWaysGiveTheSameBits) {
   expect_bits(ragged.run({.q = p.q, .k = p.k, .v = p.v}), want, "ragged");
 }
 
-TEST(AttentionLessons, Int64IndicesMeanWhatInt32Mean) {
+TEST(AttentionRegression, Int64IndicesMeanWhatInt32Mean) {
   const Problem p;
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints<int64_t>({0, 5}), indptr = ints<int64_t>({0, 3}),
@@ -160,7 +159,7 @@ TEST(AttentionLessons, Int64IndicesMeanWhatInt32Mean) {
   expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, {}), "int64");
 }
 
-TEST(AttentionLessons, AStackedCacheWithPlanesInFrontIsRefused) {
+TEST(AttentionRegression, AStackedCacheWithPlanesInFrontIsRefused) {
   const Problem p;
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 5}),
@@ -170,7 +169,7 @@ TEST(AttentionLessons, AStackedCacheWithPlanesInFrontIsRefused) {
   expect_error(ErrorKind::kValueError, "paged_kv_cache", [&] { w.run({.q = p.q, .paged_kv_cache = front}); });
 }
 
-TEST(AttentionLessons, SlicesOfFusedTensorsAndInterleavedPagesAreRead) {
+TEST(AttentionRegression, SlicesOfFusedTensorsAndInterleavedPagesAreRead) {
   Problem p(6, 30);
   Tensor qkv = random_tensor<float>({30, p.hq + 2 * p.hkv, p.d}, 9);  // one projection's rows; q of the last 6 tokens
   const TensorView all = qkv.view(), q = all.slice(1, 0, p.hq).slice(0, 24, 30), k = all.slice(1, p.hq, p.hq + p.hkv),
@@ -181,7 +180,7 @@ TEST(AttentionLessons, SlicesOfFusedTensorsAndInterleavedPagesAreRead) {
 }
 
 // ---- sinks ----
-TEST(AttentionLessons, SinksJoinTheDenominatorOnce) {
+TEST(AttentionRegression, SinksJoinTheDenominatorOnce) {
   const Tensor workspace = no_workspace(), sinks = random_tensor<float>({4}, 5, 3.0f);
   const auto pool = make_thread_pool(3);
   Context context = Context::current();
@@ -207,7 +206,7 @@ TEST(AttentionLessons, SinksJoinTheDenominatorOnce) {
 }
 
 // ---- custom masks ----
-TEST(AttentionLessons, PackedMasksOfSeveralRequestsAreFoundByBytes) {
+TEST(AttentionRegression, PackedMasksOfSeveralRequestsAreFoundByBytes) {
   const Problem p(6, 35);  // requests of 3 x 17 = 51 bits and 3 x 18 = 54 bits over the same kind of keys
   const Tensor workspace = no_workspace(), qo = ints({0, 3, 6}), kv = ints({0, 17, 35});
   Tensor bools = Tensor::zeros({105}, DType::kBool), bytes = Tensor::zeros({14}, DType::kU8);
@@ -240,7 +239,7 @@ TEST(AttentionLessons, PackedMasksOfSeveralRequestsAreFoundByBytes) {
   expect_values(w.run({.q = p.q, .k = p.k, .v = p.v}), expected(p, r).out, 2e-5, "without");
 }
 
-TEST(AttentionLessons, AMaskReplacesCausalAndMeetsTheWindow) {
+TEST(AttentionRegression, AMaskReplacesCausalAndMeetsTheWindow) {
   const Problem p(6, 20);
   Tensor mask = Tensor::zeros({6, 20}, DType::kBool);
   for (int64_t e = 0; e < 120; ++e) mask.data_as<bool>()[e] = e * 7 % 5 < 3;
@@ -252,7 +251,7 @@ TEST(AttentionLessons, AMaskReplacesCausalAndMeetsTheWindow) {
       expected(p, r), "mask");
 }
 
-TEST(AttentionLessons, ItemsAreScoredInRaggedBatchesToo) {
+TEST(AttentionRegression, ItemsAreScoredInRaggedBatchesToo) {
   // A prefix of 10 tokens and items of 4 + delimiter: distances 0 1 2 3 4 0 1 2 3 4 ... from position 10 on.
   const Problem p(20, 30);
   const Tensor workspace = no_workspace(), qo = ints({0, 20}), kv = ints({0, 30}), prefix = ints({10});
@@ -270,7 +269,7 @@ TEST(AttentionLessons, ItemsAreScoredInRaggedBatchesToo) {
 }
 
 // ---- scales ----
-TEST(AttentionLessons, RaggedScalesAreApplied) {
+TEST(AttentionRegression, RaggedScalesAreApplied) {
   const Problem p;
   const Tensor workspace = no_workspace(), qo = ints({0, 5}), kv = ints({0, 37});
   BatchPrefillWithRaggedKVCacheWrapper w(BatchRaggedInit{.float_workspace_buffer = workspace});
@@ -290,7 +289,7 @@ TEST(AttentionLessons, RaggedScalesAreApplied) {
 }
 
 // ---- positions ----
-TEST(AttentionLessons, AlibiAndACapScaleOnce) {
+TEST(AttentionRegression, AlibiAndACapScaleOnce) {
   const Problem p(6, 20);
   const double slopes[4] = {0.25, 0.0625, 0.015625, 0.00390625};  // 2^(-8i/4)
   for (const double cap : {0.0, 1.5}) {
@@ -308,7 +307,7 @@ TEST(AttentionLessons, AlibiAndACapScaleOnce) {
 
 // ---- coverage ----
 /// flashinfer#1606: a share of the heads needs the slopes of the whole model's heads.
-TEST(AttentionLessons, HalfOfTheHeadsMayHaveTheSlopesOfAll) {
+TEST(AttentionRegression, HalfOfTheHeadsMayHaveTheSlopesOfAll) {
   const Problem whole(5, 37, 8, 8, 32);
   const Tensor workspace = no_workspace(), qo = ints({0, 5}), kv = ints({0, 37});
   BatchPrefillWithRaggedKVCacheWrapper w(workspace);
@@ -331,7 +330,7 @@ TEST(AttentionLessons, HalfOfTheHeadsMayHaveTheSlopesOfAll) {
   expect_bits(share, Tensor::clone(half(all)), "heads 4 to 7");
 }
 
-TEST(AttentionLessons, DecodeTakesAnyGroup) {
+TEST(AttentionRegression, DecodeTakesAnyGroup) {
   const Tensor workspace = no_workspace();
   for (const int64_t group : {5, 7, 16, 64}) {
     const Problem p(1, 70, group, 1, 32);
@@ -343,7 +342,7 @@ TEST(AttentionLessons, DecodeTakesAnyGroup) {
   }
 }
 
-TEST(AttentionLessons, AnyHeadDimIsServed) {
+TEST(AttentionRegression, AnyHeadDimIsServed) {
   const Tensor workspace = no_workspace(), qo = ints({0, 12});
   for (const int64_t dim : {56, 80, 96, 112, 224, 576})
     for (const int64_t rows : {1, 12}) {
@@ -353,7 +352,7 @@ TEST(AttentionLessons, AnyHeadDimIsServed) {
     }
 }
 
-TEST(AttentionLessons, AnEmptyWorkspaceIsEnoughForManyHeads) {
+TEST(AttentionRegression, AnEmptyWorkspaceIsEnoughForManyHeads) {
   const Problem p(1, 3000, 128, 8, 16);
   const Pages pages(p, 16);
   const Tensor workspace = no_workspace();

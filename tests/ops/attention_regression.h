@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request in f32, its definition in double precision, and wrappers over it, for the tests of lessons and refusals.
+// One request in f32, its definition in double precision, and wrappers over it.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of FlashInfer were hurt by in the operators that append (attention.md sections 27 and 28), one test a
-// lesson.
+// Faults that users of FlashInfer reported in the operators that append to a cache, one test each.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -59,7 +58,7 @@ bool equal(const Tensor& a, const Tensor& b) {
 }
 
 // flashinfer#725, PR#737, quirk 17: int64 indices were read as int32.
-TEST(AppendLessons, Int64IndicesMeanWhatInt32Mean) {
+TEST(AppendRegression, Int64IndicesMeanWhatInt32Mean) {
   Batch a, b;
   append_paged_kv_cache(a.plain());
   nvfp4_quantize_append_paged_kv_cache(a.nvfp4());
@@ -74,7 +73,7 @@ TEST(AppendLessons, Int64IndicesMeanWhatInt32Mean) {
 }
 
 // flashinfer#320: last_page_len beyond page_size went unnoticed. Section 4: positions and page ids neither.
-TEST(AppendLessons, TablesThatPointElsewhereAreRefused) {
+TEST(AppendRegression, TablesThatPointElsewhereAreRefused) {
   const auto refused = [](const std::string& part, const std::function<void(Batch&)>& change) {
     Batch b;
     change(b);
@@ -96,7 +95,7 @@ TEST(AppendLessons, TablesThatPointElsewhereAreRefused) {
 }
 
 // Quirk 7: negative batch indices (padding of graphs) were written out of bounds.
-TEST(AppendLessons, PaddingWritesNothing) {
+TEST(AppendRegression, PaddingWritesNothing) {
   Batch b;
   b.requests = ints<int32_t>({-1, -7, -1});
   b.positions = ints<int32_t>({1 << 30, -5, 0});
@@ -106,7 +105,7 @@ TEST(AppendLessons, PaddingWritesNothing) {
 }
 
 // vllm PR#7982 and its kin: 16-bit rows copied into an FP8 cache as if they were FP8.
-TEST(AppendLessons, AnotherDtypeIsRefusedNotReinterpreted) {
+TEST(AppendRegression, AnotherDtypeIsRefusedNotReinterpreted) {
   Batch b;
   b.cache = Tensor::zeros({4, 2, 4, 2, 64}, DType::kF8E4M3);
   const std::string m = message_of([&] { append_paged_kv_cache(b.plain()); });
@@ -114,7 +113,7 @@ TEST(AppendLessons, AnotherDtypeIsRefusedNotReinterpreted) {
 }
 
 // ovg-project/kvcached#321: [2, pages, ...] given where [pages, 2, ...] is meant.
-TEST(AppendLessons, PlanesOnTheWrongAxisAreRefused) {
+TEST(AppendRegression, PlanesOnTheWrongAxisAreRefused) {
   Batch b;
   b.cache = Tensor::zeros({2, 4, 4, 2, 64}, DType::kBF16);
   const std::string m = message_of([&] { append_paged_kv_cache(b.plain()); });
@@ -125,7 +124,7 @@ TEST(AppendLessons, PlanesOnTheWrongAxisAreRefused) {
 }
 
 // flashinfer#506, PR#513: strides of slices, and of K apart from V (vLLM interleaves them by block).
-TEST(AppendLessons, KAndVMayHaveDifferentStrides) {
+TEST(AppendRegression, KAndVMayHaveDifferentStrides) {
   Batch dense, b;
   append_paged_kv_cache(dense.plain());
   const Tensor k = Tensor::zeros({4, 9, 3, 64}, DType::kBF16), v = Tensor::zeros({4, 2, 4, 96}, DType::kBF16);
@@ -145,7 +144,7 @@ TEST(AppendLessons, KAndVMayHaveDifferentStrides) {
 }
 
 // flashinfer PR#3136, #3219: 32-bit page times stride lost far pages of large pools.
-TEST(AppendLessons, PagesBeyond31BitsAreReached) {
+TEST(AppendRegression, PagesBeyond31BitsAreReached) {
   constexpr int64_t kPages = 3, kPageStride = (int64_t{1} << 30) + 4096;  // elements; page 2 begins past 2^31
   const size_t bytes = static_cast<size_t>(kPages * kPageStride) * 2;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -175,7 +174,7 @@ TEST(AppendLessons, PagesBeyond31BitsAreReached) {
 }
 
 // flashinfer PR#583, PR#588: a grid over requests left one long request to one worker.
-TEST(AppendLessons, OneLongRequestIsSharedByTheThreads) {
+TEST(AppendRegression, OneLongRequestIsSharedByTheThreads) {
   constexpr int64_t kTokens = 2048;
   std::atomic<int64_t> most{0};
   Context context = Context::current();

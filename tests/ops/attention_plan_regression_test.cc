@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As attention_lessons_test.cc: plans, CUDA-graph mode and the classes made of others.
-#include "tests/ops/attention_lessons.h"
+// As attention_regression_test.cc: plans, CUDA-graph mode and the classes made of others.
+#include "tests/ops/attention_regression.h"
 
 #include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/pod/op.h"
@@ -10,7 +10,7 @@ namespace flashinfer::attention_test {
 namespace {
 
 // ---- plans ----
-TEST(AttentionLessons, PlansOfTwoWrappersDoNotTouchEachOther) {
+TEST(AttentionRegression, PlansOfTwoWrappersDoNotTouchEachOther) {
   const Problem a(1, 37), b(1, 61, 4, 2, 32, 7);
   const Pages pa(a), pb(b);
   const Tensor workspace = no_workspace();
@@ -25,7 +25,7 @@ TEST(AttentionLessons, PlansOfTwoWrappersDoNotTouchEachOther) {
   expect_both(wb.run({.q = b.q, .paged_kv_cache = pb.cache, .return_lse = true}), expected(b, {}), "second");
 }
 
-TEST(AttentionLessons, FixedSplitsAreAcceptedAndChangeNoBit) {
+TEST(AttentionRegression, FixedSplitsAreAcceptedAndChangeNoBit) {
   const Problem p(1, 3000, 4, 2, 16);
   const Pages pages(p);
   const Tensor workspace = no_workspace();
@@ -57,7 +57,7 @@ struct GraphBatch {
             .mask_indptr_buf = mask_indptr};
   }
 };
-TEST(AttentionLessons, GraphModeFillsItsBuffersAndMaySwitchMasks) {
+TEST(AttentionRegression, GraphModeFillsItsBuffersAndMaySwitchMasks) {
   const Problem p(5, 37);
   const Pages pages(p);
   const Tensor qo = ints({0, 5});
@@ -87,7 +87,7 @@ TEST(AttentionLessons, GraphModeFillsItsBuffersAndMaySwitchMasks) {
 }
 
 // ---- the other classes ----
-TEST(AttentionLessons, BatchAttentionTakesItsCapFromThePlan) {
+TEST(AttentionRegression, BatchAttentionTakesItsCapFromThePlan) {
   const Problem p(5, 37);
   const Pages pages(p);
   const Tensor qo = ints({0, 5}), len = ints({37});
@@ -112,7 +112,7 @@ TEST(AttentionLessons, BatchAttentionTakesItsCapFromThePlan) {
                [&] { w.run({.q = p.q, .kv_cache = pages.cache, .logits_soft_cap = 0.5}); });
 }
 
-TEST(AttentionLessons, PodReturnsBothLseAndZerosForRowsBeforeTheKeys) {
+TEST(AttentionRegression, PodReturnsBothLseAndZerosForRowsBeforeTheKeys) {
   const Problem prefill(9, 4), decode(1, 37, 4, 2, 32, 5);
   const Pages pages(decode);
   const Tensor workspace = no_workspace();
@@ -137,7 +137,7 @@ TEST(AttentionLessons, PodReturnsBothLseAndZerosForRowsBeforeTheKeys) {
   expect_both({r[2], r[3]}, expected(decode, {}), "decode");
 }
 
-TEST(AttentionLessons, CascadeIsAttentionOverAllLevels) {
+TEST(AttentionRegression, CascadeIsAttentionOverAllLevels) {
   const Problem p(3, 53);  // one request: 32 keys shared, 21 of its own, in pages of 16
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 3}), a = ints({0, 2}), b = ints({0, 2}), ia = ints({3, 2}),
@@ -156,14 +156,14 @@ TEST(AttentionLessons, CascadeIsAttentionOverAllLevels) {
   expect_values(w.run({.q = p.q, .paged_kv_cache = pages.cache}), expected(p, causal(p)).out, 2e-5, "levels");
 }
 
-TEST(AttentionLessons, MergeInPlaceRefusesAnLseOfAnotherType) {
+TEST(AttentionRegression, MergeInPlaceRefusesAnLseOfAnotherType) {
   const Tensor v = Tensor::zeros({2, 4, 32}, DType::kF16), s = Tensor::zeros({2, 4}, DType::kF16),
                f = Tensor::zeros({2, 4}, DType::kF32);
   expect_error(ErrorKind::kValueError, "s.dtype is float16, but must be float32",
                [&] { merge_state_in_place({.v = v, .s = s, .v_other = v, .s_other = f}); });
 }
 
-TEST(AttentionLessons, BlockSparseChecksTheLastBlockAndKeepsTheTypeOfQ) {
+TEST(AttentionRegression, BlockSparseChecksTheLastBlockAndKeepsTheTypeOfQ) {
   const Problem p(8, 30);
   const Tensor workspace = no_workspace(), indptr = ints({0, 2, 3}), indices = ints({0, 2, 1}),
                beyond = ints({0, 3, 1}), none = ints({0, 0, 0}), empty = ints({});
@@ -196,7 +196,7 @@ TEST(AttentionLessons, BlockSparseChecksTheLastBlockAndKeepsTheTypeOfQ) {
 }
 
 /// Images in a prompt: causal, and both directions within a span.
-TEST(AttentionLessons, RangesAreSeenInBothDirections) {
+TEST(AttentionRegression, RangesAreSeenInBothDirections) {
   const Problem p(30, 37);
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 30});
