@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call costs beside its kernel: schema check, selection, launch of an empty kernel, one thread. The second row
-// is the same without the observer's load ("recorder compiled out"); the third asks the JIT for a kernel that is there.
+// is the same without the observer's load ("recorder compiled out"); the third looks up a loaded kernel in the JIT.
 // OnEmu: an empty CUDA kernel on the emulator; the call's time less the launch's is what a launch on a GPU costs beyond
 // the driver's.
 #include <benchmark/benchmark.h>

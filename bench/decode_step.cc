@@ -30,7 +30,7 @@ struct Weight {
   TensorView data;
 };
 
-/// Panels of random quants and scales near 2^-7, which are copied where the weights lie.
+/// Panels of random quants and scales near 2^-7, which are copied to where the weights are.
 Tensor prepared(const Matrix& m) {
   const int64_t block = m.format[1] == '4' ? 20 : 34;
   const Tensor rows = Tensor::empty({m.n, m.k / 32 * block}, DType::kU8);

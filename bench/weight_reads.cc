@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose time is that of reading weights: one row, and a token through 8 of 64 experts; beside each the same
+// Products whose time is that of reading weights: a GEMV, and a token through 8 of 64 experts; beside each the same
 // bytes only read, in turns. Then MoE with many tokens beside the dense product of the same rows. Weights are random
 // and rotate, so that no cache holds them.
 //   bench_weight_reads [names with commas, or "" for all] [rounds]
