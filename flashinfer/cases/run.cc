@@ -71,9 +71,14 @@ void check_given_outputs(const op::Op& op, const op::Case& c, const Outputs& fir
     if (std::string e = check_guards(*g, true); !e.empty()) throw Failure{str("outputs given: ", e)};
 }
 
+std::string served_by_another(const op::Op& op, const Built& b, std::string_view wanted);
+const char* gpu_candidate(const op::Op& op);
+
 void check_padded(const op::Op& op, const op::Case& c, const Outputs& first, Device device) {
   try {
     Built b = build(op, c.args, {.device = device, .pad_inputs = true});
+    // Rows that 8 elements more bring out of alignment may have no kernel on a GPU.
+    if (device.type != DeviceType::kCPU && !served_by_another(op, b, gpu_candidate(op)).empty()) return;
     expect_same(first, run_guarded(op, b, "padded rows"), "padded rows");
   } catch (const UnsupportedLayout&) {  // an op may require contiguous arguments, if its error says so
   }
