@@ -8,6 +8,7 @@
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/cases/run.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/layout_error.h"
 
 namespace flashinfer {
 namespace {
@@ -36,6 +37,8 @@ void launch(const Twice& a) {
   if (f == "ignores_strides")
     for (int64_t i = 0; i < a.x.numel(); ++i) y[i] = 2 * a.x.data_as<float>()[i];
   if (f == "nan") y[2] = std::nanf("");
+  if (f == "padding_throws" && !a.x.is_contiguous()) throw ValueError("x has strides that are not contiguous");
+  if (f == "needs_contiguous" && !a.x.is_contiguous()) throw LayoutError("x must be contiguous");
   if (f == "throws") throw RuntimeError("the kernel gave up");
 }
 void reference(const Twice& a) { double_rows(a, 2); }
@@ -69,6 +72,8 @@ TEST(Runner, FindsWritesToInputs) { EXPECT_FINDS("writes_input", "first run: x: 
 TEST(Runner, FindsUnstableResults) { EXPECT_FINDS("unstable", "second run: out is not bitwise equal"); }
 TEST(Runner, FindsDependenceOnThreads) { EXPECT_FINDS("threads", "three threads: out is not bitwise equal"); }
 TEST(Runner, FindsIgnoredStrides) { EXPECT_FINDS("ignores_strides", "padded rows"); }
+TEST(Runner, FindsErrorsOfPaddedRows) { EXPECT_FINDS("padding_throws", "threw ValueError: twice: x has strides"); }
+TEST(Runner, AcceptsThatRowsMustBeContiguous) { EXPECT_EQ(run("needs_contiguous"), ""); }
 TEST(Runner, FindsFallingThrough) { EXPECT_FINDS("refuses", "run by reference instead of cpu; cpu: it refuses"); }
 TEST(Runner, ReportsExceptions) { EXPECT_FINDS("throws", "threw RuntimeError: twice: the kernel gave up"); }
 
@@ -96,6 +101,18 @@ TEST(Parse, SaysWhatItCannotRead) {
   EXPECT_EQ(error("y=3"), "TypeError: twice() got an unexpected keyword argument 'y'");
   EXPECT_EQ(error("x=f32:3x5:blue"), "ValueError: case: unknown fill 'blue'");
   EXPECT_EQ(error("x=@z"), "ValueError: case: no earlier argument of that name: 'z'");
+}
+struct Pair {
+  TensorView x, y;
+};
+TEST(Parse, PadsWhatNeedNotBeContiguous) {
+  static constexpr op::Field kPairFields[] = {op::in<&Pair::x>("x", "n d", DType::kF32, op::contiguous),
+                                              op::in<&Pair::y>("y", "n d", DType::kF32)};
+  static constinit const op::Op kPair =
+      op::define<Pair>("pair", "tests.cases", "nothing", kPairFields, kCandidates, nullptr);
+  const cases::Built b = cases::build(kPair, "x=f32:3x5 y=f32:3x5", {.pad_inputs = true});
+  EXPECT_EQ(b.tensors[0]->tensor.view().stride(0), 5);
+  EXPECT_EQ(b.tensors[1]->tensor.view().stride(0), 13);
 }
 TEST(Parse, LayoutsKeepTheValues) {
   cases::Built plain = cases::build(kTwice, "x=f32:3x5"), padded = cases::build(kTwice, "x=f32:3x5^pad8"),
