@@ -46,6 +46,13 @@ FI_CUBLASLT_API(FI_SAME)
 }  // namespace
 #endif
 
+/// The assertions above.
+TEST(CublasLtAbi, IsThatOfTheInstalledHeader) {
+#if !defined(FI_TEST_CUBLASLT_HEADER)
+  GTEST_SKIP() << "cublasLt.h is not installed";
+#endif
+}
+
 /// Sizes that do not depend on a header.
 TEST(CublasLtAbi, ResultsOfHeuristicsAreAsDeclared) {
   EXPECT_EQ(offsetof(flashinfer::cublaslt::HeuristicResult, workspace), 64u);

@@ -48,6 +48,13 @@ FI_CUDA_API(FI_SAME)
 }  // namespace
 #endif
 
+/// The assertions above.
+TEST(DriverAbi, IsThatOfTheInstalledHeader) {
+#if !defined(FI_TEST_CUDA_HEADER)
+  GTEST_SKIP() << "cuda.h is not installed";
+#endif
+}
+
 /// Sizes that do not depend on a header.
 TEST(DriverAbi, LaunchesAreAsDeclared) {
   EXPECT_EQ(offsetof(flashinfer::cuda::LaunchConfig, stream), 32u);

@@ -79,4 +79,7 @@ TEST_F(RecordTest, AChildForkedAmidAControlFilesReadingRecords) {
 
 }  // namespace
 }  // namespace flashinfer::probe
+#else
+#include <gtest/gtest.h>
+TEST(Fork, OfARecordingProcess) { GTEST_SKIP() << "g++'s AddressSanitizer deadlocks in a forked child"; }
 #endif

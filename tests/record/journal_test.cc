@@ -79,6 +79,10 @@ TEST(Journal, AChildForkedWhileLinesAreDroppedWrites) {
   }
   FAIL() << "no fork came while the lines were dropped";
 }
+#else
+TEST(Journal, AChildForkedWhileLinesAreDroppedWrites) {
+  GTEST_SKIP() << "g++'s AddressSanitizer deadlocks in a forked child";
+}
 #endif
 
 TEST(Journal, ALineAfterATornOneBeginsAnew) {
