@@ -190,7 +190,7 @@ TEST(Allocator, ReusesBlocksOfAClass) {
   EXPECT_EQ(again, p);
   a.release(a.self, again, (3 << 20) - 100, kCpu);
 }
-TEST(Allocator, AlignsLargeBlocksAndAsAsked) {
+TEST(Allocator, AlignsLargeBlocksAndPages) {
   const Allocator a = default_allocator();
   void* p = a.allocate(a.self, 3 << 20, 64, kCpu);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(p) % (2 << 20), 0u);
