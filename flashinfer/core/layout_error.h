@@ -16,4 +16,11 @@ struct LayoutErrorOf : Kind, UnsupportedLayout {
 };
 using LayoutError = LayoutErrorOf<ValueError>;
 
+/// ValueError unless `values`, LayoutError where these hold and `layout` does not; both of the same text.
+#define FI_CHECK_LAYOUT(values, layout, ...)    \
+  do {                                          \
+    FI_CHECK(values, ValueError, __VA_ARGS__);  \
+    FI_CHECK(layout, LayoutError, __VA_ARGS__); \
+  } while (false)
+
 }  // namespace flashinfer

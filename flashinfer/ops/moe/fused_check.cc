@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/moe/fused_args.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 
@@ -87,9 +88,10 @@ void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool pane
     return;
   }
   const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
-  FI_CHECK(t.nbytes() == bytes && t.is_contiguous(), ValueError, "quant_scales, ", what, ", is ", to_string(t),
-           ", but must be ", bytes, " bytes, contiguous (",
-           weight_sf_layout(mode) == SfLayout::kLinear ? "linear" : "128x4", " for each of ", experts, " experts)");
+  FI_CHECK_LAYOUT(t.nbytes() == bytes, t.is_contiguous(), "quant_scales, ", what, ", is ", to_string(t),
+                  ", but must be ", bytes, " bytes, contiguous (",
+                  weight_sf_layout(mode) == SfLayout::kLinear ? "linear" : "128x4", " for each of ", experts,
+                  " experts)");
 }
 void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
   const Mode mode = mode_of(a);
@@ -119,9 +121,9 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
     case Scale::kCast1:
     case Scale::kCast2: {
       const int64_t k = s == Scale::kCast1 ? x.hidden : x.inter;
-      FI_CHECK(op::floats.has(t.dtype()) && t.is_contiguous() && (t.numel() == 1 || t.numel() == k), ValueError,
-               "quant_scales, activation scale of gemm", s == Scale::kCast1 ? 1 : 2, ", is ", to_string(t),
-               ", but must be one number or ", k);
+      FI_CHECK_LAYOUT(op::floats.has(t.dtype()) && (t.numel() == 1 || t.numel() == k), t.is_contiguous(),
+                      "quant_scales, activation scale of gemm", s == Scale::kCast1 ? 1 : 2, ", is ", to_string(t),
+                      ", but must be one number or ", k);
       return;
     }
     case Scale::kZeros:
@@ -179,9 +181,8 @@ void check_input(const Moe& a, const Layer& x) {
   if (!packed) return;
   const int64_t bytes =
       sf_bytes(a.swizzled_input_sf ? SfLayout::k128x4 : SfLayout::kLinear, x.tokens, x.hidden / scale_block(x.format));
-  FI_CHECK(a.input_sf->nbytes() == bytes && a.input_sf->is_contiguous(), ValueError, "input_sf is ",
-           to_string(*a.input_sf), ", but ", x.tokens, " rows of ", x.hidden, " elements need ", bytes,
-           " bytes, contiguous");
+  FI_CHECK_LAYOUT(a.input_sf->nbytes() == bytes, a.input_sf->is_contiguous(), "input_sf is ", to_string(*a.input_sf),
+                  ", but ", x.tokens, " rows of ", x.hidden, " elements need ", bytes, " bytes, contiguous");
 }
 void check_scales(const Moe& a) {
   FI_CHECK(op::floats.has(a.output_dtype), ValueError, "output_dtype is ", name(a.output_dtype), ", but must be ",

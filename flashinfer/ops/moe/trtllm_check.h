@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/moe/trtllm_layer.h"
 
 namespace flashinfer::moe::trtllm {
@@ -33,8 +34,8 @@ struct Check {
     shape(name, *t, {experts, n});
   }
   void bytes(const char* name, const TensorView& t, int64_t want, const std::string& why) const {
-    FI_CHECK(t.numel() == want && t.is_contiguous(), ValueError, name, " is ", to_string(t), ", but must be ", want,
-             " scales, contiguous (", why, ")");
+    FI_CHECK_LAYOUT(t.numel() == want, t.is_contiguous(), name, " is ", to_string(t), ", but must be ", want,
+                    " scales, contiguous (", why, ")");
   }
   void given(const char* name, const std::optional<TensorView>& t, bool wanted, const char* why) const {
     FI_CHECK(t.has_value() == wanted, ValueError, name, " is ", t ? "given" : "None", ", but ", why);

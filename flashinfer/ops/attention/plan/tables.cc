@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/attention/plan/plan.h"
 
 namespace flashinfer::attention {
@@ -235,9 +236,9 @@ void set_items(Plan& p, const Items& items) {
   const TensorView &prefix = *items.prefix_len, &pos = *items.token_pos;
   FI_CHECK(prefix.rank() == 1 && prefix.size(0) == p.batch_size, ValueError, "prefix_len_ptr is ", to_string(prefix),
            ", but there are ", p.batch_size, " requests");
-  FI_CHECK(pos.is_contiguous() && pos.numel() == p.batch_size * items.token_pos_len, ValueError,
-           "token_pos_in_items_ptr is ", to_string(pos), ", but must be ", p.batch_size,
-           " requests of token_pos_in_items_len=", items.token_pos_len, " entries, contiguous");
+  FI_CHECK_LAYOUT(pos.numel() == p.batch_size * items.token_pos_len, pos.is_contiguous(), "token_pos_in_items_ptr is ",
+                  to_string(pos), ", but must be ", p.batch_size,
+                  " requests of token_pos_in_items_len=", items.token_pos_len, " entries, contiguous");
   FI_CHECK(!items.max_item_len || items.max_item_len->numel() == p.batch_size, ValueError, "max_item_len_ptr has ",
            items.max_item_len ? items.max_item_len->numel() : 0, " entries, but there are ", p.batch_size, " requests");
   p.prefix_len = Tensor::empty({p.batch_size}, DType::kU32);

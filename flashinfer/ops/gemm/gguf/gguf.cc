@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
@@ -43,8 +44,9 @@ int64_t prepared_columns(const MmGguf& a) {
   const int64_t depth = a.a.size(1);
   FI_CHECK(f.panels, ValueError, "b_blocks is ", to_string(b), ", but ", f.name,
            " has no prepared form: it must be [n, bytes]");
-  FI_CHECK(b.size(2) == kPanelLine && (b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine)), ValueError,
-           "b_blocks is ", to_string(b), ", but a prepared weight is [panels, lines, 64] with contiguous panels");
+  FI_CHECK_LAYOUT(b.size(2) == kPanelLine, b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine),
+                  "b_blocks is ", to_string(b),
+                  ", but a prepared weight is [panels, lines, 64] with contiguous panels");
   if (b.size(0) == 0) return 0;
   int64_t k = 0, last_k = 0;
   const uint8_t* first = b.data_as<uint8_t>();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grouped products with FP4 weights, each group's scale factors padded to whole tiles.
+#include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/grouped/grouped.h"
 
 #include "flashinfer/ops/gemm/cases.h"
@@ -33,9 +34,9 @@ void set_padded_scales(const B& a, bool e8m0, int32_t block, GroupedWork& w) {
   const int64_t most = std::max(least, padded_start(a.m_indptr, experts)),
                 line = sf_padded_columns(SfLayout::k128x4, columns);
   const int64_t rows = line ? a.a_scale.numel() / line : 0;
-  FI_CHECK(rows * line == a.a_scale.numel() && rows >= least && rows <= most && a.a_scale.is_contiguous(), ValueError,
-           "a_scale is ", to_string(a.a_scale), ", but the groups need between ", least, " and ", most, " rows of ",
-           line, " scale factors, contiguous");
+  FI_CHECK_LAYOUT(rows * line == a.a_scale.numel() && rows >= least && rows <= most, a.a_scale.is_contiguous(),
+                  "a_scale is ", to_string(a.a_scale), ", but the groups need between ", least, " and ", most,
+                  " rows of ", line, " scale factors, contiguous");
   w.a_sf = {.bytes = static_cast<const uint8_t*>(a.a_scale.data()),
             .columns = columns,
             .block = block,

@@ -191,8 +191,8 @@ GroupedWork work(const Nt& a) {
   w.b_sf = gemm::check_sf("rhs[1]", scale_bytes("rhs[1]", a.rhs.second, q, n, k / block), SfLayout::k128x4, e8m0, q, n,
                           k / block, block);
   if (a.alpha)
-    FI_CHECK(a.alpha->numel() == q && a.alpha->is_contiguous(), ValueError, "alpha is ", to_string(*a.alpha),
-             ", but must be one number for each of ", q, " experts, contiguous");
+    FI_CHECK_LAYOUT(a.alpha->numel() == q, a.alpha->is_contiguous(), "alpha is ", to_string(*a.alpha),
+                    ", but must be one number for each of ", q, " experts, contiguous");
   for (int64_t i = 0; i < q; ++i)
     w.groups.push_back({.row = i * m,
                         .rows = masked_rows(a.masked_m, i, m),
