@@ -8,25 +8,11 @@
 
 namespace flashinfer::op {
 
-Block::Block(const Op& op) : op_(&op), data_(::operator new(op.block.size, std::align_val_t(op.block.align))) {
-  op.block.construct(data_);
-}
-Block::Block(const Block& o)
-    : op_(o.op_), data_(::operator new(o.op_->block.size, std::align_val_t(o.op_->block.align))), keep_(o.keep_) {
-  op_->block.copy(data_, o.data_);
-}
-Block::Block(Block&& o) noexcept : op_(o.op_), data_(std::exchange(o.data_, nullptr)), keep_(std::move(o.keep_)) {}
-Block::~Block() {
-  if (!data_) return;
-  op_->block.destroy(data_);
-  ::operator delete(data_, std::align_val_t(op_->block.align));
-}
-
 void Block::set(std::string_view name, const Value& v) {
   const Field* f = find_field(*op_, name);
   FI_CHECK(f, TypeError, op_->name, "() got an unexpected keyword argument '", name, "'");
   try {
-    f->set(data_, v, *f);
+    f->set(data(), v, *f);
   } catch (Error& e) {
     e.set_op(op_->name);
     throw;

@@ -10,6 +10,7 @@
 #include "flashinfer/op/index_checks.h"
 #include "flashinfer/op/observer.h"
 #include "flashinfer/op/op.h"
+#include "flashinfer/op/owned_block.h"
 #include "flashinfer/op/select.h"
 
 namespace flashinfer::op {
@@ -71,12 +72,8 @@ Value call_values(const Op& op, const Passed& passed);
 /// A block made from values, for replay, cases and other languages.
 class Block {
  public:
-  explicit Block(const Op& op);
-  Block(const Block& other);
-  Block(Block&& other) noexcept;
-  ~Block();
-  Block& operator=(const Block&) = delete;
-  void* data() const { return data_; }
+  explicit Block(const Op& op) : op_(&op), block_(op.block) {}
+  void* data() const { return block_.data(); }
   const Op& op() const { return *op_; }
   /// Sets the field by public name; the value's owner (if any) is kept alive with the block.
   void set(std::string_view name, const Value& v);
@@ -84,7 +81,7 @@ class Block {
 
  private:
   const Op* op_;
-  void* data_;
+  OwnedBlock<> block_;
   std::vector<Value> keep_;
 };
 

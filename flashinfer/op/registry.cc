@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <mutex>
 
 #include "flashinfer/core/fork_lock.h"
+#include "flashinfer/op/owned_block.h"
 
 namespace flashinfer::op {
 namespace {
@@ -14,13 +14,6 @@ std::vector<const Op*>& added() {
   static std::vector<const Op*> v;
   return v;
 }
-struct FreeBlock {
-  const Op* op;
-  void operator()(void* p) const {
-    op->block.destroy(p);
-    ::operator delete(p, std::align_val_t(op->block.align));
-  }
-};
 }  // namespace
 
 std::vector<const Op*> all_ops() {
@@ -71,15 +64,9 @@ Positional positional(const Op& op) {
 }
 
 const void* default_block(const Op& op) {
-  static std::map<const Op*, std::unique_ptr<void, FreeBlock>> blocks;
+  static std::map<const Op*, OwnedBlock<>> blocks;
   std::lock_guard lock(fork_lock(ForkLock::kDefaults));
-  auto it = blocks.find(&op);
-  if (it == blocks.end()) {
-    void* p = ::operator new(op.block.size, std::align_val_t(op.block.align));
-    op.block.construct(p);
-    it = blocks.emplace(&op, std::unique_ptr<void, FreeBlock>(p, FreeBlock{&op})).first;
-  }
-  return it->second.get();
+  return blocks.try_emplace(&op, op.block).first->second.data();
 }
 
 bool has_default(const Op& op, const Field& f) {

@@ -25,6 +25,7 @@
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ffi/tvm/convert.h"
 #include "flashinfer/op/backend.h"
+#include "flashinfer/op/owned_block.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/record/record.h"
 
@@ -56,27 +57,7 @@ Prepared prepare(const op::Op& op) {
   return p;
 }
 
-/// A block on the stack.
-class StackBlock {
- public:
-  explicit StackBlock(const op::Op& op) : op_(op) {
-    data_ = op.block.size <= sizeof buffer_ ? static_cast<void*>(buffer_)
-                                            : ::operator new(op.block.size, std::align_val_t(64));
-    op.block.construct(data_);
-  }
-  ~StackBlock() {
-    op_.block.destroy(data_);
-    if (data_ != buffer_) ::operator delete(data_, std::align_val_t(64));
-  }
-  StackBlock(const StackBlock&) = delete;
-  StackBlock& operator=(const StackBlock&) = delete;
-  void* data() const { return data_; }
-
- private:
-  const op::Op& op_;
-  void* data_;
-  alignas(64) unsigned char buffer_[3072];
-};
+using StackBlock = op::OwnedBlock<3072>;
 
 void set(const op::Op& op, void* block, const op::Field& f, const op::Value& v) {
   try {
@@ -132,7 +113,7 @@ void fill(const Prepared& p, void* block, tvm::PackedArgs args) {
 
 void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result, bool flat = false) {
   const op::Op& op = *p.op;
-  StackBlock block(op);
+  StackBlock block(op.block);
   fill(p, block.data(), args);
   const unsigned given = given_outputs(p, block.data());
   const op::Results results = op::run(op, block.data());
@@ -142,7 +123,7 @@ void call(const Prepared& p, tvm::PackedArgs args, tvm::Any* result, bool flat =
 /// Arguments as `call`, tensors as "flashinfer.value.type" makes them -> [field, dtype, rank, extents..., strides...]
 /// of each output; without strides it is row-major.
 void infer(const Prepared& p, tvm::PackedArgs args, tvm::Any* result) {
-  StackBlock block(*p.op);
+  StackBlock block(p.op->block);
   fill(p, block.data(), args);
   tvm::Array<tvm::Any> out;
   for (const op::OutputType& t : op::infer_outputs(*p.op, block.data())) {
