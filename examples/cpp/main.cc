@@ -21,7 +21,7 @@ int main() try {
                pool = filled({kPages, 2, kPageSize, kKvHeads, kDim}, 0.01f);
   const std::vector<int32_t> indptr{0, 3, 5}, pages{4, 1, 0, 7, 3}, last_page_len{5, 16};
 
-  BatchDecodeWithPagedKVCacheWrapper decode(TensorView(nullptr, DType::kU8, {0}));
+  BatchDecodeWithPagedKVCacheWrapper decode;
   decode.plan({.indptr = std::span(indptr),
                .indices = std::span(pages),
                .last_page_len = std::span(last_page_len),

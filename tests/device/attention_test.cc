@@ -10,7 +10,9 @@
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/ops/attention/op.h"
+#include "flashinfer/ops/cascade/op.h"
 #include "flashinfer/ops/mla/op.h"
+#include "flashinfer/ops/pod/op.h"
 
 namespace flashinfer {
 namespace {
@@ -45,12 +47,10 @@ class Decode : public testing::Test {
   }
   Tensor indptr_ = indices({0, 2, 5}), ids_ = indices({4, 0, 1, 3, 2}), last_ = indices({9, 16});
   Tensor q_ = values({2, 8, 64}, 7), cache_ = values({5, 2, 16, 2, 64}, 11);
-  Tensor workspace_ = Tensor::zeros({1 << 20}, DType::kU8);
 };
 
 TEST_F(Decode, PlansFromArraysOnTheDevice) {
-  BatchDecodeWithPagedKVCacheWrapper cpu({.float_workspace_buffer = workspace_.view()}),
-      gpu({.float_workspace_buffer = workspace_.view()});
+  BatchDecodeWithPagedKVCacheWrapper cpu, gpu;
   plan(cpu, kCpu);
   plan(gpu, kEmu);
   const Tensor q = to_device(q_.view(), kEmu), cache = to_device(cache_.view(), kEmu);
@@ -64,8 +64,7 @@ TEST_F(Decode, PlansFromArraysOnTheDevice) {
 }
 
 TEST_F(Decode, ANewPlanReplacesTheArraysOfTheOld) {
-  BatchDecodeWithPagedKVCacheWrapper cpu({.float_workspace_buffer = workspace_.view()}),
-      gpu({.float_workspace_buffer = workspace_.view()});
+  BatchDecodeWithPagedKVCacheWrapper cpu, gpu;
   const Tensor q = to_device(q_.view(), kEmu), cache = to_device(cache_.view(), kEmu);
   for (const int32_t first : {4, 3, 2}) {
     ids_.data_as<int32_t>()[0] = first;
@@ -91,8 +90,7 @@ TEST_F(Decode, ForwardMayRotateWhatRunDidNot) {
   const Tensor q_values = f32(q_), cache_values = f32(cache_);
   const TensorView q = q_values.view().view({2, 8, 64}), cache = cache_values.view().view({5, 2, 16, 2, 64});
   const Tensor q_emu = to_device(q, kEmu), cache_emu = to_device(cache, kEmu);
-  BatchDecodeWithPagedKVCacheWrapper cpu({.float_workspace_buffer = workspace_.view()}),
-      gpu({.float_workspace_buffer = workspace_.view()});
+  BatchDecodeWithPagedKVCacheWrapper cpu, gpu;
   for (auto* w : {&cpu, &gpu})
     w->plan({.indptr = indptr_,
              .indices = ids_,
@@ -110,13 +108,91 @@ TEST_F(Decode, ForwardMayRotateWhatRunDidNot) {
   for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-4) << i;
 }
 
+void expect_near(const Tensor& got, const Tensor& want, DType dtype) {
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    const auto at = [&](const Tensor& t) {
+      return dtype == DType::kBF16 ? static_cast<float>(t.data_as<bf16_t>()[i])
+                                   : static_cast<float>(t.data_as<f16_t>()[i]);
+    };
+    ASSERT_NEAR(at(got), at(want), 0.02) << i;
+  }
+}
+
+/// A mask belongs to one run: what it left on the device is not the next run's.
+TEST_F(Decode, AMaskOfOneRunIsNotTheNextOnes) {
+  const Tensor qo_p = indices({0, 3}), indptr_p = indices({0, 2}), ids_p = indices({1, 3}), last_p = indices({9}),
+               qo_d = indices({0, 1, 2}), q_p = values({3, 8, 64}, 5);
+  const Tensor mask = Tensor::zeros({3 * 25}, DType::kBool);
+  for (int64_t i = 0; i < 75; ++i) mask.data_as<bool>()[i] = i % 25 % 3 == 0;
+  BatchPODWithPagedKVCacheWrapper cpu, gpu;
+  for (auto* w : {&cpu, &gpu})
+    w->plan({.qo_indptr_p = qo_p,
+             .kv_indptr_p = indptr_p,
+             .kv_indices_p = ids_p,
+             .last_page_len_p = last_p,
+             .qo_indptr_d = qo_d,
+             .kv_indptr_d = indptr_,
+             .kv_indices_d = ids_,
+             .last_page_len_d = last_,
+             .num_qo_heads = 8,
+             .num_kv_heads = 2,
+             .head_dim = 64,
+             .page_size = 16,
+             .q_data_type = DType::kBF16});
+  const Tensor p_emu = to_device(q_p.view(), kEmu), d_emu = to_device(q_.view(), kEmu),
+               cache_emu = to_device(cache_.view(), kEmu), mask_emu = to_device(mask.view(), kEmu);
+  for (const bool masked : {true, false}) {
+    const auto run = [&](auto& w, const Tensor& p, const Tensor& d, const Tensor& cache, const Tensor& m) {
+      return w.run({.q_p = p,
+                    .paged_kv_cache_p = op::PagedKv(cache.view()),
+                    .q_d = d,
+                    .paged_kv_cache_d = op::PagedKv(cache.view()),
+                    .custom_mask_p = masked ? std::optional<TensorView>(m.view()) : std::nullopt});
+    };
+    const op::Results want = run(cpu, q_p, q_, cache_, mask), got = run(gpu, p_emu, d_emu, cache_emu, mask_emu);
+    for (int i = 0; i < 2; ++i) expect_near(got[i], want[i], DType::kBF16);
+  }
+}
+
+/// The wrapper learns its types at forward(): each has its own kernel.
+TEST_F(Decode, OnePlanForTwoTypes) {
+  const Tensor qo = indices({0, 1, 2});
+  BatchPrefillWithSharedPrefixPagedKVCacheWrapper cpu, gpu;
+  for (auto* w : {&cpu, &gpu})
+    w->begin_forward({.qo_indptr = qo,
+                      .paged_kv_indptr = indptr_,
+                      .paged_kv_indices = ids_,
+                      .paged_kv_last_page_len = last_,
+                      .num_qo_heads = 8,
+                      .num_kv_heads = 2,
+                      .head_dim = 64,
+                      .page_size = 16});
+  const Tensor k = values({20, 2, 64}, 3);
+  const auto as_f16 = [](const Tensor& t) {
+    Tensor h = Tensor::empty(t.shape(), DType::kF16);
+    for (int64_t i = 0; i < t.numel(); ++i) h.data_as<f16_t>()[i] = f16_t(static_cast<float>(t.data_as<bf16_t>()[i]));
+    return h;
+  };
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    const auto of = [&](const Tensor& t) { return dtype == DType::kBF16 ? t : as_f16(t); };
+    const Tensor q = of(q_), shared = of(k), cache = of(cache_);
+    const Tensor q_emu = to_device(q.view(), kEmu), shared_emu = to_device(shared.view(), kEmu),
+                 cache_emu = to_device(cache.view(), kEmu);
+    const auto run = [](auto& w, const Tensor& rows, const Tensor& prefix, const Tensor& pages) {
+      return w.forward(
+          {.q = rows, .k_shared = prefix, .v_shared = prefix, .unique_kv_cache = op::PagedKv(pages.view())});
+    };
+    expect_near(run(gpu, q_emu, shared_emu, cache_emu), run(cpu, q, shared, cache), dtype);
+  }
+}
+
 TEST_F(Decode, WhatTheKernelDoesNotKnowIsSaid) {
   const Tensor q = to_device(values({8, 60}, 7).view(), kEmu), kv = to_device(values({20, 2, 60}, 11).view(), kEmu);
   expect_error(ErrorKind::kNotImplementedError,
                "cuda: head dimensions are multiples of 8 from 16 to 256; without tensor cores: head dimensions are "
                "multiples of 8 up to 256",
                [&] { single_decode_with_kv_cache({.q = q, .k = kv, .v = kv}); });
-  BatchMLAPagedAttentionWrapper mla({.float_workspace_buffer = workspace_.view()});
+  BatchMLAPagedAttentionWrapper mla;
   const Tensor one = to_device(indices({0, 1}).view(), kEmu), length = indices({5}), page = indices({0});
   expect_error(
       ErrorKind::kNotImplementedError,

@@ -225,5 +225,15 @@ TEST(AttentionFp8Query, ANvfp4CacheIsRefusedByPlansWhoseRunHasNoScales) {
   });
 }
 
+TEST(HeadScales, DifferentOnesOfF32Queries) {
+  const Tensor q = random_tensor<float>({5, 4, 32}, 1), k = random_tensor<float>({37, 2, 32}, 2);
+  const Tensor scale_q = scales({0.5f, 1.0f, 2.0f, 3.0f});
+  const auto run = [&] { return Tensor(single_prefill_with_kv_cache({.q = q, .k = k, .v = k, .scale_q = scale_q})); };
+  const Tensor got = run();
+  const op::ForceCandidate reference("reference");
+  const Tensor want = run();
+  for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-5) << i;
+}
+
 }  // namespace
 }  // namespace flashinfer::attention_test

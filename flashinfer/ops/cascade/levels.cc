@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/cascade/levels.h"
 
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/cascade/cuda_launch.h"
 #include "flashinfer/ops/cascade/kernels/params.h"
 #include "flashinfer/ops/cascade/ref.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/rows.h"
 
 namespace flashinfer::cascade {
@@ -27,10 +27,9 @@ struct States {
   template <class F>
   void each(std::span<Level> levels, F f) const {
     for (size_t i = 0; i < levels.size(); ++i) {
-      const TensorView lse = s.view().select(1, static_cast<int64_t>(i));
       levels[i].call.out = v.view().select(1, static_cast<int64_t>(i));
-      levels[i].call.lse = &lse;
-      f(*levels[i].plan, levels[i].call);
+      levels[i].call.lse = s.view().select(1, static_cast<int64_t>(i));
+      f(levels[i].plan, levels[i].call);
     }
   }
 };
@@ -52,44 +51,44 @@ MergeConfig merge_config(DType out) { return {DType::kF32, out}; }
 
 }  // namespace
 
-void run_levels(std::span<Level> levels, const TensorView& out) {
+namespace {
+/// Every level, then what `merge` prepares of their states.
+template <op::Prepared (*Prepare)(const attention::PlanRef&, const attention::Call&), class Merge>
+op::Prepared prepare_with(std::span<Level> levels, const TensorView& out, const Merge& merge) {
   const States states(levels, out);
-  states.each(levels, attention::run);
   const Tensor merged = lse_of(out);
-  MergeParams p = merge_params(states, out, merged);
-  p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * 4);
-  ops::run_rows(jit::cpu_kernel<kMerge>(merge_config(out.dtype())).fn, p, p.tokens, p.tokens_per_task);
+  attention::Launches launches;
+  for (const Tensor& t : {states.v, states.s, merged}) launches.keep(t.owner());
+  states.each(levels, [&](const attention::PlanRef& plan, const attention::Call& call) {
+    launches.add([&] { return Prepare(plan, call); });
+  });
+  launches.add([&] { return merge(merge_config(out.dtype()), merge_params(states, out, merged)); });
+  return std::move(launches).prepared();
+}
+}  // namespace
+
+op::Prepared prepare_levels(std::span<Level> levels, const TensorView& out) {
+  return prepare_with<attention::prepare_cpu>(levels, out, [](const MergeConfig& config, MergeParams p) {
+    p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * 4);
+    return ops::prepare_rows<kMerge>(config, p, p.tokens, p.tokens_per_task);
+  });
 }
 
-void run_levels_cuda(std::span<Level> levels, const TensorView& out) {
-  const States states(levels, out);
-  states.each(levels, attention::run_cuda);
-  const Tensor merged = lse_of(out);
-  const MergeParams p = merge_params(states, out, merged);
-  const MergeCudaConfig c = cuda::merge_config(merge_config(out.dtype()), p);
-  ops::launch_cuda<kMergeCuda>(c, p, out.device(), cuda::merge_launch(c, p, true));
+op::Prepared prepare_levels_cuda(std::span<Level> levels, const TensorView& out) {
+  for (const Level& l : levels)
+    if (l.plan->graph) return op::Unsupported{"use_cuda_graph=True is not served on GPUs for attention in levels"};
+  return prepare_with<attention::prepare_cuda>(levels, out, [&](const MergeConfig& config, const MergeParams& p) {
+    const MergeCudaConfig c = cuda::merge_config(config, p);
+    return ops::prepare_cuda<kMergeCuda>(c, p, out.device(), cuda::merge_launch(c, p, true));
+  });
 }
 
 void reference_levels(std::span<Level> levels, const TensorView& out) {
   const States states(levels, out);
-  states.each(levels, attention::run_reference);
+  states.each(levels, [](const attention::PlanRef& plan, const attention::Call& call) {
+    attention::run_reference(*plan, call);
+  });
   ref::merge_states(states.v.view(), states.s.view(), out, lse_of(out).view());
-}
-
-op::Refusal refuse_levels(std::span<const Level> levels, DType out) {
-  for (const Level& l : levels)
-    if (op::Refusal r = attention::refuse(*l.plan, l.call); !r.empty()) return r;
-  return jit::cpu_kernel<kMerge>(merge_config(out)).refusal;
-}
-
-op::Refusal refuse_levels_cuda(const op::Op& op, const void* block, std::span<const Level> levels, DType out) {
-  for (const Level& l : levels) {
-    if (l.plan->graph) return "use_cuda_graph=True is not served on GPUs for attention in levels";
-    if (op::Refusal r = attention::refuse_cuda(op, block, *l.plan, l.call); !r.empty()) return r;
-  }
-  MergeParams p{};  // states and out begin at 16 bytes, or one more kernel is compiled at the launch
-  p.dim = levels[0].plan->head_dim_vo;
-  return jit::cuda_kernel<kMergeCuda>(cuda::merge_config(merge_config(out), p), levels[0].call.q.device()).refusal;
 }
 
 attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t keys) {

@@ -2,24 +2,38 @@
 // Levels of keys, each attended alone, and the merge of their states. Internal to the family.
 #pragma once
 #include <span>
+#include <vector>
 
-#include "flashinfer/ops/attention/plan/plan.h"
+#include "flashinfer/ops/attention/run.h"
 
 namespace flashinfer::cascade {
 
-/// A level's plan, whose o_data_type is f32, and its tensors; out and lse are filled in by run_levels.
+/// A level's plan, whose o_data_type is f32, and its tensors but for the results.
 struct Level {
-  const attention::Plan* plan;
+  attention::PlanRef plan;
   attention::Call call;
 };
 /// out[row] = the attention over the keys of all levels.
-void run_levels(std::span<Level> levels, const TensorView& out);
+op::Prepared prepare_levels(std::span<Level> levels, const TensorView& out);
+/// The same on the GPU or emulator that the tensors are on.
+op::Prepared prepare_levels_cuda(std::span<Level> levels, const TensorView& out);
 void reference_levels(std::span<Level> levels, const TensorView& out);
-/// Why the kernels do not serve these levels.
-op::Refusal refuse_levels(std::span<const Level> levels, DType out);
-/// The same on the GPU or emulator that the block's tensors lie on.
-void run_levels_cuda(std::span<Level> levels, const TensorView& out);
-op::Refusal refuse_levels_cuda(const op::Op& op, const void* block, std::span<const Level> levels, DType out);
+/// The candidates of an op whose block is attention in the levels of LevelsOf(block).
+template <class Block, std::vector<Level> (*LevelsOf)(const Block&)>
+struct LevelsRun {
+  static op::Prepared cpu(const Block& a) {
+    std::vector<Level> levels = LevelsOf(a);
+    return prepare_levels(levels, *a.out);
+  }
+  static op::Prepared cuda(const Block& a) {
+    std::vector<Level> levels = LevelsOf(a);
+    return prepare_levels_cuda(levels, *a.out);
+  }
+  static void reference(const Block& a) {
+    std::vector<Level> levels = LevelsOf(a);
+    reference_levels(levels, *a.out);
+  }
+};
 /// One request of `rows` query rows over `k` and `v`, all of which they see; numbers and types from `like`.
 attention::Plan shared_plan(const attention::Plan& like, int64_t rows, int64_t keys);
 

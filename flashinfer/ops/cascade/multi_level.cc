@@ -5,7 +5,6 @@
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/wrappers.h"
-#include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer {
 namespace cascade {
@@ -99,11 +98,12 @@ const PlanList& state_of(const CascadeRun& a) {
   plan_of(a.self);
   return a.self->as<PlanList>();
 }
-std::vector<Level> levels_of(const CascadeRun& a, const Plans& plans) {
+std::vector<Level> run_levels(const CascadeRun& a) {
+  const auto plans = std::make_shared<const Plans>(a.self);
   Call c;
   c.q = a.q, c.kv = cache_planes(a.paged_kv_cache, state_of(a).kv_layout);
   std::vector<Level> levels;
-  for (size_t i = 0; i < plans.size(); ++i) levels.push_back({&plans[i], c});
+  for (size_t i = 0; i < plans->size(); ++i) levels.push_back({PlanRef(plans, &(*plans)[i]), c});
   return levels;
 }
 void validate_run(const CascadeRun& a) {
@@ -138,29 +138,6 @@ void launch_plan_from_any(const CascadePlan& a) {
       t = keep.back().view();
     }
   launch_plan(here);
-}
-op::Refusal refuse_run(const CascadeRun& a) {
-  const Plans plans(a.self);
-  return refuse_levels(levels_of(a, plans), out_dtype(a));
-}
-op::Refusal refuse_run_cuda(const CascadeRun& a) {
-  const Plans plans(a.self);
-  return refuse_levels_cuda(level_run_op, &a, levels_of(a, plans), out_dtype(a));
-}
-void launch_run_cuda(const CascadeRun& a) {
-  const Plans plans(a.self);
-  std::vector<Level> levels = levels_of(a, plans);
-  run_levels_cuda(levels, *a.out);
-}
-void launch_run(const CascadeRun& a) {
-  const Plans plans(a.self);
-  std::vector<Level> levels = levels_of(a, plans);
-  run_levels(levels, *a.out);
-}
-void reference(const CascadeRun& a) {
-  const Plans plans(a.self);
-  std::vector<Level> levels = levels_of(a, plans);
-  reference_levels(levels, *a.out);
 }
 
 constexpr op::Field init_fields[] = {
@@ -203,8 +180,6 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host<launch_plan_from_any>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
-                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op level_init_op =
@@ -215,7 +190,8 @@ constinit const op::Op level_plan_op = op::define<CascadePlan, validate_plan>(
     plan_fields, plan_candidates, nullptr, {}, &cascade_plan_type);
 constinit const op::Op level_run_op = op::define<CascadeRun, validate_run, cost>(
     kRun, kModule, "out = attention over the keys of all levels, each read once for the rows that share it.",
-    run_fields, run_candidates, ops::cascade::multi_level_cases, {}, &cascade_plan_type);
+    run_fields, kRunCandidates<LevelsRun<CascadeRun, run_levels>>, ops::cascade::multi_level_cases, {},
+    &cascade_plan_type);
 constinit const op::Op level_reset_op = reset_op("MultiLevelCascadeAttentionWrapper.reset_workspace_buffer", kModule,
                                                  &cascade_plan_type, methods_detail::reset_list_fields);
 constinit const op::Op level_prewarm_op =

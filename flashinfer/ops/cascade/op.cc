@@ -63,16 +63,16 @@ MergeConfig config_of(const Block& a) {
 }
 
 template <class Block>
-void launch(const Block& a) {
+op::Prepared prepare(const Block& a) {
   MergeParams p = params_of(a);
   p.tokens_per_task = ops::rows_per_task((p.states + 1) * p.heads * p.dim * values_of(a).item_size());
-  ops::run_rows(jit::cpu_kernel<kKernel>(config_of(a)).fn, p, p.tokens, p.tokens_per_task);
+  return ops::prepare_rows<kKernel>(config_of(a), p, p.tokens, p.tokens_per_task);
 }
 template <class Block>
-void launch_cuda(const Block& a) {
+op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
   const MergeParams p = params_of(a);
   const auto c = cuda::merge_config(config_of(a), p);
-  ops::launch_cuda<kCudaKernel>(c, p, values_of(a).device(), cuda::merge_launch(c, p, true));
+  return ops::prepare_cuda<kCudaKernel>(c, p, call.device, cuda::merge_launch(c, p, true));
 }
 void reference_merge(const MergeState& a) { ref::merge_pair(a.v_a, a.s_a, a.v_b, a.s_b, nullptr, *a.v, *a.s); }
 void reference_in_place(const MergeStateInPlace& a) {
@@ -107,13 +107,8 @@ constexpr op::Field many_fields[] = {
     op::result<&MergeStates::s_merged>("s_merged", "n h", DType::kF32, op::any_layout),
 };
 
-template <class Block>
-op::Refusal refuse(const Block& a);
-template <class Block>
-op::Refusal refuse_cuda(const Block& a);
 template <class Block, void (*Reference)(const Block&)>
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cuda<Block>, launch_cuda<Block>>("cuda"),
-                                         op::candidate<refuse<Block>, launch<Block>>("cpu"),
+constexpr op::Candidate kCandidates[] = {op::cuda<prepare_cuda<Block>>(), op::cpu<prepare<Block>>(),
                                          op::reference<Reference>()};
 constexpr std::span<const op::Candidate> merge_candidates = kCandidates<MergeState, reference_merge>,
                                          in_place_candidates = kCandidates<MergeStateInPlace, reference_in_place>,
@@ -128,18 +123,6 @@ constinit const op::Op in_place_op = op::define<MergeStateInPlace>(
 constinit const op::Op many_op =
     op::define<MergeStates>("merge_states", "flashinfer.cascade", "Merges the attention states along axis 1.",
                             many_fields, many_candidates, ops::cascade::merge_states_cases);
-
-const op::Op& op_of(const MergeState&) { return merge_op; }
-const op::Op& op_of(const MergeStateInPlace&) { return in_place_op; }
-const op::Op& op_of(const MergeStates&) { return many_op; }
-template <class Block>
-op::Refusal refuse(const Block& a) {
-  return jit::cpu_kernel<kKernel>(config_of(a)).refusal;
-}
-template <class Block>
-op::Refusal refuse_cuda(const Block& a) {
-  return ops::refuse_cuda<kCudaKernel>(op_of(a), &a, [&] { return cuda::merge_config(config_of(a), params_of(a)); });
-}
 
 using namespace cascade;
 constexpr const op::Op* kOps[] = {&merge_op,

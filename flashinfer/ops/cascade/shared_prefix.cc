@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two older wrappers: one contiguous prefix that all requests share, pages for what each has alone.
-#include <memory>
-
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/cascade/cases.h"
 #include "flashinfer/ops/cascade/levels.h"
 #include "flashinfer/ops/cascade/wrappers.h"
-#include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer {
 namespace cascade {
@@ -84,21 +81,14 @@ void validate(const Block& a) {
   FI_CHECK(shared.k.page_size <= INT32_MAX && p.nnz_qo * p.num_qo_heads <= INT32_MAX, ValueError, "k_shared has ",
            shared.k.page_size, " tokens for ", p.nnz_qo, " rows, more than 32 bits hold");
 }
-struct Both {
-  Plan unique, shared;
-  Level levels[2];
-};
 template <class Block>
-std::unique_ptr<Both> both_of(const Block& a) {
-  auto both = std::make_unique<Both>();
-  both->unique = unique_plan(a);
-  const Planes shared = token_planes(a.k_shared, a.v_shared, both->unique.kv_layout);
-  both->shared = shared_plan(both->unique, a.q.size(0), shared.k.page_size);
-  both->levels[0].plan = &both->shared, both->levels[0].call.kv = shared;
-  both->levels[1].plan = &both->unique,
-  both->levels[1].call.kv = cache_planes(a.unique_kv_cache, both->unique.kv_layout);
-  for (Level& l : both->levels) l.call.q = a.q;
-  return both;
+std::vector<Level> levels_of(const Block& a) {
+  const PlanRef unique = owned(unique_plan(a));
+  const Planes shared = token_planes(a.k_shared, a.v_shared, unique->kv_layout);
+  std::vector<Level> levels{{owned(shared_plan(*unique, a.q.size(0), shared.k.page_size)), {}}, {unique, {}}};
+  levels[0].call.kv = shared, levels[1].call.kv = cache_planes(a.unique_kv_cache, unique->kv_layout);
+  for (Level& l : levels) l.call.q = a.q;
+  return levels;
 }
 template <class Block>
 op::Shape out_shape(const Block& a) {
@@ -108,30 +98,6 @@ op::Shape out_shape(const Block& a) {
 template <class Block>
 DType out_dtype(const Block& a) {
   return ops::default_output(a.q.dtype());
-}
-template <class Block>
-const op::Op& forward_op() {
-  return std::is_same_v<Block, SharedDecodeForward> ? shared_decode_forward_op : shared_prefill_forward_op;
-}
-template <class Block>
-op::Refusal refuse_forward(const Block& a) {
-  return refuse_levels(both_of(a)->levels, out_dtype(a));
-}
-template <class Block>
-op::Refusal refuse_forward_cuda(const Block& a) {
-  return refuse_levels_cuda(forward_op<Block>(), &a, both_of(a)->levels, out_dtype(a));
-}
-template <class Block>
-void launch_cuda(const Block& a) {
-  run_levels_cuda(both_of(a)->levels, *a.out);
-}
-template <class Block>
-void launch(const Block& a) {
-  run_levels(both_of(a)->levels, *a.out);
-}
-template <class Block>
-void reference(const Block& a) {
-  reference_levels(both_of(a)->levels, *a.out);
 }
 
 constexpr op::Field init_fields[] = {
@@ -188,9 +154,7 @@ constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate decode_plan_candidates[] = {op::host_arrays<launch_decode_plan>()};
 constexpr op::Candidate prefill_plan_candidates[] = {op::host_arrays<launch_prefill_plan>()};
 template <class Block>
-constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda<Block>, launch_cuda<Block>>("cuda"),
-                                                op::candidate<refuse_forward<Block>, launch<Block>>("cpu"),
-                                                op::reference<reference<Block>>()};
+constexpr std::span<const op::Candidate> forward_candidates = kRunCandidates<LevelsRun<Block, levels_of>>;
 constexpr const char *kInitDoc = "Attention over a contiguous prefix that all requests share and pages of their own.",
                      *kPlanDoc = "Takes the page table of what each request has alone.",
                      *kForwardDoc = "out = attention over the shared prefix, read once, and each request's own pages.";
@@ -219,11 +183,15 @@ constinit const op::Op shared_prefill_prewarm_op =
 }  // namespace cascade
 
 using attention::ResetWorkspace;
+BatchDecodeWithSharedPrefixPagedKVCacheWrapper::BatchDecodeWithSharedPrefixPagedKVCacheWrapper(SharedPrefixInit a)
+    : self_(cascade::kDecode, cascade::kModule, attention::plan_type) {
+  a.self = &self_;
+  op::call(cascade::shared_decode_init_op, a);
+}
 BatchDecodeWithSharedPrefixPagedKVCacheWrapper::BatchDecodeWithSharedPrefixPagedKVCacheWrapper(
     const TensorView& workspace, const std::string& kv_layout)
-    : self_(cascade::kDecode, cascade::kModule, attention::plan_type) {
-  op::call(cascade::shared_decode_init_op, SharedPrefixInit{&self_, workspace, kv_layout});
-}
+    : BatchDecodeWithSharedPrefixPagedKVCacheWrapper(
+          SharedPrefixInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
 void BatchDecodeWithSharedPrefixPagedKVCacheWrapper::begin_forward(SharedDecodePlan a) {
   a.self = &self_;
   op::call(cascade::shared_decode_plan_op, a);
@@ -236,11 +204,15 @@ void BatchDecodeWithSharedPrefixPagedKVCacheWrapper::reset_workspace_buffer(cons
                                                                             const TensorView& int_workspace) {
   op::call(cascade::shared_decode_reset_op, ResetWorkspace{&self_, float_workspace, int_workspace});
 }
+BatchPrefillWithSharedPrefixPagedKVCacheWrapper::BatchPrefillWithSharedPrefixPagedKVCacheWrapper(SharedPrefixInit a)
+    : self_(cascade::kPrefill, cascade::kModule, attention::plan_type) {
+  a.self = &self_;
+  op::call(cascade::shared_prefill_init_op, a);
+}
 BatchPrefillWithSharedPrefixPagedKVCacheWrapper::BatchPrefillWithSharedPrefixPagedKVCacheWrapper(
     const TensorView& workspace, const std::string& kv_layout)
-    : self_(cascade::kPrefill, cascade::kModule, attention::plan_type) {
-  op::call(cascade::shared_prefill_init_op, SharedPrefixInit{&self_, workspace, kv_layout});
-}
+    : BatchPrefillWithSharedPrefixPagedKVCacheWrapper(
+          SharedPrefixInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
 void BatchPrefillWithSharedPrefixPagedKVCacheWrapper::begin_forward(SharedPrefillPlan a) {
   a.self = &self_;
   op::call(cascade::shared_prefill_plan_op, a);

@@ -17,7 +17,7 @@ namespace flashinfer {
 struct CascadeInit {
   op::Object* self = nullptr;
   int64_t num_levels = 0;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // One buffer a level: plan() also writes its arrays there.
@@ -60,7 +60,7 @@ class MultiLevelCascadeAttentionWrapper {
 
 struct SharedPrefixInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
 };
 struct SharedDecodePlan {
@@ -79,6 +79,7 @@ struct SharedDecodeForward {
 /// Deprecated FlashInfer; MultiLevelCascadeAttentionWrapper does the same with pages.
 class BatchDecodeWithSharedPrefixPagedKVCacheWrapper {
  public:
+  explicit BatchDecodeWithSharedPrefixPagedKVCacheWrapper(SharedPrefixInit args = {});
   explicit BatchDecodeWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
                                                           const std::string& kv_layout = "NHD");
   void begin_forward(SharedDecodePlan args);
@@ -106,6 +107,7 @@ struct SharedPrefillForward {
 };
 class BatchPrefillWithSharedPrefixPagedKVCacheWrapper {
  public:
+  explicit BatchPrefillWithSharedPrefixPagedKVCacheWrapper(SharedPrefixInit args = {});
   explicit BatchPrefillWithSharedPrefixPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
                                                            const std::string& kv_layout = "NHD");
   void begin_forward(SharedPrefillPlan args);

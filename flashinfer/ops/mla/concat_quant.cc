@@ -31,8 +31,7 @@ op::Shape value_shape(const ConcatMlaKvQuantFp8& a) {
 }
 
 ConcatQuantConfig config_of(const ConcatMlaKvQuantFp8& a) { return {a.kv_nope.dtype(), a.k_pe.dtype()}; }
-op::Refusal refuse(const ConcatMlaKvQuantFp8& a) { return jit::cpu_kernel<kKernel>(config_of(a)).refusal; }
-void launch(const ConcatMlaKvQuantFp8& a) {
+op::Prepared prepare(const ConcatMlaKvQuantFp8& a) {
   ConcatQuantParams p{};
   p.kv = a.kv_nope.data(), p.kv_stride_n = a.kv_nope.stride(0), p.kv_stride_h = a.kv_nope.stride(1);
   p.pe = a.k_pe.data(), p.pe_stride_n = a.k_pe.stride(0);
@@ -41,7 +40,7 @@ void launch(const ConcatMlaKvQuantFp8& a) {
   p.tokens = a.kv_nope.size(0), p.heads = a.kv_nope.size(1), p.nope = a.nope_dim, p.rope = rope_of(a),
   p.v = a.kv_nope.size(2) - a.nope_dim;
   p.tokens_per_task = ops::rows_per_task(p.tokens, p.heads * (p.nope + p.v + p.rope) * (a.kv_nope.item_size() + 1));
-  ops::run_rows(jit::cpu_kernel<kKernel>(config_of(a)).fn, p, p.tokens, p.tokens_per_task);
+  return ops::prepare_rows<kKernel>(config_of(a), p, p.tokens, p.tokens_per_task);
 }
 op::Cost cost(const ConcatMlaKvQuantFp8& a) {
   return {.bytes = static_cast<double>(a.kv_nope.nbytes() + a.k_pe.nbytes() + a.kv_nope.numel() +
@@ -56,8 +55,7 @@ constexpr op::Field fields[] = {
     op::attr<&ConcatMlaKvQuantFp8::nope_dim>("nope_dim", op::keyword_only),
     op::attr<&ConcatMlaKvQuantFp8::backend>("backend", op::choices("auto|specialized|cake")),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"),
-                                        op::reference<ref::concat_mla_kv_quant_fp8>()};
+constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<ref::concat_mla_kv_quant_fp8>()};
 }  // namespace
 
 constinit const op::Op concat_quant_op = op::define<ConcatMlaKvQuantFp8, validate, cost>(

@@ -17,8 +17,6 @@ constexpr const char* kBackends =
 constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
 constexpr const char* kLayouts = "split|packed";
 
-extern const op::Op init_op, plan_op, run_op;
-
 void throw_if_given(std::string_view argument, bool given, std::string_view why) {
   if (given) throw NotImplementedError(str(argument, " is not supported: ", why));
 }
@@ -215,8 +213,7 @@ op::Cost cost(const BatchMlaRun& a) {
   return c;
 }
 
-op::Refusal refuse_run(const BatchMlaRun& a) { return refuse(plan_of(a), call_of(a)); }
-void launch_run(const BatchMlaRun& a) { run(plan_of(a), call_of(a)); }
+op::Prepared prepare_run(const BatchMlaRun& a) { return prepare(plan_of(a), call_of(a)); }
 void reference(const BatchMlaRun& a) { run_reference(plan_of(a), call_of(a)); }
 
 constexpr op::Field init_fields[] = {
@@ -290,7 +287,7 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::cpu<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate run_candidates[] = {op::cpu<prepare_run>(), op::reference<reference>()};
 
 constinit const op::Op init_op = op::define<BatchMlaInit, validate_init>(
     kInit, kModule, "Latent attention over a paged cache: all query heads share one KV head.", init_fields,

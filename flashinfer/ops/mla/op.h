@@ -23,7 +23,7 @@ namespace flashinfer {
 
 struct BatchMlaInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of kv_len_arr.
   std::optional<TensorView> qo_indptr{}, kv_indptr{}, kv_indices{}, kv_len_arr{};
@@ -86,7 +86,7 @@ struct BatchMlaRun {
 class BatchMLAPagedAttentionWrapper {
  public:
   explicit BatchMLAPagedAttentionWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
-  explicit BatchMLAPagedAttentionWrapper(BatchMlaInit args);
+  explicit BatchMLAPagedAttentionWrapper(BatchMlaInit args = {});
   void plan(BatchMlaPlan args);
   op::Results run(BatchMlaRun args);
 

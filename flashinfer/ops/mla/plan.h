@@ -61,8 +61,8 @@ struct Call {
   double scale = 0, kpe_ratio = 1, v_scale = 1;
   const TensorView *sinks = nullptr, *ckv_scales = nullptr;
 };
-op::Refusal refuse(const Plan& p, const Call& c);
-void run(const Plan& p, const Call& c);
+/// A run on the CPU. The plan outlives it; `c` is not used after the return, but tensors that it names are.
+op::Prepared prepare(const Plan& p, const Call& c);
 void run_reference(const Plan& p, const Call& c);
 
 // Ops of the family's other files.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a plan and tensors to the kernel: parameters, scratch, threads.
+#include <memory>
+
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/common/queries.h"
@@ -59,37 +61,61 @@ void run_tasks(jit::CpuFn fn, const MlaParams& p, int64_t n, bool merges) {
 
 }  // namespace
 
-op::Refusal refuse(const Plan& p, const Call& c) { return jit::cpu_kernel<kKernel>(config_of(p, c)).refusal; }
+namespace {
+/// A run that is ready; the plan outlives it, or is `restored`.
+struct Run {
+  std::shared_ptr<const Plan> restored;
+  const Plan* plan;
+  jit::CpuFn fn;
+  MlaParams params;
+  TensorView q_nope, q_pe;
+  DType compute_type;  // of queries
 
-void run(const Plan& planned, const Call& c) {
-  if (planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
-    Plan p = planned;
-    restore(p);
-    return run(p, c);
-  }
-  const WorkList& list = planned.work;
-  const MlaConfig config = config_of(planned, c);
-  MlaParams a = params_of(planned, c);
-  Tensor nope, pe;
-  if (config.q != planned.q_data_type) {
-    nope = ops::converted_queries(c.q_nope, config.q);
-    a.q_nope = a.q_pe = nope.data(), a.q_nope_stride_n = planned.num_heads * a.dim_ckv, a.q_nope_stride_h = a.dim_ckv;
-    if (planned.head_dim_kpe) {
-      pe = ops::converted_queries(c.q_pe, config.q);
-      a.q_pe = pe.data(), a.q_pe_stride_n = planned.num_heads * a.dim_kpe, a.q_pe_stride_h = a.dim_kpe;
+  void operator()() const;
+};
+
+void Run::operator()() const {
+  const Plan& p = *plan;
+  MlaParams a = params;
+  Tensor nope, pe, partial;
+  if (compute_type != p.q_data_type) {
+    nope = ops::converted_queries(q_nope, compute_type);
+    a.q_nope = a.q_pe = nope.data(), a.q_nope_stride_n = p.num_heads * a.dim_ckv, a.q_nope_stride_h = a.dim_ckv;
+    if (p.head_dim_kpe) {
+      pe = ops::converted_queries(q_pe, compute_type);
+      a.q_pe = pe.data(), a.q_pe_stride_n = p.num_heads * a.dim_kpe, a.q_pe_stride_h = a.dim_kpe;
     }
   }
-  a.work = list.works.data(), a.merges = list.merges.data();
-  Tensor partial;
-  if (list.partial_rows) {
+  if (p.work.partial_rows) {
     const int64_t width = padded(a.dim_ckv);
-    partial = Tensor::empty({list.partial_rows, width + 3}, DType::kF32);
+    partial = Tensor::empty({p.work.partial_rows, width + 3}, DType::kF32);
     a.partial_o = partial.data_as<float>();
-    a.softmax_state = a.partial_o + list.partial_rows * width;
+    a.softmax_state = a.partial_o + p.work.partial_rows * width;
   }
-  const jit::CpuFn fn = jit::cpu_kernel<kKernel>(config).fn;
-  run_tasks(fn, a, static_cast<int64_t>(list.works.size()), false);
-  run_tasks(fn, a, static_cast<int64_t>(list.merges.size()), true);
+  run_tasks(fn, a, static_cast<int64_t>(p.work.works.size()), false);
+  run_tasks(fn, a, static_cast<int64_t>(p.work.merges.size()), true);
+}
+}  // namespace
+
+op::Prepared prepare(const Plan& planned, const Call& c) {
+  const MlaConfig config = config_of(planned, c);
+  const jit::Loaded& kernel = jit::cpu_kernel<kKernel>(config);
+  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  std::shared_ptr<Plan> restored;
+  if (planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
+    restored = std::make_shared<Plan>(planned);
+    restore(*restored);
+  }
+  const Plan& p = restored ? *restored : planned;
+  Run run{.restored = restored,
+          .plan = &p,
+          .fn = kernel.fn,
+          .params = params_of(p, c),
+          .q_nope = c.q_nope,
+          .q_pe = c.q_pe,
+          .compute_type = config.q};
+  run.params.work = p.work.works.data(), run.params.merges = p.work.merges.data();
+  return run;
 }
 
 }  // namespace flashinfer::mla

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two batches over pages, prefills and decodes, in one call.
 #include "flashinfer/core/transfer.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -63,7 +62,7 @@ Call call_of(const BatchPodRun& a, const TensorView& q, const op::PagedKv& kv, c
   Call c;
   c.q = q, c.kv = cache_planes(kv, a.self->as<PlanList>().kv_layout);
   if (out) c.out = *out;
-  if (lse) c.lse = &*lse;
+  c.lse = lse;
   c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
@@ -97,23 +96,20 @@ op::Cost cost(const BatchPodRun& a) {
   const op::Cost p = cost_of(prefill_half(a, plans), a.q_p), d = cost_of(plans[1], a.q_d);
   return {p.bytes + d.bytes, p.flops + d.flops};
 }
-op::Refusal refuse_run(const BatchPodRun& a) {
-  const Plans plans(a.self);
-  if (op::Refusal r = refuse(prefill_half(a, plans), {}); !r.empty()) return r;
-  return refuse(plans[1], {});
+Call call_p(const BatchPodRun& a) { return call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p); }
+Call call_d(const BatchPodRun& a) { return call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d); }
+template <auto Prepare>
+op::Prepared prepare_both(const BatchPodRun& a) {
+  const auto plans = std::make_shared<const Plans>(a.self);
+  Launches launches;
+  launches.add([&] { return Prepare(owned(prefill_half(a, *plans)), call_p(a)); });
+  launches.add([&] { return Prepare(PlanRef(plans, &(*plans)[1]), call_d(a)); });
+  return std::move(launches).prepared();
 }
-op::Refusal refuse_run_cuda(const BatchPodRun& a) {
+void reference(const BatchPodRun& a) {
   const Plans plans(a.self);
-  const Call p = call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p),
-             d = call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d);
-  if (op::Refusal r = refuse_cuda(batch_pod_run_op, &a, prefill_half(a, plans), p); !r.empty()) return r;
-  return refuse_cuda(batch_pod_run_op, &a, plans[1], d);
-}
-template <auto Run>
-void both(const BatchPodRun& a) {
-  const Plans plans(a.self);
-  Run(prefill_half(a, plans), call_of(a, a.q_p, a.paged_kv_cache_p, a.out_p, a.lse_p));
-  Run(plans[1], call_of(a, a.q_d, a.paged_kv_cache_d, a.out_d, a.lse_d));
+  run_reference(prefill_half(a, plans), call_p(a));
+  run_reference(plans[1], call_d(a));
 }
 
 constexpr op::Field init_fields[] = {
@@ -169,9 +165,8 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
-                                            op::candidate<refuse_run, both<run>>("cpu"),
-                                            op::reference<both<run_reference>>()};
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both<prepare_cuda>>(),
+                                            op::cpu<prepare_both<prepare_cpu>>(), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op batch_pod_init_op =
@@ -185,11 +180,14 @@ constinit const op::Op batch_pod_run_op =
                                                 run_candidates, ops::pod::batch_pod_cases, {}, &plan_list_type);
 }  // namespace pod
 
+BatchPODWithPagedKVCacheWrapper::BatchPODWithPagedKVCacheWrapper(BatchPodInit a)
+    : self_(pod::kClass, pod::kModule, attention::plan_list_type) {
+  a.self = &self_;
+  op::call(pod::batch_pod_init_op, a);
+}
 BatchPODWithPagedKVCacheWrapper::BatchPODWithPagedKVCacheWrapper(const TensorView& workspace,
                                                                  const std::string& kv_layout)
-    : self_(pod::kClass, pod::kModule, attention::plan_list_type) {
-  op::call(pod::batch_pod_init_op, BatchPodInit{&self_, workspace, kv_layout});
-}
+    : BatchPODWithPagedKVCacheWrapper(BatchPodInit{.float_workspace_buffer = workspace, .kv_layout = kv_layout}) {}
 void BatchPODWithPagedKVCacheWrapper::plan(BatchPodPlan a) {
   a.self = &self_;
   op::call(pod::batch_pod_plan_op, a);

@@ -2,7 +2,6 @@
 // One prefill request with K and V in a row, beside a batch of decodes over pages.
 #include <array>
 
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/pod/ops.h"
 
 namespace flashinfer {
@@ -72,7 +71,7 @@ Call decode_half(const PodRun& a) {
   c.args = a.args;
   c.q = a.q_d, c.kv = cache_planes(a.paged_kv_cache_d, a.self->as<Plan>().kv_layout);
   if (a.out_d) c.out = *a.out_d;
-  if (a.lse_d) c.lse = &*a.lse_d;
+  c.lse = a.lse_d;
   c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
@@ -116,24 +115,20 @@ op::Cost cost(const PodRun& a) {
   const op::Cost d = cost_of(plan_of(a.self), a.q_d), p = cost_of(prefill_plan(a), a.q_p);
   return {d.bytes + p.bytes, d.flops + p.flops};
 }
-op::Refusal refuse_run(const PodRun& a) {
-  if (op::Refusal r = refuse(prefill_plan(a), {}); !r.empty()) return r;
-  return refuse(plan_of(a.self), decode_half(a));
-}
-op::Refusal refuse_run_cuda(const PodRun& a) {
-  const Plan& d = plan_of(a.self);
-  const SinglePrefill p = prefill_half(a);
-  const Call c = single_call(p);
-  if (op::Refusal r = refuse_cuda(pod_run_op, &a, prefill_plan(a), c); !r.empty()) return r;
-  return refuse_cuda(pod_run_op, &a, d, decode_half(a));
-}
-template <auto Run>
-void both(const PodRun& a) {
-  const SinglePrefill p = prefill_half(a);
-  Call c = single_call(p);
+template <auto Prepare>
+op::Prepared prepare_both(const PodRun& a) {
+  Call c = single_call(prefill_half(a));
   c.args = a.args;
-  Run(prefill_plan(a), c);
-  Run(plan_of(a.self), decode_half(a));
+  Launches launches;
+  launches.add([&] { return Prepare(owned(prefill_plan(a)), c); });
+  launches.add([&] { return Prepare(planned(a), decode_half(a)); });
+  return std::move(launches).prepared();
+}
+void reference(const PodRun& a) {
+  Call c = single_call(prefill_half(a));
+  c.args = a.args;
+  run_reference(prefill_plan(a), c);
+  run_reference(plan_of(a.self), decode_half(a));
 }
 
 constexpr op::Field init_fields[] = {
@@ -207,9 +202,8 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, both<run_cuda>>("cuda"),
-                                            op::candidate<refuse_run, both<run>>("cpu"),
-                                            op::reference<both<run_reference>>()};
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both<prepare_cuda>>(),
+                                            op::cpu<prepare_both<prepare_cpu>>(), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op pod_init_op = op::define<PodInit>(kInit, kModule, "A prefill beside a batch of decodes.",

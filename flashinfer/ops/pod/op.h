@@ -12,7 +12,7 @@ namespace flashinfer {
 
 struct PodInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   std::optional<TensorView> paged_kv_indptr_buffer{}, paged_kv_indices_buffer{}, paged_kv_last_page_len_buffer{};
@@ -58,7 +58,7 @@ struct PodRun {
 class PODWithPagedKVCacheWrapper {
  public:
   explicit PODWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer, const std::string& kv_layout = "NHD");
-  explicit PODWithPagedKVCacheWrapper(PodInit args);
+  explicit PODWithPagedKVCacheWrapper(PodInit args = {});
   void plan(PodPlan args);
   op::Results run(PodRun args);
   void begin_forward(PodPlan args) { plan(std::move(args)); }
@@ -70,7 +70,7 @@ class PODWithPagedKVCacheWrapper {
 
 struct BatchPodInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
 };
 struct BatchPodPlan {
@@ -102,6 +102,7 @@ struct BatchPodRun {
 /// Returns out_p, out_d, or with return_lse out_p, lse_p, out_d, lse_d.
 class BatchPODWithPagedKVCacheWrapper {
  public:
+  explicit BatchPODWithPagedKVCacheWrapper(BatchPodInit args = {});
   explicit BatchPODWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
                                            const std::string& kv_layout = "NHD");
   void plan(BatchPodPlan args);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pattern of equal blocks for all heads: row blocks are requests, key blocks are pages.
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/sparse/ops.h"
 
 namespace flashinfer {
@@ -73,7 +72,7 @@ Call call_of_run(const BlockSparseRun& a) {
   Call c;
   c.q = a.q, c.kv = {pages_of(a.k, p.page_size), pages_of(a.v, p.page_size)};
   if (a.out) c.out = *a.out;
-  if (a.lse) c.lse = &*a.lse;
+  c.lse = a.lse;
   set_head_scales(p, c, a.scale_q ? &*a.scale_q : nullptr, a.scale_k ? &*a.scale_k : nullptr,
                   a.scale_v ? &*a.scale_v : nullptr);
   return c;
@@ -107,20 +106,8 @@ void validate_forward(const BlockSparseForward& a) {
   check_tensors(a);
   forward_plan(a);
 }
-op::Refusal refuse_run(const BlockSparseRun& a) { return refuse(plan_of(a.self), call_of_run(a)); }
-void launch_run(const BlockSparseRun& a) { run(plan_of(a.self), call_of_run(a)); }
-void reference(const BlockSparseRun& a) { run_reference(plan_of(a.self), call_of_run(a)); }
-op::Refusal refuse_forward(const BlockSparseForward& a) { return refuse(forward_plan(a), call_of_run(a)); }
-void launch_forward(const BlockSparseForward& a) { run(forward_plan(a), call_of_run(a)); }
-op::Refusal refuse_run_cuda(const BlockSparseRun& a) {
-  return refuse_cuda(block_run_op, &a, plan_of(a.self), call_of_run(a));
-}
-void launch_run_cuda(const BlockSparseRun& a) { run_cuda(plan_of(a.self), call_of_run(a)); }
-op::Refusal refuse_forward_cuda(const BlockSparseForward& a) {
-  return refuse_cuda(block_forward_op, &a, forward_plan(a), call_of_run(a));
-}
-void launch_forward_cuda(const BlockSparseForward& a) { run_cuda(forward_plan(a), call_of_run(a)); }
-void reference_forward(const BlockSparseForward& a) { run_reference(forward_plan(a), call_of_run(a)); }
+PlanRef replanned_of(const BlockSparseForward& a) { return owned(forward_plan(a)); }
+Call call_of_forward(const BlockSparseForward& a) { return call_of_run(a); }
 
 constexpr op::Field plan_fields[] = {
     op::self<&BlockSparsePlan::self>(),
@@ -186,13 +173,8 @@ constexpr op::Field forward_fields[] = {
     op::attr<&BlockSparseForward::rope_theta>("rope_theta"),
     op::result<&BlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
 };
-constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
-                                                op::candidate<refuse_forward, launch_forward>("cpu"),
-                                                op::reference<reference_forward>()};
 constexpr op::Candidate init_candidates[] = {op::host<launch_init<Plan>>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
-                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op block_init_op =
@@ -203,18 +185,22 @@ constinit const op::Op block_plan_op = op::define<BlockSparsePlan, validate_plan
     plan_candidates, nullptr, {}, &sparse_plan_type);
 constinit const op::Op block_run_op = op::define<BlockSparseRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row) v; lse in base 2.", run_fields,
-    run_candidates, ops::sparse::block_cases, {}, &sparse_plan_type);
+    kRunCandidates<PlanRun<BlockSparseRun, planned, call_of_run>>, ops::sparse::block_cases, {}, &sparse_plan_type);
 constinit const op::Op block_forward_op = op::define<BlockSparseForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates,
-    ops::sparse::block_forward_cases, {}, &sparse_plan_type);
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kRunCandidates<PlanRun<BlockSparseForward, replanned_of, call_of_forward>>, ops::sparse::block_forward_cases, {},
+    &sparse_plan_type);
 constinit const op::Op block_reset_op =
     reset_op("BlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_plan_type);
 }  // namespace sparse
 
-BlockSparseAttentionWrapper::BlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
+BlockSparseAttentionWrapper::BlockSparseAttentionWrapper(SparseInit a)
     : self_(sparse::kClass, sparse::kModule, attention::sparse_plan_type) {
-  op::call(sparse::block_init_op, SparseInit{&self_, workspace, backend});
+  a.self = &self_;
+  op::call(sparse::block_init_op, a);
 }
+BlockSparseAttentionWrapper::BlockSparseAttentionWrapper(const TensorView& workspace, const std::string& backend)
+    : BlockSparseAttentionWrapper(SparseInit{.float_workspace_buffer = workspace, .backend = backend}) {}
 void BlockSparseAttentionWrapper::plan(BlockSparsePlan a) {
   a.self = &self_;
   op::call(sparse::block_plan_op, a);

@@ -21,7 +21,7 @@ namespace flashinfer {
 
 struct SparseInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string backend = "auto";
 };
 struct BlockSparsePlan {
@@ -61,6 +61,7 @@ struct BlockSparseForward : BlockSparseRun {
 };
 class BlockSparseAttentionWrapper {
  public:
+  explicit BlockSparseAttentionWrapper(SparseInit args = {});
   explicit BlockSparseAttentionWrapper(const TensorView& float_workspace_buffer, const std::string& backend = "auto");
   void plan(BlockSparsePlan args);
   op::Results run(BlockSparseRun args);
@@ -101,6 +102,7 @@ struct VariableBlockSparseForward : VariableBlockSparseRun {
 };
 class VariableBlockSparseAttentionWrapper {
  public:
+  explicit VariableBlockSparseAttentionWrapper(SparseInit args = {});
   explicit VariableBlockSparseAttentionWrapper(const TensorView& float_workspace_buffer,
                                                const std::string& backend = "auto");
   void plan(VariableBlockSparsePlan args);

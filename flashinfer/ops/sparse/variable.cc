@@ -3,7 +3,6 @@
 // greatest common divisor of all key block sizes and offsets.
 #include <numeric>
 
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/sparse/ops.h"
 
 namespace flashinfer {
@@ -119,23 +118,19 @@ const PlanList& state_of(const VariableBlockSparseRun& a) {
   plan_of(a.self);
   return a.self->as<PlanList>();
 }
-/// Calls f(plan, call) for each KV head.
-template <class Plans, class F>
-void each_head(const VariableBlockSparseRun& a, const Plans& plans, F f) {
+/// Of each KV head.
+Call call_of_head(const VariableBlockSparseRun& a, size_t head) {
   const PlanList& l = state_of(a);
-  for (size_t i = 0; i < plans.size(); ++i) {
-    const auto h = static_cast<int64_t>(i);
-    auto group = [&](const TensorView& t) {
-      return t.slice(0, h * l.num_qo_heads, (h + 1) * l.num_qo_heads).transpose(0, 1);
-    };
-    auto pages = [&](const TensorView& t) { return pages_of(t.select(0, h).unsqueeze(1), l.page_size); };
-    Call c;
-    c.q = group(a.q), c.kv = {pages(a.k), pages(a.v)};
-    if (a.out) c.out = group(*a.out);
-    const TensorView lse = a.lse ? group(*a.lse) : TensorView();
-    if (a.lse) c.lse = &lse;
-    f(plans[i], c);
-  }
+  const auto h = static_cast<int64_t>(head);
+  auto group = [&](const TensorView& t) {
+    return t.slice(0, h * l.num_qo_heads, (h + 1) * l.num_qo_heads).transpose(0, 1);
+  };
+  auto pages = [&](const TensorView& t) { return pages_of(t.select(0, h).unsqueeze(1), l.page_size); };
+  Call c;
+  c.q = group(a.q), c.kv = {pages(a.k), pages(a.v)};
+  if (a.out) c.out = group(*a.out);
+  if (a.lse) c.lse = group(*a.lse);
+  return c;
 }
 void check_tensors(const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
@@ -187,36 +182,23 @@ void validate_forward(const VariableBlockSparseForward& a) {
   check_tensors(a);
   forward_plan(a);
 }
-op::Refusal refuse_run(const VariableBlockSparseRun& a) {
-  const Plans plans(a.self);
-  for (size_t i = 0; i < plans.size(); ++i)
-    if (op::Refusal r = refuse(plans[i], {}); !r.empty()) return r;
-  return {};
+std::shared_ptr<const Plans> plans_of(const VariableBlockSparseRun& a) { return std::make_shared<const Plans>(a.self); }
+std::shared_ptr<const Plans> plans_of(const VariableBlockSparseForward& a) {
+  return std::make_shared<const Plans>(forward_plan(a).plans);
 }
-void launch_run(const VariableBlockSparseRun& a) { each_head(a, Plans(a.self), run); }
-void reference(const VariableBlockSparseRun& a) { each_head(a, Plans(a.self), run_reference); }
-op::Refusal refuse_forward(const VariableBlockSparseForward& a) {
-  for (const Plan& p : forward_plan(a).plans)
-    if (op::Refusal r = refuse(p, {}); !r.empty()) return r;
-  return {};
+template <auto Prepare, class Run>
+op::Prepared prepare_heads(const Run& a) {
+  const auto plans = plans_of(a);
+  Launches launches;
+  for (size_t h = 0; h < plans->size(); ++h)
+    launches.add([&] { return Prepare(PlanRef(plans, &(*plans)[h]), call_of_head(a, h)); });
+  return std::move(launches).prepared();
 }
-void launch_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run); }
-/// Every head's plan, with its own rows of the tensors.
-template <class Plans>
-op::Refusal refuse_heads(const op::Op& op, const VariableBlockSparseRun& a, const Plans& plans) {
-  op::Refusal first;
-  each_head(a, plans, [&](const Plan& p, const Call& c) {
-    if (first.empty()) first = refuse_cuda(op, &a, p, c);
-  });
-  return first;
+template <class Run>
+void reference(const Run& a) {
+  const auto plans = plans_of(a);
+  for (size_t h = 0; h < plans->size(); ++h) run_reference((*plans)[h], call_of_head(a, h));
 }
-op::Refusal refuse_run_cuda(const VariableBlockSparseRun& a) { return refuse_heads(variable_run_op, a, Plans(a.self)); }
-void launch_run_cuda(const VariableBlockSparseRun& a) { each_head(a, Plans(a.self), run_cuda); }
-op::Refusal refuse_forward_cuda(const VariableBlockSparseForward& a) {
-  return refuse_heads(variable_forward_op, a, forward_plan(a).plans);
-}
-void launch_forward_cuda(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_cuda); }
-void reference_forward(const VariableBlockSparseForward& a) { each_head(a, forward_plan(a).plans, run_reference); }
 
 constexpr op::Field plan_fields[] = {
     op::self<&VariableBlockSparsePlan::self>(),
@@ -264,13 +246,12 @@ constexpr op::Field forward_fields[] = {
     op::result<&VariableBlockSparseForward::out>("out", nullptr, op::floats, op::shape<out_shape>,
                                                  op::dtype<out_dtype>),
 };
-constexpr op::Candidate forward_candidates[] = {op::candidate<refuse_forward_cuda, launch_forward_cuda>("cuda"),
-                                                op::candidate<refuse_forward, launch_forward>("cpu"),
-                                                op::reference<reference_forward>()};
+template <class Run>
+constexpr op::Candidate run_candidates[] = {op::cuda<prepare_heads<prepare_cuda, Run>>(),
+                                            op::cpu<prepare_heads<prepare_cpu, Run>>(),
+                                            op::reference<reference<Run>>()};
 constexpr op::Candidate init_candidates[] = {op::host<launch_init<PlanList>>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
-                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op variable_init_op =
@@ -281,19 +262,22 @@ constinit const op::Op variable_plan_op = op::define<VariableBlockSparsePlan, va
     plan_candidates, nullptr, {}, &sparse_list_type);
 constinit const op::Op variable_run_op = op::define<VariableBlockSparseRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row and head) v; lse in base 2.", run_fields,
-    run_candidates, ops::sparse::variable_cases, {}, &sparse_list_type);
+    run_candidates<VariableBlockSparseRun>, ops::sparse::variable_cases, {}, &sparse_list_type);
 constinit const op::Op variable_forward_op = op::define<VariableBlockSparseForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, forward_candidates,
-    ops::sparse::variable_forward_cases, {}, &sparse_list_type);
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    run_candidates<VariableBlockSparseForward>, ops::sparse::variable_forward_cases, {}, &sparse_list_type);
 constinit const op::Op variable_reset_op =
     reset_op("VariableBlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_list_type);
 }  // namespace sparse
 
+VariableBlockSparseAttentionWrapper::VariableBlockSparseAttentionWrapper(SparseInit a)
+    : self_(sparse::kClass, sparse::kModule, attention::sparse_list_type) {
+  a.self = &self_;
+  op::call(sparse::variable_init_op, a);
+}
 VariableBlockSparseAttentionWrapper::VariableBlockSparseAttentionWrapper(const TensorView& workspace,
                                                                          const std::string& backend)
-    : self_(sparse::kClass, sparse::kModule, attention::sparse_list_type) {
-  op::call(sparse::variable_init_op, SparseInit{&self_, workspace, backend});
-}
+    : VariableBlockSparseAttentionWrapper(SparseInit{.float_workspace_buffer = workspace, .backend = backend}) {}
 void VariableBlockSparseAttentionWrapper::plan(VariableBlockSparsePlan a) {
   a.self = &self_;
   op::call(sparse::variable_plan_op, a);

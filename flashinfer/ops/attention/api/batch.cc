@@ -2,7 +2,6 @@
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -38,7 +37,7 @@ Call call_of_run(const BatchAttentionRun& a) {
   c.q = a.q, c.kv = cache_planes(a.kv_cache, p.kv_layout);
   c.kv_sf = scale_planes(a.kv_cache_sf, p.kv_layout, c.kv, true);
   if (a.out) c.out = *a.out;
-  if (a.lse) c.lse = &*a.lse;
+  c.lse = a.lse;
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
   return c;
 }
@@ -62,13 +61,6 @@ op::Shape lse_shape(const BatchAttentionRun& a) {
 }
 DType out_dtype(const BatchAttentionRun& a) { return plan_of(a.self).o_data_type; }
 op::Cost cost(const BatchAttentionRun& a) { return cost_of(plan_of(a.self), a.q); }
-op::Refusal refuse_run(const BatchAttentionRun& a) { return refuse(plan_of(a.self), call_of_run(a)); }
-op::Refusal refuse_run_cuda(const BatchAttentionRun& a) {
-  return refuse_cuda(batch_run_op, &a, plan_of(a.self), call_of_run(a));
-}
-void launch_run_cuda(const BatchAttentionRun& a) { run_cuda(plan_of(a.self), call_of_run(a)); }
-void launch_run(const BatchAttentionRun& a) { run(plan_of(a.self), call_of_run(a)); }
-void reference(const BatchAttentionRun& a) { run_reference(plan_of(a.self), call_of_run(a)); }
 
 constexpr op::Field init_fields[] = {
     op::self<&BatchAttentionInit::self>(),
@@ -107,8 +99,6 @@ constexpr op::Field run_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
-                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 }  // namespace
 
 constinit const op::Op batch_init_op = op::define<BatchAttentionInit>(
@@ -118,7 +108,8 @@ constinit const op::Op batch_plan_op = op::define<BatchAttentionPlan, validate_p
     plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op batch_run_op = op::define<BatchAttentionRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, causal) v over each request's pages; lse in base 2.", run_fields,
-    run_candidates, ops::attention::batch_attention_cases, {}, &plan_type);
+    kRunCandidates<PlanRun<BatchAttentionRun, planned, call_of_run>>, ops::attention::batch_attention_cases, {},
+    &plan_type);
 constinit const op::Op batch_prewarm_op =
     prewarm_op("BatchAttention.prewarm_paged_kv_stride_variant", kModule, &plan_type);
 }  // namespace attention

@@ -8,6 +8,7 @@
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/attention/plan/plan.h"
+#include "flashinfer/ops/attention/run.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 #include "flashinfer/ops/common/queries.h"
 
@@ -38,6 +39,10 @@ inline const Plan& plan_of(const op::Object* self) {
   const Plan& p = self->as<Plan>();
   if (!p.qo_indptr.defined()) throw_error(ErrorKind::kAssertionError, str("plan() has not been called"));
   return p;
+}
+template <class Run>
+PlanRef planned(const Run& a) {
+  return borrowed(plan_of(a.self));
 }
 
 /// What the three run() methods check: tensors against the plan. `k_from`, `v_from` name K and V in messages.
@@ -135,7 +140,7 @@ Call call_of(const Plan& p, const Run& a, const Planes& kv) {
   Call c;
   c.q = a.q, c.kv = kv;
   if (a.out) c.out = *a.out;
-  if (a.lse) c.lse = &*a.lse;
+  c.lse = a.lse;
   if constexpr (requires { a.args; }) c.args = a.args;
   if constexpr (requires { a.q_scale; }) c.q_scale = a.q_scale.value_or(1.0);
   c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
@@ -254,6 +259,11 @@ Plan forward_plan(const Forward& a) {
   set_options(p, {p.window_left, a.pos_encoding_mode, a.sm_scale, a.logits_soft_cap, a.rope_scale, a.rope_theta});
   set_work(p);
   return p;
+}
+
+template <class Forward>
+PlanRef replanned(const Forward& a) {
+  return owned(forward_plan(a));
 }
 
 /// 4 operations a visible (row, key) and dim; K and V read once.

@@ -2,7 +2,6 @@
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/api/decode_tables.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -47,7 +46,6 @@ void launch_graph_init(const CUDAGraphBatchDecodeInit& a) {
                           .paged_kv_last_page_len_buffer = a.last_page_len_buffer}));
 }
 
-template <class N>
 void validate_plan(const BatchDecodePlan& a) {
   throw_if_given("window_right", a.window_right != 0, "only 0 is");
   FI_CHECK(a.q_len_per_req >= 1, ValueError, "q_len_per_req is ", a.q_len_per_req, ", but must be at least 1");
@@ -92,7 +90,6 @@ Plan plan_of_arguments(const BatchDecodePlan& a) {
   set_work(p);
   return p;
 }
-template <class N>
 void launch_plan(const BatchDecodePlan& a) {
   a.self->set(plan_of_arguments(a));
   a.self->planned = true;
@@ -138,21 +135,11 @@ void launch_fast(const FastDecodePlan& a) {
   }
 }
 
-template <class N, class Run>
-const char* op_name() {
-  return std::is_same_v<Run, BatchDecodeForward> ? N::kForward : N::kRun;
-}
-/// The plan of run(); of forward() the last one with its replacements.
-template <class N>
-const Plan& used_plan(const BatchDecodeRun& a) {
-  return plan_of(a.self);
-}
-template <class N>
-Plan used_plan(const BatchDecodeForward& a) {
-  return forward_plan(a);
+template <class Run>
+Call call_of_run(const Run& a) {
+  return paged_call(plan_of(a.self), a);
 }
 
-template <class N>
 void validate_run(const BatchDecodeRun& a) {
   const Plan& p = plan_of(a.self);
   throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
@@ -163,56 +150,14 @@ void validate_run(const BatchDecodeRun& a) {
   check_sinks(p, a.sinks);
   check_paged_run(p, a, "indices");
 }
-template <class N>
-void validate_forward(const BatchDecodeForward& a) {
-  check_paged_run(forward_plan(a), a, "indices");
-}
+void validate_forward(const BatchDecodeForward& a) { check_paged_run(forward_plan(a), a, "indices"); }
 op::Cost cost(const BatchDecodeRun& a) { return cost_of(plan_of(a.self), a.q); }
-
-template <class N>
-constexpr bool kIsPlain = std::is_same_v<N, Plain>;
-/// Engines give the buffers of the wrapper themselves.
-template <class N, class Run>
-const op::Op& run_op() {
-  return std::is_same_v<Run, BatchDecodeRun> ? (kIsPlain<N> ? decode_run_op : graph_run_op)
-                                             : (kIsPlain<N> ? decode_forward_op : graph_forward_op);
-}
-template <class N, class Run>
-op::Refusal refuse_run(const Run& a) {
-  const Plan& p = plan_of(a.self);
-  return refuse(p, paged_call(p, a));
-}
-template <class N, class Run>
-op::Refusal refuse_run_cuda(const Run& a) {
-  const Plan& p = used_plan<N>(a);
-  return refuse_cuda(run_op<N, Run>(), &a, p, paged_call(p, a));
-}
-template <class N, class Run>
-void launch_run_cuda(const Run& a) {
-  const Plan& p = used_plan<N>(a);
-  run_cuda(p, paged_call(p, a));
-}
-template <class N, class Run>
-void launch_run(const Run& a) {
-  const Plan& p = used_plan<N>(a);
-  run(p, paged_call(p, a));
-}
-template <class N, class Run>
-void reference(const Run& a) {
-  const Plan& p = used_plan<N>(a);
-  run_reference(p, paged_call(p, a));
-}
 
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate graph_init_candidates[] = {op::host<launch_graph_init>()};
 constexpr op::Candidate fast_candidates[] = {op::host_arrays<launch_fast>()};
 constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
-template <class N>
-constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan<N>>()};
-template <class N, class Run>
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<N, Run>, launch_run_cuda<N, Run>>("cuda"),
-                                            op::candidate<refuse_run<N, Run>, launch_run<N, Run>>("cpu"),
-                                            op::reference<reference<N, Run>>()};
+constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 
 constexpr const char* kPlanDoc = "Takes the page table and everything that is the same for all layers of a step.";
 constexpr const char* kRunDoc = "out = softmax(scale * q k^T) v over each request's pages; lse in base 2.";
@@ -220,19 +165,20 @@ constexpr const char* kForwardDoc = "run() with what plan() was told replaced.";
 constexpr const char* kSizeDoc = "Bytes of partial results and of index arrays that a plan takes.";
 template <class N>
 constexpr op::Op define_plan() {
-  return op::define<BatchDecodePlan, validate_plan<N>>(N::kPlan, kModule, kPlanDoc, plan_fields, plan_candidates<N>,
-                                                       nullptr, {}, &plan_type);
+  return op::define<BatchDecodePlan, validate_plan>(N::kPlan, kModule, kPlanDoc, plan_fields, plan_candidates, nullptr,
+                                                    {}, &plan_type);
 }
 template <class N>
 constexpr op::Op define_run(op::CaseTable cases) {
-  return op::define<BatchDecodeRun, validate_run<N>, cost>(N::kRun, kModule, kRunDoc, run_fields,
-                                                           run_candidates<N, BatchDecodeRun>, cases,
-                                                           {.rtol = -1, .atol = -1}, &plan_type);
+  return op::define<BatchDecodeRun, validate_run, cost>(N::kRun, kModule, kRunDoc, run_fields,
+                                                        kRunCandidates<PlanRun<BatchDecodeRun, planned, call_of_run>>,
+                                                        cases, {.rtol = -1, .atol = -1}, &plan_type);
 }
 template <class N>
 constexpr op::Op define_forward(op::CaseTable cases) {
-  return op::define<BatchDecodeForward, validate_forward<N>>(
-      N::kForward, kModule, kForwardDoc, forward_fields, run_candidates<N, BatchDecodeForward>, cases, {}, &plan_type);
+  return op::define<BatchDecodeForward, validate_forward>(
+      N::kForward, kModule, kForwardDoc, forward_fields,
+      kRunCandidates<PlanRun<BatchDecodeForward, replanned, call_of_run>>, cases, {}, &plan_type);
 }
 constexpr op::Op define_size(const char* name) {
   return op::define<BatchDecodeWorkspaceSize>(name, kModule, kSizeDoc, size_fields, size_candidates, nullptr, {},

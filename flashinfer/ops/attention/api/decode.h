@@ -16,7 +16,7 @@ struct DecodeOps;
 
 struct BatchDecodeInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   bool use_tensor_cores = false;
@@ -104,7 +104,7 @@ class BatchDecodeWithPagedKVCacheWrapper {
  public:
   explicit BatchDecodeWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
                                               const std::string& kv_layout = "NHD");
-  explicit BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit args);
+  explicit BatchDecodeWithPagedKVCacheWrapper(BatchDecodeInit args = {});
   void plan(BatchDecodePlan args);
   AttentionResult run(BatchDecodeRun args);
   AttentionResult run_return_lse(BatchDecodeRun args) { return args.return_lse = true, run(std::move(args)); }
@@ -126,7 +126,7 @@ class BatchDecodeWithPagedKVCacheWrapper {
 
 struct CUDAGraphBatchDecodeInit {
   op::Object* self = nullptr;
-  TensorView workspace_buffer;
+  TensorView workspace_buffer{nullptr, DType::kU8, {0}};
   TensorView indptr_buffer, indices_buffer, last_page_len_buffer;
   std::string kv_layout = "NHD";
   bool use_tensor_cores = false;

@@ -80,7 +80,7 @@ Call call_of_block(const Block& a) {
   c.q = a.query, c.kv = cache_planes(a.kv_cache, a.kv_layout);
   c.kv_sf = scale_planes(a.kv_cache_sf, a.kv_layout, c.kv, true);
   if (a.out) c.out = *a.out;
-  if (a.lse) c.lse = &*a.lse;
+  c.lse = a.lse;
   if (a.sinks) c.sinks = &*a.sinks;
   c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
   return c;
@@ -138,15 +138,8 @@ op::Cost cost(const Block& a) {
   return cost_of(plan_of_block(a, false), a.query);
 }
 template <class Block>
-op::Refusal refuse_block(const Block& a) {
-  Plan p;  // what chooses the kernels
-  p.work.tile = p.work.decode = true;
-  p.q_data_type = a.query.dtype(), p.kv_data_type = cache_type(a.kv_cache.first.dtype()), p.o_data_type = out_dtype(a);
-  return refuse(p, {});
-}
-template <class Block>
-void launch(const Block& a) {
-  run(plan_of_block(a, true), call_of_block(a));
+op::Prepared prepare(const Block& a) {
+  return prepare_cpu(owned(plan_of_block(a, true)), call_of_block(a));
 }
 template <class Block>
 void reference(const Block& a) {
@@ -225,18 +218,16 @@ constexpr op::Field context_fields[] = {
     op::attr<&P::uses_spcompress>("uses_spcompress"),
     op::attr<&P::backend>("backend", op::backends("auto|trtllm-gen:cuda")),
 };
-constexpr op::Candidate decode_candidates[] = {op::candidate<refuse_block<D>, launch<D>>("cpu"),
-                                               op::reference<reference<D>>()};
-constexpr op::Candidate context_candidates[] = {op::candidate<refuse_block<P>, launch<P>>("cpu"),
-                                                op::reference<reference<P>>()};
+template <class Block>
+constexpr op::Candidate candidates[] = {op::cpu<prepare<Block>>(), op::reference<reference<Block>>()};
 }  // namespace
 
 constinit const op::Op dense_decode_op = op::define<D, validate_decode, cost<D>>(
     kDecode, "flashinfer.decode", "Batch decode with a dense page table and no plan; lse in base 2.", decode_fields,
-    decode_candidates, ops::attention::dense_decode_cases);
+    candidates<D>, ops::attention::dense_decode_cases);
 constinit const op::Op dense_context_op = op::define<P, validate_context, cost<P>>(
     kContext, "flashinfer.prefill", "Batch prefill with a dense page table and no plan; lse in base 2.", context_fields,
-    context_candidates, ops::attention::dense_context_cases);
+    candidates<P>, ops::attention::dense_context_cases);
 }  // namespace attention
 
 AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& a) {

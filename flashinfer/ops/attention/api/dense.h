@@ -2,6 +2,7 @@
 // Attention without plan(): a dense page table and lengths in every call (semantics: attention/op.h). bmm1_scale is the
 // whole scale of the logits (q * k * softmax scale), bmm2_scale that of the output; a number or one f32.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,10 +14,10 @@ namespace flashinfer {
 struct TrtllmBatchDecode {
   TensorView query;  // [B * q_len_per_req, Hq, D], or [cum_seq_lens_q[B], Hq, D]; causal among the rows of a request
   op::PagedKv kv_cache;
-  TensorView workspace_buffer;  // not needed on the CPU, may be empty
-  TensorView block_tables;      // [B, pages] i32|i64; only pages that seq_lens needs are read
-  TensorView seq_lens;          // [B] tokens in the cache
-  int64_t max_seq_len = 0;      // at least every seq_lens
+  TensorView workspace_buffer{nullptr, DType::kU8, {0}};  // the library allocates what it needs itself
+  TensorView block_tables;                                // [B, pages] i32|i64; only pages that seq_lens needs are read
+  TensorView seq_lens;                                    // [B] tokens in the cache
+  int64_t max_seq_len = INT64_MAX;                        // at least every seq_lens
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
   int64_t window_left = -1;
   std::optional<TensorView> out{};  // as query
@@ -49,10 +50,10 @@ AttentionResult trtllm_batch_decode_with_kv_cache(const TrtllmBatchDecode& args)
 struct TrtllmBatchContext {
   TensorView query;  // [cum_seq_lens_q[B], Hq, D]
   op::PagedKv kv_cache;
-  TensorView workspace_buffer;
-  TensorView block_tables, seq_lens;      // as above
-  int64_t max_q_len = 0, max_kv_len = 0;  // at least the lengths
-  op::ScalarOrTensor bmm1_scale, bmm2_scale;
+  TensorView workspace_buffer{nullptr, DType::kU8, {0}};
+  TensorView block_tables, seq_lens;                      // as above
+  int64_t max_q_len = INT64_MAX, max_kv_len = INT64_MAX;  // at least the lengths
+  op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
   int64_t batch_size = 0;
   TensorView cum_seq_lens_q;   // [B+1]
   TensorView cum_seq_lens_kv;  // [B+1]; lengths are those of seq_lens

@@ -3,7 +3,6 @@
 
 #include "flashinfer/ops/attention/api/prefill_tables.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -69,40 +68,12 @@ void validate_run(const BatchPrefillRun& a) {
 void validate_forward(const BatchPrefillForward& a) { check_paged_run(forward_plan(a), a, "paged_kv_indices"); }
 op::Cost cost(const BatchPrefillRun& a) { return cost_of(plan_of(a.self), a.q); }
 
-const Plan& used_plan(const BatchPrefillRun& a) { return plan_of(a.self); }
-Plan used_plan(const BatchPrefillForward& a) { return forward_plan(a); }
 Call call_of_run(const BatchPrefillRun& a) { return set_lse_format(paged_call(plan_of(a.self), a), a); }
-Call call_of_run(const BatchPrefillForward& a) { return paged_call(plan_of(a.self), a); }
-
-template <class Run>
-op::Refusal refuse_run(const Run& a) {
-  return refuse(plan_of(a.self), call_of_run(a));
-}
-template <class Run>
-void launch_run(const Run& a) {
-  run(used_plan(a), call_of_run(a));
-}
-template <class Run>
-op::Refusal refuse_run_cuda(const Run& a) {
-  return refuse_cuda(std::is_same_v<Run, BatchPrefillRun> ? prefill_run_op : prefill_forward_op, &a, used_plan(a),
-                     call_of_run(a));
-}
-template <class Run>
-void launch_run_cuda(const Run& a) {
-  run_cuda(used_plan(a), call_of_run(a));
-}
-template <class Run>
-void reference(const Run& a) {
-  run_reference(used_plan(a), call_of_run(a));
-}
+Call call_of_forward(const BatchPrefillForward& a) { return paged_call(plan_of(a.self), a); }
 
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
-template <class Run>
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
-                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"),
-                                            op::reference<reference<Run>>()};
 
 }  // namespace
 
@@ -114,10 +85,12 @@ constinit const op::Op prefill_plan_op = op::define<BatchPrefillPlan, validate>(
     plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op prefill_run_op = op::define<BatchPrefillRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's pages; lse in base 2.", run_fields,
-    run_candidates<BatchPrefillRun>, ops::attention::batch_prefill_cases, {}, &plan_type);
+    kRunCandidates<PlanRun<BatchPrefillRun, planned, call_of_run>>, ops::attention::batch_prefill_cases, {},
+    &plan_type);
 constinit const op::Op prefill_forward_op = op::define<BatchPrefillForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, run_candidates<BatchPrefillForward>,
-    ops::attention::prefill_forward_cases, {}, &plan_type);
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kRunCandidates<PlanRun<BatchPrefillForward, replanned, call_of_forward>>, ops::attention::prefill_forward_cases, {},
+    &plan_type);
 constinit const op::Op prefill_size_op =
     op::define<BatchPrefillWorkspaceSize>("BatchPrefillWithPagedKVCacheWrapper.workspace_size", kModule,
                                           "Bytes of partial results and of index arrays that a plan takes.",

@@ -16,7 +16,7 @@ struct PrefillOps;
 
 struct BatchPrefillInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of paged_kv_last_page_len_buf.
@@ -105,7 +105,7 @@ class BatchPrefillWithPagedKVCacheWrapper {
  public:
   explicit BatchPrefillWithPagedKVCacheWrapper(const TensorView& float_workspace_buffer,
                                                const std::string& kv_layout = "NHD");
-  explicit BatchPrefillWithPagedKVCacheWrapper(BatchPrefillInit args);
+  explicit BatchPrefillWithPagedKVCacheWrapper(BatchPrefillInit args = {});
   void plan(BatchPrefillPlan args);
   AttentionResult run(BatchPrefillRun args);
   AttentionResult run_return_lse(BatchPrefillRun args) { return args.return_lse = true, run(std::move(args)); }
@@ -128,7 +128,7 @@ class BatchPrefillWithPagedKVCacheWrapper {
 /// by them.
 struct BatchSinkInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{},
@@ -160,7 +160,7 @@ struct BatchSinkRun {
 /// (exp(sink) + sum_j exp(x_j)); the LSE includes the sink.
 class BatchAttentionWithAttentionSinkWrapper : public BatchPrefillWithPagedKVCacheWrapper {
  public:
-  explicit BatchAttentionWithAttentionSinkWrapper(BatchSinkInit args);
+  explicit BatchAttentionWithAttentionSinkWrapper(BatchSinkInit args = {});
   AttentionResult run(BatchSinkRun args);
   AttentionResult forward(BatchPrefillForward args) = delete;  // it has no argument for a sink
   AttentionResult run_return_lse(BatchSinkRun args) { return args.return_lse = true, run(std::move(args)); }

@@ -2,7 +2,6 @@
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/api/methods.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -56,7 +55,7 @@ Call call_of_run(const Run& a) {
     Call c;
     c.q = a.q, c.kv = kv;
     if (a.out) c.out = *a.out;
-    if (a.lse) c.lse = &*a.lse;
+    c.lse = a.lse;
     return c;
   } else {
     Call c = set_lse_format(call_of(p, a, kv), a);
@@ -100,30 +99,6 @@ DType out_dtype(const Run& a) {
   return plan_of(a.self).o_data_type;
 }
 op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(a.self), a.q); }
-const Plan& used_plan(const BatchRaggedRun& a) { return plan_of(a.self); }
-Plan used_plan(const BatchRaggedForward& a) { return forward_plan(a); }
-
-template <class Run>
-op::Refusal refuse_run(const Run& a) {
-  return refuse(plan_of(a.self), call_of_run(a));
-}
-template <class Run>
-void launch_run(const Run& a) {
-  run(used_plan(a), call_of_run(a));
-}
-template <class Run>
-op::Refusal refuse_run_cuda(const Run& a) {
-  return refuse_cuda(std::is_same_v<Run, BatchRaggedRun> ? ragged_run_op : ragged_forward_op, &a, used_plan(a),
-                     call_of_run(a));
-}
-template <class Run>
-void launch_run_cuda(const Run& a) {
-  run_cuda(used_plan(a), call_of_run(a));
-}
-template <class Run>
-void reference(const Run& a) {
-  run_reference(used_plan(a), call_of_run(a));
-}
 
 constexpr op::Field init_fields[] = {
     op::self<&BatchRaggedInit::self>(),
@@ -217,10 +192,6 @@ constexpr op::Field forward_fields[] = {
 };
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
-template <class Run>
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda<Run>, launch_run_cuda<Run>>("cuda"),
-                                            op::candidate<refuse_run<Run>, launch_run<Run>>("cpu"),
-                                            op::reference<reference<Run>>()};
 
 }  // namespace
 
@@ -232,10 +203,11 @@ constinit const op::Op ragged_plan_op = op::define<BatchRaggedPlan, validate_pla
     plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ragged_run_op = op::define<BatchRaggedRun, validate_run, cost>(
     kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields,
-    run_candidates<BatchRaggedRun>, ops::attention::batch_ragged_cases, {}, &plan_type);
+    kRunCandidates<PlanRun<BatchRaggedRun, planned, call_of_run>>, ops::attention::batch_ragged_cases, {}, &plan_type);
 constinit const op::Op ragged_forward_op = op::define<BatchRaggedForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields, run_candidates<BatchRaggedForward>,
-    ops::attention::ragged_forward_cases, {}, &plan_type);
+    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kRunCandidates<PlanRun<BatchRaggedForward, replanned, call_of_run>>, ops::attention::ragged_forward_cases, {},
+    &plan_type);
 constinit const op::Op ragged_reset_op =
     reset_op("BatchPrefillWithRaggedKVCacheWrapper.reset_workspace_buffer", kModule, &plan_type);
 }  // namespace attention

@@ -12,7 +12,7 @@ namespace flashinfer {
 
 struct BatchRaggedInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   // With use_cuda_graph plan() also writes its arrays here, and the batch size is that of qo_indptr_buf.
@@ -79,7 +79,7 @@ class BatchPrefillWithRaggedKVCacheWrapper {
  public:
   explicit BatchPrefillWithRaggedKVCacheWrapper(const TensorView& float_workspace_buffer,
                                                 const std::string& kv_layout = "NHD");
-  explicit BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit args);
+  explicit BatchPrefillWithRaggedKVCacheWrapper(BatchRaggedInit args = {});
   void plan(BatchRaggedPlan args);
   AttentionResult run(BatchRaggedRun args);
   AttentionResult run_return_lse(BatchRaggedRun args) { return args.return_lse = true, run(std::move(args)); }

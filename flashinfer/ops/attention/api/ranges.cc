@@ -140,13 +140,8 @@ op::Shape ranges_out_shape(const BatchRangesRun& a) { return plan_of_run(a), out
 op::Shape ranges_lse_shape(const BatchRangesRun& a) { return plan_of_run(a), lse_shape(a); }
 DType ranges_out_dtype(const BatchRangesRun& a) { return plan_of_run(a).o_data_type; }
 
-op::Refusal refuse_run(const BatchRangesRun& a) {
-  Plan p = plan_of_run(a);
-  p.work.tile = true, p.work.decode = false;  // as with its mask
-  return refuse(p, call_of_run(a));
-}
-void launch_run(const BatchRangesRun& a) { run(masked_plan(a), call_of_run(a)); }
-void reference(const BatchRangesRun& a) { run_reference(masked_plan(a), call_of_run(a)); }
+PlanRef masked_ref(const BatchRangesRun& a) { return owned(masked_plan(a)); }
+using Run = PlanRun<BatchRangesRun, masked_ref, call_of_run>;
 
 constexpr op::Field ranges_init_fields[] = {
     op::self<&BatchRangesInit::self>(),
@@ -222,7 +217,7 @@ constexpr op::Field ranges_forward_fields[] = {
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::cpu<launch_plan>()};
 constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
+constexpr op::Candidate run_candidates[] = {op::cpu<Run::cpu>(), op::reference<Run::reference>()};
 
 }  // namespace
 

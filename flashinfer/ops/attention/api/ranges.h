@@ -22,7 +22,7 @@ namespace flashinfer {
 
 struct BatchRangesInit {
   op::Object* self = nullptr;
-  TensorView float_workspace_buffer;  // u8; not needed on the CPU, may be empty
+  TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
   std::optional<TensorView> qo_indptr_buf{}, paged_kv_indptr_buf{}, paged_kv_indices_buf{},
@@ -52,7 +52,7 @@ struct BatchRangesWorkspaceSize : BatchRangesPlan {
 };
 class BatchPrefillWithCausalBidirectionalRangesWrapper {
  public:
-  explicit BatchPrefillWithCausalBidirectionalRangesWrapper(BatchRangesInit args);
+  explicit BatchPrefillWithCausalBidirectionalRangesWrapper(BatchRangesInit args = {});
   void plan(BatchRangesPlan args);
   void begin_forward(BatchRangesPlan args) { plan(std::move(args)); }
   AttentionResult run(BatchRangesRun args);

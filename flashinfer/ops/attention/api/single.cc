@@ -3,7 +3,6 @@
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -44,10 +43,9 @@ void set_request(Plan& p) {
   p.kv_indptr = Tensor::copy_of(std::span<const int32_t>(kv), {2});
   p.kv_len = Tensor::copy_of(std::span<const int32_t>(kv + 1, 1), {1});
 }
-Plan full_plan(const SingleDecode& a) {
+Plan plan_without_work(const SingleDecode& a) {
   Plan p = plan_of_block(a);
   set_request(p);
-  set_work(p);
   return p;
 }
 /// Masks are packed by the host, wherever they lie.
@@ -61,7 +59,8 @@ Plan plan_without_work(const SinglePrefill& a) {
   set_mask(p, view(mask), view(packed));
   return p;
 }
-Plan full_plan(const SinglePrefill& a) {
+template <class Block>
+Plan full_plan(const Block& a) {
   Plan p = plan_without_work(a);
   set_work(p);
   return p;
@@ -127,46 +126,23 @@ op::Cost cost(const Block& a) {
 }
 
 template <class Block>
-op::Refusal refuse_block(const Block& a) {
-  return refuse(plan_of_block(a), call_of_block(a));
-}
-/// Calls `f(plan, call)` with `out` and `lse` as rows.
-template <class Block, class F>
-void with_call(const Block& a, const Plan& plan, F f) {
+Call rows_call(const Block& a) {
   Call c = call_of_block(a);
   const bool decode = a.q.rank() == 2;
   c.out = decode ? a.out->unsqueeze(0) : *a.out;
-  const TensorView lse = !a.lse ? TensorView() : decode ? a.lse->unsqueeze(0) : *a.lse;
-  if (a.lse) c.lse = &lse;
-  f(plan, c);
+  if (a.lse) c.lse = decode ? a.lse->unsqueeze(0) : *a.lse;
+  return c;
 }
 template <class Block>
-void launch(const Block& a) {
-  with_call(a, full_plan(a), run);
-}
-
-/// The plan of a call on a GPU: without the CPU's works.
-Plan plan_on_device(const SingleDecode& a) {
-  Plan p = plan_of_block(a);
-  set_request(p);
-  return p;
-}
-Plan plan_on_device(const SinglePrefill& a) { return plan_without_work(a); }
-template <class Block>
-op::Refusal refuse_block_cuda(const Block& a) {
-  Call c = call_of_block(a);
-  c.out = a.q.rank() == 2 ? a.out->unsqueeze(0) : *a.out;
-  return refuse_cuda(std::is_same_v<Block, SingleDecode> ? single_decode_op : single_prefill_op, &a, plan_of_block(a),
-                     c);
+PlanRef plan_ref(const Block& a) {
+  return owned(full_plan(a));
 }
 template <class Block>
-void launch_on_device(const Block& a) {
-  with_call(a, plan_on_device(a), run_cuda);
+PlanRef cuda_plan_ref(const Block& a) {
+  return owned(plan_without_work(a));
 }
 template <class Block>
-void reference(const Block& a) {
-  with_call(a, full_plan(a), run_reference);
-}
+using Run = PlanRun<Block, plan_ref, rows_call, cuda_plan_ref>;
 
 constexpr op::Field decode_fields[] = {
     op::in<&SingleDecode::q>("q", "h d", ops::kQueryTypes),
@@ -222,13 +198,6 @@ constexpr op::Field prefill_fields[] = {
                                     op::shape<static_cast<op::Shape (*)(const SinglePrefill&)>(lse_shape)>,
                                     op::when<&SinglePrefill::return_lse>),
 };
-constexpr op::Candidate decode_candidates[] = {
-    op::candidate<refuse_block_cuda<SingleDecode>, launch_on_device<SingleDecode>>("cuda"),
-    op::candidate<refuse_block<SingleDecode>, launch<SingleDecode>>("cpu"), op::reference<reference<SingleDecode>>()};
-constexpr op::Candidate prefill_candidates[] = {
-    op::candidate<refuse_block_cuda<SinglePrefill>, launch_on_device<SinglePrefill>>("cuda"),
-    op::candidate<refuse_block<SinglePrefill>, launch<SinglePrefill>>("cpu"),
-    op::reference<reference<SinglePrefill>>()};
 
 }  // namespace
 
@@ -237,16 +206,16 @@ Plan single_plan(const SinglePrefill& a) { return full_plan(a); }
 Call single_call(const SinglePrefill& a) {
   Call c = call_of_block(a);
   if (a.out) c.out = *a.out;
-  if (a.lse) c.lse = &*a.lse;
+  c.lse = a.lse;
   return c;
 }
 
 constinit const op::Op single_decode_op = op::define<SingleDecode, validate, cost<SingleDecode>>(
     kDecode, "flashinfer.decode", "out = softmax(scale * q k^T) v for one query token; lse in base 2.", decode_fields,
-    decode_candidates, ops::attention::single_decode_cases);
+    kRunCandidates<Run<SingleDecode>>, ops::attention::single_decode_cases);
 constinit const op::Op single_prefill_op = op::define<SinglePrefill, validate, cost<SinglePrefill>>(
     kPrefill, "flashinfer.prefill", "out = softmax(scale * q k^T, masked) v for one request; lse in base 2.",
-    prefill_fields, prefill_candidates, ops::attention::single_prefill_cases);
+    prefill_fields, kRunCandidates<Run<SinglePrefill>>, ops::attention::single_prefill_cases);
 }  // namespace attention
 
 AttentionResult single_decode_with_kv_cache(const SingleDecode& a) { return op::call(attention::single_decode_op, a); }

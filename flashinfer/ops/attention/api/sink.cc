@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchAttentionWithAttentionSinkWrapper: paged prefill whose run() takes a sink and a scale by position
-// (attention.md 9.2).
+// BatchAttentionWithAttentionSinkWrapper: paged prefill whose run() takes a sink and a scale by position.
 #include "flashinfer/ops/attention/api/prefill_tables.h"
 #include "flashinfer/ops/attention/cases.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 
 namespace flashinfer {
 namespace attention {
@@ -69,14 +67,6 @@ Call call_of_run(const BatchSinkRun& a) {
 }
 op::Cost cost(const BatchSinkRun& a) { return cost_of(plan_of(a.self), a.q); }
 
-op::Refusal refuse_run(const BatchSinkRun& a) { return refuse(plan_of(a.self), call_of_run(a)); }
-op::Refusal refuse_run_cuda(const BatchSinkRun& a) {
-  return refuse_cuda(sink_run_op, &a, plan_of(a.self), call_of_run(a));
-}
-void launch_run_cuda(const BatchSinkRun& a) { run_cuda(plan_of(a.self), call_of_run(a)); }
-void launch_run(const BatchSinkRun& a) { run(plan_of(a.self), call_of_run(a)); }
-void reference(const BatchSinkRun& a) { run_reference(plan_of(a.self), call_of_run(a)); }
-
 constexpr op::Field sink_init_fields[] = {
     op::self<&BatchSinkInit::self>(),
     op::scratch<&BatchSinkInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
@@ -124,8 +114,6 @@ constexpr op::Field sink_run_fields[] = {
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};
-constexpr op::Candidate run_candidates[] = {op::candidate<refuse_run_cuda, launch_run_cuda>("cuda"),
-                                            op::candidate<refuse_run, launch_run>("cpu"), op::reference<reference>()};
 
 }  // namespace
 
@@ -138,7 +126,8 @@ constinit const op::Op sink_plan_op = op::define<BatchPrefillPlan, validate>(
 constinit const op::Op sink_run_op = op::define<BatchSinkRun, validate_run, cost>(
     kRun, kSinkModule,
     "out = sum_j exp(x_j) v_j / (exp(sink) + sum_j exp(x_j)) over each request's pages; lse in base 2.",
-    sink_run_fields, run_candidates, ops::attention::sink_cases, {}, &plan_type);
+    sink_run_fields, kRunCandidates<PlanRun<BatchSinkRun, planned, call_of_run>>, ops::attention::sink_cases, {},
+    &plan_type);
 constinit const op::Op sink_size_op =
     op::define<BatchPrefillWorkspaceSize>("BatchAttentionWithAttentionSinkWrapper.workspace_size", kSinkModule,
                                           "Bytes of partial results and of index arrays that a plan takes.",

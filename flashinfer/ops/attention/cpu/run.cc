@@ -9,9 +9,8 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
-#include "flashinfer/ops/attention/cuda/run.h"
-#include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/attention/plan/rope_table.h"
+#include "flashinfer/ops/attention/run.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
@@ -26,9 +25,6 @@ inline constexpr jit::Kernel kKernel{"flashinfer/ops/attention/kernels/cpu/prefi
 inline constexpr jit::Kernel kDecodeKernel{"flashinfer/ops/attention/kernels/cpu/decode.h",
                                            "flashinfer::cpu::attention_decode_task", "flashinfer::AttentionParams"};
 
-}  // namespace
-
-namespace {
 /// scale_q[h] * scale_k[h / G] of every query head, or scale_v of every KV head; empty without.
 std::vector<double> logit_scales(const Plan& p, const Call& c) {
   if (!c.q_head_scales && !c.k_head_scales) return {};
@@ -86,7 +82,7 @@ std::shared_ptr<const RopeTable> rope_table_of(const Plan& p) {
   return rope_table(p.rope_theta, p.rope_scale, p.head_dim_qk, first, end);
 }
 
-AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>& slopes) {
+AttentionParams params_of(const Plan& p, const Call& c) {
   AttentionParams a{};
   a.q = c.q.data(), a.k = c.kv.k.data, a.v = c.kv.v.data, a.o = c.out.data();
   a.q_stride_n = c.q.stride(0), a.q_stride_h = c.q.stride(1);
@@ -115,7 +111,6 @@ AttentionParams params_of(const Plan& p, const Call& c, const std::vector<float>
   }
   if (c.sinks) a.sinks = c.sinks->data_as<float>();
   a.lse_factor = c.natural_lse ? 0.69314718f : 1.0f;
-  if (!slopes.empty()) a.alibi_slopes = slopes.data();
   if (p.prefix_len.defined()) {
     a.prefix_len = p.prefix_len.data_as<uint32_t>(), a.token_pos = p.token_pos.data_as<uint16_t>();
     a.token_pos_len = p.token_pos.size(1);
@@ -161,67 +156,89 @@ namespace {
 /// A plan that was read from a dump has no list of works yet.
 bool without_work(const Plan& p) { return p.batch_size > 0 && p.nnz_qo > 0 && p.work.works.empty(); }
 
-}  // namespace
-
 /// The tile kernel of a plan: the built-in one, or one compiled with its custom variant.
-const jit::Loaded& kernel_of(const Plan& p, const AttentionConfig& config) {
+const jit::Loaded& tile_kernel(const Plan& p, const AttentionConfig& config) {
   if (p.jit_args.is_none()) return jit::cpu_kernel<kKernel>(config);
   return jit::cpu_kernel<kVariantKernel>(config, extension_of(variant_from(p.jit_args)));
 }
 
-op::Refusal refuse(const Plan& p, const Call& c) {
-  const AttentionConfig config = config_of(p, c);
-  bool tile = p.work.tile, decode = p.work.decode;
-  if (without_work(p)) {
-    const int32_t* qo = p.qo_indptr.defined() ? p.qo_indptr.data_as<int32_t>() : nullptr;  // absent: one request
-    for (int64_t b = 0; b < p.batch_size; ++b)
-      (to_decode(qo ? qo[b + 1] - qo[b] : p.nnz_qo, p.num_qo_heads / p.num_kv_heads, decode_serves(p)) ? decode
-                                                                                                       : tile) = true;
-  }
-  if (tile)
-    if (op::Refusal r = kernel_of(p, config).refusal; !r.empty()) return r;
-  return decode ? jit::cpu_kernel<kDecodeKernel>(config).refusal : op::Refusal{};
-}
+/// A run that is ready. What `params` points to is kept here, in the plan, or by the caller.
+struct CpuRun {
+  PlanRef plan;
+  Kernels kernels;
+  AttentionParams params;
+  TensorView q;
+  DType compute_type;                             // of queries
+  std::vector<float> slopes, q_scales, v_scales;  // of heads; q_scales: multiplied into converted queries
+  std::optional<Extras> extras;
 
-void run(const Plan& planned, const Call& c) {
-  if (without_work(planned)) {
-    Plan p = planned;
-    restore(p);
-    return run(p, c);
-  }
-  const Plan& p = planned;
-  const std::vector<float> slopes = slopes_of(p);
-  AttentionParams a = params_of(p, c, slopes);
-  const AttentionConfig config = config_of(p, c);
-  const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
-  const std::vector<float> factors(logits.begin(), logits.end()), v_scales(outputs.begin(), outputs.end());
-  Tensor queries;
-  if (config.q != p.q_data_type) {
-    queries = ops::converted_queries(c.q, config.q, all_equal(logits) ? std::vector<float>() : factors);
+  void operator()() const;
+};
+
+void CpuRun::operator()() const {
+  const Plan& p = *plan;
+  AttentionParams a = params;
+  Tensor queries, partial;
+  if (compute_type != p.q_data_type || !q_scales.empty()) {
+    queries = ops::converted_queries(q, compute_type, q_scales);
     a.q = queries.data(), a.q_stride_n = p.num_qo_heads * p.head_dim_qk, a.q_stride_h = p.head_dim_qk;
   }
-  if (!logits.empty() && all_equal(logits)) a.scale = static_cast<float>(scale_of(p, c) * logits[0]);
-  if (!v_scales.empty()) a.v_head_scales = v_scales.data();
   std::shared_ptr<const RopeTable> rope;
   if (p.pos_encoding_mode == "ROPE_LLAMA") {
     rope = rope_table_of(p);
     a.rope = rope->values.data(), a.rope_first = rope->first;
   }
-  const std::optional<Extras> extras = extras_of(p, c, a, kCpu);
-  if (extras) a.extra_tensors = extras->tensors(), a.extra_scalars = extras->scalars();
-  a.work = p.work.works.data(), a.merges = p.work.merges.data();
-  Tensor partial;
   if (p.work.partial_rows) {
     const int64_t width = padded(p.head_dim_vo);
     partial = Tensor::empty({p.work.partial_rows, width + 3}, DType::kF32);
     a.partial_o = partial.data_as<float>();
     a.softmax_state = a.partial_o + p.work.partial_rows * width;
   }
-  Kernels kernels;
-  if (p.work.tile) kernels.tile = kernel_of(p, config).fn;
-  if (p.work.decode) kernels.decode = jit::cpu_kernel<kDecodeKernel>(config).fn;
   run_tasks(kernels, a, p.work.works, false);
   run_tasks(kernels, a, p.work.merges, true);
+}
+
+}  // namespace
+
+op::Prepared prepare_cpu(const PlanRef& plan, const Call& c) {
+  if (without_work(*plan)) {
+    Plan p = *plan;
+    restore(p);
+    return prepare_cpu(owned(std::move(p)), c);
+  }
+  const Plan& p = *plan;
+  const AttentionConfig config = config_of(p, c);
+  Kernels kernels;
+  const jit::Loaded* missing = nullptr;
+  const auto use = [&](jit::CpuFn& fn, const jit::Loaded& kernel) {
+    fn = kernel.fn;
+    if (!kernel.fn && !missing) missing = &kernel;
+  };
+  if (p.work.tile) use(kernels.tile, tile_kernel(p, config));
+  if (p.work.decode) use(kernels.decode, jit::cpu_kernel<kDecodeKernel>(config));
+  if (missing) return op::Unsupported{missing->refusal};
+
+  const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
+  CpuRun run{.plan = plan,
+             .kernels = kernels,
+             .params = params_of(p, c),
+             .q = c.q,
+             .compute_type = config.q,
+             .slopes = slopes_of(p),
+             .q_scales = {},
+             .v_scales = {outputs.begin(), outputs.end()},
+             .extras = {}};
+  AttentionParams& a = run.params;
+  if (!all_equal(logits))
+    run.q_scales = {logits.begin(), logits.end()};
+  else if (!logits.empty())
+    a.scale = static_cast<float>(scale_of(p, c) * logits[0]);
+  if (!run.slopes.empty()) a.alibi_slopes = run.slopes.data();
+  if (!run.v_scales.empty()) a.v_head_scales = run.v_scales.data();
+  run.extras = extras_of(p, c.args, a, kCpu);
+  if (run.extras) a.extra_tensors = run.extras->tensors(), a.extra_scalars = run.extras->scalars();
+  a.work = p.work.works.data(), a.merges = p.work.merges.data();
+  return run;
 }
 
 }  // namespace flashinfer::attention

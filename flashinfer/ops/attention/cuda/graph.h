@@ -8,8 +8,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
-#include "flashinfer/ops/attention/cuda/run.h"
-#include "flashinfer/ops/attention/plan/rope_table.h"
+#include "flashinfer/ops/attention/run.h"
 
 namespace flashinfer::attention {
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/attention/cuda/run.h"
+#include "flashinfer/ops/attention/run.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "flashinfer/core/transfer.h"
+#include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/attention/cuda/graph.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
-#include "flashinfer/ops/attention/plan/rope_table.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
-#include "flashinfer/ops/common/cuda.h"
 
 namespace flashinfer::attention {
 namespace {
@@ -30,35 +30,29 @@ inline constexpr jit::Kernel kKernelVariant{kVariants, "flashinfer::cu::attentio
 inline constexpr jit::Kernel kCoresVariant{kVariants, "flashinfer::cu::attention_cores_variant", kVariantParams};
 inline constexpr jit::Kernel kMergeVariant{kVariants, "flashinfer::cu::attention_merge_variant", kVariantParams};
 
-/// The kernels of a plan: the built-in ones, or those that are compiled with its custom variant.
-class Kernels {
+/// Finds the kernels of a plan: the built-in ones, or those that are compiled with its custom variant.
+class KernelFinder {
  public:
-  Kernels(const Plan& p, Device device)
-      : device_(device), merge_(cuda::attention_merge_config(cuda_config(p), p.head_dim_vo)) {
+  KernelFinder(const Plan& p, Device device) : device_(device) {
     if (!p.jit_args.is_none()) extension_ = extension_of(variant_from(p.jit_args));
   }
-  const jit::CudaLoaded& of(const Part& part, bool cores) const {
+  const jit::CudaLoaded* of(const Part& part, bool cores) {
     return cores ? get<kCores, kCoresVariant>(part.cores) : get<kKernel, kKernelVariant>(part.config);
   }
-  const jit::CudaLoaded& merge() const { return get<kMerge, kMergeVariant>(merge_); }
-  const AttentionMergeCudaConfig& merge_config() const { return merge_; }
-  void launch(const jit::CudaLoaded& kernel, const AttentionVariantCudaParams& params, const cuda::Launch& l) const {
-    if (l.grid[0] == 0 || l.grid[1] == 0) return;
-    if (extension_)
-      jit::launch(kernel, params, l);
-    else
-      jit::launch(kernel, params.base, l);
-  }
+  const jit::CudaLoaded* merge(const AttentionMergeCudaConfig& config) { return get<kMerge, kMergeVariant>(config); }
+  const std::string& refusal() const { return refusal_; }
 
  private:
   template <const jit::Kernel& Plain, const jit::Kernel& Variant, class Config>
-  const jit::CudaLoaded& get(const Config& config) const {
-    return extension_ ? jit::cuda_kernel<Variant>(config, device_, *extension_)
-                      : jit::cuda_kernel<Plain>(config, device_);
+  const jit::CudaLoaded* get(const Config& config) {
+    const jit::CudaLoaded& kernel =
+        extension_ ? jit::cuda_kernel<Variant>(config, device_, *extension_) : jit::cuda_kernel<Plain>(config, device_);
+    if (refusal_.empty()) refusal_ = kernel.refusal;
+    return &kernel;
   }
   Device device_;
-  AttentionMergeCudaConfig merge_;
   std::optional<jit::Extension> extension_;
+  std::string refusal_;  // of the first kernel that has one
 };
 
 }  // namespace
@@ -72,17 +66,15 @@ int64_t partial_width(const Plan& p) { return p.head_dim_vo + (p.jit_args.is_non
 
 int group_of(const Plan& p) { return static_cast<int>(p.num_qo_heads / p.num_kv_heads); }
 
-/// A plan that was made for refusing has no arrays: one request.
 std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
   std::vector<cuda::AttentionShape> s;
-  if (!p.kv_len.defined()) return {{static_cast<int32_t>(p.nnz_qo), static_cast<int32_t>(p.nnz_kv)}};
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) s.push_back({qo[b + 1] - qo[b], kv[b]});
   return s;
 }
 
 namespace {
-/// Why tensor cores do not serve; then the kernel without them is asked.
+/// Why tensor cores do not support the call; then the kernel without them runs.
 std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a) {
   const bool async_copy = jit::arch_of_number(jit::arch_number(call.q.device())).async_copy;
   if (std::string r = cuda::attention_refusal(cuda_config(p), a, async_copy); !r.empty()) return r;
@@ -101,46 +93,55 @@ bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
   return rows % (4 * static_cast<uint64_t>(size_of(c.o))) == 0 && keys % (size_of(c.kv) == 1 ? 8 : 16) == 0;
 }
 
-std::vector<Part> parts_of(const Plan& p, const AttentionParams& a, bool cores,
-                           std::vector<cuda::AttentionWorkList>* lists) {
-  const auto shapes = shapes_of(p);
-  const int group = group_of(p);
+/// The kernels' Configs for requests of few and of many rows.
+std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores) {
+  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
   int64_t most = 0;
-  for (const auto& s : shapes) most = std::max(most, int64_t{s.tokens} * group);
-  std::vector<Part> parts;
+  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
   const AttentionConfig config = cuda_config(p);
-  for (const bool few : {true, false}) {
-    Part part;
+  std::array<Part, 2> kinds{Part{.few = true}, Part{}};
+  for (Part& part : kinds) {
     if (cores)
       part.cores = cuda::attention_cores_config(config, a);
     else
-      part.config = cuda::attention_config(config, a, few, most);
-    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, group, cores ? part.cores.rows : part.config.rows(), few);
-    if (w.tiles.empty()) continue;
-    part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
-    parts.push_back(part);
-    if (lists) lists->push_back(std::move(w));
+      part.config = cuda::attention_config(config, a, part.few, most * group_of(p));
   }
-  return parts;
+  return kinds;
 }
 
 bool rotates(const Plan& p) { return p.pos_encoding_mode == "ROPE_LLAMA"; }
 
-/// Arrays of a plan in one piece of device memory.
-struct OnDevice {
-  // What they were made of: a plan's arrays are replaced, never changed in place. Plans of a list that was read from a
-  // dump share owners.
+/// What the arrays on a device were made of. A plan's arrays are replaced, never changed in place; plans of a list that
+/// was read from a dump share owners.
+struct Source {
   std::weak_ptr<void> lengths, mask;
-  const void* first_length = nullptr;
-  int64_t requests = 0;
+  const void* first_length;
+  int64_t requests;
   Device device;
-  int group = 0;
-  bool alibi = false, cores = false, rope = false;  // forward() may choose another pos_encoding_mode
+  int group;
+  bool alibi, cores;  // forward() may choose another pos_encoding_mode
+  std::array<Part, 2> kinds;
 
+  bool operator==(const Source& o) const {
+    const auto same = [](const auto& x, const auto& y) { return !x.owner_before(y) && !y.owner_before(x); };
+    const auto same_kernels = [](const Part& x, const Part& y) { return x.config == y.config && x.cores == y.cores; };
+    return same(lengths, o.lengths) && same(mask, o.mask) && first_length == o.first_length && requests == o.requests &&
+           device == o.device && group == o.group && alibi == o.alibi && cores == o.cores &&
+           std::equal(kinds.begin(), kinds.end(), o.kinds.begin(), same_kernels);
+  }
+};
+
+/// Arrays of a plan in one piece of device memory, which is filled at the first run.
+struct OnDevice {
+  Source source;
+  Device device;
+  bool cores = false;
+  std::vector<Part> parts;
+  std::vector<cuda::AttentionWorkList> lists;  // of the parts, until they are sent
+  std::once_flag sent;
   Tensor memory;
   int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1,
           prefix_len = -1, token_pos = -1, slopes = -1;
-  std::vector<Part> parts;
 
   template <class T>
   const T* at(int64_t offset) const {
@@ -167,46 +168,56 @@ class Packer {
   std::vector<uint8_t> bytes_;
 };
 
-std::shared_ptr<const OnDevice> send(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes,
-                                     bool cores, Device device) {
-  auto d = std::make_shared<OnDevice>();
-  d->lengths = p.kv_len.owner(), d->mask = p.mask.owner();
-  d->first_length = p.kv_len.data(), d->requests = p.batch_size;
-  d->device = device, d->group = group_of(p), d->alibi = !slopes.empty();
-  d->cores = cores, d->rope = rotates(p);
-  std::vector<cuda::AttentionWorkList> lists;
-  d->parts = parts_of(p, a, cores, &lists);
+void send(const Plan& p, OnDevice& d) {
   Packer all;
-  d->qo_indptr = all.add(p.qo_indptr), d->kv_indptr = all.add(p.kv_indptr), d->kv_len = all.add(p.kv_len);
-  if (p.paged) d->kv_indices = all.add(p.kv_indices);
-  d->mask_bits = all.add(p.mask), d->mask_indptr = all.add(p.mask_indptr);
-  d->prefix_len = all.add(p.prefix_len), d->token_pos = all.add(p.token_pos);
-  d->slopes = all.add(slopes);
-  for (size_t i = 0; i < lists.size(); ++i)
-    d->parts[i].tiles_at = all.add(lists[i].tiles), d->parts[i].cuts_at = all.add(lists[i].cuts);
-  d->memory = all.send(device);
+  d.qo_indptr = all.add(p.qo_indptr), d.kv_indptr = all.add(p.kv_indptr), d.kv_len = all.add(p.kv_len);
+  if (p.paged) d.kv_indices = all.add(p.kv_indices);
+  d.mask_bits = all.add(p.mask), d.mask_indptr = all.add(p.mask_indptr);
+  d.prefix_len = all.add(p.prefix_len), d.token_pos = all.add(p.token_pos);
+  d.slopes = all.add(slopes_of(p));
+  for (size_t i = 0; i < d.lists.size(); ++i)
+    d.parts[i].tiles_at = all.add(d.lists[i].tiles), d.parts[i].cuts_at = all.add(d.lists[i].cuts);
+  d.memory = all.send(d.device);
+  d.lists.clear();
+}
+
+std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
+  auto d = std::make_shared<OnDevice>();
+  d->device = source.device, d->cores = source.cores;
+  const auto shapes = shapes_of(p);
+  for (Part part : source.kinds) {
+    const int rows = source.cores ? part.cores.rows : part.config.rows();
+    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, source.group, rows, part.few);
+    if (w.tiles.empty()) continue;
+    part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
+    d->parts.push_back(part);
+    d->lists.push_back(std::move(w));
+  }
+  d->source = std::move(source);
   return d;
 }
 
-/// The last plans' arrays. 32 plans are more than an engine alternates between; those that are gone make room first.
-std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& a, const std::vector<float>& slopes,
-                                          bool cores, Device device) {
+/// The last plans' work and arrays. 32 plans are more than an engine alternates between; those that are gone make room
+/// first.
+std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
   constexpr size_t kKept = 32;
   static std::mutex mutex;
-  static auto& known = *new std::vector<std::shared_ptr<const OnDevice>>;
-  const BesideGraph beside(device);
+  static auto& known = *new std::vector<std::shared_ptr<OnDevice>>;
+  Source source{.lengths = p.kv_len.owner(),
+                .mask = p.mask.owner(),
+                .first_length = p.kv_len.data(),
+                .requests = p.batch_size,
+                .device = device,
+                .group = group_of(p),
+                .alibi = p.pos_encoding_mode == "ALIBI",
+                .cores = cores,
+                .kinds = kinds_of(p, a, cores)};
   const std::lock_guard lock(mutex);
-  std::erase_if(known, [](const auto& d) { return d->lengths.expired(); });
+  std::erase_if(known, [](const auto& d) { return d->source.lengths.expired(); });
   for (const auto& d : known)
-    if (d->lengths.lock() == p.kv_len.owner() && d->first_length == p.kv_len.data() && d->requests == p.batch_size &&
-        d->mask.lock() == p.mask.owner() && d->device == device && d->group == group_of(p) &&
-        d->alibi == !slopes.empty() && d->cores == cores && d->rope == rotates(p)) {
-      beside.keep(d);
-      return d;
-    }
+    if (d->source == source) return d;
   if (known.size() >= kKept) known.erase(known.begin());
-  known.push_back(send(p, a, slopes, cores, device));
-  beside.keep(known.back());
+  known.push_back(work_of(p, std::move(source)));
   return known.back();
 }
 
@@ -214,37 +225,35 @@ std::shared_ptr<const OnDevice> arrays_of(const Plan& p, const AttentionParams& 
 
 namespace {
 /// A plan of use_cuda_graph=True that was read from a dump has no buffers, and runs as any other.
-std::string graph_refusal(const Plan& p, const Call& c, Device device) {
+std::string graph_refusal(const Plan& p, Device device) {
   const GraphBuffers& b = p.buffers;
   if (!p.use_cuda_graph || (!p.graph && !b.kv_indptr.defined() && !b.qo_indptr.defined())) return {};
   if (!p.graph) return str("the buffers of use_cuda_graph=True are in host memory, but q is on ", to_string(device));
   if (p.graph->device != device)
     return str("the buffers of use_cuda_graph=True are on ", to_string(p.graph->device), ", but q is on ",
                to_string(device));
-  if (p.paged) p.graph->pages = c.kv.k.pages;
   return {};
 }
-}  // namespace
 
-op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, const Call& c) {
-  const Device device = op::device_of(op, block);
-  if (op::Refusal r = graph_refusal(p, c, device); !r.empty()) return r;
+/// What neither kernel supports, and the variant's arguments.
+std::string unsupported(const Plan& p, const Call& c, Device device) {
+  if (std::string r = graph_refusal(p, device); !r.empty()) return r;
   if (c.kv_sf) return "NVFP4 caches are read by the CPU's kernels only";
   for (const TensorView* t : {c.q_head_scales, c.k_head_scales, c.v_head_scales})
     if (t && !t->is_contiguous()) return "scales for each head must be contiguous on a GPU";
-  if (!p.jit_args.is_none()) {
-    const AttentionVariant v = variant_from(p.jit_args);
-    const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
-    if (std::max(tensors, scalars) > size_t{kCudaExtras})
-      return str("the variant has ", tensors, " additional tensors and ", scalars, " scalars, but a launch carries ",
-                 kCudaExtras, " of each");
-  }
+  if (p.jit_args.is_none()) return {};
+  const AttentionVariant v = variant_from(p.jit_args);
+  const size_t tensors = v.additional_tensor_names.size(), scalars = v.additional_scalar_names.size();
+  if (std::max(tensors, scalars) <= size_t{kCudaExtras}) return {};
+  return str("the variant has ", tensors, " additional tensors and ", scalars, " scalars, but a launch carries ",
+             kCudaExtras, " of each");
+}
+/// Why neither kernel supports the call, given why tensor cores do not; empty when one does.
+std::string kernel_refusal(const Plan& p, const AttentionParams& a, const std::string& no_tensor_cores) {
   const AttentionConfig config = cuda_config(p);
-  const AttentionParams a = params_of(p, c, {});
-  const std::string no_tensor_cores = tensor_core_refusal(p, c, a);
   const bool cores = !no_tensor_cores.empty();
   if (cores) {
-    if (op::Refusal r = cuda::attention_cores_refusal(config, a); !r.empty())
+    if (std::string r = cuda::attention_cores_refusal(config, a); !r.empty())
       return no_tensor_cores + "; without tensor cores: " + r;
     if (!cores_aligned(config, a))
       return "rows of k and v must begin at 16 bytes (8-bit ones at 8) and rows of out at 4 elements, which their "
@@ -252,77 +261,123 @@ op::Refusal refuse_cuda(const op::Op& op, const void* block, const Plan& p, cons
   }
   if (p.graph && p.graph->cores != cores)
     return "with use_cuda_graph=True plan() chose the kernel for rows that begin at 16 bytes: " + no_tensor_cores;
-  const Kernels kernels(p, device);
-  for (const Part& part : p.graph ? p.graph->parts : parts_of(p, a, cores, nullptr)) {
-    if (const auto& k = kernels.of(part, cores); !k.refusal.empty()) return k.refusal;
-    if (part.cuts == 0) continue;
-    if (const auto& k = kernels.merge(); !k.refusal.empty()) return k.refusal;
-  }
   return {};
 }
 
-namespace {
+/// A run that is ready: all but the addresses of what is on the device from the first run on.
+struct CudaRun {
+  PlanRef plan;
+  op::Value args;
+  int64_t pages;
+  AttentionCudaParams params;
+  AttentionMergeCudaConfig merge_config;
+  std::array<const jit::CudaLoaded*, 2> kernels{}, merges{};  // of the parts
+  std::shared_ptr<OnDevice> arrays;                           // or the plan's graph
+
+  void operator()() const;
+
+ private:
+  void run_on(const GraphArrays& g) const;
+  void run_on(OnDevice& d) const;
+  template <class Arrays, class PartialOf>
+  void run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of) const;
+  void launch(const jit::CudaLoaded& kernel, const AttentionVariantCudaParams& all, const cuda::Launch& l) const {
+    if (l.grid[0] == 0 || l.grid[1] == 0) return;
+    if (plan->jit_args.is_none())
+      jit::launch(kernel, all.base, l);
+    else
+      jit::launch(kernel, all, l);
+  }
+};
+
 /// The pointers of `d`, an OnDevice or GraphArrays; then each part, whose partial results `partial_of` gives memory
 /// for.
 template <class Arrays, class PartialOf>
-void run_parts(const Plan& p, const Call& c, AttentionVariantCudaParams& params, const Arrays& d,
-               const PartialOf& partial_of) {
-  AttentionParams& a = params.base.a;
+void CudaRun::run_parts(AttentionVariantCudaParams& all, const Arrays& d, const PartialOf& partial_of) const {
+  AttentionParams& a = all.base.a;
   a.qo_indptr = d.template at<int32_t>(d.qo_indptr), a.kv_indptr = d.template at<int32_t>(d.kv_indptr),
   a.kv_len = d.template at<int32_t>(d.kv_len);
   a.mask_indptr = d.template at<int64_t>(d.mask_indptr), a.alibi_slopes = d.template at<float>(d.slopes);
-  if (const std::optional<Extras> extras = extras_of(p, c, a, d.device)) {
-    std::copy_n(extras->tensors(), extras->num_tensors(), params.tensors);
-    std::copy_n(extras->scalars(), extras->num_scalars(), params.scalars);
+  a.prefix_len = d.template at<uint32_t>(d.prefix_len), a.token_pos = d.template at<uint16_t>(d.token_pos);
+  if (const std::optional<Extras> extras = extras_of(*plan, args, a, d.device)) {
+    std::copy_n(extras->tensors(), extras->num_tensors(), all.tensors);
+    std::copy_n(extras->scalars(), extras->num_scalars(), all.scalars);
   }
-  const Kernels kernels(p, d.device);
-  for (const Part& part : d.parts) {
-    const int64_t states = part.partial_rows * p.num_kv_heads;
+  for (size_t i = 0; i < d.parts.size(); ++i) {
+    const Part& part = d.parts[i];
+    const int64_t states = part.partial_rows * plan->num_kv_heads;
     const Tensor partial = states ? partial_of(states) : Tensor();
-    if (states) a.partial_o = partial.data_as<float>(), a.softmax_state = a.partial_o + states * p.head_dim_vo;
-    params.base.tiles = d.template at<AttentionTile>(part.tiles_at);
-    params.base.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
-    kernels.launch(kernels.of(part, d.cores), params,
-                   d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
-                           : cuda::attention_launch(part.config, a, part.tiles, true));
-    if (part.cuts)
-      kernels.launch(kernels.merge(), params, cuda::attention_merge_launch(kernels.merge_config(), a, part.cuts, true));
+    if (states) a.partial_o = partial.data_as<float>(), a.softmax_state = a.partial_o + states * plan->head_dim_vo;
+    all.base.tiles = d.template at<AttentionTile>(part.tiles_at);
+    all.base.cuts = part.cuts ? d.template at<AttentionCudaMerge>(part.cuts_at) : nullptr;
+    launch(*kernels[i], all,
+           d.cores ? cuda::attention_cores_launch(part.cores, a, part.tiles, true)
+                   : cuda::attention_launch(part.config, a, part.tiles, true));
+    if (part.cuts) launch(*merges[i], all, cuda::attention_merge_launch(merge_config, a, part.cuts, true));
   }
 }
+void CudaRun::run_on(const GraphArrays& g) const {
+  if (plan->paged) g.pages = pages;
+  AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
+  AttentionParams& a = all.base.a;
+  a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
+  a.mask = plan->mask.defined() ? g.mask_of_caller : nullptr;
+  a.token_pos_len = g.token_pos_len;
+  if (g.rope.defined()) a.rope = g.rope.data_as<float>(), a.rope_first = g.rope_first;
+  run_parts(all, g, [&](int64_t) { return g.partial; });
+}
+void CudaRun::run_on(OnDevice& d) const {
+  AttentionVariantCudaParams all{.base = params, .tensors = {}, .scalars = {}};
+  AttentionParams& a = all.base.a;
+  Tensor rope;
+  {
+    const BesideGraph beside(d.device);
+    std::call_once(d.sent, [&] { send(*plan, d); });
+    beside.keep(arrays);
+    if (rotates(*plan)) {
+      const auto table = rope_table_of(*plan);
+      rope = values_on(table, d.device);
+      beside.keep(rope.owner());
+      a.rope = rope.data_as<float>(), a.rope_first = table->first;
+    }
+  }
+  a.kv_indices = d.at<int32_t>(d.kv_indices), a.mask = d.at<uint8_t>(d.mask_bits);
+  run_parts(all, d,
+            [&](int64_t states) { return Tensor::empty({states * partial_width(*plan)}, DType::kF32, d.device); });
+}
+void CudaRun::operator()() const { return plan->graph ? run_on(*plan->graph) : run_on(*arrays); }
+
 }  // namespace
 
-void run_cuda(const Plan& p, const Call& c) {
-  const std::vector<float> slopes = slopes_of(p);
-  const auto scales = [](const TensorView* t) { return t ? t->data_as<float>() : nullptr; };
-  AttentionVariantCudaParams params{};
-  params.base.q_head_scales = scales(c.q_head_scales), params.base.k_head_scales = scales(c.k_head_scales);
-  AttentionParams& a = params.base.a;
-  a = params_of(p, c, slopes);
-  a.v_head_scales = scales(c.v_head_scales);
-  a.prefix_len = nullptr, a.token_pos = nullptr;
-  if (p.graph) {
-    const GraphArrays& g = *p.graph;
-    a.kv_indices = g.pages_of_caller ? g.pages_of_caller : g.at<int32_t>(g.kv_indices);
-    a.mask = p.mask.defined() ? g.mask_of_caller : nullptr;
-    a.prefix_len = g.at<uint32_t>(g.prefix_len), a.token_pos = g.at<uint16_t>(g.token_pos),
-    a.token_pos_len = g.token_pos_len;
-    if (g.rope.defined()) a.rope = g.rope.data_as<float>(), a.rope_first = g.rope_first;
-    return run_parts(p, c, params, g, [&](int64_t) { return g.partial; });
-  }
+op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
+  const Plan& p = *plan;
   const Device device = c.q.device();
-  const auto d = arrays_of(p, a, slopes, !tensor_core_refusal(p, c, a).empty(), device);
-  a.kv_indices = d->at<int32_t>(d->kv_indices), a.mask = d->at<uint8_t>(d->mask_bits);
-  a.prefix_len = d->at<uint32_t>(d->prefix_len), a.token_pos = d->at<uint16_t>(d->token_pos);
-  Tensor rope;
-  if (rotates(p)) {
-    const auto table = rope_table_of(p);
-    const BesideGraph beside(device);
-    rope = values_on(table, device);
-    beside.keep(rope.owner());
-    a.rope = rope.data_as<float>(), a.rope_first = table->first;
+  if (std::string why = unsupported(p, c, device); !why.empty()) return op::Unsupported{std::move(why)};
+  const auto scales = [](const TensorView* t) { return t ? t->data_as<float>() : nullptr; };
+  CudaRun run{.plan = plan,
+              .args = c.args,
+              .pages = c.kv.k.pages,
+              .params = {.a = params_of(p, c),
+                         .tiles = nullptr,
+                         .cuts = nullptr,
+                         .q_head_scales = scales(c.q_head_scales),
+                         .k_head_scales = scales(c.k_head_scales)},
+              .merge_config = cuda::attention_merge_config(cuda_config(p), p.head_dim_vo),
+              .arrays = nullptr};
+  AttentionParams& a = run.params.a;
+  a.v_head_scales = scales(c.v_head_scales);
+  const std::string no_tensor_cores = tensor_core_refusal(p, c, a);
+  if (std::string why = kernel_refusal(p, a, no_tensor_cores); !why.empty()) return op::Unsupported{std::move(why)};
+  const bool cores = !no_tensor_cores.empty();
+  if (!p.graph) run.arrays = arrays_of(p, a, cores, device);
+  const std::vector<Part>& parts = p.graph ? p.graph->parts : run.arrays->parts;
+  KernelFinder find(p, device);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    run.kernels[i] = find.of(parts[i], cores);
+    if (parts[i].cuts) run.merges[i] = find.merge(run.merge_config);
   }
-  run_parts(p, c, params, *d,
-            [&](int64_t states) { return Tensor::empty({states * partial_width(p)}, DType::kF32, device); });
+  if (!find.refusal().empty()) return op::Unsupported{find.refusal()};
+  return run;
 }
 
 }  // namespace flashinfer::attention

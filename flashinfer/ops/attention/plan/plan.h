@@ -13,7 +13,7 @@
 
 namespace flashinfer::attention {
 
-/// Memory of the caller that use_cuda_graph=True names: plan() also leaves its arrays there (attention.md 19).
+/// Memory of the caller that use_cuda_graph=True names: plan() also leaves its arrays there.
 struct GraphBuffers {
   TensorView qo_indptr, kv_indptr, kv_indices, last_page_len, mask, mask_indptr;
 };
@@ -61,7 +61,10 @@ void join(PlanList& l);
 std::vector<Plan> split(const PlanList& l);
 class Plans {
  public:
-  Plans(const op::Object* self);
+  explicit Plans(const op::Object* self);
+  explicit Plans(std::vector<Plan> made) : made_(std::move(made)), plans_(made_) {}
+  Plans(const Plans&) = delete;
+  Plans& operator=(const Plans&) = delete;
   const Plan& operator[](size_t i) const { return plans_[i]; }
   size_t size() const { return plans_.size(); }
 
@@ -97,7 +100,7 @@ void set_dense_table(Plan& p, const TensorView& block_tables, const TensorView& 
 void check_block_tables(const std::optional<TensorView>& given, const Plan& p);
 /// Query rows of the requests; nnz_qo, qo_indptr.
 void set_rows(Plan& p, std::string_view name, const TensorView& qo_indptr);
-/// Multi-item scoring (attention.md 3): prefix_len [B], token_pos [B * len] or [B, len], max_item_len [B].
+/// Multi-item scoring: prefix_len [B], token_pos [B * len] or [B, len], max_item_len [B].
 struct Items {
   const std::optional<TensorView>& prefix_len;
   const std::optional<TensorView>& token_pos;
@@ -158,7 +161,7 @@ std::optional<Planes> scale_planes(const std::optional<op::PagedKv>& sf, std::st
 /// Tensors and numbers of one run.
 struct Call {
   TensorView q, out;
-  const TensorView* lse = nullptr;
+  std::optional<TensorView> lse;
   bool lse_by_head = false;  // [Hq, rows]
   bool natural_lse = false;
   double q_scale = 1, k_scale = 1, v_scale = 1;
@@ -170,8 +173,5 @@ struct Call {
   const TensorView* sinks = nullptr;  // f32 [Hq], contiguous, natural units
   op::Value args;                     // a custom variant's additional arguments
 };
-op::Refusal refuse(const Plan& p, const Call& c);
-void run(const Plan& p, const Call& c);
-void run_reference(const Plan& p, const Call& c);
 
 }  // namespace flashinfer::attention

@@ -261,14 +261,14 @@ Extras::Extras(const AttentionVariant& v, const op::Value& args, const Attention
                                                            : given_scalar(name, (*given)[at++]));
 }
 
-std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device) {
-  const auto* args = op::sequence_items(c.args);
-  FI_CHECK(!args || args->empty() || !p.jit_args.is_none(), TypeError, "attention: ", args->size(),
+std::optional<Extras> extras_of(const Plan& p, const op::Value& args, const AttentionParams& params, Device device) {
+  const auto* given = op::sequence_items(args);
+  FI_CHECK(!given || given->empty() || !p.jit_args.is_none(), TypeError, "attention: ", given->size(),
            " additional arguments were given, but there are no jit_args that declare any");
   if (p.jit_args.is_none()) return std::nullopt;
-  FI_CHECK(!c.sinks, ValueError,
+  FI_CHECK(!params.sinks, ValueError,
            "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
-  return Extras(variant_from(p.jit_args), c.args, params, device);
+  return Extras(variant_from(p.jit_args), args, params, device);
 }
 
 }  // namespace attention

@@ -8,7 +8,7 @@
 //       .variant_name = "Sigmoid", .variant_decl = kSource};
 //   single_prefill_with_kv_cache_with_jit_module(
 //       {.jit_module = sigmoid.value(), .q = q, .k = k, .v = v, .args = {0.5}});
-//   BatchDecodeWithPagedKVCacheWrapper decode({.float_workspace_buffer = workspace, .jit_args = sigmoid.value()});
+//   BatchDecodeWithPagedKVCacheWrapper decode({.jit_args = sigmoid.value()});
 //
 // A recording contains the source, and a replay compiles it only with FLASHINFER_ALLOW_RECORDED_SOURCE=1.
 #pragma once

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two operators for one request with a custom variant.
 #include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/attention/cuda/run.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
 
 namespace flashinfer {
@@ -59,41 +58,27 @@ DType out_dtype(const Block& a) {
   return variant_from(a.jit_module).dtype_o;
 }
 
-const op::Op& table_of(const SingleDecodeWithJitModule&);
-const op::Op& table_of(const SinglePrefillWithJitModule&);
-
 template <class Block>
-Call call_of_block(const Block& a) {
-  Call c;
-  c.q = rows_of(a), c.kv = token_planes(a.k, a.v, a.kv_layout), c.args = a.args;
-  return c;
-}
-template <class Block>
-op::Refusal refuse_block(const Block& a) {
-  return refuse(plan_of_block(a), {});
-}
-template <class Block>
-op::Refusal refuse_block_cuda(const Block& a) {
-  Call c = call_of_block(a);
-  c.out = a.q.rank() == 2 ? a.out->unsqueeze(0) : *a.out;
-  return refuse_cuda(table_of(a), &a, plan_of_block(a), c);
-}
-/// `f`: run, or run_cuda.
-template <class Block, void (*f)(const Plan&, const Call&)>
-void launch(const Block& a) {
+PlanRef plan_ref(const Block& a) {
   Plan p = plan_of_block(a);
   const int32_t qo[2] = {0, static_cast<int32_t>(p.nnz_qo)}, kv[2] = {0, static_cast<int32_t>(p.nnz_kv)};
   p.qo_indptr = Tensor::copy_of(std::span<const int32_t>(qo), {2});
   p.kv_indptr = Tensor::copy_of(std::span<const int32_t>(kv), {2});
   p.kv_len = Tensor::copy_of(std::span<const int32_t>(kv + 1, 1), {1});
   set_work(p);
-  Call c = call_of_block(a);
+  return owned(std::move(p));
+}
+template <class Block>
+Call call_of_block(const Block& a) {
+  Call c;
+  c.q = rows_of(a), c.kv = token_planes(a.k, a.v, a.kv_layout), c.args = a.args;
   const bool decode = a.q.rank() == 2;
   c.out = decode ? a.out->unsqueeze(0) : *a.out;
-  const TensorView lse = !a.lse ? TensorView() : decode ? a.lse->unsqueeze(0) : *a.lse;
-  if (a.lse) c.lse = &lse;
-  f(p, c);
+  if (a.lse) c.lse = decode ? a.lse->unsqueeze(0) : *a.lse;
+  return c;
 }
+template <class Block>
+using Run = PlanRun<Block, plan_ref, call_of_block>;
 
 template <class Block>
 constexpr op::Field out_field() {
@@ -133,8 +118,7 @@ constexpr op::Field prefill_fields[] = {
     lse_field<SinglePrefillWithJitModule>(),
 };
 template <class Block>
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse_block_cuda<Block>, launch<Block, run_cuda>>("cuda"),
-                                         op::candidate<refuse_block<Block>, launch<Block, run>>("cpu")};
+constexpr op::Candidate kCandidates[] = {op::cuda<Run<Block>::cuda>(), op::cpu<Run<Block>::cpu>()};
 }  // namespace
 
 constinit const op::Op custom_decode_op = op::define<SingleDecodeWithJitModule, validate<SingleDecodeWithJitModule>>(
@@ -143,10 +127,6 @@ constinit const op::Op custom_decode_op = op::define<SingleDecodeWithJitModule, 
 constinit const op::Op custom_prefill_op = op::define<SinglePrefillWithJitModule, validate_prefill>(
     kPrefill, "flashinfer.prefill", "single_prefill_with_kv_cache with a custom variant's logits, masks and outputs.",
     prefill_fields, kCandidates<SinglePrefillWithJitModule>, nullptr);
-namespace {
-const op::Op& table_of(const SingleDecodeWithJitModule&) { return custom_decode_op; }
-const op::Op& table_of(const SinglePrefillWithJitModule&) { return custom_prefill_op; }
-}  // namespace
 
 }  // namespace attention
 

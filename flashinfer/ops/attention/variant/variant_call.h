@@ -11,7 +11,7 @@
 
 namespace flashinfer::attention {
 
-/// From a call's jit_args. TypeError and ValueError name `op` and the element.
+/// From a call's jit_args. TypeError and ValueError name the element.
 AttentionVariant variant_from(const op::Value& value);
 /// Further arguments of upstream's module makers: names it knows, numbers and bools. They choose among its precompiled
 /// forms and change nothing here; TypeError for others or without jit_args.
@@ -36,8 +36,8 @@ class Extras {
   std::vector<const void*> tensors_;
   std::vector<AttentionScalar> scalars_;
 };
-/// Those of a call whose plan has jit_args; nothing for others. TypeError for arguments that nobody declares,
+/// Those of a run whose plan has jit_args; nothing for others. TypeError for arguments that are not declared,
 /// ValueError beside sinks.
-std::optional<Extras> extras_of(const Plan& p, const Call& c, const AttentionParams& params, Device device);
+std::optional<Extras> extras_of(const Plan& p, const op::Value& args, const AttentionParams& params, Device device);
 
 }  // namespace flashinfer::attention

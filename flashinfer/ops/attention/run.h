@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of plans: what the candidates of an op prepare. Internal to the families of attention.
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "flashinfer/op/call.h"
+#include "flashinfer/ops/attention/plan/plan.h"
+#include "flashinfer/ops/attention/plan/rope_table.h"
+
+namespace flashinfer::attention {
+
+/// The plan of a prepared run: the receiver's, which outlives it, or one made for the call.
+using PlanRef = std::shared_ptr<const Plan>;
+inline PlanRef borrowed(const Plan& p) { return {PlanRef(), &p}; }
+inline PlanRef owned(Plan p) { return std::make_shared<const Plan>(std::move(p)); }
+
+/// A run on the CPU. `c` is not used after the return, but tensors that it names are.
+op::Prepared prepare_cpu(const PlanRef& plan, const Call& c);
+/// A run on the GPU or emulator that all tensors of `c` are on. The plan's work list is made once and goes to the
+/// device with its arrays at the first run there; both are kept until the next plan().
+op::Prepared prepare_cuda(const PlanRef& plan, const Call& c);
+void run_reference(const Plan& p, const Call& c);
+
+/// The candidates of an op that runs one plan: PlanOf(block) on the tensors of CallOf(block).
+template <class Block, PlanRef (*PlanOf)(const Block&), Call (*CallOf)(const Block&),
+          PlanRef (*CudaPlanOf)(const Block&) = PlanOf>
+struct PlanRun {
+  static op::Prepared cpu(const Block& a) { return prepare_cpu(PlanOf(a), CallOf(a)); }
+  static op::Prepared cuda(const Block& a) { return prepare_cuda(CudaPlanOf(a), CallOf(a)); }
+  static void reference(const Block& a) { run_reference(*PlanOf(a), CallOf(a)); }
+};
+template <class R>
+inline constexpr op::Candidate kRunCandidates[] = {op::cuda<R::cuda>(), op::cpu<R::cpu>(),
+                                                   op::reference<R::reference>()};
+
+/// Several launches as one, in order. All of them are prepared before it is known that one is unsupported, so that one
+/// pass lists all kernels.
+class Launches {
+ public:
+  /// make(): the op::Prepared of the next launch.
+  template <class Make>
+  void add(const Make& make) {
+    all_.emplace_back(new op::Prepared(make()));
+  }
+  /// Memory that the launches use.
+  void keep(std::shared_ptr<const void> memory) { kept_.push_back(std::move(memory)); }
+  op::Prepared prepared() && {
+    for (const auto& launch : all_)
+      if (!launch->supported()) return op::Unsupported{std::move(launch->why_not())};
+    return [all = std::move(all_), kept = std::move(kept_)] {
+      for (const auto& launch : all) launch->run();
+    };
+  }
+
+ private:
+  std::vector<std::unique_ptr<op::Prepared>> all_;
+  std::vector<std::shared_ptr<const void>> kept_;
+};
+
+// Of cpu/run.cc, for both devices.
+AttentionConfig config_of(const Plan& p, const Call& c = {});
+/// ALiBi's slopes, or nothing.
+std::vector<float> slopes_of(const Plan& p);
+/// ROPE_LLAMA's table for all positions of a plan.
+std::shared_ptr<const RopeTable> rope_table_of(const Plan& p);
+/// Everything but works, slopes, partial results and the rotation; pointers of the plan's arrays are the host's.
+AttentionParams params_of(const Plan& p, const Call& c);
+
+}  // namespace flashinfer::attention
