@@ -35,7 +35,8 @@ constexpr op::Field kFields[] = {
     op::result<&Forms::pair>("pair", nullptr, DType::kI32, op::shape<pair_shape>, op::unstacked),
     op::result<&Forms::numbers>("numbers", nullptr, DType::kF32, op::shape<two>, op::as_numbers),
     op::result<&Forms::out>("out", nullptr, DType::kF32, op::shape<one_row>),
-    op::result<&Forms::lse>("lse", nullptr, DType::kF32, op::shape<one_row>, op::when<&Forms::both>, op::tuple_with_previous),
+    op::result<&Forms::lse>("lse", nullptr, DType::kF32, op::shape<one_row>, op::when<&Forms::both>,
+                            op::tuple_with_previous),
 };
 constexpr op::Candidate kCandidates[] = {op::reference<launch>()};
 constinit const op::Op kForms = op::define<Forms>("test_forms", "tests.op", "", kFields, kCandidates, nullptr);
