@@ -11,7 +11,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/emu_memory.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/once.h"
 
 namespace flashinfer {
@@ -46,6 +46,8 @@ SizeClass class_of(size_t bytes) {
   const size_t quarters = (bytes - (size_t{1} << power) + step - 1) / step;  // 1..4
   return {(power - 6) * 4 + static_cast<int>(quarters), (size_t{1} << power) + quarters * step};
 }
+
+constinit ForkMutex g_mutex(ForkLayer::kCore, 2);
 
 class CachingAllocator {
  public:
@@ -113,7 +115,7 @@ class CachingAllocator {
     cached_ = 0;
   }
 
-  std::mutex& mutex_ = fork_lock(ForkLock::kAllocator);
+  std::mutex& mutex_ = g_mutex.get();
   std::array<Free*, 256> free_{};
   size_t cached_ = 0;
 };

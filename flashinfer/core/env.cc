@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 
 namespace flashinfer::env {
 namespace {
@@ -251,8 +251,10 @@ Parsed read(const Row& row) {
   return p;
 }
 
+constinit ForkMutex g_mutex(ForkLayer::kCore, 0);
+
 struct Store {
-  std::mutex& mutex = fork_lock(ForkLock::kEnvironment);
+  ForkMutex& mutex = g_mutex;
   std::map<std::string_view, std::unique_ptr<const Parsed>> parsed;
   std::vector<std::unique_ptr<const Parsed>> forgotten;  // text() returned references to these
 };

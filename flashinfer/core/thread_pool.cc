@@ -15,7 +15,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/once.h"
 
 namespace flashinfer {
@@ -198,10 +198,12 @@ struct ThreadPool::Workers {
   }
 };
 
+constinit ForkMutex g_workers_mutex(ForkLayer::kCore, 1);
+
 /// Registry of pools for fork(): a child has none of the parent's threads, so each pool gets new workers there. The old
 /// ones are abandoned (their threads cannot be joined).
 struct ForkGuard {
-  std::mutex& mutex = fork_lock(ForkLock::kWorkers);
+  ForkMutex& mutex = g_workers_mutex;
   std::vector<ThreadPool*> pools;
 
   static ForkGuard& instance() {

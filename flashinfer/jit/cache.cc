@@ -14,9 +14,9 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/locks.h"
 #include "flashinfer/jit/source.h"
 
 namespace flashinfer::jit {
@@ -28,7 +28,7 @@ pid_t private_owner = 0;
 
 void warn_once(const std::string& text) {
   {
-    const std::lock_guard lock(fork_lock(ForkLock::kFolders));
+    const std::lock_guard lock(g_folders_mutex);
     if (!warned.insert(text).second) return;
   }
   std::fprintf(stderr, "flashinfer: warning: %s\n", text.c_str());
@@ -36,7 +36,7 @@ void warn_once(const std::string& text) {
 
 /// One per process, removed at exit; a forked child makes its own.
 std::string private_folder() {
-  const std::lock_guard lock(fork_lock(ForkLock::kFolders));
+  const std::lock_guard lock(g_folders_mutex);
   if (private_owner == ::getpid() && fs::is_dir(private_path)) return private_path;
   static const int registered = std::atexit([] {
     if (private_owner == ::getpid()) fs::remove_tree(private_path);
@@ -148,7 +148,7 @@ CacheFolders cache_folders(const std::string& target) {
 }
 
 void forget_folders() {
-  const std::lock_guard lock(fork_lock(ForkLock::kFolders));
+  const std::lock_guard lock(g_folders_mutex);
   warned.clear();
 }
 

@@ -17,12 +17,12 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/jobs.h"
 #include "flashinfer/core/once.h"
 #include "flashinfer/jit/build.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/cuda_load.h"
+#include "flashinfer/jit/locks.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
 
@@ -42,7 +42,7 @@ struct Entry {
 };
 
 struct Engine {
-  std::mutex& mutex = fork_lock(ForkLock::kEngine);
+  std::mutex& mutex = g_engine_mutex.get();
   std::condition_variable changed;
   std::unordered_map<std::string, std::unique_ptr<Entry>> entries;  // by target and source
   std::vector<Entry*> order;

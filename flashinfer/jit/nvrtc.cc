@@ -12,8 +12,8 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/libraries.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/jit/locks.h"
 
 namespace flashinfer::jit {
 namespace {
@@ -103,7 +103,7 @@ const State& state() {
   if (const State* s = opened.load(std::memory_order_acquire)) return *s;
   static auto& all =
       *new std::vector<std::unique_ptr<const State>>;  // never destroyed: dropped ones may still be referenced
-  const std::lock_guard lock(fork_lock(ForkLock::kNvrtc));
+  const std::lock_guard lock(g_nvrtc_mutex);
   if (const State* s = opened.load(std::memory_order_relaxed)) return *s;
   const State* s = all.emplace_back(std::make_unique<const State>(open_nvrtc())).get();
   opened.store(s, std::memory_order_release);

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/hex.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/jit/locks.h"
 
 namespace flashinfer::jit {
 namespace detail {
@@ -94,7 +94,7 @@ std::string find_include_root() {
 }
 
 struct State {
-  std::mutex& mutex = fork_lock(ForkLock::kSources);
+  ForkMutex& mutex = g_sources_mutex;
   std::optional<std::string> root;
   std::map<std::string, std::string> hashes;  // root + '\n' + header -> hash
 };

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/jit/table.h"
-
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/jit/locks.h"
 
 namespace flashinfer::jit::detail {
 namespace {
 TableBase* first_table = nullptr;
 }
 
-std::mutex& table_mutex() { return fork_lock(ForkLock::kTables); }
+std::mutex& table_mutex() { return g_tables_mutex.get(); }
 
 void enlist(TableBase* table, bool& listed, TableBase*& next) {
   if (listed) return;

@@ -11,11 +11,11 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/once.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/locks.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
 #include "flashinfer/jit/targets.h"
@@ -214,19 +214,19 @@ const std::string& cpu_features() {
 }
 
 Toolchain host_toolchain() {
-  const std::lock_guard lock(fork_lock(ForkLock::kToolchain));
+  const std::lock_guard lock(g_toolchain_mutex);
   if (!remembered) remembered = find_toolchain();
   return *remembered;
 }
 
 Toolchain cuda_toolchain() {
-  const std::lock_guard lock(fork_lock(ForkLock::kToolchain));
+  const std::lock_guard lock(g_toolchain_mutex);
   if (!remembered_cuda) remembered_cuda = env::text("FLASHINFER_TOOLCHAIN") == "nvcc" ? find_nvcc() : find_nvrtc();
   return *remembered_cuda;
 }
 
 void forget_toolchain() {
-  const std::lock_guard lock(fork_lock(ForkLock::kToolchain));
+  const std::lock_guard lock(g_toolchain_mutex);
   remembered.reset();
   remembered_cuda.reset();
 }

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/call.h"
 
@@ -50,9 +50,10 @@ const char* device_name(Place p) { return p == Place::kGpu ? "cuda" : "cpu"; }
 }
 
 void warn_other_device(const Op& op, const Field& f, std::string_view value, Place wants, Place has) {
+  static constinit ForkMutex mutex(ForkLayer::kOp);
   static std::set<std::pair<const Op*, std::string>> warned;
   {
-    std::lock_guard lock(fork_lock(ForkLock::kWarnedOps));
+    std::lock_guard lock(mutex);
     if (!warned.insert({&op, std::string(value)}).second) return;
   }
   warn(str(op.name, ": ", f.name, "='", value, "' exists for ", device_name(wants), " tensors only; these are on the ",

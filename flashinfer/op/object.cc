@@ -5,7 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 
 namespace flashinfer::op {
 
@@ -16,8 +16,9 @@ Object::Object(const char* cls, const char* mod, const StateType& t)
 }
 
 const char* intern_class(const std::string& name) {
+  static constinit ForkMutex mutex(ForkLayer::kOp);
   static std::set<std::string> names;
-  std::lock_guard lock(fork_lock(ForkLock::kClassNames));
+  std::lock_guard lock(mutex);
   return names.insert(name).first->c_str();
 }
 

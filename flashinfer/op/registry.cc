@@ -5,11 +5,12 @@
 #include <map>
 #include <mutex>
 
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/op/owned_block.h"
 
 namespace flashinfer::op {
 namespace {
+constinit ForkMutex g_added_mutex(ForkLayer::kOp);
 std::vector<const Op*>& added() {
   static std::vector<const Op*> v;
   return v;
@@ -19,7 +20,7 @@ std::vector<const Op*>& added() {
 std::vector<const Op*> all_ops() {
   std::vector<const Op*> out;
   for (const auto& family : families()) out.insert(out.end(), family.begin(), family.end());
-  std::lock_guard lock(fork_lock(ForkLock::kOps));
+  std::lock_guard lock(g_added_mutex);
   out.insert(out.end(), added().begin(), added().end());
   return out;
 }
@@ -28,7 +29,7 @@ const Op* find_op(std::string_view name) {
   for (const auto& family : families())
     for (const Op* op : family)
       if (name == op->name || (op->alias && name == op->alias)) return op;
-  std::lock_guard lock(fork_lock(ForkLock::kOps));
+  std::lock_guard lock(g_added_mutex);
   for (const Op* op : added())
     if (name == op->name) return op;
   return nullptr;
@@ -36,11 +37,11 @@ const Op* find_op(std::string_view name) {
 
 Registration::Registration(const Op& op) : op_(&op) {
   FI_CHECK(!find_op(op.name), ValueError, "an op named ", op.name, " is registered already");
-  std::lock_guard lock(fork_lock(ForkLock::kOps));
+  std::lock_guard lock(g_added_mutex);
   added().push_back(op_);
 }
 Registration::~Registration() {
-  std::lock_guard lock(fork_lock(ForkLock::kOps));
+  std::lock_guard lock(g_added_mutex);
   std::erase(added(), op_);
 }
 
@@ -64,8 +65,9 @@ Positional positional(const Op& op) {
 }
 
 const void* default_block(const Op& op) {
+  static constinit ForkMutex mutex(ForkLayer::kOp);
   static std::map<const Op*, OwnedBlock<>> blocks;
-  std::lock_guard lock(fork_lock(ForkLock::kDefaults));
+  std::lock_guard lock(mutex);
   return blocks.try_emplace(&op, op.block).first->second.data();
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/op/backend.h"
@@ -27,9 +27,10 @@ bool fits(Place place, const Placement& at) {
 }
 
 void warn_reference(const Op& op, const std::vector<Rejection>& rejections) {
+  static constinit ForkMutex mutex(ForkLayer::kOp);
   static std::set<const Op*> warned;
   {
-    std::lock_guard lock(fork_lock(ForkLock::kWarnedOps));
+    std::lock_guard lock(mutex);
     if (!warned.insert(&op).second) return;
   }
   std::string why;

@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "flashinfer/core/check.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/record/locks.h"
 #include "flashinfer/record/recorder.h"
 
 namespace flashinfer::record {
 namespace {
 
 struct Waiting {
-  std::mutex& mutex = fork_lock(ForkLock::kAtExit);
+  ForkMutex& mutex = g_at_exit_mutex;
   std::vector<Recorder*> recorders;  // they live as long as the process
   bool registered = false, watched = false;
 };

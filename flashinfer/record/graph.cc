@@ -9,10 +9,10 @@
 #include <set>
 
 #include "flashinfer/core/cuda/memory.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/record/format.h"
+#include "flashinfer/record/locks.h"
 #include "flashinfer/record/recorder.h"
 
 namespace flashinfer::record {
@@ -52,7 +52,7 @@ void put_latest(const std::string& snapshot, const std::string& latest) {
 
 using StateNow = std::shared_ptr<const void> (*)(const void* state);
 struct Followed {
-  std::mutex& mutex = fork_lock(ForkLock::kFollowed);
+  ForkMutex& mutex = g_followed_mutex;
   std::map<const op::StateType*, StateNow> types;
 };
 Followed& followed() {

@@ -11,9 +11,9 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/once.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/record/locks.h"
 #include "flashinfer/record/sink.h"
 
 namespace flashinfer::record {
@@ -31,7 +31,7 @@ Cuda ask_driver() {
 }
 
 struct Versions {
-  std::mutex& mutex = fork_lock(ForkLock::kVersions);
+  ForkMutex& mutex = g_versions_mutex;
   std::vector<std::pair<std::string, std::string>> list;
 };
 Versions& versions() {

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/openmp.h"
 #include "flashinfer/core/thread_pool.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/record/filter.h"
+#include "flashinfer/record/locks.h"
 #include "flashinfer/record/machine.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/record/recorder.h"
@@ -91,7 +91,7 @@ class Control {
     struct stat st;
     if (::stat(path.c_str(), &st) != 0) return;
     {
-      const std::lock_guard lock(fork_lock(ForkLock::kControlFile));
+      const std::lock_guard lock(g_control_file_mutex);
       const Seen seen{st.st_ino, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
       if (seen == seen_) return;
       seen_ = seen;
@@ -245,7 +245,7 @@ namespace {
 void put_in_force(const Settings& s) {
   static auto& actives = *new std::vector<std::unique_ptr<const Active>>;
   [[maybe_unused]] static const int fork_handler = pthread_atfork(nullptr, nullptr, forget_graphs);
-  const std::lock_guard lock(fork_lock(ForkLock::kSettings));
+  const std::lock_guard lock(g_settings_mutex);
   const Active* old = g_active.load(std::memory_order_acquire);
   auto next = std::make_unique<Active>();
   next->settings = s;
@@ -267,7 +267,7 @@ void put_in_force(const Settings& s) {
   actives.push_back(std::move(next));
 }
 
-/// Calls Python, so it must not be called under a ForkLock. The last thread installs the effective settings.
+/// Calls Python, so it must not be called under a ForkMutex. The last thread installs the effective settings.
 void install_observer() {
   const Active* a = nullptr;
   while (a != g_active.load(std::memory_order_acquire)) {
@@ -302,7 +302,7 @@ void stop() {
 }
 
 Totals totals() {
-  const std::lock_guard lock(fork_lock(ForkLock::kSettings));
+  const std::lock_guard lock(g_settings_mutex);
   if (!g_recorder) return {};
   g_recorder->become_own();
   return g_recorder->totals();

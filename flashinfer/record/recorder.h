@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/formats/chunks.h"
 #include "flashinfer/op/observer.h"
 #include "flashinfer/record/encode.h"
+#include "flashinfer/record/locks.h"
 #include "flashinfer/record/record.h"
 #include "flashinfer/record/sink.h"
 
@@ -105,8 +105,8 @@ class Recorder {
 
   const Settings settings_;
   Sink& sink_;
-  std::mutex& mutex_ = fork_lock(ForkLock::kRecorder);  // only one recorder is active at a time
-  std::atomic<int> pid_;                                // the process that owns the other members
+  ForkMutex& mutex_ = g_recorder_mutex;  // only one recorder is active at a time
+  std::atomic<int> pid_;                 // the process that owns the other members
   std::map<std::string, uint64_t> sequences_;
   uint64_t admitted_ = 0;  // calls counted against max_count
   uint64_t bytes_ = 0;
@@ -116,7 +116,7 @@ class Recorder {
   std::deque<Kept> ring_;             // finished calls, oldest first
   std::vector<std::string> evicted_;  // whose lines are still in session.jsonl
   std::unique_ptr<formats::ChunkStore> chunks_;
-  std::mutex& graph_mutex_ = fork_lock(ForkLock::kGraphs);
+  ForkMutex& graph_mutex_ = g_graphs_mutex;
   std::vector<Deferred> deferred_;  // in the order of the calls
 };
 

@@ -13,8 +13,8 @@
 #include <mutex>
 #include <optional>
 
-#include "flashinfer/core/fork_lock.h"
 #include "flashinfer/formats/file.h"
+#include "flashinfer/record/locks.h"
 
 namespace flashinfer::record {
 namespace {
@@ -44,7 +44,7 @@ int open_log(const std::string& path) {
 
 Sink& Sink::open(const std::string& destination) {
   static auto& sinks = *new std::map<std::string, std::unique_ptr<Sink>>;  // calls may log until the process ends
-  const std::lock_guard lock(fork_lock(ForkLock::kSinks));
+  const std::lock_guard lock(g_sinks_mutex);
   std::unique_ptr<Sink>& sink = sinks[destination];
   if (!sink) {
     const int fd = destination == "stdout"   ? STDOUT_FILENO
@@ -72,7 +72,7 @@ void Sink::write(std::string_view record) {
 }
 
 void format_local_time(char* text, size_t size, const char* format, time_t seconds) {
-  const std::lock_guard lock(fork_lock(ForkLock::kLocalTime));
+  const std::lock_guard lock(g_local_time_mutex);
   tm local;
   localtime_r(&seconds, &local);
   strftime(text, size, format, &local);

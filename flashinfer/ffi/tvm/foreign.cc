@@ -14,7 +14,7 @@
 #include <mutex>
 
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/ffi/tvm/rows.h"
 #include "flashinfer/op/observer.h"
 #include "flashinfer/record/record.h"
@@ -34,12 +34,13 @@ struct Form {
   std::vector<size_t> sent{};   // those passed with each call
 };
 
+constinit ForkMutex g_mutex(ForkLayer::kFfi);
 std::deque<Callable> g_callables;
 std::deque<Form> g_forms;
 
 template <class T>
 T& entry(std::deque<T>& all, int64_t id) {
-  const std::lock_guard lock(fork_lock(ForkLock::kForeignCalls));
+  const std::lock_guard lock(g_mutex);
   FI_CHECK(id >= 0 && id < static_cast<int64_t>(all.size()), ValueError, "record: there is no entry ", id);
   return all[static_cast<size_t>(id)];
 }
@@ -100,7 +101,7 @@ void end(int64_t token, int64_t now, F&& f) {
 }
 
 int64_t add_callable(tvm::String name, tvm::String module, tvm::String signature) {
-  const std::lock_guard lock(fork_lock(ForkLock::kForeignCalls));
+  const std::lock_guard lock(g_mutex);
   g_callables.push_back({std::string(name), std::string(module), std::string(signature)});
   return static_cast<int64_t>(g_callables.size()) - 1;
 }
@@ -123,7 +124,7 @@ int64_t add_form(tvm::PackedArgs args) {
       if (sent) form.sent.push_back(form.args.size() - 1);
     }
   }
-  const std::lock_guard lock(fork_lock(ForkLock::kForeignCalls));
+  const std::lock_guard lock(g_mutex);
   g_forms.push_back(std::move(form));
   return static_cast<int64_t>(g_forms.size()) - 1;
 }

@@ -19,7 +19,7 @@
 #include "flashinfer/cases/parse.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/env.h"
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/openmp.h"
 #include "flashinfer/core/thread_pool.h"
 #include "flashinfer/core/warn.h"
@@ -240,8 +240,9 @@ bool share_openmp() {
 }
 std::shared_ptr<const Executor> pool_of(int threads) {
   if (g_share_openmp) return std::make_shared<const Executor>(openmp_executor(threads));
+  static constinit ForkMutex mutex(ForkLayer::kFfi);
   static std::map<int, std::shared_ptr<const Executor>> pools;
-  std::lock_guard lock(fork_lock(ForkLock::kPools));
+  std::lock_guard lock(mutex);
   auto& pool = pools[threads];
   if (!pool) pool = make_thread_pool(threads);
   return pool;

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <span>
 
-#include "flashinfer/core/fork_lock.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/transfer.h"
 
 namespace flashinfer::attention {
@@ -41,8 +41,9 @@ int64_t grown(int64_t n) {
 }  // namespace
 
 std::shared_ptr<const RopeTable> rope_table(double theta, double scale, int64_t dim, int64_t first, int64_t end) {
+  static constinit ForkMutex mutex(ForkLayer::kOps);
   static std::vector<std::shared_ptr<const RopeTable>> kept;  // the last used one is the last
-  const std::lock_guard lock(fork_lock(ForkLock::kRopeTables));
+  const std::lock_guard lock(mutex);
   const auto same = std::find_if(
       kept.begin(), kept.end(), [&](const auto& t) { return t->theta == theta && t->scale == scale && t->dim == dim; });
   std::shared_ptr<const RopeTable> table;
