@@ -2,7 +2,8 @@
 # Generated lists of what the folders hold, so that nothing registers itself through a static constructor and nothing is
 # listed by hand: families.cc, commands.cc, and the public header flashinfer/ops.h.
 
-# flashinfer/ops/<family>/op.cc belongs to a family whose `flashinfer::ops::<family>::all` is a constinit span of pointers to its Ops.
+# flashinfer/ops/<family>/ with an op.cc is a family: `flashinfer::ops::<family>::all` is a constinit span of pointers to its Ops. A
+# terms.cc defines `terms`, a fills.cc `fills` (flashinfer/op/registry.h).
 function(fi_family_table out)
   set(${out} "" PARENT_SCOPE)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/flashinfer/op/registry.h)
@@ -19,22 +20,30 @@ function(fi_family_table out)
   foreach(file IN LISTS files)
     get_filename_component(family ${file} DIRECTORY)
     string(APPEND includes "#include \"flashinfer/ops/${family}/op.h\"\n")
-    string(APPEND declarations "namespace flashinfer::ops::${family} { extern const std::span<const op::Op* const> all; }\n")
-    string(APPEND entries "ops::${family}::all, ")
+    set(spans "extern const std::span<const op::Op* const> all;")
+    set(entry ".name = \"${family}\", .ops = ops::${family}::all")
+    foreach(more "terms op::Term" "fills op::Fill")
+      string(REGEX MATCH "([a-z]+) (.+)" more ${more})
+      file(GLOB there CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/flashinfer/ops/${family}/${CMAKE_MATCH_1}.cc)
+      if(there)
+        string(APPEND spans " extern const std::span<const ${CMAKE_MATCH_2}> ${CMAKE_MATCH_1};")
+        string(APPEND entry ", .${CMAKE_MATCH_1} = ops::${family}::${CMAKE_MATCH_1}")
+      endif()
+    endforeach()
+    string(APPEND declarations "namespace flashinfer::ops::${family} { ${spans} }\n")
+    string(APPEND entries "    {${entry}},\n")
   endforeach()
   list(LENGTH files count)
   set(path ${PROJECT_BINARY_DIR}/generated/families.cc)
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [=[
 // Generated from the folders under flashinfer/ops.
-#include <array>
-
 #include "flashinfer/op/registry.h"
 
 @declarations@
 namespace flashinfer::op {
-std::span<const std::span<const Op* const> > families() {
-  using Span = std::span<const Op* const>;
-  static const std::array<Span, @count@> table{@entries@};  // at the first call: the spans are constinit, in other files
+std::span<const Family> families() {
+  static const Family table[] = {  // made at the first call: the spans are constinit, in other files
+@entries@  };
   return table;
 }
 }  // namespace flashinfer::op

@@ -23,7 +23,7 @@ cat > "$build/stubs.cc" <<EOF
 #include "flashinfer/op/registry.h"
 namespace flashinfer::build { const char* commit() { return ""; } }
 namespace flashinfer::op {
-std::span<const std::span<const Op* const> > families() { return {}; }
+std::span<const Family> families() { return {}; }
 void start_observing() {}
 }
 EOF

@@ -9,8 +9,7 @@
 //  dtype   := f32 f16 bf16 e4m3 e5m2 f64 u8 i8 u16 i16 u32 i32 u64 i64 bool fp4x2
 //  extents := 4x5120 | [1,2,3] (a vector with these values) | nothing (a scalar tensor)
 //  fill    := normal(mean,std) | uniform(a,b) | randint(a,b) (b excluded) | const(v) | range(first) | perm | probs |
-//             nan | packed(k,n) | panels(k,n)
-//             Q4_0 Q4_1 Q8_0 Q4_K Q6_K (rows of GGUF blocks), with (k,n) as packed by prepare_gguf_weights
+//             nan | a fill of a family (its fills.cc)
 //             default: normal(0,1) for floats, randint(0,100) for integers, fair coins for bool
 //  layout  := pad8 (8 unused elements after each row) | t (last two axes swapped in memory) |
 //             perm(1,0,2) (order of the axes in memory, outermost first)

@@ -54,7 +54,7 @@ struct ForkHandlers {
 };
 
 namespace {
-// When the library is loaded, so before what its parts do in a child: they find the mutexes free.
+// Registered when the library is loaded, so before its parts register their own handlers, which find the mutexes free.
 [[maybe_unused]] const int registered =
     pthread_atfork(ForkHandlers::take_all, ForkHandlers::release_all, ForkHandlers::release_all);
 }  // namespace

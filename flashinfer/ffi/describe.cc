@@ -68,7 +68,7 @@ Json describe(const op::Op& op, const op::Field& f) {
   }
   text_if("enumeration", f.enumeration);
   text_if("structure", f.structure);
-  text_if("doc", f.doc ? f.doc : op::meaning(f.name));
+  text_if("doc", op::meaning(op, f));
   flag_if("keyword_only", f.keyword_only);
   flag_if("was_positional", f.was_positional);
   flag_if("varargs", f.varargs);

@@ -17,17 +17,23 @@ std::vector<const Op*>& added() {
 }
 }  // namespace
 
+const Family* family_of(const Op& op) {
+  for (const Family& family : families())
+    if (std::ranges::find(family.ops, &op) != family.ops.end()) return &family;
+  return nullptr;
+}
+
 std::vector<const Op*> all_ops() {
   std::vector<const Op*> out;
-  for (const auto& family : families()) out.insert(out.end(), family.begin(), family.end());
+  for (const Family& family : families()) out.insert(out.end(), family.ops.begin(), family.ops.end());
   std::lock_guard lock(g_added_mutex);
   out.insert(out.end(), added().begin(), added().end());
   return out;
 }
 
 const Op* find_op(std::string_view name) {
-  for (const auto& family : families())
-    for (const Op* op : family)
+  for (const Family& family : families())
+    for (const Op* op : family.ops)
       if (name == op->name || (op->alias && name == op->alias)) return op;
   std::lock_guard lock(g_added_mutex);
   for (const Op* op : added())

@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ops. Each folder flashinfer/ops/<family> defines `constinit const std::span<const op::Op* const>
-// flashinfer::ops::<family>::all` in its op.cc (any file of it); CMake writes the list of families from the folder
-// names. No static constructors.
+// All ops, by family. CMake writes the list of families from the names of the folders flashinfer/ops/<family>; each
+// defines constinit spans in its namespace flashinfer::ops::<family>. No static constructors.
 #pragma once
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "flashinfer/op/glossary.h"
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::op {
 
-/// The table that CMake writes: one span per family, in the order of the folder names.
-std::span<const std::span<const Op* const>> families();
+/// The contents of a tensor in a case's text, `q4_0(64,32)`: the name and its arguments (0 when left out).
+struct FillRule {
+  std::string_view name;
+  double a = 0, b = 0;
+};
+/// A fill of a family's own (cases/parse.h lists those that every case may use). Element i depends on (seed, i) alone;
+/// ValueError: the tensor is not one that the rule describes.
+struct Fill {
+  const char* name;
+  void (*fill)(const TensorView& t, const FillRule& rule, uint64_t seed);
+};
+
+/// What a folder flashinfer/ops/<family> defines.
+struct Family {
+  const char* name;                  // of the folder
+  std::span<const Op* const> ops;    // `all`, in op.cc
+  std::span<const Term> terms = {};  // `terms`, in terms.cc if it is there: what its arguments' names mean
+  std::span<const Fill> fills = {};  // `fills`, in fills.cc if it is there
+};
+/// In the order of the folders' names.
+std::span<const Family> families();
+/// Null for an op that a program added.
+const Family* family_of(const Op& op);
 /// Every op: the library's, then those added at run time.
 std::vector<const Op*> all_ops();
 /// By public name ("rmsnorm", "BatchDecodeWithPagedKVCacheWrapper.run"), or null.

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "flashinfer/cases/fill.h"
 #include "flashinfer/cases/run.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/layout_error.h"
+#include "flashinfer/op/registry.h"
 
 namespace flashinfer {
 namespace {
@@ -114,6 +116,14 @@ TEST(Parse, PadsWhatNeedNotBeContiguous) {
   EXPECT_EQ(b.tensors[0]->tensor.view().stride(0), 5);
   EXPECT_EQ(b.tensors[1]->tensor.view().stride(0), 13);
 }
+TEST(Parse, FillsOfFamiliesHaveNamesOfTheirOwn) {
+  std::set<std::string_view> names = {"literal", "normal", "uniform", "randint", "const",
+                                      "range",   "nan",    "probs",   "perm"};
+  for (const op::Family& family : op::families())
+    for (const op::Fill& f : family.fills) EXPECT_TRUE(names.insert(f.name).second) << family.name << ": " << f.name;
+  EXPECT_TRUE(names.contains("packed") && names.contains("Q4_K"));
+}
+
 TEST(Parse, LayoutsKeepTheValues) {
   cases::Built plain = cases::build(kTwice, "x=f32:3x5"), padded = cases::build(kTwice, "x=f32:3x5^pad8"),
                turned = cases::build(kTwice, "x=f32:3x5^t");

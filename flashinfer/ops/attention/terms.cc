@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the names of this family's arguments mean, in the symbols of op/glossary.cc, which has the names that several
+// families share.
+#include "flashinfer/op/glossary.h"
+
+namespace flashinfer::ops::attention {
+namespace {
+constexpr op::Term kTerms[] = {
+    {"bf16q_fp8kv_transform_mode", "GPU kernels only"},
+    {"bidirectional_ranges", "first and last key of the span that each row sees, both ways"},
+    {"bmm1_scale_log2", "bmm1_scale * log2(e) as a tensor; GPU kernels only"},
+    {"causal_seqlens_kv_global", "context parallelism; needs several GPUs"},
+    {"causal_window_left", "window_left of the causal part"},
+    {"cp_rank", "context parallelism; needs several GPUs"},
+    {"cp_world", "context parallelism; needs several GPUs"},
+    {"cum_seq_lens_kv", "first KV token of each request, and their number at the end"},
+    {"custom_mask", "1 where a query token sees a key: [rows, keys] of each request, flattened, one after the other"},
+    {"custom_mask_buf", "memory for the mask of every later plan (graphs)"},
+    {"disable_split_kv", "a schedule hint of GPU kernels"},
+    {"enable_block_sparse_attention", "GPU kernels only"},
+    {"fixed_split_size", "a schedule hint of GPU kernels: results here never depend on the batch"},
+    {"global_override_indptr_cpu", "indptr on the host, when `indptr` lies on a GPU"},
+    {"head_dim_qk", "elements of a head of q and k"},
+    {"head_dim_vo", "elements of a head of v and of the result; head_dim_qk when absent"},
+    {"indices_buffer", "memory for the indices of every later plan (graphs)"},
+    {"indptr_buffer", "memory for the indptr of every later plan (graphs)"},
+    {"is_causal", "must agree with q_len_per_req > 1"},
+    {"jit_kwargs", "options of the custom variant"},
+    {"jit_module", "a custom variant, from build_and_load() of flashinfer.jit's JitSpec"},
+    {"kv_indptr_buf", "memory for the kv_indptr of every later plan (graphs)"},
+    {"last_page_len_buffer", "memory for the last_page_len of every later plan (graphs)"},
+    {"lse_base", "base of the LSE"},
+    {"lse_layout", "axes of the LSE: 'NH' rows, heads; 'HN' heads, rows"},
+    {"mask_indptr_buf", "memory for the mask's offsets of every later plan (graphs)"},
+    {"mask_mode", "0: all keys, 1: causal, 2 and 3: what the variant's LogitsMask says"},
+    {"max_item_len_ptr", "longest item of each request (multi-item scoring)"},
+    {"max_kv_len", "no request has more KV tokens"},
+    {"max_seq_len", "no request has more KV tokens"},
+    {"max_sequence_kv", "no request has more KV tokens"},
+    {"max_token_per_sequence", "no request has more query tokens"},
+    {"multi_ctas_kv_counter_buffer", "GPU kernels only"},
+    {"o_dtype", "dtype of the result; q's when absent"},
+    {"o_indptr", "offsets of the results; GPU back end only"},
+    {"o_sf_scale", "scale of a 4-bit result; GPU kernels only"},
+    {"o_sf_vec_size", "elements for one scale factor of a 4-bit result; GPU kernels only"},
+    {"packed_custom_mask", "custom_mask as bits, each request padded to whole bytes (segment_packbits, little)"},
+    {"paged_kv_indices_buf", "memory for the page ids of every later plan (graphs)"},
+    {"paged_kv_indptr_buf", "memory for the page offsets of every later plan (graphs)"},
+    {"paged_kv_last_page_len_buf", "memory for the last pages' lengths of every later plan (graphs)"},
+    {"prefix_len_ptr", "tokens of each request's prefix, before its items (multi-item scoring)"},
+    {"q_len_per_req", "query tokens of each request, causal among themselves"},
+    {"qo_indptr_buf", "memory for the qo_indptr of every later plan (graphs)"},
+    {"range_window_left", "in its span a row sees fewer than this many keys back; 0 or less: all"},
+    {"request_order", "GPU kernels only"},
+    {"request_order_plan", "GPU kernels only"},
+    {"seq_lens_q", "query tokens of each request"},
+    {"sink", "one more logit of each query head's softmax, without a value"},
+    {"token_pos_in_items_len", "length of a request's row of token_pos_in_items_ptr (multi-item scoring)"},
+    {"token_pos_in_items_ptr", "distance of each token from its item's delimiter (multi-item scoring)"},
+    {"uniform_q_len", "GPU back end only"},
+    {"use_fp16_softmax", "GPU kernels only"},
+    {"use_tensor_cores", "which of upstream's kernels; without effect on the CPU"},
+    {"uses_shared_paged_kv_idx", "K and V of a token lie on pages of the same id; False is not available"},
+    {"uses_spcompress", "GPU back end only"},
+    {"v_indptr", "offsets of the values; GPU back end only"},
+    {"variant_owns_mask", "the custom variant's LogitsMask takes the place of every other mask"},
+    {"window_right", "keys after its own that a query token sees; 0 with causal attention"},
+};
+}  // namespace
+extern const std::span<const op::Term> terms;
+constinit const std::span<const op::Term> terms = kTerms;
+}  // namespace flashinfer::ops::attention

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the names of this family's arguments mean, in the symbols of op/glossary.cc, which has the names that several
+// families share.
+#include "flashinfer/op/glossary.h"
+
+namespace flashinfer::ops::gemm {
+namespace {
+constexpr op::Term kTerms[] = {
+    {"A", "left factor, batched"},
+    {"A_scale", "decode scale of A: its values times this"},
+    {"B", "right factor, batched; usually the transposed view of a row-major weight"},
+    {"B_scale", "decode scale of B: its values times this"},
+    {"a_descale", "decode scales of a's blocks"},
+    {"a_global_scale", "factor of all of a; 1 when absent"},
+    {"ab_dtype", "what lhs and rhs hold: 'float4_e2m1fn' or 'float8_e4m3fn'"},
+    {"alpha_dtype", "of alpha: 'float32'"},
+    {"b_blocks", "the weight as blocks of the GGUF file, or from prepare_gguf_weights"},
+    {"b_descale", "decode scales of b's blocks; beside a prepared b as prepare_quantized_weights returns them"},
+    {"b_global_scale", "factor of each matrix of b; 1 when absent"},
+    {"block_scale_type", "what a and b are: 'nvfp4', 'mxfp4', 'mxfp8', or 'mixed' (a MXFP8, b MXFP4)"},
+    {"blocks", "rows as blocks of the GGUF file"},
+    {"c", "what the product is added to, and the result"},
+    {"c_dtype", "of out, by name"},
+    {"cluster_shape_mn", "GPU kernels only"},
+    {"dst_signals", "not implemented: flags between kernels of a GPU"},
+    {"dtype", "dtype of the result"},
+    {"expected_m", "a schedule hint of GPU kernels"},
+    {"format", "name of the GGUF block format"},
+    {"input_scale", "scales of the input's blocks"},
+    {"m_indices", "the group of each row of a; -1: none"},
+    {"masked_m", "rows of each group that are computed; the others become 0"},
+    {"mat_a", "left factor"},
+    {"mat_b", "right factor"},
+    {"max_m", "the most rows of a segment"},
+    {"max_m_device", "max_m in a tensor; not needed here"},
+    {"mma_sm", "GPU kernels only"},
+    {"mma_tiler_mn", "GPU kernels only"},
+    {"num_sms", "CUDA only: how many multiprocessors work"},
+    {"padded_m_indptr", "m_indptr of groups that are padded"},
+    {"padded_m_rank", "where each row lies once groups are padded"},
+    {"pdl", "programmatic dependent launch; CUDA only, without effect on the CPU"},
+    {"permutation_indices_cache", "a dict of upstream's that is left alone"},
+    {"quantize_a", "a in blocks of 8-bit integers: twice as fast, some 0.4 % rms of the result"},
+    {"seg_indptr", "first row of x of each segment, and where the last one ends"},
+    {"seg_lens", "rows of each segment"},
+    {"segment_alignment", "a promise about m_indptr: its entries are multiples of this"},
+    {"sf_dtype", "of the scales: 'float8_e4m3fn' or 'float8_e8m0fnu'"},
+    {"sm_count", "GPU kernels only"},
+    {"static_persistent", "GPU kernels only"},
+    {"swap_ab", "GPU kernels only"},
+    {"swizzled_layout_a", "a's scale factors lie in tiles; nothing else exists"},
+    {"tactic", "GPU kernels only"},
+    {"tile_k", "GPU kernels only"},
+    {"tile_m", "GPU kernels only"},
+    {"tile_n", "GPU kernels only"},
+    {"trans_a", "whether a lies with its columns first"},
+    {"trans_b", "whether b lies with its columns first"},
+    {"transpose_a", "whether a lies with its columns first"},
+    {"transpose_b", "whether b lies with its columns first"},
+    {"use_8x4_sf_layout", "a's scale factors are laid out in tiles of 8x4 instead of 128x4"},
+    {"use_nvfp4", "NVFP4 (e4m3 scales of 16) instead of MXFP4 (powers of two for 32)"},
+    {"use_pdl", "programmatic dependent launch; CUDA only, without effect on the CPU"},
+    {"validate_indices", "without effect: indices are always checked"},
+    {"w", "the weight, as it is loaded"},
+    {"weight_column_major", "each weight is [n, k] instead of [k, n]"},
+    {"weight_indices", "the weight of each segment; the i-th for segment i when absent"},
+    {"weight_scale", "scales of the weight's blocks"},
+    {"weights", "one matrix for each group"},
+};
+}  // namespace
+extern const std::span<const op::Term> terms;
+constinit const std::span<const op::Term> terms = kTerms;
+}  // namespace flashinfer::ops::gemm

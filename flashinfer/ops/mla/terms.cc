@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the names of this family's arguments mean, in the symbols of op/glossary.cc, which has the names that several
+// families share.
+#include "flashinfer/op/glossary.h"
+
+namespace flashinfer::ops::mla {
+namespace {
+constexpr op::Term kTerms[] = {
+    {"ckv_scale_arr", "decode scale of each token's compressed KV"},
+    {"head_dim_ckv", "elements of a token's compressed KV"},
+    {"head_dim_kpe", "elements of a token's position part"},
+    {"k_pe", "rotated part of the keys, one for all heads"},
+    {"kv_cache_layout", "'packed': one tensor of ckv and kpe side by side; 'split': two"},
+    {"kv_len", "cutlass back end only"},
+    {"kv_nope", "un-rotated part of each head's key, then its value"},
+    {"lse_mode", "whether run() returns the LSE, and to which base"},
+    {"metadata", "the page table, in place of the arguments for it"},
+    {"nope_dim", "how much of kv_nope belongs to the key"},
+    {"num_heads", "query heads"},
+    {"output_scale", "whether run() is given a scale of the result"},
+    {"page_table", "cutlass back end only"},
+    {"q_pe", "the queries' position part"},
+    {"query_layout", "'packed': one tensor of q_nope and q_pe side by side; 'split': two"},
+    {"return_lse_base_on_e", "the LSE to base e instead of 2"},
+    {"scale_mode", "which scales run() is given"},
+    {"skip_softmax", "whether run() is given a threshold to skip blocks by; GPU kernels only"},
+    {"use_sinks", "whether run() is given sinks"},
+    {"value", "values"},
+};
+}  // namespace
+extern const std::span<const op::Term> terms;
+constinit const std::span<const op::Term> terms = kTerms;
+}  // namespace flashinfer::ops::mla

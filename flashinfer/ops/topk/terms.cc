@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the names of this family's arguments mean, in the symbols of op/glossary.cc, which has the names that several
+// families share.
+#include "flashinfer/op/glossary.h"
+
+namespace flashinfer::ops::topk {
+namespace {
+constexpr op::Term kTerms[] = {
+    {"dsa_graph_safe", "GPU kernels only"},
+    {"lengths", "scores of each row that take part"},
+    {"out_raw_indices", "the positions found, before they are looked up in the page table"},
+    {"page_table_row_starts", "first page of each row in its table"},
+    {"row_starts", "first score of each row that takes part; 0 when absent"},
+    {"row_to_batch", "which row of the page table each row uses; its own when absent"},
+    {"sorted", "whether the values of a row come in falling order"},
+    {"src_page_table", "the pages of each request, one row each"},
+    {"tie_break", "which of equal values is taken: any, that of the smaller index, or of the larger"},
+};
+}  // namespace
+extern const std::span<const op::Term> terms;
+constinit const std::span<const op::Term> terms = kTerms;
+}  // namespace flashinfer::ops::topk
