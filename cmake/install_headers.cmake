@@ -53,4 +53,5 @@ endif()
 file(GLOB_RECURSE kernels RELATIVE ${SOURCE} ${SOURCE}/flashinfer/*.h ${SOURCE}/flashinfer/*.cuh)
 list(FILTER kernels INCLUDE REGEX "/kernels/")
 list(FILTER kernels EXCLUDE REGEX "^flashinfer/kernels/emu/")  # the emulator itself; what kernels include of it follows
+list(FILTER kernels EXCLUDE REGEX "^flashinfer/ops/skeleton/")  # what new ops are copied from
 install_headers(${KERNELS} "${SOURCE}" "${kernels}")

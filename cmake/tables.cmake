@@ -17,6 +17,7 @@ function(fi_family_table out)
   set(declarations "")
   set(entries "")
   set(includes "")
+  list(REMOVE_ITEM files skeleton/op.cc)  # what new ops are copied from
   foreach(file IN LISTS files)
     get_filename_component(family ${file} DIRECTORY)
     string(APPEND includes "#include \"flashinfer/ops/${family}/op.h\"\n")
@@ -33,7 +34,6 @@ function(fi_family_table out)
     string(APPEND declarations "namespace flashinfer::ops::${family} { ${spans} }\n")
     string(APPEND entries "    {${entry}},\n")
   endforeach()
-  list(LENGTH files count)
   set(path ${PROJECT_BINARY_DIR}/generated/families.cc)
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [=[
 // Generated from the folders under flashinfer/ops.

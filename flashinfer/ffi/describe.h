@@ -13,8 +13,7 @@ namespace flashinfer::ffi {
 ///                "same_as", "dtype_from", "may_alias", "choices": [...], "backends": {name: kind of device or ""},
 ///                "enumeration", "structure", "doc", "keyword_only", "was_positional", "varargs", "not_returned",
 ///                "internal", "as_numbers", "unstacked", "tuple_with_previous", "conditional"}]}
-/// Keys of a field that do not apply are left out, and so are false flags. "doc" is
-/// op::meaning().
+/// Keys of a field that do not apply are left out, and so are false flags. "doc" is op::meaning().
 std::string describe_ops();
 
 }  // namespace flashinfer::ffi
