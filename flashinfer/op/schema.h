@@ -29,7 +29,7 @@ enum class Role : uint8_t {
   kResult,      // returned, not in the public signature; a C++ caller may still supply the memory
   kAttr,        // a plain value
   kScratch,     // workspace: arbitrary content, the recorder stores only its description
-  kPaged,       // a paged pool, read: the recorder may store only pages named by the op's index arrays
+  kPaged,       // a paged pool, read: the recorder may store only pages named by arrays with page_ids
   kPagedInOut,  // a paged pool, written
   kSelf,        // Object*: the receiver of a method
 };
@@ -71,6 +71,7 @@ struct Field {
   bool tuple_with_previous = false;             // in one tuple with the output before it
   bool any_layout = false;                      // the last dimension may be strided (the op says what it takes)
   bool contiguous = false;                      // must be contiguous as a whole
+  bool page_ids = false;                        // index array: its elements are pages of the call's pools
   bool internal = false;                        // ours, not in the public signature; shown only when given
   bool (*when)(const void* block) = nullptr;    // results: produced only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
@@ -123,6 +124,7 @@ struct Unstacked {};
 struct TupleWithPrevious {};
 struct AnyLayout {};
 struct Contiguous {};
+struct PageIds {};
 struct InternalOption {};
 template <auto Member>
 struct When {};
@@ -157,6 +159,7 @@ inline constexpr Unstacked unstacked{};
 inline constexpr TupleWithPrevious tuple_with_previous{};
 inline constexpr AnyLayout any_layout{};
 inline constexpr Contiguous contiguous{};
+inline constexpr PageIds page_ids{};
 inline constexpr InternalOption internal{};
 template <auto Member>
 inline constexpr When<Member> when{};  // a bool member of the block, or bool(const Block&)
@@ -342,6 +345,7 @@ constexpr void apply(Field& f, Unstacked) { f.unstacked = true; }
 constexpr void apply(Field& f, TupleWithPrevious) { f.tuple_with_previous = true; }
 constexpr void apply(Field& f, AnyLayout) { f.any_layout = true; }
 constexpr void apply(Field& f, Contiguous) { f.contiguous = true; }
+constexpr void apply(Field& f, PageIds) { f.page_ids = true; }
 constexpr void apply(Field& f, InternalOption) { f.internal = true; }
 template <auto M>
 struct Predicate;

@@ -92,7 +92,7 @@ void Recorder::describe(op::Invocation& call, const std::vector<op::Arg>& args, 
     const bool positional = a.how == op::Arg::kPositional;
     const std::string key = positional ? kArgPrefix + std::to_string(position++) : kKwargPrefix + a.name;
     if (positional) dump.arg_names.push_back(a.name);
-    dump.inputs.add(key, a.value, a.field ? role_name(a.field->role) : nullptr, a.name);
+    dump.inputs.add(key, a.value, a.field ? role_name(a.field->role) : nullptr, a.field && a.field->page_ids);
     if (may_be_written(a)) dump.written.emplace_back(key, a);
     const auto* object = a.value.as<op::ObjectValue>();
     if (object && object->object && a.field && a.field->role == op::Role::kSelf) {

@@ -121,13 +121,6 @@ Json torch_generator(CallValues& recorded, const std::string& key, const op::Tup
   return out;
 }
 
-bool names_pages(std::string_view key) {
-  for (const char* name : {"indices", "kv_indices", "paged_kv_indices", "page_indices", "kv_page_indices", "page_table",
-                           "block_tables", "block_table", "kv_indices_buf"})
-    if (key == name) return true;
-  return false;
-}
-
 bool is_pool(const RecordedTensor& l) {
   return (l.role == role_name(op::Role::kPaged) || l.role == role_name(op::Role::kPagedInOut)) &&
          l.tensor.view.rank() > 1 && l.tensor.view.device().type != DeviceType::kCUDA;
@@ -225,10 +218,10 @@ bool stands_for_object(const op::TupleValue& t) {
   return t.type == kTypeTorchGenerator || t.type == kTypeTensor || t.type == kTypeFp4Tensor;
 }
 
-void CallValues::add(const std::string& key, const Value& v, const char* role, std::string_view name) {
+void CallValues::add(const std::string& key, const Value& v, const char* role, bool page_ids) {
   if (const auto* t = v.as<op::TensorValue>()) {
     tensors.push_back(recorded_tensor(key, *t, role));
-    tensors.back().names_pages = names_pages(name);
+    tensors.back().page_ids = page_ids;
   } else {
     metadata[key] = encode(*this, key, v, role);
   }
@@ -244,7 +237,7 @@ void CallValues::add_result(const Value& result) {
 }
 
 void add_state(CallValues& recorded, const op::StateType& type, const void* state, const std::string& prefix) {
-  for (const op::Field& f : type.fields) recorded.add(prefix + f.name, f.get(state), role_name(f.role), f.name);
+  for (const op::Field& f : type.fields) recorded.add(prefix + f.name, f.get(state), role_name(f.role), f.page_ids);
 }
 
 uint64_t CallValues::bytes() const {
@@ -266,7 +259,7 @@ void find_used_pages(CallValues& recorded) {
     for (const RecordedTensor& l : recorded.tensors) {
       const TensorView& v = l.tensor.view;
       const bool integer = v.dtype() == DType::kI32 || v.dtype() == DType::kI64;
-      if (l.names_pages && integer && v.device().type != DeviceType::kCUDA) mark_pages(v, used);
+      if (l.page_ids && integer && v.device().type != DeviceType::kCUDA) mark_pages(v, used);
     }
     std::vector<int64_t> pages;
     for (size_t i = 0; i < used.size(); ++i)

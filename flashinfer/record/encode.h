@@ -20,7 +20,7 @@ struct RecordedTensor {
   op::TensorValue tensor;
   const char* role = nullptr;   // "in", "out", ...; null for a callable that has no schema
   bool described_only = false;  // a workspace
-  bool names_pages = false;     // an index array whose values are pages
+  bool page_ids = false;        // an index array whose values are pages (op::page_ids)
   std::string same_as;          // the key of an identical view among the results
   std::vector<int64_t> pages;   // used pages, ascending; empty: the whole tensor is stored
   Tensor used;                  // [pages, ...], a compact copy
@@ -37,7 +37,7 @@ struct CallValues {
 
   uint64_t bytes() const;  // of what is stored
   /// An argument or tuple element: a tensor is added to `tensors` and has no metadata, anything else is encoded.
-  void add(const std::string& key, const op::Value& v, const char* role, std::string_view name = {});
+  void add(const std::string& key, const op::Value& v, const char* role, bool page_ids = false);
   /// The return value: result, or result_<i>.
   void add_result(const op::Value& result);
 };
@@ -55,7 +55,7 @@ bool stands_for_object(const op::TupleValue& t);
 /// "in", "inout", ...
 const char* role_name(op::Role r);
 
-/// Finds the pages that the call uses (integer tensors called indices, kv_indices, page_table, ...) and marks paged
+/// Finds the pages that the call uses (integer tensors with op::page_ids) and marks paged
 /// pools to be cut down to them. A pool is stored whole when no array names pages or when nearly all are used.
 void find_used_pages(CallValues& recorded);
 /// Gives pools of `outputs` the used pages of the same argument's inputs.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "flashinfer/cases/run.h"
@@ -265,6 +266,22 @@ TEST(Values, PrintAsPythonPrints) {
   EXPECT_EQ(op::python_repr(-0.0), "-0.0");
   EXPECT_EQ(op::python_repr(std::string("it's")), "\"it's\"");
   EXPECT_EQ(op::python_repr(op::Value(op::Complex{1, 1})), "(1+1j)");
+}
+
+/// Else the recorder keeps a pool whole: no array says which pages a call uses.
+TEST(Registry, WhoTakesAPoolSaysWhichPages) {
+  // Slots, not pages; and scale factors of a cache that is no pool.
+  const std::set<std::string_view> without = {"nvfp4_quantize_append_paged_kv_cache_with_slot_mapping",
+                                              "single_prefill_with_kv_cache"};
+  for (const op::Op* o : op::all_ops()) {
+    bool pool = false, pages = false;
+    for (const op::Field& f : o->fields) {
+      pool = pool || f.role == op::Role::kPaged || f.role == op::Role::kPagedInOut;
+      pages = pages || f.page_ids;
+    }
+    for (const op::Field& f : o->state ? o->state->fields : std::span<const op::Field>()) pages = pages || f.page_ids;
+    EXPECT_EQ(pages && pool, pool && !without.contains(o->name)) << o->name;
+  }
 }
 
 }  // namespace

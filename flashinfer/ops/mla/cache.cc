@@ -103,7 +103,7 @@ constexpr op::Field append_fields[] = {
     op::in<&AppendPagedMlaKvCache::positions>("positions", "nnz", op::indices, op::any_layout),
     op::paged_inout<&AppendPagedMlaKvCache::ckv_cache>("ckv_cache", "p ps d", op::floats | op::fp8, op::required),
     op::paged_inout<&AppendPagedMlaKvCache::kpe_cache>("kpe_cache", "p2 ps2 d2", op::floats | op::fp8, op::required),
-    op::in<&AppendPagedMlaKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout),
+    op::in<&AppendPagedMlaKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout, op::page_ids),
     op::in<&AppendPagedMlaKvCache::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
     op::in<&AppendPagedMlaKvCache::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
 };

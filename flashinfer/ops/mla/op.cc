@@ -272,7 +272,7 @@ constexpr op::Field run_fields[] = {
     op::attr<&BatchMlaRun::return_lse>("return_lse"),
     op::in<&BatchMlaRun::profiler_buffer>("profiler_buffer", nullptr),
     op::in<&BatchMlaRun::kv_len>("kv_len", nullptr),
-    op::in<&BatchMlaRun::page_table>("page_table", nullptr),
+    op::in<&BatchMlaRun::page_table>("page_table", nullptr, op::page_ids),
     op::attr<&BatchMlaRun::return_lse_base_on_e>("return_lse_base_on_e"),
     op::attr<&BatchMlaRun::o_scale>("o_scale"),
     op::in<&BatchMlaRun::query>("query", nullptr, ops::kQueryTypes, op::keyword_only),

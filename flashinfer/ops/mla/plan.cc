@@ -33,7 +33,7 @@ constexpr op::Field plan_fields[] = {
     op::attr<&Plan::use_sinks>("use_sinks"),
     op::in<&Plan::qo_indptr>("qo_indptr", nullptr),
     op::in<&Plan::kv_indptr>("kv_indptr", nullptr),
-    op::in<&Plan::kv_indices>("kv_indices", nullptr),
+    op::in<&Plan::kv_indices>("kv_indices", nullptr, op::page_ids),
     op::in<&Plan::kv_len>("kv_len", nullptr),
     op::attr<&Plan::max_page>("max_page"),
 };

@@ -118,9 +118,9 @@ op::Prepared prepare_mla(const Nvfp4AppendPagedMlaKvCache& a) {
       ops::append_slots({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, data.pages, data.page_size));
 }
 
-#define FI_PAGE_TABLE(B)                                                      \
-  op::in<&B::kv_indices>("kv_indices", "n", op::indices, op::any_layout),     \
-      op::in<&B::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout), \
+#define FI_PAGE_TABLE(B)                                                                \
+  op::in<&B::kv_indices>("kv_indices", "n", op::indices, op::any_layout, op::page_ids), \
+      op::in<&B::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),           \
       op::in<&B::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout)
 #define FI_TOKENS(B)                                                              \
   op::in<&B::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout), \

@@ -160,7 +160,7 @@ constexpr op::Field append_fields[] = {
     op::in<&AppendPagedKvCache::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout),
     op::in<&AppendPagedKvCache::positions>("positions", "nnz", op::indices, op::any_layout),
     op::paged_inout<&AppendPagedKvCache::paged_kv_cache>("paged_kv_cache", nullptr, op::floats | op::fp8),
-    op::in<&AppendPagedKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout),
+    op::in<&AppendPagedKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout, op::page_ids),
     op::in<&AppendPagedKvCache::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
     op::in<&AppendPagedKvCache::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
     op::attr<&AppendPagedKvCache::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),

@@ -232,7 +232,7 @@ constexpr op::Field append_fields[] = {
     op::in<&Append::v>("v", "n hk dv", op::same_as("q_rope"), op::required),
     FI_TABLE(Append),
     op::paged_inout<&Append::paged_kv_cache>("paged_kv_cache", nullptr, op::fp8),
-    op::in<&Append::kv_indices>("kv_indices", "pages", op::indices, op::any_layout),
+    op::in<&Append::kv_indices>("kv_indices", "pages", op::indices, op::any_layout, op::page_ids),
     op::in<&Append::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
     op::in<&Append::batch_indices>("batch_indices", "n", op::indices, op::any_layout),
     op::in<&Append::positions>("positions", "n", op::indices, op::any_layout),

@@ -196,7 +196,7 @@ using Paged = Nvfp4KvDequantizePaged;
 constexpr op::Field paged_fields[] = {
     op::paged<&Paged::paged_kv_cache>("paged_kv_cache", nullptr, ops::kFp4Bytes),
     op::paged<&Paged::kv_cache_sf>("kv_cache_sf", nullptr, ops::kScaleBytes),
-    op::in<&Paged::block_tables>("block_tables", "b max_pages", op::indices, op::any_layout),
+    op::in<&Paged::block_tables>("block_tables", "b max_pages", op::indices, op::any_layout, op::page_ids),
     op::in<&Paged::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
     op::in<&Paged::k_scale>("k_scale", nullptr, op::required),
     op::in<&Paged::v_scale>("v_scale", nullptr, op::required),
