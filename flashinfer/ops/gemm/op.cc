@@ -20,57 +20,54 @@ constexpr const char* kBmmFp8Backends = "auto|cublas:cuda|cudnn:cuda|cutlass:cud
 /// n of a packed weight, ValueError if it is none or was packed for another k.
 int64_t packed_columns(const MmBf16& a) {
   const TensorView& b = a.b;
-  FI_CHECK(b.size(2) == kPackedWidth, ValueError, "mm_bf16: b is ", to_string(b),
-           ", but must be [k, n], or a packed weight ",
+  FI_CHECK(b.size(2) == kPackedWidth, ValueError, "b is ", to_string(b), ", but must be [k, n], or a packed weight ",
            "[panels, 1 + ceil(k / 2), 32] as prepare_mm_weights returns it");
-  FI_CHECK(b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth), LayoutError, "mm_bf16: b is ",
-           to_string(b), ", but the panels of a packed weight must be contiguous");
+  FI_CHECK(b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth), LayoutError, "b is ", to_string(b),
+           ", but the panels of a packed weight must be contiguous");
   if (b.size(0) == 0) return 0;
-  FI_CHECK(b.device().type != DeviceType::kCUDA, NotImplementedError, "mm_bf16: b is a packed weight on ",
-           to_string(b.device()), ", but only the CPU reads packed weights");
+  FI_CHECK(b.device().type != DeviceType::kCUDA, NotImplementedError, "b is a packed weight on ", to_string(b.device()),
+           ", but only the CPU reads packed weights");
   const bf16_t* first = b.data_as<bf16_t>();
   int64_t k = 0, last_k = 0;
   const int64_t full = b.size(1) ? read_packed_header(first, &k) : 0;
   const int64_t last = full ? read_packed_header(first + (b.size(0) - 1) * b.stride(0), &last_k) : 0;
-  FI_CHECK(full > 0 && last > 0 && full <= 16 && last <= 16 && (b.size(0) == 1 || full == 16), ValueError,
-           "mm_bf16: b is ", to_string(b), ", but does not start with the header that prepare_mm_weights writes");
-  FI_CHECK(k == a.a.size(1) && k == last_k, ValueError, "mm_bf16: b was packed for k = ", k, ", but a.shape[1] is ",
+  FI_CHECK(full > 0 && last > 0 && full <= 16 && last <= 16 && (b.size(0) == 1 || full == 16), ValueError, "b is ",
+           to_string(b), ", but does not start with the header that prepare_mm_weights writes");
+  FI_CHECK(k == a.a.size(1) && k == last_k, ValueError, "b was packed for k = ", k, ", but a.shape[1] is ",
            a.a.size(1));
-  FI_CHECK(b.size(1) == packed_lines(k), ValueError, "mm_bf16: b.shape[1] is ", b.size(1),
-           ", but its header says k = ", k, ", which needs ", packed_lines(k));
+  FI_CHECK(b.size(1) == packed_lines(k), ValueError, "b.shape[1] is ", b.size(1), ", but its header says k = ", k,
+           ", which needs ", packed_lines(k));
   return 16 * (b.size(0) - 1) + last;
 }
 
 op::Shape mm_shape(const MmBf16& a) {
   const int64_t m = a.a.size(0);
   if (a.b.rank() == 3) return {2, {m, op::inferring() ? op::kAnyExtent : packed_columns(a)}};
-  FI_CHECK(a.b.rank() == 2, ValueError, "mm_bf16: b has rank ", a.b.rank(), " (", to_string(a.b),
+  FI_CHECK(a.b.rank() == 2, ValueError, "b has rank ", a.b.rank(), " (", to_string(a.b),
            "), but must be [k, n] or a packed weight of prepare_mm_weights");
-  FI_CHECK(a.b.size(0) == a.a.size(1), ValueError, "mm_bf16: b.shape[0] is ", a.b.size(0), ", but k is ", a.a.size(1),
+  FI_CHECK(a.b.size(0) == a.a.size(1), ValueError, "b.shape[0] is ", a.b.size(0), ", but k is ", a.a.size(1),
            " (from a.shape[1])");
   return {2, {m, a.b.size(1)}};
 }
 
 void validate_mm(const MmBf16& a) {
   const op::Shape s = mm_shape(a);
-  FI_CHECK(!a.bias || a.bias->size(0) == s.size[1], ValueError, "mm_bf16: bias.shape[0] is ", a.bias->size(0),
-           ", but n is ", s.size[1], " (from b)");
-  FI_CHECK(kOutTypes.has(a.out_dtype), ValueError, "mm_bf16: out_dtype is ", name(a.out_dtype), ", but must be ",
+  FI_CHECK(!a.bias || a.bias->size(0) == s.size[1], ValueError, "bias.shape[0] is ", a.bias->size(0), ", but n is ",
+           s.size[1], " (from b)");
+  FI_CHECK(kOutTypes.has(a.out_dtype), ValueError, "out_dtype is ", name(a.out_dtype), ", but must be ",
            to_string(kOutTypes));
 }
 void validate_bmm(const BmmBf16& a) {
-  FI_CHECK(kOutTypes.has(a.out_dtype), ValueError, "bmm_bf16: out_dtype is ", name(a.out_dtype), ", but must be ",
+  FI_CHECK(kOutTypes.has(a.out_dtype), ValueError, "out_dtype is ", name(a.out_dtype), ", but must be ",
            to_string(kOutTypes));
 }
 void validate_fp8(const BmmFp8& a) {
-  FI_CHECK(a.dtype == DType::kBF16 || a.dtype == DType::kF16, ValueError, "bmm_fp8: dtype is ", name(a.dtype),
+  FI_CHECK(a.dtype == DType::kBF16 || a.dtype == DType::kF16, ValueError, "dtype is ", name(a.dtype),
            ", but must be bfloat16 or float16");
-  FI_CHECK(a.A.dtype() != DType::kF8E5M2 || a.B.dtype() != DType::kF8E5M2, ValueError,
-           "bmm_fp8: A.dtype and B.dtype are ", "both float8_e5m2, but one of them must be float8_e4m3fn");
-  FI_CHECK(a.A_scale.numel() == 1, ValueError, "bmm_fp8: A_scale is ", to_string(a.A_scale),
-           ", but must hold one value");
-  FI_CHECK(a.B_scale.numel() == 1, ValueError, "bmm_fp8: B_scale is ", to_string(a.B_scale),
-           ", but must hold one value");
+  FI_CHECK(a.A.dtype() != DType::kF8E5M2 || a.B.dtype() != DType::kF8E5M2, ValueError, "A.dtype and B.dtype are ",
+           "both float8_e5m2, but one of them must be float8_e4m3fn");
+  FI_CHECK(a.A_scale.numel() == 1, ValueError, "A_scale is ", to_string(a.A_scale), ", but must hold one value");
+  FI_CHECK(a.B_scale.numel() == 1, ValueError, "B_scale is ", to_string(a.B_scale), ", but must hold one value");
 }
 op::Shape packed_shape(const PrepareMmWeights& a) {
   return {3, {packed_panels(a.b.size(1)), packed_lines(a.b.size(0)), kPackedWidth}};
@@ -106,14 +103,14 @@ gemm::LtProduct lt_product(const BmmFp8& a) {
       .a = a.A, .b = a.B, .out = *a.out, .scale_a = a.A_scale.data_as<float>(), .scale_b = a.B_scale.data_as<float>()};
 }
 template <class Block>
-void launch_cublaslt(const Block& a) {
-  gemm::run_cublaslt(lt_product(a));
+op::Prepared prepare_cublaslt(const Block& a, const op::Call& call) {
+  return gemm::prepare_cublaslt(lt_product(a), call.device);
 }
 template <class Block>
-void launch_cpu(const Block& a) {
-  gemm::run(product(a));
+op::Prepared prepare_cpu(const Block& a) {
+  return gemm::prepare(product(a));
 }
-void launch_prepare(const PrepareMmWeights& a) { gemm::pack_weights(a.b, *a.out); }
+op::Prepared prepare_packing(const PrepareMmWeights& a) { return gemm::prepare_pack_weights(a.b, *a.out); }
 
 void reference_mm(const MmBf16& a) { ref::mm(a.a, a.b, a.bias ? &*a.bias : nullptr, 1.0, *a.out); }
 void reference_bmm(const BmmBf16& a) { ref::bmm(a.A, a.B, 1.0, *a.out); }
@@ -133,12 +130,6 @@ op::Cost cost(const BmmFp8& a) { return cost_of(a.A, a.B, *a.out); }
 op::Cost cost_prepare(const PrepareMmWeights& a) {
   return {.bytes = 2.0 * static_cast<double>(a.b.nbytes()), .flops = 0};
 }
-
-template <class Block>
-op::Refusal refuse_cpu(const Block& a);
-template <class Block>
-op::Refusal refuse_cublaslt(const Block& a);
-op::Refusal refuse_prepare(const PrepareMmWeights& a);
 
 constexpr op::Field mm_fields[] = {
     op::in<&MmBf16::a>("a", "m k", DType::kBF16, op::any_layout),
@@ -170,56 +161,24 @@ constexpr op::Field prepare_fields[] = {
     op::out<&PrepareMmWeights::out>("out", nullptr, DType::kBF16, op::contiguous, op::shape<packed_shape>),
 };
 
-constexpr op::Candidate mm_candidates[] = {
-    op::candidate<refuse_cublaslt<MmBf16>, launch_cublaslt<MmBf16>>("cuda_cublaslt"),
-    op::candidate<refuse_cpu<MmBf16>, launch_cpu<MmBf16>>("cpu"), op::reference<reference_mm>()};
-constexpr op::Candidate bmm_candidates[] = {
-    op::candidate<refuse_cublaslt<BmmBf16>, launch_cublaslt<BmmBf16>>("cuda_cublaslt"),
-    op::candidate<refuse_cpu<BmmBf16>, launch_cpu<BmmBf16>>("cpu"), op::reference<reference_bmm>()};
-constexpr op::Candidate fp8_candidates[] = {
-    op::candidate<refuse_cublaslt<BmmFp8>, launch_cublaslt<BmmFp8>>("cuda_cublaslt"),
-    op::candidate<refuse_cpu<BmmFp8>, launch_cpu<BmmFp8>>("cpu"), op::reference<reference_fp8>()};
-constexpr op::Candidate prepare_candidates[] = {op::candidate<refuse_prepare, launch_prepare>("cpu"),
-                                                op::reference<reference_prepare>()};
+template <class Block, void (*Reference)(const Block&)>
+constexpr op::Candidate kCandidates[] = {op::candidate<prepare_cublaslt<Block>>(op::Backend::kCublasLt),
+                                         op::cpu<prepare_cpu<Block>>(), op::reference<Reference>()};
+constexpr op::Candidate prepare_candidates[] = {op::cpu<prepare_packing>(), op::reference<reference_prepare>()};
 
 constexpr const char* kModule = "flashinfer.gemm";
 constinit const op::Op mm_op = op::define<MmBf16, validate_mm, cost>(
     "mm_bf16", kModule, "Matrix product a[m, k] . b[k, n] + bias in f32, rounded once; b may be a packed weight.",
-    mm_fields, mm_candidates, ops::gemm::mm_bf16_cases);
+    mm_fields, kCandidates<MmBf16, reference_mm>, ops::gemm::mm_bf16_cases);
 constinit const op::Op bmm_op = op::define<BmmBf16, validate_bmm, cost>(
     "bmm_bf16", kModule, "Batched matrix product A[b, m, k] . B[b, k, n] in f32, rounded once.", bmm_fields,
-    bmm_candidates, ops::gemm::bmm_bf16_cases);
+    kCandidates<BmmBf16, reference_bmm>, ops::gemm::bmm_bf16_cases);
 constinit const op::Op fp8_op = op::define<BmmFp8, validate_fp8, cost>(
     "bmm_fp8", kModule, "Batched product of FP8 matrices, (A . B) * A_scale * B_scale in f32, rounded once.",
-    fp8_fields, fp8_candidates, ops::gemm::bmm_fp8_cases);
+    fp8_fields, kCandidates<BmmFp8, reference_fp8>, ops::gemm::bmm_fp8_cases);
 constinit const op::Op prepare_op = op::define<PrepareMmWeights, nullptr, cost_prepare>(
     "prepare_mm_weights", kModule, "Packs a weight b[k, n] once into the layout that mm_bf16 reads fastest.",
     prepare_fields, prepare_candidates, ops::gemm::prepare_mm_weights_cases);
-
-template <class Block>
-constexpr const op::Op& op_of();
-template <>
-constexpr const op::Op& op_of<MmBf16>() {
-  return mm_op;
-}
-template <>
-constexpr const op::Op& op_of<BmmBf16>() {
-  return bmm_op;
-}
-template <>
-constexpr const op::Op& op_of<BmmFp8>() {
-  return fp8_op;
-}
-
-template <class Block>
-op::Refusal refuse_cublaslt(const Block& a) {
-  return gemm::refuse_cublaslt(op_of<Block>(), &a, lt_product(a));
-}
-template <class Block>
-op::Refusal refuse_cpu(const Block& a) {
-  return gemm::refuse(product(a));
-}
-op::Refusal refuse_prepare(const PrepareMmWeights& a) { return gemm::refuse_pack_weights(a.b); }
 
 constexpr const op::Op* kOps[] = {&mm_op,
                                   &bmm_op,

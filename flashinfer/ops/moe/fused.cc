@@ -80,9 +80,13 @@ Layer routed(const Moe& a, Int4Scales& keep) {
             group_scales(*scale_of(a, Scale::kGroups2), l, l.second)};
   return l;
 }
-void launch(const Moe& a) {
-  Int4Scales keep;
-  run(routed(a, keep));
+op::Prepared prepare(const Moe& a) {
+  ops::Lookup lookup;
+  const Kernels kernels = find_kernels(layer_of(a), lookup);
+  return lookup.prepared([&a, kernels] {
+    Int4Scales keep;
+    run(routed(a, keep), kernels);
+  });
 }
 void reference(const Moe& a) {
   Int4Scales keep;
@@ -90,7 +94,6 @@ void reference(const Moe& a) {
 }
 
 // ---- selection and tables ----
-op::Refusal refuse(const Moe& a) { return refuse(layer_of(a)); }
 op::Cost cost_of(const Moe& a) {
   Int4Scales keep;
   return cost(routed(a, keep));
@@ -141,7 +144,7 @@ constexpr op::Field fields[] = {
     op::in<&Moe::situ_linear_beta>("situ_linear_beta", nullptr),
     op::attr<&Moe::backend>("backend", op::backends("cutlass:cuda|cake:cuda")),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
 }  // namespace
 
 Layer extents_of(const Moe& a) {
@@ -180,7 +183,7 @@ Layer layer_of(const Moe& a) {
 
 namespace ops::moe {
 constinit const op::Op fused_op = op::define<flashinfer::moe::Moe, flashinfer::moe::validate, flashinfer::moe::cost_of>(
-    flashinfer::moe::kName, "flashinfer.fused_moe",
+    "cutlass_fused_moe", "flashinfer.fused_moe",
     "A mixture of experts: both products, the activation between them and the weighted sum.", flashinfer::moe::fields,
     flashinfer::moe::candidates, fused_cases);
 }  // namespace ops::moe

@@ -7,7 +7,6 @@
 namespace flashinfer::moe {
 
 using Moe = CutlassFusedMoe;
-inline constexpr const char* kName = "cutlass_fused_moe";
 
 /// Weights and rows, in this order; the header's table.
 enum class Mode { kPlain, kFp8, kFp8Blocks, kMxFp8, kNvfp4, kMxfp4, kMxfp4Fp8, kMxfp4MxFp8, kInt4 };

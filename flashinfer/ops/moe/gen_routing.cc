@@ -11,7 +11,6 @@
 
 namespace flashinfer {
 namespace {
-constexpr const char* kName = "trtllm_gen_routing";
 using G = TrtllmGenRouting;
 
 // ---- extents ----
@@ -198,7 +197,7 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::moe {
 constinit const op::Op gen_routing_op = op::define<G, validate, cost>(
-    kName, "flashinfer.fused_moe",
+    "trtllm_gen_routing", "flashinfer.fused_moe",
     "The experts of each token, and the rows of padded tiles into which they are sorted.", fields, candidates, cases);
 }  // namespace ops::moe
 

@@ -65,7 +65,7 @@ BlockQuantConfig quant_config(RowFormat f, DType t) {
   return f == RowFormat::kNvfp4 ? BlockQuantConfig{t, 16, 0, 0, 0} : BlockQuantConfig{t, 32, 1, 1, 0};
 }
 Group8Config group_config(DType t) { return {t, DType::kF8E4M3}; }
-Rows quantise(const Layer& l, const TensorView& x, float encode) {
+Rows quantise(const Layer& l, const TensorView& x, float encode, jit::CpuFn fn) {
   const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
   Rows out = empty_rows(l, x);
   if (l.format == RowFormat::kFp8Blocks) {
@@ -75,7 +75,7 @@ Rows quantise(const Layer& l, const TensorView& x, float encode) {
     p.x_stride = x.stride(0), p.q_stride = k, p.scale_row_stride = k / block, p.scale_group_stride = 1;
     p.eps = 1e-4f;
     p.rows_per_task = ops::rows_per_task(rows, k * 3);
-    ops::run_rows(jit::cpu_kernel<ops::kGroup8>(group_config(x.dtype())).fn, p, rows, p.rows_per_task);
+    ops::run_rows(fn, p, rows, p.rows_per_task);
     return out;
   }
   BlockQuantParams p{};
@@ -84,8 +84,7 @@ Rows quantise(const Layer& l, const TensorView& x, float encode) {
   p.row_stride = x.stride(0), p.code_row_stride = out.data.size(1);
   p.layout = SfLayout::kLinear;
   if (l.format == RowFormat::kNvfp4) p.encode = &encode;
-  const BlockQuantConfig config = quant_config(l.format, x.dtype());
-  ops::run_block_quantize(jit::cpu_kernel<ops::kBlockQuantize>(config).fn, config, p);
+  ops::run_block_quantize(fn, quant_config(l.format, x.dtype()), p);
   return out;
 }
 
@@ -117,7 +116,7 @@ struct Floats {
     });
   }
 };
-Rows cast_rows(const TensorView& x, const TensorView& scale) {
+Rows cast_rows(const TensorView& x, const TensorView& scale, jit::CpuFn fn) {
   const Floats factor(scale);
   Rows out;
   out.keep = Tensor::empty(x.shape(), DType::kF8E4M3);
@@ -131,15 +130,15 @@ Rows cast_rows(const TensorView& x, const TensorView& scale) {
                   .scale_step = scale.numel() > 1,
                   .rows_per_task = 1};
   p.rows_per_task = ops::rows_per_task(p.rows, p.k * 3);
-  ops::run_rows(jit::cpu_kernel<kCast>(MoeConfig{x.dtype()}).fn, p, p.rows, p.rows_per_task);
+  ops::run_rows(fn, p, p.rows, p.rows_per_task);
   return out;
 }
-Rows tokens_of(const Layer& l) {
-  if (l.x_cast) return cast_rows(l.x, *l.x_cast);
+Rows tokens_of(const Layer& l, jit::CpuFn convert) {
+  if (l.x_cast) return cast_rows(l.x, *l.x_cast, convert);
   if (is_narrow(l.x) || !has_scales(l.format)) return {l.x, l.x_scales, {}};
-  return quantise(l, l.x, l.x_encode);
+  return quantise(l, l.x, l.x_encode, convert);
 }
-/// Where the logical columns of a product lie; empty: in order.
+/// Positions of the logical columns of a product; empty: in order.
 std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
   std::vector<int32_t> out;
   if (!w.shuffle && !w.interleaved) return out;
@@ -157,7 +156,8 @@ std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
 const int32_t* pointer(const std::vector<int32_t>& v) { return v.empty() ? nullptr : v.data(); }
 
 /// The activations of the rows that product 1 gave.
-Tensor activate(const Layer& l, const Permutation& p, const Tensor& h, const std::vector<float>& row_weight) {
+Tensor activate(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& h,
+                const std::vector<float>& row_weight) {
   Tensor inter = Tensor::empty({p.rows(), l.inter}, inter_dtype(l));
   const Floats bias(l.first.bias), factor(l.first.column_factor), alpha(l.alpha), beta(l.beta), limit(l.limit),
       sb(l.situ_beta), sl(l.situ_linear);
@@ -178,11 +178,11 @@ Tensor activate(const Layer& l, const Permutation& p, const Tensor& h, const std
   act.situ_beta = sb.p, act.situ_linear = sl.p;
   act.kind = l.kind, act.relu2_limit = l.relu2_limit;
   act.rows_per_task = ops::rows_per_task(act.rows, l.width * 4 + l.inter * 2);
-  ops::run_rows(jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).fn, act, act.rows, act.rows_per_task);
+  ops::run_rows(fn, act, act.rows, act.rows_per_task);
   return inter;
 }
 /// `out` from rows of product 2: weighted sums, or the rows as they are.
-void finish(const Layer& l, const Permutation& p, const Tensor& y) {
+void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y) {
   const Floats bias(l.add_second_bias ? l.second.bias : std::nullopt), factor(l.second.column_factor);
   const std::vector<int32_t> column = columns_of(l.second, l.hidden);
   std::vector<int32_t> rows = p.row_of;
@@ -199,7 +199,7 @@ void finish(const Layer& l, const Permutation& p, const Tensor& y) {
   sum.scales = weights.data(), sum.factor = factor.p, sum.bias = bias.p;
   sum.tokens = out.size(0), sum.top_k = sums ? l.top_k : 1, sum.hidden = l.hidden, sum.out_stride = out.stride(0);
   sum.rows_per_task = ops::rows_per_task(sum.tokens, l.hidden * (4 * sum.top_k + 2));
-  ops::run_rows(jit::cpu_kernel<kSum>(MoeConfig{out.dtype()}).fn, sum, sum.tokens, sum.rows_per_task);
+  ops::run_rows(fn, sum, sum.tokens, sum.rows_per_task);
   if (sums) return;
   for (size_t i = 0; i < rows.size(); ++i) ref::put(l.row_of, {static_cast<int64_t>(i)}, p.row_of[i]);
 }
@@ -243,63 +243,60 @@ gemm::GroupedWork product(const Layer& l, int which, const Rows& rows, const Ten
   return work;
 }
 
-void run(const Layer& l) {
+void run(const Layer& l, const Kernels& kernels) {
   const Permutation p = permute(l);
   const Tensor h = Tensor::empty({p.rows(), l.width}, DType::kF32),
                y = Tensor::empty({p.rows(), l.hidden}, DType::kF32);
   std::vector<float> row_weight(p.token_of.size());
   for (size_t i = 0; i < p.row_of.size(); ++i)
     if (p.row_of[i] >= 0) row_weight[static_cast<size_t>(p.row_of[i])] = l.weights[i];
-  const Rows tokens = tokens_of(l);
+  const Rows tokens = tokens_of(l, kernels.convert_x);
   Rows rows;
   rows.keep = gather(tokens.data, p.token_of);
   rows.data = rows.keep.view();
   if (tokens.scales.defined()) rows.scales = gather(tokens.scales.view(), p.token_of);
-  gemm::run(product(l, 1, rows, h.view(), p.groups));
-  const Tensor inter = activate(l, p, h, row_weight);
-  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode)
-         : l.inter_cast       ? cast_rows(inter.view(), *l.inter_cast)
+  gemm::run(product(l, 1, rows, h.view(), p.groups), kernels.first);
+  const Tensor inter = activate(l, kernels.activate, p, h, row_weight);
+  rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode, kernels.convert_inter)
+         : l.inter_cast       ? cast_rows(inter.view(), *l.inter_cast, kernels.convert_inter)
                               : Rows{inter.view(), {}, inter};
-  gemm::run(product(l, 2, rows, y.view(), p.groups));
-  finish(l, p, y);
+  gemm::run(product(l, 2, rows, y.view(), p.groups), kernels.second);
+  finish(l, kernels.sum, p, y);
 }
 
-std::string refuse(const Layer& l) {
+Kernels find_kernels(const Layer& l, ops::Lookup& lookup) {
   const bool f16 = l.x.dtype() == DType::kF16 && l.first.data.dtype() == DType::kF16;
   if (l.format == RowFormat::kPlain && l.x.dtype() != DType::kBF16 && !f16)
-    return str("input is ", name(l.x.dtype()), " with weights of ", name(l.first.data.dtype()),
-               ", but the kernels multiply bfloat16, or float16 by float16");
-  const auto a = l.format == RowFormat::kPlain   ? gemm::format_of(l.x.dtype())
-                 : l.format == RowFormat::kNvfp4 ? GemmFormat::kFp4
-                                                 : GemmFormat::kE4M3;
+    lookup.unsupported(str("input is ", name(l.x.dtype()), " with weights of ", name(l.first.data.dtype()),
+                           ", but the kernels multiply bfloat16, or float16 by float16"));
+  const bool nvfp4 = l.format == RowFormat::kNvfp4;
+  gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
+  if (l.format == RowFormat::kPlain) rows.format = gemm::format_of(l.x.dtype());
+  if (nvfp4) rows.format = GemmFormat::kFp4, rows.sf.block = static_cast<int32_t>(scale_block(l.format));
   const auto product = [&](const Weights& w, int64_t n, int64_t k) {
     const GemmFormat b = w.int4 ? GemmFormat::kInt4 : gemm::format_of(w.data.dtype());
-    return gemm::refuse({.m = 9,
-                         .n = n,
-                         .k = k,
-                         .a = {.format = a, .step = 1},
-                         .b = {.format = b, .step = 1},
-                         .packed = w.panels,
-                         .grid_k = w.grid_k,
-                         .grouped = true});
+    return gemm::find_kernels({.m = 9,
+                               .n = n,
+                               .k = k,
+                               .a = rows,
+                               .b = {.format = b, .step = 1, .sf = w.sf},
+                               .packed = w.panels,
+                               .grid_k = w.grid_k,
+                               .grouped = true},
+                              lookup);
   };
-  const DType out = l.out.defined() ? l.out.dtype() : DType::kBF16;
-  std::vector<std::string> all = {jit::cpu_kernel<kActivate>(MoeConfig{inter_dtype(l)}).refusal,
-                                  jit::cpu_kernel<kSum>(MoeConfig{out}).refusal, product(l.first, l.width, l.hidden),
-                                  product(l.second, l.hidden, l.inter)};
-  const auto quantiser = [&](DType t) {
-    return l.format == RowFormat::kFp8Blocks ? jit::cpu_kernel<ops::kGroup8>(group_config(t)).refusal
-                                             : jit::cpu_kernel<ops::kBlockQuantize>(quant_config(l.format, t)).refusal;
+  const auto converter = [&](DType t, bool cast) -> jit::CpuFn {
+    if (cast) return lookup.kernel<kCast>(MoeConfig{t});
+    if (!has_scales(l.format)) return nullptr;
+    return l.format == RowFormat::kFp8Blocks ? lookup.kernel<ops::kGroup8>(group_config(t))
+                                             : lookup.kernel<ops::kBlockQuantize>(quant_config(l.format, t));
   };
-  if (has_scales(l.format)) {
-    all.push_back(quantiser(inter_dtype(l)));
-    if (!is_narrow(l.x)) all.push_back(quantiser(l.x.dtype()));
-  }
-  if (l.x_cast) all.push_back(jit::cpu_kernel<kCast>(MoeConfig{l.x.dtype()}).refusal);
-  if (l.inter_cast) all.push_back(jit::cpu_kernel<kCast>(MoeConfig{inter_dtype(l)}).refusal);
-  for (const std::string& r : all)
-    if (!r.empty()) return r;
-  return {};
+  return {.first = product(l.first, l.width, l.hidden),
+          .second = product(l.second, l.hidden, l.inter),
+          .activate = lookup.kernel<kActivate>(MoeConfig{inter_dtype(l)}),
+          .sum = lookup.kernel<kSum>(MoeConfig{l.out.defined() ? l.out.dtype() : DType::kBF16}),
+          .convert_x = is_narrow(l.x) && !l.x_cast ? nullptr : converter(l.x.dtype(), l.x_cast.has_value()),
+          .convert_inter = converter(inter_dtype(l), l.inter_cast.has_value())};
 }
 
 op::Cost cost(const Layer& l) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mixture of experts as one value, whichever op asks for it: what its kernels and its reference both take.
+// A mixture of experts as one value: what the kernels and the reference of all ops take.
 #pragma once
 #include <optional>
 #include <string>
@@ -37,7 +37,7 @@ struct Weights {
   std::optional<TensorView> factor{};         // f32 [E] or one: behind the product
   std::optional<TensorView> column_factor{};  // [E, n]: of each stored row
   std::optional<TensorView> bias{};           // [E, n], of each stored row
-  int shuffle = 0;                            // rows of each block of 16 or 32 are dealt out (ops.md 2.5); 0: none
+  int shuffle = 0;                            // rows are interleaved in blocks of 16 or 32 (columns_of); 0: none
   bool interleaved = false;                   // pairs of (linear, gate) rows, before the shuffle
 };
 
@@ -49,9 +49,9 @@ struct Layer {
   float x_encode = 1, inter_encode = 1;      // NVFP4: global scales of x and of the activations
   std::optional<TensorView> inter_factor{};  // kFp8, kNvfp4: of activations before they are quantised; f32 [E] or one
   std::optional<TensorView> x_cast{},
-      inter_cast{};  // kFp8: rows of 16 bits are cast after they counted this, one or one a column
+      inter_cast{};  // kFp8: rows of 16 bits are multiplied by this, one or one a column, then cast
   std::optional<TensorView> row_factor{};  // f32 [tokens]: of product 1
-  bool weights_on_input = false;           // the token's weight counts behind product 1 instead of product 2
+  bool weights_on_input = false;           // the token's weight multiplies product 1 instead of product 2
   Weights first, second;
   MoeActivation kind = MoeActivation::kSwiglu;
   std::optional<TensorView> alpha{}, beta{}, limit{}, situ_beta{}, situ_linear{};  // f32 [E]
@@ -64,12 +64,18 @@ struct Layer {
   TensorView row_of;           // i32 [tokens * top_k], the row of each entry of ids, or -1
 };
 
-/// Why the kernels cannot serve it; reads no ids.
-std::string refuse(const Layer& l);
-void run(const Layer& l);
+/// The kernels of a layer; null where it needs none.
+struct Kernels {
+  gemm::Kernels first, second;
+  jit::CpuFn activate, sum;
+  jit::CpuFn convert_x, convert_inter;  // quantise or cast
+};
+/// Reads no ids and no values.
+Kernels find_kernels(const Layer& l, ops::Lookup& lookup);
+void run(const Layer& l, const Kernels& kernels);
 /// A token and an expert at a time, in double precision.
 void reference(const Layer& l);
-/// The work: 2 products of what the ids name. Bytes count each named expert once.
+/// Two products of what the ids name; bytes include each named expert once.
 op::Cost cost(const Layer& l);
 
 // ---- shared by the two ----

@@ -19,13 +19,11 @@ inline constexpr jit::Kernel kActivate{"flashinfer/ops/moe/kernels/cpu/moe.h", "
                                        "flashinfer::MoeActParams"};
 
 template <class B>
-constexpr const char* name_of = std::is_same_v<B, Fp8> ? "moe_gemm_fp8_nt_groupwise" : "moe_gemm_mxfp8_nt_groupwise";
-template <class B>
 op::Shape out_shape(const B& a) {
   return {2, {a.a.size(0), a.is_gated ? a.b.size(1) / 2 : a.b.size(1)}};
 }
 int64_t padded_rows(int64_t m, int64_t experts) { return (m + 3 * experts) / 4 * 4; }
-/// Where the scales of expert e begin among the padded ones.
+/// First row of the scales of expert e among the padded ones.
 int64_t scale_start(const TensorView& indptr, int64_t e) { return (gemm::index_at(indptr, e) + 3 * e) / 4 * 4; }
 
 // ---- checks ----
@@ -65,7 +63,10 @@ void validate(const B& a) {
   FI_CHECK(!a.is_gated || a.b.size(1) % 2 == 0, ValueError, "b.shape[1] is ", a.b.size(1),
            ", but must be even (linear half and gate)");
   check_scales(a);
-  if (a.a.device() != kCpu) return;
+}
+/// Of the offsets, before they are used.
+template <class B>
+void check_groups(const B& a) {
   gemm::groups_of("m_indptr", a.m_indptr, a.a.size(0));
   const int64_t experts = a.b.size(0);
   FI_CHECK(gemm::index_at(a.m_indptr, 0) == 0 && gemm::index_at(a.m_indptr, experts) == a.a.size(0), ValueError,
@@ -126,27 +127,48 @@ gemm::GroupedWork work_of(const B& a, const TensorView& out, std::vector<Tensor>
   set_scales(a, w, keep);
   return w;
 }
+struct Kernels {
+  gemm::Kernels product;
+  jit::CpuFn activate;
+};
 template <class B>
-void launch(const B& a) {
+void run(const B& a, const Kernels& kernels) {
   std::vector<Tensor> keep;
-  if (!a.is_gated) return gemm::run(work_of(a, *a.out, keep));
+  if (!a.is_gated) return gemm::run(work_of(a, *a.out, keep), kernels.product);
   const int64_t rows = a.a.size(0), inter = a.out->size(1);
   const Tensor h = Tensor::empty({rows, 2 * inter}, DType::kF32);
-  gemm::run(work_of(a, h.view(), keep));
+  gemm::run(work_of(a, h.view(), keep), kernels.product);
   const Tensor dense = a.out->is_contiguous() ? Tensor() : Tensor::empty({rows, inter}, DType::kBF16);
   const std::vector<int32_t> expert(static_cast<size_t>(rows), 0);
   MoeActParams p{};
   p.x = h.data_as<float>(), p.y = dense.defined() ? dense.data() : a.out->data();
   p.rows = rows, p.inter = inter, p.expert = expert.data(), p.kind = MoeActivation::kSwiglu;
   p.rows_per_task = ops::rows_per_task(rows, inter * 10);
-  ops::run_rows(jit::cpu_kernel<kActivate>(MoeConfig{DType::kBF16}).fn, p, rows, p.rows_per_task);
+  ops::run_rows(kernels.activate, p, rows, p.rows_per_task);
   if (!dense.defined()) return;
   ref::for_each_row(*a.out, [&](const ref::Index& row) {
     for (int64_t i = 0; i < inter; ++i) ref::set(*a.out, row, i, ref::get(dense.view(), row, i));
   });
 }
 template <class B>
+op::Prepared prepare(const B& a) {
+  check_groups(a);
+  ops::Lookup lookup;
+  const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
+  const gemm::Product product{.m = a.a.size(0),
+                              .n = a.b.size(1),
+                              .k = a.a.size(1),
+                              .a = rows,
+                              .b = rows,
+                              .grid_k = std::is_same_v<B, Fp8> ? 128 : 0,
+                              .grouped = true};
+  Kernels kernels{.product = gemm::find_kernels(product, lookup), .activate = nullptr};
+  if (a.is_gated) kernels.activate = lookup.kernel<kActivate>(MoeConfig{DType::kBF16});
+  return lookup.prepared([&a, kernels] { run(a, kernels); });
+}
+template <class B>
 void reference(const B& a) {
+  check_groups(a);
   std::vector<Tensor> keep;
   if (!a.is_gated) return gemm::reference(work_of(a, *a.out, keep));
   const int64_t inter = a.out->size(1);
@@ -157,26 +179,6 @@ void reference(const B& a) {
       const double g = h.data_as<double>()[r * 2 * inter + inter + i];
       ref::put(*a.out, {r, i}, g / (1 + std::exp(-g)) * h.data_as<double>()[r * 2 * inter + i]);
     }
-}
-template <class B>
-constexpr const op::Op& op_of() {
-  if constexpr (std::is_same_v<B, Fp8>)
-    return family::moe_gemm_fp8_op;
-  else
-    return family::moe_gemm_mxfp8_op;
-}
-template <class B>
-op::Refusal refuse(const B& a) {
-  const std::string& act = jit::cpu_kernel<kActivate>(MoeConfig{DType::kBF16}).refusal;
-  const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
-  std::string product = gemm::refuse({.m = 9,
-                                      .n = a.b.size(1),
-                                      .k = a.a.size(1),
-                                      .a = rows,
-                                      .b = rows,
-                                      .grid_k = std::is_same_v<B, Fp8> ? 128 : 0,
-                                      .grouped = true});
-  return product.empty() && a.is_gated ? act : product;
 }
 template <class B>
 op::Cost cost(const B& a) {
@@ -203,8 +205,7 @@ inline constexpr op::Field kFields[] = {
     op::attr<&B::is_gated>("is_gated"),
 };
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse<B>, launch<B>>("cpu"),
-                                                op::reference<reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<reference<B>>()};
 
 constexpr op::Case kFp8Cases[] = {
     {"uneven",
@@ -233,11 +234,11 @@ std::span<const op::Case> mx_cases() { return kMxCases; }
 
 namespace ops::moe {
 constinit const op::Op moe_gemm_fp8_op = op::define<Fp8, validate<Fp8>, cost<Fp8>>(
-    name_of<Fp8>, "flashinfer.grouped_mm",
+    "moe_gemm_fp8_nt_groupwise", "flashinfer.grouped_mm",
     "Each expert's rows times its matrix, FP8 with f32 scales of blocks, and SwiGLU behind it if asked.", kFields<Fp8>,
     kCandidates<Fp8>, fp8_cases);
 constinit const op::Op moe_gemm_mxfp8_op = op::define<Mx, validate<Mx>, cost<Mx>>(
-    name_of<Mx>, "flashinfer.grouped_mm",
+    "moe_gemm_mxfp8_nt_groupwise", "flashinfer.grouped_mm",
     "Each expert's rows times its matrix, FP8 with packed power-of-two scales, and SwiGLU behind it if asked.",
     kFields<Mx>, kCandidates<Mx>, mx_cases);
 }  // namespace ops::moe

@@ -14,7 +14,6 @@
 namespace flashinfer {
 namespace {
 namespace family = ops::moe;
-constexpr const char *kRouting = "moe_routing", *kDeepseek = "fused_topk_deepseek";
 
 enum Method {
   kDefault,
@@ -303,10 +302,10 @@ constexpr op::Candidate deepseek_candidates[] = {op::cpu<launch<D>>(), op::refer
 
 namespace ops::moe {
 constinit const op::Op routing_op = op::define<R, validate_routing, cost_routing>(
-    kRouting, "flashinfer.fused_moe", "The experts of each token and their weights, by a routing method.",
+    "moe_routing", "flashinfer.fused_moe", "The experts of each token and their weights, by a routing method.",
     routing_fields, routing_candidates, routing_cases);
 constinit const op::Op deepseek_op = op::define<D, validate_deepseek, cost_deepseek>(
-    kDeepseek, "flashinfer.fused_moe",
+    "fused_topk_deepseek", "flashinfer.fused_moe",
     "DeepSeek-V3's routing: sigmoid and bias, the best groups, the best experts of these.", deepseek_fields,
     deepseek_candidates, deepseek_cases);
 }  // namespace ops::moe

@@ -12,7 +12,7 @@ struct Routed {
   std::vector<int32_t> ids;
   std::vector<double> weights;  // of the kernel: f32 numbers
 };
-/// routing.cc. `op` is who is named in errors.
+/// routing.cc
 void check_routing(const MoeRouting& a);
 Routed route(const MoeRouting& a);            // f32, in parallel
 Routed route_reference(const MoeRouting& a);  // f64

@@ -233,13 +233,13 @@ void validate(const B& a) {
   check(a);
 }
 template <class B>
-op::Refusal refuse_cpu(const B& a) {
-  return refuse(layer_of(a));
-}
-template <class B>
-void launch(const B& a) {
-  std::vector<Tensor> keep;
-  run(routed(a, route, keep));
+op::Prepared prepare(const B& a) {
+  ops::Lookup lookup;
+  const Kernels kernels = find_kernels(layer_of(a), lookup);
+  return lookup.prepared([&a, kernels] {
+    std::vector<Tensor> keep;
+    run(routed(a, route, keep), kernels);
+  });
 }
 template <class B>
 void compute_reference(const B& a) {
@@ -254,8 +254,7 @@ op::Cost cost_of(const B& a) {
   return cost(routed(without, route, keep));
 }
 template <class B>
-inline constexpr op::Candidate kCandidates[] = {op::candidate<refuse_cpu<B>, launch<B>>("cpu"),
-                                                op::reference<compute_reference<B>>()};
+inline constexpr op::Candidate kCandidates[] = {op::cpu<prepare<B>>(), op::reference<compute_reference<B>>()};
 template <class B>
 constexpr op::Op make(const char* doc, op::CaseTable cases) {
   return op::define<B, validate<B>, cost_of<B>>(kEntries[kIndex<B>].name, "flashinfer.fused_moe", doc, kFields<B>,

@@ -8,7 +8,6 @@
 namespace flashinfer {
 namespace {
 using Size = CutlassFusedMoeWorkspaceSize;
-constexpr const char* kName = "cutlass_fused_moe_workspace_size";
 
 void validate(const Size& a) {
   const auto positive = [](const char* name, int64_t v, int64_t least) {
@@ -89,8 +88,8 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::moe {
 constinit const op::Op workspace_op = op::define<Size, validate>(
-    kName, "flashinfer.fused_moe", "Bytes of scratch that cutlass_fused_moe takes from the allocator, at most.", fields,
-    candidates, cases);
+    "cutlass_fused_moe_workspace_size", "flashinfer.fused_moe",
+    "Bytes of scratch that cutlass_fused_moe takes from the allocator, at most.", fields, candidates, cases);
 }  // namespace ops::moe
 
 int64_t cutlass_fused_moe_workspace_size(const Size& a) {

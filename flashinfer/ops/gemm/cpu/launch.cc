@@ -22,9 +22,8 @@ inline constexpr jit::Kernel kPack{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "fl
 constexpr int64_t kBlockRows = 8;  // as kernels/cpu/gemm_pack.h
 
 /// Packing is memory traffic: below 32 KB a task, waking a thread costs more than the copy.
-void run_pack(const GemmPackConfig& config, std::span<const Part<GemmPackParams>> parts, int64_t tasks, int64_t k) {
-  const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * (config.rows ? 8 : 16)));
-  run_parts(jit::cpu_kernel<kPack>(config).fn, parts, tasks, at_once);
+void run_pack(jit::CpuFn fn, std::span<const Part<GemmPackParams>> parts, int64_t tasks, int64_t task_elements) {
+  run_parts(fn, parts, tasks, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, task_elements)));
 }
 
 int64_t item_of(GemmFormat f) { return f == GemmFormat::kBF16 || f == GemmFormat::kF16 ? 2 : 1; }
@@ -88,8 +87,8 @@ double bytes_of_element(const Product& x) {
   const GgufFormat& f = *gguf_format(x.b.format);
   return static_cast<double>(f.bytes) / static_cast<double>(f.elements);
 }
-/// What minima count times; GGUF weights come in products of one part only.
-Tensor sums_of_rows(const Product& x, GemmParams& p) {
+/// The factors of minima; GGUF weights come in products of one part only.
+Tensor sums_of_rows(const Product& x, jit::CpuFn fn, GemmParams& p) {
   if (!has_minima(x)) return {};
   const Tensor out = Tensor::empty({x.m, x.k / 32}, DType::kF32);
   const GemmSumsParams s{.from = static_cast<const bf16_t*>(x.a.data),
@@ -97,7 +96,6 @@ Tensor sums_of_rows(const Product& x, GemmParams& p) {
                          .step = x.a.step,
                          .k = x.k,
                          .to = out.data_as<float>()};
-  const auto fn = jit::cpu_kernel<kSums>(pack_config_of(x)).fn;
   const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, x.k));
   parallel_for(divide_up(x.m, at_once), [&](int64_t i) {
     for (int64_t t = i * at_once; t < std::min(x.m, (i + 1) * at_once); ++t) fn(&s, t);
@@ -137,7 +135,7 @@ GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& block
   return pack;
 }
 
-void run_groups(const Product& x, std::span<const Group> groups) {
+void run_groups(const Product& x, const Kernels& kernels, std::span<const Group> groups) {
   const bool direct = direct_a(x);
   const int threads = Context::current().executor.threads;
   int64_t busy = 0, rows = 0;
@@ -164,9 +162,9 @@ void run_groups(const Product& x, std::span<const Group> groups) {
     pack_tasks += x.batch * packs.back().params.tasks_per_batch;
     to += x.batch * g.rows * row;
   }
-  const Tensor sums = parts.empty() ? Tensor() : sums_of_rows(x, parts.front().params);
-  if (pack_tasks) run_pack(pack_config_of(x), packs, pack_tasks, x.k);
-  run_parts<GemmParams>(jit::cpu_kernel<kGemm>(config_of(x)).fn, parts, tasks, 1, x.packed && x.m <= busy * kBlockRows);
+  const Tensor sums = parts.empty() ? Tensor() : sums_of_rows(x, kernels.sums, parts.front().params);
+  if (pack_tasks) run_pack(kernels.rows, packs, pack_tasks, kBlockRows * x.k);
+  run_parts<GemmParams>(kernels.product, parts, tasks, 1, x.packed && x.m <= busy * kBlockRows);
 }
 
 }  // namespace
@@ -240,47 +238,48 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   return out;
 }
 
-std::string refuse(const Product& p) {
-  if (p.quantize_a) return refuse_bytes(p);
-  if (is_fp4_product(p)) return refuse_fp4(p);
-  // All are asked for before any answer counts: what is compiled ahead is what is asked for here.
+Kernels find_kernels(const Product& p, ops::Lookup& lookup) {
+  if (p.quantize_a) return find_int8_kernels(p, lookup);
+  if (is_fp4_product(p)) return find_fp4_kernels(p, lookup);
   if (p.grid_k % 2 != 0 || (p.grid_k > 0 && 256 % p.grid_k != 0))
-    return str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256");
-  const std::string& why = jit::cpu_kernel<kGemm>(config_of(p)).refusal;
-  if (has_minima(p)) {
-    const std::string& sums = jit::cpu_kernel<kSums>(pack_config_of(p)).refusal;
-    if (!sums.empty()) return sums;
-  }
-  if (direct_a(p) && p.m <= kBlockRows) return why;
-  const std::string& pack = jit::cpu_kernel<kPack>(pack_config_of(p)).refusal;
-  return why.empty() ? pack : why;
+    lookup.unsupported(
+        str("scales for blocks of ", p.grid_k, " along k, but the kernel takes powers of two from 2 to 256"));
+  Kernels out{.product = lookup.kernel<kGemm>(config_of(p))};
+  if (has_minima(p)) out.sums = lookup.kernel<kSums>(pack_config_of(p));
+  if (!direct_a(p) || p.m > kBlockRows) out.rows = lookup.kernel<kPack>(pack_config_of(p));
+  return out;
 }
 
-void run(const Product& x) {
+void run(const Product& x, const Kernels& kernels) {
   if (x.batch * x.m * x.n == 0) return;
-  if (x.quantize_a) return run_bytes(x);
+  if (x.quantize_a) return run_int8(x, kernels);
   const std::array<Group, 1> all = {{{.rows = x.m}}};
   const std::span<const Group> groups = x.grouped ? x.groups : std::span<const Group>(all);
-  if (is_fp4_product(x)) return run_fp4(x, groups);
-  run_groups(x, groups);
+  if (is_fp4_product(x)) return run_fp4(x, kernels, groups);
+  run_groups(x, kernels, groups);
 }
 
-std::string refuse_pack_weights(const TensorView& b) {
-  return jit::cpu_kernel<kPack>(GemmPackConfig{format_of(b.dtype()), 0}).refusal;
+op::Prepared prepare(const Product& p) {
+  ops::Lookup lookup;
+  const Kernels kernels = find_kernels(p, lookup);
+  return lookup.prepared([p, kernels] { run(p, kernels); });
 }
 
-void pack_weights(const TensorView& b, const TensorView& out) {
+op::Prepared prepare_pack_weights(const TensorView& b, const TensorView& out) {
+  ops::Lookup lookup;
+  const jit::CpuFn fn = lookup.kernel<kPack>(GemmPackConfig{.from = format_of(b.dtype()), .rows = 0});
   const int64_t k = b.size(0), n = b.size(1), panels = packed_panels(n);
-  if (panels == 0) return;
-  const std::array<Part<GemmPackParams>, 1> all = {{{{.from = b.data(),
-                                                      .line = b.stride(1),
-                                                      .step = b.stride(0),
-                                                      .to = out.data(),
-                                                      .lines = n,
-                                                      .k = k,
-                                                      .tasks_per_batch = panels},
-                                                     0}}};
-  run_pack({.from = format_of(b.dtype()), .rows = 0}, all, panels, k);
+  const GemmPackParams p{.from = b.data(),
+                         .line = b.stride(1),
+                         .step = b.stride(0),
+                         .to = out.data(),
+                         .lines = n,
+                         .k = k,
+                         .tasks_per_batch = panels};
+  return lookup.prepared([fn, p] {
+    const std::array<Part<GemmPackParams>, 1> all = {{{p, 0}}};
+    run_pack(fn, all, p.tasks_per_batch, 16 * p.k);
+  });
 }
 
 }  // namespace flashinfer::gemm

@@ -2,9 +2,9 @@
 // From checked arguments to kernel calls: which artifact, which blocks, which scratch.
 #pragma once
 #include <span>
-#include <string>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/common/lookup.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
 
 namespace flashinfer::gemm {
@@ -63,12 +63,19 @@ struct Blocks {
 Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct_a, int threads,
                      double bytes_of_element = 2);
 
-/// Why the kernels that `p` needs cannot run here; empty when they can.
-std::string refuse(const Product& p);
-void run(const Product& p);
+/// The kernels of a product.
+struct Kernels {
+  jit::CpuFn product = nullptr;
+  jit::CpuFn rows = nullptr;  // packs or quantises rows of A; null where they are read in place
+  jit::CpuFn sums = nullptr;  // GGUF with minima: sums of rows of A
+};
+/// They depend on formats, packing, the blocks of scales, and whether m > 8; not on pointers, groups or other extents.
+Kernels find_kernels(const Product& p, ops::Lookup& lookup);
+void run(const Product& p, const Kernels& kernels);
+/// Both; not for grouped products, whose groups belong to the caller (grouped/work.h).
+op::Prepared prepare(const Product& p);
 
-std::string refuse_pack_weights(const TensorView& b);
 /// Fills out[panels, lines, 32] from b[k, n].
-void pack_weights(const TensorView& b, const TensorView& out);
+op::Prepared prepare_pack_weights(const TensorView& b, const TensorView& out);
 
 }  // namespace flashinfer::gemm

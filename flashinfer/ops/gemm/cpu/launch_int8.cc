@@ -28,9 +28,6 @@ int64_t groups_at_once(int64_t k, int64_t width) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, k * width));
 }
 
-ByteGemmConfig config_of(const Product& p) { return {.b = p.b.format, .packed_b = p.packed}; }
-QuantizeRowsConfig quantize_config_of(const Product& p) { return {.nibbles = nibble_order(p.b.format)}; }
-
 /// Memory for A: integers, then (at a line of 64 bytes) the factors. k is a multiple of 32.
 struct QuantizedRows {
   int64_t width, groups;  // of up to 8 rows
@@ -54,7 +51,7 @@ struct QuantizedRows {
     });
   }
 };
-QuantizedRows quantize(const Product& x) {
+QuantizedRows quantize(const Product& x, jit::CpuFn fn) {
   const auto per_32 = static_cast<int32_t>(32 / x.grid_k);
   QuantizedRows out(x.m, x.k, per_32);
   const QuantizeRowsParams p{.from = static_cast<const bf16_t*>(x.a.data),
@@ -67,12 +64,11 @@ QuantizedRows quantize(const Product& x) {
                              .rows = out.rows,
                              .zero = byte_zero(x.b.format),
                              .groups_per_32 = per_32};
-  const auto fn = jit::cpu_kernel<kQuantize>(quantize_config_of(x)).fn;
   out.each(x.k, [&](int64_t t) { fn(&p, t); });
   return out;
 }
 
-/// Few rows are bound by reading B: panels a task for stretches of tasks in order, about 1.5 us of 15 GB/s or 300
+/// Few rows are bound by reading B: panels a task for ranges of tasks in order, about 1.5 us of 15 GB/s or 300
 /// GFLOP/s a core, at most 32 tasks a thread.
 int64_t panels_of_piece(int64_t groups, int64_t m, int64_t n, int64_t k, double bytes_of_element) {
   const double panel_ns =
@@ -112,18 +108,17 @@ Fp4GemmConfig fp4_config_of(const Product& p, bool packed) {
 
 }  // namespace
 
-std::string refuse_bytes(const Product& p) {
-  const std::string &product = jit::cpu_kernel<kGemmBytes>(config_of(p)).refusal,
-                    &quantize = jit::cpu_kernel<kQuantize>(quantize_config_of(p)).refusal;
-  return product.empty() ? quantize : product;
+Kernels find_int8_kernels(const Product& p, ops::Lookup& lookup) {
+  const ByteGemmConfig product{.b = p.b.format, .packed_b = p.packed};
+  const QuantizeRowsConfig rows{.nibbles = nibble_order(p.b.format)};
+  return {.product = lookup.kernel<kGemmBytes>(product), .rows = lookup.kernel<kQuantize>(rows)};
 }
 
-void run_bytes(const Product& x) {
-  const QuantizedRows a = quantize(x);
+void run_int8(const Product& x, const Kernels& kernels) {
+  const QuantizedRows a = quantize(x, kernels.rows);
   const GgufFormat& f = *gguf_format(x.b.format);
-  const auto fn = jit::cpu_kernel<kGemmBytes>(config_of(x)).fn;
   const ByteGemmParams p = params_of(x, a, x.m, x.k, static_cast<double>(f.bytes) / static_cast<double>(f.elements));
-  const auto one = [&](int64_t t) { fn(&p, t); };
+  const auto one = [&](int64_t t) { kernels.product(&p, t); };
   if (x.m <= kFewRows)
     parallel_for_ordered(tasks_of(p), one);
   else
@@ -131,16 +126,15 @@ void run_bytes(const Product& x) {
 }
 
 bool is_fp4_product(const Product& p) {
-  return p.a.format == GemmFormat::kFp4 && p.b.format == GemmFormat::kFp4 && p.a.sf.bytes && p.b.sf.bytes &&
+  return p.a.format == GemmFormat::kFp4 && p.b.format == GemmFormat::kFp4 && p.k > 0 && p.a.sf.block > 0 &&
          p.a.sf.block == p.b.sf.block && p.a.step == 1 && p.b.step == 1 && p.batch == 1 && p.grid_k == 0 &&
          p.bias == nullptr;
 }
-std::string refuse_fp4(const Product& p) {
-  const std::string &product = jit::cpu_kernel<kGemmFp4>(fp4_config_of(p, p.packed)).refusal,
-                    &pack = jit::cpu_kernel<kPackFp4>(fp4_config_of(p, false)).refusal;
-  return product.empty() ? pack : product;
+Kernels find_fp4_kernels(const Product& p, ops::Lookup& lookup) {
+  return {.product = lookup.kernel<kGemmFp4>(fp4_config_of(p, p.packed)),
+          .rows = lookup.kernel<kPackFp4>(fp4_config_of(p, false))};
 }
-void run_fp4(const Product& x, std::span<const Group> groups) {
+void run_fp4(const Product& x, const Kernels& kernels, std::span<const Group> groups) {
   const int64_t k = divide_up(x.k, 32) * 32;
   int64_t busy = 0, width = 1, pack_tasks = 0, tasks = 0;
   for (const Group& g : groups) busy += g.rows > 0, width = std::max(width, std::min<int64_t>(g.rows, 8));
@@ -173,10 +167,8 @@ void run_fp4(const Product& x, std::span<const Group> groups) {
     parts.push_back({p, tasks});
     tasks += tasks_of(p);
   }
-  run_parts<Fp4RowsParams>(jit::cpu_kernel<kPackFp4>(fp4_config_of(x, false)).fn, packs, pack_tasks,
-                           groups_at_once(k, width));
-  run_parts<ByteGemmParams>(jit::cpu_kernel<kGemmFp4>(fp4_config_of(x, x.packed)).fn, parts, tasks, 1,
-                            x.m <= busy * kFewRows);
+  run_parts<Fp4RowsParams>(kernels.rows, packs, pack_tasks, groups_at_once(k, width));
+  run_parts<ByteGemmParams>(kernels.product, parts, tasks, 1, x.m <= busy * kFewRows);
 }
 
 }  // namespace flashinfer::gemm

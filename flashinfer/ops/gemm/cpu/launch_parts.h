@@ -17,11 +17,11 @@ struct Part {
   Params params;
   int64_t first;
 };
-/// fn(params, task of the part) for all tasks, `at_once` a time; in stretches where reading a weight is what takes
+/// fn(params, task of the part) for all tasks, `at_once` a time; in ordered ranges where reading a weight is what takes
 /// time.
 template <class Params>
 void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks, int64_t at_once,
-               bool stretches = false) {
+               bool ordered = false) {
   if (tasks == 0) return;
   const auto some = [&](int64_t i) {
     int64_t t = i * at_once;
@@ -34,7 +34,7 @@ void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks
     }
   };
   const int64_t pieces = divide_up(tasks, at_once);
-  if (stretches)
+  if (ordered)
     parallel_for_ordered(pieces, some);
   else
     parallel_for(pieces, some);

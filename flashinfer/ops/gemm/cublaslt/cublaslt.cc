@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt counts columns first, so out = a . b is asked for as out^T = b^T . a^T: its A is our b, its m our n.
+// cuBLASLt counts columns first, so out = a . b is computed as out^T = b^T . a^T: its A is our b, its m our n.
 #include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using cublaslt::Handle;
 
 /// NVIDIA advises 32 MiB for sm_90 and newer.
 constexpr size_t kWorkspace = size_t{32} << 20;
-/// That the heuristic is asked for and that are timed: it orders by its estimate, and later ones rarely win.
+/// Requested of the heuristic and timed: it orders by its estimate, and later ones rarely win.
 constexpr int kAlgorithms = 8;
 
 int type_of(DType t) {
@@ -75,7 +75,7 @@ std::optional<Matrix> matrix_of(const TensorView& v) {
   return m;
 }
 
-/// What names a product for other processes.
+/// The name of a product among processes.
 std::string text_of(const Key& k) {
   const auto matrix = [](const Matrix& m) {
     return str(" type ", m.type, m.transposed ? " transposed " : " ", m.rows, "x", m.columns, " ld ", m.ld, " step ",
@@ -86,12 +86,20 @@ std::string text_of(const Key& k) {
 
 /// Descriptors and the algorithms of one key. Used under its mutex: descriptors hold the pointers of a call.
 struct Choice {
+  Key key;
   std::mutex mutex;
   Handle description = nullptr, a = nullptr, b = nullptr, d = nullptr;
   std::vector<cublaslt::HeuristicResult> algorithms;  // in the heuristic's order
   size_t chosen = 0;
   bool settled = false;  // `chosen` is for good
-  std::string refusal;
+  std::string unsupported;
+};
+/// What a call adds to the choice.
+struct Call {
+  Device device;
+  const void *a, *b, *bias;
+  void* out;
+  const float *scale_a, *scale_b;
 };
 
 void set(Handle description, int attribute, const auto& value) {
@@ -128,7 +136,8 @@ Handle handle_of(int device) {
 }
 
 /// Descriptors, then the heuristic's list. Descriptors stay with the choice for good.
-void choose(const Key& k, Choice& c) {
+void choose(Choice& c) {
+  const Key& k = c.key;
   const cublaslt::Library& lt = cublaslt::library();
   cublaslt::check(lt.cublasLtMatmulDescCreate(&c.description, cublaslt::kCompute32F, cublaslt::kR32F),
                   "cublasLtMatmulDescCreate");
@@ -161,7 +170,7 @@ void choose(const Key& k, Choice& c) {
   std::erase_if(c.algorithms, [](const cublaslt::HeuristicResult& r) { return r.state != 0; });
   c.settled = c.algorithms.size() < 2 || !env::flag("FLASHINFER_CUBLASLT_SEARCH");
   if (c.algorithms.empty())
-    c.refusal =
+    c.unsupported =
         str("cuBLASLt ", lt.version / 10000, ".", lt.version / 100 % 100,
             " has no algorithm for these types, layouts and alignments (", lt.cublasLtGetStatusName(first), ")");
 }
@@ -173,15 +182,16 @@ Choice& choice_of(const Key& k) {
   std::unique_ptr<Choice>& c = choices[k];
   if (c) return *c;
   auto made = std::make_unique<Choice>();
+  made->key = k;
   const cuda::Current current(k.device);
-  choose(k, *made);
+  choose(*made);
   c = std::move(made);
   return *c;
 }
 
-/// The key of a product; a sentence when cuBLASLt cannot be told of it.
-op::Refusal key_of(const LtProduct& p, Key& k) {
-  k.device = p.out.device().index, k.library = &cublaslt::library();
+/// The key of a product; or why cuBLASLt has no way to describe it.
+std::string key_of(const LtProduct& p, int device, Key& k) {
+  k.device = device, k.library = &cublaslt::library();
   const auto a = matrix_of(p.b), b = matrix_of(p.a), d = matrix_of(p.out);
   if (!a || !b)
     return str(a ? "a" : "b", " is ", to_string(a ? p.a : p.b),
@@ -224,34 +234,25 @@ Tensor workspace_of(Device device, size_t bytes) {
   return t;
 }
 
-}  // namespace
-
-op::Refusal refuse_cublaslt(const op::Op& op, const void* block, const LtProduct& p) {
-  const Device device = op::device_of(op, block);
-  if (device.type != DeviceType::kCUDA) return "cuBLASLt runs on GPUs, not on the emulator";
-  if (std::string why = cuda::device_refusal(device.index); !why.empty()) return why;
+/// Why the library, the driver or the GPU cannot multiply `type`; empty when they can.
+std::string unsupported_on(int device, DType type) {
+  if (std::string why = cuda::device_refusal(device); !why.empty()) return why;
   const cublaslt::Library& lt = cublaslt::library();
   if (!lt.refusal.empty()) return lt.refusal;
   if (const int driver = cuda::driver().version; lt.version / 10000 > static_cast<size_t>(driver / 1000))
     return str("the driver is for CUDA ", cuda::version_text(driver), ", but cuBLASLt is ", lt.version / 10000, ".",
                lt.version / 100 % 100, ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");
-  const cuda::DeviceInfo& gpu = cuda::device_info(device.index);
+  const cuda::DeviceInfo& gpu = cuda::device_info(device);
   const int capability = gpu.major * 10 + gpu.minor;
-  if (size_of(p.a.dtype()) == 1 && capability < 89)
+  if (size_of(type) == 1 && capability < 89)
     return str("fp8 products need compute capability 8.9, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
   if (capability < 80)
     return str("bfloat16 products need compute capability 8.0, but ", gpu.name, " has ", gpu.major, ".", gpu.minor);
-  if (p.out.numel() == 0) return {};
-  Key k;
-  if (op::Refusal r = key_of(p, k); !r.empty()) return r;
-  return choice_of(k).refusal;
+  return {};
 }
 
-void run_cublaslt(const LtProduct& p) {
-  if (p.out.numel() == 0) return;
-  Key k;
-  if (const op::Refusal r = key_of(p, k); !r.empty()) throw InternalError("cublasLt: " + r);
-  Choice& c = choice_of(k);
+void run(Choice& c, const Call& p) {
+  const Key& k = c.key;
   const cuda::Current current(k.device);
   const cuda::BesideCapture beside;  // at an algorithm's first use cuBLASLt loads its kernel
   Handle const stream = Context::current().stream;
@@ -260,21 +261,39 @@ void run_cublaslt(const LtProduct& p) {
   size_t most = needs(c.chosen);
   if (!c.settled)
     for (size_t way = 0; way < c.algorithms.size(); ++way) most = std::max(most, needs(way));
-  const Tensor workspace = workspace_of(p.out.device(), most);
-  if (p.bias) set(c.description, cublaslt::kBiasPointer, static_cast<const void*>(p.bias->data()));
+  const Tensor workspace = workspace_of(p.device, most);
+  if (p.bias) set(c.description, cublaslt::kBiasPointer, p.bias);
   if (k.fp8) {
     set(c.description, cublaslt::kAScalePointer, static_cast<const void*>(p.scale_b));
     set(c.description, cublaslt::kBScalePointer, static_cast<const void*>(p.scale_a));
   }
-  const auto run = [&](size_t way) {
+  const auto multiply = [&](size_t way) {
     const float one = 1, zero = 0;
-    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b.data(), c.a, p.a.data(),
-                                              c.b, &zero, p.out.data(), c.d, p.out.data(), c.d,
-                                              &c.algorithms[way].algorithm,
+    return cublaslt::library().cublasLtMatmul(handle_of(k.device), c.description, &one, p.b, c.a, p.a, c.b, &zero,
+                                              p.out, c.d, p.out, c.d, &c.algorithms[way].algorithm,
                                               workspace.defined() ? workspace.data() : nullptr, needs(way), stream);
   };
-  if (!c.settled) c.settled = settle(k.device, stream, text_of(k), c.algorithms, run, c.chosen);
-  cublaslt::check(run(c.chosen), "cublasLtMatmul");
+  if (!c.settled) c.settled = settle(k.device, stream, text_of(k), c.algorithms, multiply, c.chosen);
+  cublaslt::check(multiply(c.chosen), "cublasLtMatmul");
+}
+
+}  // namespace
+
+op::Prepared prepare_cublaslt(const LtProduct& p, Device device) {
+  if (device.type != DeviceType::kCUDA) return op::Unsupported{"cuBLASLt runs on GPUs, not on the emulator"};
+  if (std::string why = unsupported_on(device.index, p.a.dtype()); !why.empty()) return op::Unsupported{why};
+  if (p.out.numel() == 0) return [] {};
+  Key k;
+  if (std::string why = key_of(p, device.index, k); !why.empty()) return op::Unsupported{why};
+  Choice& c = choice_of(k);
+  if (!c.unsupported.empty()) return op::Unsupported{c.unsupported};
+  return [&c, call = Call{.device = device,
+                          .a = p.a.data(),
+                          .b = p.b.data(),
+                          .bias = p.bias ? p.bias->data() : nullptr,
+                          .out = p.out.data(),
+                          .scale_a = p.scale_a,
+                          .scale_b = p.scale_b}] { run(c, call); };
 }
 
 }  // namespace flashinfer::gemm

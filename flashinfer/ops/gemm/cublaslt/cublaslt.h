@@ -11,9 +11,8 @@ struct LtProduct {
   const TensorView* bias = nullptr;                    // [n]
   const float *scale_a = nullptr, *scale_b = nullptr;  // on the device, fp8 only
 };
-/// Why cuBLASLt cannot serve it (no library, a layout that it does not know, no algorithm); empty when it can. The
-/// algorithm it then chooses is kept for products of the same shape.
-op::Refusal refuse_cublaslt(const op::Op& op, const void* block, const LtProduct& p);
-void run_cublaslt(const LtProduct& p);
+/// Unsupported: no library, a layout that cuBLASLt does not know, no algorithm. The algorithm that it chooses is kept
+/// for products of the same shape.
+op::Prepared prepare_cublaslt(const LtProduct& p, Device device);
 
 }  // namespace flashinfer::gemm

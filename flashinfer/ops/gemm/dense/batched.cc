@@ -39,7 +39,7 @@ void clear(const TensorView& rows) {
 }
 
 // ---- the parts of each op ----
-/// f(part) for the rows that count; the others are cleared.
+/// f(part) for the valid rows; the others are cleared.
 template <class F>
 void each_part(const Masked& a, F f) {
   const TensorView x = turned(a.a, a.transpose_a), w = turned(a.b, !a.transpose_b);
@@ -61,12 +61,36 @@ void each_part(const Ragged& a, F f) {
   }
   clear(a.out->slice(0, row, x.size(0)));
 }
+/// Numbers of rows that are read by each_part.
+void check_rows(const Masked& a) {
+  const int64_t m = a.a.size(a.transpose_a ? 2 : 1);
+  for (int64_t q = 0; q < a.masked_m.size(0); ++q) {
+    const int64_t rows = gemm::index_at(a.masked_m, q);
+    FI_CHECK(rows >= 0 && rows <= m, ValueError, "masked_m[", q, "] is ", rows, ", but must be in [0, ", m,
+             "] (rows of a matrix of a)");
+  }
+}
+void check_rows(const Ragged& a) {
+  for (const gemm::Group& g : gemm::groups_of("m_indptr", a.m_indptr, a.a.size(a.transpose_a ? 1 : 0)))
+    FI_CHECK(g.rows <= a.max_m, ValueError, "m_indptr makes segment ", g.weight, " ", g.rows,
+             " rows long, but max_m is ", a.max_m);
+}
+/// For all products of operands of this type: strided rows are packed whatever their number.
 template <class B>
-void launch(const B& a) {
-  each_part(a, [](const Part& x) { gemm::run(product_of(x, 1)); });
+gemm::Kernels find_kernels(const B& a, ops::Lookup& lookup) {
+  const gemm::Operand rows{.format = gemm::format_of(a.a.dtype())};
+  return gemm::find_kernels({.m = 9, .n = 16, .k = 32, .a = rows, .b = rows}, lookup);
+}
+template <class B>
+op::Prepared prepare(const B& a) {
+  check_rows(a);
+  ops::Lookup lookup;
+  const gemm::Kernels kernels = find_kernels(a, lookup);
+  return lookup.prepared([&a, kernels] { each_part(a, [&](const Part& x) { gemm::run(product_of(x, 1), kernels); }); });
 }
 template <class B>
 void reference(const B& a) {
+  check_rows(a);
   each_part(a, [](const Part& x) { reference_part(x, 1); });
 }
 Part part_of(const Added& a, const TensorView& out) { return {turned(a.a, a.trans_a), turned(a.b, !a.trans_b), out}; }
@@ -80,16 +104,21 @@ void add_rows(const Added& a, const Tensor& product) {
     for (int64_t i = 0; i < n; ++i) c[i] = T(p[i] + beta * static_cast<float>(c[i]));
   });
 }
-void launch_added(const Added& a) {
-  if (a.beta == 0) return gemm::run(product_of(part_of(a, a.c), a.alpha));
+void run_added(const Added& a, const gemm::Kernels& kernels) {
+  if (a.beta == 0) return gemm::run(product_of(part_of(a, a.c), a.alpha), kernels);
   const Tensor product = Tensor::empty(a.c.shape(), DType::kF32);
-  gemm::run(product_of(part_of(a, product.view()), a.alpha));
+  gemm::run(product_of(part_of(a, product.view()), a.alpha), kernels);
   if (a.c.dtype() == DType::kBF16)
     add_rows<bf16_t>(a, product);
   else if (a.c.dtype() == DType::kF16)
     add_rows<f16_t>(a, product);
   else
     add_rows<float>(a, product);
+}
+op::Prepared prepare_added(const Added& a) {
+  ops::Lookup lookup;
+  const gemm::Kernels kernels = find_kernels(a, lookup);
+  return lookup.prepared([&a, kernels] { run_added(a, kernels); });
 }
 void reference_added(const Added& a) {
   const Tensor product = Tensor::empty(a.c.shape(), DType::kF64);
@@ -112,34 +141,16 @@ void check_depth(const TensorView& a, bool turn_a, const TensorView& b, bool n_f
   FI_CHECK(ka == kb, ValueError, "b is ", to_string(b), " with k = ", kb, ", but a is ", to_string(a),
            " with k = ", ka);
 }
-void validate_masked(const Masked& a) {
-  check_depth(a.a, a.transpose_a, a.b, a.transpose_b);
-  if (a.a.device() != kCpu) return;
-  const int64_t m = a.a.size(a.transpose_a ? 2 : 1);
-  for (int64_t q = 0; q < a.masked_m.size(0); ++q) {
-    const int64_t rows = gemm::index_at(a.masked_m, q);
-    FI_CHECK(rows >= 0 && rows <= m, ValueError, "masked_m[", q, "] is ", rows, ", but must be in [0, ", m,
-             "] (rows of a matrix of a)");
-  }
-}
+void validate_masked(const Masked& a) { check_depth(a.a, a.transpose_a, a.b, a.transpose_b); }
 void validate_ragged(const Ragged& a) {
   check_depth(a.a, a.transpose_a, a.b, a.transpose_b);
   gemm::check_out_dtype(ragged_dtype(a), op::floats);
-  if (a.a.device() != kCpu) return;
-  for (const gemm::Group& g : gemm::groups_of("m_indptr", a.m_indptr, a.a.size(a.transpose_a ? 1 : 0)))
-    FI_CHECK(g.rows <= a.max_m, ValueError, "m_indptr makes segment ", g.weight, " ", g.rows,
-             " rows long, but max_m is ", a.max_m);
 }
 void validate_added(const Added& a) {
   check_depth(a.a, a.trans_a, a.b, a.trans_b);
   const int64_t m = a.a.size(a.trans_a ? 1 : 0), n = a.b.size(a.trans_b ? 0 : 1);
   FI_CHECK(a.c.size(0) == m && a.c.size(1) == n, ValueError, "c is ", to_string(a.c), ", but must be [", m, ", ", n,
            "]");
-}
-template <const op::Op& O, class B>
-op::Refusal refuse(const B& a) {
-  const gemm::Operand rows{.format = gemm::format_of(a.a.dtype())};  // strided: packed whatever the rows
-  return gemm::refuse({.m = 9, .n = 16, .k = 32, .a = rows, .b = rows});
 }
 template <class B>
 op::Cost cost(const B& a) {
@@ -181,16 +192,13 @@ constexpr op::Field added_fields[] = {
     op::attr<&Added::trans_a>("trans_a"),
     op::attr<&Added::trans_b>("trans_b"),
     op::attr<&Added::alpha>("alpha"),
-    op::attr<&Added::beta>("beta", op::doc("factor of what c holds; 0: it does not count")),
+    op::attr<&Added::beta>("beta", op::doc("factor of what c holds; 0: c is not read")),
     op::attr<&Added::num_sms>("num_sms"),
     op::attr<&Added::backend>("backend", op::backends("cutile:cuda")),
 };
-constexpr op::Candidate masked_candidates[] = {
-    op::candidate<refuse<family::masked_bmm_op, Masked>, launch<Masked>>("cpu"), op::reference<reference<Masked>>()};
-constexpr op::Candidate ragged_candidates[] = {
-    op::candidate<refuse<family::ragged_bmm_op, Ragged>, launch<Ragged>>("cpu"), op::reference<reference<Ragged>>()};
-constexpr op::Candidate added_candidates[] = {op::candidate<refuse<family::alpha_beta_op, Added>, launch_added>("cpu"),
-                                              op::reference<reference_added>()};
+constexpr op::Candidate masked_candidates[] = {op::cpu<prepare<Masked>>(), op::reference<reference<Masked>>()};
+constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare<Ragged>>(), op::reference<reference<Ragged>>()};
+constexpr op::Candidate added_candidates[] = {op::cpu<prepare_added>(), op::reference<reference_added>()};
 
 constexpr op::Case kMasked[] = {
     {"rows", "a=bf16:3x10x70 b=bf16:3x70x33 masked_m=i32:[10,0,3]", "cpu", 0, -1, 1e-2},

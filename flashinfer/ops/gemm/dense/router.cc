@@ -13,8 +13,7 @@ namespace flashinfer {
 namespace {
 
 namespace family = ops::gemm;
-constexpr const char *kTiny = "tinygemm_bf16", *kPrepare = "prepare_low_latency_gemm_weights",
-                     *kModule = "flashinfer.gemm";
+constexpr const char* kModule = "flashinfer.gemm";
 
 // ---- router projections ----
 
@@ -28,7 +27,7 @@ gemm::Product product(const TensorView& a, const TensorView& b, const TensorView
 gemm::Product product(const RouterGemm& a) { return product(a.mat_a, a.mat_b, a.out, {}); }
 gemm::Product product(const TinygemmBf16& a) { return product(a.input, a.weight.transpose(0, 1), a.out, a.bias); }
 
-template <const op::Op& O, int64_t K, int64_t N>
+template <int64_t K, int64_t N>
 void validate_router(const RouterGemm& a) {
   FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, "mat_a.shape[0] is ", a.mat_a.size(0),
            ", but must be 1 to 16");
@@ -42,13 +41,9 @@ void validate_tiny(const TinygemmBf16& a) {
   FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, "weight.shape[0] is ", a.weight.size(0),
            ", but must be a multiple of 16");
 }
-template <const op::Op& O, class B>
-op::Refusal refuse_cpu(const B& a) {
-  return gemm::refuse(product(a));
-}
 template <class B>
-void launch_cpu(const B& a) {
-  gemm::run(product(a));
+op::Prepared prepare_cpu(const B& a) {
+  return gemm::prepare(product(a));
 }
 void reference_router(const RouterGemm& a) {
   ref::nt_product(
@@ -118,22 +113,17 @@ constexpr op::Field prepare_fields[] = {
     op::result<&PrepareLowLatencyGemmWeights::out>("out", nullptr, DType::kF8E4M3, op::contiguous,
                                                    op::shape<prepared_shape>)};
 
-template <const op::Op& O>
-constexpr op::Candidate kRouter[] = {op::candidate<refuse_cpu<O, RouterGemm>, launch_cpu<RouterGemm>>("cpu"),
-                                     op::reference<reference_router>()};
-constexpr op::Candidate tiny_candidates[] = {
-    op::candidate<refuse_cpu<family::tinygemm_op, TinygemmBf16>, launch_cpu<TinygemmBf16>>("cpu"),
-    op::reference<reference_tiny>()};
+constexpr op::Candidate router_candidates[] = {op::cpu<prepare_cpu<RouterGemm>>(), op::reference<reference_router>()};
+constexpr op::Candidate tiny_candidates[] = {op::cpu<prepare_cpu<TinygemmBf16>>(), op::reference<reference_tiny>()};
 constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
 
 }  // namespace
 
 namespace ops::gemm {
-#define FI_ROUTER(name, k, n, fields)                                                                \
-  constinit const op::Op name##_op =                                                                 \
-      op::define<RouterGemm, validate_router<family::name##_op, k, n>, cost<RouterGemm>>(            \
-          #name, kModule, "Router projection out = mat_a . mat_b of the shape in its name.", fields, \
-          kRouter<family::name##_op>, name##_cases)
+#define FI_ROUTER(name, k, n, fields)                                                                               \
+  constinit const op::Op name##_op = op::define<RouterGemm, validate_router<k, n>, cost<RouterGemm>>(               \
+      #name, kModule, "Router projection out = mat_a . mat_b of the shape in its name.", fields, router_candidates, \
+      name##_cases)
 FI_ROUTER(mm_M1_16_K6144_N256, 6144, 256, f32_fields);
 FI_ROUTER(mm_M1_16_K7168_N128, 7168, 128, f32_fields);
 FI_ROUTER(mm_M1_16_K7168_N256, 7168, 256, f32_fields);
@@ -144,11 +134,11 @@ FI_ROUTER(mm_M1_16_K7168_N896, 7168, 896, f32_fields);
 FI_ROUTER(mm_M1_16_K7168_N896_bf16, 7168, 896, bf16_fields);
 #undef FI_ROUTER
 constinit const op::Op tinygemm_op = op::define<TinygemmBf16, validate_tiny, cost<TinygemmBf16>>(
-    kTiny, kModule, "out = input . weight^T + bias.", tiny_fields, tiny_candidates, tinygemm_cases);
+    "tinygemm_bf16", kModule, "out = input . weight^T + bias.", tiny_fields, tiny_candidates, tinygemm_cases);
 constinit const op::Op prepare_low_latency_op =
     op::define<PrepareLowLatencyGemmWeights, validate_prepare, cost_prepare>(
-        kPrepare, "flashinfer", "A weight in the layout that mm_fp8 takes.", prepare_fields, prepare_candidates,
-        prepare_low_latency_cases);
+        "prepare_low_latency_gemm_weights", "flashinfer", "A weight in the layout that mm_fp8 takes.", prepare_fields,
+        prepare_candidates, prepare_low_latency_cases);
 }  // namespace ops::gemm
 
 void mm_M1_16_K6144_N256(const RouterGemm& a) { op::call(family::mm_M1_16_K6144_N256_op, a); }

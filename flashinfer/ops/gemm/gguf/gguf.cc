@@ -6,6 +6,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/check.h"
 #include "flashinfer/ops/gemm/gguf/ref.h"
@@ -17,7 +18,6 @@ namespace flashinfer {
 namespace {
 
 namespace family = ops::gemm;
-constexpr const char *kMm = "mm_gguf", *kPrepare = "prepare_gguf_weights", *kDequantize = "gguf_dequantize";
 inline constexpr jit::Kernel kKernel{"flashinfer/ops/gemm/kernels/cpu/gemm.h", "flashinfer::cpu::gguf_dequantize",
                                      "flashinfer::GgufParams"};
 
@@ -104,8 +104,7 @@ void reference_mm(const MmGguf& a) {
       },
       1);
 }
-op::Refusal refuse_mm(const MmGguf& a) { return gemm::refuse(product(a)); }
-void launch_mm(const MmGguf& a) { gemm::run(product(a)); }
+op::Prepared prepare_mm(const MmGguf& a) { return gemm::prepare(product(a)); }
 op::Cost cost_mm(const MmGguf& a) {
   return {.bytes = static_cast<double>(a.a.nbytes() + a.b_blocks.nbytes() + a.out->nbytes()),
           .flops = 2.0 * static_cast<double>(a.out->numel()) * static_cast<double>(a.a.size(1))};
@@ -187,18 +186,18 @@ op::Shape dequantized_shape(const GgufDequantize& a) {
   return {2, {a.blocks.size(0), elements_of("blocks", a.blocks, format_of(a.format))}};
 }
 void validate_dequantize(const GgufDequantize& a) { gemm::check_out_dtype(a.out_dtype, op::floats); }
-GgufConfig config_of(const GgufDequantize& a) { return {.from = format_of(a.format).format, .to = a.out_dtype}; }
-op::Refusal refuse_dequantize(const GgufDequantize& a) { return jit::cpu_kernel<kKernel>(config_of(a)).refusal; }
-void launch_dequantize(const GgufDequantize& a) {
+op::Prepared prepare_dequantize(const GgufDequantize& a) {
+  const GgufConfig config{.from = format_of(a.format).format, .to = a.out_dtype};
   const GgufParams p{.blocks = a.blocks.data_as<uint8_t>(),
                      .row = a.blocks.stride(0),
                      .to = a.out->data(),
                      .to_row = a.out->stride(0),
                      .k = a.out->size(1)};
-  const auto fn = jit::cpu_kernel<kKernel>(config_of(a)).fn;
   const int64_t rows = a.blocks.size(0), at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.k));
-  parallel_for((rows + at_once - 1) / at_once, [&](int64_t i) {
-    for (int64_t r = i * at_once; r < std::min(rows, (i + 1) * at_once); ++r) fn(&p, r);
+  return ops::with_kernel<kKernel>(config, [p, rows, at_once](jit::CpuFn fn) {
+    parallel_for((rows + at_once - 1) / at_once, [&](int64_t i) {
+      for (int64_t r = i * at_once; r < std::min(rows, (i + 1) * at_once); ++r) fn(&p, r);
+    });
   });
 }
 void reference_dequantize(const GgufDequantize& a) {
@@ -233,9 +232,9 @@ constexpr op::Field dequantize_fields[] = {
     op::attr<&GgufDequantize::out_dtype>("out_dtype"),
     op::out<&GgufDequantize::out>("out", nullptr, op::dtype_from("out_dtype"), op::shape<dequantized_shape>),
 };
-constexpr op::Candidate mm_candidates[] = {op::candidate<refuse_mm, launch_mm>("cpu"), op::reference<reference_mm>()};
+constexpr op::Candidate mm_candidates[] = {op::cpu<prepare_mm>(), op::reference<reference_mm>()};
 constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::reference<reference_prepare>()};
-constexpr op::Candidate dequantize_candidates[] = {op::candidate<refuse_dequantize, launch_dequantize>("cpu"),
+constexpr op::Candidate dequantize_candidates[] = {op::cpu<prepare_dequantize>(),
                                                    op::reference<reference_dequantize>()};
 constexpr const char* kModule = "flashinfer.gemm";
 
@@ -243,14 +242,14 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op mm_gguf_op = op::define<MmGguf, validate_mm, cost_mm>(
-    kMm, kModule,
+    "mm_gguf", kModule,
     "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a as bf16 or in 8-bit blocks.",
     mm_fields, mm_candidates, mm_gguf_cases);
 constinit const op::Op prepare_gguf_op = op::define<PrepareGgufWeights, nullptr, cost_prepare>(
-    kPrepare, kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.", prepare_fields,
-    prepare_candidates, prepare_gguf_weights_cases);
+    "prepare_gguf_weights", kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.",
+    prepare_fields, prepare_candidates, prepare_gguf_weights_cases);
 constinit const op::Op gguf_dequantize_op = op::define<GgufDequantize, validate_dequantize, cost_dequantize>(
-    kDequantize, kModule, "The values of GGUF blocks, rounded once.", dequantize_fields, dequantize_candidates,
+    "gguf_dequantize", kModule, "The values of GGUF blocks, rounded once.", dequantize_fields, dequantize_candidates,
     gguf_dequantize_cases);
 }  // namespace ops::gemm
 

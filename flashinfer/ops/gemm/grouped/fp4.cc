@@ -103,11 +103,11 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op group_gemm_mxfp4 =
-    op::also_named(flashinfer::gemm::define_grouped<group_gemm_mxfp4, Mxfp4, work>(
-                       "group_gemm_mxfp4_nt_groupwise", kModule, "Each group of MXFP8 rows times an MXFP4 matrix.",
-                       mxfp4_fields, group_gemm_mxfp4_cases),
+    op::also_named(flashinfer::gemm::define_grouped<Mxfp4, work>("group_gemm_mxfp4_nt_groupwise", kModule,
+                                                                 "Each group of MXFP8 rows times an MXFP4 matrix.",
+                                                                 mxfp4_fields, group_gemm_mxfp4_cases),
                    "group_gemm_mxfp8_mxfp4_nt_groupwise");
-constinit const op::Op group_gemm_nvfp4 = flashinfer::gemm::define_grouped<group_gemm_nvfp4, Nvfp4, work>(
+constinit const op::Op group_gemm_nvfp4 = flashinfer::gemm::define_grouped<Nvfp4, work>(
     "group_gemm_nvfp4_nt_groupwise", kModule, "Each group of NVFP4 rows times an NVFP4 matrix.", nvfp4_fields,
     group_gemm_nvfp4_cases);
 }  // namespace ops::gemm

@@ -29,8 +29,7 @@ GroupedWork work(const GroupGemmFp8NtGroupwise& a) {
 }
 template <class B>
 GroupedWork indexed_work(const B& a) {
-  GroupedWork w{
-      .a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .groups = gemm::groups_of_rows(a.m_indices, a.b.size(0))};
+  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out, .groups = gemm::groups_of_rows(a.m_indices, a.b.size(0))};
   set_grids(a.a_scale, a.b_scale, false, a.scale_granularity_mnk, w);
   return w;
 }
@@ -57,8 +56,7 @@ GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
   const int64_t experts = a.a.size(0), rows = a.a.size(1), k = a.a.size(2);
   FI_CHECK(rows % g[0] == 0, ValueError, "scale_granularity_mnk[0] is ", g[0], ", but must divide a.shape[1], ", rows);
   gemm::check_grid("a_scale", a.a_scale, false, experts, rows, k, g[0], g[2]);
-  GroupedWork w{.a = a.a.view({experts * rows, k}), .b = a.b, .out = {}};
-  if (a.out) w.out = a.out->view({experts * rows, a.b.size(1)});
+  GroupedWork w{.a = a.a.view({experts * rows, k}), .b = a.b, .out = a.out->view({experts * rows, a.b.size(1)})};
   const TensorView scales = a.a_scale.view({experts * a.a_scale.size(1), a.a_scale.size(2)});
   set_grids(scales, a.b_scale, false, g, w);
   for (int64_t e = 0; e < experts; ++e) {
@@ -128,20 +126,18 @@ constexpr const char* kModule = "flashinfer.gemm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op group_gemm_fp8_groupwise =
-    flashinfer::gemm::define_grouped<group_gemm_fp8_groupwise, Groupwise, work>(
-        "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.",
-        groupwise_fields, group_gemm_fp8_groupwise_cases);
-constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<group_deepgemm_fp8, Deep, work>(
+constinit const op::Op group_gemm_fp8_groupwise = flashinfer::gemm::define_grouped<Groupwise, work>(
+    "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.",
+    groupwise_fields, group_gemm_fp8_groupwise_cases);
+constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<Deep, work>(
     "group_deepgemm_fp8_nt_groupwise", kModule,
     "Each row of a times the matrix of its index, FP8 with f32 scales of blocks.", deep_fields,
     group_deepgemm_fp8_cases);
-constinit const op::Op group_gemm_fp8_contiguous =
-    flashinfer::gemm::define_grouped<group_gemm_fp8_contiguous, Contiguous, work>(
-        "group_gemm_fp8_nt_groupwise_contiguous", kModule,
-        "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.", contiguous_fields,
-        group_gemm_fp8_contiguous_cases);
-constinit const op::Op batch_deepgemm_fp8 = flashinfer::gemm::define_grouped<batch_deepgemm_fp8, Masked, work>(
+constinit const op::Op group_gemm_fp8_contiguous = flashinfer::gemm::define_grouped<Contiguous, work>(
+    "group_gemm_fp8_nt_groupwise_contiguous", kModule,
+    "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.", contiguous_fields,
+    group_gemm_fp8_contiguous_cases);
+constinit const op::Op batch_deepgemm_fp8 = flashinfer::gemm::define_grouped<Masked, work>(
     "batch_deepgemm_fp8_nt_groupwise", kModule,
     "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.", masked_fields,
     batch_deepgemm_fp8_cases);

@@ -105,14 +105,14 @@ constexpr const char* kModule = "flashinfer.grouped_mm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op grouped_mm_bf16 = flashinfer::gemm::define_grouped<grouped_mm_bf16, Bf16, work>(
+constinit const op::Op grouped_mm_bf16 = flashinfer::gemm::define_grouped<Bf16, work>(
     "grouped_mm_bf16", kModule, "Each group of rows of a[m, k] times a matrix of b[e, n, k]^T.", bf16_fields,
     grouped_mm_bf16_cases);
-constinit const op::Op grouped_mm_fp8 = flashinfer::gemm::define_grouped<grouped_mm_fp8, Fp8, work>(
+constinit const op::Op grouped_mm_fp8 = flashinfer::gemm::define_grouped<Fp8, work>(
     "grouped_mm_fp8", kModule, "grouped_mm_bf16 of FP8 matrices, times alpha.", fp8_fields, grouped_mm_fp8_cases);
-constinit const op::Op grouped_mm_mxfp8 = flashinfer::gemm::define_grouped<grouped_mm_mxfp8, Mxfp8, work>(
+constinit const op::Op grouped_mm_mxfp8 = flashinfer::gemm::define_grouped<Mxfp8, work>(
     "grouped_mm_mxfp8", kModule, "grouped_mm_bf16 of MXFP8 matrices.", mxfp8_fields, grouped_mm_mxfp8_cases);
-constinit const op::Op grouped_mm_fp4 = flashinfer::gemm::define_grouped<grouped_mm_fp4, Fp4, work>(
+constinit const op::Op grouped_mm_fp4 = flashinfer::gemm::define_grouped<Fp4, work>(
     "grouped_mm_fp4", kModule, "grouped_mm_bf16 of NVFP4 or MXFP4 matrices, times alpha.", fp4_fields,
     grouped_mm_fp4_cases);
 }  // namespace ops::gemm

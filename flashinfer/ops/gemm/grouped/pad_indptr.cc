@@ -7,7 +7,6 @@
 
 namespace flashinfer {
 namespace {
-constexpr const char* kName = "pad_indptr_to_multiple_of_4";
 using Pad = PadIndptr;
 
 void validate(const Pad& a) {
@@ -69,7 +68,7 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::gemm {
 constinit const op::Op pad_indptr_op = op::define<Pad, validate>(
-    kName, "flashinfer.gemm",
+    "pad_indptr_to_multiple_of_4", "flashinfer.gemm",
     "Offsets of groups of rows, each rounded up to a multiple of 4 rows, and the new place of each row.", fields,
     candidates, cases);
 }  // namespace ops::gemm

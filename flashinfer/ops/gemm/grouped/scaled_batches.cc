@@ -82,8 +82,11 @@ GroupedWork work(const Masked& a) {
   const BlockType t = check_block_type(a);
   gemm::check_out_dtype(out_dtype(a), op::floats);
   const int64_t q = a.a.size(0), m = a.a.size(1), n = a.b.size(1), k = depth_of(a.a, a.b, t);
-  GroupedWork w{.a = a.a.view({q * m, a.a.size(2)}), .b = a.b, .out = {}, .a_fp4 = t.a_fp4, .b_fp4 = t.b_fp4};
-  if (a.out) w.out = a.out->view({q * m, n});
+  GroupedWork w{.a = a.a.view({q * m, a.a.size(2)}),
+                .b = a.b,
+                .out = a.out->view({q * m, n}),
+                .a_fp4 = t.a_fp4,
+                .b_fp4 = t.b_fp4};
   w.a_sf = gemm::check_sf("a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, q, m, k / t.block, t.block);
   w.b_sf = gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, q, n, k / t.block, t.block);
   for (int64_t i = 0; i < q; ++i)
@@ -98,7 +101,7 @@ GroupedWork work(const Ragged& a) {
   FI_CHECK(a.swizzled_layout_a, ValueError, "swizzled_layout_a is False, but scales lie in tiles of 128x4");
   gemm::check_one("a_global_scale", a.a_global_scale);
   const int64_t k = depth_of(a.a, a.b, t);
-  GroupedWork w{.a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .a_fp4 = t.a_fp4, .b_fp4 = t.b_fp4};
+  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out, .a_fp4 = t.a_fp4, .b_fp4 = t.b_fp4};
   w.a_sf = gemm::check_sf("a_scale", a.a_scale, SfLayout::k128x4, t.e8m0, 1, a.a.size(0), k / t.block, t.block);
   w.b_sf =
       gemm::check_sf("b_scale", a.b_scale, SfLayout::k128x4, t.e8m0, a.b.size(0), a.b.size(1), k / t.block, t.block);
@@ -113,7 +116,7 @@ GroupedWork work(const Ragged& a) {
 GroupedWork work(const Blocks& a) {
   check_nt(a);
   gemm::check_out_dtype(out_dtype(a), op::floats);
-  GroupedWork w{.a = a.a, .b = a.b, .out = gemm::out_or_none(a.out), .groups = segments(a, a.segment_alignment)};
+  GroupedWork w{.a = a.a, .b = a.b, .out = *a.out, .groups = segments(a, a.segment_alignment)};
   w.a_grid = gemm::check_grid("a_scale", a.a_scale, false, 0, a.a.size(0), a.a.size(1), 1, 128);
   w.b_grid = gemm::check_grid("b_scale", a.b_scale, false, a.b.size(0), a.b.size(1), a.a.size(1), 128, 128);
   w.grid_k = 128;
@@ -122,7 +125,6 @@ GroupedWork work(const Blocks& a) {
 
 // ---- grouped_gemm_nt_masked ----
 using Nt = GroupedGemmNtMasked;
-constexpr const char* kNt = "grouped_gemm_nt_masked";
 
 /// [x, y, experts] as [experts, x, y], rows contiguous and experts slowest.
 TensorView experts_first(const char* name, const TensorView& t) {
@@ -277,22 +279,20 @@ constexpr const char* kModule = "flashinfer.gemm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op masked_scaled_bmm_op = flashinfer::gemm::define_grouped<masked_scaled_bmm_op, Masked, work>(
+constinit const op::Op masked_scaled_bmm_op = flashinfer::gemm::define_grouped<Masked, work>(
     "masked_scaled_bmm", kModule,
     "The first masked_m rows of each matrix of a batch times its weight, FP8 or FP4 with scales of blocks.",
     masked_fields, masked_scaled_bmm_cases);
-constinit const op::Op ragged_scaled_bmm_op = flashinfer::gemm::define_grouped<ragged_scaled_bmm_op, Ragged, work>(
+constinit const op::Op ragged_scaled_bmm_op = flashinfer::gemm::define_grouped<Ragged, work>(
     "ragged_scaled_bmm", kModule, "Each segment of rows times its matrix, FP8 or FP4 with scales of blocks, in f32.",
     ragged_fields, ragged_scaled_bmm_cases);
-constinit const op::Op ragged_block_scaled_bmm_op =
-    flashinfer::gemm::define_grouped<ragged_block_scaled_bmm_op, Blocks, work>(
-        "ragged_block_scaled_bmm", kModule, "Each segment of rows times its matrix, FP8 with f32 scales of blocks.",
-        blocks_fields, ragged_block_scaled_bmm_cases);
-constinit const op::Op grouped_gemm_nt_masked_op =
-    flashinfer::gemm::define_grouped<grouped_gemm_nt_masked_op, Nt, work>(
-        kNt, kModule,
-        "The first masked_m rows of each expert times its weight, with scales of blocks; experts are the last axis.",
-        nt_fields, grouped_gemm_nt_masked_cases);
+constinit const op::Op ragged_block_scaled_bmm_op = flashinfer::gemm::define_grouped<Blocks, work>(
+    "ragged_block_scaled_bmm", kModule, "Each segment of rows times its matrix, FP8 with f32 scales of blocks.",
+    blocks_fields, ragged_block_scaled_bmm_cases);
+constinit const op::Op grouped_gemm_nt_masked_op = flashinfer::gemm::define_grouped<Nt, work>(
+    "grouped_gemm_nt_masked", kModule,
+    "The first masked_m rows of each expert times its weight, with scales of blocks; experts are the last axis.",
+    nt_fields, grouped_gemm_nt_masked_cases);
 }  // namespace ops::gemm
 
 Tensor masked_scaled_bmm(const Masked& a) { return op::call(family::masked_scaled_bmm_op, a); }

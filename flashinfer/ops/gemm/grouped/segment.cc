@@ -17,7 +17,6 @@ struct SegmentState {
 };
 constexpr op::Field segment_state_fields[] = {op::attr<&SegmentState::backend>("backend")};
 constexpr op::StateType segment_state = op::state_type<SegmentState>(segment_state_fields, "forward=run");
-constexpr const char *kSegmentInit = "SegmentGEMMWrapper.__init__", *kSegmentRun = "SegmentGEMMWrapper.run";
 
 void launch_segment_init(const SegmentGemmInit& a) {
   a.self->set(SegmentState{a.backend});
@@ -65,17 +64,17 @@ std::vector<gemm::Group> segments(const SegmentGemmRun& a) {
   return out;
 }
 GroupedWork work(const SegmentGemmRun& a) {
-  FI_CHECK(a.self->planned, RuntimeError, kSegmentRun, " before ", kSegmentInit);
+  FI_CHECK(a.self->planned, RuntimeError, "SegmentGEMMWrapper.run before SegmentGEMMWrapper.__init__");
   const TensorView b = a.weight_column_major ? a.weights : a.weights.transpose(1, 2);
   FI_CHECK(b.size(2) == a.x.size(1), ValueError, "weights is ", to_string(a.weights), ", but x.shape[1] is ",
            a.x.size(1), " and weight_column_major is ", a.weight_column_major ? "True" : "False");
-  return {.a = a.x, .b = b, .out = gemm::out_or_none(a.out), .groups = segments(a)};
+  return {.a = a.x, .b = b, .out = *a.out, .groups = segments(a)};
 }
-/// The kernel multiplies bf16 exactly; f16 has more bits than that.
-op::Refusal refuse_type(const SegmentGemmRun& a) {
-  return gemm::kHalves.has(a.x.dtype())
-             ? op::Refusal()
-             : str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16");
+op::Prepared prepare(const SegmentGemmRun& a) {
+  GroupedWork w = work(a);
+  if (!gemm::kHalves.has(a.x.dtype()))
+    return op::Unsupported{str("x is ", name(a.x.dtype()), ", but the kernels multiply bfloat16 and float16")};
+  return gemm::prepare(std::move(w));
 }
 constexpr op::Field segment_init_fields[] = {
     op::self<&SegmentGemmInit::self>(),
@@ -104,15 +103,15 @@ constexpr const char* kModule = "flashinfer.gemm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op segment_init_op =
-    op::define<SegmentGemmInit>(kSegmentInit, kModule, "Products of segments with weights of their own.",
-                                segment_init_fields, segment_init_candidates, nullptr, {}, &segment_state);
+constinit const op::Op segment_init_op = op::define<SegmentGemmInit>(
+    "SegmentGEMMWrapper.__init__", kModule, "Products of segments with weights of their own.", segment_init_fields,
+    segment_init_candidates, nullptr, {}, &segment_state);
 constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>(
     "SegmentGEMMWrapper.reset_workspace_buffer", kModule, "Another workspace; the CPU needs none.",
     segment_reset_fields, segment_reset_candidates, nullptr, {}, &segment_state);
-constinit const op::Op segment_run_op = flashinfer::gemm::define_grouped<segment_run_op, Segment, work, refuse_type>(
-    kSegmentRun, kModule, "Each segment of x times the weight of its index.", segment_fields, segment_cases,
-    &segment_state);
+constinit const op::Op segment_run_op = flashinfer::gemm::define_grouped<Segment, work, prepare>(
+    "SegmentGEMMWrapper.run", kModule, "Each segment of x times the weight of its index.", segment_fields,
+    segment_cases, &segment_state);
 }  // namespace ops::gemm
 
 SegmentGEMMWrapper::SegmentGEMMWrapper(const TensorView& workspace, const std::string& backend)

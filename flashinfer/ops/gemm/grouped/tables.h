@@ -12,23 +12,13 @@ template <class B>
 DType out_dtype_of(const B& a) {
   return a.out_dtype ? *a.out_dtype : a.out ? a.out->dtype() : DType::kBF16;
 }
-/// Work functions check as they read; outputs may be absent then.
-inline TensorView out_or_none(const std::optional<TensorView>& out) { return out ? *out : TensorView(); }
 /// Groups by m_indptr, no scales.
 template <class B>
 GroupedWork plain_work(const B& a) {
-  return {.a = a.a, .b = a.b, .out = out_or_none(a.out), .groups = groups_of("m_indptr", a.m_indptr, a.a.size(0))};
+  return {.a = a.a, .b = a.b, .out = *a.out, .groups = groups_of("m_indptr", a.m_indptr, a.a.size(0))};
 }
 
 // ---- candidates ----
-template <class B>
-op::Refusal serves_all(const B&) {
-  return {};
-}
-template <const op::Op& O, class B, GroupedWork (*Work)(const B&)>
-void check_grouped(const B& a) {
-  if (!op::placement_of(O, &a).on_device) Work(a);  // reads offsets
-}
 template <class B, GroupedWork (*Work)(const B&)>
 op::Cost cost_grouped(const B& a) {
   const GroupedWork w = Work(a);
@@ -38,30 +28,24 @@ op::Cost cost_grouped(const B& a) {
   return {.bytes = static_cast<double>(w.a.nbytes() + w.out.nbytes()) + weights * weight,
           .flops = 2 * rows * static_cast<double>(w.out.size(1)) * static_cast<double>(w.depth())};
 }
-template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&)>
-op::Refusal refuse_grouped(const B& a) {
-  if (op::Refusal r = Type(a); !r.empty()) return r;
-  return refuse(Work(a).product());
-}
+/// Work checks as it reads offsets: not in `validate`, which also sees arrays of a GPU.
 template <class B, GroupedWork (*Work)(const B&)>
-void launch_grouped(const B& a) {
-  run(Work(a));
+op::Prepared prepare_grouped(const B& a) {
+  return prepare(Work(a));
 }
 template <class B, GroupedWork (*Work)(const B&)>
 void reference_grouped(const B& a) {
   reference(Work(a));
 }
-/// `Type`: what the kernels do not multiply.
-template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&) = serves_all<B>>
-inline constexpr op::Candidate kGroupedCandidates[] = {
-    op::candidate<refuse_grouped<O, B, Work, Type>, launch_grouped<B, Work>>("cpu"),
-    op::reference<reference_grouped<B, Work>>()};
-template <const op::Op& O, class B, GroupedWork (*Work)(const B&), op::Refusal (*Type)(const B&) = serves_all<B>>
+template <class B, GroupedWork (*Work)(const B&), op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
+inline constexpr op::Candidate kGroupedCandidates[] = {op::cpu<Prepare>(), op::reference<reference_grouped<B, Work>>()};
+/// `Prepare`: of an op with types that the kernels do not multiply.
+template <class B, GroupedWork (*Work)(const B&), op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
 constexpr op::Op define_grouped(const char* name, const char* module, const char* doc,
                                 std::span<const op::Field> fields, op::CaseTable cases,
                                 const op::StateType* state = nullptr) {
-  return op::define<B, check_grouped<O, B, Work>, cost_grouped<B, Work>>(
-      name, module, doc, fields, kGroupedCandidates<O, B, Work, Type>, cases, {}, state);
+  return op::define<B, nullptr, cost_grouped<B, Work>>(name, module, doc, fields, kGroupedCandidates<B, Work, Prepare>,
+                                                       cases, {}, state);
 }
 
 // ---- members ----

@@ -10,7 +10,7 @@
 
 namespace flashinfer::gemm {
 
-/// A grouped product: a and b as the op has them (any leading extents of a count as rows), out as 2-D.
+/// A grouped product: a and b as the op has them (leading extents of a are rows), out as 2-D.
 struct GroupedWork {
   TensorView a, b, out;  // [m, k], [e, n, k] (4 bits: k / 2), [m, n]
   bool a_fp4 = false, b_fp4 = false;
@@ -97,9 +97,14 @@ inline void clear_other_rows(const GroupedWork& w) {
   clear(row, w.out.size(0));
 }
 
-inline void run(const GroupedWork& w) {
+inline void run(const GroupedWork& w, const Kernels& kernels) {
   clear_other_rows(w);
-  run(w.product());
+  run(w.product(), kernels);
+}
+inline op::Prepared prepare(GroupedWork w) {
+  ops::Lookup lookup;
+  const Kernels kernels = find_kernels(w.product(), lookup);
+  return lookup.prepared([w = std::move(w), kernels] { run(w, kernels); });
 }
 
 inline void reference(const GroupedWork& w) {

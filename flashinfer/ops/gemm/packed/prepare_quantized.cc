@@ -14,7 +14,6 @@ namespace flashinfer {
 namespace {
 using Prepare = PrepareQuantizedWeights;
 namespace family = ops::gemm;
-constexpr const char* kName = "prepare_quantized_weights";
 
 bool fp4(const Prepare& a) { return a.b.dtype() != DType::kF8E4M3; }
 int64_t depth(const Prepare& a) { return a.b.size(-1) * (fp4(a) ? 2 : 1); }
@@ -129,7 +128,7 @@ constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<referen
 
 namespace ops::gemm {
 constinit const op::Op prepare_quantized_op =
-    op::define<Prepare, validate, cost>(kName, "flashinfer.gemm",
+    op::define<Prepare, validate, cost>("prepare_quantized_weights", "flashinfer.gemm",
                                         "Brings a weight of FP8 or FP4, and its scale factors, into panels that "
                                         "products with few rows read at memory speed.",
                                         fields, candidates, prepare_quantized_cases);

@@ -12,7 +12,6 @@ namespace {
 using Prepare = PrepareBf16Fp4Weights;
 using Mm = MmBf16Fp4;
 namespace family = ops::gemm;
-constexpr const char *kPrepare = "prepare_bf16_fp4_weights", *kMm = "mm_bf16_fp4";
 constexpr const char* kBackends =
     "cudnn:cuda|cute-dsl:cuda|cute-dsl-native:cuda|blackwell-native:cuda|blackwell-tiled:cuda|auto";
 
@@ -44,7 +43,7 @@ gemm::Product product(const Mm& a) {
   p.scale_a = gemm::one_or(a.alpha, 1);
   return p;
 }
-void launch(const Mm& a) { gemm::run(product(a)); }
+op::Prepared prepare_mm(const Mm& a) { return gemm::prepare(product(a)); }
 void reference(const Mm& a) {
   const ScaleFactors s = check_weight(a);
   const ref::ScaleBytes scale{s.bytes, s.layout, false, s.columns, s.block};
@@ -52,11 +51,6 @@ void reference(const Mm& a) {
       *a.out, 0, a.a.size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
       [&](int64_t j, int64_t k) { return ref::narrow_at(a.b, true, j, k) * scale.at(j, k); },
       static_cast<double>(gemm::one_or(a.alpha, 1)));
-}
-op::Refusal refuse(const Mm& a) {
-  gemm::Product p{
-      .m = a.a.size(0), .n = a.b.size(0), .k = a.a.size(1), .a = gemm::rows_of(a.a), .b = gemm::rows_of(a.b)};
-  return gemm::refuse(p);
 }
 op::Cost cost(const Mm& a) {
   return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()),
@@ -97,7 +91,7 @@ constexpr op::Field mm_fields[] = {
     op::attr<&Mm::enable_pdl>("enable_pdl"),
 };
 constexpr op::Candidate prepare_candidates[] = {op::host<prepare>(), op::reference<prepare>()};
-constexpr op::Candidate mm_candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate mm_candidates[] = {op::cpu<prepare_mm>(), op::reference<reference>()};
 constexpr op::Case kPrepareCases[] = {
     {"alpha", "b=u8:33x32:randint(0,256) b_descale=u8:128x4:randint(40,56) alpha=f32:[0.5] backend='auto'"},
     {"none", "b=u8:0x32 b_descale=e4m3:0 backend='auto'"},
@@ -117,11 +111,11 @@ std::span<const op::Case> mm_cases() { return kMmCases; }
 
 namespace ops::gemm {
 constinit const op::Op prepare_bf16_fp4_op = op::define<Prepare, validate_prepare>(
-    kPrepare, "flashinfer.gemm",
-    "An NVFP4 weight for mm_bf16_fp4: copies, as the CPU multiplies weights where they lie.", prepare_fields,
+    "prepare_bf16_fp4_weights", "flashinfer.gemm",
+    "An NVFP4 weight for mm_bf16_fp4: copies, as the CPU multiplies unpacked weights.", prepare_fields,
     prepare_candidates, prepare_cases);
 constinit const op::Op mm_bf16_fp4_op = op::define<Mm, validate_mm, cost>(
-    kMm, "flashinfer.gemm", "bf16 rows times an NVFP4 weight.", mm_fields, mm_candidates, mm_cases);
+    "mm_bf16_fp4", "flashinfer.gemm", "bf16 rows times an NVFP4 weight.", mm_fields, mm_candidates, mm_cases);
 }  // namespace ops::gemm
 
 std::tuple<Tensor, Tensor, Tensor> prepare_bf16_fp4_weights(const Prepare& a) {

@@ -39,7 +39,7 @@ op::Shape out_shape(const B& a) {
 }
 SfLayout layout_of(bool eight) { return eight ? SfLayout::k8x4 : SfLayout::k128x4; }
 ScaleFactors sf_a(const MmMxfp8& a) {
-  FI_CHECK(a.a_descale.rank() == 1, ValueError, "mm_mxfp8: a_descale is ", to_string(a.a_descale),
+  FI_CHECK(a.a_descale.rank() == 1, ValueError, "a_descale is ", to_string(a.a_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
   return gemm::check_sf("a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0),
                         a.a.size(1) / kMxBlock, kMxBlock);
@@ -47,7 +47,7 @@ ScaleFactors sf_a(const MmMxfp8& a) {
 ScaleFactors sf_b(const MmMxfp8& a) {
   if (gemm::is_prepared(a.b))
     return gemm::check_prepared_sf("b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
-  FI_CHECK(a.b_descale.rank() == 1, ValueError, "mm_mxfp8: b_descale is ", to_string(a.b_descale),
+  FI_CHECK(a.b_descale.rank() == 1, ValueError, "b_descale is ", to_string(a.b_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
   return gemm::check_sf("b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1), a.a.size(1) / kMxBlock,
                         kMxBlock);
@@ -119,15 +119,15 @@ ScaleFactors sf_b(const MmFp4& a) {
   return fp4_sf(a, "b_descale", a.b_descale, SfLayout::k128x4, a.b.size(1));
 }
 void validate(const MmFp4& a) {
-  FI_CHECK(a.block_size == (a.use_nvfp4 ? 16 : 32), ValueError, "mm_fp4: block_size is ", a.block_size, ", but ",
+  FI_CHECK(a.block_size == (a.use_nvfp4 ? 16 : 32), ValueError, "block_size is ", a.block_size, ", but ",
            a.use_nvfp4 ? "NVFP4 has one scale for 16" : "MXFP4 (use_nvfp4 = False) has one scale for 32");
-  FI_CHECK(2 * a.a.size(1) % a.block_size == 0, ValueError, "mm_fp4: a.shape[1] is ", a.a.size(1),
-           ", k = ", 2 * a.a.size(1), ", but k must be a multiple of ", a.block_size);
+  FI_CHECK(2 * a.a.size(1) % a.block_size == 0, ValueError, "a.shape[1] is ", a.a.size(1), ", k = ", 2 * a.a.size(1),
+           ", but k must be a multiple of ", a.block_size);
   FI_CHECK(a.use_nvfp4 || (a.a_descale.dtype() == DType::kU8 && a.b_descale.dtype() == DType::kU8), ValueError,
-           "mm_fp4: a_descale and b_descale are ", name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()),
+           "a_descale and b_descale are ", name(a.a_descale.dtype()), " and ", name(a.b_descale.dtype()),
            ", but scales of MXFP4 are uint8 (ue8m0)");
-  FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, LayoutError, "mm_fp4: a is ", to_string(a.a), " with stride ",
-           a.a.stride(1), " along k, but must be row-major");
+  FI_CHECK(a.a.size(1) <= 1 || a.a.stride(1) == 1, LayoutError, "a is ", to_string(a.a), " with stride ", a.a.stride(1),
+           " along k, but must be row-major");
   columns_of(a);
   gemm::check_one("alpha", a.alpha);
   gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
@@ -184,14 +184,12 @@ constexpr op::Field mm_fp4_fields[] = {
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op mm_mxfp8_op =
-    flashinfer::gemm::define_scaled<mm_mxfp8_op, MmMxfp8, validate, product, reference>(
-        "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power of two for 32 along k.", mm_mxfp8_fields,
-        mm_mxfp8_cases);
-constinit const op::Op bmm_mxfp8_op =
-    flashinfer::gemm::define_scaled<bmm_mxfp8_op, BmmMxfp8, validate, product, reference>(
-        "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
-constinit const op::Op mm_fp4_op = flashinfer::gemm::define_scaled<mm_fp4_op, MmFp4, validate, product, reference>(
+constinit const op::Op mm_mxfp8_op = flashinfer::gemm::define_scaled<MmMxfp8, validate, product, reference>(
+    "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power of two for 32 along k.", mm_mxfp8_fields,
+    mm_mxfp8_cases);
+constinit const op::Op bmm_mxfp8_op = flashinfer::gemm::define_scaled<BmmMxfp8, validate, product, reference>(
+    "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);
+constinit const op::Op mm_fp4_op = flashinfer::gemm::define_scaled<MmFp4, validate, product, reference>(
     "mm_fp4", "Product of NVFP4 or MXFP4 matrices times alpha, in f32, rounded once.", mm_fp4_fields, mm_fp4_cases);
 }  // namespace ops::gemm
 

@@ -15,7 +15,6 @@
 namespace flashinfer {
 namespace {
 using Block = Fp8BlockscaleGemmSm90;
-constexpr const char* kName = "fp8_blockscale_gemm_sm90";
 constexpr int64_t kGroup = 128;
 
 DType out_dtype(const Block& a) { return a.out_dtype ? *a.out_dtype : a.out ? a.out->dtype() : DType::kBF16; }
@@ -51,7 +50,7 @@ Quantised empty_like(const TensorView& x) {
   q.codes = q.keep_codes.view(), q.scales = q.keep_scales.view();
   return q;
 }
-Quantised quantise(const TensorView& x, const std::optional<TensorView>& scale) {
+Quantised quantise(const TensorView& x, const std::optional<TensorView>& scale, jit::CpuFn fn) {
   if (scale) return {x, *scale};
   Quantised q = empty_like(x);
   Group8Params p{};
@@ -60,7 +59,7 @@ Quantised quantise(const TensorView& x, const std::optional<TensorView>& scale) 
   p.x_stride = x.stride(0), p.q_stride = p.k, p.scale_row_stride = p.k / kGroup, p.scale_group_stride = 1;
   p.eps = 1e-4f;
   p.rows_per_task = ops::rows_per_task(p.rows, p.k * 3);
-  ops::run_rows(jit::cpu_kernel<ops::kGroup8>(Group8Config{x.dtype(), DType::kF8E4M3}).fn, p, p.rows, p.rows_per_task);
+  ops::run_rows(fn, p, p.rows, p.rows_per_task);
   return q;
 }
 Quantised quantise_reference(const TensorView& x, const std::optional<TensorView>& scale) {
@@ -89,9 +88,19 @@ gemm::Product product(const Block& a, const Quantised& x, const Quantised& w) {
   p.n = a.weight.size(0);
   return p;
 }
-void launch(const Block& a) {
-  const Quantised x = quantise(a.input, a.input_scale), w = quantise(a.weight, a.weight_scale);
-  gemm::run(product(a, x, w));
+op::Prepared prepare(const Block& a) {
+  ops::Lookup lookup;
+  jit::CpuFn quantiser = nullptr;
+  if (!a.input_scale || !a.weight_scale)
+    quantiser = lookup.kernel<ops::kGroup8>(Group8Config{DType::kBF16, DType::kF8E4M3});
+  const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
+  const gemm::Kernels kernels = gemm::find_kernels(
+      {.m = a.input.size(0), .n = a.weight.size(0), .k = a.input.size(1), .a = rows, .b = rows, .grid_k = kGroup},
+      lookup);
+  return lookup.prepared([&a, quantiser, kernels] {
+    const Quantised x = quantise(a.input, a.input_scale, quantiser), w = quantise(a.weight, a.weight_scale, quantiser);
+    gemm::run(product(a, x, w), kernels);
+  });
 }
 void reference(const Block& a) {
   const Quantised x = quantise_reference(a.input, a.input_scale), w = quantise_reference(a.weight, a.weight_scale);
@@ -100,14 +109,6 @@ void reference(const Block& a) {
       [&](int64_t i, int64_t k) { return ref::at(x.codes, {i, k}) * ref::at(x.scales, {i, k / kGroup}); },
       [&](int64_t j, int64_t k) { return ref::at(w.codes, {j, k}) * ref::at(w.scales, {j / lines_of(a), k / kGroup}); },
       1);
-}
-op::Refusal refuse(const Block& a) {
-  if (!a.input_scale || !a.weight_scale)
-    if (op::Refusal r = jit::cpu_kernel<ops::kGroup8>(Group8Config{DType::kBF16, DType::kF8E4M3}).refusal; !r.empty())
-      return r;
-  const gemm::Operand rows{.format = GemmFormat::kE4M3, .step = 1};
-  return gemm::refuse(
-      {.m = a.input.size(0), .n = a.weight.size(0), .k = a.input.size(1), .a = rows, .b = rows, .grid_k = kGroup});
 }
 op::Cost cost(const Block& a) {
   return {.bytes = static_cast<double>(a.input.nbytes() + a.weight.nbytes() + a.out->nbytes()),
@@ -123,7 +124,7 @@ constexpr op::Field fields[] = {
     op::out<&Block::out>("out", "m n", op::dtype<out_dtype>),
     op::attr<&Block::out_dtype>("out_dtype"),
 };
-constexpr op::Candidate candidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cpu<prepare>(), op::reference<reference>()};
 constexpr op::Case kCases[] = {
     {"bf16", "input=bf16:9x256 weight=bf16:64x256", "cpu", 0, -1, 5e-2},
     {"bf16_fp8_blocks", "input=bf16:1x256 weight=e4m3:192x256 weight_scale=f32:2x2:uniform(0.01,0.1)", "cpu", 0, -1,
@@ -140,8 +141,8 @@ std::span<const op::Case> cases() { return kCases; }
 
 namespace ops::gemm {
 constinit const op::Op blockscale_sm90_op = op::define<Block, validate, cost>(
-    kName, "flashinfer.gemm", "input . weight^T of FP8 with f32 scales of blocks; bf16 is quantised on the way.",
-    fields, candidates, cases);
+    "fp8_blockscale_gemm_sm90", "flashinfer.gemm",
+    "input . weight^T of FP8 with f32 scales of blocks; bf16 is quantised on the way.", fields, candidates, cases);
 }  // namespace ops::gemm
 
 Tensor fp8_blockscale_gemm_sm90(const Block& a) { return op::call(ops::gemm::blockscale_sm90_op, a); }

@@ -19,7 +19,7 @@ namespace family = ops::gemm;
 bool in_panels(const MmFp8& a) { return gemm::is_prepared(a.b); }
 bool in_blocks(const MmFp8& a) { return a.b.rank() == 3 && !in_panels(a); }  // of 128 along k
 int64_t columns_of(const MmFp8& a) {
-  FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "mm_fp8: b is ", to_string(a.b),
+  FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "b is ", to_string(a.b),
            ", but must be a plain [n, k] weight, [k / 128, n, 128] from prepare_low_latency_gemm_weights or one from "
            "prepare_quantized_weights");
   if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, a.a.size(1));
@@ -28,20 +28,17 @@ int64_t columns_of(const MmFp8& a) {
 op::Shape mm_fp8_shape(const MmFp8& a) { return {2, {a.a.size(0), columns_of(a)}}; }
 void validate(const MmFp8& a) {
   const int64_t n = columns_of(a), k = a.a.size(1);
-  FI_CHECK(a.b.rank() == 2 || a.b.dtype() == DType::kF8E4M3, ValueError, "mm_fp8: b is ", to_string(a.b),
+  FI_CHECK(a.b.rank() == 2 || a.b.dtype() == DType::kF8E4M3, ValueError, "b is ", to_string(a.b),
            ", but prepared weights are float8_e4m3fn");
   if (in_blocks(a)) {
-    FI_CHECK(a.b.size(2) == 128 && a.b.size(0) * 128 == k, ValueError, "mm_fp8: b is ", to_string(a.b),
-             ", but a.shape[1] is ", k, ", which needs [k / 128, n, 128]");
-    FI_CHECK(n % 32 == 0, ValueError, "mm_fp8: b.shape[1] is ", n,
-             ", but prepared weights have a multiple of 32 columns");
-    FI_CHECK(a.b.is_contiguous(), LayoutError, "mm_fp8: b is ", to_string(a.b),
-             ", but prepared weights must be contiguous");
+    FI_CHECK(a.b.size(2) == 128 && a.b.size(0) * 128 == k, ValueError, "b is ", to_string(a.b), ", but a.shape[1] is ",
+             k, ", which needs [k / 128, n, 128]");
+    FI_CHECK(n % 32 == 0, ValueError, "b.shape[1] is ", n, ", but prepared weights have a multiple of 32 columns");
+    FI_CHECK(a.b.is_contiguous(), LayoutError, "b is ", to_string(a.b), ", but prepared weights must be contiguous");
   } else if (!in_panels(a)) {
-    FI_CHECK(a.b.size(1) == k, ValueError, "mm_fp8: b.shape[1] is ", a.b.size(1), ", but k is ", k,
-             " (from a.shape[1])");
+    FI_CHECK(a.b.size(1) == k, ValueError, "b.shape[1] is ", a.b.size(1), ", but k is ", k, " (from a.shape[1])");
     FI_CHECK(a.a.dtype() != DType::kF8E5M2 || a.b.dtype() != DType::kF8E5M2, ValueError,
-             "mm_fp8: a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
+             "a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
   }
   gemm::check_one("alpha", a.alpha);
   gemm::check_out_dtype(a.out_dtype, DType::kBF16);
@@ -74,19 +71,15 @@ gemm::LtProduct lt_product(const MmFp8& a) {
           .out = *a.out,
           .scale_a = a.alpha ? a.alpha->data_as<float>() : nullptr};
 }
-op::Refusal refuse_cublaslt(const MmFp8& a) {
-  if (a.b.rank() == 3) return "b is a prepared weight, but cuBLASLt reads a plain [n, k] weight";
-  return gemm::refuse_cublaslt(family::mm_fp8_op, &a, lt_product(a));
+op::Prepared prepare_cublaslt(const MmFp8& a, const op::Call& call) {
+  if (a.b.rank() == 3) return op::Unsupported{"b is a prepared weight, but cuBLASLt reads a plain [n, k] weight"};
+  return gemm::prepare_cublaslt(lt_product(a), call.device);
 }
-void launch_cublaslt(const MmFp8& a) { gemm::run_cublaslt(lt_product(a)); }
-constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<refuse_cublaslt, launch_cublaslt>("cuda_cublaslt"),
-                                               gemm::kScaledCpu<family::mm_fp8_op, MmFp8, product>,
+constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<prepare_cublaslt>(op::Backend::kCublasLt),
+                                               op::cpu<gemm::prepare_scaled<MmFp8, product>>(),
                                                op::reference<static_cast<void (*)(const MmFp8&)>(reference)>()};
 
 // ---- f32 scales of blocks ----
-template <class B>
-constexpr const char* name_of =
-    std::is_same_v<B, GemmFp8NtGroupwise> ? "gemm_fp8_nt_groupwise" : "gemm_fp8_nt_blockscaled";
 template <class B>
 int64_t grid_columns(const B& a) {
   if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, a.a.size(1));
@@ -198,12 +191,11 @@ constinit const op::Op mm_fp8_op = op::define<MmFp8, validate, flashinfer::gemm:
     "mm_fp8", "flashinfer.gemm",
     "Product of FP8 matrices, alpha * a[m, k] . b; b a plain [n, k] weight or a prepared one.", mm_fp8_fields,
     mm_fp8_candidates, mm_fp8_cases);
-constinit const op::Op groupwise_op =
-    flashinfer::gemm::define_scaled<groupwise_op, GemmFp8NtGroupwise, validate, product, reference>(
-        "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields,
-        groupwise_cases);
+constinit const op::Op groupwise_op = flashinfer::gemm::define_scaled<GemmFp8NtGroupwise, validate, product, reference>(
+    "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields,
+    groupwise_cases);
 constinit const op::Op blockscaled_op =
-    flashinfer::gemm::define_scaled<blockscaled_op, GemmFp8NtBlockscaled, validate, product, reference>(
+    flashinfer::gemm::define_scaled<GemmFp8NtBlockscaled, validate, product, reference>(
         "gemm_fp8_nt_blockscaled", "gemm_fp8_nt_groupwise with blocks of 128 x 128 on both sides.", blockscaled_fields,
         blockscaled_cases);
 }  // namespace ops::gemm

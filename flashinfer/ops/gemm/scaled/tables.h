@@ -37,23 +37,17 @@ op::Cost cost_scaled(const B& a) {
   return {.bytes = static_cast<double>(x.nbytes() + y.nbytes() + a.out->nbytes()),
           .flops = 2.0 * static_cast<double>(a.out->numel()) * static_cast<double>(Of(a).k)};
 }
-template <const op::Op& O, class B, Product (*Of)(const B&)>
-op::Refusal refuse_scaled(const B& a) {
-  return refuse(Of(a));
-}
 template <class B, Product (*Of)(const B&)>
-void launch_scaled(const B& a) {
-  run(Of(a));
+op::Prepared prepare_scaled(const B& a) {
+  return prepare(Of(a));
 }
-template <const op::Op& O, class B, Product (*Of)(const B&)>
-inline constexpr op::Candidate kScaledCpu = op::candidate<refuse_scaled<O, B, Of>, launch_scaled<B, Of>>("cpu");
-template <const op::Op& O, class B, Product (*Of)(const B&), void (*Reference)(const B&)>
-inline constexpr op::Candidate kScaledCandidates[] = {kScaledCpu<O, B, Of>, op::reference<Reference>()};
-template <const op::Op& O, class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
+template <class B, Product (*Of)(const B&), void (*Reference)(const B&)>
+inline constexpr op::Candidate kScaledCandidates[] = {op::cpu<prepare_scaled<B, Of>>(), op::reference<Reference>()};
+template <class B, void (*Validate)(const B&), Product (*Of)(const B&), void (*Reference)(const B&)>
 constexpr op::Op define_scaled(const char* name, const char* doc, std::span<const op::Field> fields,
                                op::CaseTable cases) {
   return op::define<B, Validate, cost_scaled<B, Of>>(name, "flashinfer.gemm", doc, fields,
-                                                     kScaledCandidates<O, B, Of, Reference>, cases);
+                                                     kScaledCandidates<B, Of, Reference>, cases);
 }
 
 }  // namespace flashinfer::gemm
