@@ -120,34 +120,6 @@ constexpr Candidate reference() {
   return candidate<F>(Backend::kReference);
 }
 
-// ---- the older form, of families that are not converted yet ----
-using Refusal = std::string;
-namespace detail {
-template <auto F>
-struct Fn;
-template <class B, Refusal (*F)(const B&)>
-struct Fn<F> {
-  static Refusal refuse(const void* b) { return F(*static_cast<const B*>(b)); }
-};
-template <class B, void (*F)(B&)>
-struct Fn<F> {
-  static void launch(void* b) { F(*static_cast<B*>(b)); }
-};
-template <auto Refuse, auto Launch>
-Prepared prepare_legacy(const Call& c) {
-  if (Refusal r = Fn<Refuse>::refuse(c.block); !r.empty()) return Unsupported{std::move(r)};
-  return [b = c.block] { Fn<Launch>::launch(b); };
-}
-}  // namespace detail
-template <auto Refuse, auto Launch>
-constexpr Candidate candidate(const char* name) {
-  const std::string_view n = name;
-  return {n == "cuda"            ? Backend::kCuda
-          : n == "cuda_cublaslt" ? Backend::kCublasLt
-                                 : Backend::kCpu,
-          name, &detail::prepare_legacy<Refuse, Launch>};
-}
-
 /// A row of an op's case table. `args` is "name=value ..." (cases/parse.h); plans of methods are written
 /// `plan.name=value`.
 struct Case {

@@ -21,7 +21,6 @@ struct Twice {
   std::optional<TensorView> out;
 };
 int g_calls = 0;
-op::Refusal refuse(const Twice& a) { return a.fault == "refuses" ? "it refuses" : ""; }
 void double_rows(const Twice& a, float factor) {
   for (int64_t r = 0; r < a.x.size(0); ++r)
     for (int64_t i = 0; i < a.x.size(1); ++i)
@@ -43,10 +42,14 @@ void launch(const Twice& a) {
   if (f == "needs_contiguous" && !a.x.is_contiguous()) throw LayoutError("x must be contiguous");
   if (f == "throws") throw RuntimeError("the kernel gave up");
 }
+op::Prepared prepare(const Twice& a) {
+  if (a.fault == "refuses") return op::Unsupported{"it refuses"};
+  return [&a] { launch(a); };
+}
 void reference(const Twice& a) { double_rows(a, 2); }
 constexpr op::Field kFields[] = {op::in<&Twice::x>("x", "n d", DType::kF32), op::attr<&Twice::fault>("fault"),
                                  op::out<&Twice::out>("out", "n d", op::same_as("x"))};
-constexpr op::Candidate kCandidates[] = {op::candidate<refuse, launch>("cpu"), op::reference<reference>()};
+constexpr op::Candidate kCandidates[] = {op::cpu<prepare>(), op::reference<reference>()};
 constinit const op::Op kTwice = op::define<Twice>("twice", "tests.cases", "2 * x", kFields, kCandidates, nullptr);
 
 std::string run(const std::string& fault, const std::string& more = "") {

@@ -33,17 +33,6 @@ op::Prepared prepare_cuda(const Config& config, const Params& params, Device dev
       config, device, [params, launch](const jit::CudaLoaded& kernel) { launch_unless_empty(kernel, params, launch); });
 }
 
-// ---- the older form, of families that are not converted yet ----
-template <const jit::Kernel& K, class MakeConfig>
-op::Refusal refuse_cuda(const op::Op& op, const void* block, const MakeConfig& make_config) {
-  return jit::cuda_kernel<K>(make_config(), op::device_of(op, block)).refusal;
-}
-template <const jit::Kernel& K, class Config, class Params>
-void launch_cuda(const Config& config, const Params& params, Device device, const cuda::Launch& launch) {
-  if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) return;
-  jit::launch(jit::cuda_kernel<K>(config, device), params, launch);
-}
-
 /// `enable_pdl` of a call: on where the GPU has it, unless the caller says otherwise (older GPUs ignore it).
 inline bool wants_pdl(const std::optional<bool>& enable_pdl) { return enable_pdl.value_or(true); }
 
