@@ -22,7 +22,7 @@ std::vector<BackendName> backend_names(const Op& op, const Field& f);
 const Field* backend_field(const Op& op);
 
 /// Checks the name in `block` (ValueError or the field's error when nobody knows it), warns when it is for another kind
-/// of device and is not the default. Returns the candidate that alone may serve because the caller named it, or null.
+/// of device and is not the default. Returns the one candidate that the caller named, or null.
 const char* named_backend(const Op& op, const void* block);
 
 /// Why `op` has no implementation `backend` for compute capability `cc` (0: any device of this machine); empty: it has

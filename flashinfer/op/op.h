@@ -125,7 +125,7 @@ constexpr Candidate reference() {
 struct Case {
   const char* name;
   const char* args;
-  const char* candidate = "cpu";  // must serve it on a machine that has what it needs
+  const char* candidate = "cpu";  // must run it on a machine that has what it needs
   unsigned tags = 0;
   double rtol = -1, atol = -1;  // < 0: the op's, else the default of the result's dtype
 };

@@ -58,7 +58,7 @@ void from_value(PagedKv& out, const Value& v, const Field& f) {
     out = PagedKv(*t);
     return;
   }
-  const auto* pair = v.as<TupleValue>();  // a list is refused, as upstream does (attention.md 1.2)
+  const auto* pair = v.as<TupleValue>();  // a list is an error, as in FlashInfer
   if (!pair || pair->items.size() != 2 || !pair->items[0].tensor() || !pair->items[1].tensor())
     throw KeyError(str(f.name, " must be a stacked tensor or a tuple (k_cache, v_cache), but is ", type_name(v), " ",
                        python_repr(v)));

@@ -55,5 +55,5 @@ def docstring(op):
         lines.append("    KeyError or ValueError: a name that is not one of those listed")
     if any(f["role"] == "self" for f in op.fields) and op.method != "__init__":
         lines.append("    AssertionError: run() before plan(), or values other than those planned")
-    lines.append("    NotImplementedError: a call that no implementation of this library serves; the message says why")
+    lines.append("    NotImplementedError: a call that no implementation of this library supports; the message says why")
     return "\n".join(lines) + "\n"

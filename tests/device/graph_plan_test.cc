@@ -415,7 +415,7 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {
   plan = first, plan.sm_scale = 0.5;
   expect_error(kValue, "sm_scale is 0.5, but the first plan() had 0.125", [&] { graph.plan(plan); });
   plan = first, plan.q_len_per_req = 2;
-  expect_error(kValue, "q_len_per_req is 2, but the first plan() was told 1", [&] { graph.plan(plan); });
+  expect_error(kValue, "q_len_per_req is 2, but the first plan() was given 1", [&] { graph.plan(plan); });
   const Tensor beyond = ints({1, 2, kPages});
   plan = first, plan.indices = beyond;
   expect_error(kValue, "the page table names page 100, but the pool given to run() has 100", [&] { graph.plan(plan); });

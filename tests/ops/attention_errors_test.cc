@@ -169,10 +169,10 @@ TEST(AttentionErrors, Pod) {
       "indices[0] of plan() is 2, but paged_kv_cache has 1 pages");
   run([&](auto& r) { r.paged_kv_cache_d = bytes; }, kNot,
       "an NVFP4 cache is not supported: run() takes no kv_cache_sf");
-  run([&](auto& r) { r.q_d = q; }, kValue, "q.dtype is float16, but plan() was told q_data_type=float32");
-  run([](auto& r) { r.sm_scale_d = 9.0; }, kValue, "sm_scale_d is 9, but plan() was told");
-  run([](auto& r) { r.window_left_d = 3; }, kValue, "window_left_d is 3, but plan() was told -1");
-  run([](auto& r) { r.kv_layout_d = "HND"; }, kValue, "kv_layout_d is HND, but plan() was told NHD");
+  run([&](auto& r) { r.q_d = q; }, kValue, "q.dtype is float16, but plan() was given q_data_type=float32");
+  run([](auto& r) { r.sm_scale_d = 9.0; }, kValue, "sm_scale_d is 9, but plan() was given");
+  run([](auto& r) { r.window_left_d = 3; }, kValue, "window_left_d is 3, but plan() was given -1");
+  run([](auto& r) { r.kv_layout_d = "HND"; }, kValue, "kv_layout_d is HND, but plan() was given NHD");
 }
 
 TEST(AttentionErrors, BatchPod) {
@@ -199,7 +199,7 @@ TEST(AttentionErrors, BatchPod) {
   run.custom_mask_p = mask;
   expect_error(kValue, "custom_mask has 184 elements, but the requests have 185", [&] { w.run(run); });
   run.custom_mask_p = std::nullopt, run.q_d = p.q;
-  expect_error(kValue, "q.shape[0] is 5, but plan() was told 1 query tokens", [&] { w.run(run); });
+  expect_error(kValue, "q.shape[0] is 5, but plan() was given 1 query tokens", [&] { w.run(run); });
   const Tensor bad = ints({17});
   plan.last_page_len_d = bad;
   expect_error(kValue, "last_page_len_d[0] is 17, but must be in 1..16", [&] { w.plan(plan); });
@@ -258,10 +258,10 @@ TEST(AttentionErrors, BlockSparse) {
   plan([&](auto& a) { a.mask = few; }, "mask.shape[0] is 2, but indptr describes 3 blocks");
   plan([](auto& a) { a.kv_splits = 2; }, "kv_splits belongs to special back ends of GPUs");
   w.plan(good);
-  expect_error(kValue, "k.shape[0] is 29, but plan() was told N=30", [&] { w.run({.q = q, .k = k, .v = k}); });
+  expect_error(kValue, "k.shape[0] is 29, but plan() was given N=30", [&] { w.run({.q = q, .k = k, .v = k}); });
   BlockSparseForward forward;
   forward.q = q, forward.k = k, forward.v = k;
-  expect_error(kValue, "BlockSparseAttentionWrapper.forward: k.shape[0] is 29, but plan() was told N=30",
+  expect_error(kValue, "BlockSparseAttentionWrapper.forward: k.shape[0] is 29, but plan() was given N=30",
                [&] { w.forward(forward); });
 }
 
@@ -346,8 +346,8 @@ TEST(AttentionErrors, Ranges) {
   plan([&](auto& a) { a.custom_mask = mask; }, kValue, "custom_mask is given, but run()'s ranges");
   plan([](auto& a) { a.logits_soft_cap = 1.0; }, kValue, "logits_soft_cap is not available with ranges");
   plan([](auto& a) { a.planned_q_data_type = DType::kF16; }, kValue,
-       "q_data_type is float16, but __init__ was told float32");
-  plan([](auto& a) { a.head_dim_qk = 64; }, kValue, "head_dim_qk is 64, but __init__ was told 32");
+       "q_data_type is float16, but __init__ was given float32");
+  plan([](auto& a) { a.head_dim_qk = 64; }, kValue, "head_dim_qk is 64, but __init__ was given 32");
   plan([](auto& a) { a.max_sequence_kv = 9; }, kNot, "max_sequence_kv is not supported");
   w.plan({prefill_plan(p, pages, qo), {}});
   expect_error(kValue, "bidirectional_ranges",

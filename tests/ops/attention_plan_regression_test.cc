@@ -108,7 +108,7 @@ TEST(AttentionRegression, BatchAttentionTakesItsCapFromThePlan) {
   Rules r = causal(p);
   r.logit = [](double x, int64_t, int64_t, int64_t) { return 0.7 * std::tanh(x / 0.7); };
   expect_both(w.run({.q = p.q, .kv_cache = pages.cache}), expected(p, r), "cap");
-  expect_error(ErrorKind::kValueError, "logits_soft_cap is 0.5, but plan() was told 0.7",
+  expect_error(ErrorKind::kValueError, "logits_soft_cap is 0.5, but plan() was given 0.7",
                [&] { w.run({.q = p.q, .kv_cache = pages.cache, .logits_soft_cap = 0.5}); });
 }
 

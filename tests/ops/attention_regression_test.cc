@@ -117,7 +117,7 @@ TEST(AttentionRegression, AWindowInForwardAloneIsRefused) {
   const Tensor workspace = no_workspace(), qo = ints({0, 5});
   BatchPrefillWithPagedKVCacheWrapper w(workspace);
   w.plan(prefill_plan(p, pages, qo));
-  expect_error(ErrorKind::kAssertionError, "window_left is 3, but plan() was told -1",
+  expect_error(ErrorKind::kAssertionError, "window_left is 3, but plan() was given -1",
                [&] { w.forward({.q = p.q, .paged_kv_cache = pages.cache, .window_left = 3}); });
 }
 

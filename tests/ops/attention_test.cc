@@ -379,17 +379,17 @@ TEST(Attention, TensorsThatDifferFromThePlanAreRefused) {
   const Tensor small = Tensor::zeros({1, 2, 16, kHkv, kD}, DType::kBF16),
                paged8 = Tensor::zeros({3, 2, 8, kHkv, kD}, DType::kBF16);
   const Tensor flat = Tensor::zeros({3, 2, 16}, DType::kBF16), out = Tensor::zeros({20, kHq, kD}, DType::kF32);
-  expect_run_error(kValue, "q.dtype is float16, but plan() was told q_data_type=bfloat16",
+  expect_run_error(kValue, "q.dtype is float16, but plan() was given q_data_type=bfloat16",
                    [&](auto& a, Request&) { a.q = f16; });
-  expect_run_error(kValue, "q.shape[0] is 19, but plan() was told 20 query tokens",
+  expect_run_error(kValue, "q.shape[0] is 19, but plan() was given 20 query tokens",
                    [&](auto& a, Request&) { a.q = few; });
   expect_run_error(kValue, "paged_kv_indices[0] of plan() is 1, but paged_kv_cache has 1 pages",
                    [&](auto& a, Request&) { a.paged_kv_cache = small; });
-  expect_run_error(kValue, "paged_kv_cache has pages of 8 tokens, but plan() was told page_size=16",
+  expect_run_error(kValue, "paged_kv_cache has pages of 8 tokens, but plan() was given page_size=16",
                    [&](auto& a, Request&) { a.paged_kv_cache = paged8; });
   expect_run_error(kValue, "paged_kv_cache has rank 3", [&](auto& a, Request&) { a.paged_kv_cache = flat; });
   expect_run_error(kValue, "out.dtype is float32, but must be bfloat16", [&](auto& a, Request&) { a.out = out; });
-  expect_run_error(ErrorKind::kAssertionError, "window_left is 5, but plan() was told -1",
+  expect_run_error(ErrorKind::kAssertionError, "window_left is 5, but plan() was given -1",
                    [](auto& a, Request&) { a.window_left = 5; });
   Request r;
   expect_error(ErrorKind::kAssertionError, "plan() has not been called", [&] { r.w.run(r.run()); });

@@ -411,8 +411,11 @@ TEST(AttentionVariant, SaysWhatIsWrong) {
   const auto expect = [](const std::string& have, const char* part) {
     EXPECT_NE(have.find(part), std::string::npos) << have;
   };
-  expect(call(v, {}), "TypeError: attention: 0 additional arguments, but jit_args declares 0 tensors and 1 scalars");
-  expect(call(v, list({std::string("x")})), "TypeError: attention: bias (of jit_args) must be a number, but is str");
+  expect(call(v, {}),
+         "TypeError: single_prefill_with_kv_cache_with_jit_module: 0 additional arguments, but jit_args declares 0 "
+         "tensors and 1 scalars");
+  expect(call(v, list({std::string("x")})),
+         "TypeError: single_prefill_with_kv_cache_with_jit_module: bias (of jit_args) must be a number, but is str");
   AttentionVariant wrong = v;
   wrong.variant_decl = "struct Sigmoid { no };";
   expect(call(wrong, list({1.0})), "variant_decl:1");
@@ -433,8 +436,9 @@ TEST(AttentionVariant, SaysWhatIsWrong) {
   expect(call(wrong, list({1.0})), "additional_scalar_names holds 'x; system(0)', which is no C++ name");
   wrong = v;
   wrong.additional_tensor_names = {"gate"}, wrong.additional_tensor_dtypes = {"float"};
-  expect(call(wrong, list({op::Value(), 1.0})),
-         "TypeError: attention: gate (of jit_args) must be a tensor, but is NoneType");
+  expect(
+      call(wrong, list({op::Value(), 1.0})),
+      "TypeError: single_prefill_with_kv_cache_with_jit_module: gate (of jit_args) must be a tensor, but is NoneType");
 }
 
 }  // namespace

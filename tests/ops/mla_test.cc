@@ -449,7 +449,7 @@ TEST(Mla, ArgumentsThatDifferFromThePlanAreRefused) {
   const Tensor small = Tensor::zeros({1, 16, kCkv}, DType::kBF16),
                small_kpe = Tensor::zeros({1, 16, kKpe}, DType::kBF16);
   const Tensor page8 = Tensor::zeros({3, 8, kCkv}, DType::kBF16), all = Tensor::zeros({3, 16, kAll + 1}, DType::kBF16);
-  expect_run_error("q_nope is float16[3, 4, 96], but plan() was told bfloat16[3, 4, 96]", as_it_is,
+  expect_run_error("q_nope is float16[3, 4, 96], but plan() was given bfloat16[3, 4, 96]", as_it_is,
                    [&](auto& a, Request&) { a.q_nope = f16; });
   expect_run_error("q_nope is bfloat16[2, 4, 96]", as_it_is, [&](auto& a, Request&) { a.q_nope = few; });
   expect_run_error("q_pe is missing", as_it_is, [&](auto& a, Request&) { a.q_pe = std::nullopt; });

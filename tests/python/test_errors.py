@@ -216,7 +216,7 @@ def test_errors_of_wrappers():
     plan(w)
     with pytest.raises(KeyError, match="paged_kv_cache must be a stacked tensor or a tuple"):
         w.run(q, [pool[:, 0], pool[:, 1]])
-    with pytest.raises(ValueError, match="q.dtype is float16, but plan\\(\\) was told q_data_type=float32"):
+    with pytest.raises(ValueError, match="q.dtype is float16, but plan\\(\\) was given q_data_type=float32"):
         w.run(q.half(), pool)
     with pytest.raises(ValueError, match="q.shape\\[0\\] is 1"):
         w.run(q[:1], pool)

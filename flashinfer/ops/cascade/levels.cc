@@ -76,7 +76,7 @@ op::Prepared prepare_levels(std::span<Level> levels, const TensorView& out) {
 
 op::Prepared prepare_levels_cuda(std::span<Level> levels, const TensorView& out) {
   for (const Level& l : levels)
-    if (l.plan->graph) return op::Unsupported{"use_cuda_graph=True is not served on GPUs for attention in levels"};
+    if (l.plan->graph) return op::Unsupported{"use_cuda_graph=True is not supported on GPUs for attention in levels"};
   return prepare_with<attention::prepare_cuda>(levels, out, [&](const MergeConfig& config, const MergeParams& p) {
     const MergeCudaConfig c = cuda::merge_config(config, p);
     return ops::prepare_cuda<kMergeCuda>(c, p, out.device(), cuda::merge_launch(c, p, true));

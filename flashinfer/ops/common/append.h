@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where appended tokens go (attention.md section 14), checked in the same words for every operator that appends.
+// Where appended tokens go, checked with the same messages by every operator that appends.
 #pragma once
 #include <cstdint>
 #include <string_view>

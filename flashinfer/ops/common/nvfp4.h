@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators that write or read NVFP4 (attention.md 17.2) check their tensors and launch kernels/cpu/nvfp4.h.
+// How operators that write or read NVFP4 check their tensors and launch kernels/cpu/nvfp4.h.
 #pragma once
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A paged KV cache in any of its forms (attention.md 1.2) as two planes of pages with free strides.
+// A paged KV cache in any of its forms as two planes of pages with free strides.
 #pragma once
 #include <cstdint>
 #include <string_view>

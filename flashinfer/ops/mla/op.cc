@@ -74,7 +74,7 @@ void check_part(const std::string& name, const TensorView& t, const Want& want) 
   for (int i = 0; fits && i < 3; ++i) fits = want.size[i] < 0 || t.size(i) == want.size[i];
   auto extent = [&](int i) { return want.size[i] < 0 ? std::string("pages") : std::to_string(want.size[i]); };
   FI_CHECK(fits && t.dtype() == want.dtype, ValueError, name, " is ", t.defined() ? to_string(t) : "missing",
-           ", but plan() was told ", flashinfer::name(want.dtype), "[", extent(0), ", ", extent(1), ", ", extent(2),
+           ", but plan() was given ", flashinfer::name(want.dtype), "[", extent(0), ", ", extent(1), ", ", extent(2),
            "]");
 }
 /// A query or a cache: either one argument or two, of the planned shape.
@@ -95,7 +95,7 @@ void check_lse(const BatchMlaRun& a, const Plan& p) {
   if (p.lse_mode != "any" && p.lse_mode != mode)
     differs(str("return_lse=", a.return_lse ? "True" : "False",
                 ", return_lse_base_on_e=", a.return_lse_base_on_e ? "True" : "False", " is lse_mode ",
-                op::python_repr(mode), ", but plan() was told ", op::python_repr(p.lse_mode)));
+                op::python_repr(mode), ", but plan() was given ", op::python_repr(p.lse_mode)));
 }
 void check_positive(const char* name, const std::optional<double>& v) {
   FI_CHECK(!v || (*v > 0 && std::isfinite(*v)), ValueError, name, " is ", v.value_or(0),
@@ -105,7 +105,7 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
   const bool kv = p.scale_mode == "kv-per-tensor", bmm = p.scale_mode == "bmm-scalar" || p.scale_mode == "bmm-tensor";
   auto belongs = [&](const char* name, bool given, bool mode) {
     if (given && !mode)
-      differs(str(name, " was given, but plan() was told scale_mode ", op::python_repr(p.scale_mode)));
+      differs(str(name, " was given, but plan() was given scale_mode ", op::python_repr(p.scale_mode)));
   };
   belongs("ckv_scale", a.ckv_scale.has_value(), kv);
   belongs("ckv_scale_arr", a.ckv_scale_arr.has_value(), kv);
@@ -132,7 +132,7 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
     if (!*s) continue;
     const TensorView* t = (*s)->tensor();
     if ((t != nullptr) != (p.scale_mode == "bmm-tensor"))
-      differs(str(name, " is a ", t ? "tensor" : "number", ", but plan() was told scale_mode ",
+      differs(str(name, " is a ", t ? "tensor" : "number", ", but plan() was given scale_mode ",
                   op::python_repr(p.scale_mode)));
     FI_CHECK(!t || (t->numel() == 1 && t->dtype() == DType::kF32), ValueError, name, " is ", to_string(*t),
              ", but must be one float32");
@@ -145,12 +145,12 @@ void validate_run(const BatchMlaRun& a) {
   throw_if_given("kv_len", a.kv_len.has_value(), "it belongs to backend='cutlass': plan() takes the lengths");
   throw_if_given("page_table", a.page_table.has_value(),
                  "it belongs to backend='cutlass': plan() takes the page table");
-  if (a.o_scale) differs("o_scale was given, but plan() was told output_scale 'none'");
+  if (a.o_scale) differs("o_scale was given, but plan() was given output_scale 'none'");
   if (a.skip_softmax_threshold_scale_factor)
-    differs("skip_softmax_threshold_scale_factor was given, but plan() was told skip_softmax=False");
+    differs("skip_softmax_threshold_scale_factor was given, but plan() was given skip_softmax=False");
   if (a.sinks.has_value() != p.use_sinks)
     differs(str("sinks ", a.sinks ? "was given" : "is missing",
-                ", but plan() was told use_sinks=", p.use_sinks ? "True" : "False"));
+                ", but plan() was given use_sinks=", p.use_sinks ? "True" : "False"));
   check_lse(a, p);
   const Parts q = query_of(a, p), kv = cache_of(a, p);
   check_parts("query", "q_nope", "q_pe", a.query.has_value(), a.q_nope.has_value(), a.q_pe.has_value(), q,

@@ -78,7 +78,7 @@ Call decode_half(const PodRun& a) {
 /// An argument of run() that repeats the plan must say the same.
 template <class T>
 void same_as_plan(const char* name, bool given, const T& now, const T& then) {
-  FI_CHECK(!given || now == then, ValueError, name, " is ", now, ", but plan() was told ", then);
+  FI_CHECK(!given || now == then, ValueError, name, " is ", now, ", but plan() was given ", then);
 }
 void validate_run(const PodRun& a) {
   const Plan& p = plan_of(a.self);

@@ -99,7 +99,7 @@ struct Sampler {
     for (double& x : p) sum += x = x >= pivot && x > 0 ? x : 0;
     return draw(0, u.next() * sum);
   }
-  /// The rejection loop of ops.md 5.3 (4, 7).
+  /// Rejection sampling: draws above `low`, accepts a token that the filters keep, else raises `low`.
   int64_t draw_filtered(int64_t k, double top_p) {
     double low = 0, high = std::max(1.0, *std::max_element(p.begin(), p.end())), mass = 1;
     int64_t t = -1;

@@ -82,7 +82,7 @@ void check_tensors(const BlockSparseRun& a) {
   check_run(p, a.q, call_of_run(a).kv, "k", "v");
   for (const auto& [t, who] : {std::pair(&a.k, "k"), std::pair(&a.v, "v")})
     FI_CHECK(t->size(0) == p.nnz_kv, ValueError, who, ".shape[0] is ", t->size(0),
-             ", but plan() was told N=", p.nnz_kv);
+             ", but plan() was given N=", p.nnz_kv);
 }
 void validate_run(const BlockSparseRun& a) { check_tensors(a); }
 op::Shape out_shape(const BlockSparseRun& a) {
@@ -187,7 +187,7 @@ constinit const op::Op block_run_op = op::define<BlockSparseRun, validate_run, c
     kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row) v; lse in base 2.", run_fields,
     kRunCandidates<PlanRun<BlockSparseRun, planned, call_of_run>>, ops::sparse::block_cases, {}, &sparse_plan_type);
 constinit const op::Op block_forward_op = op::define<BlockSparseForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kForward, kModule, "run() with what plan() was given replaced.", forward_fields,
     kRunCandidates<PlanRun<BlockSparseForward, replanned_of, call_of_forward>>, ops::sparse::block_forward_cases, {},
     &sparse_plan_type);
 constinit const op::Op block_reset_op =

@@ -135,11 +135,11 @@ Call call_of_head(const VariableBlockSparseRun& a, size_t head) {
 void check_tensors(const VariableBlockSparseRun& a) {
   const PlanList& l = state_of(a);
   FI_CHECK(a.q.dtype() == l.q_data_type, ValueError, "q.dtype is ", name(a.q.dtype()),
-           ", but plan() was told q_data_type=", name(l.q_data_type));
+           ", but plan() was given q_data_type=", name(l.q_data_type));
   FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, "k.dtype is ", name(a.k.dtype()),
-           ", but plan() was told kv_data_type=", name(l.kv_data_type));
+           ", but plan() was given kv_data_type=", name(l.kv_data_type));
   auto want = [](const char* what, int64_t n, const char* told, int64_t m) {
-    FI_CHECK(n == m, ValueError, what, " is ", n, ", but plan() was told ", told, m);
+    FI_CHECK(n == m, ValueError, what, " is ", n, ", but plan() was given ", told, m);
   };
   want("q.shape[0]", a.q.size(0), "num_qo_heads=", l.num_qo_heads * l.count);
   want("q.shape[1]", a.q.size(1), "a sum of block_row_sz of ", l.nnz_qo);
@@ -264,7 +264,7 @@ constinit const op::Op variable_run_op = op::define<VariableBlockSparseRun, vali
     kRun, kModule, "out = softmax(scale * q k^T, over the blocks of each row and head) v; lse in base 2.", run_fields,
     run_candidates<VariableBlockSparseRun>, ops::sparse::variable_cases, {}, &sparse_list_type);
 constinit const op::Op variable_forward_op = op::define<VariableBlockSparseForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kForward, kModule, "run() with what plan() was given replaced.", forward_fields,
     run_candidates<VariableBlockSparseForward>, ops::sparse::variable_forward_cases, {}, &sparse_list_type);
 constinit const op::Op variable_reset_op =
     reset_op("VariableBlockSparseAttentionWrapper.reset_workspace_buffer", kModule, &sparse_list_type);

@@ -45,7 +45,7 @@ void validate_run(const BatchAttentionRun& a) {
   const Plan& p = plan_of(a.self);
   throw_if_given("profiler_buffer", a.profiler_buffer.has_value(), kNeedsGpu);
   FI_CHECK(a.logits_soft_cap == 0 || a.logits_soft_cap == p.logits_soft_cap, ValueError, "logits_soft_cap is ",
-           a.logits_soft_cap, ", but plan() was told ", p.logits_soft_cap);
+           a.logits_soft_cap, ", but plan() was given ", p.logits_soft_cap);
   const Planes kv = cache_planes(a.kv_cache, p.kv_layout);
   check_run(p, a.q, kv, "kv_cache (K)", "kv_cache (V)");
   check_pool(p, kv, "kv_indices");

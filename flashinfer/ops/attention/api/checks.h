@@ -49,25 +49,25 @@ PlanRef planned(const Run& a) {
 inline void check_run(const Plan& p, const TensorView& q, const Planes& kv, std::string_view k_from,
                       std::string_view v_from) {
   FI_CHECK(q.dtype() == p.q_data_type, ValueError, "q.dtype is ", name(q.dtype()),
-           ", but plan() was told q_data_type=", name(p.q_data_type));
+           ", but plan() was given q_data_type=", name(p.q_data_type));
   FI_CHECK(kv.k.dtype == p.kv_data_type, ValueError, k_from, ".dtype is ", name(kv.k.dtype),
-           ", but plan() was told kv_data_type=", name(p.kv_data_type));
-  FI_CHECK(q.size(0) == p.nnz_qo, ValueError, "q.shape[0] is ", q.size(0), ", but plan() was told ", p.nnz_qo,
+           ", but plan() was given kv_data_type=", name(p.kv_data_type));
+  FI_CHECK(q.size(0) == p.nnz_qo, ValueError, "q.shape[0] is ", q.size(0), ", but plan() was given ", p.nnz_qo,
            " query tokens in all");
   FI_CHECK(q.size(1) == p.num_qo_heads, ValueError, "q.shape[1] is ", q.size(1),
-           ", but plan() was told num_qo_heads=", p.num_qo_heads);
-  FI_CHECK(q.size(2) == p.head_dim_qk, ValueError, "q.shape[2] is ", q.size(2), ", but plan() was told a head dim of ",
+           ", but plan() was given num_qo_heads=", p.num_qo_heads);
+  FI_CHECK(q.size(2) == p.head_dim_qk, ValueError, "q.shape[2] is ", q.size(2), ", but plan() was given a head dim of ",
            p.head_dim_qk);
   for (const auto& [plane, from, dim] :
        {std::tuple(&kv.k, k_from, p.head_dim_qk), std::tuple(&kv.v, v_from, p.head_dim_vo)}) {
     FI_CHECK(plane->heads == p.num_kv_heads, ValueError, from, " has ", plane->heads,
-             " heads, but plan() was told num_kv_heads=", p.num_kv_heads);
-    FI_CHECK(plane->dim == dim, ValueError, from, " has a head dim of ", plane->dim, ", but plan() was told ", dim);
+             " heads, but plan() was given num_kv_heads=", p.num_kv_heads);
+    FI_CHECK(plane->dim == dim, ValueError, from, " has a head dim of ", plane->dim, ", but plan() was given ", dim);
   }
 }
 inline void check_pool(const Plan& p, const Planes& kv, const char* indices) {
   FI_CHECK(kv.k.page_size == p.page_size, ValueError, "paged_kv_cache has pages of ", kv.k.page_size,
-           " tokens, but plan() was told page_size=", p.page_size);
+           " tokens, but plan() was given page_size=", p.page_size);
   if (p.max_page < kv.k.pages) return;
   const int32_t* page = p.kv_indices.data_as<int32_t>();
   int64_t i = 0;
@@ -77,7 +77,7 @@ inline void check_pool(const Plan& p, const Planes& kv, const char* indices) {
 inline void check_window(const Plan& p, const std::optional<int64_t>& window_left) {
   if (window_left && std::max<int64_t>(*window_left, -1) != p.window_left)
     throw_error(ErrorKind::kAssertionError,
-                str("window_left is ", *window_left, ", but plan() was told ", p.window_left));
+                str("window_left is ", *window_left, ", but plan() was given ", p.window_left));
 }
 inline void check_sinks(const Plan& p, const std::optional<TensorView>& sinks) {
   FI_CHECK(!sinks || (sinks->rank() == 1 && sinks->size(0) == p.num_qo_heads), ValueError, "sinks is ",

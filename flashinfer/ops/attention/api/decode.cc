@@ -69,7 +69,7 @@ void set_decode_rows(Plan& p, int64_t q_len) {
              p.kv_len.data_as<int32_t>()[b], " tokens, but q_len_per_req is ", q_len, ": they must be in the cache");
   if (!p.use_cuda_graph) return;
   if (!p.fixed_q_len) p.fixed_q_len = q_len;
-  FI_CHECK(p.fixed_q_len == q_len, ValueError, "q_len_per_req is ", q_len, ", but the first plan() was told ",
+  FI_CHECK(p.fixed_q_len == q_len, ValueError, "q_len_per_req is ", q_len, ", but the first plan() was given ",
            p.fixed_q_len, ", and with use_cuda_graph=True it may not change");
 }
 Plan plan_of_arguments(const BatchDecodePlan& a) {
@@ -145,7 +145,7 @@ void validate_run(const BatchDecodeRun& a) {
   throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
   check_window(p, a.window_left);
   FI_CHECK(!a.q_len_per_req || *a.q_len_per_req == p.q_len_per_req, ValueError, "q_len_per_req is ",
-           a.q_len_per_req.value_or(0), ", but plan() was told ", p.q_len_per_req);
+           a.q_len_per_req.value_or(0), ", but plan() was given ", p.q_len_per_req);
   if (a.q_len_per_req) deprecated(str(": q_len_per_req is deprecated: plan() takes it"));
   check_sinks(p, a.sinks);
   check_paged_run(p, a, "indices");
@@ -161,7 +161,7 @@ constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 
 constexpr const char* kPlanDoc = "Takes the page table and everything that is the same for all layers of a step.";
 constexpr const char* kRunDoc = "out = softmax(scale * q k^T) v over each request's pages; lse in base 2.";
-constexpr const char* kForwardDoc = "run() with what plan() was told replaced.";
+constexpr const char* kForwardDoc = "run() with what plan() was given replaced.";
 constexpr const char* kSizeDoc = "Bytes of partial results and of index arrays that a plan takes.";
 template <class N>
 constexpr op::Op define_plan() {

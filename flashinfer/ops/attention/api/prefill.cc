@@ -88,7 +88,7 @@ constinit const op::Op prefill_run_op = op::define<BatchPrefillRun, validate_run
     kRunCandidates<PlanRun<BatchPrefillRun, planned, call_of_run>>, ops::attention::batch_prefill_cases, {},
     &plan_type);
 constinit const op::Op prefill_forward_op = op::define<BatchPrefillForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kForward, kModule, "run() with what plan() was given replaced.", forward_fields,
     kRunCandidates<PlanRun<BatchPrefillForward, replanned, call_of_forward>>, ops::attention::prefill_forward_cases, {},
     &plan_type);
 constinit const op::Op prefill_size_op =

@@ -205,7 +205,7 @@ constinit const op::Op ragged_run_op = op::define<BatchRaggedRun, validate_run, 
     kRun, kModule, "out = softmax(scale * q k^T, masked) v over each request's rows; lse in base 2.", run_fields,
     kRunCandidates<PlanRun<BatchRaggedRun, planned, call_of_run>>, ops::attention::batch_ragged_cases, {}, &plan_type);
 constinit const op::Op ragged_forward_op = op::define<BatchRaggedForward, validate_forward>(
-    kForward, kModule, "run() with what plan() was told replaced.", forward_fields,
+    kForward, kModule, "run() with what plan() was given replaced.", forward_fields,
     kRunCandidates<PlanRun<BatchRaggedForward, replanned, call_of_run>>, ops::attention::ragged_forward_cases, {},
     &plan_type);
 constinit const op::Op ragged_reset_op =

@@ -63,7 +63,7 @@ void check_plan(const BatchRangesPlan& a) {
 }
 Plan planned(const BatchRangesPlan& a, const Plan& made) {
   const auto same = [](const char* what, const auto& now, const auto& then) {
-    FI_CHECK(now == then, ValueError, what, " is ", now, ", but __init__ was told ", then);
+    FI_CHECK(now == then, ValueError, what, " is ", now, ", but __init__ was given ", then);
   };
   same("q_data_type", name(a.planned_q_data_type.value_or(made.q_data_type)), name(made.q_data_type));
   same("kv_data_type", name(cache_type(a.kv_data_type.value_or(made.kv_data_type))), name(made.kv_data_type));

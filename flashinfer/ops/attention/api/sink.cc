@@ -34,7 +34,7 @@ void launch_plan(const BatchPrefillPlan& a) {
   const Plan& made = a.self->as<Plan>();
   Plan p = plan_of_arguments(a);
   auto same = [](const char* name, const auto& now, const auto& then) {
-    FI_CHECK(now == then, ValueError, name, " is ", now, ", but __init__ was told ", then);
+    FI_CHECK(now == then, ValueError, name, " is ", now, ", but __init__ was given ", then);
   };
   same("q_data_type", name(p.q_data_type), name(made.q_data_type));
   same("kv_data_type", name(p.kv_data_type), name(made.kv_data_type));
@@ -54,7 +54,7 @@ void validate_run(const BatchSinkRun& a) {
   throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
   check_window(p, a.window_left);
   FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, "sink.shape[0] is ", a.sink.size(0),
-           ", but plan() was told num_qo_heads=", p.num_qo_heads);
+           ", but plan() was given num_qo_heads=", p.num_qo_heads);
   FI_CHECK(a.sm_scale - a.sm_scale == 0, ValueError, "sm_scale is ", a.sm_scale, ", but must be finite");
   check_paged_run(p, a, "paged_kv_indices");
   check_lse(a);

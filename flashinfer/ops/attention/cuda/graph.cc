@@ -30,7 +30,7 @@ Device device_of(const GraphBuffers& b) {
 template <class T>
 void same(const char* what, const T& now, const T& then) {
   FI_CHECK(now == then, ValueError, what, " is ", now, ", but the first plan() had ", then,
-           ", and with use_cuda_graph=True it may not change: the captured kernel was told");
+           ", and with use_cuda_graph=True it may not change: the captured kernel was given");
 }
 
 /// Positions that are kept room for when the buffers could hold longer requests: 128 MB at D 128.
@@ -144,7 +144,7 @@ void send_rope(const Plan& p, GraphArrays& g) {
   const int32_t* kv = p.kv_len.data_as<int32_t>();
   const int64_t longest = p.batch_size ? *std::max_element(kv, kv + p.batch_size) : 0;
   FI_CHECK(longest <= g.rope_end, ValueError, "a request has ", longest,
-           " keys, but with use_cuda_graph=True rotation is served for ", g.rope_end);
+           " keys, but with use_cuda_graph=True rotation is supported for ", g.rope_end);
   const std::shared_ptr<const RopeTable> table = rope_table_of(p);
   if (table == g.rope_of) return;
   const int64_t begin = std::max(table->first, g.rope_first), end = std::min(table->end, g.rope_end),
@@ -212,7 +212,7 @@ void plan_graph(Plan& p) {
   const Device device = device_of(p.buffers);
   if (device.type == DeviceType::kCPU) return;
   FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, NotImplementedError,
-           "use_cuda_graph=True on GPUs does not serve NVFP4 caches");
+           "use_cuda_graph=True on GPUs does not support NVFP4 caches");
   if (!p.graph) {
     p.graph = make_arrays(p, device);
     static std::once_flag once;

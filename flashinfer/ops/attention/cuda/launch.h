@@ -12,7 +12,7 @@
 
 namespace flashinfer::cuda {
 
-/// Why the tensor-core kernel cannot serve a call; empty when it can. Addresses are checked by attention_aligned.
+/// Why the tensor-core kernel does not support a call; empty when it can. Addresses are checked by attention_aligned.
 /// `async_copy`: the GPU has it (jit::Arch), and with it the products of 16 x 16 by 16 x 8.
 inline std::string attention_refusal(const AttentionConfig& c, const AttentionParams& p, bool async_copy) {
   if (!async_copy) return "GPUs before sm_80 have neither cp.async nor m16n8k16 products";
@@ -48,8 +48,8 @@ inline AttentionCudaConfig attention_config(const AttentionConfig& c, const Atte
           .threads = wide ? 256 : 128};
 }
 
-/// The same of the kernel without tensor cores, which serves what they cannot: other element types, rotation, scales of
-/// heads.
+/// The same of the kernel without tensor cores, which supports what they do not: other element types, rotation, scales
+/// of heads.
 inline std::string attention_cores_refusal(const AttentionConfig& c, const AttentionParams& p) {
   if (c.kv == DType::kF4E2M1x2) return "NVFP4 caches have no kernel for GPUs";
   const int per = c.kv == DType::kF32 ? 4 : 8;

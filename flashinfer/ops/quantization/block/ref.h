@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block formats from their definitions (ops.md 2.1 to 2.5, 8.3 to 8.5), an element at a time, each step in f32 rounded
+// Block formats (NVFP4, MXFP4, MXFP8) from their definitions, an element at a time, each step in f32 rounded
 // once.
 #pragma once
 #include <algorithm>
@@ -18,7 +18,7 @@ struct BlockRule {
   bool fp8;    // e4m3 codes
 };
 
-/// Place of scale (r, c) of a matrix with `columns` columns, by the formulas of ops.md 2.4.
+/// Place of scale (r, c) of a matrix with `columns` columns, from the definitions of the 128x4 and 8x4 tiles.
 inline int64_t scale_place(SfLayout layout, int64_t r, int64_t c, int64_t columns) {
   const int64_t padded = (columns + 3) / 4 * 4;
   if (layout == SfLayout::k128x4)
@@ -26,7 +26,7 @@ inline int64_t scale_place(SfLayout layout, int64_t r, int64_t c, int64_t column
   if (layout == SfLayout::k8x4) return (r / 8) * (8 * padded) + (c / 4) * 32 + (r % 8) * 4 + c % 4;
   return r * columns + c;
 }
-/// Row that a shuffle of blocks of 16 or 32 rows brings to row r: out[map[i]] = in[i] by the lists of ops.md 2.5.
+/// Row that a shuffle of blocks of 16 or 32 rows brings to row r: out[map[i]] = in[i].
 inline int64_t shuffle_source(int64_t r, int64_t block) {
   constexpr int kMap16[] = {0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15};
   constexpr int kMap32[] = {0, 8,  16, 24, 1, 9,  17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
@@ -53,7 +53,7 @@ inline float magnitude(const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) most = std::isnan(x[i]) || std::isnan(most) ? NAN : std::max(most, std::fabs(x[i]));
   return most;
 }
-/// The byte of the least power of two >= s: ops.md 2.3, by comparisons instead of bits.
+/// The byte (exponent + 127) of the least power of two >= s, by comparisons instead of bits.
 inline int power_byte(float s) {
   if (!std::isfinite(s)) return 255;
   if (s <= 0x1p-127f) return 0;
