@@ -151,7 +151,10 @@ def _trouble(value):
 
 def explain(op, error, arguments):
     """Raises the error that names the argument, when `error` is not the library's own and one of the arguments is the reason."""
-    if str(error).lstrip("'\"").startswith((op.name + ":", op.name + "(")) and "data pointer is null" not in str(error):
+    message = str(error).lstrip("'\"")
+    detail = message.removeprefix(op.name + ": ")
+    own = message.startswith((op.name + ":", op.name + "(")) and not detail.startswith("cuda: ")  # the driver names no argument
+    if own and "data pointer is null" not in message:
         return
     for name, value in arguments:
         for x in value if isinstance(value, (list, tuple)) else (value,):
@@ -165,7 +168,7 @@ def explain(op, error, arguments):
                     value.__dlpack__()
                 except BufferError as e:
                     raise BufferError(f"{op.name}: {name}: {e}") from None
-    first, _, rest = str(error).partition("\n")
+    first, _, rest = detail.partition("\n")
     for name, value in arguments:  # of a machine without such a device
         where = value.__dlpack_device__() if hasattr(value, "__dlpack_device__") else (1, 0)
         if where[0] == 2:

@@ -48,7 +48,7 @@ TEST_F(Call, BenchTimesByEvents) {
   const op::Case other{.name = "given", .args = "input=f32:3x8 k=2", .candidate = ""};
   EXPECT_NE(error([&] {
               bench::run(*op::find_op("top_k"), other, {.device = kGpu});
-            }).find("no candidate serves it on cuda:0"),
+            }).find("no candidate supports it on cuda:0"),
             std::string::npos);
 }
 

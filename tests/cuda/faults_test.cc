@@ -24,7 +24,7 @@ class Faults : public Call {
 TEST_F(Faults, NoDriver) {
   set("FLASHINFER_LIBCUDA", "/nowhere/libcuda.so");
   again();
-  expect_said({"NotImplementedError: cuda: FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded"},
+  expect_said({"NotImplementedError: rmsnorm: cuda: FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded"},
               [&] { norm(); });
   set("FLASHINFER_LIBCUDA", FI_TEST_FAKE_LIBCUDA);
   again();
@@ -154,7 +154,8 @@ TEST_F(Faults, AnAsynchronousFaultIsItsCalls) {
     states.push_back(text.substr(at, text.find('"', at) - at));
   }
   EXPECT_EQ(states, (std::vector<std::string>{"inputs_saved", "completed", "inputs_saved", "failed"})) << text;
-  EXPECT_NE(text.find("\"error\": {\"type\": \"RuntimeError\", \"message\": \"cuda: "), std::string::npos) << text;
+  EXPECT_NE(text.find("\"error\": {\"type\": \"RuntimeError\", \"message\": \"rmsnorm: cuda: "), std::string::npos)
+      << text;
 }
 
 }  // namespace

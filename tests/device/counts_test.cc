@@ -28,7 +28,7 @@ const Row kRows[] = {
      16 * 4096 * 2 / 32},
     {"activation", "silu_and_mul", "input=bf16:16x3072", 0},
     {"rope", "apply_rope_pos_ids_inplace", "q=bf16:16x32x128 k=bf16:16x8x128 pos_ids=i32:16:range(0)", 4096 + 64,
-     "rope/kernels/cuda/rope.cuh:27 "},
+     "cuda/rope.cuh:27 "},
     {"append", "append_paged_kv_cache",
      "append_key=bf16:8x8x128 append_value=bf16:8x8x128 batch_indices=i32:[0,0,0,0,0,0,0,0] "
      "positions=i32:[0,1,2,3,4,5,6,7] "

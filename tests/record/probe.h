@@ -56,7 +56,7 @@ inline constexpr op::Field kFields[] = {
     op::attr<&Probe::alpha>("alpha"),
     op::attr<&Probe::action>("action"),
     op::inout<&Probe::counter>("counter", nullptr),
-    op::in<&Probe::kv_indices>("kv_indices", nullptr),
+    op::in<&Probe::kv_indices>("kv_indices", nullptr, op::page_ids),
     op::scratch<&Probe::workspace>("workspace", nullptr),
     op::paged_inout<&Probe::pool>("pool", nullptr),
     op::out<&Probe::out>("out", "n", op::same_as("x")),

@@ -13,7 +13,7 @@ struct State {
   Tensor indices;
 };
 constexpr op::Field kStateFields[] = {op::attr<&State::layout>("layout"), op::attr<&State::planned_for>("planned_for"),
-                                      op::in<&State::indices>("indices", nullptr)};
+                                      op::in<&State::indices>("indices", nullptr, op::page_ids)};
 constexpr op::StateType kState = op::state_type<State>(kStateFields);
 
 struct PlanArgs {

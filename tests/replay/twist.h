@@ -42,7 +42,7 @@ inline constexpr op::Field kFields[] = {
     op::attr<&Twist::scale>("scale"),
     op::attr<&Twist::action>("action"),
     op::inout<&Twist::counter>("counter", nullptr),
-    op::in<&Twist::kv_indices>("kv_indices", nullptr),
+    op::in<&Twist::kv_indices>("kv_indices", nullptr, op::page_ids),
     op::scratch<&Twist::workspace>("workspace", nullptr),
     op::paged_inout<&Twist::pool>("pool", nullptr),
     op::out<&Twist::out>("out", "n", op::same_as("x"), op::may_alias("x"), op::any_layout),

@@ -119,8 +119,7 @@ void reference_of_request(const Plan& p, const Call& c, int64_t b) {
 }  // namespace
 
 void run_reference(const Plan& p, const Call& c) {
-  FI_CHECK(p.jit_args.is_none(), NotImplementedError,
-           "attention: a custom variant has no reference: it needs a C++ compiler");
+  FI_CHECK(p.jit_args.is_none(), NotImplementedError, "a custom variant has no reference: it needs a C++ compiler");
   for (int64_t b = 0; b < p.batch_size; ++b) reference_of_request(p, c, b);
 }
 

@@ -124,7 +124,7 @@ void set_work(Plan& p) {
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t rows =
         static_cast<int64_t>(qo[static_cast<size_t>(b + 1)] - qo[static_cast<size_t>(b)]) * p.num_qo_heads;
-    FI_CHECK(rows <= std::numeric_limits<int32_t>::max(), ValueError, "attention: request ", b, " has ", rows,
+    FI_CHECK(rows <= std::numeric_limits<int32_t>::max(), ValueError, "request ", b, " has ", rows,
              " rows (tokens * heads), more than 32 bits hold");
   }
   p.work = make_work({.qo_indptr = qo,

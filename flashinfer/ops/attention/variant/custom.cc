@@ -263,11 +263,11 @@ Extras::Extras(const AttentionVariant& v, const op::Value& args, const Attention
 
 std::optional<Extras> extras_of(const Plan& p, const op::Value& args, const AttentionParams& params, Device device) {
   const auto* given = op::sequence_items(args);
-  FI_CHECK(!given || given->empty() || !p.jit_args.is_none(), TypeError, "attention: ", given->size(),
+  FI_CHECK(!given || given->empty() || !p.jit_args.is_none(), TypeError, given->size(),
            " additional arguments were given, but there are no jit_args that declare any");
   if (p.jit_args.is_none()) return std::nullopt;
   FI_CHECK(!params.sinks, ValueError,
-           "attention: sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
+           "sinks cannot be combined with jit_args: a variant adds them itself (update_m_d)");
   return Extras(variant_from(p.jit_args), args, params, device);
 }
 
