@@ -186,7 +186,7 @@ bool supports(const op::Op& op, Device device) {
   for (const op::Candidate& c : op.candidates) {
     const op::Place place = op::place(c.backend);
     if (device.type == DeviceType::kEmu && c.backend == op::Backend::kCublasLt) continue;
-    if (place == op::Place::kAnywhere || (place == op::Place::kGpu) == (device.type != DeviceType::kCPU)) return true;
+    if ((place == op::Place::kGpu) == (device.type != DeviceType::kCPU)) return true;
   }
   return false;
 }

@@ -90,7 +90,7 @@ constexpr op::Field mm_fields[] = {
     op::attr<&Mm::block_size>("block_size"),
     op::attr<&Mm::enable_pdl>("enable_pdl"),
 };
-constexpr op::Candidate prepare_candidates[] = {op::host<prepare>(), op::reference<prepare>()};
+constexpr op::Candidate prepare_candidates[] = {op::cpu<prepare>(), op::reference<prepare>()};
 constexpr op::Candidate mm_candidates[] = {op::cpu<prepare_mm>(), op::reference<reference>()};
 constexpr op::Case kPrepareCases[] = {
     {"alpha", "b=u8:33x32:randint(0,256) b_descale=u8:128x4:randint(40,56) alpha=f32:[0.5] backend='auto'"},
