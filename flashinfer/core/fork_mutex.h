@@ -13,7 +13,7 @@ namespace flashinfer {
 enum class ForkLayer : uint8_t { kRecord, kFfi, kJit, kOps, kOp, kCore };
 
 /// Declared by its owner, constinit and static: `constinit ForkMutex g_mutex(ForkLayer::kOps);`. It lives as long as
-/// the process. At its first use it joins those that fork() takes: before, nobody can hold it.
+/// the process. At its first use it joins those that fork() takes: before, no thread can hold it.
 ///
 /// Who holds one takes only later ones: of a later layer, or of the same layer with a larger `place`. Two of one layer
 /// and place are never held together. Python is not called under any of them: the thread that forks may hold the

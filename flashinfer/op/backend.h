@@ -21,7 +21,7 @@ std::vector<BackendName> backend_names(const Op& op, const Field& f);
 /// The field of `op` that names a back end, or null.
 const Field* backend_field(const Op& op);
 
-/// Checks the name in `block` (ValueError or the field's error when nobody knows it), warns when it is for another kind
+/// Checks the name in `block` (ValueError or the field's error when it is unknown), warns when it is for another kind
 /// of device and is not the default. Returns the one candidate that the caller named, or null.
 const char* named_backend(const Op& op, const void* block);
 

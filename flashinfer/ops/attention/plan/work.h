@@ -27,7 +27,7 @@ struct Batch {
   int threads;          // how many tasks may run at once
 };
 /// Whether a request of `qo_len` tokens is given to the decode kernel. By its own length alone: results must not depend
-/// on mates.
+/// on other requests of the batch.
 bool to_decode(int64_t qo_len, int64_t group, bool served);
 WorkList make_work(const Batch& batch);
 
