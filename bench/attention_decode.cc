@@ -2,10 +2,11 @@
 // Batch decode over paged KV beside its limits, measured in the same turn: the page sum (the same pages summed in the
 // same order by the same threads) and the arithmetic peaks (bf16 dot product, f32 FMA).
 //
-//   bench_attention_decode [--only TEXT] [--pairs] [--turns N]   prints the table; --pairs: only the ratios between
-//   shapes bench_attention_decode --serve                     for bench/attention_decode.py: a line "BATCH KV HQ HKV D
-//   PAGE DTYPE what"
-//                                                      (what: run, pages) answers seconds
+//   bench_attention_decode [--only TEXT] [--pairs] [--turns N]
+//     prints the table; --pairs: only the ratios between shapes
+//   bench_attention_decode --serve
+//     for bench/attention_decode.py: reads lines "BATCH KV HQ HKV D PAGE DTYPE what" (what: run, pages), prints the
+//     seconds of each
 #include <immintrin.h>
 
 #include <CLI/CLI.hpp>

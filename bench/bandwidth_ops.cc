@@ -2,8 +2,10 @@
 // Row-wise ops against what the memory gives: the op and a memcpy (or a read) of as many bytes alternate on the
 // library's threads, so that a noisy neighbour meets both. Prints medians and the median of the ratios. Buffers are 128
 // MB and more: 4 times a last-level cache of 32 MB.
-//   bench_bandwidth_ops [repeats [rows|paged|quant [name]]]     only one group: row-wise ops and small calls, around a
-//   paged cache, quantisers; only the lines whose names begin with `name`
+//
+//   bench_bandwidth_ops [repeats [rows|paged|quant [name]]]
+//     rows, paged, quant: only row-wise ops and small calls, ops on a paged cache, quantisers
+//     name: only the lines whose names begin with it
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a GPU shows, for tools/gpu_check.sh: one JSON object on stdout, exit status 1 when it is not as it should
-// be.
-//   bench_cuda_probe device        the driver, the GPU, NVRTC
-//   bench_cuda_probe launch        host seconds of: the bare cuLaunchKernelEx, the same through core/cuda, a whole
-//   rmsnorm bench_cuda_probe copy          bytes read and written a second: the driver's copy, a copy kernel
-//   bench_cuda_probe graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after
-//   new inputs and after
-//                                  another plan(), its time
-//   bench_cuda_probe graph_record  the step captured while it is recorded, replayed, flushed, and the recording
-//   replayed on the CPU bench_cuda_probe fault         a kernel that writes out of bounds: the error is a sentence, and
-//   the CPU goes on
+// Checks that need a GPU, for tools/gpu_check.sh: prints one JSON object on stdout, exit status 1 when a check fails.
+//
+//   bench_cuda_probe CHECK
+//     device        the driver, the GPU, NVRTC
+//     launch        host seconds of the bare cuLaunchKernelEx, the same through core/cuda, a whole rmsnorm
+//     copy          bytes read and written a second: the driver's copy, a copy kernel
+//     graph         a decode step (norm, paged attention, norm) captured into a graph: its bits after new inputs and
+//                   after another plan(), its time
+//     graph_record  the step captured while it is recorded, replayed, flushed, and the recording replayed on the CPU
+//     fault         a kernel that writes out of bounds: the error names it, and calls on the CPU still work
+//
 // Without a GPU FLASHINFER_LIBCUDA may name the driver of tests/cuda, for `device` and `launch`.
 #include <dlfcn.h>
 

@@ -2,8 +2,9 @@
 // Attention. Query row i of a request with `qo_len` rows and `kv_len` keys has position i + kv_len - qo_len. `causal`
 // makes the keys up to its position visible, `window_left` = w >= 0 only those at most w before it (a window of N
 // tokens including the current one is w = N - 1), `custom_mask` replaces `causal` and is ANDed with the window.
-//   logit = sm_scale * q_scale * k_scale * <q, k>;  ALiBi adds slope_h * (key - row) (slopes of num_qo_heads heads, or
-//   alibi_slopes);  a cap makes it cap * tanh(logit / cap)
+//   logit = sm_scale * q_scale * k_scale * <q, k>
+//   ALiBi: logit += slope_h * (key - row), with the slopes of num_qo_heads heads or alibi_slopes
+//   cap:   logit = cap * tanh(logit / cap)
 // A sink z_h is added to every row's denominator: exp(z_h) is added to sum_j exp(logit_j), also in the LSE.
 //   out = v_scale * sum_j softmax(logit)_j v_j;  lse = log2 sum_j exp(logit_j)  (base 2)
 // A row without visible keys gives zeros and -inf. Unused slots of a page are never read, and the content of a key,

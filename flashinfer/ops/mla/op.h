@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multi-head latent attention with absorbed weights: all query heads share one latent KV head, key j is (ckv[j],
 // kpe[j]) and its value is ckv[j].
-//   x = sm_scale * (<q_nope, ckv> + <q_pe, kpe>);  out = softmax(x) ckv;  lse = log2 sum_j exp(x_j) (base 2), or
-//   natural on request
+//   x = sm_scale * (<q_nope, ckv> + <q_pe, kpe>);  out = softmax(x) ckv
+//   lse = log2 sum_j exp(x_j) (base 2), or natural on request
 // `causal` makes the keys up to i + kv_len - qo_len visible to query row i of a request; a row without visible keys
 // gives zeros and -inf. Unused and masked slots are never multiplied, whatever their content. Any head count, dims
 // (head_dim_kpe may be 0), page size and strides (last dimension contiguous): ckv and kpe may be views of one tensor.

@@ -78,11 +78,16 @@ void fused_topk_deepseek(const FusedTopkDeepseek& args);
 ///   uint8 (MXFP4), use_mxfp8_act_scaling  sf 1 (128x4), factor 1, sf 2, factor 2; input as for e4m3
 ///   uint8 (MXFP4), five scales            sf 1 (128x4), factor 1, the activations' before their cast to e4m3, sf 2,
 ///                 factor 2; an input of e4m3
-/// Activations (ActivationType): Gelu 0, Relu 1, Silu 2, Swiglu 3 silu(g) u, Geglu 4 gelu(g) u, SwigluBias 5 (also 3
-/// with alpha, beta or limit): g = min(g, limit), u = clamp(u, -limit, limit), g sigmoid(alpha g) (u + beta), Relu2 6,
-/// SwigluStep 7 min(silu(g), 7) clamp(u, -7, 7), GegluTanh 8, Identity 9, Situ 10 b tanh(g / b) sigmoid(g) l tanh(u /
-/// l), ClampedRelu2 12 (limit tanh(relu(x) / limit))^2; 3, 4, 5, 7, 8, 10 have a gate. With tp_size > 1, i is this
-/// rank's share, the result must be summed over ranks, and rank 0 adds bias2.
+/// Activations (ActivationType), with u the linear half and g the gate, where there is one:
+///   0 Gelu, 1 Relu, 2 Silu, 6 Relu2, 9 Identity
+///   3 Swiglu       silu(g) u; with alpha, beta or limit as 5
+///   4 Geglu        gelu(g) u
+///   5 SwigluBias   g = min(g, limit), u = clamp(u, -limit, limit): g sigmoid(alpha g) (u + beta)
+///   7 SwigluStep   min(silu(g), 7) clamp(u, -7, 7)
+///   8 GegluTanh    gelu_tanh(g) u
+///   10 Situ        b tanh(g / b) sigmoid(g) l tanh(u / l)
+///   12 ClampedRelu2  (limit tanh(relu(x) / limit))^2
+/// With tp_size > 1, i is this rank's share, the result must be summed over ranks, and rank 0 adds bias2.
 ///
 /// ValueError: inconsistent extents, dtypes or ranks, an expert outside all ranks' (enable_alltoall: such entries are
 /// skipped), arguments of another activation or mode. NotImplementedError: the modes whose flag is set, a cluster of

@@ -5,9 +5,8 @@
 // Row i of a request, at position p = kv_len - qo_len + i, sees key j if
 //   j <= p and (causal_window_left < 0 or p - j <= causal_window_left), or
 //   start <= j <= end and (range_window_left <= 0 or p - j < range_window_left)
-//                                                                       with [start, end] = bidirectional_ranges[row].
-// (-1, -1) is no span. The two windows are defined differently, as in FlashInfer: 0 means "itself only" for the first,
-// "no window" for the second.
+// with [start, end] = bidirectional_ranges[row]. (-1, -1) is no span. The two windows are defined differently, as in
+// FlashInfer: 0 means "itself only" for the first, "no window" for the second.
 //
 // ValueError: plan() with causal, masks, a window, a cap, items, or dtypes and head dims other than the constructor's;
 // run() before plan(). NotImplementedError: another pos_encoding_mode than NONE, max_sequence_kv.
