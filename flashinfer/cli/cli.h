@@ -16,9 +16,13 @@ namespace flashinfer::cli {
 /// Generated: calls every add_<name>.
 void add_commands(CLI::App& app, int& exit_code);
 
-/// As printf, to stdout and stderr, or to the program that runs the command.
+/// As printf, to stdout and stderr, or to the program that runs the command. Control characters other than newlines and
+/// tabs, and bytes that are no UTF-8, are escaped (core/printable.h): what is printed often comes from a file.
 [[gnu::format(printf, 1, 2)]] void print(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
+/// One line with sequences for a terminal around it, which are written as they are; `text` is escaped as print() does.
+void print_styled(std::string_view before, std::string_view text, std::string_view after);
+void print_error_styled(std::string_view before, std::string_view text, std::string_view after);
 /// Whether the output is a terminal: colours and rewritten lines are allowed.
 bool is_terminal();
 /// Sections that the host language provides.

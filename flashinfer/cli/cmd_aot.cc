@@ -34,14 +34,12 @@ std::vector<const op::Op*> chosen(const std::vector<std::string>& names) {
 
 /// One rewritten line on a terminal, elsewhere one line each ten percent.
 void show(const jit::Progress& p) {
-  const bool terminal = is_terminal();
+  const std::string line = str("[", p.done, "/", p.total, "] ", p.request->text());
   const int64_t step = std::max<int64_t>(1, p.total / 10);
-  if (terminal)
-    print_error("\r\033[K[%lld/%lld] %s%s", static_cast<long long>(p.done), static_cast<long long>(p.total),
-                p.request->text().c_str(), p.done == p.total ? "\n" : "");
+  if (is_terminal())
+    print_error_styled("\r\x1b[K", line, p.done == p.total ? "\n" : "");
   else if (p.done % step == 0 || p.done == p.total)
-    print_error("[%lld/%lld] %s\n", static_cast<long long>(p.done), static_cast<long long>(p.total),
-                p.request->text().c_str());
+    print_error("%s\n", line.c_str());
 }
 
 using Listed = std::vector<std::pair<jit::Target, std::vector<jit::Request>>>;

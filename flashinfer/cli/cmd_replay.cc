@@ -8,6 +8,7 @@
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/printable.h"
 #include "flashinfer/formats/json.h"
 #include "flashinfer/replay/replay.h"
 
@@ -26,42 +27,50 @@ struct Args {
 
 enum Colour { kGreen = 32, kRed = 31, kYellow = 33, kCyan = 36 };
 
-std::string colour(Colour c, const std::string& text) {
-  return is_terminal() ? str("\x1b[", static_cast<int>(c), "m", text, "\x1b[0m") : text;
+void print_line(Colour c, const std::string& text) {
+  if (is_terminal())
+    print_styled(str("\x1b[", static_cast<int>(c), "m"), text, "\x1b[0m\n");
+  else
+    print("%s\n", text.c_str());
 }
 
-std::string session_line(const CallResult& r, size_t index) {
-  const std::string folder = r.folder.filename().string(),
-                    head = str("[", index + 1, "] ", r.function, " (", folder, "): ");
-  const std::string why = r.message.empty() ? "" : " (" + r.message + ")";
-  switch (r.outcome) {
-    case Outcome::kPassed: return colour(kGreen, head + "✅ Passed" + why);
-    case Outcome::kMismatch: return colour(kYellow, head + "⚠️  Mismatch: " + r.message);
-    case Outcome::kNeverCompleted: return colour(kYellow, head + "⚠️  Incomplete: " + r.message);
-    case Outcome::kNotCompared: return colour(kCyan, head + "➖ Not compared: " + r.message);
-    case Outcome::kUnknownOp: return colour(kYellow, head + "⚠️  Unknown: " + r.message);
-    case Outcome::kError: break;
-  }
-  return colour(kRed, str("[", index + 1, "] ", folder, ": ❌ Error: ", r.message));
-}
+/// A message may quote names of the recording: its further lines are indented, so that none reads as a line of ours.
+std::string indented(const std::string& message) { return printable_lines(message, "    "); }
 
-std::string single_line(const CallResult& r) {
+void print_session_line(const CallResult& r, size_t index) {
+  const std::string folder = printable(r.folder.filename().string()), message = indented(r.message),
+                    head = str("[", index + 1, "] ", printable(r.function), " (", folder, "): ");
   switch (r.outcome) {
     case Outcome::kPassed:
-      return colour(kGreen, str("✅ Replay passed (", r.message.empty() ? "outputs matched" : r.message, ")"));
-    case Outcome::kMismatch:
-      return colour(kYellow, "⚠️  Replay finished but outputs did not match") + "\n  " + r.message;
-    case Outcome::kNotCompared: return colour(kCyan, "➖ Replay finished, not compared: " + r.message);
-    case Outcome::kNeverCompleted: return colour(kYellow, "⚠️  Incomplete: " + r.message);
-    case Outcome::kUnknownOp: return colour(kYellow, str("⚠️  Unknown: ", r.function, ": ", r.message));
+      return print_line(kGreen, head + "✅ Passed" + (message.empty() ? "" : " (" + message + ")"));
+    case Outcome::kMismatch: return print_line(kYellow, head + "⚠️  Mismatch: " + message);
+    case Outcome::kNeverCompleted: return print_line(kYellow, head + "⚠️  Incomplete: " + message);
+    case Outcome::kNotCompared: return print_line(kCyan, head + "➖ Not compared: " + message);
+    case Outcome::kUnknownOp: return print_line(kYellow, head + "⚠️  Unknown: " + message);
     case Outcome::kError: break;
   }
-  return colour(kRed, "❌ " + r.message);
+  print_line(kRed, str("[", index + 1, "] ", folder, ": ❌ Error: ", message));
+}
+
+void print_single_line(const CallResult& r) {
+  const std::string message = indented(r.message);
+  switch (r.outcome) {
+    case Outcome::kPassed:
+      return print_line(kGreen, str("✅ Replay passed (", message.empty() ? "outputs matched" : message, ")"));
+    case Outcome::kMismatch:
+      print_line(kYellow, "⚠️  Replay finished but outputs did not match");
+      return print("  %s\n", message.c_str());
+    case Outcome::kNotCompared: return print_line(kCyan, "➖ Replay finished, not compared: " + message);
+    case Outcome::kNeverCompleted: return print_line(kYellow, "⚠️  Incomplete: " + message);
+    case Outcome::kUnknownOp: return print_line(kYellow, str("⚠️  Unknown: ", printable(r.function), ": ", message));
+    case Outcome::kError: break;
+  }
+  print_line(kRed, "❌ " + message);
 }
 
 void print_details(const CallResult& r) {
-  for (size_t i = 1; i < r.differences.size(); ++i) print("  %s\n", r.differences[i].text.c_str());
-  for (const std::string& n : r.notes) print("  note: %s\n", n.c_str());
+  for (size_t i = 1; i < r.differences.size(); ++i) print("  %s\n", indented(r.differences[i].text).c_str());
+  for (const std::string& n : r.notes) print("  note: %s\n", indented(n).c_str());
 }
 
 Json to_json(const CallResult& r) {
@@ -108,16 +117,17 @@ void show_progress(size_t done, size_t total) {
 
 void on_result(const Args& args, bool single, const CallResult& r, size_t index, size_t total) {
   if (args.json) return show_progress(index + 1, total);
-  print("%s\n", (single ? single_line(r) : session_line(r, index)).c_str());
+  single ? print_single_line(r) : print_session_line(r, index);
   print_details(r);
 }
 
 void print_summary(const replay::Report& report) {
-  for (const std::string& n : report.notes) print("note: %s\n", n.c_str());
+  for (const std::string& n : report.notes) print("note: %s\n", indented(n).c_str());
   if (report.single) return;
   const std::string more = report.not_compared() > 0 ? str(", ", report.not_compared(), " not compared") : "";
   const std::string text = str("Summary: ", report.passed(), " passed, ", report.failed(), " failed/mismatch", more);
-  print("\n%s\n", colour(report.exit_code() == 0 ? kGreen : kRed, text).c_str());
+  print("\n");
+  print_line(report.exit_code() == 0 ? kGreen : kRed, text);
 }
 
 int run(Args args) {
@@ -128,7 +138,7 @@ int run(Args args) {
     return 2;
   }
   if (!fs::is_dir(args.dir)) {
-    print("%s\n", colour(kRed, "❌ Directory not found: " + args.dir).c_str());
+    print_line(kRed, "❌ Directory not found: " + args.dir);
     return 2;
   }
   if (!args.device.empty()) {
@@ -148,7 +158,7 @@ int run(Args args) {
     return report.exit_code();
   } catch (const std::exception& e) {
     const auto* ours = dynamic_cast<const Error*>(&e);
-    print("%s\n", colour(kRed, str("❌ Replay failed: ", ours ? ours->message() : e.what())).c_str());
+    print_line(kRed, "❌ Replay failed: " + indented(ours ? ours->message() : e.what()));
     return 2;
   }
 }

@@ -13,6 +13,8 @@
 
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/cli/run_c.h"
+#include "flashinfer/core/check.h"
+#include "flashinfer/core/printable.h"
 #include "flashinfer/core/version.h"
 
 namespace flashinfer::cli {
@@ -53,7 +55,7 @@ void write_formatted(bool error, const char* format, std::va_list arguments) {
   std::string text(static_cast<size_t>(std::max(0, std::vsnprintf(nullptr, 0, format, arguments))), '\0');
   std::vsnprintf(text.data(), text.size() + 1, format, again);
   va_end(again);
-  write(error, text);
+  write(error, printable_lines(text));
 }
 
 void set_up(CLI::App& app, int& exit_code) {
@@ -115,6 +117,14 @@ void print_error(const char* format, ...) {
   va_start(arguments, format);
   write_formatted(true, format, arguments);
   va_end(arguments);
+}
+
+void print_styled(std::string_view before, std::string_view text, std::string_view after) {
+  write(false, str(before, printable_lines(text), after));
+}
+
+void print_error_styled(std::string_view before, std::string_view text, std::string_view after) {
+  write(true, str(before, printable_lines(text), after));
 }
 
 bool is_terminal() {

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <cstdio>
 
+#include "flashinfer/core/printable.h"
+
 namespace flashinfer {
 namespace {
 std::atomic<WarningHandler> g_handler{nullptr};
 }
 
-void warn(const std::string& message) {
+void warn(const std::string& text) {
+  const std::string message = printable_lines(text);
   if (const WarningHandler handler = g_handler.load(std::memory_order_acquire))
     return handler(message, WarningKind::kUser);
   std::fprintf(stderr, "flashinfer: warning: %s\n", message.c_str());

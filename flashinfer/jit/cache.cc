@@ -15,6 +15,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
+#include "flashinfer/core/printable.h"
 #include "flashinfer/core/version.h"
 #include "flashinfer/jit/locks.h"
 #include "flashinfer/jit/source.h"
@@ -31,7 +32,7 @@ void warn_once(const std::string& text) {
     const std::lock_guard lock(g_folders_mutex);
     if (!warned.insert(text).second) return;
   }
-  std::fprintf(stderr, "flashinfer: warning: %s\n", text.c_str());
+  std::fprintf(stderr, "flashinfer: warning: %s\n", printable_lines(text).c_str());
 }
 
 /// One per process, removed at exit; a forked child makes its own.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "flashinfer/core/hex.h"
+#include "flashinfer/core/printable.h"
 #include "flashinfer/op/object.h"
 
 namespace flashinfer::op {
@@ -41,20 +42,11 @@ std::string python_repr(const std::string& s) {
   const bool use_double = s.find('\'') != std::string::npos && s.find('"') == std::string::npos;
   const char quote = use_double ? '"' : '\'';
   std::string out(1, quote);
-  for (unsigned char c : s) {
-    if (c == static_cast<unsigned char>(quote) || c == '\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c == '\n')
-      out += "\\n";
-    else if (c == '\r')
-      out += "\\r";
-    else if (c == '\t')
-      out += "\\t";
-    else if (c < 0x20 || c == 0x7f)
-      out += "\\x" + hex_bytes(&c, 1);
-    else
-      out += static_cast<char>(c);  // UTF-8 passes through, as printable text does in Python
+  for (size_t i = 0; i < s.size();) {
+    const Character c = character_at(s, i);
+    if (c.code == static_cast<unsigned char>(quote) || c.code == '\\') out += '\\';
+    out += c.valid && is_printable(c.code) ? s.substr(i, c.bytes) : escaped(c.code);
+    i += c.bytes;
   }
   return out + quote;
 }

@@ -15,6 +15,7 @@
 #include "flashinfer/core/env.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/openmp.h"
+#include "flashinfer/core/printable.h"
 #include "flashinfer/core/thread_pool.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/record/filter.h"
@@ -118,7 +119,8 @@ class Control {
         begin = end + 1;
       }
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "flashinfer: warning: %s: %s; nothing of it is done\n", path.c_str(), e.what());
+      std::fprintf(stderr, "flashinfer: warning: %s: %s; nothing of it is done\n", path.c_str(),
+                   printable_lines(e.what()).c_str());
       return false;
     }
     put_in_force(s);

@@ -60,12 +60,19 @@ void sort_calls(std::vector<Call>& calls) {
   std::sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) { return key(a) < key(b); });
 }
 
+/// A process that is killed between making a call's folder and writing its first record leaves an empty file: nothing
+/// of the call was recorded, and nothing can be replayed.
+bool never_recorded(const stdfs::path& metadata) {
+  std::error_code unreadable;
+  return stdfs::is_regular_file(metadata, unreadable) && stdfs::file_size(metadata, unreadable) == 0 && !unreadable;
+}
+
 /// Calls that session.jsonl lists but that have no folder. A ring of the last calls removes the oldest folders before
 /// their lines, so lines older than all remaining folders give one note, not one each.
-void note_missing(Session* s) {
+void note_missing(Session* s, const std::set<std::string>& unrecorded) {
   const auto text = fs::read_file((s->root / record::kSessionFile).string());
   if (!text) return;
-  std::set<std::string> have;
+  std::set<std::string> have = unrecorded;
   for (const Call& c : s->calls) have.insert(c.folder.filename().string());
   std::map<std::string, std::string> missing;  // folder -> function
   size_t torn = 0;
@@ -160,15 +167,21 @@ Session open_session(const stdfs::path& folder) {
     s.chunks = std::make_shared<formats::ChunkReader>(store);
     s.notes = s.chunks->problems();
   }
+  std::set<std::string> unrecorded;
+  const auto add = [&](const stdfs::path& call) {
+    if (!never_recorded(call / record::kMetadataFile)) return s.calls.push_back(read_call(folder, call));
+    const std::string name = call.filename().string();
+    unrecorded.insert(name);
+    s.notes.push_back(str(name, ": the process ended before the call's first record; nothing of it was recorded"));
+  };
   if (s.single) {
-    s.calls.push_back(read_call(folder, folder));
+    add(folder);
     return s;
   }
   for (const std::string& entry : fs::list_dir(folder.string()))
-    if (fs::is_file((folder / entry / record::kMetadataFile).string()))
-      s.calls.push_back(read_call(folder, folder / entry));
+    if (fs::is_file((folder / entry / record::kMetadataFile).string())) add(folder / entry);
   sort_calls(s.calls);
-  note_missing(&s);
+  note_missing(&s, unrecorded);
   FI_CHECK(!s.calls.empty() || !s.notes.empty(), ValueError, "nothing is recorded in ", folder.string());
   return s;
 }

@@ -102,4 +102,27 @@ def test_module_entry_point_and_closed_pipe():
 def test_a_name_that_is_not_utf8_reaches_the_command():
     done = subprocess.run([sys.executable, "-m", "flashinfer", "replay", "--dir", b"/no/\xff"], capture_output=True)
     assert done.returncode == 2
-    assert "Directory not found: /no/�".encode() in done.stdout
+    assert rb"Directory not found: /no/\xff" in done.stdout
+
+
+def test_replay_escapes_what_a_recording_says(tmp_path):
+    """Names, keys and messages of a hostile recording reach no terminal as control characters and add no lines of ours."""
+    attack = "\x1b[2J\u009b31m\u202eevil\n[2] rmsnorm (x): ✅ Passed"
+    shown = r"\x1b[2J\x9b31m\u202eevil\n[2] rmsnorm (x): ✅ Passed"
+    folder = os.fsencode(tmp_path) + b"/20260101_000000_000_pid1_x\x1b[1m\xff_call0001"
+    os.mkdir(folder)
+    record = {"function_name": attack, "execution_status": "inputs_saved", "call_sequence": 1}
+    with open(folder + b"/metadata.jsonl", "w") as f:
+        f.write(json.dumps(record) + "\n")
+    with open(tmp_path / "session.jsonl", "w") as f:
+        f.write(json.dumps({"function_name": attack, "dump_dir": "gone"}) + "\n")
+    done = subprocess.run([PROGRAM, "replay", "--dir", tmp_path, "--run-incomplete"], capture_output=True)
+    text = done.stdout.decode()  # strict: all of it is UTF-8
+    assert not set(text) & set(map(chr, [*range(10), *range(11, 32), *range(127, 160), 0x202E]))
+    assert len([line for line in text.splitlines() if line.startswith("[")]) == 1
+    assert f"[1] {shown} (20260101_000000_000_pid1_x\\x1b[1m\\xff_call0001): ⚠️  Unknown: " in text
+    assert text.count("note: ") == 1
+    result = invoke("replay", "--dir", str(tmp_path), "--run-incomplete")
+    assert (result.exit_code, result.stdout) == (done.returncode, text)
+    report = json.loads(invoke("replay", "--dir", str(tmp_path), "--json").stdout)
+    assert report["calls"][0]["function_name"] == attack  # JSON escapes by itself

@@ -50,15 +50,30 @@ TEST_F(Damage, TornLastLine) {
   EXPECT_EQ(r.outcome, Outcome::kNeverCompleted);
 }
 
-TEST_F(Damage, EmptyAndUnreadableMetadata) {
-  write(dump() / "metadata.jsonl", "");
-  auto report = replay::replay(session());  // an empty file has no sequence number: order is not checked
+TEST_F(Damage, UnreadableMetadata) {
+  write(dump() / "metadata.jsonl", "{\"function_name\": ");
+  const auto report = replay::replay(session());  // such a call has no sequence number: order is not checked
   EXPECT_EQ(report.passed(), 1);
   EXPECT_EQ(report.count(Outcome::kError), 1);
   for (const auto& c : report.calls)
-    EXPECT_TRUE(c.outcome != Outcome::kError || c.message == "metadata.jsonl is empty") << c.message;
-  write(report.calls[0].folder / "metadata.jsonl", "{\"function_name\": ");
-  EXPECT_GE(replay::replay(session()).count(Outcome::kError), 1);
+    EXPECT_TRUE(c.outcome != Outcome::kError || c.message == "metadata.jsonl holds no whole line") << c.message;
+}
+
+TEST_F(Damage, CallWithoutItsFirstRecord) {
+  const stdfs::path folder = dump();
+  write(folder / "metadata.jsonl", "");
+  const std::string note =
+      folder.filename().string() + ": the process ended before the call's first record; nothing of it was recorded";
+  const auto report = replay::replay(session());
+  EXPECT_EQ(report.calls.size(), 1u);
+  EXPECT_EQ(report.passed(), 1);
+  EXPECT_EQ(report.exit_code(), 0);
+  ASSERT_EQ(report.notes.size(), 1u);  // session.jsonl may list the call: its folder is not gone
+  EXPECT_EQ(report.notes[0], note);
+  const auto single = replay::replay(folder);
+  EXPECT_EQ(single.calls.size(), 0u);
+  EXPECT_EQ(single.exit_code(), 0);
+  EXPECT_EQ(single.notes, std::vector<std::string>{note});
 }
 
 TEST_F(Damage, ChangedInput) {
