@@ -25,6 +25,7 @@
 
 #include "bench/limits.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
@@ -73,7 +74,7 @@ struct Decode {
   explicit Decode(const Shape& s) : shape(s), wrapper(workspace, s.layout) {
     std::vector<int32_t> first{0}, ids, ends;
     for (int64_t n : s.lengths) {
-      first.push_back(first.back() + static_cast<int32_t>((n + s.page - 1) / s.page));
+      first.push_back(first.back() + static_cast<int32_t>(ceil_div(n, s.page)));
       ends.push_back(static_cast<int32_t>((n - 1) % s.page + 1));
       keys += static_cast<double>(n);
     }
@@ -125,7 +126,7 @@ struct Decode {
   double pages() const {
     typedef uint64_t Word __attribute__((vector_size(16)));
     const int64_t n = indices.size(0), page_bytes = cache.nbytes() / n;
-    const int64_t each = std::max<int64_t>(1, (1 << 18) / page_bytes), tasks = (n + each - 1) / each;
+    const int64_t each = std::max<int64_t>(1, (1 << 18) / page_bytes), tasks = ceil_div(n, each);
     const auto* ids = indices.data_as<int32_t>();
     const char* base = static_cast<const char*>(cache.data());
     return seconds([&] {

@@ -15,6 +15,7 @@
 
 #include "bench/limits.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
@@ -62,7 +63,7 @@ struct Run {
   bool scaled;
 
   explicit Run(const Shape& s) : scaled(s.kv == "nvfp4") {
-    const int64_t pages = (s.context + s.fresh + kPage - 1) / kPage, pool = pages * s.batch;
+    const int64_t pages = ceil_div(s.context + s.fresh, kPage), pool = pages * s.batch;
     std::vector<int32_t> qo{0}, kv{0}, ids, last;
     for (int64_t b = 0; b < s.batch; ++b) {
       qo.push_back(static_cast<int32_t>((b + 1) * s.fresh)), kv.push_back(static_cast<int32_t>((b + 1) * pages));

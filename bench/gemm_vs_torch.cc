@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/limits.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/flashinfer.h"
 
 namespace {
@@ -35,10 +36,10 @@ Set make_set(int64_t m, int64_t n, int64_t k) {
   const int64_t copies = std::clamp<int64_t>((int64_t{128} << 20) / std::max<int64_t>(1, n * k * 2) + 1, 1, 200);
   // One block each for all copies: weights of under 2 MB would miss the huge pages that a model's arena has.
   const Tensor plain = random_bf16(copies * n, k),
-               packed = Tensor::empty({copies * ((n + 15) / 16), 1 + (k + 1) / 2, 32}, DType::kBF16);
+               packed = Tensor::empty({copies * ceil_div(n, 16), 1 + ceil_div(k, 2), 32}, DType::kBF16);
   for (int64_t i = 0; i < copies; ++i) {
     s.plain.emplace_back(plain.view().slice(0, i * n, (i + 1) * n), plain.owner());
-    const int64_t panels = (n + 15) / 16;
+    const int64_t panels = ceil_div(n, 16);
     s.packed.emplace_back(packed.view().slice(0, i * panels, (i + 1) * panels), packed.owner());
     prepare_mm_weights({.b = s.plain.back().view().transpose(0, 1), .out = s.packed.back().view()});
   }

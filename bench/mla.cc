@@ -19,6 +19,7 @@
 
 #include "bench/limits.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/mla/op.h"
 
 namespace {
@@ -49,7 +50,7 @@ struct Batch {
   BatchMLAPagedAttentionWrapper w{workspace};
   explicit Batch(const Shape& shape) : s(shape) {
     const DType q_type = s.type == DType::kF8E4M3 ? DType::kBF16 : s.type;
-    const int64_t pages = (s.kv_len + s.page_size - 1) / s.page_size, used = s.batch * pages;
+    const int64_t pages = ceil_div(s.kv_len, s.page_size), used = s.batch * pages;
     const int64_t pool = std::max(used, (int64_t{256} << 20) / (s.page_size * 576 * size_of(s.type)));
     cache = Tensor::empty({pool, s.page_size, 576}, s.type);
     q = Tensor::empty({s.batch * s.q_len, s.heads, 576}, q_type);
@@ -99,9 +100,8 @@ struct Batch {
   }
   /// The same pages in the same order, cut like the call: 1024 keys of a request a task.
   void page_sum() {
-    const int64_t per_task = std::max<int64_t>(1, 1024 / s.page_size),
-                  pages = (s.kv_len + s.page_size - 1) / s.page_size;
-    const int64_t parts = (pages + per_task - 1) / per_task, bytes = s.page_size * 576 * size_of(s.type);
+    const int64_t per_task = std::max<int64_t>(1, 1024 / s.page_size), pages = ceil_div(s.kv_len, s.page_size);
+    const int64_t parts = ceil_div(pages, per_task), bytes = s.page_size * 576 * size_of(s.type);
     parallel_for(s.batch * parts, [&](int64_t i) {
       const int64_t b = i / parts, begin = i % parts * per_task;
       for (int64_t j = begin; j < std::min(begin + per_task, pages); ++j)

@@ -7,6 +7,7 @@ cmake_minimum_required(VERSION 3.22)
 
 set(public_headers
     flashinfer/flashinfer.h        # the ops, tensors, errors, contexts, warm-up, recorder
+    flashinfer/core/int_math.h     # ceil_div, round_up
     flashinfer/op/registry.h       # ops of a program's own
     flashinfer/jit/cuda.h          # kernels of a program's own; includes jit/jit.h
     flashinfer/replay/replay.h     # replaying recordings

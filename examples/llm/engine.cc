@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include <flashinfer/core/int_math.h>
+
 namespace llm {
 
 PagePool::PagePool(int32_t pages) : total_(pages) {
@@ -28,8 +30,8 @@ Engine::Engine(Model* model, const EngineOptions& options)
 /// Pages for the whole request, so that a running request never lacks one: nothing is evicted and recomputed, which
 /// would take other paths through the kernels than the first time.
 static int64_t lifetime_pages(const Request& r, int64_t page_size) {
-  return (static_cast<int64_t>(r.prompt.size()) + r.max_new - 1 + page_size - 1) /
-         page_size;  // the last token is never fed back
+  return flashinfer::ceil_div(static_cast<int64_t>(r.prompt.size()) + r.max_new - 1,
+                              page_size);  // the last token is never fed back
 }
 
 Request* Engine::submit(std::vector<int32_t> prompt, int64_t max_new, std::function<bool(int32_t)> ends_answer) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include <flashinfer/core/int_math.h>
+
 namespace llm {
 
 using flashinfer::bf16_t;
@@ -63,7 +65,7 @@ void Batch::clear() {
 
 void Batch::add(std::span<const int32_t> new_tokens, int64_t length, std::span<const int32_t> pages, int64_t page_size,
                 bool decoding, bool wants_logits) {
-  const int64_t total = length + static_cast<int64_t>(new_tokens.size()), used = (total + page_size - 1) / page_size;
+  const int64_t total = length + static_cast<int64_t>(new_tokens.size()), used = flashinfer::ceil_div(total, page_size);
   const auto request = static_cast<int32_t>(all.requests());
   for (Part* p : {decoding ? &decode : &prefill, &all}) {
     p->row_indptr.push_back(p->row_indptr.back() + static_cast<int32_t>(new_tokens.size()));
@@ -136,11 +138,11 @@ std::string common_format(const Gguf& file, int64_t inputs, const Parts& parts) 
   return type == GgmlType::kQ4_0 || type == GgmlType::kQ4_1 || type == GgmlType::kQ8_0 ? block_size(type).name : "";
 }
 std::array<int64_t, 3> packed_shape(const Gguf& file, int64_t inputs, const Parts& parts) {
-  const int64_t panels = (outputs_of(parts) + 15) / 16;
+  const int64_t panels = flashinfer::ceil_div(outputs_of(parts), 16);
   const std::string format = common_format(file, inputs, parts);
-  if (format.empty()) return {panels, 1 + (inputs + 1) / 2, 32};  // of prepare_mm_weights
+  if (format.empty()) return {panels, 1 + flashinfer::ceil_div(inputs, 2), 32};  // of prepare_mm_weights
   const int64_t block = 16 * block_size(file.tensor(parts.front().name, {inputs, parts.front().outputs}).type).bytes;
-  return {panels, 1 + (inputs / 32 * block + 63) / 64, 64};  // of prepare_gguf_weights
+  return {panels, 1 + flashinfer::ceil_div(inputs / 32 * block, 64), 64};  // of prepare_gguf_weights
 }
 int64_t packed_bytes(const Gguf& file, int64_t inputs, const Parts& parts) {
   const auto [panels, lines, width] = packed_shape(file, inputs, parts);
@@ -171,7 +173,7 @@ void each_rows(const Gguf& file, int64_t inputs, const Parts& parts, const F& fn
   for (const Part& p : parts) {
     const GgufTensor& t = file.tensor(p.name, {inputs, p.outputs});
     constexpr int64_t kRows = 64;  // a task's share
-    flashinfer::parallel_for((p.outputs + kRows - 1) / kRows, [&](int64_t task) {
+    flashinfer::parallel_for(flashinfer::ceil_div(p.outputs, kRows), [&](int64_t task) {
       for (int64_t r = task * kRows; r < std::min((task + 1) * kRows, p.outputs); ++r) fn(t, r, first + r);
     });
     first += p.outputs;

@@ -12,6 +12,7 @@
 #include "flashinfer/core/cuda/memory.h"
 #include "flashinfer/core/emu_memory.h"
 #include "flashinfer/core/fork_mutex.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/once.h"
 
 namespace flashinfer {
@@ -43,7 +44,7 @@ SizeClass class_of(size_t bytes) {
   if (bytes <= kMinBlock) return {0, kMinBlock};
   const int power = 63 - __builtin_clzll(bytes - 1);  // 2^power < bytes <= 2^(power + 1)
   const size_t step = size_t{1} << (power - 2);
-  const size_t quarters = (bytes - (size_t{1} << power) + step - 1) / step;  // 1..4
+  const size_t quarters = ceil_div(bytes - (size_t{1} << power), step);  // 1..4
   return {(power - 6) * 4 + static_cast<int>(quarters), (size_t{1} << power) + quarters * step};
 }
 

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -28,7 +29,7 @@ int affinity_cpus() {
 /// Number of CPUs allowed by a quota of `quota` per `period` microseconds, rounded up; 0: no limit.
 int quota_cpus(double quota, double period) {
   if (quota <= 0 || period <= 0) return 0;
-  return std::max(1, static_cast<int>((quota + period - 1) / period));
+  return std::max(1, static_cast<int>(std::ceil(quota / period)));
 }
 
 int smaller_limit(int a, int b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); }

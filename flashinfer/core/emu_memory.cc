@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/int_math.h"
 
 namespace flashinfer::emu_memory {
 namespace {
@@ -22,7 +23,7 @@ struct State {
   std::map<void*, size_t> blocks;
 };
 
-size_t whole_of(size_t bytes) { return (bytes + 255) / 256 * 256 + 2 * kRed; }
+size_t whole_of(size_t bytes) { return round_up(bytes, 256) + 2 * kRed; }
 State& state() {
   static State& s = *new State;  // never destroyed: tensors may outlive static destructors
   return s;

@@ -5,6 +5,7 @@
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/fs.h"
 #include "flashinfer/core/hex.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/formats/chunks.h"
 #include "flashinfer/formats/file.h"
 #include "flashinfer/formats/json.h"
@@ -124,7 +125,7 @@ void ChunkReader::content(const ChunkId& id, int depth, uint64_t bytes, uint64_t
     out += data.size();
     return;
   }
-  const uint64_t child = span_of(chunk_bytes, depth), count = (bytes + child - 1) / child;
+  const uint64_t child = span_of(chunk_bytes, depth), count = ceil_div(bytes, child);
   FI_CHECK(data.size() == count * sizeof(ChunkId) && count <= kFanOut, ValueError, "node ", hex(id), " has ",
            data.size(), " bytes, but must name ", count, " parts");
   for (uint64_t i = 0; i < count; ++i) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "flashinfer/core/hex.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/record/format.h"
 #include "flashinfer/record/text.h"
@@ -309,7 +310,7 @@ std::vector<int64_t> chunk_sizes(const CallValues& recorded) {
       if (page > 0 && page < kSmall)
         chunk = kSmall / page * page;
       else if (page > 0) {
-        int64_t parts = (page + kLarge - 1) / kLarge;
+        int64_t parts = ceil_div(page, kLarge);
         while (page % parts != 0) ++parts;
         chunk = page / parts;
       }

@@ -10,6 +10,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/formats/layout.h"
 #include "flashinfer/record/text.h"
@@ -143,7 +144,7 @@ struct Scanner {
 Part scan_contiguous(const TensorView& v) {
   const Scanner scanner(v.dtype());
   const uint8_t* data = v.data_as<const uint8_t>();
-  const int64_t bytes = v.nbytes(), tasks = (bytes + kTaskBytes - 1) / kTaskBytes;
+  const int64_t bytes = v.nbytes(), tasks = ceil_div(bytes, kTaskBytes);
   std::vector<Part> parts(static_cast<size_t>(tasks));
   const auto task = [&](int64_t i) {
     parts[static_cast<size_t>(i)] = scanner.run(data + i * kTaskBytes, std::min(kTaskBytes, bytes - i * kTaskBytes));

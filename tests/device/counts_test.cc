@@ -8,6 +8,7 @@
 #include <string>
 
 #include "flashinfer/bench/bench.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/op/registry.h"
 
@@ -75,7 +76,7 @@ TEST(Counts, PrefillHasNoBankConflicts) {
   EXPECT_GT(n.mma, 0u);
   const uint64_t tiles = r.launches[0].launch.grid[0], q_and_out = 2 * 256 * 4 * 128 * 2;
   uint64_t keys = 0;  // K and V that the causal tiles see, in steps of 64 keys
-  for (uint64_t t = 0; t < tiles; ++t) keys += ((t + 1) * 256 / tiles + 63) / 64 * 64;
+  for (uint64_t t = 0; t < tiles; ++t) keys += round_up((t + 1) * 256 / tiles, 64);
   const uint64_t moved = (n.global_load_sectors + n.global_store_sectors) * 32, least = q_and_out + keys * 2 * 128 * 2;
   std::cout << "prefill: " << tiles << " tiles, moved " << moved << " of " << least << " bytes\n";
   EXPECT_LE(static_cast<double>(moved), static_cast<double>(least) * 1.02);

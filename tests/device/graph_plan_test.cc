@@ -8,6 +8,7 @@
 #include <random>
 
 #include "../ops/errors.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/emu/emu.h"
@@ -48,7 +49,7 @@ struct Table {
   std::vector<int32_t> indptr{0}, indices, last;
   explicit Table(const std::vector<int32_t>& lengths, int32_t step = 7) {
     for (const int32_t n : lengths) {
-      const auto pages = static_cast<int32_t>((n + kPage - 1) / kPage);
+      const auto pages = static_cast<int32_t>(ceil_div(n, kPage));
       for (int32_t i = 0; i < pages; ++i)
         indices.push_back(static_cast<int32_t>((indices.size() + 1) * static_cast<size_t>(step) % kPages));
       indptr.push_back(indptr.back() + pages);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/ref.h"
@@ -22,7 +23,7 @@ class Memory {
  public:
   template <class T>
   T* make(size_t n) {
-    void* p = std::aligned_alloc(256, (n * sizeof(T) + 511) / 256 * 256);
+    void* p = std::aligned_alloc(256, round_up(n * sizeof(T) + 256, 256));
     all_.push_back({p, n * sizeof(T)});
     return static_cast<T*>(p);
   }
@@ -89,8 +90,8 @@ class Attention {
     std::vector<int64_t> masks{0};
     for (const auto& r : s.requests) {
       qo.push_back(qo.back() + r.tokens), len.push_back(r.keys);
-      kv.push_back(kv.back() + (s.page ? (r.keys + s.page - 1) / s.page : r.keys));
-      masks.push_back(masks.back() + (int64_t{r.tokens} * r.keys + 7) / 8);
+      kv.push_back(kv.back() + (s.page ? ceil_div(r.keys, s.page) : r.keys));
+      masks.push_back(masks.back() + ceil_div(int64_t{r.tokens} * r.keys, 8));
     }
     const int64_t slots = s.page ? int64_t{kv.back()} * s.page : kv.back();
     for (int32_t i = 0; i < (s.page ? kv.back() : 0); ++i) pages.push_back(i);

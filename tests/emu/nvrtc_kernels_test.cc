@@ -11,6 +11,7 @@
 
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
 
@@ -116,7 +117,7 @@ void print_registers(const Kernel& k, const std::string& image) {
   const uint32_t registers = registers_of(image),
                  threads = static_cast<uint32_t>(std::atoi(std::strstr(k.values, ".threads = ") + 11));
   ASSERT_GT(registers, 0u);
-  const uint32_t blocks = std::min(65536 / ((registers * 32 + 255) / 256 * 256) / (threads / 32), 64 / (threads / 32));
+  const uint32_t blocks = std::min(65536 / (round_up(registers * 32, 256)) / (threads / 32), 64 / (threads / 32));
   std::cout << k.function << "{" << k.values << "}: " << registers << " registers, " << blocks << " blocks of "
             << threads << " threads an SM, " << blocks * threads / 32 << " of 64 warps\n";
 }
@@ -152,7 +153,7 @@ TEST(NvrtcKernels, DecodeLeavesRoomForThreeBlocks) {
           ", kConfig.threads, cu::", decode->function, "<kConfig>)\n"),
       "sm_90a", include_root());
   constexpr uint32_t kWarps = 4, kShared = 37376;  // of a block: 128 threads; attention_launch
-  const uint32_t registers = registers_of(image), of_warp = (registers * 32 + 255) / 256 * 256;
+  const uint32_t registers = registers_of(image), of_warp = round_up(registers * 32, 256);
   ASSERT_GT(registers, 0u);
   const uint32_t by_registers = 65536 / of_warp / kWarps, by_shared = 228 * 1024 / (kShared + 1024),
                  blocks = std::min({by_registers, by_shared, 64 / kWarps});

@@ -66,7 +66,7 @@ class Install(unittest.TestCase):
         self.assertGreater(len(private), 100)
         self.assertEqual(set(), public & private)
         self.assertIn("flashinfer/ops/norm/kernels/cpu/norm.h", kernels)
-        self.assertEqual({"flashinfer/core/scalar.h"}, {name for name in kernels if "/kernels/" not in name})
+        self.assertEqual({"flashinfer/core/int_math.h", "flashinfer/core/scalar.h"}, {name for name in kernels if "/kernels/" not in name})
         emulator = {name for name in kernels if name.startswith("flashinfer/kernels/emu/")}
         self.assertEqual({"flashinfer/kernels/emu/api.h", "flashinfer/kernels/emu/hooks.h"}, emulator)
         for name in ("LICENSE", "NOTICE"):

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "gemm_entry.h"
 #include "isa.h"
@@ -36,7 +37,7 @@ class GemmTest : public IsaTest<GemmEntry> {
   /// Packs as `cut` says and runs all tasks; a [m, k], b [n, k] (a weight).
   std::vector<float> multiply(const std::vector<bf16_t>& a, const std::vector<bf16_t>& b, int64_t m, int64_t n,
                               int64_t k, Cut cut) {
-    const int64_t even = 2 * ((k + 1) / 2);
+    const int64_t even = round_up(k, 2);
     std::vector<bf16_t> rows(static_cast<size_t>(m * even) + 1);  // blocks of 8, then plain rows of even length
     GemmPackParams pack{.from = a.data(),
                         .line = k,
@@ -46,7 +47,7 @@ class GemmTest : public IsaTest<GemmEntry> {
                         .to_batch = 0,
                         .lines = m,
                         .k = k,
-                        .tasks_per_batch = (m + 7) / 8};
+                        .tasks_per_batch = ceil_div(m, 8)};
     for (int64_t t = 0; t < pack.tasks_per_batch; ++t) kernels.pack_a(pack, t);
     std::vector<bf16_t> panels(static_cast<size_t>(packed_panels(n) * packed_lines(k) * kPackedWidth) + 1);
     pack = {.from = b.data(),
@@ -87,8 +88,7 @@ class GemmTest : public IsaTest<GemmEntry> {
                  .scale_a = 1,
                  .scale_b = 1,
                  .out_dtype = DType::kF32};
-    const auto up = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
-    const int64_t tasks = up(packed_panels(n), cut.panels_per_task) * up(m, cut.rows_per_task);
+    const int64_t tasks = ceil_div(packed_panels(n), cut.panels_per_task) * ceil_div(m, cut.rows_per_task);
     for (int64_t t = tasks - 1; t >= 0; --t) (cut.packed ? kernels.packed : kernels.plain)(p, t);
     for (size_t i = static_cast<size_t>(m * n); i < out.size(); ++i) EXPECT_EQ(out[i], -7.0f) << "written past the end";
     out.resize(static_cast<size_t>(m * n));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference.h"
 
+#include "flashinfer/core/int_math.h"
+
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -144,7 +146,7 @@ struct File {
       tensors[name] = m;
     }
     const size_t align = numbers.count("general.alignment") ? static_cast<size_t>(numbers["general.alignment"]) : 32;
-    const size_t start = (at + align - 1) / align * align;
+    const size_t start = flashinfer::round_up(at, align);
     for (auto& [name, m] : tensors) {
       m.bytes = &bytes.at(start + offsets[name]);
       bytes.at(start + offsets[name] + static_cast<size_t>(m.bytes_of_row() * m.outputs) - 1);  // throws when truncated

@@ -12,6 +12,7 @@
 
 #include "flashinfer/cases/run.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/common/reference.h"
 #include "tests/ops/data.h"
@@ -59,7 +60,7 @@ struct Batch {
 
   explicit Batch(Features f) : s(std::move(f)), random(s.seed) {
     for (int32_t n : s.len) {
-      const auto count = static_cast<int32_t>((n + s.page - 1) / s.page);
+      const auto count = static_cast<int32_t>(ceil_div(n, s.page));
       indptr.push_back(indptr.back() + count);
       last.push_back(n ? static_cast<int32_t>((n - 1) % s.page + 1) : 1);
     }
@@ -109,7 +110,7 @@ struct Batch {
     std::vector<uint32_t> first;
     for (size_t b = 0; b < s.len.size(); ++b) {
       bits += static_cast<int64_t>(s.qo[b]) * s.len[b];
-      bytes += (static_cast<int64_t>(s.qo[b]) * s.len[b] + 7) / 8;
+      bytes += ceil_div(static_cast<int64_t>(s.qo[b]) * s.len[b], 8);
       first.push_back(static_cast<uint32_t>(std::max(s.len[b] / 3, s.len[b] - static_cast<int32_t>(kItems))));
     }
     mask = Tensor::empty({s.mask == "packed" ? bytes : bits}, s.mask == "packed" ? DType::kU8 : DType::kBool);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/op.h"
 #include "tests/ops/data.h"
 
@@ -31,7 +32,7 @@ Tensor planned_and_run(const BatchDecodePlan& plan, const BatchDecodeRun& run, i
 template <class T>
 Tensor decode(const Tensor& q, const Tensor& cache, int64_t n, int64_t hkv, int64_t len, int64_t window, int threads) {
   std::vector<int32_t> pages;
-  for (int32_t i = 0; i < (n + 15) / 16; ++i) pages.push_back(i);
+  for (int32_t i = 0; i < ceil_div(n, 16); ++i) pages.push_back(i);
   const Tensor indptr = ints({0, static_cast<int32_t>(pages.size())}), ids = ints(pages),
                last = ints({static_cast<int32_t>((n - 1) % 16 + 1)});
   return planned_and_run({.indptr = indptr,

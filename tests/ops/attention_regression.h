@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/op.h"
 #include "tests/ops/data.h"
 #include "tests/ops/errors.h"
@@ -112,7 +113,7 @@ struct Pages {
   int64_t size;
   Tensor cache, indptr, indices, last;
   explicit Pages(const Problem& p, int64_t page_size = 16, bool hnd = false) : size(page_size) {
-    const int64_t n = (p.keys + size - 1) / size;
+    const int64_t n = ceil_div(p.keys, size);
     cache = hnd ? Tensor::empty({n + 1, 2, p.hkv, size, p.d}, DType::kF32)
                 : Tensor::empty({n + 1, 2, size, p.hkv, p.d}, DType::kF32);
     for (float& x : cache.span<float>()) x = NAN;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/page/op.h"
 #include "tests/ops/data.h"
@@ -35,7 +36,7 @@ struct Pool {
   Tensor cache;
   std::vector<int32_t> pages;
   Pool(const Tensor& k, const Tensor& v, int64_t page_size) {
-    const int64_t n = k.size(0), count = (n + page_size - 1) / page_size, row = kHkv * kD;
+    const int64_t n = k.size(0), count = ceil_div(n, page_size), row = kHkv * kD;
     cache = Tensor::empty({count + 2, 2, page_size, kHkv, kD}, dtype_of<T>::value);
     for (T& x : cache.span<T>()) x = T(NAN);
     for (int64_t i = 0; i < count; ++i) pages.push_back(static_cast<int32_t>((count + 1) - i));
@@ -47,7 +48,7 @@ struct Pool {
     }
   }
   std::vector<int32_t> first(int64_t tokens, int64_t page_size) const {
-    return {pages.begin(), pages.begin() + (tokens + page_size - 1) / page_size};
+    return {pages.begin(), pages.begin() + ceil_div(tokens, page_size)};
   }
 };
 int32_t last_len(int64_t tokens, int64_t page_size) {

@@ -12,6 +12,7 @@
 
 #include "flashinfer/cases/compare.h"
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/mla/op.h"
 #include "flashinfer/ops/mla/plan.h"
 #include "tests/ops/data.h"
@@ -37,7 +38,7 @@ struct Pool {
   Tensor cache;
   std::vector<int32_t> pages;
   Pool(const Tensor& kv, int64_t page_size) {
-    const int64_t n = kv.size(0), count = (n + page_size - 1) / page_size;
+    const int64_t n = kv.size(0), count = ceil_div(n, page_size);
     cache = Tensor::empty({count + 2, page_size, kAll}, dtype_of<T>::value);
     for (T& x : cache.span<T>()) x = T(NAN);
     for (int64_t i = 0; i < count; ++i) pages.push_back(static_cast<int32_t>(count + 1 - i));
@@ -48,7 +49,7 @@ struct Pool {
     return cache.data_as<T>() + (pages[static_cast<size_t>(j / page_size)] * page_size + j % page_size) * kAll;
   }
   std::vector<int32_t> first(int64_t tokens) const {
-    return {pages.begin(), pages.begin() + (tokens + cache.size(1) - 1) / cache.size(1)};
+    return {pages.begin(), pages.begin() + ceil_div(tokens, cache.size(1))};
   }
 };
 
@@ -159,8 +160,7 @@ TEST(Mla, WorksCoverEveryRowAndChunkOnce) {
     for (int64_t heads : {1, 16, 128}) {
       const auto list = mla::make_work(qo, len, heads, false, threads);
       for (size_t b = 0; b < len.size(); ++b) {
-        const int64_t n = (qo[b + 1] - qo[b]) * heads,
-                      chunks = std::max(1, (len[b] + mla::kChunkKeys - 1) / mla::kChunkKeys);
+        const int64_t n = (qo[b + 1] - qo[b]) * heads, chunks = std::max(1, ceil_div(len[b], mla::kChunkKeys));
         std::vector<int> seen(static_cast<size_t>(n * chunks));
         for (const MlaWork& w : list.works)
           for (int64_t r = w.row_begin; r < w.row_end && w.request == static_cast<int32_t>(b); ++r)
@@ -386,7 +386,7 @@ TEST(Mla, RandomShapes) {
     for (int b = below(5); b >= 0; --b) {
       len.push_back(below(4) ? below(200) : below(2));
       qo.push_back(qo.back() + (below(3) ? below(30) : 1));
-      kv.push_back(kv.back() + static_cast<int32_t>((len.back() + page - 1) / page));
+      kv.push_back(kv.back() + static_cast<int32_t>(ceil_div(len.back(), page)));
     }
     for (int32_t i = 0; i < kv.back(); ++i) pages.push_back(kv.back() - i);  // page 0 belongs to no request
     Tensor cache = Tensor::empty({kv.back() + 1, page, ckv + kpe}, DType::kBF16);

@@ -2,6 +2,8 @@
 // Dumps that are torn, changed, incomplete or hostile: one clear line, and the rest is replayed.
 #include "tests/replay/twist.h"
 
+#include "flashinfer/core/int_math.h"
+
 namespace flashinfer::twist {
 namespace {
 
@@ -32,7 +34,7 @@ class Damage : public ReplayTest {
     std::string text = probe::read(file);
     const size_t at = text.find("/data/0");
     ASSERT_NE(at, std::string::npos);
-    text[(at + 7 + 63) / 64 * 64] ^= 1;  // data begins at the next multiple of 64 after name and padding
+    text[round_up(at + 7, 64)] ^= 1;  // data begins at the next multiple of 64 after name and padding
     write(file, text);
   }
 };

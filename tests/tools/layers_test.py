@@ -10,9 +10,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = {"core": 0, "formats": 1, "op": 2, "jit": 3, "record": 3, "ops": 4, "cases": 5, "replay": 6, "trace": 6, "bench": 6,
          "comm": 6, "ffi": 7, "cli": 7}
 KERNEL_SYSTEM_HEADERS = {"stdint.h", "stddef.h", "math.h", "string.h", "immintrin.h", "arm_neon.h", "cuda_fp16.h", "cuda_bf16.h"}
-KERNEL_CORE_HEADERS = {"flashinfer/core/scalar.h", "flashinfer/core/cuda_launch.h"}
+KERNEL_CORE_HEADERS = {"flashinfer/core/int_math.h", "flashinfer/core/scalar.h", "flashinfer/core/cuda_launch.h"}
 THIRD_PARTY = {"flashinfer/core/dlpack.h"}  # unchanged from their projects (NOTICE)
 PUBLIC_THIRD_PARTY = re.compile(r"nlohmann|CLI/|xxhash|libdeflate|pcre2|gtest|benchmark/|tvm/")
+ROUNDING = "flashinfer/core/int_math.h"
+BY_HAND = re.compile(r"\+ ([\w.:>()-]+) - 1\) / \1(?!\w)")  # (a + b - 1) / b
+BY_CONSTANT = re.compile(r"\+ ([1-9]\d+|[3-9])\) / (\d+)\b")  # (a + 15) / 16
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -111,6 +114,21 @@ def style_errors(root):
     return errors
 
 
+def rounding_errors(root):
+    """Rounded divisions are written once, in core/int_math.h."""
+    errors = []
+    for folder in ("flashinfer", "tests", "bench", "examples", "fuzz"):
+        for path in sorted((root / folder).rglob("*")):
+            relative = path.relative_to(root)
+            if path.suffix not in (".h", ".cc", ".c", ".cuh") or str(relative) in THIRD_PARTY | {ROUNDING, "flashinfer/op/value.h"}:
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                code = line.split("//")[0]
+                if BY_HAND.search(code) or any(int(m[1]) + 1 == int(m[2]) for m in BY_CONSTANT.finditer(code)):
+                    errors.append(f"{relative}:{number}: use ceil_div or round_up of {ROUNDING}")
+    return errors
+
+
 class Rules(unittest.TestCase):
     maxDiff = None
 
@@ -121,6 +139,10 @@ class Rules(unittest.TestCase):
     def test_public_headers_need_only_the_standard_library(self):
         self.assertTrue((ROOT / "flashinfer/flashinfer.h").exists())
         self.assertEqual("", "\n".join(public_errors(ROOT)))
+
+    def test_rounded_divisions_are_written_once(self):
+        self.assertTrue((ROOT / ROUNDING).exists())
+        self.assertEqual("", "\n".join(rounding_errors(ROOT)))
 
     def test_licence_line(self):
         self.assertEqual("", "\n".join(style_errors(ROOT)))
@@ -136,7 +158,7 @@ class TheCheckItself(unittest.TestCase):
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
-            return direction_errors(root) + public_errors(root)
+            return direction_errors(root) + public_errors(root) + rounding_errors(root)
 
     def test_finds_what_is_wrong(self):
         for name, line in {"flashinfer/core/a.h": '#include "flashinfer/op/op.h"',
@@ -147,6 +169,8 @@ class TheCheckItself(unittest.TestCase):
                            "flashinfer/ops/norm/kernels/cpu/norm.h": '#include "flashinfer/core/tensor.h"',
                            "flashinfer/ops/norm/kernels/params.h": '#include "flashinfer/ops/norm/op.h"',
                            "flashinfer/bench/kernels/peak_params.h": "#include <vector>",
+                           "flashinfer/op/b.cc": "int c = (a.n() + b.n() - 1) / b.n();",
+                           "flashinfer/ops/norm/c.cc": "int c = (a + 15) / 16 * 16;",
                            "flashinfer/flashinfer.h": "#include <nlohmann/json.hpp>"}.items():
             self.assertEqual(1, len(self.check({name: line + "\n"})), name)
 
@@ -154,6 +178,7 @@ class TheCheckItself(unittest.TestCase):
         self.assertEqual([], self.check({
             "flashinfer/ops/norm/op.cc": '#include "flashinfer/jit/jit.h"\n#include "flashinfer/ops/norm/op.h"\n#include <vector>\n',
             "flashinfer/ops/norm/kernels/cpu/norm.h": '#include <stdint.h>\n#include "flashinfer/kernels/cpu/vec.h"\n',
+            "flashinfer/op/b.cc": "int c = (first + n - 1) / size + (a + 6) / 3;  // (a + b - 1) / b",
             "flashinfer/cli/cmd_replay.cc": '#include <CLI/CLI.hpp>\n#include "flashinfer/replay/replay.h"\n'}))
 
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/int_math.h"
 
 namespace flashinfer::cuda {
 namespace {
@@ -126,7 +127,7 @@ void download(void* to, const void* from, size_t bytes, int index, Handle stream
   Staging& s = staging(index);
   const std::lock_guard lock(s.mutex);
   prepare(s, index);
-  const size_t pieces = (bytes + kPiece - 1) / kPiece;
+  const size_t pieces = ceil_div(bytes, kPiece);
   for (size_t i = 0; i <= pieces; ++i) {
     if (i < pieces) {
       const size_t n = std::min(kPiece, bytes - i * kPiece);

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "flashinfer/core/int_math.h"
+
 namespace flashinfer {
 
 /// The first three numbers are those of the public enumeration SfLayout.
@@ -17,16 +19,15 @@ enum class SfLayout : unsigned char {
                 // columns to 4
 };
 
-constexpr int64_t sf_round_up(int64_t x, int64_t step) { return (x + step - 1) / step * step; }
 /// Rows and columns with padding; the bytes of a matrix are their product. Batches follow one another.
 constexpr int64_t sf_padded_rows(SfLayout layout, int64_t rows) {
   return layout == SfLayout::kLinear ? rows
-                                     : sf_round_up(rows, layout == SfLayout::k128x4 ? 128
-                                                         : layout == SfLayout::k8x4 ? 8
-                                                                                    : 16);
+                                     : round_up(rows, layout == SfLayout::k128x4 ? 128
+                                                      : layout == SfLayout::k8x4 ? 8
+                                                                                 : 16);
 }
 constexpr int64_t sf_padded_columns(SfLayout layout, int64_t columns) {
-  return layout == SfLayout::kLinear ? columns : sf_round_up(columns, 4);
+  return layout == SfLayout::kLinear ? columns : round_up(columns, 4);
 }
 constexpr int64_t sf_bytes(SfLayout layout, int64_t rows, int64_t columns) {
   return sf_padded_rows(layout, rows) * sf_padded_columns(layout, columns);

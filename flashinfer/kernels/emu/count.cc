@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/kernels/emu/count.h"
 
+#include "flashinfer/core/int_math.h"
+
 #include <algorithm>
 #include <sstream>
 #include <utility>
@@ -62,7 +64,7 @@ void Counter::request(const Logged* first, const Logged* last) {
     const auto all = [](const Logged&) { return true; };
     const int fine =
         first->bytes % 4 == 0 && first->at % 4 == 0 ? 2 : 0;  // distinct bytes, by words where accesses are words
-    least = ((units_of(first, last, fine, all).size() << fine) + 31) / 32;
+    least = ceil_div(units_of(first, last, fine, all).size() << fine, 32);
     units = units_of(first, last, 5, all).size();
     ++counts_.global_requests;
     (first->write ? counts_.global_store_bytes : counts_.global_load_bytes) += bytes;
@@ -74,7 +76,7 @@ void Counter::request(const Logged* first, const Logged* last) {
       const auto& words = units_of(first, last, 2, [&](const Logged& a) { return a.lane / lanes == phase; });
       uint32_t bank[32] = {}, worst = 0;
       for (const uintptr_t w : words) worst = std::max(worst, ++bank[w % 32]);
-      units += worst, least += (words.size() + 31) / 32;
+      units += worst, least += ceil_div(words.size(), 32);
     }
     ++counts_.shared_requests;
     (first->write ? counts_.shared_store_bytes : counts_.shared_load_bytes) += bytes;

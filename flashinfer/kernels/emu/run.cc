@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/machine.h"
 
 namespace flashinfer::emu {
@@ -78,14 +79,14 @@ Machine::Machine(void (*kernel)(const void*), const void* params, size_t bytes, 
   if (blocks == 0) return;
   stacks().reserve(n);
   api_table.stack_begin = stacks().begin(), api_table.stack_bytes = stacks().bytes();
-  shared_stride_ = (kRed + launch.shared_bytes + 127) / 128 * 128;
+  shared_stride_ = round_up(kRed + launch.shared_bytes, 128);
   shared_memory_.resize(gang_blocks_ * shared_stride_ + 2 * kRed);
   shared_state_.resize(shared_memory_.size());
-  shared_begin_ = (reinterpret_cast<uintptr_t>(shared_memory_.data()) + kRed + 127) / 128 * 128;
+  shared_begin_ = round_up(reinterpret_cast<uintptr_t>(shared_memory_.data()) + kRed, 128);
   if (options.races) clocks_.resize(n);
   if (options.count) counter_ = std::make_unique<Counter>();
   blocks_.resize(gang_blocks_);
-  const size_t warps = (threads + 31) / 32;
+  const size_t warps = ceil_div(threads, 32);
   warps_.resize(gang_blocks_ * warps);
   for (size_t i = 0; i < n; ++i) {
     threads_.push_back(std::make_unique<Thread>());

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/activation/kernels/params.h"
 
 namespace flashinfer::cuda {
@@ -21,14 +22,14 @@ inline ActCudaConfig act_config(const ActConfig& c, const ActParams& p) {
 }
 inline Launch act_launch(const ActCudaConfig& c, const ActParams& p, bool pdl) {
   Launch l;
-  const int64_t n = c.dtype == DType::kF32 ? 4 : 8, pieces = (p.d + n - 1) / n;
+  const int64_t n = c.dtype == DType::kF32 ? 4 : 8, pieces = ceil_div(p.d, n);
   l.block[0] = static_cast<unsigned>(c.threads);
   l.pdl = pdl;
   l.grid[0] = 0;
   if (pieces == 0) return l;
-  const int64_t stretches = (pieces + c.threads - 1) / c.threads, across = pieces < c.threads ? pieces : c.threads;
+  const int64_t stretches = ceil_div(pieces, c.threads), across = pieces < c.threads ? pieces : c.threads;
   const int64_t together = c.threads / across;
-  l.grid[0] = static_cast<unsigned>((p.rows + together - 1) / together * stretches);
+  l.grid[0] = static_cast<unsigned>(ceil_div(p.rows, together) * stretches);
   return l;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/cascade/kernels/params.h"
 
 namespace flashinfer::cuda {
@@ -20,11 +21,11 @@ inline MergeCudaConfig merge_config(const MergeConfig& c, const MergeParams& p) 
 }
 /// A row is 1 to 32 threads, a power of two: 8 elements each (the kernel's threads_of).
 inline Launch merge_launch(const MergeCudaConfig& c, const MergeParams& p, bool pdl) {
-  const int64_t pieces = (p.dim + 7) / 8;
+  const int64_t pieces = ceil_div(p.dim, 8);
   int64_t width = 1;
   while (width < 32 && width < pieces) width *= 2;
   Launch l;
-  l.grid[0] = static_cast<unsigned>((p.tokens * p.heads * width + c.threads - 1) / c.threads);
+  l.grid[0] = static_cast<unsigned>(ceil_div(p.tokens * p.heads * width, c.threads));
   l.block[0] = static_cast<unsigned>(c.threads);
   l.pdl = pdl;
   return l;

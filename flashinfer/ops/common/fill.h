@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/tensor.h"
 
 namespace flashinfer::ops {
@@ -32,7 +33,7 @@ void each(const TensorView& t, F&& f) {
   const int64_t n = t.numel();
   if (!n) return;
   const int64_t d = t.rank() ? t.size(-1) : 1, rows = n / d, block = std::max<int64_t>(1, 65536 / d);
-  parallel_for((rows + block - 1) / block, [&](int64_t task) {
+  parallel_for(ceil_div(rows, block), [&](int64_t task) {
     for (int64_t r = task * block; r < std::min(rows, (task + 1) * block); ++r) {
       int64_t rest = r, offset = 0;
       for (int a = t.rank() - 2; a >= 0; --a) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/op/prepared.h"
 
@@ -28,7 +29,7 @@ inline int64_t rows_per_task(int64_t row_bytes) { return rows_per_task(0, row_by
 /// fn(row) for all rows, `per_task` at a time.
 template <class F>
 void for_rows(int64_t rows, int64_t per_task, const F& fn) {
-  const int64_t tasks = (rows + per_task - 1) / per_task;
+  const int64_t tasks = ceil_div(rows, per_task);
   auto task = [&](int64_t i) {
     for (int64_t r = i * per_task; r < std::min(rows, (i + 1) * per_task); ++r) fn(r);
   };
@@ -39,7 +40,7 @@ void for_rows(int64_t rows, int64_t per_task, const F& fn) {
 /// fn(&params, task) for all tasks of `per_task` rows.
 template <class Params>
 void run_rows(jit::CpuFn fn, const Params& params, int64_t rows, int64_t per_task) {
-  const int64_t tasks = (rows + per_task - 1) / per_task;
+  const int64_t tasks = ceil_div(rows, per_task);
   if (tasks == 1) return fn(&params, 0);
   if (tasks > 1) parallel_for(tasks, [&](int64_t task) { fn(&params, task); });
 }

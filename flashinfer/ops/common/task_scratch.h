@@ -2,6 +2,7 @@
 // Row kernels whose tasks need memory of their own: each runs with a copy of the parameters that points to its
 // thread's.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/common/thread_scratch.h"
 
@@ -10,7 +11,7 @@ namespace flashinfer::ops {
 /// fn(&params, task) for all tasks of `per_task` rows, with `words` 4-byte words at params.scratch.
 template <class Params>
 void run_rows_with_scratch(jit::CpuFn fn, const Params& params, int64_t rows, int64_t per_task, int64_t words) {
-  const int64_t tasks = (rows + per_task - 1) / per_task;
+  const int64_t tasks = ceil_div(rows, per_task);
   const auto run = [&](int64_t task) {
     Params p = params;
     p.scratch = static_cast<decltype(p.scratch)>(thread_scratch(4 * words));

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
@@ -59,7 +60,7 @@ inline ScaleFactors check_sf(std::string_view argument, const TensorView& t, SfL
 /// rounded up, behind `batch` when that is > 0.
 inline BlockScales check_grid(std::string_view argument, const TensorView& t, bool k_first, int64_t batch,
                               int64_t lines, int64_t k, int64_t g_lines, int64_t g_k) {
-  const int64_t l = (lines + g_lines - 1) / g_lines, d = (k + g_k - 1) / g_k, first = batch ? 1 : 0;
+  const int64_t l = ceil_div(lines, g_lines), d = ceil_div(k, g_k), first = batch ? 1 : 0;
   const int64_t x = k_first ? d : l, y = k_first ? l : d;
   FI_CHECK(t.rank() == 2 + first && (!batch || t.size(0) == batch) && t.size(-2) == x && t.size(-1) == y, ValueError,
            argument, " is ", to_string(t), ", but must be [", batch ? str(batch, ", ") : "", x, ", ", y,

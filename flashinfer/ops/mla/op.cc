@@ -2,6 +2,7 @@
 // BatchMLAPagedAttentionWrapper, and the list of the family's ops.
 #include <cmath>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/mla/cases.h"
 #include "flashinfer/ops/mla/plan.h"
@@ -119,7 +120,7 @@ void check_scales(const BatchMlaRun& a, const Plan& p, const Parts& cache) {
     if (p.head_dim_kpe && !a.kpe_scale) differs("kpe_scale is missing, which belongs to scale_mode 'kv-per-tensor'");
     check_positive("ckv_scale", a.ckv_scale);
     check_positive("kpe_scale", a.kpe_scale);
-    const int64_t groups = (p.head_dim_ckv + kScaleGroup - 1) / kScaleGroup;
+    const int64_t groups = ceil_div(p.head_dim_ckv, kScaleGroup);
     if (const auto& s = a.ckv_scale_arr)
       FI_CHECK(s->rank() == 3 && s->size(0) == cache.first.size(0) && s->size(1) == p.page_size && s->size(2) == groups,
                ValueError, "ckv_scale_arr is ", to_string(*s), ", but must be [", cache.first.size(0), ", ",

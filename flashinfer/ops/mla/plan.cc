@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/warn.h"
 #include "flashinfer/ops/attention/plan/plan.h"
 #include "flashinfer/ops/common/queries.h"
@@ -55,7 +56,7 @@ void check_vector(const TensorView& v, const char* name, int64_t n, const char* 
   FI_CHECK(v.rank() == 1 && v.size(0) == n, ValueError, name, " is ", to_string(v), ", but must be [", n, "] (", of,
            ")");
 }
-int64_t pages_of(int64_t tokens, int64_t page_size) { return (tokens + page_size - 1) / page_size; }
+int64_t pages_of(int64_t tokens, int64_t page_size) { return ceil_div(tokens, page_size); }
 
 Table csr_table(const BatchMlaPlan& a, int64_t page_size, bool exact) {
   const TensorView &qo = need(a.qo_indptr, "qo_indptr", "CSR"), &indptr = need(a.kv_indptr, "kv_indptr", "CSR");

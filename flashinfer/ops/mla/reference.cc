@@ -3,6 +3,7 @@
 // is the latent row. It reads plan and call itself, not the kernel's parameters.
 #include <cmath>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/ref.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/mla/plan.h"
@@ -26,7 +27,7 @@ void reference_of_request(const Plan& p, const Call& c, int64_t b) {
     Row x;
     append(x, c.ckv, page(j), j % p.page_size, p.head_dim_ckv, 1);
     if (!c.ckv_scales) return x;
-    const int64_t groups = (p.head_dim_ckv + kScaled - 1) / kScaled, slot = page(j) * p.page_size + j % p.page_size;
+    const int64_t groups = ceil_div(p.head_dim_ckv, kScaled), slot = page(j) * p.page_size + j % p.page_size;
     for (int64_t d = 0; d < p.head_dim_ckv; ++d)
       x[static_cast<size_t>(d)] *= static_cast<double>(c.ckv_scales->data_as<float>()[slot * groups + d / kScaled]);
     return x;

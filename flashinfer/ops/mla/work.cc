@@ -6,6 +6,8 @@
 
 #include "flashinfer/ops/mla/plan.h"
 
+#include "flashinfer/core/int_math.h"
+
 namespace flashinfer::mla {
 namespace {
 
@@ -25,12 +27,12 @@ std::vector<Item> tiles(std::span<const int32_t> qo_indptr, std::span<const int3
   for (size_t b = 0; b < kv_len.size(); ++b) {
     const int64_t qo_len = qo_indptr[b + 1] - qo_indptr[b], rows = qo_len * num_heads;
     if (rows == 0) continue;
-    const int64_t parts = (rows + most - 1) / most, size = (rows + parts - 1) / parts;
+    const int64_t parts = ceil_div(rows, most), size = ceil_div(rows, parts);
     for (int64_t row = 0; row < rows; row += size) {
       const int64_t end = std::min(row + size, rows);
       const int64_t keys =
           causal ? std::clamp<int64_t>((end - 1) / num_heads + 1 + kv_len[b] - qo_len, 0, kv_len[b]) : kv_len[b];
-      const int64_t chunks = std::max<int64_t>((keys + kChunkKeys - 1) / kChunkKeys, 1);
+      const int64_t chunks = std::max<int64_t>(ceil_div(keys, kChunkKeys), 1);
       items.push_back({{static_cast<int32_t>(b), static_cast<int32_t>(row), static_cast<int32_t>(end), 0,
                         static_cast<int32_t>(chunks), 0, -1},
                        keys * ((end - row) * kRowCycles + kKeyCycles)});

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/moe/cases.h"
@@ -28,7 +29,7 @@ int64_t scale_start(const TensorView& indptr, int64_t e) { return (gemm::index_a
 
 // ---- checks ----
 void check_scales(const Fp8& a) {
-  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1), blocks = (k + 127) / 128;
+  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1), blocks = ceil_div(k, 128);
   const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
     return std::ranges::equal(t.shape(), want);
   };
@@ -37,15 +38,14 @@ void check_scales(const Fp8& a) {
   FI_CHECK(fits(a.a_scale, {blocks, padded_rows(m, experts)}), ValueError, "a_scale is ", to_string(a.a_scale),
            ", but must be [", blocks, ", ", padded_rows(m, experts), "] (blocks of 128 of k, and ", m,
            " rows padded for ", experts, " experts)");
-  FI_CHECK(fits(a.b_scale, {experts, blocks, (n + 127) / 128}), ValueError, "b_scale is ", to_string(a.b_scale),
-           ", but must be [", experts, ", ", blocks, ", ", (n + 127) / 128, "]");
+  FI_CHECK(fits(a.b_scale, {experts, blocks, ceil_div(n, 128)}), ValueError, "b_scale is ", to_string(a.b_scale),
+           ", but must be [", experts, ", ", blocks, ", ", ceil_div(n, 128), "]");
 }
 void check_scales(const Mx& a) {
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
   FI_CHECK(g.size() == 3 && g[0] == 1 && g[1] == 1 && (g[2] == 32 || g[2] == 128), ValueError,
            "scale_granularity_mnk is ", op::python_repr(op::to_value(g)), ", but must be (1, 1, 128) or (1, 1, 32)");
-  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1),
-                words = (k + 4 * g[2] - 1) / (4 * g[2]);
+  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1), words = ceil_div(k, 4 * g[2]);
   FI_CHECK(k % g[2] == 0, ValueError, "k is ", k, " (from a.shape[1]), but must be a multiple of ", g[2]);
   const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
     return std::ranges::equal(t.shape(), want);

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/moe/trtllm_layer.h"
 
@@ -123,7 +124,7 @@ void check_weight(const Check& c, const B& a, bool first, const TensorView& w, c
            " rows, but shuffled weights have a multiple of 32");
   if (deepseek(a)) {
     c.dtype(scale_name, *scale, DType::kF32);
-    c.shape(scale_name, *scale, {e, (n + 127) / 128, k / 128});
+    c.shape(scale_name, *scale, {e, ceil_div(n, 128), k / 128});
   } else if (const int64_t fine = weight_block(a)) {
     c.dtype(scale_name, *scale,
             B::kFormat == MoeFormat::kMxint4 ? DTypeSet(DType::kBF16) : DTypeSet(DType::kU8) | DType::kF8E4M3);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/norm/kernels/params.h"
 
 namespace flashinfer::cuda {
@@ -14,7 +15,7 @@ constexpr int norm_item_size(DType t) { return t == DType::kF32 ? 4 : 2; }
 /// no shared memory and no barrier; 128 between them would save nothing: a row of 33 to 128 pieces is 4 loads a lane
 /// either way.
 constexpr int norm_group(DType t, int64_t d) {
-  const int64_t pieces = (d * norm_item_size(t) + 15) / 16;
+  const int64_t pieces = ceil_div(d * norm_item_size(t), 16);
   return pieces <= 8 * 4 ? 8 : pieces <= 32 * 4 ? 32 : pieces <= 256 * 4 ? 256 : 512;
 }
 
@@ -55,7 +56,7 @@ template <class Config>
 Launch norm_launch(const Config& c, const NormParams& p, bool pdl) {
   Launch l;
   const int64_t rows = c.threads / c.group;
-  l.grid[0] = static_cast<unsigned>((p.rows + rows - 1) / rows);
+  l.grid[0] = static_cast<unsigned>(ceil_div(p.rows, rows));
   l.block[0] = static_cast<unsigned>(c.threads);
   l.shared_bytes = c.group > 32 ? static_cast<unsigned>(c.threads / 32 * 4) : 0;
   l.pdl = pdl;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/nvfp4_ref.h"
@@ -78,8 +79,8 @@ void validate_blocks(const Blocks& a) {
   const int64_t d = a.input.size(1), n = a.input.size(0), step = d <= 8192 ? 256 : 512;
   FI_CHECK(d % step == 0 && d <= 16384, ValueError, "input.shape[1] is ", d,
            ", but must be a multiple of 256 up to 8192 or a multiple of 512 up to 16384");
-  FI_CHECK(a.block_scale.size(0) == d / 128 && a.block_scale.size(1) == sf_round_up(n, 4), ValueError,
-           "block_scale is ", to_string(a.block_scale), ", but must be [", d / 128, ", ", sf_round_up(n, 4),
+  FI_CHECK(a.block_scale.size(0) == d / 128 && a.block_scale.size(1) == round_up(n, 4), ValueError, "block_scale is ",
+           to_string(a.block_scale), ", but must be [", d / 128, ", ", round_up(n, 4),
            "] (d / 128, rows rounded up to 4)");
 }
 

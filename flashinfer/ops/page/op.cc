@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/append.h"
 #include "flashinfer/ops/common/copy.h"
 #include "flashinfer/ops/common/cuda.h"
@@ -66,8 +67,7 @@ void launch_append(const AppendPagedKvCache& a) {
   };
   // One token of a decode step is less than waking a thread costs: tasks of about 32 KB.
   const int64_t bytes = kv.k.heads * (kv.k.dim + kv.v.dim) * a.append_key.item_size();
-  const int64_t per_task = std::max<int64_t>(1, 32768 / std::max<int64_t>(bytes, 1)),
-                tasks = (n + per_task - 1) / per_task;
+  const int64_t per_task = std::max<int64_t>(1, 32768 / std::max<int64_t>(bytes, 1)), tasks = ceil_div(n, per_task);
   auto task = [&](int64_t i) {
     for (int64_t t = i * per_task; t < std::min(n, (i + 1) * per_task); ++t) append(t);
     copy.finish();

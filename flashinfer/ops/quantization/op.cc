@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -19,7 +20,7 @@ inline constexpr jit::Kernel kPack{"flashinfer/ops/quantization/kernels/cpu/pack
 constexpr const char* kPackBits = "packbits";
 constexpr const char* kSegments = "segment_packbits";
 
-int64_t bytes_for(int64_t bits) { return bits > 0 ? (bits + 7) / 8 : 0; }
+int64_t bytes_for(int64_t bits) { return bits > 0 ? ceil_div(bits, 8) : 0; }
 op::Shape packed_shape(const PackBits& a) { return {1, {bytes_for(a.x.size(0))}}; }
 op::Shape packed_shape(const SegmentPackBits& a) {
   int64_t total = 0;

@@ -3,6 +3,7 @@
 #pragma once
 #include <limits>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/nvfp4_ref.h"
 #include "flashinfer/ops/quantization/op.h"
@@ -25,7 +26,7 @@ inline void segment_packbits(const SegmentPackBits& a) {
   for (int64_t s = 0; s + 1 < a.indptr.size(0); ++s) {
     const int64_t first = op::index_at(a.indptr, s), n = op::index_at(a.indptr, s + 1) - first;
     pack_segment(a.x, first, n, *a.y, to, a.bitorder == "big");
-    to += (n + 7) / 8;
+    to += ceil_div(n, 8);
     put(*a.new_indptr, {s + 1}, static_cast<double>(to));
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/sampling/kernels/params.h"
 
 namespace flashinfer::cuda {
@@ -44,7 +45,7 @@ inline Launch sample_launch(const SampleCudaConfig& c, int64_t rows, int64_t v) 
 /// sampling_from_logits: a block for each chunk of 16384 tokens; `last`: a thread for each row.
 inline Launch gumbel_launch(const SampleCudaConfig& c, int64_t rows, int64_t v, bool last) {
   Launch l = sample_launch(c, rows, v);
-  l.grid[0] = static_cast<unsigned>(last ? (rows + c.threads - 1) / c.threads : rows * cpu::stats_chunks(v));
+  l.grid[0] = static_cast<unsigned>(last ? ceil_div(rows, c.threads) : rows * cpu::stats_chunks(v));
   return l;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/api/prefill_tables.h"
 #include "flashinfer/ops/attention/api/ranges.h"
 #include "flashinfer/ops/attention/cases.h"
@@ -106,7 +107,7 @@ Plan masked_plan(const BatchRangesRun& a) {
   Plan p = plan_of_run(a);
   const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
   int64_t bytes = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) bytes += (static_cast<int64_t>(qo[b + 1] - qo[b]) * kv[b] + 7) / 8;
+  for (int64_t b = 0; b < p.batch_size; ++b) bytes += ceil_div(static_cast<int64_t>(qo[b + 1] - qo[b]) * kv[b], 8);
   const Tensor bits = Tensor::zeros({bytes}, DType::kU8);
   uint8_t* at = bits.data_as<uint8_t>();
   for (int64_t b = 0; b < p.batch_size; ++b) {
@@ -120,7 +121,7 @@ Plan masked_plan(const BatchRangesRun& a) {
       set_bits(at, row + std::max({op::index_at(span, 0), nearest, int64_t{0}}),
                row + std::min(op::index_at(span, 1), keys - 1) + 1);
     }
-    at += (rows * keys + 7) / 8;
+    at += ceil_div(rows * keys, 8);
   }
   p.causal = false;
   set_mask(p, std::nullopt, bits.view());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two operators for one request.
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/ops/attention/api/checks.h"
 #include "flashinfer/ops/attention/cases.h"
@@ -106,7 +107,7 @@ void validate(const SinglePrefill& a) {
     FI_CHECK(a.custom_mask->rank() == 2 && a.custom_mask->size(0) == a.q.size(0) && a.custom_mask->size(1) == tokens(a),
              ValueError, "custom_mask is ", to_string(*a.custom_mask), ", but must be [", a.q.size(0), ", ", tokens(a),
              "] (tokens of q, tokens of k)");
-  const int64_t bytes = (a.q.size(0) * tokens(a) + 7) / 8;
+  const int64_t bytes = ceil_div(a.q.size(0) * tokens(a), 8);
   if (a.packed_custom_mask)
     FI_CHECK(a.packed_custom_mask->numel() == bytes, ValueError, "packed_custom_mask has ",
              a.packed_custom_mask->numel(), " bytes, but ", a.q.size(0), " rows of ", tokens(a), " keys need ", bytes);

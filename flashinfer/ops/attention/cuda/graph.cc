@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
@@ -58,7 +59,7 @@ void check_unchanged(const Plan& p, const Plan& first) {
 struct Layout {
   size_t bytes = 0;
   int64_t add(size_t n) {
-    const size_t at = (bytes + 15) / 16 * 16;
+    const size_t at = round_up(bytes, 16);
     bytes = at + n;
     return static_cast<int64_t>(at);
   }

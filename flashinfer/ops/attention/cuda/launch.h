@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flashinfer/core/cuda_launch.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cuda/params.h"
 
 namespace flashinfer::cuda {
@@ -95,7 +96,7 @@ inline AttentionWorkList attention_tiles(std::span<const AttentionShape> request
   for (size_t b = 0; b < requests.size(); ++b) {
     const int64_t rows = int64_t{requests[b].tokens} * group, keys = requests[b].keys;
     if ((rows <= kFewRows) != few || rows == 0) continue;
-    const int64_t chunk = attention_chunk(rows), chunks = std::max<int64_t>(1, (keys + chunk - 1) / chunk);
+    const int64_t chunk = attention_chunk(rows), chunks = std::max<int64_t>(1, ceil_div(keys, chunk));
     for (int64_t r = 0; r < rows; r += tile_rows) {
       const int32_t n = static_cast<int32_t>(std::min<int64_t>(tile_rows, rows - r));
       const int64_t partial = chunks > 1 ? w.partial_rows : -1;
@@ -128,7 +129,7 @@ inline AttentionBound attention_bound(int64_t requests, int64_t rows, int64_t mo
                                       bool few) {
   if (rows == 0 || (!few && most <= kFewRows)) return {};
   const int64_t cut_rows = std::min<int64_t>(most, few ? kFewRows : 64);  // a request with more is not cut
-  const int64_t chunk = attention_chunk(cut_rows), per_request = (cut_rows + tile_rows - 1) / tile_rows;
+  const int64_t chunk = attention_chunk(cut_rows), per_request = ceil_div(cut_rows, tile_rows);
   const int64_t more = keys / chunk, can_be_cut = std::min(requests, more);
   const int64_t whole = few ? requests * per_request : std::min(rows / tile_rows + requests, rows);  // row tiles
   return {static_cast<size_t>(whole + per_request * more), static_cast<size_t>(per_request * can_be_cut),

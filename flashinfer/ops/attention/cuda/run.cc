@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/targets.h"
@@ -152,7 +153,7 @@ struct OnDevice {
 class Packer {
  public:
   int64_t add(const void* data, size_t bytes) {
-    const size_t at = (bytes_.size() + 15) / 16 * 16;
+    const size_t at = round_up(bytes_.size(), 16);
     bytes_.resize(at + bytes);
     if (bytes != 0) std::memcpy(bytes_.data() + at, data, bytes);
     return static_cast<int64_t>(at);

@@ -11,6 +11,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
 
 namespace flashinfer {
@@ -120,7 +121,6 @@ struct AttentionParams {
 };
 
 namespace attention {
-constexpr int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 /// Rows of q and tiles are padded to a multiple of 32 elements.
 constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
 /// Bytes of AttentionParams::scratch; the layout is kernels/cpu/prefill.h's.

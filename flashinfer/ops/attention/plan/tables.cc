@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/attention/plan/plan.h"
 
@@ -150,7 +151,7 @@ void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_le
   p.max_page = -1;
   for (int64_t b = 0; b <= p.batch_size; ++b) p.kv_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * width);
   for (int64_t b = 0; b < p.batch_size; ++b) {
-    const int64_t len = p.kv_len.data_as<int32_t>()[b], pages = (len + p.page_size - 1) / p.page_size;
+    const int64_t len = p.kv_len.data_as<int32_t>()[b], pages = ceil_div(len, p.page_size);
     FI_CHECK(len >= 0 && pages <= width, ValueError, "seq_lens[", b, "] is ", len, ", but block_tables has room for ",
              width, " pages of ", p.page_size, " tokens a request");
     const int32_t* page = p.kv_indices.data_as<int32_t>() + b * width;
@@ -197,7 +198,7 @@ void set_mask(Plan& p, const std::optional<TensorView>& mask, const std::optiona
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t n = static_cast<int64_t>(qo[b + 1] - qo[b]) * kv[b];
     bits += n;
-    at[b + 1] = at[b] + (n + 7) / 8;
+    at[b + 1] = at[b] + ceil_div(n, 8);
   }
   const int64_t bytes = at[p.batch_size];
   if (mask)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/attention/plan/work.h"
 
+#include "flashinfer/core/int_math.h"
+
 #include <algorithm>
 
 namespace flashinfer::attention {
@@ -15,7 +17,7 @@ Chunks chunks_of(const Batch& a, int64_t t0, int64_t t1, int64_t qo_len, int64_t
   const int64_t hi = std::clamp<int64_t>(a.causal ? t1 + off : kv_len, 0, kv_len);
   const int64_t lo = a.window_left >= 0 ? std::clamp<int64_t>(t0 + off - a.window_left, 0, hi) : 0;
   if (hi == lo) return {0, 1, 0};
-  return {lo / chunk_keys, (hi + chunk_keys - 1) / chunk_keys, hi - lo};
+  return {lo / chunk_keys, ceil_div(hi, chunk_keys), hi - lo};
 }
 
 /// Costs are in dot products of one row with one key and head: packing a block costs as much as 6 rows, reading a key
@@ -29,7 +31,7 @@ constexpr int64_t kPackRows = 6, kReadRows = 7, kStartKeys = 16;
 /// KV heads of one work: `most`, but no fewer works than 4 a thread where there are so many heads.
 int64_t heads_of(const Batch& a, int64_t most, int64_t works_per_head) {
   int64_t heads = std::clamp<int64_t>(most, 1, a.num_kv_heads);
-  while (heads > 1 && (a.num_kv_heads + heads - 1) / heads * works_per_head < 4 * a.threads) heads = (heads + 1) / 2;
+  while (heads > 1 && ceil_div(a.num_kv_heads, heads) * works_per_head < 4 * a.threads) heads = (heads + 1) / 2;
   return heads;
 }
 
@@ -56,10 +58,10 @@ void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, 
 /// whole, and the states that are left a hundredth of the reads.
 void cut(const Item& item, int64_t limit, std::vector<Item>& parts, WorkList& out) {
   const AttentionWorkItem& w = item.work;
-  const int64_t chunks = w.chunk_end - w.chunk_begin, pieces = std::min(chunks, (item.cost + limit - 1) / limit);
+  const int64_t chunks = w.chunk_end - w.chunk_begin, pieces = std::min(chunks, ceil_div(item.cost, limit));
   if (pieces <= 1) return parts.push_back(item);
   const int64_t rows = static_cast<int64_t>(w.row_end - w.row_begin) * (w.head_end - w.head_begin);
-  const int64_t each = (chunks + pieces - 1) / pieces;
+  const int64_t each = ceil_div(chunks, pieces);
   out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks),
                         w.decode, 0, out.partial_rows});
   for (int64_t c = w.chunk_begin; c < w.chunk_end; c += each) {
@@ -81,7 +83,7 @@ int64_t most_rows(const Batch& a) {
   for (; most > kTileRows / 4; most /= 2) {
     int64_t works = 0;
     for (int64_t b = 0; b < batch; ++b)
-      works += ((a.qo_indptr[b + 1] - a.qo_indptr[b]) * group + most - 1) / most * a.num_kv_heads;
+      works += ceil_div((a.qo_indptr[b + 1] - a.qo_indptr[b]) * group, most) * a.num_kv_heads;
     if (works >= 8 * a.threads) break;
   }
   return most;
@@ -89,8 +91,8 @@ int64_t most_rows(const Batch& a) {
 /// Near equal parts of `rows`: one of 384 and one of 128 pack as often as two of 256, but less evenly. Whole register
 /// tiles.
 int64_t tile_rows(int64_t rows, int64_t most) {
-  const int64_t parts = std::max<int64_t>((rows + most - 1) / most, 1);
-  return (rows + 6 * parts - 1) / (6 * parts) * 6;
+  const int64_t parts = std::max<int64_t>(ceil_div(rows, most), 1);
+  return ceil_div(rows, 6 * parts) * 6;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/gemm/cpu/launch_int8.h"
 #include "flashinfer/ops/gemm/cpu/launch_parts.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
@@ -52,7 +53,7 @@ GemmParams params_of(const Product& x, const Group& g, const Blocks& blocks) {
                .k = x.k,
                .rows_per_task = blocks.rows_per_task,
                .panels_per_task = blocks.panels_per_task,
-               .pairs_per_block = divide_up(x.k, 2) + 1,
+               .pairs_per_block = ceil_div(x.k, 2) + 1,
                .scale_a = x.scale_a,
                .scale_b = x.scale_b * g.alpha,
                .out_dtype = x.out_dtype,
@@ -97,7 +98,7 @@ Tensor sums_of_rows(const Product& x, jit::CpuFn fn, GemmParams& p) {
                          .k = x.k,
                          .to = out.data_as<float>()};
   const int64_t at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, x.k));
-  parallel_for(divide_up(x.m, at_once), [&](int64_t i) {
+  parallel_for(ceil_div(x.m, at_once), [&](int64_t i) {
     for (int64_t t = i * at_once; t < std::min(x.m, (i + 1) * at_once); ++t) fn(&s, t);
   });
   p.a_sums = out.data_as<float>();
@@ -105,13 +106,13 @@ Tensor sums_of_rows(const Product& x, jit::CpuFn fn, GemmParams& p) {
 }
 
 int64_t tasks_of(const GemmParams& p) {
-  return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task) * p.batch;
+  return ceil_div(ceil_div(p.n, 16), p.panels_per_task) * ceil_div(p.m, p.rows_per_task) * p.batch;
 }
 
 /// How one group's rows of A get into `to`: per batch the blocks, then the rest as plain rows of even length. Points p
 /// at them.
 GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& blocks, bf16_t* to, GemmParams& p) {
-  const int64_t row = 2 * divide_up(x.k, 2), rows = blocks.copy_rest ? g.rows : blocks.packed_rows;
+  const int64_t row = round_up(x.k, 2), rows = blocks.copy_rest ? g.rows : blocks.packed_rows;
   GemmPackParams pack{.from = p.a,
                       .line = x.a.line,
                       .step = x.a.step,
@@ -120,7 +121,7 @@ GemmPackParams pack_params(const Product& x, const Group& g, const Blocks& block
                       .to_batch = rows * row,
                       .lines = rows,
                       .k = x.k,
-                      .tasks_per_batch = divide_up(rows, kBlockRows),
+                      .tasks_per_batch = ceil_div(rows, kBlockRows),
                       .sf = x.a.sf,
                       .split_k = x.split_k};
   pack.sf.first += g.sf_first;
@@ -153,7 +154,7 @@ void run_groups(const Product& x, const Kernels& kernels, std::span<const Group>
     GemmParams& p = parts.back().params;
     tasks += tasks_of(p);
     if (!blocks.packed_rows && !blocks.copy_rest) continue;
-    const int64_t row = 2 * divide_up(x.k, 2);
+    const int64_t row = round_up(x.k, 2);
     if (!to) {
       scratch = Tensor::empty({x.batch * rows * row}, DType::kBF16);
       to = scratch.data_as<bf16_t>();
@@ -210,7 +211,7 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   out.packed_rows = m > kBlockRows || !direct ? m / kBlockRows * kBlockRows : 0;
   out.copy_rest = !direct;
   // The unit is three panels, one register tile wide. Its time, from 30 GB/s of weights or 220 GFLOP/s a core:
-  const int64_t panels = divide_up(n, 16), groups = divide_up(panels, 3);
+  const int64_t panels = ceil_div(n, 16), groups = ceil_div(panels, 3);
   const double bytes = 48.0 * bytes_of_element * static_cast<double>(k),
                flops = 96.0 * static_cast<double>(k) * static_cast<double>(m);
   const double group_ns = std::max(bytes / 30.0, flops / 220.0);
@@ -222,19 +223,19 @@ Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct
   const int64_t even = std::max<int64_t>(1, groups * batch / wanted);
   int64_t per_task = std::clamp<int64_t>(static_cast<int64_t>(least), 1, std::max<int64_t>(groups, 1));
   // Few tasks are as many for each thread: 12 groups of 7 on two threads would be 7 and 5.
-  const int64_t rounds = divide_up(groups * batch, per_task * std::max(threads, 1));
+  const int64_t rounds = ceil_div(groups * batch, per_task * std::max(threads, 1));
   if (rounds <= 2)
     per_task =
-        std::clamp<int64_t>(divide_up(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
+        std::clamp<int64_t>(ceil_div(groups * batch, rounds * std::max(threads, 1)), 1, std::max<int64_t>(groups, 1));
   per_task = std::max(per_task, std::min(even, std::max<int64_t>(1, groups)));
-  if (groups > 0) per_task = divide_up(groups, divide_up(groups, per_task));  // as many tasks, of one size
+  if (groups > 0) per_task = ceil_div(groups, ceil_div(groups, per_task));  // as many tasks, of one size
   out.panels_per_task = 3 * per_task;
   // One row of panels too few for all threads: rows are cut too, in whole blocks of at least 32.
-  const int64_t tasks = batch * std::max<int64_t>(1, divide_up(panels, out.panels_per_task));
+  const int64_t tasks = batch * std::max<int64_t>(1, ceil_div(panels, out.panels_per_task));
   int64_t cuts = 1;
   if (tasks < wanted && group_ns * static_cast<double>(out.panels_per_task / 3) > 8000.0)
-    cuts = std::clamp<int64_t>(divide_up(wanted, tasks), 1, std::max<int64_t>(1, m / 32));
-  out.rows_per_task = std::max<int64_t>(kBlockRows, divide_up(divide_up(m, cuts), kBlockRows) * kBlockRows);
+    cuts = std::clamp<int64_t>(ceil_div(wanted, tasks), 1, std::max<int64_t>(1, m / 32));
+  out.rows_per_task = std::max<int64_t>(kBlockRows, round_up(ceil_div(m, cuts), kBlockRows));
   return out;
 }
 

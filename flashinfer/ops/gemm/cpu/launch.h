@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/tensor.h"
 #include "flashinfer/ops/common/lookup.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
@@ -51,8 +52,6 @@ struct Product {
 
   void set_out(const TensorView& t);  // [batch, m, n] or [m, n]; sets the extents too
 };
-
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// How a product is cut into tasks; results do not depend on it.
 struct Blocks {

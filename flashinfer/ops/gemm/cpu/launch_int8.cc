@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/ordered_ranges.h"
 #include "flashinfer/ops/gemm/cpu/launch_parts.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
@@ -36,8 +37,8 @@ struct QuantizedRows {
   ByteRow* rows;
 
   QuantizedRows(int64_t m, int64_t k, int64_t blocks_per_32)
-      : width(std::min<int64_t>(m, 8)), groups(divide_up(m, width)) {
-    const int64_t integers = divide_up(groups * width * k, 64) * 64;
+      : width(std::min<int64_t>(m, 8)), groups(ceil_div(m, width)) {
+    const int64_t integers = round_up(groups * width * k, 64);
     memory = Tensor::empty(
         {integers + groups * width * (k / 32) * blocks_per_32 * static_cast<int64_t>(sizeof(ByteRow))}, DType::kU8);
     quads = memory.data_as<int8_t>();
@@ -46,7 +47,7 @@ struct QuantizedRows {
   template <class F>
   void each(int64_t k, F fn) const {  // fn(group) for all
     const int64_t at_once = groups_at_once(k, width);
-    parallel_for(divide_up(groups, at_once), [&](int64_t i) {
+    parallel_for(ceil_div(groups, at_once), [&](int64_t i) {
       for (int64_t t = i * at_once; t < std::min(groups, (i + 1) * at_once); ++t) fn(t);
     });
   }
@@ -73,8 +74,8 @@ QuantizedRows quantize(const Product& x, jit::CpuFn fn) {
 int64_t panels_of_piece(int64_t groups, int64_t m, int64_t n, int64_t k, double bytes_of_element) {
   const double panel_ns =
       std::max(16.0 * bytes_of_element / 15.0, 32.0 * static_cast<double>(m) / 300.0) * static_cast<double>(k);
-  const int64_t panels = divide_up(n, 16),
-                least = divide_up(groups * panels, 32LL * std::max(Context::current().executor.threads, 1));
+  const int64_t panels = ceil_div(n, 16),
+                least = ceil_div(groups * panels, 32LL * std::max(Context::current().executor.threads, 1));
   return std::clamp<int64_t>(std::max(least, static_cast<int64_t>(1500.0 / std::max(panel_ns, 1.0))), 1,
                              std::max<int64_t>(panels, 1));
 }
@@ -99,7 +100,7 @@ ByteGemmParams params_of(const Product& x, const QuantizedRows& a, int64_t m, in
       .out_dtype = x.out_dtype};
 }
 int64_t tasks_of(const ByteGemmParams& p) {
-  return divide_up(divide_up(p.n, 16), p.panels_per_task) * divide_up(p.m, p.rows_per_task);
+  return ceil_div(ceil_div(p.n, 16), p.panels_per_task) * ceil_div(p.m, p.rows_per_task);
 }
 
 Fp4GemmConfig fp4_config_of(const Product& p, bool packed) {
@@ -135,7 +136,7 @@ Kernels find_fp4_kernels(const Product& p, ops::Lookup& lookup) {
           .rows = lookup.kernel<kPackFp4>(fp4_config_of(p, false))};
 }
 void run_fp4(const Product& x, const Kernels& kernels, std::span<const Group> groups) {
-  const int64_t k = divide_up(x.k, 32) * 32;
+  const int64_t k = round_up(x.k, 32);
   int64_t busy = 0, width = 1, pack_tasks = 0, tasks = 0;
   for (const Group& g : groups) busy += g.rows > 0, width = std::max(width, std::min<int64_t>(g.rows, 8));
   std::vector<QuantizedRows> rows;

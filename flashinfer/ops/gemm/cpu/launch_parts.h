@@ -5,6 +5,7 @@
 #include <iterator>
 #include <span>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/ordered_ranges.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
@@ -33,7 +34,7 @@ void run_parts(jit::CpuFn fn, std::span<const Part<Params>> parts, int64_t tasks
       fn(&part->params, t - part->first);
     }
   };
-  const int64_t pieces = divide_up(tasks, at_once);
+  const int64_t pieces = ceil_div(tasks, at_once);
   if (ordered)
     parallel_for_ordered(pieces, some);
   else

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/common/rows.h"
@@ -195,7 +196,7 @@ op::Prepared prepare_dequantize(const GgufDequantize& a) {
                      .k = a.out->size(1)};
   const int64_t rows = a.blocks.size(0), at_once = std::max<int64_t>(1, 16384 / std::max<int64_t>(1, p.k));
   return ops::with_kernel<kKernel>(config, [p, rows, at_once](jit::CpuFn fn) {
-    parallel_for((rows + at_once - 1) / at_once, [&](int64_t i) {
+    parallel_for(ceil_div(rows, at_once), [&](int64_t i) {
       for (int64_t r = i * at_once; r < std::min(rows, (i + 1) * at_once); ++r) fn(&p, r);
     });
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grouped products with FP4 weights, each group's scale factors padded to whole tiles.
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/grouped/grouped.h"
 
@@ -29,7 +30,7 @@ void set_padded_scales(const B& a, bool e8m0, int32_t block, GroupedWork& w) {
   for (size_t e = 0; e < w.groups.size(); ++e) {
     gemm::Group& g = w.groups[e];
     g.sf_first = padded_start(a.m_indptr, static_cast<int64_t>(e));
-    if (g.rows) least = g.sf_first + sf_round_up(g.rows, 128);
+    if (g.rows) least = g.sf_first + round_up(g.rows, 128);
   }
   const int64_t most = std::max(least, padded_start(a.m_indptr, experts)),
                 line = sf_padded_columns(SfLayout::k128x4, columns);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad_indptr_to_multiple_of_4.
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/grouped/scaled_batches.h"
@@ -29,7 +30,7 @@ void pad(const Pad& a) {
   for (int64_t q = 0; q + 1 < a.m_indptr.size(0); ++q) {
     const T begin = from[q * step], end = from[(q + 1) * step];
     for (T r = begin; r < end; ++r) rank[r * rank_step] = next + (r - begin);
-    next += (end - begin + 3) / 4 * 4;
+    next += round_up(end - begin, 4);
     to[(q + 1) * to_step] = next;
   }
 }

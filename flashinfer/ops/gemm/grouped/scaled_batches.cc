@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/gemm/grouped/scaled_batches.h"
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/grouped/tables.h"
@@ -138,7 +139,7 @@ TensorView experts_first(const char* name, const TensorView& t) {
 /// Scales [32, 4, tiles of rows, 4, tiles of columns, experts] of memory [experts, tiles of rows, tiles of columns, 32,
 /// 4, 4] as bytes.
 TensorView scale_bytes(const char* name, const TensorView& t, int64_t experts, int64_t rows, int64_t columns) {
-  const int64_t tiles = (rows + 127) / 128, across = (columns + 3) / 4;
+  const int64_t tiles = ceil_div(rows, 128), across = ceil_div(columns, 4);
   const int64_t want[6] = {32, 4, tiles, 4, across, experts},
                 step[6] = {16, 4, across * 512, 1, 512, tiles * across * 512};
   bool fits = t.rank() == 6;

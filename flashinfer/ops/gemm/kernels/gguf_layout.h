@@ -6,6 +6,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/gemm/kernels/packed_layout.h"
 
 namespace flashinfer {
@@ -65,7 +66,7 @@ constexpr int64_t gguf_byte_place(int64_t pair, int64_t word) {
 }
 constexpr int64_t gguf_scale_bytes(GemmFormat f) { return f == GemmFormat::kQ4_1 ? 64 : 32; }
 constexpr int64_t gguf_lines(GemmFormat f, int64_t k) {
-  return 1 + (k / 32 * (gguf_quant_bytes(f) + gguf_scale_bytes(f)) + kPanelLine - 1) / kPanelLine;
+  return 1 + ceil_div(k / 32 * (gguf_quant_bytes(f) + gguf_scale_bytes(f)), kPanelLine);
 }
 
 }  // namespace flashinfer

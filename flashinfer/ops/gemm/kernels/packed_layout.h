@@ -4,6 +4,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
 
 namespace flashinfer {
@@ -12,7 +13,7 @@ namespace flashinfer {
 // ----
 inline constexpr int64_t kPanelLine = 64, kPanelWidth = 16;
 inline constexpr unsigned char kPanelMagic[8] = {'F', 'I', 'p', 'a', 'n', 'e', 'l', 16};
-constexpr int64_t panels_of(int64_t n) { return (n + kPanelWidth - 1) / kPanelWidth; }
+constexpr int64_t panels_of(int64_t n) { return ceil_div(n, kPanelWidth); }
 /// Magic, format, columns in the panel (1..16), k in 8 bytes, little-endian.
 inline void write_panel_header(uint8_t* line, GemmFormat f, int64_t columns, int64_t k) {
   for (int i = 0; i < kPanelLine; ++i) line[i] = 0;
@@ -36,7 +37,7 @@ inline int64_t read_panel_header(const uint8_t* line, GemmFormat f, int64_t* k) 
 // gives a k pair of each. k is padded with zeros to a multiple of 32. Scale factors of one byte: SfLayout::kPanels.
 /// Elements in a word of four bytes.
 constexpr int64_t word_elements(GemmFormat f) { return f == GemmFormat::kFp4 ? 8 : 4; }
-constexpr int64_t word_lines(GemmFormat f, int64_t k) { return 1 + (k + 31) / 32 * (32 / word_elements(f)); }
+constexpr int64_t word_lines(GemmFormat f, int64_t k) { return 1 + ceil_div(k, 32) * (32 / word_elements(f)); }
 /// Position in the line of byte `i` (0..3) of a column's word.
 constexpr int64_t word_place(GemmFormat f, int64_t column, int64_t i) {
   return f == GemmFormat::kFp4 ? column * 4 + i : column / 4 * 16 + i / 2 * 8 + column % 4 * 2 + i % 2;

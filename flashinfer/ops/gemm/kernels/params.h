@@ -3,6 +3,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 
@@ -115,7 +116,7 @@ struct GemmPackParams {
 };
 /// k of a product of f16 numbers: each 32 of A become high, high, low parts and of B high, low, high ones, so that a.b
 /// is summed without low times low, 2^-18 of it.
-constexpr int64_t split_depth(int64_t k) { return (k + 31) / 32 * 96; }
+constexpr int64_t split_depth(int64_t k) { return ceil_div(k, 32) * 96; }
 
 /// Task t is row t: to[t][k / 32] = sums over blocks of 32.
 struct GemmSumsParams {
@@ -131,8 +132,8 @@ struct GemmSumsParams {
 inline constexpr int kPackedMagicBytes = 8, kPackedHeaderBytes = 17;
 inline constexpr unsigned char kPackedMagic[kPackedMagicBytes] = {'F', 'I', 'm', 'm', 'W', '1', 16, 2};
 /// Extents of a packed weight: the first, given n; the second, given k; the third.
-constexpr int64_t packed_panels(int64_t n) { return (n + 15) / 16; }
-constexpr int64_t packed_lines(int64_t k) { return 1 + (k + 1) / 2; }
+constexpr int64_t packed_panels(int64_t n) { return ceil_div(n, 16); }
+constexpr int64_t packed_lines(int64_t k) { return 1 + ceil_div(k, 2); }
 inline constexpr int64_t kPackedWidth = 32;
 
 inline void write_packed_header(bf16_t* line, int64_t columns, int64_t k) {

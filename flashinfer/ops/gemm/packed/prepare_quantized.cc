@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "flashinfer/core/context.h"
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/layout_error.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/ops.h"
@@ -102,7 +103,7 @@ void reference(const Prepare& a) {
   }
   if (!has_scales(a)) return;
   const ScaleFactors s = scales_of(a);
-  const int64_t padded = (s.columns + 3) / 4 * 4;
+  const int64_t padded = round_up(s.columns, 4);
   auto* sf = static_cast<uint8_t*>(a.b_descale_prepared->data());
   for (int64_t at = 0; at < matrices(a) * panels * padded * 16; ++at) {
     const int64_t panel = at / (padded * 16), matrix = panel / panels, row = panel % panels * 16 + at % 16,

@@ -11,6 +11,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
 
 namespace flashinfer {
@@ -90,7 +91,6 @@ struct MlaParams {
 };
 
 namespace mla {
-constexpr int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 /// Rows in scratch are padded to whole vectors.
 constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
 /// Bytes of MlaParams::scratch; the layout is kernels/cpu/mla.h's.

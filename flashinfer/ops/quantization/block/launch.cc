@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/reference.h"
 
 namespace flashinfer::ops {
@@ -68,7 +69,7 @@ void run_block_quantize(jit::CpuFn fn, const BlockQuantConfig& config, BlockQuan
   p.rows_per_task = rows_per_task(rows, bytes);
   // Whole tiles of scales, so that no two threads write to a line; only where there are tasks enough.
   if (p.layout != SfLayout::kLinear && rows / 128 >= 4 * Context::current().executor.threads)
-    p.rows_per_task = sf_round_up(p.rows_per_task, 128);
+    p.rows_per_task = round_up(p.rows_per_task, 128);
   run_rows(fn, p, rows, p.rows_per_task);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/ops/common/nvfp4_ref.h"
 
@@ -20,7 +21,7 @@ struct BlockRule {
 
 /// Place of scale (r, c) of a matrix with `columns` columns, from the definitions of the 128x4 and 8x4 tiles.
 inline int64_t scale_place(SfLayout layout, int64_t r, int64_t c, int64_t columns) {
-  const int64_t padded = (columns + 3) / 4 * 4;
+  const int64_t padded = round_up(columns, 4);
   if (layout == SfLayout::k128x4)
     return (r / 128) * (128 * padded) + (c / 4) * 512 + (r % 32) * 16 + ((r % 128) / 32) * 4 + c % 4;
   if (layout == SfLayout::k8x4) return (r / 8) * (8 * padded) + (c / 4) * 32 + (r % 8) * 4 + c % 4;

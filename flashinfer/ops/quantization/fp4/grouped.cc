@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/activation/ref.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
@@ -93,12 +94,12 @@ Shape codes_strides(const Grouped& a) {
 }
 template <bool kGated>
 Shape scales_shape(const Grouped& a) {
-  return {6, {32, 4, sf_round_up(a.a.size(1), 128) / 128, 4, sf_round_up(k_of<kGated>(a) / 16, 4) / 4, a.a.size(0)}};
+  return {6, {32, 4, ceil_div(a.a.size(1), 128), 4, ceil_div(k_of<kGated>(a) / 16, 4), a.a.size(0)}};
 }
 template <bool kGated>
 Shape scales_strides(const Grouped& a) {
-  const int64_t padded = sf_round_up(k_of<kGated>(a) / 16, 4);
-  return {6, {16, 4, 128 * padded, 1, 512, sf_round_up(a.a.size(1), 128) * padded}};
+  const int64_t padded = round_up(k_of<kGated>(a) / 16, 4);
+  return {6, {16, 4, 128 * padded, 1, 512, round_up(a.a.size(1), 128) * padded}};
 }
 template <bool kGated>
 void validate_grouped(const Grouped& a) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/nvfp4.h"
 #include "flashinfer/ops/quantization/cases.h"
 #include "flashinfer/ops/quantization/ops.h"
@@ -141,7 +142,7 @@ float encode_scale(const char* who, const ops::KvPlane& plane, jit::CpuFn amax_o
   p.plain = ops::token_rows(plane);
   p.heads = plane.heads, p.dim = plane.dim, p.tokens = plane.pages * plane.page_size;
   p.tokens_per_task = ops::rows_per_task(p.tokens, plane.heads * plane.dim * 2);
-  std::vector<float> largest(static_cast<size_t>((p.tokens + p.tokens_per_task - 1) / p.tokens_per_task), 0.0f);
+  std::vector<float> largest(static_cast<size_t>(ceil_div(p.tokens, p.tokens_per_task)), 0.0f);
   p.largest = largest.data();
   ops::run_rows(amax_of_rows, p, p.tokens, p.tokens_per_task);
   float amax = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
@@ -47,8 +48,7 @@ Shape scales_shape(const Group& a) {
 }
 Shape scales_strides(const Group& a) {
   Shape s = scales_shape(a);
-  const int64_t groups = s.size[s.rank - 1], m = ops::row_count(a.x),
-                rows = a.scale_tma_aligned ? sf_round_up(m, 4) : m;
+  const int64_t groups = s.size[s.rank - 1], m = ops::row_count(a.x), rows = a.scale_tma_aligned ? round_up(m, 4) : m;
   int64_t stride = a.column_major_scales ? 1 : groups;
   s.size[s.rank - 1] = a.column_major_scales ? rows : 1;
   for (int i = s.rank - 2; i >= 0; --i) {
@@ -116,7 +116,7 @@ void launch(const Group& a, jit::CpuFn fn) {
 }
 /// Takes everything but the codes of `p`.
 float largest_of_rows(jit::CpuFn fn, Group8Params p) {
-  std::vector<float> largest(static_cast<size_t>((p.rows + p.rows_per_task - 1) / p.rows_per_task), 0.0f);
+  std::vector<float> largest(static_cast<size_t>(ceil_div(p.rows, p.rows_per_task)), 0.0f);
   p.scales = largest.data();
   p.amax_only = 1;
   ops::run_rows(fn, p, p.rows, p.rows_per_task);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/quantization/fp8/mxfp8.h"
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -24,7 +25,7 @@ void check_layout(const B& a) {
 }
 
 // ---- quantising ----
-int64_t padded_k(const Mxfp8Quantize& a) { return sf_round_up(a.input.size(-1), a.alignment); }
+int64_t padded_k(const Mxfp8Quantize& a) { return round_up(a.input.size(-1), a.alignment); }
 Shape codes_shape(const Mxfp8Quantize& a) {
   Shape s{a.input.rank()};
   for (int i = 0; i < s.rank; ++i) s.size[i] = a.input.size(i);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
@@ -143,7 +144,7 @@ constexpr BlockQuantConfig kFloatRows{DType::kF32, 16, 0, 0, 0};
 void launch_smooth(const Smooth& a, jit::CpuFn multiply, jit::CpuFn quantise) {
   const int64_t m = a.x.size(0), k = a.x.size(1), tile = 128 * sf_padded_columns(SfLayout::k128x4, k / 16);
   // Eight rows at a time stay in the cache between the two; a task is one tile of scales.
-  parallel_for((m + 127) / 128, [&](int64_t task) {
+  parallel_for(ceil_div(m, 128), [&](int64_t task) {
     constexpr int64_t kAtOnce = 8;
     const Tensor buffer = Tensor::empty({kAtOnce, k}, DType::kF32);
     std::memset(a.sf->data_as<uint8_t>() + task * tile, 0, static_cast<size_t>(tile));

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/quantization/block/ref.h"
@@ -38,7 +39,7 @@ template <class Source>
 void interleave(const TensorView& from, char* to, Source source) {
   const int64_t rows = from.size(0), columns = from.size(1), item = from.item_size();
   const int64_t all = sf_padded_rows(SfLayout::k128x4, rows), padded = sf_padded_columns(SfLayout::k128x4, columns);
-  ops::for_rows(all, sf_round_up(ops::rows_per_task(all, 2 * padded * item), 128), [&](int64_t r) {
+  ops::for_rows(all, round_up(ops::rows_per_task(all, 2 * padded * item), 128), [&](int64_t r) {
     char* row = to + sf_row_offset(SfLayout::k128x4, r, columns) * item;
     const char* x = r < rows ? from.data_as<char>() + source(r) * from.stride(0) * item : nullptr;
     for (int64_t c = 0; c < padded; c += 4) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/kernels/common/select_scratch.h"
 
@@ -165,7 +166,7 @@ struct FilterCudaParams {
 };
 
 /// Words of global memory a block: collected elements, their positions, and probabilities where the input holds logits.
-constexpr int64_t sample_cuda_words(int64_t v, bool logits) { return (v + 63) / 64 * 64 * (logits ? 3 : 2); }
+constexpr int64_t sample_cuda_words(int64_t v, bool logits) { return round_up(v, 64) * (logits ? 3 : 2); }
 /// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each statistics block.
 constexpr int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::stats_blocks(v) * 32; }
 inline constexpr int64_t kMostCudaTokens = 1 << 20;  // 41 KB of shared memory
@@ -188,7 +189,7 @@ struct ChainCudaParams : ChainArguments {
   RandomCudaParams random;
   float* scratch;  // of each block: chain_cuda_words(v)
 };
-constexpr int64_t chain_cuda_words(int64_t v) { return (v + 63) / 64 * 64; }
+constexpr int64_t chain_cuda_words(int64_t v) { return round_up(v, 64); }
 
 namespace cpu {
 /// 4-byte words of a sampler's task: the statistics, two more rows of block sums, the collected elements, their

@@ -4,6 +4,7 @@
 // maximum - the row's) / the row's sum, from the cache. Blocks start at fixed places, so a row may be split anywhere
 // between them.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/common/select_scratch.h"
 #include "flashinfer/kernels/cpu/exp.h"
 #include "flashinfer/kernels/cpu/lanes.h"
@@ -105,7 +106,7 @@ FI_VEC_INLINE SoftmaxScale softmax_scale(const SoftmaxBlocks& s, int64_t v) {
 /// `begin` is at a block's start.
 FI_VEC_INLINE void softmax_second(float* y, int64_t begin, int64_t end, const SoftmaxBlocks& s,
                                   const SoftmaxScale& scale) {
-  const int64_t first = begin / kStatsBlock, last = (end + kStatsBlock - 1) / kStatsBlock;
+  const int64_t first = begin / kStatsBlock, last = ceil_div(end, kStatsBlock);
   float by[Vec::kLanes];
   for (int64_t b = first; b < last; ++b) {
     const int64_t lane = (b - first) % Vec::kLanes;

@@ -2,6 +2,7 @@
 // Gated activations on a GPU, elementwise: one read of both halves and one write. A block processes a section of one
 // row, so that the row's address is computed once in a block, whatever the rank.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
 #include "flashinfer/kernels/cuda/rows.h"
@@ -25,7 +26,7 @@ FI_GLOBAL_FN void act_and_mul(const ActParams& p) {
   constexpr int N = kPiece<T>;
   depend_wait();
   // 32-bit indices: a 64-bit division is a call of some hundred instructions.
-  const uint32_t pieces = static_cast<uint32_t>((p.d + N - 1) / N), stretches = (pieces + C.threads - 1) / C.threads;
+  const uint32_t pieces = static_cast<uint32_t>(ceil_div(p.d, N)), stretches = ceil_div(pieces, C.threads);
   // Narrow rows share a block, so that all its threads have work.
   constexpr uint32_t kThreads = C.threads;
   const uint32_t across = pieces < kThreads ? pieces : kThreads, together = kThreads / across;

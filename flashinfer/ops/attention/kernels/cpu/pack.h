@@ -3,6 +3,7 @@
 // cells that hold one f32 or, with a BF16 dot product, two bf16 of neighbouring dims (q, K) or neighbouring keys (P,
 // V).
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/narrow.h"
 #include "flashinfer/ops/attention/kernels/params.h"
 
@@ -64,7 +65,7 @@ struct Prefetcher {
   const char* rows[2 * kTileKeys];
   int64_t bytes = 0, at = 0, d = 0, count = 0;
   /// Lines to prefetch in each of `parts` calls.
-  int64_t each(int64_t parts) const { return count * ((bytes + 63) / 64) / parts + 1; }
+  int64_t each(int64_t parts) const { return count * ceil_div(bytes, 64) / parts + 1; }
   void issue_prefetch(int64_t lines) {
     for (; lines > 0 && at < count; --lines) {
       __builtin_prefetch(rows[at] + d, 0, 2);
@@ -77,7 +78,7 @@ struct Prefetcher {
 /// Number of cells of a row of `dim` elements.
 template <class T>
 constexpr int64_t cells(int64_t dim) {
-  return (dim + T::kPerCell - 1) / T::kPerCell;
+  return ceil_div(dim, T::kPerCell);
 }
 
 template <class R>

@@ -4,6 +4,7 @@
 // logits into weights, then for 6 rows at a time accumulate outputs. The summation order of an output is that of
 // params.h and depends on nothing else. Numbers: docs/attention-cpu.md.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/attention/kernels/cpu/variant.h"
 
@@ -223,7 +224,7 @@ struct Tile {
   /// Rows [r0, r1) of one head times the packed block at key `first`.
   void multiply_block(int64_t first, int64_t r0, int64_t r1) {
     const Range* visible = range - r0 / local * local;
-    const int64_t lines = ahead.each(2 * ((r1 - r0 + kMaxRows - 1) / kMaxRows));
+    const int64_t lines = ahead.each(2 * ceil_div(r1 - r0, kMaxRows));
     auto groups = [&](auto f) {
       for (int64_t i = r0; i < r1; i += kMaxRows) {
         const int64_t n = r1 - i < kMaxRows ? r1 - i : kMaxRows, end = visible[i + n - 1].hi - first;

@@ -8,6 +8,7 @@
 // The copy of the next K overlaps softmax and P V, that of the next V overlaps S. Rows of shared memory are swizzled:
 // ldmatrix reads 8 rows without bank conflicts.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/async.h"
 #include "flashinfer/kernels/cuda/mma.h"
 #include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
@@ -30,7 +31,7 @@ struct Layout {
 };
 
 /// 16-byte pieces of a row that products read; the last one may lie beyond the row and is zeros.
-constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(dim + 15) / 16 * 2; }
+constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(ceil_div(dim, 16)) * 2; }
 
 /// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are assigned to
 /// rows by the pitch, mostly a power of two, so that a thread keeps its column and row addresses need few registers;

@@ -4,6 +4,7 @@
 // take keys in turn, four at a time, so that eight loads of a lane are in flight. The states of the groups are added in
 // shared memory at the end.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cuda/rows.cuh"
 
 namespace flashinfer::cu {
@@ -16,7 +17,7 @@ struct Cores {
   static constexpr int kPer = C.per(), kLanes = C.lanes(), kGroups = C.groups();
   static constexpr int kPiecesK = C.dqk / kPer, kPiecesV = C.dvo / kPer;
   static constexpr int kPieces = kPiecesK > kPiecesV ? kPiecesK : kPiecesV;
-  static constexpr int kLoads = (kPieces + kLanes - 1) / kLanes, kHas = kLoads * kPer;
+  static constexpr int kLoads = ceil_div(kPieces, kLanes), kHas = kLoads * kPer;
   static constexpr int kStep = 4;  // keys that a group has in flight
   using Row = Pack<K, kPer>[kLoads];
 };

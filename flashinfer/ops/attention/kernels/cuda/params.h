@@ -5,6 +5,7 @@
 // heads. Where keys are split depends on the request's own shape alone (attention/cuda/launch.h), so a row's result
 // does not depend on its batch.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/params.h"
 
 namespace flashinfer {
@@ -37,7 +38,7 @@ namespace attention {
 /// Keys of a tile in shared memory: K and V of one head take 32 KB at D 128.
 inline constexpr int kCudaKeys = 64;
 /// Elements of a row in shared memory: the swizzle permutes 8 pieces of 8.
-constexpr int cuda_pitch(int dim) { return (dim + 63) / 64 * 64; }
+constexpr int cuda_pitch(int dim) { return round_up(dim, 64); }
 }  // namespace attention
 
 struct AttentionTile {

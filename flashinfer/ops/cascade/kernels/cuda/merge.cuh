@@ -2,6 +2,7 @@
 // Merging attention states on a GPU: a thread processes a piece of one row (token, head) over all its states, in
 // ascending order, in f32.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/math.h"
 #include "flashinfer/kernels/cuda/rows.h"
@@ -38,7 +39,7 @@ FI_GLOBAL_FN void merge_states(const MergeParams& p) {
   constexpr bool kAligned = C.aligned != 0;
   depend_wait();
   // 32-bit row indices: a 64-bit division is a call of some hundred instructions.
-  const uint32_t pieces = static_cast<uint32_t>(p.dim + N - 1) / N, width = merge::threads_of(pieces),
+  const uint32_t pieces = static_cast<uint32_t>(ceil_div(p.dim, N)), width = merge::threads_of(pieces),
                  heads = static_cast<uint32_t>(p.heads);
   const uint32_t row = block_x() * (C.threads / width) + thread_x() / width, rank = thread_x() % width;
   const bool in_range = row < p.tokens * p.heads;

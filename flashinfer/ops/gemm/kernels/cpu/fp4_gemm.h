@@ -3,6 +3,7 @@
 // (kernels/cpu/int8_tile.h). 16 unpacked rows of B are transposed four bytes at a time, so that a lane has eight k of a
 // column; a look-up in 16 bytes converts a nibble to an operand of vpdpbusd.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/gemm/kernels/cpu/int8_tile.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
 
@@ -224,7 +225,8 @@ FI_VEC_INLINE void unpack_fp4(const uint8_t* from, int8_t* to, int64_t step, int
 
 template <Fp4GemmConfig C>
 void pack_fp4_rows(const Fp4RowsParams& p, int64_t task) {
-  const int64_t first = task * p.width, rows = p.m - first < p.width ? p.m - first : p.width, blocks = (p.k + 31) / 32;
+  const int64_t first = task * p.width, rows = p.m - first < p.width ? p.m - first : p.width,
+                blocks = ceil_div(p.k, 32);
   int8_t* const to = p.to + task * p.width * blocks * 32;
   ByteRow* const factors = p.rows + task * p.width * blocks * C.groups;
   for (int64_t r = 0; r < rows; ++r) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mm and bmm on the CPU: a task is some rows by some panels of 16 columns. The inner loops are in kernels/cpu/gemm.h.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/kernels/cpu/gemv.h"
 #include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
@@ -181,7 +182,7 @@ void multiply_panels(const GemmParams& p, const RowsOfA& a, int64_t batch, int64
                     kPackBytes = kInPlace<C> ? 0 : kBlockPairs * kBytesOfPair;
   alignas(64) unsigned char room[kPackBytes + kScratchRows * kBytesOfPair];  // packed pairs, then sums
   static_assert(kInPlace<C> || (kWholePairs + kBlockRows) * kBytesOfPair <= static_cast<int64_t>(sizeof room));
-  const int64_t column = panel * kPanelColumns, all = (p.k + 1) / 2;
+  const int64_t column = panel * kPanelColumns, all = ceil_div(p.k, 2);
   const bool few = C.b == GemmFormat::kBF16 && !C.grid && end - begin <= kBlockRows,
              whole = !C.grid && all <= kWholePairs;
   const int64_t block = kInPlace<C> ? p.pairs_per_block
@@ -258,7 +259,7 @@ void gemv_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batc
   const int64_t column = panel * kPanelColumns;
   const auto slow = [&](int64_t k, int64_t elements, float* to) {
     TileInput in{.a = a + k, .row = 0, .pair = 2, .b = nullptr, .panel = 0, .pairs = 0};
-    find_b<C>(p, batch, panel, P, k / 2, (elements + 1) / 2, buffer, in);
+    find_b<C>(p, batch, panel, P, k / 2, ceil_div(elements, 2), buffer, in);
     run_tile<1, P, false>(in, to, P * kPanelColumns, false);
   };
   const auto close = [&](int64_t begin, int64_t, const float* from) {
@@ -301,9 +302,9 @@ void gemv_panels(const GemmParams& p, const bf16_t* a, int64_t row, int64_t batc
 
 template <GemmConfig C>
 void gemm(const GemmParams& p, int64_t task) {
-  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t panel_tasks = (panels + p.panels_per_task - 1) / p.panels_per_task;
-  const int64_t row_tasks = (p.m + p.rows_per_task - 1) / p.rows_per_task;
+  const int64_t panels = ceil_div(p.n, kPanelColumns);
+  const int64_t panel_tasks = ceil_div(panels, p.panels_per_task);
+  const int64_t row_tasks = ceil_div(p.m, p.rows_per_task);
   const int64_t batch = task / (panel_tasks * row_tasks), begin = task / panel_tasks % row_tasks * p.rows_per_task;
   const int64_t end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
   int64_t panel = task % panel_tasks * p.panels_per_task;
@@ -338,7 +339,7 @@ void gemm(const GemmParams& p, int64_t task) {
 template <GemmPackConfig C>
 void gemm_pack(const GemmPackParams& p, int64_t task) {
   constexpr int kWidth = C.rows ? kBlockRows : kPanelColumns;
-  const int64_t batch = task / p.tasks_per_batch, first = task % p.tasks_per_batch * kWidth, pairs = (p.k + 1) / 2;
+  const int64_t batch = task / p.tasks_per_batch, first = task % p.tasks_per_batch * kWidth, pairs = ceil_div(p.k, 2);
   const int64_t lines = p.lines - first < kWidth ? p.lines - first : kWidth;
   const void* const from = static_cast<const gemm_scalar_t<C.from>*>(p.from) + batch * p.batch_stride;
   const auto pack = [&]<int Width>(int64_t line, int64_t count, bf16_t* to) {

@@ -11,6 +11,7 @@
 //   each_quad(block, g, f)    f(quad, __m512i) for the quads of group g, with VNNI
 //   bytes(block, w)           the same as bytes [8][16][4], without VNNI
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/gemm.h"
 #include "flashinfer/ops/gemm/kernels/int8_params.h"
 
@@ -174,8 +175,8 @@ FI_VEC_INLINE void multiply_filled(const ByteGemmParams& p, const Source& b, int
 /// fastest.
 template <class Fn>
 FI_VEC_INLINE void each_panel(const ByteGemmParams& p, int64_t task, Fn fn) {
-  const int64_t panels = (p.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t panel_tasks = (panels + p.panels_per_task - 1) / p.panels_per_task;
+  const int64_t panels = ceil_div(p.n, kPanelColumns);
+  const int64_t panel_tasks = ceil_div(panels, p.panels_per_task);
   const int64_t begin = task / panel_tasks * p.rows_per_task,
                 end = p.m - begin < p.rows_per_task ? p.m : begin + p.rows_per_task;
   int64_t panel = task % panel_tasks * p.panels_per_task;

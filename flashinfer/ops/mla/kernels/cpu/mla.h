@@ -4,6 +4,7 @@
 // unpacked keys (kernels/cpu/decode.h). The summation order of an output is that of params.h and depends on nothing
 // else.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/mla/kernels/cpu/decode.h"
 #include "flashinfer/ops/mla/kernels/cpu/tile.h"
 
@@ -114,8 +115,8 @@ struct Tile {
 
   /// Rows of [i, end) in the next register tile: nearly equal parts, as 6 + 6 + 4 is slower than 6 + 5 + 5.
   static int64_t part(int64_t rest, int64_t most) {
-    const int64_t parts = (rest + most - 1) / most;
-    return (rest + parts - 1) / parts;
+    const int64_t parts = ceil_div(rest, most);
+    return ceil_div(rest, parts);
   }
 
   void logits_packed(int64_t a, int64_t first) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <math.h>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/fp8_rows.h"
 #include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/mla/kernels/params.h"
@@ -41,7 +42,7 @@ template <class T>
 inline void find_rows(const MlaParams& p, int64_t b, int64_t start, int64_t count, const void* zeros, Rows<T>& out,
                       const float** scales) {
   int64_t page = p.kv_indptr[b] + start / p.page_size, entry = start % p.page_size, j = 0;
-  const int64_t groups = (p.dim_ckv + kScaleGroup - 1) / kScaleGroup;
+  const int64_t groups = ceil_div(p.dim_ckv, kScaleGroup);
   for (; j < count; ++page, entry = 0) {
     const int64_t pool = p.kv_indices[page];
     const T* ckv = static_cast<const T*>(p.ckv) + pool * p.ckv_stride_page;

@@ -3,6 +3,7 @@
 // that would be four bytes in each 512, lines of eight sets of L1 that 16 rows share (0.34 of memcpy where linear
 // scales gave 0.56, one thread), so the scales of a tile's 128 rows are collected first.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/ops/activation/kernels/cpu/activation.h"
 #include "flashinfer/ops/quantization/kernels/block_params.h"
@@ -85,7 +86,7 @@ FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rul
     store_scales(layout, scales, first, scale, n);
   }
   if (columns > blocks) memset(codes + p.k / kPerByte, 0, static_cast<size_t>((p.padded_k - p.k) / kPerByte));
-  const int64_t done = layout == SfLayout::kLinear ? blocks : sf_round_up(blocks, 4);
+  const int64_t done = layout == SfLayout::kLinear ? blocks : round_up(blocks, 4);
   clear_scales(layout, scales, done, sf_padded_columns(layout, columns));
 }
 
@@ -115,7 +116,7 @@ constexpr int64_t kTileColumns = 512;
 template <class Row>
 FI_VEC_INLINE void quantize_tile(uint8_t* scales, int64_t columns, Row row) {
   alignas(64) uint8_t kept[128][kTileColumns];
-  const int64_t padded = sf_round_up(columns, 4);
+  const int64_t padded = round_up(columns, 4);
   for (int64_t r = 0; r < 128; ++r) {
     row(r, kept[r]);
     memset(kept[r] + columns, 0, static_cast<size_t>(padded - columns));

@@ -2,6 +2,7 @@
 // RoPE on a GPU: a block processes a token. A thread computes cos and sin of its pairs once and rotates them in every
 // head of q and of k. In-place calls use the same code: a thread reads its pairs before it writes them.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"
 #include "flashinfer/ops/rope/kernels/angle.h"
@@ -42,8 +43,8 @@ FI_GLOBAL_FN void rope(const RopeParams& p) {
   const int64_t token = block_x(), position = rope_position(p, token);
   const int64_t half = p.rotary / 2, turned = C.interleave ? p.rotary : half;
   constexpr uint32_t kThreads = C.threads;
-  const uint32_t turns = static_cast<uint32_t>((turned + N - 1) / N),
-                 units = turns + static_cast<uint32_t>((p.d - p.rotary + N - 1) / N);
+  const uint32_t turns = static_cast<uint32_t>(ceil_div(turned, N)),
+                 units = turns + static_cast<uint32_t>(ceil_div(p.d - p.rotary, N));
   const uint32_t width = units < kThreads ? units : kThreads, slots = kThreads / width, slot = thread_x() / width;
   for (uint32_t u = thread_x() % width; slot < slots && u < units; u += width) {
     const int64_t at = u < turns ? static_cast<int64_t>(u) * N : p.rotary + static_cast<int64_t>(u - turns) * N;

@@ -3,6 +3,7 @@
 // CPU's lanes 2l and 2l + 1, so that sums have the CPU's order. Sequential parts (adding up blocks, the scan inside one
 // block) run on one thread, from shared memory. Every pass ends with a barrier: its results are visible to all threads.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/atomic.h"
 #include "flashinfer/kernels/cuda/convert.h"
 #include "flashinfer/kernels/cuda/exact.h"
@@ -190,7 +191,7 @@ struct RowPasses {
   template <class T>
   FI_PASS int64_t collect(const T* x, int64_t n, float bound, const float* tops, float* values,
                           uint32_t* positions) const {
-    const int64_t blocks = stats_blocks(n), share = (blocks + kWarps - 1) / kWarps;
+    const int64_t blocks = stats_blocks(n), share = ceil_div(blocks, kWarps);
     const int64_t first = warp() * share, last = first + share < blocks ? first + share : blocks;
     int kept = 0;
 #pragma unroll 1

@@ -2,6 +2,7 @@
 // Samplers and filters on a GPU: a block processes a row at a time. The passes are those of kernels/cuda/row.cuh, the
 // steps between them those of sample_row.h, which the CPU runs too, so a seed and an offset give the CPU's token.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cuda/cluster.h"
 #include "flashinfer/kernels/cuda/rows.h"
 #include "flashinfer/ops/sampling/kernels/cuda/row.cuh"
@@ -45,7 +46,7 @@ FI_GLOBAL_FN RowPasses<kThreads> row_passes() {
 }
 /// `scratch`: of the block.
 FI_GLOBAL_FN sampling::Room room_of(float* scratch, int64_t v) {
-  const int64_t blocks = stats_blocks(v), row = (v + 63) / 64 * 64;
+  const int64_t blocks = stats_blocks(v), row = round_up(v, 64);
   float* at = reinterpret_cast<float*>(shared() + 8192 + 256);
   const auto next = [&] { return at += blocks, at - blocks; };
   sampling::Room r;

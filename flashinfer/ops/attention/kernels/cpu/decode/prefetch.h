@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Software prefetch for the decode kernel.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/vec.h"
 #include "flashinfer/ops/attention/kernels/decode_params.h"
 
@@ -25,7 +26,7 @@ struct Lines {
   void add(const void* p, int64_t bytes) { runs[used++] = {static_cast<const char*>(p), bytes}; }
   /// Appends the lines of the runs added since the last call. Runs of one call should have the same length.
   void list() {
-    const int quarter = (used + 3) / 4;
+    const int quarter = ceil_div(used, 4);
     for (int i = 0; i < quarter; ++i) {
       const Run* r[4];
       bool even = true;
@@ -47,7 +48,7 @@ struct Lines {
     typedef int64_t Four __attribute__((vector_size(32)));
     Four from = {reinterpret_cast<int64_t>(a), reinterpret_cast<int64_t>(b), reinterpret_cast<int64_t>(c),
                  reinterpret_cast<int64_t>(d)};
-    const int64_t most = (kMost - count) / 4, n = (bytes + 63) / 64;
+    const int64_t most = (kMost - count) / 4, n = ceil_div(bytes, 64);
     const char** to = lines + count;
     for (int64_t i = 0; i < (n < most ? n : most); ++i, from += 64, to += 4) memcpy(to, &from, 32);
     count = static_cast<int>(to - lines);

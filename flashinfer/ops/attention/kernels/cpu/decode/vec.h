@@ -3,6 +3,7 @@
 // or 4) are multiplied with kLanes / R keys at once, so that each element of K is converted once for R rows and the
 // kLanes sums are added in one tree.
 #pragma once
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
 
@@ -98,7 +99,7 @@ FI_VEC_INLINE void values_tile(const T* const* v, int64_t begin, int64_t end, in
 #pragma GCC unroll 1
   for (int64_t j = begin; j < end; ++j) {
     const T* at = v[j] + d;
-    ahead.issue_prefetch<(N * kL * static_cast<int>(sizeof(T)) + 63) / 64>();
+    ahead.issue_prefetch<ceil_div(N * kL * static_cast<int>(sizeof(T)), 64)>();
     Vec w[R];
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) w[r] = splat(p[r * kDecodeKeys + j]);
