@@ -29,15 +29,13 @@ void prepare_outputs(const Op& op, void* block, const Bindings& b, Device device
   for (const Field& f : op.fields) {
     if (!f.tensors || !wanted(f, block)) continue;
     const TensorView* v[2];
-    const bool given = f.tensors(block, v) > 0;
-    Tensor t;
-    if (given) {
-      t = Tensor(*v[0], nullptr);
-    } else {
-      const Shape s = output_shape(op, f, block, b);
-      t = allocate(f, block, s, output_dtype(op, f, block), device);
-      f.assign(block, t.view());
+    if (f.tensors(block, v) > 0) {
+      if (!f.not_returned) results.push(Tensor(*v[0], nullptr), &f);
+      continue;
     }
+    const Shape s = output_shape(op, f, block, b);
+    Tensor t = allocate(f, block, s, output_dtype(op, f, block), device);
+    f.assign(block, t.view());
     if (!f.not_returned) results.push(std::move(t), &f);
   }
 }

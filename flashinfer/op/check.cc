@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/check.h"
 
+#include <ostream>
+
 #include "flashinfer/core/layout_error.h"
 
 namespace flashinfer::op {
@@ -10,9 +12,15 @@ constexpr bool is_output(Role r) {
   return r == Role::kOut || r == Role::kResult || r == Role::kInOut || r == Role::kPagedInOut;
 }
 
-/// "weight" or "paged_kv_cache[1]" when a field holds several tensors.
-std::string label(const Field& f, int index, int count) {
-  return count > 1 ? str(f.name, "[", index, "]") : std::string(f.name);
+/// A tensor in a message: "weight", or "paged_kv_cache[1]" when a field holds several. The text is made only when
+/// printed.
+struct Label {
+  const Field& field;
+  int index, count;
+};
+std::ostream& operator<<(std::ostream& out, const Label& l) {
+  out << l.field.name;
+  return l.count > 1 ? out << '[' << l.index << ']' : out;
 }
 std::string where(const Bindings::Entry& e) {
   return e.dim < 0 ? std::string(e.field->name) : str(e.field->name, ".shape[", e.dim, "]");
@@ -38,8 +46,8 @@ const Bindings::Entry* find_or_attribute(const Op& op, const void* block, Bindin
   return nullptr;
 }
 
-void check_extent(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t,
-                  int axis, const Dim& d, Bindings& b) {
+void check_extent(const Op& op, const Field& f, const void* block, const Label& who, const TensorView& t, int axis,
+                  const Dim& d, Bindings& b) {
   const int64_t n = t.size(axis);
   if (d.literal()) {
     FI_CHECK(n == d.add, ValueError, who, ".shape[", axis, "] is ", n, ", but must be ", d.add);
@@ -60,8 +68,7 @@ void check_extent(const Op& op, const Field& f, const void* block, const std::st
                        plain ? "" : str(d.name(), " is ", e->value, ", "), "from ", where(*e), ")"));
 }
 
-void check_shape(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t,
-                 Bindings& b) {
+void check_shape(const Op& op, const Field& f, const void* block, const Label& who, const TensorView& t, Bindings& b) {
   const Dims& dims = f.dims;
   if (dims.count < 0) return;
   const int lead = t.rank() - dims.count;
@@ -96,7 +103,7 @@ std::optional<DType> dtype_attribute(const Op& op, const Field& f, const void* b
   return std::nullopt;
 }
 
-void check_dtype(const Op& op, const Field& f, const void* block, const std::string& who, const TensorView& t) {
+void check_dtype(const Op& op, const Field& f, const void* block, const Label& who, const TensorView& t) {
   if (f.dtypes.bits)
     FI_CHECK(f.dtypes.has(t.dtype()), ValueError, who, ".dtype is ", name(t.dtype()), ", but must be ",
              to_string(f.dtypes));
@@ -116,7 +123,7 @@ void check_dtype(const Op& op, const Field& f, const void* block, const std::str
              ".dtype is ", name(other->dtype()));
 }
 
-void check_layout(const Field& f, const std::string& who, const TensorView& t) {
+void check_layout(const Field& f, const Label& who, const TensorView& t) {
   const int64_t n = t.numel();
   FI_CHECK(t.data() || n == 0, ValueError, who, " is ", to_string(t), ", but its data pointer is null");
   if (n == 0) return;
@@ -146,7 +153,7 @@ void check_aliasing(const Op& op, const void* block) {
         for (int y = 0; y < nc; ++y) {
           if (!overlap(*a[x], *c[y])) continue;
           if (f.may_alias && std::string_view(f.may_alias) == g.name && a[x]->same_elements(*c[y])) continue;
-          throw ValueError(str(label(f, x, na), " (", to_string(*a[x]), ") shares memory with ", label(g, y, nc), " (",
+          throw ValueError(str(Label{f, x, na}, " (", to_string(*a[x]), ") shares memory with ", Label{g, y, nc}, " (",
                                to_string(*c[y]), "), but ",
                                f.may_alias && std::string_view(f.may_alias) == g.name
                                    ? "may only be exactly the same view"
@@ -206,7 +213,7 @@ void check_fields(const Op& op, const void* block, Bindings& b) {
     const int n = f.tensors(block, v);
     if (n == 0 && f.required && !f.optional && f.get(block).is_none()) throw ValueError(str(f.name, " is missing"));
     for (int i = 0; i < n; ++i) {
-      const std::string who = n > 1 ? label(f, i, n) : std::string(f.name);
+      const Label who{f, i, n};
       check_shape(op, f, block, who, *v[i], b);
       check_dtype(op, f, block, who, *v[i]);
       check_layout(f, who, *v[i]);
