@@ -3,7 +3,7 @@
 # make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
 # make bench  the benchmark programs
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
-# make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too
+# make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
 # make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
 # make asan   all tests under AddressSanitizer and UndefinedBehaviorSanitizer;  make tsan  the threaded parts under ThreadSanitizer
@@ -81,6 +81,7 @@ wheel:
 	@cmake --preset release >/dev/null
 	cmake --build $(BUILD) -j $(JOBS) --target python_package
 	.venv/bin/python -m pip wheel . --no-deps --no-build-isolation -w dist -C cmake.define.FLASHINFER_PREBUILT=$(abspath $(BUILD))
+	.venv/bin/python -m pip wheel packaging/compat --no-deps --no-build-isolation -w dist -C for=other-environments
 
 clean:
 	rm -rf build dist

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlashInfer's ops on NVIDIA GPUs and plain CPUs: attention, GEMM, norms, RoPE, sampling and more, with a log, a recorder and a
 replayer. Functions and classes are made from the library's registry when this package is imported."""
+from . import _beside
+
+_beside.check()
+
 from . import api_logging  # first: it reads what the environment says of the log
 from . import _make, _native, utils
 from .context import get_num_threads, num_threads, set_num_threads
