@@ -179,9 +179,9 @@ _L, _P, _I = TensorType
 _DRAW = ("indices", "deterministic", "generator", "check_nan", "seed", "offset")
 TemperatureOp = _operator("TemperatureOp", _L, _L, ("temperature",), (), _scaled)
 SoftmaxOp = _operator("SoftmaxOp", _L, _P, (), ("enable_pdl",), lambda x, **o: sampling.softmax(x, **o))
-ProbsTopKOp = _operator("ProbsTopKOp", _P, _P, ("top_k",), (), lambda x, k: sampling.top_k_renorm_probs(x, k))
+ProbsTopKOp = _operator("ProbsTopKOp", _P, _P, ("top_k",), ("is_deterministic",), lambda x, k, **o: sampling.top_k_renorm_probs(x, k, **o))
 LogitsTopKOp = _operator("LogitsTopKOp", _L, _L, ("top_k",), (), lambda x, k: sampling.top_k_mask_logits(x, k))
-TopPOp = _operator("TopPOp", _P, _P, ("top_p",), (), lambda x, p: sampling.top_p_renorm_probs(x, p))
+TopPOp = _operator("TopPOp", _P, _P, ("top_p",), ("is_deterministic",), lambda x, p, **o: sampling.top_p_renorm_probs(x, p, **o))
 MinPOp = _operator("MinPOp", _P, _P, ("min_p",), (), _min_p_renormed)
 ProbsSampleOp = _operator("ProbsSampleOp", _P, _I, (), _DRAW, lambda x, **o: sampling.sampling_from_probs(x, **o))
 LogitsSampleOp = _operator("LogitsSampleOp", _L, _I, (), _DRAW, lambda x, **o: sampling.sampling_from_logits(x, **o))
@@ -196,3 +196,9 @@ FusedProbsMinPSampleOp = _operator("FusedProbsMinPSampleOp", _P, _I, ("min_p",),
 FusedProbsTopKTopPSampleOp = _operator(
     "FusedProbsTopKTopPSampleOp", _P, _I, ("top_k", "top_p"), _DRAW,
     lambda x, k, p, **o: sampling.top_k_top_p_sampling_from_probs(x, k, p, filter_apply_order="joint", **o))
+FusedProbsTopKThenTopPSampleOp = _operator(
+    "FusedProbsTopKThenTopPSampleOp", _P, _I, ("top_k", "top_p"), _DRAW,
+    lambda x, k, p, **o: sampling.top_k_top_p_sampling_from_probs(x, k, p, filter_apply_order="top_k_first", **o))
+FusedLogitsTopKTopPSampleOp = _operator(
+    "FusedLogitsTopKTopPSampleOp", _L, _I, ("top_k", "top_p"), _DRAW,
+    lambda x, k, p, **o: sampling.top_k_top_p_sampling_from_logits(x, k, p, filter_apply_order="joint", **o))

@@ -14,7 +14,7 @@ SEED = {"seed": 5, "offset": 8}
 
 
 @pytest.mark.parametrize("processors, compiled, parameters", [
-    ([Temperature(), Softmax(), TopK(), TopP(), Sample()], "FusedTemperatureSoftmaxOp -> ProbsTopKOp -> FusedProbsTopPSampleOp",
+    ([Temperature(), Softmax(), TopK(), TopP(), Sample()], "FusedTemperatureSoftmaxOp -> FusedProbsTopKThenTopPSampleOp",
      {"temperature": 0.7, "top_k": 40, "top_p": 0.9}),
     ([Temperature(), Softmax(), TopK(joint_topk_topp=True), TopP(), Sample()],
      "FusedTemperatureSoftmaxOp -> FusedProbsTopKTopPSampleOp", {"temperature": 0.7, "top_k": 40, "top_p": 0.9}),
@@ -46,6 +46,31 @@ def test_values_are_those_of_the_ops():
     assert LogitsPipe([Temperature(temperature=0.5)])(LOGITS)[0, 0] == LOGITS[0, 0] * 2, "a parameter of the processor is a default"
     assert LogitsPipe([Temperature()])(LOGITS.bfloat16(), temperature=0.3).dtype == torch.bfloat16
     assert isinstance(LogitsPipe([Softmax(), MinP()])(LOGITS.numpy(), min_p=0.1), np.ndarray)
+
+
+def test_a_pipeline_draws_what_the_direct_functions_draw():
+    """In every row: the next float would move a draw here and there."""
+    x = torch.from_numpy(np.random.default_rng(1).normal(0, 1, (989, 4000)).astype(np.float32))
+    for k, p in ((2000, 0.1), (400, 0.5)):
+        both = {"top_k": k, "top_p": p, "seed": 3, "offset": 4}
+        for joint in (False, True):
+            order = {"filter_apply_order": "joint" if joint else "top_k_first"}
+            tail = [TopK(joint_topk_topp=joint), TopP(), Sample()]
+            probs = flashinfer.softmax(x)
+            assert torch.equal(LogitsPipe(tail, input_type=TensorType.PROBS)(probs, **both),
+                               flashinfer.top_k_top_p_sampling_from_probs(probs, k, p, **order, seed=3, offset=4))
+        assert torch.equal(LogitsPipe([Softmax(), *tail])(x, **both), flashinfer.top_k_top_p_sampling_from_logits(x, k, p, **order, seed=3, offset=4))
+        masked = LogitsPipe([TopK()], input_type=TensorType.LOGITS)(x, top_k=k)
+        assert torch.equal(LogitsPipe([Softmax(), TopP(), Sample()])(masked, top_p=p, seed=3, offset=4),
+                           flashinfer.top_k_top_p_sampling_from_logits(x, k, p, filter_apply_order="top_k_first", seed=3, offset=4))
+
+
+def test_is_deterministic_reaches_the_ops():
+    probs = flashinfer.softmax(LOGITS)
+    assert torch.equal(LogitsPipe([TopP()])(probs, top_p=0.5, is_deterministic=True), flashinfer.top_p_renorm_probs(probs, 0.5, is_deterministic=True))
+    assert torch.equal(LogitsPipe([TopK(is_deterministic=True)], input_type=TensorType.PROBS)(probs, top_k=5),
+                       flashinfer.top_k_renorm_probs(probs, 5, is_deterministic=True))
+    assert LogitsPipe([Softmax(), TopP(), Sample()])(LOGITS, top_p=0.5, is_deterministic=True, **SEED).shape == (6,)
 
 
 @pytest.mark.parametrize("make, text", [
