@@ -5,6 +5,7 @@ Run by the build of the Python package with PYTHONPATH=python and FLASHINFER_BUI
 functions themselves (inspect.signature), types and docstrings come from the registry's descriptions."""
 import dataclasses
 import enum
+import importlib
 import inspect
 import pathlib
 import pkgutil
@@ -12,11 +13,11 @@ import sys
 import types
 
 import flashinfer
-from flashinfer import _make, _op
+from flashinfer import _make, _modules, _op
 
 HEADER = '''# Made by tools/make_stubs.py from the library's registry.
 from enum import IntEnum
-from typing import Any, Literal, NamedTuple, Optional, Protocol, TypeVar, Union
+from typing import Any, Literal, NamedTuple, NoReturn, Optional, Protocol, TypeVar, Union
 
 import torch
 
@@ -111,8 +112,26 @@ def class_stub(name, cls):
     return "\n".join(lines)
 
 
+def listed_stub(module):
+    """The names that the table of modules gives: imports of what is elsewhere in the package, and what is not available."""
+    imports, missing = [], []
+    for name in sorted(_modules.listed(module.__name__)):
+        value = getattr(module, name)
+        if not hasattr(value, "not_available"):
+            other = getattr(value, "__name__", name)
+            imports.append(f"from {value.__module__} import {other} as {name}")
+        elif isinstance(value, type):
+            missing.append(f'class {name}{"(RuntimeError)" if issubclass(value, RuntimeError) else ""}:\n    """{value.__doc__}"""\n'
+                           "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...\n")
+        else:
+            missing.append(f'def {name}(*args: Any, **kwargs: Any) -> NoReturn:\n    """{value.__doc__}"""\n    ...\n')
+    return ["\n".join(imports), *missing]
+
+
 def module_stub(module):
     """The text for one module, or None when all of it is written by hand and speaks for itself."""
+    if module.__name__ not in {op.module for op in _make.package.ops.values()} and not getattr(module, "__file__", None):
+        return "\n".join([HEADER, *listed_stub(module)])
     functions = {op.name: op for op in _make.package.ops.values() if op.module == module.__name__ and not op.class_name}
     classes = {op.class_name for op in _make.package.ops.values() if op.module == module.__name__ and op.class_name}
     if not functions and not classes:
@@ -128,13 +147,16 @@ def module_stub(module):
             parts.append(tuple_stub(name, value))
         elif isinstance(value, type):
             parts.append(class_stub(name, value))
-    return "\n".join(parts)
+    return "\n".join([*parts, *listed_stub(module)])
 
 
 def public_modules():
     files = {f"flashinfer.{m.name}" for m in pkgutil.iter_modules(flashinfer.__path__)}
-    names = files | {n for n in sys.modules if n.startswith("flashinfer.")}
-    return sorted(n for n in names if not any(part.startswith("_") for part in n.split(".")))
+    table = {f"flashinfer.{short}" for short in _modules.MODULES if short}
+    names = files | table | {n for n in sys.modules if n.startswith("flashinfer.")}
+    for name in table:
+        importlib.import_module(name)
+    return sorted(n for n in names if n in table or not any(part.startswith("_") for part in n.split(".")))
 
 
 def package_stub(modules):
@@ -156,8 +178,9 @@ def main():
         text = module_stub(sys.modules[name]) if name in sys.modules else None
         if text is not None:
             path = out.joinpath(*name.split(".")[1:])
+            path = path / "__init__.pyi" if hasattr(sys.modules[name], "__path__") else path.with_name(path.name + ".pyi")
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_name(path.name + ".pyi").write_text(text)
+            path.write_text(text)
     (out / "__init__.pyi").write_text(package_stub(modules))
     (out / "py.typed").write_text("")
 

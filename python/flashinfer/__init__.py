@@ -6,12 +6,13 @@ from . import _beside
 _beside.check()
 
 from . import api_logging  # first: it reads what the environment says of the log
-from . import _make, _native, utils
+from . import _make, _modules, _native, utils
 from .context import get_num_threads, num_threads, set_num_threads
 from .utils import (next_positive_power_of_2, supports_gated_residual_next_rmsnorm, supports_gated_residual_rmsnorm,
                     supports_rmsnorm_sigmoid_gate)
 
 __version__ = _native.version()
+_modules.install()
 globals().update(_make.package.exports)
 __all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_threads", "set_num_threads",
            "supports_gated_residual_next_rmsnorm", "supports_gated_residual_rmsnorm", "supports_rmsnorm_sigmoid_gate",
@@ -19,8 +20,10 @@ __all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_th
 
 
 def __getattr__(name):
-    """Modules that not every program needs (`flashinfer.testing`), imported when they are first named."""
-    if name in _make.package.files and not name.startswith("_"):
+    """Names and modules that not every program needs, made when they are first named."""
+    if name in _modules.listed(__name__):
+        return _modules.resolve(__name__, name)
+    if not name.startswith("_") and (name in _modules.MODULES or _modules.is_file(f"{__name__}.{name}")):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax, sampling, filters of probabilities and logits, made from the library's registry; older names of two of them."""
 
-_OLDER = {"top_p_renorm_prob": "top_p_renorm_probs", "top_k_renorm_prob": "top_k_renorm_probs"}
+from . import _modules
 
-
-def __getattr__(name):
-    try:
-        return globals()[_OLDER[name]]
-    except KeyError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+__getattr__ = _modules.names_of(__name__)
 
 
 def get_seed_and_offset(increment, generator=None, device=None):

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs ask about devices, dtypes and shapes. On a machine without a GPU the questions have answers; only
-`get_compute_capability` of something that is no GPU is an error."""
+"""What programs ask about devices, dtypes and shapes. On a machine without a GPU the questions have answers."""
 import enum
 import functools
-import sys
+import logging
+import math
+
+from ._devices import (CVT_RS_SUPPORTED_ARCHES, cvt_rs_supported_arches_text, determine_gemm_backend, device_support_pdl,
+                       get_compute_capability, get_cuda_python_version, get_default_generators, get_device_index,
+                       get_device_name, get_device_properties, get_device_sm_count, get_shared_bytes_per_block_optin,
+                       has_cuda_cudart, has_flashinfer_jit_cache, is_confidential_compute, is_cvt_rs_supported,
+                       is_sm100a_supported, is_sm100f_supported, is_sm110a_supported, is_sm120a_supported,
+                       is_sm120f_supported, is_sm121a_supported, is_sm12x_supported, is_sm90a_supported, _is_cuda, version_at_least)  # noqa: F401
+from ._layouts import FP4Tensor, get_shuffle_block_size, get_shuffle_matrix_a_row_indices, get_shuffle_matrix_sf_a_row_indices  # noqa: F401
+from ._support import (BackendSupportedError, GPUArchitectureError, LibraryError, backend_requirement, experimental_backend,  # noqa: F401
+                       supported_compute_capability)
 
 
 class PosEncodingMode(enum.Enum):
@@ -33,63 +43,26 @@ class LogLevel(enum.Enum):
     CRITICAL = 5
 
 
-# ---- devices ----
-def _is_cuda(device):
-    return str(device).partition(":")[0] == "cuda"
+log_level_map = {level.name.lower(): level for level in LogLevel}
+_PYTHON_LEVELS = {"trace": 5, "warn": logging.WARNING}
+LSE_BASES, LSE_LAYOUTS = ("log2", "ln"), ("NH", "HN")
+ln2, log2e = math.log(2), 1 / math.log(2)
 
 
-def get_compute_capability(device):
-    """(major, minor) of a GPU.
+def set_log_level(lvl_str):
+    """The least level, a name of LogLevel in any case, of what the package's Python loggers (`flashinfer` and below) pass on. What is
+    logged of calls is set by FLASHINFER_LOGLEVEL (docs/recorder.md).
 
     Raises:
-        ValueError: the device is no GPU, or torch sees none
+        ValueError: no such level
     """
-    if not _is_cuda(device):
-        raise ValueError(f"get_compute_capability: device must be a cuda device, but is {device}")
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        raise ValueError(f"get_compute_capability: device is {device}, but this program sees no GPU")
-    return torch.cuda.get_device_capability(device)
+    name = str(lvl_str).lower()
+    if name not in log_level_map:
+        raise ValueError(f"set_log_level: level is {lvl_str!r}, but must be one of {', '.join(log_level_map)}")
+    logging.getLogger("flashinfer").setLevel(_PYTHON_LEVELS.get(name) or getattr(logging, name.upper()))
 
 
-def _capability(device):
-    try:
-        return tuple(get_compute_capability(device))
-    except ValueError:
-        return None
-
-
-def _cuda_version_at_least(version):
-    torch = sys.modules.get("torch")
-    found = getattr(getattr(torch, "version", None), "cuda", None)
-    return found is not None and version_at_least(found, version)
-
-
-def _make_question(name, capabilities, cuda):
-    def question(device):
-        return _capability(device) in capabilities and _cuda_version_at_least(cuda)
-
-    question.__name__ = question.__qualname__ = name
-    which = ", ".join(f"{major}.{minor}" for major, minor in capabilities)
-    question.__doc__ = f"True on a GPU of compute capability {which} with CUDA {cuda} or newer; False elsewhere, never an error."
-    return question
-
-
-is_sm90a_supported = _make_question("is_sm90a_supported", ((9, 0),), "12.3")
-is_sm100a_supported = _make_question("is_sm100a_supported", ((10, 0), (10, 3)), "12.8")
-is_sm100f_supported = _make_question("is_sm100f_supported", ((10, 0), (10, 3)), "12.9")
-is_sm110a_supported = _make_question("is_sm110a_supported", ((11, 0),), "13.0")
-is_sm120a_supported = _make_question("is_sm120a_supported", ((12, 0),), "12.8")
-is_sm120f_supported = _make_question("is_sm120f_supported", ((12, 0),), "12.9")
-is_sm121a_supported = _make_question("is_sm121a_supported", ((12, 1),), "12.9")
-is_sm12x_supported = _make_question("is_sm12x_supported", ((12, 0), (12, 1)), "12.8")
-
-
-def device_support_pdl(device):
-    """True where kernels may start before those they depend on have ended (compute capability 9.0 and newer)."""
-    return (_capability(device) or (0, 0)) >= (9, 0)
-
-
+# ---- attention and products ----
 def is_fa3_backend_supported(pos_encoding_mode, use_fp16_qk_reductions, use_custom_mask, dtype_q, dtype_kv):
     """Whether the kernels for compute capability 9.0 take such a call (they exist for GPUs only)."""
     def value(x):
@@ -114,6 +87,15 @@ def determine_attention_backend(device, pos_encoding_mode, use_fp16_qk_reduction
     dims = head_dim_qk is None or is_fa3_prefill_head_dim_supported(head_dim_qk, head_dim_vo)
     fa3 = dims and is_fa3_backend_supported(pos_encoding_mode, use_fp16_qk_reductions, use_custom_mask, dtype_q, dtype_kv)
     return "fa3" if fa3 and is_sm90a_supported(device) else "fa2"
+
+
+def is_cutlass_backend_supported(pos_encoding_mode, use_fp16_qk_reductions, use_custom_mask, dtype_q, dtype_kv):
+    """Whether attention without rotation, 16-bit products, masks and 8-bit elements is asked for, all that CUTLASS kernels compute."""
+    def is_8_bit(dtype):
+        return str(dtype).removeprefix("torch.").startswith("float8")
+
+    return not use_custom_mask and getattr(pos_encoding_mode, "value", pos_encoding_mode) == PosEncodingMode.NONE.value \
+        and not use_fp16_qk_reductions and not is_8_bit(dtype_q) and not is_8_bit(dtype_kv)
 
 
 # ---- numbers ----
@@ -166,11 +148,18 @@ def last_positive_power_of_2(x):
     return 0 if x < 1 else 1 << (x.bit_length() - 1)
 
 
-def version_at_least(version, base_version):
-    def numbers(text):
-        return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in str(text).partition("+")[0].split(".")[:3])
+_ceil_pow2 = next_positive_power_of_2
 
-    return numbers(version) >= numbers(base_version)
+
+def calculate_tile_tokens_dim(num_tokens, num_experts, top_k, max_tile_tokens_dim=128):
+    """The rows of a tile of grouped products: a power of two that holds 1.3 times the tokens of an average expert, from 8 up to
+    `max_tile_tokens_dim`."""
+    return min(max(next_positive_power_of_2(int(num_tokens * top_k // num_experts * 1.3)), 8), max_tile_tokens_dim)
+
+
+def get_trtllm_gen_multi_ctas_kv_counter_bytes(batch_size, num_qo_heads, sm_count):
+    """Bytes of int32 counters, one for each request and head, at least one a multiprocessor, a multiple of 8 of them."""
+    return round_up(max(batch_size * num_qo_heads, sm_count), 8) * 4
 
 
 # ---- tensors (with torch) ----
@@ -188,6 +177,28 @@ def canonicalize_torch_dtype(dtype):
     if isinstance(dtype, torch.dtype):
         return dtype
     raise TypeError(f"dtype must be a string or torch.dtype, but is {type(dtype).__name__}")
+
+
+def get_native_fp4_dtype():
+    """torch's dtype of two 4-bit floats a byte; uint8 in versions of torch that have none."""
+    import torch
+
+    return getattr(torch, "float4_e2m1fn_x2", torch.uint8)
+
+
+def _get_range_buf(seq_len, device):
+    """int32 [0, 1, ..., seq_len - 1]."""
+    import torch
+
+    return torch.arange(seq_len, dtype=torch.int32, device=device)
+
+
+def prepare_jit_additional_args(jit_additional_tensor_names, known_bufs, user_args):
+    """The further arguments of a custom attention variant in its order: tensors that the wrapper has under a name, then those of the
+    caller, None where there are too few; what is left of the caller's are scalars, which follow."""
+    left = list(user_args)
+    tensors = [known_bufs[name] if name in known_bufs else left.pop(0) if left else None for name in jit_additional_tensor_names]
+    return tensors + left
 
 
 def is_float8(x):
@@ -217,12 +228,12 @@ def get_alibi_slopes(n_heads, device=None):
 
 
 def check_lse_base(lse_base):
-    if lse_base not in ("log2", "ln"):
+    if lse_base not in LSE_BASES:
         raise ValueError(f"lse_base is {lse_base!r}, but must be one of 'log2', 'ln'")
 
 
 def check_lse_layout(lse_layout):
-    if lse_layout not in ("NH", "HN"):
+    if lse_layout not in LSE_LAYOUTS:
         raise ValueError(f"lse_layout is {lse_layout!r}, but must be one of 'NH', 'HN'")
 
 

@@ -31,7 +31,7 @@ _MEANT_DIFFERENCES = {_MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds
 
 
 def find(qualified):
-    """The object of that name, or None."""
+    """The object of that name, or None; what only says that it is not available does not count."""
     parts = qualified.split(".")
     found = flashinfer
     for i, part in enumerate(parts[1:], 2):
@@ -41,7 +41,7 @@ def find(qualified):
             except ImportError:
                 return None
         found = getattr(found, part, None)
-    return found
+    return None if hasattr(found, "not_available") else found
 
 
 EXISTING = [name for name in FUNCTIONS if find(name) is not None]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generated .pyi files say what the functions are: same names, order, kinds and defaults, and nothing is left out."""
 import ast
+import importlib
 import inspect
 import os
 import pathlib
@@ -22,7 +23,13 @@ def stubs(tmp_path_factory):
     done = subprocess.run([sys.executable, "-S", ROOT / "tools/make_stubs.py", folder], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
     assert done.returncode == 0, done.stderr
-    return {path.stem: ast.parse(path.read_text()) for path in folder.glob("*.pyi")}
+    return {name_of(path.relative_to(folder)): ast.parse(path.read_text()) for path in folder.rglob("*.pyi")}
+
+
+def name_of(path):
+    """"norm" for norm.pyi and norm/__init__.pyi, "fused_moe.core" for fused_moe/core.pyi; "__init__" for the package."""
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
 
 
 def shape_of_stub(node):
@@ -47,7 +54,7 @@ def defined(tree):
 
 
 def made_modules():
-    return {name.split(".")[1]: module for name, module in sys.modules.items()
+    return {name.partition(".")[2]: module for name, module in sys.modules.items()
             if name.startswith("flashinfer.") and isinstance(module, types.ModuleType) and not getattr(module, "__file__", None)}
 
 
@@ -56,7 +63,7 @@ def test_every_function_and_method_agrees(stubs):
     for module_name, module in made_modules().items():
         nodes = defined(stubs[module_name])
         for name, value in vars(module).items():
-            if name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            if name.startswith("_") or getattr(value, "__module__", None) != module.__name__ or hasattr(value, "not_available"):
                 continue
             if hasattr(value, "_fields"):  # a tuple of results by name
                 assert tuple(n.target.id for n in nodes[name].body) == value._fields
@@ -80,7 +87,7 @@ def test_the_package_reexports_what_it_has(stubs):
         if imported.get(name):
             assert getattr(sys.modules["flashinfer." + imported[name]], name) is getattr(flashinfer, name)
     for name in made_modules():
-        assert name in imported
+        assert name in imported or "." in name
     assert shape_of_stub(own["prepare_low_latency_gemm_weights"]) == shape_of(flashinfer.prepare_low_latency_gemm_weights)
 
 
@@ -92,3 +99,18 @@ def test_annotations_follow_the_schema(stubs):
     assert "dtype of input" in ast.get_docstring(function)
     run = next(m for m in defined(stubs["decode"])["BatchDecodeWithPagedKVCacheWrapper"].body if getattr(m, "name", "") == "run")
     assert ast.unparse(run.returns) == "Union[_T, Any]"  # one tensor, two with return_lse
+
+
+def test_names_of_the_table_are_in_the_stubs(stubs):
+    from flashinfer import _modules
+
+    for short in filter(None, _modules.MODULES):
+        module = importlib.import_module("flashinfer." + short)
+        if getattr(module, "__file__", None) and short not in stubs:
+            continue
+        tree = stubs[short]
+        names = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names} | set(defined(tree))
+        assert set(_modules.listed(module.__name__)) <= names, short
+    missing = defined(stubs["comm"])["allreduce_fusion"]
+    assert ast.unparse(missing.returns) == "NoReturn" and "torch.distributed" in ast.get_docstring(missing)
+    assert "ActivationType" in {a.asname for n in stubs["fused_moe.core"].body if isinstance(n, ast.ImportFrom) for a in n.names}

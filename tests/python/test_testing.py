@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import flashinfer
-from flashinfer import testing
+from flashinfer.testing import utils as testing
 
 
 def nap():

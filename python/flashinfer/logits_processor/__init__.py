@@ -11,12 +11,15 @@ passed with the call. A C++ program calls the ops themselves (`flashinfer/ops/sa
 import abc
 import typing
 
-from ._logits_ops import (_I, _L, _P, _Built, CompileError, FusedLogitsTopKTopPSampleOp, FusedProbsMinPSampleOp, FusedProbsTopKSampleOp,
-                          FusedProbsTopKThenTopPSampleOp, FusedProbsTopKTopPSampleOp, FusedProbsTopPSampleOp, FusedTemperatureSoftmaxOp, LegalizationError, LogitsSampleOp, LogitsTopKOp, MinPOp, Op,
-                          ParameterizedOp, ProbsSampleOp, ProbsTopKOp, SoftmaxOp, TaggedTensor, TemperatureOp, TensorType, TopPOp)
+from .. import _modules
+from .._logits_ops import (_I, _L, _P, _Built, CompileError, FusedLogitsTopKTopPSampleOp, FusedProbsMinPSampleOp, FusedProbsTopKSampleOp,
+                           FusedProbsTopKThenTopPSampleOp, FusedProbsTopKTopPSampleOp, FusedProbsTopPSampleOp, FusedTemperatureSoftmaxOp,
+                           LegalizationError, LogitsSampleOp, LogitsTopKOp, MinPOp, Op, ParameterizedOp, ProbsSampleOp, ProbsTopKOp,
+                           SoftmaxOp, TaggedTensor, TemperatureOp, TensorType, TopPOp)
 
 __all__ = ["CompileError", "FusionRule", "LegalizationError", "LogitsPipe", "LogitsProcessor", "MinP", "Op", "ParameterizedOp", "Sample",
            "Softmax", "TaggedTensor", "Temperature", "TensorType", "TopK", "TopP", "compile_pipeline", "legalize_processors"]
+__getattr__ = _modules.names_of(__name__)
 
 
 # ---- processors ----

@@ -6,7 +6,14 @@ import glob
 import time
 import warnings
 
-from . import _op
+from .. import _modules, _op
+from ._fp8 import count_bytes, dequantize_fp8, per_block_cast_to_fp8, per_token_cast_to_fp8, quantize_fp8
+
+__all__ = ["attention_flops", "attention_flops_with_actual_seq_lens", "attention_tb_per_sec", "attention_tb_per_sec_with_actual_seq_lens",
+           "attention_tflops_per_sec", "attention_tflops_per_sec_with_actual_seq_lens", "bench_gpu_time", "bench_gpu_time_with_cuda_event",
+           "bench_gpu_time_with_cudagraph", "bench_gpu_time_with_cupti", "bench_time", "count_bytes", "dequantize_fp8",
+           "per_block_cast_to_fp8", "per_token_cast_to_fp8", "quantize_fp8", "set_seed", "sleep_after_kernel_run"]
+__getattr__ = _modules.names_of(__name__)
 
 _warned = set()
 

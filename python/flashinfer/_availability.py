@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions about back ends of other implementations: none of them is here, so that programs take their other path."""
+
+
+def is_cute_dsl_available():
+    """False: no kernel is written in CuTe DSL."""
+    return False
+
+
+def is_cute_dsl_experimental_available():
+    """False: no kernel is written in CuTe DSL."""
+    return False
+
+
+def is_cute_dsl_arch_supported(*args, **kwargs):
+    """False: no kernel is written in CuTe DSL."""
+    return False
+
+
+def is_cuda_tile_available():
+    """False: no kernel is written in cuTile."""
+    return False
+
+
+def is_prims_ts_available():
+    """False: this back end is not here."""
+    return False
+
+
+def has_bgmv_moe():
+    """Whether `bgmv_moe` can be called."""
+    from ._make import package
+
+    return "bgmv_moe" in package.exports
+
+
+def has_monomoe():
+    """False: mono_moe is not here."""
+    return False
+
+
+def can_implement_filtered_topk():
+    """False: top-k has no algorithm that filters; every size has the same one."""
+    return False
+
+
+def can_use_clusters_topk(algo, device, deterministic, tie_break, dsa_graph_safe):
+    """False: top-k has no algorithm on thread-block clusters."""
+    return False
+
+
+def can_use_cub_topk(algo, input_tensor, tie_break, deterministic, sorted_output=False):
+    """False: top-k does not use CUB."""
+    return False
+
+
+def kda_prefill_supports_fp32_checkpoints(*args, **kwargs):
+    """False: linear attention is not here."""
+    return False
+
+
+def have_nccl_ep():
+    """False: expert parallelism is not here."""
+    return False
+
+
+def have_nixl_ep():
+    """False: expert parallelism is not here."""
+    return False
+
+
+def available_backends():
+    """None: expert parallelism is not here."""
+    return []

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Orders of rows that GPU kernels of fused MoE expect of weights and of their scales, and a tensor of 4-bit numbers with its scales."""
+
+
+def get_shuffle_block_size(epilogue_tile_m):
+    """Rows that are reordered among themselves: 32 for tiles of a multiple of 128 rows, else 16."""
+    return 32 if epilogue_tile_m % 128 == 0 else 16
+
+
+def get_shuffle_matrix_a_row_indices(input_tensor, epilogue_tile_m):
+    """int64 [M]: `input_tensor[indices]` has the rows of an [M, K] weight as `shuffle_matrix_a` orders them: within each block of B
+    rows (16 or 32), row r goes to (r % (B/8)) * 8 + r / (B/8).
+
+    Raises:
+        AssertionError: not two dimensions, or M is no multiple of B
+    """
+    import torch
+
+    block = get_shuffle_block_size(epilogue_tile_m)
+    assert input_tensor.dim() == 2, f"input_tensor should be a 2D tensor, not {input_tensor.dim()}"
+    rows = input_tensor.shape[0]
+    assert rows % block == 0, f"input_tensor.shape[0] must be multiples of {block}"
+    return torch.arange(rows).view(-1, 8, block // 8).transpose(1, 2).reshape(-1)
+
+
+def get_shuffle_matrix_sf_a_row_indices(input_tensor, epilogue_tile_m, num_elts_per_sf=16):
+    """The same for uint8 [M, K / num_elts_per_sf] scales, which have the order of the weight's rows.
+
+    Raises:
+        AssertionError: not uint8 of two dimensions, M is no multiple of 128, or a scale is neither for 16 nor for 32 elements
+    """
+    import torch
+
+    assert input_tensor.dtype == torch.uint8, f"input_tensor should be uint8, not {input_tensor.dtype}"
+    assert num_elts_per_sf in (16, 32), f"num_elts_per_sf is {num_elts_per_sf}, but must be 16 or 32"
+    assert input_tensor.dim() == 2, f"input_tensor should be a 2D tensor, not {input_tensor.dim()}"
+    assert input_tensor.shape[0] % 128 == 0, f"input_tensor.shape[0] is {input_tensor.shape[0]}, but must be a multiple of 128"
+    return get_shuffle_matrix_a_row_indices(input_tensor, epilogue_tile_m)
+
+
+def get_reorder_rows_for_gated_act_gemm_row_indices(x):
+    """int64 [M] for an [M, K] weight of two halves: their rows by turns, 0, M/2, 1, M/2 + 1, ...
+
+    Raises:
+        AssertionError: not two dimensions, or M is odd
+    """
+    import torch
+
+    assert x.dim() == 2, f"x should be a 2D tensor, not {x.dim()}"
+    assert x.shape[0] % 2 == 0, f"x.shape[0] must be even, not {x.shape[0]}"
+    return torch.arange(x.shape[0]).view(2, -1).T.reshape(-1)
+
+
+def _shuffled(weight, epilogue_tile_m, num_elts_per_sf):
+    if num_elts_per_sf is None:
+        return get_shuffle_matrix_a_row_indices(weight, epilogue_tile_m)
+    return get_shuffle_matrix_sf_a_row_indices(weight, epilogue_tile_m, num_elts_per_sf)
+
+
+def get_w2_permute_indices_with_cache(_cache_permute_indices, dst_w2_weight, epilogue_tile_m, num_elts_per_sf=None, is_gated_act_gemm=None):
+    """The order of the second weight's rows (`get_shuffle_matrix_a_row_indices`, or that of its scales), on the weight's device and
+    kept in the dictionary `_cache_permute_indices` by shape. `is_gated_act_gemm` changes nothing: gated weights are the first ones."""
+    key = ("w2", dst_w2_weight.shape, epilogue_tile_m, num_elts_per_sf, None)
+    if key not in _cache_permute_indices:
+        _cache_permute_indices[key] = _shuffled(dst_w2_weight, epilogue_tile_m, num_elts_per_sf).to(dst_w2_weight.device)
+    return _cache_permute_indices[key]
+
+
+def _maybe_get_cached_w3_w1_permute_indices(_cache_permute_indices, dst_w3_w1_weight, epilogue_tile_m, num_elts_per_sf=None,
+                                            is_gated_act_gemm=True):
+    """The same for the first weight, whose two halves are by turns (`get_reorder_rows_for_gated_act_gemm_row_indices`) when it is gated."""
+    key = ("w3_w1", dst_w3_w1_weight.shape, epilogue_tile_m, num_elts_per_sf, is_gated_act_gemm)
+    if key not in _cache_permute_indices:
+        order = _shuffled(dst_w3_w1_weight, epilogue_tile_m, num_elts_per_sf)
+        if is_gated_act_gemm:
+            order = get_reorder_rows_for_gated_act_gemm_row_indices(dst_w3_w1_weight)[order]
+        _cache_permute_indices[key] = order.to(dst_w3_w1_weight.device)
+    return _cache_permute_indices[key]
+
+
+class FP4Tensor:
+    """4-bit numbers, two a byte, with their block scales.
+
+    Args:
+        data: uint8 [..., n/2]
+        scale: float8_e4m3fn [rows, ...] of a multiple of 128 rows
+        scale_start_index: the row of `scale` that belongs to the first row of `data`
+        original_shape: the shape of the numbers, whose last extent is odd or not; that of `data` is its half, rounded up
+
+    Raises:
+        ValueError: element types, rows or index other than these
+    """
+
+    def __init__(self, data, scale, scale_start_index=0, original_shape=None):
+        import torch
+
+        if data.dtype != torch.uint8:
+            raise ValueError(f"data must be uint8 tensor, got {data.dtype}")
+        if scale.dtype != torch.float8_e4m3fn:
+            raise ValueError(f"scale must be float8_e4m3fn tensor, got {scale.dtype}")
+        if scale.shape[0] % 128 != 0:
+            raise ValueError(f"scale.shape[0] must be a multiple of 128, got {scale.shape[0]}")
+        if not 0 <= scale_start_index < scale.shape[0]:
+            raise ValueError("scale start index must be in the range [0, scale.shape[0]). "
+                             f"scale_start_index={scale_start_index}, scale.shape[0]={scale.shape[0]}")
+        if scale_start_index + data.shape[0] > scale.shape[0]:
+            raise ValueError(f"scale start index + data.shape[0] must not exceed scale.shape[0]. scale_start_index={scale_start_index}, "
+                             f"data.shape[0]={data.shape[0]}, scale.shape[0]={scale.shape[0]}")
+        if original_shape is not None:
+            if tuple(original_shape[:-1]) != tuple(data.shape[:-1]):
+                raise ValueError("data and original_shape must have the same dimensions except the last one. "
+                                 f"data.shape={data.shape}, original_shape={original_shape}")
+            if data.shape[-1] != (original_shape[-1] + 1) // 2:
+                raise ValueError(f"data last dimension must be ceil(original_shape[-1] / 2). data.shape[-1]={data.shape[-1]}, "
+                                 f"original_shape[-1]={original_shape[-1]}, expected={(original_shape[-1] + 1) // 2}")
+        self.data, self.scale, self.scale_start_index = data, scale, scale_start_index
+        self.original_shape = original_shape
+        self.dtype = "nvfp4"

@@ -1,0 +1,403 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modules of FlashInfer's Python package and the names in them that are not made from the library's registry (`_modules` reads it).
+
+`MODULES`: module -> names, `name=other` for what is called `other` here. A name that an op of the library has is found without
+an entry in `HOMES`; one that nothing has raises NotImplementedError when it is called, with a sentence of `REASONS`.
+"""
+
+PACKAGES = frozenset((
+    "attention attn_scores autotuner comm cudnn cute_dsl cutile diffusion_ops dsv3_ops fused_moe fused_moe.cute_dsl "
+    "gdn_kernels gemm grouped_mm kda_kernels logits_processor mamba mla moe_ep moe_ep.modes msa_ops norm "
+    "parallel_attention prims_ts profiler quantization testing topk_varlen trace trace_apply").split())
+
+# File of the package -> the names that it defines for modules of the table.
+HOMES = {
+    "tllm_enums": "ActivationType DtypeTrtllmGen GatedActType RoutingInputMode RoutingMethodType deduce_trtllm_gen_tensor_dtype "
+                  "is_gated_activation normalize_activation_type trtllm_gen_dtype_has_scale",
+    "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
+                "get_w2_permute_indices_with_cache",
+    "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
+    "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped",
+    "_availability": "available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
+                     "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
+                     "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
+    "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
+                   "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
+                   "TaggedTensor TemperatureOp TensorType TopPOp",
+    "logits_processor": "CompileError FusionRule LegalizationError LogitsPipe LogitsProcessor MinP Sample Softmax Temperature TopK TopP "
+                        "compile_pipeline legalize_processors",
+}
+
+# Why names are missing. Keys: a name, with `*` for any letters, or `@module`, which is a module with those below it; the first that
+# fits counts.
+REASONS = (
+    ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
+    ("@comm @parallel_attention", "communication between processes is not implemented; torch.distributed has all-reduce and all-to-all"),
+    ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
+    ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
+     "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "linear attention and state-space models are not implemented"),
+    ("@trace @fi_trace @trace_apply", "traces are not implemented; flashinfer.api_logging logs and records calls"),
+    ("@green_ctx", "kernels here do not divide the multiprocessors of a GPU; torch.cuda.Stream gives streams"),
+    ("@profiler", "kernels here write no profile; `flashinfer bench` times every op"),
+    ("@cute_dsl *cute* CuteDsl* *_cute_dsl* RMSNorm* LayerNorm* Sm100*", "this is a kernel of one GPU generation; the op of the same purpose is in flashinfer.norm, "
+     "flashinfer.gemm or flashinfer.fused_moe"),
+    ("@cudnn *cudnn* *Cudnn*", "cuDNN is not used; the wrappers of flashinfer.decode and flashinfer.prefill compute the same"),
+    ("@prims_ts @deep_gemm @cutile prepare_fp4_gemm prepare_fp8_* prepare_fp4_k_grouped_gemm prepare_mega_*", "this is a back end of one GPU "
+     "generation; flashinfer.gemm has the op"),
+    ("@dense_mqa @sparse_mqa @paged_mqa @attn_scores @dsa_indexer @dsa_sparse_attention", "indexer scores and attention over selected tokens are not implemented"),
+    ("@msa_ops", "attention over selected blocks is not implemented; flashinfer.sparse has block-sparse attention"),
+    ("*Runner prepare_* interleave_* mono_moe *scratchpad* B12x*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
+)
+
+MODULES = {
+    "":
+        "KDAPrefillPlanCache MeasurementPolicy NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
+        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload chunk_gated_delta_product "
+        "chunk_gated_delta_rule2 compute_paged_mqa_logits_schedule cudnn_batch_decode_with_kv_cache "
+        "fp4_paged_mqa_logits fp8_paged_mqa_logits fused_dit_gate_residual_layernorm_gamma_beta "
+        "fused_dit_gate_residual_layernorm_scale_shift fused_dit_residual_layernorm_scale_shift fused_kda_decode "
+        "fused_qk_rmsnorm_rope gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation "
+        "kda_prefill_supports_fp32_checkpoints min_block_table_width mm_nvfp4_svdquant mxfp8_grouped_quantize "
+        "packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
+        "top_k_varlen trtllm_fmha_v2_prefill trtllm_sage_attention_quantize xqa_mla",
+    "activation": "resolve_nvfp4_4over6",
+    "attention": "",
+    "attn_scores": "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
+    "attn_scores.attn_scores":
+        "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
+    "autotuner":
+        "AutoTuner AutoTunerStatistics ConstraintSpec DynamicDim DynamicTensorSpec OptimizationProfile ProfilingCacheKey "
+        "StaticDim TunableRunner TuningConfig ValueProfileArena autotune autotuner_initializer_empty autotuner_initializer_ones "
+        "autotuner_initializer_rand autotuner_initializer_rand_scaled autotuner_initializer_randn autotuner_initializer_zeros "
+        "get_autotune_process_group get_config_path is_in_profile_measurement make_bucket_mapper round_to_nearest_bucket "
+        "set_autotune_process_group",
+    "autotuner.autotuner":
+        "AutoTuner AutoTunerStatistics ConstraintSpec DynamicDim DynamicTensorSpec OptimizationProfile ProfilingCacheKey "
+        "StaticDim TunableRunner TuningConfig ValueProfileArena autotune get_autotune_process_group get_config_path "
+        "is_in_profile_measurement load_from_file make_bucket_mapper round_to_nearest_bucket set_autotune_process_group",
+    "autotuner.initializers":
+        "autotuner_initializer_empty autotuner_initializer_ones autotuner_initializer_rand autotuner_initializer_rand_scaled "
+        "autotuner_initializer_randn autotuner_initializer_zeros",
+    "cake_concat_mla_kv_quant_fp8": "",
+    "cake_dcp": "",
+    "cake_fmha": "",
+    "cake_fmha_request_ordered": "",
+    "cake_fused_qk_rope_append": "",
+    "cake_fused_qk_rope_fp8_append": "",
+    "cake_kda_tf32_runtime": "",
+    "cake_minimax_h3": "",
+    "cake_rmsnorm_train": "",
+    "cake_sampling": "",
+    "cake_vsa": "",
+    "cake_vsa_sm90": "",
+    "cascade": "BatchDecodeWithPagedKVCacheWrapper BatchPrefillWithPagedKVCacheWrapper single_prefill_with_kv_cache",
+    "chunked_lm_head": "chunked_lm_head_logprob chunked_lm_head_loss",
+    "comm":
+        "AllReduceFusionOp AllReduceFusionPattern AllReduceFusionWorkspace AllReduceStrategyConfig AllReduceStrategyType "
+        "CudaRTLibrary MNNVLAllReduceFusionWorkspace Mapping MixedCommHandler MoeAlltoAll QuantizationSFLayout "
+        "TRTLLMAllReduceFusionWorkspace UlyssesBackendDecision UlyssesBackendError UlyssesCommunicator UlyssesRankTopology "
+        "all_gather_matmul allreduce_fusion compute_fp4_swizzled_layout_sf_size create_allreduce_fusion_workspace "
+        "create_shared_buffer decide_ulysses_backend decode_cp_a2a_allocate_mnnvl_workspace decode_cp_a2a_alltoall "
+        "decode_cp_a2a_init_workspace decode_cp_a2a_workspace_size dispose_ulysses_a2a free_shared_buffer init_ulysses_a2a "
+        "moe_a2a_active_rank_mask moe_a2a_combine moe_a2a_dispatch moe_a2a_get_workspace_size_per_rank moe_a2a_initialize "
+        "moe_a2a_sanitize_expert_ids moe_a2a_wrap_payload_tensor_in_workspace pack_strided_memory probe_ulysses_rank_topology "
+        "quantized_all_reduce resolve_ulysses_backend run_mixed_comm trtllm_allreduce_fusion "
+        "trtllm_create_ipc_workspace_for_all_reduce trtllm_create_ipc_workspace_for_all_reduce_fusion trtllm_custom_all_reduce "
+        "trtllm_destroy_ipc_workspace_for_all_reduce trtllm_destroy_ipc_workspace_for_all_reduce_fusion "
+        "trtllm_lamport_initialize trtllm_lamport_initialize_all trtllm_moe_allreduce_fusion "
+        "trtllm_moe_finalize_allreduce_fusion ulysses_a2a vllm_all_reduce vllm_dispose vllm_init_custom_ar vllm_meta_size "
+        "vllm_register_buffer",
+    "comm.abstractions": "CommBackend",
+    "comm.allreduce": "MNNVLAllReduceFusionWorkspace TRTLLMAllReduceFusionWorkspace",
+    "comm.comm_backend": "MPIBackend TorchDistBackend",
+    "comm.mapping": "Mapping",
+    "comm.mixed_comm": "MixedCommHandler MixedCommMode MixedCommOp run_mixed_comm",
+    "comm.mnnvl": "CommBackend MnnvlConfig MnnvlMemory MpiComm TorchDistBackend",
+    "comm.mnnvl_cutedsl": "",
+    "comm.mnnvl_cutedsl_ar": "MNNVLCuteDSLAllReduceFusionWorkspace",
+    "comm.nvshmem_allreduce": "NVSHMEMAllReduce",
+    "comm.pcie_ipc_ar": "",
+    "comm.trtllm_alltoall": "MnnvlMoe MoEAlltoallInfo",
+    "comm.trtllm_mnnvl_ar": "",
+    "comm.trtllm_moe_alltoall": "",
+    "comm.workspace_base": "AllReduceFusionWorkspace",
+    "concat_ops": "",
+    "cuda_utils": "checkCudaErrors",
+    "cudnn":
+        "cudnn_batch_decode_with_kv_cache cudnn_batch_prefill_with_kv_cache cudnn_chunk_gated_delta_product "
+        "cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
+    "cudnn.decode": "cudnn_batch_decode_with_kv_cache",
+    "cudnn.linear_attention":
+        "cudnn_chunk_gated_delta_product cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
+    "cudnn.prefill": "cudnn_batch_prefill_with_kv_cache",
+    "cudnn.utils": "",
+    "cute_dsl":
+        "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper "
+        "add_rmsnorm_fp4quant convert_sf_from_mma_layout convert_sf_to_mma_layout create_scale_factor_tensor "
+        "fused_add_rmsnorm_cute fused_add_rmsnorm_quant_cute get_cutlass_dtype get_mma_sf_shape get_num_sm get_sm_version "
+        "grouped_gemm_nt_masked is_cute_dsl_arch_supported is_cute_dsl_available is_cute_dsl_experimental_available "
+        "layernorm_cute make_ptr qk_rmsnorm_cute require_cute_dsl_arch rmsnorm_cute rmsnorm_fp4quant rmsnorm_quant_cute "
+        "torch_to_cutlass_dtype",
+    "cute_dsl.add_rmsnorm_fp4quant": "add_rmsnorm_fp4quant",
+    "cute_dsl.availability":
+        "cute_dsl_compile_arch is_cute_dsl_arch_supported is_cute_dsl_available is_cute_dsl_experimental_available "
+        "require_cute_dsl_arch",
+    "cute_dsl.blockscaled_gemm": "create_scale_factor_tensor grouped_gemm_nt_masked",
+    "cute_dsl.gemm_allreduce_two_shot": "",
+    "cute_dsl.rmsnorm_fp4quant": "rmsnorm_fp4quant",
+    "cute_dsl.utils":
+        "convert_sf_to_mma_layout cutlass_to_torch_dtype get_cutlass_dtype get_max_active_clusters get_num_sm "
+        "is_cute_dsl_arch_supported is_cute_dsl_available",
+    "cutile": "is_cuda_tile_available",
+    "decode": "cudnn_batch_decode_with_kv_cache get_seq_lens xqa_batch_decode_with_kv_cache",
+    "deep_gemm": "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked",
+    "deepseek_v41": "",
+    "dense_mqa": "fp8_mqa_logits prepare_dense_mqa_logits",
+    "diffusion_ops":
+        "fused_dit_gate_residual_layernorm_gamma_beta fused_dit_gate_residual_layernorm_scale_shift "
+        "fused_dit_residual_layernorm_scale_shift fused_qk_rmsnorm_rope",
+    "dsa_indexer": "dsa_indexer_topk dsa_indexer_topk_workspace_size",
+    "dsa_sparse_attention": "dsa_sparse_attention dsa_sparse_attention_varlen",
+    "dsv3_ops": "concat_mla_k fused_topk_deepseek mm_M1_16_K7168_N128 mm_M1_16_K7168_N256",
+    "fi_trace": "build_fi_trace_fn fi_trace register_fi_trace",
+    "fp4_gemm": "prepare_fp4_gemm",
+    "fp4_k_grouped_gemm": "prepare_fp4_k_grouped_gemm",
+    "fp4_quantization":
+        "block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
+        "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
+        "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a "
+        "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",
+    "fp8_batched_gemm": "prepare_fp8_batched_gemm",
+    "fp8_fp4_gemm": "prepare_fp8_fp4_gemm",
+    "fp8_quantization": "mxfp8_dequantize_host mxfp8_quantize",
+    "fused_moe":
+        "ActivationConfig B12xMoEWrapper B12xNvfp4Config B12xNvfp4Runner B12xW4A16Config B12xW4A16Runner BackendOptions "
+        "CuteDslConfig CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassConfig CutlassFp8BlockConfig "
+        "CutlassFp8BlockRunner CutlassFp8PerTensorConfig CutlassFp8PerTensorRunner CutlassMxfp8Config CutlassMxfp8Mxfp4Config "
+        "CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Config CutlassNvfp4Runner CutlassW4A16Config CutlassW4A16Runner "
+        "CutlassW4A8Config CutlassW4A8Runner ExecutionConfig ExpertConfig GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
+        "MoEFinalizeConfig MoELayer MoEWeightPack NVFP44Over6Config NVFP44Over6ErrMode QuantConfig QuantFormat QuantVariant "
+        "ReLU ReLU2 RoutingConfig RoutingInputMode RoutingMethodType SiLU SiTU SwiGLU SwiGLUStep TrtllmBf16Config "
+        "TrtllmBf16RoutedRunner TrtllmFp4Config TrtllmFp4RoutedRunner TrtllmFp8BlockConfig TrtllmFp8BlockRunner "
+        "TrtllmFp8PerTensorConfig TrtllmFp8PerTensorRunner TrtllmMoERoutingMetadata TrtllmMoERoutingMetadataSlot "
+        "TrtllmMxInt4Config TrtllmMxInt4RoutedRunner alloc_scratchpad bgmv_moe bgmv_moe_expand bgmv_moe_gemm1_lora_delta "
+        "bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe hash_topk "
+        "interleave_for_tma_wgmma_up interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm "
+        "mono_moe prepare_bgmv_moe trtllm_moe_allocate_routing_metadata trtllm_moe_allocate_routing_metadata_multi_tile",
+    "fused_moe.api":
+        "ActivationConfig ActivationType B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config "
+        "CutlassFp8BlockConfig CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config "
+        "CutlassW4A16Config CutlassW4A8Config ExecutionConfig ExpertConfig GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
+        "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat QuantVariant ReLU ReLU2 RoutingConfig RoutingInputMode SiLU "
+        "SiTU SwiGLU SwiGLUStep TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig "
+        "TrtllmMxInt4Config",
+    "fused_moe.bgmv_moe": "bgmv_moe bgmv_moe_expand bgmv_moe_shrink fill_w_ptr has_bgmv_moe prepare_bgmv_moe",
+    "fused_moe.core":
+        "_maybe_get_cached_w3_w1_permute_indices RoutingMethodType ActivationType Fp8QuantizationType MoEInputs MoeRunnerInputs "
+        "RoutingInputMode TRTLLMCanonicalRouting TrtllmMoERoutingMetadata TrtllmMoERoutingMetadataSlot "
+        "allocate_trtllm_moe_canonical_routing canonicalize_trtllm_moe_routing_ convert_to_block_layout cutlass_fused_moe "
+        "cutlass_fused_moe_workspace_size get_reorder_rows_for_gated_act_gemm_row_indices get_w2_permute_indices_with_cache "
+        "is_trtllm_moe_supported populate_trtllm_moe_routing_metadata_ reorder_rows_for_gated_act_gemm trtllm_bf16_moe "
+        "trtllm_bf16_routed_moe trtllm_fp4_block_scale_moe trtllm_fp4_block_scale_routed_moe trtllm_fp8_block_scale_moe "
+        "trtllm_fp8_block_scale_routed_moe trtllm_fp8_per_channel_scale_moe trtllm_fp8_per_channel_scale_routed_moe "
+        "trtllm_fp8_per_tensor_scale_moe trtllm_fp8_per_tensor_scale_routed_moe trtllm_moe_allocate_routing_metadata "
+        "trtllm_moe_allocate_routing_metadata_multi_tile trtllm_mxint4_block_scale_moe trtllm_mxint4_block_scale_routed_moe",
+    "fused_moe.cute_dsl": "CuteDslMxfp8Mxfp4MoEWrapper is_cute_dsl_available",
+    "fused_moe.cute_dsl.b12x_moe": "B12xMoEWrapper b12x_fused_moe",
+    "fused_moe.cute_dsl.moe_utils": "",
+    "fused_moe.cute_dsl.tuner": "",
+    "fused_moe.fused_routing_dsv3": "fused_topk_deepseek",
+    "fused_moe.hash_topk": "hash_topk",
+    "fused_moe.layer": "MoELayer",
+    "fused_moe.moe_lora_delta": "bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta",
+    "fused_moe.monomoe": "alloc_scratchpad get_scratchpad_size_bytes has_monomoe interleave_for_tma_wgmma_up mono_moe",
+    "fused_moe.prepare":
+        "interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm prepare_b12x_nvfp4_weights "
+        "prepare_b12x_w4a16_weights prepare_cute_dsl_weights prepare_cutlass_bf16_weights prepare_cutlass_fp8_block_weights "
+        "prepare_cutlass_fp8_per_tensor_weights prepare_cutlass_mxfp8_activations prepare_cutlass_mxfp8_mxfp4_weights "
+        "prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights prepare_cutlass_w4a8_weights "
+        "prepare_trtllm_bf16_weights prepare_trtllm_fp4_activations prepare_trtllm_fp4_weights "
+        "prepare_trtllm_fp8_block_activations prepare_trtllm_fp8_block_weights prepare_trtllm_fp8_per_tensor_activations "
+        "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights",
+    "fused_moe.runners":
+        "B12xNvfp4Runner B12xW4A16Runner CuteDslRunner CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner "
+        "CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner CutlassW4A16Runner CutlassW4A8Runner MoERunner "
+        "TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
+    "fused_moe.trtllm_gen_routing": "TrtllmGenRoutingResult trtllm_gen_routing",
+    "fused_moe.utils":
+        "get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper map_to_hybrid_bucket "
+        "map_to_hybrid_bucket_uncapped next_positive_power_of_2",
+    "gated_act_mxfp8": "GatedActMxfp8Outputs silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward",
+    "gdn2_prefill": "chunk_gated_delta_rule2",
+    "gdn_decode":
+        "gated_delta_rule_decode gated_delta_rule_decode_pretranspose gated_delta_rule_mtp gated_delta_rule_replayssm_commit",
+    "gdn_kernels": "",
+    "gdn_prefill": "chunk_gated_delta_rule",
+    "gdp_prefill": "chunk_gated_delta_product",
+    "gemm":
+        "create_scale_factor_tensor fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu "
+        "fp8_qkv_qknorm_rope is_cuda_tile_available",
+    "gemm.gemm_base":
+        "CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError SegmentGEMMWrapper "
+        "batch_deepgemm_fp8_nt_groupwise bmm_bf16 bmm_fp8 bmm_mxfp8 fp8_blockscale_gemm_sm90 gemm_alpha_beta "
+        "gemm_fp8_nt_blockscaled gemm_fp8_nt_groupwise group_deepgemm_fp8_nt_groupwise group_gemm_fp8_nt_groupwise "
+        "group_gemm_fp8_nt_groupwise_contiguous group_gemm_mxfp4_nt_groupwise group_gemm_mxfp8_mxfp4_nt_groupwise "
+        "group_gemm_nvfp4_nt_groupwise masked_bmm masked_scaled_bmm mm_bf16 mm_fp4 mm_fp8 mm_mxfp8 pad_indptr_to_multiple_of_4 "
+        "ragged_block_scaled_bmm ragged_bmm ragged_scaled_bmm",
+    "gemm.gemm_bf16_fp4": "mm_bf16_fp4 prepare_bf16_fp4_weights",
+    "gemm.gemm_svdquant": "mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear",
+    "gemm.routergemm":
+        "mm_M1_16_K6144_N256 mm_M1_16_K7168_N128 mm_M1_16_K7168_N256 mm_M1_16_K7168_N256_bf16 mm_M1_16_K7168_N384 "
+        "mm_M1_16_K7168_N384_bf16 mm_M1_16_K7168_N896 mm_M1_16_K7168_N896_bf16 tinygemm_bf16",
+    "green_ctx":
+        "create_green_ctx_streams get_cudevice get_device_resource get_sm_count_constraint split_device_green_ctx "
+        "split_device_green_ctx_by_sm_count split_resource split_resource_by_sm_count",
+    "grouped_mm": "",
+    "grouped_mm.core": "grouped_mm_bf16 grouped_mm_fp4 grouped_mm_fp8 grouped_mm_mxfp8",
+    "kda": "RecurrentKDAPrefillWrapper recurrent_kda",
+    "kda_decode": "fused_kda_decode packed_fused_kda_decode packed_kda_decode recurrent_kda",
+    "kda_kernels": "",
+    "kda_prefill": "KDAPrefillPlanCache RecurrentKDAPrefillWorkspace kda_prefill_supports_fp32_checkpoints",
+    "kda_prefill_cute": "",
+    "kda_prefill_cute_small_bh": "",
+    "kda_prefill_persistent": "",
+    "kda_prefill_ptx": "",
+    "kda_prefill_tirx": "",
+    "kimi_k3_attn_res": "",
+    "kimi_k3_latent_moe": "",
+    "kimi_k3_tp12_tail": "",
+    "kimi_k3_vision": "",
+    "locality_domain": "",
+    "logits_processor": "Compiler",
+    "logits_processor.compiler": "Compiler compile_pipeline",
+    "logits_processor.fusion_rules":
+        "FusionRule build_minp_sampling build_temperature_softmax build_topk_sampling build_topp_sampling "
+        "get_default_fusion_rules joint_topk_topp_sampleprobs_guard",
+    "logits_processor.legalization": "LegalizationError infer_initial_type legalize_processors",
+    "logits_processor.op": "Op ParameterizedOp",
+    "logits_processor.operators":
+        "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
+        "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp ProbsSampleOp ProbsTopKOp SoftmaxOp TemperatureOp TopPOp",
+    "logits_processor.pipeline": "LogitsPipe",
+    "logits_processor.processors": "LogitsProcessor MinP Sample Softmax Temperature TopK TopP",
+    "logits_processor.types": "TaggedTensor TensorType",
+    "logits_processor.validators": "CompileError get_default_validity_checks indices_terminal_rule single_softmax_rule",
+    "mamba": "SSDCombined allocate_checkpointing_ssu_scratch checkpointing_ssu replayssm_materialize selective_state_update",
+    "mamba.checkpointing_ssu": "CheckpointingSSURunner allocate_checkpointing_ssu_scratch checkpointing_ssu",
+    "mamba.replayssm_materialize": "replayssm_materialize",
+    "mamba.selective_state_update": "selective_state_update",
+    "mega_gate": "prepare_mega_gate",
+    "mega_mhc": "prepare_mega_mhc",
+    "mega_moe_v3": "",
+    "mhc": "mhc_post mhc_pre_big_fuse mhc_pre_big_fuse_with_prenorm",
+    "mla":
+        "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions get_trtllm_gen_multi_ctas_kv_counter_bytes "
+        "smaller_mla_dimensions supported_mla_layer_dimensions trtllm_batch_decode_with_kv_cache_mla "
+        "trtllm_prefill_with_kv_cache_mla xqa_batch_decode_with_kv_cache_mla xqa_mla",
+    "mla._core":
+        "MLAHeadDimensions MLALayerDimensions trtllm_batch_decode_with_kv_cache_mla trtllm_prefill_with_kv_cache_mla "
+        "xqa_batch_decode_with_kv_cache_mla",
+    "mla_kv_pack": "concat_mla_kv_quant_fp8",
+    "moe_ep":
+        "AlgoKnob BootstrapConfig CombineInputParams CombineOutput DispatchInputParams DispatchOutput EpAlgorithm EpLayout "
+        "Fleet FleetAlgoKnobAllocator FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank "
+        "FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize FleetAlgoKnobTopologyCapacity FleetParams FusedMoeKernelConfig "
+        "Handle HandleAlgoKnobNumReceivedTokens HandleAlgoKnobSplitOperation HandleAlgoKnobTopKWeights HandleAlgoKnobUserStream "
+        "HandleParams IdentityConfig MegaConfig MoEEpArchError MoEEpCommParams MoEEpCommunication MoEEpConfigError "
+        "MoEEpDispatchResult MoEEpFaultToleranceUnsupportedError MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace "
+        "MoEEpNotBuiltError MoEEpRankEvictedError MoEEpSplitGraphState MoEEpSplitLayer MoEEpTensors MoEEpTransportError "
+        "MoEWeightPack NCCLEPConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig "
+        "NcclEpConfig NvepConfig PrequantizedMoEWeights QuantType SplitConfig SplitKernelContext UnquantizedMoEWeights "
+        "available_backends available_communication_backends bootstrap_comm_group bootstrap_ep_rank_world "
+        "bootstrap_ep_world_size bootstrap_moe_ep_runtime create_communication create_fleet dummy_moe_weights "
+        "finalize_moe_ep_runtime have_nccl_ep have_nixl_ep kernel_requires_weights register_communication register_fleet "
+        "run_split_kernel supports_fault_tolerance",
+    "moe_ep.algo_knobs":
+        "AlgoKnob FleetAlgoKnobAllocator FleetAlgoKnobFaultTolerance FleetAlgoKnobNumChannelsPerRank FleetAlgoKnobNumQpsPerRank "
+        "FleetAlgoKnobQuantization FleetAlgoKnobRdmaBufferSize FleetAlgoKnobTopologyCapacity HandleAlgoKnobNumReceivedTokens "
+        "HandleAlgoKnobSplitOperation HandleAlgoKnobTopKWeights HandleAlgoKnobUserStream",
+    "moe_ep.config":
+        "BootstrapConfig CombineInputParams CombineOutput DispatchInputParams DispatchOutput EpAlgorithm EpLayout FleetParams "
+        "HandleParams QuantType",
+    "moe_ep.errors": "MoEEpFaultToleranceUnsupportedError MoEEpNotBuiltError MoEEpRankEvictedError MoEEpTransportError",
+    "moe_ep.layer": "MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace MoEEpSplitLayer",
+    "moe_ep.modes":
+        "FusedMoeKernelConfig IdentityConfig MegaConfig MoEEpMegaLayer MoEEpMegaWorkspace MoEEpSplitGraphState MoEEpSplitLayer "
+        "NCCLEPConfig NVLinkOneSidedConfig NVLinkTwoSidedConfig NcclEpConfig NvepConfig SplitConfig SplitKernelContext "
+        "kernel_requires_weights run_split_kernel",
+    "moe_ep.tensors": "MoEEpTensors",
+    "moe_ep.tune": "main",
+    "moe_ep.weights": "MoEWeightPack PrequantizedMoEWeights UnquantizedMoEWeights dummy_moe_weights",
+    "msa_ops":
+        "MSASparseAttentionWorkspace msa_proxy_score msa_proxy_score_fp4 msa_sparse_attention msa_sparse_decode_attention "
+        "msa_topk_select prepare_msa_nvfp4_sparse_decode supports_packed_kv",
+    "msa_ops.proxy_score": "msa_proxy_score msa_proxy_score_fp4",
+    "msa_ops.sparse_decode": "msa_sparse_decode_attention prepare_msa_nvfp4_sparse_decode",
+    "msa_ops.sparse_prefill": "msa_sparse_attention",
+    "msa_ops.sparse_topk_select": "msa_topk_select",
+    "norm":
+        "fused_dit_gate_residual_layernorm_gamma_beta fused_dit_gate_residual_layernorm_scale_shift "
+        "fused_dit_residual_layernorm_scale_shift fused_qk_rmsnorm_rope gen_norm_module",
+    "nvfp4_attention_sm120": "",
+    "page": "",
+    "paged_mqa": "fp8_paged_mqa_logits get_paged_mqa_logits_metadata prepare_paged_mqa_logits",
+    "parallel_attention":
+        "ParallelAttention UnevenCPConfig VarlenCPConfig get_parallel_groups ring_varlen_config split_varlen_input "
+        "ulysses_varlen_config uneven_cp_config",
+    "parallel_attention.attention_ops": "",
+    "parallel_attention.parallel_attention": "ParallelAttention",
+    "parallel_attention.parallel_config": "UnevenCPConfig VarlenCPConfig",
+    "parallel_attention.parallel_wrapper": "",
+    "parallel_attention.utils": "",
+    "pod": "get_seq_lens packbits",
+    "prefill":
+        "fmha_v2_prefill_deepseek fmha_v2_prefill_sm120 fmha_varlen fmha_varlen_plan get_customize_batch_prefill_module "
+        "get_seq_lens make_hashable_cache packbits segment_packbits trtllm_fmha_v2_prefill trtllm_ragged_attention_deepseek "
+        "trtllm_sage_attention_quantize",
+    "prims_ts":
+        "configure_cute_dsl_cache_dir fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu "
+        "fp8_qkv_qknorm_rope",
+    "profiler": "EventType decode_tag export_to_perfetto_trace",
+    "quantization":
+        "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module mxfp8_grouped_quantize nvfp4_4over6_code "
+        "nvfp4_4over6_from_code nvfp4_e4m3_max resolve_nvfp4_4over6",
+    "quantization.fp4_quantization":
+        "block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
+        "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
+        "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a "
+        "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",
+    "quantization.fp8_quantization": "mxfp8_dequantize_host mxfp8_grouped_quantize mxfp8_quantize per_token_group_quant_8bit",
+    "quantization.nvfp4_quantization_utils":
+        "NVFP44Over6Config NVFP44Over6ErrMode make_nvfp4_global_scale nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
+        "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
+    "quantization.packbits": "packbits segment_packbits",
+    "rope": "",
+    "sampling": "top_k_renorm_prob=top_k_renorm_probs top_p_renorm_prob=top_p_renorm_probs",
+    "sm110_xqa": "",
+    "sparse": "segment_packbits",
+    "sparse_mqa": "prepare_sparse_mqa_logits prepare_sparse_mqa_metadata",
+    "tactics_blocklist": "TacticsBlocklist",
+    "testing": "",
+    "testing.utils":
+        "aggregate_gpu_time_across_ranks attention_flops attention_flops_with_actual_seq_lens attention_tb_per_sec "
+        "attention_tb_per_sec_with_actual_seq_lens attention_tflops_per_sec attention_tflops_per_sec_with_actual_seq_lens "
+        "bench_gpu_time bench_gpu_time_with_cuda_event bench_gpu_time_with_cudagraph bench_gpu_time_with_cupti bench_kineto "
+        "calculate_rotation_count count_bytes dequantize_fp8 empty_suppress get_l2_cache_size per_block_cast_to_fp8 "
+        "per_token_cast_to_fp8 quantize_fp8 set_seed sleep_after_kernel_run suppress_stdout_stderr",
+    "tllm_enums": "",
+    "tllm_utils": "delay_kernel",
+    "topk":
+        "topk=top_k can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk get_fast_topk_clusters "
+        "get_num_cached_for_topk",
+    "topk_varlen": "",
+    "topk_varlen.topk_varlen": "top_k_varlen",
+    "trace":
+        "BuildSpec Const Scalar Solution SourceFile SupportedBindings SupportedLanguages Tensor TraceTemplate Var default_check "
+        "default_tolerances standard_check",
+    "trace.solution": "BuildSpec Solution SourceFile SupportedBindings SupportedLanguages",
+    "trace.template": "Const Scalar Tensor TraceTemplate Var default_check default_tolerances standard_check",
+    "trace_apply": "current_sm disable_apply enable_apply is_enabled stats stats_snapshot",
+    "trtllm_low_latency_gemm": "prepare_low_latency_gemm_weights trtllm_low_latency_gemm",
+    "utils": "",
+    "xqa": "xqa xqa_mla",
+}

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every module of upstream's package can be found and imported; a name without an implementation says so when it is called."""
+import importlib
+import importlib.util
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import conftest
+import pytest
+
+import flashinfer
+from flashinfer import _modules
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ALL = sorted(f"flashinfer.{short}" for short in _modules.MODULES if short)
+
+
+def run(program, **variables):
+    done = subprocess.run([sys.executable, "-c", program], env=conftest.environment("ours", **variables), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_modules_have_specs_before_and_after_their_import():
+    # What vLLM asks before it uses a family; then what it imports from submodules.
+    assert run("""
+from importlib.util import find_spec
+for name in ("flashinfer.fused_moe", "flashinfer.fused_moe.core", "flashinfer.comm", "flashinfer.norm"):
+    before = find_spec(name)
+    assert before is not None and before.name == name
+    __import__(name)
+    assert find_spec(name).name == name
+import sys
+for name in ("flashinfer.fused_moe", "flashinfer.norm", "flashinfer.comm"):
+    module = sys.modules[name]
+    assert list(module.__path__) == [] and module.__package__ == name and module.__spec__.parent == name, name
+assert sys.modules["flashinfer.decode"].__package__ == "flashinfer" and not hasattr(sys.modules["flashinfer.decode"], "__path__")
+from flashinfer.fused_moe.core import ActivationType, cutlass_fused_moe
+from flashinfer.cute_dsl.blockscaled_gemm import grouped_gemm_nt_masked
+from flashinfer.quantization.fp4_quantization import fp4_quantize
+from flashinfer.comm.mnnvl import TorchDistBackend
+import flashinfer
+assert grouped_gemm_nt_masked is flashinfer.gemm.grouped_gemm_nt_masked and fp4_quantize is flashinfer.fp4_quantize
+print("done")
+""") == "done\n"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_module_gives_all_its_names(name):
+    module = importlib.import_module(name)
+    assert importlib.util.find_spec(name) is not None
+    for wanted in _modules.listed(name):
+        value = getattr(module, wanted)
+        assert getattr(module, wanted) is value and wanted in dir(module)
+    parent, _, leaf = name.rpartition(".")
+    assert getattr(sys.modules[parent], leaf) is module or callable(getattr(sys.modules[parent], leaf))
+
+
+def test_the_package_lists_what_upstream_has():
+    upstream = {line.split("(")[0].rpartition(".")[0] for line in (ROOT / "tests/data/upstream_interface.txt").read_text().splitlines()
+                if line.startswith("flashinfer.")}
+    for module in sorted(upstream):
+        importlib.import_module(module)
+    assert len([name for name in ALL if name.count(".") == 1]) >= 80
+
+
+def test_a_missing_function_says_what_to_use():
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.comm\.allreduce_fusion is not available: .*torch\.distributed"):
+        importlib.import_module("flashinfer.comm").allreduce_fusion(1, workspace=2)
+
+
+def test_a_missing_class_says_so_when_it_is_made_and_an_error_can_be_caught():
+    comm, moe_ep = importlib.import_module("flashinfer.comm"), importlib.import_module("flashinfer.moe_ep")
+    with pytest.raises(NotImplementedError, match="Mapping is not available"):
+        comm.Mapping(world_size=2)
+    assert comm.Mapping is importlib.import_module("flashinfer.comm.mapping").Mapping
+    assert issubclass(moe_ep.MoEEpNotBuiltError, Exception)
+
+
+def test_a_name_that_nobody_lists_is_an_attribute_error():
+    for module in (flashinfer, flashinfer.norm, flashinfer.topk, flashinfer.sampling, importlib.import_module("flashinfer.comm")):
+        with pytest.raises(AttributeError, match="nothing_of_this_name"):
+            module.nothing_of_this_name
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("flashinfer.nothing_of_this_name")
+    assert importlib.util.find_spec("flashinfer.nothing_of_this_name") is None
+
+
+def test_ops_keep_their_names_beside_submodules():
+    # A submodule and a function of one name, as upstream's packages have them: the function stays.
+    assert run("""
+import flashinfer, types
+import flashinfer.fused_moe.trtllm_gen_routing
+assert not isinstance(flashinfer.fused_moe.trtllm_gen_routing, types.ModuleType)
+from flashinfer.fused_moe.trtllm_gen_routing import trtllm_gen_routing
+assert trtllm_gen_routing is flashinfer.fused_moe.trtllm_gen_routing
+print("done")""") == "done\n"
+
+
+def test_enums_can_be_pickled():
+    for value in (flashinfer.RoutingMethodType.DeepSeekV3, flashinfer.ActivationType.Swiglu):
+        assert pickle.loads(pickle.dumps(value)) is value
+
+
+def test_import_does_not_load_torch_or_the_table_modules():
+    assert run("""
+import sys, flashinfer
+print([n for n in sys.modules if n in ("torch", "numpy", "flashinfer.comm", "flashinfer.tllm_enums", "flashinfer.autotuner")])""") == "[]\n"
+
+
+def test_the_documentation_lists_what_is_missing():
+    done = subprocess.run([sys.executable, ROOT / "tools/missing_names.py", "--check"], env=conftest.environment("ours"), capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
