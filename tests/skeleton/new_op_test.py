@@ -102,8 +102,9 @@ class NewOp(unittest.TestCase):
         self.run_there(sys.executable, "-c", CALL, PYTHONPATH=self.scratch / "python", FLASHINFER_BUILD_DIR=str(self.build),
                        PYTHONDONTWRITEBYTECODE="1")
 
-    def test_refuses_names_that_are_none_and_folders_that_are_there(self):
-        for name in ("", "Scale", "2rows", "scale-rows", "scale__rows", "skeleton", "norm"):
+    def test_rejects_names_that_are_illegal_or_taken(self):
+        shutil.copytree(ROOT / "docs", self.scratch / "docs")
+        for name in ("", "Scale", "2rows", "scale-rows", "scale__rows", "skeleton", "norm", "rmsnorm", "cpu", "template"):
             result = subprocess.run(["tools/new_op.sh", name], cwd=self.scratch, capture_output=True, text=True)
             self.assertNotEqual(0, result.returncode, name)
             self.assertTrue(result.stderr, name)

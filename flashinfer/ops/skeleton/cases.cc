@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows: a name and the arguments as text (cases/parse.h). Each is run against the reference, with guard bytes around
-// every tensor, padded rows, other thread counts, on the emulator, recorded and replayed. Those tagged kAot are compiled
-// ahead, those tagged kBench are timed.
+// every tensor, padded rows, other thread counts, on the emulator, recorded and replayed. Those tagged kAot are
+// precompiled, those tagged kBench are timed.
 #include "flashinfer/ops/skeleton/cases.h"
 
 namespace flashinfer::ops::skeleton {

@@ -34,9 +34,9 @@ SkeletonParams params_of(const Skeleton& a) {
   return p;
 }
 
-// A candidate's prepare() returns a launch, or why the call is unsupported (op::Unsupported): a kernel that cannot be
-// had here is one such reason, which these two helpers look after. Tensors are on the candidate's device by then, and
-// outputs have memory.
+// A candidate's prepare() returns a launch, or why the call is unsupported (op::Unsupported); the helpers prepare_rows
+// and prepare_cuda also return that when the kernel can neither be found nor compiled. Tensors are on the candidate's
+// device already, and outputs have memory.
 op::Prepared prepare_cpu(const Skeleton& a) {
   const SkeletonParams p = params_of(a);
   return ops::prepare_rows<kSkeleton>(SkeletonConfig{.dtype = a.input.dtype()}, p, p.rows, p.rows_per_task);

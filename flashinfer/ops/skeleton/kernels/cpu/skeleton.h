@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // On the CPU: a task is some rows. Vec (kernels/cpu/vec.h) is 4, 8 or 16 floats, by the instruction set that the kernel
 // is compiled for; reductions have one order for all of them (kernels/cpu/lanes.h), so that results do not depend on
-// it, nor on the rows around, nor on threads.
+// it, on the other rows or on threads.
 #pragma once
 #include "flashinfer/kernels/cpu/lanes.h"
 #include "flashinfer/ops/skeleton/kernels/params.h"

@@ -14,7 +14,7 @@ FI_GLOBAL_FN void skeleton(const SkeletonParams& p) {
   using T = scalar_of_t<C.dtype>;
   constexpr int N = kPiece<T>;
   constexpr int64_t kStep = static_cast<int64_t>(C.threads) * N;
-  depend_wait();  // for what the kernel in front writes: before the first access
+  depend_wait();  // waits for what the previous kernel writes: before the first access
   const T* x = static_cast<const T*>(p.input) + block_x() * p.input_stride;
   T* y = static_cast<T*>(p.out) + block_x() * p.out_stride;
   float largest = 0.0f, v[N];
