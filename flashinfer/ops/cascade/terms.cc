@@ -6,9 +6,9 @@
 namespace flashinfer::ops::cascade {
 namespace {
 constexpr op::Term kTerms[] = {
-    {"int_workspace_buffers", "scratch memory of upstream's kernels; taken and not needed on the CPU"},
+    {"int_workspace_buffers", "scratch memory of FlashInfer's kernels; accepted, unused on the CPU"},
     {"k_shared", "keys of the prefix that all requests share"},
-    {"num_levels", "levels of the cascade: prefixes that requests share, then what is each one's own"},
+    {"num_levels", "levels of the cascade: shared prefixes, then each request's own part"},
     {"paged_kv_indices_arr", "paged_kv_indices of each level"},
     {"paged_kv_indices_buf_arr", "memory for the page ids of every later plan (graphs), one a level"},
     {"paged_kv_indptr_arr", "paged_kv_indptr of each level"},
@@ -20,8 +20,8 @@ constexpr op::Term kTerms[] = {
     {"s_a", "LSE of v_a's rows, to base 2"},
     {"s_b", "LSE of v_b's rows, to base 2"},
     {"s_other", "LSE of v_other's rows, to base 2"},
-    {"unique_kv_cache", "pages of what is each request's own"},
-    {"unique_kv_indices", "pages of what is each request's own, one behind the other"},
+    {"unique_kv_cache", "pages of each request's own part"},
+    {"unique_kv_indices", "pages of each request's own part, one after the other"},
     {"unique_kv_indptr", "first entry of each request in unique_kv_indices, and their number at the end"},
     {"unique_kv_last_page_len", "tokens on each request's own last page"},
     {"v_a", "results of the first part"},

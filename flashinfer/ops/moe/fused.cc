@@ -184,7 +184,7 @@ Layer layer_of(const Moe& a) {
 namespace ops::moe {
 constinit const op::Op fused_op = op::define<flashinfer::moe::Moe, flashinfer::moe::validate, flashinfer::moe::cost_of>(
     "cutlass_fused_moe", "flashinfer.fused_moe",
-    "A mixture of experts: both products, the activation between them and the weighted sum.", flashinfer::moe::fields,
+    "A mixture of experts: both GEMMs, the activation between them and the weighted sum.", flashinfer::moe::fields,
     flashinfer::moe::candidates, fused_cases);
 }  // namespace ops::moe
 

@@ -175,7 +175,7 @@ constexpr op::Field fields[] = {
     op::result<&G::cta_idx_xy_to_batch_idx>("cta_idx_xy_to_batch_idx", nullptr, DType::kI32, op::shape<tiles>,
                                             op::doc("the local expert of each tile, or -1: none")),
     op::result<&G::cta_idx_xy_to_mn_limit>("cta_idx_xy_to_mn_limit", nullptr, DType::kI32, op::shape<tiles>,
-                                           op::doc("behind the last row of each tile that is no padding")),
+                                           op::doc("end of the rows of each tile without padding")),
     op::result<&G::num_non_exiting_ctas>("num_non_exiting_ctas", nullptr, DType::kI32, op::shape<one>,
                                          op::doc("tiles that have rows")),
 };

@@ -235,11 +235,11 @@ std::span<const op::Case> mx_cases() { return kMxCases; }
 namespace ops::moe {
 constinit const op::Op moe_gemm_fp8_op = op::define<Fp8, validate<Fp8>, cost<Fp8>>(
     "moe_gemm_fp8_nt_groupwise", "flashinfer.grouped_mm",
-    "Each expert's rows times its matrix, FP8 with f32 scales of blocks, and SwiGLU behind it if asked.", kFields<Fp8>,
+    "Each expert's rows times its matrix, FP8 with f32 scales of blocks, optionally followed by SwiGLU.", kFields<Fp8>,
     kCandidates<Fp8>, fp8_cases);
 constinit const op::Op moe_gemm_mxfp8_op = op::define<Mx, validate<Mx>, cost<Mx>>(
     "moe_gemm_mxfp8_nt_groupwise", "flashinfer.grouped_mm",
-    "Each expert's rows times its matrix, FP8 with packed power-of-two scales, and SwiGLU behind it if asked.",
+    "Each expert's rows times its matrix, FP8 with packed power-of-two scales, optionally followed by SwiGLU.",
     kFields<Mx>, kCandidates<Mx>, mx_cases);
 }  // namespace ops::moe
 

@@ -306,7 +306,7 @@ constinit const op::Op routing_op = op::define<R, validate_routing, cost_routing
     routing_fields, routing_candidates, routing_cases);
 constinit const op::Op deepseek_op = op::define<D, validate_deepseek, cost_deepseek>(
     "fused_topk_deepseek", "flashinfer.fused_moe",
-    "DeepSeek-V3's routing: sigmoid and bias, the best groups, the best experts of these.", deepseek_fields,
+    "DeepSeek-V3's routing: sigmoid plus bias, the best groups, then the best experts in them.", deepseek_fields,
     deepseek_candidates, deepseek_cases);
 }  // namespace ops::moe
 

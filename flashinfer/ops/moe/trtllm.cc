@@ -266,28 +266,34 @@ constexpr op::Op make(const char* doc, op::CaseTable cases) {
 namespace ops::moe {
 using flashinfer::moe::trtllm::make;
 constinit const op::Op trtllm_ops[12] = {
-    make<TrtllmBf16Moe>("A mixture of experts of bf16, routing included.", trtllm_bf16_cases),
-    make<TrtllmBf16RoutedMoe>("A mixture of experts of bf16, with its routing given.", trtllm_bf16_routed_cases),
-    make<TrtllmFp8PerTensorScaleMoe>("A mixture of experts of fp8 with a scale a tensor, routing included.",
+    make<TrtllmBf16Moe>("A mixture of experts of bf16; computes the routing.", trtllm_bf16_cases),
+    make<TrtllmBf16RoutedMoe>("A mixture of experts of bf16; takes the routing as an argument.",
+                              trtllm_bf16_routed_cases),
+    make<TrtllmFp8PerTensorScaleMoe>("A mixture of experts of fp8 with a scale a tensor; computes the routing.",
                                      trtllm_fp8_per_tensor_scale_cases),
-    make<TrtllmFp8PerTensorScaleRoutedMoe>("A mixture of experts of fp8 with a scale a tensor, with its routing given.",
-                                           trtllm_fp8_per_tensor_scale_routed_cases),
-    make<TrtllmFp8PerChannelScaleMoe>("A mixture of experts of fp8 with a scale a row, routing included.",
+    make<TrtllmFp8PerTensorScaleRoutedMoe>(
+        "A mixture of experts of fp8 with a scale a tensor; takes the routing as an argument.",
+        trtllm_fp8_per_tensor_scale_routed_cases),
+    make<TrtllmFp8PerChannelScaleMoe>("A mixture of experts of fp8 with a scale a row; computes the routing.",
                                       trtllm_fp8_per_channel_scale_cases),
-    make<TrtllmFp8PerChannelScaleRoutedMoe>("A mixture of experts of fp8 with a scale a row, with its routing given.",
-                                            trtllm_fp8_per_channel_scale_routed_cases),
-    make<TrtllmFp8BlockScaleMoe>("A mixture of experts of fp8 with scales of blocks, routing included.",
+    make<TrtllmFp8PerChannelScaleRoutedMoe>(
+        "A mixture of experts of fp8 with a scale a row; takes the routing as an argument.",
+        trtllm_fp8_per_channel_scale_routed_cases),
+    make<TrtllmFp8BlockScaleMoe>("A mixture of experts of fp8 with scales of blocks; computes the routing.",
                                  trtllm_fp8_block_scale_cases),
-    make<TrtllmFp8BlockScaleRoutedMoe>("A mixture of experts of fp8 with scales of blocks, with its routing given.",
-                                       trtllm_fp8_block_scale_routed_cases),
-    make<TrtllmFp4BlockScaleMoe>("A mixture of experts of 4 bits with scales of blocks, routing included.",
+    make<TrtllmFp8BlockScaleRoutedMoe>(
+        "A mixture of experts of fp8 with scales of blocks; takes the routing as an argument.",
+        trtllm_fp8_block_scale_routed_cases),
+    make<TrtllmFp4BlockScaleMoe>("A mixture of experts of 4 bits with scales of blocks; computes the routing.",
                                  trtllm_fp4_block_scale_cases),
-    make<TrtllmFp4BlockScaleRoutedMoe>("A mixture of experts of 4 bits with scales of blocks, with its routing given.",
-                                       trtllm_fp4_block_scale_routed_cases),
-    make<TrtllmMxint4BlockScaleMoe>("A mixture of experts of int4 with scales of 32, routing included.",
+    make<TrtllmFp4BlockScaleRoutedMoe>(
+        "A mixture of experts of 4 bits with scales of blocks; takes the routing as an argument.",
+        trtllm_fp4_block_scale_routed_cases),
+    make<TrtllmMxint4BlockScaleMoe>("A mixture of experts of int4 with scales of 32; computes the routing.",
                                     trtllm_mxint4_block_scale_cases),
-    make<TrtllmMxint4BlockScaleRoutedMoe>("A mixture of experts of int4 with scales of 32, with its routing given.",
-                                          trtllm_mxint4_block_scale_routed_cases),
+    make<TrtllmMxint4BlockScaleRoutedMoe>(
+        "A mixture of experts of int4 with scales of 32; takes the routing as an argument.",
+        trtllm_mxint4_block_scale_routed_cases),
 };
 }  // namespace ops::moe
 

@@ -89,7 +89,7 @@ std::span<const op::Case> cases() { return kCases; }
 namespace ops::moe {
 constinit const op::Op workspace_op = op::define<Size, validate>(
     "cutlass_fused_moe_workspace_size", "flashinfer.fused_moe",
-    "Bytes of scratch that cutlass_fused_moe takes from the allocator, at most.", fields, candidates, cases);
+    "Upper bound of the scratch bytes that cutlass_fused_moe allocates.", fields, candidates, cases);
 }  // namespace ops::moe
 
 int64_t cutlass_fused_moe_workspace_size(const Size& a) {

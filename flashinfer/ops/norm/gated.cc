@@ -225,7 +225,7 @@ constinit const op::Op gated_residual_op = op::define<Residual, validate_residua
     "alpha * residual + beta * rmsnorm of a branch that is weighted before its statistics.", residual_fields,
     residual_candidates, residual_cases);
 constinit const op::Op gated_next_op = op::define<Next, validate_next, cost<Next>>(
-    "gated_residual_next_rmsnorm", "flashinfer", "gated_residual_rmsnorm and, of its result, the next layer's rmsnorm.",
+    "gated_residual_next_rmsnorm", "flashinfer", "gated_residual_rmsnorm, then the next layer's rmsnorm of its result.",
     next_fields, next_candidates, next_cases);
 }  // namespace ops::norm
 

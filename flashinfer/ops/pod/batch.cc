@@ -170,7 +170,7 @@ constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both<prepare_cuda>>
 }  // namespace
 
 constinit const op::Op batch_pod_init_op =
-    op::define<BatchPodInit>(kInit, kModule, "A batch of prefills beside a batch of decodes.", init_fields,
+    op::define<BatchPodInit>(kInit, kModule, "A batch of prefills and a batch of decodes in one call.", init_fields,
                              init_candidates, nullptr, {}, &plan_list_type);
 constinit const op::Op batch_pod_plan_op =
     op::define<BatchPodPlan>(kPlan, kModule, "Takes the page tables of both halves.", plan_fields, plan_candidates,

@@ -206,8 +206,9 @@ constexpr op::Candidate run_candidates[] = {op::cuda<prepare_both<prepare_cuda>>
                                             op::cpu<prepare_both<prepare_cpu>>(), op::reference<reference>()};
 }  // namespace
 
-constinit const op::Op pod_init_op = op::define<PodInit>(kInit, kModule, "A prefill beside a batch of decodes.",
-                                                         init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op pod_init_op =
+    op::define<PodInit>(kInit, kModule, "One prefill and a batch of decodes in one call.", init_fields, init_candidates,
+                        nullptr, {}, &plan_type);
 constinit const op::Op pod_plan_op = op::define<PodPlan>(kPlan, kModule, "Takes the page table of the decode half.",
                                                          plan_fields, plan_candidates, nullptr, {}, &plan_type);
 constinit const op::Op pod_run_op =

@@ -92,8 +92,8 @@ constinit const op::Op packbits_op = op::define<PackBits, nullptr, cost<PackBits
     kPackBits, kModule, "Eight booleans a byte, as numpy.packbits.", packbits_fields, packbits_candidates,
     ops::quantization::packbits_cases);
 constinit const op::Op segments_op = op::define<SegmentPackBits, validate_segments, cost<SegmentPackBits>>(
-    kSegments, kModule, "Eight booleans a byte, every segment from a byte of its own on.", segments_fields,
-    segments_candidates, ops::quantization::segment_packbits_cases);
+    kSegments, kModule, "Eight booleans a byte; each segment starts at a byte.", segments_fields, segments_candidates,
+    ops::quantization::segment_packbits_cases);
 
 constexpr const op::Op* kOps[] = {&packbits_op,
                                   &segments_op,

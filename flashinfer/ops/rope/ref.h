@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about RoPE, in double precision and plain loops.
+// Reference RoPE in double precision and plain loops.
 #pragma once
 #include <algorithm>
 #include <cmath>

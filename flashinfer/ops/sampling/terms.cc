@@ -15,14 +15,14 @@ constexpr op::Term kTerms[] = {
     {"logits", "unnormalised log-probabilities, one row a request"},
     {"maybe_output_accepted_token_num", "proposed tokens that pass one by one; added to what it holds"},
     {"maybe_output_emitted_draft_token_num", "how many proposed tokens were emitted; added to what it holds"},
-    {"min_p", "what is less probable than this times the most probable is left out: a number, or one a row"},
+    {"min_p", "tokens less probable than this times the most probable one are left out: a number, or one a row"},
     {"offset", "how many random numbers to skip"},
     {"probs", "probabilities, one row a request; they need not sum to one"},
     {"return_valid", "also return whether each row had a distribution to draw from"},
     {"seed", "of the random numbers, in place of a generator; one for all rows, or one a row"},
     {"target_probs", "the target model's probabilities, of one token more than were proposed"},
     {"temperature", "the logits are divided by this first: a number, or one a row; 1 when absent"},
-    {"top_p", "the smallest set of the largest whose sum is at least this stays: a number, or one a row"},
+    {"top_p", "the smallest set of the most probable tokens whose mass reaches this is kept: a number, or one a row"},
 };
 }  // namespace
 extern const std::span<const op::Term> terms;

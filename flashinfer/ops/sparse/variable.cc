@@ -138,8 +138,8 @@ void check_tensors(const VariableBlockSparseRun& a) {
            ", but plan() was given q_data_type=", name(l.q_data_type));
   FI_CHECK(a.k.dtype() == l.kv_data_type, ValueError, "k.dtype is ", name(a.k.dtype()),
            ", but plan() was given kv_data_type=", name(l.kv_data_type));
-  auto want = [](const char* what, int64_t n, const char* told, int64_t m) {
-    FI_CHECK(n == m, ValueError, what, " is ", n, ", but plan() was given ", told, m);
+  auto want = [](const char* what, int64_t n, const char* planned, int64_t m) {
+    FI_CHECK(n == m, ValueError, what, " is ", n, ", but plan() was given ", planned, m);
   };
   want("q.shape[0]", a.q.size(0), "num_qo_heads=", l.num_qo_heads * l.count);
   want("q.shape[1]", a.q.size(1), "a sum of block_row_sz of ", l.nnz_qo);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about top-k: a full stable sort of each row.
+// Reference top-k: a full stable sort of each row.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -154,11 +154,11 @@ constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare_cpu<Ragged>>(),
 namespace ops::topk {
 constinit const op::Op page_table_op = op::define<Paged, validate<Paged>, cost<Paged>>(
     "top_k_page_table_transform", "flashinfer.topk",
-    "The positions of the k largest scores of each row, looked up in its page table; -1 behind them.", paged_fields,
+    "The positions of the k largest scores of each row, looked up in its page table, padded with -1.", paged_fields,
     paged_candidates, page_table_cases);
 constinit const op::Op ragged_op = op::define<Ragged, validate<Ragged>, cost<Ragged>>(
     "top_k_ragged_transform", "flashinfer.topk",
-    "The positions of the k largest scores of each row plus its offset; -1 behind them.", ragged_fields,
+    "The positions of the k largest scores of each row plus its offset, padded with -1.", ragged_fields,
     ragged_candidates, ragged_cases);
 }  // namespace ops::topk
 

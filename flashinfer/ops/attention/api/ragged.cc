@@ -195,9 +195,9 @@ constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 
 }  // namespace
 
-constinit const op::Op ragged_init_op =
-    op::define<BatchRaggedInit>(kInit, kModule, "Batch prefill over keys and values of all requests one after another.",
-                                init_fields, init_candidates, nullptr, {}, &plan_type);
+constinit const op::Op ragged_init_op = op::define<BatchRaggedInit>(
+    kInit, kModule, "Batch prefill over ragged keys and values: the requests' rows one after another.", init_fields,
+    init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ragged_plan_op = op::define<BatchRaggedPlan, validate_plan>(
     kPlan, kModule, "Takes the lengths, the mask and everything that is the same for all layers of a step.",
     plan_fields, plan_candidates, nullptr, {}, &plan_type);

@@ -223,7 +223,7 @@ constexpr op::Candidate run_candidates[] = {op::cpu<Run::cpu>(), op::reference<R
 }  // namespace
 
 constinit const op::Op ranges_init_op = op::define<BatchRangesInit, validate_init>(
-    kInit, kRangesModule, "Paged prefill, causal but for spans of keys that are seen in both directions.",
+    kInit, kRangesModule, "Paged prefill, causal except for ranges of keys that are visible in both directions.",
     ranges_init_fields, init_candidates, nullptr, {}, &plan_type);
 constinit const op::Op ranges_plan_op = op::define<BatchRangesPlan, check_plan>(
     kPlan, kRangesModule, "Takes the page table and everything that is the same for all layers of a step.",

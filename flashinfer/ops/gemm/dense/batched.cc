@@ -192,7 +192,7 @@ constexpr op::Field added_fields[] = {
     op::attr<&Added::trans_a>("trans_a"),
     op::attr<&Added::trans_b>("trans_b"),
     op::attr<&Added::alpha>("alpha"),
-    op::attr<&Added::beta>("beta", op::doc("factor of what c holds; 0: c is not read")),
+    op::attr<&Added::beta>("beta", op::doc("factor of the previous content of c; 0: c is not read")),
     op::attr<&Added::num_sms>("num_sms"),
     op::attr<&Added::backend>("backend", op::backends("cutile:cuda")),
 };

@@ -247,7 +247,7 @@ constinit const op::Op mm_gguf_op = op::define<MmGguf, validate_mm, cost_mm>(
     "a[m, k] times a weight in GGUF blocks, exact quants, f32 scales and sums; a as bf16 or in 8-bit blocks.",
     mm_fields, mm_candidates, mm_gguf_cases);
 constinit const op::Op prepare_gguf_op = op::define<PrepareGgufWeights, nullptr, cost_prepare>(
-    "prepare_gguf_weights", kModule, "Brings rows of GGUF blocks into panels that mm_gguf reads at memory speed.",
+    "prepare_gguf_weights", kModule, "Packs rows of GGUF blocks into panels, which mm_gguf reads at memory speed.",
     prepare_fields, prepare_candidates, prepare_gguf_weights_cases);
 constinit const op::Op gguf_dequantize_op = op::define<GgufDequantize, validate_dequantize, cost_dequantize>(
     "gguf_dequantize", kModule, "The values of GGUF blocks, rounded once.", dequantize_fields, dequantize_candidates,

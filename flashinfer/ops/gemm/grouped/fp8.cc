@@ -131,7 +131,7 @@ constinit const op::Op group_gemm_fp8_groupwise = flashinfer::gemm::define_group
     groupwise_fields, group_gemm_fp8_groupwise_cases);
 constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<Deep, work>(
     "group_deepgemm_fp8_nt_groupwise", kModule,
-    "Each row of a times the matrix of its index, FP8 with f32 scales of blocks.", deep_fields,
+    "Each row of a times the matrix that its index names, FP8 with f32 scales of blocks.", deep_fields,
     group_deepgemm_fp8_cases);
 constinit const op::Op group_gemm_fp8_contiguous = flashinfer::gemm::define_grouped<Contiguous, work>(
     "group_gemm_fp8_nt_groupwise_contiguous", kModule,

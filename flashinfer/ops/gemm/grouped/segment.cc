@@ -104,7 +104,7 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op segment_init_op = op::define<SegmentGemmInit>(
-    "SegmentGEMMWrapper.__init__", kModule, "Products of segments with weights of their own.", segment_init_fields,
+    "SegmentGEMMWrapper.__init__", kModule, "Product of each segment of rows with its own weight.", segment_init_fields,
     segment_init_candidates, nullptr, {}, &segment_state);
 constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>(
     "SegmentGEMMWrapper.reset_workspace_buffer", kModule, "Another workspace; the CPU needs none.",

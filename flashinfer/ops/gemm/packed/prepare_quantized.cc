@@ -130,7 +130,7 @@ constexpr op::Candidate candidates[] = {op::cpu<launch>(), op::reference<referen
 namespace ops::gemm {
 constinit const op::Op prepare_quantized_op =
     op::define<Prepare, validate, cost>("prepare_quantized_weights", "flashinfer.gemm",
-                                        "Brings a weight of FP8 or FP4, and its scale factors, into panels that "
+                                        "Packs a weight of FP8 or FP4 and its scale factors into panels, which "
                                         "products with few rows read at memory speed.",
                                         fields, candidates, prepare_quantized_cases);
 }  // namespace ops::gemm

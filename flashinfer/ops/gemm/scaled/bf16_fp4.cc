@@ -112,7 +112,7 @@ std::span<const op::Case> mm_cases() { return kMmCases; }
 namespace ops::gemm {
 constinit const op::Op prepare_bf16_fp4_op = op::define<Prepare, validate_prepare>(
     "prepare_bf16_fp4_weights", "flashinfer.gemm",
-    "An NVFP4 weight for mm_bf16_fp4: copies, as the CPU multiplies unpacked weights.", prepare_fields,
+    "Copies an NVFP4 weight and its scales for mm_bf16_fp4, which reads them unpacked.", prepare_fields,
     prepare_candidates, prepare_cases);
 constinit const op::Op mm_bf16_fp4_op = op::define<Mm, validate_mm, cost>(
     "mm_bf16_fp4", "flashinfer.gemm", "bf16 rows times an NVFP4 weight.", mm_fields, mm_candidates, mm_cases);

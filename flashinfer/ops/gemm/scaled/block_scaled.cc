@@ -185,7 +185,7 @@ constexpr op::Field mm_fp4_fields[] = {
 
 namespace ops::gemm {
 constinit const op::Op mm_mxfp8_op = flashinfer::gemm::define_scaled<MmMxfp8, validate, product, reference>(
-    "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power of two for 32 along k.", mm_mxfp8_fields,
+    "mm_mxfp8", "Product of MXFP8 matrices: e4m3 elements, a power-of-two scale for 32 along k.", mm_mxfp8_fields,
     mm_mxfp8_cases);
 constinit const op::Op bmm_mxfp8_op = flashinfer::gemm::define_scaled<BmmMxfp8, validate, product, reference>(
     "bmm_mxfp8", "Batched product of MXFP8 matrices.", bmm_mxfp8_fields, bmm_mxfp8_cases);

@@ -118,7 +118,7 @@ op::Cost cost(const Block& a) {
 constexpr DTypeSet kTypes = DTypeSet(DType::kBF16) | DType::kF8E4M3;
 constexpr op::Field fields[] = {
     op::in<&Block::input>("input", "m k", kTypes),
-    op::in<&Block::weight>("weight", "n k", kTypes, op::doc("one row a column of the result")),
+    op::in<&Block::weight>("weight", "n k", kTypes, op::doc("one row for each column of the result")),
     op::in<&Block::input_scale>("input_scale", nullptr, DType::kF32, op::any_layout),
     op::in<&Block::weight_scale>("weight_scale", nullptr, DType::kF32, op::any_layout),
     op::out<&Block::out>("out", "m n", op::dtype<out_dtype>),
@@ -142,7 +142,8 @@ std::span<const op::Case> cases() { return kCases; }
 namespace ops::gemm {
 constinit const op::Op blockscale_sm90_op = op::define<Block, validate, cost>(
     "fp8_blockscale_gemm_sm90", "flashinfer.gemm",
-    "input . weight^T of FP8 with f32 scales of blocks; bf16 is quantised on the way.", fields, candidates, cases);
+    "input . weight^T of FP8 with f32 scales of blocks; bf16 operands are quantised by the call.", fields, candidates,
+    cases);
 }  // namespace ops::gemm
 
 Tensor fp8_blockscale_gemm_sm90(const Block& a) { return op::call(ops::gemm::blockscale_sm90_op, a); }

@@ -189,7 +189,7 @@ constexpr op::Field blockscaled_fields[] = {
 namespace ops::gemm {
 constinit const op::Op mm_fp8_op = op::define<MmFp8, validate, flashinfer::gemm::cost_scaled<MmFp8, product>>(
     "mm_fp8", "flashinfer.gemm",
-    "Product of FP8 matrices, alpha * a[m, k] . b; b a plain [n, k] weight or a prepared one.", mm_fp8_fields,
+    "Product of FP8 matrices, alpha * a[m, k] . b; b is an unpacked [n, k] weight or a packed one.", mm_fp8_fields,
     mm_fp8_candidates, mm_fp8_cases);
 constinit const op::Op groupwise_op = flashinfer::gemm::define_scaled<GemmFp8NtGroupwise, validate, product, reference>(
     "gemm_fp8_nt_groupwise", "a[m, k] . b[n, k]^T of FP8 matrices with f32 scales of blocks.", groupwise_fields,

@@ -198,7 +198,8 @@ constinit const op::Op batched_op = op::define<Nvfp4BatchedQuantize, validate, c
     kBatched, kModule, "Matrices of a batch as NVFP4, each with its own 128x4 scales.", batched_fields,
     batched_candidates, batched_cases);
 constinit const op::Op mxfp4_op = op::define<Mxfp4Quantize, validate, cost<Mxfp4Quantize>>(
-    kMxfp4, kModule, "Rows as MXFP4: e2m1 codes, a power of two for 32.", mxfp4_fields, mxfp4_candidates, mxfp4_cases);
+    kMxfp4, kModule, "Rows as MXFP4: e2m1 codes, a power-of-two scale for 32.", mxfp4_fields, mxfp4_candidates,
+    mxfp4_cases);
 }  // namespace ops::quantization
 
 std::pair<Tensor, Tensor> fp4_quantize(const Fp4Quantize& a) { return op::call(family::fp4_op, a); }

@@ -188,7 +188,7 @@ constexpr op::Field silu_fields[] = {
 template <bool kGated>
 constexpr op::Field grouped_fields[] = {
     op::in<&Grouped::a>("a", "b m k", kHalves),
-    op::in<&Grouped::mask>("mask", "b", DType::kI32, op::any_layout, op::doc("rows of each group that count")),
+    op::in<&Grouped::mask>("mask", "b", DType::kI32, op::any_layout, op::doc("rows of each group that are computed")),
     op::in<&Grouped::a_global_sf>("a_global_sf", nullptr, DType::kF32),
     op::attr<&Grouped::nvfp4_4over6>("nvfp4_4over6", op::literal(ops::kUnset4Over6)),
     op::result<&Grouped::x_q>("x_q", nullptr, DType::kU8, op::any_layout, op::shape<codes_shape<kGated>>,

@@ -130,7 +130,7 @@ constexpr const char* kModule = "flashinfer.quantization";
 
 namespace ops::quantization {
 constinit const op::Op mxfp8_op = op::define<Mxfp8Quantize, validate_quantize, cost_quantize>(
-    kQuantize, kModule, "Rows as MXFP8: e4m3 codes, a power of two for 32.", quantize_fields, quantize_candidates,
+    kQuantize, kModule, "Rows as MXFP8: e4m3 codes, a power-of-two scale for 32.", quantize_fields, quantize_candidates,
     mxfp8_cases);
 constinit const op::Op mxfp8_dequantize_op = op::define<Mxfp8Dequantize, validate_dequantize, cost_dequantize>(
     kDequantize, kModule, "MXFP8 rows as f32.", dequantize_fields, dequantize_candidates, mxfp8_dequantize_cases);

@@ -260,7 +260,8 @@ constinit const op::Op swiglu_mxfp8_backward_op = op::define<Backward, validate<
     name_of<Backward>, "flashinfer", "The gradients of silu(gate) * linear half to MXFP8, by rows and by columns.",
     backward_fields, kCandidates<Backward>, back_cases);
 constinit const op::Op smooth_op = op::define<Smooth, validate_smooth, cost_smooth>(
-    kSmoothName, "flashinfer", "NVFP4 of x times a scale a column.", smooth_fields, smooth_candidates, smooth_cases);
+    kSmoothName, "flashinfer", "x times the scale of each column, as NVFP4.", smooth_fields, smooth_candidates,
+    smooth_cases);
 }  // namespace ops::quantization
 
 op::Results silu_and_mul_mxfp8_quantize(const Forward& a) { return op::call(family::swiglu_mxfp8_op, a); }

@@ -214,7 +214,7 @@ constinit const op::Op shuffle_scales_op = op::define<F, validate_shuffle_scales
     kShuffleScales, kModule, "Linear block scales shuffled as shuffle_matrix_a does, then in tiles of 128x4.",
     shuffle_scales_fields, shuffle_scales_candidates, shuffle_scales_cases);
 constinit const op::Op reorder_op = op::define<R, validate_reorder, cost<R>>(
-    kReorder, kMoe, "Rows of both halves in turn: out[2i] = x[i], out[2i+1] = x[m/2 + i].", reorder_fields,
+    kReorder, kMoe, "Interleaves the rows of both halves: out[2i] = x[i], out[2i+1] = x[m/2 + i].", reorder_fields,
     reorder_candidates, reorder_cases);
 constinit const op::Op block_layout_op = op::define<C, validate_blocks, cost<C>>(
     kBlocks, kMoe, "[m, k] to [k / blockK, m, blockK].", blocks_fields, blocks_candidates, block_layout_cases);
