@@ -43,7 +43,7 @@ def main():
             rows[name] = {"seconds": t}
             if flops:
                 rows[name]["tflop_per_s"] = flops / t * 1e-12
-        except Exception as error:  # a back end that refuses is a row, too
+        except Exception as error:  # an unsupported back end is a row, too
             rows[name] = {"error": str(error).splitlines()[0][:300] if str(error) else type(error).__name__}
         torch.cuda.empty_cache()
 

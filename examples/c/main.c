@@ -93,7 +93,7 @@ int main(void) {
   /* An error's text names the argument and both values. */
   const flashinfer_value wrong[] = {flashinfer_self(decode), flashinfer_tensor(&pool_t), flashinfer_tensor(&pool_t)};
   if (flashinfer_call("BatchDecodeWithPagedKVCacheWrapper.run", NULL, wrong, 3, NULL) == FLASHINFER_OK) return 1;
-  printf("and refused a wrong q: %s\n", flashinfer_last_error());
+  printf("and the error for a wrong q: %s\n", flashinfer_last_error());
   flashinfer_result_free(result);
   flashinfer_object_free(decode);
   return worst < 1e-5 ? 0 : 1;

@@ -31,7 +31,7 @@ class Cursor {
     const uint64_t n = read<uint64_t>();
     return {reinterpret_cast<const char*>(take(n)), static_cast<size_t>(n)};
   }
-  /// Refuses a count of items that could not fit into the rest of the file (each takes `least` bytes).
+  /// Throws for a count of items that could not fit into the rest of the file (each takes `least` bytes).
   uint64_t count(uint64_t least, const char* what) {
     const uint64_t n = read<uint64_t>();
     if (n > (size_ - at_) / least)
@@ -130,7 +130,7 @@ Entry read_entry(Cursor& in) {
   e.tensor.type = static_cast<GgmlType>(in.read<uint32_t>());
   e.offset = in.read<uint64_t>();
   const BlockSize block = block_size(e.tensor.type);
-  e.tensor.row_bytes = 0;  // a type without a decoder: refused when the model asks for this tensor
+  e.tensor.row_bytes = 0;  // a type without a decoder: an error when the model loads this tensor
   e.bytes = 0;
   if (block.elements > 0) {
     if (e.tensor.dims[0] % block.elements != 0)

@@ -111,7 +111,7 @@ LayerParts layer_parts(const ModelShape& s, int64_t layer) {
           {{p + "ffn_down.weight", s.width}}};
 }
 
-/// Refuses a file that lacks a layer or has one of another size before any time is spent on the others.
+/// Throws for a file that lacks a layer or has one of another size before any time is spent on the others.
 void check_layers(const Gguf& file, const ModelShape& s) {
   const auto check = [&](const Parts& parts, int64_t inputs) {
     for (const Part& p : parts) file.tensor(p.name, {inputs, p.outputs});

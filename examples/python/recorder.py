@@ -58,7 +58,7 @@ def show(dump):
     """A recorded call is lines of JSON about it, and tensors that torch.load reads."""
     with open(os.path.join(dump, "metadata.jsonl")) as f:
         last = json.loads(f.readlines()[-1])
-    print(f"{last['function_name']}: {last['execution_status']}, served by {last['backend']}")
+    print(f"{last['function_name']}: {last['execution_status']}, run by {last['backend']}")
     for key, tensor in torch.load(os.path.join(dump, "inputs.pt")).items():
         print(f"    {key}: {tuple(tensor.shape)} {tensor.dtype}, strides {tensor.stride()}")
 

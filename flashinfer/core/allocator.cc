@@ -53,7 +53,7 @@ constinit ForkMutex g_mutex(ForkLayer::kCore, 2);
 class CachingAllocator {
  public:
   void* allocate(size_t bytes, size_t alignment) {
-    FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory: ", bytes, " bytes were asked for");
+    FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory: ", bytes, " bytes were requested");
     const SizeClass c = class_of(bytes);
     if (kCaches && alignment <= kMinBlock && c.bytes <= kMaxCachedBlock)
       if (void* p = pop(c)) return p;
@@ -63,7 +63,7 @@ class CachingAllocator {
       trim();
       p = fresh(size, alignment);
     }
-    FI_CHECK(p != nullptr, RuntimeError, "out of memory: ", bytes, " bytes were asked for");
+    FI_CHECK(p != nullptr, RuntimeError, "out of memory: ", bytes, " bytes were requested");
     return p;
   }
 

@@ -33,13 +33,13 @@ State& state() {
 
 void* allocate(size_t bytes) {
   const size_t whole = whole_of(bytes);
-  FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were asked for");
+  FI_CHECK(bytes <= size_t{1} << 62, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were requested");
   void* raw = nullptr;
   if (bytes >= kSparse)
     raw = ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   else if (posix_memalign(&raw, 256, whole) != 0)
     raw = MAP_FAILED;
-  FI_CHECK(raw != MAP_FAILED, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were asked for");
+  FI_CHECK(raw != MAP_FAILED, RuntimeError, "out of memory on emu:0: ", bytes, " bytes were requested");
   char* p = static_cast<char*>(raw) + kRed;
   if (bytes < kSparse) std::memset(raw, 0xff, whole);
   State& s = state();

@@ -107,8 +107,9 @@ constexpr Row kRows[] = {
      Kind::kPath},
     {{"FLASHINFER_CUBLASLT", "", "path of libcublasLt.so; default: searched"}, Kind::kPath},
     {{"FLASHINFER_CUBLASLT_SEARCH", "1",
-      "1: a product's first call times cuBLASLt's algorithms for its shape; 0: its heuristic's first serves, whose "
-      "results do not depend on times"},
+      "1: a product's first call times cuBLASLt's algorithms for its shape; 0: the first one of its heuristic is used, "
+      "so "
+      "that results do not depend on times"},
      Kind::kFlag},
     {{"FLASHINFER_AUTOTUNE_CACHE_DIR", "", "folder of the choices that were measured; default: autotune in the cache"},
      Kind::kPath},

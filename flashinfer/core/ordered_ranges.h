@@ -10,7 +10,7 @@
 namespace flashinfer {
 namespace detail {
 
-/// Remaining indices of a range: its own thread takes the first, thieves the last.
+/// Remaining indices of a range: its own thread takes the first, other threads the last.
 class alignas(64) IndexRange {
  public:
   void assign(int64_t begin, int64_t end) { left_.store(pack(begin, end), std::memory_order_relaxed); }

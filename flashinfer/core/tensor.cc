@@ -193,8 +193,7 @@ std::string to_string(const TensorView& t) {
   return out;
 }
 
-// ---- Tensor
-// --------------------------------------------------------------------------------------------------------------
+// ---- Tensor ----
 
 Tensor Tensor::empty(std::span<const int64_t> shape, DType dtype, Device device) {
   const int64_t bytes = compact_bytes(shape, dtype);

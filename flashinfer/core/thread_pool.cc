@@ -247,8 +247,7 @@ void ThreadPool::run(int64_t n, Task task, void* arg) {
   w.taken.store(false, std::memory_order_release);
 }
 
-// ---- the executors of context.h
-// ------------------------------------------------------------------------------------------
+// ---- the executors of context.h ----
 
 namespace {
 Executor executor_of(ThreadPool& pool) {

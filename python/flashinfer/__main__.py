@@ -65,7 +65,7 @@ def run(args):
     @_WRITE
     def write(_, error, text, size):
         if failures:
-            return  # nobody listens any more (a closed pipe)
+            return  # the reader has closed the pipe
         try:
             click.echo(ctypes.string_at(text, size).decode("utf-8", "replace"), err=bool(error), nl=False)
         except BaseException as e:  # raised below: nothing may pass through the library

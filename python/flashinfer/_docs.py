@@ -47,7 +47,7 @@ def docstring(op):
     if arguments:
         lines += ["Args:", *map(_line, arguments), ""]
     if op.returned:
-        lines += ["Returns:", *(_line({**f, "role": "attr", "optional": False}) + (", when asked for" if "conditional" in f else "")
+        lines += ["Returns:", *(_line({**f, "role": "attr", "optional": False}) + (", when requested" if "conditional" in f else "")
                                 for f in op.returned), ""]
     lines += ["Raises:", "    TypeError: an argument is missing, unknown or of another type",
               "    ValueError: shapes, dtypes or values that do not fit together; the message names them"]

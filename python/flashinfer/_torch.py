@@ -58,13 +58,13 @@ def _writes(field):
 
 
 def _flag(op, field):
-    """The argument that asks for a conditional output ("return_lse" for "lse"), or None."""
+    """The argument that requests a conditional output ("return_lse" for "lse"), or None."""
     name = "return_" + field["name"]
     return name if "conditional" in field and name in op.names else None
 
 
 class Variant:
-    """One custom op: `op` with the outputs `given` passed by the caller, and the conditional ones in `wanted` asked for."""
+    """One custom op: `op` with the outputs `given` passed by the caller, and the conditional ones in `wanted` requested."""
 
     def __init__(self, package, op, given, wanted):
         self.function, self.op, self.given, self.wanted = package.flat(op.name), op, given, wanted

@@ -64,7 +64,7 @@ _level = _begin()  # and, at the end of this file, _watch_graphs()
 
 # ---- the decorator ----
 class _Observed:
-    """One decorated function: what the recorder must know of it, told once for each name and each way of passing arguments."""
+    """One decorated function: what the recorder must know of it, passed once for each name and each way of passing arguments."""
 
     def __init__(self, function):
         self.function = function

@@ -218,7 +218,7 @@ TEST(Allocator, EverySizeHasRoomForItsBytes) {
 TEST(Allocator, ImpossibleSizesAreErrors) {
   const Allocator a = default_allocator();
   EXPECT_EQ(error_of([&] { a.allocate(a.self, size_t{1} << 63, 64, kCpu); }),
-            "RuntimeError: out of memory: 9223372036854775808 bytes were asked for");
+            "RuntimeError: out of memory: 9223372036854775808 bytes were requested");
 }
 
 }  // namespace

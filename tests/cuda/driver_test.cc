@@ -96,7 +96,7 @@ TEST_F(Driver, AFaultIsKeptAndSaid) {
 TEST_F(Memory, OutOfItSaysHowMuchIsFree) {
   gpu().memory = 1 << 20;
   const std::string e = error([] { Tensor::empty({2 << 20}, DType::kU8, {DeviceType::kCUDA, 0}); });
-  EXPECT_EQ(e, "RuntimeError: out of memory on cuda:0: 2097152 bytes were asked for, 1048576 of 1048576 are free");
+  EXPECT_EQ(e, "RuntimeError: out of memory on cuda:0: 2097152 bytes were requested, 1048576 of 1048576 are free");
 }
 
 TEST_F(Memory, GoesBackInTheOrderOfItsStream) {

@@ -98,7 +98,7 @@ TEST_F(Faults, OutOfDeviceMemory) {
   cuda::synchronize(0, stream_->get());
   gpu().memory = gpu().allocated + 64;
   again();
-  expect_said({"out of memory on cuda:0: 96 bytes were asked for, 64 of "}, [&] { norm(); });
+  expect_said({"out of memory on cuda:0: 96 bytes were requested, 64 of "}, [&] { norm(); });
   gpu().memory = size_t{1} << 30;
   norm();  // memory came back
   cuda::synchronize(0, stream_->get());

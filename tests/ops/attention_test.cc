@@ -62,13 +62,14 @@ std::pair<Tensor, Tensor> paged_rows(const Pool<T>& pool, const Tensor& q, int64
                                      int64_t page_size) {
   Tensor workspace = Tensor::empty({0}, DType::kU8);
   BatchPrefillWithPagedKVCacheWrapper w(workspace);
-  const int64_t before = std::min<int64_t>(7, end);  // tokens of the batch mate: the same pages, its first rows
+  const int64_t before =
+      std::min<int64_t>(7, end);  // tokens of the batch's first request: the same pages, its first rows
   std::vector<int32_t> indices = pool.first(before, page_size);
-  const auto mate = static_cast<int32_t>(indices.size());
+  const auto first_pages = static_cast<int32_t>(indices.size());
   for (int32_t p : pool.first(end, page_size)) indices.push_back(p);
-  const int32_t rows = static_cast<int32_t>(end - begin), mate_rows = 3;
-  const Tensor qo = ints({0, mate_rows, mate_rows, mate_rows + rows}),
-               kv = ints({0, mate, mate, static_cast<int32_t>(indices.size())});
+  const int32_t rows = static_cast<int32_t>(end - begin), first_rows = 3;
+  const Tensor qo = ints({0, first_rows, first_rows, first_rows + rows}),
+               kv = ints({0, first_pages, first_pages, static_cast<int32_t>(indices.size())});
   const Tensor ids = ints(indices), last = ints({last_len(before, page_size), 1, last_len(end, page_size)});
   w.plan({.qo_indptr = qo,
           .paged_kv_indptr = kv,
@@ -80,13 +81,13 @@ std::pair<Tensor, Tensor> paged_rows(const Pool<T>& pool, const Tensor& q, int64
           .page_size = page_size,
           .causal = true,
           .q_data_type = dtype_of<T>::value});
-  Tensor all = Tensor::empty({mate_rows + rows, kHq, kD}, dtype_of<T>::value);
-  std::memcpy(all.data(), q.data(), static_cast<size_t>(mate_rows * kHq * kD) * sizeof(T));
-  std::memcpy(all.data_as<T>() + mate_rows * kHq * kD, q.data_as<T>() + begin * kHq * kD,
+  Tensor all = Tensor::empty({first_rows + rows, kHq, kD}, dtype_of<T>::value);
+  std::memcpy(all.data(), q.data(), static_cast<size_t>(first_rows * kHq * kD) * sizeof(T));
+  std::memcpy(all.data_as<T>() + first_rows * kHq * kD, q.data_as<T>() + begin * kHq * kD,
               static_cast<size_t>(rows * kHq * kD) * sizeof(T));
   const std::pair<Tensor, Tensor> r = w.run({.q = all, .paged_kv_cache = pool.cache, .return_lse = true});
-  return {Tensor::clone(r.first.view().slice(0, mate_rows, mate_rows + rows)),
-          Tensor::clone(r.second.view().slice(0, mate_rows, mate_rows + rows))};
+  return {Tensor::clone(r.first.view().slice(0, first_rows, first_rows + rows)),
+          Tensor::clone(r.second.view().slice(0, first_rows, first_rows + rows))};
 }
 
 /// Rows at `positions`, each as a decode step of its own request, in one batch.

@@ -78,7 +78,7 @@ void* allocate(size_t bytes, int index, Handle stream) {
     size_t free = 0, total = 0;
     a.cuMemGetInfo_v2(&free, &total);
     throw RuntimeError(
-        str("out of memory on cuda:", index, ": ", bytes, " bytes were asked for, ", free, " of ", total, " are free"));
+        str("out of memory on cuda:", index, ": ", bytes, " bytes were requested, ", free, " of ", total, " are free"));
   }
   check(s, "cuMemAllocAsync");
   void* const result = reinterpret_cast<void*>(p);

@@ -63,7 +63,7 @@ void Machine::shared_access(uintptr_t at, uint32_t bytes, uint32_t flags, const 
                " while a cp.async to it is in flight (%1)"),
            pc);
   else if (seen == 1 && !(flags & kWrite))
-    report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which nobody has written (%1)"),
+    report("uninitialised", str(who(t), ": read of ", bytes, " bytes at ", place(), ", which were never written (%1)"),
            pc);
   if (flags & kWrite) std::memset(state, kInitialised, bytes);
   if (counter_)

@@ -216,7 +216,7 @@ void Machine::thread_ends(Thread& t) {
   t.groups.push_back(std::move(t.open));
   for (const auto& group : t.groups) {
     if (group.empty()) continue;
-    report("async", str(who(t), " returned while its cp.async of %1 was in flight: nobody waited for it"),
+    report("async", str(who(t), " returned while its cp.async of %1 was in flight: it was never waited for"),
            group.front().pc);
     break;
   }

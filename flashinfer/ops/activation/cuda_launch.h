@@ -10,7 +10,7 @@
 namespace flashinfer::cuda {
 
 /// 256 threads: four 16-byte loads in flight of each of 2048 threads of an SM are 128 KB, more than latency times
-/// bandwidth asks for (about 40 KB an SM at 4.8 TB/s and 1 us).
+/// bandwidth needs (about 40 KB an SM at 4.8 TB/s and 1 us).
 inline ActCudaConfig act_config(const ActConfig& c, const ActParams& p) {
   const int64_t size = c.dtype == DType::kF32 ? 4 : 2;
   uint64_t all =
@@ -27,9 +27,9 @@ inline Launch act_launch(const ActCudaConfig& c, const ActParams& p, bool pdl) {
   l.pdl = pdl;
   l.grid[0] = 0;
   if (pieces == 0) return l;
-  const int64_t stretches = ceil_div(pieces, c.threads), across = pieces < c.threads ? pieces : c.threads;
+  const int64_t sections = ceil_div(pieces, c.threads), across = pieces < c.threads ? pieces : c.threads;
   const int64_t together = c.threads / across;
-  l.grid[0] = static_cast<unsigned>(ceil_div(p.rows, together) * stretches);
+  l.grid[0] = static_cast<unsigned>(ceil_div(p.rows, together) * sections);
   return l;
 }
 

@@ -24,7 +24,7 @@ __getattr__ = _modules.names_of(__name__)
 
 # ---- processors ----
 class LogitsProcessor(abc.ABC):
-    """What a user asks for; `legalize` gives the operators that do it to a tensor of this kind."""
+    """A step of a pipeline; `legalize` gives the operators that do it to a tensor of this kind."""
 
     _parameters = None  # the names it takes, where they are known
 

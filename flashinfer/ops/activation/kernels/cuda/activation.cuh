@@ -26,12 +26,12 @@ FI_GLOBAL_FN void act_and_mul(const ActParams& p) {
   constexpr int N = kPiece<T>;
   depend_wait();
   // 32-bit indices: a 64-bit division is a call of some hundred instructions.
-  const uint32_t pieces = static_cast<uint32_t>(ceil_div(p.d, N)), stretches = ceil_div(pieces, C.threads);
+  const uint32_t pieces = static_cast<uint32_t>(ceil_div(p.d, N)), sections = ceil_div(pieces, C.threads);
   // Narrow rows share a block, so that all its threads have work.
   constexpr uint32_t kThreads = C.threads;
   const uint32_t across = pieces < kThreads ? pieces : kThreads, together = kThreads / across;
-  const uint32_t stretch = block_x() % stretches, r = block_x() / stretches * together + thread_x() / across;
-  const int64_t at = static_cast<int64_t>(stretch * kThreads + thread_x() % across) * N;
+  const uint32_t section = block_x() % sections, r = block_x() / sections * together + thread_x() / across;
+  const int64_t at = static_cast<int64_t>(section * kThreads + thread_x() % across) * N;
   if (thread_x() / across < together && r < p.rows && at < p.d) {
     uint32_t rest = r;
     int64_t in_at = 0, out_at = 0;
