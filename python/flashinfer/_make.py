@@ -13,8 +13,8 @@ on by position. For `rmsnorm` that is
         if r is None: return out
         return _like(r, input) if r.__class__ is _Tensor else r
 
-While somebody observes (log, recorder), the code of every function is another one, which keeps apart what the caller passed by
-position, by name, and not at all. Functions keep their identity: `from flashinfer import rmsnorm` sees both.
+While calls are observed (log, recorder), every function has other code, which keeps apart what the caller passed by position, by
+name, and not at all. Functions keep their identity: `from flashinfer import rmsnorm` sees both.
 
 Why text: one closure over (*args, **kwargs) that puts arguments in order itself was measured in its place. rmsnorm of one row of 64
 takes 1.26 us by position and 1.31 us with three arguments by name; the closure 1.43 us (+13 %) and 1.93 us (+47 %).
@@ -26,8 +26,6 @@ from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, source
 
 _PACKAGE = __package__
-# Functions that are others with another default.
-_FUNCTION_ALIASES = "single_prefill_with_kv_cache_return_lse=single_prefill_with_kv_cache(return_lse=True)"
 
 
 def _is_compiling():
@@ -52,14 +50,11 @@ class Package:
                 classes.setdefault(op.class_name, []).append(op)
             else:
                 self.exports[op.name] = self._function(op)
-        for alias, name, changed in aliases(_FUNCTION_ALIASES):
-            op = self.ops[name]
-            self.exports[alias] = self.namespaces[op.module][alias] = self._compile(op, alias, alias, changed)
+        for op in self.ops.values():
+            if not op.class_name:
+                self._name_again(op)
         for name, ops in classes.items():
             self.exports[name] = self._class(name, ops)
-        for op in self.ops.values():
-            if second := op.description.get("alias"):
-                self.exports[second] = self.namespace(op.module)[second] = self.exports[op.name]
         self.exports.update(enums)
         if _native.observed():  # before the first call, which would otherwise not know how its arguments were passed
             self.connect()
@@ -152,6 +147,12 @@ class Package:
         self.namespaces[op.module][op.name] = function
         return function
 
+    def _name_again(self, op):
+        """A function's other names, which may be functions with another default."""
+        for alias, _, changed in aliases(op.description.get("alias", "")):
+            function = self._compile(op, alias, alias, changed) if changed else self.exports[op.name]
+            self.exports[alias] = self.namespace(op.module)[alias] = function
+
     def _class(self, name, ops):
         module = next(op.module for op in ops)
         namespace = self.namespace(module)
@@ -169,10 +170,8 @@ class Package:
         for attribute, argument in (("is_cuda_graph_enabled", "use_cuda_graph"), ("use_tensor_cores", "use_tensor_cores")):
             if argument in methods["__init__"].names:
                 members[attribute] = _members.given(methods["__init__"], argument)
-            elif name.startswith("CUDAGraph"):  # a class of its own for what is an option of the others
-                members[attribute] = property(lambda self: True, doc="True.")
-        if name == "BatchDecodeWithPagedKVCacheWrapper":  # the only class that has it upstream
-            members["resolved_backend"] = _members.resolved_backend(methods["__init__"])
+        for attribute, argument, shown in aliases(methods["__init__"].description.get("alias", "")):
+            members[attribute] = _members.shown(methods["__init__"], argument, dict(shown))
         members["__deepcopy__"] = members["__reduce_ex__"] = _members.no_copy(name)
         namespace[name] = type(name, (), members)
         return namespace[name]
@@ -219,7 +218,7 @@ class Package:
         _arrays.refuse_negative(name, zip([n for n in op.names if n != "self"], args))
 
     def call_observed(self, name, args, kwargs):
-        """A call while somebody observes: positional and keyword arguments apart, with what only the framework knows of them."""
+        """An observed call: positional and keyword arguments apart, with what only the framework knows of them."""
         self.connect()
         op, box = self.ops[name], _arrays.boxed
         _arrays.refuse_negative(name, [*zip(op.names, args), *kwargs.items()])

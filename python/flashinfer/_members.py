@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What made classes and functions have beside their code: properties, questions about back ends, copies that are refused."""
+import ast
+
 from . import _native
 
 
@@ -22,12 +24,18 @@ def given(op, argument):
     return property(lambda self: bool(_of_constructor(self, op, argument, False)), doc=f"{argument} of the constructor.")
 
 
-def resolved_backend(op):
-    def resolved(self):
-        backend = _of_constructor(self, op, "backend", "auto")
-        return "fa2" if backend == "auto" else backend
+def shown(op, argument, values):
+    """A property: the constructor's `argument`, or what `values` has for it; "True": a constant."""
+    if argument == "True":
+        return property(lambda self: True, doc="True.")
+    default = ast.literal_eval(next(f["default"] for f in op.public if f["name"] == argument))
 
-    return property(resolved, doc='The constructor\'s backend, and "fa2" for "auto": the one family of kernels that decoding has here, on every device.')
+    def value(self):
+        given = _of_constructor(self, op, argument, default)
+        return values.get(given, given)
+
+    shows = "".join(f"; {new!r} for {old!r}" for old, new in values.items())
+    return property(value, doc=f"{argument} of the constructor{shows}.")
 
 
 def no_copy(class_name):

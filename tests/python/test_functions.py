@@ -54,10 +54,19 @@ assert not hasattr(flashinfer, "nonsense") and not hasattr(flashinfer, "__main__
     subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).resolve().parents[2] / "python")})
 
 
-def test_second_names_are_the_same_functions():
+def test_other_names_are_the_same_functions():
     assert flashinfer.block_scale_interleave.__name__ == "nvfp4_block_scale_interleave"
     assert flashinfer.gemm.group_gemm_mxfp8_mxfp4_nt_groupwise is flashinfer.group_gemm_mxfp4_nt_groupwise
     assert flashinfer.nvfp4_block_scale_interleave is flashinfer.quantization.block_scale_interleave
+
+
+def test_a_name_with_another_default_is_a_function_of_its_own():
+    assert inspect.signature(flashinfer.single_prefill_with_kv_cache_return_lse).parameters["return_lse"].default is True
+    assert inspect.signature(flashinfer.single_prefill_with_kv_cache).parameters["return_lse"].default is False
+    by_name = flashinfer._native.function("python.backend_refusal")  # the library finds the op of a name
+    assert str(by_name("block_scale_interleave", "cpu", 0)) == ""
+    with pytest.raises(ValueError, match="single_prefill_with_kv_cache_return_lse"):  # the default would be lost
+        by_name("single_prefill_with_kv_cache_return_lse", "cpu", 0)
 
 
 def test_an_op_may_belong_to_the_package_itself():

@@ -186,12 +186,15 @@ constexpr op::Op define_size(const char* name) {
 }
 }  // namespace
 
-constinit const op::Op decode_init_op =
+constinit const op::Op decode_init_op = op::also_named(
     op::define<BatchDecodeInit>(Plain::kInit, kModule, "Batch decode over a paged KV cache: one query token a request.",
-                                init_fields, init_candidates, nullptr, {}, &plan_type);
-constinit const op::Op graph_init_op = op::define<CUDAGraphBatchDecodeInit>(
-    Graph::kInit, kModule, "Batch decode whose plan() also writes its arrays into buffers of fixed size.",
-    graph_init_fields, graph_init_candidates, nullptr, {}, &plan_type);
+                                init_fields, init_candidates, nullptr, {}, &plan_type),
+    "resolved_backend=backend(auto=fa2)");
+constinit const op::Op graph_init_op = op::also_named(
+    op::define<CUDAGraphBatchDecodeInit>(Graph::kInit, kModule,
+                                         "Batch decode whose plan() also writes its arrays into buffers of fixed size.",
+                                         graph_init_fields, graph_init_candidates, nullptr, {}, &plan_type),
+    "is_cuda_graph_enabled=True");
 constinit const op::Op decode_plan_op = define_plan<Plain>(), graph_plan_op = define_plan<Graph>();
 constinit const op::Op decode_run_op = define_run<Plain>(ops::attention::batch_decode_cases),
                        graph_run_op = define_run<Graph>(ops::attention::graph_decode_cases);

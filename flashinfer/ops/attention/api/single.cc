@@ -214,9 +214,11 @@ Call single_call(const SinglePrefill& a) {
 constinit const op::Op single_decode_op = op::define<SingleDecode, validate, cost<SingleDecode>>(
     kDecode, "flashinfer.decode", "out = softmax(scale * q k^T) v for one query token; lse in base 2.", decode_fields,
     kRunCandidates<Run<SingleDecode>>, ops::attention::single_decode_cases);
-constinit const op::Op single_prefill_op = op::define<SinglePrefill, validate, cost<SinglePrefill>>(
-    kPrefill, "flashinfer.prefill", "out = softmax(scale * q k^T, masked) v for one request; lse in base 2.",
-    prefill_fields, kRunCandidates<Run<SinglePrefill>>, ops::attention::single_prefill_cases);
+constinit const op::Op single_prefill_op = op::also_named(
+    op::define<SinglePrefill, validate, cost<SinglePrefill>>(
+        kPrefill, "flashinfer.prefill", "out = softmax(scale * q k^T, masked) v for one request; lse in base 2.",
+        prefill_fields, kRunCandidates<Run<SinglePrefill>>, ops::attention::single_prefill_cases),
+    "single_prefill_with_kv_cache_return_lse=(return_lse=True)");
 }  // namespace attention
 
 AttentionResult single_decode_with_kv_cache(const SingleDecode& a) { return op::call(attention::single_decode_op, a); }
