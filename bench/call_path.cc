@@ -87,7 +87,7 @@ const Empty& block_on_emu() {
 void EmptyLaunchOnEmu(benchmark::State& state) {
   const Empty& b = block_on_emu();
   const jit::CudaLoaded& kernel = jit::cuda_kernel<kKernel>(bench_empty::Config{32}, b.input.device());
-  if (!kernel.refusal.empty()) return state.SkipWithError(kernel.refusal.c_str());
+  if (!kernel.why_not.empty()) return state.SkipWithError(kernel.why_not.c_str());
   const bench_empty::Params p = params_of(b);
   for (auto _ : state) jit::launch(kernel, p, one_warp());
 }

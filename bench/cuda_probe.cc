@@ -70,9 +70,9 @@ Json device() {
           {"clusters", i.clusters},
           {"driver", cuda::version_text(cuda::driver().version)},
           {"driver_path", cuda::driver().path},
-          {"nvrtc", n.refusal.empty() ? str(n.major, ".", n.minor) : n.refusal},
+          {"nvrtc", n.why_not.empty() ? str(n.major, ".", n.minor) : n.why_not},
           {"nvrtc_path", n.path},
-          {"ok", n.refusal.empty()}};
+          {"ok", n.why_not.empty()}};
 }
 
 /// Host seconds a call, the median of batches that a driver keeps without waiting.
@@ -320,7 +320,7 @@ Json fault() {
   }
   const Tensor x = values({4, 64}, 7), w = values({64}, 3);
   const Tensor y = rmsnorm({.input = x, .weight = w});
-  const bool host = y.numel() == 256, kept = !cuda::sticky_error().empty() && !cuda::device_refusal(0).empty();
+  const bool host = y.numel() == 256, kept = !cuda::sticky_error().empty() && !cuda::why_no_device(0).empty();
   return {{"error", said},
           {"cpu_goes_on", host},
           {"remembered", kept},
@@ -328,7 +328,7 @@ Json fault() {
 }
 
 Json run(const std::string& what) {
-  if (const std::string why = cuda::device_refusal(0); !why.empty()) return {{"error", why}, {"ok", false}};
+  if (const std::string why = cuda::why_no_device(0); !why.empty()) return {{"error", why}, {"ok", false}};
   if (what == "device") return device();
   cuda::Stream stream(0);
   Context context = Context::current();

@@ -71,7 +71,7 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   const ContextScope scope(context);
   if (options.refcheck) {
     const cases::CaseResult r = cases::run_case(op, c, {.device = options.device});
-    row.check = !r.passed ? r.failure : r.refused.empty() ? "ok" : r.refused;
+    row.check = !r.passed ? r.failure : r.unsupported.empty() ? "ok" : r.unsupported;
   }
   cases::Built b = cases::build(op, c.args, {.device = options.device, .keep_bytes = false});
   const op::Selection s = op::explain(op, b.block.data());

@@ -123,9 +123,9 @@ namespace {
 std::string served_by_another(const op::Op& op, const Built& b, std::string_view wanted) {
   const op::Selection s = op::explain(op, b.block.data());
   if (s.candidate && s.candidate->name == wanted) return {};
-  std::string refusals;
-  for (const auto& [who, why] : s.rejections) refusals += str("; ", who->name, ": ", why);
-  return str("run by ", s.candidate ? s.candidate->name : "nothing", " instead of ", wanted, refusals);
+  std::string reasons;
+  for (const auto& [who, why] : s.rejections) reasons += str("; ", who->name, ": ", why);
+  return str("run by ", s.candidate ? s.candidate->name : "nothing", " instead of ", wanted, reasons);
 }
 
 void check_seeds(const op::Op& op, const op::Case& c, const Outputs& first, const DeviceRun& run) {
@@ -170,7 +170,7 @@ CaseResult run_case(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   const std::string device = run.device.type == DeviceType::kCPU ? "" : str(" --device ", to_string(run.device));
   r.repro = str("flashinfer cases ", op.name, device, " --args \"", c.args, "\"");
   try {
-    r.refused = check_all(op, c, run);
+    r.unsupported = check_all(op, c, run);
   } catch (const Failure& f) {
     r.passed = false;
     r.failure = f.what;

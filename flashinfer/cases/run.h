@@ -22,8 +22,9 @@ Outputs run_block(Built& b);
 struct CaseResult {
   bool passed = true;
   std::string failure;  // what went wrong, one line
-  std::string refused;  // on a GPU or the emulator: why the candidate `cuda` does not support this row; nothing was run
-  std::string repro;    // flashinfer cases rmsnorm --args 'input=...'
+  /// On a GPU or the emulator: why the candidate `cuda` does not support this row; nothing was run.
+  std::string unsupported;
+  std::string repro;  // flashinfer cases rmsnorm --args 'input=...'
 };
 CaseResult run_case(const op::Op& op, const op::Case& c);
 

@@ -52,7 +52,7 @@ WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(
 
 std::string Availability::why() const {
   std::string text;
-  for (const auto& [name, refusal] : refusals) text += (text.empty() ? "" : "; ") + name + ": " + refusal;
+  for (const auto& [name, why] : unsupported) text += (text.empty() ? "" : "; ") + name + ": " + why;
   return text;
 }
 
@@ -61,7 +61,7 @@ Availability is_available(const std::string& name, const std::string& args) {
   Availability a;
   if (s.candidate != nullptr) a.candidate = s.candidate->name;
   a.available = s.candidate != nullptr && s.candidate->backend != op::Backend::kReference;
-  for (const auto& [candidate, why] : s.rejections) a.refusals.emplace_back(candidate->name, why);
+  for (const auto& [candidate, why] : s.rejections) a.unsupported.emplace_back(candidate->name, why);
   return a;
 }
 

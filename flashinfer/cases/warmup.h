@@ -38,7 +38,7 @@ struct Availability {
   bool available = false;  // an implementation other than the reference is selected
   std::string candidate;   // the one that is selected: "cpu", ..., "reference"; empty: none
   std::vector<std::pair<std::string, std::string>>
-      refusals;  // candidates before it, and why they do not support the call
+      unsupported;  // candidates before it, and why they do not support the call
   /// "cpu: no C++ compiler ..., " for messages; empty when the first candidate is selected.
   std::string why() const;
 };

@@ -23,7 +23,7 @@ const op::Op& find(const std::string& name) {
 
 int run(const Options& o) {
   std::vector<const op::Op*> ops = o.op.empty() ? op::all_ops() : std::vector<const op::Op*>{&find(o.op)};
-  int passed = 0, failed = 0, refused = 0;
+  int passed = 0, failed = 0, unsupported = 0;
   const auto device = parse_device(o.device);
   FI_CHECK(device, ValueError, "--device ", o.device, " is none of cpu, cuda, cuda:N, emu");
   auto one = [&](const op::Op& op, const op::Case& c) {
@@ -35,9 +35,9 @@ int run(const Options& o) {
     }
     if (c.tags == op::kBench && o.name.empty()) return;  // large: `flashinfer bench`
     const cases::CaseResult r = cases::run_case(op, c, {*device, o.seeds});
-    const std::string why = r.passed ? r.refused : r.failure;
-    ++(!r.passed ? failed : r.refused.empty() ? passed : refused);
-    print("%s %s %s%s%s\n", !r.passed ? "FAIL" : r.refused.empty() ? "ok  " : "no  ", op.name, c.name, why.empty() ? "" : ": ", why.c_str());
+    const std::string why = r.passed ? r.unsupported : r.failure;
+    ++(!r.passed ? failed : r.unsupported.empty() ? passed : unsupported);
+    print("%s %s %s%s%s\n", !r.passed ? "FAIL" : r.unsupported.empty() ? "ok  " : "no  ", op.name, c.name, why.empty() ? "" : ": ", why.c_str());
     if (!r.passed) print("     %s\n", r.repro.c_str());
   };
   if (!o.args.empty()) {
@@ -47,7 +47,7 @@ int run(const Options& o) {
     for (const op::Op* op : ops)
       for (const op::Case& c : op->cases()) one(*op, c);
   }
-  if (!o.list) print("%d passed, %d failed%s\n", passed, failed, refused ? str(", ", refused, " not served there").c_str() : "");
+  if (!o.list) print("%d passed, %d failed%s\n", passed, failed, unsupported ? str(", ", unsupported, " unsupported there").c_str() : "");
   return failed ? 1 : 0;
 }
 
@@ -59,7 +59,7 @@ void add_cases(CLI::App& app, int& exit_code) {
   c->add_option("op", o->op, "only this op");
   c->add_option("--case", o->name, "only the case of this name");
   c->add_option("--args", o->args, "one case as text, e.g. \"input=bf16:4x5120 weight=bf16:5120\"");
-  c->add_option("--candidate", o->candidate, "the implementation that must serve --args (default cpu)");
+  c->add_option("--candidate", o->candidate, "the implementation that must run --args (default cpu)");
   c->add_option("--device", o->device, "where the tensors are: cpu (default), cuda, cuda:N, emu (the CUDA emulator)");
   c->add_option("--seeds", o->seeds, "schedules a case runs under on the emulator (default 3)");
   c->add_flag("--list", o->list, "print the cases, run nothing");

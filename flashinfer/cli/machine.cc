@@ -17,13 +17,13 @@ std::string cpu_model() {
 std::string runnable_targets() {
   std::string targets;
   for (const jit::Target t : jit::kTargets)
-    if (jit::target_refusal(t).empty()) targets += (targets.empty() ? "" : ", ") + std::string(jit::name(t));
+    if (jit::why_not_runnable(t).empty()) targets += (targets.empty() ? "" : ", ") + std::string(jit::name(t));
   return targets;
 }
 
 std::string kernel_compiler() {
   const jit::Toolchain toolchain = jit::host_toolchain();
-  return toolchain.refusal.empty() ? toolchain.compiler : toolchain.refusal;
+  return toolchain.why_not.empty() ? toolchain.compiler : toolchain.why_not;
 }
 
 }  // namespace flashinfer::cli

@@ -25,7 +25,7 @@ Outcome make_one(const std::string& out_dir, const Job& job, const Toolchain& to
   const BuildKey key = build_key(*job.request, job.target, toolchain);
   const std::string parent = out_dir + "/" + name(job.target);
   const std::string dir = parent + "/" + key.aot_folder;
-  if (const auto meta = read_artifact(dir); meta && serves(*meta, key.wanted)) return Outcome::kAot;
+  if (const auto meta = read_artifact(dir); meta && matches(*meta, key.wanted)) return Outcome::kAot;
   fs::remove_tree(dir);
   compile_into(*job.request, job.target, toolchain, key, parent, key.aot_folder, /*quiet=*/true, /*aot=*/true);
   return Outcome::kCompiled;
@@ -37,7 +37,7 @@ AotResult aot(const std::string& out_dir, std::span<const Target> targets, std::
               const std::function<void(const Progress&)>& progress) {
   const auto start = Clock::now();
   for (const Target t : targets)
-    if (const std::string why = compiler_refusal(t); !why.empty()) throw RuntimeError(str("aot: ", name(t), ": ", why));
+    if (const std::string why = why_no_compiler(t); !why.empty()) throw RuntimeError(str("aot: ", name(t), ": ", why));
   fs::make_dirs(out_dir);
   const std::string root = fs::canonical(out_dir);
   std::vector<Job> list;

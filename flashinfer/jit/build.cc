@@ -51,7 +51,7 @@ void write_companions(const std::string& dir, const std::string& final_dir, cons
 
 }  // namespace
 
-bool serves(const Meta& have, const Meta& wanted) {
+bool matches(const Meta& have, const Meta& wanted) {
   return have.source == wanted.source && have.version == wanted.version && have.flags == wanted.flags &&
          have.cpu == wanted.cpu && have.target == wanted.target &&
          (wanted.headers.empty() || have.headers == wanted.headers);
@@ -85,7 +85,7 @@ std::optional<Artifact> find_aot(const Request& request, Target target) {
   for (const std::string& folder : folders) {
     const std::string dir = folder + "/" + name(target) + "/" + key.aot_folder;
     const auto meta = read_artifact(dir);
-    if (meta && serves(*meta, key.wanted)) return Artifact{artifact_path(dir, name(target)), "aot"};
+    if (meta && matches(*meta, key.wanted)) return Artifact{artifact_path(dir, name(target)), "aot"};
   }
   return std::nullopt;
 }
@@ -97,7 +97,7 @@ std::optional<Artifact> find_cached(const Request& request, Target target) {
   for (const std::string& entry : fs::list_dir(folder)) {
     if (!entry.starts_with(request.name + "-")) continue;
     const auto meta = read_meta(folder + "/" + entry);
-    if (meta && serves(*meta, wanted) && read_artifact(folder + "/" + entry))
+    if (meta && matches(*meta, wanted) && read_artifact(folder + "/" + entry))
       return Artifact{artifact_path(folder + "/" + entry, name(target)), "disk"};
   }
   return std::nullopt;
@@ -200,7 +200,7 @@ Artifact find_or_compile_once(const Request& request, Target target, const Toolc
   const auto look = [&](const std::string& folder) -> std::optional<Artifact> {
     if (folder.empty()) return std::nullopt;
     const auto meta = read_artifact(folder + "/" + key.folder);
-    if (!meta || !serves(*meta, key.wanted) || meta->compiler != key.wanted.compiler) return std::nullopt;
+    if (!meta || !matches(*meta, key.wanted) || meta->compiler != key.wanted.compiler) return std::nullopt;
     return Artifact{artifact_path(folder + "/" + key.folder, name(target)), "disk"};
   };
   if (!discard) {

@@ -19,7 +19,7 @@ struct BuildKey {
 BuildKey build_key(const Request& request, Target target, const Toolchain& toolchain);
 /// Whether an artifact was made from the same source, headers (when they are available), flags, version and CPU; the
 /// compiler is not compared, AOT artifacts may come from another one.
-bool serves(const Meta& have, const Meta& wanted);
+bool matches(const Meta& have, const Meta& wanted);
 
 struct Artifact {
   std::string path;    // of kernel.so or kernel.cubin
@@ -34,7 +34,7 @@ std::optional<Artifact> find_aot(const Request& request, Target target);
 /// have none (any more).
 std::optional<Artifact> find_cached(const Request& request, Target target);
 
-/// Number of AOT artifacts, for the refusal's text.
+/// Number of AOT artifacts, for messages.
 int64_t count_aot();
 
 /// From the disk cache, else compiled into it: once, when several processes miss together. RuntimeError with the

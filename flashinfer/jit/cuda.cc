@@ -16,7 +16,7 @@ namespace {
 /// The newest CUDA version that the compiler in use supports, as 12080; an unknown version is treated as new.
 int compiler_version() {
   const Toolchain t = cuda_toolchain();
-  return t.maker == Maker::kNvrtc && t.refusal.empty() ? nvrtc().major * 1000 + nvrtc().minor * 10 : 99000;
+  return t.maker == Maker::kNvrtc && t.why_not.empty() ? nvrtc().major * 1000 + nvrtc().minor * 10 : 99000;
 }
 
 std::string text_of(const cuda::DeviceInfo& i) {
@@ -24,14 +24,14 @@ std::string text_of(const cuda::DeviceInfo& i) {
 }
 
 const CudaKernel& kernel_of(const CudaLoaded& loaded) {
-  FI_CHECK(loaded.kernel != nullptr, InternalError, "launch: there is no CUDA kernel: ", loaded.refusal);
+  FI_CHECK(loaded.kernel != nullptr, InternalError, "launch: there is no CUDA kernel: ", loaded.why_not);
   return *loaded.kernel;
 }
 
 }  // namespace
 
 Target cuda_target(Device device) {
-  if (device.type == DeviceType::kEmu || !cuda::device_refusal(device.index).empty()) return Target::kEmu;
+  if (device.type == DeviceType::kEmu || !cuda::why_no_device(device.index).empty()) return Target::kEmu;
   const std::vector<Target> all = cuda_stand_ins(device);
   for (const Target t : all)
     if (arch_of(t).compiler <= compiler_version()) return t;
@@ -44,8 +44,8 @@ std::vector<Target> cuda_stand_ins(Device device) {
   return targets_for(i.major, i.minor, arch_list());
 }
 
-std::string cuda_refusal(int index, Target target) {
-  if (std::string why = cuda::device_refusal(index); !why.empty()) return why;
+std::string why_no_cuda(int index, Target target) {
+  if (std::string why = cuda::why_no_device(index); !why.empty()) return why;
   const cuda::DeviceInfo& i = cuda::device_info(index);
   if (!is_gpu(target)) {
     if (targets_for(i.major, i.minor).empty())

@@ -20,13 +20,13 @@
 namespace flashinfer::jit {
 
 struct CudaKernel;
-/// As Loaded, but lives as long as the process. There is a kernel unless `refusal` says why not.
+/// As Loaded, but lives as long as the process. There is a kernel unless `why_not` has a reason.
 struct CudaLoaded : Loaded {
   const CudaKernel* kernel = nullptr;
 };
 
-/// The kernel K for `config` on `device` (cuda:N or emu). Never throws for a missing driver, GPU or compiler: see the
-/// refusal. RuntimeError with the compiler's log, which quotes the line, for a kernel that does not compile.
+/// The kernel K for `config` on `device` (cuda:N or emu). Never throws for a missing driver, GPU or compiler: see
+/// `why_not`. RuntimeError with the compiler's log, which quotes the line, for a kernel that does not compile.
 template <const Kernel& K, class Config>
 const CudaLoaded& cuda_kernel(const Config& config, Device device);
 /// With a user's source (jit.h): found by its text, some microseconds a lookup.

@@ -27,7 +27,7 @@ Target cuda_target(Device device);
 std::vector<Target> cuda_stand_ins(Device device);
 /// Why cuda:`index` cannot run kernels for `target` (no driver, no such GPU, a driver older than the compiler, ...), or
 /// empty.
-std::string cuda_refusal(int index, Target target);
+std::string why_no_cuda(int index, Target target);
 /// Null, with `error` set, for an artifact that does not load.
 const CudaKernel* load_cuda(const std::string& path, const Request& request, Device device, std::string& error);
 

@@ -89,7 +89,7 @@ std::vector<Target> stand_ins(Target t) {
   for (const Target s : {Target::kNative, Target::kX86V4, Target::kX86V3, Target::kPortable}) {
     const bool wide_enough =
         t == Target::kNative || s == t || s == Target::kPortable || (t == Target::kX86V4 && s == Target::kX86V3);
-    if (wide_enough && target_refusal(s).empty()) list.push_back(s);
+    if (wide_enough && why_not_runnable(s).empty()) list.push_back(s);
   }
   return list;
 }
@@ -112,13 +112,13 @@ void make(const Request& request, Device device, Target target, Made& entry) {
     entry.module.path = a.path;
     return error;
   };
-  if (const std::string why = target_refusal(target); !why.empty()) {
-    entry.loaded.refusal = str("FLASHINFER_CPU_ISA is ", name(target), ", but ", why);
+  if (const std::string why = why_not_runnable(target); !why.empty()) {
+    entry.loaded.why_not = str("FLASHINFER_CPU_ISA is ", name(target), ", but ", why);
     return;
   }
   if (is_cuda(request) && device.type == DeviceType::kCUDA)
-    if (entry.loaded.refusal = cuda_refusal(device.index, target); !entry.loaded.refusal.empty()) return;
-  const std::string no_compiler = compiler_refusal(target);
+    if (entry.loaded.why_not = why_no_cuda(device.index, target); !entry.loaded.why_not.empty()) return;
+  const std::string no_compiler = why_no_compiler(target);
   if (!no_compiler.empty())
     if (const auto cached = find_cached(request, target); cached && use(*cached).empty()) return;
   for (const Target t : no_compiler.empty() ? std::vector<Target>{target}
@@ -128,7 +128,7 @@ void make(const Request& request, Device device, Target target, Made& entry) {
   const Toolchain toolchain = toolchain_for(target);
   if (!no_compiler.empty()) {
     const int64_t count = count_aot();
-    entry.loaded.refusal = str(no_compiler, ", and ", request.text(), " is not among the ", count,
+    entry.loaded.why_not = str(no_compiler, ", and ", request.text(), " is not among the ", count,
                                count == 1 ? " precompiled artifact" : " precompiled artifacts");
     return;
   }
@@ -152,7 +152,7 @@ void count(Stats& s, const Entry& e, double seconds) {
   if (origin == "disk") ++s.disk_hits;
   if (origin == "aot") ++s.aot_hits;
   if (origin == "failed") ++s.failed;
-  if (origin == "refused") ++s.refused;
+  if (origin == "unavailable") ++s.unavailable;
   s.load_seconds += seconds - (origin == "compiled" ? e.module.seconds : 0);
 }
 
@@ -192,7 +192,7 @@ const Entry& obtain_entry(const Request& request, Device device, bool* fresh = n
     if (!error.empty())
       entry.module.origin = "failed";
     else if (!ready(entry))
-      entry.module.origin = "refused";
+      entry.module.origin = "unavailable";
     count(e.stats, entry, seconds);
     entry.module.seconds = seconds;
     entry.state = error.empty() ? State::kReady : State::kFailed;
@@ -293,7 +293,7 @@ std::vector<Request> KernelCollector::take() {
 }
 
 const char* name(Outcome o) {
-  constexpr const char* kNames[] = {"in memory", "from disk", "precompiled", "compiled", "refused", "failed"};
+  constexpr const char* kNames[] = {"in memory", "from disk", "precompiled", "compiled", "unavailable", "failed"};
   return kNames[static_cast<int>(o)];
 }
 
@@ -311,7 +311,7 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs,
     const Entry& entry = obtain_entry(request, is_cuda(request) ? Context::current().device : kCpu, &fresh);
     quiet = was_quiet;
     r = {outcome_of(entry, fresh), seconds_since(start),
-         entry.state == State::kFailed ? entry.error : entry.loaded.refusal};
+         entry.state == State::kFailed ? entry.error : entry.loaded.why_not};
     const std::lock_guard lock(mutex);
     ++done;
     if (progress) progress({done, static_cast<int64_t>(requests.size()), &request, r.outcome, r.seconds, &r.message});
@@ -319,10 +319,10 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs,
   return results;
 }
 
-std::string compiler_refusal(Target t) {
+std::string why_no_compiler(Target t) {
   if (env::flag("FLASHINFER_DISABLE_JIT")) return "FLASHINFER_DISABLE_JIT is 1";
   const Toolchain toolchain = toolchain_for(t);
-  if (!toolchain.refusal.empty()) return toolchain.refusal;
+  if (!toolchain.why_not.empty()) return toolchain.why_not;
   if (include_root().empty())
     return "the kernel headers were not found beside the library (set FLASHINFER_JIT_INCLUDE)";
   return {};

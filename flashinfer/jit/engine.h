@@ -22,7 +22,7 @@ struct Stats {
   int64_t aot_hits = 0;        // loaded from AOT artifacts
   int64_t memory_hits = 0;     // lookups on the launch path that hit; a lower bound when threads race
   int64_t failed = 0;          // did not compile or load
-  int64_t refused = 0;         // no compiler and no AOT artifact
+  int64_t unavailable = 0;     // no compiler and no AOT artifact
   double load_seconds = 0;     // of dlopen and checks, compiling not included
 };
 Stats stats();
@@ -32,15 +32,15 @@ void reset_stats();
 struct Module {
   std::string text;  // "norm.rmsnorm{dtype=bfloat16,gemma=0}"
   std::string target;
-  std::string origin;  // "compiled", "disk", "aot", "refused" or "failed"
+  std::string origin;  // "compiled", "disk", "aot", "unavailable" or "failed"
   std::string path;    // of kernel.so or kernel.cubin; empty when there is none
   double seconds = 0;  // from the request to the loaded kernel
 };
 std::vector<Module> modules();
 
-/// While it lives, kernel lookups of this thread load and compile nothing: they record the request and return a refusal
-/// ("being listed, not run"). Selecting a candidate for every case of every op's table this way gives the list for AOT
-/// and warm-up.
+/// While it lives, kernel lookups of this thread load and compile nothing: they record the request and return no kernel
+/// (`why_not`: "being listed, not run"). Selecting a candidate for every case of every op's table this way gives the
+/// list for AOT and warm-up.
 class KernelCollector {
  public:
   KernelCollector();
@@ -62,7 +62,7 @@ struct Progress {
   const Request* request;
   Outcome outcome;
   double seconds;              // this one
-  const std::string* message;  // refusal or error, else empty
+  const std::string* message;  // why there is none or the error, else empty
 };
 struct Prefetched {
   Outcome outcome = Outcome::kFailed;
@@ -77,7 +77,7 @@ std::vector<Prefetched> prefetch(std::span<const Request> requests, int jobs = 0
 
 /// Why no kernel for `t` can be compiled on this machine ("FLASHINFER_DISABLE_JIT is 1", "no C++ compiler: ..."), or
 /// empty.
-std::string compiler_refusal(Target t = Target::kNative);
+std::string why_no_compiler(Target t = Target::kNative);
 
 /// Drops kernels, compilers, headers and folders (loaded kernels stay valid), so that the next call searches again:
 /// after the environment or a header changed.

@@ -34,13 +34,13 @@ using CpuFn = void (*)(const void* params, int64_t task);
 /// A kernel for this machine, or why there is none.
 struct Loaded {
   CpuFn fn = nullptr;
-  std::string
-      refusal;  // empty when fn is set: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts"
+  /// Empty when fn is set: "no C++ compiler found and norm.rmsnorm{...} is not among the ... artifacts".
+  std::string why_not;
 };
 
 /// The kernel K for `config`: from memory (one hash of the config's bytes, no lock, no string), from the disk cache,
-/// from the AOT artifacts shipped with the library, or compiled now. Never throws for a missing compiler: see the
-/// refusal. A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
+/// from the AOT artifacts shipped with the library, or compiled now. Never throws for a missing compiler: see
+/// `why_not`. A kernel that fails to compile throws RuntimeError with the compiler's output and the command.
 ///   inline constexpr jit::Kernel kRmsNorm{...};   const jit::Loaded& k = jit::cpu_kernel<kRmsNorm>(config);
 template <const Kernel& K, class Config>
 const Loaded& cpu_kernel(const Config& config);

@@ -79,7 +79,7 @@ State open_nvrtc() {
     if (bind_all(lib, s.api) && s.api.version(&s.info.major, &s.info.minor) == 0) {
       s.info.path = fs::object_of(reinterpret_cast<const void*>(s.api.version));
       if (s.info.major * 1000 + s.info.minor * 10 < kOldest) {
-        s.info.refusal = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path,
+        s.info.why_not = str("NVRTC is ", s.info.major, ".", s.info.minor, " (", s.info.path,
                              "), but 12.4 or newer is needed: "
                              "pip install -U nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC to another");
         return s;
@@ -92,7 +92,7 @@ State open_nvrtc() {
     }
     ::dlclose(lib);
   }
-  s.info.refusal =
+  s.info.why_not =
       "libnvrtc was not found; searched " + searched + " (pip install nvidia-cuda-nvrtc, or set FLASHINFER_NVRTC)";
   return s;
 }
@@ -132,7 +132,7 @@ void forget_nvrtc() { opened.store(nullptr); }
 
 std::string nvrtc_compile_words(const std::string& source, const std::vector<std::string>& words, std::string& log) {
   const State& s = state();
-  FI_CHECK(s.info.refusal.empty(), NotImplementedError, "nvrtc: ", s.info.refusal);
+  FI_CHECK(s.info.why_not.empty(), NotImplementedError, "nvrtc: ", s.info.why_not);
   std::vector<const char*> argv;
   for (const std::string& w : words) {
     argv.push_back(w.c_str());

@@ -13,7 +13,7 @@ namespace flashinfer::jit {
 struct Nvrtc {
   std::string path;  // of the library
   int major = 0, minor = 0;
-  std::string refusal;  // why there is none, with the places searched
+  std::string why_not;  // why there is none, with the places searched
 };
 const Nvrtc& nvrtc();
 /// Searches for it again at the next use; loaded libraries stay loaded.

@@ -84,7 +84,7 @@ Toolchain find_toolchain() {
     const std::string path = process::find_executable(words[0], search_path);
     if (path.empty()) {
       Toolchain none;
-      none.refusal = str("no C++ compiler: ", variable, " is \"", text, "\", which is not an executable file");
+      none.why_not = str("no C++ compiler: ", variable, " is \"", text, "\", which is not an executable file");
       return none;
     }
     words[0] = path;
@@ -102,7 +102,7 @@ Toolchain find_toolchain() {
     looked_for += (looked_for.empty() ? "" : ", ") + candidate;
   }
   Toolchain none;
-  none.refusal = "no C++ compiler: looked for " + looked_for + " on PATH (install g++ or set FLASHINFER_CXX)";
+  none.why_not = "no C++ compiler: looked for " + looked_for + " on PATH (install g++ or set FLASHINFER_CXX)";
   return none;
 }
 
@@ -110,8 +110,8 @@ Toolchain find_toolchain() {
 Toolchain find_nvrtc() {
   Toolchain t;
   t.maker = Maker::kNvrtc;
-  t.refusal = nvrtc().refusal;
-  if (!t.refusal.empty()) return t;
+  t.why_not = nvrtc().why_not;
+  if (!t.why_not.empty()) return t;
   t.compiler = nvrtc().path;
   t.command = {"nvcc", "-cubin"};
   const auto id = fs::file_id(t.compiler);
@@ -139,7 +139,7 @@ Toolchain find_nvcc() {
   }
   Toolchain none;
   none.maker = Maker::kNvcc;
-  none.refusal = "no nvcc: looked for " + looked_for +
+  none.why_not = "no nvcc: looked for " + looked_for +
                  " (set FLASHINFER_NVCC or CUDA_HOME, or leave FLASHINFER_TOOLCHAIN at nvrtc)";
   return none;
 }
@@ -199,7 +199,7 @@ Target parse_target(const std::string& text) {
 
 Target selected_target() { return parse_target(env::text("FLASHINFER_CPU_ISA")); }
 
-std::string target_refusal(Target t) {
+std::string why_not_runnable(Target t) {
   if (t == Target::kNative || t == Target::kPortable || !is_cpu(t)) return {};
 #if defined(__x86_64__)
   return missing_for(t);

@@ -24,7 +24,7 @@ Target parse_target(const std::string& text);
 /// FLASHINFER_CPU_ISA: the target of CPU kernels.
 Target selected_target();
 /// Why code for `t` cannot run on this CPU ("this CPU has no avx512f"); empty when it can.
-std::string target_refusal(Target t);
+std::string why_not_runnable(Target t);
 /// Identifies this CPU for -march=native: family, model and feature words of CPUID, in hex.
 const std::string& cpu_features();
 
@@ -35,7 +35,7 @@ struct Toolchain {
   std::vector<std::string> command;  // launcher and compiler, the compiler's path absolute
   std::string compiler;              // its path
   std::string identity;              // "path size mtime" of each program in `command`, obtained without a subprocess
-  std::string refusal;               // why there is none: "no C++ compiler: looked for c++, g++, clang++ on PATH"
+  std::string why_not;               // why there is none: "no C++ compiler: looked for c++, g++, clang++ on PATH"
 };
 /// FLASHINFER_CXX, CXX, then c++, g++, clang++ on PATH (compiler caches such as ccache are skipped there: their
 /// identity does not identify the compiler). Cached until forget_toolchain().

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way a call goes: tell the observer -> schema check -> select -> run -> tell the observer.
+// The one way a call goes: notify the observer -> schema check -> select -> run -> notify the observer.
 #pragma once
 #include <array>
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace flashinfer::op {
 
-/// What an op returned: its tensors in the table's order, without the ones that were not asked for.
+/// What an op returned: its tensors in the table's order, without those that were not requested.
 class Results {
  public:
   void push(Tensor t, const Field* f = nullptr) {
@@ -45,7 +45,7 @@ class Results {
   const Item& item(int i) const {
     return i < kInline ? first_[static_cast<size_t>(i)] : rest_[static_cast<size_t>(i - kInline)];
   }
-  static constexpr int kInline = 4;  // nearly all ops: no memory is asked for
+  static constexpr int kInline = 4;  // nearly all ops: no allocation
   std::array<Item, kInline> first_;
   std::vector<Item> rest_;
   int count_ = 0;

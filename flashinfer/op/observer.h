@@ -79,7 +79,7 @@ void listen_to_observer(void (*changed)());
 /// True when an observer is installed; reads the environment if that was not done yet.
 bool observed();
 
-/// Called once, at the first call of any op; record/ defines it and installs its observer if the environment asks for
+/// Called once, at the first call of any op; record/ defines it and installs its observer if the environment says so
 /// one.
 void start_observing();
 

@@ -172,7 +172,7 @@ struct Op {
   Tolerance tolerance{};
   const StateType* state = nullptr;  // methods: the type of the receiver's state
   int version = 1;                   // of the meaning; recorded, compared on replay
-  const char* alias = nullptr;       // of a function, where the interface has two for one; log and dump have `name`
+  const char* alias = nullptr;       // other names (also_named); log and dump have `name`
 
   std::span<const Case> cases() const { return cases_of ? cases_of() : std::span<const Case>(); }
 };
@@ -201,6 +201,10 @@ constexpr Op define(const char* name, const char* module, const char* doc, std::
   return op;
 }
 
+/// Another name of a function: "older_name", which find_op() finds too, or, for languages with defaults,
+/// "with_lse=(return_lse=True)", a function with another default. Of a class's `__init__`: properties of its objects,
+/// "resolved_backend=backend(auto=fa2); is_graph=True", which are the argument `backend`, shown as fa2 when it is auto,
+/// and a constant.
 constexpr Op also_named(Op op, const char* alias) {
   op.alias = alias;
   return op;

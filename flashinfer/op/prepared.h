@@ -20,7 +20,7 @@ struct Unsupported {
 
 /// What prepare() returns, always as a prvalue: it is built where the caller keeps it and never moves. A launch of up
 /// to kInline bytes is stored in place, so that the usual call allocates nothing; a larger one is on the heap.
-///   if (!kernel.fn) return op::Unsupported{kernel.refusal};
+///   if (!kernel.fn) return op::Unsupported{kernel.why_not};
 ///   return [fn = kernel.fn, p] { ops::run_rows(fn, p, p.rows, p.rows_per_task); };
 /// The launch may refer to the block, which outlives it, and to nothing else that prepare() had on its stack.
 class Prepared {

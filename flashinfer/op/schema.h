@@ -183,7 +183,7 @@ Value to_value(const PagedKv& v);
 Value to_value(const ScalarOrTensor& v);
 Value to_value(const std::vector<TensorView>& v);
 Value to_value(Object* v);
-inline Value to_value(const Value& v) { return v; }  // arguments that are only known to be refused
+inline Value to_value(const Value& v) { return v; }  // arguments of any type
 inline Value to_value(bool v) { return v; }
 inline Value to_value(int64_t v) { return v; }
 inline Value to_value(double v) { return v; }

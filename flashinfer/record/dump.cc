@@ -35,7 +35,7 @@ bool may_be_written(const op::Arg& a) {
 uint64_t capture_of(const CallValues& recorded) {
   for (const RecordedTensor& l : recorded.tensors)
     if (const Device d = l.tensor.view.device(); d.type == DeviceType::kCUDA)
-      return cuda::device_refusal(d.index).empty() ? cuda::capture_id(d.index, Context::current().stream) : 0;
+      return cuda::why_no_device(d.index).empty() ? cuda::capture_id(d.index, Context::current().stream) : 0;
   return 0;
 }
 

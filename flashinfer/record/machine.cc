@@ -23,7 +23,7 @@ Cuda ask_driver() {
   Cuda out;
   const flashinfer::cuda::Driver& d = flashinfer::cuda::driver();
   if (d.version != 0) out.driver = flashinfer::cuda::version_text(d.version);
-  for (int i = 0; i < d.devices && d.refusal.empty(); ++i) {
+  for (int i = 0; i < d.devices && d.why_not.empty(); ++i) {
     const flashinfer::cuda::DeviceInfo& info = flashinfer::cuda::device_info(i);
     out.gpus.push_back({info.name, info.major, info.minor});
   }

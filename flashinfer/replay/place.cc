@@ -98,7 +98,7 @@ Device device_of(const Json& d, std::optional<Device> wanted, const std::string&
     FI_CHECK(parsed.has_value(), ValueError, key, " was on ", text, ", which is no device here (try --device cpu)");
     device = *parsed;
   }
-  const std::string why = device.type == DeviceType::kCUDA ? cuda::device_refusal(device.index) : std::string();
+  const std::string why = device.type == DeviceType::kCUDA ? cuda::why_no_device(device.index) : std::string();
   FI_CHECK(why.empty(), ValueError, key, wanted ? " should go to " : " was on ", to_string(device), ", but ", why,
            " (try --device cpu)");
   return device;

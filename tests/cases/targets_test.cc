@@ -84,7 +84,7 @@ const std::vector<Rows>& others() {
 class Targets : public ::testing::TestWithParam<jit::Target> {
  protected:
   static void run(const std::vector<Rows>& rows) {
-    if (const auto why = jit::target_refusal(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    if (const auto why = jit::why_not_runnable(GetParam()); !why.empty()) GTEST_SKIP() << why;
     const ForTarget target(GetParam());
     for (const Rows& r : rows) {
       const op::Op* found = op::find_op(r.op);

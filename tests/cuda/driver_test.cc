@@ -18,7 +18,7 @@ constexpr char kCubin[] = "\177ELF and more";
 TEST_F(Driver, WithoutOneIsASentence) {
   set("FLASHINFER_LIBCUDA", "/nonexistent/libcuda.so");
   again();
-  EXPECT_NE(cuda::driver().refusal.find("FLASHINFER_LIBCUDA is /nonexistent/libcuda.so, which cannot be loaded"),
+  EXPECT_NE(cuda::driver().why_not.find("FLASHINFER_LIBCUDA is /nonexistent/libcuda.so, which cannot be loaded"),
             std::string::npos);
   EXPECT_NE(error([] {
               Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0});
@@ -30,19 +30,19 @@ TEST_F(Driver, WithoutOneIsASentence) {
 TEST_F(Driver, TooOldIsASentence) {
   gpu().version = 11080;
   again();
-  EXPECT_EQ(cuda::driver().refusal, "the NVIDIA driver is for CUDA 11.8, but 12.0 or newer is needed: update it");
+  EXPECT_EQ(cuda::driver().why_not, "the NVIDIA driver is for CUDA 11.8, but 12.0 or newer is needed: update it");
 }
 
 TEST_F(Driver, WithoutGpuIsASentence) {
   gpu().init_status = cuda::kNoDevice;
   again();
-  EXPECT_EQ(cuda::device_refusal(0), "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)");
+  EXPECT_EQ(cuda::why_no_device(0), "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)");
   gpu().init_status = cuda::kSystemDriverMismatch;
   again();
-  EXPECT_NE(cuda::device_refusal(0).find("restart the machine"), std::string::npos);
+  EXPECT_NE(cuda::why_no_device(0).find("restart the machine"), std::string::npos);
   gpu().init_status = 0, gpu().devices = 0;
   again();
-  EXPECT_NE(cuda::device_refusal(0).find("finds no GPU"), std::string::npos);
+  EXPECT_NE(cuda::why_no_device(0).find("finds no GPU"), std::string::npos);
 }
 
 TEST_F(Driver, DevicesAreAskedOnceAndByNumber) {
@@ -60,7 +60,7 @@ TEST_F(Driver, DevicesAreAskedOnceAndByNumber) {
     const cuda::Current again(0);
   }
   EXPECT_EQ(gpu().calls["cuDevicePrimaryCtxRetain"], 1);
-  EXPECT_EQ(cuda::device_refusal(3), "cuda:3 is not there: the driver finds 1 GPU (cuda:0)");
+  EXPECT_EQ(cuda::why_no_device(3), "cuda:3 is not there: the driver finds 1 GPU (cuda:0)");
 }
 
 TEST_F(Driver, TheThreadsContextComesBack) {
@@ -86,7 +86,7 @@ TEST_F(Driver, AFaultIsKeptAndSaid) {
             std::string::npos)
       << first;
   EXPECT_NE(first.find("FLASHINFER_DUMP_SYNC=1 names the call"), std::string::npos);
-  EXPECT_NE(cuda::device_refusal(0).find("the GPU faulted earlier in this process (cuStreamSynchronize: "),
+  EXPECT_NE(cuda::why_no_device(0).find("the GPU faulted earlier in this process (cuStreamSynchronize: "),
             std::string::npos);
   EXPECT_NE(
       error([] { Tensor::empty({4}, DType::kF32, {DeviceType::kCUDA, 0}); }).find("(first seen at cuStreamSynchronize"),

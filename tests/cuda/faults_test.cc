@@ -136,7 +136,7 @@ TEST_F(Faults, AStickyError) {
                "this process can use the GPU no more (the CPU still works)", "FLASHINFER_DUMP_SYNC=1 names the call"},
               [&] { cuda::synchronize(0, stream_->get()); });
   expect_said({"(first seen at cuStreamSynchronize", "the CPU still works"}, [&] { norm(); });
-  EXPECT_NE(cuda::device_refusal(0).find("the GPU faulted earlier in this process"), std::string::npos);
+  EXPECT_NE(cuda::why_no_device(0).find("the GPU faulted earlier in this process"), std::string::npos);
 }
 /// With FLASHINFER_DUMP_SYNC=1 the fault belongs to the call that caused it, and the one before it is completed.
 TEST_F(Faults, AnAsynchronousFaultIsItsCalls) {

@@ -40,8 +40,8 @@ class CaseTest : public testing::Test {
     const cases::CaseResult r = cases::run_case(op_, case_, {.device = kEmu, .seeds = kSeeds});
     EXPECT_TRUE(r.passed) << r.failure << "\n  " << r.repro;
     ++tally[&op_].ran;
-    tally[&op_].served += r.refused.empty();
-    if (!r.refused.empty()) RecordProperty("refused", r.refused);
+    tally[&op_].served += r.unsupported.empty();
+    if (!r.unsupported.empty()) RecordProperty("unsupported", r.unsupported);
   }
 
  private:
@@ -72,7 +72,7 @@ class MostRowsAreServed : public testing::Environment {
     for (const auto& [op, n] : tally) {
       const std::string_view name = op->name;
       if (name.starts_with("CUDAGraph") || n.ran != n.rows) continue;  // the first are unsupported as a whole: docs/cuda.md
-      EXPECT_GT(n.served, 0) << name << ": its CUDA candidate refused every row";
+      EXPECT_GT(n.served, 0) << name << ": its CUDA candidate supports no row";
     }
   }
 };

@@ -82,7 +82,7 @@ class Emulator : public testing::Test {
     const Tensor x = to_device(x_.view(), kEmu);
     y_ = Tensor::empty({kN}, DType::kF32, kEmu);
     const jit::CudaLoaded& k = jit::cuda_kernel<kReverse>(probe::Config{bug, 64}, kEmu);
-    EXPECT_EQ(k.refusal, "");
+    EXPECT_EQ(k.why_not, "");
     cuda::Launch l;
     l.block[0] = 64, l.shared_bytes = 256;
     jit::launch(k, probe::Params{x.data_as<float>(), y_.data_as<float>(), kN}, l);

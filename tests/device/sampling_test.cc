@@ -122,12 +122,12 @@ TEST(Exact, ExpAndLog2GiveTheBitsOfTheCpu) {
   std::memcpy(row[0], special, sizeof special);
   probe::ExactParams p{row[0], row[1], row[2], row[3], kN};
   const auto& host = jit::cpu_kernel<kHost>(probe::ExactConfig{.threads = 128});
-  ASSERT_EQ(host.refusal, "");
+  ASSERT_EQ(host.why_not, "");
   host.fn(&p, 0);
   const Tensor there = to_device(t.view(), kEmu);
   for (int i = 0; i < 6; ++i) row[i] = there.data_as<float>() + i * kN;
   const jit::CudaLoaded& k = jit::cuda_kernel<kDevice>(probe::ExactConfig{.threads = 128}, kEmu);
-  ASSERT_EQ(k.refusal, "");
+  ASSERT_EQ(k.why_not, "");
   cuda::Launch l;
   l.block[0] = 128;
   jit::launch(k, probe::ExactParams{row[0], row[1], row[4], row[5], kN}, l);

@@ -126,7 +126,7 @@ TEST(NvrtcKernels, CompileWithoutSpillsAndSayWhatTheyTake) {
   const std::string python = FI_TEST_PYTHON;
   ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
   env::reload();
-  ASSERT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
+  ASSERT_EQ(nvrtc().why_not, "") << "the test packages are not installed";
   for (const Kernel& k : kKernels) {
     const std::string source = str(
         "#include \"flashinfer/ops/", k.header, ".cuh\"\nusing namespace flashinfer;\ninline constexpr ", k.config,

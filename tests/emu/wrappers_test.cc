@@ -115,7 +115,7 @@ TEST(Wrappers, CompileForEveryGenerationThatHasThem) {
   const std::string python = FI_TEST_PYTHON;
   ::setenv("VIRTUAL_ENV", python.substr(0, python.rfind("/bin/")).c_str(), 1);
   env::reload();
-  ASSERT_EQ(jit::nvrtc().refusal, "") << "the test packages are not installed";
+  ASSERT_EQ(jit::nvrtc().why_not, "") << "the test packages are not installed";
   std::string source = "#include \"tests/emu/kernels/wrappers.cuh\"\nusing namespace flashinfer;\n";
   for (const char* body :
        {"store_tile<true, false>", "store_tile<true, true>", "copies", "hand_over<true>", "cluster_sum", "special"})

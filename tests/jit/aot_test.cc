@@ -36,7 +36,7 @@ TEST_F(Aot, ArtifactsMadeAheadServeWithoutACompiler) {
   EXPECT_EQ(jit::modules().at(0).origin, "aot");
   EXPECT_NE(jit::modules().at(0).path.find("/ahead/native/"), std::string::npos);  // the best that runs here
   EXPECT_EQ(jit::stats().aot_hits, 1);
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 0}).refusal.find("t.sum{a=3,b=0} is not among the 4 precompiled artifacts"),
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 0}).why_not.find("t.sum{a=3,b=0} is not among the 4 precompiled artifacts"),
             std::string::npos);
   EXPECT_TRUE(artifacts().empty()) << "nothing is copied to the cache";
 }
@@ -62,19 +62,19 @@ TEST_F(Aot, ALesserTargetStandsInOnlyWithoutACompiler) {
 TEST_F(Aot, WhatDoesNotMatchIsNotUsed) {
   make({jit::Target::kNative}, {1});
   without_compiler();
-  EXPECT_EQ(jit::cpu_kernel<kSum>(Config{1, 0}).refusal, "");
+  EXPECT_EQ(jit::cpu_kernel<kSum>(Config{1, 0}).why_not, "");
   write("include/t/deeper/more.h", "constexpr int kValue = 2;\n");
   fresh();
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).refusal, "");  // other headers
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).why_not, "");  // other headers
   write("include/t/deeper/more.h", "constexpr int kValue = 1;\n");
   set("FLASHINFER_EXTRA_CFLAGS", "-DEXTRA=1");
   fresh();
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).refusal, "");  // other flags
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).why_not, "");  // other flags
   unset("FLASHINFER_EXTRA_CFLAGS");
   const std::string entry = root_ + "/ahead/native/" + fs::list_dir(root_ + "/ahead/native").at(0);
   fs::write_atomic(entry + "/kernel.so", "damaged", 0700);
   fresh();
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).refusal, "");
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).why_not, "");
 }
 
 TEST_F(Aot, FoldersThatOthersCanWriteAreNotUsed) {
@@ -82,7 +82,7 @@ TEST_F(Aot, FoldersThatOthersCanWriteAreNotUsed) {
   ASSERT_EQ(::chmod((root_ + "/ahead").c_str(), 0777), 0);
   ::testing::internal::CaptureStderr();
   without_compiler();
-  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).refusal, "");
+  EXPECT_NE(jit::cpu_kernel<kSum>(Config{1, 0}).why_not, "");
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("precompiled artifacts are not used: others can write to"),
             std::string::npos);
 }

@@ -84,14 +84,14 @@ TEST_F(Engine, WithoutACompilerTheRefusalSaysWhereItLooked) {
   fresh();
   const jit::Loaded& k = jit::cpu_kernel<kSum>(Config{3, 4});
   EXPECT_EQ(k.fn, nullptr);
-  EXPECT_TRUE(k.refusal.starts_with("no C++ compiler: looked for ")) << k.refusal;
-  EXPECT_TRUE(k.refusal.ends_with("and t.sum{a=3,b=4} is not among the 0 precompiled artifacts")) << k.refusal;
-  EXPECT_EQ(jit::stats().refused, 1);
+  EXPECT_TRUE(k.why_not.starts_with("no C++ compiler: looked for ")) << k.why_not;
+  EXPECT_TRUE(k.why_not.ends_with("and t.sum{a=3,b=4} is not among the 0 precompiled artifacts")) << k.why_not;
+  EXPECT_EQ(jit::stats().unavailable, 1);
 
   set("FLASHINFER_CXX", root_ + "/none");
   fresh();
   EXPECT_NE(jit::cpu_kernel<kSum>(Config{3, 4})
-                .refusal.find("FLASHINFER_CXX is \"" + root_ + "/none\", which is not an executable"),
+                .why_not.find("FLASHINFER_CXX is \"" + root_ + "/none\", which is not an executable"),
             std::string::npos);
 }
 
@@ -99,7 +99,7 @@ TEST_F(Engine, DisabledJitRefuses) {
   set("FLASHINFER_DISABLE_JIT", "1");
   fresh();
   EXPECT_TRUE(jit::cpu_kernel<kSum>(Config{3, 4})
-                  .refusal.starts_with("FLASHINFER_DISABLE_JIT is 1, and t.sum{a=3,b=4} is not"));
+                  .why_not.starts_with("FLASHINFER_DISABLE_JIT is 1, and t.sum{a=3,b=4} is not"));
   EXPECT_EQ(compiler_runs(), 0);
 }
 
@@ -113,7 +113,7 @@ TEST_F(Engine, WhatIsOnDiskServesWithoutACompiler) {
     fresh();
     EXPECT_EQ(sum(3, 4), 1043);
     EXPECT_EQ(jit::stats().disk_hits, 1);
-    EXPECT_NE(jit::cpu_kernel<kSum>(Config{4, 4}).refusal, "");
+    EXPECT_NE(jit::cpu_kernel<kSum>(Config{4, 4}).why_not, "");
     unset("FLASHINFER_DISABLE_JIT");
   }
   EXPECT_EQ(compiler_runs(), 1);
@@ -143,7 +143,7 @@ TEST_F(Engine, CompilersArePickedInOrder) {
 
 class EngineTarget : public Sandbox, public ::testing::WithParamInterface<jit::Target> {};
 TEST_P(EngineTarget, HasAFolderOfItsOwn) {
-  if (const std::string why = jit::target_refusal(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  if (const std::string why = jit::why_not_runnable(GetParam()); !why.empty()) GTEST_SKIP() << why;
   const char* const target = jit::name(GetParam());
   set("FLASHINFER_CPU_ISA", target);
   fresh();
@@ -194,7 +194,7 @@ TEST_F(Engine, RecordingListsWithoutCompiling) {
   sum(1, 1);  // in memory already: must be listed all the same
   jit::KernelCollector recording;
   for (const int a : {1, 2, 1})
-    EXPECT_EQ(jit::cpu_kernel<kSum>(Config{a, 1}).refusal, "t.sum is being listed, not run");
+    EXPECT_EQ(jit::cpu_kernel<kSum>(Config{a, 1}).why_not, "t.sum is being listed, not run");
   const auto list = recording.take();
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].text(), "t.sum{a=1,b=1}");

@@ -39,7 +39,7 @@ class Nvrtc : public ::testing::Test {
 };
 
 TEST_F(Nvrtc, IsFound) {
-  EXPECT_EQ(nvrtc().refusal, "") << "the test packages are not installed";
+  EXPECT_EQ(nvrtc().why_not, "") << "the test packages are not installed";
   EXPECT_GE(nvrtc().major, 12);
   EXPECT_TRUE(fs::is_file(nvrtc().path)) << nvrtc().path;
 }

@@ -116,7 +116,7 @@ class Sandbox : public ::testing::Test {
   void write(const std::string& name, const std::string& text) { fs::write_atomic(root_ + "/" + name, text); }
 
   static int64_t run(const jit::Loaded& kernel) {
-    if (kernel.fn == nullptr) throw std::runtime_error("refused: " + kernel.refusal);
+    if (kernel.fn == nullptr) throw std::runtime_error("no kernel: " + kernel.why_not);
     int64_t out[3] = {-1, -1, -1};
     const Params p{out};
     kernel.fn(&p, 1);

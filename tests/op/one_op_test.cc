@@ -30,7 +30,7 @@ struct Scale {
 inline constexpr jit::Kernel kScale{"tests/op/one_op_kernel.h", "one_op::scale", "one_op::Params"};
 op::Prepared prepare(const Scale& a) {
   const jit::Loaded& kernel = jit::cpu_kernel<kScale>(one_op::Config{a.x.dtype()});
-  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  if (!kernel.fn) return op::Unsupported{kernel.why_not};
   const one_op::Params p{.x = a.x.data(),
                          .out = a.out->data(),
                          .rows = a.x.size(0),

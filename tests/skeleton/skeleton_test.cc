@@ -34,7 +34,7 @@ TEST(Skeleton, PassesItsRowsOnTheEmulator) {
       if (c.tags == op::kBench) continue;
       const cases::CaseResult r = cases::run_case(*o, c, {.device = {DeviceType::kEmu, 0}});
       EXPECT_TRUE(r.passed) << c.name << ": " << r.failure;
-      EXPECT_EQ(r.refused, "") << c.name;
+      EXPECT_EQ(r.unsupported, "") << c.name;
     }
 }
 

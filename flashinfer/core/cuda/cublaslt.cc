@@ -37,11 +37,11 @@ void open(Library& l) {
     l.path = fs::object_of(reinterpret_cast<const void*>(l.cublasLtMatmul));
     l.version = l.cublasLtGetVersion();
     if (l.version < 120000)
-      l.refusal = str("cuBLASLt is ", l.version / 10000, ".x (", l.path,
+      l.why_not = str("cuBLASLt is ", l.version / 10000, ".x (", l.path,
                       "), but 12.0 or newer is needed: pip install -U nvidia-cublas");
     return;
   }
-  l.refusal = str("libcublasLt was not found; searched ", searched, missing,
+  l.why_not = str("libcublasLt was not found; searched ", searched, missing,
                   " (pip install nvidia-cublas, or set FLASHINFER_CUBLASLT)");
 }
 

@@ -75,7 +75,7 @@ struct Library {
 #undef FI_CUBLASLT_MEMBER
   std::string path;
   size_t version = 0;   // 130100 for 13.1
-  std::string refusal;  // why it cannot be used, and how to fix that
+  std::string why_not;  // why it cannot be used, and how to fix that
 };
 /// FLASHINFER_CUBLASLT, else the wheel nvidia-cublas of the active Python environment, CUDA_HOME, the loader's path;
 /// opened once.

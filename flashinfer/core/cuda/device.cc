@@ -81,8 +81,8 @@ Known& recent(int index) {
 
 const DeviceInfo& device_info(int index) { return recent(index).info; }
 
-std::string device_refusal(int index) {
-  if (!driver().refusal.empty()) return driver().refusal;
+std::string why_no_device(int index) {
+  if (!driver().why_not.empty()) return driver().why_not;
   if (std::string s = sticky_error(); !s.empty()) return "the GPU faulted earlier in this process (" + s + ")";
   try {
     device_info(index);

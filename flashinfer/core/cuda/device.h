@@ -25,7 +25,7 @@ struct DeviceInfo {
 /// Attributes of cuda:`index`; queried once.
 const DeviceInfo& device_info(int index);
 /// Empty when cuda:`index` can be used, else the reason.
-std::string device_refusal(int index);
+std::string why_no_device(int index);
 
 /// Makes the primary context of cuda:`index` current in this thread until the end of the scope, then restores the
 /// previous one.

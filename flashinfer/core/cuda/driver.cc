@@ -48,7 +48,7 @@ const char* advice(Status s) {
   }
 }
 
-std::string init_refusal(const Api& a, Status status) {
+std::string why_not_initialised(const Api& a, Status status) {
   if (status == kNoDevice) return "the NVIDIA driver finds no GPU (CUDA_VISIBLE_DEVICES may hide it)";
   if (status == kSystemDriverMismatch)
     return "the NVIDIA driver's library and kernel module differ in version: restart the machine";
@@ -60,7 +60,7 @@ void open(Driver& d) {
   d.path = set.empty() ? "libcuda.so.1" : set;
   void* lib = ::dlopen(d.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (lib == nullptr) {
-    d.refusal =
+    d.why_not =
         set.empty()
             ? "there is no NVIDIA driver: the loader finds no libcuda.so.1 (install one, or set FLASHINFER_LIBCUDA)"
             : str("FLASHINFER_LIBCUDA is ", set, ", which cannot be loaded: ", ::dlerror());
@@ -74,16 +74,16 @@ void open(Driver& d) {
 #undef FI_CUDA_BIND
   if (d.api.cuDriverGetVersion) d.api.cuDriverGetVersion(&d.version);
   if (missing != nullptr || d.version < kOldest) {
-    d.refusal = str("the NVIDIA driver is for CUDA ", version_text(d.version), ", but 12.0 or newer is needed",
+    d.why_not = str("the NVIDIA driver is for CUDA ", version_text(d.version), ", but 12.0 or newer is needed",
                     missing && d.version >= kOldest ? str(" (", d.path, " has no ", missing, ")") : "", ": update it");
     return;
   }
   if (const Status s = d.api.cuInit(0); s != kOk) {
-    d.refusal = init_refusal(d.api, s);
+    d.why_not = why_not_initialised(d.api, s);
     return;
   }
   if (const Status s = d.api.cuDeviceGetCount(&d.devices); s != kOk || d.devices == 0)
-    d.refusal = init_refusal(d.api, s == kOk ? Status{kNoDevice} : s);
+    d.why_not = why_not_initialised(d.api, s == kOk ? Status{kNoDevice} : s);
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ const Driver& driver() {
 
 const Api& api() {
   const Driver& d = driver();
-  FI_CHECK(d.refusal.empty(), NotImplementedError, "cuda: ", d.refusal);
+  FI_CHECK(d.why_not.empty(), NotImplementedError, "cuda: ", d.why_not);
   return d.api;
 }
 

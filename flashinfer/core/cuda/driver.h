@@ -115,11 +115,11 @@ struct Driver {
   std::string path;  // as given to the loader
   int version = 0;   // 12040 for CUDA 12.4
   int devices = 0;
-  std::string refusal;  // why no GPU can be used, and how to fix that; empty: usable
+  std::string why_not;  // why no GPU can be used, and how to fix that; empty: usable
 };
 /// libcuda of FLASHINFER_LIBCUDA, else libcuda.so.1; opened and initialised once. Needs CUDA 12.0 (cuLaunchKernelEx).
 const Driver& driver();
-/// The entry points. NotImplementedError with the refusal when there is no usable driver.
+/// The entry points. NotImplementedError with `why_not` when there is no usable driver.
 const Api& api();
 /// "12.4"
 std::string version_text(int version);

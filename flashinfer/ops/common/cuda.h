@@ -22,7 +22,7 @@ void launch_unless_empty(const jit::CudaLoaded& kernel, const Params& params, co
 template <const jit::Kernel& K, class Config, class F>
 op::Prepared with_cuda_kernel(const Config& config, Device device, F launch) {
   const jit::CudaLoaded& kernel = jit::cuda_kernel<K>(config, device);
-  if (!kernel.refusal.empty()) return op::Unsupported{kernel.refusal};
+  if (!kernel.why_not.empty()) return op::Unsupported{kernel.why_not};
   return [&kernel, launch = std::move(launch)] { launch(kernel); };
 }
 

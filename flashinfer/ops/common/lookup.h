@@ -18,7 +18,7 @@ class Lookup {
   template <const jit::Kernel& K, class Config>
   jit::CpuFn kernel(const Config& config) {
     const jit::Loaded& loaded = jit::cpu_kernel<K>(config);
-    if (why_.empty()) why_ = loaded.refusal;
+    if (why_.empty()) why_ = loaded.why_not;
     return loaded.fn;
   }
   void unsupported(std::string why) {

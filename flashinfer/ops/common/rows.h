@@ -50,7 +50,7 @@ void run_rows(jit::CpuFn fn, const Params& params, int64_t rows, int64_t per_tas
 template <const jit::Kernel& K, class Config, class F>
 op::Prepared with_kernel(const Config& config, F launch) {
   const jit::Loaded& kernel = jit::cpu_kernel<K>(config);
-  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  if (!kernel.fn) return op::Unsupported{kernel.why_not};
   return [fn = kernel.fn, launch = std::move(launch)]() mutable { launch(fn); };
 }
 
@@ -58,7 +58,7 @@ op::Prepared with_kernel(const Config& config, F launch) {
 template <const jit::Kernel& K, class Config, class Params>
 op::Prepared prepare_rows(const Config& config, const Params& params, int64_t rows, int64_t per_task) {
   const jit::Loaded& kernel = jit::cpu_kernel<K>(config);
-  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  if (!kernel.fn) return op::Unsupported{kernel.why_not};
   return [fn = kernel.fn, params, rows, per_task] { run_rows(fn, params, rows, per_task); };
 }
 

@@ -27,7 +27,7 @@ int64_t print_statistics(const TensorView& v) {
   static std::atomic<int64_t> last{0};
   if (!has_kernel(v.dtype()) || !v.is_contiguous()) return 0;
   const jit::CudaLoaded& kernel = jit::cuda_kernel<kPrintStatistics>(kConfig, v.device());
-  if (!kernel.refusal.empty()) return 0;
+  if (!kernel.why_not.empty()) return 0;
   const StatisticsParams params{v.data(), v.numel(), ++last, v.dtype()};
   jit::launch(kernel, params,
               {.block = {static_cast<unsigned>(kConfig.threads), 1, 1}, .shared_bytes = 8 * sizeof(double)});

@@ -100,7 +100,7 @@ void Run::operator()() const {
 op::Prepared prepare(const Plan& planned, const Call& c) {
   const MlaConfig config = config_of(planned, c);
   const jit::Loaded& kernel = jit::cpu_kernel<kKernel>(config);
-  if (!kernel.fn) return op::Unsupported{kernel.refusal};
+  if (!kernel.fn) return op::Unsupported{kernel.why_not};
   std::shared_ptr<Plan> restored;
   if (planned.nnz_qo > 0 && planned.work.works.empty()) {  // read from a dump
     restored = std::make_shared<Plan>(planned);

@@ -42,8 +42,8 @@ op::Prepared prepare_cuda(const Block& a, const op::Call& call) {
   const jit::CudaLoaded& kernel = jit::cuda_kernel<kGumbelCuda>(cuda_config(a), call.device);
   const jit::CudaLoaded* last =
       cpu::stats_chunks(a.logits.size(1)) > 1 ? &jit::cuda_kernel<kGumbelLastCuda>(kLast, call.device) : nullptr;
-  if (!kernel.refusal.empty()) return op::Unsupported{kernel.refusal};
-  if (last && !last->refusal.empty()) return op::Unsupported{last->refusal};
+  if (!kernel.why_not.empty()) return op::Unsupported{kernel.why_not};
+  if (last && !last->why_not.empty()) return op::Unsupported{last->why_not};
   return [&a, &kernel, last] { launch_cuda(a, kernel, last); };
 }
 

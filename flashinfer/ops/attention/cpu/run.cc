@@ -216,7 +216,7 @@ op::Prepared prepare_cpu(const PlanRef& plan, const Call& c) {
   };
   if (p.work.tile) use(kernels.tile, tile_kernel(p, config));
   if (p.work.decode) use(kernels.decode, jit::cpu_kernel<kDecodeKernel>(config));
-  if (missing) return op::Unsupported{missing->refusal};
+  if (missing) return op::Unsupported{missing->why_not};
 
   const std::vector<double> logits = logit_scales(p, c), outputs = output_scales(p, c);
   CpuRun run{.plan = plan,

@@ -41,19 +41,19 @@ class KernelFinder {
     return cores ? get<kCores, kCoresVariant>(part.cores) : get<kKernel, kKernelVariant>(part.config);
   }
   const jit::CudaLoaded* merge(const AttentionMergeCudaConfig& config) { return get<kMerge, kMergeVariant>(config); }
-  const std::string& refusal() const { return refusal_; }
+  const std::string& why_not() const { return why_not_; }
 
  private:
   template <const jit::Kernel& Plain, const jit::Kernel& Variant, class Config>
   const jit::CudaLoaded* get(const Config& config) {
     const jit::CudaLoaded& kernel =
         extension_ ? jit::cuda_kernel<Variant>(config, device_, *extension_) : jit::cuda_kernel<Plain>(config, device_);
-    if (refusal_.empty()) refusal_ = kernel.refusal;
+    if (why_not_.empty()) why_not_ = kernel.why_not;
     return &kernel;
   }
   Device device_;
   std::optional<jit::Extension> extension_;
-  std::string refusal_;  // of the first kernel that has one
+  std::string why_not_;  // of the first kernel that has one
 };
 
 }  // namespace
@@ -377,7 +377,7 @@ op::Prepared prepare_cuda(const PlanRef& plan, const Call& c) {
     run.kernels[i] = find.of(parts[i], cores);
     if (parts[i].cuts) run.merges[i] = find.merge(run.merge_config);
   }
-  if (!find.refusal().empty()) return op::Unsupported{find.refusal()};
+  if (!find.why_not().empty()) return op::Unsupported{find.why_not()};
   return run;
 }
 

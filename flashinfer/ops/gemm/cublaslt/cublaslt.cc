@@ -236,9 +236,9 @@ Tensor workspace_of(Device device, size_t bytes) {
 
 /// Why the library, the driver or the GPU cannot multiply `type`; empty when they can.
 std::string unsupported_on(int device, DType type) {
-  if (std::string why = cuda::device_refusal(device); !why.empty()) return why;
+  if (std::string why = cuda::why_no_device(device); !why.empty()) return why;
   const cublaslt::Library& lt = cublaslt::library();
-  if (!lt.refusal.empty()) return lt.refusal;
+  if (!lt.why_not.empty()) return lt.why_not;
   if (const int driver = cuda::driver().version; lt.version / 10000 > static_cast<size_t>(driver / 1000))
     return str("the driver is for CUDA ", cuda::version_text(driver), ", but cuBLASLt is ", lt.version / 10000, ".",
                lt.version / 100 % 100, ": update the driver, or install an nvidia-cublas ", driver / 1000, ".x");

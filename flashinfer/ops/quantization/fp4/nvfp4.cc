@@ -176,7 +176,7 @@ op::Prepared prepare_whole(const Nvfp4QuantizePagedKvCache& a) {
   const Nvfp4Config config{a.k_cache.dtype()};
   const jit::Loaded &amax = jit::cpu_kernel<kAmax>(config), &quantize = jit::cpu_kernel<ops::kNvfp4Quantize>(config);
   for (const jit::Loaded* kernel : {&amax, &quantize})
-    if (!kernel->fn) return op::Unsupported{kernel->refusal};
+    if (!kernel->fn) return op::Unsupported{kernel->why_not};
   return [&a, amax = amax.fn, quantize = quantize.fn] { launch_whole(a, amax, quantize); };
 }
 

@@ -173,7 +173,7 @@ op::Prepared prepare_smooth(const Smooth& a) {
   const jit::Loaded &multiply = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}),
                     &quantise = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows);
   for (const jit::Loaded* kernel : {&multiply, &quantise})
-    if (!kernel->fn) return op::Unsupported{kernel->refusal};
+    if (!kernel->fn) return op::Unsupported{kernel->why_not};
   return [&a, multiply = multiply.fn, quantise = quantise.fn] { launch_smooth(a, multiply, quantise); };
 }
 void reference_smooth(const Smooth& a) {
