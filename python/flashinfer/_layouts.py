@@ -60,7 +60,7 @@ def _shuffled(weight, epilogue_tile_m, num_elts_per_sf):
 def get_w2_permute_indices_with_cache(_cache_permute_indices, dst_w2_weight, epilogue_tile_m, num_elts_per_sf=None, is_gated_act_gemm=None):
     """The order of the second weight's rows (`get_shuffle_matrix_a_row_indices`, or that of its scales), on the weight's device and
     kept in the dictionary `_cache_permute_indices` by shape. `is_gated_act_gemm` changes nothing: gated weights are the first ones."""
-    key = ("w2", dst_w2_weight.shape, epilogue_tile_m, num_elts_per_sf, None)
+    key = ("w2", dst_w2_weight.shape, epilogue_tile_m, num_elts_per_sf, is_gated_act_gemm)
     if key not in _cache_permute_indices:
         _cache_permute_indices[key] = _shuffled(dst_w2_weight, epilogue_tile_m, num_elts_per_sf).to(dst_w2_weight.device)
     return _cache_permute_indices[key]

@@ -105,12 +105,14 @@ def names_of(module):
 
 
 def resolve(module, name):
-    """The object that `name` stands for in `module`, kept in the module.
+    """The object that `name` stands for in `module`, kept in the module: a name of the table, or a submodule.
 
     Raises:
         AttributeError: the table does not have that name
     """
     if name not in listed(module):
+        if f"{_short(module)}.{name}" in MODULES:
+            return importlib.import_module(f"{module}.{name}")
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     value = _find(module, listed(module)[name])
     if module in sys.modules:

@@ -12,6 +12,7 @@ PACKAGES = frozenset((
 
 # File of the package -> the names that it defines for modules of the table.
 HOMES = {
+    "autotuner": "MeasurementPolicy autotune autotune_v2 autotune_v2_reload",
     "tllm_enums": "ActivationType DtypeTrtllmGen GatedActType RoutingInputMode RoutingMethodType deduce_trtllm_gen_tensor_dtype "
                   "is_gated_activation normalize_activation_type trtllm_gen_dtype_has_scale",
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
@@ -65,19 +66,9 @@ MODULES = {
     "attn_scores": "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
     "attn_scores.attn_scores":
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
-    "autotuner":
-        "AutoTuner AutoTunerStatistics ConstraintSpec DynamicDim DynamicTensorSpec OptimizationProfile ProfilingCacheKey "
-        "StaticDim TunableRunner TuningConfig ValueProfileArena autotune autotuner_initializer_empty autotuner_initializer_ones "
-        "autotuner_initializer_rand autotuner_initializer_rand_scaled autotuner_initializer_randn autotuner_initializer_zeros "
-        "get_autotune_process_group get_config_path is_in_profile_measurement make_bucket_mapper round_to_nearest_bucket "
-        "set_autotune_process_group",
-    "autotuner.autotuner":
-        "AutoTuner AutoTunerStatistics ConstraintSpec DynamicDim DynamicTensorSpec OptimizationProfile ProfilingCacheKey "
-        "StaticDim TunableRunner TuningConfig ValueProfileArena autotune get_autotune_process_group get_config_path "
-        "is_in_profile_measurement load_from_file make_bucket_mapper round_to_nearest_bucket set_autotune_process_group",
-    "autotuner.initializers":
-        "autotuner_initializer_empty autotuner_initializer_ones autotuner_initializer_rand autotuner_initializer_rand_scaled "
-        "autotuner_initializer_randn autotuner_initializer_zeros",
+    "autotuner": "",
+    "autotuner.autotuner": "",
+    "autotuner.initializers": "",
     "cake_concat_mla_kv_quant_fp8": "",
     "cake_dcp": "",
     "cake_fmha": "",

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Helpers without kernels against FlashInfer's own package: the script oracle/helpers.py prints what each call gives in both."""
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+from conftest import ROOT, environment
+
+import flashinfer
+from flashinfer import utils
+from flashinfer.utils import BackendSupportedError, backend_requirement, experimental_backend, supported_compute_capability
+
+
+def lines(who):
+    done = subprocess.run([sys.executable, "-W", "ignore", str(ROOT / "tests/python/oracle/helpers.py")], env=environment(who), cwd="/",
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_every_call_gives_what_upstream_gives():
+    ours, theirs = lines("ours"), lines("theirs")
+    assert len(theirs) > 390
+    assert [(a, b) for a, b in zip(ours, theirs) if a != b] == [] and len(ours) == len(theirs)
+
+
+# ---- backend_requirement: upstream asks GPUs alone, so that the expectations are written out ----
+@supported_compute_capability([80])
+def check_a(x, backend="a"):
+    return x.shape[0] > 5
+
+
+@supported_compute_capability([75, 80])
+def check_b(x, backend="a"):
+    return x.shape[0] > 10
+
+
+@backend_requirement({"a": check_a, "b": check_b}, common_check=lambda x, backend: x.dim() == 2)
+def product(x, backend="a"):
+    """Doc."""
+    return backend
+
+
+@backend_requirement({"a": check_a, "b": check_b}, heuristic_func=lambda found, x, backend: found[::-1])
+def automatic(x, backend="auto"):
+    return automatic.suitable_auto_backends
+
+
+def test_a_call_is_checked():
+    assert product(torch.zeros(6, 2)) == "a" and product(torch.zeros(11, 2), backend="b") == "b" and product.__doc__ == "Doc."
+    assert product(torch.zeros(2), "b", skip_check=True) == "b"
+    for x, backend in ((torch.zeros(6), "a"), (torch.zeros(5, 2), "a"), (torch.zeros(6, 2), "b")):
+        with pytest.raises(ValueError, match="Problem size is not supported for product"):
+            product(x, backend=backend)
+    with pytest.raises(BackendSupportedError, match="product does not support backend 'c'$"):
+        product(torch.zeros(6, 2), backend="c")
+
+
+def test_automatic_choice_is_ordered_by_the_heuristic():
+    assert automatic(torch.zeros(20, 2)) == ["b", "a"] and automatic(torch.zeros(8, 2)) == ["a"]
+    with pytest.raises(BackendSupportedError, match="No suitable auto backends found for automatic"):
+        automatic(torch.zeros(1, 2))
+
+
+def test_capabilities_are_compared_on_gpus(monkeypatch):
+    from flashinfer import _support
+
+    monkeypatch.setattr(_support, "_capability", lambda arguments: 75)
+    with pytest.raises(BackendSupportedError, match="product does not support backend 'a' with capability 75"):
+        product(torch.zeros(6, 2))
+    assert automatic(torch.zeros(20, 2)) == ["b"]
+
+    @backend_requirement({}, common_check=supported_compute_capability([90])(lambda x: True))
+    def single(x):
+        return 1
+
+    with pytest.raises(BackendSupportedError, match=r"single does not support compute capability 75; supported compute capabilities: \[90\]"):
+        single(torch.zeros(1))
+
+
+def test_experimental_back_ends_are_named_to_be_used(monkeypatch):
+    @backend_requirement({"new": experimental_backend(lambda x, backend: True)}, heuristic_func=lambda found, x, backend: found)
+    def fresh(x, backend="auto"):
+        return backend
+
+    monkeypatch.delenv("FLASHINFER_ALLOW_EXPERIMENTAL_AUTO_BACKENDS", raising=False)
+    with pytest.raises(BackendSupportedError, match="FLASHINFER_ALLOW_EXPERIMENTAL_AUTO_BACKENDS=1"):
+        fresh(torch.zeros(1))
+    assert fresh.experimental_backends == {"new"} and fresh.dropped_experimental_backends == ["new"]
+    with pytest.warns(UserWarning, match="fresh: the back end 'new'"):
+        assert fresh(torch.zeros(1), backend="new") == "new"
+    monkeypatch.setenv("FLASHINFER_ALLOW_EXPERIMENTAL_AUTO_BACKENDS", "1")
+    assert fresh(torch.zeros(1)) == "auto"
+
+
+def test_two_threads_do_not_see_each_others_choice():
+    barrier, seen = threading.Barrier(2), {}
+
+    @backend_requirement({"a": check_a, "b": check_b}, heuristic_func=lambda found, x, backend: found)
+    def waits(x, backend="auto"):
+        barrier.wait()
+        seen[x.shape[0]] = waits.suitable_auto_backends
+
+    threads = [threading.Thread(target=waits, args=(torch.zeros(n, 2),)) for n in (8, 20)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert seen == {8: ["a"], 20: ["a", "b"]}
+
+
+# ---- devices and levels ----
+def test_questions_about_the_cpu_have_answers():
+    cpu = torch.device("cpu")
+    assert utils.determine_gemm_backend(cpu) == "cpu" and utils.get_device_index(cpu) == 0
+    assert utils.get_device_index(torch.device("cuda:1")) == 1 and not utils.is_cvt_rs_supported(cpu)
+    for question in (utils.get_device_name, utils.get_device_sm_count, utils.get_device_properties, utils.get_default_generators):
+        with pytest.raises(ValueError, match="must be a cuda device"):
+            question(cpu)
+
+
+def test_set_log_level():
+    import logging
+
+    before = logging.getLogger("flashinfer").level
+    try:
+        utils.set_log_level("WARN")
+        assert logging.getLogger("flashinfer").level == logging.WARNING
+        with pytest.raises(ValueError, match="level is 'loud', but must be one of trace, debug, info"):
+            utils.set_log_level("loud")
+    finally:
+        logging.getLogger("flashinfer").setLevel(before)
+
+
+# ---- top-k for clusters, reorderings against the ops ----
+def test_cluster_forms_are_top_k():
+    x = torch.randn(3, 50)
+    indices, values = flashinfer.topk.topk_clusters_exact(x, 4, output_values=True, out_dtype=torch.int64)
+    assert indices.dtype == torch.int64 and torch.equal(x.gather(1, indices), values)
+    assert torch.equal(values.sort(descending=True).values, x.topk(4).values)
+    assert flashinfer.topk.topk_clusters_exact(x, 4)[1] is None
+
+
+def test_row_indices_are_those_of_the_ops():
+    w = torch.randint(0, 255, (128, 32), dtype=torch.uint8)
+    assert torch.equal(w[utils.get_shuffle_matrix_a_row_indices(w, 128)], flashinfer.shuffle_matrix_a(w, 128))
+    assert torch.equal(w[flashinfer.fused_moe.core.get_reorder_rows_for_gated_act_gemm_row_indices(w)],
+                       flashinfer.reorder_rows_for_gated_act_gemm(w))
