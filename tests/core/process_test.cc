@@ -38,7 +38,7 @@ TEST(Process, ATimeoutEndsTheWholeGroup) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
-TEST(Process, SlownessIsToldThoughTheTimeIsUp) {
+TEST(Process, SlownessIsReportedThoughTheTimeIsUp) {
   int slow = 0;
   const Result r =
       run({"sleep", "30"}, {.timeout_seconds = 0.05, .slow_after_seconds = 0.05, .on_slow = [&] { ++slow; }});

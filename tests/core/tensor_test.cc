@@ -48,7 +48,7 @@ TEST(TensorView, CompactByDefaultAndSlices) {
   EXPECT_EQ(to_string(TensorView(std::span<int32_t>(v))), "int32[24]");
 }
 
-TEST(TensorView, RefusesWhatDoesNotFit) {
+TEST(TensorView, RejectsWhatDoesNotFit) {
   float x[4] = {};
   const TensorView t(x, {2, 2});
   EXPECT_EQ(error_of([&] { TensorView(x, {-1}); }), "ValueError: a tensor extent is -1, but must not be negative");
@@ -159,7 +159,7 @@ TEST(Tensor, ForeignCapsuleIsDeletedOnce) {
   EXPECT_EQ(f.deleted, 1);
 }
 
-TEST(Tensor, ForeignCapsuleOfAnUnknownKindIsDeletedAndRefused) {
+TEST(Tensor, ForeignCapsuleOfAnUnknownKindIsDeletedAndRejected) {
   Foreign f;
   f.managed.dl_tensor.dtype = {kDLComplex, 64, 1};
   EXPECT_EQ(error_of([&] { Tensor::from_dlpack(&f.managed); }),

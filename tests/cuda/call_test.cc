@@ -52,7 +52,7 @@ TEST_F(Call, BenchTimesByEvents) {
             std::string::npos);
 }
 
-TEST_F(Call, TensorsOfTwoDevicesAreRefusedByName) {
+TEST_F(Call, TensorsOfTwoDevicesAreRejectedByName) {
   const std::string e = error([&] { rmsnorm({.input = input_, .weight = w_}); });
   EXPECT_NE(e.find("rmsnorm"), std::string::npos);
   EXPECT_NE(e.find("weight is in host memory, but this implementation runs on GPUs"), std::string::npos) << e;

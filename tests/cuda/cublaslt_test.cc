@@ -173,7 +173,7 @@ class CublasLtSearch : public CublasLt {
   Tensor want_, ga_, gb_;
 };
 
-TEST_F(CublasLtSearch, TheFastestServesAndIsKeptForOtherProcesses) {
+TEST_F(CublasLtSearch, TheFastestIsUsedAndKeptForOtherProcesses) {
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
   lt_->ms = {3, 2, 1, 2.5};
   const auto [algorithm, products] = call();
@@ -213,7 +213,7 @@ TEST_F(CublasLtSearch, AFailureIsLeftOutAndNoiseDoesNotChoose) {
   EXPECT_EQ(call_of_another_process().first, 2u);
 }
 
-TEST_F(CublasLtSearch, SwitchedOffTheFirstServesAndNothingIsTimed) {
+TEST_F(CublasLtSearch, SwitchedOffTheFirstIsUsedAndNothingIsTimed) {
   ga_ = to_device(a_.view(), kGpu), gb_ = to_device(b_.view(), kGpu);
   set("FLASHINFER_CUBLASLT_SEARCH", "0");
   lt_->ms = {3, 1};
@@ -260,7 +260,7 @@ TEST_F(CublasLt, IsCapturedWithAWorkspaceOfTheGraph) {
   EXPECT_EQ(lt_->calls.size(), 1u);
 }
 
-TEST_F(CublasLt, RefusalsSayWhatToDo) {
+TEST_F(CublasLt, ErrorsSayWhatToDo) {
   const Tensor a = to_device(numbers<bf16_t>({4, 24}, DType::kBF16).view(), kGpu),
                b = to_device(numbers<bf16_t>({24, 40}, DType::kBF16).view(), kGpu);
   const auto mm = [&] { return error([&] { mm_bf16({.a = a, .b = b}); }); };

@@ -58,7 +58,7 @@ TEST_F(Faults, NvrtcTooOld) {
 }
 /// nvcc as the second toolchain: where it is searched for, the arguments passed to it, and its own message when it
 /// fails.
-TEST_F(Faults, NvccMissingToldAndFailing) {
+TEST_F(Faults, NvccMissingAndFailing) {
   set("FLASHINFER_TOOLCHAIN", "nvcc");
   set("FLASHINFER_NVCC", "/nowhere/nvcc");
   again();

@@ -102,7 +102,7 @@ class Emulator : public testing::Test {
          y_;
 };
 
-TEST(EmulatorMemory, LiesBetweenRedZonesAndStartsAsNaN) {
+TEST(EmulatorMemory, IsBetweenRedZonesAndStartsAsNaN) {
   const size_t before = emu_memory::ranges().size();
   {
     const Tensor t = Tensor::empty({3, 5}, DType::kF32, kEmu);

@@ -396,7 +396,7 @@ TEST(GraphPlan, PodFollowsEveryPlan) {
   }
 }
 
-TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRefused) {
+TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
   const Buffers b;
   BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
                                             .use_cuda_graph = true,

@@ -162,7 +162,7 @@ TEST(Emu, CountsSectors) {
   EXPECT_EQ(c.global_load_bytes, 4u * (32 + 24 + 16 + 8));
 }
 
-TEST(Emu, RefusesWhatNoMachineCanLaunch) {
+TEST(Emu, RejectsWhatNoMachineCanLaunch) {
   EXPECT_THROW(Planted().run("wide", launch(1, 1025, 0), 0), ValueError);
   EXPECT_THROW(Planted().run("wide", launch(1, 32, 300000), 0), ValueError);
   EXPECT_THROW(Planted().run("wide", launch(3, 32, 0, 2), 0), ValueError);

@@ -127,7 +127,7 @@ TEST(Writer, AFullDiskLeavesNothingAndSaysWhy) {
   EXPECT_TRUE(contains(error_of([&] { write_pt(dir / "no/such/folder.pt", n); }), "No such file or directory"));
 }
 
-TEST(Writer, DeviceMemoryIsRefused) {
+TEST(Writer, DeviceMemoryIsRejected) {
   testing::TempDir dir;
   const NamedTensor n[] = {{"x", TensorView(nullptr, DType::kF32, {4}, Device{DeviceType::kCUDA, 0})}};
   EXPECT_EQ(error_of([&] { write_pt(dir / "x.pt", n); }),
@@ -191,7 +191,7 @@ std::string unpickle_error(const std::string& body) {
   });
 }
 
-TEST(Unpickler, RefusesWhatFilesOfTensorsDoNotUse) {
+TEST(Unpickler, RejectsWhatFilesOfTensorsDoNotUse) {
   using namespace std::string_literals;
   EXPECT_TRUE(contains(unpickle_error("cos\nsystem\n(X\x02\x00\x00\x00lstR."s), "os.system is not among the names"));
   EXPECT_TRUE(contains(unpickle_error("cbuiltins\neval\n."s), "builtins.eval is not among"));
@@ -245,14 +245,14 @@ TEST_F(Zip, ReadsWhatItWrites) {
   EXPECT_NO_THROW(ZipReader::verify("s/big", *zip.find("s/big")));
 }
 
-TEST_F(Zip, RefusesNamesThatLeaveTheArchive) {
+TEST_F(Zip, RejectsNamesThatLeaveTheArchive) {
   EXPECT_TRUE(contains(read(archive({{"s/../../etc/passwd", "x"}})), "leaves the archive"));
   EXPECT_TRUE(contains(read(archive({{"/etc/passwd", "x"}})), "is not relative"));
   EXPECT_TRUE(contains(read(archive({{"s\\x", "x"}})), "is not relative"));
   EXPECT_TRUE(contains(read(archive({{"s/x", "1"}, {"s/x", "2"}})), "is there twice"));
 }
 
-TEST_F(Zip, RefusesOverlapCompressionAndBytesOutside) {
+TEST_F(Zip, RejectsOverlapCompressionAndBytesOutside) {
   const std::string good = archive({{"s/x", "12345678"}, {"s/y", "12345678"}});
   const size_t directory = good.find("PK\x01\x02"), second = good.find("PK\x01\x02", directory + 4);
   std::string bad = good;

@@ -180,7 +180,7 @@ TEST_F(Theirs, OtherValues) {
   EXPECT_EQ(read_pt(*dir_ / "state_dict.pt").size(), 2u);
 }
 
-TEST_F(Theirs, RefusedAndNeverRun) {
+TEST_F(Theirs, RejectedAndNeverRun) {
   EXPECT_NE(error_of("evil.pt").find("system is not among the names"), std::string::npos) << error_of("evil.pt");
   EXPECT_FALSE(std::filesystem::exists(*dir_ / "executed"));
   EXPECT_NE(error_of("complex.pt").find("ComplexFloatStorage"), std::string::npos) << error_of("complex.pt");

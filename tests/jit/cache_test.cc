@@ -236,7 +236,7 @@ TEST_F(Cache, ClearingRemovesOnlyArtifacts) {
   EXPECT_THROW(jit::clear_cache(), flashinfer::RuntimeError);
 }
 
-TEST(Meta, JsonRoundTripAndRefusal) {
+TEST(Meta, JsonRoundTripAndErrors) {
   jit::Meta m;
   m.name = "t.sum";
   m.config = "{a=1}";

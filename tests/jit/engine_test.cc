@@ -77,7 +77,7 @@ TEST_F(Engine, AKernelThatDoesNotCompileSaysWhyWithACommandThatReproducesIt) {
   EXPECT_TRUE(artifacts().empty());
 }
 
-TEST_F(Engine, WithoutACompilerTheRefusalSaysWhereItLooked) {
+TEST_F(Engine, WithoutACompilerTheErrorSaysWhereItLooked) {
   fs::make_dirs(root_ + "/empty");
   unset("FLASHINFER_CXX");
   set("PATH", root_ + "/empty");
@@ -95,7 +95,7 @@ TEST_F(Engine, WithoutACompilerTheRefusalSaysWhereItLooked) {
             std::string::npos);
 }
 
-TEST_F(Engine, DisabledJitRefuses) {
+TEST_F(Engine, DisabledJitRejects) {
   set("FLASHINFER_DISABLE_JIT", "1");
   fresh();
   EXPECT_TRUE(jit::cpu_kernel<kSum>(Config{3, 4})
@@ -103,7 +103,7 @@ TEST_F(Engine, DisabledJitRefuses) {
   EXPECT_EQ(compiler_runs(), 0);
 }
 
-TEST_F(Engine, WhatIsOnDiskServesWithoutACompiler) {
+TEST_F(Engine, WhatIsOnDiskRunsWithoutACompiler) {
   sum(3, 4);
   for (const bool disabled : {true, false}) {
     if (disabled)

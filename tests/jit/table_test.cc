@@ -32,7 +32,7 @@ TEST(Table, FindsWhatWasInsertedThroughGrowth) {
   EXPECT_EQ(table.find(Wide{1, -1, 7}, hash_bytes(Wide{1, -1, 7})), nullptr);
 }
 
-TEST(Table, KeysThatCollideAreToldApart) {
+TEST(Table, KeysThatCollideAreDistinguished) {
   static Loaded loaded[3];
   static Table<Wide> table;
   for (int i = 0; i < 3; ++i) table.insert(Wide{i, 0, 0}, 15, &loaded[i]);  // one hash for all, at the array's end

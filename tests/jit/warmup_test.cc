@@ -103,7 +103,7 @@ TEST_F(Warmup, CommandsShowAndClearTheCache) {
   EXPECT_EQ(r.exit_code, 1);
 }
 
-TEST_F(Warmup, TheAotCommandServesAMachineWithoutACompiler) {
+TEST_F(Warmup, TheAotCommandIsEnoughForAMachineWithoutACompiler) {
   auto r = cli({"aot", "--list", "--op", "rmsnorm"});
   EXPECT_EQ(r.exit_code, 0);
   EXPECT_NE(r.output.find("norm.rmsnorm{dtype=float32,weight=float32,gemma=0,fused_add=0}\n"), std::string::npos)

@@ -116,7 +116,7 @@ std::string refusal(const Serving& s, const Tokens& prompt) {
   return "";
 }
 
-TEST(Engine, RequestsThatCanNeverRunAreRefused) {
+TEST(Engine, RequestsThatCanNeverRunAreRejected) {
   Serving s = kDefault;
   s.context = 100;
   EXPECT_EQ(refusal(s, Tokens(100, 5)), "prompt 1 has 100 tokens, but the context holds 100 with the answer (--ctx)");

@@ -45,7 +45,7 @@ TEST(Gguf, ReadsWhatWasWritten) {
   ::unlink(path.c_str());
 }
 
-TEST(Gguf, EveryTruncationIsRefusedInOneLine) {
+TEST(Gguf, EveryTruncationIsRejectedInOneLine) {
   const std::string whole = made_gguf({.layers = 1, .heads = 1, .kv_heads = 1, .hidden = 32});
   // Every length of the first part, then steps: the head, each kind of metadata and the data are all cut somewhere.
   for (size_t n = 0; n + 32 < whole.size(); n += n < 300 ? 1 : 173) {

@@ -32,14 +32,14 @@ class GgufWriter {
     for (uint64_t d : dims) raw(d, &infos_);
     raw(type, &infos_), raw(uint64_t{data_.size()}, &infos_);
     data_ += bytes;
-    data_.resize(round_up(data_.size(), 32));
+    data_.resize(flashinfer::round_up(data_.size(), size_t{32}));
     ++tensor_count_;
   }
   std::string file(uint32_t version = 3) const {
     std::string out = "GGUF";
     raw(version, &out), raw(tensor_count_, &out), raw(key_count_, &out);
     out += keys_ + infos_;
-    out.resize(round_up(out.size(), 32));
+    out.resize(flashinfer::round_up(out.size(), size_t{32}));
     return out + data_;
   }
 

@@ -91,7 +91,7 @@ TEST(Check, MessagesNameArgumentAndBothValues) {
   a.x = {};
   EXPECT_EQ(message(a), "ValueError: test_axpy: x is missing");
 }
-TEST(Check, RefusesStridedLastDimension) {
+TEST(Check, RejectsStridedLastDimension) {
   Axpy a = good();
   const int64_t shape[] = {2, 2}, stride[] = {4, 2};
   a.x = TensorView(g_x.data(), DType::kF32, shape, stride);

@@ -46,7 +46,7 @@ TEST(Activation, SpecialValues) {
   }
 }
 
-TEST(Activation, RefusalsNameTheArgument) {
+TEST(Activation, ErrorsNameTheArgument) {
   const std::vector<float> x(12);
   try {
     silu_and_mul({.input = TensorView(x.data(), {4, 3})});

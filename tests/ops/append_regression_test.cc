@@ -73,7 +73,7 @@ TEST(AppendRegression, Int64IndicesMeanWhatInt32Mean) {
 }
 
 // flashinfer#320: last_page_len beyond page_size went unnoticed. Section 4: positions and page ids neither.
-TEST(AppendRegression, TablesThatPointElsewhereAreRefused) {
+TEST(AppendRegression, TablesThatPointElsewhereAreRejected) {
   const auto refused = [](const std::string& part, const std::function<void(Batch&)>& change) {
     Batch b;
     change(b);
@@ -105,7 +105,7 @@ TEST(AppendRegression, PaddingWritesNothing) {
 }
 
 // vllm PR#7982 and its kin: 16-bit rows copied into an FP8 cache as if they were FP8.
-TEST(AppendRegression, AnotherDtypeIsRefusedNotReinterpreted) {
+TEST(AppendRegression, AnotherDtypeIsRejectedNotReinterpreted) {
   Batch b;
   b.cache = Tensor::zeros({4, 2, 4, 2, 64}, DType::kF8E4M3);
   const std::string m = message_of([&] { append_paged_kv_cache(b.plain()); });
@@ -113,7 +113,7 @@ TEST(AppendRegression, AnotherDtypeIsRefusedNotReinterpreted) {
 }
 
 // ovg-project/kvcached#321: [2, pages, ...] given where [pages, 2, ...] is meant.
-TEST(AppendRegression, PlanesOnTheWrongAxisAreRefused) {
+TEST(AppendRegression, PlanesOnTheWrongAxisAreRejected) {
   Batch b;
   b.cache = Tensor::zeros({2, 4, 4, 2, 64}, DType::kBF16);
   const std::string m = message_of([&] { append_paged_kv_cache(b.plain()); });

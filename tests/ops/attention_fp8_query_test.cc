@@ -81,7 +81,7 @@ TEST(AttentionFp8Query, AScaleForEachHeadByPosition) {
   expect_same_bits(x.second, y.second);
 }
 
-TEST(AttentionFp8Query, WrongScalesAreRefused) {
+TEST(AttentionFp8Query, WrongScalesAreRejected) {
   const Batch b(fp8());
   const Tensor q = scales({1, 1, 1, 1}), k = scales({1, 1}), bytes = Tensor::zeros({4}, DType::kU8);
   BatchPrefillWithPagedKVCacheWrapper w(b.workspace);
@@ -106,7 +106,7 @@ TEST(AttentionFp8Query, WrongScalesAreRefused) {
                [&] { w.run(r); });
 }
 
-TEST(AttentionFp8Query, EightBitOutputsAreRefused) {
+TEST(AttentionFp8Query, EightBitOutputsAreRejected) {
   const Batch b(fp8());
   BatchPrefillWithPagedKVCacheWrapper w(b.workspace);
   BatchPrefillPlan p = b.plan();
@@ -146,7 +146,7 @@ TEST(AttentionFp8Query, DataTypeIsTheCachesWhereQHasItsOwn) {
   EXPECT_EQ(Tensor(w.run({.q = q, .paged_kv_cache = kv})).dtype(), DType::kBF16);
 }
 
-TEST(AttentionFp8Query, ANvfp4CacheIsRefusedByPlansWhoseRunHasNoScales) {
+TEST(AttentionFp8Query, ANvfp4CacheIsRejectedByPlansWhoseRunHasNoScales) {
   const Tensor one = ints({0, 1}), page = ints({0}), last = ints({16}), workspace = Tensor::empty({0}, DType::kU8);
   const char* part = "kv_data_type=uint8 is not supported: an NVFP4 cache needs kv_cache_sf, which run() does not take";
   PODWithPagedKVCacheWrapper pod(workspace);

@@ -156,7 +156,7 @@ TEST(AttentionRegression, CascadeIsAttentionOverAllLevels) {
   expect_values(w.run({.q = p.q, .paged_kv_cache = pages.cache}), expected(p, causal(p)).out, 2e-5, "levels");
 }
 
-TEST(AttentionRegression, MergeInPlaceRefusesAnLseOfAnotherType) {
+TEST(AttentionRegression, MergeInPlaceRejectsAnLseOfAnotherType) {
   const Tensor v = Tensor::zeros({2, 4, 32}, DType::kF16), s = Tensor::zeros({2, 4}, DType::kF16),
                f = Tensor::zeros({2, 4}, DType::kF32);
   expect_error(ErrorKind::kValueError, "s.dtype is float16, but must be float32",

@@ -3,8 +3,8 @@
 // what it proves. attention_regression.h holds the definition they are compared with.
 //
 // What other tests hold:
-// - wrong mask sizes, page ids outside the pool, last_page_len, indptr: Attention.BadTablesAreRefused
-// - window at run() only, dtypes, shapes, other page size: Attention.TensorsThatDifferFromThePlanAreRefused
+// - wrong mask sizes, page ids outside the pool, last_page_len, indptr: Attention.BadTablesAreRejected
+// - window at run() only, dtypes, shapes, other page size: Attention.TensorsThatDifferFromThePlanAreRejected
 // - a paged plan without a mask after one with it: Attention.APlanWithoutAMaskForgetsTheLastOne
 // - rows without keys, more rows than keys: Attention.ARowThatSeesNothingIsZeroAndMinusInfinity
 // - NaN in unused slots and hidden keys: Attention.WhatAHiddenKeyHoldsStaysHidden*, AttentionDecode.*
@@ -111,7 +111,7 @@ TEST(AttentionRegression, CausalIsAlignedAtTheLastKey) {
   }
 }
 
-TEST(AttentionRegression, AWindowInForwardAloneIsRefused) {
+TEST(AttentionRegression, AWindowInForwardAloneIsRejected) {
   const Problem p;
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 5});
@@ -159,7 +159,7 @@ TEST(AttentionRegression, Int64IndicesMeanWhatInt32Mean) {
   expect_both(w.run({.q = p.q, .paged_kv_cache = pages.cache, .return_lse = true}), expected(p, {}), "int64");
 }
 
-TEST(AttentionRegression, AStackedCacheWithPlanesInFrontIsRefused) {
+TEST(AttentionRegression, AStackedCacheWithPlanesInFrontIsRejected) {
   const Problem p;
   const Pages pages(p);
   const Tensor workspace = no_workspace(), qo = ints({0, 5}),
@@ -342,7 +342,7 @@ TEST(AttentionRegression, DecodeTakesAnyGroup) {
   }
 }
 
-TEST(AttentionRegression, AnyHeadDimIsServed) {
+TEST(AttentionRegression, AnyHeadDimIsSupported) {
   const Tensor workspace = no_workspace(), qo = ints({0, 12});
   for (const int64_t dim : {56, 80, 96, 112, 224, 576})
     for (const int64_t rows : {1, 12}) {

@@ -345,7 +345,7 @@ void expect_run_error(ErrorKind kind, const std::string& part, F change) {
   expect_error(kind, part, [&] { r.w.run(a); });
 }
 
-TEST(Attention, BadTablesAreRefused) {
+TEST(Attention, BadTablesAreRejected) {
   constexpr ErrorKind kValue = ErrorKind::kValueError;
   expect_plan_error(kValue, "paged_kv_last_page_len[0] is 17, but must be in 1..16 (page_size)",
                     [](auto&, Request& r) { r.last.data_as<int32_t>()[0] = 17; });
@@ -375,7 +375,7 @@ TEST(Attention, BadTablesAreRefused) {
                     [](auto& p, Request&) { p.pos_encoding_mode = "ROTARY"; });
 }
 
-TEST(Attention, TensorsThatDifferFromThePlanAreRefused) {
+TEST(Attention, TensorsThatDifferFromThePlanAreRejected) {
   constexpr ErrorKind kValue = ErrorKind::kValueError;
   const Tensor f16 = Tensor::zeros({20, kHq, kD}, DType::kF16), few = Tensor::zeros({19, kHq, kD}, DType::kBF16);
   const Tensor small = Tensor::zeros({1, 2, 16, kHkv, kD}, DType::kBF16),
@@ -397,7 +397,7 @@ TEST(Attention, TensorsThatDifferFromThePlanAreRefused) {
   expect_error(ErrorKind::kAssertionError, "plan() has not been called", [&] { r.w.run(r.run()); });
 }
 
-TEST(Attention, WhatIsNotServedIsRefusedByName) {
+TEST(Attention, UnsupportedArgumentsAreNamed) {
   constexpr ErrorKind kNot = ErrorKind::kNotImplementedError;
   expect_run_error(kNot, "skip_softmax_threshold_scale_factor",
                    [](auto& a, Request&) { a.skip_softmax_threshold_scale_factor = 1.0; });

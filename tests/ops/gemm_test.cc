@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kK = 576, kN = 200;
 
-TEST(MmBf16, RowsDoNotDependOnTheirMates) {
+TEST(MmBf16, RowsDoNotDependOnOtherRows) {
   const Tensor a = random_tensor<bf16_t>({512, kK}, 1), weight = random_tensor<bf16_t>({kN, kK}, 2),
                bias = random_tensor<bf16_t>({kN}, 3);
   const TensorView b = weight.view().transpose(0, 1);
@@ -91,7 +91,7 @@ TEST(PackedWeight, SaysWhatItIs) {
   EXPECT_TRUE(same_bytes(mm_bf16({.a = a, .b = packed.view().slice(0, 1, 3)}), want.view().slice(1, 16, 40)));
 }
 
-TEST(PackedWeight, AWrongOneIsRefused) {
+TEST(PackedWeight, AWrongOneIsRejected) {
   const Tensor weight = random_tensor<bf16_t>({64, 40}, 10), packed = prepare_mm_weights({.b = weight});
   const Tensor a = random_tensor<bf16_t>({2, 64}, 11), short_a = random_tensor<bf16_t>({2, 62}, 12),
                same_lines = random_tensor<bf16_t>({2, 63}, 13);
@@ -142,7 +142,7 @@ TEST(MmBf16, MessagesNameBothValues) {
   expect(message_of([&] { mm_bf16({.a = a, .b = good, .out = a.view()}); }), "ValueError: mm_bf16: out ");
 }
 
-TEST(BmmFp8, RefusesTwoE5m2AndVectorsOfScales) {
+TEST(BmmFp8, RejectsTwoE5m2AndVectorsOfScales) {
   const Tensor a = Tensor::zeros({1, 2, 16}, DType::kF8E5M2), b = Tensor::zeros({1, 16, 4}, DType::kF8E5M2);
   const Tensor b4 = Tensor::zeros({1, 16, 4}, DType::kF8E4M3), one = Tensor::zeros({1}, DType::kF32),
                two = Tensor::zeros({2}, DType::kF32);

@@ -295,7 +295,7 @@ void expect_run_error(const std::string& part, F change_plan, G change_run) {
 }
 void as_it_is(BatchMlaPlan&) {}
 
-TEST(Mla, BadPlansAreRefused) {
+TEST(Mla, BadPlansAreRejected) {
   constexpr ErrorKind kValue = ErrorKind::kValueError;
   expect_plan_error(kValue, "kv_len_arr[0] is 33, but the request's 2 pages of 16 tokens hold 0..32",
                     [](auto&, Request& r) { r.len.data_as<int32_t>()[0] = 33; });
@@ -443,7 +443,7 @@ TEST(Mla, UnneededPageIdsAreNotLookedAt) {
   }
 }
 
-TEST(Mla, ArgumentsThatDifferFromThePlanAreRefused) {
+TEST(Mla, ArgumentsThatDifferFromThePlanAreRejected) {
   const Tensor f16 = Tensor::zeros({3, 4, kCkv}, DType::kF16), few = Tensor::zeros({2, 4, kCkv}, DType::kBF16),
                t = Tensor::zeros({4}, DType::kF32);
   const Tensor small = Tensor::zeros({1, 16, kCkv}, DType::kBF16),
@@ -492,7 +492,7 @@ TEST(Mla, ArgumentsThatDifferFromThePlanAreRefused) {
   expect_error(ErrorKind::kRuntimeError, "plan() has not been called", [&] { r.w.run(r.run()); });
 }
 
-TEST(Mla, AppendIsRefusedAsAWholeOrWritesItsRows) {
+TEST(Mla, AppendIsRejectedAsAWholeOrWritesItsRows) {
   Tensor ckv = Tensor::zeros({3, 4, 8}, DType::kF32), kpe = Tensor::zeros({3, 4, 2}, DType::kF32);
   const Tensor rows_ckv = random_tensor<float>({2, 8}, 1), rows_kpe = random_tensor<float>({2, 2}, 2),
                request = ints({0, -7});

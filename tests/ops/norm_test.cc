@@ -18,7 +18,7 @@
 namespace flashinfer {
 namespace {
 
-TEST(Norm, ARowDoesNotDependOnItsBatchMates) {
+TEST(Norm, ARowDoesNotDependOnOtherRows) {
   for (int64_t d : {1, 15, 111, 576, 4097}) {
     const Tensor x = random_tensor<bf16_t>({33, d}, 1), w = random_tensor<bf16_t>({d}, 2);
     const Tensor all = rmsnorm({.input = x, .weight = w});
@@ -73,7 +73,7 @@ TEST(Norm, FusedAddNormalisesTheSumBeforeItsRounding) {
   EXPECT_LT(rounded, kRows * kD * 95 / 100);
 }
 
-TEST(Norm, RefusalsNameTheArgument) {
+TEST(Norm, ErrorsNameTheArgument) {
   const Tensor x = random_tensor<bf16_t>({3, 64}, 1), w = random_tensor<bf16_t>({63}, 2),
                h = random_tensor<f16_t>({64}, 2), ok = random_tensor<bf16_t>({64}, 2),
                deep = random_tensor<bf16_t>({2, 2, 2, 64}, 2);

@@ -162,7 +162,7 @@ TEST(Nvfp4, PagedRowsComeBackAndTheRestIsLeftAlone) {
   }
 }
 
-TEST(Nvfp4, RefusalsNameTheArgument) {
+TEST(Nvfp4, ErrorsNameTheArgument) {
   const Tensor x = Tensor::zeros({2, 1, 48}, DType::kBF16), idx = of<int32_t>({0, 0}, {2}),
                pos = of<int32_t>({0, 1}, {2}), pages = of<int32_t>({0}, {1}), ptr = of<int32_t>({0, 1}, {2}),
                last = of<int32_t>({2}, {1});

@@ -56,7 +56,7 @@ TEST(PackBits, ResultsGoWhereTheCallerSays) {
   EXPECT_EQ(to.data_as<int32_t>()[2], 4);
   EXPECT_EQ(y.data_as<uint8_t>()[3], 0xe0);
 }
-TEST(PackBits, Refusals) {
+TEST(PackBits, Errors) {
   const Tensor x = bytes(std::vector<uint8_t>(20, 1)), less = ints<int32_t>({0, 9}),
                down = ints<int32_t>({0, 9, 5, 20}), f = Tensor::zeros({8}, DType::kF32), y = bytes({0, 0});
   EXPECT_THROW(segment_packbits({.x = x, .indptr = less}), ValueError);

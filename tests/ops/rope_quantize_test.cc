@@ -156,7 +156,7 @@ TEST(RopeQuantize, AppendWritesWhatThePlainFormReturns) {
   EXPECT_EQ(std::memcmp(p.kpe.data(), zero.data(), 4 * 64), 0) << "the other page";
 }
 
-TEST(RopeQuantize, RefusalsNameTheArgument) {
+TEST(RopeQuantize, ErrorsNameTheArgument) {
   Paged p;
   const auto plain = [&](const std::function<void(RopeQuantizeFp8&)>& change) {
     RopeQuantizeFp8 a = p.args();

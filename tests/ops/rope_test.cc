@@ -76,7 +76,7 @@ TEST(Rope, ResultsGoWhereTheCallerSays) {
   EXPECT_NE(out.data_as<float>()[0], 0);
 }
 
-TEST(Rope, RefusalsNameTheArgument) {
+TEST(Rope, ErrorsNameTheArgument) {
   const Tensor q = random_tensor<float>({3, 2, 64}, 1), k = random_tensor<float>({3, 1, 64}, 2),
                table = random_tensor<float>({8, 64}, 3), flat = random_tensor<float>({3, 128}, 4);
   const std::vector<int32_t> pos = {0, 1, 8}, indptr = {0, 2}, down = {0, 4, 3}, offset = {0}, offsets = {0, 0};

@@ -293,7 +293,7 @@ TEST(Filters, RowsWithoutUsableProbabilityBecomeZeros) {
     }
 }
 
-TEST(Filters, RefusalsNameTheArgument) {
+TEST(Filters, ErrorsNameTheArgument) {
   const std::vector<float> probs = repeated({0.5f, 0.5f}, 3), two = {0.5f, 0.5f}, bad = {0.5f, NAN, 0.5f};
   const std::vector<int32_t> k = {1, 2};
   const TensorView p = f32(probs, 3);
@@ -315,7 +315,7 @@ TEST(Filters, RefusalsNameTheArgument) {
       "logits contains NaN, the first at [0, 1]");
 }
 
-TEST(TopKTransforms, RefusalsNameTheArgument) {
+TEST(TopKTransforms, ErrorsNameTheArgument) {
   const std::vector<float> x(20);
   const std::vector<int32_t> table(12), lengths = {5, 10}, far = {5, 11}, starts = {0, 1}, batch = {0, 2};
   const auto of = [&](const std::vector<int32_t>& v) { return TensorView(std::span<const int32_t>(v)); };

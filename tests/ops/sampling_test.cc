@@ -133,7 +133,7 @@ TEST(Sampling, AGeneratorAdvancesByWhatACallUses) {
   EXPECT_EQ(g.offset(), 16u + 160u);
 }
 
-TEST(Sampling, RefusalsNameTheArgument) {
+TEST(Sampling, ErrorsNameTheArgument) {
   const std::vector<float> probs = repeated({0.5f, 0.5f}, 3);
   const TensorView p = f32(probs, 3);
   const std::vector<int32_t> two = {1, 1}, far = {0, 3};
@@ -250,7 +250,7 @@ TEST(TopK, FewerFiniteElementsThanK) {
   EXPECT_TRUE(std::isnan(v.data_as<float>()[4]));
 }
 
-TEST(TopK, RefusalsNameTheArgument) {
+TEST(TopK, ErrorsNameTheArgument) {
   const std::vector<float> x(6);
   EXPECT_EQ(message_of([&] { top_k({.input = f32(x, 2), .k = 4}); }),
             "ValueError: top_k: k is 4, but must be in [1, 3] (d, from input.shape[1])");

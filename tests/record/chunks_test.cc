@@ -110,7 +110,7 @@ TEST_F(Chunks, AChangedByteIsFound) {
   }
 }
 
-TEST_F(Chunks, ListsThatLieAreRefused) {
+TEST_F(Chunks, WrongListsAreRejected) {
   const auto data = noise(100000, 6);
   ChunkStore store(folder / "chunks", "a");
   const NamedTensor t[] = {{"x", TensorView(data.data(), {100000})}};

@@ -144,7 +144,7 @@ TEST_F(Damage, ArgumentsThatDoNotFit) {
   EXPECT_EQ(replay::replay(session(), {.device = kCpu}).passed(), 2);
 }
 
-TEST_F(Damage, LinksOutOfTheSessionAreRefused) {
+TEST_F(Damage, LinksOutOfTheSessionAreRejected) {
   stdfs::rename(dump() / "inputs.pt", folder / "elsewhere.pt");
   stdfs::create_symlink(folder / "elsewhere.pt", dump() / "inputs.pt");
   const auto r = first();
