@@ -230,7 +230,7 @@ TEST(EmulatedVariant, SaysWhatIsWrong) {
   for (int i = 0; i < 30; ++i)
     many.additional_scalar_names.push_back("s" + std::to_string(i)), many.additional_scalar_dtypes.push_back("float");
   const Tensor q = to_device(normal(DType::kF16, {1, 4, 64}, 1).view(), kEmulator);
-  expect_rejected("the variant has 0 additional tensors and 31 scalars, but a launch carries 24 of each", [&] {
+  expect_refused("the variant has 0 additional tensors and 31 scalars, but a launch carries 24 of each", [&] {
     single_prefill_with_kv_cache_with_jit_module(
         {.jit_module = many.value(), .q = q, .k = q, .v = q, .args = list(std::vector<op::Value>(31, 1.0))});
   });

@@ -43,7 +43,7 @@ const std::string kProgram = std::string(FI_TEST_BUILD_ROOT) + "/examples/llm";
 Ran llm(const std::string& arguments) { return shell(kProgram + " " + arguments); }
 
 /// Status 1, and the last line on stderr (progress may come before) is the program's only one and has `part` in it.
-void expect_rejected(const Ran& r, const std::string& part) {
+void expect_refused(const Ran& r, const std::string& part) {
   EXPECT_EQ(r.status, 1) << r.out << r.err;
   const size_t at = r.err.rfind("llm: ");
   ASSERT_NE(at, std::string::npos) << r.err;
@@ -54,26 +54,25 @@ void expect_rejected(const Ran& r, const std::string& part) {
 
 TEST(Program, BadInputIsOneLine) {
   const std::string good = made_gguf({}), path = temporary("bad.gguf");
-  expect_rejected(llm("--model /nonexistent.gguf --prompt hi"), "/nonexistent.gguf: cannot be opened");
-  expect_rejected(llm("--device tpu --prompt hi"), "--device tpu is none of cpu, cuda, cuda:N, emu");
+  expect_refused(llm("--model /nonexistent.gguf --prompt hi"), "/nonexistent.gguf: cannot be opened");
+  expect_refused(llm("--device tpu --prompt hi"), "--device tpu is none of cpu, cuda, cuda:N, emu");
   write_file(path, good);
-  expect_rejected(
+  expect_refused(
       shell("FLASHINFER_LIBCUDA=/nowhere/libcuda.so " + kProgram + " --device cuda --model " + path + " --prompt hi"),
       "FLASHINFER_LIBCUDA is /nowhere/libcuda.so, which cannot be loaded");
   write_file(path, good.substr(0, good.size() / 2));
-  expect_rejected(llm("--model " + path + " --prompt hi"), "is truncated");
+  expect_refused(llm("--model " + path + " --prompt hi"), "is truncated");
   write_file(path, made_gguf({.architecture = "mamba"}));
-  expect_rejected(llm("--model " + path + " --prompt hi"),
-                  "general.architecture is mamba, but this program runs llama");
+  expect_refused(llm("--model " + path + " --prompt hi"), "general.architecture is mamba, but this program runs llama");
   write_file(path, made_gguf({.leave_out = "blk.1.ffn_up.weight"}));
-  expect_rejected(llm("--model " + path + " --prompt hi"), "has no tensor blk.1.ffn_up.weight");
+  expect_refused(llm("--model " + path + " --prompt hi"), "has no tensor blk.1.ffn_up.weight");
   write_file(path, made_gguf({.leave_out = "llama.block_count"}));
-  expect_rejected(llm("--model " + path + " --prompt hi"), "has no metadata key llama.block_count");
+  expect_refused(llm("--model " + path + " --prompt hi"), "has no metadata key llama.block_count");
   write_file(path, made_gguf({.linear_type = 3, .leave_out = ""}));
-  expect_rejected(llm("--model " + path + " --ctx 10 --prompt hi"), "but the context holds 10");
-  expect_rejected(llm("--model " + path + " --kv-tokens 16 --prompt hi"), "--kv-tokens");
-  expect_rejected(llm("--model " + path + " --prompt $(printf 'a\\377')"), "not valid UTF-8");
-  expect_rejected(llm("--model " + path), "no --prompt given");
+  expect_refused(llm("--model " + path + " --ctx 10 --prompt hi"), "but the context holds 10");
+  expect_refused(llm("--model " + path + " --kv-tokens 16 --prompt hi"), "--kv-tokens");
+  expect_refused(llm("--model " + path + " --prompt $(printf 'a\\377')"), "not valid UTF-8");
+  expect_refused(llm("--model " + path), "no --prompt given");
   ::unlink(path.c_str());
 }
 

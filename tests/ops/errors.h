@@ -24,7 +24,7 @@ inline bool holds(const std::string& message, const std::string& part) {
 }
 
 /// `f` throws, with `part` in its message.
-inline void expect_rejected(const std::string& part, const std::function<void()>& f) {
+inline void expect_refused(const std::string& part, const std::function<void()>& f) {
   const std::string message = message_of(f);
   EXPECT_TRUE(holds(message, part)) << message << "\nlacks: " << part;
 }
@@ -38,10 +38,10 @@ inline void expect_error(ErrorKind kind, const std::string& part, const std::fun
     EXPECT_TRUE(holds(e.what(), part)) << e.what() << "\nlacks: " << part;
   }
 }
-#define EXPECT_REJECTED(part, call)       \
-  do {                                    \
-    SCOPED_TRACE(#call);                  \
-    expect_rejected(part, [&] { call; }); \
+#define EXPECT_REFUSED(part, call)       \
+  do {                                   \
+    SCOPED_TRACE(#call);                 \
+    expect_refused(part, [&] { call; }); \
   } while (false)
 
 }  // namespace flashinfer

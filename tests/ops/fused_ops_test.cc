@@ -74,11 +74,11 @@ TEST(MoeGemm, PackedPowersOfTwoAreReadByByte) {
 TEST(MoeGemm, Errors) {
   const Groups g;
   MoeGemmFp8NtGroupwise a{.a = g.a, .b = g.b, .a_scale = g.rows, .b_scale = g.matrices, .m_indptr = g.indptr};
-  expect_rejected("a_scale is float32[2, 7], but must be [2, 16]", [&] { moe_gemm_fp8_nt_groupwise(a); });
+  expect_refused("a_scale is float32[2, 7], but must be [2, 16]", [&] { moe_gemm_fp8_nt_groupwise(a); });
   a.a_scale = g.padded, a.m_indptr = made<int32_t>({0, 1, 1, 6}, {4});
-  expect_rejected("m_indptr goes from 0 to 6, but must go from 0 to 7", [&] { moe_gemm_fp8_nt_groupwise(a); });
+  expect_refused("m_indptr goes from 0 to 6, but must go from 0 to 7", [&] { moe_gemm_fp8_nt_groupwise(a); });
   a.m_indptr = g.indptr, a.scale_granularity_mnk = {1, 1, 128};
-  expect_rejected("but must be (1, 128, 128)", [&] { moe_gemm_fp8_nt_groupwise(a); });
+  expect_refused("but must be (1, 128, 128)", [&] { moe_gemm_fp8_nt_groupwise(a); });
 }
 
 TEST(GatedNorm, NumbersWrittenOut) {
@@ -114,12 +114,12 @@ TEST(GatedNorm, NumbersWrittenOut) {
 }
 TEST(GatedNorm, Errors) {
   const TensorView x = made<float>({3, 4}, {1, 2}), gate = made<float>({1, 1}, {1, 2});
-  expect_rejected("eps is -1, but must be at least 0",
-                  [&] { rmsnorm_sigmoid_gate({.input = x, .gate = gate, .eps = -1}); });
-  expect_rejected("shares memory with gate", [&] { rmsnorm_sigmoid_gate({.input = x, .gate = x}); });
-  expect_rejected("input is float32[2], but must be [rows, d]",
-                  [&] { rmsnorm_sigmoid_gate({.input = x.select(0, 0), .gate = gate.select(0, 0)}); });
-  expect_rejected("alpha is float32[1], but must be a number or float32[2]", [&] {
+  expect_refused("eps is -1, but must be at least 0",
+                 [&] { rmsnorm_sigmoid_gate({.input = x, .gate = gate, .eps = -1}); });
+  expect_refused("shares memory with gate", [&] { rmsnorm_sigmoid_gate({.input = x, .gate = x}); });
+  expect_refused("input is float32[2], but must be [rows, d]",
+                 [&] { rmsnorm_sigmoid_gate({.input = x.select(0, 0), .gate = gate.select(0, 0)}); });
+  expect_refused("alpha is float32[1], but must be a number or float32[2]", [&] {
     gated_residual_next_rmsnorm({.branch = x,
                                  .residual = x,
                                  .next_weight = x.select(0, 0),
@@ -148,10 +148,10 @@ TEST(SwigluMxfp8, ColumnsAreTheRowsOfTheTransposed) {
 }
 TEST(SwigluMxfp8, Errors) {
   const TensorView x = pattern<bf16_t>({64, 256}, 1, 1), y = pattern<bf16_t>({128, 256}, 1, 1);
-  expect_rejected("gated_input is bfloat16[64, 256], but must be [m, 2k] with m and k multiples of 128",
-                  [&] { silu_and_mul_mxfp8_quantize({.gated_input = x}); });
-  expect_rejected("grad_output is bfloat16[128, 256], but must be [128, 128]",
-                  [&] { silu_and_mul_mxfp8_quantize_backward({.gated_input = y, .grad_output = y}); });
+  expect_refused("gated_input is bfloat16[64, 256], but must be [m, 2k] with m and k multiples of 128",
+                 [&] { silu_and_mul_mxfp8_quantize({.gated_input = x}); });
+  expect_refused("grad_output is bfloat16[128, 256], but must be [128, 128]",
+                 [&] { silu_and_mul_mxfp8_quantize_backward({.gated_input = y, .grad_output = y}); });
 }
 TEST(SmoothedNvfp4, ScalesOfOneChangeNothing) {
   const TensorView x = pattern<bf16_t>({9, 64}, 2, 7), gs = made<float>({900}, {1});
@@ -171,12 +171,12 @@ TEST(BatchedGemm, NumbersAndErrors) {
   const TensorView nan = made<float>({NAN}, {1, 1});
   gemm_alpha_beta({.a = a, .b = b, .c = nan});
   EXPECT_EQ(nan.data_as<float>()[0], 11);
-  expect_rejected("c is float32[1, 1], but must be [2, 2]",
-                  [&] { gemm_alpha_beta({.a = a, .b = b, .c = c, .trans_a = true, .trans_b = false}); });
+  expect_refused("c is float32[1, 1], but must be [2, 2]",
+                 [&] { gemm_alpha_beta({.a = a, .b = b, .c = c, .trans_a = true, .trans_b = false}); });
   const TensorView batch = pattern<bf16_t>({2, 3, 4}, 1, 1), weights = pattern<bf16_t>({2, 4, 5}, 1, 2);
-  expect_rejected("masked_m[1] is 4, but must be in [0, 3]",
-                  [&] { masked_bmm({.a = batch, .b = weights, .masked_m = made<int32_t>({0, 4}, {2})}); });
-  expect_rejected("m_indptr makes segment 0 3 rows long, but max_m is 2", [&] {
+  expect_refused("masked_m[1] is 4, but must be in [0, 3]",
+                 [&] { masked_bmm({.a = batch, .b = weights, .masked_m = made<int32_t>({0, 4}, {2})}); });
+  expect_refused("m_indptr makes segment 0 3 rows long, but max_m is 2", [&] {
     ragged_bmm({.a = batch.select(0, 0),
                 .b = weights,
                 .m_indptr = made<int32_t>({0, 3, 3}, {3}),
@@ -192,8 +192,8 @@ TEST(MoeWorkspace, GrowsWithTokensAndRejects) {
   a.max_num_tokens = 16;
   EXPECT_GT(cutlass_fused_moe_workspace_size(a), few);
   a.ep_size = 3;
-  expect_rejected("num_experts_total is 8, but must be a multiple of ep_size, 3",
-                  [&] { cutlass_fused_moe_workspace_size(a); });
+  expect_refused("num_experts_total is 8, but must be a multiple of ep_size, 3",
+                 [&] { cutlass_fused_moe_workspace_size(a); });
 }
 
 }  // namespace

@@ -114,37 +114,37 @@ TEST(ScaledBatches, Errors) {
                [&] { masked_scaled_bmm(m); });
   m.masked_m = fine;
   m.block_scale_type = "mxfp6";
-  EXPECT_REJECTED("block_scale_type", masked_scaled_bmm(m));
+  EXPECT_REFUSED("block_scale_type", masked_scaled_bmm(m));
   m.block_scale_type = "nvfp4";
-  EXPECT_REJECTED("a.dtype is float8_e4m3fn, but block_scale_type 'nvfp4' needs", masked_scaled_bmm(m));
+  EXPECT_REFUSED("a.dtype is float8_e4m3fn, but block_scale_type 'nvfp4' needs", masked_scaled_bmm(m));
   m.block_scale_type = "mxfp8", m.transpose_b = false;
-  EXPECT_REJECTED("only a[.., m, k] and b[q, n, k] exist", masked_scaled_bmm(m));
+  EXPECT_REFUSED("only a[.., m, k] and b[q, n, k] exist", masked_scaled_bmm(m));
   m.transpose_b = true, m.out_dtype = DType::kI32;
-  EXPECT_REJECTED("out_dtype", masked_scaled_bmm(m));
+  EXPECT_REFUSED("out_dtype", masked_scaled_bmm(m));
   m.out_dtype = std::nullopt, m.a_scale = scales({2, 64, 4}, 122, 1);
-  EXPECT_REJECTED("a_scale is uint8[2, 64, 4], 512 scale factors, but 2 matrices of 9 x 2 of them need 1024",
-                  masked_scaled_bmm(m));
+  EXPECT_REFUSED("a_scale is uint8[2, 64, 4], 512 scale factors, but 2 matrices of 9 x 2 of them need 1024",
+                 masked_scaled_bmm(m));
 
   const TensorView x = pattern<e4m3_t>({130, 128}, 1), w = pattern<e4m3_t>({2, 20, 128}, 1);
   const TensorView sx = pattern<float>({130, 1}, 1), sw = pattern<float>({2, 1, 1}, 1);
   const Tensor odd = ints({0, 100, 130}), even = ints({0, 128, 128});
   RaggedBlockScaledBmm r{.a = x, .b = w, .a_scale = sx, .b_scale = sw, .m_indptr = odd, .max_m = 128};
-  EXPECT_REJECTED("ragged_block_scaled_bmm: m_indptr[1] is 100, but must be a multiple of 128",
-                  ragged_block_scaled_bmm(r));
+  EXPECT_REFUSED("ragged_block_scaled_bmm: m_indptr[1] is 100, but must be a multiple of 128",
+                 ragged_block_scaled_bmm(r));
   r.m_indptr = even, r.max_m = 100;
-  EXPECT_REJECTED("m_indptr makes segment 0 128 rows long, but max_m is 100", ragged_block_scaled_bmm(r));
+  EXPECT_REFUSED("m_indptr makes segment 0 128 rows long, but max_m is 100", ragged_block_scaled_bmm(r));
   r.max_m = 128, r.a_scale = sw;
-  EXPECT_REJECTED("a_scale is float32[2, 1, 1], but must be [130, 1]", ragged_block_scaled_bmm(r));
+  EXPECT_REFUSED("a_scale is float32[2, 1, 1], but must be [130, 1]", ragged_block_scaled_bmm(r));
   r.a_scale = sx, r.segment_alignment = 0;
-  EXPECT_REJECTED("segment_alignment is 0", ragged_block_scaled_bmm(r));
-  EXPECT_REJECTED("m_indptr[1] is 100, but must be a multiple of 8",
-                  group_gemm_fp8_nt_groupwise({.a = x,
-                                               .b = w,
-                                               .a_scale = sx,
-                                               .b_scale = sw,
-                                               .m_indptr = odd,
-                                               .scale_major_mode = "K",
-                                               .segment_alignment = 8}));
+  EXPECT_REFUSED("segment_alignment is 0", ragged_block_scaled_bmm(r));
+  EXPECT_REFUSED("m_indptr[1] is 100, but must be a multiple of 8",
+                 group_gemm_fp8_nt_groupwise({.a = x,
+                                              .b = w,
+                                              .a_scale = sx,
+                                              .b_scale = sw,
+                                              .m_indptr = odd,
+                                              .scale_major_mode = "K",
+                                              .segment_alignment = 8}));
 }
 
 TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
@@ -166,7 +166,7 @@ TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
                         .sf_dtype = "float8_e4m3fn",
                         .c_dtype = "bfloat16",
                         .sf_vec_size = 16};
-  EXPECT_REJECTED(
+  EXPECT_REFUSED(
       "out is bfloat16[10, 20, 3] with strides 60, 3 and 1, but must be the permuted view of contiguous memory [3, 10, "
       "20]",
       grouped_gemm_nt_masked(g));
@@ -174,12 +174,12 @@ TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
   g.out = last(memory);
   grouped_gemm_nt_masked(g);
   g.sf_vec_size = 32;
-  EXPECT_REJECTED("sf_vec_size is 32, but scales of 'float8_e4m3fn' count for 16", grouped_gemm_nt_masked(g));
+  EXPECT_REFUSED("sf_vec_size is 32, but scales of 'float8_e4m3fn' count for 16", grouped_gemm_nt_masked(g));
   g.sf_vec_size = 16, g.c_dtype = "float16";
-  EXPECT_REJECTED("c_dtype is 'float16', but out.dtype is bfloat16", grouped_gemm_nt_masked(g));
+  EXPECT_REFUSED("c_dtype is 'float16', but out.dtype is bfloat16", grouped_gemm_nt_masked(g));
   g.c_dtype = "bfloat16", g.lhs.second = sf.view();
-  EXPECT_REJECTED("lhs[1] is float8_e4m3fn[3, 1, 1, 32, 4, 4], but must be [32, 4, 1, 4, 1, 3]",
-                  grouped_gemm_nt_masked(g));
+  EXPECT_REFUSED("lhs[1] is float8_e4m3fn[3, 1, 1, 32, 4, 4], but must be [32, 4, 1, 4, 1, 3]",
+                 grouped_gemm_nt_masked(g));
   g.lhs.second = scale, g.dst_signals = counts.view();
   expect_error(ErrorKind::kNotImplementedError, "dst_signals", [&] { grouped_gemm_nt_masked(g); });
 }
@@ -193,15 +193,15 @@ TEST(Blockscale, QuantisesBf16AsTheQuantiserDoes) {
   EXPECT_TRUE(
       same_bytes(out, fp8_blockscale_gemm_sm90({.input = xq, .weight = wq, .input_scale = xs, .weight_scale = ws})));
   EXPECT_TRUE(same_bytes(out, fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = ws})));
-  EXPECT_REJECTED("a quantised input needs a quantised weight",
-                  fp8_blockscale_gemm_sm90({.input = xq, .weight = w, .input_scale = xs}));
-  EXPECT_REJECTED("input_scale is given, but input is bfloat16",
-                  fp8_blockscale_gemm_sm90({.input = x, .weight = w, .input_scale = xs}));
-  EXPECT_REJECTED("weight_scale is None, but weight is float8_e4m3fn",
-                  fp8_blockscale_gemm_sm90({.input = x, .weight = wq}));
-  EXPECT_REJECTED("weight_scale is float32[5, 2], but must be [1, 2]",
-                  fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = xs}));
-  EXPECT_REJECTED("k is 100", fp8_blockscale_gemm_sm90({.input = short_k, .weight = short_k}));
+  EXPECT_REFUSED("a quantised input needs a quantised weight",
+                 fp8_blockscale_gemm_sm90({.input = xq, .weight = w, .input_scale = xs}));
+  EXPECT_REFUSED("input_scale is given, but input is bfloat16",
+                 fp8_blockscale_gemm_sm90({.input = x, .weight = w, .input_scale = xs}));
+  EXPECT_REFUSED("weight_scale is None, but weight is float8_e4m3fn",
+                 fp8_blockscale_gemm_sm90({.input = x, .weight = wq}));
+  EXPECT_REFUSED("weight_scale is float32[5, 2], but must be [1, 2]",
+                 fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = xs}));
+  EXPECT_REFUSED("k is 100", fp8_blockscale_gemm_sm90({.input = short_k, .weight = short_k}));
 }
 
 TEST(Segments, LengthsAndOffsetsMustAgree) {
@@ -209,13 +209,12 @@ TEST(Segments, LengthsAndOffsetsMustAgree) {
                workspace = Tensor::zeros({16}, DType::kU8);
   const Tensor lens = ints({1, 3}), indptr = ints({0, 2, 4});
   SegmentGEMMWrapper segments(workspace);
-  EXPECT_REJECTED("seg_lens[0] is 1, but seg_indptr gives the segment 2 rows",
-                  segments.run({.x = x,
-                                .weights = w,
-                                .batch_size = 2,
-                                .weight_column_major = true,
-                                .seg_lens = lens,
-                                .seg_indptr = indptr}));
+  EXPECT_REFUSED("seg_lens[0] is 1, but seg_indptr gives the segment 2 rows", segments.run({.x = x,
+                                                                                            .weights = w,
+                                                                                            .batch_size = 2,
+                                                                                            .weight_column_major = true,
+                                                                                            .seg_lens = lens,
+                                                                                            .seg_indptr = indptr}));
 }
 
 }  // namespace

@@ -125,19 +125,19 @@ TEST(MmGguf, RejectsWhatDoesNotFit) {
   const Tensor a = random_floats({2, 64}, 3, DType::kBF16), b = blocks(20, 2, 20, 4),
                packed = prepare_gguf_weights({.b_blocks = b, .format = "Q4_1"});
   const Tensor longer = random_floats({2, 96}, 3, DType::kBF16), k40 = random_floats({2, 40}, 3, DType::kBF16);
-  expect_rejected(
+  expect_refused(
       "ValueError: mm_gguf: b_blocks.shape[1] is 40, which is 64 elements of Q4_1, but k is 96 (from a.shape[1])",
       [&] { mm_gguf({.a = longer, .b_blocks = b, .format = "Q4_1"}); });
-  expect_rejected("b_blocks.shape[1] is 40, but rows of Q8_0 are blocks of 34 bytes",
-                  [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q8_0"}); });
-  expect_rejected("a.shape[1] is 40, but k must be a multiple of 32",
-                  [&] { mm_gguf({.a = k40, .b_blocks = b, .format = "Q4_1"}); });
-  expect_rejected("was prepared for k = 64, but a.shape[1] is 96",
-                  [&] { mm_gguf({.a = longer, .b_blocks = packed, .format = "Q4_1"}); });
-  expect_rejected("does not start with the header that prepare_gguf_weights writes for Q4_0",
-                  [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_0"}); });
-  expect_rejected("multiple of 256", [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_K"}); });
-  expect_rejected("format", [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q5_0"}); });
+  expect_refused("b_blocks.shape[1] is 40, but rows of Q8_0 are blocks of 34 bytes",
+                 [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q8_0"}); });
+  expect_refused("a.shape[1] is 40, but k must be a multiple of 32",
+                 [&] { mm_gguf({.a = k40, .b_blocks = b, .format = "Q4_1"}); });
+  expect_refused("was prepared for k = 64, but a.shape[1] is 96",
+                 [&] { mm_gguf({.a = longer, .b_blocks = packed, .format = "Q4_1"}); });
+  expect_refused("does not start with the header that prepare_gguf_weights writes for Q4_0",
+                 [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_0"}); });
+  expect_refused("multiple of 256", [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_K"}); });
+  expect_refused("format", [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q5_0"}); });
 }
 
 TEST(ScaledProducts, RowsDoNotDependOnOtherRows) {
@@ -180,35 +180,35 @@ TEST(ScaledProducts, RejectScalesThatDoNotFit) {
                good = random_bytes({128, 8}, 17, 0x30, 0x40), small = random_bytes({64, 8}, 18),
                two = random_floats({2}, 19, DType::kF32);
   const TensorView bt = b.view().transpose(0, 1);
-  expect_rejected(
+  expect_refused(
       "ValueError: mm_fp4: a_descale is uint8[64, 8], 512 scale factors, but 9 x 8 of them need 1024 in the 128x4 "
       "layout (128 x 8)",
       [&] { mm_fp4({.a = a, .b = bt, .a_descale = small, .b_descale = good}); });
-  expect_rejected("alpha is float32[2], but must hold one value",
-                  [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .alpha = two}); });
-  expect_rejected("block_size is 32, but NVFP4 has one scale for 16",
-                  [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .block_size = 32}); });
+  expect_refused("alpha is float32[2], but must hold one value",
+                 [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .alpha = two}); });
+  expect_refused("block_size is 32, but NVFP4 has one scale for 16",
+                 [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .block_size = 32}); });
   const Tensor row_major = Tensor::clone(bt);
-  expect_rejected("b is uint8[64, 40] with strides 40 and 1, but must be column-major",
-                  [&] { mm_fp4({.a = a, .b = row_major, .a_descale = good, .b_descale = good}); });
+  expect_refused("b is uint8[64, 40] with strides 40 and 1, but must be column-major",
+                 [&] { mm_fp4({.a = a, .b = row_major, .a_descale = good, .b_descale = good}); });
   const Tensor x = random_floats({3, 256}, 20, DType::kF8E4M3), y = random_floats({129, 256}, 21, DType::kF8E4M3),
                sx = random_floats({3, 2}, 22, DType::kF32);
-  expect_rejected(
+  expect_refused(
       "gemm_fp8_nt_groupwise: b_scale is float32[3, 2], but must be [2, 2] (one scale for 128 of 129 by 128 of k = "
       "256)",
       [&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx, .scale_major_mode = "K"}); });
-  expect_rejected("scale_major_mode is None",
-                  [&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx}); });
+  expect_refused("scale_major_mode is None",
+                 [&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx}); });
   const std::vector<int32_t> falls = {0, 2, 1};
   const Tensor w = random_floats({2, 20, 64}, 23, DType::kBF16), z = random_floats({4, 64}, 24, DType::kBF16);
-  expect_rejected("grouped_mm_bf16: m_indptr[1] and the next are 2 and 1, but must not fall and lie within 4 rows",
-                  [&] { grouped_mm_bf16({.a = z, .b = w, .m_indptr = TensorView(std::span<const int32_t>(falls))}); });
+  expect_refused("grouped_mm_bf16: m_indptr[1] and the next are 2 and 1, but must not fall and lie within 4 rows",
+                 [&] { grouped_mm_bf16({.a = z, .b = w, .m_indptr = TensorView(std::span<const int32_t>(falls))}); });
   const Tensor workspace = Tensor::zeros({16}, DType::kU8);
   SegmentGEMMWrapper segments(workspace);
   const std::vector<int32_t> lens = {1, 3}, weights = {0, 5};
-  expect_rejected("seg_lens and seg_indptr are both None",
-                  [&] { segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true}); });
-  expect_rejected("segment 1 takes weight 5, but there are 2", [&] {
+  expect_refused("seg_lens and seg_indptr are both None",
+                 [&] { segments.run({.x = z, .weights = w, .batch_size = 2, .weight_column_major = true}); });
+  expect_refused("segment 1 takes weight 5, but there are 2", [&] {
     segments.run({.x = z,
                   .weights = w,
                   .batch_size = 2,

@@ -205,7 +205,7 @@ TEST(TrtllmMoe, Errors) {
   const auto refused = [&](const char* part, auto change) {
     TrtllmBf16Moe a = good;
     change(a);
-    expect_rejected(part, [&] { trtllm_bf16_moe(a); });
+    expect_refused(part, [&] { trtllm_bf16_moe(a); });
   };
   refused("gemm1_weights is bfloat16[4, 128, 128], but must be [4, 2, 128, 64]", [](auto& a) { a.weight_layout = 2; });
   refused("weight_layout is 1, but must be MajorK (0) or BlockMajorK (2)", [](auto& a) { a.weight_layout = 1; });
@@ -233,7 +233,7 @@ TEST(TrtllmMoe, Errors) {
                                                         .gemm1_weights = w1,
                                                         .gemm2_weights = w2,
                                                         .weight_layout = 0});
-  expect_rejected("topk_ids[0][0] names expert 4, but must name one of 4", [&] { trtllm_bf16_routed_moe(given); });
+  expect_refused("topk_ids[0][0] names expert 4, but must name one of 4", [&] { trtllm_bf16_routed_moe(given); });
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Append {
     return n;
   }
 };
-void expect_rejected(const std::string& part, const std::function<void(Append&)>& change) {
+void expect_refused(const std::string& part, const std::function<void(Append&)>& change) {
   Append a;
   change(a);
   try {
@@ -66,22 +66,22 @@ TEST(Page, AppendWritesTwoSlotsAndSkipsPadding) {
 }
 
 TEST(Page, AppendRejectsWhatWouldWriteElsewhere) {
-  expect_rejected("positions[0] is 8, but request 0 has 2 pages of 4 tokens",
-                  [](Append& a) { a.positions.data_as<int32_t>()[0] = 8; });
-  expect_rejected("positions[0] is -1", [](Append& a) { a.positions.data_as<int32_t>()[0] = -1; });
-  expect_rejected("batch_indices[1] is 2, but there are 2 requests",
-                  [](Append& a) { a.requests.data_as<int32_t>()[1] = 2; });
-  expect_rejected("kv_indices[1] is 4, but the pool has 4 pages",
-                  [](Append& a) { a.indices.data_as<int32_t>()[1] = 4; });
-  expect_rejected("kv_indptr[1] is 9", [](Append& a) { a.indptr.data_as<int32_t>()[1] = 9; });
-  expect_rejected("kv_indptr[2] is 4, but kv_indices has only 3 entries",
-                  [](Append& a) { a.indptr.data_as<int32_t>()[2] = 4; });
-  expect_rejected("kv_last_page_len[0] is 5, but must be in 1..4 (page_size)",
-                  [](Append& a) { a.last.data_as<int32_t>()[0] = 5; });
-  expect_rejected("append_key.dtype is float16, but paged_kv_cache.dtype is bfloat16",
-                  [](Append& a) { a.key = Tensor::zeros({3, 2, 8}, DType::kF16); });
-  expect_rejected("append_value.shape[2] is 9, but paged_kv_cache has a head dim of 8",
-                  [](Append& a) { a.value = Tensor::zeros({3, 2, 9}, DType::kBF16); });
+  expect_refused("positions[0] is 8, but request 0 has 2 pages of 4 tokens",
+                 [](Append& a) { a.positions.data_as<int32_t>()[0] = 8; });
+  expect_refused("positions[0] is -1", [](Append& a) { a.positions.data_as<int32_t>()[0] = -1; });
+  expect_refused("batch_indices[1] is 2, but there are 2 requests",
+                 [](Append& a) { a.requests.data_as<int32_t>()[1] = 2; });
+  expect_refused("kv_indices[1] is 4, but the pool has 4 pages",
+                 [](Append& a) { a.indices.data_as<int32_t>()[1] = 4; });
+  expect_refused("kv_indptr[1] is 9", [](Append& a) { a.indptr.data_as<int32_t>()[1] = 9; });
+  expect_refused("kv_indptr[2] is 4, but kv_indices has only 3 entries",
+                 [](Append& a) { a.indptr.data_as<int32_t>()[2] = 4; });
+  expect_refused("kv_last_page_len[0] is 5, but must be in 1..4 (page_size)",
+                 [](Append& a) { a.last.data_as<int32_t>()[0] = 5; });
+  expect_refused("append_key.dtype is float16, but paged_kv_cache.dtype is bfloat16",
+                 [](Append& a) { a.key = Tensor::zeros({3, 2, 8}, DType::kF16); });
+  expect_refused("append_value.shape[2] is 9, but paged_kv_cache has a head dim of 8",
+                 [](Append& a) { a.value = Tensor::zeros({3, 2, 9}, DType::kBF16); });
 }
 
 TEST(Page, PositionsRejectMoreNewTokensThanTheLength) {

@@ -162,40 +162,40 @@ TEST(PreparedWeights, RejectsWhatDoesNotFit) {
   const Tensor k128 = random_bytes({2, 128}, 1, 0, 0x60, DType::kF8E4M3),
                k150 = random_bytes({2, 150}, 1, 0, 0x60, DType::kF8E4M3);
   const Tensor zeros = Tensor::zeros({3, 41, 64}, DType::kF8E4M3);
-  expect_rejected(
+  expect_refused(
       "ValueError: mm_fp8: b.shape[1] is 41, but k is 128, which a prepared weight of float8_e4m3fn has 33 lines for",
       [&] { mm_fp8({.a = k128, .b = w}); });
-  expect_rejected("mm_fp8: b was prepared for k = 160, but k is 150", [&] { mm_fp8({.a = k150, .b = w}); });
-  expect_rejected("does not start with the header that prepare_quantized_weights writes for float8_e4m3fn",
-                  [&] { mm_fp8({.a = a, .b = zeros}); });
+  expect_refused("mm_fp8: b was prepared for k = 160, but k is 150", [&] { mm_fp8({.a = k150, .b = w}); });
+  expect_refused("does not start with the header that prepare_quantized_weights writes for float8_e4m3fn",
+                 [&] { mm_fp8({.a = a, .b = zeros}); });
   const Tensor wide = Tensor::zeros({3, 41, 128}, DType::kF8E4M3);
-  expect_rejected("the panels of a prepared weight must be contiguous",
-                  [&] { mm_fp8({.a = a, .b = wide.view().slice(2, 0, 64)}); });
-  expect_rejected("b_descale is uint8[1024], but beside a prepared weight of 40 columns and k = 160 must be [3, 8, 16]",
-                  [&] { mm_mxfp8({.a = a, .b = w, .a_descale = sf, .b_descale = sf}); });
-  expect_rejected("b_descale is",
-                  [&] { mm_mxfp8({.a = a, .b = b.view().transpose(0, 1), .a_descale = sf, .b_descale = s}); });
-  expect_rejected("mm_mxfp8: b is float8_e4m3fn[40, 160], but must be [160, n] (from a.shape[1] = 160)",
-                  [&] { mm_mxfp8({.a = a, .b = b, .a_descale = sf, .b_descale = sf}); });
+  expect_refused("the panels of a prepared weight must be contiguous",
+                 [&] { mm_fp8({.a = a, .b = wide.view().slice(2, 0, 64)}); });
+  expect_refused("b_descale is uint8[1024], but beside a prepared weight of 40 columns and k = 160 must be [3, 8, 16]",
+                 [&] { mm_mxfp8({.a = a, .b = w, .a_descale = sf, .b_descale = sf}); });
+  expect_refused("b_descale is",
+                 [&] { mm_mxfp8({.a = a, .b = b.view().transpose(0, 1), .a_descale = sf, .b_descale = s}); });
+  expect_refused("mm_mxfp8: b is float8_e4m3fn[40, 160], but must be [160, n] (from a.shape[1] = 160)",
+                 [&] { mm_mxfp8({.a = a, .b = b, .a_descale = sf, .b_descale = sf}); });
   const Tensor codes = random_bytes({40, 80}, 2, 0, 256), row = random_bytes({2, 80}, 2, 0, 256),
                sf16 = random_bytes({128, 12}, 3, 0x30, 0x40);
   const Tensor sf32 = random_bytes({128, 8}, 1, 120, 130), k42 = random_bytes({3, 21}, 1, 0, 9);
   const auto [w4, s4] = prepare_quantized_weights({.b = codes, .b_descale = sf16});
   const Tensor &p4 = w4, &f4 = s4;
-  expect_rejected(
+  expect_refused(
       "mm_fp4: b_descale is uint8[3, 12, 16], but beside a prepared weight of 40 columns and k = 160 must be [3, 8, "
       "16]",
       [&] { mm_fp4({.a = row, .b = p4, .a_descale = sf32, .b_descale = f4, .block_size = 32, .use_nvfp4 = false}); });
-  expect_rejected("with strides (1, 160), but k must be contiguous: the [n, k] weight, not its transposed view",
-                  [&] { prepare_quantized_weights({.b = b.view().transpose(0, 1)}); });
-  expect_rejected("block_size is 16, but must be 32 (MXFP8)",
-                  [&] { prepare_quantized_weights({.b = b, .b_descale = sf, .block_size = 16}); });
-  expect_rejected("block_size is 16, but there is no b_descale",
-                  [&] { prepare_quantized_weights({.b = codes, .block_size = 16}); });
-  expect_rejected("b_descale is uint8[128, 12], 1536 scale factors, but 40 x 5 of them need 1024 in the 128x4 layout",
-                  [&] { prepare_quantized_weights({.b = codes, .b_descale = sf16, .block_size = 32}); });
-  expect_rejected("k is 42 (from b.shape[1]), but must be a multiple of 16",
-                  [&] { prepare_quantized_weights({.b = k42, .b_descale = sf16}); });
+  expect_refused("with strides (1, 160), but k must be contiguous: the [n, k] weight, not its transposed view",
+                 [&] { prepare_quantized_weights({.b = b.view().transpose(0, 1)}); });
+  expect_refused("block_size is 16, but must be 32 (MXFP8)",
+                 [&] { prepare_quantized_weights({.b = b, .b_descale = sf, .block_size = 16}); });
+  expect_refused("block_size is 16, but there is no b_descale",
+                 [&] { prepare_quantized_weights({.b = codes, .block_size = 16}); });
+  expect_refused("b_descale is uint8[128, 12], 1536 scale factors, but 40 x 5 of them need 1024 in the 128x4 layout",
+                 [&] { prepare_quantized_weights({.b = codes, .b_descale = sf16, .block_size = 32}); });
+  expect_refused("k is 42 (from b.shape[1]), but must be a multiple of 16",
+                 [&] { prepare_quantized_weights({.b = k42, .b_descale = sf16}); });
   const Mixture mixture(true);
   CutlassFusedMoe layer{.input = mixture.x,
                         .token_selected_experts = mixture.ids,
@@ -204,16 +204,16 @@ TEST(PreparedWeights, RejectsWhatDoesNotFit) {
                         .fc2_expert_weights = mixture.fc2};
   layer.quant_scales =
       std::vector<TensorView>{mixture.one, mixture.p1.second, mixture.one, mixture.one, mixture.s2, mixture.one};
-  expect_rejected("both or none must be prepared", [&] { cutlass_fused_moe(layer); });
+  expect_refused("both or none must be prepared", [&] { cutlass_fused_moe(layer); });
   layer.fc2_expert_weights = mixture.p2.first;
-  expect_rejected(
+  expect_refused(
       "quant_scales, gemm2 weights block scales, is uint8[3, 512, 12], but beside a prepared weight of 416 columns and "
       "k = 144 must be [3, 26, 12, 16]",
       [&] { cutlass_fused_moe(layer); });
   layer.fc2_expert_weights = mixture.p1.first;
-  expect_rejected("fc2_expert_weights.shape[2] is 53, but k is 144", [&] { cutlass_fused_moe(layer); });
-  expect_rejected("b is uint8[80], but must be [n, k]",
-                  [&] { prepare_quantized_weights({.b = codes.view().select(0, 0)}); });
+  expect_refused("fc2_expert_weights.shape[2] is 53, but k is 144", [&] { cutlass_fused_moe(layer); });
+  expect_refused("b is uint8[80], but must be [n, k]",
+                 [&] { prepare_quantized_weights({.b = codes.view().select(0, 0)}); });
 }
 
 }  // namespace

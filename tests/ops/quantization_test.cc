@@ -263,53 +263,51 @@ TEST(Quantization, OutputsForGroupedProductsAreViewsWithTheExpertLast) {
 
 TEST(Quantization, Errors) {
   const TensorView x = mixed(4, 64), short_rows = mixed(4, 24);
-  EXPECT_REJECTED("fp4_quantize: the last dimension is 24, but must be a multiple of 16",
-                  fp4_quantize({.input = short_rows}));
-  EXPECT_REJECTED("NotImplementedError: fp4_quantize: sf_vec_size is 24",
-                  fp4_quantize({.input = x, .sf_vec_size = 24}));
-  EXPECT_REJECTED("fp4_quantize: global_scale is 0, but must be a positive normal f32 number",
-                  fp4_quantize({.input = x, .global_scale = one(0)}));
-  EXPECT_REJECTED("is_sf_8x4_layout is True, but is_sf_swizzled_layout is False",
-                  fp4_quantize({.input = x, .is_sf_swizzled_layout = false, .is_sf_8x4_layout = true}));
-  EXPECT_REJECTED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
-  EXPECT_REJECTED("nvfp4_quantize: sfLayout is 3, but must be",
-                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
-  EXPECT_REJECTED("sfLayout is 2, but scales of shuffled weights (do_shuffle) lie in 128x4 (0)",
-                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 2, .do_shuffle = true}));
-  EXPECT_REJECTED("do_shuffle needs a multiple of 128 rows, but there are 4",
-                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
-  EXPECT_REJECTED("a_global_sf is 1, but with per_token_activation must be 1 / (448 * 6)",
-                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .per_token_activation = true}));
-  EXPECT_REJECTED("make_nvfp4_global_scale: global_scale is 0, but must be a positive normal f32 number",
-                  make_nvfp4_global_scale({.input_tensor = x, .global_scale = 0.0}));
-  EXPECT_REJECTED("global_scale is 2, but with per_token_activation it is 1 / (448 * 6)",
-                  make_nvfp4_global_scale({.input_tensor = x, .per_token_activation = true, .global_scale = 2.0}));
-  EXPECT_REJECTED("input_tensor is bfloat16[0, 16], but must have at least one dimension and one element",
-                  make_nvfp4_global_scale({.input_tensor = held(Tensor::zeros({0, 16}, DType::kBF16))}));
-  EXPECT_REJECTED(
-      "NotImplementedError: make_nvfp4_global_scale: nvfp4_4over6_config is 3, but only None is implemented",
-      make_nvfp4_global_scale({.input_tensor = x, .nvfp4_4over6_config = 3}));
-  EXPECT_REJECTED("alignment is 48, but must be a multiple of 32", mxfp8_quantize({.input = x, .alignment = 48}));
+  EXPECT_REFUSED("fp4_quantize: the last dimension is 24, but must be a multiple of 16",
+                 fp4_quantize({.input = short_rows}));
+  EXPECT_REFUSED("NotImplementedError: fp4_quantize: sf_vec_size is 24", fp4_quantize({.input = x, .sf_vec_size = 24}));
+  EXPECT_REFUSED("fp4_quantize: global_scale is 0, but must be a positive normal f32 number",
+                 fp4_quantize({.input = x, .global_scale = one(0)}));
+  EXPECT_REFUSED("is_sf_8x4_layout is True, but is_sf_swizzled_layout is False",
+                 fp4_quantize({.input = x, .is_sf_swizzled_layout = false, .is_sf_8x4_layout = true}));
+  EXPECT_REFUSED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
+  EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
+  EXPECT_REFUSED("sfLayout is 2, but scales of shuffled weights (do_shuffle) lie in 128x4 (0)",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 2, .do_shuffle = true}));
+  EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));
+  EXPECT_REFUSED("a_global_sf is 1, but with per_token_activation must be 1 / (448 * 6)",
+                 nvfp4_quantize({.a = x, .a_global_sf = one(1), .per_token_activation = true}));
+  EXPECT_REFUSED("make_nvfp4_global_scale: global_scale is 0, but must be a positive normal f32 number",
+                 make_nvfp4_global_scale({.input_tensor = x, .global_scale = 0.0}));
+  EXPECT_REFUSED("global_scale is 2, but with per_token_activation it is 1 / (448 * 6)",
+                 make_nvfp4_global_scale({.input_tensor = x, .per_token_activation = true, .global_scale = 2.0}));
+  EXPECT_REFUSED("input_tensor is bfloat16[0, 16], but must have at least one dimension and one element",
+                 make_nvfp4_global_scale({.input_tensor = held(Tensor::zeros({0, 16}, DType::kBF16))}));
+  EXPECT_REFUSED("NotImplementedError: make_nvfp4_global_scale: nvfp4_4over6_config is 3, but only None is implemented",
+                 make_nvfp4_global_scale({.input_tensor = x, .nvfp4_4over6_config = 3}));
+  EXPECT_REFUSED("alignment is 48, but must be a multiple of 32", mxfp8_quantize({.input = x, .alignment = 48}));
   const TensorView codes = held(Tensor::zeros({4, 32}, DType::kU8)), scales = held(Tensor::zeros({4, 4}, DType::kU8));
-  EXPECT_REJECTED("ufp8_scale_tensor has 16 bytes, but 4 rows of 64 elements need 512",
-                  e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = codes, .ufp8_scale_tensor = scales}));
-  EXPECT_REJECTED("input_tensor.shape[0] is 4, but must be a multiple of 32",
-                  shuffle_matrix_a({.input_tensor = codes, .epilogue_tile_m = 128}));
+  EXPECT_REFUSED("ufp8_scale_tensor has 16 bytes, but 4 rows of 64 elements need 512",
+                 e2m1_and_ufp8sf_scale_to_float({.e2m1_tensor = codes, .ufp8_scale_tensor = scales}));
+  EXPECT_REFUSED("input_tensor.shape[0] is 4, but must be a multiple of 32",
+                 shuffle_matrix_a({.input_tensor = codes, .epilogue_tile_m = 128}));
   const TensorView batch = held(Tensor::zeros({1, 4, 32}, DType::kBF16)),
                    mask = held(Tensor::copy_of(std::span<const int32_t>(std::vector<int32_t>{5}), {1}));
-  EXPECT_REJECTED("mask[0] is 5, but must be in [0, 5)",
-                  scaled_fp4_grouped_quantize({.a = batch, .mask = mask, .a_global_sf = one(1)}));
-  EXPECT_REJECTED("group_size is 48", per_token_group_quant_8bit({.x = x, .group_size = 48}));
-  EXPECT_REJECTED("scale_tma_aligned is True, but column_major_scales is False",
-                  per_token_group_quant_8bit({.x = x, .group_size = 32, .scale_tma_aligned = true}));
+  EXPECT_REFUSED("mask[0] is 5, but must be in [0, 5)",
+                 scaled_fp4_grouped_quantize({.a = batch, .mask = mask, .a_global_sf = one(1)}));
+  EXPECT_REFUSED("group_size is 48", per_token_group_quant_8bit({.x = x, .group_size = 48}));
+  EXPECT_REFUSED("scale_tma_aligned is True, but column_major_scales is False",
+                 per_token_group_quant_8bit({.x = x, .group_size = 32, .scale_tma_aligned = true}));
   const TensorView out = held(Tensor::zeros({4, 64}, DType::kF8E4M3)), weight = held(Tensor::zeros({64}, DType::kBF16)),
                    two = of<float>({1, 2}, {2});
-  EXPECT_REJECTED("ValueError: rmsnorm_quant: scale must be a scalar tensor",
-                  rmsnorm_quant({.out = out, .input = x, .weight = weight, .scale = two}));
+  EXPECT_REFUSED("ValueError: rmsnorm_quant: scale must be a scalar tensor",
+                 rmsnorm_quant({.out = out, .input = x, .weight = weight, .scale = two}));
   const TensorView f32 = of<float>(std::vector<float>(64, 1.0f), {64}),
                    halves = of<f16_t>(std::vector<float>(256, 1.0f), {4, 64});
-  EXPECT_REJECTED("RuntimeError: layernorm_quant: input must be bfloat16",
-                  layernorm_quant({.out = out, .input = halves, .gemma = f32, .beta = f32, .scale = one(1)}));
+  EXPECT_REFUSED("RuntimeError: layernorm_quant: input must be bfloat16",
+                 layernorm_quant({.out = out, .input = halves, .gemma = f32, .beta = f32, .scale = one(1)}));
 }
 
 }  // namespace
