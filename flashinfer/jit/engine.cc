@@ -204,7 +204,7 @@ const Entry& obtain_entry(const Request& request, Device device, bool* fresh = n
 
 Outcome outcome_of(const Entry& entry, bool fresh) {
   if (entry.state == State::kFailed) return Outcome::kFailed;
-  if (!ready(entry)) return Outcome::kRefused;
+  if (!ready(entry)) return Outcome::kUnavailable;
   if (!fresh) return Outcome::kMemory;
   if (entry.module.origin == "compiled") return Outcome::kCompiled;
   return entry.module.origin == "aot" ? Outcome::kAot : Outcome::kDisk;

@@ -55,7 +55,7 @@ class KernelCollector {
   std::unique_ptr<std::vector<Request>> list_;
 };
 
-enum class Outcome { kMemory, kDisk, kAot, kCompiled, kRefused, kFailed };
+enum class Outcome { kMemory, kDisk, kAot, kCompiled, kUnavailable, kFailed };
 const char* name(Outcome o);
 struct Progress {
   int64_t done, total;  // `done` includes this one
