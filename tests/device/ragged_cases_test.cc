@@ -103,7 +103,7 @@ std::vector<std::string> expanded(const char* text) {
   return out;
 }
 
-int served = 0;
+int supported = 0;
 double seconds = 0;
 /// Under a sanitizer every fifth shape.
 const size_t kStep = sanitized() ? 5 : 1;
@@ -121,7 +121,7 @@ TEST_P(RaggedCases, AgreeWithTheReferenceUnderTwoSchedules) {
       const cases::CaseResult r = cases::run_case(*op, {"ragged", args.c_str()}, {.device = kEmu, .seeds = 1});
       EXPECT_TRUE(r.passed) << r.failure << "\n  " << r.repro;
       EXPECT_EQ(r.unsupported, "") << r.repro;
-      ++served;
+      ++supported;
     }
   }
   seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -143,7 +143,7 @@ TEST(RaggedCasesCount, Expands) {
 class Printed : public testing::Environment {
  public:
   void TearDown() override {
-    if (served) std::cout << "ragged cases on the emulator: " << served << " in " << seconds << " s\n";
+    if (supported) std::cout << "ragged cases on the emulator: " << supported << " in " << seconds << " s\n";
   }
 };
 const auto* const environment = testing::AddGlobalTestEnvironment(new Printed);

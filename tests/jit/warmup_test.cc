@@ -30,7 +30,7 @@ TEST_F(Warmup, CompilesBeforeTheFirstCall) {
   int64_t steps = 0;
   const auto report = flashinfer::warmup({{"rmsnorm", kArgs}, {"rmsnorm", "input=f32:7x512 weight=f32:512"}},
                                          [&](const jit::Progress& p) { steps += p.total; });
-  EXPECT_EQ(report.kernels, 1) << "both shapes are served by one kernel";
+  EXPECT_EQ(report.kernels, 1) << "both shapes use one kernel";
   EXPECT_EQ(report.compiled, 1);
   EXPECT_EQ(steps, 1);
   EXPECT_TRUE(report.problems.empty());

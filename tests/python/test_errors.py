@@ -176,7 +176,7 @@ def test_backend_of_another_device_warns_once(fp8):
     assert caught[0].filename == __file__
 
 
-def test_unknown_backend_and_one_that_cannot_serve(fp8):
+def test_unknown_backend_and_one_that_is_unsupported(fp8):
     with pytest.raises(ValueError, match="bmm_fp8: backend is 'cubla', but must be one of auto, cublas,"):
         flashinfer.bmm_fp8(*fp8, backend="cubla")
     q, k = torch.randn(4, 64), torch.randn(7, 2, 64)
@@ -232,7 +232,7 @@ def test_errors_of_wrappers():
 
 @pytest.mark.parametrize("argument, value", [("q_data_type", torch.int8), ("q_data_type", torch.uint8), ("kv_data_type", torch.int8),
                                              ("o_data_type", torch.float8_e4m3fn), ("o_data_type", torch.int64)])
-def test_plan_refuses_a_dtype_that_run_would_not_take(argument, value):
+def test_plan_rejects_a_dtype_that_run_does_not_support(argument, value):
     ints = [torch.tensor(x, dtype=torch.int32) for x in ([0, 2], [0, 1], [9])]
     workspace = torch.empty(1 << 10, dtype=torch.uint8)
     refused = pytest.raises(ValueError, match=rf"plan: {argument} is {str(value)[6:]}, but must be float32, float16")

@@ -100,7 +100,7 @@ def test_runs_without_compiler_and_cache(environment):
     program = PROGRAM.format(prefix=str(environment))
     done = run(environment / "bin/python", "-c", program, env=bare(environment), cwd=environment)
     assert done == "0.5 0.5\nrmsnorm: weight.shape[0] is 100, but d is 4096 (from input.shape[1])\n"
-    # The same with the kernels out of reach: the reference serves, and says so.
+    # The same with the kernels out of reach: the reference runs, with a warning.
     ahead = next(environment.glob("lib/python*/site-packages/flashinfer/lib/flashinfer/aot"))
     ahead.rename(ahead.with_name("hidden"))
     try:
@@ -119,7 +119,7 @@ def test_the_command(environment):
     assert "Torch Version Info" in text and "cannot be imported" in text
     version = run(command, "--version", env=bare(environment))
     assert version == run(environment / "bin/python", "-m", "flashinfer", "--version", env=bare(environment))
-    # A case must be served by the compiled kernels (a product needs two), not by the reference.
+    # A case must be run by the compiled kernels (a product needs two), not by the reference.
     assert "1 passed, 0 failed" in run(command, "cases", "bmm_fp8", "--case", "e4m3", env=bare(environment))
     assert "1 passed, 0 failed" in run(command, "cases", "rmsnorm", "--args", "input=f16:4x4096 weight=f16:4096", env=bare(environment))
 

@@ -54,7 +54,7 @@ def test_tensors():
             utils.check_shape_dtype_device(x, *bad, "x")
 
 
-def test_what_the_gated_norm_serves():
+def test_what_the_gated_norm_supports():
     assert flashinfer.supports_rmsnorm_sigmoid_gate(torch.bfloat16, 64) and flashinfer.supports_rmsnorm_sigmoid_gate("float32", 111, "cpu")
     assert not flashinfer.supports_rmsnorm_sigmoid_gate(torch.float64, 64) and not flashinfer.supports_rmsnorm_sigmoid_gate(torch.float16, 0)
     assert not flashinfer.supports_rmsnorm_sigmoid_gate(torch.bfloat16, 64, "cuda:0")
@@ -63,7 +63,7 @@ def test_what_the_gated_norm_serves():
     torch.testing.assert_close(x, torch.tensor([[3.0, 4.0]]) / 12.5 ** 0.5 / 2)
 
 
-def test_what_the_residual_norms_serve():
+def test_what_the_residual_norms_support():
     branch, residual, weight = torch.randn(3, 65).bfloat16(), torch.randn(3, 65), torch.randn(65).bfloat16()
     alpha, beta = torch.randn(65), torch.randn(65)
     plain, following = flashinfer.supports_gated_residual_rmsnorm, flashinfer.supports_gated_residual_next_rmsnorm
