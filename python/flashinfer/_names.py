@@ -18,6 +18,12 @@ HOMES = {
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
                 "get_w2_permute_indices_with_cache",
     "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
+    "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
+                "CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
+                "CutlassW4A8Config ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
+                "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat ReLU ReLU2 RoutingConfig SiLU SiTU SwiGLU SwiGLUStep "
+                "TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig TrtllmMxInt4Config",
+    "_moe_layer": "CutlassBf16Runner MoELayer TrtllmBf16RoutedRunner",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped",
     "_availability": "available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
@@ -163,11 +169,11 @@ MODULES = {
     "fp8_quantization": "mxfp8_dequantize_host mxfp8_quantize",
     "fused_moe":
         "ActivationConfig B12xMoEWrapper B12xNvfp4Config B12xNvfp4Runner B12xW4A16Config B12xW4A16Runner BackendOptions "
-        "CuteDslConfig CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassConfig CutlassFp8BlockConfig "
+        "CuteDslConfig CuteDslNvfp4Runner CuteDslRunner CutlassBf16Config CutlassBf16Runner CutlassFp8BlockConfig "
         "CutlassFp8BlockRunner CutlassFp8PerTensorConfig CutlassFp8PerTensorRunner CutlassMxfp8Config CutlassMxfp8Mxfp4Config "
         "CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Config CutlassNvfp4Runner CutlassW4A16Config CutlassW4A16Runner "
-        "CutlassW4A8Config CutlassW4A8Runner ExecutionConfig ExpertConfig GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
-        "MoEFinalizeConfig MoELayer MoEWeightPack NVFP44Over6Config NVFP44Over6ErrMode QuantConfig QuantFormat QuantVariant "
+        "CutlassW4A8Config CutlassW4A8Runner ExecutionConfig ExpertConfig GeGLU GELU GeGLUTanh Identity MoEActivationPack MoEConfig "
+        "MoEFinalizeConfig MoELayer MoEWeightPack NVFP44Over6Config NVFP44Over6ErrMode QuantConfig QuantFormat "
         "ReLU ReLU2 RoutingConfig RoutingInputMode RoutingMethodType SiLU SiTU SwiGLU SwiGLUStep TrtllmBf16Config "
         "TrtllmBf16RoutedRunner TrtllmFp4Config TrtllmFp4RoutedRunner TrtllmFp8BlockConfig TrtllmFp8BlockRunner "
         "TrtllmFp8PerTensorConfig TrtllmFp8PerTensorRunner TrtllmMoERoutingMetadata TrtllmMoERoutingMetadataSlot "
@@ -178,8 +184,8 @@ MODULES = {
     "fused_moe.api":
         "ActivationConfig ActivationType B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config "
         "CutlassFp8BlockConfig CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config "
-        "CutlassW4A16Config CutlassW4A8Config ExecutionConfig ExpertConfig GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
-        "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat QuantVariant ReLU ReLU2 RoutingConfig RoutingInputMode SiLU "
+        "CutlassW4A16Config CutlassW4A8Config ExecutionConfig ExpertConfig GeGLU GELU GeGLUTanh Identity MoEActivationPack MoEConfig "
+        "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat ReLU ReLU2 RoutingConfig RoutingInputMode SiLU "
         "SiTU SwiGLU SwiGLUStep TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig "
         "TrtllmMxInt4Config",
     "fused_moe.bgmv_moe": "bgmv_moe bgmv_moe_expand bgmv_moe_shrink fill_w_ptr has_bgmv_moe prepare_bgmv_moe",
@@ -297,7 +303,7 @@ MODULES = {
         "HandleParams IdentityConfig MegaConfig MoEEpArchError MoEEpCommParams MoEEpCommunication MoEEpConfigError "
         "MoEEpDispatchResult MoEEpFaultToleranceUnsupportedError MoEEpLayer MoEEpMegaLayer MoEEpMegaWorkspace "
         "MoEEpNotBuiltError MoEEpRankEvictedError MoEEpSplitGraphState MoEEpSplitLayer MoEEpTensors MoEEpTransportError "
-        "MoEWeightPack NCCLEPConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig "
+        "NCCLEPConfig NVLinkOneSidedAlltoAll NVLinkOneSidedConfig NVLinkTwoSidedAlltoAll NVLinkTwoSidedConfig "
         "NcclEpConfig NvepConfig PrequantizedMoEWeights QuantType SplitConfig SplitKernelContext UnquantizedMoEWeights "
         "available_backends available_communication_backends bootstrap_comm_group bootstrap_ep_rank_world "
         "bootstrap_ep_world_size bootstrap_moe_ep_runtime create_communication create_fleet dummy_moe_weights "
@@ -318,7 +324,7 @@ MODULES = {
         "kernel_requires_weights run_split_kernel",
     "moe_ep.tensors": "MoEEpTensors",
     "moe_ep.tune": "main",
-    "moe_ep.weights": "MoEWeightPack PrequantizedMoEWeights UnquantizedMoEWeights dummy_moe_weights",
+    "moe_ep.weights": "PrequantizedMoEWeights UnquantizedMoEWeights dummy_moe_weights",
     "msa_ops":
         "MSASparseAttentionWorkspace msa_proxy_score msa_proxy_score_fp4 msa_sparse_attention msa_sparse_decode_attention "
         "msa_topk_select prepare_msa_nvfp4_sparse_decode supports_packed_kv",

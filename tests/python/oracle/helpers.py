@@ -117,5 +117,21 @@ def fp8():
     call("bytes", testing.count_bytes, torch.zeros(4), [torch.zeros(3, dtype=U8), torch.zeros(2)])
 
 
-for part in (number_helpers, decorators, layouts, enumerations, fp8):
+def moe_weights():
+    from flashinfer.fused_moe import CutlassBf16Config, TrtllmBf16Config
+
+    torch.manual_seed(1)
+    sizes = {"num_local_experts": 2, "hidden_size": 128, "intermediate_size": 64}
+    w1, w2 = torch.randn(2, 128, 128).bfloat16(), torch.randn(2, 128, 64).bfloat16()
+    for backend in (CutlassBf16Config, TrtllmBf16Config):
+        name = backend.__name__
+        call(name, lambda b=backend: [(k, v) for k, v in sorted(b.prepare_weights(w1, w2, **sizes).items())])
+        for a, b in ((w1.float(), w2.float()), (w1[:, :60], w2)):
+            try:
+                backend.prepare_weights(a, b, **sizes)
+            except Exception as error:
+                print(name, type(error).__name__)
+
+
+for part in (number_helpers, decorators, layouts, enumerations, fp8, moe_weights):
     part()
