@@ -23,6 +23,7 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 set(fi_sanitizer_flags "")     # of the library and of JIT kernels
 set(fi_sanitizer_host_flags "")  # of C++ compiled here, beside those
+set(fi_sanitizer_test_flags "")  # of tests and the command, beside those
 if(FLASHINFER_SANITIZE)
   set(fi_sanitizer_flags -fsanitize=${FLASHINFER_SANITIZE} -fno-omit-frame-pointer)
   set(fi_sanitizer_warnings -Wno-maybe-uninitialized)  # g++ 12 sees ghosts in instrumented code (std::regex)
@@ -32,6 +33,7 @@ if(FLASHINFER_SANITIZE)
     # misaligned values come from files: CMakeLists.txt gives the check back to what reads them. Kernels keep both.
     list(APPEND fi_sanitizer_host_flags -fno-sanitize=null,alignment)
   endif()
+  set(fi_sanitizer_test_flags -O0)  # 40 % less time to compile; ops_tests takes 97 s of CPU time instead of 92
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1")
   set(CMAKE_C_FLAGS_RELEASE "-O1 -g1")
 endif()

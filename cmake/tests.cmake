@@ -43,6 +43,7 @@ foreach(dir IN LISTS test_dirs)
     target_compile_definitions(${name}_tests PRIVATE FI_TEST_SOURCE_ROOT="${PROJECT_SOURCE_DIR}"
                                                      FI_TEST_BUILD_ROOT="${PROJECT_BINARY_DIR}"
                                                      FI_TEST_PYTHON="${fi_python}")
+    target_compile_options(${name}_tests PRIVATE ${fi_sanitizer_test_flags})
     add_test(NAME ${name} COMMAND ${name}_tests WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800
       ENVIRONMENT "${fi_test_environment};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/${name}.xml")
