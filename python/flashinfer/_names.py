@@ -18,6 +18,7 @@ HOMES = {
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
                 "get_w2_permute_indices_with_cache",
     "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
+    "_linear": "fp4_linear fp8_linear",
     "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
                 "CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
                 "CutlassW4A8Config ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
@@ -38,6 +39,8 @@ HOMES = {
 # Why names are missing. Keys: a name, with `*` for any letters, or `@module`, which is a module with those below it; the first that
 # fits counts.
 REASONS = (
+    ("*_linear_swiglu *_qkv_qknorm_rope", "what it computes is not documented to the last detail (the order of gate and value, the norm's epsilon); "
+     "flashinfer.gemm.fp4_linear and fp8_linear, rmsnorm and RoPE are there"),
     ("get_*_module get_*_module_mla gen_* get_customize_*", "the library has no modules of its own for single kernels; flashinfer.jit describes what is compiled"),
     ("@comm @parallel_attention", "communication between processes is not implemented; torch.distributed has all-reduce and all-to-all"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
