@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buckets of token counts for fused MoE: powers of two up to 256 tokens, multiples of 256 up to 2048, of 512 up to 4096, then powers
+"""Sizes of buffers of the indexer, and buckets of token counts for fused MoE: powers of two up to 256 tokens, multiples of 256 up to 2048, of 512 up to 4096, then powers
 of two again. A tactic that is best for one count is taken for all of its bucket."""
-from .utils import next_positive_power_of_2, round_up
+from .utils import ceil_div, next_positive_power_of_2, round_up
 
 
 def map_to_hybrid_bucket_uncapped(x):
@@ -28,3 +28,13 @@ def get_hybrid_num_tokens_buckets(max_num_tokens, min_num_tokens=1):
         found.append(map_to_hybrid_bucket(x, max_num_tokens))
         x = found[-1] + 1
     return tuple(found)
+
+
+def padded_seq_len(max_seq_len):
+    """The least width of indexer scores for sequences of `max_seq_len` tokens: a multiple of 256."""
+    return round_up(max_seq_len, 256)
+
+
+def min_block_table_width(seq_len, block_size):
+    """Pages that a sequence of `seq_len` tokens needs: `seq_len / block_size`, rounded up."""
+    return ceil_div(seq_len, block_size)

@@ -18,6 +18,9 @@ HOMES = {
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
                 "get_w2_permute_indices_with_cache",
     "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
+    "_four_over_six": "NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
+                      "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
+    "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp8_linear",
     "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
                 "CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
@@ -25,7 +28,8 @@ HOMES = {
                 "MoEFinalizeConfig MoEWeightPack QuantConfig QuantFormat ReLU ReLU2 RoutingConfig SiLU SiTU SwiGLU SwiGLUStep "
                 "TrtllmBf16Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig TrtllmMxInt4Config",
     "_moe_layer": "CutlassBf16Runner MoELayer TrtllmBf16RoutedRunner",
-    "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped",
+    "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
+                "min_block_table_width padded_seq_len",
     "_availability": "available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers without kernels, through whichever `flashinfer` is imported: each call's result or error is a line."""
+import os
+
+import flashinfer
 import torch
 from flashinfer import tllm_enums as enums
 from flashinfer import utils
@@ -133,5 +136,48 @@ def moe_weights():
                 print(name, type(error).__name__)
 
 
-for part in (number_helpers, decorators, layouts, enumerations, fp8, moe_weights):
+def four_over_six():
+    from flashinfer import quantization
+    from flashinfer.quantization import nvfp4_quantization_utils as recipes
+
+    recipe, mode = recipes.NVFP44Over6Config, recipes.NVFP44Over6ErrMode
+    for config in (None, recipe(), recipe(256), recipe(448, mode.MSE), recipe(448, "MAE", True), recipe(256, "MSE", True)):
+        for function in (recipes.nvfp4_4over6_code, recipes.nvfp4_e4m3_max, recipes.nvfp4_per_token_scale_inv, recipes.resolve_nvfp4_4over6):
+            call(f"{function.__name__} {config}", function, config)
+    for code in range(-3, 40):
+        call(f"code {code}", recipes.nvfp4_4over6_from_code, code)
+    for bad in (300, 0):
+        call(f"maximum {bad}", recipe, bad)
+    call("unset", quantization.resolve_nvfp4_4over6)
+    call("wrong", quantization.resolve_nvfp4_4over6, 1)
+    for name in ("FLASHINFER_NVFP4_4OVER6", "FLASHINFER_NVFP4_4OVER6_E4M3_USE_256"):
+        os.environ[name] = "1"
+        call(name, quantization.resolve_nvfp4_4over6)
+
+
+def checks():
+    from flashinfer import trace
+
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, FP8, torch.float8_e5m2, torch.int32, torch.bool, "bfloat16", "x"):
+        call(f"tolerances {dtype}", trace.default_tolerances, dtype)
+    a = torch.linspace(-2, 3, 100)
+    b = a.clone()
+    b[0] += 5
+    numbers, nan, inf = torch.tensor([1, 2, 3, 4]), torch.tensor([float("nan")]), torch.tensor([float("inf")])
+    pairs = ((a, a), (a, a + 1e-4), (a, a * 1.5), (a, a[:50]), (a, a.half()), (a, a.bfloat16()), ([a, a], (a, a)), ([a], a), ({"x": a}, {"x": a}),
+             ({"x": a}, {"y": a}), (3, 3), (3, 4), ("a", "a"), (None, None), (a, None), (a * 0, a * 0), (a * 0, a * 0 + 1e-9), (nan, nan), (inf, inf),
+             (numbers, numbers), (numbers, numbers + 1), (numbers, numbers.float()), ([a], [a, a]), (a.view(10, 10), a), (3.0, 3.0000001),
+             (a[:0], a[:0]), (a.to(FP8), a.to(FP8)), (a, -a), (a, b), (numbers, torch.tensor([1, 2, 3, 5])))
+    for i, (x, y) in enumerate(pairs):
+        for options in ({}, {"max_mismatch_pct": 1.0}, {"max_mismatch_pct": 25.0, "min_cos_sim": None}, {"rtol": 0.1, "atol": 0.0}, {"min_cos_sim": None}):
+            call(f"check {i} {options}", trace.default_check, x, y, **options)
+
+
+def sizes():
+    for n in (0, 1, 256, 257):
+        call(f"padded {n}", lambda: flashinfer.padded_seq_len(n))
+        call(f"pages {n}", lambda: flashinfer.min_block_table_width(n, 64))
+
+
+for part in (number_helpers, decorators, layouts, enumerations, fp8, moe_weights, four_over_six, checks, sizes):
     part()
