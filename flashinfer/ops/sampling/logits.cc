@@ -3,6 +3,7 @@
 #include "flashinfer/ops/sampling/cases.h"
 #include "flashinfer/ops/sampling/cuda_run.h"
 #include "flashinfer/ops/sampling/op.h"
+#include "flashinfer/ops/sampling/sampler.h"
 
 namespace flashinfer {
 namespace {
@@ -84,26 +85,14 @@ op::Cost cost(const Block& a) {
   const double n = static_cast<double>(used(a));
   return {.bytes = n * static_cast<double>(a.logits.item_size()), .flops = 60 * n};
 }
-op::Shape sample_shape(const Block& a) { return {.rank = 1, .size = {outputs_of(a, a.logits)}}; }
-
-constexpr op::Field fields[] = {op::in<&Block::logits>("logits", "n v", op::floats),
-                                op::in<&Block::indices>("indices", "b", op::indices),
-                                op::attr<&Block::deterministic>("deterministic"),
-                                op::attr<&Block::generator>("generator"),
-                                op::attr<&Block::check_nan>("check_nan"),
-                                op::in<&Block::seed>("seed", nullptr, kSeeds),
-                                op::in<&Block::offset>("offset", nullptr, kSeeds),
-                                op::result<&Block::samples>("samples", nullptr, op::indices, op::contiguous,
-                                                            op::shape<sample_shape>, op::dtype<sample_dtype<Block>>),
-                                op::attr<&Block::implied_generator>("implied_generator", op::internal)};
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
                                         op::reference<launch_reference>()};
 }  // namespace
 
 namespace ops::sampling {
 constinit const op::Op sampling_from_logits_op = op::define<Block, validate, cost, prepare<Block>>(
-    kName, "flashinfer.sampling", "One token of each row of logits, drawn from their softmax by Gumbel noise.", fields,
-    candidates, sampling_from_logits_cases);
+    kName, "flashinfer.sampling", "One token of each row of logits, drawn from their softmax by Gumbel noise.",
+    kSamplerFields<Block>.span(), candidates, sampling_from_logits_cases);
 }
 
 Tensor sampling_from_logits(const Block& a) { return op::call(sampling_from_logits_op, a); }

@@ -4,6 +4,7 @@
 
 #include "flashinfer/ops/sampling/cases.h"
 #include "flashinfer/ops/sampling/cuda_run.h"
+#include "flashinfer/ops/sampling/sampler.h"
 
 namespace flashinfer {
 namespace {
@@ -15,33 +16,14 @@ inline constexpr jit::Kernel kSampleCuda{"flashinfer/ops/sampling/kernels/cuda/s
                                          "flashinfer::SampleCudaParams"};
 
 template <class B>
-struct Is {
-  static constexpr bool top_k = requires(const B& a) { a.top_k; };
-  static constexpr bool top_p = requires(const B& a) { a.top_p; };
-  static constexpr bool min_p = requires(const B& a) { a.min_p; };
-  static constexpr bool logits = requires(const B& a) { a.logits; };
-  static constexpr bool filtered = top_k || top_p;  // draws by rejection: 32 numbers a row
-};
-template <class B>
 extern const op::Op kOp;
 
-template <class B>
-const TensorView& input_of(const B& a) {
-  if constexpr (Is<B>::logits)
-    return a.logits;
-  else
-    return a.probs;
-}
 template <class B>
 bool joint(const B& a) {
   if constexpr (Is<B>::top_k && Is<B>::top_p)
     return a.filter_apply_order == "joint";
   else
     return Is<B>::filtered;
-}
-template <class B>
-int64_t rows_of(const B& a) {
-  return outputs_of(a, input_of(a));
 }
 template <class B>
 uint64_t used(const B& a) {
@@ -172,91 +154,44 @@ op::Cost cost(const B& a) {
   const double n = static_cast<double>(rows_of(a) * input_of(a).size(1));
   return {.bytes = n * static_cast<double>(input_of(a).item_size()), .flops = 2 * n};
 }
-template <class B>
-op::Shape sample_shape(const B& a) {
-  return {.rank = 1, .size = {rows_of(a)}};
-}
-
-#define FI_INDICES(B) op::in<&B::indices>("indices", "b", op::indices)
-#define FI_TOP_K(B) op::in<&B::top_k>("top_k", nullptr, op::required)
-#define FI_TOP_P(B) op::in<&B::top_p>("top_p", nullptr, kReals, op::required)
-#define FI_ORDER(B) op::attr<&B::filter_apply_order>("filter_apply_order", op::choices("top_k_first|joint"))
-#define FI_OPTIONS(B)                                                                  \
-  op::attr<&B::deterministic>("deterministic"), op::attr<&B::generator>("generator"),  \
-      op::attr<&B::check_nan>("check_nan"), op::in<&B::seed>("seed", nullptr, kSeeds), \
-      op::in<&B::offset>("offset", nullptr, kSeeds)
-#define FI_SAMPLES(B)                                                                                  \
-  op::result<&B::samples>("samples", nullptr, op::indices, op::contiguous, op::shape<sample_shape<B>>, \
-                          op::dtype<sample_dtype<B>>)
-#define FI_VALID(B)                                                                                     \
-  op::attr<&B::return_valid>("return_valid"), FI_SAMPLES(B),                                            \
-      op::result<&B::valid>("valid", nullptr, DType::kBool, op::contiguous, op::shape<sample_shape<B>>, \
-                            op::when<&B::return_valid>),                                                \
-      op::attr<&B::implied_generator>("implied_generator", op::internal)
 using Plain = SamplingFromProbs;
-constexpr op::Field plain_fields[] = {op::in<&Plain::probs>("probs", "n v", op::floats), FI_INDICES(Plain),
-                                      FI_OPTIONS(Plain), FI_VALID(Plain)};
 using TopKOnly = TopKSamplingFromProbs;
-constexpr op::Field top_k_fields[] = {op::in<&TopKOnly::probs>("probs", "n v", op::floats), FI_TOP_K(TopKOnly),
-                                      FI_INDICES(TopKOnly), FI_OPTIONS(TopKOnly), FI_VALID(TopKOnly)};
 using TopP = TopPSamplingFromProbs;
-constexpr op::Field top_p_fields[] = {op::in<&TopP::probs>("probs", "n v", op::floats), FI_TOP_P(TopP),
-                                      FI_INDICES(TopP), FI_OPTIONS(TopP), FI_VALID(TopP)};
 using MinP = MinPSamplingFromProbs;
-constexpr op::Field min_p_fields[] = {op::in<&MinP::probs>("probs", "n v", op::floats),
-                                      op::in<&MinP::min_p>("min_p", nullptr, kReals, op::required), FI_INDICES(MinP),
-                                      FI_OPTIONS(MinP), FI_VALID(MinP)};
 using Both = TopKTopPSamplingFromProbs;
-constexpr op::Field both_fields[] = {op::in<&Both::probs>("probs", "n v", op::floats),
-                                     FI_TOP_K(Both),
-                                     FI_TOP_P(Both),
-                                     FI_INDICES(Both),
-                                     FI_ORDER(Both),
-                                     FI_OPTIONS(Both),
-                                     FI_VALID(Both)};
 using Logits = TopKTopPSamplingFromLogits;
-constexpr op::Field logits_fields[] = {op::in<&Logits::logits>("logits", "n v", op::floats),
-                                       FI_TOP_K(Logits),
-                                       FI_TOP_P(Logits),
-                                       FI_INDICES(Logits),
-                                       FI_ORDER(Logits),
-                                       FI_OPTIONS(Logits),
-                                       FI_SAMPLES(Logits),
-                                       op::attr<&Logits::implied_generator>("implied_generator", op::internal)};
 
 template <class B>
 constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),
                                         op::reference<launch_reference<B>>()};
 template <class B>
-constexpr op::Op define(const char* name, const char* doc, std::span<const op::Field> fields, op::CaseTable cases) {
-  return op::define<B, validate<B>, cost<B>, prepare<B>>(name, "flashinfer.sampling", doc, fields, candidates<B>,
-                                                         cases);
+constexpr op::Op define(const char* name, const char* doc, op::CaseTable cases) {
+  return op::define<B, validate<B>, cost<B>, prepare<B>>(name, "flashinfer.sampling", doc, kSamplerFields<B>.span(),
+                                                         candidates<B>, cases);
 }
 template <>
-constinit const op::Op kOp<Plain> = define<Plain>(
-    "sampling_from_probs", "One token of each row, drawn by inversion of the running sum of its probabilities.",
-    plain_fields, sampling_cases);
+constinit const op::Op kOp<Plain> =
+    define<Plain>("sampling_from_probs",
+                  "One token of each row, drawn by inversion of the running sum of its probabilities.", sampling_cases);
 template <>
 constinit const op::Op kOp<TopKOnly> = define<TopKOnly>(
-    "top_k_sampling_from_probs", "One token of each row, drawn among its top k.", top_k_fields, top_k_sampling_cases);
+    "top_k_sampling_from_probs", "One token of each row, drawn among its top k.", top_k_sampling_cases);
 template <>
-constinit const op::Op kOp<TopP> =
-    define<TopP>("top_p_sampling_from_probs", "One token of each row, drawn among its top p of mass.", top_p_fields,
-                 top_p_sampling_cases);
+constinit const op::Op kOp<TopP> = define<TopP>(
+    "top_p_sampling_from_probs", "One token of each row, drawn among its top p of mass.", top_p_sampling_cases);
 template <>
-constinit const op::Op kOp<MinP> =
-    define<MinP>("min_p_sampling_from_probs",
-                 "One token of each row, drawn among those with at least min_p of the largest probability.",
-                 min_p_fields, min_p_sampling_cases);
+constinit const op::Op kOp<MinP> = define<MinP>(
+    "min_p_sampling_from_probs",
+    "One token of each row, drawn among those with at least min_p of the largest probability.", min_p_sampling_cases);
 template <>
 constinit const op::Op kOp<Both> =
     define<Both>("top_k_top_p_sampling_from_probs",
-                 "One token of each row, drawn among its top k and its top p of mass.", both_fields, top_k_top_p_cases);
+                 "One token of each row, drawn among its top k and its top p of mass.", top_k_top_p_cases);
 template <>
 constinit const op::Op kOp<Logits> =
     define<Logits>("top_k_top_p_sampling_from_logits",
                    "One token of each row of logits, drawn from their softmax among its top k and its top p of mass.",
-                   logits_fields, top_k_top_p_logits_cases);
+                   top_k_top_p_logits_cases);
 
 template <class B>
 Samples sampled(const B& a) {

@@ -46,18 +46,34 @@ struct Samples {
   operator Tensor() const { return samples; }
 };
 
+// The last members of every sampler's block. They are macros because designated initialisers name a block's own members
+// only, not those of a base class.
+//
+// deterministic: accepted, results always are. generator: what a call without seed draws from. check_nan: ValueError
+// when the input holds a NaN. seed, offset: a number or [1] or [n] i64|u64; both or neither.
+#define FI_SAMPLER_OPTIONS                     \
+  bool deterministic = true;                   \
+  std::optional<op::Generator> generator = {}; \
+  bool check_nan = false;                      \
+  std::optional<op::ScalarOrTensor> seed = {}; \
+  std::optional<op::ScalarOrTensor> offset = {}
+// samples: C++ only, memory for the result. implied_generator: set by the library, what a call draws from that has
+// neither seed nor generator.
+#define FI_SAMPLER_SAMPLES                \
+  std::optional<TensorView> samples = {}; \
+  std::optional<op::Generator> implied_generator = {}
+// return_valid: whether valid is returned. samples, valid: C++ only, memory for the results.
+#define FI_SAMPLER_RESULTS                \
+  bool return_valid = false;              \
+  std::optional<TensorView> samples = {}; \
+  std::optional<TensorView> valid = {};   \
+  std::optional<op::Generator> implied_generator = {}
+
 struct SamplingFromProbs {
   TensorView probs;                        // [rows, v] f32|f16|bf16; need not sum to 1
   std::optional<TensorView> indices = {};  // [n] i32|i64: output i draws from row indices[i]; absent: n = rows
-  bool deterministic = true;               // accepted: it always is
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;                       // ValueError when probs holds a NaN
-  std::optional<op::ScalarOrTensor> seed = {};  // a number or [1] or [n] i64|u64; with offset, or neither
-  std::optional<op::ScalarOrTensor> offset = {};
-  bool return_valid = false;
-  std::optional<TensorView> samples = {};  // C++ only: memory for the results
-  std::optional<TensorView> valid = {};
-  std::optional<op::Generator> implied_generator = {};  // set by the library: what an unseeded call draws from
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_RESULTS;
 };
 /// The first token whose inclusive running sum of probabilities exceeds u; the last one with a probability if rounding
 /// leaves none.
@@ -67,15 +83,8 @@ struct TopKSamplingFromProbs {
   TensorView probs;          // [rows, v] f32|f16|bf16
   op::ScalarOrTensor top_k;  // a number or [rows] i32|i64; 0, -1 or >= v: off; below: ValueError
   std::optional<TensorView> indices = {};
-  bool deterministic = true;
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed = {};
-  std::optional<op::ScalarOrTensor> offset = {};
-  bool return_valid = false;
-  std::optional<TensorView> samples = {};
-  std::optional<TensorView> valid = {};
-  std::optional<op::Generator> implied_generator = {};
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_RESULTS;
 };
 /// Draws from the tokens with fewer than k larger ones.
 Samples top_k_sampling_from_probs(const TopKSamplingFromProbs& args);
@@ -84,15 +93,8 @@ struct TopPSamplingFromProbs {
   TensorView probs;          // [rows, v] f32|f16|bf16
   op::ScalarOrTensor top_p;  // a number or [rows] f32|f16|bf16|f64; >= 1: off; <= 0: the likeliest token
   std::optional<TensorView> indices = {};
-  bool deterministic = true;
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed = {};
-  std::optional<op::ScalarOrTensor> offset = {};
-  bool return_valid = false;
-  std::optional<TensorView> samples = {};
-  std::optional<TensorView> valid = {};
-  std::optional<op::Generator> implied_generator = {};
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_RESULTS;
 };
 /// Draws from the tokens with less than top_p of probability above them.
 Samples top_p_sampling_from_probs(const TopPSamplingFromProbs& args);
@@ -101,15 +103,8 @@ struct MinPSamplingFromProbs {
   TensorView probs;          // [rows, v] f32|f16|bf16
   op::ScalarOrTensor min_p;  // a number or [rows] f32|f16|bf16|f64, at most 1; <= 0: off
   std::optional<TensorView> indices = {};
-  bool deterministic = true;
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed = {};
-  std::optional<op::ScalarOrTensor> offset = {};
-  bool return_valid = false;
-  std::optional<TensorView> samples = {};
-  std::optional<TensorView> valid = {};
-  std::optional<op::Generator> implied_generator = {};
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_RESULTS;
 };
 /// Draws from the tokens whose probability is at least min_p times the largest one. ValueError also: min_p above 1.
 Samples min_p_sampling_from_probs(const MinPSamplingFromProbs& args);
@@ -120,15 +115,8 @@ struct TopKTopPSamplingFromProbs {
   op::ScalarOrTensor top_p;
   std::optional<TensorView> indices = {};
   std::string filter_apply_order = "top_k_first";  // or "joint"
-  bool deterministic = true;
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed = {};
-  std::optional<op::ScalarOrTensor> offset = {};
-  bool return_valid = false;
-  std::optional<TensorView> samples = {};
-  std::optional<TensorView> valid = {};
-  std::optional<op::Generator> implied_generator = {};
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_RESULTS;
 };
 /// Draws from the tokens with fewer than k larger ones and less than top_p of probability above them. "top_k_first":
 /// the k largest (and their ties) are renormalised, then filtered by top_p; "joint": both conditions on the given
@@ -138,13 +126,8 @@ Samples top_k_top_p_sampling_from_probs(const TopKTopPSamplingFromProbs& args);
 struct SamplingFromLogits {
   TensorView logits;  // [rows, v] f32|f16|bf16
   std::optional<TensorView> indices = {};
-  bool deterministic = true;
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed = {};
-  std::optional<op::ScalarOrTensor> offset = {};
-  std::optional<TensorView> samples = {};
-  std::optional<op::Generator> implied_generator = {};
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_SAMPLES;
 };
 /// The token with the largest logit + Gumbel noise, -ln 2 * log2(-log2(u (1 - 2^-23))): a draw from softmax(logits).
 /// NaN and -inf are never drawn; a row with nothing else gives 0.
@@ -156,16 +139,15 @@ struct TopKTopPSamplingFromLogits {
   op::ScalarOrTensor top_p;
   std::optional<TensorView> indices = {};
   std::string filter_apply_order = "top_k_first";  // or "joint"
-  bool deterministic = true;
-  std::optional<op::Generator> generator = {};
-  bool check_nan = false;
-  std::optional<op::ScalarOrTensor> seed = {};
-  std::optional<op::ScalarOrTensor> offset = {};
-  std::optional<TensorView> samples = {};
-  std::optional<op::Generator> implied_generator = {};
+  FI_SAMPLER_OPTIONS;
+  FI_SAMPLER_SAMPLES;
 };
 /// top_k_top_p_sampling_from_probs of softmax(logits). "top_k_first" keeps the k largest logits (and their ties) before
 /// the softmax. A row with a NaN, +inf or nothing above -inf gives 0.
 Tensor top_k_top_p_sampling_from_logits(const TopKTopPSamplingFromLogits& args);
+
+#undef FI_SAMPLER_OPTIONS
+#undef FI_SAMPLER_SAMPLES
+#undef FI_SAMPLER_RESULTS
 
 }  // namespace flashinfer
