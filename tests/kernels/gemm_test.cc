@@ -49,7 +49,8 @@ class GemmTest : public IsaTest<GemmEntry> {
                         .k = k,
                         .tasks_per_batch = ceil_div(m, 8)};
     for (int64_t t = 0; t < pack.tasks_per_batch; ++t) kernels.pack_a(pack, t);
-    std::vector<bf16_t> panels(static_cast<size_t>(packed_panels(n) * packed_lines(k) * kPackedWidth) + 1);
+    std::vector<bf16_t> panels(
+        static_cast<size_t>(packed_panels(n) * packed_lines(GemmFormat::kBF16, k) * kPackedWidth) + 1);
     pack = {.from = b.data(),
             .line = k,
             .step = 1,
@@ -70,7 +71,7 @@ class GemmTest : public IsaTest<GemmEntry> {
                  .a_row = direct ? k : even,
                  .a_batch = 0,
                  .b = cut.packed ? panels.data() + kPackedWidth : b.data(),
-                 .b_panel = packed_lines(k) * kPackedWidth,
+                 .b_panel = packed_lines(GemmFormat::kBF16, k) * kPackedWidth,
                  .b_k = 1,
                  .b_n = k,
                  .b_batch = 0,
@@ -154,7 +155,8 @@ TEST_P(GemmTest, OneOrderHoweverItIsCut) {
 TEST_P(GemmTest, PackedLayoutIsTheSameEverywhere) {
   for (const Shape s : {Shape{0, 16, 32}, {0, 17, 31}, {0, 5, 100}, {0, 40, 1}}) {
     const auto b = random_bf16(s.n * s.k, 5);
-    std::vector<bf16_t> panels(static_cast<size_t>(packed_panels(s.n) * packed_lines(s.k) * kPackedWidth));
+    std::vector<bf16_t> panels(
+        static_cast<size_t>(packed_panels(s.n) * packed_lines(GemmFormat::kBF16, s.k) * kPackedWidth));
     const GemmPackParams pack{.from = b.data(),
                               .line = s.k,
                               .step = 1,
@@ -167,14 +169,16 @@ TEST_P(GemmTest, PackedLayoutIsTheSameEverywhere) {
     for (int64_t t = 0; t < pack.tasks_per_batch; ++t) kernels.pack_b(pack, t);
     for (size_t i = 0; i < panels.size(); ++i) {
       const int64_t at = static_cast<int64_t>(i) % kPackedWidth, line = static_cast<int64_t>(i) / kPackedWidth;
-      const int64_t panel = line / packed_lines(s.k), pair = line % packed_lines(s.k) - 1;
+      const int64_t panel = line / packed_lines(GemmFormat::kBF16, s.k),
+                    pair = line % packed_lines(GemmFormat::kBF16, s.k) - 1;
       const int64_t k = 2 * pair + at % 2, n = 16 * panel + at / 2;
       if (pair < 0) continue;
       ASSERT_EQ(panels[i].bits, k < s.k && n < s.n ? b[n * s.k + k].bits : 0) << s.n << "x" << s.k << " element " << i;
     }
-    int64_t k = -1;
-    EXPECT_EQ(read_packed_header(panels.data(), &k), s.n < 16 ? s.n : 16);
-    EXPECT_EQ(k, s.k);
+    const PackedHeader header = read_packed_header(panels.data());
+    EXPECT_EQ(header.columns, s.n < 16 ? s.n : 16);
+    EXPECT_EQ(header.k, s.k);
+    EXPECT_EQ(header.format, GemmFormat::kBF16);
   }
 }
 

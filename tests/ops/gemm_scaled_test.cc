@@ -132,9 +132,9 @@ TEST(MmGguf, RejectsWhatDoesNotFit) {
                  [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q8_0"}); });
   expect_refused("a.shape[1] is 40, but k must be a multiple of 32",
                  [&] { mm_gguf({.a = k40, .b_blocks = b, .format = "Q4_1"}); });
-  expect_refused("was prepared for k = 64, but a.shape[1] is 96",
+  expect_refused("b_blocks is packed for k = 64, but k is 96",
                  [&] { mm_gguf({.a = longer, .b_blocks = packed, .format = "Q4_1"}); });
-  expect_refused("does not start with the header that prepare_gguf_weights writes for Q4_0",
+  expect_refused("b_blocks is a packed weight of Q4_1, but must be one of Q4_0 (from prepare_gguf_weights)",
                  [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_0"}); });
   expect_refused("multiple of 256", [&] { mm_gguf({.a = a, .b_blocks = packed, .format = "Q4_K"}); });
   expect_refused("format", [&] { mm_gguf({.a = a, .b_blocks = b, .format = "Q5_0"}); });

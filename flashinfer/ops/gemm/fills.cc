@@ -13,34 +13,32 @@
 namespace flashinfer::ops::gemm {
 namespace {
 
-/// A weight packed by prepare_mm_weights: normal values after the header line of each panel.
+/// The headers of a packed weight [..., panels, lines, 64 bytes] of (k, n).
+void write_headers(const TensorView& t, GemmFormat f, int64_t k, int64_t n) {
+  for (int64_t i = 0; i < (t.rank() == 4 ? t.size(0) : 1); ++i)
+    for (int64_t p = 0; p < t.size(-3); ++p) {
+      const int64_t at = (t.rank() == 4 ? i * t.stride(0) : 0) + p * t.stride(-3);
+      write_packed_header(static_cast<char*>(t.data()) + at * t.item_size(),
+                          {.columns = std::min<int64_t>(16, n - 16 * p), .k = k, .format = f});
+    }
+}
+GemmFormat format_of(DType t) {
+  return t == DType::kBF16 ? GemmFormat::kBF16 : t == DType::kF8E4M3 ? GemmFormat::kE4M3 : GemmFormat::kFp4;
+}
+/// A packed weight of (k, n), or a stack of them: normal values, FP4 random codes, after the headers.
 void fill_packed(const TensorView& t, const op::FillRule& rule, uint64_t seed) {
   const auto k = static_cast<int64_t>(rule.a), n = static_cast<int64_t>(rule.b);
-  if (t.rank() != 3 || t.dtype() != DType::kBF16 || t.size(0) != packed_panels(n) || t.size(1) != packed_lines(k) ||
-      t.size(2) != kPackedWidth)
-    throw ValueError(
-        str("case: packed(", k, ",", n, ") needs bf16:", packed_panels(n), "x", packed_lines(k), "x", kPackedWidth));
-  each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, normal(seed, i)); });
-  for (int64_t p = 0; p < t.size(0); ++p)
-    write_packed_header(t.data_as<bf16_t>() + p * t.stride(0), std::min<int64_t>(16, n - 16 * p), k);
-}
-
-/// A weight packed by prepare_quantized_weights, [..., panels, lines, 64] of (k, n): normal values or random codes
-/// after the headers.
-void fill_panels(const TensorView& t, const op::FillRule& rule, uint64_t seed) {
-  const auto k = static_cast<int64_t>(rule.a), n = static_cast<int64_t>(rule.b);
-  const GemmFormat f = t.dtype() == DType::kF8E4M3 ? GemmFormat::kE4M3 : GemmFormat::kFp4;
-  if (t.rank() < 3 || t.size(-3) != panels_of(n) || t.size(-2) != word_lines(f, k) || t.size(-1) != kPanelLine)
-    throw ValueError(str("case: panels(", k, ",", n, ") needs ", panels_of(n), "x", word_lines(f, k), "x64"));
+  const GemmFormat f = format_of(t.dtype());
+  if (t.rank() < 3 || t.size(-3) != packed_panels(n) || t.size(-2) != packed_lines(f, k) ||
+      t.size(-1) * t.item_size() != kPanelLine)
+    throw ValueError(str("case: packed(", k, ",", n, ") needs ", packed_panels(n), "x", packed_lines(f, k), "x",
+                         kPanelLine / t.item_size()));
   each(t, [&](int64_t i, int64_t o) {
     ref::store_element(
         t, o,
-        f == GemmFormat::kE4M3 ? normal(seed, i) : static_cast<double>(mix(seed + static_cast<uint64_t>(i)) % 256));
+        f == GemmFormat::kFp4 ? static_cast<double>(mix(seed + static_cast<uint64_t>(i)) % 256) : normal(seed, i));
   });
-  for (int64_t i = 0; i < (t.rank() == 4 ? t.size(0) : 1); ++i)
-    for (int64_t p = 0; p < t.size(-3); ++p)
-      write_panel_header(static_cast<uint8_t*>(t.data()) + (t.rank() == 4 ? i * t.stride(0) : 0) + p * t.stride(-3), f,
-                         std::min<int64_t>(16, n - 16 * p), k);
+  write_headers(t, f, k, n);
 }
 
 void put_half(uint8_t* p, double v) {
@@ -58,12 +56,12 @@ void fill_gguf(const TensorView& t, const op::FillRule& rule, uint64_t seed) {
   const auto scale = [&](int64_t i) { return 0.002 * (0.5 + uniform(~seed, i)); };
   if (t.rank() == 3) {
     const int64_t blocks = k / 32, halves = gguf_scale_bytes(f.format) / 2;
-    if (!f.panels || t.size(0) != panels_of(n) || t.size(1) != gguf_lines(f.format, k) || t.size(2) != kPanelLine)
+    if (!f.panels || t.size(0) != packed_panels(n) || t.size(1) != gguf_lines(f.format, k) || t.size(2) != kPanelLine)
       throw ValueError(
-          str("case: ", f.name, "(", k, ",", n, ") needs u8:", panels_of(n), "x", gguf_lines(f.format, k), "x64"));
+          str("case: ", f.name, "(", k, ",", n, ") needs u8:", packed_panels(n), "x", gguf_lines(f.format, k), "x64"));
+    write_headers(t, f.format, k, n);
     for (int64_t p = 0; p < t.size(0); ++p) {
       uint8_t* const panel = t.data_as<uint8_t>() + p * t.stride(0);
-      write_panel_header(panel, f.format, std::min<int64_t>(16, n - 16 * p), k);
       uint8_t* const scales = panel + kPanelLine + blocks * gguf_quant_bytes(f.format);
       for (int64_t i = 0; i < blocks * halves; ++i) put_half(scales + 2 * i, scale(p * blocks * halves + i));
     }
@@ -78,8 +76,8 @@ void fill_gguf(const TensorView& t, const op::FillRule& rule, uint64_t seed) {
 }
 
 constexpr auto kFills = [] {
-  std::array<op::Fill, 2 + std::size(kGgufFormats)> all{{{"packed", fill_packed}, {"panels", fill_panels}}};
-  for (size_t i = 0; i < std::size(kGgufFormats); ++i) all[2 + i] = {kGgufFormats[i].name, fill_gguf};
+  std::array<op::Fill, 1 + std::size(kGgufFormats)> all{{{"packed", fill_packed}}};
+  for (size_t i = 0; i < std::size(kGgufFormats); ++i) all[1 + i] = {kGgufFormats[i].name, fill_gguf};
   return all;
 }();
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/ops/gemm/op.h"
 
-#include "flashinfer/core/layout_error.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cases.h"
 #include "flashinfer/ops/gemm/cpu/launch.h"
 #include "flashinfer/ops/gemm/cublaslt/cublaslt.h"
 #include "flashinfer/ops/gemm/ops.h"
+#include "flashinfer/ops/gemm/packed/packed_weight.h"
 #include "flashinfer/ops/gemm/ref.h"
 
 namespace flashinfer {
@@ -17,27 +17,12 @@ constexpr DTypeSet kOutTypes = op::floats;
 constexpr const char* kMmBackends = "auto|cudnn:cuda|cutlass:cuda|tgv:cuda|cublaslt:cuda|cublas:cuda|cake:cuda";
 constexpr const char* kBmmFp8Backends = "auto|cublas:cuda|cudnn:cuda|cutlass:cuda";
 
-/// n of a packed weight, ValueError if it is none or was packed for another k.
+/// n of a packed weight; ValueError if `b` is none or is packed for another k.
 int64_t packed_columns(const MmBf16& a) {
-  const TensorView& b = a.b;
-  FI_CHECK(b.size(2) == kPackedWidth, ValueError, "b is ", to_string(b), ", but must be [k, n], or a packed weight ",
+  FI_CHECK(a.b.size(2) == kPackedWidth, ValueError, "b is ", to_string(a.b),
+           ", but must be [k, n], or a packed weight ",
            "[panels, 1 + ceil(k / 2), 32] as prepare_mm_weights returns it");
-  FI_CHECK(b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPackedWidth), LayoutError, "b is ", to_string(b),
-           ", but the panels of a packed weight must be contiguous");
-  if (b.size(0) == 0) return 0;
-  FI_CHECK(b.device().type != DeviceType::kCUDA, NotImplementedError, "b is a packed weight on ", to_string(b.device()),
-           ", but only the CPU reads packed weights");
-  const bf16_t* first = b.data_as<bf16_t>();
-  int64_t k = 0, last_k = 0;
-  const int64_t full = b.size(1) ? read_packed_header(first, &k) : 0;
-  const int64_t last = full ? read_packed_header(first + (b.size(0) - 1) * b.stride(0), &last_k) : 0;
-  FI_CHECK(full > 0 && last > 0 && full <= 16 && last <= 16 && (b.size(0) == 1 || full == 16), ValueError, "b is ",
-           to_string(b), ", but does not start with the header that prepare_mm_weights writes");
-  FI_CHECK(k == a.a.size(1) && k == last_k, ValueError, "b was packed for k = ", k, ", but a.shape[1] is ",
-           a.a.size(1));
-  FI_CHECK(b.size(1) == packed_lines(k), ValueError, "b.shape[1] is ", b.size(1), ", but its header says k = ", k,
-           ", which needs ", packed_lines(k));
-  return 16 * (b.size(0) - 1) + last;
+  return gemm::packed_columns("b", a.b, GemmFormat::kBF16, a.a.size(1));
 }
 
 op::Shape mm_shape(const MmBf16& a) {
@@ -70,7 +55,7 @@ void validate_fp8(const BmmFp8& a) {
   FI_CHECK(a.B_scale.numel() == 1, ValueError, "B_scale is ", to_string(a.B_scale), ", but must hold one value");
 }
 op::Shape packed_shape(const PrepareMmWeights& a) {
-  return {3, {packed_panels(a.b.size(1)), packed_lines(a.b.size(0)), kPackedWidth}};
+  return {3, {packed_panels(a.b.size(1)), packed_lines(GemmFormat::kBF16, a.b.size(0)), kPackedWidth}};
 }
 
 gemm::Product product_of(const TensorView& a, const TensorView& b, const TensorView& out) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about matrix products, in double precision and plain loops.
+// Reference of matrix products: double precision, plain loops.
 #pragma once
 #include <vector>
 
 #include "flashinfer/ops/common/reference.h"
-#include "flashinfer/ops/gemm/kernels/params.h"
+#include "flashinfer/ops/gemm/packed/ref.h"
 
 namespace flashinfer::ref {
 
-/// Element (k, n) of a packed weight (layout: params.h).
+/// Element (k, n) of a packed weight (layout: kernels/packed_layout.h).
 inline double packed_at(const TensorView& b, int64_t k, int64_t n) {
   return at(b, {n / 16, 1 + k / 2, n % 16 * 2 + k % 2});
 }
@@ -37,9 +37,11 @@ inline void pack(const TensorView& b, const TensorView& out) {
   const int64_t depth = b.size(0), n = b.size(1);
   for (int64_t p = 0; p < out.size(0); ++p) {
     bf16_t* panel = out.data_as<bf16_t>() + p * out.stride(0);
-    write_packed_header(panel, n - 16 * p < 16 ? n - 16 * p : 16, depth);
+    for (int64_t i = 0; i < 64; ++i)
+      reinterpret_cast<uint8_t*>(panel)[i] =
+          packed_header_byte(GemmFormat::kBF16, n - 16 * p < 16 ? n - 16 * p : 16, depth, i);
     for (int64_t line = 1; line < out.size(1); ++line)
-      for (int64_t i = 0; i < kPackedWidth; ++i) {
+      for (int64_t i = 0; i < 32; ++i) {
         const int64_t k = 2 * (line - 1) + i % 2, column = 16 * p + i / 2;
         put(out, {p, line, i}, k < depth && column < n ? at(b, {k, column}) : 0.0);
       }

@@ -98,17 +98,17 @@ constexpr op::Case kFused[] = {
      "fc2_expert_weights=u8:4x256x64:randint(0,256) output_dtype=bfloat16 quant_scales=(bf16:4x256x2:uniform(0.01,0.02),bf16:4x256x1:uniform(0.01,0.02),"
      "bf16:1x256:uniform(1,2),f32:[4],f32:0,f32:0,f32:[0.5,0.25,0.5,0.5],f32:[0.25]) use_w4_group_scaling=True", "cpu", op::kAot, 3e-2, 0.1},
     {"nvfp4_panels",
-     "input=bf16:5x64 token_selected_experts=i32:5x2:randint(0,4) token_final_scales=f32:5x2 fc1_expert_weights=u8:4x6x9x64:panels(64,96) "
-     "fc2_expert_weights=u8:4x4x9x64:panels(48,64) output_dtype=bfloat16 "
+     "input=bf16:5x64 token_selected_experts=i32:5x2:randint(0,4) token_final_scales=f32:5x2 fc1_expert_weights=u8:4x6x9x64:packed(64,96) "
+     "fc2_expert_weights=u8:4x4x9x64:packed(48,64) output_dtype=bfloat16 "
      "quant_scales=(f32:[600],u8:4x6x4x16:randint(40,56),f32:[2e-3,1e-3,1e-3,2e-3],f32:[300],u8:4x4x4x16:randint(40,56),f32:[1e-3])",
      "cpu", op::kAot, 3e-2, 0.1},
     {"mxfp4_bf16_panels",
-     "input=bf16:9x160 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x8x21x64:panels(160,128) "
-     "fc2_expert_weights=u8:4x10x9x64:panels(64,160) output_dtype=bfloat16 quant_scales=(u8:4x8x8x16:randint(118,123),u8:4x10x4x16:randint(118,123)) "
+     "input=bf16:9x160 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x8x21x64:packed(160,128) "
+     "fc2_expert_weights=u8:4x10x9x64:packed(64,160) output_dtype=bfloat16 quant_scales=(u8:4x8x8x16:randint(118,123),u8:4x10x4x16:randint(118,123)) "
      "use_w4_group_scaling=True", "cpu", op::kAot, 3e-2, 0.1},
     {"fp8_panels",
-     "input=e4m3:9x64 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=e4m3:4x6x17x64:panels(64,96) "
-     "fc2_expert_weights=e4m3:4x4x17x64:panels(48,64) output_dtype=bfloat16 quant_scales=(f32:[0.1,0.2,0.1,0.15],f32:[16],f32:[0.01,0.02,0.01,0.01],f32:[1])",
+     "input=e4m3:9x64 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=e4m3:4x6x17x64:packed(64,96) "
+     "fc2_expert_weights=e4m3:4x4x17x64:packed(48,64) output_dtype=bfloat16 quant_scales=(f32:[0.1,0.2,0.1,0.15],f32:[16],f32:[0.01,0.02,0.01,0.01],f32:[1])",
      "cpu", 0, 3e-2, 0.1},
     {"mxfp4_mxfp8",
      "input=f16:9x64 token_selected_experts=i32:9x2:randint(0,4) token_final_scales=f32:9x2 fc1_expert_weights=u8:4x128x32:randint(0,256) "

@@ -154,7 +154,7 @@ Layer extents_of(const Moe& a) {
   l.tokens = a.input.size(0), l.top_k = a.token_selected_experts.size(1), l.experts = a.fc1_expert_weights.size(0);
   if (has_panels(a)) {
     l.hidden = a.input.size(1) * (is_bytes(a.input) ? 2 : 1);
-    l.width = op::inferring() ? 0 : gemm::prepared_columns("fc1_expert_weights", a.fc1_expert_weights, l.hidden);
+    l.width = op::inferring() ? 0 : gemm::packed_columns("fc1_expert_weights", a.fc1_expert_weights, l.hidden);
   } else {
     l.hidden = a.fc1_expert_weights.size(2) * (has_four_bits(mode) ? 2 : 1), l.width = a.fc1_expert_weights.size(1);
   }

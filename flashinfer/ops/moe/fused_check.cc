@@ -84,7 +84,7 @@ void check_gs(const char* what, const TensorView& t) {
 void check_weight_sf(const char* what, const TensorView& t, Mode mode, bool panels, int64_t experts, int64_t rows,
                      int64_t k) {
   if (panels) {
-    gemm::check_prepared_sf(str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
+    gemm::check_packed_sf(str("quant_scales, ", what, ","), t, true, experts, rows, k, weight_block(mode));
     return;
   }
   const int64_t block = weight_block(mode), bytes = experts * sf_bytes(weight_sf_layout(mode), rows, k / block);
@@ -215,7 +215,7 @@ void validate(const Moe& a) {
            " and the intermediate size ", x.inter, ", but rows must have a multiple of ", block,
            " elements (that share a scale)");
   if (has_panels(a)) {
-    const int64_t n = gemm::prepared_columns("fc2_expert_weights", a.fc2_expert_weights, x.inter);
+    const int64_t n = gemm::packed_columns("fc2_expert_weights", a.fc2_expert_weights, x.inter);
     FI_CHECK(n == x.hidden, ValueError, "fc2_expert_weights is prepared for ", n, " columns, but the hidden size is ",
              x.hidden, " (from input)");
   } else {

@@ -5,7 +5,6 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
-#include "flashinfer/core/layout_error.h"
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/cases.h"
@@ -13,7 +12,8 @@
 #include "flashinfer/ops/gemm/gguf/ref.h"
 #include "flashinfer/ops/gemm/kernels/gguf_layout.h"
 #include "flashinfer/ops/gemm/ops.h"
-#include "flashinfer/ops/gemm/scaled/ref.h"
+#include "flashinfer/ops/gemm/packed/packed_weight.h"
+#include "flashinfer/ops/gemm/packed/ref.h"
 
 namespace flashinfer {
 namespace {
@@ -37,31 +37,18 @@ int64_t elements_of(const char* argument, const TensorView& t, const GgufFormat&
 
 // ---- mm_gguf ----
 
-bool prepared(const MmGguf& a) { return a.b_blocks.rank() == 3; }
-/// n of a prepared weight, ValueError if it is none or was made for another k or format.
-int64_t prepared_columns(const MmGguf& a) {
+bool packed(const MmGguf& a) { return a.b_blocks.rank() == 3; }
+/// n of a packed weight; ValueError if it is none or is packed for another k or format.
+int64_t packed_columns(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
-  const TensorView& b = a.b_blocks;
-  const int64_t depth = a.a.size(1);
-  FI_CHECK(f.panels, ValueError, "b_blocks is ", to_string(b), ", but ", f.name,
-           " has no prepared form: it must be [n, bytes]");
-  FI_CHECK_LAYOUT(b.size(2) == kPanelLine, b.numel() == 0 || (b.stride(2) == 1 && b.stride(1) == kPanelLine),
-                  "b_blocks is ", to_string(b),
-                  ", but a prepared weight is [panels, lines, 64] with contiguous panels");
-  if (b.size(0) == 0) return 0;
-  int64_t k = 0, last_k = 0;
-  const uint8_t* first = b.data_as<uint8_t>();
-  const int64_t full = b.size(1) ? read_panel_header(first, f.format, &k) : 0;
-  const int64_t last = full ? read_panel_header(first + (b.size(0) - 1) * b.stride(0), f.format, &last_k) : 0;
-  FI_CHECK(full > 0 && last > 0 && (b.size(0) == 1 || full == kPanelWidth), ValueError, "b_blocks is ", to_string(b),
-           ", but does not start with the header that prepare_gguf_weights writes for ", f.name);
-  FI_CHECK(k == depth && last_k == k, ValueError, "b_blocks was prepared for k = ", k, ", but a.shape[1] is ", depth);
-  FI_CHECK(b.size(1) == gguf_lines(f.format, k), ValueError, "b_blocks.shape[1] is ", b.size(1),
-           ", but its header says k = ", k, ", which needs ", gguf_lines(f.format, k));
-  return kPanelWidth * (b.size(0) - 1) + last;
+  FI_CHECK(f.panels, ValueError, "b_blocks is ", to_string(a.b_blocks), ", but ", f.name,
+           " has no packed form: it must be [n, bytes]");
+  FI_CHECK(a.b_blocks.size(2) == kPanelLine, ValueError, "b_blocks is ", to_string(a.b_blocks),
+           ", but a packed weight is [panels, lines, 64]");
+  return gemm::packed_columns("b_blocks", a.b_blocks, f.format, a.a.size(1));
 }
 int64_t columns_of(const MmGguf& a) {
-  if (prepared(a)) return prepared_columns(a);
+  if (packed(a)) return packed_columns(a);
   const GgufFormat& f = format_of(a.format);
   FI_CHECK(a.b_blocks.rank() == 2, ValueError, "b_blocks is ", to_string(a.b_blocks),
            ", but must be [n, bytes] or the result of prepare_gguf_weights");
@@ -71,7 +58,7 @@ int64_t columns_of(const MmGguf& a) {
   return a.b_blocks.size(0);
 }
 op::Shape mm_shape(const MmGguf& a) {
-  return {2, {a.a.size(0), prepared(a) && op::inferring() ? op::kAnyExtent : columns_of(a)}};
+  return {2, {a.a.size(0), packed(a) && op::inferring() ? op::kAnyExtent : columns_of(a)}};
 }
 void validate_mm(const MmGguf& a) {
   const GgufFormat& f = format_of(a.format);
@@ -85,7 +72,7 @@ gemm::Product product(const MmGguf& a) {
   gemm::Product p{.k = a.a.size(1), .a = gemm::rows_of(a.a)};
   p.set_out(*a.out);
   p.b = {.data = a.b_blocks.data(), .format = f.format, .line = a.b_blocks.stride(0)};
-  p.packed = prepared(a);
+  p.packed = packed(a);
   p.grid_k = f.grid;
   p.quantize_a = a.quantize_a;
   return p;
@@ -100,7 +87,7 @@ void reference_mm(const MmGguf& a) {
         return a.quantize_a ? rows[static_cast<size_t>(i)][static_cast<size_t>(k)] : ref::at(a.a, {i, k});
       },
       [&](int64_t j, int64_t k) {
-        if (prepared(a)) return ref::gguf_panel_at(format, a.b_blocks, a.a.size(1), j, k).value();
+        if (packed(a)) return ref::gguf_panel_at(format, a.b_blocks, a.a.size(1), j, k).value();
         return ref::gguf_at(format, a.b_blocks.data_as<uint8_t>() + j * a.b_blocks.stride(0), k).value();
       },
       1);
@@ -113,9 +100,10 @@ op::Cost cost_mm(const MmGguf& a) {
 
 // ---- prepare_gguf_weights ----
 
-op::Shape prepared_shape(const PrepareGgufWeights& a) {
+op::Shape packed_shape(const PrepareGgufWeights& a) {
   const GgufFormat& f = format_of(a.format);
-  return {3, {panels_of(a.b_blocks.size(0)), gguf_lines(f.format, elements_of("b_blocks", a.b_blocks, f)), kPanelLine}};
+  return {
+      3, {packed_panels(a.b_blocks.size(0)), gguf_lines(f.format, elements_of("b_blocks", a.b_blocks, f)), kPanelLine}};
 }
 /// The block of column c into its places of the panel's block.
 void place_block(GemmFormat format, const uint8_t* block, int64_t c, uint8_t* quants) {
@@ -136,7 +124,7 @@ void launch_prepare(const PrepareGgufWeights& a) {
     uint8_t* const panel = a.out->data_as<uint8_t>() + p * a.out->stride(0);
     std::memset(panel, 0, static_cast<size_t>(a.out->size(1) * kPanelLine));
     const int64_t columns = std::min<int64_t>(kPanelWidth, n - p * kPanelWidth);
-    write_panel_header(panel, f.format, columns, blocks * 32);
+    write_packed_header(panel, {.columns = columns, .k = blocks * 32, .format = f.format});
     uint8_t* const scales = panel + kPanelLine + blocks * quants;
     for (int64_t c = 0; c < columns; ++c)
       for (int64_t b = 0; b < blocks; ++b) {
@@ -158,7 +146,8 @@ void reference_prepare(const PrepareGgufWeights& a) {
   };
   for (int64_t p = 0; p < a.out->size(0); ++p) {
     uint8_t* const panel = a.out->data_as<uint8_t>() + p * a.out->stride(0);
-    write_panel_header(panel, f.format, std::min<int64_t>(16, n - p * 16), blocks * 32);
+    for (int64_t i = 0; i < kPanelLine; ++i)
+      panel[i] = ref::packed_header_byte(f.format, std::min<int64_t>(16, n - p * 16), blocks * 32, i);
     for (int64_t i = 0; i < a.out->size(1) * kPanelLine - kPanelLine; ++i) {
       const int64_t block = i / quants, at = i % quants;
       int byte = 0;
@@ -225,7 +214,7 @@ constexpr op::Field mm_fields[] = {
 constexpr op::Field prepare_fields[] = {
     op::in<&PrepareGgufWeights::b_blocks>("b_blocks", "n bytes", DType::kU8),
     op::attr<&PrepareGgufWeights::format>("format", op::required, kPanelFormats),
-    op::out<&PrepareGgufWeights::out>("out", nullptr, DType::kU8, op::contiguous, op::shape<prepared_shape>),
+    op::out<&PrepareGgufWeights::out>("out", nullptr, DType::kU8, op::contiguous, op::shape<packed_shape>),
 };
 constexpr op::Field dequantize_fields[] = {
     op::in<&GgufDequantize::blocks>("blocks", "n bytes", DType::kU8),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about GGUF blocks: one element at a time, in double, from the definition of each format.
+// Reference of GGUF blocks: one element at a time, in double, from the definition of each format.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -63,7 +63,7 @@ inline GgufElement gguf_at(GemmFormat format, const uint8_t* row, int64_t k) {
   }
 }
 
-/// Element (n, k) of a prepared weight, from the places that gguf_layout.h gives.
+/// Element (n, k) of a packed weight, from the places that gguf_layout.h gives.
 inline GgufElement gguf_panel_at(GemmFormat format, const TensorView& b, int64_t depth, int64_t n, int64_t k) {
   const uint8_t* panel = b.data_as<uint8_t>() + n / 16 * b.stride(0) + kPanelLine;
   const int64_t block = k / 32, pair = k % 32 / 2, word = n % 16 * 2 + k % 2, blocks = depth / 32,

@@ -25,7 +25,7 @@ struct GroupedWork {
 
   int64_t depth() const { return a.size(1) * (a_fp4 ? 2 : 1); }
   Product product() const {
-    Product p{.k = depth(), .a = rows_of(a), .b = b_panels ? prepared_operand(b) : rows_of(b), .packed = b_panels};
+    Product p{.k = depth(), .a = rows_of(a), .b = b_panels ? packed_operand(b) : rows_of(b), .packed = b_panels};
     p.set_out(out);
     if (a.dtype() == DType::kF16) p.split_k = p.k, p.k = split_depth(p.k);
     if (b_int4) p.b.format = GemmFormat::kInt4;

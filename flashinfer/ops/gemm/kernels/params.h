@@ -9,7 +9,8 @@
 
 namespace flashinfer {
 
-/// Format of an operand's elements. Tiles multiply bf16; packing converts, exactly.
+/// Format of an operand's elements. Tiles multiply bf16; packing converts, exactly. The numbers are in the headers of
+/// packed weights (packed_layout.h), so new formats come last.
 enum class GemmFormat : unsigned char {
   kBF16,
   kE4M3,
@@ -124,31 +125,5 @@ struct GemmSumsParams {
   int64_t line = 0, step = 0, k = 0;
   float* to = nullptr;
 };
-
-// ---- the layout of packed weights: bf16 [panels, 1 + ceil(k / 2), 32] ----
-/// Line 0 of each panel is a header, so that a packed weight is an ordinary tensor that identifies itself, and a slice
-/// of panels is a packed weight again. It holds bytes b as the bf16 of bits 0x0100 | b (about 2^-125: no NaN, no
-/// infinity, invisible in statistics): 8 of magic, 1 of columns in the panel (1..16), 8 of k, little-endian.
-inline constexpr int kPackedMagicBytes = 8, kPackedHeaderBytes = 17;
-inline constexpr unsigned char kPackedMagic[kPackedMagicBytes] = {'F', 'I', 'm', 'm', 'W', '1', 16, 2};
-/// Extents of a packed weight: the first, given n; the second, given k; the third.
-constexpr int64_t packed_panels(int64_t n) { return ceil_div(n, 16); }
-constexpr int64_t packed_lines(int64_t k) { return 1 + ceil_div(k, 2); }
-inline constexpr int64_t kPackedWidth = 32;
-
-inline void write_packed_header(bf16_t* line, int64_t columns, int64_t k) {
-  for (int i = 0; i < kPackedWidth; ++i) line[i].bits = 0x0100;
-  for (int i = 0; i < kPackedMagicBytes; ++i) line[i].bits = static_cast<uint16_t>(0x0100 | kPackedMagic[i]);
-  line[8].bits = static_cast<uint16_t>(0x0100 | columns);
-  for (int i = 0; i < 8; ++i) line[9 + i].bits = static_cast<uint16_t>(0x0100 | ((k >> (8 * i)) & 0xff));
-}
-/// Columns in the panel, or 0 when the line is not a header.
-inline int64_t read_packed_header(const bf16_t* line, int64_t* k) {
-  for (int i = 0; i < kPackedMagicBytes; ++i)
-    if (line[i].bits != (0x0100 | kPackedMagic[i])) return 0;
-  *k = 0;
-  for (int i = 0; i < 8; ++i) *k |= static_cast<int64_t>(line[9 + i].bits & 0xff) << (8 * i);
-  return line[8].bits & 0xff;
-}
 
 }  // namespace flashinfer

@@ -35,11 +35,12 @@ void check_rank(const Prepare& a) {
 }
 op::Shape weight_shape(const Prepare& a) {
   check_rank(a);
-  return stacked(a, panels_of(a.b.size(-2)), word_lines(gemm::format_of(a.b.dtype()), depth(a)), kPanelLine);
+  return stacked(a, packed_panels(a.b.size(-2)), packed_lines(gemm::format_of(a.b.dtype()), depth(a)), kPanelLine);
 }
 op::Shape scales_shape(const Prepare& a) {
   check_rank(a);
-  return stacked(a, panels_of(a.b.size(-2)), sf_padded_columns(SfLayout::kPanels, depth(a) / block_of(a)), kPanelWidth);
+  return stacked(a, packed_panels(a.b.size(-2)), sf_padded_columns(SfLayout::kPanels, depth(a) / block_of(a)),
+                 kPanelWidth);
 }
 void validate(const Prepare& a) {
   check_rank(a);
@@ -61,24 +62,25 @@ void validate(const Prepare& a) {
 void fill_panel(const Prepare& a, int64_t i, int64_t p) {
   const GemmFormat f = gemm::format_of(a.b.dtype());
   const int64_t n = a.b.size(-2), bytes = a.b.size(-1), columns = std::min(kPanelWidth, n - p * kPanelWidth),
-                lines = word_lines(f, depth(a));
-  auto* const panel = static_cast<uint8_t*>(a.b_prepared->data()) + (i * panels_of(n) + p) * lines * kPanelLine;
-  write_panel_header(panel, f, columns, depth(a));
+                lines = packed_lines(f, depth(a));
+  auto* const panel = static_cast<uint8_t*>(a.b_prepared->data()) + (i * packed_panels(n) + p) * lines * kPanelLine;
+  write_packed_header(panel, {.columns = columns, .k = depth(a), .format = f});
   std::memset(panel + kPanelLine, 0, static_cast<size_t>((lines - 1) * kPanelLine));
   for (int64_t c = 0; c < columns; ++c) {
     const auto* const from = static_cast<const uint8_t*>(a.b.data()) + (a.b.rank() == 3 ? i * a.b.stride(0) : 0) +
                              (p * kPanelWidth + c) * a.b.stride(-2);
-    const int64_t low = word_place(f, c, 0), high = word_place(f, c, 2);
+    const int64_t low = packed_place(f, c, 0), high = packed_place(f, c, 2);
     uint8_t* to = panel + kPanelLine;
     int64_t at = 0;
     for (; at + 4 <= bytes; at += 4, to += kPanelLine)
       std::memcpy(to + low, from + at, 2), std::memcpy(to + high, from + at + 2, 2);
-    for (int64_t j = 0; at + j < bytes; ++j) to[word_place(f, c, j)] = from[at + j];
+    for (int64_t j = 0; at + j < bytes; ++j) to[packed_place(f, c, j)] = from[at + j];
   }
   if (!has_scales(a)) return;
   const ScaleFactors s = scales_of(a);
   const int64_t padded = sf_padded_columns(SfLayout::kPanels, s.columns);
-  auto* const to = static_cast<uint8_t*>(a.b_descale_prepared->data()) + (i * panels_of(n) + p) * padded * kPanelWidth;
+  auto* const to =
+      static_cast<uint8_t*>(a.b_descale_prepared->data()) + (i * packed_panels(n) + p) * padded * kPanelWidth;
   std::memset(to, 0, static_cast<size_t>(padded * kPanelWidth));
   for (int64_t c = 0; c < columns; ++c) {
     const uint8_t* const from = s.bytes + i * s.batch + sf_row_offset(s.layout, p * kPanelWidth + c, s.columns);
@@ -86,20 +88,20 @@ void fill_panel(const Prepare& a, int64_t i, int64_t p) {
   }
 }
 void launch(const Prepare& a) {
-  const int64_t panels = panels_of(a.b.size(-2));
+  const int64_t panels = packed_panels(a.b.size(-2));
   parallel_for(matrices(a) * panels, [&](int64_t t) { fill_panel(a, t / panels, t % panels); });
 }
 /// Every byte from what it must hold.
 void reference(const Prepare& a) {
   const GemmFormat f = gemm::format_of(a.b.dtype());
-  const int64_t n = a.b.size(-2), panels = panels_of(n), lines = word_lines(f, depth(a));
+  const int64_t n = a.b.size(-2), panels = packed_panels(n), lines = packed_lines(f, depth(a));
   auto* to = static_cast<uint8_t*>(a.b_prepared->data());
   for (int64_t t = 0; t < matrices(a) * panels; ++t) {
     const TensorView b = a.b.rank() == 3 ? a.b.select(0, t / panels) : a.b;
-    write_panel_header(to, f, std::min<int64_t>(16, n - t % panels * 16), depth(a));
-    to += kPanelLine;
+    for (int64_t i = 0; i < kPanelLine; ++i)
+      *to++ = ref::packed_header_byte(f, std::min<int64_t>(16, n - t % panels * 16), depth(a), i);
     for (int64_t at = 0; at < (lines - 1) * kPanelLine; ++at)
-      *to++ = ref::prepared_byte(b, f == GemmFormat::kFp4, t % panels, at);
+      *to++ = ref::packed_narrow_byte(b, f == GemmFormat::kFp4, t % panels, at);
   }
   if (!has_scales(a)) return;
   const ScaleFactors s = scales_of(a);

@@ -24,7 +24,7 @@ void check_mx_depth(std::string_view argument, int64_t k) {
 /// n of a `b` that is [`rows`, n], a transposed view, or prepared.
 template <class B>
 int64_t columns_of(const B& a, int64_t rows, int64_t k) {
-  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, k);
+  if (gemm::is_packed(a.b)) return op::inferring() ? op::kAnyExtent : gemm::packed_columns("b", a.b, k);
   FI_CHECK(a.b.rank() == 2 && a.b.size(0) == rows, ValueError, "b is ", to_string(a.b), ", but must be [", rows,
            ", n] (from a.shape[1] = ", a.a.size(1),
            "), the transposed view of a weight, or a weight from prepare_quantized_weights");
@@ -45,8 +45,8 @@ ScaleFactors sf_a(const MmMxfp8& a) {
                         a.a.size(1) / kMxBlock, kMxBlock);
 }
 ScaleFactors sf_b(const MmMxfp8& a) {
-  if (gemm::is_prepared(a.b))
-    return gemm::check_prepared_sf("b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
+  if (gemm::is_packed(a.b))
+    return gemm::check_packed_sf("b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
   FI_CHECK(a.b_descale.rank() == 1, ValueError, "b_descale is ", to_string(a.b_descale),
            ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
   return gemm::check_sf("b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1), a.a.size(1) / kMxBlock,
@@ -55,7 +55,7 @@ ScaleFactors sf_b(const MmMxfp8& a) {
 void validate(const MmMxfp8& a) {
   check_mx_depth("a", a.a.size(1));
   columns_of(a), sf_a(a);
-  if (!gemm::is_prepared(a.b) || !op::inferring()) sf_b(a);
+  if (!gemm::is_packed(a.b) || !op::inferring()) sf_b(a);
   gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
 }
 ScaleFactors sf_a(const BmmMxfp8& a) {
@@ -95,7 +95,7 @@ void reference_sf(const TensorView& a, const TensorView& b, const TensorView& ou
   ref::nt_product(
       out, 0, out.size(0), a.size(1) * (fp4 ? 2 : 1),
       [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * fa.at(i, k); },
-      [&](int64_t j, int64_t k) { return ref::weight_at(bt, gemm::is_prepared(b), fp4, j, k) * fb.at(j, k); }, alpha);
+      [&](int64_t j, int64_t k) { return ref::weight_at(bt, gemm::is_packed(b), fp4, j, k) * fb.at(j, k); }, alpha);
 }
 void reference(const MmMxfp8& a) { reference_sf(a.a, a.b, *a.out, sf_a(a), sf_b(a), 0, false, 1); }
 void reference(const BmmMxfp8& a) {
@@ -113,9 +113,9 @@ ScaleFactors sf_a(const MmFp4& a) {
   return fp4_sf(a, "a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), a.a.size(0));
 }
 ScaleFactors sf_b(const MmFp4& a) {
-  if (gemm::is_prepared(a.b))
-    return gemm::check_prepared_sf("b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1),
-                                   static_cast<int32_t>(a.block_size));
+  if (gemm::is_packed(a.b))
+    return gemm::check_packed_sf("b_descale", a.b_descale, !a.use_nvfp4, 1, columns_of(a), 2 * a.a.size(1),
+                                 static_cast<int32_t>(a.block_size));
   return fp4_sf(a, "b_descale", a.b_descale, SfLayout::k128x4, a.b.size(1));
 }
 void validate(const MmFp4& a) {
@@ -132,7 +132,7 @@ void validate(const MmFp4& a) {
   gemm::check_one("alpha", a.alpha);
   gemm::check_out_dtype(a.out_dtype, gemm::kHalves);
   sf_a(a);
-  if (!gemm::is_prepared(a.b) || !op::inferring()) sf_b(a);
+  if (!gemm::is_packed(a.b) || !op::inferring()) sf_b(a);
 }
 Product product(const MmFp4& a) {
   Product p = gemm::product_with(a.a, gemm::rows_of_weight(a.b), *a.out, true);

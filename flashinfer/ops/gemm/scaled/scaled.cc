@@ -16,13 +16,13 @@ using gemm::Product;
 namespace family = ops::gemm;
 
 // ---- mm_fp8 ----
-bool in_panels(const MmFp8& a) { return gemm::is_prepared(a.b); }
+bool in_panels(const MmFp8& a) { return gemm::is_packed(a.b); }
 bool in_blocks(const MmFp8& a) { return a.b.rank() == 3 && !in_panels(a); }  // of 128 along k
 int64_t columns_of(const MmFp8& a) {
   FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "b is ", to_string(a.b),
            ", but must be a plain [n, k] weight, [k / 128, n, 128] from prepare_low_latency_gemm_weights or one from "
            "prepare_quantized_weights");
-  if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, a.a.size(1));
+  if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::packed_columns("b", a.b, a.a.size(1));
   return a.b.size(in_blocks(a) ? 1 : 0);
 }
 op::Shape mm_fp8_shape(const MmFp8& a) { return {2, {a.a.size(0), columns_of(a)}}; }
@@ -82,7 +82,7 @@ constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<prepare_cublaslt>(o
 // ---- f32 scales of blocks ----
 template <class B>
 int64_t grid_columns(const B& a) {
-  if (gemm::is_prepared(a.b)) return op::inferring() ? op::kAnyExtent : gemm::prepared_columns("b", a.b, a.a.size(1));
+  if (gemm::is_packed(a.b)) return op::inferring() ? op::kAnyExtent : gemm::packed_columns("b", a.b, a.a.size(1));
   FI_CHECK(a.b.rank() == 2 && a.b.size(1) == a.a.size(1), ValueError, "b is ", to_string(a.b),
            ", but must be [n, k] with k = ", a.a.size(1),
            " (from a.shape[1]), or a weight from prepare_quantized_weights");
@@ -117,7 +117,7 @@ DType grid_dtype(const B& a) {
 template <class B>
 void validate_grid(const B& a) {
   grid_columns(a);
-  if (!gemm::is_prepared(a.b) || !op::inferring()) grids(a);
+  if (!gemm::is_packed(a.b) || !op::inferring()) grids(a);
   FI_CHECK(a.mma_sm == 1 || a.mma_sm == 2, ValueError, "mma_sm is ", a.mma_sm, ", but must be 1 or 2");
   gemm::check_out_dtype(grid_dtype(a), gemm::kHalves);
 }
@@ -143,7 +143,7 @@ void reference_grid(const B& a) {
   ref::nt_product(
       *a.out, 0, a.out->size(0), a.a.size(1),
       [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}) * scale(g.a, i, k); },
-      [&](int64_t j, int64_t k) { return ref::weight_at(a.b, gemm::is_prepared(a.b), false, j, k) * scale(g.b, j, k); },
+      [&](int64_t j, int64_t k) { return ref::weight_at(a.b, gemm::is_packed(a.b), false, j, k) * scale(g.b, j, k); },
       1);
 }
 void reference(const GemmFp8NtGroupwise& a) { reference_grid(a); }

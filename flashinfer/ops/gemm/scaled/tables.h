@@ -12,8 +12,8 @@ inline Product product_of(const TensorView& a, const TensorView& b, const Tensor
 }
 /// The same with b as rows [n, k], FP4 [n, k / 2], or from prepare_quantized_weights.
 inline Product product_with(const TensorView& a, const TensorView& b, const TensorView& out, bool fp4 = false) {
-  Product p{.k = a.size(-1) * (fp4 ? 2 : 1), .a = rows_of(a), .packed = is_prepared(b)};
-  p.b = p.packed ? prepared_operand(b) : rows_of(b);
+  Product p{.k = a.size(-1) * (fp4 ? 2 : 1), .a = rows_of(a), .packed = is_packed(b)};
+  p.b = p.packed ? packed_operand(b) : rows_of(b);
   p.set_out(out);
   return p;
 }

@@ -7,6 +7,7 @@
 #include "flashinfer/ops/gemm/kernels/cpu/gguf_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/pack_sources.h"
 #include "flashinfer/ops/gemm/kernels/cpu/packed_unpack.h"
+#include "flashinfer/ops/gemm/kernels/packed_layout.h"
 #include "flashinfer/ops/gemm/kernels/params.h"
 
 namespace flashinfer::cpu {
@@ -353,7 +354,7 @@ void gemm_pack(const GemmPackParams& p, int64_t task) {
     for (int64_t i = 0; i < lines; ++i) pack.template operator()<1>(first + i, 1, to + i * 2 * pairs);
   } else {
     to += task % p.tasks_per_batch * (pairs + 1) * kPackedWidth;
-    write_packed_header(to, lines, p.k);
+    write_packed_header(to, {.columns = lines, .k = p.k, .format = GemmFormat::kBF16});
     pack.template operator()<kWidth>(first, lines, to + kPackedWidth);
   }
 }

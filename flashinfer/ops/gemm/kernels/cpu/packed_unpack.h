@@ -129,7 +129,7 @@ struct PackedPanel {
       const uint8_t* const line = from + k / kElements * 64;
       for (int64_t i = 0; i < 32; ++i) {
         const int64_t c = i / 2, e = k % kElements + i % 2;
-        const uint8_t byte = line[word_place(F, c, F == GemmFormat::kFp4 ? e / 2 : e)];
+        const uint8_t byte = line[packed_place(F, c, F == GemmFormat::kFp4 ? e / 2 : e)];
         if (F == GemmFormat::kFp4)
           y[i] = e2m1_to_f32(byte >> (e % 2 * 4) & 15);
         else
