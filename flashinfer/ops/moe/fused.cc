@@ -89,8 +89,9 @@ op::Prepared prepare(const Moe& a) {
   });
 }
 void reference(const Moe& a) {
-  Int4Scales keep;
-  reference(routed(a, keep));
+  Layer l = layer_of(a);
+  set_experts_for_reference(a, l);
+  reference(l, elements_of(a, l));
 }
 
 // ---- selection and tables ----

@@ -92,6 +92,9 @@ struct Int4Scales {
 Layer extents_of(const Moe& a);
 /// Everything but the tokens' experts and the input's scale factors.
 Layer layer_of(const Moe& a);
+/// fused_ref.cc: what the reference reads instead of what `layer_of` and the kernels' launch read.
+Elements elements_of(const Moe& a, const Layer& l);
+void set_experts_for_reference(const Moe& a, Layer& l);
 /// fused_check.cc: throws for what the table cannot say.
 void validate(const Moe& a);
 

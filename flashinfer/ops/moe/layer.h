@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mixture of experts as one value: what the kernels and the reference of all ops take.
+// A mixture of experts as one value: what the kernels of all ops take. The reference takes the elements of the weights
+// and of an input with scales from the tensors of the call (Elements).
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/moe/kernels/params.h"
 
@@ -73,8 +76,15 @@ struct Kernels {
 /// Reads no ids and no values.
 Kernels find_kernels(const Layer& l, ops::Lookup& lookup);
 void run(const Layer& l, const Kernels& kernels);
-/// A token and an expert at a time, in double precision.
-void reference(const Layer& l);
+/// What the reference multiplies: elements with all their scales, each op's own reading of its tensors.
+struct Elements {
+  using Weight = std::function<double(int64_t expert, int64_t row, int64_t k)>;  // of a stored row
+  Weight first, second;
+  std::function<double(int64_t token, int64_t k)> x{};  // of an input that has scale factors
+};
+/// A token and an expert at a time, in double precision. Of the layer's weights it reads column_factor, bias and the
+/// order of rows alone.
+void reference(const Layer& l, const Elements& elements);
 /// Two products of what the ids name; bytes include each named expert once.
 op::Cost cost(const Layer& l);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "flashinfer/ops/activation/ref.h"
+#include "flashinfer/ops/gemm/scaled/ref.h"
 #include "flashinfer/ops/moe/layer.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 
@@ -77,28 +78,42 @@ int64_t stored(const Weights& w, int64_t i, int64_t n) {
     if (ref::shuffle_source(r, w.shuffle) == i) return r;
 }
 /// One row through product `which` of expert e, logical columns, with the factor and bias of each.
-std::vector<double> one_product(const Layer& l, int which, const Rows& row, int64_t e, double factor) {
+std::vector<double> one_product(const Layer& l, int which, const std::vector<double>& row, const Elements& elements,
+                                int64_t e, double factor) {
   const Weights& w = which == 1 ? l.first : l.second;
+  const Elements::Weight& weight = which == 1 ? elements.first : elements.second;
   const int64_t n = which == 1 ? l.width : l.hidden;
-  const Tensor y = Tensor::empty({1, n}, DType::kF64);
-  gemm::reference(product(l, which, row, y.view(), {{.row = 0, .rows = 1, .weight = e, .sf_first = 0}}));
   std::vector<double> out;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = stored(w, i, n);
-    double v = y.data_as<double>()[at] * factor;
+    double v = 0;
+    for (size_t k = 0; k < row.size(); ++k) v += row[k] * weight(e, at, static_cast<int64_t>(k));
+    v *= factor;
     if (w.column_factor) v *= ref::at(*w.column_factor, {e, at});
     if (w.bias && (which == 1 || l.add_second_bias)) v += ref::at(*w.bias, {e, at});
     out.push_back(v);
   }
   return out;
 }
-/// What expert e makes of token t, `weight` on the input.
-std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int64_t e, double weight) {
-  Rows row{tokens.data.slice(0, t, t + 1),
-           tokens.scales.defined() ? Tensor::clone(tokens.scales.view().slice(0, t, t + 1)) : Tensor(),
-           {}};
+/// Row r of quantised rows, with their scales.
+std::vector<double> values_of(const Layer& l, const Rows& rows, int64_t r) {
+  const bool fp4 = l.format == RowFormat::kNvfp4;
+  const int64_t k = rows.data.size(1) * (fp4 ? 2 : 1), block = scale_block(l.format);
+  std::vector<double> out;
+  for (int64_t i = 0; i < k; ++i) {
+    const double scale = !rows.scales.defined() ? 1.0
+                         : l.format == RowFormat::kFp8Blocks
+                             ? ref::at(rows.scales.view(), {r, i / block})
+                             : ref::scale_of_byte(rows.scales.data_as<uint8_t>()[r * (k / block) + i / block], !fp4);
+    out.push_back(ref::narrow_at(rows.data, fp4, r, i) * scale);
+  }
+  return out;
+}
+/// What expert e makes of token t, which is `row`, with `weight` on the input.
+std::vector<double> expert_of(const Layer& l, const Elements& elements, const std::vector<double>& row, int64_t t,
+                              int64_t e, double weight) {
   const double factor = (l.row_factor ? static_cast<double>(number(*l.row_factor, t)) : 1.0) * weight;
-  const std::vector<double> h = one_product(l, 1, row, e, factor);
+  const std::vector<double> h = one_product(l, 1, row, elements, e, factor);
   const Tensor inter = Tensor::empty({1, l.inter}, inter_dtype(l));
   for (int64_t i = 0; i < l.inter; ++i) {
     double v = activated(l, e, h[static_cast<size_t>(i)], has_gate(l.kind) ? h[static_cast<size_t>(l.inter + i)] : 0.0);
@@ -106,22 +121,25 @@ std::vector<double> expert_of(const Layer& l, const Rows& tokens, int64_t t, int
     ref::put(inter.view(), {0, i}, inter_dtype(l) == DType::kF8E4M3 ? std::clamp(v, -448.0, 448.0) : v);
   }
   const Tensor cast = l.inter_cast ? cast_reference(inter.view(), *l.inter_cast) : inter;
-  row = has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{cast.view(), {}, {}};
-  return one_product(l, 2, row, e, 1.0);
+  const Rows second =
+      has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{cast.view(), {}, {}};
+  return one_product(l, 2, values_of(l, second, 0), elements, e, 1.0);
 }
 }  // namespace
 
-void reference(const Layer& l) {
+void reference(const Layer& l, const Elements& elements) {
   const Tensor cast = l.x_cast ? cast_reference(l.x, *l.x_cast) : Tensor();
   const Rows tokens = l.x_cast                                  ? Rows{cast.view(), {}, {}}
-                      : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, l.x_scales, {}}
+                      : is_narrow(l.x) || !has_scales(l.format) ? Rows{l.x, {}, {}}
                                                                 : quantise_reference(l, l.x, l.x_encode);
   std::vector<int64_t> first(static_cast<size_t>(l.experts) + 1, 0);  // row of product 2 of each expert's first token
   for (const int32_t e : l.ids)
     for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];
   if (!l.out.defined()) ref::clear(l.rows_out);
   for (int64_t t = 0; t < l.tokens; ++t) {
-    std::vector<double> sum(static_cast<size_t>(l.hidden), 0.0);
+    std::vector<double> sum(static_cast<size_t>(l.hidden), 0.0), row;
+    for (int64_t k = 0; elements.x && k < l.hidden; ++k) row.push_back(elements.x(t, k));
+    if (!elements.x) row = values_of(l, tokens, t);
     for (int64_t j = 0; j < l.top_k; ++j) {
       const auto at = static_cast<size_t>(t * l.top_k + j);
       const int32_t e = l.ids[at];
@@ -130,7 +148,7 @@ void reference(const Layer& l) {
                  e < 0 ? -1.0 : static_cast<double>(first[static_cast<size_t>(e)]));
       if (e < 0) continue;
       const double weight = static_cast<double>(l.weights[at]);
-      const std::vector<double> y = expert_of(l, tokens, t, e, l.weights_on_input ? weight : 1.0);
+      const std::vector<double> y = expert_of(l, elements, row, t, e, l.weights_on_input ? weight : 1.0);
       for (size_t i = 0; i < y.size(); ++i) sum[i] += (l.weights_on_input ? 1.0 : weight) * y[i];
       if (l.out.defined()) continue;
       for (int64_t i = 0; i < l.hidden; ++i)

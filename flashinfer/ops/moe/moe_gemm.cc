@@ -6,6 +6,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/gemm/grouped/ref.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/moe/cases.h"
 #include "flashinfer/ops/moe/layer.h"
@@ -166,18 +167,48 @@ op::Prepared prepare(const B& a) {
   if (a.is_gated) kernels.activate = lookup.kernel<kActivate>(MoeConfig{DType::kBF16});
   return lookup.prepared([&a, kernels] { run(a, kernels); });
 }
+/// The scales of a's group e begin at row (m_indptr[e] + 3 e) / 4 * 4.
+template <class B>
+int64_t scale_row(const B& a, int64_t e, int64_t row) {
+  const auto begin = static_cast<int64_t>(ref::get(a.m_indptr, e));
+  return (begin + 3 * e) / 4 * 4 + row - begin;
+}
+/// Scale of row r of a, which meets matrix e, and of row j of matrix e.
+double scale_a(const Fp8& a, int64_t e, int64_t r, int64_t k) {
+  return ref::at(a.a_scale, {k / 128, scale_row(a, e, r)});
+}
+double scale_b(const Fp8& a, int64_t e, int64_t j, int64_t k) { return ref::at(a.b_scale, {e, k / 128, j / 128}); }
+/// Byte i % 4, lowest first, of number i / 4 of a row.
+double packed_scale(double number, int64_t i) {
+  return ref::scale_of_byte(static_cast<uint8_t>(static_cast<uint32_t>(static_cast<int32_t>(number)) >> (8 * (i % 4))),
+                            true);
+}
+double scale_a(const Mx& a, int64_t e, int64_t r, int64_t k) {
+  const int64_t i = k / a.scale_granularity_mnk[2];
+  return packed_scale(ref::at(a.a_scale, {scale_row(a, e, r), i / 4}), i);
+}
+double scale_b(const Mx& a, int64_t e, int64_t j, int64_t k) {
+  const int64_t i = k / a.scale_granularity_mnk[2];
+  return packed_scale(ref::at(a.b_scale, {e, j, i / 4}), i);
+}
 template <class B>
 void reference(const B& a) {
   check_groups(a);
-  std::vector<Tensor> keep;
-  if (!a.is_gated) return gemm::reference(work_of(a, *a.out, keep));
-  const int64_t inter = a.out->size(1);
-  const Tensor h = Tensor::empty({a.a.size(0), 2 * inter}, DType::kF64);
-  gemm::reference(work_of(a, h.view(), keep));
-  for (int64_t r = 0; r < a.a.size(0); ++r)
+  const int64_t rows = a.a.size(0), n = a.b.size(1), inter = a.out->size(1);
+  const ref::MatrixOf expert_of = ref::by_offsets(a.m_indptr);
+  const Tensor h = Tensor::empty({rows, n}, DType::kF64);
+  ref::grouped_product(
+      {.rows = rows,
+       .n = n,
+       .depth = a.a.size(1),
+       .matrix_of = expert_of,
+       .a = [&](int64_t r, int64_t k) { return ref::at(a.a, {r, k}) * scale_a(a, expert_of(r), r, k); },
+       .b = [&](int64_t e, int64_t j, int64_t k) { return ref::at(a.b, {e, j, k}) * scale_b(a, e, j, k); }},
+      h.view());
+  for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < inter; ++i) {
-      const double g = h.data_as<double>()[r * 2 * inter + inter + i];
-      ref::put(*a.out, {r, i}, g / (1 + std::exp(-g)) * h.data_as<double>()[r * 2 * inter + i]);
+      const double u = ref::at(h.view(), {r, i}), g = a.is_gated ? ref::at(h.view(), {r, inter + i}) : 0.0;
+      ref::put(*a.out, {r, i}, a.is_gated ? g / (1 + std::exp(-g)) * u : u);
     }
 }
 template <class B>

@@ -7,6 +7,7 @@
 #include "flashinfer/ops/moe/cases.h"
 #include "flashinfer/ops/moe/ops.h"
 #include "flashinfer/ops/moe/trtllm_check.h"
+#include "flashinfer/ops/moe/trtllm_ref.h"
 
 namespace flashinfer {
 namespace moe::trtllm {
@@ -244,7 +245,8 @@ op::Prepared prepare(const B& a) {
 template <class B>
 void compute_reference(const B& a) {
   std::vector<Tensor> keep;
-  reference(routed(a, route_reference, keep));
+  const Layer l = routed(a, route_reference, keep);
+  reference(l, elements_of(a, l));
 }
 template <class B>
 op::Cost cost_of(const B& a) {

@@ -72,6 +72,31 @@ GroupedWork work(const GroupGemmNvfp4NtGroupwise& a) {
   return w;
 }
 
+// ---- references ----
+/// The scale factors of a's group e begin at row (m_indptr[e] + 127 e) / 128 * 128.
+template <class B>
+void reference_padded(const B& a, bool a_fp4, bool e8m0, int64_t block, const std::optional<TensorView>& alpha) {
+  const int64_t m = a.a.size(0), n = a.b.size(1), depth = a.a.size(1) * (a_fp4 ? 2 : 1);
+  const ref::ByteScales of_a{a.a_scale, SfLayout::k128x4, e8m0, m, depth, block},
+      of_b{a.b_scale, SfLayout::k128x4, e8m0, n, depth, block};
+  const ref::MatrixOf matrix_of = ref::by_offsets(a.m_indptr);
+  const auto scale_row = [&](int64_t r) {
+    const int64_t e = matrix_of(r), begin = static_cast<int64_t>(ref::get(a.m_indptr, e));
+    return (begin + 127 * e) / 128 * 128 + r - begin;
+  };
+  ref::grouped_product(
+      {.rows = m,
+       .n = n,
+       .depth = depth,
+       .matrix_of = matrix_of,
+       .a = [&](int64_t r, int64_t k) { return ref::narrow_at(a.a, a_fp4, r, k) * of_a.at(0, scale_row(r), k); },
+       .b = [&](int64_t e, int64_t j, int64_t k) { return ref::stacked_at(a.b, true, e, j, k) * of_b.at(e, j, k); },
+       .alpha = [&](int64_t e) { return alpha ? ref::get(*alpha, e) : 1.0; }},
+      *a.out);
+}
+void reference(const GroupGemmMxfp4NtGroupwise& a) { reference_padded(a, false, true, 32, {}); }
+void reference(const GroupGemmNvfp4NtGroupwise& a) { reference_padded(a, true, false, 16, a.alpha); }
+
 using Mxfp4 = GroupGemmMxfp4NtGroupwise;
 constexpr op::Field mxfp4_fields[] = {op::in<&Mxfp4::a>("a", "m k", op::fp8),
                                       op::in<&Mxfp4::b>("b", "e n kb", DType::kU8),
@@ -104,11 +129,11 @@ constexpr const char* kModule = "flashinfer.gemm";
 
 namespace ops::gemm {
 constinit const op::Op group_gemm_mxfp4 =
-    op::also_named(flashinfer::gemm::define_grouped<Mxfp4, work>("group_gemm_mxfp4_nt_groupwise", kModule,
-                                                                 "Each group of MXFP8 rows times an MXFP4 matrix.",
-                                                                 mxfp4_fields, group_gemm_mxfp4_cases),
+    op::also_named(flashinfer::gemm::define_grouped<Mxfp4, work, reference>(
+                       "group_gemm_mxfp4_nt_groupwise", kModule, "Each group of MXFP8 rows times an MXFP4 matrix.",
+                       mxfp4_fields, group_gemm_mxfp4_cases),
                    "group_gemm_mxfp8_mxfp4_nt_groupwise");
-constinit const op::Op group_gemm_nvfp4 = flashinfer::gemm::define_grouped<Nvfp4, work>(
+constinit const op::Op group_gemm_nvfp4 = flashinfer::gemm::define_grouped<Nvfp4, work, reference>(
     "group_gemm_nvfp4_nt_groupwise", kModule, "Each group of NVFP4 rows times an NVFP4 matrix.", nvfp4_fields,
     group_gemm_nvfp4_cases);
 }  // namespace ops::gemm

@@ -68,6 +68,39 @@ GroupedWork work(const BatchDeepgemmFp8NtGroupwise& a) {
   return w;
 }
 
+// ---- references ----
+template <class B>
+void reference_rows(const B& a, const ref::MatrixOf& matrix_of, bool k_first) {
+  const std::vector<int64_t>& g = a.scale_granularity_mnk;
+  const ref::BlockGrid of_a{a.a_scale, k_first, g[0], g[2]}, of_b{a.b_scale, k_first, g[1], g[2]};
+  ref::grouped_product(
+      {.rows = a.a.size(0),
+       .n = a.b.size(1),
+       .depth = a.a.size(1),
+       .matrix_of = matrix_of,
+       .a = [&](int64_t r, int64_t k) { return ref::at(a.a, {r, k}) * of_a.at(0, r, k); },
+       .b = [&](int64_t e, int64_t j, int64_t k) { return ref::at(a.b, {e, j, k}) * of_b.at(e, j, k); }},
+      *a.out);
+}
+void reference(const GroupGemmFp8NtGroupwise& a) {
+  reference_rows(a, ref::by_offsets(a.m_indptr), a.scale_major_mode == "MN");
+}
+void reference(const GroupDeepgemmFp8NtGroupwise& a) { reference_rows(a, ref::by_indices(a.m_indices), false); }
+void reference(const GroupGemmFp8NtGroupwiseContiguous& a) { reference_rows(a, ref::by_indices(a.m_indices), false); }
+void reference(const BatchDeepgemmFp8NtGroupwise& a) {
+  const std::vector<int64_t>& g = a.scale_granularity_mnk;
+  const int64_t m = a.a.size(1);
+  const ref::BlockGrid of_a{a.a_scale, false, g[0], g[2]}, of_b{a.b_scale, false, g[1], g[2]};
+  ref::batched_product(
+      {.rows = a.a.size(0) * m,
+       .n = a.b.size(1),
+       .depth = a.a.size(2),
+       .matrix_of = ref::by_counts(a.masked_m, m),
+       .a = [&](int64_t r, int64_t k) { return ref::at(a.a, {r / m, r % m, k}) * of_a.at(r / m, r % m, k); },
+       .b = [&](int64_t e, int64_t j, int64_t k) { return ref::at(a.b, {e, j, k}) * of_b.at(e, j, k); }},
+      *a.out);
+}
+
 template <class B>
 constexpr op::Field granularity =
     op::attr<&B::scale_granularity_mnk>("scale_granularity_mnk", op::literal("(1, 128, 128)"));
@@ -126,18 +159,18 @@ constexpr const char* kModule = "flashinfer.gemm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op group_gemm_fp8_groupwise = flashinfer::gemm::define_grouped<Groupwise, work>(
+constinit const op::Op group_gemm_fp8_groupwise = flashinfer::gemm::define_grouped<Groupwise, work, reference>(
     "group_gemm_fp8_nt_groupwise", kModule, "Each group of rows times a matrix, FP8 with f32 scales of blocks.",
     groupwise_fields, group_gemm_fp8_groupwise_cases);
-constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<Deep, work>(
+constinit const op::Op group_deepgemm_fp8 = flashinfer::gemm::define_grouped<Deep, work, reference>(
     "group_deepgemm_fp8_nt_groupwise", kModule,
     "Each row of a times the matrix that its index names, FP8 with f32 scales of blocks.", deep_fields,
     group_deepgemm_fp8_cases);
-constinit const op::Op group_gemm_fp8_contiguous = flashinfer::gemm::define_grouped<Contiguous, work>(
+constinit const op::Op group_gemm_fp8_contiguous = flashinfer::gemm::define_grouped<Contiguous, work, reference>(
     "group_gemm_fp8_nt_groupwise_contiguous", kModule,
     "group_deepgemm_fp8_nt_groupwise with ascending indices in groups of 128 rows.", contiguous_fields,
     group_gemm_fp8_contiguous_cases);
-constinit const op::Op batch_deepgemm_fp8 = flashinfer::gemm::define_grouped<Masked, work>(
+constinit const op::Op batch_deepgemm_fp8 = flashinfer::gemm::define_grouped<Masked, work, reference>(
     "batch_deepgemm_fp8_nt_groupwise", kModule,
     "The first masked_m rows of each matrix of a batch, FP8 with f32 scales of blocks.", masked_fields,
     batch_deepgemm_fp8_cases);

@@ -58,6 +58,47 @@ GroupedWork work(const GroupedMmFp4& a) {
   return w;
 }
 
+// ---- references ----
+void reference(const GroupedMmBf16& a) {
+  ref::grouped_product({.rows = a.a.size(0),
+                        .n = a.b.size(1),
+                        .depth = a.a.size(1),
+                        .matrix_of = ref::by_offsets(a.m_indptr),
+                        .a = [&](int64_t r, int64_t k) { return ref::at(a.a, {r, k}); },
+                        .b = [&](int64_t e, int64_t j, int64_t k) { return ref::at(a.b, {e, j, k}); }},
+                       *a.out);
+}
+void reference(const GroupedMmFp8& a) {
+  ref::grouped_product({.rows = a.a.size(0),
+                        .n = a.b.size(1),
+                        .depth = a.a.size(1),
+                        .matrix_of = ref::by_offsets(a.m_indptr),
+                        .a = [&](int64_t r, int64_t k) { return ref::at(a.a, {r, k}); },
+                        .b = [&](int64_t e, int64_t j, int64_t k) { return ref::at(a.b, {e, j, k}); },
+                        .alpha = [&](int64_t) { return ref::one_or(a.alpha, 1); }},
+                       *a.out);
+}
+/// Scale factors of all rows of a together, and of each matrix of b.
+template <class B>
+void reference_scaled(const B& a, bool fp4, bool e8m0, int64_t block, double alpha) {
+  const int64_t m = a.a.size(0), n = a.b.size(1), depth = a.a.size(1) * (fp4 ? 2 : 1);
+  const ref::ByteScales of_a{a.a_descale, SfLayout::k128x4, e8m0, m, depth, block},
+      of_b{a.b_descale, SfLayout::k128x4, e8m0, n, depth, block};
+  ref::grouped_product(
+      {.rows = m,
+       .n = n,
+       .depth = depth,
+       .matrix_of = ref::by_offsets(a.m_indptr),
+       .a = [&](int64_t r, int64_t k) { return ref::narrow_at(a.a, fp4, r, k) * of_a.at(0, r, k); },
+       .b = [&](int64_t e, int64_t j, int64_t k) { return ref::stacked_at(a.b, fp4, e, j, k) * of_b.at(e, j, k); },
+       .alpha = [&](int64_t) { return alpha; }},
+      *a.out);
+}
+void reference(const GroupedMmMxfp8& a) { reference_scaled(a, false, true, 32, 1); }
+void reference(const GroupedMmFp4& a) {
+  reference_scaled(a, true, a.block_size == 32, a.block_size, ref::one_or(a.alpha, 1));
+}
+
 template <class B>
 constexpr op::Field cudnn =
     op::attr<&B::backend>("backend", op::backends("cudnn:cuda|cake:cuda|auto"), op::keyword_only);
@@ -105,14 +146,14 @@ constexpr const char* kModule = "flashinfer.grouped_mm";
 }  // namespace
 
 namespace ops::gemm {
-constinit const op::Op grouped_mm_bf16 = flashinfer::gemm::define_grouped<Bf16, work>(
+constinit const op::Op grouped_mm_bf16 = flashinfer::gemm::define_grouped<Bf16, work, reference>(
     "grouped_mm_bf16", kModule, "Each group of rows of a[m, k] times a matrix of b[e, n, k]^T.", bf16_fields,
     grouped_mm_bf16_cases);
-constinit const op::Op grouped_mm_fp8 = flashinfer::gemm::define_grouped<Fp8, work>(
+constinit const op::Op grouped_mm_fp8 = flashinfer::gemm::define_grouped<Fp8, work, reference>(
     "grouped_mm_fp8", kModule, "grouped_mm_bf16 of FP8 matrices, times alpha.", fp8_fields, grouped_mm_fp8_cases);
-constinit const op::Op grouped_mm_mxfp8 = flashinfer::gemm::define_grouped<Mxfp8, work>(
+constinit const op::Op grouped_mm_mxfp8 = flashinfer::gemm::define_grouped<Mxfp8, work, reference>(
     "grouped_mm_mxfp8", kModule, "grouped_mm_bf16 of MXFP8 matrices.", mxfp8_fields, grouped_mm_mxfp8_cases);
-constinit const op::Op grouped_mm_fp4 = flashinfer::gemm::define_grouped<Fp4, work>(
+constinit const op::Op grouped_mm_fp4 = flashinfer::gemm::define_grouped<Fp4, work, reference>(
     "grouped_mm_fp4", kModule, "grouped_mm_bf16 of NVFP4 or MXFP4 matrices, times alpha.", fp4_fields,
     grouped_mm_fp4_cases);
 }  // namespace ops::gemm

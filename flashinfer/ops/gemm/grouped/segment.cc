@@ -70,6 +70,34 @@ GroupedWork work(const SegmentGemmRun& a) {
            a.x.size(1), " and weight_column_major is ", a.weight_column_major ? "True" : "False");
   return {.a = a.x, .b = b, .out = *a.out, .groups = segments(a)};
 }
+void reference(const SegmentGemmRun& a) {
+  const bool transposed = a.weight_column_major;
+  const auto segment_of = [&](int64_t row) {
+    int64_t begin = 0;
+    for (int64_t i = 0; i < a.batch_size; ++i) {
+      if (a.seg_indptr) begin = static_cast<int64_t>(ref::get(*a.seg_indptr, i));
+      const int64_t end = a.seg_indptr ? static_cast<int64_t>(ref::get(*a.seg_indptr, i + 1))
+                                       : begin + static_cast<int64_t>(ref::get(*a.seg_lens, i));
+      if (begin <= row && row < end) return i;
+      begin = end;
+    }
+    return int64_t{-1};
+  };
+  ref::grouped_product(
+      {.rows = a.x.size(0),
+       .n = a.out->size(1),
+       .depth = a.x.size(1),
+       .matrix_of =
+           [&](int64_t row) {
+             const int64_t i = segment_of(row);
+             if (i < 0 || !a.weight_indices) return i;
+             return static_cast<int64_t>(ref::get(*a.weight_indices, i));
+           },
+       .a = [&](int64_t r, int64_t k) { return ref::at(a.x, {r, k}); },
+       .b = [&](int64_t e, int64_t j,
+                int64_t k) { return transposed ? ref::at(a.weights, {e, j, k}) : ref::at(a.weights, {e, k, j}); }},
+      *a.out);
+}
 op::Prepared prepare(const SegmentGemmRun& a) {
   GroupedWork w = work(a);
   if (!gemm::kHalves.has(a.x.dtype()))
@@ -109,7 +137,7 @@ constinit const op::Op segment_init_op = op::define<SegmentGemmInit>(
 constinit const op::Op segment_reset_op = op::define<SegmentGemmReset>(
     "SegmentGEMMWrapper.reset_workspace_buffer", kModule, "Another workspace; the CPU needs none.",
     segment_reset_fields, segment_reset_candidates, nullptr, {}, &segment_state);
-constinit const op::Op segment_run_op = flashinfer::gemm::define_grouped<Segment, work, prepare>(
+constinit const op::Op segment_run_op = flashinfer::gemm::define_grouped<Segment, work, reference, prepare>(
     "SegmentGEMMWrapper.run", kModule, "Each segment of x times the weight of its index.", segment_fields,
     segment_cases, &segment_state);
 }  // namespace ops::gemm

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tables of the grouped products share: an op is a function that checks a block and makes a GroupedWork of it.
+// What the tables of the grouped products share: an op is a function that checks a block and makes a GroupedWork of it,
+// and a reference.
 #pragma once
 #include <algorithm>
 
+#include "flashinfer/ops/gemm/grouped/ref.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 
 namespace flashinfer::gemm {
@@ -33,19 +35,24 @@ template <class B, GroupedWork (*Work)(const B&)>
 op::Prepared prepare_grouped(const B& a) {
   return prepare(Work(a));
 }
-template <class B, GroupedWork (*Work)(const B&)>
+/// Work for its checks alone: what the reference computes, it reads from the tensors.
+template <class B, GroupedWork (*Work)(const B&), void (*Reference)(const B&)>
 void reference_grouped(const B& a) {
-  reference(Work(a));
+  Work(a);
+  Reference(a);
 }
-template <class B, GroupedWork (*Work)(const B&), op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
-inline constexpr op::Candidate kGroupedCandidates[] = {op::cpu<Prepare>(), op::reference<reference_grouped<B, Work>>()};
+template <class B, GroupedWork (*Work)(const B&), void (*Reference)(const B&),
+          op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
+inline constexpr op::Candidate kGroupedCandidates[] = {op::cpu<Prepare>(),
+                                                       op::reference<reference_grouped<B, Work, Reference>>()};
 /// `Prepare`: of an op with types that the kernels do not multiply.
-template <class B, GroupedWork (*Work)(const B&), op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
+template <class B, GroupedWork (*Work)(const B&), void (*Reference)(const B&),
+          op::Prepared (*Prepare)(const B&) = prepare_grouped<B, Work>>
 constexpr op::Op define_grouped(const char* name, const char* module, const char* doc,
                                 std::span<const op::Field> fields, op::CaseTable cases,
                                 const op::StateType* state = nullptr) {
-  return op::define<B, nullptr, cost_grouped<B, Work>>(name, module, doc, fields, kGroupedCandidates<B, Work, Prepare>,
-                                                       cases, {}, state);
+  return op::define<B, nullptr, cost_grouped<B, Work>>(
+      name, module, doc, fields, kGroupedCandidates<B, Work, Reference, Prepare>, cases, {}, state);
 }
 
 // ---- members ----

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the grouped products share: groups out of index arrays, the work as one value that the kernel and the reference
-// both take.
+// What the grouped products share: groups out of index arrays, the work as one value that the kernels take. References
+// do not take it: grouped/ref.h.
 #pragma once
 #include <cstring>
 #include <vector>
 
 #include "flashinfer/ops/gemm/packed/packed_weight.h"
-#include "flashinfer/ops/gemm/packed/ref.h"
 
 namespace flashinfer::gemm {
 
@@ -105,35 +104,6 @@ inline op::Prepared prepare(GroupedWork w) {
   ops::Lookup lookup;
   const Kernels kernels = find_kernels(w.product(), lookup);
   return lookup.prepared([w = std::move(w), kernels] { run(w, kernels); });
-}
-
-inline void reference(const GroupedWork& w) {
-  clear_other_rows(w);
-  for (const Group& g : w.groups) {
-    const TensorView b = w.b.select(0, g.weight);
-    const auto scale = [&](const ScaleFactors& s, const BlockScales& grid, int64_t line, int64_t sf_line,
-                           int64_t matrix, int64_t k) {
-      double x = 1;
-      if (s.bytes)
-        x *= ref::ScaleBytes{s.bytes + matrix * s.batch, s.layout, s.e8m0 != 0, s.columns, s.block}.at(sf_line, k);
-      if (grid.p)
-        x *= static_cast<double>(
-            grid.p[matrix * grid.batch + line / grid.lines * grid.line_stride + k / w.grid_k * grid.k_stride]);
-      return x;
-    };
-    ref::nt_product(
-        w.out, g.row, g.row + g.rows, w.depth(),
-        [&](int64_t i, int64_t k) {
-          return ref::narrow_at(w.a, w.a_fp4, i, k) * scale(w.a_sf, w.a_grid, i, g.sf_first + i - g.row, 0, k);
-        },
-        [&](int64_t j, int64_t k) {
-          const double x = w.b_block_k ? ref::at(b, {k / w.b_block_k, j, k % w.b_block_k})
-                           : w.b_int4  ? ref::int4_at(b, j, k)
-                                       : ref::weight_at(b, w.b_panels, w.b_fp4, j, k);
-          return x * scale(w.b_sf, w.b_grid, j, j, g.weight, k);
-        },
-        static_cast<double>(w.alpha) * g.alpha);
-  }
 }
 
 }  // namespace flashinfer::gemm

@@ -45,12 +45,11 @@ gemm::Product product(const Mm& a) {
 }
 op::Prepared prepare_mm(const Mm& a) { return gemm::prepare(product(a)); }
 void reference(const Mm& a) {
-  const ScaleFactors s = check_weight(a);
-  const ref::ScaleBytes scale{s.bytes, s.layout, false, s.columns, s.block};
+  const ref::ByteScales scale{a.b_descale, SfLayout::k128x4, false, a.b.size(0), a.a.size(1), 16};
   ref::nt_product(
       *a.out, 0, a.a.size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
-      [&](int64_t j, int64_t k) { return ref::narrow_at(a.b, true, j, k) * scale.at(j, k); },
-      static_cast<double>(gemm::one_or(a.alpha, 1)));
+      [&](int64_t j, int64_t k) { return ref::narrow_at(a.b, true, j, k) * scale.at(0, j, k); },
+      a.alpha ? ref::get(a.alpha->view({1}), 0) : 1.0);
 }
 op::Cost cost(const Mm& a) {
   return {.bytes = static_cast<double>(a.a.nbytes() + a.b.nbytes()),

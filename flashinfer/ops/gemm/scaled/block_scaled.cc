@@ -84,23 +84,29 @@ Product product(const BmmMxfp8& a) {
   p.b.sf = sf_b(a);
   return p;
 }
-/// One matrix: a [m, k], b [k, n] or bytes of FP4, scales as checked.
-void reference_sf(const TensorView& a, const TensorView& b, const TensorView& out, const ScaleFactors& sa,
-                  const ScaleFactors& sb, int64_t matrix, bool fp4, double alpha) {
-  const auto scales = [&](const ScaleFactors& s) {
-    return ref::ScaleBytes{s.bytes + matrix * s.batch, s.layout, s.e8m0 != 0, s.columns, s.block};
-  };
-  const ref::ScaleBytes fa = scales(sa), fb = scales(sb);
-  const TensorView bt = gemm::rows_of_weight(b);
+/// One matrix of a batch: a [m, k], b [k, n] or bytes of FP4, or a packed weight.
+void reference_sf(const TensorView& a, const TensorView& b, const TensorView& out, const ref::ByteScales& sa,
+                  const ref::ByteScales& sb, int64_t matrix, bool fp4, double alpha) {
+  const bool packed = b.rank() == 3;
+  const TensorView bt = packed ? b : b.transpose(0, 1);
   ref::nt_product(
       out, 0, out.size(0), a.size(1) * (fp4 ? 2 : 1),
-      [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * fa.at(i, k); },
-      [&](int64_t j, int64_t k) { return ref::weight_at(bt, gemm::is_packed(b), fp4, j, k) * fb.at(j, k); }, alpha);
+      [&](int64_t i, int64_t k) { return ref::narrow_at(a, fp4, i, k) * sa.at(matrix, i, k); },
+      [&](int64_t j, int64_t k) { return ref::weight_at(bt, packed, fp4, j, k) * sb.at(matrix, j, k); }, alpha);
 }
-void reference(const MmMxfp8& a) { reference_sf(a.a, a.b, *a.out, sf_a(a), sf_b(a), 0, false, 1); }
+void reference(const MmMxfp8& a) {
+  const int64_t k = a.a.size(1);
+  const SfLayout layout_a = a.use_8x4_sf_layout ? SfLayout::k8x4 : SfLayout::k128x4,
+                 layout_b = a.b.rank() == 3 ? SfLayout::kPanels : SfLayout::k128x4;
+  reference_sf(a.a, a.b, *a.out, {a.a_descale, layout_a, true, a.a.size(0), k, 32},
+               {a.b_descale, layout_b, true, a.out->size(1), k, 32}, 0, false, 1);
+}
 void reference(const BmmMxfp8& a) {
+  const int64_t k = a.A.size(2);
   for (int64_t i = 0; i < a.A.size(0); ++i)
-    reference_sf(a.A.select(0, i), a.B.select(0, i), a.out->select(0, i), sf_a(a), sf_b(a), i, false, 1);
+    reference_sf(a.A.select(0, i), a.B.select(0, i), a.out->select(0, i),
+                 {a.A_scale, SfLayout::k128x4, true, a.A.size(1), k, 32},
+                 {a.B_scale, SfLayout::k128x4, true, a.B.size(2), k, 32}, i, false, 1);
 }
 
 // ---- fp4 ----
@@ -141,7 +147,14 @@ Product product(const MmFp4& a) {
   p.scale_a = gemm::one_or(a.alpha, 1);
   return p;
 }
-void reference(const MmFp4& a) { reference_sf(a.a, a.b, *a.out, sf_a(a), sf_b(a), 0, true, gemm::one_or(a.alpha, 1)); }
+void reference(const MmFp4& a) {
+  const int64_t k = 2 * a.a.size(1), block = a.use_nvfp4 ? 16 : 32;
+  const SfLayout layout_a = a.use_8x4_sf_layout ? SfLayout::k8x4 : SfLayout::k128x4,
+                 layout_b = a.b.rank() == 3 ? SfLayout::kPanels : SfLayout::k128x4;
+  reference_sf(a.a, a.b, *a.out, {a.a_descale, layout_a, !a.use_nvfp4, a.a.size(0), k, block},
+               {a.b_descale, layout_b, !a.use_nvfp4, a.out->size(1), k, block}, 0, true,
+               a.alpha ? ref::get(a.alpha->view({1}), 0) : 1.0);
+}
 
 // ---- tables ----
 constexpr op::Field mm_mxfp8_fields[] = {

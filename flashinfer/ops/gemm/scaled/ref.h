@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about products of narrow matrices with scales: every element in double with its scale, plain loops.
+// Reference of products of narrow matrices with scales: every element in double with its scale, plain loops. Elements
+// and scales are read from the tensors of the call, not from what the kernels read of these (check.h).
 #pragma once
 #include <cmath>
 #include <functional>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/common/scale_layout.h"
 #include "flashinfer/ops/common/reference.h"
+#include "flashinfer/ops/quantization/block/ref.h"
 
 namespace flashinfer::ref {
 
@@ -24,16 +27,36 @@ inline double int4_at(const TensorView& t, int64_t line, int64_t k) {
   return code < 8 ? code : code - 16;
 }
 
-/// Scale factors of one matrix as bytes.
-struct ScaleBytes {
-  const uint8_t* bytes;
+inline double scale_of_byte(uint8_t b, bool e8m0) {
+  if (!e8m0) return static_cast<double>(scalar_detail::decode<4, 3, true>(b));
+  return b == 255 ? std::nan("") : std::ldexp(1.0, b - 127);
+}
+
+/// Scale factors of one byte for `block` elements along k, of matrices of rows x depth that follow one another.
+struct ByteScales {
+  TensorView t;
   SfLayout layout;
   bool e8m0;
-  int64_t columns, block;
-  double at(int64_t line, int64_t k) const {
-    const uint8_t b = bytes[sf_offset(layout, line, k / block, columns)];
-    if (!e8m0) return scalar_detail::decode<4, 3, true>(b);
-    return b == 255 ? std::nan("") : std::ldexp(1.0, b - 127);
+  int64_t rows, depth, block;
+  double at(int64_t matrix, int64_t row, int64_t k) const {
+    const int64_t columns = depth / block, padded = round_up(columns, 4);
+    const int64_t tile = layout == SfLayout::k128x4 ? 128 : layout == SfLayout::k8x4 ? 8 : 16;
+    const int64_t size = layout == SfLayout::kLinear ? rows * columns : round_up(rows, tile) * padded;
+    const int64_t place = layout == SfLayout::kPanels ? row / 16 * 16 * padded + k / block * 16 + row % 16
+                                                      : scale_place(layout, row, k / block, columns);
+    return scale_of_byte(static_cast<const uint8_t*>(t.data())[matrix * size + place], e8m0);
+  }
+};
+
+/// f32 scales of blocks of lines x depth: [lines, k], or [k, lines] with k_first, behind the matrix when there are
+/// several.
+struct BlockGrid {
+  TensorView t;
+  bool k_first;
+  int64_t lines, depth;
+  double at(int64_t matrix, int64_t line, int64_t k) const {
+    const int64_t x = k_first ? k / depth : line / lines, y = k_first ? line / lines : k / depth;
+    return t.rank() == 3 ? ref::at(t, {matrix, x, y}) : ref::at(t, {x, y});
   }
 };
 

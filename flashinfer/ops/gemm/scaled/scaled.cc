@@ -135,19 +135,21 @@ Product product_with_grids(const B& a) {
 Product product(const GemmFp8NtGroupwise& a) { return product_with_grids(a); }
 Product product(const GemmFp8NtBlockscaled& a) { return product_with_grids(a); }
 template <class B>
-void reference_grid(const B& a) {
-  const Grids g = grids(a);
-  const auto scale = [&](const BlockScales& s, int64_t line, int64_t k) {
-    return static_cast<double>(s.p[line / s.lines * s.line_stride + k / g.k * s.k_stride]);
-  };
+void reference_grid(const B& a, const ref::BlockGrid& of_a, const ref::BlockGrid& of_b) {
   ref::nt_product(
       *a.out, 0, a.out->size(0), a.a.size(1),
-      [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}) * scale(g.a, i, k); },
-      [&](int64_t j, int64_t k) { return ref::weight_at(a.b, gemm::is_packed(a.b), false, j, k) * scale(g.b, j, k); },
-      1);
+      [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}) * of_a.at(0, i, k); },
+      [&](int64_t j, int64_t k) { return ref::weight_at(a.b, a.b.rank() == 3, false, j, k) * of_b.at(0, j, k); }, 1);
 }
-void reference(const GemmFp8NtGroupwise& a) { reference_grid(a); }
-void reference(const GemmFp8NtBlockscaled& a) { reference_grid(a); }
+void reference(const GemmFp8NtGroupwise& a) {
+  const std::vector<int64_t>& g = a.scale_granularity_mnk;
+  reference_grid(a, {a.a_scale, a.scale_major_mode == "MN", g[0], g[2]},
+                 {a.b_scale, a.scale_major_mode != "K", g[1], g[2]});
+}
+void reference(const GemmFp8NtBlockscaled& a) {
+  const bool k_first = a.scale_major_mode == "MN";
+  reference_grid(a, {a.a_scale, k_first, 128, 128}, {a.b_scale, k_first, 128, 128});
+}
 
 // ---- tables ----
 constexpr op::Field mm_fp8_fields[] = {
