@@ -31,7 +31,7 @@ struct Weight {
 };
 
 /// Panels of random quants and scales near 2^-7, which are copied to where the weights are.
-Tensor prepared(const Matrix& m) {
+Tensor packed(const Matrix& m) {
   const int64_t block = m.format[1] == '4' ? 20 : 34;
   const Tensor rows = Tensor::empty({m.n, m.k / 32 * block}, DType::kU8);
   std::minstd_rand rng(1);
@@ -50,8 +50,8 @@ struct Step {
 
   Step() {
     std::vector<Tensor> layer;
-    for (const Matrix& m : kLayer) layer.push_back(prepared(m));
-    const Tensor head = prepared(kHead);
+    for (const Matrix& m : kLayer) layer.push_back(packed(m));
+    const Tensor head = packed(kHead);
     int64_t total = head.nbytes();
     for (const Tensor& t : layer) total += kLayers * t.nbytes();
     memory = Tensor::empty({total}, DType::kU8);

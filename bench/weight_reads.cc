@@ -122,7 +122,7 @@ struct Experts {
   }
 };
 /// With weights and scale factors from prepare_quantized_weights.
-Experts prepared(Experts e, int64_t block, bool swizzled, size_t first_scale, size_t second_scale) {
+Experts packed(Experts e, int64_t block, bool swizzled, size_t first_scale, size_t second_scale) {
   const auto prepare = [&](Tensor& weight, size_t scale) {
     const auto [b, sf] = prepare_quantized_weights(
         {.b = weight, .b_descale = (*e.scales)[scale], .block_size = block, .is_sf_swizzled_layout = swizzled});
@@ -154,7 +154,7 @@ Subject one_token(const std::string& name, const Experts& e) {
   s.run = [=](size_t turn) { e.run(x, ids[turn], w, out); };
   return s;
 }
-/// GFLOP/s of a mixture of `tokens` tokens and of mm_bf16 with a prepared weight: as many rows as an expert has, times
+/// GFLOP/s of a mixture of `tokens` tokens and of mm_bf16 with a packed weight: as many rows as an expert has, times
 /// one expert.
 void many_tokens(const std::string& name, const Experts& e, int64_t tokens, int rounds) {
   const Tensor ids = Tensor::empty({tokens, kTopK}, DType::kI32), w = f32s({tokens, kTopK}, 0.125f);
@@ -323,9 +323,9 @@ int main(int argc, char** argv) {
     e.keep = {s1, s2};
     e.set = [](CutlassFusedMoe& m) { m.use_w4_group_scaling = true; };
     if (wanted("moe_mxfp4_1")) measure(one_token("moe_mxfp4_1", e), rounds);
-    if (wanted("moe_mxfp4_packed_1")) measure(one_token("moe_mxfp4_packed_1", prepared(e, 32, false, 0, 1)), rounds);
+    if (wanted("moe_mxfp4_packed_1")) measure(one_token("moe_mxfp4_packed_1", packed(e, 32, false, 0, 1)), rounds);
     if (wanted("moe_mxfp4_packed_1024"))
-      many_tokens("moe_mxfp4_packed_1024", prepared(e, 32, false, 0, 1), 1024, std::max(1, rounds / 4));
+      many_tokens("moe_mxfp4_packed_1024", packed(e, 32, false, 0, 1), 1024, std::max(1, rounds / 4));
     if (wanted("moe_mxfp4_64")) many_tokens("moe_mxfp4_64", e, 64, rounds);
     if (wanted("moe_mxfp4_1024")) many_tokens("moe_mxfp4_1024", e, 1024, std::max(1, rounds / 4));
   }
@@ -337,9 +337,9 @@ int main(int argc, char** argv) {
     e.scales = std::vector<TensorView>{gs, s1, factor, gs, s2, factor};
     e.keep = {s1, s2, gs, factor};
     if (wanted("moe_nvfp4_1")) measure(one_token("moe_nvfp4_1", e), rounds);
-    if (wanted("moe_nvfp4_packed_1")) measure(one_token("moe_nvfp4_packed_1", prepared(e, 16, true, 1, 4)), rounds);
+    if (wanted("moe_nvfp4_packed_1")) measure(one_token("moe_nvfp4_packed_1", packed(e, 16, true, 1, 4)), rounds);
     if (wanted("moe_nvfp4_packed_1024"))
-      many_tokens("moe_nvfp4_packed_1024", prepared(e, 16, true, 1, 4), 1024, std::max(1, rounds / 4));
+      many_tokens("moe_nvfp4_packed_1024", packed(e, 16, true, 1, 4), 1024, std::max(1, rounds / 4));
     if (wanted("moe_nvfp4_64")) many_tokens("moe_nvfp4_64", e, 64, rounds);
     if (wanted("moe_nvfp4_1024")) many_tokens("moe_nvfp4_1024", e, 1024, std::max(1, rounds / 4));
   }

@@ -67,7 +67,7 @@ const std::vector<Rows>& attention() {
 const std::vector<Rows>& others() {
   static const std::vector<Rows> r = {
       {"mm_bf16", {"m2", "m3_row_major_odd", "m7_bias"}},
-      {"mm_fp8", {"plain", "prepared"}},
+      {"mm_fp8", {"plain", "low_latency"}},
       {"mm_fp4", {"nvfp4", "one_row"}},
       {"mm_gguf", {"q4_0", "q4_k"}},
       {"cutlass_fused_moe", {"bf16", "one_token"}},

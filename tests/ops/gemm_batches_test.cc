@@ -174,7 +174,7 @@ TEST(ScaledBatches, ExpertsMustBeTheSlowestAxis) {
   g.out = last(memory);
   grouped_gemm_nt_masked(g);
   g.sf_vec_size = 32;
-  EXPECT_REFUSED("sf_vec_size is 32, but scales of 'float8_e4m3fn' count for 16", grouped_gemm_nt_masked(g));
+  EXPECT_REFUSED("sf_vec_size is 32, but scales of 'float8_e4m3fn' are for 16", grouped_gemm_nt_masked(g));
   g.sf_vec_size = 16, g.c_dtype = "float16";
   EXPECT_REFUSED("c_dtype is 'float16', but out.dtype is bfloat16", grouped_gemm_nt_masked(g));
   g.c_dtype = "bfloat16", g.lhs.second = sf.view();

@@ -201,8 +201,9 @@ TEST(ScaledProducts, RejectScalesThatDoNotFit) {
                  [&] { gemm_fp8_nt_groupwise({.a = x, .b = y, .a_scale = sx, .b_scale = sx}); });
   const std::vector<int32_t> falls = {0, 2, 1};
   const Tensor w = random_floats({2, 20, 64}, 23, DType::kBF16), z = random_floats({4, 64}, 24, DType::kBF16);
-  expect_refused("grouped_mm_bf16: m_indptr[1] and the next are 2 and 1, but must not fall and lie within 4 rows",
-                 [&] { grouped_mm_bf16({.a = z, .b = w, .m_indptr = TensorView(std::span<const int32_t>(falls))}); });
+  expect_refused(
+      "grouped_mm_bf16: m_indptr[1] and the next are 2 and 1, but must not decrease and must be within 4 rows",
+      [&] { grouped_mm_bf16({.a = z, .b = w, .m_indptr = TensorView(std::span<const int32_t>(falls))}); });
   const Tensor workspace = Tensor::zeros({16}, DType::kU8);
   SegmentGEMMWrapper segments(workspace);
   const std::vector<int32_t> lens = {1, 3}, weights = {0, 5};

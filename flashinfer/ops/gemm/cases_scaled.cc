@@ -7,12 +7,12 @@ namespace {
 constexpr op::Case kMmFp8[] = {
     {"plain", "a=e4m3:9x100 b=e4m3:33x100 alpha=f32:1:const(0.25)", "cpu", op::kAot, -1, 1e-3},
     {"e5m2_a", "a=e5m2:3x64 b=e4m3:20x64", "cpu", 0, -1, 2e-3},
-    {"prepared", "a=e4m3:17x256 b=e4m3:2x96x128 alpha=f32::const(0.1)", "cpu", 0, -1, 1e-3},
-    {"prepared_one", "a=e4m3:1x128 b=e4m3:1x32x128", "cpu", 0, -1, 1e-3},
+    {"low_latency", "a=e4m3:17x256 b=e4m3:2x96x128 alpha=f32::const(0.1)", "cpu", 0, -1, 1e-3},
+    {"low_latency_one", "a=e4m3:1x128 b=e4m3:1x32x128", "cpu", 0, -1, 1e-3},
     {"no_rows", "a=e4m3:0x128 b=e4m3:1x32x128"},
-    {"panels", "a=e4m3:1x331 b=e4m3:7x89x64:packed(331,104)", "cpu", op::kAot, -1, 2e-3},
-    {"panels_many", "a=e4m3:19x700 b=e4m3:3x177x64:packed(700,33) alpha=f32::const(0.1)", "cpu", 0, -1, 2e-3},
-    {"panels_no_k", "a=e4m3:2x0 b=e4m3:2x1x64:packed(0,17)"},
+    {"packed", "a=e4m3:1x331 b=e4m3:7x89x64:packed(331,104)", "cpu", op::kAot, -1, 2e-3},
+    {"packed_many", "a=e4m3:19x700 b=e4m3:3x177x64:packed(700,33) alpha=f32::const(0.1)", "cpu", 0, -1, 2e-3},
+    {"packed_no_k", "a=e4m3:2x0 b=e4m3:2x1x64:packed(0,17)"},
     {"no_k", "a=e4m3:4x0 b=e4m3:20x0"},
     {"bench_one", "a=e4m3:1x4096 b=e4m3:14336x4096", "cpu", op::kBench, -1, 5e-3},
     {"bench", "a=e4m3:512x4096 b=e4m3:4096x4096", "cpu", op::kBench, -1, 5e-3},
@@ -22,9 +22,9 @@ constexpr op::Case kMmMxfp8[] = {
     {"8x4", "a=e4m3:9x160 b=e4m3:160x130^t a_descale=u8:128:randint(122,130) b_descale=u8:2048:randint(120,128) use_8x4_sf_layout=True "
             "out_dtype=float16", "cpu", 0, -1, 1e-2},
     {"rows", "a=e4m3:133x128 b=e4m3:128x17^t a_descale=u8:1024:randint(122,130) b_descale=u8:512:randint(120,128)", "cpu", 0, -1, 1e-2},
-    {"panels", "a=e4m3:1x160 b=e4m3:4x41x64:packed(160,52) a_descale=u8:1024:randint(120,130) b_descale=u8:4x8x16:randint(110,130)", "cpu", op::kAot, -1,
+    {"packed", "a=e4m3:1x160 b=e4m3:4x41x64:packed(160,52) a_descale=u8:1024:randint(120,130) b_descale=u8:4x8x16:randint(110,130)", "cpu", op::kAot, -1,
      1e-2},
-    {"panels_many", "a=e4m3:11x672 b=e4m3:3x169x64:packed(672,33) a_descale=u8:3072:randint(120,130) b_descale=u8:3x24x16:randint(110,130)", "cpu", 0, -1,
+    {"packed_many", "a=e4m3:11x672 b=e4m3:3x169x64:packed(672,33) a_descale=u8:3072:randint(120,130) b_descale=u8:3x24x16:randint(110,130)", "cpu", 0, -1,
      1e-2},
     {"no_rows", "a=e4m3:0x64 b=e4m3:64x16^t a_descale=u8:0 b_descale=u8:512:randint(120,130)"},
 };
@@ -43,9 +43,9 @@ constexpr op::Case kMmFp4[] = {
             "use_8x4_sf_layout=True", "cpu", 0, -1, 1e-2},
     {"mxfp4", "a=u8:12x80:randint(0,256) b=u8:80x33:randint(0,256)^t a_descale=u8:128x8:randint(122,128) b_descale=u8:128x8:randint(122,128) "
               "block_size=32 use_nvfp4=False", "cpu", 0, -1, 1e-2},
-    {"panels", "a=u8:1x72:randint(0,256) b=u8:3x21x64:packed(144,40) a_descale=e4m3:1536:uniform(0.1,1) b_descale=e4m3:3x12x16:uniform(0.1,1) "
+    {"packed", "a=u8:1x72:randint(0,256) b=u8:3x21x64:packed(144,40) a_descale=e4m3:1536:uniform(0.1,1) b_descale=e4m3:3x12x16:uniform(0.1,1) "
                "alpha=f32:1:const(0.125)", "cpu", op::kAot, -1, 1e-2},
-    {"panels_mxfp4", "a=u8:21x80:randint(0,256) b=u8:2x21x64:packed(160,17) a_descale=u8:128x8:randint(122,128) b_descale=u8:2x8x16:randint(122,128) "
+    {"packed_mxfp4", "a=u8:21x80:randint(0,256) b=u8:2x21x64:packed(160,17) a_descale=u8:128x8:randint(122,128) b_descale=u8:2x8x16:randint(122,128) "
                      "block_size=32 use_nvfp4=False", "cpu", op::kAot, -1, 1e-2},
     {"bench", "a=u8:512x2048:randint(0,256) b=u8:2048x4096:randint(0,256)^t a_descale=e4m3:512x256:uniform(0.1,1) "
               "b_descale=e4m3:4096x256:uniform(0.1,1)", "cpu", op::kBench, -1, 1e-1},
@@ -59,9 +59,9 @@ constexpr op::Case kGroupwise[] = {
              "scale_granularity_mnk=(2,4,32)", "cpu", 0, -1, 1e-3},
     {"trtllm", "a=e4m3:3x256 b=e4m3:129x256 a_scale=f32:3x2:uniform(0.1,1)^t b_scale=f32:2x2:uniform(0.1,1) backend='trtllm'", "cpu", 0, -1,
      1e-3},
-    {"panels", "a=e4m3:1x384 b=e4m3:13x97x64:packed(384,200) a_scale=f32:1x3:uniform(0.01,0.1) b_scale=f32:2x3:uniform(0.01,0.1) scale_major_mode='K'",
+    {"packed", "a=e4m3:1x384 b=e4m3:13x97x64:packed(384,200) a_scale=f32:1x3:uniform(0.01,0.1) b_scale=f32:2x3:uniform(0.01,0.1) scale_major_mode='K'",
      "cpu", op::kAot, -1, 1e-4},
-    {"panels_many", "a=e4m3:9x300 b=e4m3:3x81x64:packed(300,40) a_scale=f32:9x3:uniform(0.1,1) b_scale=f32:40x3:uniform(0.1,1) scale_major_mode='K' "
+    {"packed_many", "a=e4m3:9x300 b=e4m3:3x81x64:packed(300,40) a_scale=f32:9x3:uniform(0.1,1) b_scale=f32:40x3:uniform(0.1,1) scale_major_mode='K' "
                     "scale_granularity_mnk=(1,1,128)", "cpu", 0, -1, 1e-3},
     {"odd_blocks", "a=e4m3:3x60 b=e4m3:5x60 a_scale=f32:3x2:uniform(0.1,1) b_scale=f32:5x2:uniform(0.1,1) scale_major_mode='K' "
                    "scale_granularity_mnk=(1,1,48)", "reference"},

@@ -139,7 +139,7 @@ void check_scale(const Moe& a, const Layer& x, Scale s, const TensorView& t) {
     default: return;
   }
 }
-/// The weights' ranks, and that prepared ones may be.
+/// The weights' ranks, and that packed ones are allowed.
 void check_ranks(const Moe& a) {
   const TensorView &fc1 = a.fc1_expert_weights, &fc2 = a.fc2_expert_weights;
   const bool narrow = fc1.dtype() == DType::kF8E4M3 || is_bytes(fc1),
@@ -148,9 +148,9 @@ void check_ranks(const Moe& a) {
            ", but must be [experts, n, k], or FP8 or FP4 from prepare_quantized_weights");
   FI_CHECK(fc2.rank() == fc1.rank() && (!panels || (fc2.size(3) == kPanelLine && fc2.size(0) == fc1.size(0))),
            ValueError, "fc2_expert_weights is ", to_string(fc2), ", but fc1_expert_weights is ", to_string(fc1),
-           panels ? ": both or none must be prepared, for as many experts" : "");
+           panels ? ": both or none must be packed, for as many experts" : "");
   FI_CHECK(!panels || mode_of(a) != Mode::kInt4, ValueError, "fc1_expert_weights is ", to_string(fc1),
-           ", but weights of 4-bit integers (8 quant_scales) have no prepared form");
+           ", but weights of 4-bit integers (8 quant_scales) have no packed form");
 }
 /// The input's dtype and scale factors.
 void check_input(const Moe& a, const Layer& x) {
@@ -216,7 +216,7 @@ void validate(const Moe& a) {
            " elements (that share a scale)");
   if (has_panels(a)) {
     const int64_t n = gemm::packed_columns("fc2_expert_weights", a.fc2_expert_weights, x.inter);
-    FI_CHECK(n == x.hidden, ValueError, "fc2_expert_weights is prepared for ", n, " columns, but the hidden size is ",
+    FI_CHECK(n == x.hidden, ValueError, "fc2_expert_weights is packed for ", n, " columns, but the hidden size is ",
              x.hidden, " (from input)");
   } else {
     check_shape("fc2_expert_weights", a.fc2_expert_weights, {x.experts, x.hidden, x.inter / per});

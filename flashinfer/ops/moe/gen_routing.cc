@@ -129,7 +129,7 @@ void validate(const G& a) {
            ", but must be a power of two");
   FI_CHECK(here >= 1 && a.local_expert_offset >= 0 && a.local_expert_offset + here <= e, ValueError,
            "local_expert_offset is ", a.local_expert_offset, " and local_num_experts ", here,
-           ", but they must lie within ", e, " experts (routing_logits.shape[1])");
+           ", but they must be within ", e, " experts (routing_logits.shape[1])");
   FI_CHECK(shared == 0 || (shared > 0 && a.routing_method == 2 && a.n_group > 1 && here == e), ValueError,
            "num_fused_shared_experts is ", shared,
            ", but fusing shared experts needs DeepSeekV3 routing with groups and all experts here (routing_method is ",
@@ -138,7 +138,7 @@ void validate(const G& a) {
 op::Cost cost(const G& a) { return {.bytes = static_cast<double>(a.routing_logits.nbytes())}; }
 
 // ---- table ----
-/// The extents of results are asked before `validate` speaks.
+/// The extents of results are computed before `validate` runs.
 int64_t safe_tiles(const G& a) {
   return a.tile_tokens_dim > 0 && choices_of(a) > 0 && experts_here(a) > 0 ? tiles_of(a) : 0;
 }

@@ -143,13 +143,13 @@ std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
   std::vector<int32_t> out;
   if (!w.shuffle && !w.interleaved) return out;
   out.reserve(static_cast<size_t>(n));
-  const int64_t turns = w.shuffle / 8;
+  const int64_t stride = w.shuffle / 8;
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = !w.interleaved ? i
                        : i < n / 2    ? 2 * i
                                       : 2 * (i - n / 2) + 1,
                   in = w.shuffle ? at % w.shuffle : 0;
-    out.push_back(static_cast<int32_t>(w.shuffle ? at - in + in % turns * 8 + in / turns : at));
+    out.push_back(static_cast<int32_t>(w.shuffle ? at - in + in % stride * 8 + in / stride : at));
   }
   return out;
 }
@@ -181,7 +181,7 @@ Tensor activate(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tenso
   ops::run_rows(fn, act, act.rows, act.rows_per_task);
   return inter;
 }
-/// `out` from rows of product 2: weighted sums, or the rows as they are.
+/// `out` from rows of product 2: weighted sums, or the rows themselves.
 void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y) {
   const Floats bias(l.add_second_bias ? l.second.bias : std::nullopt), factor(l.second.column_factor);
   const std::vector<int32_t> column = columns_of(l.second, l.hidden);

@@ -17,7 +17,7 @@ namespace flashinfer::moe {
 /// What the products read as rows; activations come in it or are brought into it.
 enum class RowFormat {
   kPlain,      // bf16 (the reference: also f16, f32)
-  kFp8,        // e4m3; the factor lies in the weights' factors
+  kFp8,        // e4m3; the factor is part of the weights' factors
   kFp8Blocks,  // e4m3 with an f32 scale for 128 columns: amax / 448
   kMxFp8,      // e4m3 with a ue8m0 scale for 32
   kNvfp4,      // e2m1 with an e4m3 scale for 16, and a scale of the whole tensor

@@ -46,16 +46,17 @@ void check_scales(const Mx& a) {
   const std::vector<int64_t>& g = a.scale_granularity_mnk;
   FI_CHECK(g.size() == 3 && g[0] == 1 && g[1] == 1 && (g[2] == 32 || g[2] == 128), ValueError,
            "scale_granularity_mnk is ", op::python_repr(op::to_value(g)), ", but must be (1, 1, 128) or (1, 1, 32)");
-  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1), words = ceil_div(k, 4 * g[2]);
+  const int64_t m = a.a.size(0), k = a.a.size(1), experts = a.b.size(0), n = a.b.size(1),
+                numbers = ceil_div(k, 4 * g[2]);
   FI_CHECK(k % g[2] == 0, ValueError, "k is ", k, " (from a.shape[1]), but must be a multiple of ", g[2]);
   const auto fits = [](const TensorView& t, std::initializer_list<int64_t> want) {
     return std::ranges::equal(t.shape(), want);
   };
-  FI_CHECK(fits(a.a_scale, {padded_rows(m, experts), words}), ValueError, "a_scale is ", to_string(a.a_scale),
-           ", but must be [", padded_rows(m, experts), ", ", words, "] (", m, " rows padded for ", experts,
+  FI_CHECK(fits(a.a_scale, {padded_rows(m, experts), numbers}), ValueError, "a_scale is ", to_string(a.a_scale),
+           ", but must be [", padded_rows(m, experts), ", ", numbers, "] (", m, " rows padded for ", experts,
            " experts, four scales a number)");
-  FI_CHECK(fits(a.b_scale, {experts, n, words}), ValueError, "b_scale is ", to_string(a.b_scale), ", but must be [",
-           experts, ", ", n, ", ", words, "]");
+  FI_CHECK(fits(a.b_scale, {experts, n, numbers}), ValueError, "b_scale is ", to_string(a.b_scale), ", but must be [",
+           experts, ", ", n, ", ", numbers, "]");
 }
 template <class B>
 void validate(const B& a) {

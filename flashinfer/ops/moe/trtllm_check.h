@@ -42,7 +42,7 @@ struct Check {
     FI_CHECK(t.has_value() == wanted, ValueError, name, " is ", t ? "given" : "None", ", but ", why);
   }
   template <class T>
-  void refused(const char* name, const std::optional<T>& t) const {
+  void unsupported(const char* name, const std::optional<T>& t) const {
     FI_CHECK(!t, NotImplementedError, name, " is given, but is not implemented");
   }
 };
@@ -52,7 +52,7 @@ void check_extents(const Check& c, const B& a) {
   FI_CHECK(a.num_experts > 0 && a.local_num_experts > 0 && a.local_expert_offset >= 0 &&
                a.local_expert_offset + a.local_num_experts <= a.num_experts,
            ValueError, "local_expert_offset is ", a.local_expert_offset, " and local_num_experts ", a.local_num_experts,
-           ", but they must lie within num_experts, ", a.num_experts);
+           ", but they must be within num_experts, ", a.num_experts);
   FI_CHECK(a.top_k >= 1 && a.top_k <= a.num_experts, ValueError, "top_k is ", a.top_k, ", but must be in [1, ",
            a.num_experts, "] (num_experts)");
   FI_CHECK(a.intermediate_size > 0, ValueError, "intermediate_size is ", a.intermediate_size, ", but must be positive");
@@ -89,7 +89,7 @@ void check_extents(const Check& c, const B& a) {
       ", but shared experts need DeepSeekV3 routing and all experts here (local_num_experts is ", a.local_num_experts,
       " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
   full("hidden_states_scale_layout", a.hidden_states_scale_layout, 2);
-  c.refused("gemm1_lora_delta", a.gemm1_lora_delta);
+  c.unsupported("gemm1_lora_delta", a.gemm1_lora_delta);
   if (a.per_token_scale) {
     c.dtype("per_token_scale", *a.per_token_scale, DType::kF32);
     c.shape("per_token_scale", *a.per_token_scale, {a.hidden_states.size(0)});

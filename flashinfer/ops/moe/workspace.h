@@ -10,7 +10,7 @@ namespace flashinfer {
 
 /// Upper bound of the bytes that a call of cutlass_fused_moe with up to max_num_tokens tokens allocates from the
 /// context's allocator: the rows by expert, both products in f32, the activations and scratch of quantised rows. They
-/// are not taken from workspace_buffer: the number tells an engine how much memory to leave free. ValueError:
+/// are not taken from workspace_buffer: the number is how much memory an engine leaves free. ValueError:
 /// impossible sizes or ranks; NotImplementedError: modes that cutlass_fused_moe does not support.
 struct CutlassFusedMoeWorkspaceSize {
   int64_t max_num_tokens = 0, hidden_size = 0, intermediate_size = 0, num_experts_total = 0, top_k = 0;

@@ -23,7 +23,7 @@ void prepare(B& a) {
   if (!a.seed && !a.generator && !a.implied_generator) a.implied_generator = default_generator();
 }
 
-/// Whether the host can look at the value; what lies on a GPU only a kernel reads.
+/// Whether the host can read the value; only a kernel reads what is on a GPU.
 inline bool readable(const op::ScalarOrTensor& v) { return !v.tensor() || v.tensor()->device() == kCpu; }
 /// A number, or one for each row of `what`; a threshold is not NaN.
 void check_length(const char* name, const op::ScalarOrTensor& v, int64_t rows, const char* what);

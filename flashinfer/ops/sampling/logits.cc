@@ -27,7 +27,7 @@ void validate(const Block& a) {
 }
 SamplingConfig config_of(const Block& a) { return {.dtype = a.logits.dtype()}; }
 SampleCudaConfig cuda_config(const Block& a) { return cuda::sample_config(a.logits.dtype(), a.logits.size(1)); }
-/// The second launch reads no logits: one kernel serves all element types.
+/// The second launch reads no logits: one kernel is for all element types.
 constexpr SampleCudaConfig kLast{.dtype = DType::kF32, .threads = 128};
 /// `last` is the kernel of the second launch, null when one launch sees a whole row.
 void launch_cuda(const Block& a, const jit::CudaLoaded& kernel, const jit::CudaLoaded* last) {

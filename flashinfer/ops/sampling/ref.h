@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The truth about softmax and sampling, in double precision and plain loops, with a generator of its own.
+// Reference of softmax and sampling: double precision and plain loops, with a generator of its own.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -206,7 +206,7 @@ void Product::set_out(const TensorView& t) {
 Blocks choose_blocks(int64_t batch, int64_t m, int64_t n, int64_t k, bool direct, int threads,
                      double bytes_of_element) {
   Blocks out{};
-  // Up to 8 rows are read where they lie: packing them costs a pass and saves nothing, as every line is used at once.
+  // Up to 8 rows are read in place: packing them costs a pass and saves nothing, as every line is used at once.
   // Where they are copied anyway, full blocks come packed.
   out.packed_rows = m > kBlockRows || !direct ? m / kBlockRows * kBlockRows : 0;
   out.copy_rest = !direct;

@@ -43,7 +43,7 @@ GroupedWork work(const GroupGemmFp8NtGroupwiseContiguous& a) {
   int64_t row = 0, last = -1;
   for (const gemm::Group& g : w.groups) {
     FI_CHECK(g.row == row && g.weight > last && g.row % 128 == 0, ValueError, "m_indices[", g.row, "] is ", g.weight,
-             " after ", last, ", but indices must not fall, have no -1, and change at multiples of 128 rows");
+             " after ", last, ", but indices must not decrease, have no -1, and change at multiples of 128 rows");
     row = g.row + g.rows, last = g.weight;
   }
   FI_CHECK(row == a.a.size(0), ValueError, "m_indices[", row, "] is -1, but every row needs a matrix");

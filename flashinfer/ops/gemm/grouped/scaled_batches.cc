@@ -99,7 +99,7 @@ GroupedWork work(const Masked& a) {
 }
 GroupedWork work(const Ragged& a) {
   const BlockType t = check_block_type(a);
-  FI_CHECK(a.swizzled_layout_a, ValueError, "swizzled_layout_a is False, but scales lie in tiles of 128x4");
+  FI_CHECK(a.swizzled_layout_a, ValueError, "swizzled_layout_a is False, but scales must be in tiles of 128x4");
   gemm::check_one("a_global_scale", a.a_global_scale);
   const int64_t k = depth_of(a.a, a.b, t);
   GroupedWork w{.a = a.a, .b = a.b, .out = *a.out, .a_fp4 = t.a_fp4, .b_fp4 = t.b_fp4};
@@ -168,7 +168,7 @@ void check_nt_types(const Nt& a, bool fp4, bool e8m0) {
   FI_CHECK(fp4 || e8m0, ValueError, "sf_dtype is '", a.sf_dtype, "', but codes of '", a.ab_dtype,
            "' have scales of 'float8_e8m0fnu'");
   FI_CHECK(a.sf_vec_size == (e8m0 ? 32 : 16), ValueError, "sf_vec_size is ", a.sf_vec_size, ", but scales of '",
-           a.sf_dtype, "' count for ", e8m0 ? 32 : 16);
+           a.sf_dtype, "' are for ", e8m0 ? 32 : 16);
   FI_CHECK(dtype_named("c_dtype", a.c_dtype) == a.out.dtype(), ValueError, "c_dtype is '", a.c_dtype,
            "', but out.dtype is ", name(a.out.dtype()));
   FI_CHECK(!a.alpha_dtype || *a.alpha_dtype == "float32", ValueError, "alpha_dtype is '", a.alpha_dtype.value_or(""),

@@ -45,19 +45,19 @@ inline int64_t index_at(const TensorView& t, int64_t i) {
   return t.dtype() == DType::kI32 ? t.data_as<int32_t>()[i * t.stride(0)] : t.data_as<int64_t>()[i * t.stride(0)];
 }
 
-/// [indptr[e], indptr[e + 1]) of `rows` rows; ValueError when it falls or leaves the rows.
+/// [indptr[e], indptr[e + 1]) of `rows` rows; ValueError when it decreases or leaves the rows.
 inline std::vector<Group> groups_of(std::string_view argument, const TensorView& indptr, int64_t rows) {
   std::vector<Group> out;
   for (int64_t e = 0; e + 1 < indptr.size(0); ++e) {
     const int64_t begin = index_at(indptr, e), end = index_at(indptr, e + 1);
     FI_CHECK(0 <= begin && begin <= end && end <= rows, ValueError, argument, "[", e, "] and the next are ", begin,
-             " and ", end, ", but must not fall and lie within ", rows, " rows");
+             " and ", end, ", but must not decrease and must be within ", rows, " rows");
     out.push_back({.row = begin, .rows = end - begin, .weight = e});
   }
   return out;
 }
 
-/// ValueError unless every offset keeps the caller's promise.
+/// ValueError unless every offset is a multiple of `alignment`.
 inline void check_alignment(const TensorView& indptr, int64_t alignment) {
   FI_CHECK(alignment >= 1, ValueError, "segment_alignment is ", alignment, ", but must be at least 1");
   for (int64_t i = 0; i < indptr.size(0); ++i)
@@ -80,7 +80,7 @@ inline std::vector<Group> groups_of_rows(const TensorView& indices, int64_t weig
   return out;
 }
 
-/// Rows of no group become 0. Groups lie in ascending order of rows.
+/// Rows of no group become 0. Groups are in ascending order of rows.
 inline void clear_other_rows(const GroupedWork& w) {
   const auto clear = [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)

@@ -21,7 +21,7 @@ void check_mx_depth(std::string_view argument, int64_t k) {
   FI_CHECK(k % kMxBlock == 0, ValueError, argument, ".shape[-1] is ", k,
            ", but k must be a multiple of 32 (one scale for 32)");
 }
-/// n of a `b` that is [`rows`, n], a transposed view, or prepared.
+/// n of a `b` that is [`rows`, n], a transposed view, or packed.
 template <class B>
 int64_t columns_of(const B& a, int64_t rows, int64_t k) {
   if (gemm::is_packed(a.b)) return op::inferring() ? op::kAnyExtent : gemm::packed_columns("b", a.b, k);

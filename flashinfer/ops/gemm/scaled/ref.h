@@ -79,8 +79,8 @@ inline void nt_product(const TensorView& out, int64_t begin, int64_t end, int64_
   }
 }
 
-/// Column n of a weight that prepare_low_latency_gemm_weights brought into [k / 128, n, 128]: rows of each 32 are dealt
-/// out in four turns of eight.
+/// Column n of a weight that prepare_low_latency_gemm_weights brought into [k / 128, n, 128]: rows of each 32 are
+/// interleaved: every fourth row from row 0 on, then from 1, 2 and 3 on.
 inline double low_latency_at(const TensorView& b, int64_t n, int64_t k) {
   int64_t place = 0;
   for (int64_t turn = 0, at = 0; turn < 4; ++turn)

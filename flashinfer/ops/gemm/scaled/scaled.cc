@@ -16,26 +16,28 @@ using gemm::Product;
 namespace family = ops::gemm;
 
 // ---- mm_fp8 ----
-bool in_panels(const MmFp8& a) { return gemm::is_packed(a.b); }
-bool in_blocks(const MmFp8& a) { return a.b.rank() == 3 && !in_panels(a); }  // of 128 along k
+bool is_packed(const MmFp8& a) { return gemm::is_packed(a.b); }
+bool in_blocks(const MmFp8& a) { return a.b.rank() == 3 && !is_packed(a); }  // of 128 along k
 int64_t columns_of(const MmFp8& a) {
   FI_CHECK(a.b.rank() == 2 || a.b.rank() == 3, ValueError, "b is ", to_string(a.b),
            ", but must be a plain [n, k] weight, [k / 128, n, 128] from prepare_low_latency_gemm_weights or one from "
            "prepare_quantized_weights");
-  if (in_panels(a)) return op::inferring() ? op::kAnyExtent : gemm::packed_columns("b", a.b, a.a.size(1));
+  if (is_packed(a)) return op::inferring() ? op::kAnyExtent : gemm::packed_columns("b", a.b, a.a.size(1));
   return a.b.size(in_blocks(a) ? 1 : 0);
 }
 op::Shape mm_fp8_shape(const MmFp8& a) { return {2, {a.a.size(0), columns_of(a)}}; }
 void validate(const MmFp8& a) {
   const int64_t n = columns_of(a), k = a.a.size(1);
   FI_CHECK(a.b.rank() == 2 || a.b.dtype() == DType::kF8E4M3, ValueError, "b is ", to_string(a.b),
-           ", but prepared weights are float8_e4m3fn");
+           ", but packed weights are float8_e4m3fn");
   if (in_blocks(a)) {
     FI_CHECK(a.b.size(2) == 128 && a.b.size(0) * 128 == k, ValueError, "b is ", to_string(a.b), ", but a.shape[1] is ",
              k, ", which needs [k / 128, n, 128]");
-    FI_CHECK(n % 32 == 0, ValueError, "b.shape[1] is ", n, ", but prepared weights have a multiple of 32 columns");
-    FI_CHECK(a.b.is_contiguous(), LayoutError, "b is ", to_string(a.b), ", but prepared weights must be contiguous");
-  } else if (!in_panels(a)) {
+    FI_CHECK(n % 32 == 0, ValueError, "b.shape[1] is ", n,
+             ", but a weight of prepare_low_latency_gemm_weights has a multiple of 32 columns");
+    FI_CHECK(a.b.is_contiguous(), LayoutError, "b is ", to_string(a.b),
+             ", but a weight of prepare_low_latency_gemm_weights must be contiguous");
+  } else if (!is_packed(a)) {
     FI_CHECK(a.b.size(1) == k, ValueError, "b.shape[1] is ", a.b.size(1), ", but k is ", k, " (from a.shape[1])");
     FI_CHECK(a.a.dtype() != DType::kF8E5M2 || a.b.dtype() != DType::kF8E5M2, ValueError,
              "a.dtype and b.dtype are both float8_e5m2, but one of them must be float8_e4m3fn");
@@ -58,7 +60,7 @@ void reference(const MmFp8& a) {
   ref::nt_product(
       *a.out, 0, a.out->size(0), a.a.size(1), [&](int64_t i, int64_t k) { return ref::at(a.a, {i, k}); },
       [&](int64_t j, int64_t k) {
-        return in_blocks(a) ? ref::low_latency_at(a.b, j, k) : ref::weight_at(a.b, in_panels(a), false, j, k);
+        return in_blocks(a) ? ref::low_latency_at(a.b, j, k) : ref::weight_at(a.b, is_packed(a), false, j, k);
       },
       gemm::one_or(a.alpha, 1));
 }
@@ -72,7 +74,7 @@ gemm::LtProduct lt_product(const MmFp8& a) {
           .scale_a = a.alpha ? a.alpha->data_as<float>() : nullptr};
 }
 op::Prepared prepare_cublaslt(const MmFp8& a, const op::Call& call) {
-  if (a.b.rank() == 3) return op::Unsupported{"b is a prepared weight, but cuBLASLt reads a plain [n, k] weight"};
+  if (a.b.rank() == 3) return op::Unsupported{"b is a packed weight, but cuBLASLt reads a plain [n, k] weight"};
   return gemm::prepare_cublaslt(lt_product(a), call.device);
 }
 constexpr op::Candidate mm_fp8_candidates[] = {op::candidate<prepare_cublaslt>(op::Backend::kCublasLt),

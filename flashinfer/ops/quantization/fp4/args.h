@@ -13,8 +13,8 @@ using op::Shape;
 inline constexpr DTypeSet kHalves = DTypeSet(DType::kF16) | DType::kBF16;
 inline constexpr DTypeSet kQuantisable = kHalves | DType::kF8E4M3;
 
-// ---- what the four ops ask of the kernel ----
-/// How one call is served, the same for the kernel and for the reference.
+// ---- what the four ops pass to the kernel ----
+/// What one call computes, the same for the kernel and for the reference.
 struct Plan {
   BlockQuantConfig config;
   SfLayout layout;
@@ -126,7 +126,7 @@ inline void validate(const Nvfp4Quantize& a) {
   FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, "expanded_idx_to_permuted_idx is not implemented");
   FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, "out_scale is given, but per_token_activation is False");
   FI_CHECK(!a.do_shuffle || a.sfLayout == 0, ValueError, "sfLayout is ", a.sfLayout,
-           ", but scales of shuffled weights (do_shuffle) lie in 128x4 (0)");
+           ", but scales of shuffled weights (do_shuffle) must be in 128x4 (0)");
   FI_CHECK(!a.do_shuffle || m % 128 == 0, ValueError, "do_shuffle needs a multiple of 128 rows, but there are ", m);
   FI_CHECK(!a.do_shuffle || !a.per_token_activation, ValueError,
            "do_shuffle is for weights, but per_token_activation is True");

@@ -59,7 +59,7 @@ op::Prepared prepare_silu(const Silu& a) {
       config, [config, p, x](jit::CpuFn fn) { ops::run_block_quantize(fn, config, p); });
 }
 /// silu(x[..., :k]) * x[..., k:] in double precision, rounded once to x's dtype. Codes and scales are compared to the
-/// bit: the kernel's f32 may round to another value only where it lies within its last bits of the middle between two,
+/// bit: the kernel's f32 may round to another value only where it is within its last bits of the middle between two,
 /// which no row of the case table does.
 Tensor gated(const TensorView& x) {
   std::vector<int64_t> shape(x.shape().begin(), x.shape().end());

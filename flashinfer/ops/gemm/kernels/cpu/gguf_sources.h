@@ -170,7 +170,7 @@ struct GgufPanel {
   FI_VEC_INLINE const f16_t* scale(int64_t block) const { return reinterpret_cast<const f16_t*>(scales + block * 32); }
   FI_VEC_INLINE const f16_t* minimum(int64_t block) const { return scale(blocks_ + block); }
 
-  /// Prefetches 16 KB further on, into L2; panels are contiguous. The scales lie between the quants of two panels, so
+  /// Prefetches 16 KB further on, into L2; panels are contiguous. The scales are between the quants of two panels, so
   /// the prefetch advances by the lines of a block including its scales. (Advancing by a block's quants alone, 8 KB on,
   /// missed a fifth of the lines: 0.76 of the read bandwidth over the weights of a small model where this gives 0.88; 8
   /// and 32 KB 0.86, 4 KB 0.76. Into L1: 1 to 4 KB 0.70-0.73, 8 KB 0.83.)
