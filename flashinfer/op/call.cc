@@ -6,6 +6,7 @@
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/op/check.h"
+#include "flashinfer/op/owned_block.h"
 
 namespace flashinfer::op {
 namespace {
@@ -117,9 +118,7 @@ Results detail::run_unobserved(const Op& op, void* block) {
 }
 
 Selection explain(const Op& op, const void* block) {
-  Block copy(op);
-  op.block.destroy(copy.data());
-  op.block.copy(copy.data(), block);
+  const OwnedBlock<> copy(op.block, block);
   fill_internal(op, copy.data());
   return named(op, [&] {
     Results outputs;
