@@ -20,4 +20,14 @@ constexpr int64_t stats_words(int64_t n) { return 2 * stats_blocks(n) + stats_gr
 /// Values and positions of up to n collected elements; 64 more because compressed stores write a whole vector.
 constexpr int64_t collect_words(int64_t n) { return 2 * (n + 64); }
 
+/// Lays arrays out one after another; `words` is the size of all.
+struct ScratchWords {
+  int64_t words = 0;
+  /// Where an array of n words begins.
+  constexpr int64_t next(int64_t n) {
+    words += n;
+    return words - n;
+  }
+};
+
 }  // namespace flashinfer::cpu

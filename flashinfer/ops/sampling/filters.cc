@@ -90,7 +90,7 @@ void launch_cpu(const B& a, jit::CpuFn kernel) {
   p.top_p = top_p.data;
   p.top_p_stride = top_p.stride;
   p.rows_per_task = ops::rows_per_task(p.rows, p.v * (in.item_size() + out.item_size()));
-  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::filter_words(p.v));
+  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::filter_scratch(p.v).words);
 }
 template <class B>
 op::Prepared prepare_cpu(const B& a) {

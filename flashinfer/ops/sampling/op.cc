@@ -74,7 +74,7 @@ void launch_cuda(const B& a, const jit::CudaLoaded& kernel, const SampleCudaConf
   p.logits = Is<B>::logits;
   const cuda::Launch l = cuda::sample_launch(c, p.rows, p.v);
   const Tensor scratch =
-      Tensor::empty({int64_t{l.grid[0]} * sample_cuda_words(p.v, p.logits)}, DType::kF32, in.device());
+      Tensor::empty({int64_t{l.grid[0]} * sample_cuda_scratch(p.v, p.logits).words}, DType::kF32, in.device());
   p.scratch = scratch.data_as<float>();
   ops::launch_unless_empty(kernel, p, l);
 }
@@ -119,7 +119,7 @@ void launch_cpu(const B& a, jit::CpuFn kernel) {
     parallel_for(p.rows * cpu::stats_chunks(p.v), [&](int64_t task) { kernel(&p, task); });
     p.compute_stats = 0;
   }
-  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::sampling_words(p.v, Is<B>::logits));
+  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::sampling_scratch(p.v, Is<B>::logits).words);
 }
 template <class B>
 op::Prepared prepare_cpu(const B& a) {

@@ -32,7 +32,7 @@ void launch_cpu(const TopK& a, jit::CpuFn kernel) {
     parallel_for(p.rows * cpu::stats_chunks(p.d), [&](int64_t task) { kernel(&p, task); });
     p.compute_stats = 0;
   }
-  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_words(p.d));
+  ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_scratch(p.d).words);
 }
 
 op::Prepared prepare_cpu(const TopK& a) {

@@ -85,7 +85,7 @@ op::Prepared prepare_cpu(const B& a) {
     p.offsets = row_indices(a.offsets);
   }
   return ops::with_kernel<kTopK>(config_of(a), [p](jit::CpuFn kernel) {
-    ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_words(p.d));
+    ops::run_rows_with_scratch(kernel, p, p.rows, p.rows_per_task, cpu::top_k_scratch(p.d).words);
   });
 }
 

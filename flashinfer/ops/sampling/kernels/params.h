@@ -86,7 +86,7 @@ struct SamplingParams {
   int64_t logits;         // the input holds logits
   float* stats;           // of all output rows, computed by tasks of a chunk each; null: each row computes its own
   int64_t compute_stats;  // this launch computes the statistics
-  float* scratch;         // of this task: sampling_words(v)
+  float* scratch;         // of this task: sampling_scratch(v, logits).words
 };
 
 /// Gumbel noise for sampling_from_logits.
@@ -111,7 +111,7 @@ struct FilterParams {
   int64_t top_k_stride, top_p_stride;
   int64_t
       mask;  // logits: -inf in place of the others; else probabilities: 0, and the kept ones are divided by their sum
-  float* scratch;  // of this task: filter_words(v)
+  float* scratch;  // of this task: filter_scratch(v).words
 };
 
 // ---- on a GPU ----
@@ -154,7 +154,7 @@ struct SampleCudaParams {
   RandomCudaParams random;
   Column top_k, top_p, min_p;
   int64_t joint, logits;
-  float* scratch;  // of each block: sample_cuda_words(v, logits)
+  float* scratch;  // of each block: sample_cuda_scratch(v, logits).words
   uint64_t* best;  // sampling_from_logits: a key for each chunk of each row, when there are several
 };
 struct FilterCudaParams {
@@ -165,10 +165,21 @@ struct FilterCudaParams {
   int64_t mask;
 };
 
-/// Words of global memory a block: collected elements, their positions, and probabilities where the input holds logits.
-constexpr int64_t sample_cuda_words(int64_t v, bool logits) { return round_up(v, 64) * (logits ? 3 : 2); }
-/// Bytes of shared memory: bins of a selection, 18 slots, 8 numbers for each statistics block.
-constexpr int64_t sample_cuda_shared(int64_t v) { return 8192 + 256 + cpu::stats_blocks(v) * 32; }
+/// Where the parts of a block's global memory begin, in 4-byte words: collected elements, their positions, and
+/// probabilities where the input holds logits.
+struct SampleCudaScratch {
+  int64_t values, positions, probs, words;
+};
+constexpr SampleCudaScratch sample_cuda_scratch(int64_t v, bool logits) {
+  const int64_t row = round_up(v, 64);
+  return {.values = 0, .positions = row, .probs = 2 * row, .words = row * (logits ? 3 : 2)};
+}
+/// Shared memory, in bytes: bins of a selection, 64-bit slots, then kSharedSums arrays of a number for each statistics
+/// block.
+inline constexpr int64_t kSharedBins = 8192, kSharedSlots = 256, kSharedSums = 8;
+constexpr int64_t sample_cuda_shared(int64_t v) {
+  return kSharedBins + kSharedSlots + cpu::stats_blocks(v) * kSharedSums * 4;
+}
 inline constexpr int64_t kMostCudaTokens = 1 << 20;  // 41 KB of shared memory
 
 struct ChainArguments {
@@ -192,12 +203,38 @@ struct ChainCudaParams : ChainArguments {
 constexpr int64_t chain_cuda_words(int64_t v) { return round_up(v, 64); }
 
 namespace cpu {
-/// 4-byte words of a sampler's task: the statistics, two more rows of block sums, the collected elements, their
-/// statistics, and the row as probabilities where the input holds logits.
-inline int64_t sampling_words(int64_t v, bool logits) {
-  return 2 * stats_words(v) + 4 * stats_blocks(v) + collect_words(v) + (logits ? v + 64 : 0);
+/// Where the parts of a sampler's scratch begin, in 4-byte words.
+struct SamplingScratch {
+  int64_t row, sums[2];          // statistics of the row, two more rows of block sums
+  int64_t values, positions;     // collected elements
+  int64_t inner, inner_sums[2];  // their statistics and block sums
+  int64_t probs;                 // the row as probabilities, where the input holds logits
+  int64_t words;                 // of all
+};
+constexpr SamplingScratch sampling_scratch(int64_t v, bool logits) {
+  SamplingScratch s{};
+  ScratchWords at;
+  s.row = at.next(stats_words(v));
+  for (int64_t& sums : s.sums) sums = at.next(stats_blocks(v));
+  s.values = at.next(collect_words(v) / 2), s.positions = at.next(collect_words(v) / 2);
+  s.inner = at.next(stats_words(v));
+  for (int64_t& sums : s.inner_sums) sums = at.next(stats_blocks(v));
+  s.probs = at.next(logits ? v + 64 : 0);
+  s.words = at.words;
+  return s;
 }
-inline int64_t filter_words(int64_t v) { return stats_words(v) + collect_words(v); }
+/// The same of a filter.
+struct FilterScratch {
+  int64_t row, values, positions, words;
+};
+constexpr FilterScratch filter_scratch(int64_t v) {
+  FilterScratch s{};
+  ScratchWords at;
+  s.row = at.next(stats_words(v));
+  s.values = at.next(collect_words(v) / 2), s.positions = at.next(collect_words(v) / 2);
+  s.words = at.words;
+  return s;
+}
 }  // namespace cpu
 
 }  // namespace flashinfer

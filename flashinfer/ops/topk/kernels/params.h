@@ -32,7 +32,7 @@ struct TopKParams {
   const void* input;
   void* values;       // top_k only
   int64_t* indices;   // top_k only
-  uint32_t* scratch;  // of this task: top_k_words(d, k); none when k is 1
+  uint32_t* scratch;  // of this task: top_k_scratch(d).words; none when k is 1
   float* stats;       // of all rows, computed by tasks of phase 0, a chunk each; null: each row computes its own
   int64_t rows, d, k, rows_per_task;
   int64_t input_stride, values_stride, indices_stride;  // of rows, in elements

@@ -40,9 +40,10 @@ template <class T, class U>
 inline void filter_row(const FilterParams& p, int64_t r) {
   const T* x = static_cast<const T*>(p.input) + r * p.input_stride;
   U* y = static_cast<U*>(p.out) + r * p.out_stride;
-  const BlockStats s = stats_at(p.scratch, p.v);
-  float* values = p.scratch + stats_words(p.v);
-  uint32_t* positions = reinterpret_cast<uint32_t*>(values + p.v + 64);
+  const FilterScratch at = filter_scratch(p.v);
+  const BlockStats s = stats_at(p.scratch + at.row, p.v);
+  float* values = p.scratch + at.values;
+  uint32_t* positions = reinterpret_cast<uint32_t*>(p.scratch + at.positions);
   int64_t k = p.top_k ? p.top_k[r * p.top_k_stride] : p.v;
   if (k <= 0 || k > p.v) k = p.v;
   if (p.mask) {

@@ -39,19 +39,16 @@ inline int64_t draw(const T* x, int64_t n, const float* sums, float low, double 
   return last;
 }
 
-inline sampling::Room room_of(float* words, int64_t v) {
+/// `logits`: whether the input holds logits; else there is no room for `probs`.
+inline sampling::Room room_of(float* words, int64_t v, bool logits) {
+  const SamplingScratch at = sampling_scratch(v, logits);
   sampling::Room r;
-  const int64_t blocks = stats_blocks(v);
-  r.row = stats_at(words, v);
-  r.sums[0] = words + stats_words(v);
-  r.sums[1] = r.sums[0] + blocks;
-  r.values = r.sums[1] + blocks;
-  r.positions = reinterpret_cast<uint32_t*>(r.values + v + 64);
-  float* const inner = r.values + collect_words(v);
-  r.inner = stats_at(inner, v);
-  r.inner_sums[0] = inner + stats_words(v);
-  r.inner_sums[1] = r.inner_sums[0] + blocks;
-  r.probs = r.inner_sums[1] + blocks;
+  r.row = stats_at(words + at.row, v);
+  r.values = words + at.values;
+  r.positions = reinterpret_cast<uint32_t*>(words + at.positions);
+  r.inner = stats_at(words + at.inner, v);
+  for (int i = 0; i < 2; ++i) r.sums[i] = words + at.sums[i], r.inner_sums[i] = words + at.inner_sums[i];
+  r.probs = words + at.probs;
   return r;
 }
 
@@ -125,7 +122,7 @@ void sample(const SamplingParams& p, int64_t task) {
     block_stats<true>(in(r), begin, end, stats_at(p.stats + r * stats_words(p.v), p.v));
     return;
   }
-  const sampling::Room room = room_of(p.scratch, p.v);
+  const sampling::Room room = room_of(p.scratch, p.v, p.logits != 0);
   const RowPasses passes;
   const int64_t begin = task * p.rows_per_task;
   const int64_t end = begin + p.rows_per_task < p.rows ? begin + p.rows_per_task : p.rows;

@@ -41,22 +41,24 @@ FI_GLOBAL_FN sampling::Thresholds thresholds_of(const SampleCudaParams& p, int64
 
 template <int kThreads>
 FI_GLOBAL_FN RowPasses<kThreads> row_passes() {
-  uint32_t* words = reinterpret_cast<uint32_t*>(shared());
-  return {words, reinterpret_cast<uint64_t*>(words + RowPasses<kThreads>::kBins)};
+  using Passes = RowPasses<kThreads>;
+  static_assert(Passes::kBins * 4 == kSharedBins && (2 + Passes::kWarps) * 8 <= kSharedSlots);
+  return {reinterpret_cast<uint32_t*>(shared()), reinterpret_cast<uint64_t*>(shared() + kSharedBins)};
 }
 /// `scratch`: of the block.
 FI_GLOBAL_FN sampling::Room room_of(float* scratch, int64_t v) {
-  const int64_t blocks = stats_blocks(v), row = round_up(v, 64);
-  float* at = reinterpret_cast<float*>(shared() + 8192 + 256);
+  const SampleCudaScratch of = sample_cuda_scratch(v, true);
+  const int64_t blocks = stats_blocks(v);
+  float* at = reinterpret_cast<float*>(shared() + kSharedBins + kSharedSlots);
   const auto next = [&] { return at += blocks, at - blocks; };
   sampling::Room r;
   r.row.sums = next(), r.row.tops = next(), r.row.maxima = nullptr;
   r.inner.sums = next(), r.inner.tops = next(), r.inner.maxima = nullptr;
   r.sums[0] = next(), r.sums[1] = next();
   r.inner_sums[0] = next(), r.inner_sums[1] = next();
-  r.values = scratch;
-  r.positions = reinterpret_cast<uint32_t*>(scratch + row);
-  r.probs = scratch + 2 * row;
+  r.values = scratch + of.values;
+  r.positions = reinterpret_cast<uint32_t*>(scratch + of.positions);
+  r.probs = scratch + of.probs;
   return r;
 }
 
@@ -64,7 +66,7 @@ template <SampleCudaConfig C>
 FI_GLOBAL_FN void sample(const SampleCudaParams& p) {
   using T = scalar_of_t<C.dtype>;
   const RowPasses<C.threads> m = row_passes<C.threads>();
-  const sampling::Room room = room_of(p.scratch + block_x() * sample_cuda_words(p.v, p.logits != 0), p.v);
+  const sampling::Room room = room_of(p.scratch + block_x() * sample_cuda_scratch(p.v, p.logits != 0).words, p.v);
   depend_wait();
   for (int64_t r = block_x(); r < p.rows; r += blocks_x()) {
     const int64_t mapped = sampling::index_of(p.indices, p.indices_wide, r);

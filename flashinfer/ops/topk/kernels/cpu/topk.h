@@ -13,11 +13,12 @@ namespace flashinfer::cpu {
 template <class T>
 inline uint64_t* top_keys(const T* x, int64_t n, int64_t k, bool large, bool sorted, const float* row_stats,
                           uint32_t* scratch) {
-  uint64_t* keys = reinterpret_cast<uint64_t*>(scratch);
-  uint64_t* room = keys + n;
-  float* values = reinterpret_cast<float*>(room + kTopKRoom);
-  uint32_t* positions = reinterpret_cast<uint32_t*>(values + n + 64);
-  BlockStats s = stats_at(row_stats ? const_cast<float*>(row_stats) : values + collect_words(n), n);
+  const TopKScratch at = top_k_scratch(n);
+  uint64_t* keys = reinterpret_cast<uint64_t*>(scratch + at.keys);
+  uint64_t* room = reinterpret_cast<uint64_t*>(scratch + at.room);
+  float* values = reinterpret_cast<float*>(scratch + at.values);
+  uint32_t* positions = scratch + at.positions;
+  BlockStats s = stats_at(row_stats ? const_cast<float*>(row_stats) : reinterpret_cast<float*>(scratch + at.row), n);
   int64_t found = -1;
   if (n > kTopKRoom && k < n) {
     if (!row_stats) block_stats<false>(x, 0, n, s);
