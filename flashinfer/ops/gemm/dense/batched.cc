@@ -5,6 +5,7 @@
 
 #include "flashinfer/ops/common/rows.h"
 #include "flashinfer/ops/gemm/cases.h"
+#include "flashinfer/ops/gemm/grouped/ref.h"
 #include "flashinfer/ops/gemm/grouped/work.h"
 #include "flashinfer/ops/gemm/ops.h"
 
@@ -25,11 +26,6 @@ gemm::Product product_of(const Part& x, double scale) {
   p.scale_a = static_cast<float>(scale);
   if (x.a.dtype() == DType::kF16) p.split_k = p.k, p.k = split_depth(p.k);
   return p;
-}
-void reference_part(const Part& x, double scale) {
-  ref::nt_product(
-      x.out, 0, x.a.size(0), x.a.size(1), [&](int64_t i, int64_t k) { return ref::at(x.a, {i, k}); },
-      [&](int64_t j, int64_t k) { return ref::at(x.b, {j, k}); }, scale);
 }
 TensorView turned(const TensorView& t, bool yes) { return yes ? t.transpose(t.rank() - 2, t.rank() - 1) : t; }
 void clear(const TensorView& rows) {
@@ -88,10 +84,33 @@ op::Prepared prepare(const B& a) {
   const gemm::Kernels kernels = find_kernels(a, lookup);
   return lookup.prepared([&a, kernels] { each_part(a, [&](const Part& x) { gemm::run(product_of(x, 1), kernels); }); });
 }
-template <class B>
-void reference(const B& a) {
+void reference(const Masked& a) {
   check_rows(a);
-  each_part(a, [](const Part& x) { reference_part(x, 1); });
+  const int64_t m = a.out->size(1);
+  ref::batched_product(
+      {.rows = a.a.size(0) * m,
+       .n = a.out->size(2),
+       .depth = a.a.size(a.transpose_a ? 1 : 2),
+       .matrix_of = ref::by_counts(a.masked_m, m),
+       .a =
+           [&](int64_t r, int64_t k) {
+             return a.transpose_a ? ref::at(a.a, {r / m, k, r % m}) : ref::at(a.a, {r / m, r % m, k});
+           },
+       .b = [&](int64_t e, int64_t j,
+                int64_t k) { return a.transpose_b ? ref::at(a.b, {e, j, k}) : ref::at(a.b, {e, k, j}); }},
+      *a.out);
+}
+void reference(const Ragged& a) {
+  check_rows(a);
+  ref::grouped_product(
+      {.rows = a.out->size(0),
+       .n = a.out->size(1),
+       .depth = a.a.size(a.transpose_a ? 0 : 1),
+       .matrix_of = ref::by_offsets(a.m_indptr),
+       .a = [&](int64_t r, int64_t k) { return a.transpose_a ? ref::at(a.a, {k, r}) : ref::at(a.a, {r, k}); },
+       .b = [&](int64_t e, int64_t j,
+                int64_t k) { return a.transpose_b ? ref::at(a.b, {e, j, k}) : ref::at(a.b, {e, k, j}); }},
+      *a.out);
 }
 Part part_of(const Added& a, const TensorView& out) { return {turned(a.a, a.trans_a), turned(a.b, !a.trans_b), out}; }
 template <class T>
@@ -121,11 +140,14 @@ op::Prepared prepare_added(const Added& a) {
   return lookup.prepared([&a, kernels] { run_added(a, kernels); });
 }
 void reference_added(const Added& a) {
-  const Tensor product = Tensor::empty(a.c.shape(), DType::kF64);
-  reference_part(part_of(a, product.view()), a.alpha);
   for (int64_t r = 0; r < a.c.size(0); ++r)
-    for (int64_t i = 0; i < a.c.size(1); ++i)
-      ref::put(a.c, {r, i}, ref::at(product.view(), {r, i}) + (a.beta == 0 ? 0.0 : a.beta * ref::at(a.c, {r, i})));
+    for (int64_t i = 0; i < a.c.size(1); ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < a.a.size(a.trans_a ? 0 : 1); ++k)
+        sum += (a.trans_a ? ref::at(a.a, {k, r}) : ref::at(a.a, {r, k})) *
+               (a.trans_b ? ref::at(a.b, {i, k}) : ref::at(a.b, {k, i}));
+      ref::put(a.c, {r, i}, a.alpha * sum + (a.beta == 0 ? 0.0 : a.beta * ref::at(a.c, {r, i})));
+    }
 }
 
 // ---- outputs, checks ----
@@ -196,8 +218,10 @@ constexpr op::Field added_fields[] = {
     op::attr<&Added::num_sms>("num_sms"),
     op::attr<&Added::backend>("backend", op::backends("cutile:cuda")),
 };
-constexpr op::Candidate masked_candidates[] = {op::cpu<prepare<Masked>>(), op::reference<reference<Masked>>()};
-constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare<Ragged>>(), op::reference<reference<Ragged>>()};
+constexpr op::Candidate masked_candidates[] = {op::cpu<prepare<Masked>>(),
+                                               op::reference<static_cast<void (*)(const Masked&)>(reference)>()};
+constexpr op::Candidate ragged_candidates[] = {op::cpu<prepare<Ragged>>(),
+                                               op::reference<static_cast<void (*)(const Ragged&)>(reference)>()};
 constexpr op::Candidate added_candidates[] = {op::cpu<prepare_added>(), op::reference<reference_added>()};
 
 constexpr op::Case kMasked[] = {
