@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/core/tensor.h"
 
 namespace flashinfer::op {
@@ -22,7 +23,7 @@ class Generator {
   uint64_t offset() const { return state_->offset.load(std::memory_order_relaxed); }
   /// Reserves `n` numbers, rounded up to a multiple of 4 (a Philox counter gives 4); returns the offset after them.
   uint64_t advance(uint64_t n) {
-    const uint64_t step = (n + 3) / 4 * 4;
+    const uint64_t step = round_up(n, 4);
     return state_->offset.fetch_add(step, std::memory_order_relaxed) + step;
   }
 
