@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "flashinfer/core/layout_error.h"
+#include "flashinfer/op/overlap.h"
 
 namespace flashinfer::op {
 namespace {
@@ -183,23 +184,6 @@ void check_choice(const Field& f, const void* block) {
 void Bindings::bind(std::string_view symbol, int64_t value, const Field* f, int dim) {
   if (count_ == 24) throw InternalError("more than 24 symbols in one schema");
   entry_[count_++] = {symbol, value, f, dim};
-}
-
-bool overlap(const TensorView& a, const TensorView& b) {
-  const int64_t sa = a.span_bytes(), sb = b.span_bytes();
-  if (!sa || !sb) return false;
-  const auto pa = reinterpret_cast<intptr_t>(a.data()), pb = reinterpret_cast<intptr_t>(b.data());
-  if (pa + sa <= pb || pb + sb <= pa) return false;
-  // Periodic in the same outer step, each row shorter than the step: compare the rows modulo the step.
-  for (int d = 0; d < a.rank() && d < b.rank(); ++d) {
-    const int64_t step = a.stride(d) * a.item_size();
-    if (step <= 0 || step != b.stride(d) * b.item_size() || a.size(d) < 1 || b.size(d) < 1) continue;
-    const int64_t ra = sa - (a.size(d) - 1) * step, rb = sb - (b.size(d) - 1) * step;
-    if (ra <= 0 || rb <= 0 || ra > step || rb > step) continue;
-    const int64_t shift = ((pb - pa) % step + step) % step;
-    if (shift >= ra && shift + rb <= step) return false;
-  }
-  return true;
 }
 
 void check_fields(const Op& op, const void* block, Bindings& b) {

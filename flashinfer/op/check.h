@@ -38,8 +38,5 @@ void check_fields(const Op& op, const void* block, Bindings& b);
 /// Shape and dtype of an output that is absent.
 Shape output_shape(const Op& op, const Field& f, const void* block, const Bindings& b);
 DType output_dtype(const Op& op, const Field& f, const void* block);
-/// False only if the two views certainly share no byte: disjoint spans, and slices of one row-major buffer (q, k, v of
-/// a fused projection, K and V planes of a stacked pool).
-bool overlap(const TensorView& a, const TensorView& b);
 
 }  // namespace flashinfer::op

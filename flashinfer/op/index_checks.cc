@@ -29,6 +29,11 @@ void check_index_range(std::string_view name, const TensorView& v, int64_t lo, i
   }
 }
 
+void check_indptr_room(std::string_view name, const TensorView& v, int64_t batch, std::string_view of) {
+  FI_CHECK(v.size(0) > batch, ValueError, name, ".shape[0] is ", v.size(0), ", but ", of, " describes ", batch,
+           " requests, which need ", batch + 1, " entries");
+}
+
 int64_t check_indptr(std::string_view name, const TensorView& v) {
   const int64_t n = v.size(0);
   FI_CHECK(n >= 1, ValueError, name, " is empty, but must have one entry more than there are requests");

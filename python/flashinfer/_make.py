@@ -21,7 +21,7 @@ takes 1.26 us by position and 1.31 us with three arguments by name; the closure 
 """
 import sys
 
-from . import _arrays, _docs, _members, _modules, _native
+from . import _arrays, _docs, _engine_names, _members, _modules, _native
 from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, source
 
@@ -172,6 +172,7 @@ class Package:
                 members[attribute] = _members.given(methods["__init__"], argument)
         for attribute, argument, shown in aliases(methods["__init__"].description.get("alias", "")):
             members[attribute] = _members.shown(methods["__init__"], argument, dict(shown))
+        _engine_names.add(name, members, methods)
         members["__deepcopy__"] = members["__reduce_ex__"] = _members.no_copy(name)
         namespace[name] = type(name, (), members)
         return namespace[name]
@@ -229,6 +230,7 @@ class Package:
         except _arrays.REFUSED as error:
             _arrays.explain(op, error, [*zip(op.names, args), *kwargs.items()])
             raise
+        _engine_names.note(op, args, kwargs)
         if not op.returned:
             return None
         if r is not None and r.__class__ is not self.tensor_type and not op.many:

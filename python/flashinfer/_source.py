@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of the functions and methods that _make compiles."""
+from . import _engine_names
 from ._op import parameters
 
 
@@ -73,6 +74,15 @@ def _tail(op):
     return lines + f"    return _like(r, {op.first_array}) if r.__class__ is _Tensor else r\n"
 
 
+def _noted(op):
+    """The lines after which a wrapper's attributes tell what it was given (_engine_names)."""
+    if _engine_names.keeps_plan(op):
+        return f"    self._planned = '{op.name}', ({', '.join(n for n in op.names if n != 'self')},), {{}}\n"
+    if op.method == "reset_workspace_buffer" and "int_workspace_buffer" in op.names:
+        return "    self._float_workspace_buffer, self._int_workspace_buffer = float_workspace_buffer, int_workspace_buffer\n"
+    return ""
+
+
 def source(op, name, namespace, changed=(), prefix="_native_"):
     """The text of the plain function or method `name`, and of the observed one."""
     native = prefix + op.name.replace(".", "_")
@@ -91,7 +101,7 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
              + "".join(_conversion(op, f) for f in op.public) + implied
              + f"    try: r = {native}({arguments})\n"
-             + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_tail(op)}")
+             + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_noted(op)}{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
     observed = (f"def {name}(*args, **kwargs):\n{changes}"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"

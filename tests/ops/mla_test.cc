@@ -308,7 +308,8 @@ TEST(Mla, BadPlansAreRejected) {
                     [](auto&, Request& r) { r.indptr.data_as<int32_t>()[1] = -1; });
   expect_plan_error(kValue, "qo_indptr[0] is 1, but must be 0",
                     [](auto&, Request& r) { r.qo.data_as<int32_t>()[0] = 1; });
-  expect_plan_error(kValue, "kv_len_arr.shape[0]", [](auto& p, Request& r) { p.kv_len_arr = r.qo; });
+  expect_plan_error(kValue, "qo_indptr.shape[0] is 2, but kv_len_arr describes 2 requests",
+                    [](auto& p, Request& r) { p.kv_len_arr = r.qo; });
   expect_plan_error(kValue, "kv_indices is missing: a CSR page table has it",
                     [](auto& p, Request&) { p.kv_indices = std::nullopt; });
   expect_plan_error(kValue, "sm_scale is missing", [](auto& p, Request&) { p.sm_scale = std::nullopt; });

@@ -49,20 +49,22 @@ def test_values_are_those_of_the_ops():
 
 
 def test_a_pipeline_draws_what_the_direct_functions_draw():
-    """In every row: the next float would move a draw here and there."""
-    x = torch.from_numpy(np.random.default_rng(1).normal(0, 1, (989, 4000)).astype(np.float32))
-    for k, p in ((2000, 0.1), (400, 0.5)):
-        both = {"top_k": k, "top_p": p, "seed": 3, "offset": 4}
-        for joint in (False, True):
-            order = {"filter_apply_order": "joint" if joint else "top_k_first"}
-            tail = [TopK(joint_topk_topp=joint), TopP(), Sample()]
-            probs = flashinfer.softmax(x)
-            assert torch.equal(LogitsPipe(tail, input_type=TensorType.PROBS)(probs, **both),
-                               flashinfer.top_k_top_p_sampling_from_probs(probs, k, p, **order, seed=3, offset=4))
-        assert torch.equal(LogitsPipe([Softmax(), *tail])(x, **both), flashinfer.top_k_top_p_sampling_from_logits(x, k, p, **order, seed=3, offset=4))
-        masked = LogitsPipe([TopK()], input_type=TensorType.LOGITS)(x, top_k=k)
-        assert torch.equal(LogitsPipe([Softmax(), TopP(), Sample()])(masked, top_p=p, seed=3, offset=4),
-                           flashinfer.top_k_top_p_sampling_from_logits(x, k, p, filter_apply_order="top_k_first", seed=3, offset=4))
+    """In every row. Probabilities that are rounded between two steps move a draw in one of these rows."""
+    draw = {"seed": 3, "offset": 4}
+    x = torch.from_numpy(np.random.default_rng(5).normal(0, 1, (989, 4000)).astype(np.float32))
+    probs = torch.from_numpy(np.random.default_rng(3).random((989, 8000), dtype=np.float32))
+    probs /= probs.sum(-1, keepdim=True)
+    for joint, order in ((False, "top_k_first"), (True, "joint")):
+        tail = [TopK(joint_topk_topp=joint), TopP(), Sample()]
+        for k, p in ((4000, 0.1), (4000, 0.9)):
+            assert torch.equal(LogitsPipe(tail, input_type=TensorType.PROBS)(probs, top_k=k, top_p=p, **draw),
+                               flashinfer.top_k_top_p_sampling_from_probs(probs, k, p, filter_apply_order=order, **draw))
+    k, p = 400, 0.5
+    assert torch.equal(LogitsPipe([Softmax(), *tail])(x, top_k=k, top_p=p, **draw),
+                       flashinfer.top_k_top_p_sampling_from_logits(x, k, p, filter_apply_order="joint", **draw))
+    masked = LogitsPipe([TopK()], input_type=TensorType.LOGITS)(x, top_k=k)
+    assert torch.equal(LogitsPipe([Softmax(), TopP(), Sample()])(masked, top_p=p, **draw),
+                       flashinfer.top_k_top_p_sampling_from_logits(x, k, p, filter_apply_order="top_k_first", **draw))
 
 
 def test_is_deterministic_reaches_the_ops():

@@ -4,8 +4,8 @@
 //     scale is 0 (all zero, or too small for e4m3) gets codes 0; a NaN makes its block's scale NaN (0x7f) and its codes
 //     0.
 //   ue8m0 scales (MX): scale = smallest power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code =
-//     x * (a / scale). Scale byte 0 multiplies by 0; an infinite or NaN amax gives byte 255, and finite elements codes
-//     of 0.
+//     x * (a / scale). Scale byte 0 multiplies by 0; a NaN amax gives byte 255, and finite elements codes of 0. An
+//     infinite amax gives e2m1 byte 255 too, and e4m3 byte 254, the largest, as GPUs convert: infinities become 448.
 // All conversions saturate. Fused ops call quantize_blocks on rows that they have just computed.
 #pragma once
 #include "flashinfer/kernels/common/scale_layout.h"
@@ -207,7 +207,10 @@ FI_VEC_INLINE void block_scales(const T* amax, int64_t n, float a, uint8_t* scal
   constexpr int64_t L = Vec::kLanes;
   if constexpr (F.ue8m0) {
     float s[kBlockChunk];
-    for (int64_t i = 0; i < n; i += L) store(s + i, load(amax + i) / splat(F.fp8 ? 448.0f : 6.0f) * splat(a));
+    for (int64_t i = 0; i < n; i += L) {
+      const Vec x = load(amax + i) / splat(F.fp8 ? 448.0f : 6.0f) * splat(a);
+      store(s + i, F.fp8 ? min(splat(kFltMax), x) : x);  // min() keeps the NaN of its second operand
+    }
     e8m0_scales(s, scale, n);
   } else {
     e4m3_t* code = reinterpret_cast<e4m3_t*>(scale);

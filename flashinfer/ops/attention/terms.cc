@@ -18,7 +18,7 @@ constexpr op::Term kTerms[] = {
     {"custom_mask_buf", "memory for the mask of every later plan (graphs)"},
     {"disable_split_kv", "a schedule hint of GPU kernels"},
     {"enable_block_sparse_attention", "GPU kernels only"},
-    {"fixed_split_size", "a schedule hint of GPU kernels: results here never depend on the batch"},
+    {"fixed_split_size", "a schedule hint of GPU kernels, in pages; -1: none. Results here never depend on the batch"},
     {"global_override_indptr_cpu", "indptr on the host, when `indptr` is on a GPU"},
     {"head_dim_qk", "elements of a head of q and k"},
     {"head_dim_vo", "elements of a head of v and of the result; head_dim_qk when absent"},

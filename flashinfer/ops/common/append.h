@@ -16,8 +16,14 @@ struct AppendTable {
 };
 
 /// kv_indptr against kv_indices; ValueError also when a request's last page holds no token or more than page_size.
-inline void check_page_table(const TensorView& kv_indices, const TensorView& kv_indptr,
-                             const TensorView* kv_last_page_len, int64_t page_size) {
+/// There are as many requests as kv_last_page_len has entries. Returns the entries of kv_indptr that are theirs.
+inline TensorView check_page_table(const TensorView& kv_indices, const TensorView& all_kv_indptr,
+                                   const TensorView* kv_last_page_len, int64_t page_size) {
+  TensorView kv_indptr = all_kv_indptr;
+  if (kv_last_page_len) {
+    op::check_indptr_room("kv_indptr", kv_indptr, kv_last_page_len->size(0), "kv_last_page_len");
+    kv_indptr = kv_indptr.slice(0, 0, kv_last_page_len->size(0) + 1);
+  }
   const int64_t used = op::check_indptr("kv_indptr", kv_indptr), batch = kv_indptr.size(0) - 1;
   FI_CHECK(used <= kv_indices.size(0), ValueError, "kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
            kv_indices.size(0), " entries");
@@ -27,6 +33,7 @@ inline void check_page_table(const TensorView& kv_indices, const TensorView& kv_
     FI_CHECK(empty || (last >= 1 && last <= page_size), ValueError, "kv_last_page_len[", b, "] is ", last,
              ", but must be in 1..", page_size, " (page_size)");
   }
+  return kv_indptr;
 }
 
 /// Page of token t, or -1 for padding (a negative batch index). ValueError: a request that is not there, a position

@@ -40,11 +40,11 @@ inline void check_nvfp4_plane(std::string_view data_name, const KvPlane& data, s
            scale_name, " has ", scale.pages, " pages of ", scale.page_size, " tokens and ", scale.heads, " heads, but ",
            data_name, " has ", data.pages, ", ", data.page_size, " and ", data.heads);
 }
-/// A global scale as the f32 that kernels use; `error` unless it is a positive normal f32 number.
-inline float nvfp4_global(std::string_view name, double v, ErrorKind error) {
+/// A global scale as the f32 that kernels use; ValueError unless it is a positive normal f32 number.
+inline float nvfp4_global(std::string_view name, double v, std::string_view what = "a positive normal f32 number") {
   const float f = static_cast<float>(v);
-  if (!(f >= std::numeric_limits<float>::min() && std::isfinite(f)))
-    throw_error(error, str(name, " is ", v, ", but must be a positive normal f32 number"));
+  FI_CHECK(f >= std::numeric_limits<float>::min() && std::isfinite(f), ValueError, name, " is ", v, ", but must be ",
+           what);
   return f;
 }
 

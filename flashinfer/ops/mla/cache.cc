@@ -44,8 +44,8 @@ void validate_append(const AppendPagedMlaKvCache& a) {
     FI_CHECK(cache.size(1) >= 1, ValueError, x.name, ".shape[1] is 0, but a page holds at least one token");
   }
   const TensorView& any = a.ckv_cache ? *a.ckv_cache : *a.kpe_cache;
-  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
-  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, any.size(0), any.size(1));
+  const TensorView kv_indptr = ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, any.size(1));
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, any.size(0), any.size(1));
 }
 
 void launch_append(const AppendPagedMlaKvCache& a) {
@@ -104,7 +104,7 @@ constexpr op::Field append_fields[] = {
     op::paged_inout<&AppendPagedMlaKvCache::ckv_cache>("ckv_cache", "p ps d", op::floats | op::fp8, op::required),
     op::paged_inout<&AppendPagedMlaKvCache::kpe_cache>("kpe_cache", "p2 ps2 d2", op::floats | op::fp8, op::required),
     op::in<&AppendPagedMlaKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout, op::page_ids),
-    op::in<&AppendPagedMlaKvCache::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&AppendPagedMlaKvCache::kv_indptr>("kv_indptr", "r", op::indices, op::any_layout),
     op::in<&AppendPagedMlaKvCache::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
 };
 constexpr op::Field concat_fields[] = {

@@ -229,8 +229,8 @@ constexpr op::Field init_fields[] = {
 };
 constexpr op::Field plan_fields[] = {
     op::self<&BatchMlaPlan::self>(),
-    op::in<&BatchMlaPlan::qo_indptr>("qo_indptr", "b+1", op::indices, op::any_layout),
-    op::in<&BatchMlaPlan::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&BatchMlaPlan::qo_indptr>("qo_indptr", "qo", op::indices, op::any_layout),
+    op::in<&BatchMlaPlan::kv_indptr>("kv_indptr", "kv", op::indices, op::any_layout),
     op::in<&BatchMlaPlan::kv_indices>("kv_indices", "n", op::indices, op::any_layout),
     op::in<&BatchMlaPlan::kv_len_arr>("kv_len_arr", "b", op::indices, op::any_layout),
     op::attr<&BatchMlaPlan::num_heads>("num_heads"),

@@ -56,15 +56,21 @@ void check_vector(const TensorView& v, const char* name, int64_t n, const char* 
   FI_CHECK(v.rank() == 1 && v.size(0) == n, ValueError, name, " is ", to_string(v), ", but must be [", n, "] (", of,
            ")");
 }
+/// The entries of `batch` requests: what padded batches have behind them is not read.
+TensorView offsets_of(const TensorView& v, const char* name, int64_t batch) {
+  FI_CHECK(v.rank() == 1, ValueError, name, " is ", to_string(v), ", but must have rank 1");
+  op::check_indptr_room(name, v, batch, "kv_len_arr");
+  return v.slice(0, 0, batch + 1);
+}
 int64_t pages_of(int64_t tokens, int64_t page_size) { return ceil_div(tokens, page_size); }
 
 Table csr_table(const BatchMlaPlan& a, int64_t page_size, bool exact) {
-  const TensorView &qo = need(a.qo_indptr, "qo_indptr", "CSR"), &indptr = need(a.kv_indptr, "kv_indptr", "CSR");
   const TensorView &indices = need(a.kv_indices, "kv_indices", "CSR"), &len = need(a.kv_len_arr, "kv_len_arr", "CSR");
+  FI_CHECK(len.rank() == 1, ValueError, "kv_len_arr is ", to_string(len), ", but must have rank 1");
+  const int64_t batch = len.size(0);
+  const TensorView qo = offsets_of(need(a.qo_indptr, "qo_indptr", "CSR"), "qo_indptr", batch),
+                   indptr = offsets_of(need(a.kv_indptr, "kv_indptr", "CSR"), "kv_indptr", batch);
   op::check_indptr("qo_indptr", qo);
-  const int64_t batch = qo.size(0) - 1;
-  check_vector(indptr, "kv_indptr", batch + 1, "requests of qo_indptr, plus 1");
-  check_vector(len, "kv_len_arr", batch, "requests of qo_indptr");
   const int64_t used = op::check_indptr("kv_indptr", indptr);
   FI_CHECK(used <= indices.size(0), ValueError, "kv_indptr[", batch, "] is ", used, ", but kv_indices has only ",
            indices.size(0), " entries");

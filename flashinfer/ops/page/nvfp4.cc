@@ -14,6 +14,11 @@ constexpr const char* kAppend = "nvfp4_quantize_append_paged_kv_cache";
 constexpr const char* kSlots = "nvfp4_quantize_append_paged_kv_cache_with_slot_mapping";
 constexpr const char* kMla = "nvfp4_quantize_append_paged_mla_kv_cache";
 
+constexpr const char* kDecodeScale =
+    "a positive finite global decode scale, a normal f32 number";  // FlashInfer's words
+constexpr const char* kBothScales =
+    "a normal f32 number: k_scale and v_scale must be positive finite global decode scales";
+
 struct Planes {
   ops::KvPlanes data, scale;
 };
@@ -54,10 +59,11 @@ op::Prepared prepare(const TensorView& x, const Nvfp4Params& params, std::vector
 
 void validate_append(const Nvfp4AppendPagedKvCache& a) {
   const Planes p = check_planes(a);
-  ops::nvfp4_global("k_scale", a.k_scale, ErrorKind::kRuntimeError);
-  ops::nvfp4_global("v_scale", a.v_scale, ErrorKind::kRuntimeError);
-  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
-  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, p.data.k.pages, p.data.k.page_size);
+  for (const auto& [scale, who] : {std::pair(a.k_scale, "k_scale"), std::pair(a.v_scale, "v_scale")})
+    ops::nvfp4_global(who, scale, kBothScales);
+  const TensorView kv_indptr =
+      ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, p.data.k.page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, p.data.k.pages, p.data.k.page_size);
 }
 op::Prepared prepare_append(const Nvfp4AppendPagedKvCache& a) {
   const Planes c = planes_of(a);
@@ -76,7 +82,7 @@ void validate_slots(const Nvfp4AppendWithSlotMapping& a) {
     if (const TensorView* t = s->tensor())
       FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, who, " is ", to_string(*t),
                ", but must be a number or one f32");
-    ops::nvfp4_global(who, scale_of(*s), ErrorKind::kRuntimeError);
+    ops::nvfp4_global(who, scale_of(*s), kDecodeScale);
   }
   const int64_t n = a.slot_mapping.size(0), rows = a.append_key.size(0);
   FI_CHECK(rows >= n, ValueError, "append_key.shape[0] is ", rows, ", but slot_mapping has ", n, " tokens");
@@ -99,10 +105,10 @@ void validate_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   const int64_t pages = a.ckv_cache.size(0), page_size = a.ckv_cache.size(1);
   ops::check_nvfp4_plane("ckv_cache", ops::kv_plane(a.ckv_cache.unsqueeze(2), true), "ckv_sf_cache",
                          ops::kv_plane(a.ckv_sf_cache.unsqueeze(2), true), a.append_ckv.size(1));
-  ops::nvfp4_global("ckv_scale", a.ckv_scale, ErrorKind::kValueError);
-  ops::nvfp4_global("kpe_scale", a.kpe_scale, ErrorKind::kValueError);
-  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
-  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, pages, page_size);
+  ops::nvfp4_global("ckv_scale", a.ckv_scale);
+  ops::nvfp4_global("kpe_scale", a.kpe_scale);
+  const TensorView kv_indptr = ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, pages, page_size);
 }
 op::Prepared prepare_mla(const Nvfp4AppendPagedMlaKvCache& a) {
   const ops::KvPlane data = ops::kv_plane(a.ckv_cache.unsqueeze(2), true),
@@ -120,7 +126,7 @@ op::Prepared prepare_mla(const Nvfp4AppendPagedMlaKvCache& a) {
 
 #define FI_PAGE_TABLE(B)                                                                \
   op::in<&B::kv_indices>("kv_indices", "n", op::indices, op::any_layout, op::page_ids), \
-      op::in<&B::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),           \
+      op::in<&B::kv_indptr>("kv_indptr", "r", op::indices, op::any_layout),             \
       op::in<&B::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout)
 #define FI_TOKENS(B)                                                              \
   op::in<&B::batch_indices>("batch_indices", "nnz", op::indices, op::any_layout), \

@@ -11,7 +11,7 @@
 
 namespace flashinfer {
 
-/// Positions, page table and padding as in append_paged_kv_cache. RuntimeError: a scale that is not finite and
+/// Positions, page table and padding as in append_paged_kv_cache. ValueError: a scale that is not finite and
 /// positive.
 struct Nvfp4AppendPagedKvCache {
   TensorView append_key;        // [nnz, Hkv, Dk] f16|bf16, rows and heads may be strided; Dk, Dv multiples of 16

@@ -36,9 +36,10 @@ void validate_append(const AppendPagedKvCache& a) {
   }
   // On a GPU the host cannot look at them without waiting for the stream: the kernel leaves out tokens whose page is
   // not in the pool.
+  op::check_indptr_room("kv_indptr", a.kv_indptr, a.kv_last_page_len.size(0), "kv_last_page_len");
   if (a.kv_indptr.device().type == DeviceType::kCUDA) return;
-  ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
-  ops::check_append({a.batch_indices, a.positions, a.kv_indices, a.kv_indptr}, kv.k.pages, kv.k.page_size);
+  const TensorView kv_indptr = ops::check_page_table(a.kv_indices, a.kv_indptr, &a.kv_last_page_len, kv.k.page_size);
+  ops::check_append({a.batch_indices, a.positions, a.kv_indices, kv_indptr}, kv.k.pages, kv.k.page_size);
 }
 
 /// Copies a token's heads; heads that are neighbours on both sides in one piece.
@@ -91,7 +92,7 @@ AppendParams append_params(const AppendPagedKvCache& a) {
           a.append_key.size(0),
           kv.k.page_size,
           kv.k.pages,
-          a.kv_indptr.size(0) - 1};
+          a.kv_last_page_len.size(0)};
 }
 AppendCudaConfig append_config(const AppendPagedKvCache& a, const AppendParams& p) {
   return cuda::append_config(static_cast<int>(a.append_key.item_size()), p);
@@ -114,8 +115,12 @@ void validate_positions(const GetBatchIndicesPositions& a) {
            ", but positions are int32");
   FI_CHECK(a.nnz >= total, ValueError, "nnz is ", a.nnz, ", but append_indptr[-1] is ", total,
            ": there is no room for every new token");
-  op::check_index_range("seq_lens", a.seq_lens, 0, std::numeric_limits<int32_t>::max(), "lengths are int32");
-  for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
+  const int64_t batch = a.append_indptr.size(0) - 1;
+  FI_CHECK(a.seq_lens.size(0) >= batch, ValueError, "seq_lens.shape[0] is ", a.seq_lens.size(0),
+           ", but append_indptr describes ", batch, " requests");
+  op::check_index_range("seq_lens", a.seq_lens.slice(0, 0, batch), 0, std::numeric_limits<int32_t>::max(),
+                        "lengths are int32");
+  for (int64_t b = 0; b < batch; ++b) {
     const int64_t appended = op::index_at(a.append_indptr, b + 1) - op::index_at(a.append_indptr, b);
     FI_CHECK(appended <= op::index_at(a.seq_lens, b), ValueError, "seq_lens[", b, "] is ", op::index_at(a.seq_lens, b),
              ", but append_indptr gives request ", b, " ", appended, " new tokens");
@@ -126,7 +131,7 @@ void launch_positions(const GetBatchIndicesPositions& a) {
   int32_t* position = a.positions->data_as<int32_t>();
   const int64_t rs = a.batch_indices->stride(0), ps = a.positions->stride(0);
   int64_t t = 0;
-  for (int64_t b = 0; b < a.seq_lens.size(0); ++b) {
+  for (int64_t b = 0; b + 1 < a.append_indptr.size(0); ++b) {
     const int64_t end = op::index_at(a.append_indptr, b + 1), shift = op::index_at(a.seq_lens, b) - end;
     for (; t < end; ++t) {
       request[t * rs] = static_cast<int32_t>(b);
@@ -161,13 +166,13 @@ constexpr op::Field append_fields[] = {
     op::in<&AppendPagedKvCache::positions>("positions", "nnz", op::indices, op::any_layout),
     op::paged_inout<&AppendPagedKvCache::paged_kv_cache>("paged_kv_cache", nullptr, op::floats | op::fp8),
     op::in<&AppendPagedKvCache::kv_indices>("kv_indices", "n", op::indices, op::any_layout, op::page_ids),
-    op::in<&AppendPagedKvCache::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&AppendPagedKvCache::kv_indptr>("kv_indptr", "r", op::indices, op::any_layout),
     op::in<&AppendPagedKvCache::kv_last_page_len>("kv_last_page_len", "b", op::indices, op::any_layout),
     op::attr<&AppendPagedKvCache::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
 };
 constexpr op::Field positions_fields[] = {
     op::in<&GetBatchIndicesPositions::append_indptr>("append_indptr", "b+1", op::indices, op::any_layout),
-    op::in<&GetBatchIndicesPositions::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
+    op::in<&GetBatchIndicesPositions::seq_lens>("seq_lens", "s", op::indices, op::any_layout),
     op::attr<&GetBatchIndicesPositions::nnz>("nnz", op::required),
     op::out<&GetBatchIndicesPositions::batch_indices>("batch_indices", "nnz", DType::kI32),
     op::out<&GetBatchIndicesPositions::positions>("positions", "nnz", DType::kI32),

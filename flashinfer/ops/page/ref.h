@@ -38,7 +38,7 @@ inline void append_paged_kv_cache(const AppendPagedKvCache& a) {
 }
 
 inline void get_batch_indices_positions(const GetBatchIndicesPositions& a) {
-  const int64_t batch = a.seq_lens.size(0);
+  const int64_t batch = a.append_indptr.size(0) - 1;
   for (int64_t t = 0; t < a.nnz; ++t) {
     double request = -1, position = 0;
     for (int64_t b = 0; b < batch; ++b)

@@ -15,7 +15,12 @@ void launch_init(const BatchAttentionInit& a) {
   p.kv_layout = a.kv_layout;
   a.self->set(std::move(p));
 }
-void validate_plan(const BatchAttentionPlan& a) { throw_if_given("use_profiler=True", a.use_profiler, kNeedsGpu); }
+void validate_plan(const BatchAttentionPlan& a) {
+  throw_if_given("use_profiler=True", a.use_profiler, kNeedsGpu);
+  const int64_t batch = a.kv_len_arr.size(0);
+  op::check_indptr_room("qo_indptr", a.qo_indptr, batch, "kv_len_arr");
+  op::check_indptr_room("kv_indptr", a.kv_indptr, batch, "kv_len_arr");
+}
 void launch_plan(const BatchAttentionPlan& a) {
   Plan p = next_plan(a.self);
   p.num_qo_heads = a.num_qo_heads, p.num_kv_heads = a.num_kv_heads;
@@ -24,8 +29,10 @@ void launch_plan(const BatchAttentionPlan& a) {
   p.kv_data_type = cache_type(a.kv_data_type);
   p.causal = a.causal;
   set_options(p, {.sm_scale = a.sm_scale, .logits_soft_cap = a.logits_soft_cap, .rope_scale = {}, .rope_theta = {}});
-  set_page_table_of_lengths(p, {"kv_indptr", "kv_indices", "kv_len_arr"}, a.kv_indptr, a.kv_indices, a.kv_len_arr);
-  set_rows(p, "qo_indptr", a.qo_indptr);
+  const int64_t entries = a.kv_len_arr.size(0) + 1;
+  set_page_table_of_lengths(p, {"kv_indptr", "kv_indices", "kv_len_arr"}, a.kv_indptr.slice(0, 0, entries),
+                            a.kv_indices, a.kv_len_arr);
+  set_rows(p, "qo_indptr", a.qo_indptr.slice(0, 0, entries));
   set_work(p);
   a.self->set(std::move(p));
   a.self->planned = true;
@@ -69,8 +76,8 @@ constexpr op::Field init_fields[] = {
 };
 constexpr op::Field plan_fields[] = {
     op::self<&BatchAttentionPlan::self>(),
-    op::in<&BatchAttentionPlan::qo_indptr>("qo_indptr", "b+1", op::indices, op::any_layout),
-    op::in<&BatchAttentionPlan::kv_indptr>("kv_indptr", "b+1", op::indices, op::any_layout),
+    op::in<&BatchAttentionPlan::qo_indptr>("qo_indptr", "qo", op::indices, op::any_layout),
+    op::in<&BatchAttentionPlan::kv_indptr>("kv_indptr", "kv", op::indices, op::any_layout),
     op::in<&BatchAttentionPlan::kv_indices>("kv_indices", "n", op::indices, op::any_layout),
     op::in<&BatchAttentionPlan::kv_len_arr>("kv_len_arr", "b", op::indices, op::any_layout),
     op::attr<&BatchAttentionPlan::num_qo_heads>("num_qo_heads", op::required),

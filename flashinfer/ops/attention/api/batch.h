@@ -15,8 +15,8 @@ struct BatchAttentionInit {
 };
 struct BatchAttentionPlan {
   op::Object* self = nullptr;
-  TensorView qo_indptr;   // [B+1] i32|i64, in tokens
-  TensorView kv_indptr;   // [B+1], in pages
+  TensorView qo_indptr;   // [B+1] i32|i64, in tokens; entries from B+1 on are not read
+  TensorView kv_indptr;   // [B+1], in pages; likewise
   TensorView kv_indices;  // page ids; only the first kv_indptr[B] are read
   TensorView kv_len_arr;  // [B] tokens; the pages must hold them
   int64_t num_qo_heads = 0, num_kv_heads = 0, head_dim_qk = 0, head_dim_vo = 0, page_size = 0;

@@ -79,6 +79,11 @@ inline void check_window(const Plan& p, const std::optional<int64_t>& window_lef
     throw_error(ErrorKind::kAssertionError,
                 str("window_left is ", *window_left, ", but plan() was given ", p.window_left));
 }
+/// A hint of all plans. -1, which engines pass always, and 0 mean none, as in FlashInfer.
+inline void check_split_size(const std::optional<int64_t>& size) {
+  FI_CHECK(!size || *size >= -1, ValueError, "fixed_split_size is ", size.value_or(0),
+           ", but must be at least 1, or -1 for none");
+}
 inline void check_sinks(const Plan& p, const std::optional<TensorView>& sinks) {
   FI_CHECK(!sinks || (sinks->rank() == 1 && sinks->size(0) == p.num_qo_heads), ValueError, "sinks is ",
            to_string(*sinks), ", but must be [", p.num_qo_heads, "] (num_qo_heads)");
@@ -184,8 +189,7 @@ void set_paged_prefill_graph(Plan& p, const Init& a) {
 }
 template <class PlanArgs>
 void check_prefill_plan(const PlanArgs& a) {
-  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, "fixed_split_size is ",
-           a.fixed_split_size.value_or(0), ", but must be at least 1");
+  check_split_size(a.fixed_split_size);
 }
 template <class PlanArgs>
 Plan prefill_plan(const PlanArgs& a) {

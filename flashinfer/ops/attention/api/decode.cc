@@ -49,8 +49,7 @@ void launch_graph_init(const CUDAGraphBatchDecodeInit& a) {
 void validate_plan(const BatchDecodePlan& a) {
   throw_if_given("window_right", a.window_right != 0, "only 0 is");
   FI_CHECK(a.q_len_per_req >= 1, ValueError, "q_len_per_req is ", a.q_len_per_req, ", but must be at least 1");
-  FI_CHECK(!a.fixed_split_size || *a.fixed_split_size >= 1, ValueError, "fixed_split_size is ",
-           a.fixed_split_size.value_or(0), ", but must be at least 1");
+  check_split_size(a.fixed_split_size);
   FI_CHECK(!a.is_causal || *a.is_causal == (a.q_len_per_req > 1), NotImplementedError, "is_causal is ",
            a.is_causal.value_or(false), ", but q_len_per_req is ", a.q_len_per_req,
            ": the tokens of a request are causal among themselves");

@@ -235,8 +235,8 @@ void set_items(Plan& p, const Items& items) {
   FI_CHECK(!p.mask.defined(), ValueError,
            "prefix_len_ptr and a custom mask exclude each other: items have a mask of their own");
   const TensorView &prefix = *items.prefix_len, &pos = *items.token_pos;
-  FI_CHECK(prefix.rank() == 1 && prefix.size(0) == p.batch_size, ValueError, "prefix_len_ptr is ", to_string(prefix),
-           ", but there are ", p.batch_size, " requests");
+  FI_CHECK(prefix.rank() <= 1 && prefix.numel() == p.batch_size, ValueError, "prefix_len_ptr is ", to_string(prefix),
+           ", but there are ", p.batch_size, " requests");  // of one request perhaps without a dimension
   FI_CHECK_LAYOUT(pos.numel() == p.batch_size * items.token_pos_len, pos.is_contiguous(), "token_pos_in_items_ptr is ",
                   to_string(pos), ", but must be ", p.batch_size,
                   " requests of token_pos_in_items_len=", items.token_pos_len, " entries, contiguous");

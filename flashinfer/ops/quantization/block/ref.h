@@ -82,7 +82,8 @@ inline void quantize_row(const BlockRule& rule, std::vector<float> x, float enco
     float factor;
     int byte;
     if (rule.power) {
-      byte = power_byte(amax / (rule.fp8 ? 448.0f : 6.0f) * encode);
+      const float wanted = amax / (rule.fp8 ? 448.0f : 6.0f) * encode;
+      byte = rule.fp8 && std::isinf(wanted) ? 254 : power_byte(wanted);  // an infinite e4m3 block saturates
       factor = byte == 0 || byte == 255 ? 0.0f : static_cast<float>(std::ldexp(1.0, 127 - byte)) * encode;
     } else {
       byte = e4m3_saturated(amax * (encode * (1.0f / 6.0f)));

@@ -23,10 +23,10 @@ inline constexpr jit::Kernel kAmax{"flashinfer/kernels/cpu/nvfp4.h", "flashinfer
 /// The one f32 of a scale tensor. ValueError unless it is positive and normal.
 float one_scale(const char* who, const TensorView& t) {
   FI_CHECK(t.numel() == 1 && t.dtype() == DType::kF32, ValueError, who, " is ", to_string(t), ", but must be one f32");
-  return ops::nvfp4_global(who, t.data_as<float>()[0], ErrorKind::kValueError);
+  return ops::nvfp4_global(who, t.data_as<float>()[0]);
 }
 float one_scale(const char* who, const op::ScalarOrTensor& s) {
-  return s.tensor() ? one_scale(who, *s.tensor()) : ops::nvfp4_global(who, s.number(), ErrorKind::kValueError);
+  return s.tensor() ? one_scale(who, *s.tensor()) : ops::nvfp4_global(who, s.number());
 }
 
 // ---- rows ----
@@ -159,7 +159,7 @@ void launch_whole(const Nvfp4QuantizePagedKvCache& a, jit::CpuFn amax_of_rows, j
     const char* who = i ? "v_cache" : "k_cache";
     const ops::KvPlane plain = ops::kv_plane(x, nhd);
     const float encode = given ? given->data_as<float>()[0] : encode_scale(who, plain, amax_of_rows);
-    const float global = ops::nvfp4_global(who, 1.0f / encode, ErrorKind::kValueError);
+    const float global = ops::nvfp4_global(who, 1.0f / encode);
     a.global_scale->data_as<float>()[i * a.global_scale->stride(0)] = global;
     p.tensor[i] = {ops::token_rows(plain),
                    ops::token_rows(ops::kv_plane(a.kv_cache_fp4->select(0, i), nhd)),
