@@ -154,6 +154,10 @@ def explain(op, error, arguments):
     message = str(error).lstrip("'\"")
     detail = message.removeprefix(op.name + ": ")
     own = message.startswith((op.name + ":", op.name + "(")) and not detail.startswith("cuda: ")  # the driver names no argument
+    if own and detail.startswith("backend is '") and "must be one of" in detail and not op.class_name:
+        from ._support import UnknownBackendError  # what FlashInfer's functions raise, and a ValueError
+
+        raise UnknownBackendError(f"{message}; {op.name} does not support backend {detail.split()[2].rstrip(',')}") from None
     if own and "data pointer is null" not in message:
         return
     for name, value in arguments:

@@ -10,6 +10,10 @@ class BackendSupportedError(Exception):
     """No back end, or not the one named, supports the call on this device."""
 
 
+class UnknownBackendError(BackendSupportedError, ValueError):
+    """A back end that does not exist under the name."""
+
+
 class GPUArchitectureError(Exception):
     """The GPU's compute capability is not supported."""
 

@@ -122,8 +122,10 @@ TEST(ScaledBatches, Errors) {
   m.transpose_b = true, m.out_dtype = DType::kI32;
   EXPECT_REFUSED("out_dtype", masked_scaled_bmm(m));
   m.out_dtype = std::nullopt, m.a_scale = scales({2, 64, 4}, 122, 1);
-  EXPECT_REFUSED("a_scale is uint8[2, 64, 4], 512 scale factors, but 2 matrices of 9 x 2 of them need 1024",
-                 masked_scaled_bmm(m));
+  EXPECT_REFUSED(
+      "a_scale is uint8[2, 64, 4], 512 scale factors, but 2 matrices of 9 x 2 of them need a_scale to contain 1024 "
+      "elements",
+      masked_scaled_bmm(m));
 
   const TensorView x = pattern<e4m3_t>({130, 128}, 1), w = pattern<e4m3_t>({2, 20, 128}, 1);
   const TensorView sx = pattern<float>({130, 1}, 1), sw = pattern<float>({2, 1, 1}, 1);
@@ -195,9 +197,9 @@ TEST(Blockscale, QuantisesBf16AsTheQuantiserDoes) {
   EXPECT_TRUE(same_bytes(out, fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = ws})));
   EXPECT_REFUSED("a quantised input needs a quantised weight",
                  fp8_blockscale_gemm_sm90({.input = xq, .weight = w, .input_scale = xs}));
-  EXPECT_REFUSED("input_scale is given, but input is bfloat16",
+  EXPECT_REFUSED("input_scale is given, but input_scale should not be provided for BF16 input",
                  fp8_blockscale_gemm_sm90({.input = x, .weight = w, .input_scale = xs}));
-  EXPECT_REFUSED("weight_scale is None, but weight is float8_e4m3fn",
+  EXPECT_REFUSED("weight_scale is None, but weight_scale is required when weight is FP8",
                  fp8_blockscale_gemm_sm90({.input = x, .weight = wq}));
   EXPECT_REFUSED("weight_scale is float32[5, 2], but must be [1, 2]",
                  fp8_blockscale_gemm_sm90({.input = x, .weight = wq, .weight_scale = xs}));

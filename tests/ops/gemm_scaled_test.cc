@@ -181,7 +181,8 @@ TEST(ScaledProducts, RejectScalesThatDoNotFit) {
                two = random_floats({2}, 19, DType::kF32);
   const TensorView bt = b.view().transpose(0, 1);
   expect_refused(
-      "ValueError: mm_fp4: a_descale is uint8[64, 8], 512 scale factors, but 9 x 8 of them need 1024 in the 128x4 "
+      "ValueError: mm_fp4: a_descale is uint8[64, 8], 512 scale factors, but 9 x 8 of them need a_descale to contain "
+      "1024 elements in the 128x4 "
       "layout (128 x 8)",
       [&] { mm_fp4({.a = a, .b = bt, .a_descale = small, .b_descale = good}); });
   expect_refused("alpha is float32[2], but must hold one value",
@@ -189,7 +190,7 @@ TEST(ScaledProducts, RejectScalesThatDoNotFit) {
   expect_refused("block_size is 32, but NVFP4 has one scale for 16",
                  [&] { mm_fp4({.a = a, .b = bt, .a_descale = good, .b_descale = good, .block_size = 32}); });
   const Tensor row_major = Tensor::clone(bt);
-  expect_refused("b is uint8[64, 40] with strides 40 and 1, but must be column-major",
+  expect_refused("b is uint8[64, 40] with strides 40 and 1, but the product needs b to be column-major",
                  [&] { mm_fp4({.a = a, .b = row_major, .a_descale = good, .b_descale = good}); });
   const Tensor x = random_floats({3, 256}, 20, DType::kF8E4M3), y = random_floats({129, 256}, 21, DType::kF8E4M3),
                sx = random_floats({3, 2}, 22, DType::kF32);

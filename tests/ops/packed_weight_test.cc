@@ -191,8 +191,10 @@ TEST(PackedWeights, RejectsWhatDoesNotFit) {
                  [&] { prepare_quantized_weights({.b = b, .b_descale = sf, .block_size = 16}); });
   expect_refused("block_size is 16, but there is no b_descale",
                  [&] { prepare_quantized_weights({.b = codes, .block_size = 16}); });
-  expect_refused("b_descale is uint8[128, 12], 1536 scale factors, but 40 x 5 of them need 1024 in the 128x4 layout",
-                 [&] { prepare_quantized_weights({.b = codes, .b_descale = sf16, .block_size = 32}); });
+  expect_refused(
+      "b_descale is uint8[128, 12], 1536 scale factors, but 40 x 5 of them need b_descale to contain 1024 elements in "
+      "the 128x4 layout",
+      [&] { prepare_quantized_weights({.b = codes, .b_descale = sf16, .block_size = 32}); });
   expect_refused("k is 42 (from b.shape[1]), but must be a multiple of 16",
                  [&] { prepare_quantized_weights({.b = k42, .b_descale = sf16}); });
   const Mixture mixture(true);

@@ -28,8 +28,8 @@ inline float one_or(const std::optional<TensorView>& t, float otherwise) {
 /// ValueError unless the last two axes are column-major, k contiguous: the transposed view of [n, k].
 inline void check_column_major(std::string_view argument, const TensorView& t) {
   FI_CHECK(t.size(-2) <= 1 || t.stride(-2) == 1, LayoutError, argument, " is ", to_string(t), " with strides ",
-           t.stride(-2), " and ", t.stride(-1),
-           ", but must be column-major: the transposed view of a contiguous [n, k] matrix");
+           t.stride(-2), " and ", t.stride(-1), ", but the product needs ", argument,
+           " to be column-major: the transposed view of a contiguous [n, k] matrix");
 }
 
 /// The scale factors `t` of `batch` matrices of rows x columns as the kernels read them; ValueError when there are more
@@ -40,7 +40,7 @@ inline ScaleFactors check_sf(std::string_view argument, const TensorView& t, SfL
   const int64_t bytes = sf_bytes(layout, rows, columns);
   FI_CHECK(t.numel() == batch * bytes, ValueError, argument, " is ", to_string(t), ", ", t.numel(),
            " scale factors, but ", batch == 1 ? "" : str(batch, " matrices of "), rows, " x ", columns,
-           " of them need ", batch * bytes, " in the ",
+           " of them need ", argument, " to contain ", batch * bytes, " elements in the ",
            layout == SfLayout::k128x4 ? "128x4"
            : layout == SfLayout::k8x4 ? "8x4"
                                       : "linear",

@@ -48,7 +48,8 @@ float scale_of(const op::ScalarOrTensor& s) {
 
 void check_scale(const op::ScalarOrTensor& s) {
   if (const TensorView* t = s.tensor()) {
-    FI_CHECK(t->numel() == 1, ValueError, "scale must be a scalar tensor, but is ", to_string(*t));
+    FI_CHECK(t->numel() == 1 && t->rank() <= 1, ValueError, "scale must be a scalar tensor or of shape [1], but is ",
+             to_string(*t));
     FI_CHECK(t->dtype() == DType::kF32, ValueError, "scale.dtype is ", name(t->dtype()), ", but must be float32");
     if (t->device() != kCpu) return;
   }

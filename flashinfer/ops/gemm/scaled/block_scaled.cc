@@ -40,7 +40,7 @@ op::Shape out_shape(const B& a) {
 SfLayout layout_of(bool eight) { return eight ? SfLayout::k8x4 : SfLayout::k128x4; }
 ScaleFactors sf_a(const MmMxfp8& a) {
   FI_CHECK(a.a_descale.rank() == 1, ValueError, "a_descale is ", to_string(a.a_descale),
-           ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
+           ", but must be the flat, swizzled scales of mxfp8_quantize (2D linear scales are not supported)");
   return gemm::check_sf("a_descale", a.a_descale, layout_of(a.use_8x4_sf_layout), true, 1, a.a.size(0),
                         a.a.size(1) / kMxBlock, kMxBlock);
 }
@@ -48,7 +48,7 @@ ScaleFactors sf_b(const MmMxfp8& a) {
   if (gemm::is_packed(a.b))
     return gemm::check_packed_sf("b_descale", a.b_descale, true, 1, columns_of(a), a.a.size(1), kMxBlock);
   FI_CHECK(a.b_descale.rank() == 1, ValueError, "b_descale is ", to_string(a.b_descale),
-           ", but must be the flat, swizzled scales of mxfp8_quantize (a linear matrix is not taken)");
+           ", but must be the flat, swizzled scales of mxfp8_quantize (2D linear scales are not supported)");
   return gemm::check_sf("b_descale", a.b_descale, SfLayout::k128x4, true, 1, a.b.size(1), a.a.size(1) / kMxBlock,
                         kMxBlock);
 }

@@ -23,8 +23,10 @@ int64_t lines_of(const Block& a) { return a.weight_scale && a.weight_scale->size
 
 void check_operand(const char* name, const TensorView& t, const std::optional<TensorView>& scale) {
   const bool fp8 = t.dtype() == DType::kF8E4M3;
-  FI_CHECK(fp8 == scale.has_value(), ValueError, name, "_scale is ", scale ? "given" : "None", ", but ", name, " is ",
-           flashinfer::name(t.dtype()), fp8 ? ", whose scales the caller has" : ", which is quantised here");
+  FI_CHECK(!fp8 || scale, ValueError, name, "_scale is None, but ", name, "_scale is required when ", name,
+           " is FP8: the caller has its scales");
+  FI_CHECK(fp8 || !scale, ValueError, name, "_scale is given, but ", name, "_scale should not be provided for BF16 ",
+           name, ", which is quantised here");
 }
 void validate(const Block& a) {
   const int64_t n = a.weight.size(0), k = a.input.size(1);
@@ -32,7 +34,8 @@ void validate(const Block& a) {
            "input is float8_e4m3fn and weight bfloat16, but a quantised input needs a quantised weight");
   check_operand("input", a.input, a.input_scale);
   check_operand("weight", a.weight, a.weight_scale);
-  FI_CHECK(k % kGroup == 0, ValueError, "k is ", k, " (from input.shape[1]), but must be a multiple of 128");
+  FI_CHECK(k % kGroup == 0, ValueError, "k is ", k,
+           " (from input.shape[1]), but must be a multiple of 128: divisible by block size");
   FI_CHECK(n % 64 == 0, ValueError, "n is ", n, " (from weight.shape[0]), but must be a multiple of 64");
   if (a.input_scale) gemm::check_grid("input_scale", *a.input_scale, false, 0, a.input.size(0), k, 1, kGroup);
   if (a.weight_scale) gemm::check_grid("weight_scale", *a.weight_scale, false, 0, n, k, lines_of(a), kGroup);
