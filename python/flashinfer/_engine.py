@@ -7,6 +7,7 @@ until the next plan. Where it changes what `run` computes (scales, masks, index 
 changes the buffers of a CUDA graph, the next `plan` makes the library's object anew with these. A wrapper on which nothing is set
 runs as if these names did not exist.
 """
+import dataclasses
 import functools
 import inspect
 import sys
@@ -32,7 +33,13 @@ def constructed(w):
 
 
 def arguments(w):
-    """Of the last plan. AttributeError before it: engines ask with getattr(w, name, None)."""
+    """Of the last plan, with the arrays of its `metadata`. AttributeError before it: engines ask with getattr(w, name, None)."""
+    given = _given(w)
+    metadata = given.get("metadata")
+    return given if metadata is None else given | {k: v for k, v in vars(metadata).items() if v is not None}
+
+
+def _given(w):
     planned = w.__dict__.get("_planned")
     if planned is None:
         raise AttributeError(f"{type(w).__name__}: plan() has not been called")
@@ -141,9 +148,14 @@ def _rebuilt(w, name, *args, **kwargs):
 
 def _plan_again(w, changes):
     """plan() with its last arguments but for `changes`; in CUDA-graph mode the arrays are what the buffers hold now."""
-    given = dict(arguments(w))
+    given = dict(_given(w))
     name = w._planned[0]
-    if is_graph(w):
+    metadata = given.get("metadata")
+    if metadata is not None:  # arrays are its members
+        inside = {k: v for k, v in changes.items() if k in vars(metadata)}
+        given["metadata"] = dataclasses.replace(metadata, **inside)
+        changes = {k: v for k, v in changes.items() if k not in inside}
+    elif is_graph(w):
         for attribute in type(w)._array_attributes:
             argument = getattr(type(w), attribute).argument
             if argument in given and (array := getattr(w, attribute)) is not None:
@@ -151,7 +163,7 @@ def _plan_again(w, changes):
     given.update(changes)
     if "packed_custom_mask" in changes:
         given["custom_mask"] = None
-    if is_graph(w):
+    if is_graph(w) and metadata is None:
         given = _cut(w, given)
     given = {k: v for k, v in given.items() if k in inspect.signature(_function(w, name)).parameters}
     _function(w, name)(w, **given)

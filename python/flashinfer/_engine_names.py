@@ -91,7 +91,7 @@ def _cached_module(w):
 def _lengths(w, *names):
     """Differences of an array of offsets of the last plan, on the host."""
     given = arguments(w)
-    offsets = next(given[n] for n in names if given.get(n) is not None)
+    offsets = next((given[n] for n in names if given.get(n) is not None), ())
     offsets = [int(x) for x in offsets]
     return [b - a for a, b in zip(offsets, offsets[1:])]
 
@@ -111,7 +111,7 @@ def _kv_lengths(w):
 
 def _query_lengths(w):
     given = arguments(w)
-    return _lengths(w, "qo_indptr") if "qo_indptr" in given else [given.get("q_len_per_req", 1)] * len(_kv_lengths(w))
+    return _lengths(w, "qo_indptr", "cum_seq_lens_q") if "qo_indptr" in given else [given.get("q_len_per_req", 1)] * len(_kv_lengths(w))
 
 
 def _max_rows(w):

@@ -77,7 +77,8 @@ def _tail(op):
 def _noted(op):
     """The lines after which a wrapper's attributes tell what it was given (_engine_names)."""
     if _engine_names.keeps_plan(op):
-        return f"    self._planned = '{op.name}', ({', '.join(n for n in op.names if n != 'self')},), {{}}\n"
+        values = ["_given_" + f["name"] if f["type"] == "object" else f["name"] for f in op.public if f["type"] != "self"]
+        return f"    self._planned = '{op.name}', ({', '.join(values)},), {{}}\n"
     if op.method == "reset_workspace_buffer" and "int_workspace_buffer" in op.names:
         return "    self._float_workspace_buffer, self._int_workspace_buffer = float_workspace_buffer, int_workspace_buffer\n"
     return ""
@@ -94,6 +95,8 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     if op.method == "__init__":  # the object looks at buffers it was given as long as it lives
         make = "    {0}._handle = _new('" + op.class_name + "')\n"
         keep = "    self._kept = (" + "".join(f["name"] + ", " for f in op.public if f["type"] != "self") + "), {}\n"
+    if _engine_names.keeps_plan(op):  # objects as they were, before the library's form of them
+        keep = "".join(f"    _given_{f['name']} = {f['name']}\n" for f in op.public if f["type"] == "object")
     hidden = _hidden(op, changed)
     implied = "".join(f"    _hidden{i} = {e}\n" for i, e in enumerate(hidden))
     arguments = ", ".join(["self._handle" if f["type"] == "self" else f["name"] for f in op.public]

@@ -327,6 +327,30 @@ def test_sglang_mla_graph(workspace):
     assert torch.equal(w.run(q, pe, ckv, kpe), real(i32(6, 4, 8), INDPTR2, PAGES2, 0.3))
 
 
+def test_mla_plan_of_metadata(workspace):
+    torch.manual_seed(4)
+    ckv, kpe, q, pe = (torch.randn(*s).to(BF16) for s in ((8, PAGE, 512), (8, PAGE, 64), (3, 16, 512), (3, 16, 64)))
+    metadata = flashinfer.mla.MLAPlanMetadata
+    rest = {"num_heads": 16, "head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": PAGE, "causal": False, "q_data_type": BF16, "kv_data_type": BF16}
+
+    def planned(sm_scale, pages):
+        w = flashinfer.mla.BatchMLAPagedAttentionWrapper(workspace)
+        w.plan(metadata=metadata.csr(i32(0, 1, 2, 3), INDPTR, pages, i32(5, 4, 7)), sm_scale=sm_scale, **rest)
+        return w
+
+    def run(w):
+        return w.run(query=torch.cat([q, pe], -1), kv_cache=torch.cat([ckv, kpe], -1))
+
+    w = planned(0.1, PAGES)
+    assert w._kv_indices_buf is PAGES and w._kv_len_arr_buf.tolist() == [5, 4, 7] and w._sm_scale == 0.1 and w._plan_info
+    w._sm_scale = 0.3
+    w._kv_indices_buf = PAGES2
+    assert torch.equal(run(w), run(planned(0.3, PAGES2)))
+    w = flashinfer.mla.BatchMLAPagedAttentionWrapper(workspace)
+    w.plan(metadata=metadata.dense(i32(0, 1, 2, 3), torch.zeros(3, 2, dtype=torch.int32), i32(5, 4, 7)), sm_scale=0.1, **rest)
+    assert w._kv_indptr_buf is None and w._plan_info and w._cached_module
+
+
 # ---- others ----
 def test_mini_sglang_shares_the_int_workspace(workspace):
     prefill, decode = flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace, kv_layout="NHD", backend="fa2"), decode_graph(workspace)
