@@ -17,11 +17,7 @@ inline constexpr const char* kInit = "BatchMLAPagedAttentionWrapper.__init__";
 inline constexpr const char* kPlan = "BatchMLAPagedAttentionWrapper.plan";
 inline constexpr const char* kRun = "BatchMLAPagedAttentionWrapper.run";
 
-struct WorkList {
-  std::vector<MlaWork> works;  // longest first
-  std::vector<MlaMerge> merges;
-  int64_t partial_rows = 0;
-};
+using attention::WorkList;
 /// Rows of a batch as independent works. Pure; what it chooses changes speed, never results. `threads`: how many run at
 /// once.
 WorkList make_work(std::span<const int32_t> qo_indptr, std::span<const int32_t> kv_len, int64_t num_heads, bool causal,

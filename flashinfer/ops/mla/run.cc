@@ -6,6 +6,7 @@
 #include "flashinfer/jit/jit.h"
 #include "flashinfer/ops/common/queries.h"
 #include "flashinfer/ops/common/thread_scratch.h"
+#include "flashinfer/ops/mla/kernels/cpu/scratch.h"
 #include "flashinfer/ops/mla/plan.h"
 
 namespace flashinfer::mla {
@@ -49,7 +50,7 @@ MlaParams params_of(const Plan& p, const Call& c) {
 }
 
 void run_tasks(jit::CpuFn fn, const MlaParams& p, int64_t n, bool merges) {
-  const int64_t bytes = scratch_bytes(p.dim_ckv, p.dim_kpe);
+  const int64_t bytes = cpu::mla::Scratch(nullptr, p.dim_ckv, p.dim_kpe).bytes;
   auto task = [&](int64_t i) {
     MlaParams mine = p;
     mine.scratch = ops::thread_scratch(bytes);

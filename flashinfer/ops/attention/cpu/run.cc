@@ -9,6 +9,7 @@
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/jit/jit.h"
+#include "flashinfer/ops/attention/kernels/cpu/scratch.h"
 #include "flashinfer/ops/attention/plan/rope_table.h"
 #include "flashinfer/ops/attention/run.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
@@ -129,8 +130,9 @@ struct Kernels {
 /// works[i] or, when all are done, merges[i], each by its own kernel.
 template <class Task>
 void run_tasks(const Kernels& kernels, const AttentionParams& p, const std::vector<Task>& tasks, bool merges) {
-  const int64_t bytes = std::max(kernels.tile ? scratch_bytes(p.head_dim_qk, p.head_dim_vo) : 0,
-                                 kernels.decode ? decode_scratch_bytes(p.head_dim_qk, p.head_dim_vo) : 0);
+  const int64_t dqk = p.head_dim_qk, dvo = p.head_dim_vo;
+  const int64_t bytes = std::max(kernels.tile ? cpu::attention::Scratch(nullptr, dqk, dvo).bytes : 0,
+                                 kernels.decode ? cpu::attention::DecodeScratch(nullptr, dqk, dvo).bytes : 0);
   auto task = [&](int64_t i) {
     AttentionParams mine = p;
     mine.scratch = ops::thread_scratch(bytes);

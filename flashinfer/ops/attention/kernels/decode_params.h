@@ -34,12 +34,4 @@ constexpr int64_t pass_rows(int64_t group) {
   return rows;
 }
 
-/// Bytes of AttentionParams::scratch; the layout is kernels/cpu/decode.h's.
-constexpr int64_t decode_scratch_bytes(int64_t dqk, int64_t dvo) {
-  const int64_t wide = padded(dqk > dvo ? dqk : dvo);
-  const int64_t rows = kDecodeRows * (padded(dqk) + 2 * padded(dvo)) * 4;  // q, o and the total of chunks
-  const int64_t block = kBlockKeys * (padded(dqk) + padded(dvo)) * 4;      // K and V converted
-  return rows + block + kDecodeRows * 4 * 48 + kDecodeRows * kDecodeKeys * 6 + wide * 4 + kDecodeRows * 16 + 16 * 64;
-}
-
 }  // namespace flashinfer::attention

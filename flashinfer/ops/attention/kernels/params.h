@@ -54,10 +54,10 @@ struct AttentionWorkItem {
   int32_t request, head_begin, head_end, row_begin, row_end, chunk_begin, chunk_end, decode;
   int64_t partial;
 };
-/// Rows whose chunks are spread over several work items: states at partial, partial + rows, ... (`chunks` of them).
+/// Rows whose chunks are spread over several work items: the states of chunk c begin at row partial + c * stride.
 struct SplitKvReduction {
   int32_t request, head_begin, head_end, row_begin, row_end, chunks, decode, pad;
-  int64_t partial;
+  int64_t partial, stride;
 };
 
 /// An additional scalar of a custom variant, as a floating-point number and as an integer.
@@ -117,20 +117,11 @@ struct AttentionParams {
   const SplitKvReduction* merges;
   float* partial_o;      // [rows][Dvo], unnormalised
   float* softmax_state;  // [rows][3]: maximum, denominator, denominator of the LSE
-  void* scratch;         // attention::scratch_bytes() or decode_scratch_bytes(), 64-byte aligned, one a thread
+  void* scratch;         // kernels/cpu/scratch.h's layouts, 64-byte aligned, one a thread
 };
 
 namespace attention {
 /// Rows of q and tiles are padded to a multiple of 32 elements.
 constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
-/// Bytes of AttentionParams::scratch; the layout is kernels/cpu/prefill.h's.
-constexpr int64_t scratch_bytes(int64_t dqk, int64_t dvo) {
-  const int64_t q = kTileRows * padded(dqk), k = kTileKeys * padded(dqk), v = 2 * kTileKeys * padded(dvo),
-                p = kTileRows * kTileKeys;
-  const int64_t s = 8 * kTileKeys, o = 2 * kTileRows * padded(dvo), rows = kTileRows * (2 * 16 + 4),
-                bits = kTileRows * kTileKeys / 32;
-  const int64_t zeros = padded(dqk > dvo ? dqk : dvo), rotated = kBlockKeys * padded(dqk);
-  return (q + k + v + p + s + o + rows + bits + zeros + rotated) * 4 + 16 * 64;
-}
 }  // namespace attention
 }  // namespace flashinfer

@@ -8,7 +8,7 @@
 namespace flashinfer::attention {
 namespace {
 
-/// Keys that any row of tokens [t0, t1) may see: the chunks they lie in.
+/// Keys that any row of tokens [t0, t1) may see: the chunks that hold them.
 struct Chunks {
   int64_t begin, end, keys;
 };
@@ -22,10 +22,6 @@ Chunks chunks_of(const Batch& a, int64_t t0, int64_t t1, int64_t qo_len, int64_t
 
 /// Costs are in dot products of one row with one key and head: packing a block costs as much as 6 rows, reading a key
 /// in bf16 as 7 (docs/attention-cpu.md); 16 keys stand for the start of a task.
-struct Item {
-  AttentionWorkItem work;
-  int64_t cost;
-};
 constexpr int64_t kPackRows = 6, kReadRows = 7, kStartKeys = 16;
 
 /// KV heads of one work: `most`, but no fewer works than 4 a thread where there are so many heads.
@@ -35,7 +31,7 @@ int64_t heads_of(const Batch& a, int64_t most, int64_t works_per_head) {
   return heads;
 }
 
-void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, std::vector<Item>& items) {
+void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, std::vector<WorkCost>& items) {
   const int64_t group = a.num_qo_heads / a.num_kv_heads, batch = static_cast<int64_t>(a.kv_len.size());
   const int64_t qo_len = a.qo_indptr[b + 1] - a.qo_indptr[b], rows = end - row;
   const Chunks c =
@@ -51,27 +47,6 @@ void add_rows(const Batch& a, int64_t b, int64_t row, int64_t end, bool decode, 
         {{static_cast<int32_t>(b), static_cast<int32_t>(h), static_cast<int32_t>(h_end), static_cast<int32_t>(row),
           static_cast<int32_t>(end), static_cast<int32_t>(c.begin), static_cast<int32_t>(c.end), decode, -1},
          (rows + (decode ? kReadRows : kPackRows)) * (c.keys + kStartKeys) * (h_end - h)});
-  }
-}
-
-/// Cuts what exceeds a twelfth of a thread's share at its chunks: the last task to end then costs a few per cent of the
-/// whole, and the states that are left a hundredth of the reads.
-void cut(const Item& item, int64_t limit, std::vector<Item>& parts, WorkList& out) {
-  const AttentionWorkItem& w = item.work;
-  const int64_t chunks = w.chunk_end - w.chunk_begin, pieces = std::min(chunks, ceil_div(item.cost, limit));
-  if (pieces <= 1) return parts.push_back(item);
-  const int64_t rows = static_cast<int64_t>(w.row_end - w.row_begin) * (w.head_end - w.head_begin);
-  const int64_t each = ceil_div(chunks, pieces);
-  out.merges.push_back({w.request, w.head_begin, w.head_end, w.row_begin, w.row_end, static_cast<int32_t>(chunks),
-                        w.decode, 0, out.partial_rows});
-  for (int64_t c = w.chunk_begin; c < w.chunk_end; c += each) {
-    Item part = item;
-    part.work.chunk_begin = static_cast<int32_t>(c),
-    part.work.chunk_end = static_cast<int32_t>(std::min<int64_t>(c + each, w.chunk_end));
-    part.work.partial = out.partial_rows;
-    part.cost = item.cost * (part.work.chunk_end - part.work.chunk_begin) / chunks;
-    out.partial_rows += rows * (part.work.chunk_end - part.work.chunk_begin);
-    parts.push_back(part);
   }
 }
 
@@ -97,15 +72,15 @@ int64_t tile_rows(int64_t rows, int64_t most) {
 
 }  // namespace
 
-bool to_decode(int64_t qo_len, int64_t group, bool served) {
-  return served && qo_len <= kMaxDecodeQueryTokens && qo_len * pass_rows(group) <= kDecodeRows;
+bool to_decode(int64_t qo_len, int64_t group, bool supported) {
+  return supported && qo_len <= kMaxDecodeQueryTokens && qo_len * pass_rows(group) <= kDecodeRows;
 }
 
 WorkList make_work(const Batch& a) {
   const int64_t group = a.num_qo_heads / a.num_kv_heads, batch = static_cast<int64_t>(a.kv_len.size());
   const int64_t most = most_rows(a);
   WorkList out;
-  std::vector<Item> items, parts;
+  std::vector<WorkCost> items;
   items.reserve(static_cast<size_t>(batch));
   for (int64_t b = 0; b < batch; ++b) {
     const int64_t rows = (a.qo_indptr[b + 1] - a.qo_indptr[b]) * group;
@@ -116,14 +91,10 @@ WorkList make_work(const Batch& a) {
       add_rows(a, b, row, std::min<int64_t>(row + step, rows), decode, items);
   }
   int64_t total = 0;
-  for (const Item& item : items) total += item.cost;
-  const int64_t limit = a.threads > 1 ? std::max<int64_t>(total / (12 * a.threads), 1) : INT64_MAX / 2;
-  parts.reserve(items.size());
-  for (const Item& item : items) cut(item, limit, parts, out);
-  // Equal costs keep their order: neighbours in the batch are neighbours in memory more often than not.
-  std::stable_sort(parts.begin(), parts.end(), [](const Item& x, const Item& y) { return x.cost > y.cost; });
-  out.works.reserve(parts.size());
-  for (const Item& part : parts) out.works.push_back(part.work);
+  for (const WorkCost& item : items) total += item.cost;
+  // What exceeds a twelfth of a thread's share is cut: the last task to end then costs a few per cent of the whole, and
+  // the states that are left a hundredth of the reads.
+  split_kv(items, {.limit = a.threads > 1 ? std::max<int64_t>(total / (12 * a.threads), 1) : kUncut}, out);
   return out;
 }
 

@@ -3,18 +3,11 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "flashinfer/ops/attention/kernels/decode_params.h"
+#include "flashinfer/ops/attention/plan/split_kv.h"
 
 namespace flashinfer::attention {
-
-struct WorkList {
-  std::vector<AttentionWorkItem> works;  // longest first
-  std::vector<SplitKvReduction> merges;
-  int64_t partial_rows = 0;           // of padded(Dvo) + 3 floats
-  bool tile = false, decode = false;  // which kernels they are for
-};
 
 struct Batch {
   std::span<const int32_t> qo_indptr, kv_len;  // [B+1], [B]
@@ -23,12 +16,12 @@ struct Batch {
   bool causal;
   int64_t window_left;
   bool heads_adjacent;  // the heads of a token are neighbours in memory (NHD)
-  bool decode;          // the decode kernel serves the plan's features: requests of few rows are given to it
+  bool decode;          // the decode kernel supports the plan's features: requests of few rows are given to it
   int threads;          // how many tasks may run at once
 };
 /// Whether a request of `qo_len` tokens is given to the decode kernel. By its own length alone: results must not depend
 /// on other requests of the batch.
-bool to_decode(int64_t qo_len, int64_t group, bool served);
+bool to_decode(int64_t qo_len, int64_t group, bool supported);
 WorkList make_work(const Batch& batch);
 
 }  // namespace flashinfer::attention

@@ -11,8 +11,7 @@
 #pragma once
 #include <stdint.h>
 
-#include "flashinfer/core/int_math.h"
-#include "flashinfer/core/scalar.h"
+#include "flashinfer/ops/attention/kernels/params.h"
 
 namespace flashinfer {
 
@@ -49,18 +48,6 @@ inline constexpr int kTileRows = 128;
 inline constexpr int kScaleGroup = 128;
 }  // namespace mla
 
-/// Rows [row_begin, row_end) of one request over chunks [chunk_begin, chunk_end). `partial` < 0: write the output; else
-/// store the state of the one chunk at row `partial` for mla_merge.
-struct MlaWork {
-  int32_t request, row_begin, row_end, chunk_begin, chunk_end, pad;
-  int64_t partial;
-};
-/// Rows whose chunks are spread over several work items: the state of row i in chunk c at partial + c * stride + i.
-struct MlaMerge {
-  int32_t request, row_begin, row_end, chunks;
-  int64_t partial, stride;
-};
-
 /// Strides are in elements, the last dimension is contiguous.
 struct MlaParams {
   const void *q_nope, *q_pe, *ckv, *kpe;
@@ -83,22 +70,14 @@ struct MlaParams {
   const float* sinks;       // [H] logits of a key without a value, or null
   const float* ckv_scales;  // [page][token][ceil(dim_ckv / kScaleGroup)] contiguous, or null
 
-  const MlaWork* work;
-  const MlaMerge* merges;
+  const AttentionWorkItem* work;  // of head 0
+  const SplitKvReduction* merges;
   float* partial_o;      // [rows][padded(dim_ckv)], unnormalised
   float* softmax_state;  // [rows][3]: maximum, denominator, denominator of the LSE
-  void* scratch;         // scratch_bytes(), 64-byte aligned, one a thread
+  void* scratch;         // kernels/cpu/scratch.h's layout, 64-byte aligned, one a thread
 };
 
 namespace mla {
-/// Rows in scratch are padded to whole vectors.
-constexpr int64_t padded(int64_t dim) { return round_up(dim, 32); }
-/// Bytes of MlaParams::scratch; the layout is kernels/cpu/mla.h's.
-constexpr int64_t scratch_bytes(int64_t dim_ckv, int64_t dim_kpe) {
-  const int64_t width = padded(dim_ckv), key = width + padded(dim_kpe);
-  const int64_t q = kTileRows * key, block = kBlockKeys * (key + width), staged = kBlockKeys * key;
-  const int64_t p = kTileRows * kBlockKeys, s = 8 * kBlockKeys, o = 2 * kTileRows * width, rows = kTileRows * (32 + 4);
-  return (q + block + staged + p + s + o + rows + key) * 4 + 16 * 64;
-}
+using flashinfer::attention::padded;  // rows in scratch
 }  // namespace mla
 }  // namespace flashinfer

@@ -5,42 +5,12 @@
 // params.h and depends on nothing else. Numbers: docs/attention-cpu.md.
 #pragma once
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/attention/kernels/cpu/scratch.h"
 #include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/attention/kernels/cpu/variant.h"
 
 namespace flashinfer::cpu {
 namespace attention {
-
-/// Layout of AttentionParams::scratch.
-struct Scratch {
-  uint32_t *q, *k, *v, *v_seen, *p;
-  float *s, *o, *total, *l, *m, *rotated;
-  uint64_t* seen;
-  State* total_state;
-  void* zeros;
-  Scratch(void* base, int64_t dqk, int64_t dvo) {
-    char* at = static_cast<char*>(base);
-    auto take = [&](int64_t cells) {
-      char* begin = at;
-      at += round_up(cells * 4, 64);
-      return begin;
-    };
-    q = reinterpret_cast<uint32_t*>(take(kTileRows * padded(dqk)));
-    k = reinterpret_cast<uint32_t*>(take(kTileKeys * padded(dqk)));
-    v = reinterpret_cast<uint32_t*>(take(kTileKeys * padded(dvo)));
-    v_seen = reinterpret_cast<uint32_t*>(take(kTileKeys * padded(dvo)));
-    p = reinterpret_cast<uint32_t*>(take(kTileRows * kTileKeys));
-    s = reinterpret_cast<float*>(take(8 * kTileKeys));
-    o = reinterpret_cast<float*>(take(kTileRows * padded(dvo)));
-    total = reinterpret_cast<float*>(take(kTileRows * padded(dvo)));
-    l = reinterpret_cast<float*>(take(kTileRows * 32));
-    m = reinterpret_cast<float*>(take(kTileRows));
-    total_state = reinterpret_cast<State*>(take(kTileRows * 3));
-    seen = reinterpret_cast<uint64_t*>(take(kTileRows * kTileKeys / 32));
-    zeros = take(padded(dqk > dvo ? dqk : dvo));
-    rotated = reinterpret_cast<float*>(take(kBlockKeys * padded(dqk)));
-  }
-};
 
 template <AttentionConfig C, class H>
 struct Tile {

@@ -6,39 +6,11 @@
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/mla/kernels/cpu/decode.h"
+#include "flashinfer/ops/mla/kernels/cpu/scratch.h"
 #include "flashinfer/ops/mla/kernels/cpu/tile.h"
 
 namespace flashinfer::cpu {
 namespace mla {
-
-/// Layout of MlaParams::scratch.
-struct Scratch {
-  uint32_t *q, *k, *v, *p;
-  float *s, *o, *total, *l, *m;
-  State* total_state;
-  void *staged, *zeros;
-  Scratch(void* base, int64_t dim_ckv, int64_t dim_kpe) {
-    const int64_t width = padded(dim_ckv), key = width + padded(dim_kpe);
-    char* at = static_cast<char*>(base);
-    auto take = [&](int64_t cells) {
-      char* begin = at;
-      at += round_up(cells * 4, 64);
-      return begin;
-    };
-    q = reinterpret_cast<uint32_t*>(take(kTileRows * key));
-    k = reinterpret_cast<uint32_t*>(take(kBlockKeys * key));
-    v = reinterpret_cast<uint32_t*>(take(kBlockKeys * width));
-    p = reinterpret_cast<uint32_t*>(take(kTileRows * kBlockKeys));
-    s = reinterpret_cast<float*>(take(8 * kBlockKeys));
-    o = reinterpret_cast<float*>(take(kTileRows * width));
-    total = reinterpret_cast<float*>(take(kTileRows * width));
-    l = reinterpret_cast<float*>(take(kTileRows * 32));
-    m = reinterpret_cast<float*>(take(kTileRows));
-    total_state = reinterpret_cast<State*>(take(kTileRows * 3));
-    staged = take(kBlockKeys * key);
-    zeros = take(key);
-  }
-};
 
 template <MlaConfig C>
 struct Tile {
@@ -48,7 +20,7 @@ struct Tile {
   static constexpr int64_t kPCells = kBlockKeys / T::kPerCell;
 
   const MlaParams& p;
-  const MlaWork& w;
+  const AttentionWorkItem& w;
   Scratch s;
   int64_t q_first, offset, kv_len, rows, width, q_cells;
   float factor;
@@ -59,7 +31,7 @@ struct Tile {
   Rows<Row> block;
   Prefetcher ahead;
 
-  Tile(const MlaParams& params, const MlaWork& work)
+  Tile(const MlaParams& params, const AttentionWorkItem& work)
       : p(params),
         w(work),
         s(params.scratch, params.dim_ckv, params.dim_kpe),
@@ -217,8 +189,9 @@ struct Tile {
       for (int64_t i = 0; i < rows; ++i) {
         const float* o = s.o + i * width;
         if (w.partial >= 0) {
-          memcpy(p.partial_o + (w.partial + i) * width, o, static_cast<size_t>(width) * 4);
-          reinterpret_cast<State*>(p.softmax_state)[w.partial + i] = state(i);
+          const int64_t at = w.partial + (c - w.chunk_begin) * rows + i;
+          memcpy(p.partial_o + at * width, o, static_cast<size_t>(width) * 4);
+          reinterpret_cast<State*>(p.softmax_state)[at] = state(i);
         } else if (single) {
           finish<typename T::O>(p, q_first + token(i), head(i), o, state(i), factor);
         } else {
@@ -234,7 +207,7 @@ struct Tile {
 
 /// After all work items: folds the states of the chunks of one merge, in ascending order.
 template <MlaConfig C>
-void merge_chunks(const MlaParams& p, const MlaMerge& g) {
+void merge_chunks(const MlaParams& p, const SplitKvReduction& g) {
   const Scratch s(p.scratch, p.dim_ckv, p.dim_kpe);
   const int64_t width = padded(p.dim_ckv);
   const float factor = p.scale > 0 ? p.scale * 1.44269504f : 1.0f;

@@ -113,7 +113,7 @@ inline void stage_row(const S* from, int64_t dim, const float*, bf16_t* to) {
 using packing::kMaxCols;
 using packing::kMaxRows;
 
-/// Rows of a register tile of `rows` <= kMaxRows over `columns` (32 or 64) of one panel.
+/// Rows of a register tile of `rows` <= kMaxRows over `columns` (32 or 64) of a packed block.
 template <bool Pairs, int MR = kMaxRows>
 inline void product_rows(int64_t rows, const uint32_t* a, int64_t lda, const uint32_t* b, float* c, int64_t ldc,
                          int64_t n, int64_t columns, float keep, Prefetcher& ahead) {

@@ -59,7 +59,7 @@ struct Lines {
     if (used > 0) list();
     for (int j = 0; j < 32; ++j) lines[count + j] = static_cast<const char*>(idle);
   }
-  /// Prefetches N lines every D calls; `i` counts the calls.
+  /// Prefetches N lines every D calls; `i`: the number of the call.
   template <int N, int D>
   FI_VEC_INLINE void share(int64_t i) {
     if constexpr (N >= D)

@@ -4,7 +4,7 @@
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/convert.h"
 #include "flashinfer/ops/attention/kernels/cpu/decode/prefetch.h"
-#include "flashinfer/ops/attention/kernels/cpu/decode/scratch.h"
+#include "flashinfer/ops/attention/kernels/cpu/decode/types.h"
 
 namespace flashinfer::cpu::attention {
 

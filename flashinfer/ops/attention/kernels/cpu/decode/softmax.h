@@ -3,7 +3,6 @@
 // keys.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/rows.h"
-#include "flashinfer/ops/attention/kernels/decode_params.h"
 
 namespace flashinfer::cpu::attention {
 
@@ -19,16 +18,6 @@ struct Lanes {
   static constexpr int kCellStep = W == 16 ? 1 : kKeys / 2;
   static constexpr int64_t cell(int64_t pair) { return W == 16 ? pair * 16 : pair / kCellStep * 8 + pair % kCellStep; }
   static constexpr int cell_row(int lane) { return W == 16 ? lane : lane % 8 / kCellStep; }
-};
-
-/// State of the rows of a pass. `m`: the base of the exponents in log2 units, once a lane; it lags behind the maximum
-/// by at most 8, which avoids most rescaling. `l`: partial denominators, of probabilities as rounded for the product;
-/// `exact`: unrounded, for the LSE.
-struct Running {
-  float m[16], l[16], exact[16];
-  void reset() {
-    for (int i = 0; i < 16; ++i) m[i] = -INFINITY, l[i] = exact[i] = 0;
-  }
 };
 
 #if defined(__AVX512F__)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch layout of the decode kernel, and the types that it reads and multiplies.
+// The types that the decode kernel reads and multiplies.
 #pragma once
 #include "flashinfer/ops/attention/kernels/cpu/decode/softmax.h"
-#include "flashinfer/ops/attention/kernels/decode_params.h"
 
 namespace flashinfer::cpu::attention {
 
@@ -10,33 +9,6 @@ namespace flashinfer::cpu::attention {
 /// conversion costs once what codes cost for each row. Cycles a key at D 128 from L2, codes and rows: G = 1 48 and 87,
 /// G = 4 96 and 114, G = 8 174 and 144.
 inline constexpr int kCodesRows = 4;
-
-struct DecodeScratch {
-  char* at;
-  uint32_t *q, *cell;
-  float *s, *o, *total;
-  Running* running;
-  State* total_state;
-  char *zeros, *k, *v;
-  DecodeScratch(void* base, int64_t dqk, int64_t dvo) : at(static_cast<char*>(base)) {
-    q = take<uint32_t>(kDecodeRows * padded(dqk) * 4);
-    o = take<float>(kDecodeRows * padded(dvo) * 4);
-    total = take<float>(kDecodeRows * padded(dvo) * 4);
-    running = take<Running>(kDecodeRows * 48 * 4);
-    s = take<float>(kDecodeRows * kDecodeKeys * 4);
-    cell = take<uint32_t>(kDecodeRows * kDecodeKeys * 2);
-    total_state = take<State>(kDecodeRows * 16);
-    zeros = take<char>(padded(dqk > dvo ? dqk : dvo) * 4);
-    k = take<char>(kBlockKeys * padded(dqk) * 4);
-    v = take<char>(kBlockKeys * padded(dvo) * 4);
-  }
-  template <class T>
-  T* take(int64_t bytes) {
-    char* begin = at;
-    at += round_up(bytes, 64);
-    return reinterpret_cast<T*>(begin);
-  }
-};
 
 /// Types that the kernel reads and types that it multiplies.
 template <AttentionConfig C>
