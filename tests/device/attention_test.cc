@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on the emulator beyond the case tables: plans from arrays on the device, arrays that stay there, what is
-// refused.
+// Attention on the emulator beyond the case tables: plans from arrays on the device, arrays that stay on it,
+// unsupported calls.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -106,6 +106,18 @@ TEST_F(Decode, ForwardMayRotateWhatRunDidNot) {
       gpu.forward({.q = q_emu, .paged_kv_cache = op::PagedKv(cache_emu.view()), .pos_encoding_mode = "ROPE_LLAMA"});
   const Tensor want = cpu.forward({.q = q, .paged_kv_cache = op::PagedKv(cache), .pos_encoding_mode = "ROPE_LLAMA"});
   for (int64_t i = 0; i < want.numel(); ++i) ASSERT_NEAR(got.data_as<float>()[i], want.data_as<float>()[i], 1e-4) << i;
+}
+
+/// log2 of one weight of 1, on tensor cores and without them.
+TEST(Attention, TheLseOfOneKeyWithScoreZeroIsZero) {
+  for (const DType t : {DType::kBF16, DType::kF16, DType::kF32})
+    for (const int64_t rows : {1, 20}) {
+      const Tensor q = to_device(Tensor::zeros({rows, 4, 64}, t).view(), kEmu),
+                   k = to_device(Tensor::zeros({1, 2, 64}, t).view(), kEmu);
+      const op::Results r = single_prefill_with_kv_cache({.q = q, .k = k, .v = k, .return_lse = true});
+      const Tensor lse = to_device(r[1].view(), kCpu);
+      for (const float x : lse.span<float>()) EXPECT_EQ(x, 0.0f) << name(t) << ", " << rows << " rows";
+    }
 }
 
 void expect_near(const Tensor& got, const Tensor& want, DType dtype) {

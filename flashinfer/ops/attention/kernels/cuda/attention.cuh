@@ -30,7 +30,7 @@ struct Layout {
   static constexpr int kBytes = kState + kWarps * 16 * 2 * 4;
 };
 
-/// 16-byte pieces of a row that products read; the last one may lie beyond the row and is zeros.
+/// 16-byte pieces of a row that products read; the last one may be beyond the row and is zeros.
 constexpr uint32_t pieces_of(int dim) { return static_cast<uint32_t>(ceil_div(dim, 16)) * 2; }
 
 /// Calls f(row, piece) for the pieces of kRows rows of kDim elements that this thread copies. Threads are assigned to
@@ -198,7 +198,7 @@ FI_GLOBAL_FN void softmax_step(Acc (&s)[kBlocks], Acc (&o)[kColumns<C>], RowStat
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& x = s[n].r[2 * h + e];
-        x = exp2_fast(x * factor - shift);
+        x = exp2_fast(fmaf(x, factor, -shift));  // rounded once: near 1e5 the product alone is off by 0.004
         sum += x;
       }
     st.l[h] = st.l[h] * old + sum;

@@ -108,6 +108,11 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
       q[r][e] *= scale;
     }
   }
+  // Rows are kept relative to their greatest logit, and the factor of the exponent is applied to the difference, which
+  // is exact where it matters: a product near 1e5 alone is off by 0.004.
+  const bool special = !H::kCustom && (p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
+  float factor = special ? 1.0f : p.scale * kLog2e;
+  if constexpr (H::kCustom) factor = H::kSoftmax ? hooks.factor() : 1.0f;
   const KeyRange range = key_range(p, seq, token[0], token[t.rows > 0 ? (t.rows < R ? t.rows : R) - 1 : 0]);
   const int32_t end = range.end < t.key_end ? range.end : t.key_end;
   constexpr int32_t kTurn = X::kGroups * X::kStep;  // keys of an iteration of the block, which starts at a fixed place
@@ -147,14 +152,14 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
         bool seen = in_range[j] && visible(p, seq, token[r], key);
         if constexpr (H::kCustom) {
           seen = seen && hooks.shows(token[r], key, head[r]);
-          if (seen) dot = hooks.logit(dot, token[r], key, head[r]) * (H::kSoftmax ? hooks.factor() : 1.0f);
-        } else {
+          if (seen) dot = hooks.logit(dot, token[r], key, head[r]);
+        } else if (special) {
           dot = exponent(p, dot, slope[r], token[r], key);
         }
         float old = 1.0f, weight = seen ? dot : 0.0f;
         if constexpr (H::kSoftmax) {
           const float s = seen ? dot : -kInf, top = Max{}(s, m[r]), shift = top == -kInf ? 0.0f : top;
-          old = exp2_fast(m[r] - shift), weight = exp2_fast(s - shift);
+          old = exp2_fast((m[r] - shift) * factor), weight = exp2_fast((s - shift) * factor);
           m[r] = top, l[r] = l[r] * old + weight;
         } else if (seen) {
           m[r] = 0.0f;
@@ -186,13 +191,13 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
     for (uint32_t g = 0; g < X::kGroups; ++g) top = Max{}(state[2 * (g * R + row)], top);
     for (uint32_t g = 0; g < X::kGroups; ++g) {
       const uint32_t at = g * R + row;
-      const float weight = top == -kInf ? 0.0f : exp2_fast(state[2 * at] - top);
+      const float weight = top == -kInf ? 0.0f : exp2_fast((state[2 * at] - top) * factor);
       denominator += weight * state[2 * at + 1];
       const Pack<float, 4> x = load_shared<4>(outputs + at * C.dvo + quad * 4);
 #pragma unroll
       for (int e = 0; e < 4; ++e) sum[e] += weight * x[e];
     }
-    write_quad<O, C.dvo>(p, hooks, seq, t, kv_head, group, row, quad, top, denominator, sum);
+    write_quad<O, C.dvo>(p, hooks, seq, t, kv_head, group, row, quad, top * factor, denominator, sum);
   }
   depend_launch();
 }
