@@ -69,7 +69,7 @@ void print_row(const Sizes& s, int64_t hq, int64_t hkv) {
               .head_dim = kDim,
               .page_size = kPage,
               .q_data_type = DType::kBF16});
-  MultiLevelCascadeAttentionWrapper levels({.num_levels = 2, .float_workspace_buffer = workspace});
+  MultiLevelCascadeAttentionWrapper levels;
   const Tensor all_rows = tensor({0, static_cast<int32_t>(s.batch)}), each_row = tensor(steps(s.batch, 1)),
                one = tensor({0, static_cast<int32_t>(shared)});
   const Tensor suffixes = tensor(steps(s.batch, own)), ids0 = tensor(prefix), ids1 = tensor(suffix),

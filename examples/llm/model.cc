@@ -215,14 +215,7 @@ TensorView ids(const std::vector<int32_t>& v) { return TensorView(std::span<cons
 
 Model::Model(const Gguf& file, int64_t pages, int64_t page_size, int64_t max_rows, const Progress& progress,
              Device device)
-    : file_(file),
-      shape_(file_),
-      pages_(pages),
-      page_size_(page_size),
-      device_(device),
-      workspace_(Tensor::empty({int64_t{32} << 20}, DType::kU8, device)),
-      decode_(workspace_),
-      prefill_(workspace_) {
+    : file_(file), shape_(file_), pages_(pages), page_size_(page_size), device_(device) {
   const ModelShape& s = shape_;
   const int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
   embedding_ = &file_.tensor("token_embd.weight", {s.width, s.vocabulary});

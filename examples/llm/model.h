@@ -105,7 +105,6 @@ class Model {
   // Buffers of max_rows rows, made once.
   flashinfer::Tensor residual_, hidden_, qkv_, attention_, gate_up_, activated_, wanted_, logits_;
   flashinfer::Tensor embedded_;  // in host memory, on its way to residual_
-  flashinfer::Tensor workspace_;
   flashinfer::BatchDecodeWithPagedKVCacheWrapper decode_;
   flashinfer::BatchPrefillWithPagedKVCacheWrapper prefill_;
 };

@@ -85,8 +85,8 @@ struct Batch {
     for (int64_t i = 0; i < x.numel(); ++i) ref::store_element(x.view(), i, d(random));
     return x;
   }
-  /// [pages, page, heads, dim] or with heads first; NaN wherever no token lies. NVFP4 bytes are any, their scales carry
-  /// the NaN.
+  /// [pages, page, heads, dim] or with heads first; NaN in slots without a token. NVFP4 bytes are any, their scales
+  /// carry the NaN.
   void make_plane(Tensor& memory, TensorView& view, int64_t pool, int64_t dim, DType t, int64_t gap) {
     const bool nhd = s.layout == "NHD";
     memory = Tensor::empty({pool, nhd ? s.page : s.hkv, nhd ? s.hkv : s.page, dim + gap}, t);

@@ -140,9 +140,9 @@ TEST(AttentionRegression, PodReturnsBothLseAndZerosForRowsBeforeTheKeys) {
 TEST(AttentionRegression, CascadeIsAttentionOverAllLevels) {
   const Problem p(3, 53);  // one request: 32 keys shared, 21 of its own, in pages of 16
   const Pages pages(p);
-  const Tensor workspace = no_workspace(), qo = ints({0, 3}), a = ints({0, 2}), b = ints({0, 2}), ia = ints({3, 2}),
-               ib = ints({1, 0}), la = ints({16}), lb = ints({5});
-  MultiLevelCascadeAttentionWrapper w({.num_levels = 2, .float_workspace_buffer = workspace});
+  const Tensor qo = ints({0, 3}), a = ints({0, 2}), b = ints({0, 2}), ia = ints({3, 2}), ib = ints({1, 0}),
+               la = ints({16}), lb = ints({5});
+  MultiLevelCascadeAttentionWrapper w;
   w.plan({.qo_indptr_arr = {qo, qo},
           .paged_kv_indptr_arr = {a, b},
           .paged_kv_indices_arr = {ia, ib},

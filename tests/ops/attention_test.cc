@@ -226,7 +226,7 @@ TEST(Attention, ANaNInAQueryShows) {
   EXPECT_FALSE(std::isnan(static_cast<float>(r.first.data_as<bf16_t>()[kD])));
 }
 
-/// Rows that do not see a key must not depend on what it holds; rows that see it must. Key 77 lies in a block whose
+/// Rows that do not see a key must not depend on what it holds; rows that see it must. Key 77 is in a block whose
 /// first keys many rows see.
 template <class T>
 void expect_hidden(SinglePrefill a, const Tensor& k, const Tensor& v, const std::function<bool(int64_t)>& sees,

@@ -274,7 +274,7 @@ TEST(AttentionVariant, LongRequestsDoNotDependOnThreads) {
   expect_meaning(m, s, q, k, w, one, false);
 }
 
-/// A pool of pages of 16 whose tokens lie in order, so that one tensor is both the pool and the keys.
+/// A pool of pages of 16 whose tokens are in order, so that one tensor is both the pool and the keys.
 Tensor pages_of(const Tensor& t) {
   return Tensor(t.view().view({t.size(0) / 16, 16, t.size(1), t.size(2)}), t.owner());
 }

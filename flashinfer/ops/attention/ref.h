@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of one request in double precision, from the definition. It knows neither plans nor the kernels'
+// Attention of one request in double precision, from the definition. It uses neither plans nor the kernels'
 // parameters: reference.cc gives it the elements.
 #pragma once
 #include <cmath>

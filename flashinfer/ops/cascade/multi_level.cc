@@ -20,12 +20,19 @@ void check_count(const char* name, size_t n, size_t levels) {
   FI_CHECK(n == levels, ValueError, name, " has ", n, " tensors, but there are ", levels, " levels");
 }
 void validate_init(const CascadeInit& a) {
-  FI_CHECK(a.num_levels >= 1, ValueError, "num_levels is ", a.num_levels, ", but must be at least 1");
+  FI_CHECK(!a.num_levels || *a.num_levels >= 1, ValueError, "num_levels is ", a.num_levels.value_or(0),
+           ", but must be at least 1");
+}
+/// Levels of the constructor's arguments; 0: the first plan() decides.
+int64_t levels_of(const CascadeInit& a) {
+  if (a.num_levels) return *a.num_levels;
+  if (a.qo_indptr_buf_arr) return static_cast<int64_t>(a.qo_indptr_buf_arr->size());
+  return a.use_cuda_graph ? 1 : 0;  // one level without buffers, so that the error names what is missing
 }
 void launch_init(const CascadeInit& a) {
   check_workspace(a.float_workspace_buffer);
   PlanList l;
-  l.kv_layout = a.kv_layout, l.use_cuda_graph = a.use_cuda_graph, l.count = a.num_levels;
+  l.kv_layout = a.kv_layout, l.use_cuda_graph = a.use_cuda_graph, l.count = levels_of(a);
   const std::pair<const char*, const std::optional<std::vector<TensorView>>*> arrays[] = {
       {"qo_indptr_buf_arr", &a.qo_indptr_buf_arr},
       {"paged_kv_indptr_buf_arr", &a.paged_kv_indptr_buf_arr},
@@ -34,8 +41,8 @@ void launch_init(const CascadeInit& a) {
   constexpr TensorView GraphBuffers::* members[] = {&GraphBuffers::qo_indptr, &GraphBuffers::kv_indptr,
                                                     &GraphBuffers::kv_indices, &GraphBuffers::last_page_len};
   for (const auto& [name, given] : arrays)
-    if (*given) check_count(name, (*given)->size(), levels_of(a.num_levels));
-  for (size_t i = 0; i < levels_of(a.num_levels); ++i) {
+    if (*given) check_count(name, (*given)->size(), levels_of(l.count));
+  for (size_t i = 0; i < levels_of(l.count); ++i) {
     std::optional<TensorView> buffers[4];
     std::vector<GraphArgument> arguments;
     for (size_t k = 0; k < 4; ++k) {
@@ -51,7 +58,9 @@ void launch_init(const CascadeInit& a) {
 }
 
 void validate_plan(const CascadePlan& a) {
-  const size_t n = levels_of(a.self->as<PlanList>().count);
+  const int64_t fixed = a.self->as<PlanList>().count;
+  const size_t n = fixed ? levels_of(fixed) : a.qo_indptr_arr.size();
+  FI_CHECK(n >= 1, ValueError, "qo_indptr_arr is empty, but must have a tensor for each level");
   check_count("qo_indptr_arr", a.qo_indptr_arr.size(), n);
   check_count("paged_kv_indptr_arr", a.paged_kv_indptr_arr.size(), n);
   check_count("paged_kv_indices_arr", a.paged_kv_indices_arr.size(), n);

@@ -16,11 +16,11 @@ namespace flashinfer {
 
 struct CascadeInit {
   op::Object* self = nullptr;
-  int64_t num_levels = 0;
+  std::optional<int64_t> num_levels{};                          // that of the buffers, or of the first plan()
   TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
   std::string kv_layout = "NHD";
   bool use_cuda_graph = false;
-  // One buffer a level: plan() also writes its arrays there.
+  // One buffer a level: plan() also writes its arrays into them.
   std::optional<std::vector<TensorView>> qo_indptr_buf_arr{}, paged_kv_indptr_buf_arr{}, paged_kv_indices_buf_arr{},
       paged_kv_last_page_len_buf_arr{};
 };
@@ -46,7 +46,7 @@ struct CascadeRun {
 };
 class MultiLevelCascadeAttentionWrapper {
  public:
-  explicit MultiLevelCascadeAttentionWrapper(CascadeInit args);
+  explicit MultiLevelCascadeAttentionWrapper(CascadeInit args = {});
   void plan(CascadePlan args);
   Tensor run(CascadeRun args);
   void begin_forward(CascadePlan args) { plan(std::move(args)); }

@@ -46,7 +46,7 @@ void launch_plan(const BatchPodPlan& a) {
   a.self->planned = true;
 }
 
-/// The prefill half's plan with the mask that only run() knows.
+/// The prefill half's plan with the mask that run() is given.
 Plan prefill_half(const BatchPodRun& a, const Plans& plans) {
   Plan p = plans[0];
   p.causal = a.causal_p;

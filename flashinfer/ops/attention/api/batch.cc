@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/attention/api/methods.h"
+#include "flashinfer/ops/attention/api/fields.h"
 #include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
@@ -58,15 +57,6 @@ void validate_run(const BatchAttentionRun& a) {
   check_pool(p, kv, "kv_indices");
   scale_planes(a.kv_cache_sf, p.kv_layout, kv, true);
 }
-op::Shape out_shape(const BatchAttentionRun& a) {
-  const Plan& p = plan_of(a.self);
-  return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
-}
-op::Shape lse_shape(const BatchAttentionRun& a) {
-  const Plan& p = plan_of(a.self);
-  return rows_heads(p.nnz_qo, p.num_qo_heads);
-}
-DType out_dtype(const BatchAttentionRun& a) { return plan_of(a.self).o_data_type; }
 op::Cost cost(const BatchAttentionRun& a) { return cost_of(plan_of(a.self), a.q); }
 
 constexpr op::Field init_fields[] = {
@@ -96,8 +86,9 @@ constexpr op::Field run_fields[] = {
     op::self<&BatchAttentionRun::self>(),
     op::in<&BatchAttentionRun::q>("q", "n h d", ops::kQueryTypes),
     op::paged<&BatchAttentionRun::kv_cache>("kv_cache", nullptr, kCacheTypes),
-    op::out<&BatchAttentionRun::out>("out", nullptr, op::floats, op::shape<out_shape>, op::dtype<out_dtype>),
-    op::out<&BatchAttentionRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>),
+    op::out<&BatchAttentionRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchAttentionRun>>,
+                                     op::dtype<out_dtype<BatchAttentionRun>>),
+    op::out<&BatchAttentionRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchAttentionRun>>),
     op::attr<&BatchAttentionRun::k_scale>("k_scale"),
     op::attr<&BatchAttentionRun::v_scale>("v_scale"),
     op::attr<&BatchAttentionRun::logits_soft_cap>("logits_soft_cap"),

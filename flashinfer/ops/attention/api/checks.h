@@ -22,11 +22,11 @@ constexpr DTypeSet kScaleTypes = DTypeSet(DType::kF8E4M3) | DType::kU8;
 constexpr DTypeSet kPrefixTypes = op::indices | DType::kU32, kItemTypes = op::indices | DType::kU16;
 constexpr const char* kModes = "NONE|ROPE_LLAMA|ALIBI";
 
-[[noreturn]] inline void throw_not_served(std::string_view argument, std::string_view why) {
+[[noreturn]] inline void throw_unsupported(std::string_view argument, std::string_view why) {
   throw NotImplementedError(str(argument, " is not supported: ", why));
 }
 inline void throw_if_given(std::string_view argument, bool given, std::string_view why) {
-  if (given) throw_not_served(argument, why);
+  if (given) throw_unsupported(argument, why);
 }
 /// A plan's kv_data_type where run() has no place for the scales of an NVFP4 cache.
 inline DType type_without_scales(DType t) {
@@ -240,20 +240,6 @@ void check_lse(const Run& a) {
 
 inline op::Shape rows_heads(int64_t rows, int64_t heads) { return {2, {rows, heads}}; }
 inline op::Shape rows_heads_dim(int64_t rows, int64_t heads, int64_t dim) { return {3, {rows, heads, dim}}; }
-template <class Run>
-op::Shape prefill_out_shape(const Run& a) {
-  const Plan& p = plan_of(a.self);
-  return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
-}
-template <class Run>
-op::Shape prefill_lse_shape(const Run& a) {
-  const Plan& p = plan_of(a.self);
-  if constexpr (requires { a.lse_layout; }) {
-    if (a.lse_layout == "HN") return rows_heads(p.num_qo_heads, p.nnz_qo);
-  }
-  return rows_heads(p.nnz_qo, p.num_qo_heads);
-}
-
 /// forward(): the last plan with what this older form of run() replaces.
 template <class Forward>
 Plan forward_plan(const Forward& a) {

@@ -37,6 +37,11 @@ Plan init_state(const BatchDecodeInit& a) {
 }
 void launch_init(const BatchDecodeInit& a) { a.self->set(init_state(a)); }
 void launch_graph_init(const CUDAGraphBatchDecodeInit& a) {
+  if (!a.indptr_buffer && !a.indices_buffer && !a.last_page_len_buffer) {
+    Plan p = init_state({.float_workspace_buffer = a.workspace_buffer, .kv_layout = a.kv_layout});
+    p.use_cuda_graph = p.without_buffers = true;
+    return a.self->set(std::move(p));
+  }
   a.self->set(init_state({.float_workspace_buffer = a.workspace_buffer,
                           .kv_layout = a.kv_layout,
                           .use_cuda_graph = true,
@@ -93,17 +98,7 @@ void launch_plan(const BatchDecodePlan& a) {
   a.self->set(plan_of_arguments(a));
   a.self->planned = true;
 }
-void launch_size(const BatchDecodeWorkspaceSize& a) {
-  const op::Object* self = a.self;
-  op::Object scratch(self->class_name, self->module,
-                     *self->type);  // a receiver of its own: nothing is planned, no buffer filled
-  Plan p;
-  p.kv_layout = self->as<Plan>().kv_layout;
-  scratch.set(std::move(p));
-  BatchDecodePlan b = a;
-  b.self = &scratch;
-  put_sizes(plan_of_arguments(b), *a.sizes);
-}
+void launch_size(const BatchDecodeWorkspaceSize& a) { launch_sizes<BatchDecodePlan>(a, plan_of_arguments); }
 void launch_fast(const FastDecodePlan& a) {
   const Plan& before = plan_of(a.self);
   const std::optional<DType> given = a.q_data_type ? a.q_data_type : a.data_type;

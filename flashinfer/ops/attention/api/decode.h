@@ -127,14 +127,16 @@ class BatchDecodeWithPagedKVCacheWrapper {
 struct CUDAGraphBatchDecodeInit {
   op::Object* self = nullptr;
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};
-  TensorView indptr_buffer, indices_buffer, last_page_len_buffer;
+  // As the buffers of BatchDecodeInit: all of them, or none. Without them the first plan() fixes the batch size, and a
+  // run() on a GPU is an error: the memory of a captured graph needs a bound.
+  std::optional<TensorView> indptr_buffer{}, indices_buffer{}, last_page_len_buffer{};
   std::string kv_layout = "NHD";
   bool use_tensor_cores = false;
 };
 /// The same with use_cuda_graph=True.
 class CUDAGraphBatchDecodeWithPagedKVCacheWrapper : public BatchDecodeWithPagedKVCacheWrapper {
  public:
-  explicit CUDAGraphBatchDecodeWithPagedKVCacheWrapper(CUDAGraphBatchDecodeInit args);
+  explicit CUDAGraphBatchDecodeWithPagedKVCacheWrapper(CUDAGraphBatchDecodeInit args = {});
 };
 
 }  // namespace flashinfer

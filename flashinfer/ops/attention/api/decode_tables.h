@@ -1,27 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of members of the batch decode ops. Included by decode.cc alone.
 #pragma once
-#include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/attention/api/methods.h"
+#include "flashinfer/ops/attention/api/fields.h"
 
 namespace flashinfer::attention::decode {
 
 inline constexpr const char* kDecodeRun = "BatchDecodeWithPagedKVCacheWrapper.run";
-
-template <class Run>
-op::Shape out_shape(const Run& a) {
-  const Plan& p = plan_of(a.self);
-  return rows_heads_dim(p.nnz_qo, p.num_qo_heads, p.head_dim_vo);
-}
-template <class Run>
-op::Shape lse_shape(const Run& a) {
-  const Plan& p = plan_of(a.self);
-  return rows_heads(p.nnz_qo, p.num_qo_heads);
-}
-template <class Run>
-DType out_dtype(const Run& a) {
-  return plan_of(a.self).o_data_type;
-}
 
 inline constexpr op::Field init_fields[] = {
     op::self<&BatchDecodeInit::self>(),
@@ -65,54 +49,31 @@ inline constexpr op::Field plan_fields[] = {
     op::attr<&BatchDecodePlan::is_causal>("is_causal"),
     op::in<&BatchDecodePlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::internal),
 };
-inline constexpr op::Field run_fields[] = {
-    op::self<&BatchDecodeRun::self>(),
-    op::in<&BatchDecodeRun::q>("q", "n h d", ops::kQueryTypes),
-    op::paged<&BatchDecodeRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
-    op::attr<&BatchDecodeRun::args>("args", op::varargs),
-    op::attr<&BatchDecodeRun::q_scale>("q_scale"),
-    op::attr<&BatchDecodeRun::k_scale>("k_scale"),
-    op::attr<&BatchDecodeRun::v_scale>("v_scale"),
-    op::out<&BatchDecodeRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchDecodeRun>>,
-                                  op::dtype<out_dtype<BatchDecodeRun>>),
-    op::out<&BatchDecodeRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchDecodeRun>>,
-                                  op::when<&BatchDecodeRun::return_lse>),
-    op::attr<&BatchDecodeRun::return_lse>("return_lse"),
-    op::attr<&BatchDecodeRun::enable_pdl>("enable_pdl"),
-    op::attr<&BatchDecodeRun::window_left>("window_left"),
-    op::in<&BatchDecodeRun::sinks>("sinks", nullptr, DType::kF32, op::contiguous),
-    op::attr<&BatchDecodeRun::q_len_per_req>("q_len_per_req"),
-    op::attr<&BatchDecodeRun::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
-    op::paged<&BatchDecodeRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
-};
+inline constexpr auto run_fields = table_of(
+    paged_run_head<BatchDecodeRun>,
+    std::array{op::attr<&BatchDecodeRun::args>("args", op::varargs), op::attr<&BatchDecodeRun::q_scale>("q_scale")},
+    kv_scales<BatchDecodeRun>, run_results<BatchDecodeRun>,
+    std::array{op::attr<&BatchDecodeRun::enable_pdl>("enable_pdl"),
+               op::attr<&BatchDecodeRun::window_left>("window_left"),
+               op::in<&BatchDecodeRun::sinks>("sinks", nullptr, DType::kF32, op::contiguous),
+               op::attr<&BatchDecodeRun::q_len_per_req>("q_len_per_req"),
+               op::attr<&BatchDecodeRun::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
+               op::paged<&BatchDecodeRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes)});
 inline constexpr op::Field graph_init_fields[] = {
     op::self<&CUDAGraphBatchDecodeInit::self>(),
     op::scratch<&CUDAGraphBatchDecodeInit::workspace_buffer>("workspace_buffer", nullptr),
-    op::scratch<&CUDAGraphBatchDecodeInit::indptr_buffer>("indptr_buffer", nullptr),
-    op::scratch<&CUDAGraphBatchDecodeInit::indices_buffer>("indices_buffer", nullptr),
-    op::scratch<&CUDAGraphBatchDecodeInit::last_page_len_buffer>("last_page_len_buffer", nullptr),
+    op::scratch<&CUDAGraphBatchDecodeInit::indptr_buffer>("indptr_buffer", nullptr, op::required),
+    op::scratch<&CUDAGraphBatchDecodeInit::indices_buffer>("indices_buffer", nullptr, op::required),
+    op::scratch<&CUDAGraphBatchDecodeInit::last_page_len_buffer>("last_page_len_buffer", nullptr, op::required),
     op::attr<&CUDAGraphBatchDecodeInit::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
     op::attr<&CUDAGraphBatchDecodeInit::use_tensor_cores>("use_tensor_cores"),
 };
-inline constexpr op::Field forward_fields[] = {
-    op::self<&BatchDecodeForward::self>(),
-    op::in<&BatchDecodeForward::q>("q", "n h d", ops::kQueryTypes),
-    op::paged<&BatchDecodeForward::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
-    op::attr<&BatchDecodeForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
-    op::attr<&BatchDecodeForward::q_scale>("q_scale"),
-    op::attr<&BatchDecodeForward::k_scale>("k_scale"),
-    op::attr<&BatchDecodeForward::v_scale>("v_scale"),
-    op::attr<&BatchDecodeForward::window_left>("window_left"),
-    op::attr<&BatchDecodeForward::logits_soft_cap>("logits_soft_cap"),
-    op::attr<&BatchDecodeForward::sm_scale>("sm_scale"),
-    op::attr<&BatchDecodeForward::rope_scale>("rope_scale"),
-    op::attr<&BatchDecodeForward::rope_theta>("rope_theta"),
-    op::attr<&BatchDecodeForward::return_lse>("return_lse", op::internal),
-    op::result<&BatchDecodeForward::out>("out", nullptr, op::floats, op::shape<out_shape<BatchDecodeForward>>,
-                                         op::dtype<out_dtype<BatchDecodeForward>>),
-    op::result<&BatchDecodeForward::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchDecodeForward>>,
-                                         op::when<&BatchDecodeForward::return_lse>),
-};
+inline constexpr auto forward_fields =
+    table_of(paged_run_head<BatchDecodeForward>,
+             std::array{op::attr<&BatchDecodeForward::pos_encoding_mode>("pos_encoding_mode",
+                                                                         op::choices(kModes, ErrorKind::kKeyError)),
+                        op::attr<&BatchDecodeForward::q_scale>("q_scale")},
+             kv_scales<BatchDecodeForward>, forward_tail<BatchDecodeForward>);
 inline constexpr op::Field fast_fields[] = {
     op::self<&FastDecodePlan::self>(),
     op::in<&FastDecodePlan::indptr>("indptr", "b+1", op::indices, op::any_layout),

@@ -29,8 +29,8 @@ void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
     p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.q_len_per_req);
 }
 void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
-  FI_CHECK(a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size, ", but block_tables.shape[0] is ",
-           p.batch_size);
+  FI_CHECK(!a.batch_size || *a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size.value_or(0),
+           ", but block_tables.shape[0] is ", p.batch_size);
   p.causal = a.causal;
   set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
 }
@@ -112,7 +112,7 @@ void validate_decode(const TrtllmBatchDecode& a) {
   throw_if_given("mask", a.mask.has_value(), kNeedsGpu);
   throw_if_given("bmm1_scale_log2", !a.bmm1_scale_log2.is_none(), "bmm1_scale says the same");
   throw_if_given("enable_block_sparse_attention=True", a.enable_block_sparse_attention, kNeedsGpu);
-  const char* one_device = "the context of a request lies on one device";
+  const char* one_device = "the context of a request is on one device";
   throw_if_given("cp_world", a.cp_world != 1, one_device);
   throw_if_given("cp_rank", a.cp_rank != 0, one_device);
   throw_if_given("causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
@@ -130,8 +130,8 @@ void validate_context(const TrtllmBatchContext& a) {
   const Plan p = check_block(a);
   check_max("max_kv_len", a.max_kv_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size, false);
   check_max("max_q_len", a.max_q_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
-  FI_CHECK(a.cum_seq_lens_kv.size(0) == p.batch_size + 1, ValueError, "cum_seq_lens_kv.shape[0] is ",
-           a.cum_seq_lens_kv.size(0), ", but there are ", p.batch_size, " requests");
+  FI_CHECK(!a.cum_seq_lens_kv || a.cum_seq_lens_kv->size(0) == p.batch_size + 1, ValueError,
+           "cum_seq_lens_kv.shape[0] is ", a.cum_seq_lens_kv->size(0), ", but there are ", p.batch_size, " requests");
 }
 template <class Block>
 op::Cost cost(const Block& a) {
@@ -198,7 +198,7 @@ constexpr op::Field context_fields[] = {
     op::attr<&P::bmm2_scale>("bmm2_scale", op::required),
     op::attr<&P::batch_size>("batch_size", op::required),
     op::in<&P::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
-    op::in<&P::cum_seq_lens_kv>("cum_seq_lens_kv", "b+1", op::indices, op::any_layout),
+    op::in<&P::cum_seq_lens_kv>("cum_seq_lens_kv", "b+1", op::indices, op::any_layout, op::required),
     op::attr<&P::window_left>("window_left"),
     op::out<&P::out>("out", nullptr, op::floats, op::shape<out_shape<P>>, op::dtype<out_dtype<P>>),
     op::attr<&P::out_dtype>("out_dtype"),

@@ -54,9 +54,9 @@ struct TrtllmBatchContext {
   TensorView block_tables, seq_lens;                      // as above
   int64_t max_q_len = INT64_MAX, max_kv_len = INT64_MAX;  // at least the lengths
   op::ScalarOrTensor bmm1_scale = 1.0, bmm2_scale = 1.0;
-  int64_t batch_size = 0;
-  TensorView cum_seq_lens_q;   // [B+1]
-  TensorView cum_seq_lens_kv;  // [B+1]; lengths are those of seq_lens
+  std::optional<int64_t> batch_size{};          // when given, that of block_tables
+  TensorView cum_seq_lens_q;                    // [B+1]
+  std::optional<TensorView> cum_seq_lens_kv{};  // [B+1], not read: lengths are those of seq_lens
   int64_t window_left = -1;
   std::optional<TensorView> out{};
   std::optional<DType> out_dtype{};

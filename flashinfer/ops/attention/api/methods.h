@@ -85,6 +85,17 @@ inline void put_sizes(const Plan& p, const TensorView& sizes) {
                                               static_cast<int64_t>(p.work.works.size() * sizeof(AttentionWorkItem)) +
                                               static_cast<int64_t>(p.work.merges.size() * sizeof(SplitKvReduction));
 }
-inline op::Shape two_numbers() { return {1, {2}}; }
+/// workspace_size(): make(block) is the plan of `Args`, with a receiver of its own, so that nothing is planned and no
+/// buffer filled.
+template <class Args, class Sizes, class Make>
+void launch_sizes(const Sizes& a, const Make& make) {
+  op::Object scratch(a.self->class_name, a.self->module, *a.self->type);
+  Plan p;
+  p.kv_layout = a.self->template as<Plan>().kv_layout;
+  scratch.set(std::move(p));
+  Args b = a;
+  b.self = &scratch;
+  put_sizes(make(b), *a.sizes);
+}
 
 }  // namespace flashinfer::attention

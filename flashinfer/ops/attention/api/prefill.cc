@@ -18,17 +18,7 @@ Plan plan_of_arguments(const BatchPrefillPlan& a) {
   finish_prefill_plan(p, a, &a.paged_kv_last_page_len);
   return p;
 }
-void launch_size(const BatchPrefillWorkspaceSize& a) {
-  const op::Object* self = a.self;
-  op::Object scratch(self->class_name, self->module,
-                     *self->type);  // a receiver of its own: nothing is planned, no buffer filled
-  Plan p;
-  p.kv_layout = self->as<Plan>().kv_layout;
-  scratch.set(std::move(p));
-  BatchPrefillPlan b = a;
-  b.self = &scratch;
-  put_sizes(plan_of_arguments(b), *a.sizes);
-}
+void launch_size(const BatchPrefillWorkspaceSize& a) { launch_sizes<BatchPrefillPlan>(a, plan_of_arguments); }
 
 }  // namespace prefill
 

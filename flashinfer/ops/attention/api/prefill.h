@@ -124,8 +124,8 @@ class BatchPrefillWithPagedKVCacheWrapper {
   op::Object self_;
 };
 
-/// plan() must be given the constructor's `pos_encoding_mode`, dtypes, dims and window; FlashInfer chooses a GPU kernel
-/// by them.
+/// FlashInfer chooses a GPU kernel by the constructor's `pos_encoding_mode`, dtypes, dims and window. Here plan() alone
+/// decides; only a window or mode that the constructor was given must be plan()'s too (ValueError otherwise).
 struct BatchSinkInit {
   op::Object* self = nullptr;
   TensorView float_workspace_buffer{nullptr, DType::kU8, {0}};  // u8; the library allocates what it needs itself
@@ -143,8 +143,8 @@ struct BatchSinkRun {
   op::Object* self = nullptr;
   TensorView q;
   op::PagedKv paged_kv_cache;
-  TensorView sink;      // [Hq] f32, natural units, unscaled
-  double sm_scale = 0;  // instead of the plan's
+  TensorView sink;                   // [Hq] f32, natural units, unscaled
+  std::optional<double> sm_scale{};  // instead of the plan's
   std::optional<double> q_scale{}, k_scale{}, v_scale{};
   std::optional<TensorView> out{}, lse{};
   bool return_lse = false;

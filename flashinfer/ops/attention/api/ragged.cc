@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "flashinfer/ops/attention/api/checks.h"
-#include "flashinfer/ops/attention/api/methods.h"
+#include "flashinfer/ops/attention/api/fields.h"
 #include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
@@ -86,20 +85,12 @@ void validate_forward(const BatchRaggedForward& a) {
   FI_CHECK(p.kv_data_type != DType::kF4E2M1x2, ValueError, "an NVFP4 cache needs kv_cache_sf, which only run() takes");
   check_tensors(p, a);
 }
-template <class Run>
-op::Shape out_shape(const Run& a) {
-  return prefill_out_shape(a);
-}
-template <class Run>
-op::Shape lse_shape(const Run& a) {
-  return prefill_lse_shape(a);
-}
-template <class Run>
-DType out_dtype(const Run& a) {
-  return plan_of(a.self).o_data_type;
-}
 op::Cost cost(const BatchRaggedRun& a) { return cost_of(plan_of(a.self), a.q); }
 
+template <class B>
+constexpr std::array ragged_run_head = {op::self<&B::self>(), op::in<&B::q>("q", "n h d", ops::kQueryTypes),
+                                        op::in<&B::k>("k", "x y dk", kCacheTypes),
+                                        op::in<&B::v>("v", "x y dv", kCacheTypes)};
 constexpr op::Field init_fields[] = {
     op::self<&BatchRaggedInit::self>(),
     op::scratch<&BatchRaggedInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
@@ -151,45 +142,14 @@ constexpr op::Field plan_fields[] = {
     op::attr<&BatchRaggedPlan::uniform_q_len>("uniform_q_len"),
     op::in<&BatchRaggedPlan::alibi_slopes>("alibi_slopes", nullptr, DType::kF32, op::any_layout, op::internal),
 };
-constexpr op::Field run_fields[] = {
-    op::self<&BatchRaggedRun::self>(),
-    op::in<&BatchRaggedRun::q>("q", "n h d", ops::kQueryTypes),
-    op::in<&BatchRaggedRun::k>("k", "x y dk", kCacheTypes),
-    op::in<&BatchRaggedRun::v>("v", "x y dv", kCacheTypes),
-    op::attr<&BatchRaggedRun::args>("args", op::varargs),
-    op::attr<&BatchRaggedRun::q_scale>("q_scale"),
-    op::attr<&BatchRaggedRun::k_scale>("k_scale"),
-    op::attr<&BatchRaggedRun::v_scale>("v_scale"),
-    op::attr<&BatchRaggedRun::o_scale>("o_scale"),
-    op::out<&BatchRaggedRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedRun>>,
-                                  op::dtype<out_dtype<BatchRaggedRun>>),
-    op::out<&BatchRaggedRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedRun>>,
-                                  op::when<&BatchRaggedRun::return_lse>),
-    op::attr<&BatchRaggedRun::return_lse>("return_lse"),
-    op::attr<&BatchRaggedRun::lse_base>("lse_base", op::choices("log2|ln")),
-    op::attr<&BatchRaggedRun::lse_layout>("lse_layout", op::choices("NH|HN")),
-    op::attr<&BatchRaggedRun::enable_pdl>("enable_pdl"),
-    op::paged<&BatchRaggedRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
-};
-constexpr op::Field forward_fields[] = {
-    op::self<&BatchRaggedForward::self>(),
-    op::in<&BatchRaggedForward::q>("q", "n h d", ops::kQueryTypes),
-    op::in<&BatchRaggedForward::k>("k", "x y dk", kCacheTypes),
-    op::in<&BatchRaggedForward::v>("v", "x y dv", kCacheTypes),
-    op::attr<&BatchRaggedForward::causal>("causal"),
-    op::attr<&BatchRaggedForward::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
-    op::attr<&BatchRaggedForward::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
-    op::attr<&BatchRaggedForward::window_left>("window_left"),
-    op::attr<&BatchRaggedForward::logits_soft_cap>("logits_soft_cap"),
-    op::attr<&BatchRaggedForward::sm_scale>("sm_scale"),
-    op::attr<&BatchRaggedForward::rope_scale>("rope_scale"),
-    op::attr<&BatchRaggedForward::rope_theta>("rope_theta"),
-    op::attr<&BatchRaggedForward::return_lse>("return_lse", op::internal),
-    op::result<&BatchRaggedForward::out>("out", nullptr, op::floats, op::shape<out_shape<BatchRaggedForward>>,
-                                         op::dtype<out_dtype<BatchRaggedForward>>),
-    op::result<&BatchRaggedForward::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchRaggedForward>>,
-                                         op::when<&BatchRaggedForward::return_lse>),
-};
+constexpr auto run_fields = table_of(
+    ragged_run_head<BatchRaggedRun>,
+    std::array{op::attr<&BatchRaggedRun::args>("args", op::varargs), op::attr<&BatchRaggedRun::q_scale>("q_scale")},
+    kv_scales<BatchRaggedRun>, std::array{op::attr<&BatchRaggedRun::o_scale>("o_scale")}, run_results<BatchRaggedRun>,
+    lse_format<BatchRaggedRun>,
+    std::array{op::paged<&BatchRaggedRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes)});
+constexpr auto forward_fields = table_of(ragged_run_head<BatchRaggedForward>, forward_masking<BatchRaggedForward>,
+                                         forward_tail<BatchRaggedForward>);
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 

@@ -43,15 +43,15 @@ void launch_init(const BatchRangesInit& a) {
 }
 
 void check_plan(const BatchRangesPlan& a) {
-  const auto refuse = [](const char* what, bool given) {
+  const auto exclude = [](const char* what, bool given) {
     FI_CHECK(!given, ValueError, what, " is given, but run()'s ranges and windows say what a row sees");
   };
-  refuse("causal=True", a.causal), refuse("custom_mask", a.custom_mask.has_value()),
-      refuse("packed_custom_mask", a.packed_custom_mask.has_value());
-  refuse("window_left", a.window_left >= 0), refuse("prefix_len_ptr", a.prefix_len_ptr.has_value());
-  refuse("token_pos_in_items_ptr", a.token_pos_in_items_ptr.has_value()),
-      refuse("token_pos_in_items_len", a.token_pos_in_items_len != 0);
-  refuse("max_item_len_ptr", a.max_item_len_ptr.has_value());
+  exclude("causal=True", a.causal), exclude("custom_mask", a.custom_mask.has_value()),
+      exclude("packed_custom_mask", a.packed_custom_mask.has_value());
+  exclude("window_left", a.window_left >= 0), exclude("prefix_len_ptr", a.prefix_len_ptr.has_value());
+  exclude("token_pos_in_items_ptr", a.token_pos_in_items_ptr.has_value()),
+      exclude("token_pos_in_items_len", a.token_pos_in_items_len != 0);
+  exclude("max_item_len_ptr", a.max_item_len_ptr.has_value());
   const auto off = [](const char* what, bool given) {
     FI_CHECK(!given, ValueError, what, " is not available with ranges");
   };
@@ -82,13 +82,7 @@ void launch_plan(const BatchRangesPlan& a) {
 }
 void launch_size(const BatchRangesWorkspaceSize& a) {
   const Plan& made = a.self->as<Plan>();
-  op::Object scratch(a.self->class_name, a.self->module, *a.self->type);  // nothing is planned, no buffer filled
-  Plan p;
-  p.kv_layout = made.kv_layout;
-  scratch.set(std::move(p));
-  BatchRangesPlan b = a;
-  b.self = &scratch;
-  put_sizes(planned(b, made), *a.sizes);
+  launch_sizes<BatchRangesPlan>(a, [&](const BatchRangesPlan& b) { return planned(b, made); });
 }
 
 const Plan& plan_of_run(const BatchRangesRun& a) {
@@ -144,23 +138,15 @@ DType ranges_out_dtype(const BatchRangesRun& a) { return plan_of_run(a).o_data_t
 PlanRef masked_ref(const BatchRangesRun& a) { return owned(masked_plan(a)); }
 using Run = PlanRun<BatchRangesRun, masked_ref, call_of_run>;
 
-constexpr op::Field ranges_init_fields[] = {
-    op::self<&BatchRangesInit::self>(),
-    op::scratch<&BatchRangesInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
-    op::attr<&BatchRangesInit::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
-    op::attr<&BatchRangesInit::use_cuda_graph>("use_cuda_graph"),
-    op::scratch<&BatchRangesInit::qo_indptr_buf>("qo_indptr_buf", nullptr),
-    op::scratch<&BatchRangesInit::paged_kv_indptr_buf>("paged_kv_indptr_buf", nullptr),
-    op::scratch<&BatchRangesInit::paged_kv_indices_buf>("paged_kv_indices_buf", nullptr),
-    op::scratch<&BatchRangesInit::paged_kv_last_page_len_buf>("paged_kv_last_page_len_buf", nullptr),
-    op::attr<&BatchRangesInit::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
-    op::attr<&BatchRangesInit::q_data_type>("q_data_type"),
-    op::attr<&BatchRangesInit::kv_data_type>("kv_data_type"),
-    op::attr<&BatchRangesInit::o_data_type>("o_data_type"),
-    op::attr<&BatchRangesInit::head_dim_qk>("head_dim_qk"),
-    op::attr<&BatchRangesInit::head_dim_vo>("head_dim_vo"),
-};
-/// A paged prefill's, but q_data_type may be None, and without what run() says instead.
+constexpr auto ranges_init_fields = table_of(
+    paged_init_head<BatchRangesInit>,
+    std::array{
+        op::attr<&BatchRangesInit::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+        op::attr<&BatchRangesInit::q_data_type>("q_data_type"),
+        op::attr<&BatchRangesInit::kv_data_type>("kv_data_type"),
+        op::attr<&BatchRangesInit::o_data_type>("o_data_type"), op::attr<&BatchRangesInit::head_dim_qk>("head_dim_qk"),
+        op::attr<&BatchRangesInit::head_dim_vo>("head_dim_vo")});
+/// A paged prefill's, but q_data_type may be None, and without what run() takes instead.
 constexpr auto ranges_plan_fields = [] {
   constexpr const char* kDropped[] = {"rope_scale",   "rope_theta",    "seq_lens",    "seq_lens_q",
                                       "block_tables", "uniform_q_len", "alibi_slopes"};

@@ -49,7 +49,7 @@ Plan plan_without_work(const SingleDecode& a) {
   set_request(p);
   return p;
 }
-/// Masks are packed by the host, wherever they lie.
+/// Masks are packed by the host, wherever they are.
 Plan plan_without_work(const SinglePrefill& a) {
   Plan p = plan_of_block(a);
   p.causal = a.causal;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchAttentionWithAttentionSinkWrapper: paged prefill whose run() takes a sink and a scale by position.
+#include <cmath>
+
 #include "flashinfer/ops/attention/api/prefill_tables.h"
 #include "flashinfer/ops/attention/cases.h"
 
@@ -23,9 +25,7 @@ void launch_init(const BatchSinkInit& a) {
   check_workspace(a.float_workspace_buffer);
   Plan p;
   p.kv_layout = a.kv_layout;
-  p.pos_encoding_mode = a.pos_encoding_mode;
-  p.q_data_type = a.q_data_type, p.kv_data_type = cache_type(a.kv_data_type);
-  p.head_dim_qk = a.head_dim_qk, p.head_dim_vo = a.head_dim_vo, p.window_left = std::max<int64_t>(a.window_left, -1);
+  p.pos_encoding_mode = a.pos_encoding_mode, p.window_left = std::max<int64_t>(a.window_left, -1);
   set_paged_prefill_graph(p, a);
   a.self->set(std::move(p));
 }
@@ -33,15 +33,12 @@ void validate(const BatchPrefillPlan& a) { validate_plan(a); }
 void launch_plan(const BatchPrefillPlan& a) {
   const Plan& made = a.self->as<Plan>();
   Plan p = plan_of_arguments(a);
-  auto same = [](const char* name, const auto& now, const auto& then) {
-    FI_CHECK(now == then, ValueError, name, " is ", now, ", but __init__ was given ", then);
-  };
-  same("q_data_type", name(p.q_data_type), name(made.q_data_type));
-  same("kv_data_type", name(p.kv_data_type), name(made.kv_data_type));
-  same("head_dim_qk", p.head_dim_qk, made.head_dim_qk);
-  same("head_dim_vo", p.head_dim_vo, made.head_dim_vo);
-  same("window_left", p.window_left, made.window_left);
-  same("pos_encoding_mode", p.pos_encoding_mode, made.pos_encoding_mode);
+  const char* before = ", but __init__ or the last plan() was given ";
+  FI_CHECK(made.window_left < 0 || p.window_left == made.window_left, ValueError, "window_left is ", p.window_left,
+           before, made.window_left);
+  FI_CHECK(made.pos_encoding_mode == "NONE" || p.pos_encoding_mode == made.pos_encoding_mode, ValueError,
+           "pos_encoding_mode is ", op::python_repr(p.pos_encoding_mode), before,
+           op::python_repr(made.pos_encoding_mode));
   a.self->set(std::move(p));
   a.self->planned = true;
 }
@@ -55,7 +52,8 @@ void validate_run(const BatchSinkRun& a) {
   check_window(p, a.window_left);
   FI_CHECK(a.sink.size(0) == p.num_qo_heads, ValueError, "sink.shape[0] is ", a.sink.size(0),
            ", but plan() was given num_qo_heads=", p.num_qo_heads);
-  FI_CHECK(a.sm_scale - a.sm_scale == 0, ValueError, "sm_scale is ", a.sm_scale, ", but must be finite");
+  FI_CHECK(!a.sm_scale || std::isfinite(*a.sm_scale), ValueError, "sm_scale is ", a.sm_scale.value_or(0),
+           ", but must be finite");
   check_paged_run(p, a, "paged_kv_indices");
   check_lse(a);
 }
@@ -67,50 +65,23 @@ Call call_of_run(const BatchSinkRun& a) {
 }
 op::Cost cost(const BatchSinkRun& a) { return cost_of(plan_of(a.self), a.q); }
 
-constexpr op::Field sink_init_fields[] = {
-    op::self<&BatchSinkInit::self>(),
-    op::scratch<&BatchSinkInit::float_workspace_buffer>("float_workspace_buffer", nullptr),
-    op::attr<&BatchSinkInit::kv_layout>("kv_layout", op::choices("NHD|HND", ErrorKind::kKeyError)),
-    op::attr<&BatchSinkInit::use_cuda_graph>("use_cuda_graph"),
-    op::scratch<&BatchSinkInit::qo_indptr_buf>("qo_indptr_buf", nullptr),
-    op::scratch<&BatchSinkInit::paged_kv_indptr_buf>("paged_kv_indptr_buf", nullptr),
-    op::scratch<&BatchSinkInit::paged_kv_indices_buf>("paged_kv_indices_buf", nullptr),
-    op::scratch<&BatchSinkInit::paged_kv_last_page_len_buf>("paged_kv_last_page_len_buf", nullptr),
-    op::scratch<&BatchSinkInit::custom_mask_buf>("custom_mask_buf", nullptr),
-    op::scratch<&BatchSinkInit::mask_indptr_buf>("mask_indptr_buf", nullptr),
-    op::attr<&BatchSinkInit::backend>("backend"),
-    op::attr<&BatchSinkInit::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
-    op::attr<&BatchSinkInit::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
-    op::attr<&BatchSinkInit::q_data_type>("q_data_type"),
-    op::attr<&BatchSinkInit::kv_data_type>("kv_data_type"),
-    op::attr<&BatchSinkInit::head_dim_qk>("head_dim_qk"),
-    op::attr<&BatchSinkInit::head_dim_vo>("head_dim_vo"),
-    op::attr<&BatchSinkInit::window_left>("window_left"),
-};
-constexpr op::Field sink_run_fields[] = {
-    op::self<&BatchSinkRun::self>(),
-    op::in<&BatchSinkRun::q>("q", "n h d", ops::kQueryTypes),
-    op::paged<&BatchSinkRun::paged_kv_cache>("paged_kv_cache", nullptr, kCacheTypes),
-    op::in<&BatchSinkRun::sink>("sink", "h", DType::kF32, op::contiguous),
-    op::attr<&BatchSinkRun::sm_scale>("sm_scale", op::required),
-    op::attr<&BatchSinkRun::q_scale>("q_scale", op::keyword_only),
-    op::attr<&BatchSinkRun::k_scale>("k_scale"),
-    op::attr<&BatchSinkRun::v_scale>("v_scale"),
-    op::out<&BatchSinkRun::out>("out", nullptr, op::floats, op::shape<out_shape<BatchSinkRun>>,
-                                op::dtype<out_dtype<BatchSinkRun>>),
-    op::out<&BatchSinkRun::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape<BatchSinkRun>>,
-                                op::when<&BatchSinkRun::return_lse>),
-    op::attr<&BatchSinkRun::return_lse>("return_lse"),
-    op::attr<&BatchSinkRun::lse_base>("lse_base", op::choices("log2|ln")),
-    op::attr<&BatchSinkRun::lse_layout>("lse_layout", op::choices("NH|HN")),
-    op::attr<&BatchSinkRun::enable_pdl>("enable_pdl"),
-    op::attr<&BatchSinkRun::window_left>("window_left"),
-    op::in<&BatchSinkRun::sinks>("sinks", nullptr),
-    op::paged<&BatchSinkRun::kv_cache_sf>("kv_cache_sf", nullptr, kScaleTypes),
-    op::attr<&BatchSinkRun::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
-    op::attr<&BatchSinkRun::use_fp16_softmax>("use_fp16_softmax"),
-    op::attr<&BatchSinkRun::uses_spcompress>("uses_spcompress"),
-};
+constexpr auto sink_init_fields = table_of(
+    paged_init_head<BatchSinkInit>, mask_buffers<BatchSinkInit>,
+    std::array{
+        op::attr<&BatchSinkInit::backend>("backend"),
+        op::attr<&BatchSinkInit::pos_encoding_mode>("pos_encoding_mode", op::choices(kModes, ErrorKind::kKeyError)),
+        op::attr<&BatchSinkInit::use_fp16_qk_reduction>("use_fp16_qk_reduction"),
+        op::attr<&BatchSinkInit::q_data_type>("q_data_type"), op::attr<&BatchSinkInit::kv_data_type>("kv_data_type"),
+        op::attr<&BatchSinkInit::head_dim_qk>("head_dim_qk"), op::attr<&BatchSinkInit::head_dim_vo>("head_dim_vo"),
+        op::attr<&BatchSinkInit::window_left>("window_left")});
+constexpr auto sink_run_fields = table_of(
+    paged_run_head<BatchSinkRun>,
+    std::array{op::in<&BatchSinkRun::sink>("sink", "h", DType::kF32, op::contiguous),
+               op::attr<&BatchSinkRun::sm_scale>("sm_scale", op::required),
+               op::attr<&BatchSinkRun::q_scale>("q_scale", op::keyword_only)},
+    kv_scales<BatchSinkRun>, run_results<BatchSinkRun>, lse_format<BatchSinkRun>,
+    std::array{op::attr<&BatchSinkRun::window_left>("window_left"), op::in<&BatchSinkRun::sinks>("sinks", nullptr)},
+    paged_run_tail<BatchSinkRun>);
 constexpr op::Candidate init_candidates[] = {op::host<launch_init>()};
 constexpr op::Candidate plan_candidates[] = {op::host_arrays<launch_plan>()};
 constexpr op::Candidate size_candidates[] = {op::cpu<launch_size>()};

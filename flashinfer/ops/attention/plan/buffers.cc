@@ -75,15 +75,15 @@ Plan next_plan(const Plan& before) {
   p.use_cuda_graph = before.use_cuda_graph, p.fixed_batch_size = before.fixed_batch_size;
   p.max_rows = before.max_rows, p.fixed_q_len = before.fixed_q_len;
   p.buffers = before.buffers, p.jit_args = before.jit_args, p.variant_owns_mask = before.variant_owns_mask;
-  p.graph = before.graph;
+  p.graph = before.graph, p.without_buffers = before.without_buffers;
   return p;
 }
 
 void fill_graph_buffers(Plan& p, const TensorView* last_page_len) {
   if (!p.use_cuda_graph) return;
-  FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, "the batch has ", p.batch_size,
-           " requests, but the buffers of "
-           "use_cuda_graph=True are for ",
+  if (p.without_buffers && p.max_rows < 0) p.fixed_batch_size = p.batch_size;
+  FI_CHECK(p.batch_size == p.fixed_batch_size, ValueError, "the batch has ", p.batch_size, " requests, but ",
+           p.without_buffers ? "the first plan() had " : "the buffers of use_cuda_graph=True are for ",
            p.fixed_batch_size, ": pad it with empty requests");
   if (p.max_rows < 0) p.max_rows = p.nnz_qo;
   FI_CHECK(p.nnz_qo <= p.max_rows, ValueError, "there are ", p.nnz_qo, " query tokens, but the first plan() had ",

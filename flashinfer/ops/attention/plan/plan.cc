@@ -115,7 +115,7 @@ void set_options(Plan& p, const Options& o) {
   FI_CHECK(p.rope_theta > 0, ValueError, "rope_theta is ", p.rope_theta, ", but must be positive");
 }
 
-bool decode_serves(const Plan& p) {
+bool decode_supports(const Plan& p) {
   return p.pos_encoding_mode != "ROPE_LLAMA" && !p.mask.defined() && !p.prefix_len.defined() && p.jit_args.is_none();
 }
 
@@ -136,7 +136,7 @@ void set_work(Plan& p) {
                       .causal = p.causal && !p.mask.defined(),
                       .window_left = p.window_left,
                       .heads_adjacent = p.kv_layout == "NHD",
-                      .decode = decode_serves(p),
+                      .decode = decode_supports(p),
                       .threads = Context::current().executor.threads});
 }
 

@@ -13,7 +13,7 @@
 
 namespace flashinfer::attention {
 
-/// Memory of the caller that use_cuda_graph=True names: plan() also leaves its arrays there.
+/// Memory of the caller that use_cuda_graph=True names: plan() also writes its arrays into it.
 struct GraphBuffers {
   TensorView qo_indptr, kv_indptr, kv_indices, last_page_len, mask, mask_indptr;
 };
@@ -42,7 +42,8 @@ struct Plan {
   op::Value jit_args;            // of __init__: a custom variant (custom.h); None without
   bool variant_owns_mask = false;
   GraphBuffers buffers;                // not recorded: the caller's
-  std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers lie on a GPU
+  bool without_buffers = false;        // not recorded: use_cuda_graph whose sizes the first plan() fixes; CPU only
+  std::shared_ptr<GraphArrays> graph;  // not recorded: what a captured run reads, when the buffers are on a GPU
   WorkList work;  // depends on the threads, so it is not recorded: a run that is replayed alone makes its own
 };
 extern const op::StateType plan_type, sparse_plan_type;
@@ -119,7 +120,7 @@ void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> argu
 /// Elements of `from`, in host memory, to the front of a caller's buffer of any integer type, perhaps on a GPU
 /// (undefined: nothing is copied). ValueError where it is too small.
 void copy_to_buffer(const char* what, const TensorView& from, const TensorView& buffer);
-/// ValueError unless the workspace begins at a multiple of 16 bytes. The CPU keeps nothing there.
+/// ValueError unless the workspace begins at a multiple of 16 bytes. The CPU does not use it.
 void check_workspace(const TensorView& workspace);
 /// What __init__ set, for the next plan.
 Plan next_plan(const Plan& before);
@@ -134,13 +135,13 @@ void set_slopes(Plan& p, const std::optional<TensorView>& slopes);
 void check_lengths(std::string_view name, const std::optional<TensorView>& given, const Tensor& lengths);
 /// A bound that the caller also gave must hold.
 void check_longest(std::string_view name, const std::optional<int64_t>& bound, const Tensor& lengths);
-/// Whether the decode kernel knows the plan's masks and positions.
-bool decode_serves(const Plan& p);
+/// Whether the decode kernel supports the plan's masks and positions.
+bool decode_supports(const Plan& p);
 void set_work(Plan& p);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then set_work.
 void restore(Plan& p);
 
-/// The element type that a plan knows for `kv_data_type`: bytes hold NVFP4 pairs.
+/// A plan's element type for `kv_data_type`: bytes hold NVFP4 pairs.
 DType cache_type(DType kv_data_type);
 /// Bytes of one cached value, with the scales of NVFP4.
 double cache_bytes(DType t);
@@ -153,7 +154,7 @@ struct Planes {
 Planes token_planes(const TensorView& k, const TensorView& v, std::string_view kv_layout);
 /// K and V of a paged cache; a cache of bytes holds NVFP4 pairs, and its dims count values.
 Planes cache_planes(const op::PagedKv& kv, std::string_view kv_layout);
-/// The e4m3 scales of `kv`, a paged or token cache of NVFP4; ValueError unless they are there exactly when needed and
+/// The e4m3 scales of `kv`, a paged or token cache of NVFP4; ValueError unless they are given exactly when needed and
 /// fit.
 std::optional<Planes> scale_planes(const std::optional<op::PagedKv>& sf, std::string_view kv_layout, const Planes& kv,
                                    bool paged);

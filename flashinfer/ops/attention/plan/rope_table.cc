@@ -13,7 +13,7 @@
 namespace flashinfer::attention {
 namespace {
 
-constexpr size_t kKept = 4;  // a process serves few models
+constexpr size_t kKept = 4;  // a process runs few models
 
 std::shared_ptr<const RopeTable> make(double theta, double scale, int64_t dim, int64_t first, int64_t end) {
   auto t = std::make_shared<RopeTable>(RopeTable{theta, scale, dim, first, end, {}});

@@ -18,7 +18,7 @@ struct RopeTable {
 };
 
 /// A table that covers positions [first, end), first <= 0. Tables are kept (the last few) and grow by doubling: a table
-/// of 8192 positions of D 128 takes tens of milliseconds, and every layer of every step asks for the same one.
+/// of 8192 positions of D 128 takes tens of milliseconds, and every layer of every step needs the same one.
 /// Thread-safe.
 std::shared_ptr<const RopeTable> rope_table(double theta, double scale, int64_t dim, int64_t first, int64_t end);
 

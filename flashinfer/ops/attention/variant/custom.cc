@@ -199,7 +199,7 @@ jit::Extension extension_of(const AttentionVariant& v) {
 }
 
 namespace {
-/// What the library knows by this name; the declared type must be the one it has.
+/// The library's own value of this name; the declared type must be its type.
 const void* filled_tensor(const std::string& name, const CType& type, const AttentionParams& p) {
   const auto of = [&](DType t, const void* data) {
     FI_CHECK(type.dtype == t, ValueError, "jit_args declares ", name, " as ", type.name,

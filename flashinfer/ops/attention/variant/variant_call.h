@@ -13,7 +13,7 @@ namespace flashinfer::attention {
 
 /// From a call's jit_args. TypeError and ValueError name the element.
 AttentionVariant variant_from(const op::Value& value);
-/// Further arguments of upstream's module makers: names it knows, numbers and bools. They choose among its precompiled
+/// Further arguments of upstream's module makers: known names, numbers and bools. They choose among its precompiled
 /// forms and change nothing here; TypeError for others or without jit_args.
 void check_jit_kwargs(const op::Value& jit_args, const op::Value& kwargs);
 /// A plan whose jit_args are set: ValueError unless heads' dims and dtypes are the variant's.
@@ -22,7 +22,7 @@ void check_variant(const Plan& p);
 jit::Extension extension_of(const AttentionVariant& variant);
 
 /// The additional arguments of a call as the kernel takes them: tensors first, then scalars, in declared order. The
-/// names the library fills may be left out, all of them together. Tensors lie on `device`, as the pointers of `params`
+/// names the library fills may be left out, all of them together. Tensors are on `device`, as the pointers of `params`
 /// do.
 class Extras {
  public:
