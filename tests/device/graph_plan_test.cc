@@ -3,82 +3,16 @@
 // emulator, against wrappers without graphs; addresses and captures are tested in tests/cuda.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
-#include <cstring>
-#include <random>
 
-#include "../ops/errors.h"
-#include "flashinfer/core/int_math.h"
-#include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/emulator.h"
 #include "flashinfer/kernels/emu/emu.h"
-#include "flashinfer/ops/attention/cuda/launch.h"
-#include "flashinfer/ops/attention/op.h"
 #include "flashinfer/ops/pod/op.h"
+#include "graph_plan.h"
 
-namespace flashinfer {
+namespace flashinfer::graph_plan_test {
 namespace {
-
-constexpr Device kEmulator{DeviceType::kEmu, 0};
-constexpr int64_t kHeads = 4, kKvHeads = 2, kDim = 64, kPage = 16, kPages = 100;
-constexpr ErrorKind kValue = ErrorKind::kValueError;
-
-Tensor ints(const std::vector<int32_t>& v) {
-  return Tensor::copy_of(std::span<const int32_t>(v), {static_cast<int64_t>(v.size())});
-}
-Tensor there(const Tensor& t) { return to_device(t.view(), kEmulator); }
-Tensor normal(const std::vector<int64_t>& shape, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> d;
-  Tensor t = Tensor::empty(shape, DType::kF16);
-  for (f16_t& x : t.span<f16_t>()) x = f16_t(d(random));
-  return there(t);
-}
-std::vector<int32_t> values(const TensorView& v) {
-  const Tensor host = to_device(v, kCpu);
-  return {host.data_as<int32_t>(), host.data_as<int32_t>() + host.numel()};
-}
-void expect_same(const Tensor& a, const Tensor& b) {
-  ASSERT_EQ(a.nbytes(), b.nbytes());
-  const Tensor x = to_device(a.view(), kCpu), y = to_device(b.view(), kCpu);
-  EXPECT_EQ(std::memcmp(x.data(), y.data(), static_cast<size_t>(x.nbytes())), 0);
-}
-
-/// A page table for requests of these lengths, pages scattered.
-struct Table {
-  std::vector<int32_t> indptr{0}, indices, last;
-  explicit Table(const std::vector<int32_t>& lengths, int32_t step = 7) {
-    for (const int32_t n : lengths) {
-      const auto pages = static_cast<int32_t>(ceil_div(n, kPage));
-      for (int32_t i = 0; i < pages; ++i)
-        indices.push_back(static_cast<int32_t>((indices.size() + 1) * static_cast<size_t>(step) % kPages));
-      indptr.push_back(indptr.back() + pages);
-      last.push_back(n ? static_cast<int32_t>((n - 1) % kPage + 1) : 1);
-    }
-  }
-};
-
-struct Buffers {
-  Tensor qo = there(Tensor::zeros({4}, DType::kI32)), indptr = there(Tensor::zeros({4}, DType::kI32)),
-         indices = there(Tensor::zeros({kPages}, DType::kI32)), last = there(Tensor::zeros({3}, DType::kI32)),
-         workspace = Tensor::empty({0}, DType::kU8, kEmulator);
-};
-const Tensor& cache() {
-  static const Tensor& t = *new Tensor(normal({kPages, 2, kPage, kKvHeads, kDim}, 1));
-  return t;
-}
-
-BatchDecodePlan decode_plan(const Table& t, const Tensor& indptr, const Tensor& indices, const Tensor& last) {
-  (void)t;
-  return {.indptr = indptr,
-          .indices = indices,
-          .last_page_len = last,
-          .num_qo_heads = kHeads,
-          .num_kv_heads = kKvHeads,
-          .head_dim = kDim,
-          .page_size = kPage,
-          .q_data_type = DType::kF16};
-}
 
 TEST(GraphPlan, DecodeFollowsEveryPlan) {
   const Buffers b;
@@ -396,79 +330,5 @@ TEST(GraphPlan, PodFollowsEveryPlan) {
   }
 }
 
-TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
-  const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
-                                            .use_cuda_graph = true,
-                                            .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices,
-                                            .paged_kv_last_page_len_buffer = b.last});
-  const Table t({5, 6, 7});
-  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
-               q = normal({3, kHeads, kDim}, 2);
-  const BatchDecodePlan first = decode_plan(t, indptr, indices, last);
-  graph.plan(first);
-  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
-  BatchDecodePlan plan = first;
-  plan.window_left = 3;
-  expect_error(kValue, "window_left is 3, but the first plan() had -1, and with use_cuda_graph=True it may not change",
-               [&] { graph.plan(plan); });
-  plan = first, plan.sm_scale = 0.5;
-  expect_error(kValue, "sm_scale is 0.5, but the first plan() had 0.125", [&] { graph.plan(plan); });
-  plan = first, plan.q_len_per_req = 2;
-  expect_error(kValue, "q_len_per_req is 2, but the first plan() was given 1", [&] { graph.plan(plan); });
-  const Tensor beyond = ints({1, 2, kPages});
-  plan = first, plan.indices = beyond;
-  expect_error(kValue, "the page table names page 100, but the pool given to run() has 100", [&] { graph.plan(plan); });
-  const Table two({5, 6});
-  const Tensor indptr2 = ints(two.indptr), indices2 = ints(two.indices), last2 = ints(two.last);
-  expect_error(kValue, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 3",
-               [&] { graph.plan(decode_plan(two, indptr2, indices2, last2)); });
-  const std::vector<int32_t> long_request{5, 6, kPage * kPages};
-  const Table many(long_request);
-  const Tensor indptr3 = ints(many.indptr), indices3 = ints(many.indices), last3 = ints(many.last);
-  expect_error(kValue, "the page table has 102 entries, but the buffer given to __init__ has 100",
-               [&] { graph.plan(decode_plan(many, indptr3, indices3, last3)); });
-  graph.plan(first);  // the failed call left nothing behind
-  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
-
-  // Buffers and tensors on different devices.
-  const Tensor here = Tensor::zeros({3}, DType::kI32), here4 = Tensor::zeros({4}, DType::kI32),
-               pages = Tensor::zeros({kPages}, DType::kI32);
-  BatchDecodeWithPagedKVCacheWrapper host({.float_workspace_buffer = Tensor::empty({0}, DType::kU8).view(),
-                                           .use_cuda_graph = true,
-                                           .paged_kv_indptr_buffer = here4,
-                                           .paged_kv_indices_buffer = pages,
-                                           .paged_kv_last_page_len_buffer = here});
-  host.plan(first);
-  expect_error(ErrorKind::kNotImplementedError,
-               "the buffers of use_cuda_graph=True are in host memory, but q is on emu",
-               [&] { host.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
-}
-
-/// The sizes of a captured graph hold for every plan.
-TEST(GraphPlan, TheBoundIsOne) {
-  std::mt19937 random(3);
-  const auto upto = [&](int64_t n) { return static_cast<int32_t>(random() % static_cast<unsigned>(n + 1)); };
-  for (int round = 0; round < 3000; ++round) {
-    const int group = 1 << upto(3), requests = 1 + upto(6);
-    std::vector<cuda::AttentionShape> shapes;
-    int64_t rows = 0, keys = 0, most = 0;
-    for (int b = 0; b < requests; ++b) {
-      shapes.push_back({round % 3 ? upto(100) : upto(3), upto(round % 2 ? 20000 : 3000)});
-      rows += shapes.back().tokens * group, keys += shapes.back().keys;
-      most = std::max<int64_t>(most, shapes.back().tokens * group);
-    }
-    for (const bool few : {true, false})
-      for (const int tile : {4, 16, 64, 128}) {
-        const auto w = cuda::attention_tiles(shapes, group, tile, few);
-        const auto bound = cuda::attention_bound(requests, rows, most, keys, tile, few);
-        ASSERT_LE(w.tiles.size(), bound.tiles) << round;
-        ASSERT_LE(w.cuts.size(), bound.cuts) << round;
-        ASSERT_LE(w.partial_rows, bound.partial_rows) << round;
-      }
-  }
-}
-
 }  // namespace
-}  // namespace flashinfer
+}  // namespace flashinfer::graph_plan_test

@@ -16,13 +16,13 @@
 namespace flashinfer::attention {
 namespace {
 
-/// The device of the buffers. ValueError when they lie on several.
+/// The device of the buffers. ValueError when they are on several.
 Device device_of(const GraphBuffers& b) {
   const TensorView* first = nullptr;
   for (const TensorView* v : {&b.qo_indptr, &b.kv_indptr, &b.kv_indices, &b.last_page_len, &b.mask, &b.mask_indptr}) {
     if (!v->defined()) continue;
-    FI_CHECK(!first || v->device() == first->device(), ValueError, "the buffers of use_cuda_graph=True lie on ",
-             to_string(first->device()), " and ", to_string(v->device()), ", but must lie on one device");
+    FI_CHECK(!first || v->device() == first->device(), ValueError, "the buffers of use_cuda_graph=True are on ",
+             to_string(first->device()), " and ", to_string(v->device()), ", but must be on one device");
     if (!first) first = v;
   }
   return first ? first->device() : kCpu;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of use_cuda_graph=True on GPUs: what a captured run() reads lies at fixed addresses, and plan() rewrites it.
+// Plans of use_cuda_graph=True on GPUs: what a captured run() reads is at fixed addresses, and plan() rewrites it.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -21,7 +21,7 @@ struct Part {
   int64_t partial_rows = 0, tiles_at = 0, cuts_at = 0;  // bytes into the arrays
 };
 
-/// Made by the first plan() of a wrapper whose buffers lie on a device, and shared by its later plans.
+/// Made by the first plan() of a wrapper whose buffers are on a device, and shared by its later plans.
 struct GraphArrays {
   Device device;
   bool cores = false;  // without tensor cores
@@ -62,7 +62,7 @@ class BesideGraph {
   std::optional<ContextScope> scope_;
 };
 
-// Of cuda/run.cc.
+// Of cuda/arrays.cc.
 std::vector<cuda::AttentionShape> shapes_of(const Plan& p);
 int group_of(const Plan& p);
 /// Element types as the kernels of GPUs read them: 8-bit queries as they are.

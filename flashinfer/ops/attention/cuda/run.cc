@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
 
-#include "flashinfer/core/int_math.h"
-#include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/cuda.h"
 #include "flashinfer/jit/targets.h"
+#include "flashinfer/ops/attention/cuda/arrays.h"
 #include "flashinfer/ops/attention/cuda/graph.h"
 #include "flashinfer/ops/attention/cuda/launch.h"
 #include "flashinfer/ops/attention/variant/variant_call.h"
@@ -56,25 +53,6 @@ class KernelFinder {
   std::string why_not_;  // of the first kernel that has one
 };
 
-}  // namespace
-
-AttentionConfig cuda_config(const Plan& p) {
-  AttentionConfig c = config_of(p);
-  c.q = p.q_data_type;
-  return c;
-}
-int64_t partial_width(const Plan& p) { return p.head_dim_vo + (p.jit_args.is_none() ? 1 : 2); }
-
-int group_of(const Plan& p) { return static_cast<int>(p.num_qo_heads / p.num_kv_heads); }
-
-std::vector<cuda::AttentionShape> shapes_of(const Plan& p) {
-  std::vector<cuda::AttentionShape> s;
-  const int32_t *qo = p.qo_indptr.data_as<int32_t>(), *kv = p.kv_len.data_as<int32_t>();
-  for (int64_t b = 0; b < p.batch_size; ++b) s.push_back({qo[b + 1] - qo[b], kv[b]});
-  return s;
-}
-
-namespace {
 /// Why tensor cores do not support the call; then the kernel without them runs.
 std::string tensor_core_refusal(const Plan& p, const Call& call, const AttentionParams& a) {
   const bool async_copy = jit::arch_of_number(jit::arch_number(call.q.device())).async_copy;
@@ -94,140 +72,14 @@ bool cores_aligned(const AttentionConfig& c, const AttentionParams& a) {
   return rows % (4 * static_cast<uint64_t>(size_of(c.o))) == 0 && keys % (size_of(c.kv) == 1 ? 8 : 16) == 0;
 }
 
-/// The kernels' Configs for requests of few and of many rows.
-std::array<Part, 2> kinds_of(const Plan& p, const AttentionParams& a, bool cores) {
-  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
-  int64_t most = 0;
-  for (int64_t b = 0; b < p.batch_size; ++b) most = std::max<int64_t>(most, qo[b + 1] - qo[b]);
-  const AttentionConfig config = cuda_config(p);
-  std::array<Part, 2> kinds{Part{.few = true}, Part{}};
-  for (Part& part : kinds) {
-    if (cores)
-      part.cores = cuda::attention_cores_config(config, a);
-    else
-      part.config = cuda::attention_config(config, a, part.few, most * group_of(p));
-  }
-  return kinds;
-}
-
 bool rotates(const Plan& p) { return p.pos_encoding_mode == "ROPE_LLAMA"; }
 
-/// What the arrays on a device were made of. A plan's arrays are replaced, never changed in place; plans of a list that
-/// was read from a dump share owners.
-struct Source {
-  std::weak_ptr<void> lengths, mask;
-  const void* first_length;
-  int64_t requests;
-  Device device;
-  int group;
-  bool alibi, cores;  // forward() may choose another pos_encoding_mode
-  std::array<Part, 2> kinds;
-
-  bool operator==(const Source& o) const {
-    const auto same = [](const auto& x, const auto& y) { return !x.owner_before(y) && !y.owner_before(x); };
-    const auto same_kernels = [](const Part& x, const Part& y) { return x.config == y.config && x.cores == y.cores; };
-    return same(lengths, o.lengths) && same(mask, o.mask) && first_length == o.first_length && requests == o.requests &&
-           device == o.device && group == o.group && alibi == o.alibi && cores == o.cores &&
-           std::equal(kinds.begin(), kinds.end(), o.kinds.begin(), same_kernels);
-  }
-};
-
-/// Arrays of a plan in one piece of device memory, which is filled at the first run.
-struct OnDevice {
-  Source source;
-  Device device;
-  bool cores = false;
-  std::vector<Part> parts;
-  std::vector<cuda::AttentionWorkList> lists;  // of the parts, until they are sent
-  std::once_flag sent;
-  Tensor memory;
-  int64_t qo_indptr = -1, kv_indptr = -1, kv_indices = -1, kv_len = -1, mask_bits = -1, mask_indptr = -1,
-          prefix_len = -1, token_pos = -1, slopes = -1;
-
-  template <class T>
-  const T* at(int64_t offset) const {
-    return offset < 0 ? nullptr : reinterpret_cast<const T*>(memory.data_as<char>() + offset);
-  }
-};
-
-class Packer {
- public:
-  int64_t add(const void* data, size_t bytes) {
-    const size_t at = round_up(bytes_.size(), 16);
-    bytes_.resize(at + bytes);
-    if (bytes != 0) std::memcpy(bytes_.data() + at, data, bytes);
-    return static_cast<int64_t>(at);
-  }
-  int64_t add(const Tensor& t) { return t.defined() ? add(t.data(), static_cast<size_t>(t.nbytes())) : -1; }
-  template <class T>
-  int64_t add(const std::vector<T>& v) {
-    return v.empty() ? -1 : add(v.data(), v.size() * sizeof(T));
-  }
-  Tensor send(Device device) const { return to_device(TensorView(std::span<const uint8_t>(bytes_)), device); }
-
- private:
-  std::vector<uint8_t> bytes_;
-};
-
-void send(const Plan& p, OnDevice& d) {
-  Packer all;
-  d.qo_indptr = all.add(p.qo_indptr), d.kv_indptr = all.add(p.kv_indptr), d.kv_len = all.add(p.kv_len);
-  if (p.paged) d.kv_indices = all.add(p.kv_indices);
-  d.mask_bits = all.add(p.mask), d.mask_indptr = all.add(p.mask_indptr);
-  d.prefix_len = all.add(p.prefix_len), d.token_pos = all.add(p.token_pos);
-  d.slopes = all.add(slopes_of(p));
-  for (size_t i = 0; i < d.lists.size(); ++i)
-    d.parts[i].tiles_at = all.add(d.lists[i].tiles), d.parts[i].cuts_at = all.add(d.lists[i].cuts);
-  d.memory = all.send(d.device);
-  d.lists.clear();
-}
-
-std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
-  auto d = std::make_shared<OnDevice>();
-  d->device = source.device, d->cores = source.cores;
-  const auto shapes = shapes_of(p);
-  for (Part part : source.kinds) {
-    const int rows = source.cores ? part.cores.rows : part.config.rows();
-    cuda::AttentionWorkList w = cuda::attention_tiles(shapes, source.group, rows, part.few);
-    if (w.tiles.empty()) continue;
-    part.tiles = w.tiles.size(), part.cuts = w.cuts.size(), part.partial_rows = w.partial_rows;
-    d->parts.push_back(part);
-    d->lists.push_back(std::move(w));
-  }
-  d->source = std::move(source);
-  return d;
-}
-
-/// The last plans' work and arrays. 32 plans are more than an engine alternates between; those that are gone make room
-/// first.
-std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
-  constexpr size_t kKept = 32;
-  static std::mutex mutex;
-  static auto& known = *new std::vector<std::shared_ptr<OnDevice>>;
-  Source source{.lengths = p.kv_len.owner(),
-                .mask = p.mask.owner(),
-                .first_length = p.kv_len.data(),
-                .requests = p.batch_size,
-                .device = device,
-                .group = group_of(p),
-                .alibi = p.pos_encoding_mode == "ALIBI",
-                .cores = cores,
-                .kinds = kinds_of(p, a, cores)};
-  const std::lock_guard lock(mutex);
-  std::erase_if(known, [](const auto& d) { return d->source.lengths.expired(); });
-  for (const auto& d : known)
-    if (d->source == source) return d;
-  if (known.size() >= kKept) known.erase(known.begin());
-  known.push_back(work_of(p, std::move(source)));
-  return known.back();
-}
-
-}  // namespace
-
-namespace {
 /// A plan of use_cuda_graph=True that was read from a dump has no buffers, and runs as any other.
 std::string graph_refusal(const Plan& p, Device device) {
   const GraphBuffers& b = p.buffers;
+  if (p.without_buffers)
+    return "use_cuda_graph=True on a GPU needs the buffers of __init__ (indptr_buffer, indices_buffer, "
+           "last_page_len_buffer)";
   if (!p.use_cuda_graph || (!p.graph && !b.kv_indptr.defined() && !b.qo_indptr.defined())) return {};
   if (!p.graph) return str("the buffers of use_cuda_graph=True are in host memory, but q is on ", to_string(device));
   if (p.graph->device != device)
@@ -333,7 +185,7 @@ void CudaRun::run_on(OnDevice& d) const {
   Tensor rope;
   {
     const BesideGraph beside(d.device);
-    std::call_once(d.sent, [&] { send(*plan, d); });
+    send_once(*plan, d);
     beside.keep(arrays);
     if (rotates(*plan)) {
       const auto table = rope_table_of(*plan);

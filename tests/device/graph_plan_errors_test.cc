@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// use_cuda_graph=True with buffers on a device: what a captured kernel cannot follow, and the sizes that it was given.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "flashinfer/ops/attention/cuda/launch.h"
+#include "graph_plan.h"
+
+namespace flashinfer::graph_plan_test {
+namespace {
+
+TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
+  const Buffers b;
+  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
+                                            .use_cuda_graph = true,
+                                            .paged_kv_indptr_buffer = b.indptr,
+                                            .paged_kv_indices_buffer = b.indices,
+                                            .paged_kv_last_page_len_buffer = b.last});
+  const Table t({5, 6, 7});
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
+               q = normal({3, kHeads, kDim}, 2);
+  const BatchDecodePlan first = decode_plan(t, indptr, indices, last);
+  graph.plan(first);
+  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+  BatchDecodePlan plan = first;
+  plan.window_left = 3;
+  expect_error(kValue, "window_left is 3, but the first plan() had -1, and with use_cuda_graph=True it may not change",
+               [&] { graph.plan(plan); });
+  plan = first, plan.sm_scale = 0.5;
+  expect_error(kValue, "sm_scale is 0.5, but the first plan() had 0.125", [&] { graph.plan(plan); });
+  plan = first, plan.q_len_per_req = 2;
+  expect_error(kValue, "q_len_per_req is 2, but the first plan() was given 1", [&] { graph.plan(plan); });
+  const Tensor beyond = ints({1, 2, kPages});
+  plan = first, plan.indices = beyond;
+  expect_error(kValue, "the page table names page 100, but the pool given to run() has 100", [&] { graph.plan(plan); });
+  const Table two({5, 6});
+  const Tensor indptr2 = ints(two.indptr), indices2 = ints(two.indices), last2 = ints(two.last);
+  expect_error(kValue, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 3",
+               [&] { graph.plan(decode_plan(two, indptr2, indices2, last2)); });
+  const std::vector<int32_t> long_request{5, 6, kPage * kPages};
+  const Table many(long_request);
+  const Tensor indptr3 = ints(many.indptr), indices3 = ints(many.indices), last3 = ints(many.last);
+  expect_error(kValue, "the page table has 102 entries, but the buffer given to __init__ has 100",
+               [&] { graph.plan(decode_plan(many, indptr3, indices3, last3)); });
+  graph.plan(first);  // the failed call left nothing behind
+  graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
+
+  // Buffers and tensors on different devices.
+  const Tensor here = Tensor::zeros({3}, DType::kI32), here4 = Tensor::zeros({4}, DType::kI32),
+               pages = Tensor::zeros({kPages}, DType::kI32);
+  BatchDecodeWithPagedKVCacheWrapper host({.float_workspace_buffer = Tensor::empty({0}, DType::kU8).view(),
+                                           .use_cuda_graph = true,
+                                           .paged_kv_indptr_buffer = here4,
+                                           .paged_kv_indices_buffer = pages,
+                                           .paged_kv_last_page_len_buffer = here});
+  host.plan(first);
+  expect_error(ErrorKind::kNotImplementedError,
+               "the buffers of use_cuda_graph=True are in host memory, but q is on emu",
+               [&] { host.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
+}
+
+TEST(GraphPlan, ADeviceNeedsTheBuffers) {
+  CUDAGraphBatchDecodeWithPagedKVCacheWrapper graph;
+  const Table t({5, 6, 7});
+  const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
+               q = normal({3, kHeads, kDim}, 2);
+  graph.plan(decode_plan(t, indptr, indices, last));
+  expect_error(ErrorKind::kNotImplementedError, "use_cuda_graph=True on a GPU needs the buffers of __init__",
+               [&] { graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
+}
+
+/// The sizes of a captured graph hold for every plan.
+TEST(GraphPlan, TheBoundIsOne) {
+  std::mt19937 random(3);
+  const auto upto = [&](int64_t n) { return static_cast<int32_t>(random() % static_cast<unsigned>(n + 1)); };
+  for (int round = 0; round < 3000; ++round) {
+    const int group = 1 << upto(3), requests = 1 + upto(6);
+    std::vector<cuda::AttentionShape> shapes;
+    int64_t rows = 0, keys = 0, most = 0;
+    for (int b = 0; b < requests; ++b) {
+      shapes.push_back({round % 3 ? upto(100) : upto(3), upto(round % 2 ? 20000 : 3000)});
+      rows += shapes.back().tokens * group, keys += shapes.back().keys;
+      most = std::max<int64_t>(most, shapes.back().tokens * group);
+    }
+    for (const bool few : {true, false})
+      for (const int tile : {4, 16, 64, 128}) {
+        const auto w = cuda::attention_tiles(shapes, group, tile, few);
+        const auto bound = cuda::attention_bound(requests, rows, most, keys, tile, few);
+        ASSERT_LE(w.tiles.size(), bound.tiles) << round;
+        ASSERT_LE(w.cuts.size(), bound.cuts) << round;
+        ASSERT_LE(w.partial_rows, bound.partial_rows) << round;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace flashinfer::graph_plan_test
