@@ -10,7 +10,6 @@ runs as if these names did not exist.
 import dataclasses
 import functools
 import inspect
-import sys
 
 _RUNS = ("run", "run_return_lse", "forward", "forward_return_lse")
 _PLANS = ("plan", "begin_forward")
