@@ -117,7 +117,9 @@ def listed_stub(module):
     imports, missing = [], []
     for name in sorted(_modules.listed(module.__name__)):
         value = getattr(module, name)
-        if not hasattr(value, "not_available"):
+        if not hasattr(value, "__module__"):
+            missing.append(f"{name}: Any\n")
+        elif not hasattr(value, "not_available"):
             other = getattr(value, "__name__", name)
             imports.append(f"from {value.__module__} import {other} as {name}")
         elif isinstance(value, type):

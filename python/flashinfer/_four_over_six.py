@@ -11,6 +11,9 @@ from . import _op
 
 _UNSET = _op.Literal("<nvfp4_4over6 unset: read FLASHINFER_NVFP4_4OVER6*>")
 _KNOWN_BITS = 0b11111
+# The variables that may change what quantising ops of FlashInfer give.
+NVFP4_QUANT_ENV_VARS = ("FLASHINFER_DISABLE_FP4_QUANT_FAST_MATH", "FLASHINFER_NVFP4_4OVER6", "FLASHINFER_NVFP4_4OVER6_ERR_MODE",
+                        "FLASHINFER_NVFP4_4OVER6_ERR_USE_FAST_MATH", "FLASHINFER_NVFP4_4OVER6_E4M3_USE_256")
 
 
 class NVFP44Over6ErrMode(enum.IntEnum):

@@ -18,7 +18,7 @@ HOMES = {
     "_layouts": "_maybe_get_cached_w3_w1_permute_indices get_reorder_rows_for_gated_act_gemm_row_indices "
                 "get_w2_permute_indices_with_cache",
     "utils": "get_trtllm_gen_multi_ctas_kv_counter_bytes last_positive_power_of_2 next_positive_power_of_2",
-    "_four_over_six": "NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
+    "_four_over_six": "NVFP4_QUANT_ENV_VARS NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp8_linear",
@@ -167,7 +167,7 @@ MODULES = {
     "fp4_gemm": "prepare_fp4_gemm",
     "fp4_k_grouped_gemm": "prepare_fp4_k_grouped_gemm",
     "fp4_quantization":
-        "block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
+        "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
         "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
         "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a "
         "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",
@@ -366,7 +366,7 @@ MODULES = {
         "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module mxfp8_grouped_quantize nvfp4_4over6_code "
         "nvfp4_4over6_from_code nvfp4_e4m3_max resolve_nvfp4_4over6",
     "quantization.fp4_quantization":
-        "block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
+        "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
         "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
         "nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_paged_kv_cache scaled_fp4_grouped_quantize shuffle_matrix_a "
         "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",

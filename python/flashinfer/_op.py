@@ -83,12 +83,24 @@ class _Enum(enum.IntEnum):
         return f"{type(self).__name__}.{self.name}"
 
 
+class _Activation(_Enum):
+    """What lies between the two products of an expert."""
+
+    @property
+    def is_gated(self):
+        """Whether the first weight has two halves, the linear one and the gate."""
+        return self.name in ("Swiglu", "Geglu", "SwigluBias", "SwigluStep", "GegluTanh", "Situ")
+
+
+_ENUM_BASES = {"ActivationType": _Activation}
+
+
 def enumeration(text, namespace):
     """The enum of "TopKTieBreak: NONE=0|SMALL=1", made once in the module of the op that names it first."""
     name, _, members = text.partition(":")
     if name not in enums:
         values = {k.strip(): int(v) for k, v in (m.split("=") for m in members.split("|"))}
-        enums[name] = _Enum(name, values, module=namespace["__name__"])
+        enums[name] = _ENUM_BASES.get(name, _Enum)(name, values, module=namespace["__name__"])
     namespace[name] = enums[name]
     return enums[name]
 

@@ -6,7 +6,6 @@ from ._make import package as _package
 
 ActivationType, Fp8QuantizationType, SfLayout, WeightLayout = (
     _package.exports[name] for name in ("ActivationType", "Fp8QuantizationType", "SfLayout", "WeightLayout"))
-_GATED = frozenset(ActivationType[n] for n in ("Swiglu", "Geglu", "SwigluBias", "SwigluStep", "GegluTanh", "Situ"))
 
 
 class GatedActType(enum.IntEnum):
@@ -77,7 +76,7 @@ def normalize_activation_type(activation_type):
 
 def is_gated_activation(activation_type):
     """Whether the activation multiplies by a gate, so that the first weight has two halves."""
-    return normalize_activation_type(activation_type) in _GATED
+    return normalize_activation_type(activation_type).is_gated
 
 
 def trtllm_gen_dtype_has_scale(dtype):

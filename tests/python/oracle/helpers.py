@@ -94,6 +94,7 @@ def layouts():
 def enumerations():
     for kind in (enums.ActivationType, enums.GatedActType, enums.RoutingMethodType, enums.DtypeTrtllmGen, core.RoutingInputMode):
         print(kind.__name__, [(m.name, m.value) for m in kind])
+    print("gated", [m.is_gated for m in enums.ActivationType])
     for value in (*range(14), 99, "x", None):
         call(f"gated {value}", enums.is_gated_activation, value)
         call(f"normalize {value}", lambda v=value: int(enums.normalize_activation_type(v)))
