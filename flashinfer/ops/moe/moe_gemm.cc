@@ -245,17 +245,17 @@ constexpr op::Case kFp8Cases[] = {
      "m_indptr=i32:[0,1,20,31]",
      "cpu", 0, -1, 1e-3},
     {"gated",
-     "a=e4m3:9x128 b=e4m3:2x64x128 a_scale=f32:1x12:uniform(0.01,0.03) b_scale=f32:2x1x1:uniform(0.01,0.03) "
+     "a=e4m3:9x128 b=e4m3:2x64x128 a_scale=f32:1x12:uniform(0.1,1) b_scale=f32:2x1x1:uniform(0.1,0.5) "
      "m_indptr=i32:[0,0,9] is_gated=True",
-     "cpu", 0, -1, 1e-3},
+     "cpu", 0, -1, 1e-2},
 };
 constexpr op::Case kMxCases[] = {
     {"blocks_of_128",
-     "a=e4m3:31x256 b=e4m3:3x33x256 a_scale=i32:40x1:const(2071690107) b_scale=i32:3x33x1:const(2088598652) "
+     "a=e4m3:31x256 b=e4m3:3x33x256 a_scale=i32:40x1:ue8m0(119,125) b_scale=i32:3x33x1:ue8m0(119,125) "
      "m_indptr=i32:[0,1,20,31]",
      "cpu", 0, -1, 1e-2},
     {"blocks_of_32_gated",
-     "a=e4m3:9x160 b=e4m3:2x64x160 a_scale=i32:12x2:const(2004318071) b_scale=i32:2x64x2:const(2021161080) "
+     "a=e4m3:9x160 b=e4m3:2x64x160 a_scale=i32:12x2:ue8m0(119,125) b_scale=i32:2x64x2:ue8m0(119,125) "
      "m_indptr=i32:[0,4,9] "
      "scale_granularity_mnk=(1,1,32) is_gated=True",
      "cpu", 0, -1, 1e-2},

@@ -92,28 +92,28 @@ constexpr op::Case kFp8PerChannelScaleRouted[] = {
 constexpr op::Case kFp8BlockScale[] = {
     {"shared_experts",
      "routing_logits=f32:9x4 routing_bias=f32:4:normal(0,0.1) hidden_states=e4m3:9x64 hidden_states_scale=u8:9x2:randint(122,128) "
-     "gemm1_weights=e4m3:5x128x64 gemm1_weights_scale=u8:5x128x2:randint(118,123) gemm2_weights=e4m3:5x64x64 "
-     "gemm2_weights_scale=u8:5x64x2:randint(118,123) num_experts=4 top_k=2 n_group=None topk_group=None intermediate_size=64 local_expert_offset=0 "
+     "gemm1_weights=e4m3:5x128x64 gemm1_weights_scale=u8:5x128x2:randint(124,128) gemm2_weights=e4m3:5x64x64 "
+     "gemm2_weights_scale=u8:5x64x2:randint(124,128) num_experts=4 top_k=2 n_group=None topk_group=None intermediate_size=64 local_expert_offset=0 "
      "local_num_experts=4 routed_scaling_factor=2.5 routing_method_type=2 fp8_quantization_type=2 num_fused_shared_experts=1",
      "cpu", 0, 3e-2, 0.3},
     {"deepseek",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x256 "
-     "hidden_states_scale=f32:2x9:uniform(0.01,0.03) gemm1_weights=e4m3:4x256x256 "
-     "gemm1_weights_scale=f32:4x2x2:uniform(0.01,0.03) gemm2_weights=e4m3:4x256x128 "
-     "gemm2_weights_scale=f32:4x2x1:uniform(0.01,0.03) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "hidden_states_scale=f32:2x9:uniform(0.5,1.5) gemm1_weights=e4m3:4x256x256 "
+     "gemm1_weights_scale=f32:4x2x2:uniform(0.05,0.15) gemm2_weights=e4m3:4x256x128 "
+     "gemm2_weights_scale=f32:4x2x1:uniform(0.05,0.15) num_experts=4 top_k=2 n_group=None topk_group=None "
      "intermediate_size=128 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
      "routing_method_type=6", "cpu", 0, 3e-2, 0.1},
     {"deepseek_blocked",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=bf16:9x256 hidden_states_scale=None "
-     "gemm1_weights=e4m3:4x2x256x128 gemm1_weights_scale=f32:4x2x2:uniform(0.01,0.03) "
-     "gemm2_weights=e4m3:4x1x256x128 gemm2_weights_scale=f32:4x2x1:uniform(0.01,0.03) num_experts=4 top_k=2 "
+     "gemm1_weights=e4m3:4x2x256x128 gemm1_weights_scale=f32:4x2x2:uniform(0.05,0.15) "
+     "gemm2_weights=e4m3:4x1x256x128 gemm2_weights_scale=f32:4x2x1:uniform(0.05,0.15) num_experts=4 top_k=2 "
      "n_group=None topk_group=None intermediate_size=128 local_expert_offset=0 local_num_experts=4 "
      "routed_scaling_factor=None use_shuffled_weight=True weight_layout=2", "cpu", 0, 3e-2, 0.1},
     {"mxfp8_shuffled",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x64 "
      "hidden_states_scale=u8:9x2:randint(122,128) gemm1_weights=e4m3:4x128x64 "
-     "gemm1_weights_scale=u8:4x128x4:randint(118,123) gemm2_weights=e4m3:4x64x64 "
-     "gemm2_weights_scale=u8:4x128x4:randint(118,123) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "gemm1_weights_scale=u8:4x128x4:randint(124,128) gemm2_weights=e4m3:4x64x64 "
+     "gemm2_weights_scale=u8:4x128x4:randint(124,128) num_experts=4 top_k=2 n_group=None topk_group=None "
      "intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
      "use_shuffled_weight=True fp8_quantization_type=2", "cpu", 0, 3e-2, 0.2},
 };
@@ -121,8 +121,8 @@ constexpr op::Case kFp8BlockScaleRouted[] = {
     {"mxfp8",
      "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=e4m3:9x64 "
      "hidden_states_scale=u8:9x2:randint(122,128) gemm1_weights=e4m3:4x128x64 "
-     "gemm1_weights_scale=u8:4x128x2:randint(118,123) gemm2_weights=e4m3:4x64x64 "
-     "gemm2_weights_scale=u8:4x64x2:randint(118,123) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "gemm1_weights_scale=u8:4x128x2:randint(124,128) gemm2_weights=e4m3:4x64x64 "
+     "gemm2_weights_scale=u8:4x64x2:randint(124,128) num_experts=4 top_k=2 n_group=None topk_group=None "
      "intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
      "fp8_quantization_type=2", "cpu", 0, 3e-2, 0.2},
 };
@@ -139,9 +139,9 @@ constexpr op::Case kFp4BlockScale[] = {
     {"mxfp4_mxfp8",
      "routing_logits=f32:9x4 routing_bias=None hidden_states=e4m3:9x64 "
      "hidden_states_scale=u8:18:randint(122,128) gemm1_weights=u8:4x128x32:randint(0,256) "
-     "gemm1_weights_scale=u8:4x128x4:randint(118,123) gemm1_bias=f32:4x128 gemm1_alpha=None gemm1_beta=None "
+     "gemm1_weights_scale=u8:4x128x4:randint(122,126) gemm1_bias=f32:4x128 gemm1_alpha=None gemm1_beta=None "
      "gemm1_clamp_limit=None gemm2_weights=u8:4x64x32:randint(0,256) "
-     "gemm2_weights_scale=u8:4x128x4:randint(118,123) gemm2_bias=f32:4x64 output1_scale_scalar=None "
+     "gemm2_weights_scale=u8:4x128x4:randint(122,126) gemm2_bias=f32:4x64 output1_scale_scalar=None "
      "output1_scale_gate_scalar=None output2_scale_scalar=None num_experts=4 top_k=2 n_group=None "
      "topk_group=None intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None", "cpu", 0, 3e-2, 0.2},
 };
@@ -158,9 +158,9 @@ constexpr op::Case kFp4BlockScaleRouted[] = {
     {"mxfp4_situ",
      "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=bf16:9x128 "
      "hidden_states_scale=None gemm1_weights=u8:4x256x64:randint(0,256) "
-     "gemm1_weights_scale=u8:4x256x4:randint(118,123) gemm1_bias=None gemm1_alpha=f32:4:const(2) "
+     "gemm1_weights_scale=u8:4x256x4:randint(121,125) gemm1_bias=None gemm1_alpha=f32:4:const(2) "
      "gemm1_beta=None gemm1_clamp_limit=f32:4:const(3) gemm2_weights=u8:4x128x64:randint(0,256) "
-     "gemm2_weights_scale=u8:4x128x4:randint(118,123) gemm2_bias=f32:4x128 output1_scale_scalar=None "
+     "gemm2_weights_scale=u8:4x128x4:randint(121,125) gemm2_bias=f32:4x128 output1_scale_scalar=None "
      "output1_scale_gate_scalar=None output2_scale_scalar=None num_experts=4 top_k=2 n_group=None "
      "topk_group=None intermediate_size=128 local_expert_offset=0 local_num_experts=4 "
      "routed_scaling_factor=None activation_type=10 per_token_scale=f32:9:uniform(0.5,1.5)", "cpu", 0, 3e-2, 0.1},
