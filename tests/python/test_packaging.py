@@ -81,7 +81,7 @@ def bare(environment, **more):
 def test_what_the_wheel_holds(wheel):
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/py.typed", "flashinfer/norm.pyi", "flashinfer/lib/libflashinfer_tvm_ffi.so",
+    for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/py.typed", "flashinfer/norm/__init__.pyi", "flashinfer/comm/mnnvl.pyi", "flashinfer/decode.pyi", "flashinfer/lib/libflashinfer_tvm_ffi.so",
                    "flashinfer/share/flashinfer/include/flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer/include/flashinfer/flashinfer.h",
                    "flashinfer/include/flashinfer/ops.h"):
         assert wanted in names
