@@ -25,7 +25,7 @@ class _Runner(TunableRunner):
         self.num_local = config.experts.local_num_experts or config.routing.num_experts
 
     @classmethod
-    def refusal(cls, config):
+    def why_not(cls, config):
         """Why this back end does not compute such a layer; empty: it does."""
         if config.quant.pair != (api.QuantFormat.BF16, api.QuantFormat.BF16) or config.quant.output != api.QuantFormat.BF16:
             return "only BF16 weights, inputs and results are available, not " + ", ".join(
@@ -63,14 +63,14 @@ class CutlassBf16Runner(_Runner):
     backend_key, view = "cutlass_bf16", ("fc1_expert_weights", "fc2_expert_weights")
 
     @classmethod
-    def refusal(cls, config):
+    def why_not(cls, config):
         experts, routing = config.experts, config.routing
         local = experts.local_num_experts or routing.num_experts
         if routing.num_experts % local or experts.local_expert_offset % local:
             return f"experts {experts.local_expert_offset} to {experts.local_expert_offset + local} are no even share of {routing.num_experts}"
         if isinstance(config.activation, api.SiTU):
             return "SiTU is not available"
-        return super().refusal(config)
+        return super().why_not(config)
 
     def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
         from . import cutlass_fused_moe
@@ -88,10 +88,10 @@ class TrtllmBf16RoutedRunner(_Runner):
     backend_key, view = "trtllm_bf16_routed", ("gemm1_weights", "gemm2_weights")
 
     @classmethod
-    def refusal(cls, config):
+    def why_not(cls, config):
         if not isinstance(config.activation, (api.SwiGLU, api.ReLU2)):
             return f"{type(config.activation).__name__} is not available"
-        return super().refusal(config)
+        return super().why_not(config)
 
     def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
         import torch
@@ -130,7 +130,7 @@ class MoELayer:
         self.runners, reasons = [], []
         for candidate in self.config.backend:
             runner = _BACKEND_RUNNERS.get(type(candidate))
-            why = "MoELayer does not have this back end here" if runner is None else runner.refusal(self.config)
+            why = "MoELayer does not have this back end here" if runner is None else runner.why_not(self.config)
             if why:
                 reasons.append(f"{type(candidate).__name__}: {why}")
             else:

@@ -79,7 +79,7 @@ def test_a_missing_class_says_so_when_it_is_made_and_an_error_can_be_caught():
     assert issubclass(moe_ep.MoEEpNotBuiltError, Exception)
 
 
-def test_a_name_that_nobody_lists_is_an_attribute_error():
+def test_a_name_in_no_list_is_an_attribute_error():
     for module in (flashinfer, flashinfer.norm, flashinfer.topk, flashinfer.sampling, importlib.import_module("flashinfer.comm")):
         with pytest.raises(AttributeError, match="nothing_of_this_name"):
             module.nothing_of_this_name
