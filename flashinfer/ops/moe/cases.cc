@@ -12,10 +12,11 @@ constexpr op::Case kRouting[] = {
     {"naive", "routing_logits=f32:7x128:normal(0,10) routing_method=4 top_k=8"},
     {"topk_ties", "routing_logits=f32:3x9:const(-3) routing_method=5 top_k=4"},
     {"sigmoid_renorm", "routing_logits=f32:7x16^pad3 routing_method=6 top_k=2"},
-    {"sigmoid_as_it_is", "routing_logits=f32:7x16 routing_method=6 top_k=2 norm_topk_prob=False"},
+    {"sigmoid_not_normalised", "routing_logits=f32:7x16 routing_method=6 top_k=2 norm_topk_prob=False"},
     {"minimax", "routing_logits=f32:7x16 routing_method=7 top_k=4 routing_bias=bf16:16"},
     {"sigmoid", "routing_logits=f32:7x16 routing_method=8 top_k=16"},
-    {"topk_sigmoid", "routing_logits=f32:0x16 routing_method=9 top_k=2"},
+    {"topk_sigmoid", "routing_logits=f32:7x16 routing_method=9 top_k=2"},
+    {"no_tokens", "routing_logits=f32:0x16 routing_method=9 top_k=2"},
 };
 constexpr op::Case kDeepseek[] = {
     {"groups",
