@@ -32,12 +32,7 @@ op::Selection select(const op::Op& op, std::string_view args, Device device = kC
 WarmupReport warmup(std::span<const WarmupItem> items, const std::function<void(const jit::Progress&)>& progress,
                     int jobs) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<jit::Request> requests;
-  {
-    jit::KernelCollector recording;
-    for (const WarmupItem& item : items) select(find(item.op), item.args);
-    requests = recording.take();
-  }
+  const std::vector<jit::Request> requests = cases::kernels(items);
   WarmupReport report;
   report.kernels = static_cast<int64_t>(requests.size());
   for (const jit::Prefetched& r : jit::prefetch(requests, jobs, progress)) {
@@ -84,6 +79,12 @@ std::vector<jit::Request> listed(std::span<const op::Op* const> ops, unsigned ta
   return recording.take();
 }
 }  // namespace
+
+std::vector<jit::Request> kernels(std::span<const WarmupItem> items, Device device) {
+  jit::KernelCollector recording;
+  for (const WarmupItem& item : items) select(find(item.op), item.args, device);
+  return recording.take();
+}
 
 std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags,
                                   std::vector<std::string>* problems) {

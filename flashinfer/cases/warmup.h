@@ -46,6 +46,8 @@ struct Availability {
 Availability is_available(const std::string& op, const std::string& args);
 
 namespace cases {
+/// The kernels that the items need on `device`, without compiling. ValueError for an op or arguments that do not exist.
+std::vector<jit::Request> kernels(std::span<const WarmupItem> items, Device device = kCpu);
 /// The kernels that the cases with any of `tags` need (0: all cases), without compiling; `problems` (if given) gets a
 /// line for every case that could not be built.
 std::vector<jit::Request> kernels(std::span<const op::Op* const> ops, unsigned tags,

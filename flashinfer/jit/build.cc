@@ -118,6 +118,8 @@ std::vector<std::string> command_of(Target target, const Toolchain& toolchain) {
   const Flags flags = kernel_flags(target);
   const std::string out = artifact_path("x", name(target)).substr(2), in = source_path("x", name(target)).substr(2);
   std::vector<std::string> argv = toolchain.command;
+  if (const int64_t threads = env::integer("FLASHINFER_NVCC_THREADS"); toolchain.maker == Maker::kNvcc && threads != 1)
+    argv.push_back("--threads=" + std::to_string(threads));  // changes the time alone, so it is no part of the key
   argv.insert(argv.end(), flags.compile.begin(), flags.compile.end());
   argv.insert(argv.end(), {"-I", include_root(), "-o", out, in});
   argv.insert(argv.end(), flags.link.begin(), flags.link.end());

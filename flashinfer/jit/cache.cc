@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -154,6 +155,10 @@ void forget_folders() {
 }
 
 std::string artifact_path(const std::string& dir, const std::string& target) {
+  if (target == kModulesFolder) {
+    const std::string entry = dir.substr(dir.rfind('/') + 1);
+    return dir + "/" + entry.substr(0, std::max<size_t>(entry.size(), 33) - 33) + ".so";
+  }
   return dir + (target.starts_with("sm_") ? "/kernel.cubin" : "/kernel.so");
 }
 
@@ -224,7 +229,9 @@ int64_t clear_cache() {
       for (const std::string& entry : fs::list_dir(all + "/" + version + "/" + target)) {
         const std::string dir = all + "/" + version + "/" + target + "/" + entry;
         const bool artifact = fs::is_file(dir + "/meta.json");
-        if (!artifact && !entry.starts_with(".build-") && !entry.starts_with(".lock-") && !entry.ends_with(".failed"))
+        const bool ninja = target == kModulesFolder && fs::is_file(dir + "/build.ninja");  // JitSpec.write_ninja()
+        if (!artifact && !ninja && !entry.starts_with(".build-") && !entry.starts_with(".lock-") &&
+            !entry.ends_with(".failed"))
           continue;
         if (!fs::remove_tree(dir)) throw RuntimeError(str("cannot remove ", dir, ": ", std::strerror(errno)));
         artifacts += artifact && !entry.starts_with(".");

@@ -39,7 +39,10 @@ CacheFolders cache_folders(const std::string& target);
 /// Drops the cached checks of folders and the warnings given (tests).
 void forget_folders();
 
-/// <dir>/kernel.so, or kernel.cubin for a GPU's target.
+/// The folder, beside those of the targets, of libraries made from programs' own sources (library.h); in meta.json it
+/// stands for the target.
+inline constexpr const char* kModulesFolder = "modules";
+/// <dir>/kernel.so, or kernel.cubin for a GPU's target, or <name>.so for a library in <name>-<32 digits>.
 std::string artifact_path(const std::string& dir, const std::string& target);
 std::string source_path(const std::string& dir, const std::string& target);
 /// The artifact in `dir` if meta.json is valid and kernel.so or kernel.cubin has the recorded size and checksum.

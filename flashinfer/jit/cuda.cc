@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "flashinfer/core/check.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/fs.h"
@@ -42,6 +44,16 @@ std::vector<Target> cuda_stand_ins(Device device) {
   if (device.type == DeviceType::kEmu) return {Target::kEmu};
   const cuda::DeviceInfo& i = cuda::device_info(device.index);
   return targets_for(i.major, i.minor, arch_list());
+}
+
+std::vector<Target> visible_gpu_targets() {
+  std::vector<Target> list;
+  for (int i = 0; cuda::why_no_device(i).empty(); ++i) {
+    const cuda::DeviceInfo& info = cuda::device_info(i);
+    const auto runs = targets_for(info.major, info.minor);
+    if (!runs.empty() && std::ranges::count(list, runs[0]) == 0) list.push_back(runs[0]);
+  }
+  return list;
 }
 
 std::string why_no_cuda(int index, Target target) {

@@ -28,6 +28,10 @@ std::vector<Target> cuda_stand_ins(Device device);
 /// Why cuda:`index` cannot run kernels for `target` (no driver, no such GPU, a driver older than the compiler, ...), or
 /// empty.
 std::string why_no_cuda(int index, Target target);
+/// nvcc, whatever FLASHINFER_TOOLCHAIN says: for programs' own CUDA sources (library.h).
+Toolchain nvcc_toolchain();
+/// The best target of each GPU of this machine, without repeats; empty without a driver or GPU.
+std::vector<Target> visible_gpu_targets();
 /// Null, with `error` set, for an artifact that does not load.
 const CudaKernel* load_cuda(const std::string& path, const Request& request, Device device, std::string& error);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that exist or could be compiled, for `list-modules`, `module-status` and `export-compile-commands`.
+// The kernels that exist or could be compiled, and the libraries of programs (library.h), for `list-modules`,
+// `module-status` and `export-compile-commands`.
 #pragma once
 #include <span>
 #include <string>
@@ -20,8 +21,11 @@ struct ModuleStatus {
   bool compiled() const { return !kind.empty(); }
 };
 
+/// One kernel for `target`, compiled or not, from any compiler.
+ModuleStatus module_status(const Request& request, Target target);
+
 /// `known` for the selected target, compiled or not, then all other complete artifacts of this version on disk that
-/// were made from the current headers. Sorted by text and target.
+/// were made from the current headers; programs' libraries have the target "modules". Sorted by text and target.
 std::vector<ModuleStatus> module_statuses(std::span<const Request> known);
 
 }  // namespace flashinfer::jit

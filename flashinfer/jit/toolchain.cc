@@ -15,6 +15,7 @@
 #include "flashinfer/core/once.h"
 #include "flashinfer/core/process.h"
 #include "flashinfer/core/version.h"
+#include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/locks.h"
 #include "flashinfer/jit/nvrtc.h"
 #include "flashinfer/jit/source.h"
@@ -23,7 +24,7 @@
 namespace flashinfer::jit {
 namespace {
 
-std::optional<Toolchain> remembered, remembered_cuda;
+std::optional<Toolchain> remembered, remembered_cuda, remembered_nvcc;
 
 std::string feature_words() {
 #if defined(__x86_64__)
@@ -225,10 +226,17 @@ Toolchain cuda_toolchain() {
   return *remembered_cuda;
 }
 
+Toolchain nvcc_toolchain() {
+  const std::lock_guard lock(g_toolchain_mutex);
+  if (!remembered_nvcc) remembered_nvcc = find_nvcc();
+  return *remembered_nvcc;
+}
+
 void forget_toolchain() {
   const std::lock_guard lock(g_toolchain_mutex);
   remembered.reset();
   remembered_cuda.reset();
+  remembered_nvcc.reset();
 }
 
 namespace {
