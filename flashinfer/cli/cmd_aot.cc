@@ -8,7 +8,9 @@
 #include "flashinfer/cases/warmup.h"
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/core/check.h"
+#include "flashinfer/core/cuda/device.h"
 #include "flashinfer/jit/aot.h"
+#include "flashinfer/jit/cuda_load.h"
 #include "flashinfer/jit/targets.h"
 #include "flashinfer/op/registry.h"
 
@@ -44,6 +46,16 @@ void show(const jit::Progress& p) {
 
 using Listed = std::vector<std::pair<jit::Target, std::vector<jit::Request>>>;
 
+/// FLASHINFER_CUDA_ARCH_LIST, else what this machine's GPUs run best.
+std::vector<jit::Target> cuda_targets() {
+  std::vector<jit::Target> targets = jit::arch_list();
+  if (targets.empty()) targets = jit::visible_gpu_targets();
+  FI_CHECK(!targets.empty(), ValueError,
+           "aot --cuda: FLASHINFER_CUDA_ARCH_LIST is not set, and there is no GPU to compile for: ",
+           cuda::why_no_device(0), ". Name architectures with it (\"8.0 9.0a\"), or with --targets sm_80,sm_90a");
+  return targets;
+}
+
 /// The kernels by target: heuristics may choose different kernels for different GPUs.
 Listed list_kernels(const Options& o, std::vector<std::string>& problems) {
   const auto ops = chosen(o.ops);
@@ -51,7 +63,7 @@ Listed list_kernels(const Options& o, std::vector<std::string>& problems) {
   std::vector<jit::Target> targets;
   for (const std::string& t : o.targets) targets.push_back(jit::parse_target(t));
   if (o.cuda_arch_list)
-    for (const jit::Target t : jit::arch_list()) targets.push_back(t);
+    for (const jit::Target t : cuda_targets()) targets.push_back(t);
   Listed list;
   std::optional<std::vector<jit::Request>> cpu;  // the same for all of them
   for (const jit::Target t : targets) {
@@ -105,7 +117,8 @@ void add_aot(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false)
       ->capture_default_str();
   c->add_option("--op", o->ops, "only kernels of these ops")->delimiter(',')->allow_extra_args(false);
-  c->add_flag("--cuda", o->cuda_arch_list, "also the GPUs of FLASHINFER_CUDA_ARCH_LIST");
+  c->add_flag("--cuda", o->cuda_arch_list,
+              "also the architectures of FLASHINFER_CUDA_ARCH_LIST, else those of this machine's GPUs");
   c->add_flag("--all", o->all, "kernels of all cases, not only of those marked for this");
   c->add_flag("--list", o->list, "print the kernels, compile nothing");
   c->add_flag("--quiet", o->quiet, "no progress");

@@ -13,6 +13,12 @@ namespace {
 int run(const std::string& path) {
   auto commands = nlohmann::ordered_json::array();
   for (const auto& m : jit::module_statuses({})) {
+    if (m.target == jit::kModulesFolder) {
+      const auto own =
+          nlohmann::ordered_json::parse(fs::read_file(m.directory + "/compile_commands.json").value_or("[]"));
+      commands.insert(commands.end(), own.begin(), own.end());
+      continue;
+    }
     // Precompiled artifacts may have been built elsewhere: their command works in the folder that holds them now.
     commands.push_back({{"directory", m.directory},
                         {"arguments", m.meta.arguments},

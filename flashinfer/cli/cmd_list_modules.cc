@@ -19,7 +19,7 @@ void details(const jit::ModuleStatus& m) {
   }
   print("Device Linking: False\n");
   print("Source Files:\n");
-  if (m.compiled()) print("  %s\n", jit::source_path(m.directory, m.target).c_str());
+  if (m.compiled() && m.target != jit::kModulesFolder) print("  %s\n", jit::source_path(m.directory, m.target).c_str());
   print("  %s\n", m.meta.header.c_str());
 }
 

@@ -70,10 +70,14 @@ void show_jit() {
   print("\n");
   section("Module Status");
   int64_t compiled = 0, damaged = 0;
-  for (const std::string& target : fs::list_dir(jit::cache_path())) {
+  std::vector<std::string> targets{jit::kModulesFolder};
+  for (const jit::Target t : jit::all_targets()) targets.push_back(jit::name(t));
+  for (const std::string& target : targets) {
     const std::string folder = jit::cache_path() + "/" + target;
     for (const std::string& name : fs::list_dir(folder)) {
-      if (!fs::is_dir(folder + "/" + name)) continue;
+      if (!fs::is_dir(folder + "/" + name) ||
+          (target == jit::kModulesFolder && !name.starts_with(".") && !fs::is_file(folder + "/" + name + "/meta.json")))
+        continue;
       (jit::read_meta(folder + "/" + name) ? compiled : damaged) += 1;
     }
   }

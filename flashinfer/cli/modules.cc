@@ -11,7 +11,9 @@ namespace flashinfer::cli {
 std::vector<jit::ModuleStatus> all_modules() { return jit::module_statuses(cases::kernels(op::all_ops(), op::kAot)); }
 
 std::string shown_name(const jit::ModuleStatus& m) {
-  return m.target == jit::name(jit::selected_target()) ? m.text : m.text + " [" + m.target + "]";
+  return m.target == jit::name(jit::selected_target()) || m.target == jit::kModulesFolder
+             ? m.text
+             : m.text + " [" + m.target + "]";
 }
 
 std::string time_text(int64_t unix_seconds) {

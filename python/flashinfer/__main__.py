@@ -58,8 +58,8 @@ _library = ctypes.CDLL(os.path.join(_native.folder, "libflashinfer_commands.so")
 _library.flashinfer_commands.restype = ctypes.c_char_p
 
 
-def run(args):
-    """Runs `flashinfer <args>`; what it says goes through click as it says it. Returns the exit code."""
+def run(args, take=None):
+    """Runs `flashinfer <args>`; what it says goes through click as it says it, or its output to `take`. Returns the exit code."""
     failures = []
 
     @_WRITE
@@ -67,7 +67,11 @@ def run(args):
         if failures:
             return  # the reader has closed the pipe
         try:
-            click.echo(ctypes.string_at(text, size).decode("utf-8", "replace"), err=bool(error), nl=False)
+            text = ctypes.string_at(text, size).decode("utf-8", "replace")
+            if take is not None and not error:
+                take(text)
+            else:
+                click.echo(text, err=bool(error), nl=False)
         except BaseException as e:  # raised below: nothing may pass through the library
             failures.append(e)
 
@@ -125,8 +129,14 @@ def _show_version(ctx, _, wanted):
         ctx.exit(run(["--version"]))
 
 
+def _download_cubin(ctx, _, wanted):
+    if wanted and not ctx.resilient_parsing:
+        ctx.exit(run(["--download-cubin"]))
+
+
 @click.group(invoke_without_command=True, help="Kernels for LLM serving, with a call log, a flight recorder and a replayer.")
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version and exit.")
+@click.option("--download-cubin", is_flag=True, expose_value=False, is_eager=True, callback=_download_cubin, help="As the command download-cubin.")
 @click.pass_context
 def cli(ctx):
     if ctx.invoked_subcommand is None:

@@ -26,7 +26,8 @@ def program(*args):
 def test_the_commands_are_the_programs():
     names = set(re.findall(r"^  ([a-z][a-z-]+)  ", program("--help").stdout.split("Subcommands:")[1], re.M))
     assert {"replay", "show-config", "collect-env", "list-modules", "module-status", "clear-cache", "export-compile-commands", "aot",
-            "bench"} <= names
+            "bench", "list-cache", "download-cubin", "list-cubins", "clear-cubin", "install-cubin-wheel", "install-jit-cache-wheel",
+            "download-kernels"} <= names
     assert set(cli.commands) == names
 
 
@@ -42,7 +43,10 @@ def test_the_options_are_the_programs():
 @pytest.mark.parametrize("args", [["list-ops"], ["list-ops", "--markdown"], ["aot", "--list"], ["aot", "--list", "--op", "rmsnorm,top_k"],
                                   ["list-modules", "no-such-module"], ["module-status", "--filter", "aot"], ["export", "--dir=/no", "--out=/no2"],
                                   ["replay", "--dir", "/no/such/folder"], ["bench", "--op", "no_such_op"], ["--version"],
-                                  ["cases", "rmsnorm", "--list"]])
+                                  ["cases", "rmsnorm", "--list"], ["--download-cubin"], ["download-cubin"], ["clear-cubin"], ["list-cubins"],
+                                  ["install-jit-cache-wheel", "--mode", "minimal", "--sm", "sm90a", "--cuda-version", "12.9", "--dry-run"],
+                                  ["install-jit-cache-wheel", "--sm", "sm90a"], ["install-cubin-wheel", "--nightly"],
+                                  ["download-kernels", "--sm", "sm80", "--sm", "sm90a", "--dry-run"]])
 def test_same_text_and_exit_code(args):
     expected = program(*args)
     result = invoke(*args)
@@ -126,3 +130,12 @@ def test_replay_escapes_what_a_recording_says(tmp_path):
     assert (result.exit_code, result.stdout) == (done.returncode, text)
     report = json.loads(invoke("replay", "--dir", str(tmp_path), "--json").stdout)
     assert report["calls"][0]["function_name"] == attack  # JSON escapes by itself
+
+
+def test_precompiling_for_gpus_needs_one_or_the_list(tmp_path):
+    env = {k: v for k, v in os.environ.items() if k != "FLASHINFER_CUDA_ARCH_LIST"} | {"FLASHINFER_LIBCUDA": "/no/libcuda.so"}
+    done = subprocess.run([PROGRAM, "aot", "--cuda", "--list"], capture_output=True, text=True, env=env)
+    assert done.returncode == 2 and "FLASHINFER_CUDA_ARCH_LIST is not set, and there is no GPU to compile for" in done.stderr
+    done = subprocess.run([PROGRAM, "aot", "--cuda", "--list", "--op", "rmsnorm", "--targets", "native"], capture_output=True, text=True,
+                          env=env | {"FLASHINFER_CUDA_ARCH_LIST": "9.0a"})
+    assert done.returncode == 0 and "aligned=" in done.stdout  # a member of the CUDA kernels' Config alone
