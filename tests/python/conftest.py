@@ -4,6 +4,8 @@ import os
 import pathlib
 import sys
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))  # before any installed package of the name
 if "FLASHINFER_BUILD_DIR" not in os.environ:
@@ -16,3 +18,15 @@ def environment(who, **variables):
     if who == "ours":
         env["PYTHONPATH"] = str(ROOT / "python")
     return env | {k: str(v) for k, v in variables.items()}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A kernel cache of the test's own: the folder with all versions."""
+    monkeypatch.setenv("FLASHINFER_WORKSPACE_BASE", str(tmp_path / "base"))
+    monkeypatch.delenv("FLASHINFER_AOT_DIR", raising=False)
+    yield tmp_path / "base/.cache/flashinfer"
+    monkeypatch.undo()
+    from flashinfer.jit import core
+
+    core.refresh_current_compilation_context()

@@ -38,7 +38,7 @@ def test_recorder(tmp_path):
     assert "Summary: 3 passed, 1 failed/mismatch" in command.stdout
 
 
-@pytest.mark.parametrize("page, least", [("docs/python.md", 4), ("README.md", 1)])
+@pytest.mark.parametrize("page, least", [("docs/python.md", 4), ("docs/jit.md", 2), ("README.md", 1)])
 def test_code_of_the_manual(page, least):
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
     assert len(blocks) >= least

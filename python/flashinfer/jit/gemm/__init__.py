@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix products."""
+from .core import (gen_gemm_module, gen_gemm_sm90_module, gen_gemm_sm100_module, gen_gemm_sm120_module, gen_gemm_sm100_module_cutlass_fp4, gen_gemm_sm103_module_cutlass_fp4, gen_gemm_sm120_module_cutlass_fp4, gen_gemm_sm100_module_cutlass_fp8, gen_gemm_sm100_module_cutlass_bf16, gen_gemm_sm100_module_cutlass_mxfp8, gen_gemm_sm120_module_cutlass_mxfp8, gen_gemm_sm100_module_cutlass_nvfp4_svdquant, gen_mm_bf16_cublaslt_module, gen_tgv_gemm_sm10x_module, gen_trtllm_gen_gemm_module, gen_trtllm_low_latency_gemm_module)
+from .deepgemm import gen_deepgemm_sm100_module
+from .fp8_blockscale import gen_fp8_blockscale_gemm_sm90_module
