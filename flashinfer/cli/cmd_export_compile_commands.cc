@@ -14,9 +14,9 @@ int run(const std::string& path) {
   auto commands = nlohmann::ordered_json::array();
   for (const auto& m : jit::module_statuses({})) {
     if (m.target == jit::kModulesFolder) {
-      const auto own =
-          nlohmann::ordered_json::parse(fs::read_file(m.directory + "/compile_commands.json").value_or("[]"));
-      commands.insert(commands.end(), own.begin(), own.end());
+      const auto text = fs::read_file(m.directory + "/compile_commands.json").value_or("");
+      const auto own = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+      if (own.is_array()) commands.insert(commands.end(), own.begin(), own.end());
       continue;
     }
     // Precompiled artifacts may have been built elsewhere: their command works in the folder that holds them now.

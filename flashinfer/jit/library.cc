@@ -199,7 +199,7 @@ std::vector<CompileCommand> library_commands(const LibrarySpec& spec, const std:
   return plan.compile;
 }
 
-std::string library_ninja(const LibrarySpec& spec, const std::string&) { return ninja_text(spec, plan_library(spec)); }
+std::string library_ninja(const LibrarySpec& spec) { return ninja_text(spec, plan_library(spec)); }
 
 std::optional<Artifact> find_library(const LibrarySpec& spec) {
   for (const std::string& source : spec.sources)

@@ -35,7 +35,7 @@ std::string libraries_path();
 /// The compile commands, as they run in `folder`. RuntimeError without a compiler.
 std::vector<CompileCommand> library_commands(const LibrarySpec& spec, const std::string& folder);
 /// build.ninja with the same commands and the link, for use by hand.
-std::string library_ninja(const LibrarySpec& spec, const std::string& folder);
+std::string library_ninja(const LibrarySpec& spec);
 
 /// The library if it was made from these sources, flags, compilers and the headers as they are now.
 std::optional<Artifact> find_library(const LibrarySpec& spec);

@@ -41,10 +41,6 @@ def added(module):
     return (out - torch.tensor([1.0, 2.0])).tolist()
 
 
-def times(spec):
-    return spec.get_library_path().stat().st_mtime_ns
-
-
 # ---- folders ----
 def test_folders_are_those_of_the_library(cache):
     version = env.FLASHINFER_WORKSPACE_DIR
@@ -57,6 +53,17 @@ def test_folders_are_those_of_the_library(cache):
 def test_the_precompiled_folder_follows_its_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("FLASHINFER_AOT_DIR", str(tmp_path))
     assert env.FLASHINFER_AOT_DIR == tmp_path.resolve()
+
+
+def test_a_program_may_choose_another_folder(cache, sources, tmp_path):
+    env.FLASHINFER_JIT_DIR = tmp_path / "elsewhere"
+    try:
+        spec = jit.gen_jit_spec("adder", [sources / "add.cc"])
+        assert added(spec.build_and_load()) == [1.0, 1.0]
+        assert spec.get_library_path().is_relative_to(tmp_path / "elsewhere") and spec.build_dir == tmp_path / "elsewhere/adder"
+    finally:
+        del env.FLASHINFER_JIT_DIR
+    assert not spec.is_compiled and not env.FLASHINFER_JIT_DIR.exists()
 
 
 # ---- a library of sources ----
@@ -75,16 +82,16 @@ def test_build_load_call(cache, sources):
 def test_rebuilt_when_a_header_source_or_flag_changes_and_only_then(cache, sources):
     spec = jit.gen_jit_spec("adder", [sources / "add.cc"])
     assert added(spec.build_and_load()) == [1.0, 1.0]
-    first, stamp = spec.get_library_path(), times(spec)
+    first, stamp = spec.get_library_path(), spec.get_library_path().stat().st_mtime_ns
     os.utime(sources / "add.cc"), os.utime(sources / "amount.h")  # a time is no change
     spec.build()
-    assert (spec.get_library_path(), times(spec)) == (first, stamp)
+    assert (spec.get_library_path(), spec.get_library_path().stat().st_mtime_ns) == (first, stamp)
 
     (sources / "amount.h").write_text("#define AMOUNT 2.0f\n")
     assert not spec.is_compiled
     assert added(spec.build_and_load()) == [2.0, 2.0]
     (sources / "amount.h").write_text("#define AMOUNT 1.0f\n")  # back again: both are kept
-    assert spec.is_compiled and (spec.get_library_path(), times(spec)) == (first, stamp)
+    assert spec.is_compiled and (spec.get_library_path(), spec.get_library_path().stat().st_mtime_ns) == (first, stamp)
 
     (sources / "add.cc").write_text(ADD.replace("+ AMOUNT", "+ 3 * AMOUNT"))
     assert not spec.is_compiled

@@ -84,6 +84,14 @@ def test_family_specs(cache, name):
     assert all(hasattr(exported, op.partition(".")[0]) for op in spec.ops)
 
 
+def test_an_op_without_kernels_is_always_compiled(cache):
+    spec = jit.gen_dsv3_fused_routing_module()
+    spec.build()
+    status = jit.jit_spec_registry.get_spec_status(spec.name)
+    assert (spec.kernels, status.is_compiled, status.library_path) == ([], True, None)
+    assert callable(spec.load().fused_topk_deepseek)
+
+
 def test_families_without_kernels_say_so():
     for generate in (jit.gen_monomoe_module, jit.gen_trtllm_gen_fmha_module, jit.gen_flash_kda_m64_module):
         with pytest.raises(NotImplementedError, match="flashinfer.jit"):

@@ -9,7 +9,7 @@
 //            "device": "cpu" | "cuda:0" | "emu"}
 //   variant_kernels(build, op, {arguments by name}) -> as kernels, of one call of a custom attention variant
 //   find_library(spec), build_library(spec, verbose) -> {"library", "origin", "seconds"}, the former null when there is
-//   none library_commands(spec, folder), library_ninja(spec, folder), library_source_hash(spec)
+//   none library_commands(spec, folder), library_ninja(spec), library_source_hash(spec)
 //     spec: {"name", "sources", "cflags", "cuda_cflags", "ldflags", "cuda_cflags_by_source", "include_dirs",
 //            "device_linking", "folder"}
 //   clear_cache() -> the number of artifacts; reset(): the environment is read again
@@ -187,7 +187,7 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   global("build_library",
          [](Args a) { return described(jit::build_library(spec_of(text_of(a, 0)), a[1].cast<bool>())); });
   global("library_commands", [](Args a) { return commands(text_of(a, 0), text_of(a, 1)); });
-  global("library_ninja", [](Args a) { return Json(jit::library_ninja(spec_of(text_of(a, 0)), text_of(a, 1))); });
+  global("library_ninja", [](Args a) { return Json(jit::library_ninja(spec_of(text_of(a, 0)))); });
   global("library_source_hash", [](Args a) { return Json(jit::library_source_hash(spec_of(text_of(a, 0)))); });
   global("clear_cache", [](Args) { return Json(jit::clear_cache()); });
   global("reset", [](Args) { return reset(), Json(); });

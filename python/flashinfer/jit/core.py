@@ -175,7 +175,7 @@ class JitSpecNvcc(JitSpec):
 
     def write_ninja(self) -> None:
         """Writes build.ninja with the commands that `build()` runs, for use by hand: `ninja -C <build_dir>`."""
-        write_if_different(self.ninja_path, call("library_ninja", self._described(), str(self.build_dir)))
+        write_if_different(self.ninja_path, call("library_ninja", self._described()))
 
     def build(self, verbose: Optional[bool] = None, need_lock: bool = False) -> None:
         """Compiles unless an up to date library is there; `need_lock` changes nothing, processes always wait for each other.

@@ -126,7 +126,7 @@ def generate_ninja_build_for_op(name: str, sources: List[pathlib.Path], extra_cf
     spec = core.JitSpecNvcc(name, [pathlib.Path(s).absolute() for s in sources], extra_cflags, extra_cuda_cflags, extra_ldflags,
                             extra_include_dirs, needs_device_linking=needs_device_linking,
                             extra_cuda_cflags_by_source=extra_cuda_cflags_by_source)
-    return core.call("library_ninja", spec._described(), str(spec.build_dir))
+    return core.call("library_ninja", spec._described())
 
 
 def run_ninja(workdir: pathlib.Path, ninja_file: pathlib.Path, verbose: bool, max_jobs: Optional[int] = None) -> None:

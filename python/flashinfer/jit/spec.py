@@ -60,7 +60,8 @@ class JitSpecRegistry:
             return None
         spec, created = self._specs[name]
         compiled = spec.is_compiled
-        return JitSpecStatus(name, created, compiled, spec.get_library_path() if compiled else None,
+        paths = spec.get_library_paths() if compiled else ()  # none: ops without kernels
+        return JitSpecStatus(name, created, compiled, next(iter(paths), None),
                              list(getattr(spec, "sources", [])), getattr(spec, "needs_device_linking", False))
 
     def get_all_statuses(self) -> List[JitSpecStatus]:
