@@ -39,6 +39,8 @@ Value Results::value(const std::function<Value(int)>& tensor) const {
     std::get<TupleValue>(static_cast<Value::Base&>(items.back())).items.push_back(std::move(v));
   }
   if (items.empty()) return Value();
+  const bool pair = field(0) && field(0)->tuple_with_previous;  // of the first output: its tuple has None for the next
+  if (items.size() == 1 && pair && count_ == 1) items.emplace_back();
   return items.size() == 1 ? std::move(items[0]) : Value(TupleValue{std::move(items)});
 }
 Value Results::value() const {

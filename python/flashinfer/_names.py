@@ -67,13 +67,10 @@ MODULES = {
     "":
         "KDAPrefillPlanCache MeasurementPolicy NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
         "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload chunk_gated_delta_product "
-        "chunk_gated_delta_rule2 compute_paged_mqa_logits_schedule cudnn_batch_decode_with_kv_cache "
-        "fp4_paged_mqa_logits fp8_paged_mqa_logits fused_dit_gate_residual_layernorm_gamma_beta "
-        "fused_dit_gate_residual_layernorm_scale_shift fused_dit_residual_layernorm_scale_shift fused_kda_decode "
-        "fused_qk_rmsnorm_rope gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation "
-        "kda_prefill_supports_fp32_checkpoints min_block_table_width mm_nvfp4_svdquant mxfp8_grouped_quantize "
-        "packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
-        "top_k_varlen trtllm_fmha_v2_prefill trtllm_sage_attention_quantize xqa_mla",
+        "chunk_gated_delta_rule2 compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits fused_kda_decode "
+        "gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
+        "mm_nvfp4_svdquant packed_fused_kda_decode packed_kda_decode recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
+        "trtllm_fmha_v2_prefill trtllm_sage_attention_quantize",
     "activation": "resolve_nvfp4_4over6",
     "attention": "",
     "attn_scores": "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
@@ -153,7 +150,7 @@ MODULES = {
         "convert_sf_to_mma_layout cutlass_to_torch_dtype get_cutlass_dtype get_max_active_clusters get_num_sm "
         "is_cute_dsl_arch_supported is_cute_dsl_available",
     "cutile": "is_cuda_tile_available",
-    "decode": "cudnn_batch_decode_with_kv_cache get_seq_lens xqa_batch_decode_with_kv_cache",
+    "decode": "get_seq_lens trtllm_batch_decode_with_kv_cache_mla xqa xqa_batch_decode_with_kv_cache_mla xqa_mla",
     "deep_gemm": "m_grouped_fp8_gemm_nt_contiguous m_grouped_fp8_gemm_nt_masked",
     "deepseek_v41": "",
     "dense_mqa": "fp8_mqa_logits prepare_dense_mqa_logits",
@@ -184,8 +181,8 @@ MODULES = {
         "ReLU ReLU2 RoutingConfig RoutingInputMode RoutingMethodType SiLU SiTU SwiGLU SwiGLUStep TrtllmBf16Config "
         "TrtllmBf16RoutedRunner TrtllmFp4Config TrtllmFp4RoutedRunner TrtllmFp8BlockConfig TrtllmFp8BlockRunner "
         "TrtllmFp8PerTensorConfig TrtllmFp8PerTensorRunner TrtllmMoERoutingMetadata TrtllmMoERoutingMetadataSlot "
-        "TrtllmMxInt4Config TrtllmMxInt4RoutedRunner alloc_scratchpad bgmv_moe bgmv_moe_expand bgmv_moe_gemm1_lora_delta "
-        "bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe hash_topk "
+        "TrtllmMxInt4Config TrtllmMxInt4RoutedRunner alloc_scratchpad bgmv_moe_expand bgmv_moe_gemm1_lora_delta "
+        "bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr get_scratchpad_size_bytes has_bgmv_moe has_monomoe "
         "interleave_for_tma_wgmma_up interleave_moe_scales_for_sm90_mixed_gemm interleave_moe_weights_for_sm90_mixed_gemm "
         "mono_moe prepare_bgmv_moe trtllm_moe_allocate_routing_metadata trtllm_moe_allocate_routing_metadata_multi_tile",
     "fused_moe.api":
@@ -293,11 +290,10 @@ MODULES = {
     "mega_gate": "prepare_mega_gate",
     "mega_mhc": "prepare_mega_mhc",
     "mega_moe_v3": "",
-    "mhc": "mhc_post mhc_pre_big_fuse mhc_pre_big_fuse_with_prenorm",
+    "mhc": "",
     "mla":
         "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions get_trtllm_gen_multi_ctas_kv_counter_bytes "
-        "smaller_mla_dimensions supported_mla_layer_dimensions trtllm_batch_decode_with_kv_cache_mla "
-        "trtllm_prefill_with_kv_cache_mla xqa_batch_decode_with_kv_cache_mla xqa_mla",
+        "smaller_mla_dimensions supported_mla_layer_dimensions xqa_mla",
     "mla._core":
         "MLAHeadDimensions MLALayerDimensions trtllm_batch_decode_with_kv_cache_mla trtllm_prefill_with_kv_cache_mla "
         "xqa_batch_decode_with_kv_cache_mla",
@@ -339,9 +335,7 @@ MODULES = {
     "msa_ops.sparse_decode": "msa_sparse_decode_attention prepare_msa_nvfp4_sparse_decode",
     "msa_ops.sparse_prefill": "msa_sparse_attention",
     "msa_ops.sparse_topk_select": "msa_topk_select",
-    "norm":
-        "fused_dit_gate_residual_layernorm_gamma_beta fused_dit_gate_residual_layernorm_scale_shift "
-        "fused_dit_residual_layernorm_scale_shift fused_qk_rmsnorm_rope gen_norm_module",
+    "norm": "gen_norm_module",
     "nvfp4_attention_sm120": "",
     "page": "",
     "paged_mqa": "fp8_paged_mqa_logits get_paged_mqa_logits_metadata prepare_paged_mqa_logits",
@@ -355,16 +349,15 @@ MODULES = {
     "parallel_attention.utils": "",
     "pod": "get_seq_lens packbits",
     "prefill":
-        "fmha_v2_prefill_deepseek fmha_v2_prefill_sm120 fmha_varlen fmha_varlen_plan get_customize_batch_prefill_module "
-        "get_seq_lens make_hashable_cache packbits segment_packbits trtllm_fmha_v2_prefill trtllm_ragged_attention_deepseek "
-        "trtllm_sage_attention_quantize",
+        "fmha_v2_prefill_sm120 fmha_varlen_plan get_customize_batch_prefill_module get_seq_lens make_hashable_cache packbits "
+        "segment_packbits trtllm_fmha_v2_prefill trtllm_prefill_with_kv_cache_mla trtllm_sage_attention_quantize",
     "prims_ts":
         "configure_cute_dsl_cache_dir fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu "
         "fp8_qkv_qknorm_rope",
     "profiler": "EventType decode_tag export_to_perfetto_trace",
     "quantization":
-        "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module mxfp8_grouped_quantize nvfp4_4over6_code "
-        "nvfp4_4over6_from_code nvfp4_e4m3_max resolve_nvfp4_4over6",
+        "NVFP44Over6Config NVFP44Over6ErrMode gen_quantization_module nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
+        "resolve_nvfp4_4over6",
     "quantization.fp4_quantization":
         "NVFP4_QUANT_ENV_VARS block_scale_interleave e2m1_and_ufp8sf_scale_to_float fp4_quantize mxfp4_dequantize mxfp4_dequantize_host "
         "mxfp4_quantize nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged "
@@ -403,5 +396,5 @@ MODULES = {
     "trace_apply": "current_sm disable_apply enable_apply is_enabled stats stats_snapshot",
     "trtllm_low_latency_gemm": "prepare_low_latency_gemm_weights trtllm_low_latency_gemm",
     "utils": "",
-    "xqa": "xqa xqa_mla",
+    "xqa": "",
 }

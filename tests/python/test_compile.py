@@ -86,13 +86,14 @@ def test_opcheck(op):
         arguments = with_outputs(op, seeded(op, arguments))
         glue = _torch.custom_op(_make.package, op.name)
         outputs = [f["name"] for f in op.returned if f["role"] == "out"]
-        arguments = {k: v for k, v in arguments.items() if k not in outputs}
+        needed = tuple(f["name"] for f in op.returned if "required" in f)
+        arguments = {k: v for k, v in arguments.items() if k not in outputs or k in needed}
         result = getattr(flashinfer, op.name)(**clone(arguments))
         results = result if isinstance(result, tuple) else (result,)
         if any(t.is_floating_point() and t.element_size() > 1 and t.isnan().any() for t in _torch._tensors(results)):
             continue  # torch compares results, and NaN is not NaN
         given = dict(zip([f["name"] for f in op.returned], results))
-        for chosen in ((), tuple(outputs)):
+        for chosen in dict.fromkeys((needed, tuple(outputs))):
             if chosen and not set(chosen) <= set(given):
                 continue
             bound = {**clone(arguments), **{n: torch.zeros_like(given[n]) for n in chosen}}
@@ -183,7 +184,8 @@ def test_errors_come_while_tracing():
 
 def test_every_function_is_a_custom_op_but_those_that_cannot_be():
     others = {op.name for op in _make.package.ops.values() if not op.class_name} - {op.name for op in FUNCTIONS}
-    assert others == {"fast_decode_plan"}  # it changes an object
+    pairs = {"cudnn_batch_prefill_with_kv_cache", "top_k_varlen"}  # their second result may be None
+    assert others == {"fast_decode_plan"} | pairs  # the first changes an object
 
 
 @pytest.mark.parametrize("both", [False, True])

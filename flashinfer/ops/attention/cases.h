@@ -21,4 +21,12 @@ std::span<const op::Case> ranges_cases();
 std::span<const op::Case> batch_attention_cases();
 std::span<const op::Case> dense_decode_cases();
 std::span<const op::Case> dense_context_cases();
+std::span<const op::Case> xqa_cases();
+std::span<const op::Case> xqa_mla_cases();
+std::span<const op::Case> xqa_decode_cases();
+std::span<const op::Case> cudnn_decode_cases();
+std::span<const op::Case> cudnn_prefill_cases();
+std::span<const op::Case> ragged_deepseek_cases();
+std::span<const op::Case> varlen_cases();
+std::span<const op::Case> deepseek_v2_cases();
 }  // namespace flashinfer::ops::attention

@@ -29,10 +29,13 @@
 // kernels.
 #pragma once
 #include "flashinfer/ops/attention/api/batch.h"
+#include "flashinfer/ops/attention/api/cudnn.h"
 #include "flashinfer/ops/attention/api/decode.h"
 #include "flashinfer/ops/attention/api/dense.h"
 #include "flashinfer/ops/attention/api/prefill.h"
 #include "flashinfer/ops/attention/api/ragged.h"
 #include "flashinfer/ops/attention/api/ranges.h"
 #include "flashinfer/ops/attention/api/single.h"
+#include "flashinfer/ops/attention/api/varlen.h"
+#include "flashinfer/ops/attention/api/xqa.h"
 #include "flashinfer/ops/attention/variant/custom.h"

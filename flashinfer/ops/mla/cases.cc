@@ -134,7 +134,30 @@ constexpr op::Case kConcatQuant[] = {
     {"nan", "kv_nope=bf16:3x2x40:nan k_pe=bf16:3x8:const(-inf) nope_dim=32"},
     {"bench", "kv_nope=bf16:4096x128x256 k_pe=bf16:4096x64", "cpu", op::kBench},
 };
+#define FI_WS "workspace_buffer=u8:0 "
+#define FI_MLA(c, p) FI_WS "qk_nope_head_dim=128 kv_lora_rank=" c " qk_rope_head_dim=" p " "
+#define FI_PAGES "block_tables=i32:4x3:range(0) seq_lens=i32:[48,0,1,23] max_seq_len=48 "
+constexpr op::Case kDense[] = {
+    {"decode", FI_MLA("512", "64") FI_PAGES "query=bf16:4x1x16x576 kv_cache=bf16:12x1x16x576 bmm1_scale=0.0721688 bmm2_scale=1.0 return_lse=True", "cpu", op::kTrace},
+    {"rows_natural_lse", FI_MLA("128", "32") FI_PAGES "query=f16:4x3x5x160 kv_cache=f16:12x16x160 bmm1_scale=f32:[0.08] bmm2_scale=f32:[2] sinks=f32:5 return_lse=True "
+                         "return_lse_base='basee' lse=f32:4x3x5"},
+    {"ragged_rows", FI_MLA("128", "32") FI_PAGES "query=bf16:9x8x160 kv_cache=bf16:12x16x160 bmm1_scale=0.08 cum_seq_lens_q=i32:[0,4,4,5,9] max_q_len=4 return_lse=True"},
+    {"fp8_out_of_heads", FI_MLA("128", "64") FI_PAGES "query=e4m3:4x1x16x192 kv_cache=e4m3:12x16x192 bmm1_scale=0.05 bmm2_scale=0.5 out=bf16:4x16x128"},
+    {"sparse", FI_MLA("128", "32") "block_tables=i32:2x3x20:randint(-20,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 query=bf16:2x3x16x160 "
+               "kv_cache=bf16:12x1x16x160 bmm1_scale=0.08 return_lse=True"},
+    {"sparse_lens_no_rope", FI_MLA("128", "0") "block_tables=i32:5x24:randint(0,192) seq_lens=i32:[48,7] max_seq_len=48 sparse_mla_top_k=20 query=bf16:5x4x128 "
+                            "kv_cache=bf16:12x16x128 bmm1_scale=0.08 cum_seq_lens_q=i32:[0,3,5] sparse_mla_top_k_lens=i32:[20,1,0,7,3]"},
+};
+constexpr op::Case kXqa[] = {
+    {"fp8", FI_MLA("512", "64") FI_PAGES "query=e4m3:4x1x16x576 kv_cache=e4m3:12x1x16x576 bmm1_scale=0.05 bmm2_scale=0.5"},
+    {"bf16", FI_MLA("128", "32") FI_PAGES "query=bf16:4x1x3x160 kv_cache=bf16:12x16x160 bmm1_scale=0.08"},
+};
+#undef FI_WS
+#undef FI_MLA
+#undef FI_PAGES
 }  // namespace
+std::span<const op::Case> dense_cases() { return kDense; }
+std::span<const op::Case> xqa_cases() { return kXqa; }
 std::span<const op::Case> concat_quant_cases() { return kConcatQuant; }
 std::span<const op::Case> run_cases() { return kRun; }
 std::span<const op::Case> append_cases() { return kAppend; }

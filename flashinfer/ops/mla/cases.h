@@ -10,4 +10,6 @@ std::span<const op::Case> run_cases();
 std::span<const op::Case> append_cases();
 std::span<const op::Case> concat_cases();
 std::span<const op::Case> concat_quant_cases();
+std::span<const op::Case> dense_cases();
+std::span<const op::Case> xqa_cases();
 }  // namespace flashinfer::ops::mla

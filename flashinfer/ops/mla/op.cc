@@ -301,7 +301,8 @@ constinit const op::Op run_op = op::define<BatchMlaRun, validate_run, cost>(
     "out = softmax(sm_scale * (q_nope ckv^T + q_pe kpe^T)) ckv over each request's pages; lse in base 2.", run_fields,
     run_candidates, ops::mla::run_cases, {.rtol = -1, .atol = -1}, &plan_type);
 
-constexpr const op::Op* kOps[] = {&init_op, &plan_op, &run_op, &append_op, &concat_op, &concat_quant_op};
+constexpr const op::Op* kOps[] = {&init_op,   &plan_op,         &run_op,   &append_op,
+                                  &concat_op, &concat_quant_op, &dense_op, &xqa_op};
 }  // namespace
 }  // namespace mla
 

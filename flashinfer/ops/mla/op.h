@@ -18,6 +18,7 @@
 #include <string>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/mla/dense.h"
 
 namespace flashinfer {
 

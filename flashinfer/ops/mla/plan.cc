@@ -228,6 +228,10 @@ Plan make_plan(const BatchMlaPlan& a) {
   static std::atomic<bool> warned{false};
   if (a.metadata.is_none() && !warned.exchange(true))
     deprecated(str(kPlan, ": a page table by arguments of its own is deprecated: pass metadata"));
+  return plan_of_arguments(a);
+}
+
+Plan plan_of_arguments(const BatchMlaPlan& a) {
   Plan p;
   p.num_heads = need(a.num_heads, "num_heads"), p.page_size = need(a.page_size, "page_size");
   p.head_dim_ckv = need(a.head_dim_ckv, "head_dim_ckv"), p.head_dim_kpe = need(a.head_dim_kpe, "head_dim_kpe");

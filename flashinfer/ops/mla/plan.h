@@ -45,6 +45,8 @@ Plan initial_plan(const BatchMlaInit& a);
 /// In graph mode: the batch keeps its size, and the arrays of `p` go into the buffers of `before`.
 void fill_graph_buffers(Plan& p, const Plan& before);
 /// Checks the arguments and makes the plan.
+Plan plan_of_arguments(const BatchMlaPlan& a);
+/// The same for plan(), which warns of a page table by arguments of its own.
 Plan make_plan(const BatchMlaPlan& a);
 /// A plan that was read from a dump: ValueError unless its arrays fit together, then its works.
 void restore(Plan& p);
@@ -62,6 +64,6 @@ op::Prepared prepare(const Plan& p, const Call& c);
 void run_reference(const Plan& p, const Call& c);
 
 // Ops of the family's other files.
-extern const op::Op append_op, concat_op, concat_quant_op;
+extern const op::Op append_op, concat_op, concat_quant_op, dense_op, xqa_op;
 
 }  // namespace flashinfer::mla

@@ -5,6 +5,8 @@
 
 namespace flashinfer::ops::moe {
 extern const op::Op routing_op, deepseek_op;             // routing.cc
+extern const op::Op hash_op;                             // hash.cc
+extern const op::Op lora_op;                             // lora.cc
 extern const op::Op gen_routing_op;                      // gen_routing.cc
 extern const op::Op fused_op;                            // fused.cc
 extern const op::Op trtllm_ops[12];                      // trtllm.cc

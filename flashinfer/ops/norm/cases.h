@@ -19,4 +19,9 @@ std::span<const op::Case> fp8_block_cases();
 std::span<const op::Case> rmsnorm_fp4_cases();
 std::span<const op::Case> add_rmsnorm_fp4_cases();
 std::span<const op::Case> rmsnorm_silu_cases();
+// diffusion_cases.cc
+std::span<const op::Case> dit_gamma_cases();
+std::span<const op::Case> dit_gate_cases();
+std::span<const op::Case> dit_scale_cases();
+std::span<const op::Case> qk_norm_rope_cases();
 }  // namespace flashinfer::ops::norm

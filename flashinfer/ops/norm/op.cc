@@ -177,7 +177,11 @@ constexpr const op::Op* kOps[] = {&rmsnorm_op,
                                   &ops::norm::rmsnorm_silu_op,
                                   &ops::norm::sigmoid_gate_op,
                                   &ops::norm::gated_residual_op,
-                                  &ops::norm::gated_next_op};
+                                  &ops::norm::gated_next_op,
+                                  &ops::norm::dit_gamma_op,
+                                  &ops::norm::dit_gate_op,
+                                  &ops::norm::dit_scale_op,
+                                  &ops::norm::qk_norm_rope_op};
 }  // namespace
 
 Tensor rmsnorm(const RmsNorm& a) { return op::call(rmsnorm_op, a); }

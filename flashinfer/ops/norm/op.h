@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/norm/diffusion.h"
 #include "flashinfer/ops/norm/fp4.h"
 #include "flashinfer/ops/norm/gated.h"
 #include "flashinfer/ops/norm/quant.h"

@@ -12,6 +12,7 @@
 #include "flashinfer/ops/quantization/fp4/grouped.h"
 #include "flashinfer/ops/quantization/fp4/nvfp4.h"
 #include "flashinfer/ops/quantization/fp8/group8.h"
+#include "flashinfer/ops/quantization/fp8/grouped_mxfp8.h"
 #include "flashinfer/ops/quantization/fp8/mxfp8.h"
 #include "flashinfer/ops/quantization/fp8/swiglu.h"
 #include "flashinfer/ops/quantization/layout/layout.h"

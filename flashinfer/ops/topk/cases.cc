@@ -48,8 +48,16 @@ constexpr op::Case kRagged[] = {
     {"wider_than_the_row", "input=f32:2x50 offsets=i32:[3,4] lengths=i32:[50,7] k=80"},
     {"no_rows", "input=f32:0x50 offsets=i32:0 lengths=i32:0 k=8"},
 };
+constexpr op::Case kVarlen[] = {
+    {"bf16", "logits=bf16:6x5000 seq_lens=i32:[5000,3,4096,0,700,9999] top_k=512 return_values=True", "cpu", op::kAot | op::kTrace},
+    {"rows_and_ratio", "logits=f32:6x300^pad8 seq_lens=i64:[1000,1,803] top_k=20 compress_ratio=4 next_n=2 backend='auto'"},
+    {"ties_f16", "logits=f16:3x200:const(1) seq_lens=i32:[200,17,50] top_k=16 return_values=True pre_idx=i32:3x16"},
+    {"more_than_width", "logits=f32:2x10 seq_lens=i32:[10,4] top_k=16 return_values=True"},
+    {"no_rows", "logits=f32:0x10 seq_lens=i32:[] top_k=4"},
+};
 }  // namespace
 std::span<const op::Case> top_k_cases() { return kTopK; }
 std::span<const op::Case> page_table_cases() { return kPageTable; }
 std::span<const op::Case> ragged_cases() { return kRagged; }
+std::span<const op::Case> varlen_cases() { return kVarlen; }
 }  // namespace flashinfer::ops::topk

@@ -9,4 +9,5 @@ namespace flashinfer::ops::topk {
 std::span<const op::Case> top_k_cases();
 std::span<const op::Case> page_table_cases();
 std::span<const op::Case> ragged_cases();
+std::span<const op::Case> varlen_cases();
 }  // namespace flashinfer::ops::topk

@@ -38,5 +38,6 @@ inline RowIndices row_indices(const std::optional<TensorView>& t) {
   return {t->data(), t->stride(0), t->dtype() == DType::kI64};
 }
 extern const op::Op page_table_op, ragged_op;  // transform.cc
+extern const op::Op varlen_op;                 // varlen.cc
 
 }  // namespace flashinfer::ops::topk

@@ -61,7 +61,7 @@ constinit const op::Op top_k_op = op::define<TopK, validate, cost>(
     "top_k", "flashinfer.topk", "The k largest elements of each row and their indices, exactly.", fields, candidates,
     ops::topk::top_k_cases);
 
-constexpr const op::Op* kOps[] = {&top_k_op, &page_table_op, &ragged_op};
+constexpr const op::Op* kOps[] = {&top_k_op, &page_table_op, &ragged_op, &varlen_op};
 }  // namespace
 
 std::pair<Tensor, Tensor> top_k(const TopK& a) { return op::call(top_k_op, a); }

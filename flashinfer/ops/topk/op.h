@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "flashinfer/core/tensor.h"
+#include "flashinfer/ops/topk/varlen.h"
 
 namespace flashinfer {
 

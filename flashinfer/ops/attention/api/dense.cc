@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operators without plan(): every call makes a plan whose page table is the caller's.
-#include "flashinfer/ops/attention/api/checks.h"
+#include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/cases.h"
 
 namespace flashinfer {
@@ -9,24 +9,12 @@ namespace {
 
 constexpr const char *kDecode = "trtllm_batch_decode_with_kv_cache", *kContext = "trtllm_batch_context_with_kv_cache";
 
-double number_of(const char* name, const op::ScalarOrTensor& s) {
-  const TensorView* t = s.tensor();
-  if (!t) return s.number();
-  FI_CHECK(t->numel() == 1 && t->dtype() == DType::kF32, ValueError, name, " is ", to_string(*t),
-           ", but must be a number or one float32");
-  return static_cast<double>(*t->data_as<float>());
-}
 void set_rows_of(Plan& p, const TrtllmBatchDecode& a) {
   FI_CHECK(a.cum_seq_lens_q.has_value() == a.max_q_len.has_value(), ValueError,
            "cum_seq_lens_q and max_q_len must be given together");
   p.causal = true;
   if (a.cum_seq_lens_q) return set_rows(p, "cum_seq_lens_q", *a.cum_seq_lens_q);
-  FI_CHECK(a.q_len_per_req >= 1 && p.batch_size * a.q_len_per_req <= INT32_MAX, ValueError, "q_len_per_req is ",
-           a.q_len_per_req);
-  p.nnz_qo = p.batch_size * a.q_len_per_req;
-  p.qo_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
-  for (int64_t b = 0; b <= p.batch_size; ++b)
-    p.qo_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * a.q_len_per_req);
+  set_equal_rows(p, "q_len_per_req", a.q_len_per_req);
 }
 void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
   FI_CHECK(!a.batch_size || *a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size.value_or(0),
@@ -34,13 +22,6 @@ void set_rows_of(Plan& p, const TrtllmBatchContext& a) {
   p.causal = a.causal;
   set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
 }
-void check_max(const char* name, int64_t max, const char* what, const int32_t* from, int64_t n, bool differences) {
-  for (int64_t b = 0; b < n; ++b) {
-    const int64_t x = differences ? from[b + 1] - from[b] : from[b];
-    FI_CHECK(x <= max, ValueError, name, " is ", max, ", but request ", b, " has ", x, " ", what);
-  }
-}
-
 template <class Block>
 DType out_dtype(const Block& a) {
   return a.out ? a.out->dtype() : a.out_dtype.value_or(a.query.dtype());

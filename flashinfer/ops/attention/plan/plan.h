@@ -96,7 +96,11 @@ void set_page_table_of_lengths(Plan& p, const PageTableNames& names, const Tenso
                                const TensorView& indices, const TensorView& kv_len);
 /// Pages of a dense table [B, pages a request]: used as it is, ValueError for a length beyond it or a negative id that
 /// is used.
-void set_dense_table(Plan& p, const TensorView& block_tables, const TensorView& seq_lens);
+struct DenseTableNames {
+  const char *table = "block_tables", *lengths = "seq_lens";
+};
+void set_dense_table(Plan& p, const TensorView& block_tables, const TensorView& seq_lens,
+                     const DenseTableNames& names = {});
 /// A dense table that the caller also gave must name the pages of the index arrays.
 void check_block_tables(const std::optional<TensorView>& given, const Plan& p);
 /// Query rows of the requests; nnz_qo, qo_indptr.

@@ -132,34 +132,34 @@ void set_page_table_of_lengths(Plan& p, const PageTableNames& names, const Tenso
   }
 }
 
-void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_lens) {
+void set_dense_table(Plan& p, const TensorView& tables, const TensorView& seq_lens, const DenseTableNames& names) {
   FI_CHECK(p.page_size >= 1, ValueError, "the cache has pages of ", p.page_size, " tokens");
   p.batch_size = tables.size(0);
   const int64_t width = tables.size(1);
-  FI_CHECK(p.batch_size * width <= kMaxInt, ValueError, "block_tables has ", p.batch_size * width,
+  FI_CHECK(p.batch_size * width <= kMaxInt, ValueError, names.table, " has ", p.batch_size * width,
            " entries, more than 32 bits hold");
-  FI_CHECK(seq_lens.size(0) == p.batch_size, ValueError, "seq_lens.shape[0] is ", seq_lens.size(0),
-           ", but block_tables.shape[0] is ", p.batch_size);
+  FI_CHECK(seq_lens.size(0) == p.batch_size, ValueError, names.lengths, ".shape[0] is ", seq_lens.size(0), ", but ",
+           names.table, ".shape[0] is ", p.batch_size);
   if (tables.dtype() == DType::kI32 && tables.is_contiguous()) {
     p.kv_indices = Tensor(tables.view({p.batch_size * width}), nullptr);  // for this call only
   } else {
     const Tensor compact = Tensor::clone(tables);
-    p.kv_indices = to_int32("block_tables", compact.view().view({p.batch_size * width}), p.batch_size * width);
+    p.kv_indices = to_int32(names.table, compact.view().view({p.batch_size * width}), p.batch_size * width);
   }
   p.kv_indptr = Tensor::empty({p.batch_size + 1}, DType::kI32);
-  p.kv_len = to_int32("seq_lens", seq_lens, p.batch_size);
+  p.kv_len = to_int32(names.lengths, seq_lens, p.batch_size);
   p.max_page = -1;
   for (int64_t b = 0; b <= p.batch_size; ++b) p.kv_indptr.data_as<int32_t>()[b] = static_cast<int32_t>(b * width);
   for (int64_t b = 0; b < p.batch_size; ++b) {
     const int64_t len = p.kv_len.data_as<int32_t>()[b], pages = ceil_div(len, p.page_size);
-    FI_CHECK(len >= 0 && pages <= width, ValueError, "seq_lens[", b, "] is ", len, ", but block_tables has room for ",
-             width, " pages of ", p.page_size, " tokens a request");
+    FI_CHECK(len >= 0 && pages <= width, ValueError, names.lengths, "[", b, "] is ", len, ", but ", names.table,
+             " has room for ", width, " pages of ", p.page_size, " tokens a request");
     const int32_t* page = p.kv_indices.data_as<int32_t>() + b * width;
     const Extremes e = extremes(page, pages);
     p.max_page = std::max<int64_t>(p.max_page, e.hi);
     if (e.lo >= 0) continue;
     const int64_t i = std::find_if(page, page + pages, [](int32_t x) { return x < 0; }) - page;
-    throw_negative_page(str("block_tables[", b, "][", i, "]"), page[i]);
+    throw_negative_page(str(names.table, "[", b, "][", i, "]"), page[i]);
   }
 }
 

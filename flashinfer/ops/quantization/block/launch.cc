@@ -78,6 +78,15 @@ op::Prepared prepare_block_dequantize(const BlockDequantConfig& config, BlockDeq
   return prepare_rows<kBlockDequantize>(config, p, p.rows, p.rows_per_task);
 }
 
+Tensor in_order(const TensorView& out, const op::Shape& strides) {
+  bool same = true;
+  for (int i = 0; i < out.rank(); ++i) same = same && (out.size(i) <= 1 || out.stride(i) == strides.size[i]);
+  if (same) return Tensor(out, nullptr);
+  const TensorView layout(nullptr, out.dtype(), out.shape(), strides.span());
+  const Tensor memory = Tensor::empty({layout.span_bytes()}, DType::kU8);
+  return Tensor(TensorView(memory.data(), out.dtype(), out.shape(), strides.span()), memory.owner());
+}
+
 void copy_strided(const TensorView& from, const TensorView& to) {
   const auto item = static_cast<size_t>(from.item_size());
   if (from.numel() == 0) return;

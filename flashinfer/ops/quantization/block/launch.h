@@ -50,6 +50,9 @@ op::Prepared prepare_block_dequantize(const BlockDequantConfig& config, BlockDeq
 /// per_tensor_quant_fp8 for x's dtype.
 float largest_magnitude(jit::CpuFn fn, const TensorView& x);
 
+/// Memory of `strides`, in whose order a kernel writes: the output itself, or a copy that copy_strided moves
+/// afterwards.
+Tensor in_order(const TensorView& out, const op::Shape& strides);
 /// Copies elements between tensors of the same shape and item size, any strides.
 void copy_strided(const TensorView& from, const TensorView& to);
 

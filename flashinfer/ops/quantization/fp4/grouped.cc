@@ -116,18 +116,10 @@ void validate_grouped(const Grouped& a) {
     ops::global_scale("a_global_sf", TensorView(one, {1}));
   }
 }
-/// Memory in the order that the kernel writes: the output itself, or a copy that is moved afterwards.
-Tensor in_order(const TensorView& out, const Shape& strides) {
-  bool same = true;
-  for (int i = 0; i < out.rank(); ++i) same = same && (out.size(i) <= 1 || out.stride(i) == strides.size[i]);
-  if (same) return Tensor(out, nullptr);
-  const TensorView layout(nullptr, out.dtype(), out.shape(), strides.span());
-  const Tensor memory = Tensor::empty({layout.span_bytes()}, DType::kU8);
-  return Tensor(TensorView(memory.data(), out.dtype(), out.shape(), strides.span()), memory.owner());
-}
 template <bool kGated>
 void launch_grouped(const Grouped& a, jit::CpuFn fn) {
-  const Tensor codes = in_order(*a.x_q, codes_strides<kGated>(a)), scales = in_order(*a.sf, scales_strides<kGated>(a));
+  const Tensor codes = ops::in_order(*a.x_q, codes_strides<kGated>(a)),
+               scales = ops::in_order(*a.sf, scales_strides<kGated>(a));
   const Tensor mask = Tensor::clone(a.mask), encode = Tensor::clone(a.a_global_sf);
   BlockQuantParams p{};
   p.x = a.a.data(), p.codes = codes.data_as<uint8_t>(), p.scales = scales.data_as<uint8_t>();

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ragged prefill without plan(), under the names of upstream's special kernels.
+#include "flashinfer/ops/attention/api/varlen.h"
+
+#include "flashinfer/ops/attention/api/no_plan.h"
+#include "flashinfer/ops/attention/cases.h"
+
+namespace flashinfer {
+namespace attention {
+namespace {
+
+DType out_dtype_of(const std::optional<TensorView>& out, const TensorView& q) {
+  return out ? out->dtype() : ops::default_output(q.dtype());
+}
+const TensorView* pointer(const std::optional<TensorView>& t) { return t ? &*t : nullptr; }
+
+// ---- trtllm_ragged_attention_deepseek ----
+using R = TrtllmRaggedDeepseek;
+DType ragged_dtype(const R& a) { return out_dtype_of(a.out, a.query); }
+Plan ragged_plan(const R& a, bool work) {
+  Plan p;
+  set_tensors(p, a.query, token_planes(a.key, a.value, "NHD"), ragged_dtype(a));
+  set_options(p, scale_and_window(number_of("bmm1_scale", a.bmm1_scale), a.window_left));
+  set_ragged_kv(p, "cum_seq_lens_kv", a.cum_seq_lens_kv);
+  set_rows(p, "cum_seq_lens_q", a.cum_seq_lens_q);
+  p.causal = a.is_causal;
+  if (work) set_work(p);
+  return p;
+}
+Call ragged_call(const R& a, TensorView&) {
+  Call c;
+  c.q = a.query, c.kv = token_planes(a.key, a.value, "NHD");
+  if (a.out) c.out = *a.out;
+  c.lse = a.lse;
+  c.sinks = pointer(a.attention_sinks);
+  c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
+  return c;
+}
+/// Whether every item is None or 0.
+bool is_off(const op::Value& v) {
+  const auto* items = op::sequence_items(v);
+  if (!items) return v.is_none();
+  for (const op::Value& i : *items)
+    if (!i.is_none() && !(i.as<int64_t>() && *i.as<int64_t>() == 0)) return false;
+  return true;
+}
+void check_lengths_of(const char* name, const std::optional<TensorView>& given, const Tensor& lengths) {
+  if (given) check_lengths(name, lengths_of(name, *given), lengths);
+}
+void validate_ragged(const R& a) {
+  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given("sage_attn_sfs", !is_off(a.sage_attn_sfs), kNeedsGpu);
+  throw_if_given("num_elts_per_sage_attn_blk", !is_off(a.num_elts_per_sage_attn_blk), kNeedsGpu);
+  throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  throw_if_given("uses_spcompress=True", a.uses_spcompress.value_or(false), kNeedsGpu);
+  const Plan p = ragged_plan(a, false);
+  const Planes kv = token_planes(a.key, a.value, "NHD");
+  check_run(p, a.query, kv, "key", "value");
+  check_ragged_kv(p, kv, "key", "value", "cum_seq_lens_kv");
+  check_sinks(p, a.attention_sinks);
+  FI_CHECK(a.batch_size == p.batch_size, ValueError, "batch_size is ", a.batch_size, ", but cum_seq_lens_kv describes ",
+           p.batch_size, " requests");
+  check_lengths("seq_lens", lengths_of("seq_lens", a.seq_lens), p.kv_len);
+  Tensor rows = Tensor::empty({p.batch_size}, DType::kI32);
+  const int32_t* qo = p.qo_indptr.data_as<int32_t>();
+  for (int64_t b = 0; b < p.batch_size; ++b) rows.data_as<int32_t>()[b] = qo[b + 1] - qo[b];
+  check_lengths_of("q_seq_lens_cpu", a.q_seq_lens_cpu, rows);
+  check_lengths_of("kv_seq_lens_cpu", a.kv_seq_lens_cpu, p.kv_len);
+  check_max("max_q_len", a.max_q_len, "query tokens", qo, p.batch_size, true);
+  check_max("max_kv_len", a.max_kv_len, "tokens of keys", p.kv_len.data_as<int32_t>(), p.batch_size, false);
+}
+op::Shape ragged_shape(const R& a) { return rows_heads_dim(a.query.size(0), a.query.size(1), a.value.size(2)); }
+op::Shape ragged_lse_shape(const R& a) { return rows_heads(a.query.size(0), a.query.size(1)); }
+op::Cost ragged_cost(const R& a) { return cost_of(ragged_plan(a, false), a.query); }
+
+// ---- fmha_varlen ----
+using V = FmhaVarlen;
+DType varlen_dtype(const V& a) { return out_dtype_of(a.out, a.q); }
+Plan varlen_plan(const V& a, bool work) {
+  Plan p;
+  set_tensors(p, a.q, token_planes(a.k, a.v, "NHD"), varlen_dtype(a));
+  set_options(p,
+              {.window_left = -1, .sm_scale = a.sm_scale, .logits_soft_cap = {}, .rope_scale = {}, .rope_theta = {}});
+  set_ragged_kv(p, "kv_segment_offsets", a.kv_segment_offsets);
+  set_rows(p, "qo_segment_offsets", a.qo_segment_offsets);
+  p.causal = a.causal;
+  if (work) set_work(p);
+  return p;
+}
+Call varlen_call(const V& a, TensorView&) {
+  Call c;
+  c.q = a.q, c.kv = token_planes(a.k, a.v, "NHD");
+  if (a.out) c.out = *a.out;
+  c.lse = a.lse;
+  c.q_scale = a.q_scale.value_or(1.0), c.k_scale = a.k_scale.value_or(1.0), c.v_scale = a.v_scale.value_or(1.0);
+  return c;
+}
+void validate_varlen(const V& a) {
+  throw_if_given("o_scale", a.o_scale.value_or(1.0) != 1.0, "it scales 8-bit outputs, which are not available");
+  const Plan p = varlen_plan(a, false);
+  const Planes kv = token_planes(a.k, a.v, "NHD");
+  check_run(p, a.q, kv, "k", "v");
+  check_ragged_kv(p, kv, "k", "v", "kv_segment_offsets");
+  if (a.max_qo_len)
+    check_max("max_qo_len", *a.max_qo_len, "query tokens", p.qo_indptr.data_as<int32_t>(), p.batch_size, true);
+}
+op::Shape varlen_shape(const V& a) { return rows_heads_dim(a.q.size(0), a.q.size(1), a.v.size(2)); }
+op::Shape varlen_lse_shape(const V& a) { return rows_heads(a.q.size(0), a.q.size(1)); }
+op::Cost varlen_cost(const V& a) { return cost_of(varlen_plan(a, false), a.q); }
+
+// ---- fmha_v2_prefill_deepseek ----
+using F = FmhaV2Deepseek;
+DType deepseek_dtype(const F& a) { return out_dtype_of(a.out, a.query); }
+double scale_of(const char* name, const std::optional<double>& number, const std::optional<TensorView>& tensor,
+                double absent) {
+  return tensor ? number_of(name, *tensor) : number.value_or(absent);
+}
+Planes deepseek_planes(const F& a) {
+  return token_planes(merged_rows("key", a.key), merged_rows("value", a.value), "NHD");
+}
+Plan deepseek_plan(const F& a, bool work) {
+  Plan p;
+  set_tensors(p, merged_rows("query", a.query), deepseek_planes(a), deepseek_dtype(a));
+  set_options(p, scale_and_window(scale_of("scale_bmm1_d", a.scale_bmm1, a.scale_bmm1_d, 1.0)));
+  p.paged = false, p.causal = true;
+  p.batch_size = a.query.size(0), p.nnz_kv = p.batch_size * a.query.size(1);
+  if (a.query.size(1) == 0)
+    p.qo_indptr = Tensor::zeros({p.batch_size + 1}, DType::kI32);
+  else
+    set_equal_rows(p, "seq_len", a.query.size(1));
+  p.kv_indptr = p.qo_indptr;
+  p.kv_len = Tensor::empty({p.batch_size}, DType::kI32);
+  for (int64_t b = 0; b < p.batch_size; ++b) p.kv_len.data_as<int32_t>()[b] = static_cast<int32_t>(a.query.size(1));
+  if (work) set_work(p);
+  return p;
+}
+Call deepseek_call(const F& a, TensorView&) {
+  Call c;
+  c.q = merged_rows("query", a.query), c.kv = deepseek_planes(a);
+  if (a.out) c.out = merged_rows("out", *a.out);
+  c.v_scale = scale_of("scale_bmm2_d", a.scale_bmm2, a.scale_bmm2_d, 1.0);
+  return c;
+}
+void validate_deepseek(const F& a) {
+  const char* why = "its pairs of a maximum and a sum belong to a GPU kernel";
+  throw_if_given("return_lse=True", a.return_lse, why);
+  throw_if_given("lse", a.lse.has_value(), why);
+  FI_CHECK(a.scale_bmm1 || a.scale_bmm1_d, ValueError, "scale_bmm1 is missing: it is the factor of the logits");
+  for (const auto& [name, given, have] :
+       {std::tuple("num_heads", a.num_heads, a.query.size(2)), std::tuple("head_dim", a.head_dim, a.query.size(3)),
+        std::tuple("seq_len", a.seq_len, a.query.size(1))})
+    FI_CHECK(given == have, ValueError, name, " is ", given, ", but query is ", to_string(a.query));
+  const Plan p = deepseek_plan(a, false);
+  TensorView none;
+  const Call c = deepseek_call(a, none);
+  check_run(p, c.q, c.kv, "key", "value");
+  check_ragged_kv(p, c.kv, "key", "value", "seq_len");
+}
+op::Shape deepseek_shape(const F& a) {
+  return {4, {a.query.size(0), a.query.size(1), a.query.size(2), a.value.size(3)}};
+}
+op::Cost deepseek_cost(const F& a) { return cost_of(deepseek_plan(a, false), a.query); }
+
+constexpr DTypeSet kTokenTypes = op::floats | op::fp8;
+constexpr op::Field ragged_fields[] = {
+    op::in<&R::query>("query", "n h d", ops::kQueryTypes),
+    op::in<&R::key>("key", "m hkv d", kTokenTypes),
+    op::in<&R::value>("value", "m hkv dv", op::same_as("key")),
+    op::scratch<&R::workspace_buffer>("workspace_buffer", nullptr),
+    op::in<&R::seq_lens>("seq_lens", nullptr, op::indices, op::any_layout),
+    op::attr<&R::max_q_len>("max_q_len", op::required),
+    op::attr<&R::max_kv_len>("max_kv_len", op::required),
+    op::attr<&R::bmm1_scale>("bmm1_scale", op::required),
+    op::attr<&R::bmm2_scale>("bmm2_scale", op::required),
+    op::attr<&R::o_sf_scale>("o_sf_scale", op::required),
+    op::attr<&R::batch_size>("batch_size", op::required),
+    op::attr<&R::window_left>("window_left", op::required),
+    op::in<&R::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
+    op::in<&R::cum_seq_lens_kv>("cum_seq_lens_kv", "b+1", op::indices, op::any_layout),
+    op::attr<&R::enable_pdl>("enable_pdl", op::required),
+    op::attr<&R::is_causal>("is_causal", op::required, op::doc("as causal")),
+    op::attr<&R::return_lse>("return_lse", op::required),
+    op::in<&R::attention_sinks>("attention_sinks", nullptr, DType::kF32, op::contiguous,
+                                op::doc("one more logit of each query head's softmax, without a value")),
+    op::attr<&R::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
+    op::out<&R::out>("out", nullptr, op::floats, op::shape<ragged_shape>, op::dtype<ragged_dtype>),
+    op::out<&R::lse>("lse", nullptr, DType::kF32, op::shape<ragged_lse_shape>, op::when<&R::return_lse>),
+    op::attr<&R::sage_attn_sfs>("sage_attn_sfs"),
+    op::attr<&R::num_elts_per_sage_attn_blk>("num_elts_per_sage_attn_blk"),
+    op::attr<&R::backend>("backend", op::backends("auto|trtllm-gen:cuda|cute-dsl:cuda")),
+    op::in<&R::q_seq_lens_cpu>("q_seq_lens_cpu", nullptr, op::indices, op::any_layout),
+    op::in<&R::kv_seq_lens_cpu>("kv_seq_lens_cpu", nullptr, op::indices, op::any_layout),
+    op::attr<&R::use_fp16_softmax>("use_fp16_softmax"),
+    op::attr<&R::uses_spcompress>("uses_spcompress"),
+    op::attr<&R::skip_all_rows_active_check>("skip_all_rows_active_check"),
+};
+constexpr op::Field varlen_fields[] = {
+    op::in<&V::q>("q", "n h d", ops::kQueryTypes),
+    op::in<&V::k>("k", "m hkv d", kTokenTypes),
+    op::in<&V::v>("v", "m hkv dv", op::same_as("k")),
+    op::in<&V::qo_segment_offsets>("qo_segment_offsets", "b+1", op::indices, op::any_layout),
+    op::in<&V::kv_segment_offsets>("kv_segment_offsets", "b+1", op::indices, op::any_layout),
+    op::attr<&V::plan_info>("plan_info"),
+    op::attr<&V::max_qo_len>("max_qo_len"),
+    op::out<&V::out>("out", nullptr, op::floats, op::shape<varlen_shape>, op::dtype<varlen_dtype>),
+    op::out<&V::lse>("lse", nullptr, DType::kF32, op::shape<varlen_lse_shape>, op::when<&V::return_lse>),
+    op::attr<&V::causal>("causal"),
+    op::attr<&V::sm_scale>("sm_scale"),
+    op::attr<&V::q_scale>("q_scale"),
+    op::attr<&V::k_scale>("k_scale"),
+    op::attr<&V::v_scale>("v_scale"),
+    op::attr<&V::o_scale>("o_scale"),
+    op::attr<&V::return_lse>("return_lse"),
+};
+constexpr op::Field deepseek_fields[] = {
+    op::in<&F::query>("query", "b s h d", ops::kQueryTypes),
+    op::in<&F::key>("key", "b s h d", kTokenTypes),
+    op::in<&F::value>("value", "b s h dv", op::same_as("key")),
+    op::out<&F::out>("out", nullptr, op::floats, op::shape<deepseek_shape>, op::dtype<deepseek_dtype>, op::required),
+    op::attr<&F::num_heads>("num_heads", op::required),
+    op::attr<&F::head_dim>("head_dim", op::required),
+    op::attr<&F::seq_len>("seq_len", op::required),
+    op::attr<&F::scale_softmax>("scale_softmax", op::required),
+    op::attr<&F::scale_bmm1>("scale_bmm1"),
+    op::attr<&F::scale_bmm2>("scale_bmm2"),
+    op::attr<&F::return_lse>("return_lse"),
+    op::in<&F::lse>("lse", nullptr, DType::kF32),
+    op::in<&F::scale_bmm1_d>("scale_bmm1_d", nullptr, DType::kF32),
+    op::in<&F::scale_bmm2_d>("scale_bmm2_d", nullptr, DType::kF32),
+};
+}  // namespace
+
+constinit const op::Op ragged_deepseek_op = op::define<R, validate_ragged, ragged_cost>(
+    "trtllm_ragged_attention_deepseek", "flashinfer.prefill",
+    "out = bmm2_scale * softmax(bmm1_scale * q k^T, masked) v over ragged requests; lse in base 2.", ragged_fields,
+    NoPlan<R, ragged_plan, ragged_call>::candidates, ops::attention::ragged_deepseek_cases);
+constinit const op::Op varlen_op = op::define<V, validate_varlen, varlen_cost>(
+    "fmha_varlen", "flashinfer.prefill",
+    "out = v_scale * softmax(q_scale * k_scale * sm_scale * q k^T, masked) v over ragged requests; lse in base 2.",
+    varlen_fields, NoPlan<V, varlen_plan, varlen_call>::candidates, ops::attention::varlen_cases);
+constinit const op::Op deepseek_v2_op = op::define<F, validate_deepseek, deepseek_cost>(
+    "fmha_v2_prefill_deepseek", "flashinfer.prefill",
+    "out = scale_bmm2 * softmax(scale_bmm1 * q k^T, causal) v for requests of one length.", deepseek_fields,
+    NoPlan<F, deepseek_plan, deepseek_call>::candidates, ops::attention::deepseek_v2_cases);
+}  // namespace attention
+
+op::Results trtllm_ragged_attention_deepseek(const TrtllmRaggedDeepseek& a) {
+  return op::call(attention::ragged_deepseek_op, a);
+}
+op::Results fmha_varlen(const FmhaVarlen& a) { return op::call(attention::varlen_op, a); }
+op::Results fmha_v2_prefill_deepseek(const FmhaV2Deepseek& a) { return op::call(attention::deepseek_v2_op, a); }
+
+}  // namespace flashinfer

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latent attention without plan(): every call makes a plan from its dense page table or its lists of tokens.
+#include "flashinfer/ops/mla/dense.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "flashinfer/ops/attention/api/no_plan.h"
+#include "flashinfer/ops/common/queries.h"
+#include "flashinfer/ops/mla/cases.h"
+#include "flashinfer/ops/mla/plan.h"
+
+namespace flashinfer {
+namespace mla {
+namespace {
+
+using T = TrtllmBatchDecodeMla;
+using attention::number_of;
+using attention::throw_if_given;
+constexpr const char* kNeedsGpu = "it belongs to a GPU back end";
+
+bool is_fixed(const T& a) { return !a.cum_seq_lens_q; }
+int64_t rows_of_request(const T& a) { return a.query.size(1); }  // of a query [B, n, H, D]
+/// [rows, H, D].
+TensorView rows_of(const T& a, const char* name, const TensorView& t) {
+  return is_fixed(a) && t.rank() == 4 ? attention::merged_rows(name, t) : t;
+}
+TensorView query_rows(const T& a) { return rows_of(a, "query", a.query); }
+/// [P, ps, D].
+TensorView pages_of(const T& a) { return a.kv_cache.rank() == 4 ? a.kv_cache.select(1, 0) : a.kv_cache; }
+DType out_dtype(const T& a) { return a.out ? a.out->dtype() : ops::default_output(a.query.dtype()); }
+
+/// Rows and pages as vectors of int32; the tensors outlive the plan that is made of them.
+struct Table {
+  Tensor qo_indptr, kv_indptr, kv_indices, kv_len;
+};
+Tensor equal_rows(int64_t requests, int64_t rows) {
+  Tensor t = Tensor::empty({requests + 1}, DType::kI32);
+  for (int64_t b = 0; b <= requests; ++b) t.data_as<int32_t>()[b] = static_cast<int32_t>(b * rows);
+  return t;
+}
+/// How many entries of each row's list may be read.
+std::vector<int64_t> list_lengths(const T& a, int64_t rows, const Tensor& qo_indptr) {
+  std::vector<int64_t> n(static_cast<size_t>(rows), a.sparse_mla_top_k);
+  if (const auto& lens = a.sparse_mla_top_k_lens) {
+    FI_CHECK(lens->numel() == rows && lens->rank() == 1, ValueError, "sparse_mla_top_k_lens is ", to_string(*lens),
+             ", but there are ", rows, " query rows");
+    for (int64_t i = 0; i < rows; ++i) {
+      n[static_cast<size_t>(i)] = op::index_at(*lens, i);
+      FI_CHECK(op::index_at(*lens, i) >= 0 && op::index_at(*lens, i) <= a.sparse_mla_top_k, ValueError,
+               "sparse_mla_top_k_lens[", i, "] is ", op::index_at(*lens, i), ", but must be in 0..", a.sparse_mla_top_k,
+               " (sparse_mla_top_k)");
+    }
+    return n;
+  }
+  if (!a.seq_lens) return n;
+  const int64_t batch = qo_indptr.size(0) - 1;
+  FI_CHECK(a.seq_lens->rank() == 1 && a.seq_lens->size(0) == batch, ValueError, "seq_lens is ", to_string(*a.seq_lens),
+           ", but there are ", batch, " requests");
+  const int32_t* qo = qo_indptr.data_as<int32_t>();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = qo[b]; i < qo[b + 1]; ++i) {
+      const int64_t seen = op::index_at(*a.seq_lens, b) - (qo[b + 1] - 1 - i);
+      n[static_cast<size_t>(i)] = std::max<int64_t>(0, std::min(a.sparse_mla_top_k, seen));
+    }
+  return n;
+}
+/// Every query row as a request of its own, whose keys are the tokens of its list, on pages of one token.
+Table sparse_table(const T& a, const Tensor& requests) {
+  const int64_t rows = query_rows(a).size(0), k = a.sparse_mla_top_k,
+                tokens = pages_of(a).size(0) * pages_of(a).size(1);
+  const TensorView lists =
+      a.block_tables.rank() == 3 ? attention::merged_rows("block_tables", a.block_tables) : a.block_tables;
+  FI_CHECK(lists.rank() == 2 && lists.size(0) == rows && lists.size(1) >= k, ValueError, "block_tables is ",
+           to_string(a.block_tables), ", but must have ", k, " (sparse_mla_top_k) tokens for each of ", rows,
+           " query rows");
+  const std::vector<int64_t> lengths = list_lengths(a, rows, requests);
+  FI_CHECK(rows * k <= INT32_MAX, ValueError, "block_tables has ", rows * k, " entries, more than 32 bits hold");
+  Table t{equal_rows(rows, 1), Tensor::zeros({rows + 1}, DType::kI32), Tensor::empty({rows * k}, DType::kI32),
+          Tensor::empty({rows}, DType::kI32)};
+  int32_t used = 0, *to = t.kv_indices.data_as<int32_t>();
+  for (int64_t i = 0; i < rows; ++i) {
+    const TensorView list = lists.select(0, i);
+    const int32_t first = used;
+    for (int64_t j = 0; j < lengths[static_cast<size_t>(i)]; ++j) {
+      const int64_t x = op::index_at(list, j);
+      FI_CHECK(x < tokens, ValueError, "the list of query row ", i, " in block_tables has token ", x,
+               ", but kv_cache has ", tokens);
+      if (x >= 0) to[used++] = static_cast<int32_t>(x);
+    }
+    t.kv_len.data_as<int32_t>()[i] = used - first, t.kv_indptr.data_as<int32_t>()[i + 1] = used;
+  }
+  return t;
+}
+/// First rows of the requests.
+Tensor requests_of(const T& a) {
+  if (is_fixed(a)) return equal_rows(a.query.size(0), rows_of_request(a));
+  op::check_indptr("cum_seq_lens_q", *a.cum_seq_lens_q);
+  return attention::to_int32("cum_seq_lens_q", *a.cum_seq_lens_q, a.cum_seq_lens_q->size(0));
+}
+
+Plan plan_of_block(const T& a) {
+  const bool sparse = a.sparse_mla_top_k > 0;
+  const Tensor requests = requests_of(a);
+  BatchMlaPlan m;
+  m.num_heads = a.query.size(-2), m.head_dim_ckv = a.kv_lora_rank, m.head_dim_kpe = a.qk_rope_head_dim;
+  m.page_size = sparse ? 1 : pages_of(a).size(1);
+  m.causal = !sparse, m.sm_scale = number_of("bmm1_scale", a.bmm1_scale);
+  m.q_data_type = a.query.dtype(), m.kv_data_type = a.kv_cache.dtype(), m.output_dtype = out_dtype(a);
+  m.max_q_len = sparse ? std::nullopt : a.max_q_len;
+  Table t;
+  if (sparse) {
+    t = sparse_table(a, requests);
+    m.qo_indptr = t.qo_indptr.view(), m.kv_indptr = t.kv_indptr.view(), m.kv_indices = t.kv_indices.view(),
+    m.kv_len_arr = t.kv_len.view();
+  } else {
+    FI_CHECK(a.seq_lens.has_value(), ValueError, "seq_lens is missing: it has the KV lengths");
+    m.cum_seq_lens_q = requests.view(), m.block_tables = a.block_tables, m.seq_lens = *a.seq_lens;
+  }
+  Plan p = plan_of_arguments(m);
+  p.use_sinks = a.sinks.has_value();
+  return p;
+}
+/// Pages as they are, or one token each.
+TensorView cache_of(const T& a) {
+  const TensorView pages = pages_of(a);
+  return a.sparse_mla_top_k > 0 ? attention::merged_rows("kv_cache", pages).unsqueeze(1) : pages;
+}
+Call call_of_block(const T& a, TensorView& lse) {
+  const TensorView q = query_rows(a), cache = cache_of(a);
+  const int64_t ckv = a.kv_lora_rank, width = ckv + a.qk_rope_head_dim;
+  Call c;
+  c.q_nope = q.slice(2, 0, ckv), c.q_pe = q.slice(2, ckv, width);
+  c.ckv = cache.slice(2, 0, ckv), c.kpe = cache.slice(2, ckv, width);
+  if (a.out) c.out = rows_of(a, "out", *a.out);
+  if (a.out && is_fixed(a) && a.out->rank() == 3) c.out = *a.out;
+  if (a.lse) lse = a.lse->rank() == 3 ? attention::merged_rows("lse", *a.lse) : *a.lse, c.lse = &lse;
+  c.natural_lse = a.return_lse_base == "basee";
+  c.scale = number_of("bmm1_scale", a.bmm1_scale), c.v_scale = number_of("bmm2_scale", a.bmm2_scale);
+  if (a.sinks) c.sinks = &*a.sinks;
+  return c;
+}
+void check_shapes(const T& a) {
+  const int64_t width = a.kv_lora_rank + a.qk_rope_head_dim;
+  FI_CHECK(a.query.rank() == (is_fixed(a) ? 4 : 3), ValueError, "query is ", to_string(a.query), ", but must be ",
+           is_fixed(a) ? "[requests, rows, heads, dim]" : "[rows, heads, dim] with cum_seq_lens_q");
+  FI_CHECK(a.kv_lora_rank >= 1 && a.qk_rope_head_dim >= 0 && a.query.size(-1) == width, ValueError,
+           "query.shape[-1] is ", a.query.size(-1), ", but kv_lora_rank + qk_rope_head_dim is ", a.kv_lora_rank, " + ",
+           a.qk_rope_head_dim);
+  FI_CHECK(a.kv_cache.rank() == 3 || (a.kv_cache.rank() == 4 && a.kv_cache.size(1) == 1), ValueError, "kv_cache is ",
+           to_string(a.kv_cache), ", but must be [pages, page_size, dim] or [pages, 1, page_size, dim]");
+  FI_CHECK(a.kv_cache.size(-1) == width, ValueError, "kv_cache.shape[-1] is ", a.kv_cache.size(-1),
+           ", but kv_lora_rank + qk_rope_head_dim is ", a.kv_lora_rank, " + ", a.qk_rope_head_dim);
+  FI_CHECK(!a.sinks || (a.sinks->rank() == 1 && a.sinks->size(0) == a.query.size(-2)), ValueError, "sinks is ",
+           to_string(*a.sinks), ", but must be [", a.query.size(-2), "] (query heads)");
+  FI_CHECK(a.sparse_mla_top_k >= 0, ValueError, "sparse_mla_top_k is ", a.sparse_mla_top_k,
+           ", but must be at least 0 (dense)");
+  FI_CHECK(a.sparse_mla_top_k > 0 || a.block_tables.rank() == 2, ValueError, "block_tables is ",
+           to_string(a.block_tables), ", but must be [requests, pages]");
+  FI_CHECK(a.sparse_mla_top_k > 0 || !a.sparse_mla_top_k_lens, ValueError,
+           "sparse_mla_top_k_lens belongs to sparse_mla_top_k, which is 0");
+}
+void validate(const T& a) {
+  const char* one_device = "the context of a request lies on one device";
+  throw_if_given("skip_softmax_threshold_scale_factor", a.skip_softmax_threshold_scale_factor.has_value(), kNeedsGpu);
+  throw_if_given("uses_shared_paged_kv_idx=False", !a.uses_shared_paged_kv_idx, "K and V have one page table");
+  throw_if_given("use_fp16_softmax=True", a.use_fp16_softmax.value_or(false), kNeedsGpu);
+  throw_if_given("enable_dcp=True", a.enable_dcp, one_device);
+  throw_if_given("cp_world", a.cp_world != 1, one_device);
+  throw_if_given("cp_rank", a.cp_rank != 0, one_device);
+  throw_if_given("causal_seqlens_kv_global", !a.causal_seqlens_kv_global.is_none(), one_device);
+  throw_if_given("kv_cache of uint8", a.kv_cache.dtype() == DType::kU8, "its packed rows belong to a GPU back end");
+  check_shapes(a);
+  const Plan p = plan_of_block(a);
+  FI_CHECK(p.nnz_qo == query_rows(a).size(0), ValueError, "query has ", query_rows(a).size(0),
+           " rows, but cum_seq_lens_q ends at ", p.nnz_qo);
+  FI_CHECK(p.max_page < cache_of(a).size(0), ValueError, "block_tables has page ", p.max_page, ", but kv_cache has ",
+           cache_of(a).size(0), " pages");
+  if (a.sparse_mla_top_k == 0)
+    attention::check_max("max_seq_len", a.max_seq_len, "tokens in the cache", p.kv_len.data_as<int32_t>(), p.batch_size,
+                         false);
+}
+op::Shape shape_of(const TensorView& t, int rank, int64_t last) {
+  op::Shape s{rank, {}};
+  for (int i = 0; i < rank - 1; ++i) s.size[i] = t.size(i);
+  s.size[rank - 1] = last;
+  return s;
+}
+/// As query; a caller may also pass [B, H, ckv] where requests have one row.
+op::Shape out_shape(const T& a) {
+  if (a.out && a.out->rank() == 3 && is_fixed(a) && rows_of_request(a) == 1)
+    return {3, {a.query.size(0), a.query.size(2), a.kv_lora_rank}};
+  return shape_of(a.query, a.query.rank(), a.kv_lora_rank);
+}
+op::Shape lse_shape(const T& a) {
+  if (is_fixed(a) && !(a.lse && a.lse->rank() == 3))
+    return {2, {a.query.size(0) * rows_of_request(a), a.query.size(2)}};
+  return shape_of(a.query, is_fixed(a) ? 3 : 2, a.query.size(-2));
+}
+op::Cost cost(const T& a) {
+  const Plan p = plan_of_block(a);
+  op::Cost c;
+  const double key = static_cast<double>(p.head_dim_ckv + p.head_dim_kpe);
+  for (int64_t b = 0; b < p.batch_size; ++b) {
+    const double keys = p.kv_len.data_as<int32_t>()[b],
+                 rows = p.qo_indptr.data_as<int32_t>()[b + 1] - p.qo_indptr.data_as<int32_t>()[b];
+    c.flops += 2.0 * rows * keys * static_cast<double>(p.num_heads) * (key + static_cast<double>(p.head_dim_ckv));
+    c.bytes += keys * key * static_cast<double>(size_of(p.kv_data_type));
+  }
+  c.bytes += static_cast<double>(a.query.nbytes());
+  return c;
+}
+
+/// prepare() needs a plan that outlives the run.
+op::Prepared prepare_block(const T& a) {
+  TensorView lse;
+  const auto plan = std::make_shared<const Plan>(plan_of_block(a));
+  attention::Launches launches;
+  launches.add([&] { return prepare(*plan, call_of_block(a, lse)); });
+  launches.keep(plan);
+  return std::move(launches).prepared();
+}
+void reference_block(const T& a) {
+  TensorView lse;
+  run_reference(plan_of_block(a), call_of_block(a, lse));
+}
+
+// ---- xqa_batch_decode_with_kv_cache_mla: the same call with fewer arguments ----
+using X = XqaBatchDecodeMla;
+T general(const X& a) {
+  T t;
+  t.query = a.query, t.kv_cache = a.kv_cache, t.qk_nope_head_dim = a.qk_nope_head_dim;
+  t.kv_lora_rank = a.kv_lora_rank, t.qk_rope_head_dim = a.qk_rope_head_dim;
+  t.block_tables = a.block_tables, t.seq_lens = a.seq_lens, t.max_seq_len = a.max_seq_len;
+  t.out = a.out, t.bmm1_scale = a.bmm1_scale, t.bmm2_scale = a.bmm2_scale;
+  return t;
+}
+void validate(const X& a) {
+  throw_if_given("sinks", !a.sinks.is_none(), "trtllm_batch_decode_with_kv_cache_mla takes them");
+  FI_CHECK(a.query.rank() == 4 && a.query.size(1) == 1, ValueError, "query is ", to_string(a.query),
+           ", but must be [requests, 1, heads, dim]");
+  validate(general(a));
+}
+op::Shape out_shape(const X& a) { return out_shape(general(a)); }
+DType out_dtype(const X& a) { return out_dtype(general(a)); }
+op::Cost cost(const X& a) { return cost(general(a)); }
+op::Prepared prepare_block(const X& a) { return prepare_block(general(a)); }
+void reference_block(const X& a) { reference_block(general(a)); }
+
+template <class Block>
+void validate_of(const Block& a) {
+  validate(a);
+}
+template <class Block>
+op::Cost cost_of(const Block& a) {
+  return cost(a);
+}
+template <class Block>
+op::Prepared prepare_of(const Block& a) {
+  return prepare_block(a);
+}
+template <class Block>
+void reference_of(const Block& a) {
+  reference_block(a);
+}
+template <class Block>
+op::Shape out_shape_of(const Block& a) {
+  return out_shape(a);
+}
+template <class Block>
+DType out_dtype_of(const Block& a) {
+  return out_dtype(a);
+}
+template <class Block>
+constexpr op::Candidate candidates[] = {op::cpu<prepare_of<Block>>(), op::reference<reference_of<Block>>()};
+
+constexpr op::Field fields[] = {
+    op::in<&T::query>("query", nullptr, ops::kQueryTypes),
+    op::paged<&T::kv_cache>("kv_cache", nullptr, op::floats | op::fp8 | DType::kU8),
+    op::scratch<&T::workspace_buffer>("workspace_buffer", nullptr),
+    op::attr<&T::qk_nope_head_dim>("qk_nope_head_dim", op::required),
+    op::attr<&T::kv_lora_rank>("kv_lora_rank", op::required),
+    op::attr<&T::qk_rope_head_dim>("qk_rope_head_dim", op::required),
+    op::in<&T::block_tables>("block_tables", nullptr, op::indices, op::any_layout),
+    op::in<&T::seq_lens>("seq_lens", nullptr, op::indices, op::any_layout, op::required),
+    op::attr<&T::max_seq_len>("max_seq_len", op::required),
+    op::attr<&T::sparse_mla_top_k>("sparse_mla_top_k"),
+    op::out<&T::out>("out", nullptr, op::floats, op::shape<out_shape_of<T>>, op::dtype<out_dtype_of<T>>),
+    op::attr<&T::bmm1_scale>("bmm1_scale"),
+    op::attr<&T::bmm2_scale>("bmm2_scale"),
+    op::in<&T::sinks>("sinks", nullptr, DType::kF32, op::contiguous),
+    op::attr<&T::skip_softmax_threshold_scale_factor>("skip_softmax_threshold_scale_factor"),
+    op::attr<&T::enable_pdl>("enable_pdl"),
+    op::attr<&T::backend>("backend", op::backends("auto|xqa:cuda|cake:cuda|trtllm-gen:cuda|cute-dsl:cuda|sparse:cuda")),
+    op::attr<&T::is_var_seq>("is_var_seq"),
+    op::attr<&T::uses_shared_paged_kv_idx>("uses_shared_paged_kv_idx"),
+    op::out<&T::lse>("lse", nullptr, DType::kF32, op::shape<lse_shape>, op::when<&T::return_lse>),
+    op::attr<&T::return_lse>("return_lse"),
+    op::attr<&T::cute_dsl_impl>("cute_dsl_impl", op::choices("auto|monolithic|modular")),
+    op::attr<&T::kv_scale_format>("kv_scale_format", op::choices("auto|pow2_fp32|arbitrary_fp32")),
+    op::in<&T::cum_seq_lens_q>("cum_seq_lens_q", "b+1", op::indices, op::any_layout),
+    op::attr<&T::max_q_len>("max_q_len"),
+    op::scratch<&T::multi_ctas_kv_counter_buffer>("multi_ctas_kv_counter_buffer", nullptr),
+    op::in<&T::sparse_mla_top_k_lens>("sparse_mla_top_k_lens", nullptr, op::indices, op::any_layout),
+    op::attr<&T::enable_dcp>("enable_dcp"),
+    op::attr<&T::cp_world>("cp_world"),
+    op::attr<&T::cp_rank>("cp_rank"),
+    op::attr<&T::causal_seqlens_kv_global>("causal_seqlens_kv_global"),
+    op::attr<&T::use_fp16_softmax>("use_fp16_softmax"),
+    op::attr<&T::return_lse_base>("return_lse_base", op::choices("base2|basee")),
+};
+constexpr op::Field xqa_fields[] = {
+    op::in<&X::query>("query", nullptr, ops::kQueryTypes),
+    op::paged<&X::kv_cache>("kv_cache", nullptr, op::floats | op::fp8),
+    op::scratch<&X::workspace_buffer>("workspace_buffer", nullptr),
+    op::attr<&X::qk_nope_head_dim>("qk_nope_head_dim", op::required),
+    op::attr<&X::kv_lora_rank>("kv_lora_rank", op::required),
+    op::attr<&X::qk_rope_head_dim>("qk_rope_head_dim", op::required),
+    op::in<&X::block_tables>("block_tables", "b x", op::indices, op::any_layout, op::page_ids),
+    op::in<&X::seq_lens>("seq_lens", "b", op::indices, op::any_layout),
+    op::attr<&X::max_seq_len>("max_seq_len", op::required),
+    op::out<&X::out>("out", nullptr, op::floats, op::shape<out_shape_of<X>>, op::dtype<out_dtype_of<X>>),
+    op::attr<&X::bmm1_scale>("bmm1_scale"),
+    op::attr<&X::bmm2_scale>("bmm2_scale"),
+    op::attr<&X::sinks>("sinks"),
+    op::attr<&X::enable_pdl>("enable_pdl"),
+};
+}  // namespace
+
+constinit const op::Op dense_op = op::also_named(
+    op::define<T, validate_of<T>, cost_of<T>>(
+        "trtllm_batch_decode_with_kv_cache_mla", "flashinfer.mla",
+        "Latent attention with a dense page table, or a list of tokens for each query row, and no plan; lse in base 2.",
+        fields, candidates<T>, ops::mla::dense_cases),
+    "trtllm_prefill_with_kv_cache_mla");
+constinit const op::Op xqa_op = op::define<X, validate_of<X>, cost_of<X>>(
+    "xqa_batch_decode_with_kv_cache_mla", "flashinfer.mla",
+    "Latent attention of one query row a request with a dense page table and no plan.", xqa_fields, candidates<X>,
+    ops::mla::xqa_cases);
+}  // namespace mla
+
+op::Results trtllm_batch_decode_with_kv_cache_mla(const TrtllmBatchDecodeMla& a) { return op::call(mla::dense_op, a); }
+op::Results xqa_batch_decode_with_kv_cache_mla(const XqaBatchDecodeMla& a) { return op::call(mla::xqa_op, a); }
+
+}  // namespace flashinfer

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The attention functions without plan() that have the names of upstream's special kernels: against the wrappers and torch, as engines
+call them, and their errors."""
+import math
+
+import pytest
+import torch
+
+import flashinfer
+from flashinfer import cudnn, decode, mla, prefill
+from flashinfer.xqa import xqa, xqa_mla
+
+WS = torch.zeros(0, dtype=torch.uint8)
+SCALE = 1 / math.sqrt(192)
+
+
+def attention(q, k, v, scale, visible):
+    """out [rows, H, Dv] and LSE to base 2 [rows, H] of one request in double precision; visible [rows, keys]."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (t.double().repeat_interleave(group, 1) for t in (k, v))
+    logits = torch.einsum("ihd,jhd->hij", q.double(), k) * scale
+    logits = logits.masked_fill(~visible, -math.inf)
+    out = torch.einsum("hij,jhd->ihd", torch.softmax(logits, -1).nan_to_num(), v)
+    return out, torch.logsumexp(logits, -1).T / math.log(2)
+
+
+def causal(rows, keys):
+    return torch.arange(keys) <= torch.arange(rows)[:, None] + keys - rows
+
+
+@pytest.fixture
+def latent():
+    torch.manual_seed(0)
+    return dict(cache=torch.randn(9, 16, 192, dtype=torch.bfloat16), tables=torch.randperm(9, dtype=torch.int32).view(3, 3),
+                lens=torch.tensor([48, 7, 23], dtype=torch.int32), query=torch.randn(3, 2, 16, 192, dtype=torch.bfloat16))
+
+
+def trtllm_mla(x, query=None, **more):
+    arguments = dict(query=x["query"] if query is None else query, kv_cache=x["cache"].unsqueeze(1), workspace_buffer=WS, qk_nope_head_dim=128,
+                     kv_lora_rank=128, qk_rope_head_dim=64, block_tables=x["tables"], seq_lens=x["lens"], max_seq_len=48, bmm1_scale=SCALE)
+    return decode.trtllm_batch_decode_with_kv_cache_mla(**{**arguments, **more})
+
+
+def test_mla_gives_what_the_wrapper_gives(latent):
+    w = flashinfer.BatchMLAPagedAttentionWrapper(WS)
+    metadata = flashinfer.mla.MLAPlanMetadata.dense(torch.tensor([0, 2, 4, 6], dtype=torch.int32), latent["tables"], latent["lens"])
+    w.plan(metadata=metadata, num_heads=16, head_dim_ckv=128, head_dim_kpe=64, page_size=16, causal=True, sm_scale=SCALE,
+           q_data_type=torch.bfloat16, kv_data_type=torch.bfloat16, lse_mode="base2")
+    out, lse = w.run(query=latent["query"].view(6, 16, 192), kv_cache=latent["cache"], return_lse=True)
+    ours, ours_lse = trtllm_mla(latent, return_lse=True)
+    assert ours.shape == (3, 2, 16, 128) and torch.equal(ours.view(6, 16, 128), out)
+    assert ours_lse.shape == (6, 16) and torch.equal(ours_lse, lse)
+    natural = torch.empty(3, 2, 16)
+    trtllm_mla(latent, lse=natural, return_lse=True, return_lse_base="basee")
+    torch.testing.assert_close(natural.view(6, 16), lse * math.log(2))
+    assert mla.trtllm_prefill_with_kv_cache_mla is decode.trtllm_batch_decode_with_kv_cache_mla
+
+
+def test_mla_of_listed_tokens(latent):
+    tokens = torch.full((3, 2, 48), 10 ** 6, dtype=torch.int32)  # behind a row's keys there may be anything
+    for b, keys in enumerate(latent["lens"].tolist()):
+        of_request = [int(latent["tables"][b][j // 16]) * 16 + j % 16 for j in range(keys)]
+        for i in range(2):
+            tokens[b, i, :keys - 1 + i] = torch.tensor(of_request[:keys - 1 + i])
+    listed = trtllm_mla(latent, block_tables=tokens, sparse_mla_top_k=48)
+    torch.testing.assert_close(listed, trtllm_mla(latent), rtol=2e-2, atol=2e-3)
+    tokens[1, 0] = -1  # a row without a token
+    assert trtllm_mla(latent, block_tables=tokens, sparse_mla_top_k=48)[1, 0].abs().max() == 0
+
+
+def test_xqa_mla(latent):
+    query = latent["query"][:, :1]
+    out = decode.xqa_batch_decode_with_kv_cache_mla(query, latent["cache"], WS, 128, 128, 64, latent["tables"], latent["lens"], 48, bmm1_scale=SCALE)
+    assert out.shape == (3, 1, 16, 128) and torch.equal(out, trtllm_mla(latent, query))
+    heads = torch.empty(3, 16, 128, dtype=torch.bfloat16)
+    assert trtllm_mla(latent, query, out=heads) is heads and torch.equal(heads, out[:, 0])
+    plain = torch.empty(3, 1, 16, 128, dtype=torch.bfloat16)
+    assert xqa_mla(query, latent["cache"], latent["cache"][..., :128], latent["tables"], latent["lens"].view(3, 1).to(torch.uint32), plain, WS,
+                   torch.zeros(0, dtype=torch.uint32), 16, q_scale=SCALE) is None
+    torch.testing.assert_close(plain, out, rtol=2e-2, atol=2e-3)
+
+
+@pytest.fixture
+def pages():
+    torch.manual_seed(1)
+    k, v = torch.randn(2, 6, 16, 2, 64).bfloat16()
+    return dict(k=k, v=v, tables=torch.tensor([[4, 1, 0], [2, 5, 3]], dtype=torch.int32), lens=torch.tensor([40, 9], dtype=torch.int32))
+
+
+def rows_of(x, b):
+    """K and V of request b."""
+    return [t[x["tables"][b].long()].reshape(48, 2, 64)[:x["lens"][b]] for t in (x["k"], x["v"])]
+
+
+def test_xqa_masks(pages):
+    q = torch.randn(6, 4, 64).bfloat16()
+    among = torch.tensor([[[1, 0, 0], [1, 1, 0], [1, 0, 1]], [[1, 1, 1], [0, 1, 0], [0, 1, 1]]], dtype=torch.bool)
+    words = torch.zeros(2, 3, 2, dtype=torch.uint16)
+    words[..., 0] = (among.int() * torch.tensor([1, 2, 4])).sum(-1).to(torch.uint16)
+    call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 48, 0.125, 0.5)
+    out = decode.xqa_batch_decode_with_kv_cache(*call, q_len_per_req=3, mask=words)
+    output = torch.empty(2, 1, 3, 4, 64, dtype=torch.bfloat16)
+    assert xqa(q.view(2, 1, 3, 4, 64), pages["k"], pages["v"], pages["tables"], pages["lens"].view(2, 1).to(torch.uint32), output, WS,
+               torch.zeros(0, dtype=torch.uint32), 2, 16, rcp_out_scale=0.5, q_seq_len=3, mask=words) is None
+    assert torch.equal(output.view(6, 4, 64), out)
+    for b in range(2):
+        k, v = rows_of(pages, b)
+        visible = torch.ones(3, len(k), dtype=torch.bool)
+        visible[:, -3:] = among[b]
+        expected, _ = attention(q[3 * b:3 * b + 3], k, v, 0.125, visible)
+        torch.testing.assert_close(out[3 * b:3 * b + 3].double(), expected * 0.5, rtol=1e-2, atol=2e-3)
+
+
+def test_cudnn_decode(pages):
+    q = torch.randn(4, 4, 64).bfloat16()
+    hnd = [pages[n].transpose(1, 2) for n in "kv"]  # views: any strides
+    out, lse = decode.cudnn_batch_decode_with_kv_cache(q, *hnd, 0.125, WS, max_sequence_kv=48, actual_seq_lens_kv=pages["lens"].view(2, 1, 1, 1),
+                                                       block_tables=pages["tables"], q_len_per_req=2, return_lse=True,
+                                                       batch_offsets_q=torch.tensor([0, 512, 1024]), batch_offsets_o=torch.tensor([0, 512]))
+    for b in range(2):
+        expected, expected_lse = attention(q[2 * b:2 * b + 2], *rows_of(pages, b), 0.125, causal(2, pages["lens"][b]))
+        torch.testing.assert_close(out[2 * b:2 * b + 2].double(), expected, rtol=1e-2, atol=2e-3)
+        torch.testing.assert_close(lse[2 * b:2 * b + 2].double(), expected_lse, rtol=1e-4, atol=1e-4)
+
+
+def ragged(**more):
+    torch.manual_seed(2)
+    q, k, v = torch.randn(9, 4, 192).bfloat16(), torch.randn(20, 4, 192).bfloat16(), torch.randn(20, 4, 128).bfloat16()
+    return q, k, v, torch.tensor([0, 4, 9], dtype=torch.int32), torch.tensor([0, 13, 20], dtype=torch.int32)
+
+
+def test_cudnn_prefill_of_vision_models():
+    q, k, v, qo, kv = ragged()
+    lens = [(x[1:] - x[:-1]).view(2, 1, 1, 1) for x in (qo, kv)]
+    call = dict(q=q, k_cache=k, v_cache=v, scale=SCALE, workspace_buffer=WS, max_token_per_sequence=6, max_sequence_kv=16, actual_seq_lens_q=lens[0],
+                actual_seq_lens_kv=lens[1], causal=False, batch_offsets_q=qo * 768, batch_offsets_o=qo * 512, batch_offsets_k=kv * 768,
+                batch_offsets_v=kv * 512, is_cuda_graph_compatible=True)
+    out, lse = cudnn.cudnn_batch_prefill_with_kv_cache(**call, return_lse=True)
+    assert lse.shape == (2, 6, 4) and lse[0, 4:].max() == lse[1, 5:].max() == -math.inf
+    for b in range(2):
+        rows, keys = slice(qo[b], qo[b + 1]), slice(kv[b], kv[b + 1])
+        expected, expected_lse = attention(q[rows], k[keys], v[keys], SCALE, torch.ones(1, dtype=torch.bool))
+        torch.testing.assert_close(out[rows].double(), expected, rtol=1e-2, atol=2e-3)
+        torch.testing.assert_close(lse[b, :len(expected_lse)].double(), expected_lse, rtol=1e-4, atol=1e-4)
+    again, none = prefill.cudnn_batch_prefill_with_kv_cache(**call, return_lse=False)
+    assert none is None and torch.equal(again, out)
+    given = torch.empty_like(out)
+    again, none = prefill.cudnn_batch_prefill_with_kv_cache(**call, return_lse=False, out=given)
+    assert again is given and none is None
+    for name in ("batch_offsets_q", "actual_seq_lens_q"):
+        with pytest.raises(ValueError, match="batch_offsets_q and batch_offsets_o" if name == "batch_offsets_q" else "actual_seq_lens_q is missing"):
+            prefill.cudnn_batch_prefill_with_kv_cache(**{**call, name: None}, return_lse=False)
+    with pytest.raises(ValueError, match="actual_seq_lens_kv.0. is 14, but batch_offsets_k gives request 0 13 rows"):
+        prefill.cudnn_batch_prefill_with_kv_cache(**{**call, "actual_seq_lens_kv": lens[1] + 1}, return_lse=False)
+
+
+def deepseek(**more):
+    q, k, v, qo, kv = ragged()
+    arguments = dict(query=q, key=k, value=v, workspace_buffer=WS, seq_lens=kv[1:] - kv[:-1], max_q_len=5, max_kv_len=13, bmm1_scale=SCALE, bmm2_scale=1.0,
+                     o_sf_scale=1.0, batch_size=2, window_left=-1, cum_seq_lens_q=qo, cum_seq_lens_kv=kv, enable_pdl=False, is_causal=True, return_lse=True)
+    return prefill.trtllm_ragged_attention_deepseek(**{**arguments, **more})
+
+
+def test_ragged_deepseek_as_sglang_calls_it():
+    q, k, v, qo, kv = ragged()
+    w = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(torch.zeros(16, dtype=torch.uint8))
+    w.plan(qo, kv, 4, 4, 192, head_dim_vo=128, causal=True, sm_scale=SCALE, q_data_type=torch.bfloat16)
+    out, lse = w.run(q, k, v, return_lse=True)
+    for ours in (deepseek(), flashinfer.prefill.fmha_varlen(q, k, v, qo, kv, causal=True, return_lse=True)):
+        assert torch.equal(ours[0], out) and torch.equal(ours[1], lse)
+    given = torch.empty_like(out)
+    assert deepseek(out=given, return_lse=False) is given and torch.equal(given, out)
+
+
+def test_fmha_v2_deepseek():
+    q, k, v = (torch.randn(2, 5, 3, d).bfloat16() for d in (64, 64, 32))
+    out = torch.empty(2, 5, 3, 32, dtype=torch.bfloat16)
+    assert prefill.fmha_v2_prefill_deepseek(q, k, v, out, 3, 64, 5, 0.0, scale_bmm1=0.125, scale_bmm2=2.0) is out
+    for b in range(2):
+        torch.testing.assert_close(out[b].double(), 2 * attention(q[b], k[b], v[b], 0.125, causal(5, 5))[0], rtol=1e-2, atol=4e-3)
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, "batch_size is 3, but cum_seq_lens_kv describes 2 requests", dict(batch_size=3)),
+    (ValueError, "max_kv_len is 12, but request 0 has 13 tokens of keys", dict(max_kv_len=12)),
+    (ValueError, "attention_sinks|sinks is", dict(attention_sinks=torch.zeros(5))),
+    (NotImplementedError, "sage_attn_sfs is not supported", dict(sage_attn_sfs=(torch.zeros(1), None, None, None))),
+    (NotImplementedError, "uses_spcompress=True is not supported", dict(uses_spcompress=True))])
+def test_errors_of_ragged_deepseek(error, message, change):
+    with pytest.raises(error, match=message):
+        deepseek(**change)
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, r"kv_cache.shape\[-1\] is 192, but kv_lora_rank \+ qk_rope_head_dim is 128 \+ 32|query.shape", dict(qk_rope_head_dim=32)),
+    (ValueError, r"seq_lens\[0\] is 48, but block_tables has room for 0..32", dict(block_tables=torch.zeros(3, 2, dtype=torch.int32))),
+    (ValueError, "has page 9, but kv_cache has 9 pages", dict(block_tables=torch.full((3, 3), 9, dtype=torch.int32))),
+    (ValueError, "max_seq_len is 40, but request 0 has 48", dict(max_seq_len=40)),
+    (ValueError, "return_lse_base", dict(return_lse_base="10")),
+    (ValueError, "seq_lens is missing", dict(seq_lens=None)),
+    (ValueError, "has token 144, but kv_cache has 144", dict(block_tables=torch.full((3, 2, 4), 144, dtype=torch.int32), sparse_mla_top_k=4)),
+    (NotImplementedError, "enable_dcp=True is not supported", dict(enable_dcp=True)),
+    (NotImplementedError, "kv_cache of uint8", dict(kv_cache=torch.zeros(9, 16, 656, dtype=torch.uint8), sparse_mla_top_k=4))])
+def test_errors_of_mla(latent, error, message, change):
+    with pytest.raises(error, match=message):
+        trtllm_mla(latent, **change)
+
+
+def test_errors_of_xqa_and_cudnn(pages):
+    q = torch.randn(4, 4, 64).bfloat16()
+    call = (q, (pages["k"], pages["v"]), WS, pages["tables"], pages["lens"], 48)
+    with pytest.raises(ValueError, match="mask is missing: it says which of a request's 2 query rows see each other"):
+        decode.xqa_batch_decode_with_kv_cache(*call, q_len_per_req=2)
+    with pytest.raises(ValueError, match=r"mask is .* but must be uint16\[..., 2\] with 4 rows"):
+        decode.xqa_batch_decode_with_kv_cache(*call, q_len_per_req=2, mask=torch.zeros(2, 2, 4, dtype=torch.uint16))
+    with pytest.raises(ValueError, match="sinks is .* but there are 4 query heads"):
+        decode.xqa_batch_decode_with_kv_cache(q[:2], *call[1:], sinks=torch.zeros(3))
+    cudnn_call = (q, pages["k"].transpose(1, 2), pages["v"].transpose(1, 2), 0.125, WS)
+    with pytest.raises(ValueError, match="block_tables is missing"):
+        decode.cudnn_batch_decode_with_kv_cache(*cudnn_call, max_sequence_kv=48, actual_seq_lens_kv=pages["lens"], q_len_per_req=2)
+    with pytest.raises(ValueError, match=r"batch_offsets_q\[1\] is 500, but request 1 begins at element 512"):
+        decode.cudnn_batch_decode_with_kv_cache(*cudnn_call, max_sequence_kv=48, actual_seq_lens_kv=pages["lens"], block_tables=pages["tables"],
+                                                q_len_per_req=2, batch_offsets_q=torch.tensor([0, 500]))
