@@ -273,7 +273,7 @@ TEST(Quantization, Errors) {
   EXPECT_REFUSED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
   EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
-  EXPECT_REFUSED("sfLayout is 2, but scales of shuffled weights (do_shuffle) lie in 128x4 (0)",
+  EXPECT_REFUSED("sfLayout is 2, but scales of shuffled weights (do_shuffle) must be in 128x4 (0)",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 2, .do_shuffle = true}));
   EXPECT_REFUSED("do_shuffle needs a multiple of 128 rows, but there are 4",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .do_shuffle = true}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XQA's interface for MLA. Its values lie in a cache of their own, so it is attention with one KV head.
+// XQA's interface for MLA. Its values have a cache of their own, so it is attention with one KV head.
 #include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/api/xqa.h"
 #include "flashinfer/ops/attention/cases.h"
@@ -69,7 +69,8 @@ constexpr op::Field fields[] = {
     op::in<&X::q>("q", nullptr, ops::kQueryTypes),
     op::paged<&X::k_cache>("k_cache", nullptr, op::floats | op::fp8),
     op::paged<&X::v_cache>("v_cache", nullptr, op::same_as("k_cache")),
-    op::in<&X::page_table>("page_table", "b x", op::indices, op::any_layout, op::page_ids),
+    // Not op::page_ids: a cache of two dimensions has no axis of pages, so a recording holds the whole pool.
+    op::in<&X::page_table>("page_table", "b x", op::indices, op::any_layout),
     op::in<&X::seq_lens>("seq_lens", nullptr, op::indices | DType::kU32, op::any_layout),
     op::out<&X::output>("output", nullptr, op::floats, op::shape<output_shape>, op::dtype<output_dtype>, op::required,
                         op::not_returned),
