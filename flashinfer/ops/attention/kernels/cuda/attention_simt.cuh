@@ -109,8 +109,8 @@ FI_GLOBAL_FN void run_cores(const AttentionCudaParams& pp, const typename H::Par
     }
   }
   // Rows are kept relative to their greatest logit, and the factor of the exponent is applied to the difference, which
-  // is exact where it matters: a product near 1e5 alone is off by 0.004. The largest rows with RoPE have no register left
-  // for the factor (255 without a spill on sm_90a) and keep the product.
+  // is exact where it matters: a product near 1e5 alone is off by 0.004. The largest rows with RoPE have no register
+  // left for the factor (255 without a spill on sm_90a) and keep the product.
   constexpr bool kProduct = C.rope && C.dqk > 128;
   const bool special = !H::kCustom && (kProduct || p.alibi_slopes || p.soft_cap > 0.0f || !(p.scale > 0.0f));
   float factor = special ? 1.0f : p.scale * kLog2e;
