@@ -3,11 +3,13 @@
 // without a GPU. `flashinfer bench --device emu --counts` prints the same for any call.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <iomanip>
 #include <iostream>
 #include <string>
 
 #include "flashinfer/bench/bench.h"
+#include "flashinfer/core/check.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/emu/emu.h"
 #include "flashinfer/op/registry.h"
@@ -16,20 +18,28 @@ namespace flashinfer {
 namespace {
 
 /// `cached`: sectors beyond the call's own bytes that every block reads again and finds in L1 or L2 (weights, tables,
-/// indices). `table`: the source of requests that are no full sectors because they read such a table; empty: none may
-/// be.
+/// indices). `table`: text of the line in `file` whose requests are no full sectors because they read such a table;
+/// empty: none may be.
 struct Row {
   const char *name, *op, *args;
   uint64_t cached;
-  const char* table = "";
+  const char *file = "", *table = "";
 };
+/// "cuda/rope.cuh:28 ", as counts name the line of flashinfer/ops/<file> that holds `text`; empty: none does.
+std::string where(const std::string& file, const char* text) {
+  std::ifstream in(FI_TEST_SOURCE_ROOT "/flashinfer/ops/" + file);
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number)
+    if (line.find(text) != std::string::npos) return str(file.substr(file.rfind("/cuda/") + 1), ":", number, " ");
+  return "";
+}
 const Row kRows[] = {
     {"norm", "rmsnorm", "input=bf16:64x4096 weight=bf16:4096", 64 * 4096 * 2 / 32},
     {"fused_add_norm", "fused_add_rmsnorm", "input=bf16:16x4096 residual=bf16:16x4096 weight=bf16:4096",
      16 * 4096 * 2 / 32},
     {"activation", "silu_and_mul", "input=bf16:16x3072", 0},
     {"rope", "apply_rope_pos_ids_inplace", "q=bf16:16x32x128 k=bf16:16x8x128 pos_ids=i32:16:range(0)", 4096 + 64,
-     "cuda/rope.cuh:27 "},
+     "rope/kernels/cuda/rope.cuh", "cos_sin(static_cast<double>(position) * p.frequency[i]"},
     {"append", "append_paged_kv_cache",
      "append_key=bf16:8x8x128 append_value=bf16:8x8x128 batch_indices=i32:[0,0,0,0,0,0,0,0] "
      "positions=i32:[0,1,2,3,4,5,6,7] "
@@ -43,6 +53,8 @@ class CountsTest : public testing::TestWithParam<Row> {};
 TEST_P(CountsTest, FullSectorsLeastBytesNoConflicts) {
   const Row& row = GetParam();
   const bench::CountedRow r = bench::count(*op::find_op(row.op), {row.name, row.args});
+  const std::string table = *row.table ? where(row.file, row.table) : "";
+  ASSERT_EQ(table.empty(), *row.table == '\0') << row.file << " has no line with " << row.table;
   uint64_t sectors = 0;
   ASSERT_FALSE(r.launches.empty());
   for (const jit::EmulatedLaunch& l : r.launches) {
@@ -52,7 +64,7 @@ TEST_P(CountsTest, FullSectorsLeastBytesNoConflicts) {
     for (const emu::LineCount& c : n.lines) {
       const uint64_t all =
           n.global_load_sectors + n.global_store_sectors;  // a block's few words of description may straddle two
-      if (c.shared || c.units * 100 < all || (*row.table && c.where.starts_with(row.table))) continue;
+      if (c.shared || c.units * 100 < all || (!table.empty() && c.where.starts_with(table))) continue;
       EXPECT_EQ(c.units, c.least) << c.where << "\n" << n.text();
     }
   }
