@@ -270,9 +270,11 @@ TEST(Values, PrintAsPythonPrints) {
 
 /// Else the recorder keeps a pool whole: no array says which pages a call uses.
 TEST(Registry, WhoTakesAPoolSaysWhichPages) {
-  // Slots or lists of tokens, not pages; and scale factors of a cache that is no pool.
+  // Slots or lists of tokens, not pages; scale factors of a cache that is no pool; a cache that may have no axis of
+  // pages.
   const std::set<std::string_view> without = {"nvfp4_quantize_append_paged_kv_cache_with_slot_mapping",
-                                              "single_prefill_with_kv_cache", "trtllm_batch_decode_with_kv_cache_mla"};
+                                              "single_prefill_with_kv_cache", "trtllm_batch_decode_with_kv_cache_mla",
+                                              "xqa_mla"};
   for (const op::Op* o : op::all_ops()) {
     bool pool = false, pages = false;
     for (const op::Field& f : o->fields) {
