@@ -58,13 +58,20 @@ struct Buffers {
          indices = there(Tensor::zeros({kPages}, DType::kI32)), last = there(Tensor::zeros({3}, DType::kI32)),
          workspace = Tensor::empty({0}, DType::kU8, kEmulator);
 };
+/// A decode wrapper for graphs.
+inline BatchDecodeInit graph_init(const Buffers& b) {
+  return {.float_workspace_buffer = b.workspace,
+          .use_cuda_graph = true,
+          .paged_kv_indptr_buffer = b.indptr,
+          .paged_kv_indices_buffer = b.indices,
+          .paged_kv_last_page_len_buffer = b.last};
+}
 inline const Tensor& cache() {
   static const Tensor& t = *new Tensor(normal({kPages, 2, kPage, kKvHeads, kDim}, 1));
   return t;
 }
 
-inline BatchDecodePlan decode_plan(const Table& t, const Tensor& indptr, const Tensor& indices, const Tensor& last) {
-  (void)t;
+inline BatchDecodePlan decode_plan(const Tensor& indptr, const Tensor& indices, const Tensor& last) {
   return {.indptr = indptr,
           .indices = indices,
           .last_page_len = last,

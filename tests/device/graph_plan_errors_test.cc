@@ -12,15 +12,11 @@ namespace {
 
 TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
-                                            .use_cuda_graph = true,
-                                            .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices,
-                                            .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
   const Table t({5, 6, 7});
   const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
                q = normal({3, kHeads, kDim}, 2);
-  const BatchDecodePlan first = decode_plan(t, indptr, indices, last);
+  const BatchDecodePlan first = decode_plan(indptr, indices, last);
   graph.plan(first);
   graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
   BatchDecodePlan plan = first;
@@ -37,12 +33,12 @@ TEST(GraphPlan, WhatACapturedKernelCannotFollowIsRejected) {
   const Table two({5, 6});
   const Tensor indptr2 = ints(two.indptr), indices2 = ints(two.indices), last2 = ints(two.last);
   expect_error(kValue, "the batch has 2 requests, but the buffers of use_cuda_graph=True are for 3",
-               [&] { graph.plan(decode_plan(two, indptr2, indices2, last2)); });
+               [&] { graph.plan(decode_plan(indptr2, indices2, last2)); });
   const std::vector<int32_t> long_request{5, 6, kPage * kPages};
   const Table many(long_request);
   const Tensor indptr3 = ints(many.indptr), indices3 = ints(many.indices), last3 = ints(many.last);
   expect_error(kValue, "the page table has 102 entries, but the buffer given to __init__ has 100",
-               [&] { graph.plan(decode_plan(many, indptr3, indices3, last3)); });
+               [&] { graph.plan(decode_plan(indptr3, indices3, last3)); });
   graph.plan(first);  // the failed call left nothing behind
   graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
 
@@ -65,7 +61,7 @@ TEST(GraphPlan, ADeviceNeedsTheBuffers) {
   const Table t({5, 6, 7});
   const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last),
                q = normal({3, kHeads, kDim}, 2);
-  graph.plan(decode_plan(t, indptr, indices, last));
+  graph.plan(decode_plan(indptr, indices, last));
   expect_error(ErrorKind::kNotImplementedError, "use_cuda_graph=True on a GPU needs the buffers of __init__",
                [&] { graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())}); });
 }

@@ -16,11 +16,7 @@ namespace {
 
 TEST(GraphPlan, DecodeFollowsEveryPlan) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
-                                            .use_cuda_graph = true,
-                                            .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices,
-                                            .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
   const Tensor q = normal({3, kHeads, kDim}, 2);
   std::vector<std::array<unsigned, 3>> grids;
@@ -29,8 +25,8 @@ TEST(GraphPlan, DecodeFollowsEveryPlan) {
        {std::vector<int32_t>{5, 1100, 33}, {1200, 0, 16}, {1, 1, 1}, {40, 300, 1030}}) {
     const Table t(lengths, 3 + static_cast<int32_t>(lengths[0]) % 5 * 2);
     const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-    graph.plan(decode_plan(t, indptr, indices, last));
-    plain.plan(decode_plan(t, indptr, indices, last));
+    graph.plan(decode_plan(indptr, indices, last));
+    plain.plan(decode_plan(indptr, indices, last));
     const jit::Emulation seen(0);
     const AttentionResult got = graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view()), .return_lse = true});
     for (const auto& l : seen.launches()) grids.push_back({l.launch.grid[0], l.launch.grid[1], l.launch.block[0]});
@@ -50,35 +46,27 @@ TEST(GraphPlan, DecodeFollowsEveryPlan) {
 /// Engines write page ids into the buffer themselves.
 TEST(GraphPlan, PageIdsAreReadFromTheBuffer) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
-                                            .use_cuda_graph = true,
-                                            .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices,
-                                            .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
   const Table t({20, 30, 40}), other({20, 30, 40}, 11);
   const Tensor q = normal({3, kHeads, kDim}, 2);
   const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-  graph.plan(decode_plan(t, indptr, indices, last));
+  graph.plan(decode_plan(indptr, indices, last));
   const Tensor now = ints(other.indices);
   copy_bytes(b.indices.data(), kEmulator, now.data(), kCpu, static_cast<size_t>(now.nbytes()));
   const AttentionResult got = graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
-  plain.plan(decode_plan(other, indptr, now, last));
+  plain.plan(decode_plan(indptr, now, last));
   expect_same(got[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
 }
 
 /// As engines call it: page ids and last pages in the wrapper's own buffers, the offsets on the host.
 TEST(GraphPlan, FastPlansTakeTheBuffersThemselves) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
-                                            .use_cuda_graph = true,
-                                            .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices,
-                                            .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
   const Table t({20, 30, 40}), other({70, 1100, 3}, 11);
   const Tensor q = normal({3, kHeads, kDim}, 2), indptr = ints(t.indptr), indices = ints(t.indices),
                last = ints(t.last);
-  graph.plan(decode_plan(t, indptr, indices, last));
+  graph.plan(decode_plan(indptr, indices, last));
   const Tensor now = ints(other.indices), now_last = ints(other.last), now_indptr = ints(other.indptr);
   copy_bytes(b.indices.data(), kEmulator, now.data(), kCpu, static_cast<size_t>(now.nbytes()));
   copy_bytes(b.last.data(), kEmulator, now_last.data(), kCpu, static_cast<size_t>(now_last.nbytes()));
@@ -92,7 +80,7 @@ TEST(GraphPlan, FastPlansTakeTheBuffersThemselves) {
                           .global_override_indptr_cpu = now_indptr.view()});
   const AttentionResult got = graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())});
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
-  plain.plan(decode_plan(other, now_indptr, now, now_last));
+  plain.plan(decode_plan(now_indptr, now, now_last));
   expect_same(got[0], plain.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0]);
 }
 
@@ -231,18 +219,14 @@ TEST(GraphPlan, RaggedFollowsEveryPlan) {
 /// The table of cosines and sines is rewritten as requests grow; the kernel reads it where it was.
 TEST(GraphPlan, RotationFollowsEveryPlan) {
   const Buffers b;
-  BatchDecodeWithPagedKVCacheWrapper graph({.float_workspace_buffer = b.workspace,
-                                            .use_cuda_graph = true,
-                                            .paged_kv_indptr_buffer = b.indptr,
-                                            .paged_kv_indices_buffer = b.indices,
-                                            .paged_kv_last_page_len_buffer = b.last});
+  BatchDecodeWithPagedKVCacheWrapper graph(graph_init(b));
   BatchDecodeWithPagedKVCacheWrapper plain({.float_workspace_buffer = b.workspace});
   const Tensor q = normal({3, kHeads, kDim}, 2);
   for (const std::vector<int32_t>& lengths :
        {std::vector<int32_t>{20, 1, 40}, {600, 0, 9}, {3, 1100, 5}}) {  // tables of 512, 1024, 2048 positions
     const Table t(lengths);
     const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-    BatchDecodePlan plan = decode_plan(t, indptr, indices, last);
+    BatchDecodePlan plan = decode_plan(indptr, indices, last);
     plan.pos_encoding_mode = "ROPE_LLAMA", plan.rope_theta = 5e5;
     graph.plan(plan), plain.plan(plan);
     expect_same(graph.run({.q = q, .paged_kv_cache = op::PagedKv(cache().view())})[0],
@@ -250,7 +234,7 @@ TEST(GraphPlan, RotationFollowsEveryPlan) {
   }
   const Table t({5, 6, 7});
   const Tensor indptr = ints(t.indptr), indices = ints(t.indices), last = ints(t.last);
-  BatchDecodePlan plan = decode_plan(t, indptr, indices, last);
+  BatchDecodePlan plan = decode_plan(indptr, indices, last);
   plan.pos_encoding_mode = "ROPE_LLAMA", plan.rope_theta = 1e4;
   expect_error(kValue, "rope_theta is 10000, but the first plan() had 500000", [&] { graph.plan(plan); });
 }
