@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "flashinfer/cases/parse.h"
 #include "flashinfer/core/context.h"
@@ -27,6 +29,7 @@
 #include "flashinfer/op/backend.h"
 #include "flashinfer/op/owned_block.h"
 #include "flashinfer/op/registry.h"
+#include "flashinfer/op/select.h"
 #include "flashinfer/record/record.h"
 
 namespace flashinfer::ffi {
@@ -261,6 +264,16 @@ int64_t set_threads(int64_t threads) {
   return before;
 }
 
+/// Calls of this thread use only the candidate of this name (op::ForceCandidate); empty: the library chooses. Returns
+/// the previous name.
+std::string force_candidate(const std::string& name) {
+  static thread_local std::string t_name;
+  static thread_local std::unique_ptr<op::ForceCandidate> t_forced;
+  t_forced.reset();
+  if (!name.empty()) t_forced = std::make_unique<op::ForceCandidate>(name);
+  return std::exchange(t_name, name);
+}
+
 // Python callbacks. Set once, never freed: calls may be in progress while the interpreter ends.
 tvm::Function* g_on_observer = nullptr;
 tvm::Function* g_on_warning = nullptr;
@@ -288,6 +301,9 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   global("case_arguments", case_arguments);
   global("set_threads", [](tvm::PackedArgs args, tvm::Any* result) {
     translated([&] { *result = set_threads(args[0].cast<int64_t>()); });
+  });
+  global("force_candidate", [](tvm::PackedArgs args, tvm::Any* result) {
+    translated([&] { *result = tvm::String(force_candidate(std::string(args[0].cast<tvm::String>()))); });
   });
   global("share_openmp", [](tvm::PackedArgs, tvm::Any* result) { *result = share_openmp(); });
   global("threads", [](tvm::PackedArgs, tvm::Any* result) { *result = int64_t{Context::current().executor.threads}; });
