@@ -18,14 +18,17 @@ _SINK = "upstream's *args are the sink and the scale of its attention variant; h
 _SPARSE = "upstream writes f16 whatever q is; here o_data_type is q's unless it is given"
 _RANGES = "upstream's return_lse is by keyword alone in this one method; here it is run's"
 _DECODE = ("BatchDecodeWithPagedKVCacheWrapper", "CUDAGraphBatchDecodeWithPagedKVCacheWrapper")
+_GUIDE = "takes the names of FlashInfer's guide for input_args and repeat_iters too"
 MEANT = {
     **{f"{wrapper}.{method}": _NAMED for method in ("plan", "begin_forward") for wrapper in _DECODE},
+    "bench_gpu_time": _GUIDE,
     "replay_from_dump": _MORE, "replay_sequence": _MORE,
     **{f"BatchAttentionWithAttentionSinkWrapper.{method}": _SINK for method in ("run", "run_return_lse")},
     "BatchPrefillWithCausalBidirectionalRangesWrapper.run_return_lse": _RANGES,
     **{f"BlockSparseAttentionWrapper.{method}": _SPARSE for method in ("plan", "begin_forward")},
 }
-_MEANT_DIFFERENCES = {_MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds atol=None"},
+_MEANT_DIFFERENCES = {_GUIDE: {"adds *", "adds args=None", "adds num_iters=None"},
+                      _MORE: {"adds *", "adds allow=()", "adds rtol=None", "adds atol=None"},
                       _RANGES: {"lacks *"},
                       _SINK: {"lacks *args", "adds *", "adds sink", "adds sm_scale"}}
 
