@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers of state-space models: softplus, and rounding to f16 with random bits.
+#pragma once
+#include "flashinfer/kernels/cpu/exp.h"
+
+namespace flashinfer::cpu {
+
+FI_VEC_INLINE float first_lane(Vec v) {
+  float x[Vec::kLanes];
+  store(x, v);
+  return x[0];
+}
+inline float exp_of(float x) { return first_lane(exp(splat(x))); }
+inline float sigmoid_of(float x) { return first_lane(sigmoid(splat(x))); }
+
+/// ln(1 + u) for u >= 0 that is finite, to 1e-9 of its value: of 1 + u = m 2^k with m in [sqrt 1/2, sqrt 2), the series
+/// of 2 atanh((m - 1) / (m + 1)).
+inline double log1p_of(double u) {
+  double m = u, t;  // small u: m - 1 is u itself
+  int64_t k = 0;
+  if (u < 0.25) {
+    t = u / (2 + u);
+  } else {
+    const uint64_t bits = __builtin_bit_cast(uint64_t, 1 + u);
+    k = static_cast<int64_t>(bits >> 52) - 1023;
+    m = __builtin_bit_cast(double, (bits & 0xfffffffffffffull) | 0x3ff0000000000000ull);
+    if (m > 1.4142135623730951) m *= 0.5, ++k;
+    t = (m - 1) / (m + 1);
+  }
+  const double s = t * t;
+  const double series = 1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s / 13)))));
+  return 2 * t * series + static_cast<double>(k) * 0.6931471805599453;
+}
+/// x above 20, else ln(1 + e^x). NaN passes through.
+inline float softplus(float x) { return x <= 20 ? static_cast<float>(log1p_of(static_cast<double>(exp_of(x)))) : x; }
+
+/// A run-time choice of the element type: of the few numbers that a head has.
+FI_VEC_INLINE float element(const void* p, DType dtype, int64_t i) {
+  if (dtype == DType::kF32) return static_cast<const float*>(p)[i];
+  if (dtype == DType::kBF16) return to_f32(static_cast<const bf16_t*>(p)[i]);
+  return to_f32(static_cast<const f16_t*>(p)[i]);
+}
+
+/// Philox4x32 of `kBlocks` consecutive counters (kernels/common/philox.h with a free number of rounds), lanes side by
+/// side so that the compiler uses vectors: out[4 * i + w] is word w of counter `block + i`.
+inline constexpr int kPhiloxBlocks = 16;
+inline void philox_words(uint64_t seed, uint64_t block, int64_t rounds, uint32_t (&out)[4 * kPhiloxBlocks]) {
+  uint32_t c0[kPhiloxBlocks], c1[kPhiloxBlocks], c2[kPhiloxBlocks] = {}, c3[kPhiloxBlocks] = {};
+  for (int i = 0; i < kPhiloxBlocks; ++i) {
+    c0[i] = static_cast<uint32_t>(block + static_cast<uint64_t>(i));
+    c1[i] = static_cast<uint32_t>((block + static_cast<uint64_t>(i)) >> 32);
+  }
+  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int64_t round = 0; round < rounds; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int i = 0; i < kPhiloxBlocks; ++i) {
+      const uint64_t a = uint64_t{0xD2511F53u} * c0[i], b = uint64_t{0xCD9E8D57u} * c2[i];
+      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ k0;
+      c1[i] = static_cast<uint32_t>(b);
+      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ k1;
+      c3[i] = static_cast<uint32_t>(a);
+    }
+  for (int i = 0; i < kPhiloxBlocks; ++i)
+    out[4 * i] = c0[i], out[4 * i + 1] = c1[i], out[4 * i + 2] = c2[i], out[4 * i + 3] = c3[i];
+}
+
+/// x as f16, rounded up with the probability of the part cut off: the low 13 bits of `word` are added to the 13 bits
+/// that f16 has not. What is below 2^-14 then is 0; 2^16 and above is infinite; NaN stays NaN.
+inline f16_t round_randomly(float x, uint32_t word) {
+  const uint32_t u = scalar_detail::bits(x), sign = u >> 31 << 15;
+  const uint32_t magnitude = u & 0x7fffffffu;
+  f16_t y;
+  if (magnitude > 0x7f800000u) {
+    y.bits = static_cast<uint16_t>(sign | 0x7e00u);
+    return y;
+  }
+  const uint32_t sum = magnitude + (word & 0x1fffu), exponent = sum >> 23;
+  if (exponent < 113)
+    y.bits = static_cast<uint16_t>(sign);
+  else if (exponent > 142)
+    y.bits = static_cast<uint16_t>(sign | 0x7c00u);
+  else
+    y.bits = static_cast<uint16_t>(sign | ((sum >> 13) - (112u << 10)));
+  return y;
+}
+
+/// to[i] = from[i] rounded with the random numbers of elements [e, e + n): word (e + i) % 4 of counter (e + i) / 4.
+inline void store_randomly(f16_t* to, const float* from, int64_t n, uint64_t e, uint64_t seed, int64_t rounds) {
+  alignas(64) uint32_t words[4 * kPhiloxBlocks];
+  for (int64_t i = 0; i < n;) {
+    const uint64_t at = e + static_cast<uint64_t>(i);
+    philox_words(seed, at / 4, rounds, words);
+    int64_t w = static_cast<int64_t>(at % 4);
+    for (; w < 4 * kPhiloxBlocks && i < n; ++w, ++i) to[i] = round_randomly(from[i], words[w]);
+  }
+}
+
+/// to[i] = clamp(round(from[i] * 32767 / amax), +-32767); returns the factor that undoes it.
+inline float store_int16(int16_t* to, const float* from, int64_t n) {
+  float amax = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float a = from[i] < 0 ? -from[i] : from[i];
+    amax = a > amax ? a : amax;
+  }
+  const float enc = amax > 0 ? 32767.0f / amax : 1.0f;
+  for (int64_t i = 0; i < n; ++i) {
+    float y = from[i] * enc;
+    y = y > 32767.0f ? 32767.0f : (y < -32767.0f ? -32767.0f : (y == y ? y : 0.0f));
+    to[i] = static_cast<int16_t>((y + 12582912.0f) - 12582912.0f);  // to nearest even: |y| < 2^22
+  }
+  return 1.0f / enc;
+}
+
+}  // namespace flashinfer::cpu

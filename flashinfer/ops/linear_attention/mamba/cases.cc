@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/linear_attention/cases.h"
+
+namespace flashinfer::ops::linear_attention {
+namespace {
+#define FI_A "A=f32:4x16x32:uniform(-8,-0.1) "
+#define FI_ONE "x=bf16:3x4x16 dt=bf16:3x4x16 " FI_A "B=bf16:3x2x32 C=bf16:3x2x32 D=bf16:4x16 "
+#define FI_SEVERAL "x=bf16:2x3x4x16 dt=bf16:2x3x4x16 " FI_A "B=bf16:2x3x2x32 C=bf16:2x3x2x32 D=bf16:4x16 cache_steps=3 "
+#define FI_HEAD(B, S)                                                                                              \
+  "state=" S ":" B "x128x64x128 x=bf16:" B "x128x64 dt=bf16:" B "x128x1 A=f32:128x1x1:uniform(-8,-0.1) B=bf16:" B \
+  "x8x128 C=bf16:" B "x8x128 D=bf16:128x1 dt_bias=f32:128x1 dt_softplus=True"
+constexpr op::Case kSelectiveStateUpdate[] = {
+    {"one_token", "state=bf16:5x4x16x32 " FI_ONE "dt_softplus=True dt_bias=bf16:4x16", "cpu", op::kAot | op::kTrace},
+    {"one_decay",
+     "state=f32:5x4x16x37 x=f32:3x4x16 dt=f32:3x4x1 A=f32:4x1x1:uniform(-8,-0.1) B=f32:3x1x37 C=f32:3x1x37 D=f32:4x1 "
+     "dt_bias=f32:4x1 dt_softplus=True state_batch_indices=i32:[4,-1,0]"},
+    {"one_decay_bf16",
+     "state=bf16:5x4x16x128 x=bf16:3x2x4x16 dt=bf16:3x2x4x1 A=f32:4x1x1:uniform(-8,-0.1) B=bf16:3x2x1x128 "
+     "C=bf16:3x2x1x128 D=bf16:4x1 dt_bias=bf16:4x1 dt_softplus=True cache_steps=2"},
+    {"bench_f32", FI_HEAD("8", "f32"), "cpu", op::kBench | op::kAot},
+    {"bench_bf16", FI_HEAD("8", "bf16"), "cpu", op::kBench | op::kAot},
+    {"slots", "state=f32:5x4x16x32 " FI_ONE "state_batch_indices=i32:[4,-1,0] z=bf16:3x4x16", "cpu", op::kAot},
+    {"pad_slot", "state=f32:5x4x16x32 " FI_ONE "state_batch_indices=i64:[4,9,0] pad_slot_id=9"},
+    {"no_update", "state=f16:5x4x16x32 " FI_ONE "disable_state_update=True"},
+    {"dst", "state=f16:5x4x16x32 " FI_ONE "state_batch_indices=i32:[4,1,0] dst_state_batch_indices=i32:[2,-1,3]"},
+    {"shared_slot", "state=f32:5x4x16x32 " FI_ONE "state_batch_indices=i32:[4,4,4] dt_softplus=True"},
+    {"one_head", "state=f32:4x7x19 x=f32:4x7 dt=f32:4x7 A=f32:7x19:uniform(-2,0) B=f32:4x19 C=f32:4x19 D=f32:7 z=f32:4x7"},
+    {"int16",
+     "state=i16:5x4x16x32:randint(-32767,32767) state_scale=f32:5x4x16:uniform(1e-5,1e-4) " FI_ONE "dt_softplus=True "
+     "state_batch_indices=i32:[4,-1,0] disable_state_update=True"},  // stored ones: tests/python/test_mamba.py
+    {"random_rounding", "state=f16:5x4x16x32 " FI_ONE "rand_seed=i64:[81985529216486895] philox_rounds=7", "cpu", 0, 2e-3, 1e-4},
+    {"several", "state=bf16:5x4x16x32 " FI_SEVERAL "dt_softplus=True state_batch_indices=i32:[3,1]"},
+    {"several_dst",
+     "state=f32:9x4x16x32 " FI_SEVERAL "dt_softplus=True state_batch_indices=i32:2x4:randint(3,4) "
+     "dst_state_batch_indices=i32:2x3:randint(5,6) num_accepted_tokens=i32:[0,4]"},
+    {"several_cached",
+     "state=f16:5x4x16x32 " FI_SEVERAL "dt_softplus=True intermediate_states_buffer=f16:4x4x4x16x32 "
+     "intermediate_state_indices=i64:[3,0] rand_seed=i64:[7]", "cpu", 0, 2e-3, 1e-4},
+    {"several_int16",
+     "state=i16:5x4x16x32:randint(-32767,32767) state_scale=f32:5x4x16:uniform(1e-5,1e-4) " FI_SEVERAL
+     "dt_softplus=True disable_state_update=True state_batch_indices=i32:[3,-1] z=bf16:2x3x4x16"},
+    {"packed",
+     "state=f32:5x4x16x32 x=f32:41x4x16 dt=f32:41x4x16 " FI_A "B=f32:41x4x32 C=f32:41x4x32 D=f32:4x16 z=f32:41x4x16 "
+     "dt_softplus=True cu_seqlens=i32:[0,1,1,36,41] state_batch_indices=i32:[3,1,0,-1] cache_steps=35"},
+    {"no_rows", "state=f32:0x4x16x32 x=f32:0x4x16 dt=f32:0x4x16 " FI_A "B=f32:0x2x32 C=f32:0x2x32 D=f32:4x16"},
+};
+#undef FI_A
+#undef FI_ONE
+#undef FI_SEVERAL
+#undef FI_HEAD
+}  // namespace
+std::span<const op::Case> selective_state_update_cases() { return kSelectiveStateUpdate; }
+}  // namespace flashinfer::ops::linear_attention

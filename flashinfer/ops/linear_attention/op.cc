@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/linear_attention/op.h"
+
+#include "flashinfer/ops/linear_attention/ops.h"
+
+namespace flashinfer::ops::linear_attention {
+namespace {
+constexpr const op::Op* kOps[] = {
+    &selective_state_update_op,
+};
+}  // namespace
+extern const std::span<const op::Op* const> all;
+constinit const std::span<const op::Op* const> all = kOps;
+}  // namespace flashinfer::ops::linear_attention

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State-space ops against the recurrence in torch's double precision, written anew; what they leave alone; their errors."""
+import pytest
+import torch
+
+from flashinfer import mamba
+
+HEADS, DIM, STATE, GROUPS = 8, 16, 32, 2
+
+
+def inputs(*lead, dtype=torch.bfloat16, state=torch.float32, slots=6, seed=0):
+    """Arguments as models pass them: A, dt, D and dt_bias are one number a head, expanded."""
+    torch.manual_seed(seed)
+    x, z = torch.randn(2, *lead, HEADS, DIM).to(dtype)
+    dt = torch.randn(*lead, HEADS).to(dtype)[..., None].expand(*lead, HEADS, DIM)
+    a = (-torch.rand(HEADS) * 8 - 0.1)[:, None, None].expand(HEADS, DIM, STATE)
+    d, bias = (torch.randn(HEADS).to(dtype)[:, None].expand(HEADS, DIM) for _ in range(2))
+    b, c = torch.randn(2, *lead, GROUPS, STATE).to(dtype)
+    return dict(state=torch.randn(slots, HEADS, DIM, STATE).to(state), x=x, dt=dt, A=a, B=b, C=c, D=d, z=z, dt_bias=bias, dt_softplus=True)
+
+
+def recurrence(state, x, dt, A, B, C, D, z, dt_bias, **_):
+    """[T, heads, dim] of one sequence; the outputs and the states after each token, in double precision."""
+    state, x, dt, A, B, C, D, z, dt_bias = (t.double() for t in (state, x, dt, A, B, C, D, z, dt_bias))
+    outputs, states = [], []
+    for t in range(x.shape[0]):
+        step = torch.nn.functional.softplus(dt[t] + dt_bias)
+        b, c = (m[t].repeat_interleave(HEADS // GROUPS, 0)[:, None] for m in (B, C))
+        state = state * torch.exp(A * step[..., None]) + (step * x[t])[..., None] * b
+        outputs.append(((state * c).sum(-1) + D * x[t]) * torch.nn.functional.silu(z[t]))
+        states.append(state)
+    return torch.stack(outputs), torch.stack(states)
+
+
+def one(arguments, i, state, tokens=slice(None)):
+    """Arguments of the recurrence for sequence i of [b, T, ...]."""
+    return recurrence(**{**arguments, "state": state, **{n: arguments[n][i][tokens] for n in ("x", "dt", "B", "C", "z")}})
+
+
+def close(got, expected, rtol=1e-2, atol=1e-2):
+    torch.testing.assert_close(got.double(), expected, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_tokens_of_several_sequences_with_slots(dtype):
+    args = inputs(3, 4, state=dtype)
+    before, slots = args["state"].clone(), torch.tensor([4, -1, 0])
+    out = torch.empty_like(args["x"])
+    assert mamba.selective_state_update(**args, state_batch_indices=slots, cache_steps=4, out=out) is out
+    for i, slot in enumerate(slots.tolist()):
+        outputs, states = one(args, i, before[slot] if slot >= 0 else torch.zeros_like(before[0]))
+        close(out[i], outputs)
+        if slot >= 0:
+            close(args["state"][slot], states[-1], 1e-2, 1e-3)
+    untouched = [1, 2, 3, 5]
+    assert torch.equal(args["state"][untouched], before[untouched])
+
+
+def test_one_call_equals_a_call_for_each_token_and_sequences_do_not_see_each_other():
+    args = inputs(3, 40, dtype=torch.float32)
+    args["x"][1, 3] = float("nan")
+    pools = [args["state"].clone() for _ in range(3)]
+    whole = mamba.selective_state_update(**{**args, "state": pools[0]}, cache_steps=40)
+    assert whole[1].isnan().any() and not whole[0].isnan().any() and not whole[2].isnan().any()
+    part = lambda index: {**args, **{n: args[n][index] for n in ("x", "dt", "B", "C", "z")}}
+    for t in range(40):
+        out = mamba.selective_state_update(**{**part((slice(None), t)), "state": pools[1]})
+        torch.testing.assert_close(out, whole[:, t], rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(pools[1], pools[0], rtol=0, atol=0, equal_nan=True)
+    # The same sequences one after the other, in another order.
+    packed = {n: torch.cat([args[n][i] for i in (2, 0)]) for n in ("x", "dt", "B", "C", "z")}
+    out = mamba.selective_state_update(**{**args, **packed, "state": pools[2]}, cu_seqlens=torch.tensor([0, 40, 80]),
+                                       state_batch_indices=torch.tensor([2, 0]), cache_steps=40)
+    assert torch.equal(out.view(2, 40, HEADS, DIM), whole[[2, 0]]) and torch.equal(pools[2][[0, 2]], pools[0][[0, 2]])
+
+
+def test_states_after_each_token():
+    args = inputs(2, 3)
+    before, cache = args["state"].clone(), torch.full((3, 4, HEADS, DIM, STATE), 7.0)
+    mamba.selective_state_update(**args, cache_steps=3, intermediate_states_buffer=cache, intermediate_state_indices=torch.tensor([2, -1]),
+                                 disable_state_update=True)
+    close(cache[2, :3], one(args, 0, before[0])[1], 1e-5, 1e-5)
+    assert torch.equal(args["state"], before) and (cache[:2] == 7).all() and (cache[2, 3] == 7).all()
+    # Speculative decoding: start from the slot of the last accepted token, a slot for each new one.
+    slots, dst = torch.tensor([[3, 4, 5], [0, 0, 0]], dtype=torch.int32), torch.tensor([[0, -1, 3], [1, 1, 2]], dtype=torch.int32)
+    mamba.selective_state_update(**args, cache_steps=3, state_batch_indices=slots, dst_state_batch_indices=dst,
+                                 num_accepted_tokens=torch.tensor([2, 0]))
+    states = one(args, 0, before[4])[1]
+    close(args["state"][0], states[0], 1e-5, 1e-5), close(args["state"][3], states[2], 1e-5, 1e-5)
+    assert torch.equal(args["state"][4:], before[4:])
+
+
+def test_int16_states():
+    args = inputs(2, 3, state=torch.int16)
+    scale = torch.rand(6, HEADS, DIM) * 1e-4 + 1e-5
+    args["state"].random_(-32767, 32768)
+    before = args["state"].double() * scale[..., None].double()
+    out = mamba.selective_state_update(**args, cache_steps=3, state_scale=scale)
+    for i in range(2):
+        outputs, states = one(args, i, before[i])
+        close(out[i], outputs)
+        largest = states[-1].abs().amax(-1)
+        close(scale[i], largest / 32767, 1e-5, 0)
+        error = (args["state"][i].double() - states[-1] * (32767 / largest)[..., None]).abs()
+        assert error.max() <= 0.51 and args["state"][i].abs().amax(-1).eq(32767).all()
+
+
+def test_random_rounding_is_unbiased_and_repeats():
+    args = {**inputs(1, dtype=torch.float32, state=torch.float16), "x": torch.zeros(1, HEADS, DIM)}
+    args["dt"] = torch.full((1, HEADS, DIM), 0.01)
+    args["state"].copy_(args["state"].abs() + 0.5)
+    exact = one({n: t[:, None] if n in ("x", "dt", "B", "C", "z") else t for n, t in args.items()}, 0, args["state"][0])[1][0]
+    total, results = torch.zeros_like(exact), []
+    for seed in [*range(64), 63]:
+        state = args["state"].clone()
+        mamba.selective_state_update(**{**args, "state": state}, rand_seed=torch.tensor([seed]))
+        results.append(state)
+        total += state[0].double()
+    assert torch.equal(results[-1], results[-2]) and not torch.equal(results[0][0], results[1][0])
+    ulp = 2.0 ** (exact.log2().floor() - 10)
+    assert ((results[0][0].double() - exact).abs() < ulp).all() and torch.equal(results[0][1:], args["state"][1:])
+    assert abs(((total / 65 - exact) / ulp).mean()) < 0.01  # rounding to nearest of a value is off by up to 0.5
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, r"state_batch_indices\[1\] is 6, but must be in \[0, 6\)", dict(state_batch_indices=torch.tensor([0, 6]))),
+    (ValueError, r"state_batch_indices\[0\] is -2", dict(state_batch_indices=torch.tensor([-2, 1]))),
+    (ValueError, "dst_state_batch_indices is .* dtype of state_batch_indices",
+     dict(state_batch_indices=torch.tensor([0, 1]), dst_state_batch_indices=torch.tensor([2, 3], dtype=torch.int32))),
+    (ValueError, "state has 6 slots, fewer than the 7 sequences", {**{n: v for n, v in inputs(7).items() if n != "state"}}),
+    (ValueError, "x is .* extents .2, 1, 8, 16.", dict(x=torch.zeros(2, 8, 17, dtype=torch.bfloat16))),
+    (ValueError, "B has 3 groups", dict(B=torch.zeros(2, 3, 32, dtype=torch.bfloat16))),
+    (ValueError, "D.*float32.*bfloat16", dict(D=torch.zeros(HEADS, DIM))),
+    (ValueError, "state_scale is given", dict(state_scale=torch.zeros(6, HEADS, DIM))),
+    (ValueError, "algorithm", dict(algorithm="fast")),
+    (ValueError, "backend", dict(backend="fast")),
+    (TypeError, "rand_seed is .*int32", dict(rand_seed=torch.zeros(1, dtype=torch.int32))),
+    (ValueError, "rand_seed is .* one element", dict(rand_seed=torch.zeros(2, dtype=torch.int64))),
+    (ValueError, "only float16 states", dict(rand_seed=torch.zeros(1, dtype=torch.int64))),
+    (ValueError, "philox_rounds is 0", dict(rand_seed=torch.zeros(1, dtype=torch.int64), philox_rounds=0)),
+    (ValueError, "cu_seqlens ends at 1, but x has 2", dict(cu_seqlens=torch.tensor([0, 1]), cache_steps=2)),
+    (ValueError, "cache_steps is 0", dict(cu_seqlens=torch.tensor([0, 2]))),
+    (ValueError, "more than cache_steps, 1", dict(cu_seqlens=torch.tensor([0, 2]), cache_steps=1)),
+    (ValueError, "cache_steps is 0", inputs(2, 3)),
+    (ValueError, r"num_accepted_tokens\[0\] is 3", dict(state_batch_indices=torch.zeros(2, 2, dtype=torch.int64), num_accepted_tokens=torch.tensor([3, 1]))),
+])
+def test_errors_come_before_anything_is_written(error, message, change):
+    args = {**inputs(2), **change}
+    before = args["state"].clone()
+    with pytest.raises(error, match=message):
+        mamba.selective_state_update(**args)
+    assert torch.equal(args["state"], before)
