@@ -39,6 +39,11 @@ void prepare_outputs(const Op& op, void* block, const Bindings& b, Device device
     f.assign(block, t.view());
     if (!f.not_returned) results.push(std::move(t), &f);
   }
+  for (const Field& f : op.fields) {  // arguments written in place that the function returns too
+    const TensorView* v[2];
+    if (f.role == Role::kInOut && f.when && f.when(block) && f.tensors(block, v) > 0)
+      results.push(Tensor(*v[0], nullptr), &f);
+  }
 }
 
 void wait_for(Device d) {

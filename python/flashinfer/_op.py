@@ -43,9 +43,12 @@ class Op:
         self.was_positional = any("was_positional" in f for f in self.public)
         self.rest = next((f["name"] for f in self.public if "varargs" in f), None)
         self.returned = [f for f in self.fields if f["role"] in ("out", "result") and "not_returned" not in f]
+        in_place = [f for f in self.fields if f["role"] == "inout" and "conditional" in f]  # arguments that are returned too
+        self.returned += in_place
         self.is_paired = "tuple_with_previous" in (self.returned or [{}])[0]  # (first, None) where the second output is absent
         # of torch, in compiled programs
-        self.is_custom_op = not self.class_name and not self.is_paired and all(f["role"] != "self" for f in self.fields)
+        self.is_custom_op = (not self.class_name and not self.is_paired and all(f["role"] != "self" for f in self.fields)
+                             and not in_place)  # torch's ops do not return their inputs
         self.trailing = [f for f in self.fields if "internal" in f and f["role"] == "attr"]
         self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "tuple_with_previous"} for f in self.returned)
         self.many = self.is_formed or len(self.returned) > 1

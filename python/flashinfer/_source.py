@@ -53,7 +53,8 @@ def _hidden(op, changed):
 
 def given_outputs(op, value):
     """A value for each result, from those for outputs that the caller may pass; empty where there are none."""
-    return [value(f["name"]) if f["role"] == "out" else None for f in op.returned] if any(f["role"] == "out" for f in op.returned) else []
+    passed = ("out", "inout")  # inout: arguments that are returned too
+    return [value(f["name"]) if f["role"] in passed else None for f in op.returned] if any(f["role"] in passed for f in op.returned) else []
 
 
 def _named(op, results):

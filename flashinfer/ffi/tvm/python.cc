@@ -54,8 +54,10 @@ Prepared prepare(const op::Op& op) {
     if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors)
       p.returned.push_back(&f);
   }
-  for (const op::Field& f : op.fields)
+  for (const op::Field& f : op.fields) {
     if (is_trailing(f)) p.parameters.push_back(&f);
+    if (f.role == op::Role::kInOut && f.when) p.returned.push_back(&f);
+  }
   for (const op::Field* f : p.returned) p.formed |= f->as_numbers || f->unstacked || f->tuple_with_previous;
   return p;
 }

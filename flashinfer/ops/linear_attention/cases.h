@@ -6,5 +6,10 @@
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::linear_attention {
+// gdn/cases.cc
+std::span<const op::Case> gdn_decode_cases();
+std::span<const op::Case> gdn_decode_pretranspose_cases();
+std::span<const op::Case> gdn_mtp_cases();
+std::span<const op::Case> gdn_commit_cases();
 std::span<const op::Case> selective_state_update_cases();  // mamba/cases.cc
 }  // namespace flashinfer::ops::linear_attention

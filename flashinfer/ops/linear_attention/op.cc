@@ -6,7 +6,7 @@
 namespace flashinfer::ops::linear_attention {
 namespace {
 constexpr const op::Op* kOps[] = {
-    &selective_state_update_op,
+    &selective_state_update_op, &gdn_decode_op, &gdn_decode_pretranspose_op, &gdn_mtp_op, &gdn_commit_op,
 };
 }  // namespace
 extern const std::span<const op::Op* const> all;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of the delta rule on a state S[V][K], of which row v needs nothing but itself:
+//   S[v] <- decay S[v];  d = beta (v - S[v] . k);  S[v] <- S[v] + d k;  o = S[v] . q
+// The two products are taken of the row as it was read, with the decay in their other operand (kd, qd), so a row is
+// read once and written once, whatever the number of tokens:
+//   d = beta (v - S[v] . kd);  o = S[v] . qd + d (k . q);  S[v] <- decay S[v] + d k
+#pragma once
+#include "flashinfer/ops/linear_attention/kernels/common/rows.h"
+
+namespace flashinfer::cpu::linear {
+
+/// What a token does to every row; rows of padded(K) floats.
+template <class S>
+struct DeltaToken {
+  const float *k, *kd, *qd;  // kd = decay * k, qd = decay * q, element by element
+  const float* decay;        // of each key channel; null: alpha
+  float alpha, beta, kq;     // kq = k . q
+  const float* v;            // [V]
+  float* o;                  // [V]
+  S* after;                  // where the state after this token is stored; null: nowhere
+  int64_t after_row;         // stride of its rows
+};
+template <class S>
+struct DeltaState {
+  const S* in;
+  S* out;  // null: not written; may be `in`
+  int64_t in_row, out_row;
+  int64_t rows, width;  // V, K
+};
+
+/// One row of `n` elements as vectors in `row` (zeros behind n).
+template <class S>
+FI_VEC_INLINE void store_state_row(S* to, const float* row, int64_t n) {
+  write_row(
+      to, n, [&](int64_t i) { return load(row + i); }, [&](int64_t i, int64_t left) { return load_n(row + i, left); });
+}
+
+/// The vectors of Rows rows in registers.
+template <int Rows, int Vecs>
+struct RowRegisters {
+  Vec s[Rows][Vecs];
+
+  template <class S>
+  FI_VEC_INLINE void read(const S* from, int64_t stride) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < Vecs; ++j) s[r][j] = load(from + r * stride + j * Vec::kLanes);
+  }
+  template <class S>
+  FI_VEC_INLINE void write(S* to, int64_t stride) const {
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+      for (int j = 0; j < Vecs; j += 2) write_pair(to + r * stride + j * Vec::kLanes, s[r][j], s[r][j + 1]);
+  }
+  template <bool Channels, class S>
+  FI_VEC_INLINE void step(const DeltaToken<S>& t, int64_t v) {
+    Vec a[Rows], b[Rows];
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) a[r] = b[r] = zero();
+#pragma GCC unroll 16
+    for (int j = 0; j < Vecs; ++j) {
+      const Vec k = load(t.kd + j * Vec::kLanes), q = load(t.qd + j * Vec::kLanes);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) a[r] = fma(s[r][j], k, a[r]), b[r] = fma(s[r][j], q, b[r]);
+    }
+    Vec d[Rows];
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) {
+      const float x = t.beta * (t.v[v + r] - reduce_add(a[r]));
+      t.o[v + r] = reduce_add(b[r]) + x * t.kq;
+      d[r] = splat(x);
+    }
+    const Vec alpha = splat(t.alpha);
+#pragma GCC unroll 16
+    for (int j = 0; j < Vecs; ++j) {
+      const Vec k = load(t.k + j * Vec::kLanes), decay = Channels ? load(t.decay + j * Vec::kLanes) : alpha;
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) s[r][j] = fma(d[r], k, s[r][j] * decay);
+    }
+  }
+};
+
+template <int Rows, int Vecs, bool Channels, class S>
+FI_VEC_INLINE void delta_step_rows(const DeltaState<S>& state, const DeltaToken<S>* tokens, int64_t count, int64_t v) {
+  RowRegisters<Rows, Vecs> row;
+  row.read(state.in + v * state.in_row, state.in_row);
+  for (int64_t t = 0; t < count; ++t) {
+    row.template step<Channels>(tokens[t], v);
+    if (tokens[t].after) row.write(tokens[t].after + v * tokens[t].after_row, tokens[t].after_row);
+  }
+  if (state.out) row.write(state.out + v * state.out_row, state.out_row);
+}
+
+/// A row of any width, in `row`, memory for padded(K) floats.
+template <bool Channels, class S>
+inline void delta_any_row(const DeltaState<S>& state, const DeltaToken<S>* tokens, int64_t count, int64_t v,
+                          float* row) {
+  const int64_t n = state.width, wide = padded(n);
+  constexpr int64_t L = Vec::kLanes;
+  widen_as<S>(state.in, v * state.in_row, n, row);
+  for (int64_t i = 0; i < count; ++i) {
+    const DeltaToken<S>& t = tokens[i];
+    const float d = t.beta * (t.v[v] - dot_row(row, t.kd, n));
+    t.o[v] = dot_row(row, t.qd, n) + d * t.kq;
+    for (int64_t j = 0; j < wide; j += L) {
+      const Vec decay = Channels ? load(t.decay + j) : splat(t.alpha);
+      store(row + j, fma(splat(d), load(t.k + j), load(row + j) * decay));
+    }
+    if (t.after) store_state_row(t.after + v * t.after_row, row, n);
+  }
+  if (state.out) store_state_row(state.out + v * state.out_row, row, n);
+}
+
+/// All rows of a head's state through `count` tokens. K: 64 or 128, or 0 for any width. Channels: every token has
+/// decays of its channels.
+template <int K, bool Channels, class S>
+inline void delta_rows(const DeltaState<S>& state, const DeltaToken<S>* tokens, int64_t count, float* row) {
+  if constexpr (K == 0) {
+    for (int64_t v = 0; v < state.rows; ++v) delta_any_row<Channels>(state, tokens, count, v, row);
+  } else {
+    constexpr int kVecs = K / Vec::kLanes, kRows = kVecs <= 8 ? 2 : 1;  // two rows' vectors fill half the registers
+    int64_t v = 0;
+    for (; v + kRows <= state.rows; v += kRows) delta_step_rows<kRows, kVecs, Channels>(state, tokens, count, v);
+    for (; v < state.rows; ++v) delta_step_rows<1, kVecs, Channels>(state, tokens, count, v);
+  }
+}
+
+}  // namespace flashinfer::cpu::linear
