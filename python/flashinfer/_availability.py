@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions about back ends of other implementations: none of them is here, so that programs take their other path."""
+CUDNN_AVAILABLE = False
 
 
 def is_cute_dsl_available():

@@ -21,6 +21,7 @@ _PACKAGE = __package__
 _homes = {name: home for home, names in HOMES.items() for name in names.split()}
 _missing = {}
 _FOLDER = os.path.dirname(__file__)
+_SHARED = ("utils", "jit", "api_logging", "autotuner", "tllm_enums")  # modules whose public names the others have as well
 
 
 class Module(types.ModuleType):
@@ -105,7 +106,7 @@ def names_of(module):
 
 
 def resolve(module, name):
-    """The object that `name` stands for in `module`, kept in the module: a name of the table, or a submodule.
+    """The object that `name` stands for in `module`, kept in the module: a name of the table, a submodule, or a public name of `_SHARED`.
 
     Raises:
         AttributeError: the table does not have that name
@@ -113,11 +114,26 @@ def resolve(module, name):
     if name not in listed(module):
         if f"{_short(module)}.{name}" in MODULES:
             return importlib.import_module(f"{module}.{name}")
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    value = _find(module, listed(module)[name])
+        value = _shared(module, name)
+        if value is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    else:
+        value = _find(module, listed(module)[name])
     if module in sys.modules:
         sys.modules[module].__dict__[name] = value
     return value
+
+
+def _shared(module, name):
+    """What FlashInfer's module has because its file imports it: 640 names, such as `flashinfer.decode.gen_batch_decode_module`, which
+    programs take from there. None when no module of `_SHARED` has it."""
+    if name.startswith("_") or module == _PACKAGE or _short(module).split(".")[0] in _SHARED:
+        return None
+    for home in _SHARED:
+        value = getattr(importlib.import_module(f"{_PACKAGE}.{home}"), name, None)
+        if value is not None and not isinstance(value, types.ModuleType):
+            return value
+    return None
 
 
 def _find(module, name):

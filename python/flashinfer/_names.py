@@ -30,7 +30,7 @@ HOMES = {
     "_moe_layer": "CutlassBf16Runner MoELayer TrtllmBf16RoutedRunner",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
-    "_availability": "available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
+    "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
@@ -69,8 +69,8 @@ MODULES = {
         "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload chunk_gated_delta_product "
         "chunk_gated_delta_rule2 compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits fused_kda_decode "
         "gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
-        "min_block_table_width mm_nvfp4_svdquant packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
-        "trtllm_fmha_v2_prefill trtllm_sage_attention_quantize",
+        "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
+        "tgv_gemm_sm100 trtllm_fmha_v2_prefill trtllm_sage_attention_quantize",
     "activation": "resolve_nvfp4_4over6",
     "attention": "",
     "attn_scores": "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
@@ -127,10 +127,10 @@ MODULES = {
     "cudnn":
         "cudnn_batch_decode_with_kv_cache cudnn_batch_prefill_with_kv_cache cudnn_chunk_gated_delta_product "
         "cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
-    "cudnn.decode": "cudnn_batch_decode_with_kv_cache",
+    "cudnn.decode": "CUDNN_AVAILABLE cudnn_batch_decode_with_kv_cache",
     "cudnn.linear_attention":
         "cudnn_chunk_gated_delta_product cudnn_chunk_gated_delta_rule cudnn_chunk_gated_delta_rule2 cudnn_recurrent_kda",
-    "cudnn.prefill": "cudnn_batch_prefill_with_kv_cache",
+    "cudnn.prefill": "CUDNN_AVAILABLE cudnn_batch_prefill_with_kv_cache",
     "cudnn.utils": "",
     "cute_dsl":
         "BatchDecodeCuteDSLWrapper BatchDecodePagedCuteDSLWrapper BatchMLADecodeCuteDSLWrapper BatchPrefillCuteDSLWrapper "
@@ -237,9 +237,9 @@ MODULES = {
     "gdp_prefill": "chunk_gated_delta_product",
     "gemm":
         "create_scale_factor_tensor fp4_linear fp4_linear_swiglu fp4_qkv_qknorm_rope fp8_linear fp8_linear_swiglu "
-        "fp8_qkv_qknorm_rope is_cuda_tile_available",
+        "fp8_qkv_qknorm_rope is_cuda_tile_available mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear tgv_gemm_sm100",
     "gemm.gemm_base":
-        "CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError SegmentGEMMWrapper "
+        "CUDNN_AVAILABLE CudnnCaptureUnsafeError CudnnPlanBuildInCaptureError CudnnWorkspaceTooSmallInCaptureError SegmentGEMMWrapper "
         "batch_deepgemm_fp8_nt_groupwise bmm_bf16 bmm_fp8 bmm_mxfp8 fp8_blockscale_gemm_sm90 gemm_alpha_beta "
         "gemm_fp8_nt_blockscaled gemm_fp8_nt_groupwise group_deepgemm_fp8_nt_groupwise group_gemm_fp8_nt_groupwise "
         "group_gemm_fp8_nt_groupwise_contiguous group_gemm_mxfp4_nt_groupwise group_gemm_mxfp8_mxfp4_nt_groupwise "
@@ -336,7 +336,7 @@ MODULES = {
     "msa_ops.sparse_prefill": "msa_sparse_attention",
     "msa_ops.sparse_topk_select": "msa_topk_select",
     "norm": "gen_norm_module",
-    "nvfp4_attention_sm120": "",
+    "nvfp4_attention_sm120": "nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv",
     "page": "",
     "paged_mqa": "fp8_paged_mqa_logits get_paged_mqa_logits_metadata prepare_paged_mqa_logits",
     "parallel_attention":
@@ -365,8 +365,8 @@ MODULES = {
         "shuffle_matrix_sf_a silu_and_mul_nvfp4_quantize",
     "quantization.fp8_quantization": "mxfp8_dequantize_host mxfp8_grouped_quantize mxfp8_quantize per_token_group_quant_8bit",
     "quantization.nvfp4_quantization_utils":
-        "NVFP44Over6Config NVFP44Over6ErrMode make_nvfp4_global_scale nvfp4_4over6_code nvfp4_4over6_from_code nvfp4_e4m3_max "
-        "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
+        "NVFP44Over6Config NVFP44Over6ErrMode current_nvfp4_4over6_config make_nvfp4_global_scale nvfp4_4over6_code nvfp4_4over6_from_code "
+        "nvfp4_e4m3_max nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "quantization.packbits": "packbits segment_packbits",
     "rope": "",
     "sampling": "top_k_renorm_prob=top_k_renorm_probs top_p_renorm_prob=top_p_renorm_probs",

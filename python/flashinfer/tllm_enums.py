@@ -7,6 +7,10 @@ from ._make import package as _package
 ActivationType, Fp8QuantizationType, SfLayout, WeightLayout = (
     _package.exports[name] for name in ("ActivationType", "Fp8QuantizationType", "SfLayout", "WeightLayout"))
 
+# What the MoE functions take for constants of an activation that are not passed: max(float32) is no limit.
+DEFAULT_SWIGLU_ALPHA, DEFAULT_SWIGLU_BETA, DEFAULT_SWIGLU_LIMIT = 1.0, 0.0, 3.4028234663852886e38
+DEFAULT_SITU_BETA, DEFAULT_SITU_LINEAR_BETA = 4.0, 25.0
+
 
 class GatedActType(enum.IntEnum):
     """Gated activations of the older MoE functions."""

@@ -114,3 +114,15 @@ def test_the_documentation_lists_what_is_missing():
     done = subprocess.run([sys.executable, ROOT / "tools/missing_names.py", "--check"], env=conftest.environment("ours"), capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_modules_have_the_shared_names_that_programs_take_from_them():
+    # Examples of 640: generators and helpers that FlashInfer's modules import, and that its tests and engines take from there.
+    assert flashinfer.decode.gen_batch_decode_module is flashinfer.jit.gen_batch_decode_module
+    assert flashinfer.page.gen_page_module is flashinfer.jit.gen_page_module
+    assert flashinfer.sampling.gen_sampling_module is flashinfer.jit.gen_sampling_module
+    assert flashinfer.prefill.MaskMode is importlib.import_module("flashinfer.utils").MaskMode
+    assert importlib.import_module("flashinfer.gemm.gemm_base").TunableRunner is importlib.import_module("flashinfer.autotuner").TunableRunner
+    assert flashinfer.norm.flashinfer_api is importlib.import_module("flashinfer.api_logging").flashinfer_api
+    assert importlib.import_module("flashinfer.cudnn.prefill").CUDNN_AVAILABLE is False
+    assert not hasattr(flashinfer, "gen_page_module") and not hasattr(flashinfer.norm, "core")  # not the package, and no modules
