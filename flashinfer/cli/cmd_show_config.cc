@@ -68,6 +68,8 @@ void show_jit() {
   line("Cache", jit::cache_path());
   for (const std::string& folder : jit::aot_folders()) line("Precompiled", folder);
   print("\n");
+  section("Downloaded Cubins");
+  print("Downloaded 0/0 cubins: kernels are compiled where they run, or come precompiled with the package\n\n");
   section("Module Status");
   int64_t compiled = 0, damaged = 0;
   std::vector<std::string> targets{jit::kModulesFolder};

@@ -22,6 +22,7 @@ HOMES = {
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp8_linear",
+    "_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear tgv_gemm_sm100",
     "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
                 "CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
                 "CutlassW4A8Config ExecutionConfig ExpertConfig GELU GeGLU GeGLUTanh Identity MoEActivationPack MoEConfig "
@@ -69,7 +70,7 @@ MODULES = {
         "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload chunk_gated_delta_product "
         "chunk_gated_delta_rule2 compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits fused_kda_decode "
         "gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
-        "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
+        "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv nvfp4_quantize_smooth packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
         "tgv_gemm_sm100 trtllm_fmha_v2_prefill trtllm_sage_attention_quantize",
     "activation": "resolve_nvfp4_4over6",
     "attention": "",
@@ -246,7 +247,7 @@ MODULES = {
         "group_gemm_nvfp4_nt_groupwise masked_bmm masked_scaled_bmm mm_bf16 mm_fp4 mm_fp8 mm_mxfp8 pad_indptr_to_multiple_of_4 "
         "ragged_block_scaled_bmm ragged_bmm ragged_scaled_bmm",
     "gemm.gemm_bf16_fp4": "mm_bf16_fp4 prepare_bf16_fp4_weights",
-    "gemm.gemm_svdquant": "mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear",
+    "gemm.gemm_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear",
     "gemm.routergemm":
         "mm_M1_16_K6144_N256 mm_M1_16_K7168_N128 mm_M1_16_K7168_N256 mm_M1_16_K7168_N256_bf16 mm_M1_16_K7168_N384 "
         "mm_M1_16_K7168_N384_bf16 mm_M1_16_K7168_N896 mm_M1_16_K7168_N896_bf16 tinygemm_bf16",

@@ -163,6 +163,19 @@ TEST(SmoothedNvfp4, ScalesOfOneChangeNothing) {
   EXPECT_EQ(std::memcmp(sf.data(), want[1].data(), static_cast<size_t>(sf.nbytes())), 0);
 }
 
+// Programs compare with the plain quantiser of x * scale, which is a tensor of x's type.
+TEST(SmoothedNvfp4, ProductsAreRoundedBeforeTheyAreQuantised) {
+  const TensorView x = pattern<bf16_t>({9, 64}, 2, 7), scale = pattern<bf16_t>({64}, 1.5, 3),
+                   gs = made<float>({900}, {1});
+  std::vector<bf16_t> products;
+  for (int64_t i = 0; i < 9 * 64; ++i)
+    products.emplace_back(float(x.data_as<bf16_t>()[i]) * float(scale.data_as<bf16_t>()[i % 64]));
+  const auto [codes, sf] = nvfp4_quantize_smooth({.x = x, .pre_quant_scale = scale, .global_scale = gs});
+  const op::Results want = nvfp4_quantize({.a = made(products, {9, 64}), .a_global_sf = gs});
+  EXPECT_EQ(std::memcmp(codes.data(), want[0].data(), static_cast<size_t>(codes.nbytes())), 0);
+  EXPECT_EQ(std::memcmp(sf.data(), want[1].data(), static_cast<size_t>(sf.nbytes())), 0);
+}
+
 TEST(BatchedGemm, NumbersAndErrors) {
   const TensorView a = made<bf16_t>({bf16_t(1.0f), bf16_t(2.0f)}, {1, 2}),
                    b = made<bf16_t>({bf16_t(3.0f), bf16_t(4.0f)}, {1, 2}), c = made<float>({5}, {1, 1});

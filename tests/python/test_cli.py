@@ -90,7 +90,7 @@ def test_collect_env_has_the_sections_and_pythons_part(monkeypatch):
 
 def test_show_config_tells_of_torch():
     text = invoke("show-config").stdout
-    for section in ("Version Info", "Torch Version Info", "Environment Variables", "Artifact Path", "Module Status"):
+    for section in ("Version Info", "Torch Version Info", "Environment Variables", "Artifact Path", "Downloaded Cubins", "Module Status"):
         assert f"=== {section} ===\n" in text
 
 

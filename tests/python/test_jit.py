@@ -233,6 +233,16 @@ def test_the_command_shows_libraries(cache, sources):
     assert not spec.is_compiled and not env.FLASHINFER_JIT_DIR.exists()
 
 
+def test_debug_information_comes_with_assertions(cache, sources, monkeypatch):
+    release = jit.gen_jit_spec("adder", [sources / "add.cc"])
+    assert {"-DNDEBUG", "-O3"} <= set(release.extra_cflags) & set(release.extra_cuda_cflags)
+    monkeypatch.setenv("FLASHINFER_JIT_DEBUG", "1")
+    debug = jit.gen_jit_spec("adder", [sources / "add.cc"])
+    for flags in (debug.extra_cflags, debug.extra_cuda_cflags):
+        assert {"-O0", "-g"} <= set(flags) and not {"-DNDEBUG", "-O3"} & set(flags)
+    assert "--device-debug" in debug.extra_cuda_cflags
+
+
 @pytest.mark.skipif(shutil.which("ninja") is None, reason="no ninja")
 def test_ninja_runs_the_same_commands(cache, sources):
     spec = jit.gen_jit_spec("adder", [sources / "add.cc"])

@@ -169,3 +169,31 @@ def test_grouped_mxfp8_is_mxfp8_of_each_group():
         assert torch.equal(tiles[:one_scales.numel()], one_scales.view(-1))
     with pytest.raises(ValueError, match=r"mask\[0\] is 131"):
         flashinfer.mxfp8_grouped_quantize(a, mask + 2)
+
+
+@pytest.mark.parametrize("name, k, n, dtype", [("mm_M1_16_K7168_N128", 7168, 128, torch.bfloat16), ("mm_M1_16_K7168_N256", 7168, 256, torch.float32)])
+def test_router_products_name_what_flashinfer_names(name, k, n, dtype):
+    function = getattr(flashinfer.gemm, name)
+
+    def call(tokens=2, hidden=k, experts=n, out_dtype=dtype):
+        a, b = torch.randn(tokens, hidden).bfloat16(), torch.randn(experts, hidden).bfloat16().t()
+        out = torch.empty(tokens, experts, dtype=out_dtype)
+        function(a, b, out)
+        close(out, a.double() @ b.double(), 2e-2)
+
+    call()
+    other = torch.float32 if dtype == torch.bfloat16 else torch.bfloat16
+    for word, change in (("num_tokens", dict(tokens=17, out_dtype=other)), ("num_experts", dict(experts=n + 1)),
+                         ("hidden_dim", dict(hidden=k - 1)), (str(dtype).split(".")[1], dict(out_dtype=other))):
+        with pytest.raises(ValueError, match=word):
+            call(**change)
+
+
+def test_bias_and_scores_of_deepseek_routing_may_differ_in_type():
+    scores, bias = torch.randn(3, 32).bfloat16(), (0.1 * torch.randn(32)).half()
+    chosen, same = [], []
+    for b, found in ((bias, chosen), (bias.float(), same)):
+        values, ids = torch.empty(3, 4).bfloat16(), torch.empty(3, 4, dtype=torch.int32)
+        fused_moe.fused_topk_deepseek(scores, b, 4, 2, 4, 2.5, values, ids)
+        found += [values, ids]
+    assert torch.equal(chosen[0], same[0]) and torch.equal(chosen[1], same[1])

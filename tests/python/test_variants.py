@@ -74,3 +74,10 @@ def test_an_error_in_the_source_names_its_line(data):
     module = jit.gen_customize_single_prefill_module("fa2", *ARGS, *REST[:-1], "\nstruct SigmoidFromPython { oops };").build_and_load()
     with pytest.raises(RuntimeError, match="variant_decl:2"):
         flashinfer.single_prefill_with_kv_cache_with_jit_module(module, q, k, v, bias)
+
+
+@pytest.mark.parametrize("names, missing", [([], "maybe_k_cache_sf, maybe_v_cache_sf"), (["maybe_k_cache_sf"], "maybe_v_cache_sf")])
+def test_a_variant_over_an_nvfp4_cache_names_its_scale_factors(names, missing):
+    with pytest.raises(ValueError, match=f"additional_tensor_names lacks {missing}$"):
+        jit.gen_customize_batch_prefill_module("fa2", "packed", torch.bfloat16, torch.uint8, torch.bfloat16, torch.int32, 128, 128, names,
+                                               ["uint8_t"] * len(names), [], [], "Plain", "struct Plain {};")

@@ -22,7 +22,7 @@ constexpr op::Case kDeepseek[] = {
     {"groups",
      "scores=f32:9x256 bias=f32:256:normal(0,0.1) n_group=8 topk_group=4 topk=8 routed_scaling_factor=2.5 topk_values=f32:9x8 topk_indices=i32:9x8"},
     {"replay",
-     "scores=bf16:5x384 bias=bf16:384:normal(0,0.1) n_group=1 topk_group=1 topk=6 routed_scaling_factor=1.0 topk_values=bf16:5x6 topk_indices=i32:5x6 "
+     "scores=bf16:5x384 bias=f32:384:normal(0,0.1) n_group=1 topk_group=1 topk=6 routed_scaling_factor=1.0 topk_values=bf16:5x6 topk_indices=i32:5x6 "
      "routing_replay_out=i16:7x6"},
 };
 constexpr op::Case kFused[] = {

@@ -284,7 +284,7 @@ constexpr op::Field routing_fields[] = {
 using D = FusedTopkDeepseek;
 constexpr op::Field deepseek_fields[] = {
     op::in<&D::scores>("scores", "t e", op::floats, op::contiguous),
-    op::in<&D::bias>("bias", "e", op::same_as("scores"), op::contiguous),
+    op::in<&D::bias>("bias", "e", op::floats, op::contiguous),
     op::attr<&D::n_group>("n_group", op::required),
     op::attr<&D::topk_group>("topk_group", op::required),
     op::attr<&D::topk>("topk", op::required),

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
 
 from .. import _native
 from ..compilation_context import CompilationContext
-from . import env
+from . import env, env as jit_env  # noqa: F401: a name of this module
 from ._library import call, jit_disabled
 from .cpp_ext import generate_ninja_build_for_op, get_nvcc_parallelism_flags, run_ninja  # noqa: F401: names of this module
 from .spec import (JitSpec, JitSpecRegistry, JitSpecStatus, MissingJITCacheError, get_tmpdir,  # noqa: F401: the names of this module
@@ -224,7 +224,7 @@ def gen_jit_spec(name: str, sources: Paths, extra_cflags: Optional[List[str]] = 
 
     Extra flags come after the usual ones and win. CUDA sources are compiled by nvcc for FLASHINFER_CUDA_ARCH_LIST, or for this
     machine's GPUs, unless their flags hold a -gencode or -arch. The headers of TVM-FFI, DLPack and of this library's kernels are
-    found. ValueError for flags of a source that is not among them.
+    found. FLASHINFER_JIT_DEBUG leaves assertions in and adds debug information. ValueError for flags of a source that is not among them.
     """
     paths = [pathlib.Path(s).absolute() for s in sources]
     by_source = {pathlib.Path(k).absolute(): list(v) for k, v in (extra_cuda_cflags_by_source or {}).items()}
@@ -232,8 +232,11 @@ def gen_jit_spec(name: str, sources: Paths, extra_cflags: Optional[List[str]] = 
         if path not in paths:
             raise ValueError(f"CUDA flags refer to a source outside this JIT spec: {path}")
     cuda = ["-std=c++20", *(["-use_fast_math"] if use_fast_math else []), "-Xfatbin=-compress-all", "-DFLASHINFER_ENABLE_F16",
-            "-DFLASHINFER_ENABLE_BF16", "-DFLASHINFER_ENABLE_FP8_E4M3", "-DFLASHINFER_ENABLE_FP8_E5M2", "-DNDEBUG", "-O3"]
-    spec = JitSpecNvcc(name, paths, ["-std=c++20", "-Wno-switch-bool", "-DNDEBUG", "-O3", *(extra_cflags or [])],
+            "-DFLASHINFER_ENABLE_BF16", "-DFLASHINFER_ENABLE_FP8_E4M3", "-DFLASHINFER_ENABLE_FP8_E5M2"]
+    debug = os.environ.get("FLASHINFER_JIT_DEBUG", "0") not in ("", "0")
+    optimized = ["-O0", "-g"] if debug else ["-DNDEBUG", "-O3"]
+    cuda += [*optimized, "--device-debug", "--ptxas-options=-v"] if debug else optimized
+    spec = JitSpecNvcc(name, paths, ["-std=c++20", "-Wno-switch-bool", *optimized, *(extra_cflags or [])],
                        [*cuda, *(extra_cuda_cflags or [])], None if extra_ldflags is None else list(extra_ldflags),
                        None if extra_include_paths is None else [pathlib.Path(p).absolute() for p in extra_include_paths],
                        needs_device_linking=needs_device_linking, post_load_adapter=post_load_adapter,

@@ -9,7 +9,7 @@ import subprocess
 import sysconfig
 from typing import List, Mapping, Optional
 
-from . import env
+from . import env, env as jit_env  # noqa: F401: a name of this module
 
 _NVCC_HINT = "set FLASHINFER_NVCC or CUDA_HOME, or put nvcc on PATH"
 

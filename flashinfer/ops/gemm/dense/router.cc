@@ -27,17 +27,19 @@ gemm::Product product(const TensorView& a, const TensorView& b, const TensorView
 gemm::Product product(const RouterGemm& a) { return product(a.mat_a, a.mat_b, a.out, {}); }
 gemm::Product product(const TinygemmBf16& a) { return product(a.input, a.weight.transpose(0, 1), a.out, a.bias); }
 
-template <int64_t K, int64_t N>
+/// The words in brackets are FlashInfer's, by which programs recognise these errors.
+template <int64_t K, int64_t N, DType kOut>
 void validate_router(const RouterGemm& a) {
-  FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, "mat_a.shape[0] is ", a.mat_a.size(0),
-           ", but must be 1 to 16");
-  FI_CHECK(a.mat_a.size(1) == K, ValueError, "mat_a.shape[1] is ", a.mat_a.size(1), ", but must be ", K);
-  FI_CHECK(a.mat_b.size(1) == N, ValueError, "mat_b.shape[1] is ", a.mat_b.size(1), ", but must be ", N);
+  FI_CHECK(a.mat_a.size(0) >= 1 && a.mat_a.size(0) <= 16, ValueError, "mat_a.shape[0] (num_tokens) is ",
+           a.mat_a.size(0), ", but must be 1 to 16");
+  FI_CHECK(a.mat_a.size(1) == K, ValueError, "mat_a.shape[1] (hidden_dim) is ", a.mat_a.size(1), ", but must be ", K);
+  FI_CHECK(a.mat_b.size(1) == N, ValueError, "mat_b.shape[1] (num_experts) is ", a.mat_b.size(1), ", but must be ", N);
   gemm::check_column_major("mat_b", a.mat_b);
+  FI_CHECK(a.out.dtype() == kOut, ValueError, "out.dtype is ", name(a.out.dtype()), ", but must be ", name(kOut));
 }
 void validate_tiny(const TinygemmBf16& a) {
-  FI_CHECK(a.input.size(1) % 64 == 0, ValueError, "input.shape[1] is ", a.input.size(1),
-           ", but must be a multiple of 64");
+  FI_CHECK(a.input.size(1) % 8 == 0, ValueError, "input.shape[1] is ", a.input.size(1),
+           ", but must be a multiple of 8");
   FI_CHECK(a.weight.size(0) % 16 == 0, ValueError, "weight.shape[0] is ", a.weight.size(0),
            ", but must be a multiple of 16");
 }
@@ -96,12 +98,10 @@ op::Cost cost_prepare(const PrepareLowLatencyGemmWeights& a) {
   return {.bytes = 2.0 * static_cast<double>(a.w.nbytes())};
 }
 
-constexpr op::Field f32_fields[] = {op::in<&RouterGemm::mat_a>("mat_a", "m k", DType::kBF16),
-                                    op::in<&RouterGemm::mat_b>("mat_b", "k n", DType::kBF16, op::any_layout),
-                                    op::inout<&RouterGemm::out>("out", "m n", DType::kF32),
-                                    op::attr<&RouterGemm::launch_with_pdl>("launch_with_pdl")};
-constexpr op::Field bf16_fields[] = {f32_fields[0], f32_fields[1],
-                                     op::inout<&RouterGemm::out>("out", "m n", DType::kBF16), f32_fields[3]};
+constexpr op::Field router_fields[] = {op::in<&RouterGemm::mat_a>("mat_a", "m k", DType::kBF16),
+                                       op::in<&RouterGemm::mat_b>("mat_b", "k n", DType::kBF16, op::any_layout),
+                                       op::inout<&RouterGemm::out>("out", "m n", DTypeSet(DType::kF32) | DType::kBF16),
+                                       op::attr<&RouterGemm::launch_with_pdl>("launch_with_pdl")};
 constexpr op::Field tiny_fields[] = {op::in<&TinygemmBf16::input>("input", "m k", DType::kBF16),
                                      op::in<&TinygemmBf16::weight>("weight", "n k", DType::kBF16),
                                      op::inout<&TinygemmBf16::out>("out", "m n", DType::kBF16),
@@ -120,18 +120,18 @@ constexpr op::Candidate prepare_candidates[] = {op::cpu<launch_prepare>(), op::r
 }  // namespace
 
 namespace ops::gemm {
-#define FI_ROUTER(name, k, n, fields)                                                                               \
-  constinit const op::Op name##_op = op::define<RouterGemm, validate_router<k, n>, cost<RouterGemm>>(               \
-      #name, kModule, "Router projection out = mat_a . mat_b of the shape in its name.", fields, router_candidates, \
-      name##_cases)
-FI_ROUTER(mm_M1_16_K6144_N256, 6144, 256, f32_fields);
-FI_ROUTER(mm_M1_16_K7168_N128, 7168, 128, f32_fields);
-FI_ROUTER(mm_M1_16_K7168_N256, 7168, 256, f32_fields);
-FI_ROUTER(mm_M1_16_K7168_N256_bf16, 7168, 256, bf16_fields);
-FI_ROUTER(mm_M1_16_K7168_N384, 7168, 384, f32_fields);
-FI_ROUTER(mm_M1_16_K7168_N384_bf16, 7168, 384, bf16_fields);
-FI_ROUTER(mm_M1_16_K7168_N896, 7168, 896, f32_fields);
-FI_ROUTER(mm_M1_16_K7168_N896_bf16, 7168, 896, bf16_fields);
+#define FI_ROUTER(name, k, n, out)                                                                         \
+  constinit const op::Op name##_op = op::define<RouterGemm, validate_router<k, n, out>, cost<RouterGemm>>( \
+      #name, kModule, "Router projection out = mat_a . mat_b of the shape in its name.", router_fields,    \
+      router_candidates, name##_cases)
+FI_ROUTER(mm_M1_16_K6144_N256, 6144, 256, DType::kF32);
+FI_ROUTER(mm_M1_16_K7168_N128, 7168, 128, DType::kBF16);
+FI_ROUTER(mm_M1_16_K7168_N256, 7168, 256, DType::kF32);
+FI_ROUTER(mm_M1_16_K7168_N256_bf16, 7168, 256, DType::kBF16);
+FI_ROUTER(mm_M1_16_K7168_N384, 7168, 384, DType::kF32);
+FI_ROUTER(mm_M1_16_K7168_N384_bf16, 7168, 384, DType::kBF16);
+FI_ROUTER(mm_M1_16_K7168_N896, 7168, 896, DType::kF32);
+FI_ROUTER(mm_M1_16_K7168_N896_bf16, 7168, 896, DType::kBF16);
 #undef FI_ROUTER
 constinit const op::Op tinygemm_op = op::define<TinygemmBf16, validate_tiny, cost<TinygemmBf16>>(
     "tinygemm_bf16", kModule, "out = input . weight^T + bias.", tiny_fields, tiny_candidates, tinygemm_cases);

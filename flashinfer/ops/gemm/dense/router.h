@@ -10,9 +10,10 @@ namespace flashinfer {
 
 /// out = mat_a . mat_b; the shape is in the op's name.
 struct RouterGemm {
-  TensorView mat_a;             // [m, k] bf16, 1 to 16 rows
-  TensorView mat_b;             // [k, n] bf16, column-major: the transposed view of a [n, k] weight
-  TensorView out;               // [m, n] f32, or bf16 with the names that end in _bf16
+  TensorView mat_a;  // [m, k] bf16, 1 to 16 rows
+  TensorView mat_b;  // [k, n] bf16, column-major: the transposed view of a [n, k] weight
+  /// [m, n] f32; bf16 of mm_M1_16_K7168_N128 and of the names that end in _bf16
+  TensorView out;
   bool launch_with_pdl = true;  // CUDA only
 };
 void mm_M1_16_K6144_N256(const RouterGemm& args);
@@ -26,7 +27,7 @@ void mm_M1_16_K7168_N896_bf16(const RouterGemm& args);
 
 /// out = input . weight^T + bias
 struct TinygemmBf16 {
-  TensorView input;                // [m, k] bf16, k a multiple of 64
+  TensorView input;                // [m, k] bf16, k a multiple of 8
   TensorView weight;               // [n, k] bf16, n a multiple of 16
   TensorView out;                  // [m, n] bf16
   std::optional<TensorView> bias;  // [n] bf16

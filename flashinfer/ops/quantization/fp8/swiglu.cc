@@ -140,26 +140,26 @@ void validate_smooth(const Smooth& a) {
   ops::check_columns(a.x.size(1), 16);
   ops::global_scale("global_scale", a.global_scale);
 }
-constexpr BlockQuantConfig kFloatRows{DType::kF32, 16, 0, 0, 0};
 void launch_smooth(const Smooth& a, jit::CpuFn multiply, jit::CpuFn quantise) {
   const int64_t m = a.x.size(0), k = a.x.size(1), tile = 128 * sf_padded_columns(SfLayout::k128x4, k / 16);
   // Eight rows at a time stay in the cache between the two; a task is one tile of scales.
   parallel_for(ceil_div(m, 128), [&](int64_t task) {
     constexpr int64_t kAtOnce = 8;
-    const Tensor buffer = Tensor::empty({kAtOnce, k}, DType::kF32);
+    const Tensor buffer = Tensor::empty({kAtOnce, k}, a.x.dtype());
     std::memset(a.sf->data_as<uint8_t>() + task * tile, 0, static_cast<size_t>(tile));
     for (int64_t first = task * 128; first < std::min(m, (task + 1) * 128); first += kAtOnce) {
       const int64_t rows = std::min(kAtOnce, m - first);
       const SmoothParams s{.x = static_cast<const char*>(a.x.data()) + first * a.x.stride(0) * a.x.item_size(),
                            .scale = a.pre_quant_scale.data(),
-                           .y = buffer.data_as<float>(),
+                           .y = buffer.data(),
                            .k = k,
                            .x_stride = a.x.stride(0),
                            .y_stride = k};
       for (int64_t r = 0; r < rows; ++r) multiply(&s, r);
       for (int64_t r = 0; r < rows; ++r) {
         BlockQuantParams p{};
-        p.x = buffer.data_as<float>() + r * k, p.codes = a.xq->data_as<uint8_t>() + (first + r) * a.xq->stride(0);
+        p.x = buffer.data_as<char>() + r * k * a.x.item_size(),
+        p.codes = a.xq->data_as<uint8_t>() + (first + r) * a.xq->stride(0);
         p.scales = a.sf->data_as<uint8_t>() + sf_row_offset(SfLayout::k128x4, first + r, k / 16);
         p.batches = 1, p.rows = p.padded_rows = p.rows_per_task = 1, p.k = p.padded_k = k, p.row_stride = k,
         p.code_row_stride = k / 2;
@@ -171,7 +171,7 @@ void launch_smooth(const Smooth& a, jit::CpuFn multiply, jit::CpuFn quantise) {
 }
 op::Prepared prepare_smooth(const Smooth& a) {
   const jit::Loaded &multiply = jit::cpu_kernel<kSmooth>(SmoothConfig{a.x.dtype()}),
-                    &quantise = jit::cpu_kernel<ops::kBlockQuantize>(kFloatRows);
+                    &quantise = jit::cpu_kernel<ops::kBlockQuantize>(BlockQuantConfig{a.x.dtype(), 16, 0, 0, 0});
   for (const jit::Loaded* kernel : {&multiply, &quantise})
     if (!kernel->fn) return op::Unsupported{kernel->why_not};
   return [&a, multiply = multiply.fn, quantise = quantise.fn] { launch_smooth(a, multiply, quantise); };
@@ -179,11 +179,10 @@ op::Prepared prepare_smooth(const Smooth& a) {
 void reference_smooth(const Smooth& a) {
   ref::clear(*a.sf);
   for (int64_t r = 0; r < a.x.size(0); ++r) {
-    std::vector<float> v = ref::floats_of(a.x, {r});
-    for (size_t i = 0; i < v.size(); ++i)
-      v[i] *= static_cast<float>(ref::at(a.pre_quant_scale, {static_cast<int64_t>(i)}));
-    ref::quantize_row({16, false, false}, v, a.global_scale.data_as<float>()[0], a.xq->select(0, r), *a.sf,
-                      SfLayout::k128x4, r);
+    const Tensor y = Tensor::empty({a.x.size(1)}, a.x.dtype());
+    for (int64_t i = 0; i < y.size(0); ++i) ref::put(y, {i}, ref::at(a.x, {r, i}) * ref::at(a.pre_quant_scale, {i}));
+    ref::quantize_row({16, false, false}, ref::floats_of(y, {}), a.global_scale.data_as<float>()[0], a.xq->select(0, r),
+                      *a.sf, SfLayout::k128x4, r);
   }
 }
 op::Cost cost_smooth(const Smooth& a) { return {.bytes = static_cast<double>(a.x.nbytes()) * 1.28}; }

@@ -32,8 +32,8 @@ struct SiluAndMulMxfp8QuantizeBackward {
 };
 op::Results silu_and_mul_mxfp8_quantize_backward(const SiluAndMulMxfp8QuantizeBackward& args);
 
-/// nvfp4_quantize of x * pre_quant_scale, with unrounded products; scales in tiles of 128x4. ValueError: k that is not
-/// a multiple of 16.
+/// nvfp4_quantize of x * pre_quant_scale, rounded to x's type; scales in tiles of 128x4. ValueError: k that is not a
+/// multiple of 16.
 struct Nvfp4QuantizeSmooth {
   TensorView x;                         // [m, k] bf16|f16
   TensorView pre_quant_scale;           // [k] as x

@@ -29,7 +29,7 @@ struct SwigluMxfp8Params {
   int64_t m, k, x_stride, grad_stride;
 };
 
-/// y = x * s by columns, unrounded: f32 rows as input of the quantiser.
+/// y = x * s by columns, rounded to x's type: rows as input of the quantiser.
 struct SmoothConfig {
   DType dtype;
 
@@ -42,7 +42,7 @@ struct SmoothConfig {
 };
 struct SmoothParams {
   const void *x, *scale;
-  float* y;
+  void* y;
   int64_t k, x_stride, y_stride;
 };
 

@@ -136,6 +136,9 @@ def gen_customize_batch_prefill_module(backend, uri, dtype_q, dtype_kv, dtype_o,
     _check(backend, fp8_enabled)
     _one_of("paged_kv_stride_mode", paged_kv_stride_mode, ("runtime", "equal", "independent"))
     _one_of("module_surface", module_surface, ("full", "paged"))
+    scales = [n for n in ("maybe_k_cache_sf", "maybe_v_cache_sf") if n not in additional_tensor_names]
+    if scales and str(dtype_kv) in ("torch.uint8", "uint8"):
+        raise ValueError(f"{uri}: an NVFP4 cache (dtype_kv={dtype_kv}) needs its scale factors: additional_tensor_names lacks {', '.join(scales)}")
     return _spec(uri, dtype_q, dtype_kv, dtype_o, idtype, head_dim_qk, head_dim_vo, additional_tensor_names, additional_tensor_dtypes,
                  additional_scalar_names, additional_scalar_dtypes, variant_name, variant_decl, pos_encoding_mode,
                  use_sliding_window=use_sliding_window, use_logits_soft_cap=use_logits_soft_cap,

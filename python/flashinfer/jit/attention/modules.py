@@ -3,6 +3,8 @@
 
 The back end ("fa2", "fa3") chooses nothing: a device has one family of kernels. Nor do `use_fp16_qk_reduction` (products are in f32)
 and `use_profiler`."""
+from .. import env as jit_env  # noqa: F401: a name of this module
+from ..core import current_compilation_context  # noqa: F401: a name of this module
 from ..kernels import JitSpecKernels, missing
 from . import rows
 from .customize import (gen_customize_batch_attention_module, gen_customize_batch_decode_module,  # noqa: F401: names of this module

@@ -67,7 +67,7 @@ template <SmoothConfig C>
 void smooth_row(const SmoothParams& p, int64_t row) {
   using T = scalar_of_t<C.dtype>;
   const T *x = static_cast<const T*>(p.x) + row * p.x_stride, *s = static_cast<const T*>(p.scale);
-  float* const y = p.y + row * p.y_stride;
+  T* const y = static_cast<T*>(p.y) + row * p.y_stride;
   int64_t i = 0;
   for (; i + Vec::kLanes <= p.k; i += Vec::kLanes) store(y + i, load(x + i) * load(s + i));
   if (i < p.k) store_n(y + i, load_n(x + i, p.k - i) * load_n(s + i, p.k - i), p.k - i);
