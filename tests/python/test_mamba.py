@@ -150,3 +150,53 @@ def test_errors_come_before_anything_is_written(error, message, change):
     with pytest.raises(error, match=message):
         mamba.selective_state_update(**args)
     assert torch.equal(args["state"], before)
+
+
+def convolution(x, weight, bias, before):
+    """[channels, tokens] of one sequence with the `width - 1` inputs before it, in double precision."""
+    x = torch.cat([before, x], 1).double()
+    return torch.nn.functional.silu(torch.nn.functional.conv1d(x[None], weight.double()[:, None], bias.double(), groups=x.shape[0])[0])
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_convolution_of_sequences_and_their_next_tokens(channels_last):
+    torch.manual_seed(3)
+    x, weight, bias, states = torch.randn(48, 300), torch.randn(48, 4), torch.randn(48), torch.randn(4, 48, 3)
+    x = x.t().contiguous().t() if channels_last else x
+    lengths, slots, before = [0, 137, 137, 139, 300], [2, 0, 3, -1], states.clone()
+    start = torch.tensor(lengths, dtype=torch.int32)
+    out = mamba.causal_conv1d_fn(x, weight, bias, start, torch.tensor(slots, dtype=torch.int32), torch.tensor([True, True, False, True]), states)
+    assert out.stride() == x.stride() and (out[:, 139:] == 0).all()
+    for (begin, end), slot, continues in ((lengths[0:2], 2, 1), (lengths[2:4], 3, 0)):
+        old = before[slot] * continues
+        close(out[:, begin:end], convolution(x[:, begin:end], weight, bias, old), 1e-5, 1e-5)
+        assert torch.equal(states[slot], torch.cat([old, x[:, begin:end]], 1)[:, -3:])
+    assert torch.equal(states[[0, 1]], before[[0, 1]])  # no tokens, no sequence
+    # The next tokens, one at a time, give the bits of the whole.
+    whole = mamba.causal_conv1d_fn(x[None, :, :20].contiguous(), weight, bias)
+    state = torch.zeros(1, 48, 3)
+    steps = [mamba.causal_conv1d_update(x[None, :, t].contiguous(), state, weight, bias, "silu") for t in range(20)]
+    assert torch.equal(torch.stack(steps, 2), whole) and torch.equal(state[0], x[:, 17:20])
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, r"cache_indices\[1\] is 4, but must be in \[0, 4\)", dict(cache_indices=torch.tensor([0, 4]))),
+    (ValueError, "query_start_loc ends at 8, but x has 9", dict(query_start_loc=torch.tensor([0, 3, 8]))),
+    (ValueError, "query_start_loc", dict(query_start_loc=torch.tensor([0, 9, 9 - 1]))),
+    (ValueError, "weight is .* width must be 2, 3 or 4", dict(weight=torch.zeros(6, 5))),
+    (ValueError, "conv_states is .* must be .slots, 6, 3.", dict(conv_states=torch.zeros(4, 6, 4))),
+    (ValueError, "activation is 'relu'", dict(activation="relu")),
+    (ValueError, "has_initial_state is given without conv_states", dict(conv_states=None)),
+    (ValueError, "x is .* side by side", dict(x=torch.zeros(12, 18)[::2, ::2])),
+    (ValueError, "bias is .* must be .6.", dict(bias=torch.zeros(5))),
+])
+def test_errors_of_the_convolution(error, message, change):
+    args = dict(x=torch.zeros(6, 9), weight=torch.zeros(6, 4), query_start_loc=torch.tensor([0, 3, 9]), conv_states=torch.ones(4, 6, 3),
+                has_initial_state=torch.tensor([True, False]))
+    args.update(change)
+    with pytest.raises(error, match=message):
+        mamba.causal_conv1d_fn(**args)
+    for message, wrong in (("conv_state has 1 slots, fewer than the 2", dict(conv_state=torch.zeros(1, 6, 3))), ("cache_seqlens.0. is -1", dict(
+            cache_seqlens=torch.tensor([-1, 0]))), ("rows must have 4 elements for 2 tokens", dict(num_accepted_tokens=torch.tensor([1, 1])))):
+        with pytest.raises(ValueError, match=message):
+            mamba.causal_conv1d_update(**{**dict(x=torch.zeros(2, 6, 2), conv_state=torch.ones(4, 6, 3), weight=torch.zeros(6, 4)), **wrong})

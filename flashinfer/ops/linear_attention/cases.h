@@ -12,4 +12,6 @@ std::span<const op::Case> gdn_decode_pretranspose_cases();
 std::span<const op::Case> gdn_mtp_cases();
 std::span<const op::Case> gdn_commit_cases();
 std::span<const op::Case> selective_state_update_cases();  // mamba/cases.cc
+std::span<const op::Case> causal_conv1d_fn_cases();        // conv/cases.cc
+std::span<const op::Case> causal_conv1d_update_cases();
 }  // namespace flashinfer::ops::linear_attention

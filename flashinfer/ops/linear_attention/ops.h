@@ -7,4 +7,5 @@ namespace flashinfer::ops::linear_attention {
 extern const op::Op gdn_decode_op, gdn_decode_pretranspose_op, gdn_mtp_op;  // gdn/decode.cc
 extern const op::Op gdn_commit_op;                                          // gdn/commit.cc
 extern const op::Op selective_state_update_op;                              // mamba/
+extern const op::Op causal_conv1d_fn_op, causal_conv1d_update_op;           // conv/
 }  // namespace flashinfer::ops::linear_attention

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// The causal convolution of each channel with a filter of 2 to 4 taps, on the CPU.
+#pragma once
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/kernels/cpu/exp.h"
+#include "flashinfer/kernels/cpu/lanes.h"
+#include "flashinfer/ops/linear_attention/kernels/conv/interleave.h"
+#include "flashinfer/ops/linear_attention/kernels/conv/params.h"
+
+namespace flashinfer::cpu {
+
+/// x / (1 + e^-x) to 2^-20 of its value, for results of 16 bits: no division, half the instructions of silu().
+FI_VEC_INLINE Vec silu_16bit(Vec x) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+  // Below -69 the result is x * 2^-100: less than every 16-bit number but 0; 2^100 keeps the reciprocal normal.
+  const Vec d = splat(1.0f) + exp2_falling(min(splat(100.0f), x * splat(-1.44269504f)));
+  const Vec r{_mm512_rcp14_ps(d.r)};
+  return x * fma(r, fnma(d, r, splat(1.0f)), r);
+#else
+  return silu(x);
+#endif
+}
+
+template <ConvConfig C>
+class Conv {
+  using T = scalar_of_t<C.dtype>;
+  using W = scalar_of_t<C.weight>;
+  static constexpr int kTaps = C.width, kBefore = kTaps - 1;  // inputs before the first that count
+  static constexpr int64_t kLanes = Vec::kLanes;
+  static constexpr int kTokens = 4;  // at a time: their inputs overlap
+
+ public:
+  /// Channels [first, first + count).
+  Conv(const ConvParams& params, int64_t first, int64_t count)
+      : p(params),
+        begin(first),
+        n(count),
+        line(count + 16),
+        filter(p.scratch),
+        bias(filter + kTaps * line),
+        before(reinterpret_cast<T*>(bias + line)) {
+    for (int k = 0; k < kTaps; ++k)
+      for (int64_t c = 0; c < n; ++c)
+        filter[k * line + c] =
+            to_f32(static_cast<const W*>(p.weight)[(begin + c) * p.weight_channel + k * p.weight_tap]);
+    for (int64_t c = 0; c < n; ++c)
+      bias[c] = p.bias ? to_f32(static_cast<const W*>(p.bias)[(begin + c) * p.bias_channel]) : 0.0f;
+  }
+
+  /// Tokens [from, to) of a row.
+  void run(const ConvRow& row, int64_t from, int64_t to) {
+    r = row;
+    if (r.skip) return clear(from, to);
+    load_before();
+    if constexpr (C.channels_last)
+      for (int64_t t = from; t < to; t += kTokens) {
+        if (to - t >= kTokens)
+          tokens<kTokens>(t);
+        else
+          for (int64_t i = t; i < to; ++i) tokens<1>(i);
+      }
+    else
+      for (int64_t c = 0; c < n; ++c) channel(c, from, to);
+  }
+  void store_state(const ConvRow& row) {
+    if (row.skip || row.slot < 0 || !p.state) return;
+    r = row;
+    if (p.mode == ConvParams::kCircular) {
+      for (int64_t t = r.tokens > p.state_len ? r.tokens - p.state_len : 0; t < r.tokens; ++t)
+        for (int64_t c = 0; c < n; ++c) state(c)[(r.at + t) % p.state_len * p.state_token] = input(c, t);
+    } else if (p.mode == ConvParams::kAccepted) {
+      for (int64_t c = 0; c < n; ++c) {
+        T* const s = state(c);
+        for (int64_t j = 0; j + 1 < kBefore; ++j) s[j * p.state_token] = s[(r.at + j + 1) * p.state_token];
+        for (int64_t t = 0; t < r.tokens; ++t) s[(kBefore - 1 + t) * p.state_token] = input(c, t);
+      }
+    } else if (p.state_channel == 1 && p.x_channel == 1) {
+      for (int64_t k = 0; k < p.state_len; ++k) {
+        const int64_t from = k + r.tokens;
+        void* const to = state(0) + k * p.state_token;
+        const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+        if (from >= p.state_len)
+          memcpy(to, x(0, from - p.state_len), bytes);
+        else if (r.initial)
+          memcpy(to, state(0) + from * p.state_token, bytes);
+        else
+          memset(to, 0, bytes);
+      }
+    } else if (kRowsOf3 && p.store_states && r.tokens == 1 && p.x_channel == 1 && rows_of_3()) {
+      const uint16_t* const words = reinterpret_cast<const uint16_t*>(before);  // of run()
+      join_rows_of_3({words + line, words + 2 * line, reinterpret_cast<const uint16_t*>(x(0, 0))}, n,
+                     reinterpret_cast<uint16_t*>(state(0)));
+    } else {
+      for (int64_t c = 0; c < n; ++c) {
+        T* const s = state(c);
+        for (int64_t k = 0; k < p.state_len; ++k) {
+          const int64_t from = k + r.tokens;
+          s[k * p.state_token] = from >= p.state_len ? input(c, from - p.state_len)
+                                 : r.initial         ? s[from * p.state_token]
+                                                     : T(0.0f);
+        }
+      }
+    }
+  }
+
+ private:
+  /// The states are rows of three 16-bit inputs, one after the other.
+  static constexpr bool kRowsOf3 = sizeof(T) == 2 && kBefore == 3;
+  bool rows_of_3() const {
+    return p.mode == ConvParams::kShift && p.state_len == 3 && p.state_channel == 3 && p.state_token == 1;
+  }
+  const T* x(int64_t c, int64_t t) const {
+    return static_cast<const T*>(p.x) + r.x + (begin + c) * p.x_channel + t * p.x_token;
+  }
+  T input(int64_t c, int64_t t) const { return *x(c, t); }
+  T* out(int64_t c, int64_t t) const {
+    return static_cast<T*>(p.out) + r.out + (begin + c) * p.out_channel + t * p.out_token;
+  }
+  T* state(int64_t c) const { return static_cast<T*>(p.state) + r.slot * p.state_slot + (begin + c) * p.state_channel; }
+  /// before[j] = the inputs kBefore - j tokens before the first one.
+  void load_before() {
+    if (!r.initial || r.slot < 0) {
+      memset(static_cast<void*>(before), 0, static_cast<size_t>(kBefore * line) * sizeof(T));
+      return;
+    }
+    if constexpr (kRowsOf3)
+      if (rows_of_3()) {
+        uint16_t* const words = reinterpret_cast<uint16_t*>(before);
+        return split_rows_of_3(reinterpret_cast<const uint16_t*>(state(0)), n, {words, words + line, words + 2 * line});
+      }
+    for (int j = 0; j < kBefore; ++j) {
+      int64_t at = r.at + j;
+      if (p.mode == ConvParams::kShift) at = p.state_len - kBefore + j;
+      if (p.mode == ConvParams::kCircular) at = (r.at - kBefore + j + 2 * p.state_len) % p.state_len;
+      const T* const from = state(0) + at * p.state_token;
+      T* const to = before + j * line;
+      if (p.state_channel == 1)
+        memcpy(static_cast<void*>(to), from, static_cast<size_t>(n) * sizeof(T));
+      else
+        for (int64_t c = 0; c < n; ++c) to[c] = from[c * p.state_channel];
+    }
+  }
+  void clear(int64_t from, int64_t to) {
+    for (int64_t t = from; t < to; ++t)
+      for (int64_t c = 0; c < n; ++c) *out(c, t) = T(0.0f);
+  }
+  FI_VEC_INLINE Vec finish(Vec v) const { return !C.silu ? v : sizeof(T) == 2 ? silu_16bit(v) : silu(v); }
+
+  FI_VEC_INLINE static void put(T* to, int64_t step, Vec v, int64_t count) {
+    if (step == 1) return write_tail(to, v, count);
+    T one[kLanes];
+    write_tail(one, v, kLanes);
+    for (int64_t i = 0; i < count; ++i) to[i * step] = one[i];
+  }
+
+  /// Count tokens from t on, all channels; x has its channels side by side.
+  template <int Count>
+  void tokens(int64_t t) {
+    const T* rows[Count + kBefore];
+    T* to[Count];
+    for (int i = 0; i < Count + kBefore; ++i) {
+      const int64_t at = t + i - kBefore;
+      rows[i] = at < 0 ? before + (at + kBefore) * line : x(0, at);
+    }
+    for (int i = 0; i < Count; ++i) to[i] = out(0, t + i);
+    int64_t c = 0;
+    for (; c + kLanes <= n; c += kLanes)
+      channels<Count>(rows, to, c, kLanes, [](const T* q, int64_t) { return load(q); });
+    if (c < n) channels<Count>(rows, to, c, n - c, [](const T* q, int64_t left) { return load_n(q, left); });
+  }
+  template <int Count, class Load>
+  FI_VEC_INLINE void channels(const T* const* rows, T* const* to, int64_t c, int64_t left, Load get) const {
+    Vec in[Count + kBefore];
+#pragma GCC unroll 8
+    for (int i = 0; i < Count + kBefore; ++i) in[i] = get(rows[i] + c, left);
+#pragma GCC unroll 8
+    for (int i = 0; i < Count; ++i) {
+      Vec sum = load(bias + c);
+#pragma GCC unroll 4
+      for (int k = 0; k < kTaps; ++k) sum = fma(load(filter + k * line + c), in[i + k], sum);
+      put(to[i] + c * p.out_channel, p.out_channel, finish(sum), left);
+    }
+  }
+
+  /// One channel; x has its tokens side by side.
+  void channel(int64_t c, int64_t from, int64_t to) {
+    for (int64_t t = from; t < to; t += kLanes) {
+      const int64_t left = to - t < kLanes ? to - t : kLanes;
+      T near[kBefore + kLanes];  // the first tokens, behind those before them
+      const T* in = t < kBefore ? near + kBefore : x(c, t);
+      if (t < kBefore) {
+        for (int64_t i = -kBefore; i < left; ++i)
+          near[kBefore + i] = t + i < 0 ? before[(kBefore + t + i) * line + c] : input(c, t + i);
+      }
+      Vec sum = splat(bias[c]);
+#pragma GCC unroll 4
+      for (int k = 0; k < kTaps; ++k) {
+        const T* const q = in + k - kBefore;
+        sum = fma(splat(filter[k * line + c]), left == kLanes ? load(q) : load_n(q, left), sum);
+      }
+      put(out(c, t), p.out_token, finish(sum), left);
+    }
+  }
+
+  const ConvParams& p;
+  int64_t begin, n, line;
+  float *filter, *bias;
+  T* before;
+  ConvRow r{};
+};
+
+template <ConvConfig C>
+void causal_conv1d(const ConvParams& p, int64_t task) {
+  const int64_t blocks = ceil_div(p.channels, p.channels_per_task), first = task % blocks * p.channels_per_task;
+  const int64_t count = p.channels - first < p.channels_per_task ? p.channels - first : p.channels_per_task;
+  const int64_t begin = task / blocks * p.units_per_task;
+  const int64_t end = begin + p.units_per_task < p.units ? begin + p.units_per_task : p.units;
+  Conv<C> conv(p, first, count);
+  int64_t row = 0;
+  for (int64_t low = 0, high = p.sequences; low < high;) {  // the last row with first_unit <= begin
+    const int64_t middle = (low + high) / 2;
+    if (p.rows[middle].first_unit <= begin)
+      row = middle, low = middle + 1;
+    else
+      high = middle;
+  }
+  for (int64_t u = begin; u < end; ++u) {
+    while (row + 1 < p.sequences && p.rows[row + 1].first_unit <= u) ++row;
+    const ConvRow& r = p.rows[row];
+    const int64_t from = (u - r.first_unit) * p.unit_tokens;
+    const int64_t to = from + p.unit_tokens < r.tokens ? from + p.unit_tokens : r.tokens;
+    conv.run(r, from, to);
+    if (p.store_states) conv.store_state(r);
+  }
+}
+
+/// The states of all sequences, in their order; a task is some channels.
+template <ConvConfig C>
+void causal_conv1d_states(const ConvParams& p, int64_t task) {
+  const int64_t first = task * p.channels_per_task;
+  const int64_t count = p.channels - first < p.channels_per_task ? p.channels - first : p.channels_per_task;
+  Conv<C> conv(p, first, count);
+  for (int64_t i = 0; i < p.sequences; ++i) conv.store_state(p.rows[i]);
+}
+
+}  // namespace flashinfer::cpu
