@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timing by the CPU's monotonic clock, with a flush of its caches; what all ways of timing share."""
 import ctypes
+import functools
 import glob
 import sys
 import time
@@ -42,12 +43,17 @@ def cache_bytes():
     return max(sizes, default=32 << 20)
 
 
+@functools.lru_cache(maxsize=None)
+def _buffer(size):
+    return ctypes.create_string_buffer(size)
+
+
 class Evict:
-    """Writes twice the largest cache, so that the next call finds its arguments in memory."""
+    """Writes twice the largest cache, so that the next call finds its arguments in memory. The memory is kept for later timings."""
 
     def __init__(self):
         self._bytes = 2 * cache_bytes()
-        self._buffer = ctypes.create_string_buffer(self._bytes)
+        self._buffer = _buffer(self._bytes)
         self._value = 0
 
     def __call__(self):

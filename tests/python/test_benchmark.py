@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""benchmarks/flashinfer_benchmark.py: every routine, the flow of lists, the CSV file, what the reference check finds."""
+import csv
+import hashlib
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import flashinfer
+from flashinfer import api_logging
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import flashinfer_benchmark as driver  # noqa: E402
+from routines import case, columns, flags  # noqa: E402
+
+NORM = "--routine rmsnorm --batch_size 4 --hidden_size 64 -n 1 -d 0"
+# Of the file of FlashInfer's tool: 128 names, some of them repeated.
+HEADER_SHA256 = "b2b9f0b9a07c8d14be4fd2385c0c8f63b92e88712019227dd188acc6dee71806"
+# Commands of FlashInfer's documentation.
+DOCUMENTED = [
+    "--routine BatchDecodeWithPagedKVCacheWrapper --backends fa2 cudnn --batch_size 32 --s_kv 4096 --num_qo_heads 32 --num_kv_heads 8 "
+    "--head_dim_qk 128 --head_dim_vo 128 --page_size 16 --refcheck -vv --generate_repro_command",
+    "--routine mm_fp4 --m 4 --n 1024 --k 7168 --out_dtype bfloat16 --backends cudnn cutlass trtllm --use_128x4_sf_layout --use_nvfp4 "
+    "--refcheck -vv --generate_repro_command --use_cupti --no_cuda_graph --num_iters 5",
+    "--routine b12x_fused_moe --num_tokens 1 --hidden_size 1024 --intermediate_size 2688 --num_experts 512 --top_k 22 --activation-type Relu2",
+]
+
+
+@pytest.fixture(autouse=True)
+def no_flush(monkeypatch):
+    """What is tested is not the times: each would write twice the last-level cache."""
+    from flashinfer.testing import _clock
+
+    monkeypatch.setattr(_clock, "Evict", lambda: lambda: None)
+
+
+def rows(path):
+    with open(path, newline="") as f:
+        header, *lines = csv.reader(f)
+    return [dict(zip(reversed(header), reversed(line))) for line in lines]  # the first of repeated names
+
+
+def run_list(tmp_path, text, *more):
+    (tmp_path / "list").write_text(text)
+    out = tmp_path / "out.csv"
+    return driver.main(["--testlist", str(tmp_path / "list"), "--output_path", str(out), *more]), out
+
+
+def test_every_routine(tmp_path):
+    lines = [line for line in (ROOT / "benchmarks/testlist.txt").read_text().splitlines() if line and line[0] != "#"]
+    (tmp_path / "list").write_text("\n".join(line + " --warm_cache -n 1" + ("" if " -d " in line else " -d 0") for line in lines))
+    out = tmp_path / "out.csv"
+    # Kernels that are not there yet would take a second or more each: the reference computes instead.
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks/flashinfer_benchmark.py"), "--testlist", str(tmp_path / "list"),
+                           "--output_path", str(out)], env={**os.environ, "FLASHINFER_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    text = done.stdout
+    assert done.returncode == 0 and "[ERROR]" not in text, text + done.stderr
+    got = rows(out)
+    assert {r["routine"] for r in got} == set(columns.FAMILY_OF) - set(missing())
+    assert len(got) == text.count("[PERF]") - 2  # two commands also time torch
+    assert all(float(r["median_time"]) > 0 and r["resolved_backend"] in ("cpu", "reference") for r in got)
+    moved = {r["routine"] for r in got if float(r["tb_per_sec"]) == 0}
+    assert moved == set()
+    assert "[WARNING] triton for routine selective_state_update is not supported on compute capability cpu. Skipping." in text
+
+
+def missing():
+    from routines import missing
+
+    return missing.REASONS
+
+
+@pytest.mark.parametrize("routine", sorted(missing()))
+def test_missing_routines_say_so(routine):
+    module = driver.importlib.import_module("routines." + columns.FAMILIES[columns.FAMILY_OF[routine]][0])
+    with pytest.raises(NotImplementedError, match=f"routine {routine} is not available in this library: "):
+        module.make(type("Args", (), {"routine": routine})(), None)
+
+
+def test_the_header_is_flashinfers(tmp_path):
+    status, out = run_list(tmp_path, "")
+    assert status == 0
+    assert hashlib.sha256(out.read_bytes()).hexdigest() == HEADER_SHA256
+    assert [columns.COLUMNS.count(name) for name in ("num_tokens", "top_k", "num_experts", "ep_size", "routine")] == [3, 3, 2, 2, 1]
+
+
+@pytest.mark.parametrize("line", DOCUMENTED)
+def test_documented_commands_are_read(line):
+    args = driver.parse_args(shlex.split(line))
+    assert args.use_cupti is True
+    if args.generate_repro_command:
+        assert args.repro_command == "python3 flashinfer_benchmark.py " + line and args.verbose == 2
+    else:
+        assert args.activation_type.name == "Relu2"
+
+
+def test_every_family_has_its_routines_and_flags():
+    assert set(flags.FAMILY) == set(columns.FAMILIES) and len(columns.FAMILY_OF) == 75
+    for routine, family in columns.FAMILY_OF.items():
+        parser = driver._ListParser(allow_abbrev=False)
+        flags.add(parser, routine, family)
+        given = {a.option_strings[0] for a in parser._actions if a.option_strings}
+        assert {"--refcheck", "--case_tag", "--enable_pdl"} < given
+
+
+def test_a_list_goes_on_after_a_failure(tmp_path, capsys):
+    status, out = run_list(tmp_path, f"# a comment\n\n{NORM} --case_tag 'a, \"b\"' --output_path elsewhere.csv\n{NORM} --no_such_flag\n"
+                                     f"{NORM} --input_dtype float32\n  {NORM} --generate_repro_command --case_tag 'two words'\n")
+    text = capsys.readouterr().out
+    assert status == 1 and text.count("[ERROR] Error running test: ") == 2 and not pathlib.Path("elsewhere.csv").exists()
+    assert "[ERROR] Error: unrecognized arguments: --no_such_flag" in text and "Unsupported input dtype: float32" in text
+    first, second = rows(out)
+    assert first["case_tag"] == 'a, "b"' and second["case_tag"] == "two words"
+    assert second["repro_command"].endswith("--case_tag 'two words'")
+    assert first["input_dtype"] == "torch.bfloat16" and first["refcheck"] == "False" and first["s_qo"] == "" and first["num_heads"] == "None"
+
+
+def test_wrong_command_lines_end_with_2(capsys):
+    for line in (["--routine", "nothing"], shlex.split(NORM) + ["--backends", "fa9"], ["--routine", "rmsnorm"]):
+        with pytest.raises(SystemExit) as e:
+            driver.main(line)
+        assert e.value.code == 2
+
+
+def test_back_ends_that_do_not_run_here(tmp_path, capsys):
+    line = "--routine selective_state_update --batch_size 2 --nheads 8 --dim 64 --dstate 128 -n 1 -d 0 --backends triton"
+    status, out = run_list(tmp_path, line)
+    assert status == 0 and rows(out) == [] and "[ERROR] No backends to test. Exiting." in capsys.readouterr().out
+
+
+def test_candidates_and_extra_columns(tmp_path, capsys):
+    status, out = run_list(tmp_path, f"{NORM} --input_dtype float16 --backends ours --peers torch --enable_pdl --refcheck", "--extra_columns")
+    first, second = rows(out)
+    assert status == 0 and [first["resolved_backend"], second["resolved_backend"]] == ["cpu", "reference"]
+    assert first["device"] == "cpu" and float(first["torch_median_time"]) > 0
+    assert capsys.readouterr().out.count("[PERF]") == 3
+
+
+@pytest.mark.parametrize("line, function", [
+    (NORM, (flashinfer, "rmsnorm")),
+    ("--routine mm_bf16 --m 4 --n 64 --k 64 -n 1 -d 0", (flashinfer.gemm, "mm_bf16")),
+    ("--routine top_k_renorm_probs --batch_size 2 --vocab_size 300 -n 1 -d 0", (flashinfer.sampling, "top_k_renorm_probs")),
+    ("--routine BatchPrefillWithRaggedKVCacheWrapper --batch_size 2 --s_qo 20 --s_kv 20 --num_qo_heads 4 --num_kv_heads 2 --head_dim_qk 64 "
+     "--causal -n 1 -d 0", (flashinfer.BatchPrefillWithRaggedKVCacheWrapper, "run"))])
+def test_refcheck_finds_a_wrong_result(line, function, monkeypatch, capsys):
+    owner, name = function
+    right, calls = getattr(owner, name), []
+
+    def wrong(*args, **kwargs):
+        calls.append(1)
+        y = right(*args, **kwargs)
+        return y + 0.5 if len(calls) == 1 else y  # the first call is the one that is compared
+
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError, match="output mismatch"):
+        driver.main(shlex.split(line) + ["--refcheck"])
+    assert "[ERROR] Output tensor mismatch between backends reference and " in capsys.readouterr().out
+    calls.clear()
+    assert driver.main(shlex.split(line) + ["--refcheck", "--allow_output_mismatch"]) == 0
+    assert "[ERROR] Output tensor mismatch" in capsys.readouterr().out
+
+
+def test_what_differs_is_counted():
+    check = case.Check(0.0, 0.1)
+    x = torch.arange(10.0)
+    assert case.mismatch(check, [x], [x + 0.05]) is None
+    assert case.mismatch(check, [x], [x + (x > 7) * 0.2])[0] == "2 / 10 (20.00%) elements are different"
+    assert case.mismatch(case.Check(0, 0.1, share=0.2), [x], [x + (x > 7) * 0.2]) is None
+    assert "cosine is -1.0" in case.mismatch(check, [x], [-x], 0.9)[0]
+    assert "shapes" in case.mismatch(check, [x], [x[:5]])[0]
+    assert case.mismatch(check, [x], [x * float("nan")])[1] == 1.0
+
+
+def test_a_recorded_run_replays(tmp_path):
+    env = {**os.environ, "FLASHINFER_LOGLEVEL": "10", "FLASHINFER_DUMP_DIR": str(tmp_path / "dumps"), "FLASHINFER_LOGDEST": str(tmp_path / "log")}
+    command = [sys.executable, str(ROOT / "benchmarks/flashinfer_benchmark.py"), *shlex.split(DOCUMENTED[0].partition(" --batch_size")[0]),
+               *shlex.split("--batch_size 2 --s_kv 40 --num_qo_heads 4 --num_kv_heads 2 --head_dim_qk 64 --page_size 16 -n 1 -d 0 --warm_cache --refcheck")]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("[PERF]") == 2, done.stdout + done.stderr
+    results = api_logging.replay_sequence(str(tmp_path / "dumps"), "cpu")
+    assert len(results) >= 6 and all("error" not in r and r.get("comparison_match", True) for r in results)
+    assert sum(r.get("comparison_match", False) for r in results) >= 5
