@@ -22,7 +22,9 @@ __all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_th
 def __getattr__(name):
     """Names and modules that not every program needs, made when they are first named."""
     if name in _modules.listed(__name__):
-        return _modules.resolve(__name__, name)
+        import sys
+
+        return _modules.resolve(__name__, name, sys._getframe(1))
     if not name.startswith("_") and (name in _modules.MODULES or _modules.is_file(f"{__name__}.{name}")):
         import importlib
 

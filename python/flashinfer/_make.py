@@ -167,6 +167,8 @@ class Package:
                 members[alias] = _members.nothing(name, alias, module)
             elif method in methods:
                 members[alias] = self._compile(methods[method], alias, f"{name}.{alias}", changed) if changed else members[method]
+        if name == "BatchAttentionWithAttentionSinkWrapper":
+            members.update({form: _members.sink_forward(name, form, module) for form in ("forward", "forward_return_lse")})
         for attribute, argument in (("is_cuda_graph_enabled", "use_cuda_graph"), ("use_tensor_cores", "use_tensor_cores")):
             if argument in methods["__init__"].names:
                 members[attribute] = _members.given(methods["__init__"], argument)

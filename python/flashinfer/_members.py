@@ -13,6 +13,18 @@ def nothing(class_name, name, module):
     return end_forward
 
 
+def sink_forward(class_name, name, module):
+    """The older form of run() that a class with attention sinks inherits in FlashInfer, where a call fails too."""
+
+    def forward(self, q, paged_kv_cache, causal=False, pos_encoding_mode="NONE", use_fp16_qk_reduction=False, k_scale=None, v_scale=None,
+                window_left=-1, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None):
+        """Raises TypeError: this older form of run() has no argument for the sink."""
+        raise TypeError(f"{class_name}.{name} has no argument for the sink: use run(q, paged_kv_cache, sink, sm_scale)")
+
+    forward.__name__, forward.__qualname__, forward.__module__ = name, f"{class_name}.{name}", module
+    return forward
+
+
 def _of_constructor(self, op, argument, default):
     args, kwargs = self._kept
     at = op.names.index(argument) - 1  # without self

@@ -6,7 +6,12 @@ A name of the table is, in this order, what the library exports under it (an op,
 has (`HOMES`), a generator of JIT specs, and else a function or class whose call raises NotImplementedError and says why. It is looked
 up at its first use, so that a table of a thousand names costs an import nothing. Every module has a spec, before and after its import
 (`importlib.util.find_spec`); parents are packages.
+
+Engines ask by `hasattr(module, name)` and `getattr(module, name, None)` what they may use, and import whole lists of names from modules
+of which they use a few. So a name without an implementation is there where a program writes it out (`from module import name`,
+`module.name`) and is not there for hasattr, getattr and dir: the instruction that the calling frame executes tells which it is.
 """
+import dis
 import fnmatch
 import functools
 import importlib
@@ -22,6 +27,8 @@ _homes = {name: home for home, names in HOMES.items() for name in names.split()}
 _missing = {}
 _FOLDER = os.path.dirname(__file__)
 _SHARED = ("utils", "jit", "api_logging", "autotuner", "tllm_enums")  # modules whose public names the others have as well
+_WRITTEN_OUT = frozenset(dis.opmap[n] for n in ("IMPORT_FROM", "IMPORT_STAR", "CALL_INTRINSIC_1", "LOAD_ATTR", "LOAD_METHOD")
+                         if n in dis.opmap)  # CALL_INTRINSIC_1: `import *` from Python 3.12 on
 
 
 class Module(types.ModuleType):
@@ -29,14 +36,16 @@ class Module(types.ModuleType):
 
     def __setattr__(self, name, value):
         if isinstance(value, types.ModuleType) and (name in listed(self.__name__) or callable(self.__dict__.get(name))):
-            value = getattr(self, name)
+            value = self.__dict__[name] if name in self.__dict__ else resolve(self.__name__, name)
+            if is_missing(value):
+                return
         super().__setattr__(name, value)
 
     def __getattr__(self, name):
-        return resolve(self.__name__, name)
+        return resolve(self.__name__, name, sys._getframe(1))
 
     def __dir__(self):
-        return sorted({*self.__dict__, *listed(self.__name__)})
+        return sorted({*self.__dict__, *(n for n in listed(self.__name__) if hasattr(self, n))})
 
 
 def _short(module):
@@ -102,14 +111,26 @@ def make(name, doc):
 
 def names_of(module):
     """A `__getattr__` for a file of the package that the table gives more names."""
-    return lambda name: resolve(module, name)
+    return lambda name: resolve(module, name, sys._getframe(1))
 
 
-def resolve(module, name):
-    """The object that `name` stands for in `module`, kept in the module: a name of the table, a submodule, or a public name of `_SHARED`.
+def is_missing(value):
+    return hasattr(value, "not_available")
+
+
+def shown(module, name, value, frame):
+    """`value`, which has no implementation, unless `frame` asks by hasattr or getattr: an AttributeError."""
+    if frame is not None and frame.f_code.co_code[frame.f_lasti] not in _WRITTEN_OUT:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}: {value.not_available}")
+    return value
+
+
+def resolve(module, name, frame=None):
+    """The object that `name` stands for in `module`, kept in the module if it has an implementation: a name of the table, a submodule,
+    or a public name of `_SHARED`. `frame` is the one that asks; None: any name of the table is wanted.
 
     Raises:
-        AttributeError: the table does not have that name
+        AttributeError: the table does not have that name, or it has no implementation and the program asks by hasattr or getattr
     """
     if name not in listed(module):
         if f"{_short(module)}.{name}" in MODULES:
@@ -119,6 +140,8 @@ def resolve(module, name):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
     else:
         value = _find(module, listed(module)[name])
+    if is_missing(value):
+        return shown(module, name, value, frame)
     if module in sys.modules:
         sys.modules[module].__dict__[name] = value
     return value
@@ -189,7 +212,7 @@ def unavailable_names():
     for short in sorted(MODULES):
         module = f"{_PACKAGE}.{short}" if short else _PACKAGE
         importlib.import_module(module)
-        names = [n for n in listed(module) if hasattr(getattr(sys.modules[module], n, None), "not_available")]
+        names = [n for n in listed(module) if is_missing(resolve(module, n))]
         if names:
             found[module] = names
     return found

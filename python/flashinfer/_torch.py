@@ -15,6 +15,7 @@ import torch
 
 from . import _native
 from ._arrays import boxed
+from ._op import Literal
 
 _SCHEMA_TYPES = {"bool": "bool", "int": "SymInt", "float": "float", "str": "str", "dtype": "ScalarType", "device": "Device",
                  "Generator": "Generator", "ints": "SymInt[]"}
@@ -33,7 +34,8 @@ def detached(value):
 
 
 def torch_dtype(value):
-    return getattr(torch, value.removeprefix("torch.")) if isinstance(value, str) else value
+    """Of a name, or of a default that this package made before torch was imported."""
+    return getattr(torch, str(value).removeprefix("torch.")) if isinstance(value, (str, Literal)) else value
 
 
 def _is_passed(field):

@@ -95,6 +95,14 @@ def test_older_names(data):
     check(q, pool, *w.run_return_lse(q, pool))  # end_forward does nothing
 
 
+def test_the_older_forms_of_a_run_with_sinks_say_what_to_use():
+    w = flashinfer.BatchAttentionWithAttentionSinkWrapper(torch.empty(1 << 20, dtype=torch.uint8))
+    for form in (w.forward, w.forward_return_lse):
+        assert list(inspect.signature(form).parameters)[:3] == ["q", "paged_kv_cache", "causal"]
+        with pytest.raises(TypeError, match=rf"\.{form.__name__} has no argument for the sink: use run\(q, paged_kv_cache, sink, sm_scale\)"):
+            form(None, None, causal=True)
+
+
 def test_a_class_is_a_class(data):
     cls = flashinfer.BatchPrefillWithPagedKVCacheWrapper
     assert cls.__module__ == "flashinfer.prefill" and cls.__name__ == "BatchPrefillWithPagedKVCacheWrapper"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import flashinfer
-from flashinfer import _make, _native, _torch
+from flashinfer import _make, _native, _op, _torch
 
 # torch cannot compare 8-bit and 4-bit floats, which test_schema does.
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
@@ -166,6 +166,14 @@ def test_dynamic_shapes_make_one_graph():
         torch.testing.assert_close(f(x), flashinfer.rmsnorm(x, w) + 1)
         graphs.append(counter.frame_count)  # tracing may start over, but only for the first shape
     assert graphs[0] == graphs[-1]
+
+
+def test_a_default_dtype_made_before_torch_came():
+    default, = (f for f in _make.package.ops["mm_bf16"].public if f["name"] == "out_dtype")
+    packed = _torch._packed(default)
+    assert packed == ["_torch_dtype(out_dtype)"]
+    for value in ("torch.bfloat16", "bfloat16", _op.Literal("torch.bfloat16"), torch.bfloat16):
+        assert _torch.torch_dtype(value) is torch.bfloat16
 
 
 def test_given_output_is_written_and_returned():

@@ -52,10 +52,12 @@ def test_every_module_gives_all_its_names(name):
     module = importlib.import_module(name)
     assert importlib.util.find_spec(name) is not None
     for wanted in _modules.listed(name):
-        value = getattr(module, wanted)
-        assert getattr(module, wanted) is value and wanted in dir(module)
+        value = _modules.resolve(name, wanted)
+        assert _modules.resolve(name, wanted) is value
+        assert hasattr(module, wanted) == (wanted in dir(module)) == (not hasattr(value, "not_available"))
     parent, _, leaf = name.rpartition(".")
-    assert getattr(sys.modules[parent], leaf) is module or callable(getattr(sys.modules[parent], leaf))
+    if leaf not in _modules.listed(parent):
+        assert getattr(sys.modules[parent], leaf) is module or callable(getattr(sys.modules[parent], leaf))
 
 
 def test_the_package_lists_what_upstream_has():
@@ -69,6 +71,31 @@ def test_the_package_lists_what_upstream_has():
 def test_a_missing_function_says_what_to_use():
     with pytest.raises(NotImplementedError, match=r"^flashinfer\.comm\.allreduce_fusion is not available: .*torch\.distributed"):
         importlib.import_module("flashinfer.comm").allreduce_fusion(1, workspace=2)
+
+
+def test_engines_that_ask_what_is_there_find_only_what_has_an_implementation():
+    # vLLM: find_spec, then hasattr and getattr with a fallback; what is imported by name all the same is there.
+    assert run("""
+import contextlib, importlib, importlib.util
+assert importlib.util.find_spec("flashinfer.comm") is not None
+import flashinfer
+import flashinfer.comm as flashinfer_comm
+assert not hasattr(flashinfer_comm, "allreduce_fusion") and not hasattr(flashinfer_comm, "trtllm_allreduce_fusion")
+for module, name in (("flashinfer.comm", "Mapping"), ("flashinfer.comm.mnnvl", "MnnvlMemory"), ("flashinfer.comm.trtllm_alltoall", "MnnvlMoe")):
+    assert not hasattr(importlib.import_module(module), name)
+assert getattr(flashinfer, "packed_fused_kda_decode", None) is None and not callable(getattr(flashinfer, "recurrent_kda", None))
+assert getattr(importlib.import_module("flashinfer.kda"), "recurrent_kda", contextlib.nullcontext) is contextlib.nullcontext
+assert callable(flashinfer.fused_moe.cutlass_fused_moe) and hasattr(importlib.import_module("flashinfer.autotuner"), "autotune")
+from flashinfer.comm import MoeAlltoAll, allreduce_fusion
+from flashinfer.comm import *
+from flashinfer.jit import gen_flash_kda_m64_module
+from flashinfer import recurrent_kda
+assert flashinfer_comm.allreduce_fusion is allreduce_fusion and Mapping is flashinfer.comm.mapping.Mapping
+assert not hasattr(flashinfer_comm, "allreduce_fusion") and not hasattr(flashinfer.jit, "gen_flash_kda_m64_module")
+try:
+    from flashinfer.comm import nothing_of_this_name
+except ImportError:
+    print("done")""") == "done\n"
 
 
 def test_a_missing_class_says_so_when_it_is_made_and_an_error_can_be_caught():

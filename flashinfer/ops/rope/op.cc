@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/common/cuda.h"
@@ -50,7 +51,7 @@ const double* frequencies(const Spectrum& s) {
 /// The same on a GPU or the emulator: copied once a device and spectrum and kept, so that later calls, captured ones
 /// too, find them.
 const double* frequencies_on(Device device, const Spectrum& s) {
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& known = *new std::vector<std::tuple<Device, Spectrum, Tensor>>;
   const std::lock_guard lock(mutex);
   for (const auto& [d, spectrum, values] : known)

@@ -71,9 +71,11 @@ def __getattr__(name):
 
         return getattr(importlib.import_module(f"{__name__}.{_home[name]}"), name)
     if name in _MISSING:
+        import sys
+
         from .. import _modules
 
-        return _modules.missing(__name__, name)
+        return _modules.shown(__name__, name, _modules.missing(__name__, name), sys._getframe(1))
     if name == "cuda_lib_path":
         from .cpp_ext import get_cuda_path
 
@@ -82,4 +84,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_home, *_MISSING})
+    return sorted({*globals(), *_home})

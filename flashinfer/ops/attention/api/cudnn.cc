@@ -121,8 +121,7 @@ void set_query_rows(Plan& p, const P& a) {
     const Tensor o = offsets_of(a, "batch_offsets_o", *a.batch_offsets_o, batch, p.num_qo_heads * p.head_dim_vo);
     for (int64_t b = 0; b <= batch; ++b)
       FI_CHECK(o.data_as<int32_t>()[b] == qo[b], ValueError, "batch_offsets_o[", b, "] is row ",
-               o.data_as<int32_t>()[b], ", but batch_offsets_q[", b, "] is row ", qo[b],
-               ": results lie like the queries");
+               o.data_as<int32_t>()[b], ", but must be ", qo[b], ", as in batch_offsets_q: out has the rows of q");
   }
   if (!a.actual_seq_lens_q) {
     FI_CHECK(a.batch_offsets_units == "tokens" || !a.batch_offsets_q, ValueError,

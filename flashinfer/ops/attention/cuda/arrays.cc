@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 
@@ -95,7 +96,7 @@ std::shared_ptr<OnDevice> work_of(const Plan& p, Source source) {
 // 32 plans are more than an engine alternates between; those that are gone make room first.
 std::shared_ptr<OnDevice> arrays_of(const Plan& p, const AttentionParams& a, bool cores, Device device) {
   constexpr size_t kKept = 32;
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& known = *new std::vector<std::shared_ptr<OnDevice>>;
   Source source{.lengths = p.kv_len.owner(),
                 .mask = p.mask.owner(),

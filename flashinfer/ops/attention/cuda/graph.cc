@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "flashinfer/core/cuda/device.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/transfer.h"
 #include "flashinfer/jit/targets.h"
@@ -191,7 +192,7 @@ std::shared_ptr<const void> plan_now(const void* state) {
 
 BesideGraph::BesideGraph(Device device) {
   if (device.type != DeviceType::kCUDA || !cuda::capturing(device.index, Context::current().stream)) return;
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& streams =
       *new std::map<std::pair<const void*, int>, std::unique_ptr<cuda::Stream>>;  // as long as the process
   const std::lock_guard lock(mutex);
@@ -203,7 +204,7 @@ BesideGraph::BesideGraph(Device device) {
 
 void BesideGraph::keep(std::shared_ptr<const void> what) const {
   if (!scope_) return;
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& kept = *new std::vector<std::shared_ptr<const void>>;
   const std::lock_guard lock(mutex);
   if (std::find(kept.begin(), kept.end(), what) == kept.end()) kept.push_back(std::move(what));

@@ -66,7 +66,7 @@ Tensor values_on(const std::shared_ptr<const RopeTable>& table, Device device) {
     Device device;
     Tensor values;
   };
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps);
   static auto& copies = *new std::vector<Copy>;  // no device memory is given back after the driver is gone
   const std::lock_guard lock(mutex);
   std::erase_if(copies, [](const Copy& c) { return c.of.expired(); });

@@ -14,6 +14,7 @@
 #include "flashinfer/core/cuda/cublaslt.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/core/env.h"
+#include "flashinfer/core/fork_mutex.h"
 #include "flashinfer/op/call.h"
 #include "flashinfer/ops/gemm/cublaslt/search.h"
 
@@ -84,10 +85,14 @@ std::string text_of(const Key& k) {
   return str("a", matrix(k.a), " b", matrix(k.b), " d", matrix(k.d), " batch ", k.batch, " bias ", k.bias);
 }
 
-/// Descriptors and the algorithms of one key. Used under its mutex: descriptors hold the pointers of a call.
+// The order of this file's mutexes: who chooses or runs asks for the library's handle, and who runs for a workspace.
+constexpr int kChoicesPlace = 0, kChoicePlace = 1, kHandlesPlace = 2, kWorkspacesPlace = 3;
+
+/// Descriptors and the algorithms of one key; as long as the process. Used under its mutex: descriptors hold the
+/// pointers of a call.
 struct Choice {
   Key key;
-  std::mutex mutex;
+  ForkMutex mutex{ForkLayer::kOps, kChoicePlace};
   Handle description = nullptr, a = nullptr, b = nullptr, d = nullptr;
   std::vector<cublaslt::HeuristicResult> algorithms;  // in the heuristic's order
   size_t chosen = 0;
@@ -125,7 +130,7 @@ Handle layout(const Matrix& m, int64_t batch) {
 
 /// The library's handle of a device; as long as the process.
 Handle handle_of(int device) {
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps, kHandlesPlace);
   static auto& handles = *new std::map<std::pair<const void*, int>, Handle>;
   const std::lock_guard lock(mutex);
   Handle& h = handles[{&cublaslt::library(), device}];
@@ -176,7 +181,7 @@ void choose(Choice& c) {
 }
 
 Choice& choice_of(const Key& k) {
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps, kChoicesPlace);
   static auto& choices = *new std::map<Key, std::unique_ptr<Choice>>;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Choice>& c = choices[k];
@@ -226,7 +231,7 @@ Tensor workspace_of(Device device, size_t bytes) {
   if (bytes == 0) return {};
   Handle const stream = Context::current().stream;
   if (cuda::capturing(device.index, stream)) return Tensor::empty({static_cast<int64_t>(bytes)}, DType::kU8, device);
-  static std::mutex mutex;
+  static constinit ForkMutex mutex(ForkLayer::kOps, kWorkspacesPlace);
   static auto& all = *new std::map<std::tuple<const void*, int, Handle>, Tensor>;
   const std::lock_guard lock(mutex);
   Tensor& t = all[{&cuda::driver(), device.index, stream}];
