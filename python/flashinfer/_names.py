@@ -34,6 +34,7 @@ HOMES = {
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
+    "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV supports_packed_kv",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "
                    "TaggedTensor TemperatureOp TensorType TopPOp",
@@ -60,7 +61,8 @@ REASONS = (
     ("@prims_ts @deep_gemm @cutile prepare_fp4_gemm prepare_fp8_* prepare_fp4_k_grouped_gemm prepare_mega_*", "this is a back end of one GPU "
      "generation; flashinfer.gemm has the op"),
     ("@dense_mqa @sparse_mqa @paged_mqa @attn_scores @dsa_indexer @dsa_sparse_attention", "indexer scores and attention over selected tokens are not implemented"),
-    ("@msa_ops", "attention over selected blocks is not implemented; flashinfer.sparse has block-sparse attention"),
+    ("@msa_ops", "the order of V's scale factors in its pages is not documented; flashinfer.msa_ops.msa_sparse_decode_attention takes scale "
+     "factors of nvfp4_quantize"),
     ("*Runner prepare_* interleave_* mono_moe *scratchpad* B12x*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
 )
 
@@ -330,7 +332,7 @@ MODULES = {
     "moe_ep.tune": "main",
     "moe_ep.weights": "PrequantizedMoEWeights UnquantizedMoEWeights dummy_moe_weights",
     "msa_ops":
-        "MSASparseAttentionWorkspace msa_proxy_score msa_proxy_score_fp4 msa_sparse_attention msa_sparse_decode_attention "
+        "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV msa_proxy_score msa_proxy_score_fp4 msa_sparse_attention msa_sparse_decode_attention "
         "msa_topk_select prepare_msa_nvfp4_sparse_decode supports_packed_kv",
     "msa_ops.proxy_score": "msa_proxy_score msa_proxy_score_fp4",
     "msa_ops.sparse_decode": "msa_sparse_decode_attention prepare_msa_nvfp4_sparse_decode",
