@@ -35,6 +35,7 @@ struct Row {
   Kind kind;
   int64_t least = std::numeric_limits<int64_t>::min();  // kInteger
   const char* choices = "";                             // kChoice: "a|b"
+  bool live = false;                                    // read at each access: it may change while the program runs
 };
 
 constexpr Row kRows[] = {
@@ -133,6 +134,30 @@ constexpr Row kRows[] = {
     {{"CUDA_HOME", "", "the CUDA toolkit"}, Kind::kPath},
     {{"CUDA_PATH", "", "the CUDA toolkit, after CUDA_HOME"}, Kind::kPath},
     {{"MAX_JOBS", "0", "kernels compiled at once; 0: one per core"}, Kind::kInteger, 0},
+    // ---- numbers ----
+    {{"FLASHINFER_NVFP4_4OVER6", "0",
+      "1: NVFP4 quantisers called without nvfp4_4over6, and mixtures of experts, take the better of two scales for "
+      "each block"},
+     Kind::kFlag,
+     0,
+     "",
+     true},
+    {{"FLASHINFER_NVFP4_4OVER6_ERR_MODE", "MAE",
+      "how that compares the scales: MAE (absolute errors) or MSE (squares)"},
+     Kind::kText,
+     0,
+     "",
+     true},
+    {{"FLASHINFER_NVFP4_4OVER6_E4M3_USE_256", "0", "1: for global scales made with a largest block scale of 256"},
+     Kind::kFlag,
+     0,
+     "",
+     true},
+    {{"FLASHINFER_NVFP4_4OVER6_ERR_USE_FAST_MATH", "0", "1: errors are compared without scaling back"},
+     Kind::kFlag,
+     0,
+     "",
+     true},
     // ---- of the system ----
     {{"VIRTUAL_ENV", "", "Python environment that is searched for compiler packages"}, Kind::kPath},
     {{"CONDA_PREFIX", "", "conda environment that is searched for compiler packages"}, Kind::kPath},
@@ -146,7 +171,9 @@ constexpr Row kRows[] = {
 };
 
 struct Parsed {
+  const Row* row = nullptr;
   std::string text;
+  std::optional<std::string> raw;  // as the environment has it
   int64_t integer = 0;
   double number = 0;
   bool set = false;
@@ -244,8 +271,10 @@ const char* parse(const Row& row, const std::string& value, Parsed& out) {
 
 Parsed read(const Row& row) {
   Parsed p;
+  p.row = &row;
   if (const char* value = std::getenv(row.variable.name)) {
     p.set = true;
+    p.raw = value;
     const char* wrong = parse(row, value, p);
     if (!wrong) return p;
     std::fprintf(stderr, "flashinfer: warning: %s=\"%s\" %s; using \"%s\" (%s)\n", row.variable.name, value, wrong,
@@ -270,7 +299,14 @@ Store& store() {
 const Parsed& lookup(std::string_view name) {
   Store& s = store();
   const std::lock_guard lock(s.mutex);
-  if (auto it = s.parsed.find(name); it != s.parsed.end()) return *it->second;
+  if (auto it = s.parsed.find(name); it != s.parsed.end()) {
+    const Row& row = *it->second->row;
+    if (!row.live) return *it->second;
+    const char* now = std::getenv(row.variable.name);
+    if (now ? it->second->raw == now : !it->second->raw) return *it->second;
+    s.forgotten.push_back(std::move(it->second));
+    return *(it->second = std::make_unique<const Parsed>(read(row)));
+  }
   for (const Row& row : kRows)
     if (name == row.variable.name) return *(s.parsed[row.variable.name] = std::make_unique<const Parsed>(read(row)));
   throw InternalError(str("env: ", name, " is not in the table of variables"));

@@ -23,6 +23,10 @@ void deprecated(const std::string& message) {
     handler(message, WarningKind::kDeprecation);
 }
 
+void future(const std::string& message) {
+  if (const WarningHandler handler = g_handler.load(std::memory_order_acquire)) handler(message, WarningKind::kFuture);
+}
+
 void set_warning_handler(WarningHandler handler) { g_handler.store(handler, std::memory_order_release); }
 
 }  // namespace flashinfer

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipe "4 over 6" of NVFP4, as a value: each block's scale is the better of amax / 6 and amax / 4. Quantising ops take None alone
-(docs/ops.md); these names describe recipes and what follows from them."""
+"""The recipe "4 over 6" of NVFP4, as a value: each block's scale is the better of amax / 6 and amax / 4. NVFP4 quantisers take it as
+nvfp4_4over6."""
 import dataclasses
 import enum
 import os

@@ -105,11 +105,11 @@ def function(name):
     return connect().function(name)
 
 
-def warn(message, deprecation=False):
+def warn(message, kind=0):
     """A warning of the library, shown at the line that called the package."""
     depth, frame = 2, sys._getframe(1)
     package = os.path.dirname(os.path.abspath(__file__))
     while frame.f_back is not None and (frame.f_code.co_filename.startswith((package, "<flashinfer"))
                                         or "tvm_ffi" in frame.f_code.co_filename):
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(str(message), DeprecationWarning if deprecation else UserWarning, stacklevel=depth)
+    warnings.warn(str(message), (UserWarning, DeprecationWarning, FutureWarning)[kind], stacklevel=depth)

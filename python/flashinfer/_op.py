@@ -53,7 +53,7 @@ class Op:
         self.is_formed = any(f.keys() & {"as_numbers", "unstacked", "tuple_with_previous"} for f in self.returned)
         self.many = self.is_formed or len(self.returned) > 1
         self.tuple = None  # of many results that would be hard to tell apart by place alone
-        if len(self.returned) > 4 and not self.is_formed:
+        if len(self.returned) > 4 and not self.is_formed and not any("conditional" in f for f in self.returned):
             camel = "".join(part.capitalize() for part in self.name.split("_"))
             self.tuple = collections.namedtuple(camel + "Result", [f["name"] for f in self.returned], module=self.module)
         self.first_array = next((f["name"] for f in self.public if f["role"] in ("in", "inout", "paged", "paged_inout")

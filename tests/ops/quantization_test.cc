@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -261,6 +262,35 @@ TEST(Quantization, OutputsForGroupedProductsAreViewsWithTheExpertLast) {
   EXPECT_EQ(x_s.view().stride(1), 8);
 }
 
+/// The first byte of codes and of scales of one row under a recipe, global scale 448.
+std::pair<int, int> first_bytes(const TensorView& x, const op::Value& recipe) {
+  const auto [q, sf] = fp4_quantize({.input = x, .global_scale = one(448), .nvfp4_4over6 = recipe});
+  return {bytes(q)[0], bytes(sf)[0]};
+}
+TEST(Quantization, ABlockTakesTheBetterOfTwoScales) {
+  // 4 and 3 are codes under the scale amax / 4; under amax / 6 the threes are 4.5 and lose a third.
+  std::vector<float> values(16, 3.0f);
+  values[0] = 4;
+  const TensorView x = of<bf16_t>(values, {1, 16}), y = of<bf16_t>(std::vector<float>(16, 6.0f), {1, 16});
+  using Bytes = std::pair<int, int>;
+  EXPECT_EQ(first_bytes(x, 1), Bytes(0x56, 0x7e));   // scale 448
+  EXPECT_EQ(first_bytes(x, {}), Bytes(0x67, 0x79));  // 288, next to 448 * 4 / 6
+  EXPECT_EQ(first_bytes(y, 1),
+            Bytes(0x77, 0x7e));  // both scales saturate at 448 and have no error: that of six is kept
+  for (const int fast : {0, 16}) EXPECT_EQ(first_bytes(x, 5 + fast), Bytes(0x56, 0x7e));
+  op::DictValue members;
+  members.items = {{op::Value("e4m3_max"), op::Value(256)},
+                   {op::Value("err_mode"), op::EnumValue{"NVFP44Over6ErrMode.MSE", "1"}}};
+  EXPECT_EQ(first_bytes(x, members), Bytes(0x56, 0x7e));
+  setenv("FLASHINFER_NVFP4_4OVER6", "1", 1);  // read at each call that is to read it
+  EXPECT_EQ(first_bytes(x, -1), Bytes(0x56, 0x7e));
+  EXPECT_EQ(first_bytes(x, {}), Bytes(0x67, 0x79));
+  setenv("FLASHINFER_NVFP4_4OVER6_ERR_MODE", "MAX", 1);
+  EXPECT_REFUSED("the error mode of NVFP4 4over6 is 'MAX', but must be MAE or MSE", first_bytes(x, -1));
+  unsetenv("FLASHINFER_NVFP4_4OVER6"), unsetenv("FLASHINFER_NVFP4_4OVER6_ERR_MODE");
+  EXPECT_EQ(first_bytes(x, -1), Bytes(0x67, 0x79));
+}
+
 TEST(Quantization, Errors) {
   const TensorView x = mixed(4, 64), short_rows = mixed(4, 24);
   EXPECT_REFUSED("fp4_quantize: the last dimension is 24, but must be a multiple of 16",
@@ -270,7 +300,18 @@ TEST(Quantization, Errors) {
                  fp4_quantize({.input = x, .global_scale = one(0)}));
   EXPECT_REFUSED("is_sf_8x4_layout is True, but is_sf_swizzled_layout is False",
                  fp4_quantize({.input = x, .is_sf_swizzled_layout = false, .is_sf_8x4_layout = true}));
-  EXPECT_REFUSED("nvfp4_4over6 is 3, but choosing between two scales", fp4_quantize({.input = x, .nvfp4_4over6 = 3}));
+  EXPECT_REFUSED("nvfp4_4over6 is 32, but a recipe as a number is -1", fp4_quantize({.input = x, .nvfp4_4over6 = 32}));
+  EXPECT_REFUSED("nvfp4_4over6 is 9, but its error mode", fp4_quantize({.input = x, .nvfp4_4over6 = 9}));
+  EXPECT_REFUSED("TypeError: fp4_quantize: nvfp4_4over6 must be an NVFP44Over6Config or None (or omitted); got str",
+                 fp4_quantize({.input = x, .nvfp4_4over6 = "MAE"}));
+  EXPECT_REFUSED("nvfp4_4over6 is on, but MXFP4 (ue8m0 scales or blocks of 32) has no recipe 4 over 6",
+                 fp4_quantize({.input = x, .sf_vec_size = 32, .sf_use_ue8m0 = true, .nvfp4_4over6 = 1}));
+  EXPECT_REFUSED(
+      "nvfp4_4over6 is on, but float8_e4m3fn input has no recipe 4 over 6",
+      nvfp4_quantize({.a = held(Tensor::zeros({4, 64}, DType::kF8E4M3)), .a_global_sf = one(1), .nvfp4_4over6 = 1}));
+  EXPECT_REFUSED(
+      "with per_token_activation must be 1 / (256 * 6)",
+      nvfp4_quantize({.a = x, .a_global_sf = one(1.0f / 2688), .per_token_activation = true, .nvfp4_4over6 = 3}));
   EXPECT_REFUSED("nvfp4_quantize: sfLayout is 3, but must be",
                  nvfp4_quantize({.a = x, .a_global_sf = one(1), .sfLayout = 3}));
   EXPECT_REFUSED("sfLayout is 2, but scales of shuffled weights (do_shuffle) must be in 128x4 (0)",
@@ -285,8 +326,6 @@ TEST(Quantization, Errors) {
                  make_nvfp4_global_scale({.input_tensor = x, .per_token_activation = true, .global_scale = 2.0}));
   EXPECT_REFUSED("input_tensor is bfloat16[0, 16], but must have at least one dimension and one element",
                  make_nvfp4_global_scale({.input_tensor = held(Tensor::zeros({0, 16}, DType::kBF16))}));
-  EXPECT_REFUSED("NotImplementedError: make_nvfp4_global_scale: nvfp4_4over6_config is 3, but only None is implemented",
-                 make_nvfp4_global_scale({.input_tensor = x, .nvfp4_4over6_config = 3}));
   EXPECT_REFUSED("alignment is 48, but must be a multiple of 32", mxfp8_quantize({.input = x, .alignment = 48}));
   const TensorView codes = held(Tensor::zeros({4, 32}, DType::kU8)), scales = held(Tensor::zeros({4, 4}, DType::kU8));
   EXPECT_REFUSED("ufp8_scale_tensor has 16 bytes, but 4 rows of 64 elements need 512",

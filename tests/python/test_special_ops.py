@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import flashinfer
-from flashinfer import fused_moe, mhc, norm
+from flashinfer import fused_moe, mhc, norm, quantization
 
 
 def layer_norm(x, eps=1e-6):
@@ -36,10 +36,62 @@ def test_norms_of_diffusion_transformers():
     close(in_place, x.double() + residual.double())
     for error, message, change in ((ValueError, "Cannot use both", dict(use_nvfp4=True, use_mxfp8=True)),
                                    (ValueError, "global_scaling_factor is missing", dict(use_nvfp4=True)),
-                                   (NotImplementedError, "use_mxfp8=True is not supported", dict(use_mxfp8=True)),
+                                   (ValueError, "sf_out is .* but must be 512 bytes", dict(use_mxfp8=True, sf_out=torch.zeros(5, dtype=torch.uint8))),
                                    (ValueError, "scale_bias is .* but must be .96.", dict(scale_bias=torch.zeros(5)))):
         with pytest.raises(error, match=message):
             norm.fused_dit_residual_layernorm_scale_shift(x, scale, shift, **change)
+
+
+def test_better_of_two_scales(monkeypatch):
+    torch.manual_seed(8)
+    x = torch.randn(7, 64).bfloat16() * 3
+    recipe = flashinfer.NVFP44Over6Config(256, "MSE")
+
+    class Mine(flashinfer.NVFP44Over6Config):
+        pass
+
+    def quantised(**arguments):
+        gs = flashinfer.make_nvfp4_global_scale(x, False, nvfp4_4over6_config=recipe)
+        return [t.view(torch.uint8) for t in flashinfer.nvfp4_quantize(x, gs, sfLayout=flashinfer.SfLayout.layout_linear, **arguments)]
+
+    plain, (codes, scales), gs = quantised(nvfp4_4over6=None), quantised(nvfp4_4over6=recipe), 256 * 6 / x.abs().max().double()
+    assert float(flashinfer.make_nvfp4_global_scale(x, False, nvfp4_4over6_config=recipe)) == pytest.approx(float(gs))
+    grid, blocks = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6]).double(), x.double().view(7, 4, 16)
+    tries = []
+    for divisor in (6, 4):
+        scale = (blocks.abs().amax(-1) / divisor * gs).float().to(torch.float8_e4m3fn)
+        scaled = blocks / (scale.double() / gs).unsqueeze(-1)
+        near = grid[(scaled.abs().unsqueeze(-1) - grid).abs().argmin(-1)] * scaled.sign()
+        tries.append((scale.view(torch.uint8), ((near * (scale.double() / gs).unsqueeze(-1) - blocks) ** 2).sum(-1)))
+    better = tries[1][1] < tries[0][1]
+    assert 0 < better.sum() < better.numel() and torch.equal(scales, torch.where(better, tries[1][0], tries[0][0])) and not torch.equal(plain[1], scales)
+    for same in (quantised(nvfp4_4over6=Mine(256, "MSE")), quantised(nvfp4_4over6=quantization.nvfp4_4over6_code(recipe))):
+        assert torch.equal(same[0], codes) and torch.equal(same[1], scales)
+    assert torch.equal(quantised()[1], plain[1])
+    for name, value in (("", "1"), ("_E4M3_USE_256", "1"), ("_ERR_MODE", "MSE")):
+        monkeypatch.setenv("FLASHINFER_NVFP4_4OVER6" + name, value)
+    with pytest.warns(FutureWarning, match="FLASHINFER_NVFP4_4OVER6. environment variables are deprecated"):
+        from_environment = quantised()
+    assert torch.equal(from_environment[1], scales) and torch.equal(quantised(nvfp4_4over6=None)[1], plain[1])
+    with pytest.raises(TypeError, match="nvfp4_4over6 must be an NVFP44Over6Config or None .or omitted.; got str"):
+        quantised(nvfp4_4over6="MSE")
+    gs = flashinfer.make_nvfp4_global_scale(x, True, nvfp4_4over6_config=recipe)
+    per_token = flashinfer.nvfp4_quantize(x, gs, per_token_activation=True, nvfp4_4over6=recipe)[2]
+    close(per_token, x.abs().amax(1).double() / 1536, 1e-6)
+
+
+@pytest.mark.parametrize("form", ["nvfp4", "mxfp8"])
+def test_quantised_norms_of_video_models(form):
+    torch.manual_seed(3)
+    x, scale, shift = torch.randn(3, 2, 7, 96).bfloat16()
+    plain = norm.fused_dit_residual_layernorm_scale_shift(x, scale, shift)[1].view(14, 96)
+    sf = torch.full((1024 if form == "nvfp4" else 512,), 7, dtype=torch.uint8)
+    gs = (448 * 6 / plain.abs().max()).float().reshape(1)
+    expected = quantization.nvfp4_quantize(plain, gs) if form == "nvfp4" else quantization.mxfp8_quantize(plain)
+    kept, packed = norm.fused_dit_residual_layernorm_scale_shift(x, scale, shift, sf_out=sf, **({"use_nvfp4": True, "global_scaling_factor": gs} if form == "nvfp4"
+                                                                                                else {"use_mxfp8": True}))
+    assert torch.equal(kept, x) and packed.dtype == torch.int32 and packed.shape == (2, 7, 12 if form == "nvfp4" else 24)
+    assert torch.equal(packed.view(torch.uint8).view(14, -1), expected[0].view(torch.uint8)) and torch.equal(sf, expected[1].flatten().view(torch.uint8))
 
 
 VIDEO = dict(ppf=2, pph=3, ppw=4, num_frame_channels=24, num_height_channels=20, num_width_channels=20, num_heads_q=2, num_heads_k=1, num_heads_v=1,
@@ -127,6 +179,86 @@ def test_lora_in_a_mixture_of_experts():
         with pytest.raises(ValueError, match=message):
             fused_moe.bgmv_moe(**{**dict(x=x, lora_a_weights=a, lora_b_weights=b, sorted_token_ids=tokens, expert_ids=experts,
                                          lora_indices=torch.tensor([1, -1, 0]), topk_weights=weights, num_experts=4), **change})
+
+
+def table(*banks):
+    addresses = torch.zeros(len(banks), banks[0].shape[1], dtype=torch.int64)
+    return addresses, [fused_moe.fill_w_ptr(addresses, bank, bank.shape[1], s) for s, bank in enumerate(banks)][0]
+
+
+def test_lora_by_addresses():
+    torch.manual_seed(6)
+    x, a, b = torch.randn(3, 64).bfloat16(), torch.randn(2, 4, 8, 64).bfloat16() * 0.1, torch.randn(2, 4, 24, 8).bfloat16()
+    (w_a, stride_a), (w_b, stride_b) = table(a), table(b)
+    assert w_a[0, 1] == a.data_ptr() + 8 * 64 * 2 and (stride_a, stride_b) == (4 * 8 * 64, 4 * 24 * 8)
+    tokens, experts, weights, adapters = torch.tensor([2, 0, 2, 1]), torch.tensor([3, 1, 0, 2]), torch.rand(4), torch.tensor([1, -1, 0])
+    small = torch.zeros(1, 4, 8)
+    fused_moe.bgmv_moe_shrink(small, x, w_a, tokens, experts, adapters, stride_a)
+    expected = torch.stack([a[adapters[t], e].double() @ x[t].double() if adapters[t] >= 0 else torch.zeros(8).double() for t, e in zip(tokens, experts)])
+    close(small[0], expected, 1e-4)
+    y, start = torch.ones(3, 30), torch.tensor([6])
+    fused_moe.bgmv_moe_expand(y, small, w_b, tokens, experts, weights, adapters, start, [24], stride_b)
+    close(y[:, 6:], 1 + fused_moe.bgmv_moe(x, [a], [b], tokens, experts, adapters, weights, 4).double(), 1e-3)
+    assert (y[:, :6] == 1).all()
+    plan = fused_moe.prepare_bgmv_moe(x, [a], [b], tokens, experts, adapters, weights, 4)
+    for _ in range(2):
+        close(plan.run(), fused_moe.bgmv_moe(x, [a], [b], tokens, experts, adapters, weights, 4).double(), 2e-2)
+    for message, change in (("fallback is False", dict(fallback=False)), ("y_accum is .* but must be torch.float32 of .3, 24.", dict(y_accum=torch.zeros(3, 5)))):
+        with pytest.raises(ValueError, match=message):
+            fused_moe.prepare_bgmv_moe(x, [a], [b], tokens, experts, adapters, weights, 4, **change)
+    for message, change in (("w_ptr.0. holds addresses", dict(w_ptr=w_a + 2)), ("a stride of 5", dict(lora_stride=5)), (r"expert_ids\[0\] is 4", dict(expert_ids=experts + 1)),
+                            ("the 4 experts", dict(w_ptr=w_a[:, :3]))):
+        with pytest.raises(ValueError, match=message):
+            fused_moe.bgmv_moe_shrink(**{**dict(y=small, x=x, w_ptr=w_a, sorted_token_ids=tokens, expert_ids=experts, lora_indices=adapters, lora_stride=stride_a), **change})
+    del a, plan
+    with pytest.raises(ValueError, match="whose tensor is gone"):
+        fused_moe.bgmv_moe_shrink(small, x, w_a, tokens, experts, adapters, stride_a)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_lora_deltas_of_a_mixture(shared):
+    torch.manual_seed(7)
+    t, k, e, h, i, r = 5, 2, 4, 128, 64, 8
+    x, ids, weights = torch.randn(t, h).bfloat16(), torch.stack([torch.randperm(e)[:k] for _ in range(t)]).int(), torch.rand(t, k)
+    adapters = torch.tensor([1, -1, 0, 1, 0])
+    a1 = [torch.randn(2, e, r, h).bfloat16() * 0.1 for _ in range(1 if shared else 2)]
+    b1 = [torch.randn(2, e, 2 * i, r).bfloat16()] if shared else [torch.randn(2, e, i, r).bfloat16() for _ in range(2)]
+    a2, b2 = torch.randn(2, e, r, i).bfloat16(), torch.randn(2, e, h, r).bfloat16()
+    (w_a, stride_a), (w_b, stride_b) = table(*a1), table(*b1)
+    if shared:
+        w_a, w_b = w_a.view(-1), w_b.view(-1)
+    delta = fused_moe.bgmv_moe_gemm1_lora_delta(x, w_a, stride_a, w_b, stride_b, ids, adapters, r, i, scale=0.5)
+    expected = torch.zeros(t, k, 2 * i).double()
+    for n in range(t):
+        for j in range(k if adapters[n] >= 0 else 0):
+            expected[n, j] = 0.5 * torch.cat([q[adapters[n], ids[n, j]].double() @ (p[adapters[n], ids[n, j]].double() @ x[n].double()) for p, q in zip(a1, b1)])
+    assert delta.shape == (t, k, 2 * i) and delta.dtype == torch.bfloat16 and delta[1].abs().max() == 0
+    close(delta, expected, 2e-2)
+    first, second = torch.randn(e, 2 * i, h).bfloat16() * 0.1, torch.randn(e, h, i).bfloat16() * 0.1
+    block = lambda w: torch.stack([fused_moe.convert_to_block_layout(m.view(torch.uint8), 128).view(torch.bfloat16) for m in w])
+    shuffled = torch.stack([flashinfer.shuffle_matrix_a(flashinfer.reorder_rows_for_gated_act_gemm(m).view(torch.uint8), 128) for m in first])
+    down = torch.stack([flashinfer.shuffle_matrix_a(m.view(torch.uint8), 128) for m in second])
+    out, place, kept = fused_moe.trtllm_bf16_routed_moe((ids, weights.bfloat16()), x, block(shuffled), block(down), e, k, None, None, i, 0, e, gemm1_lora_delta=delta)
+    both = torch.zeros(t, h).double()
+    for n in range(t):
+        for j in range(k):
+            u, g = (first[ids[n, j]].double() @ x[n].double() + delta[n, j].double()).chunk(2)
+            act = u * torch.nn.functional.silu(g)
+            close(kept[place[n * k + j]], act, 3e-2)
+            both[n] += weights[n, j].bfloat16().double() * (second[ids[n, j]].double() @ act)
+    close(out, both, 5e-2)
+    (w_a, stride_a), (w_b, stride_b) = table(a2), table(b2)
+    place[3] = -1
+    more = fused_moe.bgmv_moe_gemm2_lora_delta(kept, place, w_a, stride_a, w_b, stride_b, ids, weights, adapters, r, h, scale=2.0, out_dtype=torch.float32)
+    expected = torch.zeros(t, h).double()
+    for n in range(t):
+        for j in range(k if adapters[n] >= 0 else 0):
+            if place[n * k + j] >= 0:
+                inner = a2[adapters[n], ids[n, j]].double() @ kept[place[n * k + j]].double()
+                expected[n] += 2 * weights[n, j].double() * (b2[adapters[n], ids[n, j]].double() @ inner)
+    close(more, expected, 1e-2)
+    with pytest.raises(ValueError, match="lora_dtype is torch.float16 and rank 8"):
+        fused_moe.bgmv_moe_gemm2_lora_delta(kept, place, w_a, stride_a, w_b, stride_b, ids, weights, adapters, r, h, lora_dtype=torch.float16)
 
 
 def test_hyper_connections():

@@ -292,7 +292,7 @@ void listen(tvm::PackedArgs args, tvm::Any*) {
   g_on_warning = new tvm::Function(args[1].cast<tvm::Function>());
   op::listen_to_observer([] { (*g_on_observer)(arguments_wanted()); });
   set_warning_handler([](const std::string& message, WarningKind kind) {
-    (*g_on_warning)(tvm::String(message), kind == WarningKind::kDeprecation);
+    (*g_on_warning)(tvm::String(message), static_cast<int64_t>(kind));
   });
 }
 

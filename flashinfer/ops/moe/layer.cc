@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "flashinfer/ops/common/rows.h"
+#include "flashinfer/ops/quantization/block/four_over_six.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/kernels/group8_params.h"
 
@@ -61,8 +62,10 @@ Tensor gather(const TensorView& x, const std::vector<int32_t>& token_of) {
 }
 
 // ---- rows into the format of the products ----
+/// The ops have no argument for the recipe 4 over 6: the environment's (FLASHINFER_NVFP4_4OVER6*) counts.
 BlockQuantConfig quant_config(RowFormat f, DType t) {
-  return f == RowFormat::kNvfp4 ? BlockQuantConfig{t, 16, 0, 0, 0} : BlockQuantConfig{t, 32, 1, 1, 0};
+  if (f != RowFormat::kNvfp4) return {t, 32, 1, 1, 0};
+  return {t, 16, 0, 0, 0, ops::four_over_six(op::Value(-1)).config()};
 }
 Group8Config group_config(DType t) { return {t, DType::kF8E4M3}; }
 Rows quantise(const Layer& l, const TensorView& x, float encode, jit::CpuFn fn) {
@@ -155,6 +158,22 @@ std::vector<int32_t> columns_of(const Weights& w, int64_t n) {
 }
 const int32_t* pointer(const std::vector<int32_t>& v) { return v.empty() ? nullptr : v.data(); }
 
+/// What is added to each row of product 1, f32 [rows, width].
+Tensor deltas_of(const Layer& l, const Permutation& p) {
+  const int64_t choices = l.delta->size(1);
+  Tensor out = Tensor::empty({p.rows(), l.width}, DType::kF32);
+  const Floats from(l.delta);
+  ops::for_rows(l.tokens * l.top_k, ops::rows_per_task(l.tokens * l.top_k, l.width * 8), [&](int64_t i) {
+    const int64_t token = i / l.top_k, choice = i % l.top_k, row = p.row_of[static_cast<size_t>(i)];
+    if (row < 0) return;
+    float* to = out.data_as<float>() + row * l.width;
+    if (choice < choices)
+      std::copy_n(from.p + (token * choices + choice) * l.width, l.width, to);
+    else
+      std::fill_n(to, l.width, 0.0f);
+  });
+  return out;
+}
 /// The activations of the rows that product 1 gave.
 Tensor activate(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& h,
                 const std::vector<float>& row_weight) {
@@ -163,6 +182,7 @@ Tensor activate(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tenso
       sb(l.situ_beta), sl(l.situ_linear);
   const std::vector<int32_t> column = columns_of(l.first, l.width);
   std::vector<float> row_factor, scale;
+  const Tensor delta = l.delta ? deltas_of(l, p) : Tensor();
   if (l.row_factor || l.weights_on_input)
     for (size_t r = 0; r < p.token_of.size(); ++r)
       row_factor.push_back((l.row_factor ? number(*l.row_factor, p.token_of[r]) : 1.0f) *
@@ -174,12 +194,23 @@ Tensor activate(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tenso
   act.expert = p.expert_of.data();
   act.column = pointer(column);
   act.row_factor = row_factor.empty() ? nullptr : row_factor.data(), act.scale = scale.empty() ? nullptr : scale.data();
+  act.delta = delta.defined() ? delta.data_as<float>() : nullptr;
   act.factor = factor.p, act.bias = bias.p, act.alpha = alpha.p, act.beta = beta.p, act.limit = limit.p,
   act.situ_beta = sb.p, act.situ_linear = sl.p;
   act.kind = l.kind, act.relu2_limit = l.relu2_limit;
   act.rows_per_task = ops::rows_per_task(act.rows, l.width * 4 + l.inter * 2);
   ops::run_rows(fn, act, act.rows, act.rows_per_task);
   return inter;
+}
+void keep_activations(const Layer& l, const Tensor& inter) {
+  const int64_t rows = l.inter_out.size(0), bytes = l.inter * inter.view().item_size();
+  for (int64_t r = 0; r < rows; ++r) {
+    char* to = l.inter_out.data_as<char>() + r * l.inter_out.stride(0) * l.inter_out.item_size();
+    if (r < inter.size(0))
+      std::memcpy(to, inter.data_as<char>() + r * bytes, static_cast<size_t>(bytes));
+    else
+      std::memset(to, 0, static_cast<size_t>(bytes));
+  }
 }
 /// `out` from rows of product 2: weighted sums, or the rows themselves.
 void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y) {
@@ -200,8 +231,8 @@ void finish(const Layer& l, jit::CpuFn fn, const Permutation& p, const Tensor& y
   sum.tokens = out.size(0), sum.top_k = sums ? l.top_k : 1, sum.hidden = l.hidden, sum.out_stride = out.stride(0);
   sum.rows_per_task = ops::rows_per_task(sum.tokens, l.hidden * (4 * sum.top_k + 2));
   ops::run_rows(fn, sum, sum.tokens, sum.rows_per_task);
-  if (sums) return;
-  for (size_t i = 0; i < rows.size(); ++i) ref::put(l.row_of, {static_cast<int64_t>(i)}, p.row_of[i]);
+  for (size_t i = 0; l.row_of.defined() && i < rows.size(); ++i)
+    ref::put(l.row_of, {static_cast<int64_t>(i)}, p.row_of[i]);
 }
 }  // namespace
 
@@ -257,6 +288,7 @@ void run(const Layer& l, const Kernels& kernels) {
   if (tokens.scales.defined()) rows.scales = gather(tokens.scales.view(), p.token_of);
   gemm::run(product(l, 1, rows, h.view(), p.groups), kernels.first);
   const Tensor inter = activate(l, kernels.activate, p, h, row_weight);
+  if (l.inter_out.defined()) keep_activations(l, inter);
   rows = has_scales(l.format) ? quantise(l, inter.view(), l.inter_encode, kernels.convert_inter)
          : l.inter_cast       ? cast_rows(inter.view(), *l.inter_cast, kernels.convert_inter)
                               : Rows{inter.view(), {}, inter};

@@ -54,7 +54,9 @@ struct Layer {
   std::optional<TensorView> x_cast{},
       inter_cast{};  // kFp8: rows of 16 bits are multiplied by this, one or one a column, then cast
   std::optional<TensorView> row_factor{};  // f32 [tokens]: of product 1
-  bool weights_on_input = false;           // the token's weight multiplies product 1 instead of product 2
+  std::optional<TensorView>
+      delta{};                    // [tokens, choices, width], logical columns: added to product 1 of the first choices
+  bool weights_on_input = false;  // the token's weight multiplies product 1 instead of product 2
   Weights first, second;
   MoeActivation kind = MoeActivation::kSwiglu;
   std::optional<TensorView> alpha{}, beta{}, limit{}, situ_beta{}, situ_linear{};  // f32 [E]
@@ -64,7 +66,9 @@ struct Layer {
   std::vector<float> weights;  // [tokens * top_k]
   TensorView out;              // [tokens, hidden]
   TensorView rows_out;         // instead of out: bf16 [tokens * top_k, hidden], product 2 by expert; and
-  TensorView row_of;           // i32 [tokens * top_k], the row of each entry of ids, or -1
+  TensorView row_of;           // i32 [tokens * top_k], the row of each entry of ids, or -1; also beside out
+  TensorView
+      inter_out;  // bf16 [tokens * top_k, inter]: activations before they are quantised, rows as row_of; or absent
 };
 
 /// The kernels of a layer; null where it needs none.

@@ -5,7 +5,7 @@
 #include "flashinfer/ops/activation/ref.h"
 #include "flashinfer/ops/gemm/scaled/ref.h"
 #include "flashinfer/ops/moe/layer.h"
-#include "flashinfer/ops/quantization/block/ref.h"
+#include "flashinfer/ops/quantization/block/four_over_six_ref.h"
 
 namespace flashinfer::moe {
 namespace {
@@ -13,9 +13,14 @@ namespace {
 Rows quantise_reference(const Layer& l, const TensorView& x, float encode) {
   const int64_t rows = x.size(0), k = x.size(1), block = scale_block(l.format);
   const bool fp4 = l.format == RowFormat::kNvfp4, groups = l.format == RowFormat::kFp8Blocks;
+  const ops::FourOverSix recipe = fp4 ? ops::four_over_six(op::Value(-1)) : ops::FourOverSix{};
   Rows out = empty_rows(l, x);
   for (int64_t r = 0; r < rows; ++r) {
     const std::vector<float> v = ref::floats_of(x, {r});
+    if (recipe.on) {
+      ref::quantize_row(recipe, v, encode, 0, out.data.select(0, r), out.scales.view(), SfLayout::kLinear, r);
+      continue;
+    }
     if (!groups) {
       ref::quantize_row({block, !fp4, !fp4}, v, fp4 ? encode : 1.0f, out.data.select(0, r), out.scales.view(),
                         SfLayout::kLinear, r);
@@ -109,17 +114,21 @@ std::vector<double> values_of(const Layer& l, const Rows& rows, int64_t r) {
   }
   return out;
 }
-/// What expert e makes of token t, which is `row`, with `weight` on the input.
+/// What expert e, token t's choice `choice`, makes of the token, which is `row`, with `weight` on the input;
+/// its activations also go to inter_row, if there is one.
 std::vector<double> expert_of(const Layer& l, const Elements& elements, const std::vector<double>& row, int64_t t,
-                              int64_t e, double weight) {
+                              int64_t e, double weight, int64_t choice, const TensorView& inter_row) {
   const double factor = (l.row_factor ? static_cast<double>(number(*l.row_factor, t)) : 1.0) * weight;
-  const std::vector<double> h = one_product(l, 1, row, elements, e, factor);
+  std::vector<double> h = one_product(l, 1, row, elements, e, factor);
+  if (l.delta && choice < l.delta->size(1))
+    for (size_t i = 0; i < h.size(); ++i) h[i] += ref::at(*l.delta, {t, choice, static_cast<int64_t>(i)});
   const Tensor inter = Tensor::empty({1, l.inter}, inter_dtype(l));
   for (int64_t i = 0; i < l.inter; ++i) {
     double v = activated(l, e, h[static_cast<size_t>(i)], has_gate(l.kind) ? h[static_cast<size_t>(l.inter + i)] : 0.0);
     if (l.inter_factor) v *= static_cast<double>(number(*l.inter_factor, e));
     ref::put(inter.view(), {0, i}, inter_dtype(l) == DType::kF8E4M3 ? std::clamp(v, -448.0, 448.0) : v);
   }
+  for (int64_t i = 0; inter_row.defined() && i < l.inter; ++i) ref::put(inter_row, {i}, ref::at(inter.view(), {0, i}));
   const Tensor cast = l.inter_cast ? cast_reference(inter.view(), *l.inter_cast) : inter;
   const Rows second =
       has_scales(l.format) ? quantise_reference(l, inter.view(), l.inter_encode) : Rows{cast.view(), {}, {}};
@@ -136,6 +145,7 @@ void reference(const Layer& l, const Elements& elements) {
   for (const int32_t e : l.ids)
     for (auto i = static_cast<size_t>(e + 1); e >= 0 && i < first.size(); ++i) ++first[i];
   if (!l.out.defined()) ref::clear(l.rows_out);
+  if (l.inter_out.defined()) ref::clear(l.inter_out);
   for (int64_t t = 0; t < l.tokens; ++t) {
     std::vector<double> sum(static_cast<size_t>(l.hidden), 0.0), row;
     for (int64_t k = 0; elements.x && k < l.hidden; ++k) row.push_back(elements.x(t, k));
@@ -143,15 +153,16 @@ void reference(const Layer& l, const Elements& elements) {
     for (int64_t j = 0; j < l.top_k; ++j) {
       const auto at = static_cast<size_t>(t * l.top_k + j);
       const int32_t e = l.ids[at];
-      if (!l.out.defined())
+      if (l.row_of.defined())
         ref::put(l.row_of, {static_cast<int64_t>(at)},
                  e < 0 ? -1.0 : static_cast<double>(first[static_cast<size_t>(e)]));
       if (e < 0) continue;
       const double weight = static_cast<double>(l.weights[at]);
-      const std::vector<double> y = expert_of(l, elements, row, t, e, l.weights_on_input ? weight : 1.0);
+      const TensorView inter_row =
+          l.inter_out.defined() ? l.inter_out.select(0, first[static_cast<size_t>(e)]) : TensorView();
+      const std::vector<double> y = expert_of(l, elements, row, t, e, l.weights_on_input ? weight : 1.0, j, inter_row);
       for (size_t i = 0; i < y.size(); ++i) sum[i] += (l.weights_on_input ? 1.0 : weight) * y[i];
-      if (l.out.defined()) continue;
-      for (int64_t i = 0; i < l.hidden; ++i)
+      for (int64_t i = 0; !l.out.defined() && i < l.hidden; ++i)
         ref::put(l.rows_out, {first[static_cast<size_t>(e)], i}, y[static_cast<size_t>(i)]);
       ++first[static_cast<size_t>(e)];
     }

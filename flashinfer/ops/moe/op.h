@@ -11,6 +11,7 @@
 #include "flashinfer/ops/moe/gen_routing.h"
 #include "flashinfer/ops/moe/hash.h"
 #include "flashinfer/ops/moe/lora.h"
+#include "flashinfer/ops/moe/lora_steps.h"
 #include "flashinfer/ops/moe/moe_gemm.h"
 #include "flashinfer/ops/moe/trtllm.h"
 #include "flashinfer/ops/moe/workspace.h"

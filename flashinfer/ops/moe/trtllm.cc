@@ -21,6 +21,18 @@ bool apart(const B& a) {
   return !a.do_finalize;
 }
 template <class B>
+bool indexed(const B& a) {
+  return !a.do_finalize || a.gemm1_lora_delta;
+}
+template <class B>
+bool with_delta(const B& a) {
+  return a.gemm1_lora_delta.has_value();
+}
+template <class B>
+op::Shape choices_by_inter(const B& a) {
+  return {2, {a.hidden_states.size(0) * choices_of(a), a.intermediate_size}};
+}
+template <class B>
 op::Shape tokens_by_hidden(const B& a) {
   return {2, {a.hidden_states.size(0), hidden_of(a)}};
 }
@@ -96,7 +108,9 @@ inline constexpr op::Field kMembers[] = {
     op::result<&B::expert_weights>("expert_weights", nullptr, DType::kBF16, op::shape<tokens_by_choices<B>>,
                                    op::when<apart<B>>),
     op::result<&B::expanded_idx_to_permuted_idx>("expanded_idx_to_permuted_idx", nullptr, DType::kI32,
-                                                 op::shape<choices<B>>, op::when<apart<B>>),
+                                                 op::shape<choices<B>>, op::when<indexed<B>>),
+    op::result<&B::gemm1_activation_output>("gemm1_activation_output", nullptr, DType::kBF16, op::contiguous,
+                                            op::shape<choices_by_inter<B>>, op::when<with_delta<B>>),
 };
 template <class B>
 consteval op::Field member(std::string_view name) {
@@ -113,6 +127,7 @@ consteval size_t words(std::string_view text) {
 }
 template <class B, size_t N>
 consteval std::array<op::Field, N> table(std::string_view text) {
+  const bool takes_delta = text.find("gemm1_lora_delta") != text.npos;
   std::array<op::Field, N> out{};
   size_t n = 0;
   bool by_name = false, has_output = false;
@@ -137,10 +152,11 @@ consteval std::array<op::Field, N> table(std::string_view text) {
   }
   for (const char* name : {"gemm2_output", "expert_weights", "expanded_idx_to_permuted_idx"})
     out[n++] = member<B>(name);
+  if (takes_delta) out[n++] = member<B>("gemm1_activation_output");
   return out;
 }
 consteval size_t size_of_table(std::string_view text) {
-  return words(text) - (text.find("* ") != text.npos) + 3 +
+  return words(text) - (text.find("* ") != text.npos) + 3 + (text.find("gemm1_lora_delta") != text.npos) +
          (text.find(" output ") == text.npos && !text.ends_with(" output"));
 }
 

@@ -48,7 +48,12 @@ enum class MoeFormat { kBf16, kFp8PerTensor, kFp8PerChannel, kFp8Block, kFp4Bloc
 /// sigmoid(g)) takes alpha, beta and a limit of its inputs from gemm1_*; 1, 1 and none when absent; otherwise they must
 /// be finite and positive.
 ///
-/// NotImplementedError: LoRA deltas, valid sizes below the full ones.
+/// gemm1_lora_delta [t, top_k, n], logical columns, is added to the first product of each choice, behind gemm1_bias;
+/// nothing is added to that of shared experts. With it the results end with gemm1_activation_output bf16 [t * top_k,
+/// intermediate_size], the activations before they are quantised, rows sorted by expert, zeros behind them; and
+/// expanded_idx_to_permuted_idx is a result with do_finalize = true, too.
+///
+/// NotImplementedError: valid sizes below the full ones.
 template <MoeFormat F, bool Given>
 struct TrtllmMoe {
   static constexpr MoeFormat kFormat = F;
@@ -90,8 +95,8 @@ struct TrtllmMoe {
   std::optional<int64_t> num_fused_shared_experts = {}, valid_hidden_size = {}, valid_intermediate_size = {};
   std::optional<int64_t> hidden_states_scale_layout = {};  // None or SfLayout.layout_linear (2)
   std::optional<TensorView> output = {};                   // bf16 [t, h]
-  std::optional<TensorView> gemm2_output = {}, expert_weights = {},
-                            expanded_idx_to_permuted_idx = {};  // C++ only: memory for the other results
+  std::optional<TensorView> gemm2_output = {}, expert_weights = {}, expanded_idx_to_permuted_idx = {},
+                            gemm1_activation_output = {};  // C++ only: memory for the other results
 };
 using TrtllmBf16Moe = TrtllmMoe<MoeFormat::kBf16, false>;
 using TrtllmBf16RoutedMoe = TrtllmMoe<MoeFormat::kBf16, true>;
@@ -106,7 +111,7 @@ using TrtllmFp4BlockScaleRoutedMoe = TrtllmMoe<MoeFormat::kFp4Block, true>;
 using TrtllmMxint4BlockScaleMoe = TrtllmMoe<MoeFormat::kMxint4, false>;
 using TrtllmMxint4BlockScaleRoutedMoe = TrtllmMoe<MoeFormat::kMxint4, true>;
 
-/// `output`, or with do_finalize = false the three results.
+/// `output`, or with do_finalize = false the three results; with gemm1_lora_delta see there.
 op::Results trtllm_bf16_moe(const TrtllmBf16Moe& args);
 op::Results trtllm_bf16_routed_moe(const TrtllmBf16RoutedMoe& args);
 op::Results trtllm_fp8_per_tensor_scale_moe(const TrtllmFp8PerTensorScaleMoe& args);

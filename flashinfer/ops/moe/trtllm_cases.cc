@@ -118,6 +118,13 @@ constexpr op::Case kFp8BlockScale[] = {
      "use_shuffled_weight=True fp8_quantization_type=2", "cpu", 0, 3e-2, 0.2},
 };
 constexpr op::Case kFp8BlockScaleRouted[] = {
+    {"lora",
+     "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=e4m3:9x64 "
+     "hidden_states_scale=u8:9x2:randint(122,128) gemm1_weights=e4m3:3x128x64 "
+     "gemm1_weights_scale=u8:3x128x2:randint(124,128) gemm2_weights=e4m3:3x64x64 "
+     "gemm2_weights_scale=u8:3x64x2:randint(124,128) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "intermediate_size=64 local_expert_offset=0 local_num_experts=3 routed_scaling_factor=None "
+     "fp8_quantization_type=2 gemm1_lora_delta=f32:9x2x128:normal(0,9)", "cpu", 0, 3e-2, 0.2},
     {"mxfp8",
      "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) routing_bias=None hidden_states=e4m3:9x64 "
      "hidden_states_scale=u8:9x2:randint(122,128) gemm1_weights=e4m3:4x128x64 "
@@ -174,6 +181,13 @@ constexpr op::Case kMxint4BlockScale[] = {
      "intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None", "cpu", op::kAot, 3e-2, 0.1},
 };
 constexpr op::Case kMxint4BlockScaleRouted[] = {
+    {"lora",
+     "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) hidden_states=bf16:9x64 "
+     "gemm1_weights=u8:4x128x32:randint(0,256) gemm1_weights_scale=bf16:4x128x4:uniform(0.01,0.05) "
+     "gemm1_alpha=None gemm1_beta=None gemm1_clamp_limit=None gemm2_weights=u8:4x64x32:randint(0,256) "
+     "gemm2_weights_scale=bf16:4x128x4:uniform(0.01,0.05) num_experts=4 top_k=2 n_group=None topk_group=None "
+     "intermediate_size=64 local_expert_offset=0 local_num_experts=4 routed_scaling_factor=None "
+     "gemm1_lora_delta=bf16:9x2x128:normal(0,4)", "cpu", 0, 3e-2, 0.1},
     {"pair",
      "topk_ids=(i32:9x2:randint(0,4),f32:9x2:uniform(0,1)) hidden_states=bf16:9x64 "
      "gemm1_weights=u8:4x128x32:randint(0,256) gemm1_weights_scale=bf16:4x128x4:uniform(0.01,0.05) "

@@ -41,10 +41,6 @@ struct Check {
   void given(const char* name, const std::optional<TensorView>& t, bool wanted, const char* why) const {
     FI_CHECK(t.has_value() == wanted, ValueError, name, " is ", t ? "given" : "None", ", but ", why);
   }
-  template <class T>
-  void unsupported(const char* name, const std::optional<T>& t) const {
-    FI_CHECK(!t, NotImplementedError, name, " is given, but is not implemented");
-  }
 };
 
 template <class B>
@@ -89,7 +85,11 @@ void check_extents(const Check& c, const B& a) {
       ", but shared experts need DeepSeekV3 routing and all experts here (local_num_experts is ", a.local_num_experts,
       " of ", a.num_experts, ", routing_method_type ", a.routing_method_type, ")");
   full("hidden_states_scale_layout", a.hidden_states_scale_layout, 2);
-  c.unsupported("gemm1_lora_delta", a.gemm1_lora_delta);
+  if (a.gemm1_lora_delta) {
+    c.dtype("gemm1_lora_delta", *a.gemm1_lora_delta, op::floats);
+    c.shape("gemm1_lora_delta", *a.gemm1_lora_delta,
+            {a.hidden_states.size(0), a.top_k, gated(a) ? 2 * a.intermediate_size : a.intermediate_size});
+  }
   if (a.per_token_scale) {
     c.dtype("per_token_scale", *a.per_token_scale, DType::kF32);
     c.shape("per_token_scale", *a.per_token_scale, {a.hidden_states.size(0)});

@@ -130,8 +130,11 @@ Layer layer_of(const B& a) {
   l.first.bias = a.gemm1_bias, l.second.bias = a.gemm2_bias;
   l.alpha = a.gemm1_alpha, l.beta = a.gemm1_beta, l.limit = a.gemm1_clamp_limit;
   l.weights_on_input = a.use_routing_scales_on_input;
+  l.delta = a.gemm1_lora_delta;
   if (a.output) l.out = *a.output;
-  if (a.gemm2_output) l.rows_out = *a.gemm2_output, l.row_of = *a.expanded_idx_to_permuted_idx;
+  if (a.gemm2_output) l.rows_out = *a.gemm2_output;
+  if (a.expanded_idx_to_permuted_idx) l.row_of = *a.expanded_idx_to_permuted_idx;
+  if (a.gemm1_activation_output) l.inter_out = *a.gemm1_activation_output;
   return l;
 }
 

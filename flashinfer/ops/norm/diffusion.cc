@@ -5,12 +5,15 @@
 #include <memory>
 #include <vector>
 
+#include "flashinfer/core/int_math.h"
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/lookup.h"
 #include "flashinfer/ops/norm/cases.h"
 #include "flashinfer/ops/norm/diffusion_ref.h"
 #include "flashinfer/ops/norm/kernels/diffusion_params.h"
 #include "flashinfer/ops/norm/launch.h"
 #include "flashinfer/ops/norm/ops.h"
+#include "flashinfer/ops/quantization/block/launch.h"
 
 namespace flashinfer {
 namespace {
@@ -32,7 +35,7 @@ DitRows rows_of(const TensorView& t) {
 DitRows rows_of(const std::optional<TensorView>& t) { return t ? rows_of(*t) : DitRows{}; }
 const float* vector_of(const std::optional<TensorView>& t) { return t ? t->data_as<float>() : nullptr; }
 template <class B>
-DitNormParams dit_params(const B& a) {
+DitNormParams dit_params(const B& a, const TensorView& norm_out) {
   DitNormParams p{};
   p.input = rows_of(a.input), p.residual = rows_of(a.residual);
   if constexpr (requires { a.gate; }) p.gate = rows_of(a.gate), p.gate_bias = vector_of(a.gate_bias);
@@ -42,7 +45,7 @@ DitNormParams dit_params(const B& a) {
     p.scale = rows_of(a.scale), p.shift = rows_of(a.shift);
     p.scale_bias = vector_of(a.scale_bias), p.shift_bias = vector_of(a.shift_bias);
   }
-  p.residual_out = rows_of(*a.residual_out), p.norm_out = rows_of(*a.norm_out);
+  p.residual_out = rows_of(*a.residual_out), p.norm_out = rows_of(norm_out);
   p.input_factor = a.input_global_scaling_factor ? *a.input_global_scaling_factor->template data_as<float>() : 1.0f;
   p.eps = static_cast<float>(a.epsilon);
   p.d = a.input.size(2), p.rows = p.d ? a.input.numel() / p.d : 0, p.inner = std::max<int64_t>(a.input.size(1), 1);
@@ -50,24 +53,82 @@ DitNormParams dit_params(const B& a) {
   return p;
 }
 template <class B>
+bool quantises(const B& a) {
+  return a.use_nvfp4 || a.use_mxfp8;
+}
+BlockQuantConfig quant_config(DType t, bool nvfp4) {
+  return nvfp4 ? BlockQuantConfig{t, 16, 0, 0, 0} : BlockQuantConfig{t, 32, 1, 1, 0};
+}
+/// Quantises normed rows into norm_out, and their scales into sf_out or memory that nobody reads.
+template <class B>
+void quantise_dit(const B& a, const TensorView& normed, jit::CpuFn fn) {
+  const int64_t d = a.input.size(2), rows = a.input.size(0) * a.input.size(1), block = a.use_nvfp4 ? 16 : 32;
+  const TensorView& out = *a.norm_out;
+  const Tensor codes = out.is_contiguous() ? Tensor() : Tensor::empty(out.shape(), out.dtype());
+  const Tensor unread = a.sf_out ? Tensor() : Tensor::empty({sf_bytes(SfLayout::k128x4, rows, d / block)}, DType::kU8);
+  BlockQuantParams p{};
+  p.x = normed.data(), p.codes = static_cast<uint8_t*>(codes.defined() ? codes.data() : out.data());
+  p.scales = static_cast<uint8_t*>(a.sf_out ? a.sf_out->data() : unread.data());
+  p.batches = 1, p.rows = rows, p.k = p.padded_k = d, p.row_stride = d;
+  p.code_row_stride = a.use_nvfp4 ? d / 2 : d;
+  p.layout = SfLayout::k128x4, p.padded_rows = sf_padded_rows(p.layout, rows);
+  if (a.use_nvfp4) p.encode = a.global_scaling_factor->template data_as<float>();
+  ops::run_block_quantize(fn, quant_config(normed.dtype(), a.use_nvfp4), p);
+  if (codes.defined()) ops::copy_strided(codes.view(), out);
+}
+template <class B>
 op::Prepared prepare_dit(const B& a) {
-  const DitNormParams p = dit_params(a);
-  const DitNormConfig config{a.input.dtype(), static_cast<unsigned char>(p.gamma != nullptr)};
-  return ops::prepare_rows<kDit>(config, p, p.rows, p.rows_per_task);
+  const DitNormConfig config{a.input.dtype(), static_cast<unsigned char>(requires { a.gamma; })};
+  if (!quantises(a)) {
+    const DitNormParams p = dit_params(a, *a.norm_out);
+    return ops::prepare_rows<kDit>(config, p, p.rows, p.rows_per_task);
+  }
+  ops::Lookup lookup;
+  const jit::CpuFn norm = lookup.kernel<kDit>(config),
+                   quantise = lookup.kernel<ops::kBlockQuantize>(quant_config(a.input.dtype(), a.use_nvfp4));
+  return lookup.prepared([&a, norm, quantise] {
+    const Tensor normed = Tensor::empty(a.input.shape(), a.input.dtype());
+    const DitNormParams p = dit_params(a, normed.view());
+    ops::run_rows(norm, p, p.rows, p.rows_per_task);
+    quantise_dit(a, normed.view(), quantise);
+  });
 }
 void check_bias(const char* name, const std::optional<TensorView>& t, int64_t d) {
   FI_CHECK(!t || (t->numel() == d && t->size(-1) == d && t->rank() <= 2), ValueError, name, " is ", to_string(*t),
            ", but must be [", d, "] or [1, ", d, "] (from input.shape[2])");
 }
 template <class B>
+void check_quantised(const B& a) {
+  const int64_t d = a.input.size(2), block = a.use_nvfp4 ? 16 : 32;
+  FI_CHECK(a.input.dtype() != DType::kF32, ValueError, "input is ", to_string(a.input),
+           ", but quantised outputs need float16 or bfloat16");
+  ops::check_columns(d, block);
+  if (a.use_nvfp4) ops::global_scale("global_scaling_factor", *a.global_scaling_factor);
+  const int64_t bytes = sf_bytes(SfLayout::k128x4, a.input.size(0) * a.input.size(1), d / block);
+  FI_CHECK(!a.sf_out || (a.sf_out->nbytes() == bytes && a.sf_out->is_contiguous()), ValueError, "sf_out is ",
+           to_string(*a.sf_out), ", but must be ", bytes, " bytes, contiguous (tiles of 128x4)");
+}
+template <class B>
+DType norm_dtype(const B& a) {
+  return quantises(a) ? DType::kI32 : a.input.dtype();
+}
+template <class B>
+op::Shape norm_shape(const B& a) {
+  const int64_t d = a.input.size(2);
+  return {3, {a.input.size(0), a.input.size(1), a.use_nvfp4 ? d / 8 : a.use_mxfp8 ? d / 4 : d}};
+}
+template <class B>
+bool has_scales(const B& a) {
+  return quantises(a) && a.sf_out.has_value();
+}
+template <class B>
 void validate_dit(const B& a) {
   FI_CHECK(!a.use_nvfp4 || !a.use_mxfp8, ValueError, "Cannot use both use_nvfp4 and use_mxfp8");
   FI_CHECK(!a.use_nvfp4 || a.global_scaling_factor, ValueError,
            "global_scaling_factor is missing: use_nvfp4=True needs it");
-  for (const auto& [name, given] : {std::pair("use_nvfp4=True", a.use_nvfp4), std::pair("use_mxfp8=True", a.use_mxfp8)})
-    if (given) throw NotImplementedError(str(name, " is not supported: quantise norm_out"));
   FI_CHECK(a.epsilon >= 0, ValueError, "epsilon is ", a.epsilon, ", but must be at least 0");
   const int64_t d = a.input.size(2);
+  if (quantises(a)) check_quantised(a);
   if constexpr (requires { a.gate_bias; }) check_bias("gate_bias", a.gate_bias, d);
   if constexpr (requires { a.scale_bias; }) {
     check_bias("scale_bias", a.scale_bias, d);
@@ -185,12 +246,15 @@ constexpr auto gate_of() {
   return op::in<&B::gate>("gate", "b n d", op::same_as("input"), op::doc("factor of input"));
 }
 #define FI_BIAS(B, name) op::in<&B::name>(#name, nullptr, DType::kF32, op::contiguous)
-#define FI_TAIL(B)                                                                                              \
-  op::attr<&B::epsilon>("epsilon"), op::attr<&B::use_nvfp4>("use_nvfp4"), op::attr<&B::use_mxfp8>("use_mxfp8"), \
-      op::in<&B::global_scaling_factor>("global_scaling_factor", nullptr, DType::kF32),                         \
-      op::in<&B::input_global_scaling_factor>("input_global_scaling_factor", nullptr, DType::kF32),             \
-      op::out<&B::residual_out>("residual_out", "b n d", op::same_as("input"), op::may_alias("residual")),      \
-      op::out<&B::norm_out>("norm_out", "b n d", op::same_as("input")), op::in<&B::sf_out>("sf_out", nullptr)
+#define FI_TAIL(B)                                                                                                \
+  op::attr<&B::epsilon>("epsilon"), op::attr<&B::use_nvfp4>("use_nvfp4"), op::attr<&B::use_mxfp8>("use_mxfp8"),   \
+      op::in<&B::global_scaling_factor>("global_scaling_factor", nullptr, DType::kF32),                           \
+      op::in<&B::input_global_scaling_factor>("input_global_scaling_factor", nullptr, DType::kF32),               \
+      op::out<&B::residual_out>("residual_out", "b n d", op::same_as("input"), op::may_alias("residual")),        \
+      op::out<&B::norm_out>("norm_out", nullptr, op::floats | DType::kI32, op::shape<norm_shape<B>>,              \
+                            op::dtype<norm_dtype<B>>),                                                            \
+      op::out<&B::sf_out>("sf_out", nullptr, DTypeSet(DType::kU8) | DType::kF8E4M3 | DType::kI32, op::contiguous, \
+                          op::when<has_scales<B>>, op::not_returned)
 constexpr op::Field gamma_beta_fields[] = {
     op::in<&GammaBeta::input>("input", "b n d", op::floats),
     op::in<&GammaBeta::residual>("residual", "b n d", op::same_as("input")),

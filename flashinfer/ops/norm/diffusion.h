@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms of diffusion transformers (video models), fused with what surrounds them. Everything in f32 until the last
 // rounding. ValueError: inconsistent ranks, extents or dtypes, a negative or NaN eps. Any d; no rows is a no-op.
-// NVFP4 and MXFP8 outputs are unsupported: quantise norm_out (nvfp4_quantize, mxfp8_quantize).
+// use_nvfp4 or use_mxfp8 (not both): norm_out is rounded to input's dtype (f16 or bf16) and then quantised as
+// nvfp4_quantize with global_scaling_factor, or mxfp8_quantize: codes packed into i32, the first lowest, [b, n, d / 8]
+// or [b, n, d / 4], d a multiple of 16 or 32. Scale factors are in tiles of 128x4 over b * n rows and go to sf_out,
+// where it is given: contiguous, any shape of round_up(b * n, 128) * round_up(d / 16 or 32, 4) bytes.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -21,12 +24,12 @@ struct DitGateGammaBeta {
   TensorView gamma, beta;                 // [d] f32
   std::optional<TensorView> gate_bias{};  // [d] or [1, d] f32
   double epsilon = 1e-6;
-  bool use_nvfp4 = false, use_mxfp8 = false;                // unsupported when true
-  std::optional<TensorView> global_scaling_factor{};        // of NVFP4 outputs
+  bool use_nvfp4 = false, use_mxfp8 = false;
+  std::optional<TensorView> global_scaling_factor{};        // [1] f32, required for NVFP4: 448 * 6 / amax(norm_out)
   std::optional<TensorView> input_global_scaling_factor{};  // [1] f32: factor of input
   std::optional<TensorView> residual_out{};                 // as input; may be exactly `residual` or `input`
-  std::optional<TensorView> norm_out{};                     // as input
-  std::optional<TensorView> sf_out{};                       // of quantised outputs
+  std::optional<TensorView> norm_out{};                     // as input, quantised: i32
+  std::optional<TensorView> sf_out{};                       // u8, e4m3 or i32: of quantised outputs
 };
 std::pair<Tensor, Tensor> fused_dit_gate_residual_layernorm_gamma_beta(const DitGateGammaBeta& args);
 

@@ -10,15 +10,20 @@ constexpr op::Case kDitGamma[] = {
                         "input_global_scaling_factor=f32:[0.25]"},
     {"odd_f32", "input=f32:1x7x111 residual=f32:1x7x111 gate=f32:1x7x111 gamma=f32:111 beta=f32:111"},
     {"no_rows", "input=bf16:2x0x64 residual=bf16:2x0x64 gate=bf16:2x0x64 gamma=f32:64 beta=f32:64"},
+    {"nvfp4", "input=bf16:2x5x96 residual=bf16:2x5x96 gate=bf16:2x5x96^pad8 gamma=f32:96 beta=f32:96 use_nvfp4=True global_scaling_factor=f32:[500] "
+              "sf_out=u8:1024", "cpu", op::kAot},
+    {"mxfp8", "input=bf16:1x3x96 residual=bf16:1x3x96 gate=bf16:1x3x96 gamma=f32:96 beta=f32:96 use_mxfp8=True sf_out=i32:128", "cpu", op::kAot},
     {"bench", "input=bf16:1x1920x3072 residual=bf16:1x1920x3072 gate=bf16:1x1920x3072 gamma=f32:3072 beta=f32:3072", "cpu", op::kBench},
 };
 constexpr op::Case kDitGate[] = {
     {"bf16", "input=bf16:2x5x3072 residual=bf16:2x5x3072 gate=bf16:2x5x3072^pad8 scale=bf16:2x5x3072^pad8 shift=bf16:2x5x3072^pad8", "cpu", op::kAot | op::kTrace},
+    {"nvfp4_f16", "input=f16:1x3x64 residual=f16:1x3x64 gate=f16:1x3x64 scale=f16:1x3x64 shift=f16:1x3x64 use_nvfp4=True global_scaling_factor=f32:[300]"},
     {"biases_f16", "input=f16:2x3x500 residual=f16:2x3x500 gate=f16:2x3x500 scale=f16:2x3x500 shift=f16:2x3x500 gate_bias=f32:500 scale_bias=f32:1x500 "
                    "shift_bias=f32:500"},
 };
 constexpr op::Case kDitScale[] = {
     {"residual", "input=bf16:2x5x3072 scale=bf16:2x5x3072^pad8 shift=bf16:2x5x3072 residual=bf16:2x5x3072 scale_bias=f32:3072 shift_bias=f32:3072", "cpu", op::kTrace},
+    {"mxfp8", "input=bf16:2x3x64 scale=bf16:2x3x64 shift=bf16:2x3x64 use_mxfp8=True sf_out=e4m3:512"},
     {"no_residual_odd", "input=f32:3x2x333 scale=f32:3x2x333 shift=f32:3x2x333^pad3"},
 };
 #define FI_CHANNELS "num_frame_channels=44 num_height_channels=42 num_width_channels=42 head_dim=128 "

@@ -3,10 +3,12 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/norm/diffusion.h"
+#include "flashinfer/ops/quantization/block/ref.h"
 
 namespace flashinfer::ref {
 
@@ -14,8 +16,30 @@ inline double bias_at(const std::optional<TensorView>& t, int64_t i) {
   return t ? static_cast<double>(t->data_as<float>()[i]) : 0.0;
 }
 
+/// The rows of `normed` in norm_out and sf_out.
+template <class B>
+void quantise_dit(const B& a, const TensorView& normed) {
+  const int64_t rows = normed.size(0), d = normed.size(1), block = a.use_nvfp4 ? 16 : 32;
+  const Tensor codes = Tensor::empty({rows, a.use_nvfp4 ? d / 2 : d}, DType::kU8);
+  const Tensor scales = Tensor::zeros({sf_bytes(SfLayout::k128x4, rows, d / block)}, DType::kU8);
+  const float encode = a.use_nvfp4 ? a.global_scaling_factor->template data_as<float>()[0] : 1.0f;
+  for (int64_t r = 0; r < rows; ++r)
+    quantize_row({block, !a.use_nvfp4, !a.use_nvfp4}, floats_of(normed, {r}), encode, codes.view().select(0, r),
+                 scales.view(), SfLayout::k128x4, r);
+  int64_t at = 0;
+  for_each_row(*a.norm_out, [&](const Index& row) {
+    int32_t* to = a.norm_out->template data_as<int32_t>() + offset_of(*a.norm_out, row);
+    for (int64_t i = 0; i < a.norm_out->size(2); ++i, at += 4)
+      std::memcpy(to + i * a.norm_out->stride(2), codes.data_as<uint8_t>() + at, 4);
+  });
+  if (a.sf_out) std::memcpy(a.sf_out->data(), scales.data(), static_cast<size_t>(scales.nbytes()));
+}
+
 template <class B>
 void dit_norm(const B& a) {
+  const bool quantised = a.use_nvfp4 || a.use_mxfp8;
+  const Tensor rounded = quantised ? Tensor::empty(a.input.shape(), a.input.dtype()) : Tensor();
+  const TensorView& norm_out = quantised ? rounded.view() : *a.norm_out;
   const int64_t d = a.input.size(2);
   const double factor = a.input_global_scaling_factor ? load_element(*a.input_global_scaling_factor, 0) : 1.0;
   for_each_row(a.input, [&](const Index& row) {
@@ -41,9 +65,10 @@ void dit_norm(const B& a) {
         out =
             n * (1 + get(a.scale, row, i) + bias_at(a.scale_bias, i)) + get(a.shift, row, i) + bias_at(a.shift_bias, i);
       set(*a.residual_out, row, i, v);
-      set(*a.norm_out, row, i, out);
+      set(norm_out, row, i, out);
     }
   });
+  if (quantised) quantise_dit(a, norm_out.view({a.input.size(0) * a.input.size(1), d}));
 }
 
 /// The angle of pair j of a head at row s of a video.

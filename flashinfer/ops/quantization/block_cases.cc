@@ -13,6 +13,7 @@ constexpr op::Case kFp4[] = {
     {"e4m3_32", "input=bf16:5x96 global_scale=f32:[100] sf_vec_size=32"},
     {"power_32", "input=bf16:33x96 sf_vec_size=32 sf_use_ue8m0=True is_sf_swizzled_layout=False global_scale=f32:[3]"},
     {"e4m3_input", "input=e4m3:17x64 global_scale=f32:[6]"},
+    {"four_over_six", "input=bf16:17x96 global_scale=f32:[700] nvfp4_4over6=1"},
     {"zeros", "input=bf16:3x32:const(0) global_scale=f32:[448]"},
     {"scale_too_small", "input=bf16:3x32:const(1e-6) global_scale=f32:[1]"},
     {"saturating", "input=bf16:3x32 global_scale=f32:[1e6]"},
@@ -31,6 +32,16 @@ constexpr op::Case kNvfp4[] = {
     {"shuffled", "a=bf16:256x96 a_global_sf=f32:[600] do_shuffle=True"},
     {"per_token", "a=bf16:131x2048:normal(0,3) a_global_sf=f32:[0.0003720238] per_token_activation=True"},
     {"per_token_scaled", "a=f16:3x48 a_global_sf=0.0003720238 per_token_activation=True out_scale=f32:[2.5]"},
+    {"four_over_six", "a=bf16:130x2096:normal(0,3) a_global_sf=f32:[600] nvfp4_4over6=1", "cpu", op::kAot},
+    {"four_over_six_f16_mse", "a=f16:5x64 a_global_sf=600.0 sfLayout=2 nvfp4_4over6=5", "cpu", op::kAot},
+    {"four_over_six_fast", "a=bf16:256x96 a_global_sf=f32:[600] do_shuffle=True nvfp4_4over6=17"},
+    {"four_over_six_fast_mse", "a=bf16:5x64 a_global_sf=f32:5:uniform(100,900) sfLayout=1 nvfp4_4over6=21"},
+    {"four_over_six_token", "a=bf16:131x528:normal(0,3) a_global_sf=0.0006510417 per_token_activation=True nvfp4_4over6=3"},
+    {"four_over_six_token_mse", "a=f16:9x48 a_global_sf=0.0003720238 per_token_activation=True nvfp4_4over6=5"},
+    {"four_over_six_zeros", "a=bf16:3x48:const(0) a_global_sf=600.0 nvfp4_4over6=1"},
+    {"four_over_six_tiny", "a=bf16:3x48:normal(0,1e-5) a_global_sf=1.0 nvfp4_4over6=1"},
+    {"four_over_six_nan", "a=bf16:3x48:nan a_global_sf=600.0 nvfp4_4over6=1"},
+    {"four_over_six_infinity", "a=bf16:3x48:const(inf) a_global_sf=600.0 nvfp4_4over6=1"},
     {"per_token_zeros", "a=bf16:3x48:const(0) a_global_sf=0.0003720238 per_token_activation=True sfLayout=2"},
     {"e4m3", "a=e4m3:9x32 a_global_sf=f32:[6]"},
 };
@@ -38,6 +49,7 @@ constexpr op::Case kBatched[] = {
     {"one_scale", "a=bf16:3x5x80 a_global_sf=f32:[600]", "cpu", op::kAot},
     {"scales", "a=f16:2x130x64 a_global_sf=f32:[600,30]"},
     {"strided", "a=bf16:3x5x32^perm(1,0,2) a_global_sf=f32:[600]"},
+    {"four_over_six", "a=bf16:3x5x80 a_global_sf=f32:[600,30,200] nvfp4_4over6=1"},
     {"none", "a=bf16:0x5x32 a_global_sf=f32:[600]"},
 };
 constexpr op::Case kMxfp4[] = {
@@ -75,6 +87,8 @@ constexpr op::Case kGlobalScale[] = {
     {"infinity", "input_tensor=f32:32:const(inf) per_token_activation=False"},
     {"given", "input_tensor=bf16:0x16 per_token_activation=False global_scale=2.5"},
     {"per_token", "input_tensor=bf16:3x16 per_token_activation=True"},
+    {"four_over_six", "input_tensor=bf16:13x16 per_token_activation=False nvfp4_4over6_config=3"},
+    {"four_over_six_token", "input_tensor=bf16:3x16 per_token_activation=True nvfp4_4over6_config=7"},
 };
 constexpr op::Case kMxfp8Dequantize[] = {
     {"tiles", "input=e4m3:130x96 scale_tensor=u8:1024:randint(100,150)", "cpu", op::kAot},
@@ -123,15 +137,18 @@ constexpr op::Case kSiluFp4[] = {
     {"tiles", "input=bf16:131x160 global_scale=f32:[600]", "cpu", op::kAot},
     {"linear_f16", "input=f16:2x3x2112 global_scale=f32:[600] is_sf_swizzled_layout=False", "cpu", op::kAot},
     {"8x4", "input=bf16:9x64^pad3 global_scale=f32:[600] is_sf_8x4_layout=True"},
+    {"four_over_six", "input=bf16:9x128 global_scale=f32:[600] nvfp4_4over6=1"},
     {"bench", "input=bf16:16384x8192 global_scale=f32:[600]", "cpu", op::kBench},
 };
 constexpr op::Case kGroupedFp4[] = {
     {"experts", "a=bf16:3x7x80 mask=i32:[7,0,3] a_global_sf=f32:[600,50,400]"},
     {"one_scale", "a=f16:2x130x32 mask=i32:[1,129] a_global_sf=f32:[600]"},
+    {"four_over_six", "a=bf16:3x7x80 mask=i32:[7,0,3] a_global_sf=f32:[600,50,400] nvfp4_4over6=7"},
 };
 constexpr op::Case kSiluExpertsFp4[] = {
     {"experts", "a=bf16:3x7x160 mask=i32:[7,0,3] a_global_sf=f32:[600,50,400]"},
     {"strided", "a=f16:2x5x64^pad4 mask=i32:[1,5] a_global_sf=f32:[600]"},
+    {"four_over_six", "a=bf16:2x7x160 mask=i32:[7,3] a_global_sf=f32:[600,400] nvfp4_4over6=1"},
 };
 constexpr op::Case kGroup8[] = {
     {"e4m3", "x=bf16:5x384 group_size=128", "cpu", op::kAot},

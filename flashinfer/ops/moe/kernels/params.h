@@ -38,8 +38,8 @@ constexpr bool has_gate(MoeActivation a) {
          a == MoeActivation::kSwigluStep || a == MoeActivation::kGegluTanh || a == MoeActivation::kSitu;
 }
 
-/// y[r] = act(x[r] * row_factor[r] * factor[expert[r]] + bias[expert[r]]) * scale[expert[r]], x rows of 2 * inter
-/// (linear half, gate) or inter, whose logical column i is stored at column[i].
+/// y[r] = act(x[r] * row_factor[r] * factor[expert[r]] + bias[expert[r]] + delta[r]) * scale[expert[r]], x rows of 2 *
+/// inter (linear half, gate) or inter, whose logical column i is stored at column[i].
 struct MoeActParams {
   const float* x;
   void* y;
@@ -48,6 +48,7 @@ struct MoeActParams {
   const int32_t* column;                                        // [width of x], null: identity
   const float* row_factor;                                      // [rows] or null
   const float *factor, *bias;                                   // [experts, width of x], stored columns; or null
+  const float* delta;                                           // [rows, width of x], logical columns; or null
   const float *alpha, *beta, *limit, *situ_beta, *situ_linear;  // [experts] or null
   const float* scale;                                           // [experts] or null
   MoeActivation kind;

@@ -17,13 +17,6 @@ SfLayout sf_layout(std::string_view name, int64_t value) {
   return static_cast<SfLayout>(value);
 }
 
-void reject_4over6(const op::Value& setting) {
-  const auto* opaque = setting.as<op::OpaqueValue>();
-  if (setting.is_none() || (opaque && opaque->repr == kUnset4Over6)) return;
-  FI_CHECK(false, NotImplementedError, "nvfp4_4over6 is ", op::python_repr(setting),
-           ", but choosing between two scales a block is not implemented: pass None");
-}
-
 float global_scale(std::string_view name, const TensorView& t) {
   FI_CHECK(t.numel() == 1, ValueError, name, " is ", to_string(t), ", but must be one f32");
   if (t.device() != kCpu) return 1.0f;  // its value cannot be seen from here

@@ -24,8 +24,6 @@ inline constexpr const char* kUnset4Over6 = "<nvfp4_4over6 unset: read FLASHINFE
 
 /// ValueError unless `value` is one of SfLayout.
 SfLayout sf_layout(std::string_view name, int64_t value);
-/// NotImplementedError for anything but None and the default that says "not given".
-void reject_4over6(const op::Value& setting);
 /// A global scale of one f32: ValueError unless it is one positive normal number.
 float global_scale(std::string_view name, const TensorView& t);
 /// ValueError unless k is a multiple of `block`.

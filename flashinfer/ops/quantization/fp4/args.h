@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "flashinfer/ops/quantization/block/four_over_six.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/fp4/fp4.h"
 
@@ -20,6 +21,8 @@ struct Plan {
   SfLayout layout;
   std::vector<float> encode;
   int64_t encode_batch = 0, encode_row = 0;
+  ops::FourOverSix recipe{};
+  void set(const ops::FourOverSix& r) { recipe = r, config.four_over_six = r.config(); }
 };
 
 inline Plan plan_of(const Fp4Quantize& a) {
@@ -32,10 +35,12 @@ inline Plan plan_of(const Fp4Quantize& a) {
     const float g = a.global_scale->data_as<float>()[0];
     p.encode = {a.is_global_scale_inversed ? 1.0f / g : g};
   }
+  p.set(ops::four_over_six(a.nvfp4_4over6));
   return p;
 }
 inline Plan plan_of(const Nvfp4Quantize& a) {
   Plan p{{a.a.dtype(), 16, 0, 0, 0}, static_cast<SfLayout>(a.sfLayout), {}};
+  p.set(ops::four_over_six(a.nvfp4_4over6));
   if (a.per_token_activation) return p;
   if (const TensorView* t = a.a_global_sf.tensor()) {
     for (int64_t i = 0; i < t->numel(); ++i) p.encode.push_back(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
@@ -47,6 +52,7 @@ inline Plan plan_of(const Nvfp4Quantize& a) {
 }
 inline Plan plan_of(const Nvfp4BatchedQuantize& a) {
   Plan p{{a.a.dtype(), static_cast<unsigned char>(a.sf_vec_size), 0, 0, 0}, SfLayout::k128x4, {}};
+  p.set(ops::four_over_six(a.nvfp4_4over6));
   for (int64_t i = 0; i < a.a_global_sf.numel(); ++i)
     p.encode.push_back(a.a_global_sf.data_as<float>()[a.a_global_sf.rank() ? i * a.a_global_sf.stride(0) : 0]);
   p.encode_batch = a.a_global_sf.numel() > 1;
@@ -110,7 +116,9 @@ inline constexpr const char* kMxfp4 = "mxfp4_quantize";
 inline void validate(const Fp4Quantize& a) {
   check_vec_size(a.sf_vec_size, true);
   check_input(a.input, a.sf_vec_size);
-  ops::reject_4over6(a.nvfp4_4over6);
+  if (a.sf_use_ue8m0 || a.sf_vec_size != 16)
+    ops::check_no_4over6(a.nvfp4_4over6, "MXFP4 (ue8m0 scales or blocks of 32)");
+  if (a.input.dtype() == DType::kF8E4M3) ops::check_no_4over6(a.nvfp4_4over6, "float8_e4m3fn input");
   FI_CHECK(!a.sf_use_ue8m0 || a.input.dtype() != DType::kF8E4M3, ValueError,
            "input is float8_e4m3fn, which only e4m3 scales take (sf_use_ue8m0=False)");
   FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
@@ -121,7 +129,7 @@ inline void validate(const Nvfp4Quantize& a) {
   check_vec_size(a.sf_vec_size, false);
   check_input(a.a, 16);
   ops::sf_layout("sfLayout", a.sfLayout);
-  ops::reject_4over6(a.nvfp4_4over6);
+  if (a.a.dtype() == DType::kF8E4M3) ops::check_no_4over6(a.nvfp4_4over6, "float8_e4m3fn input");
   const int64_t m = ops::row_count(a.a);
   FI_CHECK(!a.expanded_idx_to_permuted_idx, NotImplementedError, "expanded_idx_to_permuted_idx is not implemented");
   FI_CHECK(!a.out_scale || a.per_token_activation, ValueError, "out_scale is given, but per_token_activation is False");
@@ -132,11 +140,12 @@ inline void validate(const Nvfp4Quantize& a) {
            "do_shuffle is for weights, but per_token_activation is True");
   FI_CHECK(!a.per_token_activation || kHalves.has(a.a.dtype()), ValueError, "a is ", name(a.a.dtype()),
            ", but per_token_activation takes float16 or bfloat16");
+  const double most = a.per_token_activation ? ops::four_over_six(a.nvfp4_4over6).e4m3_max() : 448;
   const auto check = [&](double g) {
     FI_CHECK(g >= 0x1p-126 && std::isfinite(g), ValueError, "a_global_sf is ", g,
              ", but must be a positive normal f32 number");
-    FI_CHECK(!a.per_token_activation || std::abs(g * 2688 - 1) <= 1e-3, ValueError, "a_global_sf is ", g,
-             ", but with per_token_activation must be 1 / (448 * 6) = ", 1.0 / 2688);
+    FI_CHECK(!a.per_token_activation || std::abs(g * most * 6 - 1) <= 1e-3, ValueError, "a_global_sf is ", g,
+             ", but with per_token_activation must be 1 / (", most, " * 6) = ", 1 / (most * 6));
   };
   if (const TensorView* t = a.a_global_sf.tensor()) {
     FI_CHECK(t->dtype() == DType::kF32 && t->rank() <= 1 &&
@@ -152,7 +161,6 @@ inline void validate(const Nvfp4Quantize& a) {
 inline void validate(const Nvfp4BatchedQuantize& a) {
   check_vec_size(a.sf_vec_size, false);
   check_input(a.a, 16);
-  ops::reject_4over6(a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
   FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, "a_global_sf is ", to_string(g),
            ", but must be one f32 or one for each of ", a.a.size(0), " batches");

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "flashinfer/ops/quantization/block/ref.h"
+#include "flashinfer/ops/quantization/block/four_over_six_ref.h"
 #include "flashinfer/ops/quantization/cases.h"
 #include "flashinfer/ops/quantization/ops.h"
 
@@ -26,18 +26,15 @@ BlockQuantParams params_of(const TensorView& x, const TensorView& codes, const T
   return p;
 }
 template <class B>
-BlockQuantParams extended(const B&, BlockQuantParams p) {
+BlockQuantParams extended(const B&, const Plan&, BlockQuantParams p) {
   return p;
 }
-float token_factor(const Nvfp4Quantize& a) {
-  const TensorView* t = a.a_global_sf.tensor();
-  return t ? t->data_as<float>()[0] : static_cast<float>(a.a_global_sf.number());
-}
 float token_out(const Nvfp4Quantize& a) { return a.out_scale ? a.out_scale->data_as<float>()[0] : 1.0f; }
-BlockQuantParams extended(const Nvfp4Quantize& a, BlockQuantParams p) {
+BlockQuantParams extended(const Nvfp4Quantize& a, const Plan& plan, BlockQuantParams p) {
   if (a.do_shuffle) p.shuffle = 32;
   if (a.per_token_activation)
-    p.token_scale = a.per_token_scale->data_as<float>(), p.token_factor = token_factor(a), p.token_out = token_out(a);
+    p.token_scale = a.per_token_scale->data_as<float>(), p.token_most = plan.recipe.e4m3_max() * 6,
+    p.token_out = token_out(a);
   return p;
 }
 Plan laid_out(const Nvfp4Quantize& a) {
@@ -56,7 +53,7 @@ op::Prepared prepare(const B& a) {
   const BlockQuantConfig config = plan.config;
   return ops::with_kernel<ops::kBlockQuantize>(config, [&a, plan = std::move(plan)](jit::CpuFn fn) {
     const ops::Rows x = ops::as_rows(input_of(a)), codes = ops::as_rows(*a.x_q);
-    ops::run_block_quantize(fn, plan.config, extended(a, params_of(x.view, codes.view, *a.sf, plan)));
+    ops::run_block_quantize(fn, plan.config, extended(a, plan, params_of(x.view, codes.view, *a.sf, plan)));
     if (codes.keep.defined()) ops::copy_strided(codes.keep.view(), *a.x_q);
   });
 }
@@ -74,16 +71,21 @@ op::Prepared prepare_batched(const Nvfp4BatchedQuantize& a) {
 
 // ---- references ----
 /// The scale of a row and the factor that it is quantised with.
-float token_scale(const Nvfp4Quantize& a, const std::vector<float>& x, int64_t row) {
-  const float scale = ref::magnitude(x.data(), static_cast<int64_t>(x.size())) * token_factor(a);
-  ref::put(*a.per_token_scale, {row}, scale * token_out(a));
-  return scale > 0 ? std::min(1.0f / scale, std::numeric_limits<float>::max()) : 1.0f;
+float token_scale(const Nvfp4Quantize& a, const Plan& plan, float amax, int64_t row) {
+  const float encode = amax > 0 ? std::min(plan.recipe.e4m3_max() * 6 / amax, std::numeric_limits<float>::max()) : 1.0f;
+  ref::put(*a.per_token_scale, {row}, (amax > 0 ? 1.0f / encode : amax) * token_out(a));
+  return encode;
+}
+void reference_row(const Plan& plan, const std::vector<float>& x, float encode, float amax, const TensorView& codes,
+                   const TensorView& scales, int64_t row) {
+  if (plan.recipe.on) return ref::quantize_row(plan.recipe, x, encode, amax, codes, scales, plan.layout, row);
+  ref::quantize_row({plan.config.block, plan.config.ue8m0 != 0, false}, x, encode, codes, scales, plan.layout, row,
+                    plan.config.dtype == DType::kF8E4M3);
 }
 template <class B>
 void reference(const B& a) {
   const Plan plan = laid_out(a);
   const TensorView& x = input_of(a);
-  const ref::BlockRule rule{plan.config.block, plan.config.ue8m0 != 0, false};
   ref::clear(*a.sf);
   const auto factor = [&](int64_t batch, int64_t row) {
     return plan.encode.empty() ? 1.0f
@@ -92,25 +94,27 @@ void reference(const B& a) {
   if constexpr (std::is_same_v<B, Nvfp4BatchedQuantize>) {
     for (int64_t b = 0; b < x.size(0); ++b)
       for (int64_t r = 0; r < x.size(1); ++r)
-        ref::quantize_row(rule, ref::floats_of(x, {b, r}), factor(b, 0), a.x_q->select(0, b).select(0, r),
-                          a.sf->select(0, b), plan.layout, r);
+        reference_row(plan, ref::floats_of(x, {b, r}), factor(b, 0), 0, a.x_q->select(0, b).select(0, r),
+                      a.sf->select(0, b), r);
   } else {
     const Tensor compact = Tensor::clone(x);
     const TensorView rows = compact.view().view({ops::row_count(x), x.size(-1)});
     Tensor codes = Tensor::empty({rows.size(0), rows.size(1) / 2}, DType::kU8);
     for (int64_t r = 0; r < rows.size(0); ++r) {
       int64_t source = r;
-      float encode = factor(0, r);
+      float encode = factor(0, r), amax = 0;
       std::vector<float> values;
       if constexpr (std::is_same_v<B, Nvfp4Quantize>) {
         if (a.do_shuffle) source = ref::shuffle_source(r, 32), encode = factor(0, source);
         values = ref::floats_of(rows, {source});
-        if (a.per_token_activation) encode = token_scale(a, values, r);
+        if (a.per_token_activation) {
+          amax = ref::magnitude(values.data(), static_cast<int64_t>(values.size()));
+          encode = token_scale(a, plan, amax, r);
+        }
       } else {
         values = ref::floats_of(rows, {source});
       }
-      ref::quantize_row(rule, values, encode, codes.view().select(0, r), *a.sf, plan.layout, r,
-                        rows.dtype() == DType::kF8E4M3);
+      reference_row(plan, values, encode, amax, codes.view().select(0, r), *a.sf, r);
     }
     ops::copy_strided(codes.view().view(a.x_q->shape()), *a.x_q);
   }

@@ -11,7 +11,8 @@
 // (kernels/common/scale_layout.h).
 //
 // All throw ValueError for a k that is not a multiple of the block, a scale that is not positive and normal,
-// inconsistent shapes and dtypes; NotImplementedError for an nvfp4_4over6 that is not None.
+// inconsistent shapes and dtypes, and a recipe 4 over 6 with ue8m0 scales, blocks of 32 or e4m3 input. nvfp4_4over6 is
+// None or, in C++, the number of a recipe (block/four_over_six.h: 1 is the usual one, -1 the environment's).
 #pragma once
 #include <optional>
 #include <string>
@@ -47,22 +48,22 @@ struct Nvfp4Quantize {
   int64_t sf_vec_size = 16;  // only 16
   std::optional<bool> enable_pdl = {};
   std::string backend = "cuda";
-  /// gs of a row is 1 / (amax(row) * a_global_sf), a_global_sf being 1 / (448 * 6) (ValueError when it differs by 1e-3
-  /// of itself); a row of zeros has scale 0. f16 and bf16 only.
+  /// gs of a row is 448 * 6 / amax(row), and a_global_sf must be 1 / (448 * 6) (ValueError when it differs by 1e-3 of
+  /// itself; a recipe 4 over 6 may have 256 for 448); a row of zeros has scale 0. f16 and bf16 only.
   bool per_token_activation = false;
   std::optional<TensorView> expanded_idx_to_permuted_idx = {};  // NotImplementedError when given
   std::optional<TensorView> out_scale = {};                     // one f32, a factor of the returned row scales
   op::Value nvfp4_4over6 = {};
   std::optional<TensorView> x_q = {};
   std::optional<TensorView> sf = {};
-  std::optional<TensorView> per_token_scale = {};  // f32 [m]: amax(row) * a_global_sf * out_scale
+  std::optional<TensorView> per_token_scale = {};  // f32 [m]: 1 / gs of the row * out_scale
 };
 /// (x_q, sf), with per_token_activation (x_q, sf, per_token_scale).
 op::Results nvfp4_quantize(const Nvfp4Quantize& args);
 
 /// The global scale that nvfp4_quantize takes. Per tensor: gs = min(448 * 6 / amax, FLT_MAX), or `global_scale`; per
 /// token: the factor 1 / (448 * 6) of each row's amax. ValueError: a tensor without elements whose amax is needed, a
-/// global_scale that is not positive and normal or that is given per token. NotImplementedError: a 4-over-6 recipe.
+/// global_scale that is not positive and normal or that is given per token. A recipe 4 over 6 may have 256 for 448.
 struct MakeNvfp4GlobalScale {
   TensorView input_tensor;  // f16|bf16|f32; rank >= 1
   bool per_token_activation = false;

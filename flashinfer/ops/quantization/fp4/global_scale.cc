@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "flashinfer/ops/quantization/block/four_over_six.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
@@ -15,29 +16,29 @@ namespace {
 namespace family = ops::quantization;
 using Make = MakeNvfp4GlobalScale;
 constexpr const char* kName = "make_nvfp4_global_scale";
-constexpr float kMost = std::numeric_limits<float>::max(),
-                kLargest = 448.0f * 6.0f;  // of an element: e4m3's times e2m1's
+constexpr float kMost = std::numeric_limits<float>::max();
+
+/// The largest element, e4m3's times e2m1's.
+float largest(const Make& a) { return ops::four_over_six(a.nvfp4_4over6_config).e4m3_max() * 6.0f; }
 
 op::Shape one(const Make&) { return {1, {1}}; }
 bool needs_amax(const Make& a) { return !a.per_token_activation && !a.global_scale; }
 
 void validate(const Make& a) {
-  FI_CHECK(a.nvfp4_4over6_config.is_none(), NotImplementedError, "nvfp4_4over6_config is ",
-           op::python_repr(a.nvfp4_4over6_config), ", but only None is implemented");
   FI_CHECK(!needs_amax(a) || (a.input_tensor.rank() >= 1 && a.input_tensor.numel() > 0), ValueError, "input_tensor is ",
            to_string(a.input_tensor), ", but must have at least one dimension and one element");
   if (!a.global_scale) return;
   FI_CHECK(!a.per_token_activation, ValueError, "global_scale is ", *a.global_scale,
-           ", but with per_token_activation it is 1 / (448 * 6)");
+           ", but with per_token_activation it is 1 / (", largest(a) / 6, " * 6)");
   const auto g = static_cast<float>(*a.global_scale);
   FI_CHECK(g >= 0x1p-126f && std::isfinite(g), ValueError, "global_scale is ", *a.global_scale,
            ", but must be a positive normal f32 number");
 }
-float from_amax(float amax) { return std::isnan(amax) ? amax : std::min(kLargest / amax, kMost); }
+float from_amax(const Make& a, float amax) { return std::isnan(amax) ? amax : std::min(largest(a) / amax, kMost); }
 void put(const Make& a, float amax) {
-  a.out->data_as<float>()[0] = a.per_token_activation ? 1.0f / kLargest
+  a.out->data_as<float>()[0] = a.per_token_activation ? 1.0f / largest(a)
                                : a.global_scale       ? static_cast<float>(*a.global_scale)
-                                                      : from_amax(amax);
+                                                      : from_amax(a, amax);
 }
 op::Prepared prepare(const Make& a) {
   return ops::with_kernel<ops::kGroup8>(Group8Config{a.input_tensor.dtype(), DType::kF8E4M3}, [&a](jit::CpuFn fn) {
@@ -54,7 +55,9 @@ void reference(const Make& a) {
         amax = std::isnan(v) || std::isnan(amax) ? NAN : std::max(amax, v);
       }
     });
-  const double scale = a.per_token_activation ? 1.0 / 2688 : a.global_scale ? *a.global_scale : 2688 / amax;
+  const double most = largest(a), scale = a.per_token_activation ? 1.0 / most
+                                          : a.global_scale       ? *a.global_scale
+                                                                 : most / amax;
   ref::put(*a.out, {0}, scale > kMost ? kMost : scale);
 }
 

@@ -6,8 +6,8 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/ops/activation/ref.h"
+#include "flashinfer/ops/quantization/block/four_over_six_ref.h"
 #include "flashinfer/ops/quantization/block/launch.h"
-#include "flashinfer/ops/quantization/block/ref.h"
 #include "flashinfer/ops/quantization/cases.h"
 #include "flashinfer/ops/quantization/ops.h"
 
@@ -23,7 +23,16 @@ template <bool kGated>
 constexpr const char* kGroupedName =
     kGated ? "silu_and_mul_scaled_nvfp4_experts_quantize" : "scaled_fp4_grouped_quantize";
 
-BlockQuantConfig config_of(DType t, bool gated) { return {t, 16, 0, 0, gated}; }
+template <class B>
+BlockQuantConfig config_of(const B& a, DType t, bool gated) {
+  return {t, 16, 0, 0, gated, ops::four_over_six(a.nvfp4_4over6).config()};
+}
+void reference_row(const op::Value& setting, const std::vector<float>& x, float encode, const TensorView& codes,
+                   const TensorView& scales, SfLayout layout, int64_t row) {
+  const ops::FourOverSix recipe = ops::four_over_six(setting);
+  if (recipe.on) return ref::quantize_row(recipe, x, encode, 0, codes, scales, layout, row);
+  ref::quantize_row({16, false, false}, x, encode, codes, scales, layout, row);
+}
 
 // ---- silu_and_mul_nvfp4_quantize ----
 SfLayout layout_of(const Silu& a) {
@@ -42,7 +51,6 @@ void validate_silu(const Silu& a) {
            ", but must be a multiple of 32 (two halves of blocks of 16)");
   FI_CHECK(a.is_sf_swizzled_layout || !a.is_sf_8x4_layout, ValueError,
            "is_sf_8x4_layout is True, but is_sf_swizzled_layout is False (the scales are linear)");
-  ops::reject_4over6(a.nvfp4_4over6);
   ops::global_scale("global_scale", a.global_scale);
 }
 op::Prepared prepare_silu(const Silu& a) {
@@ -54,7 +62,7 @@ op::Prepared prepare_silu(const Silu& a) {
   p.layout = layout_of(a);
   p.padded_rows = sf_padded_rows(p.layout, p.rows);
   p.encode = a.global_scale.data_as<float>();
-  const BlockQuantConfig config = config_of(a.input.dtype(), true);
+  const BlockQuantConfig config = config_of(a, a.input.dtype(), true);
   return ops::with_kernel<ops::kBlockQuantize>(
       config, [config, p, x](jit::CpuFn fn) { ops::run_block_quantize(fn, config, p); });
 }
@@ -74,8 +82,8 @@ void reference_silu(const Silu& a) {
   const Tensor y = gated(x);
   ref::clear(*a.sf);
   for (int64_t r = 0; r < x.size(0); ++r)
-    ref::quantize_row({16, false, false}, ref::floats_of(y.view(), {r}), a.global_scale.data_as<float>()[0],
-                      a.x_q->select(0, r), *a.sf, layout_of(a), r);
+    reference_row(a.nvfp4_4over6, ref::floats_of(y.view(), {r}), a.global_scale.data_as<float>()[0],
+                  a.x_q->select(0, r), *a.sf, layout_of(a), r);
 }
 
 // ---- experts ----
@@ -105,7 +113,6 @@ template <bool kGated>
 void validate_grouped(const Grouped& a) {
   const int64_t step = kGated ? 32 : 16, m = a.a.size(1);
   FI_CHECK(a.a.size(2) % step == 0, ValueError, "a.shape[2] is ", a.a.size(2), ", but must be a multiple of ", step);
-  ops::reject_4over6(a.nvfp4_4over6);
   const TensorView& g = a.a_global_sf;
   FI_CHECK(g.rank() <= 1 && (g.numel() == 1 || g.numel() == a.a.size(0)), ValueError, "a_global_sf is ", to_string(g),
            ", but must be one f32 or one for each of ", a.a.size(0), " experts");
@@ -131,7 +138,7 @@ void launch_grouped(const Grouped& a, jit::CpuFn fn) {
   p.scale_batch_stride = sf_bytes(p.layout, p.rows, p.k / 16);
   p.encode = encode.data_as<float>(), p.encode_batch = encode.numel() > 1;
   p.mask = mask.data_as<int32_t>();
-  ops::run_block_quantize(fn, config_of(a.a.dtype(), kGated), p);
+  ops::run_block_quantize(fn, config_of(a, a.a.dtype(), kGated), p);
   if (codes.data() != a.x_q->data()) ops::copy_strided(codes.view(), *a.x_q);
   if (scales.data() != a.sf->data()) ops::copy_strided(scales.view(), *a.sf);
 }
@@ -143,16 +150,16 @@ void reference_grouped(const Grouped& a) {
   const Tensor scales = Tensor::zeros({std::max<int64_t>(bytes * a.a.size(0), 1)}, DType::kU8);
   for (int64_t b = 0; b < a.a.size(0); ++b)
     for (int64_t r = 0; r < op::index_at(a.mask, b); ++r)
-      ref::quantize_row({16, false, false}, ref::floats_of(y.view(), {b, r}),
-                        a.a_global_sf.data_as<float>()[a.a_global_sf.numel() > 1 ? b * a.a_global_sf.stride(0) : 0],
-                        a.x_q->select(2, b).select(0, r), scales.view().slice(0, b * bytes, (b + 1) * bytes),
-                        SfLayout::k128x4, r);
+      reference_row(a.nvfp4_4over6, ref::floats_of(y.view(), {b, r}),
+                    a.a_global_sf.data_as<float>()[a.a_global_sf.numel() > 1 ? b * a.a_global_sf.stride(0) : 0],
+                    a.x_q->select(2, b).select(0, r), scales.view().slice(0, b * bytes, (b + 1) * bytes),
+                    SfLayout::k128x4, r);
   ops::copy_strided(TensorView(scales.data(), DType::kF8E4M3, a.sf->shape(), scales_strides<kGated>(a).span()), *a.sf);
 }
 
 template <bool kGated>
 op::Prepared prepare_grouped(const Grouped& a) {
-  return ops::with_kernel<ops::kBlockQuantize>(config_of(a.a.dtype(), kGated),
+  return ops::with_kernel<ops::kBlockQuantize>(config_of(a, a.a.dtype(), kGated),
                                                [&a](jit::CpuFn fn) { launch_grouped<kGated>(a, fn); });
 }
 

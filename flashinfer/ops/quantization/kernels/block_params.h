@@ -9,11 +9,12 @@
 namespace flashinfer {
 
 struct BlockQuantConfig {
-  DType dtype;          // of x: f16, bf16, f32, or e4m3 with 4-bit codes
-  unsigned char block;  // elements that share a scale: 16 or 32
-  unsigned char ue8m0;  // scales are powers of two, else e4m3
-  unsigned char fp8;    // codes are e4m3, else e2m1
-  unsigned char gated;  // x has rows of 2k: silu(first half) * second half, rounded to dtype, is quantised
+  DType dtype;                      // of x: f16, bf16, f32, or e4m3 with 4-bit codes
+  unsigned char block;              // elements that share a scale: 16 or 32
+  unsigned char ue8m0;              // scales are powers of two, else e4m3
+  unsigned char fp8;                // codes are e4m3, else e2m1
+  unsigned char gated;              // x has rows of 2k: silu(first half) * second half, rounded to dtype, is quantised
+  unsigned char four_over_six = 0;  // 1: the better of two scales, + 2: by squares, + 4: with fast mathematics
 
   static constexpr const char* kName = "flashinfer::BlockQuantConfig";
   template <class V>
@@ -23,6 +24,7 @@ struct BlockQuantConfig {
     v("ue8m0", ue8m0);
     v("fp8", fp8);
     v("gated", gated);
+    v("four_over_six", four_over_six);
   }
   friend constexpr bool operator==(const BlockQuantConfig&, const BlockQuantConfig&) = default;
 };
@@ -41,10 +43,10 @@ struct BlockQuantParams {
   int32_t shuffle;      // rows of each block of 16 or 32 are permuted (kernels/cpu/block.h, shuffled_from); 0: not
   const float* encode;  // factor of amax / 6; of batch b and row r: encode[b * encode_batch + r * encode_row]; null: 1
   int64_t encode_batch, encode_row;
-  const int32_t* mask;  // [batches] valid rows, the others get zeros; null: all
-  float* token_scale;   // [rows]: amax of the row times token_factor, its reciprocal is the factor; null: none
-  float token_factor, token_out;  // token_scale is stored times token_out
-  int64_t rows_per_task;          // of batches * padded_rows
+  const int32_t* mask;          // [batches] valid rows, the others get zeros; null: all
+  float* token_scale;           // [rows]: the reciprocal of the row's factor, token_most / amax; null: none
+  float token_most, token_out;  // e4m3_max * 6; token_scale is stored times token_out
+  int64_t rows_per_task;        // of batches * padded_rows
 };
 
 struct BlockDequantConfig {

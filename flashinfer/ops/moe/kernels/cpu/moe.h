@@ -43,12 +43,14 @@ void moe_activate(const MoeActParams& p, int64_t task) {
     const int32_t e = p.expert[r];
     const float* const bias = p.bias ? p.bias + e * width : nullptr;
     const float* const factor = p.factor ? p.factor + e * width : nullptr;
+    const float* const delta = p.delta ? p.delta + r * width : nullptr;
     const Vec scale = splat(p.scale ? p.scale[e] : 1.0f), row_factor = splat(p.row_factor ? p.row_factor[r] : 1.0f);
     T* y = static_cast<T*>(p.y) + r * n;
     const auto at = [&](int64_t i, int64_t left) {
       Vec v = load_columns(x, p.column, i, left) * row_factor;
       if (factor) v = v * load_columns(factor, p.column, i, left);
-      return !bias ? v : v + load_columns(bias, p.column, i, left);
+      if (bias) v = v + load_columns(bias, p.column, i, left);
+      return !delta ? v : v + load_columns(delta, nullptr, i, left);
     };
     const auto alone = [&](auto act) {
       write_activated<C>(y, n, scale, [&](int64_t i, int64_t left) { return act(at(i, left)); });

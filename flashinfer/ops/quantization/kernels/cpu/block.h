@@ -7,6 +7,7 @@
 #include "flashinfer/kernels/cpu/block_quantize.h"
 #include "flashinfer/ops/activation/kernels/cpu/activation.h"
 #include "flashinfer/ops/quantization/kernels/block_params.h"
+#include "flashinfer/ops/quantization/kernels/cpu/four_over_six.h"
 
 namespace flashinfer::cpu {
 
@@ -72,7 +73,7 @@ using RowRule = BlockRule<BlockFormat{C.block, C.ue8m0, C.fp8}, typename Quantis
 
 template <BlockQuantConfig C>
 FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rule, const scalar_of_t<C.dtype>* x,
-                                uint8_t* codes, SfLayout layout, uint8_t* scales, float encode) {
+                                uint8_t* codes, SfLayout layout, uint8_t* scales, float encode, float amax) {
   constexpr int64_t kPerByte = C.fp8 ? 1 : 2;
   using Q = typename Quantised<C.dtype>::type;
   constexpr bool kMade = C.gated || C.dtype == DType::kF8E4M3;
@@ -82,7 +83,11 @@ FI_VEC_INLINE void quantize_row(const BlockQuantParams& p, const RowRule<C>& rul
   for (int64_t first = 0; first < blocks; first += kBlockChunk) {
     const int64_t n = blocks - first < kBlockChunk ? blocks - first : kBlockChunk, at = first * C.block;
     const Q* from = chunk_of<C>(x, p.k, at, n * C.block, encode, buffer);
-    quantize_blocks(rule, from, codes + at / kPerByte, scale, n);
+    if constexpr (C.four_over_six != 0)
+      quantize_blocks_4over6<C.four_over_six>({encode, rule.b, amax, amax > 0 ? p.token_most : 0.0f}, from,
+                                              codes + at / kPerByte, scale, n);
+    else
+      quantize_blocks(rule, from, codes + at / kPerByte, scale, n);
     store_scales(layout, scales, first, scale, n);
   }
   if (columns > blocks) memset(codes + p.k / kPerByte, 0, static_cast<size_t>((p.padded_k - p.k) / kPerByte));
@@ -97,18 +102,21 @@ __attribute__((noinline)) void quantize_source(const BlockQuantParams& p, RowRul
   const int64_t source = p.shuffle ? shuffled_from(row, p.shuffle) : row;
   const auto* x = static_cast<const scalar_of_t<C.dtype>*>(p.x) + batch * p.batch_stride + source * p.row_stride;
   float encode = p.encode ? p.encode[batch * p.encode_batch + source * p.encode_row] : 1.0f;
+  float amax = 0;  // of the row, where it has a scale of its own
   if constexpr (C.dtype != DType::kF8E4M3 && !C.gated) {
     if (p.token_scale) {
-      const float scale = row_magnitude(x, p.k) * p.token_factor;
-      p.token_scale[row] = scale * p.token_out;
-      encode = scale > 0 ? capped_reciprocal(scale) : 1.0f;
+      amax = row_magnitude(x, p.k);
+      const float most = p.token_most / amax;
+      encode = !(amax > 0) ? 1.0f : most < kFltMax ? most : kFltMax;
+      p.token_scale[row] = (amax > 0 ? 1.0f / encode : amax) * p.token_out;
     }
   }
   if (!(encode == ruled)) {
     make_block_rule(rule, C.ue8m0 ? encode : encode * (1.0f / 6.0f), C.ue8m0 ? 1.0f : 1.0f / encode);
     ruled = encode;
   }
-  quantize_row<C>(p, rule, x, p.codes + batch * p.code_batch_stride + row * p.code_row_stride, layout, scales, encode);
+  quantize_row<C>(p, rule, x, p.codes + batch * p.code_batch_stride + row * p.code_row_stride, layout, scales, encode,
+                  amax);
 }
 
 /// Scales of the 128 rows of one tile; columns <= kTileColumns.
