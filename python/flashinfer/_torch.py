@@ -15,10 +15,12 @@ import torch
 
 from . import _native
 from ._arrays import boxed
+from ._four_over_six import NVFP44Over6Config, nvfp4_4over6_code
 from ._op import Literal
 
 _SCHEMA_TYPES = {"bool": "bool", "int": "SymInt", "float": "float", "str": "str", "dtype": "ScalarType", "device": "Device",
                  "Generator": "Generator", "ints": "SymInt[]"}
+_RECIPES = ("nvfp4_4over6", "nvfp4_4over6_config")
 _ABSENT = (0,) * 8  # the shape that stands for a result left out, where torch wants a fixed number of them; no op has a result of this rank
 _made = {}
 _lock = threading.Lock()
@@ -39,8 +41,9 @@ def torch_dtype(value):
 
 
 def _is_passed(field):
-    """Whether a custom op takes it: of what is no tensor, number or text only required values, which are plain data, as JSON text."""
-    return field["type"] != "object" or field.get("varargs") or field.get("required")
+    """Whether a custom op takes it: of what is no tensor, number or text only required values, which are plain data, as JSON text, and
+    recipes, as their numbers."""
+    return field["type"] != "object" or field.get("varargs") or field.get("required") or field["name"] in _RECIPES
 
 
 def encoded(value):
@@ -49,6 +52,15 @@ def encoded(value):
 
 # Runs while a program is traced, with constants; what it returns is a constant of the graph.
 encoded._dynamo_marked_constant = True
+
+
+def recipe_number(value):
+    """The number of a recipe 4 over 6; -1 for an argument left out. Other values are left to the library's error."""
+    if value is None:
+        return 0
+    if isinstance(value, Literal):
+        return -1
+    return nvfp4_4over6_code(value) if isinstance(value, NVFP44Over6Config) else value
 
 
 def order(values):
@@ -98,6 +110,8 @@ class Variant:
             alias = f"(a{next(letters)}!)" if f["name"] in mutated else ""
             if f.get("varargs"):
                 parts += [f"Tensor[] {f['name']}__tensors", f"Scalar[] {f['name']}__numbers", f"str {f['name']}__order"]
+            elif f["name"] in _RECIPES:
+                parts.append(f"SymInt {f['name']}")
             elif kind == "object":
                 parts.append(f"str {f['name']}")
             elif kind == "ScalarOrTensor":
@@ -123,7 +137,7 @@ class Variant:
             if f.get("varargs"):
                 kinds = {"t": iter(values[name + "__tensors"]), "n": iter(values[name + "__numbers"]), "-": itertools.repeat(None)}
                 bound[name] = tuple(next(kinds[letter]) for letter in values[name + "__order"])
-            elif kind == "object":
+            elif kind == "object" and name not in _RECIPES:
                 bound[name] = json.loads(values[name])
             elif kind == "ScalarOrTensor":
                 tensor = values[name + "__tensor"]
@@ -279,6 +293,8 @@ def _packed(field):
     if field.get("varargs"):
         return [f"[_detached(a) for a in {name} if _is_tensor(a)]", f"[a for a in {name} if a is not None and not _is_tensor(a)]",
                 f"_order({name})"]
+    if name in _RECIPES:
+        return [f"_recipe_number({name})"]
     if kind == "object":
         return [f"_encoded({name})"]
     if kind == "ScalarOrTensor":
@@ -343,7 +359,7 @@ def _make(package, name):
     op = package.ops[name]
     outputs = [f["name"] for f in op.returned if f["role"] == "out"]
     namespace = package.namespaces[op.module]
-    namespace.update({"_" + f.__name__: f for f in (is_tensor, detached, torch_dtype, listed, joined, encoded, order)})
+    namespace.update({"_" + f.__name__: f for f in (is_tensor, detached, torch_dtype, listed, joined, encoded, order, recipe_number)})
     parameters = ", ".join(f["name"] for f in op.public)
     source = f"def _custom_op_{name}({parameters}):\n"
     for f in op.public:

@@ -234,6 +234,16 @@ def test_results_with_a_form():
     assert torch.equal(k_sf.view(torch.uint8), k_sf2.view(torch.uint8)) and torch.equal(v_sf.view(torch.uint8), v_sf2.view(torch.uint8))
 
 
+@pytest.mark.parametrize("form", ["none", "left out", "recipe", "number"])
+def test_recipes_of_scales(form):
+    x, gs = torch.randn(4, 64).bfloat16() * 3, torch.tensor([300.0])
+    arguments = {"none": {"nvfp4_4over6": None}, "left out": {}, "recipe": {"nvfp4_4over6": flashinfer.NVFP44Over6Config(448, "MSE")}, "number": {"nvfp4_4over6": 5}}[form]
+    plain, expected = flashinfer.fp4_quantize(x, gs, nvfp4_4over6=None), flashinfer.fp4_quantize(x, gs, **arguments)
+    assert torch.equal(plain[1], expected[1]) == (form in ("none", "left out"))
+    got = torch.compile(lambda x, gs: flashinfer.fp4_quantize(x, gs, **arguments), fullgraph=True, backend="aot_eager")(x, gs)
+    assert all(torch.equal(a, b) for a, b in zip(got, expected))
+
+
 def test_custom_variants():
     """`*args` of tensors and numbers, and a description of the kernel as plain data."""
     from flashinfer import jit
