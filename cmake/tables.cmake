@@ -3,7 +3,7 @@
 # listed by hand: families.cc, commands.cc, and the public header flashinfer/ops.h.
 
 # flashinfer/ops/<family>/ with an op.cc is a family: `flashinfer::ops::<family>::all` is a constinit span of pointers to its Ops. A
-# terms.cc defines `terms`, a fills.cc `fills` (flashinfer/op/registry.h).
+# terms.cc defines `terms`, a fills.cc `fills` (flashinfer/op/registry.h), a trace.cc `traces` (flashinfer/op/trace.h).
 function(fi_family_table out)
   set(${out} "" PARENT_SCOPE)
   if(NOT EXISTS ${PROJECT_SOURCE_DIR}/flashinfer/op/registry.h)
@@ -17,6 +17,8 @@ function(fi_family_table out)
   set(declarations "")
   set(entries "")
   set(includes "")
+  set(traces "")
+  set(trace_declarations "")
   list(REMOVE_ITEM files skeleton/op.cc)  # what new ops are copied from
   foreach(file IN LISTS files)
     get_filename_component(family ${file} DIRECTORY)
@@ -31,6 +33,10 @@ function(fi_family_table out)
         string(APPEND entry ", .${CMAKE_MATCH_1} = ops::${family}::${CMAKE_MATCH_1}")
       endif()
     endforeach()
+    if(EXISTS ${PROJECT_SOURCE_DIR}/flashinfer/ops/${family}/trace.cc)
+      string(APPEND traces "    ops::${family}::traces,\n")
+      string(APPEND trace_declarations "namespace flashinfer::ops::${family} { extern const std::span<const op::TraceEntry> traces; }\n")
+    endif()
     string(APPEND declarations "namespace flashinfer::ops::${family} { ${spans} }\n")
     string(APPEND entries "    {${entry}},\n")
   endforeach()
@@ -48,12 +54,26 @@ std::span<const Family> families() {
 }
 }  // namespace flashinfer::op
 ]=])
+  set(trace_path ${PROJECT_BINARY_DIR}/generated/traces.cc)
+  file(CONFIGURE OUTPUT ${trace_path} @ONLY CONTENT [=[
+// Generated from the files flashinfer/ops/*/trace.cc.
+#include "flashinfer/op/trace.h"
+
+@trace_declarations@
+namespace flashinfer::op {
+std::span<const std::span<const TraceEntry>> trace_tables() {
+  static const std::span<const TraceEntry> tables[] = {
+@traces@      {}};
+  return tables;
+}
+}  // namespace flashinfer::op
+]=])
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/include/flashinfer/ops.h @ONLY CONTENT [=[
 // SPDX-License-Identifier: Apache-2.0
 // Generated from the folders under flashinfer/ops: every op's argument block and function.
 #pragma once
 @includes@]=])
-  set(${out} ${path} PARENT_SCOPE)
+  set(${out} ${path} ${trace_path} PARENT_SCOPE)
 endfunction()
 
 # flashinfer/cli/cmd_<name>.cc defines `void flashinfer::cli::add_<name>(CLI::App& app, int& exit_code)`.

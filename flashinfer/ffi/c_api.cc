@@ -9,6 +9,7 @@
 #include "flashinfer/ffi/flashinfer_c.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/record/record.h"
+#include "flashinfer/trace/trace.h"
 
 using namespace flashinfer;
 
@@ -222,7 +223,10 @@ flashinfer_status flashinfer_record_stop(void) {
 int32_t flashinfer_record_level(void) { return record::settings().level; }
 
 flashinfer_status flashinfer_record_restart(void) {
-  return guarded([] { record::restart_from_env(); });
+  return guarded([] {
+    record::restart_from_env();
+    trace::restart_from_env();
+  });
 }
 
 int64_t flashinfer_flush_graph_dumps(int32_t synchronize, uint64_t graph) {

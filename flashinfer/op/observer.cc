@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "flashinfer/core/fork_mutex.h"
+#include "flashinfer/op/tracer.h"
+
 namespace flashinfer::op {
 namespace {
 
@@ -19,6 +22,31 @@ std::atomic<uint64_t> g_sequence{0};
 thread_local Invocation* t_current = nullptr;  // the innermost observed call
 std::atomic<void (*)()> g_changed{nullptr};
 
+std::atomic<Observer*> g_main{nullptr};    // of set_observer
+std::atomic<Observer*> g_tracer{nullptr};  // of set_tracer
+constinit ForkMutex g_install(ForkLayer::kOp);
+
+/// The tracer, then the log and the recorder. Each sees what was installed when the call began (`Invocation::state` is
+/// the log's).
+struct Both final : Observer {
+  void before(Invocation& call) override {
+    if (Observer* tracer = g_tracer.load(std::memory_order_acquire)) tracer->before(call);
+    if (Observer* main = g_main.load(std::memory_order_acquire)) main->before(call);
+  }
+  void after(Invocation& call, const Value& result) override {
+    if (Observer* main = g_main.load(std::memory_order_acquire)) main->after(call, result);
+  }
+  void failed(Invocation& call, const std::exception& error) override {
+    if (Observer* main = g_main.load(std::memory_order_acquire)) main->failed(call, error);
+  }
+};
+constinit Both g_both;
+
+Observer* effective() { return g_tracer.load() ? &g_both : g_main.load(); }
+void changed() {
+  if (auto f = g_changed.load(std::memory_order_acquire)) f();
+}
+
 }  // namespace
 
 namespace detail {
@@ -29,6 +57,7 @@ Observer* resolve_observer(Observer* o) {
   static std::once_flag once;
   std::call_once(once, [] {
     start_observing();
+    start_tracing();
     Observer* marker = &g_unresolved;  // unless start_observing (or a program) installed one
     g_observer.compare_exchange_strong(marker, nullptr);
   });
@@ -93,10 +122,25 @@ void ObservedCall::failed(const std::exception& e) {
 }  // namespace detail
 
 Observer* set_observer(Observer* o) {
-  Observer* before = detail::g_observer.exchange(o, std::memory_order_acq_rel);
-  if (auto changed = g_changed.load(std::memory_order_acquire); changed) changed();
-  return before == &g_unresolved ? nullptr : before;
+  start_tracing();  // a program that installs an observer before its first call
+  Observer* before;
+  {
+    const std::lock_guard lock(g_install);
+    before = g_main.exchange(o);
+    detail::g_observer.store(effective(), std::memory_order_release);
+  }
+  changed();
+  return before;
 }
+void set_tracer(Observer* tracer) {
+  {
+    const std::lock_guard lock(g_install);
+    if (g_tracer.exchange(tracer) == tracer) return;
+    detail::g_observer.store(effective(), std::memory_order_release);
+  }
+  changed();
+}
+Observer* main_observer() { return g_main.load(std::memory_order_acquire); }
 
 void listen_to_observer(void (*changed)()) { g_changed.store(changed, std::memory_order_release); }
 bool observed() {

@@ -7,6 +7,7 @@ _beside.check()
 
 from . import api_logging  # first: it reads what the environment says of the log
 from . import _make, _modules, _native, utils
+from .fi_trace import fi_trace
 from .context import get_num_threads, num_threads, set_num_threads
 from .utils import (next_positive_power_of_2, supports_gated_residual_next_rmsnorm, supports_gated_residual_rmsnorm,
                     supports_rmsnorm_sigmoid_gate)
@@ -14,7 +15,7 @@ from .utils import (next_positive_power_of_2, supports_gated_residual_next_rmsno
 __version__ = _native.version()
 _modules.install()
 globals().update(_make.package.exports)
-__all__ = ["__version__", "get_num_threads", "next_positive_power_of_2", "num_threads", "set_num_threads",
+__all__ = ["__version__", "fi_trace", "get_num_threads", "next_positive_power_of_2", "num_threads", "set_num_threads",
            "supports_gated_residual_next_rmsnorm", "supports_gated_residual_rmsnorm", "supports_rmsnorm_sigmoid_gate",
            *_make.package.exports]
 

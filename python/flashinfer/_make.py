@@ -21,7 +21,7 @@ takes 1.26 us by position and 1.31 us with three arguments by name; the closure 
 """
 import sys
 
-from . import _arrays, _docs, _engine_names, _members, _modules, _native
+from . import _arrays, _docs, _engine_names, _members, _modules, _native, _trace
 from ._op import Op, aliases, enums, execute, structure, structures
 from ._source import given_outputs, source
 
@@ -42,6 +42,8 @@ class Package:
         self.namespaces = {}
         self.connected = False
         self.observing = False
+        self.watched = False  # the library is observed
+        self.apply = None     # of trace_apply: (op, args, kwargs) -> (whether it ran the call, its result)
         self.switched = []  # (function, plain code, observed code)
         self.exports = {}
         classes = {}
@@ -113,6 +115,7 @@ class Package:
         function.__qualname__ = qualname
         function.__module__ = op.module
         function.__doc__ = _docs.docstring(op)
+        function.fi_trace = _trace.of_op(op)
         self.switched.append((function, function.__code__, made[name].__code__))
         return function
 
@@ -201,9 +204,20 @@ class Package:
 
     def observe(self, on):
         """Changes all functions to the observed way of calling, or back."""
-        if bool(on) == self.observing:
+        self.watched = bool(on)
+        self._switch()
+
+    def set_apply(self, apply):
+        """Sets what may run calls in place of the library (None: nothing)."""
+        self.connect()
+        self.apply = apply
+        self._switch()
+
+    def _switch(self):
+        on = self.watched or self.apply is not None
+        if on == self.observing:
             return
-        self.observing = bool(on)
+        self.observing = on
         for function, plain, observed in self.switched:
             if on and not hasattr(function, "__signature__"):
                 import inspect
@@ -224,6 +238,10 @@ class Package:
         """An observed call: positional and keyword arguments apart, with what only the framework knows of them."""
         self.connect()
         op, box = self.ops[name], _arrays.boxed
+        if self.apply is not None:
+            ran, result = self.apply(op, args, kwargs)
+            if ran:
+                return result
         _arrays.refuse_negative(name, [*zip(op.names, args), *kwargs.items()])
         try:
             values = [args[0]._handle, *map(box, args[1:])] if op.class_name else [*map(box, args)]

@@ -200,12 +200,27 @@ def flashinfer_api(func=None, *, trace=None):
     elif trace is None:
         return func
     else:
-        @functools.wraps(func)
-        def made(*args, **kwargs):
-            return func(*args, **kwargs)
+        made = func
     if trace is not None:
+        made = _with_dump(func, made)
         _attach_trace(made, func, trace)
     return made
+
+
+def _with_dump(func, called):
+    """`called`, which writes the definition of each call first while FLASHINFER_TRACE_DUMP says so."""
+    from . import _trace
+    from .fi_trace import dump_call
+
+    enabled, signature = _trace.enabled, inspect.signature(func)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        if enabled():
+            dump_call(getattr(func, "__qualname__", "function"), wrapper.fi_trace, signature, args, kwargs)
+        return called(*args, **kwargs)
+
+    return wrapper
 
 
 def _attach_trace(made, func, trace):

@@ -30,6 +30,7 @@
 #include "flashinfer/op/owned_block.h"
 #include "flashinfer/op/registry.h"
 #include "flashinfer/op/select.h"
+#include "flashinfer/op/tracer.h"
 #include "flashinfer/record/record.h"
 
 namespace flashinfer::ffi {
@@ -282,7 +283,7 @@ tvm::Function* g_on_warning = nullptr;
 
 /// Whether the split into positional and keyword arguments matters: the log's levels 1 and 2 print names only.
 bool arguments_wanted() {
-  if (!op::observed()) return false;
+  if (!op::observed() || !op::main_observer()) return false;
   const record::Settings s = record::settings();
   return s.level >= 3 || s.level < 1 || !s.control.empty();
 }

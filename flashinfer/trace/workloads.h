@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a recording to a data set of flashinfer-bench: strict definitions, the calls' extents as workloads, and the
+// content of index arrays.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace flashinfer::trace {
+
+struct DataSet {
+  int definitions = 0, workloads = 0;
+  int calls = 0;                   // of the recording
+  std::vector<std::string> notes;  // calls that are in no workload, and why
+};
+
+/// Writes `out`/definitions/<op_type>/<name>.json, `out`/workloads/<op_type>/<name>.jsonl with one line for each
+/// definition and set of variable extents, and `out`/blob/workloads/<op_type>/<name>/*.safetensors with the integer
+/// arrays of these calls, or with all their tensors if `dense`. Files of the same names are replaced.
+/// ValueError: `recording` is none.
+DataSet write_workloads(const std::filesystem::path& recording, const std::filesystem::path& out, bool dense = false);
+
+}  // namespace flashinfer::trace

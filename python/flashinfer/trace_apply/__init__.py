@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solutions in place of the library's own kernels, call by call.
+
+    enable_apply({"rmsnorm_h4096": my_rmsnorm})    # def my_rmsnorm(hidden_states, weight): ...
+    flashinfer.rmsnorm(x, weight)                  # x is [*, 4096]: my_rmsnorm runs
+
+A call's definition (docs/trace.md) gives its name; the solution registered under that name gets the definition's inputs by name. While
+nothing is enabled, calls are what they were. A name does not tell the element types: a Solution whose spec has `dtypes` runs only for
+calls whose first tensor has one of them.
+"""
+import collections
+import json
+import logging
+import os
+import sys
+import threading
+
+from .. import _make, _native, _trace
+from ..trace.solution import Solution
+
+__all__ = ["current_sm", "disable_apply", "enable_apply", "is_enabled", "stats", "stats_snapshot"]
+
+_log = logging.getLogger(__name__)
+_lock = threading.Lock()
+_counts = collections.defaultdict(collections.Counter)  # function -> status -> calls
+_inside = threading.local()  # a solution that calls the library gets the library
+
+
+class _State:
+    solutions = {}    # definition name -> (callable, element types or ())
+    templates = {}    # op -> its templates
+    candidates = {}   # op -> whether a registered name can be a definition of it
+    matched = set()
+
+
+def _templates(name):
+    found = _State.templates.get(name)
+    if found is None:
+        found = _State.templates[name] = _trace.templates(name) or []
+    return found
+
+
+def _prefix(template):
+    return template.get("name_prefix") or template["op_type"]
+
+
+def _function(solution):
+    """What runs a solution, and the element types that it is for."""
+    if callable(solution):
+        return solution, ()
+    if not isinstance(solution, Solution):
+        raise TypeError(f"enable_apply: a solution must be a callable or a flashinfer.trace.Solution, but is {solution!r}")
+    from ._load import load
+
+    return load(solution), solution.spec.dtypes
+
+
+def enable_apply(solutions=None):
+    """Registers {definition name: callable or Solution} (None: keeps what is registered) and lets them replace calls. Returns how many
+    functions and methods can have such a definition."""
+    with _lock:
+        if solutions is not None:
+            _State.solutions = {name: _function(s) for name, s in solutions.items()}
+        _State.matched = set()
+        _State.candidates = {
+            op.name: any(name == _prefix(t) or name.startswith(_prefix(t) + "_") for t in _templates(op.name) for name in _State.solutions)
+            for op in _make.package.ops.values()}
+        _counts.clear()
+    _make.package.set_apply(_apply)
+    return sum(_State.candidates.values())
+
+
+def disable_apply():
+    """Back to the library's kernels; forgets the solutions and the counters. Solutions that no call matched are logged."""
+    unmatched = sorted(set(_State.solutions) - _State.matched)
+    if unmatched and is_enabled():
+        _log.warning("trace_apply: no call had the definition of %s", ", ".join(unmatched))
+    _make.package.set_apply(None)
+    with _lock:
+        _State.solutions, _State.candidates = {}, {}
+        _counts.clear()
+
+
+def is_enabled():
+    return _make.package.apply is not None
+
+
+def stats():
+    """{function: {status: calls}} since enable_apply: hit, fallback_no_candidate, fallback_unwarmed_in_capture, error."""
+    return stats_snapshot()
+
+
+def stats_snapshot():
+    with _lock:
+        return {function: dict(counts) for function, counts in _counts.items()}
+
+
+def current_sm(device=None):
+    """"sm_90" of a torch device (None: the current one); None without a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"
+
+
+def _bound(op, args, kwargs):
+    return {name: value for name, value in (*zip(op.names, args), *kwargs.items()) if name != "self"}
+
+
+def _inputs(template, arguments):
+    """The definition's inputs by key: arguments, and elements of tuples."""
+    found = {}
+    for key, item in template["inputs"].items():
+        value = arguments.get(item.get("param", key))
+        if value is not None and "tuple_idx" in item:
+            value = value[item["tuple_idx"]] if isinstance(value, (tuple, list)) else value.unbind(1)[item["tuple_idx"]]
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def _capturing(arguments):
+    torch = sys.modules.get("torch")
+    tensors = (v for v in arguments.values() if hasattr(v, "is_cuda"))
+    return torch is not None and any(t.is_cuda for t in tensors) and torch.cuda.is_current_stream_capturing()
+
+
+def _write_results(op, template, arguments, result):
+    """What a call returns when a solution computed `result`: outputs that the caller passed, or that the op changes in place, are
+    written there."""
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    changed = [f["name"] for f in op.fields if f["role"] in ("inout", "paged_inout") or f["role"] == "out" and "not_returned" in f]
+    for i, (key, item) in enumerate(template["outputs"].items()):
+        if i >= len(results) or results[i] is None:
+            continue
+        param = item.get("param") or (key if key in op.names else None)
+        if param is None and not op.returned and i < len(changed):
+            param = changed[i]
+        if param is None and i < len(op.returned) and op.returned[i]["role"] == "out":
+            param = op.returned[i]["name"]
+        target = arguments.get(param) if param else None
+        if target is None or not hasattr(target, "copy_"):
+            continue
+        if target is not results[i]:
+            target.copy_(results[i])
+        results[i] = target
+    if not op.returned:
+        return None
+    return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+
+
+def _apply(op, args, kwargs):
+    if not _State.candidates.get(op.name) or getattr(_inside, "now", False):
+        return False, None
+    arguments = _bound(op, args, kwargs)
+    receiver = args[0] if op.class_name else None
+    text = _native.function("trace.define")(op.name, _trace.facts(arguments), False, "", getattr(receiver, "_handle", None))
+    definition = json.loads(str(text))
+    name = definition.get("name")
+    function, dtypes = _State.solutions.get(name, (None, ()))
+    label = f"{op.module}.{op.name}"
+    template = next((t for t in _templates(op.name) if name and name.startswith(_prefix(t)) and list(t["inputs"]) == list(definition["inputs"])), None)
+    first = next((v for v in arguments.values() if hasattr(v, "dtype") and hasattr(v, "shape")), None)
+    suits = function is not None and template is not None and (not dtypes or first is not None and _trace.fact(first)["dtype"] in dtypes)
+    status = "hit" if suits else "fallback_no_candidate"
+    if suits and getattr(function, "needs_warm_up", False) and _capturing(arguments):
+        suits, status = False, "fallback_unwarmed_in_capture"
+    if not suits:
+        _count(label, status)
+        return False, None
+    _State.matched.add(name)
+    _inside.now = True
+    try:
+        result = function(**_inputs(template, arguments))
+    except Exception:
+        _count(label, "error")
+        _log.error("trace_apply: the solution of %s failed in a call of %s", name, label)
+        raise
+    finally:
+        _inside.now = False
+    _count(label, "hit")
+    return True, _write_results(op, template, arguments, result)
+
+
+def _count(label, status):
+    with _lock:
+        _counts[label][status] += 1
+
+
+def cache_folder():
+    base = os.environ.get("FLASHINFER_WORKSPACE_BASE") or os.path.expanduser("~")
+    return os.path.join(base, ".cache", "flashinfer", "trace_apply", "solutions")
