@@ -30,6 +30,7 @@ OLDER = {
     "trtllm_batch_decode_mla_h128_d_qk576_ckv512_kpe64_nope512_ps64": "three templates are one",
     "xqa_batch_decode_mla_h128_d_qk576_ckv512_kpe64_nope512_ps64": "a cache of rank 3",
     "xqa_mla_h1_ckv128_kpe1_ps64": "other axes",
+    "gdn_mtp_qk4_v8_d128": "no replay cache",
     "merge_state_in_place_h32_d128": "mask has no element type",
     "mla_rope_quantize_fp8_h128_kv64_rope64": "k_rope has heads",
     **{f"moe_fp4_block_scale_{r}": "no per_token_scale, activation_type" for r in (
@@ -346,3 +347,141 @@ def test_the_committed_definitions_are_current():
     script = pathlib.Path(ROOT) / "tests/trace/example.py"
     run = subprocess.run([sys.executable, script, "--check"], env=environment("ours"), capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def definition_of(name, axes, dtype="bfloat16", dtypes={}):
+    """Of a call with tensors of these extents."""
+    template = _trace.templates(name)[-1]
+    for t in _trace.templates(name):
+        if "_ds_routing" in t.get("name_prefix", "") and "swiglu" not in t["name_prefix"]:
+            template = t
+    given = {}
+    for key, item in template["inputs"].items():
+        param = item.get("param", key)
+        if item["dims"] is None or item.get("optional"):
+            if key in axes:
+                given[param] = axes[key]
+            continue
+        tensor = Fake([axes[a] for a in item["dims"]], dtypes.get(key, item.get("dtype", dtype)))
+        given[param] = given.get(param, ()) + (tensor,) if "tuple_idx" in item else tensor
+    function = OPS[name]
+    made = (getattr(_make.package.exports[function.class_name], function.method) if function.class_name else _make.package.exports[name]).fi_trace(
+        **given, **({"routing_method_type": 2} if "routing_method_type" in function.names else {}))
+    return made, template
+
+
+def inputs_of(template, values):
+    found = {}
+    for key, item in template["inputs"].items():
+        value = values.get(item.get("param", key))
+        if value is not None:
+            found[key] = value[item["tuple_idx"]] if "tuple_idx" in item else value
+    return found
+
+
+FP8 = "float8_e4m3fn"
+FUNCTIONS = [
+    ("rmsnorm", {"batch_size": 3, "hidden_size": 64}, {}),
+    ("gemma_rmsnorm", {"batch_size": 3, "hidden_size": 64}, {}),
+    ("fused_add_rmsnorm", {"batch_size": 3, "hidden_size": 64}, {}),
+    ("gemma_fused_add_rmsnorm", {"batch_size": 3, "hidden_size": 64}, {}),
+    ("silu_and_mul", {"num_tokens": 3, "hidden_size": 64}, {}),
+    ("gelu_and_mul", {"num_tokens": 3, "hidden_size": 64}, {}),
+    ("gelu_tanh_and_mul", {"num_tokens": 3, "hidden_size": 64}, {}),
+    ("merge_state", {"seq_len": 3, "num_heads": 2, "head_dim": 64}, {}),
+    ("merge_states", {"seq_len": 3, "num_states": 2, "num_heads": 2, "head_dim": 64}, {}),
+    ("mm_bf16", {"M": 3, "N": 32, "K": 64}, {}),
+    ("bmm_bf16", {"batch_size": 2, "M": 3, "N": 32, "K": 64}, {}),
+    ("mm_fp8", {"M": 3, "N": 64, "K": 256, "block_size": 128, "K_div_block_size": 2}, {"A": FP8, "B": FP8}),
+    ("softmax", {"batch_size": 3, "vocab_size": 100}, {"logits": "float32"}),
+    ("single_prefill_with_kv_cache", {"qo_len": 3, "kv_len": 5, "num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 64}, {}),
+    ("single_decode_with_kv_cache", {"kv_len": 5, "num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 64}, {}),
+    ("gated_delta_rule_decode", {"batch_size": 2, "seq_len": 1, "num_q_heads": 2, "num_k_heads": 2, "num_v_heads": 4, "head_size": 128},
+     dict.fromkeys(("state", "A_log", "dt_bias"), "float32")),
+    ("trtllm_fp8_block_scale_moe", {"seq_len": 3, "num_experts": 16, "top_k": 4, "n_group": 4, "topk_group": 2, "num_local_experts": 8, "hidden_size": 256,
+                                    "intermediate_size": 128, "gemm1_out_size": 256, "num_hidden_blocks": 2, "num_intermediate_blocks": 1,
+                                    "num_gemm1_out_blocks": 2},
+     {"hidden_states": FP8, "gemm1_weights": FP8, "gemm2_weights": FP8, **dict.fromkeys(
+         ("routing_logits", "hidden_states_scale", "gemm1_weights_scale", "gemm2_weights_scale"), "float32")}),
+]
+
+
+@pytest.mark.parametrize("name, axes, dtypes", FUNCTIONS, ids=lambda x: x if isinstance(x, str) else "")
+def test_texts_of_functions_agree_with_the_function(name, axes, dtypes):
+    """init makes arguments; what the function computes of them passes the check against the reference. Each text runs alone."""
+    made, template = definition_of(name, axes, dtypes=dtypes)
+    init = executed(made["init"])["init"]
+    known = init.__kwdefaults__.keys() | set(init.__code__.co_varnames[:init.__code__.co_kwonlyargcount])
+    values = init(**{k: v for k, v in axes.items() if k in known}, device="cpu")
+    expected = executed(made["reference"])["reference"](**inputs_of(template, values))
+    actual = _make.package.exports[name](**values)
+    if actual is None:
+        actual = tuple(values[p] for p in ("input", "residual"))
+    check = executed(made["check"])["check"]
+    assert check(expected, actual)
+    first = expected[0] if isinstance(expected, tuple) else expected
+    assert not check(first, first + 1 + first.abs())
+
+
+WRAPPERS = [
+    ("BatchDecodeWithPagedKVCacheWrapper", {"batch_size": 2, "num_pages": 5, "num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 64, "page_size": 4}, ("NHD",)),
+    ("BatchPrefillWithPagedKVCacheWrapper", {"total_q": 5, "num_pages": 5, "num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 64, "page_size": 4,
+                                             "len_indptr": 3}, ("NHD",)),
+    ("BatchPrefillWithRaggedKVCacheWrapper", {"total_q": 5, "total_kv": 7, "num_qo_heads": 4, "num_kv_heads": 2, "head_dim": 64, "len_indptr": 3}, ("NHD",)),
+    ("BatchMLAPagedAttentionWrapper", {"batch_size": 2, "num_pages": 4, "num_qo_heads": 4, "head_dim_ckv": 512, "head_dim_kpe": 64, "page_size": 4}, ()),
+]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name, axes, given", WRAPPERS, ids=lambda x: x if isinstance(x, str) else "")
+def test_texts_of_wrappers_agree_with_the_wrapper(name, axes, given):
+    made, template = definition_of(name + ".run", axes)
+    values = executed(made["init"])["init"](**axes, device="cpu")
+    w = _make.package.exports[name](torch.empty(1 << 20, dtype=torch.uint8), *given)
+    w.plan(**values["plan"])
+    actual = w.run(**values["run"], return_lse=True)
+    plan = values["plan"]
+    names = {"kv_indptr": ("indptr", "paged_kv_indptr", "kv_indptr"), "kv_indices": ("indices", "paged_kv_indices", "kv_indices"), "qo_indptr": ("qo_indptr",)}
+    arrays = {key: next(plan[n] for n in ns if n in plan) for key, ns in names.items() if key in template["inputs"] and any(n in plan for n in ns)}
+    expected = executed(made["reference"])["reference"](**inputs_of(template, values["run"]), **arrays)
+    assert executed(made["check"])["check"](expected, actual)
+
+
+def test_workloads_of_a_recording(tmp_path):
+    """A data set in flashinfer-bench's layout: valid definitions, workloads with all variable axes, index arrays as they were."""
+    code = """
+import torch, flashinfer
+x, w = torch.randn(4, 64), torch.ones(64)
+for rows in (4, 2, 4): flashinfer.rmsnorm(x[:rows].contiguous(), w)
+flashinfer.rmsnorm(x.half(), w.half())
+d = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(1 << 20, dtype=torch.uint8), "NHD")
+d.plan(torch.tensor([0, 1, 3], dtype=torch.int32), torch.tensor([2, 0, 1], dtype=torch.int32), torch.tensor([4, 3], dtype=torch.int32), 4, 2, 64, 4,
+       q_data_type=torch.float32, kv_data_type=torch.float32)
+d.run(torch.randn(2, 4, 64), (torch.randn(3, 4, 2, 64), torch.randn(3, 4, 2, 64)))
+"""
+    env = environment("ours", FLASHINFER_LOGLEVEL=10, FLASHINFER_LOGDEST=tmp_path / "log", FLASHINFER_DUMP_DIR=tmp_path / "dumps")
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True)
+    command = pathlib.Path(env["FLASHINFER_BUILD_DIR"]) / "bin/flashinfer"
+    run = subprocess.run([command, "trace", "workloads", "--dir", tmp_path / "dumps", "--out", tmp_path / "set"], capture_output=True, text=True)
+    assert run.returncode == 0 and "3 definitions and 4 workloads of 7 calls" in run.stdout, run.stdout + run.stderr
+    definitions = {d["name"]: d for d in map(json.loads, (p.read_text() for p in (tmp_path / "set/definitions").rglob("*.json")))}
+    assert all(trace.validate(d) == [] for d in definitions.values())
+    lines = [json.loads(line) for p in (tmp_path / "set/workloads").rglob("*.jsonl") for line in p.read_text().splitlines()]
+    assert len({line["workload"]["uuid"] for line in lines}) == len(lines) == 4
+    for line in lines:
+        definition = definitions[line["definition"]]
+        assert line["workload"]["axes"].keys() == {a for a, e in definition["axes"].items() if e["type"] == "var"}
+        assert line["workload"]["inputs"].keys() == definition["inputs"].keys() and line["solution"] is None and line["evaluation"] is None
+    decode = next(line["workload"] for line in lines if "decode" in line["definition"])
+    assert decode["axes"] == {"batch_size": 2, "num_pages": 3, "len_indptr": 3, "num_kv_indices": 3}
+    from safetensors.torch import load_file
+
+    entry = decode["inputs"]["kv_indices"]
+    assert load_file(tmp_path / "set" / entry["path"])[entry["tensor_key"]].tolist() == [2, 0, 1]
+    valid = subprocess.run([command, "trace", "validate", *(tmp_path / "set/definitions").rglob("*.json")], capture_output=True, text=True)
+    assert valid.returncode == 0 and "3 of 3 valid" in valid.stdout
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text("{}")
+    assert subprocess.run([command, "trace", "validate", wrong], capture_output=True).returncode == 1
+    listed = subprocess.run([command, "trace", "list"], capture_output=True, text=True).stdout
+    assert "flashinfer.norm.rmsnorm  rmsnorm_h{hidden_size}\n" in listed

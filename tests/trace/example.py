@@ -25,7 +25,7 @@ def t(*shape, dtype=BF16):
 
 
 def definitions(folder):
-    """The ten of FlashInfer's documentation whose functions this library has, and one in strict mode."""
+    """The ten of FlashInfer's documentation and one in strict mode."""
     at = {"save_dir": folder}
     flashinfer.rmsnorm.fi_trace(**at, input=t(32, 7168), weight=t(7168))
     flashinfer.fused_add_rmsnorm.fi_trace(**at, input=t(32, 5120), residual=t(32, 5120), weight=t(5120))
@@ -45,6 +45,9 @@ def definitions(folder):
         gemm1_weights_scale=t(32, 32, 56, dtype=torch.float32), gemm2_weights=t(32, 7168, 2048, dtype=FP8),
         gemm2_weights_scale=t(32, 56, 16, dtype=torch.float32), num_experts=256, top_k=8, n_group=8, topk_group=4, intermediate_size=2048,
         local_expert_offset=0, local_num_experts=32, routed_scaling_factor=2.5, routing_method_type=2)
+    flashinfer.gdn_decode.gated_delta_rule_decode.fi_trace(
+        **at, q=t(4, 1, 4, 128), k=t(4, 1, 4, 128), v=t(4, 1, 8, 128), state=t(4, 8, 128, 128, dtype=torch.float32), b=t(4, 1, 8), a=t(4, 1, 8),
+        A_log=t(8, dtype=torch.float32), dt_bias=t(8, dtype=torch.float32))
     flashinfer.rmsnorm.fi_trace(**at, name="rmsnorm_h4096_strict", strict=True, input=t(32, 4096), weight=t(4096))
 
 

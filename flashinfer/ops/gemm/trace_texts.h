@@ -15,9 +15,9 @@ inline constexpr char kFp8Reference[] = R"py(import torch
 
 
 def reference(A, B):
-    """B[i, n, j] is element (i * block_size + j, n) of the second operand; alpha is 1."""
-    B = B.double().permute(0, 2, 1).flatten(0, 1)
-    return (A.double() @ B).to(torch.bfloat16)
+    """B is a weight [N, K] in blocks of columns, whose row 4 * c + r of 32 is stored at 8 * r + c; alpha is 1."""
+    weight = B.double().permute(1, 0, 2).flatten(1).unflatten(0, (-1, 4, 8)).transpose(1, 2).flatten(0, 2)
+    return (A.double() @ weight.t()).to(torch.bfloat16)
 )py";
 
 inline constexpr char kFp8Init[] = R"py(import torch

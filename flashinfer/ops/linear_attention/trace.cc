@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What trace definitions say of the ops beyond their tables (op/trace.h).
+#include "flashinfer/op/trace.h"
+#include "flashinfer/ops/linear_attention/trace_texts.h"
+
+namespace flashinfer::ops::linear_attention {
+namespace {
+
+constexpr op::TraceEntry kTraces[] = {
+    {.op = "selective_state_update",
+     .op_type = "mamba",
+     .axes = "batch_size dim=d dstate=s",
+     .inputs = "state[batch_size dim dstate] x[batch_size dim] dt[batch_size dim] A[dim dstate] B[batch_size "
+               "dstate] C[batch_size dstate] D[dim] z[batch_size dim] dt_bias[dim] dt_softplus",
+     .outputs = "out[batch_size dim]@x",
+     .prefix = "selective_state_update",
+     .tags = "status:verified mamba",
+     .api = "flashinfer.mamba.selective_state_update.selective_state_update"},
+    {.op = "gated_delta_rule_decode",
+     .op_type = "gdn",
+     .axes = "batch_size(b) seq_len(t)= num_q_heads(h)=qk num_k_heads= num_v_heads(hv)=v head_size(k v)=d",
+     .inputs = "q k[batch_size seq_len num_k_heads head_size] v state? A_log a dt_bias b scale",
+     .outputs = "output[batch_size seq_len num_v_heads head_size]:bfloat16 new_state[batch_size num_v_heads "
+                "head_size head_size]:float32",
+     .prefix = "gdn_decode",
+     .tags = "stage:decode status:verified",
+     .constraints = "num_v_heads >= num_q_heads; num_v_heads % num_q_heads == 0; num_k_heads == num_q_heads",
+     .reference = kDecodeReference,
+     .init = kDecodeInit},
+    {.op = "gated_delta_rule_decode_pretranspose",
+     .op_type = "gdn",
+     .axes = "batch_size(b) seq_len(t)= num_q_heads(h)=qk num_k_heads= num_v_heads(hv)=v head_size(k v)=d",
+     .inputs = "q k[batch_size seq_len num_k_heads head_size] v state? A_log a dt_bias b scale",
+     .outputs = "output[batch_size seq_len num_v_heads head_size]:bfloat16 new_state[batch_size num_v_heads "
+                "head_size head_size]:float32",
+     .prefix = "gdn_decode_pretranspose",
+     .tags = "stage:decode status:verified",
+     .constraints = "num_v_heads >= num_q_heads; num_v_heads % num_q_heads == 0; num_k_heads == num_q_heads"},
+    {.op = "gated_delta_rule_mtp",
+     .op_type = "gdn",
+     .axes = "batch_size(b) seq_len(t) num_q_heads(h)=qk num_k_heads= num_v_heads(hv)=v head_size(k v)=d "
+             "pool_size(p)",
+     .inputs = "q k[batch_size seq_len num_k_heads head_size] v initial_state initial_state_indices A_log a dt_bias "
+               "b scale intermediate_states_buffer[pool_size seq_len num_v_heads head_size head_size] "
+               "cache_replayssm:bool disable_state_update:bool use_qk_l2norm:bool replayssm_rawv "
+               "replayssm_rawk[pool_size num_k_heads seq_len head_size] replayssm_g replayssm_beta",
+     .outputs = "output[batch_size seq_len num_v_heads head_size]:bfloat16 final_state[pool_size num_v_heads "
+                "head_size head_size]:float32 replayssm_rawv>replayssm_rawv[pool_size num_v_heads seq_len "
+                "head_size]:bfloat16? replayssm_rawk>replayssm_rawk[pool_size num_k_heads seq_len "
+                "head_size]:bfloat16? replayssm_g>replayssm_g[pool_size num_v_heads seq_len]:float32? "
+                "replayssm_beta>replayssm_beta[pool_size num_v_heads seq_len]:float32?",
+     .prefix = "gdn_mtp",
+     .tags = "stage:mtp status:verified",
+     .constraints =
+         "num_v_heads >= num_q_heads; num_v_heads % num_q_heads == 0; num_k_heads == num_q_heads; seq_len > 1"},
+    {.op = "gated_delta_rule_replayssm_commit",
+     .op_type = "gdn",
+     .axes = "num_layers(l) pool_size(p) batch_size(b) seq_len(t) num_k_heads=k num_v_heads(hv)=v head_size=d",
+     .inputs = "checkpoint_state[num_layers pool_size num_v_heads head_size head_size] rawv_cache[num_layers "
+               "pool_size num_v_heads seq_len head_size] rawk_cache[num_layers pool_size num_k_heads seq_len "
+               "head_size] g_cache beta_cache state_indices accept_lens track_state_indices track_steps "
+               "use_qk_l2norm:bool null_block_id backend:str",
+     .outputs = "checkpoint_state>checkpoint_state[num_layers pool_size num_v_heads head_size head_size]:float32",
+     .prefix = "gdn_replayssm_commit",
+     .tags = "stage:commit",
+     .constraints = "head_size == 128; num_v_heads % num_k_heads == 0; batch_size <= pool_size"},
+    {.op = "causal_conv1d_fn",
+     .op_type = "causal_conv1d",
+     .axes = "dim=d width=w",
+     .inputs = "x weight[dim width] bias[dim] query_start_loc cache_indices has_initial_state conv_states "
+               "activation pad_slot_id",
+     .prefix = "causal_conv1d_fn"},
+    {.op = "causal_conv1d_update",
+     .op_type = "causal_conv1d",
+     .axes = "dim=d width=w",
+     .inputs = "x conv_state weight[dim width] bias[dim] activation cache_seqlens conv_state_indices pad_slot_id "
+               "num_accepted_tokens",
+     .prefix = "causal_conv1d_update"},
+};
+}  // namespace
+extern const std::span<const op::TraceEntry> traces;
+constinit const std::span<const op::TraceEntry> traces = kTraces;
+}  // namespace flashinfer::ops::linear_attention
