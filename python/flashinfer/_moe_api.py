@@ -210,7 +210,7 @@ class _Backend(_Printed):
 
     @classmethod
     def prepare_weights(cls, *args, **kwargs):
-        raise NotImplementedError(f"{cls.__name__}: MoELayer computes with bf16 weights alone; the functions of flashinfer.fused_moe take quantised ones")
+        raise NotImplementedError(f"{cls.__name__}: MoELayer does not have this back end here; the Trtllm*Config have quantised weights")
 
     prepare_activations = prepare_weights
 
@@ -261,17 +261,43 @@ class TrtllmBf16Config(_Backend):
         return {"gemm1_weights": made[0], "gemm2_weights": made[1]}
 
 
+def _quantised(name, runner, weights, activations, doc):
+    """A back end whose functions are in `_moe_prepare`, with a default format where its functions have none."""
+    def call(function, **standard):
+        def prepare(*args, **kwargs):
+            from . import _moe_prepare
+
+            return getattr(_moe_prepare, function)(*args, **{**standard, **kwargs})
+
+        prepare.__doc__ = f"`{function}`"
+        return staticmethod(prepare)
+
+    standard = {"quant": QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4)} if runner == "trtllm_fp4_routed" else {}
+    members = {"runner": runner, "prepare_weights": call(weights, **standard), "__doc__": doc, "__module__": __name__, "__annotations__": {}}
+    if activations:
+        members["prepare_activations"] = call(activations, **standard)
+    return _value(type(name, (_Backend,), members))
+
+
+TrtllmFp4Config = _quantised("TrtllmFp4Config", "trtllm_fp4_routed", "prepare_trtllm_fp4_weights", "prepare_trtllm_fp4_activations",
+                             "`trtllm_fp4_block_scale_routed_moe`: NVFP4 weights and inputs, or MXFP4 weights with MXFP8 or bf16 inputs.")
+TrtllmFp8BlockConfig = _quantised("TrtllmFp8BlockConfig", "trtllm_fp8_block", "prepare_trtllm_fp8_block_weights", "prepare_trtllm_fp8_block_activations",
+                                  "`trtllm_fp8_block_scale_routed_moe`: DeepSeekFp8 or MXFP8, both of weights and inputs.")
+TrtllmFp8PerTensorConfig = _quantised("TrtllmFp8PerTensorConfig", "trtllm_fp8_per_tensor", "prepare_trtllm_fp8_per_tensor_weights",
+                                      "prepare_trtllm_fp8_per_tensor_activations", "`trtllm_fp8_per_tensor_scale_routed_moe`: FP8 with one scale a tensor.")
+TrtllmMxInt4Config = _quantised("TrtllmMxInt4Config", "trtllm_mxint4_routed", "prepare_trtllm_mxint4_weights", None,
+                                "`trtllm_mxint4_block_scale_routed_moe`: 4-bit integer weights with bf16 scales of 32, bf16 inputs.")
+
+
 def _absent(name):
     doc = "A back end of FlashInfer that MoELayer does not have here; it can be named among candidates."
     return _value(type(name, (_Backend,), {"__doc__": doc, "__module__": __name__, "__annotations__": {}}))
 
 
 CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config, CutlassMxfp8Mxfp4Config, CutlassNvfp4Config, CutlassW4A16Config, \
-    CutlassW4A8Config, TrtllmFp4Config, TrtllmFp8BlockConfig, TrtllmFp8PerTensorConfig, TrtllmMxInt4Config, CuteDslConfig, B12xNvfp4Config, \
-    B12xW4A16Config = map(_absent, (
+    CutlassW4A8Config, CuteDslConfig, B12xNvfp4Config, B12xW4A16Config = map(_absent, (
         "CutlassFp8BlockConfig CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
-        "CutlassW4A8Config TrtllmFp4Config TrtllmFp8BlockConfig TrtllmFp8PerTensorConfig TrtllmMxInt4Config CuteDslConfig B12xNvfp4Config "
-        "B12xW4A16Config").split())
+        "CutlassW4A8Config CuteDslConfig B12xNvfp4Config B12xW4A16Config").split())
 
 
 @_value

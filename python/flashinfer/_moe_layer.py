@@ -7,106 +7,12 @@
 """
 import collections
 
-from . import _moe_api as api
 from ._buckets import get_hybrid_num_tokens_buckets, make_hybrid_bucket_mapper
+from ._moe_runners import BACKEND_RUNNERS, QuantisedRunner
 from .autotuner import AutoTuner, DynamicTensorSpec, TunableRunner, TuningConfig
-from .tllm_enums import RoutingInputMode, RoutingMethodType
+from .tllm_enums import RoutingInputMode
 
 _WINNERS = 128  # remembered winners of one layer
-
-
-class _Runner(TunableRunner):
-    """One back end for one configuration. Inputs: rows, experts, their weights, then the tensors of the back end's view."""
-    backend_key = None
-    view = ()
-
-    def __init__(self, config):
-        self.config = config
-        self.num_local = config.experts.local_num_experts or config.routing.num_experts
-
-    @classmethod
-    def why_not(cls, config):
-        """Why this back end does not compute such a layer; empty: it does."""
-        if config.quant.pair != (api.QuantFormat.BF16, api.QuantFormat.BF16) or config.quant.output != api.QuantFormat.BF16:
-            return "only BF16 weights, inputs and results are available, not " + ", ".join(
-                f.name for f in (config.quant.weight, config.quant.activation, config.quant.output))
-        if not config.finalize.do_finalize:
-            return "do_finalize=False is not available with BF16"
-        if config.experts.num_fused_shared_experts:
-            return "num_fused_shared_experts is not available"
-        return ""
-
-    def get_valid_tactics(self, inputs, profile):
-        return [0]
-
-    def get_cache_key_extras(self, inputs):
-        return (str(self.config),)
-
-    def parameter(self, value, like):
-        """The same number for each expert here."""
-        import torch
-
-        return torch.full((self.num_local,), value, dtype=torch.float32, device=like.device)
-
-    def swiglu(self, x):
-        """(alpha, beta, limit) for each expert, None where the activation has none or its default."""
-        a = self.config.activation
-        if isinstance(a, api.SwiGLUStep):
-            return None, None, self.parameter(a.limit, x)
-        if not isinstance(a, api.SwiGLU) or a == api.SwiGLU():
-            return None, None, None
-        return self.parameter(a.alpha, x), self.parameter(a.beta, x), self.parameter(a.limit, x) if a.limit != api._LARGEST else None
-
-
-class CutlassBf16Runner(_Runner):
-    """`cutlass_fused_moe`."""
-    backend_key, view = "cutlass_bf16", ("fc1_expert_weights", "fc2_expert_weights")
-
-    @classmethod
-    def why_not(cls, config):
-        experts, routing = config.experts, config.routing
-        local = experts.local_num_experts or routing.num_experts
-        if routing.num_experts % local or experts.local_expert_offset % local:
-            return f"experts {experts.local_expert_offset} to {experts.local_expert_offset + local} are no even share of {routing.num_experts}"
-        if isinstance(config.activation, api.SiTU):
-            return "SiTU is not available"
-        return super().why_not(config)
-
-    def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
-        from . import cutlass_fused_moe
-
-        x, ids, scales, w1, w2 = inputs
-        alpha, beta, limit = self.swiglu(x)
-        return cutlass_fused_moe(x, ids, scales, w1, w2, x.dtype, [], swiglu_alpha=alpha, swiglu_beta=beta, swiglu_limit=limit,
-                                 ep_size=self.config.routing.num_experts // self.num_local,
-                                 ep_rank=self.config.experts.local_expert_offset // self.num_local,
-                                 activation_type=self.config.activation.type, enable_pdl=self.config.execution.enable_pdl)
-
-
-class TrtllmBf16RoutedRunner(_Runner):
-    """`trtllm_bf16_routed_moe`."""
-    backend_key, view = "trtllm_bf16_routed", ("gemm1_weights", "gemm2_weights")
-
-    @classmethod
-    def why_not(cls, config):
-        if not isinstance(config.activation, (api.SwiGLU, api.ReLU2)):
-            return f"{type(config.activation).__name__} is not available"
-        return super().why_not(config)
-
-    def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
-        import torch
-
-        from . import trtllm_bf16_routed_moe
-
-        x, ids, scales, w1, w2 = inputs
-        routing, (alpha, beta, limit) = self.config.routing, self.swiglu(x)
-        return trtllm_bf16_routed_moe((ids, scales.to(torch.bfloat16)), x, w1, w2, routing.num_experts, routing.top_k, None, None,
-                                      self.config.experts.intermediate_size, self.config.experts.local_expert_offset, self.num_local,
-                                      routing_method_type=RoutingMethodType.TopK, activation_type=self.config.activation.type,
-                                      gemm1_alpha=alpha, gemm1_beta=beta, gemm1_clamp_limit=limit)
-
-
-_BACKEND_RUNNERS = {api.CutlassBf16Config: CutlassBf16Runner, api.TrtllmBf16Config: TrtllmBf16RoutedRunner}
 
 
 class MoELayer:
@@ -129,7 +35,7 @@ class MoELayer:
         """Finds the back ends again, and forgets winners."""
         self.runners, reasons = [], []
         for candidate in self.config.backend:
-            runner = _BACKEND_RUNNERS.get(type(candidate))
+            runner = BACKEND_RUNNERS.get(type(candidate))
             why = "MoELayer does not have this back end here" if runner is None else runner.why_not(self.config)
             if why:
                 reasons.append(f"{type(candidate).__name__}: {why}")
@@ -177,7 +83,7 @@ class MoELayer:
 
     def _select_winner(self, shared, weight_pack, runners):
         """The runner for these inputs: the fastest that is known or measured now, else the first."""
-        if len(runners) == 1:
+        if len(runners) == 1 or isinstance(runners[0], QuantisedRunner):
             return runners[0]
         mapper = make_hybrid_bucket_mapper(self.config.execution.tune_max_num_tokens)
         bucket = mapper(shared[0].shape[0]), tuple(r.backend_key for r in runners)
@@ -193,7 +99,7 @@ class MoELayer:
         return self._winners[bucket]
 
     def __call__(self, act_pack, weight_pack):
-        """[tokens, hidden] of bf16.
+        """[tokens, hidden] of bf16; with do_finalize=False [rows of experts, weights, row of each choice], as of the trtllm_* ops.
 
         Raises:
             KeyError: no candidate's weights are prepared
@@ -204,6 +110,8 @@ class MoELayer:
         shared = [act_pack.hidden_states_q, *self._routing(act_pack)]
         self._last = self._select_winner(shared, weight_pack, ready)
         view = weight_pack.get_view(self._last.backend_key)
+        if isinstance(self._last, QuantisedRunner):
+            return self._last([act_pack, *shared[1:], view])
         return self._last([*shared, *[view[n] for n in self._last.view]])
 
 

@@ -8,7 +8,8 @@ import torch
 from flashinfer.autotuner import AutoTuner, autotune
 from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CutlassBf16Config, CutlassNvfp4Config, ExecutionConfig, ExpertConfig, GeGLU,
                                   Identity, MoEActivationPack, MoEConfig, MoEFinalizeConfig, MoELayer, MoEWeightPack, QuantConfig, QuantFormat, ReLU2,
-                                  RoutingConfig, RoutingInputMode, RoutingMethodType, SiLU, SwiGLU, SwiGLUStep, TrtllmBf16Config)
+                                  RoutingConfig, RoutingInputMode, RoutingMethodType, SiLU, SiTU, SwiGLU, SwiGLUStep, TrtllmBf16Config, TrtllmFp4Config,
+                                  TrtllmFp8BlockConfig, TrtllmFp8PerTensorConfig, TrtllmMxInt4Config)
 
 TOKENS, HIDDEN, INTER, EXPERTS, TOP_K = 9, 128, 128, 6, 2
 BACKENDS = {"cutlass_bf16": CutlassBf16Config, "trtllm_bf16_routed": TrtllmBf16Config}
@@ -125,7 +126,7 @@ def test_what_is_not_available_is_refused_with_each_reason():
                          ({"experts": ExpertConfig(INTER, 1, 2), "backend": BackendOptions((CutlassBf16Config(),))}, "experts 1 to 3 are no even share of 6")):
         with pytest.raises(NotImplementedError, match=why):
             MoELayer(dataclasses.replace(config, **changed))
-    with pytest.raises(NotImplementedError, match="CutlassNvfp4Config: MoELayer computes with bf16 weights"):
+    with pytest.raises(NotImplementedError, match="CutlassNvfp4Config: MoELayer does not have this back end"):
         CutlassNvfp4Config.prepare_weights(None, None)
 
 
@@ -155,3 +156,75 @@ def test_the_inputs_of_a_call_are_checked():
             ((x, None, ids, scales), {"routing_logits": x}, ValueError, "has its experts already")):
         with pytest.raises(error, match=text):
             MoEActivationPack(*arguments, **options)
+
+
+# ---- quantised formats ----
+F = QuantFormat
+SCALES = dict(hidden_states_scale_global=64.0, intermediate_scale_global=16.0)
+# back end, weights, inputs, how far the result may be off, which the rounding of activations alone decides
+FORMATS = [(TrtllmFp4Config, F.NVFP4, F.NVFP4, 0.15), (TrtllmFp4Config, F.MXFP4, F.MXFP8, 0.05), (TrtllmFp4Config, F.MXFP4, F.BF16, 0.01),
+           (TrtllmFp8BlockConfig, F.DeepSeekFp8, F.DeepSeekFp8, 0.05), (TrtllmFp8BlockConfig, F.MXFP8, F.MXFP8, 0.05),
+           (TrtllmFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, 0.05), (TrtllmMxInt4Config, F.MXINT4, F.BF16, 0.01)]
+
+
+def exact(fmt, *shape):
+    """Numbers that a format holds exactly, times a power of two: its largest in each block of 16."""
+    grid = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6] if fmt in (F.NVFP4, F.MXFP4) else [0, 1, 2, 3, 4, 5, 6, 7.0])
+    x = grid[torch.randint(0, 8, shape)] * (1 - 2 * torch.randint(0, 2, shape))
+    x.view(-1, 16)[:, 5] = grid[-1]
+    return (x / 64).bfloat16()
+
+
+def quantised_case(backend, weight, inputs, activation=None, seed=0, **others):
+    torch.manual_seed(seed)
+    activation, quant = activation or SwiGLU(), QuantConfig(weight, inputs)
+    x = exact(weight if inputs == F.BF16 else inputs, TOKENS, HIDDEN) * 8
+    w1, w2 = exact(weight, EXPERTS, (2 if activation.is_gated else 1) * INTER, HIDDEN), exact(weight, EXPERTS, HIDDEN, INTER)
+    ids, scales = torch.rand(TOKENS, EXPERTS).argsort(1)[:, :TOP_K].int(), torch.rand(TOKENS, TOP_K)
+    sizes = dict(num_local_experts=EXPERTS, hidden_size=HIDDEN, intermediate_size=INTER, activation=activation)
+    named = {} if backend is TrtllmMxInt4Config else SCALES if backend is TrtllmFp8PerTensorConfig else {"quant": quant}
+    weights = MoEWeightPack()
+    weights.prepare_for(backend.runner, backend.prepare_weights(w1, w2, **sizes, **named))
+    named = {k: v for k, v in named.items() if k != "intermediate_scale_global"}
+    rows, row_scales = (x, None) if backend is TrtllmMxInt4Config else backend.prepare_activations(x, **named)
+    layer = MoELayer(MoEConfig(RoutingConfig(EXPERTS, TOP_K), quant, ExpertConfig(INTER), activation, BackendOptions((backend(),)), **others))
+    return layer, MoEActivationPack(rows, row_scales, ids, scales), weights, (x, w1, w2, ids, scales, activation)
+
+
+@pytest.mark.parametrize("backend,weight,inputs,off", FORMATS, ids=lambda v: v.name if isinstance(v, QuantFormat) else "")
+def test_quantised_formats(backend, weight, inputs, off):
+    layer, pack, weights, made = quantised_case(backend, weight, inputs)
+    expected = reference(*made)
+    got = layer(pack, weights)
+    assert got.dtype == torch.bfloat16 and layer.winner_backend == backend.runner
+    assert (got.double() - expected).norm() < off * expected.norm()
+    separate = quantised_case(backend, weight, inputs, finalize=MoEFinalizeConfig(do_finalize=False))[0](pack, weights)
+    assert isinstance(separate, list) and [t.dtype for t in separate] == [torch.bfloat16, torch.bfloat16, torch.int32]
+    summed = (separate[0].double()[separate[2].long().view(TOKENS, TOP_K)] * separate[1].double().unsqueeze(-1)).sum(1)
+    assert (summed - expected).norm() < (off + 0.01) * expected.norm()
+
+
+def test_quantised_activations_and_parameters():
+    steep = SwiGLU(1.7, 1.0, 0.5)
+    layer, pack, weights, made = quantised_case(TrtllmFp4Config, F.MXFP4, F.BF16, steep)
+    expected = reference(*made)
+    assert (layer(pack, weights).double() - expected).norm() < 0.01 * expected.norm()
+    plain, pack, weights, made = quantised_case(TrtllmFp4Config, F.MXFP4, F.BF16)
+    weights.get_view("trtllm_fp4_routed").update(gemm1_alpha=torch.full((EXPERTS,), 1.7), gemm1_beta=torch.ones(EXPERTS), gemm1_clamp_limit=torch.full((EXPERTS,), 0.5))
+    assert (plain(pack, weights).double() - expected).norm() < 0.01 * expected.norm()
+    layer, pack, weights, made = quantised_case(TrtllmFp8BlockConfig, F.MXFP8, F.MXFP8, ReLU2())
+    expected = reference(*made)
+    assert (layer(pack, weights).double() - expected).norm() < 0.06 * expected.norm()
+    for error, why, call in (
+            (NotImplementedError, "must be NVFP4, NVFP4 and BF16 or MXFP4", lambda: MoELayer(
+                MoEConfig(RoutingConfig(EXPERTS, TOP_K), QuantConfig(F.NVFP4), ExpertConfig(INTER), backend=BackendOptions((TrtllmFp4Config(),))))),
+            (NotImplementedError, "SiTU without linear_scale", lambda: quantised_case(TrtllmFp4Config, F.MXFP4, F.BF16, SiTU(linear_scale=None))),
+            (NotImplementedError, "GeGLU is not available", lambda: quantised_case(TrtllmMxInt4Config, F.MXINT4, F.BF16, GeGLU())),
+            (NotImplementedError, "alpha and beta of SwiGLU", lambda: quantised_case(TrtllmFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, steep)),
+            (ValueError, "weight and activation must be one of DeepSeekFp8 and DeepSeekFp8, MXFP8 and MXFP8", lambda: TrtllmFp8BlockConfig.prepare_weights(
+                None, None, quant=QuantConfig(), num_local_experts=1, hidden_size=128, intermediate_size=128)),
+            (ValueError, "hidden_size is 64, but must be a multiple of 128", lambda: TrtllmFp8BlockConfig.prepare_weights(
+                torch.zeros(1, 256, 64).bfloat16(), torch.zeros(1, 64, 128).bfloat16(), quant=QuantConfig(F.MXFP8, F.MXFP8), num_local_experts=1, hidden_size=64,
+                intermediate_size=128))):
+        with pytest.raises(error, match=why):
+            call()
