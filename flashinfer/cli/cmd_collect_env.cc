@@ -47,8 +47,8 @@ std::string or_else(const std::string& text, const char* otherwise) { return tex
 
 Section this_library() {
   Section s{"FlashInfer",
-            {{"version", build::version()},
-             {"commit", build::commit()},
+            {{"flashinfer", build::version()},
+             {"flashinfer commit", build::commit()},
              {"compiler", build::compiler()},
              {"build type", build::build_type()},
              {"ops", std::to_string(op::all_ops().size())},

@@ -142,6 +142,7 @@ extern "C" {
 
 const char* flashinfer_last_error(void) { return t_error.c_str(); }
 const char* flashinfer_version(void) { return build::version(); }
+const char* flashinfer_commit(void) { return build::commit(); }
 int flashinfer_observed(void) { return flashinfer::op::observed() ? 1 : 0; }
 const char* flashinfer_describe_ops(void) {
   static const std::string text = flashinfer::ffi::describe_ops();

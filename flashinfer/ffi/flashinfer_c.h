@@ -133,6 +133,7 @@ int32_t flashinfer_op_count(void);
 const char* flashinfer_op_name(int32_t index);       /* null: no such op */
 const char* flashinfer_op_signature(const char* op); /* null: no such op; valid until this thread's next call */
 const char* flashinfer_version(void);
+const char* flashinfer_commit(void); /* git commit, 12 digits, or "unknown" */
 /* All ops with their arguments as one JSON array (keys: ffi/describe.h); lives as long as the library. For languages
  * that generate functions from it. */
 const char* flashinfer_describe_ops(void);

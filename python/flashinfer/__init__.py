@@ -26,6 +26,8 @@ def __getattr__(name):
         import sys
 
         return _modules.resolve(__name__, name, sys._getframe(1))
+    if name in ("__git_commit__", "__git_version__"):
+        return _native.commit()
     if not name.startswith("_") and (name in _modules.MODULES or _modules.is_file(f"{__name__}.{name}")):
         import importlib
 

@@ -49,6 +49,10 @@ class NVFP44Over6Config:
             raise ValueError(f"NVFP4 4over6 error mode is {mode!r}, but must be MAE or MSE.")
         object.__setattr__(self, "err_mode", NVFP44Over6ErrMode[mode] if isinstance(mode, str) else NVFP44Over6ErrMode(mode))
 
+    @property
+    def err_mode_name(self):
+        return self.err_mode.name
+
     def __repr__(self):
         changed = (f for f in dataclasses.fields(self) if getattr(self, f.name) != f.default)
         return f"NVFP44Over6Config({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"

@@ -50,6 +50,12 @@ core.flashinfer_describe_ops.restype = ctypes.c_char_p
 core.flashinfer_version.restype = ctypes.c_char_p
 
 
+def commit():
+    """The git commit that the library was built from, 12 digits, or "unknown"."""
+    core.flashinfer_commit.restype = ctypes.c_char_p
+    return core.flashinfer_commit().decode()
+
+
 def version():
     return core.flashinfer_version().decode()
 

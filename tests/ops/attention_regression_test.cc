@@ -261,7 +261,7 @@ TEST(AttentionRegression, ItemsAreScoredInRaggedBatchesToo) {
   BatchRaggedPlan plan{
       .qo_indptr = qo, .kv_indptr = kv, .num_qo_heads = p.hq, .num_kv_heads = p.hkv, .head_dim_qk = p.d};
   plan.q_data_type = DType::kF32, plan.prefix_len_ptr = prefix, plan.token_pos_in_items_ptr = pos,
-  plan.token_pos_in_items_len = 20;
+  plan.token_pos_in_items_len = 26;  // the last request's row ends with its tokens
   w.plan(plan);
   Rules r;
   r.sees = [](int64_t i, int64_t j) { return j <= i + 10 && (j < 10 || j > i + 10 - i % 5); };

@@ -10,6 +10,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+import flashinfer
 from flashinfer.__main__ import cli
 
 PROGRAM = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"]) / "bin/flashinfer"
@@ -84,6 +85,7 @@ def test_collect_env_has_the_sections_and_pythons_part(monkeypatch):
     report = json.loads(invoke("collect-env", "--json").stdout)
     assert list(report) == titles
     assert report["Python / Platform"]["executable"] == sys.executable
+    assert report["FlashInfer"]["flashinfer"] == flashinfer.__version__ and report["FlashInfer"]["flashinfer commit"] == flashinfer.__git_commit__
     assert re.match(r"\d+\.\d+", report["PyTorch"]["version"])
     assert report["Environment Variables"]["FLASHINFER_SOME_TOKEN"] == "<redacted>"
 

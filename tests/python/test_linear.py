@@ -88,3 +88,12 @@ def test_what_is_not_documented_is_refused():
         fp4_linear(a, a_scale[:64], 1.0, w, w_scale, 1.0)
     with pytest.raises(NotImplementedError, match="fp8_qkv_qknorm_rope is not available: what it computes is not documented"):
         flashinfer.gemm.fp8_qkv_qknorm_rope(a)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_scale_of_nvfp4_has_any_float_type(dtype):
+    # (448 * 6) / x.abs().max() has x's type.
+    x = torch.randn(128, 64).bfloat16()
+    scale = (448 * 6 / x.abs().max()).to(dtype)
+    got, expected = flashinfer.nvfp4_quantize(x, scale), flashinfer.nvfp4_quantize(x, scale.float())
+    assert all(torch.equal(a, b) for a, b in zip(got, expected))

@@ -153,3 +153,9 @@ def test_modules_have_the_shared_names_that_programs_take_from_them():
     assert flashinfer.norm.flashinfer_api is importlib.import_module("flashinfer.api_logging").flashinfer_api
     assert importlib.import_module("flashinfer.cudnn.prefill").CUDNN_AVAILABLE is False
     assert not hasattr(flashinfer, "gen_page_module") and not hasattr(flashinfer.norm, "core")  # not the package, and no modules
+
+
+def test_the_version_and_the_commit_of_the_library():
+    version = importlib.import_module("flashinfer.version")
+    assert flashinfer.__version__ == version.__version__ and flashinfer.__git_version__ == version.__git_commit__ == flashinfer.__git_commit__
+    assert version.__git_commit__ == "unknown" or len(version.__git_commit__) == 12 and int(version.__git_commit__, 16) >= 0

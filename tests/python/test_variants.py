@@ -47,6 +47,33 @@ def test_single_prefill_and_decode(data):
     torch.testing.assert_close(out, expected(q[:1], k, v, bias, False)[0], rtol=1e-4, atol=1e-4)
 
 
+KEEP = """
+struct KeepsLogits : AttentionVariantBase {
+  uint8_t* mask;  // as FlashInfer's own example declares it
+  template <class Params>
+  __device__ __host__ KeepsLogits(const Params& params, uint32_t batch_idx, uint8_t*)
+      : AttentionVariantBase(params, batch_idx), mask(params.visible) {}
+  REGISTER_LOGITS_TRANSFORM(params, logits, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, {
+    params.kept[(qo_head_idx * qo_len + qo_idx) * kv_len + kv_idx] = logits;
+    return logits;
+  })
+  REGISTER_LOGITS_MASK(params, batch_idx, qo_idx, kv_idx, qo_head_idx, kv_head_idx, { return mask[kv_idx] != 0; })
+};"""
+
+
+def test_a_variant_writes_to_a_tensor(data):
+    q, k, v, _ = data
+    names = (["visible", "kept"], ["uint8_t", "float"], [], [], "KeepsLogits", KEEP)
+    module = jit.gen_customize_single_prefill_module("fa2", "keeps_logits", *[torch.float32] * 3, DIM, DIM, *names).build_and_load()
+    visible, kept = (torch.arange(48) % 3 != 0).to(torch.uint8), torch.full((HEADS, 5, 48), -1e9)
+    out = flashinfer.single_prefill_with_kv_cache_with_jit_module(module, q, k, v, visible, kept)
+    logits = torch.einsum("qhd,khd->hqk", q.double(), k.double())
+    shown = visible.bool()
+    torch.testing.assert_close(kept[..., shown].double(), logits[..., shown], rtol=1e-4, atol=1e-4)
+    weights = (logits / math.sqrt(DIM)).masked_fill(~shown, -math.inf).softmax(-1)
+    torch.testing.assert_close(out.double(), torch.einsum("hqk,khd->qhd", weights, v.double()), rtol=1e-4, atol=1e-4)
+
+
 def test_batch_decode_takes_jit_args(data):
     q, k, v, bias = data
     spec = jit.gen_customize_batch_decode_module(*ARGS, torch.int32, *REST)

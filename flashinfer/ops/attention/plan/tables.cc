@@ -237,8 +237,14 @@ void set_items(Plan& p, const Items& items) {
   const TensorView &prefix = *items.prefix_len, &pos = *items.token_pos;
   FI_CHECK(prefix.rank() <= 1 && prefix.numel() == p.batch_size, ValueError, "prefix_len_ptr is ", to_string(prefix),
            ", but there are ", p.batch_size, " requests");  // of one request perhaps without a dimension
-  FI_CHECK_LAYOUT(pos.numel() == p.batch_size * items.token_pos_len, pos.is_contiguous(), "token_pos_in_items_ptr is ",
-                  to_string(pos), ", but must be ", p.batch_size,
+  // Programs leave out what the last request's row has beyond its tokens.
+  const int64_t last = p.batch_size - 1, whole = p.batch_size * items.token_pos_len,
+                unused = last < 0
+                             ? 0
+                             : items.token_pos_len -
+                                   std::max<int64_t>(p.kv_len.data_as<int32_t>()[last] - op::index_at(prefix, last), 0);
+  FI_CHECK_LAYOUT(pos.numel() <= whole && pos.numel() >= whole - std::max<int64_t>(unused, 0), pos.is_contiguous(),
+                  "token_pos_in_items_ptr is ", to_string(pos), ", but must be ", p.batch_size,
                   " requests of token_pos_in_items_len=", items.token_pos_len, " entries, contiguous");
   FI_CHECK(!items.max_item_len || items.max_item_len->numel() == p.batch_size, ValueError, "max_item_len_ptr has ",
            items.max_item_len ? items.max_item_len->numel() : 0, " entries, but there are ", p.batch_size, " requests");
@@ -251,6 +257,7 @@ void set_items(Plan& p, const Items& items) {
     p.prefix_len.data_as<uint32_t>()[b] = static_cast<uint32_t>(len);
   }
   p.token_pos = Tensor::empty({p.batch_size, items.token_pos_len}, DType::kU16);
+  std::memset(p.token_pos.data(), 0, static_cast<size_t>(p.token_pos.nbytes()));
   const TensorView flat = pos.view({pos.numel()});
   for (int64_t i = 0; i < pos.numel(); ++i) {
     const int64_t x = op::index_at(flat, i);

@@ -170,10 +170,11 @@ void check_variant(const Plan& p) {
 jit::Extension extension_of(const AttentionVariant& v) {
   std::string members, init, body;
   for (size_t i = 0; i < v.additional_tensor_names.size(); ++i) {
-    const std::string type = str("const ", type_of("", v.additional_tensor_dtypes[i]).source, "*"),
+    // Not const: a variant may write to a tensor of the caller's, e.g. the logits.
+    const std::string type = str(type_of("", v.additional_tensor_dtypes[i]).source, "*"),
                       &name = v.additional_tensor_names[i];
     members += str("  ", type, " ", name, ";\n");
-    init += str(",\n        ", name, "(static_cast<", type, ">(p.extra_tensors[", i, "]))");
+    init += str(",\n        ", name, "(static_cast<", type, ">(const_cast<void*>(p.extra_tensors[", i, "])))");
   }
   for (size_t i = 0; i < v.additional_scalar_names.size(); ++i) {
     const CType& type = type_of("", v.additional_scalar_dtypes[i]);

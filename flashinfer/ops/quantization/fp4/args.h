@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "flashinfer/ops/common/reference.h"
 #include "flashinfer/ops/quantization/block/four_over_six.h"
 #include "flashinfer/ops/quantization/block/launch.h"
 #include "flashinfer/ops/quantization/fp4/fp4.h"
@@ -25,6 +26,11 @@ struct Plan {
   void set(const ops::FourOverSix& r) { recipe = r, config.four_over_six = r.config(); }
 };
 
+/// Scale i of nvfp4_quantize. Programs compute it from x, whose type (f16, bf16) it then has; it is used as f32.
+inline float scale_at(const TensorView& t, int64_t i) {
+  return static_cast<float>(ref::load_element(t, t.rank() ? i * t.stride(0) : 0));
+}
+
 inline Plan plan_of(const Fp4Quantize& a) {
   Plan p{{a.input.dtype(), static_cast<unsigned char>(a.sf_vec_size), a.sf_use_ue8m0, 0, 0},
          !a.is_sf_swizzled_layout ? SfLayout::kLinear
@@ -43,7 +49,7 @@ inline Plan plan_of(const Nvfp4Quantize& a) {
   p.set(ops::four_over_six(a.nvfp4_4over6));
   if (a.per_token_activation) return p;
   if (const TensorView* t = a.a_global_sf.tensor()) {
-    for (int64_t i = 0; i < t->numel(); ++i) p.encode.push_back(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
+    for (int64_t i = 0; i < t->numel(); ++i) p.encode.push_back(scale_at(*t, i));
     p.encode_row = t->numel() > 1;
   } else {
     p.encode = {static_cast<float>(a.a_global_sf.number())};
@@ -148,11 +154,10 @@ inline void validate(const Nvfp4Quantize& a) {
              ", but with per_token_activation must be 1 / (", most, " * 6) = ", 1 / (most * 6));
   };
   if (const TensorView* t = a.a_global_sf.tensor()) {
-    FI_CHECK(t->dtype() == DType::kF32 && t->rank() <= 1 &&
+    FI_CHECK((t->dtype() == DType::kF32 || kHalves.has(t->dtype())) && t->rank() <= 1 &&
                  (t->numel() == 1 || (t->numel() == m && !a.per_token_activation)),
              ValueError, "a_global_sf is ", to_string(*t), ", but must be one f32 or one for each of ", m, " rows");
-    for (int64_t i = 0; t->device() == kCpu && i < t->numel(); ++i)
-      check(t->data_as<float>()[t->rank() ? i * t->stride(0) : 0]);
+    for (int64_t i = 0; t->device() == kCpu && i < t->numel(); ++i) check(scale_at(*t, i));
   } else {
     check(a.a_global_sf.number());
   }
