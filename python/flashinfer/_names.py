@@ -22,6 +22,7 @@ HOMES = {
                       "nvfp4_per_token_scale_inv resolve_nvfp4_4over6",
     "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp8_linear",
+    "_mamba": "SSDCombined compute_seq_chunk_cumsum ssd_combined_fwd tile_state_size",
     "_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear tgv_gemm_sm100",
     "_lora": "bgmv_moe_expand bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr prepare_bgmv_moe",
     "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
@@ -290,7 +291,8 @@ MODULES = {
     "logits_processor.processors": "LogitsProcessor MinP Sample Softmax Temperature TopK TopP",
     "logits_processor.types": "TaggedTensor TensorType",
     "logits_processor.validators": "CompileError get_default_validity_checks indices_terminal_rule single_softmax_rule",
-    "mamba": "SSDCombined allocate_checkpointing_ssu_scratch checkpointing_ssu replayssm_materialize selective_state_update",
+    "mamba": "SSDCombined allocate_checkpointing_ssu_scratch checkpointing_ssu compute_seq_chunk_cumsum replayssm_materialize "
+             "selective_state_update ssd_combined_fwd tile_state_size",
     "mamba.checkpointing_ssu": "CheckpointingSSURunner allocate_checkpointing_ssu_scratch checkpointing_ssu",
     "mamba.replayssm_materialize": "replayssm_materialize",
     "mamba.selective_state_update": "selective_state_update",

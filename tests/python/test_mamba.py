@@ -200,3 +200,59 @@ def test_errors_of_the_convolution(error, message, change):
             cache_seqlens=torch.tensor([-1, 0]))), ("rows must have 4 elements for 2 tokens", dict(num_accepted_tokens=torch.tensor([1, 1])))):
         with pytest.raises(ValueError, match=message):
             mamba.causal_conv1d_update(**{**dict(x=torch.zeros(2, 6, 2), conv_state=torch.ones(4, 6, 3), weight=torch.zeros(6, 4)), **wrong})
+
+
+def scan_inputs(tokens, dtype=torch.bfloat16):
+    args = inputs(1, tokens, dtype=dtype)
+    return dict(x=args["x"], dt=args["dt"][..., 0], A=args["A"][:, 0, 0].contiguous(), B=args["B"], C=args["C"], D=args["D"][:, 0].contiguous(), z=args["z"],
+                dt_bias=args["dt_bias"][:, 0].contiguous(), dt_softplus=True), args
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_scan_of_packed_sequences(dtype):
+    scan, args = scan_inputs(200, dtype)
+    lengths, before = [0, 1, 1, 130, 200], torch.randn(4, HEADS, DIM, STATE)
+    ids = torch.repeat_interleave(torch.arange(4), torch.tensor(lengths).diff())[None]
+    kernel = mamba.SSDCombined(128, HEADS, DIM, STATE, GROUPS, dtype, torch.float32, has_initial_states=True, has_varlen=True, has_z=True)
+    checkpoints = torch.full((3, HEADS, DIM, STATE), 7.0)
+    chunks = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 2])
+    sums = torch.zeros(5, dtype=torch.int32)
+    y, final = kernel.run(**scan, initial_states=before, seq_idx=ids, checkpoint_token_indices=torch.tensor([-1, 1, 65, 131]),
+                          checkpoint_state_slots=torch.tensor([0, -1, 2, 1]), checkpoint_states=checkpoints, seq_chunk_cumsum=sums,
+                          update_seq_chunk_cumsum=True, chunk_indices=chunks[0], chunk_offsets=chunks[1])
+    assert sums.tolist() == [0, 1, 1, 3, 4] and (checkpoints[0] == 7).all()
+    rtol, atol = (1e-4, 1e-4) if dtype == torch.float32 else (2e-2, 6e-2)
+    for i, (begin, end) in enumerate(zip(lengths, lengths[1:])):
+        if begin == end:
+            assert torch.equal(final[i], before[i])
+            continue
+        outputs, states = one(args, 0, before[i], slice(begin, end))
+        close(y[0, begin:end], outputs, rtol, atol), close(final[i], states[-1], rtol, atol)
+        if i >= 2:
+            close(checkpoints[2 if i == 2 else 1], states[{2: 63, 3: 0}[i]], rtol, atol)
+    # Cut at a border of chunks, with states in f32, and in another batch: the same bits. A checkpoint is the state of the prefix.
+    plain = mamba.SSDCombined(128, HEADS, DIM, STATE, GROUPS, dtype, torch.float32, has_initial_states=True, has_z=True)
+    part = lambda index: {n: scan[n][:, index] if n in ("x", "dt", "B", "C", "z") else v for n, v in scan.items()}
+    head, middle = plain.run(**part(slice(1, 65)), initial_states=before[2:3])
+    tail, end = plain.run(**part(slice(65, 130)), initial_states=middle)
+    assert torch.equal(torch.cat([head, tail], 1), y[:, 1:130]) and torch.equal(end[0], final[2]) and torch.equal(middle[0], checkpoints[2])
+    assert plain.run(**part(slice(1, 65)), return_final_states=False)[1] is None
+
+
+def test_scan_clamps_steps_and_refuses():
+    scan, args = scan_inputs(70)
+    y, final = mamba.ssd_combined_fwd(**{**scan, "dt_softplus": False}, dt_limit=(0.0, 0.25))
+    step = (args["dt"][..., :1].double() + args["dt_bias"][:, :1].double()).clamp(0, 0.25).expand_as(args["dt"])
+    inverse = torch.log(torch.expm1(step))  # of softplus
+    outputs, states = one({**args, "dt": inverse, "dt_bias": torch.zeros(HEADS, DIM)}, 0, torch.zeros(HEADS, DIM, STATE))
+    close(y[0], outputs, 2e-2, 3e-2), close(final[0], states[-1], 2e-2, 3e-2)
+    kernel = mamba.SSDCombined(128, HEADS, DIM, STATE, GROUPS, has_z=True, has_varlen=True)
+    for message, change in (("x is .* but must be", dict(x=scan["x"][..., :8])), ("initial_states is given", dict(initial_states=final)),
+                            ("seq_idx goes from 0 to 0", dict(seq_idx=torch.arange(70)[None] % 2 * (torch.arange(70)[None] < 69))),
+                            ("come together", dict(checkpoint_states=final)),
+                            ("checkpoint_token_indices.0. is 71", dict(checkpoint_states=final, checkpoint_token_indices=torch.tensor([71]),
+                                                                       checkpoint_state_slots=torch.tensor([0])))):
+        with pytest.raises(ValueError, match=message):
+            kernel.run(**{**scan, **change})
+    with pytest.raises(ValueError, match="cu_seqlens ends at 69"):
+        mamba.ssd_chunk_scan(**scan, cu_seqlens=torch.tensor([0, 69]))

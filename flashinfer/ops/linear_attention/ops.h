@@ -8,4 +8,5 @@ extern const op::Op gdn_decode_op, gdn_decode_pretranspose_op, gdn_mtp_op;  // g
 extern const op::Op gdn_commit_op;                                          // gdn/commit.cc
 extern const op::Op selective_state_update_op;                              // mamba/
 extern const op::Op causal_conv1d_fn_op, causal_conv1d_update_op;           // conv/
+extern const op::Op ssd_chunk_scan_op;                                      // mamba/
 }  // namespace flashinfer::ops::linear_attention

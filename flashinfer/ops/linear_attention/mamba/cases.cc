@@ -48,6 +48,27 @@ constexpr op::Case kSelectiveStateUpdate[] = {
 #undef FI_ONE
 #undef FI_SEVERAL
 #undef FI_HEAD
+#define FI_SSD(T, S) \
+  "x=" T ":1x" S "x4x16 dt=" T ":1x" S "x4 A=f32:4:uniform(-4,-0.05) B=" T ":1x" S "x2x32 C=" T ":1x" S "x2x32 dt_softplus=True "
+constexpr op::Case kSsdChunkScan[] = {
+    {"one_chunk", FI_SSD("bf16", "64") "D=bf16:4 dt_bias=bf16:4", "cpu", op::kAot | op::kTrace, 2e-2, 6e-2},
+    {"chunks", FI_SSD("bf16", "133") "D=f32:4x16 z=bf16:1x133x4x16 dt_max=0.5 initial_states=f32:1x4x16x32 state_dtype=float32", "cpu",
+     op::kAot, 2e-2, 6e-2},
+    {"packed",
+     FI_SSD("bf16", "140") "cu_seqlens=i32:[0,1,1,66,140] initial_states=bf16:4x4x16x32 checkpoint_token_indices=i32:[0,-1,65,76] "
+     "checkpoint_state_slots=i32:[2,0,1,0] checkpoint_states=bf16:3x4x16x32", "cpu", 0, 2e-2, 6e-2},
+    {"small_steps", "x=bf16:2x70x8x40 dt=f32:2x70x8:uniform(0,0.01) A=f32:8:uniform(-1,0) B=bf16:2x70x1x16 C=bf16:2x70x1x16 return_final_states=False",
+     "cpu", 0, 2e-2, 2e-2},
+    {"odd_state", "x=bf16:1x9x2x5 dt=f32:1x9x2 A=f32:2:uniform(-4,0) B=bf16:1x9x1x7 C=bf16:1x9x1x7 dt_min=0.0"},
+    {"f32", FI_SSD("f32", "70") "D=f32:4 dt_bias=f32:4 z=f32:1x70x4x16 cu_seqlens=i64:[0,0,33,70] initial_states=f32:3x4x16x32 "
+     "state_dtype=float32 checkpoint_token_indices=i64:[0,20,33] checkpoint_state_slots=i64:[3,0,2] checkpoint_states=f32:4x4x16x32"},
+    {"f16", FI_SSD("f16", "40") "state_dtype=float16"},
+    {"no_tokens", FI_SSD("bf16", "0") "state_dtype=float32 initial_states=f32:1x4x16x32"},
+    {"bench_2048", "x=bf16:1x2048x32x64 dt=bf16:1x2048x32 A=f32:32:uniform(-4,-0.05) B=bf16:1x2048x2x128 C=bf16:1x2048x2x128 D=bf16:32 dt_softplus=True "
+     "state_dtype=float32", "cpu", op::kBench},
+};
+#undef FI_SSD
 }  // namespace
+std::span<const op::Case> ssd_chunk_scan_cases() { return kSsdChunkScan; }
 std::span<const op::Case> selective_state_update_cases() { return kSelectiveStateUpdate; }
 }  // namespace flashinfer::ops::linear_attention

@@ -2,6 +2,7 @@
 #include "flashinfer/ops/linear_attention/mamba/selective_state_update.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "flashinfer/op/call.h"
@@ -219,7 +220,8 @@ SsuParams params_of(const Ssu& a, const la::SsuForm& f) {
   p.heads_per_group = f.heads / f.groups, p.softplus = a.dt_softplus;
   std::optional<TensorView> scale = a.state_scale;
   if (scale && scale->rank() == 2) scale = scale->unsqueeze(1);
-  p.pool = pool(f.state, scale, false);
+  p.source = p.pool = p.dst_pool = pool(f.state, scale, false);
+  p.dt_min = -std::numeric_limits<float>::infinity(), p.dt_max = -p.dt_min;
   if (a.intermediate_states_buffer) p.cache = pool(*a.intermediate_states_buffer, a.intermediate_state_scales, true);
   p.x = operand(f.x), p.dt = operand(f.dt), p.z = operand(f.z), p.out = operand(f.out);
   p.b = operand(f.b), p.c = operand(f.c);

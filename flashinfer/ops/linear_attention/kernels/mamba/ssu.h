@@ -74,7 +74,8 @@ class Ssu {
       for (int64_t d = 0; d < elements; ++d) {
         float dt = at(p.dt, r.row, first + t, h, d);
         if (p.dt_bias.data) dt += at(p.dt_bias, 0, 0, h, d);
-        dts[t * elements + d] = p.softplus ? softplus(dt) : dt;
+        dt = p.softplus ? softplus(dt) : dt;
+        dts[t * elements + d] = dt < p.dt_min ? p.dt_min : (dt > p.dt_max ? p.dt_max : dt);
       }
     if (C.one_decay)
       for (int64_t t = 0; t < count; ++t) decays[t] = exp_of(at(p.a, 0, 0, h, 0) * dts[t]);
@@ -115,12 +116,13 @@ class Ssu {
     } else if (r.read < 0) {
       memset(state, 0, static_cast<size_t>(padded) * 4);
     } else if constexpr (kInt) {
-      const int16_t* from = place(p.pool, r.read, 0, d);
-      const float scale = p.pool.scale[p.pool.scale_slot * r.read + p.pool.scale_head * h + p.pool.scale_dim * d];
+      const int16_t* from = place(p.source, r.read, 0, d);
+      const float scale =
+          p.source.scale[p.source.scale_slot * r.read + p.source.scale_head * h + p.source.scale_dim * d];
       memset(state, 0, static_cast<size_t>(padded) * 4);
       for (int64_t i = 0; i < p.dstate; ++i) state[i] = static_cast<float>(from[i]) * scale;
     } else {
-      const State* from = place(p.pool, r.read, 0, d);
+      const State* from = place(p.source, r.read, 0, d);
       int64_t i = 0;
       for (; i + kLanes <= p.dstate; i += kLanes) store(state + i, load(from + i));
       if (i < p.dstate) store(state + i, load_n(from + i, p.dstate - i));
@@ -153,7 +155,7 @@ class Ssu {
     const int64_t* const dst = p.dst ? p.dst + seq * p.dst_stride : nullptr;
     if constexpr (!kInt)
       if (r.tokens == 1 && r.read >= 0 && r.write >= 0 && r.cache < 0 && !p.rounds) {  // from the pool to the pool
-        const State* const from = place(p.pool, r.read, 0, d);
+        const State* const from = place(p.source, r.read, 0, d);
         State* const to = place(p.pool, r.write, 0, d);
         y[d] = step(
             0, d, [&](int64_t i, int64_t n) { return n == kLanes ? load(from + i) : load_n(from + i, n); },
@@ -167,7 +169,7 @@ class Ssu {
           [&](int64_t i, int64_t, Vec s) { store(state + i, s); });
       const int64_t token = first + t;
       if (r.cache >= 0) write_row(p.cache, r.cache, token, token, d);
-      if (dst && dst[token] >= 0) write_row(p.pool, dst[token], 0, token, d);
+      if (dst && dst[token] >= 0) write_row(p.dst_pool, dst[token], 0, token, d);
     }
     if (first + count < r.tokens)
       memcpy(tile + d * row_floats, state, static_cast<size_t>(padded) * 4);

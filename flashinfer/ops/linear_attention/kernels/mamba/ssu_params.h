@@ -55,9 +55,10 @@ struct SsuParams {
   int64_t units_per_task;
   bool in_order;  // sequences share slots: a task does all sequences of its heads, one after the other
   bool softplus;
-  SsuPool pool, cache;
-  SsuOperand x, dt, z, out, b, c;  // of b and c, `head` is between groups
-  SsuOperand a, d, dt_bias;        // no rows; of a, `row` is between the elements of the state
+  SsuPool source, pool, cache, dst_pool;  // what `read`, `write`, `cache` and `dst` are slots of
+  float dt_min, dt_max;                   // of dt with its bias, after softplus
+  SsuOperand x, dt, z, out, b, c;         // of b and c, `head` is between groups
+  SsuOperand a, d, dt_bias;               // no rows; of a, `row` is between the elements of the state
   // Stochastic rounding of f16 states; 0 rounds: to nearest even.
   uint64_t seed;
   int64_t rounds, step_elements;  // step_elements: elements of the pool, which separate the tokens' random numbers
