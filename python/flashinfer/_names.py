@@ -74,8 +74,8 @@ REASONS = (
 MODULES = {
     "":
         "KDAPrefillPlanCache MeasurementPolicy NVFP44Over6Config NVFP44Over6ErrMode RecurrentKDAPrefillWorkspace "
-        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload chunk_gated_delta_product "
-        "chunk_gated_delta_rule2 compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits fused_kda_decode "
+        "RecurrentKDAPrefillWrapper RoutingMethodType autotune autotune_v2 autotune_v2_reload "
+        "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits fused_kda_decode "
         "gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
         "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
         "tgv_gemm_sm100 trtllm_fmha_v2_prefill trtllm_sage_attention_quantize",

@@ -6,6 +6,10 @@
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::linear_attention {
+// gdn/prefill_cases.cc
+std::span<const op::Case> gdn_chunk_cases();
+std::span<const op::Case> gdn2_chunk_cases();
+std::span<const op::Case> gdn_product_cases();
 // gdn/cases.cc
 std::span<const op::Case> gdn_decode_cases();
 std::span<const op::Case> gdn_decode_pretranspose_cases();

@@ -6,8 +6,17 @@
 namespace flashinfer::ops::linear_attention {
 namespace {
 constexpr const op::Op* kOps[] = {
-    &selective_state_update_op, &gdn_decode_op,           &gdn_decode_pretranspose_op, &gdn_mtp_op, &gdn_commit_op,
-    &causal_conv1d_fn_op,       &causal_conv1d_update_op, &ssd_chunk_scan_op,
+    &selective_state_update_op,
+    &gdn_decode_op,
+    &gdn_decode_pretranspose_op,
+    &gdn_mtp_op,
+    &gdn_commit_op,
+    &causal_conv1d_fn_op,
+    &causal_conv1d_update_op,
+    &ssd_chunk_scan_op,
+    &gdn_chunk_op,
+    &gdn2_chunk_op,
+    &gdn_product_op,
 };
 }  // namespace
 extern const std::span<const op::Op* const> all;

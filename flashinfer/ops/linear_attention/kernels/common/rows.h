@@ -26,6 +26,8 @@ inline void widen_as(const void* from, int64_t at, int64_t n, float* to) {
 inline void widen_row(DType type, const void* from, int64_t at, int64_t n, float* to) {
   if (type == DType::kBF16) return widen_as<bf16_t>(from, at, n, to);
   if (type == DType::kF16) return widen_as<f16_t>(from, at, n, to);
+  if (type == DType::kF8E4M3) return widen_as<e4m3_t>(from, at, n, to);
+  if (type == DType::kF8E5M2) return widen_as<e5m2_t>(from, at, n, to);
   widen_as<float>(from, at, n, to);
 }
 inline float element(DType type, const void* from, int64_t at) {
@@ -39,13 +41,20 @@ inline void narrow_as(const float* from, int64_t n, void* to, int64_t at) {
   constexpr int64_t L = Vec::kLanes;
   T* y = static_cast<T*>(to) + at;
   int64_t i = 0;
-  for (; i + L <= n; i += L) store(y + i, load(from + i));
-  if (i < n) store_n(y + i, load_n(from + i, n - i), n - i);
+  if constexpr (sizeof(T) == 1) {
+    for (; i < n; ++i) y[i] = T(from[i]);
+    return;
+  } else {
+    for (; i + L <= n; i += L) store(y + i, load(from + i));
+    if (i < n) store_n(y + i, load_n(from + i, n - i), n - i);
+  }
 }
 /// Elements at .. at + n of `to`, rounded once.
 inline void narrow_row(DType type, const float* from, int64_t n, void* to, int64_t at) {
   if (type == DType::kBF16) return narrow_as<bf16_t>(from, n, to, at);
   if (type == DType::kF16) return narrow_as<f16_t>(from, n, to, at);
+  if (type == DType::kF8E4M3) return narrow_as<e4m3_t>(from, n, to, at);
+  if (type == DType::kF8E5M2) return narrow_as<e5m2_t>(from, n, to, at);
   narrow_as<float>(from, n, to, at);
 }
 

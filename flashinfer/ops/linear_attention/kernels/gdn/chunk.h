@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefill of the gated delta rule by chunks of 64 tokens: within a chunk the recurrence is a triangular system, so that
+// nearly all work is products of matrices. With L_i the sum of ln of the decays up to token i of the chunk and
+// G_ij = e^(L_i - L_j) for j <= i, else 0:
+//   A_ij = beta_i G_ij k_i . k_j for j < i;  (I + A) U = diag(beta) (V - diag(e^L) K S^T)
+//   O = diag(e^L) Q S^T + (G o Q K^T) U;  S <- e^(L_C) S + U^T diag(e^(L_C - L)) K
+// The difference of two L is formed first, in double, and is never positive for decays up to 1. Decays of 0 are left
+// out of L and counted (Z): a factor from token j to i is 0 where Z_i != Z_j, which is exact.
+//
+// Products are in f32: the FMA units do as many as the bf16 dot instruction on most CPUs, and the tolerance of a state
+// after thousands of tokens leaves no room for rounded operands. The state is kept as S^T [K][V] in f32.
+#pragma once
+#include <math.h>
+
+#include "flashinfer/kernels/cpu/exp.h"
+#include "flashinfer/kernels/cpu/gemm_pack.h"
+#include "flashinfer/ops/attention/kernels/cpu/tile.h"
+#include "flashinfer/ops/linear_attention/kernels/common/packed.h"
+
+namespace flashinfer::cpu {
+namespace linear {
+
+/// c[m][columns] (+)= a[m][n] b[n][columns] of f32; columns a multiple of 32.
+inline void multiply(int64_t m, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+                     int64_t n, int64_t columns, bool add) {
+  const auto cells = [](const float* p) { return reinterpret_cast<const uint32_t*>(p); };
+  for (int64_t i = 0; i < m; i += attention::kMaxRows) {
+    const int64_t rows = m - i < attention::kMaxRows ? m - i : attention::kMaxRows;
+    attention::product_rows<false>(rows, cells(a + i * lda), lda, cells(b), ldb, c + i * ldc, ldc, n, columns, add);
+  }
+}
+/// c[m][columns] += a[m][m] b[m][columns] of the lower triangle of `a`, with its diagonal or, when b is c, without:
+/// then row i takes the rows above it as they have become. In blocks of rows: what lies left of the diagonal block is a
+/// product. The rest goes row by row, so that no row meets a later one, whose NaN times 0 would be NaN.
+inline void multiply_lower(int64_t m, const float* a, int64_t lda, const float* b, float* c, int64_t ldc,
+                           int64_t columns) {
+  constexpr int64_t kBlock = 12, L = Vec::kLanes;
+  const int64_t diagonal = b == c ? 0 : 1;
+  for (int64_t first = 0; first < m; first += kBlock) {
+    const int64_t end = first + kBlock < m ? first + kBlock : m;
+    if (first) multiply(end - first, a + first * lda, lda, b, ldc, c + first * ldc, ldc, first, columns, true);
+    for (int64_t j = 0; j < columns; j += 2 * L)
+      for (int64_t i = first; i < end; ++i) {
+        Vec x = load(c + i * ldc + j), y = load(c + i * ldc + j + L);
+        for (int64_t r = first; r < i + diagonal; ++r) {
+          const Vec by = splat(a[i * lda + r]);
+          x = fma(by, load(b + r * ldc + j), x), y = fma(by, load(b + r * ldc + j + L), y);
+        }
+        store(c + i * ldc + j, x), store(c + i * ldc + j + L, y);
+      }
+  }
+}
+/// to[j][i] = from[i][j] of 64 rows.
+inline void transpose_chunk(const float* from, int64_t width, float* to) {
+#if defined(__AVX512F__)
+  alignas(64) float tile[16 * 16];
+  for (int64_t i = 0; i < kGdnChunk; i += 16)
+    for (int64_t j = 0; j < width; j += 16) {
+      detail::transpose_16x16(from + i * width + j, width * 4, tile);
+      for (int64_t r = 0; r < 16; ++r) store(to + (j + r) * kGdnChunk + i, load(tile + r * 16));
+    }
+#else
+  for (int64_t i = 0; i < kGdnChunk; ++i)
+    for (int64_t j = 0; j < width; ++j) to[j * kGdnChunk + i] = from[i * width + j];
+#endif
+}
+
+/// One head of one sequence.
+struct GdnSequence {
+  static constexpr int64_t C = kGdnChunk, L = Vec::kLanes;
+  const GdnChunkParams& p;
+  int64_t n, h, k_wide, v_wide;
+  float *state, *k, *q, *kt, *u, *w, *o, *kk, *qk, *beta, *decay, *row;
+  double log[C];     // L_i without decays of 0
+  int64_t zeros[C];  // Z_i
+
+  GdnSequence(const GdnChunkParams& params, int64_t sequence, int64_t head)
+      : p(params), n(sequence), h(head), k_wide(padded(params.width)), v_wide(padded(params.rows)) {
+    float* at = p.scratch;
+    const auto take = [&](int64_t count) {
+      float* const x = at;
+      at += count;
+      return x;
+    };
+    state = take(k_wide * v_wide);
+    k = take(C * k_wide), q = take(C * k_wide), kt = take(C * k_wide);
+    u = take(C * v_wide), w = take(C * v_wide), o = take(C * v_wide);
+    kk = take(C * C), qk = take(C * C), beta = take(C), decay = take(C), row = take(k_wide + v_wide);
+  }
+
+  void read_state(int64_t slot) {
+    for (int64_t i = 0; i < k_wide * v_wide; ++i) state[i] = 0;
+    for (int64_t v = 0; v < p.rows; ++v) {
+      read_state_row(p.in, slot, h, v, p.width, row);
+      for (int64_t i = 0; i < p.width; ++i) state[i * v_wide + v] = row[i];
+    }
+  }
+  void write_state(const GdnStateTensor& to, int64_t slot) {
+    for (int64_t v = 0; v < p.rows; ++v) {
+      for (int64_t i = 0; i < p.width; ++i) row[i] = state[i * v_wide + v];
+      write_state_row(to, slot, h, v, p.width, row);
+    }
+  }
+  /// Rows of q, k, v and gates of the m updates from `first` of a sequence that begins at token `start`.
+  void read_chunk(int64_t start, int64_t first, int64_t m) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < C; ++i) {
+      float *ki = k + i * k_wide, *qi = q + i * k_wide, *vi = u + i * v_wide;
+      if (i >= m) {
+        for (int64_t j = 0; j < k_wide; ++j) ki[j] = 0;
+        continue;
+      }
+      const int64_t token = start + (first + i) / p.updates, step = (first + i) % p.updates;
+      const int64_t update = start * p.updates + first + i;
+      read_row(p.k, update, h, p.heads, p.width, p.l2norm, ki);
+      widen_row(p.v.type, p.v.data, offset(p.v, update, h, p.heads), p.rows, vi);
+      if (step == p.updates - 1) {
+        read_row(p.q, token, h, p.heads, p.width, p.l2norm, qi);
+        scale_row(qi, p.scale, p.width);
+      } else {
+        for (int64_t j = 0; j < k_wide; ++j) qi[j] = 0;
+      }
+      const float alpha =
+          p.gate.data && step == 0 ? element(p.gate.type, p.gate.data, offset(p.gate, token, h, p.heads)) : 1.0f;
+      if (alpha == 0)
+        ++count;
+      else if (alpha != 1)
+        sum += ::log(static_cast<double>(alpha));
+      log[i] = sum, zeros[i] = count;
+      beta[i] = p.beta.data ? element(p.beta.type, p.beta.data, offset(p.beta, update, h, p.heads)) : 1.0f;
+    }
+  }
+  /// decay[j] = the factor from token j to token i, j = 0 .. columns.
+  void decays_to(int64_t i, int64_t columns) {
+    for (int64_t j = 0; j < columns; ++j)
+      decay[j] = zeros[j] == zeros[i] ? static_cast<float>(log[i] - log[j]) : -__builtin_inff();
+    for (int64_t j = columns; j < round_up(columns, L); ++j) decay[j] = 0;
+    for (int64_t j = 0; j < columns; j += L) store(decay + j, cpu::exp(load(decay + j)));
+  }
+  float decay_from_start(int64_t i) const { return zeros[i] == 0 ? ::expf(static_cast<float>(log[i])) : 0.0f; }
+  /// kk = -A, qk = G o Q K^T, u = the right side, o = diag(e^L) Q S^T.
+  void apply_gates(int64_t m) {
+    for (int64_t i = 0; i < m; ++i) {
+      decays_to(i, i + 1);
+      float *a = kk + i * C, *b = qk + i * C;
+      const Vec minus_beta = splat(-beta[i]);
+      for (int64_t j = 0; j < C; j += L) {
+        const Mask below = first_n(i > j ? (i - j < L ? i - j : L) : 0),
+                   upto = first_n(i >= j ? (i - j + 1 < L ? i - j + 1 : L) : 0);
+        const Vec g = load(decay + j);
+        store(a + j, select(below, load(a + j) * g * minus_beta, zero()));
+        store(b + j, select(upto, load(b + j) * g, zero()));
+      }
+      const Vec from_start = splat(decay_from_start(i)), by = splat(beta[i]);
+      float *ui = u + i * v_wide, *wi = w + i * v_wide, *oi = o + i * v_wide;
+      for (int64_t j = 0; j < v_wide; j += L) {
+        store(ui + j, by * fnma(from_start, load(wi + j), load(ui + j)));
+        store(oi + j, from_start * load(oi + j));
+      }
+    }
+  }
+  void update_state(int64_t m) {
+    decays_to(m - 1, m);
+    for (int64_t j = m; j < C; ++j) decay[j] = 0;
+    const Vec whole = splat(decay_from_start(m - 1));
+    for (int64_t i = 0; i < k_wide; ++i)
+      for (int64_t j = 0; j < C; j += L) store(kt + i * C + j, load(kt + i * C + j) * load(decay + j));
+    for (int64_t i = 0; i < k_wide * v_wide; i += L) store(state + i, whole * load(state + i));
+    multiply(k_wide, kt, C, u, v_wide, state, v_wide, m, v_wide, true);
+  }
+  void chunk(int64_t start, int64_t first, int64_t m) {
+    read_chunk(start, first, m);
+    transpose_chunk(k, k_wide, kt);
+    multiply(m, k, k_wide, kt, C, kk, C, k_wide, C, false);
+    multiply(m, q, k_wide, kt, C, qk, C, k_wide, C, false);
+    multiply(m, k, k_wide, state, v_wide, w, v_wide, k_wide, v_wide, false);
+    multiply(m, q, k_wide, state, v_wide, o, v_wide, k_wide, v_wide, false);
+    apply_gates(m);
+    multiply_lower(m, kk, C, u, u, v_wide, v_wide);  // (I + A) U = u, in place
+    multiply_lower(m, qk, C, u, o, v_wide, v_wide);
+    update_state(m);
+    for (int64_t i = 0; i < m; ++i)
+      if ((first + i) % p.updates == p.updates - 1)
+        narrow_row(p.out_type, o + i * v_wide, p.rows, p.out,
+                   (start + (first + i) / p.updates) * p.out_token + h * p.out_head);
+  }
+  void run() {
+    const int64_t start = p.sequences.at(n), tokens = p.sequences.at(n + 1) - start,
+                  slot = p.slots.data ? p.slots.at(n) : n;
+    if (tokens == 0 && (p.keep_empty || !p.final.data)) return;
+    read_state(slot);
+    const int64_t all = tokens * p.updates, every = p.every * p.updates;
+    for (int64_t first = 0; first < all;) {
+      const int64_t m = all - first < C ? all - first : C;
+      chunk(start, first, m);
+      first += m;
+      if (every && first % every == 0) write_state(p.checkpoints, p.checkpoint_starts.at(n) + first / every - 1);
+    }
+    if (p.final.data) write_state(p.final, slot);
+  }
+};
+}  // namespace linear
+
+template <GdnChunkConfig C>
+void gdn_chunk(const GdnChunkParams& p, int64_t task) {
+  linear::GdnSequence(p, task / p.heads, task % p.heads).run();
+}
+
+}  // namespace flashinfer::cpu

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the prefill kernels of the gated delta rule need to know. Strides are in elements.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+inline constexpr int64_t kGdnChunk = 64;          // tokens of a chunk
+inline constexpr int64_t kGdnChannelTokens = 32;  // tokens of a pass over a state with gates of channels
+
+struct GdnChunkConfig {
+  short width;  // of kernels with rows of the state in registers: K when it is 64 or 128, else 0: any
+
+  static constexpr const char* kName = "flashinfer::GdnChunkConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("width", width);
+  }
+  friend constexpr bool operator==(const GdnChunkConfig&, const GdnChunkConfig&) = default;
+};
+
+/// [tokens, heads, n] or [tokens, heads].
+struct GdnPacked {
+  const void* data;  // null: absent
+  DType type;
+  int64_t token, head, heads;
+};
+/// [slots, heads, V, K], K contiguous.
+struct GdnStateTensor {
+  void* data;  // null: absent
+  DType type;
+  int64_t slot, head, row;
+};
+struct GdnOffsets {
+  const void* data;
+  int64_t stride;
+  bool wide;
+
+  int64_t at(int64_t i) const {
+    return wide ? static_cast<const int64_t*>(data)[i * stride] : static_cast<const int32_t*>(data)[i * stride];
+  }
+};
+
+/// A task is a head of a sequence.
+struct GdnChunkParams {
+  int64_t heads, width, rows, updates;   // K, V; updates of the state a token
+  GdnPacked q, k, v, gate, beta, write;  // write: of value channels, with gates of channels
+  void* out;
+  DType out_type;
+  int64_t out_token, out_head;
+  bool l2norm, keep_empty;  // keep_empty: rows of output_state of empty sequences are the caller's
+  float scale;
+  GdnOffsets sequences, slots;  // slots.data null: sequence n has slot n
+  GdnStateTensor in, final, checkpoints;
+  GdnOffsets checkpoint_starts;
+  int64_t every;   // tokens between checkpoints; 0: none
+  float* scratch;  // gdn_chunk_scratch floats of this task
+};
+
+inline int64_t gdn_chunk_scratch(bool channels, int64_t width, int64_t rows) {
+  const int64_t k = round_up(width, 32), v = round_up(rows, 32);
+  if (channels) return k * v + 3 * k + kGdnChannelTokens * (4 * k + 2 * v + 32);
+  return k * v + kGdnChunk * (3 * k + 3 * v + 2 * kGdnChunk + 8) + k + v + 64;
+}
+
+}  // namespace flashinfer
