@@ -35,7 +35,24 @@ FI_VEC_INLINE void store_state_row(S* to, const float* row, int64_t n) {
       to, n, [&](int64_t i) { return load(row + i); }, [&](int64_t i, int64_t left) { return load_n(row + i, left); });
 }
 
-/// The vectors of Rows rows in registers.
+/// The sums of the lanes of four vectors, each in the order of reduce_add; with AVX-512 for 13 operations instead of 36.
+FI_VEC_INLINE void reduce_add4(Vec a, Vec b, Vec c, Vec d, float* to) {
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+  const __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a.r, b.r, 0x44), _mm512_shuffle_f32x4(a.r, b.r, 0xee));
+  const __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c.r, d.r, 0x44), _mm512_shuffle_f32x4(c.r, d.r, 0xee));
+  __m512 x = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+  x = _mm512_add_ps(x, cpu::detail::swap_pairs(x));
+  x = _mm512_add_ps(x, cpu::detail::swap_lanes(x));  // four equal lanes for each of a, b, c, d
+  to[0] = _mm512_cvtss_f32(x);
+  to[1] = _mm_cvtss_f32(_mm512_extractf32x4_ps(x, 1));
+  to[2] = _mm_cvtss_f32(_mm512_extractf32x4_ps(x, 2));
+  to[3] = _mm_cvtss_f32(_mm512_extractf32x4_ps(x, 3));
+#else
+  to[0] = reduce_add(a), to[1] = reduce_add(b), to[2] = reduce_add(c), to[3] = reduce_add(d);
+#endif
+}
+
+/// The vectors of one or two rows in registers.
 template <int Rows, int Vecs>
 struct RowRegisters {
   Vec s[Rows][Vecs];
@@ -65,11 +82,13 @@ struct RowRegisters {
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) a[r] = fma(s[r][j], k, a[r]), b[r] = fma(s[r][j], q, b[r]);
     }
+    float sums[4];  // S[v] . kd of the rows, then S[v] . qd
+    reduce_add4(a[0], a[Rows - 1], b[0], b[Rows - 1], sums);
     Vec d[Rows];
 #pragma GCC unroll 4
     for (int r = 0; r < Rows; ++r) {
-      const float x = t.beta * (t.v[v + r] - reduce_add(a[r]));
-      t.o[v + r] = reduce_add(b[r]) + x * t.kq;
+      const float x = t.beta * (t.v[v + r] - sums[r]);
+      t.o[v + r] = sums[2 + r] + x * t.kq;
       d[r] = splat(x);
     }
     const Vec alpha = splat(t.alpha);
