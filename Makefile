@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo   a language model on this library: builds, downloads, serves, records, replays; DEVICE=cuda: on a GPU
 # make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
-# make bench  the benchmark programs
+# make bench  the benchmark programs;  make bench-compare BASE=main OPS="rmsnorm mm_bf16": this checkout's times over a commit's, in turns
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
@@ -11,7 +11,7 @@ BUILD := build/release
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench asan tsan tsan-build isa format format-check lint install wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -34,6 +34,13 @@ bench:
 	@cmake --preset release >/dev/null
 	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli benches
 	@for program in $(BUILD)/bin/bench_*; do echo "== $$program"; $$program || exit 1; done
+
+bench-compare:
+	@test -n "$(BASE)" || { echo 'bench-compare: BASE is missing: make bench-compare BASE=main'; exit 2; }
+	@tools/setup.sh build
+	@cmake --preset release >/dev/null
+	cmake --build $(BUILD) -j $(JOBS) --target flashinfer_cli
+	@python3 tools/bench_compare.py $(BASE) $(if $(OPS),--ops $(OPS))
 
 asan:
 	@tools/setup.sh test

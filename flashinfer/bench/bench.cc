@@ -2,12 +2,14 @@
 #include "flashinfer/bench/bench.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "flashinfer/bench/gpu.h"
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/cuda/device.h"
 #include "flashinfer/op/observer.h"
+#include "flashinfer/op/select.h"
 
 namespace flashinfer::bench {
 namespace {
@@ -34,16 +36,29 @@ double copy_rate(Device device) {
   return device.type == DeviceType::kCUDA ? gpu_copy_bandwidth(device.index) : copy_bandwidth();
 }
 
-Samples time_on_host(const op::Op& op, const cases::Built& b, double seconds) {
-  Samples samples;
-  const int64_t budget = static_cast<int64_t>(seconds * 1e9), begin = op::detail::monotonic_ns();
+/// Rows that move less are over before the memory matters.
+constexpr double kLeastBytesInTurns = 16 << 20;
+
+/// The calls, each after a flush if they are to be cold, in turns with a copy of as many bytes where the row has many.
+Samples time_on_host(const op::Op& op, const cases::Built& b, const Options& options, Row& row) {
+  Samples samples, copies;
+  std::optional<Copier> copier;
+  if (row.cost.bytes >= kLeastBytesInTurns) copier.emplace(static_cast<int64_t>(row.cost.bytes / 2)).seconds();
+  const Tensor evicted = options.cold ? Tensor::zeros({2 * last_level_cache()}, DType::kU8) : Tensor();
+  const int64_t budget = static_cast<int64_t>(options.seconds * 1e9), begin = op::detail::monotonic_ns();
   while (samples.seconds.size() < 5 || op::detail::monotonic_ns() - begin < budget) {
+    if (copier) copies.seconds.push_back(copier->seconds());
+    if (options.cold)
+      std::memset(evicted.data_as<char>(), static_cast<int>(samples.seconds.size() & 1),
+                  static_cast<size_t>(evicted.nbytes()));
     const int64_t start = op::detail::monotonic_ns();
     op::run(op, b.block.data());
     samples.seconds.push_back(static_cast<double>(op::detail::monotonic_ns() - start) * 1e-9);
     if (samples.seconds.size() >= 100000) break;
   }
   std::sort(samples.seconds.begin(), samples.seconds.end());
+  std::sort(copies.seconds.begin(), copies.seconds.end());
+  if (copier) row.copy_bandwidth = copier->moved() / copies.median();
   return samples;
 }
 
@@ -69,10 +84,13 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   Context context = Context::current();
   if (gpu) context.stream = stream.emplace(options.device.index).get();
   const ContextScope scope(context);
-  if (options.refcheck) {
-    const cases::CaseResult r = cases::run_case(op, c, {.device = options.device});
+  if (options.refcheck && options.candidate != "reference") {
+    op::Case checked = c;
+    if (!options.candidate.empty()) checked.candidate = options.candidate.c_str();
+    const cases::CaseResult r = cases::run_case(op, checked, {.device = options.device});
     row.check = !r.passed ? r.failure : r.unsupported.empty() ? "ok" : r.unsupported;
   }
+  const op::ForceCandidate forced(options.candidate);
   cases::Built b = cases::build(op, c.args, {.device = options.device, .keep_bytes = false});
   const op::Selection s = op::explain(op, b.block.data());
   row.candidate = s.candidate ? s.candidate->name : "";
@@ -81,11 +99,12 @@ Row run(const op::Op& op, const op::Case& c, const Options& options) {
   const cases::Outputs keep = cases::run_block(b);  // compiles; afterwards all outputs have memory
   const Traffic t = traffic(op, b);
   row.cost = cost_of(op, b, t);
-  row.copy_bandwidth = copy_rate(options.device);
+  const bool in_turns = !gpu && row.cost.bytes >= kLeastBytesInTurns;
+  if (!in_turns) row.copy_bandwidth = copy_rate(options.device);
   row.samples =
       gpu ? time_on_gpu(options.device.index, {options.seconds, options.cold}, [&] { op::run(op, b.block.data()); })
-          : time_on_host(op, b, options.seconds);
-  row.copy_bandwidth = std::min(row.copy_bandwidth, copy_rate(options.device));
+          : time_on_host(op, b, options, row);
+  if (!in_turns) row.copy_bandwidth = std::min(row.copy_bandwidth, copy_rate(options.device));
   if (row.cost.flops > 0 && !gpu) row.peak = t.widest_input <= 2 ? dot_peak() : fma_peak();
   return row;
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "flashinfer/core/tensor.h"
+
 namespace flashinfer::bench {
 
 /// Seconds of repeated runs, sorted.
@@ -14,6 +16,17 @@ struct Samples {
   double median() const { return quantile(0.5); }
 };
 
+/// A memcpy of `bytes` on the context's threads, to be timed in turns with something else that moves memory. The
+/// destination has been written before.
+class Copier {
+ public:
+  explicit Copier(int64_t bytes);
+  double seconds();
+  double moved() const { return 2.0 * static_cast<double>(from_.nbytes()); }  // reads plus writes
+
+ private:
+  Tensor from_, to_;
+};
 /// Bytes/s of memcpy, reads plus writes, over buffers of `bytes` each (default four times a 32 MB last-level cache),
 /// best of `repeats`. The destination has been written before.
 double copy_bandwidth(int64_t bytes = 128 << 20, int repeats = 3);

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The click group: the program's own commands, texts and exit codes, without a process."""
+import csv
 import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 import flashinfer
 from flashinfer.__main__ import cli
+from conftest import ROOT
 
 PROGRAM = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"]) / "bin/flashinfer"
 
@@ -141,3 +144,29 @@ def test_precompiling_for_gpus_needs_one_or_the_list(tmp_path):
     done = subprocess.run([PROGRAM, "aot", "--cuda", "--list", "--op", "rmsnorm", "--targets", "native"], capture_output=True, text=True,
                           env=env | {"FLASHINFER_CUDA_ARCH_LIST": "9.0a"})
     assert done.returncode == 0 and "aligned=" in done.stdout  # a member of the CUDA kernels' Config alone
+
+
+def test_bench_of_a_list(tmp_path):
+    """Candidates side by side, a file of commands in which two are wrong, CSV with the command of each row."""
+    (tmp_path / "list").write_text("# rows\n\n--op rmsnorm --args 'input=f32:2x64 weight=f32:64' --candidates cpu,reference --refcheck --seconds 0\n"
+                                   "--op no_such_op\n--op rmsnorm --no-such-flag\n")
+    done = program("bench", "--testlist", str(tmp_path / "list"), "--csv", str(tmp_path / "out.csv"))
+    assert done.returncode == 1 and done.stderr.count("[ERROR]") == 2 and "there is no op named 'no_such_op'" in done.stderr
+    with open(tmp_path / "out.csv", newline="") as f:
+        first, second = csv.DictReader(f)
+    assert [first["candidate"], second["candidate"], first["check"]] == ["cpu", "reference", "ok"]
+    assert float(first["over_first"]) == 0 and float(second["over_first"]) == pytest.approx(float(first["median_s"]) / float(second["median_s"]))
+    assert first["repro_command"] == 'flashinfer bench --op rmsnorm --candidates cpu --args "input=f32:2x64 weight=f32:64"'
+    wrong = program("bench", "--op", "rmsnorm", "--candidates", "nothing", "--seconds", "0")
+    assert wrong.returncode == 2 and "only 'nothing' is requested" in wrong.stderr
+
+
+def test_files_of_bench_name_rows_that_exist():
+    rows = {}
+    for line in (ROOT / "bench/bandwidth.txt").read_text().splitlines():
+        words = shlex.split(line, comments=True)
+        if "--case" in words:
+            op = words[words.index("--op") + 1]
+            rows.setdefault(op, program("cases", op, "--list").stdout)
+            assert f"{op} {words[words.index('--case') + 1]}: " in rows[op], line
+    assert len(rows) > 10
