@@ -40,6 +40,8 @@ HOMES = {
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
                      "is_cute_dsl_experimental_available is_prims_ts_available kda_prefill_supports_fp32_checkpoints",
+    "_attention_helpers": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions fmha_varlen_plan get_customize_batch_prefill_module "
+                          "make_hashable_cache smaller_mla_dimensions supported_mla_layer_dimensions",
     "_msa": "MSASparseAttentionWorkspace SUPPORTS_PACKED_KV supports_packed_kv",
     "_logits_ops": "FusedProbsMinPSampleOp FusedProbsTopKSampleOp FusedProbsTopKTopPSampleOp FusedProbsTopPSampleOp "
                    "FusedTemperatureSoftmaxOp LogitsSampleOp LogitsTopKOp MinPOp Op ParameterizedOp ProbsSampleOp ProbsTopKOp SoftmaxOp "

@@ -221,3 +221,58 @@ def test_errors_of_xqa_and_cudnn(pages):
     with pytest.raises(ValueError, match=r"batch_offsets_q\[1\] is 500, but request 1 begins at element 512"):
         decode.cudnn_batch_decode_with_kv_cache(*cudnn_call, max_sequence_kv=48, actual_seq_lens_kv=pages["lens"], block_tables=pages["tables"],
                                                 q_len_per_req=2, batch_offsets_q=torch.tensor([0, 500]))
+
+
+def test_xqa_results_of_8_bits(pages):
+    q = torch.randn(2, 1, 4, 64).bfloat16()
+
+    def results(dtype, **more):
+        output = torch.empty(q.shape, dtype=dtype)
+        xqa(q, pages["k"], pages["v"], pages["tables"], pages["lens"], output, WS, torch.zeros(0, dtype=torch.uint32), 2, 16, **more)
+        return output
+
+    wide = results(torch.float32, rcp_out_scale=4.0)
+    assert torch.equal(results(torch.float8_e4m3fn, rcp_out_scale=4.0).float(), wide.clamp(-448, 448).to(torch.float8_e4m3fn).float())
+    saturated = results(torch.float8_e4m3fn, rcp_out_scale=1e6)
+    assert saturated.float().abs().max() == 448 and not saturated.float().isnan().any()
+    with pytest.raises(ValueError, match="output"):
+        results(torch.float8_e5m2)
+
+
+@pytest.mark.parametrize("dtype, most", [(torch.int8, 127), (torch.float8_e4m3fn, 448)])
+def test_sage_quantisation(dtype, most):
+    torch.manual_seed(5)
+    q, k, v = torch.randn(9, 4, 64).bfloat16(), torch.randn(21, 2, 64).bfloat16(), torch.randn(21, 2, 64).bfloat16()
+    q8, k8, v8, q_scale, k_scale, v_scale = flashinfer.trtllm_sage_attention_quantize(q, k, v, q_block_size=4, k_block_size=16, qk_quant_dtype=dtype)
+    assert (q8.dtype, k8.dtype, v8.dtype) == (dtype, dtype, torch.float8_e4m3fn)
+    assert (q_scale.shape, k_scale.shape, v_scale.shape) == ((4, 3), (2, 2), (2, 64))
+    torch.testing.assert_close(k_scale[1, 1], k[16:, 1].float().abs().max() / most)
+    torch.testing.assert_close(v_scale, v.float().abs().amax(0) / 448)
+    spread = k_scale.T.repeat_interleave(16, 0)[:21, :, None]
+    torch.testing.assert_close(k8.float() * spread, k.float(), rtol=0.07, atol=float(k_scale.max()))
+    torch.testing.assert_close(v8.float() * v_scale, v.float(), rtol=0.07, atol=0.01)
+
+
+@pytest.mark.parametrize("error, message, change", [
+    (ValueError, "q_block_size is 2, but must be 1, 4 or 16", dict(q_block_size=2)),
+    (ValueError, "qk_quant_dtype is bfloat16", dict(qk_quant_dtype=torch.bfloat16)),
+    (NotImplementedError, "smooth_k=True is not supported", dict(smooth_k=True)),
+    (NotImplementedError, "cum_seq_lens_q is not supported", dict(cum_seq_lens_q=torch.tensor([0, 4], dtype=torch.int32))),
+])
+def test_errors_of_sage_quantisation(error, message, change):
+    x = torch.randn(4, 2, 64).bfloat16()
+    with pytest.raises(error, match=message):
+        flashinfer.trtllm_sage_attention_quantize(x, x, x, **change)
+
+
+def test_helpers_of_prefill_and_mla():
+    offsets = torch.tensor([0, 3, 7], dtype=torch.int32)
+    q, k = torch.randn(7, 2, 64).bfloat16(), torch.randn(7, 2, 64).bfloat16()
+    plan = prefill.fmha_varlen_plan(None, offsets, offsets, 2, True)
+    assert torch.equal(prefill.fmha_varlen(q, k, k, offsets, offsets, plan_info=plan, causal=True), prefill.fmha_varlen(q, k, k, offsets, offsets, causal=True))
+    with pytest.raises(ValueError, match="kv_segment_offsets has 2 offsets, but qo_segment_offsets has 3"):
+        prefill.fmha_varlen_plan(None, offsets, offsets[:2], 2, True)
+    calls = []
+    counted = prefill.make_hashable_cache(lambda names, scale=1: calls.append(names) or (names, scale))
+    assert counted(["a", ["b"]], scale=2) == counted(["a", ["b"]], scale=2) == (("a", ("b",)), 2) and len(calls) == 1
+    assert mla.supported_mla_layer_dimensions[0] == mla.MLALayerDimensions(mla.MLAHeadDimensions(128, 64, 128, 512), 128)

@@ -87,6 +87,11 @@ def test_batch_decode_takes_jit_args(data):
         wrapper.run(q[:1].clone(), cache, bias, 1.0)
 
 
+def test_the_module_of_a_batch_prefill_is_made_once():
+    made = [flashinfer.prefill.get_customize_batch_prefill_module("fa2", *ARGS, torch.int32, *REST) for _ in range(2)]
+    assert made[0] is made[1] and made[0] is not None
+
+
 def test_arguments_without_a_variant_are_an_error(data):
     q, k, v, bias = data
     wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(torch.empty(0, dtype=torch.uint8), "NHD")

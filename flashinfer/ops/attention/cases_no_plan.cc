@@ -31,6 +31,9 @@ constexpr op::Case kXqa[] = {
     {"hnd_window", FI_XQA "q=f16:3x1x4x64 k_cache=f16:9x2x16x64 v_cache=f16:9x2x16x64 output=f16:3x1x4x64 kv_layout='HND' sliding_win_size=8"},
     {"fp8_scales", FI_XQA "q=bf16:3x1x4x64 k_cache=e4m3:9x16x2x64 v_cache=e4m3:9x16x2x64 output=bf16:3x1x4x64 q_scale=f32:[0.5] kv_scale=f32:[0.5] "
                    "rcp_out_scale=4.0"},
+    {"fp8_output", FI_XQA "q=bf16:3x1x4x64 k_cache=e4m3:9x16x2x64 v_cache=e4m3:9x16x2x64 output=e4m3:3x1x4x64 kv_scale=0.5 rcp_out_scale=4.0"},
+    {"fp8_output_rows", FI_XQA "q=bf16:3x1x2x4x64 k_cache=bf16:9x16x2x64 v_cache=bf16:9x16x2x64 output=e4m3:3x1x2x4x64^pad8 q_seq_len=2 "
+                        "rcp_out_scale=500.0 mask=u16:[1,0,2,0,1,0,3,0,3,0,3,0]", "cpu", 0, 0.125, 1.0},
     {"draft_rows", FI_XQA "q=bf16:3x1x2x4x64 k_cache=bf16:9x16x2x64 v_cache=bf16:9x16x2x64 output=bf16:3x1x2x4x64 q_seq_len=2 "
                    "mask=u16:[1,0,2,0,1,0,3,0,3,0,3,0]"},
     {"ragged_rows", FI_XQA "q=bf16:4x4x64 k_cache=bf16:9x16x2x64 v_cache=bf16:9x16x2x64 output=bf16:4x4x64 q_seq_len=2 q_cu_seq_lens=u32:[0,2,2,4] "
@@ -41,6 +44,7 @@ constexpr op::Case kXqa[] = {
 #define FI_XMLA FI_WS "semaphores=u32:0 page_table=i32:2x3:range(0) seq_lens=u32:2x1:const(39) page_size=16 "
 constexpr op::Case kXqaMla[] = {
     {"fp8", FI_XMLA "q=e4m3:2x1x16x576 k_cache=e4m3:6x16x1x576 v_cache=e4m3:6x16x1x576 output=bf16:2x1x16x512 q_scale=0.05 kv_scale=0.5"},
+    {"fp8_output", FI_XMLA "q=e4m3:2x1x16x576 k_cache=e4m3:6x16x1x576 v_cache=e4m3:6x16x1x576 output=e4m3:2x1x16x512 q_scale=0.05 kv_scale=0.5"},
     {"rows_of_tokens", FI_XMLA "q=bf16:2x1x3x576 k_cache=bf16:96x576 v_cache=bf16:96x576 output=bf16:2x1x3x512 q_scale=f32:[0.05]"},
     {"pages", FI_XMLA "q=bf16:2x1x3x96 k_cache=bf16:6x16x96 v_cache=bf16:6x16x64 output=f32:2x1x3x64 q_scale=0.1", "cpu", 0, 1e-2, 1e-2},
 };

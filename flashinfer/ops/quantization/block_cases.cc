@@ -170,6 +170,13 @@ constexpr op::Case kTensor8[] = {
     {"bench", "x=bf16:16384x4096", "cpu", op::kBench},
     {"bench_given", "x=bf16:16384x4096 scale=f32:[0.01]", "cpu", op::kBench},
 };
+constexpr op::Case kSage[] = {
+    {"int8", "query=bf16:37x4x128 key=bf16:50x2x128 value=bf16:50x2x128", "cpu", op::kAot},
+    {"fp8", "query=f16:9x3x64 key=f16:7x1x64 value=f16:7x1x64 q_block_size=4 k_block_size=4 qk_quant_dtype=float8_e4m3fn", "cpu"},
+    {"odd_dim", "query=bf16:5x2x37 key=bf16:33x2x37 value=bf16:33x2x37 q_block_size=16 k_block_size=1", "cpu"},
+    {"zeros", "query=bf16:5x2x64:const(0) key=bf16:3x2x64 value=bf16:3x2x64:const(0)", "cpu"},
+    {"nothing", "query=bf16:0x2x64 key=bf16:0x1x64 value=bf16:0x1x64", "cpu"},
+};
 }  // namespace
 std::span<const op::Case> fp4_cases() { return kFp4; }
 std::span<const op::Case> nvfp4_cases() { return kNvfp4; }
@@ -190,5 +197,6 @@ std::span<const op::Case> silu_fp4_cases() { return kSiluFp4; }
 std::span<const op::Case> grouped_fp4_cases() { return kGroupedFp4; }
 std::span<const op::Case> silu_experts_fp4_cases() { return kSiluExpertsFp4; }
 std::span<const op::Case> group8_cases() { return kGroup8; }
+std::span<const op::Case> sage_cases() { return kSage; }
 std::span<const op::Case> tensor8_cases() { return kTensor8; }
 }  // namespace flashinfer::ops::quantization

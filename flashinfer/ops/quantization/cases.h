@@ -32,5 +32,6 @@ std::span<const op::Case> silu_fp4_cases();
 std::span<const op::Case> grouped_fp4_cases();
 std::span<const op::Case> silu_experts_fp4_cases();
 std::span<const op::Case> group8_cases();
+std::span<const op::Case> sage_cases();
 std::span<const op::Case> tensor8_cases();
 }  // namespace flashinfer::ops::quantization

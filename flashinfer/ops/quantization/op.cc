@@ -122,6 +122,7 @@ constexpr const op::Op* kOps[] = {&packbits_op,
                                   &ops::quantization::silu_experts_fp4_op,
                                   &ops::quantization::group8_op,
                                   &ops::quantization::tensor8_op,
+                                  &ops::quantization::sage_op,
                                   &ops::quantization::swiglu_mxfp8_op,
                                   &ops::quantization::swiglu_mxfp8_backward_op,
                                   &ops::quantization::smooth_op};

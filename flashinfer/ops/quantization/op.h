@@ -14,6 +14,7 @@
 #include "flashinfer/ops/quantization/fp8/group8.h"
 #include "flashinfer/ops/quantization/fp8/grouped_mxfp8.h"
 #include "flashinfer/ops/quantization/fp8/mxfp8.h"
+#include "flashinfer/ops/quantization/fp8/sage.h"
 #include "flashinfer/ops/quantization/fp8/swiglu.h"
 #include "flashinfer/ops/quantization/layout/layout.h"
 

@@ -12,6 +12,7 @@ extern const op::Op fp4_to_float_op, mxfp4_dequantize_op, mxfp4_dequantize_host_
 extern const op::Op interleave_op, shuffle_op, shuffle_scales_op, reorder_op, block_layout_op;  // layout.cc
 extern const op::Op silu_fp4_op, grouped_fp4_op, silu_experts_fp4_op;                           // grouped.cc
 extern const op::Op group8_op, tensor8_op;                                                      // group8.cc
+extern const op::Op sage_op;                                                                    // sage.cc
 extern const op::Op grouped_mxfp8_op;                                                           // grouped_mxfp8.cc
 extern const op::Op swiglu_mxfp8_op, swiglu_mxfp8_backward_op, smooth_op;                       // swiglu.cc
 }  // namespace flashinfer::ops::quantization

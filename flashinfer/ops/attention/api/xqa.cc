@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "flashinfer/core/int_math.h"
+#include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/cases.h"
 
@@ -170,7 +171,7 @@ Plan xqa_plan(const Xqa& a, bool work) {
            ", but must be at least 0 (none)");
   Plan p;
   p.kv_layout = a.kv_layout, p.page_size = kv.k.page_size;
-  set_tensors(p, q, kv, output_dtype(a));
+  set_tensors(p, q, kv, computed_dtype(output_dtype(a)));
   const double scale = number_of("q_scale", a.q_scale) * number_of("kv_scale", a.kv_scale);
   set_options(p, scale_and_window(scale / std::sqrt(static_cast<double>(p.head_dim_qk)), a.sliding_win_size - 1));
   set_dense_table(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"});
@@ -182,7 +183,7 @@ Call xqa_call(const Xqa& a, TensorView& sinks) {
   Call c;
   c.q = rows_of(a, "q", a.q), c.kv = cache_planes(caches(a), a.kv_layout);
   c.kv_sf = scale_planes(cache_scales(a), a.kv_layout, c.kv, true);
-  if (a.output) c.out = rows_of(a, "output", *a.output);
+  if (a.output) c.out = rows_of(a, "output", *a.output);  // of computed_dtype when it is written
   Plan p;
   p.num_qo_heads = c.q.size(1);
   c.sinks = flat_sinks(p, a.sinks, sinks);
@@ -231,8 +232,8 @@ constexpr op::Field xqa_fields[] = {
     op::in<&Xqa::page_table>("page_table", "b x", op::indices, op::any_layout, op::page_ids,
                              op::doc("the pages of each request, one row each")),
     op::in<&Xqa::seq_lens>("seq_lens", nullptr, kLengths, op::any_layout),
-    op::out<&Xqa::output>("output", nullptr, op::floats, op::shape<output_shape>, op::dtype<output_dtype>, op::required,
-                          op::not_returned),
+    op::out<&Xqa::output>("output", nullptr, op::floats | DType::kF8E4M3, op::shape<output_shape>,
+                          op::dtype<output_dtype>, op::required, op::not_returned),
     op::scratch<&Xqa::workspace_buffer>("workspace_buffer", nullptr),
     op::scratch<&Xqa::semaphores>("semaphores", nullptr),
     op::attr<&Xqa::num_kv_heads>("num_kv_heads", op::required),
@@ -260,7 +261,7 @@ constinit const op::Op xqa_decode_op = op::define<D, validate_decode, decode_cos
 constinit const op::Op xqa_op = op::define<Xqa, validate_xqa, xqa_cost>(
     "xqa", "flashinfer.xqa",
     "output = kv_scale * rcp_out_scale * softmax(q_scale * kv_scale / sqrt(d) * q k^T) v over a dense page table.",
-    xqa_fields, NoPlan<Xqa, xqa_plan, xqa_call>::candidates, ops::attention::xqa_cases);
+    xqa_fields, NarrowOutput<Xqa, NoPlan<Xqa, xqa_plan, xqa_call>>::candidates, ops::attention::xqa_cases);
 }  // namespace attention
 
 op::Results xqa_batch_decode_with_kv_cache(const XqaBatchDecode& a) { return op::call(attention::xqa_decode_op, a); }

@@ -42,7 +42,7 @@ struct Xqa {
   TensorView v_cache;                  // as k_cache
   TensorView page_table;               // [B, pages]
   TensorView seq_lens;                 // [B] or [B, 1]
-  std::optional<TensorView> output{};  // as q, written; needed
+  std::optional<TensorView> output{};  // as q, or e4m3: rounded from f32, saturating; needed
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};
   TensorView semaphores{nullptr, DType::kU32, {0}};  // of GPU kernels
   int64_t num_kv_heads = 0, page_size = 0;           // those of the caches
@@ -68,7 +68,7 @@ struct XqaMla {
   TensorView v_cache;                  // as k_cache; only its first 512 elements are read
   TensorView page_table;               // [B, pages]
   TensorView seq_lens;                 // [B] or [B, 1]
-  std::optional<TensorView> output{};  // [B, 1, H, 512], written; needed
+  std::optional<TensorView> output{};  // [B, 1, H, 512], may be e4m3, written; needed
   TensorView workspace_buffer{nullptr, DType::kU8, {0}};
   TensorView semaphores{nullptr, DType::kU32, {0}};
   int64_t page_size = 0;

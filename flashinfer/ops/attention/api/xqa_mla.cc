@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // XQA's interface for MLA. Its values have a cache of their own, so it is attention with one KV head.
+#include "flashinfer/ops/attention/api/narrow_output.h"
 #include "flashinfer/ops/attention/api/no_plan.h"
 #include "flashinfer/ops/attention/api/xqa.h"
 #include "flashinfer/ops/attention/cases.h"
@@ -38,7 +39,7 @@ Plan plan_of_block(const X& a, bool work) {
   const Planes kv = planes_of(a);
   Plan p;
   p.page_size = kv.k.page_size;
-  set_tensors(p, rows_of("q", a.q), kv, output_dtype(a));
+  set_tensors(p, rows_of("q", a.q), kv, computed_dtype(output_dtype(a)));
   set_options(p, scale_and_window(number_of("q_scale", a.q_scale) * number_of("kv_scale", a.kv_scale)));
   set_dense_table(p, a.page_table, lengths_of("seq_lens", a.seq_lens), {.table = "page_table"});
   set_equal_rows(p, "q.shape[1]", 1);
@@ -72,8 +73,8 @@ constexpr op::Field fields[] = {
     // Not op::page_ids: a cache of two dimensions has no axis of pages, so a recording holds the whole pool.
     op::in<&X::page_table>("page_table", "b x", op::indices, op::any_layout),
     op::in<&X::seq_lens>("seq_lens", nullptr, op::indices | DType::kU32, op::any_layout),
-    op::out<&X::output>("output", nullptr, op::floats, op::shape<output_shape>, op::dtype<output_dtype>, op::required,
-                        op::not_returned),
+    op::out<&X::output>("output", nullptr, op::floats | DType::kF8E4M3, op::shape<output_shape>,
+                        op::dtype<output_dtype>, op::required, op::not_returned),
     op::scratch<&X::workspace_buffer>("workspace_buffer", nullptr),
     op::scratch<&X::semaphores>("semaphores", nullptr),
     op::attr<&X::page_size>("page_size", op::required),
@@ -87,7 +88,7 @@ constexpr op::Field fields[] = {
 constinit const op::Op xqa_mla_op = op::define<X, validate, cost>(
     "xqa_mla", "flashinfer.xqa",
     "output = kv_scale * softmax(q_scale * kv_scale * q k^T) v[..., :512] with one KV head over a dense page table.",
-    fields, NoPlan<X, plan_of_block, call_of_block>::candidates, ops::attention::xqa_mla_cases);
+    fields, NarrowOutput<X, NoPlan<X, plan_of_block, call_of_block>>::candidates, ops::attention::xqa_mla_cases);
 }  // namespace attention
 
 void xqa_mla(const XqaMla& a) { op::call(attention::xqa_mla_op, a); }
