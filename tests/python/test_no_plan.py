@@ -276,3 +276,9 @@ def test_helpers_of_prefill_and_mla():
     counted = prefill.make_hashable_cache(lambda names, scale=1: calls.append(names) or (names, scale))
     assert counted(["a", ["b"]], scale=2) == counted(["a", ["b"]], scale=2) == (("a", ("b",)), 2) and len(calls) == 1
     assert mla.supported_mla_layer_dimensions[0] == mla.MLALayerDimensions(mla.MLAHeadDimensions(128, 64, 128, 512), 128)
+
+
+def test_mixed_dtypes_of_concat_mla_k_are_flashinfers_error():
+    k, nope = torch.empty(4, 8, 192).bfloat16(), torch.empty(4, 8, 128).bfloat16()
+    with pytest.raises(RuntimeError, match="k_rope.dtype is float16, but k.dtype is bfloat16"):
+        flashinfer.concat_ops.concat_mla_k(k, nope, torch.empty(4, 1, 64).half())

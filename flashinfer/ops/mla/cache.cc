@@ -74,6 +74,9 @@ op::Cost cost_append(const AppendPagedMlaKvCache& a) {
 constexpr const char* kConcat = "concat_mla_k";
 
 void validate_concat(const ConcatMlaK& a) {
+  for (const auto& [who, t] : {std::pair("k_nope", &a.k_nope), std::pair("k_rope", &a.k_rope)})
+    FI_CHECK(t->dtype() == a.k.dtype(), RuntimeError, who, ".dtype is ", name(t->dtype()), ", but k.dtype is ",
+             name(a.k.dtype()));  // FlashInfer's type for this mistake
   const int64_t sum = a.k_nope.size(2) + a.k_rope.size(2);
   FI_CHECK(a.k.size(2) == sum, ValueError, "k.shape[2] is ", a.k.size(2), ", but must be ", sum, " (", a.k_nope.size(2),
            " of k_nope and ", a.k_rope.size(2), " of k_rope)");
@@ -109,8 +112,8 @@ constexpr op::Field append_fields[] = {
 };
 constexpr op::Field concat_fields[] = {
     op::inout<&ConcatMlaK::k>("k", "n h d", op::floats | op::fp8),
-    op::in<&ConcatMlaK::k_nope>("k_nope", "n h dn", op::same_as("k")),
-    op::in<&ConcatMlaK::k_rope>("k_rope", "n 1 dr", op::same_as("k")),
+    op::in<&ConcatMlaK::k_nope>("k_nope", "n h dn", op::floats | op::fp8),
+    op::in<&ConcatMlaK::k_rope>("k_rope", "n 1 dr", op::floats | op::fp8),
     op::attr<&ConcatMlaK::backend>("backend", op::choices("default"), op::keyword_only),
 };
 constexpr op::Candidate append_candidates[] = {op::cpu<launch_append>(),
