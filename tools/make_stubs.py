@@ -116,7 +116,7 @@ def listed_stub(module):
     """The names that the table of modules gives: imports of what is elsewhere in the package, and what is not available."""
     imports, missing = [], []
     for name in sorted(_modules.listed(module.__name__)):
-        value = vars(module)[name] if name in vars(module) else _modules.resolve(module.__name__, name)
+        value = _modules.value_of(module.__name__, name)
         if not hasattr(value, "__module__"):
             missing.append(f"{name}: Any\n")
         elif not hasattr(value, "not_available"):

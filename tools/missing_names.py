@@ -20,7 +20,7 @@ def table():
             if name not in seen:
                 seen.add(name)
                 top = module.split(".")[1] if "." in module else "flashinfer"
-                by_reason.setdefault((top, _modules.resolve(module, name).not_available.partition(": ")[2]), []).append(name)
+                by_reason.setdefault((top, _modules.value_of(module, name).not_available.partition(": ")[2]), []).append(name)
     lines = [f"{len(seen)} names, by module:", ""]
     for (top, reason), names in sorted(by_reason.items()):
         lines += textwrap.wrap(f"- `{top}` ({reason}): " + ", ".join(f"`{n}`" for n in sorted(names)), 160, subsequent_indent="  ",

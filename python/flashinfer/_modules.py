@@ -147,6 +147,12 @@ def resolve(module, name, frame=None):
     return value
 
 
+def value_of(module, name):
+    """The object of that name of the table, with or without an implementation."""
+    made = sys.modules[module].__dict__
+    return made[name] if name in made else resolve(module, name)
+
+
 def _shared(module, name):
     """What FlashInfer's module has because its file imports it: 640 names, such as `flashinfer.decode.gen_batch_decode_module`, which
     programs take from there. None when no module of `_SHARED` has it."""
@@ -212,7 +218,7 @@ def unavailable_names():
     for short in sorted(MODULES):
         module = f"{_PACKAGE}.{short}" if short else _PACKAGE
         importlib.import_module(module)
-        names = [n for n in listed(module) if is_missing(resolve(module, n))]
+        names = [n for n in listed(module) if is_missing(value_of(module, n))]
         if names:
             found[module] = names
     return found

@@ -52,8 +52,8 @@ def test_every_module_gives_all_its_names(name):
     module = importlib.import_module(name)
     assert importlib.util.find_spec(name) is not None
     for wanted in _modules.listed(name):
-        value = _modules.resolve(name, wanted)
-        assert _modules.resolve(name, wanted) is value
+        value = _modules.value_of(name, wanted)
+        assert _modules.value_of(name, wanted) is value
         assert hasattr(module, wanted) == (wanted in dir(module)) == (not hasattr(value, "not_available"))
     parent, _, leaf = name.rpartition(".")
     if leaf not in _modules.listed(parent):
