@@ -80,7 +80,7 @@ MODULES = {
         "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits fused_kda_decode "
         "gdn_fused_decode_step gdn_fused_decode_step_supported is_gated_activation kda_prefill_supports_fp32_checkpoints "
         "min_block_table_width mm_nvfp4_svdquant nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv packed_fused_kda_decode packed_kda_decode padded_seq_len recurrent_kda resolve_nvfp4_4over6 svdquant_linear "
-        "tgv_gemm_sm100 trtllm_fmha_v2_prefill trtllm_sage_attention_quantize",
+        "tgv_gemm_sm100 trtllm_fmha_v2_prefill",
     "activation": "resolve_nvfp4_4over6",
     "attention": "",
     "attn_scores": "compute_paged_mqa_logits_schedule fp4_paged_mqa_logits fp8_paged_mqa_logits min_block_table_width padded_seq_len",
