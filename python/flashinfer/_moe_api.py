@@ -261,26 +261,27 @@ class TrtllmBf16Config(_Backend):
         return {"gemm1_weights": made[0], "gemm2_weights": made[1]}
 
 
-def _quantised(name, runner, weights, activations, doc):
+def _quantised(name, runner, weights, activations, doc, **standard):
     """A back end whose functions are in `_moe_prepare`, with a default format where its functions have none."""
     def call(function, **standard):
         def prepare(*args, **kwargs):
-            from . import _moe_prepare
+            from . import _moe_prepare, _moe_prepare_cutlass
 
-            return getattr(_moe_prepare, function)(*args, **{**standard, **kwargs})
+            home = _moe_prepare if hasattr(_moe_prepare, function) else _moe_prepare_cutlass
+            return getattr(home, function)(*args, **{**standard, **kwargs})
 
         prepare.__doc__ = f"`{function}`"
         return staticmethod(prepare)
 
-    standard = {"quant": QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4)} if runner == "trtllm_fp4_routed" else {}
-    members = {"runner": runner, "prepare_weights": call(weights, **standard), "__doc__": doc, "__module__": __name__, "__annotations__": {}}
+    members = {"runner": runner, "prepare_weights": call(weights, **(standard if runner == "trtllm_fp4_routed" else {})), "__doc__": doc, "__module__": __name__, "__annotations__": {}}
     if activations:
         members["prepare_activations"] = call(activations, **standard)
     return _value(type(name, (_Backend,), members))
 
 
 TrtllmFp4Config = _quantised("TrtllmFp4Config", "trtllm_fp4_routed", "prepare_trtllm_fp4_weights", "prepare_trtllm_fp4_activations",
-                             "`trtllm_fp4_block_scale_routed_moe`: NVFP4 weights and inputs, or MXFP4 weights with MXFP8 or bf16 inputs.")
+                             "`trtllm_fp4_block_scale_routed_moe`: NVFP4 weights and inputs, or MXFP4 weights with MXFP8 or bf16 inputs.",
+                             quant=QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4))
 TrtllmFp8BlockConfig = _quantised("TrtllmFp8BlockConfig", "trtllm_fp8_block", "prepare_trtllm_fp8_block_weights", "prepare_trtllm_fp8_block_activations",
                                   "`trtllm_fp8_block_scale_routed_moe`: DeepSeekFp8 or MXFP8, both of weights and inputs.")
 TrtllmFp8PerTensorConfig = _quantised("TrtllmFp8PerTensorConfig", "trtllm_fp8_per_tensor", "prepare_trtllm_fp8_per_tensor_weights",
@@ -289,15 +290,26 @@ TrtllmMxInt4Config = _quantised("TrtllmMxInt4Config", "trtllm_mxint4_routed", "p
                                 "`trtllm_mxint4_block_scale_routed_moe`: 4-bit integer weights with bf16 scales of 32, bf16 inputs.")
 
 
+CutlassNvfp4Config = _quantised("CutlassNvfp4Config", "cutlass_nvfp4", "prepare_cutlass_nvfp4_weights", "prepare_trtllm_fp4_activations",
+                                "`cutlass_fused_moe`: NVFP4 weights and inputs.", quant=QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4))
+CutlassMxfp8Mxfp4Config = _quantised("CutlassMxfp8Mxfp4Config", "cutlass_mxfp8_mxfp4", "prepare_cutlass_mxfp8_mxfp4_weights", "prepare_trtllm_fp4_activations",
+                                     "`cutlass_fused_moe`: MXFP4 weights, MXFP8 inputs.", quant=QuantConfig(QuantFormat.MXFP4, QuantFormat.MXFP8))
+CutlassMxfp8Config = _quantised("CutlassMxfp8Config", "cutlass_mxfp8", "prepare_cutlass_mxfp8_weights", "prepare_cutlass_mxfp8_activations",
+                                "`cutlass_fused_moe`: MXFP8 weights and inputs.")
+CutlassW4A16Config = _quantised("CutlassW4A16Config", "cutlass_w4a16", "prepare_cutlass_w4a16_weights", None,
+                                "`cutlass_fused_moe`: MXFP4 weights, bf16 inputs.")
+CutlassFp8BlockConfig = _quantised("CutlassFp8BlockConfig", "cutlass_fp8_block", "prepare_cutlass_fp8_block_weights", None,
+                                   "`cutlass_fused_moe`: FP8 weights with scales of 128 x 128; inputs are bf16, and quantised by the call.")
+CutlassFp8PerTensorConfig = _quantised("CutlassFp8PerTensorConfig", "cutlass_fp8_per_tensor", "prepare_cutlass_fp8_per_tensor_weights",
+                                       "prepare_trtllm_fp8_per_tensor_activations", "`cutlass_fused_moe`: FP8 with one scale a tensor.")
+
+
 def _absent(name):
     doc = "A back end of FlashInfer that MoELayer does not have here; it can be named among candidates."
     return _value(type(name, (_Backend,), {"__doc__": doc, "__module__": __name__, "__annotations__": {}}))
 
 
-CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config, CutlassMxfp8Mxfp4Config, CutlassNvfp4Config, CutlassW4A16Config, \
-    CutlassW4A8Config, CuteDslConfig, B12xNvfp4Config, B12xW4A16Config = map(_absent, (
-        "CutlassFp8BlockConfig CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
-        "CutlassW4A8Config CuteDslConfig B12xNvfp4Config B12xW4A16Config").split())
+CutlassW4A8Config, CuteDslConfig, B12xNvfp4Config, B12xW4A16Config = map(_absent, "CutlassW4A8Config CuteDslConfig B12xNvfp4Config B12xW4A16Config".split())
 
 
 @_value

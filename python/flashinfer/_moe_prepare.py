@@ -2,8 +2,7 @@
 """Weights and inputs of MoELayer's quantised back ends, made from bf16: `prepare_trtllm_*_weights` and `prepare_trtllm_*_activations`.
 
 Weights are [experts, 2 * intermediate, hidden] (the linear half, then the gate; one half where there is no gate) and [experts, hidden,
-intermediate]. Each expert's matrices are quantised by themselves, with the global scale 448 * 6 / (its largest magnitude) for NVFP4 and
-448 / (its largest magnitude) for FP8 by tensor; NVFP4 inputs and activations have the global scale 1.
+intermediate]. Each expert's matrices are quantised by themselves, for FP8 by tensor with the scale 448 / (its largest magnitude). Global scales of NVFP4 are 1, as FlashInfer's.
 """
 
 from . import _moe_api as api
@@ -64,9 +63,8 @@ def _fp4(weight):
     from . import SfLayout, fp4_quantize, mxfp4_quantize
 
     def nvfp4(m):
-        encode = _encode(m, 448.0 * 6.0)
-        codes, scales = fp4_quantize(m, torch.tensor([encode], dtype=torch.float32), 16, False, False, nvfp4_4over6=None)
-        return codes, scales.view(torch.uint8).view(m.shape[0], -1), torch.uint8, encode
+        codes, scales = fp4_quantize(m, torch.ones(1), 16, False, False, nvfp4_4over6=None)
+        return codes, scales.view(torch.uint8).view(m.shape[0], -1), torch.uint8, 1.0
 
     def mxfp4(m):
         codes, scales = mxfp4_quantize(m, sfLayout=SfLayout.layout_linear)

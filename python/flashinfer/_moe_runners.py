@@ -53,15 +53,18 @@ class CutlassBf16Runner(_Runner):
     """`cutlass_fused_moe`."""
     backend_key, view = "cutlass_bf16", ("fc1_expert_weights", "fc2_expert_weights")
 
-    @classmethod
-    def why_not(cls, config):
+    @staticmethod
+    def why_not_shares(config):
+        """What `cutlass_fused_moe` does not take, whatever the format."""
         experts, routing = config.experts, config.routing
         local = experts.local_num_experts or routing.num_experts
         if routing.num_experts % local or experts.local_expert_offset % local:
             return f"experts {experts.local_expert_offset} to {experts.local_expert_offset + local} are no even share of {routing.num_experts}"
-        if isinstance(config.activation, api.SiTU):
-            return "SiTU is not available"
-        return super().why_not(config)
+        return "SiTU is not available" if isinstance(config.activation, api.SiTU) else ""
+
+    @classmethod
+    def why_not(cls, config):
+        return cls.why_not_shares(config) or super().why_not(config)
 
     def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
         from . import cutlass_fused_moe
@@ -202,6 +205,49 @@ class TrtllmMxInt4RoutedRunner(QuantisedRunner):
         return trtllm_mxint4_block_scale_routed_moe(**shared, **{n: view[n] for n in names})
 
 
-BACKEND_RUNNERS = {api.CutlassBf16Config: CutlassBf16Runner, api.TrtllmBf16Config: TrtllmBf16RoutedRunner, api.TrtllmFp4Config: TrtllmFp4RoutedRunner,
+class CutlassQuantisedRunner(QuantisedRunner):
+    """`cutlass_fused_moe` of quantised weights."""
+    flags = {}
+
+    @classmethod
+    def why_not(cls, config):
+        if not config.finalize.do_finalize:
+            return "do_finalize=False is not available"
+        return CutlassBf16Runner.why_not_shares(config) or super().why_not(config)
+
+    def forward(self, inputs, tactic=-1, do_preparation=False, **kwargs):
+        """[tokens, hidden] of bf16. Inputs: the pack of activations, experts, their weights, the view."""
+        import torch
+
+        from . import cutlass_fused_moe
+
+        pack, ids, scales, view = inputs
+        if pack.per_token_scale is not None:
+            raise ValueError(f"MoELayer: per_token_scale is given, but {self.backend_key} has none")
+        x, sf = pack.hidden_states_q, pack.hidden_states_scale
+        alpha, beta, limit = self.swiglu(x)
+        return cutlass_fused_moe(x, ids, scales, view["fc1_expert_weights"], view["fc2_expert_weights"], torch.bfloat16, view["quant_scales"],
+                                 input_sf=None if sf is None else sf.view(torch.uint8), swizzled_input_sf=False, swiglu_alpha=alpha, swiglu_beta=beta,
+                                 swiglu_limit=limit, ep_size=self.config.routing.num_experts // self.num_local,
+                                 ep_rank=self.config.experts.local_expert_offset // self.num_local, activation_type=self.config.activation.type,
+                                 enable_pdl=self.config.execution.enable_pdl, **self.flags)
+
+
+def _cutlass(name, key, weight, inputs, **flags):
+    doc = f"`cutlass_fused_moe` of {weight.name} weights and {inputs.name} inputs."
+    return type(name, (CutlassQuantisedRunner,), {"backend_key": key, "pairs": ((weight, inputs),), "flags": flags, "__doc__": doc, "__module__": __name__})
+
+
+_F = api.QuantFormat
+CutlassNvfp4Runner = _cutlass("CutlassNvfp4Runner", "cutlass_nvfp4", _F.NVFP4, _F.NVFP4)
+CutlassMxfp8Runner = _cutlass("CutlassMxfp8Runner", "cutlass_mxfp8", _F.MXFP8, _F.MXFP8, use_mxfp8_act_scaling=True)
+CutlassMxfp8Mxfp4Runner = _cutlass("CutlassMxfp8Mxfp4Runner", "cutlass_mxfp8_mxfp4", _F.MXFP4, _F.MXFP8, use_mxfp8_act_scaling=True)
+CutlassW4A16Runner = _cutlass("CutlassW4A16Runner", "cutlass_w4a16", _F.MXFP4, _F.BF16, use_w4_group_scaling=True)
+CutlassFp8BlockRunner = _cutlass("CutlassFp8BlockRunner", "cutlass_fp8_block", _F.DeepSeekFp8, _F.DeepSeekFp8, use_deepseek_fp8_block_scale=True)
+CutlassFp8PerTensorRunner = _cutlass("CutlassFp8PerTensorRunner", "cutlass_fp8_per_tensor", _F.FP8PerTensor, _F.FP8PerTensor)
+
+BACKEND_RUNNERS = {api.CutlassNvfp4Config: CutlassNvfp4Runner, api.CutlassMxfp8Config: CutlassMxfp8Runner, api.CutlassMxfp8Mxfp4Config: CutlassMxfp8Mxfp4Runner,
+                   api.CutlassW4A16Config: CutlassW4A16Runner, api.CutlassFp8BlockConfig: CutlassFp8BlockRunner,
+                   api.CutlassFp8PerTensorConfig: CutlassFp8PerTensorRunner, api.CutlassBf16Config: CutlassBf16Runner, api.TrtllmBf16Config: TrtllmBf16RoutedRunner, api.TrtllmFp4Config: TrtllmFp4RoutedRunner,
                    api.TrtllmFp8BlockConfig: TrtllmFp8BlockRunner, api.TrtllmFp8PerTensorConfig: TrtllmFp8PerTensorRunner,
                    api.TrtllmMxInt4Config: TrtllmMxInt4RoutedRunner}

@@ -34,7 +34,10 @@ HOMES = {
     "_moe_prepare": "prepare_cutlass_bf16_weights prepare_trtllm_bf16_weights prepare_trtllm_fp4_activations prepare_trtllm_fp4_weights "
                     "prepare_trtllm_fp8_block_activations prepare_trtllm_fp8_block_weights prepare_trtllm_fp8_per_tensor_activations "
                     "prepare_trtllm_fp8_per_tensor_weights prepare_trtllm_mxint4_weights",
-    "_moe_runners": "CutlassBf16Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
+    "_moe_prepare_cutlass": "prepare_cutlass_fp8_block_weights prepare_cutlass_fp8_per_tensor_weights prepare_cutlass_mxfp8_activations "
+                            "prepare_cutlass_mxfp8_mxfp4_weights prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights",
+    "_moe_runners": "CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner "
+                    "CutlassW4A16Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "

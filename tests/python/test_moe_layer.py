@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from flashinfer.autotuner import AutoTuner, autotune
-from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CutlassBf16Config, CutlassNvfp4Config, ExecutionConfig, ExpertConfig, GeGLU,
+from flashinfer.fused_moe import (GELU, ActivationConfig, BackendOptions, CutlassBf16Config, CutlassFp8BlockConfig, CutlassFp8PerTensorConfig, CutlassMxfp8Config,
+                                  CutlassMxfp8Mxfp4Config, CutlassNvfp4Config, CutlassW4A8Config, CutlassW4A16Config, ExecutionConfig, ExpertConfig, GeGLU,
                                   Identity, MoEActivationPack, MoEConfig, MoEFinalizeConfig, MoELayer, MoEWeightPack, QuantConfig, QuantFormat, ReLU2,
                                   RoutingConfig, RoutingInputMode, RoutingMethodType, SiLU, SiTU, SwiGLU, SwiGLUStep, TrtllmBf16Config, TrtllmFp4Config,
                                   TrtllmFp8BlockConfig, TrtllmFp8PerTensorConfig, TrtllmMxInt4Config)
@@ -121,13 +122,13 @@ def test_what_is_not_available_is_refused_with_each_reason():
     config, *_ = case()
     for changed, why in (({"quant": QuantConfig(QuantFormat.NVFP4, QuantFormat.NVFP4)}, "only BF16 weights"),
                          ({"finalize": MoEFinalizeConfig(False)}, "do_finalize=False"), ({"backend": BackendOptions()}, "there are no candidates"),
-                         ({"backend": BackendOptions((CutlassNvfp4Config(),))}, "CutlassNvfp4Config: MoELayer does not have this back end"),
+                         ({"backend": BackendOptions((CutlassW4A8Config(),))}, "CutlassW4A8Config: MoELayer does not have this back end"),
                          ({"activation": SwiGLUStep(), "backend": BackendOptions((TrtllmBf16Config(),))}, "SwiGLUStep is not available"),
                          ({"experts": ExpertConfig(INTER, 1, 2), "backend": BackendOptions((CutlassBf16Config(),))}, "experts 1 to 3 are no even share of 6")):
         with pytest.raises(NotImplementedError, match=why):
             MoELayer(dataclasses.replace(config, **changed))
-    with pytest.raises(NotImplementedError, match="CutlassNvfp4Config: MoELayer does not have this back end"):
-        CutlassNvfp4Config.prepare_weights(None, None)
+    with pytest.raises(NotImplementedError, match="CutlassW4A8Config: MoELayer does not have this back end"):
+        CutlassW4A8Config.prepare_weights(None, None)
 
 
 def test_configurations_are_values():
@@ -164,7 +165,10 @@ SCALES = dict(hidden_states_scale_global=64.0, intermediate_scale_global=16.0)
 # back end, weights, inputs, how far the result may be off, which the rounding of activations alone decides
 FORMATS = [(TrtllmFp4Config, F.NVFP4, F.NVFP4, 0.15), (TrtllmFp4Config, F.MXFP4, F.MXFP8, 0.05), (TrtllmFp4Config, F.MXFP4, F.BF16, 0.01),
            (TrtllmFp8BlockConfig, F.DeepSeekFp8, F.DeepSeekFp8, 0.05), (TrtllmFp8BlockConfig, F.MXFP8, F.MXFP8, 0.05),
-           (TrtllmFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, 0.05), (TrtllmMxInt4Config, F.MXINT4, F.BF16, 0.01)]
+           (TrtllmFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, 0.05), (TrtllmMxInt4Config, F.MXINT4, F.BF16, 0.01),
+           (CutlassNvfp4Config, F.NVFP4, F.NVFP4, 0.15), (CutlassMxfp8Config, F.MXFP8, F.MXFP8, 0.05), (CutlassMxfp8Mxfp4Config, F.MXFP4, F.MXFP8, 0.05),
+           (CutlassW4A16Config, F.MXFP4, F.BF16, 0.01), (CutlassFp8BlockConfig, F.DeepSeekFp8, F.DeepSeekFp8, 0.05),
+           (CutlassFp8PerTensorConfig, F.FP8PerTensor, F.FP8PerTensor, 0.05)]
 
 
 def exact(fmt, *shape):
@@ -182,11 +186,11 @@ def quantised_case(backend, weight, inputs, activation=None, seed=0, **others):
     w1, w2 = exact(weight, EXPERTS, (2 if activation.is_gated else 1) * INTER, HIDDEN), exact(weight, EXPERTS, HIDDEN, INTER)
     ids, scales = torch.rand(TOKENS, EXPERTS).argsort(1)[:, :TOP_K].int(), torch.rand(TOKENS, TOP_K)
     sizes = dict(num_local_experts=EXPERTS, hidden_size=HIDDEN, intermediate_size=INTER, activation=activation)
-    named = {} if backend is TrtllmMxInt4Config else SCALES if backend is TrtllmFp8PerTensorConfig else {"quant": quant}
+    named = SCALES if weight == F.FP8PerTensor else {"quant": quant} if backend in (TrtllmFp4Config, TrtllmFp8BlockConfig) else {}
     weights = MoEWeightPack()
     weights.prepare_for(backend.runner, backend.prepare_weights(w1, w2, **sizes, **named))
     named = {k: v for k, v in named.items() if k != "intermediate_scale_global"}
-    rows, row_scales = (x, None) if backend is TrtllmMxInt4Config else backend.prepare_activations(x, **named)
+    rows, row_scales = (x, None) if backend in (TrtllmMxInt4Config, CutlassW4A16Config, CutlassFp8BlockConfig) else backend.prepare_activations(x, **named)
     layer = MoELayer(MoEConfig(RoutingConfig(EXPERTS, TOP_K), quant, ExpertConfig(INTER), activation, BackendOptions((backend(),)), **others))
     return layer, MoEActivationPack(rows, row_scales, ids, scales), weights, (x, w1, w2, ids, scales, activation)
 
@@ -198,6 +202,10 @@ def test_quantised_formats(backend, weight, inputs, off):
     got = layer(pack, weights)
     assert got.dtype == torch.bfloat16 and layer.winner_backend == backend.runner
     assert (got.double() - expected).norm() < off * expected.norm()
+    if not backend.__name__.startswith("Trtllm"):
+        with pytest.raises(NotImplementedError, match="do_finalize=False is not available"):
+            quantised_case(backend, weight, inputs, finalize=MoEFinalizeConfig(do_finalize=False))
+        return
     separate = quantised_case(backend, weight, inputs, finalize=MoEFinalizeConfig(do_finalize=False))[0](pack, weights)
     assert isinstance(separate, list) and [t.dtype for t in separate] == [torch.bfloat16, torch.bfloat16, torch.int32]
     summed = (separate[0].double()[separate[2].long().view(TOKENS, TOP_K)] * separate[1].double().unsqueeze(-1)).sum(1)
