@@ -68,7 +68,12 @@ Settings settings() {
 
 bool configured() { return g_settings.load(std::memory_order_acquire) != nullptr; }
 void configure(const Settings& s) {
-  g_settings.store(new Settings(s), std::memory_order_release);
+  static auto& kept = *new std::vector<std::unique_ptr<const Settings>>;
+  {
+    const std::lock_guard lock(g_mutex);
+    kept.push_back(std::make_unique<const Settings>(s));
+    g_settings.store(kept.back().get(), std::memory_order_release);
+  }
   op::set_tracer(s.on ? &g_tracer : nullptr);
 }
 

@@ -45,6 +45,30 @@ constexpr char kMoeFp4BlockScaleDefaultRoutingAxes[] =
     "seq_len(t) num_experts(e)= top_k=topk num_local_experts=e hidden_size=h intermediate_size=i "
     "gemm1_out_size= num_packed_hidden(columns)= num_fp4_hidden_blocks= num_packed_intermediate= "
     "num_fp4_intermediate_blocks= activation_type=act";
+constexpr op::TraceEntry fp8_block_scale(const char* prefix, const char* when, const char* axes, const char* inputs) {
+  return {.op = "trtllm_fp8_block_scale_moe",
+          .op_type = "moe",
+          .axes = axes,
+          .inputs = inputs,
+          .outputs = "output[seq_len hidden_size]:bfloat16",
+          .prefix = prefix,
+          .tags = "status:verified quantization:float8_e4m3fn",
+          .constraints = "",
+          .when = when,
+          .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"};
+}
+constexpr op::TraceEntry fp4_block_scale(const char* prefix, const char* when, const char* axes, const char* inputs) {
+  return {.op = "trtllm_fp4_block_scale_moe",
+          .op_type = "moe",
+          .axes = axes,
+          .inputs = inputs,
+          .outputs = "output[seq_len hidden_size]:bfloat16",
+          .prefix = prefix,
+          .tags = "status:experimental quantization:nvfp4",
+          .constraints = "",
+          .when = when,
+          .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"};
+}
 
 constexpr op::TraceEntry kTraces[] = {
     {.op = "moe_routing", .op_type = "moe", .axes = "num_tokens(t) num_experts(e)=e", .prefix = "moe_routing"},
@@ -227,122 +251,56 @@ constexpr op::TraceEntry kTraces[] = {
      .op_type = "moe",
      .axes = "num_experts(e)=e num_tokens(t) columns=columns",
      .prefix = "trtllm_fp8_per_channel_scale_routed_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = "num_fused_shared_experts=s num_weight_rows=e seq_len(t) num_experts(e)= top_k=topk n_group=ng "
-             "topk_group=kg hidden_size(columns)=h intermediate_size=i gemm1_out_size= num_hidden_blocks= "
-             "num_intermediate_blocks= activation_type=act:7",
-     .inputs = "num_fused_shared_experts! routing_logits routing_bias hidden_states hidden_states_scale[seq_len "
-               "num_hidden_blocks] gemm1_weights[num_weight_rows gemm1_out_size hidden_size] "
-               "gemm1_weights_scale[num_weight_rows gemm1_out_size num_hidden_blocks] "
-               "gemm1_alpha[num_weight_rows]:float32 gemm1_beta[num_weight_rows]:float32 "
-               "gemm1_clamp_limit[num_weight_rows]:float32 gemm2_weights[num_weight_rows hidden_size "
-               "intermediate_size] gemm2_weights_scale[num_weight_rows hidden_size num_intermediate_blocks] top_k "
-               "n_group topk_group local_expert_offset routed_scaling_factor activation_type! "
-               "use_shuffled_weight:bool fp8_quantization_type!",
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_ds_shared_experts_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=2 num_fused_shared_experts=positive",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_default_routing_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=0",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_renormalize_routing_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=1",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = "seq_len(t) num_experts(e)= top_k=topk n_group=ng topk_group=kg num_local_experts=e "
-             "hidden_size(columns)=h intermediate_size=i gemm1_out_size= num_hidden_blocks= "
-             "num_intermediate_blocks= activation_type=act:7",
-     .inputs = "routing_logits routing_bias hidden_states hidden_states_scale[seq_len num_hidden_blocks] "
-               "gemm1_weights[num_local_experts gemm1_out_size hidden_size] gemm1_weights_scale[num_local_experts "
-               "gemm1_out_size num_hidden_blocks] gemm1_alpha[num_local_experts]:float32 "
-               "gemm1_beta[num_local_experts]:float32 gemm1_clamp_limit[num_local_experts]:float32 "
-               "gemm2_weights[num_local_experts hidden_size intermediate_size] "
-               "gemm2_weights_scale[num_local_experts hidden_size num_intermediate_blocks] top_k n_group topk_group "
-               "local_expert_offset routed_scaling_factor activation_type! use_shuffled_weight:bool "
-               "fp8_quantization_type!",
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_ds_routing_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=2",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_llama4_routing_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=3",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_renormalize_naive_routing_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=4",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_topk_routing_swiglu_step",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "activation_type=7 routing_method_type=5",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = "num_fused_shared_experts=s num_weight_rows=e seq_len(t) num_experts(e)= top_k=topk n_group=ng "
-             "topk_group=kg hidden_size(columns)=h intermediate_size=i gemm1_out_size= num_hidden_blocks= "
-             "num_intermediate_blocks= num_gemm1_out_blocks=",
-     .inputs = "num_fused_shared_experts! routing_logits routing_bias hidden_states "
-               "hidden_states_scale[num_hidden_blocks seq_len] gemm1_weights[num_weight_rows gemm1_out_size "
-               "hidden_size] gemm1_weights_scale[num_weight_rows num_gemm1_out_blocks num_hidden_blocks] "
-               "gemm1_alpha[num_weight_rows]:float32 gemm1_beta[num_weight_rows]:float32 "
-               "gemm1_clamp_limit[num_weight_rows]:float32 gemm2_weights[num_weight_rows hidden_size "
-               "intermediate_size] gemm2_weights_scale[num_weight_rows num_hidden_blocks num_intermediate_blocks] "
-               "top_k n_group topk_group local_expert_offset routed_scaling_factor",
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_ds_shared_experts",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "routing_method_type=2 num_fused_shared_experts=positive",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_default_routing",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "routing_method_type=0",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_renormalize_routing",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "routing_method_type=1",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
+    fp8_block_scale(
+        "moe_fp8_block_scale_ds_shared_experts_swiglu_step",
+        "activation_type=7 routing_method_type=2 num_fused_shared_experts=positive",
+        "num_fused_shared_experts=s num_weight_rows=e seq_len(t) num_experts(e)= top_k=topk n_group=ng topk_group=kg "
+        "hidden_size(columns)=h intermediate_size=i gemm1_out_size= num_hidden_blocks= num_intermediate_blocks= "
+        "activation_type=act:7",
+        "num_fused_shared_experts! routing_logits routing_bias hidden_states hidden_states_scale[seq_len "
+        "num_hidden_blocks] gemm1_weights[num_weight_rows gemm1_out_size hidden_size] "
+        "gemm1_weights_scale[num_weight_rows gemm1_out_size num_hidden_blocks] gemm1_alpha[num_weight_rows]:float32 "
+        "gemm1_beta[num_weight_rows]:float32 gemm1_clamp_limit[num_weight_rows]:float32 gemm2_weights[num_weight_rows "
+        "hidden_size intermediate_size] gemm2_weights_scale[num_weight_rows hidden_size num_intermediate_blocks] top_k "
+        "n_group topk_group local_expert_offset routed_scaling_factor activation_type! use_shuffled_weight:bool "
+        "fp8_quantization_type!"),
+    fp8_block_scale("moe_fp8_block_scale_default_routing_swiglu_step", "activation_type=7 routing_method_type=0",
+                    kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes, kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs),
+    fp8_block_scale("moe_fp8_block_scale_renormalize_routing_swiglu_step", "activation_type=7 routing_method_type=1",
+                    kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes, kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs),
+    fp8_block_scale(
+        "moe_fp8_block_scale_ds_routing_swiglu_step", "activation_type=7 routing_method_type=2",
+        "seq_len(t) num_experts(e)= top_k=topk n_group=ng topk_group=kg num_local_experts=e hidden_size(columns)=h "
+        "intermediate_size=i gemm1_out_size= num_hidden_blocks= num_intermediate_blocks= activation_type=act:7",
+        "routing_logits routing_bias hidden_states hidden_states_scale[seq_len num_hidden_blocks] "
+        "gemm1_weights[num_local_experts gemm1_out_size hidden_size] gemm1_weights_scale[num_local_experts "
+        "gemm1_out_size num_hidden_blocks] gemm1_alpha[num_local_experts]:float32 "
+        "gemm1_beta[num_local_experts]:float32 gemm1_clamp_limit[num_local_experts]:float32 "
+        "gemm2_weights[num_local_experts hidden_size intermediate_size] gemm2_weights_scale[num_local_experts "
+        "hidden_size num_intermediate_blocks] top_k n_group topk_group local_expert_offset routed_scaling_factor "
+        "activation_type! use_shuffled_weight:bool fp8_quantization_type!"),
+    fp8_block_scale("moe_fp8_block_scale_llama4_routing_swiglu_step", "activation_type=7 routing_method_type=3",
+                    kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes, kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs),
+    fp8_block_scale("moe_fp8_block_scale_renormalize_naive_routing_swiglu_step",
+                    "activation_type=7 routing_method_type=4", kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes,
+                    kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs),
+    fp8_block_scale("moe_fp8_block_scale_topk_routing_swiglu_step", "activation_type=7 routing_method_type=5",
+                    kMoeFp8BlockScaleDefaultRoutingSwigluStepAxes, kMoeFp8BlockScaleDefaultRoutingSwigluStepInputs),
+    fp8_block_scale(
+        "moe_fp8_block_scale_ds_shared_experts", "routing_method_type=2 num_fused_shared_experts=positive",
+        "num_fused_shared_experts=s num_weight_rows=e seq_len(t) num_experts(e)= top_k=topk n_group=ng topk_group=kg "
+        "hidden_size(columns)=h intermediate_size=i gemm1_out_size= num_hidden_blocks= num_intermediate_blocks= "
+        "num_gemm1_out_blocks=",
+        "num_fused_shared_experts! routing_logits routing_bias hidden_states hidden_states_scale[num_hidden_blocks "
+        "seq_len] gemm1_weights[num_weight_rows gemm1_out_size hidden_size] gemm1_weights_scale[num_weight_rows "
+        "num_gemm1_out_blocks num_hidden_blocks] gemm1_alpha[num_weight_rows]:float32 "
+        "gemm1_beta[num_weight_rows]:float32 gemm1_clamp_limit[num_weight_rows]:float32 gemm2_weights[num_weight_rows "
+        "hidden_size intermediate_size] gemm2_weights_scale[num_weight_rows num_hidden_blocks num_intermediate_blocks] "
+        "top_k n_group topk_group local_expert_offset routed_scaling_factor"),
+    fp8_block_scale("moe_fp8_block_scale_default_routing", "routing_method_type=0", kMoeFp8BlockScaleDefaultRoutingAxes,
+                    kMoeFp8BlockScaleDefaultRoutingInputs),
+    fp8_block_scale("moe_fp8_block_scale_renormalize_routing", "routing_method_type=1",
+                    kMoeFp8BlockScaleDefaultRoutingAxes, kMoeFp8BlockScaleDefaultRoutingInputs),
     {.op = "trtllm_fp8_block_scale_moe",
      .op_type = "moe",
      .axes = "seq_len(t) num_experts(e)= top_k=topk n_group=ng topk_group=kg num_local_experts=e "
@@ -362,33 +320,12 @@ constexpr op::TraceEntry kTraces[] = {
      .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe",
      .reference = kFp8DsReference,
      .init = kFp8DsInit},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_llama4_routing",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "routing_method_type=3",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_renormalize_naive_routing",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "routing_method_type=4",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
-    {.op = "trtllm_fp8_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp8BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp8BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp8_block_scale_topk_routing",
-     .tags = "status:verified quantization:float8_e4m3fn",
-     .when = "routing_method_type=5",
-     .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_moe"},
+    fp8_block_scale("moe_fp8_block_scale_llama4_routing", "routing_method_type=3", kMoeFp8BlockScaleDefaultRoutingAxes,
+                    kMoeFp8BlockScaleDefaultRoutingInputs),
+    fp8_block_scale("moe_fp8_block_scale_renormalize_naive_routing", "routing_method_type=4",
+                    kMoeFp8BlockScaleDefaultRoutingAxes, kMoeFp8BlockScaleDefaultRoutingInputs),
+    fp8_block_scale("moe_fp8_block_scale_topk_routing", "routing_method_type=5", kMoeFp8BlockScaleDefaultRoutingAxes,
+                    kMoeFp8BlockScaleDefaultRoutingInputs),
     {.op = "trtllm_fp8_block_scale_routed_moe",
      .op_type = "moe",
      .axes = "seq_len(t) num_experts(e) top_k=topk num_local_experts=e hidden_size(columns)=h intermediate_size "
@@ -421,82 +358,36 @@ constexpr op::TraceEntry kTraces[] = {
      .prefix = "trtllm_fp8_block_scale_routed_moe",
      .tags = "status:verified backend:trtllm quantization:float8_e4m3fn",
      .api = "flashinfer.fused_moe.core.trtllm_fp8_block_scale_routed_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = "num_fused_shared_experts=s num_weight_rows=e seq_len(t) num_experts(e)= top_k=topk hidden_size=h "
-             "intermediate_size=i gemm1_out_size= num_packed_hidden(columns)= num_fp4_hidden_blocks= "
-             "num_packed_intermediate= num_fp4_intermediate_blocks= activation_type=act n_group=ng topk_group=kg",
-     .inputs = "per_token_scale[seq_len]:float32 routing_logits routing_bias? hidden_states "
-               "hidden_states_scale[seq_len num_fp4_hidden_blocks]? gemm1_weights[num_weight_rows gemm1_out_size "
-               "num_packed_hidden] gemm1_weights_scale[num_weight_rows gemm1_out_size num_fp4_hidden_blocks] "
-               "gemm1_bias[num_weight_rows gemm1_out_size]? gemm1_alpha[num_weight_rows]? "
-               "gemm1_beta[num_weight_rows]? gemm1_clamp_limit[num_weight_rows]? gemm2_weights[num_weight_rows "
-               "hidden_size num_packed_intermediate] gemm2_weights_scale[num_weight_rows hidden_size "
-               "num_fp4_intermediate_blocks] gemm2_bias[num_weight_rows hidden_size]? "
-               "output1_scale_scalar[num_weight_rows]? output1_scale_gate_scalar[num_weight_rows]? "
-               "output2_scale_scalar[num_weight_rows]? local_expert_offset routed_scaling_factor? activation_type! "
-               "num_fused_shared_experts!",
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_ds_shared_experts",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=2 num_fused_shared_experts=positive",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp4BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp4BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_default_routing",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=0",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp4BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp4BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_renormalize_routing",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=1",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = "seq_len(t) num_experts(e)= top_k=topk num_local_experts=e hidden_size=h intermediate_size=i "
-             "gemm1_out_size= num_packed_hidden(columns)= num_fp4_hidden_blocks= num_packed_intermediate= "
-             "num_fp4_intermediate_blocks= activation_type=act n_group=ng topk_group=kg",
-     .inputs = kMoeFp4BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_ds_routing",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=2",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp4BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp4BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_llama4_routing",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=3",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp4BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp4BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_renormalize_naive_routing",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=4",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
-    {.op = "trtllm_fp4_block_scale_moe",
-     .op_type = "moe",
-     .axes = kMoeFp4BlockScaleDefaultRoutingAxes,
-     .inputs = kMoeFp4BlockScaleDefaultRoutingInputs,
-     .outputs = "output[seq_len hidden_size]:bfloat16",
-     .prefix = "moe_fp4_block_scale_topk_routing",
-     .tags = "status:experimental quantization:nvfp4",
-     .when = "routing_method_type=5",
-     .api = "flashinfer.fused_moe.core.trtllm_fp4_block_scale_moe"},
+    fp4_block_scale(
+        "moe_fp4_block_scale_ds_shared_experts", "routing_method_type=2 num_fused_shared_experts=positive",
+        "num_fused_shared_experts=s num_weight_rows=e seq_len(t) num_experts(e)= top_k=topk hidden_size=h "
+        "intermediate_size=i gemm1_out_size= num_packed_hidden(columns)= num_fp4_hidden_blocks= "
+        "num_packed_intermediate= num_fp4_intermediate_blocks= activation_type=act n_group=ng topk_group=kg",
+        "per_token_scale[seq_len]:float32 routing_logits routing_bias? hidden_states hidden_states_scale[seq_len "
+        "num_fp4_hidden_blocks]? gemm1_weights[num_weight_rows gemm1_out_size num_packed_hidden] "
+        "gemm1_weights_scale[num_weight_rows gemm1_out_size num_fp4_hidden_blocks] gemm1_bias[num_weight_rows "
+        "gemm1_out_size]? gemm1_alpha[num_weight_rows]? gemm1_beta[num_weight_rows]? "
+        "gemm1_clamp_limit[num_weight_rows]? gemm2_weights[num_weight_rows hidden_size num_packed_intermediate] "
+        "gemm2_weights_scale[num_weight_rows hidden_size num_fp4_intermediate_blocks] gemm2_bias[num_weight_rows "
+        "hidden_size]? output1_scale_scalar[num_weight_rows]? output1_scale_gate_scalar[num_weight_rows]? "
+        "output2_scale_scalar[num_weight_rows]? local_expert_offset routed_scaling_factor? activation_type! "
+        "num_fused_shared_experts!"),
+    fp4_block_scale("moe_fp4_block_scale_default_routing", "routing_method_type=0", kMoeFp4BlockScaleDefaultRoutingAxes,
+                    kMoeFp4BlockScaleDefaultRoutingInputs),
+    fp4_block_scale("moe_fp4_block_scale_renormalize_routing", "routing_method_type=1",
+                    kMoeFp4BlockScaleDefaultRoutingAxes, kMoeFp4BlockScaleDefaultRoutingInputs),
+    fp4_block_scale(
+        "moe_fp4_block_scale_ds_routing", "routing_method_type=2",
+        "seq_len(t) num_experts(e)= top_k=topk num_local_experts=e hidden_size=h intermediate_size=i gemm1_out_size= "
+        "num_packed_hidden(columns)= num_fp4_hidden_blocks= num_packed_intermediate= num_fp4_intermediate_blocks= "
+        "activation_type=act n_group=ng topk_group=kg",
+        kMoeFp4BlockScaleDefaultRoutingInputs),
+    fp4_block_scale("moe_fp4_block_scale_llama4_routing", "routing_method_type=3", kMoeFp4BlockScaleDefaultRoutingAxes,
+                    kMoeFp4BlockScaleDefaultRoutingInputs),
+    fp4_block_scale("moe_fp4_block_scale_renormalize_naive_routing", "routing_method_type=4",
+                    kMoeFp4BlockScaleDefaultRoutingAxes, kMoeFp4BlockScaleDefaultRoutingInputs),
+    fp4_block_scale("moe_fp4_block_scale_topk_routing", "routing_method_type=5", kMoeFp4BlockScaleDefaultRoutingAxes,
+                    kMoeFp4BlockScaleDefaultRoutingInputs),
     {.op = "trtllm_fp4_block_scale_routed_moe",
      .op_type = "moe",
      .axes = "seq_len(t) num_experts(e) top_k=topk num_local_experts=e hidden_size=h intermediate_size "
