@@ -31,6 +31,7 @@ OLDER = {
     "xqa_batch_decode_mla_h128_d_qk576_ckv512_kpe64_nope512_ps64": "a cache of rank 3",
     "xqa_mla_h1_ckv128_kpe1_ps64": "other axes",
     "gdn_mtp_qk4_v8_d128": "no replay cache",
+    "gdn_prefill_qk4_v8_d128": "arguments that the function does not have: A_log, a, dt_bias, b",
     "merge_state_in_place_h32_d128": "mask has no element type",
     "mla_rope_quantize_fp8_h128_kv64_rope64": "k_rope has heads",
     **{f"moe_fp4_block_scale_{r}": "no per_token_scale, activation_type" for r in (

@@ -76,6 +76,50 @@ constexpr op::TraceEntry kTraces[] = {
      .inputs = "x conv_state weight[dim width] bias[dim] activation cache_seqlens conv_state_indices pad_slot_id "
                "num_accepted_tokens",
      .prefix = "causal_conv1d_update"},
+    {.op = "ssd_chunk_scan",
+     .op_type = "mamba",
+     .axes = "batch_size(b) seq_len(s) num_heads(nh)=h head_dim(p)=d num_groups(ng)=g state_size(n)=s "
+             "len_cu_seqlens(m)",
+     .prefix = "ssd_chunk_scan"},
+    {.op = "chunk_gated_delta_rule",
+     .op_type = "gdn",
+     .axes = "total_seq_len(t) num_seqs num_q_heads(hq)=qk num_k_heads(hk)= num_v_heads(hv)=v head_size(k v)=d "
+             "len_cu_seqlens(n)",
+     .inputs = "q k v g[total_seq_len num_v_heads] beta[total_seq_len num_v_heads] state<initial_state[num_seqs "
+               "num_v_heads head_size head_size] cu_seqlens scale",
+     .outputs = "output[total_seq_len num_v_heads head_size]@q new_state[num_seqs num_v_heads head_size "
+                "head_size]:float32?",
+     .prefix = "gdn_prefill",
+     .tags = "stage:prefill status:verified",
+     .constraints = "num_v_heads % num_q_heads == 0 or num_q_heads % num_v_heads == 0; len_cu_seqlens == num_seqs + 1; "
+                    "total_seq_len == cu_seqlens[-1].item()"},
+    {.op = "chunk_gated_delta_rule2",
+     .op_type = "gdn2",
+     .axes = "total_seq_len(t) num_seqs num_q_heads(hq)=qk num_k_heads(hk)= num_v_heads(hv)=v head_size(k v)=d "
+             "len_cu_seqlens(n)",
+     .inputs = "q k v g[total_seq_len num_v_heads head_size]! beta[total_seq_len num_v_heads head_size]! "
+               "w[total_seq_len num_v_heads head_size]! initial_state[num_seqs num_v_heads head_size head_size] "
+               "cu_seqlens! scale",
+     .outputs = "output[total_seq_len num_v_heads head_size]@q final_state[num_seqs num_v_heads head_size "
+                "head_size]:float32",
+     .prefix = "gdn2_prefill",
+     .tags = "stage:prefill status:verified",
+     .constraints = "num_v_heads >= num_q_heads; num_v_heads % num_q_heads == 0; num_k_heads == num_q_heads; "
+                    "len_cu_seqlens == num_seqs + 1; total_seq_len == cu_seqlens[-1].item()"},
+    {.op = "chunk_gated_delta_product",
+     .op_type = "gdp",
+     .axes = "total_seq_len(t) expanded_seq_len(rows) num_seqs num_householder=n num_q_heads(hq)=qk "
+             "num_k_heads(hk)= num_v_heads(hv)=v head_size(k v)=d len_cu_seqlens(n)",
+     .inputs = "q k v g[total_seq_len num_v_heads] beta[expanded_seq_len num_v_heads] num_householder! "
+               "initial_state[num_seqs num_v_heads head_size head_size] cu_seqlens! scale",
+     .outputs = "output[total_seq_len num_v_heads head_size]@q final_state[num_seqs num_v_heads head_size "
+                "head_size]:float32",
+     .prefix = "gdp_prefill",
+     .tags = "stage:prefill status:verified",
+     .constraints =
+         "expanded_seq_len == total_seq_len * num_householder; num_householder >= 1; num_k_heads == "
+         "num_q_heads or num_k_heads == num_v_heads; num_v_heads >= num_q_heads; num_v_heads % num_q_heads == "
+         "0; len_cu_seqlens == num_seqs + 1; total_seq_len == cu_seqlens[-1].item()"},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;

@@ -376,12 +376,11 @@ constexpr op::TraceEntry kTraces[] = {
                     kMoeFp4BlockScaleDefaultRoutingInputs),
     fp4_block_scale("moe_fp4_block_scale_renormalize_routing", "routing_method_type=1",
                     kMoeFp4BlockScaleDefaultRoutingAxes, kMoeFp4BlockScaleDefaultRoutingInputs),
-    fp4_block_scale(
-        "moe_fp4_block_scale_ds_routing", "routing_method_type=2",
-        "seq_len(t) num_experts(e)= top_k=topk num_local_experts=e hidden_size=h intermediate_size=i gemm1_out_size= "
-        "num_packed_hidden(columns)= num_fp4_hidden_blocks= num_packed_intermediate= num_fp4_intermediate_blocks= "
-        "activation_type=act n_group=ng topk_group=kg",
-        kMoeFp4BlockScaleDefaultRoutingInputs),
+    fp4_block_scale("moe_fp4_block_scale_ds_routing", "routing_method_type=2",
+                    "seq_len(t) num_experts(e)= top_k=topk num_local_experts=e hidden_size=h intermediate_size=i "
+                    "gemm1_out_size= num_packed_hidden(columns)= num_fp4_hidden_blocks= num_packed_intermediate= "
+                    "num_fp4_intermediate_blocks= activation_type=act n_group=ng topk_group=kg",
+                    kMoeFp4BlockScaleDefaultRoutingInputs),
     fp4_block_scale("moe_fp4_block_scale_llama4_routing", "routing_method_type=3", kMoeFp4BlockScaleDefaultRoutingAxes,
                     kMoeFp4BlockScaleDefaultRoutingInputs),
     fp4_block_scale("moe_fp4_block_scale_renormalize_naive_routing", "routing_method_type=4",
