@@ -25,7 +25,7 @@ FAMILIES = {
     "mamba": ("mamba", "selective_state_update"),
     "gdn": ("gdn", "gated_delta_rule_decode gated_delta_rule_mtp chunk_gated_delta_rule"),
     "kda": ("missing", "recurrent_kda_prefill"),
-    "sparse_attention": ("missing", "MSAProxyScore MSASparseAttention MSASparseDecode MSAPipeline"),
+    "sparse_attention": ("sparse_attention", "MSAProxyScore MSASparseAttention MSASparseDecode MSAPipeline"),
     "topk_varlen": ("sampling", "top_k_varlen"),
 }
 FAMILY_OF = {routine: family for family, (_, routines) in FAMILIES.items() for routine in routines.split()}

@@ -2,7 +2,6 @@
 """The gated delta rule: a token, a few tokens, or whole prompts of each request."""
 import torch
 
-from routines import missing
 from routines.case import Case, Check, dtype
 
 
@@ -70,5 +69,26 @@ def _step(args, device):
                 Check(2e-2, 2e-2, share=1e-3, view=lambda out: [out[0].float()]), changes_inputs=True, uses_pdl=False)
 
 
+def _prompts(args, device):
+    """--s_qo tokens of each request, one after the other, from a state of zeros; k is normalised, gates are numbers in (0, 1)."""
+    from flashinfer import gdn_prefill
+
+    function = _function(args, gdn_prefill, "chunk_gated_delta_rule")
+    b, d, heads, tokens = args.batch_size, args.head_size, max(args.num_q_heads, args.num_v_heads), args.batch_size * args.s_qo
+    q, k, v, _, _ = _tokens(args, device, tokens)
+    k = torch.nn.functional.normalize(k.float(), dim=-1).to(k.dtype)
+    g, beta = (torch.rand(tokens, heads, device=device) for _ in range(2))
+    starts = torch.arange(b + 1, dtype=torch.int64, device=device) * args.s_qo
+    out = torch.empty(tokens, heads, d, dtype=q.dtype, device=device)
+    state = torch.empty(b, heads, d, d, device=device)
+
+    def call(q, k, v, g, beta):
+        return function(q, k, v, g, beta, d ** -0.5, None, True, starts, False, output=out, output_state=state)
+
+    return Case(call, (q, k, v, g, beta), 4.0 * tokens * heads * d * d, None, {**_row(args, torch.float32), "seq_len": args.s_qo,
+                                                                               "use_qk_l2norm": False},
+                Check(2e-2, 2e-2, share=1e-3), uses_pdl=False)
+
+
 def make(args, device):
-    return missing.make(args, device) if args.routine == "chunk_gated_delta_rule" else _step(args, device)
+    return (_prompts if args.routine == "chunk_gated_delta_rule" else _step)(args, device)
