@@ -38,3 +38,16 @@ def padded_seq_len(max_seq_len):
 def min_block_table_width(seq_len, block_size):
     """Pages that a sequence of `seq_len` tokens needs: `seq_len / block_size`, rounded up."""
     return ceil_div(seq_len, block_size)
+
+
+def make_random_topk_ids(num_experts, num_tokens, top_k, device, generator=None):
+    """int32 [num_tokens, top_k]: for each token `top_k` experts of `num_experts`, no one twice.
+
+    Raises:
+        ValueError: top_k is more than num_experts
+    """
+    import torch
+
+    if top_k > num_experts:
+        raise ValueError(f"make_random_topk_ids: top_k is {top_k}, but must be at most num_experts, {num_experts}")
+    return torch.rand(num_tokens, num_experts, device=device, generator=generator).topk(top_k, dim=1).indices.to(torch.int32)

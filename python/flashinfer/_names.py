@@ -23,7 +23,8 @@ HOMES = {
     "_checks": "default_check default_tolerances standard_check",
     "_linear": "fp4_linear fp8_linear",
     "_mamba": "SSDCombined compute_seq_chunk_cumsum ssd_combined_fwd tile_state_size",
-    "_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant nvfp4_quantize_smooth svdquant_linear tgv_gemm_sm100",
+    "_mla_dimensions": "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions smaller_mla_dimensions supported_mla_layer_dimensions",
+    "_svdquant": "SVDQUANT_LORA_RANK_GRANULARITY mm_nvfp4_svdquant svdquant_linear tgv_gemm_sm100",
     "_lora": "bgmv_moe_expand bgmv_moe_gemm1_lora_delta bgmv_moe_gemm2_lora_delta bgmv_moe_shrink fill_w_ptr prepare_bgmv_moe",
     "_moe_api": "ActivationConfig B12xNvfp4Config B12xW4A16Config BackendOptions CuteDslConfig CutlassBf16Config CutlassFp8BlockConfig "
                 "CutlassFp8PerTensorConfig CutlassMxfp8Config CutlassMxfp8Mxfp4Config CutlassNvfp4Config CutlassW4A16Config "
@@ -38,7 +39,7 @@ HOMES = {
                             "prepare_cutlass_mxfp8_mxfp4_weights prepare_cutlass_mxfp8_weights prepare_cutlass_nvfp4_weights prepare_cutlass_w4a16_weights",
     "_moe_runners": "CutlassBf16Runner CutlassFp8BlockRunner CutlassFp8PerTensorRunner CutlassMxfp8Mxfp4Runner CutlassMxfp8Runner CutlassNvfp4Runner "
                     "CutlassW4A16Runner TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
-    "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
+    "_buckets": "get_hybrid_num_tokens_buckets make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket map_to_hybrid_bucket_uncapped "
                 "min_block_table_width padded_seq_len",
     "_availability": "CUDNN_AVAILABLE available_backends can_implement_filtered_topk can_use_clusters_topk can_use_cub_topk has_bgmv_moe has_monomoe "
                      "have_nccl_ep have_nixl_ep is_cuda_tile_available is_cute_dsl_arch_supported is_cute_dsl_available "
@@ -239,7 +240,7 @@ MODULES = {
         "TrtllmBf16RoutedRunner TrtllmFp4RoutedRunner TrtllmFp8BlockRunner TrtllmFp8PerTensorRunner TrtllmMxInt4RoutedRunner",
     "fused_moe.trtllm_gen_routing": "TrtllmGenRoutingResult trtllm_gen_routing",
     "fused_moe.utils":
-        "get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper map_to_hybrid_bucket "
+        "get_hybrid_num_tokens_buckets last_positive_power_of_2 make_hybrid_bucket_mapper make_random_topk_ids map_to_hybrid_bucket "
         "map_to_hybrid_bucket_uncapped next_positive_power_of_2",
     "gated_act_mxfp8": "GatedActMxfp8Outputs silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward",
     "gdn2_prefill": "chunk_gated_delta_rule2",

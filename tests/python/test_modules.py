@@ -159,3 +159,11 @@ def test_the_version_and_the_commit_of_the_library():
     version = importlib.import_module("flashinfer.version")
     assert flashinfer.__version__ == version.__version__ and flashinfer.__git_version__ == version.__git_commit__ == flashinfer.__git_commit__
     assert version.__git_commit__ == "unknown" or len(version.__git_commit__) == 12 and int(version.__git_commit__, 16) >= 0
+
+
+def test_the_extents_of_latent_attention_are_values():
+    mla = importlib.import_module("flashinfer.mla")
+    assert mla.deepseek_mla_dimensions == mla.MLAHeadDimensions(128, 64, 128, kv_lora_rank=512)
+    assert [(d.num_heads, d.head_dimensions.kv_lora_rank) for d in mla.supported_mla_layer_dimensions] == [(128, 512), (64, 512), (32, 256)]
+    with pytest.raises(AttributeError):
+        mla.deepseek_mla_dimensions.v_head_dim = 1

@@ -332,3 +332,13 @@ def test_bias_and_scores_of_deepseek_routing_may_differ_in_type():
         fused_moe.fused_topk_deepseek(scores, b, 4, 2, 4, 2.5, values, ids)
         found += [values, ids]
     assert torch.equal(chosen[0], same[0]) and torch.equal(chosen[1], same[1])
+
+
+def test_random_experts_are_distinct():
+    from flashinfer.fused_moe.utils import make_random_topk_ids
+
+    ids = make_random_topk_ids(8, 100, 5, torch.device("cpu"), torch.Generator().manual_seed(3))
+    assert ids.dtype == torch.int32 and ids.shape == (100, 5) and ids.min() == 0 and ids.max() == 7
+    assert all(len(set(row)) == 5 for row in ids.tolist()) and ids.unique(dim=0).shape[0] > 50
+    with pytest.raises(ValueError, match="top_k is 9, but must be at most num_experts, 8"):
+        make_random_topk_ids(8, 1, 9, "cpu")
