@@ -55,6 +55,14 @@ def can_use_cub_topk(algo, input_tensor, tie_break, deterministic, sorted_output
     return False
 
 
+def gdn_fused_decode_step_supported(batch_size, hidden_size=5120, n_ba=96, qkv_dim=10240, num_qk_heads=16, num_v_heads=48, head_dim=128,
+                                    conv_width=4, conv_state_len=3, device=None, conv_state_layout="SD"):
+    """Whether gdn_fused_decode_step takes these extents: all that fit together."""
+    return (batch_size > 0 and hidden_size > 0 and num_qk_heads > 0 and num_v_heads % num_qk_heads == 0 and n_ba == 2 * num_v_heads
+            and qkv_dim == (2 * num_qk_heads + num_v_heads) * head_dim and 2 <= conv_width <= 4 and conv_state_len == conv_width - 1
+            and conv_state_layout in ("SD", "DS"))
+
+
 def kda_prefill_supports_fp32_checkpoints(*args, **kwargs):
     """False: linear attention is not here."""
     return False

@@ -151,6 +151,48 @@ def test_replay_cache_and_commit():
     assert torch.equal(slots[[2, 4]], before[[2, 4]])
 
 
+@pytest.mark.parametrize("layout", ["SD", "DS"])
+def test_fused_step(layout):
+    g = torch.Generator().manual_seed(3)
+    make = lambda *shape: torch.randn(*shape, generator=g).bfloat16()  # noqa: E731
+    hidden, w_ba, qkv, weight, bias = make(3, 40), make(40, 2 * HV) * 0.1, make(3, 2 * H * K + HV * V), make(2 * H * K + HV * V, 4), make(2 * H * K + HV * V)
+    conv = make(5, qkv.shape[1], 3) if layout == "SD" else make(5, 3, qkv.shape[1]).transpose(1, 2)
+    states, x = pool(5), inputs(3, 1)
+    x["dt_bias"][1] = 100.0  # softplus far above its threshold
+    conv_before, before = conv.clone(), states.clone()
+    indices = torch.tensor([4, -1, 2], dtype=torch.int32)
+    out, conv_returned, returned = flashinfer.gdn_fused_decode_step(hidden, w_ba, qkv, weight, bias, conv, x["A_log"], x["dt_bias"], None, states, indices)
+    assert conv_returned is conv and returned is states and out.isfinite().all() and not out[1].any()
+    live = [0, 2]
+    window = torch.cat([conv_before[indices[live].long()], qkv[live][:, :, None]], dim=2)
+    y = torch.nn.functional.silu((window.float() * weight.float()).sum(-1) + bias.float()).bfloat16()
+    q, k, v = (t.unflatten(1, (n, -1))[:, None] for t, n in zip(y.split([H * K, H * K, HV * V], dim=1), (H, H, HV)))
+    b, a = (hidden[live].float() @ w_ba.float()).bfloat16().chunk(2, dim=1)
+    state = before[[4, 2]].clone()
+    want, _ = gated_delta_rule_decode_pretranspose(q.contiguous(), k.contiguous(), v.contiguous(), state, x["A_log"], a[:, None].contiguous(), x["dt_bias"],
+                                                   b[:, None].contiguous())
+    torch.testing.assert_close(out[live], want, rtol=5e-3, atol=5e-3)
+    torch.testing.assert_close(states[[4, 2]], state, rtol=5e-3, atol=5e-3)
+    assert torch.equal(conv[[4, 2]], window[:, :, 1:])
+    rest = [0, 1, 3]
+    assert torch.equal(states[rest], before[rest]) and torch.equal(conv[rest], conv_before[rest])
+
+
+def test_fused_step_supported():
+    assert flashinfer.gdn_fused_decode_step_supported(1)
+    assert flashinfer.gdn_fused_decode_step_supported(7, 64, 8, 768, 1, 4, 128, conv_state_layout="DS")
+    assert not flashinfer.gdn_fused_decode_step_supported(1, n_ba=95)
+    assert not flashinfer.gdn_fused_decode_step_supported(1, conv_state_len=4)
+
+
+def fused(**changes):
+    g = dict(hidden_states=torch.zeros(2, 40), w_ba=torch.zeros(40, 2 * HV), mixed_qkv=torch.zeros(2, 2 * H * K + HV * V),
+             conv_weight=torch.zeros(2 * H * K + HV * V, 4), conv_state=torch.zeros(3, 2 * H * K + HV * V, 3))
+    x = {k: v.bfloat16() for k, v in g.items()} | dict(conv_bias=None, A_log=torch.zeros(HV), dt_bias=torch.zeros(HV), scale=None, ssm_state=pool(3),
+                                                       state_indices=i32(0, 1))
+    flashinfer.gdn_fused_decode_step(**{**x, **changes})
+
+
 def pretranspose(**changes):
     x = dict(inputs(2, changes.pop("tokens", 1)), state=pool(2))
     gated_delta_rule_decode_pretranspose(**{**x, **changes})
@@ -198,6 +240,10 @@ i32 = lambda *x: torch.tensor(x, dtype=torch.int32)  # noqa: E731
     (lambda: commit(state_indices=i32(1, 1)), ValueError, "are both 1"),
     (lambda: commit(state_indices=i32(1, 3)), ValueError, r"state_indices\[1\] is 3, but checkpoint_state has 3 slots"),
     (lambda: commit(backend="cake_gdn"), ValueError, "backend is 'cake_gdn'"),
+    (lambda: fused(state_indices=i32(0, 3)), ValueError, r"state_indices\[1\] is 3, but ssm_state has 3 slots"),
+    (lambda: fused(ssm_state=pool(3, width=48)), ValueError, r"mixed_qkv.shape\[1\] is 288, but must be 2 H K"),
+    (lambda: fused(w_ba=torch.zeros(40, 6).bfloat16()), ValueError, "w_ba.shape"),
+    (lambda: fused(conv_state=torch.zeros(3, 288, 2).bfloat16()), ValueError, r"conv_state.shape\[2\] is 2, but must be 3"),
 ])
 def test_errors(call, kind, text):
     with pytest.raises(kind, match=text):

@@ -11,6 +11,7 @@ std::span<const op::Case> gdn_chunk_cases();
 std::span<const op::Case> gdn2_chunk_cases();
 std::span<const op::Case> gdn_product_cases();
 // gdn/cases.cc
+std::span<const op::Case> gdn_fused_cases();
 std::span<const op::Case> gdn_decode_cases();
 std::span<const op::Case> gdn_decode_pretranspose_cases();
 std::span<const op::Case> gdn_mtp_cases();

@@ -17,6 +17,7 @@ constexpr const op::Op* kOps[] = {
     &gdn_chunk_op,
     &gdn2_chunk_op,
     &gdn_product_op,
+    &gdn_fused_op,
 };
 }  // namespace
 extern const std::span<const op::Op* const> all;

@@ -3,6 +3,7 @@
 #pragma once
 #include "flashinfer/ops/linear_attention/conv/causal_conv1d.h"
 #include "flashinfer/ops/linear_attention/gdn/decode.h"
+#include "flashinfer/ops/linear_attention/gdn/fused.h"
 #include "flashinfer/ops/linear_attention/gdn/prefill.h"
 #include "flashinfer/ops/linear_attention/mamba/selective_state_update.h"
 #include "flashinfer/ops/linear_attention/mamba/ssd.h"

@@ -4,6 +4,7 @@
 #include "flashinfer/op/op.h"
 
 namespace flashinfer::ops::linear_attention {
+extern const op::Op gdn_fused_op;                                           // gdn/fused.cc
 extern const op::Op gdn_chunk_op, gdn2_chunk_op, gdn_product_op;            // gdn/prefill.cc
 extern const op::Op gdn_decode_op, gdn_decode_pretranspose_op, gdn_mtp_op;  // gdn/decode.cc
 extern const op::Op gdn_commit_op;                                          // gdn/commit.cc

@@ -40,7 +40,12 @@ constexpr op::Case kCommit[] = {
     {"layers", "checkpoint_state=f32:2x4x2x128x128 rawv_cache=bf16:2x4x2x3x128 rawk_cache=bf16:2x4x1x3x128 g_cache=f32:2x4x2x3:uniform(-2,0) beta_cache=f32:2x4x2x3:uniform(0,1) state_indices=i32:[3,-1,1] accept_lens=i32:[3,2,0]", "cpu", op::kAot},
     {"track", "checkpoint_state=f32:1x4x2x128x128 rawv_cache=bf16:1x4x2x4x128 rawk_cache=bf16:1x4x2x4x128:normal(0,0.05) g_cache=f32:1x4x2x4:uniform(-2,0) beta_cache=f32:1x4x2x4:uniform(0,1) state_indices=i32:[3,1] accept_lens=i32:[2,4] track_state_indices=i32:[2,0] track_steps=i32:[1,2] use_qk_l2norm=False null_block_id=0"},
 };
+constexpr op::Case kFused[] = {
+    {"pool", "hidden_states=bf16:3x96 w_ba=bf16:96x8:normal(0,0.1) mixed_qkv=bf16:3x768 conv_weight=bf16:768x4 conv_bias=bf16:768 conv_state=bf16:4x768x3 A_log=f32:4 dt_bias=f32:4 scale=None ssm_state=f32:4x4x64x128 state_indices=i32:[3,-2,0]", "cpu", op::kAot},
+    {"channels_last", "hidden_states=bf16:2x33 w_ba=bf16:33x4:normal(0,0.1) mixed_qkv=bf16:2x72 conv_weight=bf16:72x4 conv_bias=None conv_state=bf16:3x72x3^t A_log=f32:2 dt_bias=bf16:2 scale=0.0 ssm_state=f32:3x2x20x16 state_indices=i32:[1,2] use_qk_l2norm=False", "cpu", 0, 0.02, 0.02},
+};
 }  // namespace
+std::span<const op::Case> gdn_fused_cases() { return kFused; }
 std::span<const op::Case> gdn_decode_cases() { return kDecode; }
 std::span<const op::Case> gdn_decode_pretranspose_cases() { return kPretranspose; }
 std::span<const op::Case> gdn_mtp_cases() { return kMtp; }
