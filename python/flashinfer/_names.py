@@ -72,6 +72,7 @@ REASONS = (
     ("@prims_ts @deep_gemm @cutile prepare_fp4_gemm prepare_fp8_* prepare_fp4_k_grouped_gemm prepare_mega_*", "this is a back end of one GPU "
      "generation; flashinfer.gemm has the op"),
     ("@dense_mqa @sparse_mqa @paged_mqa @attn_scores @dsa_indexer @dsa_sparse_attention", "indexer scores and attention over selected tokens are not implemented"),
+    ("*_dsv4 *_hca_metadata", "attention over a window's cache and a compressed cache is not implemented; trtllm_batch_decode_with_kv_cache_mla takes lists of tokens"),
     ("@msa_ops", "the order of V's scale factors in its pages is not documented; flashinfer.msa_ops.msa_sparse_decode_attention takes scale "
      "factors of nvfp4_quantize"),
     ("*Runner prepare_* interleave_* mono_moe *scratchpad* B12x*", "this belongs to one GPU kernel; flashinfer.fused_moe has the op for plain weights"),
@@ -307,8 +308,9 @@ MODULES = {
     "mega_moe_v3": "",
     "mhc": "",
     "mla":
-        "MLAHeadDimensions MLALayerDimensions deepseek_mla_dimensions get_trtllm_gen_multi_ctas_kv_counter_bytes "
-        "smaller_mla_dimensions supported_mla_layer_dimensions xqa_mla",
+        "MLAHeadDimensions MLALayerDimensions batch_decode_sparse_mla_dsv4 convert_compressed_page_aligned_sparse_indices_to_hca_metadata "
+        "deepseek_mla_dimensions get_trtllm_gen_multi_ctas_kv_counter_bytes smaller_mla_dimensions supported_mla_layer_dimensions "
+        "trtllm_batch_decode_sparse_mla_dsv4 xqa_mla",
     "mla._core":
         "MLAHeadDimensions MLALayerDimensions trtllm_batch_decode_with_kv_cache_mla trtllm_prefill_with_kv_cache_mla "
         "xqa_batch_decode_with_kv_cache_mla",
