@@ -12,7 +12,9 @@
 //
 // All throw ValueError for a k that is not a multiple of the block, a scale that is not positive and normal,
 // inconsistent shapes and dtypes, and a recipe 4 over 6 with ue8m0 scales, blocks of 32 or e4m3 input. nvfp4_4over6 is
-// None or, in C++, the number of a recipe (block/four_over_six.h: 1 is the usual one, -1 the environment's).
+// None or the number of a recipe by which each block takes the better of the scales amax / 6 and amax / 4: bit 0 is 1,
+// bit 1 says that gs was made with 256 for 448, bits 2 and 3 how errors are compared (0 absolute, 1 squares), bit 4
+// that they are compared without scaling back; -1 is the environment's (FLASHINFER_NVFP4_4OVER6*).
 #pragma once
 #include <optional>
 #include <string>
