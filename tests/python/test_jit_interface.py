@@ -78,6 +78,15 @@ LEFT_OUT = {
 }
 
 
+def can_be_imported(module, name):
+    """A name without an implementation can, though hasattr and dir do not show it."""
+    try:
+        exec(f"from flashinfer.{module} import {name}", {})
+    except ImportError:
+        return False
+    return True
+
+
 def test_the_jit_interface_is_flashinfers(interfaces):
     theirs, ours = (i["signatures"] for i in interfaces)
     wrong, compared = [], 0
@@ -85,7 +94,7 @@ def test_the_jit_interface_is_flashinfers(interfaces):
         for name, wanted in functions.items():
             mine = ours[module].get(name)
             if mine is None:
-                if wanted["here"] and name not in LEFT_OUT.get(module, ()):
+                if wanted["here"] and name not in LEFT_OUT.get(module, ()) and not can_be_imported(module, name):
                     wrong.append(f"{module}.{name} is absent")
             elif mine["available"] and wanted["parameters"] is not None:
                 compared += 1
