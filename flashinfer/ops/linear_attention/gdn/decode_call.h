@@ -28,6 +28,11 @@ DecodeCall call_of(const GatedDeltaRuleDecode& a);
 DecodeCall call_of(const GatedDeltaRuleDecodePretranspose& a);
 DecodeCall call_of(const GatedDeltaRuleMtp& a);
 
+/// What the ops' tables cannot say; throws.
+void check(const GatedDeltaRuleDecode& a);
+void check(const GatedDeltaRuleDecodePretranspose& a);
+void check(const GatedDeltaRuleMtp& a);
+
 inline double scale_or_default(const std::optional<double>& scale, int64_t width) {
   return scale ? *scale : 1 / __builtin_sqrt(static_cast<double>(width));
 }
