@@ -63,9 +63,9 @@ def gdn_fused_decode_step_supported(batch_size, hidden_size=5120, n_ba=96, qkv_d
             and conv_state_layout in ("SD", "DS"))
 
 
-def kda_prefill_supports_fp32_checkpoints(*args, **kwargs):
-    """False: linear attention is not here."""
-    return False
+def kda_prefill_supports_fp32_checkpoints(device=None, *, lower_bound=None):
+    """True: checkpoints have the dtype of the states, which may be float32."""
+    return True
 
 
 def have_nccl_ep():

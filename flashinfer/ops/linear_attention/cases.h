@@ -20,4 +20,5 @@ std::span<const op::Case> selective_state_update_cases();  // mamba/cases.cc
 std::span<const op::Case> causal_conv1d_fn_cases();        // conv/cases.cc
 std::span<const op::Case> causal_conv1d_update_cases();
 std::span<const op::Case> ssd_chunk_scan_cases();  // mamba/cases.cc
+std::span<const op::Case> kda_recurrence_cases();  // kda/cases.cc
 }  // namespace flashinfer::ops::linear_attention

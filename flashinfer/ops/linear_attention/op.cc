@@ -18,6 +18,7 @@ constexpr const op::Op* kOps[] = {
     &gdn2_chunk_op,
     &gdn_product_op,
     &gdn_fused_op,
+    &kda_recurrence_op,
 };
 }  // namespace
 extern const std::span<const op::Op* const> all;

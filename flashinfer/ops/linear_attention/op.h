@@ -5,5 +5,6 @@
 #include "flashinfer/ops/linear_attention/gdn/decode.h"
 #include "flashinfer/ops/linear_attention/gdn/fused.h"
 #include "flashinfer/ops/linear_attention/gdn/prefill.h"
+#include "flashinfer/ops/linear_attention/kda/kda.h"
 #include "flashinfer/ops/linear_attention/mamba/selective_state_update.h"
 #include "flashinfer/ops/linear_attention/mamba/ssd.h"

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/linear_attention/cases.h"
+
+namespace flashinfer::ops::linear_attention {
+namespace {
+#define FI_KDA(T, N, K, V) \
+  "q=" T ":" N "x2x" K " k=" T ":" N "x2x" K " v=" T ":" N "x4x" V " g=" T ":" N "x4x" K ":uniform(-2,0) beta=" T ":" N "x4:uniform(0,1) "
+#define FI_GATE(K) "A_log=f32:2 dt_bias=f32:2x" K " use_gate=True "
+constexpr op::Case kKda[] = {
+    {"decode", FI_KDA("bf16", "3", "128", "128") "cu_seqlens=i32:[0,1,2,3] state=bf16:5x4x128x128 read_indices=i32:[4,-1,0]", "cpu",
+     op::kAot | op::kTrace},
+    {"f32_state", FI_KDA("bf16", "3", "64", "64") FI_GATE("64") "cu_seqlens=i64:[0,1,2,3] state=f32:3x4x64x64 beta_is_logit=True", "cpu", op::kAot},
+    {"bounded", FI_KDA("bf16", "4", "64", "32") FI_GATE("64") "lower_bound=-5.0 cu_seqlens=i32:[0,2,3] state=f16:3x4x32x64 read_indices=i32:[2,0] "
+     "write_indices=i32:[1,-1] scale=0.5"},
+    {"draft", FI_KDA("bf16", "6", "64", "64") "cu_seqlens=i32:[0,3,6] state=bf16:9x4x64x64 read_indices=i32:[1,2] after_indices=i32:[3,-1,4,5,6,7] "
+     "disable_state_update=True"},
+    {"source", FI_KDA("f32", "2", "19", "7") "cu_seqlens=i32:[0,1,2] state=f32:3x4x7x19 source=f32:2x4x7x19 read_indices=i32:[1,1] write_indices=i32:[2,0] "
+     "use_qk_l2norm=False scale=0.1"},
+    {"prefill", FI_KDA("f32", "75", "64", "16") "cu_seqlens=i32:[0,0,41,70] state=f32:3x4x16x64"},
+    {"checkpoints", FI_KDA("bf16", "40", "64", "16") "cu_seqlens=i32:[0,40] state=bf16:1x4x16x64 after_indices=i64:40:const(-1) after_states=bf16:1x4x16x64"},
+    {"no_state", FI_KDA("f16", "5", "33", "18") "cu_seqlens=i32:[0,2,5]"},
+    {"shared_slot", FI_KDA("f32", "3", "64", "8") "cu_seqlens=i32:[0,1,3] state=f32:2x4x8x64 read_indices=i64:[1,1]"},
+    {"no_tokens", FI_KDA("bf16", "0", "64", "8") "cu_seqlens=i32:[0,0] state=f32:1x4x8x64"},
+    {"bench_bf16", "q=bf16:8x32x128 k=bf16:8x32x128 v=bf16:8x32x128 g=bf16:8x32x128:uniform(-2,0) beta=bf16:8x32 cu_seqlens=i32:[0,1,2,3,4,5,6,7,8] "
+     "state=bf16:8x32x128x128", "cpu", op::kBench},
+    {"bench_f32", "q=bf16:8x32x128 k=bf16:8x32x128 v=bf16:8x32x128 g=bf16:8x32x128:uniform(-2,0) beta=bf16:8x32 cu_seqlens=i32:[0,1,2,3,4,5,6,7,8] "
+     "state=f32:8x32x128x128", "cpu", op::kBench},
+};
+#undef FI_KDA
+#undef FI_GATE
+}  // namespace
+std::span<const op::Case> kda_recurrence_cases() { return kKda; }
+}  // namespace flashinfer::ops::linear_attention

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "flashinfer/ops/linear_attention/kda/kda.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/task_scratch.h"
+#include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/kda/ref.h"
+#include "flashinfer/ops/linear_attention/kernels/kda/params.h"
+#include "flashinfer/ops/linear_attention/ops.h"
+
+namespace flashinfer {
+namespace {
+using Kda = KdaRecurrence;
+inline constexpr jit::Kernel kKda{"flashinfer/ops/linear_attention/kernels/kda/kda.h", "flashinfer::cpu::kda",
+                                  "flashinfer::KdaParams"};
+
+int64_t sequences_of(const Kda& a) { return a.cu_seqlens.size(0) - 1; }
+const std::optional<TensorView>& source_of(const Kda& a) { return a.source ? a.source : a.state; }
+const std::optional<TensorView>& after_of(const Kda& a) { return a.after_states ? a.after_states : a.state; }
+int64_t index(const std::optional<TensorView>& t, int64_t i, int64_t otherwise) {
+  return t ? op::index_at(*t, i) : otherwise;
+}
+
+// ---- checks ----
+void check_indices(const char* name, const std::optional<TensorView>& t, int64_t n, const char* pool,
+                   const std::optional<TensorView>& states) {
+  if (!t) return;
+  FI_CHECK(t->size(0) == n, ValueError, name, " is ", to_string(*t), ", but must have ", n, " entries");
+  FI_CHECK(states, ValueError, name, " is given without ", pool);
+  if (t->device() != kCpu || op::inferring()) return;
+  for (int64_t i = 0; i < n; ++i)
+    FI_CHECK(op::index_at(*t, i) < states->size(0), ValueError, name, "[", i, "] is ", op::index_at(*t, i), ", but ",
+             pool, " has ", states->size(0), " slots");
+}
+void validate(const Kda& a) {
+  const int64_t heads = a.q.size(1), value_heads = a.v.size(1);
+  FI_CHECK(heads > 0 && value_heads % heads == 0, ValueError, "v has ", value_heads,
+           " heads, which is not a multiple of the ", heads, " heads of q");
+  FI_CHECK(a.cu_seqlens.size(0) >= 1, ValueError, "cu_seqlens is empty, but must be [sequences + 1]");
+  FI_CHECK(!a.use_gate || (a.A_log && a.dt_bias), ValueError, a.A_log ? "dt_bias" : "A_log",
+           " is missing, but use_gate is True");
+  FI_CHECK(!a.lower_bound || a.use_gate, ValueError, "lower_bound is given, but use_gate is False");
+  FI_CHECK(!a.lower_bound || (*a.lower_bound < 0 && std::isfinite(*a.lower_bound)), ValueError, "lower_bound is ",
+           a.lower_bound.value_or(0), ", but must be below 0 and finite");
+  FI_CHECK(a.state || !a.source, ValueError, "source is given without state");
+  const int64_t n = sequences_of(a);
+  check_indices("read_indices", a.read_indices, n, a.source ? "source" : "state", source_of(a));
+  check_indices("write_indices", a.write_indices ? a.write_indices : a.read_indices, n, "state", a.state);
+  check_indices("after_indices", a.after_indices, a.q.size(0), a.after_states ? "after_states" : "state", after_of(a));
+  for (const auto& [name, indices, states] : {std::tuple{a.source ? "source" : "state", &a.read_indices, &source_of(a)},
+                                              std::tuple{"state", &a.write_indices, &a.state}})
+    FI_CHECK(!*states || *indices || a.read_indices || (*states)->size(0) >= n, ValueError, name, " has ",
+             (*states)->size(0), " slots, fewer than the ", n, " sequences of cu_seqlens");
+  if (op::inferring() || a.cu_seqlens.device() != kCpu) return;
+  const int64_t total = op::check_indptr("cu_seqlens", a.cu_seqlens);
+  FI_CHECK(total <= a.q.size(0), ValueError, "cu_seqlens ends at ", total, ", but q has ", a.q.size(0), " tokens");
+}
+
+// ---- launch ----
+KdaRows rows_of(const TensorView& t) { return {t.data(), t.stride(0), t.stride(1)}; }
+KdaStates states_of(const std::optional<TensorView>& t) {
+  if (!t) return {};
+  return {t->data(), t->stride(0), t->stride(1), t->stride(2)};
+}
+struct Work {
+  std::vector<KdaSequence> sequences;
+  std::vector<int64_t> after;
+  bool in_order = false;
+};
+Work work_of(const Kda& a) {
+  Work w;
+  std::map<int64_t, int64_t> writer;  // the sequence that writes a slot of state
+  const auto writes = [&](int64_t slot, int64_t i) {
+    const auto [it, is_new] = writer.emplace(slot, i);
+    w.in_order |= !is_new && it->second != i;
+  };
+  if (a.after_indices)
+    for (int64_t t = 0; t < a.q.size(0); ++t)
+      w.after.push_back(std::max<int64_t>(op::index_at(*a.after_indices, t), -1));
+  for (int64_t i = 0; i < sequences_of(a); ++i) {
+    KdaSequence s{op::index_at(a.cu_seqlens, i), 0, -1, -1, false};
+    s.tokens = op::index_at(a.cu_seqlens, i + 1) - s.first;
+    if (a.state) {
+      s.read = index(a.read_indices, i, i), s.skip = s.read < 0;
+      s.write = a.disable_state_update || s.skip ? -1 : index(a.write_indices, i, s.read);
+    }
+    if (s.write >= 0 && s.tokens) writes(s.write, i);
+    for (int64_t t = s.first; a.after_indices && !a.after_states && !s.skip && t < s.first + s.tokens; ++t)
+      if (w.after[static_cast<size_t>(t)] >= 0) writes(w.after[static_cast<size_t>(t)], i);
+    w.sequences.push_back(s);
+  }
+  for (size_t i = 0; i < w.sequences.size() && !a.source; ++i) {
+    const auto it = writer.find(w.sequences[i].read);
+    w.in_order |= it != writer.end() && it->second != static_cast<int64_t>(i);
+  }
+  return w;
+}
+KdaParams params_of(const Kda& a) {
+  KdaParams p{};
+  p.heads = a.q.size(1), p.value_heads = a.v.size(1), p.width = a.q.size(2), p.rows = a.v.size(2);
+  p.q = rows_of(a.q), p.k = rows_of(a.k), p.v = rows_of(a.v), p.g = rows_of(a.g), p.beta = rows_of(a.beta);
+  p.out = rows_of(*a.output), p.input = a.q.dtype(), p.out_type = a.output->dtype();
+  p.l2norm = a.use_qk_l2norm, p.beta_is_logit = a.beta_is_logit;
+  p.gate = !a.use_gate ? KdaGate::kNone : a.lower_bound ? KdaGate::kBounded : KdaGate::kSoftplus;
+  if (a.A_log) p.a_log = a.A_log->data_as<float>(), p.a_log_stride = a.A_log->stride(0);
+  if (a.dt_bias) p.dt_bias = a.dt_bias->data_as<float>();
+  p.scale = static_cast<float>(a.scale.value_or(1 / std::sqrt(static_cast<double>(p.width))));
+  p.lower_bound = static_cast<float>(a.lower_bound.value_or(0));
+  p.in = states_of(source_of(a)), p.state = states_of(a.state), p.after = states_of(after_of(a));
+  return p;
+}
+/// Tokens behind the last sequence.
+void clear_rest(const Kda& a) {
+  const TensorView& o = *a.output;
+  for (int64_t t = op::index_at(a.cu_seqlens, sequences_of(a)); t < o.size(0); ++t)
+    for (int64_t h = 0; h < o.size(1); ++h)
+      std::memset(o.data_as<char>() + (t * o.stride(0) + h * o.stride(1)) * o.item_size(), 0,
+                  static_cast<size_t>(o.size(2) * o.item_size()));
+}
+op::Prepared prepare_cpu(const Kda& a) {
+  const int64_t width = a.q.size(2);
+  KdaConfig config{a.state ? a.state->dtype() : DType::kF32, false,
+                   static_cast<short>(width == 64 || width == 128 ? width : 0)};
+  const int64_t n = sequences_of(a);  // a batch of equal lengths, or sequences that are short for another reason
+  config.one_block = a.state.has_value();
+  for (int64_t i = 0; i < n && config.one_block; ++i)
+    config.one_block = op::index_at(a.cu_seqlens, i + 1) - op::index_at(a.cu_seqlens, i) <= kKdaTokens;
+  return ops::with_kernel<kKda>(config, [&a](jit::CpuFn fn) {
+    const Work work = work_of(a);
+    KdaParams p = params_of(a);
+    p.sequences = work.sequences.data(), p.count = static_cast<int64_t>(work.sequences.size());
+    p.in_order = work.in_order;
+    if (!work.after.empty()) p.after_slots = work.after.data();
+    const int64_t units = p.in_order ? p.value_heads : p.count * p.value_heads;
+    p.per_task =
+        p.in_order ? 1 : ops::rows_per_task(units, 2 * p.rows * p.width * (a.state ? a.state->item_size() : 4));
+    ops::run_rows_with_scratch(fn, p, p.count ? units : 0, p.per_task, kda_scratch(p.width, p.rows));
+    clear_rest(a);
+  });
+}
+op::Cost cost(const Kda& a) {
+  const auto heads = static_cast<double>(a.v.size(1)), cells = static_cast<double>(a.v.size(2) * a.q.size(2));
+  const double states = a.state ? static_cast<double>(sequences_of(a) * a.state->item_size()) * heads * cells : 0;
+  return {.bytes = 2 * states + static_cast<double>(2 * a.q.nbytes() + 2 * a.v.nbytes() + a.g.nbytes()),
+          .flops = 7 * static_cast<double>(a.q.size(0)) * heads * cells};
+}
+
+constexpr op::Field fields[] = {
+    op::in<&Kda::q>("q", "n h k", op::floats),
+    op::in<&Kda::k>("k", "n h k", op::same_as("q")),
+    op::in<&Kda::v>("v", "n hv v", op::same_as("q")),
+    op::in<&Kda::g>("g", "n hv k", op::same_as("q")),
+    op::in<&Kda::beta>("beta", "n hv", op::same_as("q"), op::any_layout),
+    op::in<&Kda::cu_seqlens>("cu_seqlens", "m", op::indices),
+    op::in<&Kda::A_log>("A_log", "h", DType::kF32, op::any_layout),
+    op::in<&Kda::dt_bias>("dt_bias", "h k", DType::kF32, op::contiguous),
+    op::attr<&Kda::scale>("scale"),
+    op::attr<&Kda::use_qk_l2norm>("use_qk_l2norm"),
+    op::attr<&Kda::use_gate>("use_gate"),
+    op::attr<&Kda::lower_bound>("lower_bound"),
+    op::attr<&Kda::beta_is_logit>("beta_is_logit"),
+    op::inout<&Kda::state>("state", "p hv v k", op::floats),
+    op::in<&Kda::source>("source", "r hv v k", op::same_as("state")),
+    op::in<&Kda::read_indices>("read_indices", "s", op::indices, op::any_layout),
+    op::in<&Kda::write_indices>("write_indices", "s", op::indices, op::any_layout),
+    op::in<&Kda::after_indices>("after_indices", "n", op::indices, op::any_layout),
+    op::inout<&Kda::after_states>("after_states", "c hv v k", op::same_as("state")),
+    op::attr<&Kda::disable_state_update>("disable_state_update"),
+    op::out<&Kda::output>("output", "n hv v", op::same_as("q")),
+};
+constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<ref::kda_recurrence>()};
+}  // namespace
+
+namespace ops::linear_attention {
+constinit const op::Op kda_recurrence_op =
+    op::define<Kda, validate, cost>("kda_recurrence", "flashinfer.kda",
+                                    "The delta rule with a decay of each key channel: S = S e^g; S += beta (v - S k) "
+                                    "k^T; output = S q. Not in FlashInfer, "
+                                    "whose recurrent_kda calls it.",
+                                    fields, candidates, kda_recurrence_cases);
+}  // namespace ops::linear_attention
+
+Tensor kda_recurrence(const Kda& args) { return op::call(ops::linear_attention::kda_recurrence_op, args); }
+
+}  // namespace flashinfer

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel of the delta rule with a decay of each key channel (KDA) needs to know. Strides are in elements.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/core/scalar.h"
+
+namespace flashinfer {
+
+struct KdaConfig {
+  DType state;
+  bool one_block;  // every sequence has at most kKdaTokens tokens and a state: rows go from pool to pool
+  short width;     // K when it is 64 or 128, else 0: any
+
+  static constexpr const char* kName = "flashinfer::KdaConfig";
+  template <class V>
+  constexpr void visit(V&& v) const {
+    v("state", state);
+    v("one_block", one_block);
+    v("width", width);
+  }
+  friend constexpr bool operator==(const KdaConfig&, const KdaConfig&) = default;
+};
+
+/// [tokens, heads, n], n contiguous.
+struct KdaRows {
+  const void* data;
+  int64_t token, head;
+};
+struct KdaStates {
+  void* data;
+  int64_t slot, head, row;
+};
+struct KdaSequence {
+  int64_t first, tokens;
+  int64_t read, write;  // slots; -1: none
+  bool skip;            // no state to read: results are 0, nothing is written
+};
+enum class KdaGate : int { kNone, kSoftplus, kBounded };
+
+inline constexpr int64_t kKdaTokens = 32;  // at a time
+
+struct KdaParams {
+  const KdaSequence* sequences;
+  int64_t count, heads, value_heads, width, rows;  // K, V
+  KdaRows q, k, v, g, beta, out;
+  DType input, out_type;
+  bool l2norm, beta_is_logit, in_order;
+  KdaGate gate;
+  const float *a_log, *dt_bias;  // [heads], [heads, K]
+  int64_t a_log_stride;
+  float scale, lower_bound;
+  KdaStates in, state, after;  // `in.data` null: sequences start from zeros
+  const int64_t* after_slots;  // [tokens]: the slot of `after` for the state after a token, -1: none; or null
+  int64_t per_task;
+  float* scratch;
+};
+
+/// Floats of a task's scratch memory.
+inline int64_t kda_scratch(int64_t width, int64_t rows) {
+  const int64_t k = round_up(width, 32), v = round_up(rows, 32);
+  return k + kKdaTokens * (4 * k + 2 * v + 32) + rows * k;
+}
+
+}  // namespace flashinfer

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FlashInfer's functions of Kimi delta attention, on the op `kda_recurrence`, which takes packed tokens and slots."""
+
+_BACKENDS = ("auto", "cute-dsl", "cute-dsl-persistent", "tirx", "ptx", "cake", "small-bh", "cudnn")
+_MAX_VERIFY = 16  # tokens of a call that leaves the states as they are
+
+
+class RecurrentKDAPrefillWorkspace:
+    """Scratch memory of FlashInfer's kernels; nothing here."""
+
+    def __init__(self, device):
+        self.device = device
+
+
+class KDAPrefillPlanCache:
+    """FlashInfer keeps schedules of its GPU kernels in it; nothing here."""
+
+    def __init__(self, capacity=64, max_bytes=None):
+        if capacity < 1:
+            raise ValueError(f"KDAPrefillPlanCache: capacity is {capacity}, but must be at least 1")
+        self.capacity, self.max_bytes = capacity, max_bytes
+
+
+def _check_tokens(function, q, k, v, g, beta):
+    import torch
+
+    for name, x in (("q", q), ("k", k), ("v", v), ("g", g), ("beta", beta)):
+        if x.dtype != torch.bfloat16:
+            raise TypeError(f"{function}: {name} is {x.dtype}, but must be bfloat16")
+    if q.dim() != 4 or v.dim() != 4:
+        raise ValueError(f"{function}: q and v have shapes {tuple(q.shape)} and {tuple(v.shape)}, but must be [batch, tokens, heads, width]")
+    batch, tokens, heads, width = q.shape
+    value_heads = v.shape[2]
+    if v.shape[3] != width:
+        raise ValueError(f"{function}: v has width {v.shape[3]}, but must have that of q and k, {width}")
+    if value_heads % heads:
+        raise ValueError(f"{function}: v has {value_heads} heads, but must have a multiple of the {heads} heads of q")
+    for name, x, shape in (("k", k, q.shape), ("v", v, (batch, tokens, value_heads, width)), ("g", g, (batch, tokens, value_heads, width)),
+                           ("beta", beta, (batch, tokens, value_heads))):
+        if tuple(x.shape) != tuple(shape):
+            raise ValueError(f"{function}: {name} has shape {tuple(x.shape)}, but must be {tuple(shape)}")
+
+
+def _draft_slots(function, indices, num_spec_tokens, num_accepted_tokens, starts, tokens):
+    """The slot that each sequence starts from and the slot for the state after each of `tokens` tokens."""
+    import torch
+
+    if num_spec_tokens < 1:
+        raise ValueError(f"{function}: num_spec_tokens must be >= 1, but is {num_spec_tokens}")
+    if indices is None:
+        raise ValueError(f"{function}: ssm_state_indices is required with num_spec_tokens")
+    count = starts.numel() - 1
+    if indices.dim() != 2 or indices.shape[1] != 1 + num_spec_tokens or indices.shape[0] != count:
+        raise ValueError(f"{function}: ssm_state_indices has shape {tuple(indices.shape)}, but must be ({count}, {1 + num_spec_tokens}): its columns must "
+                         "equal 1+num_spec_tokens")
+    indices, lengths = indices.to(torch.int64), starts.diff()
+    if count and int(lengths.max()) > indices.shape[1]:
+        raise ValueError(f"{function}: a sequence has {int(lengths.max())} tokens, more than 1+num_spec_tokens, {indices.shape[1]}")
+    column = torch.zeros(count, dtype=torch.int64)
+    if num_accepted_tokens is not None:
+        column = (num_accepted_tokens.to(torch.int64) - 1).clamp(0, num_spec_tokens)
+    after = torch.full((tokens,), -1, dtype=torch.int64)
+    sequence = torch.repeat_interleave(torch.arange(count), lengths)
+    position = torch.arange(sequence.numel()) - starts[:-1][sequence]
+    after[:sequence.numel()] = indices[sequence, position]
+    return indices.gather(1, column[:, None])[:, 0].contiguous(), after
+
+
+def _checkpoints(function, every, states, cu_starts, starts, tokens, initial, slots):
+    """Writes the rows of the initial states; the row of `states` for the state after each token."""
+    import torch
+
+    if every % 16 or every < 0:
+        raise ValueError(f"{function}: checkpoint_every_n_tokens is {every}, but must be a multiple of 32 (or 16)")
+    if states is None or cu_starts is None:
+        raise ValueError(f"{function}: state_checkpoints and checkpoint_cu_starts must both be provided with checkpoint_every_n_tokens")
+    first, after = cu_starts.tolist(), torch.full((tokens,), -1, dtype=torch.int64)
+    needed = max((first[i] + -(-(e - b) // every) for i, (b, e) in enumerate(zip(starts.tolist(), starts.tolist()[1:]))), default=0)
+    if needed > states.shape[0]:
+        raise ValueError(f"{function}: state_checkpoints has {states.shape[0]} rows, but the checkpoints need {needed}")
+    for i, (begin, end) in enumerate(zip(starts.tolist(), starts.tolist()[1:])):
+        if begin == end:
+            continue
+        slot = i if slots is None else int(slots[i])
+        states[first[i]] = 0 if initial is None or slot < 0 else initial[slot].to(states.dtype)
+        for j in range(1, -(-(end - begin) // every)):
+            after[begin + j * every - 1] = first[i] + j
+    return after
+
+
+def _run(function, q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, l2norm, use_gate, lower_bound, cu_seqlens,
+         ssm_state_indices, num_spec_tokens, num_accepted_tokens, output, source, source_indices, beta_is_logit, disable_state_update,
+         caches, several_tokens, checkpoints=(0, None, None)):
+    import torch
+
+    from . import kda
+
+    _check_tokens(function, q, k, v, g, beta)
+    batch, tokens, heads, width = q.shape
+    if (source is None) != (source_indices is None):
+        raise ValueError(f"{function}: initial_state_source and initial_state_indices must be given together")
+    if use_gate and A_log is None:
+        raise ValueError(f"{function}: A_log is None, but use_gate_in_kernel is True")
+    if lower_bound is not None and not use_gate:
+        raise ValueError(f"{function}: lower_bound is {lower_bound}, but use_gate_in_kernel is False")
+    if cu_seqlens is not None and batch != 1:
+        raise ValueError(f"{function}: q has {batch} rows, but must have one with cu_seqlens")
+    if cu_seqlens is None and tokens != 1 and num_spec_tokens is None and not several_tokens and not disable_state_update:
+        raise ValueError(f"{function}: q has {tokens} tokens, but must have one without cu_seqlens and num_spec_tokens")
+    starts = cu_seqlens.to(torch.int64) if cu_seqlens is not None else torch.arange(batch + 1) * tokens
+    count, total = starts.numel() - 1, batch * tokens
+    if disable_state_update:
+        if not l2norm or output_final_state or num_accepted_tokens is not None or checkpoints[0]:
+            raise ValueError(f"{function}: disable_state_update is True, which needs use_qk_l2norm_in_kernel and neither output_final_state nor "
+                             "num_accepted_tokens nor checkpoints")
+        if count and int(starts.diff().max()) > _MAX_VERIFY:
+            raise ValueError(f"{function}: a sequence has {int(starts.diff().max())} tokens, but with disable_state_update at most {_MAX_VERIFY}")
+    if any(c is not None for c in caches):
+        raise NotImplementedError(f"{function}: correction_cache and kg_cache are not implemented")
+    if cu_seqlens is None and ssm_state_indices is None and initial_state is not None and not initial_state.is_contiguous():
+        raise ValueError(f"{function}: initial_state has strides {initial_state.stride()}, but must be contiguous without ssm_state_indices")
+    if initial_state is None and (output_final_state or source is not None):
+        initial_state = torch.zeros(count, v.shape[2], width, width, dtype=torch.bfloat16 if source is None else source.dtype)
+    read = ssm_state_indices
+    after, states = None, None
+    if num_spec_tokens is not None:
+        read, after = _draft_slots(function, ssm_state_indices, num_spec_tokens, num_accepted_tokens, starts, total)
+    write = read
+    if source is not None:
+        write = read if read is not None else torch.arange(count)
+        read = source_indices
+    if checkpoints[0]:
+        every, states, cu_starts = checkpoints
+        after = _checkpoints(function, every, states, cu_starts, starts, total, source if source is not None else initial_state, read)
+        if initial_state is not None and states.dtype != initial_state.dtype:
+            raise ValueError(f"{function}: state_checkpoints is {states.dtype}, but must have the dtype of initial_state, {initial_state.dtype}")
+    flat = lambda x: x.flatten(0, 1)
+    out = torch.empty_like(v) if output is None else output
+    if tuple(out.shape) != tuple(v.shape) or not out.is_contiguous():
+        raise ValueError(f"{function}: output has shape {tuple(out.shape)}, but must be a contiguous {tuple(v.shape)}")
+    if A_log is not None:
+        A_log = A_log.reshape(-1)
+    if use_gate and dt_bias is None:
+        dt_bias = torch.zeros(heads, width)
+    kda.kda_recurrence(
+        flat(q), flat(k), flat(v), flat(g), flat(beta), starts, A_log=A_log if use_gate else None,
+        dt_bias=dt_bias.reshape(heads, width) if use_gate else None, scale=scale, use_qk_l2norm=l2norm, use_gate=use_gate, lower_bound=lower_bound,
+        beta_is_logit=beta_is_logit, state=initial_state, source=source, read_indices=read if initial_state is not None else None,
+        write_indices=write if initial_state is not None else None, after_indices=after, after_states=states,
+        disable_state_update=disable_state_update or num_spec_tokens is not None, output=flat(out))
+    final = initial_state if output_final_state else None
+    return (out, final) if states is None else (out, final, states)
+
+
+def recurrent_kda(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initial_state=None, output_final_state=False, use_qk_l2norm_in_kernel=True,
+                  use_gate_in_kernel=False, lower_bound=None, cu_seqlens=None, ssm_state_indices=None, num_spec_tokens=None, num_accepted_tokens=None,
+                  output=None, initial_state_source=None, initial_state_indices=None, beta_is_logit=False, seq_order=None, prefill_workspace=None,
+                  state_checkpoints=None, checkpoint_cu_starts=None, checkpoint_every_n_tokens=0, checkpoint_state_indices=None, *,
+                  disable_state_update=False, correction_cache=None, kg_cache=None, backend="auto"):
+    """The delta rule with a decay of each key channel, over tokens [batch, tokens, heads, width] or, with cu_seqlens, sequences one after the
+    other; states [slots, value heads, V, K] are updated in place. `seq_order`, `prefill_workspace` and `backend` are hints for GPUs. Returns
+    the output and the states, or None; with checkpoints their tensor, too."""
+    if backend not in _BACKENDS:
+        raise ValueError(f"recurrent_kda: backend is {backend!r}, but must be one of {', '.join(_BACKENDS)}")
+    if checkpoint_state_indices is not None:
+        raise NotImplementedError("recurrent_kda: checkpoint_state_indices is not implemented")
+    if not checkpoint_every_n_tokens and (state_checkpoints is not None or checkpoint_cu_starts is not None):
+        raise ValueError("recurrent_kda: state_checkpoints and checkpoint_cu_starts must be None when checkpoint_every_n_tokens is 0")
+    return _run("recurrent_kda", q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
+                use_gate_in_kernel, lower_bound, cu_seqlens, ssm_state_indices, num_spec_tokens, num_accepted_tokens, output, initial_state_source,
+                initial_state_indices, beta_is_logit, disable_state_update, (correction_cache, kg_cache), True,
+                (checkpoint_every_n_tokens, state_checkpoints, checkpoint_cu_starts))
+
+
+def recurrent_kda_decode(q, k, v, g, beta, A_log=None, dt_bias=None, scale=None, initial_state=None, output_final_state=False,
+                         use_qk_l2norm_in_kernel=True, use_gate_in_kernel=False, lower_bound=None, cu_seqlens=None, ssm_state_indices=None,
+                         num_spec_tokens=None, num_accepted_tokens=None, output=None, initial_state_source=None, initial_state_indices=None,
+                         beta_is_logit=False, *, disable_state_update=False, correction_cache=None, kg_cache=None, backend=None):
+    """flashinfer.kda.recurrent_kda without its arguments for prefill: one token of each row, sequences by cu_seqlens, or draft tokens."""
+    if backend not in (None, "auto", "cute-dsl", "cake"):
+        raise ValueError(f"recurrent_kda: backend is {backend!r}, but must be None, 'auto', 'cute-dsl' or 'cake'")
+    return _run("recurrent_kda", q, k, v, g, beta, A_log, dt_bias, scale, initial_state, output_final_state, use_qk_l2norm_in_kernel,
+                use_gate_in_kernel, lower_bound, cu_seqlens, ssm_state_indices, num_spec_tokens, num_accepted_tokens, output, initial_state_source,
+                initial_state_indices, beta_is_logit, disable_state_update, (correction_cache, kg_cache), False)
+
+
+recurrent_kda_decode.__name__ = recurrent_kda_decode.__qualname__ = "recurrent_kda"
+
+
+def packed_kda_decode(mixed_qkv, raw_gate, raw_beta, A_log, dt_bias, state, state_indices, output=None):
+    """A token of each row for 12 heads of 128: q, k and v [rows, 4608] side by side, the gate's argument [rows, 1536] (lower bound -5) and that
+    of beta's sigmoid [rows, 12]; states [slots, 12, 128, 128] are updated in place, slot -1 gives 0. Returns the output [rows, 1, 12, 128]."""
+    import torch
+
+    from . import kda
+
+    rows, heads, width = mixed_qkv.shape[0], 12, 128
+    for name, x, shape in (("mixed_qkv", mixed_qkv, (rows, 3 * heads * width)), ("raw_gate", raw_gate, (rows, heads * width)),
+                           ("raw_beta", raw_beta, (rows, heads)), ("state_indices", state_indices, (rows,)),
+                           ("state", state, (state.shape[0], heads, width, width))):
+        if tuple(x.shape) != shape:
+            raise ValueError(f"packed_kda_decode: {name} has shape {tuple(x.shape)}, but must be {shape}")
+    out = torch.empty(rows, 1, heads, width, dtype=mixed_qkv.dtype) if output is None else output
+    if tuple(out.shape) != (rows, 1, heads, width):
+        raise ValueError(f"packed_kda_decode: output has shape {tuple(out.shape)}, but must be {(rows, 1, heads, width)}")
+    q, k, v = mixed_qkv.view(rows, 3, heads, width).unbind(1)
+    kda.kda_recurrence(q, k, v, raw_gate.view(rows, heads, width), raw_beta, torch.arange(rows + 1), A_log=A_log.reshape(-1),
+                       dt_bias=dt_bias.reshape(heads, width), use_gate=True, lower_bound=-5.0, beta_is_logit=True, state=state,
+                       read_indices=state_indices, output=out[:, 0])
+    return out
+
+
+class RecurrentKDAPrefillWrapper:
+    """recurrent_kda for batches of one shape: after the first run the numbers of sequences, of tokens and of chunks of 64 stay."""
+
+    def __init__(self, device):
+        self.device, self._starts, self._fixed = device, None, None
+
+    def plan(self, cu_seqlens, *, non_blocking=True):
+        """The sequences of the next runs: [sequences + 1], not decreasing."""
+        starts = cu_seqlens.to("cpu").tolist()
+        if not starts or starts[0] != 0 or any(b < a for a, b in zip(starts, starts[1:])):
+            raise ValueError(f"RecurrentKDAPrefillWrapper.plan: cu_seqlens is {starts}, but must begin with 0 and be non-decreasing")
+        shape = (len(starts) - 1, starts[-1], sum(-(-(b - a) // 64) for a, b in zip(starts, starts[1:])))
+        for what, new, old in zip(("number of sequences", "total token count", "chunk count"), shape, self._fixed or shape):
+            if new != old:
+                raise ValueError(f"RecurrentKDAPrefillWrapper.plan: the {what} is fixed at {old} by the first run, but cu_seqlens gives {new}")
+        self._starts, self._planned = cu_seqlens, shape
+
+    def run(self, *args, **kwargs):
+        """recurrent_kda with the planned cu_seqlens."""
+        if self._starts is None:
+            raise RuntimeError("RecurrentKDAPrefillWrapper.run: plan has not been called")
+        self._fixed = self._planned
+        return recurrent_kda(*args, **{**kwargs, "cu_seqlens": self._starts})
