@@ -45,6 +45,7 @@ constexpr op::Term kTerms[] = {
     {"dt_min", "lower bound of dt after dt_bias and softplus"},
     {"dt_softplus", "take softplus of dt + dt_bias"},
     {"final_states", "states after the last tokens"},
+    {"g", "the decay of each token, or of each of its channels: itself, its ln, or what a gate makes its ln of"},
     {"g_cache", "ln of each token's decay"},
     {"has_initial_state", "whether a sequence continues from its slot; absent: none does"},
     {"hidden_states", "inputs of the layer"},

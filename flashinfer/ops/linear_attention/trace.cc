@@ -81,6 +81,10 @@ constexpr op::TraceEntry kTraces[] = {
      .axes = "batch_size(b) seq_len(s) num_heads(nh)=h head_dim(p)=d num_groups(ng)=g state_size(n)=s "
              "len_cu_seqlens(m)",
      .prefix = "ssd_chunk_scan"},
+    {.op = "kda_recurrence",
+     .op_type = "kda",
+     .axes = "total_seq_len(n) num_q_heads(h)=qk num_v_heads(hv)=v head_size(k v)=d len_cu_seqlens(m) pool_size(p)",
+     .prefix = "kda_recurrence"},
     {.op = "chunk_gated_delta_rule",
      .op_type = "gdn",
      .axes = "total_seq_len(t) num_seqs num_q_heads(hq)=qk num_k_heads(hk)= num_v_heads(hv)=v head_size(k v)=d "
