@@ -76,7 +76,7 @@ def test_padded_and_far_slots():
 def test_rows_that_share_a_slot():
     x, slots = inputs(4, 1), pool(4)
     before = slots.clone()
-    read, write = torch.tensor([0, 1, 2, 1]), torch.tensor([1, 2, 3, 3])
+    read, write = torch.tensor([2, 1, 0, 1]), torch.tensor([1, 2, 3, 3])
     out, _ = gated_delta_rule_decode_pretranspose(**x, state=None, initial_state=slots, initial_state_indices=read, output_state_indices=write)
     alone = before[read].clone()
     want, _ = gated_delta_rule_decode_pretranspose(**x, state=alone)
