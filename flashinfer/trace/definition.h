@@ -42,7 +42,7 @@ std::string check_text(const Template& t);
 std::string init_text(const Template& t, const Json& definition);
 /// `def run(<inputs>)`, which calls the reference.
 /// Empty: there is no reference.
-std::string run_text(const Template& t, const Facts& facts,
+std::string run_text(const Template& t, const Json& definition, const Facts& facts,
                      const std::vector<std::pair<std::string, std::string>>& inputs);
 
 }  // namespace flashinfer::trace

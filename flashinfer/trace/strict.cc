@@ -69,7 +69,7 @@ class Strict {
     outputs();
     axes();
     constraints();
-    if (std::string text = run_text(t_, facts_, kept_); !text.empty()) j_["reference"] = std::move(text);
+    if (std::string text = run_text(t_, j_, facts_, kept_); !text.empty()) j_["reference"] = std::move(text);
   }
 
  private:
@@ -133,7 +133,10 @@ class Strict {
   void outputs() {
     Json kept = Json::object();
     for (const Item& item : t_.outputs) {
-      if (item.optional && item.param.empty() && !shapes_.empty() && !shapes_.contains(item.key)) continue;
+      const bool changed = t_.op && op::find_field(*t_.op, item.key) == nullptr && item.param.empty() && !item.optional;
+      if (item.param.empty() && !changed && !shapes_.empty() && !shapes_.contains(item.key))
+        continue;  // not of this call
+      if (!item.param.empty() && item.optional && !find(facts_, item.param)) continue;
       Json entry = std::move(j_["outputs"][item.key]);
       std::string key = item.key, note;
       while (j_["inputs"].contains(key)) key += "_out";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/op/registry.h"
 #include "flashinfer/trace/definition.h"
 
 namespace flashinfer::trace {
@@ -88,15 +89,90 @@ std::string changed_in_place(const Template& t, const Keys& keys) {
   return written;
 }
 
-/// The body of a function that calls the op itself.
-std::string library_call(const Template& t, const Keys& keys) {
-  std::string body = "    import flashinfer\n";
-  const std::string module = t.op->module;
-  if (module != "flashinfer") body = str("    import ", module, "\n");
+/// An expression of an extent in terms of the inputs; empty when none has it.
+std::string extent(const std::string& axis, const Json& definition) {
+  if (const Json& axes = definition["axes"]; axes.contains(axis) && axes[axis].contains("value"))
+    return axes[axis]["value"].dump();
+  for (const auto& [key, input] : definition["inputs"].items())
+    if (!input["shape"].is_null())
+      for (size_t i = 0; i < input["shape"].size(); ++i)
+        if (input["shape"][i] == axis) return str(key, ".shape[", i, "]");
+  return {};
+}
+
+/// Arguments that the call has and the definition does not, as ", 'name': value": plain values that differ from their
+/// defaults, None where the op asks for it, and memory for results and workspaces.
+std::string other_arguments(const Template& t, const Json& definition, const Facts& facts, const Keys& keys) {
+  const auto is_tensor = [&](const auto& key) { return !definition["inputs"][key.first]["shape"].is_null(); };
+  const auto like = std::ranges::find_if(keys, is_tensor);
+  std::string s;
+  for (const op::Field& f : t.op->fields) {
+    if (f.internal || f.role == op::Role::kResult || f.role == op::Role::kSelf) continue;
+    if (std::ranges::count(keys, f.name, &std::pair<std::string, std::string>::second)) continue;
+    const Fact* fact = find(facts, f.name);
+    std::string value = f.required ? "None" : "";
+    if (fact && fact->is_tensor() && f.required && like != keys.end()) {
+      std::string shape;
+      for (const Item& o : t.outputs)
+        if ((o.key == f.name || o.param == f.name) && definition["outputs"].contains(o.key))
+          for (const auto& axis : definition["outputs"][o.key]["shape"])
+            if (std::string n = extent(axis, definition); !n.empty()) shape += n + ", ";
+      if (std::ranges::count(shape, ',') != static_cast<int>(fact->shape.size())) {
+        shape.clear();
+        for (const int64_t n : fact->shape) shape += str(n, ", ");
+      }
+      value = str("torch.zeros((", shape, "), dtype=torch.", fact->text, ", device=", like->first, ".device)");
+    } else if (fact && !fact->is_tensor() && fact->kind != Fact::kSequence &&
+               fact_of(f.get(op::default_block(*t.op))).str() != fact->str()) {
+      value = fact->kind == Fact::kNumber ? fact->str() : op::python_repr(fact->text);
+    }
+    if (!value.empty()) s += str(", ", op::python_repr(std::string(f.name)), ": ", value);
+  }
+  return s;
+}
+
+/// The returned values that are the definition's outputs, in its order.
+std::string selected_results(const Template& t, const Json& definition, const Keys& keys) {
+  std::vector<std::string> returned;
+  for (const op::Field& f : t.op->fields)
+    if ((f.role == op::Role::kOut || f.role == op::Role::kResult) && !f.not_returned && f.tensors)
+      returned.push_back(f.name);
+  std::string s;
+  size_t next = 0, count = 0;
+  for (const Item& o : t.outputs) {
+    std::string key = o.key;
+    while (definition["inputs"].contains(key)) key += "_out";
+    if (!definition["outputs"].contains(key)) continue;
+    const auto input = std::ranges::find(keys, o.param, &std::pair<std::string, std::string>::second);
+    const auto named = std::ranges::find(returned, o.param.empty() ? o.key : o.param);
+    if (named != returned.end()) next = static_cast<size_t>(named - returned.begin());
+    const std::string name = o.param.empty() ? o.key : o.param;
+    std::string value = str("results[", next, "]");
+    if (named != returned.end() || (input == keys.end() && !op::find_field(*t.op, name)))
+      ++next;
+    else
+      value = input != keys.end() ? input->first : str("arguments[", op::python_repr(name), "]");
+    s += (s.empty() ? "" : ", ") + value;
+    ++count;
+  }
+  return count == 1 ? s : "(" + s + ")";
+}
+
+/// The body of a function that calls the op itself. `definition` and `facts`: of a call, in strict mode.
+std::string library_call(const Template& t, const Keys& keys, const Json* definition = nullptr,
+                         const Facts* facts = nullptr) {
+  std::string body = str("    from ", t.op->module, " import ", t.op->name, " as function\n\n");
   const std::string written = changed_in_place(t, keys);
+  const std::string more = definition ? other_arguments(t, *definition, *facts, keys) : std::string();
+  if (more.find("torch.") != more.npos) body = "    import torch\n" + body;
   body +=
       str("    arguments = {name: value for name, value in ", arguments(t, keys), ".items() if value is not None}\n");
-  const std::string call = str(module, ".", t.op->name, "(**arguments)");
+  if (!more.empty()) body += str("    arguments |= {", more.substr(2), "}\n");
+  const std::string call = "function(**arguments)";
+  if (written.empty() && definition)
+    return body + "    results = " + call +
+           "\n    results = results if isinstance(results, (tuple, list)) else (results,)\n    return " +
+           selected_results(t, *definition, keys) + "\n";
   if (written.empty()) return body + "    return " + call + "\n";
   return body + "    " + call + "\n    return " + written + "\n";  // what it changes in place
 }
@@ -121,7 +197,7 @@ std::string reference_text(const Template& t) {
   return "def reference(" + parameters + "):\n" + library_call(t, keys);
 }
 
-std::string run_text(const Template& t, const Facts& facts, const Keys& inputs) {
+std::string run_text(const Template& t, const Json& definition, const Facts& facts, const Keys& inputs) {
   std::string parameters, passed;
   for (const auto& [key, param] : inputs) {
     parameters += (parameters.empty() ? "" : ", ") + key;
@@ -130,7 +206,8 @@ std::string run_text(const Template& t, const Facts& facts, const Keys& inputs) 
     if (item != t.inputs.end() && item->paged && is_hnd(facts)) passed += ".transpose(1, 2)";  // references have NHD
   }
   const std::string head = "def run(" + parameters + "):\n";
-  if (t.reference.empty()) return t.op && !is_method(t) ? head + library_call(t, inputs) : std::string();
+  if (t.reference.empty())
+    return t.op && !is_method(t) ? head + library_call(t, inputs, &definition, &facts) : std::string();
   return t.reference + "\n\n" + head + "    return reference(" + passed + ")\n";
 }
 

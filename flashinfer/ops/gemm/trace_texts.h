@@ -15,8 +15,11 @@ inline constexpr char kFp8Reference[] = R"py(import torch
 
 
 def reference(A, B):
-    """B is a weight [N, K] in blocks of columns, whose row 4 * c + r of 32 is stored at 8 * r + c; alpha is 1."""
-    weight = B.double().permute(1, 0, 2).flatten(1).unflatten(0, (-1, 4, 8)).transpose(1, 2).flatten(0, 2)
+    """B is a weight [N, K], or one [N, K] in blocks of columns, whose row 4 * c + r of 32 is stored at 8 * r + c; alpha is 1."""
+    if B.dim() == 2:
+        weight = B.double()
+    else:
+        weight = B.double().permute(1, 0, 2).flatten(1).unflatten(0, (-1, 4, 8)).transpose(1, 2).flatten(0, 2)
     return (A.double() @ weight.t()).to(torch.bfloat16)
 )py";
 

@@ -239,6 +239,10 @@ constexpr op::TraceEntry kTraces[] = {
      .tags = "quantization:fp4",
      .constraints = "N_half == N // 2; SF == ((M + 127) // 128) * 128 * ((N // 16 + 3) // 4) * 4",
      .api = "flashinfer.gemm.gemm_svdquant.nvfp4_quantize_smooth"},
+    {.op = "trtllm_sage_attention_quantize",
+     .op_type = "quantization",
+     .axes = "total_q(n) num_qo_heads(h)=h head_dim(d)=d total_kv(m) num_kv_heads(g)=kv",
+     .prefix = "trtllm_sage_attention_quantize"},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;
