@@ -64,7 +64,7 @@ REASONS = (
     ("@comm @parallel_attention", "communication between processes is not implemented; torch.distributed has all-reduce and all-to-all"),
     ("@moe_ep", "expert parallelism is not implemented; flashinfer.fused_moe computes the experts of one process"),
     ("@gdn_decode @gdn_prefill @gdn2_prefill @gdp_prefill @gdn_kernels @kda @kda_decode @kda_prefill @kda_kernels @mamba @cudnn.linear_attention "
-     "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "linear attention and state-space models are not implemented"),
+     "chunk_gated_* gdn_* *kda* *KDA* *ssu* SSDCombined replayssm_*", "it is not implemented; docs/linear-attention.md says what there is of linear attention and state-space models"),
     ("@green_ctx", "kernels here do not divide the multiprocessors of a GPU; torch.cuda.Stream gives streams"),
     ("@profiler", "kernels here write no profile; `flashinfer bench` times every op"),
     ("@cute_dsl *cute* CuteDsl* *_cute_dsl* RMSNorm* LayerNorm* Sm100*", "this is a kernel of one GPU generation; the op of the same purpose is in flashinfer.norm, "
