@@ -12,4 +12,5 @@ tidy=$(command -v clang-tidy-19 || true)
 # Without the TVM-FFI package there are no compile commands for flashinfer/ffi/tvm.
 git ls-files -- "$@" | while read -r file; do
   if grep -qF "$PWD/$file\"" "$build/compile_commands.json"; then echo "$file"; fi
-done | xargs -r -n 1 -P "${JOBS:-$(nproc)}" "$tidy" -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option
+done | xargs -r -n 1 -P "${JOBS:-$(nproc)}" "$tidy" -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option \
+  --extra-arg=-Wno-deprecated-declarations  # of libstdc++ 12, in its own headers

@@ -169,11 +169,11 @@ int run(const Options& o) {
 }  // namespace llm
 
 int main(int argc, char** argv) {
-  CLI::App app("Answers prompts with a Llama-type GGUF model: continuous batching over a paged KV cache.", "llm");
-  llm::Options options;
-  llm::define(app, options);
-  CLI11_PARSE(app, argc, argv);
   try {
+    CLI::App app("Answers prompts with a Llama-type GGUF model: continuous batching over a paged KV cache.", "llm");
+    llm::Options options;
+    llm::define(app, options);
+    CLI11_PARSE(app, argc, argv);
     return llm::run(options);
   } catch (const std::exception& e) {
     std::fflush(stdout);

@@ -57,7 +57,7 @@ void TextStream::print(int64_t request, const std::string& text) {
   line.pending += text;
   for (;;) {
     size_t cut = line.pending.find('\n'), skip = 1;
-    if (cut == std::string::npos || cut > kColumns) {
+    if (cut > kColumns) {  // npos too
       if (line.pending.size() <= kColumns) return;
       cut = line.pending.rfind(' ', kColumns);
       if (cut == std::string::npos || cut == 0) {

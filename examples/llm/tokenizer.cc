@@ -163,7 +163,7 @@ void Tokenizer::read_template(const Gguf& file) {
   if (const size_t open = text.find(kOpen); open != std::string::npos)
     if (const size_t close = text.find("<|im_end|>", open); close != std::string::npos)
       default_system_ = text.substr(open + kOpen.size(), close - open - kOpen.size());
-  if (default_system_.find("'") != std::string::npos || default_system_.find("{") != std::string::npos)
+  if (default_system_.find('\'') != std::string::npos || default_system_.find('{') != std::string::npos)
     default_system_.clear();
 }
 

@@ -220,7 +220,7 @@ class Builder {
       if (t->argument == name) return t->tensor;
     bad("no earlier argument of that name", name);
   }
-  op::Value tensor(std::string name, const TensorText& t) {
+  op::Value tensor(const std::string& name, const TensorText& t) {
     std::vector<int64_t> strides;
     const int64_t elements = layout_strides(t, options_.pad_inputs && !must_be_contiguous(name), strides);
     auto g = allocate(name, t.shape, strides, elements, t.dtype);

@@ -147,7 +147,7 @@ const char* gpu_candidate(const op::Op& op) {
 std::string check_all(const op::Op& op, const op::Case& c, const DeviceRun& run) {
   const bool cpu = run.device.type == DeviceType::kCPU;
   Built b = build(op, c.args, {.device = run.device});
-  const std::string another = served_by_another(op, b, cpu ? c.candidate : gpu_candidate(op));
+  std::string another = served_by_another(op, b, cpu ? c.candidate : gpu_candidate(op));
   if (!cpu && !another.empty()) return another;
   if (!another.empty()) throw Failure{another};
   const Outputs first = run_guarded(op, b, "first run");

@@ -102,7 +102,7 @@ const char* named_backend(const Op& op, const void* block) {
   return candidate;
 }
 
-std::string backend_refusal(const Op& op, std::string_view backend, int cc) {
+std::string backend_unsupported_reason(const Op& op, std::string_view backend, int cc) {
   Place where = Place::kAnywhere;
   const auto take = [&](std::string_view name, Place its) { return name == backend && (where = its, true); };
   const Field* f = backend_field(op);

@@ -27,6 +27,6 @@ const char* named_backend(const Op& op, const void* block);
 
 /// Why `op` has no implementation `backend` for compute capability `cc` (0: any device of this machine); empty: it has
 /// one.
-std::string backend_refusal(const Op& op, std::string_view backend, int cc);
+std::string backend_unsupported_reason(const Op& op, std::string_view backend, int cc);
 
 }  // namespace flashinfer::op

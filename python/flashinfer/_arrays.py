@@ -100,7 +100,7 @@ def many(results, given, array, tensor_type):
 PLAIN = frozenset((type(None), bool, int, float))
 
 
-def refuse_negative(op_name, arguments):
+def reject_negative(op_name, arguments):
     """ValueError for a torch tensor whose memory holds the negated values (`z.conj().imag`): what reads memory would miss the sign."""
     torch = sys.modules.get("torch")
     if torch is None:
@@ -111,8 +111,8 @@ def refuse_negative(op_name, arguments):
                 raise ValueError(f"{op_name}: {name} is a view that negates its memory (torch's negative bit): pass {name}.resolve_neg()")
 
 
-# What an array raises that cannot be handed over; the library's own errors of these kinds start with the op's name.
-REFUSED = (RuntimeError, BufferError, TypeError, ValueError, AttributeError)
+# What raises when an array cannot be handed over: the library's own errors of these kinds start with the op's name.
+HANDOVER_ERRORS = (RuntimeError, BufferError, TypeError, ValueError, AttributeError)
 
 
 class _Alias:
@@ -181,7 +181,7 @@ def explain(op, error, arguments):
         raise type(error)(f"{op.name}: {first}") from None
 
 
-def refused(op, error, native, args):
+def retried(op, error, native, args):
     """A plain call raised `error`: called again with what can be put right, else an error that names the argument."""
     fields = op.public + op.trailing
     if isinstance(error, BufferError) and any(map(_is_read_only, args)):

@@ -9,7 +9,7 @@ on by position. For `rmsnorm` that is
             _make_custom_op('rmsnorm')
             return _custom_op_rmsnorm(input, weight, eps, out, enable_pdl)
         try: r = _native_rmsnorm(input, weight, eps, out, enable_pdl)
-        except _Refused as error: r = _refused('rmsnorm', error, _native_rmsnorm, (input, weight, eps, out, enable_pdl,))
+        except _HandoverErrors as error: r = _retried('rmsnorm', error, _native_rmsnorm, (input, weight, eps, out, enable_pdl,))
         if r is None: return out
         return _like(r, input) if r.__class__ is _Tensor else r
 
@@ -77,8 +77,8 @@ class Package:
         namespace.update(_is_compiling=_is_compiling, _make_custom_op=make_custom_op, _with_defaults=with_defaults, _like=_arrays.like,
                          _many=_arrays.many, _dtype=_arrays.dtype, _device=_arrays.device, _generator=_arrays.generator,
                          _object=_arrays.boxed, _list=_arrays.plain_list, _default_generator=_arrays.default_generator, _plain=_arrays.PLAIN,
-                         _refuse_negative=self.refuse_negative,
-                         _observed=self.call_observed, _refused=self.refused, _Refused=_arrays.REFUSED, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
+                         _reject_negative=self.reject_negative,
+                         _observed=self.call_observed, _retried=self.retried, _HandoverErrors=_arrays.HANDOVER_ERRORS, _Tensor=None, _new=self._connecting("new", namespace, "_new"))
         return namespace
 
     def _connecting(self, function, namespace, name):
@@ -225,14 +225,14 @@ class Package:
                 function.__signature__ = inspect.signature(function)
             function.__code__ = observed if on else plain
 
-    def refused(self, name, error, native, args):
+    def retried(self, name, error, native, args):
         """A call that raised: again with what can be put right, else the error that names the argument."""
-        return _arrays.refused(self.ops[name], error, native, args)
+        return _arrays.retried(self.ops[name], error, native, args)
 
-    def refuse_negative(self, name, args):
+    def reject_negative(self, name, args):
         """ValueError when a tensor among the arguments is a negative view."""
         op = self.ops[name]
-        _arrays.refuse_negative(name, zip([n for n in op.names if n != "self"], args))
+        _arrays.reject_negative(name, zip([n for n in op.names if n != "self"], args))
 
     def call_observed(self, name, args, kwargs):
         """An observed call: positional and keyword arguments apart, with what only the framework knows of them."""
@@ -242,12 +242,12 @@ class Package:
             ran, result = self.apply(op, args, kwargs)
             if ran:
                 return result
-        _arrays.refuse_negative(name, [*zip(op.names, args), *kwargs.items()])
+        _arrays.reject_negative(name, [*zip(op.names, args), *kwargs.items()])
         try:
             values = [args[0]._handle, *map(box, args[1:])] if op.class_name else [*map(box, args)]
             split = [x for key, value in kwargs.items() for x in (key, box(value))]
             r = _native.function("python.observed." + name)(len(values), *values, *split)
-        except _arrays.REFUSED as error:
+        except _arrays.HANDOVER_ERRORS as error:
             _arrays.explain(op, error, [*zip(op.names, args), *kwargs.items()])
             raise
         _engine_names.note(op, args, kwargs)

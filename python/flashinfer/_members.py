@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What made classes and functions have beside their code: properties, questions about back ends, copies that are refused."""
+"""What made classes and functions have beside their code: properties, questions about back ends, copies that raise."""
 import ast
 
 from . import _native
@@ -51,14 +51,14 @@ def shown(op, argument, values):
 
 
 def no_copy(class_name):
-    def refuse(self, *_):
+    def raise_error(self, *_):
         raise TypeError(f"a {class_name} cannot be copied or pickled: its plan belongs to one object; make another one and plan it")
 
-    return refuse
+    return raise_error
 
 
-def _refusal(op, backend, cc):
-    return str(_native.function("python.backend_refusal")(op.name, backend, int(cc or 0)))
+def _unsupported_reason(op, backend, cc):
+    return str(_native.function("python.backend_unsupported_reason")(op.name, backend, int(cc or 0)))
 
 
 def _backends(op):
@@ -69,7 +69,7 @@ def _backends(op):
 def backend_question(op, function):
     def is_backend_supported(backend, cc=None):
         """True when this library has the implementation `backend` for a GPU of compute capability `cc` (90 for 9.0), or for any device."""
-        return not _refusal(op, backend, cc)
+        return not _unsupported_reason(op, backend, cc)
 
     return is_backend_supported
 
@@ -77,7 +77,7 @@ def backend_question(op, function):
 def capability_question(op):
     def is_compute_capability_supported(cc):
         """True when some implementation of this library runs on a GPU of compute capability `cc` (90 for 9.0)."""
-        return any(not _refusal(op, backend, cc) for backend in _backends(op))
+        return any(not _unsupported_reason(op, backend, cc) for backend in _backends(op))
 
     return is_compute_capability_supported
 
@@ -85,6 +85,6 @@ def capability_question(op):
 def backend_reasons(op):
     def backend_reasons(cc=None):
         """{name: why this library does not have that implementation}; the empty text: it has it."""
-        return {backend: _refusal(op, backend, cc) for backend in _backends(op)}
+        return {backend: _unsupported_reason(op, backend, cc) for backend in _backends(op)}
 
     return backend_reasons

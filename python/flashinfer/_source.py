@@ -20,7 +20,7 @@ def _guard(op):
             tests.append(f"{absent}any([t.is_neg() for t in {name}])" if kind == "Tensors" else f"{absent}{name}.is_neg()")
     if not tests:
         return ""
-    refuse = f"_refuse_negative('{op.name}', ({', '.join(n for n in op.names if n != 'self')},))"
+    refuse = f"_reject_negative('{op.name}', ({', '.join(n for n in op.names if n != 'self')},))"
     return f"    try:\n        if {' or '.join(tests)}: {refuse}\n    except AttributeError: {refuse}\n"
 
 
@@ -105,7 +105,7 @@ def source(op, name, namespace, changed=(), prefix="_native_"):
     plain = (f"def {name}({parameters(op, namespace, changed)}):\n{compiled}{_guard(op)}{make.format('self')}{keep}"
              + "".join(_conversion(op, f) for f in op.public) + implied
              + f"    try: r = {native}({arguments})\n"
-             + f"    except _Refused as error: r = _refused('{op.name}', error, {native}, ({arguments},))\n{_noted(op)}{_tail(op)}")
+             + f"    except _HandoverErrors as error: r = _retried('{op.name}', error, {native}, ({arguments},))\n{_noted(op)}{_tail(op)}")
     changes = "".join(f"    kwargs.setdefault('{k}', {v})\n" for k, v in changed)
     observed = (f"def {name}(*args, **kwargs):\n{changes}"
                 + (f"    if _is_compiling():\n        _make_custom_op('{op.name}')\n"

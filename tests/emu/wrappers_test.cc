@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers over the GPU's instructions: their twins do what the layout pictures say, under several schedules; and
-// NVRTC takes them.
+// The wrappers over the GPU's instructions: their emulated versions do what the layout pictures say, under several
+// schedules; and NVRTC takes them.
 #include <cmath>
 #include <cstring>
 

@@ -63,7 +63,7 @@ def test_other_names_are_the_same_functions():
 def test_a_name_with_another_default_is_a_function_of_its_own():
     assert inspect.signature(flashinfer.single_prefill_with_kv_cache_return_lse).parameters["return_lse"].default is True
     assert inspect.signature(flashinfer.single_prefill_with_kv_cache).parameters["return_lse"].default is False
-    by_name = flashinfer._native.function("python.backend_refusal")  # the library finds the op of a name
+    by_name = flashinfer._native.function("python.backend_unsupported_reason")  # the library finds the op of a name
     assert str(by_name("block_scale_interleave", "cpu", 0)) == ""
     with pytest.raises(ValueError, match="single_prefill_with_kv_cache_return_lse"):  # the default would be lost
         by_name("single_prefill_with_kv_cache_return_lse", "cpu", 0)

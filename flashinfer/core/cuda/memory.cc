@@ -53,7 +53,7 @@ void prepare(Staging& s, int index) {
   }
 }
 
-void refuse_capture(int index, Handle stream, const char* what) {
+void reject_capture(int index, Handle stream, const char* what) {
   FI_CHECK(!capturing(index, stream), RuntimeError, "cuda: ", what,
            " while the stream is being captured into a graph: its content does not exist "
            "yet; do it before the capture or after a replay");
@@ -123,7 +123,7 @@ void download(void* to, const void* from, size_t bytes, int index, Handle stream
   if (bytes == 0) return;
   const Current current(index);
   const Api& a = api();
-  refuse_capture(index, stream, "device memory cannot be read");
+  reject_capture(index, stream, "device memory cannot be read");
   Staging& s = staging(index);
   const std::lock_guard lock(s.mutex);
   prepare(s, index);
@@ -146,7 +146,7 @@ void upload(void* to, const void* from, size_t bytes, int index, Handle stream) 
   if (bytes == 0) return;
   const Current current(index);
   const Api& a = api();
-  refuse_capture(index, stream, "host memory cannot be copied to the device");
+  reject_capture(index, stream, "host memory cannot be copied to the device");
   Staging& s = staging(index);
   const std::lock_guard lock(s.mutex);
   prepare(s, index);

@@ -116,7 +116,7 @@ op::Value object_of(tvm::PackedArgs args) {
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::reflection::ObjectDef<Boxed>();
+  tvm::reflection::ObjectDef<Boxed>();  // NOLINT(bugprone-unused-raii): its constructor registers the type
   maker("tensor", described_tensor);
   maker("type", typed_tensor);
   maker("list", [](tvm::PackedArgs a) -> op::Value { return op::ListValue{values_of(a)}; });

@@ -103,7 +103,7 @@ void export_recorder() {
 }
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::reflection::ObjectDef<Handle>();
+  tvm::reflection::ObjectDef<Handle>();  // NOLINT(bugprone-unused-raii): its constructor registers the type
   constexpr std::string_view kInit = ".__init__";
   for (const op::Op* op : op::all_ops()) {
     export_op(*op);

@@ -311,10 +311,11 @@ TVM_FFI_STATIC_INIT_BLOCK() {
   global("share_openmp", [](tvm::PackedArgs, tvm::Any* result) { *result = share_openmp(); });
   global("threads", [](tvm::PackedArgs, tvm::Any* result) { *result = int64_t{Context::current().executor.threads}; });
   global("arguments_wanted", [](tvm::PackedArgs, tvm::Any* result) { *result = arguments_wanted(); });
-  global("backend_refusal", [](tvm::PackedArgs args, tvm::Any* result) {
+  global("backend_unsupported_reason", [](tvm::PackedArgs args, tvm::Any* result) {
     translated([&] {
-      *result = tvm::String(op::backend_refusal(op_named(std::string(args[0].cast<tvm::String>())),
-                                                std::string(args[1].cast<tvm::String>()), args[2].cast<int>()));
+      *result =
+          tvm::String(op::backend_unsupported_reason(op_named(std::string(args[0].cast<tvm::String>())),
+                                                     std::string(args[1].cast<tvm::String>()), args[2].cast<int>()));
     });
   });
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of 16 or 32 elements of a row that share a scale byte. Every step is in f32, rounded once to nearest even:
 //   e4m3 scales (NVFP4): scale = e4m3(amax * a), code = e2m1(x * min(1 / (scale * b), FLT_MAX)). A block whose
-//     scale is 0 (all zero, or too small for e4m3) gets codes 0; a NaN makes its block's scale NaN (0x7f) and its codes
-//     0.
+//     scale is 0 (all zero, or too small for e4m3) gets codes 0; a NaN gives its block the scale NaN (0x7f), codes 0.
 //   ue8m0 scales (MX): scale = smallest power of two >= amax / 6 * a (8-bit codes: amax / 448 * a), code =
 //     x * (a / scale). Scale byte 0 multiplies by 0; a NaN amax gives byte 255, and finite elements codes of 0. An
 //     infinite amax gives e2m1 byte 255 too, and e4m3 byte 254, the largest, as GPUs convert: infinities become 448.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exponentials and activations made of them, on vectors of f32. Polynomials are our own least-maximum fits over the
-// reduced range; errors were measured against double on 2^22 points of each range (tests/kernels/vec_test.cc holds
-// them).
+// Exponentials and activations made of them, on vectors of f32. Polynomials are our own minimax fits over the reduced
+// range; errors were measured against double on 2^22 points of each range and are held by tests/kernels/vec_test.cc.
 //   exp2, exp     <= 1.3 ulp (1.5 without a fused multiply-add); -inf -> 0, above the f32 range -> inf, subnormal
 //                 results kept, NaN -> NaN
 //   tanh, erf     <= 2 ulp

@@ -13,12 +13,10 @@
 //   + - * / unary-  fma(a,b,c) = a*b+c  fnma(a,b,c) = c-a*b  sqrt abs round (nearest even)
 //   min max: as the instruction, `a < b ? a : b` and `a > b ? a : b`, so a NaN in either operand gives b
 //   a < b, a <= b, a == b, is_nan(a), first_n(n) -> Mask;  & | !;  any(m)  select(m, a, b) = m ? a : b
-//   ldexp(x, n): x * 2^n for integral n in [-252, 252], subnormal results included, rounded once for |x| in
-//     [2^-40, 2^40]
+//   ldexp(x, n): x * 2^n for integral n in [-252, 252], with subnormal results; rounded once for |x| in [2^-40, 2^40]
 //   reduce_add reduce_max reduce_min: lane i is combined with lane i + kLanes/2, then + kLanes/4, ... (one fixed tree)
-//   Pairs: 2*kLanes bf16, `load_pairs(p)`, `load_pairs_n(p, n)` (n elements), `splat_pair(p)` (p[0], p[1] in all
-//   lanes),
-//     dot_pairs(acc, a, b): acc[i] += a[2i]*b[2i] + a[2i+1]*b[2i+1]; vdpbf16ps where available (which flushes subnormal
+//   Pairs: 2*kLanes bf16. load_pairs(p)  load_pairs_n(p, n) (n elements)  splat_pair(p) (p[0], p[1] in all lanes)
+//   dot_pairs(acc, a, b): acc[i] += a[2i]*b[2i] + a[2i+1]*b[2i+1]; vdpbf16ps where available (which flushes subnormal
 //     bf16 to 0), else two FMAs, the odd element first.
 // Stores to bf16 round with integer arithmetic: vcvtneps2bf16 flushes subnormals, which would make targets differ
 // without need.

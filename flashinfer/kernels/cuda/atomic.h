@@ -7,7 +7,7 @@
 namespace flashinfer::cu {
 
 #if !defined(__CUDACC__)
-namespace twin {
+namespace emulated {
 template <class T>
 struct Change {
   T value, compare, old;
@@ -24,7 +24,7 @@ __attribute__((noinline, no_sanitize("thread"))) inline void exchange_if(void* p
   c->old = *static_cast<T*>(p);
   if (c->old == c->compare) *static_cast<T*>(p) = c->value;
 }
-}  // namespace twin
+}  // namespace emulated
 #endif
 
 /// Adds; returns the old value. T: uint32_t, int32_t, float, unsigned long long.
@@ -36,8 +36,8 @@ FI_CU T atomic_add(T* p, T value) {
   __threadfence();
   return old;
 #else
-  twin::Change<T> c{value, T(), T()};
-  emu::api->atomic(p, sizeof(T), twin::add<T>, &c, FI_EMU_PC);
+  emulated::Change<T> c{value, T(), T()};
+  emu::api->atomic(p, sizeof(T), emulated::add<T>, &c, FI_EMU_PC);
   return c.old;
 #endif
 }
@@ -46,8 +46,8 @@ FI_CU void atomic_count(uint32_t* p, uint32_t value) {
 #if defined(__CUDACC__)
   atomicAdd(p, value);
 #else
-  twin::Change<uint32_t> c{value, 0, 0};
-  emu::api->atomic(p, sizeof(uint32_t), twin::add<uint32_t>, &c, FI_EMU_PC);
+  emulated::Change<uint32_t> c{value, 0, 0};
+  emu::api->atomic(p, sizeof(uint32_t), emulated::add<uint32_t>, &c, FI_EMU_PC);
 #endif
 }
 /// Stores `value` if the current value is `compare`; returns the old value.
@@ -59,8 +59,8 @@ FI_CU T atomic_cas(T* p, T compare, T value) {
   __threadfence();
   return old;
 #else
-  twin::Change<T> c{value, compare, T()};
-  emu::api->atomic(p, sizeof(T), twin::exchange_if<T>, &c, FI_EMU_PC);
+  emulated::Change<T> c{value, compare, T()};
+  emu::api->atomic(p, sizeof(T), emulated::exchange_if<T>, &c, FI_EMU_PC);
   return c.old;
 #endif
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base of kernels/cuda: one source, two compilers. Under NVRTC the wrappers are GPU instructions; the host compiler
-// (FI_EMU) gets an emulated version of each, its twin, which calls the emulator (kernels/emu, docs/cuda.md). A kernel
+// (FI_EMU) gets an emulated version of each, which calls the emulator (kernels/emu, docs/cuda.md). A kernel
 // includes no other GPU header, is written as `template <Config C> FI_GLOBAL_FN void f(const Params& p)`, and has only
 // dynamic shared memory: cu::shared().
 //
-// Twins are never inlined and not instrumented: the emulator sees the accesses of the GPU, with the caller's address,
-// and not those inside a twin.
+// Emulated versions are never inlined and not instrumented: the emulator sees the accesses of the GPU, with the
+// caller's address, and not those inside a wrapper.
 #pragma once
 #include <math.h>
 #include <stddef.h>

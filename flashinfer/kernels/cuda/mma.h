@@ -44,7 +44,7 @@ FI_GLOBAL_FN constexpr uint32_t swizzle(uint32_t row, uint32_t piece) {
 }
 
 #if !defined(__CUDACC__)
-namespace twin {
+namespace emulated {
 #define FI_TWIN __attribute__((noinline, no_sanitize("thread"), optimize("O3"))) inline
 struct Matrix {
   const void* row;
@@ -138,7 +138,7 @@ FI_TWIN void multiply(void* const* operands, uint32_t) {
       static_cast<Mma*>(operands[l])->d.r[i] = static_cast<float>(d[l / 4 + i / 2 * 8][2 * (l % 4) + i % 2]);
 }
 #undef FI_TWIN
-}  // namespace twin
+}  // namespace emulated
 #endif
 
 /// Loads four 8 x 8 matrices: lane l gives the address of row l % 8 of matrix l / 8. All lanes must participate.
@@ -151,7 +151,7 @@ FI_CU Frag4 load_matrix4(const void* row) {
                : "memory");
   return f;
 #else
-  const twin::Matrix m = twin::matrices(row, 4, 0, FI_EMU_PC);
+  const emulated::Matrix m = emulated::matrices(row, 4, 0, FI_EMU_PC);
   return {{m.r[0], m.r[1], m.r[2], m.r[3]}};
 #endif
 }
@@ -165,7 +165,7 @@ FI_CU Frag4 load_matrix4_transposed(const void* row) {
                : "memory");
   return f;
 #else
-  const twin::Matrix m = twin::matrices(row, 4, 1, FI_EMU_PC);
+  const emulated::Matrix m = emulated::matrices(row, 4, 1, FI_EMU_PC);
   return {{m.r[0], m.r[1], m.r[2], m.r[3]}};
 #endif
 }
@@ -173,10 +173,10 @@ FI_CU Frag4 load_matrix4_transposed(const void* row) {
 /// stores a lane.
 FI_CU void store_matrix4(void* row, Frag4 f) {
 #if !defined(__CUDACC__)
-  twin::Matrix m{row, 4, 0, {f.r[0], f.r[1], f.r[2], f.r[3]}};
+  emulated::Matrix m{row, 4, 0, {f.r[0], f.r[1], f.r[2], f.r[3]}};
   emu::api->count(emu::Count::kMatrix, 1);
   emu::api->access(row, 16, emu::kWrite | emu::kMatrix, FI_EMU_PC);
-  emu::api->meet(emu::Meeting::kMatrixStore, kFullMask, &m, twin::store_matrices, FI_EMU_PC);
+  emu::api->meet(emu::Meeting::kMatrixStore, kFullMask, &m, emulated::store_matrices, FI_EMU_PC);
 #elif __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(
                    static_cast<uint32_t>(__cvta_generic_to_shared(row))),
@@ -213,9 +213,9 @@ FI_CU Acc mma(Frag4 a, Frag2 b, Acc c) {
 #undef FI_MMA
   return d;
 #else
-  twin::Mma m{a, b, c, {}};
+  emulated::Mma m{a, b, c, {}};
   emu::api->count(emu::Count::kMma, 1);
-  emu::api->meet(emu::Meeting::kMma, kFullMask, &m, twin::multiply<T>, FI_EMU_PC);
+  emu::api->meet(emu::Meeting::kMma, kFullMask, &m, emulated::multiply<T>, FI_EMU_PC);
   return m.d;
 #endif
 }

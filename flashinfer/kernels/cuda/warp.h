@@ -6,7 +6,7 @@
 namespace flashinfer::cu {
 
 #if !defined(__CUDACC__)
-namespace twin {
+namespace emulated {
 struct Shuffle {
   uint32_t value, source, result;
 };
@@ -37,7 +37,7 @@ __attribute__((noinline, no_sanitize("thread"))) inline void vote_all(void* cons
   for (uint32_t i = 0; i < 32; ++i)
     if (mask >> i & 1) static_cast<Vote*>(operands[i])->result = ballot;
 }
-}  // namespace twin
+}  // namespace emulated
 #endif
 
 /// The value of lane `source` (below 32 and in the mask). All lanes of the mask must participate.
@@ -45,7 +45,7 @@ FI_CU uint32_t shuffle_bits(uint32_t value, uint32_t source, uint32_t mask = kFu
 #if defined(__CUDACC__)
   return __shfl_sync(mask, value, static_cast<int>(source));
 #else
-  return twin::shuffle(mask, value, source, FI_EMU_PC);
+  return emulated::shuffle(mask, value, source, FI_EMU_PC);
 #endif
 }
 /// The value of lane ^ `distance`: a butterfly step.
@@ -53,7 +53,7 @@ FI_CU uint32_t shuffle_xor_bits(uint32_t value, uint32_t distance, uint32_t mask
 #if defined(__CUDACC__)
   return __shfl_xor_sync(mask, value, static_cast<int>(distance));
 #else
-  return twin::shuffle(mask, value, (emu::api->now->linear & 31u) ^ distance, FI_EMU_PC);
+  return emulated::shuffle(mask, value, (emu::api->now->linear & 31u) ^ distance, FI_EMU_PC);
 #endif
 }
 /// One bit for each lane of the mask.
@@ -61,9 +61,9 @@ FI_CU uint32_t ballot(bool predicate, uint32_t mask = kFullMask) {
 #if defined(__CUDACC__)
   return __ballot_sync(mask, predicate);
 #else
-  twin::Vote v{predicate, 0};
+  emulated::Vote v{predicate, 0};
   emu::api->count(emu::Count::kVote, 1);
-  emu::api->meet(emu::Meeting::kVote, mask, &v, twin::vote_all, FI_EMU_PC);
+  emu::api->meet(emu::Meeting::kVote, mask, &v, emulated::vote_all, FI_EMU_PC);
   return v.result;
 #endif
 }

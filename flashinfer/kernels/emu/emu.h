@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA emulator: runs one launch of a kernel that the host compiler built with the twins of kernels/cuda. Stricter
-// than hardware: docs/emulator.md describes what it finds, and how.
+// The CUDA emulator: runs one launch of a kernel that the host compiler built with the emulated wrappers of
+// kernels/cuda. Stricter than hardware: docs/emulator.md describes what it finds, and how.
 #pragma once
 #include <cstddef>
 #include <cstdint>
