@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HF transformers on the library: random models of several architectures give the logits and greedy tokens of transformers' own code."""
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+import flashinfer.integrations.transformers as fi  # noqa: E402
+from flashinfer.integrations import _hf_layers  # noqa: E402
+
+COMMON = dict(vocab_size=128, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+              max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=None)
+MLA = dict(COMMON, num_key_value_heads=4, moe_intermediate_size=32, n_routed_experts=4, n_group=2, topk_group=1, num_experts_per_tok=2, q_lora_rank=24,
+           kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, first_k_dense_replace=1, n_shared_experts=1)
+WINDOW = dict(COMMON, sliding_window=8)
+CONFIGS = {
+    "Llama": COMMON,
+    "Qwen3": dict(COMMON, head_dim=16),
+    "Gemma2": dict(WINDOW, head_dim=16),  # soft cap
+    "Gemma3Text": dict(WINDOW, head_dim=16),
+    "Phi3": COMMON,  # one product for gate and up
+    "Mistral": WINDOW,
+    "GptOss": dict(WINDOW, head_dim=16, num_local_experts=4, num_experts_per_tok=2),  # sinks
+    "DeepseekV3": MLA,
+    "Mixtral": dict(COMMON, num_local_experts=4),
+    "Olmo2": COMMON,
+    "Granite": dict(COMMON, attention_multiplier=0.3),
+    "Cohere2": WINDOW,
+}
+
+
+def model_of(name):
+    """A model with transformers' own eager attention, and weights that give each token other logits."""
+    torch.manual_seed(1)
+    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, name + "Config")(**CONFIGS[name]), attn_implementation="eager")
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(0, 0.08) if p.ndim > 1 else p.add_(torch.randn_like(p) * 0.1)
+    return model.eval().float()
+
+
+def counted(monkeypatch):
+    """The names of ops that run, in a list that grows."""
+    names = []
+    for name in ("rmsnorm", "apply_rope_with_cos_sin_cache", "silu_and_mul"):
+        op = getattr(fi_ops(), name)
+        monkeypatch.setattr(fi_ops(), name, lambda *a, _op=op, _name=name, **k: names.append(_name) or _op(*a, **k))
+    return names
+
+
+def fi_ops():
+    return _hf_layers.flashinfer
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@torch.no_grad()
+def test_logits_and_tokens(name):
+    model = model_of(name)
+    ids = torch.randint(2, 128, (2, 21))
+    padding = torch.ones_like(ids)
+    padding[0, :6] = 0
+    run = lambda: (model(ids).logits, model(ids, attention_mask=padding).logits,
+                   model.generate(ids, attention_mask=padding, max_new_tokens=32, do_sample=False))
+    whole, padded, tokens = run()
+    fi.apply(model)
+    assert model.config._attn_implementation == "flashinfer"
+    ours, ours_padded, ours_tokens = run()
+    assert (ours - whole).abs().max() < 1e-4
+    assert (ours_padded - padded)[padding.bool()].abs().max() < 1e-4
+    assert torch.equal(ours_tokens, tokens)
+    assert all(_hf_layers._same.values()), _hf_layers._same
+
+
+@torch.no_grad()
+def test_layers_run_on_ops(monkeypatch):
+    names = counted(monkeypatch)
+    model = fi.apply(model_of("Llama"))
+    model(torch.tensor([[5, 6, 7]]))
+    assert names.count("rmsnorm") == 5 and names.count("silu_and_mul") == 2
+    if transformers.utils.is_kernels_available():
+        assert names.count("apply_rope_with_cos_sin_cache") == 2
+
+
+@torch.no_grad()
+def test_layer_with_other_arithmetic_stays():
+    class OneMoreRMSNorm(torch.nn.Module):  # its weight is stored less one
+        def __init__(self):
+            super().__init__()
+            self.weight, self.variance_epsilon = torch.nn.Parameter(torch.zeros(8)), 1e-6
+
+        def forward(self, hidden_states):
+            return hidden_states * torch.rsqrt(hidden_states.pow(2).mean(-1, keepdim=True) + self.variance_epsilon) * (1 + self.weight)
+
+    norm, x = OneMoreRMSNorm(), torch.randn(3, 8)
+    for _ in range(2):
+        assert torch.equal(_hf_layers.RMSNorm.forward(norm, x), OneMoreRMSNorm.forward(norm, x))
+    assert _hf_layers._same.pop(OneMoreRMSNorm) is False
+
+
+@pytest.mark.parametrize("name", ["Llama", "Gemma2", "GptOss"])
+@torch.no_grad()
+def test_continuous_batching(name):
+    model = model_of(name)
+    prompts = [torch.randint(2, 128, (n,)).tolist() for n in (5, 40, 17, 1)]
+    alone = [model.generate(torch.tensor([p]), attention_mask=torch.ones(1, len(p)).long(), max_new_tokens=12, do_sample=False)[0, len(p):].tolist()
+             for p in prompts]
+    generation = transformers.GenerationConfig(max_new_tokens=12, do_sample=False, eos_token_id=-1, pad_token_id=0)
+    batching = transformers.ContinuousBatchingConfig(page_size=16, num_blocks=64, max_batch_tokens=48)  # the longest prompt comes in parts
+    results = fi.apply(model).generate_batch(prompts, generation_config=generation, continuous_batching_config=batching)
+    assert [results[k].generated_tokens for k in sorted(results)] == alone
+
+
+@torch.no_grad()
+def test_packed_sequences():
+    model = fi.apply(model_of("Llama"))
+    a, b = torch.randint(2, 128, (1, 9)), torch.randint(2, 128, (1, 4))
+    positions = torch.cat([torch.arange(9), torch.arange(4)])[None]
+    packed = model(torch.cat([a, b], 1), position_ids=positions, use_cache=False).logits  # sequences told apart by their positions
+    assert (packed[:, :9] - model(a).logits).abs().max() < 1e-4 and (packed[:, 9:] - model(b).logits).abs().max() < 1e-4
+
+
+def test_unsupported_is_an_error():
+    model = fi.apply(model_of("Llama"))
+    with pytest.raises(RuntimeError, match="no backward: call the model under torch.no_grad"):
+        model(torch.tensor([[5, 6]]))
+    q = torch.randn(1, 4, 3, 16)
+    module = model.model.layers[0].self_attn
+    with torch.no_grad():
+        with pytest.raises(NotImplementedError, match="dropout is 0.1"):
+            fi.attention(module, q, q, q, None, dropout=0.1)
+        with pytest.raises(NotImplementedError, match="position_bias"):
+            fi.attention(module, q, q, q, None, position_bias=torch.zeros(1, 4, 3, 3))
+        with pytest.raises(NotImplementedError, match="values beside 0 and the lowest"):
+            fi.attention(module, q, q, q, torch.full((1, 1, 3, 3), -0.5))
+        with pytest.raises(NotImplementedError, match=r"one mask for all heads, but attention_mask is \[1, 4, 3, 3\]"):
+            fi.attention(module, q, q, q, torch.ones(1, 4, 3, 3).bool())
+        with pytest.raises(NotImplementedError, match=r"attention_mask\[0\] has holes"):
+            fi.attention(module, q, q, q, torch.tensor([[True, False, True]]))
