@@ -100,7 +100,7 @@ void end(int64_t token, int64_t now, F&& f) {
   f(*call);
 }
 
-int64_t add_callable(tvm::String name, tvm::String module, tvm::String signature) {
+int64_t add_callable(const tvm::String& name, const tvm::String& module, const tvm::String& signature) {
   const std::lock_guard lock(g_mutex);
   g_callables.push_back({std::string(name), std::string(module), std::string(signature)});
   return static_cast<int64_t>(g_callables.size()) - 1;
@@ -142,7 +142,7 @@ void fail(int64_t token, tvm::String type, tvm::String message) {
   });
 }
 
-void log_error(int64_t callable, tvm::String phase, tvm::String message) {
+void log_error(int64_t callable, const tvm::String& phase, const tvm::String& message) {
   const std::string where(phase), what(message);
   record::log_error(entry(g_callables, callable).name, where, what);
 }

@@ -2,9 +2,7 @@
 // Numbers for the tensors of cases (op::Fill): element i depends on (seed, i) alone.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <numbers>
 
 #include "flashinfer/core/context.h"
 #include "flashinfer/core/int_math.h"
@@ -18,14 +16,8 @@ inline uint64_t mix(uint64_t x) {  // splitmix64's finaliser
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return x ^ (x >> 31);
 }
-/// In (0, 1).
-inline double uniform(uint64_t seed, int64_t i) {
-  return (static_cast<double>(mix(seed + static_cast<uint64_t>(i) * 2) >> 11) + 0.5) * 0x1p-53;
-}
-inline double normal(uint64_t seed, int64_t i) {
-  const double u = uniform(seed, i), v = uniform(~seed, i);
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
-}
+double uniform(uint64_t seed, int64_t i);  // in (0, 1)
+double normal(uint64_t seed, int64_t i);
 
 /// Calls f(linear index, offset in elements) for every element, rows in parallel.
 template <class F>

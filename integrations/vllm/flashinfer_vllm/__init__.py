@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vLLM on CPUs with flashinfer-cpp. vLLM calls `register` in each of its processes (entry point vllm.general_plugins).
+
+FLASHINFER_VLLM=0 leaves vLLM as it is; FLASHINFER_VLLM=attention,norm,activation,rope names the parts that are replaced."""
+
+import os
+
+PARTS = ("attention", "norm", "activation", "rope")
+
+
+def parts():
+    """The parts that FLASHINFER_VLLM asks for, all by default. ValueError for an unknown name."""
+    value = os.environ.get("FLASHINFER_VLLM", "1")
+    if value in ("", "0"):
+        return ()
+    if value == "1":
+        return PARTS
+    names = tuple(value.split(","))
+    unknown = [n for n in names if n not in PARTS]
+    if unknown:
+        raise ValueError(f"FLASHINFER_VLLM is {value!r}, but its names are {', '.join(PARTS)}, 0 or 1")
+    return names
+
+
+def register():
+    """Replaces vLLM's CPU attention and layers in this process. Does nothing where vLLM does not run on a CPU."""
+    from vllm.platforms import current_platform
+
+    wanted = parts()
+    if not wanted or not current_platform.is_cpu():
+        return
+    if "attention" in wanted:
+        from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
+
+        # vLLM's CPU platform always takes CPU_ATTN, whatever is asked for: this is that entry's class.
+        register_backend(AttentionBackendEnum.CPU_ATTN, "flashinfer_vllm.attention.FlashInferAttentionBackend")
+    from . import layers
+
+    layers.register([part for part in wanted if part != "attention"])
