@@ -14,6 +14,8 @@ COMMON = dict(vocab_size=128, hidden_size=64, intermediate_size=96, num_hidden_l
 MLA = dict(COMMON, num_key_value_heads=4, moe_intermediate_size=32, n_routed_experts=4, n_group=2, topk_group=1, num_experts_per_tok=2, q_lora_rank=24,
            kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16, first_k_dense_replace=1, n_shared_experts=1)
 WINDOW = dict(COMMON, sliding_window=8)
+DELTA = dict(COMMON, head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=16, linear_value_head_dim=16,
+             layer_types=["linear_attention", "full_attention"])
 CONFIGS = {
     "Llama": COMMON,
     "Qwen3": dict(COMMON, head_dim=16),
@@ -27,6 +29,11 @@ CONFIGS = {
     "Olmo2": COMMON,
     "Granite": dict(COMMON, attention_multiplier=0.3),
     "Cohere2": WINDOW,
+    "Qwen3Next": dict(DELTA, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32),
+    "OlmoHybrid": {k: v for k, v in DELTA.items() if k != "head_dim"},  # beta up to 2
+    "Mamba2": dict(vocab_size=128, hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, expand=2, state_size=16, n_groups=2, chunk_size=16,
+                   pad_token_id=0, bos_token_id=1, eos_token_id=None),
+    "NemotronH": dict(COMMON, mamba_num_heads=8, mamba_head_dim=16, ssm_state_size=16, n_groups=2, chunk_size=16, hybrid_override_pattern="M*"),
 }
 
 
@@ -80,6 +87,20 @@ def test_layers_run_on_ops(monkeypatch):
     assert names.count("rmsnorm") == 5 and names.count("silu_and_mul") == 2
     if transformers.utils.is_kernels_available():
         assert names.count("apply_rope_with_cos_sin_cache") == 2
+
+
+@pytest.mark.skipif(not transformers.utils.is_kernels_available(), reason="functions are replaced through the kernels package")
+@pytest.mark.parametrize("name, ops", [("Qwen3Next", {"causal_conv1d_fn", "causal_conv1d_update", "chunk_gated_delta_rule", "gated_delta_rule_decode"}),
+                                       ("Mamba2", {"causal_conv1d_fn", "causal_conv1d_update", "selective_state_update"})])
+@torch.no_grad()
+def test_linear_attention_runs_on_ops(monkeypatch, name, ops):
+    ran = set()
+    for module in (fi_ops().mamba, fi_ops().gdn_prefill, fi_ops().gdn_decode):
+        for op in ops & set(dir(module)):
+            function = getattr(module, op)
+            monkeypatch.setattr(module, op, lambda *a, _function=function, _op=op, **k: ran.add(_op) or _function(*a, **k))
+    fi.apply(model_of(name)).generate(torch.tensor([[5, 6, 7]]), max_new_tokens=3, do_sample=False)
+    assert ran == ops
 
 
 @torch.no_grad()

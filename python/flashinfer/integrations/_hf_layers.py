@@ -15,18 +15,25 @@ import flashinfer
 _same = {}  # class of a layer (for a function: its original forward) -> whether ours computes the same
 
 
-def _checked(kind, ours, theirs):
-    """ours(), if it computes what theirs() does for this class."""
-    known = _same.get(kind)
-    if known is False:
+def known(kind):
+    """Whether ours computes the same for this class; None before its first call."""
+    return _same.get(kind)
+
+
+def checked(kind, ours, theirs, state=None, kept=None):
+    """ours(), if it computes what theirs() does for this class. `state` is what ours updates in place, `kept` the copy that theirs does."""
+    same = _same.get(kind)
+    if same is False:
         return theirs()
     mine = ours()
-    if known is None:
+    if same is None:
         other = theirs()
-        pairs = list(zip(mine, other)) if isinstance(mine, tuple) else [(mine, other)]
+        pairs = [p for p in (zip(mine, other) if isinstance(mine, tuple) else [(mine, other)]) if p[1] is not None]
         bound = 2e-2 if pairs[0][0].dtype in (torch.bfloat16, torch.float16) else 1e-4
         _same[kind] = all(a.shape == b.shape and torch.allclose(a.float(), b.float(), rtol=bound, atol=bound) for a, b in pairs)
         if not _same[kind]:
+            if state is not None:
+                state.copy_(kept)
             return other
     return mine
 
@@ -48,7 +55,7 @@ class RMSNorm(torch.nn.Module):
         def ours():
             return flashinfer.rmsnorm(hidden_states.reshape(-1, hidden_states.shape[-1]), self.weight.detach(), eps).view(hidden_states.shape)
 
-        return _checked(type(self), ours, lambda: original(self, hidden_states))
+        return checked(type(self), ours, lambda: original(self, hidden_states))
 
 
 class _Tables:
@@ -86,7 +93,7 @@ class RotaryPosEmb(torch.nn.Module):
             turned = flashinfer.apply_rope_with_cos_sin_cache(positions, *rows, dim, table, True)
             return tuple(x.view(batch, length, -1, dim).transpose(1, 2) for x in turned)
 
-        return _checked(original, ours, theirs)
+        return checked(original, ours, theirs)
 
 
 class _Layer:
@@ -103,7 +110,9 @@ def mapping():
     """The layers by the names under which transformers' models ask for them, for CPU and CUDA."""
     from kernels import Mode
 
-    layers = {"RMSNorm": RMSNorm, "rotary_pos_emb": RotaryPosEmb}
+    from ._hf_linear import LAYERS
+
+    layers = {"RMSNorm": RMSNorm, "rotary_pos_emb": RotaryPosEmb, **LAYERS}
     return {name: {device: {Mode.INFERENCE: _Layer(layer)} for device in ("cpu", "cuda")} for name, layer in layers.items()}
 
 
@@ -165,7 +174,7 @@ def _two_products(gate):
                     torch.addmm(linear.bias, rows, linear.weight.t(), out=part)
             return self.down_proj(gate(both)).view(*x.shape[:-1], -1)
 
-        return _checked((type(self), gate), ours, lambda: original(self, x))
+        return checked((type(self), gate), ours, lambda: original(self, x))
 
     return forward
 
@@ -175,6 +184,6 @@ def _one_product(gate):
         original = type(self).forward
         if not _plain(x, self.gate_up_proj.weight):
             return original(self, x)
-        return _checked((type(self), gate), lambda: self.down_proj(gate(self.gate_up_proj(x))), lambda: original(self, x))
+        return checked((type(self), gate), lambda: self.down_proj(gate(self.gate_up_proj(x))), lambda: original(self, x))
 
     return forward
