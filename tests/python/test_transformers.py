@@ -91,7 +91,7 @@ def test_layers_run_on_ops(monkeypatch):
 
 @pytest.mark.skipif(not transformers.utils.is_kernels_available(), reason="functions are replaced through the kernels package")
 @pytest.mark.parametrize("name, ops", [("Qwen3Next", {"causal_conv1d_fn", "causal_conv1d_update", "chunk_gated_delta_rule", "gated_delta_rule_decode"}),
-                                       ("Mamba2", {"causal_conv1d_fn", "causal_conv1d_update", "selective_state_update"})])
+                                       ("Mamba2", {"causal_conv1d_fn", "causal_conv1d_update", "selective_state_update", "ssd_combined_fwd"})])
 @torch.no_grad()
 def test_linear_attention_runs_on_ops(monkeypatch, name, ops):
     ran = set()

@@ -117,5 +117,26 @@ class SelectiveStateUpdate(torch.nn.Module):
         return checked(original, ours, theirs, state, kept)
 
 
+class ChunkScan(torch.nn.Module):
+    can_torch_compile = False
+    has_backward = False
+
+    def forward(self, hidden_states, dt, A, B, C, chunk_size, D=None, dt_bias=None, initial_states=None, dt_softplus=False, dt_limit=(0.0, float("inf")),
+                return_final_states=False, **kwargs):
+        original = type(self).forward
+        theirs = lambda: original(self, hidden_states, dt, A, B, C, chunk_size, D, dt_bias, initial_states, dt_softplus, dt_limit, return_final_states, **kwargs)
+        if _packed(kwargs) or kwargs.get("z") is not None or hidden_states.numel() == 0:
+            return theirs()
+
+        def ours():
+            x, step, b, c = (t.contiguous() for t in (hidden_states, dt, B, C))
+            out, state = flashinfer.mamba.ssd_combined_fwd(x, step, A.float(), b, c, D, dt_bias=dt_bias, dt_softplus=dt_softplus, dt_limit=tuple(dt_limit),
+                                                           initial_states=initial_states)
+            return (out, state) if return_final_states else out
+
+        return checked(original, ours, theirs)
+
+
 LAYERS = {"causal_conv1d_fn": CausalConv1dFn, "causal_conv1d_update": CausalConv1dUpdate, "chunk_gated_delta_rule": ChunkGatedDeltaRule,
-          "fused_recurrent_gated_delta_rule": RecurrentGatedDeltaRule, "selective_state_update": SelectiveStateUpdate}
+          "fused_recurrent_gated_delta_rule": RecurrentGatedDeltaRule, "selective_state_update": SelectiveStateUpdate,
+          "mamba_chunk_scan_combined": ChunkScan}
