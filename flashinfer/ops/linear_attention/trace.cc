@@ -124,6 +124,21 @@ constexpr op::TraceEntry kTraces[] = {
          "expanded_seq_len == total_seq_len * num_householder; num_householder >= 1; num_k_heads == "
          "num_q_heads or num_k_heads == num_v_heads; num_v_heads >= num_q_heads; num_v_heads % num_q_heads == "
          "0; len_cu_seqlens == num_seqs + 1; total_seq_len == cu_seqlens[-1].item()"},
+    {.op = "gdn_fused_decode_step",
+     .op_type = "gdn",
+     .axes = "batch_size(b) num_pages(p) seq_len=:1 hidden_size(d)=h n_ba(2*hv)= qkv_dim(channels)= "
+             "num_v_heads(hv)=v head_dim(v k)=d conv_width(width)= conv_state_len(length)=",
+     .inputs = "hidden_states w_ba mixed_qkv conv_weight conv_bias conv_state[num_pages qkv_dim conv_state_len] "
+               "A_log dt_bias scale:float32? ssm_state state_indices use_qk_l2norm out[batch_size seq_len "
+               "num_v_heads head_dim]:bfloat16",
+     .outputs = "output>out[batch_size seq_len num_v_heads head_dim]:bfloat16 conv_state_out>conv_state[num_pages "
+                "qkv_dim conv_state_len]:bfloat16 ssm_state_out>ssm_state[num_pages num_v_heads head_dim "
+                "head_dim]:float32",
+     .prefix = "gdn_fused_decode",
+     .tags = "stage:decode status:verified",
+     .constraints = "num_pages >= batch_size; n_ba == 2 * num_v_heads; conv_state_len == conv_width - 1; qkv_dim > "
+                    "num_v_heads * head_dim; (qkv_dim - num_v_heads * head_dim) % (2 * head_dim) == 0",
+     .api = "flashinfer.gdn_kernels.experimental.gdn_fused_decode.gdn_fused_decode_step"},
 };
 }  // namespace
 extern const std::span<const op::TraceEntry> traces;
