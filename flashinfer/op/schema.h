@@ -73,7 +73,7 @@ struct Field {
   bool contiguous = false;                      // must be contiguous as a whole
   bool page_ids = false;                        // index array: its elements are pages of the call's pools
   bool internal = false;                        // ours, not in the public signature; shown only when given
-  bool (*when)(const void* block) = nullptr;    // results: produced only if true
+  bool (*when)(const void* block) = nullptr;    // results: produced, and inout: returned too, only if true
   Shape (*shape)(const void* block) = nullptr;  // outputs: the shape, when dims cannot say it
   DType (*dtype)(const void* block) = nullptr;  // outputs: the element type, when no argument says it (a plan does)
   Shape (*strides)(const void* block) =
