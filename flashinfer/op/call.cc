@@ -27,8 +27,12 @@ Tensor allocate(const Field& f, const void* block, const Shape& s, DType dtype, 
 
 /// Allocates wanted outputs that are absent and lists what the call returns.
 void prepare_outputs(const Op& op, void* block, const Bindings& b, Device device, Results& results) {
+  bool returns_inout = false;
   for (const Field& f : op.fields) {
-    if (!f.tensors || !wanted(f, block)) continue;
+    if (!f.tensors || !wanted(f, block)) {
+      returns_inout |= f.role == Role::kInOut && f.when;
+      continue;
+    }
     const TensorView* v[2];
     if (f.tensors(block, v) > 0) {
       if (!f.not_returned) results.push(Tensor(*v[0], nullptr), &f);
@@ -39,7 +43,8 @@ void prepare_outputs(const Op& op, void* block, const Bindings& b, Device device
     f.assign(block, t.view());
     if (!f.not_returned) results.push(std::move(t), &f);
   }
-  for (const Field& f : op.fields) {  // arguments written in place that the function returns too
+  if (!returns_inout) return;
+  for (const Field& f : op.fields) {  // arguments written in place that the function returns too, behind its outputs
     const TensorView* v[2];
     if (f.role == Role::kInOut && f.when && f.when(block) && f.tensors(block, v) > 0)
       results.push(Tensor(*v[0], nullptr), &f);
