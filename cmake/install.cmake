@@ -1,28 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs find the public headers in include/, the JIT finds the kernel headers in share/flashinfer/include.
 include(CMakePackageConfigHelpers)
-function(install_headers include)  # install_headers(FOLDER [options of install()])
+function(install_headers component which folder)  # which: PUBLIC or KERNELS; more arguments: options of install()
   install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
     set(GENERATED \"${PROJECT_BINARY_DIR}/generated/include\")
-    set(PUBLIC \"\${CMAKE_INSTALL_PREFIX}/${include}\")
-    set(KERNELS \"\${CMAKE_INSTALL_PREFIX}/share/flashinfer/include\")
-    include(\"${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake\")" ${ARGN})
+    set(PUBLIC \"\")
+    set(KERNELS \"\")
+    set(${which} \"\${CMAKE_INSTALL_PREFIX}/${folder}\")
+    include(\"${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake\")" COMPONENT ${component} ${ARGN})
 endfunction()
+# Two components, which packages ship apart: `runtime`, and `development` with what programs are built with.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/flashinfer)
-install(TARGETS flashinfer EXPORT flashinferTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS flashinfer EXPORT flashinferTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 foreach(target flashinfer_cli flashinfer_commands flashinfer_tvm_ffi)
   if(TARGET ${target})
-    install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
+                              LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   endif()
 endforeach()
-install_headers(${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flashinfer)
-install(EXPORT flashinferTargets NAMESPACE flashinfer:: DESTINATION ${package_dir})
+install_headers(development PUBLIC ${CMAKE_INSTALL_INCLUDEDIR})
+install_headers(runtime KERNELS share/flashinfer/include)  # the runtime compiles kernels
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/flashinfer COMPONENT runtime)
+install(EXPORT flashinferTargets NAMESPACE flashinfer:: DESTINATION ${package_dir} COMPONENT development)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/flashinferConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/flashinferConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/flashinferConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/flashinferConfig.cmake ${PROJECT_BINARY_DIR}/flashinferConfigVersion.cmake
-        DESTINATION ${package_dir})
+        DESTINATION ${package_dir} COMPONENT development)
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pc_prefix /${pc_dir} /)
+string(REGEX REPLACE "/$" "" pc_prefix ${pc_prefix})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/flashinfer.pc.in ${PROJECT_BINARY_DIR}/flashinfer.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/flashinfer.pc DESTINATION ${pc_dir} COMPONENT development)
 
 # The Python package: the library and what it needs at run time, laid out as in a prefix, in the module's folder.
 if(TARGET flashinfer_tvm_ffi)
@@ -30,7 +40,8 @@ if(TARGET flashinfer_tvm_ffi)
   install(TARGETS flashinfer_commands flashinfer_tvm_ffi LIBRARY ${python_component})
   # One file under the name that is looked for: wheels have no links.
   install(PROGRAMS $<TARGET_FILE:flashinfer> RENAME $<TARGET_SONAME_FILE_NAME:flashinfer> ${python_component})
-  install_headers(include COMPONENT python EXCLUDE_FROM_ALL)
+  install_headers(python PUBLIC include EXCLUDE_FROM_ALL)
+  install_headers(python KERNELS share/flashinfer/include EXCLUDE_FROM_ALL)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION lib/flashinfer/aot COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/stubs/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
   # Libraries that not every machine has: with them the package needs only libc, libstdc++ and TVM-FFI.
@@ -51,7 +62,7 @@ endif()
 if(TARGET flashinfer_cli)
   add_custom_target(aot COMMAND flashinfer_cli aot --out-dir ${PROJECT_BINARY_DIR}/aot USES_TERMINAL
                     COMMENT "Precompiling kernels")
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/flashinfer/aot OPTIONAL)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION ${CMAKE_INSTALL_LIBDIR}/flashinfer/aot COMPONENT runtime OPTIONAL)
 endif()
 
 if(TARGET flashinfer_tvm_ffi)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs headers; all others in the source tree are private. Runs at install time, and alone:
-#   cmake -DSOURCE=<source root> [-DGENERATED=<folder of flashinfer/ops.h> -DPUBLIC=<folder>] -DKERNELS=<folder> -P install_headers.cmake
+#   cmake -DSOURCE=<source root> [-DGENERATED=<folder of flashinfer/ops.h> -DPUBLIC=<folder>] [-DKERNELS=<folder>] -P install_headers.cmake
 # PUBLIC gets what programs include: the headers named here and all that these include, directly or not.
 # KERNELS gets what is compiled just in time: everything below folders named `kernels`, and what that includes.
 cmake_minimum_required(VERSION 3.22)
@@ -51,8 +51,10 @@ endfunction()
 if(PUBLIC)
   install_headers(${PUBLIC} "${SOURCE};${GENERATED}" "${public_headers}")
 endif()
-file(GLOB_RECURSE kernels RELATIVE ${SOURCE} ${SOURCE}/flashinfer/*.h ${SOURCE}/flashinfer/*.cuh)
-list(FILTER kernels INCLUDE REGEX "/kernels/")
-list(FILTER kernels EXCLUDE REGEX "^flashinfer/kernels/emu/")  # the emulator itself; what kernels include of it follows
-list(FILTER kernels EXCLUDE REGEX "^flashinfer/ops/skeleton/")  # what new ops are copied from
-install_headers(${KERNELS} "${SOURCE}" "${kernels}")
+if(KERNELS)
+  file(GLOB_RECURSE kernels RELATIVE ${SOURCE} ${SOURCE}/flashinfer/*.h ${SOURCE}/flashinfer/*.cuh)
+  list(FILTER kernels INCLUDE REGEX "/kernels/")
+  list(FILTER kernels EXCLUDE REGEX "^flashinfer/kernels/emu/")  # the emulator itself; what kernels include of it follows
+  list(FILTER kernels EXCLUDE REGEX "^flashinfer/ops/skeleton/")  # what new ops are copied from
+  install_headers(${KERNELS} "${SOURCE}" "${kernels}")
+endif()

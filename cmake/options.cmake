@@ -50,3 +50,12 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
+
+# fi_export_own_names(TARGET): the shared library exports what is named in cmake/exports.map. Sanitizers compare types of several
+# libraries by their exported names.
+function(fi_export_own_names target)
+  if(NOT FLASHINFER_SANITIZE)
+    target_link_options(${target} PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+    set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+  endif()
+endfunction()

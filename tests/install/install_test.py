@@ -2,9 +2,11 @@
 """`cmake --install` to a prefix: what it holds, a program that uses it (find_package, the README's C++ example), the command.
 
 The prefix is moved before use, the build folder's libraries are out of reach, the JIT finds its headers in the prefix."""
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -110,6 +112,65 @@ class Install(unittest.TestCase):
             listed = run(str(prefix / "bin/flashinfer"), "list-ops", env=environment)
             self.assertEqual(0, listed.returncode)
             self.assertIn("flashinfer.norm.rmsnorm", listed.stdout)
+
+
+class Packages(unittest.TestCase):
+    """What the libraries export, and the forms in which others take them: pkg-config, Debian packages, a Rust crate, recipes."""
+
+    def build_with_pkg_config(self, root, folder):
+        """Builds examples/c against the prefix `root` by the flags of its flashinfer.pc, and runs it."""
+        pc = next(root.rglob("flashinfer.pc")).parent
+        environment = {"PATH": os.environ["PATH"], "HOME": folder, "FLASHINFER_WORKSPACE_BASE": folder, "PKG_CONFIG_PATH": str(pc)}
+        flags = run("pkg-config", "--cflags", "--libs", "flashinfer", env=environment).stdout.split()
+        self.assertIn("-lflashinfer", flags)
+        program = pathlib.Path(folder) / "from_c"
+        libraries = next(root.rglob("libflashinfer.so")).parent
+        self.assertEqual(0, run("cc", str(ROOT / "examples/c/main.c"), "-o", str(program), *flags, "-lm", f"-Wl,-rpath,{libraries}").returncode)
+        self.assertEqual(0, run(str(program), env=environment).returncode)
+
+    def test_libraries_export_their_own_names(self):
+        for name in ("libflashinfer.so", "libflashinfer_commands.so"):
+            lines = run("nm", "-DC", "--defined-only", str(BUILD / "lib" / name)).stdout.splitlines()
+            names = [line.split(maxsplit=2)[2] for line in lines]
+            self.assertGreater(len(names), 5)
+            self.assertEqual([], [n for n in names if not re.match(r"(\S+ )*flashinfer(::|_)", n)])
+
+    @unittest.skipUnless(shutil.which("pkg-config"), "pkg-config is not here")
+    def test_pkg_config(self):
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = pathlib.Path(folder) / "prefix"
+            self.assertEqual(0, run("cmake", "--install", str(BUILD), "--prefix", str(prefix)).returncode)
+            self.build_with_pkg_config(prefix, folder)
+
+    @unittest.skipUnless(shutil.which("dpkg-deb") and shutil.which("dpkg-shlibdeps"), "Debian's package tools are not here")
+    def test_debian_packages(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(0, run("cpack", "-G", "DEB", "-B", folder, cwd=BUILD).returncode)
+            packages = sorted(pathlib.Path(folder).glob("*.deb"), key=lambda p: p.name.split("_")[0])
+            self.assertEqual(["libflashinfer", "libflashinfer-dev"], [p.name.split("_")[0] for p in packages])
+            self.assertIn("libxxhash0", run("dpkg-deb", "-f", str(packages[0]), "Depends").stdout)
+            root = pathlib.Path(folder) / "root"
+            for package in packages:
+                self.assertEqual(0, run("dpkg-deb", "-x", str(package), str(root)).returncode)
+            self.build_with_pkg_config(root / "usr", folder)
+            listed = run(str(root / "usr/bin/flashinfer"), "list-ops", env={"PATH": os.environ["PATH"], "HOME": folder})
+            self.assertIn("flashinfer.norm.rmsnorm", listed.stdout)
+
+    @unittest.skipUnless(shutil.which("cargo"), "cargo is not here")
+    def test_rust_crate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            crate = pathlib.Path(folder) / "flashinfer-sys"
+            shutil.copytree(ROOT / "packaging/rust/flashinfer-sys", crate)
+            done = run("cargo", "run", "--offline", "--quiet", "--example", "decode", cwd=crate,
+                       env={**os.environ, "FLASHINFER_LIB_DIR": str(BUILD / "lib"), "CARGO_TARGET_DIR": folder + "/target"})
+            self.assertEqual(0, done.returncode)
+            self.assertIn("largest difference from the plain loop", done.stdout)
+
+    def test_recipes(self):
+        compile((ROOT / "packaging/conan/conanfile.py").read_text(), "conanfile.py", "exec")
+        version = re.search(r"project\(flashinfer VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(version, json.loads((ROOT / "packaging/vcpkg/vcpkg.json").read_text())["version"])
+        self.assertIn(f'version = "{version}"', (ROOT / "packaging/rust/flashinfer-sys/Cargo.toml").read_text())
 
 
 class OpsPage(unittest.TestCase):

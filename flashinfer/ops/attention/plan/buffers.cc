@@ -65,7 +65,7 @@ void set_graph(Plan& p, bool use_cuda_graph, std::span<const GraphArgument> argu
 }
 
 void check_workspace(const TensorView& workspace) {
-  FI_CHECK(reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError,
+  FI_CHECK(workspace.numel() == 0 || reinterpret_cast<uintptr_t>(workspace.data()) % 16 == 0, ValueError,
            "the workspace must be aligned to 16 bytes, but begins at ", workspace.data());
 }
 
