@@ -49,6 +49,6 @@ std::vector<StoredTensor> read_tensors(const std::filesystem::path& file, bool v
 
 /// The same from memory that `owner` keeps alive and that tensors may write to.
 Object load_pt(std::span<uint8_t> archive, std::shared_ptr<void> owner, bool verify);
-std::vector<StoredTensor> read_safetensors(std::span<uint8_t> file, std::shared_ptr<void> owner);
+std::vector<StoredTensor> read_safetensors(std::span<uint8_t> file, const std::shared_ptr<void>& owner);
 
 }  // namespace flashinfer::formats

@@ -122,7 +122,7 @@ void write_safetensors(const std::filesystem::path& file, std::span<const NamedT
   if (report) *report = std::move(r);
 }
 
-std::vector<StoredTensor> read_safetensors(std::span<uint8_t> file, std::shared_ptr<void> owner) {
+std::vector<StoredTensor> read_safetensors(std::span<uint8_t> file, const std::shared_ptr<void>& owner) {
   FI_CHECK(file.size() >= 8, ValueError, "safetensors: ", file.size(), " bytes are no such file");
   uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof length);

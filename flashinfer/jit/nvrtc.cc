@@ -149,7 +149,8 @@ std::string nvrtc_compile_words(const std::string& source, const std::vector<std
     s.api.log(program, log.data());
     log.resize(std::min(log.size(), log.find('\0')));
   }
-  if (status == 0 && (status = s.api.cubin_size(program, &bytes)) == 0) {
+  if (status == 0) status = s.api.cubin_size(program, &bytes);
+  if (status == 0) {
     image.resize(bytes);
     status = s.api.cubin(program, image.data());
   }

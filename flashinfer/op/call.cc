@@ -117,7 +117,8 @@ Results observed_run(Observer& o, const Op& op, void* block, const Passed* passe
 Results run(const Op& op, void* block, const Passed* passed) {
   fill_internal(op, block);
   if (Observer* o = observer()) [[unlikely]] {
-    if ((o = detail::resolve_observer(o))) return observed_run(*o, op, block, passed);
+    o = detail::resolve_observer(o);
+    if (o) return observed_run(*o, op, block, passed);
   }
   return execute(op, block, nullptr);
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/op/value.h"
 
+#include <bit>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-
 #include "flashinfer/core/hex.h"
 #include "flashinfer/core/printable.h"
 #include "flashinfer/op/object.h"
@@ -122,7 +121,8 @@ std::string python_repr(const Value& v) {
 bool same_value(const Value& a, const Value& b) {
   if (a.index() != b.index()) return false;
   if (a.tensor() || a.as<ListValue>() || a.as<TupleValue>() || a.as<DictValue>() || a.as<Generator>()) return false;
-  if (const auto* x = a.as<double>()) return std::memcmp(x, b.as<double>(), sizeof *x) == 0;
+  if (const auto* x = a.as<double>())  // NaN is the same value as NaN, and -0 another than 0
+    return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*b.as<double>());
   return python_repr(a) == python_repr(b);
 }
 

@@ -22,7 +22,7 @@ std::optional<Device> device_named(const std::string& name) {
 }
 
 /// The folders of a session's calls in the order of the recording, and the problems found.
-tvm::String list(tvm::String folder) {
+tvm::String list(const tvm::String& folder) {
   const Session s = replay::open_session(std::string(folder));
   Json out{{"single", s.single}, {"notes", s.notes}, {"calls", Json::array()}};
   for (const replay::Call& c : s.calls) out["calls"].push_back({{"folder", c.folder.string()}, {"error", c.error}});
