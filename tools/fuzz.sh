@@ -25,6 +25,7 @@ namespace flashinfer::build { const char* commit() { return ""; } }
 namespace flashinfer::op {
 std::span<const Family> families() { return {}; }
 void start_observing() {}
+void start_tracing() {}
 }
 EOF
 {
