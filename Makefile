@@ -3,6 +3,7 @@
 # make test   builds and runs all tests; FLASHINFER_CUDA_ARCH_LIST="7.5 8.9": compiles the GPU kernels for these
 # make bench  the benchmark programs, and rows of case tables into docs/performance.md;  make bench-compare BASE=main OPS="rmsnorm mm_bf16": this checkout's times over a commit's, in turns
 # make install PREFIX=/usr/local   the library, its headers, the command and precompiled kernels
+# make packages  dist/*.deb: libflashinfer and libflashinfer-dev, tried against the C example
 # make wheel  dist/*.whl: the Python package with precompiled kernels, for machines without a compiler too; and flashinfer-cpp-compat (docs/python.md)
 # make format formats C and C++;  make format-check lists what is not formatted;  make lint  clang-tidy, FILES="flashinfer/core/fs.cc": on these
 # make isa    all case rows for AVX2 and for portable code, kernels at -O1 (make test and CI run them for AVX2)
@@ -11,7 +12,7 @@ BUILD := build/release
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install wheel clean
+.PHONY: all demo test bench bench-compare asan tsan tsan-build isa format format-check lint install packages wheel clean
 all:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
@@ -84,6 +85,10 @@ lint:
 install: all
 	cmake --build $(BUILD) --target aot
 	cmake --install $(BUILD) --prefix $(PREFIX)
+
+packages: all
+	cd $(BUILD) && cpack -G DEB -B $(abspath dist)
+	FLASHINFER_BUILD_DIR=$(abspath $(BUILD)) FLASHINFER_TEST_PACKAGES=1 python3 tests/install/install_test.py Packages
 
 wheel:
 	@tools/setup.sh wheel
