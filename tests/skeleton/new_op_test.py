@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"])
 NAME = "scale_rows"
 
-# Called in place of the compiler with its command; links the object of BUILD when that is what the command would make.
+# Called in place of the compiler with its command; copies the object of BUILD when that is what the command would make.
 LAUNCHER = """#!/usr/bin/env python3
-import os, sys
+import os, shutil, sys
 root, build, scratch, here = {root!r}, {build!r}, {scratch!r}, {here!r}
 command = sys.argv[1:]
 value = lambda flag: command[command.index(flag) + 1] if flag in command else None
@@ -32,10 +32,7 @@ def same():
     with open(source) as ours, open(theirs) as other:
         return ours.read().replace(here, build).replace(scratch, root) == other.read()
 if same():
-    if os.path.exists(out):
-        os.remove(out)
-    os.link(os.path.join(build, out), out)
-    os.utime(out)
+    shutil.copyfile(os.path.join(build, out), out)  # a link would share its time of change, by which the build knows its objects
     if deps:
         with open(deps, "w") as file:
             file.write(out + ": " + source + "\\n")

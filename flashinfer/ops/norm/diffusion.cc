@@ -59,7 +59,7 @@ bool quantises(const B& a) {
 BlockQuantConfig quant_config(DType t, bool nvfp4) {
   return nvfp4 ? BlockQuantConfig{t, 16, 0, 0, 0} : BlockQuantConfig{t, 32, 1, 1, 0};
 }
-/// Quantises normed rows into norm_out, and their scales into sf_out or memory that nobody reads.
+/// Quantises normed rows into norm_out, and their scales into sf_out or scratch memory.
 template <class B>
 void quantise_dit(const B& a, const TensorView& normed, jit::CpuFn fn) {
   const int64_t d = a.input.size(2), rows = a.input.size(0) * a.input.size(1), block = a.use_nvfp4 ? 16 : 32;
