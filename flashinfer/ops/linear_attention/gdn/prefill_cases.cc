@@ -19,7 +19,7 @@ constexpr op::Case kChunk[] = {
 };
 constexpr op::Case kChunk2[] = {
     {"bf16", "q=bf16:70x1x128 k=bf16:70x1x128 v=bf16:70x2x128 g=f32:70x2x128:uniform(-1,0) beta=bf16:70x2x128:uniform(0,1) w=bf16:70x2x128 cu_seqlens=i32:[0,33,70] use_qk_l2norm_in_kernel=True output_final_state=True", "cpu", op::kAot},
-    {"no_gates", "q=f32:9x2x64 k=f32:9x1x64 v=f32:9x1x7 cu_seqlens=i32:[0,9] initial_state=f32:1x2x7x64 use_qk_l2norm_in_kernel=True output_final_state=True"},
+    {"no_gates", "q=f32:29x2x64 k=f32:29x1x64 v=f32:29x1x7 cu_seqlens=i32:[0,29] initial_state=f32:1x2x7x64 use_qk_l2norm_in_kernel=True output_final_state=True"},
     {"odd", "q=f16:40x1x19 k=f16:40x1x19 v=f16:40x1x5 g=bf16:40x1x19:uniform(-75,0) initial_state=bf16:3x1x5x19 cu_seqlens=i64:[0,1,1,40] use_qk_l2norm_in_kernel=True"},
     {"bench", "q=bf16:512x16x128 k=bf16:512x16x128 v=bf16:512x32x128 g=f32:512x32x128:uniform(-1,0) beta=bf16:512x32x128:uniform(0,1) cu_seqlens=i32:[0,512] use_qk_l2norm_in_kernel=True output_final_state=True", "cpu", op::kBench},
 };

@@ -17,7 +17,12 @@ constexpr op::Case kKda[] = {
     {"source", FI_KDA("f32", "2", "19", "7") "cu_seqlens=i32:[0,1,2] state=f32:3x4x7x19 source=f32:2x4x7x19 read_indices=i32:[1,1] write_indices=i32:[2,0] "
      "use_qk_l2norm=False scale=0.1"},
     {"prefill", FI_KDA("f32", "75", "64", "16") "cu_seqlens=i32:[0,0,41,70] state=f32:3x4x16x64"},
-    {"checkpoints", FI_KDA("bf16", "40", "64", "16") "cu_seqlens=i32:[0,40] state=bf16:1x4x16x64 after_indices=i64:40:const(-1) after_states=bf16:1x4x16x64"},
+    {"checkpoints", FI_KDA("bf16", "55", "64", "16") "cu_seqlens=i32:[0,55] state=bf16:1x4x16x64 after_states=bf16:5x4x16x64 "
+     "after_indices=i64:[-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,0,-1,-1,-1,-1,3,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,-1,2,-1,-1,-1,-1,-1,-1,4]"},
+    {"strong", "q=f32:75x1x19 k=f32:75x1x19 v=f32:75x2x7 g=f32:75x2x19:uniform(-75,0) beta=f32:75x2:uniform(0,1) cu_seqlens=i32:[0,48,75] "
+     "state=f16:2x2x7x19"},
+    {"weak", "q=bf16:100x1x128 k=bf16:100x1x128 v=bf16:100x1x128 g=bf16:100x1x128:uniform(-0.001,0) beta=bf16:100x1:uniform(0,1) "
+     "cu_seqlens=i32:[0,100] state=f32:1x1x128x128"},
     {"no_state", FI_KDA("f16", "5", "33", "18") "cu_seqlens=i32:[0,2,5]"},
     {"shared_slot", FI_KDA("f32", "3", "64", "8") "cu_seqlens=i32:[0,1,3] state=f32:2x4x8x64 read_indices=i64:[1,1]"},
     {"no_tokens", FI_KDA("bf16", "0", "64", "8") "cu_seqlens=i32:[0,0] state=f32:1x4x8x64"},
@@ -25,6 +30,8 @@ constexpr op::Case kKda[] = {
      "state=bf16:8x32x128x128", "cpu", op::kBench},
     {"bench_f32", "q=bf16:8x32x128 k=bf16:8x32x128 v=bf16:8x32x128 g=bf16:8x32x128:uniform(-2,0) beta=bf16:8x32 cu_seqlens=i32:[0,1,2,3,4,5,6,7,8] "
      "state=f32:8x32x128x128", "cpu", op::kBench},
+    {"bench_prefill", "q=bf16:2048x16x128 k=bf16:2048x16x128 v=bf16:2048x16x128 g=bf16:2048x16x128:uniform(-2,0) beta=bf16:2048x16:uniform(0,1) "
+     "cu_seqlens=i32:[0,2048] state=f32:1x16x128x128", "cpu", op::kBench},
 };
 #undef FI_KDA
 #undef FI_GATE

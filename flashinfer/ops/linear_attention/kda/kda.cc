@@ -130,8 +130,8 @@ op::Prepared prepare_cpu(const Kda& a) {
   const int64_t n = sequences_of(a);  // a batch of equal lengths, or sequences that are short for another reason
   config.one_block = a.state.has_value();
   for (int64_t i = 0; i < n && config.one_block; ++i)
-    config.one_block = op::index_at(a.cu_seqlens, i + 1) - op::index_at(a.cu_seqlens, i) <= kKdaTokens;
-  return ops::with_kernel<kKda>(config, [&a](jit::CpuFn fn) {
+    config.one_block = op::index_at(a.cu_seqlens, i + 1) - op::index_at(a.cu_seqlens, i) < kChannelTokens;
+  return ops::with_kernel<kKda>(config, [&a, one_block = config.one_block](jit::CpuFn fn) {
     const Work work = work_of(a);
     KdaParams p = params_of(a);
     p.sequences = work.sequences.data(), p.count = static_cast<int64_t>(work.sequences.size());
@@ -140,7 +140,7 @@ op::Prepared prepare_cpu(const Kda& a) {
     const int64_t units = p.in_order ? p.value_heads : p.count * p.value_heads;
     p.per_task =
         p.in_order ? 1 : ops::rows_per_task(units, 2 * p.rows * p.width * (a.state ? a.state->item_size() : 4));
-    ops::run_rows_with_scratch(fn, p, p.count ? units : 0, p.per_task, kda_scratch(p.width, p.rows));
+    ops::run_rows_with_scratch(fn, p, p.count ? units : 0, p.per_task, kda_scratch(one_block, p.width, p.rows));
     clear_rest(a);
   });
 }

@@ -13,57 +13,11 @@
 #include <math.h>
 
 #include "flashinfer/kernels/cpu/exp.h"
-#include "flashinfer/kernels/cpu/gemm_pack.h"
-#include "flashinfer/ops/attention/kernels/cpu/tile.h"
 #include "flashinfer/ops/linear_attention/kernels/common/packed.h"
+#include "flashinfer/ops/linear_attention/kernels/common/products.h"
 
 namespace flashinfer::cpu {
 namespace linear {
-
-/// c[m][columns] (+)= a[m][n] b[n][columns] of f32; columns a multiple of 32.
-inline void multiply(int64_t m, const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
-                     int64_t n, int64_t columns, bool add) {
-  const auto cells = [](const float* p) { return reinterpret_cast<const uint32_t*>(p); };
-  for (int64_t i = 0; i < m; i += attention::kMaxRows) {
-    const int64_t rows = m - i < attention::kMaxRows ? m - i : attention::kMaxRows;
-    attention::product_rows<false>(rows, cells(a + i * lda), lda, cells(b), ldb, c + i * ldc, ldc, n, columns, add);
-  }
-}
-/// c[m][columns] += a[m][m] b[m][columns] of the lower triangle of `a`, with its diagonal or, when b is c, without:
-/// then row i takes the rows above it as they have become. In blocks of rows: what lies left of the diagonal block is a
-/// product. The rest goes row by row, so that no row meets a later one, whose NaN times 0 would be NaN.
-inline void multiply_lower(int64_t m, const float* a, int64_t lda, const float* b, float* c, int64_t ldc,
-                           int64_t columns) {
-  constexpr int64_t kBlock = 12, L = Vec::kLanes;
-  const int64_t diagonal = b == c ? 0 : 1;
-  for (int64_t first = 0; first < m; first += kBlock) {
-    const int64_t end = first + kBlock < m ? first + kBlock : m;
-    if (first) multiply(end - first, a + first * lda, lda, b, ldc, c + first * ldc, ldc, first, columns, true);
-    for (int64_t j = 0; j < columns; j += 2 * L)
-      for (int64_t i = first; i < end; ++i) {
-        Vec x = load(c + i * ldc + j), y = load(c + i * ldc + j + L);
-        for (int64_t r = first; r < i + diagonal; ++r) {
-          const Vec by = splat(a[i * lda + r]);
-          x = fma(by, load(b + r * ldc + j), x), y = fma(by, load(b + r * ldc + j + L), y);
-        }
-        store(c + i * ldc + j, x), store(c + i * ldc + j + L, y);
-      }
-  }
-}
-/// to[j][i] = from[i][j] of 64 rows.
-inline void transpose_chunk(const float* from, int64_t width, float* to) {
-#if defined(__AVX512F__)
-  alignas(64) float tile[16 * 16];
-  for (int64_t i = 0; i < kGdnChunk; i += 16)
-    for (int64_t j = 0; j < width; j += 16) {
-      detail::transpose_16x16(from + i * width + j, width * 4, tile);
-      for (int64_t r = 0; r < 16; ++r) store(to + (j + r) * kGdnChunk + i, load(tile + r * 16));
-    }
-#else
-  for (int64_t i = 0; i < kGdnChunk; ++i)
-    for (int64_t j = 0; j < width; ++j) to[j * kGdnChunk + i] = from[i * width + j];
-#endif
-}
 
 /// One head of one sequence.
 struct GdnSequence {
@@ -171,7 +125,7 @@ struct GdnSequence {
   }
   void chunk(int64_t start, int64_t first, int64_t m) {
     read_chunk(start, first, m);
-    transpose_chunk(k, k_wide, kt);
+    transpose(k, k_wide, C, k_wide, kt, C);
     multiply(m, k, k_wide, kt, C, kk, C, k_wide, C, false);
     multiply(m, q, k_wide, kt, C, qk, C, k_wide, C, false);
     multiply(m, k, k_wide, state, v_wide, w, v_wide, k_wide, v_wide, false);

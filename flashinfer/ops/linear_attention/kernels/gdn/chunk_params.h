@@ -5,11 +5,11 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/ops/linear_attention/kernels/common/channel_chunk_params.h"
 
 namespace flashinfer {
 
-inline constexpr int64_t kGdnChunk = 64;          // tokens of a chunk
-inline constexpr int64_t kGdnChannelTokens = 32;  // tokens of a pass over a state with gates of channels
+inline constexpr int64_t kGdnChunk = 64;  // tokens of a chunk
 
 struct GdnChunkConfig {
   short width;  // of kernels with rows of the state in registers: K when it is 64 or 128, else 0: any
@@ -62,7 +62,7 @@ struct GdnChunkParams {
 
 inline int64_t gdn_chunk_scratch(bool channels, int64_t width, int64_t rows) {
   const int64_t k = round_up(width, 32), v = round_up(rows, 32);
-  if (channels) return k * v + 3 * k + kGdnChannelTokens * (4 * k + 2 * v + 32);
+  if (channels) return channel_chunk_floats(width, rows) + k + v;
   return k * v + kGdnChunk * (3 * k + 3 * v + 2 * kGdnChunk + 8) + k + v + 64;
 }
 

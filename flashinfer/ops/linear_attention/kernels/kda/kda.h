@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The delta rule with a decay of each key channel, token by token. A unit is one value head of one sequence.
+// The delta rule with a decay of each key channel: sequences of fewer than 16 tokens go from slot to slot through the
+// rows of the state, longer ones by chunks of 32 tokens from their first. A unit is one value head of one sequence.
 #pragma once
-#include "flashinfer/ops/linear_attention/kernels/common/delta_rows.h"
+#include "flashinfer/ops/linear_attention/kernels/common/channel_chunk.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
 #include "flashinfer/ops/linear_attention/kernels/mamba/math.h"
 
@@ -14,7 +15,7 @@ struct KdaHead {
   const KdaParams& p;
   const KdaSequence& s;
   int64_t h, query, k_floats, v_floats;
-  float *row, *text, *tile;
+  float *row, *text, *chunk;
 
   KdaHead(const KdaParams& params, int64_t sequence, int64_t head)
       : p(params),
@@ -25,7 +26,7 @@ struct KdaHead {
         v_floats(padded(p.rows)),
         row(p.scratch),
         text(row + k_floats),
-        tile(text + kKdaTokens * (4 * k_floats + 2 * v_floats + 32)) {}
+        chunk(text + kChannelChunk * (4 * k_floats + 2 * v_floats + 32)) {}
 
   static int64_t at(const KdaRows& r, int64_t token, int64_t head) { return token * r.token + head * r.head; }
   S* place(const KdaStates& pool, int64_t slot) const {
@@ -50,12 +51,10 @@ struct KdaHead {
       store(decay + j, exp(x));
     }
   }
-  template <class T>
-  DeltaToken<T> token(int64_t t, float* k) const {
-    float *const kd = k + k_floats, *const qd = kd + k_floats, *const decay = qd + k_floats,
-                 *const v = decay + k_floats;
+  /// k and scaled q, normalised on request, the decays and v of a token; returns beta.
+  float read(int64_t t, float* k, float* q, float* decay, float* v) const {
     widen_row(p.input, p.k.data, at(p.k, t, query), p.width, k);
-    widen_row(p.input, p.q.data, at(p.q, t, query), p.width, qd);
+    widen_row(p.input, p.q.data, at(p.q, t, query), p.width, q);
     widen_row(p.input, p.g.data, at(p.g, t, h), p.width, decay);
     widen_row(p.input, p.v.data, at(p.v, t, h), p.rows, v);
     gate(decay);
@@ -63,10 +62,16 @@ struct KdaHead {
     if (p.beta_is_logit) beta = sigmoid_of(beta);
     if (p.l2norm) {
       scale_row(k, inverse_norm(k, p.width), p.width);
-      q_scale *= inverse_norm(qd, p.width);
+      q_scale *= inverse_norm(q, p.width);
     }
-    scale_row(qd, q_scale, p.width);
-    const float kq = dot_row(k, qd, p.width);
+    scale_row(q, q_scale, p.width);
+    return beta;
+  }
+  template <class T>
+  DeltaToken<T> token(int64_t t, float* k) const {
+    float *const kd = k + k_floats, *const qd = kd + k_floats, *const decay = qd + k_floats,
+                 *const v = decay + k_floats;
+    const float beta = read(t, k, qd, decay, v), kq = dot_row(k, qd, p.width);
     for (int64_t j = 0; j < k_floats; j += Vec::kLanes) {
       store(kd + j, load(k + j) * load(decay + j));
       store(qd + j, load(qd + j) * load(decay + j));
@@ -78,7 +83,7 @@ struct KdaHead {
   void block(const DeltaState<T>& state, int64_t first, int64_t count, bool stored) {
     auto* const tokens = reinterpret_cast<DeltaToken<T>*>(text);
     static_assert(sizeof(DeltaToken<T>) <= 32 * sizeof(float));
-    float* at = text + kKdaTokens * 32;
+    float* at = text + kChannelChunk * 32;
     for (int64_t t = 0; t < count; ++t, at += 4 * k_floats + 2 * v_floats) {
       tokens[t] = token<T>(first + t, at);
       if constexpr (__is_same(T, S))
@@ -89,9 +94,40 @@ struct KdaHead {
     delta_rows<C.width, true>(state, tokens, count, row);
     for (int64_t t = 0; t < count; ++t) write(first + t, tokens[t].o);
   }
-  void store_tile(const KdaStates& pool, int64_t slot) const {
+  void store_tile(const float* tile, const KdaStates& pool, int64_t slot) const {
     for (int64_t v = 0; v < p.rows; ++v)
       store_state_row(place(pool, slot) + v * pool.row, tile + v * k_floats, p.width);
+  }
+  /// Tokens [first, first + count) through the rows of the state.
+  void few(ChannelChunk& c, int64_t first, int64_t count) {
+    c.to_rows();
+    const DeltaState<float> state{c.tile, c.tile, k_floats, k_floats, p.rows, p.width};
+    for (int64_t t = 0; t < count;) {
+      int64_t n = 1;
+      while (t + n < count && after_slot(first + t + n - 1) < 0) ++n;
+      block(state, first + t, n, false);
+      t += n;
+      if (const int64_t slot = after_slot(first + t - 1); slot >= 0) store_tile(c.tile, p.after, slot);
+    }
+  }
+  void many(ChannelChunk& c, int64_t first, int64_t count) {
+    c.to_columns();
+    const FlushSubnormals flush;
+    for (int64_t i = 0; i < count; ++i) {
+      const Vec beta = splat(read(first + i, c.k(i), c.q(i), c.decay(i), c.u(i)));
+      for (int64_t j = 0; j < k_floats; j += Vec::kLanes) store(c.r(i) + j, beta * load(c.k(i) + j));
+      for (int64_t j = 0; j < v_floats; j += Vec::kLanes) store(c.u(i) + j, beta * load(c.u(i) + j));
+    }
+    c.run(count);
+    for (int64_t i = 0; i < count; ++i) write(first + i, c.o(i));
+    for (int64_t n = 1; n <= count; ++n) {
+      const int64_t slot = after_slot(first + n - 1);
+      float* const state = n == count ? c.state : c.spare;
+      if (slot >= 0 || n == count) c.state_after(n, state);
+      if (slot < 0) continue;
+      transpose(state, v_floats, k_floats, v_floats, c.tile, k_floats);
+      store_tile(c.tile, p.after, slot);
+    }
   }
   void run() {
     if (s.skip) {
@@ -105,21 +141,16 @@ struct KdaHead {
           place(p.in, s.read), s.write < 0 ? nullptr : place(p.state, s.write), p.in.row, p.state.row, p.rows, p.width};
       return block(state, s.first, s.tokens, true);
     }
-    for (int64_t v = 0; v < p.rows; ++v) {
-      if (p.in.data)
-        widen_as<S>(place(p.in, s.read), v * p.in.row, p.width, tile + v * k_floats);
-      else
-        memset(tile + v * k_floats, 0, static_cast<size_t>(k_floats) * 4);
+    ChannelChunk c(chunk, p.width, p.rows);
+    memset(c.tile, 0, static_cast<size_t>(k_floats * v_floats) * 4);
+    for (int64_t v = 0; p.in.data && v < p.rows; ++v)
+      widen_as<S>(place(p.in, s.read), v * p.in.row, p.width, c.tile + v * k_floats);
+    for (int64_t t = 0; t < s.tokens; t += kChannelChunk) {
+      const int64_t n = s.tokens - t < kChannelChunk ? s.tokens - t : kChannelChunk;
+      n < kChannelTokens ? few(c, s.first + t, n) : many(c, s.first + t, n);
     }
-    const DeltaState<float> state{tile, tile, k_floats, k_floats, p.rows, p.width};
-    for (int64_t t = 0; t < s.tokens;) {
-      int64_t n = 1;
-      while (n < kKdaTokens && t + n < s.tokens && after_slot(s.first + t + n - 1) < 0) ++n;
-      block(state, s.first + t, n, false);
-      t += n;
-      if (const int64_t slot = after_slot(s.first + t - 1); slot >= 0) store_tile(p.after, slot);
-    }
-    if (s.write >= 0) store_tile(p.state, s.write);
+    c.to_rows();
+    if (s.write >= 0) store_tile(c.tile, p.state, s.write);
   }
 };
 

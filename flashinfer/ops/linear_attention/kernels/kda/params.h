@@ -5,12 +5,13 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/ops/linear_attention/kernels/common/channel_chunk_params.h"
 
 namespace flashinfer {
 
 struct KdaConfig {
   DType state;
-  bool one_block;  // every sequence has at most kKdaTokens tokens and a state: rows go from pool to pool
+  bool one_block;  // every sequence has fewer than kChannelTokens tokens and a state: rows go from pool to pool
   short width;     // K when it is 64 or 128, else 0: any
 
   static constexpr const char* kName = "flashinfer::KdaConfig";
@@ -39,8 +40,6 @@ struct KdaSequence {
 };
 enum class KdaGate : int { kNone, kSoftplus, kBounded };
 
-inline constexpr int64_t kKdaTokens = 32;  // at a time
-
 struct KdaParams {
   const KdaSequence* sequences;
   int64_t count, heads, value_heads, width, rows;  // K, V
@@ -58,9 +57,9 @@ struct KdaParams {
 };
 
 /// Floats of a task's scratch memory.
-inline int64_t kda_scratch(int64_t width, int64_t rows) {
+inline int64_t kda_scratch(bool one_block, int64_t width, int64_t rows) {
   const int64_t k = round_up(width, 32), v = round_up(rows, 32);
-  return k + kKdaTokens * (4 * k + 2 * v + 32) + rows * k;
+  return k + kChannelChunk * (4 * k + 2 * v + 32) + (one_block ? 0 : channel_chunk_floats(width, rows));
 }
 
 }  // namespace flashinfer

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of a head in common/channel_chunk.h.
+#pragma once
+#include <stdint.h>
+
+#include "flashinfer/core/int_math.h"
+
+namespace flashinfer {
+
+inline constexpr int64_t kChannelChunk = 32;   // tokens of a chunk
+inline constexpr int64_t kChannelTokens = 16;  // a chunk of fewer tokens goes through the rows of the state one by one
+
+/// Floats: three states, and what a chunk needs.
+inline int64_t channel_chunk_floats(int64_t width, int64_t rows) {
+  const int64_t k = round_up(width, 32), v = round_up(rows, 32), c = kChannelChunk;
+  return 3 * k * v + k + c * (4 * k + 2 * v) + c * (3 * k + 2 * v) + 2 * c * c;
+}
+
+}  // namespace flashinfer
