@@ -100,3 +100,20 @@ void add_commands([[maybe_unused]] CLI::App& app, [[maybe_unused]] int& exit_cod
 ]=])
   set(${out} ${path} PARENT_SCOPE)
 endfunction()
+
+# The text of bench/peers.py, which `flashinfer bench --peers` runs by the Python interpreter.
+function(fi_peers_script out)
+  set(script ${PROJECT_SOURCE_DIR}/bench/peers.py)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script})
+  file(READ ${script} text)
+  set(path ${PROJECT_BINARY_DIR}/generated/peers_script.cc)
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT [=[
+// Generated from bench/peers.py.
+#include "flashinfer/bench/peers_script.h"
+
+namespace flashinfer::bench {
+const char* const kPeersScript = R"script(@text@)script";
+}  // namespace flashinfer::bench
+]=])
+  set(${out} ${path} PARENT_SCOPE)
+endfunction()

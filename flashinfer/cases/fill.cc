@@ -68,9 +68,10 @@ void fill(const TensorView& t, std::string_view rule, const std::vector<double>&
     each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, std::floor(r.a + (r.b - r.a) * uniform(seed, i))); });
   else if (r.name == "const")
     each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, r.a); });
-  else if (r.name == "range")
-    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + static_cast<double>(i)); });
-  else if (r.name == "nan")
+  else if (r.name == "range") {
+    const double step = rule.find(',') == std::string_view::npos ? 1 : r.b;
+    each(t, [&](int64_t i, int64_t o) { ref::store_element(t, o, r.a + step * static_cast<double>(i)); });
+  } else if (r.name == "nan")
     each(t, [&](int64_t, int64_t o) { ref::store_element(t, o, std::nan("")); });
   else if (r.name == "probs")
     fill_probs(t, seed);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flashinfer/cli/bench_report.h"
 
+#include <algorithm>
+
 #include "flashinfer/cli/cli.h"
 #include "flashinfer/kernels/emu/emu.h"
 
@@ -18,28 +20,61 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
+/// `<name>_s` and `<name>_ratio`, null where it was not measured.
+void add_peer(nlohmann::ordered_json& j, const std::string& name, const bench::PeerTime* p) {
+  if (name == "over") j[name] = nullptr;
+  const bool there = p != nullptr && p->median_s > 0;
+  j[name + "_s"] = there ? nlohmann::ordered_json(p->median_s) : nullptr;
+  j[name + "_ratio"] = there ? nlohmann::ordered_json(p->ratio) : nullptr;
+}
+
+/// What took turns with the row, or nothing.
+std::string rivals_of(const bench::Row& r) {
+  std::string text;
+  const auto add = [&](const std::string& name, const bench::PeerTime& p) {
+    if (p.median_s > 0)
+      text += str(text.empty() ? "" : "; ", name, " ", p.median_s * 1e6, " us, ", p.ratio, " of the row's time");
+  };
+  if (r.read_bandwidth > 0)
+    text = str("reading ", r.read_bandwidth * 1e-9, " GB/s, ", r.share_of_read, " of the row's time");
+  add(r.over.name, r.over);
+  for (const bench::PeerTime& p : r.peers) add(p.name, p);
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const bench::Row& r, double over_first) {
   const double median = r.samples.median();
-  return {{"op", r.op},
-          {"case", r.name},
-          {"candidate", r.candidate},
-          {"args", r.args},
-          {"calls", r.samples.seconds.size()},
-          {"median_s", median},
-          {"p10_s", r.samples.quantile(0.1)},
-          {"p90_s", r.samples.quantile(0.9)},
-          {"bytes", r.cost.bytes},
-          {"flops", r.cost.flops},
-          {"gb_per_s", r.cost.bytes / median * 1e-9},
-          {"gflop_per_s", r.cost.flops / median * 1e-9},
-          {"copy_gb_per_s", r.copy_bandwidth * 1e-9},
-          {"share_of_copy", r.cost.bytes / median / r.copy_bandwidth},
-          {"peak_gflop_per_s", r.peak * 1e-9},
-          {"share_of_peak", r.peak > 0 ? r.cost.flops / median / r.peak : 0.0},
-          {"check", r.check},
-          {"over_first", over_first}};
+  nlohmann::ordered_json j = {{"op", r.op},
+                              {"case", r.name},
+                              {"candidate", r.candidate},
+                              {"args", r.args},
+                              {"calls", r.samples.seconds.size()},
+                              {"median_s", median},
+                              {"p10_s", r.samples.quantile(0.1)},
+                              {"p90_s", r.samples.quantile(0.9)},
+                              {"bytes", r.cost.bytes},
+                              {"flops", r.cost.flops},
+                              {"gb_per_s", r.cost.bytes / median * 1e-9},
+                              {"gflop_per_s", r.cost.flops / median * 1e-9},
+                              {"copy_gb_per_s", r.copy_bandwidth * 1e-9},
+                              {"share_of_copy", r.cost.bytes / median / r.copy_bandwidth},
+                              {"peak_gflop_per_s", r.peak * 1e-9},
+                              {"share_of_peak", r.peak > 0 ? r.cost.flops / median / r.peak : 0.0},
+                              {"check", r.check},
+                              {"over_first", over_first},
+                              {"threads", r.threads},
+                              {"read_gb_per_s", r.read_bandwidth * 1e-9},
+                              {"share_of_read", r.share_of_read}};
+  add_peer(j, "over", &r.over);
+  if (!r.over.name.empty()) j["over"] = r.over.name;
+  for (const char* name : bench::kPeers) {
+    const auto p = std::ranges::find(r.peers, name, &bench::PeerTime::name);
+    add_peer(j, name, p == r.peers.end() ? nullptr : &*p);
+  }
+  j["goal"] = r.goal;
+  return j;
 }
 
 void print_head() {
@@ -54,6 +89,7 @@ void print_row(const bench::Row& r, double over_first, const std::string& repro)
         r.cost.bytes / m * 1e-9, r.cost.bytes / m / r.copy_bandwidth, r.cost.flops / m * 1e-9,
         r.peak > 0 ? r.cost.flops / m / r.peak : 0.0, over_first > 0 ? str(over_first).substr(0, 7).c_str() : "",
         r.check.c_str());
+  if (const std::string rivals = rivals_of(r); !rivals.empty()) print("    %s\n", rivals.c_str());
   print("    %s\n", repro.c_str());
 }
 
@@ -111,7 +147,7 @@ std::string csv_line(const bench::Row& r, double over_first, const std::string& 
   const nlohmann::ordered_json columns = to_json(r, over_first);
   std::string line;
   for (const auto& [name, value] : columns.items())
-    line += quoted(value.is_string() ? value.get<std::string>() : value.dump()) + ",";
+    line += (value.is_null() ? "" : quoted(value.is_string() ? value.get<std::string>() : value.dump())) + ",";
   return line + quoted(repro);
 }
 

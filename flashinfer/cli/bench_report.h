@@ -8,7 +8,9 @@
 
 namespace flashinfer::cli {
 
-/// One measured row. `over_first`: the time of the row's first candidate over this one's, 0 for the first itself.
+/// One measured row. `over_first`: the time of the row's first candidate over this one's, 0 for the first itself. A
+/// peer has the members `<name>_s`, its median time, and `<name>_ratio`, that over the row's in the same turn; null
+/// where it was not measured. So has the row of --over, whose name is `over`.
 nlohmann::ordered_json to_json(const bench::Row& r, double over_first);
 nlohmann::ordered_json to_json(const bench::CountedRow& r);
 

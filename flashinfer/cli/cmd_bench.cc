@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `flashinfer bench --op NAME`: times rows of the case tables beside the machine's limits.
+#include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -13,8 +16,11 @@ namespace flashinfer::cli {
 namespace {
 
 struct Options {
-  std::string op, name, args, device = "cpu", csv, list;
-  std::vector<std::string> candidates;
+  std::string op, name, args, device = "cpu", csv, list, label, goal, over, over_op, over_args;
+  std::vector<std::string> candidates, peers;
+  std::string python = "python3";
+  int over_threads = 0;
+  double rotate_mb = 0;
   bool json = false, counts = false;
   bench::Options bench;
 };
@@ -31,6 +37,35 @@ void add_options(CLI::App& c, Options& o) {
   c.add_option("--device", o.device, "cpu (default), cuda or cuda:N (timed by the GPU's events), or emu with --counts");
   c.add_flag("--cold", o.bench.cold, "overwrite the last-level (GPU: L2) cache before each call");
   c.add_flag("--counts", o.counts, "count memory sectors, bank conflicts and instructions on the emulator");
+  c.add_option("--threads", o.bench.threads, "on this many threads (default: those of the library)");
+  c.add_flag("--read", o.bench.read, "sum the bytes of the inputs in turns with the calls: the limit of ops that read");
+  c.add_option("--rotate", o.rotate_mb,
+               "calls take turns on copies of the inputs of this many MB in all, so that no cache holds them");
+  c.add_option("--over", o.over, "in a list: time the row of this label in turns with it");
+  c.add_option("--over-op", o.over_op, "time this op in turns with it (default: the same op)");
+  c.add_option("--over-args", o.over_args, "on this case (default: the same)");
+  c.add_option("--over-threads", o.over_threads, "on this many threads");
+  c.add_option("--label", o.label, "the row's name in tables");
+  c.add_option("--goal", o.goal, "what the row should reach, for tables: a column, >= or <=, and a number");
+}
+
+void add_peers(CLI::App& c, Options& o) {
+  c.add_option(
+       "--peers", o.peers,
+       "other libraries in turns with it, as torch,onednn; all: torch, onednn, zentorch, llama.cpp, ik_llama.cpp")
+      ->delimiter(',');
+  c.add_option("--python", o.python, "the interpreter that has them (default python3)");
+}
+
+/// The processes of other libraries, used by all rows of a command.
+using Peers = std::vector<std::unique_ptr<bench::Peer>>;
+
+Peers peers_of(const Options& o) {
+  std::vector<std::string> names = o.peers;
+  if (names == std::vector<std::string>{"all"}) names.assign(std::begin(bench::kPeers), std::end(bench::kPeers));
+  Peers peers;
+  for (const std::string& name : names) peers.push_back(bench::library_peer(name, o.python));
+  return peers;
 }
 
 /// Where the rows of all commands go.
@@ -53,7 +88,8 @@ struct Output {
 };
 
 std::vector<op::Case> rows_of(const op::Op& op, const Options& o) {
-  if (!o.args.empty()) return {{.name = "given", .args = o.args.c_str(), .candidate = ""}};
+  if (!o.args.empty())
+    return {{.name = o.label.empty() ? "given" : o.label.c_str(), .args = o.args.c_str(), .candidate = ""}};
   std::vector<op::Case> rows;
   for (const op::Case& c : op.cases())
     if (o.name.empty() ? (c.tags & op::kBench) != 0 : o.name == c.name) rows.push_back(c);
@@ -66,6 +102,31 @@ void count_row(const op::Op& op, const op::Case& c, Output& out) {
     out.all.push_back(to_json(r));
   else
     print_counts(r);
+}
+
+/// The options that measure the row in the same way again.
+std::string same_way(const Options& o, const std::string& op, const std::string& candidate, const std::string& args) {
+  std::string text = str("flashinfer bench --op ", op, o.device == "cpu" ? "" : " --device " + o.device,
+                         o.bench.cold ? " --cold" : "", candidate.empty() ? "" : " --candidates " + candidate);
+  if (o.bench.threads > 0) text += str(" --threads ", o.bench.threads);
+  if (o.bench.read) text += " --read";
+  if (o.rotate_mb > 0) text += str(" --rotate ", o.rotate_mb);
+  if (!o.over_op.empty()) text += " --over-op " + o.over_op;
+  if (!o.over_args.empty()) text += str(" --over-args \"", o.over_args, '"');
+  if (o.over_threads > 0) text += str(" --over-threads ", o.over_threads);
+  return str(text, " --args \"", args, '"');
+}
+
+/// The row that is timed in turns with `args`: of the same op or on the same arguments where none are given.
+bench::Over over_of(const op::Op& op, const char* args, const Options& o) {
+  if (o.over_op.empty() && o.over_args.empty() && o.over_threads == 0) return {};
+  const op::Op* const other = o.over_op.empty() ? &op : op::find_op(o.over_op);
+  FI_CHECK(other, ValueError, "--over-op: there is no op named '", o.over_op, "'");
+  return {.op = other, .args = o.over_args.empty() ? args : o.over_args, .threads = o.over_threads};
+}
+std::string name_of_over(const Options& o) {
+  if (!o.over.empty()) return o.over;
+  return o.over_threads > 0 ? str(o.over_threads, " threads") : o.over_op.empty() ? "given" : o.over_op;
 }
 
 /// A row by each of the candidates that the options name; of `all`, those that support it.
@@ -82,6 +143,8 @@ void time_row(const op::Op& op, const op::Case& c, const Options& o, Output& out
   for (const std::string& name : names) {
     bench::Options options = o.bench;
     options.candidate = name;
+    options.rotate = static_cast<int64_t>(o.rotate_mb * 1e6);
+    options.over = over_of(op, c.args, o);
     bench::Row r;
     try {
       r = bench::run(op, c, options);
@@ -90,9 +153,9 @@ void time_row(const op::Op& op, const op::Case& c, const Options& o, Output& out
       continue;
     }
     any = true;
-    const std::string repro =
-        str("flashinfer bench --op ", r.op, o.device == "cpu" ? "" : " --device " + o.device,
-            o.bench.cold ? " --cold" : "", name.empty() ? "" : " --candidates " + name, " --args \"", r.args, "\"");
+    r.goal = o.goal;
+    if (options.over.op) r.over.name = name_of_over(o);
+    const std::string repro = same_way(o, r.op, name, r.args);
     const double median = r.samples.median();
     out.add(r, first > 0 ? first / median : 0, repro);
     if (first == 0) first = median;
@@ -109,6 +172,12 @@ void run_one(Options o, Output& out) {
   FI_CHECK(o.counts || device->type != DeviceType::kEmu, ValueError, "--device ", o.device,
            " times nothing here: the emulator's time means nothing (--counts)");
   FI_CHECK(!o.bench.cold || !o.counts, ValueError, "--counts and --cold exclude each other");
+  const bool in_turns = o.bench.read || o.rotate_mb > 0 || o.bench.threads > 0 || !o.bench.peers.empty() ||
+                        !o.over.empty() || !o.over_op.empty() || !o.over_args.empty() || o.over_threads > 0;
+  FI_CHECK(!in_turns || device->type == DeviceType::kCPU, ValueError,
+           "--threads, --read, --rotate, --over and --peers are for the CPU, but --device is ", o.device);
+  FI_CHECK(o.over.empty() || !o.over_op.empty(), ValueError,
+           "--over names a row of a list; use --over-op, --over-args");
   o.bench.device = *device;
   std::vector<const op::Op*> ops;
   if (o.op == "all")
@@ -130,28 +199,61 @@ void run_one(Options o, Output& out) {
            o.name.empty() ? "rows for bench" : "case named '" + o.name + "'");
 }
 
-/// The commands of a file, one a line without `flashinfer bench`; empty lines and those that begin with # are left out.
-/// A command that fails is reported, and the others run.
-void run_list(const std::string& path, Output& out) {
-  std::ifstream file(path);
-  FI_CHECK(file, ValueError, "--testlist ", path, " cannot be read");
-  for (std::string line; std::getline(file, line);) {
-    const size_t begin = line.find_first_not_of(" \t\r");
-    if (begin == std::string::npos || line[begin] == '#') continue;
-    try {
-      Options o;
-      CLI::App parser;
-      add_options(parser, o);
-      parser.parse(line, false);
-      run_one(o, out);
-    } catch (const std::exception& e) {
-      out.failed = true;
-      print_error("[ERROR] %s: %s\n", line.c_str() + begin, e.what());
-    }
-  }
+/// The options of a line of a list; those of the list are its defaults.
+Options parse_line(const std::string& line, const Options& list) {
+  Options o;
+  o.bench = list.bench;
+  CLI::App parser;
+  add_options(parser, o);
+  parser.parse(line, false);
+  return o;
 }
 
-int run(const Options& o) {
+/// Takes the op and the arguments of --over from the line that has its label.
+void find_over(Options& o, const std::vector<Options>& all) {
+  if (o.over.empty()) return;
+  const auto other = std::ranges::find(all, o.over, &Options::label);
+  FI_CHECK(other != all.end() && !other->args.empty(), ValueError, "--over: no line has --args and the label '", o.over,
+           "'");
+  o.over_op = other->op;
+  o.over_args = other->args;
+}
+
+/// The commands of a file, one a line without `flashinfer bench`; empty lines and those that begin with # are left out.
+/// A command that fails is reported, and the others run.
+void run_list(const Options& list, Output& out) {
+  std::ifstream file(list.list);
+  FI_CHECK(file, ValueError, "--testlist ", list.list, " cannot be read");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    const size_t begin = line.find_first_not_of(" \t\r");
+    if (begin != std::string::npos && line[begin] != '#') lines.push_back(line.substr(begin));
+  }
+  std::vector<Options> all;
+  const auto each = [&](const std::string& line, const auto& what) {
+    try {
+      what();
+    } catch (const std::exception& e) {
+      out.failed = true;
+      print_error("[ERROR] %s: %s\n", line.c_str(), e.what());
+    }
+  };
+  for (std::string& line : lines) {
+    bool good = false;
+    each(line, [&] { all.push_back(parse_line(line, list)), good = true; });
+    if (!good) line.clear();
+  }
+  std::erase(lines, "");
+  for (size_t i = 0; i < lines.size(); ++i)
+    each(lines[i], [&] {
+      find_over(all[i], all);
+      run_one(all[i], out);
+    });
+}
+
+int run(Options o) {
+  const Peers peers = peers_of(o);
+  for (const auto& p : peers) o.bench.peers.push_back(p.get());
   Output out;
   out.json = o.json;
   if (!o.csv.empty()) {
@@ -162,7 +264,7 @@ int run(const Options& o) {
   if (o.list.empty())
     run_one(o, out);
   else
-    run_list(o.list, out);
+    run_list(o, out);
   if (o.json) print("%s\n", out.all.dump(2).c_str());
   return out.failed ? 1 : 0;
 }
@@ -173,6 +275,7 @@ void add_bench(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
   CLI::App* c = app.add_subcommand("bench", "Time an op beside the machine's copy bandwidth and arithmetic peak");
   add_options(*c, *o);
+  add_peers(*c, *o);
   c->add_flag("--json", o->json, "print JSON");
   c->add_option("--csv", o->csv, "write the results to this file as well");
   c->add_option("--testlist", o->list, "a file of options, one command a line, in place of --op");

@@ -58,6 +58,13 @@ std::string run(const std::string& fault, const std::string& more = "") {
 }
 #define EXPECT_FINDS(fault, text) EXPECT_NE(run(fault).find(text), std::string::npos) << run(fault)
 
+TEST(Cases, RangesHaveSteps) {
+  for (const auto& [fill, last] : {std::pair{"range(3)", 7.0f}, {"range(3,16)", 67.0f}, {"range(3,-0.5)", 1.0f}}) {
+    const cases::Built b = cases::build(kTwice, str("x=f32:5:", fill));
+    EXPECT_EQ(b.tensors.front()->tensor.span<float>()[4], last) << fill;
+  }
+}
+
 TEST(Runner, PassesWhatIsRight) { EXPECT_EQ(run("none"), ""); }
 TEST(Runner, FindsWrongNumbers) { EXPECT_FINDS("wrong", "against the reference: out differs in 1 of 15 elements"); }
 TEST(Runner, FindsNaN) { EXPECT_FINDS("nan", "against the reference: out differs in 1 of 15 elements"); }

@@ -161,6 +161,63 @@ def test_bench_of_a_list(tmp_path):
     assert wrong.returncode == 2 and "only 'nothing' is requested" in wrong.stderr
 
 
+def bench_rows(tmp_path, *args, status=0):
+    done = program("bench", *args, "--seconds", "0", "--csv", str(tmp_path / "out.csv"))
+    assert done.returncode == status, done.stdout + done.stderr
+    with open(tmp_path / "out.csv", newline="") as f:
+        return list(csv.DictReader(f)), done
+
+
+def answering(tmp_path, *answers):
+    """An interpreter whose libraries answer so, in place of Python's."""
+    path = tmp_path / "interpreter"
+    path.write_text("#!/bin/sh\necho ready\nwhile read what rest; do case $what in " +
+                    " ".join(f"{what}) echo {text};;" for what, text in zip(("row", "run"), answers)) + " esac; done\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+NORM_ARGS = "input=f32:64x1024 weight=f32:1024"
+
+
+def test_bench_in_turns(tmp_path):
+    """Other libraries, another number of threads and reads, each a column."""
+    (row,), done = bench_rows(tmp_path, "--op", "rmsnorm", "--args", NORM_ARGS, "--threads", "1", "--over-threads", "2", "--read", "--rotate", "1",
+                              "--peers", "torch,llama.cpp", "--python", answering(tmp_path, "ready", "0.25"))
+    assert float(row["torch_s"]) == float(row["llama.cpp_s"]) == 0.25 and float(row["torch_ratio"]) > 100
+    assert row["onednn_s"] == row["zentorch_ratio"] == "" and row["threads"] == "1"
+    assert row["over"] == "2 threads" and float(row["over_s"]) > 0 and float(row["over_ratio"]) > 0
+    assert float(row["read_gb_per_s"]) > 0 and float(row["share_of_read"]) > 0
+    assert row["repro_command"] == f'flashinfer bench --op rmsnorm --threads 1 --read --rotate 1 --over-threads 2 --args "{NORM_ARGS}"'
+    assert "torch 250000 us, " in done.stdout and "2 threads " in done.stdout
+
+
+@pytest.mark.parametrize("answers", [("error no such type", "1"), None])
+def test_bench_without_a_peer(tmp_path, answers):
+    """An error of the library, and no interpreter: an empty column."""
+    python = answering(tmp_path, *answers) if answers else "/no/such/python"
+    (row,), _ = bench_rows(tmp_path, "--op", "rmsnorm", "--args", NORM_ARGS, "--peers", "all", "--python", python)
+    assert float(row["median_s"]) > 0 and row["torch_s"] == row["ik_llama.cpp_ratio"] == row["over"] == ""
+
+
+def test_bench_against_wrong_rows(tmp_path):
+    rows, done = bench_rows(tmp_path, "--op", "rmsnorm", "--args", NORM_ARGS, "--peers", "torch", "--python",
+                            answering(tmp_path, "ready", "soon"), status=2)
+    assert rows == [] and "torch answered 'soon' in place of a time" in done.stderr
+    for more, text in ((("--peers", "numpy"), "there is no peer 'numpy', but torch, onednn"), (("--over-op", "nothing"), "no op named 'nothing'"),
+                       (("--device", "emu", "--counts", "--read"), "--read, --rotate, --over and --peers are for the CPU")):
+        assert text in bench_rows(tmp_path, "--op", "rmsnorm", "--args", NORM_ARGS, *more, status=2)[1].stderr
+
+
+def test_rows_of_a_list_over_one_another(tmp_path):
+    (tmp_path / "list").write_text(f"--op rmsnorm --args '{NORM_ARGS}' --over short --goal 'over_ratio>=0.5'\n"
+                                   "--op rmsnorm --args 'input=f32:2x64 weight=f32:64' --label short\n--op rmsnorm --args 'x' --over nothing\n")
+    rows, done = bench_rows(tmp_path, "--testlist", str(tmp_path / "list"), status=1)
+    assert [(r["case"], r["over"], r["goal"]) for r in rows] == [("given", "short", "over_ratio>=0.5"), ("short", "", "")]
+    assert float(rows[0]["over_s"]) < float(rows[0]["median_s"]) and float(rows[0]["over_ratio"]) < 1
+    assert "no line has --args and the label 'nothing'" in done.stderr
+
+
 def test_files_of_bench_name_rows_that_exist():
     rows = {}
     for line in (ROOT / "bench/bandwidth.txt").read_text().splitlines():
