@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string out_dir;
-  std::vector<std::string> targets{"x86-64-v3", "x86-64-v4"}, ops;
+  std::vector<std::string> targets, ops;
   bool cuda_arch_list = false, all = false, list = false, quiet = false;
   int jobs = 0;
 };
@@ -94,8 +94,9 @@ int run(const Options& o) {
     const jit::AotResult r = jit::aot(o.out_dir, one, requests, o.jobs, o.quiet ? nullptr : show);
     all.compiled += r.compiled, all.kept += r.kept, all.seconds += r.seconds, all.bytes += r.bytes;
     problems.insert(problems.end(), r.errors.begin(), r.errors.end());
-    print("%-10s %5lld kernels %10.1f KB\n", jit::name(target), static_cast<long long>(r.compiled + r.kept),
+    print("%-17s %5lld kernels %10.1f KB", jit::name(target), static_cast<long long>(r.compiled + r.kept),
           static_cast<double>(r.bytes) / 1e3);
+    print(r.shared == 0 ? "\n" : ", %lld of them shared with another level\n", static_cast<long long>(r.shared));
   }
   for (const std::string& p : problems) print("❌ %s\n", p.c_str());
   print("%lld compiled, %lld up to date, %zu failed in %.1f s; %.1f MB in %s\n", static_cast<long long>(all.compiled),
@@ -108,11 +109,14 @@ int run(const Options& o) {
 
 void add_aot(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
+  for (const jit::CpuLevel& level : jit::cpu_levels()) o->targets.push_back(level.name);
   CLI::App* c = app.add_subcommand("aot", "Precompile kernels, for machines without a compiler");
   c->add_option("--out-dir,--out", o->out_dir,
                 "folder to fill; programs find it by FLASHINFER_AOT_DIR, or as flashinfer/aot beside the library");
-  c->add_option("--target,--targets", o->targets,
-                "x86-64-v3, x86-64-v4, native, portable; GPUs: sm_80, sm_90a, ...; emu (the emulator)")
+  c->add_option(
+       "--target,--targets", o->targets,
+       "x86-64-v3, x86-64-v3-avxvnni, x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16, native, portable; GPUs: sm_80, "
+       "sm_90a, ...; emu (the emulator)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();

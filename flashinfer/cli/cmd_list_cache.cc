@@ -23,7 +23,8 @@ void add(const std::string& folder, std::map<std::string, Sum>& sums) {
       if (!meta || entry.starts_with(".")) continue;
       Sum& s = sums[folder + "/" + target];
       ++s.artifacts;
-      s.bytes += meta->bytes;
+      const std::string dir = folder + "/" + target + "/" + entry;
+      if (fs::is_file(jit::artifact_path(dir, target))) s.bytes += meta->bytes;  // else the code is another level's
     }
 }
 

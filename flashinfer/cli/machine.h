@@ -6,7 +6,7 @@
 namespace flashinfer::cli {
 
 std::string cpu_model();
-/// "x86-64-v4, x86-64-v3, portable": the targets whose kernels this CPU runs.
+/// "native, x86-64-v4, x86-64-v3, portable": the targets whose kernels this CPU runs.
 std::string runnable_targets();
 /// The C++ compiler for kernels, or why there is none.
 std::string kernel_compiler();

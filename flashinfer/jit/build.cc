@@ -82,10 +82,25 @@ std::optional<Artifact> find_aot(const Request& request, Target target) {
   const auto folders = aot_folders();
   if (folders.empty()) return std::nullopt;
   const BuildKey key = build_key(request, target, Toolchain{});
-  for (const std::string& folder : folders) {
-    const std::string dir = folder + "/" + name(target) + "/" + key.aot_folder;
-    const auto meta = read_artifact(dir);
-    if (meta && matches(*meta, key.wanted)) return Artifact{artifact_path(dir, name(target)), "aot"};
+  for (const std::string& folder : folders)
+    if (const auto entry = read_aot(folder, request, target); entry && matches(entry->meta, key.wanted))
+      return Artifact{artifact_path(entry->directory, name(target)), "aot"};
+  return std::nullopt;
+}
+
+std::optional<AotEntry> read_aot(const std::string& folder, const Request& request, Target target) {
+  const auto dir_of = [&](Target t) {
+    return folder + "/" + name(t) + "/" + build_key(request, t, Toolchain{}).aot_folder;
+  };
+  const std::string dir = dir_of(target);
+  auto meta = read_meta(dir);
+  if (!meta) return std::nullopt;
+  for (std::optional<Target> t = target; t;) {
+    const std::string at = dir_of(*t);
+    if (const auto complete = read_artifact(at); complete && complete->checksum == meta->checksum)
+      return AotEntry{std::move(*meta), at};
+    const CpuLevel* const level = find_level(*t);
+    t = level == nullptr ? std::nullopt : level->extends;
   }
   return std::nullopt;
 }

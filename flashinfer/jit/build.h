@@ -30,6 +30,14 @@ struct Artifact {
 /// A complete AOT artifact for exactly this target, headers, flags (and CPU, for native).
 std::optional<Artifact> find_aot(const Request& request, Target target);
 
+/// A complete artifact below the AOT folder `folder`. Where a level's code is the same as that of the level it extends
+/// (CpuLevel), its own folder holds meta.json alone, and `directory` is that of the artifact with the same checksum.
+struct AotEntry {
+  Meta meta;
+  std::string directory;
+};
+std::optional<AotEntry> read_aot(const std::string& folder, const Request& request, Target target);
+
 /// A complete artifact in the disk cache for this target, headers, flags and CPU, from any compiler: for machines that
 /// have none (any more).
 std::optional<Artifact> find_cached(const Request& request, Target target);

@@ -85,12 +85,13 @@ CpuFn load(const std::string& path, std::string& error) {
 
 /// Targets whose AOT artifacts may stand in for `t` when nothing can be compiled, best first.
 std::vector<Target> stand_ins(Target t) {
-  std::vector<Target> list;
-  for (const Target s : {Target::kNative, Target::kX86V4, Target::kX86V3, Target::kPortable}) {
-    const bool wide_enough =
-        t == Target::kNative || s == t || s == Target::kPortable || (t == Target::kX86V4 && s == Target::kX86V3);
-    if (wide_enough && why_not_runnable(s).empty()) list.push_back(s);
+  std::vector<Target> list(std::begin(kTargets), std::end(kTargets));
+  if (const CpuLevel* const level = find_level(t)) {
+    list = level->stand_ins;
+    list.insert(list.begin(), t);
   }
+  if (t == Target::kPortable) list = {t};
+  std::erase_if(list, [](Target s) { return !why_not_runnable(s).empty(); });
   return list;
 }
 

@@ -126,7 +126,9 @@ std::string_view included(std::string_view line) {
 
 class Walker {
  public:
-  explicit Walker(const std::string& root) : root_(root) { XXH3_128bits_reset(&hash_); }
+  explicit Walker(const std::string& root, std::span<const std::string> words = {}) : root_(root), words_(words) {
+    XXH3_128bits_reset(&hash_);
+  }
 
   /// `path` as given to the compiler; true when the file exists.
   bool visit(const std::string& path) {
@@ -137,6 +139,7 @@ class Walker {
     seen_.insert(full);
     add(path);
     add(*bytes);
+    for (const std::string& word : words_) found_ = found_ || bytes->find(word) != std::string::npos;
     const std::string folder = path.substr(0, path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
     for (size_t begin = 0; begin < bytes->size();) {
       const size_t end = std::min(bytes->find('\n', begin), bytes->size());
@@ -146,6 +149,8 @@ class Walker {
     }
     return true;
   }
+  /// Whether a visited file holds one of the words.
+  bool found() const { return found_; }
   std::string digest() { return text_of(XXH3_128bits_digest(&hash_)); }
   void add(std::string_view text) {
     const uint64_t n = text.size();
@@ -161,6 +166,8 @@ class Walker {
   }
 
   const std::string& root_;
+  std::span<const std::string> words_;
+  bool found_ = false;
   std::set<std::string> seen_;
   XXH3_state_t hash_;
 };
@@ -188,6 +195,12 @@ std::string headers_hash_now(const std::string& root, const std::string& header)
   Walker walker(root);
   if (!walker.visit(header)) walker.add("missing " + header);
   return walker.digest();
+}
+
+bool headers_hold(const std::string& root, const std::string& header, std::span<const std::string> words) {
+  Walker walker(root, words);
+  walker.visit(header);
+  return walker.found();
 }
 
 void forget_sources() {

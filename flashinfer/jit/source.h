@@ -3,6 +3,7 @@
 // artifact.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,8 @@ std::string hash_hex(std::string_view bytes);
 std::string headers_hash(const std::string& root, const std::string& header);
 /// The same, read now.
 std::string headers_hash_now(const std::string& root, const std::string& header);
+/// Whether `header` or one that it includes (as above) holds one of `words`.
+bool headers_hold(const std::string& root, const std::string& header, std::span<const std::string> words);
 void forget_sources();
 
 }  // namespace flashinfer::jit

@@ -146,36 +146,86 @@ Toolchain find_nvcc() {
 }
 
 #if defined(__x86_64__)
-/// The deciding features of a level, named as in /proc/cpuinfo.
-std::string missing_for(Target t) {
+/// Those of `features` that this CPU and its operating system have. The builtin takes literals only.
+bool has_feature(const std::string& feature) {
   __builtin_cpu_init();
-#define FI_NEED(feature) \
-  if (!__builtin_cpu_supports(feature)) return "this CPU has no " feature
-  FI_NEED("avx2");
-  FI_NEED("fma");
-  FI_NEED("bmi2");
-  if (t == Target::kX86V3) return {};
-  FI_NEED("avx512f");
-  FI_NEED("avx512bw");
-  FI_NEED("avx512dq");
-  FI_NEED("avx512vl");
-  FI_NEED("avx512cd");
-#undef FI_NEED
-  return {};
+#define FI_HAS(word) \
+  if (feature == word) return __builtin_cpu_supports(word) != 0
+  FI_HAS("avx2");
+  FI_HAS("fma");
+  FI_HAS("bmi2");
+  FI_HAS("avx512f");
+  FI_HAS("avx512bw");
+  FI_HAS("avx512dq");
+  FI_HAS("avx512vl");
+  FI_HAS("avx512cd");
+  FI_HAS("avx512vnni");
+  FI_HAS("avx512vbmi");
+  FI_HAS("avx512bf16");
+  FI_HAS("avxvnni");
+#undef FI_HAS
+  throw InternalError("no test for the CPU feature " + feature);
 }
 #endif
 
+std::vector<CpuLevel> make_levels() {
+  const std::vector<std::string> v3 = {"avx2", "fma", "bmi2"};
+  std::vector<std::string> v4 = v3, vnni, bf16;
+  v4.insert(v4.end(), {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"});
+  vnni = v4, vnni.insert(vnni.end(), {"avx512vnni", "avx512vbmi"});
+  bf16 = vnni, bf16.push_back("avx512bf16");
+  std::vector<std::string> avx_vnni = v3;
+  avx_vnni.push_back("avxvnni");
+  using enum Target;
+  return {
+      {kX86V3, "x86-64-v3", {"-march=x86-64-v3"}, v3, {}, {}, {kPortable}},
+      {kX86V3AvxVnni,
+       "x86-64-v3-avxvnni",
+       {"-march=x86-64-v3", "-mavxvnni"},
+       avx_vnni,
+       {"__AVXVNNI__"},
+       kX86V3,
+       {kX86V3, kPortable}},
+      {kX86V4, "x86-64-v4", {"-march=x86-64-v4"}, v4, {}, {}, {kX86V3, kPortable}},
+      {kX86V4Vnni,
+       "x86-64-v4-vnni",
+       {"-march=x86-64-v4", "-mavx512vnni", "-mavx512vbmi"},
+       vnni,
+       {"__AVX512VNNI__", "__AVX512VBMI__"},
+       kX86V4,
+       {kX86V4, kX86V3, kPortable}},
+      {kX86V4Bf16,
+       "x86-64-v4-bf16",
+       {"-march=x86-64-v4", "-mavx512vnni", "-mavx512vbmi", "-mavx512bf16"},
+       bf16,
+       {"__AVX512BF16__"},
+       kX86V4Vnni,
+       {kX86V4Vnni, kX86V4, kX86V3, kPortable}},
+  };
+}
+
 }  // namespace
+
+std::span<const CpuLevel> cpu_levels() {
+  static constinit Once<const std::vector<CpuLevel>> levels;
+  return levels.get(make_levels);
+}
+
+const CpuLevel* find_level(Target t) {
+  for (const CpuLevel& level : cpu_levels())
+    if (level.target == t) return &level;
+  return nullptr;
+}
 
 const char* name(Target t) {
   switch (t) {
     case Target::kNative: return "native";
-    case Target::kX86V3: return "x86-64-v3";
-    case Target::kX86V4: return "x86-64-v4";
     case Target::kPortable: return "portable";
     case Target::kEmu: return "emu";
-    default: return arch_of(t).name;
+    default: break;
   }
+  const CpuLevel* const level = find_level(t);
+  return level != nullptr ? level->name : arch_of(t).name;
 }
 
 const std::vector<Target>& all_targets() {
@@ -201,9 +251,12 @@ Target parse_target(const std::string& text) {
 Target selected_target() { return parse_target(env::text("FLASHINFER_CPU_ISA")); }
 
 std::string why_not_runnable(Target t) {
-  if (t == Target::kNative || t == Target::kPortable || !is_cpu(t)) return {};
+  const CpuLevel* const level = find_level(t);
+  if (level == nullptr) return {};
 #if defined(__x86_64__)
-  return missing_for(t);
+  for (const std::string& feature : level->features)
+    if (!has_feature(feature)) return "this CPU has no " + feature;
+  return {};
 #else
   return "this CPU is not an x86-64";
 #endif
@@ -307,7 +360,8 @@ Flags kernel_flags(Target t) {
   add(f.compile, env::flag("FLASHINFER_JIT_DEBUG") ? std::vector<std::string>{"-O0", "-g"}
                                                    : std::vector<std::string>{sanitized ? "-O0" : "-O3", "-DNDEBUG"});
 #if defined(__x86_64__)
-  if (t != Target::kPortable) f.compile.push_back(std::string("-march=") + name(t));
+  if (t == Target::kNative) f.compile.push_back("-march=native");
+  if (const CpuLevel* const level = find_level(t)) add(f.compile, level->flags);
 #else
   if (t == Target::kNative) f.compile.push_back("-mcpu=native");
 #endif

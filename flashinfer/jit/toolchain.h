@@ -2,6 +2,8 @@
 // Compilers of kernels: the host's C++ compiler for CPU kernels and the emulator, NVRTC or nvcc for GPUs; their flags
 // and targets.
 #pragma once
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,15 +12,31 @@ namespace flashinfer::jit {
 /// Target of a kernel. `portable` is the architecture's baseline without -march: the fallback paths of
 /// kernels/cpu/vec.h, for tests and old machines. `emu` is the CUDA emulator. GPUs follow from kCuda on, one for each
 /// row of arch_table() (targets.h).
-enum class Target { kNative, kX86V3, kX86V4, kPortable, kEmu, kCuda };
-inline constexpr Target kTargets[] = {Target::kNative, Target::kX86V3, Target::kX86V4,
-                                      Target::kPortable};  // of CPU kernels
+enum class Target { kNative, kX86V4Bf16, kX86V4Vnni, kX86V4, kX86V3AvxVnni, kX86V3, kPortable, kEmu, kCuda };
+/// Of CPU kernels, best first.
+inline constexpr Target kTargets[] = {Target::kNative,       Target::kX86V4Bf16, Target::kX86V4Vnni, Target::kX86V4,
+                                      Target::kX86V3AvxVnni, Target::kX86V3,     Target::kPortable};
 inline bool is_cpu(Target t) { return t < Target::kEmu; }
 inline bool is_gpu(Target t) { return t >= Target::kCuda; }
 /// kTargets, the emulator, every GPU.
 const std::vector<Target>& all_targets();
 
-const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4", "portable", "emu", "sm_90a"
+const char* name(Target t);  // "native", "x86-64-v3", "x86-64-v4-bf16", "portable", "emu", "sm_90a"
+
+/// An instruction set that precompiled kernels have code for: a level of x86-64, alone or with extensions.
+struct CpuLevel {
+  Target target;
+  const char* name;                   // "x86-64-v4-vnni"
+  std::vector<std::string> flags;     // of the compiler: -march and -m
+  std::vector<std::string> features;  // that the CPU must have, as in /proc/cpuinfo but for '_'
+  std::vector<std::string> macros;    // by which kernels ask for what this level adds to `extends`
+  std::optional<Target> extends;      // the same -march with fewer extensions
+  std::vector<Target> stand_ins;      // whose kernels run where these run, best first
+};
+/// Every level, each after the one it extends.
+std::span<const CpuLevel> cpu_levels();
+/// Null for `native`, `portable` and what is not a CPU.
+const CpuLevel* find_level(Target t);
 /// Throws ValueError that lists the names.
 Target parse_target(const std::string& text);
 /// FLASHINFER_CPU_ISA: the target of CPU kernels.

@@ -103,6 +103,13 @@ class Targets : public ::testing::TestWithParam<jit::Target> {
   }
 };
 
+/// Rows whose kernels use what a level of x86-64 is extended by, without what comes after it.
+const std::vector<Rows>& extensions(jit::Target t) {
+  static const std::vector<Rows> avx_vnni = {{"mm_gguf", {"bytes_q4_0", "bytes_panels_q8_0"}}, {"mm_fp4", {"nvfp4"}}};
+  static const std::vector<Rows> vnni = {{"mm_gguf", {"bytes_panels_q8_0"}}, {"mm_fp8", {"plain"}}};
+  return t == jit::Target::kX86V3AvxVnni ? avx_vnni : vnni;
+}
+
 TEST_P(Targets, Attention) { run(attention()); }
 TEST_P(Targets, Others) { run(others()); }
 INSTANTIATE_TEST_SUITE_P(All, Targets,
@@ -110,6 +117,11 @@ INSTANTIATE_TEST_SUITE_P(All, Targets,
                          [](const auto& info) {
                            return std::string(info.index == 0 ? "V4" : info.index == 1 ? "V3" : "Portable");
                          });
+
+class Extensions : public Targets {};
+TEST_P(Extensions, Rows) { run(extensions(GetParam())); }
+INSTANTIATE_TEST_SUITE_P(All, Extensions, ::testing::Values(jit::Target::kX86V3AvxVnni, jit::Target::kX86V4Vnni),
+                         [](const auto& info) { return std::string(info.index == 0 ? "AvxVnni" : "Vnni"); });
 
 }  // namespace
 }  // namespace flashinfer

@@ -15,7 +15,7 @@ foreach(isa IN LISTS FLASHINFER_TEST_ISAS)
     continue()
   endif()
   add_test(NAME cases.${isa} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
-           COMMAND cases_tests --gtest_filter=-*Targets.*:*RecordReplay*:Runner.*:Compare.*:Parse.*:CaseTables.*)
+           COMMAND cases_tests --gtest_filter=-*Targets.*:*Extensions.*:*RecordReplay*:Runner.*:Compare.*:Parse.*:CaseTables.*)
   set_tests_properties(cases.${isa} PROPERTIES TIMEOUT 1800 ENVIRONMENT
     "${fi_test_environment};FLASHINFER_CPU_ISA=${isa};FLASHINFER_EXTRA_CFLAGS=-O1;GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/cases.${isa}.xml")
   fi_set_cost(cases.${isa} cases)

@@ -2,6 +2,7 @@
 #include "flashinfer/jit/aot.h"
 
 #include "flashinfer/core/check.h"
+#include "flashinfer/jit/build.h"
 #include "tests/jit/sandbox.h"
 
 namespace t {
@@ -99,6 +100,53 @@ TEST_F(Aot, FillingAgainCompilesOnlyWhatChanged) {
   EXPECT_EQ(r.compiled, 2);
   EXPECT_EQ(fs::list_dir(root_ + "/ahead/native").size(), 3u);  // replaced, not added
 }
+
+#if defined(__x86_64__)
+TEST_F(Aot, ALevelStoresOnlyWhatDiffersFromTheLevelThatItExtends) {
+  using enum jit::Target;
+  const auto folder_of = [&](jit::Target t) {
+    const auto found = jit::find_aot(requests({1}).at(0), t);
+    if (!found) return std::string();
+    const std::string below = found->path.substr((root_ + "/ahead/").size());
+    return below.substr(0, below.find('/'));
+  };
+  set("FLASHINFER_AOT_DIR", root_ + "/ahead");
+  jit::AotResult r = make({kX86V4, kX86V4Vnni, kX86V4Bf16}, {1});  // the header asks for nothing of theirs
+  EXPECT_EQ(r.compiled, 1);
+  EXPECT_EQ(r.shared, 2);
+  EXPECT_EQ(folder_of(kX86V4Bf16), "x86-64-v4");
+  EXPECT_EQ(make({kX86V4, kX86V4Vnni, kX86V4Bf16}, {1}).kept, 3);
+
+  write("include/t/deeper/more.h", "constexpr int kValue = 1;  // __AVX512BF16__\n");
+  fresh();
+  r = make({kX86V4, kX86V4Vnni, kX86V4Bf16}, {1});  // compiled, and found to be the same
+  EXPECT_EQ(r.compiled, 2);
+  EXPECT_EQ(r.shared, 2);
+  EXPECT_EQ(folder_of(kX86V4Bf16), "x86-64-v4");
+
+  write("include/t/deeper/more.h",
+        "#ifdef __AVX512BF16__\nconstexpr int kValue = 2;\n#else\nconstexpr int kValue = 1;\n#endif\n");
+  fresh();
+  r = make({kX86V4, kX86V4Vnni, kX86V4Bf16}, {1});
+  EXPECT_EQ(r.compiled, 2);
+  EXPECT_EQ(r.shared, 1);
+  EXPECT_EQ(folder_of(kX86V4Bf16), "x86-64-v4-bf16");
+  EXPECT_EQ(folder_of(kX86V4Vnni), "x86-64-v4");
+
+  // Without a compiler the best level that this CPU runs is chosen, and what it shares is found.
+  without_compiler();
+  if (jit::why_not_runnable(kX86V4).empty()) {
+    EXPECT_EQ(sum(1, 0), jit::why_not_runnable(kX86V4Bf16).empty() ? 2001 : 1001);
+    set("FLASHINFER_CPU_ISA", "x86-64-v4");
+    fresh();
+    EXPECT_EQ(sum(1, 0), 1001);
+  }
+  // The code of the extended level is replaced: what was shared is not used.
+  fs::write_atomic(root_ + "/ahead/x86-64-v4/" + fs::list_dir(root_ + "/ahead/x86-64-v4").at(0) + "/kernel.so",
+                   "damaged", 0700);
+  EXPECT_EQ(folder_of(kX86V4Vnni), "");
+}
+#endif
 
 TEST_F(Aot, AKernelThatDoesNotCompileIsReportedAndTheRestIsMade) {
   const jit::AotResult r = make({jit::Target::kNative}, {1, 100, 2});

@@ -56,6 +56,20 @@ struct Fp4Quads {
       f(2 * word + 1, _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble)));
     }
   }
+#elif FI_AVX_VNNI
+  template <class F>
+  FI_VEC_INLINE void each_half(int64_t block, int g, int half, F f) const {
+    const __m256i table = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(kFp4Positive)));
+    const __m256i nibble = _mm256_set1_epi8(15);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4 / Groups; ++i) {
+      const int word = g * 4 / Groups + i;
+      if (ahead && half == 0) __builtin_prefetch(ahead + (block * 4 + word) * 64, 0, 2);
+      const __m256i x = load_bytes(words + block * 256 + word * 64 + half * 32);
+      f(2 * word, _mm256_shuffle_epi8(table, _mm256_and_si256(x, nibble)));
+      f(2 * word + 1, _mm256_shuffle_epi8(table, _mm256_and_si256(_mm256_srli_epi16(x, 4), nibble)));
+    }
+  }
 #endif
   void bytes(int64_t block, uint8_t* w) const {
     for (int i = 0; i < 512; ++i)

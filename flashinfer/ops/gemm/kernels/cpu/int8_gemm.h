@@ -86,6 +86,27 @@ struct GgufPanelBytes {
       }
     }
   }
+#elif FI_AVX_VNNI
+  template <class Fn>
+  FI_VEC_INLINE void each_half(int64_t block, int, int half, Fn f) const {
+    constexpr int kLines = static_cast<int>(GgufPanel<F>::kQuants / 64);
+    const uint8_t* const q = panel.quants + block * GgufPanel<F>::kQuants + half * 32;
+    if constexpr (Prefetch)
+      if (half == 0) panel.prefetch_ahead(block);
+#pragma GCC unroll 8
+    for (int line = 0; line < kLines; ++line) {
+      const __m256i x = load_bytes(q + line * 64);
+      if constexpr (F == GemmFormat::kQ8_0) {  // as above
+        const __m256i order =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+        f(line, _mm256_xor_si256(_mm256_shuffle_epi8(x, order), _mm256_set1_epi8(-128)));
+      } else {
+        const __m256i nibble = _mm256_set1_epi8(15);
+        f(2 * line, _mm256_and_si256(x, nibble));
+        f(2 * line + 1, _mm256_and_si256(_mm256_srli_epi16(x, 4), nibble));
+      }
+    }
+  }
 #endif
   void bytes(int64_t block, uint8_t* w) const {
     const uint8_t* const q = panel.quants + block * GgufPanel<F>::kQuants;

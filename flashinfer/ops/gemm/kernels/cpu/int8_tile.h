@@ -9,7 +9,8 @@
 //   kMinima                   whether columns have minima
 //   scale(block, g, v), minimum(block, g, v)   vector v of the 16 columns' factors
 //   each_quad(block, g, f)    f(quad, __m512i) for the quads of group g, with VNNI
-//   bytes(block, w)           the same as bytes [8][16][4], without VNNI
+//   each_half(block, g, half, f)   f(quad, __m256i) for 8 of the 16 columns of these quads, with AVX-VNNI
+//   bytes(block, w)           the same as bytes [8][16][4], without either
 #pragma once
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/kernels/cpu/gemm.h"
@@ -17,6 +18,8 @@
 
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
 #define FI_VNNI 1
+#elif defined(__AVXVNNI__) && !defined(__AVX512F__)
+#define FI_AVX_VNNI 1
 #endif
 
 namespace flashinfer::cpu {
@@ -49,6 +52,25 @@ FI_VEC_INLINE void sum_group(const Source& b, int64_t block, int g, const BytesO
   });
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) part[r][0] = Vec{_mm512_cvtepi32_ps(sum[r])};
+#elif FI_AVX_VNNI
+  // Half of the columns at a time: 8 rows of both would take all 16 registers.
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    __m256i sum[Rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) sum[r] = _mm256_set1_epi32(rows[r].start);
+    b.each_half(block, g, half, [&](int quad, __m256i right) {
+      const int8_t* const left = quads + quad * 4 * a.width;
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) {
+        int32_t four;
+        memcpy(&four, left + 4 * r, sizeof four);
+        sum[r] = _mm256_dpbusd_avx_epi32(sum[r], right, _mm256_set1_epi32(four));
+      }
+    });
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) part[r][half] = Vec{_mm256_cvtepi32_ps(sum[r])};
+  }
 #else
   constexpr int kQuads = 8 / Source::kGroups;
   uint8_t w[512];
@@ -109,6 +131,10 @@ void multiply_byte_rows(int64_t rows, const Source& b, int64_t blocks, const Byt
   if constexpr (Rows > 1) return multiply_byte_rows<Source, Rows - 1>(rows, b, blocks, a, sums, first);
 }
 
+#if FI_AVX_VNNI
+FI_VEC_INLINE __m256i load_bytes(const uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+#endif
+
 /// Blocks of B in memory as quads, with f32 factors [block][group][16].
 template <int Groups, bool Minima>
 struct ByteBlocks {
@@ -130,6 +156,15 @@ struct ByteBlocks {
     for (int i = 0; i < 8 / Groups; ++i) {
       const int quad = g * 8 / Groups + i;
       f(quad, _mm512_loadu_si512(quads + block * 512 + quad * 64));
+    }
+  }
+#elif FI_AVX_VNNI
+  template <class F>
+  FI_VEC_INLINE void each_half(int64_t block, int g, int half, F f) const {
+#pragma GCC unroll 8
+    for (int i = 0; i < 8 / Groups; ++i) {
+      const int quad = g * 8 / Groups + i;
+      f(quad, load_bytes(quads + block * 512 + quad * 64 + half * 32));
     }
   }
 #endif
