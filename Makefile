@@ -94,7 +94,9 @@ wheel:
 	@tools/setup.sh wheel
 	@cmake --preset release >/dev/null
 	cmake --build $(BUILD) -j $(JOBS) --target python_package
-	.venv/bin/python -m pip wheel . --no-deps --no-build-isolation -w dist -C cmake.define.FLASHINFER_PREBUILT=$(abspath $(BUILD))
+	.venv/bin/python -m pip wheel . --no-deps --no-build-isolation -w $(BUILD)/dist -C cmake.define.FLASHINFER_PREBUILT=$(abspath $(BUILD))
+	.venv/bin/python tools/wheel_tag.py $(BUILD)/dist/flashinfer_cpp-*-linux_x86_64.whl --out dist --limit-mb 40
+	.venv/bin/python tools/try_wheel.py dist/flashinfer_cpp-*.whl
 	.venv/bin/python -m pip wheel packaging/compat --no-deps --no-build-isolation -w dist -C for=other-environments
 
 clean:

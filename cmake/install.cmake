@@ -37,9 +37,13 @@ install(FILES ${PROJECT_BINARY_DIR}/flashinfer.pc DESTINATION ${pc_dir} COMPONEN
 # The Python package: the library and what it needs at run time, laid out as in a prefix, in the module's folder.
 if(TARGET flashinfer_tvm_ffi)
   set(python_component DESTINATION lib COMPONENT python EXCLUDE_FROM_ALL)
-  install(TARGETS flashinfer_commands flashinfer_tvm_ffi LIBRARY ${python_component})
+  set(suffix "")
+  if(fi_wheel_libraries)
+    set(suffix _wheel)
+  endif()
+  install(TARGETS flashinfer_commands${suffix} flashinfer_tvm_ffi${suffix} LIBRARY ${python_component})
   # One file under the name that is looked for: wheels have no links.
-  install(PROGRAMS $<TARGET_FILE:flashinfer> RENAME $<TARGET_SONAME_FILE_NAME:flashinfer> ${python_component})
+  install(PROGRAMS $<TARGET_FILE:flashinfer${suffix}> RENAME $<TARGET_SONAME_FILE_NAME:flashinfer> ${python_component})
   install_headers(python PUBLIC include EXCLUDE_FROM_ALL)
   install_headers(python KERNELS share/flashinfer/include EXCLUDE_FROM_ALL)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/aot/ DESTINATION lib/flashinfer/aot COMPONENT python EXCLUDE_FROM_ALL OPTIONAL)
@@ -71,7 +75,7 @@ if(TARGET flashinfer_tvm_ffi)
     COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=${PROJECT_SOURCE_DIR}/python FLASHINFER_BUILD_DIR=${PROJECT_BINARY_DIR}
             ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/make_stubs.py ${PROJECT_BINARY_DIR}/stubs
     COMMENT "Writing .pyi stubs")
-  add_custom_target(python_package DEPENDS flashinfer flashinfer_commands flashinfer_tvm_ffi aot python_stubs)
+  add_custom_target(python_package DEPENDS flashinfer${suffix} flashinfer_commands${suffix} flashinfer_tvm_ffi${suffix} aot python_stubs)
 elseif(SKBUILD)
   message(FATAL_ERROR "The Python package needs apache-tvm-ffi, whose tvm-ffi-config was not found")
 endif()

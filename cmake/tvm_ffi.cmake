@@ -28,3 +28,4 @@ target_include_directories(flashinfer_tvm_ffi SYSTEM PRIVATE ${tvm_include} ${tv
 target_link_libraries(flashinfer_tvm_ffi PRIVATE flashinfer fi::options fi::json ${tvm_library})
 target_compile_options(flashinfer_tvm_ffi PRIVATE ${fi_sanitizer_test_flags})
 set_target_properties(flashinfer_tvm_ffi PROPERTIES INSTALL_RPATH "$ORIGIN")
+set(fi_tvm_library ${tvm_library})

@@ -12,7 +12,7 @@ namespace {
 struct Options {
   std::string op, args, name, candidate = "cpu", device = "cpu";
   int seeds = 3;
-  bool list = false;
+  bool list = false, precompiled = false;
 };
 
 const op::Op& find(const std::string& name) {
@@ -29,6 +29,7 @@ int run(const Options& o) {
   auto one = [&](const op::Op& op, const op::Case& c) {
     if (!o.name.empty() && o.name != c.name) return;
     if (o.op.empty() && !cases::supports(op, *device)) return;
+    if (o.precompiled && (c.tags & op::kAot) == 0) return;
     if (o.list) {
       print("%s %s: %s\n", op.name, c.name, c.args);
       return;
@@ -37,7 +38,11 @@ int run(const Options& o) {
     const cases::CaseResult r = cases::run_case(op, c, {*device, o.seeds});
     const std::string why = r.passed ? r.unsupported : r.failure;
     ++(!r.passed ? failed : r.unsupported.empty() ? passed : unsupported);
-    print("%s %s %s%s%s\n", !r.passed ? "FAIL" : r.unsupported.empty() ? "ok  " : "no  ", op.name, c.name, why.empty() ? "" : ": ", why.c_str());
+    print("%s %s %s%s%s\n",
+          !r.passed               ? "FAIL"
+          : r.unsupported.empty() ? "ok  "
+                                  : "no  ",
+          op.name, c.name, why.empty() ? "" : ": ", why.c_str());
     if (!r.passed) print("     %s\n", r.repro.c_str());
   };
   if (!o.args.empty()) {
@@ -47,7 +52,9 @@ int run(const Options& o) {
     for (const op::Op* op : ops)
       for (const op::Case& c : op->cases()) one(*op, c);
   }
-  if (!o.list) print("%d passed, %d failed%s\n", passed, failed, unsupported ? str(", ", unsupported, " unsupported there").c_str() : "");
+  if (!o.list)
+    print("%d passed, %d failed%s\n", passed, failed,
+          unsupported ? str(", ", unsupported, " unsupported there").c_str() : "");
   return failed ? 1 : 0;
 }
 
@@ -55,13 +62,15 @@ int run(const Options& o) {
 
 void add_cases(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<Options>();
-  CLI::App* c = app.add_subcommand("cases", "Run the case tables: every candidate against the double-precision reference");
+  CLI::App* c =
+      app.add_subcommand("cases", "Run the case tables: every candidate against the double-precision reference");
   c->add_option("op", o->op, "only this op");
   c->add_option("--case", o->name, "only the case of this name");
   c->add_option("--args", o->args, "one case as text, e.g. \"input=bf16:4x5120 weight=bf16:5120\"");
   c->add_option("--candidate", o->candidate, "the implementation that must run --args (default cpu)");
   c->add_option("--device", o->device, "where the tensors are: cpu (default), cuda, cuda:N, emu (the CUDA emulator)");
   c->add_option("--seeds", o->seeds, "schedules a case runs under on the emulator (default 3)");
+  c->add_flag("--precompiled", o->precompiled, "only cases whose kernels `flashinfer aot` precompiles");
   c->add_flag("--list", o->list, "print the cases, run nothing");
   c->callback([o, &exit_code] { exit_code = run(*o); });
 }

@@ -17,6 +17,13 @@
 extern char** environ;
 
 namespace flashinfer::process {
+
+std::vector<std::string> through_shell(const std::vector<std::string>& argv, const std::string& cwd) {
+  std::vector<std::string> words = {"/bin/sh", "-c", "cd -- \"$0\" && exec \"$@\"", cwd};
+  words.insert(words.end(), argv.begin(), argv.end());
+  return words;
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -26,16 +33,17 @@ double seconds_since(Clock::time_point t) { return std::chrono::duration<double>
 
 /// In the child: stdin from /dev/null, stdout and stderr to `pipe_fd`, a new process group (so that a timeout reaches
 /// the compiler's own children), no inherited blocked or ignored signals.
-int spawn(const std::vector<std::string>& argv, const std::string& cwd, int pipe_fd, pid_t* pid) {
-  std::vector<char*> args;
-  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
-  args.push_back(nullptr);
+int spawn(std::vector<std::string> argv, const std::string& cwd, int pipe_fd, pid_t* pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe_fd, 1);
   posix_spawn_file_actions_adddup2(&actions, pipe_fd, 2);
-  if (!cwd.empty()) posix_spawn_file_actions_addchdir_np(&actions, cwd.c_str());
+  // glibc 2.28, which the wheel runs on, has it not: ENOSYS.
+  if (!cwd.empty() && posix_spawn_file_actions_addchdir_np(&actions, cwd.c_str()) != 0) argv = through_shell(argv, cwd);
+  std::vector<char*> args;
+  for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
+  args.push_back(nullptr);
   posix_spawnattr_t attr;
   posix_spawnattr_init(&attr);
   sigset_t none, all;

@@ -30,6 +30,9 @@ Result run(const std::vector<std::string>& argv, const Options& options = {});
 std::string find_executable(const std::string& name, const std::string& search_path,
                             const std::function<bool(const std::string&)>& accept = {});
 
+/// The words that a shell runs as argv in the folder cwd, where posix_spawn cannot change folders.
+std::vector<std::string> through_shell(const std::vector<std::string>& argv, const std::string& cwd);
+
 /// A line that a POSIX shell splits back into argv.
 std::string shell_line(const std::vector<std::string>& argv);
 /// Splits at blanks, honouring '...' and "...", as compiler flags in variables are written.

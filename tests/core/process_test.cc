@@ -19,6 +19,11 @@ TEST(Process, CollectsOutputAndExitCode) {
 
 TEST(Process, NoShellComesBetween) { EXPECT_EQ(run({"echo", "$HOME;", "a  b", "*"}).output, "$HOME; a  b *\n"); }
 
+TEST(Process, AShellChangesTheFolderWherePosixSpawnCannot) {
+  EXPECT_EQ(run(through_shell({"sh", "-c", "pwd; echo \"$1\"", "-", "a  $b"}, "/usr/bin")).output, "/usr/bin\na  $b\n");
+  EXPECT_FALSE(run(through_shell({"true"}, "/no such folder")).ok());
+}
+
 TEST(Process, WhatCannotBeStartedAndWhatIsKilled) {
   const Result none = run({"/no/such/program"});
   EXPECT_EQ(none.exit_code, 127);

@@ -5,6 +5,8 @@ The wheel is made from the build folder (as `make wheel` does), with kernels pre
 import importlib.metadata
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,12 +15,17 @@ import zipfile
 
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import try_wheel  # noqa: E402
+import wheel_tag  # noqa: E402
+
+sys.path.pop(0)
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["FLASHINFER_BUILD_DIR"])
 AHEAD = ["--op", "rmsnorm,bmm_fp8", "--target", "x86-64-v3"]
 
-# The wheel has what its two dependencies bring, and numpy, so that there are arrays.
-PACKAGES = ("apache-tvm-ffi", "click", "typing-extensions", "numpy")
+PACKAGES = try_wheel.PACKAGES
 
 PROGRAM = """
 import sys
@@ -51,7 +58,8 @@ def wheel(tmp_path_factory):
     run(sys.executable, ROOT / "tools/make_stubs.py", BUILD / "stubs")
     run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", folder,
         "-C", f"cmake.define.FLASHINFER_PREBUILT={BUILD}", "-C", f"build-dir={folder}/build", cwd=folder)
-    return next(folder.glob("*.whl"))
+    run(sys.executable, ROOT / "tools/wheel_tag.py", next(folder.glob("*.whl")), "--out", folder / "tagged", "--limit-mb", 40)
+    return next(folder.glob("tagged/*.whl"))
 
 
 def link_distribution(name, site):
@@ -79,7 +87,7 @@ def bare(environment, **more):
 
 
 def test_what_the_wheel_holds(wheel):
-    assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
+    assert wheel.name.endswith("-py3-none-manylinux_2_28_x86_64.whl" if (BUILD / "wheel").exists() else "_x86_64.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in ("flashinfer/__init__.py", "flashinfer/__main__.py", "flashinfer/py.typed", "flashinfer/norm/__init__.pyi", "flashinfer/comm/mnnvl.pyi", "flashinfer/decode.pyi", "flashinfer/lib/libflashinfer_tvm_ffi.so",
                    "flashinfer/share/flashinfer/include/flashinfer/ops/norm/kernels/cpu/norm.h", "flashinfer/include/flashinfer/flashinfer.h",
@@ -94,6 +102,26 @@ def test_what_the_wheel_holds(wheel):
     required = [line.split()[1].split(">")[0].split("<")[0] for line in metadata.splitlines()
                 if line.startswith("Requires-Dist:") and "extra ==" not in line]
     assert sorted(required) == ["apache-tvm-ffi", "click"]
+
+
+def test_the_tag_is_that_of_the_newest_symbol(tmp_path):
+    """Of what a library calls of glibc, and `linux` for one that needs a library which not every system has."""
+    (tmp_path / "other.c").write_text("int other(void) { return 2; }\n")
+    (tmp_path / "old.c").write_text('#include <stdlib.h>\nint old(void) { return abs(-1); }\n')
+    (tmp_path / "new.c").write_text("#include <dlfcn.h>\nvoid* new(void) { return dlopen(0, RTLD_NOW); }\n")
+    (tmp_path / "strange.c").write_text("int other(void);\nint strange(void) { return other(); }\n")
+    run("cc", "-shared", "-fPIC", tmp_path / "other.c", "-o", tmp_path / "libother.so")
+    for name, extra in (("old", []), ("new", []), ("strange", [tmp_path / "libother.so"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        run("cc", "-shared", "-fPIC", "-Wl,-soname,x", tmp_path / f"{name}.c", *extra, "-o", folder / f"{name}.so")
+    assert wheel_tag.tag_of(tmp_path / "old") == ("manylinux_2_28_x86_64", [])
+    tag, against = wheel_tag.tag_of(tmp_path / "new")
+    versions, _ = wheel_tag.needs([tmp_path / "new/new.so"])
+    newest = max(versions["GLIBC"])
+    assert (tag == "manylinux_2_28_x86_64") == (newest <= (2, 28)) and (not against or "new.so needs GLIBC_2." in against[0])
+    tag, against = wheel_tag.tag_of(tmp_path / "strange")
+    assert tag == "linux_x86_64" and "libother.so" in against[0]
 
 
 def test_runs_without_compiler_and_cache(environment):
@@ -111,6 +139,21 @@ def test_runs_without_compiler_and_cache(environment):
     assert slow.stdout == done and "no C++ compiler" in slow.stderr
 
 
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can run programs as another user")
+def test_another_user_without_compiler_network_and_home(wheel):
+    """What a service runs: the rows of the case tables whose kernels the wheel has, none by the reference."""
+    with try_wheel.environment(wheel) as root:
+        text = try_wheel.run_bare(root, ["python", "-c", try_wheel.PROGRAM.format(prefix=str(root))], "x86-64-v3")
+        assert text.startswith(f"0.5 uid {try_wheel.NOBODY} home read-only\n")
+        if "unshare" in "".join(try_wheel.as_another()):
+            assert text.endswith("\nno network\n")
+        for op, least in (("rmsnorm", 4), ("bmm_fp8", 1)):
+            text = try_wheel.run_bare(root, ["flashinfer", "cases", "--precompiled", op], "x86-64-v3")
+            passed, failed = re.search(r"(\d+) passed, (\d+) failed", text).groups()
+            assert int(passed) >= least and failed == "0", text
+        assert not list((root / "home").iterdir())
+
+
 def test_the_command(environment):
     command = environment / "bin/flashinfer"
     text = run(command, "show-config", env=bare(environment))
@@ -126,7 +169,7 @@ def test_the_command(environment):
 
 def test_libraries_need_only_what_every_debian_has(environment):
     folder = next(environment.glob("lib/python*/site-packages/flashinfer/lib"))
-    everywhere = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "linux-vdso.so.1"}
+    everywhere = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "linux-vdso.so.1"}
     for library in folder.glob("*.so*"):
         for line in run("ldd", library).splitlines():
             name, _, target = line.strip().partition(" => ")

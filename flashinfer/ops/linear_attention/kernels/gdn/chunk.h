@@ -16,6 +16,11 @@
 #include "flashinfer/ops/linear_attention/kernels/common/packed.h"
 #include "flashinfer/ops/linear_attention/kernels/common/products.h"
 
+#if defined(__x86_64__) && defined(__GLIBC__)
+// Precompiled, the kernel runs with older glibcs than the compiler's, whose log is of 2.29.
+__asm__(".symver log,log@GLIBC_2.2.5");
+#endif
+
 namespace flashinfer::cpu {
 namespace linear {
 
