@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/gdn/decode.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/commit_params.h"
@@ -14,8 +16,10 @@ namespace {
 using Commit = GatedDeltaRuleReplayssmCommit;
 inline constexpr jit::Kernel kGdnCommit{"flashinfer/ops/linear_attention/kernels/gdn/commit.h",
                                         "flashinfer::cpu::gdn_commit", "flashinfer::GdnCommitParams"};
+inline constexpr jit::Kernel kGdnCommitCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_commit.cuh",
+                                            "flashinfer::cu::gdn_commit", "flashinfer::GdnCommitParams"};
 
-op::Prepared prepare_cpu(const Commit& a) {
+GdnCommitParams params_of(const Commit& a) {
   GdnCommitParams p{};
   const TensorView &s = a.checkpoint_state, &v = a.rawv_cache, &k = a.rawk_cache, &g = a.g_cache, &b = a.beta_cache;
   p.layers = s.size(0), p.batch = a.state_indices.size(0), p.heads = k.size(2), p.value_heads = s.size(2);
@@ -32,9 +36,27 @@ op::Prepared prepare_cpu(const Commit& a) {
     p.track_steps = a.track_steps->data_as<int32_t>(), p.track_steps_stride = a.track_steps->stride(0);
   }
   p.null_slot = a.null_block_id, p.l2norm = a.use_qk_l2norm;
-  return ops::with_kernel<kGdnCommit>(GdnCommitConfig{kGdnCommitWidth}, [p, tokens = v.size(3)](jit::CpuFn fn) {
-    ops::run_rows_with_scratch(fn, p, p.layers * p.batch * p.value_heads, 1, gdn_commit_scratch(tokens));
+  p.pool = s.size(1), p.tokens = v.size(3);
+  return p;
+}
+op::Prepared prepare_cpu(const Commit& a) {
+  return ops::with_kernel<kGdnCommit>(GdnCommitConfig{kGdnCommitWidth}, [p = params_of(a)](jit::CpuFn fn) {
+    ops::run_rows_with_scratch(fn, p, p.layers * p.batch * p.value_heads, 1, gdn_commit_scratch(p.tokens));
   });
+}
+/// Indices are read by the kernel alone.
+op::Prepared prepare_cuda(const Commit& a, const op::Call& call) {
+  namespace la = ops::linear_attention;
+  GdnCommitParams p = params_of(a);
+  p.wide = la::rows_aligned(a.rawk_cache);
+  if (!la::rows_aligned(a.checkpoint_state))
+    return op::Unsupported{"checkpoint_state begins at no multiple of 16 bytes"};
+  const DeltaCudaConfig config = la::delta_config(DType::kF32, kGdnCommitWidth, true);
+  const int64_t items = p.layers * p.batch * p.value_heads;
+  if (std::string why = la::grid_unsupported(items, kGdnCommitWidth, config.block_rows()); !why.empty())
+    return op::Unsupported{std::move(why)};
+  return ops::prepare_cuda<kGdnCommitCuda>(
+      config, p, call.device, la::delta_launch(items, kGdnCommitWidth, config.block_rows(), config.threads));
 }
 
 void reference_head(const Commit& a, int64_t layer, int64_t i, int64_t h) {
@@ -123,7 +145,7 @@ constexpr op::Field fields[] = {
     op::attr<&Commit::null_block_id>("null_block_id"),
     op::attr<&Commit::backend>("backend", op::choices("auto|simt|tcgen05")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<reference>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(), op::reference<reference>()};
 }  // namespace
 
 namespace ops::linear_attention {

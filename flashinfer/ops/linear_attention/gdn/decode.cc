@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/gdn/decode_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/decode_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
@@ -20,6 +22,10 @@ using Pretranspose = GatedDeltaRuleDecodePretranspose;
 using Mtp = GatedDeltaRuleMtp;
 inline constexpr jit::Kernel kGdnDecode{"flashinfer/ops/linear_attention/kernels/gdn/decode.h",
                                         "flashinfer::cpu::gdn_decode", "flashinfer::GdnDecodeParams"};
+inline constexpr jit::Kernel kGdnDecodeCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_decode.cuh",
+                                            "flashinfer::cu::gdn_decode", "flashinfer::GdnDecodeParams"};
+inline constexpr jit::Kernel kGdnColumnsCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_columns.cuh",
+                                             "flashinfer::cu::gdn_columns", "flashinfer::GdnDecodeParams"};
 constexpr DTypeSet kStates = DTypeSet(DType::kF32) | DType::kBF16;
 
 // ---- launches ----
@@ -104,6 +110,25 @@ template <class B>
 op::Prepared prepare_cpu(const B& a) {
   return prepare(call_of(a));
 }
+/// Indices are read by the kernel alone. Rows that share a slot have no order on a GPU (decode.h).
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  const DecodeCall c = call_of(a);
+  GdnDecodeParams p = params_of(c);
+  if (std::string why = la::delta_unsupported(p.width); !why.empty()) return op::Unsupported{std::move(why)};
+  if (call.device.type == DeviceType::kEmu && la::rows_share_slots(c))
+    return op::Unsupported{"rows of the batch share a slot that one of them writes: on a GPU they have no order"};
+  p.slots = c.state.size(0), p.after_slot_count = c.after.defined() ? c.after.size(0) : 0;
+  p.wide = la::rows_aligned(c.q) && la::rows_aligned(c.k);
+  const bool aligned = la::rows_aligned(c.state) && (!c.after.defined() || la::rows_aligned(c.after)) &&
+                       (!c.v_innermost || p.rows % 4 == 0);
+  const DeltaCudaConfig config = la::delta_config(c.state.dtype(), p.width, aligned);
+  const int64_t tile = c.v_innermost ? config.threads / 2 : config.block_rows(), pairs = p.tokens ? p.pairs : 0;
+  if (std::string why = la::grid_unsupported(pairs, p.rows, tile); !why.empty()) return op::Unsupported{std::move(why)};
+  const cuda::Launch launch = la::delta_launch(pairs, p.rows, tile, config.threads);
+  if (c.v_innermost) return ops::prepare_cuda<kGdnColumnsCuda>(config, p, call.device, launch);
+  return ops::prepare_cuda<kGdnDecodeCuda>(config, p, call.device, launch);
+}
 template <class B>
 void reference(const B& a) {
   const DecodeCall c = call_of(a);
@@ -181,7 +206,8 @@ constexpr op::Field mtp_fields[] = {
 #undef FI_GATES
 #undef FI_BACKEND
 template <class B>
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu<B>>(), op::reference<reference<B>>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),
+                                        op::reference<reference<B>>()};
 constexpr const char* kModule = "flashinfer.gdn_decode";
 }  // namespace
 

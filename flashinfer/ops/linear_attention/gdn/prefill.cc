@@ -2,8 +2,10 @@
 #include "flashinfer/ops/linear_attention/gdn/prefill.h"
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/gdn/prefill_ref.h"
 #include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
@@ -19,6 +21,8 @@ inline constexpr jit::Kernel kGdnChunkKernel{"flashinfer/ops/linear_attention/ke
                                              "flashinfer::cpu::gdn_chunk", "flashinfer::GdnChunkParams"};
 inline constexpr jit::Kernel kGdnChannels{"flashinfer/ops/linear_attention/kernels/gdn/channels.h",
                                           "flashinfer::cpu::gdn_channels", "flashinfer::GdnChunkParams"};
+inline constexpr jit::Kernel kGdnRowsCuda{"flashinfer/ops/linear_attention/kernels/cuda/gdn_rows.cuh",
+                                          "flashinfer::cu::gdn_rows", "flashinfer::GdnChunkParams"};
 constexpr DTypeSet kStates = op::floats | op::fp8;
 
 // ---- launches ----
@@ -34,7 +38,7 @@ GdnOffsets offsets_of(const TensorView& t) {
   if (!t.defined()) return {};
   return {t.data(), t.stride(0), t.dtype() == DType::kI64};
 }
-op::Prepared prepare(const PrefillCall& c) {
+GdnChunkParams params_of(const PrefillCall& c) {
   GdnChunkParams p{};
   p.heads = c.heads(), p.width = c.q.size(2), p.rows = c.v.size(2), p.updates = c.updates;
   p.q = packed(c.q), p.k = packed(c.k), p.v = packed(c.v), p.gate = packed(c.gate), p.beta = packed(c.beta);
@@ -45,6 +49,11 @@ op::Prepared prepare(const PrefillCall& c) {
   p.sequences = offsets_of(c.sequences), p.slots = offsets_of(c.slots);
   p.in = states_of(c.initial), p.final = states_of(c.final), p.checkpoints = states_of(c.checkpoints);
   p.checkpoint_starts = offsets_of(c.checkpoint_starts), p.every = c.every;
+  p.count = static_cast<int32_t>(c.sequences.size(0) - 1);
+  return p;
+}
+op::Prepared prepare(const PrefillCall& c) {
+  const GdnChunkParams p = params_of(c);
   const auto width = static_cast<short>(c.channels && (p.width == 64 || p.width == 128) ? p.width : 0);
   const int64_t tasks = (c.sequences.size(0) - 1) * p.heads, words = gdn_chunk_scratch(c.channels, p.width, p.rows);
   const auto launch = [p, tasks, words](jit::CpuFn fn) { ops::run_rows_with_scratch(fn, p, tasks, 1, words); };
@@ -55,6 +64,27 @@ op::Prepared prepare(const PrefillCall& c) {
 template <class B>
 op::Prepared prepare_cpu(const B& a) {
   return prepare(call_of(a));
+}
+/// Token by token, rows of the state in registers. Indices are read by the kernel alone.
+op::Prepared prepare_rows(const PrefillCall& c, Device device) {
+  namespace la = ops::linear_attention;
+  GdnChunkParams p = params_of(c);
+  if (std::string why = la::delta_unsupported(p.width); !why.empty()) return op::Unsupported{std::move(why)};
+  const auto slots = [](const TensorView& t) { return t.defined() ? t.size(0) : 0; };
+  const auto aligned = [](const TensorView& t) { return !t.defined() || la::rows_aligned(t); };
+  p.in_slots = slots(c.initial), p.final_slots = slots(c.final), p.checkpoint_rows = slots(c.checkpoints);
+  p.wide = aligned(c.q) && aligned(c.k) && (!c.channels || (aligned(c.gate) && aligned(c.beta)));
+  const DeltaCudaConfig config = la::delta_config(
+      DType::kF32, p.width, aligned(c.initial) && aligned(c.final) && aligned(c.checkpoints), c.channels, c.channels);
+  const int64_t items = p.count * p.heads;
+  if (std::string why = la::grid_unsupported(items, p.rows, config.block_rows()); !why.empty())
+    return op::Unsupported{std::move(why)};
+  return ops::prepare_cuda<kGdnRowsCuda>(config, p, device,
+                                         la::delta_launch(items, p.rows, config.block_rows(), config.threads));
+}
+template <class B>
+op::Prepared prepare_cuda(const B& a, const op::Call& call) {
+  return prepare_rows(call_of(a), call.device);
 }
 template <class B>
 void reference(const B& a) {
@@ -272,7 +302,8 @@ constexpr op::Field product_fields[] = {
 #undef FI_STATES_IN
 #undef FI_FINAL
 template <class B>
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu<B>>(), op::reference<reference<B>>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda<B>>(), op::cpu<prepare_cpu<B>>(),
+                                        op::reference<reference<B>>()};
 }  // namespace
 
 namespace ops::linear_attention {

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "flashinfer/op/call.h"
+#include "flashinfer/ops/common/cuda.h"
 #include "flashinfer/ops/common/task_scratch.h"
 #include "flashinfer/ops/linear_attention/cases.h"
+#include "flashinfer/ops/linear_attention/cuda_launch.h"
 #include "flashinfer/ops/linear_attention/kda/ref.h"
 #include "flashinfer/ops/linear_attention/kernels/kda/params.h"
 #include "flashinfer/ops/linear_attention/ops.h"
@@ -19,6 +21,8 @@ namespace {
 using Kda = KdaRecurrence;
 inline constexpr jit::Kernel kKda{"flashinfer/ops/linear_attention/kernels/kda/kda.h", "flashinfer::cpu::kda",
                                   "flashinfer::KdaParams"};
+inline constexpr jit::Kernel kKdaCuda{"flashinfer/ops/linear_attention/kernels/cuda/kda.cuh", "flashinfer::cu::kda",
+                                      "flashinfer::KdaCudaParams"};
 
 int64_t sequences_of(const Kda& a) { return a.cu_seqlens.size(0) - 1; }
 const std::optional<TensorView>& source_of(const Kda& a) { return a.source ? a.source : a.state; }
@@ -144,6 +148,33 @@ op::Prepared prepare_cpu(const Kda& a) {
     clear_rest(a);
   });
 }
+GdnIndices indices_of(const std::optional<TensorView>& t) {
+  if (!t) return {};
+  return {t->data(), t->stride(0), t->dtype() == DType::kI64};
+}
+/// Indices are read by the kernel alone. Sequences that share a slot have no order on a GPU.
+op::Prepared prepare_cuda(const Kda& a, const op::Call& call) {
+  namespace la = ops::linear_attention;
+  if (std::string why = la::delta_unsupported(a.q.size(2)); !why.empty()) return op::Unsupported{std::move(why)};
+  if (call.device.type == DeviceType::kEmu && work_of(a).in_order)
+    return op::Unsupported{"sequences share a slot that one of them writes: on a GPU they have no order"};
+  KdaCudaParams p{params_of(a)};
+  p.call.count = sequences_of(a), p.tokens = a.q.size(0), p.updates = a.state && !a.disable_state_update;
+  p.wide = la::rows_aligned(a.q) && la::rows_aligned(a.k) && la::rows_aligned(a.g);
+  p.sequences = indices_of(a.cu_seqlens), p.read = indices_of(a.read_indices);
+  p.write = indices_of(a.write_indices), p.after = indices_of(a.after_indices);
+  const auto slots = [](const std::optional<TensorView>& t) { return t ? t->size(0) : 0; };
+  p.in_slots = slots(source_of(a)), p.state_slots = slots(a.state), p.after_slots = slots(after_of(a));
+  bool aligned = true;
+  for (const auto* t : {&a.state, &a.source, &a.after_states}) aligned = aligned && (!*t || la::rows_aligned(**t));
+  const DeltaCudaConfig config =
+      la::delta_config(a.state ? a.state->dtype() : DType::kF32, p.call.width, aligned, true);
+  const int64_t items = p.tokens ? (p.call.count + 1) * p.call.value_heads : 0;
+  if (std::string why = la::grid_unsupported(items, p.call.rows, config.block_rows()); !why.empty())
+    return op::Unsupported{std::move(why)};
+  return ops::prepare_cuda<kKdaCuda>(config, p, call.device,
+                                     la::delta_launch(items, p.call.rows, config.block_rows(), config.threads));
+}
 op::Cost cost(const Kda& a) {
   const auto heads = static_cast<double>(a.v.size(1)), cells = static_cast<double>(a.v.size(2) * a.q.size(2));
   const double states = a.state ? static_cast<double>(sequences_of(a) * a.state->item_size()) * heads * cells : 0;
@@ -174,7 +205,8 @@ constexpr op::Field fields[] = {
     op::attr<&Kda::disable_state_update>("disable_state_update"),
     op::out<&Kda::output>("output", "n hv v", op::same_as("q")),
 };
-constexpr op::Candidate candidates[] = {op::cpu<prepare_cpu>(), op::reference<ref::kda_recurrence>()};
+constexpr op::Candidate candidates[] = {op::cuda<prepare_cuda>(), op::cpu<prepare_cpu>(),
+                                        op::reference<ref::kda_recurrence>()};
 }  // namespace
 
 namespace ops::linear_attention {

@@ -58,6 +58,11 @@ struct GdnChunkParams {
   GdnOffsets checkpoint_starts;
   int64_t every;   // tokens between checkpoints; 0: none
   float* scratch;  // gdn_chunk_scratch floats of this task
+  // On a GPU, where the host does not read indices: slots of `in` and `final`, and rows of `checkpoints`. An index that
+  // is outside is none.
+  int64_t in_slots, final_slots, checkpoint_rows;
+  int32_t count;  // sequences
+  bool wide;      // rows of q, k, gates and keys' gates are 16-byte aligned
 };
 
 inline int64_t gdn_chunk_scratch(bool channels, int64_t width, int64_t rows) {

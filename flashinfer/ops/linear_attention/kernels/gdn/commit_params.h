@@ -32,7 +32,9 @@ struct GdnCommitParams {
   int64_t slots_stride, accepted_stride, track_slots_stride, track_steps_stride;
   int64_t null_slot;
   bool l2norm;
-  float* scratch;  // gdn_commit_scratch floats of this task
+  int64_t pool, tokens;  // slots; tokens of the cache
+  bool wide;             // rows of raw_k are 16-byte aligned
+  float* scratch;        // gdn_commit_scratch floats of this task
 };
 inline int64_t gdn_commit_scratch(int64_t tokens) { return 3 * kGdnCommitWidth + tokens * (32 + 3 * kGdnCommitWidth); }
 

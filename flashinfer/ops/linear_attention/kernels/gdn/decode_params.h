@@ -5,6 +5,7 @@
 
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
+#include "flashinfer/ops/linear_attention/kernels/common/indices.h"
 
 namespace flashinfer {
 
@@ -33,18 +34,6 @@ struct GdnStates {
   void* data;  // null: there are none
   int64_t slot, head, row;
 };
-/// An index for each row of the batch, int32 or int64; null: row i has index i.
-struct GdnIndices {
-  const void* data;
-  int64_t stride;
-  bool wide;
-
-  int64_t at(int64_t i) const {
-    if (!data) return i;
-    return wide ? static_cast<const int64_t*>(data)[i * stride] : static_cast<const int32_t*>(data)[i * stride];
-  }
-};
-
 /// A task is `per_task` pairs of a batch row and a value head; with `rows_in_order` a value head with all batch rows,
 /// the first one first, and `in` has the states that the rows read instead of slots.
 struct GdnDecodeParams {
@@ -70,6 +59,10 @@ struct GdnDecodeParams {
       beta_head;
   int64_t pairs, per_task;
   float* scratch;  // gdn_decode_scratch floats of this task
+  // On a GPU, where the host does not read indices: slots of `in` and `out`, and of `after` by slots. An index at or
+  // above them is none.
+  int64_t slots, after_slot_count;
+  bool wide;  // rows of q and k are 16-byte aligned
 };
 
 /// Floats of a task's scratch memory.

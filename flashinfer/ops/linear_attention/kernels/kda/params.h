@@ -6,6 +6,7 @@
 #include "flashinfer/core/int_math.h"
 #include "flashinfer/core/scalar.h"
 #include "flashinfer/ops/linear_attention/kernels/common/channel_chunk_params.h"
+#include "flashinfer/ops/linear_attention/kernels/common/indices.h"
 
 namespace flashinfer {
 
@@ -54,6 +55,17 @@ struct KdaParams {
   const int64_t* after_slots;  // [tokens]: the slot of `after` for the state after a token, -1: none; or null
   int64_t per_task;
   float* scratch;
+};
+
+/// On a GPU, where the host does not read indices: tokens sequences.at(n) .. sequences.at(n + 1) are sequence n, which
+/// starts from slot read.at(n) (below 0: results are 0, nothing is written) and ends in write.at(n). Without write.data
+/// that is the slot that was read. An index at or above the slots of its pool is none.
+struct KdaCudaParams {
+  KdaParams call;                            // without what the host makes of indices
+  int64_t tokens;                            // of q; results behind the last sequence are 0
+  bool updates, wide;                        // wide: rows of q, k and g are 16-byte aligned
+  GdnIndices sequences, read, write, after;  // after.data null: no states after tokens
+  int64_t in_slots, state_slots, after_slots;
 };
 
 /// Floats of a task's scratch memory.

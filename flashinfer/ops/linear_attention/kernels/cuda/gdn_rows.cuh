@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed sequences token by token: a block takes a few rows of the state of one head of one sequence, which stay in
+// registers from its first token to its last. Any type and size; a decay and gates of channels; several updates a
+// token.
+#pragma once
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/ops/linear_attention/kernels/cuda/delta_tile.cuh"
+#include "flashinfer/ops/linear_attention/kernels/gdn/chunk_params.h"
+
+namespace flashinfer::cu {
+namespace linear {
+
+/// Row `token` of head `head` of `heads`, whose rows are shared by neighbouring heads when the tensor has fewer.
+FI_GLOBAL_FN int64_t packed_at(const GdnPacked& t, int64_t token, uint32_t head, uint32_t heads) {
+  return token * t.token + head * static_cast<uint32_t>(t.heads) / heads * t.head;
+}
+/// Calls f with the elements of a state tensor as their type.
+template <class F>
+FI_GLOBAL_FN void with_states(const GdnStateTensor& t, F f) {
+  switch (t.type) {
+    case DType::kBF16: return f(static_cast<bf16_t*>(t.data));
+    case DType::kF16: return f(static_cast<f16_t*>(t.data));
+    case DType::kF8E4M3: return f(static_cast<e4m3_t*>(t.data));
+    case DType::kF8E5M2: return f(static_cast<e5m2_t*>(t.data));
+    default: return f(static_cast<float*>(t.data));
+  }
+}
+template <DeltaCudaConfig C>
+FI_GLOBAL_FN void store_state(const DeltaTile<C>& tile, const GdnStateTensor& t, int64_t slot, int64_t head) {
+  with_states(t, [&](auto* data) { tile.store(data + slot * t.slot + head * t.head, t.row); });
+}
+
+/// The inputs of update u of a token, as they are in memory.
+template <DeltaCudaConfig C>
+struct PackedInputs {
+  DeltaToken<C> token;
+  float v[C.rows()];
+
+  FI_GLOBAL_FN void load(const GdnChunkParams& p, const DeltaTile<C>& tile, int64_t t, int64_t u, uint32_t h) {
+    const auto heads = static_cast<uint32_t>(p.heads);
+    const int64_t row = t * p.updates + u;
+    tile.columns(p.k.type, p.k.data, packed_at(p.k, row, h, heads), p.wide, token.k);
+    tile.columns(p.q.type, p.q.data, packed_at(p.q, t, h, heads), p.wide, token.q);
+    tile.values(p.v.type, p.v.data, packed_at(p.v, row, h, heads), v);
+    token.beta = 1.0f;
+    if constexpr (C.channels) {
+      gates(p, tile, t, h);
+    } else {
+      if (p.beta.data) token.beta = element(p.beta.type, p.beta.data, packed_at(p.beta, row, h, heads));
+      token.decay[0] = p.gate.data && u == 0 ? element(p.gate.type, p.gate.data, packed_at(p.gate, t, h, heads)) : 1.0f;
+    }
+  }
+  FI_GLOBAL_FN void gates(const GdnChunkParams& p, const DeltaTile<C>& tile, int64_t t, uint32_t h) {
+    const auto heads = static_cast<uint32_t>(p.heads);
+    if (p.gate.data) {
+      tile.columns(p.gate.type, p.gate.data, packed_at(p.gate, t, h, heads), p.wide, token.decay);
+#pragma unroll
+      for (float& x : token.decay) x = ::expf(x);
+    } else {
+#pragma unroll
+      for (float& x : token.decay) x = 1.0f;
+    }
+    if (p.beta.data) {
+      tile.columns(p.beta.type, p.beta.data, packed_at(p.beta, t, h, heads), p.wide, token.keys);
+    } else {
+#pragma unroll
+      for (float& x : token.keys) x = 1.0f;
+    }
+    if (p.write.data) {
+      float w[C.rows()];
+      tile.values(p.write.type, p.write.data, packed_at(p.write, t, h, heads), w);
+#pragma unroll
+      for (int r = 0; r < C.rows(); ++r) v[r] *= w[r];
+    }
+  }
+  FI_GLOBAL_FN void prepare(const GdnChunkParams& p) {
+    using Tile = DeltaTile<C>;
+    if (p.l2norm) {
+      const float k = Tile::inverse_norm(token.k), q = Tile::inverse_norm(token.q);
+#pragma unroll
+      for (int i = 0; i < Tile::kElements; ++i)
+        token.k[i] = rounded(p.k.type, token.k[i] * k), token.q[i] = rounded(p.q.type, token.q[i] * q);
+    }
+    Tile::scale(token.q, p.scale);
+    token.kq = Tile::dot(token.k, token.q);
+    if constexpr (C.keys) {
+#pragma unroll
+      for (int i = 0; i < Tile::kElements; ++i) token.keys[i] *= token.k[i];
+    }
+  }
+};
+
+}  // namespace linear
+
+template <DeltaCudaConfig C>
+FI_GLOBAL_FN void gdn_rows(const GdnChunkParams& p) {
+  using namespace linear;
+  depend_wait();
+  const auto tiles = static_cast<uint32_t>(ceil_div(p.rows, C.block_rows())), heads = static_cast<uint32_t>(p.heads);
+  const uint32_t unit = block_x() / tiles, h = unit % heads;
+  const int64_t n = unit / heads, start = p.sequences.at(n), tokens = p.sequences.at(n + 1) - start;
+  if (tokens > 0 || (p.final.data && !p.keep_empty)) {
+    const int64_t slot = p.slots.data ? p.slots.at(n) : n;
+    DeltaTile<C> tile(static_cast<int32_t>(block_x() % tiles), p.rows, p.width);
+    if (p.in.data && slot >= 0 && slot < p.in_slots)
+      with_states(p.in, [&]<class S>(S* data) {
+        tile.load(static_cast<const S*>(data) + slot * p.in.slot + h * p.in.head, p.in.row);
+      });
+    else
+      tile.clear();
+    PackedInputs<C> next;
+    if (tokens > 0) next.load(p, tile, start, 0, h);
+    for (int64_t i = 0; i < tokens; ++i) {
+      float o[C.rows()] = {};
+      for (int64_t u = 0; u < p.updates; ++u) {
+        PackedInputs<C> now = next;
+        if (u + 1 < p.updates)
+          next.load(p, tile, start + i, u + 1, h);
+        else if (i + 1 < tokens)
+          next.load(p, tile, start + i + 1, 0, h);
+        now.prepare(p);
+        tile.step(now.token, now.v, o);
+      }
+      tile.put_values(p.out_type, p.out, (start + i) * p.out_token + h * p.out_head, o);
+      if (p.every && static_cast<uint32_t>(i + 1) % static_cast<uint32_t>(p.every) == 0) {
+        const int64_t row =
+            p.checkpoint_starts.at(n) + static_cast<uint32_t>(i + 1) / static_cast<uint32_t>(p.every) - 1;
+        if (row >= 0 && row < p.checkpoint_rows) store_state(tile, p.checkpoints, row, h);
+      }
+    }
+    if (p.final.data && slot >= 0 && slot < p.final_slots) store_state(tile, p.final, slot, h);
+  }
+  depend_launch();
+}
+
+}  // namespace flashinfer::cu

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The delta rule with a decay of each key channel, token by token: a block takes a few rows of the state of one value
+// head of one sequence, which stay in registers from its first token to its last.
+#pragma once
+#include "flashinfer/core/int_math.h"
+#include "flashinfer/kernels/cuda/cluster.h"
+#include "flashinfer/ops/linear_attention/kernels/cuda/delta_tile.cuh"
+#include "flashinfer/ops/linear_attention/kernels/kda/params.h"
+
+namespace flashinfer::cu {
+namespace linear {
+
+FI_GLOBAL_FN int64_t kda_at(const KdaRows& r, int64_t token, int64_t head) { return token * r.token + head * r.head; }
+
+/// The inputs of a token, as they are in memory, so that those of the next one are loaded before this one is computed.
+template <DeltaCudaConfig C>
+struct KdaInputs {
+  DeltaToken<C> token;  // decay: g; beta: as given
+  float v[C.rows()];
+
+  FI_GLOBAL_FN void load(const KdaParams& p, bool wide, const DeltaTile<C>& tile, int64_t t, int64_t h, int64_t query) {
+    tile.columns(p.input, p.k.data, kda_at(p.k, t, query), wide, token.k);
+    tile.columns(p.input, p.q.data, kda_at(p.q, t, query), wide, token.q);
+    tile.columns(p.input, p.g.data, kda_at(p.g, t, h), wide, token.decay);
+    tile.values(p.input, p.v.data, kda_at(p.v, t, h), v);
+    token.beta = element(p.input, p.beta.data, kda_at(p.beta, t, h));
+  }
+};
+template <DeltaCudaConfig C>
+FI_GLOBAL_FN void kda_token(const KdaParams& p, const DeltaTile<C>& tile, int64_t query, float rate,
+                            DeltaToken<C>& token) {
+  using Tile = DeltaTile<C>;
+#pragma unroll
+  for (int i = 0; i < Tile::kElements; ++i) {
+    float x = token.decay[i];
+    if (p.gate != KdaGate::kNone) {
+      const int32_t c = Tile::column(i / Tile::kPer) + i % Tile::kPer;
+      if (c < tile.width) x += p.dt_bias[query * p.width + c];
+      x = p.gate == KdaGate::kSoftplus ? -(rate * softplus(x)) : p.lower_bound * logistic(rate * x);
+    }
+    token.decay[i] = ::expf(x);
+  }
+  if (p.beta_is_logit) token.beta = logistic(token.beta);
+  float q_scale = p.scale;
+  if (p.l2norm) {
+    Tile::scale(token.k, Tile::inverse_norm(token.k));
+    q_scale *= Tile::inverse_norm(token.q);
+  }
+  Tile::scale(token.q, q_scale);
+  token.kq = Tile::dot(token.k, token.q);
+}
+
+}  // namespace linear
+
+/// A block more for each value head and tile than the sequences need clears the results behind the last sequence.
+template <DeltaCudaConfig C>
+FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
+  using namespace linear;
+  using S = scalar_of_t<C.state>;
+  depend_wait();
+  const KdaParams& p = a.call;
+  const auto tiles = static_cast<uint32_t>(ceil_div(p.rows, C.block_rows())),
+             heads = static_cast<uint32_t>(p.value_heads);
+  const uint32_t unit = block_x() / tiles;
+  const int64_t n = unit / heads, h = unit % heads, first = a.sequences.at(n);
+  const int64_t end = n == p.count ? a.tokens : a.sequences.at(n + 1);
+  const int64_t query = static_cast<uint32_t>(h) * static_cast<uint32_t>(p.heads) / heads;
+  DeltaTile<C> tile(static_cast<int32_t>(block_x() % tiles), p.rows, p.width);
+  const auto within = [](int64_t slot, int64_t slots) { return slot < slots ? slot : -1; };
+  const int64_t read = n == p.count || !p.in.data ? -1 : within(a.read.at(n), a.in_slots);
+  void* const out = const_cast<void*>(p.out.data);
+  if (n == p.count || (p.in.data && read < 0)) {
+    const float zeros[C.rows()] = {};
+    for (int64_t t = first; t < end; ++t) tile.put_values(p.out_type, out, kda_at(p.out, t, h), zeros);
+  } else if (first < end) {
+    const auto place = [&](const KdaStates& pool, int64_t slot) {
+      return static_cast<S*>(pool.data) + slot * pool.slot + h * pool.head;
+    };
+    if (p.in.data)
+      tile.load(static_cast<const S*>(place(p.in, read)), p.in.row);
+    else
+      tile.clear();
+    const float rate = p.gate == KdaGate::kNone ? 0.0f : decay_rate(p.a_log[query * p.a_log_stride]);
+    KdaInputs<C> next;
+    next.load(p, a.wide, tile, first, h, query);
+    for (int64_t t = first; t < end; ++t) {
+      KdaInputs<C> now = next;
+      if (t + 1 < end) next.load(p, a.wide, tile, t + 1, h, query);
+      kda_token(p, tile, query, rate, now.token);
+      float o[C.rows()];
+      tile.step(now.token, now.v, o);
+      tile.put_values(p.out_type, out, kda_at(p.out, t, h), o);
+      if (a.after.data)
+        if (const int64_t slot = within(a.after.at(t), a.after_slots); slot >= 0)
+          tile.store(place(p.after, slot), p.after.row);
+    }
+    const int64_t write = !a.updates ? -1 : within(a.write.data ? a.write.at(n) : read, a.state_slots);
+    if (write >= 0) tile.store(place(p.state, write), p.state.row);
+  }
+  depend_launch();
+}
+
+}  // namespace flashinfer::cu
