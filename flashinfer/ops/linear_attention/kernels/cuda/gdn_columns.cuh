@@ -75,6 +75,7 @@ FI_GLOBAL_FN void gdn_columns(const GdnDecodeParams& p) {
       for (int c = 0; c < kColumns; ++c) s[j][c] = i < p.width && first + c < n ? from[i * p.in.row + c] : 0.0f;
     }
   }
+#pragma unroll 1
   for (int64_t t = 0; t < p.tokens; ++t) {
     ColumnToken<kRows> token;
     column_token(p, pair, t, token);

@@ -30,6 +30,7 @@ FI_GLOBAL_FN void gdn_commit(const GdnCommitParams& p) {
     float* const head = p.states + layer * p.layer + h * p.head;
     Tile tile(static_cast<int32_t>(block_x() % kTiles), kGdnCommitWidth, kGdnCommitWidth);
     tile.load(static_cast<const float*>(head) + slot * p.slot, p.row);
+#pragma unroll 1
     for (int64_t t = 0; t < count; ++t) {
       DeltaToken<C> token;
       float v[C.rows()], unused[C.rows()];

@@ -89,9 +89,11 @@ FI_GLOBAL_FN void gdn_decode(const GdnDecodeParams& p) {
   DeltaTile<C> tile(static_cast<int32_t>(block_x() % tiles), p.rows, p.width);
   float v[C.rows()] = {}, o[C.rows()] = {};
   if (pair.from < 0) {
+#pragma unroll 1
     for (int64_t t = 0; t < p.tokens; ++t) tile.put_values(p.out_type, p.result, pair.result_at(p, t), o);
   } else {
     tile.load(static_cast<const S*>(p.in.data) + pair.from * p.in.slot + pair.h * p.in.head, p.in.row);
+#pragma unroll 1
     for (int64_t t = 0; t < p.tokens; ++t) {
       tile.values(p.input, p.v.data, pair.at(p.v, t, pair.h), v);
       const DeltaToken<C> token = gdn_token<C>(p, pair, tile, t);

@@ -31,51 +31,47 @@ FI_GLOBAL_FN void store_state(const DeltaTile<C>& tile, const GdnStateTensor& t,
   with_states(t, [&](auto* data) { tile.store(data + slot * t.slot + head * t.head, t.row); });
 }
 
-/// The inputs of update u of a token, as they are in memory.
+/// Rows of k, q and gates of an update of a token, as they are in memory: those of the next one are loaded before this
+/// one is computed.
 template <DeltaCudaConfig C>
 struct PackedInputs {
-  DeltaToken<C> token;
-  float v[C.rows()];
+  using Tile = DeltaTile<C>;
+  DeltaToken<C> token;  // with channels: decay as its logarithm, keys: beta
 
-  FI_GLOBAL_FN void load(const GdnChunkParams& p, const DeltaTile<C>& tile, int64_t t, int64_t u, uint32_t h) {
+  FI_GLOBAL_FN void load(const GdnChunkParams& p, const Tile& tile, int64_t t, int64_t row, uint32_t h) {
     const auto heads = static_cast<uint32_t>(p.heads);
-    const int64_t row = t * p.updates + u;
     tile.columns(p.k.type, p.k.data, packed_at(p.k, row, h, heads), p.wide, token.k);
     tile.columns(p.q.type, p.q.data, packed_at(p.q, t, h, heads), p.wide, token.q);
+    if constexpr (C.channels) {
+      fill(token.decay, 0.0f), fill(token.keys, 1.0f);
+      if (p.gate.data) tile.columns(p.gate.type, p.gate.data, packed_at(p.gate, t, h, heads), p.wide, token.decay);
+      if (p.beta.data) tile.columns(p.beta.type, p.beta.data, packed_at(p.beta, row, h, heads), p.wide, token.keys);
+    }
+  }
+  template <int N>
+  FI_GLOBAL_FN static void fill(float (&to)[N], float x) {
+#pragma unroll
+    for (float& e : to) e = x;
+  }
+  /// The rest of the inputs, and what is computed of them. `row`: the update, the first of its token or not.
+  FI_GLOBAL_FN void prepare(const GdnChunkParams& p, const Tile& tile, int64_t t, int64_t row, bool first, uint32_t h,
+                            float (&v)[C.rows()]) {
+    const auto heads = static_cast<uint32_t>(p.heads);
     tile.values(p.v.type, p.v.data, packed_at(p.v, row, h, heads), v);
     token.beta = 1.0f;
     if constexpr (C.channels) {
-      gates(p, tile, t, h);
-    } else {
-      if (p.beta.data) token.beta = element(p.beta.type, p.beta.data, packed_at(p.beta, row, h, heads));
-      token.decay[0] = p.gate.data && u == 0 ? element(p.gate.type, p.gate.data, packed_at(p.gate, t, h, heads)) : 1.0f;
-    }
-  }
-  FI_GLOBAL_FN void gates(const GdnChunkParams& p, const DeltaTile<C>& tile, int64_t t, uint32_t h) {
-    const auto heads = static_cast<uint32_t>(p.heads);
-    if (p.gate.data) {
-      tile.columns(p.gate.type, p.gate.data, packed_at(p.gate, t, h, heads), p.wide, token.decay);
+      if (p.write.data) {
+        float w[C.rows()];
+        tile.values(p.write.type, p.write.data, packed_at(p.write, row, h, heads), w);
+#pragma unroll
+        for (int r = 0; r < C.rows(); ++r) v[r] *= w[r];
+      }
 #pragma unroll
       for (float& x : token.decay) x = ::expf(x);
     } else {
-#pragma unroll
-      for (float& x : token.decay) x = 1.0f;
+      if (p.beta.data) token.beta = element(DType::kF32, p.beta.data, packed_at(p.beta, row, h, heads));
+      token.decay[0] = p.gate.data && first ? element(DType::kF32, p.gate.data, packed_at(p.gate, t, h, heads)) : 1.0f;
     }
-    if (p.beta.data) {
-      tile.columns(p.beta.type, p.beta.data, packed_at(p.beta, t, h, heads), p.wide, token.keys);
-    } else {
-#pragma unroll
-      for (float& x : token.keys) x = 1.0f;
-    }
-    if (p.write.data) {
-      float w[C.rows()];
-      tile.values(p.write.type, p.write.data, packed_at(p.write, t, h, heads), w);
-#pragma unroll
-      for (int r = 0; r < C.rows(); ++r) v[r] *= w[r];
-    }
-  }
-  FI_GLOBAL_FN void prepare(const GdnChunkParams& p) {
-    using Tile = DeltaTile<C>;
     if (p.l2norm) {
       const float k = Tile::inverse_norm(token.k), q = Tile::inverse_norm(token.q);
 #pragma unroll
@@ -110,19 +106,20 @@ FI_GLOBAL_FN void gdn_rows(const GdnChunkParams& p) {
     else
       tile.clear();
     PackedInputs<C> next;
-    if (tokens > 0) next.load(p, tile, start, 0, h);
+    if (tokens > 0) next.load(p, tile, start, start * p.updates, h);
+#pragma unroll 1
     for (int64_t i = 0; i < tokens; ++i) {
-      float o[C.rows()] = {};
-      for (int64_t u = 0; u < p.updates; ++u) {
+      const int64_t t = start + i;
+      float v[C.rows()], o[C.rows()] = {};
+#pragma unroll 1
+      for (int64_t row = t * p.updates; row < (t + 1) * p.updates; ++row) {
         PackedInputs<C> now = next;
-        if (u + 1 < p.updates)
-          next.load(p, tile, start + i, u + 1, h);
-        else if (i + 1 < tokens)
-          next.load(p, tile, start + i + 1, 0, h);
-        now.prepare(p);
-        tile.step(now.token, now.v, o);
+        const bool last = row + 1 == (t + 1) * p.updates;
+        if (!last || i + 1 < tokens) next.load(p, tile, last ? t + 1 : t, row + 1, h);
+        now.prepare(p, tile, t, row, row == t * p.updates, h, v);
+        tile.step(now.token, v, o);
       }
-      tile.put_values(p.out_type, p.out, (start + i) * p.out_token + h * p.out_head, o);
+      tile.put_values(p.out_type, p.out, t * p.out_token + h * p.out_head, o);
       if (p.every && static_cast<uint32_t>(i + 1) % static_cast<uint32_t>(p.every) == 0) {
         const int64_t row =
             p.checkpoint_starts.at(n) + static_cast<uint32_t>(i + 1) / static_cast<uint32_t>(p.every) - 1;

@@ -12,18 +12,15 @@ namespace linear {
 
 FI_GLOBAL_FN int64_t kda_at(const KdaRows& r, int64_t token, int64_t head) { return token * r.token + head * r.head; }
 
-/// The inputs of a token, as they are in memory, so that those of the next one are loaded before this one is computed.
+/// Rows of k, q and g of a token, as they are in memory: those of the next one are loaded before this one is computed.
 template <DeltaCudaConfig C>
 struct KdaInputs {
-  DeltaToken<C> token;  // decay: g; beta: as given
-  float v[C.rows()];
+  DeltaToken<C> token;  // decay: g
 
   FI_GLOBAL_FN void load(const KdaParams& p, bool wide, const DeltaTile<C>& tile, int64_t t, int64_t h, int64_t query) {
     tile.columns(p.input, p.k.data, kda_at(p.k, t, query), wide, token.k);
     tile.columns(p.input, p.q.data, kda_at(p.q, t, query), wide, token.q);
     tile.columns(p.input, p.g.data, kda_at(p.g, t, h), wide, token.decay);
-    tile.values(p.input, p.v.data, kda_at(p.v, t, h), v);
-    token.beta = element(p.input, p.beta.data, kda_at(p.beta, t, h));
   }
 };
 template <DeltaCudaConfig C>
@@ -71,6 +68,7 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
   void* const out = const_cast<void*>(p.out.data);
   if (n == p.count || (p.in.data && read < 0)) {
     const float zeros[C.rows()] = {};
+#pragma unroll 1
     for (int64_t t = first; t < end; ++t) tile.put_values(p.out_type, out, kda_at(p.out, t, h), zeros);
   } else if (first < end) {
     const auto place = [&](const KdaStates& pool, int64_t slot) {
@@ -83,12 +81,15 @@ FI_GLOBAL_FN void kda(const KdaCudaParams& a) {
     const float rate = p.gate == KdaGate::kNone ? 0.0f : decay_rate(p.a_log[query * p.a_log_stride]);
     KdaInputs<C> next;
     next.load(p, a.wide, tile, first, h, query);
+#pragma unroll 1
     for (int64_t t = first; t < end; ++t) {
       KdaInputs<C> now = next;
       if (t + 1 < end) next.load(p, a.wide, tile, t + 1, h, query);
+      float v[C.rows()], o[C.rows()];
+      tile.values(p.input, p.v.data, kda_at(p.v, t, h), v);
+      now.token.beta = element(p.input, p.beta.data, kda_at(p.beta, t, h));
       kda_token(p, tile, query, rate, now.token);
-      float o[C.rows()];
-      tile.step(now.token, now.v, o);
+      tile.step(now.token, v, o);
       tile.put_values(p.out_type, out, kda_at(p.out, t, h), o);
       if (a.after.data)
         if (const int64_t slot = within(a.after.at(t), a.after_slots); slot >= 0)
