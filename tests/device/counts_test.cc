@@ -46,8 +46,9 @@ const Row kRows[] = {
      "paged_kv_cache=bf16:6x2x16x8x128 kv_indices=i32:[5,1,3,0,2] kv_indptr=i32:[0,5] kv_last_page_len=i32:[1]",
      160},
     {"softmax", "softmax", "logits=f32:4x16384", 4 * 16384 * 4 / 32},  // two reads, the second from L2
-    // The delta rule: states once each way, whatever the number of tokens. A warp loads for itself, of each token, 8 + 8
-    // sectors of q and k (16 + 16 of V-innermost states: element by element), 4 of v, 4 of gates, and stores its results.
+    // The delta rule: states once each way, whatever the number of tokens. A warp loads for itself, of each token, 8 +
+    // 8 sectors of q and k (16 + 16 of V-innermost states: element by element), 4 of v, 4 of gates, and stores its
+    // results.
     {"gdn_mtp", "gated_delta_rule_mtp",
      "q=bf16:1x4x1x128 k=bf16:1x4x1x128 v=bf16:1x4x2x128 initial_state=bf16:2x2x128x128 initial_state_indices=i32:[1] "
      "A_log=f32:2 a=bf16:1x4x2 dt_bias=f32:2 b=bf16:1x4x2 disable_state_update=False",
